@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * What the files of the module share. One subject a file:
+ *
+ *  pvas_core.c   /dev/pvas, its ioctls, module init and exit
+ *  pvas_space.c  spaces: making, finding, who may enter, ending
+ *  pvas_task.c   membership: which process lives in which partition
+ *  pvas_exec.c   the binfmt handler: exec into the shared mm
+ *  pvas_mm.c     placement, bounds, the per-task brk, reclaim
+ *  pvas_hook.c   ftrace hooks and tracepoint probes: on with the first space,
+ *		  off with the last
+ *  pvas_proc.c   /proc/pvas
+ *
+ * Lifetimes. A space is held by a reference from each open file bound to it,
+ * each partition in use and each walker; it pins its mm (mm_users) while it
+ * can still be entered, and keeps the struct itself (mm_count) to its end. A
+ * partition is held by each of its members and by the reclaim work. A member
+ * stands for one process (signal_struct) and goes with that process's exit or
+ * exec.
+ *
+ * Locks, outermost first: space->lock (spinning; partition table, states,
+ * counters), pvas_members_lock (spinning; both hashes). Neither is held over
+ * anything that sleeps. Both are taken from tracepoint probes, which run
+ * with preemption off in process context, never from interrupts.
+ */
+#ifndef PVAS_KMOD_H
+#define PVAS_KMOD_H
+
+#include <linux/binfmts.h>
+#include <linux/capability.h>
+#include <linux/completion.h>
+#include <linux/kref.h>
+#include <linux/mm_types.h>
+#include <linux/mutex.h>
+#include <linux/sched.h>
+#include <linux/spinlock.h>
+#include <linux/task_work.h>
+#include <linux/workqueue.h>
+
+#include "../include/uapi/linux/pvas.h"
+#include "compat.h"
+
+struct cred;
+struct pvas_elf_image;
+struct vm_unmapped_area_info;
+struct pid;
+struct pid_namespace;
+
+/*
+ * Inside a partition, from below: a gap so that an overrun of the lower
+ * neighbour faults, the program, the brk heap growing up, mmaps from above
+ * growing down, room for the stack to grow, the stack, a gap.
+ */
+#define PVAS_GAP_LOW	(2UL << 20)
+#define PVAS_GAP_HIGH	(1UL << 20)
+
+/**
+ * struct pvas_space - one shared mm and its partitions
+ *
+ * Immutable once made: @id, @shift, @first, @last, @flags, @mm, @cred,
+ * @pid_ns, @loader, @table, @table_entries, @key, @key_len. The rest: under @lock.
+ *
+ * @pinned:	we hold mm_users of @mm
+ * @files:	open files bound to it
+ * @dead:	an OOM kill struck it, or it is over: never to be entered again
+ * @oom:		an OOM kill struck it
+ * @killed:	all its members got SIGKILL; what is forked later gets it too
+ * @in_use:	partitions that are not free
+ * @exe_set:	@mm's exe_file is that of a task (and not the creator's)
+ * @caps:	permitted capabilities of its tasks, from the first one (@caps_set) on
+ * @gen:	source of pvas_part.gen
+ * @parts:	by index, NULL if free or reserved
+ * @members:	all tasks and guests
+ */
+struct pvas_space {
+	struct kref ref;
+	u32 id;
+	u32 shift;
+	u32 first;
+	u32 last;
+	u32 flags;
+	u32 table_entries;
+	unsigned long loader;
+	unsigned long table;
+	struct mm_struct *mm;
+	const struct cred *cred;
+	struct pid_namespace *pid_ns;
+	u32 key_len;
+	char key[PVAS_KEY_MAX];
+
+	spinlock_t lock;
+	bool pinned;
+	bool dead;
+	bool oom;
+	bool killed;
+	bool exe_set;
+	bool caps_set;
+	kernel_cap_t caps;
+	u32 files;
+	u32 in_use;
+	u32 gen;
+	unsigned long *reserved;
+	struct pvas_partition **parts;
+	struct list_head members;
+	struct work_struct free_work;
+};
+
+/**
+ * struct pvas_partition - a partition in use
+ *
+ * @state:	PVAS_PART_*, under space->lock
+ * @members:	processes that live in it or are armed for it, under space->lock
+ * @brk_lock:	serializes brk calls of the task's threads
+ * @brk:	written under @brk_lock, read without
+ * @mmap_top:	mmaps end here; RLIMIT_STACK of the exec decides
+ * @exe:	the program, write access denied; set at exec, cleared at reclaim,
+ *		under pvas_members_lock
+ * @pid:	of the process that owns it
+ */
+struct pvas_partition {
+	struct kref ref;
+	struct pvas_space *space;
+	u32 index;
+	u32 gen;
+	u32 state;
+	u32 members;
+	unsigned long base;
+	unsigned long end;
+	unsigned long load;
+	unsigned long heap;
+	unsigned long mmap_top;
+	struct mutex brk_lock;
+	unsigned long brk;
+	unsigned long arg_start, arg_end, env_start, env_end;
+	unsigned long stack;
+	struct file *exe;
+	struct pid *pid;
+	struct work_struct reclaim;
+	struct completion reclaimed;
+	struct rcu_head rcu;
+};
+
+/**
+ * struct pvas_member - a process in a partition, or armed to be
+ * @node:	in the hash of members or of the armed
+ * @list:	in space->members
+ * @signal:	the key. It survives exec and the change of the group leader,
+ *		and the memory can't be reused while the process lives
+ * @threads:	threads of the process that have the mm, under pvas_members_lock
+ * @entering:	exec is still building the task: hooks look away
+ * @work:	runs when the process has left
+ */
+struct pvas_member {
+	struct hlist_node node;
+	struct list_head list;
+	struct signal_struct *signal;
+	struct pvas_partition *part;
+	struct pid *pid;
+	int threads;
+	bool entering;
+	struct callback_head work;
+	struct rcu_head rcu;
+};
+
+/* pvas_space.c */
+int pvas_space_create(struct pvas_space **out, struct pvas_create *arg, const char *key);
+struct pvas_space *pvas_space_attach(const char *key, u32 len);
+bool pvas_space_is_open(const struct pvas_space *space);
+struct pvas_space *pvas_space_find(u32 id);
+struct pvas_space *pvas_space_next(u32 *id);
+struct pvas_space *pvas_space_get(struct pvas_space *space);
+void pvas_space_put(struct pvas_space *space);
+bool pvas_space_may_enter(struct pvas_space *space);
+bool pvas_space_admit(struct pvas_space *space);
+bool pvas_space_has_caps_for(struct pvas_space *space);
+bool pvas_space_may_look(struct pvas_space *space);
+void pvas_space_unbind(struct pvas_space *space);
+void pvas_space_unpin_if_over(struct pvas_space *space);
+void pvas_space_oom(struct pvas_space *space);
+unsigned int pvas_space_count(struct user_namespace *ns);
+static inline unsigned int pvas_index_of(const struct pvas_space *space, unsigned long addr)
+{
+	return addr >> space->shift;
+}
+
+/* pvas_task.c */
+int pvas_task_arm(struct pvas_space *space, u32 *index, bool any);
+int pvas_task_disarm(void);
+struct pvas_partition *pvas_task_armed(void);
+void pvas_task_leave_for_exec(void);
+bool pvas_task_enter(struct pvas_partition *part, struct file *exe);
+void pvas_task_entered(void);
+struct file *pvas_partition_exe(struct pvas_partition *part);
+struct file *pvas_task_take_exe(struct pvas_partition *part);
+struct pvas_partition *pvas_task_partition(void);
+struct file *pvas_task_exe_get(struct task_struct *tsk);
+bool pvas_task_has_exe(struct task_struct *tsk);
+void pvas_task_on_fork(struct task_struct *parent, struct task_struct *child);
+void pvas_task_on_exec(struct task_struct *tsk);
+void pvas_task_on_exit(struct task_struct *tsk);
+bool pvas_task_struck_by_oom(struct pvas_space *space);
+void pvas_task_kill_all(struct pvas_space *space);
+void pvas_partition_put(struct pvas_partition *part);
+void pvas_partition_free(struct pvas_partition *part);
+
+/* pvas_exec.c */
+int pvas_exec_init(void);
+void pvas_exec_exit(void);
+
+/* pvas_mm.c */
+int pvas_mm_init(void);
+void pvas_mm_exit(void);
+void pvas_mm_queue(struct work_struct *work);
+int pvas_mm_layout(struct pvas_partition *part, const struct pvas_elf_image *image,
+		   unsigned long stack_limit);
+void pvas_mm_publish(struct pvas_partition *part, u32 state);
+bool pvas_mm_own(struct pvas_space *space, struct task_struct *tsk);
+void pvas_mm_reclaim(struct pvas_partition *part);
+void pvas_mm_show_program(struct pvas_partition *part, struct file *file);
+void pvas_mm_clamp(const struct pvas_partition *part, struct vm_unmapped_area_info *info);
+long pvas_mm_brk(struct pvas_partition *part, unsigned long brk);
+bool pvas_mm_foreign(const struct pvas_partition *part, unsigned long addr, unsigned long len);
+void pvas_mm_fix_fork_child(struct pvas_partition *part, struct task_struct *child);
+
+/* pvas_hook.c */
+int pvas_hook_init(void);
+void pvas_hook_exit(void);
+int pvas_hook_get(void);
+void pvas_hook_put(void);
+
+/* pvas_proc.c */
+int pvas_proc_init(void);
+void pvas_proc_exit(void);
+
+/* module parameters, pvas_core.c */
+extern unsigned int pvas_max_spaces;
+extern unsigned int pvas_reclaim_wait_ms;
+
+#endif /* PVAS_KMOD_H */

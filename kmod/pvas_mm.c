@@ -1,0 +1,432 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The memory of a partition: its layout, where mmap may place things, the
+ * per-task brk, what /proc shows of it, and giving it back.
+ */
+#include <linux/delay.h>
+#include <linux/file.h>
+#include <linux/kthread.h>
+#include <linux/mm.h>
+#include <linux/mman.h>
+#include <linux/pid.h>
+#include <linux/sched/mm.h>
+#include <linux/sched/signal.h>
+#include <linux/sched/task.h>
+#include <linux/sched/task_stack.h>
+#include <linux/slab.h>
+#include <linux/uaccess.h>
+
+#include "pvas.h"
+#include "pvas_elf.h"
+
+#define PVAS_LOCK_TRIES		500
+
+/* Room below the stack: as mmap_base() gives it, but a finite share at most. */
+#define PVAS_STACK_ROOM_MIN	(128UL << 20)
+/* The kernel's own stack_guard_gap, which it does not export. */
+#define PVAS_STACK_GUARD	(1UL << 20)
+
+static struct workqueue_struct *pvas_wq;
+
+void pvas_mm_queue(struct work_struct *work)
+{
+	queue_work(pvas_wq, work);
+}
+
+/**
+ * pvas_mm_layout - decide where things go in a partition
+ * @part:	the partition
+ * @image:	what the program needs
+ * @stack_limit: RLIMIT_STACK of the exec, in bytes
+ *
+ * Sets load, heap, brk and mmap_top. Return: 0, or -ENOMEM if it can't fit.
+ */
+int pvas_mm_layout(struct pvas_partition *part, const struct pvas_elf_image *image,
+		   unsigned long stack_limit)
+{
+	unsigned long size = part->end - part->base;
+	unsigned long room = stack_limit;
+	unsigned long start;
+
+	if (image->hi - image->lo > size / 2)
+		return -ENOMEM;
+	start = ALIGN(part->base + PVAS_GAP_LOW, image->align);
+	part->load = start - ALIGN_DOWN(image->lo, image->align);
+	part->heap = PAGE_ALIGN(part->load + image->hi) + PAGE_SIZE;
+	part->brk = part->heap;
+	if (room == RLIM_INFINITY)
+		room = size / 4;
+	room = clamp(room, PVAS_STACK_ROOM_MIN, size / 6 * 2);
+	part->stack = part->end - PVAS_GAP_HIGH;
+	part->mmap_top = PAGE_ALIGN_DOWN(part->stack - room - PVAS_STACK_GUARD);
+	return 0;
+}
+
+/* Does [addr, addr + len) reach outside the partition? */
+bool pvas_mm_foreign(const struct pvas_partition *part, unsigned long addr, unsigned long len)
+{
+	return addr < part->base || addr > part->end || len > part->end - addr;
+}
+
+/*
+ * The kernel is about to search a gap: let it search the partition only. The
+ * limits it came with are those of the creator's layout, with one exception:
+ * a caller that needs an address below 4 GiB (MAP_32BIT, ia32) would not be
+ * helped by one above, and gets an empty range, so -ENOMEM.
+ */
+void pvas_mm_clamp(const struct pvas_partition *part, struct vm_unmapped_area_info *info)
+{
+	unsigned long low = PAGE_ALIGN(READ_ONCE(part->brk)) + PAGE_SIZE;
+	unsigned long high = part->mmap_top;
+
+	/* Bottom-up would start right above the heap and block its growth. */
+	info->flags |= VM_UNMAPPED_AREA_TOPDOWN;
+	info->low_limit = low;
+	info->high_limit = info->high_limit <= (1UL << 32) || low >= high ? low : high;
+}
+
+static bool pvas_over_data_limit(const struct pvas_partition *part, unsigned long brk)
+{
+	unsigned long limit = rlimit(RLIMIT_DATA);
+
+	return limit != RLIM_INFINITY && brk - part->heap > limit;
+}
+
+static bool pvas_move_brk(struct pvas_partition *part, unsigned long brk)
+{
+	unsigned long old = PAGE_ALIGN(part->brk);
+	unsigned long new = PAGE_ALIGN(brk);
+
+	if (new < old)
+		return !vm_munmap(new, old - new);
+	if (new > old) {
+		/* NOREPLACE: a mapping in the way ends the heap, as with the real brk. */
+		unsigned long at = vm_mmap(NULL, old, new - old, PROT_READ | PROT_WRITE,
+					   MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, 0);
+		return at == old;
+	}
+	return true;
+}
+
+/**
+ * pvas_mm_brk - brk(2) inside a partition
+ * @part:	the caller's partition
+ * @brk:	the new break
+ *
+ * Return: as the system call: the new break, or the old one if it can't be.
+ */
+long pvas_mm_brk(struct pvas_partition *part, unsigned long brk)
+{
+	long ret;
+
+	if (mutex_lock_killable(&part->brk_lock))
+		return -EINTR;
+	if (brk >= part->heap && brk < part->mmap_top && !pvas_over_data_limit(part, brk) &&
+	    pvas_move_brk(part, brk))
+		WRITE_ONCE(part->brk, brk);
+	ret = part->brk;
+	mutex_unlock(&part->brk_lock);
+	return ret;
+}
+
+/*
+ * Write the partition's entry in the table of the space header. The caller
+ * runs on the space's mm. A page that tasks have unmapped or protected is
+ * their loss: the table is advice for them, the module never reads it.
+ */
+void pvas_mm_publish(struct pvas_partition *part, u32 state)
+{
+	struct pvas_space *space = part->space;
+	struct pvas_part __user *entry;
+	pid_t pid = pid_nr_ns(part->pid, space->pid_ns);
+
+	entry = (struct pvas_part __user *)space->table + part->index;
+	if (state != PVAS_PART_RUNNING) {
+		if (put_user(state, &entry->state))
+			return;
+		smp_wmb();	/* readers: state first, then the rest */
+		pid = 0;
+	}
+	if (put_user(part->gen, &entry->gen) || put_user(pid, &entry->pid))
+		return;
+	if (state == PVAS_PART_RUNNING) {
+		smp_wmb();	/* readers that see RUNNING see the rest */
+		if (put_user(state, &entry->state))
+			return;
+	}
+}
+
+/*
+ * Both files have write access denied as long as an mm names them. @file may be
+ * NULL. Atomic.
+ */
+static void pvas_swap_exe(struct mm_struct *mm, struct file *file)
+{
+	struct file *old;
+
+	if (file && pvas_deny_write(file))
+		return;
+	old = rcu_dereference_raw(mm->exe_file);
+	rcu_assign_pointer(mm->exe_file, file ? get_file(file) : NULL);
+	if (old) {
+		pvas_allow_write(old);
+		fput(old);
+	}
+}
+
+static void pvas_set_args(struct mm_struct *mm, const struct pvas_partition *part)
+{
+	spin_lock(&mm->arg_lock);
+	mm->arg_start = part->arg_start;
+	mm->arg_end = part->arg_end;
+	mm->env_start = part->env_start;
+	mm->env_end = part->env_end;
+	spin_unlock(&mm->arg_lock);
+}
+
+/*
+ * There is one exe link and one command line an mm: the first program's, as
+ * long as it runs. (/proc/PID/exe of each task is right all the same, see
+ * pvas_hook.c; the command line can't be.)
+ */
+void pvas_mm_show_program(struct pvas_partition *part, struct file *file)
+{
+	struct pvas_space *space = part->space;
+	bool first;
+
+	spin_lock(&space->lock);
+	first = !space->exe_set;
+	space->exe_set = true;
+	spin_unlock(&space->lock);
+	if (!first)
+		return;
+	/* fork copies the exe_file under this lock. */
+	mmap_write_lock(space->mm);
+	pvas_swap_exe(space->mm, file);
+	mmap_write_unlock(space->mm);
+	pvas_set_args(space->mm, part);
+}
+
+static struct pvas_partition *pvas_next_to_show(struct pvas_space *space)
+{
+	struct pvas_partition *part = NULL;
+	u32 i;
+
+	spin_lock(&space->lock);
+	for (i = space->first; !part && i <= space->last; i++) {
+		part = space->parts[i];
+		if (part && part->state == PVAS_PART_RUNNING && part->arg_start)
+			kref_get(&part->ref);
+		else
+			part = NULL;
+	}
+	space->exe_set = part;
+	spin_unlock(&space->lock);
+	return part;
+}
+
+/* The program shown is in the partition that goes: show a living task's, or none. */
+static void pvas_pass_on_program(struct pvas_partition *gone)
+{
+	struct pvas_space *space = gone->space;
+	struct pvas_partition *part;
+	struct file *exe;
+
+	if (pvas_mm_foreign(gone, READ_ONCE(space->mm->arg_start), 0))
+		return;
+	part = pvas_next_to_show(space);
+	exe = part ? pvas_partition_exe(part) : NULL;
+	mmap_write_lock(space->mm);
+	pvas_swap_exe(space->mm, exe);
+	mmap_write_unlock(space->mm);
+	if (exe)
+		fput(exe);
+	if (part) {
+		pvas_set_args(space->mm, part);
+		pvas_partition_put(part);
+	}
+}
+
+/*
+ * The owner of an mm is who its memory is charged to: the creator's exit left
+ * none. Exit passes it on among the living, but can miss one who just enters.
+ */
+bool pvas_mm_own(struct pvas_space *space, struct task_struct *tsk)
+{
+	struct mm_struct *mm = space->mm;
+	bool ours;
+
+	task_lock(tsk);
+	ours = tsk->mm == mm;
+	if (ours && !rcu_access_pointer(mm->owner))
+		rcu_assign_pointer(mm->owner, tsk);
+	task_unlock(tsk);
+	return ours;
+}
+
+static void pvas_find_owner(struct pvas_space *space)
+{
+	struct task_struct *tsk;
+	struct pvas_member *m;
+
+	if (rcu_access_pointer(space->mm->owner))
+		return;
+	spin_lock(&space->lock);
+	rcu_read_lock();
+	list_for_each_entry(m, &space->members, list) {
+		tsk = pid_task(m->pid, PIDTYPE_TGID);
+		if (tsk && pvas_mm_own(space, tsk))
+			break;
+	}
+	rcu_read_unlock();
+	spin_unlock(&space->lock);
+}
+
+/*
+ * Wait until the mmap lock looks free, without queueing for it. Short of
+ * memory, faulting tasks hold it for reading; a writer in the queue then keeps
+ * the OOM reaper out and the dying from getting past acct_collect(), and a
+ * kernel thread on the mm makes them look like they would not free it. So as
+ * long as the OOM killer may be at work, stay away from both. Under plain
+ * contention queue up in the end, or we might wait for ever.
+ *
+ * False: the OOM killer struck. All of the mm goes, nothing is to be done.
+ */
+static bool pvas_wait_for_lock(struct pvas_space *space)
+{
+	int tries;
+
+	for (tries = 0; tries < PVAS_LOCK_TRIES; tries++) {
+		if (!rwsem_is_locked(&space->mm->mmap_lock))
+			return true;
+		if (pvas_task_struck_by_oom(space))
+			return false;
+		usleep_range(100, 2000);
+	}
+	return true;
+}
+
+static void pvas_unmap(struct pvas_partition *part)
+{
+	struct pvas_space *space = part->space;
+	int err;
+
+	if (!mmget_not_zero(space->mm))
+		return;
+	if (pvas_task_struck_by_oom(space) || !pvas_wait_for_lock(space)) {
+		/* Not here: the last one frees all pages. */
+		mmput_async(space->mm);
+		return;
+	}
+	kthread_use_mm(space->mm);
+	pvas_mm_publish(part, PVAS_PART_ENDING);
+	pvas_pass_on_program(part);
+	pvas_find_owner(space);
+	err = vm_munmap(part->base, part->end - part->base);
+	if (err)
+		pr_warn("space %u: partition %u can't be unmapped: error %d\n", space->id,
+			part->index, err);
+	pvas_mm_publish(part, PVAS_PART_FREE);
+	kthread_unuse_mm(space->mm);
+	mmput(space->mm);
+}
+
+/**
+ * pvas_mm_reclaim - free a partition
+ * @part:	ENDING: its last member has left; or ARMED: nobody ever came
+ *
+ * Work item context: an exiting task has no mm any more, and one that was
+ * killed could not take the mmap lock.
+ */
+void pvas_mm_reclaim(struct pvas_partition *part)
+{
+	struct pvas_space *space = part->space;
+	struct file *exe = pvas_task_take_exe(part);
+	bool over;
+
+	spin_lock(&space->lock);
+	/* With the last partition of a closed space the whole mm goes. */
+	over = !space->files && space->in_use == 1;
+	if (over)
+		space->dead = true;
+	spin_unlock(&space->lock);
+	if (part->state == PVAS_PART_ENDING && !over)
+		pvas_unmap(part);
+	if (exe) {
+		pvas_allow_write(exe);
+		fput(exe);
+	}
+	pvas_partition_free(part);
+}
+
+struct pvas_trim {
+	struct callback_head work;
+	struct pvas_partition *part;
+};
+
+/* Unmap what lies in task partitions other than @keep; reserved ones hold the vdso. */
+static void pvas_trim(const struct pvas_space *space, u32 keep)
+{
+	unsigned int from, to, end = space->last + 1;
+
+	for (from = space->first; from < end; from = to + 1) {
+		from = find_next_zero_bit(space->reserved, end, from);
+		to = find_next_bit(space->reserved, end, from);
+		if (from <= keep && keep < to)
+			to = keep > from ? keep : from;
+		if (from < to)
+			vm_munmap((unsigned long)from << space->shift,
+				  (unsigned long)(to - from) << space->shift);
+	}
+}
+
+static void pvas_trim_work(struct callback_head *work)
+{
+	struct pvas_trim *trim = container_of(work, struct pvas_trim, work);
+
+	if (current->mm)
+		pvas_trim(trim->part->space, trim->part->index);
+	/* pvas_exit() waits with synchronize_rcu_tasks() until we have returned. */
+	pvas_partition_put(trim->part);
+	kfree(trim);
+}
+
+/*
+ * A fork child got a copy of the mm, an ordinary process on its own. Its brk,
+ * program and command line are its parent's and not the first task's, and the
+ * other partitions (mapped, but not copied: see pvas_hook.c) are not its
+ * business: they go before it runs. Atomic; nobody else uses the child's mm yet.
+ */
+void pvas_mm_fix_fork_child(struct pvas_partition *part, struct task_struct *child)
+{
+	struct pvas_trim *trim;
+
+	child->mm->start_brk = part->heap;
+	child->mm->brk = part->brk;
+	child->mm->start_stack = part->stack;
+	pvas_set_args(child->mm, part);
+	if (part->exe)
+		pvas_swap_exe(child->mm, part->exe);
+
+	trim = kmalloc(sizeof(*trim), GFP_ATOMIC);
+	if (!trim)
+		return;
+	kref_get(&part->ref);
+	trim->part = part;
+	init_task_work(&trim->work, pvas_trim_work);
+	if (task_work_add(child, &trim->work, TWA_RESUME)) {
+		pvas_partition_put(part);
+		kfree(trim);
+	}
+}
+
+int pvas_mm_init(void)
+{
+	pvas_wq = alloc_workqueue("pvas", WQ_UNBOUND | WQ_MEM_RECLAIM, 64);
+	return pvas_wq ? 0 : -ENOMEM;
+}
+
+void pvas_mm_exit(void)
+{
+	destroy_workqueue(pvas_wq);
+}

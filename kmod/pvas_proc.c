@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * /proc/pvas: what administrators see of spaces and tasks.
+ *
+ * A line for each space; below it one for each task, for those who may look
+ * at the space (its owner, and CAP_SYS_PTRACE in the owner's user namespace).
+ */
+#include <linux/cred.h>
+#include <linux/mm.h>
+#include <linux/pid_namespace.h>
+#include <linux/proc_fs.h>
+#include <linux/sched/mm.h>
+#include <linux/seq_file.h>
+
+#include "pvas.h"
+
+static const char * const pvas_state_names[] = {
+	[PVAS_PART_FREE]	= "free",
+	[PVAS_PART_ARMED]	= "armed",
+	[PVAS_PART_RUNNING]	= "running",
+	[PVAS_PART_ENDING]	= "ending",
+	[PVAS_PART_RESERVED]	= "reserved",
+};
+
+static void pvas_show_space(struct seq_file *m, struct pvas_space *space, u32 in_use, bool open)
+{
+	struct mm_struct *mm = space->mm;
+	unsigned long rss = 0, tables = 0;
+	int maps = 0;
+
+	if (mmget_not_zero(mm)) {
+		rss = get_mm_rss(mm) << (PAGE_SHIFT - 10);
+		tables = mm_pgtables_bytes(mm) >> 10;
+		maps = READ_ONCE(mm->map_count);
+		mmput(mm);
+	}
+	seq_printf(m, "space %u uid %u partition_gib %lu tasks %u rss_kib %lu pagetables_kib %lu maps %d %s\n",
+		   space->id, from_kuid_munged(seq_user_ns(m), space->cred->uid),
+		   1UL << (space->shift - 30), in_use, rss, tables, maps,
+		   open ? "open" : "closing");
+}
+
+static void pvas_show_tasks(struct seq_file *m, struct pvas_space *space)
+{
+	struct pid_namespace *ns = proc_pid_ns(file_inode(m->file)->i_sb);
+	struct pvas_partition *part;
+	u32 i;
+
+	spin_lock(&space->lock);
+	for (i = space->first; i <= space->last; i++) {
+		part = space->parts[i];
+		if (!part)
+			continue;
+		seq_printf(m, "  task %u pid %d %s users %u range %lx-%lx load %lx heap %lx brk %lx\n",
+			   i, pid_nr_ns(part->pid, ns), pvas_state_names[part->state],
+			   part->members, part->base, part->end, part->load, part->heap,
+			   READ_ONCE(part->brk));
+	}
+	spin_unlock(&space->lock);
+}
+
+static int pvas_proc_show(struct seq_file *m, void *v)
+{
+	struct pvas_space *space;
+	u32 id, in_use;
+	bool open;
+
+	for (id = 1; (space = pvas_space_next(&id)); id++) {
+		/* Another user namespace's spaces are none of the reader's business. */
+		if (space->cred->user_ns == seq_user_ns(m) || pvas_space_may_look(space)) {
+			spin_lock(&space->lock);
+			in_use = space->in_use;
+			open = pvas_space_is_open(space);
+			spin_unlock(&space->lock);
+			pvas_show_space(m, space, in_use, open);
+			if (pvas_space_may_look(space))
+				pvas_show_tasks(m, space);
+		}
+		pvas_space_put(space);
+	}
+	return 0;
+}
+
+int pvas_proc_init(void)
+{
+	return proc_create_single("pvas", 0444, NULL, pvas_proc_show) ? 0 : -ENOMEM;
+}
+
+void pvas_proc_exit(void)
+{
+	remove_proc_entry("pvas", NULL);
+}
