@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/* pvas_last_error: the text that says more than an errno value. */
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "private.h"
+#include "pvas.h"
+
+static __thread char text[512];
+
+void pvas_clear_error(void)
+{
+	text[0] = 0;
+}
+
+int pvas_fail(int err, const char *format, ...)
+{
+	va_list ap;
+
+	va_start(ap, format);
+	vsnprintf(text, sizeof(text), format, ap);
+	va_end(ap);
+	return err;
+}
+
+PVAS_PUBLIC const char *pvas_last_error(void)
+{
+	return text;
+}

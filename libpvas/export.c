@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/* pvas_export, pvas_unexport: publish a pointer under a name. */
+#include <errno.h>
+#include <signal.h>
+
+#include "private.h"
+#include "pvas.h"
+#include "rawsys.h"
+#include "slot.h"
+
+_Static_assert(PVAS_EXPORT_MAX == PVAS_AREA_SLOTS, "one slot a name");
+_Static_assert(PVAS_NAME_MAX + 1 == sizeof(((struct pvas_slot *)0)->name), "and its NUL");
+
+int pvas_name_set(struct pvas_name *n, const char *name)
+{
+	size_t len = strnlen(name, PVAS_NAME_MAX + 1);
+	uint64_t hash = 14695981039346656037ULL;	/* FNV-1a, by words */
+	int i;
+
+	if (len < 1 || len > PVAS_NAME_MAX)
+		return -EINVAL;
+	memset(n->words, 0, sizeof(n->words));
+	memcpy(n->words, name, len);
+	for (i = 0; i < PVAS_NAME_WORDS; i++)
+		hash = (hash ^ n->words[i]) * 1099511628211ULL;
+	n->hash = hash >> 32;
+	return 0;
+}
+
+/* ---- the lock of an area: for the threads of its owner ---- */
+
+/* Is the thread that holds the lock still there? A vfork child may be killed. */
+static int holder_lives(uint64_t held)
+{
+	return pvas_raw2(__NR_kill, (uint32_t)held, 0) != -ESRCH;
+}
+
+static void lock(struct pvas_area *a, uint32_t gen)
+{
+	uint64_t mine = (uint64_t)gen << 32 | (uint32_t)pvas_raw0(__NR_gettid);
+	uint64_t held = 0;
+	int spins = 0;
+
+	while (!__atomic_compare_exchange_n(&a->lock, &held, mine, 0, __ATOMIC_ACQUIRE,
+					    __ATOMIC_RELAXED)) {
+		/* Of a task before us, or of a thread that died holding it. */
+		int stale = held && (held >> 32 != gen || (++spins % 1024 == 0 &&
+							   !holder_lives(held)));
+
+		if (!stale) {
+			held = 0;
+			pvas_raw0(__NR_sched_yield);
+		}
+		/* With held as it was, the next exchange takes it over. */
+	}
+}
+
+static void unlock(struct pvas_area *a)
+{
+	__atomic_store_n(&a->lock, 0, __ATOMIC_RELEASE);
+}
+
+/* ---- slots, under the lock ---- */
+
+/* The slot of @n in @gen, or NULL; @room: where it would go, or NULL if full. */
+static struct pvas_slot *find(struct pvas_area *a, uint32_t gen, const struct pvas_name *n,
+			      struct pvas_slot **room)
+{
+	unsigned int i;
+
+	*room = NULL;
+	for (i = 0; i < PVAS_AREA_SLOTS; i++) {
+		struct pvas_slot *s = &a->slots[(n->hash + i) % PVAS_AREA_SLOTS];
+		int state = slot_state(slot_tag(s), gen);
+
+		if (state == PVAS_SLOT_LIVE && slot_has(s, n))
+			return s;
+		/* BUSY: left by a thread that died; nobody else writes now. */
+		if (state != PVAS_SLOT_LIVE && !*room)
+			*room = s;
+		if (state == PVAS_SLOT_FREE)
+			break;
+	}
+	return NULL;
+}
+
+static void fill(struct pvas_slot *s, uint32_t gen, const struct pvas_name *n, const void *ptr)
+{
+	uint64_t busy = slot_next(s->tag, gen, PVAS_SLOT_BUSY);
+	int i;
+
+	__atomic_store_n(&s->tag, busy, __ATOMIC_RELAXED);
+	__atomic_thread_fence(__ATOMIC_RELEASE);
+	for (i = 0; i < PVAS_NAME_WORDS; i++)
+		__atomic_store_n(&s->name[i], n->words[i], __ATOMIC_RELAXED);
+	__atomic_store_n(&s->ptr, (uint64_t)ptr, __ATOMIC_RELAXED);
+	__atomic_store_n(&s->tag, slot_next(busy, gen, PVAS_SLOT_LIVE), __ATOMIC_RELEASE);
+}
+
+int pvas_export_as(const struct pvas_me *me, const char *name, const void *ptr)
+{
+	struct pvas_area *a = pvas_header_area(me->header, me->index);
+	struct pvas_slot *room;
+	struct pvas_name n;
+	int err;
+
+	err = pvas_name_set(&n, name);
+	if (err)
+		return err;
+	lock(a, me->gen);
+	if (find(a, me->gen, &n, &room))
+		err = -EEXIST;
+	else if (!room)
+		err = -ENOSPC;
+	else
+		fill(room, me->gen, &n, ptr);
+	unlock(a);
+	if (err)
+		return err;
+	pvas_bell_ring(&a->bell);
+	pvas_bell_ring(&me->header->bell);
+	return 0;
+}
+
+int pvas_unexport_as(const struct pvas_me *me, const char *name)
+{
+	struct pvas_area *a = pvas_header_area(me->header, me->index);
+	struct pvas_slot *room, *s;
+	struct pvas_name n;
+	int err;
+
+	err = pvas_name_set(&n, name);
+	if (err)
+		return err;
+	lock(a, me->gen);
+	s = find(a, me->gen, &n, &room);
+	if (s)
+		__atomic_store_n(&s->tag, slot_next(s->tag, me->gen, PVAS_SLOT_GONE),
+				 __ATOMIC_RELEASE);
+	unlock(a);
+	return s ? 0 : -ENOENT;
+}
+
+PVAS_PUBLIC int pvas_export(const char *name, const void *ptr)
+{
+	struct pvas_me me = pvas_me();
+
+	return me.header ? pvas_export_as(&me, name, ptr) : -ESRCH;
+}
+
+PVAS_PUBLIC int pvas_unexport(const char *name)
+{
+	struct pvas_me me = pvas_me();
+
+	return me.header ? pvas_unexport_as(&me, name) : -ESRCH;
+}

@@ -1,0 +1,36 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+# Fuzzing of the loader. Included by ../tests/tests.mk.
+#
+#   make -C libpvas fuzz [FUZZ_TIME=seconds]	needs clang; new finds go to $(O)
+#   make -C libpvas fuzz-merge			keep what of them covers more
+#   make -C libpvas fuzz-replay			the kept corpus, with any compiler
+
+fdir	:= $(here)/fuzz
+fout	:= $(out)/fuzz
+fsrcs	:= $(fdir)/loader.c $(here)/loader/map.c
+fdeps	:= $(fsrcs) $(here)/loader/map.h $(here)/loader/sys.h $(top)/kmod/pvas_elf.h
+fflags	:= -std=gnu11 $(WARN) $(incs) -D_GNU_SOURCE -O2 -g -fno-omit-frame-pointer
+FUZZ_TIME ?= 600
+
+$(fout):
+	$(Q)mkdir -p $@/found
+$(fout)/fuzz: $(fdeps) | $(fout)
+	$(call say,CC)
+	$(Q)clang $(fflags) -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all -o $@ $(fsrcs)
+$(fout)/replay: $(fdeps) | $(fout)
+	$(call say,CC)
+	$(Q)$(CC) $(fflags) -DREPLAY -fsanitize=address,undefined -fno-sanitize-recover=all -o $@ $(fsrcs)
+
+fuzz: $(fout)/fuzz
+	cd $(fout) && nice -n 19 ./fuzz -max_total_time=$(FUZZ_TIME) -max_len=4096 \
+		-print_final_stats=1 found $(fdir)/corpus
+
+fuzz-merge: $(fout)/fuzz
+	cd $(fout) && rm -rf merged && mkdir merged && \
+		./fuzz -merge=1 -max_len=4096 merged found $(fdir)/corpus
+	rm -f $(fdir)/corpus/* && cp $(fout)/merged/* $(fdir)/corpus/
+
+fuzz-replay: $(fout)/replay
+	$(Q)$(fout)/replay $(fdir)/corpus/*
+
+.PHONY: fuzz fuzz-merge fuzz-replay

@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* The loader as bytes in the library: see blob.S and start.S. */
+#ifndef PVAS_LOADER_BLOB_H
+#define PVAS_LOADER_BLOB_H
+
+extern const char pvas_blob[], pvas_blob_end[];
+
+#define PVAS_BLOB_TASK	0	/* a task starts here */
+#define PVAS_BLOB_MAKE	16	/* a process becomes a space here */
+
+#endif /* PVAS_LOADER_BLOB_H */

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * The loader: where a task starts in user space. Freestanding and position
+ * independent, it lies in partition 0 and runs on the task's own stack.
+ *
+ * It does what the kernel's ELF loader does after exec: map the program and
+ * its interpreter, and complete the auxiliary vector. The module has checked
+ * the files before the point of no return; errors here are for what changed
+ * since, and for what only mapping can tell.
+ */
+#include <asm/mman.h>
+#include <linux/auxvec.h>
+#include <linux/pvas.h>
+
+#include "map.h"
+#include "say.h"
+#include "sys.h"
+
+struct aux {
+	__u64 type;
+	__u64 value;
+};
+
+/* The initial stack: argc, argv, NULL, envp, NULL, auxv. */
+struct stack {
+	const char *program;
+	struct aux *auxv;
+};
+
+__u64 pvas_loader_main(const struct pvas_start *start, __u64 *sp);
+
+static struct stack read_stack(__u64 *sp)
+{
+	struct stack st = { .program = sp[0] ? (const char *)sp[1] : "?" };
+	__u64 *p = sp + 1 + sp[0] + 1;
+
+	while (*p)
+		p++;
+	st.auxv = (struct aux *)(p + 1);
+	return st;
+}
+
+static void patch_auxv(struct aux *a, const struct pvas_object *program, __u64 base)
+{
+	const struct pvas_elf_image *img = &program->image;
+
+	for (; a->type != AT_NULL; a++) {
+		switch (a->type) {
+		case AT_PHDR:
+			a->value = img->phdr ? program->bias + img->phdr : 0;
+			break;
+		case AT_PHENT:
+			a->value = sizeof(Elf64_Phdr);
+			break;
+		case AT_PHNUM:
+			a->value = program->head.e_phnum;
+			break;
+		case AT_ENTRY:
+			a->value = program->bias + img->entry;
+			break;
+		case AT_BASE:
+			a->value = base;
+			break;
+		case AT_EXECFD:
+			a->type = AT_IGNORE;	/* closed by the time it is read */
+			break;
+		}
+	}
+}
+
+static void map_program(const struct pvas_start *start, const char *name,
+			struct pvas_object *o)
+{
+	int err;
+
+	o->fd = start->exec_fd;
+	o->bias = start->load;
+	err = pvas_object_read(o);
+	if (err)
+		pvas_die(name, "can't read the program", 0, err);
+	err = pvas_object_map_at(o);
+	if (err)
+		pvas_die(name, "can't map the program", 0, err);
+}
+
+/*
+ * Map the interpreter: returns its entry, and where it lies by @base. Its
+ * program headers overwrite the program's, which are needed no more.
+ */
+static __u64 map_interp(const struct pvas_object *program, const char *name, __u64 *base)
+{
+	struct pvas_object o = { .ph = program->ph };
+	char path[PATH_MAX];
+	int err;
+
+	err = pvas_object_interp(program, path);
+	if (err)
+		pvas_die(name, "can't read the interpreter's path", 0, err);
+	o.fd = pvas_sys_open(path);
+	if (o.fd < 0)
+		pvas_die(name, "can't open the interpreter", path, o.fd);
+	err = pvas_object_read(&o);
+	if (err == -ENOEXEC || (!err && o.image.interp_len))
+		err = -ELIBBAD;
+	if (err)
+		pvas_die(name, "can't read the interpreter", path, err);
+	err = pvas_object_map_anywhere(&o);
+	if (err)
+		pvas_die(name, "can't map the interpreter", path, err);
+	pvas_sys_close(o.fd);
+	*base = o.bias;
+	return o.bias + o.image.entry;
+}
+
+static void set_stack_exec(const struct pvas_start *start, const char *name)
+{
+	int err;
+
+	/* An old module does not say where the stack is: it has done this itself. */
+	if (start->stack_hi <= start->stack_lo)
+		return;
+	err = pvas_sys_mprotect(start->stack_lo, start->stack_hi - start->stack_lo,
+				PROT_READ | PROT_WRITE | PROT_EXEC);
+	if (err)
+		pvas_die(name, "can't make the stack executable", 0, err);
+}
+
+/* Returns the address to jump to. */
+__u64 pvas_loader_main(const struct pvas_start *start, __u64 *sp)
+{
+	struct stack st = read_stack(sp);
+	Elf64_Phdr ph[PVAS_ELF_PHNUM_MAX];	/* 64 KiB: the stack has them */
+	struct pvas_object program;
+	__u64 base = 0;
+	__u64 entry;
+
+	program.ph = ph;
+	map_program(start, st.program, &program);
+	entry = program.bias + program.image.entry;
+	if (program.image.interp_len)
+		entry = map_interp(&program, st.program, &base);
+	if (program.image.stack_exec)
+		set_stack_exec(start, st.program);
+	patch_auxv(st.auxv, &program, base);
+	pvas_sys_close(program.fd);
+	return entry;
+}

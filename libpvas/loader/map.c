@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * Map an ELF object.
+ *
+ * The whole span is reserved by one mapping first, and the segments are then
+ * mapped over it: the kernel decides once whether the span is free, and what
+ * comes after can touch nothing but the reservation. What the segments leave
+ * of it is given back, because a mapping costs, and max_map_count is shared
+ * by all tasks of a space.
+ */
+#include "map.h"
+
+#include <asm/mman.h>
+#include <linux/mman.h>
+#include "sys.h"
+
+#define RESERVE (MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE)
+
+int pvas_object_read(struct pvas_object *o)
+{
+	long size = pvas_sys_size(o->fd);
+	__u64 len;
+	long n;
+	int err;
+
+	if (size < 0)
+		return size;
+	n = pvas_sys_pread(o->fd, &o->head, sizeof(o->head), 0);
+	if (n < 0)
+		return n;
+	if (n != (long)sizeof(o->head))
+		return -ENOEXEC;
+	err = pvas_elf_check_ehdr(&o->head);
+	if (err)
+		return err;
+
+	len = pvas_elf_phdrs_size(&o->head);
+	n = pvas_sys_pread(o->fd, o->ph, len, o->head.e_phoff);
+	if (n < 0)
+		return n;
+	if ((__u64)n != len)
+		return -ENOEXEC;
+	return pvas_elf_check_phdrs(&o->head, o->ph, size, &o->image);
+}
+
+int pvas_object_interp(const struct pvas_object *o, char path[PATH_MAX])
+{
+	long n = pvas_sys_pread(o->fd, path, o->image.interp_len, o->image.interp_off);
+
+	if (n < 0)
+		return n;
+	if ((__u64)n != o->image.interp_len)
+		return -ENOEXEC;
+	return pvas_elf_check_interp_path(path, o->image.interp_len);
+}
+
+static int prot_of(const Elf64_Phdr *p)
+{
+	return (p->p_flags & PF_R ? PROT_READ : 0) |
+	       (p->p_flags & PF_W ? PROT_WRITE : 0) |
+	       (p->p_flags & PF_X ? PROT_EXEC : 0);
+}
+
+static int map_fixed(__u64 lo, __u64 hi, int prot, int flags, int fd, __u64 off)
+{
+	__u64 at = pvas_sys_mmap(lo, hi - lo, prot, MAP_PRIVATE | MAP_FIXED | flags, fd, off);
+
+	return PVAS_IS_ERR(at) ? (int)at : 0;
+}
+
+/* Zero from the end of the file's bytes to the end of their last page. */
+static int clear_tail(const Elf64_Phdr *p, __u64 from, __u64 to)
+{
+	__u64 page = pvas_elf_page_down(from);
+	int prot = prot_of(p);
+	int err = 0;
+
+	if (from == to)
+		return 0;
+	if (!(prot & PROT_WRITE))
+		err = pvas_sys_mprotect(page, to - page, PROT_READ | PROT_WRITE);
+	if (err)
+		return err;
+	pvas_sys_zero(from, to - from);
+	if (!(prot & PROT_WRITE))
+		err = pvas_sys_mprotect(page, to - page, prot);
+	return err;
+}
+
+static int map_segment(const struct pvas_object *o, const Elf64_Phdr *p)
+{
+	__u64 start = o->bias + pvas_elf_page_down(p->p_vaddr);
+	__u64 file_end = o->bias + p->p_vaddr + p->p_filesz;
+	__u64 file_hi = p->p_filesz ? pvas_elf_page_up(file_end) : start;
+	__u64 hi = pvas_elf_page_up(o->bias + p->p_vaddr + p->p_memsz);
+	int err;
+
+	if (p->p_filesz) {
+		err = map_fixed(start, file_hi, prot_of(p), 0, o->fd,
+				pvas_elf_page_down(p->p_offset));
+		if (err)
+			return err;
+		if (p->p_memsz > p->p_filesz) {
+			err = clear_tail(p, file_end, file_hi);
+			if (err)
+				return err;
+		}
+	}
+	if (hi > file_hi)
+		return map_fixed(file_hi, hi, prot_of(p), MAP_ANONYMOUS, -1, 0);
+	return 0;
+}
+
+/* Map the segments over the reservation [bias + lo, bias + hi). */
+static int map_segments(const struct pvas_object *o)
+{
+	__u64 next = o->image.lo;
+	unsigned int i;
+	int err = 0;
+
+	for (i = 0; i < o->head.e_phnum && !err; i++) {
+		const Elf64_Phdr *p = &o->ph[i];
+		__u64 start = pvas_elf_page_down(p->p_vaddr);
+
+		if (p->p_type != PT_LOAD || !p->p_memsz)
+			continue;
+		if (start > next)
+			err = pvas_sys_munmap(o->bias + next, start - next);
+		if (!err)
+			err = map_segment(o, p);
+		next = pvas_elf_page_up(p->p_vaddr + p->p_memsz);
+	}
+	return err;
+}
+
+static __u64 span(const struct pvas_object *o)
+{
+	return o->image.hi - o->image.lo;
+}
+
+int pvas_object_map_at(struct pvas_object *o)
+{
+	__u64 lo = o->bias + o->image.lo;
+	__u64 at;
+
+	if (o->bias & (o->image.align - 1))
+		return -EINVAL;
+	at = pvas_sys_mmap(lo, span(o), PROT_NONE, RESERVE | MAP_FIXED_NOREPLACE, -1, 0);
+	if (PVAS_IS_ERR(at))
+		return (int)at;
+	return map_segments(o);
+}
+
+/* Reserve @len bytes, of which some page @offset into an alignment unit comes first. */
+static __u64 reserve_aligned(__u64 len, __u64 align, __u64 offset)
+{
+	__u64 more = align - PVAS_ELF_PAGE;
+	__u64 at, lo;
+
+	at = pvas_sys_mmap(0, len + more, PROT_NONE, RESERVE, -1, 0);
+	if (PVAS_IS_ERR(at))
+		return at;
+	lo = at + ((offset - at) & (align - 1));
+	if (lo > at)
+		pvas_sys_munmap(at, lo - at);
+	if (lo + len < at + len + more)
+		pvas_sys_munmap(lo + len, at + more - lo);
+	return lo;
+}
+
+int pvas_object_map_anywhere(struct pvas_object *o)
+{
+	__u64 align = o->image.align;
+	__u64 lo = reserve_aligned(span(o), align, o->image.lo & (align - 1));
+
+	if (PVAS_IS_ERR(lo))
+		return (int)lo;
+	o->bias = lo - o->image.lo;
+	return map_segments(o);
+}

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/* The loader's system calls, for real. */
+#include "sys.h"
+
+#include <asm/stat.h>
+#include <errno.h>
+#include <linux/fcntl.h>
+#include "../rawsys.h"
+
+#define S_IFMT_	0170000
+#define S_IFREG_ 0100000
+
+__u64 pvas_sys_mmap(__u64 addr, __u64 len, int prot, int flags, int fd, __u64 off)
+{
+	return pvas_raw6(__NR_mmap, addr, len, prot, flags, fd, off);
+}
+
+int pvas_sys_munmap(__u64 addr, __u64 len)
+{
+	return pvas_raw2(__NR_munmap, addr, len);
+}
+
+int pvas_sys_mprotect(__u64 addr, __u64 len, int prot)
+{
+	return pvas_raw3(__NR_mprotect, addr, len, prot);
+}
+
+void pvas_sys_zero(__u64 addr, __u64 len)
+{
+	__asm__ volatile("rep stosb" : "+D"(addr), "+c"(len) : "a"(0) : "memory");
+}
+
+/* A file system may return less than is there, or be interrupted. */
+long pvas_sys_pread(int fd, void *buf, __u64 len, __u64 off)
+{
+	__u64 done = 0;
+	long n;
+
+	while (done < len) {
+		n = pvas_raw4(__NR_pread64, fd, (char *)buf + done, len - done, off + done);
+		if (n == -EINTR)
+			continue;
+		if (n < 0)
+			return n;
+		if (n == 0)
+			break;
+		done += n;
+	}
+	return done;
+}
+
+long pvas_sys_size(int fd)
+{
+	struct stat st;
+	long err;
+
+	err = pvas_raw2(__NR_fstat, fd, &st);
+	if (err)
+		return err;
+	if ((st.st_mode & S_IFMT_) != S_IFREG_)
+		return -EACCES;
+	return st.st_size;
+}
+
+int pvas_sys_open(const char *path)
+{
+	long fd;
+
+	do {
+		fd = pvas_raw4(__NR_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC, 0);
+	} while (fd == -EINTR);
+	return fd;
+}
+
+int pvas_sys_close(int fd)
+{
+	return pvas_raw1(__NR_close, fd);
+}

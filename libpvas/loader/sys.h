@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * What the loader asks of the system. Functions and not inlines, so that the
+ * fuzzer and the unit tests can put an arena in the kernel's place.
+ *
+ * All return the kernel's value or -errno.
+ */
+#ifndef PVAS_LOADER_SYS_H
+#define PVAS_LOADER_SYS_H
+
+#include <linux/types.h>
+
+#define PVAS_IS_ERR(v)	((__u64)(v) >= (__u64)-4095)
+
+__u64 pvas_sys_mmap(__u64 addr, __u64 len, int prot, int flags, int fd, __u64 off);
+int pvas_sys_munmap(__u64 addr, __u64 len);
+int pvas_sys_mprotect(__u64 addr, __u64 len, int prot);
+void pvas_sys_zero(__u64 addr, __u64 len);
+long pvas_sys_pread(int fd, void *buf, __u64 len, __u64 off);
+long pvas_sys_size(int fd);
+int pvas_sys_open(const char *path);
+int pvas_sys_close(int fd);
+
+#endif /* PVAS_LOADER_SYS_H */

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/* Read the partition table of one's own space: plain loads only. */
+#include <errno.h>
+
+#include "private.h"
+#include "pvas.h"
+
+_Static_assert((int)PVAS_TASK_FREE == PVAS_PART_FREE &&
+	       (int)PVAS_TASK_STARTING == PVAS_PART_ARMED &&
+	       (int)PVAS_TASK_RUNNING == PVAS_PART_RUNNING &&
+	       (int)PVAS_TASK_ENDING == PVAS_PART_ENDING &&
+	       (int)PVAS_TASK_RESERVED == PVAS_PART_RESERVED, "the states are the ABI's");
+
+/*
+ * @state is written last on entry and first on leaving: what was read between
+ * two equal looks at it, with one gen, belongs together. The bound is for a
+ * torn table; no real one changes that often.
+ */
+void pvas_part_read(const struct pvas_header *h, uint32_t index, struct pvas_part *part)
+{
+	const struct pvas_part *p = pvas_header_part(h, index);
+	int tries = 1000;
+
+	do {
+		part->state = __atomic_load_n(&p->state, __ATOMIC_ACQUIRE);
+		part->gen = __atomic_load_n(&p->gen, __ATOMIC_RELAXED);
+		part->pid = __atomic_load_n(&p->pid, __ATOMIC_RELAXED);
+		__atomic_thread_fence(__ATOMIC_ACQUIRE);
+	} while ((__atomic_load_n(&p->state, __ATOMIC_RELAXED) != part->state ||
+		  __atomic_load_n(&p->gen, __ATOMIC_RELAXED) != part->gen) && --tries);
+}
+
+void pvas_part_info(const struct pvas_header *h, uint32_t index, struct pvas_task_info *info)
+{
+	struct pvas_part part;
+
+	pvas_part_read(h, index, &part);
+	info->index = index;
+	info->pid = part.pid;
+	info->state = part.state;
+	info->gen = part.gen;
+	info->base = (void *)((uint64_t)index << h->shift);
+	info->length = 1UL << h->shift;
+}
+
+PVAS_PUBLIC int pvas_task(unsigned int index, struct pvas_task_info *info)
+{
+	struct pvas_me me = pvas_me();
+
+	if (!me.header)
+		return -ESRCH;
+	if (index >= me.header->entries)
+		return -EINVAL;
+	pvas_part_info(me.header, index, info);
+	return 0;
+}
+
+PVAS_PUBLIC int pvas_partition(unsigned int index, void **base, size_t *length)
+{
+	struct pvas_me me = pvas_me();
+
+	if (!me.header)
+		return -ESRCH;
+	if (index >= me.header->entries)
+		return -EINVAL;
+	if (base)
+		*base = (void *)((uint64_t)index << me.header->shift);
+	if (length)
+		*length = 1UL << me.header->shift;
+	return 0;
+}
+
+PVAS_PUBLIC int pvas_task_at(const void *addr)
+{
+	struct pvas_me me = pvas_me();
+	struct pvas_part part;
+	uint64_t index;
+
+	if (!me.header)
+		return -ESRCH;
+	index = (uint64_t)addr >> me.header->shift;
+	if (index < me.header->first || index > me.header->last)
+		return -ENOENT;
+	pvas_part_read(me.header, index, &part);
+	return part.state == PVAS_PART_RUNNING ? (int)index : -ENOENT;
+}

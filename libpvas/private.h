@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* What the files of libpvas share. Nothing here leaves the library. */
+#ifndef PVAS_PRIVATE_H
+#define PVAS_PRIVATE_H
+
+#include "header.h"
+
+#define PVAS_PUBLIC __attribute__((visibility("default")))
+
+/* ---- error.c: the text behind pvas_last_error() ---- */
+
+void pvas_clear_error(void);
+
+/* Set the text and return @err, so that it reads: return pvas_fail(-EINVAL, "..."). */
+int pvas_fail(int err, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* ---- attr.c: structs whose first member is their size ---- */
+
+/*
+ * Copy the caller's @from, of the size it says, to our @to of @size bytes: as
+ * the kernel's copy_struct_from_user(). A size of 0 means @first, the size
+ * first published, so that an all-zero struct is a default. -E2BIG or -EINVAL.
+ */
+int pvas_copy_attr(void *to, size_t size, size_t first, const void *from);
+
+/* ---- self.c: who am I? ---- */
+
+/**
+ * struct pvas_me - the caller as a task
+ * @header:	of its space; NULL: the caller is no task
+ * @index:	its partition
+ * @gen:	the generation of the partition that is the caller
+ */
+struct pvas_me {
+	struct pvas_header *header;
+	uint32_t index;
+	uint32_t gen;
+};
+
+struct pvas_me pvas_me(void);
+
+/* ---- part.c: reading the partition table ---- */
+
+struct pvas_task_info;
+
+/* A consistent look at one entry; @index must be below @h->entries. */
+void pvas_part_read(const struct pvas_header *h, uint32_t index, struct pvas_part *part);
+
+/* The same for users. */
+void pvas_part_info(const struct pvas_header *h, uint32_t index, struct pvas_task_info *info);
+
+/* ---- export.c, import.c: with an explicit caller, for the tests ---- */
+
+/**
+ * struct pvas_name - a name as the slots hold it
+ * @words:	padded with zeros
+ * @hash:	of @words
+ */
+struct pvas_name {
+	uint64_t words[PVAS_NAME_WORDS];
+	uint32_t hash;
+};
+
+/* -EINVAL: empty or too long. */
+int pvas_name_set(struct pvas_name *n, const char *name);
+
+int pvas_export_as(const struct pvas_me *me, const char *name, const void *ptr);
+int pvas_unexport_as(const struct pvas_me *me, const char *name);
+int pvas_import_as(const struct pvas_me *me, unsigned int index, const char *name, void **ptr);
+int pvas_import_wait_as(const struct pvas_me *me, unsigned int index, const char *name,
+			int timeout_ms, void **ptr);
+
+/* ---- bell.c ---- */
+
+void pvas_bell_ring(struct pvas_bell *b);
+
+/* Sleep until @b is rung after @seq was read from it, or for @ms. */
+void pvas_bell_wait(struct pvas_bell *b, uint32_t seq, int ms);
+
+/* Milliseconds of a clock that only goes forward. */
+int64_t pvas_now_ms(void);
+
+#endif /* PVAS_PRIVATE_H */

@@ -1,0 +1,399 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * libpvas - processes of one job in one partitioned address space.
+ *
+ * A *space* is one address space cut into equal *partitions*; a *task* is a
+ * process that runs in one, alone in its partition. A pointer made by one
+ * task is valid in every other, so passing data is a load, a store or one
+ * memcpy(). See pvas(7) for the model and its limits.
+ *
+ * The model follows A. Shimada, A. Hori, Y. Ishikawa, "Eliminating Costs for
+ * Crossing Process Boundary from MPI Intra-node Communication" (EuroMPI/ASIA
+ * 2014) and their "A new task model for many-core" (MES '13).
+ *
+ * Conventions, for every function here:
+ *  - a function that returns int returns 0 or a positive result on success and
+ *    a negative errno value (-EINVAL, ...) on failure; errno is not touched;
+ *  - sizes are in bytes, times in milliseconds;
+ *  - an *index* names a partition; 0 is reserved and never a task's;
+ *  - functions of a launcher take a handle and are for one thread at a time
+ *    per handle; functions of a task need no handle and may be called from
+ *    any thread at any time. All of a task's but pvas_export() and
+ *    pvas_unexport() may be called from a signal handler too;
+ *  - a struct that begins with a @size is given the caller's sizeof of it, or
+ *    0 for the size first published. A later, larger one is accepted if what
+ *    this library does not know of it is zero (-E2BIG if not).
+ */
+#ifndef PVAS_H
+#define PVAS_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define PVAS_VERSION_MAJOR 1
+#define PVAS_VERSION_MINOR 0
+
+/* An index argument that means "any": pvas_spawn() chooses one, pvas_import() looks at all. */
+#define PVAS_ANY ((unsigned int)-1)
+
+/* The longest name pvas_export() takes, without the terminating NUL. */
+#define PVAS_NAME_MAX 63
+
+/* How many names one task can export at a time. */
+#define PVAS_EXPORT_MAX 255
+
+/* ------------------------------------------------------------------ */
+/* For launchers: make a space, start tasks in it                      */
+/* ------------------------------------------------------------------ */
+
+/** struct pvas_space - a launcher's handle of a space */
+struct pvas_space;
+
+/** enum pvas_backend - how a space is made */
+enum pvas_backend {
+	PVAS_BACKEND_AUTO,	/* kernel if /dev/pvas can be opened, else user */
+	PVAS_BACKEND_KERNEL,	/* the module pvas.ko */
+	PVAS_BACKEND_USER,	/* seccomp user notification: no module, no root */
+};
+
+/**
+ * struct pvas_create_attr - what kind of space; all zero is the default
+ * @size:	sizeof(struct pvas_create_attr)
+ * @backend:	enum pvas_backend
+ * @partition_size: bytes in a partition, a power of two from 4 GiB to 8 TiB;
+ *		0: 64 GiB
+ * @flags:	PVAS_KEEP_ON_CLOSE or 0
+ */
+struct pvas_create_attr {
+	size_t size;
+	int backend;
+	unsigned int flags;
+	uint64_t partition_size;
+};
+
+/* The tasks outlive the launcher. By default they are killed when its handle
+ * is destroyed or the launcher dies, so that a killed job leaks nothing. */
+#define PVAS_KEEP_ON_CLOSE (1U << 0)
+
+/**
+ * pvas_create - make a space
+ * @space:	receives the handle
+ * @attr:	what kind; NULL for the default
+ *
+ * The caller does not enter the space: it stays an ordinary process.
+ *
+ * Return: 0, or
+ *  -ENODEV	PVAS_BACKEND_KERNEL and there is no /dev/pvas (is the module loaded?)
+ *  -EACCES	/dev/pvas may not be opened by this user
+ *  -EPROTO	the module speaks another ABI version (see pvas_last_error())
+ *  -EINVAL	a bad attribute; -E2BIG: an unknown one
+ *  -ENOSYS	the backend cannot be had here (see pvas_last_error())
+ *  -ENOMEM, -EMFILE, -EAGAIN, ... from the kernel
+ */
+int pvas_create(struct pvas_space **space, const struct pvas_create_attr *attr);
+
+/**
+ * pvas_destroy - end a space and free its handle
+ * @space:	the handle; NULL is allowed and does nothing
+ *
+ * Tasks that still run are killed (SIGKILL), unless the space was made with
+ * PVAS_KEEP_ON_CLOSE; they remain the caller's children to wait for.
+ *
+ * Return: 0.
+ */
+int pvas_destroy(struct pvas_space *space);
+
+/**
+ * struct pvas_spawn_attr - how to start a task; all zero is the default
+ * @size:	sizeof(struct pvas_spawn_attr)
+ * @flags:	must be 0
+ * @fds:	the task's standard input, output and error: descriptors of the
+ *		caller, used if @set_fds is not 0; -1 leaves the caller's own
+ * @set_fds:	whether @fds is used
+ * @cwd:	its working directory; NULL: the caller's
+ * @setup:	called in the new process just before execve(), with the
+ *		caller's memory (as after vfork): may call only
+ *		async-signal-safe functions; for setpgid, affinity, rlimits. A
+ *		negative errno it returns ends the spawn with that error
+ * @setup_arg:	its argument
+ */
+struct pvas_spawn_attr {
+	size_t size;
+	unsigned int flags;
+	int set_fds;
+	int fds[3];
+	const char *cwd;
+	int (*setup)(void *arg);
+	void *setup_arg;
+};
+
+/**
+ * pvas_spawn - start a program as a task
+ * @space:	the space
+ * @index:	the partition it gets, or PVAS_ANY
+ * @path:	the program (no search in PATH: see pvas_find_program())
+ * @argv:	its arguments, argv[0] included
+ * @envp:	its environment
+ * @attr:	how; NULL for the default
+ * @pid:	receives the new process's id; it is the caller's child, and to
+ *		be waited for as any
+ *
+ * Signals are all unblocked and at their default in the task, as after
+ * posix_spawn() with both sets full.
+ *
+ * It returns when nothing can fail any more: for a moment the new task may
+ * still be PVAS_TASK_STARTING.
+ *
+ * Return: the index the task got, or
+ *  -EINVAL	bad index or attribute; -E2BIG: an unknown attribute
+ *  -EBUSY	the partition is taken
+ *  -ENOSPC	PVAS_ANY and none is free
+ *  -ENOENT, -EACCES, -ENOTDIR, -E2BIG, ... from execve(2)
+ *  -ENOEXEC	not a position-independent executable for this machine;
+ *		pvas_check_program() says more
+ *  -ELIBBAD	its ELF interpreter is malformed
+ *  -EPERM	set-uid, set-gid, carries capabilities or may not be read
+ *  -ESRCH	the space has ended
+ *  -EAGAIN	too many processes
+ *  -ECHILD	the new process was killed before it got that far
+ *  -ENOMEM	it does not fit into the partition, or no memory
+ */
+int pvas_spawn(struct pvas_space *space, unsigned int index, const char *path,
+	       char *const argv[], char *const envp[],
+	       const struct pvas_spawn_attr *attr, pid_t *pid);
+
+/**
+ * pvas_find_program - search a program as execvp(3) does
+ * @name:	a path, or a name to be looked up in @path_env
+ * @path_env:	a PATH value; NULL: getenv("PATH")
+ * @buf:	receives the path
+ * @len:	its size in bytes
+ *
+ * Return: 0, -ENOENT (not found), -EACCES (found, but not executable),
+ * -ENAMETOOLONG.
+ */
+int pvas_find_program(const char *name, const char *path_env, char *buf, size_t len);
+
+/**
+ * pvas_check_program - can this program be a task?
+ * @path:	the program; a #! script is judged by its interpreter
+ * @why:	receives one line that says why not; may be NULL
+ * @len:	size of @why in bytes
+ *
+ * Return: 0, or the error pvas_spawn() would give: -ENOENT, -ENOTDIR, -EACCES,
+ * -ENOEXEC, -ELIBBAD, -EPERM, -ELOOP (scripts that interpret scripts).
+ */
+int pvas_check_program(const char *path, char *why, size_t len);
+
+/**
+ * pvas_last_error - why the last call of this thread failed
+ *
+ * Return: one line of text without a newline, "" if there is nothing to add
+ * to the errno value. Valid until the thread's next call into libpvas.
+ */
+const char *pvas_last_error(void);
+
+/** pvas_backend_of - which backend a space uses: PVAS_BACKEND_KERNEL or _USER */
+int pvas_backend_of(const struct pvas_space *space);
+
+/** pvas_id_of - the id of a launcher's space, as in PVAS_SPACE and /proc/pvas */
+uint32_t pvas_id_of(const struct pvas_space *space);
+
+/**
+ * pvas_bounds_of - the geometry of a space
+ * @space:	a launcher's handle; NULL: the space the caller is a task of
+ * @first:	receives the lowest index a task can have; may be NULL
+ * @last:	receives the highest; may be NULL
+ * @partition_size: receives the bytes in a partition; may be NULL
+ *
+ * Return: 0, or -ESRCH (@space is NULL and the caller is no task).
+ */
+int pvas_bounds_of(const struct pvas_space *space, unsigned int *first,
+		   unsigned int *last, uint64_t *partition_size);
+
+/* ------------------------------------------------------------------ */
+/* For processes that another launcher starts (srun, mpirun)           */
+/* ------------------------------------------------------------------ */
+
+/* The longest key of pvas_join(), in bytes. */
+#define PVAS_JOIN_KEY_MAX 128
+
+/**
+ * pvas_join - make the space with this key, or find it
+ * @space:	receives the handle
+ * @key:	1 to PVAS_JOIN_KEY_MAX bytes that name the job
+ * @attr:	what kind to make, if it is the first; NULL for the default
+ *
+ * For processes that have no parent in common that could make the space: the
+ * first makes it, the others find it. Only a user's own spaces are found. It
+ * lives as long as a handle or a task of it: destroying the handle leaves the
+ * tasks alone. Needs the kernel backend.
+ *
+ * Return: 0, or an error as from pvas_create(), or
+ *  -ENOSYS	@attr asks for the user backend, or the module knows no keys
+ *  -EAGAIN	the space kept coming and going
+ */
+int pvas_join(struct pvas_space **space, const char *key, const struct pvas_create_attr *attr);
+
+/**
+ * pvas_exec - become a task: execve(2) into a space
+ * @space:	from pvas_join() or pvas_create() with the kernel backend
+ * @index:	the partition to take, or PVAS_ANY
+ * @path:	the program
+ * @argv:	its arguments
+ * @envp:	its environment
+ *
+ * Does not return on success. If it fails the caller is as it was.
+ *
+ * Return: an error as from pvas_spawn(), -ENOSYS (not the kernel backend), or
+ * -EALREADY (the caller is about to enter a space already).
+ */
+int pvas_exec(struct pvas_space *space, unsigned int index, const char *path,
+	      char *const argv[], char *const envp[]);
+
+/* ------------------------------------------------------------------ */
+/* Queries                                                             */
+/* ------------------------------------------------------------------ */
+
+/** enum pvas_task_state - what a partition is doing */
+enum pvas_task_state {
+	PVAS_TASK_FREE,		/* nobody has it */
+	PVAS_TASK_STARTING,	/* taken, its program is not running yet */
+	PVAS_TASK_RUNNING,
+	PVAS_TASK_ENDING,	/* its task is gone, its memory being freed */
+	PVAS_TASK_RESERVED,	/* never a task's */
+};
+
+/**
+ * struct pvas_task_info - one task
+ * @index:	its partition
+ * @pid:	its process id
+ * @state:	enum pvas_task_state
+ * @gen:	changes each time the partition is taken: tells a task from its
+ *		successor in the same partition
+ * @base:	where the partition begins
+ * @length:	bytes in it
+ */
+struct pvas_task_info {
+	unsigned int index;
+	pid_t pid;
+	int state;
+	unsigned int gen;
+	void *base;
+	size_t length;
+};
+
+/**
+ * pvas_tasks - list the tasks of a space in the order of their indices
+ * @space:	a launcher's handle; NULL: the space the caller is a task of
+ * @tasks:	receives up to @room entries; may be NULL if @room is 0
+ * @room:	entries @tasks has room for
+ *
+ * Return: how many tasks there are (may exceed @room), or -ESRCH (@space is
+ * NULL and the caller is no task).
+ */
+int pvas_tasks(const struct pvas_space *space, struct pvas_task_info *tasks, size_t room);
+
+/**
+ * pvas_self - the caller's index
+ *
+ * Return: the index, or -ESRCH: not a task. A fork child of a task is an
+ * ordinary process and not a task; a vfork child counts as its parent.
+ */
+int pvas_self(void);
+
+/** pvas_space_id - the id of the space the caller is a task of, 0 if none */
+uint32_t pvas_space_id(void);
+
+/**
+ * pvas_partition - where a partition lies
+ * @index:	the partition
+ * @base:	receives its first address; may be NULL
+ * @length:	receives its length in bytes; may be NULL
+ *
+ * Return: 0, -ESRCH (not a task), -EINVAL (no such index).
+ */
+int pvas_partition(unsigned int index, void **base, size_t *length);
+
+/**
+ * pvas_task_at - which task owns an address
+ * @addr:	any address
+ *
+ * Return: the index of the task in whose partition @addr lies, -ENOENT if no
+ * task has it, -ESRCH if the caller is no task.
+ */
+int pvas_task_at(const void *addr);
+
+/**
+ * pvas_task - look at one task, with plain loads and no system call
+ * @index:	its partition
+ * @info:	receives what is known
+ *
+ * Cheap enough to be called in a wait loop, to see a peer die.
+ *
+ * Return: 0, -ESRCH (caller is no task), -EINVAL (no such index).
+ */
+int pvas_task(unsigned int index, struct pvas_task_info *info);
+
+/* ------------------------------------------------------------------ */
+/* Export and import: find each other's data by name                    */
+/* ------------------------------------------------------------------ */
+
+/**
+ * pvas_export - publish a pointer under a name
+ * @name:	1 to PVAS_NAME_MAX bytes
+ * @ptr:	any value, NULL included
+ *
+ * What the caller stored before the call is visible to a task that imports
+ * the name. The name is the caller's own: two tasks can export the same
+ * name. It is forgotten when the task ends.
+ *
+ * Return: 0, -EEXIST (the caller exports it already), -EINVAL (name too long
+ * or empty), -ENOSPC (it exports PVAS_EXPORT_MAX names), -ESRCH (not a task).
+ */
+int pvas_export(const char *name, const void *ptr);
+
+/**
+ * pvas_unexport - withdraw a name the caller has exported
+ *
+ * Return: 0, -ENOENT, -EINVAL, -ESRCH.
+ */
+int pvas_unexport(const char *name);
+
+/**
+ * pvas_import - look up what a task exported
+ * @index:	whose name; PVAS_ANY: the first task in index order that has it
+ * @name:	the name
+ * @ptr:	receives the pointer
+ *
+ * Return: the index of the exporting task, -ENOENT (not exported now),
+ * -EINVAL, -ESRCH (not a task).
+ */
+int pvas_import(unsigned int index, const char *name, void **ptr);
+
+/**
+ * pvas_import_wait - wait until a name is exported, then look it up
+ * @index:	whose name, or PVAS_ANY
+ * @name:	the name
+ * @timeout_ms:	how long to wait; negative: no limit
+ * @ptr:	receives the pointer
+ *
+ * A partition that no task has had yet is waited for.
+ *
+ * Return: as pvas_import(), or -ETIMEDOUT, or -EOWNERDEAD: the task at @index
+ * ran and ended without exporting it (waiting on would be for ever).
+ */
+int pvas_import_wait(unsigned int index, const char *name, int timeout_ms, void **ptr);
+
+/** pvas_version - the library's version at run time, major << 16 | minor */
+unsigned int pvas_version(void);
+
+#ifdef __cplusplus
+}
+#endif
+#endif /* PVAS_H */

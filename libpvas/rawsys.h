@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * System calls without libc, for x86-64.
+ *
+ * The loader has no libc. The library uses them where libc would be wrong: in
+ * a vfork child (errno is the parent's), and in functions that promise not to
+ * touch errno. They return -errno, as the kernel does.
+ */
+#ifndef PVAS_RAWSYS_H
+#define PVAS_RAWSYS_H
+
+#include <asm/unistd.h>
+
+static inline long pvas_raw6(long nr, long a, long b, long c, long d, long e, long f)
+{
+	register long r10 __asm__("r10") = d;
+	register long r8 __asm__("r8") = e;
+	register long r9 __asm__("r9") = f;
+	long ret;
+
+	__asm__ volatile("syscall"
+			 : "=a"(ret)
+			 : "a"(nr), "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8), "r"(r9)
+			 : "rcx", "r11", "memory");
+	return ret;
+}
+
+#define pvas_raw4(nr, a, b, c, d) \
+	pvas_raw6(nr, (long)(a), (long)(b), (long)(c), (long)(d), 0, 0)
+#define pvas_raw3(nr, a, b, c)	pvas_raw4(nr, a, b, c, 0)
+#define pvas_raw2(nr, a, b)	pvas_raw4(nr, a, b, 0, 0)
+#define pvas_raw1(nr, a)	pvas_raw4(nr, a, 0, 0, 0)
+#define pvas_raw0(nr)		pvas_raw4(nr, 0, 0, 0, 0)
+
+#endif /* PVAS_RAWSYS_H */

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Restartable sequences: take back the registration glibc made for this thread.
+ *
+ * While it stands, the kernel writes to the area whenever the thread was
+ * preempted, and kills the process if it can't.
+ */
+#ifndef PVAS_RSEQ_H
+#define PVAS_RSEQ_H
+
+#include <stddef.h>
+
+#include "rawsys.h"
+
+#define PVAS_RSEQ_UNREGISTER	1
+#define PVAS_RSEQ_SIGNATURE	0x53053053
+
+/* Exported by glibc 2.35 and later. */
+extern const ptrdiff_t __rseq_offset __attribute__((weak));
+
+static inline void pvas_rseq_unregister(void)
+{
+	char *thread;
+	int len;
+
+	if (!&__rseq_offset)
+		return;
+	__asm__("movq %%fs:0, %0" : "=r"(thread));
+	/*
+	 * The length must be that of the registration, which is not what
+	 * __rseq_size says (from 2.40 on that is the part in use): try all.
+	 */
+	for (len = 32; len <= 256; len += 4)
+		if (!pvas_raw4(__NR_rseq, thread + __rseq_offset, len, PVAS_RSEQ_UNREGISTER,
+			       PVAS_RSEQ_SIGNATURE))
+			return;
+}
+
+#endif /* PVAS_RSEQ_H */

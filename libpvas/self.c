@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/* Who am I: find the space header, if the caller is a task. */
+#include <errno.h>
+#include <sys/auxv.h>
+
+#include "private.h"
+#include "pvas.h"
+
+/* getauxval() is a search; what it finds holds for the life of the program. */
+static const struct pvas_start *find_start(void)
+{
+	static const struct pvas_start *found;
+	const struct pvas_start *s = __atomic_load_n(&found, __ATOMIC_RELAXED);
+	int saved = errno;
+
+	if (s)
+		return s;
+	s = (const struct pvas_start *)getauxval(AT_PVAS);
+	errno = saved;
+	__atomic_store_n(&found, s, __ATOMIC_RELAXED);
+	return s;
+}
+
+/*
+ * A fork child has the stack of its parent, hence its pvas_start too; but the
+ * header is wiped on fork and reads zero there. A vfork child sees all that
+ * its parent sees, and counts as its parent.
+ */
+struct pvas_me pvas_me(void)
+{
+	const struct pvas_start *s = find_start();
+	struct pvas_me me = { NULL, 0, 0 };
+	struct pvas_header *h;
+
+	if (!s || s->table < PVAS_HEADER_TABLE)
+		return me;
+	h = (struct pvas_header *)(s->table - PVAS_HEADER_TABLE);
+	if (__atomic_load_n(&h->magic, __ATOMIC_ACQUIRE) != PVAS_HEADER_MAGIC ||
+	    h->version != PVAS_HEADER_VERSION)
+		return me;
+	me.header = h;
+	me.index = s->index;
+	me.gen = s->gen;
+	return me;
+}
+
+PVAS_PUBLIC int pvas_self(void)
+{
+	struct pvas_me me = pvas_me();
+
+	return me.header ? (int)me.index : -ESRCH;
+}
+
+PVAS_PUBLIC uint32_t pvas_space_id(void)
+{
+	struct pvas_me me = pvas_me();
+
+	return me.header ? me.header->id : 0;
+}

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/* A launcher's handle of a space: make it, ask it, end it. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "backend.h"
+
+/* By enum pvas_backend */
+static const struct pvas_backend_ops *const backends[] = {
+	[PVAS_BACKEND_KERNEL] = &pvas_kernel_ops,
+	[PVAS_BACKEND_USER] = &pvas_user_ops,
+};
+
+/* The first published size: all up to @partition_size. */
+#define ATTR_SIZE_1 sizeof(struct pvas_create_attr)
+
+static int check_attr(const struct pvas_create_attr *a)
+{
+	uint64_t size = a->partition_size;
+
+	if (a->backend < PVAS_BACKEND_AUTO || a->backend > PVAS_BACKEND_USER)
+		return pvas_fail(-EINVAL, "no backend has the number %d", a->backend);
+	if (a->flags & ~PVAS_KEEP_ON_CLOSE)
+		return pvas_fail(-EINVAL, "unknown flags %#x", a->flags & ~PVAS_KEEP_ON_CLOSE);
+	if (size & (size - 1))
+		return pvas_fail(-EINVAL, "partition size %llu is not a power of two",
+				 (unsigned long long)size);
+	if (size && (size < 1ULL << PVAS_SHIFT_MIN || size > 1ULL << PVAS_SHIFT_MAX))
+		return pvas_fail(-EINVAL, "partition size %llu is not from 4 GiB to 8 TiB",
+				 (unsigned long long)size);
+	return 0;
+}
+
+static int create_with(struct pvas_space *s, const struct pvas_create_attr *a, int backend)
+{
+	memset(s, 0, sizeof(*s));
+	s->device = -1;
+	s->flags = a->flags;
+	s->shift = a->partition_size ? (unsigned int)__builtin_ctzll(a->partition_size)
+				     : PVAS_SHIFT_DEFAULT;
+	s->backend = backend;
+	s->ops = backends[backend];
+	return s->ops->create(s);
+}
+
+/* The kernel's if there is a module to talk to, else the user's. */
+static int create_auto(struct pvas_space *s, const struct pvas_create_attr *a)
+{
+	char why[160];
+	int err;
+
+	err = create_with(s, a, PVAS_BACKEND_KERNEL);
+	if (err != -ENODEV && err != -EACCES)
+		return err;
+	strncpy(why, pvas_last_error(), sizeof(why) - 1);
+	why[sizeof(why) - 1] = 0;
+	err = create_with(s, a, PVAS_BACKEND_USER);
+	if (err) {
+		char also[160];
+
+		strncpy(also, pvas_last_error(), sizeof(also) - 1);
+		also[sizeof(also) - 1] = 0;
+		pvas_fail(err, "%s; %s", why, also);
+	}
+	return err;
+}
+
+PVAS_PUBLIC int pvas_create(struct pvas_space **space, const struct pvas_create_attr *attr)
+{
+	struct pvas_create_attr a;
+	struct pvas_space *s;
+	int err;
+
+	pvas_clear_error();
+	err = pvas_copy_attr(&a, sizeof(a), ATTR_SIZE_1, attr);
+	if (!err)
+		err = check_attr(&a);
+	if (err)
+		return err;
+	s = malloc(sizeof(*s));
+	if (!s)
+		return -ENOMEM;
+	if (a.backend == PVAS_BACKEND_AUTO)
+		err = create_auto(s, &a);
+	else
+		err = create_with(s, &a, a.backend);
+	if (err) {
+		free(s);
+		return err;
+	}
+	*space = s;
+	return 0;
+}
+
+PVAS_PUBLIC int pvas_destroy(struct pvas_space *space)
+{
+	pvas_clear_error();
+	if (!space)
+		return 0;
+	space->ops->destroy(space);
+	free(space);
+	return 0;
+}
+
+PVAS_PUBLIC int pvas_backend_of(const struct pvas_space *space)
+{
+	return space->backend;
+}
+
+PVAS_PUBLIC uint32_t pvas_id_of(const struct pvas_space *space)
+{
+	return space->id;
+}
+
+PVAS_PUBLIC unsigned int pvas_version(void)
+{
+	return PVAS_VERSION_MAJOR << 16 | PVAS_VERSION_MINOR;
+}

@@ -1,0 +1,418 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * The user backend: what its tasks may do, how they end, and what is said
+ * where it can't be had. Needs no module and no root; with root, the rights of
+ * an ordinary user are tried as well.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "pvas.h"
+#include "kselftest_harness.h"
+
+extern char **environ;
+
+static const char *ours(const char *name)
+{
+	static char path[4200];
+	ssize_t n = readlink("/proc/self/exe", path, 4096);
+
+	path[n < 0 ? 0 : n] = 0;
+	strcpy(strrchr(path, '/') + 1, name);
+	return path;
+}
+
+static const struct pvas_create_attr user = {
+	.size = sizeof(user), .backend = PVAS_BACKEND_USER,
+};
+
+static int end_of(pid_t pid)
+{
+	int status = -1;
+
+	return waitpid(pid, &status, 0) == pid ? status : -1;
+}
+
+static int start(struct pvas_space *s, unsigned int index, const char *what, const char *arg,
+		 pid_t *pid)
+{
+	char *argv[] = { (char *)ours("user_task"), (char *)what, (char *)arg, NULL };
+
+	return pvas_spawn(s, index, argv[0], argv, environ, NULL, pid);
+}
+
+/* Two at a time: they must not disturb each other. Their statuses, or'ed; < 0: no start. */
+static int run_two(struct pvas_space *s, const char *what)
+{
+	pid_t a, b;
+	int ret;
+
+	ret = start(s, PVAS_ANY, what, NULL, &a);
+	if (ret < 0)
+		return ret;
+	ret = start(s, PVAS_ANY, what, NULL, &b);
+	if (ret < 0)
+		return ret;
+	return end_of(a) | end_of(b);
+}
+
+/* ---- the rules, for whoever one is ---- */
+
+FIXTURE(rules)
+{
+	struct pvas_space *s;
+};
+
+FIXTURE_VARIANT(rules)
+{
+	int ordinary;
+	int container;
+	int legacy;
+	uint64_t size;
+};
+
+FIXTURE_VARIANT_ADD(rules, own_user) { .size = 0 };
+FIXTURE_VARIANT_ADD(rules, ordinary_user) { .ordinary = 1 };
+FIXTURE_VARIANT_ADD(rules, container) { .container = 1, .ordinary = 1 };
+FIXTURE_VARIANT_ADD(rules, unlimited_stack) { .legacy = 1 };
+FIXTURE_VARIANT_ADD(rules, smallest) { .size = 1ULL << 32 };
+FIXTURE_VARIANT_ADD(rules, largest) { .size = 1ULL << 43 };
+
+/* Make @nr fail with @err, in this thread and all it makes. */
+static void forbid(const int *nr, unsigned int n, int err)
+{
+	struct sock_filter code[16] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+	};
+	struct sock_fprog prog = { .filter = code };
+	unsigned int i;
+
+	for (i = 0; i < n; i++)
+		code[1 + i] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (unsigned int)nr[i], n - i, 0);
+	code[1 + n] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
+	code[2 + n] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | err);
+	prog.len = n + 3;
+	prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+	prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &prog);
+}
+
+/* What containers let only privileged processes do. */
+static void enter_container(void)
+{
+	const int nr[] = {
+		SYS_kcmp, SYS_pidfd_getfd, SYS_process_vm_readv, SYS_process_vm_writev,
+	};
+
+	forbid(nr, 4, EPERM);
+}
+
+FIXTURE_SETUP(rules)
+{
+	struct pvas_create_attr attr = user;
+	struct rlimit unlimited = { RLIM_INFINITY, RLIM_INFINITY };
+
+	if (variant->ordinary && !getuid() && (setgid(65534) || setuid(65534)))
+		SKIP(return, "can't become an ordinary user");
+	/* set*id() makes a process undumpable; an ordinary one is not. */
+	prctl(PR_SET_DUMPABLE, 1);
+	if (variant->container)
+		enter_container();
+	if (variant->legacy && setrlimit(RLIMIT_STACK, &unlimited))
+		SKIP(return, "can't raise the limit of the stack");
+	attr.partition_size = variant->size;
+	ASSERT_EQ(pvas_create(&self->s, &attr), 0) TH_LOG("%s", pvas_last_error());
+}
+
+FIXTURE_TEARDOWN(rules)
+{
+	pvas_destroy(self->s);
+}
+
+#define RULE(what) TEST_F(rules, what) { EXPECT_EQ(run_two(self->s, #what), 0); }
+
+RULE(bounds)
+RULE(place)
+RULE(heap)
+RULE(files)
+RULE(children)
+RULE(filter)
+RULE(threads)
+
+TEST_F_TIMEOUT(rules, signals, 60)
+{
+	EXPECT_EQ(run_two(self->s, "signals"), 0);
+}
+
+/* ---- beginning and end ---- */
+
+FIXTURE(life)
+{
+	struct pvas_space *s;
+};
+
+FIXTURE_SETUP(life)
+{
+	ASSERT_EQ(pvas_create(&self->s, &user), 0) TH_LOG("%s", pvas_last_error());
+}
+
+FIXTURE_TEARDOWN(life)
+{
+	pvas_destroy(self->s);
+}
+
+/* Is anything mapped in a partition? */
+static int is_mapped(struct pvas_space *s, unsigned int index)
+{
+	unsigned long lo, hi;
+	uint64_t size;
+	char line[512];
+	int found = 0;
+	FILE *f = fopen("/proc/self/maps", "r");
+
+	pvas_bounds_of(s, NULL, NULL, &size);
+	while (fgets(line, sizeof(line), f))
+		if (sscanf(line, "%lx-%lx", &lo, &hi) == 2 && lo / size == index)
+			found = 1;
+	fclose(f);
+	return found;
+}
+
+/* Killed at any moment of its life, and at once the next one in the same place. */
+TEST_F_TIMEOUT(life, kill_and_start_again, 60)
+{
+	static const char *const whats[] = { "place", "threads", "children", "files", "heap" };
+	pid_t pid;
+	int i;
+
+	srand(7);
+	for (i = 0; i < 300; i++) {
+		ASSERT_EQ(start(self->s, 3, whats[i % 5], NULL, &pid), 3)
+			TH_LOG("%d: %s", i, pvas_last_error());
+		usleep(rand() % (i < 200 ? 800 : 9000));
+		kill(pid, SIGKILL);
+		end_of(pid);
+	}
+	/* The last one's memory goes a moment after it. */
+	for (i = 0; i < 1000 && pvas_tasks(self->s, NULL, 0); i++)
+		usleep(1000);
+	EXPECT_EQ(is_mapped(self->s, 3), 0);
+}
+
+/* A process that execs out is the caller's child yet, but no task. */
+TEST_F(life, exec_leads_out)
+{
+	char *argv[] = { (char *)ours("user_task"), "exec", "/bin/sleep", "100", NULL };
+	pid_t pid;
+	int i;
+
+	ASSERT_EQ(pvas_spawn(self->s, 4, argv[0], argv, environ, NULL, &pid), 4);
+	for (i = 0; i < 2000 && pvas_tasks(self->s, NULL, 0); i++)
+		usleep(1000);
+	EXPECT_EQ(pvas_tasks(self->s, NULL, 0), 0);
+	EXPECT_EQ(is_mapped(self->s, 4), 0);
+	EXPECT_EQ(kill(pid, 0), 0);
+	kill(pid, SIGKILL);
+	EXPECT_EQ(end_of(pid), SIGKILL);
+}
+
+TEST_F(life, sixty_four)
+{
+	pid_t pid[64];
+	int i;
+
+	for (i = 0; i < 64; i++)
+		ASSERT_GT(start(self->s, PVAS_ANY, "place", NULL, &pid[i]), 0);
+	for (i = 0; i < 64; i++)
+		EXPECT_EQ(end_of(pid[i]), 0);
+}
+
+struct from_thread {
+	struct pvas_space *s;
+	pid_t pid;
+	int ret;
+};
+
+static void *start_and_leave(void *arg)
+{
+	struct from_thread *f = arg;
+
+	f->ret = start(f->s, 2, "exec", "/bin/true", &f->pid);
+	return NULL;
+}
+
+/* They ask for a signal when their parent *thread* ends: it must not be this one. */
+TEST_F(life, started_by_a_thread_that_ends)
+{
+	struct from_thread f = { .s = self->s };
+	pthread_t t;
+
+	ASSERT_EQ(pthread_create(&t, NULL, start_and_leave, &f), 0);
+	pthread_join(t, NULL);
+	ASSERT_EQ(f.ret, 2);
+	EXPECT_EQ(end_of(f.pid), 0);
+}
+
+static __thread int mine;
+
+static int look(void *arg)
+{
+	cpu_set_t *cpus = arg;
+
+	errno = 99;		/* the caller's, who sleeps */
+	return mine == 42 && !sched_getaffinity(0, sizeof(*cpus), cpus) ? 0 : -EDOM;
+}
+
+TEST_F(life, setup_is_the_callers)
+{
+	cpu_set_t one, seen;
+	struct pvas_spawn_attr a = { .size = sizeof(a), .setup = look, .setup_arg = &seen };
+	char *argv[] = { "true", NULL };
+	pid_t pid;
+
+	mine = 42;
+	CPU_ZERO(&one);
+	CPU_SET(0, &one);
+	ASSERT_EQ(sched_setaffinity(0, sizeof(one), &one), 0);
+	errno = 5;
+	ASSERT_GT(pvas_spawn(self->s, PVAS_ANY, "/bin/true", argv, environ, &a, &pid), 0)
+		TH_LOG("%s", pvas_last_error());
+	EXPECT_EQ(errno, 5);
+	EXPECT_EQ(end_of(pid), 0);
+	EXPECT_TRUE(CPU_EQUAL(&one, &seen));
+}
+
+/* As over execve(): what is marked goes, the rest stays. */
+TEST_F(life, descriptors)
+{
+	char script[] = "cd /proc/$$/fd && test -e $1 -a ! -e $2 -a ! -e $3 -a ! -e $4";
+	char text[4][12], *argv[] = { "sh", "-c", script, "sh", text[0], text[1], text[2], text[3],
+				      NULL };
+	int i, fds[100];
+	pid_t pid;
+
+	fds[0] = open("/dev/null", O_RDONLY);
+	for (i = 1; i < 100; i++)
+		fds[i] = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	for (i = 0; i < 4; i++)
+		snprintf(text[i], sizeof(text[i]), "%d", fds[i * 33]);
+	ASSERT_GT(pvas_spawn(self->s, PVAS_ANY, "/bin/sh", argv, environ, NULL, &pid), 0);
+	EXPECT_EQ(end_of(pid), 0);
+}
+
+TEST_F(life, big_arguments)
+{
+	char *argv[] = { "true", NULL, NULL }, *huge = malloc(200000);
+	char *many[3002];
+	pid_t pid;
+	int i;
+
+	memset(huge, 'x', 199999);
+	huge[199999] = 0;
+	argv[1] = huge;
+	EXPECT_EQ(pvas_spawn(self->s, 1, "/bin/true", argv, environ, NULL, &pid), -E2BIG);
+	huge[100000] = 0;
+	EXPECT_EQ(pvas_spawn(self->s, 1, "/bin/true", argv, environ, NULL, &pid), 1);
+	EXPECT_EQ(end_of(pid), 0);
+	for (i = 0; i < 3000; i++)
+		many[i] = huge + 99000;
+	many[3000] = NULL;
+	EXPECT_EQ(pvas_spawn(self->s, 1, "/bin/true", many, environ, NULL, &pid), -E2BIG);
+}
+
+TEST_F(life, one_space_a_process)
+{
+	struct pvas_space *other;
+
+	EXPECT_EQ(pvas_create(&other, &user), -EBUSY);
+	EXPECT_NE(strstr(pvas_last_error(), "has made a space already"), NULL);
+}
+
+TEST_F(life, not_for_a_fork_child)
+{
+	pid_t pid = fork();
+
+	if (!pid) {
+		int ret = start(self->s, PVAS_ANY, "nothing", NULL, &pid);
+
+		pvas_destroy(self->s);
+		_exit(ret == -EINVAL ? 0 : 1);
+	}
+	EXPECT_EQ(end_of(pid), 0);
+	EXPECT_EQ(run_two(self->s, "bounds"), 0);	/* it has ended nothing here */
+}
+
+/* ---- where it can't be had ---- */
+
+static int create_fails(int err, const char *text)
+{
+	struct pvas_space *s;
+	int ret = pvas_create(&s, &user);
+
+	if (ret == err && strstr(pvas_last_error(), text))
+		return 1;
+	fprintf(stderr, "%d: %s\n", ret, pvas_last_error());
+	return 0;
+}
+
+TEST(no_seccomp)
+{
+	const int nr = SYS_seccomp;
+
+	forbid(&nr, 1, ENOSYS);
+	EXPECT_TRUE(create_fails(-ENOSYS, "no seccomp filters, or a container forbids"));
+}
+
+TEST(seccomp_not_permitted)
+{
+	const int nr = SYS_seccomp;
+
+	forbid(&nr, 1, EPERM);
+	EXPECT_TRUE(create_fails(-EACCES, "is not permitted here"));
+}
+
+TEST(old_kernel)
+{
+	const int nr = SYS_seccomp;
+
+	forbid(&nr, 1, EINVAL);
+	EXPECT_TRUE(create_fails(-ENOSYS, "Linux 5.19"));
+}
+
+TEST(watched_already)
+{
+	const int nr = SYS_seccomp;
+
+	forbid(&nr, 1, EBUSY);
+	EXPECT_TRUE(create_fails(-ENOSYS, "under a seccomp listener already"));
+}
+
+TEST(nothing_is_left)
+{
+	struct pvas_space *s;
+	int i, fd = dup(0);
+
+	close(fd);
+	for (i = 0; i < 50; i++) {
+		ASSERT_EQ(pvas_create(&s, &user), 0);
+		if (i % 2)
+			EXPECT_EQ(run_two(s, "nothing"), 0);
+		pvas_destroy(s);
+	}
+	EXPECT_EQ(dup(0), fd);
+}
+
+TEST_HARNESS_MAIN

@@ -1,0 +1,327 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * The user backend: the space as a whole. See user.h.
+ */
+#include <elf.h>
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/auxv.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "rawsys.h"
+#include "user.h"
+
+/* Where the header is tried: as in make.c. */
+#define BASE_STEP	(256UL << 20)
+#define BASE_END	(1UL << PVAS_SHIFT_MIN)
+
+/*
+ * Position-independent programs lie above PIE_BASE, and libraries above that.
+ * Without a limit of the stack they lie above LEGACY_BASE, growing upward.
+ */
+#define PIE_BASE	0x555555554000UL
+#define LEGACY_BASE	0x2aaaaaaaa000UL
+#define LEGACY_ROOM	(1UL << 40)
+
+/* There is one address space, and partitions that are empty look free to a second space. */
+static struct user_space *the_one;
+
+/* ---- where it lies ---- */
+
+/**
+ * struct run - partitions in a row that nothing is mapped in
+ * @next:	the lowest index not looked at
+ * @first:	of the longest run so far
+ * @last:	and its last
+ */
+struct run {
+	uint64_t next;
+	uint64_t first;
+	uint64_t last;
+};
+
+/* From @next up to @lo all is free; what follows begins at @next_free. */
+static void run_until(struct run *r, uint64_t lo, uint64_t next_free)
+{
+	if (lo > r->next && lo - r->next > r->last + 1 - r->first) {
+		r->first = r->next;
+		r->last = lo - 1;
+	}
+	if (next_free > r->next)
+		r->next = next_free;
+}
+
+/* The next mmap of a launcher in the old layout comes right above those it has. */
+static uint64_t room_below(uint64_t lo, uint64_t hi, unsigned int shift)
+{
+	return lo >= LEGACY_BASE && lo < LEGACY_BASE + LEGACY_ROOM ? PIE_BASE >> shift
+								   : ((hi - 1) >> shift) + 1;
+}
+
+static int find_run(struct user_space *u)
+{
+	unsigned int shift = u->space->shift;
+	uint64_t top = PIE_BASE >> shift;
+	struct run r = { .next = 1, .first = 1, .last = 0 };
+	unsigned long lo, hi;
+	char line[512];
+	FILE *f = fopen("/proc/self/maps", "re");
+
+	if (!f)
+		return pvas_fail(-ENOSYS, "user backend: can't open /proc/self/maps");
+	if (top > u->entries)
+		top = u->entries;
+	while (fgets(line, sizeof(line), f))
+		if (sscanf(line, "%lx-%lx", &lo, &hi) == 2 && lo >> shift < top)
+			run_until(&r, lo >> shift, room_below(lo, hi, shift));
+	fclose(f);
+	run_until(&r, top, top);
+	if (r.last < r.first)
+		return pvas_fail(-ENOMEM, "user backend: no free range of addresses for partitions of 2^%u bytes",
+				 shift);
+	u->space->first = r.first;
+	u->space->last = r.last;
+	return 0;
+}
+
+static void *map_header(size_t len)
+{
+	uint64_t base;
+
+	for (base = BASE_STEP; base + len < BASE_END; base += BASE_STEP) {
+		void *p = mmap((void *)base, len, PROT_READ | PROT_WRITE,
+			       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE,
+			       -1, 0);
+
+		if (p != MAP_FAILED)
+			return p;
+	}
+	return NULL;
+}
+
+static int make_header(struct user_space *u)
+{
+	size_t len = pvas_header_length(u->entries);
+
+	u->header = map_header(len);
+	if (!u->header)
+		return pvas_fail(-ENOMEM, "no room for the space header below 4 GiB");
+	pvas_header_init(u->header, u->space->shift);
+	madvise(u->header, len, MADV_NOHUGEPAGE);
+	if (madvise(u->header, len, MADV_WIPEONFORK))
+		return pvas_fail(-errno, "user backend: no MADV_WIPEONFORK");
+	return 0;
+}
+
+static int make_parts(struct user_space *u)
+{
+	struct pvas_space *s = u->space;
+	uint32_t i;
+
+	u->parts = mmap(NULL, u->entries * sizeof(*u->parts), PROT_READ | PROT_WRITE,
+			MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (u->parts == MAP_FAILED) {
+		u->parts = NULL;
+		return -ENOMEM;
+	}
+	for (i = 0; i < u->entries; i++) {
+		struct user_part *p = &u->parts[i];
+
+		p->pidfd = -1;
+		p->state = i < s->first || i > s->last ? PVAS_PART_RESERVED : PVAS_PART_FREE;
+		if (p->state == PVAS_PART_RESERVED)
+			user_publish(u, p, p->state);
+	}
+	return 0;
+}
+
+/* What the machine and the kernel are is the same for the launcher and its tasks. */
+static void copy_aux(struct user_space *u)
+{
+	static const unsigned long types[] = {
+		AT_SYSINFO_EHDR, AT_HWCAP, AT_HWCAP2, 29, 30, AT_PAGESZ, AT_CLKTCK,
+		AT_MINSIGSTKSZ, 27, 28,		/* AT_RSEQ_*; 29, 30: AT_HWCAP3, 4 */
+	};
+	unsigned int i;
+
+	for (i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
+		errno = 0;
+		u->aux[2 * u->nr_aux + 1] = getauxval(types[i]);
+		u->aux[2 * u->nr_aux] = types[i];
+		u->nr_aux += !errno;
+	}
+}
+
+/* Not as the module's, which count from 1; two of one launcher differ. */
+static uint32_t new_id(void)
+{
+	static uint32_t count;
+
+	return (uint32_t)getpid() << 9 | 0x80000000U | (__atomic_fetch_add(&count, 1, __ATOMIC_RELAXED) & 511);
+}
+
+/* ---- its life ---- */
+
+static void free_all(struct user_space *u)
+{
+	struct user_space *me = u;
+
+	if (u->header)
+		munmap(u->header, pvas_header_length(u->entries));
+	if (u->parts)
+		munmap(u->parts, u->entries * sizeof(*u->parts));
+	if (u->listener >= 0)
+		close(u->listener);
+	if (u->epoll >= 0)
+		close(u->epoll);
+	if (u->wake >= 0)
+		close(u->wake);
+	pvas_free_stack(u->space);
+	__atomic_compare_exchange_n(&the_one, &me, NULL, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
+	free(u);
+}
+
+/* The filter was not to be had: a matter of rights, or of this kernel or place. */
+static int refused(const struct user_space *u, int err)
+{
+	return pvas_fail(err == -EPERM || err == -EACCES ? -EACCES : -ENOSYS, "user backend: %s",
+			 u->why);
+}
+
+/* Signals are for the application's own threads. */
+static int start_threads(struct user_space *u)
+{
+	sigset_t all, old;
+	int err;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	err = user_keeper_start(u);
+	if (err && u->why)
+		err = refused(u, err);
+	else if (err)
+		pvas_fail(err, "user backend: can't start a thread: %s", strerror(-err));
+	if (!err) {
+		err = user_workers_start(u);
+		if (err)
+			pvas_fail(err, "user backend: can't start threads: %s", strerror(-err));
+	}
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	return err;
+}
+
+static int fill(struct user_space *u)
+{
+	int err;
+
+	err = find_run(u);
+	if (!err)
+		err = make_header(u);
+	if (!err)
+		err = make_parts(u);
+	if (err)
+		return err;
+	copy_aux(u);
+	u->space->id = new_id();
+	pvas_header_publish(u->header, u->space->id, u->space->first, u->space->last);
+	return start_threads(u);
+}
+
+/* What a fork child of a launcher has inherited does not count. */
+static int become_the_one(struct user_space *u)
+{
+	struct user_space *other = __atomic_load_n(&the_one, __ATOMIC_ACQUIRE);
+
+	if (other && other->owner == u->owner)
+		return 0;
+	return __atomic_compare_exchange_n(&the_one, &other, u, 0, __ATOMIC_ACQ_REL,
+					   __ATOMIC_RELAXED);
+}
+
+static int user_create(struct pvas_space *s)
+{
+	struct user_space *u;
+	int err;
+
+	if (s->flags & PVAS_KEEP_ON_CLOSE)
+		return pvas_fail(-ENOSYS, "user backend: tasks can't outlive the launcher (PVAS_KEEP_ON_CLOSE)");
+	u = calloc(1, sizeof(*u));
+	if (!u)
+		return -ENOMEM;
+	u->space = s;
+	u->owner = getpid();
+	s->priv = u;
+	if (!become_the_one(u)) {
+		free(u);
+		return pvas_fail(-EBUSY, "user backend: this process has made a space already");
+	}
+	u->entries = pvas_header_entries(s->shift);
+	u->listener = u->epoll = u->wake = -1;
+	pthread_mutex_init(&u->lock, NULL);
+	pthread_cond_init(&u->changed, NULL);
+	err = fill(u);
+	if (err) {
+		user_keeper_stop(u);
+		user_workers_join(u);
+		free_all(u);
+	}
+	return err;
+}
+
+/* In a fork child of the launcher there is nothing to end: only memory to free. */
+static void user_destroy(struct pvas_space *s)
+{
+	struct user_space *u = s->priv;
+
+	if (u->owner == (pid_t)pvas_raw0(__NR_getpid)) {
+		user_keeper_stop(u);
+		user_workers_join(u);
+	}
+	free_all(u);
+}
+
+/* Who has seen a task's end shall not see it here: wait for the keeper. */
+static void await_endings(struct user_space *u)
+{
+	uint32_t i;
+
+	for (i = u->space->first; i <= u->space->last; i++)
+		while (user_part_ending(&u->parts[i]))
+			pthread_cond_wait(&u->changed, &u->lock);
+}
+
+static int user_tasks(const struct pvas_space *s, struct pvas_task_info *tasks, size_t room)
+{
+	struct user_space *u = s->priv;
+	size_t count = 0;
+	uint32_t i;
+
+	pthread_mutex_lock(&u->lock);
+	await_endings(u);
+	for (i = s->first; i <= s->last; i++) {
+		const struct user_part *p = &u->parts[i];
+
+		if (p->state == PVAS_PART_FREE || p->state == PVAS_PART_RESERVED)
+			continue;
+		if (count < room)
+			tasks[count] = (struct pvas_task_info){
+				.index = i, .pid = p->pid, .state = (int)p->state, .gen = p->gen,
+				.base = (void *)p->base, .length = p->end - p->base,
+			};
+		count++;
+	}
+	pthread_mutex_unlock(&u->lock);
+	return (int)count;
+}
+
+const struct pvas_backend_ops pvas_user_ops = {
+	.name = "user",
+	.create = user_create,
+	.destroy = user_destroy,
+	.spawn = user_spawn,
+	.tasks = user_tasks,
+};

@@ -1,0 +1,327 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * The user backend: a space without a module and without root.
+ *
+ * The launcher's own mm is the space. One seccomp filter, inherited by all
+ * tasks, lets every system call through but those that place or change
+ * mappings; of these it lets through what names addresses inside the caller's
+ * own partition. The rest goes to worker threads of the launcher, which share
+ * the mm and so can make the call in the task's stead, at an address of their
+ * choice.
+ *
+ *	user.c		the space: where it lies, how it begins and ends
+ *	user_filter.c	the filter
+ *	user_keeper.c	the thread that has the filter, makes tasks and buries them
+ *	user_worker.c	the threads that answer the filter's calls
+ *	user_place.c	the memory of a partition: placement, brk
+ *	user_caller.c	what a caller is: task or not; its memory and files
+ *	user_spawn.c	starting a task: the launcher's side
+ *	user_child.c	starting a task: in the new process
+ *	user_program.c	which file is the program: #! and ELF checks
+ *	user_stack.c	the new task's stack
+ */
+#ifndef PVAS_USER_H
+#define PVAS_USER_H
+
+#include <pthread.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "../kmod/pvas_elf.h"
+#include "backend.h"
+
+#define PAGE		4096UL
+#define PAGE_UP(n)	(((n) + PAGE - 1) & ~(PAGE - 1))
+#define PAGE_DOWN(n)	((n) & ~(PAGE - 1))
+
+/* The layout of a partition, as the module's (kmod/pvas.h). */
+#define GAP_LOW		(2UL << 20)
+#define GAP_HIGH	(1UL << 20)
+#define STACK_ROOM_MIN	(128UL << 20)
+#define STACK_GUARD	(1UL << 20)
+
+#define WORKERS_MAX	4
+#define REUSE_SLOTS	16
+
+/**
+ * struct user_page - a page above the stack of each partition
+ * @brk:	the task's program break
+ * @heap_end:	what is mapped for it ends here
+ * @exe:	its program, for readlink of /proc/self/exe
+ *
+ * Ordinary memory, so that a fork child has a copy of its own, which says what
+ * held when it forked.
+ */
+struct user_page {
+	uint64_t brk;
+	uint64_t heap_end;
+	char exe[PAGE - 16];
+};
+
+/**
+ * struct user_part - a partition
+ * @state:	PVAS_PART_*; under user_space.lock
+ * @gen:	how often it was taken; the same
+ * @pid:	its task
+ * @pidfd:	of its task, -1 if none
+ * @exec_tid:	who in it has called execve, 0: nobody
+ * @exec_looks:	how often to look yet whether it has succeeded
+ * @hand:	futex between launcher and new process: HAND_*
+ * @base:	where it begins
+ * @end:	and ends
+ * @lock:	of all below, which the new process fills before it is a task
+ * @load:	where its program's address 0 is
+ * @heap:	where the brk heap begins
+ * @brk:	and ends
+ * @heap_end:	what is mapped for it ends here: see user_brk()
+ * @stack:	where the stack begins, growing down
+ * @mmap_top:	mappings are placed below
+ * @cursor:	below this, nothing was placed yet, or not lately
+ * @reuse:	addresses worth another try, by length
+ */
+struct user_part {
+	uint32_t state;
+	uint32_t gen;
+	pid_t pid;
+	int pidfd;
+	pid_t exec_tid;
+	int exec_looks;
+	int hand;
+	uint64_t base;
+	uint64_t end;
+	pthread_mutex_t lock;
+	uint64_t load;
+	uint64_t heap;
+	uint64_t brk;
+	uint64_t heap_end;
+	uint64_t stack;
+	uint64_t mmap_top;
+	uint64_t cursor;
+	struct {
+		uint64_t at;
+		uint64_t len;
+	} reuse[REUSE_SLOTS];
+};
+
+#define HAND_DEAD	0	/* the kernel stores it (CLONE_CHILD_CLEARTID) */
+#define HAND_WAIT	1
+#define HAND_DONE	2	/* the task runs, and needs the launcher no more */
+
+/**
+ * struct user_order - what the keeper is asked to do
+ * @call:	a spawn to be made, or NULL
+ * @part:	where
+ * @tls:	of the caller, who waits: the new process borrows it
+ * @stack:	top of the stack it begins on
+ * @caller:	thread whose processor affinity it gets
+ * @done:	the keeper has looked: @err holds
+ * @err:	0 or -errno
+ */
+struct user_order {
+	struct pvas_spawn_call *call;
+	struct user_part *part;
+	void *tls;
+	void *stack;
+	pid_t caller;
+	int done;
+	int err;
+};
+
+/* What the new process is handed. */
+struct user_start {
+	struct user_space *u;
+	struct user_part *part;
+	struct pvas_spawn_call *call;
+	pid_t caller;
+};
+
+/**
+ * struct user_space - what pvas_space.priv points to
+ * @space:	the handle
+ * @owner:	the process that made it
+ * @header:	in partition 0
+ * @listener:	where the filter's calls arrive
+ * @epoll:	the keeper waits here
+ * @wake:	eventfd: the keeper has something to do
+ * @keeper:	thread
+ * @workers:	threads
+ * @nr_workers:	how many
+ * @lock:	of the partitions' states, of @order and @stop
+ * @changed:	one of these has changed
+ * @order:	for the keeper
+ * @start:	of the process being started
+ * @stop:	the space is ending
+ * @has_keeper:	@keeper is there, and to be joined
+ * @ready:	it has begun, or failed to:
+ * @err:	why, and @why says more
+ * @aux:	pairs of the auxiliary vector that are the machine's
+ * @nr_aux:	how many
+ * @entries:	of @parts
+ * @parts:	by index
+ */
+struct user_space {
+	struct pvas_space *space;
+	pid_t owner;
+	struct pvas_header *header;
+	int listener;
+	int epoll;
+	int wake;
+	pthread_t keeper;
+	pthread_t workers[WORKERS_MAX];
+	unsigned int nr_workers;
+	pthread_mutex_t lock;
+	pthread_cond_t changed;
+	struct user_order order;
+	struct user_start start;
+	int stop;
+	int has_keeper;
+	int ready;
+	int err;
+	const char *why;
+	uint64_t aux[32];
+	unsigned int nr_aux;
+	uint32_t entries;
+	struct user_part *parts;
+};
+
+/* Would [addr, addr + len) reach outside? As the module's pvas_mm_foreign(). */
+static inline int user_foreign(const struct user_part *p, uint64_t addr, uint64_t len)
+{
+	return addr < p->base || addr > p->end || len > p->end - addr;
+}
+
+static inline struct user_page *user_page_of(const struct user_part *p)
+{
+	return (struct user_page *)(p->end - GAP_HIGH + PAGE);
+}
+
+/* The loader's copy in each partition comes after the page. */
+static inline uint64_t user_loader_of(const struct user_part *p)
+{
+	return (uint64_t)user_page_of(p) + PAGE;
+}
+
+size_t user_loader_length(void);
+
+/* ---- user_filter.c ---- */
+
+/* No such system call: always goes to a worker, who may want to know that it's over. */
+#define USER_NR_STOP	0x5056
+
+/*
+ * Put the calling thread, and all processes it will make, under the filter.
+ * Returns the listener, or -errno with the text set in @why.
+ */
+int user_filter_install(unsigned int shift, uint32_t first, uint32_t last, const char **why);
+
+/* ---- user_keeper.c ---- */
+
+int user_keeper_start(struct user_space *u);
+void user_keeper_stop(struct user_space *u);
+void user_keeper_wake(struct user_space *u);
+
+/* Have the partition freed when its task ends. */
+int user_keeper_watch(struct user_space *u, struct user_part *p);
+
+/* Thread @tid, of a task, calls execve: if it leaves the space, free its partition. */
+void user_keeper_expect_exec(struct user_space *u, struct user_part *p, pid_t tid);
+
+/* Has the process behind a pidfd ended? */
+int user_pidfd_dead(int pidfd);
+
+/* Its task is gone or going; in a moment the keeper will have freed it. Under user_space.lock. */
+int user_part_ending(const struct user_part *p);
+
+/* Note a partition's state where tasks see it. Under user_space.lock, or before they can. */
+void user_publish(struct user_space *u, struct user_part *p, uint32_t state);
+
+/* ---- user_spawn.c ---- */
+
+int user_spawn(struct pvas_spawn_call *call);
+
+/* ---- user_worker.c ---- */
+
+int user_workers_start(struct user_space *u);
+void user_workers_join(struct user_space *u);
+
+/* ---- user_place.c: all under user_part.lock, and for tasks only ---- */
+
+struct user_mmap {
+	uint64_t addr, len;
+	int prot, flags, fd;
+	uint64_t off;
+};
+
+/* They return an address or value, or -errno, as the system calls do. */
+int64_t user_mmap(struct user_part *p, const struct user_mmap *m);
+int64_t user_mremap(struct user_part *p, uint64_t old, uint64_t old_len, uint64_t new_len,
+		    int flags);
+int64_t user_shmat(struct user_part *p, int id, uint64_t addr, int flags);
+int64_t user_brk(struct user_part *p, uint64_t brk);
+
+/* The task maps to a fixed place: there is none of what is spare beyond the break. */
+void user_make_room(struct user_part *p, uint64_t addr, uint64_t len);
+
+/* As user_brk(), for a fork child with a copy of the partition. */
+int64_t user_child_brk(struct user_part *p, pid_t child, uint64_t brk);
+
+/* Decide where things go, as the module's pvas_mm_layout(). 0 or -ENOMEM. */
+int user_layout(struct user_part *p, const struct pvas_elf_image *image, uint64_t stack_limit);
+
+/* ---- user_caller.c ---- */
+
+/* Does @tid share our address space? */
+int user_caller_inside(pid_t tid);
+
+/* Copy to or from a caller's memory; how much could be. */
+ssize_t user_caller_read(pid_t tid, uint64_t from, void *to, size_t len);
+ssize_t user_caller_write(pid_t tid, uint64_t to, const void *from, size_t len);
+
+/* The process of a thread. 0: gone. */
+pid_t user_caller_process(pid_t tid);
+
+/* A descriptor of ours for @fd of the thread's process; @pidfd if known, else -1. -errno. */
+int user_caller_file(pid_t tid, int pidfd, int fd, int prot, int flags);
+
+/* ---- user_child.c: the new process ---- */
+
+int user_child_main(void *arg);
+
+/* ---- user_program.c: in the new process: raw system calls only ---- */
+
+#define USER_SCRIPT_DEPTH	5
+#define USER_SCRIPT_HEAD	256
+
+/**
+ * struct user_program - the program to run, with what #! put before it
+ * @fd:		open for reading
+ * @path:	as it was found, for AT_EXECFN
+ * @exe:	the kernel's name for it
+ * @image:	what it needs
+ * @phnum:	its program headers
+ * @head:	arguments that come before argv[1], the last one first
+ * @nr_head:	how many; 0: argv is unchanged
+ * @lines:	what they point to
+ * @depth:	how many lines
+ */
+struct user_program {
+	int fd;
+	const char *path;
+	char exe[PAGE - 16];
+	struct pvas_elf_image image;
+	unsigned int phnum;
+	const char *head[2 * USER_SCRIPT_DEPTH + 1];
+	unsigned int nr_head;
+	char lines[USER_SCRIPT_DEPTH][USER_SCRIPT_HEAD + 1];
+	unsigned int depth;
+};
+
+int user_program_open(struct user_program *prog, const char *path);
+
+/* ---- user_stack.c: the same ---- */
+
+/* Map the stack and fill it. The start of the struct pvas_start is in @info. 0 or -errno. */
+int user_stack_make(const struct user_start *s, const struct user_program *prog,
+		    uint64_t *sp, uint64_t *info);
+
+#endif /* PVAS_USER_H */

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * User backend: what is a caller, its memory, its files.
+ *
+ * All of it by what a process may do to its descendants, under Yama's
+ * ptrace_scope 1 as well. Containers forbid some of it (kcmp, pidfd_getfd), and
+ * Yama does for a descendant whose parent is gone; then /proc is asked.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/kcmp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include "rawsys.h"
+#include "user.h"
+
+/* ---- memory ---- */
+
+/* No longer than to the end of a page: what is beyond may not be there. */
+static size_t in_page(uint64_t at, size_t len)
+{
+	size_t left = PAGE - (at & (PAGE - 1));
+
+	return len < left ? len : left;
+}
+
+static int open_proc(pid_t tid, const char *name, int flags)
+{
+	char path[48];
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/%d/%s", tid, name);
+	fd = open(path, flags | O_CLOEXEC);
+	return fd < 0 ? -errno : fd;
+}
+
+/* Where a container forbids process_vm_readv and _writev. */
+static ssize_t copy_by_proc(int nr, pid_t tid, uint64_t theirs, void *ours, size_t len)
+{
+	int fd = open_proc(tid, "mem", nr == __NR_process_vm_readv ? O_RDONLY : O_RDWR);
+	ssize_t n;
+
+	if (fd < 0)
+		return 0;
+	n = nr == __NR_process_vm_readv ? pread(fd, ours, len, (off_t)theirs)
+					: pwrite(fd, ours, len, (off_t)theirs);
+	close(fd);
+	return n;
+}
+
+static ssize_t copy(int nr, pid_t tid, uint64_t theirs, void *ours, size_t len)
+{
+	size_t done = 0;
+
+	while (done < len) {
+		struct iovec here = { (char *)ours + done, in_page(theirs + done, len - done) };
+		struct iovec there = { (void *)(theirs + done), here.iov_len };
+		long n = pvas_raw6(nr, tid, (long)&here, 1, (long)&there, 1, 0);
+
+		if (n == -EPERM || n == -ENOSYS)
+			n = copy_by_proc(nr, tid, theirs + done, here.iov_base, here.iov_len);
+		if (n <= 0)
+			break;
+		done += n;
+	}
+	return (ssize_t)done;
+}
+
+ssize_t user_caller_read(pid_t tid, uint64_t from, void *to, size_t len)
+{
+	return copy(__NR_process_vm_readv, tid, from, to, len);
+}
+
+ssize_t user_caller_write(pid_t tid, uint64_t to, const void *from, size_t len)
+{
+	return copy(__NR_process_vm_writev, tid, to, (void *)from, len);
+}
+
+/* ---- the same mm? ---- */
+
+/* Is a variable of ours, that changes with each question, the same there? */
+static int same_by_probe(pid_t tid)
+{
+	static __thread uint64_t probe;
+	static uint64_t counter;
+	uint64_t seen = 0;
+
+	probe = __atomic_add_fetch(&counter, 1, __ATOMIC_RELAXED) ^ 0x9e3779b97f4a7c15ULL;
+	return user_caller_read(tid, (uint64_t)&probe, &seen, sizeof(seen)) == sizeof(seen) &&
+	       __atomic_load_n(&probe, __ATOMIC_RELAXED) == seen;
+}
+
+int user_caller_inside(pid_t tid)
+{
+	long ret = pvas_raw4(__NR_kcmp, getpid(), tid, KCMP_VM, 0);
+
+	if (ret >= 0)
+		return ret == 0;
+	return ret == -ESRCH ? 0 : same_by_probe(tid);
+}
+
+/* ---- files ---- */
+
+pid_t user_caller_process(pid_t tid)
+{
+	int fd = open_proc(tid, "status", O_RDONLY);
+	char text[512], *line;
+	ssize_t n;
+
+	if (fd < 0)
+		return 0;
+	n = read(fd, text, sizeof(text) - 1);
+	close(fd);
+	text[n < 0 ? 0 : n] = 0;
+	line = strstr(text, "\nTgid:");
+	return line ? atoi(line + 6) : 0;
+}
+
+/*
+ * The same file opened anew: not the same open file description, but for a
+ * mapping that makes no difference, unless a driver ties its state to it.
+ */
+static int reopen(pid_t tid, int fd, int prot, int flags)
+{
+	int shared = (flags & MAP_TYPE) != MAP_PRIVATE;
+	char name[32];
+	int ret = -EACCES;
+
+	snprintf(name, sizeof(name), "fd/%d", fd);
+	/* What is mapped shared may be made writable later, if the file may be written. */
+	if (shared)
+		ret = open_proc(tid, name, O_RDWR | O_NOCTTY);
+	if (ret < 0 && !(shared && (prot & PROT_WRITE)))
+		ret = open_proc(tid, name, O_RDONLY | O_NOCTTY);
+	return ret == -ENOENT ? -EBADF : ret;
+}
+
+int user_caller_file(pid_t tid, int pidfd, int fd, int prot, int flags)
+{
+	int own = -1;
+	long ret;
+
+	if (fd < 0)
+		return -EBADF;
+	if (pidfd < 0) {
+		/* Of a process only, not of a thread. */
+		own = pvas_raw2(__NR_pidfd_open, tid, 0);
+		if (own < 0)
+			own = pvas_raw2(__NR_pidfd_open, user_caller_process(tid), 0);
+		pidfd = own;
+	}
+	ret = pidfd < 0 ? pidfd : pvas_raw3(__NR_pidfd_getfd, pidfd, fd, 0);
+	if (own >= 0)
+		close(own);
+	if (ret == -EPERM || ret == -ENOSYS || ret == -EINVAL)
+		return reopen(tid, fd, prot, flags);
+	return (int)ret;
+}

@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * User backend: the new process, from clone to the loader.
+ *
+ * It begins among the launcher's memory, on a stack of the handle and with the
+ * thread pointer of the thread that called pvas_spawn(), which sleeps: as a
+ * vfork child, and under the same rules. There is no execve() to cut it off
+ * from the launcher, so it does what that would do: close what is marked
+ * close-on-exec, take a name, reset registers. Errors are found before.
+ */
+#include <asm/prctl.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <linux/futex.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "loader/blob.h"
+#include "rawsys.h"
+#include "user.h"
+
+#define AFFINITY_BYTES	1024	/* 8192 processors */
+#define NAME_LEN	16	/* TASK_COMM_LEN */
+
+struct dirent64 {
+	uint64_t ino;
+	int64_t off;
+	uint16_t len;
+	uint8_t type;
+	char name[];
+};
+
+size_t user_loader_length(void)
+{
+	return PAGE_UP((size_t)(pvas_blob_end - pvas_blob));
+}
+
+/* ---- as fork would have given it ---- */
+
+/* The parent is the keeper: what is a thread's own comes from there, not from the caller. */
+static void take_affinity(pid_t caller)
+{
+	unsigned long mask[AFFINITY_BYTES / sizeof(unsigned long)];
+	long len = pvas_raw3(__NR_sched_getaffinity, caller, sizeof(mask), mask);
+
+	if (len > 0)
+		pvas_raw3(__NR_sched_setaffinity, 0, len, mask);
+}
+
+/* Die with the launcher; it may be dead already. */
+static int bind_to_launcher(const struct user_space *u)
+{
+	pvas_raw2(__NR_prctl, PR_SET_PDEATHSIG, SIGKILL);
+	return pvas_raw0(__NR_getppid) == u->owner ? 0 : -ESRCH;
+}
+
+/* ---- as execve would have left it ---- */
+
+static void close_one(int fd, int keep)
+{
+	long flags = fd == keep ? 0 : pvas_raw2(__NR_fcntl, fd, F_GETFD);
+
+	if (flags > 0 && (flags & FD_CLOEXEC))
+		pvas_raw1(__NR_close, fd);
+}
+
+/* Without /proc: all there may be. */
+static void close_by_number(int keep)
+{
+	struct rlimit limit = { 1024, 1024 };
+	int fd;
+
+	pvas_raw4(__NR_prlimit64, 0, RLIMIT_NOFILE, NULL, &limit);
+	for (fd = 0; fd < (int)limit.rlim_cur && fd < 65536; fd++)
+		close_one(fd, keep);
+}
+
+static int number_of(const char *name)
+{
+	int n = 0;
+
+	for (; *name >= '0' && *name <= '9'; name++)
+		n = n * 10 + *name - '0';
+	return n;
+}
+
+static void close_on_exec(int keep)
+{
+	int dir = pvas_raw4(__NR_openat, AT_FDCWD, "/proc/self/fd", O_RDONLY | O_DIRECTORY, 0);
+	char buf[4096] __attribute__((aligned(8)));
+	long n, at;
+
+	if (dir < 0) {
+		close_by_number(keep);
+		return;
+	}
+	while ((n = pvas_raw3(__NR_getdents64, dir, buf, sizeof(buf))) > 0) {
+		for (at = 0; at < n; at += ((struct dirent64 *)(buf + at))->len) {
+			const char *name = ((struct dirent64 *)(buf + at))->name;
+
+			if (*name != '.')
+				close_one(number_of(name), keep);
+		}
+	}
+	pvas_raw1(__NR_close, dir);
+}
+
+static void take_name(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+	char name[NAME_LEN] = "";
+
+	strncpy(name, slash ? slash + 1 : path, sizeof(name) - 1);
+	pvas_raw2(__NR_prctl, PR_SET_NAME, name);
+}
+
+/* ---- memory ---- */
+
+/* The page that tells what the kernel would know, and the loader's copy. */
+static int make_top(struct user_part *p, const struct user_program *prog)
+{
+	struct user_page *page = user_page_of(p);
+	uint64_t loader = user_loader_of(p);
+	long ret;
+
+	ret = pvas_raw6(__NR_mmap, (long)page, PAGE + user_loader_length(), PROT_READ | PROT_WRITE,
+			MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+	if (ret != (long)page)
+		return -ENOMEM;
+	page->brk = p->brk;
+	page->heap_end = p->heap_end;
+	strcpy(page->exe, prog->exe);
+	memcpy((void *)loader, pvas_blob, pvas_blob_end - pvas_blob);
+	return pvas_raw3(__NR_mprotect, loader, user_loader_length(), PROT_READ | PROT_EXEC);
+}
+
+static int make_memory(const struct user_start *s, const struct user_program *prog,
+		       uint64_t *sp, uint64_t *info)
+{
+	struct rlimit limit = { RLIM_INFINITY, RLIM_INFINITY };
+	int err;
+
+	pvas_raw4(__NR_prlimit64, 0, RLIMIT_STACK, NULL, &limit);
+	err = user_layout(s->part, &prog->image, limit.rlim_cur);
+	if (!err)
+		err = make_top(s->part, prog);
+	if (!err)
+		err = user_stack_make(s, prog, sp, info);
+	return err;
+}
+
+/* ---- off ---- */
+
+/*
+ * On the new stack now. First let go of the thread pointer, then wake its
+ * owner, then let signals in: they can only do what is default. The mask of
+ * none is a zero above the red zone of the stack.
+ */
+static void __attribute__((noreturn)) jump(uint64_t sp, uint64_t info, uint64_t entry, int *hand)
+{
+	register uint64_t rinfo __asm__("r12") = info;
+	register uint64_t rentry __asm__("r13") = entry;
+	register int *rhand __asm__("r14") = hand;
+	register uint64_t rsp_ __asm__("r15") = sp;
+
+	__asm__ volatile("movq %[sp], %%rsp\n\t"
+			 "movl %[arch_prctl], %%eax\n\t"
+			 "movl %[set_fs], %%edi\n\t"
+			 "xorl %%esi, %%esi\n\t"
+			 "syscall\n\t"
+			 "movl %[done], (%[hand])\n\t"
+			 "movl %[futex], %%eax\n\t"
+			 "movq %[hand], %%rdi\n\t"
+			 "movl %[wake], %%esi\n\t"
+			 "movl $0x7fffffff, %%edx\n\t"
+			 "syscall\n\t"
+			 "movl %[set_tid], %%eax\n\t"
+			 "xorl %%edi, %%edi\n\t"
+			 "syscall\n\t"
+			 "pushq $0\n\t"
+			 "movl %[sigmask], %%eax\n\t"
+			 "movl %[setmask], %%edi\n\t"
+			 "movq %%rsp, %%rsi\n\t"
+			 "xorl %%edx, %%edx\n\t"
+			 "movl $8, %%r10d\n\t"
+			 "syscall\n\t"
+			 "fninit\n\t"
+			 "movl $0x1f80, (%%rsp)\n\t"
+			 "ldmxcsr (%%rsp)\n\t"
+			 "movq $0, (%%rsp)\n\t"
+			 "popfq\n\t"
+			 "movq %[info], %%rdi\n\t"
+			 "jmpq *%[entry]"
+			 : : [sp] "r"(rsp_), [info] "r"(rinfo), [entry] "r"(rentry),
+			     [hand] "r"(rhand), [arch_prctl] "i"(__NR_arch_prctl),
+			     [set_fs] "i"(ARCH_SET_FS), [done] "i"(HAND_DONE),
+			     [futex] "i"(__NR_futex), [wake] "i"(FUTEX_WAKE),
+			     [set_tid] "i"(__NR_set_tid_address),
+			     [sigmask] "i"(__NR_rt_sigprocmask), [setmask] "i"(SIG_SETMASK)
+			 : "memory");
+	__builtin_unreachable();
+}
+
+static int become_task(const struct user_start *s, struct user_program *prog)
+{
+	uint64_t sp, info;
+	int err;
+
+	err = user_program_open(prog, s->call->path);
+	if (!err)
+		err = make_memory(s, prog, &sp, &info);
+	if (err)
+		return err;
+	close_on_exec(prog->fd);
+	take_name(s->call->path);
+	s->part->pid = (pid_t)pvas_raw0(__NR_getpid);
+	user_publish(s->u, s->part, PVAS_PART_RUNNING);
+	s->call->err = 0;
+	jump(sp, info, user_loader_of(s->part) + PVAS_BLOB_TASK, &s->part->hand);
+}
+
+int user_child_main(void *arg)
+{
+	const struct user_start s = *(const struct user_start *)arg;
+	struct user_program prog;
+	int err;
+
+	err = bind_to_launcher(s.u);
+	if (!err) {
+		take_affinity(s.caller);
+		err = pvas_child_prepare(s.call);
+	}
+	if (!err)
+		err = become_task(&s, &prog);
+	s.call->err = err;
+	for (;;)
+		pvas_raw1(__NR_exit_group, 127);
+}

@@ -1,0 +1,387 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * The user backend's seccomp filter: one program for all tasks.
+ *
+ * A caller is known by where its code lies: the partition of the instruction
+ * pointer is the caller's own. What runs elsewhere (the launcher, and every
+ * program that a task has started by execve) is let through, although it
+ * inherits the filter. All partition sizes are multiples of 4 GiB, so the
+ * upper half of an address alone tells the partition.
+ *
+ * System calls that are not listed here come to ALLOW after a look at nothing
+ * but their number: the kernel then takes them into its table of calls that
+ * need no filter run at all (5.11), and they cost what they did before.
+ */
+#include <errno.h>
+#include <linux/audit.h>
+#include <linux/filter.h>
+#include <linux/mman.h>
+#include <linux/seccomp.h>
+#include <stddef.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+
+#include "rawsys.h"
+#include "user.h"
+
+#define X32_BIT			0x40000000U
+#define NR_SET_MEMPOLICY_HOME_NODE 450	/* of 5.17 */
+#define NR_MAP_SHADOW_STACK	453	/* of 6.6 */
+#define NR_MSEAL		462	/* of 6.10 */
+
+#define SYNC_WAKE_UP	1UL		/* SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP, 6.6 */
+#define IOCTL_SET_FLAGS	_IOW('!', 4, uint64_t)
+
+#define CODE_MAX	256
+#define LABELS_MAX	64
+
+/* Labels: the next instruction, the ends, then what new_label() gives. */
+enum { NEXT, ALLOW, NOTIFY, EPERM_END, ENOSYS_END, FIRST_FREE_LABEL };
+
+/**
+ * struct program - a filter being assembled
+ * @code:	jumps hold labels until resolve()
+ * @len:	instructions
+ * @where:	of each label
+ * @labels:	used
+ * @shift:	from the upper half of an address to the index
+ * @first:	index
+ * @last:	index
+ */
+struct program {
+	struct sock_filter code[CODE_MAX];
+	unsigned int len;
+	unsigned int where[LABELS_MAX];
+	unsigned int labels;
+	unsigned int shift;
+	uint32_t first;
+	uint32_t last;
+};
+
+#define ARG(n)		((uint32_t)offsetof(struct seccomp_data, args[n]))
+#define IP		((uint32_t)offsetof(struct seccomp_data, instruction_pointer))
+#define HIGH(offset)	((offset) + 4)
+
+/* Words of the filter's scratch memory */
+#define M_INDEX		0
+#define M_CARRY		1
+
+static void op(struct program *p, uint16_t code, uint32_t k)
+{
+	p->code[p->len++] = (struct sock_filter){ .code = code, .k = k };
+}
+
+static void jump(struct program *p, uint16_t test, uint32_t k, unsigned int yes, unsigned int no)
+{
+	p->code[p->len++] = (struct sock_filter){
+		.code = BPF_JMP | test, .k = k, .jt = yes, .jf = no,
+	};
+}
+
+static void go(struct program *p, unsigned int label)
+{
+	jump(p, BPF_JEQ | BPF_K, 0, label, label);
+}
+
+static void load(struct program *p, uint32_t offset)
+{
+	op(p, BPF_LD | BPF_W | BPF_ABS, offset);
+}
+
+static unsigned int new_label(struct program *p)
+{
+	return p->labels++;
+}
+
+static void bind(struct program *p, unsigned int label)
+{
+	p->where[label] = p->len;
+}
+
+/* ---- checks: they go on if all is well ---- */
+
+/* Of a caller that is in no partition: @no. Else its index is in M_INDEX. */
+static void check_caller(struct program *p, unsigned int no)
+{
+	load(p, HIGH(IP));
+	op(p, BPF_ALU | BPF_RSH | BPF_K, p->shift);
+	jump(p, BPF_JGE | BPF_K, p->first, NEXT, no);
+	jump(p, BPF_JGT | BPF_K, p->last, no, NEXT);
+	op(p, BPF_ST, M_INDEX);
+}
+
+/* The accumulator has the upper half of an address in the caller's partition. */
+static void check_half(struct program *p)
+{
+	op(p, BPF_ALU | BPF_RSH | BPF_K, p->shift);
+	op(p, BPF_LDX | BPF_MEM, M_INDEX);
+	jump(p, BPF_JEQ | BPF_X, 0, NEXT, NOTIFY);
+}
+
+/*
+ * [addr, addr + len) is in the caller's partition. What ends exactly where the
+ * partition does is left to the worker.
+ */
+static void check_range(struct program *p, uint32_t addr, uint32_t len)
+{
+	unsigned int no_carry = new_label(p), summed = new_label(p);
+
+	load(p, HIGH(addr));
+	check_half(p);
+	/* No length is above a partition's: then the upper halves can't overflow. */
+	load(p, HIGH(len));
+	jump(p, BPF_JGT | BPF_K, 1U << p->shift, NOTIFY, NEXT);
+	/* The carry of the lower halves' sum */
+	load(p, addr);
+	op(p, BPF_MISC | BPF_TAX, 0);
+	load(p, len);
+	op(p, BPF_ALU | BPF_ADD | BPF_X, 0);
+	jump(p, BPF_JGE | BPF_X, 0, no_carry, NEXT);
+	op(p, BPF_LD | BPF_IMM, 1);
+	go(p, summed);
+	bind(p, no_carry);
+	op(p, BPF_LD | BPF_IMM, 0);
+	bind(p, summed);
+	op(p, BPF_ST, M_CARRY);
+	/* The upper half of the end */
+	load(p, HIGH(addr));
+	op(p, BPF_MISC | BPF_TAX, 0);
+	load(p, HIGH(len));
+	op(p, BPF_ALU | BPF_ADD | BPF_X, 0);
+	op(p, BPF_LDX | BPF_MEM, M_CARRY);
+	op(p, BPF_ALU | BPF_ADD | BPF_X, 0);
+	check_half(p);
+}
+
+/* ---- what is asked of each system call ---- */
+
+/* munmap and its like: address and length come first. */
+static void body_range(struct program *p)
+{
+	check_caller(p, ALLOW);
+	check_range(p, ARG(0), ARG(1));
+	go(p, ALLOW);
+}
+
+/*
+ * Fork children have their mappings above all partitions, and allocators give
+ * advice on them all the time: too often to ask a worker each time.
+ */
+static void body_madvise(struct program *p)
+{
+	check_caller(p, ALLOW);
+	load(p, HIGH(ARG(0)));
+	op(p, BPF_ALU | BPF_RSH | BPF_K, p->shift);
+	jump(p, BPF_JGT | BPF_K, p->last, ALLOW, NEXT);
+	check_range(p, ARG(0), ARG(1));
+	go(p, ALLOW);
+}
+
+static void body_shmdt(struct program *p)
+{
+	check_caller(p, ALLOW);
+	load(p, HIGH(ARG(0)));
+	check_half(p);
+	go(p, ALLOW);
+}
+
+/*
+ * Where the kernel would choose the address, a worker must. And it must know
+ * what comes into the way of the heap, which is in the first 4 GiB.
+ */
+static void body_mmap(struct program *p)
+{
+	check_caller(p, ALLOW);
+	load(p, ARG(3));
+	jump(p, BPF_JSET | BPF_K, MAP_GROWSDOWN, NOTIFY, NEXT);
+	jump(p, BPF_JSET | BPF_K, MAP_FIXED | MAP_FIXED_NOREPLACE, NEXT, NOTIFY);
+	load(p, HIGH(ARG(0)));
+	op(p, BPF_ALU | BPF_AND | BPF_K, (1U << p->shift) - 1);
+	jump(p, BPF_JEQ | BPF_K, 0, NOTIFY, NEXT);
+	check_range(p, ARG(0), ARG(1));
+	go(p, ALLOW);
+}
+
+/* Let through: to a fixed place of one's own, and shrinking, which never moves. */
+static void body_mremap(struct program *p)
+{
+	unsigned int fixed = new_label(p);
+
+	check_caller(p, ALLOW);
+	check_range(p, ARG(0), ARG(1));
+	load(p, ARG(3));
+	jump(p, BPF_JSET | BPF_K, MREMAP_FIXED, fixed, NEXT);
+	jump(p, BPF_JSET | BPF_K, MREMAP_DONTUNMAP, NOTIFY, NEXT);
+	/* Lengths of 4 GiB and more are for the worker to compare. */
+	load(p, HIGH(ARG(1)));
+	jump(p, BPF_JEQ | BPF_K, 0, NEXT, NOTIFY);
+	load(p, HIGH(ARG(2)));
+	jump(p, BPF_JEQ | BPF_K, 0, NEXT, NOTIFY);
+	load(p, ARG(2));
+	op(p, BPF_MISC | BPF_TAX, 0);
+	load(p, ARG(1));
+	jump(p, BPF_JGE | BPF_X, 0, ALLOW, NOTIFY);
+	bind(p, fixed);
+	check_range(p, ARG(4), ARG(2));
+	go(p, ALLOW);
+}
+
+static void body_notify(struct program *p)
+{
+	check_caller(p, ALLOW);
+	go(p, NOTIFY);
+}
+
+/* Those with the same body stand together: it is there once. */
+static const struct {
+	uint32_t nr;
+	void (*body)(struct program *p);
+} listed[] = {
+	{ __NR_mmap, body_mmap },
+	{ __NR_mremap, body_mremap },
+	{ __NR_shmdt, body_shmdt },
+	{ __NR_madvise, body_madvise },
+	{ __NR_munmap, body_range },
+	{ __NR_mprotect, body_range },
+	{ __NR_pkey_mprotect, body_range },
+	{ __NR_mlock, body_range },
+	{ __NR_mlock2, body_range },
+	{ __NR_munlock, body_range },
+	{ __NR_mbind, body_range },
+	{ __NR_remap_file_pages, body_range },
+	{ NR_SET_MEMPOLICY_HOME_NODE, body_range },
+	{ __NR_brk, body_notify },
+	{ __NR_shmat, body_notify },
+	{ __NR_readlink, body_notify },
+	{ __NR_readlinkat, body_notify },
+	{ __NR_execve, body_notify },
+	{ __NR_execveat, body_notify },
+	{ __NR_io_setup, body_notify },
+	{ NR_MSEAL, body_notify },
+	{ NR_MAP_SHADOW_STACK, body_notify },
+};
+
+#define NR_LISTED (sizeof(listed) / sizeof(listed[0]))
+
+/* ---- the whole ---- */
+
+/* The number is in the accumulator. */
+static void dispatch(struct program *p)
+{
+	unsigned int bodies[NR_LISTED];
+	unsigned int i;
+
+	for (i = 0; i < NR_LISTED; i++) {
+		bodies[i] = i && listed[i].body == listed[i - 1].body ? bodies[i - 1]
+								      : new_label(p);
+		jump(p, BPF_JEQ | BPF_K, listed[i].nr, bodies[i], NEXT);
+	}
+	go(p, ALLOW);
+	for (i = 0; i < NR_LISTED; i++) {
+		if (i && bodies[i] == bodies[i - 1])
+			continue;
+		bind(p, bodies[i]);
+		listed[i].body(p);
+	}
+}
+
+/* i386 calls can name addresses below 4 GiB only, and x32 has calls of its own: none for a task. */
+static void assemble(struct program *p)
+{
+	unsigned int native = new_label(p), x32 = new_label(p);
+
+	load(p, offsetof(struct seccomp_data, arch));
+	jump(p, BPF_JEQ | BPF_K, AUDIT_ARCH_X86_64, native, NEXT);
+	check_caller(p, ALLOW);
+	go(p, EPERM_END);
+	bind(p, native);
+	load(p, offsetof(struct seccomp_data, nr));
+	jump(p, BPF_JGE | BPF_K, X32_BIT, x32, NEXT);
+	jump(p, BPF_JEQ | BPF_K, USER_NR_STOP, NOTIFY, NEXT);
+	dispatch(p);
+	bind(p, x32);
+	check_caller(p, ALLOW);
+	go(p, ENOSYS_END);
+	bind(p, ALLOW);
+	op(p, BPF_RET, SECCOMP_RET_ALLOW);
+	bind(p, NOTIFY);
+	op(p, BPF_RET, SECCOMP_RET_USER_NOTIF);
+	bind(p, EPERM_END);
+	op(p, BPF_RET, SECCOMP_RET_ERRNO | EPERM);
+	bind(p, ENOSYS_END);
+	op(p, BPF_RET, SECCOMP_RET_ERRNO | ENOSYS);
+}
+
+static unsigned int distance(const struct program *p, unsigned int from, unsigned int label)
+{
+	return label == NEXT ? 0 : p->where[label] - from - 1;
+}
+
+/* Labels become distances. A filter jumps only forward, and no further than 255. */
+static int resolve(struct program *p)
+{
+	unsigned int i, yes, no;
+
+	for (i = 0; i < p->len; i++) {
+		struct sock_filter *f = &p->code[i];
+
+		if (BPF_CLASS(f->code) != BPF_JMP)
+			continue;
+		yes = distance(p, i, f->jt);
+		no = distance(p, i, f->jf);
+		if (yes > 255 || no > 255)
+			return -EINVAL;
+		f->jt = yes;
+		f->jf = no;
+	}
+	return 0;
+}
+
+static const char *explain(int err)
+{
+	switch (err) {
+	case -EBUSY:
+		return "this process is under a seccomp listener already (in a container, or a task of another such space)";
+	case -EINVAL:
+		return "this kernel lacks SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV (Linux 5.19)";
+	case -ENOSYS:
+		return "this kernel has no seccomp filters, or a container forbids the system call seccomp";
+	case -EPERM:
+	case -EACCES:
+		return "seccomp(SECCOMP_SET_MODE_FILTER) is not permitted here";
+	default:
+		return "seccomp(SECCOMP_SET_MODE_FILTER) failed";
+	}
+}
+
+int user_filter_install(unsigned int shift, uint32_t first, uint32_t last, const char **why)
+{
+	struct program p = {
+		.labels = FIRST_FREE_LABEL, .shift = shift - 32, .first = first, .last = last,
+	};
+	struct sock_fprog prog = { .filter = p.code };
+	uint64_t flags = SYNC_WAKE_UP;
+	int fd, err;
+
+	assemble(&p);
+	err = resolve(&p);
+	if (err)
+		return err;
+	prog.len = p.len;
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)) {
+		err = -errno;
+		*why = "prctl(PR_SET_NO_NEW_PRIVS) failed";
+		return err;
+	}
+	fd = pvas_raw3(__NR_seccomp, SECCOMP_SET_MODE_FILTER,
+		       SECCOMP_FILTER_FLAG_NEW_LISTENER | SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV,
+		       &prog);
+	if (fd < 0) {
+		*why = explain(fd);
+		return fd;
+	}
+	/* Caller and worker take turns on one processor: twice as fast. */
+	ioctl(fd, IOCTL_SET_FLAGS, flags);
+	return fd;
+}

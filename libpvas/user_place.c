@@ -1,0 +1,401 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * User backend: the memory of a partition.
+ *
+ * The kernel would search the whole address space for a free place, so places
+ * are chosen here and asked for with MAP_FIXED_NOREPLACE: nothing that a task
+ * has mapped behind our back (what names an address in its own partition does
+ * not come to us) can be overwritten. Choosing goes top-down by a cursor, tries
+ * the places of the last mappings of the same length first (programs map and
+ * unmap in loops), and reads /proc/self/maps only when the cursor has come to
+ * the bottom or on something unexpected.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/mman.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/shm.h>
+#include <unistd.h>
+
+#include "rawsys.h"
+#include "user.h"
+
+#define HUGE_2M		(2UL << 20)
+#define HUGE_1G		(1UL << 30)
+
+#define AHEAD		(32UL << 20)	/* mapped beyond the break: see grow() */
+
+#define RESERVE		(MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE)
+
+static int64_t raw_mmap(uint64_t at, const struct user_mmap *m, int flags)
+{
+	return pvas_raw6(__NR_mmap, at, m->len, m->prot, flags, m->fd, m->off);
+}
+
+static void raw_munmap(uint64_t at, uint64_t len)
+{
+	pvas_raw2(__NR_munmap, at, len);
+}
+
+int user_layout(struct user_part *p, const struct pvas_elf_image *image, uint64_t stack_limit)
+{
+	uint64_t size = p->end - p->base;
+	uint64_t room = stack_limit == RLIM_INFINITY ? size / 4 : stack_limit;
+	uint64_t start;
+
+	if (image->hi - image->lo > size / 2)
+		return -ENOMEM;
+	start = (p->base + GAP_LOW + image->align - 1) & ~(image->align - 1);
+	p->load = start - (image->lo & ~(image->align - 1));
+	p->heap = PAGE_UP(p->load + image->hi) + PAGE;
+	p->brk = p->heap_end = p->heap;
+	if (room < STACK_ROOM_MIN)
+		room = STACK_ROOM_MIN;
+	if (room > size / 6 * 2)
+		room = size / 6 * 2;
+	p->stack = p->end - GAP_HIGH;
+	p->mmap_top = PAGE_DOWN(p->stack - room - STACK_GUARD);
+	p->cursor = p->mmap_top;
+	memset(p->reuse, 0, sizeof(p->reuse));
+	return 0;
+}
+
+/* ---- where? ---- */
+
+/* Bottom-most address for a mapping: the heap needs room to grow. */
+static uint64_t floor_of(const struct user_part *p)
+{
+	return p->heap_end + PAGE;
+}
+
+static uint64_t place_below(uint64_t top, uint64_t len, uint64_t align)
+{
+	return top < len ? 0 : (top - len) & ~(align - 1);
+}
+
+/**
+ * struct gap - what a scan looks for
+ * @part:	where
+ * @len:	how much
+ * @align:	and how
+ * @low:	end of the mapping before
+ * @found:	the topmost place so far, 0 if none
+ */
+struct gap {
+	const struct user_part *part;
+	uint64_t len;
+	uint64_t align;
+	uint64_t low;
+	uint64_t found;
+};
+
+/* [lo, hi) is mapped; what is between it and the one before is free. */
+static void gap_before(struct gap *g, uint64_t lo, uint64_t hi)
+{
+	uint64_t top = lo < g->part->mmap_top ? lo : g->part->mmap_top;
+	uint64_t at = place_below(top, g->len, g->align);
+
+	if (at && at >= g->low && top > g->low)
+		g->found = at;
+	if (hi > g->low)
+		g->low = hi;
+}
+
+/* Returns the topmost free place, or 0. */
+static uint64_t scan(const struct user_part *p, uint64_t len, uint64_t align)
+{
+	struct gap g = { .part = p, .len = len, .align = align, .low = floor_of(p) };
+	unsigned long lo, hi;
+	int begins = 1, is_begin;	/* of a line: long ones come in pieces */
+	char line[512];
+	FILE *f = fopen("/proc/self/maps", "re");
+
+	if (!f)
+		return 0;
+	while (fgets(line, sizeof(line), f)) {
+		is_begin = begins;
+		begins = !!strchr(line, '\n');
+		if (!is_begin || sscanf(line, "%lx-%lx", &lo, &hi) != 2 || hi <= g.low)
+			continue;
+		if (lo >= p->mmap_top)
+			break;
+		gap_before(&g, lo, hi);
+	}
+	fclose(f);
+	gap_before(&g, p->mmap_top, p->mmap_top);
+	return g.found;
+}
+
+static void remember(struct user_part *p, uint64_t at, uint64_t len)
+{
+	unsigned int slot = (len / PAGE) % REUSE_SLOTS;
+
+	p->reuse[slot].at = at;
+	p->reuse[slot].len = len;
+	if (at < p->cursor)
+		p->cursor = at;
+}
+
+static uint64_t recall(const struct user_part *p, uint64_t len)
+{
+	unsigned int slot = (len / PAGE) % REUSE_SLOTS;
+
+	return p->reuse[slot].len == len && p->reuse[slot].at >= floor_of(p) ? p->reuse[slot].at : 0;
+}
+
+static int64_t try_at(uint64_t at, const struct user_mmap *m)
+{
+	return raw_mmap(at, m, (m->flags & ~MAP_FIXED) | MAP_FIXED_NOREPLACE);
+}
+
+/* Map @m somewhere, aligned; @len is what it takes, which may be more than it asks for. */
+static int64_t map_somewhere(struct user_part *p, const struct user_mmap *m, uint64_t len,
+			     uint64_t align)
+{
+	uint64_t at = recall(p, len);
+	int64_t ret = -EEXIST;
+
+	if (at && !(at & (align - 1)))
+		ret = try_at(at, m);
+	if (ret == -EEXIST) {
+		at = place_below(p->cursor, len, align);
+		if (at >= floor_of(p))
+			ret = try_at(at, m);
+	}
+	/* Twice: another thread can map to a fixed place between look and leap. */
+	if (ret == -EEXIST) {
+		at = scan(p, len, align);
+		if (!at)
+			return -ENOMEM;
+		p->cursor = at;
+		ret = try_at(at, m);
+	}
+	if (ret == -EEXIST) {
+		at = scan(p, len, align);
+		ret = at ? try_at(at, m) : -ENOMEM;
+	}
+	if (ret > 0)
+		remember(p, at, len);
+	return ret == -EEXIST ? -ENOMEM : ret;
+}
+
+/* ---- mmap ---- */
+
+static int may_be_huge(const struct user_mmap *m)
+{
+	return (m->flags & MAP_HUGETLB) || !(m->flags & MAP_ANONYMOUS);
+}
+
+/* As the kernel since 6.7: so that transparent huge pages fit in. */
+static uint64_t good_alignment(const struct user_mmap *m, uint64_t len)
+{
+	return (m->flags & MAP_ANONYMOUS) && !(len & (HUGE_2M - 1)) ? HUGE_2M : PAGE;
+}
+
+int64_t user_mmap(struct user_part *p, const struct user_mmap *m)
+{
+	uint64_t len = PAGE_UP(m->len);
+	uint64_t hint = PAGE_DOWN(m->addr);
+	int64_t ret = -EEXIST;
+
+	if (!m->len)
+		return -EINVAL;
+	if (len < m->len || len > p->end - p->base)
+		return -ENOMEM;
+	/* Of those below 4 GiB none is ours: what needs one would not be helped by another. */
+	if (m->flags & MAP_32BIT)
+		return -ENOMEM;
+	if (hint && !user_foreign(p, hint, len))
+		ret = try_at(hint, m);
+	if (ret == -EEXIST)
+		ret = map_somewhere(p, m, len, good_alignment(m, len));
+	/* A file's or the flags' page size we learn of by being refused. */
+	if (ret == -EINVAL && may_be_huge(m))
+		ret = map_somewhere(p, m, (len + HUGE_2M - 1) & ~(HUGE_2M - 1), HUGE_2M);
+	if (ret == -EINVAL && may_be_huge(m))
+		ret = map_somewhere(p, m, (len + HUGE_1G - 1) & ~(HUGE_1G - 1), HUGE_1G);
+	return ret;
+}
+
+/* ---- mremap, shmat: over a reservation, for they have no NOREPLACE ---- */
+
+static int64_t reserve(struct user_part *p, uint64_t len)
+{
+	const struct user_mmap m = { .len = len, .prot = PROT_NONE, .flags = RESERVE, .fd = -1 };
+
+	return map_somewhere(p, &m, len, len & (HUGE_2M - 1) ? PAGE : HUGE_2M);
+}
+
+int64_t user_mremap(struct user_part *p, uint64_t old, uint64_t old_len, uint64_t new_len,
+		    int flags)
+{
+	uint64_t len = PAGE_UP(new_len);
+	int64_t at, ret;
+	int in_place;
+
+	if (!new_len || len < new_len || (flags & MREMAP_FIXED))
+		return -EINVAL;
+	/* In place, if that is all that is asked, or if it can be: not over our edge. */
+	in_place = new_len <= old_len || !user_foreign(p, old, len);
+	if (!in_place && !(flags & MREMAP_MAYMOVE))
+		return -ENOMEM;
+	if (in_place && !(flags & MREMAP_DONTUNMAP) && old_len) {
+		ret = pvas_raw4(__NR_mremap, old, old_len, new_len, flags & ~MREMAP_MAYMOVE);
+		if (!(flags & MREMAP_MAYMOVE) || ret != -ENOMEM)
+			return ret;
+	}
+	at = reserve(p, len);
+	if (at < 0)
+		return at;
+	ret = pvas_raw6(__NR_mremap, old, old_len, new_len, flags | MREMAP_FIXED, at, 0);
+	if (ret < 0)
+		raw_munmap(at, len);
+	return ret;
+}
+
+static int64_t segment_size(int id)
+{
+	struct shmid_ds ds;
+	long err = pvas_raw3(__NR_shmctl, id, IPC_STAT, &ds);
+
+	return err < 0 ? err : (int64_t)ds.shm_segsz;
+}
+
+int64_t user_shmat(struct user_part *p, int id, uint64_t addr, int flags)
+{
+	int64_t size = segment_size(id);
+	int64_t at, ret;
+
+	if (size < 0)
+		return size;
+	if (addr) {
+		if (user_foreign(p, addr, PAGE_UP(size)))
+			return -ENOMEM;
+		return pvas_raw3(__NR_shmat, id, addr, flags);
+	}
+	at = reserve(p, PAGE_UP(size));
+	if (at < 0)
+		return at;
+	ret = pvas_raw3(__NR_shmat, id, at, flags | SHM_REMAP);
+	if (ret < 0)
+		raw_munmap(at, PAGE_UP(size));
+	return ret;
+}
+
+/* ---- brk ---- */
+
+static int over_limit(const struct user_part *p, uint64_t brk)
+{
+	struct rlimit limit;
+
+	if (pvas_raw4(__NR_prlimit64, p->pid, RLIMIT_DATA, NULL, &limit))
+		return 0;
+	return limit.rlim_cur != RLIM_INFINITY && brk - p->heap > limit.rlim_cur;
+}
+
+static int map_heap(struct user_part *p, uint64_t to)
+{
+	uint64_t from = p->heap_end;
+
+	if (to <= from)
+		return 0;
+	if (to > p->mmap_top)
+		return -ENOMEM;
+	if (pvas_raw6(__NR_mmap, from, to - from, PROT_READ | PROT_WRITE,
+		      RESERVE | MAP_FIXED_NOREPLACE, -1, 0) != (long)from)
+		return -ENOMEM;
+	p->heap_end = to;
+	return 0;
+}
+
+/*
+ * There is always something mapped beyond the break, if there is room, and as
+ * much again as is asked for this time. It serves fork children, for whom
+ * nothing can be mapped from here. And a signal handler without SA_RESTART
+ * can turn a brk into -EINTR before a worker has seen it; glibc takes that for
+ * an address, and believes to have got what it asked for.
+ */
+static int grow(struct user_part *p, uint64_t brk)
+{
+	uint64_t to = PAGE_UP(brk), ahead = PAGE_UP(brk - p->brk);
+
+	if (ahead < AHEAD)
+		ahead = AHEAD;
+	if (to <= p->heap_end && p->heap_end - to >= AHEAD / 2)
+		return 0;
+	if (!map_heap(p, to + ahead))
+		return 0;
+	return map_heap(p, to);
+}
+
+/* What is below the new break stays; what was above reads zero when it comes back. */
+static void shrink(struct user_part *p, uint64_t brk)
+{
+	uint64_t from = PAGE_UP(brk), to = PAGE_UP(p->brk), keep = from + 2 * AHEAD;
+
+	if (keep < p->heap_end) {
+		raw_munmap(keep, p->heap_end - keep);
+		p->heap_end = keep;
+	}
+	if (to > p->heap_end)
+		to = p->heap_end;
+	if (from < to)
+		pvas_raw3(__NR_madvise, from, to - from, MADV_DONTNEED);
+}
+
+/* Not by a store: the page is the task's, and it may have unmapped it. */
+static void note_brk(uint64_t page, pid_t pid, uint64_t brk, uint64_t heap_end)
+{
+	const uint64_t words[2] = { brk, heap_end };
+
+	user_caller_write(pid, page, words, sizeof(words));
+}
+
+int64_t user_brk(struct user_part *p, uint64_t brk)
+{
+	if (brk < p->heap || brk >= p->mmap_top)
+		return (int64_t)p->brk;
+	if (brk > p->brk) {
+		if (over_limit(p, brk) || grow(p, brk))
+			return (int64_t)p->brk;
+	} else {
+		shrink(p, brk);
+	}
+	p->brk = brk;
+	note_brk((uint64_t)user_page_of(p), getpid(), brk, p->heap_end);
+	return (int64_t)brk;
+}
+
+void user_make_room(struct user_part *p, uint64_t addr, uint64_t len)
+{
+	uint64_t cut = PAGE_UP(p->brk);
+
+	if (cut < PAGE_DOWN(addr))
+		cut = PAGE_DOWN(addr);
+	if (cut >= p->heap_end || addr + len <= PAGE_UP(p->brk))
+		return;
+	raw_munmap(cut, p->heap_end - cut);
+	p->heap_end = cut;
+	note_brk((uint64_t)user_page_of(p), getpid(), p->brk, p->heap_end);
+}
+
+/*
+ * Its copy of the page says what it has. It can use up what is mapped beyond;
+ * what it gives back could not be cleared, so the break stays. When all is
+ * used, malloc goes on with mmap.
+ */
+int64_t user_child_brk(struct user_part *p, pid_t child, uint64_t brk)
+{
+	uint64_t words[2] = { 0, 0 };
+
+	if (user_caller_read(child, (uint64_t)user_page_of(p), words, sizeof(words)) !=
+	    sizeof(words))
+		return (int64_t)p->brk;
+	if (brk <= words[0] || brk > words[1])
+		return (int64_t)words[0];
+	note_brk((uint64_t)user_page_of(p), child, brk, words[1]);
+	return (int64_t)brk;
+}

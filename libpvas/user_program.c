@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * User backend: which file is the program?
+ *
+ * There is no execve() to ask, so what it does is done here: the rights, #!
+ * lines by the kernel's rules, and the same checks of ELF files as the
+ * module's. In the new process, after its setup function: raw system calls.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "rawsys.h"
+#include "user.h"
+
+static long read_at(int fd, void *buf, size_t len, uint64_t off)
+{
+	size_t done = 0;
+	long n;
+
+	while (done < len) {
+		n = pvas_raw4(__NR_pread64, fd, (char *)buf + done, len - done, off + done);
+		if (n == -EINTR)
+			continue;
+		if (n < 0)
+			return n;
+		if (n == 0)
+			break;
+		done += n;
+	}
+	return (long)done;
+}
+
+static int read_exact(int fd, void *buf, size_t len, uint64_t off)
+{
+	long n = read_at(fd, buf, len, off);
+
+	if (n < 0)
+		return (int)n;
+	return (size_t)n == len ? 0 : -ENOEXEC;
+}
+
+/* Open what may be executed. The descriptor, or as execve() fails. */
+static int open_executable(const char *path, struct stat *st)
+{
+	long fd, err;
+
+	err = pvas_raw4(__NR_newfstatat, AT_FDCWD, path, st, 0);
+	if (err)
+		return err;
+	if (!S_ISREG(st->st_mode))
+		return -EACCES;
+	err = pvas_raw4(__NR_faccessat2, AT_FDCWD, path, X_OK, AT_EACCESS);
+	if (err)
+		return err;
+	do {
+		fd = pvas_raw4(__NR_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC, 0);
+	} while (fd == -EINTR);
+	return fd;
+}
+
+/* ---- ELF ---- */
+
+static int read_image(int fd, uint64_t size, Elf64_Ehdr *head, struct pvas_elf_image *image)
+{
+	Elf64_Phdr ph[PVAS_ELF_PHNUM_MAX];	/* 64 KiB: a quarter of the stack */
+	int err;
+
+	err = read_exact(fd, head, sizeof(*head), 0);
+	if (!err)
+		err = pvas_elf_check_ehdr(head);
+	if (!err)
+		err = read_exact(fd, ph, pvas_elf_phdrs_size(head), head->e_phoff);
+	if (!err)
+		err = pvas_elf_check_phdrs(head, ph, size, image);
+	return err;
+}
+
+static int check_interp(int fd, const struct pvas_elf_image *image)
+{
+	struct pvas_elf_image interp = { 0 };
+	char path[PATH_MAX];
+	Elf64_Ehdr head;
+	struct stat st;
+	int err;
+
+	err = read_exact(fd, path, image->interp_len, image->interp_off);
+	if (!err)
+		err = pvas_elf_check_interp_path(path, image->interp_len);
+	if (err)
+		return err;
+	fd = open_executable(path, &st);
+	if (fd < 0)
+		return fd;
+	err = read_image(fd, (uint64_t)st.st_size, &head, &interp);
+	if (err == -ENOEXEC || (!err && interp.interp_len))
+		err = -ELIBBAD;
+	pvas_raw1(__NR_close, fd);
+	return err;
+}
+
+/* A space is open to all its tasks: what gives privileges must not come in. */
+static int check_rights(int fd, const struct stat *st)
+{
+	if (st->st_mode & (S_ISUID | S_ISGID))
+		return -EPERM;
+	if (pvas_raw4(__NR_fgetxattr, fd, "security.capability", NULL, 0) > 0)
+		return -EPERM;
+	return 0;
+}
+
+/* The kernel's name for an open file, as a link of /proc shows it. */
+static void name_of(int fd, char *buf, size_t len)
+{
+	char link[32] = "/proc/self/fd/", digits[12];
+	char *to = link + strlen(link);
+	int n = 0;
+	long got;
+
+	do {
+		digits[n++] = '0' + fd % 10;
+		fd /= 10;
+	} while (fd);
+	while (n)
+		*to++ = digits[--n];
+	*to = 0;
+	got = pvas_raw3(__NR_readlink, link, buf, len - 1);
+	buf[got < 0 ? 0 : got] = 0;
+}
+
+static int take_elf(struct user_program *prog, const struct stat *st)
+{
+	Elf64_Ehdr head;
+	int err;
+
+	err = read_image(prog->fd, (uint64_t)st->st_size, &head, &prog->image);
+	if (!err)
+		err = check_rights(prog->fd, st);
+	if (!err && prog->image.interp_len)
+		err = check_interp(prog->fd, &prog->image);
+	prog->phnum = head.e_phnum;
+	name_of(prog->fd, prog->exe, sizeof(prog->exe));
+	return err;
+}
+
+/* ---- #! ---- */
+
+static int is_blank(char c)
+{
+	return c == ' ' || c == '\t';
+}
+
+/*
+ * Cut "#! interpreter argument" up as binfmt_script does: the argument is all
+ * that follows, blanks at its end taken off.
+ */
+static int cut_line(char *line, char **interp, char **arg)
+{
+	char *end = strchrnul(line, '\n');
+	char *p = line + 2;
+
+	while (end > p && is_blank(end[-1]))
+		end--;
+	*end = 0;
+	while (is_blank(*p))
+		p++;
+	if (!*p)
+		return -ENOEXEC;
+	*interp = p;
+	while (*p && !is_blank(*p))
+		p++;
+	if (*p)
+		*p++ = 0;
+	while (is_blank(*p))
+		p++;
+	*arg = *p ? p : NULL;
+	return 0;
+}
+
+/* In place of the first argument: interpreter, its argument, the script's path. */
+static int take_script(struct user_program *prog, const char **path)
+{
+	char *line = prog->lines[prog->depth];
+	char *interp, *arg;
+	int err;
+
+	if (prog->depth == USER_SCRIPT_DEPTH - 1)
+		return -ELOOP;
+	err = cut_line(line, &interp, &arg);
+	if (err)
+		return err;
+	prog->depth++;
+	if (prog->nr_head)
+		prog->nr_head--;
+	prog->head[prog->nr_head++] = *path;
+	if (arg)
+		prog->head[prog->nr_head++] = arg;
+	prog->head[prog->nr_head++] = interp;
+	*path = interp;
+	pvas_raw1(__NR_close, prog->fd);
+	return 0;
+}
+
+/* 1: a script, whose interpreter is the next to try. */
+static int try_open(struct user_program *prog, const char **path)
+{
+	char *line = prog->lines[prog->depth];
+	struct stat st;
+	long n;
+
+	prog->fd = open_executable(*path, &st);
+	if (prog->fd == -EACCES && S_ISREG(st.st_mode) &&
+	    !pvas_raw4(__NR_faccessat2, AT_FDCWD, *path, X_OK, AT_EACCESS))
+		return -EPERM;	/* may be run, but not read */
+	if (prog->fd < 0)
+		return prog->fd;
+	n = read_at(prog->fd, line, USER_SCRIPT_HEAD, 0);
+	if (n < 0)
+		return (int)n;
+	line[n] = 0;
+	if (line[0] != '#' || line[1] != '!')
+		return take_elf(prog, &st);
+	return take_script(prog, path) ?: 1;
+}
+
+int user_program_open(struct user_program *prog, const char *path)
+{
+	int ret;
+
+	prog->path = path;
+	prog->nr_head = prog->depth = 0;
+	do {
+		ret = try_open(prog, &path);
+	} while (ret == 1);
+	return ret;
+}

@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * User backend: pvas_spawn(), the launcher's side.
+ *
+ * The caller takes a partition, has the keeper clone, and sleeps until the new
+ * process needs it no more: it runs with the caller's thread pointer.
+ */
+#include <errno.h>
+#include <limits.h>
+#include <linux/futex.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "rawsys.h"
+#include "user.h"
+
+/* ---- a partition: under user_space.lock ---- */
+
+/* A free one, or -EBUSY, -ENOSPC, or -EAGAIN: wait, then look again. */
+static int pick(struct user_space *u, unsigned int index)
+{
+	uint32_t i, first = u->space->first, last = u->space->last;
+	int again = 0;
+
+	if (index != PVAS_ANY)
+		first = last = index;
+	for (i = first; i <= last; i++) {
+		if (u->parts[i].state == PVAS_PART_FREE)
+			return (int)i;
+		if (user_part_ending(&u->parts[i]))
+			again = 1;
+	}
+	if (again)
+		return -EAGAIN;
+	return index == PVAS_ANY ? -ENOSPC : -EBUSY;
+}
+
+static int take(struct user_space *u, unsigned int index)
+{
+	struct user_part *p;
+	int i;
+
+	pthread_mutex_lock(&u->lock);
+	while ((i = pick(u, index)) == -EAGAIN)
+		pthread_cond_wait(&u->changed, &u->lock);
+	if (i >= 0) {
+		p = &u->parts[i];
+		p->state = PVAS_PART_ARMED;
+		p->gen++;
+		p->pidfd = -1;
+		p->exec_tid = 0;
+		p->base = (uint64_t)i << u->space->shift;
+		p->end = p->base + (1UL << u->space->shift);
+		user_publish(u, p, PVAS_PART_ARMED);
+	}
+	pthread_mutex_unlock(&u->lock);
+	return i;
+}
+
+/* The new process itself says to the others that it is RUNNING. */
+static void settle(struct user_space *u, struct user_part *p, uint32_t state)
+{
+	pthread_mutex_lock(&u->lock);
+	p->state = state;
+	if (state == PVAS_PART_FREE) {
+		user_publish(u, p, state);
+		if (p->pidfd >= 0)
+			close(p->pidfd);
+		p->pidfd = -1;
+		p->pid = 0;
+	}
+	pthread_cond_broadcast(&u->changed);
+	pthread_mutex_unlock(&u->lock);
+}
+
+/* ---- the process ---- */
+
+static void *thread_pointer(void)
+{
+	void *p;
+
+	__asm__("movq %%fs:0, %0" : "=r"(p));
+	return p;
+}
+
+static int order(struct user_space *u, struct user_part *p, struct pvas_spawn_call *call)
+{
+	int err;
+
+	pthread_mutex_lock(&u->lock);
+	u->order = (struct user_order){
+		.call = call, .part = p, .tls = thread_pointer(),
+		.stack = pvas_stack_top(u->space), .caller = (pid_t)pvas_raw0(__NR_gettid),
+	};
+	p->hand = HAND_WAIT;
+	user_keeper_wake(u);
+	while (!u->order.done)
+		pthread_cond_wait(&u->changed, &u->lock);
+	err = u->order.err;
+	u->order.call = NULL;
+	pthread_mutex_unlock(&u->lock);
+	return err;
+}
+
+/* Not a private futex: the kernel wakes it with a shared one's key when the process dies. */
+static int wait_for(struct user_part *p)
+{
+	int hand;
+
+	while ((hand = __atomic_load_n(&p->hand, __ATOMIC_ACQUIRE)) == HAND_WAIT)
+		pvas_raw4(__NR_futex, &p->hand, FUTEX_WAIT, HAND_WAIT, NULL);
+	return hand;
+}
+
+static void reap(pid_t pid)
+{
+	while (pvas_raw4(__NR_wait4, pid, NULL, __WALL, NULL) == -EINTR)
+		;
+}
+
+static int start(struct user_space *u, struct user_part *p, struct pvas_spawn_call *call)
+{
+	const uint64_t all = ~0ULL;
+	uint64_t mask;
+	int err;
+
+	call->err = -ECHILD;	/* stays if it is killed before it can say */
+	/* No handler of ours on a thread pointer that is lent. */
+	pvas_raw4(__NR_rt_sigprocmask, SIG_SETMASK, &all, &mask, 8);
+	err = order(u, p, call);
+	if (err) {
+		err = pvas_fail(err, "can't make a process");
+	} else {
+		call->pid = p->pid;
+		/* Dead just after it was done: the pidfd says so to the keeper. */
+		if (wait_for(p) == HAND_DEAD && call->err) {
+			reap(p->pid);
+			err = call->err;
+			pvas_spawn_explain(call, err);
+		}
+	}
+	pvas_raw4(__NR_rt_sigprocmask, SIG_SETMASK, &mask, NULL, 8);
+	return err;
+}
+
+static int start_in(struct user_space *u, struct user_part *p, struct pvas_spawn_call *call)
+{
+	int cancel, err;
+
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
+	err = start(u, p, call);
+	pthread_setcancelstate(cancel, NULL);
+	if (!err)
+		return 0;
+	munmap((void *)p->base, p->end - p->base);
+	return err;
+}
+
+static void kill_unwatched(struct user_space *u, struct user_part *p)
+{
+	pvas_raw4(__NR_pidfd_send_signal, p->pidfd, SIGKILL, NULL, 0);
+	reap(p->pid);
+	munmap((void *)p->base, p->end - p->base);
+	settle(u, p, PVAS_PART_FREE);
+}
+
+int user_spawn(struct pvas_spawn_call *call)
+{
+	struct user_space *u = call->space->priv;
+	struct user_part *p;
+	int index, err;
+
+	if (u->owner != (pid_t)pvas_raw0(__NR_getpid))
+		return pvas_fail(-EINVAL, "user backend: only the process that made the space can start tasks");
+	index = take(u, call->index);
+	if (index < 0)
+		return index;
+	p = &u->parts[index];
+	err = start_in(u, p, call);
+	settle(u, p, err ? PVAS_PART_FREE : PVAS_PART_RUNNING);
+	if (err)
+		return err;
+	err = user_keeper_watch(u, p);
+	if (err) {
+		kill_unwatched(u, p);
+		return pvas_fail(err, "can't watch the new process");
+	}
+	call->index = index;
+	return 0;
+}
