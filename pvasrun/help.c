@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: GPL-2.0
+/* The options and what is said of them. */
+#include "options.h"
+
+#include "../libpvas/pvas.h"
+
+const struct option_row option_rows[] = {
+	{ "np", 'n', true, true, "-n, -np, --np N",
+	  "start N tasks of the program that follows" },
+	{ "export", 'x', true, true, "-x, --export VAR[=V]",
+	  "set VAR in the tasks' environment (all else is inherited)" },
+	{ "wdir", KEY_WDIR, true, true, "--wdir, --wd DIR",
+	  "their working directory; ./prog is looked up there" },
+	{ "wd", KEY_WDIR, true, true, NULL, NULL },
+	{ "bind-to", KEY_BIND_TO, true, false, "--bind-to core|numa|none",
+	  "bind each task (default: core if there are enough, else none)" },
+	{ "mem-bind", KEY_MEM_BIND, true, false, "--mem-bind local|interleave|none",
+	  "where their memory comes from (default: none)" },
+	{ "stdin", KEY_STDIN, true, false, "--stdin RANK|all|none",
+	  "who gets standard input (default: 0)" },
+	{ "tag-output", KEY_TAG_OUTPUT, false, false, "--tag-output",
+	  "put \"[RANK] \" before each line of output" },
+	{ "timeout", KEY_TIMEOUT, true, false, "--timeout TIME",
+	  "end the job after TIME seconds (or 5m, 2h, 1d), status 124" },
+	{ "no-kill", KEY_NO_KILL, false, false, "--no-kill",
+	  "when a task fails, let the others run on" },
+	{ "partition-size", KEY_PARTITION_SIZE, true, false, "--partition-size SIZE",
+	  "4G to 8T, a power of two (default: 64G if N fit, else less)" },
+	{ "backend", KEY_BACKEND, true, false, "--backend auto|kernel|user",
+	  "how the space is made (default: auto)" },
+	{ "map", KEY_MAP, false, false, "--map",
+	  "print who lies where" },
+	{ "verbose", 'v', false, false, "-v, --verbose",
+	  "say what was decided" },
+	{ "quiet", 'q', false, false, "-q, --quiet",
+	  "no warnings and no progress" },
+	{ "version", 'V', false, false, "-V, --version",
+	  "print the version and exit" },
+	{ "help", 'h', false, false, "-h, --help",
+	  "print this and exit" },
+};
+
+const unsigned int nr_option_rows = sizeof(option_rows) / sizeof(option_rows[0]);
+
+_Static_assert(sizeof(option_rows) / sizeof(option_rows[0]) <= MAX_OPTION_ROWS,
+	       "options.c makes its tables with room for MAX_OPTION_ROWS");
+
+static void print_rows(FILE *to, bool per_app)
+{
+	unsigned int i;
+
+	for (i = 0; i < nr_option_rows; i++)
+		if (option_rows[i].usage && option_rows[i].per_app == per_app)
+			fprintf(to, "  %-34s%s\n", option_rows[i].usage, option_rows[i].text);
+}
+
+void help_print(FILE *to)
+{
+	fputs("Usage: pvasrun -n N [options] prog [args] [: -n M [options] prog2 [args]] ...\n"
+	      "Run programs as tasks of one partitioned address space.\n\n"
+	      "Before each program:\n", to);
+	print_rows(to, true);
+	fputs("\nBefore the first program, for the whole job:\n", to);
+	print_rows(to, false);
+	fputs("\nAfter --, a ':' is an ordinary argument. See pvasrun(1).\n", to);
+}
+
+void version_print(FILE *to)
+{
+	unsigned int lib = pvas_version();
+
+	fprintf(to, "pvasrun %d.%d (libpvas %u.%u)\n", PVAS_VERSION_MAJOR, PVAS_VERSION_MINOR,
+		lib >> 16, lib & 0xffff);
+}

@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * --stdin all: pvasrun's standard input, copied to every task.
+ *
+ * The next chunk is read when every task has the whole of this one: the
+ * slowest reader sets the pace, and memory stays bounded. A task that ends or
+ * closes its input is no longer waited for.
+ */
+#include "input.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+static void feed_close(struct feed *feed)
+{
+	struct input *input = feed->input;
+
+	if (feed->event.fd < 0)
+		return;
+	loop_forget(input->loop, &feed->event);
+	close(feed->event.fd);
+	feed->event.fd = -1;
+	input->open--;
+	if (feed->done < input->len)
+		input->pending--;
+}
+
+/* Give a task as much of the chunk as it takes now. */
+static void feed_push(struct feed *feed)
+{
+	struct input *input = feed->input;
+	ssize_t n;
+
+	while (feed->done < input->len) {
+		n = write(feed->event.fd, input->chunk + feed->done, input->len - feed->done);
+		if (n < 0 && errno == EAGAIN) {
+			loop_change(input->loop, &feed->event, EPOLLOUT);
+			return;
+		}
+		if (n < 0) {	/* EPIPE: it doesn't listen any more */
+			feed_close(feed);
+			return;
+		}
+		feed->done += n;
+	}
+	input->pending--;
+	loop_change(input->loop, &feed->event, 0);
+}
+
+static void close_all(struct input *input)
+{
+	unsigned int rank;
+
+	for (rank = 0; rank < input->nr_feeds; rank++)
+		feed_close(&input->feeds[rank]);
+}
+
+static void read_chunk(struct input *input)
+{
+	unsigned int rank;
+	ssize_t n;
+
+	n = read(input->event.fd, input->chunk, sizeof(input->chunk));
+	if (n < 0 && (errno == EINTR || errno == EAGAIN))
+		return;
+	if (n <= 0) {
+		input->eof = true;
+		input->len = 0;
+		close_all(input);
+		return;
+	}
+	input->len = n;
+	input->pending = input->open;
+	for (rank = 0; rank < input->nr_feeds; rank++) {
+		input->feeds[rank].done = 0;
+		if (input->feeds[rank].event.fd >= 0)
+			feed_push(&input->feeds[rank]);
+	}
+}
+
+/* Wait for what is needed next: the tasks, or standard input. */
+static void go_on(struct input *input)
+{
+	if (!input->begun)	/* a task ended, and not all have been started */
+		return;
+	while (!input->pollable && !input->eof && !input->pending && input->open)
+		read_chunk(input);
+	if (!input->pollable)
+		return;
+	if (input->pending || input->eof || !input->open)
+		loop_forget(input->loop, &input->event);
+	else if (!input->event.watched)
+		loop_watch(input->loop, &input->event, EPOLLIN);
+}
+
+static void stdin_ready(struct event *event, uint32_t what)
+{
+	struct input *input = (struct input *)event;
+
+	(void)what;
+	read_chunk(input);
+	go_on(input);
+}
+
+/* Room in a task's pipe, or (EPOLLERR) nobody at its other end */
+static void feed_ready(struct event *event, uint32_t what)
+{
+	struct feed *feed = (struct feed *)event;
+
+	if (what & EPOLLERR)
+		feed_close(feed);
+	else if (feed->done < feed->input->len)
+		feed_push(feed);
+	go_on(feed->input);
+}
+
+int input_open(struct input *input, struct loop *loop, unsigned int tasks)
+{
+	unsigned int rank;
+
+	*input = (struct input){ .loop = loop, .nr_feeds = tasks };
+	input->event = (struct event){ .fd = STDIN_FILENO, .ready = stdin_ready };
+	input->feeds = calloc(tasks, sizeof(*input->feeds));
+	if (!input->feeds)
+		return -ENOMEM;
+	for (rank = 0; rank < tasks; rank++) {
+		input->feeds[rank].input = input;
+		input->feeds[rank].event = (struct event){ .fd = -1, .ready = feed_ready };
+	}
+	return 0;
+}
+
+void input_close(struct input *input)
+{
+	if (!input->feeds)
+		return;
+	loop_forget(input->loop, &input->event);
+	close_all(input);
+	free(input->feeds);
+	input->feeds = NULL;
+}
+
+int input_attach(struct input *input, unsigned int rank, int *fd)
+{
+	struct feed *feed = &input->feeds[rank];
+	int ends[2], err;
+
+	if (pipe2(ends, O_CLOEXEC) < 0)
+		return -errno;
+	fcntl(ends[1], F_SETFL, O_NONBLOCK);	/* our end only */
+	feed->event.fd = ends[1];
+	err = loop_watch(input->loop, &feed->event, 0);
+	if (err) {
+		close(ends[0]);
+		close(ends[1]);
+		feed->event.fd = -1;
+		return err;
+	}
+	input->open++;
+	*fd = ends[0];
+	return 0;
+}
+
+void input_begin(struct input *input)
+{
+	input->begun = true;
+	input->pollable = loop_watch(input->loop, &input->event, EPOLLIN) != -EPERM;
+	go_on(input);
+}

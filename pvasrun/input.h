@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* --stdin all: pvasrun's standard input, copied to every task. */
+#ifndef PVASRUN_INPUT_H
+#define PVASRUN_INPUT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "event.h"
+
+#define INPUT_CHUNK	(64 << 10)
+
+/* The way to one task */
+struct feed {
+	struct event event;
+	struct input *input;
+	size_t done;		/* of the chunk */
+};
+
+struct input {
+	struct event event;	/* standard input */
+	struct loop *loop;
+	bool pollable;		/* not so: a regular file, which is always ready */
+	bool begun;
+	bool eof;
+	struct feed *feeds;	/* one a rank */
+	unsigned int nr_feeds;
+	unsigned int open;	/* feeds whose task still listens */
+	unsigned int pending;	/* of them, those that don't have the whole chunk */
+	size_t len;		/* of the chunk */
+	char chunk[INPUT_CHUNK];
+};
+
+int input_open(struct input *input, struct loop *loop, unsigned int tasks);
+void input_close(struct input *input);
+
+/* Make the pipe of a rank; @fd receives the end for its standard input. */
+int input_attach(struct input *input, unsigned int rank, int *fd);
+
+/* All are attached: begin. */
+void input_begin(struct input *input);
+
+#endif

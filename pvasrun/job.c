@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: GPL-2.0
+/* The job: its tasks, what became of them, and how it comes to its end. */
+#include "job.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+
+#include "clock.h"
+#include "report.h"
+
+/* ---- which task is a pid? ---- */
+
+static int map_init(struct pid_map *map, unsigned int tasks)
+{
+	unsigned int room = 4;
+
+	while (room < 2 * tasks)
+		room *= 2;
+	map->mask = room - 1;
+	map->ranks = calloc(room, sizeof(*map->ranks));
+	return map->ranks ? 0 : -ENOMEM;
+}
+
+/* Pids come in sequence, so the low bits alone spread them well. */
+static unsigned int *map_slot(const struct job *job, pid_t pid)
+{
+	unsigned int at = pid & job->map.mask;
+
+	while (job->map.ranks[at] && job->tasks[job->map.ranks[at] - 1].pid != pid)
+		at = (at + 1) & job->map.mask;
+	return &job->map.ranks[at];
+}
+
+/*
+ * A pid can come again in one job, if thousands of processes start: the slot
+ * of an ended task is then taken over by its successor.
+ */
+static void map_add(struct job *job, pid_t pid, unsigned int rank)
+{
+	*map_slot(job, pid) = rank + 1;
+}
+
+int job_init(struct job *job, const struct options *opt)
+{
+	unsigned int i, rank;
+
+	*job = (struct job){ .opt = opt };
+	if (opt->timeout_ms)
+		job->timeout_at = now_ms() + opt->timeout_ms;
+	job->tasks = calloc(opt->tasks, sizeof(*job->tasks));
+	if (!job->tasks || map_init(&job->map, opt->tasks))
+		return -ENOMEM;
+	for (i = 0; i < opt->nr_apps; i++)
+		for (rank = 0; rank < opt->apps[i].tasks; rank++)
+			job->tasks[opt->apps[i].first_rank + rank].app = &opt->apps[i];
+	return 0;
+}
+
+void job_free(struct job *job)
+{
+	free(job->tasks);
+	free(job->map.ranks);
+}
+
+void job_started(struct job *job, unsigned int rank, pid_t pid, bool in_own_group)
+{
+	map_add(job, pid, rank);
+	job->tasks[rank].pid = pid;
+	job->tasks[rank].in_own_group = in_own_group;
+	job->started++;
+	job->live++;
+}
+
+/* ---- signals to all ---- */
+
+void job_kill(struct job *job, int signo, bool own_groups_only)
+{
+	unsigned int rank;
+
+	for (rank = 0; rank < job->opt->tasks; rank++) {
+		const struct task *task = &job->tasks[rank];
+
+		if (!task->pid || task->ended || (own_groups_only && !task->in_own_group))
+			continue;
+		/*
+		 * Not yet reaped, so the pid is still its own. A task that is
+		 * in our group may have made itself one (an interactive shell
+		 * does), and one that had its own may have left it.
+		 */
+		if (kill(-task->pid, signo) < 0)
+			kill(task->pid, signo);
+	}
+}
+
+/* ---- the end ---- */
+
+void job_end(struct job *job, int status)
+{
+	if (!job->failed)
+		job->status = status;
+	job->failed = true;
+	if (job->ending)
+		return;
+	job->ending = true;
+	job->kill_at = now_ms() + GRACE_MS;
+	job_kill(job, SIGTERM, false);
+	/* one that was stopped would not act on it */
+	job_kill(job, SIGCONT, false);
+}
+
+void job_interrupted(struct job *job, int signo)
+{
+	job->interrupt = signo;
+	job->interrupted_at = now_ms();
+}
+
+/* The user's signal, not the program, is why this task ended. */
+static bool was_interrupted(const struct job *job, int wait_status)
+{
+	if (!job->interrupt)
+		return false;
+	if (WIFSIGNALED(wait_status) && WTERMSIG(wait_status) == job->interrupt)
+		return true;
+	return now_ms() < job->interrupted_at + GRACE_MS;
+}
+
+static void keep_signal(struct job *job, int signo)
+{
+	if (job->failed)
+		return;
+	job->failed = true;
+	job->death_signal = signo;
+	job->status = STATUS_SIGNAL + signo;
+}
+
+static void keep_status(struct job *job, int wait_status)
+{
+	if (WIFSIGNALED(wait_status))
+		keep_signal(job, WTERMSIG(wait_status));
+	else if (!job->failed)
+		job->status = WEXITSTATUS(wait_status);
+	job->failed = true;
+}
+
+void job_kill_now(struct job *job, int signo)
+{
+	keep_signal(job, signo);
+	job->ending = true;
+	job->kill_at = 0;
+	job_kill(job, SIGKILL, false);
+}
+
+/* They may be saving their work because of @signo: no SIGTERM on top of it. */
+void job_end_after(struct job *job, int signo)
+{
+	keep_signal(job, signo);
+	if (job->ending)
+		return;
+	job->ending = true;
+	job->kill_at = now_ms() + GRACE_MS;
+}
+
+static void task_failed(struct job *job, unsigned int rank, int wait_status)
+{
+	const struct task *task = &job->tasks[rank];
+
+	keep_status(job, wait_status);
+	if (job->ending)
+		return;		/* we made it end */
+	if (was_interrupted(job, wait_status)) {
+		if (!job->opt->no_kill)
+			job_end_after(job, job->interrupt);
+		return;
+	}
+	report_failure(rank, task->pid, task->app->argv[0], wait_status);
+	if (!job->opt->no_kill)
+		job_end(job, job->status);
+}
+
+static void task_ended(struct job *job, pid_t pid, int wait_status)
+{
+	unsigned int slot = *map_slot(job, pid);
+	struct task *task;
+
+	/* a child that somebody before us left behind: exec keeps children */
+	if (!slot || job->tasks[slot - 1].ended)
+		return;
+	task = &job->tasks[slot - 1];
+	task->ended = true;
+	job->live--;
+	if (!WIFEXITED(wait_status) || WEXITSTATUS(wait_status))
+		task_failed(job, slot - 1, wait_status);
+}
+
+void job_reap(struct job *job)
+{
+	int wait_status;
+	pid_t pid;
+
+	while ((pid = waitpid(-1, &wait_status, WNOHANG)) > 0)
+		task_ended(job, pid, wait_status);
+}
+
+static void time_over(struct job *job)
+{
+	complain("--timeout %s: the time is over, ending %u tasks", job->opt->timeout_text,
+		 job->live);
+	job->failed = false;	/* with --no-kill one may have failed before */
+	job_end(job, STATUS_TIMEOUT);
+}
+
+static void kill_rest(struct job *job)
+{
+	note("%u tasks did not end in time: killing them", job->live);
+	job->kill_at = 0;
+	job_kill(job, SIGKILL, false);
+}
+
+int64_t job_deadline(struct job *job, int64_t now)
+{
+	if (job->timeout_at && now >= job->timeout_at && !job->ending)
+		time_over(job);
+	if (job->kill_at && now >= job->kill_at)
+		kill_rest(job);
+	if (job->kill_at)
+		return job->kill_at;
+	return job->timeout_at && !job->ending ? job->timeout_at : -1;
+}

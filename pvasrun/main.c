@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: GPL-2.0
+/* pvasrun - run programs as tasks of one partitioned address space. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "clock.h"
+#include "launch.h"
+#include "precheck.h"
+#include "report.h"
+
+/* After the last task, for what it left behind in its pipes or its children still write */
+#define DRAIN_MS 1000
+
+/*
+ * A standard descriptor that is closed would be given to the next file
+ * opened, and a task would write into that.
+ */
+static void keep_standard_fds(void)
+{
+	int fd;
+
+	do {
+		fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+	} while (fd >= 0 && fd <= STDERR_FILENO && !fcntl(fd, F_SETFD, 0));
+	if (fd > STDERR_FILENO)
+		close(fd);
+}
+
+static int fail(const char *what, int err)
+{
+	complain("%s: %s", what, strerror(-err));
+	return STATUS_FAILED;
+}
+
+static int bind_prepare(struct run *run)
+{
+	static const char *const names[] = { [BIND_CORE] = "cores", [BIND_NUMA] = "NUMA nodes" };
+	int err;
+
+	err = places_init(&run->places, run->opt->bind_to, run->opt->tasks);
+	/* not asked for, so no reason not to run */
+	if (err && run->opt->bind_to == BIND_DEFAULT)
+		err = 0;
+	if (err)
+		return fail("cannot find out this machine's processors (try --bind-to none)", err);
+	if (run->places.how == BIND_NONE)
+		note("tasks are not bound");
+	else
+		note("tasks are bound to %s, of which there are %u", names[run->places.how],
+		     run->places.nr);
+	err = memory_init(&run->memory, run->opt->mem_bind);
+	return err ? fail("cannot find out this machine's memory nodes", err) : 0;
+}
+
+/* All that can fail before the first task */
+static int prepare(struct run *run)
+{
+	int status, err;
+
+	status = precheck_programs(run->opt);
+	if (!status)
+		status = precheck_limits(run->opt);
+	if (!status)
+		status = bind_prepare(run);
+	if (status)
+		return status;
+	err = loop_open(&run->loop);
+	if (!err)
+		err = job_init(&run->job, run->opt);
+	if (!err)
+		err = signals_open(&run->signals, &run->loop, &run->job);
+	if (!err && run->opt->tag_output)
+		err = output_open(&run->output, &run->loop, run->opt->tasks);
+	if (!err && run->opt->stdin_to == STDIN_ALL)
+		err = input_open(&run->input, &run->loop, run->opt->tasks);
+	if (err)
+		return fail("cannot prepare the job", err);
+	return space_open(run);
+}
+
+/* As loop_turn() wants it; -1 is no limit in both. */
+static int wait_ms(int64_t now, int64_t until)
+{
+	if (until < 0)
+		return -1;
+	if (until - now > INT32_MAX)
+		return INT32_MAX;
+	return until > now ? until - now : 0;
+}
+
+static void wait_for_tasks(struct run *run)
+{
+	while (run->job.live) {
+		int64_t now = now_ms();
+
+		loop_turn(&run->loop, wait_ms(now, job_deadline(&run->job, now)));
+	}
+}
+
+/*
+ * A program that a task left running may hold on to the pipes: no waiting for
+ * it. But for our own reader, however slow, unless the user is impatient.
+ */
+static void drain_output(struct run *run)
+{
+	int64_t until = now_ms() + DRAIN_MS, now;
+
+	run->job.interrupt = 0;
+	while (!run->job.interrupt) {
+		bool reading;
+
+		now = now_ms();
+		reading = output_reading(&run->output) && now < until;
+		if (!reading && !output_writing(&run->output))
+			break;
+		loop_turn(&run->loop, wait_ms(now, reading ? until : -1));
+	}
+}
+
+static int run_job(struct run *run)
+{
+	int status, interrupt;
+
+	status = prepare(run);
+	if (status)
+		return status;
+	launch(run);
+	if (run->opt->map)
+		map_print(run);
+	wait_for_tasks(run);
+	interrupt = run->job.interrupt;
+	if (run->opt->tag_output)
+		drain_output(run);
+	if (run->job.death_signal && run->job.death_signal == interrupt) {
+		pvas_destroy(run->space);
+		signals_die_from(interrupt);
+	}
+	return run->job.status;
+}
+
+static void clean_up(struct run *run)
+{
+	pvas_destroy(run->space);
+	input_close(&run->input);
+	output_close(&run->output);
+	signals_close(&run->signals);
+	job_free(&run->job);
+	places_free(&run->places);
+	loop_close(&run->loop);
+}
+
+static int run_options(struct options *opt)
+{
+	static struct run run;	/* large, and zero to begin with */
+	int status;
+
+	run.opt = opt;
+	run.loop.self.fd = run.signals.event.fd = -1;
+	getrlimit(RLIMIT_NOFILE, &run.files);
+	report_setup(opt->verbose, opt->quiet);
+	status = run_job(&run);
+	clean_up(&run);
+	return status;
+}
+
+int main(int argc, char **argv)
+{
+	struct options opt;
+	char why[512];
+	int status = STATUS_FAILED;
+
+	keep_standard_fds();
+	if (options_parse(&opt, argc, argv, why, sizeof(why))) {
+		complain("%s", why);
+	} else if (opt.action == ACTION_RUN) {
+		status = run_options(&opt);
+	} else {
+		(opt.action == ACTION_HELP ? help_print : version_print)(stdout);
+		status = fflush(stdout) ? STATUS_FAILED : 0;
+	}
+	options_free(&opt);
+	return status;
+}

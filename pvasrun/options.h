@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* What the user asked for: the command line, taken apart. */
+#ifndef PVASRUN_OPTIONS_H
+#define PVASRUN_OPTIONS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+enum action { ACTION_RUN, ACTION_HELP, ACTION_VERSION };
+enum bind_to { BIND_CORE, BIND_NUMA, BIND_NONE, BIND_DEFAULT };
+enum mem_bind { MEM_LOCAL, MEM_INTERLEAVE, MEM_NONE };
+enum stdin_to { STDIN_ALL, STDIN_NONE, STDIN_RANK };
+
+/* One program of the job: what stands between two ':' */
+struct app {
+	unsigned int tasks;
+	unsigned int first_rank;
+	char **argv;		/* NULL-terminated part of main()'s */
+	const char *wdir;	/* NULL: pvasrun's own */
+	const char **exports;	/* the values of -x */
+	unsigned int nr_exports;
+	char *path;		/* where argv[0] was found; see precheck.c */
+};
+
+struct options {
+	enum action action;
+	struct app *apps;
+	unsigned int nr_apps;
+	unsigned int tasks;	/* of all apps */
+	enum bind_to bind_to;
+	enum mem_bind mem_bind;
+	enum stdin_to stdin_to;
+	unsigned int stdin_rank;
+	bool tag_output;
+	bool no_kill;
+	bool map;
+	bool verbose;
+	bool quiet;
+	int backend;		/* enum pvas_backend */
+	uint64_t partition_size;	/* 0: choose */
+	int64_t timeout_ms;	/* 0: none */
+	const char *timeout_text;
+};
+
+/*
+ * Take the command line apart. argv is changed: a ':' becomes the NULL that
+ * ends the arguments before it. Returns 0, or a negative errno value with one
+ * line in @why. options_free() is due in both cases.
+ */
+int options_parse(struct options *opt, int argc, char **argv, char *why, size_t len);
+void options_free(struct options *opt);
+
+/* help.c: the options and what is said of them, in one table */
+enum {
+	KEY_BIND_TO = 256, KEY_MEM_BIND, KEY_WDIR, KEY_STDIN, KEY_TAG_OUTPUT, KEY_TIMEOUT,
+	KEY_PARTITION_SIZE, KEY_BACKEND, KEY_NO_KILL, KEY_MAP,
+};
+
+struct option_row {
+	const char *name;
+	int key;		/* the short option's letter, or KEY_* */
+	bool has_value;
+	bool per_app;		/* may stand before each program */
+	const char *usage;	/* how --help writes it; NULL: an alias of the row before */
+	const char *text;
+};
+
+#define MAX_OPTION_ROWS 32
+
+extern const struct option_row option_rows[];
+extern const unsigned int nr_option_rows;
+
+void help_print(FILE *to);
+void version_print(FILE *to);
+
+#endif

@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * --tag-output: the tasks' output goes through pvasrun, line by line.
+ *
+ * pvasrun must stay awake for signals however slow its reader is, so it never
+ * writes more than is sure not to block: up to PIPE_BUF bytes when poll says
+ * that there is room. (O_NONBLOCK would be simpler, but it belongs to the open
+ * file, which pvasrun shares with the user's shell.) While much waits to be
+ * written, nothing is read, so that the tasks wait as they would at a pipe.
+ */
+#include "output.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "report.h"
+
+#define READ_SIZE	(64 << 10)
+#define QUEUE_MAX	(256 << 10)
+
+/* ---- to the user ---- */
+
+static void stream_close(struct stream *stream)
+{
+	if (stream->event.fd < 0)
+		return;
+	loop_forget(&stream->output->streams_loop, &stream->event);
+	close(stream->event.fd);
+	stream->event.fd = -1;
+	stream->output->open_streams--;
+	buffer_free(&stream->tagger.line);
+}
+
+/* As without pvasrun between: a task that writes on gets SIGPIPE. */
+static void sink_break(struct sink *sink)
+{
+	struct output *output = sink->output;
+	unsigned int i;
+
+	sink->broken = true;
+	buffer_free(&sink->queue);
+	for (i = 0; i < output->nr_streams; i++)
+		if (output->streams[i].sink == sink)
+			stream_close(&output->streams[i]);
+}
+
+/*
+ * How much to write at once: whole lines if one fits, else a part of the
+ * first. *ends tells whether it ends with the end of a line.
+ */
+static size_t next_piece(const struct buffer *queue, bool *ends)
+{
+	size_t len = buffer_len(queue);
+	const char *last;
+
+	if (len > PIPE_BUF)
+		len = PIPE_BUF;
+	last = memrchr(buffer_head(queue), '\n', len);
+	*ends = last;
+	return last ? (size_t)(last - buffer_head(queue)) + 1 : len;
+}
+
+static bool sink_blocked(const struct sink *sink)
+{
+	return sink->output->midline && sink->output->midline != sink;
+}
+
+static void sink_write(struct sink *sink)
+{
+	struct buffer *queue = &sink->queue;
+	ssize_t n;
+	bool ends;
+
+	n = write(sink->event.fd, buffer_head(queue), next_piece(queue, &ends));
+	if (n < 0) {
+		if (errno == EINTR || errno == EAGAIN)
+			return;
+		if (errno != EPIPE)
+			complain("cannot write the tasks' output: %s", strerror(errno));
+		sink->output->midline = NULL;
+		sink_break(sink);
+		return;
+	}
+	ends = n && buffer_head(queue)[n - 1] == '\n';
+	sink->output->midline = ends ? NULL : sink;
+	buffer_take(queue, n);
+}
+
+/* Watch what there is something for, and pause the tasks when there is too much. */
+static void rearrange(struct output *output)
+{
+	bool full = false;
+	int i;
+
+	for (i = 0; i < 2; i++) {
+		struct sink *sink = &output->sinks[i];
+		bool wanted = buffer_len(&sink->queue) && !sink_blocked(sink);
+
+		full |= buffer_len(&sink->queue) > QUEUE_MAX;
+		if (!sink->pollable)
+			continue;
+		if (wanted && !sink->event.watched)
+			loop_watch(output->loop, &sink->event, EPOLLOUT);
+		else if (!wanted)
+			loop_forget(output->loop, &sink->event);
+	}
+	if (full)
+		loop_forget(output->loop, &output->streams_loop.self);
+	else if (!output->streams_loop.self.watched)
+		loop_watch(output->loop, &output->streams_loop.self, EPOLLIN);
+}
+
+/* Files take all at once. */
+static void write_files(struct output *output)
+{
+	int i;
+
+	for (i = 0; i < 2; i++) {
+		struct sink *sink = &output->sinks[i];
+
+		while (!sink->pollable && buffer_len(&sink->queue) && !sink_blocked(sink))
+			sink_write(sink);
+	}
+}
+
+static void sink_ready(struct event *event, uint32_t what)
+{
+	struct sink *sink = (struct sink *)event;
+
+	(void)what;
+	if (buffer_len(&sink->queue) && !sink_blocked(sink))
+		sink_write(sink);
+	write_files(sink->output);
+	rearrange(sink->output);
+}
+
+/* ---- from the tasks ---- */
+
+static void stream_ready(struct event *event, uint32_t what)
+{
+	struct stream *stream = (struct stream *)event;
+	struct buffer *queue = &stream->sink->queue;
+	char bytes[READ_SIZE];
+	ssize_t n;
+	int err;
+
+	(void)what;
+	n = read(event->fd, bytes, sizeof(bytes));
+	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+		return;
+	if (n > 0)
+		err = tagger_feed(&stream->tagger, bytes, n, queue);
+	else
+		err = tagger_finish(&stream->tagger, queue);
+	if (err)
+		complain("output of a task was lost: %s", strerror(-err));
+	if (n <= 0)
+		stream_close(stream);
+	write_files(stream->output);
+	rearrange(stream->output);
+}
+
+static int stream_open(struct stream *stream, unsigned int rank, int *write_end)
+{
+	int ends[2], err;
+
+	if (stream->sink->broken) {
+		/* a pipe whose reader is gone, like our own */
+		if (pipe2(ends, O_CLOEXEC) < 0)
+			return -errno;
+		close(ends[0]);
+		*write_end = ends[1];
+		return 0;
+	}
+	if (pipe2(ends, O_CLOEXEC) < 0)
+		return -errno;
+	fcntl(ends[0], F_SETFL, O_NONBLOCK);	/* our end only */
+	stream->event = (struct event){ .fd = ends[0], .ready = stream_ready };
+	tagger_init(&stream->tagger, rank);
+	err = loop_watch(&stream->output->streams_loop, &stream->event, EPOLLIN);
+	if (err) {
+		close(ends[0]);
+		close(ends[1]);
+		stream->event.fd = -1;
+		return err;
+	}
+	stream->output->open_streams++;
+	*write_end = ends[1];
+	return 0;
+}
+
+int output_attach(struct output *output, unsigned int rank, int fds[static 2])
+{
+	int err;
+
+	err = stream_open(&output->streams[2 * rank], rank, &fds[0]);
+	if (err)
+		return err;
+	err = stream_open(&output->streams[2 * rank + 1], rank, &fds[1]);
+	if (err)
+		close(fds[0]);
+	return err;
+}
+
+/* ---- all of it ---- */
+
+static void sink_open(struct output *output, struct sink *sink, int fd)
+{
+	*sink = (struct sink){ .output = output };
+	sink->event = (struct event){ .fd = fd, .ready = sink_ready };
+	sink->pollable = loop_watch(output->loop, &sink->event, EPOLLOUT) != -EPERM;
+	loop_forget(output->loop, &sink->event);
+}
+
+int output_open(struct output *output, struct loop *loop, unsigned int tasks)
+{
+	unsigned int i;
+	int err;
+
+	*output = (struct output){ .loop = loop, .nr_streams = 2 * tasks };
+	err = loop_open(&output->streams_loop);
+	if (err)
+		return err;
+	output->streams = calloc(output->nr_streams, sizeof(*output->streams));
+	if (!output->streams)
+		return -ENOMEM;
+	for (i = 0; i < output->nr_streams; i++) {
+		output->streams[i].output = output;
+		output->streams[i].sink = &output->sinks[i % 2];
+		output->streams[i].event.fd = -1;
+	}
+	for (i = 0; i < 2; i++)
+		sink_open(output, &output->sinks[i], STDOUT_FILENO + i);
+	return loop_watch(loop, &output->streams_loop.self, EPOLLIN);
+}
+
+void output_close(struct output *output)
+{
+	unsigned int i;
+
+	if (!output->streams)
+		return;
+	for (i = 0; i < output->nr_streams; i++)
+		stream_close(&output->streams[i]);
+	for (i = 0; i < 2; i++)
+		buffer_free(&output->sinks[i].queue);
+	free(output->streams);
+	loop_close(&output->streams_loop);
+}
+
+bool output_reading(const struct output *output)
+{
+	return output->open_streams;
+}
+
+bool output_writing(const struct output *output)
+{
+	return buffer_len(&output->sinks[0].queue) || buffer_len(&output->sinks[1].queue);
+}

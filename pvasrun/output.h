@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* --tag-output: the tasks' output goes through pvasrun, line by line. */
+#ifndef PVASRUN_OUTPUT_H
+#define PVASRUN_OUTPUT_H
+
+#include <stdbool.h>
+
+#include "event.h"
+#include "tagger.h"
+
+/* One of pvasrun's own outputs: 0 standard output, 1 standard error */
+struct sink {
+	struct event event;
+	struct output *output;
+	struct buffer queue;	/* tagged lines that wait to be written */
+	bool pollable;		/* not so: a regular file, which is always ready */
+	bool broken;		/* its reader is gone */
+};
+
+/* One output of one task */
+struct stream {
+	struct event event;
+	struct output *output;
+	struct sink *sink;
+	struct tagger tagger;
+};
+
+struct output {
+	struct loop *loop;
+	struct loop streams_loop;	/* all streams: paused as one */
+	struct sink sinks[2];
+	struct sink *midline;	/* has written a part of a line: nobody else may write */
+	struct stream *streams;	/* two a rank */
+	unsigned int nr_streams;
+	unsigned int open_streams;
+};
+
+int output_open(struct output *output, struct loop *loop, unsigned int tasks);
+void output_close(struct output *output);
+
+/*
+ * Make the pipes of a rank; @fds receives the ends for its standard output and
+ * error, to be closed when it was started.
+ */
+int output_attach(struct output *output, unsigned int rank, int fds[static 2]);
+
+/* Are there streams that may still bring something, or lines not yet written? */
+bool output_reading(const struct output *output);
+bool output_writing(const struct output *output);
+
+#endif

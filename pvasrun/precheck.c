@@ -1,0 +1,272 @@
+// SPDX-License-Identifier: GPL-2.0
+/* What would fail later, found before anything is started. */
+#include "precheck.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <linux/pvas.h>
+
+#include "../libpvas/pvas.h"
+#include "job.h"
+#include "report.h"
+
+/* Memory maps of one task: the least, of a small program, of an MPI program */
+#define MAPS_LEAST	16
+#define MAPS_SMALL	40
+#define MAPS_MPI	400
+
+/* A user's address space on x86-64, log2 */
+#define ADDRESS_BITS	47
+
+/* ---- programs ---- */
+
+int precheck_status(int err)
+{
+	switch (err) {
+	case -ENOENT:
+	case -ENOTDIR:
+		return STATUS_NOT_FOUND;
+	case -EACCES:
+	case -EPERM:
+	case -ENOEXEC:
+	case -ELIBBAD:
+		return STATUS_CANNOT_EXECUTE;
+	default:
+		return STATUS_FAILED;
+	}
+}
+
+static int check_wdir(const struct app *app)
+{
+	struct stat st;
+	int err = 0;
+
+	if (!app->wdir)
+		return 0;
+	if (stat(app->wdir, &st) < 0 || access(app->wdir, X_OK) < 0)
+		err = errno;
+	else if (!S_ISDIR(st.st_mode))
+		err = ENOTDIR;
+	if (!err)
+		return 0;
+	complain("--wdir %s: %s (give a directory that the tasks can enter)", app->wdir,
+		 strerror(err));
+	return STATUS_FAILED;
+}
+
+/* A path that is not absolute means one in the task's working directory. */
+static int find(const struct app *app, char path[static PATH_MAX])
+{
+	const char *name = app->argv[0];
+	char joined[PATH_MAX];
+
+	if (app->wdir && strchr(name, '/') && name[0] != '/') {
+		if (snprintf(joined, sizeof(joined), "%s/%s", app->wdir, name) >= PATH_MAX)
+			return -ENAMETOOLONG;
+		name = joined;
+	}
+	return pvas_find_program(name, NULL, path, PATH_MAX);
+}
+
+static const char *find_hint(const struct app *app, int err)
+{
+	struct stat st;
+
+	if (err == -EACCES && !stat(app->argv[0], &st) && S_ISDIR(st.st_mode))
+		return "it is a directory";
+	if (err == -EACCES)
+		return "make it executable: chmod +x";
+	if (err != -ENOENT)
+		return "check its path";
+	return strchr(app->argv[0], '/') ? "check its path" : "not in PATH; ./prog for one here";
+}
+
+/* The task's working directory changes before execve(): no relative path after this. */
+static int keep_path(struct app *app, const char *path)
+{
+	if (app->wdir && path[0] != '/')
+		app->path = realpath(path, NULL);
+	else
+		app->path = strdup(path);
+	if (app->path)
+		return 0;
+	complain("cannot start %s: %s", app->argv[0], strerror(errno));
+	return STATUS_FAILED;
+}
+
+static int check_program(struct app *app)
+{
+	char path[PATH_MAX], why[256] = "";
+	int err;
+
+	err = find(app, path);
+	if (err) {
+		complain("cannot start %s: %s (%s)", app->argv[0], strerror(-err),
+			 find_hint(app, err));
+		return precheck_status(err);
+	}
+	err = pvas_check_program(path, why, sizeof(why));
+	if (err) {
+		complain("cannot start %s: %s", path, why[0] ? why : strerror(-err));
+		return precheck_status(err);
+	}
+	return keep_path(app, path);
+}
+
+int precheck_programs(struct options *opt)
+{
+	unsigned int i;
+	int status;
+
+	for (i = 0; i < opt->nr_apps; i++) {
+		status = check_wdir(&opt->apps[i]);
+		if (!status)
+			status = check_program(&opt->apps[i]);
+		if (status)
+			return status;
+	}
+	return 0;
+}
+
+/* ---- limits ---- */
+
+uint64_t precheck_partition_size(unsigned int tasks)
+{
+	unsigned int shift = PVAS_SHIFT_DEFAULT;
+
+	/* the lowest and the topmost partition are never a task's */
+	while (shift > PVAS_SHIFT_MIN && (1ULL << (ADDRESS_BITS - shift)) - 2 < tasks)
+		shift--;
+	return 1ULL << shift;
+}
+
+enum maps_verdict precheck_maps(unsigned int tasks, uint64_t limit)
+{
+	if (limit < (uint64_t)tasks * MAPS_LEAST)
+		return MAPS_TOO_FEW;
+	if (limit < (uint64_t)tasks * MAPS_SMALL)
+		return MAPS_FEW;
+	if (limit < (uint64_t)tasks * MAPS_MPI)
+		return MAPS_FEW_FOR_MPI;
+	return MAPS_FINE;
+}
+
+/* vm.max_map_count is meant per process, but counts per address space. */
+static int check_maps(unsigned int tasks)
+{
+	unsigned int wanted = tasks * MAPS_MPI;
+	uint64_t limit;
+	FILE *file;
+	int n;
+
+	file = fopen("/proc/sys/vm/max_map_count", "re");
+	if (!file)
+		return 0;
+	n = fscanf(file, "%" SCNu64, &limit);
+	fclose(file);
+	if (n != 1)
+		return 0;
+	switch (precheck_maps(tasks, limit)) {
+	case MAPS_TOO_FEW:
+		complain("vm.max_map_count is %" PRIu64 ", too few memory maps for %u tasks (as root: sysctl vm.max_map_count=%u)",
+			 limit, tasks, wanted);
+		return STATUS_FAILED;
+	case MAPS_FEW:
+		warn("vm.max_map_count is %" PRIu64 ": %u tasks may run out of memory maps (as root: sysctl vm.max_map_count=%u)",
+		     limit, tasks, wanted);
+		return 0;
+	case MAPS_FEW_FOR_MPI:
+		note("vm.max_map_count is %" PRIu64 ": enough for %u small tasks, but not if they are MPI programs (as root: sysctl vm.max_map_count=%u)",
+		     limit, tasks, wanted);
+		return 0;
+	default:
+		return 0;
+	}
+}
+
+/* Processes of this user now; threads count too, but reading them all is dear. */
+static rlim_t processes_now(void)
+{
+	struct dirent *entry;
+	struct stat st;
+	rlim_t count = 0;
+	DIR *proc;
+
+	proc = opendir("/proc");
+	if (!proc)
+		return 0;
+	while ((entry = readdir(proc)))
+		if (entry->d_name[0] >= '1' && entry->d_name[0] <= '9' &&
+		    !fstatat(dirfd(proc), entry->d_name, &st, 0) && st.st_uid == getuid())
+			count++;
+	closedir(proc);
+	return count;
+}
+
+static int check_processes(unsigned int tasks)
+{
+	struct rlimit limit;
+
+	/* root is not limited; and nobody has so many processes that a far limit matters */
+	if (!geteuid() || getrlimit(RLIMIT_NPROC, &limit) < 0 || limit.rlim_cur == RLIM_INFINITY ||
+	    limit.rlim_cur > tasks + 8192)
+		return 0;
+	if (limit.rlim_cur >= tasks + processes_now())
+		return 0;
+	complain("the limit of %ju processes is too low for %u more tasks (raise it: ulimit -u)",
+		 (uintmax_t)limit.rlim_cur, tasks);
+	return STATUS_FAILED;
+}
+
+/* It keeps a descriptor open for each task. The same test as libpvas makes for auto. */
+static bool may_be_user_backend(const struct options *opt)
+{
+	return opt->backend == PVAS_BACKEND_USER ||
+	       (opt->backend == PVAS_BACKEND_AUTO && access("/dev/pvas", R_OK | W_OK));
+}
+
+/* Each stream through pvasrun is a pipe; some are pvasrun's and libpvas' own. */
+static int check_files(const struct options *opt)
+{
+	rlim_t need = 64;
+	struct rlimit limit;
+
+	if (opt->tag_output)
+		need += 2 * opt->tasks;
+	if (opt->stdin_to == STDIN_ALL)
+		need += opt->tasks;
+	if (may_be_user_backend(opt))
+		need += opt->tasks;
+	if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur >= need)
+		return 0;
+	if (limit.rlim_max >= need) {
+		limit.rlim_cur = need;	/* the tasks get the old limit back: launch.c */
+		if (!setrlimit(RLIMIT_NOFILE, &limit))
+			return 0;
+	}
+	complain("the limit of %ju open files is too low: %ju are needed%s (raise it: ulimit -n)",
+		 (uintmax_t)limit.rlim_max, (uintmax_t)need,
+		 opt->tag_output ? " with --tag-output" : "");
+	return STATUS_FAILED;
+}
+
+int precheck_limits(const struct options *opt)
+{
+	int status;
+
+	status = check_maps(opt->tasks);
+	if (!status)
+		status = check_processes(opt->tasks);
+	if (!status)
+		status = check_files(opt);
+	return status;
+}

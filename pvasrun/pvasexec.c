@@ -1,0 +1,325 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * pvasexec: run a program as a task when somebody else starts the processes:
+ *
+ *	mpirun -n 4 pvasexec ./app
+ *	srun --mpi=pmix -n 4 pvasexec ./app
+ *
+ * All that run it in one job on one node meet in one space, which the first
+ * of them makes. The process stays the launcher's child: it becomes the program.
+ */
+#include <errno.h>
+#include <limits.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include "../libpvas/pvas.h"
+#include "job.h"
+#include "parse.h"
+
+struct wish {
+	const char *key;	/* NULL: find it out */
+	uint64_t partition_size;
+	bool fallback;
+	char **argv;		/* the program's */
+};
+
+static const char usage[] =
+"usage: pvasexec [options] program [argument]...\n"
+"\n"
+"Runs the program as a task of the space that all processes of this job on this\n"
+"node share. To be started by a job launcher: mpirun -n 4 pvasexec ./app\n"
+"\n"
+"  --key KEY       the job's name (default: PVAS_JOB_KEY, or what the launcher says)\n"
+"  --partition-size SIZE  4G to 8T, a power of two (default 64G); the first decides\n"
+"  --fallback      without /dev/pvas run the program as an ordinary process\n"
+"                  (also: PVAS_FALLBACK=1)\n"
+"  --help          this text\n"
+"  --version       the version\n"
+"\n"
+"Exit status: the program's; 1 if pvasexec fails, 126 if the program can't be\n"
+"executed, 127 if it is not found.\n";
+
+/* One line, one write: all ranks may say it at once. */
+__attribute__((format(printf, 1, 2)))
+static void say(const char *format, ...)
+{
+	char line[1024] = "pvasexec: ";
+	size_t used = strlen(line);
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(line + used, sizeof(line) - used - 1, format, args);
+	va_end(args);
+	strcat(line, "\n");
+	if (write(STDERR_FILENO, line, strlen(line)) < 0)
+		return;
+}
+
+static bool said_yes(const char *name)
+{
+	const char *value = getenv(name);
+
+	return value && *value && strcmp(value, "0");
+}
+
+/* ---- the command line ---- */
+
+/* Returns the index of the argument after the option's value, 0 if it is bad. */
+static int take_value(struct wish *wish, int argc, char **argv, int i)
+{
+	if (i + 1 >= argc) {
+		say("%s: needs a value (see --help)", argv[i]);
+		return 0;
+	}
+	if (!strcmp(argv[i], "--key")) {
+		wish->key = argv[i + 1];
+	} else if (parse_size(argv[i + 1], &wish->partition_size)) {
+		say("--partition-size %s: not a size (say for example 64G)", argv[i + 1]);
+		return 0;
+	}
+	return i + 2;
+}
+
+/* -1: go on, else pvasexec's exit status */
+static int parse(struct wish *wish, int argc, char **argv)
+{
+	int i = 1;
+
+	wish->fallback = said_yes("PVAS_FALLBACK");
+	while (i < argc && argv[i][0] == '-') {
+		if (!strcmp(argv[i], "--help") || !strcmp(argv[i], "-h")) {
+			fputs(usage, stdout);
+			return 0;
+		} else if (!strcmp(argv[i], "--version")) {
+			printf("pvasexec %d.%d\n", PVAS_VERSION_MAJOR, PVAS_VERSION_MINOR);
+			return 0;
+		} else if (!strcmp(argv[i], "--")) {
+			i++;
+			break;
+		} else if (!strcmp(argv[i], "--fallback")) {
+			wish->fallback = true;
+			i++;
+		} else if (!strcmp(argv[i], "--key") || !strcmp(argv[i], "--partition-size")) {
+			i = take_value(wish, argc, argv, i);
+			if (!i)
+				return STATUS_FAILED;
+		} else {
+			say("%s: no such option (see --help)", argv[i]);
+			return STATUS_FAILED;
+		}
+	}
+	if (i >= argc) {
+		say("no program given (see --help)");
+		return STATUS_FAILED;
+	}
+	wish->argv = argv + i;
+	return -1;
+}
+
+/* ---- the job ---- */
+
+/* A node of the job: nodes that share a machine (tests do) get spaces of their own. */
+static const char *node_name(void)
+{
+	static struct utsname name;
+	const char *node = getenv("SLURMD_NODENAME");
+
+	if (node)
+		return node;
+	return uname(&name) ? "" : name.nodename;
+}
+
+/*
+ * A name that all ranks of the job have, and no other job of this user's at
+ * the same time. Open MPI's mpirun sets a PMIx namespace, as does srun with
+ * its pmix plugin; the others are for launchers without one.
+ */
+static bool find_key(char key[static PVAS_JOIN_KEY_MAX + 1])
+{
+	static const char *const names[][2] = {
+		{ "PMIX_NAMESPACE", NULL },
+		{ "OMPI_MCA_ess_base_jobid", NULL },
+		{ "SLURM_JOB_ID", "SLURM_STEP_ID" },
+		{ "PMI_JOBID", NULL },
+	};
+	const char *job, *step;
+	unsigned int i;
+	int len;
+
+	for (i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		job = getenv(names[i][0]);
+		step = names[i][1] ? getenv(names[i][1]) : "";
+		if (!job || !*job || !step)
+			continue;
+		len = snprintf(key, PVAS_JOIN_KEY_MAX + 1, "%s.%s@%s", job, step, node_name());
+		return len <= PVAS_JOIN_KEY_MAX;
+	}
+	return false;
+}
+
+static bool number(const char *name, unsigned int *value)
+{
+	const char *text = getenv(name);
+
+	return text && !parse_count(text, 0, INT_MAX, value);
+}
+
+/* The rank among those of this node gives a stable place; any other will do, too. */
+static unsigned int wanted_index(const struct pvas_space *space)
+{
+	unsigned int first, last, rank;
+
+	if (!number("OMPI_COMM_WORLD_LOCAL_RANK", &rank) && !number("SLURM_LOCALID", &rank) &&
+	    !number("MPI_LOCALRANKID", &rank) && !number("PMIX_RANK", &rank))
+		return PVAS_ANY;
+	pvas_bounds_of(space, &first, &last, NULL);
+	return rank <= last - first ? first + rank : PVAS_ANY;
+}
+
+/* ---- Open MPI ---- */
+
+#define COMPONENT	"mca_btl_pvas.so"
+#define PATH_VARIABLE	"OMPI_MCA_mca_base_component_path"
+
+/*
+ * Run from a build tree, Open MPI does not know where its component pvas is.
+ * Installed, it is among Open MPI's own, and nothing is to be said.
+ */
+static void show_component(void)
+{
+	const char *old = getenv(PATH_VARIABLE);
+	char dir[PATH_MAX], file[PATH_MAX + sizeof(COMPONENT)], *paths;
+	ssize_t len = readlink("/proc/self/exe", dir, sizeof(dir) - 1);
+	char *end;
+	int i;
+
+	if (len < 0)
+		return;
+	dir[len] = 0;
+	for (i = 0; i < 2; i++) {
+		end = strrchr(dir, '/');
+		if (!end)
+			return;
+		*end = 0;
+	}
+	if ((size_t)(end - dir) + sizeof("/btl_glue") > sizeof(dir))
+		return;
+	strcat(dir, "/btl_glue");
+	snprintf(file, sizeof(file), "%s/" COMPONENT, dir);
+	if (access(file, R_OK))
+		return;
+	if (asprintf(&paths, "%s:%s", dir, old ? old : "SYSTEM_DEFAULT:USER_DEFAULT") < 0)
+		return;
+	setenv(PATH_VARIABLE, paths, 1);
+	free(paths);
+}
+
+/* ---- becoming the program ---- */
+
+static int program_status(int err)
+{
+	return err == -ENOENT ? STATUS_NOT_FOUND : STATUS_CANNOT_EXECUTE;
+}
+
+static int complain_program(const char *name, const char *path, int err)
+{
+	char why[256] = "";
+
+	if (path)
+		pvas_check_program(path, why, sizeof(why));
+	if (why[0])
+		say("%s: %s", name, why);
+	else
+		say("%s: %s", name, err == -ENOENT ? "not found" : strerror(-err));
+	return program_status(err);
+}
+
+static int run_plainly(const struct wish *wish, const char *path)
+{
+	execv(path, wish->argv);
+	say("%s: %s", wish->argv[0], strerror(errno));
+	return program_status(-errno);
+}
+
+static int complain_space(int err)
+{
+	const char *why = pvas_last_error();
+
+	say("cannot join the job's address space: %s (%s)", why[0] ? why : strerror(-err),
+	    err == -ENODEV ? "load it: modprobe pvas, or run plainly with --fallback" :
+	    err == -EACCES ? "let this user open /dev/pvas: see pvas(4)" :
+	    err == -EPROTO || err == -ENOSYS ? "install module and tools of one release" :
+	    err == -ENOSPC ? "too many spaces: see /proc/pvas" :
+	    "see the kernel log: dmesg");
+	return STATUS_FAILED;
+}
+
+/* A place may be taken by a rank that has not quite ended, or by another launcher's. */
+static int become(struct pvas_space *space, const struct wish *wish, const char *path)
+{
+	unsigned int index = wanted_index(space);
+	int err;
+
+	err = pvas_exec(space, index, path, wish->argv, environ);
+	if (err == -EBUSY)
+		err = pvas_exec(space, PVAS_ANY, path, wish->argv, environ);
+	return err;
+}
+
+/* The last task may end between the join and the exec, and the space with it. */
+static int enter(const struct wish *wish, const char *key, const char *path)
+{
+	const struct pvas_create_attr attr = {
+		.size = sizeof(attr),
+		.backend = PVAS_BACKEND_KERNEL,
+		.flags = PVAS_KEEP_ON_CLOSE,
+		.partition_size = wish->partition_size,
+	};
+	struct pvas_space *space;
+	int tries = 10;
+	int err;
+
+	do {
+		err = pvas_join(&space, key, &attr);
+		if ((err == -ENODEV || err == -EACCES) && wish->fallback)
+			return run_plainly(wish, path);
+		if (err)
+			return complain_space(err);
+		show_component();
+		err = become(space, wish, path);
+		if (err == -ENOSPC || err == -EALREADY || err == -EINVAL) {
+			say("cannot enter the job's address space: %s", pvas_last_error());
+			return STATUS_FAILED;
+		}
+		pvas_destroy(space);
+	} while (err == -ESRCH && --tries);
+	return complain_program(wish->argv[0], path, err);
+}
+
+int main(int argc, char **argv)
+{
+	struct wish wish = { .key = getenv("PVAS_JOB_KEY") };
+	char key[PVAS_JOIN_KEY_MAX + 1];
+	char path[PATH_MAX];
+	int status, err;
+
+	status = parse(&wish, argc, argv);
+	if (status >= 0)
+		return status;
+	err = pvas_find_program(wish.argv[0], NULL, path, sizeof(path));
+	if (err)
+		return complain_program(wish.argv[0], NULL, err);
+	if (!wish.key && find_key(key))
+		wish.key = key;
+	if (!wish.key || !*wish.key) {
+		say("no job to join: neither mpirun nor srun started this (start it with one, or name the job: --key NAME)");
+		return STATUS_FAILED;
+	}
+	return enter(&wish, wish.key, path);
+}

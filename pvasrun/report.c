@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: GPL-2.0
+/* What pvasrun says to the user. */
+#include "report.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "clock.h"
+
+#define PROGRESS_AFTER_MS 1000
+#define PROGRESS_EVERY_MS 100
+
+static bool verbose, quiet;
+static bool progress_wanted, progress_shown;
+static int64_t progress_next;
+
+void report_setup(bool be_verbose, bool be_quiet)
+{
+	verbose = be_verbose;
+	quiet = be_quiet;
+}
+
+/* Nobody is left to be told that standard error fails. */
+static void put(const char *text, size_t len)
+{
+	while (len) {
+		ssize_t n = write(STDERR_FILENO, text, len);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return;
+		text += n;
+		len -= n;
+	}
+}
+
+static void progress_clear(void)
+{
+	static const char clear[] = "\r\033[K";
+
+	if (progress_shown)
+		put(clear, sizeof(clear) - 1);
+	progress_shown = false;
+}
+
+/* Tasks write to the same terminal: a line in one write() stays in one piece. */
+static void say(const char *format, va_list args)
+{
+	char line[1024] = "pvasrun: ";
+	size_t used = strlen(line);
+	int n;
+
+	n = vsnprintf(line + used, sizeof(line) - used - 1, format, args);
+	if (n < 0)
+		return;
+	used += n;
+	if (used > sizeof(line) - 2)
+		used = sizeof(line) - 2;
+	line[used++] = '\n';
+	progress_clear();
+	put(line, used);
+}
+
+void complain(const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	say(format, args);
+	va_end(args);
+}
+
+void warn(const char *format, ...)
+{
+	va_list args;
+
+	if (quiet)
+		return;
+	va_start(args, format);
+	say(format, args);
+	va_end(args);
+}
+
+void note(const char *format, ...)
+{
+	va_list args;
+
+	if (!verbose)
+		return;
+	va_start(args, format);
+	say(format, args);
+	va_end(args);
+}
+
+void report_failure(unsigned int rank, pid_t pid, const char *program, int wait_status)
+{
+	if (WIFSIGNALED(wait_status))
+		complain("rank %u (pid %d, %s) died from signal %d (%s)%s", rank, pid, program,
+			 WTERMSIG(wait_status), strsignal(WTERMSIG(wait_status)),
+			 WCOREDUMP(wait_status) ? ", core dumped" : "");
+	else
+		complain("rank %u (pid %d, %s) exited with status %d", rank, pid, program,
+			 WEXITSTATUS(wait_status));
+}
+
+void report_text(const char *text, size_t len)
+{
+	progress_clear();
+	put(text, len);
+}
+
+const char *size_text(uint64_t bytes, char buf[static 24])
+{
+	static const char units[] = "\0KMGT";
+	unsigned int unit = 0;
+
+	while (bytes && bytes % 1024 == 0 && unit < sizeof(units) - 2) {
+		bytes /= 1024;
+		unit++;
+	}
+	snprintf(buf, 24, "%" PRIu64 "%.1s", bytes, units + unit);
+	return buf;
+}
+
+void progress_begin(void)
+{
+	progress_wanted = !quiet && isatty(STDERR_FILENO);
+	progress_next = now_ms() + PROGRESS_AFTER_MS;
+}
+
+void progress_update(unsigned int started, unsigned int total)
+{
+	char line[80];
+	int64_t now;
+
+	if (!progress_wanted)
+		return;
+	now = now_ms();
+	if (now < progress_next)
+		return;
+	progress_next = now + PROGRESS_EVERY_MS;
+	snprintf(line, sizeof(line), "\r pvasrun: %u/%u tasks started", started, total);
+	put(line, strlen(line));
+	progress_shown = true;
+}
+
+void progress_end(void)
+{
+	progress_clear();
+	progress_wanted = false;
+}

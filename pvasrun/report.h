@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* What pvasrun says to the user: on standard error, one write a line. */
+#ifndef PVASRUN_REPORT_H
+#define PVASRUN_REPORT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+void report_setup(bool verbose, bool quiet);
+
+/* "pvasrun: ..." always, unless --quiet, only with --verbose */
+__attribute__((format(printf, 1, 2))) void complain(const char *format, ...);
+__attribute__((format(printf, 1, 2))) void warn(const char *format, ...);
+__attribute__((format(printf, 1, 2))) void note(const char *format, ...);
+
+/* "rank 3 (pid 1234, ./app) died from signal 11 (Segmentation fault), core dumped" */
+void report_failure(unsigned int rank, pid_t pid, const char *program, int wait_status);
+
+/* Many lines at once, as they are */
+void report_text(const char *text, size_t len);
+
+/* A size as --partition-size takes it: "64G" */
+const char *size_text(uint64_t bytes, char buf[static 24]);
+
+/* Shown on a terminal when starting takes over a second */
+void progress_begin(void);
+void progress_update(unsigned int started, unsigned int total);
+void progress_end(void);
+
+#endif

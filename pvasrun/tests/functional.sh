@@ -1,0 +1,646 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+#
+# What pvasrun does, seen from outside: real tasks, real signals.
+#
+# PVASRUN	the pvasrun to test; one named pvasrun-plain has the stand-in for
+#		libpvas, and more tests, of errors that are hard to have for real
+# TERMINAL	tests/terminal as built; without it no tests at a terminal
+# TIMES	if set, tell how long each test took
+# SLOW		multiplies the time things may take (a VM without KVM)
+# BACKEND	passed on as --backend
+#
+# functional.sh [name]...: only the tests whose names contain one of these
+
+PVASRUN=${PVASRUN:?which pvasrun?}
+SLOW=${SLOW:-1}
+export SLOW
+here=$(dirname "$(readlink -f "$0")")
+T=$(mktemp -d)
+trap 'rm -rf "$T"' EXIT
+chmod 755 "$T"
+export T
+cd "$T" || exit 1
+
+passed=0 failed=0 test=
+only=("$@")
+case $PVASRUN in *-plain) plain=1 ;; *) plain= ;; esac
+[ -n "$BACKEND" ] && PVASRUN="$PVASRUN --backend $BACKEND"
+
+pass() { passed=$((passed + 1)); }
+
+fail()
+{
+	failed=$((failed + 1))
+	echo "FAIL $test: $1"
+	sed 's/^/	out: /' "$T/out" | head -5
+	sed 's/^/	err: /' "$T/err" | head -5
+}
+
+# pvasrun ARGS: run it to its end; leaves $T/out, $T/err, $status
+pvasrun() { $PVASRUN "$@" >"$T/out" 2>"$T/err"; status=$?; }
+
+# The same in the background; $job is its pid. (A shell without job control has
+# SIGINT ignored in what it starts with "&".)
+start() { env --default-signal=INT,QUIT $PVASRUN "$@" >"$T/out" 2>"$T/err" & job=$!; }
+finish() { wait "$job" 2>/dev/null; status=$?; }
+
+check() { if "${@:2}"; then pass; else fail "$1"; fi; }
+status_is() { check "exit status $status, not $1" [ "$status" -eq "$1" ]; }
+out_is() { check "output is not '$1'" [ "$(cat "$T/out")" = "$1" ]; }
+sorted_is() { check "output is not '$1'" [ "$(sort "$T/out")" = "$1" ]; }
+# A shell that was a task may say "Terminated"; pvasrun says nothing.
+silent() { check "pvasrun complained" eval '! grep -q ^pvasrun: "$T/err"'; }
+
+# The whole of standard error is one line that matches
+one_line()
+{
+	check "not one line of error" [ "$(wc -l <"$T/err")" -eq 1 ]
+	check "error doesn't match '$1'" grep -qE "^pvasrun: $1\$" "$T/err"
+}
+
+# until_true SECONDS COMMAND: the command succeeds before that
+until_true()
+{
+	local tries=$(($1 * SLOW * 20))
+
+	while ! "${@:2}" 2>/dev/null; do
+		tries=$((tries - 1))
+		[ $tries -gt 0 ] || return 1
+		sleep 0.05
+	done
+}
+
+files() { [ "$(find "$T" -maxdepth 1 -name "$1.*" | wc -l)" -eq "$2" ]; }
+wait_files() { check "tasks don't make their files $1" until_true 10 files "$1" "$2"; }
+gone() { local p; for p in $(cat "$T"/pid.* 2>/dev/null); do kill -0 "$p" && return 1; done; return 0; }
+all_gone() { check "tasks are still there" until_true 5 gone; }
+task_state() { sed 's/.*) \(.\).*/\1/' "/proc/$1/stat"; }
+all_in_state() { local p; for p in $(cat "$T"/pid.*); do [ "$(task_state "$p")" = "$1" ] || return 1; done; }
+
+# Tasks that say who they are and then wait
+READY='echo $$ >$T/p.$PVAS_RANK; mv $T/p.$PVAS_RANK $T/pid.$PVAS_RANK;'
+WAIT="$READY"' while :; do sleep 0.05; done'
+
+# ---- programs and their environment ----
+
+test_environment()
+{
+	pvasrun -n 3 sh -c 'echo $PVAS_RANK $PVAS_SIZE'
+	status_is 0; silent
+	sorted_is $'0 3\n1 3\n2 3'
+	pvasrun -n 2 sh -c 'echo ${PVAS_SPACE:-none}'
+	check "one space for all" [ "$(sort -u out | wc -l)" -eq 1 ]
+	check "space is a number" grep -qE '^[1-9][0-9]*$' out
+	INHERITED=yes pvasrun -n 1 sh -c 'echo $INHERITED'
+	out_is yes
+	A=old pvasrun -n 1 -x A=new -x B='x y' sh -c 'echo "$A $B"'
+	out_is 'new x y'
+	A=kept pvasrun -n 1 -x A sh -c 'echo $A'
+	out_is kept; silent
+	pvasrun -n 1 -x NOSUCHVAR true
+	status_is 0
+	one_line "-x NOSUCHVAR: not set here, so the tasks don't get it .*"
+	pvasrun -q -n 1 -x NOSUCHVAR true
+	silent
+}
+
+test_several_programs()
+{
+	pvasrun -n 2 sh -c 'echo a $PVAS_RANK $PVAS_SIZE' : -np 1 echo b : --np 2 -x X=5 \
+		sh -c 'echo c $PVAS_RANK $X'
+	status_is 0; silent
+	sorted_is $'a 0 5\na 1 5\nb\nc 3 5\nc 4 5'
+	pvasrun -n 1 -x ONLY=here true : -n 1 sh -c 'echo ${ONLY-unset}'
+	out_is unset
+	pvasrun -n 1 -- echo a : b
+	out_is 'a : b'
+	pvasrun -n 1 echo -n --timeout -- x
+	out_is '--timeout -- x'
+}
+
+test_wdir()
+{
+	mkdir -p sub
+	printf '#!/bin/sh\necho here $PWD\n' >sub/script
+	chmod +x sub/script
+	pvasrun -n 1 --wdir "$T/sub" ./script
+	status_is 0; out_is "here $T/sub"
+	pvasrun -n 1 --wd sub ./script : -n 1 pwd
+	status_is 0; sorted_is $T$'\n'"here $T/sub"
+	pvasrun -n 1 --wdir nosuch true
+	status_is 1; one_line '--wdir nosuch: No such file or directory \(.*\)'
+	pvasrun -n 1 --wdir sub/script true
+	status_is 1; one_line '--wdir sub/script: Not a directory \(.*\)'
+}
+
+test_programs_that_cannot_start()
+{
+	pvasrun -n 2 nosuchprogram
+	status_is 127; one_line 'cannot start nosuchprogram: No such file or directory \(not in PATH.*\)'
+	pvasrun -n 2 ./nosuch
+	status_is 127; one_line 'cannot start ./nosuch: No such file or directory \(check its path\)'
+	echo text >plain
+	pvasrun -n 2 ./plain
+	status_is 126; one_line 'cannot start ./plain: Permission denied \(.*chmod.*\)'
+	pvasrun -n 2 /
+	status_is 126; one_line 'cannot start /: Permission denied \(it is a directory\)'
+	cp /bin/true fixed
+	printf '\002' | dd of=fixed bs=1 seek=16 conv=notrunc 2>/dev/null
+	pvasrun -n 2 ./fixed
+	status_is 126; one_line 'cannot start ./fixed: .*position.independent.*'
+	pvasrun -n 1 touch started : -n 1 nosuchprogram
+	status_is 127; check "nothing starts if one can't" [ ! -e started ]
+}
+
+test_usage_errors()
+{
+	pvasrun; status_is 1; one_line 'no program given .*'
+	pvasrun -n 1; status_is 1; one_line 'no program given .*'
+	pvasrun true; status_is 1; one_line "how many tasks of 'true'\? .*"
+	pvasrun -n 0 true; status_is 1; one_line "-n '0': .*"
+	pvasrun --frob -n 1 true; status_is 1; one_line "option '--frob' is unknown.*--help.*"
+	pvasrun -n 1 --stdin 1 true; status_is 1; one_line '--stdin 1: .*'
+	pvasrun --help; status_is 0; silent
+	check "help has all options" grep -q -- --tag-output out
+	pvasrun --version; status_is 0; silent
+	check "version" grep -qE '^pvasrun [0-9]+\.[0-9]+ \(libpvas [0-9]+\.[0-9]+\)$' out
+}
+
+# ---- how it ends ----
+
+test_exit_status()
+{
+	pvasrun -n 4 true; status_is 0; silent
+	pvasrun -n 1 sh -c 'exit 7'
+	status_is 7; one_line 'rank 0 \(pid [0-9]+, sh\) exited with status 7'
+	pvasrun -n 1 sh -c 'exit 255'; status_is 255
+	pvasrun -n 3 sh -c '[ $PVAS_RANK = 1 ] && kill -SEGV $$; exit 0'
+	status_is 139
+	one_line 'rank 1 \(pid [0-9]+, sh\) died from signal 11 \(Segmentation fault\)(, core dumped)?'
+	pvasrun -n 1 sh -c 'kill -KILL $$'
+	status_is 137; one_line 'rank 0 \(pid [0-9]+, sh\) died from signal 9 \(Killed\)'
+	pvasrun -n 2 true : -n 1 sh -c 'exit 3'
+	status_is 3; one_line 'rank 2 \(pid [0-9]+, sh\) exited with status 3'
+}
+
+test_failure_ends_job()
+{
+	pvasrun -n 4 sh -c "$READY"' [ $PVAS_RANK = 2 ] && exit 9; sleep 100'
+	status_is 9; one_line 'rank 2 \(pid [0-9]+, sh\) exited with status 9'
+	all_gone
+	rm -f pid.*
+	# the children of a task get the signal too
+	pvasrun -n 2 sh -c '[ $PVAS_RANK = 1 ] && { until [ -e $T/pid.0 ]; do sleep 0.05; done; exit 4; }
+		sh -c "echo \$\$ >$T/p; mv $T/p $T/pid.0; exec sleep 100"; :'
+	status_is 4; all_gone
+	# one that ignores SIGTERM gets SIGKILL
+	rm -f pid.*
+	SECONDS=0
+	pvasrun -n 2 sh -c 'trap "" TERM;'"$READY"' [ $PVAS_RANK = 1 ] &&
+		{ until [ -e $T/pid.0 ]; do sleep 0.05; done; exit 4; }; while :; do sleep 0.1; done'
+	status_is 4; one_line 'rank 1 .* exited with status 4'; all_gone
+	check "grace is kept" [ $SECONDS -ge 2 ]
+	check "grace is 3 s" [ $SECONDS -le $((6 * SLOW)) ]
+	# and one that is stopped dies too
+	rm -f pid.*
+	SECONDS=0
+	pvasrun -n 2 sh -c "$READY"' [ $PVAS_RANK = 0 ] && kill -STOP $$
+		until [ -e $T/pid.0 ]; do sleep 0.05; done; sleep 0.2; exit 5'
+	status_is 5; all_gone
+	check "SIGTERM wakes a stopped task" [ $SECONDS -le $((2 * SLOW)) ]
+}
+
+test_no_kill()
+{
+	pvasrun --no-kill -n 3 sh -c '[ $PVAS_RANK = 1 ] && exit 6; sleep 0.5; echo on $PVAS_RANK'
+	status_is 6; sorted_is $'on 0\non 2'
+	one_line 'rank 1 \(pid [0-9]+, sh\) exited with status 6'
+	pvasrun --no-kill -n 3 sh -c '[ $PVAS_RANK = 2 ] && until grep -q "rank 1" $T/err; do sleep 0.05; done
+		exit $PVAS_RANK'
+	status_is 1; check "each failure is told" [ "$(wc -l <err)" -eq 2 ]
+}
+
+test_timeout()
+{
+	SECONDS=0
+	pvasrun --timeout 1 -n 3 sh -c "$READY sleep 100"
+	status_is 124; one_line '--timeout 1: the time is over, ending 3 tasks'; all_gone
+	check "in time" [ $SECONDS -le $((3 * SLOW)) ]
+	pvasrun --timeout 1h -n 2 true
+	status_is 0; silent
+	SECONDS=0
+	pvasrun --timeout $SLOW.0 -n 1 sh -c 'trap "" TERM; while :; do sleep 0.1; done'
+	status_is 124
+	check "SIGKILL after the grace" [ $SECONDS -ge 2 ]
+}
+
+# ---- signals ----
+
+test_signals_reach_all()
+{
+	local name
+	for name in INT TERM HUP QUIT USR1 USR2; do
+		rm -f pid.* got.*
+		start -n 3 sh -c "trap 'touch $T/got.\$PVAS_RANK; exit 0' $name; $WAIT"
+		wait_files pid 3
+		kill -$name $job
+		finish
+		check "SIG$name reaches all" files got 3
+		status_is 0; silent
+	done
+}
+
+test_signals_kill()
+{
+	local name
+	for name in INT:130 TERM:143 HUP:129 QUIT:131; do
+		rm -f pid.*
+		start -n 3 sh -c "$READY exec sleep 100"
+		wait_files pid 3
+		kill -${name%:*} $job
+		finish
+		status_is ${name#*:}; silent; all_gone
+	done
+	# not the user's wish to end the job, but the program's fault
+	rm -f pid.*
+	start -n 2 sh -c "$READY exec sleep 100"
+	wait_files pid 2
+	kill -USR1 $job
+	finish
+	status_is 138; one_line 'rank [01] \(pid [0-9]+, sh\) died from signal 10 \(User defined signal 1\)'
+}
+
+test_saving_work_on_int()
+{
+	# one task dies at once, the other saves its work for a second: it may
+	start -n 2 sh -c "[ \$PVAS_RANK = 1 ] && trap 'sleep 1; touch $T/saved.1; exit 0' INT
+		$READY while :; do sleep 0.05; done"
+	wait_files pid 2
+	kill -INT $job
+	finish
+	status_is 130; silent
+	check "the work was saved" [ -e saved.1 ]
+}
+
+test_second_int_kills()
+{
+	start -n 2 sh -c "trap '' INT; $WAIT"
+	wait_files pid 2
+	kill -INT $job
+	sleep 0.5
+	check "one is not enough" kill -0 $job
+	SECONDS=0
+	kill -INT $job
+	finish
+	status_is 130; all_gone
+	check "at once" [ $SECONDS -le $((2 * SLOW)) ]
+	# twice at once is one: timeout(1) does that
+	rm -f pid.*
+	start -n 1 sh -c "trap 'sleep 1; touch $T/saved.t; exit 0' TERM; $WAIT"
+	wait_files pid 1
+	kill -TERM $job; [ $SLOW -gt 1 ] || sleep 0.05; kill -TERM $job
+	finish
+	check "no SIGKILL" [ -e saved.t ]
+}
+
+test_stop_and_continue()
+{
+	start -n 3 sh -c "$WAIT"
+	wait_files pid 3
+	kill -TSTP $job
+	check "SIGTSTP stops all" until_true 5 all_in_state T
+	kill -CONT $job
+	check "SIGCONT wakes all" until_true 5 all_in_state S
+	kill -TERM $job
+	finish; status_is 143; all_gone
+}
+
+test_pvasrun_killed()
+{
+	start -n 4 sh -c "$WAIT"
+	wait_files pid 4
+	kill -KILL $job
+	finish 2>/dev/null
+	status_is 137; all_gone
+}
+
+test_ignored_stays_ignored()
+{
+	(trap '' HUP INT; exec $PVASRUN -n 2 sh -c "$READY sleep 1") >out 2>err & job=$!
+	wait_files pid 2
+	kill -HUP $job; kill -INT $job
+	finish; status_is 0; silent
+	pvasrun -n 1 grep SigIgn /proc/self/status
+	(trap '' HUP; exec $PVASRUN -n 1 grep SigIgn /proc/self/status) >out 2>err
+	out_is $'SigIgn:\t0000000000000001'
+}
+
+# ---- standard input and output ----
+
+test_stdin()
+{
+	echo data | pvasrun -n 3 sh -c 'echo $PVAS_RANK $(cat)'
+	status_is 0; sorted_is $'0 data\n1\n2'
+	echo data | pvasrun --stdin 2 -n 3 sh -c 'echo $PVAS_RANK $(cat)'
+	sorted_is $'0\n1\n2 data'
+	echo data | pvasrun --stdin none -n 2 sh -c 'echo $PVAS_RANK $(cat)'
+	sorted_is $'0\n1'
+	echo data | pvasrun --stdin all -n 3 sh -c 'echo $PVAS_RANK $(cat)'
+	status_is 0; sorted_is $'0 data\n1 data\n2 data'
+	echo data >file
+	pvasrun --stdin all -n 2 cat <file
+	out_is $'data\ndata'
+	pvasrun --stdin all -n 2 cat </dev/null
+	status_is 0; out_is ''
+	pvasrun --stdin all -n 2 cat <&-
+	status_is 0; out_is ''
+	pvasrun -n 2 cat <&-
+	status_is 0; out_is ''
+}
+
+test_stdin_much()
+{
+	local sum
+	seq 200000 >numbers
+	sum=$(cksum <numbers)
+	pvasrun --stdin all -n 4 cksum <numbers
+	status_is 0; out_is "$sum"$'\n'"$sum"$'\n'"$sum"$'\n'"$sum"
+	cat numbers | pvasrun --stdin all -n 4 sh -c '[ $PVAS_RANK = 2 ] && exit 0; sleep 0.$PVAS_RANK; cksum'
+	status_is 0; silent; out_is "$sum"$'\n'"$sum"$'\n'"$sum"
+	# nobody listens: no hang, no error
+	cat numbers | pvasrun --stdin all -n 4 true
+	status_is 0; silent
+}
+
+test_output_direct()
+{
+	pvasrun -n 2 sh -c 'echo o; echo e >&2'
+	out_is $'o\no'
+	check "standard error is theirs too" [ "$(cat err)" = $'e\ne' ]
+	pvasrun -n 1 sh -c '[ -p /dev/fd/1 ] || [ -f /dev/fd/1 ] && echo same'
+	out_is same
+}
+
+test_tag_output()
+{
+	pvasrun --tag-output -n 2 sh -c 'echo one; echo two; echo err >&2'
+	status_is 0; sorted_is $'[0] one\n[0] two\n[1] one\n[1] two'
+	check "tagged errors" [ "$(sort err)" = $'[0] err\n[1] err' ]
+	pvasrun --tag-output -n 1 printf 'a\nno end'
+	out_is $'[0] a\n[0] no end'
+	pvasrun --tag-output -n 11 true
+	status_is 0; out_is ''
+	# many pieces, many tasks: no line is torn, none is lost, order within a task
+	pvasrun --tag-output -n 8 perl -e '$| = 1; for (1..500) { print "line $_ "; print "x" x 100, "\n" }'
+	status_is 0
+	check "all lines" [ "$(wc -l <out)" -eq 4000 ]
+	check "none torn" [ "$(grep -cE '^\[[0-7]\] line [0-9]+ x{100}$' out)" -eq 4000 ]
+	check "in order" [ "$(grep '^\[5\]' out | cut -d' ' -f3 | tr '\n' ' ')" = "$(seq 500 | tr '\n' ' ')" ]
+	# through a pipe, both streams in one, longer than a pipe takes at once
+	$PVASRUN --tag-output -n 4 perl -e '$| = 1; for (1..200) { print "x" x 9000, "\n"; print STDERR "y" x 5000, "\n" }' \
+		2>&1 | cat >out
+	check "long lines are whole" [ "$(perl -ne '$n++ if /^\[[0-3]\] (?:x{9000}|y{5000})$/; END { print $n }' out)" -eq 1600 ]
+	check "and no others" [ "$(wc -l <out)" -eq 1600 ]
+}
+
+test_tag_output_readers()
+{
+	# a slow reader: all arrives, and pvasrun's memory stays small
+	$PVASRUN --tag-output -n 2 seq 300000 2>err | { sleep 1; cat >out; }
+	check "a slow reader gets all" [ "$(wc -l <out)" -eq 600000 ]
+	# a reader that leaves ends the job, as without pvasrun between
+	SECONDS=0
+	$PVASRUN --tag-output -n 2 yes 2>err | head -1 >out
+	status=${PIPESTATUS[0]}
+	status_is 141; check "in time" [ $SECONDS -le $((4 * SLOW)) ]
+	# one that doesn't read can't keep pvasrun from signals
+	mkfifo fifo
+	sleep 100 <fifo & reader=$!
+	$PVASRUN --tag-output -n 2 sh -c "$READY yes" >fifo 2>err & job=$!
+	wait_files pid 2
+	sleep 0.5
+	kill -TERM $job
+	check "tasks end" until_true 5 gone
+	sleep 0.3
+	kill -TERM $job
+	check "pvasrun ends" until_true 5 eval "! kill -0 $job"
+	kill $reader; wait $reader 2>/dev/null; finish
+	status_is 143
+	# a program left behind by a task doesn't hold pvasrun
+	SECONDS=0
+	rm -f pid.*
+	pvasrun --tag-output -n 1 sh -c 'sleep 30 & echo $! >$T/pid.0; echo done'
+	status_is 0; out_is '[0] done'; check "no waiting" [ $SECONDS -le $((4 * SLOW)) ]
+	kill "$(cat pid.0)"
+}
+
+test_descriptors()
+{
+	local own
+	own=$(ls /proc/self/fd </dev/null 2>/dev/null)
+	pvasrun -n 1 ls /proc/self/fd </dev/null
+	out_is "$own"
+	pvasrun --stdin all --tag-output -n 9 true : -n 1 ls /proc/self/fd </dev/null
+	check "no other descriptor" [ "$(cut -d' ' -f2 out)" = "$own" ]
+	pvasrun -n 1 grep -E '^Sig(Blk|Ign)' /proc/self/status
+	out_is $'SigBlk:\t0000000000000000\nSigIgn:\t0000000000000000'
+	(exec $PVASRUN -n 1 true >&- 2>&- <&-); status=$?
+	status_is 0
+}
+
+# ---- placement and what is said of it ----
+
+test_map_and_verbose()
+{
+	pvasrun --map -n 2 true : -n 1 echo x
+	status_is 0
+	check "map has a head and 3 rows" [ "$(wc -l <err)" -eq 4 ]
+	check "rows" [ "$(grep -cE '^ +[0-2] +[0-9]+ +[0-9]+  [0-9a-f]{12}-[0-9a-f]{12}  [^ ]+ +/[^ ]+/(true|echo)$' err)" -eq 3 ]
+	pvasrun -v -n 1 --bind-to none true
+	check "verbose tells the backend" grep -qE '^pvasrun: backend (kernel|user), space [0-9]+, partitions of 64G \(1 of [0-9]+ used\)$' err
+	check "verbose tells the binding" grep -q '^pvasrun: tasks are not bound$' err
+	pvasrun -v --partition-size 32G -n 1 true
+	check "partition size" grep -q 'partitions of 32G' err
+}
+
+test_binding()
+{
+	local cpus
+	cpus=$(pvasrun -n 1 --bind-to none grep Cpus_allowed_list /proc/self/status; cut -f2 out)
+	check "none: as before" [ "$cpus" = "$(grep Cpus_allowed_list /proc/self/status | cut -f2)" ]
+	pvasrun -n 1 --bind-to numa grep Cpus_allowed_list /proc/self/status
+	status_is 0
+	pvasrun -n 40 --bind-to core grep -h Cpus_allowed_list /proc/self/status
+	check "core: all cores are used" [ "$(sort -u out | wc -l)" -ge 1 ]
+	check "core: one core each" [ "$(sort out | uniq -c | awk '{print $1}' | sort -n | tail -1)" -le 40 ]
+	if [ "$(nproc)" -gt 1 ]; then
+		pvasrun -n 2 grep -h Cpus_allowed_list /proc/self/status
+		check "default: two tasks, two places" [ "$(sort -u out | wc -l)" -eq 2 ]
+		taskset -c 0 $PVASRUN -n 1 --bind-to core grep -h Cpus_allowed_list /proc/self/status >out 2>err
+		out_is $'Cpus_allowed_list:\t0'
+	fi
+	pvasrun -n 2 --mem-bind local true; status_is 0; silent
+	pvasrun -n 2 --mem-bind interleave true; status_is 0; silent
+	if [ -e /sys/devices/system/node/node1 ]; then
+		pvasrun -n 1 --mem-bind interleave grep -c interleave: /proc/self/numa_maps
+		status_is 0
+		pvasrun -n 1 --mem-bind local grep -c local /proc/self/numa_maps
+		status_is 0
+		pvasrun -n 2 --bind-to numa grep -h Cpus_allowed_list /proc/self/status
+		check "numa: two tasks, two nodes" [ "$(sort -u out | wc -l)" -eq 2 ]
+	else
+		pvasrun -v -n 1 --mem-bind local true
+		check "one node is noted" grep -q 'one memory node: --mem-bind changes nothing' err
+	fi
+}
+
+# ---- many, and nothing left behind ----
+
+test_many()
+{
+	SECONDS=0
+	pvasrun -n 240 sh -c 'echo $PVAS_RANK'
+	status_is 0; silent
+	check "each rank once" [ "$(sort -n out | tr '\n' ' ')" = "$(seq 0 239 | tr '\n' ' ')" ]
+	check "in time" [ $SECONDS -le $((10 * SLOW)) ]
+	pvasrun --tag-output -n 240 sh -c 'echo $PVAS_RANK'
+	check "each tagged" [ "$(grep -cE '^\[([0-9]+)\] \1$' out)" -eq 240 ]
+	pvasrun -n 240 sh -c 'exit $((PVAS_RANK == 120))'
+	status_is 1; one_line 'rank 120 \(pid [0-9]+, sh\) exited with status 1'
+}
+
+test_nothing_left()
+{
+	local zombie
+	start -n 2 sh -c '[ $PVAS_RANK = 1 ] && exit 0;'"$WAIT"
+	wait_files pid 1
+	sleep 0.3
+	zombie=$(ps -o stat= --ppid $job | grep -c Z)
+	check "no zombie while others run" [ "$zombie" -eq 0 ]
+	kill -TERM $job
+	finish
+	all_gone
+	[ -r /proc/pvas ] && check "no space left" [ "$(grep -c . /proc/pvas)" -le 1 ]
+}
+
+test_limits()
+{
+	(ulimit -n 100; exec $PVASRUN --backend kernel --tag-output -n 240 true) >out 2>err; status=$?
+	status_is 1; one_line 'the limit of 100 open files is too low: 544 are needed with --tag-output \(.*ulimit -n\)'
+	(ulimit -S -n 100; exec $PVASRUN --tag-output -n 60 sh -c 'ulimit -S -n') >out 2>err; status=$?
+	status_is 0
+	check "tasks have the old limit" [ "$(grep -c '\] 100$' out)" -eq 60 ]
+	(ulimit -n 100; exec $PVASRUN --backend user -n 240 true) >out 2>err; status=$?
+	status_is 1; one_line 'the limit of 100 open files is too low: 304 are needed \(.*ulimit -n\)'
+	(ulimit -n 100; exec $PVASRUN --backend kernel -n 240 true) >out 2>err; status=$?
+	status_is 0; silent
+	[ "$(id -u)" = 0 ] && [ -n "$plain" ] || return
+	cp "$PVASRUN" "$T/pvasrun-copy" && chmod 755 "$T/pvasrun-copy"
+	setpriv --reuid 65534 --clear-groups prlimit --nproc=100:100 "$T/pvasrun-copy" -n 240 true >out 2>err
+	status=$?
+	status_is 1; one_line 'the limit of 100 processes is too low for 240 more tasks \(.*ulimit -u\)'
+}
+
+# ---- at a terminal ----
+
+at_terminal()
+{
+	[ -n "$TERMINAL" ] || return
+	check "$1" "$TERMINAL" "${@:2}" >out
+}
+
+test_terminal_input()
+{
+	at_terminal "the task with input has the terminal" expect=ready type=$'hello\n' \
+		expect='got hello' state='exit 0' -- \
+		$PVASRUN -n 2 sh -c '[ $PVAS_RANK = 0 ] || exit 0; test -t 0 && echo ready; read a; echo got $a'
+	at_terminal "--stdin all" expect=ready0 type=$'hello\n' expect='=hello' expect='=hello' \
+		type=$'\004' state='exit 0' -- \
+		$PVASRUN --stdin all -n 2 sh -c 'echo ready0; while read a; do echo =$a; done'
+}
+
+test_terminal_keys()
+{
+	local once='trap "echo int\$PVAS_RANK >>$T/ints" INT;'
+	at_terminal "Ctrl-C ends the job, and pvasrun dies from it" run="until [ -e $T/pid.2 ]; do sleep 0.05; done" \
+		type=$'\003' state='signal 2' -- $PVASRUN -n 3 sh -c "$READY exec sleep 100"
+	all_gone
+	rm -f pid.*
+	at_terminal "Ctrl-C reaches each once" run="until [ -e $T/pid.2 -a -e $T/pid.1 -a -e $T/pid.0 ]; do sleep 0.05; done" \
+		type=$'\003' pause=1000 run="touch $T/go" state='exit 0' -- \
+		$PVASRUN -n 3 sh -c "$once $READY"' until [ -e $T/go ]; do sleep 0.05; done'
+	[ -n "$TERMINAL" ] && check "exactly once" [ "$(sort ints)" = $'int0\nint1\nint2' ]
+	rm -f pid.* go
+	at_terminal "Ctrl-Z stops all, fg continues" run="until [ -e $T/pid.2 -a -e $T/pid.1 -a -e $T/pid.0 ]; do sleep 0.05; done" \
+		type=$'\032' state='stopped 20' pause=300 \
+		run='for p in $(cat $T/pid.*); do grep -q ") T" /proc/$p/stat || exit 1; done' fg \
+		run="touch $T/go" state='exit 0' -- \
+		$PVASRUN -n 3 sh -c "$READY"' until [ -e $T/go ]; do sleep 0.05; done'
+}
+
+# ---- only with the stand-in: errors that are hard to have for real ----
+
+test_plain_errors()
+{
+	[ -n "$plain" ] || return
+	FAKEPVAS_CREATE=19 pvasrun -n 2 true
+	status_is 1; one_line 'cannot make the address space: No such device \(load it: modprobe pvas.*\)'
+	FAKEPVAS_CREATE=13 pvasrun -n 2 true
+	status_is 1; one_line 'cannot make the address space: Permission denied \(.*/dev/pvas.*\)'
+	FAKEPVAS_SPAWN=11@2 pvasrun -n 4 sh -c "$READY sleep 100"
+	status_is 1; one_line 'cannot start rank 2 \(sh\): Resource temporarily unavailable \(.*ulimit -u.*\)'
+	all_gone
+	FAKEPVAS_SPAWN=8@1 pvasrun -n 2 true
+	status_is 126; one_line 'cannot start rank 1 \(true\): Exec format error'
+	FAKEPVAS_LAST=3 pvasrun --partition-size 64G -n 4 true
+	status_is 1; one_line '3 partitions of 64G are too few for 4 tasks \(.*--partition-size\)'
+	FAKEPVAS_LAST=3 pvasrun -v -n 4 true
+	status_is 0; check "the size is halved" grep -q 'partitions of 32G (4 of 6 used)' err
+	FAKEPVAS_LAST=0 pvasrun -n 1 true
+	status_is 1; one_line '0 partitions of 4G are too few for 1 tasks \(.*\)'
+}
+
+test_plain_while_starting()
+{
+	[ -n "$plain" ] || return
+	export FAKEPVAS_SLOW=100
+	start -n 50 sh -c "$READY exec sleep 100"
+	check "some started" until_true 5 [ -e pid.3 ]
+	kill -INT $job
+	finish; status_is 130; silent; all_gone
+	check "the rest was not" [ ! -e pid.40 ]
+	rm -f pid.*
+	SECONDS=0
+	pvasrun -n 50 sh -c 'exit $PVAS_RANK'
+	status_is 1; one_line 'rank 1 .* exited with status 1'
+	check "a failure ends the starting" [ $SECONDS -le 3 ]
+	SECONDS=0
+	pvasrun --timeout 1 -n 100 sleep 100
+	status_is 124; check "time is over while starting" [ $SECONDS -le 3 ]
+	# a task that leaves before the last has started must not set off the input
+	seq 100000 | pvasrun --stdin all -n 4 sh -c '[ $PVAS_RANK = 1 ] && exit 0; cksum'
+	check "all get all" [ "$(sort -u out)" = "$(seq 100000 | cksum)" ]
+	at_terminal "progress is shown, and cleared" expect='pvasrun: 11/15 tasks started' \
+		expect=$'\r\033[K' state='exit 0' -- $PVASRUN -n 15 true
+	unset FAKEPVAS_SLOW
+}
+
+wanted()
+{
+	local part
+	[ ${#only[@]} -eq 0 ] && return 0
+	for part in "${only[@]}"; do [[ $1 = *$part* ]] && return 0; done
+	return 1
+}
+
+for test in $(declare -F | awk '$3 ~ /^test_/ {print $3}'); do
+	wanted "$test" || continue
+	rm -rf "${T:?}"/*
+	touch out err
+	began=$EPOCHREALTIME
+	$test
+	[ -n "$TIMES" ] && echo "$test $(echo "$EPOCHREALTIME - $began" | bc) s"
+done
+echo "$passed passed, $failed failed"
+[ $failed -eq 0 ] && [ $passed -gt 0 ]

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Tests of pvasrun's parts: no process is started. */
+#include "unit.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static unsigned int passed, failed;
+
+void check_(bool good, const char *file, int line, const char *what)
+{
+	if (good) {
+		passed++;
+		return;
+	}
+	failed++;
+	printf("FAIL %s:%d: %s\n", file, line, what);
+}
+
+void check_text_(const char *got, const char *wanted, const char *file, int line,
+		 const char *what)
+{
+	bool same = got && !strcmp(got, wanted);
+
+	check_(same, file, line, what);
+	if (!same)
+		printf("\tgot:    %s\n\twanted: %s\n", got ? got : "(null)", wanted);
+}
+
+int main(void)
+{
+	test_parse();
+	test_options();
+	test_tagger();
+	test_bind();
+	test_env();
+	test_precheck();
+	printf("%u passed, %u failed\n", passed, failed);
+	return failed ? 1 : 0;
+}

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* The smallest harness: a check is passed or failed, and all are counted. */
+#ifndef PVASRUN_UNIT_H
+#define PVASRUN_UNIT_H
+
+#include <stdbool.h>
+
+void check_(bool good, const char *file, int line, const char *what);
+void check_text_(const char *got, const char *wanted, const char *file, int line,
+		 const char *what);
+
+#define check(condition) check_(condition, __FILE__, __LINE__, #condition)
+/* @what names the case of a table */
+#define check_case(condition, what) check_(condition, __FILE__, __LINE__, what)
+#define check_text(got, wanted, what) check_text_(got, wanted, __FILE__, __LINE__, what)
+
+void test_parse(void);
+void test_options(void);
+void test_tagger(void);
+void test_bind(void);
+void test_env(void);
+void test_precheck(void);
+
+#endif

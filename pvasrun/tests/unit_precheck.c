@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Limits, exit statuses, and how sizes are printed */
+#include <errno.h>
+
+#include "../precheck.h"
+#include "../report.h"
+#include "unit.h"
+
+static void test_maps(void)
+{
+	check(precheck_maps(4, 65530) == MAPS_FINE);
+	check(precheck_maps(163, 65530) == MAPS_FINE);
+	check(precheck_maps(164, 65530) == MAPS_FEW_FOR_MPI);
+	check(precheck_maps(240, 65530) == MAPS_FEW_FOR_MPI);
+	check(precheck_maps(1638, 65530) == MAPS_FEW_FOR_MPI);
+	check(precheck_maps(1639, 65530) == MAPS_FEW);
+	check(precheck_maps(4095, 65530) == MAPS_FEW);
+	check(precheck_maps(4096, 65530) == MAPS_TOO_FEW);
+	check(precheck_maps(4096, 4096 * 400) == MAPS_FINE);
+	check(precheck_maps(1, 0) == MAPS_TOO_FEW);
+}
+
+static void test_partition_size(void)
+{
+	check(precheck_partition_size(1) == 64ULL << 30);
+	check(precheck_partition_size(240) == 64ULL << 30);
+	check(precheck_partition_size(2046) == 64ULL << 30);
+	check(precheck_partition_size(2047) == 32ULL << 30);
+	check(precheck_partition_size(4094) == 32ULL << 30);
+	check(precheck_partition_size(4095) == 16ULL << 30);
+	check(precheck_partition_size(4096) == 16ULL << 30);
+}
+
+static void test_statuses(void)
+{
+	check(precheck_status(-ENOENT) == 127);
+	check(precheck_status(-ENOTDIR) == 127);
+	check(precheck_status(-EACCES) == 126);
+	check(precheck_status(-ENOEXEC) == 126);
+	check(precheck_status(-ELIBBAD) == 126);
+	check(precheck_status(-EPERM) == 126);
+	check(precheck_status(-EAGAIN) == 1);
+	check(precheck_status(-ENOMEM) == 1);
+}
+
+static void test_size_text(void)
+{
+	char buf[24];
+
+	check_text(size_text(64ULL << 30, buf), "64G", "64 GiB");
+	check_text(size_text(8ULL << 40, buf), "8T", "8 TiB");
+	check_text(size_text(4096ULL << 40, buf), "4096T", "no unit above");
+	check_text(size_text(1500, buf), "1500", "bytes");
+	check_text(size_text(3ULL << 20, buf), "3M", "3 MiB");
+	check_text(size_text(0, buf), "0", "nothing");
+}
+
+void test_precheck(void)
+{
+	test_maps();
+	test_partition_size();
+	test_statuses();
+	test_size_text();
+}
