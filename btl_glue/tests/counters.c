@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * Which path are we on? Sends short and long messages to all, and prints what
+ * the component's performance variables say; with "none" it must not be there.
+ * Also that finding out costs little: what is held does not grow with the ranks
+ * one does not talk to.
+ */
+#include <mpi.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define LONG 100000
+
+static const char *const names[] = {
+	"bytes_held", "fast_boxes", "eager", "references", "rendezvous", "waits",
+};
+enum { HELD, BOXES, EAGER, REFERENCES, RENDEZVOUS, WAITS, NR };
+
+static MPI_T_pvar_session session;
+static MPI_T_pvar_handle handles[NR];
+static int found[NR];
+
+static void find(int var, const char *name)
+{
+	char full[128];
+	int count, i;
+
+	for (i = 0; i < NR; i++) {
+		snprintf(full, sizeof(full), "btl_pvas_%s", names[i]);
+		if (!strcmp(name, full))
+			found[i] = !MPI_T_pvar_handle_alloc(session, var, NULL, &handles[i], &count);
+	}
+}
+
+/* A counter counts from when its handle was made. */
+static void find_all(void)
+{
+	int verbosity, class, bind, ro, cont, atomic, len, textlen, n, i;
+	char name[128], text[256];
+	MPI_Datatype type;
+	MPI_T_enum e;
+
+	MPI_T_pvar_get_num(&n);
+	for (i = 0; i < n; i++) {
+		len = sizeof(name);
+		textlen = sizeof(text);
+		if (!MPI_T_pvar_get_info(i, name, &len, &verbosity, &class, &type, &e, text,
+					 &textlen, &bind, &ro, &cont, &atomic))
+			find(i, name);
+	}
+}
+
+/* -1: there is no such variable */
+static long long counter(int i)
+{
+	unsigned long long value = 0;
+
+	if (!found[i])
+		return -1;
+	MPI_T_pvar_read(session, handles[i], &value);
+	return value;
+}
+
+static void talk(int rank, int size)
+{
+	char *p = malloc(LONG), *q = malloc(LONG);
+	int i, n;
+
+	memset(p, 0, LONG);
+	for (i = 0; i < 100; i++) {
+		n = i % 10 ? 100 : LONG;
+		MPI_Sendrecv(p, n, MPI_CHAR, (rank + 1) % size, 0, q, n, MPI_CHAR,
+			     (rank + size - 1) % size, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+	}
+	free(p);
+	free(q);
+}
+
+static void print(int rank, long long at_start, const long long *v)
+{
+	char line[512];
+	int i, len = snprintf(line, sizeof(line), "rank %d: at start %lld bytes;", rank, at_start);
+
+	for (i = 0; i < NR; i++)
+		len += snprintf(line + len, sizeof(line) - len, " %s %lld", names[i], v[i]);
+	puts(line);
+}
+
+int main(int argc, char **argv)
+{
+	int none = argc > 1 && !strcmp(argv[1], "none");
+	int rank, size, provided, ok, all, i;
+	long long v[NR], at_start;
+
+	MPI_Init(&argc, &argv);
+	MPI_T_init_thread(MPI_THREAD_SINGLE, &provided);
+	MPI_T_pvar_session_create(&session);
+	MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+	MPI_Comm_size(MPI_COMM_WORLD, &size);
+	find_all();
+	at_start = counter(HELD);
+	talk(rank, size);
+	for (i = 0; i < NR; i++)
+		v[i] = counter(i);
+	if (none)
+		ok = v[EAGER] <= 0;
+	else
+		ok = at_start > 0 && at_start < 128 << 10 && v[HELD] < 256 << 10 &&
+		     v[BOXES] >= 1 && v[EAGER] >= 90 && v[RENDEZVOUS] == 10;
+	if (rank == 0 || !ok)
+		print(rank, at_start, v);
+	MPI_Allreduce(&ok, &all, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
+	MPI_Finalize();
+	return !all;
+}
