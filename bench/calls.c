@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * What system calls cost in the process that this is: medians of batches, in
+ * nanoseconds a call, one line. See user.c.
+ *
+ * The order is: mmap (its munmap not counted), mmap of a file, munmap, mprotect,
+ * getppid, a store to fresh cache lines, malloc and free of what is large.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#define BATCHES	50
+#define CALLS	100
+#define BUFFER	(4UL << 20)
+
+static char *maps[CALLS];
+static char *buffer;
+static int fd;
+
+static void map_all(void)
+{
+	int i;
+
+	for (i = 0; i < CALLS; i++)
+		maps[i] = mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+}
+
+static void map_files(void)
+{
+	int i;
+
+	for (i = 0; i < CALLS; i++)
+		maps[i] = mmap(NULL, 8192, PROT_READ, MAP_PRIVATE, fd, 0);
+}
+
+static void unmap_all(void)
+{
+	int i;
+
+	for (i = 0; i < CALLS; i++)
+		munmap(maps[i], 8192);
+}
+
+static void protect(void)
+{
+	int i;
+
+	for (i = 0; i < CALLS; i++)
+		mprotect(buffer, 4096, i & 1 ? PROT_READ | PROT_WRITE : PROT_READ);
+}
+
+static void get(void)
+{
+	int i;
+
+	for (i = 0; i < CALLS; i++)
+		syscall(SYS_getppid);
+}
+
+static void store(void)
+{
+	memset(buffer + 4096, 1, CALLS * 4096);
+}
+
+static void allocate(void)
+{
+	int i;
+
+	for (i = 0; i < CALLS; i++) {
+		char *p = malloc(50000 + 997 * i);
+
+		*(volatile char *)p = 1;
+		free(p);
+	}
+}
+
+static double now(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec * 1e9 + t.tv_nsec;
+}
+
+static int by_value(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+static void measure(void (*what)(void), void (*after)(void))
+{
+	double v[BATCHES];
+	int i;
+
+	for (i = 0; i < BATCHES; i++) {
+		double begin = now();
+
+		what();
+		v[i] = (now() - begin) / CALLS;
+		if (after)
+			after();
+	}
+	qsort(v, BATCHES, sizeof(v[0]), by_value);
+	printf("%.1f ", v[BATCHES / 2]);
+}
+
+int main(void)
+{
+	fd = fileno(tmpfile());
+	if (ftruncate(fd, 8192))
+		return 1;
+	buffer = mmap(NULL, BUFFER, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	measure(map_all, unmap_all);
+	measure(map_files, unmap_all);
+	map_all();
+	measure(unmap_all, map_all);
+	measure(protect, NULL);
+	measure(get, NULL);
+	measure(store, NULL);
+	measure(allocate, NULL);
+	printf("\n");
+	return 0;
+}

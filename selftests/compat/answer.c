@@ -1,0 +1,8 @@
+// SPDX-License-Identifier: GPL-2.0
+/* A library that knows one thing, in a variable of the thread's. */
+static __thread int value = ANSWER;
+
+int answer(void)
+{
+	return value;
+}

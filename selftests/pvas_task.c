@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Task functions, started through libpvas: see pvas_test.h. */
+#define _GNU_SOURCE
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "pvas_test.h"
+
+pid_t pt_start_task(struct pvas_space *space, unsigned int index, const char *name)
+{
+	extern char **environ;
+	pid_t pid;
+	int ret;
+
+	ret = pvas_spawn(space, index, pt_self(), pt_task_argv(name), environ, NULL, &pid);
+	return ret < 0 ? ret : pid;
+}
+
+int pt_run_task(const char *name)
+{
+	struct pvas_create_attr attr = { .size = sizeof(attr), .backend = PVAS_BACKEND_KERNEL };
+	struct pvas_space *space;
+	pid_t pid;
+	int ret;
+
+	ret = pvas_create(&space, &attr);
+	if (ret)
+		return ret;
+	pid = pt_start_task(space, PVAS_ANY, name);
+	ret = pid < 0 ? pid : pt_wait(pid);
+	pvas_destroy(space);
+	return ret;
+}
+
+static void get_partition(void **base, size_t *size)
+{
+	if (pvas_self() < 0 || pvas_partition(pvas_self(), base, size)) {
+		fprintf(stderr, "# not a task\n");
+		exit(1);
+	}
+}
+
+uintptr_t pt_base(void)
+{
+	void *base;
+
+	get_partition(&base, NULL);
+	return (uintptr_t)base;
+}
+
+size_t pt_size(void)
+{
+	size_t size;
+
+	get_partition(NULL, &size);
+	return size;
+}
+
+bool pt_inside(const void *p, size_t len)
+{
+	uintptr_t at = (uintptr_t)p;
+
+	return at >= pt_base() && at + len <= pt_base() + pt_size();
+}

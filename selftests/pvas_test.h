@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * What the test programs share.
+ *
+ * pt_raw_*  the ABI alone, without libpvas: a space whose loader is a stub of
+ *	     ours, and whose tasks are *puppets* that do the system calls they
+ *	     are told to
+ * pt_*	     tests that need real programs as tasks: through libpvas
+ *
+ * A test program has TEST()s of the kernel's harness, and TASK()s: functions
+ * that run inside a task, started by pt_run_task("name"). Both are in one file,
+ * so what is tested and what does it stand together.
+ */
+#ifndef PVAS_TEST_H
+#define PVAS_TEST_H
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <sys/types.h>
+
+#include <linux/pvas.h>
+
+#include "pvas.h"
+
+#define PT_ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
+
+/* ---- anything ---- */
+
+/* Is there a device to test? If not, why. */
+bool pt_have_device(const char **why);
+/* An own open file of it. */
+int pt_open(void);
+/* -errno, or what the call returned */
+long pt_ioctl(int fd, unsigned long cmd, void *arg);
+/* Runs @fn in a child process; its result, or -ECHILD if it died. */
+int pt_in_child(int (*fn)(void *arg), void *arg);
+/* As @fn in a child that belongs to nobody:nogroup. */
+int pt_as_nobody(int (*fn)(void *arg), void *arg);
+/* Exit status of @pid: 0 to 255, or 256 + the signal. */
+int pt_wait(pid_t pid);
+/* A file of /proc or /sys, to its first newline; -errno */
+int pt_read_file(const char *path, char *buf, size_t len);
+int pt_write_file(const char *path, const char *text);
+/* Milliseconds on a clock that only goes forward */
+long pt_now_ms(void);
+/* int $0x80: an ia32 system call of this 64-bit process */
+long pt_ia32(long nr, long a, long b, long c, long d, long e, long f);
+/* A directory to write in, gone when the test ends. */
+const char *pt_tmpdir(void);
+void pt_remove_tmpdir(void);
+
+/* Marks the kernel log; -1 if it can't be read. */
+int pt_kmsg_mark(const char *name);
+/* Says what the kernel complained of since, and returns how often. */
+int pt_kmsg_complaints(int fd);
+
+/* ---- raw: no libpvas ---- */
+
+#define PT_SLOTS	64	/* puppets that can be talked to: indices below it */
+#define PT_STUB_AT	0x10000000UL
+#define PT_SLOTS_AT	0x10100000UL
+#define PT_DATA_AT	0x10200000UL	/* for arguments of puppets' calls */
+#define PT_DATA_LEN	0x10000UL
+#define PT_TABLE_AT	0x20000000UL
+#define PT_TABLE_ENTRIES 8192U
+
+/* One system call to be done by a puppet. */
+struct pt_slot {
+	uint32_t state;		/* 0 idle, 1 asked, 2 done */
+	uint32_t pad;
+	int64_t nr;
+	int64_t args[6];
+	int64_t ret;
+	int64_t fill[7];
+};
+
+struct pt_raw {
+	int fd;
+	struct pvas_create create;	/* the request, then the answer */
+	struct pt_slot *slots;		/* our view of the puppets' slots */
+	char *data;			/* of PT_DATA_AT */
+	struct pvas_part *table;	/* of the partition table */
+	int (*prepare)(void *arg);	/* in the creator, just before the ioctl */
+	void *prepare_arg;
+	void *user;			/* if set: where the ioctl's struct is */
+};
+
+/* A request that will do; then change it. */
+void pt_raw_init(struct pt_raw *raw, unsigned int shift);
+int pt_raw_create(struct pt_raw *raw);
+/* Create with everything at its default; 0 or -errno. */
+int pt_raw_make(struct pt_raw *raw);
+void pt_raw_close(struct pt_raw *raw);
+/* A puppet at @index: pid or -errno */
+pid_t pt_raw_spawn(struct pt_raw *raw, unsigned int index);
+/* The result of a system call that the puppet at @index does; -errno as it is. */
+long pt_raw_call_args(struct pt_raw *raw, unsigned int index, long nr, const long args[6]);
+#define pt_raw_call(raw, index, nr, ...) \
+	pt_raw_call_args(raw, index, nr, (const long[6]){ __VA_ARGS__ })
+void pt_kill(pid_t pid);
+/* SPAWN in the caller */
+int pt_raw_arm(int fd, uint32_t id, uint32_t index, uint32_t flags);
+/* How many tasks QUERY counts; -errno */
+int pt_raw_count(int fd);
+
+/* ---- with libpvas ---- */
+
+struct pt_task {
+	const char *name;
+	int (*fn)(void);
+	struct pt_task *next;
+};
+
+void pt_register(struct pt_task *task);
+/* Seconds a test may take: $TIMEOUT, or 60 */
+unsigned int pt_timeout(void);
+/* main() of each test program. */
+int pt_main(int argc, char **argv, int (*run)(int argc, char **argv));
+
+/* In a task function: what failed is said, and counted. */
+extern int pt_failed;
+void pt_check_failed(const char *file, int line, const char *what, long got, long want);
+
+#define CHECK_EQ(want, expr) do { \
+	long want__ = (long)(want), got__ = (long)(expr); \
+	if (want__ != got__) \
+		pt_check_failed(__FILE__, __LINE__, #expr, got__, want__); \
+} while (0)
+
+#define CHECK(expr) do { \
+	if (!(expr)) \
+		pt_check_failed(__FILE__, __LINE__, #expr, 0, 1); \
+} while (0)
+
+/* The expression fails with -1 and this errno. */
+#define CHECK_ERR(error, expr) do { \
+	errno = 0; \
+	long got__ = (long)(expr); \
+	int err__ = got__ == -1 ? errno : 0; \
+	if (err__ != (error)) \
+		pt_check_failed(__FILE__, __LINE__, #expr, err__, (error)); \
+} while (0)
+
+/* Defines what runs in a task; TASK_TEST() the test that runs it, too. */
+#define TASK(name_) \
+	static void task_body_##name_(void); \
+	static int task_##name_(void) \
+	{ \
+		task_body_##name_(); \
+		return pt_failed != 0; \
+	} \
+	static struct pt_task task_object_##name_ = { .name = #name_, .fn = task_##name_ }; \
+	static void __attribute__((constructor)) task_register_##name_(void) \
+	{ \
+		pt_register(&task_object_##name_); \
+	} \
+	static void task_body_##name_(void)
+
+#define PT_NEED_DEVICE() do { \
+	const char *why__; \
+	if (!pt_have_device(&why__)) \
+		SKIP(return, "%s", why__); \
+} while (0)
+
+#define PT_NEED_ROOT() do { \
+	if (geteuid()) \
+		SKIP(return, "must be root"); \
+} while (0)
+
+#define PVAS_TEST(name_) \
+	static void body_##name_(struct __test_metadata *_metadata); \
+	TEST(name_) \
+	{ \
+		int kmsg; \
+		PT_NEED_DEVICE(); \
+		kmsg = pt_kmsg_mark(#name_); \
+		body_##name_(_metadata); \
+		pt_remove_tmpdir(); \
+		EXPECT_EQ(0, pt_kmsg_complaints(kmsg)); \
+	} \
+	static void body_##name_(struct __test_metadata __attribute__((unused)) *_metadata)
+
+#define TASK_TEST(name_) \
+	static void task_body_##name_(void); \
+	PVAS_TEST(name_) \
+	{ \
+		EXPECT_EQ(0, pt_run_task(#name_)); \
+	} \
+	TASK(name_)
+
+/* Exit status of the task function @name, run in a space of its own, or -errno. */
+int pt_run_task(const char *name);
+/* The same in a given space; pid or -errno. */
+pid_t pt_start_task(struct pvas_space *space, unsigned int index, const char *name);
+/* The arguments that start a task function. */
+char *const *pt_task_argv(const char *name);
+/* argv[3...] of a task function */
+extern char **pt_args;
+/* This program. */
+const char *pt_self(void);
+
+/* In a task: its partition. */
+uintptr_t pt_base(void);
+size_t pt_size(void);
+bool pt_inside(const void *p, size_t len);
+
+#define PT_MAIN() \
+	static int pt_run_harness(int argc, char **argv) \
+	{ \
+		struct __test_metadata *t; \
+		for (t = __fixture_list->tests; t; t = t->next) \
+			t->timeout = pt_timeout(); \
+		return test_harness_run(argc, argv); \
+	} \
+	int main(int argc, char **argv) \
+	{ \
+		return pt_main(argc, argv, pt_run_harness); \
+	}
+
+#endif /* PVAS_TEST_H */
