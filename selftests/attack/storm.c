@@ -27,6 +27,8 @@
 #include <pvas.h>
 
 #define MAX_TASKS 12
+#define MAX_JOBS 64
+#define END_SECONDS 120	/* for what is left to end, on a slow machine */
 
 static const char *const kinds[][6] = {
 	{ "/bin/true" },
@@ -119,35 +121,33 @@ static int count_spaces(void)
 /* Children of ours, by now orphans of launchers that we adopted. */
 static int reap_all(double deadline)
 {
-	int left;
-
 	do {
-		while (waitpid(-1, NULL, WNOHANG) > 0)
-			;
-		left = waitpid(-1, NULL, WNOHANG) == 0;
-		if (!left)
+		pid_t pid = waitpid(-1, NULL, WNOHANG);
+
+		if (pid < 0)
 			return 0;
-		usleep(10000);
+		if (pid == 0)
+			usleep(10000);
 	} while (now() < deadline);
 	return 1;
 }
 
-static void complain(const char *command)
+static void complain(void)
 {
-	if (system(command))
+	if (system("{ cat /proc/pvas; ps -eo pid,ppid,stat,wchan:30,args | tail -30;"
+		   "for p in $(awk '/ task /{print $4}' /proc/pvas); do cat /proc/$p/stack "
+		   "/proc/$p/syscall; grep -E '^(Sig|Shd|State|PPid)' /proc/$p/status; done; } >&2"))
 		fprintf(stderr, "storm: can't show what is left\n");
 }
 
 static int check_end(int spaces_before)
 {
-	double deadline = now() + 30;
+	double deadline = now() + END_SECONDS;
 	int spaces;
 
 	if (reap_all(deadline)) {
-		fprintf(stderr, "storm: processes are left after 30 s\n");
-		complain("ps -eo pid,ppid,stat,wchan:30,args | tail -30 >&2; cat /proc/pvas >&2;"
-		       "for p in $(awk '/ task /{print $4}' /proc/pvas); do cat /proc/$p/stack "
-		       "/proc/$p/syscall >&2; grep -E '^(Sig|Shd|State)' /proc/$p/status >&2; done");
+		fprintf(stderr, "storm: processes are left after %d s\n", END_SECONDS);
+		complain();
 		return 1;
 	}
 	do {
@@ -156,8 +156,8 @@ static int check_end(int spaces_before)
 			return 0;
 		usleep(10000);
 	} while (now() < deadline);
-	fprintf(stderr, "storm: %d spaces are left after 30 s\n", spaces - spaces_before);
-	complain("cat /proc/pvas >&2");
+	fprintf(stderr, "storm: %d spaces are left after %d s\n", spaces - spaces_before, END_SECONDS);
+	complain();
 	return 1;
 }
 
@@ -170,9 +170,34 @@ static pid_t start_job(unsigned long long seed)
 	return pid;
 }
 
+/*
+ * Waits for the end of one of the @n launchers in @jobs, and takes it off the
+ * list. Orphans that we adopted are reaped on the way and don't count, or ever
+ * more jobs would run. Returns 1 if the launcher found something wrong.
+ */
+static int end_one(pid_t *jobs, int *n)
+{
+	for (;;) {
+		int st, i;
+		pid_t pid = wait(&st);
+
+		if (pid < 0) {
+			*n = 0;
+			return 0;
+		}
+		for (i = 0; i < *n && jobs[i] != pid; i++)
+			;
+		if (i == *n)
+			continue;
+		jobs[i] = jobs[--*n];
+		return WIFEXITED(st) && WEXITSTATUS(st) == 3;
+	}
+}
+
 int main(int argc, char **argv)
 {
 	int c, jobs = 4, running = 0, failed = 0, verbose = 0, before;
+	pid_t pids[MAX_JOBS];
 	unsigned long long seed = 1, n = 0;
 	double seconds = 10, end;
 
@@ -186,6 +211,10 @@ int main(int argc, char **argv)
 			break;
 		case 'j':
 			jobs = atoi(optarg);
+			if (jobs < 1 || jobs > MAX_JOBS) {
+				fprintf(stderr, "storm: -j %s: not from 1 to %d\n", optarg, MAX_JOBS);
+				return 2;
+			}
 			break;
 		case 'v':
 			verbose = 1;
@@ -206,16 +235,9 @@ int main(int argc, char **argv)
 	while (now() < end) {
 		unsigned long long job_seed = seed * 1000003 + n;
 		pid_t pid;
-		int st;
 
 		if (running >= jobs) {
-			pid = wait(&st);
-			if (pid < 0)
-				running = 0;
-			else if (WIFEXITED(st) && WEXITSTATUS(st) == 3)
-				failed = 1;
-			/* Adopted orphans count too: only ever too few run. */
-			running -= running > 0;
+			failed |= end_one(pids, &running);
 			continue;
 		}
 		pid = start_job(job_seed);
@@ -224,7 +246,7 @@ int main(int argc, char **argv)
 			continue;
 		}
 		n++;
-		running++;
+		pids[running++] = pid;
 		if (rnd(3) == 0) {
 			usleep(rnd(30000));
 			kill(pid, SIGKILL);
