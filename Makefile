@@ -18,7 +18,7 @@ prefix	?= /usr/local
 # Packages may put the built tree elsewhere: each part knows O.
 export O := $(BUILD)
 
-user	:= libpvas pvasrun examples
+user	:= libpvas pvasrun examples tools
 
 .PHONY: all module module-all $(user) deps demo check check-debug bench bench-quick install \
 	install-module clean
@@ -44,6 +44,8 @@ libpvas:
 	@$(MAKE) -s -C libpvas
 pvasrun examples: libpvas
 	@$(MAKE) -s -C $@
+tools:
+	@$(MAKE) -s -C tools/ps
 
 deps:
 	@scripts/install-deps
@@ -66,6 +68,7 @@ bench-quick: deps
 install:
 	@$(MAKE) -C libpvas install prefix=$(prefix)
 	@$(MAKE) -C pvasrun install prefix=$(prefix)
+	@$(MAKE) -C tools/ps install prefix=$(prefix)
 	install -D -m 644 include/uapi/linux/pvas.h $(DESTDIR)$(prefix)/include/linux/pvas.h
 
 install-module: module

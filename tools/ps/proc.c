@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Small files of /proc/PID. A process may go at any time: what can't be read stays zero. */
+#include "ps.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+FILE *ps_open_proc(pid_t pid, const char *file)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%d/%s", pid, file);
+	return fopen(path, "re");
+}
+
+int64_t ps_status_number(pid_t pid, const char *key)
+{
+	FILE *f = ps_open_proc(pid, "status");
+	size_t len = strlen(key);
+	int64_t value = -1;
+	char line[256];
+	char *word;
+
+	if (!f)
+		return -1;
+	while (value < 0 && fgets(line, sizeof(line), f)) {
+		if (strncmp(line, key, len) || line[len] != ':')
+			continue;
+		for (word = strtok(line + len + 1, " \t\n"); word; word = strtok(NULL, " \t\n"))
+			if (*word >= '0' && *word <= '9')
+				value = strtoll(word, NULL, 10);
+	}
+	fclose(f);
+	return value;
+}
+
+/* A name can hold anything: nothing of it shall reach a terminal as an order. */
+static void take_name(struct ps_task *task, const char *from, size_t len)
+{
+	size_t i;
+
+	if (len >= sizeof(task->name))
+		len = sizeof(task->name) - 1;
+	for (i = 0; i < len; i++)
+		task->name[i] = from[i] < ' ' || from[i] == 127 ? '?' : from[i];
+	task->name[len] = 0;
+}
+
+/* After the name, which is in parentheses and may hold some: see proc(5), stat. */
+static void take_numbers(struct ps_task *task, const char *from)
+{
+	unsigned long long user, system, born;
+	unsigned int threads;
+	uint64_t hz = sysconf(_SC_CLK_TCK);
+
+	if (sscanf(from, " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %llu %llu %*d %*d %*d %*d %u %*d %llu",
+		   &user, &system, &threads, &born) != 4)
+		return;
+	task->cpu_ms = (user + system) * 1000 / hz;
+	task->threads = threads;
+	task->born = born;
+}
+
+void ps_read_task(struct ps_task *task)
+{
+	FILE *f = ps_open_proc(task->pid, "stat");
+	char text[1024];
+	char *open, *close;
+	size_t len;
+
+	if (!f)
+		return;
+	len = fread(text, 1, sizeof(text) - 1, f);
+	fclose(f);
+	text[len] = 0;
+	open = strchr(text, '(');
+	close = strrchr(text, ')');
+	if (!open || !close || close < open)
+		return;
+	take_name(task, open + 1, close - open - 1);
+	take_numbers(task, close + 1);
+}

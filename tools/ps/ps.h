@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * What the files of pvasps share.
+ *
+ *  main.c      options, and what is done when
+ *  snapshot.c  all spaces at one moment: finding, choosing, freeing
+ *  kernel.c    spaces of the module, from /proc/pvas
+ *  user.c      spaces of the user backend, from the processes themselves
+ *  smaps.c     memory by partition
+ *  proc.c      reading small files of /proc/PID
+ *  text.c      the plain list
+ *  json.c      the list for programs
+ *  watch.c     the live view
+ */
+#ifndef PVASPS_H
+#define PVASPS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <sys/types.h>
+
+#define PS_FAILED	1	/* exit status, as pvasrun's */
+
+/**
+ * struct ps_memory - what some range of addresses holds
+ * @rss_kib:	resident, huge pages included
+ * @huge_kib:	of it in huge pages: transparent ones and hugetlbfs
+ * @maps:	mappings
+ */
+struct ps_memory {
+	uint64_t rss_kib;
+	uint64_t huge_kib;
+	uint64_t maps;
+};
+
+/* What a mapping is for, as far as its place and file tell. */
+enum ps_kind { PS_PROGRAM, PS_HEAP, PS_FILE, PS_ANON, PS_STACK };
+
+/**
+ * struct ps_area - neighbouring mappings of one kind in one partition
+ * @kind:	what they are for
+ * @start:	where the first begins
+ * @end:	where the last ends
+ * @rss_kib:	resident
+ */
+struct ps_area {
+	enum ps_kind kind;
+	uint64_t start;
+	uint64_t end;
+	uint64_t rss_kib;
+};
+
+/**
+ * struct ps_task - a task
+ * @index:	its partition
+ * @pid:	its process
+ * @state:	"armed", "running", "ending"
+ * @start:	first address of the partition
+ * @end:	first address after it
+ * @load:	where the program's address 0 is; 0: unknown (user backend)
+ * @heap:	where its brk heap begins; 0: unknown
+ * @brk:	and ends
+ * @name:	its command name
+ * @threads:	how many
+ * @cpu_ms:	processor time used
+ * @born:	when the process began, in clock ticks since boot
+ * @cpu_percent: of one processor since the last look; the live view's
+ * @mem:	what its partition holds
+ * @areas:	the same in pieces, in the order of addresses
+ * @nr_areas:	how many
+ */
+struct ps_task {
+	uint32_t index;
+	pid_t pid;
+	char state[16];
+	uint64_t start;
+	uint64_t end;
+	uint64_t load;
+	uint64_t heap;
+	uint64_t brk;
+	char name[64];
+	uint32_t threads;
+	uint64_t cpu_ms;
+	uint64_t born;
+	double cpu_percent;
+	struct ps_memory mem;
+	struct ps_area *areas;
+	uint32_t nr_areas;
+};
+
+/**
+ * struct ps_space - a space
+ * @id:		its id
+ * @user:	made by the user backend
+ * @uid:	whose
+ * @launcher:	user backend: the process that made it; else 0
+ * @shift:	log2 of the partition size
+ * @closing:	nobody can enter any more
+ * @nr_tasks:	partitions in use
+ * @tasks:	by index, or NULL if @detail is not set
+ * @detail:	its tasks may be looked at
+ * @measured:	the memory by partition is known
+ * @rss_kib:	resident memory of the whole address space
+ * @tables_kib:	its page tables
+ * @maps:	its mappings
+ * @header:	what partition 0 holds: space header and loader
+ * @rest:	what is outside partition 0 and all tasks' partitions
+ */
+struct ps_space {
+	uint32_t id;
+	bool user;
+	uid_t uid;
+	pid_t launcher;
+	unsigned int shift;
+	bool closing;
+	uint32_t nr_tasks;
+	struct ps_task *tasks;
+	bool detail;
+	bool measured;
+	uint64_t rss_kib;
+	uint64_t tables_kib;
+	uint64_t maps;
+	struct ps_memory header;
+	struct ps_memory rest;
+};
+
+/**
+ * struct ps_snapshot - all spaces at one moment
+ * @spaces:	by id
+ * @nr:		how many
+ * @hidden:	processes whose memory looks like a user backend's space, but may
+ *		not be read (ptrace(2), kernel.yama.ptrace_scope)
+ */
+struct ps_snapshot {
+	struct ps_space *spaces;
+	uint32_t nr;
+	uint32_t hidden;
+};
+
+/**
+ * struct ps_choice - which spaces, and how much of them
+ * @space:	only the one with this id, 0: all
+ * @pid:	only the one this process is a task of or has made, 0: all
+ * @memory:	measure the memory by partition, which costs most
+ */
+struct ps_choice {
+	uint32_t space;
+	pid_t pid;
+	bool memory;
+};
+
+/* One line to standard error, and the exit status PS_FAILED. */
+int ps_fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* An array with room for one more, zeroed; ends the program if there is no memory. */
+void *ps_grow(void *array, uint32_t nr, size_t size);
+
+/* ---- snapshot.c ---- */
+
+void ps_snapshot_take(struct ps_snapshot *s, const struct ps_choice *choice);
+void ps_snapshot_free(struct ps_snapshot *s);
+
+/* The space gets its memory from @old, of the same space, instead of by measuring. */
+void ps_snapshot_reuse(struct ps_snapshot *s, const struct ps_snapshot *old);
+
+struct ps_task *ps_task_at(const struct ps_space *space, uint32_t index);
+uint64_t ps_cpu_ms(const struct ps_space *space);
+uint64_t ps_huge_kib(const struct ps_space *space);
+
+/* ---- kernel.c, user.c: add what they find ---- */
+
+void ps_kernel_find(struct ps_snapshot *s);
+void ps_user_find(struct ps_snapshot *s);
+
+/* ---- smaps.c ---- */
+
+/* From the smaps of process @pid, which has the space's memory. Did that tell anything? */
+bool ps_measure(struct ps_space *space, pid_t pid);
+const char *ps_kind_name(enum ps_kind kind);
+
+/* ---- proc.c ---- */
+
+/* A number after @key in /proc/PID/status, the last one of the line; -1: none. */
+int64_t ps_status_number(pid_t pid, const char *key);
+void ps_read_task(struct ps_task *task);
+FILE *ps_open_proc(pid_t pid, const char *file);
+
+/* ---- text.c, json.c, watch.c ---- */
+
+const char *ps_size_text(uint64_t kib, char buf[static 24]);
+const char *ps_cpu_text(uint64_t ms, char buf[static 24]);
+void ps_print_text(const struct ps_snapshot *s);
+void ps_print_json(const struct ps_snapshot *s, bool areas);
+
+/* Returns the exit status. */
+int ps_watch(const struct ps_choice *choice, int64_t interval_ms);
+
+#endif /* PVASPS_H */

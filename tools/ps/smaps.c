@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Memory by partition. One process's smaps shows the whole space, so it is read
+ * once a space. The kernel walks the page tables for it, holding the mmap lock
+ * (for reading) as long as it takes to fill its page of text, some six mappings
+ * at a time; that is why nothing here reads it twice.
+ */
+#include "ps.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/**
+ * struct mapping - one entry of smaps
+ * @start:	where it begins
+ * @end:	where it ends
+ * @file:	it is of a file
+ * @rss_kib:	resident, hugetlbfs included
+ * @huge_kib:	in huge pages
+ */
+struct mapping {
+	uint64_t start;
+	uint64_t end;
+	bool file;
+	uint64_t rss_kib;
+	uint64_t huge_kib;
+};
+
+const char *ps_kind_name(enum ps_kind kind)
+{
+	static const char *const names[] = {
+		[PS_PROGRAM] = "program", [PS_HEAP] = "heap", [PS_FILE] = "file",
+		[PS_ANON] = "anon", [PS_STACK] = "stack",
+	};
+
+	return names[kind];
+}
+
+static bool begins(struct mapping *m, const char *line)
+{
+	unsigned long start, end, inode;
+	int path = 0;
+
+	if (sscanf(line, "%lx-%lx %*s %*x %*x:%*x %lu %n", &start, &end, &inode, &path) != 3)
+		return false;
+	*m = (struct mapping){ .start = start, .end = end, .file = inode != 0 };
+	return true;
+}
+
+/* Rss has transparent huge pages, but not hugetlbfs's. */
+static void add_line(struct mapping *m, const char *line)
+{
+	unsigned long kib;
+	char key[32];
+
+	if (sscanf(line, "%31[^:]: %lu kB", key, &kib) != 2)
+		return;
+	if (!strcmp(key, "Rss")) {
+		m->rss_kib += kib;
+	} else if (!strcmp(key, "Shared_Hugetlb") || !strcmp(key, "Private_Hugetlb")) {
+		m->rss_kib += kib;
+		m->huge_kib += kib;
+	} else if (!strcmp(key, "AnonHugePages") || !strcmp(key, "ShmemPmdMapped") ||
+		   !strcmp(key, "FilePmdMapped")) {
+		m->huge_kib += kib;
+	}
+}
+
+static void count(struct ps_memory *mem, const struct mapping *m)
+{
+	mem->rss_kib += m->rss_kib;
+	mem->huge_kib += m->huge_kib;
+	mem->maps++;
+}
+
+/*
+ * The program is what comes first in a partition, the stack what reaches
+ * farthest: the module and the user backend lay it out alike. Where the heap
+ * is, only the module says; with the user backend it is taken for what is
+ * anonymous right after the program.
+ */
+static enum ps_kind kind_of(const struct ps_task *task, const struct mapping *m)
+{
+	const struct ps_area *last = task->nr_areas ? &task->areas[task->nr_areas - 1] : NULL;
+	bool close = last && m->start - last->end < 64UL << 20;
+
+	if (!last || (last->kind == PS_PROGRAM && close && m->start < (task->heap ?: 1)))
+		return PS_PROGRAM;
+	if (m->file)
+		return last->kind == PS_PROGRAM && close && !task->heap ? PS_PROGRAM : PS_FILE;
+	if (task->heap ? m->start >= task->heap && m->start < task->brk
+		       : close && (last->kind == PS_PROGRAM || last->kind == PS_HEAP))
+		return PS_HEAP;
+	return PS_ANON;
+}
+
+static void add_area(struct ps_task *task, const struct mapping *m)
+{
+	enum ps_kind kind = kind_of(task, m);
+	struct ps_area *last;
+
+	if (!task->nr_areas || task->areas[task->nr_areas - 1].kind != kind) {
+		task->areas = ps_grow(task->areas, task->nr_areas, sizeof(*task->areas));
+		task->areas[task->nr_areas++] = (struct ps_area){ .kind = kind, .start = m->start };
+	}
+	last = &task->areas[task->nr_areas - 1];
+	last->end = m->end;
+	last->rss_kib += m->rss_kib;
+}
+
+static void add_mapping(struct ps_space *space, const struct mapping *m)
+{
+	struct ps_task *task = ps_task_at(space, m->start >> space->shift);
+
+	if (m->start >> space->shift == 0) {
+		count(&space->header, m);
+	} else if (task) {
+		count(&task->mem, m);
+		add_area(task, m);
+	} else {
+		count(&space->rest, m);
+	}
+}
+
+/* What ends within a few megabytes of the partition's end is the stack's surroundings. */
+static void name_stack(struct ps_task *task)
+{
+	struct ps_area *last = task->nr_areas ? &task->areas[task->nr_areas - 1] : NULL;
+
+	if (last && last->kind == PS_ANON && task->end - last->end < 4UL << 20)
+		last->kind = PS_STACK;
+}
+
+bool ps_measure(struct ps_space *space, pid_t pid)
+{
+	FILE *f = ps_open_proc(pid, "smaps");
+	struct mapping m = { 0 };
+	uint64_t maps = 0;
+	char *line = NULL;
+	size_t room = 0;
+	uint32_t i;
+
+	if (!f)
+		return false;
+	while (getline(&line, &room, f) > 0) {
+		struct mapping next;
+
+		if (begins(&next, line)) {
+			if (maps++)
+				add_mapping(space, &m);
+			m = next;
+		} else {
+			add_line(&m, line);
+		}
+	}
+	if (maps)
+		add_mapping(space, &m);
+	free(line);
+	fclose(f);
+	for (i = 0; i < space->nr_tasks; i++)
+		name_stack(&space->tasks[i]);
+	if (maps)
+		space->maps = maps;
+	return maps > 0;
+}

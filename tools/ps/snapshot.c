@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: GPL-2.0
+/* All spaces at one moment. */
+#include "ps.h"
+
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+int ps_fail(const char *format, ...)
+{
+	va_list args;
+
+	fputs("pvasps: ", stderr);
+	va_start(args, format);
+	vfprintf(stderr, format, args);
+	va_end(args);
+	fputc('\n', stderr);
+	return PS_FAILED;
+}
+
+/* Doubles: an array is full when its number of entries is a power of two. */
+void *ps_grow(void *array, uint32_t nr, size_t size)
+{
+	if (nr & (nr - 1))
+		return array;
+	array = reallocarray(array, nr ? 2UL * nr : 1, size);
+	if (!array)
+		exit(ps_fail("no memory"));
+	memset((char *)array + nr * size, 0, (nr ?: 1) * size);
+	return array;
+}
+
+struct ps_task *ps_task_at(const struct ps_space *space, uint32_t index)
+{
+	uint32_t lo = 0, hi = space->tasks ? space->nr_tasks : 0;
+
+	while (lo < hi) {
+		uint32_t mid = lo + (hi - lo) / 2;
+
+		if (space->tasks[mid].index == index)
+			return &space->tasks[mid];
+		if (space->tasks[mid].index < index)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return NULL;
+}
+
+uint64_t ps_cpu_ms(const struct ps_space *space)
+{
+	uint64_t ms = 0;
+	uint32_t i;
+
+	for (i = 0; space->tasks && i < space->nr_tasks; i++)
+		ms += space->tasks[i].cpu_ms;
+	return ms;
+}
+
+uint64_t ps_huge_kib(const struct ps_space *space)
+{
+	uint64_t kib = space->header.huge_kib + space->rest.huge_kib;
+	uint32_t i;
+
+	for (i = 0; space->tasks && i < space->nr_tasks; i++)
+		kib += space->tasks[i].mem.huge_kib;
+	return kib;
+}
+
+static void free_space(struct ps_space *space)
+{
+	uint32_t i;
+
+	for (i = 0; space->tasks && i < space->nr_tasks; i++)
+		free(space->tasks[i].areas);
+	free(space->tasks);
+}
+
+void ps_snapshot_free(struct ps_snapshot *s)
+{
+	uint32_t i;
+
+	for (i = 0; i < s->nr; i++)
+		free_space(&s->spaces[i]);
+	free(s->spaces);
+	memset(s, 0, sizeof(*s));
+}
+
+static bool has_pid(const struct ps_space *space, pid_t pid)
+{
+	uint32_t i;
+
+	if (space->launcher == pid)
+		return true;
+	for (i = 0; space->tasks && i < space->nr_tasks; i++)
+		if (space->tasks[i].pid == pid)
+			return true;
+	return false;
+}
+
+static void choose(struct ps_snapshot *s, const struct ps_choice *choice)
+{
+	uint32_t i, kept = 0;
+
+	for (i = 0; i < s->nr; i++) {
+		struct ps_space *space = &s->spaces[i];
+
+		if ((choice->space && space->id != choice->space) ||
+		    (choice->pid && !has_pid(space, choice->pid)))
+			free_space(space);
+		else
+			s->spaces[kept++] = *space;
+	}
+	s->nr = kept;
+}
+
+/* The first process that has not ended meanwhile. A space of running tasks has one. */
+static void measure(struct ps_space *space)
+{
+	uint32_t i;
+
+	if (space->launcher)
+		space->measured = ps_measure(space, space->launcher);
+	for (i = 0; !space->measured && i < space->nr_tasks; i++)
+		if (space->tasks[i].pid && !strcmp(space->tasks[i].state, "running"))
+			space->measured = ps_measure(space, space->tasks[i].pid);
+}
+
+/* The pid of a task that is gone may be another's by now. */
+static void read_task(struct ps_task *task)
+{
+	if (task->pid && strcmp(task->state, "ending") != 0)
+		ps_read_task(task);
+}
+
+void ps_snapshot_take(struct ps_snapshot *s, const struct ps_choice *choice)
+{
+	uint32_t i, j;
+
+	memset(s, 0, sizeof(*s));
+	ps_kernel_find(s);
+	ps_user_find(s);
+	choose(s, choice);
+	for (i = 0; i < s->nr; i++) {
+		struct ps_space *space = &s->spaces[i];
+
+		if (!space->detail)
+			continue;
+		for (j = 0; j < space->nr_tasks; j++)
+			read_task(&space->tasks[j]);
+		if (choice->memory)
+			measure(space);
+	}
+}
+
+static struct ps_space *space_with(const struct ps_snapshot *s, uint32_t id)
+{
+	uint32_t i;
+
+	for (i = 0; i < s->nr; i++)
+		if (s->spaces[i].id == id)
+			return &s->spaces[i];
+	return NULL;
+}
+
+void ps_snapshot_reuse(struct ps_snapshot *s, const struct ps_snapshot *old)
+{
+	uint32_t i, j;
+
+	for (i = 0; i < s->nr; i++) {
+		struct ps_space *to = &s->spaces[i], *from = space_with(old, to->id);
+
+		if (!from || !from->measured || to->measured || !to->detail)
+			continue;
+		to->header = from->header;
+		to->rest = from->rest;
+		to->measured = true;
+		if (to->user)
+			to->maps = from->maps;
+		for (j = 0; j < to->nr_tasks; j++) {
+			const struct ps_task *task = ps_task_at(from, to->tasks[j].index);
+
+			if (task && task->pid == to->tasks[j].pid)
+				to->tasks[j].mem = task->mem;
+		}
+	}
+}

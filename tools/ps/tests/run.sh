@@ -1,0 +1,154 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+#
+# pvasps beside real jobs. Other spaces may come and go on this machine, so tests
+# look at their own.
+#
+# BACKEND	user (natively) or kernel (on a machine with the module, as root)
+# TASKS		how many in the large job
+# O		where things are built
+
+BACKEND=${BACKEND:?user or kernel?}
+top=$(cd "$(dirname "$(readlink -f "$0")")/../../.." && pwd) || exit 1
+O=${O:-$top/build}
+TASKS=${TASKS:-16}
+SLOW=${SLOW:-1}
+export SLOW
+ps=$O/pvasps/pvasps
+tests=$top/tools/ps/tests
+T=$(mktemp -d)
+chmod 755 "$T"
+job=
+passed=0 failed=0 skipped=0
+
+end_job() { [ -z "$job" ] || { kill "$job"; wait "$job"; } 2>/dev/null; job=; }
+trap 'end_job; rm -rf "$T"' EXIT
+
+pass() { passed=$((passed + 1)); }
+fail() { failed=$((failed + 1)); echo "FAIL $1"; head -c 2000 "$T/out" "$T/err" 2>/dev/null; }
+check() { if "${@:2}" >"$T/out" 2>"$T/err"; then pass; else fail "$1"; fi; }
+skip() { skipped=$((skipped + 1)); echo "skip $1"; }
+
+until_true()
+{
+	local tries=$(($1 * SLOW * 10))
+
+	until "${@:2}" >/dev/null 2>&1; do
+		tries=$((tries - 1))
+		[ $tries -gt 0 ] || return 1
+		sleep 0.1
+	done
+}
+
+ready() { [ "$(grep -c ready "$T/job")" -eq "$1" ]; }
+first_task() { pgrep -P "$job" -o; }
+
+# start_job READY ARGS: a job, and wait until so many of its tasks say "ready"
+start_job()
+{
+	"$O/pvasrun/pvasrun" --backend "$BACKEND" -q "${@:2}" >"$T/job" 2>&1 &
+	job=$!
+	until_true 30 ready "$1" || { fail "the job does not start"; cat "$T/job"; exit 1; }
+	task=$(first_task)
+}
+
+# ask EXPRESSION [options]: of the job's space
+ask() { "$ps" --json --pid "$task" "${@:2}" | python3 "$tests/ask.py" "$1"; }
+eventually() { until_true 10 ask "$@" || ask "$@"; }
+
+# refused TEXT ARGS: exit status 1, and one line of error that matches
+refused()
+{
+	"$ps" "${@:2}" >"$T/refused.out" 2>"$T/refused"
+	[ $? -eq 1 ] && [ ! -s "$T/refused.out" ] && [ "$(wc -l <"$T/refused")" -eq 1 ] &&
+		grep -qE "^pvasps: $1" "$T/refused"
+}
+
+# ---- memory, by partition ----
+
+start_job 3 -n 1 "$O/pvasps/big" 24 : -n 1 "$O/pvasps/big" 1 busy : -n 1 "$O/pvasps/big" 8 huge
+check "backend" ask "space['backend'] == '$BACKEND' and space['detail']"
+check "task count" ask "len(t) == 3 and all(x['state'] == 'running' for x in t)"
+check "names" ask "[x['name'] for x in t] == ['big'] * 3"
+check "pids are the job's" ask "sorted(x['pid'] for x in t) == sorted([$(pgrep -P "$job" | paste -sd,)])"
+check "24 MiB are in the first" ask "24 << 10 <= t[0]['resident_kib'] < 40 << 10"
+check "and not in the second" ask "1 << 10 <= t[1]['resident_kib'] < 16 << 10"
+check "no huge pages in the first" ask "t[0]['huge_kib'] == 0"
+if grep -q '\[never\]' /sys/kernel/mm/transparent_hugepage/enabled; then
+	skip "huge pages: this machine has none (transparent_hugepage is never)"
+else
+	check "huge pages in the third" ask "t[2]['huge_kib'] >= 4096 and space['huge_kib'] >= t[2]['huge_kib']"
+fi
+check "parts make the whole" ask "abs(space['resident_kib'] - space['header_kib'] - space['outside_kib'] \
+	- sum(x['resident_kib'] for x in t)) <= space['resident_kib'] // 4"
+check "page tables" ask "space['pagetables_kib'] >= 4 * len(t)"
+check "maps" ask "space['maps'] >= sum(x['maps'] for x in t) > 3 * len(t)"
+check "the busy one's time grows" eventually "t[1]['cpu_ms'] > 300 and t[0]['cpu_ms'] < t[1]['cpu_ms']"
+check "areas" ask "all(x['areas'][0]['kind'] == 'program' and x['areas'][-1]['kind'] == 'stack' for x in t)" --areas
+check "no memory asked for, none told" ask "t[0]['resident_kib'] is None and space['huge_kib'] is None" --no-memory
+[ "$BACKEND" = user ] &&
+	check "launcher" ask "space['launcher'] == $job"
+
+# ---- choosing, and the plain list ----
+
+id=$("$ps" --json --pid "$task" | python3 -c 'import json,sys; print(json.load(sys.stdin)["spaces"][0]["id"])')
+check "--space chooses" sh -c "'$ps' --space $id | grep -c '^space ' | grep -qx 1"
+check "the list has the tasks" sh -c "'$ps' --space $id | grep -c ' running .* big\$' | grep -qx 3"
+check "no such space" refused 'no space 77777 ' --space 77777
+check "no task" refused 'process 1 is in no space' --pid 1
+check "bad id" refused "--space 'x1': not the id" --space x1
+check "bad pid" refused "--pid '0': not a process" --pid 0
+check "bad option" refused "unknown option '--frob'" --frob
+check "missing value" refused "--space needs a value" --space
+check "bad interval" refused "--watch 'soon': not a time" --watch soon
+check "word too many" refused "'frob': not an option" frob
+check "areas without json" refused "--areas goes with --json" --areas
+check "full disk" sh -c "! '$ps' >/dev/full 2>'$T/full' && grep -q '^pvasps: cannot write' '$T/full'"
+check "help" sh -c "'$ps' --help | grep -q '^Usage: pvasps'"
+check "no terminal: plain lists" sh -c "'$ps' --space $id --watch 0.1 | head -n 20 | grep -c '^space $id' | grep -vqx 1"
+check "json again and again" sh -c "'$ps' --space $id --json -w0.1 | head -n 2 | wc -l | grep -qx 2"
+if [ "$(id -u)" = 0 ]; then
+	check "no spaces, no failure" unshare --pid --fork --mount-proc sh -c \
+		"[ '$BACKEND' = kernel ] || '$ps' | grep -qx 'no spaces'"
+else
+	skip "no spaces, no failure: root only (unshare)"
+fi
+end_job
+check "the space is gone" until_true 10 refused "no space $id" --space "$id"
+
+# ---- many tasks: what is shown stays readable, and the terminal whole ----
+
+start_job "$TASKS" -n "$TASKS" "$O/pvasps/big" 1
+check "$TASKS tasks" ask "len(t) == $TASKS and space['task_count'] == $TASKS"
+check "each has its own" ask "all(x['resident_kib'] >= 1024 for x in t)"
+check "page tables grow with the tasks, no faster" ask "space['pagetables_kib'] < 100 * ($TASKS + 4)"
+id=$("$ps" -n --json --pid "$task" | python3 -c 'import json,sys; print(json.load(sys.stdin)["spaces"][0]["id"])')
+for end in q ^C SIGTERM SIGHUP; do
+	check "live view, ended by $end" python3 "$tests/screen.py" "$end" "$ps" --space "$id" -w 0.5
+done
+check "no terminal known" sh -c "TERM=nonsense script -qec '$ps -w' /dev/null </dev/null | grep -q 'cannot use this terminal'"
+end_job
+
+# ---- others' spaces (the module's: it shows all spaces to all) ----
+
+as_nobody() { setpriv --reuid 65534 --regid 65534 --clear-groups "$@"; }
+
+if [ "$BACKEND" = kernel ]; then
+	start_job 1 -n 1 "$O/pvasps/big" 1
+	as_nobody "$O/pvasrun/pvasrun" -q -n 2 "$O/pvasps/big" 1 >"$T/other" 2>&1 &
+	other=$!
+	until_true 30 grep -q ready "$T/other" || fail "nobody's job does not start"
+	as_nobody "$ps" --json >"$T/seen"
+	check "sees both spaces" python3 "$tests/ask.py" 'len(spaces) == 2' <"$T/seen"
+	check "another's without its tasks" python3 "$tests/ask.py" \
+		'[s["detail"] for s in spaces if s["uid"] == 0] == [False] and not [s for s in spaces if s["uid"] == 0][0]["tasks"]' <"$T/seen"
+	check "its own with them" python3 "$tests/ask.py" \
+		'[(s["detail"], len(s["tasks"]), s["tasks"][0]["resident_kib"] > 1024) for s in spaces if s["uid"] == 65534] == [(True, 2, True)]' <"$T/seen"
+	check "the list says why" sh -c "setpriv --reuid 65534 --regid 65534 --clear-groups '$ps' | grep -q 'for its owner and root'"
+	kill "$other"
+	wait "$other" 2>/dev/null
+	end_job
+fi
+
+echo "$passed passed, $failed failed, $skipped skipped"
+[ $failed -eq 0 ]
