@@ -17,6 +17,7 @@
 #include <linux/filter.h>
 #include <linux/mman.h>
 #include <linux/seccomp.h>
+#include <signal.h>
 #include <stddef.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
@@ -233,6 +234,30 @@ static void body_notify(struct program *p)
 	go(p, NOTIFY);
 }
 
+/*
+ * A worker gives handlers a way back that repairs interrupted calls: see
+ * loader/start.S. Not those of faults: what they interrupt is no call, and
+ * unwinders, which know libc's way back, start there most of all.
+ */
+static void body_sigaction(struct program *p)
+{
+	static const unsigned int faults[] = {
+		SIGILL, SIGTRAP, SIGABRT, SIGBUS, SIGFPE, SIGSEGV, SIGSYS,
+	};
+	unsigned int i, given = new_label(p);
+
+	check_caller(p, ALLOW);
+	load(p, ARG(1));
+	jump(p, BPF_JEQ | BPF_K, 0, NEXT, given);
+	load(p, HIGH(ARG(1)));
+	jump(p, BPF_JEQ | BPF_K, 0, ALLOW, NEXT);
+	bind(p, given);
+	load(p, ARG(0));
+	for (i = 0; i < sizeof(faults) / sizeof(faults[0]); i++)
+		jump(p, BPF_JEQ | BPF_K, faults[i], ALLOW, NEXT);
+	go(p, NOTIFY);
+}
+
 /* Those with the same body stand together: it is there once. */
 static const struct {
 	uint32_t nr;
@@ -251,6 +276,7 @@ static const struct {
 	{ __NR_mbind, body_range },
 	{ __NR_remap_file_pages, body_range },
 	{ NR_SET_MEMPOLICY_HOME_NODE, body_range },
+	{ __NR_rt_sigaction, body_sigaction },
 	{ __NR_brk, body_notify },
 	{ __NR_shmat, body_notify },
 	{ __NR_readlink, body_notify },

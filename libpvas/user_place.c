@@ -313,10 +313,8 @@ static int map_heap(struct user_part *p, uint64_t to)
 
 /*
  * There is always something mapped beyond the break, if there is room, and as
- * much again as is asked for this time. It serves fork children, for whom
- * nothing can be mapped from here. And a signal handler without SA_RESTART
- * can turn a brk into -EINTR before a worker has seen it; glibc takes that for
- * an address, and believes to have got what it asked for.
+ * much again as is asked for this time: it serves fork children, for whom
+ * nothing can be mapped from here.
  */
 static int grow(struct user_part *p, uint64_t brk)
 {

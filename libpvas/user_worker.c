@@ -13,12 +13,14 @@
 #include <linux/mman.h>
 #include <linux/seccomp.h>
 #include <signal.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "loader/blob.h"
 #include "rawsys.h"
 #include "user.h"
 
@@ -167,6 +169,32 @@ static int64_t on_readlink(struct question *q, uint64_t path, uint64_t buf, uint
 	return (int64_t)len;
 }
 
+#define SA_RESTORER_FLAG 0x04000000UL	/* libc does not show it */
+
+struct kernel_sigaction {
+	uint64_t handler;
+	uint64_t flags;
+	uint64_t restorer;
+};
+
+/*
+ * Where libc says the handler shall return to (in a structure of its own, that
+ * lives as long as this call), say that it is our restorer. With SA_RESTART
+ * there is nothing to repair.
+ */
+static int64_t on_sigaction(struct question *q, uint64_t act)
+{
+	uint64_t restorer = user_loader_of(q->part) + PVAS_BLOB_RESTORE;
+	struct kernel_sigaction sa;
+
+	if (user_caller_read(q->tid, act, &sa, sizeof(sa)) == sizeof(sa) &&
+	    sa.handler != (uint64_t)SIG_DFL && sa.handler != (uint64_t)SIG_IGN &&
+	    (sa.flags & SA_RESTORER_FLAG) && !(sa.flags & SA_RESTART))
+		user_caller_write(q->tid, act + offsetof(struct kernel_sigaction, restorer),
+				  &restorer, sizeof(restorer));
+	return go_on(q);
+}
+
 /* ---- dispatch ---- */
 
 static int64_t answer_task(struct question *q)
@@ -188,6 +216,8 @@ static int64_t answer_task(struct question *q)
 		return on_readlink(q, a[0], a[1], (uint64_t)(int)a[2]);
 	case __NR_readlinkat:
 		return on_readlink(q, a[1], a[2], (uint64_t)(int)a[3]);
+	case __NR_rt_sigaction:
+		return on_sigaction(q, a[1]);
 	case __NR_io_setup:
 	case NR_MSEAL:
 	case NR_MAP_SHADOW_STACK:
@@ -212,6 +242,8 @@ static int64_t answer_fork_child(struct question *q)
 		return on_readlink(q, a[0], a[1], (uint64_t)(int)a[2]);
 	case __NR_readlinkat:
 		return on_readlink(q, a[1], a[2], (uint64_t)(int)a[3]);
+	case __NR_rt_sigaction:
+		return on_sigaction(q, a[1]);
 	default:
 		return go_on(q);
 	}

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The two ways into the blob. Their offsets are what loader/blob.h says: 0 for
- * a task, 16 for the process that becomes a space.
+ * The ways into the blob. Their offsets are what loader/blob.h says: 0 for a
+ * task, 16 for the process that becomes a space, 32 for what returns from a
+ * signal handler.
  */
+#include <asm/unistd.h>
+
 	.section .text.start, "ax", @progbits
 	.globl	_start
 	.type	_start, @function
@@ -10,6 +13,8 @@ _start:
 	jmp	task
 	.balign	16, 0xcc
 	jmp	make
+	.balign	16, 0xcc
+	jmp	restore
 	.balign	16, 0xcc
 
 /*
@@ -52,5 +57,62 @@ make:
 	call	pvas_make_main
 	ud2
 	.size	make, . - make
+
+/*
+ * User backend: where a signal handler without SA_RESTART returns to, in place
+ * of libc's restorer; %rsp = struct ucontext. The kernel makes a call that waits
+ * for a worker fail with EINTR if the signal comes before the worker does. None
+ * of these calls fails so by itself, and no program expects it: have it made
+ * again. Its number is not in the context, but in the instruction before it, for
+ * all of libc's: movl $nr, %eax; syscall.
+ */
+#define UC_RAX		144
+#define UC_RIP		168
+#define EINTR		4
+#define MOVL_EAX	0xb8
+#define SYSCALL		0x050f
+#define CALL_LEN	7
+#define BIT(nr)		(1 << (nr))
+
+	.type	restore, @function
+restore:
+	cmpq	$-EINTR, UC_RAX(%rsp)
+	jne	1f
+	movq	UC_RIP(%rsp), %rsi
+	/* %rax can be -4 anywhere: on the page before, there may be nothing. */
+	movl	%esi, %eax
+	andl	$4095, %eax
+	cmpl	$CALL_LEN, %eax
+	jb	1f
+	cmpb	$MOVL_EAX, -CALL_LEN(%rsi)
+	jne	1f
+	cmpw	$SYSCALL, -2(%rsi)
+	jne	1f
+	movl	-CALL_LEN + 1(%rsi), %ecx
+	cmpl	$__NR_execve, %ecx
+	je	2f
+	cmpl	$__NR_shmdt, %ecx
+	je	2f
+	cmpl	$__NR_readlink, %ecx
+	je	2f
+	cmpl	$__NR_readlinkat, %ecx
+	je	2f
+	cmpl	$__NR_execveat, %ecx
+	je	2f
+	cmpl	$31, %ecx
+	ja	1f
+	movl	$(BIT(__NR_mmap) | BIT(__NR_mprotect) | BIT(__NR_munmap) | BIT(__NR_brk) | \
+		  BIT(__NR_rt_sigaction) | BIT(__NR_mremap) | BIT(__NR_madvise) | \
+		  BIT(__NR_shmat)), %edx
+	btl	%ecx, %edx
+	jnc	1f
+2:
+	movq	%rcx, UC_RAX(%rsp)
+	subq	$2, UC_RIP(%rsp)
+1:
+	movl	$__NR_rt_sigreturn, %eax
+	syscall
+	ud2
+	.size	restore, . - restore
 
 	.section .note.GNU-stack, "", @progbits

@@ -148,7 +148,10 @@ RULE(bounds)
 RULE(place)
 RULE(heap)
 RULE(files)
-RULE(children)
+TEST_F_TIMEOUT(rules, children, 120)
+{
+	EXPECT_EQ(run_two(self->s, "children"), 0);
+}
 RULE(filter)
 RULE(threads)
 
