@@ -9,9 +9,11 @@
  * since, and for what only mapping can tell.
  */
 #include <asm/mman.h>
+#include <errno.h>
 #include <linux/auxvec.h>
 #include <linux/pvas.h>
 
+#include "../header.h"
 #include "map.h"
 #include "say.h"
 #include "sys.h"
@@ -125,6 +127,25 @@ static void set_stack_exec(const struct pvas_start *start, const char *name)
 		pvas_die(name, "can't make the stack executable", 0, err);
 }
 
+#define HEADER_TRIES	10000	/* of a millisecond each */
+
+/*
+ * A space can be found by its key a moment before the process that makes it has
+ * completed the header (make.c): a task that came this early would take itself
+ * for none. Only a maker killed just then makes us wait in vain.
+ */
+static void wait_for_header(const struct pvas_start *start, const char *name)
+{
+	const struct pvas_header *h = (const struct pvas_header *)(start->table - PVAS_HEADER_TABLE);
+	int tries = HEADER_TRIES;
+
+	while (__atomic_load_n(&h->magic, __ATOMIC_ACQUIRE) != PVAS_HEADER_MAGIC) {
+		if (!--tries)
+			pvas_die(name, "the address space was never completed", 0, -ETIMEDOUT);
+		pvas_sys_pause();
+	}
+}
+
 /* Returns the address to jump to. */
 __u64 pvas_loader_main(const struct pvas_start *start, __u64 *sp)
 {
@@ -134,6 +155,7 @@ __u64 pvas_loader_main(const struct pvas_start *start, __u64 *sp)
 	__u64 base = 0;
 	__u64 entry;
 
+	wait_for_header(start, st.program);
 	program.ph = ph;
 	map_program(start, st.program, &program);
 	entry = program.bias + program.image.entry;

@@ -28,6 +28,7 @@ static const struct {
 	{ EMFILE,	"too many open files" },
 	{ ETXTBSY,	"being written" },
 	{ ENAMETOOLONG,	"name too long" },
+	{ ETIMEDOUT,	"whoever made it was killed" },
 	{ ELOOP,	"too many symbolic links" },
 	{ ELIBBAD,	"malformed ELF interpreter" },
 };

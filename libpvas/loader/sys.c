@@ -5,6 +5,7 @@
 #include <asm/stat.h>
 #include <errno.h>
 #include <linux/fcntl.h>
+#include <linux/time_types.h>
 #include "../rawsys.h"
 
 #define S_IFMT_	0170000
@@ -75,4 +76,11 @@ int pvas_sys_open(const char *path)
 int pvas_sys_close(int fd)
 {
 	return pvas_raw1(__NR_close, fd);
+}
+
+void pvas_sys_pause(void)
+{
+	const struct __kernel_timespec ms = { .tv_nsec = 1000000 };
+
+	pvas_raw2(__NR_nanosleep, &ms, 0);
 }

@@ -20,5 +20,6 @@ long pvas_sys_pread(int fd, void *buf, __u64 len, __u64 off);
 long pvas_sys_size(int fd);
 int pvas_sys_open(const char *path);
 int pvas_sys_close(int fd);
+void pvas_sys_pause(void);	/* about a millisecond */
 
 #endif /* PVAS_LOADER_SYS_H */

@@ -47,6 +47,7 @@ expect 0 '' "libpvas inside, dynamic" "$run" "$dir/task"
 expect 0 '' "libpvas inside, static-PIE" "$run" "$dir/task-static"
 expect 0 '' "libpvas.so inside" env LD_LIBRARY_PATH="$dir/.." "$run" "$dir/task-so"
 expect 0 '' "no AT_EXECFD in the vector" "$run" --noaux "$dir/task"
+expect 0 '' "a space header that is completed late" "$run" --late "$dir/task"
 for shape in "$dir"/shape-*; do
 	name=${shape##*/}
 	expect 0 "$name: 0" "$name" "$run" "$shape" "$name"
@@ -89,6 +90,8 @@ expect 126 "pvas: $tmp/twointerp: can't read the interpreter /bin/true: malforme
 put dirinterp "$interp" '/tmp\000'
 expect 126 "pvas: $tmp/dirinterp: can't read the interpreter /tmp: permission denied" \
 	"interpreter is a directory" "$run" "$tmp/dirinterp"
+expect 126 "pvas: /bin/true: the address space was never completed: whoever made it was killed" \
+	"a space header that is never completed" "$run" --never /bin/true
 put emptyinterp "$interp" '\000'
 expect 126 "pvas: $tmp/emptyinterp: can't read the interpreter's path: malformed ELF file" \
 	"empty interpreter path" "$run" "$tmp/emptyinterp"

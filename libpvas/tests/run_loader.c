@@ -2,7 +2,7 @@
 /*
  * Run a program through the loader with no module: play the kernel's part.
  *
- *	run_loader [--misalign | --occupy | --nostack | --noaux] program [argument...]
+ *	run_loader [--misalign | --occupy | --nostack | --noaux | --late | --never] program [argument...]
  *
  * A partition, a space header and the blob are mapped into this process, a
  * stack with struct pvas_start is built as the module would, and the loader is
@@ -13,10 +13,13 @@
  * --occupy	have a page of the program's span taken already
  * --nostack	don't say where the stack is
  * --noaux	no AT_EXECFD
+ * --late	complete the space header some time after the jump
+ * --never	don't complete it
  */
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -40,7 +43,7 @@
 #define HEADER		0x10000000UL
 #define LOADER		0x0f000000UL
 
-static int misalign, occupy, nostack, noaux;
+static int misalign, occupy, nostack, noaux, late, never;
 
 static void *map_at(uint64_t at, size_t len, int prot)
 {
@@ -54,6 +57,31 @@ static void *map_at(uint64_t at, size_t len, int prot)
 	return p;
 }
 
+#define LATE_STACK	65536
+
+static int publish_late(void *h)
+{
+	usleep(200000);
+	pvas_header_publish(h, 7, 1, 2046);
+	return 0;
+}
+
+/* As the maker of a space found by its key: a process of its own, with our memory. */
+static void publish(struct pvas_header *h)
+{
+	char *stack;
+
+	if (never)
+		return;
+	if (!late) {
+		pvas_header_publish(h, 7, 1, 2046);
+		return;
+	}
+	stack = malloc(LATE_STACK);
+	if (!stack || clone(publish_late, stack + LATE_STACK, CLONE_VM, h) < 0)
+		exit(125);
+}
+
 static struct pvas_header *make_header(void)
 {
 	size_t len = pvas_header_length(pvas_header_entries(SHIFT));
@@ -62,7 +90,7 @@ static struct pvas_header *make_header(void)
 
 	pvas_header_init(h, SHIFT);
 	madvise(h, len, MADV_WIPEONFORK);
-	pvas_header_publish(h, 7, 1, 2046);
+	publish(h);
 	part = pvas_header_part(h, INDEX);
 	part->gen = GEN;
 	part->pid = getpid();
@@ -208,6 +236,8 @@ static char **options(char **argv)
 		occupy |= !strcmp(*argv, "--occupy");
 		nostack |= !strcmp(*argv, "--nostack");
 		noaux |= !strcmp(*argv, "--noaux");
+		late |= !strcmp(*argv, "--late");
+		never |= !strcmp(*argv, "--never");
 	}
 	return argv;
 }
