@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
 #
-# ask.py EXPRESSION: evaluates it on the pvasps --json read from standard input,
-# with its members as variables, "space" the first space, "t" its tasks. Exits 0
-# if it is true; else 1, and says what is not so.
+# ask.py LABEL EXPRESSION [LABEL EXPRESSION]...: evaluates them on the pvasps --json
+# read from standard input, with its members as variables, "space" the first space
+# and "t" its tasks. Prints "ok LABEL" or "FAIL LABEL" for each; exits 0 if all are true.
 import json
 import sys
 
@@ -35,11 +35,16 @@ def main():
     if answer["spaces"]:
         names["space"] = answer["spaces"][0]
         names["t"] = answer["spaces"][0]["tasks"]
-    if not eval(sys.argv[1], names):
-        print("not so:", sys.argv[1])
-        print(json.dumps(answer)[:2000])
-        return 1
-    return 0
+    failed = 0
+    for label, expression in zip(sys.argv[1::2], sys.argv[2::2]):
+        true = eval(expression, names)
+        print("ok" if true else "FAIL", label)
+        if not true:
+            failed += 1
+            print("\tnot so:", expression)
+    if failed:
+        print("\t" + json.dumps(answer)[:2000])
+    return 1 if failed else 0
 
 
 sys.exit(main())

@@ -52,9 +52,24 @@ start_job()
 	task=$(first_task)
 }
 
-# ask EXPRESSION [options]: of the job's space
-ask() { "$ps" --json --pid "$task" "${@:2}" | python3 "$tests/ask.py" "$1"; }
-eventually() { until_true 10 ask "$@" || ask "$@"; }
+# ask OPTIONS... -- LABEL EXPRESSION...: each of the job's space, all from one look
+ask()
+{
+	local options=()
+
+	while [ "$1" != -- ]; do options+=("$1"); shift; done
+	"$ps" --json --pid "$task" "${options[@]}" | python3 "$tests/ask.py" "${@:2}"
+}
+
+# The same, and count what it says.
+checks()
+{
+	ask "$@" >"$T/asked" 2>&1
+	passed=$((passed + $(grep -c '^ok ' "$T/asked")))
+	grep -q '^ok \|^FAIL ' "$T/asked" || echo "FAIL: no answer" >>"$T/asked"
+	failed=$((failed + $(grep -c '^FAIL' "$T/asked")))
+	grep -v '^ok ' "$T/asked"
+}
 
 # refused TEXT ARGS: exit status 1, and one line of error that matches
 refused()
@@ -67,66 +82,76 @@ refused()
 # ---- memory, by partition ----
 
 start_job 3 -n 1 "$O/pvasps/big" 24 : -n 1 "$O/pvasps/big" 1 busy : -n 1 "$O/pvasps/big" 8 huge
-check "backend" ask "space['backend'] == '$BACKEND' and space['detail']"
-check "task count" ask "len(t) == 3 and all(x['state'] == 'running' for x in t)"
-check "names" ask "[x['name'] for x in t] == ['big'] * 3"
-check "pids are the job's" ask "sorted(x['pid'] for x in t) == sorted([$(pgrep -P "$job" | paste -sd,)])"
-check "24 MiB are in the first" ask "24 << 10 <= t[0]['resident_kib'] < 40 << 10"
-check "and not in the second" ask "1 << 10 <= t[1]['resident_kib'] < 16 << 10"
-check "no huge pages in the first" ask "t[0]['huge_kib'] == 0"
+huge=("huge pages in the third"
+	"t[2]['huge_kib'] >= 4096 and space['huge_kib'] >= t[2]['huge_kib']")
 if grep -q '\[never\]' /sys/kernel/mm/transparent_hugepage/enabled; then
 	skip "huge pages: this machine has none (transparent_hugepage is never)"
-else
-	check "huge pages in the third" ask "t[2]['huge_kib'] >= 4096 and space['huge_kib'] >= t[2]['huge_kib']"
+	huge=()
 fi
-check "parts make the whole" ask "abs(space['resident_kib'] - space['header_kib'] - space['outside_kib'] \
-	- sum(x['resident_kib'] for x in t)) <= space['resident_kib'] // 4"
-check "page tables" ask "space['pagetables_kib'] >= 4 * len(t)"
-check "maps" ask "space['maps'] >= sum(x['maps'] for x in t) > 3 * len(t)"
-check "the busy one's time grows" eventually "t[1]['cpu_ms'] > 300 and t[0]['cpu_ms'] < t[1]['cpu_ms']"
-check "areas" ask "all(x['areas'][0]['kind'] == 'program' and x['areas'][-1]['kind'] == 'stack' for x in t)" --areas
-check "no memory asked for, none told" ask "t[0]['resident_kib'] is None and space['huge_kib'] is None" --no-memory
-[ "$BACKEND" = user ] &&
-	check "launcher" ask "space['launcher'] == $job"
+busy="t[1]['cpu_ms'] > 300 and t[0]['cpu_ms'] < t[1]['cpu_ms']"
+check "the busy one's time grows" until_true 10 ask -n -- busy "$busy"
+checks --areas -- \
+	"backend" "space['backend'] == '$BACKEND' and space['detail']" \
+	"task count" "len(t) == 3 and all(x['state'] == 'running' for x in t)" \
+	"names" "[x['name'] for x in t] == ['big'] * 3" \
+	"pids are the job's" "sorted(x['pid'] for x in t) == sorted([$(pgrep -P "$job" | paste -sd,)])" \
+	"launcher" "space['launcher'] == ($job if '$BACKEND' == 'user' else None)" \
+	"24 MiB are in the first" "24 << 10 <= t[0]['resident_kib'] < 40 << 10" \
+	"and not in the second" "1 << 10 <= t[1]['resident_kib'] < 16 << 10" \
+	"no huge pages in the first" "t[0]['huge_kib'] == 0" \
+	"${huge[@]}" \
+	"parts make the whole" "abs(space['resident_kib'] - space['header_kib'] - space['outside_kib']
+		- sum(x['resident_kib'] for x in t)) <= space['resident_kib'] // 4" \
+	"page tables" "space['pagetables_kib'] >= 4 * len(t)" \
+	"maps" "space['maps'] >= sum(x['maps'] for x in t) > 3 * len(t)" \
+	"areas" "all(x['areas'][0]['kind'] == 'program' and x['areas'][-1]['kind'] == 'stack' for x in t)"
+checks -n -- "no memory asked for, none told" "t[0]['resident_kib'] is None and space['huge_kib'] is None"
 
 # ---- choosing, and the plain list ----
 
-id=$("$ps" --json --pid "$task" | python3 -c 'import json,sys; print(json.load(sys.stdin)["spaces"][0]["id"])')
+space_id() { "$ps" -n --json --pid "$task" | sed 's/.*"spaces":\[{"id":\([0-9]*\).*/\1/'; }
+
+id=$(space_id)
 check "--space chooses" sh -c "'$ps' --space $id | grep -c '^space ' | grep -qx 1"
 check "the list has the tasks" sh -c "'$ps' --space $id | grep -c ' running .* big\$' | grep -qx 3"
-check "no such space" refused 'no space 77777 ' --space 77777
-check "no task" refused 'process 1 is in no space' --pid 1
-check "bad id" refused "--space 'x1': not the id" --space x1
-check "bad pid" refused "--pid '0': not a process" --pid 0
-check "bad option" refused "unknown option '--frob'" --frob
-check "missing value" refused "--space needs a value" --space
-check "bad interval" refused "--watch 'soon': not a time" --watch soon
-check "word too many" refused "'frob': not an option" frob
-check "areas without json" refused "--areas goes with --json" --areas
-check "full disk" sh -c "! '$ps' >/dev/full 2>'$T/full' && grep -q '^pvasps: cannot write' '$T/full'"
-check "help" sh -c "'$ps' --help | grep -q '^Usage: pvasps'"
-check "no terminal: plain lists" sh -c "'$ps' --space $id --watch 0.1 | head -n 20 | grep -c '^space $id' | grep -vqx 1"
-check "json again and again" sh -c "'$ps' --space $id --json -w0.1 | head -n 2 | wc -l | grep -qx 2"
-if [ "$(id -u)" = 0 ]; then
-	check "no spaces, no failure" unshare --pid --fork --mount-proc sh -c \
-		"[ '$BACKEND' = kernel ] || '$ps' | grep -qx 'no spaces'"
-else
-	skip "no spaces, no failure: root only (unshare)"
+if [ "$BACKEND" = user ]; then
+	check "no such space" refused 'no space 77777 ' --space 77777
+	check "no task" refused 'process 1 is in no space' --pid 1
+	check "bad id" refused "--space 'x1': not the id" --space x1
+	check "bad pid" refused "--pid '0': not a process" --pid 0
+	check "bad option" refused "unknown option '--frob'" --frob
+	check "missing value" refused "--space needs a value" --space
+	check "bad interval" refused "--watch 'soon': not a time" --watch soon
+	check "word too many" refused "'frob': not an option" frob
+	check "areas without json" refused "--areas goes with --json" --areas
+	check "full disk" sh -c "! '$ps' >/dev/full 2>'$T/full' && grep -q '^pvasps: cannot write' '$T/full'"
+	check "help" sh -c "'$ps' --help | grep -q '^Usage: pvasps'"
+	check "no terminal: plain lists" sh -c "'$ps' --space $id --watch 0.1 | head -n 20 | grep -c '^space $id' | grep -vqx 1"
+	check "json again and again" sh -c "'$ps' --space $id --json -w0.1 | head -n 2 | wc -l | grep -qx 2"
+	check "no terminal known" sh -c "TERM=nonsense script -qec '$ps -w' /dev/null </dev/null | grep -q 'cannot use this terminal'"
 fi
 end_job
 check "the space is gone" until_true 10 refused "no space $id" --space "$id"
+if [ "$BACKEND" = kernel ]; then
+	check "no spaces, no failure" sh -c "'$ps' | grep -qx 'no spaces'"
+elif [ "$(id -u)" = 0 ]; then
+	check "no spaces, no failure" unshare --pid --fork --mount-proc sh -c "'$ps' | grep -qx 'no spaces'"
+else
+	skip "no spaces, no failure: root only (unshare)"
+fi
 
 # ---- many tasks: what is shown stays readable, and the terminal whole ----
 
 start_job "$TASKS" -n "$TASKS" "$O/pvasps/big" 1
-check "$TASKS tasks" ask "len(t) == $TASKS and space['task_count'] == $TASKS"
-check "each has its own" ask "all(x['resident_kib'] >= 1024 for x in t)"
-check "page tables grow with the tasks, no faster" ask "space['pagetables_kib'] < 100 * ($TASKS + 4)"
-id=$("$ps" -n --json --pid "$task" | python3 -c 'import json,sys; print(json.load(sys.stdin)["spaces"][0]["id"])')
-for end in q ^C SIGTERM SIGHUP; do
+checks -- "$TASKS tasks" "len(t) == $TASKS and space['task_count'] == $TASKS" \
+	"each has its own" "all(x['resident_kib'] >= 1024 for x in t)" \
+	"page tables grow with the tasks, no faster" "space['pagetables_kib'] < 100 * ($TASKS + 4)"
+id=$(space_id)
+ends=(q ^C SIGTERM SIGHUP)
+[ "$BACKEND" = user ] || ends=(q)
+for end in "${ends[@]}"; do
 	check "live view, ended by $end" python3 "$tests/screen.py" "$end" "$ps" --space "$id" -w 0.5
 done
-check "no terminal known" sh -c "TERM=nonsense script -qec '$ps -w' /dev/null </dev/null | grep -q 'cannot use this terminal'"
 end_job
 
 # ---- others' spaces (the module's: it shows all spaces to all) ----
@@ -138,12 +163,15 @@ if [ "$BACKEND" = kernel ]; then
 	as_nobody "$O/pvasrun/pvasrun" -q -n 2 "$O/pvasps/big" 1 >"$T/other" 2>&1 &
 	other=$!
 	until_true 30 grep -q ready "$T/other" || fail "nobody's job does not start"
-	as_nobody "$ps" --json >"$T/seen"
-	check "sees both spaces" python3 "$tests/ask.py" 'len(spaces) == 2' <"$T/seen"
-	check "another's without its tasks" python3 "$tests/ask.py" \
-		'[s["detail"] for s in spaces if s["uid"] == 0] == [False] and not [s for s in spaces if s["uid"] == 0][0]["tasks"]' <"$T/seen"
-	check "its own with them" python3 "$tests/ask.py" \
-		'[(s["detail"], len(s["tasks"]), s["tasks"][0]["resident_kib"] > 1024) for s in spaces if s["uid"] == 65534] == [(True, 2, True)]' <"$T/seen"
+	others="[s for s in spaces if s['uid'] == 0][0]"
+	own="[s for s in spaces if s['uid'] == 65534][0]"
+	as_nobody "$ps" --json | python3 "$tests/ask.py" "sees both spaces" "len(spaces) == 2" \
+		"another's without its tasks" "not ${others}['detail'] and not ${others}['tasks']" \
+		"its own with them" "${own}['detail'] and len(${own}['tasks']) == 2" \
+		"and their memory" "${own}['tasks'][0]['resident_kib'] > 1024" >"$T/asked"
+	passed=$((passed + $(grep -c '^ok ' "$T/asked")))
+	failed=$((failed + 4 - $(grep -c '^ok ' "$T/asked")))
+	grep -v '^ok ' "$T/asked"
 	check "the list says why" sh -c "setpriv --reuid 65534 --regid 65534 --clear-groups '$ps' | grep -q 'for its owner and root'"
 	kill "$other"
 	wait "$other" 2>/dev/null
