@@ -46,6 +46,7 @@ pvasrun examples: libpvas
 	@$(MAKE) -s -C $@
 tools:
 	@$(MAKE) -s -C tools/ps
+	@$(MAKE) -s -C tools/gdb
 
 deps:
 	@scripts/install-deps
@@ -69,6 +70,7 @@ install:
 	@$(MAKE) -C libpvas install prefix=$(prefix)
 	@$(MAKE) -C pvasrun install prefix=$(prefix)
 	@$(MAKE) -C tools/ps install prefix=$(prefix)
+	@$(MAKE) -C tools/gdb install prefix=$(prefix)
 	install -D -m 644 include/uapi/linux/pvas.h $(DESTDIR)$(prefix)/include/linux/pvas.h
 
 install-module: module

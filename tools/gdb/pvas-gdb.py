@@ -1,0 +1,308 @@
+# SPDX-License-Identifier: GPL-2.0
+#
+# gdb and tasks. The kernel tells gdb one program and one auxiliary vector for
+# each address space, and a space has many: on its own, gdb looks for a task's
+# program and libraries at another's addresses, or at the launcher's. This
+# extension takes the task's partition from its stack pointer, and loads the
+# symbols of what is mapped there, and nothing else: a breakpoint set by name is
+# then in this task's code, and no other task, which nobody debugs, runs into it.
+#
+#   gdb -x pvas-gdb.py -p PID         or: gdb program core, source pvas-gdb.py
+#   (gdb) pvas info                   the space, its tasks, and which is this
+#   (gdb) pvas symbols [INDEX|all]    load more, or what dlopen() has brought
+#
+# It reads the space header (libpvas/header.h) from the memory of the task.
+import os
+import struct
+
+import gdb
+
+MAGIC = 0x5244485341565021
+VERSION = 1
+BASES = range(256 << 20, 1 << 32, 256 << 20)
+HEADER = struct.Struct("<QIIIIIIQQQ")
+PART = struct.Struct("<IIi52x")
+STATES = ("free", "armed", "running", "ending", "reserved")
+
+EHDR = struct.Struct("<16sHHIQQQIHHHHHH")
+PHDR = struct.Struct("<IIQQQQQQ")
+PT_LOAD, PF_X, PAGE = 1, 1, 4096
+
+
+class Space:
+    """What the header says."""
+
+    def __init__(self, fields):
+        (_, self.version, self.id, self.shift, self.first, self.last, self.entries,
+         _, self.table, _) = fields
+
+    def bounds(self, index):
+        return index << self.shift, (index + 1) << self.shift
+
+    def tasks(self):
+        """(index, state, pid) of all partitions in use."""
+        raw = read_memory(self.table, self.entries * PART.size)
+        for index, (state, _, pid) in enumerate(PART.iter_unpack(raw or b"")):
+            if STATES[state:state + 1] and STATES[state] not in ("free", "reserved"):
+                yield index, STATES[state], pid
+
+
+def read_memory(address, length):
+    try:
+        return gdb.selected_inferior().read_memory(address, length).tobytes()
+    except gdb.MemoryError:
+        return None
+
+
+def find_space():
+    """The space of the selected inferior, or None."""
+    if not gdb.selected_thread():
+        return None
+    for base in BASES:
+        raw = read_memory(base, HEADER.size)
+        if not raw:
+            continue
+        fields = HEADER.unpack(raw)
+        if fields[0] == MAGIC and fields[1] == VERSION:
+            return Space(fields)
+    return None
+
+
+def current_index(space):
+    """Which partition the selected thread runs in, or None: it is no task's."""
+    frame = gdb.newest_frame()
+    for register in ("rsp", "rip"):
+        index = (int(frame.read_register(register)) & (1 << 64) - 1) >> space.shift
+        if space.first <= index <= space.last:
+            return index
+    return None
+
+
+# ---- what is mapped where ----
+
+def live_mappings(pid):
+    """(start, end, offset, path) of each mapping of a file."""
+    with open(f"/proc/{pid}/maps", encoding="utf-8", errors="surrogateescape") as maps:
+        for line in maps:
+            words = line.rstrip("\n").split(None, 5)
+            if len(words) == 6 and words[5].startswith("/"):
+                start, end = (int(word, 16) for word in words[0].split("-"))
+                yield start, end, int(words[2], 16), words[5]
+
+
+def core_mappings():
+    """The same, of a core file: gdb prints its NT_FILE note."""
+    for line in gdb.execute("info proc mappings", to_string=True).splitlines():
+        words = line.split(None, 4)
+        if len(words) == 5 and words[0].startswith("0x"):
+            yield int(words[0], 16), int(words[1], 16), int(words[3], 16), words[4]
+
+
+def is_live():
+    target = gdb.selected_inferior().connection
+    return target is not None and target.type != "core"
+
+
+def mappings():
+    return live_mappings(gdb.selected_inferior().pid) if is_live() else core_mappings()
+
+
+def find_file(path):
+    """Where we can read it: it may be in a container, or the core from elsewhere."""
+    tries = [path]
+    if is_live():
+        tries.append(f"/proc/{gdb.selected_inferior().pid}/root{path}")
+    given = gdb.current_progspace().filename or program_given
+    if given and os.path.basename(given) == os.path.basename(path):
+        tries.append(given)
+    for name in tries:
+        if os.access(name, os.R_OK):
+            return name
+    return None
+
+
+def segments(path):
+    """(file offset, address, flags) of each PT_LOAD, pages; [] if it is no ELF file."""
+    with open(path, "rb") as f:
+        head = f.read(EHDR.size)
+        if len(head) < EHDR.size or head[:5] != b"\x7fELF\x02":
+            return []
+        ehdr = EHDR.unpack(head)
+        f.seek(ehdr[5])
+        table = f.read(ehdr[10] * PHDR.size)
+    found = []
+    for kind, flags, offset, address, _, _, _, _ in PHDR.iter_unpack(table):
+        if kind == PT_LOAD:
+            found.append((offset & -PAGE, address & -PAGE, flags))
+    return found
+
+
+def objects(low, high):
+    """(path as mapped, load bias, file or None) of each program and library in [low, high)."""
+    inside = [m for m in mappings() if low <= m[0] < high]
+    known = {}
+    for start, _, offset, path in inside:
+        if path not in known:
+            name = find_file(path)
+            known[path] = name, segments(name) if name else []
+        name, loads = known[path]
+        if not name:
+            if offset == 0:
+                yield path, 0, None
+        elif loads and offset == loads[0][0]:
+            bias = start - loads[0][1]
+            # Data that happens to be an ELF file has no code where code should be.
+            if any(flags & PF_X and bias + address == m[0] and offset == m[2]
+                   for offset, address, flags in loads for m in inside):
+                yield path, bias, name
+
+
+# ---- loading ----
+
+loaded = {}  # of each progspace: (file, bias)
+program_given = None
+
+
+def quietly(command):
+    return gdb.execute(command, to_string=True)
+
+
+def forget_own_symbols():
+    """Drop what gdb has loaded by itself, at addresses that are not this task's."""
+    global program_given
+    program_given = gdb.current_progspace().filename
+    quietly("set auto-solib-add off")
+    quietly("symbol-file")
+
+
+def load(space, index):
+    """Load the symbols of one partition. Returns how many files."""
+    done = loaded.setdefault(gdb.current_progspace(), set())
+    count = 0
+    for path, bias, name in list(objects(*space.bounds(index))):
+        if not name:
+            if (path, 0) not in done:
+                gdb.write(f"pvas: {path}: no such file here, no symbols of it\n")
+                done.add((path, 0))
+            continue
+        if (name, bias) in done:
+            continue
+        quietly(f"add-symbol-file {quote(name)} -o {bias:#x}")
+        done.add((name, bias))
+        count += 1
+    return count
+
+
+def quote(path):
+    return '"' + path.replace("\\", "\\\\").replace('"', '\\"') + '"'
+
+
+def load_partitions(space, indices):
+    confirm = gdb.parameter("confirm")
+    quietly("set confirm off")
+    try:
+        if gdb.current_progspace() not in loaded:
+            forget_own_symbols()
+        count = sum(load(space, index) for index in indices)
+    finally:
+        quietly(f"set confirm {'on' if confirm else 'off'}")
+    return count
+
+
+def need_space():
+    space = find_space()
+    if not space:
+        raise gdb.GdbError("pvas: no space header in this process or core (is it a task?)")
+    return space
+
+
+def pid_text(space, index):
+    for at, _, pid in space.tasks():
+        if at == index:
+            return f", pid {pid}"
+    return ""
+
+
+def load_current():
+    """For a task that gdb has just come to. Says nothing of what is no task."""
+    space = find_space()
+    index = current_index(space) if space else None
+    if index is None:
+        return
+    count = load_partitions(space, [index])
+    gdb.write(f"pvas: space {space.id}, task {index}{pid_text(space, index)}: "
+              f"symbols of {count} files\n")
+
+
+# ---- commands ----
+
+class Pvas(gdb.Command):
+    """Tasks of a partitioned address space."""
+
+    def __init__(self):
+        super().__init__("pvas", gdb.COMMAND_USER, prefix=True)
+
+
+class PvasInfo(gdb.Command):
+    """List the tasks of the space this process is of.
+The one that the selected thread runs in has a star."""
+
+    def __init__(self):
+        super().__init__("pvas info", gdb.COMMAND_STATUS)
+
+    def invoke(self, argument, from_tty):
+        space = need_space()
+        mine = current_index(space)
+        gdb.write(f"space {space.id}, partitions of {1 << space.shift - 30} GiB\n")
+        gdb.write("  index      pid state    partition\n")
+        for index, state, pid in space.tasks():
+            low, high = space.bounds(index)
+            star = "*" if index == mine else " "
+            gdb.write(f"{star} {index:5} {pid:8} {state:8} {low:#x}-{high:#x}\n")
+
+
+class PvasSymbols(gdb.Command):
+    """Load the symbols of this task, of the task with this INDEX, or of "all".
+Breakpoints set by name are then in all tasks whose symbols are loaded: a task
+that is not being debugged dies of SIGTRAP when it comes to one."""
+
+    def __init__(self):
+        super().__init__("pvas symbols", gdb.COMMAND_FILES)
+
+    def invoke(self, argument, from_tty):
+        space = need_space()
+        tasks = [index for index, _, _ in space.tasks()]
+        if argument == "all":
+            indices = tasks
+        elif argument:
+            if not argument.isdigit() or int(argument) not in tasks:
+                raise gdb.GdbError(f"pvas: no task {argument} (see: pvas info)")
+            indices = [int(argument)]
+        else:
+            indices = [current_index(space)]
+            if indices == [None]:
+                raise gdb.GdbError("pvas: this thread runs in no partition (name one: pvas info)")
+        count = load_partitions(space, indices)
+        gdb.write(f"symbols of {count} more files\n")
+
+
+# ---- without being asked ----
+
+seen = set()
+
+
+def look_for_task():
+    """A process or core that was not there at the last prompt."""
+    inferior = gdb.selected_inferior()
+    key = inferior.num, inferior.pid
+    if inferior.pid and key not in seen:
+        seen.add(key)
+        loaded.pop(inferior.progspace, None)
+        load_current()
+
+
+Pvas()
+PvasInfo()
+PvasSymbols()
+gdb.events.before_prompt.connect(look_for_task)
+look_for_task()

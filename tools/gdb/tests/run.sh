@@ -1,0 +1,125 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+#
+# gdb on tasks, with the extension: attached to one of eight, to one of another
+# program, and on a core file.
+#
+# BACKEND	user (natively) or kernel (on a machine with the module)
+# O		where things are built
+
+BACKEND=${BACKEND:?user or kernel?}
+top=$(cd "$(dirname "$(readlink -f "$0")")/../../.." && pwd) || exit 1
+O=$(readlink -f "${O:-$top/build}")
+SLOW=${SLOW:-1}
+extension=$top/tools/gdb/pvas-gdb.py
+T=$(mktemp -d)
+job=
+passed=0 failed=0 skipped=0
+
+end_job() { [ -z "$job" ] || { kill "$job"; wait "$job"; } 2>/dev/null; job=; }
+trap 'end_job; rm -rf "$T"' EXIT
+cd "$T" || exit 1
+
+pass() { passed=$((passed + 1)); }
+fail() { failed=$((failed + 1)); echo "FAIL $1"; tail -n 30 "$T/out"; }
+skip() { skipped=$((skipped + 1)); echo "skip $1"; }
+
+# says LABEL REGEX: what gdb has printed
+says() { if grep -qE -- "$2" "$T/out"; then pass; else fail "$1 (no '$2')"; fi; }
+says_not() { if grep -qE -- "$2" "$T/out"; then fail "$1 ('$2')"; else pass; fi; }
+
+run_gdb() { timeout $((60 * SLOW)) gdb -nx -q -batch -ex 'set debuginfod enabled off' "$@" >"$T/out" 2>&1; }
+
+# ranks 0 to 6 row, rank 7 paddles
+start_job()
+{
+	local tries=$((300 * SLOW))
+
+	"$O/pvasrun/pvasrun" --backend "$BACKEND" -q -n 7 "$O/gdb/crew" : -n 1 "$O/gdb/crew2" \
+		>"$T/job" 2>&1 &
+	job=$!
+	until [ "$(grep -c ready "$T/job")" -eq 8 ]; do
+		tries=$((tries - 1))
+		[ $tries -gt 0 ] || { echo "FAIL: the job does not start"; cat "$T/job"; exit 1; }
+		sleep 0.1
+	done
+}
+
+# Tasks start one after the other, but pids may wrap.
+pid_of_rank()
+{
+	local pid
+
+	for pid in $(pgrep -P "$job"); do
+		tr '\0' '\n' <"/proc/$pid/environ" | grep -qx "PVAS_RANK=$1" && echo "$pid" && return
+	done
+	# The user backend's tasks have the launcher's environ.
+	pgrep -P "$job" | sed -n "$(($1 + 1))p"
+}
+
+# line FILE-MARK: the line of crew.c with this text
+line() { grep -n -m 1 -- "$1" "$top/tools/gdb/tests/crew.c" | cut -d: -f1; }
+
+start_job
+rank3=$(pid_of_rank 3)
+rank7=$(pid_of_rank 7)
+
+run_gdb -x "$extension" -p "$rank3" -ex 'pvas info' -ex 'break stroke' -ex continue -ex bt \
+	-ex 'print n' -ex 'info symbol usleep' -ex 'pvas symbols 8' -ex 'info symbol paddle' \
+	-ex 'pvas symbols 9'
+says "finds the task" "^pvas: space [0-9]+, task 4, pid $rank3: symbols of [3-9] files"
+says "lists all tasks" "^   +8 +$rank7 running "
+says "marks this one" "^\* +4 +$rank3 running "
+says "breaks in the partition" "^Breakpoint 1 at 0x4[0-9a-f]{9}: file .*crew\.c, line"
+says "stops there" "^Breakpoint 1, stroke \(n=.*\) at .*crew\.c:$(line 'strokes += n')"
+says "the caller" "^#1 .* eight \(rank=3\) at .*crew\.c:$(line $'^\t\tSTROKE(rank);')"
+says "main" "^#2 .* main \(.*\) at .*crew\.c:"
+says "an argument" "^[$]1 = 3$"
+says "libc is known" '^usleep in section .text of .*libc'
+says "other tasks on request" '^paddle in section .text of .*crew2'
+says "no such task" '^pvas: no task 9 '
+says_not "no errors of Python" 'Traceback|Python Exception'
+
+run_gdb -x "$extension" -p "$rank7" -ex bt -ex 'info symbol paddle' -ex 'info symbol stroke'
+says "the other program's frames" "^#[0-9]+ .* canoe \(rank=7\) at .*crew\.c:"
+says "its symbols" '^paddle in section .text of .*crew2'
+says "and no others" '^No symbol "stroke" in current context'
+
+# All others have gone on.
+run_gdb -x "$extension" -p "$rank3" -ex 'break stroke' -ex continue -ex continue -ex bt
+says "attached again" '^#1 .* eight \(rank=3\)'
+if [ "$(pgrep -c -P "$job")" -eq 8 ]; then pass; else fail "a task was lost"; fi
+
+# Not a task: quiet, and a command says so.
+sleep 300 &
+other=$!
+run_gdb -x "$extension" -p "$other" -ex 'pvas info'
+says "no task" '^pvas: no space header in this process or core'
+kill "$other"
+end_job
+
+# ---- a core ----
+
+if [ "$(cat /proc/sys/kernel/core_pattern)" != core ]; then
+	[ "$BACKEND" = kernel ] && echo core >/proc/sys/kernel/core_pattern
+fi
+case $(cat /proc/sys/kernel/core_pattern) in
+core)
+	(ulimit -c unlimited && CRASH_RANK=3 "$O/pvasrun/pvasrun" --backend "$BACKEND" -q -n 5 "$O/gdb/crew") \
+		>"$T/job" 2>&1
+	cp "$T/job" "$T/out"
+	core=$(find "$T" -name 'core*' | head -n 1)
+	says "the task dumps core" 'rank 3 .*core dumped'
+	run_gdb -c "$core" -x "$extension" -ex bt -ex 'pvas info'
+	says "the core's task" '^pvas: space [0-9]+, task 4, pid [0-9]+: symbols of [3-9] files'
+	says "where it died" "^#0 .* eight \(rank=3\) at .*crew\.c:$(line '(volatile int \*)8')"
+	says "its main" '^#1 .* main \(.*\) at .*crew\.c:'
+	says "the core's tasks" '^\* +4 +[0-9]+ (running|ending) '
+	;;
+*)
+	skip "core files: core_pattern is not 'core' on this machine, and not ours to change"
+	;;
+esac
+
+echo "$passed passed, $failed failed, $skipped skipped"
+[ $failed -eq 0 ]
