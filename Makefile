@@ -20,7 +20,7 @@ export O := $(BUILD)
 
 user	:= libpvas pvasrun examples tools
 
-.PHONY: all module module-all $(user) deps demo check check-debug bench bench-quick install \
+.PHONY: all module module-all $(user) deps demo check style check-debug bench bench-quick install \
 	install-module clean
 
 all: module $(user)
@@ -57,6 +57,9 @@ demo: deps
 
 check: deps
 	@scripts/check
+
+style:
+	@scripts/check-style
 
 check-debug: deps
 	@CHECK_STAGES=scripts/check-debug.stages scripts/check

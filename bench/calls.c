@@ -27,7 +27,8 @@ static void map_all(void)
 	int i;
 
 	for (i = 0; i < CALLS; i++)
-		maps[i] = mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		maps[i] = mmap(NULL, 8192, PROT_READ | PROT_WRITE,
+			       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 }
 
 static void map_files(void)

@@ -10,8 +10,8 @@
  *
  * Lines of "name=value": tasks, same_mm (members whose mm is rank 0's, by
  * kcmp(2)), pss_kib, vmpte_kib (of all distinct mms), and system_pagetables_kib
- * and system_used_kib (anonymous, shared, kernel's own) from /proc/meminfo. Return: 0 or -errno, after a
- * line on standard error.
+ * and system_used_kib (anonymous, shared, kernel's own) from /proc/meminfo.
+ * Return: 0 or -errno, after a line on standard error.
  */
 int report_team(const struct team *team, const char *path);
 

@@ -88,7 +88,8 @@ static int pvas_ioctl_create(struct pvas_file *pf, union pvas_args *args)
 	char key[PVAS_KEY_MAX];
 	int err = 0;
 
-	if ((arg->flags & ~PVAS_CREATE_F_ALL) || memchr_inv(arg->reserved, 0, sizeof(arg->reserved)))
+	if ((arg->flags & ~PVAS_CREATE_F_ALL) ||
+	    memchr_inv(arg->reserved, 0, sizeof(arg->reserved)))
 		return -EINVAL;
 	if (arg->flags & PVAS_CREATE_KEY)
 		err = pvas_copy_key(key, arg->key, arg->key_len);
@@ -200,7 +201,8 @@ static int pvas_ioctl_destroy(struct pvas_file *pf, union pvas_args *args)
 	struct pvas_space *space = NULL;
 	int err = 0;
 
-	if ((arg->flags & ~PVAS_DESTROY_F_ALL) || memchr_inv(arg->reserved, 0, sizeof(arg->reserved)))
+	if ((arg->flags & ~PVAS_DESTROY_F_ALL) ||
+	    memchr_inv(arg->reserved, 0, sizeof(arg->reserved)))
 		return -EINVAL;
 
 	if (mutex_lock_interruptible(&pf->lock))

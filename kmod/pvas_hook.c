@@ -40,7 +40,8 @@
 /* Unhooking patches the kernel's text: back-to-back jobs need not pay for it each. */
 #define PVAS_LINGER	msecs_to_jiffies(200)
 
-#define PVAS_OPS_FLAGS	(FTRACE_OPS_FL_SAVE_REGS | FTRACE_OPS_FL_PERMANENT | FTRACE_OPS_FL_RECURSION)
+#define PVAS_OPS_FLAGS	(FTRACE_OPS_FL_SAVE_REGS | FTRACE_OPS_FL_PERMANENT | \
+			 FTRACE_OPS_FL_RECURSION)
 
 /* ---- where a redirected call goes ---- */
 

@@ -296,7 +296,8 @@ static int pvas_space_check_args(const struct pvas_create *arg)
 {
 	if (arg->shift < PVAS_SHIFT_MIN || arg->shift > PVAS_SHIFT_MAX)
 		return -EINVAL;
-	if (arg->table_entries < 2 || arg->table_entries > (DEFAULT_MAP_WINDOW + PAGE_SIZE) >> PVAS_SHIFT_MIN)
+	if (arg->table_entries < 2 ||
+	    arg->table_entries > (DEFAULT_MAP_WINDOW + PAGE_SIZE) >> PVAS_SHIFT_MIN)
 		return -EINVAL;
 	return 0;
 }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* pvas_join, pvas_exec: for processes that some other launcher starts. */
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -10,7 +9,6 @@
 #include "backend.h"
 #include "rawsys.h"
 
-#define DEVICE	"/dev/pvas"
 #define TRIES	100	/* of a space that comes and goes */
 
 /* The first published size: all up to @partition_size. */
@@ -31,18 +29,6 @@ static int check(const char *key, const struct pvas_create_attr *a)
 		return pvas_fail(-EINVAL, "partition size %llu is not a power of two",
 				 (unsigned long long)a->partition_size);
 	return 0;
-}
-
-static int open_device(void)
-{
-	int fd = open(DEVICE, O_RDWR | O_CLOEXEC);
-	int err = fd < 0 ? -errno : 0;
-
-	if (err == -ENOENT || err == -ENXIO || err == -ENODEV)
-		return pvas_fail(-ENODEV, "no " DEVICE ": is the module pvas loaded?");
-	if (err)
-		return pvas_fail(err, "can't open " DEVICE ": %s", strerror(-err));
-	return fd;
 }
 
 static int attach(struct pvas_space *s, const char *key)
@@ -129,7 +115,7 @@ PVAS_PUBLIC int pvas_join(struct pvas_space **space, const char *key,
 	s->flags = PVAS_KEEP_ON_CLOSE;
 	s->shift = a.partition_size ? (unsigned int)__builtin_ctzll(a.partition_size)
 				    : PVAS_SHIFT_DEFAULT;
-	s->device = open_device();
+	s->device = pvas_open_device();
 	err = s->device < 0 ? s->device : attach_or_make(s, key);
 	if (!err) {
 		*space = s;

@@ -104,6 +104,11 @@ void *pvas_stack_top(const struct pvas_space *space);
 /* Give back what pvas_spawn() keeps in the handle. */
 void pvas_free_stack(struct pvas_space *space);
 
+/* ---- kernel.c ---- */
+
+/* A descriptor of /dev/pvas, above 2 and close-on-exec, or -errno with the reason said. */
+int pvas_open_device(void);
+
 /* ---- make.c: the process that becomes a space (kernel backend) ---- */
 
 struct pvas_create;

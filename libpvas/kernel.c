@@ -18,7 +18,7 @@ static int device_ioctl(int fd, unsigned long cmd, void *arg)
 }
 
 /* Never 0, 1 or 2: a child puts its own files there before it uses this one. */
-static int open_device(void)
+int pvas_open_device(void)
 {
 	int fd = open(DEVICE, O_RDWR | O_CLOEXEC);
 	int high, err;
@@ -66,7 +66,7 @@ static int kernel_create(struct pvas_space *s)
 	};
 	int err;
 
-	s->device = open_device();
+	s->device = pvas_open_device();
 	if (s->device < 0)
 		return s->device;
 	err = check_module(s->device, s->shift);

@@ -10,6 +10,7 @@
 #define PVAS_RAWSYS_H
 
 #include <asm/unistd.h>
+#include <errno.h>
 
 static inline long pvas_raw6(long nr, long a, long b, long c, long d, long e, long f)
 {
@@ -31,5 +32,24 @@ static inline long pvas_raw6(long nr, long a, long b, long c, long d, long e, lo
 #define pvas_raw2(nr, a, b)	pvas_raw4(nr, a, b, 0, 0)
 #define pvas_raw1(nr, a)	pvas_raw4(nr, a, 0, 0, 0)
 #define pvas_raw0(nr)		pvas_raw4(nr, 0, 0, 0, 0)
+
+/* A file system may return less than is there, or be interrupted. */
+static inline long pvas_raw_pread(int fd, void *buf, unsigned long len, unsigned long off)
+{
+	unsigned long done = 0;
+	long n;
+
+	while (done < len) {
+		n = pvas_raw4(__NR_pread64, fd, (char *)buf + done, len - done, off + done);
+		if (n == -EINTR)
+			continue;
+		if (n < 0)
+			return n;
+		if (n == 0)
+			break;
+		done += n;
+	}
+	return (long)done;
+}
 
 #endif /* PVAS_RAWSYS_H */

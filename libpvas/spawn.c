@@ -176,7 +176,8 @@ static pid_t start_child(struct child *c)
 	int saved = errno;
 	pid_t pid;
 
-	pid = clone(child_main, pvas_stack_top(c->call->space), CLONE_VM | CLONE_VFORK | SIGCHLD, c);
+	pid = clone(child_main, pvas_stack_top(c->call->space),
+		    CLONE_VM | CLONE_VFORK | SIGCHLD, c);
 	if (pid < 0)
 		pid = -errno;
 	errno = saved;

@@ -161,7 +161,8 @@ static uint32_t new_id(void)
 {
 	static uint32_t count;
 
-	return (uint32_t)getpid() << 9 | 0x80000000U | (__atomic_fetch_add(&count, 1, __ATOMIC_RELAXED) & 511);
+	return (uint32_t)getpid() << 9 | 0x80000000U |
+	       (__atomic_fetch_add(&count, 1, __ATOMIC_RELAXED) & 511);
 }
 
 /* ---- its life ---- */

@@ -143,7 +143,9 @@ static uint64_t recall(const struct user_part *p, uint64_t len)
 {
 	unsigned int slot = (len / PAGE) % REUSE_SLOTS;
 
-	return p->reuse[slot].len == len && p->reuse[slot].at >= floor_of(p) ? p->reuse[slot].at : 0;
+	if (p->reuse[slot].len != len || p->reuse[slot].at < floor_of(p))
+		return 0;
+	return p->reuse[slot].at;
 }
 
 static int64_t try_at(uint64_t at, const struct user_mmap *m)

@@ -15,27 +15,9 @@
 #include "rawsys.h"
 #include "user.h"
 
-static long read_at(int fd, void *buf, size_t len, uint64_t off)
-{
-	size_t done = 0;
-	long n;
-
-	while (done < len) {
-		n = pvas_raw4(__NR_pread64, fd, (char *)buf + done, len - done, off + done);
-		if (n == -EINTR)
-			continue;
-		if (n < 0)
-			return n;
-		if (n == 0)
-			break;
-		done += n;
-	}
-	return (long)done;
-}
-
 static int read_exact(int fd, void *buf, size_t len, uint64_t off)
 {
-	long n = read_at(fd, buf, len, off);
+	long n = pvas_raw_pread(fd, buf, len, off);
 
 	if (n < 0)
 		return (int)n;
@@ -216,7 +198,7 @@ static int try_open(struct user_program *prog, const char **path)
 		return -EPERM;	/* may be run, but not read */
 	if (prog->fd < 0)
 		return prog->fd;
-	n = read_at(prog->fd, line, USER_SCRIPT_HEAD, 0);
+	n = pvas_raw_pread(prog->fd, line, USER_SCRIPT_HEAD, 0);
 	if (n < 0)
 		return (int)n;
 	line[n] = 0;

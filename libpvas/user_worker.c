@@ -276,7 +276,8 @@ static int serve(struct user_space *u, const struct seccomp_notif *n)
 {
 	uint64_t index = n->data.instruction_pointer >> u->space->shift;
 	struct question q = {
-		.u = u, .tid = (pid_t)n->pid, .nr = n->data.nr, .args = (const uint64_t *)n->data.args,
+		.u = u, .tid = (pid_t)n->pid, .nr = n->data.nr,
+		.args = (const uint64_t *)n->data.args,
 	};
 	int64_t value = -ENOSYS;
 

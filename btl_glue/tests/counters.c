@@ -29,7 +29,8 @@ static void find(int var, const char *name)
 	for (i = 0; i < NR; i++) {
 		snprintf(full, sizeof(full), "btl_pvas_%s", names[i]);
 		if (!strcmp(name, full))
-			found[i] = !MPI_T_pvar_handle_alloc(session, var, NULL, &handles[i], &count);
+			found[i] = !MPI_T_pvar_handle_alloc(session, var, NULL, &handles[i],
+							    &count);
 	}
 }
 

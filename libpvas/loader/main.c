@@ -136,7 +136,8 @@ static void set_stack_exec(const struct pvas_start *start, const char *name)
  */
 static void wait_for_header(const struct pvas_start *start, const char *name)
 {
-	const struct pvas_header *h = (const struct pvas_header *)(start->table - PVAS_HEADER_TABLE);
+	const struct pvas_header *h =
+		(const struct pvas_header *)(start->table - PVAS_HEADER_TABLE);
 	int tries = HEADER_TRIES;
 
 	while (__atomic_load_n(&h->magic, __ATOMIC_ACQUIRE) != PVAS_HEADER_MAGIC) {

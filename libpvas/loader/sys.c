@@ -31,23 +31,9 @@ void pvas_sys_zero(__u64 addr, __u64 len)
 	__asm__ volatile("rep stosb" : "+D"(addr), "+c"(len) : "a"(0) : "memory");
 }
 
-/* A file system may return less than is there, or be interrupted. */
 long pvas_sys_pread(int fd, void *buf, __u64 len, __u64 off)
 {
-	__u64 done = 0;
-	long n;
-
-	while (done < len) {
-		n = pvas_raw4(__NR_pread64, fd, (char *)buf + done, len - done, off + done);
-		if (n == -EINTR)
-			continue;
-		if (n < 0)
-			return n;
-		if (n == 0)
-			break;
-		done += n;
-	}
-	return done;
+	return pvas_raw_pread(fd, buf, len, off);
 }
 
 long pvas_sys_size(int fd)

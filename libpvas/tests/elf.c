@@ -33,7 +33,8 @@ static struct sample good(void)
 	s.e.e_phentsize = sizeof(Elf64_Phdr);
 	s.e.e_phnum = 6;
 	s.ph[TEXT] = (Elf64_Phdr){ PT_LOAD, PF_R | PF_X, 0, 0, 0, 0x1800, 0x1800, 4096 };
-	s.ph[DATA] = (Elf64_Phdr){ PT_LOAD, PF_R | PF_W, 0x1e00, 0x2e00, 0x2e00, 0x400, 0x9000, 4096 };
+	s.ph[DATA] = (Elf64_Phdr){ PT_LOAD, PF_R | PF_W, 0x1e00, 0x2e00, 0x2e00, 0x400, 0x9000,
+				   4096 };
 	s.ph[PHDR] = (Elf64_Phdr){ PT_PHDR, PF_R, 64, 64, 64, 6 * 56, 6 * 56, 8 };
 	s.ph[INTERP] = (Elf64_Phdr){ PT_INTERP, PF_R, 0x300, 0x300, 0x300, 28, 28, 1 };
 	s.ph[STACK] = (Elf64_Phdr){ PT_GNU_STACK, PF_R | PF_W, 0, 0, 0, 0, 0, 16 };

@@ -2,7 +2,8 @@
 /*
  * Run a program through the loader with no module: play the kernel's part.
  *
- *	run_loader [--misalign | --occupy | --nostack | --noaux | --late | --never] program [argument...]
+ *	run_loader [--misalign | --occupy | --nostack | --noaux | --late | --never]
+ *		   program [argument...]
  *
  * A partition, a space header and the blob are mapped into this process, a
  * stack with struct pvas_start is built as the module would, and the loader is

@@ -15,7 +15,6 @@
 PVASRUN=${PVASRUN:?which pvasrun?}
 SLOW=${SLOW:-1}
 export SLOW
-here=$(dirname "$(readlink -f "$0")")
 T=$(mktemp -d)
 trap 'rm -rf "$T"' EXIT
 chmod 755 "$T"
@@ -416,6 +415,7 @@ test_tag_output_readers()
 	status_is 141; check "in time" [ $SECONDS -le $((4 * SLOW)) ]
 	# one that doesn't read can't keep pvasrun from signals
 	mkfifo fifo
+	# shellcheck disable=SC2217 # it holds the fifo open
 	sleep 100 <fifo & reader=$!
 	$PVASRUN --tag-output -n 2 sh -c "$READY yes" >fifo 2>err & job=$!
 	wait_files pid 2
@@ -438,6 +438,7 @@ test_tag_output_readers()
 test_descriptors()
 {
 	local own
+	# shellcheck disable=SC2217 # what is open is what it lists
 	own=$(ls /proc/self/fd </dev/null 2>/dev/null)
 	pvasrun -n 1 ls /proc/self/fd </dev/null
 	out_is "$own"

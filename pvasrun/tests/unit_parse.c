@@ -11,8 +11,10 @@ static void test_count(void)
 	static const struct { const char *text; int ret; unsigned int value; } cases[] = {
 		{ "1", 0, 1 }, { "240", 0, 240 }, { "4096", 0, 4096 }, { "007", 0, 7 },
 		{ "0", -ERANGE, 0 }, { "4097", -ERANGE, 0 }, { "99999999999999999999", -ERANGE, 0 },
-		{ "", -EINVAL, 0 }, { "-1", -EINVAL, 0 }, { "+1", -EINVAL, 0 }, { " 1", -EINVAL, 0 },
-		{ "1 ", -EINVAL, 0 }, { "1x", -EINVAL, 0 }, { "0x10", -EINVAL, 0 }, { "1.5", -EINVAL, 0 },
+		{ "", -EINVAL, 0 }, { "-1", -EINVAL, 0 }, { "+1", -EINVAL, 0 },
+		{ " 1", -EINVAL, 0 },
+		{ "1 ", -EINVAL, 0 }, { "1x", -EINVAL, 0 }, { "0x10", -EINVAL, 0 },
+		{ "1.5", -EINVAL, 0 },
 	};
 	unsigned int i, value;
 
@@ -29,7 +31,8 @@ static void test_size(void)
 		{ "64G", 0, 64ULL << 30 }, { "64g", 0, 64ULL << 30 }, { "64GB", 0, 64ULL << 30 },
 		{ "64GiB", 0, 64ULL << 30 }, { "8T", 0, 8ULL << 40 }, { "4096M", 0, 4ULL << 30 },
 		{ "4294967296", 0, 4ULL << 30 }, { "1k", 0, 1024 },
-		{ "64X", -EINVAL, 0 }, { "G", -EINVAL, 0 }, { "64G4", -EINVAL, 0 }, { "", -EINVAL, 0 },
+		{ "64X", -EINVAL, 0 }, { "G", -EINVAL, 0 }, { "64G4", -EINVAL, 0 },
+		{ "", -EINVAL, 0 },
 		{ "-4G", -EINVAL, 0 }, { "1.5T", -EINVAL, 0 }, { "64Gi", -EINVAL, 0 },
 		{ "16777216T", -ERANGE, 0 }, { "99999999999999999999G", -ERANGE, 0 },
 	};

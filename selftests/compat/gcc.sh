@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 # gcc compiles and links as a task; what it made runs as a task.
+# shellcheck source=selftests/compat/common
 . "$(dirname "$0")/common"
 need gcc
 

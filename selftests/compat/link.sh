@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 # Ways to be linked: static-PIE, LD_PRELOAD, dlopen, $ORIGIN in RUNPATH.
+# shellcheck source=selftests/compat/common
 . "$(dirname "$0")/common"
 
 same "static-PIE" "$progs/static" a b

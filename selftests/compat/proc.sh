@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 # What /proc and ps show of a task: the program it runs.
+# shellcheck source=selftests/compat/common
 . "$(dirname "$0")/common"
 need ps readlink
 
@@ -12,9 +13,9 @@ same "of a child" sh -c 'readlink /proc/self/exe; cat /proc/self/comm; tr "\0" "
 
 "$pvasrun" -q --backend kernel -n 2 sleep 300 &
 job=$!
-for i in $(seq 100); do
+for _ in $(seq 100); do
 	pids=$(awk '/task .* running/ { print $4 }' /proc/pvas)
-	[ "$(echo $pids | wc -w)" = 2 ] && [ "$(ps -o args= -p $(echo $pids | tr ' ' ,) | grep -cx 'sleep 300')" = 2 ] && break
+	[ "$(echo $pids | wc -w)" = 2 ] && [ "$(ps -o args= -p "$(echo $pids | tr ' ' ,)" | grep -cx 'sleep 300')" = 2 ] && break
 	sleep 0.1
 done
 shown()
@@ -30,7 +31,7 @@ kill -TERM $job
 wait $job
 ended()
 {
-	for i in $(seq 50); do
+	for _ in $(seq 50); do
 		[ -z "$(cat /proc/pvas)" ] && return
 		sleep 0.1
 	done

@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 # What languages bring along: C++ exceptions, thread_local, OpenMP, 64 threads, huge pages, stacks.
+# shellcheck source=selftests/compat/common
 . "$(dirname "$0")/common"
 
 same "C++ exceptions and thread_local" "$progs/cxx"

@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 # Shells and scripts: pipes, subshells, traps, jobs, #! lines.
+# shellcheck source=selftests/compat/common
 . "$(dirname "$0")/common"
 
 same "pipes" bash -c 'seq 1 1000 | sort -rn | head -3 | { read a; echo "$a"; cat; }'

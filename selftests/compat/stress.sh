@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 # stress-ng in a task: all at once in one task, then in two.
+# shellcheck source=selftests/compat/common
 . "$(dirname "$0")/common"
 need stress-ng
 

@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 # perl, sqlite3, openssl, xz, git
+# shellcheck source=selftests/compat/common
 . "$(dirname "$0")/common"
 need perl sqlite3 openssl xz git
 

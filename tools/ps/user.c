@@ -88,7 +88,8 @@ static bool is_kernel_task(const struct ps_snapshot *s, pid_t pid)
 	uint32_t i, j;
 
 	for (i = 0; i < s->nr; i++)
-		for (j = 0; !s->spaces[i].user && s->spaces[i].detail && j < s->spaces[i].nr_tasks; j++)
+		for (j = 0; !s->spaces[i].user && s->spaces[i].detail &&
+		     j < s->spaces[i].nr_tasks; j++)
 			if (s->spaces[i].tasks[j].pid == pid)
 				return true;
 	return false;

@@ -102,10 +102,11 @@ struct pvas_info {
  *
  * Errors: -EEXIST the caller's user has a space with this key in this pid
  * namespace; -EBUSY the file already has a space, the caller has threads or
- * shares its mm, or is a task; -E2BIG more than 256 MiB are mapped; -EINVAL @shift out of range, @loader or @table
- * not mapped in partition 0, caller is a 32-bit process; -ENOSPC too many
- * spaces; -ENOMEM; -EPERM the caller is not dumpable, has mixed ids, or
- * lives in a time namespace of its own;
+ * shares its mm, or is a task; -E2BIG more than 256 MiB are mapped; -EINVAL
+ * @shift out of range, @loader or @table not mapped in partition 0, @key_len
+ * out of range, caller is a 32-bit process; -ENOSPC too many spaces (parameter
+ * max_spaces); -ENOMEM; -EINTR a signal came first; -EPERM the caller is not
+ * dumpable, has mixed ids, or lives in a time namespace of its own;
  * -EOPNOTSUPP the kernel refused a hook (see the kernel log).
  */
 struct pvas_create {
@@ -147,7 +148,7 @@ struct pvas_create {
  * namespace are found. A space with a key stays open to new tasks as long as
  * a file is bound to it or a task lives in it.
  *
- * Errors: -ENOENT no such space; -EBUSY the file already has a space.
+ * Errors: -ENOENT no such space; -EBUSY the file already has a space; -EINTR.
  */
 struct pvas_attach {
 	__u32 size;
@@ -174,13 +175,13 @@ struct pvas_attach {
  *
  * An armed process stays so until an execve() succeeds, it cancels, or it ends.
  *
- * Errors: -EALREADY the caller is armed; -ENOENT (CANCEL) it is not; -EINVAL @index out of range or
- * reserved, or a 32-bit caller; -EBUSY @index is taken; -ENOSPC no index is
- * free; -ENOENT no such space, or it is ending; -EPERM the space is another
- * user's, in another user or pid namespace, neither this file's nor the
- * caller's own, or its tasks have permitted capabilities that the caller
- * lacks; or the caller
- * has mixed ids or lives in a time namespace of its own.
+ * Errors: -EALREADY the caller is armed; -ENOENT (CANCEL) it is not; -EINVAL
+ * @index out of range or reserved, or a 32-bit caller; -EBUSY @index is taken;
+ * -ENOSPC no index is free; -ENOENT no such space, or it is ending; -ENOMEM;
+ * -EPERM the space is another user's, in another user or pid namespace,
+ * neither this file's nor the caller's own, or its tasks have permitted
+ * capabilities that the caller lacks; or the caller has mixed ids or lives in
+ * a time namespace of its own.
  *
  * The execve() that follows fails with: -ENOEXEC not an ELF position
  * independent executable for this machine (ET_DYN), or a malformed one;
