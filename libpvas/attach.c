@@ -119,23 +119,31 @@ PVAS_PUBLIC int pvas_join(struct pvas_space **space, const char *key,
 	err = s->device < 0 ? s->device : attach_or_make(s, key);
 	if (!err) {
 		*space = s;
+		pvas_debug("key '%s': space %u, partitions of %llu GiB, for tasks %u to %u", key,
+			   s->id, 1ULL << (s->shift - 30), s->first, s->last);
 		return 0;
 	}
+	pvas_debug("key '%s': no space: %s", key,
+		   *pvas_last_error() ? pvas_last_error() : strerror(-err));
 	if (s->device >= 0)
 		close(s->device);
 	free(s);
 	return err;
 }
 
-static int arm(const struct pvas_space *s, unsigned int index)
+/* If it was PVAS_ANY, @index receives the index got. */
+static int arm(const struct pvas_space *s, unsigned int *index)
 {
 	struct pvas_spawn spawn = {
 		.size = sizeof(spawn),
-		.flags = index == PVAS_ANY ? PVAS_SPAWN_ANY : 0,
-		.index = index == PVAS_ANY ? 0 : index,
+		.flags = *index == PVAS_ANY ? PVAS_SPAWN_ANY : 0,
+		.index = *index == PVAS_ANY ? 0 : *index,
 	};
+	int err = pvas_raw3(__NR_ioctl, s->device, PVAS_IOC_SPAWN, &spawn);
 
-	return pvas_raw3(__NR_ioctl, s->device, PVAS_IOC_SPAWN, &spawn);
+	if (!err)
+		*index = spawn.index;
+	return err;
 }
 
 static void disarm(const struct pvas_space *s)
@@ -156,7 +164,7 @@ PVAS_PUBLIC int pvas_exec(struct pvas_space *space, unsigned int index, const ch
 	if (index != PVAS_ANY && (index < space->first || index > space->last))
 		return pvas_fail(-EINVAL, "index %u is not from %u to %u", index, space->first,
 				 space->last);
-	err = arm(space, index);
+	err = arm(space, &index);
 	if (err == -EBUSY)
 		return pvas_fail(err, "partition %u is taken", index);
 	if (err == -ENOSPC)
@@ -165,6 +173,7 @@ PVAS_PUBLIC int pvas_exec(struct pvas_space *space, unsigned int index, const ch
 		return pvas_fail(-ESRCH, "the space has ended");
 	if (err)
 		return pvas_fail(err, "can't enter the space: %s", strerror(-err));
+	pvas_debug("space %u: pid %d enters as task %u: %s", space->id, getpid(), index, path);
 	err = pvas_raw3(__NR_execve, path, argv, envp);
 	disarm(space);
 	return err;

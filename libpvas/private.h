@@ -14,6 +14,13 @@ void pvas_clear_error(void);
 /* Set the text and return @err, so that it reads: return pvas_fail(-EINVAL, "..."). */
 int pvas_fail(int err, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
+/* ---- debug.c: for who sets PVAS_DEBUG ---- */
+
+int pvas_debugging(void);
+
+/* One line to standard error, if it is set. */
+void pvas_debug(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
 /* ---- attr.c: structs whose first member is their size ---- */
 
 /*

@@ -32,8 +32,15 @@ static int check_attr(const struct pvas_create_attr *a)
 	return 0;
 }
 
+static const char *why(int err)
+{
+	return *pvas_last_error() ? pvas_last_error() : strerror(-err);
+}
+
 static int create_with(struct pvas_space *s, const struct pvas_create_attr *a, int backend)
 {
+	int err;
+
 	memset(s, 0, sizeof(*s));
 	s->device = -1;
 	s->flags = a->flags;
@@ -41,27 +48,35 @@ static int create_with(struct pvas_space *s, const struct pvas_create_attr *a, i
 				     : PVAS_SHIFT_DEFAULT;
 	s->backend = backend;
 	s->ops = backends[backend];
-	return s->ops->create(s);
+	err = s->ops->create(s);
+	if (err)
+		pvas_debug("%s backend: no space: %s", s->ops->name, why(err));
+	else
+		pvas_debug("%s backend: made space %u, partitions of %llu GiB, for tasks %u to %u",
+			   s->ops->name, s->id, 1ULL << (s->shift - 30), s->first, s->last);
+	return err;
 }
 
 /* The kernel's if there is a module to talk to, else the user's. */
 static int create_auto(struct pvas_space *s, const struct pvas_create_attr *a)
 {
-	char why[160];
+	char first[160];
 	int err;
 
 	err = create_with(s, a, PVAS_BACKEND_KERNEL);
+	if (err && err != -ENODEV && err != -EACCES)
+		pvas_debug("the module is there but refuses: not trying the user backend");
 	if (err != -ENODEV && err != -EACCES)
 		return err;
-	strncpy(why, pvas_last_error(), sizeof(why) - 1);
-	why[sizeof(why) - 1] = 0;
+	strncpy(first, pvas_last_error(), sizeof(first) - 1);
+	first[sizeof(first) - 1] = 0;
 	err = create_with(s, a, PVAS_BACKEND_USER);
 	if (err) {
 		char also[160];
 
 		strncpy(also, pvas_last_error(), sizeof(also) - 1);
 		also[sizeof(also) - 1] = 0;
-		pvas_fail(err, "%s; %s", why, also);
+		pvas_fail(err, "%s; %s", first, also);
 	}
 	return err;
 }

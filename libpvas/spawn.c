@@ -13,6 +13,7 @@
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -255,6 +256,12 @@ PVAS_PUBLIC int pvas_spawn(struct pvas_space *space, unsigned int index, const c
 	err = get_stack(space);
 	if (!err)
 		err = space->ops->spawn(&call);
+	if (err)
+		pvas_debug("space %u: %s is no task: %s%s%s", space->id, path, strerror(-err),
+			   *pvas_last_error() ? ": " : "", pvas_last_error());
+	else
+		pvas_debug("space %u: pid %d is task %u, at %#llx: %s", space->id, call.pid,
+			   call.index, (unsigned long long)call.index << space->shift, path);
 	errno = saved;
 	if (err)
 		return err;

@@ -122,6 +122,22 @@ static int parse(struct wish *wish, int argc, char **argv)
 	return -1;
 }
 
+/* For who sets PVAS_DEBUG, as libpvas does. */
+__attribute__((format(printf, 1, 2)))
+static void explain(const char *format, ...)
+{
+	const char *debug = getenv("PVAS_DEBUG");
+	char line[512];
+	va_list args;
+
+	if (!debug || !*debug || !strcmp(debug, "0"))
+		return;
+	va_start(args, format);
+	vsnprintf(line, sizeof(line), format, args);
+	va_end(args);
+	fprintf(stderr, "pvas: pvasexec: %s\n", line);
+}
+
 /* ---- the job ---- */
 
 /* A node of the job: nodes that share a machine (tests do) get spaces of their own. */
@@ -158,6 +174,7 @@ static bool find_key(char key[static PVAS_JOIN_KEY_MAX + 1])
 		if (!job || !*job || !step)
 			continue;
 		len = snprintf(key, PVAS_JOIN_KEY_MAX + 1, "%s.%s@%s", job, step, node_name());
+		explain("the job is named by %s", names[i][0]);
 		return len <= PVAS_JOIN_KEY_MAX;
 	}
 	return false;
@@ -267,8 +284,10 @@ static int become(struct pvas_space *space, const struct wish *wish, const char 
 	int err;
 
 	err = pvas_exec(space, index, path, wish->argv, environ);
-	if (err == -EBUSY)
+	if (err == -EBUSY) {
+		explain("place %u is taken: any other will do", index);
 		err = pvas_exec(space, PVAS_ANY, path, wish->argv, environ);
+	}
 	return err;
 }
 
@@ -287,8 +306,10 @@ static int enter(const struct wish *wish, const char *key, const char *path)
 
 	do {
 		err = pvas_join(&space, key, &attr);
-		if ((err == -ENODEV || err == -EACCES) && wish->fallback)
+		if ((err == -ENODEV || err == -EACCES) && wish->fallback) {
+			explain("%s runs as a plain process (--fallback)", path);
 			return run_plainly(wish, path);
+		}
 		if (err)
 			return complain_space(err);
 		show_component();

@@ -6,6 +6,7 @@
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -15,13 +16,16 @@
 #define PROGRESS_AFTER_MS 1000
 #define PROGRESS_EVERY_MS 100
 
-static bool verbose, quiet;
+static bool verbose, quiet, debugging;
 static bool progress_wanted, progress_shown;
 static int64_t progress_next;
 
 void report_setup(bool be_verbose, bool be_quiet)
 {
-	verbose = be_verbose;
+	const char *debug = getenv("PVAS_DEBUG");	/* as libpvas/debug.c */
+
+	debugging = debug && *debug && strcmp(debug, "0") != 0;
+	verbose = be_verbose || debugging;
 	quiet = be_quiet;
 }
 
@@ -50,12 +54,13 @@ static void progress_clear(void)
 }
 
 /* Tasks write to the same terminal: a line in one write() stays in one piece. */
-static void say(const char *format, va_list args)
+static void say(const char *prefix, const char *format, va_list args)
 {
-	char line[1024] = "pvasrun: ";
-	size_t used = strlen(line);
+	char line[1024] = "";
+	size_t used = strlen(prefix);
 	int n;
 
+	strcpy(line, prefix);
 	n = vsnprintf(line + used, sizeof(line) - used - 1, format, args);
 	if (n < 0)
 		return;
@@ -72,7 +77,7 @@ void complain(const char *format, ...)
 	va_list args;
 
 	va_start(args, format);
-	say(format, args);
+	say("pvasrun: ", format, args);
 	va_end(args);
 }
 
@@ -83,7 +88,7 @@ void warn(const char *format, ...)
 	if (quiet)
 		return;
 	va_start(args, format);
-	say(format, args);
+	say("pvasrun: ", format, args);
 	va_end(args);
 }
 
@@ -94,7 +99,7 @@ void note(const char *format, ...)
 	if (!verbose)
 		return;
 	va_start(args, format);
-	say(format, args);
+	say(debugging ? "pvas: pvasrun: " : "pvasrun: ", format, args);
 	va_end(args);
 }
 
