@@ -5,6 +5,7 @@
 #   make check		set up, and run all tests on both kernels
 #   make		build all for this machine's kernel (KVER=... for another)
 #   make bench		the benchmarks: bench/run (bench-quick: shorter)
+#   make install	system/install.mk; packages: make deb, make rpm; see doc/install.md
 
 KVER	?= $(shell uname -r)
 KDIR	?= /lib/modules/$(KVER)/build
@@ -14,14 +15,16 @@ MODDIR	:= $(BUILD)/$(KVER)
 KERNELS	:= 6.1 6.12
 KERNEL	?= 6.12
 N	?= 240
+# The compiler's extra warnings, for us; dkms.conf does without.
+W	?= 1
 prefix	?= /usr/local
 # Packages may put the built tree elsewhere: each part knows O.
 export O := $(BUILD)
 
 user	:= libpvas pvasrun examples tools
 
-.PHONY: all module module-all $(user) deps demo check style check-debug bench bench-quick install \
-	install-module clean
+.PHONY: all module module-all $(user) btl_glue deps demo check style check-debug check-packages \
+	bench bench-quick deb rpm clean
 
 all: module $(user)
 
@@ -31,7 +34,7 @@ module:
 		"(install linux-headers-$(KVER), or name another: KVER=...)" >&2; exit 1; }
 	@mkdir -p $(MODDIR)/src
 	@cp -ru Kbuild kmod include $(MODDIR)/src/
-	@flock $(MODDIR) $(MAKE) -s -C $(KDIR) M=$(MODDIR)/src W=1 $(MODFLAGS) modules
+	@flock $(MODDIR) $(MAKE) -s -C $(KDIR) M=$(MODDIR)/src W=$(W) $(MODFLAGS) modules
 	@cp -u $(MODDIR)/src/pvas.ko $(MODDIR)/pvas.ko
 
 module-all:
@@ -42,7 +45,7 @@ module-all:
 
 libpvas:
 	@$(MAKE) -s -C libpvas
-pvasrun examples: libpvas
+pvasrun examples btl_glue: libpvas
 	@$(MAKE) -s -C $@
 tools:
 	@$(MAKE) -s -C tools/ps
@@ -64,21 +67,20 @@ style:
 check-debug: deps
 	@CHECK_STAGES=scripts/check-debug.stages scripts/check
 
+check-packages: deps
+	@CHECK_STAGES=scripts/check-packages.stages scripts/check
+
+deb:
+	@scripts/make-deb
+rpm:
+	@scripts/make-rpm
+
 bench: deps
 	@bench/run --kernel $(KERNEL)
 bench-quick: deps
 	@bench/run --kernel $(KERNEL) --quick
 
-install:
-	@$(MAKE) -C libpvas install prefix=$(prefix)
-	@$(MAKE) -C pvasrun install prefix=$(prefix)
-	@$(MAKE) -C tools/ps install prefix=$(prefix)
-	@$(MAKE) -C tools/gdb install prefix=$(prefix)
-	install -D -m 644 include/uapi/linux/pvas.h $(DESTDIR)$(prefix)/include/linux/pvas.h
-
-install-module: module
-	install -D -m 644 $(MODDIR)/pvas.ko $(DESTDIR)/lib/modules/$(KVER)/updates/pvas.ko
-	$(if $(DESTDIR),,depmod $(KVER))
-
 clean:
 	rm -rf $(BUILD)
+
+include system/install.mk
