@@ -89,11 +89,20 @@ struct pvas_create_attr {
  *
  * Return: 0, or
  *  -ENODEV	PVAS_BACKEND_KERNEL and there is no /dev/pvas (is the module loaded?)
- *  -EACCES	/dev/pvas may not be opened by this user
+ *  -EACCES	/dev/pvas may not be opened by this user, or (user backend) no
+ *		seccomp filter be installed
  *  -EPROTO	the module speaks another ABI version (see pvas_last_error())
  *  -EINVAL	a bad attribute; -E2BIG: an unknown one
- *  -ENOSYS	the backend cannot be had here (see pvas_last_error())
- *  -ENOMEM, -EMFILE, -EAGAIN, ... from the kernel
+ *  -EBUSY	user backend: the caller has a space of it already
+ *  -ENOSYS	user backend: it cannot be had here (see pvas_last_error()), or
+ *		PVAS_KEEP_ON_CLOSE
+ *  -ENOSPC	there are as many spaces as the module allows
+ *  -EPERM	kernel backend: the caller is not dumpable, has mixed ids, or
+ *		lives in a time namespace of its own
+ *  -EOPNOTSUPP	the kernel refused a hook of the module (see the kernel log)
+ *  -EAGAIN	too many processes, or the one that makes the space was killed
+ *  -ENOMEM	no memory, or no room for the header or the partitions
+ *  -EMFILE, -ENFILE: too many open files
  */
 int pvas_create(struct pvas_space **space, const struct pvas_create_attr *attr);
 
@@ -150,18 +159,22 @@ struct pvas_spawn_attr {
  * still be PVAS_TASK_STARTING.
  *
  * Return: the index the task got, or
- *  -EINVAL	bad index or attribute; -E2BIG: an unknown attribute
+ *  -EINVAL	bad index or attribute, or (user backend) another process made
+ *		the space; -E2BIG: an unknown attribute, or too many arguments
  *  -EBUSY	the partition is taken
  *  -ENOSPC	PVAS_ANY and none is free
- *  -ENOENT, -EACCES, -ENOTDIR, -E2BIG, ... from execve(2)
+ *  -ENOENT, -EACCES, -ENOTDIR, -ELOOP, -ENAMETOOLONG, ... from execve(2)
  *  -ENOEXEC	not a position-independent executable for this machine;
  *		pvas_check_program() says more
  *  -ELIBBAD	its ELF interpreter is malformed
- *  -EPERM	set-uid, set-gid, carries capabilities or may not be read
+ *  -EPERM	set-uid, set-gid, carries capabilities or may not be read; or
+ *		the caller has not the rights of the space's tasks
  *  -ESRCH	the space has ended
  *  -EAGAIN	too many processes
  *  -ECHILD	the new process was killed before it got that far
  *  -ENOMEM	it does not fit into the partition, or no memory
+ *  -EMFILE	user backend: too many open files
+ *  and what @attr's setup or chdir(2) to its cwd returned
  */
 int pvas_spawn(struct pvas_space *space, unsigned int index, const char *path,
 	       char *const argv[], char *const envp[],
@@ -186,7 +199,8 @@ int pvas_find_program(const char *name, const char *path_env, char *buf, size_t 
  * @len:	size of @why in bytes
  *
  * Return: 0, or the error pvas_spawn() would give: -ENOENT, -ENOTDIR, -EACCES,
- * -ENOEXEC, -ELIBBAD, -EPERM, -ELOOP (scripts that interpret scripts).
+ * -ENOEXEC, -ELIBBAD, -EPERM, -ELOOP (scripts that interpret scripts, or links),
+ * -ENAMETOOLONG, -ENOMEM.
  */
 int pvas_check_program(const char *path, char *why, size_t len);
 
@@ -237,6 +251,7 @@ int pvas_bounds_of(const struct pvas_space *space, unsigned int *first,
  * Return: 0, or an error as from pvas_create(), or
  *  -ENOSYS	@attr asks for the user backend, or the module knows no keys
  *  -EAGAIN	the space kept coming and going
+ *  -EINVAL	a key too short or too long
  */
 int pvas_join(struct pvas_space **space, const char *key, const struct pvas_create_attr *attr);
 
@@ -294,8 +309,8 @@ struct pvas_task_info {
  * @tasks:	receives up to @room entries; may be NULL if @room is 0
  * @room:	entries @tasks has room for
  *
- * Return: how many tasks there are (may exceed @room), or -ESRCH (@space is
- * NULL and the caller is no task).
+ * Return: how many tasks there are (may exceed @room), -ENOMEM, or -ESRCH
+ * (@space is NULL and the caller is no task).
  */
 int pvas_tasks(const struct pvas_space *space, struct pvas_task_info *tasks, size_t room);
 

@@ -148,7 +148,8 @@ struct pvas_create {
  * namespace are found. A space with a key stays open to new tasks as long as
  * a file is bound to it or a task lives in it.
  *
- * Errors: -ENOENT no such space; -EBUSY the file already has a space; -EINTR.
+ * Errors: -ENOENT no such space; -EBUSY the file already has a space;
+ * -EINVAL @key_len out of range; -EINTR a signal came first.
  */
 struct pvas_attach {
 	__u32 size;
@@ -210,8 +211,8 @@ struct pvas_spawn {
  *
  * Unbinds the space from this file; the file can then make another. Errors:
  * -ENOENT the file has no space; -EBUSY tasks are in it or armed for it, and
- * PVAS_DESTROY_KILL is not given. With it, they get SIGKILL, and the space
- * ends when the last is gone.
+ * PVAS_DESTROY_KILL is not given (with it, they get SIGKILL, and the space
+ * ends when the last is gone); -EINTR a signal came first.
  */
 struct pvas_destroy {
 	__u32 size;
@@ -261,7 +262,7 @@ struct pvas_task {
  * @reserved:	must be 0
  *
  * Errors: -ENOENT no such space, -ESRCH @id is 0 and there is neither,
- * -EPERM the space is another user's.
+ * -EPERM the space is another user's, -ENOMEM.
  */
 struct pvas_query {
 	__u32 size;
