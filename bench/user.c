@@ -16,6 +16,7 @@
 #include "pvas.h"
 
 #define VALUES	7
+#define GETPPID	4	/* of them */
 #define TASKS	64
 
 static const struct {
@@ -26,14 +27,14 @@ static const struct {
 	{ "mmap of a file, placed for a task", 12 },
 	{ "munmap of one's own", 0 },
 	{ "mprotect of one's own", 0 },
-	{ "getppid (seccomp looks at its number)", 1.15 },
+	{ "getppid", 1.15 },
 	{ "stores, a page", 1.05 },
 	{ "malloc + free, 50 to 150 KB", 1.05 },
 };
 
-static void calls(struct pvas_space *space, double v[VALUES])
+static void calls(struct pvas_space *space, const char *how, double v[VALUES])
 {
-	char *argv[] = { "calls", NULL };
+	char *argv[] = { "calls", (char *)how, NULL };
 	int out[2], i;
 	pid_t pid;
 	FILE *f;
@@ -68,10 +69,10 @@ static double gang(struct pvas_space *space)
 int main(int argc, char **argv)
 {
 	struct pvas_create_attr attr = { .size = sizeof(attr), .backend = PVAS_BACKEND_USER };
-	struct bench_series series[VALUES], starts;
+	struct bench_series series[VALUES], floor, starts;
 	int rounds = argc > 1 ? atoi(argv[1]) : 11, i, j, err;
 	struct pvas_space *space;
-	double a[VALUES], b[VALUES];
+	double a[VALUES], b[VALUES], c[VALUES];
 
 	if (rounds < 1)
 		bench_die("usage: user [ROUNDS]", -EINVAL);
@@ -79,19 +80,24 @@ int main(int argc, char **argv)
 	if (err)
 		bench_die("pvas_create", err);
 	bench_series_init(&starts, rounds);
+	bench_series_init(&floor, rounds);
 	for (j = 0; j < VALUES; j++)
 		bench_series_init(&series[j], rounds);
 	for (i = 0; i < rounds; i++) {
 		double plain = gang(NULL);
 
 		bench_series_add(&starts, plain, gang(space));
-		calls(NULL, a);
-		calls(space, b);
+		calls(NULL, NULL, a);
+		calls(space, NULL, b);
+		calls(NULL, "filtered", c);
+		/* That a filter is there at all is what it costs. */
+		bench_series_add(&floor, c[GETPPID], b[GETPPID]);
 		for (j = 0; j < VALUES; j++)
 			bench_series_add(&series[j], a[j], b[j]);
 	}
 	for (j = 0; j < VALUES; j++)
 		bench_series_result(&series[j], values[j].what, "ns", values[j].limit);
+	bench_series_result(&floor, "getppid, beside an allow-all filter", "ns", 1.05);
 	bench_series_result(&starts, "64 starts, beside posix_spawn", "us", 3);
 	pvas_destroy(space);
 	return 0;
