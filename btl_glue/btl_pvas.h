@@ -9,6 +9,7 @@
  *  progress.c   fragments out of ours, completions
  *  box.c        fast boxes: who has one
  *  rdma.c       get, put and atomics: loads and stores
+ *  copy.c       long copies, shared by both sides
  *  watch.c      peers that end too early
  *  ring.c       the queue and the boxes themselves
  *
@@ -37,6 +38,7 @@
 #include "opal/threads/mutex.h"
 
 #include <linux/pvas.h>
+#include <setjmp.h>
 
 #include "ring.h"
 
@@ -48,14 +50,35 @@
 struct pvas_frag;
 
 /**
+ * struct pvas_job - a copy that a peer makes and we may help with; see copy.c
+ * @left:	pieces not taken yet
+ * @busy:	some peer uses it
+ * @helped:	pieces that we have done
+ * @nr:		all pieces
+ * @piece:	bytes in each but the last
+ */
+struct pvas_job {
+	_Alignas(PVAS_LINE) int64_t left;
+	_Alignas(PVAS_LINE) int64_t busy;
+	int64_t helped;
+	int64_t nr;
+	char *to;
+	const char *from;
+	size_t size;
+	size_t piece;
+};
+
+/**
  * struct pvas_port - what peers see of a rank
  * @queue:	of all peers that have no box
+ * @job:	where a peer that copies from us would like to have help
  * @returned:	fragments of ours that receivers are done with: a stack that
  *		only we take from, and always all of it
  * @left:	by partition: peers that ended as they should
  */
 struct pvas_port {
 	struct pvas_ring queue;
+	struct pvas_job job;
 	_Alignas(PVAS_LINE) struct pvas_frag *returned;
 	_Alignas(PVAS_LINE) uint64_t left[PVAS_BTL_WORDS];
 };
@@ -173,6 +196,7 @@ struct pvas_counters {
 	unsigned long long puts;
 	unsigned long long atomics;
 	unsigned long long bytes_copied;
+	unsigned long long pieces_helped;
 	unsigned long long waits;
 };
 
@@ -198,6 +222,8 @@ struct pvas_component {
 	unsigned int box_threshold;
 	unsigned int box_max;
 	unsigned int box_size;
+	unsigned int share_limit;
+	unsigned int share_piece;
 	int list_num;
 	int list_max;
 	int list_inc;
@@ -279,6 +305,10 @@ void pvas_box_free_all(void);
 bool pvas_box_enter(struct mca_btl_base_endpoint_t *endpoint);
 bool pvas_box_leave(struct mca_btl_base_endpoint_t *endpoint);
 
+/* copy.c */
+bool pvas_copy_from(struct mca_btl_base_endpoint_t *ep, void *to, const void *from, size_t size);
+void pvas_copy_help(void);
+
 /* rdma.c */
 int pvas_get(struct mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint,
 	     void *local_address, uint64_t remote_address,
@@ -308,6 +338,7 @@ int pvas_atomic_cswap(struct mca_btl_base_module_t *btl,
 		      mca_btl_base_rdma_completion_fn_t cbfunc, void *cbcontext, void *cbdata);
 
 /* watch.c */
+extern __thread sigjmp_buf *pvas_may_fault;
 void pvas_watch_start(void);
 void pvas_watch_stop(void);
 void pvas_watch_step(void);

@@ -21,6 +21,10 @@
 
 /* ---- parameters ---- */
 
+/* Not set: decided when the number of ranks is known */
+#define SHARE_BY_PROCESSORS UINT_MAX
+#define SHARE_LIMIT (64 << 10)
+
 static void register_uint(const char *name, const char *text, unsigned int *where,
 			  unsigned int value, mca_base_var_info_lvl_t level)
 {
@@ -52,6 +56,11 @@ static void register_parameters(void)
 		      "(default: 16)", &component.box_max, 16, OPAL_INFO_LVL_5);
 	register_uint("fbox_size", "Bytes in a fast box (a power of two, default: 16k)",
 		      &component.box_size, 16 << 10, OPAL_INFO_LVL_5);
+	register_uint("share_limit", "Bytes from which on the sender helps to copy a message "
+		      "(0: never; default: 64k, or 0 if there are more ranks than processors)",
+		      &component.share_limit, SHARE_BY_PROCESSORS, OPAL_INFO_LVL_5);
+	register_uint("share_piece", "Bytes that either side copies at a time (default: 16k)",
+		      &component.share_piece, 16 << 10, OPAL_INFO_LVL_9);
 	register_int("free_list_num", "Fragments of each size to allocate at first (default: 0)",
 		     &component.list_num, 0);
 	register_int("free_list_max", "Most fragments of each size (-1: no limit, default: 512)",
@@ -150,6 +159,8 @@ static void register_counters(void)
 			 MCA_BASE_PVAR_CLASS_COUNTER, NULL, &c->atomics);
 	register_counter("bytes_copied", "Bytes copied by gets and puts",
 			 MCA_BASE_PVAR_CLASS_COUNTER, NULL, &c->bytes_copied);
+	register_counter("pieces_helped", "Pieces of our messages that we copied for the receiver",
+			 MCA_BASE_PVAR_CLASS_COUNTER, NULL, &c->pieces_helped);
 	register_counter("waits", "Fragments that had to wait for room at the peer",
 			 MCA_BASE_PVAR_CLASS_COUNTER, NULL, &c->waits);
 }
@@ -237,6 +248,14 @@ static unsigned int power_of_two(unsigned int n, unsigned int least)
 	return p;
 }
 
+/* Who waits for a message spins: if each has a processor of its own it may as well help. */
+static unsigned int share_limit(void)
+{
+	if (component.share_limit != SHARE_BY_PROCESSORS)
+		return component.share_limit;
+	return opal_process_info.num_local_peers < sysconf(_SC_NPROCESSORS_ONLN) ? SHARE_LIMIT : 0;
+}
+
 /* A ring must hold some of the largest records, or they would wait for long. */
 static void check_parameters(void)
 {
@@ -246,6 +265,8 @@ static void check_parameters(void)
 	component.box_size = power_of_two(component.box_size, least);
 	if (!component.box_threshold)
 		component.box_max = 0;
+	component.share_limit = share_limit();
+	component.share_piece = power_of_two(component.share_piece, 1);
 }
 
 static bool make_port(void)

@@ -181,6 +181,8 @@ int pvas_progress(void)
 	count = poll_queue();
 	if (component.nr_boxes)
 		count += pvas_box_poll(deliver);
+	if (OPAL_UNLIKELY(component.port->job.left > 0))
+		pvas_copy_help();
 	if (component.port->returned)
 		count += finish_returned();
 	if (component.nr_done)

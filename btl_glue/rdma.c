@@ -16,20 +16,57 @@ static bool reachable(struct mca_btl_base_endpoint_t *ep)
 	return false;
 }
 
+enum direction { FROM_PEER, TO_PEER };
+
+/* False: the peer ended meanwhile; the fault handler brought us back. */
+static bool copy(struct mca_btl_base_endpoint_t *ep, enum direction direction, void *local,
+		 uint64_t remote, size_t size)
+{
+	volatile bool done = false;
+	sigjmp_buf back;
+
+	if (!sigsetjmp(back, 0)) {
+		pvas_may_fault = &back;
+		if (direction == FROM_PEER) {
+			done = pvas_copy_from(ep, local, (const void *)remote, size);
+		} else {
+			memcpy((void *)remote, local, size);
+			/* Before what tells the peer of it, even if that is a plain store */
+			__atomic_thread_fence(__ATOMIC_RELEASE);
+			done = true;
+		}
+	}
+	pvas_may_fault = NULL;
+	return done;
+}
+
+static int transfer(struct mca_btl_base_endpoint_t *ep, enum direction direction, void *local,
+		    uint64_t remote, size_t size)
+{
+	if (!reachable(ep))
+		return OPAL_ERR_UNREACH;
+	if (!copy(ep, direction, local, remote, size)) {
+		pvas_peer_gone(ep);
+		return OPAL_ERR_UNREACH;
+	}
+	pvas_count(bytes_copied, size);
+	return OPAL_SUCCESS;
+}
+
 int pvas_get(struct mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *ep,
 	     void *local_address, uint64_t remote_address,
 	     mca_btl_base_registration_handle_t *local_handle,
 	     mca_btl_base_registration_handle_t *remote_handle, size_t size, int flags,
 	     int order, mca_btl_base_rdma_completion_fn_t cbfunc, void *cbcontext, void *cbdata)
 {
+	int rc = transfer(ep, FROM_PEER, local_address, remote_address, size);
+
 	(void)remote_handle;
 	(void)flags;
 	(void)order;
-	if (!reachable(ep))
-		return OPAL_ERR_UNREACH;
-	memcpy(local_address, (const void *)remote_address, size);
+	if (rc != OPAL_SUCCESS)
+		return rc;
 	pvas_count(gets, 1);
-	pvas_count(bytes_copied, size);
 	cbfunc(btl, ep, local_address, local_handle, cbcontext, cbdata, OPAL_SUCCESS);
 	return OPAL_SUCCESS;
 }
@@ -40,16 +77,14 @@ int pvas_put(struct mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *
 	     mca_btl_base_registration_handle_t *remote_handle, size_t size, int flags,
 	     int order, mca_btl_base_rdma_completion_fn_t cbfunc, void *cbcontext, void *cbdata)
 {
+	int rc = transfer(ep, TO_PEER, local_address, remote_address, size);
+
 	(void)remote_handle;
 	(void)flags;
 	(void)order;
-	if (!reachable(ep))
-		return OPAL_ERR_UNREACH;
-	memcpy((void *)remote_address, local_address, size);
-	/* Before what tells the peer of it, even if that is a plain store elsewhere */
-	__atomic_thread_fence(__ATOMIC_RELEASE);
+	if (rc != OPAL_SUCCESS)
+		return rc;
 	pvas_count(puts, 1);
-	pvas_count(bytes_copied, size);
 	cbfunc(btl, ep, local_address, local_handle, cbcontext, cbdata, OPAL_SUCCESS);
 	return OPAL_SUCCESS;
 }

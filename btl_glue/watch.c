@@ -29,7 +29,7 @@ static struct sigaction old_segv, old_bus;
 static bool watching;
 
 /* Set while this thread touches a peer's memory that may well be gone */
-static __thread sigjmp_buf *may_fault;
+__thread sigjmp_buf *pvas_may_fault;
 
 /* ---- losing a peer ---- */
 
@@ -101,10 +101,10 @@ void pvas_say_goodbye(struct mca_btl_base_endpoint_t *ep)
 	if (ep->gone || !pvas_alive(ep->index, ep->gen))
 		return;
 	if (!sigsetjmp(back, 0)) {
-		may_fault = &back;
+		pvas_may_fault = &back;
 		set_left(ep->port);
 	}
-	may_fault = NULL;
+	pvas_may_fault = NULL;
 	/* No more is to be had from it, and nothing to be said if it ends. */
 	ep->gone = true;
 }
@@ -137,8 +137,8 @@ static void on_fault(int sig, siginfo_t *info, void *context)
 		"btl pvas: a rank on this node ended while its memory was in use; giving up\n";
 
 	if (info->si_code > 0 && in_lost_partition(info->si_addr)) {
-		if (may_fault)
-			siglongjmp(*may_fault, 1);
+		if (pvas_may_fault)
+			siglongjmp(*pvas_may_fault, 1);
 		if (write(STDERR_FILENO, text, sizeof(text) - 1) < 0)
 			_exit(1);
 		_exit(1);

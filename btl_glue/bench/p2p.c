@@ -1,59 +1,86 @@
-// SPDX-License-Identifier: LGPL-2.1-or-later
+// SPDX-License-Identifier: GPL-2.0
 /*
- * Two ranks: one-way latency (half a round trip) and stream (a window of
- * messages one way), by size; the median of short samples. One line a size:
- * bytes, microseconds, GB/s.
+ * usage: p2p FILE FIRST [memcpy]
+ *
+ * Two ranks. FILE is the page that all jobs share (see p2p.h), made by p2p.sh;
+ * FIRST is the place of this job in a turn. With "memcpy" the job also has the
+ * place after it, in which each rank copies straight from the other's warm
+ * buffer: what one processor can do at best.
  */
 #include <mpi.h>
+#include <sched.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
-#define SAMPLES 15
+#include "p2p.h"
+
 #define WINDOW 16
+#define PIECES 8
+#define BUFFER ((size_t)64 << 20)
+
+/* What the bare copies need of the other rank */
+struct peer {
+	char *buf;
+	uint64_t *flag;
+};
 
 static char *buf;
+static _Alignas(64) uint64_t flag;
+static struct peer peer;
 static int rank;
 
-static int by_value(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
+/* ---- by MPI ---- */
 
-	return (x > y) - (x < y);
+static void send(char *p, size_t n)
+{
+	MPI_Send(p, n, MPI_CHAR, !rank, 0, MPI_COMM_WORLD);
 }
 
-static double median(double *v, int n)
+static void receive(char *p, size_t n)
 {
-	qsort(v, n, sizeof(*v), by_value);
-	return v[n / 2];
+	MPI_Recv(p, n, MPI_CHAR, !rank, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+}
+
+/* @step: 0, or how far apart the buffers of two messages lie */
+static double ping_pong_at(char *p, size_t n, int rounds, size_t step)
+{
+	double t = seconds();
+	int i;
+
+	for (i = 0; i < rounds; i++, p += step) {
+		if (rank == 0) {
+			send(p, n);
+			receive(p, n);
+		} else {
+			receive(p, n);
+			send(p, n);
+		}
+	}
+	return (seconds() - t) / rounds / 2;
 }
 
 static double ping_pong(size_t n, int rounds)
 {
-	double t = MPI_Wtime();
-	int i;
+	return ping_pong_at(buf, n, rounds, 0);
+}
 
-	for (i = 0; i < rounds; i++) {
-		if (rank == 0) {
-			MPI_Send(buf, n, MPI_CHAR, 1, 0, MPI_COMM_WORLD);
-			MPI_Recv(buf, n, MPI_CHAR, 1, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-		} else {
-			MPI_Recv(buf, n, MPI_CHAR, 0, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-			MPI_Send(buf, n, MPI_CHAR, 0, 0, MPI_COMM_WORLD);
-		}
-	}
-	return (MPI_Wtime() - t) / rounds / 2;
+static size_t slot(size_t n, int i)
+{
+	return n * WINDOW <= BUFFER ? n * i : 0;
 }
 
 static double stream(size_t n, int rounds)
 {
 	MPI_Request req[WINDOW];
-	double t = MPI_Wtime();
+	double t = seconds();
 	int i, j;
 
 	for (i = 0; i < rounds; i++) {
 		for (j = 0; j < WINDOW; j++) {
-			char *p = buf + (n << 10 <= 64 << 20 ? n * j : 0);
+			char *p = buf + slot(n, j);
 
 			if (rank == 0)
 				MPI_Isend(p, n, MPI_CHAR, 1, 0, MPI_COMM_WORLD, &req[j]);
@@ -63,41 +90,200 @@ static double stream(size_t n, int rounds)
 		MPI_Waitall(WINDOW, req, MPI_STATUSES_IGNORE);
 	}
 	if (rank == 0)
-		MPI_Recv(buf, 0, MPI_CHAR, 1, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+		receive(buf, 0);
 	else
-		MPI_Send(buf, 0, MPI_CHAR, 0, 1, MPI_COMM_WORLD);
-	return (double)n * WINDOW * rounds / (MPI_Wtime() - t);
+		send(buf, 0);
+	return (seconds() - t) / rounds / WINDOW;
 }
 
-static void measure(size_t n)
+/* Both sides use pages that were never used for a message before. */
+static double fresh(size_t n, int rounds)
 {
-	int rounds = n <= 4096 ? 1000 : n <= 65536 ? 200 : n <= 1 << 20 ? 20 : 4;
-	double lat[SAMPLES], bw[SAMPLES];
+	size_t step = (n + 4095) & ~(size_t)4095, len = step * rounds + 4096;
+	char *p = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	double t;
+
+	if (p == MAP_FAILED)
+		MPI_Abort(MPI_COMM_WORLD, 1);
+	memset(p, rank, len);
+	MPI_Barrier(MPI_COMM_WORLD);
+	t = ping_pong_at(p, n, rounds, step);
+	munmap(p, len);
+	return t;
+}
+
+/* ---- by memcpy ---- */
+
+static void wait_flag(uint64_t value)
+{
+	while (__atomic_load_n(&flag, __ATOMIC_ACQUIRE) < value)
+		;
+}
+
+static void set_flag(uint64_t value)
+{
+	__atomic_store_n(peer.flag, value, __ATOMIC_RELEASE);
+}
+
+static double copy_ping_pong(size_t n, int rounds)
+{
+	uint64_t base = flag;
+	double t;
 	int i;
 
-	ping_pong(n, rounds / 4 + 1);
-	for (i = 0; i < SAMPLES; i++) {
-		lat[i] = ping_pong(n, rounds);
-		bw[i] = stream(n, rounds / WINDOW + 1);
+	MPI_Barrier(MPI_COMM_WORLD);
+	t = seconds();
+	for (i = 1; i <= rounds; i++) {
+		if (rank == 1) {
+			wait_flag(base + i);
+			memcpy(buf, peer.buf, n);
+			set_flag(base + i);
+		} else {
+			set_flag(base + i);
+			wait_flag(base + i);
+			memcpy(buf, peer.buf, n);
+		}
 	}
+	t = (seconds() - t) / rounds / 2;
+	MPI_Barrier(MPI_COMM_WORLD);
+	return t;
+}
+
+static double copy_stream(size_t n, int rounds)
+{
+	double t = seconds();
+	int i, j;
+
+	for (i = 0; i < rounds && rank == 1; i++)
+		for (j = 0; j < WINDOW; j++)
+			memcpy(buf + slot(n, j), peer.buf + slot(n, j), n);
+	MPI_Barrier(MPI_COMM_WORLD);
+	return (seconds() - t) / rounds / WINDOW;
+}
+
+static void find_peer(void)
+{
+	struct peer me = { buf, &flag };
+
+	MPI_Sendrecv(&me, sizeof(me), MPI_BYTE, !rank, 1, &peer, sizeof(peer), MPI_BYTE, !rank, 1,
+		     MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+}
+
+/* ---- a turn ---- */
+
+/* So that a piece takes about a tenth of a millisecond: much less than a time slice. */
+static int rounds_for(size_t n)
+{
+	return n <= 4096 ? 100 : n <= 16384 ? 20 : n <= 65536 ? 10 : n <= 262144 ? 4 : 1;
+}
+
+/* The best of some short pieces: others use the processors, too. */
+static double best_of(double (*piece)(size_t n, int rounds), size_t n, int rounds)
+{
+	double best = 1, t;
+	int i;
+
+	for (i = 0; i < PIECES; i++) {
+		t = piece(n, rounds);
+		if (t < best)
+			best = t;
+	}
+	return best;
+}
+
+static void by_mpi(struct sample *s, size_t n)
+{
+	int rounds = rounds_for(n);
+
+	s->seconds[LATENCY] = best_of(ping_pong, n, rounds);
+	s->seconds[STREAM] = best_of(stream, n, rounds / WINDOW + 1);
+	s->seconds[FRESH] = best_of(fresh, n, rounds);
+}
+
+static void by_memcpy(struct sample *s, size_t n)
+{
+	int rounds = rounds_for(n);
+
+	s->seconds[LATENCY] = best_of(copy_ping_pong, n, rounds);
+	s->seconds[STREAM] = best_of(copy_stream, n, rounds / WINDOW + 1);
+	s->seconds[FRESH] = s->seconds[LATENCY];
+}
+
+static double max(double a, double b)
+{
+	return a > b ? a : b;
+}
+
+/* The line starts at zero for both, in each probe. */
+static double probe_together(struct page *page)
+{
+	double t;
+
 	if (rank == 0)
-		printf("%zu %.3f %.3f\n", n, median(lat, SAMPLES) * 1e6,
-		       median(bw, SAMPLES) / 1e9);
+		__atomic_store_n(&page->line, 0, __ATOMIC_RELEASE);
+	MPI_Barrier(MPI_COMM_WORLD);
+	t = probe(page, rank);
+	MPI_Barrier(MPI_COMM_WORLD);
+	return t;
+}
+
+static void take_turn(struct page *page, struct sample *s, size_t n, bool bare)
+{
+	double before = probe_together(page);
+
+	if (bare)
+		by_memcpy(s, n);
+	else
+		by_mpi(s, n);
+	s->probe = max(before, probe_together(page));
+	if (rank == 0)
+		next_turn(page);
+}
+
+static void all_turns(struct page *page, unsigned int first, unsigned int last)
+{
+	unsigned int size, i, r;
+	struct sample mine, *s;
+
+	for (size = 0; size < page->nr_sizes; size++)
+		for (i = 0; i < page->nr_samples; i++)
+			for (r = first; r <= last; r++) {
+				wait_turn(page, (size * page->nr_samples + i) * page->nr_rivals + r);
+				s = rank == 0 ? &page->samples[size][i][r] : &mine;
+				take_turn(page, s, page->sizes[size], r != first);
+			}
+}
+
+static void stay_on(int cpu)
+{
+	cpu_set_t set;
+
+	CPU_ZERO(&set);
+	CPU_SET(cpu, &set);
+	if (sched_setaffinity(0, sizeof(set), &set))
+		perror("p2p: sched_setaffinity");
 }
 
 int main(int argc, char **argv)
 {
-	static const size_t sizes[] = {
-		0, 8, 64, 1024, 4096, 16384, 65536, 262144, 1 << 20, 8 << 20,
-	};
-	unsigned int i;
+	struct page *page;
+	unsigned int first;
+	int size;
 
 	MPI_Init(&argc, &argv);
 	MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-	buf = malloc(64 << 20);
-	memset(buf, 1, 64 << 20);
-	for (i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++)
-		measure(sizes[i]);
+	MPI_Comm_size(MPI_COMM_WORLD, &size);
+	if (argc < 3 || size != 2) {
+		fprintf(stderr, "usage: p2p FILE FIRST [memcpy], in two ranks\n");
+		MPI_Abort(MPI_COMM_WORLD, 2);
+	}
+	page = open_page(argv[1]);
+	first = atoi(argv[2]);
+	stay_on(rank);
+	buf = malloc(BUFFER);
+	memset(buf, 1, BUFFER);
+	find_peer();
+	all_turns(page, first, first + (argc > 3));
 	MPI_Finalize();
 	return 0;
 }

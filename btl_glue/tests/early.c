@@ -1,57 +1,106 @@
-// SPDX-License-Identifier: LGPL-2.1-or-later
+// SPDX-License-Identifier: GPL-2.0
 /*
- * A rank ends too early: "early exit", "early kill", "early middle" (killed
- * while others copy from it). The others must end soon, and by no crash.
+ * The last rank ends too early; the others must end soon, and by no crash.
+ *
+ *	early exit	it exits, others wait for a message of its
+ *	early kill	it is killed, likewise
+ *	early send	it is killed while it sends long messages
+ *	early receive	it is killed while it receives them
+ *	early finalize	it is killed in MPI_Finalize
+ *	early MS	it is killed so many milliseconds after it started
  */
 #include <mpi.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/time.h>
 #include <unistd.h>
 
 #define LONG (4 << 20)
+
+static void end_after(int ms)
+{
+	struct itimerval timer = {
+		.it_value = { .tv_sec = ms / 1000, .tv_usec = ms % 1000 * 1000 },
+	};
+
+	/* At its default it ends the process as SIGKILL does: no handler, no clean-up. */
+	signal(SIGALRM, SIG_DFL);
+	setitimer(ITIMER_REAL, &timer, NULL);
+}
+
+/* For ever, between rank 0 and the one that is about to go */
+static void stream(int rank, int sender, int receiver)
+{
+	char *p = malloc(LONG);
+
+	memset(p, 1, LONG);
+	for (;;) {
+		if (rank == sender)
+			MPI_Send(p, LONG, MPI_CHAR, receiver, 0, MPI_COMM_WORLD);
+		else
+			MPI_Recv(p, LONG, MPI_CHAR, sender, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+	}
+}
+
+static int end_now(MPI_Comm comm, int key, void *value, void *extra)
+{
+	(void)comm;
+	(void)key;
+	(void)value;
+	(void)extra;
+	return raise(SIGKILL);
+}
+
+/* MPI_Finalize deletes what hangs on MPI_COMM_SELF first. */
+static void end_in_finalize(void)
+{
+	int key;
+
+	MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, end_now, &key, NULL);
+	MPI_Comm_set_attr(MPI_COMM_SELF, key, NULL);
+	MPI_Finalize();
+}
 
 static void end(const char *how)
 {
 	if (!strcmp(how, "exit"))
 		_exit(0);
+	if (!strcmp(how, "finalize"))
+		end_in_finalize();
 	raise(SIGKILL);
 }
 
-/* For ever, until the other end goes */
-static void stream(int rank, int victim, const char *how)
+/* The launcher told us, before MPI_Init does. */
+static int is_last(void)
 {
-	char *p = malloc(LONG);
-	int i;
+	const char *rank = getenv("PMIX_RANK");
 
-	memset(p, 1, LONG);
-	for (i = 0;; i++) {
-		if (rank == victim && i == 5)
-			end(how);
-		if (rank == victim)
-			MPI_Send(p, LONG, MPI_CHAR, 0, 0, MPI_COMM_WORLD);
-		else if (rank == 0)
-			MPI_Recv(p, LONG, MPI_CHAR, victim, 0, MPI_COMM_WORLD,
-				 MPI_STATUS_IGNORE);
-		else
-			MPI_Recv(p, 1, MPI_CHAR, victim, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-	}
+	return rank && atoi(rank) == 2;
 }
 
 int main(int argc, char **argv)
 {
 	const char *how = argc > 1 ? argv[1] : "exit";
-	int rank, size, token = 0;
+	int rank, size, last, token = 0;
 
+	if (atoi(how) && is_last())
+		end_after(atoi(how));
 	MPI_Init(&argc, &argv);
 	MPI_Comm_rank(MPI_COMM_WORLD, &rank);
 	MPI_Comm_size(MPI_COMM_WORLD, &size);
+	last = size - 1;
 	MPI_Barrier(MPI_COMM_WORLD);
-	if (!strcmp(how, "middle"))
-		stream(rank, size - 1, "kill");
-	if (rank == size - 1)
+	if (rank == last && (!strcmp(how, "send") || !strcmp(how, "receive")))
+		end_after(50);
+	if ((rank == 0 || rank == last) && !strcmp(how, "send"))
+		stream(rank, last, 0);
+	if ((rank == 0 || rank == last) && !strcmp(how, "receive"))
+		stream(rank, 0, last);
+	if (rank == last && !atoi(how))
 		end(how);
-	MPI_Recv(&token, 1, MPI_INT, size - 1, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+	if (strcmp(how, "finalize"))
+		MPI_Recv(&token, 1, MPI_INT, last, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
 	MPI_Finalize();
 	return 0;
 }

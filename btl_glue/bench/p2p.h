@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Two ranks measured beside rivals. All jobs run at once and take turns, one
+ * short sample each, over a page that they share: what the machine does in a
+ * second hits all of them. While one measures the others sleep.
+ *
+ *  p2p.c	what is measured: by MPI, and by bare memcpy()
+ *  turns.c	whose turn it is, what each found
+ *  report.c	the table
+ */
+#ifndef P2P_H
+#define P2P_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define MAX_RIVALS	6
+#define MAX_SIZES	16
+#define MAX_SAMPLES	64
+
+enum kind { LATENCY, STREAM, FRESH, NR_KINDS };
+
+/**
+ * struct sample - what one turn found
+ * @seconds:	for one message, by kind
+ * @probe:	a cache line's way to the other core and back, in seconds, the
+ *		worse of one before and one after
+ */
+struct sample {
+	double seconds[NR_KINDS];
+	double probe;
+};
+
+/**
+ * struct page - what all jobs share
+ * @turn:	counts turns; a futex
+ * @line:	for the probe
+ */
+struct page {
+	uint32_t turn;
+	uint32_t nr_rivals;
+	uint32_t nr_sizes;
+	uint32_t nr_samples;
+	char names[MAX_RIVALS][16];
+	size_t sizes[MAX_SIZES];
+	_Alignas(64) uint64_t line;
+	_Alignas(64) struct sample samples[MAX_SIZES][MAX_SAMPLES][MAX_RIVALS];
+};
+
+double seconds(void);
+struct page *open_page(const char *path);
+void wait_turn(struct page *page, uint32_t turn);
+void next_turn(struct page *page);
+double probe(struct page *page, int rank);
+void report(const struct page *page);
+
+#endif /* P2P_H */
