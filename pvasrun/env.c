@@ -3,7 +3,6 @@
 #include "env.h"
 
 #include <errno.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,19 +19,22 @@ static bool same_name(const char *a, const char *b)
 	return name_len(a) == name_len(b) && !memcmp(a, b, name_len(a));
 }
 
-/* vars has room for one more */
-static void put(char **vars, char *var)
-{
-	while (*vars && !same_name(*vars, var))
-		vars++;
-	*vars = var;
-}
-
-static bool has(char **vars, const char *name)
+/* The place of a variable of this name, or the NULL at the end */
+static char **place(char **vars, const char *name)
 {
 	while (*vars && !same_name(*vars, name))
 		vars++;
-	return *vars;
+	return vars;
+}
+
+/* vars has room for one more */
+static void put(char **vars, char *var)
+{
+	char **at = place(vars, var);
+
+	if (!*at)
+		at[1] = NULL;
+	*at = var;
 }
 
 static void put_exports(char **vars, const struct app *app)
@@ -44,38 +46,120 @@ static void put_exports(char **vars, const struct app *app)
 
 		if (strchr(export, '='))
 			put(vars, (char *)export);
-		else if (!has(vars, export))
+		else if (!*place(vars, export))
 			warn("-x %s: not set here, so the tasks don't get it (say -x %s=VALUE)",
 			     export, export);
 	}
 }
 
+/* Make room for one more. */
+static int grow(struct env *env)
+{
+	size_t nr = 0;
+	char **more;
+
+	while (env->vars[nr])
+		nr++;
+	if (nr + 2 <= env->room)
+		return 0;
+	more = reallocarray(env->vars, 2 * env->room, sizeof(*more));
+	if (!more)
+		return -ENOMEM;
+	env->vars = more;
+	env->room *= 2;
+	return 0;
+}
+
+int env_set(struct env *env, const char *name, const char *value)
+{
+	char **own, *text;
+	int err = grow(env);
+
+	if (err)
+		return err;
+	own = reallocarray(env->own, env->nr_own + 1, sizeof(*own));
+	if (!own)
+		return -ENOMEM;
+	env->own = own;
+	if (asprintf(&text, "%s=%s", name, value) < 0)
+		return -ENOMEM;
+	env->own[env->nr_own++] = text;
+	put(env->vars, text);
+	return 0;
+}
+
+const char *env_get(const struct env *env, const char *name)
+{
+	const char *var = *place(env->vars, name);
+
+	return var && var[name_len(var)] ? var + name_len(var) + 1 : NULL;
+}
+
+int env_default(struct env *env, const char *name, const char *value)
+{
+	return env_get(env, name) ? 0 : env_set(env, name, value);
+}
+
+/* The array points at the text, which env_set_rank() changes in place. */
+int env_set_ranked(struct env *env, const char *name, uint32_t rank0)
+{
+	unsigned int i = env->nr_ranked;
+	int err = i < ENV_PER_RANK ? grow(env) : -ENOSPC;
+
+	if (err)
+		return err;
+	env->ranked[i].name = name;
+	env->ranked[i].rank0 = rank0;
+	snprintf(env->ranked[i].text, sizeof(env->ranked[i].text), "%s=%u", name, rank0);
+	put(env->vars, env->ranked[i].text);
+	env->nr_ranked++;
+	return 0;
+}
+
+void env_drop(struct env *env, const char *prefix, const char *except)
+{
+	char **from, **to = env->vars;
+
+	for (from = env->vars; *from; from++)
+		if (strncmp(*from, prefix, strlen(prefix)) ||
+		    (except && !strncmp(*from, except, strlen(except))))
+			*to++ = *from;
+	*to = NULL;
+}
+
 int env_init(struct env *env, char *const *inherited, const struct app *app,
 	     unsigned int tasks, uint32_t space)
 {
+	char text[16];
 	size_t nr = 0;
+	int err;
 
 	while (inherited[nr])
 		nr++;
-	env->tunables = NULL;
-	env->vars = calloc(nr + app->nr_exports + 5, sizeof(*env->vars));
+	*env = (struct env){ .room = nr + app->nr_exports + 5 };
+	env->vars = calloc(env->room, sizeof(*env->vars));
 	if (!env->vars)
 		return -ENOMEM;
 	memcpy(env->vars, inherited, nr * sizeof(*env->vars));
 	put_exports(env->vars, app);
-	snprintf(env->size, sizeof(env->size), "PVAS_SIZE=%u", tasks);
-	snprintf(env->space, sizeof(env->space), "PVAS_SPACE=%u", space);
+	err = env_set_ranked(env, "PVAS_RANK", 0);
+	snprintf(text, sizeof(text), "%u", tasks);
+	if (!err)
+		err = env_set(env, "PVAS_SIZE", text);
+	snprintf(text, sizeof(text), "%u", space);
+	if (!err)
+		err = env_set(env, "PVAS_SPACE", text);
 	env_set_rank(env, app->first_rank);
-	put(env->vars, env->rank);
-	put(env->vars, env->size);
-	put(env->vars, env->space);
-	return 0;
+	return err;
 }
 
-/* In place: the array points at the text. */
 void env_set_rank(struct env *env, unsigned int rank)
 {
-	snprintf(env->rank, sizeof(env->rank), "PVAS_RANK=%u", rank);
+	unsigned int i;
+
+	for (i = 0; i < env->nr_ranked; i++)
+		snprintf(env->ranked[i].text, sizeof(env->ranked[i].text), "%s=%u",
+			 env->ranked[i].name, env->ranked[i].rank0 + rank);
 }
 
 /*
@@ -87,26 +171,27 @@ int env_tune_malloc(struct env *env)
 {
 	static const char tuning[] = "glibc.malloc.mmap_threshold=16777216:"
 		"glibc.malloc.trim_threshold=67108864:glibc.malloc.top_pad=8388608";
-	const char *old = "";
-	char **var;
+	const char *old = env_get(env, "GLIBC_TUNABLES");
+	char *text;
+	int err;
 
-	for (var = env->vars; *var; var++)
-		if (same_name(*var, "GLIBC_TUNABLES="))
-			old = *var + strlen("GLIBC_TUNABLES=");
+	if (!old)
+		old = "";
 	if (strstr(old, "glibc.malloc."))
 		return 0;
-	if (asprintf(&env->tunables, "GLIBC_TUNABLES=%s%s%s", old, *old ? ":" : "", tuning) < 0) {
-		env->tunables = NULL;
+	if (asprintf(&text, "%s%s%s", old, *old ? ":" : "", tuning) < 0)
 		return -ENOMEM;
-	}
-	put(env->vars, env->tunables);
-	return 0;
+	err = env_set(env, "GLIBC_TUNABLES", text);
+	free(text);
+	return err;
 }
 
 void env_free(struct env *env)
 {
+	while (env->nr_own)
+		free(env->own[--env->nr_own]);
+	free(env->own);
 	free(env->vars);
-	free(env->tunables);
+	env->own = NULL;
 	env->vars = NULL;
-	env->tunables = NULL;
 }

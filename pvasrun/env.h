@@ -3,21 +3,43 @@
 #ifndef PVASRUN_ENV_H
 #define PVASRUN_ENV_H
 
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "options.h"
 
-/* Of one program; only PVAS_RANK differs among its tasks. */
+#define ENV_PER_RANK 8
+
+/* Of one program; only variables that have the rank in them differ among its tasks. */
 struct env {
 	char **vars;		/* for execve() */
-	char rank[32];
-	char size[32];
-	char space[32];
-	char *tunables;		/* NULL: as they were */
+	size_t room;		/* entries in @vars, the NULL included */
+	char **own;		/* texts of ours, to be freed */
+	size_t nr_own;
+	struct {
+		const char *name;
+		uint32_t rank0;	/* its value for rank 0 */
+		char text[48];
+	} ranked[ENV_PER_RANK];
+	unsigned int nr_ranked;
 };
 
 int env_init(struct env *env, char *const *inherited, const struct app *app,
 	     unsigned int tasks, uint32_t space);
+
+/* Set a variable; or only if nobody has said anything of it. */
+int env_set(struct env *env, const char *name, const char *value);
+int env_default(struct env *env, const char *name, const char *value);
+
+/* One whose value is @rank0 plus the task's rank */
+int env_set_ranked(struct env *env, const char *name, uint32_t rank0);
+
+/* The value, NULL if there is none */
+const char *env_get(const struct env *env, const char *name);
+
+/* Take out all whose names begin so, but for those that begin with @except. */
+void env_drop(struct env *env, const char *prefix, const char *except);
 
 /* For the user backend: have glibc's malloc ask for memory more rarely. */
 int env_tune_malloc(struct env *env);

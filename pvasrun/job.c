@@ -179,9 +179,20 @@ static void task_failed(struct job *job, unsigned int rank, int wait_status)
 		job_end(job, job->status);
 }
 
+void job_ended_early(struct job *job, unsigned int rank, const char *how)
+{
+	const struct task *task = &job->tasks[rank];
+
+	if (job->ending)
+		return;
+	complain("rank %u (pid %d, %s) exited %s", rank, task->pid, task->app->argv[0], how);
+	job_end(job, STATUS_FAILED);
+}
+
 static void task_ended(struct job *job, pid_t pid, int wait_status)
 {
 	unsigned int slot = *map_slot(job, pid);
+	const char *early = NULL;
 	struct task *task;
 
 	/* a child that somebody before us left behind: exec keeps children */
@@ -190,8 +201,14 @@ static void task_ended(struct job *job, pid_t pid, int wait_status)
 	task = &job->tasks[slot - 1];
 	task->ended = true;
 	job->live--;
-	if (!WIFEXITED(wait_status) || WEXITSTATUS(wait_status))
+	if (!WIFEXITED(wait_status) || WEXITSTATUS(wait_status)) {
 		task_failed(job, slot - 1, wait_status);
+		return;
+	}
+	if (job->left_early && !job->interrupt)
+		early = job->left_early(job->left_early_arg, slot - 1);
+	if (early)
+		job_ended_early(job, slot - 1, early);
 }
 
 void job_reap(struct job *job)

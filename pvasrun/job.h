@@ -46,6 +46,13 @@ struct job {
 	int64_t kill_at;	/* when those left get SIGKILL; 0: never */
 	int interrupt;		/* the last INT, TERM, HUP or QUIT passed on, 0: none */
 	int64_t interrupted_at;
+
+	/*
+	 * Was it too early for this rank to end, though with status 0? Returns
+	 * what is wrong with it, or NULL. May be NULL itself.
+	 */
+	const char *(*left_early)(void *arg, unsigned int rank);
+	void *left_early_arg;
 };
 
 int job_init(struct job *job, const struct options *opt);
@@ -56,6 +63,9 @@ void job_started(struct job *job, unsigned int rank, pid_t pid, bool in_own_grou
 
 /* Collect all children that have ended. */
 void job_reap(struct job *job);
+
+/* Rank has ended, with status 0, but others count on it: the end of the job. */
+void job_ended_early(struct job *job, unsigned int rank, const char *how);
 
 /* Send a signal to all tasks; with @own_groups_only not to those in pvasrun's group. */
 void job_kill(struct job *job, int signo, bool own_groups_only);

@@ -216,6 +216,8 @@ static int launch_app(struct run *run, struct start *start, const struct app *ap
 	err = env_init(&env, environ, app, run->opt->tasks, pvas_id_of(run->space));
 	if (!err && pvas_backend_of(run->space) == PVAS_BACKEND_USER)
 		err = env_tune_malloc(&env);
+	if (!err)
+		err = mpi_env(&run->mpi, &env);
 	if (err) {
 		complain_start(run, app->first_rank, err);
 		job_end(&run->job, STATUS_FAILED);
@@ -251,6 +253,7 @@ void launch(struct run *run)
 			break;
 	progress_end();
 	close(start.null);
+	mpi_serve(&run->mpi);
 	if (run->opt->stdin_to == STDIN_ALL)
 		input_begin(&run->input);
 }

@@ -10,6 +10,7 @@
 #include "event.h"
 #include "input.h"
 #include "job.h"
+#include "mpi.h"
 #include "output.h"
 #include "signals.h"
 
@@ -19,6 +20,7 @@ struct run {
 	struct loop loop;
 	struct signals signals;
 	struct job job;
+	struct mpi mpi;
 	struct places places;
 	struct memory memory;
 	struct output output;	/* used with --tag-output */

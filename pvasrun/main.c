@@ -78,6 +78,10 @@ static int prepare(struct run *run)
 		err = input_open(&run->input, &run->loop, run->opt->tasks);
 	if (err)
 		return fail("cannot prepare the job", err);
+	err = mpi_open(&run->mpi, run->opt, &run->loop, &run->job, &run->places);
+	if (err)
+		return fail("cannot listen on 127.0.0.1 for MPI programs (say --mpi none if there are none)",
+			    err);
 	return space_open(run);
 }
 
@@ -134,6 +138,7 @@ static int run_job(struct run *run)
 	interrupt = run->job.interrupt;
 	if (run->opt->tag_output)
 		drain_output(run);
+	mpi_close(&run->mpi);
 	if (run->job.death_signal && run->job.death_signal == interrupt) {
 		pvas_destroy(run->space);
 		signals_die_from(interrupt);
@@ -143,6 +148,7 @@ static int run_job(struct run *run)
 
 static void clean_up(struct run *run)
 {
+	mpi_close(&run->mpi);
 	pvas_destroy(run->space);
 	input_close(&run->input);
 	output_close(&run->output);

@@ -139,6 +139,20 @@ static int take_backend(struct parser *p, const char *text)
 	return 0;
 }
 
+static int take_mpi(struct parser *p, const char *text)
+{
+	static const char *const names[] = {
+		[MPI_AUTO] = "auto", [MPI_PMIX] = "pmix", [MPI_PMI1] = "pmi1", [MPI_NONE] = "none",
+		NULL
+	};
+	int choice = parse_choice(text, names);
+
+	if (choice < 0)
+		return refuse(p, "--mpi '%s': unknown (auto, pmix, pmi1 or none)", text);
+	p->opt->mpi = choice;
+	return 0;
+}
+
 static int take_value(struct parser *p, int key, const char *text)
 {
 	switch (key) {
@@ -159,6 +173,8 @@ static int take_value(struct parser *p, int key, const char *text)
 		return take_timeout(p, text);
 	case KEY_PARTITION_SIZE:
 		return take_partition_size(p, text);
+	case KEY_MPI:
+		return take_mpi(p, text);
 	default:
 		return take_backend(p, text);
 	}
@@ -172,6 +188,9 @@ static void take_flag(struct options *opt, int key)
 		break;
 	case KEY_NO_KILL:
 		opt->no_kill = true;
+		break;
+	case KEY_NO_BTL:
+		opt->no_btl = true;
 		break;
 	case KEY_MAP:
 		opt->map = true;
@@ -355,6 +374,7 @@ int options_parse(struct options *opt, int argc, char **argv, char *why, size_t 
 		.mem_bind = MEM_NONE,
 		.stdin_to = STDIN_RANK,
 		.backend = PVAS_BACKEND_AUTO,
+		.mpi = MPI_AUTO,
 	};
 	why[0] = '\0';
 	err = parse_apps(&p, argc, argv);

@@ -11,6 +11,7 @@
 enum action { ACTION_RUN, ACTION_HELP, ACTION_VERSION };
 enum bind_to { BIND_CORE, BIND_NUMA, BIND_NONE, BIND_DEFAULT };
 enum mem_bind { MEM_LOCAL, MEM_INTERLEAVE, MEM_NONE };
+enum mpi_how { MPI_AUTO, MPI_PMIX, MPI_PMI1, MPI_NONE };
 enum stdin_to { STDIN_ALL, STDIN_NONE, STDIN_RANK };
 
 /* One program of the job: what stands between two ':' */
@@ -39,6 +40,8 @@ struct options {
 	bool verbose;
 	bool quiet;
 	int backend;		/* enum pvas_backend */
+	enum mpi_how mpi;
+	bool no_btl;
 	uint64_t partition_size;	/* 0: choose */
 	int64_t timeout_ms;	/* 0: none */
 	const char *timeout_text;
@@ -55,7 +58,7 @@ void options_free(struct options *opt);
 /* help.c: the options and what is said of them, in one table */
 enum {
 	KEY_BIND_TO = 256, KEY_MEM_BIND, KEY_WDIR, KEY_STDIN, KEY_TAG_OUTPUT, KEY_TIMEOUT,
-	KEY_PARTITION_SIZE, KEY_BACKEND, KEY_NO_KILL, KEY_MAP,
+	KEY_PARTITION_SIZE, KEY_BACKEND, KEY_NO_KILL, KEY_MAP, KEY_MPI, KEY_NO_BTL,
 };
 
 struct option_row {

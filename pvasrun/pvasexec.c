@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #include "../libpvas/pvas.h"
+#include "component.h"
 #include "job.h"
 #include "parse.h"
 
@@ -201,39 +202,20 @@ static unsigned int wanted_index(const struct pvas_space *space)
 
 /* ---- Open MPI ---- */
 
-#define COMPONENT	"mca_btl_pvas.so"
-#define PATH_VARIABLE	"OMPI_MCA_mca_base_component_path"
-
 /*
  * Run from a build tree, Open MPI does not know where its component pvas is.
  * Installed, it is among Open MPI's own, and nothing is to be said.
  */
 static void show_component(void)
 {
-	const char *old = getenv(PATH_VARIABLE);
-	char dir[PATH_MAX], file[PATH_MAX + sizeof(COMPONENT)], *paths;
-	ssize_t len = readlink("/proc/self/exe", dir, sizeof(dir) - 1);
-	char *end;
-	int i;
+	const char *old = getenv(COMPONENT_PATH);
+	char dir[PATH_MAX], *paths;
 
-	if (len < 0)
-		return;
-	dir[len] = 0;
-	for (i = 0; i < 2; i++) {
-		end = strrchr(dir, '/');
-		if (!end)
-			return;
-		*end = 0;
-	}
-	if ((size_t)(end - dir) + sizeof("/btl_glue") > sizeof(dir))
-		return;
-	strcat(dir, "/btl_glue");
-	snprintf(file, sizeof(file), "%s/" COMPONENT, dir);
-	if (access(file, R_OK))
+	if (component_find(dir) != COMPONENT_ASIDE)
 		return;
 	if (asprintf(&paths, "%s:%s", dir, old ? old : "SYSTEM_DEFAULT:USER_DEFAULT") < 0)
 		return;
-	setenv(PATH_VARIABLE, paths, 1);
+	setenv(COMPONENT_PATH, paths, 1);
 	free(paths);
 }
 

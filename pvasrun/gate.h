@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * The gate before the PMIx server. Ranks are told of the gate's port when they
+ * are started; the server behind it is started when the first rank calls, so a
+ * job without MPI has none. What ranks and server say is passed on as it is.
+ */
+#ifndef PVASRUN_GATE_H
+#define PVASRUN_GATE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "event.h"
+
+struct link;
+
+/* One direction's receiving end */
+struct way {
+	struct event event;
+	struct link *link;
+	char *late;		/* what it did not take yet */
+	size_t len, done;
+};
+
+struct link {
+	struct way ways[2];	/* the rank, the server */
+	struct link *next;
+	struct loop *loop;
+};
+
+struct gate {
+	struct event event;
+	struct loop *loop;
+	struct link *links;
+	int port;
+	int server;		/* its port; 0: not started, -1: can't be */
+	int (*start)(void *arg);	/* start the server: its port, or -1 */
+	void *arg;
+};
+
+int gate_open(struct gate *gate, struct loop *loop, int (*start)(void *arg), void *arg);
+
+/* Let them in. */
+int gate_serve(struct gate *gate);
+void gate_close(struct gate *gate);
+
+#endif

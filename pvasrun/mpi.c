@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: GPL-2.0
+/* MPI programs as tasks. */
+#include "mpi.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include "report.h"
+
+enum { NOT_SEEN, INSIDE, LEFT };
+
+/* ---- the life of a rank ---- */
+
+static const char without_init[] = "without MPI_Init, for which other ranks wait";
+static const char without_finalize[] = "without MPI_Finalize";
+
+/* Asked by the job: may a task end so? What it said last is read first. */
+static const char *left_early(void *arg, unsigned int rank)
+{
+	struct mpi *mpi = arg;
+
+	pmix_host_read(mpi);
+	pmi1_read(&mpi->pmi);
+	if (mpi->state[rank] == INSIDE)
+		return without_finalize;
+	return mpi->state[rank] == NOT_SEEN && mpi->seen ? without_init : NULL;
+}
+
+void mpi_entered(struct mpi *mpi, unsigned int rank)
+{
+	unsigned int i;
+
+	mpi->state[rank] = INSIDE;
+	if (mpi->seen)
+		return;
+	mpi->seen = true;
+	for (i = 0; i < mpi->opt->tasks; i++)
+		if (mpi->job->tasks[i].ended && mpi->state[i] == NOT_SEEN)
+			job_ended_early(mpi->job, i, without_init);
+}
+
+void mpi_left(struct mpi *mpi, unsigned int rank)
+{
+	mpi->state[rank] = LEFT;
+}
+
+/* As a status a process can have; an aborted job has not succeeded. */
+static int abort_status(int code)
+{
+	return code & 0xff ? code & 0xff : STATUS_FAILED;
+}
+
+void mpi_aborted(struct mpi *mpi, unsigned int rank, int code, const char *text)
+{
+	const struct task *task = &mpi->job->tasks[rank];
+
+	mpi->state[rank] = LEFT;
+	if (mpi->job->ending)
+		return;
+	if (!strcmp(text, "N/A"))	/* Open MPI has nothing to say */
+		text = "";
+	complain("rank %u (pid %d, %s) called MPI_Abort: code %d%s%s", rank, task->pid,
+		 task->app->argv[0], code, *text ? ", " : "", text);
+	job_end(mpi->job, abort_status(code));
+}
+
+void mpi_spawn_refused(struct mpi *mpi, unsigned int rank, const char *program)
+{
+	complain("rank %u (pid %d): MPI_Comm_spawn of %s: not supported (start all ranks at once, several programs with ':')",
+		 rank, mpi->job->tasks[rank].pid, *program ? program : "a program");
+}
+
+void mpi_failed(struct mpi *mpi, const char *why)
+{
+	if (!mpi->job->ending)
+		complain("%s", why);
+	job_end(mpi->job, STATUS_FAILED);
+}
+
+/* ---- begin and end ---- */
+
+/* Other jobs' ranks, of any user, must not take it for theirs. */
+static void make_name(struct mpi *mpi)
+{
+	uint32_t random = 0;
+
+	if (getrandom(&random, sizeof(random), 0) < 0)
+		random = 0;
+	snprintf(mpi->name, sizeof(mpi->name), "pvasrun-%d-%08x", getpid(), random);
+}
+
+static int open_ways(struct mpi *mpi)
+{
+	int err = 0;
+
+	if (mpi->pmix)
+		err = gate_open(&mpi->gate, mpi->loop, pmix_host_start, mpi);
+	if (!err && mpi->pmi1)
+		err = pmi1_open(&mpi->pmi, mpi);
+	return err;
+}
+
+int mpi_open(struct mpi *mpi, const struct options *opt, struct loop *loop, struct job *job,
+	     const struct places *places)
+{
+	int err;
+
+	*mpi = (struct mpi){ .opt = opt, .loop = loop, .job = job, .places = places };
+	mpi->gate.event.fd = mpi->pmi.event.fd = -1;
+	mpi->pmix = opt->mpi == MPI_AUTO || opt->mpi == MPI_PMIX;
+	mpi->pmi1 = opt->mpi == MPI_AUTO || opt->mpi == MPI_PMI1;
+	if (opt->mpi == MPI_NONE)
+		return 0;
+	make_name(mpi);
+	mpi->state = calloc(opt->tasks, sizeof(*mpi->state));
+	if (!mpi->state)
+		return -ENOMEM;
+	err = open_ways(mpi);
+	if (!err) {
+		job->left_early = left_early;
+		job->left_early_arg = mpi;
+		return 0;
+	}
+	mpi_close(mpi);
+	if (opt->mpi != MPI_AUTO)
+		return err;
+	note("no MPI: cannot listen on 127.0.0.1: %s", strerror(-err));
+	return 0;
+}
+
+/*
+ * Not before all tasks are there: a server's threads and descriptors then
+ * concern none of them. Who calls earlier waits, as he would for the others.
+ */
+void mpi_serve(struct mpi *mpi)
+{
+	int err = 0;
+
+	if (mpi->pmix)
+		err = gate_serve(&mpi->gate);
+	if (!err && mpi->pmi1)
+		err = pmi1_serve(&mpi->pmi);
+	if (err)
+		mpi_failed(mpi, strerror(-err));
+}
+
+void mpi_close(struct mpi *mpi)
+{
+	if (!mpi->state)
+		return;
+	if (mpi->pmix) {
+		gate_close(&mpi->gate);
+		pmix_host_stop(mpi);
+	}
+	if (mpi->pmi1)
+		pmi1_close(&mpi->pmi);
+	mpi->pmix = mpi->pmi1 = false;
+	free(mpi->state);
+	mpi->state = NULL;
+}

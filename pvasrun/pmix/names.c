@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Published names. The library calls us from its one thread, so there is no
+ * lock; a lookup that may wait does so until the name is published, or until
+ * the job ends, which a peer's death brings about.
+ */
+#include "internal.h"
+
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct name {
+	struct name *next;
+	pmix_pdata_t data;	/* who published it, the key and the value */
+};
+
+struct lookup {
+	struct lookup *next;
+	char **keys;
+	pmix_lookup_cbfunc_t done;
+	void *data;
+};
+
+static struct name *names;
+static struct lookup *lookups;
+
+static struct name **find(const char *key)
+{
+	struct name **n = &names;
+
+	while (*n && strncmp((*n)->data.key, key, PMIX_MAX_KEYLEN))
+		n = &(*n)->next;
+	return n;
+}
+
+static void drop(struct name **at)
+{
+	struct name *n = *at;
+
+	*at = n->next;
+	PMIX_PDATA_DESTRUCT(&n->data);
+	free(n);
+}
+
+/* How to publish, as against what */
+static bool is_directive(const char *key)
+{
+	static const char *const keys[] = {
+		PMIX_RANGE, PMIX_PERSISTENCE, PMIX_USERID, PMIX_GRPID, PMIX_WAIT, PMIX_TIMEOUT,
+		PMIX_REQUESTOR_IS_TOOL, PMIX_REQUESTOR_IS_CLIENT,
+	};
+	size_t i;
+
+	for (i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
+		if (!strcmp(key, keys[i]))
+			return true;
+	return false;
+}
+
+static bool may_wait(const pmix_info_t info[], size_t nr)
+{
+	size_t i;
+
+	for (i = 0; i < nr; i++)
+		if (!strcmp(info[i].key, PMIX_WAIT))
+			return true;
+	return false;
+}
+
+static size_t count(char **keys, bool known_only)
+{
+	size_t nr = 0;
+
+	for (; *keys; keys++)
+		nr += !known_only || *find(*keys);
+	return nr;
+}
+
+/* Answer with those of @keys that are known. */
+static void reply(char **keys, pmix_lookup_cbfunc_t done, void *data)
+{
+	size_t wanted = count(keys, false), nr = count(keys, true), i = 0;
+	pmix_pdata_t *found = NULL;
+
+	if (!nr) {
+		done(PMIX_ERR_NOT_FOUND, NULL, 0, data);
+		return;
+	}
+	PMIX_PDATA_CREATE(found, nr);
+	if (!found) {
+		done(PMIX_ERR_NOMEM, NULL, 0, data);
+		return;
+	}
+	for (; *keys; keys++) {
+		struct name *n = *find(*keys);
+
+		if (n) {
+			PMIX_PDATA_XFER(&found[i], &n->data);
+			i++;
+		}
+	}
+	done(nr == wanted ? PMIX_SUCCESS : PMIX_ERR_PARTIAL_SUCCESS, found, nr, data);
+	PMIX_PDATA_FREE(found, nr);
+}
+
+static void free_keys(char **keys)
+{
+	char **k;
+
+	for (k = keys; k && *k; k++)
+		free(*k);
+	free(keys);
+}
+
+static char **copy_keys(char **keys)
+{
+	size_t nr = count(keys, false), i;
+	char **copy = calloc(nr + 1, sizeof(*copy));
+
+	for (i = 0; copy && i < nr; i++) {
+		copy[i] = strdup(keys[i]);
+		if (!copy[i]) {
+			free_keys(copy);
+			return NULL;
+		}
+	}
+	return copy;
+}
+
+/* Something new is known: who waited for it? */
+static void wake(void)
+{
+	struct lookup **at = &lookups, *l;
+
+	while ((l = *at)) {
+		if (count(l->keys, true) < count(l->keys, false)) {
+			at = &l->next;
+			continue;
+		}
+		*at = l->next;
+		reply(l->keys, l->done, l->data);
+		free_keys(l->keys);
+		free(l);
+	}
+}
+
+static pmix_status_t publish_one(const pmix_proc_t *proc, const pmix_info_t *info)
+{
+	struct name *n;
+
+	if (*find(info->key))
+		return PMIX_ERR_DUPLICATE_KEY;
+	n = calloc(1, sizeof(*n));
+	if (!n)
+		return PMIX_ERR_NOMEM;
+	n->data.proc = *proc;
+	PMIX_LOAD_KEY(n->data.key, info->key);
+	PMIx_Value_xfer(&n->data.value, &info->value);
+	n->next = names;
+	names = n;
+	return PMIX_SUCCESS;
+}
+
+pmix_status_t pmix_publish(const pmix_proc_t *proc, const pmix_info_t info[], size_t nr,
+			   pmix_op_cbfunc_t done, void *data)
+{
+	pmix_status_t rc = PMIX_SUCCESS;
+	size_t i;
+
+	for (i = 0; i < nr && rc == PMIX_SUCCESS; i++)
+		if (!is_directive(info[i].key))
+			rc = publish_one(proc, &info[i]);
+	done(rc, data);
+	wake();
+	return PMIX_SUCCESS;
+}
+
+static pmix_status_t wait_for(char **keys, pmix_lookup_cbfunc_t done, void *data)
+{
+	struct lookup *l = calloc(1, sizeof(*l));
+
+	if (l)
+		l->keys = copy_keys(keys);
+	if (!l || !l->keys) {
+		free(l);
+		return PMIX_ERR_NOMEM;
+	}
+	l->done = done;
+	l->data = data;
+	l->next = lookups;
+	lookups = l;
+	return PMIX_SUCCESS;
+}
+
+pmix_status_t pmix_lookup(const pmix_proc_t *proc, char **keys, const pmix_info_t info[],
+			  size_t nr, pmix_lookup_cbfunc_t done, void *data)
+{
+	(void)proc;
+	if (count(keys, true) < count(keys, false) && may_wait(info, nr))
+		return wait_for(keys, done, data);
+	reply(keys, done, data);
+	return PMIX_SUCCESS;
+}
+
+/* Only who has published may take back; without keys, all of his. */
+pmix_status_t pmix_unpublish(const pmix_proc_t *proc, char **keys, const pmix_info_t info[],
+			     size_t nr, pmix_op_cbfunc_t done, void *data)
+{
+	struct name **at = &names;
+
+	(void)info;
+	(void)nr;
+	while (*at) {
+		bool mine = (*at)->data.proc.rank == proc->rank, wanted = !keys;
+		char **k;
+
+		for (k = keys; k && *k; k++)
+			wanted |= !strncmp(*k, (*at)->data.key, PMIX_MAX_KEYLEN);
+		if (mine && wanted)
+			drop(at);
+		else
+			at = &(*at)->next;
+	}
+	done(PMIX_SUCCESS, data);
+	return PMIX_SUCCESS;
+}

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * The PMIx server is a shared object of its own, loaded when the first rank
+ * asks for it: pvasrun needs no libpmix, and jobs without MPI don't pay for it.
+ */
+#ifndef PVASRUN_PMIX_PLUGIN_H
+#define PVASRUN_PMIX_PLUGIN_H
+
+#include <stddef.h>
+
+/* What a rank did, as the server tells pvasrun: one write() to a pipe each */
+enum pmix_news_kind {
+	NEWS_INIT,
+	NEWS_FINALIZE,
+	NEWS_ABORT,
+	NEWS_SPAWN,	/* it wanted more processes, and was refused */
+};
+
+struct pmix_news {
+	enum pmix_news_kind kind;
+	unsigned int rank;
+	int status;		/* of NEWS_ABORT */
+	char text[240];
+};
+
+/* The job, as the server describes it to its ranks */
+struct pmix_job {
+	const char *nspace;
+	const char *tmpdir;	/* private to the job */
+	unsigned int tasks;
+	unsigned int apps;
+	const unsigned int *app_of;	/* of each rank */
+	const char *topology;		/* hwloc's XML, or NULL */
+	char *const *cpus;		/* of each rank: "0-3", NULL: not bound; or NULL */
+	int news;			/* where to write struct pmix_news */
+};
+
+/*
+ * Returns the server's TCP port on 127.0.0.1, or -1 with a line in @why. It
+ * ends with the process: stopping it (PMIx_server_finalize) now and then waits
+ * for a lock that its own, ended, thread has held.
+ */
+int pvasrun_pmix_start(const struct pmix_job *job, char *why, size_t len);
+
+typedef int (*pmix_start_fn)(const struct pmix_job *job, char *why, size_t len);
+
+#endif

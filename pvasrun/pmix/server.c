@@ -1,0 +1,269 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The PMIx server: what ranks ask of it. All ranks are on this machine, so
+ * whatever the library has collected from them is all there is.
+ */
+#include "internal.h"
+
+#include <semaphore.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <pmix.h>
+
+static int news = -1;
+
+/* A pipe takes this in one piece; if pvasrun doesn't read, it is on its way out. */
+static void tell(enum pmix_news_kind kind, const pmix_proc_t *proc, int status, const char *text)
+{
+	struct pmix_news n = { .kind = kind, .rank = proc->rank, .status = status };
+
+	snprintf(n.text, sizeof(n.text), "%s", text ? text : "");
+	if (write(news, &n, sizeof(n)) < 0)
+		return;
+}
+
+static pmix_status_t answer(pmix_op_cbfunc_t done, void *data)
+{
+	if (done)
+		done(PMIX_SUCCESS, data);
+	return PMIX_SUCCESS;
+}
+
+static pmix_status_t connected(const pmix_proc_t *proc, void *object, pmix_op_cbfunc_t done,
+			       void *data)
+{
+	(void)object;
+	tell(NEWS_INIT, proc, 0, NULL);
+	return answer(done, data);
+}
+
+static pmix_status_t finalized(const pmix_proc_t *proc, void *object, pmix_op_cbfunc_t done,
+			       void *data)
+{
+	(void)object;
+	tell(NEWS_FINALIZE, proc, 0, NULL);
+	return answer(done, data);
+}
+
+static pmix_status_t aborted(const pmix_proc_t *proc, void *object, int status,
+			     const char message[], pmix_proc_t procs[], size_t nr,
+			     pmix_op_cbfunc_t done, void *data)
+{
+	(void)object;
+	(void)procs;
+	(void)nr;
+	tell(NEWS_ABORT, proc, status, message);
+	return answer(done, data);
+}
+
+static pmix_status_t fence(const pmix_proc_t procs[], size_t nr, const pmix_info_t info[],
+			   size_t ninfo, char *bytes, size_t len, pmix_modex_cbfunc_t done,
+			   void *data)
+{
+	(void)procs;
+	(void)nr;
+	(void)info;
+	(void)ninfo;
+	if (done)
+		done(PMIX_SUCCESS, bytes, len, data, NULL, NULL);
+	return PMIX_SUCCESS;
+}
+
+/* Asked of other nodes only: the library knows what its own ranks have put. */
+static pmix_status_t modex(const pmix_proc_t *proc, const pmix_info_t info[], size_t ninfo,
+			   pmix_modex_cbfunc_t done, void *data)
+{
+	(void)proc;
+	(void)info;
+	(void)ninfo;
+	(void)done;
+	(void)data;
+	return PMIX_ERR_NOT_FOUND;
+}
+
+static pmix_status_t connect_procs(const pmix_proc_t procs[], size_t nr, const pmix_info_t info[],
+				   size_t ninfo, pmix_op_cbfunc_t done, void *data)
+{
+	(void)procs;
+	(void)nr;
+	(void)info;
+	(void)ninfo;
+	return answer(done, data);
+}
+
+static pmix_status_t spawn(const pmix_proc_t *proc, const pmix_info_t info[], size_t ninfo,
+			   const pmix_app_t apps[], size_t napps, pmix_spawn_cbfunc_t done,
+			   void *data)
+{
+	(void)info;
+	(void)ninfo;
+	(void)done;
+	(void)data;
+	tell(NEWS_SPAWN, proc, 0, napps ? apps[0].cmd : NULL);
+	return PMIX_ERR_NOT_SUPPORTED;
+}
+
+/* The library itself passes on what concerns its own clients. */
+static pmix_status_t register_events(pmix_status_t *codes, size_t nr, const pmix_info_t info[],
+				     size_t ninfo, pmix_op_cbfunc_t done, void *data)
+{
+	(void)codes;
+	(void)nr;
+	(void)info;
+	(void)ninfo;
+	(void)done;
+	(void)data;
+	return PMIX_OPERATION_SUCCEEDED;
+}
+
+static pmix_status_t deregister_events(pmix_status_t *codes, size_t nr, pmix_op_cbfunc_t done,
+				       void *data)
+{
+	(void)codes;
+	(void)nr;
+	(void)done;
+	(void)data;
+	return PMIX_OPERATION_SUCCEEDED;
+}
+
+static pmix_status_t notify(pmix_status_t code, const pmix_proc_t *source,
+			    pmix_data_range_t range, pmix_info_t info[], size_t ninfo,
+			    pmix_op_cbfunc_t done, void *data)
+{
+	(void)code;
+	(void)source;
+	(void)range;
+	(void)info;
+	(void)ninfo;
+	(void)done;
+	(void)data;
+	return PMIX_OPERATION_SUCCEEDED;
+}
+
+static pmix_server_module_t callbacks = {
+	.client_connected = connected,
+	.client_finalized = finalized,
+	.abort = aborted,
+	.fence_nb = fence,
+	.direct_modex = modex,
+	.publish = pmix_publish,
+	.lookup = pmix_lookup,
+	.unpublish = pmix_unpublish,
+	.spawn = spawn,
+	.connect = connect_procs,
+	.disconnect = connect_procs,
+	.register_events = register_events,
+	.deregister_events = deregister_events,
+	.notify_event = notify,
+};
+
+/* ---- waiting for the library's thread ---- */
+
+static struct {
+	sem_t done;
+	pmix_status_t status;
+} waiter;
+
+void pmix_done(pmix_status_t status, void *data)
+{
+	(void)data;
+	waiter.status = status;
+	sem_post(&waiter.done);
+}
+
+pmix_status_t pmix_wait(pmix_status_t started)
+{
+	if (started == PMIX_OPERATION_SUCCEEDED)
+		return PMIX_SUCCESS;
+	if (started != PMIX_SUCCESS)
+		return started;
+	while (sem_wait(&waiter.done))
+		;
+	return waiter.status;
+}
+
+/* ---- start ---- */
+
+/*
+ * The job of somebody who started pvasrun (mpirun, srun) is not ours; and data
+ * go through the sockets, not through files that could be left behind.
+ */
+static void clean_environment(void)
+{
+	static const char *const names[] = {
+		"PMIX_NAMESPACE", "PMIX_RANK", "PMIX_SERVER_URI", "PMIX_SERVER_URI2",
+		"PMIX_SERVER_URI21", "PMIX_SERVER_URI3", "PMIX_SERVER_URI4", "PMIX_SERVER_URI41",
+		"PMIX_GDS_MODULE", "PMIX_SECURITY_MODE", "PMIX_BFROP_BUFFER_TYPE",
+		"PMIX_SERVER_TMPDIR", "PMIX_SYSTEM_TMPDIR", "PMIX_KEEPALIVE_PIPE",
+		"PMIX_LAUNCHER_RNDZ_URI",
+	};
+	size_t i;
+
+	for (i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		unsetenv(names[i]);
+	setenv("PMIX_MCA_gds", "hash", 1);
+}
+
+/* The library says where it listens only in the environment it would give a client. */
+static int find_port(const char *nspace)
+{
+	pmix_proc_t proc;
+	char **env = NULL, **var, *colon;
+	int port = -1;
+
+	PMIX_LOAD_PROCID(&proc, nspace, 0);
+	if (PMIx_server_setup_fork(&proc, &env) != PMIX_SUCCESS)
+		return -1;
+	for (var = env; var && *var; var++) {
+		if (port < 0 && !strncmp(*var, "PMIX_SERVER_URI", 15)) {
+			colon = strrchr(*var, ':');
+			port = colon ? atoi(colon + 1) : -1;
+		}
+		free(*var);
+	}
+	free(env);
+	return port;
+}
+
+static pmix_status_t open_server(const struct pmix_job *job)
+{
+	pmix_info_t *info;
+	pmix_status_t rc;
+
+	PMIX_INFO_CREATE(info, 2);
+	if (!info)
+		return PMIX_ERR_NOMEM;
+	PMIx_Info_load(&info[0], PMIX_SERVER_TMPDIR, job->tmpdir, PMIX_STRING);
+	PMIx_Info_load(&info[1], PMIX_SYSTEM_TMPDIR, job->tmpdir, PMIX_STRING);
+	rc = PMIx_server_init(&callbacks, info, 2);
+	PMIX_INFO_FREE(info, 2);
+	return rc;
+}
+
+__attribute__((visibility("default")))
+int pvasrun_pmix_start(const struct pmix_job *job, char *why, size_t len)
+{
+	pmix_status_t rc;
+	int port;
+
+	news = job->news;
+	sem_init(&waiter.done, 0, 0);
+	clean_environment();
+	rc = open_server(job);
+	if (rc != PMIX_SUCCESS) {
+		snprintf(why, len, "the PMIx server does not start: %s", PMIx_Error_string(rc));
+		return -1;
+	}
+	rc = pmix_register_job(job);
+	if (rc != PMIX_SUCCESS) {
+		snprintf(why, len, "PMIx refuses the job: %s", PMIx_Error_string(rc));
+		return -1;
+	}
+	port = find_port(job->nspace);
+	if (port < 0)
+		snprintf(why, len, "the PMIx server does not say where it listens");
+	return port;
+}

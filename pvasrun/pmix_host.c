@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: GPL-2.0
+/* The PMIx server: loading it, describing the job to it, hearing from it. */
+#include <dirent.h>
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <hwloc.h>
+#include <hwloc/export.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "component.h"
+#include "mpi.h"
+#include "pmix/plugin.h"
+#include "report.h"
+#include "scratch.h"
+
+#define PLUGIN "pvasrun-pmix.so"
+
+struct pmix_host {
+	struct event event;	/* what the server tells */
+	struct mpi *mpi;
+	int writer;		/* its end of the pipe */
+	struct scratch scratch;
+};
+
+/* ---- what the server tells ---- */
+
+static void hear(struct mpi *mpi, const struct pmix_news *news)
+{
+	if (news->rank >= mpi->opt->tasks)
+		return;
+	switch (news->kind) {
+	case NEWS_INIT:
+		mpi_entered(mpi, news->rank);
+		break;
+	case NEWS_FINALIZE:
+		mpi_left(mpi, news->rank);
+		break;
+	case NEWS_ABORT:
+		mpi_aborted(mpi, news->rank, news->status, news->text);
+		break;
+	case NEWS_SPAWN:
+		mpi_spawn_refused(mpi, news->rank, news->text);
+		break;
+	}
+}
+
+void pmix_host_read(struct mpi *mpi)
+{
+	struct pmix_news news;
+
+	if (!mpi->host)
+		return;
+	while (read(mpi->host->event.fd, &news, sizeof(news)) == sizeof(news))
+		hear(mpi, &news);
+}
+
+static void ready(struct event *event, uint32_t what)
+{
+	(void)what;
+	pmix_host_read(((struct pmix_host *)event)->mpi);
+}
+
+static int open_pipe(struct pmix_host *host)
+{
+	int ends[2];
+
+	if (pipe2(ends, O_CLOEXEC | O_NONBLOCK) < 0)
+		return -errno;
+	/* the writer is a thread of the library's: it may wait for us */
+	fcntl(ends[1], F_SETFL, 0);
+	host->event = (struct event){ .fd = ends[0], .ready = ready };
+	host->writer = ends[1];
+	return loop_watch(host->mpi->loop, &host->event, EPOLLIN);
+}
+
+/* ---- what it is told ---- */
+
+/* Each rank would look at all of /sys otherwise. */
+static char *describe_machine(void)
+{
+	hwloc_topology_t topology;
+	char *xml = NULL, *copy = NULL;
+	int len;
+
+	if (hwloc_topology_init(&topology))
+		return NULL;
+	if (!hwloc_topology_load(topology) &&
+	    !hwloc_topology_export_xmlbuffer(topology, &xml, &len, 0)) {
+		copy = strdup(xml);
+		hwloc_free_xmlbuffer(topology, xml);
+	}
+	hwloc_topology_destroy(topology);
+	return copy;
+}
+
+static char **describe_cpus(const struct mpi *mpi)
+{
+	char **cpus = calloc(mpi->opt->tasks, sizeof(*cpus));
+	unsigned int rank;
+
+	for (rank = 0; cpus && rank < mpi->opt->tasks; rank++) {
+		hwloc_const_cpuset_t set = places_set(mpi->places, rank);
+
+		if (set && hwloc_bitmap_list_asprintf(&cpus[rank], set) < 0)
+			cpus[rank] = NULL;
+	}
+	return cpus;
+}
+
+static unsigned int *describe_apps(const struct mpi *mpi)
+{
+	unsigned int *app_of = calloc(mpi->opt->tasks, sizeof(*app_of));
+	unsigned int rank;
+
+	for (rank = 0; app_of && rank < mpi->opt->tasks; rank++)
+		app_of[rank] = mpi->job->tasks[rank].app - mpi->opt->apps;
+	return app_of;
+}
+
+static void forget(struct pmix_job *job)
+{
+	unsigned int rank;
+
+	for (rank = 0; job->cpus && rank < job->tasks; rank++)
+		free(job->cpus[rank]);
+	free((void *)job->cpus);
+	free((void *)job->app_of);
+	free((void *)job->topology);
+}
+
+static int describe(struct pmix_host *host, struct pmix_job *job)
+{
+	const struct mpi *mpi = host->mpi;
+
+	*job = (struct pmix_job){
+		.nspace = mpi->name,
+		.tmpdir = host->scratch.path,
+		.tasks = mpi->opt->tasks,
+		.apps = mpi->opt->nr_apps,
+		.app_of = describe_apps(mpi),
+		.topology = describe_machine(),
+		.cpus = describe_cpus(mpi),
+		.news = host->writer,
+	};
+	return job->app_of ? 0 : -ENOMEM;
+}
+
+/* ---- start and stop ---- */
+
+/* A rank costs the gate two descriptors, and the server one. */
+static int enough_files(const struct mpi *mpi, char *why, size_t len)
+{
+	rlim_t need = 128 + 5 * (rlim_t)mpi->opt->tasks;
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur >= need)
+		return 0;
+	if (limit.rlim_max >= need) {
+		limit.rlim_cur = need;
+		if (!setrlimit(RLIMIT_NOFILE, &limit))
+			return 0;
+	}
+	snprintf(why, len, "the limit of %ju open files is too low for an MPI job: %ju are needed (raise it: ulimit -n)",
+		 (uintmax_t)limit.rlim_max, (uintmax_t)need);
+	return -EMFILE;
+}
+
+static int load(pmix_start_fn *start, char *why, size_t len)
+{
+	char path[PATH_MAX];
+	void *plugin;
+
+	if (!beside_us(PLUGIN, "../lib/pvas/" PLUGIN, path)) {
+		snprintf(why, len, "no PMIx server for MPI programs: %s is missing (install all of PVAS)",
+			 PLUGIN);
+		return -ENOENT;
+	}
+	plugin = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+	if (!plugin) {
+		snprintf(why, len, "no PMIx server for MPI programs: %s (install libpmix2)",
+			 dlerror());
+		return -ELIBACC;
+	}
+	*start = (pmix_start_fn)dlsym(plugin, "pvasrun_pmix_start");
+	if (*start)
+		return 0;
+	snprintf(why, len, "no PMIx server for MPI programs: this %s is not pvasrun's (install all of PVAS)",
+		 PLUGIN);
+	return -ELIBBAD;
+}
+
+static int start(struct pmix_host *host, char *why, size_t len)
+{
+	pmix_start_fn start_server;
+	struct pmix_job job = { 0 };
+	int port = -1;
+
+	if (enough_files(host->mpi, why, len) || load(&start_server, why, len) ||
+	    scratch_make(&host->scratch, why, len))
+		return -1;
+	if (open_pipe(host) || describe(host, &job))
+		snprintf(why, len, "no PMIx server for MPI programs: %s", strerror(ENOMEM));
+	else
+		port = start_server(&job, why, len);
+	forget(&job);
+	return port;
+}
+
+int pmix_host_start(void *arg)
+{
+	struct mpi *mpi = arg;
+	char why[512] = "";
+	int port;
+
+	mpi->host = calloc(1, sizeof(*mpi->host));
+	if (!mpi->host) {
+		mpi_failed(mpi, strerror(ENOMEM));
+		return -1;
+	}
+	mpi->host->mpi = mpi;
+	mpi->host->event.fd = mpi->host->writer = -1;
+	port = start(mpi->host, why, sizeof(why));
+	if (port < 0)
+		mpi_failed(mpi, why);
+	return port;
+}
+
+/* The server has nobody left to serve, and ends with us: see plugin.h. */
+void pmix_host_stop(struct mpi *mpi)
+{
+	struct pmix_host *host = mpi->host;
+
+	if (!host)
+		return;
+	loop_forget(mpi->loop, &host->event);
+	scratch_remove(&host->scratch);
+	mpi->host = NULL;
+}

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * A job's directory. Its owner holds a lock on it, which goes with the process
+ * however that ends: what can be locked belongs to nobody.
+ */
+#include "scratch.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <glob.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static const char *parent(void)
+{
+	const char *dir = getenv("TMPDIR");
+
+	return dir && *dir ? dir : "/tmp";
+}
+
+static int lock(const char *path)
+{
+	int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+
+	if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) < 0) {
+		close(fd);
+		fd = -1;
+	}
+	return fd;
+}
+
+static int remove_one(const char *path, const struct stat *st, int type, struct FTW *at)
+{
+	(void)st;
+	(void)type;
+	(void)at;
+	remove(path);
+	return 0;
+}
+
+static void remove_all(const char *path)
+{
+	nftw(path, remove_one, 16, FTW_DEPTH | FTW_PHYS | FTW_MOUNT);
+}
+
+static int mine(const char *path)
+{
+	struct stat st;
+
+	return !lstat(path, &st) && S_ISDIR(st.st_mode) && st.st_uid == geteuid();
+}
+
+static void sweep(const char *dir)
+{
+	char pattern[PATH_MAX];
+	glob_t found;
+	size_t i;
+	int fd;
+
+	snprintf(pattern, sizeof(pattern), "%s/pvasrun-%u-*", dir, geteuid());
+	if (glob(pattern, GLOB_NOSORT, NULL, &found))
+		return;
+	for (i = 0; i < found.gl_pathc; i++) {
+		fd = mine(found.gl_pathv[i]) ? lock(found.gl_pathv[i]) : -1;
+		if (fd < 0)
+			continue;
+		remove_all(found.gl_pathv[i]);
+		close(fd);
+	}
+	globfree(&found);
+}
+
+/* Somebody's sweep can come between making and locking it: then another one. */
+static int make_one(struct scratch *scratch, const char *dir)
+{
+	snprintf(scratch->path, sizeof(scratch->path), "%s/pvasrun-%u-XXXXXX", dir, geteuid());
+	if (!mkdtemp(scratch->path))
+		return -errno;
+	scratch->lock = lock(scratch->path);
+	return mine(scratch->path) ? 0 : -ESTALE;
+}
+
+int scratch_make(struct scratch *scratch, char *why, size_t len)
+{
+	const char *dir = parent();
+	int err, tries = 10;
+
+	sweep(dir);
+	do {
+		err = make_one(scratch, dir);
+		if (err == -ESTALE && scratch->lock >= 0)
+			close(scratch->lock);
+	} while (err == -ESTALE && --tries);
+	if (!err)
+		return 0;
+	scratch->path[0] = '\0';
+	snprintf(why, len, "cannot make a directory for MPI in %s: %s (set TMPDIR)", dir,
+		 strerror(-err));
+	return err;
+}
+
+void scratch_remove(struct scratch *scratch)
+{
+	if (!scratch->path[0])
+		return;
+	remove_all(scratch->path);
+	if (scratch->lock >= 0)
+		close(scratch->lock);
+	scratch->path[0] = '\0';
+}

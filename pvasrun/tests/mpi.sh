@@ -1,0 +1,297 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+#
+# MPI programs started by pvasrun: Open MPI over PMIx, MPICH over PMI-1.
+#
+#	make -C pvasrun mpi && pvasrun/tests/mpi.sh [name]...
+#
+# BACKEND	passed on as --backend (default: user)
+# LIMIT		seconds a job may take; only against hanging for ever
+
+# What tasks do with their variables is in single quotes.
+# shellcheck disable=SC2016
+
+top=$(dirname "$(readlink -f "$0")")/../..
+B=${O:-$top/build}
+BACKEND=${BACKEND:-user}
+LIMIT=${LIMIT:-120}
+openmpi=$B/pvasrun/tests/rank-openmpi
+mpich=$B/pvasrun/tests/rank-mpich
+T=$(mktemp -d)
+trap 'rm -rf "$T"' EXIT
+# Where MPI libraries put their files: nothing may stay.
+export TMPDIR=$T/tmp
+mkdir "$TMPDIR"
+passed=0 failed=0 test=
+only=("$@")
+
+fail()
+{
+	failed=$((failed + 1))
+	echo "FAIL $test: $1"
+	sed 's/^/	out: /' "$T/out" | head -8
+	sed 's/^/	err: /' "$T/err" | head -8
+}
+
+check() { if "${@:2}"; then passed=$((passed + 1)); else fail "$1"; fi; }
+launch() { timeout -k 5 "$LIMIT" "$B/pvasrun/pvasrun" --backend "$BACKEND" "$@"; }
+run() { launch "$@" >"$T/out" 2>"$T/err"; status=$?; }
+status_is() { check "exit status $status, not $1" [ "$status" -eq "$1" ]; }
+out_has() { check "output has no '$1'" grep -qxE "$1" "$T/out"; }
+err_has() { check "error has no '$1'" grep -qE "^pvasrun: $1\$" "$T/err"; }
+silent() { check "pvasrun complained" eval '! grep -q ^pvasrun: "$T/err"'; }
+
+# good PROGRAM WHAT N: it ends well, and says that so many ranks did
+good()
+{
+	run -n "$3" "$1" "$2"
+	status_is 0
+	silent
+	out_has "$2: $3 ranks"
+}
+
+each() { "$@" "$openmpi"; "$@" "$mpich"; }
+
+# ---- programs that end well ----
+
+ring_of() { good "$1" ring 1; good "$1" ring 4; }
+test_ring() { each ring_of; }
+
+alltoall_of() { good "$1" alltoall 3; }
+test_alltoall() { each alltoall_of; }
+
+window_of() { good "$1" window 2; }
+test_window() { each window_of; }
+
+names_of() { good "$1" names 2; }
+test_names() { each names_of; }
+
+job_of()
+{
+	run -n 1 "$1" job : -n 2 "$1" job
+	status_is 0
+	out_has 'job: 3 ranks'
+	out_has 'rank 0 appnum 0'
+	out_has 'rank 2 appnum 1'
+}
+test_job() { each job_of; }
+
+# The rank is not pvasrun's child, and a second program takes its turn after the first.
+behind_a_shell() { run -n 2 sh -c "$1 ring && exec $1 ring"; status_is 0; silent; }
+test_behind_a_shell() { behind_a_shell "$openmpi"; behind_a_shell "$mpich"; }
+
+test_two_jobs()
+{
+	launch -n 3 "$openmpi" alltoall >"$T/other" 2>&1 &
+	run -n 2 "$openmpi" alltoall
+	status_is 0
+	out_has 'alltoall: 2 ranks'
+	wait $!
+	status=$?
+	status_is 0
+	check "the other job" grep -qx 'alltoall: 3 ranks' "$T/other"
+}
+
+# pvasrun in a job of mpirun's: its ranks are its own
+test_inside_mpirun()
+{
+	export -f launch
+	export B BACKEND LIMIT
+	mpirun --allow-run-as-root --oversubscribe -n 1 bash -c "launch -n 2 $openmpi ring" \
+		>"$T/out" 2>"$T/err"
+	status=$?
+	status_is 0
+	out_has 'ring: 2 ranks'
+}
+
+test_spawn()
+{
+	run -n 2 "$openmpi" spawn
+	check "spawning succeeds" [ "$status" -ne 0 ]
+	err_has 'rank 0 \(pid [0-9]+\): MPI_Comm_spawn of .*: not supported \(.*\)'
+	# MPICH sees by itself that it can't
+	run -n 2 "$mpich" spawn
+	check "spawning succeeds" [ "$status" -ne 0 ]
+}
+
+# PMI-1 by hand: "say LINE..." sends, and prints what comes back until the end or a second is over.
+WIRE='exec 3<>/dev/tcp/${PMI_PORT%:*}/${PMI_PORT#*:}
+say() { printf "%s\n" "$@" >&3; while read -r -t 1 a <&3; do echo "$a"; done; echo .; }; '
+
+test_wire()
+{
+	run -n 1 bash -c "$WIRE"'say "cmd=initack pmiid=$PMI_ID" "cmd=init pmi_version=1 pmi_subversion=1" \
+		"mcmd=spawn" "nprocs=1" "execname=a b" "endcmd" "cmd=get kvsname=x key=none" \
+		"cmd=put kvsname=x key=k value=v w" "cmd=get kvsname=x key=k" "cmd=finalize"'
+	status_is 0
+	out_has 'cmd=set size=1'
+	out_has 'cmd=spawn_result rc=-1 msg=not_supported'
+	out_has 'cmd=get_result rc=-1 msg=key_not_found value=unknown'
+	out_has 'cmd=get_result rc=0 msg=success value=v w'
+	out_has 'cmd=finalize_ack'
+	err_has 'rank 0 \(pid [0-9]+\): MPI_Comm_spawn of a b: not supported \(.*\)'
+	# strangers and nonsense are hung up on, and do no harm
+	run -n 1 bash -c "$WIRE"'say "cmd=initack pmiid=7"'
+	status_is 0
+	out_has '\.'
+	run -n 1 bash -c "$WIRE"'say "cmd=abort exitcode=5"'
+	status_is 0
+	run -n 1 bash -c "$WIRE"'say "cmd=initack pmiid=$PMI_ID" "nonsense"'
+	status_is 0
+	run -n 1 bash -c "$WIRE"'trap "" PIPE; say "$(printf %09000d 1)" 2>/dev/null'
+	status_is 0
+	out_has '\.'
+	# the PMIx gate, too
+	run -n 1 bash -c 'PMI_PORT=${PMIX_SERVER_URI41##*//};'"$WIRE"'trap "" PIPE; say nonsense 2>/dev/null'
+	status_is 0
+}
+
+# ---- and that don't ----
+
+abort_of()
+{
+	run -n 3 "$1" abort
+	status_is 42
+	err_has 'rank 1 \(pid [0-9]+, .*\) called MPI_Abort: code 42'
+	run -n 2 "$1" abort0
+	status_is 1
+}
+test_abort() { each abort_of; }
+
+early_of()
+{
+	run -n 3 "$1" early
+	status_is 1
+	err_has 'rank 1 \(pid [0-9]+, .*\) exited without MPI_Finalize'
+	run -n 3 "$1" status
+	status_is 9
+	err_has 'rank 1 \(pid [0-9]+, .*\) exited with status 9'
+	run -n 3 "$1" kill
+	status_is 137
+	err_has 'rank 1 \(pid [0-9]+, .*\) died from signal 9 \(Killed\)'
+}
+test_early() { each early_of; }
+
+# A task that is no MPI program ends before or after the others have asked for it.
+no_init_of()
+{
+	run -n 2 "$1" ring : -n 1 true
+	status_is 1
+	err_has 'rank 2 \(pid [0-9]+, true\) exited without MPI_Init, for which other ranks wait'
+	run -n 1 sleep 2 : -n 2 "$1" ring
+	status_is 1
+	err_has 'rank 0 \(pid [0-9]+, sleep\) exited without MPI_Init, for which other ranks wait'
+}
+test_no_init() { each no_init_of; }
+
+# ---- what is not there ----
+
+test_no_mpi_wanted()
+{
+	run --mpi none -n 2 "$openmpi" ring
+	check "each is alone" [ "$(grep -cx 'ring: 1 ranks' "$T/out")" -eq 2 ]
+	run --mpi none -n 1 sh -c 'env | grep -cE "^(PMI|OMPI)"'
+	out_has 0
+	run --mpi pmix -n 2 "$openmpi" ring
+	out_has 'ring: 2 ranks'
+	run --mpi pmi1 -n 2 "$mpich" ring
+	out_has 'ring: 2 ranks'
+}
+
+# A copy of pvasrun by itself: programs without MPI don't miss anything.
+test_no_plugin()
+{
+	mkdir "$T/alone"
+	cp "$B/pvasrun/pvasrun" "$T/alone"
+	timeout "$LIMIT" "$T/alone/pvasrun" --backend "$BACKEND" -n 2 true >"$T/out" 2>"$T/err"
+	status=$?
+	status_is 0
+	silent
+	timeout "$LIMIT" "$T/alone/pvasrun" --backend "$BACKEND" -n 2 "$openmpi" ring >"$T/out" 2>"$T/err"
+	status=$?
+	status_is 1
+	err_has 'no PMIx server for MPI programs: pvasrun-pmix.so is missing \(.*\)'
+}
+
+test_no_tmpdir()
+{
+	TMPDIR=$T/nosuch run -n 2 "$openmpi" ring
+	status_is 1
+	err_has 'cannot make a directory for MPI in .*/nosuch: No such file or directory \(set TMPDIR\)'
+}
+
+test_few_files()
+{
+	(ulimit -n 100; exec timeout "$LIMIT" "$B/pvasrun/pvasrun" --backend "$BACKEND" -n 2 "$openmpi" ring) \
+		>"$T/out" 2>"$T/err"
+	status=$?
+	status_is 1
+	err_has 'the limit of 100 open files is too low for an MPI job: 138 are needed \(raise it: ulimit -n\)'
+}
+
+# ---- nothing is left behind ----
+
+left_in_tmp() { find "$TMPDIR" -mindepth 1; }
+new_in_shm() { comm -13 "$T/shm" <(list_shm) | grep -E '^(vader_segment|pvas|osc|sm_segment|mpich|open_mpi)'; }
+list_shm() { find /dev/shm -mindepth 1 -printf '%f\n' | sort; }
+is_empty() { [ -z "$("$@")" ]; }
+
+until_seen()
+{
+	local tries=$((LIMIT * 10))
+
+	until [ -n "$(left_in_tmp)" ] && grep -q . "$T/out"; do
+		tries=$((tries - 1))
+		[ $tries -gt 0 ] || return 1
+		sleep 0.1
+	done
+}
+
+# Signalled in the middle of it. "hang" prints nothing, the shell before it does.
+ended_by()
+{
+	env --default-signal=INT,QUIT "$B/pvasrun/pvasrun" --backend "$BACKEND" -n 2 \
+		sh -c "echo begun; exec $openmpi hang" >"$T/out" 2>"$T/err" &
+	job=$!
+	check "the job has begun" until_seen
+	kill "-$1" $job
+	wait $job 2>/dev/null
+	status=$?
+}
+
+test_leftovers()
+{
+	local signal
+
+	for signal in INT:130 TERM:143; do
+		ended_by ${signal%:*}
+		status_is ${signal#*:}
+		check "files are left: $(left_in_tmp | head -3)" is_empty left_in_tmp
+	done
+	ended_by KILL
+	check "SIGKILL leaves files" [ -n "$(left_in_tmp)" ]
+	good "$openmpi" ring 2
+	check "the next job has not swept: $(left_in_tmp | head -3)" is_empty left_in_tmp
+}
+
+wanted()
+{
+	local part
+
+	[ ${#only[@]} -eq 0 ] && return 0
+	for part in "${only[@]}"; do [[ $1 = *$part* ]] && return 0; done
+	return 1
+}
+
+[ -x "$openmpi" ] && [ -x "$mpich" ] || { echo "not built: make -C pvasrun mpi"; exit 1; }
+list_shm >"$T/shm"
+for test in $(declare -F | awk '$3 ~ /^test_/ {print $3}'); do
+	wanted "$test" || continue
+	: >"$T/out" >"$T/err"
+	$test
+	[ -z "$TIMES" ] || echo "$test $SECONDS s"
+done
+test=leftovers
+check "files are left: $(left_in_tmp | head -3)" is_empty left_in_tmp
+echo "$passed passed, $failed failed"
+[ $failed -eq 0 ] && [ $passed -gt 0 ]
