@@ -14,7 +14,8 @@
  *  - io_setup, mseal: refused (-ENOSYS), because what they make lives as long
  *    as the mm and would outlive the task;
  *  - copy_page_range: fork does not copy other partitions' page tables;
- *  - get_task_exe_file: /proc/PID/exe of a task is its own program.
+ *  - get_task_exe_file: /proc/PID/exe of a task is its own program;
+ *  - with the parameter refuse_ia32, every ia32 system call: -EPERM in a task.
  *
  * Tracepoints: sched_process_fork, sched_process_exec, sched_process_exit, to
  * count who lives in a partition.
@@ -42,6 +43,11 @@
 
 #define PVAS_OPS_FLAGS	(FTRACE_OPS_FL_SAVE_REGS | FTRACE_OPS_FL_PERMANENT | \
 			 FTRACE_OPS_FL_RECURSION)
+
+static bool pvas_refuse_ia32;
+module_param_named(refuse_ia32, pvas_refuse_ia32, bool, 0444);
+MODULE_PARM_DESC(refuse_ia32,
+		 "refuse all ia32 system calls (int 0x80) in tasks, not only those that map (default N)");
 
 /* ---- where a redirected call goes ---- */
 
@@ -126,6 +132,19 @@ static void notrace pvas_on_syscall(unsigned long ip, unsigned long parent_ip,
 		regs->ip = (unsigned long)stub;
 }
 
+/*
+ * On every function that an ia32 call may go to. Some of them serve 64-bit calls
+ * too, or are called with anything, so don't look at their arguments.
+ */
+static void notrace pvas_on_ia32(unsigned long ip, unsigned long parent_ip,
+				 struct ftrace_ops *ops, struct ftrace_regs *fregs)
+{
+	struct pt_regs *regs = ftrace_get_regs(fregs);
+
+	if (regs && in_ia32_syscall() && pvas_task_partition())
+		regs->ip = (unsigned long)pvas_stub_eperm;
+}
+
 static void notrace pvas_on_search(unsigned long ip, unsigned long parent_ip,
 				   struct ftrace_ops *ops, struct ftrace_regs *fregs)
 {
@@ -208,8 +227,8 @@ static const char * const pvas_syscall_names[] = {
 };
 
 /* Not in every kernel or configuration. */
-static const char * const pvas_optional_names[] = {
-	"__x64_sys_mseal",
+static const char * const pvas_optional_names[] = { "__x64_sys_mseal", NULL };
+static const char * const pvas_ia32_names[] = {
 	"__ia32_sys_brk", "__ia32_sys_munmap", "__ia32_sys_mremap", "__ia32_sys_mprotect",
 	"__ia32_sys_pkey_mprotect", "__ia32_sys_madvise", "__ia32_sys_mlock",
 	"__ia32_sys_mlock2", "__ia32_sys_munlock", "__ia32_sys_mbind",
@@ -217,11 +236,20 @@ static const char * const pvas_optional_names[] = {
 	"__ia32_sys_shmdt", "__ia32_compat_sys_io_setup", "__ia32_sys_mseal", NULL
 };
 
+/*
+ * A call without arguments has one function for both ABIs, which goes by its
+ * innermost name.
+ */
+static const char * const pvas_all_ia32_names[] = {
+	"__ia32_*", "__do_sys_*", "__do_compat_sys_*", NULL
+};
+
 struct pvas_hook {
 	struct ftrace_ops ops;
-	const char * const *names;
+	const char * const *names;	/* without one of these nothing works */
 	const char * const *optional;
-	bool prepared;
+	bool *only_if, *only_if_not;	/* parameters that choose */
+	bool filtered;			/* has a function to stand on */
 	bool on;
 };
 
@@ -232,27 +260,46 @@ static struct pvas_hook pvas_hooks[] = {
 	  .ops = { .func = pvas_on_place, .flags = PVAS_OPS_FLAGS } },
 	{ .names = pvas_syscall_names, .optional = pvas_optional_names,
 	  .ops = { .func = pvas_on_syscall, .flags = PVAS_OPS_FLAGS | FTRACE_OPS_FL_IPMODIFY } },
+	{ .optional = pvas_ia32_names, .only_if_not = &pvas_refuse_ia32,
+	  .ops = { .func = pvas_on_syscall, .flags = PVAS_OPS_FLAGS | FTRACE_OPS_FL_IPMODIFY } },
+	{ .optional = pvas_all_ia32_names, .only_if = &pvas_refuse_ia32,
+	  .ops = { .func = pvas_on_ia32, .flags = PVAS_OPS_FLAGS | FTRACE_OPS_FL_IPMODIFY } },
 	{ .names = pvas_copy_names,
 	  .ops = { .func = pvas_on_copy, .flags = PVAS_OPS_FLAGS | FTRACE_OPS_FL_IPMODIFY } },
 	{ .names = pvas_exe_names,
 	  .ops = { .func = pvas_on_exe_file, .flags = PVAS_OPS_FLAGS | FTRACE_OPS_FL_IPMODIFY } },
 };
 
+static bool pvas_hook_wanted(const struct pvas_hook *hook)
+{
+	return (!hook->only_if || *hook->only_if) && (!hook->only_if_not || !*hook->only_if_not);
+}
+
+static int pvas_hook_add(struct pvas_hook *hook, const char *name)
+{
+	unsigned char text[64];		/* a pattern is taken apart where it lies */
+
+	strscpy(text, name, sizeof(text));
+	return ftrace_set_filter(&hook->ops, text, strlen(text), 0);
+}
+
 static int pvas_hook_filter(struct pvas_hook *hook)
 {
 	const char * const *name;
 	int err;
 
-	for (name = hook->names; *name; name++) {
-		err = ftrace_set_filter(&hook->ops, (unsigned char *)*name, strlen(*name), 0);
+	for (name = hook->names; name && *name; name++) {
+		err = pvas_hook_add(hook, *name);
 		if (err) {
 			pr_err("can't hook %s: error %d: this kernel is not supported\n",
 			       *name, err);
 			return -EOPNOTSUPP;
 		}
+		hook->filtered = true;
 	}
 	for (name = hook->optional; name && *name; name++)
-		ftrace_set_filter(&hook->ops, (unsigned char *)*name, strlen(*name), 0);
+		if (!pvas_hook_add(hook, *name))
+			hook->filtered = true;
 	return 0;
 }
 
@@ -260,10 +307,13 @@ static int pvas_hook_on(struct pvas_hook *hook)
 {
 	int err;
 
+	/* With an empty filter it would stand on every function there is. */
+	if (!hook->filtered)
+		return 0;
 	err = register_ftrace_function(&hook->ops);
 	if (err) {
 		pr_err("can't hook %s: error %d: is kernel.ftrace_enabled 0, or has a live patch it?\n",
-		       hook->names[0], err);
+		       hook->names ? hook->names[0] : hook->optional[0], err);
 		return -EOPNOTSUPP;
 	}
 	hook->on = true;
@@ -403,7 +453,7 @@ int pvas_hook_init(void)
 		}
 	}
 	for (i = 0; i < ARRAY_SIZE(pvas_hooks); i++) {
-		err = pvas_hook_filter(&pvas_hooks[i]);
+		err = pvas_hook_wanted(&pvas_hooks[i]) ? pvas_hook_filter(&pvas_hooks[i]) : 0;
 		if (err)
 			goto err_filters;
 	}

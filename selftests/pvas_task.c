@@ -16,6 +16,19 @@ pid_t pt_start_task(struct pvas_space *space, unsigned int index, const char *na
 	return ret < 0 ? ret : pid;
 }
 
+pid_t pt_start_task_fd(struct pvas_space *space, unsigned int index, const char *name, int fd)
+{
+	extern char **environ;
+	char number[16];
+	char *argv[] = { (char *)pt_self(), (char *)"--task", (char *)name, number, NULL };
+	pid_t pid;
+	int ret;
+
+	snprintf(number, sizeof(number), "%d", fd);
+	ret = pvas_spawn(space, index, pt_self(), argv, environ, NULL, &pid);
+	return ret < 0 ? ret : pid;
+}
+
 int pt_run_task(const char *name)
 {
 	struct pvas_create_attr attr = { .size = sizeof(attr), .backend = PVAS_BACKEND_KERNEL };

@@ -194,6 +194,8 @@ void pt_check_failed(const char *file, int line, const char *what, long got, lon
 int pt_run_task(const char *name);
 /* The same in a given space; pid or -errno. */
 pid_t pt_start_task(struct pvas_space *space, unsigned int index, const char *name);
+/* The same; pt_args[0] is the number of @fd. */
+pid_t pt_start_task_fd(struct pvas_space *space, unsigned int index, const char *name, int fd);
 /* The arguments that start a task function. */
 char *const *pt_task_argv(const char *name);
 /* argv[3...] of a task function */

@@ -12,7 +12,6 @@
  *
  * Exit status: 0, or 1 with a line for what was left or went wrong.
  */
-#include <dirent.h>
 #include <errno.h>
 #include <getopt.h>
 #include <signal.h>
@@ -21,14 +20,14 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <pvas.h>
 
+#include "left.h"
+
 #define MAX_TASKS 12
 #define MAX_JOBS 64
-#define END_SECONDS 120	/* for what is left to end, on a slow machine */
 
 static const char *const kinds[][6] = {
 	{ "/bin/true" },
@@ -46,39 +45,21 @@ static const char *const kinds[][6] = {
 
 #define N_KINDS (sizeof(kinds) / sizeof(kinds[0]))
 
-static unsigned long long state;
-
-/* Knuth's 64-bit linear congruential generator: the same on every machine. */
-static unsigned int rnd(unsigned int below)
-{
-	state = state * 6364136223846793005ULL + 1442695040888963407ULL;
-	return (state >> 33) % below;
-}
-
-static double now(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return ts.tv_sec + ts.tv_nsec * 1e-9;
-}
-
 /* In the launcher: never returns. */
-static void launcher(unsigned long long seed)
+static void launcher(unsigned long long state)
 {
 	struct pvas_space *space;
 	pid_t pids[MAX_TASKS];
 	int n, i, err, started = 0;
 
-	state = seed;
 	err = pvas_create(&space, NULL);
 	if (err) {
 		fprintf(stderr, "storm: pvas_create: %s %s\n", strerror(-err), pvas_last_error());
 		_exit(3);
 	}
-	n = 1 + rnd(MAX_TASKS);
+	n = 1 + rnd(&state, MAX_TASKS);
 	for (i = 0; i < n; i++) {
-		const char *const *argv = kinds[rnd(N_KINDS)];
+		const char *const *argv = kinds[rnd(&state, N_KINDS)];
 		char *none[] = { "PATH=/usr/bin:/bin", NULL };
 		struct pvas_spawn_attr attr = {
 			.size = sizeof(attr), .set_fds = 1, .fds = { -1, -1, -1 },
@@ -92,73 +73,16 @@ static void launcher(unsigned long long seed)
 		else
 			started++;
 	}
-	if (rnd(2))
-		usleep(rnd(20000));
+	if (rnd(&state, 2))
+		usleep(rnd(&state, 20000));
 	for (i = 0; i < started; i++)
-		if (rnd(3) == 0)
+		if (rnd(&state, 3) == 0)
 			kill(pids[i], SIGKILL);
-	if (rnd(4) == 0)
+	if (rnd(&state, 4) == 0)
 		_exit(0);	/* without waiting: closing the file kills them */
 	for (i = 0; i < started; i++)
 		waitpid(pids[i], NULL, 0);
 	_exit(pvas_destroy(space) ? 3 : 0);
-}
-
-static int count_spaces(void)
-{
-	char line[512];
-	FILE *f = fopen("/proc/pvas", "r");
-	int n = 0;
-
-	if (!f)
-		return -1;
-	while (fgets(line, sizeof(line), f))
-		n += !strncmp(line, "space ", 6);
-	fclose(f);
-	return n;
-}
-
-/* Children of ours, by now orphans of launchers that we adopted. */
-static int reap_all(double deadline)
-{
-	do {
-		pid_t pid = waitpid(-1, NULL, WNOHANG);
-
-		if (pid < 0)
-			return 0;
-		if (pid == 0)
-			usleep(10000);
-	} while (now() < deadline);
-	return 1;
-}
-
-static void complain(void)
-{
-	if (system("{ cat /proc/pvas; ps -eo pid,ppid,stat,wchan:30,args | tail -30;"
-		   "for p in $(awk '/ task /{print $4}' /proc/pvas); do cat /proc/$p/stack "
-		   "/proc/$p/syscall; grep -E '^(Sig|Shd|State|PPid)' /proc/$p/status; done; } >&2"))
-		fprintf(stderr, "storm: can't show what is left\n");
-}
-
-static int check_end(int spaces_before)
-{
-	double deadline = now() + END_SECONDS;
-	int spaces;
-
-	if (reap_all(deadline)) {
-		fprintf(stderr, "storm: processes are left after %d s\n", END_SECONDS);
-		complain();
-		return 1;
-	}
-	do {
-		spaces = count_spaces();
-		if (spaces <= spaces_before)
-			return 0;
-		usleep(10000);
-	} while (now() < deadline);
-	fprintf(stderr, "storm: %d spaces are left after %d s\n", spaces - spaces_before, END_SECONDS);
-	complain();
-	return 1;
 }
 
 static pid_t start_job(unsigned long long seed)
@@ -198,7 +122,7 @@ int main(int argc, char **argv)
 {
 	int c, jobs = 4, running = 0, failed = 0, verbose = 0, before;
 	pid_t pids[MAX_JOBS];
-	unsigned long long seed = 1, n = 0;
+	unsigned long long seed = 1, state, n = 0;
 	double seconds = 10, end;
 
 	while ((c = getopt(argc, argv, "t:s:j:v")) != -1) {
@@ -247,8 +171,8 @@ int main(int argc, char **argv)
 		}
 		n++;
 		pids[running++] = pid;
-		if (rnd(3) == 0) {
-			usleep(rnd(30000));
+		if (rnd(&state, 3) == 0) {
+			usleep(rnd(&state, 30000));
 			kill(pid, SIGKILL);
 		}
 		if (verbose && n % 100 == 0)

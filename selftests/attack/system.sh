@@ -1,0 +1,144 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+# What an administrator or another tool does to the kernel under running jobs:
+# other users of ftrace, probes, perf, processors that go and come, swapping,
+# rmmod in a loop.
+
+. "$(dirname "$0")/common"
+need_root
+run=$PVAS_BUILD/pvasrun/pvasrun
+storm=$PVAS_BUILD/selftests/attack/storm
+trace=/sys/kernel/tracing
+[ -d $trace/events ] || mount -t tracefs none $trace 2>/dev/null
+
+job()
+{
+	timeout -k 5 120 "$run" --backend kernel -n 4 /bin/sh -c 'i=0; while [ $i -lt 20 ]; do i=$((i+1)); /bin/true; done'
+}
+
+# with SECONDS COMMAND...: the command again and again beside a storm of jobs
+with()
+{
+	local seconds=$1 pid status
+	shift
+
+	"$storm" -t "$seconds" -s 7 -j 2 >/dev/null 2>&1 &
+	pid=$!
+	while kill -0 "$pid" 2>/dev/null; do
+		"$@" || break
+	done
+	wait "$pid"
+	status=$?
+	return $status
+}
+
+# --- ftrace -------------------------------------------------------------------
+
+tracer()
+{
+	echo function >$trace/current_tracer && job >/dev/null &&
+	echo nop >$trace/current_tracer && job >/dev/null
+}
+
+if [ -w $trace/current_tracer ] && grep -qw function $trace/available_tracers; then
+	printf '%s\n' vm_unmapped_area __x64_sys_munmap __x64_sys_brk copy_page_range \
+		>$trace/set_ftrace_filter
+	check "another tracer on the same functions" tracer
+	check "it comes and goes under jobs" with 8 sh -c \
+		"echo function >$trace/current_tracer; echo nop >$trace/current_tracer"
+	check "ftrace can't be switched off under a job" sh -c \
+		"'$run' --backend kernel -n 1 /bin/sh -c '! echo 0 2>/dev/null >/proc/sys/kernel/ftrace_enabled'"
+	echo >$trace/set_ftrace_filter
+fi
+
+off_and_on()
+{
+	local status
+
+	await_spaces 0
+	sleep 1
+	echo 0 >/proc/sys/kernel/ftrace_enabled
+	"$run" --backend kernel -n 1 /bin/true 2>"$tmp"
+	status=$?
+	echo 1 >/proc/sys/kernel/ftrace_enabled
+	[ $status -ne 0 ] && [ "$(grep -c . "$tmp")" = 1 ] && job >/dev/null
+}
+tmp=$(mktemp) || exit 1
+trap 'rm -f "$tmp"' EXIT
+check "with ftrace off: one line, and all is well when it is on again" off_and_on
+
+# --- uprobes and perf ---------------------------------------------------------
+
+uprobe()
+{
+	local offset hits
+
+	offset=$(objdump -T /lib/x86_64-linux-gnu/libc.so.6 2>/dev/null |
+		awk '$NF == "getenv" { print "0x" $1; exit }')
+	[ -n "$offset" ] || return
+	echo "p:pvas_getenv /lib/x86_64-linux-gnu/libc.so.6:$offset" >$trace/uprobe_events &&
+	echo 1 >$trace/events/uprobes/pvas_getenv/enable &&
+	job >/dev/null
+	hits=$(grep -c pvas_getenv $trace/trace)
+	echo 0 >$trace/events/uprobes/pvas_getenv/enable
+	echo >$trace/uprobe_events
+	[ "$hits" -gt 0 ]
+}
+[ ! -w $trace/uprobe_events ] || ! command -v objdump >/dev/null ||
+	check "a uprobe that tasks run into" uprobe
+
+# --- processors ---------------------------------------------------------------
+
+cpu1=/sys/devices/system/cpu/cpu1/online
+[ ! -w $cpu1 ] ||
+	check "a processor goes and comes under jobs" with 8 sh -c "echo 0 >$cpu1; echo 1 >$cpu1"
+
+# --- memory -------------------------------------------------------------------
+
+swapping()
+{
+	local file=/dev/shm/pvas-swap loop status
+
+	# Swap needs a block device: zram or a loop, where the kernel has one.
+	if modprobe zram 2>/dev/null && [ -e /sys/block/zram0/disksize ]; then
+		echo 256M >/sys/block/zram0/disksize && loop=/dev/zram0
+		[ -b $loop ] || mknod $loop b "$(tr : ' ' </sys/block/zram0/dev)"
+	else
+		modprobe loop 2>/dev/null
+		truncate -s 256M $file && loop=$(losetup -f --show $file) || return 2
+	fi
+	mkswap "$loop" >/dev/null && swapon "$loop" || return 2
+	"$run" --backend kernel -n 4 /usr/bin/perl -e \
+		'my $x = "x" x 40_000_000; for (1 .. 3) { substr($x, $_ * 4096, 1) = "y"; sleep 1 }
+		 exit(length($x) == 40_000_000 ? 0 : 1)' &
+	sleep 1
+	# All that can go out goes out, again and again.
+	for p in $(awk '/ task /{print $4}' /proc/pvas); do
+		echo 1 >"/proc/$p/clear_refs"
+	done
+	sync
+	echo 3 >/proc/sys/vm/drop_caches
+	wait $!
+	status=$?
+	swapoff "$loop"
+	[ $loop = /dev/zram0 ] && echo 1 >/sys/block/zram0/reset
+	[ -e $file ] && losetup -d "$loop" && rm -f $file
+	return $status
+}
+if [ -d /lib/modules/"$(uname -r)"/kernel/drivers/block ]; then
+	check "tasks under memory pressure, with swap" swapping
+fi
+
+# --- rmmod --------------------------------------------------------------------
+
+remove()
+{
+	rmmod pvas 2>/dev/null && insmod "$PVAS_BUILD/$(uname -r)/pvas.ko"
+	return 0
+}
+if [ -e "$PVAS_BUILD/$(uname -r)/pvas.ko" ]; then
+	check "rmmod in a loop under jobs" with 10 remove
+	[ -r /proc/pvas ] || insmod "$PVAS_BUILD/$(uname -r)/pvas.ko"
+	check "and a job afterwards" job
+fi
+finish

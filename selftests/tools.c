@@ -1,0 +1,420 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * What looks into a task or gets into its way: debuggers, userfaultfd, seccomp,
+ * namespaces, other processes' reads, writes and advice.
+ */
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <linux/userfaultfd.h>
+#include <poll.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/ptrace.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <sys/user.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "kselftest_harness.h"
+#include "pvas_test.h"
+
+extern char **environ;
+
+#define PAGE	4096UL
+#define RW	(PROT_READ | PROT_WRITE)
+#define ANON	(MAP_PRIVATE | MAP_ANONYMOUS)
+
+/* A task that says where its word is, and waits until that is 1. */
+static volatile long word = 4711;
+
+TASK(show_word)
+{
+	const volatile long *at = &word;
+
+	CHECK_EQ(sizeof(at), write(atoi(pt_args[0]), &at, sizeof(at)));
+	while (word != 1)
+		usleep(1000);
+	_exit(42);
+}
+
+static struct pvas_space *make_space(struct __test_metadata *_metadata)
+{
+	struct pvas_create_attr attr = { .size = sizeof(attr), .backend = PVAS_BACKEND_KERNEL };
+	struct pvas_space *space = NULL;
+
+	ASSERT_EQ(0, pvas_create(&space, &attr)) TH_LOG("%s", pvas_last_error());
+	return space;
+}
+
+/* Starts show_word; sets the address of its word. */
+static pid_t start_word(struct pvas_space *space, unsigned int index, uintptr_t *at)
+{
+	int fds[2];
+	pid_t pid;
+
+	*at = 0;
+	if (pipe(fds))
+		return -errno;
+	pid = pt_start_task_fd(space, index, "show_word", fds[1]);
+	close(fds[1]);
+	if (pid > 0 && read(fds[0], at, sizeof(*at)) != sizeof(*at))
+		*at = 0;
+	close(fds[0]);
+	return pid;
+}
+
+/* ---- ptrace ---- */
+
+PVAS_TEST(ptrace_attach)
+{
+	struct pvas_space *space = make_space(_metadata);
+	struct user_regs_struct regs;
+	uintptr_t at;
+	pid_t pid = start_word(space, 3, &at);
+	int st, i;
+
+	ASSERT_LT(0, pid);
+	ASSERT_NE(0, at);
+	ASSERT_EQ(0, ptrace(PTRACE_ATTACH, pid, 0, 0));
+	ASSERT_EQ(pid, waitpid(pid, &st, 0));
+	ASSERT_TRUE(WIFSTOPPED(st));
+	EXPECT_EQ(4711, ptrace(PTRACE_PEEKDATA, pid, at, 0));
+	for (i = 0; i < 200; i++) {
+		ASSERT_EQ(0, ptrace(PTRACE_SINGLESTEP, pid, 0, 0));
+		ASSERT_EQ(pid, waitpid(pid, &st, 0));
+		ASSERT_TRUE(WIFSTOPPED(st)) TH_LOG("step %d: %x", i, st);
+		ASSERT_EQ(0, ptrace(PTRACE_GETREGS, pid, 0, &regs));
+	}
+	EXPECT_EQ(0, ptrace(PTRACE_POKEDATA, pid, at, 1));
+	EXPECT_EQ(0, ptrace(PTRACE_DETACH, pid, 0, 0));
+	EXPECT_EQ(42, pt_wait(pid));
+	EXPECT_EQ(0, pvas_tasks(space, NULL, 0));
+	pvas_destroy(space);
+}
+
+static int trace_me(void *arg)
+{
+	(void)arg;
+	return ptrace(PTRACE_TRACEME, 0, 0, 0) ? -errno : 0;
+}
+
+/* A tracer from before the exec: it sees the exec, every system call, and the end. */
+PVAS_TEST(ptrace_through_exec)
+{
+	struct pvas_spawn_attr attr = { .size = sizeof(attr), .setup = trace_me };
+	struct pvas_space *space = make_space(_metadata);
+	char *argv[] = { (char *)"true", NULL };
+	int st, calls = 0, ret;
+	pid_t pid;
+
+	ret = pvas_spawn(space, 1, "/bin/true", argv, environ, &attr, &pid);
+	ASSERT_EQ(1, ret) TH_LOG("%s", pvas_last_error());
+	ASSERT_EQ(pid, waitpid(pid, &st, 0));
+	ASSERT_TRUE(WIFSTOPPED(st));
+	EXPECT_EQ(SIGTRAP, WSTOPSIG(st));
+	ptrace(PTRACE_SETOPTIONS, pid, 0, PTRACE_O_TRACESYSGOOD | PTRACE_O_TRACEEXIT);
+	do {
+		ASSERT_EQ(0, ptrace(PTRACE_SYSCALL, pid, 0, 0));
+		ASSERT_EQ(pid, waitpid(pid, &st, 0));
+		calls += WIFSTOPPED(st) && WSTOPSIG(st) == (SIGTRAP | 0x80);
+	} while (!WIFEXITED(st) && !WIFSIGNALED(st));
+	EXPECT_TRUE(WIFEXITED(st));
+	EXPECT_EQ(0, WEXITSTATUS(st));
+	EXPECT_LT(20, calls);
+	EXPECT_EQ(0, pvas_tasks(space, NULL, 0));
+	pvas_destroy(space);
+}
+
+/* A tracee killed while it stands still in its exit: the partition comes free. */
+PVAS_TEST(ptrace_kill_in_exit)
+{
+	struct pvas_spawn_attr attr = { .size = sizeof(attr), .setup = trace_me };
+	struct pvas_space *space = make_space(_metadata);
+	char *argv[] = { (char *)"true", NULL };
+	int st, i;
+	pid_t pid;
+
+	for (i = 0; i < 5; i++) {
+		ASSERT_EQ(1, pvas_spawn(space, 1, "/bin/true", argv, environ, &attr, &pid));
+		ASSERT_EQ(pid, waitpid(pid, &st, 0));
+		ptrace(PTRACE_SETOPTIONS, pid, 0, PTRACE_O_TRACEEXIT);
+		ASSERT_EQ(0, ptrace(PTRACE_CONT, pid, 0, 0));
+		ASSERT_EQ(pid, waitpid(pid, &st, 0));
+		EXPECT_EQ(PTRACE_EVENT_EXIT, st >> 16);
+		EXPECT_EQ(0, kill(pid, SIGKILL));
+		/* One that stands in its exit goes on when it is told to. */
+		ptrace(PTRACE_CONT, pid, 0, 0);
+		EXPECT_LE(0, pt_wait(pid));
+		ASSERT_EQ(0, pvas_tasks(space, NULL, 0));
+	}
+	pvas_destroy(space);
+}
+
+/* ---- memory from outside ---- */
+
+PVAS_TEST(process_vm_and_madvise)
+{
+	struct pvas_space *space = make_space(_metadata);
+	static const int advice[] = { MADV_COLD, MADV_PAGEOUT, MADV_WILLNEED, 25 /* COLLAPSE */ };
+	struct iovec here, there;
+	long value = 0;
+	uintptr_t at;
+	pid_t pid = start_word(space, 2, &at);
+	int pidfd, i;
+
+	ASSERT_LT(0, pid);
+	ASSERT_NE(0, at);
+	there = (struct iovec){ (void *)at, sizeof(long) };
+	here = (struct iovec){ &value, sizeof(value) };
+	EXPECT_EQ(8, process_vm_readv(pid, &here, 1, &there, 1, 0));
+	EXPECT_EQ(4711, value);
+	pidfd = syscall(SYS_pidfd_open, pid, 0);
+	ASSERT_LE(0, pidfd);
+	there.iov_base = (void *)(at & ~(PAGE - 1));
+	there.iov_len = PAGE;
+	for (i = 0; i < (int)PT_ARRAY_SIZE(advice); i++)
+		syscall(SYS_process_madvise, pidfd, &there, 1, advice[i], 0);
+	/* What destroys is the task's own business. */
+	EXPECT_EQ(-1, syscall(SYS_process_madvise, pidfd, &there, 1, MADV_DONTNEED, 0));
+	there = (struct iovec){ (void *)at, sizeof(long) };
+	value = 1;
+	EXPECT_EQ(8, process_vm_writev(pid, &here, 1, &there, 1, 0));
+	EXPECT_EQ(42, pt_wait(pid));
+	close(pidfd);
+	pvas_destroy(space);
+}
+
+/* ---- userfaultfd ---- */
+
+static int uffd_open(uint64_t features)
+{
+	struct uffdio_api api = { .api = UFFD_API, .features = features };
+	int fd = syscall(SYS_userfaultfd, O_CLOEXEC);
+
+	if (fd < 0)
+		return -errno;
+	if (ioctl(fd, UFFDIO_API, &api)) {
+		close(fd);
+		return -errno;
+	}
+	return fd;
+}
+
+static int uffd_register(int fd, void *at, size_t len)
+{
+	struct uffdio_register reg = {
+		.range = { (uintptr_t)at, len }, .mode = UFFDIO_REGISTER_MODE_MISSING,
+	};
+
+	return ioctl(fd, UFFDIO_REGISTER, &reg);
+}
+
+static void *uffd_serve(void *arg)
+{
+	char page[PAGE] __attribute__((aligned(4096)));
+	struct uffdio_copy copy = { .src = (uintptr_t)page, .len = PAGE };
+	struct uffd_msg msg;
+	int fd = *(int *)arg, i;
+
+	memset(page, 9, PAGE);
+	for (i = 0; i < 4; i++) {
+		CHECK_EQ(sizeof(msg), read(fd, &msg, sizeof(msg)));
+		CHECK_EQ(UFFD_EVENT_PAGEFAULT, msg.event);
+		copy.dst = msg.arg.pagefault.address & ~(PAGE - 1);
+		CHECK_EQ(0, ioctl(fd, UFFDIO_COPY, &copy));
+	}
+	return NULL;
+}
+
+TASK_TEST(userfaultfd_own_partition)
+{
+	char *p = mmap(NULL, 4 * PAGE, RW, ANON, -1, 0);
+	int fd = uffd_open(0), i;
+	pthread_t thread;
+
+	CHECK(pt_inside(p, 4 * PAGE));
+	CHECK(fd >= 0);
+	CHECK_EQ(0, uffd_register(fd, p, 4 * PAGE));
+	CHECK_EQ(0, pthread_create(&thread, NULL, uffd_serve, &fd));
+	for (i = 0; i < 4; i++)
+		CHECK_EQ(9, p[i * PAGE]);
+	pthread_join(thread, NULL);
+	close(fd);
+}
+
+/*
+ * The worst monitor: it asks to be told of each unmapping, is nobody's task any
+ * more, and never listens. The kernel then waits for it in the middle of the
+ * partition's reclaim.
+ */
+TASK(deaf_monitor)
+{
+	char *p = mmap(NULL, PAGE, RW, ANON, -1, 0);
+	int fd = uffd_open(UFFD_FEATURE_EVENT_UNMAP);
+	int ready[2];
+	char c;
+
+	CHECK(fd >= 0);
+	CHECK_EQ(0, uffd_register(fd, p, PAGE));
+	CHECK_EQ(0, pipe(ready));
+	if (!fork()) {
+		/* An ordinary process with the descriptor; the test ends it. */
+		CHECK_EQ(1, write(ready[1], "r", 1));
+		pause();
+		_exit(0);
+	}
+	CHECK_EQ(1, read(ready[0], &c, 1));
+}
+
+static pid_t child_of(pid_t parent)
+{
+	char path[64], line[64] = "";
+
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/children", parent, parent);
+	return pt_read_file(path, line, sizeof(line)) < 0 ? 0 : atoi(line);
+}
+
+PVAS_TEST(userfaultfd_deaf_monitor)
+{
+	struct pvas_space *space = make_space(_metadata), *other = make_space(_metadata);
+	pid_t pid, monitor;
+	long start;
+	int i;
+
+	PT_NEED_ROOT();
+	ASSERT_EQ(0, prctl(PR_SET_CHILD_SUBREAPER, 1));
+	pid = pt_start_task(space, 1, "deaf_monitor");
+	ASSERT_LT(0, pid);
+	start = pt_now_ms();
+	ASSERT_EQ(0, pt_wait(pid));
+	/* It waited as long as reclaim_wait_ms says, and no longer. */
+	EXPECT_GT(60000, pt_now_ms() - start);
+	/* Others are not held up, in this space or in another. */
+	ASSERT_EQ(0, pt_write_file("/sys/module/pvas/parameters/reclaim_wait_ms", "3000"));
+	pid = pt_start_task(other, 1, "userfaultfd_own_partition");
+	EXPECT_LT(0, pid);
+	EXPECT_EQ(0, pt_wait(pid));
+	EXPECT_EQ(-EBUSY, pt_start_task(space, 1, "userfaultfd_own_partition"));
+	pid = pt_start_task(space, 2, "userfaultfd_own_partition");
+	EXPECT_LT(0, pid);
+	EXPECT_EQ(0, pt_wait(pid));
+	pt_write_file("/sys/module/pvas/parameters/reclaim_wait_ms", "10000");
+	/* With the monitor goes what it held up. */
+	monitor = child_of(getpid());
+	ASSERT_LT(0, monitor);
+	pt_kill(monitor);
+	for (i = 0; i < 1200 && (pid = pt_start_task(space, 1, "userfaultfd_own_partition")) < 0; i++)
+		usleep(50000);
+	EXPECT_LT(0, pid);
+	EXPECT_EQ(0, pt_wait(pid));
+	EXPECT_EQ(0, pvas_destroy(space));
+	EXPECT_EQ(0, pvas_destroy(other));
+}
+
+/* ---- what a process does to itself ---- */
+
+TASK(filtered)
+{
+	struct sock_filter code[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, 0),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_getppid, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	struct sock_fprog prog = { PT_ARRAY_SIZE(code), code };
+
+	CHECK_EQ(0, prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0));
+	CHECK_EQ(0, prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &prog));
+	CHECK(pt_inside(mmap(NULL, PAGE, RW, ANON, -1, 0), PAGE));
+	CHECK_EQ(0, pt_failed);
+	if (!pt_failed)
+		syscall(SYS_getppid);
+}
+
+PVAS_TEST(seccomp_of_one_task)
+{
+	struct pvas_space *space = make_space(_metadata);
+	uintptr_t at;
+	pid_t peer = start_word(space, 1, &at);
+	pid_t pid = pt_start_task(space, 2, "filtered");
+
+	ASSERT_LT(0, peer);
+	ASSERT_LT(0, pid);
+	EXPECT_EQ(256 + SIGSYS, pt_wait(pid));
+	/* A filter is a process's, not the space's. */
+	EXPECT_EQ(0, waitpid(peer, NULL, WNOHANG));
+	pt_kill(peer);
+	pvas_destroy(space);
+}
+
+TASK_TEST(lock_everything)
+{
+	void *p;
+
+	CHECK_EQ(0, mlockall(MCL_CURRENT));
+	CHECK_EQ(0, mlockall(MCL_CURRENT | MCL_FUTURE));
+	p = mmap(NULL, 16 * PAGE, RW, ANON, -1, 0);
+	CHECK(pt_inside(p, 16 * PAGE));
+	CHECK_EQ(0, munmap(p, 16 * PAGE));
+	CHECK_EQ(0, munlockall());
+}
+
+/* Namespaces are a process's, but for those that a shared mm forbids. */
+TASK_TEST(namespaces_and_chroot)
+{
+	int st;
+	pid_t pid;
+
+	if (geteuid())
+		return;
+	CHECK_EQ(0, unshare(CLONE_NEWNS | CLONE_NEWUTS | CLONE_NEWNET | CLONE_NEWIPC));
+	CHECK_EQ(0, unshare(CLONE_NEWPID));
+	pid = fork();
+	if (!pid)
+		_exit(getpid() == 1 ? 0 : 1);
+	CHECK_EQ(pid, waitpid(pid, &st, 0));
+	CHECK_EQ(0, st);
+	CHECK_EQ(0, chroot("/usr"));
+	CHECK_EQ(0, chdir("/"));
+	CHECK_EQ(0, access("/bin/true", X_OK));
+	CHECK_EQ(-1, access("/usr/bin/true", X_OK));
+	CHECK(pt_inside(malloc(1 << 22), 1 << 22));
+}
+
+/* A task that leaves for a user namespace stays in its space, but starts none there. */
+PVAS_TEST(user_namespace_beside_a_peer)
+{
+	struct pvas_space *space = make_space(_metadata);
+	uintptr_t at;
+	pid_t peer = start_word(space, 1, &at);
+	pid_t pid = pt_start_task(space, 2, "new_user_namespace");
+
+	ASSERT_LT(0, peer);
+	ASSERT_LT(0, pid);
+	EXPECT_EQ(0, pt_wait(pid));
+	pt_kill(peer);
+	pvas_destroy(space);
+}
+
+TASK(new_user_namespace)
+{
+	struct pvas_spawn spawn = {
+		.size = sizeof(spawn), .flags = PVAS_SPAWN_ANY, .id = pvas_space_id(),
+	};
+	int fd = pt_open();
+
+	CHECK_EQ(0, unshare(CLONE_NEWUSER));
+	CHECK(pt_inside(mmap(NULL, PAGE, RW, ANON, -1, 0), PAGE));
+	CHECK_EQ(-EPERM, pt_ioctl(fd, PVAS_IOC_SPAWN, &spawn));
+}
+
+PT_MAIN()
