@@ -233,7 +233,8 @@ int main(int argc, char **argv)
 		case 'j': workers = atoi(optarg); break;
 		case 'v': verbose = 1; break;
 		default:
-			fprintf(stderr, "usage: fuzz [-t seconds | -n rounds] [-s seed] [-j workers] [-v]\n");
+			fprintf(stderr, "usage: fuzz [-t seconds | -n rounds] [-s seed] "
+				"[-j workers] [-v]\n");
 			return 2;
 		}
 	}
