@@ -207,7 +207,8 @@ static void run_round(unsigned long long seed)
 	if (rnd(&r.state, 2) && !pvas_create(&space, NULL))
 		r.id = pvas_id_of(space);
 	for (i = 0; i < 4; i++)
-		r.fds[i] = space && i < 2 ? dup(device_fd()) : open("/dev/pvas", O_RDWR | O_CLOEXEC);
+		r.fds[i] = space && i < 2 ? dup(device_fd())
+					  : open("/dev/pvas", O_RDWR | O_CLOEXEC);
 	threads = rnd(&r.state, 2);
 	other = r;
 	other.state += 12345;
