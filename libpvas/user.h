@@ -277,6 +277,9 @@ int user_caller_inside(pid_t tid);
 ssize_t user_caller_read(pid_t tid, uint64_t from, void *to, size_t len);
 ssize_t user_caller_write(pid_t tid, uint64_t to, const void *from, size_t len);
 
+/* The process' RLIMIT_DATA */
+uint64_t user_caller_data_limit(pid_t pid);
+
 /* The process of a thread. 0: gone. */
 pid_t user_caller_process(pid_t tid);
 

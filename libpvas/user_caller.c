@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -102,6 +103,34 @@ int user_caller_inside(pid_t tid)
 	if (ret >= 0)
 		return ret == 0;
 	return ret == -ESRCH ? 0 : same_by_probe(tid);
+}
+
+/* ---- limits ---- */
+
+/* For one that has changed its user, prlimit needs a capability; this does not. */
+static uint64_t data_limit_by_proc(pid_t pid)
+{
+	int fd = open_proc(pid, "limits", O_RDONLY);
+	char text[2048], *line;
+	ssize_t n;
+
+	if (fd < 0)
+		return RLIM_INFINITY;
+	n = read(fd, text, sizeof(text) - 1);
+	close(fd);
+	text[n < 0 ? 0 : n] = 0;
+	line = strstr(text, "\nMax data size");
+	line = line ? line + strcspn(line, "0123456789u") : NULL;
+	return line && *line != 'u' ? strtoull(line, NULL, 10) : RLIM_INFINITY;
+}
+
+uint64_t user_caller_data_limit(pid_t pid)
+{
+	struct rlimit limit;
+
+	if (pvas_raw4(__NR_prlimit64, pid, RLIMIT_DATA, NULL, &limit))
+		return data_limit_by_proc(pid);
+	return limit.rlim_cur;
 }
 
 /* ---- files ---- */

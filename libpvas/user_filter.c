@@ -284,6 +284,7 @@ static const struct {
 	{ __NR_execve, body_notify },
 	{ __NR_execveat, body_notify },
 	{ __NR_io_setup, body_notify },
+	{ __NR_io_uring_setup, body_notify },
 	{ NR_MSEAL, body_notify },
 	{ NR_MAP_SHADOW_STACK, body_notify },
 };

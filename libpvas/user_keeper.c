@@ -25,8 +25,10 @@
 
 #define EVENTS		32
 #define WAKE_ID		UINT32_MAX	/* an index that no partition has */
-#define EXEC_LOOKS	40
+#define EXEC_LOOKS	60		/* at first often, then: it may be a large program, or none */
+#define EXEC_RARE	20
 #define EXEC_LOOK_MS	5
+#define EXEC_RARE_MS	500
 #define STOP_LOOK_MS	20
 
 /* ---- the table tasks see ---- */
@@ -53,10 +55,18 @@ int user_pidfd_dead(int pidfd)
 	return poll(&pfd, 1, 0) > 0;
 }
 
+static int has_left(const struct user_part *p, pid_t tid)
+{
+	return !user_caller_inside(tid) && !user_caller_inside(p->pid);
+}
+
 int user_part_ending(const struct user_part *p)
 {
+	pid_t tid = __atomic_load_n(&p->exec_tid, __ATOMIC_ACQUIRE);
+
 	return p->state == PVAS_PART_ENDING ||
-	       (p->state == PVAS_PART_RUNNING && user_pidfd_dead(p->pidfd));
+	       (p->state == PVAS_PART_RUNNING &&
+		(user_pidfd_dead(p->pidfd) || (tid && has_left(p, tid))));
 }
 
 static void set_state(struct user_space *u, struct user_part *p, uint32_t state)
@@ -95,15 +105,10 @@ void user_keeper_expect_exec(struct user_space *u, struct user_part *p, pid_t ti
 	user_keeper_wake(u);
 }
 
-static int has_left(const struct user_part *p, pid_t tid)
-{
-	return !user_caller_inside(tid) && !user_caller_inside(p->pid);
-}
-
-/* Returns whether there is one to look after yet. */
+/* Returns in how many milliseconds to look again; -1: no need to. */
 static int look_for_execs(struct user_space *u)
 {
-	int more = 0;
+	int wait = -1;
 	uint32_t i;
 
 	for (i = u->space->first; i <= u->space->last; i++) {
@@ -116,10 +121,12 @@ static int look_for_execs(struct user_space *u)
 			bury(u, p);
 		else if (--p->exec_looks <= 0)
 			p->exec_tid = 0;
-		else
-			more = 1;
+		else if (p->exec_looks > EXEC_RARE)
+			wait = EXEC_LOOK_MS;
+		else if (wait < 0)
+			wait = EXEC_RARE_MS;
 	}
-	return more;
+	return wait;
 }
 
 /* ---- the beginning of a task ---- */
@@ -240,7 +247,7 @@ static int keep(struct user_space *u)
 static void *keeper(void *arg)
 {
 	struct user_space *u = arg;
-	int looking = 0;
+	int wait = -1;
 	int err;
 
 	prctl(PR_SET_NAME, "pvas-keeper");
@@ -252,8 +259,8 @@ static void *keeper(void *arg)
 	pthread_mutex_unlock(&u->lock);
 	if (err)
 		return NULL;
-	while (turn(u, u->stop ? STOP_LOOK_MS : looking ? EXEC_LOOK_MS : -1))
-		looking = look_for_execs(u);
+	while (turn(u, u->stop ? STOP_LOOK_MS : wait))
+		wait = look_for_execs(u);
 	dismiss_workers(u);
 	return NULL;
 }

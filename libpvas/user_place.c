@@ -291,11 +291,7 @@ int64_t user_shmat(struct user_part *p, int id, uint64_t addr, int flags)
 
 static int over_limit(const struct user_part *p, uint64_t brk)
 {
-	struct rlimit limit;
-
-	if (pvas_raw4(__NR_prlimit64, p->pid, RLIMIT_DATA, NULL, &limit))
-		return 0;
-	return limit.rlim_cur != RLIM_INFINITY && brk - p->heap > limit.rlim_cur;
+	return brk - p->heap > user_caller_data_limit(p->pid);
 }
 
 static int map_heap(struct user_part *p, uint64_t to)

@@ -24,7 +24,7 @@ static int read_exact(int fd, void *buf, size_t len, uint64_t off)
 	return (size_t)n == len ? 0 : -ENOEXEC;
 }
 
-/* Open what may be executed. The descriptor, or as execve() fails. */
+/* Open what may be executed. The descriptor, or as execve() fails; -EPERM: it can't be read. */
 static int open_executable(const char *path, struct stat *st)
 {
 	long fd, err;
@@ -40,7 +40,7 @@ static int open_executable(const char *path, struct stat *st)
 	do {
 		fd = pvas_raw4(__NR_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC, 0);
 	} while (fd == -EINTR);
-	return fd;
+	return fd == -EACCES ? -EPERM : fd;
 }
 
 /* ---- ELF ---- */
@@ -193,9 +193,6 @@ static int try_open(struct user_program *prog, const char **path)
 	long n;
 
 	prog->fd = open_executable(*path, &st);
-	if (prog->fd == -EACCES && S_ISREG(st.st_mode) &&
-	    !pvas_raw4(__NR_faccessat2, AT_FDCWD, *path, X_OK, AT_EACCESS))
-		return -EPERM;	/* may be run, but not read */
 	if (prog->fd < 0)
 		return prog->fd;
 	n = pvas_raw_pread(prog->fd, line, USER_SCRIPT_HEAD, 0);

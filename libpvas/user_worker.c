@@ -219,6 +219,7 @@ static int64_t answer_task(struct question *q)
 	case __NR_rt_sigaction:
 		return on_sigaction(q, a[1]);
 	case __NR_io_setup:
+	case __NR_io_uring_setup:
 	case NR_MSEAL:
 	case NR_MAP_SHADOW_STACK:
 		return -ENOSYS;

@@ -345,6 +345,30 @@ TASK_TEST(sysv_shm_outside)
 }
 
 /* io_setup and mseal, whose effects would outlive the task: ENOSYS */
+/* what a task may raise is for the kernel to say, as of any process */
+TASK_TEST(own_limits)
+{
+	struct rlimit limit;
+
+	CHECK_EQ(0, getrlimit(RLIMIT_NOFILE, &limit));
+	limit.rlim_cur = limit.rlim_max;
+	CHECK_EQ(0, setrlimit(RLIMIT_NOFILE, &limit));
+	if (!geteuid())
+		CHECK_EQ(0, setresuid(65534, 65534, 65534));
+	limit.rlim_max++;
+	CHECK_ERR(EPERM, setrlimit(RLIMIT_NOFILE, &limit));
+	limit.rlim_cur = limit.rlim_max + 1;
+	CHECK_ERR(EINVAL, setrlimit(RLIMIT_NOFILE, &limit));
+	/* Less is always allowed, and no way back. */
+	CHECK_EQ(0, getrlimit(RLIMIT_DATA, &limit));
+	limit.rlim_cur = limit.rlim_max = 64UL << 20;
+	CHECK_EQ(0, setrlimit(RLIMIT_DATA, &limit));
+	limit.rlim_max = RLIM_INFINITY;
+	CHECK_ERR(EPERM, setrlimit(RLIMIT_DATA, &limit));
+	CHECK_ERR(ENOMEM, (long)sbrk(80UL << 20));
+	CHECK_ERR(EPERM, munmap((void *)(pt_base() + pt_size()), 4096));
+}
+
 TASK_TEST(refused_calls)
 {
 	aio_context_t ctx = 0;
@@ -529,7 +553,7 @@ TASK(bystander)
 
 static struct pvas_space *new_space(struct __test_metadata *_metadata)
 {
-	struct pvas_create_attr attr = { .size = sizeof(attr), .backend = PVAS_BACKEND_KERNEL };
+	struct pvas_create_attr attr = { .size = sizeof(attr), .backend = pt_backend() };
 	struct pvas_space *space = NULL;
 
 	ASSERT_EQ(0, pvas_create(&space, &attr)) TH_LOG("%s", pvas_last_error());
@@ -661,7 +685,7 @@ PVAS_TEST(mapping_storm)
 }
 
 /* the hooks can't be switched off while there is a space: EBUSY */
-PVAS_TEST(ftrace_sysctl)
+MODULE_TEST(ftrace_sysctl, "it has no hooks")
 {
 	struct pvas_space *space = new_space(_metadata);
 	char now[16] = "";

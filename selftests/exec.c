@@ -86,7 +86,7 @@ static const char *beside(const char *name)
 static struct pvas_space *new_space(struct __test_metadata *_metadata, uint64_t partition)
 {
 	struct pvas_create_attr attr = {
-		.size = sizeof(attr), .backend = PVAS_BACKEND_KERNEL, .partition_size = partition,
+		.size = sizeof(attr), .backend = pt_backend(), .partition_size = partition,
 	};
 	struct pvas_space *space = NULL;
 
@@ -292,7 +292,7 @@ static int exec_fails_then_cancel(void *arg)
 }
 
 /* a non-PIE program: ENOEXEC, not run outside of the space either; still armed */
-PVAS_TEST(et_exec)
+MODULE_TEST(et_exec, "the ABI of /dev/pvas")
 {
 	struct pt_raw raw;
 	struct armed a = { &raw, beside("nopie") };
@@ -314,7 +314,7 @@ static int armed_only(void *arg)
 }
 
 /* armed, then gone without exec: the index is free when wait() returns */
-PVAS_TEST(armed_exit)
+MODULE_TEST(armed_exit, "the ABI of /dev/pvas")
 {
 	struct pt_raw raw;
 	struct armed a = { &raw, NULL };
@@ -384,7 +384,7 @@ PVAS_TEST(interpreter)
 
 static int nobody_runs(void *arg)
 {
-	struct pvas_create_attr attr = { .size = sizeof(attr), .backend = PVAS_BACKEND_KERNEL };
+	struct pvas_create_attr attr = { .size = sizeof(attr), .backend = pt_backend() };
 	struct pvas_space *space;
 	int err;
 
@@ -468,7 +468,7 @@ static int arm_drop_exec(void *arg)
 }
 
 /* armed, then another user: the exec is refused, EPERM */
-PVAS_TEST(credentials_change_after_arming)
+MODULE_TEST(credentials_change_after_arming, "the ABI of /dev/pvas")
 {
 	struct pt_raw raw;
 	struct armed a = { &raw, NULL };
@@ -537,7 +537,7 @@ static pid_t start_waiting(struct pvas_space *space, const char *path)
 }
 
 /* a running program can't be written to (ETXTBSY), and can be afterwards */
-PVAS_TEST(text_busy)
+MODULE_TEST(text_busy, "a running program can be written to")
 {
 	struct pvas_space *space = new_space(_metadata, 0);
 	const char *path = strdup(copy_file("busy", pt_self(), 0755));
@@ -580,7 +580,7 @@ static int link_of(pid_t pid, const char *name, char *buf, size_t len)
 }
 
 /* /proc/PID/exe is each task's own; so is comm; cmdline is the first one's */
-PVAS_TEST(proc_exe)
+MODULE_TEST(proc_exe, "/proc/PID/exe is the launcher's")
 {
 	struct pvas_space *space = new_space(_metadata, 0);
 	char a[64], b[64], buf[4096], proc[64];
@@ -657,7 +657,7 @@ static void *exec_thread(void *arg)
 }
 
 /* an armed process with threads: they go, the caller enters, leader or not */
-PVAS_TEST(threaded_exec)
+MODULE_TEST(threaded_exec, "the ABI of /dev/pvas")
 {
 	struct pt_raw raw;
 	struct exec_args a = { NULL, pt_self(), "exit_7" };

@@ -31,7 +31,7 @@ pid_t pt_start_task_fd(struct pvas_space *space, unsigned int index, const char 
 
 int pt_run_task(const char *name)
 {
-	struct pvas_create_attr attr = { .size = sizeof(attr), .backend = PVAS_BACKEND_KERNEL };
+	struct pvas_create_attr attr = { .size = sizeof(attr), .backend = pt_backend() };
 	struct pvas_space *space;
 	pid_t pid;
 	int ret;

@@ -24,6 +24,13 @@
 
 /* ---- anything ---- */
 
+int pt_backend(void)
+{
+	const char *name = getenv("PVAS_TEST_BACKEND");
+
+	return name && !strcmp(name, "user") ? PVAS_BACKEND_USER : PVAS_BACKEND_KERNEL;
+}
+
 bool pt_have_device(const char **why)
 {
 	int fd = open("/dev/pvas", O_RDWR | O_CLOEXEC);

@@ -28,6 +28,8 @@
 
 /* ---- anything ---- */
 
+/* The backend to test: PVAS_TEST_BACKEND=user, or the kernel's */
+int pt_backend(void);
 /* Is there a device to test? If not, why. */
 bool pt_have_device(const char **why);
 /* An own open file of it. */
@@ -160,9 +162,25 @@ void pt_check_failed(const char *file, int line, const char *what, long got, lon
 
 #define PT_NEED_DEVICE() do { \
 	const char *why__; \
-	if (!pt_have_device(&why__)) \
+	if (pt_backend() == PVAS_BACKEND_KERNEL && !pt_have_device(&why__)) \
 		SKIP(return, "%s", why__); \
 } while (0)
+
+/* What the user backend doesn't promise: see doc/backends.md. */
+#define PT_NEED_MODULE(why) do { \
+	if (pt_backend() != PVAS_BACKEND_KERNEL) \
+		SKIP(return, "user backend: " why); \
+} while (0)
+
+/* As PVAS_TEST(), of the ABI or of a promise that needs the module. */
+#define MODULE_TEST(name_, why_) \
+	static void module_##name_(struct __test_metadata *_metadata); \
+	PVAS_TEST(name_) \
+	{ \
+		PT_NEED_MODULE(why_); \
+		module_##name_(_metadata); \
+	} \
+	static void module_##name_(struct __test_metadata __attribute__((unused)) *_metadata)
 
 #define PT_NEED_ROOT() do { \
 	if (geteuid()) \

@@ -24,8 +24,13 @@ report()	# report NAME STATUS
 	echo "libpvas $1: $passed passed, $bad failed, $skipped skipped"
 }
 
+# Without the module only the user's half of `space` can be run: no 33 skips.
+skip=
+[ -e /dev/pvas ] || skip="-V normal -V smallest -V largest"
+
 for unit in "$@"; do
-	"$dir/$unit" > "$log" 2>&1
+	# shellcheck disable=SC2046,SC2086 # no option, or several
+	"$dir/$unit" $([ "$unit" != space ] || echo $skip) > "$log" 2>&1
 	report "$unit" $?
 done
 "$(dirname "$0")/loader.sh" "$dir" > "$log" 2>&1

@@ -33,6 +33,7 @@
 #define PAGE		4096UL
 #define ANON		(MAP_PRIVATE | MAP_ANONYMOUS)
 #define RW		(PROT_READ | PROT_WRITE)
+#define X32_BIT		0x40000000L
 
 static int failures;
 static char *base;		/* of our partition */
@@ -88,7 +89,7 @@ static void bounds_of(char *other)
 
 static void bounds_own_edge(void)
 {
-	char *end = base + size;
+	char *end = base + size, params[256] = "";
 
 	/* What begins here and ends there is refused whole. */
 	CHECK(FAILS(munmap(end - PAGE, 2 * PAGE), EPERM));
@@ -107,6 +108,20 @@ static void bounds_own_edge(void)
 	CHECK(MAP_FAILS(mmap(NULL, PAGE, RW, ANON | MAP_GROWSDOWN, -1, 0), ENOMEM));
 	CHECK(MAP_FAILS(mmap(NULL, PAGE, RW, ANON | MAP_32BIT, -1, 0), ENOMEM));
 	CHECK(FAILS(syscall(SYS_io_setup, 1, &base), ENOSYS));
+	CHECK(FAILS(syscall(SYS_io_uring_setup, 4, &params), ENOSYS));
+}
+
+/* By the numbers of x32, which a kernel may lack, and of i386. */
+static void bounds_other_abis(char *other)
+{
+	char *p = mmap(NULL, 2UL << 20, RW, ANON | MAP_HUGETLB, -1, 0);
+
+	CHECK(FAILS(syscall(X32_BIT | SYS_munmap, other, PAGE), ENOSYS));
+	CHECK(FAILS(syscall(X32_BIT | SYS_mmap, NULL, PAGE, RW, ANON, -1, 0), ENOSYS));
+	CHECK(FAILS(syscall(X32_BIT | SYS_getppid), ENOSYS));
+	/* Huge pages are there or are not. */
+	CHECK(p == MAP_FAILED || inside(p));
+	CHECK(p == MAP_FAILED || munmap(p, 2UL << 20) == 0);
 }
 
 static void test_bounds(void)
@@ -117,6 +132,7 @@ static void test_bounds(void)
 	bounds_of(base - 16 * PAGE);
 	bounds_of((char *)PAGE);
 	bounds_own_edge();
+	bounds_other_abis(base + size);
 	CHECK(inside(&here));
 }
 

@@ -17,7 +17,7 @@ same '$ORIGIN in RUNPATH' "$progs/a/runpath"
 # The first program's /proc/self/exe must not be the second's.
 two_origins()
 {
-	"$pvasrun" -q --backend kernel -n 2 "$progs/a/runpath" : -n 2 "$progs/b/runpath" >out || return
+	"$pvasrun" -q --backend "$backend" -n 2 "$progs/a/runpath" : -n 2 "$progs/b/runpath" >out || return
 	cat out
 	[ "$(grep -cx 42 out)" = 2 ] && [ "$(grep -cx 43 out)" = 2 ]
 }

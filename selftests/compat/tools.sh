@@ -28,7 +28,7 @@ eight_databases()
 		[ $i -eq 0 ] || args+=(:)
 		args+=(-n 1 sqlite3 "db$i" "$sql")
 	done
-	"$pvasrun" -q --backend kernel "${args[@]}" >out || return
+	"$pvasrun" -q --backend "$backend" "${args[@]}" >out || return
 	cat out
 	[ "$(grep -cFx "$want" out)" = 8 ] || return
 	for i in 0 1 2 3 4 5 6 7; do
