@@ -25,7 +25,7 @@
 
 #define EVENTS		32
 #define WAKE_ID		UINT32_MAX	/* an index that no partition has */
-#define EXEC_LOOKS	60		/* at first often, then: it may be a large program, or none */
+#define EXEC_LOOKS	60	/* often at first; then: it is a large program, or none */
 #define EXEC_RARE	20
 #define EXEC_LOOK_MS	5
 #define EXEC_RARE_MS	500

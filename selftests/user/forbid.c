@@ -26,7 +26,8 @@ static int forbid(const unsigned int *nr, unsigned int n, int err)
 	unsigned int i;
 
 	for (i = 0; i < n; i++)
-		code[1 + i] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, nr[i], n - i, 0);
+		code[1 + i] = (struct sock_filter)
+			BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, nr[i], n - i, 0);
 	code[1 + n] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
 	code[2 + n] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | err);
 	return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) ||
