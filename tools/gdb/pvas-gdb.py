@@ -14,6 +14,7 @@
 # It reads the space header (libpvas/header.h) from the memory of the task.
 import os
 import struct
+import tempfile
 
 import gdb
 
@@ -167,12 +168,51 @@ def quietly(command):
     return gdb.execute(command, to_string=True)
 
 
-def forget_own_symbols():
-    """Drop what gdb has loaded by itself, at addresses that are not this task's."""
+def decoy():
+    """An ELF file that gdb learns nothing from: see become_blind()."""
+    names = b"\0.interp\0.dynamic\0.shstrtab\0"
+    interp = b"/nonexistent\0\0\0\0"
+    dynamic = struct.pack("<QQQQ", 21, 0, 0, 0)  # DT_DEBUG, DT_NULL
+    body = [interp, dynamic, names]
+    at = [EHDR.size, EHDR.size + len(interp), EHDR.size + len(interp) + len(dynamic)]
+    table = at[2] + len(names)
+    ident = b"\x7fELF\x02\x01\x01".ljust(16, b"\0")
+    ehdr = EHDR.pack(ident, 3, 62, 1, 0, 0, table, 0, 64, 56, 0, 64, 4, 3)
+
+    def section(name, kind, flags, index):
+        address = 0x1000 + at[index] if flags else 0
+        return struct.pack("<IIQQQQIIQQ", names.index(name), kind, flags, address, at[index],
+                           len(body[index]), 0, 0, 1, 16 if kind == 6 else 0)
+
+    return b"".join([ehdr, *body, bytes(64), section(b".interp", 1, 2, 0),
+                     section(b".dynamic", 6, 2, 1), section(b".shstrtab", 3, 0, 2)])
+
+
+def become_blind(program, bias):
+    """
+    Drop what gdb has found by itself: symbols at addresses that are not this
+    task's, and its own breakpoint in a dynamic linker. That one is the worse:
+    with the kernel backend it is where nothing is mapped, so that gdb can't go on;
+    with the user backend it is in the launcher, which would die of it.
+
+    gdb looks for the linker when it attaches, and asks the executable file before
+    the auxiliary vector. So attach again, with an executable that has no linker.
+    """
     global program_given
     program_given = gdb.current_progspace().filename
     quietly("set auto-solib-add off")
     quietly("symbol-file")
+    with tempfile.NamedTemporaryFile(prefix="pvas-gdb.") as f:
+        f.write(decoy())
+        f.flush()
+        quietly(f"exec-file {quote(f.name)}")
+        if is_live() and "shlib events" in quietly("maint info breakpoints"):
+            pid = gdb.selected_inferior().pid
+            quietly("set exec-file-mismatch off")
+            quietly("detach")
+            quietly(f"attach {pid}")
+        quietly(f"symbol-file {quote(program)} -o {bias:#x}")
+        quietly("exec-file")
 
 
 def load(space, index):
@@ -187,7 +227,10 @@ def load(space, index):
             continue
         if (name, bias) in done:
             continue
-        quietly(f"add-symbol-file {quote(name)} -o {bias:#x}")
+        if not any(bias for _, bias in done):
+            become_blind(name, bias)
+        else:
+            quietly(f"add-symbol-file {quote(name)} -o {bias:#x}")
         done.add((name, bias))
         count += 1
     return count
@@ -201,8 +244,6 @@ def load_partitions(space, indices):
     confirm = gdb.parameter("confirm")
     quietly("set confirm off")
     try:
-        if gdb.current_progspace() not in loaded:
-            forget_own_symbols()
         count = sum(load(space, index) for index in indices)
     finally:
         quietly(f"set confirm {'on' if confirm else 'off'}")

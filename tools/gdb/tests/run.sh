@@ -66,7 +66,7 @@ rank7=$(pid_of_rank 7)
 
 run_gdb -x "$extension" -p "$rank3" -ex 'pvas info' -ex 'break stroke' -ex continue -ex bt \
 	-ex 'print n' -ex 'info symbol usleep' -ex 'pvas symbols 8' -ex 'info symbol paddle' \
-	-ex 'pvas symbols 9'
+	-ex 'pvas symbols 9' -ex 'maint info breakpoints'
 says "finds the task" "^pvas: space [0-9]+, task 4, pid $rank3: symbols of [3-9] files"
 says "lists all tasks" "^   +8 +$rank7 running "
 says "marks this one" "^\* +4 +$rank3 running "
@@ -78,6 +78,8 @@ says "an argument" "^[$]1 = 3$"
 says "libc is known" '^usleep in section .text of .*libc'
 says "other tasks on request" '^paddle in section .text of .*crew2'
 says "no such task" '^pvas: no task 9 '
+
+says_not "no breakpoint in a dynamic linker" 'shlib events'
 says_not "no errors of Python" 'Traceback|Python Exception'
 
 run_gdb -x "$extension" -p "$rank7" -ex bt -ex 'info symbol paddle' -ex 'info symbol stroke'
