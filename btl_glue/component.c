@@ -23,7 +23,7 @@
 
 /* Not set: decided when the number of ranks is known */
 #define SHARE_BY_PROCESSORS UINT_MAX
-#define SHARE_LIMIT (64 << 10)
+#define SHARE_LIMIT (32 << 10)
 
 static void register_uint(const char *name, const char *text, unsigned int *where,
 			  unsigned int value, mca_base_var_info_lvl_t level)
@@ -57,9 +57,9 @@ static void register_parameters(void)
 	register_uint("fbox_size", "Bytes in a fast box (a power of two, default: 16k)",
 		      &component.box_size, 16 << 10, OPAL_INFO_LVL_5);
 	register_uint("share_limit", "Bytes from which on the sender helps to copy a message "
-		      "(0: never; default: 64k, or 0 if there are more ranks than processors)",
+		      "(0: never; default: 32k, or 0 if there are more ranks than processors)",
 		      &component.share_limit, SHARE_BY_PROCESSORS, OPAL_INFO_LVL_5);
-	register_uint("share_piece", "Bytes that either side copies at a time (default: 16k)",
+	register_uint("share_piece", "Fewest bytes that either side copies at a time (default: 16k)",
 		      &component.share_piece, 16 << 10, OPAL_INFO_LVL_9);
 	register_int("free_list_num", "Fragments of each size to allocate at first (default: 0)",
 		     &component.list_num, 0);

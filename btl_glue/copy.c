@@ -23,6 +23,9 @@
 /* Turns of a waiting loop between two looks at whether the peer still lives */
 #define LOOK_EVERY 4096
 
+#define PAGE 4096
+#define LARGEST_PIECE (256 << 10)
+
 static bool take_piece(struct pvas_job *job, int64_t *piece)
 {
 	if (__atomic_load_n(&job->left, __ATOMIC_RELAXED) <= 0)
@@ -66,6 +69,16 @@ void pvas_copy_help(void)
 
 /* ---- the receiver ---- */
 
+/* Few steps for a long message, but enough of them that both end together. */
+static size_t piece_of(size_t size)
+{
+	size_t piece = size / 8 & ~(size_t)(PAGE - 1);
+
+	if (piece > LARGEST_PIECE)
+		return LARGEST_PIECE;
+	return piece > component.share_piece ? piece : component.share_piece;
+}
+
 static struct pvas_job *begin_job(struct mca_btl_base_endpoint_t *ep, char *to, const char *from,
 				  size_t size)
 {
@@ -77,7 +90,7 @@ static struct pvas_job *begin_job(struct mca_btl_base_endpoint_t *ep, char *to, 
 	job->to = to;
 	job->from = from;
 	job->size = size;
-	job->piece = component.share_piece;
+	job->piece = piece_of(size);
 	job->helped = 0;
 	job->nr = (size + job->piece - 1) / job->piece;
 	__atomic_store_n(&job->left, job->nr, __ATOMIC_RELEASE);
