@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * usage: p2p FILE FIRST [memcpy]
+ * usage: p2p FILE FIRST
  *
  * Two ranks. FILE is the page that all jobs share (see p2p.h), made by p2p.sh;
- * FIRST is the place of this job in a turn. With "memcpy" the job also has the
- * place after it, in which each rank copies straight from the other's warm
- * buffer: what one processor can do at best.
+ * FIRST is the place of this job in a turn. The first job, which runs in one space,
+ * has the place after it, too: there each rank copies straight from the other's
+ * warm buffer, which is what one processor can do at best.
  */
 #include <mpi.h>
 #include <sched.h>
@@ -273,8 +273,8 @@ int main(int argc, char **argv)
 	MPI_Init(&argc, &argv);
 	MPI_Comm_rank(MPI_COMM_WORLD, &rank);
 	MPI_Comm_size(MPI_COMM_WORLD, &size);
-	if (argc < 3 || size != 2) {
-		fprintf(stderr, "usage: p2p FILE FIRST [memcpy], in two ranks\n");
+	if (argc != 3 || size != 2) {
+		fprintf(stderr, "usage: p2p FILE FIRST, in two ranks\n");
 		MPI_Abort(MPI_COMM_WORLD, 2);
 	}
 	page = open_page(argv[1]);
@@ -283,7 +283,7 @@ int main(int argc, char **argv)
 	buf = malloc(BUFFER);
 	memset(buf, 1, BUFFER);
 	find_peer();
-	all_turns(page, first, first + (argc > 3));
+	all_turns(page, first, first ? first : 1);
 	MPI_Finalize();
 	return 0;
 }

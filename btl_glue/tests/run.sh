@@ -20,11 +20,12 @@ if [ -e /dev/pvas ]; then
 fi
 export OMPI_MCA_mca_base_component_path=$B/btl_glue:SYSTEM_DEFAULT
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
-MPIRUN=(mpirun --oversubscribe)
+MPIRUN=(mpirun.openmpi --oversubscribe)
 out=$(mktemp) || exit 1
 trap 'rm -f "$out"' EXIT
 passed=0 failed=0 skipped=0
 wanted=("$@")
+options=()			# of pvasrun
 
 # is_wanted NAME
 is_wanted()
@@ -65,7 +66,8 @@ tasks()
 		env "${vars[@]}" timeout -k 5 "$LIMIT" "${MPIRUN[@]}" -n "$n" \
 			"$B/pvasrun/pvasexec" "$T/$1" "${@:2}"
 	else
-		env "${vars[@]}" timeout -k 5 "$LIMIT" "$T/pmixrun" user "$n" "$T/$1" "${@:2}"
+		env "${vars[@]}" timeout -k 5 "$LIMIT" "$B/pvasrun/pvasrun" --backend user \
+			"${options[@]}" -n "$n" "$T/$1" "${@:2}"
 	fi
 }
 
@@ -126,7 +128,7 @@ good rma-pt2pt		tasks 2 OMPI_MCA_osc=pt2pt rma
 good threads		tasks 2 threads "$rounds"
 # Without us: Open MPI's own ways must be found.
 good plain		mpi -n 2 "$T/counters" none
-good excluded		tasks 2 OMPI_MCA_btl=^pvas counters none
+good excluded		tasks 2 OMPI_MCA_btl=self,vader counters none
 if [ $backend = kernel ]; then
 	# Ranks that share no space speak through vader, also with those that do.
 	E=$B/pvasrun/pvasexec
@@ -137,6 +139,14 @@ fi
 for how in exit kill send receive finalize; do
 	bad early-$how	tasks 3 early $how
 done
+if [ $backend = user ]; then
+	# Nobody ends the others but they themselves.
+	options=(--no-kill)
+	for how in exit kill send receive; do
+		bad alone-$how	tasks 3 early $how
+	done
+	options=()
+fi
 # Between all steps of MPI_Init
 for ms in $init_ms; do
 	bad "early-$ms"	tasks 3 early "$ms"
