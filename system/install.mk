@@ -60,7 +60,7 @@ uninstall:
 	@rm -rf $(staged)
 	@$(MAKE) -s install DESTDIR=$(staged) >$(BUILD)/uninstall.log
 	cd $(staged) && find . ! -type d | sed 's|^\./||' | (cd $(DESTDIR)/ && xargs -d '\n' rm -f)
-	-rmdir $(DESTDIR)$(docdir) $(DESTDIR)$(prefix)/share/pvas
+	-rmdir $(DESTDIR)$(docdir) $(DESTDIR)$(prefix)/share/pvas $(DESTDIR)$(prefix)/lib/pvas
 	@rm -rf $(staged) $(BUILD)/uninstall.log
 
 uninstall-btl:
