@@ -47,6 +47,7 @@ void pvas_box_asked(uint32_t from, uint32_t gen, struct pvas_box **offer)
 		return;
 	pvas_ring_init(&box->ring, box->data, component.box_size);
 	box->state = PVAS_BOX_OFFERED;
+	box->at_once = 1;
 	box->from = from;
 	box->gen = gen;
 	/* Not idle before its writer has had the time to begin */
@@ -56,12 +57,25 @@ void pvas_box_asked(uint32_t from, uint32_t gen, struct pvas_box **offer)
 	__atomic_store_n(offer, box, __ATOMIC_RELEASE);
 }
 
+/*
+ * Looking for one record more than there is costs a trip to the writer's core,
+ * which has just cleared that place: in a ping-pong, a good part of the answer's
+ * time. So more than one are expected only if there were as many as expected.
+ */
+static void expect(struct pvas_box *box, int found)
+{
+	if (!found)
+		box->at_once = 1;
+	else if (found == box->at_once && found < RECORDS_AT_ONCE)
+		box->at_once = 2 * found;
+}
+
 static int poll_box(struct pvas_box *box, void (*deliver)(union pvas_head *head))
 {
 	union pvas_head *head;
 	int count;
 
-	for (count = 0; count < RECORDS_AT_ONCE; count++) {
+	for (count = 0; count < box->at_once; count++) {
 		head = pvas_ring_peek(&box->ring, false);
 		if (!head)
 			break;
@@ -74,6 +88,7 @@ static int poll_box(struct pvas_box *box, void (*deliver)(union pvas_head *head)
 		deliver(head);
 		pvas_ring_drop(&box->ring, head, false);
 	}
+	expect(box, count);
 	return count;
 }
 

@@ -93,6 +93,7 @@ enum pvas_box_state { PVAS_BOX_FREE, PVAS_BOX_OFFERED, PVAS_BOX_USED };
  * @after:	written by the writer before its first record: where in the
  *		queue its last record ended
  * @state:	the reader's
+ * @at_once:	records to take in one turn
  * @from:	the writer
  * @gen:	its generation
  * @used_to:	the head when last looked for idle boxes
@@ -103,6 +104,7 @@ struct pvas_box {
 	_Alignas(PVAS_LINE) uint32_t abandoned;
 	uint64_t after;
 	_Alignas(PVAS_LINE) int state;
+	int at_once;
 	uint32_t from;
 	uint32_t gen;
 	uint64_t used_to;
