@@ -52,8 +52,9 @@ static bool in_our_space(const struct opal_proc_t *proc, struct pvas_modex *told
 	if (size == sizeof(*modex) && modex->version == PVAS_BTL_MODEX_VERSION &&
 	    modex->space == component.space && modex->index < PVAS_MAX_TASKS + 2 &&
 	    modex->index != component.index && modex->port >> component.shift == modex->index &&
-	    component.table[modex->index].pid == modex->pid)
-		ours = pvas_alive(modex->index, modex->gen);
+	    pvas_alive(modex->index, modex->gen))
+		/* The entry's other members hold once it is seen to run. */
+		ours = component.table[modex->index].pid == modex->pid;
 	*told = *modex;
 	free(modex);
 	return ours;
