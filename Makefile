@@ -5,6 +5,7 @@
 #   make check		set up, and run all tests on both kernels
 #   make		build all for this machine's kernel (KVER=... for another)
 #   make bench		the benchmarks: bench/run (bench-quick: shorter)
+#   make distcheck	does a tarball (make dist) build and pass its tests?
 #   make install	system/install.mk; packages: make deb, make rpm; see doc/install.md
 
 KVER	?= $(shell uname -r)
@@ -24,7 +25,7 @@ export O := $(BUILD)
 user	:= libpvas pvasrun examples tools
 
 .PHONY: all module module-all $(user) btl_glue deps demo check style check-debug check-packages \
-	bench bench-quick deb rpm clean
+	bench bench-quick dist distcheck deb rpm clean
 
 all: module $(user)
 
@@ -63,6 +64,11 @@ check: deps
 
 style:
 	@scripts/check-style
+
+dist:
+	@scripts/distcheck --dist
+distcheck: deps
+	@scripts/distcheck
 
 check-debug: deps
 	@CHECK_STAGES=scripts/check-debug.stages scripts/check

@@ -18,7 +18,7 @@ double bench_median(double *v, size_t n);
 long bench_meminfo(const char *field);
 
 /** bench_die - one line on standard error, and exit with status 1; @err is -errno */
-void bench_die(const char *what, int err);
+void bench_die(const char *what, int err) __attribute__((noreturn));
 
 /**
  * bench_result - print one comparison, for bench/run to put in its table

@@ -66,11 +66,9 @@ static size_t round_up(size_t size)
  */
 static int join_tasks(struct team *team)
 {
-	void *memory = calloc(1, team->share), *board;
+	void *memory, *board;
 	int err;
 
-	if (!memory)
-		return complain("memory", -ENOMEM, "make the problem smaller");
 	if (!team->rank) {
 		team->board = calloc(1, board_size(team));
 		err = team->board ? pvas_export("team.board", team->board) : -ENOMEM;
@@ -82,6 +80,9 @@ static int join_tasks(struct team *team)
 			return complain("the board of rank 0", err, "does rank 0 run?");
 		team->board = board;
 	}
+	memory = calloc(1, team->share);
+	if (!memory)
+		return complain("memory", -ENOMEM, "make the problem smaller");
 	err = pvas_export("team.memory", memory);
 	if (err)
 		return complain("team.memory", err, "join once");

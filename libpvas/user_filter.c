@@ -300,6 +300,7 @@ static void dispatch(struct program *p)
 	unsigned int i;
 
 	for (i = 0; i < NR_LISTED; i++) {
+		/* cppcheck-suppress uninitvar ; the one before is filled */
 		bodies[i] = i && listed[i].body == listed[i - 1].body ? bodies[i - 1]
 								      : new_label(p);
 		jump(p, BPF_JEQ | BPF_K, listed[i].nr, bodies[i], NEXT);

@@ -222,6 +222,7 @@ int user_stack_make(const struct user_start *s, const struct user_program *prog,
 	add(&aux, AT_EXECFN, put_string(&plan, prog->path));
 	add(&aux, AT_PVAS, *info);
 	add(&aux, AT_NULL, 0);
+	/* cppcheck-suppress uninitvar ; add() has filled it */
 	memcpy(to, auxv, 2 * aux.n * sizeof(uint64_t));
 	return 0;
 }
