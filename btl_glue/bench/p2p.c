@@ -248,7 +248,8 @@ static void all_turns(struct page *page, unsigned int first, unsigned int last)
 	for (size = 0; size < page->nr_sizes; size++)
 		for (i = 0; i < page->nr_samples; i++)
 			for (r = first; r <= last; r++) {
-				wait_turn(page, (size * page->nr_samples + i) * page->nr_rivals + r);
+				wait_turn(page, (size * page->nr_samples + i) *
+						page->nr_rivals + r);
 				s = rank == 0 ? &page->samples[size][i][r] : &mine;
 				take_turn(page, s, page->sizes[size], r != first);
 			}

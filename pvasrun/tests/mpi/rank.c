@@ -89,7 +89,8 @@ static void window(void)
 	int *mine, *first, unit;
 	MPI_Aint bytes;
 
-	MPI_Win_allocate_shared(sizeof(int), sizeof(int), MPI_INFO_NULL, MPI_COMM_WORLD, &mine, &win);
+	MPI_Win_allocate_shared(sizeof(int), sizeof(int), MPI_INFO_NULL, MPI_COMM_WORLD,
+				&mine, &win);
 	MPI_Win_fence(0, win);
 	*mine = rank + 100;
 	MPI_Win_fence(0, win);
