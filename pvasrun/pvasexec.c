@@ -9,6 +9,7 @@
  * of them makes. The process stays the launcher's child: it becomes the program.
  */
 #include <errno.h>
+#include <inttypes.h>
 #include <limits.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -152,6 +153,22 @@ static const char *node_name(void)
 	return uname(&name) ? "" : name.nodename;
 }
 
+/* A job's name may be as long as its launcher likes: what is too much becomes a hash (FNV-1a). */
+static void fit_key(char key[static PVAS_JOIN_KEY_MAX + 1], const char *name)
+{
+	const int kept = PVAS_JOIN_KEY_MAX - 17;
+	uint64_t hash = 0xcbf29ce484222325;
+	const char *p;
+
+	if (strlen(name) <= PVAS_JOIN_KEY_MAX) {
+		strcpy(key, name);
+		return;
+	}
+	for (p = name; *p; p++)
+		hash = (hash ^ (unsigned char)*p) * 0x100000001b3;
+	sprintf(key, "%.*s~%016" PRIx64, kept, name, hash);
+}
+
 /*
  * A name that all ranks of the job have, and no other job of this user's at
  * the same time. Open MPI's mpirun sets a PMIx namespace, as does srun with
@@ -167,16 +184,19 @@ static bool find_key(char key[static PVAS_JOIN_KEY_MAX + 1])
 	};
 	const char *job, *step;
 	unsigned int i;
-	int len;
+	char *name;
 
 	for (i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
 		job = getenv(names[i][0]);
 		step = names[i][1] ? getenv(names[i][1]) : "";
 		if (!job || !*job || !step)
 			continue;
-		len = snprintf(key, PVAS_JOIN_KEY_MAX + 1, "%s.%s@%s", job, step, node_name());
+		if (asprintf(&name, "%s.%s@%s", job, step, node_name()) < 0)
+			return false;
+		fit_key(key, name);
+		free(name);
 		explain("the job is named by %s", names[i][0]);
-		return len <= PVAS_JOIN_KEY_MAX;
+		return true;
 	}
 	return false;
 }

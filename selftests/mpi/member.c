@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * member N: waits until its space has N tasks, says which space and partition
+ * it is in, and ends when all others have said so, too. "plain": it is no task.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "pvas.h"
+
+#define WAIT_MS	120000
+#define POLL_US	10000
+
+static struct pvas_task_info tasks[4096];	/* as many as a space has */
+
+static int wait_for(int wanted)
+{
+	int left = WAIT_MS * 1000 / POLL_US;
+	int n = pvas_tasks(NULL, NULL, 0);
+
+	while (n < wanted && left--) {
+		usleep(POLL_US);
+		n = pvas_tasks(NULL, NULL, 0);
+	}
+	return n;
+}
+
+/* Who ended has said it. */
+static void wait_for_others(void)
+{
+	int n = pvas_tasks(NULL, tasks, sizeof(tasks) / sizeof(tasks[0]));
+	void *p;
+	int i;
+
+	for (i = 0; i < n; i++)
+		if (tasks[i].index != (unsigned int)pvas_self())
+			pvas_import_wait(tasks[i].index, "seen", WAIT_MS, &p);
+}
+
+int main(int argc, char **argv)
+{
+	int wanted = argc > 1 ? atoi(argv[1]) : 1;
+	int n;
+
+	if (pvas_self() < 0) {
+		puts("plain");
+		return 0;
+	}
+	n = wait_for(wanted);
+	printf("space %u index %d tasks %d\n", pvas_space_id(), pvas_self(), n);
+	fflush(stdout);
+	pvas_export("seen", NULL);
+	wait_for_others();
+	return n != wanted;
+}
