@@ -53,7 +53,7 @@ static void register_parameters(void)
 		      "(0: no fast boxes, default: 16)", &component.box_threshold, 16,
 		      OPAL_INFO_LVL_5);
 	register_uint("fbox_max", "Fast boxes that this process gives to its peers at a time "
-		      "(default: 16)", &component.box_max, 16, OPAL_INFO_LVL_5);
+		      "(default: 8)", &component.box_max, 8, OPAL_INFO_LVL_5);
 	register_uint("fbox_size", "Bytes in a fast box (a power of two, default: 16k)",
 		      &component.box_size, 16 << 10, OPAL_INFO_LVL_5);
 	register_uint("share_limit", "Bytes from which on the sender helps to copy a message "
@@ -63,10 +63,10 @@ static void register_parameters(void)
 		      &component.share_piece, 16 << 10, OPAL_INFO_LVL_9);
 	register_int("free_list_num", "Fragments of each size to allocate at first (default: 0)",
 		     &component.list_num, 0);
-	register_int("free_list_max", "Most fragments of each size (-1: no limit, default: 512)",
-		     &component.list_max, 512);
-	register_int("free_list_inc", "Fragments to add when there are no more (default: 8)",
-		     &component.list_inc, 8);
+	register_int("free_list_max", "Most fragments of each size (-1: no limit, default: 16)",
+		     &component.list_max, 16);
+	register_int("free_list_inc", "Fragments to add when there are no more (default: 4)",
+		     &component.list_inc, 4);
 	component.watch = true;
 	mca_base_component_var_register(&component.super.btl_version, "watch_peers",
 					"End the job if a peer on this node ends before its "
@@ -256,17 +256,28 @@ static unsigned int share_limit(void)
 	return opal_process_info.num_local_peers < sysconf(_SC_NPROCESSORS_ONLN) ? SHARE_LIMIT : 0;
 }
 
+/* What can't be is made what can, and said once a node. */
+static void settle(const char *name, unsigned int *value, unsigned int least)
+{
+	unsigned int good = power_of_two(*value, least);
+
+	if (good != *value && !opal_process_info.my_local_rank)
+		opal_output(0, "btl pvas: btl_pvas_%s is %u, not %u (a power of two, at least %u)",
+			    name, good, *value, power_of_two(least, least));
+	*value = good;
+}
+
 /* A ring must hold some of the largest records, or they would wait for long. */
 static void check_parameters(void)
 {
 	unsigned int least = 3 * pvas_ring_need(mca_btl_pvas.super.btl_eager_limit);
 
-	component.queue_size = power_of_two(component.queue_size, least);
-	component.box_size = power_of_two(component.box_size, least);
+	settle("queue_size", &component.queue_size, least);
+	settle("fbox_size", &component.box_size, least);
+	settle("share_piece", &component.share_piece, 1 << 12);
 	if (!component.box_threshold)
 		component.box_max = 0;
 	component.share_limit = share_limit();
-	component.share_piece = power_of_two(component.share_piece, 1);
 }
 
 static bool make_port(void)

@@ -121,6 +121,9 @@ good tiny-queue		tasks 2 OMPI_MCA_btl_pvas_queue_size=1 \
 			OMPI_MCA_btl_pvas_fbox_threshold=0 alltoall "$tiny"
 good tiny-box		tasks 3 OMPI_MCA_btl_pvas_fbox_size=1 OMPI_MCA_btl_pvas_fbox_max=1 \
 			OMPI_MCA_btl_pvas_fbox_threshold=2 alltoall 4100
+says clamped 'btl_pvas_fbox_size is 16384, not 5000 .a power of two' \
+			tasks 2 OMPI_MCA_btl_pvas_fbox_size=5000 ring 5
+good few-fragments	tasks 3 OMPI_MCA_btl_pvas_free_list_max=2 alltoall "$tiny"
 good send-only		tasks 2 OMPI_MCA_btl_pvas_flags=send alltoall 40000
 good rma		tasks 2 rma
 good rma-rdma		tasks 2 OMPI_MCA_osc=rdma rma
