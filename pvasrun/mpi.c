@@ -93,6 +93,28 @@ static void make_name(struct mpi *mpi)
 	snprintf(mpi->name, sizeof(mpi->name), "pvasrun-%d-%08x", getpid(), random);
 }
 
+#define SHARED_MEMORY "/dev/shm"
+
+static void name_directories(struct mpi *mpi)
+{
+	const char *name = strchr(mpi->name, '-') + 1;
+
+	scratch_name(&mpi->tmp, NULL, name);
+	if (!access(SHARED_MEMORY, W_OK | X_OK))
+		scratch_name(&mpi->shm, SHARED_MEMORY, name);
+}
+
+/* What a shell starts, for one, is a process outside of the space. */
+static bool all_direct(const struct options *opt)
+{
+	unsigned int i;
+
+	for (i = 0; i < opt->nr_apps; i++)
+		if (!needs_mpi(opt->apps[i].path))
+			return false;
+	return true;
+}
+
 static int open_ways(struct mpi *mpi)
 {
 	int err = 0;
@@ -116,6 +138,8 @@ int mpi_open(struct mpi *mpi, const struct options *opt, struct loop *loop, stru
 	if (opt->mpi == MPI_NONE)
 		return 0;
 	make_name(mpi);
+	name_directories(mpi);
+	mpi->all_direct = all_direct(opt);
 	mpi->state = calloc(opt->tasks, sizeof(*mpi->state));
 	if (!mpi->state)
 		return -ENOMEM;
@@ -155,6 +179,8 @@ void mpi_close(struct mpi *mpi)
 	if (mpi->pmix) {
 		gate_close(&mpi->gate);
 		pmix_host_stop(mpi);
+		scratch_remove(&mpi->tmp);
+		scratch_remove(&mpi->shm);
 	}
 	if (mpi->pmi1)
 		pmi1_close(&mpi->pmi);

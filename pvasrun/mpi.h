@@ -14,6 +14,7 @@
 #include "gate.h"
 #include "job.h"
 #include "pmi1.h"
+#include "scratch.h"
 
 #define MPI_NAME_LEN 64
 
@@ -29,6 +30,8 @@ struct mpi {
 	bool pmi1;
 	struct gate gate;
 	struct pmi1 pmi;
+	bool all_direct;	/* each task is an MPI program itself */
+	struct scratch tmp, shm;	/* of the second only if there is a /dev/shm */
 	struct pmix_host *host;	/* once the PMIx server runs */
 };
 
@@ -48,6 +51,9 @@ void mpi_entered(struct mpi *mpi, unsigned int rank);
 void mpi_left(struct mpi *mpi, unsigned int rank);
 void mpi_aborted(struct mpi *mpi, unsigned int rank, int code, const char *text);
 void mpi_spawn_refused(struct mpi *mpi, unsigned int rank, const char *program);
+
+/* needs.c: is the program linked with an MPI library? */
+bool needs_mpi(const char *path);
 
 /* The server of PMI-1 or PMIx can't do its work. */
 void mpi_failed(struct mpi *mpi, const char *why);

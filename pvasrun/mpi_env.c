@@ -78,7 +78,18 @@ static bool crowded(unsigned int tasks)
 	return !sched_getaffinity(0, sizeof(set), &set) && tasks > (unsigned int)CPU_COUNT(&set);
 }
 
-static int add_component(struct env *env)
+/* Files in shared memory that are left behind by whom we have killed we remove. */
+static int add_directory(const struct mpi *mpi, struct env *env)
+{
+	int err;
+
+	if (!mpi->shm.parent)
+		return 0;
+	err = env_default(env, "OMPI_MCA_btl_vader_backing_directory", mpi->shm.path);
+	return err ? err : env_default(env, "OMPI_MCA_osc_sm_backing_directory", mpi->shm.path);
+}
+
+static int add_component(const struct mpi *mpi, struct env *env)
 {
 	char dir[PATH_MAX], paths[PATH_MAX + 64];
 	enum component where = component_find(dir);
@@ -93,10 +104,12 @@ static int add_component(struct env *env)
 		err = env_set(env, COMPONENT_PATH, paths);
 	}
 	/*
-	 * All ranks are in one space: vader's segments would never be used. tcp is
-	 * for an Open MPI that can't load this component.
+	 * If all ranks are in the space, vader's segments would never be used; tcp
+	 * is for an Open MPI that can't load this component.
 	 */
-	return err ? err : env_default(env, "OMPI_MCA_btl", "pvas,self,tcp");
+	if (!err && mpi->all_direct)
+		err = env_default(env, "OMPI_MCA_btl", "pvas,self,tcp");
+	return err;
 }
 
 static int add_open_mpi(const struct mpi *mpi, struct env *env)
@@ -116,9 +129,11 @@ static int add_open_mpi(const struct mpi *mpi, struct env *env)
 		err = env_set_ranked(env, "OMPI_COMM_WORLD_RANK", 0);
 	if (!err)
 		err = env_set_ranked(env, "OMPI_COMM_WORLD_LOCAL_RANK", 0);
+	if (!err)
+		err = add_directory(mpi, env);
 	if (!err && crowded(mpi->opt->tasks))
 		err = env_default(env, "OMPI_MCA_mpi_yield_when_idle", "1");
-	return err || mpi->opt->no_btl ? err : add_component(env);
+	return err || mpi->opt->no_btl ? err : add_component(mpi, env);
 }
 
 int mpi_env(const struct mpi *mpi, struct env *env)

@@ -90,9 +90,10 @@ static void put(struct pmi1_rank *r, const char *line)
 static void get(struct pmi1_rank *r, const char *line)
 {
 	char key[PMI1_LINE];
-	const char *value = pmi1_find(&r->pmi->pairs,
-				      value_of(line, "key", false, key, sizeof(key)));
+	const char *value;
 
+	value_of(line, "key", false, key, sizeof(key));
+	value = pmi1_find(&r->pmi->pairs, key);
 	if (value)
 		say(r, "cmd=get_result rc=0 msg=success value=%s\n", value);
 	else

@@ -16,7 +16,6 @@
 #include "mpi.h"
 #include "pmix/plugin.h"
 #include "report.h"
-#include "scratch.h"
 
 #define PLUGIN "pvasrun-pmix.so"
 
@@ -24,7 +23,6 @@ struct pmix_host {
 	struct event event;	/* what the server tells */
 	struct mpi *mpi;
 	int writer;		/* its end of the pipe */
-	struct scratch scratch;
 };
 
 /* ---- what the server tells ---- */
@@ -139,7 +137,7 @@ static int describe(struct pmix_host *host, struct pmix_job *job)
 
 	*job = (struct pmix_job){
 		.nspace = mpi->name,
-		.tmpdir = host->scratch.path,
+		.tmpdir = mpi->tmp.path,
 		.tasks = mpi->opt->tasks,
 		.apps = mpi->opt->nr_apps,
 		.app_of = describe_apps(mpi),
@@ -194,6 +192,16 @@ static int load(pmix_start_fn *start, char *why, size_t len)
 	return -ELIBBAD;
 }
 
+/* Without one in shared memory, libraries complain only if they want it. */
+static int make_directories(struct mpi *mpi, char *why, size_t len)
+{
+	char ignored[256];
+
+	if (mpi->shm.parent)
+		scratch_make(&mpi->shm, ignored, sizeof(ignored));
+	return scratch_make(&mpi->tmp, why, len);
+}
+
 static int start(struct pmix_host *host, char *why, size_t len)
 {
 	pmix_start_fn start_server;
@@ -201,7 +209,7 @@ static int start(struct pmix_host *host, char *why, size_t len)
 	int port = -1;
 
 	if (enough_files(host->mpi, why, len) || load(&start_server, why, len) ||
-	    scratch_make(&host->scratch, why, len))
+	    make_directories(host->mpi, why, len))
 		return -1;
 	if (open_pipe(host) || describe(host, &job))
 		snprintf(why, len, "no PMIx server for MPI programs: %s", strerror(ENOMEM));
@@ -238,6 +246,5 @@ void pmix_host_stop(struct mpi *mpi)
 	if (!host)
 		return;
 	loop_forget(mpi->loop, &host->event);
-	scratch_remove(&host->scratch);
 	mpi->host = NULL;
 }

@@ -16,11 +16,16 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static const char *parent(void)
+void scratch_name(struct scratch *scratch, const char *parent, const char *name)
 {
-	const char *dir = getenv("TMPDIR");
+	const char *tmp = getenv("TMPDIR");
 
-	return dir && *dir ? dir : "/tmp";
+	if (!parent)
+		parent = tmp && *tmp ? tmp : "/tmp";
+	scratch->parent = parent;
+	scratch->made = false;
+	scratch->lock = -1;
+	snprintf(scratch->path, sizeof(scratch->path), "%s/pvasrun-%u-%s", parent, geteuid(), name);
 }
 
 static int lock(const char *path)
@@ -75,41 +80,40 @@ static void sweep(const char *dir)
 	globfree(&found);
 }
 
-/* Somebody's sweep can come between making and locking it: then another one. */
-static int make_one(struct scratch *scratch, const char *dir)
+/* Somebody's sweep can come between making and locking it: then again. */
+static int make_once(struct scratch *scratch)
 {
-	snprintf(scratch->path, sizeof(scratch->path), "%s/pvasrun-%u-XXXXXX", dir, geteuid());
-	if (!mkdtemp(scratch->path))
+	if (mkdir(scratch->path, 0700) < 0)
 		return -errno;
 	scratch->lock = lock(scratch->path);
-	return mine(scratch->path) ? 0 : -ESTALE;
+	if (mine(scratch->path))
+		return 0;
+	if (scratch->lock >= 0)
+		close(scratch->lock);
+	return -ESTALE;
 }
 
 int scratch_make(struct scratch *scratch, char *why, size_t len)
 {
-	const char *dir = parent();
 	int err, tries = 10;
 
-	sweep(dir);
+	sweep(scratch->parent);
 	do {
-		err = make_one(scratch, dir);
-		if (err == -ESTALE && scratch->lock >= 0)
-			close(scratch->lock);
+		err = make_once(scratch);
 	} while (err == -ESTALE && --tries);
-	if (!err)
-		return 0;
-	scratch->path[0] = '\0';
-	snprintf(why, len, "cannot make a directory for MPI in %s: %s (set TMPDIR)", dir,
-		 strerror(-err));
+	scratch->made = !err;
+	if (err)
+		snprintf(why, len, "cannot make a directory for MPI in %s: %s (set TMPDIR)",
+			 scratch->parent, strerror(-err));
 	return err;
 }
 
 void scratch_remove(struct scratch *scratch)
 {
-	if (!scratch->path[0])
+	if (!scratch->made)
 		return;
 	remove_all(scratch->path);
 	if (scratch->lock >= 0)
 		close(scratch->lock);
-	scratch->path[0] = '\0';
+	scratch->made = false;
 }

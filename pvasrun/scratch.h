@@ -1,18 +1,24 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * A job's directory for files that MPI libraries make: below $TMPDIR, for this
- * user only, and removed with all that is in it when the job is over.
+ * A job's directories for files that MPI libraries make: for this user only,
+ * and removed with all that is in them when the job is over.
  */
 #ifndef PVASRUN_SCRATCH_H
 #define PVASRUN_SCRATCH_H
 
 #include <limits.h>
+#include <stdbool.h>
 #include <stddef.h>
 
 struct scratch {
-	char path[PATH_MAX];	/* empty: none */
+	char path[PATH_MAX];	/* known before it is there */
+	const char *parent;
+	bool made;
 	int lock;		/* held while the job lives */
 };
+
+/* @parent: NULL is $TMPDIR, or /tmp; @name: which no other job has */
+void scratch_name(struct scratch *scratch, const char *parent, const char *name);
 
 /* Also removes those of jobs whose pvasrun was killed. -errno: a line is in @why */
 int scratch_make(struct scratch *scratch, char *why, size_t len);

@@ -63,6 +63,13 @@ test_alltoall() { each alltoall_of; }
 window_of() { good "$1" window 2; }
 test_window() { each window_of; }
 
+test_no_shm()
+{
+	good "$openmpi" no_shm 3
+	run --no-btl -n 2 "$openmpi" no_shm
+	check "vader is not in its place" grep -q 'something in /dev/shm' "$T/err"
+}
+
 names_of() { good "$1" names 2; }
 test_names() { each names_of; }
 
@@ -232,8 +239,8 @@ test_few_files()
 # ---- nothing is left behind ----
 
 left_in_tmp() { find "$TMPDIR" -mindepth 1; }
-new_in_shm() { comm -13 "$T/shm" <(list_shm) | grep -E '^(vader_segment|pvas|osc|sm_segment|mpich|open_mpi)'; }
-list_shm() { find /dev/shm -mindepth 1 -printf '%f\n' | sort; }
+# The job's own: its name has pvasrun's pid in it
+left_in_shm() { find /dev/shm -maxdepth 1 -name "pvasrun-*-$job-*"; }
 is_empty() { [ -z "$("$@")" ]; }
 
 until_seen()
@@ -267,11 +274,14 @@ test_leftovers()
 		ended_by ${signal%:*}
 		status_is ${signal#*:}
 		check "files are left: $(left_in_tmp | head -3)" is_empty left_in_tmp
+		check "shared memory is left: $(left_in_shm)" is_empty left_in_shm
 	done
 	ended_by KILL
 	check "SIGKILL leaves files" [ -n "$(left_in_tmp)" ]
+	check "and shared memory" [ -n "$(left_in_shm)" ]
 	good "$openmpi" ring 2
 	check "the next job has not swept: $(left_in_tmp | head -3)" is_empty left_in_tmp
+	check "nor shared memory: $(left_in_shm)" is_empty left_in_shm
 }
 
 wanted()
@@ -284,7 +294,6 @@ wanted()
 }
 
 [ -x "$openmpi" ] && [ -x "$mpich" ] || { echo "not built: make -C pvasrun mpi"; exit 1; }
-list_shm >"$T/shm"
 for test in $(declare -F | awk '$3 ~ /^test_/ {print $3}'); do
 	wanted "$test" || continue
 	true >"$T/out" 2>"$T/err"

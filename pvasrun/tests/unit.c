@@ -34,6 +34,7 @@ int main(void)
 	test_tagger();
 	test_bind();
 	test_env();
+	test_needs();
 	test_precheck();
 	printf("%u passed, %u failed\n", passed, failed);
 	return failed ? 1 : 0;

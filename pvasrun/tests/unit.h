@@ -19,6 +19,7 @@ void test_options(void);
 void test_tagger(void);
 void test_bind(void);
 void test_env(void);
+void test_needs(void);
 void test_precheck(void);
 
 #endif

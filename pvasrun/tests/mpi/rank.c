@@ -83,14 +83,27 @@ static void job(void)
 	all_well("job");
 }
 
+/* With this MPI and all ranks in one space, nobody maps shared memory's files. */
+static void no_shm(void)
+{
+	FILE *maps = fopen("/proc/self/maps", "r");
+	char line[4096];
+
+	must(maps != NULL, "no /proc/self/maps");
+	while (fgets(line, sizeof(line), maps))
+		must(!strstr(line, "/dev/shm/"), "there is something in /dev/shm");
+	fclose(maps);
+	all_well("no_shm");
+}
+
 static void window(void)
 {
 	MPI_Win win;
 	int *mine, *first, unit;
 	MPI_Aint bytes;
 
-	MPI_Win_allocate_shared(sizeof(int), sizeof(int), MPI_INFO_NULL, MPI_COMM_WORLD,
-				&mine, &win);
+	MPI_Win_allocate_shared(sizeof(int), sizeof(int), MPI_INFO_NULL, MPI_COMM_WORLD, &mine,
+				&win);
 	MPI_Win_fence(0, win);
 	*mine = rank + 100;
 	MPI_Win_fence(0, win);
@@ -169,6 +182,8 @@ int main(int argc, char **argv)
 		alltoall();
 	else if (!strcmp(what, "job"))
 		job();
+	else if (!strcmp(what, "no_shm"))
+		no_shm();
 	else if (!strcmp(what, "window"))
 		window();
 	else if (!strcmp(what, "names"))
