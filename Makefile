@@ -24,8 +24,8 @@ export O := $(BUILD)
 
 user	:= libpvas pvasrun examples tools
 
-.PHONY: all module module-all $(user) btl_glue deps demo check style check-debug check-packages \
-	bench bench-quick dist distcheck deb rpm clean
+.PHONY: all module module-all $(user) btl_glue deps demo check style check-debug check-mpi \
+	check-packages bench bench-quick dist distcheck deb rpm clean
 
 all: module $(user)
 
@@ -72,6 +72,10 @@ distcheck: deps
 
 check-debug: deps
 	@CHECK_STAGES=scripts/check-debug.stages scripts/check
+
+check-mpi:
+	@scripts/install-deps --mpi
+	@CHECK_STAGES=scripts/check-mpi.stages scripts/check
 
 check-packages: deps
 	@CHECK_STAGES=scripts/check-packages.stages scripts/check

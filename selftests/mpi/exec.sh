@@ -4,6 +4,7 @@
 # pvasexec without MPI: who meets whom, and what it says when it can't be. Where
 # /dev/pvas is, for example: selftests/vm/run -- selftests/mpi/exec.sh
 
+# shellcheck source=selftests/mpi/common
 . "$(dirname "$(readlink -f "$0")")/common"
 
 [ -c /dev/pvas ] || { skip exec "no /dev/pvas: the module is not loaded"; finish; }

@@ -6,6 +6,7 @@
 # both: that ranks of one node meet, and no others, is what the job's key does.
 # As root, where /dev/pvas is: selftests/vm/run -- selftests/mpi/two-nodes.sh
 
+# shellcheck source=selftests/mpi/common
 . "$(dirname "$(readlink -f "$0")")/common"
 
 name="one job on two nodes"
