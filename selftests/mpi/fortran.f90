@@ -4,7 +4,7 @@
 program fortran
 	use mpi
 	implicit none
-	integer, parameter :: cells = 8, sweeps = 40000
+	integer, parameter :: cells = 8, sweeps = 4000
 	double precision, allocatable :: u(:), v(:)
 	double precision :: worst, error
 	integer :: rank, ranks, left, right, i, n, ierr
