@@ -205,6 +205,8 @@ static void clean_environment(void)
 	for (i = 0; i < sizeof(names) / sizeof(names[0]); i++)
 		unsetenv(names[i]);
 	setenv("PMIX_MCA_gds", "hash", 1);
+	/* nor does it need to ask X servers and drivers about displays and accelerators */
+	setenv("HWLOC_COMPONENTS", "-gl,-opencl,-cuda,-nvml,-rsmi,-levelzero", 0);
 }
 
 /* The library says where it listens only in the environment it would give a client. */
