@@ -1,17 +1,10 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* Who am I: find the space header, if the caller is a task. */
 #include <errno.h>
-#include <stdbool.h>
 #include <sys/auxv.h>
-#include <sys/syscall.h>
-#include <time.h>
 
 #include "private.h"
 #include "pvas.h"
-#include "rawsys.h"
-
-/* Longest wait for a header to be published */
-#define PUBLISH_MS 5000
 
 /* getauxval() is a search; what it finds holds for the life of the program. */
 static const struct pvas_start *find_start(void)
@@ -28,32 +21,6 @@ static const struct pvas_start *find_start(void)
 	return s;
 }
 
-static bool published(const struct pvas_header *h)
-{
-	return __atomic_load_n(&h->magic, __ATOMIC_ACQUIRE) == PVAS_HEADER_MAGIC;
-}
-
-/*
- * Who joins a space by its key may run before the process that made it has
- * published the header. The module says that we run there; in a fork child it
- * doesn't, since the table is wiped as the header is. Time is short, unless the
- * maker was killed just then.
- */
-static bool wait_published(const struct pvas_header *h, const struct pvas_start *s)
-{
-	const struct pvas_part *part = (const struct pvas_part *)s->table + s->index;
-	const struct timespec ms = { .tv_nsec = 1000000 };
-	int left = PUBLISH_MS;
-
-	while (!published(h)) {
-		if (__atomic_load_n(&part->state, __ATOMIC_ACQUIRE) != PVAS_PART_RUNNING ||
-		    part->gen != s->gen || left-- == 0)
-			return false;
-		pvas_raw2(__NR_nanosleep, &ms, NULL);
-	}
-	return true;
-}
-
 /*
  * A fork child has the stack of its parent, hence its pvas_start too; but the
  * header is wiped on fork and reads zero there. A vfork child sees all that
@@ -68,7 +35,8 @@ struct pvas_me pvas_me(void)
 	if (!s || s->table < PVAS_HEADER_TABLE)
 		return me;
 	h = (struct pvas_header *)(s->table - PVAS_HEADER_TABLE);
-	if ((!published(h) && !wait_published(h, s)) || h->version != PVAS_HEADER_VERSION)
+	if (__atomic_load_n(&h->magic, __ATOMIC_ACQUIRE) != PVAS_HEADER_MAGIC ||
+	    h->version != PVAS_HEADER_VERSION)
 		return me;
 	me.header = h;
 	me.index = s->index;

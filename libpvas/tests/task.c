@@ -8,7 +8,6 @@
  */
 #include <errno.h>
 #include <link.h>
-#include <pthread.h>
 #include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,7 +17,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "header.h"
 #include "pvas.h"
 
 extern char **environ;
@@ -51,27 +49,6 @@ static void check_auxv(void)
 #else
 	CHECK(getauxval(AT_BASE) == 0);
 #endif
-}
-
-static void *publish_late(void *magic)
-{
-	usleep(50000);
-	__atomic_store_n((uint64_t *)magic, PVAS_HEADER_MAGIC, __ATOMIC_RELEASE);
-	return NULL;
-}
-
-/* Whoever joins may be faster than the one that makes the space. */
-static void check_late_header(void)
-{
-	const struct pvas_start *s = (const struct pvas_start *)getauxval(AT_PVAS);
-	struct pvas_header *h = (struct pvas_header *)(s->table - PVAS_HEADER_TABLE);
-	int self = pvas_self();
-	pthread_t thread;
-
-	__atomic_store_n(&h->magic, 0, __ATOMIC_RELEASE);
-	CHECK(!pthread_create(&thread, NULL, publish_late, &h->magic));
-	CHECK(pvas_self() == self);
-	pthread_join(thread, NULL);
 }
 
 static void check_self(void)
@@ -189,6 +166,5 @@ int main(int argc, char **argv)
 	check_self();
 	check_names();
 	check_children();
-	check_late_header();
 	return failed;
 }

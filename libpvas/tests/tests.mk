@@ -36,7 +36,7 @@ $(tout)/launch-nopie: $(tests)/launch.c $(out)/libpvas.a $(kself)/kselftest_harn
 
 # ---- programs for the loader ----
 
-prog	= $(Q)$(CC) -std=gnu11 -Wall -Wextra -D_GNU_SOURCE $(incs) -O2 -g
+prog	= $(Q)$(CC) -std=gnu11 -Wall -Wextra -D_GNU_SOURCE -I$(here) -O2 -g
 
 $(tout)/run_loader: $(tests)/run_loader.c $(out)/libpvas.a | $(tout)
 	$(call say,CC)
