@@ -13,9 +13,10 @@
 #define LONG 100000
 
 static const char *const names[] = {
-	"bytes_held", "fast_boxes", "eager", "references", "rendezvous", "waits",
+	"bytes_held", "fast_boxes", "eager", "references", "rendezvous", "bytes_copied",
+	"waits",
 };
-enum { HELD, BOXES, EAGER, REFERENCES, RENDEZVOUS, WAITS, NR };
+enum { HELD, BOXES, EAGER, REFERENCES, RENDEZVOUS, COPIED, WAITS, NR };
 
 static MPI_T_pvar_session session;
 static MPI_T_pvar_handle handles[NR];
@@ -108,7 +109,8 @@ int main(int argc, char **argv)
 		ok = v[EAGER] <= 0;
 	else
 		ok = at_start > 0 && at_start < 128 << 10 && v[HELD] < 256 << 10 &&
-		     v[BOXES] >= 1 && v[EAGER] >= 90 && v[RENDEZVOUS] == 10;
+		     v[BOXES] >= 1 && v[EAGER] >= 90 && v[RENDEZVOUS] == 10 &&
+		     v[COPIED] == 10 * LONG;
 	if (rank == 0 || !ok)
 		print(rank, at_start, v);
 	MPI_Allreduce(&ok, &all, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
