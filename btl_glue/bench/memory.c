@@ -2,9 +2,10 @@
 /*
  * usage: memory space|processes TIMES
  *
- * What messages cost in memory, after so many all-to-alls of 4 KiB. One line, in KiB: ranks, page tables of all, what lies in /dev/shm, what
- * the component pvas holds, all and of the rank that has most. In a space there
- * is one set of page tables, which each rank reports.
+ * What messages cost in memory, after so many all-to-alls of 4 KiB. One line, in
+ * KiB: ranks, page tables of all, what lies in /dev/shm, what the component pvas
+ * holds, all and of the rank that has most. In a space there is one set of page
+ * tables, which each rank reports.
  */
 #include <mpi.h>
 #include <stdio.h>
