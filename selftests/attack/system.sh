@@ -121,7 +121,7 @@ swapping()
 	wait $!
 	status=$?
 	swapoff "$loop"
-	[ $loop = /dev/zram0 ] && echo 1 >/sys/block/zram0/reset
+	[ "$loop" = /dev/zram0 ] && echo 1 >/sys/block/zram0/reset
 	[ -e $file ] && losetup -d "$loop" && rm -f $file
 	return $status
 }
