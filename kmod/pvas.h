@@ -10,6 +10,7 @@
  *  pvas_hook.c   ftrace hooks and tracepoint probes: on with the first space,
  *		  off with the last
  *  pvas_proc.c   /proc/pvas
+ *  pvas_dump.c   what a task's core file holds
  *
  * Lifetimes. A space is held by a reference from each open file bound to it,
  * each partition in use and each walker; it pins its mm (mm_users) while it
@@ -231,6 +232,9 @@ void pvas_hook_put(void);
 /* pvas_proc.c */
 int pvas_proc_init(void);
 void pvas_proc_exit(void);
+
+/* pvas_dump.c */
+void pvas_dump_adopt(void);
 
 /* module parameters, pvas_core.c */
 extern unsigned int pvas_max_spaces;

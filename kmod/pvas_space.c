@@ -422,6 +422,7 @@ int pvas_space_create(struct pvas_space **out, struct pvas_create *arg, const ch
 	if (err < 0)
 		goto err_pin;
 
+	pvas_dump_adopt();
 	arg->id = space->id;
 	arg->first = space->first;
 	arg->last = space->last;

@@ -1,0 +1,62 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+# What a task's core file holds: its own partition and the header, not its peers'.
+. "$(dirname "$0")/common"
+need readelf
+
+pattern=/proc/sys/kernel/core_pattern
+switch=/sys/module/pvas/parameters/whole_cores
+[ -w $pattern ] && [ -w $switch ] || skip_all "not root: core_pattern is not ours to change"
+was=$(cat $pattern)
+# shellcheck disable=SC2154 # common sets it
+trap 'echo "$was" >$pattern; echo N >$switch; rm -rf "$work"' EXIT
+echo "$work/core" >$pattern
+ulimit -c unlimited
+
+# dump WHAT: three tasks, of which rank 1, in partition 2, does this
+dump()
+{
+	rm -f core
+	run 3 bash -c "[ \$PVAS_RANK != 1 ] || { sleep 1; $1; }; sleep 300 & wait" 2>/dev/null
+	[ -s core ]
+}
+
+# The partitions (of 64 GiB: nine hexadecimal digits) whose mappings are in the core.
+partitions() { readelf -lW core | awk '$1 == "LOAD" { print substr($3, 3, 7) }' | sort -u | grep -v '^00007f\|^f'; }
+
+# bytes PARTITION: how much of it is there
+bytes()
+{
+	readelf -lW core | awk -v p="$1" '$1 == "LOAD" && substr($3, 3, 7) == p { print $5 }' |
+		(sum=0; while read -r size; do sum=$((sum + size)); done; echo $sum)
+}
+holds() { echo "holds $(partitions | paste -sd' '), not $1"; [ "$(partitions | paste -sd' ')" = "$1" ]; }
+
+try "a task that dies of a signal dumps core" dump "kill -SEGV \$\$"
+try "its partition and the header" holds "0000000 0000002"
+try "the header's memory" test "$(bytes 0000000)" -gt 4096
+try "its own memory" test "$(bytes 0000002)" -gt 65536
+try "each mapping once" sh -c '[ -z "$(readelf -lW core | awk "/LOAD/ { print \$3 }" | sort | uniq -d)" ]'
+try "notes are in order" sh -c 'readelf -n core | grep -q NT_FILE && readelf -n core | grep -q NT_PRSTATUS'
+try "no file of a peer in the notes" sh -c '! readelf -n core | grep -q "^ *0x00000010\|^ *0x00000030"'
+try "ends where it says" sh -c '! readelf -a core 2>&1 | grep -qi "warning\|error"'
+
+echo Y >$switch
+try "dumps with whole_cores" dump "kill -SEGV \$\$"
+try "then the whole space" holds "0000000 0000001 0000002 0000003"
+echo N >$switch
+
+try "a fork child of a task dumps core" dump "(kill -SEGV \$BASHPID); kill -9 \$\$"
+try "its copy of the partition" test "$(bytes 0000002)" -gt 65536
+
+ended()
+{
+	for _ in $(seq 50); do
+		[ -z "$(cat /proc/pvas)" ] && return
+		sleep 0.1
+	done
+	cat /proc/pvas
+	return 1
+}
+try "nothing is left" ended
+finish
