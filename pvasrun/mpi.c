@@ -126,6 +126,20 @@ static int open_ways(struct mpi *mpi)
 	return err;
 }
 
+/*
+ * Ranks that are tasks have called before they need it, so it is made then. An
+ * mpirun among the tasks doesn't call, but finds its name in the environment.
+ */
+static void make_shared_directory(struct mpi *mpi)
+{
+	char why[256];
+
+	if (!mpi->shm.parent || mpi->all_direct)
+		return;
+	if (scratch_make(&mpi->shm, why, sizeof(why)))
+		mpi->shm.parent = NULL;
+}
+
 int mpi_open(struct mpi *mpi, const struct options *opt, struct loop *loop, struct job *job,
 	     const struct places *places)
 {
@@ -147,6 +161,8 @@ int mpi_open(struct mpi *mpi, const struct options *opt, struct loop *loop, stru
 	if (!err) {
 		job->left_early = left_early;
 		job->left_early_arg = mpi;
+		if (mpi->pmix)
+			make_shared_directory(mpi);
 		return 0;
 	}
 	mpi_close(mpi);

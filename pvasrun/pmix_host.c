@@ -197,7 +197,7 @@ static int make_directories(struct mpi *mpi, char *why, size_t len)
 {
 	char ignored[256];
 
-	if (mpi->shm.parent)
+	if (mpi->shm.parent && !mpi->shm.made)
 		scratch_make(&mpi->shm, ignored, sizeof(ignored));
 	return scratch_make(&mpi->tmp, why, len);
 }

@@ -111,6 +111,19 @@ test_inside_mpirun()
 	out_has 'ring: 2 ranks'
 }
 
+# and the other way round
+test_mpirun_inside()
+{
+	run -n 1 mpirun --allow-run-as-root --oversubscribe -n 2 "$openmpi" ring
+	status_is 0
+	silent
+	out_has 'ring: 2 ranks'
+	check "it has a place in shared memory" eval '! grep -q shmem "$T/err"'
+	run -n 1 mpiexec.mpich -n 2 "$mpich" ring
+	status_is 0
+	out_has 'ring: 2 ranks'
+}
+
 test_spawn()
 {
 	run -n 2 "$openmpi" spawn
