@@ -228,7 +228,7 @@ TEST_F(life, exec_leads_out)
 	EXPECT_EQ(end_of(pid), SIGKILL);
 }
 
-TEST_F(life, sixty_four)
+TEST_F_TIMEOUT(life, sixty_four, 400)
 {
 	pid_t pid[64];
 	int i;
