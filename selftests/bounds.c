@@ -560,17 +560,6 @@ static struct pvas_space *new_space(struct __test_metadata *_metadata)
 	return space;
 }
 
-static int start(struct pvas_space *space, unsigned int index, const char *name, int fd0, int fd1,
-		 pid_t *pid)
-{
-	char a[16], b[16];
-	char *argv[] = { (char *)pt_self(), (char *)"--task", (char *)name, a, b, NULL };
-
-	snprintf(a, sizeof(a), "%d", fd0);
-	snprintf(b, sizeof(b), "%d", fd1);
-	return pvas_spawn(space, index, pt_self(), argv, environ, NULL, pid);
-}
-
 static int set_core_0(void *arg)
 {
 	struct rlimit none = { 0, 0 };
@@ -593,8 +582,8 @@ PVAS_TEST(stack)
 
 	ASSERT_EQ(0, pipe(up));
 	ASSERT_EQ(0, pipe(down));
-	ASSERT_EQ(1, start(space, 1, "bystander", up[1], down[0], &peer[0]));
-	ASSERT_EQ(3, start(space, 3, "bystander", up[1], down[0], &peer[1]));
+	ASSERT_EQ(1, pt_start_task_fds(space, 1, "bystander", up[1], down[0], &peer[0]));
+	ASSERT_EQ(3, pt_start_task_fds(space, 3, "bystander", up[1], down[0], &peer[1]));
 	ASSERT_EQ(1, read(up[0], &c, 1));
 	ASSERT_EQ(1, read(up[0], &c, 1));
 	for (i = 0; i < PT_ARRAY_SIZE(steps); i++) {

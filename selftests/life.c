@@ -51,18 +51,6 @@ static struct pvas_space *new_space(struct __test_metadata *_metadata)
 	return space_with(_metadata, 0, 0);
 }
 
-/* A task of this program with up to two descriptors as arguments. */
-static int start(struct pvas_space *space, unsigned int index, const char *name, int fd0, int fd1,
-		 pid_t *pid)
-{
-	char a[16], b[16];
-	char *argv[] = { (char *)pt_self(), (char *)"--task", (char *)name, a, b, NULL };
-
-	snprintf(a, sizeof(a), "%d", fd0);
-	snprintf(b, sizeof(b), "%d", fd1);
-	return pvas_spawn(space, index, pt_self(), argv, environ, NULL, pid);
-}
-
 static void say(const char *what)
 {
 	CHECK_EQ(1, write(atoi(pt_args[0]), what, 1));
@@ -195,7 +183,7 @@ PVAS_TEST(crash)
 	size_t i;
 
 	ASSERT_EQ(0, pipe(fds));
-	ASSERT_EQ(1, start(space, 1, "ready_and_pause", fds[1], 0, &peer));
+	ASSERT_EQ(1, pt_start_task_fds(space, 1, "ready_and_pause", fds[1], 0, &peer));
 	ASSERT_EQ('r', hear(fds[0]));
 	for (i = 0; i < PT_ARRAY_SIZE(crashes); i++) {
 		ASSERT_EQ(2, pvas_spawn(space, 2, pt_self(), pt_task_argv(crashes[i].name), environ,
@@ -219,7 +207,7 @@ PVAS_TEST(core_dump)
 	int fds[2], status;
 
 	ASSERT_EQ(0, pipe(fds));
-	ASSERT_EQ(1, start(space, 1, "ready_and_pause", fds[1], 0, &peer));
+	ASSERT_EQ(1, pt_start_task_fds(space, 1, "ready_and_pause", fds[1], 0, &peer));
 	ASSERT_EQ('r', hear(fds[0]));
 	ASSERT_EQ(2, pvas_spawn(space, 2, pt_self(), pt_task_argv("crash_abort"), environ, &attr,
 				&pid));
@@ -311,9 +299,9 @@ MODULE_TEST(fork_has_no_foreign_memory, "fork copies all partitions")
 	int fds[2];
 
 	ASSERT_EQ(0, pipe(fds));
-	ASSERT_EQ(4, start(space, 4, "ready_and_pause", fds[1], 0, &peer));
+	ASSERT_EQ(4, pt_start_task_fds(space, 4, "ready_and_pause", fds[1], 0, &peer));
 	ASSERT_EQ('r', hear(fds[0]));
-	ASSERT_EQ(5, start(space, 5, "fork_and_look", 0, 0, &pid));
+	ASSERT_EQ(5, pt_start_task_fds(space, 5, "fork_and_look", 0, 0, &pid));
 	EXPECT_EQ(0, pt_wait(pid));
 	pt_kill(peer);
 	pvas_destroy(space);
@@ -410,7 +398,7 @@ MODULE_TEST(guest_outlives_the_task, "a partition is freed under a vfork child")
 	pid_t pid, other;
 
 	ASSERT_EQ(0, pipe(fds));
-	ASSERT_EQ(6, start(space, 6, "leave_a_guest", 0, fds[0], &pid));
+	ASSERT_EQ(6, pt_start_task_fds(space, 6, "leave_a_guest", 0, fds[0], &pid));
 	EXPECT_EQ(0, pt_wait(pid));
 	EXPECT_EQ(1, pvas_tasks(space, NULL, 0));
 	EXPECT_EQ(-EBUSY, pvas_spawn(space, 6, pt_self(), pt_task_argv("nothing"), environ, NULL,
@@ -508,7 +496,7 @@ PVAS_TEST(exec_by_a_thread)
 	int i;
 
 	for (i = 0; i < 5; i++) {
-		ASSERT_EQ(1, start(space, 1, "thread_execs", 0, 0, &pid));
+		ASSERT_EQ(1, pt_start_task_fds(space, 1, "thread_execs", 0, 0, &pid));
 		EXPECT_EQ(17, pt_wait(pid));
 		EXPECT_EQ(0, pvas_tasks(space, NULL, 0));
 	}
@@ -547,7 +535,7 @@ PVAS_TEST(kill_busy_threads)
 
 	ASSERT_EQ(0, pipe(fds));
 	for (i = 0; i < 10; i++) {
-		ASSERT_EQ(1, start(space, 1, "busy_threads", fds[1], 0, &pid));
+		ASSERT_EQ(1, pt_start_task_fds(space, 1, "busy_threads", fds[1], 0, &pid));
 		ASSERT_EQ('r', hear(fds[0]));
 		usleep(i * 1000);
 		pt_kill(pid);
@@ -569,7 +557,8 @@ PVAS_TEST(many_tasks)
 
 	ASSERT_EQ(0, pipe(fds));
 	for (i = 0; i < N; i++) {
-		ASSERT_LT(0, start(space, PVAS_ANY, "ready_and_pause", fds[1], 0, &pid[i]));
+		ASSERT_LT(0, pt_start_task_fds(space, PVAS_ANY, "ready_and_pause", fds[1], 0,
+			&pid[i]));
 	}
 	for (i = 0; i < N; i++) {
 		ASSERT_EQ('r', hear(fds[0]));
@@ -596,9 +585,9 @@ MODULE_TEST(kcmp, "one space a process")
 	int fds[2], i;
 
 	ASSERT_EQ(0, pipe(fds));
-	ASSERT_EQ(1, start(space, 1, "ready_and_pause", fds[1], 0, &pid[0]));
-	ASSERT_EQ(2, start(space, 2, "ready_and_pause", fds[1], 0, &pid[1]));
-	ASSERT_EQ(1, start(other, 1, "ready_and_pause", fds[1], 0, &pid[2]));
+	ASSERT_EQ(1, pt_start_task_fds(space, 1, "ready_and_pause", fds[1], 0, &pid[0]));
+	ASSERT_EQ(2, pt_start_task_fds(space, 2, "ready_and_pause", fds[1], 0, &pid[1]));
+	ASSERT_EQ(1, pt_start_task_fds(other, 1, "ready_and_pause", fds[1], 0, &pid[2]));
 	for (i = 0; i < 3; i++) {
 		ASSERT_EQ('r', hear(fds[0]));
 	}
@@ -660,7 +649,7 @@ static void launcher(unsigned int flags, int n, int fd)
 	if (pvas_create(&space, &attr))
 		_exit(1);
 	for (i = 0; i < n; i++) {
-		if (start(space, PVAS_ANY, "ready_and_pause", fd, 0, &pid) < 0)
+		if (pt_start_task_fds(space, PVAS_ANY, "ready_and_pause", fd, 0, &pid) < 0)
 			_exit(2);
 		if (write(fd, &pid, sizeof(pid)) != sizeof(pid))
 			_exit(3);
@@ -904,7 +893,7 @@ MODULE_TEST(io_uring, "a task has no io_uring")
 	int i;
 
 	for (i = 0; i < 5; i++) {
-		ASSERT_EQ(1, start(space, 1, "use_io_uring", 0, 0, &pid));
+		ASSERT_EQ(1, pt_start_task_fds(space, 1, "use_io_uring", 0, 0, &pid));
 		EXPECT_EQ(0, pt_wait(pid));
 		EXPECT_EQ(0, tasks_soon(space, 0));
 	}
@@ -1106,7 +1095,7 @@ PVAS_TEST(kill_exec_storm)
 
 	ASSERT_EQ(0, pipe(fds));
 	for (i = 0; i < 4; i++) {
-		ASSERT_LT(0, start(space, PVAS_ANY, "exec_storm", fds[1], 0, &pid[i]));
+		ASSERT_LT(0, pt_start_task_fds(space, PVAS_ANY, "exec_storm", fds[1], 0, &pid[i]));
 	}
 	for (i = 0; i < 4; i++) {
 		ASSERT_EQ('r', hear(fds[0]));

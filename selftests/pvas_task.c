@@ -16,16 +16,23 @@ pid_t pt_start_task(struct pvas_space *space, unsigned int index, const char *na
 	return ret < 0 ? ret : pid;
 }
 
-pid_t pt_start_task_fd(struct pvas_space *space, unsigned int index, const char *name, int fd)
+int pt_start_task_fds(struct pvas_space *space, unsigned int index, const char *name, int fd0,
+		      int fd1, pid_t *pid)
 {
 	extern char **environ;
-	char number[16];
-	char *argv[] = { (char *)pt_self(), (char *)"--task", (char *)name, number, NULL };
-	pid_t pid;
-	int ret;
+	char a[16], b[16];
+	char *argv[] = { (char *)pt_self(), (char *)"--task", (char *)name, a, b, NULL };
 
-	snprintf(number, sizeof(number), "%d", fd);
-	ret = pvas_spawn(space, index, pt_self(), argv, environ, NULL, &pid);
+	snprintf(a, sizeof(a), "%d", fd0);
+	snprintf(b, sizeof(b), "%d", fd1);
+	return pvas_spawn(space, index, pt_self(), argv, environ, NULL, pid);
+}
+
+pid_t pt_start_task_fd(struct pvas_space *space, unsigned int index, const char *name, int fd)
+{
+	pid_t pid;
+	int ret = pt_start_task_fds(space, index, name, fd, 0, &pid);
+
 	return ret < 0 ? ret : pid;
 }
 

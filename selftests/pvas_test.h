@@ -212,7 +212,10 @@ void pt_check_failed(const char *file, int line, const char *what, long got, lon
 int pt_run_task(const char *name);
 /* The same in a given space; pid or -errno. */
 pid_t pt_start_task(struct pvas_space *space, unsigned int index, const char *name);
-/* The same; pt_args[0] is the number of @fd. */
+/* The index it got, or -errno; pt_args[] has the numbers of two descriptors. */
+int pt_start_task_fds(struct pvas_space *space, unsigned int index, const char *name, int fd0,
+		      int fd1, pid_t *pid);
+/* As pt_start_task(), with one. */
 pid_t pt_start_task_fd(struct pvas_space *space, unsigned int index, const char *name, int fd);
 /* The arguments that start a task function. */
 char *const *pt_task_argv(const char *name);

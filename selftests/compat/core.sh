@@ -49,14 +49,5 @@ echo N >$switch
 try "a fork child of a task dumps core" dump "(kill -SEGV \$BASHPID); kill -9 \$\$"
 try "its copy of the partition" test "$(bytes 0000002)" -gt 65536
 
-ended()
-{
-	for _ in $(seq 50); do
-		[ -z "$(cat /proc/pvas)" ] && return
-		sleep 0.1
-	done
-	cat /proc/pvas
-	return 1
-}
 try "nothing is left" ended
 finish

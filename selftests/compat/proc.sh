@@ -32,14 +32,5 @@ shown()
 try "ps shows the program" shown
 kill -TERM $job
 wait $job
-ended()
-{
-	for _ in $(seq 50); do
-		[ -z "$(cat /proc/pvas)" ] && return
-		sleep 0.1
-	done
-	cat /proc/pvas
-	return 1
-}
 try "nothing is left" ended
 finish
