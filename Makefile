@@ -4,7 +4,7 @@
 #   make demo		set up, boot a virtual machine, run 240 tasks in one address space
 #   make check		set up, and run all tests on both kernels
 #   make		build all for this machine's kernel (KVER=... for another)
-#   make bench		the benchmarks: bench/run (bench-quick: shorter)
+#   make bench		all measurements, beside rivals: bench/all (bench-quick: shorter)
 #   make distcheck	does a tarball (make dist) build and pass its tests?
 #   make install	system/install.mk; packages: make deb, make rpm; see doc/install.md
 
@@ -86,9 +86,9 @@ rpm:
 	@scripts/make-rpm
 
 bench: deps
-	@bench/run --kernel $(KERNEL)
+	@bench/all
 bench-quick: deps
-	@bench/run --kernel $(KERNEL) --quick
+	@bench/all --quick
 
 clean:
 	rm -rf $(BUILD)

@@ -222,7 +222,7 @@ static double probe_together(struct page *page)
 	if (rank == 0)
 		__atomic_store_n(&page->line, 0, __ATOMIC_RELEASE);
 	MPI_Barrier(MPI_COMM_WORLD);
-	t = probe(page, rank);
+	t = probe(&page->line, rank);
 	MPI_Barrier(MPI_COMM_WORLD);
 	return t;
 }

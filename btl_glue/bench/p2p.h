@@ -6,6 +6,7 @@
  *
  *  p2p.c	what is measured: by MPI, and by bare memcpy()
  *  turns.c	whose turn it is, what each found
+ *  probe.c	how far apart the two processors lie
  *  report.c	the table
  */
 #ifndef P2P_H
@@ -17,6 +18,9 @@
 #define MAX_RIVALS	6
 #define MAX_SIZES	16
 #define MAX_SAMPLES	64
+
+/* Two samples are compared if their probes differ by less than this factor */
+#define PROBE_LIMIT	1.4
 
 enum kind { LATENCY, STREAM, FRESH, NR_KINDS };
 
@@ -48,10 +52,11 @@ struct page {
 };
 
 double seconds(void);
+/** probe - a line's best round trip between two ranks, in seconds; both call it, @line is 0 */
+double probe(uint64_t *line, int rank);
 struct page *open_page(const char *path);
 void wait_turn(struct page *page, uint32_t turn);
 void next_turn(struct page *page);
-double probe(struct page *page, int rank);
 void report(const struct page *page);
 
 #endif /* P2P_H */

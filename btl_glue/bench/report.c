@@ -10,9 +10,6 @@
 
 #include "p2p.h"
 
-/* Two samples are compared if their probes differ by less than this factor */
-#define PROBE_LIMIT 1.4
-
 static int by_value(const void *a, const void *b)
 {
 	double x = *(const double *)a, y = *(const double *)b;

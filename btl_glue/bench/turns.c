@@ -6,21 +6,9 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "p2p.h"
-
-#define PROBE_ROUNDS 40
-#define PROBES 5
-
-double seconds(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec + t.tv_nsec * 1e-9;
-}
 
 struct page *open_page(const char *path)
 {
@@ -48,35 +36,4 @@ void next_turn(struct page *page)
 {
 	__atomic_add_fetch(&page->turn, 1, __ATOMIC_RELEASE);
 	syscall(SYS_futex, &page->turn, FUTEX_WAKE, 1000, NULL, NULL, 0);
-}
-
-/* Rank 1 answers each odd number with the next even one. */
-static void bounce(uint64_t *line, int rank, uint64_t from)
-{
-	uint64_t i;
-
-	for (i = from + 1; i < from + 2 * PROBE_ROUNDS; i += 2) {
-		if (rank == 0)
-			__atomic_store_n(line, i, __ATOMIC_RELEASE);
-		while (__atomic_load_n(line, __ATOMIC_ACQUIRE) != i + (rank == 0))
-			;
-		if (rank == 1)
-			__atomic_store_n(line, i + 1, __ATOMIC_RELEASE);
-	}
-}
-
-/* Both ranks call it. The line's round trip between their cores, at best. */
-double probe(struct page *page, int rank)
-{
-	double best = 1, t;
-	int i;
-
-	for (i = 0; i < PROBES; i++) {
-		t = seconds();
-		bounce(&page->line, rank, 2 * PROBE_ROUNDS * i);
-		t = (seconds() - t) / PROBE_ROUNDS;
-		if (t < best)
-			best = t;
-	}
-	return best;
 }
