@@ -33,7 +33,7 @@ struct times {
 	double busy, stolen, own, now;
 };
 
-static void fail(const char *what)
+static __attribute__((noreturn)) void fail(const char *what)
 {
 	fprintf(stderr, "quiet: %s: %s\n", what, strerror(errno));
 	exit(125);
