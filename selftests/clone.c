@@ -16,11 +16,9 @@
 
 #include "kselftest_harness.h"
 #include "pvas_test.h"
+#include "maps.h"
 
-#define PAGE	4096UL
 #define STACK	(64UL << 10)
-#define RW	(PROT_READ | PROT_WRITE)
-#define ANON	(MAP_PRIVATE | MAP_ANONYMOUS)
 
 static const unsigned int flags_of[] = {
 	CLONE_VM, CLONE_FILES, CLONE_SIGHAND, CLONE_THREAD, CLONE_FS, CLONE_VFORK,
@@ -147,12 +145,10 @@ TASK(leave_a_brother)
 
 PVAS_TEST(clone_parent)
 {
-	struct pvas_create_attr attr = { .size = sizeof(attr), .backend = PVAS_BACKEND_KERNEL };
-	struct pvas_space *space;
+	struct pvas_space *space = PT_SPACE();
 	pid_t pid;
 	int st, n = 0;
 
-	ASSERT_EQ(0, pvas_create(&space, &attr));
 	pid = pt_start_task(space, 1, "leave_a_brother");
 	ASSERT_LT(0, pid);
 	while ((pid = wait(&st)) > 0) {

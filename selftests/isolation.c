@@ -1,21 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Two users' jobs side by side: no ioctl, /proc file or signal lets one read,
- * enter, list in detail or end the other's space. abi.c has what the device
+ * enter, list in detail or end the other's space. abi-user.c has what the device
  * refuses to whom; here both jobs run, with libpvas, as users would have them.
  */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
-#include <grp.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/ptrace.h>
-#include <sys/syscall.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -26,8 +23,6 @@
 #define VICTIM		65534	/* the one's user id */
 #define INTRUDER	65533	/* the other's */
 #define KEY		"isolation"
-
-extern char **environ;
 
 /* What the intruder may know: all but a descriptor. */
 struct job {
@@ -40,11 +35,7 @@ static struct job *job;
 
 static int become(uid_t uid)
 {
-	if (setgroups(0, NULL) || syscall(SYS_setresgid, uid, uid, uid) ||
-	    syscall(SYS_setresuid, uid, uid, uid))
-		return -errno;
-	/* Changing user made us undumpable, and so not fit for a space. */
-	return prctl(PR_SET_DUMPABLE, 1) ? -errno : 0;
+	return pt_become(uid) ?: pt_dumpable();
 }
 
 static volatile long word = 4711;
@@ -268,7 +259,6 @@ TEST_F(two_users, signals_and_memory)
 /* From a task of its own: the same answers, and the other's addresses are not there. */
 static int from_own_space(void *unused)
 {
-	struct pvas_create_attr attr = { .size = sizeof(attr), .backend = PVAS_BACKEND_KERNEL };
 	struct pvas_space *space;
 	char id[16], pid[16], at[32];
 	char *argv[] = {
@@ -280,7 +270,7 @@ static int from_own_space(void *unused)
 	snprintf(id, sizeof(id), "%u", job->id);
 	snprintf(pid, sizeof(pid), "%d", job->task);
 	snprintf(at, sizeof(at), "%lx", job->word);
-	if (pvas_create(&space, &attr) ||
+	if (pt_create(&space, 0, 0) ||
 	    pvas_spawn(space, 1, pt_self(), argv, environ, NULL, &task) != 1)
 		return 1;
 	return pt_wait(task) ? 2 : pvas_destroy(space);
@@ -318,7 +308,7 @@ static int in_namespaces(int flags, int want)
 	if (!pid) {
 		ret = become(VICTIM);
 		if (!ret)
-			ret = unshare(flags) ? -errno : prctl(PR_SET_DUMPABLE, 1);
+			ret = unshare(flags) ? -errno : pt_dumpable();
 		if (ret)
 			_exit(98);
 		pid = fork();

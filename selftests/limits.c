@@ -16,21 +16,7 @@
 
 #include "kselftest_harness.h"
 #include "pvas_test.h"
-
-extern char **environ;
-
-#define PAGE	4096UL
-#define RW	(PROT_READ | PROT_WRITE)
-#define ANON	(MAP_PRIVATE | MAP_ANONYMOUS)
-
-static struct pvas_space *make_space(struct __test_metadata *_metadata)
-{
-	struct pvas_create_attr attr = { .size = sizeof(attr), .backend = PVAS_BACKEND_KERNEL };
-	struct pvas_space *space = NULL;
-
-	ASSERT_EQ(0, pvas_create(&space, &attr)) TH_LOG("%s", pvas_last_error());
-	return space;
-}
+#include "maps.h"
 
 TASK(nothing)
 {
@@ -64,7 +50,7 @@ static int small_as(void *arg)
 PVAS_TEST(start_under_rlimit_as)
 {
 	struct pvas_spawn_attr attr = { .size = sizeof(attr), .setup = small_as };
-	struct pvas_space *space = make_space(_metadata);
+	struct pvas_space *space = PT_SPACE();
 	pid_t pid;
 	int i, ret;
 
@@ -96,13 +82,13 @@ TASK(eat_mappings)
 		n++;
 	}
 	CHECK_EQ(10, failed);
-	CHECK_EQ(1, write(atoi(pt_args[0]), "f", 1));
+	pt_say("f");
 	pause();
 }
 
 PVAS_TEST(map_count)
 {
-	struct pvas_space *space = make_space(_metadata);
+	struct pvas_space *space = PT_SPACE();
 	char count[32] = "", c = 0;
 	int fds[2], ret;
 	pid_t pid, peer;
@@ -171,7 +157,7 @@ TASK(fork_bomb)
 
 PVAS_TEST(fork_bomb)
 {
-	struct pvas_space *space = make_space(_metadata);
+	struct pvas_space *space = PT_SPACE();
 	pid_t pid = pt_start_task(space, 1, "fork_bomb");
 
 	ASSERT_LT(0, pid);
@@ -219,13 +205,13 @@ TASK(overflow_the_stack)
 
 PVAS_TEST(stack_overflow)
 {
-	struct pvas_space *space = make_space(_metadata);
+	struct pvas_space *space = PT_SPACE();
 	pid_t peer, pid;
 	int fds[2], i;
 	char c;
 
 	ASSERT_EQ(0, pipe(fds));
-	peer = pt_start_task_fd(space, 2, "stay", fds[1]);
+	peer = pt_start_task_fd(space, 2, "ready_and_pause", fds[1]);
 	ASSERT_LT(0, peer);
 	ASSERT_EQ(1, read(fds[0], &c, 1));
 	for (i = 1; i <= 3; i += 2) {
@@ -236,12 +222,6 @@ PVAS_TEST(stack_overflow)
 	EXPECT_EQ(0, waitpid(peer, NULL, WNOHANG));
 	pt_kill(peer);
 	pvas_destroy(space);
-}
-
-TASK(stay)
-{
-	CHECK_EQ(1, write(atoi(pt_args[0]), "s", 1));
-	pause();
 }
 
 PT_MAIN()

@@ -1,14 +1,87 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Task functions, started through libpvas: see pvas_test.h. */
+/* Task functions, started through libpvas, and those all have: see pvas_test.h. */
 #define _GNU_SOURCE
 #include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "pvas_test.h"
 
+/* ---- tasks that all have ---- */
+
+TASK(succeed)
+{
+	CHECK(pvas_self() >= 0);
+}
+
+TASK(ready_and_pause)
+{
+	pt_say("r");
+	pause();
+}
+
+TASK(dirty)
+{
+	char *p = mmap(NULL, 1 << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	CHECK(p != MAP_FAILED);
+	/* What the last one stored here is not there any more. */
+	CHECK_EQ(0, p[4095]);
+	memset(p, 1, 1 << 20);
+	free(malloc(1 << 20));
+}
+
+void pt_say(const char *what)
+{
+	CHECK_EQ(1, write(atoi(pt_args[0]), what, 1));
+}
+
+char pt_hear(int fd)
+{
+	char c;
+
+	return read(fd, &c, 1) == 1 ? c : 0;
+}
+
+/* ---- spaces ---- */
+
+int pt_create(struct pvas_space **space, uint64_t partition, unsigned int flags)
+{
+	struct pvas_create_attr attr = {
+		.size = sizeof(attr), .backend = pt_backend(), .partition_size = partition,
+		.flags = flags,
+	};
+
+	return pvas_create(space, &attr);
+}
+
+/* A user backend's space is gone when its processes are. */
+int pt_spaces(void)
+{
+	int fd, n;
+
+	if (pt_backend() == PVAS_BACKEND_USER)
+		return 0;
+	fd = pt_open();
+	n = pt_raw_spaces(fd);
+	close(fd);
+	return n;
+}
+
+bool pt_spaces_gone(void)
+{
+	int tries = 500;
+
+	while (pt_spaces() && tries--)
+		usleep(10000);
+	return pt_spaces() == 0;
+}
+
+/* ---- starting ---- */
+
 pid_t pt_start_task(struct pvas_space *space, unsigned int index, const char *name)
 {
-	extern char **environ;
 	pid_t pid;
 	int ret;
 
@@ -19,7 +92,6 @@ pid_t pt_start_task(struct pvas_space *space, unsigned int index, const char *na
 int pt_start_task_fds(struct pvas_space *space, unsigned int index, const char *name, int fd0,
 		      int fd1, pid_t *pid)
 {
-	extern char **environ;
 	char a[16], b[16];
 	char *argv[] = { (char *)pt_self(), (char *)"--task", (char *)name, a, b, NULL };
 
@@ -38,12 +110,11 @@ pid_t pt_start_task_fd(struct pvas_space *space, unsigned int index, const char 
 
 int pt_run_task(const char *name)
 {
-	struct pvas_create_attr attr = { .size = sizeof(attr), .backend = pt_backend() };
 	struct pvas_space *space;
 	pid_t pid;
 	int ret;
 
-	ret = pvas_create(&space, &attr);
+	ret = pt_create(&space, 0, 0);
 	if (ret)
 		return ret;
 	pid = pt_start_task(space, PVAS_ANY, name);
@@ -51,6 +122,8 @@ int pt_run_task(const char *name)
 	pvas_destroy(space);
 	return ret;
 }
+
+/* ---- partitions ---- */
 
 static void get_partition(void **base, size_t *size)
 {

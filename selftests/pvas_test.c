@@ -12,6 +12,7 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -56,6 +57,17 @@ long pt_ioctl(int fd, unsigned long cmd, void *arg)
 	return ret < 0 ? -errno : ret;
 }
 
+int pt_become(uid_t uid)
+{
+	return setgroups(0, NULL) || setresgid(uid, uid, uid) || setresuid(uid, uid, uid) ?
+	       -errno : 0;
+}
+
+int pt_dumpable(void)
+{
+	return prctl(PR_SET_DUMPABLE, 1) ? -errno : 0;
+}
+
 static int in_child_as(int (*fn)(void *arg), void *arg, uid_t uid)
 {
 	int fds[2], ret = -ECHILD;
@@ -65,8 +77,7 @@ static int in_child_as(int (*fn)(void *arg), void *arg, uid_t uid)
 		return -errno;
 	pid = fork();
 	if (!pid) {
-		if (uid && (setgroups(0, NULL) || setresgid(uid, uid, uid) ||
-			    setresuid(uid, uid, uid)))
+		if (uid && pt_become(uid))
 			_exit(1);
 		ret = fn(arg);
 		_exit(write(fds[1], &ret, sizeof(ret)) != sizeof(ret));
@@ -430,6 +441,12 @@ long pt_raw_call_args(struct pt_raw *raw, unsigned int index, long nr, const lon
 	return -ETIMEDOUT;
 }
 
+long pt_raw_open(struct pt_raw *raw, unsigned int index)
+{
+	strcpy(raw->data, "/dev/pvas");
+	return pt_raw_call(raw, index, SYS_openat, AT_FDCWD, PT_DATA_AT, O_RDWR);
+}
+
 void pt_kill(pid_t pid)
 {
 	if (pid <= 0)
@@ -444,6 +461,22 @@ int pt_raw_count(int fd)
 	long err = pt_ioctl(fd, PVAS_IOC_QUERY, &query);
 
 	return err ? (int)err : (int)query.count;
+}
+
+int pt_raw_spaces(int fd)
+{
+	struct pvas_info info = { .size = sizeof(info) };
+	long err = pt_ioctl(fd, PVAS_IOC_INFO, &info);
+
+	return err ? (int)err : (int)info.spaces;
+}
+
+int pt_raw_query(void *arg)
+{
+	const struct pt_raw *raw = arg;
+	struct pvas_query query = { .size = sizeof(query), .id = raw->create.id };
+
+	return pt_ioctl(pt_open(), PVAS_IOC_QUERY, &query);
 }
 
 /* ---- functions that run in tasks ---- */

@@ -9,7 +9,8 @@
  *
  * A test program has TEST()s of the kernel's harness, and TASK()s: functions
  * that run inside a task, started by pt_run_task("name"). Both are in one file,
- * so what is tested and what does it stand together.
+ * so what is tested and what does it stand together. Three TASK()s are in all:
+ * "succeed", "ready_and_pause" and "dirty"; see pvas_task.c.
  */
 #ifndef PVAS_TEST_H
 #define PVAS_TEST_H
@@ -40,6 +41,10 @@ long pt_ioctl(int fd, unsigned long cmd, void *arg);
 int pt_in_child(int (*fn)(void *arg), void *arg);
 /* As @fn in a child that belongs to nobody:nogroup. */
 int pt_as_nobody(int (*fn)(void *arg), void *arg);
+/* Sets all of the caller's ids, and has no other groups; 0 or -errno */
+int pt_become(uid_t uid);
+/* Fit for a space again: who changes its ids is not dumpable. 0 or -errno */
+int pt_dumpable(void);
 /* Exit status of @pid: 0 to 255, or 256 + the signal. */
 int pt_wait(pid_t pid);
 /* A file of /proc or /sys, to its first newline; -errno */
@@ -101,11 +106,17 @@ pid_t pt_raw_spawn(struct pt_raw *raw, unsigned int index);
 long pt_raw_call_args(struct pt_raw *raw, unsigned int index, long nr, const long args[6]);
 #define pt_raw_call(raw, index, nr, ...) \
 	pt_raw_call_args(raw, index, nr, (const long[6]){ __VA_ARGS__ })
+/* /dev/pvas, opened by the puppet at @index: its descriptor or -errno */
+long pt_raw_open(struct pt_raw *raw, unsigned int index);
 void pt_kill(pid_t pid);
 /* SPAWN in the caller */
 int pt_raw_arm(int fd, uint32_t id, uint32_t index, uint32_t flags);
 /* How many tasks QUERY counts; -errno */
 int pt_raw_count(int fd);
+/* How many spaces INFO counts; -errno */
+int pt_raw_spaces(int fd);
+/* QUERY by id, with a file of its own: 0 or -errno. @arg is a struct pt_raw. */
+int pt_raw_query(void *arg);
 
 /* ---- with libpvas ---- */
 
@@ -208,6 +219,23 @@ void pt_check_failed(const char *file, int line, const char *what, long got, lon
 	} \
 	TASK(name_)
 
+/*
+ * A space of the backend to test; the test is over if there is none. The second has
+ * partitions of another size.
+ */
+#define PT_SPACE() PT_SPACE_OF(0)
+#define PT_SPACE_OF(partition) ({ \
+	struct pvas_space *space__ = NULL; \
+	ASSERT_EQ(0, pt_create(&space__, (partition), 0)) TH_LOG("%s", pvas_last_error()); \
+	space__; \
+})
+
+/* The same for those that are no test: 0 or -errno; @flags are pvas_create()'s. */
+int pt_create(struct pvas_space **space, uint64_t partition, unsigned int flags);
+/* How many spaces the module has; none, if the backend to test is the user's. */
+int pt_spaces(void);
+/* Are they gone? Waits for up to 5 s. */
+bool pt_spaces_gone(void);
 /* Exit status of the task function @name, run in a space of its own, or -errno. */
 int pt_run_task(const char *name);
 /* The same in a given space; pid or -errno. */
@@ -223,6 +251,11 @@ char *const *pt_task_argv(const char *name);
 extern char **pt_args;
 /* This program. */
 const char *pt_self(void);
+
+/* In a task: one letter to the descriptor in pt_args[0]. */
+void pt_say(const char *what);
+/* The letter; 0 if there comes none. */
+char pt_hear(int fd);
 
 /* In a task: its partition. */
 uintptr_t pt_base(void);

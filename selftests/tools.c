@@ -26,12 +26,7 @@
 
 #include "kselftest_harness.h"
 #include "pvas_test.h"
-
-extern char **environ;
-
-#define PAGE	4096UL
-#define RW	(PROT_READ | PROT_WRITE)
-#define ANON	(MAP_PRIVATE | MAP_ANONYMOUS)
+#include "maps.h"
 
 /* A task that says where its word is, and waits until that is 1. */
 static volatile long word = 4711;
@@ -44,15 +39,6 @@ TASK(show_word)
 	while (word != 1)
 		usleep(1000);
 	_exit(42);
-}
-
-static struct pvas_space *make_space(struct __test_metadata *_metadata)
-{
-	struct pvas_create_attr attr = { .size = sizeof(attr), .backend = PVAS_BACKEND_KERNEL };
-	struct pvas_space *space = NULL;
-
-	ASSERT_EQ(0, pvas_create(&space, &attr)) TH_LOG("%s", pvas_last_error());
-	return space;
 }
 
 /* Starts show_word; sets the address of its word. */
@@ -76,7 +62,7 @@ static pid_t start_word(struct pvas_space *space, unsigned int index, uintptr_t 
 
 PVAS_TEST(ptrace_attach)
 {
-	struct pvas_space *space = make_space(_metadata);
+	struct pvas_space *space = PT_SPACE();
 	struct user_regs_struct regs;
 	uintptr_t at;
 	pid_t pid = start_word(space, 3, &at);
@@ -111,7 +97,7 @@ static int trace_me(void *arg)
 PVAS_TEST(ptrace_through_exec)
 {
 	struct pvas_spawn_attr attr = { .size = sizeof(attr), .setup = trace_me };
-	struct pvas_space *space = make_space(_metadata);
+	struct pvas_space *space = PT_SPACE();
 	char *argv[] = { (char *)"true", NULL };
 	int st, calls = 0, ret;
 	pid_t pid;
@@ -138,7 +124,7 @@ PVAS_TEST(ptrace_through_exec)
 PVAS_TEST(ptrace_kill_in_exit)
 {
 	struct pvas_spawn_attr attr = { .size = sizeof(attr), .setup = trace_me };
-	struct pvas_space *space = make_space(_metadata);
+	struct pvas_space *space = PT_SPACE();
 	char *argv[] = { (char *)"true", NULL };
 	int st, i;
 	pid_t pid;
@@ -163,7 +149,7 @@ PVAS_TEST(ptrace_kill_in_exit)
 
 PVAS_TEST(process_vm_and_madvise)
 {
-	struct pvas_space *space = make_space(_metadata);
+	struct pvas_space *space = PT_SPACE();
 	static const int advice[] = { MADV_COLD, MADV_PAGEOUT, MADV_WILLNEED, 25 /* COLLAPSE */ };
 	struct iovec here, there;
 	long value = 0;
@@ -285,7 +271,7 @@ static pid_t child_of(pid_t parent)
 
 PVAS_TEST(userfaultfd_deaf_monitor)
 {
-	struct pvas_space *space = make_space(_metadata), *other = make_space(_metadata);
+	struct pvas_space *space = PT_SPACE(), *other = PT_SPACE();
 	pid_t pid, monitor;
 	long start;
 	int i;
@@ -342,7 +328,7 @@ TASK(filtered)
 
 PVAS_TEST(seccomp_of_one_task)
 {
-	struct pvas_space *space = make_space(_metadata);
+	struct pvas_space *space = PT_SPACE();
 	uintptr_t at;
 	pid_t peer = start_word(space, 1, &at);
 	pid_t pid = pt_start_task(space, 2, "filtered");
@@ -393,7 +379,7 @@ TASK_TEST(namespaces_and_chroot)
 /* A task that leaves for a user namespace stays in its space, but starts none there. */
 PVAS_TEST(user_namespace_beside_a_peer)
 {
-	struct pvas_space *space = make_space(_metadata);
+	struct pvas_space *space = PT_SPACE();
 	uintptr_t at;
 	pid_t peer = start_word(space, 1, &at);
 	pid_t pid = pt_start_task(space, 2, "new_user_namespace");

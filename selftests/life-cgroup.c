@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Tasks in cgroups: what they are charged, and that cgroup.kill gets all. */
+#define _GNU_SOURCE
+#include <sched.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "kselftest_harness.h"
+#include "pvas_test.h"
+
+/* Any directory will do: only the test itself sees what is mounted there. */
+static const char cg_root[] = "/mnt";
+
+/*
+ * A cgroup2 hierarchy, mounted where only this test sees it and gone with it;
+ * and in it a group @name.
+ */
+static int make_cgroup(const char *name, char *path, size_t len)
+{
+	if (unshare(CLONE_NEWNS) || mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) ||
+	    mount("none", cg_root, "cgroup2", 0, NULL))
+		return -errno;
+	snprintf(path, len, "%s/%s", cg_root, name);
+	return mkdir(path, 0755) && errno != EEXIST ? -errno : 0;
+}
+
+static const char *cg_file(const char *group, const char *file)
+{
+	static char path[256];
+
+	snprintf(path, sizeof(path), "%s/%s", group, file);
+	return path;
+}
+
+static void remove_cgroup(const char *group)
+{
+	int tries = 100;
+
+	while (rmdir(group) && tries--)
+		usleep(20000);
+}
+
+static int enter_cgroup(void *arg)
+{
+	return pt_write_file(cg_file(arg, "cgroup.procs"), "0");
+}
+
+TASK(use_32_mib)
+{
+	char *p = mmap(NULL, 32 << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	memset(p, 1, 32 << 20);
+	pt_say("r");
+	pause();
+}
+
+static long read_number(const char *path)
+{
+	char buf[64];
+
+	return pt_read_file(path, buf, sizeof(buf)) ? -1 : atol(buf);
+}
+
+/* a task's memory is charged to its cgroup, the first one's and a later one's */
+MODULE_TEST(memory_cgroup, "all of a space is the launcher's memory")
+{
+	struct pvas_space *space = PT_SPACE();
+	struct pvas_spawn_attr attr = { .size = sizeof(attr), .setup = enter_cgroup };
+	char group[128], fd[16];
+	char *argv[] = { (char *)pt_self(), (char *)"--task", (char *)"use_32_mib", fd, NULL };
+	int fds[2], round;
+	pid_t pid;
+
+	PT_NEED_ROOT();
+	if (make_cgroup("mem", group, sizeof(group)))
+		SKIP(return, "no cgroup2");
+	if (pt_write_file(cg_file(cg_root, "cgroup.subtree_control"), "+memory"))
+		SKIP(return, "no memory controller in cgroup2");
+	ASSERT_EQ(0, pipe(fds));
+	snprintf(fd, sizeof(fd), "%d", fds[1]);
+	attr.setup_arg = group;
+	for (round = 0; round < 2; round++) {
+		ASSERT_EQ(1, pvas_spawn(space, 1, pt_self(), argv, environ, &attr, &pid));
+		ASSERT_EQ('r', pt_hear(fds[0]));
+		EXPECT_LE(32 << 20, read_number(cg_file(group, "memory.current")));
+		pt_kill(pid);
+		EXPECT_GT(16 << 20, read_number(cg_file(group, "memory.current")));
+	}
+	pvas_destroy(space);
+	remove_cgroup(group);
+}
+
+static void spawn_storm(void *group, int fd)
+{
+	struct pvas_space *space;
+	pid_t pid;
+
+	if (enter_cgroup(group) || write(fd, "r", 1) != 1 || pt_create(&space, 0, 0))
+		_exit(1);
+	for (;;) {
+		pid = pt_start_task(space, PVAS_ANY, "succeed");
+		if (pid > 0)
+			pt_wait(pid);
+	}
+}
+
+/* cgroup.kill in the middle of spawns and execs: nobody gets away */
+PVAS_TEST(cgroup_kill)
+{
+	char group[128], line[64];
+	int fds[2], round, i, tries;
+	pid_t pid[2];
+
+	PT_NEED_ROOT();
+	if (make_cgroup("kill", group, sizeof(group)))
+		SKIP(return, "no cgroup2");
+	ASSERT_EQ(0, pipe(fds));
+	for (round = 0; round < 8; round++) {
+		for (i = 0; i < 2; i++) {
+			pid[i] = fork();
+			if (!pid[i])
+				spawn_storm(group, fds[1]);
+		}
+		for (i = 0; i < 2; i++) {
+			ASSERT_EQ('r', pt_hear(fds[0]));
+		}
+		usleep(200000 + round * 5000);
+		ASSERT_EQ(0, pt_write_file(cg_file(group, "cgroup.kill"), "1"));
+		for (i = 0; i < 2; i++) {
+			EXPECT_EQ(256 + SIGKILL, pt_wait(pid[i]));
+		}
+		for (tries = 0; tries < 300; tries++) {
+			line[0] = '\0';
+			pt_read_file(cg_file(group, "cgroup.procs"), line, sizeof(line));
+			if (!line[0])
+				break;
+			usleep(10000);
+		}
+		ASSERT_STREQ("", line) TH_LOG("round %d", round);
+	}
+	EXPECT_TRUE(pt_spaces_gone());
+	remove_cgroup(group);
+}
+
+PT_MAIN()

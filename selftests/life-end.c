@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: GPL-2.0
+/* The end of a task, by itself, by a signal or by a crash: its partition is free again. */
+#define _GNU_SOURCE
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "kselftest_harness.h"
+#include "pvas_test.h"
+
+static long rss_kib(void)
+{
+	char line[256];
+	long kib = -1;
+	char *at;
+
+	if (!pt_read_file("/proc/pvas", line, sizeof(line)) && (at = strstr(line, "rss_kib ")))
+		kib = atol(at + 8);
+	return kib;
+}
+
+/* wait() has returned: the partition is free, its memory gone; 60 times */
+MODULE_TEST(wait_means_free, "a partition is free a moment later")
+{
+	struct pvas_space *space = PT_SPACE();
+	long before, after;
+	pid_t pid;
+	int i;
+
+	before = rss_kib();
+	for (i = 0; i < 60; i++) {
+		ASSERT_EQ(2, pvas_spawn(space, 2, pt_self(), pt_task_argv("dirty"), environ, NULL,
+					&pid)) TH_LOG("round %d", i);
+		ASSERT_EQ(0, pt_wait(pid)) TH_LOG("round %d", i);
+		ASSERT_EQ(0, pvas_tasks(space, NULL, 0)) TH_LOG("round %d", i);
+	}
+	after = rss_kib();
+	EXPECT_LE(0, before);
+	EXPECT_GT(before + 512, after);
+	pvas_destroy(space);
+}
+
+/* the same if it is killed, anywhere between spawn and exit */
+PVAS_TEST(kill_at_any_time)
+{
+	struct pvas_space *space = PT_SPACE();
+	pid_t pid;
+	int i, ret;
+
+	for (i = 0; i < 60; i++) {
+		ret = pvas_spawn(space, 2, pt_self(), pt_task_argv("dirty"), environ, NULL, &pid);
+		ASSERT_EQ(2, ret) TH_LOG("round %d", i);
+		usleep(i * 300 % 20000);
+		kill(pid, SIGKILL);
+		ret = pt_wait(pid);
+		ASSERT_TRUE(ret == 0 || ret == 256 + SIGKILL) TH_LOG("round %d: %d", i, ret);
+		ASSERT_EQ(0, pvas_tasks(space, NULL, 0)) TH_LOG("round %d", i);
+	}
+	pvas_destroy(space);
+}
+
+TASK(crash_segv)
+{
+	static int *volatile nowhere = (int *)8;
+
+	*nowhere = 1;
+}
+
+TASK(crash_ill)
+{
+	__asm__ volatile("ud2");
+}
+
+TASK(crash_abort)
+{
+	abort();
+}
+
+static int cores(void *arg)
+{
+	struct rlimit limit = { (long)arg, (long)arg };
+
+	return setrlimit(RLIMIT_CORE, &limit) || chdir("/tmp") ? -errno : 0;
+}
+
+/* crashes end the task alone; its peer lives */
+PVAS_TEST(crash)
+{
+	static const struct { const char *name; int status; } crashes[] = {
+		{ "crash_segv", 256 + SIGSEGV }, { "crash_ill", 256 + SIGILL },
+		{ "crash_abort", 256 + SIGABRT },
+	};
+	struct pvas_space *space = PT_SPACE();
+	struct pvas_spawn_attr attr = { .size = sizeof(attr), .setup = cores };
+	pid_t pid, peer;
+	int fds[2];
+	size_t i;
+
+	ASSERT_EQ(0, pipe(fds));
+	ASSERT_EQ(1, pt_start_task_fds(space, 1, "ready_and_pause", fds[1], 0, &peer));
+	ASSERT_EQ('r', pt_hear(fds[0]));
+	for (i = 0; i < PT_ARRAY_SIZE(crashes); i++) {
+		ASSERT_EQ(2, pvas_spawn(space, 2, pt_self(), pt_task_argv(crashes[i].name), environ,
+					&attr, &pid));
+		EXPECT_EQ(crashes[i].status, pt_wait(pid));
+		EXPECT_EQ(1, pvas_tasks(space, NULL, 0));
+	}
+	EXPECT_EQ(0, kill(peer, 0));
+	pt_kill(peer);
+	pvas_destroy(space);
+}
+
+/* a core dump of one while a peer runs on */
+PVAS_TEST(core_dump)
+{
+	struct pvas_space *space = PT_SPACE();
+	struct pvas_spawn_attr attr = {
+		.size = sizeof(attr), .setup = cores, .setup_arg = (void *)(1L << 24),
+	};
+	pid_t pid, peer;
+	int fds[2], status;
+
+	ASSERT_EQ(0, pipe(fds));
+	ASSERT_EQ(1, pt_start_task_fds(space, 1, "ready_and_pause", fds[1], 0, &peer));
+	ASSERT_EQ('r', pt_hear(fds[0]));
+	ASSERT_EQ(2, pvas_spawn(space, 2, pt_self(), pt_task_argv("crash_abort"), environ, &attr,
+				&pid));
+	ASSERT_EQ(pid, waitpid(pid, &status, 0));
+	EXPECT_TRUE(WIFSIGNALED(status));
+	EXPECT_EQ(SIGABRT, WTERMSIG(status));
+	EXPECT_EQ(1, pvas_tasks(space, NULL, 0));
+	EXPECT_EQ(0, kill(peer, 0));
+	EXPECT_EQ(0, waitpid(peer, &status, WNOHANG));
+	pt_kill(peer);
+	pvas_destroy(space);
+}
+
+PT_MAIN()

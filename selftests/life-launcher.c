@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Launchers: killed, or tasks themselves; and the module, which stays as long as a space. */
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "kselftest_harness.h"
+#include "pvas_test.h"
+
+static void launcher(unsigned int flags, int n, int fd)
+{
+	struct pvas_space *space;
+	pid_t pid;
+	int i;
+
+	if (pt_create(&space, 0, flags))
+		_exit(1);
+	for (i = 0; i < n; i++) {
+		if (pt_start_task_fds(space, PVAS_ANY, "ready_and_pause", fd, 0, &pid) < 0)
+			_exit(2);
+		if (write(fd, &pid, sizeof(pid)) != sizeof(pid))
+			_exit(3);
+	}
+	pause();
+}
+
+/* the launcher killed: its tasks go, the space goes */
+PVAS_TEST(launcher_killed)
+{
+	pid_t pid, task[8];
+	int fds[2], i, tries;
+
+	ASSERT_EQ(0, pipe(fds));
+	pid = fork();
+	if (!pid)
+		launcher(0, 8, fds[1]);
+	/* "r"s come in between. */
+	for (i = 0; i < 8; i++) {
+		char c[sizeof(pid_t)];
+		size_t got = 0;
+
+		while (got < sizeof(c)) {
+			ASSERT_EQ(1, read(fds[0], &c[got], 1));
+			if (got || c[0] != 'r')
+				got++;
+		}
+		memcpy(&task[i], c, sizeof(c));
+	}
+	EXPECT_EQ(pt_backend() == PVAS_BACKEND_KERNEL, pt_spaces());
+	pt_kill(pid);
+	for (i = 0; i < 8; i++) {
+		for (tries = 0; tries < 500 && !kill(task[i], 0); tries++)
+			usleep(10000);
+		EXPECT_EQ(-1, kill(task[i], 0));
+	}
+	EXPECT_TRUE(pt_spaces_gone());
+}
+
+/* made with KEEP: the tasks outlive their launcher */
+MODULE_TEST(launcher_killed_tasks_kept, "tasks end with the launcher")
+{
+	pid_t pid, task = 0;
+	int fds[2];
+
+	ASSERT_EQ(0, prctl(PR_SET_CHILD_SUBREAPER, 1));
+	ASSERT_EQ(0, pipe(fds));
+	pid = fork();
+	if (!pid)
+		launcher(PVAS_KEEP_ON_CLOSE, 1, fds[1]);
+	while (task == 0) {
+		char c[sizeof(pid_t)];
+
+		ASSERT_EQ(1, read(fds[0], c, 1));
+		if (c[0] == 'r')
+			continue;
+		ASSERT_EQ(3, read(fds[0], c + 1, 3));
+		memcpy(&task, c, sizeof(c));
+	}
+	pt_kill(pid);
+	usleep(100000);
+	EXPECT_EQ(0, kill(task, 0));
+	EXPECT_EQ(1, pt_spaces());
+	kill(task, SIGKILL);
+	EXPECT_EQ(256 + SIGKILL, pt_wait(task));
+	EXPECT_TRUE(pt_spaces_gone());
+}
+
+/* a task is a launcher too: a space of its own, with tasks */
+TASK(nest)
+{
+	struct pvas_space *space;
+	pid_t pid[4];
+	int i;
+
+	CHECK_EQ(0, pt_create(&space, 0, 0));
+	if (pt_failed) {
+		fprintf(stderr, "# %s\n", pvas_last_error());
+		return;
+	}
+	for (i = 0; i < 4; i++)
+		CHECK((pid[i] = pt_start_task(space, PVAS_ANY, "dirty")) > 0);
+	for (i = 0; i < 4; i++)
+		CHECK_EQ(0, pt_wait(pid[i]));
+	CHECK_EQ(0, pvas_tasks(space, NULL, 0));
+	CHECK_EQ(0, pvas_destroy(space));
+}
+
+MODULE_TEST(nested_spaces, "a task can't make a space")
+{
+	EXPECT_EQ(0, pt_run_task("nest"));
+	EXPECT_TRUE(pt_spaces_gone());
+}
+
+/* the module can't be removed while there is a space */
+MODULE_TEST(rmmod, "there is no module")
+{
+	struct pvas_space *space;
+
+	PT_NEED_ROOT();
+	space = PT_SPACE();
+	EXPECT_EQ(-1, syscall(SYS_delete_module, "pvas", O_NONBLOCK));
+	EXPECT_EQ(EWOULDBLOCK, errno);
+	EXPECT_EQ(0, pt_run_task("succeed"));
+	pvas_destroy(space);
+}
+
+PT_MAIN()
