@@ -9,7 +9,6 @@
  */
 #include <mpi.h>
 #include <sched.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,6 +17,7 @@
 #include "p2p.h"
 
 #define WINDOW 16
+#define RATE_WINDOW 64
 #define PIECES 8
 #define BUFFER ((size_t)64 << 20)
 
@@ -72,14 +72,15 @@ static size_t slot(size_t n, int i)
 	return n * WINDOW <= BUFFER ? n * i : 0;
 }
 
-static double stream(size_t n, int rounds)
+/* One way, @window messages at a time */
+static double one_way(size_t n, int rounds, int window)
 {
-	MPI_Request req[WINDOW];
+	MPI_Request req[RATE_WINDOW];
 	double t = seconds();
 	int i, j;
 
 	for (i = 0; i < rounds; i++) {
-		for (j = 0; j < WINDOW; j++) {
+		for (j = 0; j < window; j++) {
 			char *p = buf + slot(n, j);
 
 			if (rank == 0)
@@ -87,12 +88,40 @@ static double stream(size_t n, int rounds)
 			else
 				MPI_Irecv(p, n, MPI_CHAR, 0, 0, MPI_COMM_WORLD, &req[j]);
 		}
-		MPI_Waitall(WINDOW, req, MPI_STATUSES_IGNORE);
+		MPI_Waitall(window, req, MPI_STATUSES_IGNORE);
 	}
 	if (rank == 0)
 		receive(buf, 0);
 	else
 		send(buf, 0);
+	return (seconds() - t) / rounds / window;
+}
+
+static double stream(size_t n, int rounds)
+{
+	return one_way(n, rounds, WINDOW);
+}
+
+static double rate(size_t n, int rounds)
+{
+	return one_way(n, rounds, RATE_WINDOW);
+}
+
+/* What is sent lies in one half of the buffer, what comes in the other. */
+static double both_ways(size_t n, int rounds)
+{
+	MPI_Request req[2 * WINDOW];
+	double t = seconds();
+	int i, j;
+
+	for (i = 0; i < rounds; i++) {
+		for (j = 0; j < WINDOW; j++) {
+			MPI_Irecv(buf + slot(2 * n, j), n, MPI_CHAR, !rank, 0, MPI_COMM_WORLD, &req[j]);
+			MPI_Isend(buf + slot(2 * n, j) + n, n, MPI_CHAR, !rank, 0, MPI_COMM_WORLD,
+				  &req[WINDOW + j]);
+		}
+		MPI_Waitall(2 * WINDOW, req, MPI_STATUSES_IGNORE);
+	}
 	return (seconds() - t) / rounds / WINDOW;
 }
 
@@ -161,6 +190,20 @@ static double copy_stream(size_t n, int rounds)
 	return (seconds() - t) / rounds / WINDOW;
 }
 
+static double copy_both_ways(size_t n, int rounds)
+{
+	double t;
+	int i, j;
+
+	MPI_Barrier(MPI_COMM_WORLD);
+	t = seconds();
+	for (i = 0; i < rounds; i++)
+		for (j = 0; j < WINDOW; j++)
+			memcpy(buf + slot(2 * n, j), peer.buf + slot(2 * n, j) + n, n);
+	MPI_Barrier(MPI_COMM_WORLD);
+	return (seconds() - t) / rounds / WINDOW;
+}
+
 static void find_peer(void)
 {
 	struct peer me = { buf, &flag };
@@ -198,6 +241,8 @@ static void by_mpi(struct sample *s, size_t n)
 	s->seconds[LATENCY] = best_of(ping_pong, n, rounds);
 	s->seconds[STREAM] = best_of(stream, n, rounds / WINDOW + 1);
 	s->seconds[FRESH] = best_of(fresh, n, rounds);
+	s->seconds[BOTH_WAYS] = best_of(both_ways, n, rounds / WINDOW + 1);
+	s->seconds[RATE] = n <= RATE_LIMIT ? best_of(rate, n, rounds / RATE_WINDOW + 1) : 0;
 }
 
 static void by_memcpy(struct sample *s, size_t n)
@@ -207,11 +252,8 @@ static void by_memcpy(struct sample *s, size_t n)
 	s->seconds[LATENCY] = best_of(copy_ping_pong, n, rounds);
 	s->seconds[STREAM] = best_of(copy_stream, n, rounds / WINDOW + 1);
 	s->seconds[FRESH] = s->seconds[LATENCY];
-}
-
-static double max(double a, double b)
-{
-	return a > b ? a : b;
+	s->seconds[BOTH_WAYS] = best_of(copy_both_ways, n, rounds / WINDOW + 1);
+	s->seconds[RATE] = 0;
 }
 
 /* The line starts at zero for both, in each probe. */
@@ -229,13 +271,15 @@ static double probe_together(struct page *page)
 
 static void take_turn(struct page *page, struct sample *s, size_t n, bool bare)
 {
-	double before = probe_together(page);
+	double before = probe_together(page), after;
 
 	if (bare)
 		by_memcpy(s, n);
 	else
 		by_mpi(s, n);
-	s->probe = max(before, probe_together(page));
+	after = probe_together(page);
+	s->probe = before > after ? before : after;
+	s->moved = before >= after * PROBE_LIMIT || after >= before * PROBE_LIMIT;
 	if (rank == 0)
 		next_turn(page);
 }

@@ -12,27 +12,33 @@
 #ifndef P2P_H
 #define P2P_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#define MAX_RIVALS	6
+#define MAX_RIVALS	8
 #define MAX_SIZES	16
 #define MAX_SAMPLES	64
 
 /* Two samples are compared if their probes differ by less than this factor */
 #define PROBE_LIMIT	1.4
 
-enum kind { LATENCY, STREAM, FRESH, NR_KINDS };
+enum kind { LATENCY, STREAM, FRESH, BOTH_WAYS, RATE, NR_KINDS };
+
+/* Above this size nobody asks for messages a second */
+#define RATE_LIMIT	8192
 
 /**
  * struct sample - what one turn found
- * @seconds:	for one message, by kind
+ * @seconds:	for one message, by kind (BOTH_WAYS: one each way); 0: not measured
  * @probe:	a cache line's way to the other core and back, in seconds, the
  *		worse of one before and one after
+ * @moved:	those two differ: the cores were moved
  */
 struct sample {
 	double seconds[NR_KINDS];
 	double probe;
+	bool moved;
 };
 
 /**

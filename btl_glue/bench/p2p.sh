@@ -5,7 +5,8 @@
 #
 #	make -s -C btl_glue all tests bench && btl_glue/bench/p2p.sh [SAMPLES [SIZE]...]
 #
-# RAW=FILE keeps all samples. WITH=VARIABLE=VALUE adds pvas with that set.
+# RAW=FILE keeps all samples. WITH=VARIABLE=VALUE adds pvas with that set. CSV=FILE
+# DROPPED=FILE: no table, but those two, and more rivals: pvas again, vader as it is.
 
 here=$(dirname "$(readlink -f "$0")")
 B=${O:-$here/../../build}
@@ -27,11 +28,10 @@ job()
 	jobs+=($!)
 }
 
-# vader WAY PLACE
+# vader PLACE [OPTION]...
 vader()
 {
-	job "$2" mpirun.openmpi -n 2 --bind-to none --mca btl self,vader \
-		--mca btl_vader_single_copy_mechanism "$1"
+	job "$1" mpirun.openmpi -n 2 --bind-to none --mca btl self,vader "${@:2}"
 }
 
 # pvas PLACE [VARIABLE=VALUE]...
@@ -40,18 +40,26 @@ pvas()
 	job "$1" env "${@:2}" "$B/pvasrun/pvasrun" --backend user --bind-to none -n 2
 }
 
-rivals=(pvas memcpy cma none)
+# Each rival's place in a turn is that in this list.
+rivals=(pvas memcpy vader-cma vader-none)
 [ -z "${WITH:-}" ] || rivals+=(with)
+[ -z "${CSV:-}" ] || rivals+=(pvas-again vader)
 "$table" new "$page" "$samples" "$sizes" "${rivals[@]}" || exit 1
-pvas 0
-vader cma 2
-vader none 3
-[ -z "${WITH:-}" ] || pvas 4 "$WITH"
+for place in "${!rivals[@]}"; do
+	rival=${rivals[place]}
+	case $rival in
+	memcpy) ;;	# the first job's
+	pvas*) pvas "$place" ;;
+	with) pvas "$place" "$WITH" ;;
+	vader) vader "$place" ;;
+	vader-*) vader "$place" --mca btl_vader_single_copy_mechanism "${rival#vader-}" ;;
+	esac
+done
 status=0
 for pid in "${jobs[@]}"; do
 	wait "$pid" || status=1
 done
 [ -z "${RAW:-}" ] || "$table" raw "$page" >"$RAW"
-[ $status = 0 ] && "$table" show "$page" && exit
-echo "p2p.sh: a job failed (see above)" >&2
-exit 1
+[ $status = 0 ] || { echo "p2p.sh: a job failed (see above)" >&2; exit 1; }
+[ "${CSV:-}" ] || { "$table" show "$page"; exit; }
+"$table" csv "$page" kept >"$CSV" && "$table" csv "$page" dropped >"$DROPPED"

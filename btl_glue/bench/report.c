@@ -4,7 +4,6 @@
  * one after the other. It doesn't count if the cores lay nearer to each other in
  * one of the two.
  */
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -50,7 +49,7 @@ static double ratio(const struct page *p, int size, int r, enum kind kind, int *
 	for (i = 0; i < p->nr_samples; i++) {
 		const struct sample *s = p->samples[size][i];
 
-		if (comparable(&s[0], &s[r]))
+		if (comparable(&s[0], &s[r]) && s[0].seconds[kind] > 0)
 			v[(*n)++] = s[r].seconds[kind] / s[0].seconds[kind];
 	}
 	return median(v, *n);
@@ -97,5 +96,7 @@ void report(const struct page *p)
 	report_kind(p, LATENCY, "latency (half a round trip)");
 	report_kind(p, STREAM, "stream (16 messages at a time, one way)");
 	report_kind(p, FRESH, "fresh (half a round trip, each message in new pages)");
+	report_kind(p, BOTH_WAYS, "both ways (16 messages each way at a time; the time is for a pair)");
+	report_kind(p, RATE, "rate (64 messages at a time, one way)");
 	printf("a cache line's round trip: %.0f ns\n", 1e9 * median_probe(p));
 }

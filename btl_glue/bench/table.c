@@ -3,6 +3,7 @@
  * usage: table new FILE SAMPLES "SIZE..." RIVAL...	make the jobs' page
  *	  table show FILE				print what they found
  *	  table raw FILE				the same, sample by sample
+ *	  table csv FILE kept|dropped			as bench/README.md says
  */
 #include <fcntl.h>
 #include <stdio.h>
@@ -56,6 +57,47 @@ static void print_raw(const struct page *p)
 			}
 }
 
+/* One line of CSV: @value 0 was not measured. */
+static void csv_line(const char *what, const char *unit, const struct page *p, int size, int i,
+		     int r, double value)
+{
+	const struct sample *v = &p->samples[size][i][r];
+
+	if (value > 0)
+		printf("%s,%zu,%s,%d,%s,%.6g,%.0f%s\n", what, p->sizes[size], p->names[r], i + 1,
+		       unit, value, 1e9 * v->probe, v->moved ? ",moved" : "");
+}
+
+static double per_second(double amount, double seconds)
+{
+	return seconds > 0 ? amount / seconds : 0;
+}
+
+static void csv_sample(const struct page *p, int size, int i, int r)
+{
+	const double *t = p->samples[size][i][r].seconds;
+	double gb = 1e-9 * p->sizes[size];
+
+	csv_line("latency", "us", p, size, i, r, 1e6 * t[LATENCY]);
+	csv_line("fresh", "us", p, size, i, r, 1e6 * t[FRESH]);
+	csv_line("stream", "GB/s", p, size, i, r, per_second(gb, t[STREAM]));
+	csv_line("both-ways", "GB/s", p, size, i, r, per_second(2 * gb, t[BOTH_WAYS]));
+	csv_line("rate", "M/s", p, size, i, r, per_second(1e-6, t[RATE]));
+}
+
+/* @moved: those that were dropped */
+static void print_csv(const struct page *p, bool moved)
+{
+	unsigned int s, i, r;
+
+	printf("what,x,system,run,unit,value,probe%s\n", moved ? ",why" : "");
+	for (s = 0; s < p->nr_sizes; s++)
+		for (i = 0; i < p->nr_samples; i++)
+			for (r = 0; r < p->nr_rivals; r++)
+				if (p->samples[s][i][r].moved == moved)
+					csv_sample(p, s, i, r);
+}
+
 int main(int argc, char **argv)
 {
 	if (argc > 5 && argc - 5 <= MAX_RIVALS && !strcmp(argv[1], "new"))
@@ -68,6 +110,11 @@ int main(int argc, char **argv)
 		print_raw(open_page(argv[2]));
 		return 0;
 	}
-	fprintf(stderr, "usage: table new FILE SAMPLES SIZES RIVAL... | table show|raw FILE\n");
+	if (argc == 4 && !strcmp(argv[1], "csv")) {
+		print_csv(open_page(argv[2]), !strcmp(argv[3], "dropped"));
+		return 0;
+	}
+	fprintf(stderr, "usage: table new FILE SAMPLES SIZES RIVAL... | table show|raw FILE\n"
+			"       table csv FILE kept|dropped\n");
 	return 2;
 }
