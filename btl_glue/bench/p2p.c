@@ -116,9 +116,10 @@ static double both_ways(size_t n, int rounds)
 
 	for (i = 0; i < rounds; i++) {
 		for (j = 0; j < WINDOW; j++) {
-			MPI_Irecv(buf + slot(2 * n, j), n, MPI_CHAR, !rank, 0, MPI_COMM_WORLD, &req[j]);
-			MPI_Isend(buf + slot(2 * n, j) + n, n, MPI_CHAR, !rank, 0, MPI_COMM_WORLD,
-				  &req[WINDOW + j]);
+			char *p = buf + slot(2 * n, j);
+
+			MPI_Irecv(p, n, MPI_CHAR, !rank, 0, MPI_COMM_WORLD, &req[j]);
+			MPI_Isend(p + n, n, MPI_CHAR, !rank, 0, MPI_COMM_WORLD, &req[WINDOW + j]);
 		}
 		MPI_Waitall(2 * WINDOW, req, MPI_STATUSES_IGNORE);
 	}

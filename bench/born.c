@@ -1,0 +1,8 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Tells when it was born. usage: born FILE */
+#include "stamp.h"
+
+int main(int argc, char **argv)
+{
+	return argc == 2 ? stamp(argv[1]) : 2;
+}
