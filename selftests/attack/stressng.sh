@@ -38,7 +38,7 @@ job()
 		args+=(-n 1 -x "LD_PRELOAD=$stay" -x "STAY_FORKS=$forks" stress-ng
 			"--$name" 1 --timeout "$each" --seed "$seed" --oomable --temp-path "$work/jobs")
 	done
-	caged -t $((each * 2 + 8)) "${args[@]}"
+	caged -t $((each * 3)) "${args[@]}"
 }
 
 stressors | sort -u >list
