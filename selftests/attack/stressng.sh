@@ -6,6 +6,7 @@
 # STRESS_SECONDS, STRESS_SEED; STRESS_EACH is for each four.
 
 program=stress-ng
+# shellcheck source=selftests/attack/inside
 . "$(dirname "$0")/inside"
 at_work "${STRESS_SECONDS:-12}" stress-ng-
 seed=${STRESS_SEED:-1}

@@ -6,6 +6,7 @@
 # the seed TRINITY_SEED * 1000003 + 4 * J + R, with which it makes the same calls.
 
 program=trinity
+# shellcheck source=selftests/attack/inside
 . "$(dirname "$0")/inside"
 at_work "${TRINITY_SECONDS:-10}" trinity-c0
 seed=$((${TRINITY_SEED:-1} * 1000003))
