@@ -17,6 +17,7 @@
 
 #include "../libpvas/pvas.h"
 #include "job.h"
+#include "mpi.h"
 #include "report.h"
 
 /* Memory maps of one task: the least, of a small program, of an MPI program */
@@ -160,10 +161,21 @@ enum maps_verdict precheck_maps(unsigned int tasks, uint64_t limit)
 	return MAPS_FINE;
 }
 
-/* vm.max_map_count is meant per process, but counts per address space. */
-static int check_maps(unsigned int tasks)
+static bool any_mpi(const struct options *opt)
 {
-	unsigned int wanted = tasks * MAPS_MPI;
+	unsigned int i;
+
+	for (i = 0; i < opt->nr_apps; i++)
+		if (needs_mpi(opt->apps[i].path))
+			return true;
+	return false;
+}
+
+/* vm.max_map_count is meant per process, but counts per address space. */
+static int check_maps(const struct options *opt)
+{
+	unsigned int tasks = opt->tasks, wanted = tasks * MAPS_MPI;
+	enum maps_verdict verdict;
 	uint64_t limit;
 	FILE *file;
 	int n;
@@ -175,7 +187,10 @@ static int check_maps(unsigned int tasks)
 	fclose(file);
 	if (n != 1)
 		return 0;
-	switch (precheck_maps(tasks, limit)) {
+	verdict = precheck_maps(tasks, limit);
+	if (verdict == MAPS_FEW_FOR_MPI && any_mpi(opt))
+		verdict = MAPS_FEW;
+	switch (verdict) {
 	case MAPS_TOO_FEW:
 		complain("vm.max_map_count is %" PRIu64 ", too few memory maps for %u tasks (as root: sysctl vm.max_map_count=%u)",
 			 limit, tasks, wanted);
@@ -263,7 +278,7 @@ int precheck_limits(const struct options *opt)
 {
 	int status;
 
-	status = check_maps(opt->tasks);
+	status = check_maps(opt);
 	if (!status)
 		status = check_processes(opt->tasks);
 	if (!status)

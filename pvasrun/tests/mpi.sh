@@ -249,6 +249,19 @@ test_few_files()
 	err_has 'the limit of 100 open files is too low for an MPI job: 138 are needed \(raise it: ulimit -n\)'
 }
 
+# As many tasks as there are maps for if they are small; the job needn't last.
+test_maps()
+{
+	local limit n
+
+	limit=$(cat /proc/sys/vm/max_map_count)
+	n=$((limit / 400 + 1))
+	run --timeout 0.1 -n $n sleep 9
+	check "small tasks are warned" eval '! grep -q max_map_count "$T/err"'
+	run --timeout 0.1 -n $n "$openmpi" hang
+	err_has "vm.max_map_count is $limit: $n tasks may run out of memory maps \(as root: sysctl vm.max_map_count=$((n * 400))\)"
+}
+
 # ---- nothing is left behind ----
 
 left_in_tmp() { find "$TMPDIR" -mindepth 1; }
