@@ -5,6 +5,7 @@
 # and Debian's hpcc, NetPIPE and LAMMPS if they are installed.
 #
 #	real.sh [RANKS]...	default: 2 4 16
+#	real.sh hpcc [RANKS]...	only hpcc, at the size of Debian's example
 #
 # BACKEND=user (default; runs anywhere) or kernel; LAUNCH=pvasrun (default) or
 # mpirun, which starts pvasexec (kernel).
@@ -14,6 +15,8 @@
 
 backend=${BACKEND:-user}
 launch=${LAUNCH:-pvasrun}
+only_hpcc=
+[ "${1:-}" != hpcc ] || { only_hpcc=1; shift; }
 [ $# -gt 0 ] || set -- 2 4 16
 export OMPI_MCA_pml=ob1 OMPI_MCA_osc=^ucx OMPI_MCA_mpi_yield_when_idle=1
 # No other way than the space: what passes has gone through it.
@@ -52,25 +55,34 @@ own()	# RANKS
 	done
 }
 
-# Its small input, on as many ranks; it checks its own results.
-hpcc_run()	# RANKS
+# The example's input on as many ranks: N and NB smaller than there, or as they are
+hpcc_input()	# RANKS
 {
-	local p=1 begin=$SECONDS
+	local p=1 n=256 nb=32
 
+	[ -z "$only_hpcc" ] || n=1000 nb=80
 	while [ $((p * p * 4)) -le "$1" ]; do p=$((p * 2)); done
 	[ $(($1 % p)) -eq 0 ] || p=1
 	cp /usr/share/doc/hpcc/examples/_hpccinf.txt "$work/hpccinf.txt" 2>/dev/null ||
 		gunzip -c /usr/share/doc/hpcc/examples/_hpccinf.txt.gz >"$work/hpccinf.txt"
-	# N, NB, P and Q: a small problem
-	sed -i -E "s/^[0-9 ]+Ns$/256 Ns/; s/^[0-9 ]+NBs$/32 NBs/; s/^[0-9 ]+Ps$/$p Ps/; s/^[0-9 ]+Qs$/$(($1 / p)) Qs/
+	sed -i -E "s/^[0-9 ]+Ns$/$n Ns/; s/^[0-9 ]+NBs$/$nb NBs/; s/^[0-9 ]+Ps$/$p Ps/; s/^[0-9 ]+Qs$/$(($1 / p)) Qs/
 		s/^[0-9]+ +# of problems sizes.*/1 # of problems sizes (N)/" "$work/hpccinf.txt"
+	grep -Eq "^$n +Ns" "$work/hpccinf.txt"
+}
+
+# It checks its own results.
+hpcc_run()	# RANKS
+{
+	local begin=$SECONDS
+
+	hpcc_input "$1" || { verdict 1 "hpcc's input"; return; }
 	rm -f "$work/hpccoutf.txt"
 	(cd "$work" && start "$1" hpcc) >"$out" 2>&1
 	local status=$?
 	cat "$work/hpccoutf.txt" >>"$out" 2>/dev/null
 	[ $status -eq 0 ] && grep -q '^Success=1$' "$out" && ! grep -q 'FAILED$' "$out" &&
 		grep -q 'PASSED$' "$out" && grep -Eq '^(MPIRandomAccess|MPIFFT|PTRANS)' "$out"
-	verdict $? "hpcc, $1 ranks ($((SECONDS - begin)) s)"
+	verdict $? "hpcc${only_hpcc:+ at full size}, $1 ranks ($((SECONDS - begin)) s)"
 }
 
 netpipe()
@@ -112,6 +124,12 @@ with()
 	fi
 }
 
+if [ "$only_hpcc" ]; then
+	for ranks; do
+		with hpcc hpcc_run "$ranks"
+	done
+	finish
+fi
 with NPopenmpi netpipe
 for ranks; do
 	own "$ranks"
