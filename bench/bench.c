@@ -96,6 +96,10 @@ void bench_series_add(struct bench_series *s, double a, double b)
 
 void bench_series_result(struct bench_series *s, const char *what, const char *unit, double limit)
 {
+	size_t i;
+
+	for (i = 0; i < s->n; i++)
+		printf("sample|%s|%s|%zu|%.6g|%.6g\n", what, unit, i + 1, s->a[i], s->b[i]);
 	bench_result(what, unit, s->n, bench_median(s->a, s->n), bench_median(s->b, s->n),
 		     bench_median(s->ratio, s->n), limit);
 	free(s->a);

@@ -39,7 +39,7 @@ struct bench_series {
 
 void bench_series_init(struct bench_series *s, size_t room);
 void bench_series_add(struct bench_series *s, double a, double b);
-/** bench_series_result - bench_result() of the medians; frees the series */
+/** bench_series_result - all samples, and bench_result() of the medians; frees the series */
 void bench_series_result(struct bench_series *s, const char *what, const char *unit, double limit);
 
 /** bench_beside - the path of another program of the benchmarks */
