@@ -30,6 +30,12 @@
 /* There is one address space, and partitions that are empty look free to a second space. */
 static struct user_space *the_one;
 
+/* Not to be had now, or not to be had here? */
+static int shortage(int err)
+{
+	return err == -EMFILE || err == -ENFILE || err == -ENOMEM;
+}
+
 /* ---- where it lies ---- */
 
 /**
@@ -70,9 +76,11 @@ static int find_run(struct user_space *u)
 	unsigned long lo, hi;
 	char line[512];
 	FILE *f = fopen("/proc/self/maps", "re");
+	int err = f ? 0 : -errno;
 
 	if (!f)
-		return pvas_fail(-ENOSYS, "user backend: can't open /proc/self/maps");
+		return pvas_fail(shortage(err) ? err : -ENOSYS,
+				 "user backend: can't open /proc/self/maps: %s", strerror(-err));
 	if (top > u->entries)
 		top = u->entries;
 	while (fgets(line, sizeof(line), f))
@@ -189,6 +197,8 @@ static void free_all(struct user_space *u)
 /* The filter was not to be had: a matter of rights, or of this kernel or place. */
 static int refused(const struct user_space *u, int err)
 {
+	if (shortage(err))
+		return pvas_fail(err, "user backend: %s: %s", u->why, strerror(-err));
 	return pvas_fail(err == -EPERM || err == -EACCES ? -EACCES : -ENOSYS, "user backend: %s",
 			 u->why);
 }

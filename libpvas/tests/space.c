@@ -13,23 +13,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "helpers.h"
 #include "pvas.h"
 #include "kselftest_harness.h"
-
-extern char **environ;
-
-/* Programs of ours lie beside this one. */
-static const char *ours(const char *name)
-{
-	static char path[4200];
-	char *slash;
-	ssize_t n = readlink("/proc/self/exe", path, 4096);
-
-	path[n < 0 ? 0 : n] = 0;
-	slash = strrchr(path, '/');
-	strcpy(slash + 1, name);
-	return path;
-}
 
 FIXTURE(space)
 {
@@ -74,13 +60,6 @@ static int spawn(struct pvas_space *s, unsigned int index, const char *program,
 	char *argv[] = { (char *)program, (char *)arg, NULL };
 
 	return pvas_spawn(s, index, program, argv, environ, NULL, pid);
-}
-
-static int end_of(pid_t pid)
-{
-	int status = -1;
-
-	return waitpid(pid, &status, 0) == pid ? status : -1;
 }
 
 static int run(struct pvas_space *s, const char *program)

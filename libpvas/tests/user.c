@@ -6,12 +6,9 @@
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/filter.h>
-#include <linux/seccomp.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,31 +18,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "helpers.h"
 #include "pvas.h"
 #include "kselftest_harness.h"
-
-extern char **environ;
-
-static const char *ours(const char *name)
-{
-	static char path[4200];
-	ssize_t n = readlink("/proc/self/exe", path, 4096);
-
-	path[n < 0 ? 0 : n] = 0;
-	strcpy(strrchr(path, '/') + 1, name);
-	return path;
-}
 
 static const struct pvas_create_attr user = {
 	.size = sizeof(user), .backend = PVAS_BACKEND_USER,
 };
-
-static int end_of(pid_t pid)
-{
-	int status = -1;
-
-	return waitpid(pid, &status, 0) == pid ? status : -1;
-}
 
 static int start(struct pvas_space *s, unsigned int index, const char *what, const char *arg,
 		 pid_t *pid)
@@ -91,25 +70,6 @@ FIXTURE_VARIANT_ADD(rules, container) { .container = 1, .ordinary = 1 };
 FIXTURE_VARIANT_ADD(rules, unlimited_stack) { .legacy = 1 };
 FIXTURE_VARIANT_ADD(rules, smallest) { .size = 1ULL << 32 };
 FIXTURE_VARIANT_ADD(rules, largest) { .size = 1ULL << 43 };
-
-/* Make @nr fail with @err, in this thread and all it makes. */
-static void forbid(const int *nr, unsigned int n, int err)
-{
-	struct sock_filter code[16] = {
-		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-	};
-	struct sock_fprog prog = { .filter = code };
-	unsigned int i;
-
-	for (i = 0; i < n; i++)
-		code[1 + i] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K,
-							   (unsigned int)nr[i], n - i, 0);
-	code[1 + n] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
-	code[2 + n] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | err);
-	prog.len = n + 3;
-	prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
-	prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &prog);
-}
 
 /* What containers let only privileged processes do. */
 static void enter_container(void)

@@ -1,0 +1,602 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * Each error that the manual pages of section 3 name, provoked on each backend it
+ * can come from: scripts/check-manuals wants a FAILS() of each. What no test can
+ * have for real (a module of another ABI, a machine out of files) a seccomp filter
+ * answers in the kernel's place.
+ *
+ *	errors --task	what is tried as a task
+ */
+#include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/ioctl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+
+#include "backend.h"
+#include "helpers.h"
+#include "kselftest_harness.h"
+
+#define MAX_SPACES "/sys/module/pvas/parameters/max_spaces"
+
+/* How often something failed otherwise than it should, in a test or a task. */
+static int failed;
+
+static void fails(int line, const char *what, int want, int got)
+{
+	if (got == want)
+		return;
+	fprintf(stderr, "# errors.c:%d: %s: %d, not %d (%s)\n", line, what, got, want,
+		pvas_last_error());
+	failed++;
+}
+
+/* With a call of pvas_NAME(), or of a NAME() of ours that makes one and returns its result */
+#define FAILS(error, call) fails(__LINE__, #call, -(error), call)
+
+static int create(int backend)
+{
+	struct pvas_create_attr a = { .size = sizeof(a), .backend = backend };
+	struct pvas_space *s;
+	int err = pvas_create(&s, &a);
+
+	if (!err)
+		pvas_destroy(s);
+	return err;
+}
+
+static int spawn(struct pvas_space *s, const char *path)
+{
+	char *argv[] = { (char *)path, NULL };
+
+	return pvas_spawn(s, PVAS_ANY, path, argv, environ, NULL, NULL);
+}
+
+/* One that stays, until the space goes */
+static int start_at(struct pvas_space *s, unsigned int index)
+{
+	char *argv[] = { "sleep", "1000", NULL };
+
+	return pvas_spawn(s, index, "/bin/sleep", argv, environ, NULL, NULL);
+}
+
+static int check_program(const char *path)
+{
+	return pvas_check_program(path, NULL, 0);
+}
+
+/* ---- how to run short of something ---- */
+
+static void set_limit(int what, rlim_t soft)
+{
+	struct rlimit limit;
+
+	getrlimit(what, &limit);
+	limit.rlim_cur = soft < limit.rlim_max ? soft : limit.rlim_max;
+	setrlimit(what, &limit);
+}
+
+/* No file can be opened but @left. */
+static void leave_files(int left)
+{
+	int fd;
+
+	set_limit(RLIMIT_NOFILE, RLIM_INFINITY);
+	fd = dup(2);
+	close(fd);
+	set_limit(RLIMIT_NOFILE, fd + left);
+}
+
+/* Nothing can be mapped, and what malloc() had is used up. */
+static void leave_no_memory(void)
+{
+	void *volatile p;	/* or the compiler sees that nobody needs it */
+	size_t len;
+
+	set_limit(RLIMIT_AS, 4096);
+	/* All small sizes: what was freed is kept by size. */
+	for (len = 1 << 20; len; len = len > 2048 ? len / 2 : len - 16)
+		do {
+			p = malloc(len);
+		} while (p);
+}
+
+static void give_memory_back(void)
+{
+	set_limit(RLIMIT_AS, RLIM_INFINITY);
+}
+
+/* An ordinary user, who can be forbidden to have processes. */
+static void be_ordinary(void)
+{
+	if (!getuid() && (setresgid(65534, 65534, 65534) || setresuid(65534, 65534, 65534)))
+		_exit(1);
+	prctl(PR_SET_DUMPABLE, 1);
+}
+
+/* ---- spaces ---- */
+
+FIXTURE(create)
+{
+	int backend;
+};
+
+FIXTURE_VARIANT(create)
+{
+	int backend;
+};
+
+FIXTURE_VARIANT_ADD(create, kernel) { .backend = PVAS_BACKEND_KERNEL };
+FIXTURE_VARIANT_ADD(create, user) { .backend = PVAS_BACKEND_USER };
+
+FIXTURE_SETUP(create)
+{
+	self->backend = variant->backend;
+	if (self->backend == PVAS_BACKEND_KERNEL && access("/dev/pvas", F_OK))
+		SKIP(return, "no /dev/pvas");
+	ASSERT_EQ(create(self->backend), 0) TH_LOG("%s", pvas_last_error());
+}
+
+FIXTURE_TEARDOWN(create)
+{
+	EXPECT_EQ(failed, 0);
+}
+
+TEST_F(create, attributes)
+{
+	struct { struct pvas_create_attr a; long more; } big = {
+		.a = { .size = sizeof(big), .backend = self->backend }, .more = 1,
+	};
+	struct pvas_space *s;
+
+	FAILS(E2BIG, pvas_create(&s, &big.a));
+	big.more = 0;
+	big.a.partition_size = 5;
+	FAILS(EINVAL, pvas_create(&s, &big.a));
+}
+
+TEST_F(create, not_permitted)
+{
+	if (self->backend == PVAS_BACKEND_KERNEL)
+		forbid((int[]){ SYS_openat }, 1, EACCES);
+	else
+		forbid((int[]){ SYS_seccomp }, 1, EPERM);
+	FAILS(EACCES, create(self->backend));
+}
+
+TEST_F(create, processes)
+{
+	be_ordinary();
+	set_limit(RLIMIT_NPROC, 0);
+	FAILS(EAGAIN, create(self->backend));
+}
+
+/* Whichever it is that can't be opened */
+TEST_F(create, files)
+{
+	int left, err = -EMFILE;
+
+	leave_files(0);
+	FAILS(EMFILE, create(self->backend));
+	for (left = 1; left < 20 && err == -EMFILE; left++) {
+		leave_files(left);
+		err = create(self->backend);
+	}
+	EXPECT_EQ(err, 0) TH_LOG("%d files", left);
+	EXPECT_LT(2, left);
+}
+
+TEST_F(create, files_of_the_machine)
+{
+	forbid((int[]){ SYS_openat }, 1, ENFILE);
+	FAILS(ENFILE, create(self->backend));
+}
+
+TEST_F(create, memory)
+{
+	leave_no_memory();
+	FAILS(ENOMEM, create(self->backend));
+	give_memory_back();
+}
+
+TEST_F(create, processes_for_a_task)
+{
+	struct pvas_create_attr a = { .size = sizeof(a), .backend = self->backend };
+	struct pvas_space *s;
+
+	be_ordinary();
+	ASSERT_EQ(pvas_create(&s, &a), 0);
+	set_limit(RLIMIT_NPROC, 0);
+	FAILS(EAGAIN, spawn(s, "/bin/true"));
+	pvas_destroy(s);
+}
+
+/* ---- tasks ---- */
+
+FIXTURE(spawn)
+{
+	struct pvas_space *s;
+};
+
+FIXTURE_VARIANT(spawn)
+{
+	int backend;
+};
+
+FIXTURE_VARIANT_ADD(spawn, kernel) { .backend = PVAS_BACKEND_KERNEL };
+FIXTURE_VARIANT_ADD(spawn, user) { .backend = PVAS_BACKEND_USER };
+
+/* The largest partitions: there are few. */
+FIXTURE_SETUP(spawn)
+{
+	struct pvas_create_attr a = {
+		.size = sizeof(a), .backend = variant->backend,
+		.partition_size = 1ULL << PVAS_SHIFT_MAX,
+	};
+
+	if (variant->backend == PVAS_BACKEND_KERNEL && access("/dev/pvas", F_OK))
+		SKIP(return, "no /dev/pvas");
+	ASSERT_EQ(pvas_create(&self->s, &a), 0) TH_LOG("%s", pvas_last_error());
+}
+
+FIXTURE_TEARDOWN(spawn)
+{
+	pvas_destroy(self->s);
+	EXPECT_EQ(failed, 0);
+}
+
+static int die(void *arg)
+{
+	(void)arg;
+	return kill(getpid(), SIGKILL);
+}
+
+TEST_F(spawn, attributes)
+{
+	struct { struct pvas_spawn_attr a; long more; } big = { .a.size = sizeof(big), .more = 1 };
+	static char huge[200000];
+	char *argv[] = { "true", huge, NULL };
+	struct pvas_space *s = self->s;
+
+	FAILS(E2BIG, pvas_spawn(s, PVAS_ANY, "/bin/true", argv, environ, &big.a, NULL));
+	memset(huge, 'x', sizeof(huge) - 1);
+	FAILS(E2BIG, pvas_spawn(s, PVAS_ANY, "/bin/true", argv, environ, NULL, NULL));
+	FAILS(EINVAL, pvas_spawn(s, 0, "/bin/true", argv, environ, NULL, NULL));
+	big.more = 0;
+	big.a.setup = die;
+	argv[1] = NULL;
+	FAILS(ECHILD, pvas_spawn(s, PVAS_ANY, "/bin/true", argv, environ, &big.a, NULL));
+	big.a.setup = NULL;
+	big.a.cwd = "/none";
+	FAILS(ENOENT, pvas_spawn(s, PVAS_ANY, "/bin/true", argv, environ, &big.a, NULL));
+	big.a.cwd = "/etc/passwd";
+	FAILS(ENOTDIR, pvas_spawn(s, PVAS_ANY, "/bin/true", argv, environ, &big.a, NULL));
+}
+
+static char bad_interp[64], bad_link[64], long_path[5000];
+
+/* /bin/true, with an interpreter that has one itself */
+static void make_bad_interp(void)
+{
+	static char elf[1 << 20];
+	Elf64_Ehdr *e = (Elf64_Ehdr *)elf;
+	int fd = open("/bin/true", O_RDONLY);
+	ssize_t len = read(fd, elf, sizeof(elf));
+	Elf64_Phdr *p = (Elf64_Phdr *)(elf + e->e_phoff);
+
+	close(fd);
+	while (p->p_type != PT_INTERP)
+		p++;
+	strcpy(elf + p->p_offset, "/bin/bash");
+	strcpy(bad_interp, "/tmp/pvas-errors-XXXXXX");
+	fd = mkstemp(bad_interp);
+	if (write(fd, elf, len) != len || fchmod(fd, 0755))
+		abort();
+	close(fd);
+}
+
+static void make_bad_programs(void)
+{
+	make_bad_interp();
+	snprintf(bad_link, sizeof(bad_link), "%s-link", bad_interp);
+	if (symlink(bad_link, bad_link))
+		abort();
+	memset(long_path, 'x', sizeof(long_path) - 1);
+}
+
+static void remove_bad_programs(void)
+{
+	unlink(bad_interp);
+	unlink(bad_link);
+}
+
+TEST_F(spawn, programs)
+{
+	make_bad_programs();
+	FAILS(EACCES, spawn(self->s, "/etc"));
+	FAILS(ELIBBAD, spawn(self->s, bad_interp));
+	FAILS(ELOOP, spawn(self->s, bad_link));
+	FAILS(ENAMETOOLONG, spawn(self->s, long_path));
+	FAILS(ENOENT, spawn(self->s, "/none"));
+	FAILS(ENOEXEC, spawn(self->s, ours("launch-nopie")));
+	FAILS(ENOTDIR, spawn(self->s, "/etc/passwd/x"));
+	FAILS(EPERM, spawn(self->s, "/bin/mount"));	/* set-uid */
+	remove_bad_programs();
+}
+
+TEST_F(spawn, memory)
+{
+	leave_no_memory();
+	FAILS(ENOMEM, spawn(self->s, "/bin/true"));
+	give_memory_back();
+}
+
+TEST_F(spawn, partitions)
+{
+	char *argv[] = { "true", NULL };
+	int i, n = 0;
+
+	ASSERT_EQ(start_at(self->s, 2), 2);
+	FAILS(EBUSY, pvas_spawn(self->s, 2, "/bin/true", argv, environ, NULL, NULL));
+	for (i = 0; i < 20 && n >= 0; i++)
+		n = start_at(self->s, PVAS_ANY);
+	EXPECT_EQ(n, -ENOSPC);
+	FAILS(ENOSPC, spawn(self->s, "/bin/true"));
+}
+
+TEST_F(spawn, in_a_task)
+{
+	const char *self_path = ours("errors");
+	char *argv[] = { "errors", "--task", NULL };
+	pid_t pid;
+
+	/* Partition 2 has had a task, when 1 looks. */
+	ASSERT_EQ(pvas_spawn(self->s, 2, "/bin/true", argv, environ, NULL, &pid), 2);
+	EXPECT_EQ(end_of(pid), 0);
+	ASSERT_EQ(pvas_spawn(self->s, 1, self_path, argv, environ, NULL, &pid), 1);
+	EXPECT_EQ(end_of(pid), 0);
+}
+
+static void try_names(void)
+{
+	char name[16], *long_name = long_path;
+	int i = 0;
+	void *p;
+
+	memset(long_path, 'x', PVAS_NAME_MAX + 1);
+	FAILS(EINVAL, pvas_export("", &i));
+	FAILS(EINVAL, pvas_export(long_name, &i));
+	FAILS(EINVAL, pvas_unexport(""));
+	FAILS(EINVAL, pvas_import(0, "a", &p));
+	FAILS(EINVAL, pvas_import_wait(0, "a", 0, &p));
+	FAILS(ENOENT, pvas_unexport("a"));
+	FAILS(ENOENT, pvas_import(PVAS_ANY, "a", &p));
+	FAILS(ETIMEDOUT, pvas_import_wait(PVAS_ANY, "a", 10, &p));
+	FAILS(EOWNERDEAD, pvas_import_wait(2, "a", 60000, &p));
+	for (i = 0; i < PVAS_EXPORT_MAX; i++) {
+		snprintf(name, sizeof(name), "%d", i);
+		failed += pvas_export(name, &i) != 0;
+	}
+	FAILS(EEXIST, pvas_export("0", &i));
+	FAILS(ENOSPC, pvas_export("a", &i));
+}
+
+/* As a task: how much failed otherwise than it should. */
+static int be_task(void)
+{
+	struct pvas_task_info info;
+	size_t length;
+	void *base;
+
+	try_names();
+	FAILS(EINVAL, pvas_partition(1 << 30, &base, &length));
+	FAILS(EINVAL, pvas_task(1 << 30, &info));
+	failed += pvas_partition(1, &base, &length) != 0;
+	FAILS(ENOENT, pvas_task_at((char *)base + length));
+	FAILS(ENOENT, pvas_task_at(NULL));
+	return failed;
+}
+
+TEST(not_a_task)
+{
+	struct pvas_task_info info;
+	void *p;
+
+	FAILS(ESRCH, pvas_self());
+	FAILS(ESRCH, pvas_partition(1, NULL, NULL));
+	FAILS(ESRCH, pvas_task_at(&p));
+	FAILS(ESRCH, pvas_task(1, &info));
+	FAILS(ESRCH, pvas_tasks(NULL, &info, 1));
+	FAILS(ESRCH, pvas_bounds_of(NULL, NULL, NULL, NULL));
+	FAILS(ESRCH, pvas_export("a", NULL));
+	FAILS(ESRCH, pvas_unexport("a"));
+	FAILS(ESRCH, pvas_import(1, "a", &p));
+	FAILS(ESRCH, pvas_import_wait(1, "a", 10, &p));
+	EXPECT_EQ(pvas_space_id(), 0);
+	EXPECT_EQ(failed, 0);
+}
+
+/* ---- the kernel backend alone ---- */
+
+FIXTURE(module)
+{
+	struct pvas_space *s;
+};
+
+FIXTURE_SETUP(module)
+{
+	struct pvas_create_attr a = { .size = sizeof(a), .backend = PVAS_BACKEND_KERNEL };
+
+	if (access("/dev/pvas", F_OK))
+		SKIP(return, "no /dev/pvas");
+	ASSERT_EQ(pvas_create(&self->s, &a), 0) TH_LOG("%s", pvas_last_error());
+}
+
+FIXTURE_TEARDOWN(module)
+{
+	pvas_destroy(self->s);
+	EXPECT_EQ(failed, 0);
+}
+
+TEST_F(module, not_loaded)
+{
+	forbid((int[]){ SYS_openat }, 1, ENOENT);
+	FAILS(ENODEV, create(PVAS_BACKEND_KERNEL));
+}
+
+TEST_F(module, another_device)
+{
+	forbid_with(SYS_ioctl, (unsigned int)PVAS_IOC_INFO, ENOTTY);
+	FAILS(EPROTO, create(PVAS_BACKEND_KERNEL));
+}
+
+TEST_F(module, hook_refused)
+{
+	forbid_with(SYS_ioctl, (unsigned int)PVAS_IOC_CREATE, EOPNOTSUPP);
+	FAILS(EOPNOTSUPP, create(PVAS_BACKEND_KERNEL));
+}
+
+TEST_F(module, not_dumpable)
+{
+	prctl(PR_SET_DUMPABLE, 0);
+	FAILS(EPERM, create(PVAS_BACKEND_KERNEL));
+}
+
+static int write_text(const char *path, const char *text)
+{
+	int fd = open(path, O_WRONLY | O_CLOEXEC);
+	int err = fd < 0 || write(fd, text, strlen(text)) < 0;
+
+	close(fd);
+	return err;
+}
+
+/* One space there is already: this test's. */
+TEST_F(module, too_many_spaces)
+{
+	char text[16] = "";
+	int fd;
+
+	if (geteuid())
+		SKIP(return, "must be root");
+	fd = open(MAX_SPACES, O_RDONLY);
+	ASSERT_LT(0, read(fd, text, sizeof(text) - 1));
+	close(fd);
+	ASSERT_EQ(write_text(MAX_SPACES, "1"), 0);
+	FAILS(ENOSPC, create(PVAS_BACKEND_KERNEL));
+	ASSERT_EQ(write_text(MAX_SPACES, text), 0);
+}
+
+/* A child that has the handle ends it. */
+TEST_F(module, space_has_ended)
+{
+	pid_t pid = fork();
+
+	if (!pid)
+		_exit(pvas_destroy(self->s));
+	EXPECT_EQ(end_of(pid), 0);
+	FAILS(ESRCH, spawn(self->s, "/bin/true"));
+}
+
+TEST_F(module, memory_for_a_list)
+{
+	static struct pvas_task_info info[PVAS_MAX_TASKS];
+
+	EXPECT_EQ(pvas_tasks(self->s, info, PVAS_MAX_TASKS), 0);
+	leave_no_memory();
+	FAILS(ENOMEM, pvas_tasks(self->s, info, PVAS_MAX_TASKS));
+	give_memory_back();
+}
+
+/* Found, but gone before it can be entered, time and again */
+TEST_F(module, comes_and_goes)
+{
+	struct pvas_space *s;
+
+	forbid_with(SYS_ioctl, (unsigned int)PVAS_IOC_ATTACH, ENOENT);
+	forbid_with(SYS_ioctl, (unsigned int)PVAS_IOC_CREATE, EEXIST);
+	FAILS(EAGAIN, pvas_join(&s, "key", NULL));
+}
+
+TEST_F(module, entering_already)
+{
+	struct pvas_spawn arm = { .size = sizeof(arm), .flags = PVAS_SPAWN_ANY };
+	char *argv[] = { "true", NULL };
+
+	ASSERT_EQ(ioctl(self->s->device, PVAS_IOC_SPAWN, &arm), 0);
+	FAILS(EALREADY, pvas_exec(self->s, PVAS_ANY, "/bin/true", argv, environ));
+	/* Or the end of the space is the end of this one. */
+	arm = (struct pvas_spawn){ .size = sizeof(arm), .flags = PVAS_SPAWN_CANCEL };
+	EXPECT_EQ(ioctl(self->s->device, PVAS_IOC_SPAWN, &arm), 0);
+}
+
+/* ---- the user backend alone, and none ---- */
+
+TEST(user_backend)
+{
+	struct pvas_create_attr a = { .size = sizeof(a), .backend = PVAS_BACKEND_USER };
+	char *argv[] = { "true", NULL };
+	struct pvas_space *s, *other;
+
+	ASSERT_EQ(pvas_create(&s, &a), 0);
+	FAILS(EBUSY, pvas_create(&other, &a));
+	FAILS(ENOSYS, pvas_exec(s, PVAS_ANY, "/bin/true", argv, environ));
+	FAILS(ENOSYS, pvas_join(&other, "key", &a));
+	leave_files(0);
+	FAILS(EMFILE, spawn(s, "/bin/true"));
+	pvas_destroy(s);
+	leave_files(20);
+	a.flags = PVAS_KEEP_ON_CLOSE;
+	FAILS(ENOSYS, pvas_create(&s, &a));
+	EXPECT_EQ(failed, 0);
+}
+
+TEST(keys)
+{
+	struct pvas_space *s;
+
+	memset(long_path, 'k', PVAS_JOIN_KEY_MAX + 1);
+	FAILS(EINVAL, pvas_join(&s, "", NULL));
+	FAILS(EINVAL, pvas_join(&s, long_path, NULL));
+	EXPECT_EQ(failed, 0);
+}
+
+TEST(find_program)
+{
+	char small[8], buf[64];
+
+	FAILS(ENOENT, pvas_find_program("none", "/bin", buf, sizeof(buf)));
+	FAILS(EACCES, pvas_find_program("/etc", NULL, buf, sizeof(buf)));
+	FAILS(ENAMETOOLONG, pvas_find_program("/bin/true", NULL, small, sizeof(small)));
+	EXPECT_EQ(failed, 0);
+}
+
+TEST(check_programs)
+{
+	make_bad_programs();
+	FAILS(EACCES, check_program("/etc"));
+	FAILS(ELIBBAD, check_program(bad_interp));
+	FAILS(ELOOP, check_program(bad_link));
+	FAILS(ENAMETOOLONG, check_program(long_path));
+	FAILS(ENOENT, check_program("/none"));
+	FAILS(ENOEXEC, check_program(ours("launch-nopie")));
+	FAILS(ENOTDIR, check_program("/etc/passwd/x"));
+	FAILS(EPERM, check_program("/bin/mount"));	/* set-uid */
+	remove_bad_programs();
+	leave_no_memory();
+	FAILS(ENOMEM, check_program("/bin/true"));
+	give_memory_back();
+	EXPECT_EQ(failed, 0);
+}
+
+int main(int argc, char **argv)
+{
+	if (argc == 2 && !strcmp(argv[1], "--task"))
+		return be_task();
+	return test_harness_run(argc, argv);
+}
