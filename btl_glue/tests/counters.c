@@ -10,6 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "counter.h"
+
 #define LONG 100000
 
 static const char *const names[] = {
@@ -18,51 +20,7 @@ static const char *const names[] = {
 };
 enum { HELD, BOXES, EAGER, REFERENCES, RENDEZVOUS, COPIED, WAITS, NR };
 
-static MPI_T_pvar_session session;
-static MPI_T_pvar_handle handles[NR];
-static int found[NR];
-
-static void find(int var, const char *name)
-{
-	char full[128];
-	int count, i;
-
-	for (i = 0; i < NR; i++) {
-		snprintf(full, sizeof(full), "btl_pvas_%s", names[i]);
-		if (!strcmp(name, full))
-			found[i] = !MPI_T_pvar_handle_alloc(session, var, NULL, &handles[i],
-							    &count);
-	}
-}
-
-/* A counter counts from when its handle was made. */
-static void find_all(void)
-{
-	int verbosity, class, bind, ro, cont, atomic, len, textlen, n, i;
-	char name[128], text[256];
-	MPI_Datatype type;
-	MPI_T_enum e;
-
-	MPI_T_pvar_get_num(&n);
-	for (i = 0; i < n; i++) {
-		len = sizeof(name);
-		textlen = sizeof(text);
-		if (!MPI_T_pvar_get_info(i, name, &len, &verbosity, &class, &type, &e, text,
-					 &textlen, &bind, &ro, &cont, &atomic))
-			find(i, name);
-	}
-}
-
-/* -1: there is no such variable */
-static long long counter(int i)
-{
-	unsigned long long value = 0;
-
-	if (!found[i])
-		return -1;
-	MPI_T_pvar_read(session, handles[i], &value);
-	return value;
-}
+static struct counter counters[NR];
 
 static void talk(int rank, int size)
 {
@@ -92,19 +50,19 @@ static void print(int rank, long long at_start, const long long *v)
 int main(int argc, char **argv)
 {
 	int none = argc > 1 && !strcmp(argv[1], "none");
-	int rank, size, provided, ok, all, i;
+	int rank, size, ok, all, i;
 	long long v[NR], at_start;
 
 	MPI_Init(&argc, &argv);
-	MPI_T_init_thread(MPI_THREAD_SINGLE, &provided);
-	MPI_T_pvar_session_create(&session);
+	counters_begin();
 	MPI_Comm_rank(MPI_COMM_WORLD, &rank);
 	MPI_Comm_size(MPI_COMM_WORLD, &size);
-	find_all();
-	at_start = counter(HELD);
+	for (i = 0; i < NR; i++)
+		counter_find(&counters[i], names[i]);
+	at_start = counter_read(&counters[HELD]);
 	talk(rank, size);
 	for (i = 0; i < NR; i++)
-		v[i] = counter(i);
+		v[i] = counter_read(&counters[i]);
 	if (none)
 		ok = v[EAGER] <= 0;
 	else

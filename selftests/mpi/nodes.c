@@ -10,43 +10,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "counter.h"
+
 #define MESSAGES	50
 #define LONG		100000
-
-static MPI_T_pvar_session session;
-
-struct counter {
-	MPI_T_pvar_handle handle;
-	int found;
-};
-
-static void find(struct counter *c, const char *wanted)
-{
-	int verbosity, class, bind, ro, cont, atomic, len, textlen, count, n, i;
-	char name[128], text[256];
-	MPI_Datatype type;
-	MPI_T_enum e;
-
-	MPI_T_pvar_get_num(&n);
-	for (i = 0; i < n; i++) {
-		len = sizeof(name);
-		textlen = sizeof(text);
-		if (MPI_T_pvar_get_info(i, name, &len, &verbosity, &class, &type, &e, text,
-					&textlen, &bind, &ro, &cont, &atomic))
-			continue;
-		if (!strcmp(name, wanted))
-			c->found = !MPI_T_pvar_handle_alloc(session, i, NULL, &c->handle, &count);
-	}
-}
-
-static long long count_of(const struct counter *c)
-{
-	unsigned long long value = 0;
-
-	if (c->found)
-		MPI_T_pvar_read(session, c->handle, &value);
-	return (long long)value;
-}
 
 static int exchange(int peer, int rank)
 {
@@ -85,23 +52,22 @@ static void find_node(int rank, int size, char *here, int *nodes)
 int main(int argc, char **argv)
 {
 	int wanted = argc > 1 ? atoi(argv[1]) : 1;
-	int rank, size, provided, nodes, shift, bad = 0, all;
-	struct counter eager = {0}, rendezvous = {0};
+	int rank, size, nodes, shift, bad = 0, all;
+	struct counter eager, rendezvous;
 	long long inside = 0, outside = 0, before;
 	char name[MPI_MAX_PROCESSOR_NAME];
 	int len, local = 0;
 	char *here;
 
 	MPI_Init(&argc, &argv);
-	MPI_T_init_thread(MPI_THREAD_SINGLE, &provided);
-	MPI_T_pvar_session_create(&session);
+	counters_begin();
 	MPI_Comm_rank(MPI_COMM_WORLD, &rank);
 	MPI_Comm_size(MPI_COMM_WORLD, &size);
 	MPI_Get_processor_name(name, &len);
 	here = malloc(size);
 	find_node(rank, size, here, &nodes);
-	find(&eager, "btl_pvas_eager");
-	find(&rendezvous, "btl_pvas_rendezvous");
+	counter_find(&eager, "eager");
+	counter_find(&rendezvous, "rendezvous");
 
 	/* Pairs: peer = shift - rank; nobody else talks meanwhile, so counts are this pair's. */
 	for (shift = 0; shift < size; shift++) {
@@ -109,12 +75,12 @@ int main(int argc, char **argv)
 
 		if (peer == rank)
 			continue;
-		before = count_of(&eager) + count_of(&rendezvous);
+		before = counter_read(&eager) + counter_read(&rendezvous);
 		bad += exchange(peer, rank);
 		if (here[peer])
-			inside += count_of(&eager) + count_of(&rendezvous) - before;
+			inside += counter_read(&eager) + counter_read(&rendezvous) - before;
 		else
-			outside += count_of(&eager) + count_of(&rendezvous) - before;
+			outside += counter_read(&eager) + counter_read(&rendezvous) - before;
 		local += here[peer];
 	}
 	printf("rank %d on %s: %d nodes, %d local peers, by pvas %lld inside, %lld outside\n", rank,
