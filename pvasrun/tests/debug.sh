@@ -7,20 +7,9 @@
 
 OUT=${OUT:?where is pvasrun?}
 top=$(cd "$(dirname "$(readlink -f "$0")")/../.." && pwd) || exit 1
-T=$(mktemp -d)
-trap 'rm -rf "$T"' EXIT
-passed=0 failed=0 skipped=0
+# shellcheck source=scripts/verdicts
+. "$top/scripts/verdicts"
 
-verdict()
-{
-	if [ "$1" = 0 ]; then
-		passed=$((passed + 1))
-	else
-		failed=$((failed + 1))
-		echo "FAIL $2"
-		cat "$T/err"
-	fi
-}
 says() { grep -qE "^pvas: $2\$" "$T/err"; verdict $? "$1"; }
 run() { "$@" >"$T/out" 2>"$T/err"; }
 
@@ -61,8 +50,8 @@ ${CC:-gcc} -D_GNU_SOURCE -I"$top/libpvas" -o "$T/spawn" "$T/spawn.c" "$OUT/../li
 says "a refused program" "space [0-9]+: $T/junk is no task: Exec format error.*"
 
 if [ -e /dev/pvas ]; then
-	skipped=$((skipped + 2))
-	echo "skip no module: this machine has /dev/pvas"
+	skip "why not the kernel's: this machine has /dev/pvas"
+	skip "why a plain process: this machine has /dev/pvas"
 else
 	run "$OUT/pvasrun" -n 1 true
 	says "why not the kernel's" 'kernel backend: no space: no /dev/pvas: .*'
@@ -72,9 +61,4 @@ fi
 PMIX_NAMESPACE=job7 run "$OUT/pvasexec" --fallback true
 says "where the key is from" 'pvasexec: the job is named by PMIX_NAMESPACE'
 
-if [ $skipped -gt 0 ]; then
-	echo "$passed passed, $failed failed, $skipped skipped"
-else
-	echo "$passed passed, $failed failed"
-fi
-[ $failed -eq 0 ]
+sum_up

@@ -15,26 +15,14 @@
 PVASRUN=${PVASRUN:?which pvasrun?}
 SLOW=${SLOW:-1}
 export SLOW
-T=$(mktemp -d)
-trap 'rm -rf "$T"' EXIT
+# shellcheck source=scripts/verdicts
+. "$(dirname "$(readlink -f "$0")")/../../scripts/verdicts"
 chmod 755 "$T"
 export T
 cd "$T" || exit 1
 
-passed=0 failed=0 test=
-only=("$@")
 case $PVASRUN in *-plain) plain=1 ;; *) plain= ;; esac
 [ -n "$BACKEND" ] && PVASRUN="$PVASRUN --backend $BACKEND"
-
-pass() { passed=$((passed + 1)); }
-
-fail()
-{
-	failed=$((failed + 1))
-	echo "FAIL $test: $1"
-	sed 's/^/	out: /' "$T/out" | head -5
-	sed 's/^/	err: /' "$T/err" | head -5
-}
 
 # pvasrun ARGS: run it to its end; leaves $T/out, $T/err, $status
 pvasrun() { $PVASRUN "$@" >"$T/out" 2>"$T/err"; status=$?; }
@@ -44,7 +32,6 @@ pvasrun() { $PVASRUN "$@" >"$T/out" 2>"$T/err"; status=$?; }
 start() { env --default-signal=INT,QUIT $PVASRUN "$@" >"$T/out" 2>"$T/err" & job=$!; }
 finish() { wait "$job" 2>/dev/null; status=$?; }
 
-check() { if "${@:2}"; then pass; else fail "$1"; fi; }
 status_is() { check "exit status $status, not $1" [ "$status" -eq "$1" ]; }
 out_is() { check "output is not '$1'" [ "$(cat "$T/out")" = "$1" ]; }
 sorted_is() { check "output is not '$1'" [ "$(sort "$T/out")" = "$1" ]; }
@@ -56,18 +43,6 @@ one_line()
 {
 	check "not one line of error" [ "$(wc -l <"$T/err")" -eq 1 ]
 	check "error doesn't match '$1'" grep -qE "^pvasrun: $1\$" "$T/err"
-}
-
-# until_true SECONDS COMMAND: the command succeeds before that
-until_true()
-{
-	local tries=$(($1 * SLOW * 20))
-
-	while ! "${@:2}" 2>/dev/null; do
-		tries=$((tries - 1))
-		[ $tries -gt 0 ] || return 1
-		sleep 0.05
-	done
 }
 
 files() { [ "$(find "$T" -maxdepth 1 -name "$1.*" | wc -l)" -eq "$2" ]; }
@@ -627,21 +602,12 @@ test_plain_while_starting()
 	unset FAKEPVAS_SLOW
 }
 
-wanted()
+# Nothing of the test before is seen.
+begin_test()
 {
-	local part
-	[ ${#only[@]} -eq 0 ] && return 0
-	for part in "${only[@]}"; do [[ $1 = *$part* ]] && return 0; done
-	return 1
-}
-
-for test in $(declare -F | awk '$3 ~ /^test_/ {print $3}'); do
-	wanted "$test" || continue
 	rm -rf "${T:?}"/*
 	touch out err
-	began=$EPOCHREALTIME
-	$test
-	[ -n "$TIMES" ] && echo "$test $(echo "$EPOCHREALTIME - $began" | bc) s"
-done
-echo "$passed passed, $failed failed"
-[ $failed -eq 0 ] && [ $passed -gt 0 ]
+}
+
+run_tests "$@"
+sum_up

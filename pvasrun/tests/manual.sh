@@ -4,18 +4,11 @@
 # The manual page and --help name the same options, and the page is well formed.
 
 PVASRUN=${PVASRUN:?which pvasrun?}
-page=$(dirname "$(readlink -f "$0")")/../../man/pvasrun.1
-passed=0 failed=0
-
-check()
-{
-	if "${@:2}"; then
-		passed=$((passed + 1))
-	else
-		failed=$((failed + 1))
-		echo "FAIL manual: $1"
-	fi
-}
+top=$(dirname "$(readlink -f "$0")")/../..
+page=$top/man/pvasrun.1
+# shellcheck source=scripts/verdicts
+. "$top/scripts/verdicts"
+test=manual
 
 # The page's items begin an option each: ".It Fl n Ar N , Fl Fl np Ar N"
 in_page() { grep '^\.It Fl' "$page" | sed 's/Fl Fl /\n--/g; s/Fl /\n-/g' | grep -oE '^--?[a-z-]+|^-[A-Z]' | sort -u; }
@@ -39,5 +32,4 @@ if command -v mandoc >/dev/null; then
 	lint=$(mandoc -T lint -W warning "$page" 2>&1 | grep -v 'outdated mandoc.db')
 	check "mandoc: $lint" [ -z "$lint" ]
 fi
-echo "$passed passed, $failed failed"
-[ $failed -eq 0 ]
+sum_up

@@ -17,23 +17,12 @@ BACKEND=${BACKEND:-user}
 LIMIT=${LIMIT:-120}
 openmpi=$B/pvasrun/tests/rank-openmpi
 mpich=$B/pvasrun/tests/rank-mpich
-T=$(mktemp -d)
-trap 'rm -rf "$T"' EXIT
+# shellcheck source=scripts/verdicts
+. "$top/scripts/verdicts"
 # Where MPI libraries put their files: nothing may stay.
 export TMPDIR=$T/tmp
 mkdir "$TMPDIR"
-passed=0 failed=0 test=
-only=("$@")
 
-fail()
-{
-	failed=$((failed + 1))
-	echo "FAIL $test: $1"
-	sed 's/^/	out: /' "$T/out" | head -8
-	sed 's/^/	err: /' "$T/err" | head -8
-}
-
-check() { if "${@:2}"; then passed=$((passed + 1)); else fail "$1"; fi; }
 launch() { timeout -k 5 "$LIMIT" "$B/pvasrun/pvasrun" --backend "$BACKEND" "$@"; }
 run() { launch "$@" >"$T/out" 2>"$T/err"; status=$?; }
 status_is() { check "exit status $status, not $1" [ "$status" -eq "$1" ]; }
@@ -310,23 +299,10 @@ test_leftovers()
 	check "nor shared memory: $(left_in_shm)" is_empty left_in_shm
 }
 
-wanted()
-{
-	local part
-
-	[ ${#only[@]} -eq 0 ] && return 0
-	for part in "${only[@]}"; do [[ $1 = *$part* ]] && return 0; done
-	return 1
-}
+begin_test() { true >"$T/out" 2>"$T/err"; }
 
 [ -x "$openmpi" ] && [ -x "$mpich" ] || { echo "not built: make -C pvasrun mpi"; exit 1; }
-for test in $(declare -F | awk '$3 ~ /^test_/ {print $3}'); do
-	wanted "$test" || continue
-	true >"$T/out" 2>"$T/err"
-	$test
-	[ -z "$TIMES" ] || echo "$test $SECONDS s"
-done
+run_tests "$@"
 test=leftovers
 check "files are left: $(left_in_tmp | head -3)" is_empty left_in_tmp
-echo "$passed passed, $failed failed"
-[ $failed -eq 0 ] && [ $passed -gt 0 ]
+sum_up

@@ -9,22 +9,10 @@
 BACKEND=${BACKEND:?user or kernel?}
 top=$(cd "$(dirname "$(readlink -f "$0")")/../.." && pwd) || exit 1
 O=$(readlink -f "${O:-$top/build}")
-T=$(mktemp -d)
-trap 'rm -rf "$T"' EXIT
+# shellcheck source=scripts/verdicts
+. "$top/scripts/verdicts"
 cd "$T" || exit 1
-passed=0 failed=0 skipped=0
 
-verdict()
-{
-	if [ "$1" = 0 ]; then
-		passed=$((passed + 1))
-	else
-		failed=$((failed + 1))
-		echo "FAIL $2"
-		head -n 20 "$T/out"
-	fi
-}
-skip() { skipped=$((skipped + 1)); echo "skip $1"; }
 says() { grep -qE -- "$2" "$T/out"; verdict $? "$1"; }
 says_not() { ! grep -qE -- "$2" "$T/out"; verdict $? "$1"; }
 run() { timeout 120 "$@" >"$T/out" 2>&1; }
@@ -66,5 +54,4 @@ tasks valgrind -q ./twirl heap
 says "valgrind, in plain processes" 'Invalid write of size'
 says "which end well" '^done'
 
-echo "$passed passed, $failed failed, $skipped skipped"
-[ $failed -eq 0 ]
+sum_up

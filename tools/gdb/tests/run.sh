@@ -12,17 +12,13 @@ top=$(cd "$(dirname "$(readlink -f "$0")")/../../.." && pwd) || exit 1
 O=$(readlink -f "${O:-$top/build}")
 SLOW=${SLOW:-1}
 extension=$top/tools/gdb/pvas-gdb.py
-T=$(mktemp -d)
+# shellcheck source=scripts/verdicts
+. "$top/scripts/verdicts"
 job=
-passed=0 failed=0 skipped=0
 
 end_job() { [ -z "$job" ] || { kill "$job"; wait "$job"; } 2>/dev/null; job=; }
 trap 'end_job; rm -rf "$T"' EXIT
 cd "$T" || exit 1
-
-pass() { passed=$((passed + 1)); }
-fail() { failed=$((failed + 1)); echo "FAIL $1"; tail -n 30 "$T/out"; }
-skip() { skipped=$((skipped + 1)); echo "skip $1"; }
 
 # says LABEL REGEX: what gdb has printed
 says() { if grep -qE -- "$2" "$T/out"; then pass; else fail "$1 (no '$2')"; fi; }
@@ -123,5 +119,4 @@ core)
 	;;
 esac
 
-echo "$passed passed, $failed failed, $skipped skipped"
-[ $failed -eq 0 ]
+sum_up

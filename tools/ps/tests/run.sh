@@ -16,29 +16,16 @@ SLOW=${SLOW:-1}
 export SLOW
 ps=$O/pvasps/pvasps
 tests=$top/tools/ps/tests
-T=$(mktemp -d)
+# shellcheck source=scripts/verdicts
+. "$top/scripts/verdicts"
 chmod 755 "$T"
 job=
-passed=0 failed=0 skipped=0
 
 end_job() { [ -z "$job" ] || { kill "$job"; wait "$job"; } 2>/dev/null; job=; }
 trap 'end_job; rm -rf "$T"' EXIT
 
-pass() { passed=$((passed + 1)); }
-fail() { failed=$((failed + 1)); echo "FAIL $1"; head -c 2000 "$T/out" "$T/err" 2>/dev/null; }
-check() { if "${@:2}" >"$T/out" 2>"$T/err"; then pass; else fail "$1"; fi; }
-skip() { skipped=$((skipped + 1)); echo "skip $1"; }
-
-until_true()
-{
-	local tries=$(($1 * SLOW * 10))
-
-	until "${@:2}" >/dev/null 2>&1; do
-		tries=$((tries - 1))
-		[ $tries -gt 0 ] || return 1
-		sleep 0.1
-	done
-}
+# As that of all, but it keeps what the command says.
+check() { "${@:2}" >"$T/out" 2>"$T/err"; verdict $? "$1"; }
 
 ready() { [ "$(grep -c ready "$T/job")" -eq "$1" ]; }
 first_task() { pgrep -P "$job" -o; }
@@ -178,5 +165,4 @@ if [ "$BACKEND" = kernel ]; then
 	end_job
 fi
 
-echo "$passed passed, $failed failed, $skipped skipped"
-[ $failed -eq 0 ]
+sum_up
