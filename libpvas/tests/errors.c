@@ -177,7 +177,7 @@ TEST_F(create, processes)
 }
 
 /* Whichever it is that can't be opened */
-TEST_F(create, files)
+TEST_F_TIMEOUT(create, files, 180)
 {
 	int left, err = -EMFILE;
 
@@ -514,7 +514,7 @@ TEST_F(module, memory_for_a_list)
 }
 
 /* Found, but gone before it can be entered, time and again */
-TEST_F(module, comes_and_goes)
+TEST_F_TIMEOUT(module, comes_and_goes, 180)
 {
 	struct pvas_space *s;
 
