@@ -58,16 +58,11 @@ own()	# RANKS
 # The example's input on as many ranks: N and NB smaller than there, or as they are
 hpcc_input()	# RANKS
 {
-	local p=1 n=256 nb=32
-
-	[ -z "$only_hpcc" ] || n=1000 nb=80
-	while [ $((p * p * 4)) -le "$1" ]; do p=$((p * 2)); done
-	[ $(($1 % p)) -eq 0 ] || p=1
-	cp /usr/share/doc/hpcc/examples/_hpccinf.txt "$work/hpccinf.txt" 2>/dev/null ||
-		gunzip -c /usr/share/doc/hpcc/examples/_hpccinf.txt.gz >"$work/hpccinf.txt"
-	sed -i -E "s/^[0-9 ]+Ns$/$n Ns/; s/^[0-9 ]+NBs$/$nb NBs/; s/^[0-9 ]+Ps$/$p Ps/; s/^[0-9 ]+Qs$/$(($1 / p)) Qs/
-		s/^[0-9]+ +# of problems sizes.*/1 # of problems sizes (N)/" "$work/hpccinf.txt"
-	grep -Eq "^$n +Ns" "$work/hpccinf.txt"
+	if [ "$only_hpcc" ]; then
+		"$here/hpcc-input" "$1" 1000 80
+	else
+		"$here/hpcc-input" "$1" 256 32
+	fi >"$work/hpccinf.txt"
 }
 
 # It checks its own results.
