@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "report.h"
+#include "tuning.h"
 
 static size_t name_len(const char *var)
 {
@@ -162,26 +163,14 @@ void env_set_rank(struct env *env, unsigned int rank)
 			 env->ranked[i].name, env->ranked[i].rank0 + rank);
 }
 
-/*
- * With the user backend a call that asks the kernel for memory is a round trip
- * to us: let glibc's malloc ask for more at a time. What the user has said
- * about malloc stands.
- */
 int env_tune_malloc(struct env *env)
 {
-	static const char tuning[] = "glibc.malloc.mmap_threshold=16777216:"
-		"glibc.malloc.trim_threshold=67108864:glibc.malloc.top_pad=8388608";
-	const char *old = env_get(env, "GLIBC_TUNABLES");
-	char *text;
+	char *text = tuning_of_malloc(env_get(env, TUNABLES));
 	int err;
 
-	if (!old)
-		old = "";
-	if (strstr(old, "glibc.malloc."))
-		return 0;
-	if (asprintf(&text, "%s%s%s", old, *old ? ":" : "", tuning) < 0)
-		return -ENOMEM;
-	err = env_set(env, "GLIBC_TUNABLES", text);
+	if (!text)
+		return -errno;
+	err = env_set(env, TUNABLES, text);
 	free(text);
 	return err;
 }

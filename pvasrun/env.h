@@ -41,7 +41,7 @@ const char *env_get(const struct env *env, const char *name);
 /* Take out all whose names begin so, but for those that begin with @except. */
 void env_drop(struct env *env, const char *prefix, const char *except);
 
-/* For the user backend: have glibc's malloc ask for memory more rarely. */
+/* Have glibc's malloc ask for memory more rarely, if the user has said nothing of it. */
 int env_tune_malloc(struct env *env);
 
 void env_set_rank(struct env *env, unsigned int rank);

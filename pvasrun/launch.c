@@ -214,7 +214,7 @@ static int launch_app(struct run *run, struct start *start, const struct app *ap
 	int err;
 
 	err = env_init(&env, environ, app, run->opt->tasks, pvas_id_of(run->space));
-	if (!err && pvas_backend_of(run->space) == PVAS_BACKEND_USER)
+	if (!err)
 		err = env_tune_malloc(&env);
 	if (!err)
 		err = mpi_env(&run->mpi, &env);

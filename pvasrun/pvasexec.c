@@ -23,6 +23,7 @@
 #include "component.h"
 #include "job.h"
 #include "parse.h"
+#include "tuning.h"
 
 struct wish {
 	const char *key;	/* NULL: find it out */
@@ -241,6 +242,15 @@ static void show_component(void)
 
 /* ---- becoming the program ---- */
 
+static void tune_malloc(void)
+{
+	char *text = tuning_of_malloc(getenv(TUNABLES));
+
+	if (text)
+		setenv(TUNABLES, text, 1);
+	free(text);
+}
+
 static int program_status(int err)
 {
 	return err == -ENOENT ? STATUS_NOT_FOUND : STATUS_CANNOT_EXECUTE;
@@ -315,6 +325,7 @@ static int enter(const struct wish *wish, const char *key, const char *path)
 		if (err)
 			return complain_space(err);
 		show_component();
+		tune_malloc();
 		err = become(space, wish, path);
 		if (err == -ENOSPC || err == -EALREADY || err == -EINVAL) {
 			say("cannot enter the job's address space: %s", pvas_last_error());

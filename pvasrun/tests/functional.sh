@@ -77,6 +77,10 @@ test_environment()
 	one_line "-x NOSUCHVAR: not set here, so the tasks don't get it .*"
 	pvasrun -q -n 1 -x NOSUCHVAR true
 	silent
+	pvasrun -n 1 printenv GLIBC_TUNABLES
+	check "malloc is not told to keep memory" grep -q 'glibc.malloc.trim_threshold=' out
+	GLIBC_TUNABLES=glibc.malloc.arena_max=1 pvasrun -n 1 printenv GLIBC_TUNABLES
+	out_is glibc.malloc.arena_max=1
 }
 
 test_several_programs()

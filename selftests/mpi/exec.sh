@@ -149,6 +149,10 @@ fails "a key too long" 1 '^pvasexec: cannot join.*1 to 128' "$pvasexec" --key "$
 fails "the program's own exit status" 7 '^out$' "$pvasexec" $key sh -c 'echo out; exit 7'
 fails "the signal that kills it" 137 '^out$' "$pvasexec" $key sh -c 'echo out; kill -9 $$'
 
+fails "malloc is told to keep memory" 0 '^glibc.malloc.mmap_threshold=.*top_pad=' "$pvasexec" $key printenv GLIBC_TUNABLES
+fails "what the user said of malloc stands" 0 '^glibc.malloc.arena_max=1$' \
+	env GLIBC_TUNABLES=glibc.malloc.arena_max=1 "$pvasexec" $key printenv GLIBC_TUNABLES
+
 # As on a machine without the module
 hidden=(unshare -m sh -c 'mount -t tmpfs none /dev && exec "$@"' sh)
 fails "no module" 1 '/dev/pvas: is the module.*modprobe pvas' "${hidden[@]}" "$pvasexec" $key "$bin/member"
