@@ -3,150 +3,140 @@
  * Fast boxes: a ring of one's own for each of the busiest peers.
  *
  * A peer that has sent enough asks; if there is room the reader makes a box
- * and writes its address where the peer said. If there is none, boxes that
- * nobody used since the last time are asked back, and the peer asks again.
+ * and writes its address where the peer said. A box is asked back if nothing
+ * came through it for some time, or since somebody asked in vain; the peer
+ * leaves it when it next sends or looks after its peers.
  */
 #include "btl_pvas.h"
 
 #define component mca_btl_pvas_component
 
-#define RECORDS_AT_ONCE 16
-
-static size_t box_bytes(void)
-{
-	return sizeof(struct pvas_box) + component.box_size;
-}
-
 /* ---- the reader ---- */
+
+static void close_box(struct pvas_given *given)
+{
+	given->closing = true;
+	__atomic_store_n(&given->box->closing, 1, __ATOMIC_RELAXED);
+}
 
 static void close_idle(void)
 {
 	unsigned int i;
 
-	for (i = 0; i < component.nr_boxes; i++) {
-		struct pvas_box *box = component.boxes[i];
+	for (i = 0; i < component.nr_given; i++) {
+		struct pvas_given *given = &component.given[i];
+		uint64_t head = given->box->ring.head;
 
-		if (box->used_to == box->ring.head)
-			__atomic_store_n(&box->closing, 1, __ATOMIC_RELAXED);
-		box->used_to = box->ring.head;
+		if (given->asked_at == head)
+			close_box(given);
+		given->asked_at = head;
 	}
+}
+
+void pvas_box_tick(void)
+{
+	unsigned int i;
+
+	for (i = 0; i < component.nr_given; i++) {
+		struct pvas_given *given = &component.given[i];
+		uint64_t head = given->box->ring.head;
+
+		if (given->ticked_at == head)
+			close_box(given);
+		given->ticked_at = head;
+	}
+}
+
+/* It may ask again before it sees what it was given. */
+static bool has_box(uint32_t from, uint32_t gen)
+{
+	unsigned int i;
+
+	for (i = 0; i < component.nr_given; i++)
+		if (component.given[i].from == from && component.given[i].gen == gen)
+			return true;
+	return false;
+}
+
+static struct pvas_box *make_box(void)
+{
+	struct pvas_box *box = pvas_map(component.box_size);
+
+	if (!box)
+		return NULL;
+	pvas_ring_init(&box->ring, box->data, component.box_size - sizeof(*box));
+	/* What its writer sent before is in the queue. */
+	box->behind = 1;
+	return box;
 }
 
 void pvas_box_asked(uint32_t from, uint32_t gen, struct pvas_box **offer)
 {
 	struct pvas_box *box;
 
-	if (component.nr_boxes >= component.box_max) {
+	if (has_box(from, gen))
+		return;
+	if (component.nr_given >= component.box_max) {
 		close_idle();
 		return;
 	}
 	if (!pvas_alive(from, gen))
 		return;
-	box = pvas_map(box_bytes());
+	box = make_box();
 	if (!box)
 		return;
-	pvas_ring_init(&box->ring, box->data, component.box_size);
-	box->state = PVAS_BOX_OFFERED;
-	box->at_once = 1;
-	box->from = from;
-	box->gen = gen;
-	/* Not idle before its writer has had the time to begin */
-	box->used_to = UINT64_MAX;
-	component.boxes[component.nr_boxes++] = box;
+	component.given[component.nr_given++] = (struct pvas_given) {
+		.box = box,
+		.at_once = 1,
+		.from = from,
+		.gen = gen,
+		/* Not idle before its writer has had the time to begin */
+		.asked_at = UINT64_MAX,
+		.ticked_at = UINT64_MAX,
+	};
 	pvas_count(fast_boxes, 1);
 	__atomic_store_n(offer, box, __ATOMIC_RELEASE);
 }
 
-/*
- * Looking for one record more than there is costs a trip to the writer's core,
- * which has just cleared that place: in a ping-pong, a good part of the answer's
- * time. So more than one are expected only if there were as many as expected.
- */
-static void expect(struct pvas_box *box, int found)
+static bool is_over(const struct pvas_given *given)
 {
-	if (!found)
-		box->at_once = 1;
-	else if (found == box->at_once && found < RECORDS_AT_ONCE)
-		box->at_once = 2 * found;
+	return __atomic_load_n(&given->box->abandoned, __ATOMIC_ACQUIRE) ||
+	       !pvas_alive(given->from, given->gen);
 }
 
-static int poll_box(struct pvas_box *box, void (*deliver)(union pvas_head *head))
-{
-	union pvas_head *head;
-	int count;
-
-	for (count = 0; count < box->at_once; count++) {
-		head = pvas_ring_peek(&box->ring, false);
-		if (!head)
-			break;
-		if (OPAL_UNLIKELY(box->state == PVAS_BOX_OFFERED)) {
-			/* Its writer's earlier records are still in the queue. */
-			if (component.port->queue.head < box->after)
-				break;
-			box->state = PVAS_BOX_USED;
-		}
-		deliver(head);
-		pvas_ring_drop(&box->ring, head, false);
-	}
-	expect(box, count);
-	return count;
-}
-
-static bool is_over(struct pvas_box *box)
-{
-	return __atomic_load_n(&box->abandoned, __ATOMIC_ACQUIRE) ||
-	       (box->closing && !pvas_alive(box->from, box->gen));
-}
-
-int pvas_box_poll(void (*deliver)(union pvas_head *head))
+int pvas_box_poll(void)
 {
 	unsigned int i;
 	int count = 0;
 
-	for (i = 0; i < component.nr_boxes; i++) {
-		struct pvas_box *box = component.boxes[i];
-		int n = poll_box(box, deliver);
+	for (i = 0; i < component.nr_given; i++) {
+		struct pvas_given *given = &component.given[i];
+		int n = pvas_read(&given->box->ring, &given->at_once);
 
 		count += n;
-		if (OPAL_LIKELY(n || !box->closing) || !is_over(box))
+		if (OPAL_LIKELY(n || !given->closing) || !is_over(given))
 			continue;
-		component.boxes[i--] = component.boxes[--component.nr_boxes];
-		pvas_unmap(box, box_bytes());
+		pvas_unmap(given->box, component.box_size);
 		pvas_count(fast_boxes, -1);
+		*given = component.given[--component.nr_given];
+		i--;
 	}
 	return count;
 }
 
 /* ---- the writer; the caller holds the endpoint's lock ---- */
 
-bool pvas_box_enter(struct mca_btl_base_endpoint_t *ep)
-{
-	struct pvas_box *box = __atomic_load_n(&ep->offer, __ATOMIC_ACQUIRE);
-
-	if (OPAL_LIKELY(!box))
-		return false;
-	ep->offer = NULL;
-	ep->asked = 0;
-	ep->sent = 0;
-	ep->tail = 0;
-	ep->seen = 0;
-	box->after = ep->queue_end;
-	ep->box = box;
-	return true;
-}
-
 /*
  * Only when all in it was read: what is sent next goes into the queue, and
  * must not overtake. True: there is no box any more.
  */
-bool pvas_box_leave(struct mca_btl_base_endpoint_t *ep)
+bool pvas_box_leave(struct mca_btl_base_endpoint_t *ep, struct pvas_box *box)
 {
-	struct pvas_box *box = ep->box;
-
 	if (OPAL_LIKELY(!__atomic_load_n(&box->closing, __ATOMIC_RELAXED)) ||
-	    __atomic_load_n(&box->ring.head, __ATOMIC_ACQUIRE) != ep->tail)
+	    !pvas_ring_empty(&box->ring))
 		return false;
 	ep->box = NULL;
+	ep->sent = 0;
 	__atomic_store_n(&box->abandoned, 1, __ATOMIC_RELEASE);
 	return true;
 }

@@ -4,7 +4,8 @@
  * PVAS space. One address space means that a peer's pointer is good as it is.
  *
  *  component.c  the component: parameters, init, the modex
- *  module.c     endpoints, fragments
+ *  module.c     endpoints
+ *  frag.c       fragments
  *  send.c       fragments into the peer's memory
  *  progress.c   fragments out of ours, completions
  *  box.c        fast boxes: who has one
@@ -15,17 +16,19 @@
  *
  * Memory. A rank has a *port*, whose address its peers get by the modex, with
  * one queue for all of them; a busy peer gets a *fast box* beside it. Both lie
- * in the reader's memory, so that what was sent stays when the sender goes. A
- * fragment that does not fit into a queue is passed by reference, and stays
- * the sender's until it comes back over @returned.
+ * in the reader's memory, so that what was sent stays when the sender goes, and
+ * both are small: what finds no room is left where it is, as a fragment that
+ * is passed by reference, and comes back over @returned, or as a request of the
+ * upper layer, which tries again. There is little else: 40 bytes for a peer, and
+ * fragments while they are used.
  *
  * Order. Fragments between two ranks arrive in the order they were sent: those
- * in a new box wait for those still in the queue, a box is left only empty,
- * and what finds no room waits in @pending, before all later ones.
+ * in a box wait for those sent through the queue before them, the queue is used
+ * only when the box is empty, and what waits in @pending is before all later ones.
  *
- * Locks, none held over a callback: @lock of an endpoint (its tail and its
- * pending list), then @lock of the component (lists). Only one thread at a
- * time reads port and boxes: it holds @progressing.
+ * Locks, none held over a callback: an endpoint's, pvas_lock() (where it writes,
+ * and what it has in @pending), then @lock of the component (lists). Only one
+ * thread at a time reads port and boxes: it holds @progressing.
  */
 #ifndef BTL_PVAS_H
 #define BTL_PVAS_H
@@ -42,7 +45,7 @@
 
 #include "ring.h"
 
-#define PVAS_BTL_MODEX_VERSION 1
+#define PVAS_BTL_MODEX_VERSION 2
 
 /* Bits for all partitions there can be */
 #define PVAS_BTL_WORDS (PVAS_MAX_TASKS / 64 + 1)
@@ -83,32 +86,37 @@ struct pvas_port {
 	_Alignas(PVAS_LINE) uint64_t left[PVAS_BTL_WORDS];
 };
 
-enum pvas_box_state { PVAS_BOX_FREE, PVAS_BOX_OFFERED, PVAS_BOX_USED };
-
 /**
  * struct pvas_box - a fast box: a ring with one writer, in the reader's memory
- * @ring:	its @tail is unused
  * @closing:	the reader wants it back
  * @abandoned:	the writer uses it no more
- * @after:	written by the writer before its first record: where in the
- *		queue its last record ended
- * @state:	the reader's
- * @at_once:	records to take in one turn
- * @from:	the writer
- * @gen:	its generation
- * @used_to:	the head when last looked for idle boxes
+ * @behind:	the writer's: its last record went into the queue
  */
 struct pvas_box {
 	struct pvas_ring ring;
 	_Alignas(PVAS_LINE) uint32_t closing;
-	_Alignas(PVAS_LINE) uint32_t abandoned;
-	uint64_t after;
-	_Alignas(PVAS_LINE) int state;
+	uint32_t abandoned;
+	uint32_t behind;
+	_Alignas(PVAS_LINE) char data[];
+};
+
+/**
+ * struct pvas_given - what its reader knows of a box
+ * @at_once:	records to take in one turn
+ * @from:	the writer
+ * @gen:	its generation
+ * @closing:	it was told to leave
+ * @asked_at:	the head when last looked for idle boxes because one was asked for
+ * @ticked_at:	the head when last looked because time had passed
+ */
+struct pvas_given {
+	struct pvas_box *box;
 	int at_once;
 	uint32_t from;
 	uint32_t gen;
-	uint64_t used_to;
-	_Alignas(PVAS_LINE) char data[];
+	bool closing;
+	uint64_t asked_at;
+	uint64_t ticked_at;
 };
 
 /**
@@ -126,51 +134,48 @@ struct pvas_modex {
 
 /**
  * struct mca_btl_base_endpoint_t - a peer
- * @super:	in the component's list of all
- * @offer:	written by the peer: the box it gives us
- * @box:	the one in use
- * @tail:	ours in @box
- * @seen:	its head when we last looked
- * @queue_end:	where our last record in the peer's queue ends
+ * @box:	written by the peer when it gives us one
  * @sent:	messages without a box, since the last time we asked for one
- * @asked:	how often we did
+ * @waiting:	how many of its fragments are in the component's @pending
+ * @held_up:	one of them has found no room in this turn
+ * @asked:	how often we asked for a box
  * @gone:	the peer has ended
- * @pending:	fragments that found no room
- * @waiting:	@pending is not empty: read without the lock
  */
 struct mca_btl_base_endpoint_t {
-	opal_list_item_t super;
-	opal_mutex_t lock;
-	struct pvas_port *port;
 	struct opal_proc_t *proc;
-	uint32_t index;
-	uint32_t gen;
-	struct pvas_box *offer;
+	struct pvas_port *port;
 	struct pvas_box *box;
-	uint64_t tail;
-	uint64_t seen;
-	uint64_t queue_end;
+	uint32_t gen;
 	uint32_t sent;
-	uint32_t asked;
+	uint16_t waiting;
+	uint16_t held_up;
+	uint16_t index;
+	uint8_t asked;
 	bool gone;
-	bool waiting;
-	opal_list_t pending;
 };
 typedef struct mca_btl_base_endpoint_t pvas_endpoint_t;
-OBJ_CLASS_DECLARATION(pvas_endpoint_t);
+
+/**
+ * struct pvas_peers - endpoints that were made together
+ */
+struct pvas_peers {
+	struct pvas_peers *next;
+	unsigned int nr;
+	pvas_endpoint_t endpoints[];
+};
 
 /**
  * struct pvas_frag - a descriptor; its buffer follows it
  * @segments:	the buffer, and the user's memory if it is sent from there
- * @next:	in a stack of returned ones
- * @list:	where it came from
+ * @next:	in a stack of returned or of free ones
+ * @bytes:	it has in all
  */
 struct pvas_frag {
 	mca_btl_base_descriptor_t base;
 	mca_btl_base_segment_t segments[2];
 	struct pvas_frag *next;
 	struct mca_btl_base_endpoint_t *endpoint;
-	opal_free_list_t *list;
+	uint32_t bytes;
 	mca_btl_base_tag_t tag;
 	_Alignas(16) char buffer[];
 };
@@ -191,6 +196,7 @@ struct pvas_reference {
 /* Shown as MPI_T performance variables. Not exact where threads race. */
 struct pvas_counters {
 	unsigned long long bytes_held;
+	unsigned long long bytes_most;
 	unsigned long long fast_boxes;
 	unsigned long long eager;
 	unsigned long long references;
@@ -207,14 +213,21 @@ struct pvas_module {
 	mca_btl_base_module_error_cb_fn_t error_cb;
 };
 
+#define PVAS_LOCKS 8
+
 /**
  * struct pvas_component - the component and all it has
  * @index:	our partition
  * @table:	all partitions
- * @boxes:	@nr_boxes of at most @box_max, that we read from
- * @small:	free lists by the size of the buffer
+ * @given:	@nr_given boxes of at most @box_max, that we read from
+ * @peers:	all endpoints
+ * @locks:	of endpoints, some of which share one
+ * @free_frags:	small fragments
+ * @nr_small:	all there are, free or not; @nr_large: those too long for that
+ * @got_frags:	how often one was needed
+ * @starved:	there was none, and no callback since then
+ * @pending:	fragments that found no room
  * @done:	descriptors whose callbacks are due
- * @waiters:	endpoints that have something pending
  * @watched:	the endpoint to look at next
  */
 struct pvas_component {
@@ -224,11 +237,11 @@ struct pvas_component {
 	unsigned int box_threshold;
 	unsigned int box_max;
 	unsigned int box_size;
+	unsigned int idle_ms;
+	unsigned int copy_limit;
 	unsigned int share_limit;
 	unsigned int share_piece;
-	int list_num;
-	int list_max;
-	int list_inc;
+	int frag_max;
 	bool watch;
 
 	uint32_t index;
@@ -238,23 +251,26 @@ struct pvas_component {
 	const struct pvas_part *table;
 
 	struct pvas_port *port;
-	size_t port_bytes;
-	struct pvas_box **boxes;
-	unsigned int nr_boxes;
-	unsigned int next_box;
-
-	opal_free_list_t small;
-	opal_free_list_t eager;
-	opal_free_list_t large;
+	int queue_at_once;
+	struct pvas_given *given;
+	unsigned int nr_given;
+	struct pvas_peers *peers;
+	opal_mutex_t locks[PVAS_LOCKS];
 
 	opal_mutex_t lock;
-	opal_list_t endpoints;
+	struct pvas_frag *free_frags;
+	int nr_small;
+	int nr_large;
+	unsigned int got_frags;
+	bool starved;
+	opal_list_t pending;
 	opal_list_t done;
+	int nr_pending;
 	int nr_done;
-	int waiters;
-	opal_list_item_t *watched;
+	struct pvas_peers *watched;
+	unsigned int watched_nr;
 	int progressing;
-	unsigned int idle;
+	unsigned int turns;
 
 	struct pvas_counters counters;
 };
@@ -264,7 +280,7 @@ extern struct pvas_component mca_btl_pvas_component __attribute__((visibility("d
 
 extern struct pvas_module mca_btl_pvas;
 
-#define PVAS_SMALL 256	/* bytes in a small fragment: all headers fit */
+#define PVAS_SMALL 128	/* bytes in a small fragment: all headers fit */
 
 #define pvas_count(counter, n) \
 	(mca_btl_pvas_component.counters.counter += (n))
@@ -278,14 +294,28 @@ static inline bool pvas_alive(uint32_t index, uint32_t gen)
 	       __atomic_load_n(&part->gen, __ATOMIC_RELAXED) == gen;
 }
 
+static inline opal_mutex_t *pvas_lock(const struct mca_btl_base_endpoint_t *ep)
+{
+	return &mca_btl_pvas_component.locks[ep->index % PVAS_LOCKS];
+}
+
 /* component.c */
+void pvas_hold(long bytes);
 void *pvas_map(size_t bytes);
 void pvas_unmap(void *p, size_t bytes);
 
-/* module.c */
-struct pvas_frag *pvas_frag_get(struct mca_btl_base_endpoint_t *endpoint, size_t size,
-				uint8_t order, uint32_t flags);
+/* frag.c */
 void pvas_frag_put(struct pvas_frag *frag);
+bool pvas_frag_put_quietly(struct pvas_frag *frag);
+void pvas_frag_tick(void);
+mca_btl_base_descriptor_t *pvas_alloc(struct mca_btl_base_module_t *btl,
+				      struct mca_btl_base_endpoint_t *endpoint, uint8_t order,
+				      size_t size, uint32_t flags);
+int pvas_free(struct mca_btl_base_module_t *btl, mca_btl_base_descriptor_t *descriptor);
+mca_btl_base_descriptor_t *pvas_prepare_src(struct mca_btl_base_module_t *btl,
+					    struct mca_btl_base_endpoint_t *endpoint,
+					    struct opal_convertor_t *convertor, uint8_t order,
+					    size_t reserve, size_t *size, uint32_t flags);
 
 /* send.c */
 int pvas_send(struct mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint,
@@ -294,18 +324,18 @@ int pvas_sendi(struct mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t
 	       struct opal_convertor_t *convertor, void *header, size_t header_size,
 	       size_t payload_size, uint8_t order, uint32_t flags, mca_btl_base_tag_t tag,
 	       mca_btl_base_descriptor_t **descriptor);
-int pvas_send_pending(struct mca_btl_base_endpoint_t *endpoint);
+int pvas_send_pending(void);
 
 /* progress.c */
 int pvas_progress(void);
+int pvas_read(struct pvas_ring *ring, int *at_once);
 void pvas_done(struct pvas_frag *frag);
 
 /* box.c */
 void pvas_box_asked(uint32_t from, uint32_t gen, struct pvas_box **offer);
-int pvas_box_poll(void (*deliver)(union pvas_head *head));
-void pvas_box_free_all(void);
-bool pvas_box_enter(struct mca_btl_base_endpoint_t *endpoint);
-bool pvas_box_leave(struct mca_btl_base_endpoint_t *endpoint);
+int pvas_box_poll(void);
+void pvas_box_tick(void);
+bool pvas_box_leave(struct mca_btl_base_endpoint_t *endpoint, struct pvas_box *box);
 
 /* copy.c */
 bool pvas_copy_from(struct mca_btl_base_endpoint_t *ep, void *to, const void *from, size_t size);

@@ -35,38 +35,36 @@ static void register_uint(const char *name, const char *text, unsigned int *wher
 					MCA_BASE_VAR_SCOPE_LOCAL, where);
 }
 
-static void register_int(const char *name, const char *text, int *where, int value)
-{
-	*where = value;
-	mca_base_component_var_register(&component.super.btl_version, name, text,
-					MCA_BASE_VAR_TYPE_INT, NULL, 0,
-					MCA_BASE_VAR_FLAG_SETTABLE, OPAL_INFO_LVL_9,
-					MCA_BASE_VAR_SCOPE_LOCAL, where);
-}
-
 static void register_parameters(void)
 {
-	register_uint("queue_size", "Bytes in the queue that all peers without a fast box share "
-		      "(a power of two, default: 64k)", &component.queue_size, 64 << 10,
+	register_uint("queue_size", "Bytes mapped for the queue that all peers without a fast box "
+		      "share (whole pages, default: 8k)", &component.queue_size, 8 << 10,
 		      OPAL_INFO_LVL_5);
 	register_uint("fbox_threshold", "Messages to a peer before a fast box is asked for "
 		      "(0: no fast boxes, default: 16)", &component.box_threshold, 16,
 		      OPAL_INFO_LVL_5);
 	register_uint("fbox_max", "Fast boxes that this process gives to its peers at a time "
-		      "(default: 8)", &component.box_max, 8, OPAL_INFO_LVL_5);
-	register_uint("fbox_size", "Bytes in a fast box (a power of two, default: 16k)",
-		      &component.box_size, 16 << 10, OPAL_INFO_LVL_5);
+		      "(default: 2)", &component.box_max, 2, OPAL_INFO_LVL_5);
+	register_uint("fbox_size", "Bytes mapped for a fast box (whole pages, default: 4k)",
+		      &component.box_size, 4 << 10, OPAL_INFO_LVL_5);
+	register_uint("fbox_idle", "Milliseconds after which a fast box that carried nothing is "
+		      "taken back (0: never, default: 1000)", &component.idle_ms, 1000,
+		      OPAL_INFO_LVL_5);
+	register_uint("copy_limit", "Longest message, with its header, that is copied into the peer's "
+		      "memory at once; a longer one stays in place until the peer has it "
+		      "(default: 1920)", &component.copy_limit, 1920, OPAL_INFO_LVL_5);
 	register_uint("share_limit", "Bytes from which on the sender helps to copy a message "
 		      "(0: never; default: 32k, or 0 if there are more ranks than processors)",
 		      &component.share_limit, SHARE_BY_PROCESSORS, OPAL_INFO_LVL_5);
 	register_uint("share_piece", "Fewest bytes that either side copies at a time (default: 16k)",
 		      &component.share_piece, 16 << 10, OPAL_INFO_LVL_9);
-	register_int("free_list_num", "Fragments of each size to allocate at first (default: 0)",
-		     &component.list_num, 0);
-	register_int("free_list_max", "Most fragments of each size (-1: no limit, default: 16)",
-		     &component.list_max, 16);
-	register_int("free_list_inc", "Fragments to add when there are no more (default: 4)",
-		     &component.list_inc, 4);
+	component.frag_max = 16;
+	mca_base_component_var_register(&component.super.btl_version, "free_list_max",
+					"Most fragments with a header, and most with data, at a "
+					"time (-1: no limit, default: 16)",
+					MCA_BASE_VAR_TYPE_INT, NULL, 0,
+					MCA_BASE_VAR_FLAG_SETTABLE, OPAL_INFO_LVL_9,
+					MCA_BASE_VAR_SCOPE_LOCAL, &component.frag_max);
 	component.watch = true;
 	mca_base_component_var_register(&component.super.btl_version, "watch_peers",
 					"End the job if a peer on this node ends before its "
@@ -89,12 +87,9 @@ static void register_module(void)
 	btl->btl_min_rdma_pipeline_size = INT_MAX;
 	btl->btl_rdma_pipeline_send_length = btl->btl_eager_limit;
 	btl->btl_rdma_pipeline_frag_size = INT_MAX;
-	/*
-	 * Not SEND_INPLACE: the upper layer then offers each short message to
-	 * btl_sendi first, which puts it where the peer reads it in one copy.
-	 */
-	btl->btl_flags = MCA_BTL_FLAGS_SEND | MCA_BTL_FLAGS_RDMA | MCA_BTL_FLAGS_ATOMIC_OPS |
-			 MCA_BTL_FLAGS_ATOMIC_FOPS;
+	/* In place: what finds no room at the peer needs none of ours. */
+	btl->btl_flags = MCA_BTL_FLAGS_SEND | MCA_BTL_FLAGS_SEND_INPLACE | MCA_BTL_FLAGS_RDMA |
+			 MCA_BTL_FLAGS_ATOMIC_OPS | MCA_BTL_FLAGS_ATOMIC_FOPS;
 	btl->btl_atomic_flags = MCA_BTL_ATOMIC_SUPPORTS_ADD | MCA_BTL_ATOMIC_SUPPORTS_AND |
 				MCA_BTL_ATOMIC_SUPPORTS_OR | MCA_BTL_ATOMIC_SUPPORTS_XOR |
 				MCA_BTL_ATOMIC_SUPPORTS_SWAP | MCA_BTL_ATOMIC_SUPPORTS_MIN |
@@ -111,24 +106,8 @@ static void register_module(void)
 
 /* ---- counters ---- */
 
-static size_t list_bytes(const opal_free_list_t *list)
-{
-	return list->fl_num_allocated * list->fl_frag_size;
-}
-
-static int read_bytes_held(const struct mca_base_pvar_t *pvar, void *value, void *obj)
-{
-	(void)pvar;
-	(void)obj;
-	*(unsigned long long *)value =
-		component.counters.bytes_held + list_bytes(&component.small) +
-		list_bytes(&component.eager) + list_bytes(&component.large) +
-		opal_list_get_size(&component.endpoints) * sizeof(pvas_endpoint_t);
-	return OPAL_SUCCESS;
-}
-
 static void register_counter(const char *name, const char *text, int var_class,
-			     mca_base_get_value_fn_t read, unsigned long long *where)
+			     unsigned long long *where)
 {
 	mca_base_component_pvar_register(&component.super.btl_version, name, text,
 					 OPAL_INFO_LVL_4, var_class,
@@ -136,7 +115,7 @@ static void register_counter(const char *name, const char *text, int var_class,
 					 MCA_BASE_VAR_BIND_NO_OBJECT,
 					 MCA_BASE_PVAR_FLAG_READONLY |
 						 MCA_BASE_PVAR_FLAG_CONTINUOUS,
-					 read, NULL, NULL, where);
+					 NULL, NULL, NULL, where);
 }
 
 static void register_counters(void)
@@ -144,25 +123,27 @@ static void register_counters(void)
 	struct pvas_counters *c = &component.counters;
 
 	register_counter("bytes_held", "Bytes this process holds for communication",
-			 MCA_BASE_PVAR_CLASS_LEVEL, read_bytes_held, NULL);
+			 MCA_BASE_PVAR_CLASS_LEVEL, &c->bytes_held);
+	register_counter("bytes_most", "Most bytes this process ever held for communication",
+			 MCA_BASE_PVAR_CLASS_HIGHWATERMARK, &c->bytes_most);
 	register_counter("fast_boxes", "Fast boxes this process gives to its peers",
-			 MCA_BASE_PVAR_CLASS_LEVEL, NULL, &c->fast_boxes);
+			 MCA_BASE_PVAR_CLASS_LEVEL, &c->fast_boxes);
 	register_counter("eager", "Fragments put into a peer's queue or fast box",
-			 MCA_BASE_PVAR_CLASS_COUNTER, NULL, &c->eager);
+			 MCA_BASE_PVAR_CLASS_COUNTER, &c->eager);
 	register_counter("references", "Fragments left in place for the peer to read",
-			 MCA_BASE_PVAR_CLASS_COUNTER, NULL, &c->references);
+			 MCA_BASE_PVAR_CLASS_COUNTER, &c->references);
 	register_counter("rendezvous", "Messages copied straight from a peer's buffer",
-			 MCA_BASE_PVAR_CLASS_COUNTER, NULL, &c->gets);
+			 MCA_BASE_PVAR_CLASS_COUNTER, &c->gets);
 	register_counter("puts", "Copies straight into a peer's buffer",
-			 MCA_BASE_PVAR_CLASS_COUNTER, NULL, &c->puts);
+			 MCA_BASE_PVAR_CLASS_COUNTER, &c->puts);
 	register_counter("atomics", "Atomic operations on a peer's memory",
-			 MCA_BASE_PVAR_CLASS_COUNTER, NULL, &c->atomics);
+			 MCA_BASE_PVAR_CLASS_COUNTER, &c->atomics);
 	register_counter("bytes_copied", "Bytes copied by gets and puts",
-			 MCA_BASE_PVAR_CLASS_COUNTER, NULL, &c->bytes_copied);
+			 MCA_BASE_PVAR_CLASS_COUNTER, &c->bytes_copied);
 	register_counter("pieces_helped", "Pieces of our messages that we copied for the receiver",
-			 MCA_BASE_PVAR_CLASS_COUNTER, NULL, &c->pieces_helped);
-	register_counter("waits", "Fragments that had to wait for room at the peer",
-			 MCA_BASE_PVAR_CLASS_COUNTER, NULL, &c->waits);
+			 MCA_BASE_PVAR_CLASS_COUNTER, &c->pieces_helped);
+	register_counter("waits", "Times that something found no room at the peer",
+			 MCA_BASE_PVAR_CLASS_COUNTER, &c->waits);
 }
 
 static int pvas_register(void)
@@ -179,27 +160,38 @@ static int pvas_register(void)
 
 static int pvas_open(void)
 {
-	OBJ_CONSTRUCT(&component.small, opal_free_list_t);
-	OBJ_CONSTRUCT(&component.eager, opal_free_list_t);
-	OBJ_CONSTRUCT(&component.large, opal_free_list_t);
+	int i;
+
+	for (i = 0; i < PVAS_LOCKS; i++)
+		OBJ_CONSTRUCT(&component.locks[i], opal_mutex_t);
 	OBJ_CONSTRUCT(&component.lock, opal_mutex_t);
-	OBJ_CONSTRUCT(&component.endpoints, opal_list_t);
+	OBJ_CONSTRUCT(&component.pending, opal_list_t);
 	OBJ_CONSTRUCT(&component.done, opal_list_t);
 	return OPAL_SUCCESS;
 }
 
 static int pvas_close(void)
 {
+	int i;
+
 	OBJ_DESTRUCT(&component.done);
-	OBJ_DESTRUCT(&component.endpoints);
+	OBJ_DESTRUCT(&component.pending);
 	OBJ_DESTRUCT(&component.lock);
-	OBJ_DESTRUCT(&component.large);
-	OBJ_DESTRUCT(&component.eager);
-	OBJ_DESTRUCT(&component.small);
+	for (i = 0; i < PVAS_LOCKS; i++)
+		OBJ_DESTRUCT(&component.locks[i]);
 	return OPAL_SUCCESS;
 }
 
 /* ---- init ---- */
+
+void pvas_hold(long bytes)
+{
+	struct pvas_counters *c = &component.counters;
+
+	c->bytes_held += bytes;
+	if (c->bytes_most < c->bytes_held)
+		c->bytes_most = c->bytes_held;
+}
 
 void *pvas_map(size_t bytes)
 {
@@ -209,14 +201,14 @@ void *pvas_map(size_t bytes)
 		return NULL;
 	/* A fork child has no use for it, and its copies would cost us faults. */
 	madvise(p, bytes, MADV_DONTFORK);
-	pvas_count(bytes_held, bytes);
+	pvas_hold(bytes);
 	return p;
 }
 
 void pvas_unmap(void *p, size_t bytes)
 {
 	munmap(p, bytes);
-	pvas_count(bytes_held, -bytes);
+	pvas_hold(-(long)bytes);
 }
 
 /* Not a task: an ordinary process, or the fork child of one. Not an error. */
@@ -237,17 +229,6 @@ static bool find_space(void)
 	return true;
 }
 
-static unsigned int power_of_two(unsigned int n, unsigned int least)
-{
-	unsigned int p = 1U << 12;
-
-	if (n < least)
-		n = least;
-	while (p < n && p < 1U << 30)
-		p <<= 1;
-	return p;
-}
-
 /* Who waits for a message spins: if each has a processor of its own it may as well help. */
 static unsigned int share_limit(void)
 {
@@ -256,53 +237,52 @@ static unsigned int share_limit(void)
 	return opal_process_info.num_local_peers < sysconf(_SC_NPROCESSORS_ONLN) ? SHARE_LIMIT : 0;
 }
 
-/* What can't be is made what can, and said once a node. */
-static void settle(const char *name, unsigned int *value, unsigned int least)
+#define PAGE 4096U
+
+static unsigned int whole_pages(size_t bytes)
 {
-	unsigned int good = power_of_two(*value, least);
+	return bytes > 1U << 30 ? 1U << 30 : (bytes + PAGE - 1) & ~(PAGE - 1);
+}
+
+/* What can't be is made what can, and said once a node. */
+static void settle(const char *name, unsigned int *value, size_t least)
+{
+	unsigned int good = whole_pages(*value > least ? *value : least);
 
 	if (good != *value && !opal_process_info.my_local_rank)
-		opal_output(0, "btl pvas: btl_pvas_%s is %u, not %u (a power of two, at least %u)",
-			    name, good, *value, power_of_two(least, least));
+		opal_output(0, "btl pvas: btl_pvas_%s is %u, not %u (whole pages, at least %u)",
+			    name, good, *value, whole_pages(least));
 	*value = good;
 }
 
-/* A ring must hold some of the largest records, or they would wait for long. */
+/* The queue has room for two of the longest records, wherever they begin. */
 static void check_parameters(void)
 {
-	unsigned int least = 3 * pvas_ring_need(mca_btl_pvas.super.btl_eager_limit);
+	size_t two;
 
-	settle("queue_size", &component.queue_size, least);
-	settle("fbox_size", &component.box_size, least);
-	settle("share_piece", &component.share_piece, 1 << 12);
+	if (component.copy_limit > mca_btl_pvas.super.btl_eager_limit)
+		component.copy_limit = mca_btl_pvas.super.btl_eager_limit;
+	two = 2 * pvas_ring_need(component.copy_limit) + PVAS_LINE;
+	settle("queue_size", &component.queue_size, sizeof(struct pvas_port) + two);
+	settle("fbox_size", &component.box_size, PAGE);
+	settle("share_piece", &component.share_piece, PAGE);
 	if (!component.box_threshold)
 		component.box_max = 0;
+	/* It is counted in 16 bits. */
+	if (component.frag_max < 0 || component.frag_max > INT16_MAX)
+		component.frag_max = INT16_MAX;
 	component.share_limit = share_limit();
 }
 
 static bool make_port(void)
 {
-	component.port_bytes = sizeof(struct pvas_port) + component.queue_size;
-	component.port = pvas_map(component.port_bytes);
+	component.port = pvas_map(component.queue_size);
 	if (!component.port)
 		return false;
-	pvas_ring_init(&component.port->queue, (char *)(component.port + 1), component.queue_size);
+	pvas_ring_init(&component.port->queue, (char *)(component.port + 1),
+		       component.queue_size - sizeof(*component.port));
+	component.queue_at_once = 1;
 	return true;
-}
-
-static int init_list(opal_free_list_t *list, size_t size)
-{
-	return opal_free_list_init(list, sizeof(pvas_frag_t) + size, opal_cache_line_size,
-				   OBJ_CLASS(pvas_frag_t), 0, opal_cache_line_size,
-				   component.list_num, component.list_max, component.list_inc,
-				   NULL, 0, NULL, NULL, NULL);
-}
-
-static bool init_lists(void)
-{
-	return init_list(&component.small, PVAS_SMALL) == OPAL_SUCCESS &&
-	       init_list(&component.eager, mca_btl_pvas.super.btl_eager_limit) == OPAL_SUCCESS &&
-	       init_list(&component.large, mca_btl_pvas.super.btl_max_send_size) == OPAL_SUCCESS;
 }
 
 static int tell_peers(void)
@@ -333,21 +313,22 @@ static mca_btl_base_module_t **pvas_init(int *nr, bool progress_threads, bool mp
 		return NULL;
 	check_parameters();
 	modules = calloc(1, sizeof(*modules));
-	component.boxes = calloc(component.box_max + 1, sizeof(*component.boxes));
-	if (!modules || !component.boxes || !make_port() || !init_lists())
+	component.given = calloc(component.box_max + 1, sizeof(*component.given));
+	if (!modules || !component.given || !make_port())
 		goto err_free;
 	if (tell_peers() != OPAL_SUCCESS)
-		goto err_free;
+		goto err_unmap;
+	pvas_hold((component.box_max + 1) * sizeof(*component.given));
 	pvas_watch_start();
 	modules[0] = &mca_btl_pvas.super;
 	*nr = 1;
 	return modules;
 
-err_free:
-	if (component.port)
-		pvas_unmap(component.port, component.port_bytes);
+err_unmap:
+	pvas_unmap(component.port, component.queue_size);
 	component.port = NULL;
-	free(component.boxes);
+err_free:
+	free(component.given);
 	free(modules);
 	return NULL;
 }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* The module: endpoints and fragments. */
+/* The module: endpoints. */
 #include "btl_pvas.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "opal/mca/pmix/pmix.h"
@@ -9,29 +10,6 @@
 #include "opal/util/proc.h"
 
 #define component mca_btl_pvas_component
-
-/* ---- endpoints ---- */
-
-static void endpoint_construct(pvas_endpoint_t *ep)
-{
-	OBJ_CONSTRUCT(&ep->lock, opal_mutex_t);
-	OBJ_CONSTRUCT(&ep->pending, opal_list_t);
-	ep->offer = NULL;
-	ep->box = NULL;
-	ep->queue_end = 0;
-	ep->sent = 0;
-	ep->asked = 0;
-	ep->gone = false;
-	ep->waiting = false;
-}
-
-static void endpoint_destruct(pvas_endpoint_t *ep)
-{
-	OBJ_DESTRUCT(&ep->pending);
-	OBJ_DESTRUCT(&ep->lock);
-}
-
-OBJ_CLASS_INSTANCE(pvas_endpoint_t, opal_list_item_t, endpoint_construct, endpoint_destruct);
 
 /*
  * What the peer told, if it is a task of our space. Ids repeat on other nodes:
@@ -60,20 +38,56 @@ static bool in_our_space(const struct opal_proc_t *proc, struct pvas_modex *told
 	return ours;
 }
 
-static pvas_endpoint_t *make_endpoint(struct opal_proc_t *proc, const struct pvas_modex *modex)
+static void init_endpoint(pvas_endpoint_t *ep, struct opal_proc_t *proc,
+			  const struct pvas_modex *modex)
 {
-	pvas_endpoint_t *ep = OBJ_NEW(pvas_endpoint_t);
+	*ep = (pvas_endpoint_t) {
+		.proc = proc,
+		.port = (struct pvas_port *)modex->port,
+		.gen = modex->gen,
+		.index = modex->index,
+	};
+}
 
-	if (!ep)
-		return NULL;
-	ep->proc = proc;
-	ep->index = modex->index;
-	ep->gen = modex->gen;
-	ep->port = (struct pvas_port *)modex->port;
-	OPAL_THREAD_LOCK(&component.lock);
-	opal_list_append(&component.endpoints, &ep->super);
-	OPAL_THREAD_UNLOCK(&component.lock);
-	return ep;
+/* Those of @procs that we reach, at most @peers->nr */
+static int find_peers(struct pvas_peers *peers, size_t nr, struct opal_proc_t **procs,
+		      struct mca_btl_base_endpoint_t **endpoints, struct opal_bitmap_t *reachable)
+{
+	struct pvas_modex modex;
+	unsigned int found = 0;
+	size_t i;
+	int rc;
+
+	for (i = 0; i < nr && found < peers->nr; i++) {
+		if (procs[i] == opal_proc_local_get() || !in_our_space(procs[i], &modex))
+			continue;
+		/* Each writes into the other's rings: the longest message must fit into both. */
+		if (modex.eager_limit != mca_btl_pvas.super.btl_eager_limit)
+			continue;
+		endpoints[i] = &peers->endpoints[found++];
+		init_endpoint(endpoints[i], procs[i], &modex);
+		rc = reachable ? opal_bitmap_set_bit(reachable, i) : OPAL_SUCCESS;
+		if (rc != OPAL_SUCCESS)
+			return rc;
+	}
+	peers->nr = found;
+	return OPAL_SUCCESS;
+}
+
+static size_t peers_bytes(unsigned int nr)
+{
+	return sizeof(struct pvas_peers) + nr * sizeof(pvas_endpoint_t);
+}
+
+static unsigned int on_this_node(size_t nr, struct opal_proc_t **procs)
+{
+	unsigned int count = 0;
+	size_t i;
+
+	for (i = 0; i < nr; i++)
+		count += procs[i] != opal_proc_local_get() &&
+			 OPAL_PROC_ON_LOCAL_NODE(procs[i]->proc_flags);
+	return count;
 }
 
 static int pvas_add_procs(struct mca_btl_base_module_t *btl, size_t nr,
@@ -81,27 +95,28 @@ static int pvas_add_procs(struct mca_btl_base_module_t *btl, size_t nr,
 			  struct mca_btl_base_endpoint_t **endpoints,
 			  struct opal_bitmap_t *reachable)
 {
-	struct pvas_modex modex;
-	size_t i;
+	unsigned int most = on_this_node(nr, procs);
+	struct pvas_peers *peers;
 	int rc;
 
 	(void)btl;
-	for (i = 0; i < nr; i++) {
-		endpoints[i] = NULL;
-		if (procs[i] == opal_proc_local_get() || !in_our_space(procs[i], &modex))
-			continue;
-		/* Each writes into the other's rings: the longest message must fit into both. */
-		if (modex.eager_limit != mca_btl_pvas.super.btl_eager_limit)
-			continue;
-		endpoints[i] = make_endpoint(procs[i], &modex);
-		if (!endpoints[i])
-			return OPAL_ERR_OUT_OF_RESOURCE;
-		if (!reachable)
-			continue;
-		rc = opal_bitmap_set_bit(reachable, i);
-		if (rc != OPAL_SUCCESS)
-			return rc;
+	memset(endpoints, 0, nr * sizeof(*endpoints));
+	if (!most)
+		return OPAL_SUCCESS;
+	peers = malloc(peers_bytes(most));
+	if (!peers)
+		return OPAL_ERR_OUT_OF_RESOURCE;
+	peers->nr = most;
+	rc = find_peers(peers, nr, procs, endpoints, reachable);
+	if (rc != OPAL_SUCCESS || !peers->nr) {
+		free(peers);
+		return rc;
 	}
+	pvas_hold(peers_bytes(most));
+	OPAL_THREAD_LOCK(&component.lock);
+	peers->next = component.peers;
+	component.peers = peers;
+	OPAL_THREAD_UNLOCK(&component.lock);
 	return OPAL_SUCCESS;
 }
 
@@ -125,19 +140,18 @@ static int pvas_del_procs(struct mca_btl_base_module_t *btl, size_t nr,
 }
 
 /*
- * Port and boxes stay mapped: a peer that is not yet through may still say
- * goodbye there. They go with the process.
+ * Port, boxes and endpoints stay: a peer that is not yet through may still say
+ * goodbye, or give us a box. They go with the process.
  */
 static int pvas_finalize(struct mca_btl_base_module_t *btl)
 {
-	opal_list_item_t *item;
+	struct pvas_peers *peers;
+	unsigned int i;
 
 	(void)btl;
-	while ((item = opal_list_remove_first(&component.endpoints))) {
-		pvas_say_goodbye((pvas_endpoint_t *)item);
-		OBJ_RELEASE(item);
-	}
-	component.watched = NULL;
+	for (peers = component.peers; peers; peers = peers->next)
+		for (i = 0; i < peers->nr; i++)
+			pvas_say_goodbye(&peers->endpoints[i]);
 	pvas_watch_stop();
 	return OPAL_SUCCESS;
 }
@@ -153,115 +167,6 @@ static int pvas_ft_event(int state)
 {
 	(void)state;
 	return OPAL_SUCCESS;
-}
-
-/* ---- fragments ---- */
-
-static void frag_construct(pvas_frag_t *frag)
-{
-	frag->base.des_segments = frag->segments;
-	frag->base.des_segment_count = 1;
-	frag->segments[0].seg_addr.pval = frag->buffer;
-}
-
-OBJ_CLASS_INSTANCE(pvas_frag_t, mca_btl_base_descriptor_t, frag_construct, NULL);
-
-static opal_free_list_t *list_for(size_t size)
-{
-	if (size <= PVAS_SMALL)
-		return &component.small;
-	if (size <= mca_btl_pvas.super.btl_eager_limit)
-		return &component.eager;
-	if (size <= mca_btl_pvas.super.btl_max_send_size)
-		return &component.large;
-	return NULL;
-}
-
-struct pvas_frag *pvas_frag_get(struct mca_btl_base_endpoint_t *endpoint, size_t size,
-				uint8_t order, uint32_t flags)
-{
-	opal_free_list_t *list = list_for(size);
-	struct pvas_frag *frag = list ? (struct pvas_frag *)opal_free_list_get(list) : NULL;
-
-	if (!frag)
-		return NULL;
-	frag->list = list;
-	frag->endpoint = endpoint;
-	frag->segments[0].seg_len = size;
-	frag->base.des_segment_count = 1;
-	frag->base.des_flags = flags;
-	frag->base.order = order;
-	frag->base.des_cbfunc = NULL;
-	return frag;
-}
-
-void pvas_frag_put(struct pvas_frag *frag)
-{
-	opal_free_list_return(frag->list, &frag->base.super);
-}
-
-static mca_btl_base_descriptor_t *pvas_alloc(struct mca_btl_base_module_t *btl,
-					     struct mca_btl_base_endpoint_t *endpoint,
-					     uint8_t order, size_t size, uint32_t flags)
-{
-	(void)btl;
-	return (mca_btl_base_descriptor_t *)pvas_frag_get(endpoint, size, order, flags);
-}
-
-static int pvas_free(struct mca_btl_base_module_t *btl, mca_btl_base_descriptor_t *descriptor)
-{
-	(void)btl;
-	pvas_frag_put((struct pvas_frag *)descriptor);
-	return OPAL_SUCCESS;
-}
-
-/* The data lies in pieces: gather it into the fragment, as much as fits. */
-static struct pvas_frag *prepare_packed(struct mca_btl_base_endpoint_t *endpoint,
-					struct opal_convertor_t *convertor, uint8_t order,
-					size_t reserve, size_t *size, uint32_t flags)
-{
-	size_t room = mca_btl_pvas.super.btl_max_send_size - reserve;
-	struct pvas_frag *frag;
-	uint32_t count = 1;
-	struct iovec iov;
-
-	if (*size > room)
-		*size = room;
-	frag = pvas_frag_get(endpoint, reserve + *size, order, flags);
-	if (!frag)
-		return NULL;
-	iov.iov_base = frag->buffer + reserve;
-	iov.iov_len = *size;
-	if (opal_convertor_pack(convertor, &iov, &count, size) < 0) {
-		pvas_frag_put(frag);
-		return NULL;
-	}
-	frag->segments[0].seg_len = reserve + *size;
-	return frag;
-}
-
-static mca_btl_base_descriptor_t *pvas_prepare_src(struct mca_btl_base_module_t *btl,
-						   struct mca_btl_base_endpoint_t *endpoint,
-						   struct opal_convertor_t *convertor,
-						   uint8_t order, size_t reserve, size_t *size,
-						   uint32_t flags)
-{
-	struct pvas_frag *frag;
-	void *data;
-
-	(void)btl;
-	if (opal_convertor_need_buffers(convertor))
-		return (mca_btl_base_descriptor_t *)prepare_packed(endpoint, convertor, order,
-								   reserve, size, flags);
-	/* In one piece: it stays where it is, and is copied at most once. */
-	opal_convertor_get_current_pointer(convertor, &data);
-	frag = pvas_frag_get(endpoint, reserve, order, flags);
-	if (!frag)
-		return NULL;
-	frag->base.des_segment_count = 2;
-	frag->segments[1].seg_addr.pval = data;
-	frag->segments[1].seg_len = *size;
-	return &frag->base;
 }
 
 struct pvas_module mca_btl_pvas = {

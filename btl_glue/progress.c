@@ -2,12 +2,14 @@
 /* Taking fragments out of our port and boxes, and completing our own. */
 #include "btl_pvas.h"
 
+#include <time.h>
+
 #define component mca_btl_pvas_component
 
-/* Records of the queue at a time: boxes, where the busy peers are, come in turn. */
-#define QUEUE_AT_ONCE 16
+/* Records at a time: queue and boxes come in turn. */
+#define MOST_AT_ONCE 16
 
-/* Idle turns between two looks at a peer */
+/* Turns between two looks at a peer and at the clock */
 #define WATCH_EVERY 1024
 
 static void call(mca_btl_base_tag_t tag, mca_btl_base_segment_t *segments, size_t count)
@@ -21,6 +23,18 @@ static void call(mca_btl_base_tag_t tag, mca_btl_base_segment_t *segments, size_
 	am->cbfunc(&mca_btl_pvas.super, tag, &descriptor, am->cbdata);
 }
 
+/* Enough to keep a processor's memory busy */
+#define AHEAD 2048
+
+/* Lines that the upper layer will want as soon as it knows whom they are for come together. */
+static void fetch(const char *p, size_t len)
+{
+	const char *end = p + (len < AHEAD ? len : AHEAD);
+
+	for (; p < end; p += PVAS_LINE)
+		__builtin_prefetch(p);
+}
+
 static void deliver_data(union pvas_head *head)
 {
 	mca_btl_base_segment_t segment = {
@@ -28,6 +42,9 @@ static void deliver_data(union pvas_head *head)
 		.seg_len = head->len,
 	};
 
+	/* The first line is here already. */
+	if (head->len > PVAS_LINE - sizeof(*head))
+		fetch((char *)head + PVAS_LINE, head->len + sizeof(*head) - PVAS_LINE);
 	call(head->tag, &segment, 1);
 }
 
@@ -48,6 +65,9 @@ static void deliver_reference(union pvas_head *head)
 
 	if (!pvas_alive(head->from, ref->gen))
 		return;
+	fetch(ref->segments[0].seg_addr.pval, ref->segments[0].seg_len);
+	if (ref->count > 1)
+		fetch(ref->segments[1].seg_addr.pval, ref->segments[1].seg_len);
 	call(head->tag, ref->segments, ref->count);
 	give_back(ref->port, ref->frag);
 }
@@ -62,7 +82,15 @@ static void deliver_ask(union pvas_head *head)
 	pvas_box_asked(head->from, body->gen, body->offer);
 }
 
-static void deliver(union pvas_head *head)
+static bool is_after(union pvas_head *head)
+{
+	const uint64_t *pos = pvas_ring_body(head);
+
+	return !pvas_ring_before(component.port->queue.head, *pos);
+}
+
+/* False: not yet. */
+static bool deliver(union pvas_head *head)
 {
 	switch (head->kind) {
 	case PVAS_KIND_DATA:
@@ -74,22 +102,36 @@ static void deliver(union pvas_head *head)
 	case PVAS_KIND_ASK:
 		deliver_ask(head);
 		break;
+	case PVAS_KIND_AFTER:
+		return is_after(head);
 	}
+	return true;
 }
 
-static int poll_queue(void)
+/*
+ * Looking for one record more than there is costs a trip to the writer's core,
+ * which has just cleared that place: in a ping-pong, a good part of the answer's
+ * time. So more than one are expected only if there were as many as expected.
+ */
+static int expect(int found, int expected)
 {
-	struct pvas_ring *queue = &component.port->queue;
+	if (!found)
+		return 1;
+	return found == expected && found < MOST_AT_ONCE ? 2 * found : expected;
+}
+
+int pvas_read(struct pvas_ring *ring, int *at_once)
+{
 	union pvas_head *head;
 	int count;
 
-	for (count = 0; count < QUEUE_AT_ONCE; count++) {
-		head = pvas_ring_peek(queue, true);
-		if (!head)
+	for (count = 0; count < *at_once; count++) {
+		head = pvas_ring_peek(ring);
+		if (!head || !deliver(head))
 			break;
-		deliver(head);
-		pvas_ring_drop(queue, head, true);
+		pvas_ring_drop(ring, head);
 	}
+	*at_once = expect(count, *at_once);
 	return count;
 }
 
@@ -149,18 +191,6 @@ static int finish_returned(void)
 	return count;
 }
 
-/* The list of endpoints changes only when processes come or go, never meanwhile. */
-static int retry_pending(void)
-{
-	opal_list_item_t *item;
-	int count = 0;
-
-	for (item = opal_list_get_first(&component.endpoints);
-	     item != opal_list_get_end(&component.endpoints); item = opal_list_get_next(item))
-		count += pvas_send_pending((pvas_endpoint_t *)item);
-	return count;
-}
-
 /* Also keeps a callback that polls from being given the same record again. */
 static bool begin(void)
 {
@@ -172,25 +202,50 @@ static bool begin(void)
 	return true;
 }
 
+static uint64_t milliseconds(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC_COARSE, &t);
+	return t.tv_sec * 1000ULL + t.tv_nsec / 1000000;
+}
+
+/* What is not in use is given back after a while. */
+static void now_and_then(void)
+{
+	static uint64_t next;
+	uint64_t now;
+
+	pvas_watch_step();
+	if (!component.idle_ms)
+		return;
+	now = milliseconds();
+	if (now < next)
+		return;
+	next = now + component.idle_ms;
+	pvas_box_tick();
+	pvas_frag_tick();
+}
+
 int pvas_progress(void)
 {
 	int count;
 
 	if (!begin())
 		return 0;
-	count = poll_queue();
-	if (component.nr_boxes)
-		count += pvas_box_poll(deliver);
+	count = pvas_read(&component.port->queue, &component.queue_at_once);
+	if (component.nr_given)
+		count += pvas_box_poll();
 	if (OPAL_UNLIKELY(component.port->job.left > 0))
 		pvas_copy_help();
 	if (component.port->returned)
 		count += finish_returned();
 	if (component.nr_done)
 		count += finish_done();
-	if (component.waiters)
-		count += retry_pending();
-	if (OPAL_UNLIKELY(!count && ++component.idle % WATCH_EVERY == 0))
-		pvas_watch_step();
+	if (component.nr_pending)
+		count += pvas_send_pending();
+	if (OPAL_UNLIKELY(++component.turns % WATCH_EVERY == 0))
+		now_and_then();
 	__atomic_store_n(&component.progressing, 0, __ATOMIC_RELEASE);
 	return count;
 }

@@ -58,26 +58,32 @@ void pvas_peer_gone(struct mca_btl_base_endpoint_t *ep)
 /* A box that its reader wants back must not stay because we have nothing to send. */
 static void leave_box_if_asked(struct mca_btl_base_endpoint_t *ep)
 {
-	OPAL_THREAD_LOCK(&ep->lock);
-	if (ep->box)
-		pvas_box_leave(ep);
-	OPAL_THREAD_UNLOCK(&ep->lock);
+	struct pvas_box *box;
+
+	OPAL_THREAD_LOCK(pvas_lock(ep));
+	box = __atomic_load_n(&ep->box, __ATOMIC_ACQUIRE);
+	if (box)
+		pvas_box_leave(ep, box);
+	OPAL_THREAD_UNLOCK(pvas_lock(ep));
+}
+
+static struct mca_btl_base_endpoint_t *next_watched(void)
+{
+	struct pvas_peers *peers = component.watched;
+
+	if (peers && ++component.watched_nr < peers->nr)
+		return &peers->endpoints[component.watched_nr];
+	component.watched = peers && peers->next ? peers->next : component.peers;
+	component.watched_nr = 0;
+	return component.watched ? component.watched->endpoints : NULL;
 }
 
 /* Look at one peer, each time at another. */
 void pvas_watch_step(void)
 {
-	opal_list_item_t *item = component.watched;
-	struct mca_btl_base_endpoint_t *ep;
+	struct mca_btl_base_endpoint_t *ep = next_watched();
 
-	item = item ? opal_list_get_next(item) : opal_list_get_first(&component.endpoints);
-	if (item == opal_list_get_end(&component.endpoints)) {
-		component.watched = NULL;
-		return;
-	}
-	component.watched = item;
-	ep = (struct mca_btl_base_endpoint_t *)item;
-	if (ep->gone)
+	if (!ep || ep->gone)
 		return;
 	if (!pvas_alive(ep->index, ep->gen))
 		pvas_peer_gone(ep);

@@ -2,16 +2,19 @@
 /*
  * usage: memory space|processes TIMES
  *
- * What messages cost in memory, after so many all-to-alls of 4 KiB. One line, in
- * KiB: ranks, page tables of all, what lies in /dev/shm, what the component pvas
- * holds, all and of the rank that has most. In a space there is one set of page
- * tables, which each rank reports.
+ * What messages cost in memory, after so many all-to-alls of 4 KiB. One line:
+ * ranks, page tables of all, what lies in /dev/shm, both in KiB, and what the
+ * component pvas holds, in bytes: all ranks now, each when it held most, and the
+ * rank that held most. In a space there is one set of page tables, which each
+ * rank reports.
  */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+
+#include "../tests/counter.h"
 
 #define BYTES 4096
 
@@ -53,30 +56,6 @@ static long segments(void)
 	return kib;
 }
 
-static long read_counter(int var)
-{
-	MPI_T_pvar_session session;
-	MPI_T_pvar_handle handle;
-	unsigned long long value = 0;
-	int count;
-
-	MPI_T_pvar_session_create(&session);
-	if (!MPI_T_pvar_handle_alloc(session, var, NULL, &handle, &count))
-		MPI_T_pvar_read(session, handle, &value);
-	MPI_T_pvar_session_free(&session);
-	return value / 1024;
-}
-
-static long held(void)
-{
-	int provided, var;
-
-	MPI_T_init_thread(MPI_THREAD_SINGLE, &provided);
-	if (MPI_T_pvar_get_index("btl_pvas_bytes_held", MPI_T_PVAR_CLASS_LEVEL, &var))
-		return 0;
-	return read_counter(var);
-}
-
 static void talk(int size)
 {
 	char *out = calloc(size, BYTES), *in = calloc(size, BYTES);
@@ -88,10 +67,14 @@ static void talk(int size)
 
 int main(int argc, char **argv)
 {
-	long mine[2], sum[2], most;
+	long mine[3], sum[3], most;
+	struct counter held, high;
 	int rank, size, space, i;
 
 	MPI_Init(&argc, &argv);
+	counters_begin();
+	counter_find(&held, "bytes_held");
+	counter_find(&high, "bytes_most");
 	MPI_Comm_rank(MPI_COMM_WORLD, &rank);
 	MPI_Comm_size(MPI_COMM_WORLD, &size);
 	space = argc > 1 && !strcmp(argv[1], "space");
@@ -99,12 +82,13 @@ int main(int argc, char **argv)
 		talk(size);
 	MPI_Barrier(MPI_COMM_WORLD);
 	mine[0] = status("VmPTE");
-	mine[1] = held();
-	MPI_Reduce(mine, sum, 2, MPI_LONG, MPI_SUM, 0, MPI_COMM_WORLD);
-	MPI_Reduce(&mine[1], &most, 1, MPI_LONG, MPI_MAX, 0, MPI_COMM_WORLD);
+	mine[1] = space ? counter_read(&held) : 0;
+	mine[2] = space ? counter_read(&high) : 0;
+	MPI_Reduce(mine, sum, 3, MPI_LONG, MPI_SUM, 0, MPI_COMM_WORLD);
+	MPI_Reduce(&mine[2], &most, 1, MPI_LONG, MPI_MAX, 0, MPI_COMM_WORLD);
 	if (rank == 0)
-		printf("%d %ld %ld %ld %ld\n", size, space ? mine[0] : sum[0], segments(), sum[1],
-		       most);
+		printf("%d %ld %ld %ld %ld %ld\n", size, space ? mine[0] : sum[0], segments(),
+		       sum[1], sum[2], most);
 	MPI_Finalize();
 	return 0;
 }

@@ -66,7 +66,7 @@ int main(int argc, char **argv)
 	if (none)
 		ok = v[EAGER] <= 0;
 	else
-		ok = at_start > 0 && at_start < 128 << 10 && v[HELD] < 256 << 10 &&
+		ok = at_start > 0 && at_start < 16 << 10 && v[HELD] < 32 << 10 &&
 		     v[BOXES] >= 1 && v[EAGER] >= 90 && v[RENDEZVOUS] == 10 &&
 		     v[COPIED] == 10 * LONG;
 	if (rank == 0 || !ok)

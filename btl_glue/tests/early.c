@@ -6,6 +6,7 @@
  *	early kill	it is killed, likewise
  *	early send	it is killed while it sends long messages
  *	early receive	it is killed while it receives them
+ *	early medium	it is killed while it sends such as stay in its memory
  *	early finalize	it is killed in MPI_Finalize
  *	early MS	it is killed so many milliseconds after it started
  */
@@ -17,6 +18,7 @@
 #include <unistd.h>
 
 #define LONG (4 << 20)
+#define MEDIUM 3000
 
 static void end_after(int ms)
 {
@@ -30,16 +32,16 @@ static void end_after(int ms)
 }
 
 /* For ever, between rank 0 and the one that is about to go */
-static void stream(int rank, int sender, int receiver)
+static void stream(int rank, int sender, int receiver, int n)
 {
-	char *p = malloc(LONG);
+	char *p = malloc(n);
 
-	memset(p, 1, LONG);
+	memset(p, 1, n);
 	for (;;) {
 		if (rank == sender)
-			MPI_Send(p, LONG, MPI_CHAR, receiver, 0, MPI_COMM_WORLD);
+			MPI_Send(p, n, MPI_CHAR, receiver, 0, MPI_COMM_WORLD);
 		else
-			MPI_Recv(p, LONG, MPI_CHAR, sender, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+			MPI_Recv(p, n, MPI_CHAR, sender, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
 	}
 }
 
@@ -91,12 +93,14 @@ int main(int argc, char **argv)
 	MPI_Comm_size(MPI_COMM_WORLD, &size);
 	last = size - 1;
 	MPI_Barrier(MPI_COMM_WORLD);
-	if (rank == last && (!strcmp(how, "send") || !strcmp(how, "receive")))
-		end_after(50);
-	if ((rank == 0 || rank == last) && !strcmp(how, "send"))
-		stream(rank, last, 0);
-	if ((rank == 0 || rank == last) && !strcmp(how, "receive"))
-		stream(rank, 0, last);
+	if (!strcmp(how, "send") || !strcmp(how, "receive") || !strcmp(how, "medium")) {
+		if (rank == last)
+			end_after(50);
+		if (rank == 0 || rank == last)
+			stream(rank, strcmp(how, "receive") ? last : 0,
+			       strcmp(how, "receive") ? 0 : last,
+			       strcmp(how, "medium") ? LONG : MEDIUM);
+	}
 	if (rank == last && !atoi(how))
 		end(how);
 	if (strcmp(how, "finalize"))
