@@ -189,10 +189,51 @@ void job_ended_early(struct job *job, unsigned int rank, const char *how)
 	job_end(job, STATUS_FAILED);
 }
 
+/* A server's thread may have much to do before it hears of a farewell. */
+#define DOUBT_MS 10000
+
+static void ended_well(struct job *job, unsigned int rank)
+{
+	const char *early;
+	bool maybe = false;
+
+	if (!job->left_early || job->interrupt)
+		return;
+	early = job->left_early(job->left_early_arg, rank, &maybe);
+	if (early && maybe) {
+		job->tasks[rank].doubted = true;
+		job->doubts++;
+		job->doubt_until = now_ms() + DOUBT_MS;
+	} else if (early) {
+		job_ended_early(job, rank, early);
+	}
+}
+
+void job_settle(struct job *job, unsigned int rank)
+{
+	const char *early;
+	bool maybe;
+
+	if (!job->tasks[rank].doubted)
+		return;
+	job->tasks[rank].doubted = false;
+	job->doubts--;
+	early = job->left_early(job->left_early_arg, rank, &maybe);
+	if (early)
+		job_ended_early(job, rank, early);
+}
+
+void job_settle_all(struct job *job)
+{
+	unsigned int rank;
+
+	for (rank = 0; rank < job->opt->tasks; rank++)
+		job_settle(job, rank);
+}
+
 static void task_ended(struct job *job, pid_t pid, int wait_status)
 {
 	unsigned int slot = *map_slot(job, pid);
-	const char *early = NULL;
 	struct task *task;
 
 	/* a child that somebody before us left behind: exec keeps children */
@@ -205,10 +246,7 @@ static void task_ended(struct job *job, pid_t pid, int wait_status)
 		task_failed(job, slot - 1, wait_status);
 		return;
 	}
-	if (job->left_early && !job->interrupt)
-		early = job->left_early(job->left_early_arg, slot - 1);
-	if (early)
-		job_ended_early(job, slot - 1, early);
+	ended_well(job, slot - 1);
 }
 
 void job_reap(struct job *job)
@@ -241,7 +279,11 @@ int64_t job_deadline(struct job *job, int64_t now)
 		time_over(job);
 	if (job->kill_at && now >= job->kill_at)
 		kill_rest(job);
+	if (job->doubts && (job->ending || now >= job->doubt_until))
+		job_settle_all(job);
 	if (job->kill_at)
 		return job->kill_at;
+	if (job->doubts && (!job->timeout_at || job->doubt_until < job->timeout_at))
+		return job->doubt_until;
 	return job->timeout_at && !job->ending ? job->timeout_at : -1;
 }

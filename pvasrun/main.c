@@ -97,7 +97,7 @@ static int wait_ms(int64_t now, int64_t until)
 
 static void wait_for_tasks(struct run *run)
 {
-	while (run->job.live) {
+	while (run->job.live || run->job.doubts) {
 		int64_t now = now_ms();
 
 		loop_turn(&run->loop, wait_ms(now, job_deadline(&run->job, now)));

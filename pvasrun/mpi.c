@@ -19,14 +19,17 @@ static const char without_init[] = "without MPI_Init, for which other ranks wait
 static const char without_finalize[] = "without MPI_Finalize";
 
 /* Asked by the job: may a task end so? What it said last is read first. */
-static const char *left_early(void *arg, unsigned int rank)
+static const char *left_early(void *arg, unsigned int rank, bool *maybe)
 {
 	struct mpi *mpi = arg;
 
 	pmix_host_read(mpi);
 	pmi1_read(&mpi->pmi);
+	/* a library of PMIx gives up waiting for an answer to its farewell */
+	*maybe = mpi->host;
 	if (mpi->state[rank] == INSIDE)
 		return without_finalize;
+	*maybe = false;
 	return mpi->state[rank] == NOT_SEEN && mpi->seen ? without_init : NULL;
 }
 
@@ -46,6 +49,12 @@ void mpi_entered(struct mpi *mpi, unsigned int rank)
 void mpi_left(struct mpi *mpi, unsigned int rank)
 {
 	mpi->state[rank] = LEFT;
+	job_settle(mpi->job, rank);
+}
+
+void mpi_lost(struct mpi *mpi, unsigned int rank)
+{
+	job_settle(mpi->job, rank);
 }
 
 /* As a status a process can have; an aborted job has not succeeded. */
@@ -59,6 +68,8 @@ void mpi_aborted(struct mpi *mpi, unsigned int rank, int code, const char *text)
 	const struct task *task = &mpi->job->tasks[rank];
 
 	mpi->state[rank] = LEFT;
+	/* most likely because it has seen another one go */
+	job_settle_all(mpi->job);
 	if (mpi->job->ending)
 		return;
 	if (!strcmp(text, "N/A"))	/* Open MPI has nothing to say */

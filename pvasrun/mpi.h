@@ -49,6 +49,7 @@ void mpi_close(struct mpi *mpi);
 /* What a rank says of itself, whatever the protocol */
 void mpi_entered(struct mpi *mpi, unsigned int rank);
 void mpi_left(struct mpi *mpi, unsigned int rank);
+void mpi_lost(struct mpi *mpi, unsigned int rank);	/* its connection has gone without that */
 void mpi_aborted(struct mpi *mpi, unsigned int rank, int code, const char *text);
 void mpi_spawn_refused(struct mpi *mpi, unsigned int rank, const char *program);
 

@@ -38,6 +38,9 @@ static void hear(struct mpi *mpi, const struct pmix_news *news)
 	case NEWS_FINALIZE:
 		mpi_left(mpi, news->rank);
 		break;
+	case NEWS_LOST:
+		mpi_lost(mpi, news->rank);
+		break;
 	case NEWS_ABORT:
 		mpi_aborted(mpi, news->rank, news->status, news->text);
 		break;

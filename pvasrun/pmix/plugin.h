@@ -12,6 +12,7 @@
 enum pmix_news_kind {
 	NEWS_INIT,
 	NEWS_FINALIZE,
+	NEWS_LOST,	/* it has gone without that, and all it said is known */
 	NEWS_ABORT,
 	NEWS_SPAWN,	/* it wanted more processes, and was refused */
 };

@@ -143,6 +143,22 @@ static pmix_status_t notify(pmix_status_t code, const pmix_proc_t *source,
 	return PMIX_OPERATION_SUCCEEDED;
 }
 
+/* What the library itself notices of its clients */
+static void happened(size_t handler, pmix_status_t what, const pmix_proc_t *source,
+		     pmix_info_t info[], size_t ninfo, pmix_info_t *results, size_t nresults,
+		     pmix_event_notification_cbfunc_fn_t done, void *data)
+{
+	(void)handler;
+	(void)info;
+	(void)ninfo;
+	(void)results;
+	(void)nresults;
+	if (what == PMIX_ERR_LOST_CONNECTION)
+		tell(NEWS_LOST, source, 0, NULL);
+	if (done)
+		done(PMIX_EVENT_ACTION_COMPLETE, NULL, 0, NULL, NULL, data);
+}
+
 static pmix_server_module_t callbacks = {
 	.client_connected = connected,
 	.client_finalized = finalized,
@@ -259,6 +275,7 @@ int pvasrun_pmix_start(const struct pmix_job *job, char *why, size_t len)
 		snprintf(why, len, "the PMIx server does not start: %s", PMIx_Error_string(rc));
 		return -1;
 	}
+	PMIx_Register_event_handler(NULL, 0, NULL, 0, happened, NULL, NULL);
 	rc = pmix_register_job(job);
 	if (rc != PMIX_SUCCESS) {
 		snprintf(why, len, "PMIx refuses the job: %s", PMIx_Error_string(rc));

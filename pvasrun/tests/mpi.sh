@@ -181,6 +181,32 @@ early_of()
 }
 test_early() { each early_of; }
 
+# is_in STATE PID: as /proc says it, within some time
+is_in()
+{
+	local tries=300
+
+	until grep -q "^State:	$1" "/proc/$2/status"; do
+		tries=$((tries - 1))
+		[ $tries -gt 0 ] || return 1
+		sleep 0.1
+	done 2>/dev/null
+}
+
+# A farewell that is read after its rank has ended is one. The rank stops pvasrun.
+test_farewell()
+{
+	"$B/pvasrun/pvasrun" --backend "$BACKEND" -n 1 "$B/pvasrun/tests/farewell" >"$T/out" 2>"$T/err" &
+	job=$!
+	check "pvasrun has not been stopped" is_in T $job
+	check "the rank does not end by itself" is_in Z "$(pgrep -P $job farewell)"
+	kill -CONT $job
+	wait $job
+	status=$?
+	status_is 0
+	silent
+}
+
 # A task that is no MPI program ends before or after the others have asked for it.
 no_init_of()
 {
