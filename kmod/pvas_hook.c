@@ -22,6 +22,8 @@
  *
  * A process outside of any space passes through with one hash look-up.
  */
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
 #include <linux/ftrace.h>
 #include <linux/mm.h>
 #include <linux/mman.h>
@@ -305,15 +307,18 @@ static int pvas_hook_filter(struct pvas_hook *hook)
 
 static int pvas_hook_on(struct pvas_hook *hook)
 {
+	const char * const *names = hook->names ?: hook->optional;
 	int err;
 
 	/* With an empty filter it would stand on every function there is. */
 	if (!hook->filtered)
 		return 0;
 	err = register_ftrace_function(&hook->ops);
+	if (err == -ENOMEM)
+		return err;
 	if (err) {
-		pr_err("can't hook %s: error %d: is kernel.ftrace_enabled 0, or has a live patch it?\n",
-		       hook->names ? hook->names[0] : hook->optional[0], err);
+		pr_err("can't hook %s%s: error %d: is kernel.ftrace_enabled 0, or has a live patch it?\n",
+		       names[0], names[1] ? " or one of its kind" : "", err);
 		return -EOPNOTSUPP;
 	}
 	hook->on = true;

@@ -3,6 +3,8 @@
  * The memory of a partition: its layout, where mmap may place things, the
  * per-task brk, what /proc shows of it, and giving it back.
  */
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
 #include <linux/delay.h>
 #include <linux/file.h>
 #include <linux/kthread.h>

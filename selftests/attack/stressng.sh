@@ -33,6 +33,7 @@ job()
 {
 	local args=() name forks
 
+	log_job "stress-ng: seed $seed, stressors and forks: $*"
 	for name; do
 		forks=${name#*:} name=${name%:*}
 		[ ${#args[@]} = 0 ] || args+=(:)

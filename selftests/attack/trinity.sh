@@ -27,6 +27,7 @@ job()
 		args+=(-n 1 -x "LD_PRELOAD=$stay" trinity -q -q -l off -C 1 -N "$calls"
 			--enable-fds="$fds" -V "$work/victims" -s $((seed + rank)))
 	done
+	log_job "trinity: seeds $seed to $((seed + 3)), $calls calls each"
 	caged "${args[@]}"
 }
 
