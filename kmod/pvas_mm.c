@@ -410,6 +410,7 @@ void pvas_mm_fix_fork_child(struct pvas_partition *part, struct task_struct *chi
 	if (part->exe)
 		pvas_swap_exe(child->mm, part->exe);
 
+	/* Without it the child keeps the list of all mappings, but none of their private pages. */
 	trim = kmalloc(sizeof(*trim), GFP_ATOMIC);
 	if (!trim)
 		return;

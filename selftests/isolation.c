@@ -7,12 +7,16 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/kcmp.h>
+#include <linux/perf_event.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/ptrace.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -256,6 +260,63 @@ TEST_F(two_users, signals_and_memory)
 	EXPECT_EQ(0, as_intruder(meddle));
 }
 
+/* Denied by whatever check comes first. */
+#define DENIED(expr) do { \
+	errno = 0; \
+	if ((expr) != -1 || (errno != EPERM && errno != EACCES)) { \
+		fprintf(stderr, "# %s: errno %d\n", #expr, errno); \
+		return 1; \
+	} \
+} while (0)
+
+/* Calls that reach another process or its memory by other ways than these. */
+static int meddle_by_other_calls(void *unused)
+{
+	struct perf_event_attr attr = {
+		.size = sizeof(attr), .type = PERF_TYPE_SOFTWARE, .config = PERF_COUNT_SW_DUMMY,
+	};
+	struct iovec there = { (void *)(job->word & ~4095UL), 4096 };
+	unsigned long nodes = 1;
+	struct rlimit limit = { 1, 1 };
+	pid_t pid = job->task;
+	union sigval value = {};
+	void *page = there.iov_base;
+	cpu_set_t cpus;
+	char path[64];
+	int pidfd, node = 0, status;
+
+	(void)unused;
+	CPU_ZERO(&cpus);
+	CPU_SET(0, &cpus);
+	DENIED(syscall(SYS_tgkill, pid, pid, SIGKILL));
+	DENIED(sigqueue(pid, SIGUSR1, value));
+	pidfd = syscall(SYS_pidfd_open, pid, 0);
+	if (pidfd < 0)
+		return 2;
+	DENIED(syscall(SYS_pidfd_send_signal, pidfd, SIGKILL, NULL, 0));
+	DENIED(syscall(SYS_pidfd_getfd, pidfd, 0, 0));
+	DENIED(syscall(SYS_process_madvise, pidfd, &there, 1, MADV_COLD, 0));
+	close(pidfd);
+	DENIED(prlimit(pid, RLIMIT_AS, &limit, NULL));
+	DENIED(prlimit(pid, RLIMIT_AS, NULL, &limit));
+	DENIED(setpriority(PRIO_PROCESS, pid, 19));
+	DENIED(sched_setaffinity(pid, sizeof(cpus), &cpus));
+	DENIED(syscall(SYS_migrate_pages, pid, 64, &nodes, &nodes));
+	DENIED(syscall(SYS_move_pages, pid, 1, &page, &node, &status, 0));
+	DENIED(syscall(SYS_kcmp, getpid(), pid, KCMP_VM, 0, 0));
+	DENIED(syscall(SYS_perf_event_open, &attr, pid, -1, -1, 0));
+	snprintf(path, sizeof(path), "/proc/%d/oom_score_adj", pid);
+	DENIED(open(path, O_WRONLY));
+	snprintf(path, sizeof(path), "/proc/%d/clear_refs", pid);
+	DENIED(open(path, O_WRONLY));
+	return 0;
+}
+
+TEST_F(two_users, other_calls)
+{
+	EXPECT_EQ(0, as_intruder(meddle_by_other_calls));
+}
+
 /* From a task of its own: the same answers, and the other's addresses are not there. */
 static int from_own_space(void *unused)
 {
@@ -287,6 +348,7 @@ TASK(intruder)
 	CHECK_EQ(0, spawn_by_id(NULL));
 	CHECK_EQ(0, query(NULL));
 	CHECK_EQ(0, meddle(NULL));
+	CHECK_EQ(0, meddle_by_other_calls(NULL));
 	CHECK_EQ(0, open_proc(NULL));
 	/* In one's own space this address is one's own, with one's own value. */
 	CHECK_EQ((uintptr_t)&word >> 36, victim.word >> 36);

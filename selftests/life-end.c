@@ -138,4 +138,49 @@ PVAS_TEST(core_dump)
 	pvas_destroy(space);
 }
 
+/* What an ordinary program does next: children, memory, the heap; when it is told to. */
+TASK(goes_on)
+{
+	pid_t pid;
+	char *p;
+
+	pt_say("r");
+	CHECK_EQ('g', pt_hear(atoi(pt_args[1])));
+	p = malloc(8 << 20);
+	CHECK(p);
+	memset(p, 1, 8 << 20);
+	pid = fork();
+	if (!pid)
+		_exit(p[4711]);
+	CHECK_EQ(1, pt_wait(pid));
+	CHECK_EQ(0, system("exit 0"));
+	_exit(5);
+}
+
+/* the first task, which is the mm's owner and names its program, ends before the others */
+PVAS_TEST(first_task_ends_first)
+{
+	struct pvas_space *space = PT_SPACE();
+	int ready[2], go[2], i;
+	pid_t pids[3];
+
+	ASSERT_EQ(0, pipe(ready));
+	ASSERT_EQ(0, pipe(go));
+	for (i = 0; i < 3; i++) {
+		ASSERT_EQ(i + 1, pt_start_task_fds(space, i + 1, "goes_on", ready[1], go[0],
+						   &pids[i]));
+		ASSERT_EQ('r', pt_hear(ready[0]));
+	}
+	kill(pids[0], SIGKILL);
+	EXPECT_EQ(256 + SIGKILL, pt_wait(pids[0]));
+	/* Somebody else gets its place. */
+	ASSERT_EQ(1, pt_start_task_fds(space, 1, "goes_on", ready[1], go[0], &pids[0]));
+	ASSERT_EQ('r', pt_hear(ready[0]));
+	ASSERT_EQ(3, write(go[1], "ggg", 3));
+	for (i = 0; i < 3; i++)
+		EXPECT_EQ(5, pt_wait(pids[i]));
+	EXPECT_EQ(0, pvas_tasks(space, NULL, 0));
+	pvas_destroy(space);
+}
+
 PT_MAIN()

@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 # What an administrator or another tool does to the kernel under running jobs:
-# other users of ftrace, probes, perf, processors that go and come, swapping,
-# rmmod in a loop.
+# other users of ftrace, probes, strace, processors that go and come, swapping,
+# memory that ends, rmmod in a loop. (perf is in perf.c, live patches in livepatch.sh.)
 
 . "$(dirname "$0")/common"
 need_root
@@ -86,6 +86,61 @@ uprobe()
 }
 [ ! -w $trace/uprobe_events ] || ! command -v objdump >/dev/null ||
 	check "a uprobe that tasks run into" uprobe
+
+# --- strace -----------------------------------------------------------------
+
+program='i=0; while [ $i -lt 3 ]; do i=$((i+1)); echo $((i*PVAS_RANK)); /bin/true; done; exec /bin/echo end'
+
+# From before the space exists: launcher, creator, tasks and their children.
+whole_job()
+{
+	local dir status
+	dir=$(mktemp -d /tmp/pvas-strace.XXXXXX) || return
+
+	"$run" --backend kernel -n 3 /bin/sh -c "$program" | sort >"$dir/want" &&
+	timeout -k 5 100 strace -ff -o "$dir/s" "$run" --backend kernel -n 3 /bin/sh -c \
+		"$program" | sort | cmp - "$dir/want" &&
+	cat "$dir"/s.* >"$dir/all" &&
+	[ "$(grep -cE 'execve\("[^"]*/(da)?sh", .* = 0$' "$dir/all")" = 3 ] &&
+	[ "$(grep -c 'execve("/bin/echo", .* = 0$' "$dir/all")" = 3 ] &&
+	[ "$(grep -c '+++ exited with 0 +++' "$dir/all")" -ge 13 ]
+	status=$?
+	rm -rf "$dir"
+	return $status
+}
+
+# Onto a running job, killed, and again: the job takes no notice.
+attach_and_die()
+{
+	local job i tracer attached='' args=()
+
+	"$run" --backend kernel -n 3 /bin/sh -c \
+		'i=0; while [ $i -lt 60 ]; do i=$((i+1)); /bin/true; sleep 0.05; done' &
+	job=$!
+	for ((i = 0; i < 300; i++)); do
+		[ "$(grep -c ' task .* running ' /proc/pvas)" = 3 ] && break
+		sleep 0.1
+	done
+	for i in $(awk '/ task / { print $4 }' /proc/pvas); do
+		args+=(-p "$i")
+	done
+	for i in 1 2 3; do
+		strace -f "${args[@]}" 2>"$tmp" &
+		tracer=$!
+		while kill -0 $tracer 2>/dev/null; do
+			[ "$(grep -c attached "$tmp")" -ge 3 ] && attached=1 && break
+			sleep 0.1
+		done
+		kill -9 $tracer 2>/dev/null
+		{ wait $tracer; } 2>/dev/null
+	done
+	wait $job && [ -n "$attached" ]
+}
+
+if command -v strace >/dev/null; then
+	check "strace -f of a whole job" whole_job
+	check "strace comes and is killed" attach_and_die
+fi
 
 # --- processors ---------------------------------------------------------------
 
