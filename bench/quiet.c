@@ -70,16 +70,6 @@ static bool two_processors(const cpu_set_t *all, int cpu[2])
 	return n == 2;
 }
 
-static void stay_on(int cpu)
-{
-	cpu_set_t set;
-
-	CPU_ZERO(&set);
-	CPU_SET(cpu, &set);
-	if (sched_setaffinity(0, sizeof(set), &set))
-		fail("sched_setaffinity");
-}
-
 /* In nanoseconds */
 static double distance(const cpu_set_t *all)
 {
@@ -94,7 +84,8 @@ static double distance(const cpu_set_t *all)
 	pid = line == MAP_FAILED ? -1 : fork();
 	if (pid < 0)
 		fail("the probe");
-	stay_on(cpu[!pid]);
+	if (stay_on(cpu[!pid]))
+		fail("sched_setaffinity");
 	t = probe(line, !pid);
 	if (!pid)
 		_exit(0);

@@ -13,13 +13,11 @@
 
 /* ---- the reader ---- */
 
-static void close_box(struct pvas_given *given)
-{
-	given->closing = true;
-	__atomic_store_n(&given->box->closing, 1, __ATOMIC_RELAXED);
-}
-
-static void close_idle(void)
+/*
+ * Ask back each box through which nothing came since the last look. Looks because
+ * somebody asked in vain, and those because time has passed, are apart.
+ */
+static void close_idle(enum pvas_look look)
 {
 	unsigned int i;
 
@@ -27,24 +25,17 @@ static void close_idle(void)
 		struct pvas_given *given = &component.given[i];
 		uint64_t head = given->box->ring.head;
 
-		if (given->asked_at == head)
-			close_box(given);
-		given->asked_at = head;
+		if (given->head_at[look] == head) {
+			given->closing = true;
+			__atomic_store_n(&given->box->closing, 1, __ATOMIC_RELAXED);
+		}
+		given->head_at[look] = head;
 	}
 }
 
 void pvas_box_tick(void)
 {
-	unsigned int i;
-
-	for (i = 0; i < component.nr_given; i++) {
-		struct pvas_given *given = &component.given[i];
-		uint64_t head = given->box->ring.head;
-
-		if (given->ticked_at == head)
-			close_box(given);
-		given->ticked_at = head;
-	}
+	close_idle(PVAS_LOOK_TICKED);
 }
 
 /* It may ask again before it sees what it was given. */
@@ -77,7 +68,7 @@ void pvas_box_asked(uint32_t from, uint32_t gen, struct pvas_box **offer)
 	if (has_box(from, gen))
 		return;
 	if (component.nr_given >= component.box_max) {
-		close_idle();
+		close_idle(PVAS_LOOK_ASKED);
 		return;
 	}
 	if (!pvas_alive(from, gen))
@@ -91,8 +82,7 @@ void pvas_box_asked(uint32_t from, uint32_t gen, struct pvas_box **offer)
 		.from = from,
 		.gen = gen,
 		/* Not idle before its writer has had the time to begin */
-		.asked_at = UINT64_MAX,
-		.ticked_at = UINT64_MAX,
+		.head_at = { UINT64_MAX, UINT64_MAX },
 	};
 	pvas_count(fast_boxes, 1);
 	__atomic_store_n(offer, box, __ATOMIC_RELEASE);

@@ -100,14 +100,16 @@ struct pvas_box {
 	_Alignas(PVAS_LINE) char data[];
 };
 
+/* Why boxes are looked at: a peer asked for one in vain, or time has passed */
+enum pvas_look { PVAS_LOOK_ASKED, PVAS_LOOK_TICKED, PVAS_LOOKS };
+
 /**
  * struct pvas_given - what its reader knows of a box
  * @at_once:	records to take in one turn
  * @from:	the writer
  * @gen:	its generation
  * @closing:	it was told to leave
- * @asked_at:	the head when last looked for idle boxes because one was asked for
- * @ticked_at:	the head when last looked because time had passed
+ * @head_at:	the ring's head at the last look
  */
 struct pvas_given {
 	struct pvas_box *box;
@@ -115,8 +117,7 @@ struct pvas_given {
 	uint32_t from;
 	uint32_t gen;
 	bool closing;
-	uint64_t asked_at;
-	uint64_t ticked_at;
+	uint64_t head_at[PVAS_LOOKS];
 };
 
 /**

@@ -206,9 +206,7 @@ PVAS_TEST(create_by_task)
 	long fd;
 
 	ASSERT_EQ(0, pt_raw_make(&raw));
-	pid = pt_raw_spawn(&raw, 1);
-	ASSERT_LT(0, pid);
-	fd = pt_raw_open(&raw, 1);
+	fd = pt_raw_spawn_open(&raw, 1, &pid);
 	ASSERT_LE(0, fd);
 	create = (struct pvas_create *)raw.data;
 	*create = raw.create;

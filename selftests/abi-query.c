@@ -17,9 +17,7 @@ PVAS_TEST(query_by_task)
 	long fd;
 
 	ASSERT_EQ(0, pt_raw_make(&raw));
-	pid = pt_raw_spawn(&raw, 7);
-	ASSERT_LT(0, pid);
-	fd = pt_raw_open(&raw, 7);
+	fd = pt_raw_spawn_open(&raw, 7, &pid);
 	ASSERT_LE(0, fd);
 	query = (struct pvas_query *)raw.data;
 	*query = (struct pvas_query){ .size = sizeof(*query) };

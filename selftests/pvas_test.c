@@ -441,8 +441,11 @@ long pt_raw_call_args(struct pt_raw *raw, unsigned int index, long nr, const lon
 	return -ETIMEDOUT;
 }
 
-long pt_raw_open(struct pt_raw *raw, unsigned int index)
+long pt_raw_spawn_open(struct pt_raw *raw, unsigned int index, pid_t *pid)
 {
+	*pid = pt_raw_spawn(raw, index);
+	if (*pid < 0)
+		return *pid;
 	strcpy(raw->data, "/dev/pvas");
 	return pt_raw_call(raw, index, SYS_openat, AT_FDCWD, PT_DATA_AT, O_RDWR);
 }

@@ -106,8 +106,8 @@ pid_t pt_raw_spawn(struct pt_raw *raw, unsigned int index);
 long pt_raw_call_args(struct pt_raw *raw, unsigned int index, long nr, const long args[6]);
 #define pt_raw_call(raw, index, nr, ...) \
 	pt_raw_call_args(raw, index, nr, (const long[6]){ __VA_ARGS__ })
-/* /dev/pvas, opened by the puppet at @index: its descriptor or -errno */
-long pt_raw_open(struct pt_raw *raw, unsigned int index);
+/* A puppet that opens /dev/pvas: its descriptor or -errno */
+long pt_raw_spawn_open(struct pt_raw *raw, unsigned int index, pid_t *pid);
 void pt_kill(pid_t pid);
 /* SPAWN in the caller */
 int pt_raw_arm(int fd, uint32_t id, uint32_t index, uint32_t flags);

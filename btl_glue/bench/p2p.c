@@ -8,7 +8,6 @@
  * warm buffer, which is what one processor can do at best.
  */
 #include <mpi.h>
-#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -300,16 +299,6 @@ static void all_turns(struct page *page, unsigned int first, unsigned int last)
 			}
 }
 
-static void stay_on(int cpu)
-{
-	cpu_set_t set;
-
-	CPU_ZERO(&set);
-	CPU_SET(cpu, &set);
-	if (sched_setaffinity(0, sizeof(set), &set))
-		perror("p2p: sched_setaffinity");
-}
-
 int main(int argc, char **argv)
 {
 	struct page *page;
@@ -325,7 +314,8 @@ int main(int argc, char **argv)
 	}
 	page = open_page(argv[1]);
 	first = atoi(argv[2]);
-	stay_on(rank);
+	if (stay_on(rank))
+		perror("p2p: sched_setaffinity");
 	buf = malloc(BUFFER);
 	memset(buf, 1, BUFFER);
 	find_peer();

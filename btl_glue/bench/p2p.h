@@ -58,6 +58,8 @@ struct page {
 };
 
 double seconds(void);
+/** stay_on - bind the caller to one processor; 0, or -1 and errno */
+int stay_on(int cpu);
 /** probe - a line's best round trip between two ranks, in seconds; both call it, @line is 0 */
 double probe(uint64_t *line, int rank);
 struct page *open_page(const char *path);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /* A clock, and how far apart two processors lie: see p2p.h. */
+#include <sched.h>
 #include <time.h>
 
 #include "p2p.h"
@@ -13,6 +14,15 @@ double seconds(void)
 
 	clock_gettime(CLOCK_MONOTONIC, &t);
 	return t.tv_sec + t.tv_nsec * 1e-9;
+}
+
+int stay_on(int cpu)
+{
+	cpu_set_t set;
+
+	CPU_ZERO(&set);
+	CPU_SET(cpu, &set);
+	return sched_setaffinity(0, sizeof(set), &set);
 }
 
 /* Rank 1 answers each odd number with the next even one. */
