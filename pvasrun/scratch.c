@@ -90,6 +90,8 @@ static int make_once(struct scratch *scratch)
 		return 0;
 	if (scratch->lock >= 0)
 		close(scratch->lock);
+	/* Not swept away, but another's: so a preloaded library lies about ids. */
+	rmdir(scratch->path);
 	return -ESTALE;
 }
 
