@@ -4,6 +4,7 @@
 #define PVASRUN_PMIX_INTERNAL_H
 
 #include <pmix_server.h>
+#include <stdint.h>
 
 #include "plugin.h"
 
@@ -13,6 +14,9 @@ pmix_status_t pmix_register_job(const struct pmix_job *job);
 /* Waits for an operation of the library: its status */
 pmix_status_t pmix_wait(pmix_status_t started);
 void pmix_done(pmix_status_t status, void *data);
+
+/* later.c: after so many seconds, in the library's own thread; 0 or -errno */
+int pmix_later(unsigned int seconds, void (*fn)(uintptr_t arg), uintptr_t arg);
 
 /* names.c: in the library's own thread, all of them */
 pmix_status_t pmix_publish(const pmix_proc_t *proc, const pmix_info_t info[], size_t nr,

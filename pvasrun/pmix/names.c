@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Published names. The library calls us from its one thread, so there is no
- * lock; a lookup that may wait does so until the name is published, or until
- * the job ends, which a peer's death brings about.
+ * Published names. The library calls us from its one thread, as does our clock,
+ * so there is no lock; a lookup that may wait does so until as many names as it
+ * wants are published, its time is over, or the job ends, which a peer's death
+ * brings about.
  */
 #include "internal.h"
 
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,7 +19,9 @@ struct name {
 
 struct lookup {
 	struct lookup *next;
+	uintptr_t id;
 	char **keys;
+	size_t wanted;		/* so many of them are enough */
 	pmix_lookup_cbfunc_t done;
 	void *data;
 };
@@ -58,13 +62,21 @@ static bool is_directive(const char *key)
 	return false;
 }
 
-static bool may_wait(const pmix_info_t info[], size_t nr)
+/* Is @key among the directives? Its value is a number; 0 means that nothing is said. */
+static bool directive(const pmix_info_t info[], size_t nr, const char *key, int *value)
 {
+	pmix_status_t rc;
 	size_t i;
 
-	for (i = 0; i < nr; i++)
-		if (!strcmp(info[i].key, PMIX_WAIT))
-			return true;
+	*value = 0;
+	for (i = 0; i < nr; i++) {
+		if (strcmp(info[i].key, key))
+			continue;
+		PMIX_VALUE_GET_NUMBER(rc, &info[i].value, *value, int);
+		if (rc != PMIX_SUCCESS)
+			*value = 0;
+		return true;
+	}
 	return false;
 }
 
@@ -77,10 +89,10 @@ static size_t count(char **keys, bool known_only)
 	return nr;
 }
 
-/* Answer with those of @keys that are known. */
-static void reply(char **keys, pmix_lookup_cbfunc_t done, void *data)
+/* Answer with those of @keys that are known; @wanted are enough. */
+static void reply(char **keys, size_t wanted, pmix_lookup_cbfunc_t done, void *data)
 {
-	size_t wanted = count(keys, false), nr = count(keys, true), i = 0;
+	size_t nr = count(keys, true), i = 0;
 	pmix_pdata_t *found = NULL;
 
 	if (!nr) {
@@ -100,7 +112,7 @@ static void reply(char **keys, pmix_lookup_cbfunc_t done, void *data)
 			i++;
 		}
 	}
-	done(nr == wanted ? PMIX_SUCCESS : PMIX_ERR_PARTIAL_SUCCESS, found, nr, data);
+	done(nr >= wanted ? PMIX_SUCCESS : PMIX_ERR_PARTIAL_SUCCESS, found, nr, data);
 	PMIX_PDATA_FREE(found, nr);
 }
 
@@ -128,21 +140,41 @@ static char **copy_keys(char **keys)
 	return copy;
 }
 
+static void end_lookup(struct lookup **at)
+{
+	struct lookup *l = *at;
+
+	*at = l->next;
+	free_keys(l->keys);
+	free(l);
+}
+
 /* Something new is known: who waited for it? */
 static void wake(void)
 {
 	struct lookup **at = &lookups, *l;
 
 	while ((l = *at)) {
-		if (count(l->keys, true) < count(l->keys, false)) {
+		if (count(l->keys, true) < l->wanted) {
 			at = &l->next;
 			continue;
 		}
-		*at = l->next;
-		reply(l->keys, l->done, l->data);
-		free_keys(l->keys);
-		free(l);
+		reply(l->keys, l->wanted, l->done, l->data);
+		end_lookup(at);
 	}
+}
+
+/* Unless it has been answered: then there is none with this number. */
+static void give_up(uintptr_t id)
+{
+	struct lookup **at = &lookups, *l;
+
+	while ((l = *at) && l->id != id)
+		at = &l->next;
+	if (!l)
+		return;
+	l->done(PMIX_ERR_TIMEOUT, NULL, 0, l->data);
+	end_lookup(at);
 }
 
 static pmix_status_t publish_one(const pmix_proc_t *proc, const pmix_info_t *info)
@@ -176,16 +208,22 @@ pmix_status_t pmix_publish(const pmix_proc_t *proc, const pmix_info_t info[], si
 	return PMIX_SUCCESS;
 }
 
-static pmix_status_t wait_for(char **keys, pmix_lookup_cbfunc_t done, void *data)
+static pmix_status_t wait_for(char **keys, size_t wanted, int seconds, pmix_lookup_cbfunc_t done,
+			      void *data)
 {
+	static uintptr_t last_id;
 	struct lookup *l = calloc(1, sizeof(*l));
 
 	if (l)
 		l->keys = copy_keys(keys);
-	if (!l || !l->keys) {
+	if (!l || !l->keys || (seconds > 0 && pmix_later(seconds, give_up, last_id + 1))) {
+		if (l)
+			free_keys(l->keys);
 		free(l);
 		return PMIX_ERR_NOMEM;
 	}
+	l->id = ++last_id;
+	l->wanted = wanted;
 	l->done = done;
 	l->data = data;
 	l->next = lookups;
@@ -196,10 +234,17 @@ static pmix_status_t wait_for(char **keys, pmix_lookup_cbfunc_t done, void *data
 pmix_status_t pmix_lookup(const pmix_proc_t *proc, char **keys, const pmix_info_t info[],
 			  size_t nr, pmix_lookup_cbfunc_t done, void *data)
 {
+	size_t wanted = count(keys, false);
+	int enough, seconds;
+	bool may_wait = directive(info, nr, PMIX_WAIT, &enough);
+
 	(void)proc;
-	if (count(keys, true) < count(keys, false) && may_wait(info, nr))
-		return wait_for(keys, done, data);
-	reply(keys, done, data);
+	directive(info, nr, PMIX_TIMEOUT, &seconds);
+	if (enough > 0 && (size_t)enough < wanted)
+		wanted = enough;
+	if (may_wait && count(keys, true) < wanted)
+		return wait_for(keys, wanted, seconds, done, data);
+	reply(keys, wanted, done, data);
 	return PMIX_SUCCESS;
 }
 

@@ -113,6 +113,21 @@ test_mpirun_inside()
 	out_has 'ring: 2 ranks'
 }
 
+# What a rank waits for never comes, and it has said how long it will wait.
+test_patience()
+{
+	local what
+
+	for what in get lookup fence connect; do
+		launch -n 2 "$B/pvasrun/tests/pmix" $what >"$T/out.$what" 2>&1 &
+	done
+	wait
+	cat "$T"/out.* >"$T/out"
+	for what in get lookup fence connect; do
+		out_has "pmix $what: good"
+	done
+}
+
 test_spawn()
 {
 	run -n 2 "$openmpi" spawn

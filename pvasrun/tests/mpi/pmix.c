@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * A program of PMIx alone, for the tests of the server: "pmix WHAT", with two
+ * ranks. Rank 0 asks for what never comes, or comes late; it must be told so
+ * within LONG seconds. What is wrong makes it exit with status 3.
+ */
+#include <pmix.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#define LONG 60
+
+static pmix_proc_t me, other;
+
+static void must(int ok, const char *what)
+{
+	if (ok)
+		return;
+	fprintf(stderr, "rank %u: %s\n", me.rank, what);
+	_exit(3);
+}
+
+static void is(pmix_status_t got, pmix_status_t wanted, const char *what)
+{
+	if (got == wanted)
+		return;
+	fprintf(stderr, "rank %u: %s: %s, not %s\n", me.rank, what, PMIx_Error_string(got),
+		PMIx_Error_string(wanted));
+	_exit(3);
+}
+
+static void fence(void)
+{
+	is(PMIx_Fence(NULL, 0, NULL, 0), PMIX_SUCCESS, "fence");
+}
+
+/* Directives: give up after a second, and how many values to wait for (-1: don't wait) */
+static size_t patience(pmix_info_t *info, int values)
+{
+	int seconds = 1;
+
+	PMIX_INFO_LOAD(&info[0], PMIX_TIMEOUT, &seconds, PMIX_INT);
+	if (values < 0)
+		return 1;
+	PMIX_INFO_LOAD(&info[1], PMIX_WAIT, &values, PMIX_INT);
+	return 2;
+}
+
+static void get(void)
+{
+	pmix_value_t *value = NULL;
+	pmix_info_t info[2];
+
+	if (me.rank == 0)
+		is(PMIx_Get(&other, "never", info, patience(info, -1), &value), PMIX_ERR_TIMEOUT,
+		   "get of what is never put");
+	fence();
+}
+
+static void publish(const char *key, int value)
+{
+	pmix_info_t info;
+
+	PMIX_INFO_LOAD(&info, key, &value, PMIX_INT);
+	is(PMIx_Publish(&info, 1), PMIX_SUCCESS, "publish");
+}
+
+/* Without a time limit */
+static void wait_for(const char *key)
+{
+	pmix_pdata_t data;
+	pmix_info_t info;
+	int all = 0;
+
+	PMIX_PDATA_CONSTRUCT(&data);
+	PMIX_LOAD_KEY(data.key, key);
+	PMIX_INFO_LOAD(&info, PMIX_WAIT, &all, PMIX_INT);
+	is(PMIx_Lookup(&data, 1, &info, 1), PMIX_SUCCESS, "lookup with no limit");
+}
+
+/* Rank 1 does not come, but is not gone: that would be another error. */
+static void fence_alone(void)
+{
+	pmix_info_t info[2];
+
+	if (me.rank == 1) {
+		wait_for("over");
+		return;
+	}
+	is(PMIx_Fence(NULL, 0, info, patience(info, -1)), PMIX_ERR_TIMEOUT,
+	   "fence that the other one does not come to");
+	publish("over", 1);
+}
+
+static void connect_alone(void)
+{
+	pmix_proc_t both[2] = { me, other };
+	pmix_info_t info[2];
+
+	if (me.rank == 1) {
+		wait_for("over");
+		return;
+	}
+	is(PMIx_Connect(both, 2, info, patience(info, -1)), PMIX_ERR_TIMEOUT,
+	   "connect that the other one does not come to");
+	publish("over", 1);
+}
+
+static pmix_status_t look_up(const char *a, const char *b, int values, int *found)
+{
+	pmix_info_t info[2];
+	pmix_pdata_t data[2];
+	pmix_status_t rc;
+
+	PMIX_PDATA_CONSTRUCT(&data[0]);
+	PMIX_PDATA_CONSTRUCT(&data[1]);
+	PMIX_LOAD_KEY(data[0].key, a);
+	PMIX_LOAD_KEY(data[1].key, b ? b : "");
+	rc = PMIx_Lookup(data, b ? 2 : 1, info, patience(info, values));
+	*found = data[0].value.type == PMIX_INT ? data[0].value.data.integer : 0;
+	return rc;
+}
+
+static void lookup(void)
+{
+	int found;
+
+	if (me.rank == 0) {
+		is(look_up("late", NULL, -1, &found), PMIX_ERR_NOT_FOUND, "lookup, not waiting");
+		is(look_up("late", NULL, 0, &found), PMIX_ERR_TIMEOUT, "lookup, waiting");
+	}
+	fence();
+	if (me.rank == 1) {
+		usleep(200000);
+		publish("late", 7);
+	} else {
+		is(look_up("late", NULL, 0, &found), PMIX_SUCCESS, "lookup of what comes");
+		must(found == 7, "another value than was published");
+		is(look_up("late", "never", 0, &found), PMIX_ERR_TIMEOUT, "lookup of both");
+		is(look_up("late", "never", 1, &found), PMIX_SUCCESS, "lookup of either");
+		must(found == 7, "either is not the one there is");
+	}
+	fence();
+}
+
+int main(int argc, char **argv)
+{
+	const char *what = argc > 1 ? argv[1] : "";
+	time_t begun = time(NULL);
+
+	is(PMIx_Init(&me, NULL, 0), PMIX_SUCCESS, "init");
+	PMIX_LOAD_PROCID(&other, me.nspace, !me.rank);
+	if (!strcmp(what, "get"))
+		get();
+	else if (!strcmp(what, "fence"))
+		fence_alone();
+	else if (!strcmp(what, "connect"))
+		connect_alone();
+	else if (!strcmp(what, "lookup"))
+		lookup();
+	else
+		must(0, "what?");
+	must(time(NULL) - begun < LONG, "it took too long");
+	PMIx_Finalize(NULL, 0);
+	if (me.rank == 0)
+		printf("pmix %s: good\n", what);
+	return 0;
+}
