@@ -7,6 +7,7 @@
 
 #include <linux/delay.h>
 #include <linux/file.h>
+#include <linux/hugetlb_inline.h>
 #include <linux/kthread.h>
 #include <linux/mm.h>
 #include <linux/mman.h>
@@ -22,6 +23,8 @@
 #include "pvas_elf.h"
 
 #define PVAS_LOCK_TRIES		500
+/* At most so much is unmapped while others wait for the mmap lock: about a millisecond. */
+#define PVAS_SLICE		(16UL << 20)
 
 /* Room below the stack: as mmap_base() gives it, but a finite share at most. */
 #define PVAS_STACK_ROOM_MIN	(128UL << 20)
@@ -308,29 +311,77 @@ static bool pvas_wait_for_lock(struct pvas_space *space)
 	return true;
 }
 
+/*
+ * Where to stop so that no more than PVAS_SLICE is unmapped from @from on. Huge
+ * pages are not cut, transparent ones need not be, hugetlbfs would not have it.
+ */
+static unsigned long pvas_slice_end(struct mm_struct *mm, unsigned long from, unsigned long end)
+{
+	unsigned long room = PVAS_SLICE, begin, to = end;
+	struct vm_area_struct *vma;
+
+	mmap_read_lock(mm);
+	for (vma = find_vma_intersection(mm, from, end); vma;
+	     vma = find_vma_intersection(mm, vma->vm_end, end)) {
+		begin = max(vma->vm_start, from);
+		if (vma->vm_end - begin > room && !is_vm_hugetlb_page(vma)) {
+			to = max(begin, ALIGN_DOWN(begin + room, PMD_SIZE));
+			break;
+		}
+		room -= min(room, vma->vm_end - begin);
+	}
+	mmap_read_unlock(mm);
+	return to;
+}
+
+/*
+ * In slices, or a large task's end would hold up all others of the space at their
+ * next mmap, and the OOM reaper. False: the OOM killer struck, the rest goes with the mm.
+ */
+static bool pvas_unmap_slices(struct pvas_partition *part)
+{
+	struct pvas_space *space = part->space;
+	unsigned long from = part->base, to;
+	int err;
+
+	do {
+		to = pvas_slice_end(space->mm, from, part->end);
+		err = vm_munmap(from, to - from);
+		/* To cut a mapping takes memory. To unmap it whole does not. */
+		if (err && to < part->end) {
+			to = part->end;
+			err = vm_munmap(from, to - from);
+		}
+		if (err)
+			pr_warn("space %u: partition %u can't be unmapped: error %d\n", space->id,
+				part->index, err);
+		from = to;
+	} while (from < part->end && !pvas_task_struck_by_oom(space));
+	return from == part->end;
+}
+
 static void pvas_unmap(struct pvas_partition *part)
 {
 	struct pvas_space *space = part->space;
-	int err;
+	bool all = false;
 
 	if (!mmget_not_zero(space->mm))
 		return;
-	if (pvas_task_struck_by_oom(space) || !pvas_wait_for_lock(space)) {
+	if (!pvas_task_struck_by_oom(space) && pvas_wait_for_lock(space)) {
+		kthread_use_mm(space->mm);
+		pvas_mm_publish(part, PVAS_PART_ENDING);
+		pvas_pass_on_program(part);
+		pvas_find_owner(space);
+		all = pvas_unmap_slices(part);
+		if (all)
+			pvas_mm_publish(part, PVAS_PART_FREE);
+		kthread_unuse_mm(space->mm);
+	}
+	if (all)
+		mmput(space->mm);
+	else
 		/* Not here: the last one frees all pages. */
 		mmput_async(space->mm);
-		return;
-	}
-	kthread_use_mm(space->mm);
-	pvas_mm_publish(part, PVAS_PART_ENDING);
-	pvas_pass_on_program(part);
-	pvas_find_owner(space);
-	err = vm_munmap(part->base, part->end - part->base);
-	if (err)
-		pr_warn("space %u: partition %u can't be unmapped: error %d\n", space->id,
-			part->index, err);
-	pvas_mm_publish(part, PVAS_PART_FREE);
-	kthread_unuse_mm(space->mm);
-	mmput(space->mm);
 }
 
 /**

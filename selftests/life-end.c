@@ -4,6 +4,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -180,6 +181,59 @@ PVAS_TEST(first_task_ends_first)
 	for (i = 0; i < 3; i++)
 		EXPECT_EQ(5, pt_wait(pids[i]));
 	EXPECT_EQ(0, pvas_tasks(space, NULL, 0));
+	pvas_destroy(space);
+}
+
+#define LARGE (512UL << 20)	/* 32 of the slices in which the module unmaps */
+
+TASK(large)
+{
+	char *p = mmap(NULL, LARGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	CHECK(p != MAP_FAILED);
+	madvise(p, LARGE, MADV_NOHUGEPAGE);
+	memset(p, 1, LARGE);
+	pt_say("r");
+	pause();
+}
+
+/* Needs the mmap lock all the time that task 1 takes to end, and isn't kept waiting for most of it. */
+TASK(maps_meanwhile)
+{
+	long began = 0, last, now = pt_now_ms(), longest = 0;
+	struct pvas_task_info info = { .state = PVAS_TASK_RUNNING };
+	void *p;
+
+	pt_say("r");
+	while (info.state != PVAS_TASK_FREE) {
+		if (info.state == PVAS_TASK_RUNNING)
+			began = now;
+		p = mmap(NULL, 65536, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		CHECK(p != MAP_FAILED && !munmap(p, 65536));
+		CHECK_EQ(0, pvas_task(1, &info));
+		last = now;
+		now = pt_now_ms();
+		if (info.state != PVAS_TASK_RUNNING && now - last > longest)
+			longest = now - last;
+	}
+	fprintf(stderr, "# the end took %ld ms, the longest wait %ld ms\n", now - began, longest);
+	CHECK(longest <= (now - began) * 6 / 10);
+}
+
+/* a large task's end does not hold up its peers' mappings until all is freed */
+MODULE_TEST(large_end, "a partition has an mm of its own")
+{
+	struct pvas_space *space = PT_SPACE();
+	pid_t large, other;
+	int ready[2];
+
+	ASSERT_EQ(0, pipe(ready));
+	ASSERT_EQ(1, pt_start_task_fds(space, 1, "large", ready[1], 0, &large));
+	ASSERT_EQ('r', pt_hear(ready[0]));
+	ASSERT_EQ(2, pt_start_task_fds(space, 2, "maps_meanwhile", ready[1], 0, &other));
+	ASSERT_EQ('r', pt_hear(ready[0]));
+	pt_kill(large);
+	EXPECT_EQ(0, pt_wait(other));
 	pvas_destroy(space);
 }
 
