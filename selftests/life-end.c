@@ -197,7 +197,7 @@ TASK(large)
 	pause();
 }
 
-/* Needs the mmap lock all the time that task 1 takes to end, and isn't kept waiting for most of it. */
+/* Needs the mmap lock all the time that task 1 takes to end: it must not wait for most of that. */
 TASK(maps_meanwhile)
 {
 	long began = 0, last, now = pt_now_ms(), longest = 0;
