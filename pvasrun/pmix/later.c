@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Something to do in the library's thread, but later. */
+/* Something to do in the library's thread, but later, or soon. */
 #include "internal.h"
 
 #include <errno.h>
@@ -24,15 +24,21 @@ static void now(pmix_status_t status, void *data)
 }
 
 /*
- * In a thread of its own. The library has no call for "do this in your thread";
- * one that has nothing to do, as there is no such client, comes down to it.
+ * The library has no call for "do this in your thread"; one that has nothing to
+ * do, as there is no such client, comes down to it.
  */
-static void time_is_over(union sigval value)
+void pmix_soon(pmix_op_cbfunc_t fn, void *data)
 {
 	pmix_proc_t nobody;
 
 	PMIX_LOAD_PROCID(&nobody, "", PMIX_RANK_UNDEF);
-	PMIx_server_deregister_client(&nobody, now, value.sival_ptr);
+	PMIx_server_deregister_client(&nobody, fn, data);
+}
+
+/* In a thread of its own */
+static void time_is_over(union sigval value)
+{
+	pmix_soon(now, value.sival_ptr);
 }
 
 int pmix_later(unsigned int seconds, void (*fn)(uintptr_t arg), uintptr_t arg)

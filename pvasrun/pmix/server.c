@@ -174,6 +174,7 @@ static pmix_server_module_t callbacks = {
 	.register_events = register_events,
 	.deregister_events = deregister_events,
 	.notify_event = notify,
+	.log = pmix_log,
 };
 
 /* ---- waiting for the library's thread ---- */

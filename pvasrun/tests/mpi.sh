@@ -128,6 +128,25 @@ test_patience()
 	done
 }
 
+# Open MPI's messages come through the server: each once, unless all are wanted.
+unreachable() { [ "$(grep -c '^At least one pair of MPI processes' "$T/err")" -"$1" "$2" ]; }
+
+test_messages()
+{
+	export OMPI_MCA_btl=self
+	run -n 3 "$openmpi" ring
+	status_is 1
+	check "not said once" unreachable eq 1
+	OMPI_MCA_orte_base_help_aggregate=0 run -n 3 "$openmpi" ring
+	check "not said more than once" unreachable gt 1
+	unset OMPI_MCA_btl
+	run -n 2 "$B/pvasrun/tests/pmix" log
+	status_is 0
+	out_has 'pmix log: good'
+	out_has 'to stdout'
+	check "what is said is wrong" diff <(printf 'from b\nto stderr\n') "$T/err"
+}
+
 test_spawn()
 {
 	run -n 2 "$openmpi" spawn

@@ -146,6 +146,41 @@ static void lookup(void)
 	fence();
 }
 
+static pmix_status_t log_bytes(const char *bytes, size_t len)
+{
+	pmix_byte_object_t object = { .bytes = (char *)bytes, .size = len };
+	pmix_info_t info;
+
+	PMIX_INFO_LOAD(&info, PMIX_LOG_MSG, &object, PMIX_BYTE_OBJECT);
+	return PMIx_Log(&info, 1, NULL, 0);
+}
+
+/* As Open MPI says it: file, subject, "there is a text", the text; each with a count */
+#define TEXT(len, text) "\0\0\0\1\0\0\0" len text "\0"
+#define MESSAGE TEXT("\2", "a") TEXT("\2", "b") "\0\0\0\1\1" TEXT("\10", "from b\n")
+
+/* Nobody reads past the end of what is cut off, or lies about its length. */
+static void log_texts(void)
+{
+	static const char whole[] = MESSAGE, liar[] = "\0\0\0\1\377\377\377\377a";
+	static const char endless[] = { 0, 0, 0, 1, 0, 0, 0, 1, 'a' };
+	pmix_info_t info;
+	size_t len;
+
+	if (me.rank == 1)
+		return;
+	for (len = 0; len < sizeof(whole); len++)
+		log_bytes(whole, len);
+	log_bytes(liar, sizeof(liar));
+	log_bytes(endless, sizeof(endless));
+	is(log_bytes(whole, sizeof(whole)), PMIX_SUCCESS, "log");
+	is(log_bytes(whole, sizeof(whole)), PMIX_SUCCESS, "log again");
+	PMIX_INFO_LOAD(&info, PMIX_LOG_STDERR, "to stderr\n", PMIX_STRING);
+	is(PMIx_Log(&info, 1, NULL, 0), PMIX_SUCCESS, "log to stderr");
+	PMIX_INFO_LOAD(&info, PMIX_LOG_STDOUT, "to stdout\n", PMIX_STRING);
+	is(PMIx_Log(&info, 1, NULL, 0), PMIX_SUCCESS, "log to stdout");
+}
+
 int main(int argc, char **argv)
 {
 	const char *what = argc > 1 ? argv[1] : "";
@@ -161,6 +196,8 @@ int main(int argc, char **argv)
 		connect_alone();
 	else if (!strcmp(what, "lookup"))
 		lookup();
+	else if (!strcmp(what, "log"))
+		log_texts();
 	else
 		must(0, "what?");
 	must(time(NULL) - begun < LONG, "it took too long");
