@@ -3,7 +3,8 @@
  * The byte transfer layer "pvas" for Open MPI 4.1: ranks that are tasks of one
  * PVAS space. One address space means that a peer's pointer is good as it is.
  *
- *  component.c  the component: parameters, init, the modex
+ *  component.c  the component: counters, init, the modex
+ *  parameters.c its parameters
  *  module.c     endpoints
  *  frag.c       fragments
  *  send.c       fragments into the peer's memory
@@ -283,6 +284,9 @@ extern struct pvas_module mca_btl_pvas;
 
 #define PVAS_SMALL 128	/* bytes in a small fragment: all headers fit */
 
+/* What finds no room, and is longer than this, is left in place. */
+#define PVAS_WORTH_A_REFERENCE 256
+
 #define pvas_count(counter, n) \
 	(mca_btl_pvas_component.counters.counter += (n))
 
@@ -304,6 +308,10 @@ static inline opal_mutex_t *pvas_lock(const struct mca_btl_base_endpoint_t *ep)
 void pvas_hold(long bytes);
 void *pvas_map(size_t bytes);
 void pvas_unmap(void *p, size_t bytes);
+
+/* parameters.c */
+void pvas_register_parameters(void);
+void pvas_check_parameters(void);
 
 /* frag.c */
 void pvas_frag_put(struct pvas_frag *frag);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* The component: its parameters and counters, init, what peers are told. */
+/* The component: its counters, init, what peers are told. */
 #include "btl_pvas.h"
 
 #include <errno.h>
-#include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/auxv.h>
@@ -12,97 +12,13 @@
 
 #include "opal/mca/base/mca_base_pvar.h"
 #include "opal/mca/pmix/pmix.h"
+#include "opal/runtime/opal.h"
 #include "opal/util/output.h"
 #include "opal/util/proc.h"
 
 #include "../libpvas/pvas.h"
 
 #define component mca_btl_pvas_component
-
-/* ---- parameters ---- */
-
-/* Not set: decided when the number of ranks is known */
-#define SHARE_BY_PROCESSORS UINT_MAX
-#define SHARE_LIMIT (32 << 10)
-
-static void register_uint(const char *name, const char *text, unsigned int *where,
-			  unsigned int value, mca_base_var_info_lvl_t level)
-{
-	*where = value;
-	mca_base_component_var_register(&component.super.btl_version, name, text,
-					MCA_BASE_VAR_TYPE_UNSIGNED_INT, NULL, 0,
-					MCA_BASE_VAR_FLAG_SETTABLE, level,
-					MCA_BASE_VAR_SCOPE_LOCAL, where);
-}
-
-static void register_parameters(void)
-{
-	register_uint("queue_size", "Bytes mapped for the queue that all peers without a fast box "
-		      "share (whole pages, default: 8k)", &component.queue_size, 8 << 10,
-		      OPAL_INFO_LVL_5);
-	register_uint("fbox_threshold", "Messages to a peer before a fast box is asked for "
-		      "(0: no fast boxes, default: 16)", &component.box_threshold, 16,
-		      OPAL_INFO_LVL_5);
-	register_uint("fbox_max", "Fast boxes that this process gives to its peers at a time "
-		      "(default: 2)", &component.box_max, 2, OPAL_INFO_LVL_5);
-	register_uint("fbox_size", "Bytes mapped for a fast box (whole pages, default: 4k)",
-		      &component.box_size, 4 << 10, OPAL_INFO_LVL_5);
-	register_uint("fbox_idle", "Milliseconds after which a fast box that carried nothing is "
-		      "taken back (0: never, default: 1000)", &component.idle_ms, 1000,
-		      OPAL_INFO_LVL_5);
-	register_uint("copy_limit", "Longest message, with its header, that is copied into the peer's "
-		      "memory at once; a longer one stays in place until the peer has it "
-		      "(default: 1920)", &component.copy_limit, 1920, OPAL_INFO_LVL_5);
-	register_uint("share_limit", "Bytes from which on the sender helps to copy a message "
-		      "(0: never; default: 32k, or 0 if there are more ranks than processors)",
-		      &component.share_limit, SHARE_BY_PROCESSORS, OPAL_INFO_LVL_5);
-	register_uint("share_piece", "Fewest bytes that either side copies at a time (default: 16k)",
-		      &component.share_piece, 16 << 10, OPAL_INFO_LVL_9);
-	component.frag_max = 16;
-	mca_base_component_var_register(&component.super.btl_version, "free_list_max",
-					"Most fragments with a header, and most with data, at a "
-					"time (-1: no limit, default: 16)",
-					MCA_BASE_VAR_TYPE_INT, NULL, 0,
-					MCA_BASE_VAR_FLAG_SETTABLE, OPAL_INFO_LVL_9,
-					MCA_BASE_VAR_SCOPE_LOCAL, &component.frag_max);
-	component.watch = true;
-	mca_base_component_var_register(&component.super.btl_version, "watch_peers",
-					"End the job if a peer on this node ends before its "
-					"MPI_Finalize (default: true)",
-					MCA_BASE_VAR_TYPE_BOOL, NULL, 0,
-					MCA_BASE_VAR_FLAG_SETTABLE, OPAL_INFO_LVL_5,
-					MCA_BASE_VAR_SCOPE_LOCAL, &component.watch);
-}
-
-static void register_module(void)
-{
-	mca_btl_base_module_t *btl = &mca_btl_pvas.super;
-
-	/* Above vader: where both reach a peer, this one is used. */
-	btl->btl_exclusivity = MCA_BTL_EXCLUSIVITY_HIGH + 1;
-	/* A header of the upper layer beside 4 KiB of data */
-	btl->btl_eager_limit = 4096 + 128;
-	btl->btl_rndv_eager_limit = btl->btl_eager_limit;
-	btl->btl_max_send_size = 32 << 10;
-	btl->btl_min_rdma_pipeline_size = INT_MAX;
-	btl->btl_rdma_pipeline_send_length = btl->btl_eager_limit;
-	btl->btl_rdma_pipeline_frag_size = INT_MAX;
-	/* In place: what finds no room at the peer needs none of ours. */
-	btl->btl_flags = MCA_BTL_FLAGS_SEND | MCA_BTL_FLAGS_SEND_INPLACE | MCA_BTL_FLAGS_RDMA |
-			 MCA_BTL_FLAGS_ATOMIC_OPS | MCA_BTL_FLAGS_ATOMIC_FOPS;
-	btl->btl_atomic_flags = MCA_BTL_ATOMIC_SUPPORTS_ADD | MCA_BTL_ATOMIC_SUPPORTS_AND |
-				MCA_BTL_ATOMIC_SUPPORTS_OR | MCA_BTL_ATOMIC_SUPPORTS_XOR |
-				MCA_BTL_ATOMIC_SUPPORTS_SWAP | MCA_BTL_ATOMIC_SUPPORTS_MIN |
-				MCA_BTL_ATOMIC_SUPPORTS_MAX | MCA_BTL_ATOMIC_SUPPORTS_CSWAP |
-				MCA_BTL_ATOMIC_SUPPORTS_32BIT | MCA_BTL_ATOMIC_SUPPORTS_GLOB;
-	/*
-	 * Above vader's 40000: vader stays in the list of those that can do RDMA,
-	 * and rendezvous is left to us only if we have over half of all.
-	 */
-	btl->btl_bandwidth = 100000;
-	btl->btl_latency = 1;
-	mca_btl_base_param_register(&component.super.btl_version, btl);
-}
 
 /* ---- counters ---- */
 
@@ -146,12 +62,32 @@ static void register_counters(void)
 			 MCA_BASE_PVAR_CLASS_COUNTER, &c->waits);
 }
 
+/*
+ * Open MPI compares the version of the interface of all components when it loads
+ * one, which is the same in 4.1 and 5.0. What we include are its inner structures,
+ * so nothing of those is touched before this.
+ */
+static bool fits_this_open_mpi(void)
+{
+	const mca_base_component_t *us = &component.super.btl_version;
+	int major = 0, minor = 0;
+
+	sscanf(opal_version_string, "%d.%d", &major, &minor);
+	if (major == us->mca_project_major_version && minor == us->mca_project_minor_version)
+		return true;
+	opal_output(0, "btl pvas: built for Open MPI %d.%d, not for this %s: not used (build it anew)",
+		    us->mca_project_major_version, us->mca_project_minor_version,
+		    opal_version_string);
+	return false;
+}
+
 static int pvas_register(void)
 {
+	if (!fits_this_open_mpi())
+		return OPAL_ERR_NOT_AVAILABLE;
 	mca_base_var_group_component_register(&component.super.btl_version,
 					      "PVAS byte transfer layer: ranks in one address space");
-	register_parameters();
-	register_module();
+	pvas_register_parameters();
 	register_counters();
 	return OPAL_SUCCESS;
 }
@@ -229,51 +165,6 @@ static bool find_space(void)
 	return true;
 }
 
-/* Who waits for a message spins: if each has a processor of its own it may as well help. */
-static unsigned int share_limit(void)
-{
-	if (component.share_limit != SHARE_BY_PROCESSORS)
-		return component.share_limit;
-	return opal_process_info.num_local_peers < sysconf(_SC_NPROCESSORS_ONLN) ? SHARE_LIMIT : 0;
-}
-
-#define PAGE 4096U
-
-static unsigned int whole_pages(size_t bytes)
-{
-	return bytes > 1U << 30 ? 1U << 30 : (bytes + PAGE - 1) & ~(PAGE - 1);
-}
-
-/* What can't be is made what can, and said once a node. */
-static void settle(const char *name, unsigned int *value, size_t least)
-{
-	unsigned int good = whole_pages(*value > least ? *value : least);
-
-	if (good != *value && !opal_process_info.my_local_rank)
-		opal_output(0, "btl pvas: btl_pvas_%s is %u, not %u (whole pages, at least %u)",
-			    name, good, *value, whole_pages(least));
-	*value = good;
-}
-
-/* The queue has room for two of the longest records, wherever they begin. */
-static void check_parameters(void)
-{
-	size_t two;
-
-	if (component.copy_limit > mca_btl_pvas.super.btl_eager_limit)
-		component.copy_limit = mca_btl_pvas.super.btl_eager_limit;
-	two = 2 * pvas_ring_need(component.copy_limit) + PVAS_LINE;
-	settle("queue_size", &component.queue_size, sizeof(struct pvas_port) + two);
-	settle("fbox_size", &component.box_size, PAGE);
-	settle("share_piece", &component.share_piece, PAGE);
-	if (!component.box_threshold)
-		component.box_max = 0;
-	/* It is counted in 16 bits. */
-	if (component.frag_max < 0 || component.frag_max > INT16_MAX)
-		component.frag_max = INT16_MAX;
-	component.share_limit = share_limit();
-}
-
 static bool make_port(void)
 {
 	component.port = pvas_map(component.queue_size);
@@ -311,7 +202,7 @@ static mca_btl_base_module_t **pvas_init(int *nr, bool progress_threads, bool mp
 	*nr = 0;
 	if (!opal_process_info.num_local_peers || !find_space())
 		return NULL;
-	check_parameters();
+	pvas_check_parameters();
 	modules = calloc(1, sizeof(*modules));
 	component.given = calloc(component.box_max + 1, sizeof(*component.given));
 	if (!modules || !component.given || !make_port())

@@ -6,9 +6,6 @@
 
 #define component mca_btl_pvas_component
 
-/* What finds no room, and is longer than this, is left in place. */
-#define WORTH_A_REFERENCE 256
-
 /* A box is asked for after threshold << MOST_SHIFT messages at the latest. */
 #define MOST_SHIFT 10
 
@@ -90,7 +87,8 @@ static void ask_for_box(pvas_endpoint_t *ep)
 	unsigned int shift = ep->asked;
 	struct place place = { NULL, NULL };
 
-	if (ep->box || !component.box_threshold || ++ep->sent < component.box_threshold << shift)
+	if (ep->box || !component.box_threshold ||
+	    ++ep->sent < (uint64_t)component.box_threshold << shift)
 		return;
 	place.head = pvas_ring_take(&ep->port->queue, sizeof(body));
 	if (!place.head)
@@ -151,7 +149,7 @@ static enum fate push(pvas_endpoint_t *ep, struct pvas_frag *frag)
 
 	if (len <= component.copy_limit && push_data(ep, frag, len))
 		return COPIED;
-	return len > WORTH_A_REFERENCE && push_reference(ep, frag) ? LEFT_IN_PLACE : NO_ROOM;
+	return len > PVAS_WORTH_A_REFERENCE && push_reference(ep, frag) ? LEFT_IN_PLACE : NO_ROOM;
 }
 
 static void wait_for_room(pvas_endpoint_t *ep, struct pvas_frag *frag)

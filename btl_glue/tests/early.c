@@ -7,6 +7,8 @@
  *	early send	it is killed while it sends long messages
  *	early receive	it is killed while it receives them
  *	early medium	it is killed while it sends such as stay in its memory
+ *	early get	it is killed while its window is read
+ *	early atomic	it is killed while its window is counted up
  *	early finalize	it is killed in MPI_Finalize
  *	early MS	it is killed so many milliseconds after it started
  */
@@ -43,6 +45,27 @@ static void stream(int rank, int sender, int receiver, int n)
 		else
 			MPI_Recv(p, n, MPI_CHAR, sender, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
 	}
+}
+
+/* For ever, from the window of the one that is about to go */
+static void read_window(int rank, int last, int atomic)
+{
+	char *mine = calloc(1, LONG), *got = malloc(LONG);
+	long one = 1, old;
+	MPI_Win win;
+
+	MPI_Win_create(mine, LONG, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &win);
+	MPI_Win_lock_all(0, win);
+	if (rank == last)
+		end_after(50);
+	while (rank == 0) {
+		if (atomic)
+			MPI_Fetch_and_op(&one, &old, MPI_LONG, last, 0, MPI_SUM, win);
+		else
+			MPI_Get(got, LONG, MPI_CHAR, last, 0, LONG, MPI_CHAR, win);
+		MPI_Win_flush(last, win);
+	}
+	MPI_Recv(mine, 1, MPI_CHAR, rank == last ? 0 : last, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
 }
 
 static int end_now(MPI_Comm comm, int key, void *value, void *extra)
@@ -101,6 +124,8 @@ int main(int argc, char **argv)
 			       strcmp(how, "receive") ? 0 : last,
 			       strcmp(how, "medium") ? LONG : MEDIUM);
 	}
+	if (!strcmp(how, "get") || !strcmp(how, "atomic"))
+		read_window(rank, last, !strcmp(how, "atomic"));
 	if (rank == last && !atoi(how))
 		end(how);
 	if (strcmp(how, "finalize"))
