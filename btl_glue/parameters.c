@@ -180,6 +180,7 @@ static void check_messages(void)
 static void check_counts(void)
 {
 	unsigned int peers = opal_process_info.num_local_peers;
+	int frags;
 
 	if (!component.box_threshold)
 		component.box_max = 0;
@@ -187,8 +188,9 @@ static void check_counts(void)
 		component.box_max = peers;
 	if (component.frag_max < 0 || component.frag_max > INT16_MAX)
 		component.frag_max = INT16_MAX;
-	say("free_list_max", component.frag_max, between(FEWEST_FRAGS, component.frag_max, INT16_MAX));
-	component.frag_max = between(FEWEST_FRAGS, component.frag_max, INT16_MAX);
+	frags = between(FEWEST_FRAGS, component.frag_max, INT16_MAX);
+	say("free_list_max", component.frag_max, frags);
+	component.frag_max = frags;
 }
 
 void pvas_check_parameters(void)

@@ -6,7 +6,7 @@
 /* Returns a listening descriptor, and its port; or -errno. */
 int listen_here(int *port);
 
-/* The next caller, not blocking and without delays; -1: none */
+/* The next caller of this user, not blocking and without delays; -1: none */
 int accept_here(int fd);
 
 /* Call such a port. Returns a descriptor of the same kind, or -errno. */

@@ -94,22 +94,32 @@ void mpi_failed(struct mpi *mpi, const char *why)
 
 /* ---- begin and end ---- */
 
-/* Other jobs' ranks, of any user, must not take it for theirs. */
-static void make_name(struct mpi *mpi)
+/*
+ * Whoever knows it is a rank: the library believes each caller whom he says he is,
+ * and any user can call. So nobody can guess it, and it is in no file's name.
+ */
+static int make_name(struct mpi *mpi)
 {
-	uint32_t random = 0;
+	uint64_t random[2];
 
-	if (getrandom(&random, sizeof(random), 0) < 0)
-		random = 0;
-	snprintf(mpi->name, sizeof(mpi->name), "pvasrun-%d-%08x", getpid(), random);
+	if (getrandom(random, sizeof(random), 0) != sizeof(random))
+		return -EIO;
+	snprintf(mpi->name, sizeof(mpi->name), "pvasrun-%d-%016jx%016jx", getpid(),
+		 (uintmax_t)random[0], (uintmax_t)random[1]);
+	return 0;
 }
 
 #define SHARED_MEMORY "/dev/shm"
 
 static void name_directories(struct mpi *mpi)
 {
-	const char *name = strchr(mpi->name, '-') + 1;
+	uint32_t random = 0;
+	char name[32];
 
+	/* Another pvasrun of this number may have left one behind. */
+	if (getrandom(&random, sizeof(random), 0) < 0)
+		random = 0;
+	snprintf(name, sizeof(name), "%d-%08x", getpid(), random);
 	scratch_name(&mpi->tmp, NULL, name);
 	if (!access(SHARED_MEMORY, W_OK | X_OK))
 		scratch_name(&mpi->shm, SHARED_MEMORY, name);
@@ -162,7 +172,9 @@ int mpi_open(struct mpi *mpi, const struct options *opt, struct loop *loop, stru
 	mpi->pmi1 = opt->mpi == MPI_AUTO || opt->mpi == MPI_PMI1;
 	if (opt->mpi == MPI_NONE)
 		return 0;
-	make_name(mpi);
+	err = make_name(mpi);
+	if (err)
+		return err;
 	name_directories(mpi);
 	mpi->all_direct = all_direct(opt);
 	mpi->state = calloc(opt->tasks, sizeof(*mpi->state));

@@ -37,9 +37,14 @@ struct pmix_job {
 };
 
 /*
- * Returns the server's TCP port on 127.0.0.1, or -1 with a line in @why. It
- * ends with the process: stopping it (PMIx_server_finalize) now and then waits
- * for a lock that its own, ended, thread has held.
+ * Returns the server's TCP port on 127.0.0.1, or -1 with a line in @why.
+ *
+ * It ends with the process, which closes its port and connections, and it has no
+ * files but those in @tmpdir, which pvasrun removes. PMIx_server_finalize() would
+ * do no more, and waits for the library's threads and their locks: with libpmix
+ * 4.2.2 it was once seen to wait for ever, though not in 500 jobs made for that
+ * (3 and 12 ranks that ended well, early, by MPI_Abort or a signal). Upstream
+ * had such faults before (openpmix issue 1244).
  */
 int pvasrun_pmix_start(const struct pmix_job *job, char *why, size_t len);
 

@@ -204,6 +204,18 @@ pmix_status_t pmix_wait(pmix_status_t started)
 
 /* ---- start ---- */
 
+/* Where to listen, to begin with, is not for the user to say: the gate calls 127.0.0.1. */
+static void drop_transport(void)
+{
+	static const char prefix[] = "PMIX_MCA_ptl_";
+	char **from, **to = environ;
+
+	for (from = environ; *from; from++)
+		if (strncmp(*from, prefix, sizeof(prefix) - 1))
+			*to++ = *from;
+	*to = NULL;
+}
+
 /*
  * The job of somebody who started pvasrun (mpirun, srun) is not ours; and data
  * go through the sockets, not through files that could be left behind.
@@ -221,6 +233,7 @@ static void clean_environment(void)
 
 	for (i = 0; i < sizeof(names) / sizeof(names[0]); i++)
 		unsetenv(names[i]);
+	drop_transport();
 	setenv("PMIX_MCA_gds", "hash", 1);
 	/* nor does it need to ask X servers and drivers about displays and accelerators */
 	setenv("HWLOC_COMPONENTS", "-gl,-opencl,-cuda,-nvml,-rsmi,-levelzero", 0);
@@ -252,13 +265,14 @@ static pmix_status_t open_server(const struct pmix_job *job)
 	pmix_info_t *info;
 	pmix_status_t rc;
 
-	PMIX_INFO_CREATE(info, 2);
+	PMIX_INFO_CREATE(info, 3);
 	if (!info)
 		return PMIX_ERR_NOMEM;
 	PMIx_Info_load(&info[0], PMIX_SERVER_TMPDIR, job->tmpdir, PMIX_STRING);
 	PMIx_Info_load(&info[1], PMIX_SYSTEM_TMPDIR, job->tmpdir, PMIX_STRING);
-	rc = PMIx_server_init(&callbacks, info, 2);
-	PMIX_INFO_FREE(info, 2);
+	PMIx_Info_load(&info[2], PMIX_TCP_IF_INCLUDE, "127.0.0.0/8", PMIX_STRING);
+	rc = PMIx_server_init(&callbacks, info, 3);
+	PMIX_INFO_FREE(info, 3);
 	return rc;
 }
 

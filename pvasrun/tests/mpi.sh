@@ -189,6 +189,39 @@ test_wire()
 	status_is 0
 }
 
+# Other users can call the ports of a job, but get no answer, even if they know its secrets.
+test_strangers()
+{
+	local other='setpriv --reuid=65534 --regid=65534 --clear-groups'
+
+	if [ "$(id -u)" -ne 0 ]; then
+		skip "strangers: only root can be another user"
+		return
+	fi
+	# so that another user finds the program
+	cp "$B/pvasrun/tests/pmix" "$T/pmix"
+	chmod 755 "$T"
+	run -n 1 bash -c "$other bash -c '$WIRE"'say "cmd=initack pmiid=$PMI_ID"'"'"
+	status_is 0
+	check "PMI-1 answers" [ "$(cat "$T/out")" = . ]
+	run -n 1 sh -c "$other $T/pmix log; $T/pmix log"
+	check "PMIx answers" grep -q '^rank [0-9]*: init: ' "$T/err"
+	out_has 'pmix log: good'
+	chmod 700 "$T"
+}
+
+# What makes one a rank is in no file's name; and the server listens where it is called.
+test_secrets()
+{
+	export PMIX_MCA_ptl_base_if_include=eth0 PMIX_MCA_ptl_tcp_ipv4_port=1
+	run -n 1 sh -c "$openmpi ring"'; echo "${PMIX_NAMESPACE##*-}"; ls "$TMPDIR"'
+	unset PMIX_MCA_ptl_base_if_include PMIX_MCA_ptl_tcp_ipv4_port
+	out_has 'ring: 1 ranks'
+	out_has '[0-9a-f]{32}'
+	out_has 'pvasrun-[0-9]+-[0-9]+-[0-9a-f]{8}'
+	check "the directory tells" [ "$(grep -c "$(grep -xE '[0-9a-f]{32}' "$T/out" | cut -c 1-8)" "$T/out")" = 1 ]
+}
+
 # ---- and that don't ----
 
 abort_of()
@@ -267,19 +300,38 @@ test_no_mpi_wanted()
 	out_has 'ring: 2 ranks'
 }
 
-# A copy of pvasrun by itself: programs without MPI don't miss anything.
-test_no_plugin()
+# alone PROGRAM [ARGUMENT]...: two tasks by a copy of pvasrun with what is in $T/alone
+alone()
 {
-	mkdir "$T/alone"
-	cp "$B/pvasrun/pvasrun" "$T/alone"
-	timeout "$LIMIT" "$T/alone/pvasrun" --backend "$BACKEND" -n 2 true >"$T/out" 2>"$T/err"
+	timeout "$LIMIT" "$T/alone/pvasrun" --backend "$BACKEND" -n 2 "$@" >"$T/out" 2>"$T/err"
 	status=$?
+}
+
+# no_server WHY: said in a line, and all that is said; programs without MPI don't miss anything
+no_server()
+{
+	alone true
 	status_is 0
 	silent
-	timeout "$LIMIT" "$T/alone/pvasrun" --backend "$BACKEND" -n 2 "$openmpi" ring >"$T/out" 2>"$T/err"
-	status=$?
+	alone "$openmpi" ring
 	status_is 1
-	err_has 'no PMIx server for MPI programs: pvasrun-pmix.so is missing \(.*\)'
+	err_has "no PMIx server for MPI programs: $1"
+	check "more than that is said" [ "$(grep -c . "$T/err")" -eq 1 ]
+}
+
+test_no_plugin()
+{
+	local plugin=$T/alone/pvasrun-pmix.so
+
+	mkdir "$T/alone"
+	cp "$B/pvasrun/pvasrun" "$T/alone"
+	no_server 'pvasrun-pmix.so is missing \(.*\)'
+	echo "no shared object" >"$plugin"
+	no_server '.*pvasrun-pmix.so: .* \(install libpmix2\)'
+	sed 's/libpmix\.so\.2/libpmix.so.9/' "$B/pvasrun/pvasrun-pmix.so" >"$plugin"
+	no_server 'libpmix.so.9: cannot open shared object file: No such file or directory \(install libpmix2\)'
+	sed 's/pvasrun_pmix_start/pvasrun_pmix_begin/' "$B/pvasrun/pvasrun-pmix.so" >"$plugin"
+	no_server "this pvasrun-pmix.so is not pvasrun's \\(.*\\)"
 }
 
 test_no_tmpdir()
