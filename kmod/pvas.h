@@ -34,6 +34,7 @@
 #include <linux/mm_types.h>
 #include <linux/mutex.h>
 #include <linux/sched.h>
+#include <linux/semaphore.h>
 #include <linux/spinlock.h>
 #include <linux/task_work.h>
 #include <linux/workqueue.h>
@@ -72,6 +73,8 @@ struct pid_namespace;
  * @gen:	source of pvas_part.gen
  * @parts:	by index, NULL if free or reserved
  * @members:	all tasks and guests
+ * @reclaim:	whose turn it is to unmap; not under @lock
+ * @slices:	how many were unmapped, by whoever has the turn
  */
 struct pvas_space {
 	struct kref ref;
@@ -103,6 +106,8 @@ struct pvas_space {
 	unsigned long *reserved;
 	struct pvas_partition **parts;
 	struct list_head members;
+	struct semaphore reclaim;
+	unsigned int slices;
 	struct work_struct free_work;
 };
 

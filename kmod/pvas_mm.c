@@ -25,6 +25,8 @@
 #define PVAS_LOCK_TRIES		500
 /* At most so much is unmapped while others wait for the mmap lock: about a millisecond. */
 #define PVAS_SLICE		(16UL << 20)
+/* No slice takes that long. */
+#define PVAS_TURN		HZ
 
 /* Room below the stack: as mmap_base() gives it, but a finite share at most. */
 #define PVAS_STACK_ROOM_MIN	(128UL << 20)
@@ -356,32 +358,61 @@ static bool pvas_unmap_slices(struct pvas_partition *part)
 			pr_warn("space %u: partition %u can't be unmapped: error %d\n", space->id,
 				part->index, err);
 		from = to;
+		WRITE_ONCE(space->slices, space->slices + 1);
 	} while (from < part->end && !pvas_task_struck_by_oom(space));
 	return from == part->end;
+}
+
+/*
+ * When all tasks of a job end at once, one after the other: together they would
+ * keep the processors busy with looking whether the mmap lock is free. Who gets no
+ * further (by a userfaultfd monitor that doesn't answer) is not waited for.
+ */
+static bool pvas_take_turn(struct pvas_space *space)
+{
+	unsigned int seen;
+
+	do {
+		seen = READ_ONCE(space->slices);
+		if (!down_timeout(&space->reclaim, PVAS_TURN))
+			return true;
+	} while (READ_ONCE(space->slices) != seen);
+	return false;
+}
+
+/* False: all of the mm goes soon. The caller has a reference to it. */
+static bool pvas_unmap_all(struct pvas_partition *part)
+{
+	struct pvas_space *space = part->space;
+	bool all;
+
+	if (pvas_task_struck_by_oom(space) || !pvas_wait_for_lock(space))
+		return false;
+	kthread_use_mm(space->mm);
+	pvas_mm_publish(part, PVAS_PART_ENDING);
+	pvas_pass_on_program(part);
+	pvas_find_owner(space);
+	all = pvas_unmap_slices(part);
+	if (all)
+		pvas_mm_publish(part, PVAS_PART_FREE);
+	kthread_unuse_mm(space->mm);
+	return all;
 }
 
 static void pvas_unmap(struct pvas_partition *part)
 {
 	struct pvas_space *space = part->space;
-	bool all = false;
+	bool turn = pvas_take_turn(space);
 
-	if (!mmget_not_zero(space->mm))
-		return;
-	if (!pvas_task_struck_by_oom(space) && pvas_wait_for_lock(space)) {
-		kthread_use_mm(space->mm);
-		pvas_mm_publish(part, PVAS_PART_ENDING);
-		pvas_pass_on_program(part);
-		pvas_find_owner(space);
-		all = pvas_unmap_slices(part);
-		if (all)
-			pvas_mm_publish(part, PVAS_PART_FREE);
-		kthread_unuse_mm(space->mm);
+	if (mmget_not_zero(space->mm)) {
+		if (pvas_unmap_all(part))
+			mmput(space->mm);
+		else
+			/* Not here: the last one frees all pages. */
+			mmput_async(space->mm);
 	}
-	if (all)
-		mmput(space->mm);
-	else
-		/* Not here: the last one frees all pages. */
-		mmput_async(space->mm);
+	if (turn)
+		up(&space->reclaim);
 }
 
 /**

@@ -392,6 +392,7 @@ int pvas_space_create(struct pvas_space **out, struct pvas_create *arg, const ch
 	}
 	kref_init(&space->ref);
 	spin_lock_init(&space->lock);
+	sema_init(&space->reclaim, 1);
 	INIT_LIST_HEAD(&space->members);
 	space->shift = arg->shift;
 	space->flags = arg->flags;

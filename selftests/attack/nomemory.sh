@@ -1,0 +1,62 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+# The whole machine is out of memory, not a cgroup: the job dies, the machine lives.
+
+. "$(dirname "$0")/common"
+need_root
+# Nobody wants that on a machine that is used for something else.
+[ -n "${PVAS_VM:-}" ] || skip_all "in a virtual machine only"
+dir=$(mktemp -d /tmp/pvas-nomemory.XXXXXX) && mount -t tmpfs -o size=100% none "$dir" || exit 1
+echo -1000 >/proc/$$/oom_score_adj
+others=0
+
+leave()
+{
+	kill $bystander 2>/dev/null
+	umount "$dir" && rmdir "$dir"
+}
+
+# ordinary COMMAND...: one that the killer may choose, as we may not
+ordinary()
+{
+	sh -c 'echo 0 >/proc/self/oom_score_adj; exec "$@"' sh "$@"
+}
+
+# What is free is taken first, in a file, or it would take long.
+fill()
+{
+	fallocate -l $(($(awk '/MemAvailable/ { print $2 }' /proc/meminfo) - 400000))K "$dir/all"
+}
+
+# The job is killed, in good time, by the kernel and not by timeout.
+killed()
+{
+	ordinary timeout -k 5 200 "$PVAS_BUILD/pvasrun/pvasrun" --backend kernel -q --no-kill -n 4 \
+		"$PVAS_BUILD/selftests/attack/hog" >/dev/null 2>&1
+	[ $? = 137 ]
+}
+
+# Whom the killer took, since MARK
+victims()
+{
+	dmesg | sed "1,/pvas-test: $1\$/d" | sed -n 's/.*Out of memory: Killed process [0-9]* (\([^)]*\)).*/\1/p'
+}
+
+ordinary sleep 1000 &
+bystander=$!
+trap leave EXIT
+for round in 1 2; do
+	echo "pvas-test: nomemory round $round" >/dev/kmsg
+	check "memory is filled" fill
+	check "the job is killed" killed
+	rm -f "$dir/all"
+	check "no space is left" await_spaces 0
+	log=$(victims "nomemory round $round")
+	check "the killer was at work" [ -n "$log" ]
+	# On a slow machine it can take one more while the first is still dying, with
+	# or without us.
+	! grep -qvx hog <<<"$log" || others=$((others + 1))
+done
+check "nobody else was killed, at least in one round" [ $others -lt 2 ]
+check "the next job runs" timeout 240 "$PVAS_BUILD/pvasrun/pvasrun" --backend kernel -n 4 /bin/true
+finish
