@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "component.h"
+#include "locality.h"
 #include "mpi.h"
 #include "pmix/plugin.h"
 #include "report.h"
@@ -81,21 +82,15 @@ static int open_pipe(struct pmix_host *host)
 
 /* ---- what it is told ---- */
 
-/* Each rank would look at all of /sys otherwise. */
-static char *describe_machine(void)
+static char *describe_machine(hwloc_topology_t topology)
 {
-	hwloc_topology_t topology;
-	char *xml = NULL, *copy = NULL;
+	char *xml, *copy;
 	int len;
 
-	if (hwloc_topology_init(&topology))
+	if (hwloc_topology_export_xmlbuffer(topology, &xml, &len, 0))
 		return NULL;
-	if (!hwloc_topology_load(topology) &&
-	    !hwloc_topology_export_xmlbuffer(topology, &xml, &len, 0)) {
-		copy = strdup(xml);
-		hwloc_free_xmlbuffer(topology, xml);
-	}
-	hwloc_topology_destroy(topology);
+	copy = strdup(xml);
+	hwloc_free_xmlbuffer(topology, xml);
 	return copy;
 }
 
@@ -113,6 +108,35 @@ static char **describe_cpus(const struct mpi *mpi)
 	return cpus;
 }
 
+/* Only of those that stay where they are: what do they share with others? */
+static char **describe_localities(const struct mpi *mpi, hwloc_topology_t topology)
+{
+	char **localities = calloc(mpi->opt->tasks, sizeof(*localities));
+	unsigned int rank;
+
+	for (rank = 0; localities && rank < mpi->opt->tasks; rank++) {
+		hwloc_const_cpuset_t set = places_set(mpi->places, rank);
+
+		if (set)
+			localities[rank] = locality_of(topology, set);
+	}
+	return localities;
+}
+
+/* Each rank would look at all of /sys otherwise. */
+static void describe_topology(const struct mpi *mpi, struct pmix_job *job)
+{
+	hwloc_topology_t topology;
+
+	if (hwloc_topology_init(&topology))
+		return;
+	if (!hwloc_topology_load(topology)) {
+		job->topology = describe_machine(topology);
+		job->localities = describe_localities(mpi, topology);
+	}
+	hwloc_topology_destroy(topology);
+}
+
 static unsigned int *describe_apps(const struct mpi *mpi)
 {
 	unsigned int *app_of = calloc(mpi->opt->tasks, sizeof(*app_of));
@@ -123,13 +147,19 @@ static unsigned int *describe_apps(const struct mpi *mpi)
 	return app_of;
 }
 
+static void forget_texts(char *const *texts, unsigned int nr)
+{
+	unsigned int i;
+
+	for (i = 0; texts && i < nr; i++)
+		free(texts[i]);
+	free((void *)texts);
+}
+
 static void forget(struct pmix_job *job)
 {
-	unsigned int rank;
-
-	for (rank = 0; job->cpus && rank < job->tasks; rank++)
-		free(job->cpus[rank]);
-	free((void *)job->cpus);
+	forget_texts(job->cpus, job->tasks);
+	forget_texts(job->localities, job->tasks);
 	free((void *)job->app_of);
 	free((void *)job->topology);
 }
@@ -144,10 +174,10 @@ static int describe(struct pmix_host *host, struct pmix_job *job)
 		.tasks = mpi->opt->tasks,
 		.apps = mpi->opt->nr_apps,
 		.app_of = describe_apps(mpi),
-		.topology = describe_machine(),
 		.cpus = describe_cpus(mpi),
 		.news = host->writer,
 	};
+	describe_topology(mpi, job);
 	return job->app_of ? 0 : -ENOMEM;
 }
 

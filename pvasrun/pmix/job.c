@@ -49,6 +49,8 @@ static void add_rank(struct infos *to, const struct pmix_job *job, unsigned int 
 	add_u32(&of, PMIX_APPNUM, job->app_of[rank]);
 	if (job->cpus && job->cpus[rank])
 		add_text(&of, PMIX_CPUSET, job->cpus[rank]);
+	if (job->localities && job->localities[rank])
+		add_text(&of, PMIX_LOCALITY_STRING, job->localities[rank]);
 	array->size = of.nr;
 	add(to, PMIX_PROC_DATA, array, PMIX_DATA_ARRAY);
 	PMIX_DATA_ARRAY_FREE(array);

@@ -33,6 +33,7 @@ struct pmix_job {
 	const unsigned int *app_of;	/* of each rank */
 	const char *topology;		/* hwloc's XML, or NULL */
 	char *const *cpus;		/* of each rank: "0-3", NULL: not bound; or NULL */
+	char *const *localities;	/* of each rank: see locality.h; likewise */
 	int news;			/* where to write struct pmix_news */
 };
 
@@ -42,7 +43,7 @@ struct pmix_job {
  * It ends with the process, which closes its port and connections, and it has no
  * files but those in @tmpdir, which pvasrun removes. PMIx_server_finalize() would
  * do no more, and waits for the library's threads and their locks: with libpmix
- * 4.2.2 it was once seen to wait for ever, though not in 500 jobs made for that
+ * 4.2.2 it was once seen to wait for ever, though not in 600 jobs made for that
  * (3 and 12 ranks that ended well, early, by MPI_Abort or a signal). Upstream
  * had such faults before (openpmix issue 1244).
  */

@@ -72,6 +72,18 @@ job_of()
 }
 test_job() { each job_of; }
 
+# Bound ranks know what they share with others.
+test_place()
+{
+	local some='(SK[0-9]+:)?(L[1-3][0-9]+:)*(CR[0-9]+:)?HT[0-9]+(-[0-9]+)?:NM[0-9]+'
+
+	run --bind-to core -n 2 "$B/pvasrun/tests/pmix" place
+	status_is 0
+	check "not each has a place" [ "$(grep -cxE "$some beside $some" "$T/out")" -eq 2 ]
+	run --bind-to none -n 2 "$B/pvasrun/tests/pmix" place
+	check "those not bound have one" [ "$(grep -cx nowhere "$T/out")" -eq 2 ]
+}
+
 # The rank is not pvasrun's child, and a second program takes its turn after the first.
 behind_a_shell() { run -n 2 sh -c "$1 ring && exec $1 ring"; status_is 0; silent; }
 test_behind_a_shell() { behind_a_shell "$openmpi"; behind_a_shell "$mpich"; }

@@ -18,6 +18,8 @@ void test_parse(void);
 void test_options(void);
 void test_tagger(void);
 void test_bind(void);
+void test_locality(void);
+void test_locality(void);
 void test_env(void);
 void test_needs(void);
 void test_precheck(void);

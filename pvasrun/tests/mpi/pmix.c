@@ -146,6 +146,20 @@ static void lookup(void)
 	fence();
 }
 
+/* What each rank is told of where it is bound to, and the other one of it */
+static void place(void)
+{
+	pmix_value_t *mine, *others;
+	pmix_status_t rc = PMIx_Get(&me, PMIX_LOCALITY_STRING, NULL, 0, &mine);
+
+	if (rc != PMIX_SUCCESS) {
+		puts("nowhere");
+		return;
+	}
+	is(PMIx_Get(&other, PMIX_LOCALITY_STRING, NULL, 0, &others), PMIX_SUCCESS, "other's place");
+	printf("%s beside %s\n", mine->data.string, others->data.string);
+}
+
 static pmix_status_t log_bytes(const char *bytes, size_t len)
 {
 	pmix_byte_object_t object = { .bytes = (char *)bytes, .size = len };
@@ -196,6 +210,8 @@ int main(int argc, char **argv)
 		connect_alone();
 	else if (!strcmp(what, "lookup"))
 		lookup();
+	else if (!strcmp(what, "place"))
+		place();
 	else if (!strcmp(what, "log"))
 		log_texts();
 	else
