@@ -84,18 +84,40 @@ static bool made_by_us(int caller)
 	return ours;
 }
 
-int accept_here(int fd)
+static int accept_ours(int fd, struct sockaddr *from, socklen_t *len, int flags)
 {
+	socklen_t room = len ? *len : 0;
 	int caller;
 
-	while ((caller = accept4(fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK)) >= 0) {
-		if (made_by_us(caller)) {
-			no_delay(caller);
+	while ((caller = accept4(fd, from, len, flags)) >= 0) {
+		if (made_by_us(caller))
 			return caller;
-		}
 		close(caller);
+		if (len)
+			*len = room;
 	}
 	return -1;
+}
+
+int accept_here(int fd)
+{
+	int caller = accept_ours(fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+
+	if (caller >= 0)
+		no_delay(caller);
+	return caller;
+}
+
+/*
+ * In the place of libc's, for libpmix: the program's symbols come before those of
+ * its libraries. It would listen to every user, and let its ranks wait meanwhile.
+ */
+__attribute__((used))
+int accept_for_all(int fd, struct sockaddr *from, socklen_t *len) __asm__("accept");
+
+int accept_for_all(int fd, struct sockaddr *from, socklen_t *len)
+{
+	return accept_ours(fd, from, len, SOCK_CLOEXEC);
 }
 
 int call_here(int port)

@@ -201,6 +201,15 @@ test_wire()
 	status_is 0
 }
 
+# In a task of pvasrun's: "ports PID" prints where that process listens.
+PORTS='ports() {
+	local fd at
+	for fd in /proc/$1/fd/*; do
+		at=$(readlink $fd) && awk -v inode="${at//[^0-9]/}" \
+			'"'"'$4 == "0A" && $10 == inode { sub(".*:", "", $2); print "0x" $2 }'"'"' /proc/net/tcp
+	done
+}; '
+
 # Other users can call the ports of a job, but get no answer, even if they know its secrets.
 test_strangers()
 {
@@ -219,6 +228,11 @@ test_strangers()
 	run -n 1 sh -c "$other $T/pmix log; $T/pmix log"
 	check "PMIx answers" grep -q '^rank [0-9]*: init: ' "$T/err"
 	out_has 'pmix log: good'
+	# each of its ports hangs up at once: who is not heard out can't keep ranks waiting
+	run -n 1 bash -c "$openmpi ring; $PORTS"'for port in $(ports $PPID); do
+		'"$other"' bash -c "exec 3<>/dev/tcp/127.0.0.1/$((port)); read -t 1.5 <&3; echo closed: \$?"
+		done'
+	check "not all ports hang up" [ "$(grep -cx 'closed: 1' "$T/out")" -eq 3 ]
 	chmod 700 "$T"
 }
 
