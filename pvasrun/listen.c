@@ -6,10 +6,10 @@
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
-#include <stdbool.h>
-#include <stdio.h>
 #include <sys/socket.h>
 #include <unistd.h>
+
+#include "caller.h"
 
 /* All ranks may call before the first is answered. */
 #define BACKLOG 4096
@@ -55,42 +55,14 @@ static void no_delay(int fd)
 	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof(yes));
 }
 
-static bool is_end(const struct sockaddr_in *end, unsigned int addr, unsigned int port)
-{
-	return addr == end->sin_addr.s_addr && port == ntohs(end->sin_port);
-}
-
-/* Every user of this machine can call; the kernel's list of connections says who made one. */
-static bool made_by_us(int caller)
-{
-	unsigned int from_addr, from_port, to_addr, to_port, uid;
-	struct sockaddr_in from, to;
-	socklen_t from_len = sizeof(from), to_len = sizeof(to);
-	char line[256];
-	bool ours = false;
-	FILE *list;
-
-	if (getpeername(caller, (struct sockaddr *)&from, &from_len) < 0 ||
-	    getsockname(caller, (struct sockaddr *)&to, &to_len) < 0)
-		return false;
-	list = fopen("/proc/net/tcp", "re");
-	while (list && !ours && fgets(line, sizeof(line), list))
-		ours = sscanf(line, " %*u: %x:%x %x:%x %*x %*x:%*x %*x:%*x %*x %u", &from_addr,
-			      &from_port, &to_addr, &to_port, &uid) == 5 &&
-		       is_end(&from, from_addr, from_port) && is_end(&to, to_addr, to_port) &&
-		       uid == geteuid();
-	if (list)
-		fclose(list);
-	return ours;
-}
-
+/* Every user of this machine can call. */
 static int accept_ours(int fd, struct sockaddr *from, socklen_t *len, int flags)
 {
 	socklen_t room = len ? *len : 0;
 	int caller;
 
 	while ((caller = accept4(fd, from, len, flags)) >= 0) {
-		if (made_by_us(caller))
+		if (caller_is_ours(caller))
 			return caller;
 		close(caller);
 		if (len)

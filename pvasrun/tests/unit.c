@@ -33,6 +33,7 @@ int main(void)
 	test_options();
 	test_tagger();
 	test_bind();
+	test_caller();
 	test_locality();
 	test_env();
 	test_needs();

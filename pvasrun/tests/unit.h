@@ -18,6 +18,7 @@ void test_parse(void);
 void test_options(void);
 void test_tagger(void);
 void test_bind(void);
+void test_caller(void);
 void test_locality(void);
 void test_locality(void);
 void test_env(void);
