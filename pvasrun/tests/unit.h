@@ -20,7 +20,6 @@ void test_tagger(void);
 void test_bind(void);
 void test_caller(void);
 void test_locality(void);
-void test_locality(void);
 void test_env(void);
 void test_needs(void);
 void test_precheck(void);
