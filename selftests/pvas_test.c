@@ -197,7 +197,7 @@ unsigned int pt_timeout(void)
 
 static const char * const complaints[] = {
 	"WARNING:", "BUG:", "BUG ", "Oops", "general protection fault, ", "suspicious RCU",
-	"circular locking", "KASAN", "UBSAN", "lockdep", "blocked for more than", "stall",
+	"circular locking", "KASAN", "UBSAN", "INFO: lockdep", "blocked for more than", "stall",
 	"refcount_t", "list_add", "list_del", "Bad page", "bad rss", "can't be unmapped",
 };
 
@@ -329,7 +329,10 @@ static int creator(int memfd, struct pt_raw *raw)
 		if (err)
 			return err;
 	}
-	return pt_ioctl(raw->fd, PVAS_IOC_CREATE, raw->user ? raw->user : &raw->create);
+	err = pt_ioctl(raw->fd, PVAS_IOC_CREATE, raw->user ? raw->user : &raw->create);
+	if (raw->finish)
+		raw->finish(raw->prepare_arg);
+	return err;
 }
 
 int pt_raw_create(struct pt_raw *raw)

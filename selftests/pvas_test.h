@@ -90,6 +90,7 @@ struct pt_raw {
 	char *data;			/* of PT_DATA_AT */
 	struct pvas_part *table;	/* of the partition table */
 	int (*prepare)(void *arg);	/* in the creator, just before the ioctl */
+	void (*finish)(void *arg);	/* there, just after it */
 	void *prepare_arg;
 	void *user;			/* if set: where the ioctl's struct is */
 };
@@ -262,14 +263,17 @@ uintptr_t pt_base(void);
 size_t pt_size(void);
 bool pt_inside(const void *p, size_t len);
 
-#define PT_MAIN() \
+#define PT_HARNESS() \
 	static int pt_run_harness(int argc, char **argv) \
 	{ \
 		struct __test_metadata *t; \
 		for (t = __fixture_list->tests; t; t = t->next) \
 			t->timeout = pt_timeout(); \
 		return test_harness_run(argc, argv); \
-	} \
+	}
+
+#define PT_MAIN() \
+	PT_HARNESS() \
 	int main(int argc, char **argv) \
 	{ \
 		return pt_main(argc, argv, pt_run_harness); \

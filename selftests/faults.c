@@ -1,0 +1,628 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Every allocation that can fail does, one after the other: the kernel's fault
+ * injection lets the n-th allocation of a call fail, for n = 1, 2, 3, ... until
+ * the call makes fewer than n. Each failure must give an error that says so,
+ * leave nothing behind, and the same call must work the next time.
+ *
+ * Needs a kernel with CONFIG_FAILSLAB and CONFIG_FAIL_PAGE_ALLOC, as the debug
+ * kernel is; Debian's are not.
+ */
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/mount.h>
+#include <sys/sendfile.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <linux/futex.h>
+#include <unistd.h>
+
+#include "kselftest_harness.h"
+#include "pvas_test.h"
+
+#define MAX_NTH		2000	/* more than any call here makes: then it is a failure */
+#define RW		(PROT_READ | PROT_WRITE)
+
+/* Allocations that may sleep, and single pages, are spared by default. */
+static const char * const switches[][2] = {
+	{ "failslab/ignore-gfp-wait", "N" }, { "failslab/verbose", "0" },
+	{ "fail_page_alloc/ignore-gfp-wait", "N" }, { "fail_page_alloc/ignore-gfp-highmem", "N" },
+	{ "fail_page_alloc/min-order", "0" }, { "fail_page_alloc/verbose", "0" },
+};
+
+static const char *have_faults(void)
+{
+	char path[128];
+	size_t i;
+
+	if (geteuid())
+		return "must be root";
+	if (access("/proc/self/fail-nth", W_OK))
+		return "this kernel has no fault injection (no /proc/self/fail-nth)";
+	if (access("/sys/kernel/debug/failslab", F_OK))
+		mount("none", "/sys/kernel/debug", "debugfs", 0, NULL);
+	for (i = 0; i < PT_ARRAY_SIZE(switches); i++) {
+		snprintf(path, sizeof(path), "/sys/kernel/debug/%s", switches[i][0]);
+		if (pt_write_file(path, switches[i][1]))
+			return "no failslab or fail_page_alloc in debugfs";
+	}
+	return NULL;
+}
+
+#define FAULT_TEST(name_) \
+	static void faults_##name_(struct __test_metadata *_metadata); \
+	PVAS_TEST(name_) \
+	{ \
+		const char *why = have_faults(); \
+		if (why) \
+			SKIP(return, "%s", why); \
+		faults_##name_(_metadata); \
+	} \
+	static void faults_##name_(struct __test_metadata __attribute__((unused)) *_metadata)
+
+/* ---- fail-nth, of this process or another one ---- */
+
+static int open_nth(pid_t pid)
+{
+	char path[64];
+
+	if (pid)
+		snprintf(path, sizeof(path), "/proc/%d/fail-nth", pid);
+	else
+		snprintf(path, sizeof(path), "/proc/thread-self/fail-nth");
+	return open(path, O_RDWR | O_CLOEXEC);
+}
+
+static int set_nth(int fd, unsigned int nth)
+{
+	char text[16];
+	int n = snprintf(text, sizeof(text), "%u", nth);
+
+	return pwrite(fd, text, n, 0) == n ? 0 : -EIO;
+}
+
+/* Was it too few allocations to reach the one that was to fail? And no more faults. */
+static bool reached(int fd)
+{
+	char text[16] = "";
+	ssize_t n = pread(fd, text, sizeof(text) - 1, 0);
+
+	set_nth(fd, 0);
+	return n > 0 && atoi(text) == 0;
+}
+
+#define say(fmt, ...) fprintf(stderr, "# " fmt "\n", __VA_ARGS__)
+
+/* What a call may say that could not allocate; exec: E2BIG for want of a stack page. */
+static bool proper(int err)
+{
+	return err == -ENOMEM || err == -EAGAIN || err == -E2BIG || err == -EFAULT;
+}
+
+/* A space goes with its last task or file; its end is a work item's. */
+static int spaces_become(int want)
+{
+	int i, n = -1;
+
+	for (i = 0; i < 1000 && (n = pt_spaces()) != want; i++)
+		usleep(10000);
+	return n;
+}
+
+/* ---- create ---- */
+
+struct creation {
+	int fd;			/* of fail-nth */
+	unsigned int nth;
+	bool *reached;		/* shared with the creator */
+};
+
+static int before_create(void *arg)
+{
+	struct creation *c = arg;
+
+	c->fd = open_nth(0);
+	return c->fd < 0 ? -errno : set_nth(c->fd, c->nth);
+}
+
+static void after_create(void *arg)
+{
+	struct creation *c = arg;
+
+	*c->reached = reached(c->fd);
+}
+
+/*
+ * Creates with the nth allocation failing, until none does, @pause_ms after the
+ * one before. Returns how many failed by it; -1: what is wrong was said. With most
+ * of the test's time gone it ends where it is, and says so.
+ */
+static int sweep_create(int spaces_before, unsigned int pause_ms)
+{
+	long end = pt_now_ms() + pt_timeout() * 700;
+	struct creation c = { .nth = 1 };
+	struct pt_raw raw;
+	int err, failed = 0;
+
+	c.reached = mmap(NULL, 4096, RW, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	for (; c.nth < MAX_NTH; c.nth++) {
+		usleep(pause_ms * 1000);
+		pt_raw_init(&raw, PVAS_SHIFT_DEFAULT);
+		raw.prepare = before_create;
+		raw.prepare_arg = &c;
+		raw.finish = after_create;
+		err = pt_raw_create(&raw);
+		if (!err && pt_raw_spawn(&raw, raw.create.first) < 0)
+			err = -ENOTRECOVERABLE;
+		pt_raw_close(&raw);
+		while (waitpid(-1, NULL, 0) > 0)
+			;
+		if (err && !(*c.reached && proper(err))) {
+			say("create, allocation %u: %d", c.nth, err);
+			return -1;
+		}
+		if (spaces_become(spaces_before) != spaces_before) {
+			say("create, allocation %u: a space is left", c.nth);
+			return -1;
+		}
+		if (!*c.reached)
+			return failed;
+		failed += err != 0;
+		if (pt_now_ms() > end) {
+			say("no time for more than %u allocations", c.nth);
+			return failed;
+		}
+	}
+	return -1;
+}
+
+/* The hooks are in place: another space has them. */
+FAULT_TEST(create)
+{
+	struct pt_raw other;
+	int failed;
+
+	ASSERT_EQ(0, pt_raw_make(&other));
+	failed = sweep_create(pt_spaces(), 0);
+	EXPECT_LE(2, failed);
+	TH_LOG("%d allocations made it fail", failed);
+	pt_raw_close(&other);
+	EXPECT_EQ(0, spaces_become(0));
+}
+
+/* ---- arm, attach, open, close: by a process of its own each ---- */
+
+struct attempt {
+	int (*fn)(void *arg);
+	void *arg;
+	unsigned int nth;
+	bool reached;
+};
+
+/* Runs in a child; -errno of the call, or -ENODATA if too few allocations were made. */
+static int with_nth(void *arg)
+{
+	struct attempt *a = arg;
+	int fd = open_nth(0), err;
+
+	if (fd < 0 || set_nth(fd, a->nth))
+		return -ENOTRECOVERABLE;
+	err = a->fn(a->arg);
+	return reached(fd) ? err : err ? -ENOTRECOVERABLE : -ENODATA;
+}
+
+/* Sweeps over fn(); it must return 0 or a proper error each time. How many failed, or -1. */
+static int sweep(const char *what, int (*fn)(void *arg), void *arg)
+{
+	struct attempt a = { .fn = fn, .arg = arg, .nth = 1 };
+	int err, failed = 0;
+
+	for (; a.nth < MAX_NTH; a.nth++) {
+		err = pt_in_child(with_nth, &a);
+		if (err == -ENODATA)
+			return failed;
+		if (err && !proper(err)) {
+			say("%s, allocation %u: %d", what, a.nth, err);
+			return -1;
+		}
+		failed += err != 0;
+	}
+	return -1;
+}
+
+static int open_device(void __attribute__((unused)) *arg)
+{
+	int fd = pt_open();
+
+	if (fd < 0)
+		return -errno;
+	return close(fd) ? -errno : 0;
+}
+
+static int arm(void *arg)
+{
+	struct pt_raw *raw = arg;
+	int err = pt_raw_arm(raw->fd, 0, raw->create.first, 0);
+
+	return err ? err : pt_raw_arm(raw->fd, 0, 0, PVAS_SPAWN_CANCEL);
+}
+
+static int arm_and_die(void *arg)
+{
+	struct pt_raw *raw = arg;
+
+	return pt_raw_arm(raw->fd, 0, raw->create.first, 0);
+}
+
+static int query(void *arg)
+{
+	static struct pvas_task tasks[16];
+	struct pvas_query q = {
+		.size = sizeof(q), .tasks = (uintptr_t)tasks, .count = PT_ARRAY_SIZE(tasks),
+	};
+
+	return pt_ioctl(*(int *)arg, PVAS_IOC_QUERY, &q);
+}
+
+FAULT_TEST(open_arm_query)
+{
+	struct pt_raw raw;
+	pid_t pid;
+
+	ASSERT_EQ(0, pt_raw_make(&raw));
+	EXPECT_LT(0, sweep("open", open_device, NULL));
+	EXPECT_LT(1, sweep("arm", arm, &raw));
+	EXPECT_LT(1, sweep("arm and die", arm_and_die, &raw));
+	EXPECT_EQ(0, pt_raw_count(raw.fd));
+	pid = pt_raw_spawn(&raw, raw.create.first);
+	ASSERT_LT(0, pid);
+	EXPECT_LT(0, sweep("query", query, &raw.fd));
+	EXPECT_EQ(1, pt_raw_count(raw.fd));
+	pt_kill(pid);
+	EXPECT_EQ(0, pt_raw_count(raw.fd));
+	pt_raw_close(&raw);
+	EXPECT_EQ(0, spaces_become(0));
+}
+
+static const char key[] = "faults";
+
+static int attach_by_key(void __attribute__((unused)) *arg)
+{
+	struct pvas_attach attach = {
+		.size = sizeof(attach), .key = (uintptr_t)key, .key_len = sizeof(key),
+	};
+	int fd = pt_open(), err;
+
+	if (fd < 0)
+		return -errno;
+	err = pt_ioctl(fd, PVAS_IOC_ATTACH, &attach);
+	if (!err)
+		err = pt_raw_arm(fd, 0, attach.first, 0);
+	close(fd);
+	return err;
+}
+
+FAULT_TEST(attach_and_arm)
+{
+	struct pt_raw raw;
+
+	pt_raw_init(&raw, PVAS_SHIFT_DEFAULT);
+	raw.create.flags = PVAS_CREATE_KEY;
+	raw.create.key = (uintptr_t)key;
+	raw.create.key_len = sizeof(key);
+	ASSERT_EQ(0, pt_raw_create(&raw));
+	EXPECT_LT(1, sweep("attach and arm", attach_by_key, NULL));
+	EXPECT_EQ(0, pt_raw_count(raw.fd));
+	pt_raw_close(&raw);
+	EXPECT_EQ(0, spaces_become(0));
+}
+
+/* ---- exec ---- */
+
+/* Armed, then exec with the nth allocation failing; pid, or -errno of the exec. */
+static pid_t exec_with_nth(struct pt_raw *raw, unsigned int nth)
+{
+	int fds[2], err = 0, nth_fd;
+	pid_t pid;
+
+	raw->slots[raw->create.first].state = 0;
+	if (pipe2(fds, O_CLOEXEC))
+		return -ENOTRECOVERABLE;
+	pid = fork();
+	if (!pid) {
+		nth_fd = open_nth(0);
+		err = pt_raw_arm(raw->fd, 0, raw->create.first, 0);
+		if (!err && !set_nth(nth_fd, nth)) {
+			/* Not by /proc, which says that there is no such file. */
+			execl(pt_self(), "puppet", (char *)NULL);
+			err = -errno;
+			set_nth(nth_fd, 0);
+		}
+		_exit(write(fds[1], &err, sizeof(err)) != sizeof(err));
+	}
+	close(fds[1]);
+	if (read(fds[0], &err, sizeof(err)) != sizeof(err))
+		err = 0;
+	close(fds[0]);
+	if (err)
+		pt_wait(pid);
+	return err ? err : pid;
+}
+
+/* Is the puppet there, or has the exec killed it? 0: there, or what it died of. */
+static int puppet_status(struct pt_raw *raw, pid_t pid)
+{
+	struct pt_slot *slot = &raw->slots[raw->create.first];
+	int i, status;
+
+	/* It may be about to die: a call that it answers tells. */
+	slot->nr = SYS_getpid;
+	__atomic_store_n(&slot->state, 1, __ATOMIC_SEQ_CST);
+	for (i = 0; i < 3000; i++) {
+		syscall(SYS_futex, &slot->state, FUTEX_WAKE, 1, NULL, NULL, 0);
+		if (waitpid(pid, &status, WNOHANG) == pid)
+			return WIFSIGNALED(status) ? WTERMSIG(status) : -1;
+		if (__atomic_load_n(&slot->state, __ATOMIC_SEQ_CST) == 2)
+			return slot->ret == pid ? 0 : -1;
+		usleep(10000);
+	}
+	return -1;
+}
+
+FAULT_TEST(exec)
+{
+	unsigned int nth, refused = 0, killed = 0;
+	bool done = false;
+	struct pt_raw raw;
+	int status, fd;
+	pid_t pid;
+
+	ASSERT_EQ(0, pt_raw_make(&raw));
+	for (nth = 1; !done && nth < MAX_NTH; nth++) {
+		pid = exec_with_nth(&raw, nth);
+		if (pid < 0) {
+			ASSERT_TRUE(proper(pid)) TH_LOG("allocation %u: %d", nth, pid);
+			refused++;
+		} else {
+			status = puppet_status(&raw, pid);
+			ASSERT_TRUE(status == 0 || status == SIGKILL || status == SIGSEGV ||
+				    status == SIGBUS)
+				TH_LOG("allocation %u: status %d", nth, status);
+			killed += status != 0;
+			fd = status ? -1 : open_nth(pid);
+			done = !status && fd >= 0 && !reached(fd);
+			close(fd);
+			if (!status)
+				pt_kill(pid);
+		}
+		ASSERT_EQ(0, pt_raw_count(raw.fd)) TH_LOG("allocation %u", nth);
+	}
+	EXPECT_TRUE(done);
+	EXPECT_LT(10, refused);
+	TH_LOG("%u refused, %u killed, of %u", refused, killed, nth - 2);
+	pt_raw_close(&raw);
+	EXPECT_EQ(0, spaces_become(0));
+}
+
+/* ---- in a task: its children, threads, mappings, and its end ---- */
+
+static int sweep_here(const char *what, int (*fn)(void))
+{
+	int fd = open_nth(0), err, failed = 0;
+	unsigned int nth;
+
+	for (nth = 1; nth < MAX_NTH; nth++) {
+		set_nth(fd, nth);
+		err = fn();
+		if (!reached(fd)) {
+			CHECK_EQ(0, err);
+			close(fd);
+			return failed;
+		}
+		if (err && !proper(err)) {
+			say("%s, allocation %u: %d", what, nth, err);
+			break;
+		}
+		failed += err != 0;
+	}
+	close(fd);
+	return -1;
+}
+
+static int do_fork(void)
+{
+	pid_t pid = fork();
+
+	if (pid < 0)
+		return -errno;
+	if (!pid)
+		_exit(7);
+	return pt_wait(pid) == 7 ? 0 : -ECHILD;
+}
+
+/* A guest that can't be counted is killed before it runs: see pvas_add_guest(). */
+static int do_vfork(void)
+{
+	pid_t pid = vfork();
+	int status;
+
+	if (pid < 0)
+		return -errno;
+	if (!pid)
+		_exit(7);
+	status = pt_wait(pid);
+	return status == 7 ? 0 : status == 256 + SIGKILL ? -ENOMEM : -ECHILD;
+}
+
+static void *nothing(void *arg)
+{
+	return arg;
+}
+
+static int do_thread(void)
+{
+	pthread_t t;
+	int err = pthread_create(&t, NULL, nothing, NULL);
+
+	return err ? -err : -pthread_join(t, NULL);
+}
+
+static int do_map(void)
+{
+	char *p = mmap(NULL, 1 << 20, RW, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0), *q;
+	int err = 0;
+
+	if (p == MAP_FAILED)
+		return -errno;
+	if (mprotect(p + 4096, 4096, PROT_NONE))
+		err = -errno;
+	q = mremap(p + 8192, 8192, 1 << 20, MREMAP_MAYMOVE);
+	if (q == MAP_FAILED)
+		err = -errno;
+	else
+		while (munmap(q, 1 << 20) && errno == ENOMEM)
+			;
+	while (munmap(p, 1 << 20) && errno == ENOMEM)
+		;
+	return err;
+}
+
+static int do_brk(void)
+{
+	if (sbrk(1 << 20) == (void *)-1)
+		return -errno;
+	/* What can't be given back stays the task's. */
+	return sbrk(-(1 << 20)) == (void *)-1 ? -errno : 0;
+}
+
+/* At least @least allocations must have made it fail, or the test does not test. */
+static void sweep_inside(const char *what, int (*fn)(void), int least)
+{
+	int failed = sweep_here(what, fn);
+
+	say("%s: %d allocations made it fail", what, failed);
+	CHECK(failed >= least);
+}
+
+TASK(fail_inside)
+{
+	sweep_inside("fork", do_fork, 5);
+	sweep_inside("vfork", do_vfork, 3);
+	sweep_inside("thread", do_thread, 1);
+	sweep_inside("mmap and others", do_map, 1);
+	sweep_inside("brk", do_brk, 0);
+	CHECK_EQ(0, do_fork());
+	CHECK_EQ(0, do_vfork());
+	CHECK_EQ(0, do_thread());
+}
+
+FAULT_TEST(in_a_task)
+{
+	EXPECT_EQ(0, pt_run_task("fail_inside"));
+	EXPECT_EQ(0, spaces_become(0));
+}
+
+/* How many allocations an end makes can't be read any more when it is over. */
+#define END_NTH		40
+
+FAULT_TEST(end_of_a_task)
+{
+	struct pt_raw raw;
+	unsigned int nth;
+	int fd, i;
+	pid_t pid;
+
+	ASSERT_EQ(0, pt_raw_make(&raw));
+	for (nth = 1; nth <= END_NTH; nth++) {
+		struct pt_slot *slot = &raw.slots[raw.create.first];
+
+		pid = pt_raw_spawn(&raw, raw.create.first);
+		ASSERT_LT(0, pid);
+		ASSERT_EQ(pid, pt_raw_call(&raw, raw.create.first, SYS_getpid));
+		fd = open_nth(pid);
+		ASSERT_EQ(0, set_nth(fd, nth));
+		close(fd);
+		if (nth % 2) {
+			slot->nr = SYS_exit_group;
+			slot->args[0] = 3;
+			__atomic_store_n(&slot->state, 1, __ATOMIC_SEQ_CST);
+			syscall(SYS_futex, &slot->state, FUTEX_WAKE, 1, NULL, NULL, 0);
+		} else {
+			kill(pid, SIGKILL);
+		}
+		EXPECT_EQ(nth % 2 ? 3 : 256 + SIGKILL, pt_wait(pid));
+		/* The wait means that the partition is free. */
+		ASSERT_EQ(0, pt_raw_count(raw.fd)) TH_LOG("allocation %u", nth);
+	}
+	pt_raw_close(&raw);
+	for (i = 1; i <= END_NTH; i++) {
+		ASSERT_EQ(0, pt_raw_make(&raw));
+		fd = open_nth(0);
+		set_nth(fd, i);
+		pt_raw_close(&raw);
+		set_nth(fd, 0);
+		close(fd);
+		ASSERT_EQ(0, spaces_become(0)) TH_LOG("close, allocation %u", i);
+	}
+}
+
+/* ---- the hooks: last, because registering them takes seconds on a slow machine ---- */
+
+/* The first space registers the hooks: half of them must not stay. */
+FAULT_TEST(create_and_hook)
+{
+	int failed;
+
+	ASSERT_EQ(0, spaces_become(0));
+	failed = sweep_create(0, 400);
+	EXPECT_LE(3, failed);
+	TH_LOG("%d allocations made it fail", failed);
+}
+
+/* ---- main ---- */
+
+#define PLACE "/dev/shm"	/* a tmpfs */
+
+/*
+ * Other file systems take a failed allocation for worse than it is (the root of our
+ * virtual machine loses its connection to the host): no page of this program may have
+ * to come from one.
+ */
+static int move_and_run(char **argv)
+{
+	char path[] = PLACE "/pvas-faults.XXXXXX";
+	int from = open("/proc/self/exe", O_RDONLY | O_CLOEXEC), to = mkostemp(path, O_CLOEXEC);
+	int status = 1;
+	pid_t pid;
+
+	if (from < 0 || to < 0 || fchmod(to, 0700))
+		return 1;
+	while (sendfile(to, from, NULL, 1 << 20) > 0)
+		;
+	close(to);
+	if (!posix_spawn(&pid, path, NULL, NULL, argv, environ))
+		status = pt_wait(pid);
+	unlink(path);
+	return status;
+}
+
+PT_HARNESS()
+
+static int run_harness(int argc, char **argv)
+{
+	return strncmp(pt_self(), PLACE, strlen(PLACE)) ? move_and_run(argv) :
+	       pt_run_harness(argc, argv);
+}
+
+int main(int argc, char **argv)
+{
+	return pt_main(argc, argv, run_harness);
+}
