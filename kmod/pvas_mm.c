@@ -359,6 +359,9 @@ static bool pvas_unmap_slices(struct pvas_partition *part)
 				part->index, err);
 		from = to;
 		WRITE_ONCE(space->slices, space->slices + 1);
+		/* Or we would have it again before who waits is awake. */
+		if (mmap_lock_is_contended(space->mm))
+			usleep_range(100, 200);
 	} while (from < part->end && !pvas_task_struck_by_oom(space));
 	return from == part->end;
 }
