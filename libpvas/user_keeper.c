@@ -115,7 +115,12 @@ static int look_for_execs(struct user_space *u)
 		struct user_part *p = &u->parts[i];
 		pid_t tid = __atomic_load_n(&p->exec_tid, __ATOMIC_ACQUIRE);
 
-		if (!tid || p->state != PVAS_PART_RUNNING)
+		if (!tid)
+			continue;
+		/* It was faster than pvas_spawn(), which doesn't wake us when it is through. */
+		if (p->state == PVAS_PART_ARMED)
+			wait = EXEC_LOOK_MS;
+		if (p->state != PVAS_PART_RUNNING)
 			continue;
 		if (has_left(p, tid))
 			bury(u, p);

@@ -34,10 +34,10 @@ fill()
 	[ "$free" -lt 500000 ] || echo "# $free KiB are still free"
 }
 
-# The job is killed, in good time, by the kernel and not by timeout.
+# By the kernel and not by timeout, whose status would be another one.
 killed()
 {
-	ordinary timeout -k 5 200 "$PVAS_BUILD/pvasrun/pvasrun" --backend kernel -q --no-kill -n 4 \
+	ordinary timeout $((${TIMEOUT:-60} * 2)) "$PVAS_BUILD/pvasrun/pvasrun" --backend kernel -q --no-kill -n 4 \
 		"$PVAS_BUILD/selftests/attack/hog" >/dev/null 2>&1
 	[ $? = 137 ]
 }
