@@ -327,34 +327,19 @@ FAULT_TEST(attach_and_arm)
 
 /* ---- exec ---- */
 
-/* Armed, then exec with the nth allocation failing; pid, or -errno of the exec. */
-static pid_t exec_with_nth(struct pt_raw *raw, unsigned int nth)
+/* An exec with the nth allocation failing; -errno */
+static int exec_with_nth(void *arg)
 {
-	int fds[2], err = 0, nth_fd;
-	pid_t pid;
+	const unsigned int *nth = arg;
+	int fd = open_nth(0), err;
 
-	raw->slots[raw->create.first].state = 0;
-	if (pipe2(fds, O_CLOEXEC))
+	if (fd < 0 || set_nth(fd, *nth))
 		return -ENOTRECOVERABLE;
-	pid = fork();
-	if (!pid) {
-		nth_fd = open_nth(0);
-		err = pt_raw_arm(raw->fd, 0, raw->create.first, 0);
-		if (!err && !set_nth(nth_fd, nth)) {
-			/* Not by /proc, which says that there is no such file. */
-			execl(pt_self(), "puppet", (char *)NULL);
-			err = -errno;
-			set_nth(nth_fd, 0);
-		}
-		_exit(write(fds[1], &err, sizeof(err)) != sizeof(err));
-	}
-	close(fds[1]);
-	if (read(fds[0], &err, sizeof(err)) != sizeof(err))
-		err = 0;
-	close(fds[0]);
-	if (err)
-		pt_wait(pid);
-	return err ? err : pid;
+	/* Not by /proc, which says that there is no such file. */
+	execl(pt_self(), "puppet", (char *)NULL);
+	err = -errno;
+	set_nth(fd, 0);
+	return err;
 }
 
 /* Is the puppet there, or has the exec killed it? 0: there, or what it died of. */
@@ -387,7 +372,7 @@ FAULT_TEST(exec)
 
 	ASSERT_EQ(0, pt_raw_make(&raw));
 	for (nth = 1; !done && nth < MAX_NTH; nth++) {
-		pid = exec_with_nth(&raw, nth);
+		pid = pt_raw_spawn_by(&raw, raw.create.first, exec_with_nth, &nth);
 		if (pid < 0) {
 			ASSERT_TRUE(proper(pid)) TH_LOG("allocation %u: %d", nth, pid);
 			refused++;

@@ -393,7 +393,7 @@ int pt_raw_arm(int fd, uint32_t id, uint32_t index, uint32_t flags)
 	return pt_ioctl(fd, PVAS_IOC_SPAWN, &spawn);
 }
 
-pid_t pt_raw_spawn(struct pt_raw *raw, unsigned int index)
+pid_t pt_raw_spawn_by(struct pt_raw *raw, unsigned int index, int (*exec)(void *arg), void *arg)
 {
 	int fds[2], err = 0;
 	pid_t pid;
@@ -405,10 +405,8 @@ pid_t pt_raw_spawn(struct pt_raw *raw, unsigned int index)
 	pid = fork();
 	if (!pid) {
 		err = pt_raw_arm(raw->fd, 0, index, 0);
-		if (!err) {
-			execl("/bin/true", "puppet", (char *)NULL);
-			err = -errno;
-		}
+		if (!err)
+			err = exec(arg);
 		_exit(write(fds[1], &err, sizeof(err)) != sizeof(err));
 	}
 	close(fds[1]);
@@ -418,6 +416,17 @@ pid_t pt_raw_spawn(struct pt_raw *raw, unsigned int index)
 	if (err)
 		pt_wait(pid);
 	return err ? err : pid;
+}
+
+static int exec_true(void __attribute__((unused)) *arg)
+{
+	execl("/bin/true", "puppet", (char *)NULL);
+	return -errno;
+}
+
+pid_t pt_raw_spawn(struct pt_raw *raw, unsigned int index)
+{
+	return pt_raw_spawn_by(raw, index, exec_true, NULL);
 }
 
 #define CALL_TIMEOUT_S 20

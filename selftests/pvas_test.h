@@ -103,6 +103,8 @@ int pt_raw_make(struct pt_raw *raw);
 void pt_raw_close(struct pt_raw *raw);
 /* A puppet at @index: pid or -errno */
 pid_t pt_raw_spawn(struct pt_raw *raw, unsigned int index);
+/* The same by an exec of yours, which returns -errno if it fails. */
+pid_t pt_raw_spawn_by(struct pt_raw *raw, unsigned int index, int (*exec)(void *arg), void *arg);
 /* The result of a system call that the puppet at @index does; -errno as it is. */
 long pt_raw_call_args(struct pt_raw *raw, unsigned int index, long nr, const long args[6]);
 #define pt_raw_call(raw, index, nr, ...) \
