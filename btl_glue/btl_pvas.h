@@ -13,6 +13,7 @@
  *  rdma.c       get, put and atomics: loads and stores
  *  copy.c       long copies, shared by both sides
  *  watch.c      peers that end too early
+ *  crowd.c      waiting in MPI_Init, if there are few processors
  *  ring.c       the queue and the boxes themselves
  *
  * Memory. A rank has a *port*, whose address its peers get by the modex, with
@@ -40,6 +41,7 @@
 #include "opal/mca/btl/base/base.h"
 #include "opal/mca/btl/btl.h"
 #include "opal/threads/mutex.h"
+#include "opal/util/proc.h"
 
 #include <linux/pvas.h>
 #include <setjmp.h>
@@ -73,9 +75,23 @@ struct pvas_job {
 };
 
 /**
+ * struct pvas_modex - what a rank tells its peers
+ */
+struct pvas_modex {
+	uint32_t version;
+	uint32_t space;
+	uint32_t index;
+	uint32_t gen;
+	int32_t pid;
+	uint32_t eager_limit;
+	uint64_t port;
+};
+
+/**
  * struct pvas_port - what peers see of a rank
  * @queue:	of all peers that have no box
  * @job:	where a peer that copies from us would like to have help
+ * @told:	what peers must know, for those that find the port by its rank's name
  * @returned:	fragments of ours that receivers are done with: a stack that
  *		only we take from, and always all of it
  * @left:	by partition: peers that ended as they should
@@ -83,6 +99,7 @@ struct pvas_job {
 struct pvas_port {
 	struct pvas_ring queue;
 	struct pvas_job job;
+	struct pvas_modex told;
 	_Alignas(PVAS_LINE) struct pvas_frag *returned;
 	_Alignas(PVAS_LINE) uint64_t left[PVAS_BTL_WORDS];
 };
@@ -119,19 +136,6 @@ struct pvas_given {
 	uint32_t gen;
 	bool closing;
 	uint64_t head_at[PVAS_LOOKS];
-};
-
-/**
- * struct pvas_modex - what a rank tells its peers
- */
-struct pvas_modex {
-	uint32_t version;
-	uint32_t space;
-	uint32_t index;
-	uint32_t gen;
-	int32_t pid;
-	uint32_t eager_limit;
-	uint64_t port;
 };
 
 /**
@@ -304,6 +308,10 @@ static inline opal_mutex_t *pvas_lock(const struct mca_btl_base_endpoint_t *ep)
 	return &mca_btl_pvas_component.locks[ep->index % PVAS_LOCKS];
 }
 
+/* module.c */
+#define PVAS_PORT_NAME_MAX 32
+void pvas_port_name(char name[PVAS_PORT_NAME_MAX], const opal_process_name_t *rank);
+
 /* component.c */
 void pvas_hold(long bytes);
 void *pvas_map(size_t bytes);
@@ -377,6 +385,10 @@ int pvas_atomic_cswap(struct mca_btl_base_module_t *btl,
 		      mca_btl_base_registration_handle_t *remote_handle, uint64_t compare,
 		      uint64_t value, int flags, int order,
 		      mca_btl_base_rdma_completion_fn_t cbfunc, void *cbcontext, void *cbdata);
+
+/* crowd.c */
+void pvas_crowd_wait(void);
+void pvas_crowd_go_on(void);
 
 /* watch.c */
 extern __thread sigjmp_buf *pvas_may_fault;

@@ -110,6 +110,7 @@ static int pvas_close(void)
 {
 	int i;
 
+	pvas_crowd_go_on();
 	OBJ_DESTRUCT(&component.done);
 	OBJ_DESTRUCT(&component.pending);
 	OBJ_DESTRUCT(&component.lock);
@@ -176,9 +177,14 @@ static bool make_port(void)
 	return true;
 }
 
+/* In the space, where it costs them least to find it; and by the modex, for which they wait. */
 static int tell_peers(void)
 {
-	struct pvas_modex modex = {
+	struct pvas_modex *told = &component.port->told;
+	char name[PVAS_PORT_NAME_MAX];
+	int rc;
+
+	*told = (struct pvas_modex) {
 		.version = PVAS_BTL_MODEX_VERSION,
 		.space = component.space,
 		.index = component.index,
@@ -187,10 +193,13 @@ static int tell_peers(void)
 		.eager_limit = mca_btl_pvas.super.btl_eager_limit,
 		.port = (uint64_t)component.port,
 	};
-	int rc;
-
-	OPAL_MODEX_SEND(rc, OPAL_PMIX_LOCAL, &component.super.btl_version, &modex, sizeof(modex));
-	return rc;
+	OPAL_MODEX_SEND(rc, OPAL_PMIX_LOCAL, &component.super.btl_version, told, sizeof(*told));
+	if (rc != OPAL_SUCCESS)
+		return rc;
+	pvas_port_name(name, &OPAL_PROC_MY_NAME);
+	/* Without room for one more name there is the modex. */
+	pvas_export(name, told);
+	return OPAL_SUCCESS;
 }
 
 static mca_btl_base_module_t **pvas_init(int *nr, bool progress_threads, bool mpi_threads)
@@ -211,6 +220,7 @@ static mca_btl_base_module_t **pvas_init(int *nr, bool progress_threads, bool mp
 		goto err_unmap;
 	pvas_hold((component.box_max + 1) * sizeof(*component.given));
 	pvas_watch_start();
+	pvas_crowd_wait();
 	modules[0] = &mca_btl_pvas.super;
 	*nr = 1;
 	return modules;

@@ -2,6 +2,7 @@
 /* The module: endpoints. */
 #include "btl_pvas.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,7 +10,51 @@
 #include "opal/util/output.h"
 #include "opal/util/proc.h"
 
+#include "../libpvas/pvas.h"
+
 #define component mca_btl_pvas_component
+
+void pvas_port_name(char name[PVAS_PORT_NAME_MAX], const opal_process_name_t *rank)
+{
+	snprintf(name, PVAS_PORT_NAME_MAX, "btl pvas %x.%x", rank->jobid, rank->vpid);
+}
+
+/* What the peer told those in its space; false if it isn't there, or not yet */
+static bool told_in_space(const struct opal_proc_t *proc, struct pvas_modex *told)
+{
+	char name[PVAS_PORT_NAME_MAX];
+	void *at;
+	sigjmp_buf back;
+
+	pvas_port_name(name, &proc->proc_name);
+	if (pvas_import(PVAS_ANY, name, &at) < 0)
+		return false;
+	/* It may end at this very moment. */
+	if (sigsetjmp(back, 0)) {
+		pvas_may_fault = NULL;
+		return false;
+	}
+	pvas_may_fault = &back;
+	*told = *(const struct pvas_modex *)at;
+	pvas_may_fault = NULL;
+	return true;
+}
+
+/* What the peer told all: each of these costs two changes of threads, inside libpmix. */
+static bool told_by_modex(const struct opal_proc_t *proc, struct pvas_modex *told)
+{
+	struct pvas_modex *modex = NULL;
+	size_t size = 0;
+	int rc;
+
+	OPAL_MODEX_RECV(rc, &component.super.btl_version, &proc->proc_name, (void **)&modex, &size);
+	if (rc != OPAL_SUCCESS || !modex)
+		return false;
+	if (size == sizeof(*modex))
+		*told = *modex;
+	free(modex);
+	return size == sizeof(*told);
+}
 
 /*
  * What the peer told, if it is a task of our space. Ids repeat on other nodes:
@@ -17,25 +62,16 @@
  */
 static bool in_our_space(const struct opal_proc_t *proc, struct pvas_modex *told)
 {
-	struct pvas_modex *modex = NULL;
-	size_t size = 0;
-	bool ours = false;
-	int rc;
-
 	if (!OPAL_PROC_ON_LOCAL_NODE(proc->proc_flags))
 		return false;
-	OPAL_MODEX_RECV(rc, &component.super.btl_version, &proc->proc_name, (void **)&modex, &size);
-	if (rc != OPAL_SUCCESS || !modex)
+	if (!told_in_space(proc, told) && !told_by_modex(proc, told))
 		return false;
-	if (size == sizeof(*modex) && modex->version == PVAS_BTL_MODEX_VERSION &&
-	    modex->space == component.space && modex->index < PVAS_MAX_TASKS + 2 &&
-	    modex->index != component.index && modex->port >> component.shift == modex->index &&
-	    pvas_alive(modex->index, modex->gen))
-		/* The entry's other members hold once it is seen to run. */
-		ours = component.table[modex->index].pid == modex->pid;
-	*told = *modex;
-	free(modex);
-	return ours;
+	return told->version == PVAS_BTL_MODEX_VERSION && told->space == component.space &&
+	       told->index < PVAS_MAX_TASKS + 2 && told->index != component.index &&
+	       told->port >> component.shift == told->index &&
+	       pvas_alive(told->index, told->gen) &&
+	       /* The entry's other members hold once it is seen to run. */
+	       component.table[told->index].pid == told->pid;
 }
 
 static void init_endpoint(pvas_endpoint_t *ep, struct opal_proc_t *proc,
@@ -100,6 +136,7 @@ static int pvas_add_procs(struct mca_btl_base_module_t *btl, size_t nr,
 	int rc;
 
 	(void)btl;
+	pvas_crowd_go_on();
 	memset(endpoints, 0, nr * sizeof(*endpoints));
 	if (!most)
 		return OPAL_SUCCESS;

@@ -49,10 +49,10 @@ static void register_ours(void)
 		      &component.share_limit, SHARE_BY_PROCESSORS, OPAL_INFO_LVL_5);
 	register_uint("share_piece", "Fewest bytes that either side copies at a time (default: 16k)",
 		      &component.share_piece, 16 << 10, OPAL_INFO_LVL_9);
-	component.frag_max = 16;
+	component.frag_max = 8;
 	mca_base_component_var_register(&component.super.btl_version, "free_list_max",
 					"Most fragments with a header, and most with data, at a "
-					"time (-1: no limit, default: 16)",
+					"time (-1: no limit, default: 8)",
 					MCA_BASE_VAR_TYPE_INT, NULL, 0,
 					MCA_BASE_VAR_FLAG_SETTABLE, OPAL_INFO_LVL_9,
 					MCA_BASE_VAR_SCOPE_LOCAL, &component.frag_max);

@@ -126,14 +126,18 @@ static void name_directories(struct mpi *mpi)
 }
 
 /* What a shell starts, for one, is a process outside of the space. */
-static bool all_direct(const struct options *opt)
+static void look_at_programs(struct mpi *mpi)
 {
-	unsigned int i;
+	unsigned int i, said;
 
-	for (i = 0; i < opt->nr_apps; i++)
-		if (!needs_mpi(opt->apps[i].path))
-			return false;
-	return true;
+	mpi->all_direct = true;
+	for (i = 0; i < mpi->opt->nr_apps; i++) {
+		said = needs(mpi->opt->apps[i].path);
+		if (!(said & NEEDS_MPI))
+			mpi->all_direct = false;
+		if (said & NEEDS_OWN_PATH)
+			mpi->own_paths = true;
+	}
 }
 
 static int open_ways(struct mpi *mpi)
@@ -176,7 +180,7 @@ int mpi_open(struct mpi *mpi, const struct options *opt, struct loop *loop, stru
 	if (err)
 		return err;
 	name_directories(mpi);
-	mpi->all_direct = all_direct(opt);
+	look_at_programs(mpi);
 	mpi->state = calloc(opt->tasks, sizeof(*mpi->state));
 	if (!mpi->state)
 		return -ENOMEM;

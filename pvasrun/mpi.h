@@ -31,6 +31,7 @@ struct mpi {
 	struct gate gate;
 	struct pmi1 pmi;
 	bool all_direct;	/* each task is an MPI program itself */
+	bool own_paths;		/* one of them says where its libraries are */
 	struct scratch tmp, shm;	/* of the second only if there is a /dev/shm */
 	struct pmix_host *host;	/* once the PMIx server runs */
 };
@@ -53,8 +54,9 @@ void mpi_lost(struct mpi *mpi, unsigned int rank);	/* its connection has gone wi
 void mpi_aborted(struct mpi *mpi, unsigned int rank, int code, const char *text);
 void mpi_spawn_refused(struct mpi *mpi, unsigned int rank, const char *program);
 
-/* needs.c: is the program linked with an MPI library? */
-bool needs_mpi(const char *path);
+/* needs.c: is the program linked with an MPI library, does it say where libraries are? */
+enum needs { NEEDS_MPI = 1, NEEDS_OWN_PATH = 2 };
+unsigned int needs(const char *path);
 
 /* The server of PMI-1 or PMIx can't do its work. */
 void mpi_failed(struct mpi *mpi, const char *why);

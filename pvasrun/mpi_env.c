@@ -89,6 +89,30 @@ static int add_directory(const struct mpi *mpi, struct env *env)
 	return err ? err : env_default(env, "OMPI_MCA_osc_sm_backing_directory", mpi->shm.path);
 }
 
+/* May the programs find another Open MPI than the one our component was built for? */
+static bool own_libraries(const struct mpi *mpi, const struct env *env)
+{
+	return mpi->own_paths || env_get(env, "LD_LIBRARY_PATH") || env_get(env, "LD_PRELOAD") ||
+	       env_get(env, "OPAL_PREFIX");
+}
+
+/*
+ * All ranks are in the space, so vader's segments would never be used, a network
+ * card's own pml or osc would leave our component aside, and looking for cards is
+ * a good part of a rank's start. So is tcp, which asks for every peer's address:
+ * it is for an Open MPI that can't load the component.
+ */
+static int add_selection(const struct mpi *mpi, struct env *env)
+{
+	int err;
+
+	err = env_default(env, "OMPI_MCA_btl",
+			  own_libraries(mpi, env) ? "pvas,self,tcp" : "pvas,self");
+	if (!err)
+		err = env_default(env, "OMPI_MCA_pml", "ob1");
+	return err ? err : env_default(env, "OMPI_MCA_osc", "^ucx");
+}
+
 static int add_component(const struct mpi *mpi, struct env *env)
 {
 	char dir[PATH_MAX], paths[PATH_MAX + 64];
@@ -103,13 +127,7 @@ static int add_component(const struct mpi *mpi, struct env *env)
 		snprintf(paths, sizeof(paths), "%s:SYSTEM_DEFAULT:USER_DEFAULT", dir);
 		err = env_set(env, COMPONENT_PATH, paths);
 	}
-	/*
-	 * If all ranks are in the space, vader's segments would never be used; tcp
-	 * is for an Open MPI that can't load this component.
-	 */
-	if (!err && mpi->all_direct)
-		err = env_default(env, "OMPI_MCA_btl", "pvas,self,tcp");
-	return err;
+	return err || !mpi->all_direct ? err : add_selection(mpi, env);
 }
 
 static int add_open_mpi(const struct mpi *mpi, struct env *env)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Is a program linked with an MPI library? As its ELF file says. */
+/* What a program needs of libraries, as its ELF file says. */
 #include <elf.h>
 #include <fcntl.h>
 #include <string.h>
@@ -51,25 +51,29 @@ static bool is_mpi(const struct image *image, uint64_t name)
 	return text && !memcmp(text, begin, sizeof(begin) - 1);
 }
 
-static bool any_mpi(const struct image *image, const Elf64_Phdr *seg, unsigned int nr,
-		    const Elf64_Dyn *dyn, size_t entries)
+static unsigned int entries_say(const struct image *image, const Elf64_Phdr *seg, unsigned int nr,
+				const Elf64_Dyn *dyn, size_t entries)
 {
 	uint64_t names = UINT64_MAX;
+	unsigned int said = 0;
 	size_t i;
 
 	for (i = 0; i < entries && dyn[i].d_tag != DT_NULL; i++)
 		if (dyn[i].d_tag == DT_STRTAB)
 			names = offset_of(seg, nr, dyn[i].d_un.d_ptr);
 	if (names > image->len)
-		return false;
-	for (i = 0; i < entries && dyn[i].d_tag != DT_NULL; i++)
-		if (dyn[i].d_tag == DT_NEEDED && dyn[i].d_un.d_val <= image->len &&
-		    is_mpi(image, names + dyn[i].d_un.d_val))
-			return true;
-	return false;
+		return 0;
+	for (i = 0; i < entries && dyn[i].d_tag != DT_NULL; i++) {
+		if (dyn[i].d_tag == DT_RPATH || dyn[i].d_tag == DT_RUNPATH)
+			said |= NEEDS_OWN_PATH;
+		else if (dyn[i].d_tag == DT_NEEDED && dyn[i].d_un.d_val <= image->len &&
+			 is_mpi(image, names + dyn[i].d_un.d_val))
+			said |= NEEDS_MPI;
+	}
+	return said;
 }
 
-static bool image_needs_mpi(const struct image *image)
+static unsigned int image_says(const struct image *image)
 {
 	const Elf64_Phdr *seg;
 	const Elf64_Dyn *dyn;
@@ -80,28 +84,28 @@ static bool image_needs_mpi(const struct image *image)
 		if (seg[i].p_type != PT_DYNAMIC)
 			continue;
 		dyn = at(image, seg[i].p_offset, seg[i].p_filesz);
-		return dyn && any_mpi(image, seg, nr, dyn, seg[i].p_filesz / sizeof(*dyn));
+		return dyn ? entries_say(image, seg, nr, dyn, seg[i].p_filesz / sizeof(*dyn)) : 0;
 	}
-	return false;
+	return 0;
 }
 
-bool needs_mpi(const char *path)
+unsigned int needs(const char *path)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
 	struct image image;
 	struct stat st;
 	void *bytes = MAP_FAILED;
-	bool yes;
+	unsigned int said;
 
 	if (fd < 0)
-		return false;
+		return 0;
 	if (!fstat(fd, &st) && st.st_size > 0)
 		bytes = mmap(NULL, st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
 	close(fd);
 	if (bytes == MAP_FAILED)
-		return false;
+		return 0;
 	image = (struct image){ bytes, st.st_size };
-	yes = image_needs_mpi(&image);
+	said = image_says(&image);
 	munmap(bytes, st.st_size);
-	return yes;
+	return said;
 }

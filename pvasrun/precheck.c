@@ -166,7 +166,7 @@ static bool any_mpi(const struct options *opt)
 	unsigned int i;
 
 	for (i = 0; i < opt->nr_apps; i++)
-		if (needs_mpi(opt->apps[i].path))
+		if (needs(opt->apps[i].path) & NEEDS_MPI)
 			return true;
 	return false;
 }

@@ -59,6 +59,23 @@ test_no_shm()
 	check "vader is not in its place" grep -q 'something in /dev/shm' "$T/err"
 }
 
+# selected PROGRAM SELECTION: more ranks than processors, which wait in MPI_Init
+selected()
+{
+	good "$1" selection $(($(nproc) + 1))
+	out_has "$2"
+}
+
+test_selection()
+{
+	selected "$openmpi" 'btl pvas,self, pml ob1, osc \^ucx'
+	OMPI_MCA_pml=^cm OMPI_MCA_btl=self,vader selected "$openmpi" \
+		'btl self,vader, pml \^cm, osc \^ucx'
+	# There may be another Open MPI, whose ranks reach each other by tcp.
+	LD_LIBRARY_PATH=/usr/local/lib selected "$openmpi" 'btl pvas,self,tcp, pml .*'
+	selected "$B/pvasrun/tests/rank-rpath" 'btl pvas,self,tcp, pml .*'
+}
+
 names_of() { good "$1" names 2; }
 test_names() { each names_of; }
 

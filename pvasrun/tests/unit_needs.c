@@ -16,7 +16,7 @@ static bool cut_after(const char *path, ssize_t len)
 	bool written = fd >= 0 && write(fd, image, len) == len;
 
 	close(fd);
-	return written && !needs_mpi(path);
+	return written && !needs(path);
 }
 
 void test_needs(void)
@@ -27,10 +27,10 @@ void test_needs(void)
 
 	close(fd);
 	check(len > 4096);
-	check(!needs_mpi("/proc/self/exe"));
-	check(!needs_mpi("/nonexistent"));
-	check(!needs_mpi("/"));
-	check(!needs_mpi("/dev/null"));
+	check(!needs("/proc/self/exe"));
+	check(!needs("/nonexistent"));
+	check(!needs("/"));
+	check(!needs("/dev/null"));
 	fd = mkstemp(path);
 	close(fd);
 	for (cut = 1; cut < len; cut *= 2)

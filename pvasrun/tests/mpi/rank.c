@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 static int rank, size;
@@ -96,6 +97,19 @@ static void no_shm(void)
 	all_well("no_shm");
 }
 
+/* What the launcher selects of Open MPI's components, and what MPI_Init leaves as it was */
+static void selection(int slack)
+{
+	const char *btl = getenv("OMPI_MCA_btl"), *pml = getenv("OMPI_MCA_pml");
+	const char *osc = getenv("OMPI_MCA_osc");
+
+	must(slack == prctl(PR_GET_TIMERSLACK, 0, 0, 0, 0), "the timer slack has changed");
+	if (!rank)
+		printf("btl %s, pml %s, osc %s\n", btl ? btl : "-", pml ? pml : "-",
+		       osc ? osc : "-");
+	all_well("selection");
+}
+
 static void window(void)
 {
 	MPI_Win win;
@@ -168,6 +182,7 @@ static void end_badly(const char *how)
 int main(int argc, char **argv)
 {
 	const char *what = argc > 1 ? argv[1] : "ring";
+	int slack = prctl(PR_GET_TIMERSLACK, 0, 0, 0, 0);
 
 	if (!strcmp(what, "sleep")) {
 		sleep(60);
@@ -184,6 +199,8 @@ int main(int argc, char **argv)
 		job();
 	else if (!strcmp(what, "no_shm"))
 		no_shm();
+	else if (!strcmp(what, "selection"))
+		selection(slack);
 	else if (!strcmp(what, "window"))
 		window();
 	else if (!strcmp(what, "names"))
