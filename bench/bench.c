@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <limits.h>
+#include <math.h>
 #include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -80,8 +81,9 @@ void bench_series_init(struct bench_series *s, size_t room)
 	s->room = room;
 	s->a = calloc(room, sizeof(double));
 	s->b = calloc(room, sizeof(double));
+	s->again = calloc(room, sizeof(double));
 	s->ratio = calloc(room, sizeof(double));
-	if (!s->a || !s->b || !s->ratio)
+	if (!s->a || !s->b || !s->again || !s->ratio)
 		bench_die("samples", -ENOMEM);
 }
 
@@ -91,7 +93,13 @@ void bench_series_add(struct bench_series *s, double a, double b)
 		bench_die("samples", -ENOBUFS);
 	s->a[s->n] = a;
 	s->b[s->n] = b;
+	s->again[s->n] = NAN;
 	s->ratio[s->n++] = b / a;
+}
+
+void bench_series_again(struct bench_series *s, double again)
+{
+	s->again[s->n - 1] = again;
 }
 
 void bench_series_result(struct bench_series *s, const char *what, const char *unit, double limit)
@@ -99,11 +107,13 @@ void bench_series_result(struct bench_series *s, const char *what, const char *u
 	size_t i;
 
 	for (i = 0; i < s->n; i++)
-		printf("sample|%s|%s|%zu|%.6g|%.6g\n", what, unit, i + 1, s->a[i], s->b[i]);
+		printf("sample|%s|%s|%zu|%.6g|%.6g|%.6g\n", what, unit, i + 1, s->a[i], s->b[i],
+		       s->again[i]);
 	bench_result(what, unit, s->n, bench_median(s->a, s->n), bench_median(s->b, s->n),
 		     bench_median(s->ratio, s->n), limit);
 	free(s->a);
 	free(s->b);
+	free(s->again);
 	free(s->ratio);
 }
 

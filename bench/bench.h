@@ -31,14 +31,16 @@ void bench_die(const char *what, int err) __attribute__((noreturn));
 void bench_result(const char *what, const char *unit, size_t runs, double a, double b,
 		  double ratio, double limit);
 
-/** struct bench_series - pairs of samples taken one after the other */
+/** struct bench_series - pairs of samples taken one after the other, and ours once more */
 struct bench_series {
-	double *a, *b, *ratio;
+	double *a, *b, *again, *ratio;
 	size_t n, room;
 };
 
 void bench_series_init(struct bench_series *s, size_t room);
 void bench_series_add(struct bench_series *s, double a, double b);
+/** bench_series_again - what @b of the last pair was when measured a second time */
+void bench_series_again(struct bench_series *s, double again);
 /** bench_series_result - all samples, and bench_result() of the medians; frees the series */
 void bench_series_result(struct bench_series *s, const char *what, const char *unit, double limit);
 

@@ -89,9 +89,12 @@ static void round_of(struct all *all, const char *ko)
 	insert(ko);
 	idle = mapper(NULL);
 	bench_series_add(&all->idle, bare, idle);
+	bench_series_again(&all->idle, mapper(NULL));
 	space = make_space();
 	bench_series_add(&all->used, idle, mapper(NULL));
+	bench_series_again(&all->used, mapper(NULL));
 	bench_series_add(&all->task, idle, mapper(space));
+	bench_series_again(&all->task, mapper(space));
 	pvas_destroy(space);
 	remove_module();
 }

@@ -20,6 +20,8 @@ comparisons()
 			if (index($2, text[i]) == 1) {
 				printf "%s,%s,%s,%s,%s,%s,\n", what[i], x, rival[i], $4, $3, $5
 				printf "%s,%s,pvas,%s,%s,%s,\n", what[i], x, $4, $3, $6
+				if ($7 != "nan")
+					printf "%s,%s,pvas-again,%s,%s,%s,\n", what[i], x, $4, $3, $7
 				next
 			}
 	}' "$0" "$work/raw"

@@ -124,56 +124,82 @@ static struct sample run_gang(int tasks, pid_t *pids, unsigned int n)
 	return s;
 }
 
+/* One run: plain processes, tasks, tasks again */
+enum { PLAIN, TASKS, AGAIN, GANGS };
+
+struct all {
+	struct bench_series started, start, end, cpu, tables, memory;
+};
+
+static void add(struct bench_series *s, double plain, double tasks, double again)
+{
+	bench_series_add(s, plain, tasks);
+	bench_series_again(s, again);
+}
+
+static void run(struct all *all, pid_t *pids, unsigned int n, unsigned int nr, double *create_ms)
+{
+	struct sample s[GANGS];
+	unsigned int i, which;
+
+	/* Who goes first changes: none inherits another's warmth. */
+	for (i = 0; i < GANGS; i++) {
+		which = (nr + i) % GANGS;
+		s[which] = run_gang(which != PLAIN, pids, n);
+	}
+	*create_ms = s[TASKS].create_us / 1000;
+	add(&all->started, s[PLAIN].started_us / 1000, s[TASKS].started_us / 1000,
+	    s[AGAIN].started_us / 1000);
+	add(&all->start, s[PLAIN].start_us / 1000, s[TASKS].start_us / 1000,
+	    s[AGAIN].start_us / 1000);
+	add(&all->end, s[PLAIN].end_us / 1000, s[TASKS].end_us / 1000, s[AGAIN].end_us / 1000);
+	add(&all->cpu, s[PLAIN].cpu_us / 1000, s[TASKS].cpu_us / 1000, s[AGAIN].cpu_us / 1000);
+	add(&all->tables, s[PLAIN].tables_kib, s[TASKS].tables_kib, s[AGAIN].tables_kib);
+	add(&all->memory, s[PLAIN].memory_kib, s[TASKS].memory_kib, s[AGAIN].memory_kib);
+}
+
+static void init(struct all *all, unsigned int runs)
+{
+	bench_series_init(&all->started, runs);
+	bench_series_init(&all->start, runs);
+	bench_series_init(&all->end, runs);
+	bench_series_init(&all->cpu, runs);
+	bench_series_init(&all->tables, runs);
+	bench_series_init(&all->memory, runs);
+}
+
+static void result(struct bench_series *s, const char *format, unsigned int n, const char *unit,
+		   double limit)
+{
+	char what[64];
+
+	snprintf(what, sizeof(what), format, n);
+	bench_series_result(s, what, unit, limit);
+}
+
 int main(int argc, char **argv)
 {
 	unsigned int n = argc > 1 ? atoi(argv[1]) : 240, runs = argc > 2 ? atoi(argv[2]) : 5, i;
-	struct bench_series started, start, end, cpu, tables, memory;
 	double *create = calloc(runs, sizeof(*create));
 	pid_t *pids = calloc(n, sizeof(*pids));
-	char what[64];
+	struct all all;
 
 	if (!n || !runs || !pids || !create)
 		bench_die("usage: spawn [N [RUNS]]", -EINVAL);
-	bench_series_init(&started, runs);
-	bench_series_init(&start, runs);
-	bench_series_init(&end, runs);
-	bench_series_init(&cpu, runs);
-	bench_series_init(&tables, runs);
-	bench_series_init(&memory, runs);
+	init(&all, runs);
 	/* The program and the libraries come into the page cache here. */
 	run_gang(0, pids, 4);
 	run_gang(1, pids, 4);
-	for (i = 0; i < runs; i++) {
-		struct sample a, b;
-
-		/* Who goes first changes: neither inherits the other's warmth. */
-		if (i % 2)
-			b = run_gang(1, pids, n);
-		a = run_gang(0, pids, n);
-		if (i % 2 == 0)
-			b = run_gang(1, pids, n);
-		create[i] = b.create_us / 1000;
-		bench_series_add(&started, a.started_us / 1000, b.started_us / 1000);
-		bench_series_add(&start, a.start_us / 1000, b.start_us / 1000);
-		bench_series_add(&end, a.end_us / 1000, b.end_us / 1000);
-		bench_series_add(&cpu, a.cpu_us / 1000, b.cpu_us / 1000);
-		bench_series_add(&tables, a.tables_kib, b.tables_kib);
-		bench_series_add(&memory, a.memory_kib, b.memory_kib);
-	}
+	for (i = 0; i < runs; i++)
+		run(&all, pids, n, i, &create[i]);
 	bench_result("make the space (in the next two)", "ms", runs, 0, bench_median(create, runs),
 		     0, 0);
-	snprintf(what, sizeof(what), "start %u (the calls return)", n);
-	bench_series_result(&started, what, "ms", 0);
-	snprintf(what, sizeof(what), "start %u (all in main)", n);
-	bench_series_result(&start, what, "ms", 1.3);
-	snprintf(what, sizeof(what), "end %u (all reaped)", n);
-	bench_series_result(&end, what, "ms", 0);
-	snprintf(what, sizeof(what), "processor time of %u, to the end", n);
-	bench_series_result(&cpu, what, "ms", 0);
-	snprintf(what, sizeof(what), "page tables of %u", n);
-	bench_series_result(&tables, what, "KiB", 1.05);
-	snprintf(what, sizeof(what), "MemAvailable used by %u", n);
-	bench_series_result(&memory, what, "KiB", 0);
+	result(&all.started, "start %u (the calls return)", n, "ms", 0);
+	result(&all.start, "start %u (all in main)", n, "ms", 1.3);
+	result(&all.end, "end %u (all reaped)", n, "ms", 0);
+	result(&all.cpu, "processor time of %u, to the end", n, "ms", 0);
+	result(&all.tables, "page tables of %u", n, "KiB", 1.05);
+	result(&all.memory, "MemAvailable used by %u", n, "KiB", 0);
 	free(create);
 	free(pids);
 	return 0;

@@ -72,7 +72,7 @@ int main(int argc, char **argv)
 	struct bench_series series[VALUES], floor, starts;
 	int rounds = argc > 1 ? atoi(argv[1]) : 11, i, j, err;
 	struct pvas_space *space;
-	double a[VALUES], b[VALUES], c[VALUES];
+	double a[VALUES], b[VALUES], again[VALUES], c[VALUES];
 
 	if (rounds < 1)
 		bench_die("usage: user [ROUNDS]", -EINVAL);
@@ -87,13 +87,18 @@ int main(int argc, char **argv)
 		double plain = gang(NULL);
 
 		bench_series_add(&starts, plain, gang(space));
+		bench_series_again(&starts, gang(space));
 		calls(NULL, NULL, a);
 		calls(space, NULL, b);
+		calls(space, NULL, again);
 		calls(NULL, "filtered", c);
 		/* That a filter is there at all is what it costs. */
 		bench_series_add(&floor, c[GETPPID], b[GETPPID]);
-		for (j = 0; j < VALUES; j++)
+		bench_series_again(&floor, again[GETPPID]);
+		for (j = 0; j < VALUES; j++) {
 			bench_series_add(&series[j], a[j], b[j]);
+			bench_series_again(&series[j], again[j]);
+		}
 	}
 	for (j = 0; j < VALUES; j++)
 		bench_series_result(&series[j], values[j].what, "ns", values[j].limit);
