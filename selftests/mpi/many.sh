@@ -9,13 +9,14 @@
 # One processor, because an emulated one costs more than it brings: they wait for
 # each other in turn. The user backend runs it anywhere: BACKEND=user many.sh 64.
 
+# Before common, which has a shorter one
+PVAS_LIMIT=${PVAS_LIMIT:-3400}
 # shellcheck source=selftests/mpi/common
 . "$(dirname "$(readlink -f "$0")")/common"
 
 backend=${BACKEND:-kernel}
 ranks=${1:-240}
 limit=/proc/sys/vm/max_map_count
-PVAS_LIMIT=${PVAS_LIMIT:-3400}
 [ "$backend" = user ] || [ -c /dev/pvas ] ||
 	{ skip "many" "no /dev/pvas: the module is not loaded"; finish; }
 
