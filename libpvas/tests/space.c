@@ -238,7 +238,12 @@ TEST_F(space, space_made_by_a_task)
 	EXPECT_EQ(run(self->s, ours("task-launcher")), 0);
 }
 
-TEST(many_create_and_destroy)
+FIXTURE(many) {};
+FIXTURE_SETUP(many) {}
+FIXTURE_TEARDOWN(many) {}
+
+/* Longer than the harness's 30 s: a debug kernel takes its time. */
+TEST_F_TIMEOUT(many, create_and_destroy, 300)
 {
 	struct pvas_space *s;
 	int i;
