@@ -7,7 +7,7 @@
 same "pipes" bash -c 'seq 1 1000 | sort -rn | head -3 | { read a; echo "$a"; cat; }'
 same "subshells and substitution" bash -c 'x=$(for i in 1 2 3; do (echo $((i * i))); done); echo $x; (exit 3); echo $?'
 same "traps" bash -c 'trap "echo usr1" USR1; trap "echo bye" EXIT; kill -USR1 $$; sh -c "kill -TERM \$\$"; echo $?; exit 5'
-same "background jobs" bash -c 'for i in 1 2 3 4; do sleep 0.0$i & done; wait; echo $?; jobs'
+same "background jobs" bash -c 'for i in 1 2 3 4; do sleep 0.0$i & done; wait; echo $?; jobs -r'
 same "here documents and process substitution" bash -c 'cat <<<hello; diff <(seq 5) <(seq 6)'
 same "exec out of the space" bash -c 'exec /bin/echo gone'
 same "death by signal" bash -c 'kill -9 $$'
