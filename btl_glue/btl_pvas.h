@@ -16,7 +16,7 @@
  *  crowd.c      waiting in MPI_Init, if there are few processors
  *  ring.c       the queue and the boxes themselves
  *
- * Memory. A rank has a *port*, whose address its peers get by the modex, with
+ * Memory. A rank has a *port*, whose address its peers find in the space, with
  * one queue for all of them; a busy peer gets a *fast box* beside it. Both lie
  * in the reader's memory, so that what was sent stays when the sender goes, and
  * both are small: what finds no room is left where it is, as a fragment that

@@ -10,8 +10,6 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
-#include "opal/util/proc.h"
-
 /* For each rank that a processor has; the slack of one alone is as much. */
 #define SLACK_NS 50000
 
