@@ -21,8 +21,9 @@ dump()
 	[ -s core ]
 }
 
-# The partitions (of 64 GiB: nine hexadecimal digits) whose mappings are in the core.
-partitions() { readelf -lW core | awk '$1 == "LOAD" { print substr($3, 3, 7) }' | sort -u | grep -v '^00007f\|^f'; }
+# The partitions (of 64 GiB: nine hexadecimal digits) whose mappings are in the core; the vdso and
+# vvar lie within a random TiB below the stack, so from 0x7ef on.
+partitions() { readelf -lW core | awk '$1 == "LOAD" { print substr($3, 3, 7) }' | sort -u | grep -v '^00007[ef]\|^f'; }
 
 # bytes PARTITION: how much of it is there
 bytes()
