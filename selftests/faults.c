@@ -118,12 +118,109 @@ static int spaces_become(int want)
 	return n;
 }
 
+/* ---- sweeps ---- */
+
+/**
+ * struct attempt - something to try with one allocation failing
+ * @once:	tries it: 0, -errno, -ENODATA if fewer than @nth allocations were made,
+ *		-ENOTRECOVERABLE for what may not be
+ * @fn:		the call, for those of @once that make one; 0 or -errno
+ * @arg:	what @once or @fn needs
+ * @nth:	the allocation that fails
+ */
+struct attempt {
+	int (*once)(struct attempt *a);
+	int (*fn)(void *arg);
+	void *arg;
+	unsigned int nth;
+};
+
+/*
+ * Some failures nobody minds. If it was of what the kernel allocates once in a while
+ * for itself (a pool of KASAN's), the n-th is the call's own the next time.
+ */
+static int try_often(struct attempt *a)
+{
+	int i, err = 0;
+
+	for (i = 0; i < TRIES && !err; i++)
+		err = a->once(a);
+	return err;
+}
+
+/*
+ * Tries with the nth allocation failing, until none does; each time it must work or
+ * give a proper error. Returns how many failed, or -1. With most of the test's time
+ * gone it ends where it is, and says so.
+ */
+static int sweep(const char *what, struct attempt a)
+{
+	long end = pt_now_ms() + pt_timeout() * 700;
+	int err, failed = 0;
+
+	for (a.nth = 1; a.nth < MAX_NTH; a.nth++) {
+		err = try_often(&a);
+		if (err == -ENODATA)
+			return failed;
+		if (err && !proper(err)) {
+			say("%s, allocation %u: %d", what, a.nth, err);
+			return -1;
+		}
+		failed += err != 0;
+		if (pt_now_ms() > end) {
+			say("%s: no time for more than %u allocations", what, a.nth);
+			return failed;
+		}
+	}
+	return -1;
+}
+
+/* The call by this thread */
+static int here(struct attempt *a)
+{
+	int fd = open_nth(0), err;
+	bool hit;
+
+	if (fd < 0 || set_nth(fd, a->nth))
+		return -ENOTRECOVERABLE;
+	err = a->fn(a->arg);
+	hit = reached(fd);
+	close(fd);
+	return hit ? err : err ? -ENOTRECOVERABLE : -ENODATA;
+}
+
+static int here_of(void *a)
+{
+	return here(a);
+}
+
+/* The call by a process of its own */
+static int in_child(struct attempt *a)
+{
+	return pt_in_child(here_of, a);
+}
+
+static int sweep_child(const char *what, int (*fn)(void *arg), void *arg)
+{
+	return sweep(what, (struct attempt){ .once = in_child, .fn = fn, .arg = arg });
+}
+
 /* ---- create ---- */
 
+/**
+ * struct creation - a space that is created with an allocation failing
+ * @fd:		of fail-nth, in the creator
+ * @nth:	the allocation
+ * @reached:	there were as many; shared with the creator
+ * @spaces:	how many others there are
+ * @pause_ms:	before each, so that the last one's hooks are gone
+ */
 struct creation {
-	int fd;			/* of fail-nth */
+	int fd;
 	unsigned int nth;
-	bool *reached;		/* shared with the creator */
+	bool *reached;
+	int spaces;
+	unsigned int pause_ms;
 };
 
 static int before_create(void *arg)
@@ -141,13 +238,15 @@ static void after_create(void *arg)
 	*c->reached = reached(c->fd);
 }
 
-/* Creates once, @pause_ms after the last time; -errno. What else is wrong is said. */
-static int create_with_nth(struct creation *c, int spaces_before, unsigned int pause_ms)
+static int create_once(struct attempt *a)
 {
+	struct creation *c = a->arg;
 	struct pt_raw raw;
 	int err;
 
-	usleep(pause_ms * 1000);
+	usleep(c->pause_ms * 1000);
+	c->nth = a->nth;
+	*c->reached = true;
 	pt_raw_init(&raw, PVAS_SHIFT_DEFAULT);
 	raw.prepare = before_create;
 	raw.prepare_arg = c;
@@ -158,44 +257,19 @@ static int create_with_nth(struct creation *c, int spaces_before, unsigned int p
 	pt_raw_close(&raw);
 	while (waitpid(-1, NULL, 0) > 0)
 		;
-	if (err && !(*c->reached && proper(err))) {
-		say("create, allocation %u: %d", c->nth, err);
-		return -ENOTRECOVERABLE;
-	}
-	if (spaces_become(spaces_before) != spaces_before) {
+	if (spaces_become(c->spaces) != c->spaces) {
 		say("create, allocation %u: a space is left", c->nth);
 		return -ENOTRECOVERABLE;
 	}
-	return err;
+	return *c->reached ? err : err ? -ENOTRECOVERABLE : -ENODATA;
 }
 
-/*
- * Creates with the nth allocation failing, until none does. Returns how many failed
- * by it; -1: what is wrong was said. With most of the test's time gone it ends where
- * it is, and says so.
- */
-static int sweep_create(int spaces_before, unsigned int pause_ms)
+static int sweep_create(int spaces, unsigned int pause_ms)
 {
-	long end = pt_now_ms() + pt_timeout() * 700;
-	struct creation c = { .nth = 1 };
-	int err, failed = 0, i;
+	struct creation c = { .spaces = spaces, .pause_ms = pause_ms };
 
 	c.reached = mmap(NULL, 4096, RW, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	for (; c.nth < MAX_NTH; c.nth++) {
-		/* More than once if nobody minds: see attempt() */
-		for (i = 0, err = 0, *c.reached = true; i < TRIES && !err && *c.reached; i++)
-			err = create_with_nth(&c, spaces_before, pause_ms);
-		if (err == -ENOTRECOVERABLE)
-			return -1;
-		if (!*c.reached)
-			return failed;
-		failed += err != 0;
-		if (pt_now_ms() > end) {
-			say("no time for more than %u allocations", c.nth);
-			return failed;
-		}
-	}
-	return -1;
+	return sweep("create", (struct attempt){ .once = create_once, .arg = &c });
 }
 
 /* The hooks are in place: another space has them. */
@@ -212,58 +286,7 @@ FAULT_TEST(create)
 	EXPECT_EQ(0, spaces_become(0));
 }
 
-/* ---- arm, attach, open, close: by a process of its own each ---- */
-
-struct attempt {
-	int (*fn)(void *arg);
-	void *arg;
-	unsigned int nth;
-	bool reached;
-};
-
-/* Runs in a child; -errno of the call, or -ENODATA if too few allocations were made. */
-static int with_nth(void *arg)
-{
-	struct attempt *a = arg;
-	int fd = open_nth(0), err;
-
-	if (fd < 0 || set_nth(fd, a->nth))
-		return -ENOTRECOVERABLE;
-	err = a->fn(a->arg);
-	return reached(fd) ? err : err ? -ENOTRECOVERABLE : -ENODATA;
-}
-
-/*
- * Some failures nobody minds. If it was of what the kernel allocates once in a while
- * for itself (a pool of KASAN's), the n-th is the call's own the next time.
- */
-static int attempt(struct attempt *a)
-{
-	int i, err = 0;
-
-	for (i = 0; i < TRIES && !err; i++)
-		err = pt_in_child(with_nth, a);
-	return err;
-}
-
-/* Sweeps over fn(); it must return 0 or a proper error each time. How many failed, or -1. */
-static int sweep(const char *what, int (*fn)(void *arg), void *arg)
-{
-	struct attempt a = { .fn = fn, .arg = arg, .nth = 1 };
-	int err, failed = 0;
-
-	for (; a.nth < MAX_NTH; a.nth++) {
-		err = attempt(&a);
-		if (err == -ENODATA)
-			return failed;
-		if (err && !proper(err)) {
-			say("%s, allocation %u: %d", what, a.nth, err);
-			return -1;
-		}
-		failed += err != 0;
-	}
-	return -1;
-}
+/* ---- arm, attach, open, close ---- */
 
 static int open_device(void __attribute__((unused)) *arg)
 {
@@ -305,13 +328,13 @@ FAULT_TEST(open_arm_query)
 	pid_t pid;
 
 	ASSERT_EQ(0, pt_raw_make(&raw));
-	EXPECT_LT(0, sweep("open", open_device, NULL));
-	EXPECT_LT(1, sweep("arm", arm, &raw));
-	EXPECT_LT(1, sweep("arm and die", arm_and_die, &raw));
+	EXPECT_LT(0, sweep_child("open", open_device, NULL));
+	EXPECT_LT(1, sweep_child("arm", arm, &raw));
+	EXPECT_LT(1, sweep_child("arm and die", arm_and_die, &raw));
 	EXPECT_EQ(0, pt_raw_count(raw.fd));
 	pid = pt_raw_spawn(&raw, raw.create.first);
 	ASSERT_LT(0, pid);
-	EXPECT_LT(0, sweep("query", query, &raw.fd));
+	EXPECT_LT(0, sweep_child("query", query, &raw.fd));
 	EXPECT_EQ(1, pt_raw_count(raw.fd));
 	pt_kill(pid);
 	EXPECT_EQ(0, pt_raw_count(raw.fd));
@@ -346,7 +369,7 @@ FAULT_TEST(attach_and_arm)
 	raw.create.key = (uintptr_t)key;
 	raw.create.key_len = sizeof(key);
 	ASSERT_EQ(0, pt_raw_create(&raw));
-	EXPECT_LT(1, sweep("attach and arm", attach_by_key, NULL));
+	EXPECT_LT(1, sweep_child("attach and arm", attach_by_key, NULL));
 	EXPECT_EQ(0, pt_raw_count(raw.fd));
 	pt_raw_close(&raw);
 	EXPECT_EQ(0, spaces_become(0));
@@ -426,35 +449,7 @@ FAULT_TEST(exec)
 
 /* ---- in a task: its children, threads, mappings, and its end ---- */
 
-static int sweep_here(const char *what, int (*fn)(void))
-{
-	int fd = open_nth(0), err, failed = 0, i;
-	unsigned int nth;
-	bool hit;
-
-	for (nth = 1; nth < MAX_NTH; nth++) {
-		/* As attempt() */
-		for (i = 0, err = 0, hit = true; i < TRIES && !err && hit; i++) {
-			set_nth(fd, nth);
-			err = fn();
-			hit = reached(fd);
-		}
-		if (!hit) {
-			CHECK_EQ(0, err);
-			close(fd);
-			return failed;
-		}
-		if (err && !proper(err)) {
-			say("%s, allocation %u: %d", what, nth, err);
-			break;
-		}
-		failed += err != 0;
-	}
-	close(fd);
-	return -1;
-}
-
-static int do_fork(void)
+static int do_fork(void __attribute__((unused)) *arg)
 {
 	pid_t pid = fork();
 
@@ -466,7 +461,7 @@ static int do_fork(void)
 }
 
 /* A guest that can't be counted is killed before it runs: see pvas_add_guest(). */
-static int do_vfork(void)
+static int do_vfork(void __attribute__((unused)) *arg)
 {
 	pid_t pid = vfork();
 	int status;
@@ -484,7 +479,7 @@ static void *nothing(void *arg)
 	return arg;
 }
 
-static int do_thread(void)
+static int do_thread(void __attribute__((unused)) *arg)
 {
 	pthread_t t;
 	int err = pthread_create(&t, NULL, nothing, NULL);
@@ -492,7 +487,7 @@ static int do_thread(void)
 	return err ? -err : -pthread_join(t, NULL);
 }
 
-static int do_map(void)
+static int do_map(void __attribute__((unused)) *arg)
 {
 	char *p = mmap(NULL, 1 << 20, RW, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0), *q;
 	int err = 0;
@@ -512,7 +507,7 @@ static int do_map(void)
 	return err;
 }
 
-static int do_brk(void)
+static int do_brk(void __attribute__((unused)) *arg)
 {
 	if (sbrk(1 << 20) == (void *)-1)
 		return -errno;
@@ -521,9 +516,9 @@ static int do_brk(void)
 }
 
 /* At least @least allocations must have made it fail, or the test does not test. */
-static void sweep_inside(const char *what, int (*fn)(void), int least)
+static void sweep_inside(const char *what, int (*fn)(void *arg), int least)
 {
-	int failed = sweep_here(what, fn);
+	int failed = sweep(what, (struct attempt){ .once = here, .fn = fn });
 
 	say("%s: %d allocations made it fail", what, failed);
 	CHECK(failed >= least);
@@ -547,9 +542,9 @@ TASK(fail_inside)
 	sweep_inside("thread", do_thread, 1);
 	sweep_inside("mmap and others", do_map, 1);
 	sweep_inside("brk", do_brk, 0);
-	CHECK_EQ(0, do_fork());
-	CHECK_EQ(0, do_vfork());
-	CHECK_EQ(0, do_thread());
+	CHECK_EQ(0, do_fork(NULL));
+	CHECK_EQ(0, do_vfork(NULL));
+	CHECK_EQ(0, do_thread(NULL));
 }
 
 FAULT_TEST(in_a_task)
