@@ -60,8 +60,10 @@ struct pid_namespace;
  * struct pvas_space - one shared mm and its partitions
  *
  * Immutable once made: @id, @shift, @first, @last, @flags, @mm, @cred,
- * @pid_ns, @loader, @table, @table_entries, @key, @key_len. The rest: under @lock.
+ * @pid_ns, @mnt_ns, @loader, @table, @table_entries, @key, @key_len. The rest: under @lock.
  *
+ * @mnt_ns:	only to compare with: no module can hold one. It may be gone, and
+ *		another in its place, once nobody of the creator's is left
  * @pinned:	we hold mm_users of @mm
  * @files:	open files bound to it
  * @dead:	an OOM kill struck it, or it is over: never to be entered again
@@ -89,6 +91,7 @@ struct pvas_space {
 	struct mm_struct *mm;
 	const struct cred *cred;
 	struct pid_namespace *pid_ns;
+	const struct mnt_namespace *mnt_ns;
 	u32 key_len;
 	char key[PVAS_KEY_MAX];
 

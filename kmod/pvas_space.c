@@ -143,7 +143,8 @@ bool pvas_space_may_enter(struct pvas_space *space)
 	return pvas_ids_are_plain(cred) && uid_eq(cred->uid, space->cred->uid) &&
 	       uid_eq(cred->suid, space->cred->suid) && gid_eq(cred->gid, space->cred->gid) &&
 	       cred->user_ns == space->cred->user_ns &&
-	       task_active_pid_ns(current) == space->pid_ns && pvas_in_initial_time_ns();
+	       task_active_pid_ns(current) == space->pid_ns &&
+	       current->nsproxy->mnt_ns == space->mnt_ns && pvas_in_initial_time_ns();
 }
 
 /*
@@ -415,6 +416,7 @@ int pvas_space_create(struct pvas_space **out, struct pvas_create *arg, const ch
 	set_bit(MMF_MULTIPROCESS, &space->mm->flags);
 	space->cred = get_current_cred();
 	space->pid_ns = get_pid_ns(task_active_pid_ns(current));
+	space->mnt_ns = current->nsproxy->mnt_ns;
 	space->pinned = true;
 	space->files = 1;
 	/* The caller came through an open file of ours: we can't be unloading. */

@@ -195,6 +195,11 @@ static int arm_in_pid_ns(void *arg)
 	return unshare(CLONE_NEWPID) ? -ENOTSUP : pt_in_child(arm_inherited, arg);
 }
 
+static int arm_in_mount_ns(void *arg)
+{
+	return unshare(CLONE_NEWNS) ? -ENOTSUP : arm_inherited(arg);
+}
+
 static int arm_in_time_ns(void *arg)
 {
 	return unshare(CLONE_NEWTIME) ? -ENOTSUP : pt_in_child(arm_inherited, arg);
@@ -210,7 +215,7 @@ static int arm_with_mixed_gids(void *arg)
 	return mix_gids(NULL) ?: arm_inherited(arg);
 }
 
-/* from another user, pid or time namespace, or with mixed ids: EPERM */
+/* from another user, pid, mount or time namespace, or with mixed ids: EPERM */
 PVAS_TEST(spawn_credentials)
 {
 	struct pt_raw raw;
@@ -219,6 +224,7 @@ PVAS_TEST(spawn_credentials)
 	ASSERT_EQ(0, pt_raw_make(&raw));
 	EXPECT_EQ(-EPERM, pt_in_child(arm_in_user_ns, &raw));
 	EXPECT_EQ(-EPERM, pt_in_child(arm_in_pid_ns, &raw));
+	EXPECT_EQ(-EPERM, pt_in_child(arm_in_mount_ns, &raw));
 	EXPECT_EQ(-EPERM, pt_in_child(arm_in_time_ns, &raw));
 	EXPECT_EQ(-EPERM, pt_in_child(arm_with_mixed_uids, &raw));
 	EXPECT_EQ(-EPERM, pt_in_child(arm_with_mixed_gids, &raw));

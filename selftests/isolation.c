@@ -361,14 +361,14 @@ TEST_F(two_users, from_a_task)
 }
 
 /* The same user, but in other namespaces: a space of its own only. */
-static int in_namespaces(int flags, int want)
+static int in_namespaces(int as_root, int flags, int want)
 {
 	struct pvas_space *space;
 	pid_t pid = fork();
 	int ret;
 
 	if (!pid) {
-		ret = become(VICTIM);
+		ret = unshare(as_root) ? -errno : become(VICTIM);
 		if (!ret)
 			ret = unshare(flags) ? -errno : pt_dumpable();
 		if (ret)
@@ -388,10 +388,14 @@ static int in_namespaces(int flags, int want)
 TEST_F(two_users, own_user_other_namespaces)
 {
 	/* Nothing between: found. */
-	EXPECT_EQ(0, in_namespaces(0, 1));
-	EXPECT_EQ(0, in_namespaces(CLONE_NEWUSER, 0));
-	EXPECT_EQ(0, in_namespaces(CLONE_NEWUSER | CLONE_NEWPID, 0));
-	EXPECT_EQ(0, in_namespaces(CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWNET, 0));
+	EXPECT_EQ(0, in_namespaces(0, 0, 1));
+	EXPECT_EQ(0, in_namespaces(0, CLONE_NEWUSER, 0));
+	EXPECT_EQ(0, in_namespaces(0, CLONE_NEWUSER | CLONE_NEWPID, 0));
+	EXPECT_EQ(0, in_namespaces(0, CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWNET, 0));
+	/* What root can part without a user namespace */
+	EXPECT_EQ(0, in_namespaces(CLONE_NEWPID, 0, 0));
+	EXPECT_EQ(0, in_namespaces(CLONE_NEWNS, 0, 0));
+	EXPECT_EQ(0, in_namespaces(CLONE_NEWNET | CLONE_NEWUTS | CLONE_NEWIPC, 0, 1));
 }
 
 PT_MAIN()

@@ -144,7 +144,7 @@ struct pvas_create {
  *
  * For processes that have no launcher of ours in common (the ranks that srun
  * or mpirun starts): the first makes the space, the others find it by the
- * job's key. Only spaces of the caller's user, user namespace and pid
+ * job's key. Only spaces of the caller's user, user, pid and mount
  * namespace are found. A space with a key stays open to new tasks as long as
  * a file is bound to it or a task lives in it.
  *
@@ -179,7 +179,7 @@ struct pvas_attach {
  * Errors: -EALREADY the caller is armed; -ENOENT (CANCEL) it is not; -EINVAL
  * @index out of range or reserved, or a 32-bit caller; -EBUSY @index is taken;
  * -ENOSPC no index is free; -ENOENT no such space, or it is ending; -ENOMEM;
- * -EPERM the space is another user's, in another user or pid namespace,
+ * -EPERM the space is another user's, in another user, pid or mount namespace,
  * neither this file's nor the caller's own, or its tasks have permitted
  * capabilities that the caller lacks; or the caller has mixed ids or lives in
  * a time namespace of its own.
