@@ -52,18 +52,6 @@ job()
 	timeout -k 5 60 "$run" --backend kernel -n 2 /bin/sh -c '/bin/true; exec /bin/true' >/dev/null
 }
 
-# Unhooking comes a moment after the last space.
-unhooked()
-{
-	local i
-
-	for ((i = 0; i < 100; i++)); do
-		grep -q vm_unmapped_area $trace/enabled_functions || return 0
-		sleep 0.1
-	done
-	return 1
-}
-
 hooked()
 {
 	cut -d ' ' -f 1 $trace/enabled_functions | sort

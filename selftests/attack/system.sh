@@ -56,7 +56,7 @@ off_and_on()
 	local status
 
 	await_spaces 0
-	sleep 1
+	unhooked || return
 	echo 0 >/proc/sys/kernel/ftrace_enabled
 	"$run" --backend kernel -n 1 /bin/true 2>"$tmp"
 	status=$?

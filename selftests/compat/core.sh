@@ -13,11 +13,12 @@ trap 'echo "$was" >$pattern; echo N >$switch; rm -rf "$work"' EXIT
 echo "$work/core" >$pattern
 ulimit -c unlimited
 
-# dump WHAT: three tasks, of which rank 1, in partition 2, does this
+# dump WHAT: three tasks, of which rank 1, in partition 2, does this when all are there
 dump()
 {
-	rm -f core
-	run 3 bash -c "[ \$PVAS_RANK != 1 ] || { sleep 1; $1; }; sleep 300 & wait" 2>/dev/null
+	rm -f core up.*
+	run 3 bash -c ">up.\$PVAS_RANK; [ \$PVAS_RANK != 1 ] || {
+		until [ -e up.0 -a -e up.2 ]; do sleep 0.1; done; $1; }; sleep 300 & wait" 2>/dev/null
 	[ -s core ]
 }
 
