@@ -69,8 +69,8 @@ static long read_number(const char *path)
 /* a task's memory is charged to its cgroup, the first one's and a later one's */
 MODULE_TEST(memory_cgroup, "all of a space is the launcher's memory")
 {
-	struct pvas_space *space = PT_SPACE();
 	struct pvas_spawn_attr attr = { .size = sizeof(attr), .setup = enter_cgroup };
+	struct pvas_space *space;
 	char group[128], fd[16];
 	char *argv[] = { (char *)pt_self(), (char *)"--task", (char *)"use_32_mib", fd, NULL };
 	int fds[2], round;
@@ -81,6 +81,8 @@ MODULE_TEST(memory_cgroup, "all of a space is the launcher's memory")
 		SKIP(return, "no cgroup2");
 	if (pt_write_file(cg_file(cg_root, "cgroup.subtree_control"), "+memory"))
 		SKIP(return, "no memory controller in cgroup2");
+	/* Not before: make_cgroup() takes us to a mount namespace of our own. */
+	space = PT_SPACE();
 	ASSERT_EQ(0, pipe(fds));
 	snprintf(fd, sizeof(fd), "%d", fds[1]);
 	attr.setup_arg = group;
