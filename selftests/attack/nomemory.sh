@@ -37,9 +37,13 @@ fill()
 # By the kernel and not by timeout, whose status would be another one.
 killed()
 {
+	local status
+
 	ordinary timeout $((${TIMEOUT:-60} * 2)) "$PVAS_BUILD/pvasrun/pvasrun" --backend kernel -q --no-kill -n 4 \
 		"$PVAS_BUILD/selftests/attack/hog" >/dev/null 2>&1
-	[ $? = 137 ]
+	status=$?
+	[ $status = 137 ] || echo "# status $status"
+	[ $status = 137 ]
 }
 
 # Whom the killer took, since MARK
