@@ -391,7 +391,8 @@ TEST_F(two_users, own_user_other_namespaces)
 	EXPECT_EQ(0, in_namespaces(0, 0, 1));
 	EXPECT_EQ(0, in_namespaces(0, CLONE_NEWUSER, 0));
 	EXPECT_EQ(0, in_namespaces(0, CLONE_NEWUSER | CLONE_NEWPID, 0));
-	EXPECT_EQ(0, in_namespaces(0, CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID, 0));
+	EXPECT_EQ(0, in_namespaces(0, CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWNET,
+				   0));
 	/* What root can part without a user namespace */
 	EXPECT_EQ(0, in_namespaces(CLONE_NEWPID, 0, 0));
 	EXPECT_EQ(0, in_namespaces(CLONE_NEWNS, 0, 0));

@@ -42,8 +42,7 @@ killed()
 	ordinary timeout $((${TIMEOUT:-60} * 2)) "$PVAS_BUILD/pvasrun/pvasrun" --backend kernel -q --no-kill -n 4 \
 		"$PVAS_BUILD/selftests/attack/hog" >/dev/null 2>&1
 	status=$?
-	[ $status = 137 ] || echo "# status $status"
-	[ $status = 137 ]
+	[ $status = 137 ] || { echo "# status $status"; return 1; }
 }
 
 # Whom the killer took, since MARK

@@ -144,8 +144,8 @@ struct pvas_create {
  *
  * For processes that have no launcher of ours in common (the ranks that srun
  * or mpirun starts): the first makes the space, the others find it by the
- * job's key. Only spaces of the caller's user, user, pid and mount
- * namespace are found. A space with a key stays open to new tasks as long as
+ * job's key. Only spaces of the caller's user, in the same user, pid
+ * and mount namespace, are found. A space with a key stays open to new tasks as long as
  * a file is bound to it or a task lives in it.
  *
  * Errors: -ENOENT no such space; -EBUSY the file already has a space;
