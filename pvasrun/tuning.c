@@ -10,10 +10,11 @@
  * All tasks have one mmap lock, and what one gives back each processor that runs
  * another must forget; with the user backend such a call is a round trip to the
  * launcher. glibc itself goes as far as these thresholds in a program that frees
- * large blocks. doc/one-space.md has what it brings.
+ * large blocks. doc/one-space.md has what it brings. Of what a heap grows by (top_pad),
+ * 2 MiB and more would become a huge page with the first byte used.
  */
 static const char tuning[] = "glibc.malloc.mmap_threshold=16777216:"
-	"glibc.malloc.trim_threshold=67108864:glibc.malloc.top_pad=8388608";
+	"glibc.malloc.trim_threshold=67108864:glibc.malloc.top_pad=1048576";
 
 char *tuning_of_malloc(const char *old)
 {
