@@ -210,14 +210,12 @@ static int sweep_child(const char *what, int (*fn)(void *arg), void *arg)
 /**
  * struct creation - a space that is created with an allocation failing
  * @fd:		of fail-nth, in the creator
- * @nth:	the allocation
  * @reached:	there were as many; shared with the creator
  * @spaces:	how many others there are
  * @pause_ms:	before each, so that the last one's hooks are gone
  */
 struct creation {
 	int fd;
-	unsigned int nth;
 	bool *reached;
 	int spaces;
 	unsigned int pause_ms;
@@ -225,15 +223,17 @@ struct creation {
 
 static int before_create(void *arg)
 {
-	struct creation *c = arg;
+	struct attempt *a = arg;
+	struct creation *c = a->arg;
 
 	c->fd = open_nth(0);
-	return c->fd < 0 ? -errno : set_nth(c->fd, c->nth);
+	return c->fd < 0 ? -errno : set_nth(c->fd, a->nth);
 }
 
 static void after_create(void *arg)
 {
-	struct creation *c = arg;
+	struct attempt *a = arg;
+	struct creation *c = a->arg;
 
 	*c->reached = reached(c->fd);
 }
@@ -245,11 +245,10 @@ static int create_once(struct attempt *a)
 	int err;
 
 	usleep(c->pause_ms * 1000);
-	c->nth = a->nth;
 	*c->reached = true;
 	pt_raw_init(&raw, PVAS_SHIFT_DEFAULT);
 	raw.prepare = before_create;
-	raw.prepare_arg = c;
+	raw.prepare_arg = a;
 	raw.finish = after_create;
 	err = pt_raw_create(&raw);
 	if (!err && pt_raw_spawn(&raw, raw.create.first) < 0)
@@ -258,7 +257,7 @@ static int create_once(struct attempt *a)
 	while (waitpid(-1, NULL, 0) > 0)
 		;
 	if (spaces_become(c->spaces) != c->spaces) {
-		say("create, allocation %u: a space is left", c->nth);
+		say("create, allocation %u: a space is left", a->nth);
 		return -ENOTRECOVERABLE;
 	}
 	return *c->reached ? err : err ? -ENOTRECOVERABLE : -ENODATA;
