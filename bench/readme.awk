@@ -1,32 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-# For readme-table: "readme.rows", all sections, all summaries.
-
-function number(v) { return sprintf(v + 0 >= 1000 ? "%.0f" : "%.3g", v) }
-
-FNR == 1 {
-	file++
-	name = FILENAME
-	sub(/.*\//, "", name)
-	summary = sub(/\.summary$/, "", name)
-}
-
-file == 1 { if (/^[^#]/) rows[++nr] = $0; next }
-
-!summary {
-	if (/^#M /) {
-		split(substr($0, 4), m, "|")
-		title[name, m[1]] = m[2]
-		unit[name, m[1]] = m[3]
-		better[name, m[1]] = m[4]
-		axis[name, m[1]] = m[5]
-	}
-	next
-}
-
-FNR > 1 {
-	split($0, f, ",")
-	row[name, f[1], f[2], f[3]] = $0
-}
+# For readme-table, after sections.awk: the rows, all sections, all summaries.
 
 # The rival that is best where pvas is compared with it
 function best(sec, what, x, rivals,	n, r, i, f, sign, least, line)
@@ -60,7 +33,7 @@ END {
 	print "| what | pvas | best rival | pvas / rival (least to most) | same against same | better |"
 	print "| --- | --- | --- | --- | --- | --- |"
 	for (i = 1; i <= nr; i++) {
-		split(rows[i], f, "|")
+		split(list[i], f, "|")
 		n = split(f[3], x, ",")
 		for (j = 1; j <= n; j++)
 			tell(f[1], f[2], x[j], f[4])

@@ -2,7 +2,7 @@
 #
 # Which targets are met, in Markdown, from the sections' summaries.
 #
-# usage: awk -f targets.awk bench/targets DIR/SECTION.summary...
+# usage: awk -f range.awk -f targets.awk bench/targets DIR/SECTION.summary...
 #
 # The list's lines are "issue|target|section|what|x|rival|bound", see there. Of a
 # range of x, the worst is told; of several rivals, at each x the best one counts.
@@ -27,20 +27,6 @@ FNR > 1 {
 		seen[section, f[1], f[2]] = 1
 		xs[section, f[1]] = xs[section, f[1]] " " f[2]
 	}
-}
-
-# Is x in "*", "a..b" or a list with commas?
-function within(x, range,	r, n, i)
-{
-	if (range == "*")
-		return 1
-	if (split(range, r, /\.\./) == 2)
-		return x + 0 >= r[1] + 0 && x + 0 <= r[2] + 0
-	n = split(range, r, ",")
-	for (i = 1; i <= n; i++)
-		if (x == r[i])
-			return 1
-	return 0
 }
 
 # The best of the rivals: pvas's ratio is nearest to, or farthest over, the bound

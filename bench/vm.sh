@@ -13,13 +13,17 @@ IN_VM=${IN_VM:-}
 # what it measured
 in_vm()
 {
-	local kernel=$1 dir=$work/$1 status
+	local kernel=$1 dir=$work/$1 status v passed=()
 	shift
+
+	for v in RANKS RUNS_VM CROWDS LIMIT; do
+		[ -z "${!v:-}" ] || passed+=("$v=${!v}")
+	done
 
 	mkdir -p "$dir"
 	"$top/selftests/vm/run" --kernel "$kernel" --out "$dir" --timeout "${LIMIT_VM:-3600}" "$@" -- \
 		env IN_VM="$kernel" OUT=/run/pvas-out QUICK="$QUICK" RUNS="$RUNS" O="$B" \
-		XPMEM_DIR="${XPMEM_DIR:-}" "$(readlink -f "$0")" 2>&1 | sed -u 's/^/# /'
+		XPMEM_DIR="${XPMEM_DIR:-}" "${passed[@]}" "$(readlink -f "$0")" 2>&1 | sed -u 's/^/# /'
 	status=${PIPESTATUS[0]}
 	tail -qn +2 "$dir/$section.csv" >>"$csv"
 	sort -u "$dir/$section.note" >>"$OUT/$section.note"
