@@ -202,8 +202,8 @@ remove_and_insert()
 {
 	local i
 
-	for i in 1 2 3 4 5; do
-		with 2 remove || return
+	for i in 1 2 3; do
+		with 3 remove || return
 		[ -r /proc/pvas ] || insmod "$PVAS_BUILD/$(uname -r)/pvas.ko"
 		reload
 	done
