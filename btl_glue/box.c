@@ -67,7 +67,7 @@ void pvas_box_asked(uint32_t from, uint32_t gen, struct pvas_box **offer)
 
 	if (has_box(from, gen))
 		return;
-	if (component.nr_given >= component.box_max) {
+	if (component.nr_given >= component.box_limit) {
 		close_idle(PVAS_LOOK_ASKED);
 		return;
 	}

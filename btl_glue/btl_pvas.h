@@ -225,11 +225,12 @@ struct pvas_module {
  * struct pvas_component - the component and all it has
  * @index:	our partition
  * @table:	all partitions
- * @given:	@nr_given boxes of at most @box_max, that we read from
- * @peers:	all endpoints
+ * @given:	@nr_given boxes of at most @box_limit, that we read from
+ * @peers:	all endpoints, which take @peer_bytes
+ * @budget:	bytes for them, boxes and small fragments
  * @locks:	of endpoints, some of which share one
  * @free_frags:	small fragments
- * @nr_small:	all there are, free or not; @nr_large: those too long for that
+ * @nr_small:	all there are, free or not, at most @small_limit; @nr_large: those too long for that
  * @got_frags:	how often one was needed
  * @starved:	there was none, and no callback since then
  * @pending:	fragments that found no room
@@ -260,12 +261,16 @@ struct pvas_component {
 	int queue_at_once;
 	struct pvas_given *given;
 	unsigned int nr_given;
+	unsigned int box_limit;
 	struct pvas_peers *peers;
+	size_t peer_bytes;
+	size_t budget;
 	opal_mutex_t locks[PVAS_LOCKS];
 
 	opal_mutex_t lock;
 	struct pvas_frag *free_frags;
 	int nr_small;
+	int small_limit;
 	int nr_large;
 	unsigned int got_frags;
 	bool starved;
@@ -287,6 +292,10 @@ extern struct pvas_component mca_btl_pvas_component __attribute__((visibility("d
 extern struct pvas_module mca_btl_pvas;
 
 #define PVAS_SMALL 128	/* bytes in a small fragment: all headers fit */
+#define PVAS_SMALL_FRAG (sizeof(struct pvas_frag) + PVAS_SMALL)
+
+/* Two for each use: a fragment is free only after its callback, which may need one. */
+#define PVAS_FEWEST_FRAGS 2
 
 /* What finds no room, and is longer than this, is left in place. */
 #define PVAS_WORTH_A_REFERENCE 256
@@ -301,6 +310,13 @@ static inline bool pvas_alive(uint32_t index, uint32_t gen)
 
 	return __atomic_load_n(&part->state, __ATOMIC_ACQUIRE) == PVAS_PART_RUNNING &&
 	       __atomic_load_n(&part->gen, __ATOMIC_RELAXED) == gen;
+}
+
+static inline size_t pvas_between(size_t least, size_t value, size_t most)
+{
+	if (value < least)
+		return least;
+	return value < most ? value : most;
 }
 
 static inline opal_mutex_t *pvas_lock(const struct mca_btl_base_endpoint_t *ep)

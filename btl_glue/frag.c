@@ -20,7 +20,7 @@ OBJ_CLASS_INSTANCE(pvas_frag_t, mca_btl_base_descriptor_t, frag_construct, NULL)
 
 static bool is_small(const struct pvas_frag *frag)
 {
-	return frag->bytes == sizeof(*frag) + PVAS_SMALL;
+	return frag->bytes == PVAS_SMALL_FRAG;
 }
 
 static struct pvas_frag *frag_new(size_t size)
@@ -52,7 +52,7 @@ static struct pvas_frag *get_small(void)
 		component.free_frags = frag->next;
 		return frag;
 	}
-	if (component.nr_small >= component.frag_max)
+	if (component.nr_small >= component.small_limit)
 		return NULL;
 	frag = frag_new(PVAS_SMALL);
 	if (frag)

@@ -115,6 +115,29 @@ static size_t peers_bytes(unsigned int nr)
 	return sizeof(struct pvas_peers) + nr * sizeof(pvas_endpoint_t);
 }
 
+static size_t less(size_t value, size_t taken)
+{
+	return value > taken ? value - taken : 0;
+}
+
+/*
+ * Peers are paid for with boxes, which serve few of many peers anyway, and with some of
+ * the fragments: so a rank of a large job holds no more than one of a small job. Most
+ * fragments stay, for an all-to-all of 16 ranks takes a fifth longer with two of them.
+ */
+static void set_limits(void)
+{
+	const size_t frags = pvas_between(PVAS_FEWEST_FRAGS, component.frag_max / 2,
+					  component.frag_max);
+	const unsigned int most = component.box_max;
+	size_t left = less(component.budget, component.peer_bytes);
+
+	component.box_limit = pvas_between(most ? 1 : 0, less(left, frags * PVAS_SMALL_FRAG) /
+					   component.box_size, most);
+	left = less(left, component.box_limit * component.box_size);
+	component.small_limit = pvas_between(frags, left / PVAS_SMALL_FRAG, component.frag_max);
+}
+
 static unsigned int on_this_node(size_t nr, struct opal_proc_t **procs)
 {
 	unsigned int count = 0;
@@ -151,6 +174,8 @@ static int pvas_add_procs(struct mca_btl_base_module_t *btl, size_t nr,
 	}
 	pvas_hold(peers_bytes(most));
 	OPAL_THREAD_LOCK(&component.lock);
+	component.peer_bytes += peers_bytes(most);
+	set_limits();
 	peers->next = component.peers;
 	component.peers = peers;
 	OPAL_THREAD_UNLOCK(&component.lock);

@@ -114,9 +114,6 @@ static unsigned int share_limit(void)
 #define PAGE 4096U
 #define MOST (1U << 30)
 
-/* Two for each use: a fragment is free only after its callback, which may need one. */
-#define FEWEST_FRAGS 2
-
 /* What can't be is made what can, and said once a node. */
 static void say(const char *name, size_t value, size_t good)
 {
@@ -125,16 +122,9 @@ static void say(const char *name, size_t value, size_t good)
 			    value, good > value ? "least" : "most");
 }
 
-static size_t between(size_t least, size_t value, size_t most)
-{
-	if (value < least)
-		return least;
-	return value < most ? value : most;
-}
-
 static void settle(const char *name, unsigned int *value, size_t least, size_t most)
 {
-	unsigned int good = between(least, *value, most);
+	unsigned int good = pvas_between(least, *value, most);
 
 	say(name, *value, good);
 	*value = good;
@@ -142,7 +132,7 @@ static void settle(const char *name, unsigned int *value, size_t least, size_t m
 
 static void settle_size(const char *name, size_t *value, size_t least, size_t most)
 {
-	size_t good = between(least, *value, most);
+	size_t good = pvas_between(least, *value, most);
 
 	say(name, *value, good);
 	*value = good;
@@ -155,7 +145,7 @@ static unsigned int whole_pages(size_t bytes)
 
 static void settle_pages(const char *name, unsigned int *value, size_t least)
 {
-	unsigned int good = whole_pages(between(least, *value, MOST));
+	unsigned int good = whole_pages(pvas_between(least, *value, MOST));
 
 	if (good != *value && !opal_process_info.my_local_rank)
 		opal_output(0, "btl pvas: btl_pvas_%s is %u, not %u (whole pages, %u to %u)",
@@ -172,7 +162,8 @@ static void check_messages(void)
 	settle_size("max_send_size", &btl->btl_max_send_size, btl->btl_eager_limit, MOST);
 	/* There are no longer ones: not worth a word. */
 	if (component.copy_limit > btl->btl_eager_limit)
-		component.copy_limit = between(PVAS_WORTH_A_REFERENCE, btl->btl_eager_limit, MOST);
+		component.copy_limit = pvas_between(PVAS_WORTH_A_REFERENCE, btl->btl_eager_limit,
+						    MOST);
 	settle("copy_limit", &component.copy_limit, PVAS_WORTH_A_REFERENCE, MOST);
 }
 
@@ -188,13 +179,17 @@ static void check_counts(void)
 		component.box_max = peers;
 	if (component.frag_max < 0 || component.frag_max > INT16_MAX)
 		component.frag_max = INT16_MAX;
-	frags = between(FEWEST_FRAGS, component.frag_max, INT16_MAX);
+	frags = pvas_between(PVAS_FEWEST_FRAGS, component.frag_max, INT16_MAX);
 	say("free_list_max", component.frag_max, frags);
 	component.frag_max = frags;
 }
 
+/* Bytes that peers, 16 or so, may take before boxes and fragments get fewer */
+#define FEW_PEERS 640
+
 void pvas_check_parameters(void)
 {
+	const size_t boxes = component.box_max;
 	size_t two;
 
 	check_messages();
@@ -205,4 +200,6 @@ void pvas_check_parameters(void)
 	settle_pages("fbox_size", &component.box_size, PAGE);
 	settle_pages("share_piece", &component.share_piece, PAGE);
 	component.share_limit = share_limit();
+	component.budget = boxes * component.box_size + component.frag_max * PVAS_SMALL_FRAG +
+			   FEW_PEERS;
 }

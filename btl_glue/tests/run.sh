@@ -135,20 +135,20 @@ in_shm()
 		awk '{ print 1024 * $3 }'
 }
 
-# A quarter of vader's memory, and no more for a rank of 16 than for one of 4 but a
-# fragment and an endpoint for each peer more (fragments have a limit: not so for ever)
+# A quarter of vader's memory, and no more for a rank of 64 than for one of 4, but for
+# the fragments that one needs and the other does not
 lean()
 {
 	local all most least=0 theirs n
 
-	for n in 4 16; do
+	for n in 4 16 64; do
 		read -r all most < <(most_held $n)
 		theirs=$(in_shm $n)
 		echo "$n ranks: ${all:=0} bytes, ${most:=0} of one; vader $theirs"
 		[ "$all" -gt 0 ] && [ $((4 * all)) -le "${theirs:-0}" ] || return 1
 		[ "$least" -gt 0 ] || least=$most
+		[ $((100 * most)) -le $((115 * least)) ] || return
 	done
-	[ "$most" -le $((least + 12 * (320 + 40))) ]
 }
 
 # of_version OFFSET VALUE PROGRAM [ARGUMENT]...: with a copy of the component whose struct
