@@ -204,7 +204,6 @@ remove_and_insert()
 
 	for i in 1 2 3; do
 		with 3 remove || return
-		[ -r /proc/pvas ] || insmod "$PVAS_BUILD/$(uname -r)/pvas.ko"
 		reload
 	done
 }
