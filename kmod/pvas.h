@@ -9,6 +9,7 @@
  *  pvas_mm.c     placement, bounds, the per-task brk, reclaim
  *  pvas_hook.c   ftrace hooks and tracepoint probes: on with the first space,
  *		  off with the last
+ *  pvas_bounds.c which of mm/'s functions are hooked, and what they may do
  *  pvas_proc.c   /proc/pvas
  *  pvas_dump.c   what a task's core file holds
  *

@@ -1,21 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What is hooked, and why. All of it only while a space exists.
- *
- * ftrace, by name, with FTRACE_OPS_FL_PERMANENT so that the ftrace sysctl
- * can't switch the bounds off:
- *  - vm_unmapped_area: search for free addresses in the caller's partition
- *    only. Every path ends there, hugetlbfs and shmat included;
- *  - [__]get_unmapped_area: drop a hint outside the partition, refuse a
- *    MAP_FIXED outside it (-ENOMEM), and MAP_GROWSDOWN, which would grow out;
- *  - system calls that change mappings at an address (munmap, mremap,
- *    mprotect, madvise, ...): -EPERM if it is outside the partition;
- *  - brk: redirected to the partition's own;
- *  - io_setup, mseal: refused (-ENOSYS), because what they make lives as long
- *    as the mm and would outlive the task;
- *  - copy_page_range: fork does not copy other partitions' page tables;
- *  - get_task_exe_file: /proc/PID/exe of a task is its own program;
- *  - with the parameter refuse_ia32, every ia32 system call: -EPERM in a task.
+ * The hooks come with the first space and go with the last, so a machine without
+ * a space pays nothing. Each subject has its own set: pvas_bounds.c.
  *
  * Tracepoints: sched_process_fork, sched_process_exec, sched_process_exit, to
  * count who lives in a partition.
@@ -25,252 +11,27 @@
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
 #include <linux/ftrace.h>
-#include <linux/mm.h>
-#include <linux/mman.h>
 #include <linux/module.h>
 #include <linux/mutex.h>
 #include <linux/rcupdate.h>
 #include <linux/sched.h>
 #include <linux/tracepoint.h>
 #include <linux/workqueue.h>
-#include <asm/syscall.h>
-#include <asm/unistd.h>
 
 #include "pvas.h"
-
-#define PVAS_NR_MSEAL	462
+#include "pvas_hook.h"
 
 /* Unhooking patches the kernel's text: back-to-back jobs need not pay for it each. */
 #define PVAS_LINGER	msecs_to_jiffies(200)
 
-#define PVAS_OPS_FLAGS	(FTRACE_OPS_FL_SAVE_REGS | FTRACE_OPS_FL_PERMANENT | \
-			 FTRACE_OPS_FL_RECURSION)
+static const struct pvas_hook_set * const pvas_hook_sets[] = { &pvas_bounds_set };
 
-static bool pvas_refuse_ia32;
-module_param_named(refuse_ia32, pvas_refuse_ia32, bool, 0444);
-MODULE_PARM_DESC(refuse_ia32,
-		 "refuse all ia32 system calls (int 0x80) in tasks, not only those that map (default N)");
-
-/* ---- where a redirected call goes ---- */
-
-static asmlinkage long pvas_stub_eperm(const struct pt_regs *regs)
-{
-	return -EPERM;
-}
-
-static asmlinkage long pvas_stub_enosys(const struct pt_regs *regs)
-{
-	return -ENOSYS;
-}
-
-/* May sleep: the caller is a task, whose space holds this module. */
-static asmlinkage long pvas_stub_brk(const struct pt_regs *regs)
-{
-	return pvas_mm_brk(pvas_task_partition(), regs->di);
-}
-
-static int pvas_stub_copy_nothing(struct vm_area_struct *dst, struct vm_area_struct *src)
-{
-	return 0;
-}
-
-static struct file *pvas_stub_exe_file(struct task_struct *tsk)
-{
-	return pvas_task_exe_get(tsk);
-}
-
-/* ---- bounds of system calls ---- */
-
-static bool pvas_range_foreign(const struct pvas_partition *part, unsigned long addr,
-			       unsigned long len)
-{
-	/* What wraps around is for the call itself to refuse. */
-	return addr + len >= addr && pvas_mm_foreign(part, addr, len);
-}
-
-static bool pvas_mremap_foreign(const struct pvas_partition *part, const struct pt_regs *regs)
-{
-	if (pvas_range_foreign(part, regs->di, regs->si))
-		return true;
-	return (regs->r10 & MREMAP_FIXED) && pvas_range_foreign(part, regs->r8, regs->dx);
-}
-
-/* Which stub a task's system call goes to; NULL: it may go on. */
-static void *pvas_redirect(const struct pvas_partition *part, const struct pt_regs *regs)
-{
-	/* An ia32 call can name addresses below 4 GiB only: none is a task's. */
-	if (in_ia32_syscall())
-		return pvas_stub_eperm;
-
-	switch (regs->orig_ax & ~__X32_SYSCALL_BIT) {
-	case __NR_brk:
-		return pvas_stub_brk;
-	case __NR_io_setup:
-	case PVAS_NR_MSEAL:
-		return pvas_stub_enosys;
-	case __NR_mremap:
-		return pvas_mremap_foreign(part, regs) ? pvas_stub_eperm : NULL;
-	case __NR_shmdt:
-		return pvas_range_foreign(part, regs->di, 1) ? pvas_stub_eperm : NULL;
-	default:
-		/* The others take address and length first. */
-		return pvas_range_foreign(part, regs->di, regs->si) ? pvas_stub_eperm : NULL;
-	}
-}
-
-/* ---- ftrace callbacks ---- */
-
-static void notrace pvas_on_syscall(unsigned long ip, unsigned long parent_ip,
-				    struct ftrace_ops *ops, struct ftrace_regs *fregs)
-{
-	struct pt_regs *regs = ftrace_get_regs(fregs);
-	struct pvas_partition *part = pvas_task_partition();
-	void *stub;
-
-	if (!part || !regs)
-		return;
-	stub = pvas_redirect(part, (const struct pt_regs *)regs->di);
-	if (stub)
-		regs->ip = (unsigned long)stub;
-}
-
-/*
- * On every function that an ia32 call may go to. Some of them serve 64-bit calls
- * too, or are called with anything, so don't look at their arguments.
- */
-static void notrace pvas_on_ia32(unsigned long ip, unsigned long parent_ip,
-				 struct ftrace_ops *ops, struct ftrace_regs *fregs)
-{
-	struct pt_regs *regs = ftrace_get_regs(fregs);
-
-	if (regs && in_ia32_syscall() && pvas_task_partition())
-		regs->ip = (unsigned long)pvas_stub_eperm;
-}
-
-static void notrace pvas_on_search(unsigned long ip, unsigned long parent_ip,
-				   struct ftrace_ops *ops, struct ftrace_regs *fregs)
-{
-	struct pt_regs *regs = ftrace_get_regs(fregs);
-	struct pvas_partition *part = pvas_task_partition();
-
-	if (part && regs)
-		pvas_mm_clamp(part, (struct vm_unmapped_area_info *)regs->di);
-}
-
-/* uprobes wants its page, which serves the whole mm, at the very top: keep it out of partitions. */
-static bool pvas_is_uprobes_page(unsigned long addr, unsigned long len, unsigned long flags)
-{
-	return addr == TASK_SIZE_MAX - PAGE_SIZE && len == PAGE_SIZE && !flags;
-}
-
-/* (file, addr, len, pgoff, flags, ...) */
-static void notrace pvas_on_place(unsigned long ip, unsigned long parent_ip,
-				  struct ftrace_ops *ops, struct ftrace_regs *fregs)
-{
-	struct pt_regs *regs = ftrace_get_regs(fregs);
-	struct pvas_partition *part = pvas_task_partition();
-	unsigned long addr, len, flags;
-
-	if (!part || !regs)
-		return;
-	addr = regs->si;
-	len = regs->dx;
-	flags = regs->r8;
-	/* A length that no address space has: the function answers -ENOMEM. */
-	if (flags & MAP_GROWSDOWN)
-		regs->dx = -PAGE_SIZE;
-	else if (!pvas_mm_foreign(part, addr, len))
-		return;
-	else if (flags & MAP_FIXED)
-		regs->dx = -PAGE_SIZE;
-	else if (addr && !pvas_is_uprobes_page(addr, len, flags))
-		regs->si = 0;
-}
-
-/* (dst_vma, src_vma) */
-static void notrace pvas_on_copy(unsigned long ip, unsigned long parent_ip,
-				 struct ftrace_ops *ops, struct ftrace_regs *fregs)
-{
-	struct pt_regs *regs = ftrace_get_regs(fregs);
-	struct pvas_partition *part = pvas_task_partition();
-	const struct vm_area_struct *vma;
-	unsigned int index;
-
-	if (!part || !regs)
-		return;
-	vma = (const struct vm_area_struct *)regs->si;
-	index = pvas_index_of(part->space, vma->vm_start);
-	if (index != part->index && index >= part->space->first && index <= part->space->last &&
-	    !test_bit(index, part->space->reserved))
-		regs->ip = (unsigned long)pvas_stub_copy_nothing;
-}
-
-/* (task) */
-static void notrace pvas_on_exe_file(unsigned long ip, unsigned long parent_ip,
-				     struct ftrace_ops *ops, struct ftrace_regs *fregs)
-{
-	struct pt_regs *regs = ftrace_get_regs(fregs);
-
-	if (regs && pvas_task_has_exe((struct task_struct *)regs->di))
-		regs->ip = (unsigned long)pvas_stub_exe_file;
-}
-
-/* ---- the hooks ---- */
-
-static const char * const pvas_search_names[] = { "vm_unmapped_area", NULL };
-static const char * const pvas_place_names[] = { PVAS_FN_GET_UNMAPPED_AREA, NULL };
-static const char * const pvas_copy_names[] = { "copy_page_range", NULL };
-static const char * const pvas_exe_names[] = { "get_task_exe_file", NULL };
-static const char * const pvas_syscall_names[] = {
-	"__x64_sys_brk", "__x64_sys_munmap", "__x64_sys_mremap", "__x64_sys_mprotect",
-	"__x64_sys_pkey_mprotect", "__x64_sys_madvise", "__x64_sys_mlock", "__x64_sys_mlock2",
-	"__x64_sys_munlock", "__x64_sys_mbind", "__x64_sys_remap_file_pages",
-	"__x64_sys_set_mempolicy_home_node", "__x64_sys_shmdt", "__x64_sys_io_setup", NULL
-};
-
-/* Not in every kernel or configuration. */
-static const char * const pvas_optional_names[] = { "__x64_sys_mseal", NULL };
-static const char * const pvas_ia32_names[] = {
-	"__ia32_sys_brk", "__ia32_sys_munmap", "__ia32_sys_mremap", "__ia32_sys_mprotect",
-	"__ia32_sys_pkey_mprotect", "__ia32_sys_madvise", "__ia32_sys_mlock",
-	"__ia32_sys_mlock2", "__ia32_sys_munlock", "__ia32_sys_mbind",
-	"__ia32_sys_remap_file_pages", "__ia32_sys_set_mempolicy_home_node",
-	"__ia32_sys_shmdt", "__ia32_compat_sys_io_setup", "__ia32_sys_mseal", NULL
-};
-
-/*
- * A call without arguments has one function for both ABIs, which goes by its
- * innermost name.
- */
-static const char * const pvas_all_ia32_names[] = {
-	"__ia32_*", "__do_sys_*", "__do_compat_sys_*", NULL
-};
-
-struct pvas_hook {
-	struct ftrace_ops ops;
-	const char * const *names;	/* without one of these nothing works */
-	const char * const *optional;
-	bool *only_if, *only_if_not;	/* parameters that choose */
-	bool filtered;			/* has a function to stand on */
-	bool on;
-};
-
-static struct pvas_hook pvas_hooks[] = {
-	{ .names = pvas_search_names,
-	  .ops = { .func = pvas_on_search, .flags = PVAS_OPS_FLAGS } },
-	{ .names = pvas_place_names,
-	  .ops = { .func = pvas_on_place, .flags = PVAS_OPS_FLAGS } },
-	{ .names = pvas_syscall_names, .optional = pvas_optional_names,
-	  .ops = { .func = pvas_on_syscall, .flags = PVAS_OPS_FLAGS | FTRACE_OPS_FL_IPMODIFY } },
-	{ .optional = pvas_ia32_names, .only_if_not = &pvas_refuse_ia32,
-	  .ops = { .func = pvas_on_syscall, .flags = PVAS_OPS_FLAGS | FTRACE_OPS_FL_IPMODIFY } },
-	{ .optional = pvas_all_ia32_names, .only_if = &pvas_refuse_ia32,
-	  .ops = { .func = pvas_on_ia32, .flags = PVAS_OPS_FLAGS | FTRACE_OPS_FL_IPMODIFY } },
-	{ .names = pvas_copy_names,
-	  .ops = { .func = pvas_on_copy, .flags = PVAS_OPS_FLAGS | FTRACE_OPS_FL_IPMODIFY } },
-	{ .names = pvas_exe_names,
-	  .ops = { .func = pvas_on_exe_file, .flags = PVAS_OPS_FLAGS | FTRACE_OPS_FL_IPMODIFY } },
-};
+/* Every hook of every set, in their order. */
+#define for_each_pvas_hook(set, hook)						\
+	for ((set) = pvas_hook_sets;						\
+	     (set) < pvas_hook_sets + ARRAY_SIZE(pvas_hook_sets); (set)++)	\
+		for ((hook) = (*(set))->hooks;					\
+		     (hook) < (*(set))->hooks + (*(set))->n; (hook)++)
 
 static bool pvas_hook_wanted(const struct pvas_hook *hook)
 {
@@ -384,6 +145,8 @@ static atomic_t pvas_hook_users = ATOMIC_INIT(0);
 
 static void pvas_hooks_off(void)
 {
+	const struct pvas_hook_set * const *set;
+	struct pvas_hook *hook;
 	int i;
 
 	lockdep_assert_held(&pvas_hook_lock);
@@ -393,13 +156,15 @@ static void pvas_hooks_off(void)
 		pvas_probes[i].on = false;
 	}
 	tracepoint_synchronize_unregister();
-	for (i = ARRAY_SIZE(pvas_hooks) - 1; i >= 0; i--)
-		pvas_hook_off(&pvas_hooks[i]);
+	for_each_pvas_hook(set, hook)
+		pvas_hook_off(hook);
 	pvas_hooked = false;
 }
 
 static int pvas_hooks_on(void)
 {
+	const struct pvas_hook_set * const *set;
+	struct pvas_hook *hook;
 	int i, err = 0;
 
 	lockdep_assert_held(&pvas_hook_lock);
@@ -407,8 +172,9 @@ static int pvas_hooks_on(void)
 		err = tracepoint_probe_register(pvas_probes[i].tp, pvas_probes[i].func, NULL);
 		pvas_probes[i].on = !err;
 	}
-	for (i = 0; !err && i < ARRAY_SIZE(pvas_hooks); i++)
-		err = pvas_hook_on(&pvas_hooks[i]);
+	for_each_pvas_hook(set, hook)
+		if (!err)
+			err = pvas_hook_on(hook);
 	if (err)
 		pvas_hooks_off();
 	else
@@ -446,9 +212,32 @@ void pvas_hook_put(void)
 		mod_delayed_work(system_wq, &pvas_hook_work, PVAS_LINGER);
 }
 
+static void pvas_hooks_forget(void)
+{
+	const struct pvas_hook_set * const *set;
+	struct pvas_hook *hook;
+
+	for_each_pvas_hook(set, hook)
+		ftrace_free_filter(&hook->ops);
+}
+
+static int pvas_hooks_filter(void)
+{
+	const struct pvas_hook_set * const *set;
+	struct pvas_hook *hook;
+	int err = 0;
+
+	for_each_pvas_hook(set, hook)
+		if (!err && pvas_hook_wanted(hook))
+			err = pvas_hook_filter(hook);
+	if (err)
+		pvas_hooks_forget();
+	return err;
+}
+
 int pvas_hook_init(void)
 {
-	int i, err;
+	int i;
 
 	for (i = 0; i < ARRAY_SIZE(pvas_probes); i++) {
 		for_each_kernel_tracepoint(pvas_match_tracepoint, &pvas_probes[i]);
@@ -457,28 +246,15 @@ int pvas_hook_init(void)
 			return -EOPNOTSUPP;
 		}
 	}
-	for (i = 0; i < ARRAY_SIZE(pvas_hooks); i++) {
-		err = pvas_hook_wanted(&pvas_hooks[i]) ? pvas_hook_filter(&pvas_hooks[i]) : 0;
-		if (err)
-			goto err_filters;
-	}
-	return 0;
-
-err_filters:
-	while (i >= 0)
-		ftrace_free_filter(&pvas_hooks[i--].ops);
-	return err;
+	return pvas_hooks_filter();
 }
 
 void pvas_hook_exit(void)
 {
-	int i;
-
 	cancel_delayed_work_sync(&pvas_hook_work);
 	mutex_lock(&pvas_hook_lock);
 	if (pvas_hooked)
 		pvas_hooks_off();
 	mutex_unlock(&pvas_hook_lock);
-	for (i = 0; i < ARRAY_SIZE(pvas_hooks); i++)
-		ftrace_free_filter(&pvas_hooks[i].ops);
+	pvas_hooks_forget();
 }

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * A hook: an ftrace callback on some of the kernel's functions, by name. Each
+ * subject has a set of them; pvas_hook.c has the sets in and out with the spaces.
+ */
+#ifndef PVAS_HOOK_H
+#define PVAS_HOOK_H
+
+#include <linux/ftrace.h>
+
+/* PERMANENT: the sysctl kernel.ftrace_enabled must not switch the bounds off. */
+#define PVAS_OPS_FLAGS	(FTRACE_OPS_FL_SAVE_REGS | FTRACE_OPS_FL_PERMANENT | \
+			 FTRACE_OPS_FL_RECURSION)
+
+/**
+ * struct pvas_hook - one callback and the functions it stands on
+ * @ops:	the callback, and PVAS_OPS_FLAGS; with IPMODIFY if it redirects
+ * @names:	NULL-terminated; without one of these the module does not load
+ * @optional:	NULL-terminated; not in every kernel or configuration
+ * @only_if:	a module parameter that must be set, or NULL
+ * @only_if_not: one that must not be set, or NULL
+ * @filtered:	it has a function to stand on
+ * @on:		it is registered
+ */
+struct pvas_hook {
+	struct ftrace_ops ops;
+	const char * const *names;
+	const char * const *optional;
+	bool *only_if, *only_if_not;
+	bool filtered;
+	bool on;
+};
+
+struct pvas_hook_set {
+	struct pvas_hook *hooks;
+	unsigned int n;
+};
+
+extern const struct pvas_hook_set pvas_bounds_set;	/* pvas_bounds.c */
+
+#endif /* PVAS_HOOK_H */
