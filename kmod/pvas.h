@@ -49,14 +49,6 @@ struct vm_unmapped_area_info;
 struct pid;
 struct pid_namespace;
 
-/*
- * Inside a partition, from below: a gap so that an overrun of the lower
- * neighbour faults, the program, the brk heap growing up, mmaps from above
- * growing down, room for the stack to grow, the stack, a gap.
- */
-#define PVAS_GAP_LOW	(2UL << 20)
-#define PVAS_GAP_HIGH	(1UL << 20)
-
 /**
  * struct pvas_space - one shared mm and its partitions
  *
@@ -122,7 +114,8 @@ struct pvas_space {
  * @members:	processes that live in it or are armed for it, under space->lock
  * @brk_lock:	serializes brk calls of the task's threads
  * @brk:	written under @brk_lock, read without
- * @mmap_top:	mmaps end here; RLIMIT_STACK of the exec decides
+ * @mmap_top:	mmaps end here; see pvas_layout.h
+ * @skew:	so far below @stack its contents end
  * @exe:	the program, write access denied; set at exec, cleared at reclaim,
  *		under pvas_members_lock
  * @pid:	of the process that owns it
@@ -143,6 +136,7 @@ struct pvas_partition {
 	unsigned long brk;
 	unsigned long arg_start, arg_end, env_start, env_end;
 	unsigned long stack;
+	unsigned long skew;
 	struct file *exe;
 	struct pid *pid;
 	struct work_struct reclaim;
@@ -222,7 +216,7 @@ int pvas_mm_init(void);
 void pvas_mm_exit(void);
 void pvas_mm_queue(struct work_struct *work);
 int pvas_mm_layout(struct pvas_partition *part, const struct pvas_elf_image *image,
-		   unsigned long stack_limit);
+		   unsigned long stack_limit, bool randomize);
 void pvas_mm_publish(struct pvas_partition *part, u32 state);
 bool pvas_mm_own(struct pvas_space *space, struct task_struct *tsk);
 void pvas_mm_reclaim(struct pvas_partition *part);

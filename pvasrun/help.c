@@ -32,6 +32,8 @@ const struct option_row option_rows[] = {
 	  "how MPI programs find each other (default: auto)" },
 	{ "no-btl", KEY_NO_BTL, false, false, "--no-btl",
 	  "leave it to Open MPI how messages go" },
+	{ "no-aslr", KEY_NO_ASLR, false, false, "--no-aslr",
+	  "give each run the same addresses" },
 	{ "map", KEY_MAP, false, false, "--map",
 	  "print who lies where" },
 	{ "verbose", 'v', false, false, "-v, --verbose",

@@ -133,6 +133,7 @@ static int spawn(struct run *run, struct start *start, const struct env *env, un
 	const struct app *app = run->job.tasks[rank].app;
 	struct pvas_spawn_attr attr = {
 		.size = sizeof(attr),
+		.flags = run->opt->no_aslr ? PVAS_SPAWN_NO_ASLR : 0,
 		.set_fds = 1,
 		.cwd = app->wdir,
 		.setup = setup,

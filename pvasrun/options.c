@@ -192,6 +192,9 @@ static void take_flag(struct options *opt, int key)
 	case KEY_NO_BTL:
 		opt->no_btl = true;
 		break;
+	case KEY_NO_ASLR:
+		opt->no_aslr = true;
+		break;
 	case KEY_MAP:
 		opt->map = true;
 		break;

@@ -42,6 +42,7 @@ struct options {
 	int backend;		/* enum pvas_backend */
 	enum mpi_how mpi;
 	bool no_btl;
+	bool no_aslr;
 	uint64_t partition_size;	/* 0: choose */
 	int64_t timeout_ms;	/* 0: none */
 	const char *timeout_text;
@@ -59,6 +60,7 @@ void options_free(struct options *opt);
 enum {
 	KEY_BIND_TO = 256, KEY_MEM_BIND, KEY_WDIR, KEY_STDIN, KEY_TAG_OUTPUT, KEY_TIMEOUT,
 	KEY_PARTITION_SIZE, KEY_BACKEND, KEY_NO_KILL, KEY_MAP, KEY_MPI, KEY_NO_BTL,
+	KEY_NO_ASLR,
 };
 
 struct option_row {

@@ -444,6 +444,23 @@ test_map_and_verbose()
 	check "partition size" grep -q 'partitions of 32G' err
 }
 
+# Where program, heap, libraries and stack of the task in partition 1 are
+places() { "$@" $PVASRUN -n 1 $ASLR cat /proc/self/maps 2>&1 | grep -oE '^1[0-9a-f]{9}-[0-9a-f]*'; }
+
+test_no_aslr()
+{
+	local fixed
+
+	[ -z "$plain" ] || return 0	# no partitions
+	fixed=$(ASLR=--no-aslr places env)
+	check "places are printed" [ "$(echo "$fixed" | wc -l)" -gt 4 ]
+	check "--no-aslr: the same in each run" [ "$fixed" = "$(ASLR=--no-aslr places env)" ]
+	check "setarch -R: the same" [ "$fixed" = "$(places setarch -R)" ]
+	[ "$(cat /proc/sys/kernel/randomize_va_space)" != 0 ] || return 0
+	check "else others" [ "$fixed" != "$(places env)" ]
+	check "and others in each run" [ "$(places env)" != "$(places env)" ]
+}
+
 test_binding()
 {
 	local cpus
