@@ -25,7 +25,7 @@ const struct option_row option_rows[] = {
 	{ "no-kill", KEY_NO_KILL, false, false, "--no-kill",
 	  "when a task fails, let the others run on" },
 	{ "partition-size", KEY_PARTITION_SIZE, true, false, "--partition-size SIZE",
-	  "4G to 8T, a power of two (default: 64G if N fit, else less)" },
+	  "4G to 8T, a power of two (default: as large as N leave room for)" },
 	{ "backend", KEY_BACKEND, true, false, "--backend auto|kernel|user",
 	  "how the space is made (default: auto)" },
 	{ "mpi", KEY_MPI, true, false, "--mpi auto|pmix|pmi1|none",

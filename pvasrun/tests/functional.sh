@@ -438,7 +438,7 @@ test_map_and_verbose()
 	check "map has a head and 3 rows" [ "$(wc -l <err)" -eq 4 ]
 	check "rows" [ "$(grep -cE '^ +[0-2] +[0-9]+ +[0-9]+  [0-9a-f]{12}-[0-9a-f]{12}  [^ ]+ +/[^ ]+/(true|echo)$' err)" -eq 3 ]
 	pvasrun -v -n 1 --bind-to none true
-	check "verbose tells the backend" grep -qE '^pvasrun: backend (kernel|user), space [0-9]+, partitions of 64G \(1 of [0-9]+ used\)$' err
+	check "verbose tells the backend" grep -qE '^pvasrun: backend (kernel|user), space [0-9]+, partitions of 8T \(1 of [0-9]+ used\)$' err
 	check "verbose tells the binding" grep -q '^pvasrun: tasks are not bound$' err
 	pvasrun -v --partition-size 32G -n 1 true
 	check "partition size" grep -q 'partitions of 32G' err
