@@ -7,7 +7,6 @@
 #include <numaif.h>
 #include <string.h>
 #include <sys/prctl.h>
-#include <termios.h>
 #include <unistd.h>
 
 #include "clock.h"
@@ -20,7 +19,7 @@ struct start {
 	const struct run *run;
 	pid_t launcher;
 	bool own_group;
-	bool ignore_ttou;
+	bool terminal;		/* a terminal controls this session */
 	cpu_set_t *cpus;	/* NULL: not bound */
 	int null;		/* /dev/null */
 	int fds[3];
@@ -40,9 +39,20 @@ static int ignore_again(const struct start *start)
 		if (sigismember(ignored, candidates[i]) == 1 &&
 		    sigaction(candidates[i], &ignore, NULL) < 0)
 			return -errno;
-	if (start->ignore_ttou && sigaction(SIGTTOU, &ignore, NULL) < 0)
-		return -errno;
 	return 0;
+}
+
+/*
+ * All but the one that reads from the terminal are in its background. Reading
+ * shall fail there (EIO), setting it and, with "stty tostop", printing succeed,
+ * rather than stop a task for which the others wait.
+ */
+static int ignore_terminal_stops(void)
+{
+	struct sigaction ignore = { .sa_handler = SIG_IGN };
+
+	return sigaction(SIGTTIN, &ignore, NULL) < 0 || sigaction(SIGTTOU, &ignore, NULL) < 0 ?
+	       -errno : 0;
 }
 
 static int setup(void *arg)
@@ -64,6 +74,8 @@ static int setup(void *arg)
 	    set_mempolicy(memory->mode, memory->nodes, memory->max_node) < 0)
 		return -errno;
 	if (setrlimit(RLIMIT_NOFILE, &start->run->files) < 0)
+		return -errno;
+	if (start->own_group && start->terminal && ignore_terminal_stops() < 0)
 		return -errno;
 	return ignore_again(start);
 }
@@ -116,16 +128,14 @@ static bool wants_own_group(const struct run *run, unsigned int rank)
 	return !(opt->stdin_to == STDIN_RANK && opt->stdin_rank == rank && isatty(STDIN_FILENO));
 }
 
-/* With "stty tostop" the tasks, which are in the background, could not even print. */
-static bool terminal_stops_output(void)
+static bool have_terminal(void)
 {
-	struct termios terminal;
-	int fd;
+	int fd = open("/dev/tty", O_RDONLY | O_NOCTTY | O_CLOEXEC);
 
-	for (fd = STDOUT_FILENO; fd <= STDERR_FILENO; fd++)
-		if (!tcgetattr(fd, &terminal) && (terminal.c_lflag & TOSTOP))
-			return true;
-	return false;
+	if (fd < 0)
+		return false;
+	close(fd);
+	return true;
 }
 
 static int spawn(struct run *run, struct start *start, const struct env *env, unsigned int rank)
@@ -237,7 +247,7 @@ void launch(struct run *run)
 	struct start start = {
 		.run = run,
 		.launcher = getpid(),
-		.ignore_ttou = terminal_stops_output(),
+		.terminal = have_terminal(),
 	};
 	unsigned int i;
 

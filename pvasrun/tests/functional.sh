@@ -557,6 +557,48 @@ test_terminal_keys()
 		$PVASRUN -n 3 sh -c "$READY"' until [ -e $T/go ]; do sleep 0.05; done'
 }
 
+# A rank in the terminal's background that reads from it or sets it is not stopped; one that
+# asks to be is reported, and ends with the job or goes on.
+test_terminal_background()
+{
+	local stops='$SIG{TTIN} = $SIG{TTOU} = "DEFAULT"; $| = 1; print "up\n"; open(T, "+<", "/dev/tty") or die;'
+	at_terminal "reading fails, setting does not" expect='read 1: 1' expect='set 1: 0' state='exit 0' -- \
+		$PVASRUN -n 2 sh -c '[ $PVAS_RANK = 1 ] || exit 0; read a </dev/tty; echo read 1: $?
+			stty sane </dev/tty; echo set 1: $?'
+	at_terminal "printing with tostop" expect='out 1' state='exit 0' -- \
+		sh -c "stty tostop; exec $PVASRUN -n 2 sh -c 'echo out \$PVAS_RANK'"
+	at_terminal "no rank has it" expect='read 0: 1' state='exit 0' -- \
+		$PVASRUN --stdin none -n 1 sh -c 'read a </dev/tty; echo read 0: $?'
+	at_terminal "SIGTTIN is reported" expect=up expect='pvasrun: rank 1 (pid ' \
+		expect='is stopped by signal 21' expect='it reads from the terminal, which rank 0 has: see --stdin)' \
+		type=$'\003' state='signal 2' -- $PVASRUN -n 2 perl -e "\$ENV{PVAS_RANK} or sleep 100; $stops <T>"
+	at_terminal "SIGTTOU is reported" expect=up expect='is stopped by signal 22' expect='it sets the terminal' \
+		type=$'\003' state='signal 2' -- $PVASRUN -n 2 \
+		perl -MPOSIX -e "\$ENV{PVAS_RANK} or sleep 100; $stops POSIX::tcsetpgrp(3, getpgrp) or POSIX::Termios->new->setattr(0) or kill TTOU => \$\$; sleep 100"
+	at_terminal "Ctrl-Z and fg are not" run="until [ -e $T/pid.2 -a -e $T/pid.1 -a -e $T/pid.0 ]; do sleep 0.05; done" \
+		type=$'\032' state='stopped 20' fg pause=1300 run="touch $T/go" expect=went expect=went expect=went \
+		state='exit 0' -- $PVASRUN -n 3 sh -c "$READY"' until [ -e $T/go ]; do sleep 0.05; done; echo went'
+	[ -n "$TERMINAL" ] && check "no word of it" eval '! grep -q stopped out'
+}
+
+test_stopped_rank()
+{
+	local ranks
+	pvasrun -n 3 sh -c "$READY"' [ $PVAS_RANK = 0 ] || kill -STOP $$
+		until grep -q "is stopped by" $T/err; do sleep 0.05; done; exit 3'
+	status_is 3; all_gone
+	rm -f pid.*
+	start --no-kill -n 3 sh -c "$READY"' [ $PVAS_RANK = 0 ] || kill -STOP $$; exit 0'
+	check "both in one line" until_true 10 grep -qE \
+		'^pvasrun: rank 1 \(pid [0-9]+, sh\) is stopped by signal 19 \(.*\), and 1 more \(to let it go on: kill -CONT [0-9]+\)$' err
+	kill -CONT $job
+	finish; status_is 0
+	check "once" [ "$(wc -l <err)" -eq 1 ]
+	# one that goes on at once is no news
+	pvasrun -n 1 perl -e 'my $p = $$; fork or do { select undef, undef, undef, 0.2; kill CONT => $p; exit }; kill STOP => $$; sleep 2'
+	status_is 0; silent
+}
+
 # ---- only with the stand-in: errors that are hard to have for real ----
 
 test_plain_errors()
