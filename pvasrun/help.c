@@ -24,6 +24,8 @@ const struct option_row option_rows[] = {
 	  "end the job after TIME seconds (or 5m, 2h, 1d), status 124" },
 	{ "no-kill", KEY_NO_KILL, false, false, "--no-kill",
 	  "when a task fails, let the others run on" },
+	{ "orphans", KEY_ORPHANS, true, false, "--orphans warn|wait|kill",
+	  "what becomes of processes that tasks leave running (default: warn)" },
 	{ "partition-size", KEY_PARTITION_SIZE, true, false, "--partition-size SIZE",
 	  "4G to 8T, a power of two (default: as large as N leave room for)" },
 	{ "backend", KEY_BACKEND, true, false, "--backend auto|kernel|user",

@@ -29,6 +29,9 @@ struct run {
 	struct pvas_space *space;
 	unsigned int first;	/* the partition of rank 0 */
 	uint64_t partition_size;
+	bool adopts;		/* orphans.c: what tasks leave running becomes our child */
+	pid_t *before;		/* children we had before */
+	unsigned int nr_before;
 };
 
 /* Make the space. Returns pvasrun's exit status, 0 if all is well. */

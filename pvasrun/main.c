@@ -8,6 +8,7 @@
 
 #include "clock.h"
 #include "launch.h"
+#include "orphans.h"
 #include "precheck.h"
 #include "report.h"
 
@@ -126,16 +127,20 @@ static void drain_output(struct run *run)
 
 static int run_job(struct run *run)
 {
-	int status, interrupt;
+	int status, interrupt, again;
 
 	status = prepare(run);
 	if (status)
 		return status;
+	orphans_watch(run);
 	launch(run);
 	if (run->opt->map)
 		map_print(run);
 	wait_for_tasks(run);
 	interrupt = run->job.interrupt;
+	again = orphans_end(run);
+	if (again)
+		run->job.death_signal = interrupt = again;
 	if (run->opt->tag_output)
 		drain_output(run);
 	mpi_close(&run->mpi);
@@ -154,6 +159,7 @@ static void clean_up(struct run *run)
 	output_close(&run->output);
 	signals_close(&run->signals);
 	job_free(&run->job);
+	free(run->before);
 	places_free(&run->places);
 	loop_close(&run->loop);
 }

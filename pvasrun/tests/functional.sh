@@ -520,6 +520,75 @@ test_limits()
 	status_is 1; one_line 'the limit of 100 processes is too low for 240 more tasks \(.*ulimit -u\)'
 }
 
+# ---- what tasks leave running ----
+
+# A daemon: its parent has ended, it has a session of its own. It tells its pid, when it is asked
+# to end, and that it has mapped memory at last.
+DAEMON='perl -MPOSIX -e "fork and exit; setsid; \$SIG{TERM} = sub { open F, q(>), qq($T/termed); exit };
+	open F, q(>), qq($T/p.\$ENV{PVAS_RANK}); print F qq(\$\$\\n); close F;
+	rename qq($T/p.\$ENV{PVAS_RANK}), qq($T/pid.\$ENV{PVAS_RANK}); sleep \$ARGV[0];
+	\$x = q(a) x 50000000; open F, q(>), qq($T/mapped)"'
+DAEMON_UP='until [ -e $T/pid.$PVAS_RANK ]; do sleep 0.05; done'
+user_backend() { $PVASRUN -v -n 1 true 2>&1 | grep -q 'backend user'; }
+
+test_orphans_warn()
+{
+	pvasrun --bind-to none -n 2 sh -c "$DAEMON 100; $DAEMON_UP"
+	status_is 0
+	if user_backend; then
+		one_line 'perl \(pid [0-9]+\) and 1 more, left running by a task, can map no memory .* --orphans\)'
+	else
+		silent
+	fi
+	check "they live on" kill $(cat pid.*)
+	rm -f pid.*
+	pvasrun -q -n 1 sh -c "$DAEMON 100; $DAEMON_UP"
+	status_is 0; silent; kill "$(cat pid.0)"
+	# one that ends at once is no news
+	pvasrun -n 2 sh -c "$DAEMON 0 & exit 0"
+	status_is 0; silent
+}
+
+test_orphans_wait()
+{
+	start --orphans wait -n 2 sh -c "$DAEMON 2; $DAEMON_UP"
+	wait_files pid 2
+	check "they are there" kill -0 $(cat pid.*)
+	finish; status_is 0; silent; all_gone
+	check "by themselves" [ ! -e termed ]
+	check "and could map memory" [ -e mapped ]
+	rm -f pid.*
+	start --orphans wait -n 1 sh -c "$DAEMON 100; $DAEMON_UP"
+	wait_files pid 1
+	sleep 0.5
+	kill -TERM $job
+	finish; status_is 143; silent; all_gone
+	check "they got the signal" [ -e termed ]
+	rm -f pid.* termed
+	pvasrun --orphans wait --timeout $SLOW -n 1 sh -c "$DAEMON 100; $DAEMON_UP"
+	status_is 124; all_gone
+	one_line "--timeout $SLOW: the time is over, ending what tasks left running"
+	rm -f pid.* termed
+	pvasrun --orphans wait -n 1 sh -c "$DAEMON 100; $DAEMON_UP; exit 3"
+	status_is 3; all_gone
+	check "a failed job waits for none" [ -e termed ]
+}
+
+test_orphans_kill()
+{
+	# children that another program had before it became pvasrun are not meant
+	(sleep 100 & echo $! >$T/mine; exec $PVASRUN --orphans kill -n 2 sh -c "$DAEMON 100; $DAEMON_UP") >out 2>err
+	status=$?
+	status_is 0; silent; all_gone
+	check "asked first" [ -e termed ]
+	check "no others" kill "$(cat mine)"
+	# those that ignore SIGTERM, and what they have started
+	rm -f pid.*
+	pvasrun --orphans kill -n 1 sh -c 'sh -c "trap \"\" TERM; echo \$\$ >$T/pid.0; sh -c \"echo \\\$\\\$ >$T/pid.1; sleep 99; :\"; :" &
+		until [ -e $T/pid.1 ]; do sleep 0.05; done'
+	status_is 0; silent; all_gone
+}
+
 # ---- at a terminal ----
 
 at_terminal()
