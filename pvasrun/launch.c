@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <numaif.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <unistd.h>
@@ -12,6 +13,7 @@
 #include "clock.h"
 #include "env.h"
 #include "precheck.h"
+#include "reason.h"
 #include "report.h"
 
 /* What a new task does on its way to execve(), and its standard descriptors */
@@ -165,12 +167,24 @@ static int spawn(struct run *run, struct start *start, const struct env *env, un
 	return 0;
 }
 
-static const char *spawn_hint(int err)
+static const char *spawn_hint(const struct run *run, int err)
 {
+	static char limit[192];
+	char text[128];
+
 	switch (err) {
+	case -EACCES:
+	case -EPERM:
+		if (pvas_backend_of(run->space) != PVAS_BACKEND_USER || !reason_write_execute())
+			return "";
+		return " (writable memory may not become executable: systemd's MemoryDenyWriteExecute=, PR_SET_MDWE or SELinux's execmem; allow it, or use --backend kernel)";
 	case -EAGAIN:
 		return " (too many processes: see ulimit -u and the cgroup's pids.max)";
 	case -ENOMEM:
+		if (reason_memory_limit(text, sizeof(text))) {
+			snprintf(limit, sizeof(limit), " (%s: raise it)", text);
+			return limit;
+		}
 		return " (see vm.max_map_count and the memory limits, or take a larger --partition-size)";
 	case -EMFILE:
 		return " (raise the limit of open files: ulimit -n)";
@@ -186,7 +200,7 @@ static void complain_start(const struct run *run, unsigned int rank, int err)
 	const char *why = pvas_last_error();
 
 	complain("cannot start rank %u (%s): %s%s", rank, run->job.tasks[rank].app->argv[0],
-		 why[0] ? why : strerror(-err), spawn_hint(err));
+		 why[0] ? why : strerror(-err), spawn_hint(run, err));
 }
 
 static int launch_one(struct run *run, struct start *start, struct env *env, unsigned int rank)

@@ -2,6 +2,7 @@
 /* pvasrun - run programs as tasks of one partitioned address space. */
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -14,6 +15,9 @@
 
 /* After the last task, for what it left behind in its pipes or its children still write */
 #define DRAIN_MS 1000
+
+/* Set while pvasrun starts its program once more: not a third time */
+#define LEAVING "PVASRUN_LEAVES_SPACE"
 
 /*
  * A standard descriptor that is closed would be given to the next file
@@ -28,6 +32,28 @@ static void keep_standard_fds(void)
 	} while (fd >= 0 && fd <= STDERR_FILENO && !fcntl(fd, F_SETFD, 0));
 	if (fd > STDERR_FILENO)
 		close(fd);
+}
+
+/*
+ * As a task of another job pvasrun lies in a partition of it, and has no room of its
+ * own. Starting its program once more leaves that space.
+ */
+static void leave_space(char **argv)
+{
+	char path[PATH_MAX];
+	ssize_t len;
+
+	if (pvas_self() < 0 || getenv(LEAVING)) {
+		unsetenv(LEAVING);
+		return;
+	}
+	len = readlink("/proc/self/exe", path, sizeof(path) - 1);
+	if (len <= 0)
+		return;
+	path[len] = '\0';
+	setenv(LEAVING, "1", 1);
+	execv(path, argv);
+	unsetenv(LEAVING);
 }
 
 static int fail(const char *what, int err)
@@ -184,6 +210,7 @@ int main(int argc, char **argv)
 	char why[512];
 	int status = STATUS_FAILED;
 
+	leave_space(argv);
 	keep_standard_fds();
 	if (options_parse(&opt, argc, argv, why, sizeof(why))) {
 		complain("%s", why);

@@ -190,6 +190,11 @@ int pvas_bounds_of(const struct pvas_space *space, unsigned int *first,
 	return 0;
 }
 
+int pvas_self(void)
+{
+	return -ESRCH;
+}
+
 unsigned int pvas_version(void)
 {
 	return PVAS_VERSION_MAJOR << 16 | PVAS_VERSION_MINOR;

@@ -520,6 +520,34 @@ test_limits()
 	status_is 1; one_line 'the limit of 100 processes is too low for 240 more tasks \(.*ulimit -u\)'
 }
 
+# Limits that count for all tasks, and places where no space can be, are named
+test_reasons()
+{
+	[ -z "$plain" ] || return
+	local opt
+	for opt in -d -v; do
+		(ulimit $opt 60000; exec $PVASRUN --partition-size 64G --mpi none -n 2 true) >out 2>err; status=$?
+		check "ulimit $opt is named" grep -qE "^pvasrun: .*ulimit $opt 60000 counts for all tasks together" err
+		status_is 1
+	done
+	if user_backend; then
+		pvasrun -n 2 $PVASRUN -n 2 true
+		status_is 1
+		check "no space in a task" grep -q 'runs inside a job of another one with the user backend.*(start it outside' err
+		pvasrun -n 1 sh -c "$PVASRUN -n 2 true; :"
+		status_is 0
+		check "no space below a task" grep -q 'runs inside a job of another one with the user backend.*(start it outside' err
+		# what systemd's MemoryDenyWriteExecute= asks for: PR_SET_MDWE, if the kernel has it
+		perl -e 'exit(syscall(157, 65, 1, 0, 0, 0) != 0)' || return
+		perl -e 'syscall(157, 65, 1, 0, 0, 0); exec @ARGV' $PVASRUN -n 1 true >out 2>err; status=$?
+		[ $status -eq 0 ] || check "W^X is named" grep -q 'MemoryDenyWriteExecute=' err
+	else
+		pvasrun -n 2 $PVASRUN -n 2 sh -c 'echo $PVAS_SPACE'
+		status_is 0; silent
+		check "two jobs in two tasks" [ "$(sort out | uniq -c | awk '{print $1}' | paste -sd' ')" = "2 2" ]
+	fi
+}
+
 # ---- what tasks leave running ----
 
 # A daemon: its parent has ended, it has a session of its own. It tells its pid, when it is asked
