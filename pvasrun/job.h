@@ -20,6 +20,7 @@
 
 struct task {
 	pid_t pid;		/* 0: not started */
+	unsigned int index;	/* its partition */
 	bool ended;
 	bool doubted;		/* with status 0, but has it said farewell? */
 	bool in_own_group;	/* leads a process group, else it is in pvasrun's */

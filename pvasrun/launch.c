@@ -16,6 +16,8 @@
 #include "reason.h"
 #include "report.h"
 
+#define MAX_SKIPPED 2
+
 /* What a new task does on its way to execve(), and its standard descriptors */
 struct start {
 	const struct run *run;
@@ -150,6 +152,7 @@ static int spawn(struct run *run, struct start *start, const struct env *env, un
 		.setup = setup,
 		.setup_arg = start,
 	};
+	unsigned int index;
 	pid_t pid;
 	int ret;
 
@@ -158,11 +161,18 @@ static int spawn(struct run *run, struct start *start, const struct env *env, un
 	if (ret)
 		return ret;
 	memcpy(attr.fds, start->fds, sizeof(attr.fds));
-	ret = pvas_spawn(run->space, run->first + rank, app->path, app->argv, env->vars, &attr,
-			 &pid);
+	/*
+	 * Without a limit of the stack the vdso lies amidst the partitions, and takes
+	 * one or two of them: those are nobody's.
+	 */
+	do {
+		index = run->first + rank + run->skipped;
+		ret = pvas_spawn(run->space, index, app->path, app->argv, env->vars, &attr, &pid);
+	} while (ret == -EINVAL && run->skipped < MAX_SKIPPED && ++run->skipped);
 	CPU_FREE(start->cpus);
 	if (ret < 0)
 		return ret;
+	run->job.tasks[rank].index = index;
 	job_started(&run->job, rank, pid, start->own_group);
 	return 0;
 }
