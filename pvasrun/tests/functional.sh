@@ -460,6 +460,9 @@ test_binding()
 		taskset -c 0 $PVASRUN -n 1 --bind-to core grep -h Cpus_allowed_list /proc/self/status >out 2>err
 		out_is $'Cpus_allowed_list:\t0'
 	fi
+	# hwloc's plugins take longer to load than a job of one task to run
+	pvasrun -n 1 --bind-to core sh -c 'grep -c /hwloc/ /proc/$PPID/maps; printenv HWLOC_PLUGINS_PATH'
+	out_is 0
 	pvasrun -n 2 --mem-bind local true; status_is 0; silent
 	pvasrun -n 2 --mem-bind interleave true; status_is 0; silent
 	if [ -e /sys/devices/system/node/node1 ]; then
