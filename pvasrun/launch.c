@@ -252,6 +252,9 @@ static int launch_app(struct run *run, struct start *start, const struct app *ap
 		err = env_tune_malloc(&env);
 	if (!err)
 		err = mpi_env(&run->mpi, &env);
+	/* ranks parse the topology as XML; libxml2 would leave floating-point exceptions set */
+	if (!err && run->mpi.pmix)
+		err = env_default(&env, "HWLOC_LIBXML", "0");
 	if (err) {
 		complain_start(run, app->first_rank, err);
 		job_end(&run->job, STATUS_FAILED);

@@ -461,8 +461,9 @@ test_binding()
 		out_is $'Cpus_allowed_list:\t0'
 	fi
 	# hwloc's plugins take longer to load than a job of one task to run
-	pvasrun -n 1 --bind-to core sh -c 'grep -c /hwloc/ /proc/$PPID/maps; printenv HWLOC_PLUGINS_PATH'
-	out_is 0
+	LD_DEBUG=files LD_DEBUG_OUTPUT=$T/loaded pvasrun -n 1 --bind-to core printenv HWLOC_PLUGINS_PATH
+	check "no plugins" eval '! cat loaded.* | grep "file=.*/hwloc_"'
+	out_is ''
 	pvasrun -n 2 --mem-bind local true; status_is 0; silent
 	pvasrun -n 2 --mem-bind interleave true; status_is 0; silent
 	if [ -e /sys/devices/system/node/node1 ]; then
@@ -571,7 +572,7 @@ test_orphans_warn()
 	else
 		silent
 	fi
-	check "they live on" kill $(cat pid.*)
+	check "they live on" xargs kill < <(cat pid.*)
 	rm -f pid.*
 	pvasrun -q -n 1 sh -c "$DAEMON 100; $DAEMON_UP"
 	status_is 0; silent; kill "$(cat pid.0)"
@@ -584,7 +585,7 @@ test_orphans_wait()
 {
 	start --orphans wait -n 2 sh -c "$DAEMON 2; $DAEMON_UP"
 	wait_files pid 2
-	check "they are there" kill -0 $(cat pid.*)
+	check "they are there" xargs kill -0 < <(cat pid.*)
 	finish; status_is 0; silent; all_gone
 	check "by themselves" [ ! -e termed ]
 	check "and could map memory" [ -e mapped ]
@@ -683,7 +684,6 @@ test_terminal_background()
 
 test_stopped_rank()
 {
-	local ranks
 	pvasrun -n 3 sh -c "$READY"' [ $PVAS_RANK = 0 ] || kill -STOP $$
 		until grep -q "is stopped by" $T/err; do sleep 0.05; done; exit 3'
 	status_is 3; all_gone

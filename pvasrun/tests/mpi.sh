@@ -46,6 +46,9 @@ each() { "$@" "$openmpi"; "$@" "$mpich"; }
 ring_of() { good "$1" ring 1; good "$1" ring 4; }
 test_ring() { each ring_of; }
 
+fpe_of() { good "$1" fpe 2; }
+test_fpe() { each fpe_of; }
+
 alltoall_of() { good "$1" alltoall 3; }
 test_alltoall() { each alltoall_of; }
 

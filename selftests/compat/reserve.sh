@@ -9,8 +9,9 @@ reserve() { echo "my \$at = syscall 9, 0, $1 << 40, 0, 0x4022, -1, 0; exit(\$at 
 
 try "5 TiB in each of 4 tasks" run 4 perl -e "$(reserve 5)"
 try "2 TiB in each of 10" run 10 perl -e "$(reserve 2)"
-try "without a limit of the stack" bash -c "ulimit -s unlimited; exec $(printf '%q ' "$pvasrun") -q --backend $backend \
-	-n 4 perl -e '$(reserve 1)'"
+no_stack_limit() { (ulimit -s unlimited && run "$@"); }
+try "without a limit of the stack" no_stack_limit 4 perl -e "$(reserve 1)"
+# shellcheck disable=SC2034 # run uses it
 options=(--partition-size 64G)
 fails() { ! "$@"; }
 try "but not with partitions of 64 GiB" fails run 1 perl -e "$(reserve 1)"
