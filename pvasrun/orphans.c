@@ -24,7 +24,7 @@
 
 #define COMM_MAX	64
 #define POLL_MS		50
-#define SOON_MS		200	/* the rest of a shell's pipeline ends by itself */
+#define SOON_MS		500	/* the rest of a shell's pipeline ends by itself */
 
 struct orphan {
 	pid_t pid;

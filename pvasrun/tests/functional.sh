@@ -577,7 +577,7 @@ test_orphans_warn()
 	pvasrun -q -n 1 sh -c "$DAEMON 100; $DAEMON_UP"
 	status_is 0; silent; kill "$(cat pid.0)"
 	# one that ends at once is no news
-	pvasrun -n 2 sh -c "$DAEMON 0 & exit 0"
+	pvasrun -n 2 sh -c 'sleep 0.05 & exit 0'
 	status_is 0; silent
 }
 
