@@ -105,7 +105,7 @@ static int open_streams(struct run *run, struct start *start, unsigned int rank)
 
 	start->fds[0] = start->fds[1] = start->fds[2] = -1;
 	err = open_input(run, start, rank);
-	if (!err && run->opt->tag_output)
+	if (!err && output_forwards(&run->output))
 		err = output_attach(&run->output, rank, start->fds + 1);
 	return err;
 }

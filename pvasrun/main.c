@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -99,8 +100,8 @@ static int prepare(struct run *run)
 		err = job_init(&run->job, run->opt);
 	if (!err)
 		err = signals_open(&run->signals, &run->loop, &run->job);
-	if (!err && run->opt->tag_output)
-		err = output_open(&run->output, &run->loop, run->opt->tasks);
+	if (!err)
+		err = output_open(&run->output, &run->loop, run->opt);
 	if (!err && run->opt->stdin_to == STDIN_ALL)
 		err = input_open(&run->input, &run->loop, run->opt->tasks);
 	if (err)
@@ -128,6 +129,9 @@ static void wait_for_tasks(struct run *run)
 		int64_t now = now_ms();
 
 		loop_turn(&run->loop, wait_ms(now, job_deadline(&run->job, now)));
+		if (run->output.hung_up)
+			job_kill(&run->job, SIGPIPE, false);
+		run->output.hung_up = false;
 	}
 }
 
@@ -167,7 +171,7 @@ static int run_job(struct run *run)
 	again = orphans_end(run);
 	if (again)
 		run->job.death_signal = interrupt = again;
-	if (run->opt->tag_output)
+	if (output_forwards(&run->output))
 		drain_output(run);
 	mpi_close(&run->mpi);
 	if (run->job.death_signal && run->job.death_signal == interrupt) {

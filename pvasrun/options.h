@@ -13,6 +13,7 @@ enum bind_to { BIND_CORE, BIND_NUMA, BIND_NONE, BIND_DEFAULT };
 enum mem_bind { MEM_LOCAL, MEM_INTERLEAVE, MEM_NONE };
 enum mpi_how { MPI_AUTO, MPI_PMIX, MPI_PMI1, MPI_NONE };
 enum orphans { ORPHANS_WARN, ORPHANS_WAIT, ORPHANS_KILL };
+enum pty_use { PTY_AUTO, PTY_ALWAYS, PTY_NEVER };
 enum stdin_to { STDIN_ALL, STDIN_NONE, STDIN_RANK };
 
 /* One program of the job: what stands between two ':' */
@@ -42,6 +43,7 @@ struct options {
 	bool quiet;
 	int backend;		/* enum pvas_backend */
 	enum mpi_how mpi;
+	enum pty_use pty;
 	enum orphans orphans;	/* what becomes of processes that outlive their task */
 	bool no_btl;
 	uint64_t partition_size;	/* 0: choose */
@@ -60,7 +62,7 @@ void options_free(struct options *opt);
 /* help.c: the options and what is said of them, in one table */
 enum {
 	KEY_BIND_TO = 256, KEY_MEM_BIND, KEY_WDIR, KEY_STDIN, KEY_TAG_OUTPUT, KEY_TIMEOUT,
-	KEY_PARTITION_SIZE, KEY_BACKEND, KEY_NO_KILL, KEY_MAP, KEY_MPI, KEY_NO_BTL, KEY_ORPHANS,
+	KEY_PARTITION_SIZE, KEY_BACKEND, KEY_NO_KILL, KEY_MAP, KEY_MPI, KEY_NO_BTL, KEY_ORPHANS, KEY_PTY,
 };
 
 struct option_row {

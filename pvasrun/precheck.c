@@ -18,6 +18,7 @@
 #include "../libpvas/pvas.h"
 #include "job.h"
 #include "mpi.h"
+#include "pty.h"
 #include "report.h"
 
 /* Memory maps of one task: the least, of a small program, of an MPI program */
@@ -275,6 +276,8 @@ static int check_files(const struct options *opt)
 
 	if (opt->tag_output)
 		need += 2 * opt->tasks;
+	else if (pty_wanted(opt))
+		need += opt->tasks;
 	if (opt->stdin_to == STDIN_ALL)
 		need += opt->tasks;
 	if (may_be_user_backend(opt))

@@ -414,6 +414,31 @@ test_tag_output_readers()
 	kill "$(cat pid.0)"
 }
 
+test_pty()
+{
+	# what was printed before an abort appears, and the bytes are the same
+	pvasrun --pty always -n 2 perl -e 'print "one\n"; print "two\r\n\t\004"; kill KILL => $$ if $ENV{PVAS_RANK}; sleep 100'
+	status_is 137
+	check "not lost" grep -qx one out
+	pvasrun --pty always -n 1 sh -c 'test -t 1 && echo terminal; test -t 2 || echo no other'
+	status_is 0; silent; out_is $'terminal\nno other'
+	pvasrun --pty never -n 1 sh -c 'test -t 1 || echo no'; out_is no
+	pvasrun -n 1 sh -c 'test -t 1 || echo no'; out_is no
+	pvasrun --pty always -n 1 perl -e 'print pack("C*", 0 .. 255) x 4000'
+	check "binary data are" [ "$(cksum <out)" = "$(perl -e 'print pack("C*", 0 .. 255) x 4000' | cksum)" ]
+	pvasrun --pty always --tag-output -n 2 sh -c 'test -t 1 && echo one; echo err >&2'
+	status_is 0; sorted_is $'[0] one\n[1] one'
+	check "tagged errors" [ "$(sort err)" = $'[0] err\n[1] err' ]
+	# the pseudo-terminal controls no task
+	pvasrun --pty always -n 1 perl -e 'open(T, "<", "/dev/tty") ? print POSIX::getpgrp() : print "none\n"'
+	{ : </dev/tty; } 2>/dev/null || out_is none
+	# a reader that leaves ends the job
+	SECONDS=0
+	$PVASRUN --pty always -n 2 yes 2>err | head -1 >out
+	status=${PIPESTATUS[0]}
+	status_is 141; check "in time" [ $SECONDS -le $((4 * SLOW)) ]
+}
+
 test_descriptors()
 {
 	local own

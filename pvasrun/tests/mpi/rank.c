@@ -57,6 +57,15 @@ static void fpe(void)
 	all_well("fpe");
 }
 
+static void print(void)
+{
+	printf("printed %d\n", rank);
+	MPI_Barrier(MPI_COMM_WORLD);
+	if (rank)
+		abort();
+	pause();
+}
+
 static void alltoall(void)
 {
 	int *out = malloc(sizeof(int) * COUNT * size), *in = malloc(sizeof(int) * COUNT * size);
@@ -201,6 +210,8 @@ int main(int argc, char **argv)
 	MPI_Comm_size(MPI_COMM_WORLD, &size);
 	if (!strcmp(what, "ring"))
 		ring();
+	else if (!strcmp(what, "print"))
+		print();
 	else if (!strcmp(what, "fpe"))
 		fpe();
 	else if (!strcmp(what, "alltoall"))
