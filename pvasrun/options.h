@@ -44,7 +44,7 @@ struct options {
 	int backend;		/* enum pvas_backend */
 	enum mpi_how mpi;
 	enum pty_use pty;
-	enum orphans orphans;	/* what becomes of processes that outlive their task */
+	enum orphans orphans;	/* processes that outlive their task */
 	bool no_btl;
 	uint64_t partition_size;	/* 0: choose */
 	int64_t timeout_ms;	/* 0: none */
@@ -62,7 +62,8 @@ void options_free(struct options *opt);
 /* help.c: the options and what is said of them, in one table */
 enum {
 	KEY_BIND_TO = 256, KEY_MEM_BIND, KEY_WDIR, KEY_STDIN, KEY_TAG_OUTPUT, KEY_TIMEOUT,
-	KEY_PARTITION_SIZE, KEY_BACKEND, KEY_NO_KILL, KEY_MAP, KEY_MPI, KEY_NO_BTL, KEY_ORPHANS, KEY_PTY,
+	KEY_PARTITION_SIZE, KEY_BACKEND, KEY_NO_KILL, KEY_MAP, KEY_MPI, KEY_NO_BTL,
+	KEY_ORPHANS, KEY_PTY,
 };
 
 struct option_row {

@@ -60,7 +60,8 @@ void stops_report(struct job *job)
 	if (others)
 		snprintf(more, sizeof(more), ", and %u more", others);
 	warn("rank %td (pid %d, %s) is stopped by signal %d (%s)%s (%s)", first - job->tasks,
-	     first->pid, first->app->argv[0], first->stopped, strsignal(first->stopped), more, text);
+	     first->pid, first->app->argv[0], first->stopped, strsignal(first->stopped), more,
+	     text);
 }
 
 void stops_wake(const struct job *job)

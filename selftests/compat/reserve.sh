@@ -11,13 +11,11 @@ try "5 TiB in each of 4 tasks" run 4 perl -e "$(reserve 5)"
 try "2 TiB in each of 10" run 10 perl -e "$(reserve 2)"
 no_stack_limit() { (ulimit -s unlimited && run "$@"); }
 try "without a limit of the stack" no_stack_limit 4 perl -e "$(reserve 1)"
+if command -v java >/dev/null; then
+	try "a Java heap of 70 GiB" run 4 java -Xmx70g -Xms16m -XX:CICompilerCount=2 -version
+fi
 # shellcheck disable=SC2034 # run uses it
 options=(--partition-size 64G)
 fails() { ! "$@"; }
 try "but not with partitions of 64 GiB" fails run 1 perl -e "$(reserve 1)"
-options=()
-
-if command -v java >/dev/null; then
-	try "a Java heap of 70 GiB" run 4 java -Xmx70g -Xms16m -XX:CICompilerCount=2 -version
-fi
 finish
