@@ -742,6 +742,9 @@ test_plain_errors()
 	status_is 1; one_line '3 partitions of 64G are too few for 4 tasks \(.*--partition-size\)'
 	FAKEPVAS_LAST=3 pvasrun -v -n 4 true
 	status_is 0; check "the size is halved" grep -q 'partitions of 32G (4 of 6 used)' err
+	# one that the vdso has
+	FAKEPVAS_SPAWN=22@1 pvasrun --map -n 3 true
+	status_is 0; check "it is skipped" [ "$(awk 'NR > 1 { print $2 }' err | paste -sd' ')" = "1 3 4" ]
 	FAKEPVAS_LAST=0 pvasrun -n 1 true
 	status_is 1; one_line '0 partitions of 4G are too few for 1 tasks \(.*\)'
 }
