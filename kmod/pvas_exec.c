@@ -127,6 +127,12 @@ static int pvas_check_interp(struct linux_binprm *bprm, const struct pvas_elf_im
 	return err;
 }
 
+/* S_ISGID without S_IXGRP means mandatory locking, not set-gid. */
+static bool pvas_is_set_id(umode_t mode)
+{
+	return (mode & S_ISUID) || (mode & (S_ISGID | S_IXGRP)) == (S_ISGID | S_IXGRP);
+}
+
 /*
  * A space is readable and writable by all its tasks: a program that gives
  * privileges, or that its user may run but not read, must not come in.
@@ -136,7 +142,7 @@ static int pvas_check_rights(struct linux_binprm *bprm)
 	struct inode *inode = file_inode(bprm->file);
 	struct dentry *dentry = bprm->file->f_path.dentry;
 
-	if (bprm->secureexec || (inode->i_mode & (S_ISUID | S_ISGID)))
+	if (bprm->secureexec || pvas_is_set_id(inode->i_mode))
 		return -EPERM;
 	if (__vfs_getxattr(dentry, d_inode(dentry), XATTR_NAME_CAPS, NULL, 0) > 0)
 		return -EPERM;
