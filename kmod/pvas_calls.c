@@ -19,6 +19,13 @@
 #include "pvas.h"
 #include "pvas_hook.h"
 
+/* What prctl() calls first: without security modules the function is only the capabilities'. */
+#ifdef CONFIG_SECURITY
+#define PVAS_FN_PRCTL "security_task_prctl"
+#else
+#define PVAS_FN_PRCTL "cap_task_prctl"
+#endif
+
 /* Newer than the oldest headers. */
 #define PVAS_PR_SET_MDWE		65
 #define PVAS_PR_GET_MDWE		66
@@ -320,7 +327,7 @@ const struct pvas_bound pvas_call_bounds[] = {
 	{ "ksys_shmdt", pvas_check_shmdt, .absent = !IS_ENABLED(CONFIG_SYSVIPC) },
 	{ "do_mbind", pvas_check_range, .absent = !IS_ENABLED(CONFIG_NUMA) },
 	{ "apply_mlockall_flags", pvas_check_mlockall },
-	{ "security_task_prctl", pvas_check_prctl },
+	{ PVAS_FN_PRCTL, pvas_check_prctl },
 	{ "do_arch_prctl_64", pvas_check_arch_prctl },
 	{ "ioctx_alloc", pvas_refuse_lasting, .absent = !IS_ENABLED(CONFIG_AIO) },
 	{ "do_mseal", pvas_refuse_lasting, .absent = !PVAS_HAVE_MSEAL },
