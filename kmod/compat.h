@@ -46,6 +46,7 @@
 #define PVAS_MLOCK_FIXUP_VMA(regs) ((regs)->di)
 #endif
 
+#define PVAS_HAVE_PAGEMAP_SCAN (LINUX_VERSION_CODE >= KERNEL_VERSION(6, 7, 0))
 #define PVAS_HAVE_MSEAL	 (LINUX_VERSION_CODE >= KERNEL_VERSION(6, 10, 0))
 
 /* The functions that do userfaultfd's work: since when they are called so. */

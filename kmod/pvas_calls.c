@@ -13,6 +13,7 @@
 #include <linux/pid.h>
 #include <linux/prctl.h>
 #include <linux/sched.h>
+#include <linux/tcp.h>
 #include <asm/prctl.h>
 #include <asm/syscall.h>
 
@@ -239,6 +240,22 @@ static void *pvas_check_proc_mem(const struct pvas_partition *part, struct pt_re
 	return pvas_within(part, *(const loff_t *)regs->cx, regs->dx);
 }
 
+/* (file, command, ...): PAGEMAP_SCAN can write-protect what a userfaultfd watches. */
+static void *pvas_check_pagemap(const struct pvas_partition *part, struct pt_regs *regs)
+{
+	const struct file *file = (const struct file *)regs->di;
+
+	return pvas_is_own_mm(part, (unsigned long)file->private_data) ? pvas_stub_eperm : NULL;
+}
+
+/* (socket, struct, ...): puts a socket's pages where it had mapped the socket */
+static void *pvas_check_tcp_receive(const struct pvas_partition *part, struct pt_regs *regs)
+{
+	const struct tcp_zerocopy_receive *zc = (const struct tcp_zerocopy_receive *)regs->si;
+
+	return zc->address ? pvas_within(part, zc->address, zc->length) : NULL;
+}
+
 /* (option, arg2, arg3, ...): before prctl() looks at anything */
 static void *pvas_check_prctl(const struct pvas_partition *part, struct pt_regs *regs)
 {
@@ -338,6 +355,9 @@ const struct pvas_bound pvas_call_bounds[] = {
 	{ "clear_refs_write", pvas_refuse_shared, .absent = !IS_ENABLED(CONFIG_PROC_PAGE_MONITOR) },
 	{ "proc_coredump_filter_write", pvas_refuse_shared,
 	  .absent = !IS_ENABLED(CONFIG_ELF_CORE) },
+	{ "do_pagemap_cmd", pvas_check_pagemap,
+	  .absent = !PVAS_HAVE_PAGEMAP_SCAN || !IS_ENABLED(CONFIG_PROC_PAGE_MONITOR) },
+	{ "tcp_zerocopy_receive", pvas_check_tcp_receive, .absent = !IS_ENABLED(CONFIG_INET) },
 	/* userfaultfd */
 	{ "mwriteprotect_range", pvas_check_uffd_fill, .absent = PVAS_NO_UFFD },
 	{ "mcopy_atomic", pvas_check_uffd_copy, .absent = PVAS_NO_UFFD || PVAS_UFFD_MFILL },

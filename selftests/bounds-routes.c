@@ -8,6 +8,8 @@
 #include <fcntl.h>
 #include <linux/io_uring.h>
 #include <linux/mempolicy.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <linux/userfaultfd.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -29,7 +31,7 @@
 
 /* The task's own */
 static char *own;
-static int shm = -1, uffd = -1, uring = -1;
+static int shm = -1, uffd = -1, uring = -1, tcp = -1;
 
 /* As it is: not one bit of the number is glibc's business. */
 static long raw(unsigned long nr, long a, long b, long c, long d, long e, long f)
@@ -193,6 +195,17 @@ static long move_to_node(uintptr_t at, size_t len)
 	return syscall(SYS_move_pages, 0, 1, pages, &node, &status, 0) ? -errno : 0;
 }
 
+/* A connected socket takes what is in its queue to where the address says. */
+static long tcp_receive(uintptr_t at, size_t len)
+{
+	struct { uint64_t address; uint32_t length, skip; int32_t in, err; uint64_t rest[4]; } zc = {
+		.address = at, .length = len,
+	};
+	socklen_t size = sizeof(zc);
+
+	return getsockopt(tcp, IPPROTO_TCP, TCP_ZEROCOPY_RECEIVE, &zc, &size) ? -errno : 0;
+}
+
 static long uffd_register(uintptr_t at, size_t len)
 {
 	struct uffdio_register reg = { { at, len }, UFFDIO_REGISTER_MODE_MISSING, 0 };
@@ -270,7 +283,7 @@ static const struct way {
 	{ "shmat", at_fixed_shm }, { "ia32 ipc", ipc_shmdt },
 	{ "process_madvise, self", advise_self }, { "process_madvise, peer", advise_peer },
 	{ "io_uring", advise_ring }, { "/proc/self/mem", proc_mem }, { "PR_SET_VMA", vma_name },
-	{ "move_pages", move_to_node }, { "UFFDIO_REGISTER", uffd_register },
+	{ "move_pages", move_to_node }, { "TCP receive", tcp_receive }, { "UFFDIO_REGISTER", uffd_register },
 	{ "UFFDIO_UNREGISTER", uffd_unregister }, { "UFFDIO_COPY", uffd_copy },
 	{ "UFFDIO_ZEROPAGE", uffd_zero }, { "UFFDIO_WRITEPROTECT", uffd_protect },
 	{ "UFFDIO_CONTINUE", uffd_continue }, { "UFFDIO_POISON", uffd_poison },
@@ -311,6 +324,19 @@ static void try_all(uintptr_t at, size_t len)
 	CHECK(!others_maps_changed());
 }
 
+static int connected(void)
+{
+	struct sockaddr_in addr = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	int server = socket(AF_INET, SOCK_STREAM, 0), client = socket(AF_INET, SOCK_STREAM, 0);
+	socklen_t len = sizeof(addr);
+
+	bind(server, (struct sockaddr *)&addr, len);
+	if (listen(server, 1) || getsockname(server, (struct sockaddr *)&addr, &len) ||
+	    connect(client, (struct sockaddr *)&addr, len))
+		return -1;
+	return accept(server, NULL, NULL);
+}
+
 static void prepare(void)
 {
 	own = anon(16 * PAGE);
@@ -319,7 +345,8 @@ static void prepare(void)
 	shmctl(shm, IPC_RMID, NULL);
 	uffd = others_uffd();
 	uring = ring_open();
-	CHECK(shm >= 0 && uffd >= 0);
+	tcp = connected();
+	CHECK(shm >= 0 && uffd >= 0 && tcp >= 0);
 	others_remember();
 }
 

@@ -29,6 +29,7 @@
 #include "others.h"
 
 #define HIGH	(1UL << 32)
+#define OVERCOMMIT "/proc/sys/vm/overcommit_memory"
 
 static void attack(struct __test_metadata *_metadata, const char *name)
 {
@@ -55,7 +56,9 @@ static int write_to(const char *path, const char *text)
 TASK(change_settings)
 {
 	struct user_desc desc = { .entry_number = 0, .base_addr = 0x1000, .limit = 1 };
+	uint64_t scan[12] = { sizeof(scan), 0, pt_base(), pt_base() + PAGE };
 	aio_context_t ctx = 0;
+	int fd;
 
 	CHECK_ERR(EPERM, prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0));
 	CHECK_EQ(0, prctl(PR_GET_THP_DISABLE, 0, 0, 0, 0));
@@ -71,6 +74,10 @@ TASK(change_settings)
 	CHECK_EQ(-ENOSYS, (int)syscall(SYS_modify_ldt, 1, &desc, sizeof(desc)));
 	CHECK_ERR(ENOSYS, syscall(SYS_io_setup, 1, &ctx));
 	CHECK_ERR(ENOSYS, syscall(SYS_io_setup | HIGH, 1, &ctx));
+	/* PAGEMAP_SCAN; older kernels have no ioctl there */
+	fd = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
+	CHECK_EQ(-1, ioctl(fd, _IOC(_IOC_READ | _IOC_WRITE, 'f', 16, 96), scan));
+	CHECK(errno == EPERM || errno == ENOTTY);
 	CHECK_ERR(EPERM, write_to("/proc/self/clear_refs", "1"));
 	CHECK_ERR(EPERM, write_to("/proc/self/coredump_filter", "0x1"));
 	/* What is a thread's own, or only asked for */
@@ -211,8 +218,9 @@ static void *change_range(void *arg)
 /* The argument changes while the kernel reads it. */
 TASK(race_uffd)
 {
-	long end = pt_now_ms() + 1000;
 	char *own = anon(PAGE);
+	struct uffdio_range range = { (uintptr_t)own, PAGE };
+	long end = pt_now_ms() + 1000;
 	int fd = others_uffd();
 	pthread_t thread;
 
@@ -222,7 +230,7 @@ TASK(race_uffd)
 	CHECK_EQ(0, pthread_create(&thread, NULL, change_range, own));
 	while (pt_now_ms() < end) {
 		ioctl(fd, UFFDIO_REGISTER, &racing);
-		ioctl(fd, UFFDIO_UNREGISTER, &racing.range);
+		ioctl(fd, UFFDIO_UNREGISTER, &range);
 	}
 	race_over = true;
 	pthread_join(thread, NULL);
@@ -233,6 +241,27 @@ TASK(race_uffd)
 MODULE_TEST(userfaultfd_race, "ioctls are not bounded")
 {
 	attack(_metadata, "race_uffd");
+}
+
+/* Not an area of the peer's own monitor, either, though the argument may change at any time */
+TASK(unregister_beside)
+{
+	char *own = anon(PAGE);
+	struct uffdio_range range = { (uintptr_t)own, PAGE };
+	int fd = others_uffd();
+
+	others_remember();
+	CHECK_EQ(0, uffd_register(fd, (uintptr_t)own, PAGE));
+	CHECK_ERR(EBUSY, ioctl(fd, UFFDIO_UNREGISTER, &range));
+	CHECK_EQ(0, munmap(own, PAGE));
+	CHECK(!others_maps_changed());
+}
+
+MODULE_TEST(userfaultfd_of_a_peer, "ioctls are not bounded")
+{
+	setenv("PEER_WATCHES", "1", 1);
+	attack(_metadata, "unregister_beside");
+	unsetenv("PEER_WATCHES");
 }
 
 /* ---- stacks ---- */
@@ -312,12 +341,16 @@ MODULE_TEST(stack_growth, "a stack of its own kind")
 		{ "grow_a_little", 0 }, { "grow_to_the_gap", 256 + SIGSEGV },
 		{ "grow_into_the_peer", 256 + SIGSEGV },
 	};
-	struct pvas_space *space = PT_SPACE();
+	/* Small, or the kernel thinks that there is no memory for so large a stack. */
+	struct pvas_space *space = PT_SPACE_OF(4UL << 30);
 	struct pvas_spawn_attr attr = { .size = sizeof(attr), .setup = no_limit };
 	struct others_job job;
+	char before[16] = "0";
 	pid_t pid;
 	size_t i;
 
+	pt_read_file(OVERCOMMIT, before, sizeof(before));
+	pt_write_file(OVERCOMMIT, "1");
 	ASSERT_EQ(0, others_start(&job, space));
 	for (i = 0; i < PT_ARRAY_SIZE(steps); i++) {
 		ASSERT_EQ(2, pvas_spawn(space, 2, pt_self(), pt_task_argv(steps[i].name), environ,
@@ -325,6 +358,7 @@ MODULE_TEST(stack_growth, "a stack of its own kind")
 		EXPECT_EQ(steps[i].status, pt_wait(pid)) TH_LOG("%s", steps[i].name);
 	}
 	EXPECT_EQ(0, others_end(&job));
+	pt_write_file(OVERCOMMIT, before);
 	pvas_destroy(space);
 }
 

@@ -24,8 +24,13 @@ TASK(others_peer)
 {
 	char *p = anon(PEER_LEN), *locked = anon(PAGE), c;
 	char *shared = mmap(NULL, PAGE, RW, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	struct uffdio_register reg = { .mode = UFFDIO_REGISTER_MODE_MISSING };
 	size_t i;
 
+	if (getenv("PEER_WATCHES")) {
+		reg.range = (struct uffdio_range){ (uintptr_t)anon(PAGE), PAGE };
+		CHECK_EQ(0, ioctl(others_uffd(), UFFDIO_REGISTER, &reg));
+	}
 	memset(p, PEER_BYTE, PEER_LEN);
 	CHECK(shared != MAP_FAILED);
 	*shared = 1;
