@@ -9,7 +9,9 @@
  *  pvas_mm.c     placement, bounds, the per-task brk, reclaim
  *  pvas_hook.c   ftrace hooks and tracepoint probes: on with the first space,
  *		  off with the last
- *  pvas_bounds.c which of mm/'s functions are hooked, and what they may do
+ *  pvas_bounds.c which of mm/'s functions are hooked: placement, stacks, fork
+ *  pvas_calls.c  the table of what a task's calls may do to the mm
+ *  pvas_uffd.c   userfaultfds of a space
  *  pvas_proc.c   /proc/pvas
  *  pvas_dump.c   what a task's core file holds
  *
@@ -69,6 +71,7 @@ struct pid_namespace;
  * @parts:	by index, NULL if free or reserved
  * @members:	all tasks and guests
  * @reclaim:	whose turn it is to unmap; not under @lock
+ * @uffd_lock:	one task registers areas with a userfaultfd at a time
  * @slices:	how many were unmapped, by whoever has the turn
  */
 struct pvas_space {
@@ -104,6 +107,7 @@ struct pvas_space {
 	struct list_head members;
 	struct semaphore reclaim;
 	unsigned int slices;
+	struct mutex uffd_lock;
 	struct work_struct free_work;
 };
 
@@ -181,6 +185,7 @@ bool pvas_space_may_look(struct pvas_space *space);
 void pvas_space_unbind(struct pvas_space *space);
 void pvas_space_unpin_if_over(struct pvas_space *space);
 void pvas_space_oom(struct pvas_space *space);
+u32 pvas_space_shift_of(const struct mm_struct *mm);
 unsigned int pvas_space_count(struct user_namespace *ns);
 static inline unsigned int pvas_index_of(const struct pvas_space *space, unsigned long addr)
 {
