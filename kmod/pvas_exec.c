@@ -176,7 +176,9 @@ static int pvas_exec_prepare(struct pvas_exec *ex)
 	if (bprm->interp_flags & BINPRM_FLAGS_ENFORCE_NONDUMP)
 		return -EPERM;
 	ex->phnum = ehdr.e_phnum;
-	if (!pvas_space_may_enter(ex->part->space))
+	/* As far as known: the ids and labels that the new program is to have. */
+	if (!pvas_space_may_enter(ex->part->space, bprm->cred) ||
+	    !pvas_space_is_dumpable(ex->part->space))
 		return -EPERM;
 	if (READ_ONCE(ex->part->space->dead))
 		return -ESRCH;
@@ -517,7 +519,7 @@ static int pvas_exec_commit(struct pvas_exec *ex)
 	pvas_set_personality();
 	setup_new_exec(bprm);
 	/* Only now the credentials are what the new program has. */
-	if (!pvas_space_admit(ex->part->space) || bprm->secureexec ||
+	if (!pvas_space_may_enter(ex->part->space, current_cred()) || bprm->secureexec ||
 	    get_dumpable(current->mm) != SUID_DUMP_USER)
 		return -EPERM;
 	if (copy_from_user(ex->buf + strings, (void __user *)p, ex->strings))

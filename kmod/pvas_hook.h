@@ -37,5 +37,6 @@ struct pvas_hook_set {
 };
 
 extern const struct pvas_hook_set pvas_bounds_set;	/* pvas_bounds.c */
+extern const struct pvas_hook_set pvas_guard_set;	/* pvas_guard.c */
 
 #endif /* PVAS_HOOK_H */

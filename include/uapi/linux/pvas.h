@@ -54,6 +54,11 @@
 
 #define PVAS_MAX_TASKS		4096	/* in one space */
 
+/* What a creator may have mapped at CREATE, for header and loader: 256 MiB. */
+#define PVAS_CREATE_MAX_MAPPED	(256UL << 20)
+/* What a space may hold in memory while it has no task, page tables included: 32 MiB. */
+#define PVAS_IDLE_MAX		(32UL << 20)
+
 /**
  * struct pvas_info - what this module is (PVAS_IOC_INFO)
  * @size:	sizeof(struct pvas_info)
