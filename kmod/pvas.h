@@ -98,6 +98,8 @@ struct pvas_origin {
  * @oom:		an OOM kill struck it
  * @killed:	@dead, and all its members got SIGKILL; what is forked later gets it too
  * @in_use:	partitions that are not free
+ * @caps:	permitted capabilities of its tasks, from the first one (@caps_set) on
+ * @has_creator: the creator is a member still, or a guest of its
  * @exe_set:	@mm's exe_file is that of a task (and not the creator's)
  * @gen:	source of pvas_part.gen
  * @parts:	by index, NULL if free or reserved
@@ -130,6 +132,9 @@ struct pvas_space {
 	bool oom;
 	bool killed;
 	bool exe_set;
+	bool caps_set;
+	bool has_creator;
+	kernel_cap_t caps;
 	u32 files;
 	u32 in_use;
 	u32 gen;
@@ -235,6 +240,7 @@ bool pvas_ids_are_plain(const struct cred *cred);
 void pvas_origin_take(struct pvas_space *space);
 void pvas_origin_put(struct pvas_space *space);
 bool pvas_space_may_enter(struct pvas_space *space, const struct cred *cred);
+bool pvas_space_admit(struct pvas_space *space);
 bool pvas_space_is_dumpable(const struct pvas_space *space);
 bool pvas_space_may_look(const struct pvas_space *space, const struct file *file);
 

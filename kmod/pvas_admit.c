@@ -48,10 +48,44 @@ bool pvas_ids_are_plain(const struct cred *cred)
 	return uid_eq(cred->uid, cred->euid) && gid_eq(cred->gid, cred->egid);
 }
 
-static bool pvas_caps_equal(const struct cred *a, const struct cred *b)
+/* ---- capabilities ---- */
+
+static bool pvas_caps_equal(kernel_cap_t a, kernel_cap_t b)
 {
-	return cap_issubset(a->cap_permitted, b->cap_permitted) &&
-	       cap_issubset(b->cap_permitted, a->cap_permitted);
+	return cap_issubset(a, b) && cap_issubset(b, a);
+}
+
+/* Before exec: those of the creator, or of the tasks there are. */
+static bool pvas_caps_fit(struct pvas_space *space, const struct cred *cred)
+{
+	bool fit;
+
+	spin_lock(&space->lock);
+	fit = pvas_caps_equal(cred->cap_permitted, space->cred->cap_permitted) ||
+	      (space->caps_set && pvas_caps_equal(cred->cap_permitted, space->caps));
+	spin_unlock(&space->lock);
+	return fit;
+}
+
+/*
+ * After exec: those of the creator at most, and all tasks the same. An exec can
+ * take capabilities away, so the tasks may have fewer than the creator had; but
+ * not as long as it is a member itself.
+ */
+static bool pvas_caps_admit(struct pvas_space *space, const struct cred *cred)
+{
+	kernel_cap_t caps = cred->cap_permitted, most = space->cred->cap_permitted;
+	bool equal;
+
+	spin_lock(&space->lock);
+	if (!space->caps_set && cap_issubset(caps, most) &&
+	    (!space->has_creator || cap_issubset(most, caps))) {
+		space->caps = caps;
+		space->caps_set = true;
+	}
+	equal = space->caps_set && pvas_caps_equal(caps, space->caps);
+	spin_unlock(&space->lock);
+	return equal;
 }
 
 /* ---- namespaces ---- */
@@ -227,25 +261,36 @@ void pvas_origin_put(struct pvas_space *space)
 	put_cred(space->cred);
 }
 
-/**
- * pvas_space_may_enter - is the caller, with @cred, like the space's creator?
- * @space:	the space
- * @cred:	the caller's credentials; or those that its exec will give it, as
- *		far as they are known
- *
- * Asked at SPAWN and ATTACH; by exec before the point of no return, and again
- * once it has decided on ids and capabilities.
- */
-bool pvas_space_may_enter(struct pvas_space *space, const struct cred *cred)
+/* All but capabilities. */
+static bool pvas_is_alike(struct pvas_space *space, const struct cred *cred)
 {
 	const struct cred *own = space->cred;
 
 	return pvas_ids_are_plain(cred) && uid_eq(cred->uid, own->uid) &&
 	       uid_eq(cred->suid, own->suid) && gid_eq(cred->gid, own->gid) &&
 	       gid_eq(cred->sgid, own->sgid) && cred->user_ns == own->user_ns &&
-	       pvas_caps_equal(cred, own) && pvas_ns_equal(space) &&
+	       pvas_ns_equal(space) &&
 	       task_no_new_privs(current) == space->origin.no_new_privs &&
 	       pvas_labels_equal(cred, own) && pvas_seccomp_equal(space);
+}
+
+/**
+ * pvas_space_may_enter - is the caller, with @cred, like the space's creator?
+ * @space:	the space
+ * @cred:	the caller's credentials; or those that its exec will give it, as
+ *		far as they are known
+ *
+ * Asked at SPAWN and ATTACH, and by exec before the point of no return.
+ */
+bool pvas_space_may_enter(struct pvas_space *space, const struct cred *cred)
+{
+	return pvas_is_alike(space, cred) && pvas_caps_fit(space, cred);
+}
+
+/* The same of the caller once its exec has decided on ids and capabilities. */
+bool pvas_space_admit(struct pvas_space *space)
+{
+	return pvas_is_alike(space, current_cred()) && pvas_caps_admit(space, current_cred());
 }
 
 /*

@@ -519,7 +519,7 @@ static int pvas_exec_commit(struct pvas_exec *ex)
 	pvas_set_personality();
 	setup_new_exec(bprm);
 	/* Only now the credentials are what the new program has. */
-	if (!pvas_space_may_enter(ex->part->space, current_cred()) || bprm->secureexec ||
+	if (!pvas_space_admit(ex->part->space) || bprm->secureexec ||
 	    get_dumpable(current->mm) != SUID_DUMP_USER)
 		return -EPERM;
 	if (copy_from_user(ex->buf + strings, (void __user *)p, ex->strings))

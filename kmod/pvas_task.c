@@ -319,6 +319,7 @@ void pvas_task_creator_add(struct pvas_member *m, struct file *exe)
 
 	spin_lock(&space->lock);
 	list_add_tail(&m->list, &space->members);
+	space->has_creator = true;
 	spin_lock(&pvas_members_lock);
 	m->part->exe = exe;
 	hash_add_rcu(pvas_members, &m->node, (unsigned long)m->signal);
@@ -426,6 +427,8 @@ static bool pvas_member_unlink(struct pvas_member *m)
 	/* An armed one that never came leaves nothing to unmap. */
 	if (last && part->state == PVAS_PART_RUNNING)
 		part->state = PVAS_PART_ENDING;
+	if (last && part->state == PVAS_PART_RESERVED)
+		space->has_creator = false;
 	spin_unlock(&space->lock);
 	if (!last)
 		return false;
