@@ -22,6 +22,7 @@
 #define PAGE 4096UL
 #define RW (PROT_READ | PROT_WRITE)
 #define EXTRA_AT (PT_STUB_AT + 0x10000UL)	/* stays mapped, see pt_raw.user */
+#define MUCH_AT 0x40000000UL
 #define ANON (MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED)
 
 static int at_extra(size_t len, int flags, int fd, off_t off)
@@ -70,10 +71,16 @@ static int zero_device(void *arg)
 static int uring(void *arg)
 {
 	struct io_uring_params p = { 0 };
+	struct pt_raw *raw = arg;
 	int fd = syscall(SYS_io_uring_setup, 4, &p);
+	void *at;
 
-	(void)arg;
-	return fd < 0 ? -ENOTSUP : at_extra(PAGE, MAP_SHARED, fd, IORING_OFF_SQ_RING);
+	if (fd < 0)
+		return -ENOTSUP;
+	/* The kernel chooses where. */
+	at = mmap(NULL, PAGE, RW, MAP_SHARED, fd, IORING_OFF_SQ_RING);
+	raw->keep = (uintptr_t)at;
+	return at == MAP_FAILED ? -errno : 0;
 }
 
 static int stack(void *arg)
@@ -128,6 +135,7 @@ static int create_with(int (*prepare)(void *), uintptr_t keep)
 
 	pt_raw_init(&raw, PVAS_SHIFT_DEFAULT);
 	raw.prepare = prepare;
+	raw.prepare_arg = &raw;
 	raw.keep = keep;
 	err = pt_raw_create(&raw);
 	pt_raw_close(&raw);
@@ -182,8 +190,10 @@ static int many_areas(void *arg)
 
 static int much_memory(void *arg)
 {
+	void *p = mmap((void *)MUCH_AT, 40UL << 20, RW, ANON | MAP_POPULATE, -1, 0);
+
 	(void)arg;
-	return at_extra(40UL << 20, ANON | MAP_POPULATE, -1, 0);
+	return p == MAP_FAILED ? -errno : 0;
 }
 
 /* not much of it, and not in many pieces: E2BIG */
@@ -191,7 +201,7 @@ PVAS_TEST(amount)
 {
 	struct pt_raw raw;
 
-	EXPECT_EQ(-E2BIG, create_with(much_memory, EXTRA_AT));
+	EXPECT_EQ(-E2BIG, create_with(much_memory, MUCH_AT));
 	pt_raw_init(&raw, PVAS_SHIFT_DEFAULT);
 	raw.prepare = many_areas;
 	raw.as_is = true;
