@@ -8,6 +8,7 @@
 
 #include <linux/fs.h>
 #include <linux/mm.h>
+#include <linux/percpu_counter.h>
 #include <linux/sched.h>
 #include <linux/userfaultfd_k.h>
 #include <linux/version.h>
@@ -15,6 +16,18 @@
 /* The same range stands in dkms.conf and README.md; scripts/check-range compares. */
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 1, 0) || LINUX_VERSION_CODE >= KERNEL_VERSION(6, 13, 0)
 #error "pvas is tested with kernels 6.1 to 6.12 only"
+#endif
+
+/*
+ * These don't deny writing to a running program, so that what we deny and allow
+ * again would not add up.
+ */
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 11, 0) && LINUX_VERSION_CODE < KERNEL_VERSION(6, 12, 2)
+#error "pvas does not work with kernels 6.11, 6.12.0 and 6.12.1: take a later 6.12"
+#endif
+
+#ifdef CONFIG_RANDSTRUCT
+#error "pvas does not work with CONFIG_RANDSTRUCT: it counts on where a mount namespace begins"
 #endif
 
 #if !defined(CONFIG_X86_64) || !defined(CONFIG_DYNAMIC_FTRACE_WITH_REGS) || \
@@ -109,6 +122,16 @@ static inline bool pvas_has_uprobes(const struct task_struct *tsk)
 	return tsk->utask;
 #else
 	return false;
+#endif
+}
+
+/* Pages of one kind (MM_ANONPAGES, ...), exactly where the kernel can tell. */
+static inline unsigned long pvas_mm_counted(struct mm_struct *mm, int kind)
+{
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 2, 0)
+	return percpu_counter_sum_positive(&mm->rss_stat[kind]);
+#else
+	return get_mm_counter(mm, kind);
 #endif
 }
 

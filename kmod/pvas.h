@@ -3,7 +3,10 @@
  * What the files of the module share. One subject a file:
  *
  *  pvas_core.c   /dev/pvas, its ioctls, module init and exit
- *  pvas_space.c  spaces: making, finding, who may enter, ending
+ *  pvas_space.c  spaces: making, finding, ending
+ *  pvas_creator.c what the mm that becomes a space may hold
+ *  pvas_admit.c  who may enter a space
+ *  pvas_share.c  each user's share of the spaces
  *  pvas_task.c   membership: which process lives in which partition
  *  pvas_exec.c   the binfmt handler: exec into the shared mm
  *  pvas_mm.c     placement, bounds, the per-task brk, reclaim
@@ -12,6 +15,7 @@
  *  pvas_bounds.c which of mm/'s functions are hooked: placement, stacks, fork
  *  pvas_calls.c  the table of what a task's calls may do to the mm
  *  pvas_uffd.c   userfaultfds of a space
+ *  pvas_guard.c  a task's ids and namespaces: which functions are hooked to keep them
  *  pvas_proc.c   /proc/pvas
  *  pvas_dump.c   what a task's core file holds
  *
@@ -19,8 +23,9 @@
  * each partition in use and each walker; it pins its mm (mm_users) while it
  * can still be entered, and keeps the struct itself (mm_count) to its end. A
  * partition is held by each of its members and by the reclaim work. A member
- * stands for one process (signal_struct) and goes with that process's exit or
- * exec.
+ * stands for one process (signal_struct), which it holds by a thread of it, and
+ * goes when the last thread has let go of the mm, or with an exec. The creator is a
+ * member too, of an empty partition that stands in no table.
  *
  * Locks, outermost first: space->lock (spinning; partition table, states,
  * counters), pvas_members_lock (spinning; both hashes). Neither is held over
@@ -46,30 +51,55 @@
 #include "compat.h"
 
 struct cred;
+struct file;
 struct pvas_elf_image;
+struct ns_common;
 struct vm_unmapped_area_info;
 struct pid;
 struct pid_namespace;
 
 /**
+ * struct pvas_origin - what the creator was, and those who enter must be
+ * @mnt_ns:	its namespaces, held
+ * @ipc_ns:
+ * @cgroup_ns:
+ * @no_new_privs: see prctl(2)
+ * @seccomp_mode: 0, or its @filter is compared too
+ * @filter:	the seccomp filter; can't be held
+ * @witness:	its parent, held, if that had the filter; or NULL
+ *
+ * Ids, capabilities, labels and the user namespace: pvas_space.cred.
+ */
+struct pvas_origin {
+	struct ns_common *mnt_ns;
+	struct ns_common *ipc_ns;
+	struct ns_common *cgroup_ns;
+	bool no_new_privs;
+	int seccomp_mode;
+	const void *filter;
+	struct task_struct *witness;
+};
+
+/**
  * struct pvas_space - one shared mm and its partitions
  *
  * Immutable once made: @id, @shift, @first, @last, @flags, @mm, @cred,
- * @pid_ns, @mnt_ns, @loader, @table, @table_entries, @key, @key_len. The rest: under @lock.
+ * @pid_ns, @origin, @loader, @table, @table_entries, @key, @key_len, @wq. The rest: under @lock.
  *
- * @mnt_ns:	only to compare with: no module can hold one. It may be gone, and
- *		another in its place, once nobody of the creator's is left
  * @pinned:	we hold mm_users of @mm
  * @files:	open files bound to it
  * @dead:	an OOM kill struck it, or it is over: never to be entered again
  * @oom:		an OOM kill struck it
- * @killed:	all its members got SIGKILL; what is forked later gets it too
+ * @killed:	@dead, and all its members got SIGKILL; what is forked later gets it too
  * @in_use:	partitions that are not free
- * @exe_set:	@mm's exe_file is that of a task (and not the creator's)
  * @caps:	permitted capabilities of its tasks, from the first one (@caps_set) on
+ * @has_creator: the creator is a member still, or a guest of its
+ * @exe_set:	@mm's exe_file is that of a task (and not the creator's)
  * @gen:	source of pvas_part.gen
  * @parts:	by index, NULL if free or reserved
- * @members:	all tasks and guests
+ * @reserved:	partitions that are never a task's; one joins them if it can't be unmapped
+ * @members:	all tasks and guests, those that are armed, and the creator
+ * @wq:		where its partitions are reclaimed
  * @reclaim:	whose turn it is to unmap; not under @lock
  * @uffd_lock:	one task registers areas with a userfaultfd at a time
  * @slices:	how many were unmapped, by whoever has the turn
@@ -87,7 +117,7 @@ struct pvas_space {
 	struct mm_struct *mm;
 	const struct cred *cred;
 	struct pid_namespace *pid_ns;
-	const struct mnt_namespace *mnt_ns;
+	struct pvas_origin origin;
 	u32 key_len;
 	char key[PVAS_KEY_MAX];
 
@@ -98,6 +128,7 @@ struct pvas_space {
 	bool killed;
 	bool exe_set;
 	bool caps_set;
+	bool has_creator;
 	kernel_cap_t caps;
 	u32 files;
 	u32 in_use;
@@ -108,6 +139,7 @@ struct pvas_space {
 	struct semaphore reclaim;
 	unsigned int slices;
 	struct mutex uffd_lock;
+	struct workqueue_struct *wq;
 	struct work_struct free_work;
 };
 
@@ -150,18 +182,23 @@ struct pvas_partition {
 
 /**
  * struct pvas_member - a process in a partition, or armed to be
- * @node:	in the hash of members or of the armed
+ * @node:	in the hash of members
+ * @armed_node:	in the hash of the armed
  * @list:	in space->members
- * @signal:	the key. It survives exec and the change of the group leader,
- *		and the memory can't be reused while the process lives
- * @threads:	threads of the process that have the mm, under pvas_members_lock
+ * @signal:	the key. It survives exec and the change of the group leader
+ * @tsk:	a thread of the process, perhaps gone: held, it holds @signal, whose
+ *		memory would else be another process's one day
+ * @threads:	threads of the process that have the mm, under pvas_members_lock;
+ *		without those that the kernel made for itself
  * @entering:	exec is still building the task: hooks look away
  * @work:	runs when the process has left
  */
 struct pvas_member {
 	struct hlist_node node;
+	struct hlist_node armed_node;
 	struct list_head list;
 	struct signal_struct *signal;
+	struct task_struct *tsk;
 	struct pvas_partition *part;
 	struct pid *pid;
 	int threads;
@@ -178,21 +215,42 @@ struct pvas_space *pvas_space_find(u32 id);
 struct pvas_space *pvas_space_next(u32 *id);
 struct pvas_space *pvas_space_get(struct pvas_space *space);
 void pvas_space_put(struct pvas_space *space);
-bool pvas_space_may_enter(struct pvas_space *space);
-bool pvas_space_admit(struct pvas_space *space);
-bool pvas_space_has_caps_for(struct pvas_space *space);
-bool pvas_space_may_look(struct pvas_space *space);
+bool pvas_space_has_mm(const struct mm_struct *mm);
 void pvas_space_unbind(struct pvas_space *space);
-void pvas_space_unpin_if_over(struct pvas_space *space);
+bool pvas_space_is_over(struct pvas_space *space);
 void pvas_space_oom(struct pvas_space *space);
 u32 pvas_space_shift_of(const struct mm_struct *mm);
 unsigned int pvas_space_count(struct user_namespace *ns);
+int pvas_space_init(void);
+void pvas_space_exit(void);
 static inline unsigned int pvas_index_of(const struct pvas_space *space, unsigned long addr)
 {
 	return addr >> space->shift;
 }
 
+/* pvas_creator.c */
+int pvas_creator_check(void);
+int pvas_creator_check_areas(struct mm_struct *mm, unsigned int shift);
+bool pvas_creator_left_too_much(struct mm_struct *mm);
+
+/* pvas_admit.c */
+bool pvas_in_initial_time_ns(void);
+bool pvas_ids_are_plain(const struct cred *cred);
+void pvas_origin_take(struct pvas_space *space);
+void pvas_origin_put(struct pvas_space *space);
+bool pvas_space_may_enter(struct pvas_space *space, const struct cred *cred);
+bool pvas_space_admit(struct pvas_space *space);
+bool pvas_space_is_dumpable(const struct pvas_space *space);
+bool pvas_space_may_look(const struct pvas_space *space, const struct file *file);
+
+/* pvas_share.c */
+int pvas_share_take(const struct cred *cred);
+void pvas_share_give_back(const struct cred *cred);
+
 /* pvas_task.c */
+struct pvas_member *pvas_task_creator_alloc(struct pvas_space *space);
+void pvas_task_creator_drop(struct pvas_member *m);
+void pvas_task_creator_add(struct pvas_member *m, struct file *exe);
 int pvas_task_arm(struct pvas_space *space, u32 *index, bool any);
 int pvas_task_disarm(void);
 struct pvas_partition *pvas_task_armed(void);
@@ -210,16 +268,16 @@ void pvas_task_on_exit(struct task_struct *tsk);
 bool pvas_task_struck_by_oom(struct pvas_space *space);
 void pvas_task_kill_all(struct pvas_space *space);
 void pvas_partition_put(struct pvas_partition *part);
-void pvas_partition_free(struct pvas_partition *part);
+void pvas_partition_free(struct pvas_partition *part, bool reuse);
 
 /* pvas_exec.c */
 int pvas_exec_init(void);
 void pvas_exec_exit(void);
 
 /* pvas_mm.c */
-int pvas_mm_init(void);
-void pvas_mm_exit(void);
-void pvas_mm_queue(struct work_struct *work);
+struct file *pvas_mm_take_exe(struct mm_struct *mm);
+void pvas_mm_give_back_exe(struct mm_struct *mm, struct file *exe);
+void pvas_mm_drop_exe(struct pvas_partition *part);
 int pvas_mm_layout(struct pvas_partition *part, const struct pvas_elf_image *image,
 		   unsigned long stack_limit, bool randomize);
 void pvas_mm_publish(struct pvas_partition *part, u32 state);
@@ -246,6 +304,7 @@ void pvas_dump_adopt(void);
 
 /* module parameters, pvas_core.c */
 extern unsigned int pvas_max_spaces;
+extern unsigned int pvas_max_spaces_per_user;
 extern unsigned int pvas_reclaim_wait_ms;
 
 #endif /* PVAS_KMOD_H */

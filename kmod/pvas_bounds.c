@@ -24,6 +24,7 @@
 
 #include "pvas.h"
 #include "pvas_hook.h"
+#include "pvas_layout.h"
 
 bool pvas_refuse_ia32;
 module_param_named(refuse_ia32, pvas_refuse_ia32, bool, 0444);
@@ -158,7 +159,7 @@ static void notrace pvas_on_expand(unsigned long ip, unsigned long parent_ip,
 	if (!shift)
 		return;
 	begin = ALIGN_DOWN(vma->vm_end - 1, 1UL << shift);
-	if (regs->si < begin + PVAS_GAP_LOW)
+	if (regs->si < begin + PVAS_LAYOUT_GAP_LOW)
 		regs->ip = (unsigned long)pvas_stub_enomem;
 }
 

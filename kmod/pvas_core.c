@@ -19,6 +19,11 @@ unsigned int pvas_max_spaces = 1024;
 module_param_named(max_spaces, pvas_max_spaces, uint, 0644);
 MODULE_PARM_DESC(max_spaces, "most spaces there can be at once (default 1024)");
 
+unsigned int pvas_max_spaces_per_user = 128;
+module_param_named(max_spaces_per_user, pvas_max_spaces_per_user, uint, 0644);
+MODULE_PARM_DESC(max_spaces_per_user,
+		 "most spaces one user but root can have, and no more than a quarter of max_spaces (default 128)");
+
 unsigned int pvas_reclaim_wait_ms = 10000;
 module_param_named(reclaim_wait_ms, pvas_reclaim_wait_ms, uint, 0644);
 MODULE_PARM_DESC(reclaim_wait_ms,
@@ -170,13 +175,13 @@ static int pvas_ioctl_spawn(struct pvas_file *pf, union pvas_args *args)
 	if (!space)
 		return -ENOENT;
 	err = -EPERM;
-	if (!pvas_space_may_enter(space))
+	if (!pvas_space_may_enter(space, current_cred()))
 		goto out;
 	err = -ENOENT;
 	if (!pvas_space_is_open(space))
 		goto out;
 	err = -EPERM;
-	if (!pvas_has_space(pf, space) || !pvas_space_has_caps_for(space))
+	if (!pvas_has_space(pf, space) || !pvas_space_is_dumpable(space))
 		goto out;
 	arg->id = space->id;
 	err = pvas_task_arm(space, &arg->index, arg->flags & PVAS_SPAWN_ANY);
@@ -299,7 +304,7 @@ static int pvas_ioctl_query(struct pvas_file *pf, union pvas_args *args)
 	if (IS_ERR(space))
 		return PTR_ERR(space);
 	err = -EPERM;
-	if (!pvas_space_may_look(space))
+	if (!pvas_space_may_look(space, NULL))
 		goto out;
 	arg->id = space->id;
 	arg->shift = space->shift;
@@ -428,12 +433,12 @@ static int __init pvas_init(void)
 	int err;
 
 	pvas_check_abi();
-	err = pvas_mm_init();
+	err = pvas_space_init();
 	if (err)
 		return err;
 	err = pvas_hook_init();
 	if (err)
-		goto err_mm;
+		goto err_space;
 	err = pvas_exec_init();
 	if (err)
 		goto err_hook;
@@ -452,8 +457,8 @@ err_exec:
 	pvas_exec_exit();
 err_hook:
 	pvas_hook_exit();
-err_mm:
-	pvas_mm_exit();
+err_space:
+	pvas_space_exit();
 	return err;
 }
 
@@ -468,7 +473,7 @@ static void __exit pvas_exit(void)
 	misc_deregister(&pvas_misc);
 	pvas_proc_exit();
 	pvas_exec_exit();
-	pvas_mm_exit();
+	pvas_space_exit();
 	pvas_hook_exit();
 	synchronize_rcu_tasks();
 	rcu_barrier();

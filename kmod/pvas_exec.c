@@ -197,7 +197,9 @@ static int pvas_exec_prepare(struct pvas_exec *ex)
 	if (bprm->interp_flags & BINPRM_FLAGS_ENFORCE_NONDUMP)
 		return -EPERM;
 	ex->phnum = ehdr.e_phnum;
-	if (!pvas_space_may_enter(ex->part->space))
+	/* As far as known: the ids and labels that the new program is to have. */
+	if (!pvas_space_may_enter(ex->part->space, bprm->cred) ||
+	    !pvas_space_is_dumpable(ex->part->space))
 		return -EPERM;
 	if (READ_ONCE(ex->part->space->dead))
 		return -ESRCH;

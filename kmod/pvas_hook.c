@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * The hooks come with the first space and go with the last, so a machine without
- * a space pays nothing. Each subject has its own set: pvas_bounds.c.
+ * a space pays nothing. Each subject has its own set: pvas_bounds.c, pvas_guard.c.
  *
  * Tracepoints: sched_process_fork, sched_process_exec, sched_process_exit, to
  * count who lives in a partition.
@@ -24,7 +24,9 @@
 /* Unhooking patches the kernel's text: back-to-back jobs need not pay for it each. */
 #define PVAS_LINGER	msecs_to_jiffies(200)
 
-static const struct pvas_hook_set * const pvas_hook_sets[] = { &pvas_bounds_set };
+static const struct pvas_hook_set * const pvas_hook_sets[] = {
+	&pvas_bounds_set, &pvas_guard_set
+};
 
 /* Every hook of every set, in their order. */
 #define for_each_pvas_hook(set, hook)						\

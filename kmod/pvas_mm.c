@@ -19,6 +19,7 @@
 #include <linux/sched/task_stack.h>
 #include <linux/slab.h>
 #include <linux/uaccess.h>
+#include <linux/userfaultfd_k.h>
 
 #include "pvas.h"
 #include "pvas_layout.h"
@@ -29,12 +30,6 @@
 /* No slice takes that long. */
 #define PVAS_TURN		HZ
 
-static struct workqueue_struct *pvas_wq;
-
-void pvas_mm_queue(struct work_struct *work)
-{
-	queue_work(pvas_wq, work);
-}
 
 /**
  * pvas_mm_layout - decide where things go in a partition
@@ -189,6 +184,36 @@ static void pvas_set_args(struct mm_struct *mm, const struct pvas_partition *par
 	spin_unlock(&mm->arg_lock);
 }
 
+/* The reference moves: write access stays denied. Returns NULL if there is none. */
+struct file *pvas_mm_take_exe(struct mm_struct *mm)
+{
+	struct file *exe;
+
+	mmap_write_lock(mm);
+	exe = rcu_dereference_raw(mm->exe_file);
+	rcu_assign_pointer(mm->exe_file, NULL);
+	mmap_write_unlock(mm);
+	return exe;
+}
+
+void pvas_mm_give_back_exe(struct mm_struct *mm, struct file *exe)
+{
+	mmap_write_lock(mm);
+	rcu_assign_pointer(mm->exe_file, exe);
+	mmap_write_unlock(mm);
+}
+
+/* The partition's program goes with it. Atomic. */
+void pvas_mm_drop_exe(struct pvas_partition *part)
+{
+	struct file *exe = pvas_task_take_exe(part);
+
+	if (!exe)
+		return;
+	pvas_allow_write(exe);
+	fput(exe);
+}
+
 /*
  * There is one exe link and one command line an mm: the first program's, as
  * long as it runs. (/proc/PID/exe of each task is right all the same, see
@@ -314,6 +339,8 @@ static bool pvas_wait_for_lock(struct pvas_space *space)
 /*
  * Where to stop so that no more than PVAS_SLICE is unmapped from @from on. Huge
  * pages are not cut, transparent ones need not be, hugetlbfs would not have it.
+ * From an area with a userfaultfd monitor on, all goes at once: the kernel frees
+ * the pages, and then waits for the monitor, perhaps for ever.
  */
 static unsigned long pvas_slice_end(struct mm_struct *mm, unsigned long from, unsigned long end)
 {
@@ -324,6 +351,8 @@ static unsigned long pvas_slice_end(struct mm_struct *mm, unsigned long from, un
 	for (vma = find_vma_intersection(mm, from, end); vma;
 	     vma = find_vma_intersection(mm, vma->vm_end, end)) {
 		begin = max(vma->vm_start, from);
+		if (userfaultfd_armed(vma))
+			break;
 		if (vma->vm_end - begin > room && !is_vm_hugetlb_page(vma)) {
 			to = max(begin, ALIGN_DOWN(begin + room, PMD_SIZE));
 			break;
@@ -334,14 +363,22 @@ static unsigned long pvas_slice_end(struct mm_struct *mm, unsigned long from, un
 	return to;
 }
 
+/* What became of a partition's memory. */
+enum pvas_unmapped {
+	PVAS_UNMAPPED,		/* nothing is left of it */
+	PVAS_UNMAP_FAILED,	/* something is, for as long as the mm lives */
+	PVAS_UNMAP_NEEDLESS,	/* all of the mm goes soon */
+};
+
 /*
  * In slices, or a large task's end would hold up all others of the space at their
- * next mmap, and the OOM reaper. False: the OOM killer struck, the rest goes with the mm.
+ * next mmap, and the OOM reaper.
  */
-static bool pvas_unmap_slices(struct pvas_partition *part)
+static enum pvas_unmapped pvas_unmap_slices(struct pvas_partition *part)
 {
 	struct pvas_space *space = part->space;
 	unsigned long from = part->base, to;
+	bool failed = false;
 	int err;
 
 	do {
@@ -353,15 +390,18 @@ static bool pvas_unmap_slices(struct pvas_partition *part)
 			err = vm_munmap(from, to - from);
 		}
 		if (err)
-			pr_warn("space %u: partition %u can't be unmapped: error %d\n", space->id,
-				part->index, err);
+			pr_warn_ratelimited("space %u: partition %u can't be unmapped: error %d\n",
+					    space->id, part->index, err);
+		failed |= err;
 		from = to;
 		WRITE_ONCE(space->slices, space->slices + 1);
 		/* Or we would have it again before who waits is awake. */
 		if (mmap_lock_is_contended(space->mm))
 			usleep_range(100, 200);
 	} while (from < part->end && !pvas_task_struck_by_oom(space));
-	return from == part->end;
+	if (from < part->end)
+		return PVAS_UNMAP_NEEDLESS;
+	return failed ? PVAS_UNMAP_FAILED : PVAS_UNMAPPED;
 }
 
 /*
@@ -381,39 +421,43 @@ static bool pvas_take_turn(struct pvas_space *space)
 	return false;
 }
 
-/* False: all of the mm goes soon. The caller has a reference to it. */
-static bool pvas_unmap_all(struct pvas_partition *part)
+/* The caller has a reference to the mm. */
+static enum pvas_unmapped pvas_unmap_all(struct pvas_partition *part)
 {
 	struct pvas_space *space = part->space;
-	bool all;
+	enum pvas_unmapped result;
 
 	if (pvas_task_struck_by_oom(space) || !pvas_wait_for_lock(space))
-		return false;
+		return PVAS_UNMAP_NEEDLESS;
 	kthread_use_mm(space->mm);
 	pvas_mm_publish(part, PVAS_PART_ENDING);
 	pvas_pass_on_program(part);
 	pvas_find_owner(space);
-	all = pvas_unmap_slices(part);
-	if (all)
+	result = pvas_unmap_slices(part);
+	if (result == PVAS_UNMAPPED)
 		pvas_mm_publish(part, PVAS_PART_FREE);
 	kthread_unuse_mm(space->mm);
-	return all;
+	return result;
 }
 
-static void pvas_unmap(struct pvas_partition *part)
+/* False: something is left that the next task there would see. */
+static bool pvas_unmap(struct pvas_partition *part)
 {
 	struct pvas_space *space = part->space;
 	bool turn = pvas_take_turn(space);
+	enum pvas_unmapped result = PVAS_UNMAP_NEEDLESS;
 
 	if (mmget_not_zero(space->mm)) {
-		if (pvas_unmap_all(part))
-			mmput(space->mm);
-		else
+		result = pvas_unmap_all(part);
+		if (result == PVAS_UNMAP_NEEDLESS)
 			/* Not here: the last one frees all pages. */
 			mmput_async(space->mm);
+		else
+			mmput(space->mm);
 	}
 	if (turn)
 		up(&space->reclaim);
+	return result != PVAS_UNMAP_FAILED;
 }
 
 /**
@@ -426,8 +470,7 @@ static void pvas_unmap(struct pvas_partition *part)
 void pvas_mm_reclaim(struct pvas_partition *part)
 {
 	struct pvas_space *space = part->space;
-	struct file *exe = pvas_task_take_exe(part);
-	bool over;
+	bool over, clean = true;
 
 	spin_lock(&space->lock);
 	/* With the last partition of a closed space the whole mm goes. */
@@ -436,12 +479,9 @@ void pvas_mm_reclaim(struct pvas_partition *part)
 		space->dead = true;
 	spin_unlock(&space->lock);
 	if (part->state == PVAS_PART_ENDING && !over)
-		pvas_unmap(part);
-	if (exe) {
-		pvas_allow_write(exe);
-		fput(exe);
-	}
-	pvas_partition_free(part);
+		clean = pvas_unmap(part);
+	pvas_mm_drop_exe(part);
+	pvas_partition_free(part, clean);
 }
 
 struct pvas_trim {
@@ -504,15 +544,4 @@ void pvas_mm_fix_fork_child(struct pvas_partition *part, struct task_struct *chi
 		pvas_partition_put(part);
 		kfree(trim);
 	}
-}
-
-int pvas_mm_init(void)
-{
-	pvas_wq = alloc_workqueue("pvas", WQ_UNBOUND | WQ_MEM_RECLAIM, 64);
-	return pvas_wq ? 0 : -ENOMEM;
-}
-
-void pvas_mm_exit(void)
-{
-	destroy_workqueue(pvas_wq);
 }

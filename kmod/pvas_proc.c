@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * /proc/pvas: what administrators see of spaces and tasks.
+ * /proc/pvas: spaces and tasks.
  *
- * A line for each space; below it one for each task, for those who may look
- * at the space (its owner, and CAP_SYS_PTRACE in the owner's user namespace).
+ * A line for each space, below it one for each task: of the reader's own spaces,
+ * and of all for CAP_SYS_PTRACE in the owner's user namespace.
  */
 #include <linux/cred.h>
 #include <linux/mm.h>
@@ -32,7 +32,8 @@ static void pvas_show_space(struct seq_file *m, struct pvas_space *space, u32 in
 		rss = get_mm_rss(mm) << (PAGE_SHIFT - 10);
 		tables = mm_pgtables_bytes(mm) >> 10;
 		maps = READ_ONCE(mm->map_count);
-		mmput(mm);
+		/* Not here: the last one frees all pages. */
+		mmput_async(mm);
 	}
 	seq_printf(m, "space %u uid %u partition_gib %lu tasks %u rss_kib %lu pagetables_kib %lu maps %d %s\n",
 		   space->id, from_kuid_munged(seq_user_ns(m), space->cred->uid),
@@ -66,15 +67,13 @@ static int pvas_proc_show(struct seq_file *m, void *v)
 	bool open;
 
 	for (id = 1; (space = pvas_space_next(&id)); id++) {
-		/* Another user namespace's spaces are none of the reader's business. */
-		if (space->cred->user_ns == seq_user_ns(m) || pvas_space_may_look(space)) {
+		if (pvas_space_may_look(space, m->file)) {
 			spin_lock(&space->lock);
 			in_use = space->in_use;
 			open = pvas_space_is_open(space);
 			spin_unlock(&space->lock);
 			pvas_show_space(m, space, in_use, open);
-			if (pvas_space_may_look(space))
-				pvas_show_tasks(m, space);
+			pvas_show_tasks(m, space);
 		}
 		pvas_space_put(space);
 	}

@@ -1,46 +1,57 @@
 // SPDX-License-Identifier: GPL-2.0
-/*
- * Spaces: making one of the caller's mm, finding it by its id, who may enter,
- * ending it.
- */
+/* Spaces: making one of the caller's mm, finding it by its id, ending it. */
 #include <linux/cred.h>
-#include <linux/delay.h>
 #include <linux/mm.h>
 #include <linux/module.h>
-#include <linux/nsproxy.h>
-#include <linux/pid_namespace.h>
-#include <linux/proc_ns.h>
 #include <linux/sched/coredump.h>
 #include <linux/sched/mm.h>
-#include <linux/sched/signal.h>
 #include <linux/slab.h>
-#include <linux/time_namespace.h>
 #include <linux/user_namespace.h>
+#include <linux/workqueue.h>
 #include <linux/xarray.h>
 
 #include "pvas.h"
 
 /*
- * A space without tasks is invisible to the OOM killer: no process has its mm.
- * So what a creator may leave in partition 0 is bounded.
+ * So many partitions of one space are reclaimed at a time, each of which can be
+ * held up for ever by a userfaultfd monitor or a FUSE server that doesn't answer.
  */
-#define PVAS_CREATE_MAX_PAGES	((256UL << 20) >> PAGE_SHIFT)
+#define PVAS_RECLAIMS	8
 
 static DEFINE_XARRAY_ALLOC1(pvas_spaces);
 static u32 pvas_next_id = 1;
-static atomic_t pvas_n_spaces = ATOMIC_INIT(0);
+/* Where spaces are freed: nothing waits there for anything a user does. */
+static struct workqueue_struct *pvas_free_wq;
+
+int pvas_space_init(void)
+{
+	pvas_free_wq = alloc_workqueue("pvas_free", WQ_UNBOUND, 0);
+	return pvas_free_wq ? 0 : -ENOMEM;
+}
+
+void pvas_space_exit(void)
+{
+	destroy_workqueue(pvas_free_wq);
+}
+
+/* What pvas_space_alloc() made. */
+static void pvas_space_dispose(struct pvas_space *space)
+{
+	if (space->wq)
+		destroy_workqueue(space->wq);
+	pvas_share_give_back(space->cred);
+	pvas_origin_put(space);
+	bitmap_free(space->reserved);
+	kvfree(space->parts);
+	kfree(space);
+}
 
 static void pvas_space_free(struct work_struct *work)
 {
 	struct pvas_space *space = container_of(work, struct pvas_space, free_work);
 
 	mmdrop(space->mm);
-	put_pid_ns(space->pid_ns);
-	put_cred(space->cred);
-	bitmap_free(space->reserved);
-	kvfree(space->parts);
-	kfree(space);
-	atomic_dec(&pvas_n_spaces);
+	pvas_space_dispose(space);
 	pvas_hook_put();
 	/*
 	 * The last step: pvas_exit() flushes this queue before the text goes,
@@ -59,7 +70,7 @@ static void pvas_space_release(struct kref *ref)
 	 * return must not run in a module that this very put made removable.
 	 */
 	INIT_WORK(&space->free_work, pvas_space_free);
-	pvas_mm_queue(&space->free_work);
+	queue_work(pvas_free_wq, &space->free_work);
 }
 
 struct pvas_space *pvas_space_get(struct pvas_space *space)
@@ -116,79 +127,7 @@ unsigned int pvas_space_count(struct user_namespace *ns)
 	return n;
 }
 
-/*
- * The vdso's data page belongs to a time namespace and is not counted by the
- * mapping: a space that outlives its namespace would show a freed page to
- * whoever enters next. Only the initial one lives for ever.
- */
-static bool pvas_in_initial_time_ns(void)
-{
-#ifdef CONFIG_TIME_NS
-	return current->nsproxy->time_ns->ns.inum == PROC_TIME_INIT_INO;
-#else
-	return true;
-#endif
-}
-
-static bool pvas_ids_are_plain(const struct cred *cred)
-{
-	return uid_eq(cred->uid, cred->euid) && gid_eq(cred->gid, cred->egid);
-}
-
-/* At SPAWN, and again once exec has decided on the ids. */
-bool pvas_space_may_enter(struct pvas_space *space)
-{
-	const struct cred *cred = current_cred();
-
-	return pvas_ids_are_plain(cred) && uid_eq(cred->uid, space->cred->uid) &&
-	       uid_eq(cred->suid, space->cred->suid) && gid_eq(cred->gid, space->cred->gid) &&
-	       cred->user_ns == space->cred->user_ns &&
-	       task_active_pid_ns(current) == space->pid_ns &&
-	       current->nsproxy->mnt_ns == space->mnt_ns && pvas_in_initial_time_ns();
-}
-
-/*
- * As for ptrace, the ids alone say too little: a service of root's with few
- * capabilities must not reach into tasks that have them all. The first task
- * sets what all have; known only after its exec.
- */
-bool pvas_space_admit(struct pvas_space *space)
-{
-	const struct cred *cred = current_cred();
-	bool equal;
-
-	spin_lock(&space->lock);
-	if (!space->caps_set)
-		space->caps = cred->cap_permitted;
-	space->caps_set = true;
-	equal = cap_issubset(cred->cap_permitted, space->caps) &&
-		cap_issubset(space->caps, cred->cap_permitted);
-	spin_unlock(&space->lock);
-	return equal && pvas_space_may_enter(space);
-}
-
-/* Who lacks a capability of the tasks need not try. */
-bool pvas_space_has_caps_for(struct pvas_space *space)
-{
-	bool has;
-
-	spin_lock(&space->lock);
-	has = !space->caps_set || cap_issubset(space->caps, current_cred()->cap_permitted);
-	spin_unlock(&space->lock);
-	return has;
-}
-
-/* See a space's tasks: its owner, and who may do anything in the owner's namespace. */
-bool pvas_space_may_look(struct pvas_space *space)
-{
-	const struct cred *cred = current_cred();
-
-	if (cred->user_ns == space->cred->user_ns && uid_eq(cred->euid, space->cred->uid))
-		return true;
-	return ns_capable(space->cred->user_ns, CAP_SYS_PTRACE);
-}
-
-static bool pvas_mm_is_a_space(struct mm_struct *mm)
+bool pvas_space_has_mm(const struct mm_struct *mm)
 {
 	struct pvas_space *space;
 	bool found = false;
@@ -220,35 +159,6 @@ u32 pvas_space_shift_of(const struct mm_struct *mm)
 	}
 	xa_unlock(&pvas_spaces);
 	return shift;
-}
-
-/* Readers of /proc/PID/ hold mm_users for a moment: not a reason to fail. */
-static bool pvas_mm_is_private(struct mm_struct *mm)
-{
-	int tries;
-
-	for (tries = 0; tries < 50; tries++) {
-		if (atomic_read(&mm->mm_users) == 1)
-			return true;
-		usleep_range(100, 200);
-	}
-	return false;
-}
-
-static int pvas_check_creator(void)
-{
-	struct mm_struct *mm = current->mm;
-
-	if (in_ia32_syscall() || test_thread_flag(TIF_ADDR32))
-		return -EINVAL;
-	if (!pvas_ids_are_plain(current_cred()) || get_dumpable(mm) != SUID_DUMP_USER ||
-	    !pvas_in_initial_time_ns())
-		return -EPERM;
-	if (mm->total_vm > PVAS_CREATE_MAX_PAGES)
-		return -E2BIG;
-	if (!thread_group_empty(current) || pvas_mm_is_a_space(mm) || !pvas_mm_is_private(mm))
-		return -EBUSY;
-	return 0;
 }
 
 /* Is [addr, addr + len) one mapping in partition 0 with these rights? */
@@ -284,7 +194,7 @@ static int pvas_space_measure(struct pvas_space *space)
 	unsigned int n = DEFAULT_MAP_WINDOW >> space->shift;
 	int err = 0;
 
-	space->reserved = bitmap_zalloc(n, GFP_KERNEL);
+	space->reserved = bitmap_zalloc(n, GFP_KERNEL_ACCOUNT);
 	if (!space->reserved)
 		return -ENOMEM;
 	if (mmap_read_lock_killable(space->mm))
@@ -296,6 +206,8 @@ static int pvas_space_measure(struct pvas_space *space)
 			    VM_READ | VM_WRITE))
 		err = -EINVAL;
 	else
+		err = pvas_creator_check_areas(space->mm, space->shift);
+	if (!err)
 		pvas_space_reserve(space, n);
 	mmap_read_unlock(space->mm);
 	if (err)
@@ -310,7 +222,7 @@ static int pvas_space_measure(struct pvas_space *space)
 	while (test_bit(space->last, space->reserved))
 		space->last--;
 
-	space->parts = kvcalloc(space->last + 1, sizeof(*space->parts), GFP_KERNEL);
+	space->parts = kvcalloc(space->last + 1, sizeof(*space->parts), GFP_KERNEL_ACCOUNT);
 	return space->parts ? 0 : -ENOMEM;
 }
 
@@ -337,8 +249,8 @@ static struct pvas_space *pvas_space_by_key(const char *key, u32 len)
 
 	for (id = 1; (space = pvas_space_next(&id)); id++) {
 		if (space->key_len == len && !memcmp(space->key, key, len) &&
-		    pvas_space_may_enter(space) && READ_ONCE(space->pinned) &&
-		    !READ_ONCE(space->dead))
+		    READ_ONCE(space->pinned) && !READ_ONCE(space->dead) &&
+		    pvas_space_may_enter(space, current_cred()))
 			return space;
 		pvas_space_put(space);
 	}
@@ -389,29 +301,14 @@ struct pvas_space *pvas_space_attach(const char *key, u32 len)
 	return NULL;
 }
 
-/**
- * pvas_space_create - make the caller's mm a space
- * @out:	receives it, with a reference, bound to one file
- * @arg:	as the caller gave it; receives id, first and last
- * @key:	arg->key_len bytes that were at arg->key
- */
-int pvas_space_create(struct pvas_space **out, struct pvas_create *arg, const char *key)
+/* Not yet to be seen by anybody. */
+static struct pvas_space *pvas_space_alloc(const struct pvas_create *arg, const char *key)
 {
-	struct pvas_space *space;
+	struct pvas_space *space = kzalloc(sizeof(*space), GFP_KERNEL_ACCOUNT);
 	int err;
 
-	err = pvas_space_check_args(arg) ?: pvas_check_creator();
-	if (err)
-		return err;
-	if (atomic_inc_return(&pvas_n_spaces) > READ_ONCE(pvas_max_spaces)) {
-		err = -ENOSPC;
-		goto err_count;
-	}
-	space = kzalloc(sizeof(*space), GFP_KERNEL_ACCOUNT);
-	if (!space) {
-		err = -ENOMEM;
-		goto err_count;
-	}
+	if (!space)
+		return ERR_PTR(-ENOMEM);
 	kref_init(&space->ref);
 	spin_lock_init(&space->lock);
 	sema_init(&space->reclaim, 1);
@@ -425,28 +322,79 @@ int pvas_space_create(struct pvas_space **out, struct pvas_create *arg, const ch
 	space->key_len = arg->key_len;
 	memcpy(space->key, key, arg->key_len);
 	space->mm = current->mm;
+	pvas_origin_take(space);
+	err = pvas_share_take(space->cred);
+	if (err) {
+		pvas_origin_put(space);
+		kfree(space);
+		return ERR_PTR(err);
+	}
 	err = pvas_space_measure(space);
-	if (err)
-		goto err_space;
-	err = pvas_hook_get();
-	if (err)
-		goto err_space;
+	if (!err) {
+		space->wq = alloc_workqueue("pvas", WQ_UNBOUND, PVAS_RECLAIMS);
+		err = space->wq ? 0 : -ENOMEM;
+	}
+	if (!err)
+		return space;
+	pvas_space_dispose(space);
+	return ERR_PTR(err);
+}
+
+/* From here on it can be found. Without a reference of its own no file is bound to it. */
+static int pvas_space_open(struct pvas_space *space)
+{
+	struct file *exe;
+	struct pvas_member *creator;
+	int err;
 
 	mmgrab(space->mm);
 	mmget(space->mm);
 	/* Its tasks' oom_score_adj are kept equal by the kernel, as for vfork. */
 	set_bit(MMF_MULTIPROCESS, &space->mm->flags);
-	space->cred = get_current_cred();
-	space->pid_ns = get_pid_ns(task_active_pid_ns(current));
-	space->mnt_ns = current->nsproxy->mnt_ns;
 	space->pinned = true;
 	space->files = 1;
 	/* The caller came through an open file of ours: we can't be unloading. */
 	__module_get(THIS_MODULE);
-	err = pvas_space_enlist(space);
-	if (err < 0)
-		goto err_pin;
+	/* The mm would keep the creator's program, which can be a file of any size in memory. */
+	exe = pvas_mm_take_exe(space->mm);
+	creator = pvas_task_creator_alloc(space);
+	err = creator ? pvas_space_enlist(space) : -ENOMEM;
+	if (err >= 0) {
+		pvas_task_creator_add(creator, exe);
+		return 0;
+	}
+	pvas_mm_give_back_exe(space->mm, exe);
+	if (creator)
+		pvas_task_creator_drop(creator);
+	module_put(THIS_MODULE);
+	mmput(space->mm);
+	mmdrop(space->mm);
+	return err;
+}
 
+/**
+ * pvas_space_create - make the caller's mm a space
+ * @out:	receives it, with a reference, bound to one file
+ * @arg:	as the caller gave it; receives id, first and last
+ * @key:	arg->key_len bytes that were at arg->key
+ */
+int pvas_space_create(struct pvas_space **out, struct pvas_create *arg, const char *key)
+{
+	struct pvas_space *space;
+	int err;
+
+	err = pvas_space_check_args(arg) ?: pvas_creator_check();
+	if (err)
+		return err;
+	space = pvas_space_alloc(arg, key);
+	if (IS_ERR(space))
+		return PTR_ERR(space);
+	err = pvas_hook_get();
+	if (err)
+		goto err_space;
+	err = pvas_space_open(space);
+	if (err)
+		goto err_hook;
 	pvas_dump_adopt();
 	arg->id = space->id;
 	arg->first = space->first;
@@ -454,19 +402,10 @@ int pvas_space_create(struct pvas_space **out, struct pvas_create *arg, const ch
 	*out = space;
 	return 0;
 
-err_pin:
-	module_put(THIS_MODULE);
-	put_pid_ns(space->pid_ns);
-	put_cred(space->cred);
-	mmput(space->mm);
-	mmdrop(space->mm);
+err_hook:
 	pvas_hook_put();
 err_space:
-	bitmap_free(space->reserved);
-	kvfree(space->parts);
-	kfree(space);
-err_count:
-	atomic_dec(&pvas_n_spaces);
+	pvas_space_dispose(space);
 	return err;
 }
 
@@ -481,24 +420,30 @@ void pvas_space_unbind(struct pvas_space *space)
 	spin_unlock(&space->lock);
 	if (kill)
 		pvas_task_kill_all(space);
-	pvas_space_unpin_if_over(space);
+	/* Anybody may have the last file, and is not to wait for another's memory. */
+	if (pvas_space_is_over(space))
+		mmput_async(space->mm);
 	pvas_space_put(space);
 }
 
-/* Sleeps: the last mmput() frees the pages. */
-void pvas_space_unpin_if_over(struct pvas_space *space)
+/*
+ * A file is closed, or a partition free: is it over? So it is, too, if tasks have
+ * filled partition 0 and gone: no process would be seen to have that memory. If
+ * so, the pin of the mm is the caller's to drop.
+ */
+bool pvas_space_is_over(struct pvas_space *space)
 {
 	bool unpin;
 
 	spin_lock(&space->lock);
-	unpin = space->pinned && !space->files && !space->in_use;
+	unpin = space->pinned && !space->in_use &&
+		(!space->files || pvas_creator_left_too_much(space->mm));
 	if (unpin) {
 		space->pinned = false;
 		space->dead = true;
 	}
 	spin_unlock(&space->lock);
-	if (unpin)
-		mmput(space->mm);
+	return unpin;
 }
 
 /*

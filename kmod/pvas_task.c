@@ -12,15 +12,15 @@
 #include <linux/pid.h>
 #include <linux/rculist.h>
 #include <linux/sched/coredump.h>
+#include <linux/sched/mm.h>
 #include <linux/sched/signal.h>
 #include <linux/sched/task.h>
 #include <linux/slab.h>
 
 #include "pvas.h"
 
-/* Read under RCU by the hooks, changed under pvas_members_lock. */
+/* Both are read under RCU and changed under pvas_members_lock. */
 static DEFINE_HASHTABLE(pvas_members, 10);
-/* Read and changed under pvas_members_lock: an entry moves from here to there. */
 static DEFINE_HASHTABLE(pvas_armed, 6);
 static DEFINE_SPINLOCK(pvas_members_lock);
 
@@ -28,7 +28,8 @@ static struct pvas_member *pvas_find_member(const struct signal_struct *sig)
 {
 	struct pvas_member *m;
 
-	hash_for_each_possible_rcu(pvas_members, m, node, (unsigned long)sig)
+	hash_for_each_possible_rcu(pvas_members, m, node, (unsigned long)sig,
+				   lockdep_is_held(&pvas_members_lock))
 		if (m->signal == sig)
 			return m;
 	return NULL;
@@ -38,11 +39,25 @@ static struct pvas_member *pvas_find_armed(const struct signal_struct *sig)
 {
 	struct pvas_member *m;
 
-	lockdep_assert_held(&pvas_members_lock);
-	hash_for_each_possible(pvas_armed, m, node, (unsigned long)sig)
+	hash_for_each_possible_rcu(pvas_armed, m, armed_node, (unsigned long)sig,
+				   lockdep_is_held(&pvas_members_lock))
 		if (m->signal == sig)
 			return m;
 	return NULL;
+}
+
+/*
+ * Without the lock: most processes are neither. A change for the caller's own
+ * process is made by the process itself, so it does not miss one.
+ */
+static bool pvas_is_armed(const struct signal_struct *sig)
+{
+	bool armed;
+
+	rcu_read_lock();
+	armed = pvas_find_armed(sig);
+	rcu_read_unlock();
+	return armed;
 }
 
 /**
@@ -105,9 +120,21 @@ void pvas_partition_put(struct pvas_partition *part)
 	kref_put(&part->ref, pvas_partition_release);
 }
 
+/* @tsk is a thread of the process. It holds the key: see struct pvas_member. */
+static void pvas_member_init(struct pvas_member *m, struct pvas_partition *part,
+			     struct task_struct *tsk)
+{
+	m->part = part;
+	m->tsk = get_task_struct(tsk);
+	m->signal = tsk->signal;
+	m->pid = get_pid(task_tgid(tsk));
+	m->threads = 1;
+}
+
 static void pvas_member_free(struct pvas_member *m)
 {
 	put_pid(m->pid);
+	put_task_struct(m->tsk);
 	pvas_partition_put(m->part);
 	kfree_rcu(m, rcu);
 }
@@ -125,20 +152,30 @@ static void pvas_reclaim_work(struct work_struct *work)
 static void pvas_partition_end(struct pvas_partition *part)
 {
 	kref_get(&part->ref);
-	pvas_mm_queue(&part->reclaim);
+	/* Of the space's own: one that is held up there holds up no other space. */
+	queue_work(part->space->wq, &part->reclaim);
 }
 
-/* Forget the partition in the space: the index can be taken again. */
-void pvas_partition_free(struct pvas_partition *part)
+/**
+ * pvas_partition_free - forget the partition in the space
+ * @part:	the partition
+ * @reuse:	the index can be taken again. If not, something is still mapped there
+ */
+void pvas_partition_free(struct pvas_partition *part, bool reuse)
 {
 	struct pvas_space *space = part->space;
 
 	spin_lock(&space->lock);
-	part->state = PVAS_PART_FREE;
+	if (reuse)
+		part->state = PVAS_PART_FREE;
+	else
+		set_bit(part->index, space->reserved);
 	space->parts[part->index] = NULL;
 	space->in_use--;
 	spin_unlock(&space->lock);
-	pvas_space_unpin_if_over(space);
+	/* Here, in the space's own queue: freeing pages takes its time. */
+	if (pvas_space_is_over(space))
+		mmput(space->mm);
 }
 
 static struct pvas_partition *pvas_partition_alloc(struct pvas_space *space)
@@ -155,6 +192,24 @@ static struct pvas_partition *pvas_partition_alloc(struct pvas_space *space)
 	init_completion(&part->reclaimed);
 	INIT_WORK(&part->reclaim, pvas_reclaim_work);
 	return part;
+}
+
+/* For the caller, in a partition of its own, in no list yet. */
+static struct pvas_member *pvas_member_alloc(struct pvas_space *space)
+{
+	struct pvas_member *m = kzalloc(sizeof(*m), GFP_KERNEL_ACCOUNT);
+	struct pvas_partition *part;
+
+	if (!m)
+		return NULL;
+	part = pvas_partition_alloc(space);
+	if (!part) {
+		kfree(m);
+		return NULL;
+	}
+	part->members = 1;
+	pvas_member_init(m, part, current);
+	return m;
 }
 
 static int pvas_pick_index(struct pvas_space *space, u32 *index, bool any)
@@ -196,7 +251,7 @@ static int pvas_arm_locked(struct pvas_space *space, struct pvas_member *m, u32 
 	space->parts[*index] = part;
 	space->in_use++;
 	list_add_tail(&m->list, &space->members);
-	hash_add(pvas_armed, &m->node, (unsigned long)m->signal);
+	hash_add_rcu(pvas_armed, &m->armed_node, (unsigned long)m->signal);
 	return 0;
 }
 
@@ -208,32 +263,68 @@ static int pvas_arm_locked(struct pvas_space *space, struct pvas_member *m, u32 
  */
 int pvas_task_arm(struct pvas_space *space, u32 *index, bool any)
 {
-	struct pvas_member *m;
-	int err = -ENOMEM;
+	struct pvas_member *m = pvas_member_alloc(space);
+	int err;
 
-	m = kzalloc(sizeof(*m), GFP_KERNEL_ACCOUNT);
 	if (!m)
 		return -ENOMEM;
-	m->part = pvas_partition_alloc(space);
-	if (!m->part)
-		goto err_free_member;
-	m->signal = current->signal;
-	m->pid = get_pid(task_tgid(current));
-	m->part->members = 1;
-
 	spin_lock(&space->lock);
 	spin_lock(&pvas_members_lock);
 	err = pvas_arm_locked(space, m, index, any);
 	spin_unlock(&pvas_members_lock);
 	spin_unlock(&space->lock);
-	if (!err)
-		return 0;
-
-	put_pid(m->pid);
-	pvas_partition_put(m->part);
-err_free_member:
-	kfree(m);
+	if (err)
+		pvas_member_free(m);
 	return err;
+}
+
+/**
+ * pvas_task_creator_alloc - prepare the creator's membership
+ * @space:	being made
+ *
+ * It is a member of an empty partition: nothing that it maps from now on is
+ * inside, its children are guests, and the OOM killer's choice is seen.
+ * Return: for pvas_task_creator_add() or pvas_task_creator_drop(), or NULL.
+ */
+struct pvas_member *pvas_task_creator_alloc(struct pvas_space *space)
+{
+	struct pvas_member *m = pvas_member_alloc(space);
+	const struct mm_struct *mm = current->mm;
+	struct pvas_partition *part;
+
+	if (!m)
+		return NULL;
+	part = m->part;
+	part->state = PVAS_PART_RESERVED;
+	/* What a fork child of the creator is to have. */
+	part->heap = mm->start_brk;
+	part->brk = mm->brk;
+	part->stack = mm->start_stack;
+	part->arg_start = mm->arg_start;
+	part->arg_end = mm->arg_end;
+	part->env_start = mm->env_start;
+	part->env_end = mm->env_end;
+	return m;
+}
+
+void pvas_task_creator_drop(struct pvas_member *m)
+{
+	pvas_member_free(m);
+}
+
+/* @exe: the creator's program; its reference is the partition's from now on. */
+void pvas_task_creator_add(struct pvas_member *m, struct file *exe)
+{
+	struct pvas_space *space = m->part->space;
+
+	spin_lock(&space->lock);
+	list_add_tail(&m->list, &space->members);
+	space->has_creator = true;
+	spin_lock(&pvas_members_lock);
+	m->part->exe = exe;
+	hash_add_rcu(pvas_members, &m->node, (unsigned long)m->signal);
+	spin_unlock(&pvas_members_lock);
+	spin_unlock(&space->lock);
 }
 
 /*
@@ -246,6 +337,8 @@ struct pvas_partition *pvas_task_armed(void)
 	struct pvas_partition *part = NULL;
 	struct pvas_member *m;
 
+	if (!pvas_is_armed(current->signal))
+		return NULL;
 	spin_lock(&pvas_members_lock);
 	m = pvas_find_armed(current->signal);
 	if (m) {
@@ -273,7 +366,7 @@ bool pvas_task_enter(struct pvas_partition *part, struct file *exe)
 	spin_lock(&pvas_members_lock);
 	m = pvas_find_armed(current->signal);
 	if (m && m->part == part) {
-		hash_del(&m->node);
+		hash_del_rcu(&m->armed_node);
 		m->threads = 1;
 		m->entering = true;
 		part->exe = exe;
@@ -318,7 +411,10 @@ struct file *pvas_task_take_exe(struct pvas_partition *part)
 	return exe;
 }
 
-/* True if that was the last one: then the reclaim is on its way. Atomic. */
+/*
+ * True if that was the last one: then the reclaim is on its way. The creator's
+ * partition is empty: there is nothing to reclaim. Atomic.
+ */
 static bool pvas_member_unlink(struct pvas_member *m)
 {
 	struct pvas_partition *part = m->part;
@@ -331,10 +427,16 @@ static bool pvas_member_unlink(struct pvas_member *m)
 	/* An armed one that never came leaves nothing to unmap. */
 	if (last && part->state == PVAS_PART_RUNNING)
 		part->state = PVAS_PART_ENDING;
+	if (last && part->state == PVAS_PART_RESERVED)
+		space->has_creator = false;
 	spin_unlock(&space->lock);
-	if (last)
+	if (!last)
+		return false;
+	if (part->state == PVAS_PART_RESERVED)
+		pvas_mm_drop_exe(part);
+	else
 		pvas_partition_end(part);
-	return last;
+	return part->state != PVAS_PART_RESERVED;
 }
 
 /*
@@ -383,10 +485,12 @@ static struct pvas_member *pvas_take_armed(struct signal_struct *sig)
 {
 	struct pvas_member *m;
 
+	if (!pvas_is_armed(sig))
+		return NULL;
 	spin_lock(&pvas_members_lock);
 	m = pvas_find_armed(sig);
 	if (m)
-		hash_del(&m->node);
+		hash_del_rcu(&m->armed_node);
 	spin_unlock(&pvas_members_lock);
 	return m;
 }
@@ -402,13 +506,52 @@ int pvas_task_disarm(void)
 	return 0;
 }
 
-static struct pvas_member *pvas_take_member(struct signal_struct *sig, bool whole_process)
+/* The whole process leaves. */
+static struct pvas_member *pvas_take_member(struct signal_struct *sig)
 {
 	struct pvas_member *m;
 
 	spin_lock(&pvas_members_lock);
 	m = pvas_find_member(sig);
-	if (m && !whole_process && --m->threads > 0)
+	if (m)
+		hash_del_rcu(&m->node);
+	spin_unlock(&pvas_members_lock);
+	return m;
+}
+
+/*
+ * Does another thread of @tsk's process still have the mm? Threads that the
+ * kernel made for itself there (io_uring's, vhost's) are not counted in
+ * pvas_member.threads, for they come without passing through fork; one may
+ * outlive all others. Of two threads that end together the one that takes
+ * pvas_members_lock last sees the other without mm.
+ */
+static bool pvas_has_others(struct task_struct *tsk, const struct mm_struct *mm)
+{
+	struct task_struct *other;
+	bool has = false;
+
+	lockdep_assert_held(&pvas_members_lock);
+	rcu_read_lock();
+	for_each_thread(tsk, other) {
+		has = other != tsk && READ_ONCE(other->mm) == mm;
+		if (has)
+			break;
+	}
+	rcu_read_unlock();
+	return has;
+}
+
+/* A thread has let go of the mm. Returns the member if it was the last. */
+static struct pvas_member *pvas_take_thread(struct task_struct *tsk)
+{
+	struct pvas_member *m;
+
+	spin_lock(&pvas_members_lock);
+	m = pvas_find_member(tsk->signal);
+	if (m && !pvas_is_kernel_worker(tsk))
+		m->threads--;
+	if (m && (m->threads > 0 || pvas_has_others(tsk, m->part->space->mm)))
 		m = NULL;
 	if (m)
 		hash_del_rcu(&m->node);
@@ -419,7 +562,7 @@ static struct pvas_member *pvas_take_member(struct signal_struct *sig, bool whol
 /* In the middle of an exec that enters a space: leave the one before, and wait. */
 void pvas_task_leave_for_exec(void)
 {
-	struct pvas_member *m = pvas_take_member(current->signal, true);
+	struct pvas_member *m = pvas_take_member(current->signal);
 
 	if (m)
 		pvas_member_left(&m->work);
@@ -437,7 +580,7 @@ void pvas_task_on_exec(struct task_struct *tsk)
 	rcu_read_unlock();
 	if (!out)
 		return;
-	m = pvas_take_member(tsk->signal, true);
+	m = pvas_take_member(tsk->signal);
 	if (m)
 		pvas_member_leave(m, TWA_RESUME);
 }
@@ -446,8 +589,8 @@ void pvas_task_on_exec(struct task_struct *tsk)
  * pvas_task_struck_by_oom - has the OOM killer chosen one of the tasks?
  * @space:	of this space
  *
- * If so the space is given up at once, see pvas_space_oom(). A member stands
- * in the list as long as its process is not reaped, so its signal_struct lives.
+ * If so the space is given up at once, see pvas_space_oom(). A member in the
+ * list holds its signal_struct.
  */
 bool pvas_task_struck_by_oom(struct pvas_space *space)
 {
@@ -467,13 +610,14 @@ bool pvas_task_struck_by_oom(struct pvas_space *space)
 	return struck;
 }
 
-/* Tracepoint sched_process_exit: after exit_mm(), for each thread. */
+/*
+ * Tracepoint sched_process_exit: after exit_mm(), for each thread, those that the
+ * kernel made for itself included: one of them may be the process's last.
+ */
 void pvas_task_on_exit(struct task_struct *tsk)
 {
 	struct pvas_member *m;
 
-	if (pvas_is_kernel_worker(tsk))
-		return;
 	if (!atomic_read(&tsk->signal->live)) {
 		m = pvas_take_armed(tsk->signal);
 		if (m)
@@ -489,7 +633,7 @@ void pvas_task_on_exit(struct task_struct *tsk)
 	/* The OOM killer marks one process and kills all that share its mm. */
 	if ((tsk->exit_code & 0x7f) == SIGKILL)
 		pvas_task_struck_by_oom(m->part->space);
-	m = pvas_take_member(tsk->signal, false);
+	m = pvas_take_thread(tsk);
 	if (m)
 		pvas_member_leave(m, TWA_NONE);
 }
@@ -506,10 +650,7 @@ static void pvas_add_guest(struct pvas_partition *part, struct task_struct *chil
 		return;
 	}
 	kref_get(&part->ref);
-	m->part = part;
-	m->signal = child->signal;
-	m->pid = get_pid(task_tgid(child));
-	m->threads = 1;
+	pvas_member_init(m, part, child);
 
 	spin_lock(&space->lock);
 	part->members++;
@@ -530,16 +671,18 @@ void pvas_task_on_fork(struct task_struct *parent, struct task_struct *child)
 	struct pvas_partition *part;
 	struct pvas_member *m;
 
-	spin_lock(&pvas_members_lock);
+	rcu_read_lock();
 	m = pvas_find_member(parent->signal);
-	if (m && child->signal == parent->signal) {
-		m->threads++;
-		m = NULL;
-	}
-	spin_unlock(&pvas_members_lock);
+	rcu_read_unlock();
+	/* The parent is the caller: its membership and the partition stay. */
 	if (!m)
 		return;
-	/* The parent is the caller: its membership and the partition stay. */
+	if (child->signal == parent->signal) {
+		spin_lock(&pvas_members_lock);
+		m->threads++;
+		spin_unlock(&pvas_members_lock);
+		return;
+	}
 	part = m->part;
 	if (child->mm == part->space->mm)
 		pvas_add_guest(part, child);
@@ -553,6 +696,8 @@ void pvas_task_kill_all(struct pvas_space *space)
 
 	spin_lock(&space->lock);
 	space->killed = true;
+	/* It ends: nobody comes in any more, by the files of others neither. */
+	space->dead = true;
 	list_for_each_entry(m, &space->members, list)
 		kill_pid(m->pid, SIGKILL, 1);
 	spin_unlock(&space->lock);

@@ -194,6 +194,23 @@ static int run_child(struct pvas_make *m)
 	return err < 0 ? (int)err : status;
 }
 
+/* The error of PVAS_IOC_CREATE in words, with what to do. */
+static const char *reason(int err)
+{
+	switch (err) {
+	case -EPERM:
+		return "the caller must be dumpable, have equal real and effective ids, and no time namespace of its own";
+	case -ENOSPC:
+		return "too many spaces, or too many of this user (see max_spaces and max_spaces_per_user in pvas(4))";
+	case -EBUSY:
+		return "something that can't be in a space was left in the new address space";
+	case -EOPNOTSUPP:
+		return "a hook was refused (see the kernel log)";
+	default:
+		return strerror(-err);
+	}
+}
+
 static int explain(const struct pvas_made *made)
 {
 	const char *why = strerror(-made->err);
@@ -206,8 +223,8 @@ static int explain(const struct pvas_made *made)
 	case PVAS_MADE_UNMAP:
 		return pvas_fail(made->err, "can't empty an address space: %s", why);
 	default:
-		return pvas_fail(made->err, "the pvas module can't make a space: %s%s", why,
-				 made->err == -EOPNOTSUPP ? " (see the kernel log)" : "");
+		return pvas_fail(made->err, "the pvas module can't make a space: %s",
+				 reason(made->err));
 	}
 }
 

@@ -96,7 +96,7 @@ struct pvas_create_attr {
  *  -EBUSY	user backend: the caller has a space of it already
  *  -ENOSYS	user backend: it cannot be had here (see pvas_last_error()), or
  *		PVAS_KEEP_ON_CLOSE
- *  -ENOSPC	there are as many spaces as the module allows
+ *  -ENOSPC	there are as many spaces as the module allows, or of this user
  *  -EPERM	kernel backend: the caller is not dumpable, has mixed ids, or
  *		lives in a time namespace of its own
  *  -EOPNOTSUPP	the kernel refused a hook of the module (see the kernel log)

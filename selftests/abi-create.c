@@ -150,11 +150,13 @@ PVAS_TEST(create_shared_mm)
 
 	pt_raw_init(&raw, PVAS_SHIFT_DEFAULT);
 	raw.prepare = start_thread;
+	raw.as_is = true;
 	EXPECT_EQ(-EBUSY, pt_raw_create(&raw));
 	pt_raw_close(&raw);
 
 	pt_raw_init(&raw, PVAS_SHIFT_DEFAULT);
 	raw.prepare = share_mm;
+	raw.as_is = true;
 	raw.prepare_arg = pid;
 	EXPECT_EQ(-EBUSY, pt_raw_create(&raw));
 	ASSERT_LT(0, *pid);
@@ -176,13 +178,6 @@ PVAS_TEST(create_twice)
 	pt_raw_close(&raw);
 }
 
-static int create_first(void *arg)
-{
-	struct pt_raw *raw = arg;
-
-	return pt_ioctl(raw->fd, PVAS_IOC_CREATE, &raw->create);
-}
-
 /* the mm that is a space already can't become another: EBUSY */
 PVAS_TEST(create_of_a_space)
 {
@@ -190,8 +185,7 @@ PVAS_TEST(create_of_a_space)
 
 	pt_raw_init(&raw, PVAS_SHIFT_DEFAULT);
 	pt_raw_init(&again, PVAS_SHIFT_DEFAULT);
-	again.prepare = create_first;
-	again.prepare_arg = &raw;
+	again.first = &raw;
 	EXPECT_EQ(-EBUSY, pt_raw_create(&again));
 	pt_raw_close(&again);
 	pt_raw_close(&raw);
@@ -231,6 +225,7 @@ PVAS_TEST(create_too_big)
 
 	pt_raw_init(&raw, PVAS_SHIFT_DEFAULT);
 	raw.prepare = map_much;
+	raw.as_is = true;
 	EXPECT_EQ(-E2BIG, pt_raw_create(&raw));
 	pt_raw_close(&raw);
 }
@@ -241,9 +236,8 @@ PVAS_TEST(create_readonly_struct)
 	struct pt_raw raw;
 
 	pt_raw_init(&raw, PVAS_SHIFT_DEFAULT);
-	raw.user = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	memcpy(raw.user, &raw.create, sizeof(raw.create));
-	mprotect(raw.user, 4096, PROT_READ);
+	raw.user = mmap((void *)(PT_STUB_AT + (1 << 16)), 4096, PROT_READ | PROT_WRITE,
+			MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
 	EXPECT_EQ(-EFAULT, pt_raw_create(&raw));
 	pt_raw_close(&raw);
 	raw.fd = pt_open();

@@ -38,6 +38,42 @@ PVAS_TEST(destroy)
 	pt_raw_close(&raw);
 }
 
+/* with KILL a space ends for those, too, who have found it by its key: it lets nobody in */
+PVAS_TEST(destroy_with_others_attached)
+{
+	struct pvas_destroy destroy = { .size = sizeof(destroy), .flags = PVAS_DESTROY_KILL };
+	struct pvas_attach attach = {
+		.size = sizeof(attach), .key = (uint64_t)"common", .key_len = 6,
+	};
+	struct pt_raw raw, again;
+	int other = pt_open();
+	pid_t pid;
+
+	pt_raw_init(&raw, PVAS_SHIFT_DEFAULT);
+	raw.create.flags |= PVAS_CREATE_KEY;
+	raw.create.key = attach.key;
+	raw.create.key_len = attach.key_len;
+	ASSERT_EQ(0, pt_raw_create(&raw));
+	EXPECT_EQ(0, pt_ioctl(other, PVAS_IOC_ATTACH, &attach));
+	pid = pt_raw_spawn(&raw, 1);
+	ASSERT_LT(0, pid);
+	EXPECT_EQ(0, pt_ioctl(raw.fd, PVAS_IOC_DESTROY, &destroy));
+	EXPECT_EQ(256 + SIGKILL, pt_wait(pid));
+	EXPECT_EQ(-ENOENT, pt_raw_arm(other, 0, 1, 0));
+	/* The key is free again, for a space in which children live. */
+	pt_raw_init(&again, PVAS_SHIFT_DEFAULT);
+	again.create.flags |= PVAS_CREATE_KEY;
+	again.create.key = attach.key;
+	again.create.key_len = attach.key_len;
+	ASSERT_EQ(0, pt_raw_create(&again));
+	pid = pt_raw_spawn(&again, 1);
+	EXPECT_EQ(pid, pt_raw_call(&again, 1, SYS_getpid));
+	pt_kill(pid);
+	pt_raw_close(&again);
+	pt_raw_close(&raw);
+	close(other);
+}
+
 /* an armed process is a reason too: EBUSY; with KILL it gets SIGKILL */
 PVAS_TEST(destroy_armed)
 {

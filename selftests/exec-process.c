@@ -93,7 +93,7 @@ MODULE_TEST(threaded_exec, "the ABI of /dev/pvas")
 	int by_leader, i;
 
 	ASSERT_EQ(0, pt_raw_make(&raw));
-	raw.slots[1].state = 0;
+	pt_raw_forget(&raw, 1);
 	for (by_leader = 0; by_leader < 2; by_leader++) {
 		pid = fork();
 		if (!pid) {
@@ -110,7 +110,7 @@ MODULE_TEST(threaded_exec, "the ABI of /dev/pvas")
 		EXPECT_EQ(pid, pt_raw_call(&raw, 1, SYS_getpid));
 		EXPECT_EQ(pid, pt_raw_call(&raw, 1, SYS_gettid));
 		pt_kill(pid);
-		raw.slots[1].state = 0;
+		pt_raw_forget(&raw, 1);
 		EXPECT_EQ(0, pt_raw_count(raw.fd));
 	}
 	pt_raw_close(&raw);

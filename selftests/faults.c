@@ -210,12 +210,14 @@ static int sweep_child(const char *what, int (*fn)(void *arg), void *arg)
 /**
  * struct creation - a space that is created with an allocation failing
  * @fd:		of fail-nth, in the creator
+ * @raw:	it
  * @reached:	there were as many; shared with the creator
  * @spaces:	how many others there are
  * @pause_ms:	before each, so that the last one's hooks are gone
  */
 struct creation {
 	int fd;
+	struct pt_raw *raw;
 	bool *reached;
 	int spaces;
 	unsigned int pause_ms;
@@ -227,15 +229,11 @@ static int before_create(void *arg)
 	struct creation *c = a->arg;
 
 	c->fd = open_nth(0);
-	return c->fd < 0 ? -errno : set_nth(c->fd, a->nth);
-}
-
-static void after_create(void *arg)
-{
-	struct attempt *a = arg;
-	struct creation *c = a->arg;
-
-	*c->reached = reached(c->fd);
+	if (c->fd < 0)
+		return -errno;
+	c->raw->nth_fd = c->fd;
+	snprintf(c->raw->nth_text, sizeof(c->raw->nth_text), "%u", a->nth);
+	return 0;
 }
 
 static int create_once(struct attempt *a)
@@ -249,8 +247,9 @@ static int create_once(struct attempt *a)
 	pt_raw_init(&raw, PVAS_SHIFT_DEFAULT);
 	raw.prepare = before_create;
 	raw.prepare_arg = a;
-	raw.finish = after_create;
+	c->raw = &raw;
 	err = pt_raw_create(&raw);
+	*c->reached = *raw.nth_left && atoi(raw.nth_left) == 0;
 	if (!err && pt_raw_spawn(&raw, raw.create.first) < 0)
 		err = -ENOTRECOVERABLE;
 	pt_raw_close(&raw);
@@ -394,18 +393,16 @@ static int exec_with_nth(void *arg)
 /* Is the puppet there, or has the exec killed it? 0: there, or what it died of. */
 static int puppet_status(struct pt_raw *raw, pid_t pid)
 {
-	struct pt_slot *slot = &raw->slots[raw->create.first];
 	int i, status;
+	long ret;
 
 	/* It may be about to die: a call that it answers tells. */
-	slot->nr = SYS_getpid;
-	__atomic_store_n(&slot->state, 1, __ATOMIC_SEQ_CST);
+	pt_raw_ask(raw, raw->create.first, SYS_getpid, (long[6]){ 0 });
 	for (i = 0; i < 3000; i++) {
-		syscall(SYS_futex, &slot->state, FUTEX_WAKE, 1, NULL, NULL, 0);
 		if (waitpid(pid, &status, WNOHANG) == pid)
 			return WIFSIGNALED(status) ? WTERMSIG(status) : -1;
-		if (__atomic_load_n(&slot->state, __ATOMIC_SEQ_CST) == 2)
-			return slot->ret == pid ? 0 : -1;
+		if (pt_raw_answer(raw, raw->create.first, &ret))
+			return ret == pid ? 0 : -1;
 		usleep(10000);
 	}
 	return -1;
@@ -569,8 +566,6 @@ FAULT_TEST(end_of_a_task)
 
 	ASSERT_EQ(0, pt_raw_make(&raw));
 	for (nth = 1; nth <= END_NTH; nth++) {
-		struct pt_slot *slot = &raw.slots[raw.create.first];
-
 		pid = pt_raw_spawn(&raw, raw.create.first);
 		ASSERT_LT(0, pid);
 		ASSERT_EQ(pid, pt_raw_call(&raw, raw.create.first, SYS_getpid));
@@ -578,10 +573,7 @@ FAULT_TEST(end_of_a_task)
 		ASSERT_EQ(0, set_nth(fd, nth));
 		close(fd);
 		if (nth % 2) {
-			slot->nr = SYS_exit_group;
-			slot->args[0] = 3;
-			__atomic_store_n(&slot->state, 1, __ATOMIC_SEQ_CST);
-			syscall(SYS_futex, &slot->state, FUTEX_WAKE, 1, NULL, NULL, 0);
+			pt_raw_ask(&raw, raw.create.first, SYS_exit_group, (long[6]){ 3 });
 		} else {
 			kill(pid, SIGKILL);
 		}

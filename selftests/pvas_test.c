@@ -13,6 +13,7 @@
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/rseq.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -244,13 +245,16 @@ int pt_kmsg_complaints(int fd)
 /*
  * The puppet, which is what the spaces here have for a loader: a loop that waits
  * for a system call in its slot, does it and stores the result. %rdi is struct
- * pvas_start; the index is at offset 12.
+ * pvas_start; the index is at offset 12. It looks every two milliseconds: no
+ * memory is shared with the test, which writes by /proc/PID/mem.
+ *
+ * pt_make does one call after the other, the slots lie in a row from %rdi on.
  */
 _Static_assert(offsetof(struct pvas_start, index) == 12, "the stub reads it there");
 _Static_assert(sizeof(struct pt_slot) == 128, "the stub multiplies by it");
 _Static_assert(offsetof(struct pt_slot, ret) == 64, "the stub stores there");
 __asm__(".pushsection .rodata\n"
-	"	.globl pt_stub, pt_stub_end\n"
+	"	.globl pt_stub, pt_stub_end, pt_make\n"
 	"pt_stub:\n"
 	"	mov 12(%rdi), %r15d\n"
 	"	shl $7, %r15\n"
@@ -258,13 +262,20 @@ __asm__(".pushsection .rodata\n"
 	"1:	mov (%r15), %edx\n"
 	"	cmp $1, %edx\n"
 	"	je 2f\n"
-	"	mov $202, %eax\n"	/* futex(slot, FUTEX_WAIT, state, NULL) */
-	"	mov %r15, %rdi\n"
+	"	mov $35, %eax\n"	/* nanosleep */
+	"	lea 9f(%rip), %rdi\n"
 	"	xor %esi, %esi\n"
-	"	xor %r10d, %r10d\n"
 	"	syscall\n"
 	"	jmp 1b\n"
-	"2:	mov 8(%r15), %rax\n"
+	"2:	call 8f\n"
+	"	movl $2, (%r15)\n"
+	"	jmp 1b\n"
+	"pt_make:\n"
+	"	mov %rdi, %r15\n"
+	"3:	call 8f\n"
+	"	add $128, %r15\n"
+	"	jmp 3b\n"
+	"8:	mov 8(%r15), %rax\n"
 	"	mov 16(%r15), %rdi\n"
 	"	mov 24(%r15), %rsi\n"
 	"	mov 32(%r15), %rdx\n"
@@ -273,16 +284,12 @@ __asm__(".pushsection .rodata\n"
 	"	mov 56(%r15), %r9\n"
 	"	syscall\n"
 	"	mov %rax, 64(%r15)\n"
-	"	movl $2, (%r15)\n"
-	"	mov $202, %eax\n"	/* futex(slot, FUTEX_WAKE, 1) */
-	"	mov %r15, %rdi\n"
-	"	mov $1, %esi\n"
-	"	mov $1, %edx\n"
-	"	syscall\n"
-	"	jmp 1b\n"
+	"	ret\n"
+	"	.balign 8\n"
+	"9:	.quad 0, 2000000\n"
 	"pt_stub_end:\n"
 	".popsection\n");
-extern const char pt_stub[], pt_stub_end[];
+extern const char pt_stub[], pt_stub_end[], pt_make[];
 
 void pt_raw_init(struct pt_raw *raw, unsigned int shift)
 {
@@ -296,73 +303,183 @@ void pt_raw_init(struct pt_raw *raw, unsigned int shift)
 	raw->create.flags = PVAS_CREATE_KILL_ON_CLOSE;
 }
 
-static void *map_at(unsigned long at, size_t len, int memfd, off_t off)
+#define TABLE_LEN	(PT_TABLE_ENTRIES * sizeof(struct pvas_part))
+#define SLOTS_LEN	(PT_SLOTS * sizeof(struct pt_slot))	/* two pages */
+#define STACK_AT	(PT_TABLE_AT + TABLE_LEN + 0x10000UL)	/* of the creator's last steps */
+#define STACK_LEN	4096UL
+
+/* Where things are in the creator's PT_DATA_AT. */
+struct making {
+	struct pvas_create create;
+	struct pvas_create first;
+	char key[PVAS_KEY_MAX];
+	char nth_text[16], nth_left[16];
+	char go;
+	struct pt_slot step[64];
+};
+
+static void *map_at(unsigned long at, size_t len)
 {
 	void *p = mmap((void *)at, len, PROT_READ | PROT_WRITE,
-		       MAP_SHARED | (at ? MAP_FIXED_NOREPLACE : 0), memfd, off);
+		       MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
 
 	return p == MAP_FAILED ? NULL : p;
 }
 
-static size_t table_length(void)
+static void add_step(struct making *m, unsigned int *n, long nr, long a, long b, long c, long d)
 {
-	return PT_TABLE_ENTRIES * sizeof(struct pvas_part);
+	struct pt_slot *slot = &m->step[(*n)++];
+
+	*slot = (struct pt_slot){ .nr = nr, .args = { a, b, c, d } };
 }
 
-#define SLOTS_LEN	(PT_SLOTS * sizeof(struct pt_slot))	/* two pages */
-#define MEMFD_LEN	(SLOTS_LEN + PT_DATA_LEN + table_length())
-
-static int creator(int memfd, struct pt_raw *raw)
+static bool is_kept(const struct pt_raw *raw, const char *line, unsigned long lo)
 {
-	void *stub = mmap((void *)PT_STUB_AT, 4096, PROT_READ | PROT_WRITE,
-			  MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
-	long err;
+	return strstr(line, "[vdso]") || strstr(line, "[vvar") || strstr(line, "[vsyscall]") ||
+	       (lo >= PT_STUB_AT && lo < PT_STUB_AT + 4096) ||
+	       (lo >= PT_SLOTS_AT && lo < PT_DATA_AT + PT_DATA_LEN) ||
+	       (lo >= PT_TABLE_AT && lo < STACK_AT + STACK_LEN) ||
+	       (raw->user && lo == (unsigned long)raw->user) || (raw->keep && lo == raw->keep);
+}
 
-	if (stub == MAP_FAILED || !map_at(PT_SLOTS_AT, SLOTS_LEN, memfd, 0) ||
-	    !map_at(PT_DATA_AT, PT_DATA_LEN, memfd, SLOTS_LEN) ||
-	    !map_at(PT_TABLE_AT, table_length(), memfd, SLOTS_LEN + PT_DATA_LEN))
+/* A space is to hold nothing else: unmap what lies between what it keeps. */
+static void add_unmaps(const struct pt_raw *raw, struct making *m, unsigned int *n)
+{
+	unsigned long lo, hi, from = 4096;
+	FILE *f = fopen("/proc/self/maps", "re");
+	char line[512];
+
+	while (f && fgets(line, sizeof(line), f)) {
+		if (sscanf(line, "%lx-%lx", &lo, &hi) != 2 || !is_kept(raw, line, lo))
+			continue;
+		if (lo > from && lo < 1UL << 47)
+			add_step(m, n, SYS_munmap, from, lo - from, 0, 0);
+		if (lo < 1UL << 47)
+			from = hi;
+	}
+	add_step(m, n, SYS_munmap, from, (1UL << 47) - 4096 - from, 0, 0);
+}
+
+static int creator(struct pt_raw *raw, int answer, int go)
+{
+	char *stub = map_at(PT_STUB_AT, 4096);
+	struct making *m = map_at(PT_DATA_AT, PT_DATA_LEN);
+	unsigned int n = 0;
+	size_t i;
+	int err;
+
+	if (!stub || !m || !map_at(PT_SLOTS_AT, SLOTS_LEN) ||
+	    !map_at(PT_TABLE_AT, TABLE_LEN) || !map_at(STACK_AT, STACK_LEN))
 		return -ENOTSUP;
 	memcpy(stub, pt_stub, pt_stub_end - pt_stub);
 	mprotect(stub, 4096, PROT_READ | PROT_EXEC);
-	if (raw->prepare) {
-		err = raw->prepare(raw->prepare_arg);
-		if (err)
-			return err;
+	m->create = raw->create;
+	if (m->create.key && !(m->create.key >> 47) && m->create.key_len <= sizeof(m->key))
+		m->create.key = (uint64_t)memcpy(m->key, (void *)m->create.key, m->create.key_len);
+	if (raw->user)
+		memcpy(raw->user, &raw->create, sizeof(raw->create));
+	if (raw->user)
+		mprotect(raw->user, 4096, PROT_READ);
+	err = raw->prepare ? raw->prepare(raw->prepare_arg) : 0;
+	if (err)
+		return err;
+	if (!raw->as_is) {
+		/* The kernel writes there when it likes. */
+		syscall(SYS_rseq, (char *)__builtin_thread_pointer() + __rseq_offset, 32,
+			RSEQ_FLAG_UNREGISTER, RSEQ_SIG);
+		add_unmaps(raw, m, &n);
 	}
-	err = pt_ioctl(raw->fd, PVAS_IOC_CREATE, raw->user ? raw->user : &raw->create);
-	if (raw->finish)
-		raw->finish(raw->prepare_arg);
-	return err;
+	if (raw->first) {
+		m->first = raw->first->create;
+		add_step(m, &n, SYS_ioctl, raw->first->fd, PVAS_IOC_CREATE, (long)&m->first, 0);
+	}
+	if (raw->nth_fd) {
+		strcpy(m->nth_text, raw->nth_text);
+		add_step(m, &n, SYS_pwrite64, raw->nth_fd, (long)m->nth_text, strlen(m->nth_text), 0);
+	}
+	add_step(m, &n, SYS_ioctl, raw->fd, PVAS_IOC_CREATE,
+		 (long)(raw->user ? raw->user : &m->create), 0);
+	err = n - 1;
+	if (raw->nth_fd) {
+		add_step(m, &n, SYS_pread64, raw->nth_fd, (long)m->nth_left, 15, 0);
+		add_step(m, &n, SYS_pwrite64, raw->nth_fd, (long)"0", 1, 0);
+		m->step[n - 1].args[1] = (long)strcpy(&m->nth_text[14], "0");
+	}
+	m->step[62].nr = err;
+	m->step[62].ret = n;
+	for (i = 0; i < raw->n_after; i++)
+		m->step[n++] = raw->after[i];
+	add_step(m, &n, SYS_write, answer, (long)m, sizeof(*m), 0);
+	add_step(m, &n, SYS_read, go, (long)&m->go, 1, 0);
+	add_step(m, &n, SYS_exit_group, 0, 0, 0, 0);
+	__asm__ volatile("movq %0, %%rsp\n\tjmpq *%1" : :
+			 "r"(STACK_AT + STACK_LEN), "r"(PT_STUB_AT + (pt_make - pt_stub)),
+			 "D"(m->step) : "memory");
+	__builtin_unreachable();
+}
+
+static int read_all(int fd, void *buf, size_t len)
+{
+	size_t have = 0;
+	ssize_t n;
+
+	while (have < len && (n = read(fd, (char *)buf + have, len - have)) > 0)
+		have += n;
+	return have == len ? 0 : -ECHILD;
+}
+
+/* Of the space: of all that its mm has, for as long as it lives. */
+static int open_mem(pid_t pid)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%d/mem", pid);
+	return open(path, O_RDWR | O_CLOEXEC);
+}
+
+static int creator_says(struct pt_raw *raw, pid_t pid, int answer)
+{
+	struct making m;
+	size_t i;
+	int err;
+
+	memset(&m, 0, sizeof(m));
+	/* An error before its last steps comes alone. */
+	if (read_all(answer, &m, sizeof(m)))
+		return m.create.size == -1U ? (int)m.create.flags : -ECHILD;
+	err = m.step[m.step[62].nr].ret;
+	memcpy(raw->nth_left, m.nth_left, sizeof(raw->nth_left));
+	for (i = 0; i < raw->n_after; i++)
+		raw->after_ret[i] = m.step[m.step[62].ret + i].ret;
+	if (err)
+		return err;
+	raw->create = m.create;
+	raw->mem = open_mem(pid);
+	raw->data = calloc(1, PT_DATA_LEN);
+	return raw->mem < 0 || !raw->data ? -ENOTSUP : 0;
 }
 
 int pt_raw_create(struct pt_raw *raw)
 {
-	struct { int err; struct pvas_create create; } answer = { .err = -ECHILD };
-	int fds[2], memfd;
+	struct pvas_create failed = { .size = -1U };
+	int answer[2], go[2], err;
 	pid_t pid;
 
-	memfd = memfd_create("puppets", MFD_CLOEXEC);
-	if (memfd < 0 || ftruncate(memfd, MEMFD_LEN) || pipe2(fds, O_CLOEXEC))
+	if (pipe2(answer, O_CLOEXEC) || pipe2(go, O_CLOEXEC))
 		return -errno;
 	pid = fork();
 	if (!pid) {
-		answer.err = creator(memfd, raw);
-		answer.create = raw->create;
-		_exit(write(fds[1], &answer, sizeof(answer)) != sizeof(answer));
+		close(go[1]);
+		failed.flags = creator(raw, answer[1], go[0]);
+		_exit(write(answer[1], &failed, sizeof(failed)) != sizeof(failed));
 	}
-	close(fds[1]);
-	if (read(fds[0], &answer, sizeof(answer)) != sizeof(answer))
-		answer.err = -ECHILD;
-	close(fds[0]);
+	close(answer[1]);
+	close(go[0]);
+	err = creator_says(raw, pid, answer[0]);
+	close(answer[0]);
+	close(go[1]);
 	pt_wait(pid);
-	if (!answer.err) {
-		raw->create = answer.create;
-		raw->slots = map_at(0, SLOTS_LEN, memfd, 0);
-		raw->data = map_at(0, PT_DATA_LEN, memfd, SLOTS_LEN);
-		raw->table = map_at(0, table_length(), memfd, SLOTS_LEN + PT_DATA_LEN);
-	}
-	close(memfd);
-	return answer.err;
+	return err;
 }
 
 int pt_raw_make(struct pt_raw *raw)
@@ -374,14 +491,29 @@ int pt_raw_make(struct pt_raw *raw)
 void pt_raw_close(struct pt_raw *raw)
 {
 	close(raw->fd);
-	if (raw->slots)
-		munmap(raw->slots, SLOTS_LEN);
-	if (raw->data)
-		munmap(raw->data, PT_DATA_LEN);
-	if (raw->table)
-		munmap(raw->table, table_length());
+	if (raw->mem > 0)
+		close(raw->mem);
+	free(raw->data);
 	memset(raw, 0, sizeof(*raw));
 	raw->fd = -1;
+}
+
+static bool get(const struct pt_raw *raw, unsigned long at, void *buf, size_t len)
+{
+	return pread(raw->mem, buf, len, at) == (ssize_t)len;
+}
+
+static bool put(const struct pt_raw *raw, unsigned long at, const void *buf, size_t len)
+{
+	return pwrite(raw->mem, buf, len, at) == (ssize_t)len;
+}
+
+struct pvas_part pt_raw_part(const struct pt_raw *raw, unsigned int index)
+{
+	struct pvas_part part = { .state = -1U };
+
+	get(raw, PT_TABLE_AT + index * sizeof(part), &part, sizeof(part));
+	return part;
 }
 
 int pt_raw_arm(int fd, uint32_t id, uint32_t index, uint32_t flags)
@@ -398,8 +530,7 @@ pid_t pt_raw_spawn_by(struct pt_raw *raw, unsigned int index, int (*exec)(void *
 	int fds[2], err = 0;
 	pid_t pid;
 
-	if (index < PT_SLOTS)
-		raw->slots[index].state = 0;
+	pt_raw_forget(raw, index);
 	if (pipe2(fds, O_CLOEXEC))
 		return -errno;
 	pid = fork();
@@ -429,28 +560,54 @@ pid_t pt_raw_spawn(struct pt_raw *raw, unsigned int index)
 	return pt_raw_spawn_by(raw, index, exec_true, NULL);
 }
 
-#define CALL_TIMEOUT_S 20
+#define CALL_TIMEOUT_MS 20000
+
+static unsigned long slot_at(unsigned int index)
+{
+	return PT_SLOTS_AT + index * sizeof(struct pt_slot);
+}
+
+void pt_raw_forget(struct pt_raw *raw, unsigned int index)
+{
+	static const struct pt_slot idle;
+
+	if (index < PT_SLOTS)
+		put(raw, slot_at(index), &idle, sizeof(idle));
+}
+
+void pt_raw_ask(struct pt_raw *raw, unsigned int index, long nr, const long args[6])
+{
+	struct pt_slot slot = { .nr = nr };
+	uint32_t asked = 1;
+
+	memcpy(slot.args, args, sizeof(slot.args));
+	put(raw, PT_DATA_AT, raw->data, PT_DATA_LEN);
+	put(raw, slot_at(index), &slot, sizeof(slot));
+	/* Last, for now the puppet looks at the rest. */
+	put(raw, slot_at(index), &asked, sizeof(asked));
+}
+
+bool pt_raw_answer(struct pt_raw *raw, unsigned int index, long *ret)
+{
+	struct pt_slot slot;
+
+	if (!get(raw, slot_at(index), &slot, sizeof(slot)) || slot.state != 2)
+		return false;
+	*ret = slot.ret;
+	return get(raw, PT_DATA_AT, raw->data, PT_DATA_LEN);
+}
 
 long pt_raw_call_args(struct pt_raw *raw, unsigned int index, long nr, const long args[6])
 {
-	struct pt_slot *slot = &raw->slots[index];
-	struct timespec limit = { .tv_sec = 1 };
-	int i;
+	long limit = pt_now_ms() + CALL_TIMEOUT_MS, ret;
 
-	slot->nr = nr;
-	for (i = 0; i < 6; i++)
-		slot->args[i] = args[i];
-	__atomic_store_n(&slot->state, 1, __ATOMIC_SEQ_CST);
-	syscall(SYS_futex, &slot->state, FUTEX_WAKE, 1, NULL, NULL, 0);
-	for (i = 0; i < CALL_TIMEOUT_S; i++) {
-		while (__atomic_load_n(&slot->state, __ATOMIC_SEQ_CST) == 1)
-			if (syscall(SYS_futex, &slot->state, FUTEX_WAIT, 1, &limit, NULL, 0) &&
-			    errno == ETIMEDOUT)
-				break;
-		if (__atomic_load_n(&slot->state, __ATOMIC_SEQ_CST) == 2)
-			return slot->ret;
+	pt_raw_ask(raw, index, nr, args);
+	while (!pt_raw_answer(raw, index, &ret)) {
+		if (pt_now_ms() > limit)
+			return -ETIMEDOUT;
+		usleep(1000);
 	}
-	return -ETIMEDOUT;
+	return ret;
 }
 
 long pt_raw_spawn_open(struct pt_raw *raw, unsigned int index, pid_t *pid)

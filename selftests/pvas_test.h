@@ -85,14 +85,20 @@ struct pt_slot {
 
 struct pt_raw {
 	int fd;
+	int mem;			/* the space's memory, as /proc/PID/mem */
 	struct pvas_create create;	/* the request, then the answer */
-	struct pt_slot *slots;		/* our view of the puppets' slots */
-	char *data;			/* of PT_DATA_AT */
-	struct pvas_part *table;	/* of the partition table */
-	int (*prepare)(void *arg);	/* in the creator, just before the ioctl */
-	void (*finish)(void *arg);	/* there, just after it */
+	char *data;			/* what is at PT_DATA_AT before and after each call */
+	int (*prepare)(void *arg);	/* in the creator, before it unmaps all else */
 	void *prepare_arg;
-	void *user;			/* if set: where the ioctl's struct is */
+	bool as_is;			/* it does not unmap anything */
+	uintptr_t keep;			/* nor the area that begins here */
+	const struct pt_slot *after;	/* calls it makes then, at most 8, and what they return */
+	size_t n_after;
+	long *after_ret;
+	struct pt_raw *first;		/* just before, the creator makes this space */
+	void *user;			/* if set: a page for the ioctl's struct, read-only */
+	int nth_fd;			/* if set: the creator's fail-nth, set to @nth_text */
+	char nth_text[12], nth_left[16];
 };
 
 /* A request that will do; then change it. */
@@ -109,6 +115,12 @@ pid_t pt_raw_spawn_by(struct pt_raw *raw, unsigned int index, int (*exec)(void *
 long pt_raw_call_args(struct pt_raw *raw, unsigned int index, long nr, const long args[6]);
 #define pt_raw_call(raw, index, nr, ...) \
 	pt_raw_call_args(raw, index, nr, (const long[6]){ __VA_ARGS__ })
+/* The same in two steps: ask, and look for the answer. Forget before somebody else is there. */
+void pt_raw_ask(struct pt_raw *raw, unsigned int index, long nr, const long args[6]);
+bool pt_raw_answer(struct pt_raw *raw, unsigned int index, long *ret);
+void pt_raw_forget(struct pt_raw *raw, unsigned int index);
+/* The entry in the partition table of the space header */
+struct pvas_part pt_raw_part(const struct pt_raw *raw, unsigned int index);
 /* A puppet that opens /dev/pvas: its descriptor or -errno */
 long pt_raw_spawn_open(struct pt_raw *raw, unsigned int index, pid_t *pid);
 void pt_kill(pid_t pid);

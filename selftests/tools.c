@@ -355,7 +355,10 @@ TASK_TEST(lock_everything)
 	CHECK_EQ(0, munlockall());
 }
 
-/* Namespaces are a process's, but for those that a shared mm forbids. */
+/*
+ * Network and host name are a process's own; the namespaces that all of a space
+ * have in common are not. A fork child may have all.
+ */
 TASK_TEST(namespaces_and_chroot)
 {
 	int st;
@@ -363,11 +366,15 @@ TASK_TEST(namespaces_and_chroot)
 
 	if (geteuid())
 		return;
-	CHECK_EQ(0, unshare(CLONE_NEWNS | CLONE_NEWUTS | CLONE_NEWNET | CLONE_NEWIPC));
-	CHECK_EQ(0, unshare(CLONE_NEWPID));
+	CHECK_EQ(0, unshare(CLONE_NEWUTS | CLONE_NEWNET));
+	CHECK_ERR(EPERM, unshare(CLONE_NEWNS));
 	pid = fork();
-	if (!pid)
-		_exit(getpid() == 1 ? 0 : 1);
+	if (!pid) {
+		if (unshare(CLONE_NEWNS | CLONE_NEWIPC | CLONE_NEWPID))
+			_exit(2);
+		pid = fork();
+		_exit(pid ? pid < 0 || waitpid(pid, &st, 0) != pid || st : getpid() != 1);
+	}
 	CHECK_EQ(pid, waitpid(pid, &st, 0));
 	CHECK_EQ(0, st);
 	CHECK_EQ(0, chroot("/usr"));
@@ -377,7 +384,7 @@ TASK_TEST(namespaces_and_chroot)
 	CHECK(pt_inside(malloc(1 << 22), 1 << 22));
 }
 
-/* A task that leaves for a user namespace stays in its space, but starts none there. */
+/* A task can't leave for a user namespace; what it forks can, and is no task then. */
 PVAS_TEST(user_namespace_beside_a_peer)
 {
 	struct pvas_space *space = PT_SPACE();
@@ -397,11 +404,17 @@ TASK(new_user_namespace)
 	struct pvas_spawn spawn = {
 		.size = sizeof(spawn), .flags = PVAS_SPAWN_ANY, .id = pvas_space_id(),
 	};
-	int fd = pt_open();
+	int fd = pt_open(), st;
+	pid_t pid;
 
-	CHECK_EQ(0, unshare(CLONE_NEWUSER));
+	CHECK_ERR(EPERM, unshare(CLONE_NEWUSER));
 	CHECK(pt_inside(mmap(NULL, PAGE, RW, ANON, -1, 0), PAGE));
-	CHECK_EQ(-EPERM, pt_ioctl(fd, PVAS_IOC_SPAWN, &spawn));
+	pid = fork();
+	if (!pid)
+		_exit(unshare(CLONE_NEWUSER) ? 1 :
+		      pt_ioctl(fd, PVAS_IOC_SPAWN, &spawn) != -EPERM);
+	CHECK_EQ(pid, waitpid(pid, &st, 0));
+	CHECK_EQ(0, st);
 }
 
 PT_MAIN()

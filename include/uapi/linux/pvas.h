@@ -54,6 +54,11 @@
 
 #define PVAS_MAX_TASKS		4096	/* in one space */
 
+/* What a creator may have mapped at CREATE, for header and loader: 256 MiB. */
+#define PVAS_CREATE_MAX_MAPPED	(256UL << 20)
+/* What a space may hold in memory while it has no task, page tables included: 32 MiB. */
+#define PVAS_IDLE_MAX		(32UL << 20)
+
 /**
  * struct pvas_info - what this module is (PVAS_IOC_INFO)
  * @size:	sizeof(struct pvas_info)
@@ -102,12 +107,20 @@ struct pvas_info {
  *
  * Errors: -EEXIST the caller's user has a space with this key in this pid
  * namespace; -EBUSY the file already has a space, the caller has threads or
- * shares its mm, or is a task; -E2BIG more than 256 MiB are mapped; -EINVAL
+ * shares its mm, or is a task; or the mm has anything but private anonymous
+ * memory in partition 0 (no file, no stack, nothing that is locked, of huge pages
+ * or under userfaultfd) and the vdso, or an AIO context or the like; -E2BIG more
+ * than PVAS_CREATE_MAX_MAPPED is mapped, more than PVAS_IDLE_MAX in use, or more
+ * than 64 areas; -EINVAL
  * @shift out of range, @loader or @table not mapped in partition 0, @key_len
  * out of range, caller is a 32-bit process; -ENOSPC too many spaces (parameter
- * max_spaces); -ENOMEM; -EINTR a signal came first; -EPERM the caller is not
- * dumpable, has mixed ids, or lives in a time namespace of its own;
- * -EOPNOTSUPP the kernel refused a hook (see the kernel log).
+ * max_spaces), or of this user (max_spaces_per_user, and a quarter of all); -ENOMEM;
+ * -EINTR a signal came first; -EPERM the caller is not dumpable, has mixed ids, or
+ * lives in a time namespace of its own, or a time or pid namespace is set for its
+ * children; -EOPNOTSUPP the kernel refused a hook (see the kernel log).
+ *
+ * From then on the caller can't map anything, and what is said of tasks at SPAWN
+ * holds for it.
  */
 struct pvas_create {
 	__u32 size;
@@ -144,8 +157,7 @@ struct pvas_create {
  *
  * For processes that have no launcher of ours in common (the ranks that srun
  * or mpirun starts): the first makes the space, the others find it by the
- * job's key. Only spaces of the caller's user, in the same user, pid
- * and mount namespace, are found. A space with a key stays open to new tasks as long as
+ * job's key. Only spaces that the caller may enter are found: see SPAWN. A space with a key stays open to new tasks as long as
  * a file is bound to it or a task lives in it.
  *
  * Errors: -ENOENT no such space; -EBUSY the file already has a space;
@@ -179,16 +191,24 @@ struct pvas_attach {
  * Errors: -EALREADY the caller is armed; -ENOENT (CANCEL) it is not; -EINVAL
  * @index out of range or reserved, or a 32-bit caller; -EBUSY @index is taken;
  * -ENOSPC no index is free; -ENOENT no such space, or it is ending; -ENOMEM;
- * -EPERM the space is another user's, in another user, pid or mount namespace,
- * neither this file's nor the caller's own, or its tasks have permitted
- * capabilities that the caller lacks; or the caller has mixed ids or lives in
- * a time namespace of its own.
+ * -EPERM the space is neither this file's nor the caller's own; or the caller is
+ * not like the space's creator was, who had another user or group id, other
+ * permitted capabilities (those of the tasks will do), another user, pid, mount, ipc
+ * or cgroup namespace, another security label, Landlock domain, seccomp filter or
+ * no_new_privs; or it has mixed ids, lives in a time namespace of its own, or a
+ * time or pid namespace is set for its children; or a task has made the space not
+ * dumpable. A seccomp filter counts as the creator's as long as a task or the
+ * creator's parent has it.
+ *
+ * A task keeps what it was let in for: what would change its ids, permitted
+ * capabilities, or user, pid, mount, ipc, cgroup or time namespace fails with
+ * -EPERM (setns() to a time namespace: -EUSERS). Its fork children may.
  *
  * The execve() that follows fails with: -ENOEXEC not an ELF position
  * independent executable for this machine (ET_DYN), or a malformed one;
  * -ELIBBAD a malformed ELF interpreter; -ENOENT, -EACCES the interpreter;
- * -EPERM a set-uid, set-gid or capability-carrying program, or one the
- * caller may not read; -ENOMEM the program does
+ * -EPERM a set-uid, set-gid or capability-carrying program, one the caller may
+ * not read, or one that gets another security label; -ENOMEM the program does
  * not fit in the partition; -ESRCH the space has ended.
  */
 struct pvas_spawn {
@@ -211,8 +231,8 @@ struct pvas_spawn {
  *
  * Unbinds the space from this file; the file can then make another. Errors:
  * -ENOENT the file has no space; -EBUSY tasks are in it or armed for it, and
- * PVAS_DESTROY_KILL is not given (with it, they get SIGKILL, and the space
- * ends when the last is gone); -EINTR a signal came first.
+ * PVAS_DESTROY_KILL is not given (with it, they get SIGKILL, nobody enters any
+ * more, by other files neither, and the space ends when the last is gone); -EINTR a signal came first.
  */
 struct pvas_destroy {
 	__u32 size;

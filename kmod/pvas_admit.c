@@ -1,0 +1,317 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Who may enter a space: a process that could do no more, and no less, than the
+ * one that made it.
+ *
+ * All tasks of a space can do anything to each other. So entering asks for what
+ * ptrace asks for, in both directions: the same ids, the same permitted
+ * capabilities, the same user, pid, mount, ipc, cgroup and time namespace, the
+ * same security module's label and Landlock domain, the same seccomp filter and
+ * no_new_privs. pvas_guard.c sees to it that it stays so.
+ */
+#include <linux/cgroup.h>
+#include <linux/cred.h>
+#include <linux/fs.h>
+#include <linux/ipc_namespace.h>
+#include <linux/nsproxy.h>
+#include <linux/pid_namespace.h>
+#include <linux/proc_ns.h>
+#include <linux/sched/coredump.h>
+#include <linux/sched/signal.h>
+#include <linux/sched/task.h>
+#include <linux/seccomp.h>
+#include <linux/slab.h>
+#include <linux/time_namespace.h>
+#include <linux/user_namespace.h>
+
+#include "pvas.h"
+
+/*
+ * The vdso's data page belongs to a time namespace and is not counted by the
+ * mapping: a space that outlives its namespace would show a freed page to
+ * whoever enters next. Only the initial one lives for ever.
+ */
+bool pvas_in_initial_time_ns(void)
+{
+#ifdef CONFIG_TIME_NS
+	const struct nsproxy *ns = current->nsproxy;
+
+	return ns->time_ns->ns.inum == PROC_TIME_INIT_INO &&
+	       ns->time_ns_for_children == ns->time_ns;
+#else
+	return true;
+#endif
+}
+
+bool pvas_ids_are_plain(const struct cred *cred)
+{
+	return uid_eq(cred->uid, cred->euid) && gid_eq(cred->gid, cred->egid);
+}
+
+/* ---- capabilities ---- */
+
+static bool pvas_caps_equal(kernel_cap_t a, kernel_cap_t b)
+{
+	return cap_issubset(a, b) && cap_issubset(b, a);
+}
+
+/* Before exec: those of the creator, or of the tasks there are. */
+static bool pvas_caps_fit(struct pvas_space *space, const struct cred *cred)
+{
+	bool fit;
+
+	spin_lock(&space->lock);
+	fit = pvas_caps_equal(cred->cap_permitted, space->cred->cap_permitted) ||
+	      (space->caps_set && pvas_caps_equal(cred->cap_permitted, space->caps));
+	spin_unlock(&space->lock);
+	return fit;
+}
+
+/*
+ * After exec: those of the creator at most, and all tasks the same. An exec can
+ * take capabilities away, so the tasks may have fewer than the creator had; but
+ * not as long as it is a member itself.
+ */
+static bool pvas_caps_admit(struct pvas_space *space, const struct cred *cred)
+{
+	kernel_cap_t caps = cred->cap_permitted, most = space->cred->cap_permitted;
+	bool equal;
+
+	spin_lock(&space->lock);
+	if (!space->caps_set && cap_issubset(caps, most) &&
+	    (!space->has_creator || cap_issubset(most, caps))) {
+		space->caps = caps;
+		space->caps_set = true;
+	}
+	equal = space->caps_set && pvas_caps_equal(caps, space->caps);
+	spin_unlock(&space->lock);
+	return equal;
+}
+
+/* ---- namespaces ---- */
+
+/* The mount namespace's struct is the kernel's own; this is its first member. */
+static struct ns_common *pvas_mnt_ns(void)
+{
+	return (struct ns_common *)current->nsproxy->mnt_ns;
+}
+
+static struct ns_common *pvas_ipc_ns(void)
+{
+	return IS_ENABLED(CONFIG_IPC_NS) ? &current->nsproxy->ipc_ns->ns : NULL;
+}
+
+static struct ns_common *pvas_cgroup_ns(void)
+{
+	return &current->nsproxy->cgroup_ns->ns;
+}
+
+/* Not exported, but nsfs calls it through a pointer. */
+static struct ns_common *pvas_ns_hold(struct ns_common *ns)
+{
+	return ns && ns->ops ? ns->ops->get(current) : NULL;
+}
+
+static void pvas_ns_put(struct ns_common *ns)
+{
+	if (ns)
+		ns->ops->put(ns);
+}
+
+static bool pvas_ns_equal(const struct pvas_space *space)
+{
+	const struct pvas_origin *o = &space->origin;
+
+	return task_active_pid_ns(current) == space->pid_ns &&
+	       current->nsproxy->pid_ns_for_children == space->pid_ns &&
+	       pvas_mnt_ns() == o->mnt_ns && pvas_cgroup_ns() == o->cgroup_ns &&
+	       (!o->ipc_ns || pvas_ipc_ns() == o->ipc_ns) && pvas_in_initial_time_ns();
+}
+
+/* ---- security modules ---- */
+
+/*
+ * Each module has a place in the blob, and only it knows where. Labels and
+ * domains are pointers there; the space's credentials hold what they point to, so
+ * that equal pointers are equal labels. What ksize() adds at the end may be
+ * poisoned, but was zeroed like the rest.
+ */
+static bool pvas_labels_equal(const struct cred *a, const struct cred *b)
+{
+#ifdef CONFIG_SECURITY
+	const unsigned long *x = a->security, *y = b->security;
+	size_t i, size;
+
+	if (!x || !y)
+		return x == y;
+	size = ksize(x);
+	if (size != ksize(y))
+		return false;
+	for (i = 0; i < size / sizeof(*x); i++)
+		if (READ_ONCE_NOCHECK(x[i]) != READ_ONCE_NOCHECK(y[i]))
+			return false;
+#endif
+	return true;
+}
+
+/* ---- seccomp ---- */
+
+#ifdef CONFIG_SECCOMP_FILTER
+static bool pvas_has_filter_of(struct task_struct *tsk, const struct pvas_origin *o)
+{
+	return READ_ONCE(tsk->seccomp.filter) == o->filter;
+}
+
+/*
+ * Nobody can hold a filter but the processes it filters. Its address says
+ * something as long as one of them has had it ever since: the creator, the
+ * creator's parent, or a task.
+ */
+static bool pvas_filter_lives(struct pvas_space *space)
+{
+	struct pvas_origin *o = &space->origin;
+	struct task_struct *tsk;
+	struct pvas_member *m;
+	bool lives;
+
+	if (o->witness && pvas_has_filter_of(o->witness, o))
+		return true;
+	spin_lock(&space->lock);
+	rcu_read_lock();
+	lives = false;
+	list_for_each_entry(m, &space->members, list) {
+		tsk = pid_task(m->pid, PIDTYPE_TGID);
+		lives = tsk && pvas_has_filter_of(tsk, o);
+		if (lives)
+			break;
+	}
+	rcu_read_unlock();
+	spin_unlock(&space->lock);
+	return lives;
+}
+
+static bool pvas_seccomp_equal(struct pvas_space *space)
+{
+	const struct pvas_origin *o = &space->origin;
+
+	if (current->seccomp.mode != o->seccomp_mode)
+		return false;
+	return !o->seccomp_mode || (pvas_has_filter_of(current, o) && pvas_filter_lives(space));
+}
+
+/* The creator's parent, if it has the creator's filter; its other threads may not. */
+static struct task_struct *pvas_find_witness(const struct pvas_origin *o)
+{
+	struct task_struct *parent, *found = NULL;
+
+	rcu_read_lock();
+	parent = rcu_dereference(current->real_parent);
+	if (pvas_has_filter_of(parent->group_leader, o))
+		found = get_task_struct(parent->group_leader);
+	else if (pvas_has_filter_of(parent, o))
+		found = get_task_struct(parent);
+	rcu_read_unlock();
+	return found;
+}
+
+static void pvas_seccomp_take(struct pvas_origin *o)
+{
+	o->seccomp_mode = current->seccomp.mode;
+	o->filter = current->seccomp.filter;
+	if (o->seccomp_mode)
+		o->witness = pvas_find_witness(o);
+}
+#else
+static bool pvas_seccomp_equal(struct pvas_space *space)
+{
+	return true;
+}
+
+static void pvas_seccomp_take(struct pvas_origin *o)
+{
+}
+#endif
+
+/* ---- the whole ---- */
+
+/* Take down the caller, who makes @space. */
+void pvas_origin_take(struct pvas_space *space)
+{
+	struct pvas_origin *o = &space->origin;
+
+	space->cred = get_current_cred();
+	space->pid_ns = get_pid_ns(task_active_pid_ns(current));
+	o->mnt_ns = pvas_ns_hold(pvas_mnt_ns());
+	o->ipc_ns = pvas_ns_hold(pvas_ipc_ns());
+	o->cgroup_ns = pvas_ns_hold(pvas_cgroup_ns());
+	o->no_new_privs = task_no_new_privs(current);
+	pvas_seccomp_take(o);
+}
+
+void pvas_origin_put(struct pvas_space *space)
+{
+	struct pvas_origin *o = &space->origin;
+
+	if (o->witness)
+		put_task_struct(o->witness);
+	pvas_ns_put(o->cgroup_ns);
+	pvas_ns_put(o->ipc_ns);
+	pvas_ns_put(o->mnt_ns);
+	put_pid_ns(space->pid_ns);
+	put_cred(space->cred);
+}
+
+/* All but capabilities. */
+static bool pvas_is_alike(struct pvas_space *space, const struct cred *cred)
+{
+	const struct cred *own = space->cred;
+
+	return pvas_ids_are_plain(cred) && uid_eq(cred->uid, own->uid) &&
+	       uid_eq(cred->suid, own->suid) && gid_eq(cred->gid, own->gid) &&
+	       gid_eq(cred->sgid, own->sgid) && cred->user_ns == own->user_ns &&
+	       pvas_ns_equal(space) &&
+	       task_no_new_privs(current) == space->origin.no_new_privs &&
+	       pvas_labels_equal(cred, own) && pvas_seccomp_equal(space);
+}
+
+/**
+ * pvas_space_may_enter - is the caller, with @cred, like the space's creator?
+ * @space:	the space
+ * @cred:	the caller's credentials; or those that its exec will give it, as
+ *		far as they are known
+ *
+ * Asked at SPAWN and ATTACH, and by exec before the point of no return.
+ */
+bool pvas_space_may_enter(struct pvas_space *space, const struct cred *cred)
+{
+	return pvas_is_alike(space, cred) && pvas_caps_fit(space, cred);
+}
+
+/* The same of the caller once its exec has decided on ids and capabilities. */
+bool pvas_space_admit(struct pvas_space *space)
+{
+	return pvas_is_alike(space, current_cred()) && pvas_caps_admit(space, current_cred());
+}
+
+/*
+ * A task that is not to be dumped keeps processes of its own user out. All of
+ * its space is then.
+ */
+bool pvas_space_is_dumpable(const struct pvas_space *space)
+{
+	return get_dumpable(space->mm) == SUID_DUMP_USER;
+}
+
+/*
+ * See a space's tasks: its owner, and who may do anything in the owner's
+ * namespace. With @file, who opened that counts, and not who reads it.
+ */
+bool pvas_space_may_look(const struct pvas_space *space, const struct file *file)
+{
+	const struct cred *cred = file ? file->f_cred : current_cred();
+	struct user_namespace *ns = space->cred->user_ns;
+
+	if (cred->user_ns == ns && uid_eq(cred->euid, space->cred->uid))
+		return true;
+	return file ? file_ns_capable(file, ns, CAP_SYS_PTRACE) : ns_capable(ns, CAP_SYS_PTRACE);
+}

@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Guard: a task stays what pvas_admit.c let in. Tasks, their guests and the
+ * creator can't change
+ *
+ *  - ids, permitted capabilities and user namespace: commit_creds(), -EPERM;
+ *  - the user, pid, mount, ipc, cgroup or time namespace, by unshare(2) or
+ *    setns(2): -EPERM, and -EUSERS for entering a time namespace, which would
+ *    put a page into the shared mm that goes with the namespace;
+ *  - the same for a child that shares the mm, by clone(2): -EPERM.
+ *
+ * Otherwise an outsider could reach all tasks by the one that gave up its ids:
+ * who may trace a process is decided by the ids of the process, and by the
+ * dumpable flag of the mm, which is everybody's.
+ *
+ * A fork child has an mm of its own and may do what any process may. So may an
+ * exec that leads out of the space: its mm is another by the time it changes
+ * credentials.
+ *
+ * And one for what others see: see pvas_on_kthread_comm().
+ */
+#include <linux/cred.h>
+#include <linux/nsproxy.h>
+#include <linux/sched.h>
+#include <linux/string.h>
+
+#include "pvas.h"
+#include "pvas_hook.h"
+
+/* Kept with the members; network and host name are not what a space is about. */
+#define PVAS_KEPT_NS	(CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWIPC | CLONE_NEWCGROUP | CLONE_NEWTIME)
+
+/* ---- where a redirected call goes ---- */
+
+static int pvas_stub_refuse(void)
+{
+	return -EPERM;
+}
+
+static int pvas_stub_refuse_time(void)
+{
+	return -EUSERS;
+}
+
+/* It consumes them, as commit_creds() does. */
+static int pvas_stub_refuse_creds(struct cred *new)
+{
+	abort_creds(new);
+	return -EPERM;
+}
+
+static void pvas_stub_task_comm(char *buf, size_t size, struct task_struct *tsk)
+{
+	strscpy_pad(buf, tsk->comm, size);
+}
+
+/* ---- what is refused ---- */
+
+static bool pvas_creds_differ(const struct cred *a, const struct cred *b)
+{
+	return !uid_eq(a->uid, b->uid) || !uid_eq(a->euid, b->euid) ||
+	       !uid_eq(a->suid, b->suid) || !uid_eq(a->fsuid, b->fsuid) ||
+	       !gid_eq(a->gid, b->gid) || !gid_eq(a->egid, b->egid) ||
+	       !gid_eq(a->sgid, b->sgid) || !gid_eq(a->fsgid, b->fsgid) ||
+	       a->user_ns != b->user_ns ||
+	       !cap_issubset(a->cap_permitted, b->cap_permitted) ||
+	       !cap_issubset(b->cap_permitted, a->cap_permitted);
+}
+
+static void notrace pvas_refuse_if(bool refuse, struct ftrace_regs *fregs, void *stub)
+{
+	struct pt_regs *regs = ftrace_get_regs(fregs);
+
+	if (refuse && regs && pvas_task_partition())
+		regs->ip = (unsigned long)stub;
+}
+
+static unsigned long notrace pvas_argument(struct ftrace_regs *fregs, int n)
+{
+	struct pt_regs *regs = ftrace_get_regs(fregs);
+
+	if (!regs)
+		return 0;
+	return n ? regs->si : regs->di;
+}
+
+/* ---- ftrace callbacks ---- */
+
+/* (new) */
+static void notrace pvas_on_commit_creds(unsigned long ip, unsigned long parent_ip,
+					 struct ftrace_ops *ops, struct ftrace_regs *fregs)
+{
+	const struct cred *new = (const struct cred *)pvas_argument(fregs, 0);
+
+	pvas_refuse_if(new && pvas_creds_differ(new, current->real_cred), fregs,
+		       pvas_stub_refuse_creds);
+}
+
+/* (unshare_flags, ...): later it can't fail any more, and does not look at errors */
+static void notrace pvas_on_unshare(unsigned long ip, unsigned long parent_ip,
+				    struct ftrace_ops *ops, struct ftrace_regs *fregs)
+{
+	pvas_refuse_if(pvas_argument(fregs, 0) & (CLONE_NEWUSER | PVAS_KEPT_NS), fregs,
+		       pvas_stub_refuse);
+}
+
+/* (flags, task) */
+static void notrace pvas_on_copy_ns(unsigned long ip, unsigned long parent_ip,
+				    struct ftrace_ops *ops, struct ftrace_regs *fregs)
+{
+	unsigned long flags = pvas_argument(fregs, 0);
+
+	pvas_refuse_if((flags & CLONE_VM) && (flags & PVAS_KEPT_NS), fregs, pvas_stub_refuse);
+}
+
+/* (task, clone_flags) */
+static void notrace pvas_on_copy_creds(unsigned long ip, unsigned long parent_ip,
+				       struct ftrace_ops *ops, struct ftrace_regs *fregs)
+{
+	unsigned long flags = pvas_argument(fregs, 1);
+
+	pvas_refuse_if((flags & CLONE_VM) && (flags & CLONE_NEWUSER), fregs, pvas_stub_refuse);
+}
+
+/* (nsset, ns): setns(2), by a file of the namespace or of a process */
+static void notrace pvas_on_install(unsigned long ip, unsigned long parent_ip,
+				    struct ftrace_ops *ops, struct ftrace_regs *fregs)
+{
+	pvas_refuse_if(true, fregs, pvas_stub_refuse);
+}
+
+static void notrace pvas_on_install_time(unsigned long ip, unsigned long parent_ip,
+					 struct ftrace_ops *ops, struct ftrace_regs *fregs)
+{
+	pvas_refuse_if(true, fregs, pvas_stub_refuse_time);
+}
+
+/*
+ * (buf, size, task): a reader of /proc/PID/stat who has seen PF_KTHREAD while
+ * pvas_switch_mm() had it set warns if it is clear by now.
+ */
+static void notrace pvas_on_kthread_comm(unsigned long ip, unsigned long parent_ip,
+					 struct ftrace_ops *ops, struct ftrace_regs *fregs)
+{
+	struct pt_regs *regs = ftrace_get_regs(fregs);
+
+	if (regs && pvas_task_has_exe((struct task_struct *)regs->dx))
+		regs->ip = (unsigned long)pvas_stub_task_comm;
+}
+
+/* ---- the hooks ---- */
+
+static const char * const pvas_creds_names[] = { "commit_creds", NULL };
+static const char * const pvas_unshare_names[] = {
+#ifdef CONFIG_USER_NS
+	"unshare_userns",
+#endif
+	"unshare_nsproxy_namespaces", NULL
+};
+static const char * const pvas_copy_ns_names[] = { "copy_namespaces", NULL };
+static const char * const pvas_copy_creds_names[] = { "copy_creds", NULL };
+static const char * const pvas_install_names[] = {
+#ifdef CONFIG_USER_NS
+	"userns_install",
+#endif
+#ifdef CONFIG_PID_NS
+	"pidns_install",
+#endif
+#ifdef CONFIG_IPC_NS
+	"ipcns_install",
+#endif
+	"mntns_install", "cgroupns_install", NULL
+};
+static const char * const pvas_install_time_names[] = {
+#ifdef CONFIG_TIME_NS
+	"timens_install",
+#endif
+	NULL
+};
+static const char * const pvas_comm_names[] = { "get_kthread_comm", NULL };
+
+#define PVAS_GUARD_HOOK(names_, func_) {						\
+	.names = names_,								\
+	.ops = { .func = func_, .flags = PVAS_OPS_FLAGS | FTRACE_OPS_FL_IPMODIFY },	\
+}
+
+static struct pvas_hook pvas_guards[] = {
+	PVAS_GUARD_HOOK(pvas_creds_names, pvas_on_commit_creds),
+	PVAS_GUARD_HOOK(pvas_unshare_names, pvas_on_unshare),
+	PVAS_GUARD_HOOK(pvas_copy_ns_names, pvas_on_copy_ns),
+	PVAS_GUARD_HOOK(pvas_copy_creds_names, pvas_on_copy_creds),
+	PVAS_GUARD_HOOK(pvas_install_names, pvas_on_install),
+	PVAS_GUARD_HOOK(pvas_install_time_names, pvas_on_install_time),
+	PVAS_GUARD_HOOK(pvas_comm_names, pvas_on_kthread_comm),
+};
+
+const struct pvas_hook_set pvas_guard_set = { pvas_guards, ARRAY_SIZE(pvas_guards) };

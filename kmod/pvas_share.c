@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Each user's share of the spaces: one user's must not keep others from making
+ * theirs.
+ *
+ * A space counts from CREATE until its last trace is gone, wherever its files
+ * are, for the user who made it and, as with ucounts, for the owners of the
+ * user namespaces around: whoever maps 65536 ids into a namespace of his own
+ * has one share all the same.
+ */
+#include <linux/cred.h>
+#include <linux/list.h>
+#include <linux/slab.h>
+#include <linux/uidgid.h>
+#include <linux/user_namespace.h>
+
+#include "pvas.h"
+
+/* A quarter of all for a user, so that no three users have all of them. */
+#define PVAS_SHARE_OF_ALL	4
+
+struct pvas_user {
+	struct list_head list;
+	kuid_t uid;
+	unsigned int spaces;
+};
+
+static LIST_HEAD(pvas_users);
+static DEFINE_MUTEX(pvas_users_lock);
+static unsigned int pvas_n_spaces;
+
+/* Root is held to all there are only: it sets the limits. */
+static unsigned int pvas_share_of(kuid_t uid)
+{
+	unsigned int all = READ_ONCE(pvas_max_spaces);
+
+	if (uid_eq(uid, GLOBAL_ROOT_UID))
+		return all;
+	return min(READ_ONCE(pvas_max_spaces_per_user), DIV_ROUND_UP(all, PVAS_SHARE_OF_ALL));
+}
+
+static struct pvas_user *pvas_user_find(kuid_t uid)
+{
+	struct pvas_user *user;
+
+	list_for_each_entry(user, &pvas_users, list)
+		if (uid_eq(user->uid, uid))
+			return user;
+	return NULL;
+}
+
+static void pvas_user_less(kuid_t uid)
+{
+	struct pvas_user *user = pvas_user_find(uid);
+
+	if (--user->spaces)
+		return;
+	list_del(&user->list);
+	kfree(user);
+}
+
+static int pvas_user_more(kuid_t uid)
+{
+	struct pvas_user *user = pvas_user_find(uid);
+
+	if (user && user->spaces >= pvas_share_of(uid))
+		return -ENOSPC;
+	if (!user) {
+		if (!pvas_share_of(uid))
+			return -ENOSPC;
+		user = kzalloc(sizeof(*user), GFP_KERNEL_ACCOUNT);
+		if (!user)
+			return -ENOMEM;
+		user->uid = uid;
+		list_add(&user->list, &pvas_users);
+	}
+	user->spaces++;
+	return 0;
+}
+
+/* The next user to count a space for: who made the namespace that @uid was one in. */
+static const struct user_namespace *pvas_share_next(const struct user_namespace *ns, kuid_t *uid)
+{
+	kuid_t last = *uid;
+
+	while (ns != &init_user_ns && uid_eq(*uid, last)) {
+		*uid = ns->owner;
+		ns = ns->parent;
+	}
+	return uid_eq(*uid, last) ? NULL : ns;
+}
+
+/* The first @n of those who have a space of @cred's counted. */
+static void pvas_share_undo(const struct cred *cred, int n)
+{
+	const struct user_namespace *ns = cred->user_ns;
+	kuid_t uid = cred->uid;
+
+	for (; ns && n; ns = pvas_share_next(ns, &uid), n--)
+		pvas_user_less(uid);
+}
+
+static int pvas_share_do(const struct cred *cred)
+{
+	const struct user_namespace *ns = cred->user_ns;
+	kuid_t uid = cred->uid;
+	int err, n = 0;
+
+	if (pvas_n_spaces >= READ_ONCE(pvas_max_spaces))
+		return -ENOSPC;
+	for (; ns; ns = pvas_share_next(ns, &uid), n++) {
+		err = pvas_user_more(uid);
+		if (err) {
+			pvas_share_undo(cred, n);
+			return err;
+		}
+	}
+	pvas_n_spaces++;
+	return 0;
+}
+
+/**
+ * pvas_share_take - count one more space
+ * @cred:	of its maker; the space holds them
+ *
+ * Return: 0, -ENOSPC or -ENOMEM.
+ */
+int pvas_share_take(const struct cred *cred)
+{
+	int err;
+
+	mutex_lock(&pvas_users_lock);
+	err = pvas_share_do(cred);
+	mutex_unlock(&pvas_users_lock);
+	return err;
+}
+
+void pvas_share_give_back(const struct cred *cred)
+{
+	mutex_lock(&pvas_users_lock);
+	pvas_share_undo(cred, INT_MAX);
+	pvas_n_spaces--;
+	mutex_unlock(&pvas_users_lock);
+}

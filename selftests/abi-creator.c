@@ -1,0 +1,353 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The process that makes a space: what its mm may hold, what it can still do, and
+ * how many spaces its user can have. Without libpvas.
+ */
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <linux/aio_abi.h>
+#include <linux/io_uring.h>
+#include <sched.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "kselftest_harness.h"
+#include "pvas_test.h"
+
+#define PARAM "/sys/module/pvas/parameters/"
+#define PAGE 4096UL
+#define RW (PROT_READ | PROT_WRITE)
+#define EXTRA_AT (PT_STUB_AT + 0x10000UL)	/* stays mapped, see pt_raw.user */
+#define MUCH_AT 0x40000000UL
+#define ANON (MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED)
+
+static int at_extra(size_t len, int flags, int fd, off_t off)
+{
+	return mmap((void *)EXTRA_AT, len, RW, flags | MAP_FIXED, fd, off) == MAP_FAILED ? -errno : 0;
+}
+
+static int map_memfd(int flags)
+{
+	int fd = memfd_create("x", 0);
+
+	return fd < 0 || ftruncate(fd, 1 << 20) ? -errno : at_extra(PAGE, flags, fd, 0);
+}
+
+static int shared_memfd(void *arg)
+{
+	(void)arg;
+	return map_memfd(MAP_SHARED);
+}
+
+static int private_memfd(void *arg)
+{
+	(void)arg;
+	return map_memfd(MAP_PRIVATE);
+}
+
+static int shared_anon(void *arg)
+{
+	(void)arg;
+	return at_extra(PAGE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+}
+
+static int regular_file(void *arg)
+{
+	(void)arg;
+	return at_extra(PAGE, MAP_PRIVATE, open("/proc/self/exe", O_RDONLY), 0);
+}
+
+static int zero_device(void *arg)
+{
+	(void)arg;
+	return at_extra(PAGE, MAP_PRIVATE, open("/dev/zero", O_RDWR), 0);
+}
+
+/* The ring whose file table could hold the file that holds the space. */
+static int uring(void *arg)
+{
+	struct io_uring_params p = { 0 };
+	struct pt_raw *raw = arg;
+	int fd = syscall(SYS_io_uring_setup, 4, &p);
+	void *at;
+
+	if (fd < 0)
+		return -ENOTSUP;
+	/* The kernel chooses where. */
+	at = mmap(NULL, PAGE, RW, MAP_SHARED, fd, IORING_OFF_SQ_RING);
+	raw->keep = (uintptr_t)at;
+	return at == MAP_FAILED ? -errno : 0;
+}
+
+static int stack(void *arg)
+{
+	(void)arg;
+	return at_extra(PAGE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_GROWSDOWN, -1, 0);
+}
+
+static int locked(void *arg)
+{
+	return at_extra(PAGE, ANON, -1, 0) ?: mlock((char *)EXTRA_AT, PAGE) ? -errno : 0 * !arg;
+}
+
+static int locked_later(void *arg)
+{
+	return at_extra(PAGE, ANON, -1, 0) ?: mlockall(MCL_FUTURE) ? -errno : 0 * !arg;
+}
+
+static int huge(void *arg)
+{
+	(void)arg;
+	return at_extra(2UL << 20, ANON | MAP_HUGETLB | MAP_NORESERVE, -1, 0) ? -ENOTSUP : 0;
+}
+
+static int aio(void *arg)
+{
+	aio_context_t ctx = 0;
+
+	(void)arg;
+	return syscall(SYS_io_setup, 1, &ctx) ? -ENOTSUP : at_extra(PAGE, ANON, -1, 0);
+}
+
+static int elsewhere(void *arg)
+{
+	void *p = mmap((void *)(3UL << PVAS_SHIFT_DEFAULT), PAGE, RW,
+		       MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+
+	(void)arg;
+	return p == MAP_FAILED ? -errno : at_extra(PAGE, ANON, -1, 0);
+}
+
+static int plain(void *arg)
+{
+	(void)arg;
+	return at_extra(PAGE, ANON, -1, 0);
+}
+
+static int create_with(int (*prepare)(void *), uintptr_t keep)
+{
+	struct pt_raw raw;
+	int err;
+
+	pt_raw_init(&raw, PVAS_SHIFT_DEFAULT);
+	raw.prepare = prepare;
+	raw.prepare_arg = &raw;
+	raw.keep = keep;
+	err = pt_raw_create(&raw);
+	pt_raw_close(&raw);
+	return err;
+}
+
+/* nothing but private anonymous memory in partition 0, with nothing that hangs on it: EBUSY */
+PVAS_TEST(areas)
+{
+	static const struct {
+		const char *name;
+		int (*prepare)(void *);
+		uintptr_t keep;
+	} bad[] = {
+		{ "shared memfd", shared_memfd, EXTRA_AT },
+		{ "private memfd", private_memfd, EXTRA_AT },
+		{ "shared anonymous memory", shared_anon, EXTRA_AT },
+		{ "file", regular_file, EXTRA_AT },
+		{ "/dev/zero", zero_device, EXTRA_AT },
+		{ "io_uring", uring, EXTRA_AT },
+		{ "stack", stack, EXTRA_AT },
+		{ "locked memory", locked, EXTRA_AT },
+		{ "memory locked later", locked_later, EXTRA_AT },
+		{ "huge pages", huge, EXTRA_AT },
+		{ "aio", aio, EXTRA_AT },
+		{ "another partition", elsewhere, 3UL << PVAS_SHIFT_DEFAULT },
+	};
+	size_t i;
+	int err;
+
+	EXPECT_EQ(0, create_with(plain, EXTRA_AT));
+	for (i = 0; i < PT_ARRAY_SIZE(bad); i++) {
+		err = create_with(bad[i].prepare, bad[i].keep);
+		if (err == -ENOTSUP) {
+			TH_LOG("%s: not to be had here", bad[i].name);
+		} else {
+			EXPECT_EQ(-EBUSY, err) TH_LOG("%s", bad[i].name);
+		}
+	}
+}
+
+static int many_areas(void *arg)
+{
+	unsigned long i;
+
+	(void)arg;
+	for (i = 0; i < 200; i++)
+		if (mmap((void *)(EXTRA_AT + i * 2 * PAGE), PAGE, RW, ANON, -1, 0) == MAP_FAILED)
+			return -errno;
+	return 0;
+}
+
+static int much_memory(void *arg)
+{
+	void *p = mmap((void *)MUCH_AT, 40UL << 20, RW, ANON | MAP_POPULATE, -1, 0);
+
+	(void)arg;
+	return p == MAP_FAILED ? -errno : 0;
+}
+
+/* not much of it, and not in many pieces: E2BIG */
+PVAS_TEST(amount)
+{
+	struct pt_raw raw;
+
+	EXPECT_EQ(-E2BIG, create_with(much_memory, MUCH_AT));
+	pt_raw_init(&raw, PVAS_SHIFT_DEFAULT);
+	raw.prepare = many_areas;
+	raw.as_is = true;
+	EXPECT_EQ(-E2BIG, pt_raw_create(&raw));
+	pt_raw_close(&raw);
+}
+
+/* ---- afterwards ---- */
+
+/* Results of what the creator does once it has made the space. */
+static long after[8];
+
+static int create_and(struct pt_raw *raw, const struct pt_slot *steps, size_t n)
+{
+	pt_raw_init(raw, PVAS_SHIFT_DEFAULT);
+	raw->after = steps;
+	raw->n_after = n;
+	raw->after_ret = after;
+	return pt_raw_create(raw);
+}
+
+/* it maps nothing more, anywhere, and can't unmap or lock what there is */
+PVAS_TEST(maps_nothing)
+{
+	static const struct pt_slot steps[] = {
+		{ .nr = SYS_mmap, .args = { 0, PAGE, RW, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0 } },
+		{ .nr = SYS_mmap, .args = { 5UL << PVAS_SHIFT_DEFAULT, PAGE, RW, ANON, -1, 0 } },
+		{ .nr = SYS_mmap, .args = { 0x30000000, PAGE, RW, ANON, -1, 0 } },
+		{ .nr = SYS_munmap, .args = { PT_DATA_AT, PAGE } },
+		{ .nr = SYS_mlock, .args = { PT_SLOTS_AT, PAGE } },
+		{ .nr = SYS_io_setup, .args = { 1, PT_DATA_AT + PT_DATA_LEN - 8 } },
+	};
+	static const long want[] = { -ENOMEM, -ENOMEM, -ENOMEM, -EPERM, -EPERM, -ENOSYS };
+	struct pt_raw raw;
+	size_t i;
+
+	ASSERT_EQ(0, create_and(&raw, steps, PT_ARRAY_SIZE(steps)));
+	for (i = 0; i < PT_ARRAY_SIZE(want); i++) {
+		EXPECT_EQ(want[i], after[i]) TH_LOG("step %zu", i);
+	}
+	EXPECT_EQ(0, pt_raw_count(raw.fd));
+	pt_raw_close(&raw);
+}
+
+/* its ids and namespaces stay as they are */
+PVAS_TEST(stays_itself)
+{
+	static const struct pt_slot steps[] = {
+		{ .nr = SYS_setresuid, .args = { 65534, 65534, 65534 } },
+		{ .nr = SYS_unshare, .args = { CLONE_NEWUSER } },
+		{ .nr = SYS_unshare, .args = { 0x80 } },	/* CLONE_NEWTIME */
+		{ .nr = SYS_unshare, .args = { CLONE_NEWNS } },
+	};
+	struct pt_raw raw;
+	size_t i;
+
+	PT_NEED_ROOT();
+	ASSERT_EQ(0, create_and(&raw, steps, PT_ARRAY_SIZE(steps)));
+	for (i = 0; i < PT_ARRAY_SIZE(steps); i++) {
+		EXPECT_EQ(-EPERM, after[i]) TH_LOG("step %zu", i);
+	}
+	pt_raw_close(&raw);
+}
+
+/* ---- shares ---- */
+
+static int take_all(int *fds, int n)
+{
+	struct pt_raw raw;
+	int i, err = 0;
+
+	for (i = 0; i < n; i++) {
+		err = pt_raw_make(&raw);
+		fds[i] = raw.fd;
+		if (err)
+			break;
+		close(raw.mem);
+	}
+	return err ? err : -EOVERFLOW;
+}
+
+static int *made;
+
+static int as_user(void *arg)
+{
+	static int fds[64];
+	int i, err;
+
+	err = pt_become(*(uid_t *)arg) ?: pt_dumpable();
+	if (err)
+		return -ENOTSUP;
+	err = take_all(fds, 64);
+	for (i = 0; i < 64 && fds[i]; i++)
+		(*made)++;
+	(*made)--;
+	return err;
+}
+
+static int as_user_in_namespace(void *arg)
+{
+	uid_t *uid = arg;
+
+	if (pt_become(*uid) || unshare(CLONE_NEWUSER))
+		return -ENOTSUP;
+	/* Unmapped there, but the namespace is that user's all the same. */
+	static int fds[64];
+	int err = pt_dumpable() ?: take_all(fds, 64);
+	int i;
+
+	for (i = 0; i < 64 && fds[i]; i++)
+		(*made)++;
+	(*made)--;
+	return err;
+}
+
+static int one_as(uid_t uid)
+{
+	int err = pt_in_child(as_user, &uid);
+
+	return err == -ENOSPC ? 0 : err;
+}
+
+/* a user has a share, and others theirs at the same time; root is not held to it */
+PVAS_TEST(share_of_a_user)
+{
+	char total[32], own[32];
+	uid_t user = 12345;
+
+	PT_NEED_ROOT();
+	made = mmap(NULL, PAGE, RW, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	ASSERT_EQ(0, pt_read_file(PARAM "max_spaces", total, sizeof(total)));
+	ASSERT_EQ(0, pt_read_file(PARAM "max_spaces_per_user", own, sizeof(own)));
+	ASSERT_EQ(0, pt_write_file(PARAM "max_spaces_per_user", "5"));
+	EXPECT_EQ(-ENOSPC, pt_in_child(as_user, &user));
+	EXPECT_EQ(5, *made);
+	/* A quarter of all is the most. */
+	ASSERT_EQ(0, pt_write_file(PARAM "max_spaces", "12"));
+	*made = 0;
+	EXPECT_EQ(-ENOSPC, pt_in_child(as_user, &user));
+	EXPECT_EQ(3, *made);
+	*made = 0;
+	EXPECT_EQ(-ENOSPC, pt_in_child(as_user_in_namespace, &user));
+	EXPECT_EQ(3, *made);
+	EXPECT_EQ(0, one_as(user + 1));
+	EXPECT_EQ(0, pt_write_file(PARAM "max_spaces", total));
+	EXPECT_EQ(0, pt_write_file(PARAM "max_spaces_per_user", own));
+}
+
+PT_MAIN()
