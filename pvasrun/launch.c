@@ -65,6 +65,8 @@ static int setup(void *arg)
 		return -errno;
 	if (setrlimit(RLIMIT_NOFILE, &start->run->files) < 0)
 		return -errno;
+	if (mpi_inherit(&start->run->mpi) < 0)
+		return -errno;
 	return ignore_again(start);
 }
 
@@ -146,8 +148,11 @@ static int spawn(struct run *run, struct start *start, const struct env *env, un
 	if (ret)
 		return ret;
 	memcpy(attr.fds, start->fds, sizeof(attr.fds));
-	ret = pvas_spawn(run->space, run->first + rank, app->path, app->argv, env->vars, &attr,
-			 &pid);
+	ret = mpi_give(&run->mpi, rank);
+	if (!ret)
+		ret = pvas_spawn(run->space, run->first + rank, app->path, app->argv, env->vars,
+				 &attr, &pid);
+	mpi_given(&run->mpi);
 	CPU_FREE(start->cpus);
 	if (ret < 0)
 		return ret;
