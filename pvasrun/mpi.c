@@ -3,12 +3,14 @@
 #include "mpi.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
 #include <unistd.h>
 
+#include "parse.h"
 #include "report.h"
 
 enum { NOT_SEEN, INSIDE, LEFT };
@@ -149,6 +151,16 @@ static int open_ways(struct mpi *mpi)
 	return err;
 }
 
+/* The descriptor by which pvasrun itself is a rank of an outer job is not its tasks'. */
+static void keep_outer_job(void)
+{
+	const char *fd = getenv("PMI_FD");
+	unsigned int number;
+
+	if (fd && !parse_count(fd, 3, INT_MAX, &number))
+		fcntl(number, F_SETFD, FD_CLOEXEC);
+}
+
 int mpi_open(struct mpi *mpi, const struct options *opt, struct loop *loop, struct job *job,
 	     const struct places *places)
 {
@@ -162,6 +174,7 @@ int mpi_open(struct mpi *mpi, const struct options *opt, struct loop *loop, stru
 	mpi->pmi1 = opt->mpi == MPI_AUTO || opt->mpi == MPI_PMI1;
 	if (opt->mpi == MPI_NONE)
 		return 0;
+	keep_outer_job();
 	err = make_name(mpi);
 	if (err)
 		return err;

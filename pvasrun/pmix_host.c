@@ -20,11 +20,14 @@
 #include "report.h"
 
 #define PLUGIN "pvasrun-pmix.so"
+/* As long as a job's end waits for whoever reads what ranks wanted to be written */
+#define FLUSH_MS 2000
 
 struct pmix_host {
 	struct event event;	/* what the server tells */
 	struct mpi *mpi;
 	int writer;		/* its end of the pipe */
+	pmix_flush_fn flush;	/* once it is loaded */
 };
 
 /* ---- what the server tells ---- */
@@ -202,15 +205,18 @@ static int enough_files(const struct mpi *mpi, char *why, size_t len)
 	return -EMFILE;
 }
 
-static int load(pmix_start_fn *start, char *why, size_t len)
+static int load(struct pmix_host *host, pmix_start_fn *start, char *why, size_t len)
 {
 	char path[PATH_MAX];
 	void *plugin;
+	int err = beside_us(PLUGIN, "../lib/pvas/" PLUGIN, path);
 
-	if (!beside_us(PLUGIN, "../lib/pvas/" PLUGIN, path)) {
-		snprintf(why, len, "no PMIx server for MPI programs: %s is missing (install all of PVAS)",
-			 PLUGIN);
-		return -ENOENT;
+	if (err) {
+		snprintf(why, len, err == -EPERM ?
+			 "no PMIx server for MPI programs: other users could have changed %s (install all of PVAS)" :
+			 "no PMIx server for MPI programs: %s is missing (install all of PVAS)",
+			 err == -EPERM ? path : PLUGIN);
+		return err;
 	}
 	plugin = dlopen(path, RTLD_NOW | RTLD_LOCAL);
 	if (!plugin) {
@@ -219,7 +225,8 @@ static int load(pmix_start_fn *start, char *why, size_t len)
 		return -ELIBACC;
 	}
 	*start = (pmix_start_fn)dlsym(plugin, "pvasrun_pmix_start");
-	if (*start)
+	host->flush = (pmix_flush_fn)dlsym(plugin, "pvasrun_pmix_flush");
+	if (*start && host->flush)
 		return 0;
 	snprintf(why, len, "no PMIx server for MPI programs: this %s is not pvasrun's (install all of PVAS)",
 		 PLUGIN);
@@ -274,7 +281,7 @@ static int start(struct pmix_host *host, char *why, size_t len)
 	struct pmix_job job = { 0 };
 	int err;
 
-	if (enough_files(host->mpi, why, len) || load(&start_server, why, len) ||
+	if (enough_files(host->mpi, why, len) || load(host, &start_server, why, len) ||
 	    make_directories(host->mpi, why, len))
 		return -1;
 	if (open_pipe(host) || describe(host, &job) || handoff_open())
@@ -318,6 +325,8 @@ void pmix_host_stop(struct mpi *mpi)
 	free_numbers(mpi);
 	if (!host)
 		return;
+	if (host->flush)
+		host->flush(FLUSH_MS);
 	loop_forget(mpi->loop, &host->event);
 	mpi->host = NULL;
 }

@@ -50,6 +50,10 @@ struct pmix_job {
  */
 int pvasrun_pmix_start(const struct pmix_job *job, char *why, size_t len);
 
+/* What ranks wanted to be written is: wait for that, but no longer than @ms. */
+void pvasrun_pmix_flush(unsigned int ms);
+
+typedef void (*pmix_flush_fn)(unsigned int ms);
 typedef int (*pmix_start_fn)(const struct pmix_job *job, char *why, size_t len);
 
 #endif
