@@ -101,9 +101,14 @@ test_place()
 	check "those not bound have one" [ "$(grep -cx nowhere "$T/out")" -eq 2 ]
 }
 
-# The rank is not pvasrun's child, and a second program takes its turn after the first.
-behind_a_shell() { run -n 2 sh -c "$1 ring && exec $1 ring"; status_is 0; silent; }
-test_behind_a_shell() { behind_a_shell "$openmpi"; behind_a_shell "$mpich"; }
+# The rank is not pvasrun's child. After an MPI program a second one takes its turn; not so
+# with MPICH, under its own mpiexec as well: MPI_Finalize shuts the connection down.
+behind_a_shell() { run -n 2 sh -c "$1"; status_is 0; silent; out_has 'ring: 2 ranks'; }
+test_behind_a_shell()
+{
+	behind_a_shell "$openmpi ring && exec $openmpi ring"
+	behind_a_shell "$mpich ring && true"
+}
 
 test_two_jobs()
 {

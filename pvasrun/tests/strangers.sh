@@ -30,7 +30,8 @@ start_job()
 {
 	local dir=$T/job-$1
 
-	mkdir -p -m 700 "$dir"
+	mkdir -p "$dir"
+	chmod 700 "$dir"
 	chown "$1" "$dir"
 	rm -f "$dir"/*
 	TMPDIR=$dir as "$1" "$T/bin/pvasrun" --backend user "${@:2}" >"$T/out" 2>"$T/err" &

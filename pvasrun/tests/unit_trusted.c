@@ -28,7 +28,7 @@ static void make(const char *name)
 
 static void others(void)
 {
-	/* a directory of anybody's, with the program in it: it has been put there, its neighbours may be anybody's */
+	/* where everybody can make files: the program was put there, its neighbours by others */
 	check(!chmod(in_dir("shared"), 01777));
 	check(!chown(in_dir("shared/plugin"), 12345, 12345));
 	check(!trusted_path(in_dir("shared/plugin"), in_dir("shared/program")));
