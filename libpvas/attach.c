@@ -99,7 +99,7 @@ PVAS_PUBLIC int pvas_join(struct pvas_space **space, const char *key,
 {
 	struct pvas_create_attr a;
 	struct pvas_space *s;
-	int err;
+	int err, shown;
 
 	pvas_clear_error();
 	err = pvas_copy_attr(&a, sizeof(a), ATTR_SIZE_1, attr);
@@ -107,6 +107,8 @@ PVAS_PUBLIC int pvas_join(struct pvas_space **space, const char *key,
 		err = check(key, &a);
 	if (err)
 		return err;
+	/* pvasexec's have the job's name, and after it a secret */
+	shown = (int)strcspn(key, "#");
 	s = calloc(1, sizeof(*s));
 	if (!s)
 		return -ENOMEM;
@@ -119,11 +121,11 @@ PVAS_PUBLIC int pvas_join(struct pvas_space **space, const char *key,
 	err = s->device < 0 ? s->device : attach_or_make(s, key);
 	if (!err) {
 		*space = s;
-		pvas_debug("key '%s': space %u, partitions of %llu GiB, for tasks %u to %u", key,
-			   s->id, 1ULL << (s->shift - 30), s->first, s->last);
+		pvas_debug("key '%.*s': space %u, partitions of %llu GiB, for tasks %u to %u", shown,
+			   key, s->id, 1ULL << (s->shift - 30), s->first, s->last);
 		return 0;
 	}
-	pvas_debug("key '%s': no space: %s", key,
+	pvas_debug("key '%.*s': no space: %s", shown, key,
 		   *pvas_last_error() ? pvas_last_error() : strerror(-err));
 	if (s->device >= 0)
 		close(s->device);

@@ -135,11 +135,17 @@ static int explain_elf(const struct elf_file *f, int err, const struct why *w)
 	return because(w, -ENOEXEC, "malformed or truncated ELF file");
 }
 
+/* What an ELF file names may be anything, and what was a file may be a FIFO by now. */
+static int open_to_read(const char *path)
+{
+	return open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+}
+
 /* ---- the interpreter ---- */
 
 static int check_interp_file(const char *path, const struct why *w)
 {
-	struct elf_file f = { .fd = open(path, O_RDONLY | O_CLOEXEC) };
+	struct elf_file f = { .fd = open_to_read(path) };
 	struct stat st;
 	int err;
 
@@ -207,9 +213,13 @@ static int open_program(const char *path, struct stat *st, const struct why *w)
 								: "not a regular file");
 	if (faccessat(AT_FDCWD, path, X_OK, AT_EACCESS))
 		return because(w, -EACCES, "not executable");
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd >= 0)
+	fd = open_to_read(path);
+	if (fd >= 0 && !fstat(fd, st) && S_ISREG(st->st_mode))
 		return fd;
+	if (fd >= 0) {
+		close(fd);
+		return because(w, -EACCES, "not a regular file");
+	}
 	if (errno == EACCES)
 		return because(w, -EPERM, "not readable");
 	return because(w, -errno, "can't be opened: %s", strerror(errno));

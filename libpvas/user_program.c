@@ -39,8 +39,15 @@ static int open_executable(const char *path, struct stat *st)
 	if (err)
 		return err;
 	do {
-		fd = pvas_raw4(__NR_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC, 0);
+		fd = pvas_raw4(__NR_openat, AT_FDCWD, path,
+			       O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0);
 	} while (fd == -EINTR);
+	/* it may be another one than a moment ago */
+	err = fd < 0 ? 0 : pvas_raw2(__NR_fstat, fd, st);
+	if (fd >= 0 && (err || !S_ISREG(st->st_mode))) {
+		pvas_raw1(__NR_close, fd);
+		return err ? err : -EACCES;
+	}
 	return fd == -EACCES ? -EPERM : fd;
 }
 

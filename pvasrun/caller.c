@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Who calls? TCP doesn't say, but the kernel knows whose socket the other end of
- * a local connection is: of one, by netlink; or in a list of all, for which it
- * looks through a table as large as the machine's memory.
+ * TCP does not say who calls, but the kernel knows whose socket the other end of
+ * a local connection is: of one, by sock_diag(7); or in a list of all, for which
+ * it looks through a table as large as the machine's memory.
+ *
+ * A socket that its process has closed has no owner any more: the kernel calls it
+ * root's, in any state on 6.1 and 6.12, later in TIME_WAIT. So only one counts that
+ * is established and has an inode.
  */
 #include "caller.h"
 
@@ -15,9 +19,11 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#define ESTABLISHED	1	/* as both ways number it */
+
 /* ---- by netlink ---- */
 
-static int ask(int fd, const struct ends *ends)
+static int ask(struct callers *callers, const struct ends *ends)
 {
 	struct {
 		struct nlmsghdr head;
@@ -27,6 +33,7 @@ static int ask(int fd, const struct ends *ends)
 			.nlmsg_len = sizeof(question),
 			.nlmsg_type = SOCK_DIAG_BY_FAMILY,
 			.nlmsg_flags = NLM_F_REQUEST,
+			.nlmsg_seq = ++callers->seq,
 		},
 		.req = {
 			.sdiag_family = AF_INET,
@@ -42,36 +49,48 @@ static int ask(int fd, const struct ends *ends)
 		},
 	};
 
-	return send(fd, &question, sizeof(question), 0) < 0 ? -errno : 0;
+	return send(callers->netlink, &question, sizeof(question), 0) < 0 ? -errno : 0;
 }
 
-static int hear(int fd, uid_t *uid)
+/* The kernel has answered before send() returns; what is older is passed over. */
+static int hear(struct callers *callers, struct inet_diag_msg *found)
 {
 	char answer[4096] __attribute__((aligned(NLMSG_ALIGNTO)));
 	const struct nlmsghdr *head = (const struct nlmsghdr *)answer;
-	const struct inet_diag_msg *socket = NLMSG_DATA(head);
-	ssize_t len = recv(fd, answer, sizeof(answer), 0);
+	ssize_t len;
 
-	if (len < 0)
-		return -errno;
-	if ((size_t)len < NLMSG_LENGTH(sizeof(*socket)) || head->nlmsg_type != SOCK_DIAG_BY_FAMILY)
+	do {
+		len = recv(callers->netlink, answer, sizeof(answer), MSG_DONTWAIT);
+		if (len < 0)
+			return -errno;
+	} while ((size_t)len >= sizeof(*head) && head->nlmsg_seq != callers->seq);
+	if ((size_t)len < NLMSG_LENGTH(sizeof(*found)) || head->nlmsg_type != SOCK_DIAG_BY_FAMILY)
 		return -ENOENT;
-	*uid = socket->idiag_uid;
+	memcpy(found, NLMSG_DATA(head), sizeof(*found));
 	return 0;
 }
 
-int caller_look_up(const struct ends *ends, uid_t *uid)
+static int look_up(struct callers *callers, const struct ends *ends, struct inet_diag_msg *found)
 {
-	int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_SOCK_DIAG);
-	int err;
+	int err = ask(callers, ends);
 
-	if (fd < 0)
-		return -errno;
-	err = ask(fd, ends);
-	if (!err)
-		err = hear(fd, uid);
-	close(fd);
-	return err;
+	return err ? err : hear(callers, found);
+}
+
+int caller_look_up(struct callers *callers, const struct ends *ends, uid_t *uid)
+{
+	struct inet_diag_msg found;
+	int err = look_up(callers, ends, &found);
+
+	if (err)
+		return err;
+	/* a listener can be what is found in the place of a connection that has gone */
+	if (found.idiag_state != ESTABLISHED || !found.idiag_inode ||
+	    found.id.idiag_sport != ends->caller.sin_port ||
+	    found.id.idiag_dport != ends->ours.sin_port)
+		return -ENOENT;
+	*uid = found.idiag_uid;
+	return 0;
 }
 
 /* ---- in the list ---- */
@@ -83,37 +102,87 @@ static bool is_end(const struct sockaddr_in *end, unsigned int addr, unsigned in
 
 int caller_search(const struct ends *ends, uid_t *uid)
 {
-	unsigned int from_addr, from_port, to_addr, to_port;
+	unsigned int from_addr, from_port, to_addr, to_port, state;
 	FILE *list = fopen("/proc/net/tcp", "re");
+	unsigned long inode;
 	int err = -ENOENT;
 	char line[256];
 
 	while (list && err && fgets(line, sizeof(line), list))
-		if (sscanf(line, " %*u: %x:%x %x:%x %*x %*x:%*x %*x:%*x %*x %u", &from_addr,
-			   &from_port, &to_addr, &to_port, uid) == 5 &&
+		if (sscanf(line, " %*u: %x:%x %x:%x %x %*x:%*x %*x:%*x %*x %u %*u %lu", &from_addr,
+			   &from_port, &to_addr, &to_port, &state, uid, &inode) == 7 &&
 		    is_end(&ends->caller, from_addr, from_port) &&
-		    is_end(&ends->ours, to_addr, to_port))
+		    is_end(&ends->ours, to_addr, to_port) && state == ESTABLISHED && inode)
 			err = 0;
 	if (list)
 		fclose(list);
 	return err;
 }
 
-bool caller_is_ours(int fd)
+/* ---- begin and end ---- */
+
+/* Does one number here mean one user? Those without a number share this one. */
+static bool uid_is_shared(uid_t uid)
 {
-	/* the kernel has no module for the other way; who asks are two threads */
-	static _Thread_local bool only_list;
+	unsigned long overflow = 65534, all = 0;
+	FILE *f = fopen("/proc/sys/kernel/overflowuid", "re");
+
+	if (f && fscanf(f, "%lu", &overflow) != 1)
+		overflow = 65534;
+	if (f)
+		fclose(f);
+	if (uid != overflow)
+		return false;
+	f = fopen("/proc/self/uid_map", "re");
+	if (f && fscanf(f, "%*u %*u %lu", &all) != 1)
+		all = 0;
+	if (f)
+		fclose(f);
+	return all < UINT32_MAX;
+}
+
+/* If the kernel answers for a socket that is there, what it does not find is not there. */
+static bool netlink_works(struct callers *callers, int listener)
+{
+	struct ends ends = { .ours = { .sin_addr.s_addr = htonl(INADDR_LOOPBACK), .sin_port = 1 } };
+	socklen_t len = sizeof(ends.caller);
+	struct inet_diag_msg found;
+
+	return !getsockname(listener, (struct sockaddr *)&ends.caller, &len) &&
+	       !look_up(callers, &ends, &found);
+}
+
+int callers_open(struct callers *callers, int listener)
+{
+	*callers = (struct callers){ .uid = geteuid() };
+	callers->netlink = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_SOCK_DIAG);
+	if (uid_is_shared(callers->uid)) {
+		callers_close(callers);
+		return -EOVERFLOW;
+	}
+	if (callers->netlink >= 0 && !netlink_works(callers, listener))
+		callers_close(callers);
+	return 0;
+}
+
+void callers_close(struct callers *callers)
+{
+	if (callers->netlink >= 0)
+		close(callers->netlink);
+	callers->netlink = -1;
+}
+
+bool caller_is_ours(struct callers *callers, int fd)
+{
 	struct ends ends;
 	socklen_t caller_len = sizeof(ends.caller), our_len = sizeof(ends.ours);
 	uid_t uid;
+	int err;
 
 	if (getpeername(fd, (struct sockaddr *)&ends.caller, &caller_len) < 0 ||
 	    getsockname(fd, (struct sockaddr *)&ends.ours, &our_len) < 0)
 		return false;
-	if (only_list || caller_look_up(&ends, &uid)) {
-		if (caller_search(&ends, &uid))
-			return false;
-		only_list = true;
-	}
-	return uid == geteuid();
+	err = callers->netlink < 0 ? caller_search(&ends, &uid) :
+				     caller_look_up(callers, &ends, &uid);
+	return !err && uid == callers->uid;
 }

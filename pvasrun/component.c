@@ -2,9 +2,12 @@
 /* Where Open MPI's component pvas is. */
 #include "component.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
+
+#include "trusted.h"
 
 #define COMPONENT "mca_btl_pvas.so"
 
@@ -19,27 +22,32 @@ static bool joined(char path[static PATH_MAX], const char *dir, const char *name
 }
 
 /* Both are relative to this program's directory. */
-bool beside_us(const char *built, const char *installed, char path[static PATH_MAX])
+int beside_us(const char *built, const char *installed, char path[static PATH_MAX])
 {
-	char dir[PATH_MAX];
-	ssize_t len = readlink("/proc/self/exe", dir, sizeof(dir) - 1);
+	char program[PATH_MAX], dir[PATH_MAX];
+	ssize_t len = readlink("/proc/self/exe", program, sizeof(program) - 1);
 	char *slash;
 
 	if (len < 0)
-		return false;
-	dir[len] = '\0';
+		return -ENOENT;
+	program[len] = '\0';
+	strcpy(dir, program);
 	slash = strrchr(dir, '/');
 	if (!slash)
-		return false;
+		return -ENOENT;
 	*slash = '\0';
-	return joined(path, dir, built) || joined(path, dir, installed);
+	if (joined(path, dir, built) && trusted_path(path, program))
+		return 0;
+	if (joined(path, dir, installed))
+		return trusted_path(path, program) ? 0 : -EPERM;
+	return joined(path, dir, built) ? -EPERM : -ENOENT;
 }
 
 enum component component_find(char dir[static PATH_MAX])
 {
 	char path[PATH_MAX];
 
-	if (beside_us("../btl_glue/" COMPONENT, "../lib/pvas/openmpi/" COMPONENT, dir)) {
+	if (!beside_us("../btl_glue/" COMPONENT, "../lib/pvas/openmpi/" COMPONENT, dir)) {
 		*strrchr(dir, '/') = '\0';
 		return COMPONENT_ASIDE;
 	}

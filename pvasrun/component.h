@@ -17,7 +17,10 @@ enum component {
 /* @dir is filled in if it is aside. */
 enum component component_find(char dir[static PATH_MAX]);
 
-/* A file that belongs to this program, from where it was built or installed */
-bool beside_us(const char *built, const char *installed, char path[static PATH_MAX]);
+/*
+ * A file that belongs to this program, from where it was built or installed. 0,
+ * -ENOENT, or -EPERM: there is one at @path, but other users may have put it there.
+ */
+int beside_us(const char *built, const char *installed, char path[static PATH_MAX]);
 
 #endif

@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "caller.h"
 #include "event.h"
 
 struct link;
@@ -25,16 +26,26 @@ struct way {
 struct link {
 	struct way ways[2];	/* the rank, the server */
 	struct link *next;
-	struct loop *loop;
+	struct link *next_free;
+	struct gate *gate;
+};
+
+/* For a while nobody is let in: there are no descriptors left. */
+struct pause {
+	struct event event;	/* a timer */
+	struct gate *gate;
 };
 
 struct gate {
 	struct event event;
 	struct loop *loop;
-	struct link *links;
+	struct callers callers;
+	struct pause pause;
+	struct link *links;	/* all there have been at a time */
+	struct link *free;	/* those of them that are not in use */
 	int port;
-	int server;		/* its port; 0: not started, -1: can't be */
-	int (*start)(void *arg);	/* start the server: its port, or -1 */
+	int server;		/* 1: started, 0: not yet, -1: can't be */
+	int (*start)(void *arg);	/* start the server: 0, or -1 */
 	void *arg;
 };
 

@@ -81,6 +81,8 @@ static int setup(void *arg)
 		return -errno;
 	if (start->own_group && start->terminal && ignore_terminal_stops() < 0)
 		return -errno;
+	if (mpi_inherit(&start->run->mpi) < 0)
+		return -errno;
 	return ignore_again(start);
 }
 
@@ -153,7 +155,7 @@ static int spawn(struct run *run, struct start *start, const struct env *env, un
 		.setup = setup,
 		.setup_arg = start,
 	};
-	unsigned int index;
+	unsigned int index = 0;
 	pid_t pid;
 	int ret;
 
@@ -166,10 +168,16 @@ static int spawn(struct run *run, struct start *start, const struct env *env, un
 	 * Without a limit of the stack the vdso lies amidst the partitions, and takes
 	 * one or two of them: those are nobody's.
 	 */
-	do {
+	ret = mpi_give(&run->mpi, rank);
+	while (!ret) {
 		index = run->first + rank + run->skipped;
 		ret = pvas_spawn(run->space, index, app->path, app->argv, env->vars, &attr, &pid);
-	} while (ret == -EINVAL && run->skipped < MAX_SKIPPED && ++run->skipped);
+		if (ret != -EINVAL || run->skipped >= MAX_SKIPPED)
+			break;
+		run->skipped++;
+		ret = 0;
+	}
+	mpi_given(&run->mpi);
 	CPU_FREE(start->cpus);
 	if (ret < 0)
 		return ret;

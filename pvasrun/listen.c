@@ -3,25 +3,13 @@
 #include "listen.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "caller.h"
-
 /* All ranks may call before the first is answered. */
 #define BACKLOG 4096
-
-static struct sockaddr_in address(int port)
-{
-	return (struct sockaddr_in){
-		.sin_family = AF_INET,
-		.sin_port = htons(port),
-		.sin_addr.s_addr = htonl(INADDR_LOOPBACK),
-	};
-}
 
 static int failed(int fd)
 {
@@ -33,7 +21,10 @@ static int failed(int fd)
 
 int listen_here(int *port)
 {
-	struct sockaddr_in at = address(0);
+	struct sockaddr_in at = {
+		.sin_family = AF_INET,
+		.sin_addr.s_addr = htonl(INADDR_LOOPBACK),
+	};
 	socklen_t len = sizeof(at);
 	int fd;
 
@@ -55,54 +46,25 @@ static void no_delay(int fd)
 	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof(yes));
 }
 
+void hang_up_at_once(int fd)
+{
+	const struct linger now = { .l_onoff = 1 };
+
+	setsockopt(fd, SOL_SOCKET, SO_LINGER, &now, sizeof(now));
+	close(fd);
+}
+
 /* Every user of this machine can call. */
-static int accept_ours(int fd, struct sockaddr *from, socklen_t *len, int flags)
+int accept_here(int fd, struct callers *callers)
 {
-	socklen_t room = len ? *len : 0;
-	int caller;
+	int caller = accept4(fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 
-	while ((caller = accept4(fd, from, len, flags)) >= 0) {
-		if (caller_is_ours(caller))
-			return caller;
-		close(caller);
-		if (len)
-			*len = room;
-	}
-	return -1;
-}
-
-int accept_here(int fd)
-{
-	int caller = accept_ours(fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
-
-	if (caller >= 0)
-		no_delay(caller);
-	return caller;
-}
-
-/*
- * In the place of libc's, for libpmix: the program's symbols come before those of
- * its libraries. It would listen to every user, and let its ranks wait meanwhile.
- */
-__attribute__((used))
-int accept_for_all(int fd, struct sockaddr *from, socklen_t *len) __asm__("accept");
-
-int accept_for_all(int fd, struct sockaddr *from, socklen_t *len)
-{
-	return accept_ours(fd, from, len, SOCK_CLOEXEC);
-}
-
-int call_here(int port)
-{
-	struct sockaddr_in at = address(port);
-	int fd;
-
-	fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	if (fd < 0)
+	if (caller < 0)
 		return -errno;
-	if (connect(fd, (struct sockaddr *)&at, sizeof(at)) < 0 ||
-	    fcntl(fd, F_SETFL, O_NONBLOCK) < 0)
-		return failed(fd);
-	no_delay(fd);
-	return fd;
+	if (!caller_is_ours(callers, caller)) {
+		hang_up_at_once(caller);
+		return -EPERM;
+	}
+	no_delay(caller);
+	return caller;
 }

@@ -1,15 +1,20 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Where ranks of MPI programs call: TCP ports that only this machine reaches. */
+/* Where ranks of MPI programs call: a TCP port that only this machine reaches. */
 #ifndef PVASRUN_LISTEN_H
 #define PVASRUN_LISTEN_H
+
+#include "caller.h"
 
 /* Returns a listening descriptor, and its port; or -errno. */
 int listen_here(int *port);
 
-/* The next caller of this user, not blocking and without delays; -1: none */
-int accept_here(int fd);
+/*
+ * The next caller, not blocking and without delays. -EPERM: one that is not this
+ * user's, who was hung up on; -EAGAIN: none; else it can't be said who there is.
+ */
+int accept_here(int fd, struct callers *callers);
 
-/* Call such a port. Returns a descriptor of the same kind, or -errno. */
-int call_here(int port);
+/* Close it at once, and leave no state of it behind in the kernel. */
+void hang_up_at_once(int fd);
 
 #endif

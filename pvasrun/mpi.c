@@ -3,12 +3,14 @@
 #include "mpi.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
 #include <unistd.h>
 
+#include "parse.h"
 #include "report.h"
 
 enum { NOT_SEEN, INSIDE, LEFT };
@@ -24,7 +26,7 @@ static const char *left_early(void *arg, unsigned int rank, bool *maybe)
 	struct mpi *mpi = arg;
 
 	pmix_host_read(mpi);
-	pmi1_read(&mpi->pmi);
+	pmi1_read(&mpi->pmi, rank);
 	/* a library of PMIx gives up waiting for an answer to its farewell */
 	*maybe = mpi->host;
 	if (mpi->state[rank] == INSIDE)
@@ -111,18 +113,16 @@ static int make_name(struct mpi *mpi)
 
 #define SHARED_MEMORY "/dev/shm"
 
-static void name_directories(struct mpi *mpi)
+/*
+ * There before ranks are told of it: a name that they know and nobody has could
+ * be anybody's. Without it no rank is served, see pmix_host.c; but programs that
+ * are no ranks do not miss it.
+ */
+static void make_shared_directory(struct mpi *mpi)
 {
-	uint32_t random = 0;
-	char name[32];
-
-	/* Another pvasrun of this number may have left one behind. */
-	if (getrandom(&random, sizeof(random), 0) < 0)
-		random = 0;
-	snprintf(name, sizeof(name), "%d-%08x", getpid(), random);
-	scratch_name(&mpi->tmp, NULL, name);
-	if (!access(SHARED_MEMORY, W_OK | X_OK))
-		scratch_name(&mpi->shm, SHARED_MEMORY, name);
+	if (access(SHARED_MEMORY, W_OK | X_OK))
+		return;
+	scratch_make(&mpi->shm, SHARED_MEMORY, mpi->no_shm, sizeof(mpi->no_shm));
 }
 
 /* What a shell starts, for one, is a process outside of the space. */
@@ -151,18 +151,14 @@ static int open_ways(struct mpi *mpi)
 	return err;
 }
 
-/*
- * Ranks that are tasks have called before they need it, so it is made then. An
- * mpirun among the tasks doesn't call, but finds its name in the environment.
- */
-static void make_shared_directory(struct mpi *mpi)
+/* The descriptor by which pvasrun itself is a rank of an outer job is not its tasks'. */
+static void keep_outer_job(void)
 {
-	char why[256];
+	const char *fd = getenv("PMI_FD");
+	unsigned int number;
 
-	if (!mpi->shm.parent || mpi->all_direct)
-		return;
-	if (scratch_make(&mpi->shm, why, sizeof(why)))
-		mpi->shm.parent = NULL;
+	if (fd && !parse_count(fd, 3, INT_MAX, &number))
+		fcntl(number, F_SETFD, FD_CLOEXEC);
 }
 
 int mpi_open(struct mpi *mpi, const struct options *opt, struct loop *loop, struct job *job,
@@ -171,15 +167,17 @@ int mpi_open(struct mpi *mpi, const struct options *opt, struct loop *loop, stru
 	int err;
 
 	*mpi = (struct mpi){ .opt = opt, .loop = loop, .job = job, .places = places };
-	mpi->gate.event.fd = mpi->pmi.event.fd = -1;
+	mpi->gate.event.fd = mpi->gate.pause.event.fd = mpi->gate.callers.netlink = -1;
+	mpi->pmi.loop.self.fd = mpi->pmi.number = -1;
+	memset(mpi->low, -1, sizeof(mpi->low));
 	mpi->pmix = opt->mpi == MPI_AUTO || opt->mpi == MPI_PMIX;
 	mpi->pmi1 = opt->mpi == MPI_AUTO || opt->mpi == MPI_PMI1;
 	if (opt->mpi == MPI_NONE)
 		return 0;
+	keep_outer_job();
 	err = make_name(mpi);
 	if (err)
 		return err;
-	name_directories(mpi);
 	look_at_programs(mpi);
 	mpi->state = calloc(opt->tasks, sizeof(*mpi->state));
 	if (!mpi->state)
@@ -188,8 +186,10 @@ int mpi_open(struct mpi *mpi, const struct options *opt, struct loop *loop, stru
 	if (!err) {
 		job->left_early = left_early;
 		job->left_early_arg = mpi;
-		if (mpi->pmix)
+		if (mpi->pmix) {
 			make_shared_directory(mpi);
+			pmix_host_reserve(mpi);
+		}
 		return 0;
 	}
 	mpi_close(mpi);
@@ -197,6 +197,22 @@ int mpi_open(struct mpi *mpi, const struct options *opt, struct loop *loop, stru
 		return err;
 	note("no MPI: cannot listen on 127.0.0.1: %s", strerror(-err));
 	return 0;
+}
+
+int mpi_give(struct mpi *mpi, unsigned int rank)
+{
+	return mpi->pmi1 ? pmi1_give(&mpi->pmi, rank) : 0;
+}
+
+int mpi_inherit(const struct mpi *mpi)
+{
+	return mpi->pmi1 ? pmi1_inherit(&mpi->pmi) : 0;
+}
+
+void mpi_given(struct mpi *mpi)
+{
+	if (mpi->pmi1)
+		pmi1_given(&mpi->pmi);
 }
 
 /*

@@ -17,6 +17,7 @@
 #include "scratch.h"
 
 #define MPI_NAME_LEN 64
+#define LOW_NUMBERS 16
 
 struct mpi {
 	const struct options *opt;
@@ -33,12 +34,22 @@ struct mpi {
 	bool all_direct;	/* each task is an MPI program itself */
 	bool own_paths;		/* one of them says where its libraries are */
 	struct scratch tmp, shm;	/* of the second only if there is a /dev/shm */
+	char no_shm[256];	/* there is one, but no place in it: why */
 	struct pmix_host *host;	/* once the PMIx server runs */
+	int low[LOW_NUMBERS];	/* descriptors that are kept free for it, until then */
 };
 
 /* Prepare, for a job that may turn out to be one. -errno: not possible, but asked for */
 int mpi_open(struct mpi *mpi, const struct options *opt, struct loop *loop, struct job *job,
 	     const struct places *places);
+
+/*
+ * What a rank inherits: made before it is started, put into its place in the new
+ * process (async-signal-safe), and closed here afterwards. 0 or -errno
+ */
+int mpi_give(struct mpi *mpi, unsigned int rank);
+int mpi_inherit(const struct mpi *mpi);
+void mpi_given(struct mpi *mpi);
 
 /* mpi_env.c: what the tasks of a program find in their environment */
 int mpi_env(const struct mpi *mpi, struct env *env);
@@ -61,7 +72,8 @@ unsigned int needs(const char *path);
 /* The server of PMI-1 or PMIx can't do its work. */
 void mpi_failed(struct mpi *mpi, const char *why);
 
-/* pmix_host.c: the PMIx server, a plugin. Returns its port, -1: it is said why not. */
+/* pmix_host.c: the PMIx server, a plugin. Returns 0, -1: it is said why not. */
+void pmix_host_reserve(struct mpi *mpi);
 int pmix_host_start(void *mpi);
 /* What it has told so far is taken notice of. */
 void pmix_host_read(struct mpi *mpi);

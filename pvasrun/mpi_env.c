@@ -62,12 +62,15 @@ static int add_pmix(const struct mpi *mpi, struct env *env)
 
 static int add_pmi1(const struct mpi *mpi, struct env *env)
 {
-	char port[32];
+	char text[16];
 	int err;
 
-	snprintf(port, sizeof(port), "127.0.0.1:%d", mpi->pmi.port);
-	err = env_set(env, "PMI_PORT", port);
-	return err ? err : env_set_ranked(env, "PMI_ID", mpi->pmi.first_id);
+	snprintf(text, sizeof(text), "%d", mpi->pmi.number);
+	err = env_set(env, "PMI_FD", text);
+	snprintf(text, sizeof(text), "%u", mpi->opt->tasks);
+	if (!err)
+		err = env_set(env, "PMI_SIZE", text);
+	return err ? err : env_set_ranked(env, "PMI_RANK", 0);
 }
 
 /* More ranks than processors: who waits must let others run. */
@@ -83,7 +86,7 @@ static int add_directory(const struct mpi *mpi, struct env *env)
 {
 	int err;
 
-	if (!mpi->shm.parent)
+	if (!mpi->shm.made)
 		return 0;
 	err = env_default(env, "OMPI_MCA_btl_vader_backing_directory", mpi->shm.path);
 	return err ? err : env_default(env, "OMPI_MCA_osc_sm_backing_directory", mpi->shm.path);

@@ -2,35 +2,45 @@
 /* What a program needs of libraries, as its ELF file says. */
 #include <elf.h>
 #include <fcntl.h>
+#include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "mpi.h"
 
-/* A file as it is mapped: nothing in it is trusted to be where it says. */
-struct image {
-	const char *bytes;
-	size_t len;
-};
+/*
+ * Nothing in a file is trusted to be where it says, nor to stay: it is read, not
+ * mapped, for its owner may make it shorter meanwhile.
+ */
+#define MOST (64 << 10)		/* of program headers, or of dynamic entries */
 
-static const void *at(const struct image *image, uint64_t offset, uint64_t len)
+static bool get(int fd, void *to, size_t len, uint64_t offset)
 {
-	if (offset > image->len || len > image->len - offset)
-		return NULL;
-	return image->bytes + offset;
+	return offset <= INT64_MAX - len && pread(fd, to, len, offset) == (ssize_t)len;
 }
 
-static const Elf64_Phdr *segments(const struct image *image, unsigned int *nr)
+/* In memory of its own, if it is not too much */
+static void *fetch(int fd, uint64_t len, uint64_t offset)
 {
-	const Elf64_Ehdr *head = at(image, 0, sizeof(*head));
+	void *to = len && len <= MOST ? malloc(len) : NULL;
 
-	if (!head || memcmp(head->e_ident, ELFMAG, SELFMAG) ||
-	    head->e_ident[EI_CLASS] != ELFCLASS64 || head->e_phentsize != sizeof(Elf64_Phdr))
+	if (to && !get(fd, to, len, offset)) {
+		free(to);
+		to = NULL;
+	}
+	return to;
+}
+
+static Elf64_Phdr *segments(int fd, unsigned int *nr)
+{
+	Elf64_Ehdr head;
+
+	if (!get(fd, &head, sizeof(head), 0) || memcmp(head.e_ident, ELFMAG, SELFMAG) ||
+	    head.e_ident[EI_CLASS] != ELFCLASS64 || head.e_phentsize != sizeof(Elf64_Phdr))
 		return NULL;
-	*nr = head->e_phnum;
-	return at(image, head->e_phoff, (uint64_t)head->e_phnum * sizeof(Elf64_Phdr));
+	*nr = head.e_phnum;
+	return fetch(fd, (uint64_t)head.e_phnum * sizeof(Elf64_Phdr), head.e_phoff);
 }
 
 /* Where in the file is what will be at this address? */
@@ -43,15 +53,15 @@ static uint64_t offset_of(const Elf64_Phdr *seg, unsigned int nr, uint64_t addre
 	return UINT64_MAX;
 }
 
-static bool is_mpi(const struct image *image, uint64_t name)
+static bool is_mpi(int fd, uint64_t name)
 {
 	static const char begin[] = "libmpi";
-	const char *text = at(image, name, sizeof(begin) - 1);
+	char text[sizeof(begin) - 1];
 
-	return text && !memcmp(text, begin, sizeof(begin) - 1);
+	return get(fd, text, sizeof(text), name) && !memcmp(text, begin, sizeof(text));
 }
 
-static unsigned int entries_say(const struct image *image, const Elf64_Phdr *seg, unsigned int nr,
+static unsigned int entries_say(int fd, const Elf64_Phdr *seg, unsigned int nr,
 				const Elf64_Dyn *dyn, size_t entries)
 {
 	uint64_t names = UINT64_MAX;
@@ -61,51 +71,55 @@ static unsigned int entries_say(const struct image *image, const Elf64_Phdr *seg
 	for (i = 0; i < entries && dyn[i].d_tag != DT_NULL; i++)
 		if (dyn[i].d_tag == DT_STRTAB)
 			names = offset_of(seg, nr, dyn[i].d_un.d_ptr);
-	if (names > image->len)
+	if (names > INT64_MAX)
 		return 0;
 	for (i = 0; i < entries && dyn[i].d_tag != DT_NULL; i++) {
 		if (dyn[i].d_tag == DT_RPATH || dyn[i].d_tag == DT_RUNPATH)
 			said |= NEEDS_OWN_PATH;
-		else if (dyn[i].d_tag == DT_NEEDED && dyn[i].d_un.d_val <= image->len &&
-			 is_mpi(image, names + dyn[i].d_un.d_val))
+		else if (dyn[i].d_tag == DT_NEEDED && dyn[i].d_un.d_val <= INT64_MAX &&
+			 is_mpi(fd, names + dyn[i].d_un.d_val))
 			said |= NEEDS_MPI;
 	}
 	return said;
 }
 
-static unsigned int image_says(const struct image *image)
+static unsigned int dynamic_says(int fd, const Elf64_Phdr *seg, unsigned int nr, unsigned int i)
 {
-	const Elf64_Phdr *seg;
-	const Elf64_Dyn *dyn;
-	unsigned int nr = 0, i;
+	Elf64_Dyn *dyn = fetch(fd, seg[i].p_filesz, seg[i].p_offset);
+	unsigned int said = 0;
 
-	seg = segments(image, &nr);
+	if (dyn)
+		said = entries_say(fd, seg, nr, dyn, seg[i].p_filesz / sizeof(*dyn));
+	free(dyn);
+	return said;
+}
+
+static unsigned int file_says(int fd)
+{
+	unsigned int nr = 0, i, said = 0;
+	Elf64_Phdr *seg = segments(fd, &nr);
+
 	for (i = 0; seg && i < nr; i++) {
 		if (seg[i].p_type != PT_DYNAMIC)
 			continue;
-		dyn = at(image, seg[i].p_offset, seg[i].p_filesz);
-		return dyn ? entries_say(image, seg, nr, dyn, seg[i].p_filesz / sizeof(*dyn)) : 0;
+		said = dynamic_says(fd, seg, nr, i);
+		break;
 	}
-	return 0;
+	free(seg);
+	return said;
 }
 
+/* Not blocking: it may have become a FIFO since it was found. */
 unsigned int needs(const char *path)
 {
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
-	struct image image;
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	unsigned int said = 0;
 	struct stat st;
-	void *bytes = MAP_FAILED;
-	unsigned int said;
 
 	if (fd < 0)
 		return 0;
-	if (!fstat(fd, &st) && st.st_size > 0)
-		bytes = mmap(NULL, st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
+	if (!fstat(fd, &st) && S_ISREG(st.st_mode))
+		said = file_says(fd);
 	close(fd);
-	if (bytes == MAP_FAILED)
-		return 0;
-	image = (struct image){ bytes, st.st_size };
-	said = image_says(&image);
-	munmap(bytes, st.st_size);
 	return said;
 }

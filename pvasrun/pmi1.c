@@ -3,16 +3,21 @@
 #include "pmi1.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "listen.h"
 #include "mpi.h"
+
+/* Below are those that scripts name themselves: exec 9>lock */
+#define FIRST_NUMBER	20
+/* Of what one rank puts, or publishes, on average; MPICH 4 needs less than 4 KiB. */
+#define ROOM_A_RANK	(64 << 10)
+#define ROOM_AT_LEAST	(1 << 20)
 
 /* As MPICH's own process manager has them */
 #define NAME_MAX_LEN	256
@@ -50,9 +55,14 @@ static int number_of(const char *line, const char *name)
 	return atoi(value_of(line, name, false, text, sizeof(text)));
 }
 
+static unsigned int rank_of(const struct pmi1_rank *r)
+{
+	return r - r->pmi->ranks;
+}
+
 static void hang_up(struct pmi1_rank *r)
 {
-	loop_forget(r->pmi->mpi->loop, &r->event);
+	loop_forget(&r->pmi->loop, &r->event);
 	if (r->event.fd >= 0)
 		close(r->event.fd);
 	r->event.fd = -1;
@@ -100,10 +110,14 @@ static void get(struct pmi1_rank *r, const char *line)
 		say(r, "cmd=get_result rc=-1 msg=key_not_found value=unknown\n");
 }
 
-/* All ranks of the job; one that dies before it comes here ends the job. */
+/*
+ * All ranks of the job; one that dies before it comes here ends the job. It
+ * counts once, even if a child that has inherited the descriptor comes, too.
+ */
 static void barrier(struct pmi1_rank *r)
 {
 	struct pmi1 *pmi = r->pmi;
+	unsigned int i;
 
 	if (r->in_barrier)
 		return;
@@ -111,10 +125,9 @@ static void barrier(struct pmi1_rank *r)
 	if (++pmi->waiting < pmi->mpi->opt->tasks)
 		return;
 	pmi->waiting = 0;
-	for (r = pmi->ranks; r; r = r->next) {
-		if (r->in_barrier)
-			say(r, "cmd=barrier_out\n");
-		r->in_barrier = false;
+	for (i = 0; i < pmi->mpi->opt->tasks; i++) {
+		pmi->ranks[i].in_barrier = false;
+		say(&pmi->ranks[i], "cmd=barrier_out\n");
 	}
 }
 
@@ -157,29 +170,15 @@ static void unpublish(struct pmi1_rank *r, const char *line)
 		say(r, "cmd=unpublish_result info=fail rc=-1 msg=service_not_found\n");
 }
 
-/* A caller on our port shows by a number of the job's that it is a rank, and which. */
-static void introduce(struct pmi1_rank *r, const char *line)
-{
-	uint32_t rank = (uint32_t)number_of(line, "pmiid") - r->pmi->first_id;
-
-	if (rank >= r->pmi->mpi->opt->tasks) {
-		hang_up(r);
-		return;
-	}
-	r->rank = rank;
-	say(r, "cmd=initack rc=0\ncmd=set size=%u\ncmd=set rank=%u\ncmd=set debug=0\n",
-	    r->pmi->mpi->opt->tasks, rank);
-}
-
 static void begin(struct pmi1_rank *r)
 {
-	mpi_entered(r->pmi->mpi, r->rank);
+	mpi_entered(r->pmi->mpi, rank_of(r));
 	say(r, "cmd=response_to_init pmi_version=1 pmi_subversion=1 rc=0\n");
 }
 
 static void finish(struct pmi1_rank *r)
 {
-	mpi_left(r->pmi->mpi, r->rank);
+	mpi_left(r->pmi->mpi, rank_of(r));
 	say(r, "cmd=finalize_ack\n");
 }
 
@@ -198,7 +197,7 @@ static void appnum(struct pmi1_rank *r)
 {
 	const struct mpi *mpi = r->pmi->mpi;
 
-	say(r, "cmd=appnum appnum=%d\n", (int)(mpi->job->tasks[r->rank].app - mpi->opt->apps));
+	say(r, "cmd=appnum appnum=%d\n", (int)(mpi->job->tasks[rank_of(r)].app - mpi->opt->apps));
 }
 
 static void universe_size(struct pmi1_rank *r)
@@ -236,7 +235,7 @@ static bool spawning(struct pmi1_rank *r, const char *line)
 		return false;
 	if (!strncmp(line, "execname=", 9)) {
 		value_of(line, "execname", true, program, sizeof(program));
-		mpi_spawn_refused(r->pmi->mpi, r->rank, program);
+		mpi_spawn_refused(r->pmi->mpi, rank_of(r), program);
 	}
 	if (!strcmp(line, "endcmd")) {
 		r->in_spawn = false;
@@ -251,17 +250,10 @@ static void got_line(struct pmi1_rank *r, const char *line)
 	size_t i;
 
 	value_of(line, "cmd", false, command, sizeof(command));
-	if (r->rank < 0) {
-		if (!strcmp(command, "initack"))
-			introduce(r, line);
-		else
-			hang_up(r);
-		return;
-	}
 	if (spawning(r, line))
 		return;
 	if (!strcmp(command, "abort")) {
-		mpi_aborted(r->pmi->mpi, r->rank, number_of(line, "exitcode"), "");
+		mpi_aborted(r->pmi->mpi, rank_of(r), number_of(line, "exitcode"), "");
 		return;
 	}
 	for (i = 0; i < sizeof(commands) / sizeof(commands[0]); i++) {
@@ -293,90 +285,150 @@ static void take_lines(struct pmi1_rank *r)
 		hang_up(r);
 }
 
+/* Returns whether there was something. */
+static bool read_once(struct pmi1_rank *r)
+{
+	ssize_t n;
+
+	if (r->event.fd < 0)
+		return false;
+	n = read(r->event.fd, r->line + r->used, sizeof(r->line) - r->used);
+	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+		return false;
+	if (n <= 0) {
+		hang_up(r);
+		return false;
+	}
+	r->used += n;
+	take_lines(r);
+	return true;
+}
+
+/* As much as a line at a time: others have their turn, and signals. */
 static void rank_ready(struct event *event, uint32_t what)
 {
 	struct pmi1_rank *r = (struct pmi1_rank *)event;
-	ssize_t n;
 
 	(void)what;
-	while (r->event.fd >= 0) {
-		n = read(r->event.fd, r->line + r->used, sizeof(r->line) - r->used);
-		if (n < 0 && (errno == EAGAIN || errno == EINTR))
-			return;
-		if (n <= 0) {
-			hang_up(r);
-			return;
-		}
-		r->used += n;
-		take_lines(r);
-	}
+	read_once(r);
+	/* It was the last: what its children go on to say is not the rank's word. */
+	if (r->pmi->mpi->job->tasks[rank_of(r)].ended)
+		hang_up(r);
 }
 
-void pmi1_read(struct pmi1 *pmi)
+/* More than a socket holds is from somebody who writes while we read. */
+#define READS_AT_MOST 256
+
+void pmi1_read(struct pmi1 *pmi, unsigned int rank)
 {
 	struct pmi1_rank *r;
+	int i;
 
-	for (r = pmi->ranks; r; r = r->next)
-		rank_ready(&r->event, EPOLLIN);
+	if (!pmi->ranks)
+		return;
+	r = &pmi->ranks[rank];
+	for (i = 0; i < READS_AT_MOST && read_once(r); i++)
+		;
+	hang_up(r);
+	for (i = 0; i < READS_AT_MOST && loop_turn(&pmi->loop, 0) > 0; i++)
+		;
 }
 
-static void pmi1_ready(struct event *event, uint32_t what)
-{
-	struct pmi1 *pmi = (struct pmi1 *)event;
-	struct pmi1_rank *r;
-	int fd;
+/* ---- begin and end ---- */
 
-	(void)what;
-	while ((fd = accept_here(event->fd)) >= 0) {
-		r = calloc(1, sizeof(*r));
-		if (!r) {
-			close(fd);
-			continue;
-		}
-		r->event = (struct event){ .fd = fd, .ready = rank_ready };
-		r->pmi = pmi;
-		r->rank = -1;
-		r->next = pmi->ranks;
-		pmi->ranks = r;
-		if (loop_watch(pmi->mpi->loop, &r->event, EPOLLIN))
-			hang_up(r);
-	}
+/* A number that is free here is one that no task inherits from our caller. */
+static int reserve_number(void)
+{
+	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+	int fd = null < 0 ? -1 : fcntl(null, F_DUPFD_CLOEXEC, FIRST_NUMBER);
+	int err = -errno;
+
+	if (null >= 0)
+		close(null);
+	return fd < 0 ? err : fd;
+}
+
+static int store_mapping(struct pmi1 *pmi)
+{
+	char mapping[64];
+
+	/* all ranks on one node */
+	snprintf(mapping, sizeof(mapping), "(vector,(0,1,%u))", pmi->mpi->opt->tasks);
+	return pmi1_store(&pmi->pairs, "PMI_process_mapping", mapping) ? 0 : -ENOMEM;
 }
 
 int pmi1_open(struct pmi1 *pmi, struct mpi *mpi)
 {
-	char mapping[64];
+	const unsigned int tasks = mpi->opt->tasks;
+	const size_t room = ROOM_AT_LEAST + (size_t)tasks * ROOM_A_RANK;
+	unsigned int i;
+	int err;
 
-	*pmi = (struct pmi1){ .mpi = mpi, .event.ready = pmi1_ready };
-	pmi->event.fd = listen_here(&pmi->port);
-	if (pmi->event.fd < 0)
-		return pmi->event.fd;
-	/* MPICH reads it with atoi() */
-	if (getrandom(&pmi->first_id, sizeof(pmi->first_id), 0) < 0)
+	*pmi = (struct pmi1){ .mpi = mpi, .theirs = -1, .pairs.room = room, .names.room = room };
+	pmi->number = -1;
+	err = loop_open(&pmi->loop);
+	if (err)
+		return err;
+	pmi->ranks = calloc(tasks, sizeof(*pmi->ranks));
+	if (!pmi->ranks)
+		return -ENOMEM;
+	for (i = 0; i < tasks; i++) {
+		pmi->ranks[i].event = (struct event){ .fd = -1, .ready = rank_ready };
+		pmi->ranks[i].pmi = pmi;
+	}
+	pmi->number = reserve_number();
+	return pmi->number < 0 ? pmi->number : store_mapping(pmi);
+}
+
+int pmi1_give(struct pmi1 *pmi, unsigned int rank)
+{
+	struct event *event = &pmi->ranks[rank].event;
+	int ends[2];
+	int err;
+
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) < 0)
 		return -errno;
-	pmi->first_id = (pmi->first_id & 0x3fffffff) + 1;
-	/* all ranks on one node */
-	snprintf(mapping, sizeof(mapping), "(vector,(0,1,%u))", mpi->opt->tasks);
-	return pmi1_store(&pmi->pairs, "PMI_process_mapping", mapping) ? 0 : -ENOMEM;
+	fcntl(ends[0], F_SETFL, O_NONBLOCK);
+	event->fd = ends[0];
+	pmi->theirs = ends[1];
+	err = loop_watch(&pmi->loop, event, EPOLLIN);
+	if (err)
+		pmi1_given(pmi);
+	return err;
+}
+
+int pmi1_inherit(const struct pmi1 *pmi)
+{
+	return dup2(pmi->theirs, pmi->number) < 0 ? -errno : 0;
+}
+
+void pmi1_given(struct pmi1 *pmi)
+{
+	if (pmi->theirs >= 0)
+		close(pmi->theirs);
+	pmi->theirs = -1;
 }
 
 int pmi1_serve(struct pmi1 *pmi)
 {
-	return loop_watch(pmi->mpi->loop, &pmi->event, EPOLLIN);
+	close(pmi->number);
+	pmi->number = -1;
+	return loop_watch(pmi->mpi->loop, &pmi->loop.self, EPOLLIN);
 }
 
 void pmi1_close(struct pmi1 *pmi)
 {
-	struct pmi1_rank *r;
+	unsigned int i;
 
-	if (pmi->event.fd >= 0)
-		close(pmi->event.fd);
-	pmi->event.fd = -1;
-	while ((r = pmi->ranks)) {
-		pmi->ranks = r->next;
-		hang_up(r);
-		free(r);
-	}
+	for (i = 0; pmi->ranks && i < pmi->mpi->opt->tasks; i++)
+		hang_up(&pmi->ranks[i]);
+	loop_forget(pmi->mpi->loop, &pmi->loop.self);
+	loop_close(&pmi->loop);
+	if (pmi->number >= 0)
+		close(pmi->number);
+	pmi->number = -1;
+	free(pmi->ranks);
+	pmi->ranks = NULL;
 	pmi1_delete_all(&pmi->pairs);
 	pmi1_delete_all(&pmi->names);
 }

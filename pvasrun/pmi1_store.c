@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Texts by name, in a tree of libc's. */
+/* Texts by name, in a tree of libc's, with an upper limit of their size. */
 #include <search.h>
 #include <stdlib.h>
 #include <string.h>
@@ -31,60 +31,70 @@ static struct pair *make(const char *key, const char *value)
 	return pair;
 }
 
+static size_t size_of(const struct pair *pair)
+{
+	return sizeof(*pair) + strlen(pair->key) + (pair->value ? strlen(pair->value) : 0) + 2;
+}
+
 static void drop(void *pair)
 {
 	free(((struct pair *)pair)->value);
 	free(pair);
 }
 
-static struct pair **find(void *const *store, const char *key)
+static struct pair **find(const struct pmi1_store *store, const char *key)
 {
 	struct pair *like = make(key, NULL);
-	struct pair **found = like ? tfind(like, store, compare) : NULL;
+	struct pair **found = like ? tfind(like, &store->tree, compare) : NULL;
 
 	free(like);
 	return found;
 }
 
-bool pmi1_store(void **store, const char *key, const char *value)
-{
-	struct pair *pair = make(key, value);
-	struct pair **at = pair ? tsearch(pair, store, compare) : NULL;
-
-	if (!at) {
-		if (pair)
-			drop(pair);
-		return false;
-	}
-	if (*at != pair) {	/* it was there: the value is replaced */
-		free((*at)->value);
-		(*at)->value = pair->value;
-		free(pair);
-	}
-	return true;
-}
-
-const char *pmi1_find(void *const *store, const char *key)
-{
-	struct pair **found = find(store, key);
-
-	return found ? (*found)->value : NULL;
-}
-
-bool pmi1_delete(void **store, const char *key)
+bool pmi1_delete(struct pmi1_store *store, const char *key)
 {
 	struct pair **found = find(store, key), *pair;
 
 	if (!found)
 		return false;
 	pair = *found;
-	tdelete(pair, store, compare);
+	tdelete(pair, &store->tree, compare);
+	store->used -= size_of(pair);
 	drop(pair);
 	return true;
 }
 
-void pmi1_delete_all(void **store)
+/* One that was there is replaced, if there is room for the new one beside it. */
+bool pmi1_store(struct pmi1_store *store, const char *key, const char *value)
 {
-	tdestroy(*store, drop);
-	*store = NULL;
+	struct pair *pair = make(key, value);
+	size_t size = pair ? size_of(pair) : 0;
+
+	if (!pair)
+		return false;
+	if (size > store->room - store->used) {
+		drop(pair);
+		return false;
+	}
+	pmi1_delete(store, key);
+	if (!tsearch(pair, &store->tree, compare)) {
+		drop(pair);
+		return false;
+	}
+	store->used += size;
+	return true;
+}
+
+const char *pmi1_find(const struct pmi1_store *store, const char *key)
+{
+	struct pair **found = find(store, key);
+
+	return found ? (*found)->value : NULL;
+}
+
+void pmi1_delete_all(struct pmi1_store *store)
+{
+	tdestroy(store->tree, drop);
+	store->tree = NULL;
+	store->used = 0;
 }

@@ -13,17 +13,21 @@
 #include <unistd.h>
 
 #include "component.h"
+#include "handoff.h"
 #include "locality.h"
 #include "mpi.h"
 #include "pmix/plugin.h"
 #include "report.h"
 
 #define PLUGIN "pvasrun-pmix.so"
+/* As long as a job's end waits for whoever reads what ranks wanted to be written */
+#define FLUSH_MS 2000
 
 struct pmix_host {
 	struct event event;	/* what the server tells */
 	struct mpi *mpi;
 	int writer;		/* its end of the pipe */
+	pmix_flush_fn flush;	/* once it is loaded */
 };
 
 /* ---- what the server tells ---- */
@@ -201,15 +205,18 @@ static int enough_files(const struct mpi *mpi, char *why, size_t len)
 	return -EMFILE;
 }
 
-static int load(pmix_start_fn *start, char *why, size_t len)
+static int load(struct pmix_host *host, pmix_start_fn *start, char *why, size_t len)
 {
 	char path[PATH_MAX];
 	void *plugin;
+	int err = beside_us(PLUGIN, "../lib/pvas/" PLUGIN, path);
 
-	if (!beside_us(PLUGIN, "../lib/pvas/" PLUGIN, path)) {
-		snprintf(why, len, "no PMIx server for MPI programs: %s is missing (install all of PVAS)",
-			 PLUGIN);
-		return -ENOENT;
+	if (err) {
+		snprintf(why, len, err == -EPERM ?
+			 "no PMIx server for MPI programs: other users could have changed %s (install all of PVAS)" :
+			 "no PMIx server for MPI programs: %s is missing (install all of PVAS)",
+			 err == -EPERM ? path : PLUGIN);
+		return err;
 	}
 	plugin = dlopen(path, RTLD_NOW | RTLD_LOCAL);
 	if (!plugin) {
@@ -218,45 +225,84 @@ static int load(pmix_start_fn *start, char *why, size_t len)
 		return -ELIBACC;
 	}
 	*start = (pmix_start_fn)dlsym(plugin, "pvasrun_pmix_start");
-	if (*start)
+	host->flush = (pmix_flush_fn)dlsym(plugin, "pvasrun_pmix_flush");
+	if (*start && host->flush)
 		return 0;
 	snprintf(why, len, "no PMIx server for MPI programs: this %s is not pvasrun's (install all of PVAS)",
 		 PLUGIN);
 	return -ELIBBAD;
 }
 
-/* Without one in shared memory, libraries complain only if they want it. */
 static int make_directories(struct mpi *mpi, char *why, size_t len)
 {
-	char ignored[256];
+	if (mpi->no_shm[0]) {
+		snprintf(why, len, "%s", mpi->no_shm);
+		return -ENOENT;
+	}
+	return scratch_make(&mpi->tmp, NULL, why, len);
+}
 
-	if (mpi->shm.parent && !mpi->shm.made)
-		scratch_make(&mpi->shm, ignored, sizeof(ignored));
-	return scratch_make(&mpi->tmp, why, len);
+/*
+ * libpmix waits with select() for what it listens on, which takes no numbers from
+ * FD_SETSIZE on; a job may have more tasks than that by then.
+ */
+void pmix_host_reserve(struct mpi *mpi)
+{
+	unsigned int i;
+
+	for (i = 0; i < LOW_NUMBERS; i++)
+		mpi->low[i] = open("/dev/null", O_RDONLY | O_CLOEXEC);
+}
+
+static void free_numbers(struct mpi *mpi)
+{
+	unsigned int i;
+
+	for (i = 0; i < LOW_NUMBERS; i++) {
+		if (mpi->low[i] >= 0)
+			close(mpi->low[i]);
+		mpi->low[i] = -1;
+	}
+}
+
+static int make_room(const struct mpi *mpi, char *why, size_t len)
+{
+	int highest = mpi->low[LOW_NUMBERS - 1];
+
+	if (highest >= 0 && highest < FD_SETSIZE)
+		return 0;
+	snprintf(why, len, "no PMIx server for MPI programs: too many files are open already (start pvasrun with fewer)");
+	return -EMFILE;
 }
 
 static int start(struct pmix_host *host, char *why, size_t len)
 {
 	pmix_start_fn start_server;
 	struct pmix_job job = { 0 };
-	int port = -1;
+	int err;
 
-	if (enough_files(host->mpi, why, len) || load(&start_server, why, len) ||
+	if (enough_files(host->mpi, why, len) || load(host, &start_server, why, len) ||
 	    make_directories(host->mpi, why, len))
 		return -1;
-	if (open_pipe(host) || describe(host, &job))
-		snprintf(why, len, "no PMIx server for MPI programs: %s", strerror(ENOMEM));
+	if (open_pipe(host) || describe(host, &job) || handoff_open())
+		err = snprintf(why, len, "no PMIx server for MPI programs: %s", strerror(ENOMEM));
 	else
-		port = start_server(&job, why, len);
+		err = make_room(host->mpi, why, len);
+	free_numbers(host->mpi);
+	if (!err)
+		err = start_server(&job, why, len);
 	forget(&job);
-	return port;
+	if (err || handoff_works())
+		return err;
+	snprintf(why, len, "no PMIx server for MPI programs: this libpmix does not listen (install libpmix2 4.2)");
+	return -1;
 }
 
 int pmix_host_start(void *arg)
 {
 	struct mpi *mpi = arg;
 	char why[512] = "";
-	int port;
+	int err;
 
 	mpi->host = calloc(1, sizeof(*mpi->host));
 	if (!mpi->host) {
@@ -265,10 +311,10 @@ int pmix_host_start(void *arg)
 	}
 	mpi->host->mpi = mpi;
 	mpi->host->event.fd = mpi->host->writer = -1;
-	port = start(mpi->host, why, sizeof(why));
-	if (port < 0)
+	err = start(mpi->host, why, sizeof(why));
+	if (err)
 		mpi_failed(mpi, why);
-	return port;
+	return err;
 }
 
 /* The server has nobody left to serve, and ends with us: see plugin.h. */
@@ -276,8 +322,11 @@ void pmix_host_stop(struct mpi *mpi)
 {
 	struct pmix_host *host = mpi->host;
 
+	free_numbers(mpi);
 	if (!host)
 		return;
+	if (host->flush)
+		host->flush(FLUSH_MS);
 	loop_forget(mpi->loop, &host->event);
 	mpi->host = NULL;
 }

@@ -282,6 +282,8 @@ static int check_files(const struct options *opt)
 		need += opt->tasks;
 	if (may_be_user_backend(opt))
 		need += opt->tasks;
+	if (opt->mpi == MPI_AUTO || opt->mpi == MPI_PMI1)
+		need += opt->tasks;	/* PMI_FD */
 	if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur >= need)
 		return 0;
 	if (limit.rlim_max >= need) {

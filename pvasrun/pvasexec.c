@@ -9,19 +9,18 @@
  * of them makes. The process stays the launcher's child: it becomes the program.
  */
 #include <errno.h>
-#include <inttypes.h>
 #include <limits.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/utsname.h>
 #include <unistd.h>
 
 #include "../libpvas/pvas.h"
 #include "component.h"
 #include "job.h"
+#include "jobkey.h"
 #include "parse.h"
 #include "tuning.h"
 
@@ -143,63 +142,20 @@ static void explain(const char *format, ...)
 
 /* ---- the job ---- */
 
-/* A node of the job: nodes that share a machine (tests do) get spaces of their own. */
-static const char *node_name(void)
+/* NULL: there is none. Ends if there is one whose ranks can't agree. */
+static const char *find_key(struct jobkey *job)
 {
-	static struct utsname name;
-	const char *node = getenv("SLURMD_NODENAME");
+	char why[512];
+	int err = jobkey_find(job, why, sizeof(why));
 
-	if (node)
-		return node;
-	return uname(&name) ? "" : name.nodename;
-}
-
-/* A job's name may be as long as its launcher likes: what is too much becomes a hash (FNV-1a). */
-static void fit_key(char key[static PVAS_JOIN_KEY_MAX + 1], const char *name)
-{
-	const int kept = PVAS_JOIN_KEY_MAX - 17;
-	uint64_t hash = 0xcbf29ce484222325;
-	const char *p;
-
-	if (strlen(name) <= PVAS_JOIN_KEY_MAX) {
-		strcpy(key, name);
-		return;
+	if (err == -ENOENT)
+		return NULL;
+	if (err) {
+		say("%s", why);
+		exit(STATUS_FAILED);
 	}
-	for (p = name; *p; p++)
-		hash = (hash ^ (unsigned char)*p) * 0x100000001b3;
-	sprintf(key, "%.*s~%016" PRIx64, kept, name, hash);
-}
-
-/*
- * A name that all ranks of the job have, and no other job of this user's at
- * the same time. Open MPI's mpirun sets a PMIx namespace, as does srun with
- * its pmix plugin; the others are for launchers without one.
- */
-static bool find_key(char key[static PVAS_JOIN_KEY_MAX + 1])
-{
-	static const char *const names[][2] = {
-		{ "PMIX_NAMESPACE", NULL },
-		{ "OMPI_MCA_ess_base_jobid", NULL },
-		{ "SLURM_JOB_ID", "SLURM_STEP_ID" },
-		{ "PMI_JOBID", NULL },
-	};
-	const char *job, *step;
-	unsigned int i;
-	char *name;
-
-	for (i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-		job = getenv(names[i][0]);
-		step = names[i][1] ? getenv(names[i][1]) : "";
-		if (!job || !*job || !step)
-			continue;
-		if (asprintf(&name, "%s.%s@%s", job, step, node_name()) < 0)
-			return false;
-		fit_key(key, name);
-		free(name);
-		explain("the job is named by %s", names[i][0]);
-		return true;
-	}
-	return false;
+	explain("the job is named by %s, its secret is from %s", job->named_by, job->secret_by);
+	return job->key;
 }
 
 static bool number(const char *name, unsigned int *value)
@@ -339,7 +295,7 @@ static int enter(const struct wish *wish, const char *key, const char *path)
 int main(int argc, char **argv)
 {
 	struct wish wish = { .key = getenv("PVAS_JOB_KEY") };
-	char key[PVAS_JOIN_KEY_MAX + 1];
+	struct jobkey job;
 	char path[PATH_MAX];
 	int status, err;
 
@@ -349,8 +305,8 @@ int main(int argc, char **argv)
 	err = pvas_find_program(wish.argv[0], NULL, path, sizeof(path));
 	if (err)
 		return complain_program(wish.argv[0], NULL, err);
-	if (!wish.key && find_key(key))
-		wish.key = key;
+	if (!wish.key)
+		wish.key = find_key(&job);
 	if (!wish.key || !*wish.key) {
 		say("no job to join: neither mpirun nor srun started this (start it with one, or name the job: --key NAME)");
 		return STATUS_FAILED;

@@ -9,34 +9,28 @@
 #include <fcntl.h>
 #include <ftw.h>
 #include <glob.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-void scratch_name(struct scratch *scratch, const char *parent, const char *name)
+static int lock(const char *path, int *fd)
 {
-	const char *tmp = getenv("TMPDIR");
+	int err;
 
-	if (!parent)
-		parent = tmp && *tmp ? tmp : "/tmp";
-	scratch->parent = parent;
-	scratch->made = false;
-	scratch->lock = -1;
-	snprintf(scratch->path, sizeof(scratch->path), "%s/pvasrun-%u-%s", parent, geteuid(), name);
-}
-
-static int lock(const char *path)
-{
-	int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-
-	if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) < 0) {
-		close(fd);
-		fd = -1;
-	}
-	return fd;
+	*fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (*fd < 0)
+		return -errno;
+	if (!flock(*fd, LOCK_EX | LOCK_NB))
+		return 0;
+	err = -errno;
+	close(*fd);
+	*fd = -1;
+	return err;
 }
 
 static int remove_one(const char *path, const struct stat *st, int type, struct FTW *at)
@@ -71,8 +65,7 @@ static void sweep(const char *dir)
 	if (glob(pattern, GLOB_NOSORT, NULL, &found))
 		return;
 	for (i = 0; i < found.gl_pathc; i++) {
-		fd = mine(found.gl_pathv[i]) ? lock(found.gl_pathv[i]) : -1;
-		if (fd < 0)
+		if (!mine(found.gl_pathv[i]) || lock(found.gl_pathv[i], &fd))
 			continue;
 		remove_all(found.gl_pathv[i]);
 		close(fd);
@@ -80,33 +73,71 @@ static void sweep(const char *dir)
 	globfree(&found);
 }
 
-/* Somebody's sweep can come between making and locking it: then again. */
-static int make_once(struct scratch *scratch)
+/* Which job's it is, others may know; but not where it will be. */
+static int make_name(struct scratch *scratch, const char *parent)
 {
+	uint64_t random[2];
+
+	if (getrandom(random, sizeof(random), 0) != sizeof(random))
+		return -EIO;
+	if (snprintf(scratch->path, sizeof(scratch->path), "%s/pvasrun-%u-%d-%016jx%016jx", parent,
+		     geteuid(), getpid(), (uintmax_t)random[0], (uintmax_t)random[1]) >=
+	    (int)sizeof(scratch->path))
+		return -ENAMETOOLONG;
+	return 0;
+}
+
+/* Is what is locked what was made, for this user only, and still there? */
+static bool is_kept(const struct scratch *scratch)
+{
+	struct stat locked, there;
+
+	return !fstat(scratch->lock, &locked) && !lstat(scratch->path, &there) &&
+	       S_ISDIR(there.st_mode) && there.st_dev == locked.st_dev &&
+	       there.st_ino == locked.st_ino && there.st_uid == geteuid() &&
+	       (there.st_mode & 0777) == 0700;
+}
+
+/* Somebody's sweep can come between making and locking it: then again. */
+static int make_once(struct scratch *scratch, const char *parent)
+{
+	int err = make_name(scratch, parent);
+
+	if (err)
+		return err;
 	if (mkdir(scratch->path, 0700) < 0)
-		return -errno;
-	scratch->lock = lock(scratch->path);
-	if (mine(scratch->path))
+		return errno == EEXIST ? -ESTALE : -errno;
+	err = lock(scratch->path, &scratch->lock);
+	if (err)
+		err = err == -EWOULDBLOCK || err == -ENOENT ? -ESTALE : err;
+	else if (!is_kept(scratch))
+		err = -ESTALE;
+	if (!err)
 		return 0;
 	if (scratch->lock >= 0)
 		close(scratch->lock);
-	/* Not swept away, but another's: so a preloaded library lies about ids. */
+	/* Or it is another's: so a preloaded library lies about ids. */
 	rmdir(scratch->path);
-	return -ESTALE;
+	return err;
 }
 
-int scratch_make(struct scratch *scratch, char *why, size_t len)
+int scratch_make(struct scratch *scratch, const char *parent, char *why, size_t len)
 {
-	int err, tries = 10;
+	const char *tmp = getenv("TMPDIR");
+	int err, tries = 100;
 
-	sweep(scratch->parent);
+	if (!parent)
+		parent = tmp && *tmp ? tmp : "/tmp";
+	scratch->lock = -1;
+	sweep(parent);
 	do {
-		err = make_once(scratch);
+		err = make_once(scratch, parent);
 	} while (err == -ESTALE && --tries);
 	scratch->made = !err;
 	if (err)
-		snprintf(why, len, "cannot make a directory for MPI in %s: %s (set TMPDIR)",
-			 scratch->parent, strerror(-err));
+		snprintf(why, len, "cannot make a directory for MPI in %s: %s%s", parent,
+			 strerror(-err), tmp == parent || !strcmp(parent, "/tmp") ?
+			 " (set TMPDIR)" : " (or say --mpi none)");
 	return err;
 }
 

@@ -11,17 +11,16 @@
 #include <stddef.h>
 
 struct scratch {
-	char path[PATH_MAX];	/* known before it is there */
-	const char *parent;
+	char path[PATH_MAX];
 	bool made;
 	int lock;		/* held while the job lives */
 };
 
-/* @parent: NULL is $TMPDIR, or /tmp; @name: which no other job has */
-void scratch_name(struct scratch *scratch, const char *parent, const char *name);
-
-/* Also removes those of jobs whose pvasrun was killed. -errno: a line is in @why */
-int scratch_make(struct scratch *scratch, char *why, size_t len);
+/*
+ * Make one of a name that nobody can guess. @parent: NULL is $TMPDIR, or /tmp.
+ * Also removes those of jobs whose pvasrun was killed. -errno: a line is in @why
+ */
+int scratch_make(struct scratch *scratch, const char *parent, char *why, size_t len);
 void scratch_remove(struct scratch *scratch);
 
 #endif

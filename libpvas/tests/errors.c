@@ -278,10 +278,10 @@ TEST_F(spawn, attributes)
 	FAILS(ENOTDIR, pvas_spawn(s, PVAS_ANY, "/bin/true", argv, environ, &big.a, NULL));
 }
 
-static char bad_interp[64], bad_link[64], long_path[5000];
+static char bad_interp[64], fifo_interp[64], fifo[80], bad_link[72], long_path[5000];
 
-/* /bin/true, with an interpreter that has one itself */
-static void make_bad_interp(void)
+/* /bin/true, with another interpreter; @path is made. */
+static void make_with_interp(char path[static 64], const char *interp)
 {
 	static char elf[1 << 20];
 	Elf64_Ehdr *e = (Elf64_Ehdr *)elf;
@@ -292,9 +292,10 @@ static void make_bad_interp(void)
 	close(fd);
 	while (p->p_type != PT_INTERP)
 		p++;
-	strcpy(elf + p->p_offset, "/bin/bash");
-	strcpy(bad_interp, "/tmp/pvas-errors-XXXXXX");
-	fd = mkstemp(bad_interp);
+	memset(elf + p->p_offset, 0, p->p_filesz);
+	strcpy(elf + p->p_offset, interp);
+	strcpy(path, "/tmp/pvas-errors-XXXXXX");
+	fd = mkstemp(path);
 	if (write(fd, elf, len) != len || fchmod(fd, 0755))
 		abort();
 	close(fd);
@@ -302,7 +303,13 @@ static void make_bad_interp(void)
 
 static void make_bad_programs(void)
 {
-	make_bad_interp();
+	make_with_interp(bad_interp, "/bin/bash");	/* it has one itself */
+	/* as long as the real one is, and nobody ever writes to it */
+	snprintf(fifo, sizeof(fifo), "/tmp/pvas-fifo-%d", getpid());
+	unlink(fifo);
+	if (mkfifo(fifo, 0755))
+		abort();
+	make_with_interp(fifo_interp, fifo);
 	snprintf(bad_link, sizeof(bad_link), "%s-link", bad_interp);
 	if (symlink(bad_link, bad_link))
 		abort();
@@ -312,6 +319,8 @@ static void make_bad_programs(void)
 static void remove_bad_programs(void)
 {
 	unlink(bad_interp);
+	unlink(fifo_interp);
+	unlink(fifo);
 	unlink(bad_link);
 }
 
@@ -320,6 +329,8 @@ TEST_F(spawn, programs)
 	make_bad_programs();
 	FAILS(EACCES, spawn(self->s, "/etc"));
 	FAILS(ELIBBAD, spawn(self->s, bad_interp));
+	FAILS(EACCES, spawn(self->s, fifo_interp));
+	FAILS(EACCES, spawn(self->s, fifo));
 	FAILS(ELOOP, spawn(self->s, bad_link));
 	FAILS(ENAMETOOLONG, spawn(self->s, long_path));
 	FAILS(ENOENT, spawn(self->s, "/none"));
@@ -581,6 +592,8 @@ TEST(check_programs)
 	make_bad_programs();
 	FAILS(EACCES, check_program("/etc"));
 	FAILS(ELIBBAD, check_program(bad_interp));
+	FAILS(EACCES, check_program(fifo_interp));
+	FAILS(EACCES, check_program(fifo));
 	FAILS(ELOOP, check_program(bad_link));
 	FAILS(ENAMETOOLONG, check_program(long_path));
 	FAILS(ENOENT, check_program("/none"));

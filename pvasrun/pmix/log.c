@@ -6,10 +6,13 @@
 #include "internal.h"
 
 #include <arpa/inet.h>
+#include <errno.h>
+#include <pthread.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 /* ---- Open MPI's messages ---- */
@@ -63,6 +66,8 @@ static bool read_flag(struct reader *from)
 
 /* ---- each of them once ---- */
 
+#define TOPICS_MAX 1000
+
 struct topic {
 	struct topic *next;
 	char name[];
@@ -78,6 +83,7 @@ static bool wants_all(void)
 static bool is_new(const char *file, const char *subject)
 {
 	static struct topic *topics;
+	static unsigned int nr_topics;
 	size_t len = strlen(file) + strlen(subject) + 2;
 	struct topic *t = malloc(sizeof(*t) + len);
 
@@ -90,15 +96,142 @@ static bool is_new(const char *file, const char *subject)
 			return wants_all();
 		}
 	}
+	if (nr_topics++ >= TOPICS_MAX) {
+		free(t);
+		return true;
+	}
 	t->next = topics;
 	topics = t;
 	return true;
 }
 
+/* ---- writing: standard error may be slow, and the library has one thread ---- */
+
+struct line {
+	struct line *next;
+	int fd;			/* -1: nothing to write, all before it is */
+	pmix_op_cbfunc_t done;
+	void *arg;
+	size_t len;
+	char text[];
+};
+
+static struct {
+	pthread_mutex_t lock;
+	pthread_cond_t changed;
+	struct line *first, **last;
+	size_t used;		/* bytes that wait */
+	bool runs, busy;
+} writer = {
+	.lock = PTHREAD_MUTEX_INITIALIZER,
+	.changed = PTHREAD_COND_INITIALIZER,
+	.last = &writer.first,
+};
+
+/* What is more is dropped: who waits for an answer has said little. */
+#define WRITER_ROOM (4 << 20)
+
+static void write_all(int fd, const char *text, size_t len)
+{
+	ssize_t n;
+
+	while (len) {
+		n = write(fd, text, len);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return;
+		text += n;
+		len -= n;
+	}
+}
+
+static void *write_lines(void *arg)
+{
+	struct line *line;
+
+	pthread_mutex_lock(&writer.lock);
+	for (;;) {
+		while (!(line = writer.first)) {
+			writer.busy = false;
+			pthread_cond_broadcast(&writer.changed);
+			pthread_cond_wait(&writer.changed, &writer.lock);
+		}
+		writer.busy = true;
+		writer.first = line->next;
+		if (!writer.first)
+			writer.last = &writer.first;
+		pthread_mutex_unlock(&writer.lock);
+		if (line->fd >= 0)
+			write_all(line->fd, line->text, line->len);
+		/* the library holds a lock, while it calls us, that the answer needs, too */
+		if (line->done)
+			pmix_soon(line->done, line->arg);
+		pthread_mutex_lock(&writer.lock);
+		writer.used -= sizeof(*line) + line->len;
+		free(line);
+	}
+	return arg;
+}
+
+static bool start_writer(void)
+{
+	pthread_t thread;
+
+	if (!writer.runs && !pthread_create(&thread, NULL, write_lines, NULL)) {
+		pthread_detach(thread);
+		writer.runs = true;
+	}
+	return writer.runs;
+}
+
+/* Returns whether it will be done. */
+static bool add_line(int fd, const char *text, pmix_op_cbfunc_t done, void *arg)
+{
+	size_t len = strlen(text);
+	struct line *line = malloc(sizeof(*line) + len);
+	bool room;
+
+	if (!line)
+		return false;
+	*line = (struct line){ .fd = fd, .done = done, .arg = arg, .len = len };
+	memcpy(line->text, text, len);
+	pthread_mutex_lock(&writer.lock);
+	room = start_writer() && sizeof(*line) + len <= WRITER_ROOM - writer.used;
+	if (room) {
+		writer.used += sizeof(*line) + len;
+		*writer.last = line;
+		writer.last = &line->next;
+		pthread_cond_broadcast(&writer.changed);
+	}
+	pthread_mutex_unlock(&writer.lock);
+	if (!room)
+		free(line);
+	return room;
+}
+
 static void print(int fd, const char *text)
 {
-	if (write(fd, text, strlen(text)) < 0)
-		return;
+	add_line(fd, text, NULL, NULL);
+}
+
+__attribute__((visibility("default")))
+void pvasrun_pmix_flush(unsigned int ms)
+{
+	struct timespec until;
+
+	clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_sec += ms / 1000;
+	until.tv_nsec += ms % 1000 * 1000000;
+	if (until.tv_nsec >= 1000000000) {
+		until.tv_sec++;
+		until.tv_nsec -= 1000000000;
+	}
+	pthread_mutex_lock(&writer.lock);
+	while (writer.first || writer.busy)
+		if (pthread_cond_timedwait(&writer.changed, &writer.lock, &until))
+			break;
+	pthread_mutex_unlock(&writer.lock);
 }
 
 /* A file, a subject in it, and the text, if there is one. */
@@ -133,6 +266,6 @@ void pmix_log(const pmix_proc_t *proc, const pmix_info_t data[], size_t nr,
 		else if (!strcmp(data[i].key, PMIX_LOG_STDOUT) && value->type == PMIX_STRING)
 			print(STDOUT_FILENO, value->data.string);
 	}
-	/* it holds a lock that the answer needs, too */
-	pmix_soon(done, arg);
+	if (!add_line(-1, "", done, arg))
+		pmix_soon(done, arg);
 }

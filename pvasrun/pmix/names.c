@@ -29,6 +29,13 @@ struct lookup {
 static struct name *names;
 static struct lookup *lookups;
 
+/* Of all ranks together; a connection's name and port are less than 1 KiB. */
+#define NAMES_MAX	4096
+#define VALUE_MAX	(64 << 10)
+#define LOOKUPS_MAX	4096
+
+static unsigned int nr_names, nr_lookups;
+
 static struct name **find(const char *key)
 {
 	struct name **n = &names;
@@ -43,6 +50,7 @@ static void drop(struct name **at)
 	struct name *n = *at;
 
 	*at = n->next;
+	nr_names--;
 	PMIX_PDATA_DESTRUCT(&n->data);
 	free(n);
 }
@@ -145,6 +153,7 @@ static void end_lookup(struct lookup **at)
 	struct lookup *l = *at;
 
 	*at = l->next;
+	nr_lookups--;
 	free_keys(l->keys);
 	free(l);
 }
@@ -177,15 +186,28 @@ static void give_up(uintptr_t id)
 	end_lookup(at);
 }
 
+/* What is larger than a number is a text or bytes; arrays of values nobody publishes. */
+static size_t size_of(const pmix_value_t *value)
+{
+	if (value->type == PMIX_STRING)
+		return value->data.string ? strlen(value->data.string) : 0;
+	if (value->type == PMIX_BYTE_OBJECT)
+		return value->data.bo.size;
+	return value->type <= PMIX_STATUS ? sizeof(*value) : SIZE_MAX;
+}
+
 static pmix_status_t publish_one(const pmix_proc_t *proc, const pmix_info_t *info)
 {
 	struct name *n;
 
 	if (*find(info->key))
 		return PMIX_ERR_DUPLICATE_KEY;
+	if (nr_names >= NAMES_MAX || size_of(&info->value) > VALUE_MAX)
+		return PMIX_ERR_OUT_OF_RESOURCE;
 	n = calloc(1, sizeof(*n));
 	if (!n)
 		return PMIX_ERR_NOMEM;
+	nr_names++;
 	n->data.proc = *proc;
 	PMIX_LOAD_KEY(n->data.key, info->key);
 	PMIx_Value_xfer(&n->data.value, &info->value);
@@ -212,7 +234,7 @@ static pmix_status_t wait_for(char **keys, size_t wanted, int seconds, pmix_look
 			      void *data)
 {
 	static uintptr_t last_id;
-	struct lookup *l = calloc(1, sizeof(*l));
+	struct lookup *l = nr_lookups < LOOKUPS_MAX ? calloc(1, sizeof(*l)) : NULL;
 
 	if (l)
 		l->keys = copy_keys(keys);
@@ -228,6 +250,7 @@ static pmix_status_t wait_for(char **keys, size_t wanted, int seconds, pmix_look
 	l->data = data;
 	l->next = lookups;
 	lookups = l;
+	nr_lookups++;
 	return PMIX_SUCCESS;
 }
 

@@ -38,9 +38,10 @@ struct pmix_job {
 };
 
 /*
- * Returns the server's TCP port on 127.0.0.1, or -1 with a line in @why.
+ * Returns 0, or -1 with a line in @why. What the library calls listen() with, and
+ * accepts from, is pvasrun's: see handoff.h.
  *
- * It ends with the process, which closes its port and connections, and it has no
+ * It ends with the process, which closes its connections, and it has no
  * files but those in @tmpdir, which pvasrun removes. PMIx_server_finalize() would
  * do no more, and waits for the library's threads and their locks: with libpmix
  * 4.2.2 it was once seen to wait for ever, though not in 600 jobs made for that
@@ -49,6 +50,10 @@ struct pmix_job {
  */
 int pvasrun_pmix_start(const struct pmix_job *job, char *why, size_t len);
 
+/* What ranks wanted to be written is: wait for that, but no longer than @ms. */
+void pvasrun_pmix_flush(unsigned int ms);
+
+typedef void (*pmix_flush_fn)(unsigned int ms);
 typedef int (*pmix_start_fn)(const struct pmix_job *job, char *why, size_t len);
 
 #endif

@@ -58,7 +58,7 @@ else
 	run "$OUT/pvasexec" --key k --fallback true
 	says "why a plain process" 'pvasexec: /.*/true runs as a plain process \(--fallback\)'
 fi
-PMIX_NAMESPACE=job7 run "$OUT/pvasexec" --fallback true
-says "where the key is from" 'pvasexec: the job is named by PMIX_NAMESPACE'
+XDG_RUNTIME_DIR=$T PMIX_NAMESPACE=job7 run "$OUT/pvasexec" --fallback true
+says "where the key is from" 'pvasexec: the job is named by PMIX_NAMESPACE, its secret is from .*'
 
 sum_up

@@ -38,6 +38,9 @@ int main(void)
 	test_env();
 	test_needs();
 	test_precheck();
+	test_jobkey();
+	test_trusted();
+	test_pmi1();
 	printf("%u passed, %u failed\n", passed, failed);
 	return failed ? 1 : 0;
 }

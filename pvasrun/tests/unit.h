@@ -23,5 +23,8 @@ void test_locality(void);
 void test_env(void);
 void test_needs(void);
 void test_precheck(void);
+void test_jobkey(void);
+void test_trusted(void);
+void test_pmi1(void);
 
 #endif

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Is a program linked with an MPI library? */
 #include <fcntl.h>
+#include <signal.h>
 #include <stdlib.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "../mpi.h"
@@ -17,6 +20,25 @@ static bool cut_after(const char *path, ssize_t len)
 
 	close(fd);
 	return written && !needs(path);
+}
+
+static void shrinking(void)
+{
+	char path[] = "/tmp/pvas-unit-XXXXXX";
+	int fd = mkstemp(path), status = -1, i;
+	pid_t pid = fork();
+
+	if (!pid)
+		for (;;)
+			if (pwrite(fd, image, sizeof(image), 0) < 0 || ftruncate(fd, 0))
+				_exit(1);
+	for (i = 0; i < 3000; i++)
+		check(!needs(path));
+	kill(pid, SIGKILL);
+	waitpid(pid, &status, 0);
+	check(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+	close(fd);
+	unlink(path);
 }
 
 void test_needs(void)
@@ -39,4 +61,9 @@ void test_needs(void)
 	image[40] = (char)0xff;
 	check(cut_after(path, len));
 	unlink(path);
+	/* nobody writes to it */
+	check(!mkfifo(path, 0600) && !needs(path));
+	unlink(path);
+	/* one linked with MPI, which its owner makes shorter all the time */
+	shrinking();
 }

@@ -153,12 +153,13 @@ void ps_snapshot_take(struct ps_snapshot *s, const struct ps_choice *choice)
 	}
 }
 
-static struct ps_space *space_with(const struct ps_snapshot *s, uint32_t id)
+static struct ps_space *same_space(const struct ps_snapshot *s, const struct ps_space *space)
 {
 	uint32_t i;
 
 	for (i = 0; i < s->nr; i++)
-		if (s->spaces[i].id == id)
+		if (s->spaces[i].id == space->id && s->spaces[i].uid == space->uid &&
+		    s->spaces[i].launcher == space->launcher)
 			return &s->spaces[i];
 	return NULL;
 }
@@ -168,7 +169,7 @@ void ps_snapshot_reuse(struct ps_snapshot *s, const struct ps_snapshot *old)
 	uint32_t i, j;
 
 	for (i = 0; i < s->nr; i++) {
-		struct ps_space *to = &s->spaces[i], *from = space_with(old, to->id);
+		struct ps_space *to = &s->spaces[i], *from = same_space(old, to);
 
 		if (!from || !from->measured || to->measured || !to->detail)
 			continue;

@@ -8,16 +8,23 @@
  *
  * Processes may be in other pid namespaces than we: the header has the pids as
  * the launcher sees them, so processes are matched by the last of their NSpid.
+ *
+ * Anybody can have such memory, with the id of another's space in it. So a space
+ * is there only if the process that its id names, the launcher, has the header,
+ * and its tasks are those that share the launcher's memory.
  */
 #include "ps.h"
 
 #include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
+#include <linux/kcmp.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/uio.h>
+#include <unistd.h>
 
 #include <linux/pvas.h>
 
@@ -95,16 +102,6 @@ static bool is_kernel_task(const struct ps_snapshot *s, pid_t pid)
 	return false;
 }
 
-static bool known(const struct ps_snapshot *s, uint32_t id)
-{
-	uint32_t i;
-
-	for (i = 0; i < s->nr; i++)
-		if (s->spaces[i].id == id)
-			return true;
-	return false;
-}
-
 static void add_task(struct ps_space *space, uint32_t index, const struct pvas_part *part)
 {
 	static const char *const states[] = {
@@ -127,7 +124,8 @@ static void add_task(struct ps_space *space, uint32_t index, const struct pvas_p
 static void add_space(struct ps_snapshot *s, pid_t pid, const struct pvas_header *h)
 {
 	struct pvas_part *parts = calloc(h->entries, sizeof(*parts));
-	struct ps_space space = { .id = h->id, .user = true, .shift = h->shift, .detail = true };
+	struct ps_space space = { .id = h->id, .user = true, .launcher = pid, .shift = h->shift,
+				  .detail = true };
 	uint32_t i;
 
 	if (!parts)
@@ -158,28 +156,66 @@ static void look_at(struct ps_snapshot *s, struct members *m, pid_t pid)
 	if (err || !sane(&h, base))
 		return;
 	m->at = ps_grow(m->at, m->nr, sizeof(*m->at));
-	m->at[m->nr++] = (struct member){ pid, ps_status_number(pid, "NSpid"), h.id };
-	if (!known(s, h.id))
+	m->at[m->nr] = (struct member){ pid, ps_status_number(pid, "NSpid"), h.id };
+	if (m->at[m->nr++].inner == (pid_t)((h.id & ~ID_USER) >> 9))
 		add_space(s, pid, &h);
 }
 
-static pid_t outer_pid(const struct members *m, uint32_t id, pid_t inner)
+static bool same_pid_namespace(pid_t a, pid_t b)
+{
+	struct stat sa, sb;
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%d/ns/pid", a);
+	if (stat(path, &sa))
+		return false;
+	snprintf(path, sizeof(path), "/proc/%d/ns/pid", b);
+	return !stat(path, &sb) && sa.st_dev == sb.st_dev && sa.st_ino == sb.st_ino;
+}
+
+/* Do they share their memory? A kernel without kcmp(2) can't say: then it must look so. */
+static bool same_memory(pid_t a, pid_t b)
+{
+	long differ = a == b ? 0 : syscall(SYS_kcmp, a, b, KCMP_VM, 0, 0);
+
+	if (differ >= 0 || errno != ENOSYS)
+		return !differ;
+	return ps_status_number(a, "Uid") == ps_status_number(b, "Uid") &&
+	       same_pid_namespace(a, b);
+}
+
+/* Those of this space, and only of this one, to the front. Returns how many. */
+static uint32_t members_of(const struct ps_space *space, struct members *m)
+{
+	uint32_t i, nr = 0;
+
+	for (i = 0; i < m->nr; i++) {
+		struct member found = m->at[i];
+
+		if (found.id != space->id || !same_memory(space->launcher, found.pid))
+			continue;
+		m->at[i] = m->at[nr];
+		m->at[nr++] = found;
+	}
+	return nr;
+}
+
+static pid_t outer_pid(const struct member *members, uint32_t nr, pid_t inner)
 {
 	uint32_t i;
 
-	for (i = 0; i < m->nr; i++)
-		if (m->at[i].id == id && m->at[i].inner == inner)
-			return m->at[i].pid;
+	for (i = 0; i < nr; i++)
+		if (members[i].inner == inner)
+			return members[i].pid;
 	return 0;
 }
 
-static void translate_pids(struct ps_space *space, const struct members *m)
+static void translate_pids(struct ps_space *space, struct members *m)
 {
-	uint32_t i;
+	uint32_t nr = members_of(space, m), i;
 
-	space->launcher = outer_pid(m, space->id, (space->id & ~ID_USER) >> 9);
 	for (i = 0; i < space->nr_tasks; i++)
-		space->tasks[i].pid = outer_pid(m, space->id, space->tasks[i].pid);
+		space->tasks[i].pid = outer_pid(m->at, nr, space->tasks[i].pid);
 }
 
 void ps_user_find(struct ps_snapshot *s)

@@ -195,6 +195,26 @@ static void log_texts(void)
 	is(PMIx_Log(&info, 1, NULL, 0), PMIX_SUCCESS, "log to stdout");
 }
 
+static void nothing(pmix_status_t status, void *data)
+{
+	(void)status;
+	(void)data;
+}
+
+/* More than a pipe holds, and no waiting for its being written */
+static void flood(void)
+{
+	static char text[1000];
+	static pmix_info_t info;
+	int i;
+
+	memset(text, 'x', sizeof(text) - 2);
+	text[sizeof(text) - 2] = '\n';
+	PMIX_INFO_LOAD(&info, PMIX_LOG_STDERR, text, PMIX_STRING);
+	for (i = 0; i < 500; i++)
+		PMIx_Log_nb(&info, 1, NULL, 0, nothing, NULL);
+}
+
 int main(int argc, char **argv)
 {
 	const char *what = argc > 1 ? argv[1] : "";
@@ -214,6 +234,8 @@ int main(int argc, char **argv)
 		place();
 	else if (!strcmp(what, "log"))
 		log_texts();
+	else if (!strcmp(what, "flood"))
+		flood();
 	else
 		must(0, "what?");
 	must(time(NULL) - begun < LONG, "it took too long");

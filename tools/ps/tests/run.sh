@@ -141,6 +141,43 @@ for end in "${ends[@]}"; do
 done
 end_job
 
+# ---- a stranger's process that claims to be of a space of ours ----
+
+# forged ID PID...: the forger, which was there first, has this space now
+forged() { echo "$@" >&9; until_true 10 grep -q forged "$T/forged"; }
+start_forger()
+{
+	rm -f "$T/orders"
+	mkfifo "$T/orders"
+	cp "$O/pvasps/forge" "$T/forge"
+	exec 9<>"$T/orders"
+	setpriv --reuid 65534 --regid 65534 --clear-groups "$T/forge" <"$T/orders" >"$T/forged" &
+	forger=$!
+}
+end_forger() { exec 9>&-; kill $forger; wait $forger 2>/dev/null; }
+
+if [ "$BACKEND" = user ] && [ "$(id -u)" = 0 ]; then
+	start_forger
+	start_job 2 -n 2 "$O/pvasps/big" 1
+	id=$(space_id)
+	tasks=$(pgrep -P "$job" | paste -sd,)
+	check "a header is forged" forged "$id" ${tasks//,/ } $forger
+	checks -n -- "its own user's" "space['uid'] == 0 and space['launcher'] == $job" \
+		"its own tasks, no others" "sorted(x['pid'] for x in t) == sorted([$tasks])"
+	check "there is one of this id" sh -c "'$ps' -n --space $id | grep -c '^space ' | grep -qx 1"
+	check "the forger is in no space" refused "process $forger is in no space" --pid $forger
+	end_forger
+	start_forger
+	# it has one of its own: with the tasks of others in it
+	check "a space is forged" forged $((0x80000000 | forger << 9)) ${tasks//,/ }
+	checks -n -- "its own tasks still" "sorted(x['pid'] for x in t) == sorted([$tasks]) and space['uid'] == 0"
+	check "the forged one has none of them" sh -c "'$ps' -n --json --pid $forger | grep -qv '\"pid\":[1-9]'"
+	end_forger
+	end_job
+elif [ "$BACKEND" = user ]; then
+	skip "forged headers: only root can be another user"
+fi
+
 # ---- others' spaces (the module's: it shows all spaces to all) ----
 
 as_nobody() { setpriv --reuid 65534 --regid 65534 --clear-groups "$@"; }

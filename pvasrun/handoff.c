@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * libpmix can only serve clients that call its TCP port. It runs in this process,
+ * so it is given a pipe instead of that port: in its listen(). In its accept() it
+ * reads from there the number of a descriptor, one end of a pair of sockets. So
+ * nobody else can call it, and it needs no port and no name.
+ *
+ * The program's symbols come before those of libc for all of its libraries, too.
+ */
+#include "handoff.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+static struct {
+	int ends[2];		/* of the pipe: where it is read, until it is in its place */
+	bool wanted;		/* the next listen() is the library's */
+	int listener;		/* the descriptor that it reads from */
+} pipe_to_server = { .ends = { -1, -1 }, .listener = -1 };
+
+int listen_for_all(int fd, int backlog) __asm__("listen");
+int accept_for_all(int fd, struct sockaddr *from, socklen_t *len) __asm__("accept");
+
+__attribute__((used))
+int listen_for_all(int fd, int backlog)
+{
+	if (!pipe_to_server.wanted)
+		return syscall(SYS_listen, fd, backlog);
+	pipe_to_server.wanted = false;
+	if (dup3(pipe_to_server.ends[0], fd, O_CLOEXEC) < 0)
+		return -1;
+	close(pipe_to_server.ends[0]);
+	pipe_to_server.ends[0] = -1;
+	pipe_to_server.listener = fd;
+	return 0;
+}
+
+__attribute__((used))
+int accept_for_all(int fd, struct sockaddr *from, socklen_t *len)
+{
+	ssize_t n;
+	int peer;
+
+	if (fd < 0 || fd != pipe_to_server.listener)
+		return accept4(fd, from, len, 0);
+	n = read(fd, &peer, sizeof(peer));
+	if (n == sizeof(peer))
+		return peer;
+	if (n >= 0)
+		errno = EAGAIN;
+	return -1;
+}
+
+int handoff_open(void)
+{
+	if (pipe2(pipe_to_server.ends, O_CLOEXEC | O_NONBLOCK) < 0)
+		return -errno;
+	pipe_to_server.wanted = true;
+	return 0;
+}
+
+bool handoff_works(void)
+{
+	pipe_to_server.wanted = false;
+	return pipe_to_server.listener >= 0;
+}
+
+int handoff_connect(void)
+{
+	int ends[2], err;
+
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) < 0)
+		return -errno;
+	if (fcntl(ends[0], F_SETFL, O_NONBLOCK) == 0 &&
+	    write(pipe_to_server.ends[1], &ends[1], sizeof(ends[1])) == sizeof(ends[1]))
+		return ends[0];
+	err = errno ? -errno : -EIO;
+	close(ends[0]);
+	close(ends[1]);
+	return err;
+}

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* Connections for libpmix, which would listen on a TCP port otherwise. */
+#ifndef PVASRUN_HANDOFF_H
+#define PVASRUN_HANDOFF_H
+
+#include <stdbool.h>
+
+/* Before the library starts: what it listens on from now is not a socket. 0 or -errno */
+int handoff_open(void);
+
+/* Afterwards: has it done so? */
+bool handoff_works(void);
+
+/* Let it accept a connection. Returns our end of it, not blocking, or -errno. */
+int handoff_connect(void);
+
+#endif

@@ -1,0 +1,229 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+#
+# Another user against the launcher of an MPI job, of root's and of an ordinary user's:
+# the job goes on as if nobody called.
+#
+#	make -C pvasrun mpi && pvasrun/tests/strangers.sh [name]...
+
+# What tasks do with their variables is in single quotes.
+# shellcheck disable=SC2016
+
+top=$(dirname "$(readlink -f "$0")")/../..
+B=$(readlink -f "${O:-$top/build}")
+# shellcheck source=scripts/verdicts
+. "$top/scripts/verdicts"
+
+[ "$(id -u)" -eq 0 ] || { skip "strangers: only root can be other users"; passed=1; sum_up; exit; }
+[ -x "$B/pvasrun/tests/stranger" ] || { echo "not built: make -C pvasrun mpi"; exit 1; }
+
+# Both users must find the programs, whoever owns the tree.
+mkdir -m 755 "$T/bin"
+cp "$B"/pvasrun/{pvasrun,pvasrun-pmix.so} "$B"/pvasrun/tests/{stranger,pmix,rank-openmpi,rank-mpich} "$T/bin"
+chmod 755 "$T"
+user_of=([1]=0 [2]=1234)	# whose job
+# In the background: the process itself, no shell that waits for it
+as() { exec setpriv --reuid "$1" --regid "$1" --clear-groups "${@:2}"; }
+
+# start_job UID ARGS: in the background; $port is where strangers can call
+start_job()
+{
+	local dir=$T/job-$1
+
+	mkdir -p "$dir"
+	chmod 700 "$dir"
+	chown "$1" "$dir"
+	rm -f "$dir"/*
+	TMPDIR=$dir as "$1" "$T/bin/pvasrun" --backend user "${@:2}" >"$T/out" 2>"$T/err" &
+	job=$!
+	until_true 20 grep -q '^port [0-9]' "$T/out" || fail "the job does not start"
+	port=$(sed -n 's/^port //p' "$T/out" | head -n 1)
+}
+PORT='echo "port ${PMIX_SERVER_URI41##*:}"; '
+
+# attack SECONDS: all kinds at once
+attack()
+{
+	local how
+
+	attackers=()
+	for how in churn reset hold half; do
+		as 65534 timeout $(($1 + 20)) "$T/bin/stranger" "$port" "$1" $how >"$T/$how" 2>&1 &
+		attackers+=($!)
+	done
+}
+attack_is_over() { wait "${attackers[@]}"; }
+
+# Attacked in earnest, and nobody was answered
+was_attacked()
+{
+	check "too few calls" [ "$(awk '{ sum += $1 } END { print sum + 0 }' "$T"/{churn,reset,hold,half})" -ge "$1" ]
+	check "a stranger was answered" \
+		[ "$(awk '{ sum += $3 } END { print sum + 0 }' "$T"/{churn,reset,hold,half})" -eq 0 ]
+}
+
+ended() { wait "$job"; status=$?; }
+status_is() { check "exit status $status, not $1" [ "$status" -eq "$1" ]; }
+silent() { check "pvasrun said something" [ ! -s "$T/err" ]; }
+files_of() { find "/proc/$1/fd" -mindepth 1 | wc -l; }
+rss_of() { awk '/^VmRSS/ { print $2 }' "/proc/$1/status"; }
+
+# watch_size SECONDS: while it is attacked the launcher neither grows nor opens files
+watch_size()
+{
+	local most_files=0 n now files rss
+
+	files=$(files_of $job) rss=$(rss_of $job)
+	for ((n = 0; n < $1 * 5; n++)); do
+		now=$(files_of $job)
+		[ "$now" -le "$most_files" ] || most_files=$now
+		sleep 0.2
+	done
+	# one that is accepted and not looked at yet
+	check "it opens files: $files, then $most_files" [ "$most_files" -le $((files + 1)) ]
+	check "it grows: $rss kB, then $(rss_of $job)" [ "$(rss_of $job)" -le $((rss + 4096)) ]
+}
+
+# ---- a job without MPI, and one with ----
+
+idle_of()
+{
+	start_job "$1" -n 2 sh -c "$PORT"'trap "" TERM; exec sleep 60'
+	attack 3
+	watch_size 2
+	# signals come through meanwhile
+	SECONDS=0
+	kill -INT $job
+	ended
+	check "SIGINT is not heard" [ $SECONDS -le 5 ]
+	status_is 130
+	attack_is_over
+	was_attacked 1000
+	silent
+}
+test_idle() { for uid in "${user_of[@]}"; do idle_of "$uid"; done; }
+
+# Ranks of both kinds find each other during the attack, and the result is right.
+ranks_of()
+{
+	start_job "$1" -n 2 bash -c "$PORT"'sleep 1; '"'$T/bin/$2' ring"
+	attack 3
+	ended
+	status_is 0
+	silent
+	check "the result is wrong" grep -qx 'ring: 2 ranks' "$T/out"
+	attack_is_over
+	was_attacked 300
+}
+test_openmpi() { for uid in "${user_of[@]}"; do ranks_of "$uid" rank-openmpi; done; }
+test_mpich() { ranks_of "${user_of[2]}" rank-mpich; }
+
+# The server runs already: what it listens on is nobody's either.
+served_of()
+{
+	start_job "$1" -n 1 bash -c "'$T/bin/rank-openmpi' ring; $PORT sleep 6; '$T/bin/pmix' log"
+	check "it listens on more than its port" \
+		[ "$(find /proc/$job/fd -lname 'socket:*' -printf '%l\n' | tr -dc '0-9\n' |
+			grep -cxFf - <(awk '$4 == "0A" { print $10 }' /proc/net/tcp /proc/net/tcp6))" -eq 1 ]
+	attack 2
+	watch_size 2
+	ended
+	status_is 0
+	check "it serves nobody" grep -qx 'pmix log: good' "$T/out"
+	attack_is_over
+	was_attacked 300
+	check "the server complained" eval '! grep -qvx "from b\|to stderr" "$T/err"'
+}
+test_served() { for uid in "${user_of[@]}"; do served_of "$uid"; done; }
+
+# ---- time, and the end of tasks ----
+
+test_timeout()
+{
+	start_job 1234 --timeout 2 -n 1 sh -c "$PORT exec sleep 60"
+	attack 5
+	SECONDS=0
+	ended
+	check "--timeout 2 took $SECONDS s" [ $SECONDS -le 5 ]
+	status_is 124
+	attack_is_over
+}
+
+test_end()
+{
+	start_job 1234 -n 1 sh -c "$PORT exec sleep 1"
+	attack 4
+	SECONDS=0
+	ended
+	check "a task's end is seen after $SECONDS s" [ $SECONDS -le 3 ]
+	status_is 0
+	silent
+	attack_is_over
+}
+
+# ---- no descriptor is left: the launcher waits, and does not spin ----
+
+# limit N: the launcher may have so many files; its own user says so
+limit() { (as 1234 prlimit --pid "$job" --nofile="$1:") || fail "the limit can't be set"; }
+
+test_no_files()
+{
+	local before after
+
+	start_job 1234 -n 1 sh -c "$PORT sleep 6; '$T/bin/pmix' log"
+	limit $(($(files_of $job) - 1))
+	attack 2
+	before=$(awk '{ print $14 + $15 }' /proc/$job/stat)
+	sleep 2
+	after=$(awk '{ print $14 + $15 }' /proc/$job/stat)
+	check "it spins: $((after - before)) ticks in 2 s" [ $((after - before)) -lt 40 ]
+	attack_is_over
+	# and serves again when there are some
+	limit 256
+	ended
+	status_is 0
+	check "it serves nobody any more" grep -qx 'pmix log: good' "$T/out"
+}
+
+# ---- names that a stranger could take ----
+
+# /dev/shm has no place: a rank is not told of a directory that somebody else could make.
+test_no_shm()
+{
+	unshare -m sh -c 'mount -t tmpfs -o nr_inodes=2,mode=1777 none /dev/shm && : >/dev/shm/full &&
+		TMPDIR="$1" "$2" --backend user -n 1 sh -c "env | grep backing_dir; exec $3 ring"' \
+		- "$T" "$T/bin/pvasrun" "$T/bin/rank-openmpi" >"$T/out" 2>"$T/err"
+	status=$?
+	status_is 1
+	check "a rank is told of it" eval '! grep -q backing_dir "$T/out"'
+	check "no reason is given" grep -q '^pvasrun: cannot make a directory for MPI in /dev/shm: ' "$T/err"
+	unshare -m sh -c 'mount -t tmpfs -o nr_inodes=2,mode=1777 none /dev/shm && : >/dev/shm/full &&
+		TMPDIR="$1" "$2" --backend user -n 1 true' - "$T" "$T/bin/pvasrun" >"$T/out" 2>"$T/err"
+	status=$?
+	status_is 0
+	silent
+}
+
+# Others of the same user sweep all the time: each job keeps its directories.
+test_sweep()
+{
+	local i pids=()
+
+	mkdir "$T/sweep"
+	for i in 1 2 3 4 5 6; do
+		for _ in 1 2 3 4; do
+			TMPDIR=$T/sweep "$T/bin/pvasrun" --backend user -n 1 sh -c \
+				"'$T/bin/rank-openmpi' ring >/dev/null && "'[ -d "$OMPI_MCA_btl_vader_backing_directory" ] && ls "$TMPDIR" |
+				grep -q "^pvasrun-0-$PPID-"' || echo lost
+		done >"$T/sweep.$i" 2>&1 &
+		pids+=($!)
+	done
+	wait "${pids[@]}"
+	cat "$T"/sweep.* >"$T/out"
+	check "a job lost its directory" eval '! grep -q lost "$T/out"'
+	check "something is left" [ -z "$(ls "$T/sweep")" ]
+}
+
+begin_test() { true >"$T/out" 2>"$T/err"; }
+run_tests "$@"
+sum_up
