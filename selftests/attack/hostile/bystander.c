@@ -1,0 +1,287 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * A task that does nothing but look after what is its own: memory with known
+ * contents, and what maps and smaps say of its partition. Its peers attack; a
+ * peer may store anywhere in the space, so none of theirs ever stores here.
+ */
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/auxv.h>
+#include <sys/mman.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <linux/pvas.h>
+#include <pvas.h>
+
+#include "hostile.h"
+
+#define WORDS	(8 * PAGE / 8)
+#define MAX_LINES 64
+#define LINE	224
+
+struct area { uint64_t start, end; char text[LINE]; };
+
+static struct area own[MAX_LINES], reserved[MAX_LINES];
+static unsigned int n_own, n_reserved, session;
+static uintptr_t base, end;
+static uint64_t *data;
+static unsigned int shift, first, last;
+static int dev;
+static char buf[1 << 18];
+
+/* Each kind a few times, for attackers go on and find more. */
+static bool enough(enum what what)
+{
+	static unsigned int said[F_N];
+
+	return said[what]++ >= 3;
+}
+
+static void say(enum what what, uint64_t a, uint64_t b, uint64_t c, const char *text)
+{
+	if (!enough(what))
+		found(what, session, a, b, c, text);
+}
+
+/* ---- contents ---- */
+
+static void check_data(void)
+{
+	unsigned int i;
+	uint64_t want;
+
+	for (i = 0; i < WORDS; i++) {
+		want = mix(i, 99);
+		if (data[i] == want)
+			continue;
+		say(F_BYSTANDER_DATA, (uintptr_t)&data[i], data[i], want, NULL);
+		data[i] = want;
+	}
+}
+
+static void make_data(void)
+{
+	unsigned int i;
+
+	data = mmap(NULL, WORDS * 8, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	for (i = 0; i < WORDS; i++)
+		data[i] = mix(i, 99);
+	/* One that can't be read, one that only can, one that is still empty. */
+	if (mmap(NULL, PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) == MAP_FAILED ||
+	    mmap(NULL, PAGE, PROT_READ, MAP_SHARED | MAP_ANONYMOUS, -1, 0) == MAP_FAILED ||
+	    mmap(NULL, 4 * PAGE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0) == MAP_FAILED)
+		exit(0);
+}
+
+/* ---- maps ---- */
+
+static bool is_state(const char *p)
+{
+	return !strncmp(p, "Locked:", 7) || !strncmp(p, "VmFlags:", 8);
+}
+
+/* The kernel sets these for all of an mm (KSM), or by itself (soft dirty). */
+static void drop_flags(char *text)
+{
+	static const char *const drop[] = { " mg", " sd", " ac", " nr" };
+	unsigned int i;
+	char *p;
+
+	for (i = 0; i < ARRAY(drop); i++)
+		while ((p = strstr(text, drop[i])))
+			memmove(p, p + 3, strlen(p + 3) + 1);
+}
+
+/* Of smaps: the mapping's own line, whether it is locked, and its flags. */
+static unsigned int read_areas(struct area *areas, uint64_t from, uint64_t to, bool inside)
+{
+	struct map_line line;
+	unsigned int n = 0;
+	char *at = buf, *p;
+	size_t len;
+
+	while (next_map(&at, &line) && n < MAX_LINES) {
+		if ((line.start >= from && line.start < to) != inside)
+			continue;
+		areas[n].start = line.start;
+		areas[n].end = line.end;
+		len = line.len < 90 ? line.len : 90;
+		memcpy(areas[n].text, line.text, len);
+		for (p = line.text + line.len; *p == '\n'; p += strcspn(p, "\n")) {
+			p++;
+			if (is_state(p) && len + strcspn(p, "\n") < LINE - 1) {
+				memcpy(areas[n].text + len, p, strcspn(p, "\n"));
+				len += strcspn(p, "\n");
+			}
+			if (*p >= '0' && *p <= '9')
+				break;
+			if (*p >= 'a' && *p <= 'f')
+				break;
+		}
+		areas[n].text[len] = '\0';
+		drop_flags(areas[n++].text);
+	}
+	return n;
+}
+
+static void compare_own(void)
+{
+	static struct area now[MAX_LINES];
+	unsigned int i, n = read_areas(now, base, end, true);
+
+	for (i = 0; i < n || i < n_own; i++) {
+		if (i < n && i < n_own && !strcmp(now[i].text, own[i].text))
+			continue;
+		say(F_BYSTANDER_MAPS, i < n ? now[i].start : own[i].start, 0, 0,
+		    i < n ? now[i].text : own[i].text);
+		memcpy(own, now, sizeof(own));
+		n_own = n;
+		return;
+	}
+}
+
+/* ---- the rest of the space ---- */
+
+static uint64_t vdso;
+
+/* The vdso's partition lies anywhere between the others. */
+static bool is_reserved(uint64_t addr)
+{
+	unsigned int index = addr >> shift;
+
+	return index < first || index > last || index == vdso >> shift;
+}
+
+static unsigned int all_reserved(struct area *areas)
+{
+	struct map_line line;
+	unsigned int n = 0;
+	char *at = buf;
+
+	while (next_map(&at, &line) && n < MAX_LINES)
+		if (is_reserved(line.start)) {
+			areas[n].start = line.start;
+			areas[n++].end = line.end;
+		}
+	return n;
+}
+
+static bool has_task(const struct pvas_query *q, const struct pvas_task *tasks, unsigned int index)
+{
+	unsigned int i;
+
+	for (i = 0; i < q->count && i < 64; i++)
+		if (tasks[i].index == index && tasks[i].state != PVAS_PART_ARMED)
+			return true;
+	return q->count > 64;
+}
+
+struct suspect { uint64_t start; unsigned int seen; };
+
+/* Seen three times with nobody's partition around it each time: nobody's. */
+static void suspect(struct suspect *s, const struct map_line *line)
+{
+	unsigned int i;
+
+	for (i = 0; i < 15 && s[i].start && s[i].start != line->start; i++)
+		;
+	s[i].start = line->start;
+	if (++s[i].seen < 4)
+		return;
+	say(F_OWNERLESS, line->start, line->end, line->start >> shift, NULL);
+}
+
+static void query(struct pvas_query *q, struct pvas_task *tasks)
+{
+	*q = (struct pvas_query){ .size = sizeof(*q), .count = 64, .tasks = (uintptr_t)tasks };
+	if (ioctl(dev, PVAS_IOC_QUERY, q))
+		q->count = 1000;
+}
+
+static void check_others(void)
+{
+	static struct pvas_task before[64], after[64];
+	static struct suspect suspects[16];
+	struct pvas_query q1, q2;
+	struct map_line line;
+	char *at = buf;
+	unsigned int i;
+
+	query(&q1, before);
+	read_proc("/proc/self/maps", buf, sizeof(buf));
+	query(&q2, after);
+	while (next_map(&at, &line)) {
+		unsigned int index = line.start >> shift;
+
+		if (line.start >> 47)
+			continue;
+		if (is_reserved(line.start)) {
+			for (i = 0; i < n_reserved && (line.start < reserved[i].start ||
+						       line.end > reserved[i].end); i++)
+				;
+			if (i < n_reserved)
+				continue;
+			say(F_RESERVED, line.start, line.end, index, NULL);
+			continue;
+		}
+		if ((line.end - 1) >> shift != index) {
+			say(F_CROSSES, line.start, line.end, index, NULL);
+			continue;
+		}
+		if (!has_task(&q1, before, index) && !has_task(&q2, after, index))
+			suspect(suspects, &line);
+	}
+}
+
+static void look_around(void)
+{
+	struct pvas_query q;
+	struct pvas_task none;
+
+	dev = open("/dev/pvas", O_RDWR | O_CLOEXEC);
+	q = (struct pvas_query){ .size = sizeof(q), .tasks = (uintptr_t)&none };
+	if (ioctl(dev, PVAS_IOC_QUERY, &q))
+		exit(0);
+	shift = q.shift;
+	first = q.first;
+	last = q.last;
+	vdso = getauxval(AT_SYSINFO_EHDR);
+	base = (uintptr_t)q.self << shift;
+	end = base + (1UL << shift);
+}
+
+int bystander(unsigned int of_session)
+{
+	char deep[64 * 1024];
+	unsigned int i;
+
+	session = of_session;
+	memset(deep, 1, sizeof(deep));		/* the stack grows now, and not later */
+	__asm__ volatile("" : : "r"(deep) : "memory");
+	look_around();
+	make_data();
+	/* Twice: what reading and comparing themselves map is there then. */
+	for (i = 0; i < 2; i++) {
+		read_proc("/proc/self/smaps", buf, sizeof(buf));
+		n_own = read_areas(own, base, end, true);
+		read_proc("/proc/self/maps", buf, sizeof(buf));
+		n_reserved = all_reserved(reserved);
+		usleep(1000);
+	}
+	say_ready();
+	for (i = 0;; i++) {
+		check_data();
+		check_others();
+		if (i % 4 == 0) {
+			read_proc("/proc/self/smaps", buf, sizeof(buf));
+			compare_own();
+		}
+		usleep(50000);
+	}
+	return 0;
+}
