@@ -86,19 +86,27 @@ static void look_for_peers(struct actor *a)
 	}
 }
 
+/* Often one of the first peer's, the bystander: its mappings are few among all. */
 static uint64_t peer_addr(struct actor *a)
 {
-	unsigned int i;
+	unsigned int i, n, first = 0;
+	uint64_t start;
 
 	if (!a->n_peers || !pick(a, 100))
 		look_for_peers(a);
 	if (!a->n_peers)
 		return (uintptr_t)a->arena;
-	i = pick(a, a->n_peers);
+	while (first < a->n_peers - 1 && a->peers[first].start >> 32 == 0)
+		first++;
+	for (n = 1; first + n < a->n_peers &&
+	     a->peers[first + n].start - a->peers[first].start < 1ULL << 36; n++)
+		;
+	i = pick(a, 2) ? first + pick(a, n) : pick(a, a->n_peers);
+	start = a->peers[i].start;
 	switch (pick(a, 4)) {
 	case 0: return a->peers[i].end - PAGE;
-	case 1: return a->peers[i].start + pick(a, (a->peers[i].end - a->peers[i].start) / PAGE + 1) * PAGE;
-	default: return a->peers[i].start;
+	case 1: return start + pick(a, (a->peers[i].end - start) / PAGE + 1) * PAGE;
+	default: return start;
 	}
 }
 

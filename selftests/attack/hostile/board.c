@@ -53,6 +53,7 @@ static int found_read;
 static unsigned int n_found;
 /* The same thing of the same session need not be said again and again. */
 static unsigned int said[F_N];
+bool print_all;
 
 uint64_t mix(uint64_t a, uint64_t b)
 {
@@ -167,7 +168,7 @@ static void print_finding(const struct finding *f)
 
 	board_read(&board);
 	n_found++;
-	if (said[f->what]++ > 2)
+	if (said[f->what]++ > 2 && !print_all)
 		return;
 	printf("FOUND %s: ", names[f->what]);
 	printf(texts[f->what], f->a, f->b, f->c);

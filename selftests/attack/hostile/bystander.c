@@ -22,7 +22,7 @@
 
 #define WORDS	(8 * PAGE / 8)
 #define MAX_LINES 64
-#define LINE	224
+#define LINE	120
 
 struct area { uint64_t start, end; char text[LINE]; };
 
@@ -39,7 +39,7 @@ static bool enough(enum what what)
 {
 	static unsigned int said[F_N];
 
-	return said[what]++ >= 3;
+	return said[what]++ >= 12;
 }
 
 static void say(enum what what, uint64_t a, uint64_t b, uint64_t c, const char *text)
@@ -85,60 +85,80 @@ static bool is_state(const char *p)
 	return !strncmp(p, "Locked:", 7) || !strncmp(p, "VmFlags:", 8);
 }
 
-/* The kernel sets these for all of an mm (KSM), or by itself (soft dirty). */
-static void drop_flags(char *text)
+static void remove_all(char *text, const char *what)
 {
-	static const char *const drop[] = { " mg", " sd", " ac", " nr" };
-	unsigned int i;
+	size_t len = strlen(what);
 	char *p;
 
-	for (i = 0; i < ARRAY(drop); i++)
-		while ((p = strstr(text, drop[i])))
-			memmove(p, p + 3, strlen(p + 3) + 1);
+	while ((p = strstr(text, what)))
+		memmove(p, p + len, strlen(p + len) + 1);
 }
 
-/* Of smaps: the mapping's own line, whether it is locked, and its flags. */
-static unsigned int read_areas(struct area *areas, uint64_t from, uint64_t to, bool inside)
+/* The kernel sets some flags for all of an mm (KSM), or by itself (soft dirty). */
+static void drop(char *text)
+{
+	static const char *const not_ours[] = { " mg", " sd", " ac", " nr", "  " };
+	unsigned int i;
+
+	for (i = 0; i < ARRAY(not_ours); i++)
+		remove_all(text, not_ours[i]);
+}
+
+/* Range and rights, whether it is locked, and the flags: of one mapping in smaps. */
+static void describe(struct area *area, const struct map_line *line)
+{
+	size_t len = strcspn(line->text, " ") + 5, n;
+	const char *p = line->text + line->len;
+
+	memcpy(area->text, line->text, len);
+	while (*p == '\n' && !(p[1] >= '0' && p[1] <= '9') && !(p[1] >= 'a' && p[1] <= 'f')) {
+		n = strcspn(++p, "\n");
+		if (is_state(p) && len + n < LINE) {
+			memcpy(area->text + len, p, n);
+			len += n;
+		}
+		p += n;
+	}
+	area->text[len] = '\0';
+	drop(area->text);
+}
+
+static unsigned int read_own(struct area *areas)
 {
 	struct map_line line;
 	unsigned int n = 0;
-	char *at = buf, *p;
-	size_t len;
+	char *at = buf;
 
 	while (next_map(&at, &line) && n < MAX_LINES) {
-		if ((line.start >= from && line.start < to) != inside)
+		if (line.start < base || line.start >= end)
 			continue;
 		areas[n].start = line.start;
 		areas[n].end = line.end;
-		len = line.len < 90 ? line.len : 90;
-		memcpy(areas[n].text, line.text, len);
-		for (p = line.text + line.len; *p == '\n'; p += strcspn(p, "\n")) {
-			p++;
-			if (is_state(p) && len + strcspn(p, "\n") < LINE - 1) {
-				memcpy(areas[n].text + len, p, strcspn(p, "\n"));
-				len += strcspn(p, "\n");
-			}
-			if (*p >= '0' && *p <= '9')
-				break;
-			if (*p >= 'a' && *p <= 'f')
-				break;
-		}
-		areas[n].text[len] = '\0';
-		drop_flags(areas[n++].text);
+		describe(&areas[n++], &line);
 	}
 	return n;
+}
+
+static void tell_change(const struct area *is, const struct area *was)
+{
+	char text[2 * LINE + 8];
+
+	snprintf(text, sizeof(text), "%s, was %s", is->text, was->text);
+	say(F_BYSTANDER_MAPS, is->start ? is->start : was->start, 0, 0, text);
 }
 
 static void compare_own(void)
 {
 	static struct area now[MAX_LINES];
-	unsigned int i, n = read_areas(now, base, end, true);
+	unsigned int i, n;
+
+	memset(now, 0, sizeof(now));
+	n = read_own(now);
 
 	for (i = 0; i < n || i < n_own; i++) {
 		if (i < n && i < n_own && !strcmp(now[i].text, own[i].text))
 			continue;
-		say(F_BYSTANDER_MAPS, i < n ? now[i].start : own[i].start, 0, 0,
-		    i < n ? now[i].text : own[i].text);
+		tell_change(&now[i], &own[i]);
 		memcpy(own, now, sizeof(own));
 		n_own = n;
 		return;
@@ -268,7 +288,7 @@ int bystander(unsigned int of_session)
 	/* Twice: what reading and comparing themselves map is there then. */
 	for (i = 0; i < 2; i++) {
 		read_proc("/proc/self/smaps", buf, sizeof(buf));
-		n_own = read_areas(own, base, end, true);
+		n_own = read_own(own);
 		read_proc("/proc/self/maps", buf, sizeof(buf));
 		n_reserved = all_reserved(reserved);
 		usleep(1000);

@@ -54,7 +54,7 @@ struct finding {
 	uint32_t session;
 	uint32_t pad;
 	uint64_t a, b, c;
-	char text[160];
+	char text[256];
 };
 
 #define MAX_VICTIMS	16
@@ -103,6 +103,7 @@ void found(enum what what, unsigned int session, uint64_t a, uint64_t b, uint64_
 /* Prints what has come; how many findings those were. */
 int print_findings(void);
 unsigned int count_found(void);
+extern bool print_all;
 uint64_t mix(uint64_t a, uint64_t b);
 /* Word @i of a secret: computed, so the pattern is in no memory of whoever looks for it. */
 static inline uint64_t secret_word(uint64_t secret, unsigned int i)

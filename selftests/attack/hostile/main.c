@@ -2,10 +2,10 @@
 /*
  * hostile - several users attack at once; an oracle knows what must never happen
  *
- *	hostile [-t seconds | -n rounds] [-s seed] [-p plan,...] [-r seconds of a round] [-k]
+ *	hostile [-t seconds | -n rounds] [-s seed] [-p plan,...] [-r seconds of a round] [-k] [-v]
  *
  * As root, with the module. Each round is drawn from the seed and the round's
- * number; -f begins with a later one. Ends at the first round that finds
+ * number; -f begins with a later one, -v prints what comes again. Ends at the first round that finds
  * something, with -k only when the time is over. Exit status: 0 nothing was
  * found, 1 something was, 4 no module or not root.
  */
@@ -116,7 +116,7 @@ static void warm_up(void)
 static int usage(void)
 {
 	fprintf(stderr, "usage: hostile [-t seconds | -n rounds] [-s seed] [-f first round] "
-		"[-p plan,...] [-r seconds of a round] [-k]\n");
+		"[-p plan,...] [-r seconds of a round] [-k] [-v]\n");
 	return 2;
 }
 
@@ -135,7 +135,7 @@ int main(int argc, char **argv)
 	sigprocmask(SIG_BLOCK, &term, NULL);
 	if (argc > 8 && !strcmp(argv[1], "--role"))
 		return role(argv + 2);
-	while ((c = getopt(argc, argv, "t:n:s:f:p:r:k")) != -1) {
+	while ((c = getopt(argc, argv, "t:n:s:f:p:r:kv")) != -1) {
 		switch (c) {
 		case 't': seconds = atof(optarg); break;
 		case 'n': last = atoi(optarg); seconds = 1e9; break;
@@ -144,6 +144,7 @@ int main(int argc, char **argv)
 		case 'p': names = optarg; break;
 		case 'r': round_seconds = atof(optarg); break;
 		case 'k': keep = true; break;
+		case 'v': print_all = true; break;
 		default: return usage();
 		}
 	}
