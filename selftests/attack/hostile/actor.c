@@ -69,7 +69,7 @@ int any_fd(struct actor *a)
 	return a->n_fds ? a->fds[pick(a, a->n_fds)] : -1;
 }
 
-/* What lies in other tasks' partitions, as far as maps tells. */
+/* Mappings in other partitions, as far as maps tells. */
 static void look_for_peers(struct actor *a)
 {
 	static char buf[1 << 16];

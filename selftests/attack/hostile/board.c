@@ -37,7 +37,6 @@ static const char *const texts[F_N] = {
 	[F_VICTIM] = "a victim's memory changed: pid %ld status %lx",
 };
 
-/* The number of the review's finding that this is, as a rule */
 static const char *const names[F_N] = {
 	"", "secret", "pointer", "wall", "data", "maps", "died", "stuck", "ownerless", "crosses",
 	"reserved", "exec", "captured", "job", "slow", "reclaim", "vfork", "kill", "spaces", "aio",
@@ -68,7 +67,8 @@ int board_make(void)
 {
 	int fds[2], fd = memfd_create("hostile-board", 0);
 
-	if (fd < 0 || dup2(fd, BOARD_FD) < 0 || pipe2(fds, O_NONBLOCK) || dup2(fds[1], FOUND_FD) < 0)
+	if (fd < 0 || dup2(fd, BOARD_FD) < 0 || pipe2(fds, O_NONBLOCK) ||
+	    dup2(fds[1], FOUND_FD) < 0)
 		return -errno;
 	fcntl(fds[0], F_SETPIPE_SZ, 1 << 20);
 	found_read = fcntl(fds[0], F_DUPFD_CLOEXEC, FOUND_FD + 20);

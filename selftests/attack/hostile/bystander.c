@@ -64,17 +64,25 @@ static void check_data(void)
 	}
 }
 
+static void *map(size_t len, int rights, int flags)
+{
+	void *p = mmap(NULL, len, rights, flags | MAP_ANONYMOUS, -1, 0);
+
+	return p == MAP_FAILED ? NULL : p;
+}
+
 static void make_data(void)
 {
 	unsigned int i;
 
-	data = mmap(NULL, WORDS * 8, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	data = map(WORDS * 8, PROT_READ | PROT_WRITE, MAP_PRIVATE);
+	if (!data)
+		exit(0);
 	for (i = 0; i < WORDS; i++)
 		data[i] = mix(i, 99);
 	/* One that can't be read, one that only can, one that is still empty. */
-	if (mmap(NULL, PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) == MAP_FAILED ||
-	    mmap(NULL, PAGE, PROT_READ, MAP_SHARED | MAP_ANONYMOUS, -1, 0) == MAP_FAILED ||
-	    mmap(NULL, 4 * PAGE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0) == MAP_FAILED)
+	if (!map(PAGE, PROT_NONE, MAP_PRIVATE) || !map(PAGE, PROT_READ, MAP_SHARED) ||
+	    !map(4 * PAGE, PROT_READ | PROT_WRITE, MAP_SHARED))
 		exit(0);
 }
 

@@ -61,7 +61,8 @@ int raw_create(struct actor *a, int fd, const char *key, void *entry)
 		create.key = (uintptr_t)key;
 		create.key_len = strlen(key);
 	}
-	if (raw6(SYS_mmap, STUB_AT, PAGE, PROT_READ | PROT_WRITE | PROT_EXEC, map, -1, 0) == STUB_AT)
+	if (raw6(SYS_mmap, STUB_AT, PAGE, PROT_READ | PROT_WRITE | PROT_EXEC, map, -1, 0) ==
+	    STUB_AT)
 		write_stub((unsigned char *)STUB_AT, entry);
 	raw6(SYS_mmap, TABLE_AT, TABLE_ENTRIES * sizeof(struct pvas_part), PROT_READ | PROT_WRITE,
 	     MAP_SHARED | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);

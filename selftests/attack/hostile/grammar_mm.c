@@ -89,7 +89,7 @@ static uint64_t value(struct actor *a, enum arg arg)
 	}
 }
 
-/* What a call by int 0x80 can say, it can say of the low 4 GiB only. */
+/* By int 0x80 a call can name the low 4 GiB only. */
 static void call_int80(struct actor *a, const uint64_t arg[6])
 {
 	static const unsigned int numbers[] = {
@@ -138,7 +138,7 @@ void op_mm(struct actor *a)
 	}
 	if (!pick(a, 5))
 		nr |= 1ULL << (32 + pick(a, 32));
-	/* What is above the arena may be what we stand on. */
+	/* Above the arena may be our own stack. */
 	if (c->args[1] == LEN && arg[0] >= (uintptr_t)a->arena &&
 	    arg[0] < (uintptr_t)a->arena + ARENA_PAGES * PAGE && arg[1] < 1ULL << 48 &&
 	    arg[1] > ARENA_PAGES * PAGE - (arg[0] - (uintptr_t)a->arena) && pick(a, 50))

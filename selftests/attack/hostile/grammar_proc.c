@@ -70,7 +70,7 @@ static void *thread(void *arg)
 	return NULL;
 }
 
-/* What shares the mm has a copy of the actor, and few ops. */
+/* Those that share the mm have a copy of the actor, and few ops. */
 static struct piece *make_piece(struct actor *a)
 {
 	struct piece *piece = mmap(NULL, 16 * PAGE, PROT_READ | PROT_WRITE,
@@ -109,7 +109,8 @@ static int cloned(void *arg)
 static void op_clone(struct actor *a)
 {
 	static const unsigned int flags[] = {
-		CLONE_VM | SIGCHLD, CLONE_VM | CLONE_VFORK | SIGCHLD, CLONE_VM | CLONE_FILES | SIGCHLD,
+		CLONE_VM | SIGCHLD, CLONE_VM | CLONE_VFORK | SIGCHLD,
+		CLONE_VM | CLONE_FILES | SIGCHLD,
 		CLONE_VM | CLONE_PARENT | SIGCHLD, CLONE_VM, CLONE_VM | CLONE_SIGHAND | SIGCHLD,
 		CLONE_VM | CLONE_FS | CLONE_IO | SIGCHLD, CLONE_VM | CLONE_NEWUSER | SIGCHLD,
 	};

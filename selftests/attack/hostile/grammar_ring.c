@@ -126,7 +126,8 @@ static void register_something(struct actor *a)
 void op_ring(struct actor *a)
 {
 	static const unsigned int flags[] = {
-		0, 0, IORING_SETUP_SQPOLL, IORING_SETUP_SQPOLL, IORING_SETUP_CQSIZE, IORING_SETUP_R_DISABLED,
+		0, 0, IORING_SETUP_SQPOLL, IORING_SETUP_SQPOLL, IORING_SETUP_CQSIZE,
+		IORING_SETUP_R_DISABLED,
 	};
 	unsigned int way = pick(a, 10);
 

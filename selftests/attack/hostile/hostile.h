@@ -47,7 +47,7 @@ enum what {
 	F_LOCKED, F_VICTIM, F_N
 };
 
-/* What a process found; numbers only, for it may have no working libc. */
+/* A process reports numbers only: it may have no working libc. */
 struct finding {
 	uint32_t what;
 	int32_t pid;		/* of the process whose ops may have done it */

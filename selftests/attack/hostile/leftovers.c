@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* What is left when nobody lives any more: spaces, memory, contexts, references. */
+/* Left when nobody lives any more: spaces, memory, contexts, references. */
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -82,7 +82,7 @@ static void report(const struct state *s)
 		found(F_LOCKED, 0, s->locked, before.locked, 0, NULL);
 	if (s->memory <= before.memory - MEMORY_KIB)
 		found(F_MEMORY, 0, before.memory - s->memory, before.memory, s->memory, NULL);
-	/* What is left now was said: only more counts from now on. */
+	/* Reported once: only more counts from now on. */
 	before = *s;
 }
 

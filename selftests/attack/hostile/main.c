@@ -2,7 +2,8 @@
 /*
  * hostile - several users attack at once; an oracle knows what must never happen
  *
- *	hostile [-t seconds | -n rounds] [-s seed] [-p plan,...] [-r seconds of a round] [-k] [-v]
+ *	hostile [-t seconds | -n rounds] [-s seed] [-f first round] [-p plan,...]
+ *		[-r seconds of a round] [-k] [-v]
  *
  * As root, with the module. Each round is drawn from the seed and the round's
  * number; -f begins with a later one, -v prints what comes again. Ends at the first round that finds
@@ -120,52 +121,72 @@ static int usage(void)
 	return 2;
 }
 
+struct options {
+	double seconds, round_seconds;
+	unsigned int first, rounds;
+	const char *plans;
+	uint64_t seed;
+	bool keep;
+};
+
+static bool get_options(struct options *o, int argc, char **argv)
+{
+	int c;
+
+	while ((c = getopt(argc, argv, "t:n:s:f:p:r:kv")) != -1) {
+		switch (c) {
+		case 't': o->seconds = atof(optarg); break;
+		case 'n': o->rounds = atoi(optarg); o->seconds = 1e9; break;
+		case 's': o->seed = strtoull(optarg, NULL, 0); break;
+		case 'f': o->first = atoi(optarg); break;
+		case 'p': o->plans = optarg; break;
+		case 'r': o->round_seconds = atof(optarg); break;
+		case 'k': o->keep = true; break;
+		case 'v': print_all = true; break;
+		default: return false;
+		}
+	}
+	return true;
+}
+
+static void run_rounds(const struct options *o)
+{
+	double begin = now();
+	unsigned int i;
+
+	for (i = 0; i < o->rounds && now() - begin < o->seconds; i++) {
+		run_round(o->seed, o->first + i, o->round_seconds, o->plans);
+		printf("# round %u: %.0f s, %u findings\n", o->first + i, now() - begin,
+		       count_found());
+		fflush(stdout);
+		if (count_found() && !o->keep)
+			break;
+	}
+	printf("hostile: seed %lu, %.0f s: %u findings\n", o->seed, now() - begin, count_found());
+}
+
 int main(int argc, char **argv)
 {
-	double seconds = 60, round_seconds = 8, begin = now();
-	unsigned int round = 1, last = UINT_MAX;
-	const char *names = NULL;
-	uint64_t seed = 1;
+	struct options o = { .seconds = 60, .round_seconds = 8, .first = 1, .rounds = UINT_MAX,
+			     .seed = 1 };
 	sigset_t term;
-	bool keep = false;
-	int c;
 
 	sigemptyset(&term);
 	sigaddset(&term, SIGTERM);
 	sigprocmask(SIG_BLOCK, &term, NULL);
+	signal(SIGPIPE, SIG_IGN);
 	if (argc > 8 && !strcmp(argv[1], "--role"))
 		return role(argv + 2);
-	while ((c = getopt(argc, argv, "t:n:s:f:p:r:kv")) != -1) {
-		switch (c) {
-		case 't': seconds = atof(optarg); break;
-		case 'n': last = atoi(optarg); seconds = 1e9; break;
-		case 's': seed = strtoull(optarg, NULL, 0); break;
-		case 'f': round = atoi(optarg); break;
-		case 'p': names = optarg; break;
-		case 'r': round_seconds = atof(optarg); break;
-		case 'k': keep = true; break;
-		case 'v': print_all = true; break;
-		default: return usage();
-		}
-	}
+	if (!get_options(&o, argc, argv))
+		return usage();
 	if (geteuid() || count_spaces() < 0 || board_make()) {
 		printf("hostile: needs root and the module\n");
 		return 4;
 	}
 	if (readlink("/proc/self/exe", self_path, sizeof(self_path) - 1) < 0)
 		return 2;
-	signal(SIGPIPE, SIG_IGN);
 	warm_up();
 	left_baseline();
-	if (last != UINT_MAX)
-		last += round - 1;
-	for (; round <= last && now() - begin < seconds; round++) {
-		run_round(seed, round, round_seconds, names);
-		printf("# round %u: %.0f s, %u findings\n", round, now() - begin, count_found());
-		fflush(stdout);
-		if (count_found() && !keep)
-			break;
-	}
-	printf("hostile: seed %lu, %.0f s: %u findings\n", seed, now() - begin, count_found());
+	run_rounds(&o);
 	return count_found() != 0;
 }

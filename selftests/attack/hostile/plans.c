@@ -29,8 +29,9 @@ static struct pvas_space *make_space(void)
 
 pid_t start_role(struct pvas_space *space, const char *role, struct manager *m, unsigned int arg)
 {
-	char words[6][24], *argv[] = { self_path, (char *)"--role", (char *)role, words[0], words[1],
-				       words[2], words[3], words[4], words[5], NULL };
+	char words[6][24];
+	char *argv[] = { self_path, (char *)"--role", (char *)role, words[0], words[1],
+			 words[2], words[3], words[4], words[5], NULL };
 	static char *envp[] = { (char *)"PATH=/usr/bin:/bin", NULL };
 	pid_t pid;
 

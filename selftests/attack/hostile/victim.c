@@ -137,7 +137,8 @@ int victim_task(uint64_t secret, bool careless)
 	return 0;
 }
 
-static void one_victim(uid_t uid, uint64_t secret, bool as_task, uint64_t seed, unsigned int round)
+static void one_victim(uid_t uid, uint64_t secret, bool as_task, uint64_t seed,
+		       unsigned int round)
 {
 	struct pvas_create_attr attr = { .size = sizeof(attr), .backend = PVAS_BACKEND_KERNEL };
 	struct manager m = { .seed = seed, .round = round, .next = uid ? 2 : 1 };
