@@ -6,9 +6,9 @@
  *		[-r seconds of a round] [-k] [-v]
  *
  * As root, with the module. Each round is drawn from the seed and the round's
- * number; -f begins with a later one, -v prints what comes again. Ends at the first round that finds
- * something, with -k only when the time is over. Exit status: 0 nothing was
- * found, 1 something was, 4 no module or not root.
+ * number; -f begins with a later one. Ends at the first round that finds
+ * something, with -k only when the time is over; -v prints what comes again.
+ * Exit status: 0 nothing was found, 1 something was, 4 no module or not root.
  */
 #include <getopt.h>
 #include <limits.h>

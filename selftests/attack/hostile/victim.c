@@ -175,7 +175,8 @@ void start_victims(uint64_t seed, unsigned int round)
 	for (i = 0; i < ARRAY(kinds); i++) {
 		victims[i] = fork();
 		if (!victims[i])
-			one_victim(kinds[i].uid, mix(seed ^ round, 1 + i), kinds[i].task, seed, round);
+			one_victim(kinds[i].uid, mix(seed ^ round, 1 + i), kinds[i].task, seed,
+				   round);
 		/* One after the other: each writes its entry to the board. */
 		for (tries = 0; tries < 1000; tries++) {
 			board_read(&board);
