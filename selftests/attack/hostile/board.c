@@ -34,13 +34,14 @@ static const char *const texts[F_N] = {
 	[F_MODULE] = "the module has %ld references, had %ld",
 	[F_MEMORY] = "MemAvailable fell by %ld KiB: from %ld to %ld",
 	[F_LOCKED] = "locked memory is %ld KiB, was %ld",
+	[F_IDLE] = "the attackers did %ld ops only",
 	[F_VICTIM] = "a victim's memory changed: pid %ld status %lx",
 };
 
 static const char *const names[F_N] = {
 	"", "secret", "pointer", "wall", "data", "maps", "died", "stuck", "ownerless", "crosses",
 	"reserved", "exec", "captured", "job", "slow", "reclaim", "vfork", "kill", "spaces", "aio",
-	"module", "memory", "locked", "victim",
+	"module", "memory", "locked", "idle", "victim",
 };
 
 static const char *const notes[N_LAST] = {
@@ -192,6 +193,22 @@ int print_findings(void)
 		n++;
 	}
 	return n;
+}
+
+/* A round in which nobody attacked would find nothing, too. */
+unsigned int count_ops(unsigned int *processes)
+{
+	static struct op_log log;
+	unsigned int i, ops = 0;
+
+	*processes = 0;
+	for (i = 0; i < LOG_SLOTS; i++) {
+		if (pread(BOARD_FD, &log, offsetof(struct op_log, ops), PAGE + i * sizeof(log)) <= 0)
+			break;
+		ops += log.n;
+		*processes += log.n > 0;
+	}
+	return ops;
 }
 
 unsigned int count_found(void)

@@ -44,7 +44,7 @@ enum what {
 	F_SECRET = 1, F_POINTER, F_WALL, F_BYSTANDER_DATA, F_BYSTANDER_MAPS, F_BYSTANDER_DIED,
 	F_BYSTANDER_STUCK, F_OWNERLESS, F_CROSSES, F_RESERVED, F_EXEC_FAILED, F_EXEC_CAPTURED,
 	F_JOB, F_JOB_SLOW, F_RECLAIM, F_VFORK_KILLED, F_KILL, F_SPACES, F_AIO, F_MODULE, F_MEMORY,
-	F_LOCKED, F_VICTIM, F_N
+	F_LOCKED, F_IDLE, F_VICTIM, F_N
 };
 
 /* A process reports numbers only: it may have no working libc. */
@@ -103,6 +103,7 @@ void found(enum what what, unsigned int session, uint64_t a, uint64_t b, uint64_
 /* Prints what has come; how many findings those were. */
 int print_findings(void);
 unsigned int count_found(void);
+unsigned int count_ops(unsigned int *processes);
 extern bool print_all;
 uint64_t mix(uint64_t a, uint64_t b);
 /* Word @i of a secret: computed, so the pattern is in no memory of whoever looks for it. */

@@ -152,12 +152,16 @@ static bool get_options(struct options *o, int argc, char **argv)
 static void run_rounds(const struct options *o)
 {
 	double begin = now();
-	unsigned int i;
+	unsigned int i, ops, processes;
 
 	for (i = 0; i < o->rounds && now() - begin < o->seconds; i++) {
 		run_round(o->seed, o->first + i, o->round_seconds, o->plans);
-		printf("# round %u: %.0f s, %u findings\n", o->first + i, now() - begin,
-		       count_found());
+		ops = count_ops(&processes);
+		if (ops < 20)
+			found(F_IDLE, 0, ops, 0, 0, NULL);
+		print_findings();
+		printf("# round %u: %.0f s, %u processes, %u ops, %u findings\n", o->first + i,
+		       now() - begin, processes, ops, count_found());
 		fflush(stdout);
 		if (count_found() && !o->keep)
 			break;
