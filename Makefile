@@ -25,7 +25,7 @@ export O := $(BUILD)
 user	:= libpvas pvasrun examples tools
 
 .PHONY: all module module-all $(user) btl_glue deps demo check style check-debug check-mpi \
-	check-packages bench bench-quick dist distcheck deb rpm clean
+	check-packages attack bench bench-quick dist distcheck deb rpm clean
 
 all: module $(user)
 
@@ -72,6 +72,11 @@ distcheck: deps
 
 check-debug: deps
 	@CHECK_STAGES=scripts/check-debug.stages scripts/check
+
+attack: deps
+	@$(MAKE) -s module-all libpvas pvasrun
+	@$(MAKE) -s -C selftests attack
+	@scripts/attack
 
 check-mpi:
 	@scripts/install-deps --mpi

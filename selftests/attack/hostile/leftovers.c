@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Left when nobody lives any more: spaces, memory, contexts, references. */
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "../left.h"
+#include "hostile.h"
+
+#define LEFT_SECONDS	30
+#define MEMORY_KIB	(48 << 10)	/* slabs and page tables come and go */
+
+struct state {
+	long spaces, memory, aio, references, locked;
+};
+
+static struct state before;
+
+static long number_in(const char *path, const char *name)
+{
+	char buf[8192], *p = buf;
+
+	read_proc(path, buf, sizeof(buf));
+	if (name)
+		p = strstr(buf, name);
+	return p ? atol(p + (name ? strlen(name) : 0)) : -1;
+}
+
+static void write_to(const char *path, const char *text)
+{
+	int fd = open(path, O_WRONLY | O_CLOEXEC);
+
+	if (fd < 0)
+		return;
+	if (write(fd, text, 1) != 1)
+		fprintf(stderr, "hostile: %s can't be written\n", path);
+	close(fd);
+}
+
+static void read_state(struct state *s, bool with_memory)
+{
+	if (with_memory) {
+		write_to("/proc/sys/vm/drop_caches", "3");
+		write_to("/proc/sys/vm/compact_memory", "1");
+	}
+	s->spaces = count_spaces();
+	s->memory = number_in("/proc/meminfo", "MemAvailable:");
+	s->locked = number_in("/proc/meminfo", "Mlocked:");
+	s->aio = number_in("/proc/sys/fs/aio-nr", NULL);
+	s->references = number_in("/sys/module/pvas/refcnt", NULL);
+}
+
+static bool is_clean(const struct state *s)
+{
+	return s->spaces <= before.spaces && s->aio <= before.aio && s->locked <= before.locked &&
+	       s->references <= before.references && s->memory > before.memory - MEMORY_KIB;
+}
+
+void left_baseline(void)
+{
+	usleep(500000);
+	read_state(&before, true);
+}
+
+static void report(const struct state *s)
+{
+	char buf[400] = "", *end;
+
+	read_proc("/proc/pvas", buf, sizeof(buf));
+	for (end = buf; *end && *end != '\n'; end++)
+		;
+	*end = '\0';
+	if (s->spaces > before.spaces)
+		found(F_SPACES, 0, s->spaces - before.spaces, atoi(buf + 6), 0, buf);
+	if (s->aio > before.aio)
+		found(F_AIO, 0, s->aio, before.aio, 0, NULL);
+	if (s->references > before.references)
+		found(F_MODULE, 0, s->references, before.references, 0, NULL);
+	if (s->locked > before.locked)
+		found(F_LOCKED, 0, s->locked, before.locked, 0, NULL);
+	if (s->memory <= before.memory - MEMORY_KIB)
+		found(F_MEMORY, 0, before.memory - s->memory, before.memory, s->memory, NULL);
+	/* Reported once: only more counts from now on. */
+	before = *s;
+}
+
+void left_check(void)
+{
+	double deadline = now() + LEFT_SECONDS;
+	struct state s;
+
+	for (;;) {
+		read_state(&s, false);
+		if (is_clean(&s))
+			return;
+		if (now() > deadline)
+			break;
+		usleep(200000);
+		print_findings();
+		if (now() > deadline - LEFT_SECONDS / 2)
+			read_state(&s, true);
+	}
+	read_state(&s, true);
+	if (!is_clean(&s))
+		report(&s);
+}

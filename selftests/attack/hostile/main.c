@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * hostile - several users attack at once; an oracle knows what must never happen
+ *
+ *	hostile [-t seconds | -n rounds] [-s seed] [-f first round] [-p plan,...]
+ *		[-r seconds of a round] [-k] [-v]
+ *
+ * As root, with the module. Each round is drawn from the seed and the round's
+ * number; -f begins with a later one. Ends at the first round that finds
+ * something, with -k only when the time is over; -v prints what comes again.
+ * Exit status: 0 nothing was found, 1 something was, 4 no module or not root.
+ */
+#include <getopt.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/ioctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <linux/userfaultfd.h>
+#include <sys/mman.h>
+#include <fcntl.h>
+#include <pvas.h>
+
+#include "../left.h"
+#include "hostile.h"
+
+char self_path[PATH_MAX];
+
+/* ---- roles: this program as a task ---- */
+
+/* Leaves a mapping that can't be unmapped before its monitor has read of it. */
+static int deaf(void)
+{
+	struct uffdio_api api = { .api = UFFD_API, .features = UFFD_FEATURE_EVENT_UNMAP };
+	struct uffdio_register reg = { .mode = UFFDIO_REGISTER_MODE_MISSING };
+	int fd = syscall(SYS_userfaultfd, UFFD_USER_MODE_ONLY);
+
+	reg.range.start = (uintptr_t)mmap(NULL, 4 * PAGE, PROT_READ | PROT_WRITE,
+					  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	reg.range.len = 4 * PAGE;
+	if (fd < 0 || ioctl(fd, UFFDIO_API, &api) || ioctl(fd, UFFDIO_REGISTER, &reg))
+		return 1;
+	return pass_fd(fd) < 0;
+}
+
+static int role(char **argv)
+{
+	const char *name = argv[0];
+	uint64_t seed = strtoull(argv[1], NULL, 10);
+	unsigned int round = atoi(argv[2]), session = atoi(argv[3]), plan = atoi(argv[4]);
+	unsigned int number = atoi(argv[5]);
+	struct actor a = { .task = true, .bias = atoi(argv[6]) };
+	void *base;
+	size_t len;
+
+	if (!strcmp(name, "true"))
+		return 0;
+	if (!strcmp(name, "victim"))
+		return victim_task(mix(seed ^ round, 50 + number), false);
+	if (!strcmp(name, "careless"))
+		return victim_task(0, true);
+	if (!strcmp(name, "bystander"))
+		return bystander(session);
+	if (!strcmp(name, "deaf"))
+		return deaf();
+	if (pvas_partition(pvas_self(), &base, &len))
+		return 1;
+	a.base = (uintptr_t)base;
+	a.end = a.base + len;
+	actor_init(&a, session, plan, number, seed, round);
+	op_scan(&a);
+	actor_run(&a, 10 + pick(&a, 150));
+	_exit(0);
+}
+
+/* ---- rounds ---- */
+
+static void run_round(uint64_t seed, unsigned int round, double seconds, const char *names)
+{
+	double end;
+
+	board_reset(seed, round);
+	start_victims(seed, round);
+	start_canaries();
+	/* Some attacks take longer to build up. */
+	seconds *= start_sessions(seed, round, names);
+	for (end = now() + seconds; now() < end; usleep(20000))
+		print_findings();
+	stop_sessions();
+	stop_canaries();
+	stop_victims();
+	print_findings();
+	left_check();
+	print_findings();
+}
+
+/* The first job hooks the kernel and fills caches: not a leak. */
+static void warm_up(void)
+{
+	board_reset(0, 0);
+	start_victims(0, 0);
+	start_canaries();
+	sleep(2);
+	stop_canaries();
+	stop_victims();
+	print_findings();
+}
+
+static int usage(void)
+{
+	fprintf(stderr, "usage: hostile [-t seconds | -n rounds] [-s seed] [-f first round] "
+		"[-p plan,...] [-r seconds of a round] [-k] [-v]\n");
+	return 2;
+}
+
+struct options {
+	double seconds, round_seconds;
+	unsigned int first, rounds;
+	const char *plans;
+	uint64_t seed;
+	bool keep;
+};
+
+static bool get_options(struct options *o, int argc, char **argv)
+{
+	int c;
+
+	while ((c = getopt(argc, argv, "t:n:s:f:p:r:kv")) != -1) {
+		switch (c) {
+		case 't': o->seconds = atof(optarg); break;
+		case 'n': o->rounds = atoi(optarg); o->seconds = 1e9; break;
+		case 's': o->seed = strtoull(optarg, NULL, 0); break;
+		case 'f': o->first = atoi(optarg); break;
+		case 'p': o->plans = optarg; break;
+		case 'r': o->round_seconds = atof(optarg); break;
+		case 'k': o->keep = true; break;
+		case 'v': print_all = true; break;
+		default: return false;
+		}
+	}
+	return true;
+}
+
+static void run_rounds(const struct options *o)
+{
+	double begin = now();
+	unsigned int i, ops, processes;
+
+	for (i = 0; i < o->rounds && now() - begin < o->seconds; i++) {
+		run_round(o->seed, o->first + i, o->round_seconds, o->plans);
+		ops = count_ops(&processes);
+		if (ops < 20)
+			found(F_IDLE, 0, ops, 0, 0, NULL);
+		print_findings();
+		printf("# round %u: %.0f s, %u processes, %u ops, %u findings\n", o->first + i,
+		       now() - begin, processes, ops, count_found());
+		fflush(stdout);
+		if (count_found() && !o->keep)
+			break;
+	}
+	printf("hostile: seed %lu, %.0f s: %u findings\n", o->seed, now() - begin, count_found());
+}
+
+int main(int argc, char **argv)
+{
+	struct options o = { .seconds = 60, .round_seconds = 8, .first = 1, .rounds = UINT_MAX,
+			     .seed = 1 };
+	sigset_t term;
+
+	sigemptyset(&term);
+	sigaddset(&term, SIGTERM);
+	sigprocmask(SIG_BLOCK, &term, NULL);
+	signal(SIGPIPE, SIG_IGN);
+	if (argc > 8 && !strcmp(argv[1], "--role"))
+		return role(argv + 2);
+	if (!get_options(&o, argc, argv))
+		return usage();
+	if (geteuid() || count_spaces() < 0 || board_make()) {
+		printf("hostile: needs root and the module\n");
+		return 4;
+	}
+	if (readlink("/proc/self/exe", self_path, sizeof(self_path) - 1) < 0)
+		return 2;
+	warm_up();
+	left_baseline();
+	run_rounds(&o);
+	return count_found() != 0;
+}
