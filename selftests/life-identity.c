@@ -258,7 +258,7 @@ TASK_TEST(time_namespace)
 }
 
 /* a program that sets its ids runs by exec out of the space: by an exec that is not armed */
-PVAS_TEST(exec_out_with_ids)
+MODULE_TEST(exec_out_with_ids, "tasks gain no rights by exec")
 {
 	struct pvas_space *space = PT_SPACE();
 	pid_t pid = pt_start_task(space, PVAS_ANY, "exec_setuid");
