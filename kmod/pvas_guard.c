@@ -28,7 +28,8 @@
 #include "pvas_hook.h"
 
 /* Kept with the members; network and host name are not what a space is about. */
-#define PVAS_KEPT_NS	(CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWIPC | CLONE_NEWCGROUP | CLONE_NEWTIME)
+#define PVAS_KEPT_NS	(CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWIPC | CLONE_NEWCGROUP | \
+			 CLONE_NEWTIME)
 
 /* ---- where a redirected call goes ---- */
 

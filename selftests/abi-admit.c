@@ -156,7 +156,8 @@ PVAS_TEST(changed_creates)
 		} else if (changes[i].enter_only) {
 			EXPECT_EQ(-EPERM, err) TH_LOG("%s", changes[i].name);
 		} else {
-			EXPECT_EQ(-EPERM, err ?: pt_in_child(arm, &raw)) TH_LOG("%s", changes[i].name);
+			EXPECT_EQ(-EPERM, err ?: pt_in_child(arm, &raw))
+				TH_LOG("%s", changes[i].name);
 		}
 		pt_raw_close(&raw);
 	}
@@ -175,8 +176,8 @@ static int make_and_spawn(void)
 	second = pt_raw_spawn(&raw, 2);
 	if (pid < 0 || second < 0)
 		return pid < 0 ? pid : second;
-	err = pt_raw_call(&raw, 1, SYS_getpid) == pid && pt_raw_call(&raw, 2, SYS_getpid) == second ?
-	      0 : -EIO;
+	if (pt_raw_call(&raw, 1, SYS_getpid) != pid || pt_raw_call(&raw, 2, SYS_getpid) != second)
+		err = -EIO;
 	pt_kill(pid);
 	pt_kill(second);
 	pt_raw_close(&raw);

@@ -27,7 +27,9 @@
 
 static int at_extra(size_t len, int flags, int fd, off_t off)
 {
-	return mmap((void *)EXTRA_AT, len, RW, flags | MAP_FIXED, fd, off) == MAP_FAILED ? -errno : 0;
+	void *p = mmap((void *)EXTRA_AT, len, RW, flags | MAP_FIXED, fd, off);
+
+	return p == MAP_FAILED ? -errno : 0;
 }
 
 static int map_memfd(int flags)

@@ -64,7 +64,7 @@ static pid_t armed_with_ring(struct pt_raw *raw, int *err)
 }
 
 /* a process whose last thread is the kernel's is armed no more when it is gone */
-PVAS_TEST(armed_until_the_last_thread)
+MODULE_TEST(armed_until_the_last_thread, "the ABI of /dev/pvas")
 {
 	struct pt_raw raw;
 	int i, err = 0;
@@ -92,7 +92,7 @@ PVAS_TEST(armed_until_the_last_thread)
 }
 
 /* a task's partition is not free as long as such a thread of it still has the mm */
-PVAS_TEST(member_until_the_last_thread)
+MODULE_TEST(member_until_the_last_thread, "the ABI of /dev/pvas")
 {
 	struct io_uring_params *p;
 	struct pt_raw raw;
@@ -186,7 +186,7 @@ static long end_of_another(void)
 }
 
 /* however many monitors of some spaces are deaf, other spaces' tasks end, and spaces go */
-PVAS_TEST(many_deaf_monitors)
+MODULE_TEST(many_deaf_monitors, "the ABI of /dev/pvas")
 {
 	int monitors[DEAF] = { 0 }, i, err, before;
 	struct pt_raw raw[2];

@@ -395,7 +395,8 @@ static int creator(struct pt_raw *raw, int answer, int go)
 	}
 	if (raw->nth_fd) {
 		strcpy(m->nth_text, raw->nth_text);
-		add_step(m, &n, SYS_pwrite64, raw->nth_fd, (long)m->nth_text, strlen(m->nth_text), 0);
+		add_step(m, &n, SYS_pwrite64, raw->nth_fd, (long)m->nth_text,
+			 strlen(m->nth_text), 0);
 	}
 	add_step(m, &n, SYS_ioctl, raw->fd, PVAS_IOC_CREATE,
 		 (long)(raw->user ? raw->user : &m->create), 0);

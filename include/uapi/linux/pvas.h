@@ -157,8 +157,9 @@ struct pvas_create {
  *
  * For processes that have no launcher of ours in common (the ranks that srun
  * or mpirun starts): the first makes the space, the others find it by the
- * job's key. Only spaces that the caller may enter are found: see SPAWN. A space with a key stays open to new tasks as long as
- * a file is bound to it or a task lives in it.
+ * job's key. Only spaces that the caller may enter are found: see SPAWN. A
+ * space with a key stays open to new tasks as long as a file is bound to it or
+ * a task lives in it.
  *
  * Errors: -ENOENT no such space; -EBUSY the file already has a space;
  * -EINVAL @key_len out of range; -EINTR a signal came first.
@@ -232,7 +233,8 @@ struct pvas_spawn {
  * Unbinds the space from this file; the file can then make another. Errors:
  * -ENOENT the file has no space; -EBUSY tasks are in it or armed for it, and
  * PVAS_DESTROY_KILL is not given (with it, they get SIGKILL, nobody enters any
- * more, by other files neither, and the space ends when the last is gone); -EINTR a signal came first.
+ * more, by other files neither, and the space ends when the last is gone);
+ * -EINTR a signal came first.
  */
 struct pvas_destroy {
 	__u32 size;
