@@ -259,6 +259,14 @@ static void drain(int fd)
 		;
 }
 
+/* Its process has ended. It is RUNNING as soon as who has started it lets go of the lock. */
+static void end_of(struct user_space *u, struct user_part *p)
+{
+	pthread_mutex_lock(&u->lock);
+	pthread_mutex_unlock(&u->lock);
+	user_reclaim_begin(u, p);
+}
+
 /* Returns whether to go on. */
 static int turn(struct user_space *u, int timeout)
 {
@@ -270,7 +278,7 @@ static int turn(struct user_space *u, int timeout)
 			drain(u->wake);
 			obey(u);
 		} else {
-			user_reclaim_begin(u, &u->parts[events[i].data.u32]);
+			end_of(u, &u->parts[events[i].data.u32]);
 		}
 	}
 	return !__atomic_load_n(&u->stop, __ATOMIC_ACQUIRE) || kill_all(u);

@@ -69,17 +69,31 @@ static int explain(const struct pvas_spawn_call *call, int err)
 	return pvas_spawn_explain(call, err);
 }
 
-/* The new process itself says to the others that it is RUNNING. */
-static void settle(struct user_space *u, struct user_part *p, uint32_t state)
+static void set_free(struct user_space *u, struct user_part *p)
 {
 	pthread_mutex_lock(&u->lock);
-	p->state = state;
-	if (state == PVAS_PART_FREE) {
-		user_publish(u, p, state);
-		user_forget_process(u, p);
-	}
+	p->state = PVAS_PART_FREE;
+	user_publish(u, p, PVAS_PART_FREE);
+	user_forget_process(u, p);
 	pthread_cond_broadcast(&u->changed);
 	pthread_mutex_unlock(&u->lock);
+}
+
+/*
+ * The new process itself says to the others that it is RUNNING. Watched from
+ * the same moment: by the next the keeper may have seen it leave.
+ */
+static int settle(struct user_space *u, struct user_part *p)
+{
+	int err;
+
+	pthread_mutex_lock(&u->lock);
+	err = user_keeper_watch(u, p);
+	if (!err)
+		p->state = PVAS_PART_RUNNING;
+	pthread_cond_broadcast(&u->changed);
+	pthread_mutex_unlock(&u->lock);
+	return err;
 }
 
 /* ---- the process ---- */
@@ -170,7 +184,7 @@ static void kill_unwatched(struct user_space *u, struct user_part *p)
 	pvas_raw4(__NR_pidfd_send_signal, p->pidfd, SIGKILL, NULL, 0);
 	reap(p->pid);
 	munmap((void *)p->base, p->end - p->base);
-	settle(u, p, PVAS_PART_FREE);
+	set_free(u, p);
 }
 
 int user_spawn(struct pvas_spawn_call *call)
@@ -186,10 +200,11 @@ int user_spawn(struct pvas_spawn_call *call)
 		return index;
 	p = &u->parts[index];
 	err = start_in(u, p, call);
-	settle(u, p, err ? PVAS_PART_FREE : PVAS_PART_RUNNING);
-	if (err)
+	if (err) {
+		set_free(u, p);
 		return err;
-	err = user_keeper_watch(u, p);
+	}
+	err = settle(u, p);
 	if (err) {
 		kill_unwatched(u, p);
 		return pvas_fail(err, "can't watch the new process");

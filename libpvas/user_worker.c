@@ -54,7 +54,7 @@ struct question {
 /* Of this worker: the request, and how many tasks had ended before it came. */
 static __thread uint64_t request;
 static __thread unsigned int ends_seen;
-static __thread const struct user_space *of_space;
+static __thread struct user_space *of_space;
 
 static int64_t go_on(struct question *q)
 {
@@ -446,17 +446,12 @@ static int add_worker(struct user_space *u)
  */
 void user_worker_slow(int change)
 {
-	struct user_space *u = (struct user_space *)of_space;
-	sigset_t all, old;
+	struct user_space *u = of_space;
 
 	pthread_mutex_lock(&u->lock);
 	u->nr_slow += change;
-	if (change > 0 && u->nr_slow >= u->nr_workers && u->nr_workers < WORKERS_MAX && !u->stop) {
-		sigfillset(&all);
-		pthread_sigmask(SIG_SETMASK, &all, &old);
+	if (change > 0 && u->nr_slow >= u->nr_workers && u->nr_workers < WORKERS_MAX && !u->stop)
 		add_worker(u);
-		pthread_sigmask(SIG_SETMASK, &old, NULL);
-	}
 	pthread_cond_broadcast(&u->changed);
 	pthread_mutex_unlock(&u->lock);
 }
