@@ -382,6 +382,14 @@ static int eat(int in, int out, size_t len)
 	return write(out, &c, 1) != 1 || read(in, &c, 1) < 0;
 }
 
+/* A file whose contents may never come. */
+static int populate(const char *path)
+{
+	int fd = open(path, O_RDONLY);
+
+	return mmap(NULL, PAGE, PROT_READ, MAP_PRIVATE | MAP_POPULATE, fd, 0) == MAP_FAILED;
+}
+
 static int run(int argc, char **argv)
 {
 	const char *what = argv[1];
@@ -391,6 +399,8 @@ static int run(int argc, char **argv)
 		return touch(a, b, strtoul(argv[4], NULL, 10) << 20);
 	if (!strcmp(what, "eat"))
 		return eat(a, b, strtoul(argv[4], NULL, 10) << 20);
+	if (!strcmp(what, "populate"))
+		return populate(argv[2]);
 	if (!strcmp(what, "fork"))
 		forker(argv[4], a, b);
 	else if (!strcmp(what, "marks"))
