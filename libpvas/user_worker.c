@@ -282,7 +282,7 @@ static int64_t on_sigaction(struct question *q, uint64_t act)
 
 /* ---- dispatch ---- */
 
-/* What acts on the whole mm is refused; as not there, where programs then do without. */
+/* Refused for the whole mm's sake; as not there, where programs then do without. */
 static int64_t refuse(struct question *q)
 {
 	const uint64_t *a = q->args;

@@ -50,7 +50,8 @@ static void answer(int dev, const struct fuse_in_header *in)
 	struct fuse_init_out init = { .major = 7, .minor = 31, .max_write = 4096 };
 	struct fuse_attr_out attr = { .attr_valid = 1000, .attr = attr_of(in->nodeid) };
 	struct fuse_entry_out entry = {
-		.nodeid = FILE_ID, .attr_valid = 1000, .entry_valid = 1000, .attr = attr_of(FILE_ID),
+		.nodeid = FILE_ID, .attr_valid = 1000, .entry_valid = 1000,
+		.attr = attr_of(FILE_ID),
 	};
 	struct fuse_open_out file = { .open_flags = FOPEN_KEEP_CACHE };
 

@@ -157,7 +157,7 @@ TEST_F(peers, launchers_fork_leaves_them_alone)
 	EXPECT_EQ(end_of(victim.pid), 0);
 }
 
-/* Who forks finds all of its own in the child, though the others fork too. */
+/* The child of a fork has all of its parent's, though the others fork too. */
 TEST_F_TIMEOUT(peers, all_fork_at_once, 120)
 {
 	char *argv[] = { (char *)ours("peer_task"), "storm", "150", NULL };
