@@ -5,12 +5,14 @@
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/capability.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/auxv.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 #include "rawsys.h"
@@ -165,6 +167,41 @@ static int make_parts(struct user_space *u)
 	return 0;
 }
 
+/* ---- what else it needs ---- */
+
+/* As a new task's loader: seccomp rules and security modules can forbid it as well. */
+static int check_executable(void)
+{
+	void *page = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	int err;
+
+	if (page == MAP_FAILED)
+		return -ENOMEM;
+	err = mprotect(page, PAGE, PROT_READ | PROT_EXEC) ? errno : 0;
+	munmap(page, PAGE);
+	if (err)
+		return pvas_fail(-EACCES, "user backend: memory of this process can't be made executable: %s (systemd's MemoryDenyWriteExecute, PR_SET_MDWE, or a security module)",
+				 strerror(err));
+	return 0;
+}
+
+static int may_ptrace_all(void)
+{
+	struct __user_cap_header_struct head = { .version = _LINUX_CAPABILITY_VERSION_3 };
+	struct __user_cap_data_struct caps[2] = { 0 };
+
+	pvas_raw2(__NR_capget, &head, caps);
+	return caps[0].effective >> CAP_SYS_PTRACE & 1;
+}
+
+/* Tasks' descriptors are taken by the right to trace them: so their files get mapped. */
+static int check_dumpable(void)
+{
+	if (prctl(PR_GET_DUMPABLE) == 1 || may_ptrace_all())
+		return 0;
+	return pvas_fail(-EACCES, "user backend: this process is not dumpable, so its tasks' files can't be mapped (it has changed its user, or set PR_SET_DUMPABLE)");
+}
+
 /* What the machine and the kernel are is the same for the launcher and its tasks. */
 static void copy_aux(struct user_space *u)
 {
@@ -223,6 +260,8 @@ static void free_all(struct user_space *u)
 		close(u->epoll);
 	if (u->wake >= 0)
 		close(u->wake);
+	if (u->maps >= 0)
+		close(u->maps);
 	pvas_free_stack(u->space);
 	__atomic_compare_exchange_n(&the_one, &me, NULL, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
 	free(u);
@@ -263,7 +302,11 @@ static int fill(struct user_space *u)
 {
 	int err;
 
-	err = find_run(u);
+	err = check_executable();
+	if (!err)
+		err = check_dumpable();
+	if (!err)
+		err = find_run(u);
 	if (!err)
 		err = make_header(u);
 	if (!err)
@@ -288,8 +331,78 @@ static int become_the_one(struct user_space *u)
 					   __ATOMIC_RELAXED);
 }
 
+/* ---- fork in the launcher ---- */
+
+/* Of this thread, from before the fork to after it. */
+static __thread struct user_space *forks_with;
+
+/* Its child gets no copy of the tasks, whom it could only make slower. */
+static void before_fork(void)
+{
+	struct user_space *u = __atomic_load_n(&the_one, __ATOMIC_ACQUIRE);
+
+	forks_with = NULL;
+	if (!u || u->owner != (pid_t)pvas_raw0(__NR_getpid) || !u->ready)
+		return;
+	user_fork_launcher(u);
+	pthread_mutex_lock(&u->lock);
+	forks_with = u;
+}
+
+static void after_fork(void)
+{
+	if (forks_with)
+		pthread_mutex_unlock(&forks_with->lock);
+}
+
+static void drop(int *fd)
+{
+	if (*fd >= 0)
+		pvas_raw1(__NR_close, *fd);
+	*fd = -1;
+}
+
+/*
+ * With the listener, the child would keep alive what waits for an answer when
+ * the launcher is gone; and it has no business with the others either.
+ */
+static void after_fork_in_child(void)
+{
+	struct user_space *u = forks_with;
+	uint32_t i;
+
+	if (!u)
+		return;
+	drop(&u->listener);
+	drop(&u->epoll);
+	drop(&u->wake);
+	drop(&u->maps);
+	for (i = 0; i < u->entries; i++)
+		drop(&u->parts[i].pidfd);
+	pthread_mutex_init(&u->lock, NULL);
+}
+
+static void handle_forks(void)
+{
+	pthread_atfork(before_fork, after_fork, after_fork_in_child);
+}
+
+/* A worker is in a call that doesn't end: it shall find all it needs when it does. */
+static void abandon(struct user_space *u)
+{
+	struct user_space *me = u;
+
+	drop(&u->listener);
+	drop(&u->epoll);
+	drop(&u->wake);
+	drop(&u->maps);
+	pvas_free_stack(u->space);
+	__atomic_compare_exchange_n(&the_one, &me, NULL, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
+}
+
 static int user_create(struct pvas_space *s)
 {
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
 	struct user_space *u;
 	int err;
 
@@ -298,6 +411,7 @@ static int user_create(struct pvas_space *s)
 	u = calloc(1, sizeof(*u));
 	if (!u)
 		return -ENOMEM;
+	pthread_once(&once, handle_forks);
 	u->space = s;
 	u->owner = getpid();
 	s->priv = u;
@@ -307,7 +421,9 @@ static int user_create(struct pvas_space *s)
 	}
 	u->entries = pvas_header_entries(s->shift);
 	u->listener = u->epoll = u->wake = -1;
+	u->maps = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
 	pthread_mutex_init(&u->lock, NULL);
+	pthread_mutex_init(&u->fork_lock, NULL);
 	pthread_cond_init(&u->changed, NULL);
 	err = fill(u);
 	if (err) {
@@ -325,7 +441,10 @@ static void user_destroy(struct pvas_space *s)
 
 	if (u->owner == (pid_t)pvas_raw0(__NR_getpid)) {
 		user_keeper_stop(u);
-		user_workers_join(u);
+		if (user_workers_join(u)) {
+			abandon(u);
+			return;
+		}
 	}
 	free_all(u);
 }

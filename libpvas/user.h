@@ -11,8 +11,11 @@
  *
  *	user.c		the space: where it lies, how it begins and ends
  *	user_filter.c	the filter
- *	user_keeper.c	the thread that has the filter, makes tasks and buries them
+ *	user_keeper.c	the thread that has the filter, makes tasks and sees them end
+ *	user_reclaim.c	the partition of one that has ended becomes free
  *	user_worker.c	the threads that answer the filter's calls
+ *	user_exe.c	the answer to readlink("/proc/PID/exe")
+ *	user_fork.c	fork() in a task leaves its peers alone
  *	user_place.c	the memory of a partition: placement, brk
  *	user_caller.c	what a caller is: task or not; its memory and files
  *	user_spawn.c	starting a task: the launcher's side
@@ -34,8 +37,14 @@
 #define PAGE_UP(n)	(((n) + PAGE - 1) & ~(PAGE - 1))
 #define PAGE_DOWN(n)	((n) & ~(PAGE - 1))
 
-#define WORKERS_MAX	4
+#define WORKERS		4	/* at first */
+#define WORKERS_MAX	32	/* if others wait for file servers */
 #define REUSE_SLOTS	16
+#define FORKS_MAX	4
+#define PIDFDS_NOTED	4096
+
+#define USER_STUCK_MS	5	/* how soon to try again to reclaim a partition */
+#define USER_STUCK_LOOKS 200	/* from then on nobody waits for it */
 
 /**
  * struct user_page - a page of the launcher's for each partition
@@ -67,6 +76,14 @@ struct user_page {
  * @hand:	futex between launcher and new process: HAND_*
  * @base:	where it begins
  * @end:	and ends
+ * @reclaim:	it has ended: below this, all is unmapped
+ * @slice:	how much to unmap next
+ * @stuck:	how often a worker kept it from being reclaimed
+ * @next:	to be reclaimed after this one
+ * @marked:	some of it may be MADV_DONTFORK by us; this and the next under fork_lock
+ * @exempt:	it is never marked
+ * @forks:	threads that are about to fork
+ * @nr_forks:	how many
  * @lock:	of all below, which the new process fills before it is a task
  * @load:	where its program's address 0 is
  * @heap:	where the brk heap begins
@@ -89,6 +106,14 @@ struct user_part {
 	int hand;
 	uint64_t base;
 	uint64_t end;
+	uint64_t reclaim;
+	uint64_t slice;
+	unsigned int stuck;
+	struct user_part *next;
+	int marked;
+	int exempt;
+	pid_t forks[FORKS_MAX];
+	unsigned int nr_forks;
 	pthread_mutex_t lock;
 	uint64_t load;
 	uint64_t heap;
@@ -148,9 +173,17 @@ struct user_start {
  * @listener:	where the filter's calls arrive
  * @epoll:	the keeper waits here
  * @wake:	eventfd: the keeper has something to do
+ * @maps:	/proc/self/maps
  * @keeper:	thread
  * @workers:	threads
  * @nr_workers:	how many
+ * @nr_slow:	of these, in calls that can take long
+ * @abandoned:	some didn't come back: they shall end, and nothing is freed
+ * @ends:	tasks that have ended; counted before their partition is taken
+ * @nr_execs:	partitions with an @exec_tid
+ * @ended:	partitions to be reclaimed; the keeper's
+ * @pidfds:	which descriptors are tasks' pidfds
+ * @fork_lock:	of the marks against fork; taken after no other of these
  * @lock:	of the partitions' states, of @order and @stop
  * @changed:	one of these has changed
  * @order:	for the keeper
@@ -173,9 +206,17 @@ struct user_space {
 	int listener;
 	int epoll;
 	int wake;
+	int maps;
 	pthread_t keeper;
 	pthread_t workers[WORKERS_MAX];
 	unsigned int nr_workers;
+	unsigned int nr_slow;
+	int abandoned;
+	unsigned int ends;
+	unsigned int nr_execs;
+	struct user_part *ended;
+	uint64_t pidfds[PIDFDS_NOTED / 64];
+	pthread_mutex_t fork_lock;
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
 	struct user_order order;
@@ -230,6 +271,15 @@ int user_keeper_watch(struct user_space *u, struct user_part *p);
 /* Thread @tid, of a task, calls execve: if it leaves the space, free its partition. */
 void user_keeper_expect_exec(struct user_space *u, struct user_part *p, pid_t tid);
 
+/* It has, or nobody waits for it. */
+void user_keeper_forget_exec(struct user_space *u, struct user_part *p);
+
+/* The descriptor @fd is the pidfd of a task, or no longer. */
+void user_pidfd_note(struct user_space *u, int fd, int there);
+
+/* A partition has no process any more. Under user_space.lock. */
+void user_forget_process(struct user_space *u, struct user_part *p);
+
 /* Has the process behind a pidfd ended? */
 int user_pidfd_dead(int pidfd);
 
@@ -239,6 +289,14 @@ int user_part_ending(const struct user_part *p);
 /* Note a partition's state where tasks see it. Under user_space.lock, or before they can. */
 void user_publish(struct user_space *u, struct user_part *p, uint32_t state);
 
+/* ---- user_reclaim.c: in the keeper ---- */
+
+/* The task is gone from the partition. */
+void user_reclaim_begin(struct user_space *u, struct user_part *p);
+
+/* For a millisecond. Returns in how many more to go on; -1: there is nothing left. */
+int user_reclaim_some(struct user_space *u);
+
 /* ---- user_spawn.c ---- */
 
 int user_spawn(struct pvas_spawn_call *call);
@@ -246,7 +304,49 @@ int user_spawn(struct pvas_spawn_call *call);
 /* ---- user_worker.c ---- */
 
 int user_workers_start(struct user_space *u);
-void user_workers_join(struct user_space *u);
+
+/* Returns how many have not come back: then the space must not be freed. */
+int user_workers_join(struct user_space *u);
+
+/* In a worker: is the call that it answers still waiting for that? */
+int user_request_valid(void);
+
+/* In a worker: a call that can take long begins (1), or is over (-1). */
+void user_worker_slow(int change);
+
+/* ---- user_exe.c ---- */
+
+/*
+ * Is @path, of a thread that is @inside or of a fork child, the exe link of a
+ * task? Then @exe is filled, as a string.
+ */
+int user_exe_of(struct user_space *u, struct user_part *p, pid_t caller, int inside,
+		const char *path, char *exe, size_t len);
+
+/* Whose task is this process, or that of this thread? */
+struct user_part *user_part_of_process(struct user_space *u, pid_t tid);
+
+/* ---- user_fork.c ---- */
+
+/* Thread @tid, which runs code of @p, is about to fork. */
+void user_fork_prepare(struct user_space *u, struct user_part *p, pid_t tid);
+
+/* The launcher is. */
+void user_fork_launcher(struct user_space *u);
+
+/* @tid does something else now. */
+void user_fork_returned(struct user_space *u, struct user_part *p, pid_t tid);
+
+/* The task's memory is not to be marked. */
+void user_fork_exempt(struct user_space *u, struct user_part *p);
+
+/* It is going to map this: would that be the same? */
+void user_fork_look_at_file(struct user_space *u, struct user_part *p, int fd);
+void user_fork_look_at_segment(struct user_space *u, struct user_part *p, int id);
+
+/* For a partition that is taken. */
+void user_fork_begin(struct user_part *p);
+
 
 /* ---- user_place.c: all under user_part.lock, and for tasks only ---- */
 
@@ -281,6 +381,9 @@ int user_caller_inside(pid_t tid);
 /* Copy to or from a caller's memory; how much could be. */
 ssize_t user_caller_read(pid_t tid, uint64_t from, void *to, size_t len);
 ssize_t user_caller_write(pid_t tid, uint64_t to, const void *from, size_t len);
+
+/* Has it an address space, whichever? */
+int user_caller_has_memory(pid_t tid);
 
 /* The process' RLIMIT_DATA */
 uint64_t user_caller_data_limit(pid_t pid);

@@ -14,11 +14,14 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
 #include "rawsys.h"
 #include "user.h"
+
+#define THREAD_PIDFD	O_EXCL	/* PIDFD_THREAD, 6.9 */
 
 /* ---- memory ---- */
 
@@ -77,8 +80,27 @@ ssize_t user_caller_read(pid_t tid, uint64_t from, void *to, size_t len)
 	return copy(__NR_process_vm_readv, tid, from, to, len);
 }
 
+/*
+ * A number can be another process' by now. So take hold of the memory first,
+ * then see that the request is still there: it was the caller's, then.
+ */
+static ssize_t write_checked(pid_t tid, uint64_t to, const void *from, size_t len)
+{
+	int fd = open_proc(tid, "mem", O_RDWR);
+	ssize_t n = -1;
+
+	if (user_request_valid())
+		n = fd < 0 ? copy(__NR_process_vm_writev, tid, to, (void *)from, len)
+			   : pwrite(fd, from, len, (off_t)to);
+	if (fd >= 0)
+		close(fd);
+	return n;
+}
+
 ssize_t user_caller_write(pid_t tid, uint64_t to, const void *from, size_t len)
 {
+	if (tid != (pid_t)pvas_raw0(__NR_getpid))
+		return write_checked(tid, to, from, len);
 	return copy(__NR_process_vm_writev, tid, to, (void *)from, len);
 }
 
@@ -103,6 +125,20 @@ int user_caller_inside(pid_t tid)
 	if (ret >= 0)
 		return ret == 0;
 	return ret == -ESRCH ? 0 : same_by_probe(tid);
+}
+
+/* Has it an address space at all? Not when it ends, or as a first thread that has ended. */
+int user_caller_has_memory(pid_t tid)
+{
+	int fd = open_proc(tid, "statm", O_RDONLY);
+	char text[32] = "";
+	ssize_t n;
+
+	if (fd < 0)
+		return 0;
+	n = read(fd, text, sizeof(text) - 1);
+	close(fd);
+	return n > 0 && *text != '0';
 }
 
 /* ---- limits ---- */
@@ -152,21 +188,46 @@ pid_t user_caller_process(pid_t tid)
 
 /*
  * The same file opened anew: not the same open file description, but for a
- * mapping that makes no difference, unless a driver ties its state to it.
+ * mapping that makes no difference, unless a driver ties its state to it. A
+ * pipe is not opened: that can wait for ever, and none can be mapped.
  */
 static int reopen(pid_t tid, int fd, int prot, int flags)
 {
 	int shared = (flags & MAP_TYPE) != MAP_PRIVATE;
-	char name[32];
+	char name[32], path[64];
+	struct stat st;
 	int ret = -EACCES;
 
 	snprintf(name, sizeof(name), "fd/%d", fd);
+	snprintf(path, sizeof(path), "/proc/%d/%s", tid, name);
+	if (stat(path, &st))
+		return errno == ENOENT ? -EBADF : -errno;
+	if (!S_ISREG(st.st_mode) && !S_ISBLK(st.st_mode) && !S_ISCHR(st.st_mode))
+		return -ENODEV;
 	/* What is mapped shared may be made writable later, if the file may be written. */
 	if (shared)
-		ret = open_proc(tid, name, O_RDWR | O_NOCTTY);
+		ret = open_proc(tid, name, O_RDWR | O_NOCTTY | O_NONBLOCK);
 	if (ret < 0 && !(shared && (prot & PROT_WRITE)))
-		ret = open_proc(tid, name, O_RDONLY | O_NOCTTY);
+		ret = open_proc(tid, name, O_RDONLY | O_NOCTTY | O_NONBLOCK);
 	return ret == -ENOENT ? -EBADF : ret;
+}
+
+/*
+ * Descriptors are a thread's: it may have left its process' table, and the
+ * first thread has none when it has ended. Before Linux 6.9 there are pidfds of
+ * processes only; they serve a thread that has the same table.
+ */
+static int open_pidfd(pid_t tid)
+{
+	int fd = (int)pvas_raw2(__NR_pidfd_open, tid, THREAD_PIDFD);
+	pid_t pid;
+
+	if (fd != -EINVAL)
+		return fd;
+	pid = user_caller_process(tid);
+	if (pid != tid && pvas_raw4(__NR_kcmp, pid, tid, KCMP_FILES, 0))
+		return -EINVAL;
+	return (int)pvas_raw2(__NR_pidfd_open, pid, 0);
 }
 
 int user_caller_file(pid_t tid, int pidfd, int fd, int prot, int flags)
@@ -176,17 +237,15 @@ int user_caller_file(pid_t tid, int pidfd, int fd, int prot, int flags)
 
 	if (fd < 0)
 		return -EBADF;
-	if (pidfd < 0) {
-		/* Of a process only, not of a thread. */
-		own = pvas_raw2(__NR_pidfd_open, tid, 0);
-		if (own < 0)
-			own = pvas_raw2(__NR_pidfd_open, user_caller_process(tid), 0);
-		pidfd = own;
-	}
+	if (pidfd < 0)
+		pidfd = own = open_pidfd(tid);
 	ret = pidfd < 0 ? pidfd : pvas_raw3(__NR_pidfd_getfd, pidfd, fd, 0);
 	if (own >= 0)
 		close(own);
-	if (ret == -EPERM || ret == -ENOSYS || ret == -EINVAL)
-		return reopen(tid, fd, prot, flags);
+	if (ret == -EPERM || ret == -ENOSYS || ret == -EINVAL) {
+		user_worker_slow(1);
+		ret = reopen(tid, fd, prot, flags);
+		user_worker_slow(-1);
+	}
 	return (int)ret;
 }

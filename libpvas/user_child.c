@@ -90,6 +90,27 @@ static int number_of(const char *name)
 	return n;
 }
 
+/*
+ * Those of the peers' pidfds that this process has got: as many as there are
+ * tasks. Rows of them go at once, before anything else can have their numbers.
+ */
+static void close_pidfds(const struct user_space *u, const struct user_part *self)
+{
+	int fd, from = -1;
+
+	for (fd = 0; fd <= PIDFDS_NOTED; fd++) {
+		int ours = fd < PIDFDS_NOTED && fd != self->pidfd &&
+			   (u->pidfds[fd / 64] >> (fd % 64) & 1);
+
+		if (ours && from < 0)
+			from = fd;
+		if (ours || from < 0)
+			continue;
+		pvas_raw3(__NR_close_range, from, fd - 1, 0);
+		from = -1;
+	}
+}
+
 static void close_on_exec(int keep)
 {
 	int dir = pvas_raw4(__NR_openat, AT_FDCWD, "/proc/self/fd", O_RDONLY | O_DIRECTORY, 0);
@@ -243,6 +264,7 @@ int user_child_main(void *arg)
 	if (!err) {
 		take_affinity(s.caller);
 		pvas_raw1(__NR_personality, s.persona);
+		close_pidfds(s.u, s.part);
 		err = pvas_child_prepare(s.call);
 	}
 	if (!err)

@@ -16,6 +16,7 @@
 #include <linux/audit.h>
 #include <linux/filter.h>
 #include <linux/mman.h>
+#include <linux/sched.h>
 #include <linux/seccomp.h>
 #include <signal.h>
 #include <stddef.h>
@@ -25,40 +26,27 @@
 
 #include "rawsys.h"
 #include "user.h"
+#include "user_bpf.h"
 
 #define X32_BIT			0x40000000U
 #define NR_SET_MEMPOLICY_HOME_NODE 450	/* of 5.17 */
 #define NR_MAP_SHADOW_STACK	453	/* of 6.6 */
 #define NR_MSEAL		462	/* of 6.10 */
 
+/* Older headers lack some of them. */
+#define OPT_SET_MDWE		65	/* PR_SET_MDWE, 6.3 */
+#define OPT_SET_MEMORY_MERGE	67	/* PR_SET_MEMORY_MERGE, 6.4 */
+#define OPT_FUTEX_HASH		78	/* PR_FUTEX_HASH, 6.16 */
+#define OPT_FUTEX_HASH_SET	1
+#define OPT_SET_VMA		0x53564d41	/* PR_SET_VMA, 5.17 */
+#define ARCH_MAP_VDSO_FIRST	0x2001
+#define ARCH_MAP_VDSO_LAST	0x2003
+#define ARCH_TAGGED_ADDR	0x4002	/* ARCH_ENABLE_TAGGED_ADDR, 6.4 */
+#define ARCH_TAGGED_SVA		0x4004	/* ARCH_FORCE_TAGGED_SVA */
+#define ARCH_SHADOW_STACK	0x5001	/* ARCH_SHSTK_ENABLE, 6.6 */
+
 #define SYNC_WAKE_UP	1UL		/* SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP, 6.6 */
 #define IOCTL_SET_FLAGS	_IOW('!', 4, uint64_t)
-
-#define CODE_MAX	256
-#define LABELS_MAX	64
-
-/* Labels: the next instruction, the ends, then what new_label() gives. */
-enum { NEXT, ALLOW, NOTIFY, EPERM_END, ENOSYS_END, FIRST_FREE_LABEL };
-
-/**
- * struct program - a filter being assembled
- * @code:	jumps hold labels until resolve()
- * @len:	instructions
- * @where:	of each label
- * @labels:	used
- * @shift:	from the upper half of an address to the index
- * @first:	index
- * @last:	index
- */
-struct program {
-	struct sock_filter code[CODE_MAX];
-	unsigned int len;
-	unsigned int where[LABELS_MAX];
-	unsigned int labels;
-	unsigned int shift;
-	uint32_t first;
-	uint32_t last;
-};
 
 #define ARG(n)		((uint32_t)offsetof(struct seccomp_data, args[n]))
 #define IP		((uint32_t)offsetof(struct seccomp_data, instruction_pointer))
@@ -67,38 +55,6 @@ struct program {
 /* Words of the filter's scratch memory */
 #define M_INDEX		0
 #define M_CARRY		1
-
-static void op(struct program *p, uint16_t code, uint32_t k)
-{
-	p->code[p->len++] = (struct sock_filter){ .code = code, .k = k };
-}
-
-static void jump(struct program *p, uint16_t test, uint32_t k, unsigned int yes, unsigned int no)
-{
-	p->code[p->len++] = (struct sock_filter){
-		.code = BPF_JMP | test, .k = k, .jt = yes, .jf = no,
-	};
-}
-
-static void go(struct program *p, unsigned int label)
-{
-	jump(p, BPF_JEQ | BPF_K, 0, label, label);
-}
-
-static void load(struct program *p, uint32_t offset)
-{
-	op(p, BPF_LD | BPF_W | BPF_ABS, offset);
-}
-
-static unsigned int new_label(struct program *p)
-{
-	return p->labels++;
-}
-
-static void bind(struct program *p, unsigned int label)
-{
-	p->where[label] = p->len;
-}
 
 /* ---- checks: they go on if all is well ---- */
 
@@ -167,11 +123,14 @@ static void body_range(struct program *p)
 
 /*
  * Fork children have their mappings above all partitions, and allocators give
- * advice on them all the time: too often to ask a worker each time.
+ * advice on them all the time: too often to ask a worker each time. What a task
+ * does not want copied by fork must not be mixed up with user_fork.c's marks.
  */
 static void body_madvise(struct program *p)
 {
 	check_caller(p, ALLOW);
+	load(p, ARG(2));
+	jump(p, BPF_JEQ | BPF_K, MADV_DONTFORK, NOTIFY, NEXT);
 	load(p, HIGH(ARG(0)));
 	op(p, BPF_ALU | BPF_RSH | BPF_K, p->shift);
 	jump(p, BPF_JGT | BPF_K, p->last, ALLOW, NEXT);
@@ -195,7 +154,7 @@ static void body_mmap(struct program *p)
 {
 	check_caller(p, ALLOW);
 	load(p, ARG(3));
-	jump(p, BPF_JSET | BPF_K, MAP_GROWSDOWN, NOTIFY, NEXT);
+	jump(p, BPF_JSET | BPF_K, MAP_GROWSDOWN | MAP_HUGETLB, NOTIFY, NEXT);
 	jump(p, BPF_JSET | BPF_K, MAP_FIXED | MAP_FIXED_NOREPLACE, NEXT, NOTIFY);
 	load(p, HIGH(ARG(0)));
 	op(p, BPF_ALU | BPF_AND | BPF_K, (1U << p->shift) - 1);
@@ -258,6 +217,59 @@ static void body_sigaction(struct program *p)
 	go(p, NOTIFY);
 }
 
+/*
+ * fork() copies the mm, which is everybody's: a worker first has the kernel
+ * leave out the peers' part. A thread, vfork and posix_spawn copy nothing.
+ */
+static void body_clone(struct program *p)
+{
+	check_caller(p, ALLOW);
+	load(p, ARG(0));
+	jump(p, BPF_JSET | BPF_K, CLONE_VM, ALLOW, NOTIFY);
+}
+
+/* Options that change the mm for all tasks: a worker refuses them to tasks. */
+static void body_prctl(struct program *p)
+{
+	static const uint32_t shared[] = {
+		PR_SET_MM, PR_SET_THP_DISABLE, OPT_SET_MDWE, OPT_SET_MEMORY_MERGE,
+	};
+	unsigned int i, dumpable = new_label(p), name = new_label(p), hash = new_label(p);
+
+	check_caller(p, ALLOW);
+	load(p, ARG(0));
+	jump(p, BPF_JEQ | BPF_K, PR_SET_DUMPABLE, dumpable, NEXT);
+	jump(p, BPF_JEQ | BPF_K, OPT_SET_VMA, name, NEXT);
+	jump(p, BPF_JEQ | BPF_K, OPT_FUTEX_HASH, hash, NEXT);
+	for (i = 0; i < sizeof(shared) / sizeof(shared[0]); i++)
+		jump(p, BPF_JEQ | BPF_K, shared[i], NOTIFY, NEXT);
+	go(p, ALLOW);
+	/* Dumpable is as the space began. */
+	bind(p, dumpable);
+	load(p, ARG(1));
+	jump(p, BPF_JEQ | BPF_K, 1, ALLOW, NOTIFY);
+	bind(p, hash);
+	load(p, ARG(1));
+	jump(p, BPF_JEQ | BPF_K, OPT_FUTEX_HASH_SET, NOTIFY, ALLOW);
+	bind(p, name);
+	check_range(p, ARG(2), ARG(3));
+	go(p, ALLOW);
+}
+
+/* The same of this architecture; some map something at a place of the kernel's choice. */
+static void body_arch_prctl(struct program *p)
+{
+	static const uint32_t shared[] = { ARCH_TAGGED_ADDR, ARCH_TAGGED_SVA, ARCH_SHADOW_STACK };
+	unsigned int i;
+
+	check_caller(p, ALLOW);
+	load(p, ARG(0));
+	for (i = 0; i < sizeof(shared) / sizeof(shared[0]); i++)
+		jump(p, BPF_JEQ | BPF_K, shared[i], NOTIFY, NEXT);
+	jump(p, BPF_JGE | BPF_K, ARCH_MAP_VDSO_FIRST, NEXT, ALLOW);
+	jump(p, BPF_JGT | BPF_K, ARCH_MAP_VDSO_LAST, ALLOW, NOTIFY);
+}
+
 /* Those with the same body stand together: it is there once. */
 static const struct {
 	uint32_t nr;
@@ -287,6 +299,18 @@ static const struct {
 	{ __NR_io_uring_setup, body_notify },
 	{ NR_MSEAL, body_notify },
 	{ NR_MAP_SHADOW_STACK, body_notify },
+	{ __NR_fork, body_notify },
+	{ __NR_clone3, body_notify },
+	{ __NR_mlockall, body_notify },
+	{ __NR_munlockall, body_notify },
+	{ __NR_userfaultfd, body_notify },
+	{ __NR_process_madvise, body_notify },
+	{ __NR_io_uring_enter, body_notify },
+	{ __NR_modify_ldt, body_notify },
+	{ __NR_migrate_pages, body_notify },
+	{ __NR_clone, body_clone },
+	{ __NR_prctl, body_prctl },
+	{ __NR_arch_prctl, body_arch_prctl },
 };
 
 #define NR_LISTED (sizeof(listed) / sizeof(listed[0]))
@@ -297,13 +321,17 @@ static const struct {
 static void dispatch(struct program *p)
 {
 	unsigned int bodies[NR_LISTED];
-	unsigned int i;
+	unsigned int i, other;
 
 	for (i = 0; i < NR_LISTED; i++) {
 		/* cppcheck-suppress uninitvar ; the one before is filled */
 		bodies[i] = i && listed[i].body == listed[i - 1].body ? bodies[i - 1]
 								      : new_label(p);
-		jump(p, BPF_JEQ | BPF_K, listed[i].nr, bodies[i], NEXT);
+		/* Bodies can be further off than a conditional jump goes. */
+		other = new_label(p);
+		jump(p, BPF_JEQ | BPF_K, listed[i].nr, NEXT, other);
+		go(p, bodies[i]);
+		bind(p, other);
 	}
 	go(p, ALLOW);
 	for (i = 0; i < NR_LISTED; i++) {
@@ -311,13 +339,16 @@ static void dispatch(struct program *p)
 			continue;
 		bind(p, bodies[i]);
 		listed[i].body(p);
+		/* For its conditional jumps to be near */
+		go(p, ALLOW);
+		go(p, NOTIFY);
 	}
 }
 
 /* i386 calls can name addresses below 4 GiB only, and x32 has calls of its own: none for a task. */
 static void assemble(struct program *p)
 {
-	unsigned int native = new_label(p), x32 = new_label(p);
+	unsigned int native = new_label(p), known = new_label(p), other = new_label(p);
 
 	load(p, offsetof(struct seccomp_data, arch));
 	jump(p, BPF_JEQ | BPF_K, AUDIT_ARCH_X86_64, native, NEXT);
@@ -325,45 +356,14 @@ static void assemble(struct program *p)
 	go(p, EPERM_END);
 	bind(p, native);
 	load(p, offsetof(struct seccomp_data, nr));
-	jump(p, BPF_JGE | BPF_K, X32_BIT, x32, NEXT);
-	jump(p, BPF_JEQ | BPF_K, USER_NR_STOP, NOTIFY, NEXT);
-	dispatch(p);
-	bind(p, x32);
+	jump(p, BPF_JGE | BPF_K, X32_BIT, NEXT, known);
 	check_caller(p, ALLOW);
 	go(p, ENOSYS_END);
-	bind(p, ALLOW);
-	op(p, BPF_RET, SECCOMP_RET_ALLOW);
-	bind(p, NOTIFY);
-	op(p, BPF_RET, SECCOMP_RET_USER_NOTIF);
-	bind(p, EPERM_END);
-	op(p, BPF_RET, SECCOMP_RET_ERRNO | EPERM);
-	bind(p, ENOSYS_END);
-	op(p, BPF_RET, SECCOMP_RET_ERRNO | ENOSYS);
-}
-
-static unsigned int distance(const struct program *p, unsigned int from, unsigned int label)
-{
-	return label == NEXT ? 0 : p->where[label] - from - 1;
-}
-
-/* Labels become distances. A filter jumps only forward, and no further than 255. */
-static int resolve(struct program *p)
-{
-	unsigned int i, yes, no;
-
-	for (i = 0; i < p->len; i++) {
-		struct sock_filter *f = &p->code[i];
-
-		if (BPF_CLASS(f->code) != BPF_JMP)
-			continue;
-		yes = distance(p, i, f->jt);
-		no = distance(p, i, f->jf);
-		if (yes > 255 || no > 255)
-			return -EINVAL;
-		f->jt = yes;
-		f->jf = no;
-	}
-	return 0;
+	bind(p, known);
+	jump(p, BPF_JEQ | BPF_K, USER_NR_STOP, NEXT, other);
+	go(p, NOTIFY);
+	bind(p, other);
+	dispatch(p);
 }
 
 static const char *explain(int err)

@@ -5,8 +5,8 @@
  * It alone is under the filter (and has no_new_privs), so what it clones is,
  * and nothing else of the launcher. It lives as long as the space: its tasks
  * ask for SIGKILL when their parent *thread* ends, so that they die with the
- * launcher, and with nothing less. It also waits for their ends, and gives
- * back their memory.
+ * launcher, and with nothing less. It also waits for their ends, and
+ * gives back their memory (user_reclaim.c).
  */
 #include <errno.h>
 #include <poll.h>
@@ -15,9 +15,9 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
-#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "rawsys.h"
@@ -55,43 +55,44 @@ int user_pidfd_dead(int pidfd)
 	return poll(&pfd, 1, 0) > 0;
 }
 
-static int has_left(const struct user_part *p, pid_t tid)
+/*
+ * By an exec, whichever thread has called it, the first thread has another mm.
+ * It has none when it has ended before the others.
+ */
+static int has_left(const struct user_part *p)
 {
-	return !user_caller_inside(tid) && !user_caller_inside(p->pid);
+	return !user_caller_inside(p->pid) && user_caller_has_memory(p->pid);
 }
 
 int user_part_ending(const struct user_part *p)
 {
-	pid_t tid = __atomic_load_n(&p->exec_tid, __ATOMIC_ACQUIRE);
-
-	return p->state == PVAS_PART_ENDING ||
+	return (p->state == PVAS_PART_ENDING && p->stuck < USER_STUCK_LOOKS) ||
 	       (p->state == PVAS_PART_RUNNING &&
-		(user_pidfd_dead(p->pidfd) || (tid && has_left(p, tid))));
+		(user_pidfd_dead(p->pidfd) ||
+		 (__atomic_load_n(&p->exec_tid, __ATOMIC_ACQUIRE) && has_left(p))));
 }
 
-static void set_state(struct user_space *u, struct user_part *p, uint32_t state)
+/* Numbers beyond are closed as any other. */
+void user_pidfd_note(struct user_space *u, int fd, int there)
 {
-	pthread_mutex_lock(&u->lock);
-	p->state = state;
-	if (state == PVAS_PART_FREE && p->pidfd >= 0) {
+	const uint64_t bit = 1ULL << (fd % 64);
+
+	if (fd >= PIDFDS_NOTED)
+		return;
+	if (there)
+		__atomic_or_fetch(&u->pidfds[fd / 64], bit, __ATOMIC_RELAXED);
+	else
+		__atomic_and_fetch(&u->pidfds[fd / 64], ~bit, __ATOMIC_RELAXED);
+}
+
+void user_forget_process(struct user_space *u, struct user_part *p)
+{
+	if (p->pidfd >= 0) {
+		user_pidfd_note(u, p->pidfd, 0);
 		close(p->pidfd);
-		p->pidfd = -1;
-		p->pid = 0;
 	}
-	user_publish(u, p, state);
-	pthread_cond_broadcast(&u->changed);
-	pthread_mutex_unlock(&u->lock);
-}
-
-static void bury(struct user_space *u, struct user_part *p)
-{
-	p->exec_tid = 0;
-	set_state(u, p, PVAS_PART_ENDING);
-	/* A worker may still map something for the one that is gone. */
-	pthread_mutex_lock(&p->lock);
-	munmap((void *)p->base, p->end - p->base);
-	pthread_mutex_unlock(&p->lock);
-	set_state(u, p, PVAS_PART_FREE);
+	p->pidfd = -1;
+	p->pid = 0;
 }
 
 /* ---- an exec that leads out of the space ---- */
@@ -101,36 +102,49 @@ void user_keeper_expect_exec(struct user_space *u, struct user_part *p, pid_t ti
 	if (tid != p->pid && user_caller_process(tid) != p->pid)
 		return;
 	p->exec_looks = EXEC_LOOKS;
-	__atomic_store_n(&p->exec_tid, tid, __ATOMIC_RELEASE);
+	if (!__atomic_exchange_n(&p->exec_tid, tid, __ATOMIC_ACQ_REL))
+		__atomic_add_fetch(&u->nr_execs, 1, __ATOMIC_ACQ_REL);
 	user_keeper_wake(u);
 }
 
-/* Returns in how many milliseconds to look again; -1: no need to. */
+void user_keeper_forget_exec(struct user_space *u, struct user_part *p)
+{
+	if (__atomic_exchange_n(&p->exec_tid, 0, __ATOMIC_ACQ_REL))
+		__atomic_sub_fetch(&u->nr_execs, 1, __ATOMIC_ACQ_REL);
+}
+
+/* Returns in how many milliseconds to look at this one again; -1: no need to. */
+static int look_for_exec(struct user_space *u, struct user_part *p)
+{
+	/* It was faster than pvas_spawn(), which doesn't wake us when it is through. */
+	if (p->state == PVAS_PART_ARMED)
+		return EXEC_LOOK_MS;
+	if (p->state != PVAS_PART_RUNNING)
+		return -1;
+	if (has_left(p))
+		user_reclaim_begin(u, p);
+	else if (--p->exec_looks <= 0)
+		user_keeper_forget_exec(u, p);
+	else
+		return p->exec_looks > EXEC_RARE ? EXEC_LOOK_MS : EXEC_RARE_MS;
+	return -1;
+}
+
+static int sooner(int a, int b)
+{
+	return a < 0 || (b >= 0 && b < a) ? b : a;
+}
+
 static int look_for_execs(struct user_space *u)
 {
 	int wait = -1;
 	uint32_t i;
 
-	for (i = u->space->first; i <= u->space->last; i++) {
-		struct user_part *p = &u->parts[i];
-		pid_t tid = __atomic_load_n(&p->exec_tid, __ATOMIC_ACQUIRE);
-
-		if (!tid)
-			continue;
-		/* It was faster than pvas_spawn(), which doesn't wake us when it is through. */
-		if (p->state == PVAS_PART_ARMED)
-			wait = EXEC_LOOK_MS;
-		if (p->state != PVAS_PART_RUNNING)
-			continue;
-		if (has_left(p, tid))
-			bury(u, p);
-		else if (--p->exec_looks <= 0)
-			p->exec_tid = 0;
-		else if (p->exec_looks > EXEC_RARE)
-			wait = EXEC_LOOK_MS;
-		else if (wait < 0)
-			wait = EXEC_RARE_MS;
-	}
+	if (!__atomic_load_n(&u->nr_execs, __ATOMIC_ACQUIRE))
+		return -1;
+	for (i = u->space->first; i <= u->space->last; i++)
+		if (__atomic_load_n(&u->parts[i].exec_tid, __ATOMIC_ACQUIRE))
+			wait = sooner(wait, look_for_exec(u, &u->parts[i]));
 	return wait;
 }
 
@@ -167,6 +181,7 @@ static int make_task(struct user_space *u, struct user_order *o)
 		p->pidfd = -1;
 		return err;
 	}
+	user_pidfd_note(u, p->pidfd, 1);
 	return 0;
 }
 
@@ -201,18 +216,39 @@ static int kill_all(struct user_space *u)
 
 		if (p->state == PVAS_PART_FREE || p->state == PVAS_PART_RESERVED || p->pidfd < 0)
 			continue;
-		pvas_raw4(__NR_pidfd_send_signal, p->pidfd, SIGKILL, NULL, 0);
+		/* Dead, but a worker doesn't come back. */
+		if (p->state == PVAS_PART_ENDING && p->stuck >= USER_STUCK_LOOKS)
+			continue;
+		/* One that is ending has died, or left by an exec. */
+		if (p->state != PVAS_PART_ENDING)
+			pvas_raw4(__NR_pidfd_send_signal, p->pidfd, SIGKILL, NULL, 0);
 		alive++;
 	}
 	return alive;
 }
 
-/* Each of these calls goes to one worker, who then ends. */
-static void dismiss_workers(const struct user_space *u)
+/* How many workers can be dismissed; one in a slow call has a second to come back. */
+static unsigned int wait_for_workers(struct user_space *u)
 {
-	unsigned int i;
+	struct timespec until;
+	unsigned int n;
 
-	for (i = 0; i < u->nr_workers; i++)
+	clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_sec++;
+	pthread_mutex_lock(&u->lock);
+	while (u->nr_slow && !pthread_cond_timedwait(&u->changed, &u->lock, &until))
+		;
+	n = u->nr_workers - u->nr_slow;
+	pthread_mutex_unlock(&u->lock);
+	return n;
+}
+
+/* Each of these calls goes to one worker, who then ends. */
+static void dismiss_workers(struct user_space *u)
+{
+	unsigned int n = wait_for_workers(u);
+
+	while (n--)
 		pvas_raw0(USER_NR_STOP);
 }
 
@@ -226,6 +262,14 @@ static void drain(int fd)
 		;
 }
 
+/* Its process has ended. It is RUNNING as soon as who has started it lets go of the lock. */
+static void end_of(struct user_space *u, struct user_part *p)
+{
+	pthread_mutex_lock(&u->lock);
+	pthread_mutex_unlock(&u->lock);
+	user_reclaim_begin(u, p);
+}
+
 /* Returns whether to go on. */
 static int turn(struct user_space *u, int timeout)
 {
@@ -237,7 +281,7 @@ static int turn(struct user_space *u, int timeout)
 			drain(u->wake);
 			obey(u);
 		} else {
-			bury(u, &u->parts[events[i].data.u32]);
+			end_of(u, &u->parts[events[i].data.u32]);
 		}
 	}
 	return !__atomic_load_n(&u->stop, __ATOMIC_ACQUIRE) || kill_all(u);
@@ -267,8 +311,10 @@ static void *keeper(void *arg)
 	pthread_mutex_unlock(&u->lock);
 	if (err)
 		return NULL;
-	while (turn(u, u->stop ? STOP_LOOK_MS : wait))
+	while (turn(u, u->stop ? sooner(wait, STOP_LOOK_MS) : wait)) {
 		wait = look_for_execs(u);
+		wait = sooner(wait, user_reclaim_some(u));
+	}
 	dismiss_workers(u);
 	return NULL;
 }

@@ -17,24 +17,24 @@
 #include "rawsys.h"
 #include "user.h"
 
+#define OPT_GET_MDWE	66	/* PR_GET_MDWE, 6.3 */
+
 /* ---- a partition: under user_space.lock ---- */
 
 /* A free one, or -EBUSY, -ENOSPC, or -EAGAIN: wait, then look again. */
 static int pick(struct user_space *u, unsigned int index)
 {
 	uint32_t i, first = u->space->first, last = u->space->last;
-	int again = 0;
 
 	if (index != PVAS_ANY)
 		first = last = index;
-	for (i = first; i <= last; i++) {
+	for (i = first; i <= last; i++)
 		if (u->parts[i].state == PVAS_PART_FREE)
 			return (int)i;
+	/* Only then: it costs a system call each. */
+	for (i = first; i <= last; i++)
 		if (user_part_ending(&u->parts[i]))
-			again = 1;
-	}
-	if (again)
-		return -EAGAIN;
+			return -EAGAIN;
 	return index == PVAS_ANY ? -ENOSPC : -EBUSY;
 }
 
@@ -51,7 +51,8 @@ static int take(struct user_space *u, unsigned int index)
 		p->state = PVAS_PART_ARMED;
 		p->gen++;
 		p->pidfd = -1;
-		p->exec_tid = 0;
+		user_keeper_forget_exec(u, p);
+		user_fork_begin(p);
 		p->base = (uint64_t)i << u->space->shift;
 		p->end = p->base + (1UL << u->space->shift);
 		user_publish(u, p, PVAS_PART_ARMED);
@@ -60,20 +61,39 @@ static int take(struct user_space *u, unsigned int index)
 	return i;
 }
 
-/* The new process itself says to the others that it is RUNNING. */
-static void settle(struct user_space *u, struct user_part *p, uint32_t state)
+/* PR_GET_MDWE: the launcher may have set it after it made the space. */
+static int explain(const struct pvas_spawn_call *call, int err)
+{
+	if (err == -EACCES && pvas_raw2(__NR_prctl, OPT_GET_MDWE, 0) > 0)
+		return pvas_fail(err, "memory can't be made executable: this process has set PR_SET_MDWE");
+	return pvas_spawn_explain(call, err);
+}
+
+static void set_free(struct user_space *u, struct user_part *p)
 {
 	pthread_mutex_lock(&u->lock);
-	p->state = state;
-	if (state == PVAS_PART_FREE) {
-		user_publish(u, p, state);
-		if (p->pidfd >= 0)
-			close(p->pidfd);
-		p->pidfd = -1;
-		p->pid = 0;
-	}
+	p->state = PVAS_PART_FREE;
+	user_publish(u, p, PVAS_PART_FREE);
+	user_forget_process(u, p);
 	pthread_cond_broadcast(&u->changed);
 	pthread_mutex_unlock(&u->lock);
+}
+
+/*
+ * The new process itself says to the others that it is RUNNING. Watched from
+ * the same moment: by the next the keeper may have seen it leave.
+ */
+static int settle(struct user_space *u, struct user_part *p)
+{
+	int err;
+
+	pthread_mutex_lock(&u->lock);
+	err = user_keeper_watch(u, p);
+	if (!err)
+		p->state = PVAS_PART_RUNNING;
+	pthread_cond_broadcast(&u->changed);
+	pthread_mutex_unlock(&u->lock);
+	return err;
 }
 
 /* ---- the process ---- */
@@ -140,7 +160,7 @@ static int start(struct user_space *u, struct user_part *p, struct pvas_spawn_ca
 		if (wait_for(p) == HAND_DEAD && call->err) {
 			reap(p->pid);
 			err = call->err;
-			pvas_spawn_explain(call, err);
+			explain(call, err);
 		}
 	}
 	pvas_raw4(__NR_rt_sigprocmask, SIG_SETMASK, &mask, NULL, 8);
@@ -165,7 +185,7 @@ static void kill_unwatched(struct user_space *u, struct user_part *p)
 	pvas_raw4(__NR_pidfd_send_signal, p->pidfd, SIGKILL, NULL, 0);
 	reap(p->pid);
 	munmap((void *)p->base, p->end - p->base);
-	settle(u, p, PVAS_PART_FREE);
+	set_free(u, p);
 }
 
 int user_spawn(struct pvas_spawn_call *call)
@@ -181,10 +201,11 @@ int user_spawn(struct pvas_spawn_call *call)
 		return index;
 	p = &u->parts[index];
 	err = start_in(u, p, call);
-	settle(u, p, err ? PVAS_PART_FREE : PVAS_PART_RUNNING);
-	if (err)
+	if (err) {
+		set_free(u, p);
 		return err;
-	err = user_keeper_watch(u, p);
+	}
+	err = settle(u, p);
 	if (err) {
 		kill_unwatched(u, p);
 		return pvas_fail(err, "can't watch the new process");

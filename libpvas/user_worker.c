@@ -12,12 +12,13 @@
 #include <fcntl.h>
 #include <linux/mman.h>
 #include <linux/seccomp.h>
+#include <sched.h>
 #include <signal.h>
 #include <stddef.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "loader/blob.h"
@@ -26,12 +27,15 @@
 
 #define NR_MAP_SHADOW_STACK	453
 #define NR_MSEAL		462
+#define OPT_SET_VMA		0x53564d41	/* PR_SET_VMA */
 
 /**
  * struct question - one system call to be answered
  * @u:		the space
  * @part:	the caller's partition
+ * @id:		of the request
  * @tid:	the caller
+ * @inside:	it is a task, or a thread or vfork child of one
  * @nr:		of the call
  * @args:	its arguments
  * @go_on:	answer: the kernel shall make the call
@@ -39,16 +43,57 @@
 struct question {
 	struct user_space *u;
 	struct user_part *part;
+	uint64_t id;
 	pid_t tid;
+	int inside;
 	int nr;
 	const uint64_t *args;
 	int go_on;
 };
 
+/* Of this worker: the request, and how many tasks had ended before it came. */
+static __thread uint64_t request;
+static __thread unsigned int ends_seen;
+static __thread struct user_space *of_space;
+
 static int64_t go_on(struct question *q)
 {
 	q->go_on = 1;
 	return 0;
+}
+
+int user_request_valid(void)
+{
+	return !pvas_raw3(__NR_ioctl, of_space->listener, SECCOMP_IOCTL_NOTIF_ID_VALID, &request);
+}
+
+/* Its memory; a task's is ours, under a number that can't become another's. */
+static pid_t memory_of(const struct question *q)
+{
+	return q->inside ? (pid_t)pvas_raw0(__NR_getpid) : q->tid;
+}
+
+/*
+ * Take the partition's lock. The caller may be gone, and the partition be the
+ * next task's; but not if no task has ended since before the request came.
+ */
+static int enter(struct question *q)
+{
+	struct user_part *p = q->part;
+	uint32_t state;
+
+	pthread_mutex_lock(&p->lock);
+	state = __atomic_load_n(&p->state, __ATOMIC_ACQUIRE);
+	if ((state == PVAS_PART_RUNNING || state == PVAS_PART_ARMED) &&
+	    (__atomic_load_n(&q->u->ends, __ATOMIC_ACQUIRE) == ends_seen || user_request_valid()))
+		return 0;
+	pthread_mutex_unlock(&p->lock);
+	return -ESRCH;
+}
+
+static void leave(struct question *q)
+{
+	pthread_mutex_unlock(&q->part->lock);
 }
 
 /* ---- tasks ---- */
@@ -61,14 +106,48 @@ static int64_t on_range(struct question *q, uint64_t addr, uint64_t len)
 	return go_on(q);
 }
 
+static int64_t on_madvise(struct question *q)
+{
+	if (q->args[2] == MADV_DONTFORK)
+		user_fork_exempt(q->u, q->part);
+	return on_range(q, q->args[0], q->args[1]);
+}
+
 static int64_t on_mmap_fixed(struct question *q)
 {
 	if (user_foreign(q->part, q->args[0], q->args[1]))
 		return -ENOMEM;
-	pthread_mutex_lock(&q->part->lock);
+	if (enter(q))
+		return -ESRCH;
 	user_make_room(q->part, q->args[0], q->args[1]);
-	pthread_mutex_unlock(&q->part->lock);
+	leave(q);
 	return go_on(q);
+}
+
+/* As mmap would: errors don't matter. The file may be slow: not under the lock. */
+static void populate(const struct user_mmap *m, int64_t at)
+{
+	int writes = (m->prot & PROT_WRITE) && (m->flags & MAP_TYPE) == MAP_PRIVATE;
+
+	user_worker_slow(1);
+	pvas_raw3(__NR_madvise, at, PAGE_UP(m->len),
+		  writes ? MADV_POPULATE_WRITE : MADV_POPULATE_READ);
+	user_worker_slow(-1);
+}
+
+static int64_t map_for(struct question *q, struct user_mmap *m)
+{
+	int wait = (m->flags & (MAP_POPULATE | MAP_NONBLOCK)) == MAP_POPULATE;
+	int64_t ret = -ESRCH;
+
+	m->flags &= ~MAP_POPULATE;
+	if (!enter(q)) {
+		ret = user_mmap(q->part, m);
+		leave(q);
+	}
+	if (wait && ret > 0)
+		populate(m, ret);
+	return ret;
 }
 
 static int64_t on_mmap(struct question *q)
@@ -81,19 +160,19 @@ static int64_t on_mmap(struct question *q)
 
 	if (m.flags & MAP_GROWSDOWN)
 		return -ENOMEM;
+	if (m.flags & MAP_HUGETLB)
+		user_fork_exempt(q->u, q->part);
 	if (m.flags & (MAP_FIXED | MAP_FIXED_NOREPLACE))
 		return on_mmap_fixed(q);
-	if (!(m.flags & MAP_ANONYMOUS)) {
-		m.fd = user_caller_file(q->tid, q->tid == q->part->pid ? q->part->pidfd : -1,
-					(int)q->args[4], m.prot, m.flags);
-		if (m.fd < 0)
-			return m.fd;
-	}
-	pthread_mutex_lock(&q->part->lock);
-	ret = user_mmap(q->part, &m);
-	pthread_mutex_unlock(&q->part->lock);
-	if (m.fd >= 0)
-		close(m.fd);
+	if (m.flags & MAP_ANONYMOUS)
+		return map_for(q, &m);
+	m.fd = user_caller_file(q->tid, q->tid == q->part->pid ? q->part->pidfd : -1,
+				(int)q->args[4], m.prot, m.flags);
+	if (m.fd < 0)
+		return m.fd;
+	user_fork_look_at_file(q->u, q->part, m.fd);
+	ret = map_for(q, &m);
+	close(m.fd);
 	return ret;
 }
 
@@ -108,9 +187,10 @@ static int64_t on_mremap(struct question *q)
 		return on_range(q, a[4], a[2]);
 	if (a[3] & ~(uint64_t)(MREMAP_MAYMOVE | MREMAP_DONTUNMAP))
 		return -EINVAL;
-	pthread_mutex_lock(&q->part->lock);
+	if (enter(q))
+		return -ESRCH;
 	ret = user_mremap(q->part, a[0], a[1], a[2], (int)a[3]);
-	pthread_mutex_unlock(&q->part->lock);
+	leave(q);
 	return ret;
 }
 
@@ -118,9 +198,10 @@ static int64_t on_brk(struct question *q)
 {
 	int64_t ret;
 
-	pthread_mutex_lock(&q->part->lock);
+	if (enter(q))
+		return -ESRCH;
 	ret = user_brk(q->part, q->args[0]);
-	pthread_mutex_unlock(&q->part->lock);
+	leave(q);
 	return ret;
 }
 
@@ -128,43 +209,47 @@ static int64_t on_shmat(struct question *q)
 {
 	int64_t ret;
 
-	pthread_mutex_lock(&q->part->lock);
+	user_fork_look_at_segment(q->u, q->part, (int)q->args[0]);
+	if (enter(q))
+		return -ESRCH;
 	ret = user_shmat(q->part, (int)q->args[0], q->args[1], (int)q->args[2]);
-	pthread_mutex_unlock(&q->part->lock);
+	leave(q);
 	return ret;
+}
+
+/* Its first argument is a pointer to a structure that begins with the flags. */
+static int64_t on_clone3(struct question *q)
+{
+	uint64_t flags = 0;
+
+	user_caller_read(memory_of(q), q->args[0], &flags, sizeof(flags));
+	if (!(flags & CLONE_VM))
+		user_fork_prepare(q->u, q->part, q->tid);
+	return go_on(q);
+}
+
+static int64_t on_fork(struct question *q)
+{
+	user_fork_prepare(q->u, q->part, q->tid);
+	return go_on(q);
 }
 
 /* ---- tasks and fork children ---- */
 
-static int is_own_exe(const struct question *q, const char *path)
-{
-	char own[48];
-
-	if (!strcmp(path, "/proc/self/exe") || !strcmp(path, "/proc/thread-self/exe"))
-		return 1;
-	if (strncmp(path, "/proc/", 6))
-		return 0;
-	snprintf(own, sizeof(own), "/proc/%d/exe", q->tid);
-	return !strcmp(path, own);
-}
-
-/* Answered from the caller's own page: a fork child's outlives its parent. */
 static int64_t on_readlink(struct question *q, uint64_t path, uint64_t buf, uint64_t room)
 {
-	char text[48] = "";
+	char text[64] = "";
 	char exe[sizeof(q->part->page->exe)] = "";
 	size_t len;
 
-	user_caller_read(q->tid, path, text, sizeof(text) - 1);
-	if (!is_own_exe(q, text) || (int64_t)room <= 0)
+	user_caller_read(memory_of(q), path, text, sizeof(text) - 1);
+	if ((int64_t)room <= 0 ||
+	    !user_exe_of(q->u, q->part, q->tid, q->inside, text, exe, sizeof(exe)))
 		return go_on(q);
-	user_caller_read(q->tid, (uint64_t)q->part->page->exe, exe, sizeof(exe) - 1);
 	len = strlen(exe);
-	if (!len)
-		return go_on(q);
 	if (len > room)
 		len = room;
-	if (user_caller_write(q->tid, buf, exe, len) != (ssize_t)len)
+	if (user_caller_write(memory_of(q), buf, exe, len) != (ssize_t)len)
 		return -EFAULT;
 	return (int64_t)len;
 }
@@ -187,19 +272,48 @@ static int64_t on_sigaction(struct question *q, uint64_t act)
 	struct kernel_sigaction sa;
 	uint64_t restorer;
 
-	if (user_caller_read(q->tid, act, &sa, sizeof(sa)) == sizeof(sa) &&
+	if (user_caller_read(memory_of(q), act, &sa, sizeof(sa)) == sizeof(sa) &&
 	    sa.handler != (uint64_t)SIG_DFL && sa.handler != (uint64_t)SIG_IGN &&
 	    (sa.flags & SA_RESTORER_FLAG) && !(sa.flags & SA_RESTART) &&
-	    user_caller_read(q->tid, (uint64_t)&q->part->page->loader, &restorer,
+	    user_caller_read(memory_of(q), (uint64_t)&q->part->page->loader, &restorer,
 			     sizeof(restorer)) == sizeof(restorer)) {
 		restorer += PVAS_BLOB_RESTORE;
-		user_caller_write(q->tid, act + offsetof(struct kernel_sigaction, restorer),
+		user_caller_write(memory_of(q), act + offsetof(struct kernel_sigaction, restorer),
 				  &restorer, sizeof(restorer));
 	}
 	return go_on(q);
 }
 
 /* ---- dispatch ---- */
+
+/* Refused for the whole mm's sake; as not there, where programs then do without. */
+static int64_t refuse(struct question *q)
+{
+	const uint64_t *a = q->args;
+
+	switch (q->nr) {
+	case __NR_prctl:
+		if ((uint32_t)a[0] == OPT_SET_VMA)
+			return on_range(q, a[2], a[3]);
+		return -EPERM;
+	case __NR_arch_prctl:
+	case __NR_mlockall:
+	case __NR_munlockall:
+	case __NR_migrate_pages:
+		return -EPERM;
+	case __NR_io_setup:
+	case __NR_io_uring_setup:
+	case __NR_io_uring_enter:
+	case __NR_userfaultfd:
+	case __NR_process_madvise:
+	case __NR_modify_ldt:
+	case NR_MSEAL:
+	case NR_MAP_SHADOW_STACK:
+		return -ENOSYS;
+	default:
+		return on_range(q, a[0], a[1]);
+	}
+}
 
 static int64_t answer_task(struct question *q)
 {
@@ -216,23 +330,25 @@ static int64_t answer_task(struct question *q)
 		return on_shmat(q);
 	case __NR_shmdt:
 		return on_range(q, a[0], 1);
+	case __NR_madvise:
+		return on_madvise(q);
 	case __NR_readlink:
 		return on_readlink(q, a[0], a[1], (uint64_t)(int)a[2]);
 	case __NR_readlinkat:
 		return on_readlink(q, a[1], a[2], (uint64_t)(int)a[3]);
 	case __NR_rt_sigaction:
 		return on_sigaction(q, a[1]);
-	case __NR_io_setup:
-	case __NR_io_uring_setup:
-	case NR_MSEAL:
-	case NR_MAP_SHADOW_STACK:
-		return -ENOSYS;
 	case __NR_execve:
 	case __NR_execveat:
 		user_keeper_expect_exec(q->u, q->part, q->tid);
 		return go_on(q);
+	case __NR_clone:
+	case __NR_fork:
+		return on_fork(q);
+	case __NR_clone3:
+		return on_clone3(q);
 	default:
-		return on_range(q, a[0], a[1]);
+		return refuse(q);
 	}
 }
 
@@ -257,9 +373,10 @@ static int64_t answer_fork_child(struct question *q)
 /* A task's first thread needs no look: its process id is in our hands. */
 static int64_t answer(struct question *q)
 {
-	if (q->tid == q->part->pid || user_caller_inside(q->tid))
-		return answer_task(q);
-	return answer_fork_child(q);
+	if (__atomic_load_n(&q->part->nr_forks, __ATOMIC_RELAXED))
+		user_fork_returned(q->u, q->part, q->tid);
+	q->inside = q->tid == q->part->pid || user_caller_inside(q->tid);
+	return q->inside ? answer_task(q) : answer_fork_child(q);
 }
 
 static void reply(int listener, uint64_t id, const struct question *q, int64_t value)
@@ -281,16 +398,19 @@ static int serve(struct user_space *u, const struct seccomp_notif *n)
 {
 	uint64_t index = n->data.instruction_pointer >> u->space->shift;
 	struct question q = {
-		.u = u, .tid = (pid_t)n->pid, .nr = n->data.nr,
+		.u = u, .id = n->id, .tid = (pid_t)n->pid, .nr = n->data.nr,
 		.args = (const uint64_t *)n->data.args,
 	};
 	int64_t value = -ENOSYS;
 
+	request = n->id;
 	if (n->data.nr != USER_NR_STOP && index < u->entries) {
 		q.part = &u->parts[index];
 		value = answer(&q);
 	}
 	reply(u->listener, n->id, &q, value);
+	if (__atomic_load_n(&u->abandoned, __ATOMIC_ACQUIRE))
+		return 0;
 	return n->data.nr != USER_NR_STOP || !__atomic_load_n(&u->stop, __ATOMIC_ACQUIRE);
 }
 
@@ -299,30 +419,77 @@ static void *worker(void *arg)
 	struct user_space *u = arg;
 	struct seccomp_notif n;
 	long err;
+	int go;
 
+	of_space = u;
 	do {
 		memset(&n, 0, sizeof(n));
+		ends_seen = __atomic_load_n(&u->ends, __ATOMIC_ACQUIRE);
 		err = pvas_raw3(__NR_ioctl, u->listener, SECCOMP_IOCTL_NOTIF_RECV, &n);
-	} while (err ? err == -EINTR || err == -ENOENT : serve(u, &n));
+		if (err == -EINTR || err == -ENOENT)
+			go = !__atomic_load_n(&u->abandoned, __ATOMIC_ACQUIRE);
+		else
+			go = !err && serve(u, &n);
+	} while (go);
 	return NULL;
+}
+
+/* ---- how many there are ---- */
+
+static int add_worker(struct user_space *u)
+{
+	int err = pthread_create(&u->workers[u->nr_workers], NULL, worker, u);
+
+	u->nr_workers += !err;
+	return -err;
+}
+
+/*
+ * This worker begins or ends what can take as long as a file server likes. With
+ * all of them in such a call nobody would be served: then there is one more.
+ */
+void user_worker_slow(int change)
+{
+	struct user_space *u = of_space;
+
+	pthread_mutex_lock(&u->lock);
+	u->nr_slow += change;
+	if (change > 0 && u->nr_slow >= u->nr_workers && u->nr_workers < WORKERS_MAX && !u->stop)
+		add_worker(u);
+	pthread_cond_broadcast(&u->changed);
+	pthread_mutex_unlock(&u->lock);
 }
 
 int user_workers_start(struct user_space *u)
 {
 	long cpus = sysconf(_SC_NPROCESSORS_ONLN);
-	unsigned int wanted = cpus < 2 ? 2 : cpus > WORKERS_MAX ? WORKERS_MAX : (unsigned int)cpus;
-	int err;
+	unsigned int wanted = cpus < 2 ? 2 : cpus > WORKERS ? WORKERS : (unsigned int)cpus;
+	int err = 0;
 
-	for (; u->nr_workers < wanted; u->nr_workers++) {
-		err = pthread_create(&u->workers[u->nr_workers], NULL, worker, u);
-		if (err)
-			return -err;
-	}
-	return 0;
+	pthread_mutex_lock(&u->lock);
+	while (u->nr_workers < wanted && !err)
+		err = add_worker(u);
+	pthread_mutex_unlock(&u->lock);
+	return err;
 }
 
-void user_workers_join(struct user_space *u)
+int user_workers_join(struct user_space *u)
 {
-	while (u->nr_workers)
-		pthread_join(u->workers[--u->nr_workers], NULL);
+	struct timespec until;
+	int left = 0;
+
+	clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_sec += 1;
+	__atomic_store_n(&u->abandoned, 1, __ATOMIC_RELEASE);
+	while (u->nr_workers) {
+		pthread_t t = u->workers[--u->nr_workers];
+
+		if (!u->nr_slow)
+			pthread_join(t, NULL);
+		else if (pthread_timedjoin_np(t, NULL, &until)) {
+			pthread_detach(t);
+			left++;
+		}
+	}
+	return left;
 }

@@ -99,6 +99,12 @@ restore:
 	je	2f
 	cmpl	$__NR_execveat, %ecx
 	je	2f
+	cmpl	$__NR_clone, %ecx
+	je	2f
+	cmpl	$__NR_fork, %ecx
+	je	2f
+	cmpl	$__NR_clone3, %ecx
+	je	2f
 	cmpl	$31, %ecx
 	ja	1f
 	movl	$(BIT(__NR_mmap) | BIT(__NR_mprotect) | BIT(__NR_munmap) | BIT(__NR_brk) | \

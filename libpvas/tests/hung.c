@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * The user backend and a file server that doesn't answer: who maps its file
+ * waits, nobody else. Needs root, to mount a file system of its own.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/fuse.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "helpers.h"
+#include "pvas.h"
+#include "kselftest_harness.h"
+
+#define TASKS	8	/* more than there are workers at first */
+#define FILE_ID	2
+
+/* ---- a file system of one file, whose contents never come ---- */
+
+static struct fuse_attr attr_of(uint64_t id)
+{
+	return (struct fuse_attr){
+		.ino = id, .nlink = 1, .size = 16384,
+		.mode = id == FILE_ID ? S_IFREG | 0644 : S_IFDIR | 0755,
+	};
+}
+
+static void reply(int dev, uint64_t unique, int err, const void *data, size_t len)
+{
+	char buf[512];
+	struct fuse_out_header out = { .unique = unique, .error = -err };
+
+	out.len = (uint32_t)(sizeof(out) + (err ? 0 : len));
+	memcpy(buf, &out, sizeof(out));
+	if (!err && len)
+		memcpy(buf + sizeof(out), data, len);
+	if (write(dev, buf, out.len) < 0)
+		_exit(1);
+}
+
+static void answer(int dev, const struct fuse_in_header *in)
+{
+	struct fuse_init_out init = { .major = 7, .minor = 31, .max_write = 4096 };
+	struct fuse_attr_out attr = { .attr_valid = 1000, .attr = attr_of(in->nodeid) };
+	struct fuse_entry_out entry = {
+		.nodeid = FILE_ID, .attr_valid = 1000, .entry_valid = 1000,
+		.attr = attr_of(FILE_ID),
+	};
+	struct fuse_open_out file = { .open_flags = FOPEN_KEEP_CACHE };
+
+	switch (in->opcode) {
+	case FUSE_INIT:
+		reply(dev, in->unique, 0, &init, sizeof(init));
+		break;
+	case FUSE_GETATTR:
+		reply(dev, in->unique, 0, &attr, sizeof(attr));
+		break;
+	case FUSE_LOOKUP:
+		reply(dev, in->unique, 0, &entry, sizeof(entry));
+		break;
+	case FUSE_OPEN:
+		reply(dev, in->unique, 0, &file, sizeof(file));
+		break;
+	case FUSE_RELEASE:
+		reply(dev, in->unique, 0, NULL, 0);
+		break;
+	case FUSE_READ:
+	case FUSE_FORGET:
+	case FUSE_BATCH_FORGET:
+	case FUSE_INTERRUPT:
+		break;
+	default:
+		reply(dev, in->unique, ENOSYS, NULL, 0);
+	}
+}
+
+static void __attribute__((noreturn)) serve(int dev)
+{
+	static char buf[1 << 17] __attribute__((aligned(8)));
+
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	while (read(dev, buf, sizeof(buf)) > 0)
+		answer(dev, (const struct fuse_in_header *)buf);
+	_exit(0);
+}
+
+/* ---- tasks ---- */
+
+FIXTURE(hung)
+{
+	char dir[32];
+	char file[64];
+	pid_t server;
+	struct pvas_space *s;
+};
+
+static int mount_it(const char *dir, int dev)
+{
+	char options[96];
+
+	snprintf(options, sizeof(options), "fd=%d,rootmode=40000,user_id=0,group_id=0", dev);
+	return unshare(CLONE_NEWNS) || mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) ||
+	       mount("hung", dir, "fuse", MS_NODEV | MS_NOSUID, options);
+}
+
+FIXTURE_SETUP(hung)
+{
+	int dev = open("/dev/fuse", O_RDWR | O_CLOEXEC);
+
+	self->server = 0;
+	strcpy(self->dir, "/tmp/pvas-hung-XXXXXX");
+	if (dev < 0 || getuid())
+		SKIP(return, "needs root and /dev/fuse");
+	ASSERT_NE(mkdtemp(self->dir), NULL);
+	if (mount_it(self->dir, dev)) {
+		rmdir(self->dir);
+		SKIP(return, "can't mount");
+	}
+	self->server = fork();
+	if (!self->server)
+		serve(dev);
+	close(dev);
+	snprintf(self->file, sizeof(self->file), "%s/file", self->dir);
+	ASSERT_EQ(pvas_create(&self->s, &(struct pvas_create_attr){
+			.size = sizeof(struct pvas_create_attr), .backend = PVAS_BACKEND_USER }), 0)
+		TH_LOG("%s", pvas_last_error());
+}
+
+/* With the server its files fail, and who waits goes on. */
+FIXTURE_TEARDOWN(hung)
+{
+	if (!self->server)
+		return;
+	kill(self->server, SIGKILL);
+	end_of(self->server);
+	umount2(self->dir, MNT_DETACH);
+	rmdir(self->dir);
+}
+
+static int start(struct pvas_space *s, const char *what, const char *arg, pid_t *pid)
+{
+	char *argv[] = { (char *)ours("peer_task"), (char *)what, (char *)arg, NULL };
+
+	return pvas_spawn(s, PVAS_ANY, argv[0], argv, environ, NULL, pid);
+}
+
+static int64_t now_ms(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
+
+TEST_F_TIMEOUT(hung, who_maps_it_waits_alone, 60)
+{
+	pid_t pid[TASKS], other;
+	int64_t begin;
+	int i;
+
+	for (i = 0; i < TASKS; i++) {
+		ASSERT_GT(start(self->s, "populate", self->file, &pid[i]), 0);
+	}
+	usleep(300000);
+	/* Others are served, and tasks start. */
+	for (i = 0; i < 3; i++) {
+		ASSERT_GT(start(self->s, "own-state", NULL, &other), 0);
+		EXPECT_EQ(end_of(other), 0);
+	}
+	for (i = 0; i < TASKS; i++) {
+		EXPECT_EQ(kill(pid[i], 0), 0);
+		kill(pid[i], SIGKILL);
+		EXPECT_EQ(end_of(pid[i]), SIGKILL);
+	}
+	ASSERT_GT(start(self->s, "descriptors", NULL, &other), 0);
+	EXPECT_EQ(end_of(other), 0);
+	begin = now_ms();
+	EXPECT_EQ(pvas_tasks(self->s, NULL, 0), 0);
+	pvas_destroy(self->s);
+	EXPECT_LT(now_ms() - begin, 15000);
+}
+
+TEST_HARNESS_MAIN

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * User backend: readlink() of /proc/PID/exe.
+ *
+ * The kernel has one such link for a mm, the launcher's. So it is answered here
+ * for all names of a task: its own, from the caller's page (a fork child's
+ * outlives its parent), and its peers', from theirs. Links of other processes
+ * are the kernel's to answer.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "rawsys.h"
+#include "user.h"
+
+/* Takes "/123" off, or "/self" for 0. Returns whether it was there. */
+static int take_number(const char **path, const char *self, pid_t *number)
+{
+	size_t len = strlen(self);
+	char *end;
+
+	if (!strncmp(*path, self, len) && (*path)[len] == '/') {
+		*number = 0;
+		*path += len;
+		return 1;
+	}
+	if ((*path)[0] != '/' || (*path)[1] < '1' || (*path)[1] > '9')
+		return 0;
+	*number = (pid_t)strtol(*path + 1, &end, 10);
+	*path = end;
+	return *end == '/';
+}
+
+/* The process or thread that /proc/N[/task/M]/exe is about; 0: the caller; -1: no such name. */
+static pid_t subject(const char *path)
+{
+	pid_t pid, tid;
+
+	if (strncmp(path, "/proc", 5))
+		return -1;
+	path += 5;
+	if (!strcmp(path, "/thread-self/exe"))
+		return 0;
+	if (!take_number(&path, "/self", &pid))
+		return -1;
+	if (!strcmp(path, "/exe"))
+		return pid;
+	if (strncmp(path, "/task", 5))
+		return -1;
+	path += 5;
+	return take_number(&path, "/0", &tid) && tid && !strcmp(path, "/exe") ? tid : -1;
+}
+
+static struct user_part *find_task(struct user_space *u, pid_t pid)
+{
+	uint32_t i;
+
+	for (i = u->space->first; pid > 0 && i <= u->space->last; i++)
+		if (u->parts[i].pid == pid &&
+		    __atomic_load_n(&u->parts[i].state, __ATOMIC_ACQUIRE) == PVAS_PART_RUNNING)
+			return &u->parts[i];
+	return NULL;
+}
+
+struct user_part *user_part_of_process(struct user_space *u, pid_t tid)
+{
+	struct user_part *p = find_task(u, tid);
+
+	return p ? p : find_task(u, user_caller_process(tid));
+}
+
+/* Where its name is: in @page of the memory of @mem. 0: not for us to say. */
+static pid_t find_page(struct user_space *u, struct user_part *p, pid_t caller, int inside,
+		       pid_t about, struct user_part **at)
+{
+	pid_t own = inside ? (pid_t)pvas_raw0(__NR_getpid) : caller;
+
+	*at = p;
+	if (!about || about == caller || about == (inside ? p->pid : user_caller_process(caller)))
+		return own;
+	if (!inside)
+		return user_caller_process(about) == user_caller_process(caller) ? own : 0;
+	*at = user_part_of_process(u, about);
+	return *at && user_caller_inside((*at)->pid) ? own : 0;
+}
+
+int user_exe_of(struct user_space *u, struct user_part *p, pid_t caller, int inside,
+		const char *path, char *exe, size_t len)
+{
+	struct user_part *at;
+	pid_t about = subject(path), mem;
+
+	if (about < 0)
+		return 0;
+	mem = find_page(u, p, caller, inside, about, &at);
+	if (!mem)
+		return 0;
+	user_caller_read(mem, (uint64_t)at->page->exe, exe, len - 1);
+	return *exe != 0;
+}

@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * User backend: fork() in a task copies the task, not its peers.
+ *
+ * The kernel copies the whole mm, and makes all of it copy-on-write. Before a
+ * task's fork a worker therefore marks the other partitions MADV_DONTFORK, and
+ * takes the marks off the task's own. The marks may stay: they mean nothing
+ * until their own task forks, who then loses them.
+ *
+ * Nothing tells when the kernel has made the copy. Until then the task's own
+ * partition must not be marked for another task's fork: it is copied along.
+ * A copy has been made when its thread makes another call, or has ended.
+ *
+ * A task that marks memory itself, or has mappings that the kernel doesn't take
+ * a mark off, is exempt: its partition is never marked.
+ */
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/shm.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include "rawsys.h"
+#include "user.h"
+
+#ifndef HUGETLBFS_MAGIC
+#define HUGETLBFS_MAGIC 0x958458f6
+#endif
+
+/* ---- forks on their way: under fork_lock ---- */
+
+static int is_fork(const char *text)
+{
+	long nr = strtol(text, NULL, 10);
+
+	return *text == 'r' || nr == __NR_clone || nr == __NR_fork || nr == __NR_clone3;
+}
+
+/* It is known to be elsewhere, blocked, or not to be at all. One that runs may be in the call. */
+static int has_forked(pid_t tid)
+{
+	char path[40], text[32] = "";
+	ssize_t n;
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/%d/syscall", tid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return errno == ENOENT;
+	n = read(fd, text, sizeof(text) - 1);
+	if (n < 0)
+		n = errno == ESRCH ? 1 : 0;
+	close(fd);
+	return n > 0 && !is_fork(text);
+}
+
+/* Forget those that are over; how many are left. */
+static unsigned int count_forks(struct user_part *p)
+{
+	unsigned int i, n = 0;
+
+	for (i = 0; i < p->nr_forks; i++)
+		if (!has_forked(p->forks[i]))
+			p->forks[n++] = p->forks[i];
+	__atomic_store_n(&p->nr_forks, n, __ATOMIC_RELAXED);
+	return n;
+}
+
+static void forget(struct user_part *p, pid_t tid)
+{
+	unsigned int i, n = 0;
+
+	for (i = 0; i < p->nr_forks; i++)
+		if (p->forks[i] != tid)
+			p->forks[n++] = p->forks[i];
+	__atomic_store_n(&p->nr_forks, n, __ATOMIC_RELAXED);
+}
+
+void user_fork_returned(struct user_space *u, struct user_part *p, pid_t tid)
+{
+	pthread_mutex_lock(&u->fork_lock);
+	forget(p, tid);
+	pthread_mutex_unlock(&u->fork_lock);
+}
+
+/* ---- marks: under fork_lock ---- */
+
+/* A mapping that refuses ends the kernel's walk: then one by one. */
+static void unmark_each(const struct user_part *p)
+{
+	unsigned long lo, hi;
+	char line[512];
+	FILE *f = fopen("/proc/self/maps", "re");
+
+	while (f && fgets(line, sizeof(line), f))
+		if (sscanf(line, "%lx-%lx", &lo, &hi) == 2 && lo >= p->base && hi <= p->end)
+			pvas_raw3(__NR_madvise, lo, hi - lo, MADV_DOFORK);
+	if (f)
+		fclose(f);
+}
+
+/* ENOMEM is for the holes: what is mapped has been gone through. */
+static void unmark(struct user_part *p)
+{
+	if (p->marked && pvas_raw3(__NR_madvise, p->base, p->end - p->base, MADV_DOFORK) == -EINVAL)
+		unmark_each(p);
+	p->marked = 0;
+}
+
+static void mark(const struct user_space *u, uint64_t from, uint64_t to)
+{
+	unsigned int shift = u->space->shift;
+
+	if (from < to)
+		pvas_raw3(__NR_madvise, from << shift, (to - from) << shift, MADV_DONTFORK);
+}
+
+static void mark_others(struct user_space *u)
+{
+	uint32_t i, from = u->space->first;
+
+	for (i = from; i <= u->space->last; i++) {
+		struct user_part *p = &u->parts[i];
+
+		if (p->exempt || (p->nr_forks && count_forks(p))) {
+			mark(u, from, i);
+			from = i + 1;
+		} else {
+			p->marked = 1;
+		}
+	}
+	mark(u, from, (uint64_t)u->space->last + 1);
+}
+
+static void exempt(struct user_part *p)
+{
+	unmark(p);
+	p->exempt = 1;
+}
+
+/* Keep its memory for the copy that @tid is about to make. */
+static void expect_fork(struct user_part *p, pid_t tid)
+{
+	unmark(p);
+	forget(p, tid);
+	if (p->nr_forks == FORKS_MAX && count_forks(p) == FORKS_MAX)
+		exempt(p);
+	else
+		p->forks[p->nr_forks++] = tid;
+}
+
+void user_fork_prepare(struct user_space *u, struct user_part *p, pid_t tid)
+{
+	struct user_part *own = tid == p->pid ? p : user_part_of_process(u, tid);
+
+	pthread_mutex_lock(&u->fork_lock);
+	expect_fork(p, tid);
+	/* It runs a peer's code. */
+	if (own && own != p)
+		expect_fork(own, tid);
+	mark_others(u);
+	pthread_mutex_unlock(&u->fork_lock);
+}
+
+void user_fork_launcher(struct user_space *u)
+{
+	pthread_mutex_lock(&u->fork_lock);
+	mark_others(u);
+	pthread_mutex_unlock(&u->fork_lock);
+}
+
+void user_fork_exempt(struct user_space *u, struct user_part *p)
+{
+	if (__atomic_load_n(&p->exempt, __ATOMIC_ACQUIRE))
+		return;
+	pthread_mutex_lock(&u->fork_lock);
+	exempt(p);
+	pthread_mutex_unlock(&u->fork_lock);
+}
+
+/* Device files, and huge pages: the kernel marks, but doesn't unmark them. */
+void user_fork_look_at_file(struct user_space *u, struct user_part *p, int fd)
+{
+	struct statfs fs;
+	struct stat st;
+
+	if (p->exempt || fstat(fd, &st))
+		return;
+	if (S_ISREG(st.st_mode) && st.st_blksize < (2 << 20))
+		return;
+	if (!S_ISREG(st.st_mode) || (!fstatfs(fd, &fs) && fs.f_type == HUGETLBFS_MAGIC))
+		user_fork_exempt(u, p);
+}
+
+/* Of huge pages, perhaps: that can't be seen. */
+void user_fork_look_at_segment(struct user_space *u, struct user_part *p, int id)
+{
+	struct shmid_ds ds;
+
+	if (!p->exempt && !pvas_raw3(__NR_shmctl, id, IPC_STAT, &ds) &&
+	    !(ds.shm_segsz & ((2UL << 20) - 1)))
+		user_fork_exempt(u, p);
+}
+
+void user_fork_begin(struct user_part *p)
+{
+	p->nr_forks = 0;
+	p->marked = 1;
+	p->exempt = 0;
+}

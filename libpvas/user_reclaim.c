@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * User backend: a task has ended; its partition becomes free.
+ *
+ * One munmap() of all would keep the others' mapping calls waiting as long as
+ * it takes: a tenth of a second per GiB. So it goes in slices, of about a
+ * millisecond, and between them the supervisor looks after its other duties.
+ */
+#include <fcntl.h>
+#include <sys/epoll.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "rawsys.h"
+#include "user.h"
+
+#define SLICE_MIN	(8UL << 20)	/* full of small pages: a millisecond */
+#define SLICE_MAX	(64UL << 20)
+#define TURN_NS		1000000
+#define QUICK_NS	200000
+
+/* Of Linux 6.11, if the headers are older. */
+struct mapping_query {
+	uint64_t size, flags, addr;
+	uint64_t start, end;
+	uint64_t rest[8];
+};
+
+#define QUERY_MAPPING	_IOWR('f', 17, struct mapping_query)
+#define QUERY_OR_NEXT	0x10
+
+static int64_t now_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec * 1000000000LL + t.tv_nsec;
+}
+
+/* ---- slices ---- */
+
+/*
+ * Where the next mapping from p->reclaim on begins, and its end. Without the
+ * kernel's word: it is all one.
+ */
+static uint64_t find_next(const struct user_space *u, const struct user_part *p, uint64_t *end)
+{
+	struct mapping_query q = {
+		.size = sizeof(q), .flags = QUERY_OR_NEXT, .addr = p->reclaim,
+	};
+
+	*end = p->end;
+	if (pvas_raw3(__NR_ioctl, u->maps, QUERY_MAPPING, &q))
+		return p->reclaim;
+	if (q.start >= p->end)
+		return p->end;
+	if (q.end < p->end)
+		*end = q.end;
+	return q.start > p->reclaim ? q.start : p->reclaim;
+}
+
+/* A partition of 8 TiB shall not need a hundred thousand. */
+static uint64_t largest_slice(const struct user_part *p)
+{
+	uint64_t most = (p->end - p->base) >> 10;
+
+	return most > SLICE_MAX ? most : SLICE_MAX;
+}
+
+/* Ends at a multiple of the slice: so no huge page is cut. */
+static void unmap_slice(struct user_part *p, uint64_t at, uint64_t end)
+{
+	uint64_t to = (at + p->slice) & ~(p->slice - 1);
+	int64_t begin = now_ns(), took;
+
+	if (to > end)
+		to = end;
+	/* Of larger huge pages only whole ones go. */
+	if (pvas_raw2(__NR_munmap, at, to - at)) {
+		to = end;
+		pvas_raw2(__NR_munmap, at, to - at);
+	}
+	p->reclaim = to;
+	took = now_ns() - begin;
+	if (took < QUICK_NS && p->slice < largest_slice(p))
+		p->slice *= 2;
+	else if (took > TURN_NS && p->slice > SLICE_MIN)
+		p->slice /= 2;
+}
+
+/* For a millisecond. Returns whether all is unmapped. */
+static int unmap_some(const struct user_space *u, struct user_part *p)
+{
+	int64_t begin = now_ns();
+	uint64_t at, end;
+
+	while (p->reclaim < p->end) {
+		at = find_next(u, p, &end);
+		if (at >= p->end)
+			break;
+		unmap_slice(p, at, end);
+		if (now_ns() - begin > TURN_NS)
+			return p->reclaim >= p->end;
+	}
+	/* Another process in the mm may have mapped behind us. */
+	munmap((void *)p->base, p->end - p->base);
+	return 1;
+}
+
+/* ---- the queue: the supervisor's alone ---- */
+
+static void set_state(struct user_space *u, struct user_part *p, uint32_t state)
+{
+	pthread_mutex_lock(&u->lock);
+	p->state = state;
+	if (state == PVAS_PART_FREE)
+		user_forget_process(u, p);
+	user_publish(u, p, state);
+	pthread_cond_broadcast(&u->changed);
+	pthread_mutex_unlock(&u->lock);
+}
+
+/* Closing it is not enough: a process that the launcher has forked may have it too. */
+static void stop_watching(const struct user_space *u, const struct user_part *p)
+{
+	pvas_raw4(__NR_epoll_ctl, u->epoll, EPOLL_CTL_DEL, p->pidfd, NULL);
+}
+
+void user_reclaim_begin(struct user_space *u, struct user_part *p)
+{
+	struct user_part **last = &u->ended;
+
+	user_keeper_forget_exec(u, p);
+	stop_watching(u, p);
+	__atomic_add_fetch(&u->ends, 1, __ATOMIC_SEQ_CST);
+	p->reclaim = p->base;
+	p->slice = SLICE_MIN;
+	p->stuck = 0;
+	p->next = NULL;
+	while (*last)
+		last = &(*last)->next;
+	*last = p;
+	set_state(u, p, PVAS_PART_ENDING);
+}
+
+/* The first in the queue goes to its end. */
+static void rotate(struct user_space *u)
+{
+	struct user_part *p = u->ended, **last = &u->ended;
+
+	u->ended = p->next;
+	p->next = NULL;
+	while (*last)
+		last = &(*last)->next;
+	*last = p;
+}
+
+/* A worker may be in a call for the one that is gone: its partition waits, and no other. */
+static int reclaim_one(struct user_space *u, struct user_part *p)
+{
+	int done;
+
+	if (pthread_mutex_trylock(&p->lock)) {
+		p->stuck++;
+		rotate(u);
+		return 0;
+	}
+	done = unmap_some(u, p);
+	pthread_mutex_unlock(&p->lock);
+	if (!done) {
+		rotate(u);
+		return 1;
+	}
+	u->ended = p->next;
+	set_state(u, p, PVAS_PART_FREE);
+	return 1;
+}
+
+int user_reclaim_some(struct user_space *u)
+{
+	int64_t begin = now_ns();
+	struct user_part *first = NULL;
+
+	while (u->ended && u->ended != first) {
+		struct user_part *p = u->ended;
+
+		if (reclaim_one(u, p))
+			first = NULL;
+		else if (!first)
+			first = p;
+		if (now_ns() - begin > TURN_NS)
+			return 0;
+	}
+	return u->ended ? USER_STUCK_MS : -1;
+}
