@@ -7,7 +7,9 @@
 #define PVAS_COMPAT_H
 
 #include <linux/fs.h>
+#include <linux/mm.h>
 #include <linux/sched.h>
+#include <linux/userfaultfd_k.h>
 #include <linux/version.h>
 
 /* The same range stands in dkms.conf and README.md; scripts/check-range compares. */
@@ -27,6 +29,67 @@
 #define PVAS_FN_GET_UNMAPPED_AREA "get_unmapped_area"
 #endif
 
+/* Where every munmap, mremap and mmap over something comes by: (iterator, mm, addr, len, ...) */
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 3, 0)
+#define PVAS_FN_MUNMAP "do_vmi_munmap"
+#else
+#define PVAS_FN_MUNMAP "do_mas_munmap"
+#endif
+
+/* mlock_fixup()'s arguments, and which register has the area. */
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 3, 0)
+#define PVAS_MLOCK_FIXUP_ARGS struct vma_iterator *vmi, struct vm_area_struct *vma, \
+	struct vm_area_struct **prev
+#define PVAS_MLOCK_FIXUP_VMA(regs) ((regs)->si)
+#else
+#define PVAS_MLOCK_FIXUP_ARGS struct vm_area_struct *vma, struct vm_area_struct **prev
+#define PVAS_MLOCK_FIXUP_VMA(regs) ((regs)->di)
+#endif
+
+#define PVAS_HAVE_PAGEMAP_SCAN (LINUX_VERSION_CODE >= KERNEL_VERSION(6, 7, 0))
+#define PVAS_HAVE_MSEAL	 (LINUX_VERSION_CODE >= KERNEL_VERSION(6, 10, 0))
+
+/* The functions that do userfaultfd's work: since when they are called so. */
+#define PVAS_NO_UFFD	 (!IS_ENABLED(CONFIG_USERFAULTFD))
+#define PVAS_UFFD_MFILL	 (LINUX_VERSION_CODE >= KERNEL_VERSION(6, 4, 0))
+#define PVAS_UFFD_POISON (LINUX_VERSION_CODE >= KERNEL_VERSION(6, 6, 0))
+#define PVAS_UFFD_MOVE	 (LINUX_VERSION_CODE >= KERNEL_VERSION(6, 8, 0))
+
+/* Before 6.8 the structure was fs/userfaultfd.c's own: the same as there, up to @mm. */
+#if !PVAS_UFFD_MOVE
+struct userfaultfd_ctx {
+	wait_queue_head_t fault_pending_wqh;
+	wait_queue_head_t fault_wqh;
+	wait_queue_head_t fd_wqh;
+	wait_queue_head_t event_wqh;
+	seqcount_spinlock_t refile_seq;
+	refcount_t refcount;
+	unsigned int flags;
+	unsigned int features;
+	bool released;
+	atomic_t mmap_changing;
+	struct mm_struct *mm;
+};
+#endif
+
+/* The first argument of those functions is the mm, later the ctx. */
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 9, 0)
+#define PVAS_UFFD_FILL_MM(arg) (((const struct userfaultfd_ctx *)(arg))->mm)
+#else
+#define PVAS_UFFD_FILL_MM(arg) ((const struct mm_struct *)(arg))
+#endif
+
+/* The area is no userfaultfd's any more. Under mmap_lock for writing. */
+static inline void pvas_forget_uffd(struct vm_area_struct *vma)
+{
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 3, 0)
+	vm_flags_clear(vma, __VM_UFFD_FLAGS);
+#else
+	vma->vm_flags &= ~__VM_UFFD_FLAGS;
+#endif
+	vma->vm_userfaultfd_ctx = NULL_VM_UFFD_CTX;
+}
+
 /*
  * Threads that the kernel makes for itself inside a process (io_uring, and
  * vhost from 6.4 on): they pass through do_exit() but not through fork().
@@ -37,6 +100,15 @@ static inline bool pvas_is_kernel_worker(const struct task_struct *tsk)
 	return tsk->flags & (PF_IO_WORKER | PF_USER_WORKER);
 #else
 	return tsk->flags & PF_IO_WORKER;
+#endif
+}
+
+static inline bool pvas_has_uprobes(const struct task_struct *tsk)
+{
+#ifdef CONFIG_UPROBES
+	return tsk->utask;
+#else
+	return false;
 #endif
 }
 

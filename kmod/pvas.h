@@ -9,7 +9,9 @@
  *  pvas_mm.c     placement, bounds, the per-task brk, reclaim
  *  pvas_hook.c   ftrace hooks and tracepoint probes: on with the first space,
  *		  off with the last
- *  pvas_bounds.c which of mm/'s functions are hooked, and what they may do
+ *  pvas_bounds.c which of mm/'s functions are hooked: placement, stacks, fork
+ *  pvas_calls.c  the table of what a task's calls may do to the mm
+ *  pvas_uffd.c   userfaultfds of a space
  *  pvas_proc.c   /proc/pvas
  *  pvas_dump.c   what a task's core file holds
  *
@@ -49,14 +51,6 @@ struct vm_unmapped_area_info;
 struct pid;
 struct pid_namespace;
 
-/*
- * Inside a partition, from below: a gap so that an overrun of the lower
- * neighbour faults, the program, the brk heap growing up, mmaps from above
- * growing down, room for the stack to grow, the stack, a gap.
- */
-#define PVAS_GAP_LOW	(2UL << 20)
-#define PVAS_GAP_HIGH	(1UL << 20)
-
 /**
  * struct pvas_space - one shared mm and its partitions
  *
@@ -77,6 +71,7 @@ struct pid_namespace;
  * @parts:	by index, NULL if free or reserved
  * @members:	all tasks and guests
  * @reclaim:	whose turn it is to unmap; not under @lock
+ * @uffd_lock:	one task registers areas with a userfaultfd at a time
  * @slices:	how many were unmapped, by whoever has the turn
  */
 struct pvas_space {
@@ -112,6 +107,7 @@ struct pvas_space {
 	struct list_head members;
 	struct semaphore reclaim;
 	unsigned int slices;
+	struct mutex uffd_lock;
 	struct work_struct free_work;
 };
 
@@ -122,7 +118,8 @@ struct pvas_space {
  * @members:	processes that live in it or are armed for it, under space->lock
  * @brk_lock:	serializes brk calls of the task's threads
  * @brk:	written under @brk_lock, read without
- * @mmap_top:	mmaps end here; RLIMIT_STACK of the exec decides
+ * @mmap_top:	mmaps end here; see pvas_layout.h
+ * @skew:	so far below @stack its contents end
  * @exe:	the program, write access denied; set at exec, cleared at reclaim,
  *		under pvas_members_lock
  * @pid:	of the process that owns it
@@ -143,6 +140,7 @@ struct pvas_partition {
 	unsigned long brk;
 	unsigned long arg_start, arg_end, env_start, env_end;
 	unsigned long stack;
+	unsigned long skew;
 	struct file *exe;
 	struct pid *pid;
 	struct work_struct reclaim;
@@ -187,6 +185,7 @@ bool pvas_space_may_look(struct pvas_space *space);
 void pvas_space_unbind(struct pvas_space *space);
 void pvas_space_unpin_if_over(struct pvas_space *space);
 void pvas_space_oom(struct pvas_space *space);
+u32 pvas_space_shift_of(const struct mm_struct *mm);
 unsigned int pvas_space_count(struct user_namespace *ns);
 static inline unsigned int pvas_index_of(const struct pvas_space *space, unsigned long addr)
 {
@@ -222,7 +221,7 @@ int pvas_mm_init(void);
 void pvas_mm_exit(void);
 void pvas_mm_queue(struct work_struct *work);
 int pvas_mm_layout(struct pvas_partition *part, const struct pvas_elf_image *image,
-		   unsigned long stack_limit);
+		   unsigned long stack_limit, bool randomize);
 void pvas_mm_publish(struct pvas_partition *part, u32 state);
 bool pvas_mm_own(struct pvas_space *space, struct task_struct *tsk);
 void pvas_mm_reclaim(struct pvas_partition *part);

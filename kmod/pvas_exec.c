@@ -19,6 +19,7 @@
 #include <linux/mm.h>
 #include <linux/mman.h>
 #include <linux/module.h>
+#include <linux/personality.h>
 #include <linux/random.h>
 #include <linux/sched/coredump.h>
 #include <linux/sched/jobctl.h>
@@ -45,6 +46,7 @@
  * @part:	where it goes, with a reference
  * @image:	the program's needs
  * @phnum:	its program headers
+ * @randomize:	its places
  * @buf:	the top of the new stack, built here, then copied
  * @buf_len:	bytes in @buf
  * @strings:	bytes of argv, envp and file name strings
@@ -54,6 +56,7 @@ struct pvas_exec {
 	struct pvas_partition *part;
 	struct pvas_elf_image image;
 	Elf64_Half phnum;
+	bool randomize;
 	char *buf;
 	size_t buf_len;
 	size_t strings;
@@ -124,6 +127,12 @@ static int pvas_check_interp(struct linux_binprm *bprm, const struct pvas_elf_im
 	return err;
 }
 
+/* S_ISGID without S_IXGRP means mandatory locking, not set-gid. */
+static bool pvas_is_set_id(umode_t mode)
+{
+	return (mode & S_ISUID) || (mode & (S_ISGID | S_IXGRP)) == (S_ISGID | S_IXGRP);
+}
+
 /*
  * A space is readable and writable by all its tasks: a program that gives
  * privileges, or that its user may run but not read, must not come in.
@@ -133,7 +142,7 @@ static int pvas_check_rights(struct linux_binprm *bprm)
 	struct inode *inode = file_inode(bprm->file);
 	struct dentry *dentry = bprm->file->f_path.dentry;
 
-	if (bprm->secureexec || (inode->i_mode & (S_ISUID | S_ISGID)))
+	if (bprm->secureexec || pvas_is_set_id(inode->i_mode))
 		return -EPERM;
 	if (__vfs_getxattr(dentry, d_inode(dentry), XATTR_NAME_CAPS, NULL, 0) > 0)
 		return -EPERM;
@@ -159,6 +168,18 @@ static int pvas_measure_strings(struct pvas_exec *ex)
 	return ex->buf ? 0 : -ENOMEM;
 }
 
+/*
+ * As binfmt_elf decides it, but it reads randomize_va_space, which is not
+ * exported. PF_RANDOMIZE is what it or we decided at the exec before this one,
+ * and forks have it from their parents: so this is the sysctl as the launcher
+ * found it.
+ */
+static bool pvas_may_randomize(const struct linux_binprm *bprm)
+{
+	return (current->flags & PF_RANDOMIZE) &&
+	       !(current->personality & ~bprm->per_clear & ADDR_NO_RANDOMIZE);
+}
+
 static int pvas_exec_prepare(struct pvas_exec *ex)
 {
 	struct linux_binprm *bprm = ex->bprm;
@@ -180,7 +201,8 @@ static int pvas_exec_prepare(struct pvas_exec *ex)
 		return -EPERM;
 	if (READ_ONCE(ex->part->space->dead))
 		return -ESRCH;
-	return pvas_mm_layout(ex->part, &ex->image, bprm->rlim_stack.rlim_cur) ?:
+	ex->randomize = pvas_may_randomize(bprm);
+	return pvas_mm_layout(ex->part, &ex->image, bprm->rlim_stack.rlim_cur, ex->randomize) ?:
 	       pvas_measure_strings(ex);
 }
 
@@ -386,13 +408,13 @@ static u64 *pvas_fill_pointers(u64 *sp, int n, const char *buf, size_t *off, siz
 /*
  * From the top: the strings, as execve() laid them; random bytes and platform
  * name; struct pvas_start; the auxiliary vector, envp, argv, argc. All built in
- * @ex->buf, whose end is the partition's stack top.
+ * @ex->buf, whose end is the partition's stack top, or a little below.
  */
 static int pvas_build_stack(struct pvas_exec *ex, int fd, unsigned long *sp, unsigned long *start)
 {
 	struct pvas_partition *part = ex->part;
 	struct linux_binprm *bprm = ex->bprm;
-	unsigned long base = part->stack - ex->buf_len;
+	unsigned long base = part->stack - part->skew - ex->buf_len;
 	size_t strings = ex->buf_len - ALIGN(ex->strings, 16);
 	size_t end = strings + ex->strings, off = strings;
 	size_t random = strings - 16, platform = random - 16;
@@ -439,7 +461,7 @@ static int pvas_map_stack(struct pvas_exec *ex, unsigned long sp)
 	unsigned long bottom = PAGE_ALIGN_DOWN(sp - PVAS_STACK_EXTRA);
 	unsigned long prot = PROT_READ | PROT_WRITE | (ex->image.stack_exec ? PROT_EXEC : 0);
 	unsigned long at;
-	size_t skip = sp - (part->stack - ex->buf_len);
+	size_t skip = sp - (part->stack - part->skew - ex->buf_len);
 
 	at = vm_mmap(NULL, bottom, part->stack - bottom, prot,
 		     MAP_PRIVATE | MAP_ANONYMOUS | MAP_GROWSDOWN | MAP_FIXED_NOREPLACE, 0);
@@ -515,6 +537,9 @@ static int pvas_exec_commit(struct pvas_exec *ex)
 	if (err)
 		return err;
 	pvas_set_personality();
+	/* begin_new_exec() has cleared it. */
+	if (ex->randomize)
+		current->flags |= PF_RANDOMIZE;
 	setup_new_exec(bprm);
 	/* Only now the credentials are what the new program has. */
 	if (!pvas_space_admit(ex->part->space) || bprm->secureexec ||

@@ -46,20 +46,31 @@ static int pvas_hook_add(struct pvas_hook *hook, const char *name)
 	return ftrace_set_filter(&hook->ops, text, strlen(text), 0);
 }
 
+static int pvas_hook_need(struct pvas_hook *hook, const char *name)
+{
+	int err = pvas_hook_add(hook, name);
+
+	if (err) {
+		pr_err("can't hook %s: error %d: this kernel is not supported\n", name, err);
+		return -EOPNOTSUPP;
+	}
+	hook->filtered = true;
+	return 0;
+}
+
 static int pvas_hook_filter(struct pvas_hook *hook)
 {
+	const struct pvas_bound *bound;
 	const char * const *name;
-	int err;
+	int err = 0;
 
-	for (name = hook->names; name && *name; name++) {
-		err = pvas_hook_add(hook, *name);
-		if (err) {
-			pr_err("can't hook %s: error %d: this kernel is not supported\n",
-			       *name, err);
-			return -EOPNOTSUPP;
-		}
-		hook->filtered = true;
-	}
+	for (name = hook->names; !err && name && *name; name++)
+		err = pvas_hook_need(hook, *name);
+	for (bound = hook->bounds; !err && bound && bound->name; bound++)
+		if (!bound->absent && !(bound->ia32 && pvas_refuse_ia32))
+			err = pvas_hook_need(hook, bound->name);
+	if (err)
+		return err;
 	for (name = hook->optional; name && *name; name++)
 		if (!pvas_hook_add(hook, *name))
 			hook->filtered = true;
@@ -69,6 +80,7 @@ static int pvas_hook_filter(struct pvas_hook *hook)
 static int pvas_hook_on(struct pvas_hook *hook)
 {
 	const char * const *names = hook->names ?: hook->optional;
+	const char *first = names ? names[0] : hook->bounds->name;
 	int err;
 
 	/* With an empty filter it would stand on every function there is. */
@@ -79,7 +91,7 @@ static int pvas_hook_on(struct pvas_hook *hook)
 		return err;
 	if (err) {
 		pr_err("can't hook %s%s: error %d: is kernel.ftrace_enabled 0, or has a live patch it?\n",
-		       names[0], names[1] ? " or one of its kind" : "", err);
+		       first, names && !names[1] ? "" : " or one of its kind", err);
 		return -EOPNOTSUPP;
 	}
 	hook->on = true;

@@ -8,14 +8,33 @@
 
 #include <linux/ftrace.h>
 
+struct pt_regs;
+struct pvas_partition;
+
 /* PERMANENT: the sysctl kernel.ftrace_enabled must not switch the bounds off. */
 #define PVAS_OPS_FLAGS	(FTRACE_OPS_FL_SAVE_REGS | FTRACE_OPS_FL_PERMANENT | \
 			 FTRACE_OPS_FL_RECURSION)
 
 /**
+ * struct pvas_bound - a function that a task may call within limits
+ * @name:	as kallsyms has it
+ * @check:	where to go instead, or NULL; with the function's own arguments in the
+ *		registers, which it may change. Atomic
+ * @absent:	this kernel need not have it
+ * @ia32:	for an ia32 call only: left to the parameter refuse_ia32 if that is set
+ */
+struct pvas_bound {
+	const char *name;
+	void *(*check)(const struct pvas_partition *part, struct pt_regs *regs);
+	bool absent;
+	bool ia32;
+};
+
+/**
  * struct pvas_hook - one callback and the functions it stands on
  * @ops:	the callback, and PVAS_OPS_FLAGS; with IPMODIFY if it redirects
  * @names:	NULL-terminated; without one of these the module does not load
+ * @bounds:	the same, with what each is checked for; ends with an empty one
  * @optional:	NULL-terminated; not in every kernel or configuration
  * @only_if:	a module parameter that must be set, or NULL
  * @only_if_not: one that must not be set, or NULL
@@ -26,6 +45,7 @@ struct pvas_hook {
 	struct ftrace_ops ops;
 	const char * const *names;
 	const char * const *optional;
+	const struct pvas_bound *bounds;
 	bool *only_if, *only_if_not;
 	bool filtered;
 	bool on;
@@ -37,5 +57,15 @@ struct pvas_hook_set {
 };
 
 extern const struct pvas_hook_set pvas_bounds_set;	/* pvas_bounds.c */
+extern bool pvas_refuse_ia32;
+
+/* pvas_calls.c */
+extern const struct pvas_bound pvas_call_bounds[];
+void pvas_on_call(unsigned long ip, unsigned long parent_ip, struct ftrace_ops *ops,
+		  struct ftrace_regs *fregs);
+
+/* pvas_uffd.c */
+void pvas_on_uffd(unsigned long ip, unsigned long parent_ip, struct ftrace_ops *ops,
+		  struct ftrace_regs *fregs);
 
 #endif /* PVAS_HOOK_H */

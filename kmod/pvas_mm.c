@@ -12,6 +12,7 @@
 #include <linux/mm.h>
 #include <linux/mman.h>
 #include <linux/pid.h>
+#include <linux/random.h>
 #include <linux/sched/mm.h>
 #include <linux/sched/signal.h>
 #include <linux/sched/task.h>
@@ -20,18 +21,13 @@
 #include <linux/uaccess.h>
 
 #include "pvas.h"
-#include "pvas_elf.h"
+#include "pvas_layout.h"
 
 #define PVAS_LOCK_TRIES		500
 /* At most so much is unmapped while others wait for the mmap lock: about a millisecond. */
 #define PVAS_SLICE		(16UL << 20)
 /* No slice takes that long. */
 #define PVAS_TURN		HZ
-
-/* Room below the stack: as mmap_base() gives it, but a finite share at most. */
-#define PVAS_STACK_ROOM_MIN	(128UL << 20)
-/* The kernel's own stack_guard_gap, which it does not export. */
-#define PVAS_STACK_GUARD	(1UL << 20)
 
 static struct workqueue_struct *pvas_wq;
 
@@ -45,34 +41,36 @@ void pvas_mm_queue(struct work_struct *work)
  * @part:	the partition
  * @image:	what the program needs
  * @stack_limit: RLIMIT_STACK of the exec, in bytes
+ * @randomize:	not at the fixed places
  *
- * Sets load, heap, brk and mmap_top. Return: 0, or -ENOMEM if it can't fit.
+ * Sets load, heap, brk, mmap_top, stack and skew. Return: 0, or -ENOMEM if it
+ * can't fit.
  */
 int pvas_mm_layout(struct pvas_partition *part, const struct pvas_elf_image *image,
-		   unsigned long stack_limit)
+		   unsigned long stack_limit, bool randomize)
 {
-	unsigned long size = part->end - part->base;
-	unsigned long room = stack_limit;
-	unsigned long start;
+	struct pvas_layout_random random = {};
+	struct pvas_layout l;
+	int err;
 
-	if (image->hi - image->lo > size / 2)
-		return -ENOMEM;
-	start = ALIGN(part->base + PVAS_GAP_LOW, image->align);
-	part->load = start - ALIGN_DOWN(image->lo, image->align);
-	part->heap = PAGE_ALIGN(part->load + image->hi) + PAGE_SIZE;
-	part->brk = part->heap;
-	if (room == RLIM_INFINITY)
-		room = size / 4;
-	room = clamp(room, PVAS_STACK_ROOM_MIN, size / 6 * 2);
-	part->stack = part->end - PVAS_GAP_HIGH;
-	part->mmap_top = PAGE_ALIGN_DOWN(part->stack - room - PVAS_STACK_GUARD);
+	if (randomize)
+		get_random_bytes(&random, sizeof(random));
+	err = pvas_layout(&l, part->base, part->end - part->base, image, stack_limit, &random);
+	if (err)
+		return err;
+	part->load = l.load;
+	part->heap = l.heap;
+	part->brk = l.heap;
+	part->mmap_top = l.mmap_top;
+	part->stack = l.stack;
+	part->skew = l.skew;
 	return 0;
 }
 
-/* Does [addr, addr + len) reach outside the partition? */
+/* Does [addr, addr + len) reach outside the partition? What wraps around does. */
 bool pvas_mm_foreign(const struct pvas_partition *part, unsigned long addr, unsigned long len)
 {
-	return addr < part->base || addr > part->end || len > part->end - addr;
+	return addr < part->base || addr >= part->end || len > part->end - addr;
 }
 
 /*

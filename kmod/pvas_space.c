@@ -201,6 +201,27 @@ static bool pvas_mm_is_a_space(struct mm_struct *mm)
 	return found;
 }
 
+/* The size of @mm's partitions, or 0 if it is no space that tasks can be in. Atomic. */
+u32 pvas_space_shift_of(const struct mm_struct *mm)
+{
+	struct pvas_space *space;
+	unsigned long i;
+	u32 shift = 0;
+
+	/* Each space's mm has it, and few others. */
+	if (!test_bit(MMF_MULTIPROCESS, &mm->flags))
+		return 0;
+	xa_lock(&pvas_spaces);
+	xa_for_each(&pvas_spaces, i, space) {
+		if (space->mm == mm && READ_ONCE(space->pinned)) {
+			shift = space->shift;
+			break;
+		}
+	}
+	xa_unlock(&pvas_spaces);
+	return shift;
+}
+
 /* Readers of /proc/PID/ hold mm_users for a moment: not a reason to fail. */
 static bool pvas_mm_is_private(struct mm_struct *mm)
 {
@@ -394,6 +415,7 @@ int pvas_space_create(struct pvas_space **out, struct pvas_create *arg, const ch
 	kref_init(&space->ref);
 	spin_lock_init(&space->lock);
 	sema_init(&space->reclaim, 1);
+	mutex_init(&space->uffd_lock);
 	INIT_LIST_HEAD(&space->members);
 	space->shift = arg->shift;
 	space->flags = arg->flags;

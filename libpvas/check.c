@@ -14,11 +14,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/xattr.h>
 #include <unistd.h>
 
 #include "../kmod/pvas_elf.h"
 #include "private.h"
+#include "privilege.h"
 #include "pvas.h"
 
 #define SCRIPT_HEAD	256	/* BINPRM_BUF_SIZE: all the kernel reads of #! */
@@ -188,17 +188,11 @@ static int check_elf(struct elf_file *f, const struct why *w)
 
 /* ---- the file ---- */
 
-/* Not one of whom execve() would change the credentials. */
 static int check_privileges(int fd, const struct stat *st, const struct why *w)
 {
-	if (st->st_mode & S_ISUID)
-		return because(w, -EPERM, "set-uid");
-	/* Without the group's x bit it is a lock mark of old, not a privilege. */
-	if ((st->st_mode & (S_ISGID | S_IXGRP)) == (S_ISGID | S_IXGRP))
-		return because(w, -EPERM, "set-gid");
-	if (fgetxattr(fd, "security.capability", NULL, 0) > 0)
-		return because(w, -EPERM, "carries file capabilities");
-	return 0;
+	const char *privilege = pvas_privilege_of(fd, st->st_mode);
+
+	return privilege ? because(w, -EPERM, "%s", privilege) : 0;
 }
 
 /* Open what may be run; -errno with the reason said. */

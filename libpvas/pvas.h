@@ -120,7 +120,7 @@ int pvas_destroy(struct pvas_space *space);
 /**
  * struct pvas_spawn_attr - how to start a task; all zero is the default
  * @size:	sizeof(struct pvas_spawn_attr)
- * @flags:	must be 0
+ * @flags:	PVAS_SPAWN_NO_ASLR or 0
  * @fds:	the task's standard input, output and error: descriptors of the
  *		caller, used if @set_fds is not 0; -1 leaves the caller's own
  * @set_fds:	whether @fds is used
@@ -140,6 +140,9 @@ struct pvas_spawn_attr {
 	int (*setup)(void *arg);
 	void *setup_arg;
 };
+
+/* Not at random places in the partition: its personality(2) has ADDR_NO_RANDOMIZE. */
+#define PVAS_SPAWN_NO_ASLR (1U << 0)
 
 /**
  * pvas_spawn - start a program as a task

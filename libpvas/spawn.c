@@ -15,6 +15,7 @@
 #include <signal.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/personality.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -92,12 +93,26 @@ static int place_fds(const int want[3])
 	return 0;
 }
 
+static int set_no_aslr(void)
+{
+	long persona = pvas_raw1(__NR_personality, ~0U);
+
+	if (persona >= 0)
+		persona = pvas_raw1(__NR_personality, persona | ADDR_NO_RANDOMIZE);
+	return persona < 0 ? (int)persona : 0;
+}
+
 int pvas_child_prepare(struct pvas_spawn_call *call)
 {
 	int err;
 
 	call->stage = STAGE_PREPARE;
 	default_signals();
+	if (call->attr.flags & PVAS_SPAWN_NO_ASLR) {
+		err = set_no_aslr();
+		if (err)
+			return err;
+	}
 	if (call->attr.set_fds) {
 		err = place_fds(call->attr.fds);
 		if (err)
@@ -248,8 +263,9 @@ PVAS_PUBLIC int pvas_spawn(struct pvas_space *space, unsigned int index, const c
 	err = pvas_copy_attr(&call.attr, sizeof(call.attr), ATTR_SIZE_1, attr);
 	if (err)
 		return err;
-	if (call.attr.flags)
-		return pvas_fail(-EINVAL, "unknown flags %#x", call.attr.flags);
+	if (call.attr.flags & ~PVAS_SPAWN_NO_ASLR)
+		return pvas_fail(-EINVAL, "unknown flags %#x",
+				 call.attr.flags & ~PVAS_SPAWN_NO_ASLR);
 	if (index != PVAS_ANY && (index < space->first || index > space->last))
 		return pvas_fail(-EINVAL, "index %u is not from %u to %u", index, space->first,
 				 space->last);

@@ -4,6 +4,7 @@
  */
 #include <elf.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -125,11 +126,27 @@ static int make_header(struct user_space *u)
 	return 0;
 }
 
+/* One in use costs its page, and not 2 MiB. */
+static int make_pages(struct user_space *u)
+{
+	size_t len = u->entries * sizeof(*u->pages);
+	void *p = mmap(NULL, len, PROT_READ | PROT_WRITE,
+		       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+	if (p == MAP_FAILED)
+		return -ENOMEM;
+	madvise(p, len, MADV_NOHUGEPAGE);
+	u->pages = p;
+	return 0;
+}
+
 static int make_parts(struct user_space *u)
 {
 	struct pvas_space *s = u->space;
 	uint32_t i;
 
+	if (make_pages(u))
+		return -ENOMEM;
 	u->parts = mmap(NULL, u->entries * sizeof(*u->parts), PROT_READ | PROT_WRITE,
 			MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (u->parts == MAP_FAILED) {
@@ -140,6 +157,7 @@ static int make_parts(struct user_space *u)
 		struct user_part *p = &u->parts[i];
 
 		p->pidfd = -1;
+		p->page = &u->pages[i];
 		p->state = i < s->first || i > s->last ? PVAS_PART_RESERVED : PVAS_PART_FREE;
 		if (p->state == PVAS_PART_RESERVED)
 			user_publish(u, p, p->state);
@@ -164,6 +182,20 @@ static void copy_aux(struct user_space *u)
 	}
 }
 
+/* For all programs, by the sysctl. Without /proc: as is usual. */
+static int is_fixed(void)
+{
+	int fd = open("/proc/sys/kernel/randomize_va_space", O_RDONLY | O_CLOEXEC);
+	char c = '2';
+
+	if (fd >= 0) {
+		if (read(fd, &c, 1) != 1)
+			c = '2';
+		close(fd);
+	}
+	return c == '0';
+}
+
 /* Not as the module's, which count from 1; two of one launcher differ. */
 static uint32_t new_id(void)
 {
@@ -181,6 +213,8 @@ static void free_all(struct user_space *u)
 
 	if (u->header)
 		munmap(u->header, pvas_header_length(u->entries));
+	if (u->pages)
+		munmap(u->pages, u->entries * sizeof(*u->pages));
 	if (u->parts)
 		munmap(u->parts, u->entries * sizeof(*u->parts));
 	if (u->listener >= 0)
@@ -237,6 +271,7 @@ static int fill(struct user_space *u)
 	if (err)
 		return err;
 	copy_aux(u);
+	u->fixed = is_fixed();
 	u->space->id = new_id();
 	pvas_header_publish(u->header, u->space->id, u->space->first, u->space->last);
 	return start_threads(u);

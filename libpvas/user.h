@@ -27,35 +27,33 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "../kmod/pvas_elf.h"
+#include "../kmod/pvas_layout.h"
 #include "backend.h"
 
 #define PAGE		4096UL
 #define PAGE_UP(n)	(((n) + PAGE - 1) & ~(PAGE - 1))
 #define PAGE_DOWN(n)	((n) & ~(PAGE - 1))
 
-/* The layout of a partition, as the module's (kmod/pvas.h). */
-#define GAP_LOW		(2UL << 20)
-#define GAP_HIGH	(1UL << 20)
-#define STACK_ROOM_MIN	(128UL << 20)
-#define STACK_GUARD	(1UL << 20)
-
 #define WORKERS_MAX	4
 #define REUSE_SLOTS	16
 
 /**
- * struct user_page - a page above the stack of each partition
+ * struct user_page - a page of the launcher's for each partition
  * @brk:	the task's program break
  * @heap_end:	what is mapped for it ends here
+ * @loader:	where the loader's copy is
  * @exe:	its program, for readlink of /proc/self/exe
  *
  * Ordinary memory, so that a fork child has a copy of its own, which says what
- * held when it forked.
+ * held when it forked. Not in the partition: where that has something changes
+ * from one task to the next, but a fork child can outlive its parent. Side by
+ * side, they need no page table each.
  */
 struct user_page {
 	uint64_t brk;
 	uint64_t heap_end;
-	char exe[PAGE - 16];
+	uint64_t loader;
+	char exe[PAGE - 24];
 };
 
 /**
@@ -74,7 +72,9 @@ struct user_page {
  * @heap:	where the brk heap begins
  * @brk:	and ends
  * @heap_end:	what is mapped for it ends here: see user_brk()
+ * @page:	of it, never NULL
  * @stack:	where the stack begins, growing down
+ * @skew:	so far below @stack its contents end
  * @mmap_top:	mappings are placed below
  * @cursor:	below this, nothing was placed yet, or not lately
  * @reuse:	addresses worth another try, by length
@@ -94,7 +94,9 @@ struct user_part {
 	uint64_t heap;
 	uint64_t brk;
 	uint64_t heap_end;
+	struct user_page *page;
 	uint64_t stack;
+	uint64_t skew;
 	uint64_t mmap_top;
 	uint64_t cursor;
 	struct {
@@ -113,6 +115,7 @@ struct user_part {
  * @part:	where
  * @tls:	of the caller, who waits: the new process borrows it
  * @stack:	top of the stack it begins on
+ * @persona:	of the caller, for personality(2)
  * @caller:	thread whose processor affinity it gets
  * @done:	the keeper has looked: @err holds
  * @err:	0 or -errno
@@ -122,6 +125,7 @@ struct user_order {
 	struct user_part *part;
 	void *tls;
 	void *stack;
+	unsigned long persona;
 	pid_t caller;
 	int done;
 	int err;
@@ -132,6 +136,7 @@ struct user_start {
 	struct user_space *u;
 	struct user_part *part;
 	struct pvas_spawn_call *call;
+	unsigned long persona;
 	pid_t caller;
 };
 
@@ -154,6 +159,8 @@ struct user_start {
  * @has_keeper:	@keeper is there, and to be joined
  * @ready:	it has begun, or failed to:
  * @err:	why, and @why says more
+ * @fixed:	kernel.randomize_va_space is 0
+ * @pages:	one for each partition
  * @aux:	pairs of the auxiliary vector that are the machine's
  * @nr_aux:	how many
  * @entries:	of @parts
@@ -178,6 +185,8 @@ struct user_space {
 	int ready;
 	int err;
 	const char *why;
+	int fixed;
+	struct user_page *pages;
 	uint64_t aux[32];
 	unsigned int nr_aux;
 	uint32_t entries;
@@ -190,15 +199,10 @@ static inline int user_foreign(const struct user_part *p, uint64_t addr, uint64_
 	return addr < p->base || addr > p->end || len > p->end - addr;
 }
 
-static inline struct user_page *user_page_of(const struct user_part *p)
-{
-	return (struct user_page *)(p->end - GAP_HIGH + PAGE);
-}
-
-/* The loader's copy in each partition comes after the page. */
+/* The loader's copy in each partition is above the stack, with a page between. */
 static inline uint64_t user_loader_of(const struct user_part *p)
 {
-	return (uint64_t)user_page_of(p) + PAGE;
+	return p->stack + PAGE;
 }
 
 size_t user_loader_length(void);
@@ -265,8 +269,9 @@ void user_make_room(struct user_part *p, uint64_t addr, uint64_t len);
 /* As user_brk(), for a fork child with a copy of the partition. */
 int64_t user_child_brk(struct user_part *p, pid_t child, uint64_t brk);
 
-/* Decide where things go, as the module's pvas_mm_layout(). 0 or -ENOMEM. */
-int user_layout(struct user_part *p, const struct pvas_elf_image *image, uint64_t stack_limit);
+/* Decide where things go, as the module's pvas_mm_layout(). 0 or -errno. Raw system calls only. */
+int user_layout(struct user_part *p, const struct pvas_elf_image *image, uint64_t stack_limit,
+		int randomize);
 
 /* ---- user_caller.c ---- */
 
@@ -310,7 +315,7 @@ int user_child_main(void *arg);
 struct user_program {
 	int fd;
 	const char *path;
-	char exe[PAGE - 16];
+	char exe[PAGE - 24];
 	struct pvas_elf_image image;
 	unsigned int phnum;
 	const char *head[2 * USER_SCRIPT_DEPTH + 1];

@@ -16,6 +16,7 @@
 #include <signal.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/personality.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -124,19 +125,27 @@ static void take_name(const char *path)
 /* The page that tells what the kernel would know, and the loader's copy. */
 static int make_top(struct user_part *p, const struct user_program *prog)
 {
-	struct user_page *page = user_page_of(p);
 	uint64_t loader = user_loader_of(p);
 	long ret;
 
-	ret = pvas_raw6(__NR_mmap, (long)page, PAGE + user_loader_length(), PROT_READ | PROT_WRITE,
+	ret = pvas_raw6(__NR_mmap, loader, user_loader_length(), PROT_READ | PROT_WRITE,
 			MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
-	if (ret != (long)page)
+	if (ret != (long)loader)
 		return -ENOMEM;
-	page->brk = p->brk;
-	page->heap_end = p->heap_end;
-	strcpy(page->exe, prog->exe);
+	p->page->brk = p->brk;
+	p->page->heap_end = p->heap_end;
+	p->page->loader = loader;
+	strcpy(p->page->exe, prog->exe);
 	memcpy((void *)loader, pvas_blob, pvas_blob_end - pvas_blob);
 	return pvas_raw3(__NR_mprotect, loader, user_loader_length(), PROT_READ | PROT_EXEC);
+}
+
+/* As the kernel decides it for an execve. */
+static int may_randomize(const struct user_space *u)
+{
+	long persona = pvas_raw1(__NR_personality, ~0U);
+
+	return !u->fixed && !(persona >= 0 && (persona & ADDR_NO_RANDOMIZE));
 }
 
 static int make_memory(const struct user_start *s, const struct user_program *prog,
@@ -146,7 +155,7 @@ static int make_memory(const struct user_start *s, const struct user_program *pr
 	int err;
 
 	pvas_raw4(__NR_prlimit64, 0, RLIMIT_STACK, NULL, &limit);
-	err = user_layout(s->part, &prog->image, limit.rlim_cur);
+	err = user_layout(s->part, &prog->image, limit.rlim_cur, may_randomize(s->u));
 	if (!err)
 		err = make_top(s->part, prog);
 	if (!err)
@@ -233,6 +242,7 @@ int user_child_main(void *arg)
 	err = bind_to_launcher(s.u);
 	if (!err) {
 		take_affinity(s.caller);
+		pvas_raw1(__NR_personality, s.persona);
 		err = pvas_child_prepare(s.call);
 	}
 	if (!err)

@@ -150,7 +150,10 @@ static int watch(struct user_space *u, int fd, uint32_t id)
  */
 static int make_task(struct user_space *u, struct user_order *o)
 {
-	struct user_start start = { .u = u, .part = o->part, .call = o->call, .caller = o->caller };
+	struct user_start start = {
+		.u = u, .part = o->part, .call = o->call,
+		.caller = o->caller, .persona = o->persona,
+	};
 	struct user_part *p = o->part;
 	int err;
 

@@ -16,7 +16,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
 #include <sys/shm.h>
 #include <unistd.h>
 
@@ -40,25 +39,27 @@ static void raw_munmap(uint64_t at, uint64_t len)
 	pvas_raw2(__NR_munmap, at, len);
 }
 
-int user_layout(struct user_part *p, const struct pvas_elf_image *image, uint64_t stack_limit)
+int user_layout(struct user_part *p, const struct pvas_elf_image *image, uint64_t stack_limit,
+		int randomize)
 {
-	uint64_t size = p->end - p->base;
-	uint64_t room = stack_limit == RLIM_INFINITY ? size / 4 : stack_limit;
-	uint64_t start;
+	struct pvas_layout_random random;
+	struct pvas_layout l;
+	long err;
 
-	if (image->hi - image->lo > size / 2)
-		return -ENOMEM;
-	start = (p->base + GAP_LOW + image->align - 1) & ~(image->align - 1);
-	p->load = start - (image->lo & ~(image->align - 1));
-	p->heap = PAGE_UP(p->load + image->hi) + PAGE;
-	p->brk = p->heap_end = p->heap;
-	if (room < STACK_ROOM_MIN)
-		room = STACK_ROOM_MIN;
-	if (room > size / 6 * 2)
-		room = size / 6 * 2;
-	p->stack = p->end - GAP_HIGH;
-	p->mmap_top = PAGE_DOWN(p->stack - room - STACK_GUARD);
-	p->cursor = p->mmap_top;
+	memset(&random, 0, sizeof(random));
+	if (randomize) {
+		err = pvas_raw3(__NR_getrandom, &random, sizeof(random), 0);
+		if (err != sizeof(random))
+			return err < 0 ? (int)err : -EIO;
+	}
+	err = pvas_layout(&l, p->base, p->end - p->base, image, stack_limit, &random);
+	if (err)
+		return (int)err;
+	p->load = l.load;
+	p->heap = p->brk = p->heap_end = l.heap;
+	p->stack = l.stack;
+	p->skew = l.skew;
+	p->mmap_top = p->cursor = l.mmap_top;
 	memset(p->reuse, 0, sizeof(p->reuse));
 	return 0;
 }
@@ -342,7 +343,6 @@ static void shrink(struct user_part *p, uint64_t brk)
 		pvas_raw3(__NR_madvise, from, to - from, MADV_DONTNEED);
 }
 
-/* Not by a store: the page is the task's, and it may have unmapped it. */
 static void note_brk(uint64_t page, pid_t pid, uint64_t brk, uint64_t heap_end)
 {
 	const uint64_t words[2] = { brk, heap_end };
@@ -361,7 +361,7 @@ int64_t user_brk(struct user_part *p, uint64_t brk)
 		shrink(p, brk);
 	}
 	p->brk = brk;
-	note_brk((uint64_t)user_page_of(p), getpid(), brk, p->heap_end);
+	note_brk((uint64_t)p->page, getpid(), brk, p->heap_end);
 	return (int64_t)brk;
 }
 
@@ -375,7 +375,7 @@ void user_make_room(struct user_part *p, uint64_t addr, uint64_t len)
 		return;
 	raw_munmap(cut, p->heap_end - cut);
 	p->heap_end = cut;
-	note_brk((uint64_t)user_page_of(p), getpid(), p->brk, p->heap_end);
+	note_brk((uint64_t)p->page, getpid(), p->brk, p->heap_end);
 }
 
 /*
@@ -387,11 +387,11 @@ int64_t user_child_brk(struct user_part *p, pid_t child, uint64_t brk)
 {
 	uint64_t words[2] = { 0, 0 };
 
-	if (user_caller_read(child, (uint64_t)user_page_of(p), words, sizeof(words)) !=
+	if (user_caller_read(child, (uint64_t)p->page, words, sizeof(words)) !=
 	    sizeof(words))
 		return (int64_t)p->brk;
 	if (brk <= words[0] || brk > words[1])
 		return (int64_t)words[0];
-	note_brk((uint64_t)user_page_of(p), child, brk, words[1]);
+	note_brk((uint64_t)p->page, child, brk, words[1]);
 	return (int64_t)brk;
 }

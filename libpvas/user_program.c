@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "privilege.h"
 #include "rawsys.h"
 #include "user.h"
 
@@ -86,11 +87,7 @@ static int check_interp(int fd, const struct pvas_elf_image *image)
 /* A space is open to all its tasks: what gives privileges must not come in. */
 static int check_rights(int fd, const struct stat *st)
 {
-	if (st->st_mode & (S_ISUID | S_ISGID))
-		return -EPERM;
-	if (pvas_raw4(__NR_fgetxattr, fd, "security.capability", NULL, 0) > 0)
-		return -EPERM;
-	return 0;
+	return pvas_privilege_of(fd, st->st_mode) ? -EPERM : 0;
 }
 
 /* The kernel's name for an open file, as a link of /proc shows it. */

@@ -94,6 +94,7 @@ static int order(struct user_space *u, struct user_part *p, struct pvas_spawn_ca
 	u->order = (struct user_order){
 		.call = call, .part = p, .tls = thread_pointer(),
 		.stack = pvas_stack_top(u->space), .caller = (pid_t)pvas_raw0(__NR_gettid),
+		.persona = (unsigned long)pvas_raw1(__NR_personality, ~0U),
 	};
 	p->hand = HAND_WAIT;
 	user_keeper_wake(u);

@@ -196,13 +196,14 @@ int user_stack_make(const struct user_start *s, const struct user_program *prog,
 	if (!err)
 		err = check_size(&plan);
 	words = 1 + plan.argc + 1 + plan.envc + 1 + 2 * AUX_MAX;
-	total = plan.bytes + words * sizeof(uint64_t) + sizeof(struct pvas_start) + 128;
+	total = s->part->skew + plan.bytes + words * sizeof(uint64_t) + sizeof(struct pvas_start) +
+		128;
 	if (!err)
 		err = map_stack(s, prog, total);
 	if (err)
 		return err;
 
-	plan.text = (char *)s->part->stack - 8 - plan.bytes;
+	plan.text = (char *)s->part->stack - s->part->skew - 8 - plan.bytes;
 	random = ((uint64_t)plan.text & ~15UL) - 16;
 	name = random - 16;
 	*info = (name - sizeof(struct pvas_start)) & ~15UL;

@@ -152,13 +152,13 @@ static int is_own_exe(const struct question *q, const char *path)
 static int64_t on_readlink(struct question *q, uint64_t path, uint64_t buf, uint64_t room)
 {
 	char text[48] = "";
-	char exe[sizeof(user_page_of(q->part)->exe)] = "";
+	char exe[sizeof(q->part->page->exe)] = "";
 	size_t len;
 
 	user_caller_read(q->tid, path, text, sizeof(text) - 1);
 	if (!is_own_exe(q, text) || (int64_t)room <= 0)
 		return go_on(q);
-	user_caller_read(q->tid, (uint64_t)user_page_of(q->part)->exe, exe, sizeof(exe) - 1);
+	user_caller_read(q->tid, (uint64_t)q->part->page->exe, exe, sizeof(exe) - 1);
 	len = strlen(exe);
 	if (!len)
 		return go_on(q);
@@ -180,18 +180,22 @@ struct kernel_sigaction {
 /*
  * Where libc says the handler shall return to (in a structure of its own, that
  * lives as long as this call), say that it is our restorer. With SA_RESTART
- * there is nothing to repair.
+ * there is nothing to repair. A fork child's is where its copy of the page says.
  */
 static int64_t on_sigaction(struct question *q, uint64_t act)
 {
-	uint64_t restorer = user_loader_of(q->part) + PVAS_BLOB_RESTORE;
 	struct kernel_sigaction sa;
+	uint64_t restorer;
 
 	if (user_caller_read(q->tid, act, &sa, sizeof(sa)) == sizeof(sa) &&
 	    sa.handler != (uint64_t)SIG_DFL && sa.handler != (uint64_t)SIG_IGN &&
-	    (sa.flags & SA_RESTORER_FLAG) && !(sa.flags & SA_RESTART))
+	    (sa.flags & SA_RESTORER_FLAG) && !(sa.flags & SA_RESTART) &&
+	    user_caller_read(q->tid, (uint64_t)&q->part->page->loader, &restorer,
+			     sizeof(restorer)) == sizeof(restorer)) {
+		restorer += PVAS_BLOB_RESTORE;
 		user_caller_write(q->tid, act + offsetof(struct kernel_sigaction, restorer),
 				  &restorer, sizeof(restorer));
+	}
 	return go_on(q);
 }
 

@@ -9,6 +9,8 @@
 
 #include "report.h"
 
+#define PLUGINS_PATH "HWLOC_PLUGINS_PATH"
+
 /* A virtual machine may not tell its cores: then each processor is one. */
 static hwloc_obj_type_t place_type(hwloc_topology_t topology, enum bind_to how)
 {
@@ -65,10 +67,25 @@ int places_choose(struct places *places, hwloc_topology_t topology, enum bind_to
 	return err;
 }
 
+/*
+ * hwloc's plugins find graphics cards, monitors and the like, with libraries that take
+ * longer to load than all else here, and would lie in the user backend's space. They
+ * are loaded by the first call of hwloc_topology_init().
+ */
+static int init_without_plugins(hwloc_topology_t *topology)
+{
+	bool ours = !getenv(PLUGINS_PATH) && !setenv(PLUGINS_PATH, "/dev/null", 1);
+	int ret = hwloc_topology_init(topology);
+
+	if (ours)
+		unsetenv(PLUGINS_PATH);
+	return ret;
+}
+
 /* Only what taskset(1), a cpuset or a batch system left to pvasrun counts. */
 static int load_topology(hwloc_topology_t *topology)
 {
-	if (hwloc_topology_init(topology) < 0)
+	if (init_without_plugins(topology) < 0)
 		return -ENOMEM;
 	hwloc_topology_set_flags(*topology, HWLOC_TOPOLOGY_FLAG_RESTRICT_TO_CPUBINDING |
 				 HWLOC_TOPOLOGY_FLAG_IS_THISSYSTEM);
@@ -80,13 +97,21 @@ static int load_topology(hwloc_topology_t *topology)
 	return -ENODEV;
 }
 
+/* More tasks than processors: more than cores, too */
+static bool crowded(unsigned int tasks)
+{
+	cpu_set_t set;
+
+	return !sched_getaffinity(0, sizeof(set), &set) && tasks > (unsigned int)CPU_COUNT(&set);
+}
+
 int places_init(struct places *places, enum bind_to how, unsigned int tasks)
 {
 	hwloc_topology_t topology;
 	int err;
 
 	*places = (struct places){ .how = BIND_NONE };
-	if (how == BIND_NONE)
+	if (how == BIND_NONE || (how == BIND_DEFAULT && crowded(tasks)))
 		return 0;
 	err = load_topology(&topology);
 	if (err)

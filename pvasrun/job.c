@@ -9,6 +9,7 @@
 
 #include "clock.h"
 #include "report.h"
+#include "stops.h"
 
 /* ---- which task is a pid? ---- */
 
@@ -231,22 +232,29 @@ void job_settle_all(struct job *job)
 		job_settle(job, rank);
 }
 
-static void task_ended(struct job *job, pid_t pid, int wait_status)
+static void task_ended(struct job *job, unsigned int rank, int wait_status)
+{
+	job->tasks[rank].ended = true;
+	job->live--;
+	if (!WIFEXITED(wait_status) || WEXITSTATUS(wait_status))
+		task_failed(job, rank, wait_status);
+	else
+		ended_well(job, rank);
+}
+
+static void child_changed(struct job *job, pid_t pid, int wait_status)
 {
 	unsigned int slot = *map_slot(job, pid);
-	struct task *task;
 
-	/* a child that somebody before us left behind: exec keeps children */
+	/* no task: exec keeps children that somebody before us left behind */
 	if (!slot || job->tasks[slot - 1].ended)
 		return;
-	task = &job->tasks[slot - 1];
-	task->ended = true;
-	job->live--;
-	if (!WIFEXITED(wait_status) || WEXITSTATUS(wait_status)) {
-		task_failed(job, slot - 1, wait_status);
-		return;
-	}
-	ended_well(job, slot - 1);
+	if (WIFSTOPPED(wait_status))
+		stops_note(job, &job->tasks[slot - 1], WSTOPSIG(wait_status));
+	else if (WIFCONTINUED(wait_status))
+		stops_note(job, &job->tasks[slot - 1], 0);
+	else
+		task_ended(job, slot - 1, wait_status);
 }
 
 void job_reap(struct job *job)
@@ -254,8 +262,8 @@ void job_reap(struct job *job)
 	int wait_status;
 	pid_t pid;
 
-	while ((pid = waitpid(-1, &wait_status, WNOHANG)) > 0)
-		task_ended(job, pid, wait_status);
+	while ((pid = waitpid(-1, &wait_status, WNOHANG | WUNTRACED | WCONTINUED)) > 0)
+		child_changed(job, pid, wait_status);
 }
 
 static void time_over(struct job *job)
@@ -273,17 +281,28 @@ static void kill_rest(struct job *job)
 	job_kill(job, SIGKILL, false);
 }
 
+/* Of two times, of which 0 is none */
+static int64_t earlier(int64_t a, int64_t b)
+{
+	return a && (!b || a < b) ? a : b;
+}
+
 int64_t job_deadline(struct job *job, int64_t now)
 {
+	int64_t next;
+
 	if (job->timeout_at && now >= job->timeout_at && !job->ending)
 		time_over(job);
 	if (job->kill_at && now >= job->kill_at)
 		kill_rest(job);
 	if (job->doubts && (job->ending || now >= job->doubt_until))
 		job_settle_all(job);
-	if (job->kill_at)
-		return job->kill_at;
-	if (job->doubts && (!job->timeout_at || job->doubt_until < job->timeout_at))
-		return job->doubt_until;
-	return job->timeout_at && !job->ending ? job->timeout_at : -1;
+	if (job->stop_at && now >= job->stop_at)
+		stops_report(job);
+	next = earlier(job->kill_at, job->stop_at);
+	if (job->doubts)
+		next = earlier(next, job->doubt_until);
+	if (!job->ending)
+		next = earlier(next, job->timeout_at);
+	return next ? next : -1;
 }

@@ -20,9 +20,12 @@
 
 struct task {
 	pid_t pid;		/* 0: not started */
+	unsigned int index;	/* its partition */
 	bool ended;
 	bool doubted;		/* with status 0, but has it said farewell? */
 	bool in_own_group;	/* leads a process group, else it is in pvasrun's */
+	bool stop_reported;
+	int stopped;		/* by this signal, 0: it is not */
 	const struct app *app;
 };
 
@@ -47,6 +50,7 @@ struct job {
 	bool ending;		/* the tasks were told to end */
 	int64_t timeout_at;	/* when its time is over; 0: never */
 	int64_t kill_at;	/* when those left get SIGKILL; 0: never */
+	int64_t stop_at;	/* when tasks that are stopped are reported; 0: none is */
 	int interrupt;		/* the last INT, TERM, HUP or QUIT passed on, 0: none */
 	int64_t interrupted_at;
 
@@ -65,7 +69,7 @@ void job_free(struct job *job);
 /* Rank was started as pid. */
 void job_started(struct job *job, unsigned int rank, pid_t pid, bool in_own_group);
 
-/* Collect all children that have ended. */
+/* Collect all children that have ended, and see which are stopped. */
 void job_reap(struct job *job);
 
 /* Rank has ended, with status 0, but others count on it: the end of the job. */

@@ -5,22 +5,25 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <numaif.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
-#include <termios.h>
 #include <unistd.h>
 
 #include "clock.h"
 #include "env.h"
 #include "precheck.h"
+#include "reason.h"
 #include "report.h"
+
+#define MAX_SKIPPED 2
 
 /* What a new task does on its way to execve(), and its standard descriptors */
 struct start {
 	const struct run *run;
 	pid_t launcher;
 	bool own_group;
-	bool ignore_ttou;
+	bool terminal;		/* a terminal controls this session */
 	cpu_set_t *cpus;	/* NULL: not bound */
 	int null;		/* /dev/null */
 	int fds[3];
@@ -40,9 +43,20 @@ static int ignore_again(const struct start *start)
 		if (sigismember(ignored, candidates[i]) == 1 &&
 		    sigaction(candidates[i], &ignore, NULL) < 0)
 			return -errno;
-	if (start->ignore_ttou && sigaction(SIGTTOU, &ignore, NULL) < 0)
-		return -errno;
 	return 0;
+}
+
+/*
+ * All but the one that reads from the terminal are in its background. Reading
+ * shall fail there (EIO), setting it and, with "stty tostop", printing succeed,
+ * rather than stop a task for which the others wait.
+ */
+static int ignore_terminal_stops(void)
+{
+	struct sigaction ignore = { .sa_handler = SIG_IGN };
+
+	return sigaction(SIGTTIN, &ignore, NULL) < 0 || sigaction(SIGTTOU, &ignore, NULL) < 0 ?
+	       -errno : 0;
 }
 
 static int setup(void *arg)
@@ -64,6 +78,8 @@ static int setup(void *arg)
 	    set_mempolicy(memory->mode, memory->nodes, memory->max_node) < 0)
 		return -errno;
 	if (setrlimit(RLIMIT_NOFILE, &start->run->files) < 0)
+		return -errno;
+	if (start->own_group && start->terminal && ignore_terminal_stops() < 0)
 		return -errno;
 	return ignore_again(start);
 }
@@ -89,7 +105,7 @@ static int open_streams(struct run *run, struct start *start, unsigned int rank)
 
 	start->fds[0] = start->fds[1] = start->fds[2] = -1;
 	err = open_input(run, start, rank);
-	if (!err && run->opt->tag_output)
+	if (!err && output_forwards(&run->output))
 		err = output_attach(&run->output, rank, start->fds + 1);
 	return err;
 }
@@ -116,16 +132,14 @@ static bool wants_own_group(const struct run *run, unsigned int rank)
 	return !(opt->stdin_to == STDIN_RANK && opt->stdin_rank == rank && isatty(STDIN_FILENO));
 }
 
-/* With "stty tostop" the tasks, which are in the background, could not even print. */
-static bool terminal_stops_output(void)
+static bool have_terminal(void)
 {
-	struct termios terminal;
-	int fd;
+	int fd = open("/dev/tty", O_RDONLY | O_NOCTTY | O_CLOEXEC);
 
-	for (fd = STDOUT_FILENO; fd <= STDERR_FILENO; fd++)
-		if (!tcgetattr(fd, &terminal) && (terminal.c_lflag & TOSTOP))
-			return true;
-	return false;
+	if (fd < 0)
+		return false;
+	close(fd);
+	return true;
 }
 
 static int spawn(struct run *run, struct start *start, const struct env *env, unsigned int rank)
@@ -133,11 +147,13 @@ static int spawn(struct run *run, struct start *start, const struct env *env, un
 	const struct app *app = run->job.tasks[rank].app;
 	struct pvas_spawn_attr attr = {
 		.size = sizeof(attr),
+		.flags = run->opt->no_aslr ? PVAS_SPAWN_NO_ASLR : 0,
 		.set_fds = 1,
 		.cwd = app->wdir,
 		.setup = setup,
 		.setup_arg = start,
 	};
+	unsigned int index;
 	pid_t pid;
 	int ret;
 
@@ -146,21 +162,40 @@ static int spawn(struct run *run, struct start *start, const struct env *env, un
 	if (ret)
 		return ret;
 	memcpy(attr.fds, start->fds, sizeof(attr.fds));
-	ret = pvas_spawn(run->space, run->first + rank, app->path, app->argv, env->vars, &attr,
-			 &pid);
+	/*
+	 * Without a limit of the stack the vdso lies amidst the partitions, and takes
+	 * one or two of them: those are nobody's.
+	 */
+	do {
+		index = run->first + rank + run->skipped;
+		ret = pvas_spawn(run->space, index, app->path, app->argv, env->vars, &attr, &pid);
+	} while (ret == -EINVAL && run->skipped < MAX_SKIPPED && ++run->skipped);
 	CPU_FREE(start->cpus);
 	if (ret < 0)
 		return ret;
+	run->job.tasks[rank].index = index;
 	job_started(&run->job, rank, pid, start->own_group);
 	return 0;
 }
 
-static const char *spawn_hint(int err)
+static const char *spawn_hint(const struct run *run, int err)
 {
+	static char limit[192];
+	char text[128];
+
 	switch (err) {
+	case -EACCES:
+	case -EPERM:
+		if (pvas_backend_of(run->space) != PVAS_BACKEND_USER || !reason_write_execute())
+			return "";
+		return " (writable memory may not become executable: systemd's MemoryDenyWriteExecute=, PR_SET_MDWE or SELinux's execmem; allow it, or use --backend kernel)";
 	case -EAGAIN:
 		return " (too many processes: see ulimit -u and the cgroup's pids.max)";
 	case -ENOMEM:
+		if (reason_memory_limit(text, sizeof(text))) {
+			snprintf(limit, sizeof(limit), " (%s: raise it)", text);
+			return limit;
+		}
 		return " (see vm.max_map_count and the memory limits, or take a larger --partition-size)";
 	case -EMFILE:
 		return " (raise the limit of open files: ulimit -n)";
@@ -176,7 +211,7 @@ static void complain_start(const struct run *run, unsigned int rank, int err)
 	const char *why = pvas_last_error();
 
 	complain("cannot start rank %u (%s): %s%s", rank, run->job.tasks[rank].app->argv[0],
-		 why[0] ? why : strerror(-err), spawn_hint(err));
+		 why[0] ? why : strerror(-err), spawn_hint(run, err));
 }
 
 static int launch_one(struct run *run, struct start *start, struct env *env, unsigned int rank)
@@ -218,6 +253,9 @@ static int launch_app(struct run *run, struct start *start, const struct app *ap
 		err = env_tune_malloc(&env);
 	if (!err)
 		err = mpi_env(&run->mpi, &env);
+	/* ranks parse the topology as XML; libxml2 would leave floating-point exceptions set */
+	if (!err && run->mpi.pmix)
+		err = env_default(&env, "HWLOC_LIBXML", "0");
 	if (err) {
 		complain_start(run, app->first_rank, err);
 		job_end(&run->job, STATUS_FAILED);
@@ -237,7 +275,7 @@ void launch(struct run *run)
 	struct start start = {
 		.run = run,
 		.launcher = getpid(),
-		.ignore_ttou = terminal_stops_output(),
+		.terminal = have_terminal(),
 	};
 	unsigned int i;
 

@@ -28,7 +28,11 @@ struct run {
 	struct rlimit files;	/* as pvasrun found it: precheck.c may raise it */
 	struct pvas_space *space;
 	unsigned int first;	/* the partition of rank 0 */
+	unsigned int skipped;	/* partitions among the tasks' that can't be had */
 	uint64_t partition_size;
+	bool adopts;		/* orphans.c: what tasks leave running becomes our child */
+	pid_t *before;		/* children we had before */
+	unsigned int nr_before;
 };
 
 /* Make the space. Returns pvasrun's exit status, 0 if all is well. */

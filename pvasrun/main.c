@@ -2,17 +2,23 @@
 /* pvasrun - run programs as tasks of one partitioned address space. */
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "clock.h"
 #include "launch.h"
+#include "orphans.h"
 #include "precheck.h"
 #include "report.h"
 
 /* After the last task, for what it left behind in its pipes or its children still write */
 #define DRAIN_MS 1000
+
+/* Set while pvasrun starts its program once more: not a third time */
+#define LEAVING "PVASRUN_LEAVES_SPACE"
 
 /*
  * A standard descriptor that is closed would be given to the next file
@@ -27,6 +33,28 @@ static void keep_standard_fds(void)
 	} while (fd >= 0 && fd <= STDERR_FILENO && !fcntl(fd, F_SETFD, 0));
 	if (fd > STDERR_FILENO)
 		close(fd);
+}
+
+/*
+ * As a task of another job pvasrun lies in a partition of it, and has no room of its
+ * own. Starting its program once more leaves that space.
+ */
+static void leave_space(char **argv)
+{
+	char path[PATH_MAX];
+	ssize_t len;
+
+	if (pvas_self() < 0 || getenv(LEAVING)) {
+		unsetenv(LEAVING);
+		return;
+	}
+	len = readlink("/proc/self/exe", path, sizeof(path) - 1);
+	if (len <= 0)
+		return;
+	path[len] = '\0';
+	setenv(LEAVING, "1", 1);
+	execv(path, argv);
+	unsetenv(LEAVING);
 }
 
 static int fail(const char *what, int err)
@@ -72,8 +100,8 @@ static int prepare(struct run *run)
 		err = job_init(&run->job, run->opt);
 	if (!err)
 		err = signals_open(&run->signals, &run->loop, &run->job);
-	if (!err && run->opt->tag_output)
-		err = output_open(&run->output, &run->loop, run->opt->tasks);
+	if (!err)
+		err = output_open(&run->output, &run->loop, run->opt);
 	if (!err && run->opt->stdin_to == STDIN_ALL)
 		err = input_open(&run->input, &run->loop, run->opt->tasks);
 	if (err)
@@ -101,6 +129,9 @@ static void wait_for_tasks(struct run *run)
 		int64_t now = now_ms();
 
 		loop_turn(&run->loop, wait_ms(now, job_deadline(&run->job, now)));
+		if (run->output.hung_up)
+			job_kill(&run->job, SIGPIPE, false);
+		run->output.hung_up = false;
 	}
 }
 
@@ -126,17 +157,21 @@ static void drain_output(struct run *run)
 
 static int run_job(struct run *run)
 {
-	int status, interrupt;
+	int status, interrupt, again;
 
 	status = prepare(run);
 	if (status)
 		return status;
+	orphans_watch(run);
 	launch(run);
 	if (run->opt->map)
 		map_print(run);
 	wait_for_tasks(run);
 	interrupt = run->job.interrupt;
-	if (run->opt->tag_output)
+	again = orphans_end(run);
+	if (again)
+		run->job.death_signal = interrupt = again;
+	if (output_forwards(&run->output))
 		drain_output(run);
 	mpi_close(&run->mpi);
 	if (run->job.death_signal && run->job.death_signal == interrupt) {
@@ -154,6 +189,7 @@ static void clean_up(struct run *run)
 	output_close(&run->output);
 	signals_close(&run->signals);
 	job_free(&run->job);
+	free(run->before);
 	places_free(&run->places);
 	loop_close(&run->loop);
 }
@@ -178,6 +214,7 @@ int main(int argc, char **argv)
 	char why[512];
 	int status = STATUS_FAILED;
 
+	leave_space(argv);
 	keep_standard_fds();
 	if (options_parse(&opt, argc, argv, why, sizeof(why))) {
 		complain("%s", why);

@@ -12,7 +12,7 @@ static void print_row(FILE *to, const struct run *run, unsigned int rank)
 {
 	const struct task *task = &run->job.tasks[rank];
 	hwloc_const_cpuset_t set = places_set(&run->places, rank);
-	unsigned int index = run->first + rank;
+	unsigned int index = task->index;
 	uint64_t base = index * run->partition_size;
 	char *cpus = NULL;
 

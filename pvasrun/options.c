@@ -153,6 +153,32 @@ static int take_mpi(struct parser *p, const char *text)
 	return 0;
 }
 
+static int take_orphans(struct parser *p, const char *text)
+{
+	static const char *const names[] = {
+		[ORPHANS_WARN] = "warn", [ORPHANS_WAIT] = "wait", [ORPHANS_KILL] = "kill", NULL
+	};
+	int choice = parse_choice(text, names);
+
+	if (choice < 0)
+		return refuse(p, "--orphans '%s': unknown (warn, wait or kill)", text);
+	p->opt->orphans = choice;
+	return 0;
+}
+
+static int take_pty(struct parser *p, const char *text)
+{
+	static const char *const names[] = {
+		[PTY_AUTO] = "auto", [PTY_ALWAYS] = "always", [PTY_NEVER] = "never", NULL
+	};
+	int choice = parse_choice(text, names);
+
+	if (choice < 0)
+		return refuse(p, "--pty '%s': unknown (auto, always or never)", text);
+	p->opt->pty = choice;
+	return 0;
+}
+
 static int take_value(struct parser *p, int key, const char *text)
 {
 	switch (key) {
@@ -173,6 +199,10 @@ static int take_value(struct parser *p, int key, const char *text)
 		return take_timeout(p, text);
 	case KEY_PARTITION_SIZE:
 		return take_partition_size(p, text);
+	case KEY_PTY:
+		return take_pty(p, text);
+	case KEY_ORPHANS:
+		return take_orphans(p, text);
 	case KEY_MPI:
 		return take_mpi(p, text);
 	default:
@@ -191,6 +221,9 @@ static void take_flag(struct options *opt, int key)
 		break;
 	case KEY_NO_BTL:
 		opt->no_btl = true;
+		break;
+	case KEY_NO_ASLR:
+		opt->no_aslr = true;
 		break;
 	case KEY_MAP:
 		opt->map = true;

@@ -12,6 +12,8 @@ enum action { ACTION_RUN, ACTION_HELP, ACTION_VERSION };
 enum bind_to { BIND_CORE, BIND_NUMA, BIND_NONE, BIND_DEFAULT };
 enum mem_bind { MEM_LOCAL, MEM_INTERLEAVE, MEM_NONE };
 enum mpi_how { MPI_AUTO, MPI_PMIX, MPI_PMI1, MPI_NONE };
+enum orphans { ORPHANS_WARN, ORPHANS_WAIT, ORPHANS_KILL };
+enum pty_use { PTY_AUTO, PTY_ALWAYS, PTY_NEVER };
 enum stdin_to { STDIN_ALL, STDIN_NONE, STDIN_RANK };
 
 /* One program of the job: what stands between two ':' */
@@ -41,7 +43,10 @@ struct options {
 	bool quiet;
 	int backend;		/* enum pvas_backend */
 	enum mpi_how mpi;
+	enum pty_use pty;
+	enum orphans orphans;	/* processes that outlive their task */
 	bool no_btl;
+	bool no_aslr;
 	uint64_t partition_size;	/* 0: choose */
 	int64_t timeout_ms;	/* 0: none */
 	const char *timeout_text;
@@ -59,6 +64,8 @@ void options_free(struct options *opt);
 enum {
 	KEY_BIND_TO = 256, KEY_MEM_BIND, KEY_WDIR, KEY_STDIN, KEY_TAG_OUTPUT, KEY_TIMEOUT,
 	KEY_PARTITION_SIZE, KEY_BACKEND, KEY_NO_KILL, KEY_MAP, KEY_MPI, KEY_NO_BTL,
+	KEY_NO_ASLR,
+	KEY_ORPHANS, KEY_PTY,
 };
 
 struct option_row {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * --tag-output: the tasks' output goes through pvasrun, line by line.
+ * --tag-output, --pty: the tasks' output goes through pvasrun.
  *
  * pvasrun must stay awake for signals however slow its reader is, so it never
  * writes more than is sure not to block: up to PIPE_BUF bytes when poll says
@@ -17,6 +17,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "pty.h"
 #include "report.h"
 
 #define READ_SIZE	(64 << 10)
@@ -42,6 +43,7 @@ static void sink_break(struct sink *sink)
 	unsigned int i;
 
 	sink->broken = true;
+	output->hung_up |= output->pty && sink == &output->sinks[0];
 	buffer_free(&sink->queue);
 	for (i = 0; i < output->nr_streams; i++)
 		if (output->streams[i].sink == sink)
@@ -152,8 +154,10 @@ static void stream_ready(struct event *event, uint32_t what)
 	n = read(event->fd, bytes, sizeof(bytes));
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return;
-	if (n > 0)
+	if (n > 0 && stream->output->tag)
 		err = tagger_feed(&stream->tagger, bytes, n, queue);
+	else if (n > 0)
+		err = buffer_add(queue, bytes, n);
 	else
 		err = tagger_finish(&stream->tagger, queue);
 	if (err)
@@ -164,20 +168,29 @@ static void stream_ready(struct event *event, uint32_t what)
 	rearrange(stream->output);
 }
 
+/* How a stream comes: @ends to read from, and for the task to write to */
+static int stream_make(const struct stream *stream, int ends[static 2])
+{
+	const struct output *output = stream->output;
+
+	if (output->pty && !stream->sink->broken && stream->sink == &output->sinks[0])
+		return pty_open(ends);
+	return pipe2(ends, O_CLOEXEC) < 0 ? -errno : 0;
+}
+
 static int stream_open(struct stream *stream, unsigned int rank, int *write_end)
 {
 	int ends[2], err;
 
+	err = stream_make(stream, ends);
+	if (err)
+		return err;
 	if (stream->sink->broken) {
 		/* a pipe whose reader is gone, like our own */
-		if (pipe2(ends, O_CLOEXEC) < 0)
-			return -errno;
 		close(ends[0]);
 		*write_end = ends[1];
 		return 0;
 	}
-	if (pipe2(ends, O_CLOEXEC) < 0)
-		return -errno;
 	fcntl(ends[0], F_SETFL, O_NONBLOCK);	/* our end only */
 	stream->event = (struct event){ .fd = ends[0], .ready = stream_ready };
 	tagger_init(&stream->tagger, rank);
@@ -198,7 +211,7 @@ int output_attach(struct output *output, unsigned int rank, int fds[static 2])
 	int err;
 
 	err = stream_open(&output->streams[2 * rank], rank, &fds[0]);
-	if (err)
+	if (err || !output->tag)
 		return err;
 	err = stream_open(&output->streams[2 * rank + 1], rank, &fds[1]);
 	if (err)
@@ -216,12 +229,17 @@ static void sink_open(struct output *output, struct sink *sink, int fd)
 	loop_forget(output->loop, &sink->event);
 }
 
-int output_open(struct output *output, struct loop *loop, unsigned int tasks)
+int output_open(struct output *output, struct loop *loop, const struct options *opt)
 {
 	unsigned int i;
 	int err;
 
-	*output = (struct output){ .loop = loop, .nr_streams = 2 * tasks };
+	*output = (struct output){
+		.loop = loop, .nr_streams = 2 * opt->tasks,
+		.tag = opt->tag_output, .pty = pty_wanted(opt),
+	};
+	if (!output->tag && !output->pty)
+		return 0;
 	err = loop_open(&output->streams_loop);
 	if (err)
 		return err;

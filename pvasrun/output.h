@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* --tag-output: the tasks' output goes through pvasrun, line by line. */
+/* --tag-output, --pty: the tasks' output goes through pvasrun, tagged line by line or as it is. */
 #ifndef PVASRUN_OUTPUT_H
 #define PVASRUN_OUTPUT_H
 
 #include <stdbool.h>
 
 #include "event.h"
+#include "options.h"
 #include "tagger.h"
 
 /* One of pvasrun's own outputs: 0 standard output, 1 standard error */
@@ -33,16 +34,25 @@ struct output {
 	struct stream *streams;	/* two a rank */
 	unsigned int nr_streams;
 	unsigned int open_streams;
+	bool tag;		/* standard error too, and each line with its rank */
+	bool pty;		/* standard output by pseudo-terminals */
+	bool hung_up;		/* there, writing on causes no SIGPIPE */
 };
 
-int output_open(struct output *output, struct loop *loop, unsigned int tasks);
+int output_open(struct output *output, struct loop *loop, const struct options *opt);
 void output_close(struct output *output);
 
 /*
- * Make the pipes of a rank; @fds receives the ends for its standard output and
- * error, to be closed when it was started.
+ * Make the pipes or pseudo-terminals of a rank; @fds receives the ends for its
+ * standard output and error, to be closed when it was started. -1: pvasrun's own.
  */
 int output_attach(struct output *output, unsigned int rank, int fds[static 2]);
+
+/* Does any output go through pvasrun? */
+static inline bool output_forwards(const struct output *output)
+{
+	return output->tag || output->pty;
+}
 
 /* Are there streams that may still bring something, or lines not yet written? */
 bool output_reading(const struct output *output);

@@ -18,6 +18,7 @@
 #include "../libpvas/pvas.h"
 #include "job.h"
 #include "mpi.h"
+#include "pty.h"
 #include "report.h"
 
 /* Memory maps of one task: the least, of a small program, of an MPI program */
@@ -27,6 +28,9 @@
 
 /* A user's address space on x86-64, log2 */
 #define ADDRESS_BITS	47
+
+/* The lowest address of a position-independent program that the kernel starts */
+#define PVASRUN_LIES_AT	0x555555554000ULL
 
 /* ---- programs ---- */
 
@@ -140,12 +144,27 @@ int precheck_programs(struct options *opt)
 
 /* ---- limits ---- */
 
+bool precheck_enough(uint64_t size, unsigned int places, unsigned int tasks)
+{
+	return places >= (size > 1ULL << PVAS_SHIFT_DEFAULT ? 2 * tasks : tasks);
+}
+
+/*
+ * The lowest partition is never a task's. Nor is the topmost, and with the user
+ * backend none from where pvasrun itself lies: both backends choose large ones alike.
+ */
+static unsigned int places_of(unsigned int shift)
+{
+	if (shift > PVAS_SHIFT_DEFAULT)
+		return (PVASRUN_LIES_AT >> shift) - 1;
+	return (1U << (ADDRESS_BITS - shift)) - 2;
+}
+
 uint64_t precheck_partition_size(unsigned int tasks)
 {
-	unsigned int shift = PVAS_SHIFT_DEFAULT;
+	unsigned int shift = PVAS_SHIFT_MAX;
 
-	/* the lowest and the topmost partition are never a task's */
-	while (shift > PVAS_SHIFT_MIN && (1ULL << (ADDRESS_BITS - shift)) - 2 < tasks)
+	while (shift > PVAS_SHIFT_MIN && !precheck_enough(1ULL << shift, places_of(shift), tasks))
 		shift--;
 	return 1ULL << shift;
 }
@@ -257,6 +276,8 @@ static int check_files(const struct options *opt)
 
 	if (opt->tag_output)
 		need += 2 * opt->tasks;
+	else if (pty_wanted(opt))
+		need += opt->tasks;
 	if (opt->stdin_to == STDIN_ALL)
 		need += opt->tasks;
 	if (may_be_user_backend(opt))

@@ -3,6 +3,7 @@
 #ifndef PVASRUN_PRECHECK_H
 #define PVASRUN_PRECHECK_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "options.h"
@@ -21,7 +22,14 @@ int precheck_status(int err);
 enum maps_verdict { MAPS_FINE, MAPS_FEW_FOR_MPI, MAPS_FEW, MAPS_TOO_FEW };
 enum maps_verdict precheck_maps(unsigned int tasks, uint64_t limit);
 
-/* The largest partitions, up to the usual 64 GiB, of which @tasks fit */
+/*
+ * The largest partitions of which @tasks fit: up to 64 GiB if only just, up to 8 TiB
+ * if as many places stay free. Programs that reserve addresses by the terabyte
+ * (JIT compilers, databases, garbage collectors) need room.
+ */
 uint64_t precheck_partition_size(unsigned int tasks);
+
+/* Are @places partitions of @size enough, if the size is pvasrun's to choose? */
+bool precheck_enough(uint64_t size, unsigned int places, unsigned int tasks);
 
 #endif

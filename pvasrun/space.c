@@ -7,6 +7,7 @@
 
 #include "launch.h"
 #include "precheck.h"
+#include "reason.h"
 #include "report.h"
 
 static const char *create_hint(int err, int backend)
@@ -38,7 +39,17 @@ static const char *create_hint(int err, int backend)
 static int complain_create(int err, int backend)
 {
 	const char *why = pvas_last_error();
+	char limit[128];
 
+	if ((err == -ENOMEM || err == -EAGAIN) && reason_memory_limit(limit, sizeof(limit))) {
+		complain("cannot make the address space: %s: %s (raise it: ulimit -d unlimited -v unlimited)",
+			 strerror(-err), limit);
+		return STATUS_FAILED;
+	}
+	if (err == -ENOSYS && reason_inside_job()) {
+		complain("cannot make the address space: this pvasrun runs inside a job of another one with the user backend, which can't hold a second space (start it outside, or all programs in one job with ':', or load the module)");
+		return STATUS_FAILED;
+	}
 	complain("cannot make the address space: %s (%s)", why[0] ? why : strerror(-err),
 		 create_hint(err, backend));
 	return STATUS_FAILED;
@@ -72,33 +83,48 @@ static void note_space(const struct run *run, unsigned int places)
 	     places);
 }
 
-/*
- * How many partitions are reserved is known only when the space is there: if
- * the size was ours to choose and some tasks don't fit, halve it.
- */
-int space_open(struct run *run)
+/* Partitions of the size that was asked for */
+static int open_as_told(struct run *run, uint64_t size)
 {
-	uint64_t size = run->opt->partition_size;
 	unsigned int places;
 	char text[24];
 	int err;
 
-	if (!size)
-		size = precheck_partition_size(run->opt->tasks);
-	for (;; size /= 2) {
+	err = create(run, size, &places);
+	if (err)
+		return complain_create(err, run->opt->backend);
+	if (places < run->opt->tasks) {
+		complain("%u partitions of %s are too few for %u tasks (choose a smaller --partition-size)",
+			 places, size_text(size, text), run->opt->tasks);
+		return STATUS_FAILED;
+	}
+	note_space(run, places);
+	return 0;
+}
+
+/*
+ * How many partitions are reserved is known only when the space is there: while
+ * too few are left, or no free range of addresses has room for one, halve the size.
+ */
+int space_open(struct run *run)
+{
+	const uint64_t usual = 1ULL << PVAS_SHIFT_DEFAULT, least = 1ULL << PVAS_SHIFT_MIN;
+	uint64_t size = run->opt->partition_size;
+	unsigned int places;
+	int err;
+
+	if (size)
+		return open_as_told(run, size);
+	for (size = precheck_partition_size(run->opt->tasks); size > least; size /= 2) {
 		err = create(run, size, &places);
-		if (err)
+		if (err && (err != -ENOMEM || size <= usual))
 			return complain_create(err, run->opt->backend);
-		if (places >= run->opt->tasks)
-			break;
-		if (run->opt->partition_size || size <= 1ULL << PVAS_SHIFT_MIN) {
-			complain("%u partitions of %s are too few for %u tasks (choose a smaller --partition-size)",
-				 places, size_text(size, text), run->opt->tasks);
-			return STATUS_FAILED;
+		if (!err && precheck_enough(size, places, run->opt->tasks)) {
+			note_space(run, places);
+			return 0;
 		}
 		pvas_destroy(run->space);
 		run->space = NULL;
 	}
-	note_space(run, places);
-	return 0;
+	return open_as_told(run, least);
 }

@@ -62,6 +62,29 @@ PVAS_TEST(set_uid_and_gid)
 	pvas_destroy(space);
 }
 
+/* pvas_check_program() and the exec agree of every set of mode bits */
+PVAS_TEST(check_agrees)
+{
+	static const mode_t bits[] = { 0, S_ISUID, S_ISGID, S_ISUID | S_ISGID, S_ISVTX };
+	struct pvas_space *space = PT_SPACE();
+	const char *path = pt_copy_file("mode", pt_self(), 0755);
+	unsigned int i, group;
+
+	ASSERT_NE(NULL, path);
+	for (i = 0; i < sizeof(bits) / sizeof(bits[0]); i++) {
+		for (group = 0; group < 8; group++) {
+			mode_t mode = bits[i] | 0705 | group << 3;
+
+			ASSERT_EQ(0, chmod(path, mode));
+			EXPECT_EQ(pvas_check_program(path, NULL, 0),
+				  pt_run_path(space, path, "succeed")) {
+				TH_LOG("mode %o", mode);
+			}
+		}
+	}
+	pvas_destroy(space);
+}
+
 /* a program with file capabilities: EPERM */
 PVAS_TEST(file_capabilities)
 {

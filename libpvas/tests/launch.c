@@ -151,7 +151,7 @@ TEST_F(spawn, arguments)
 	EXPECT_EQ(pvas_spawn(&self->space, 0, "/bin/true", argv, environ, NULL, &pid), -EINVAL);
 	EXPECT_STREQ(pvas_last_error(), "index 0 is not from 1 to 100");
 	EXPECT_EQ(pvas_spawn(&self->space, 101, "/bin/true", argv, environ, NULL, &pid), -EINVAL);
-	self->attr.flags = 1;
+	self->attr.flags = 2;
 	EXPECT_EQ(sh(&self->space, ":", &self->attr, &pid), -EINVAL);
 	self->attr.flags = 0;
 	self->attr.size = 4;

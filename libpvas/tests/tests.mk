@@ -21,7 +21,7 @@ $(tout):
 
 # ---- unit tests: linked with the archive, they see what the .so hides ----
 
-units	:= elf export program launch space user errors
+units	:= elf layout export program launch space user errors
 # The harness makes functions without prototypes, and with unused parameters.
 unit_flags := -std=gnu11 $(filter-out -Wmissing-prototypes,$(WARN)) -Wno-unused-parameter $(incs) -isystem $(kself) -D_GNU_SOURCE -pthread -MMD -MP
 

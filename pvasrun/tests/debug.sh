@@ -21,9 +21,9 @@ PVAS_DEBUG=0 run "$OUT/pvasrun" --backend user -n 1 true
 
 export PVAS_DEBUG=1
 run "$OUT/pvasrun" --backend user -n 2 true
-says "the backend" 'user backend: made space [0-9]+, partitions of 64 GiB, for tasks 1 to [0-9]+'
+says "the backend" 'user backend: made space [0-9]+, partitions of 8192 GiB, for tasks 1 to [0-9]+'
 says "the launcher's view" 'pvasrun: backend user, space [0-9]+, .*'
-says "each task's place" 'space [0-9]+: pid [0-9]+ is task 2, at 0x2000000000: /.*/true'
+says "each task's place" 'space [0-9]+: pid [0-9]+ is task 2, at 0x100000000000: /.*/true'
 ! grep -qv '^pvas: ' "$T/err"; verdict $? "nothing but such lines"
 
 printf 'no program' >"$T/junk"

@@ -184,9 +184,15 @@ int pvas_bounds_of(const struct pvas_space *space, unsigned int *first,
 	uint64_t scale = (64ULL << 30) / space->partition_size;
 
 	*first = 1;
-	*last = from_env("FAKEPVAS_LAST", 2046) * (scale ? scale : 1);
+	*last = from_env("FAKEPVAS_LAST", 2046);
+	*last = scale ? *last * scale : *last / (space->partition_size / (64ULL << 30));
 	*partition_size = space->partition_size;
 	return 0;
+}
+
+int pvas_self(void)
+{
+	return -ESRCH;
 }
 
 unsigned int pvas_version(void)

@@ -414,6 +414,31 @@ test_tag_output_readers()
 	kill "$(cat pid.0)"
 }
 
+test_pty()
+{
+	# what was printed before an abort appears, and the bytes are the same
+	pvasrun --pty always -n 2 perl -e 'print "one\n"; print "two\r\n\t\004"; kill KILL => $$ if $ENV{PVAS_RANK}; sleep 100'
+	status_is 137
+	check "not lost" grep -qx one out
+	pvasrun --pty always -n 1 sh -c 'test -t 1 && echo terminal; test -t 2 || echo no other'
+	status_is 0; silent; out_is $'terminal\nno other'
+	pvasrun --pty never -n 1 sh -c 'test -t 1 || echo no'; out_is no
+	pvasrun -n 1 sh -c 'test -t 1 || echo no'; out_is no
+	pvasrun --pty always -n 1 perl -e 'print pack("C*", 0 .. 255) x 4000'
+	check "binary data are" [ "$(cksum <out)" = "$(perl -e 'print pack("C*", 0 .. 255) x 4000' | cksum)" ]
+	pvasrun --pty always --tag-output -n 2 sh -c 'test -t 1 && echo one; echo err >&2'
+	status_is 0; sorted_is $'[0] one\n[1] one'
+	check "tagged errors" [ "$(sort err)" = $'[0] err\n[1] err' ]
+	# the pseudo-terminal controls no task
+	pvasrun --pty always -n 1 perl -e 'open(T, "<", "/dev/tty") ? print POSIX::getpgrp() : print "none\n"'
+	{ : </dev/tty; } 2>/dev/null || out_is none
+	# a reader that leaves ends the job
+	SECONDS=0
+	$PVASRUN --pty always -n 2 yes 2>err | head -1 >out
+	status=${PIPESTATUS[0]}
+	status_is 141; check "in time" [ $SECONDS -le $((4 * SLOW)) ]
+}
+
 test_descriptors()
 {
 	local own
@@ -438,10 +463,27 @@ test_map_and_verbose()
 	check "map has a head and 3 rows" [ "$(wc -l <err)" -eq 4 ]
 	check "rows" [ "$(grep -cE '^ +[0-2] +[0-9]+ +[0-9]+  [0-9a-f]{12}-[0-9a-f]{12}  [^ ]+ +/[^ ]+/(true|echo)$' err)" -eq 3 ]
 	pvasrun -v -n 1 --bind-to none true
-	check "verbose tells the backend" grep -qE '^pvasrun: backend (kernel|user), space [0-9]+, partitions of 64G \(1 of [0-9]+ used\)$' err
+	check "verbose tells the backend" grep -qE '^pvasrun: backend (kernel|user), space [0-9]+, partitions of 8T \(1 of [0-9]+ used\)$' err
 	check "verbose tells the binding" grep -q '^pvasrun: tasks are not bound$' err
 	pvasrun -v --partition-size 32G -n 1 true
 	check "partition size" grep -q 'partitions of 32G' err
+}
+
+# Where program, heap, libraries and stack of the task in partition 1 are
+places() { "$@" $PVASRUN -n 1 $ASLR cat /proc/self/maps 2>&1 | grep -oE '^1[0-9a-f]{9}-[0-9a-f]*'; }
+
+test_no_aslr()
+{
+	local fixed
+
+	[ -z "$plain" ] || return 0	# no partitions
+	fixed=$(ASLR=--no-aslr places env)
+	check "places are printed" [ "$(echo "$fixed" | wc -l)" -gt 4 ]
+	check "--no-aslr: the same in each run" [ "$fixed" = "$(ASLR=--no-aslr places env)" ]
+	check "setarch -R: the same" [ "$fixed" = "$(places setarch -R)" ]
+	[ "$(cat /proc/sys/kernel/randomize_va_space)" != 0 ] || return 0
+	check "else others" [ "$fixed" != "$(places env)" ]
+	check "and others in each run" [ "$(places env)" != "$(places env)" ]
 }
 
 test_binding()
@@ -460,6 +502,10 @@ test_binding()
 		taskset -c 0 $PVASRUN -n 1 --bind-to core grep -h Cpus_allowed_list /proc/self/status >out 2>err
 		out_is $'Cpus_allowed_list:\t0'
 	fi
+	# hwloc's plugins take longer to load than a job of one task to run
+	LD_DEBUG=files LD_DEBUG_OUTPUT=$T/loaded pvasrun -n 1 --bind-to core printenv HWLOC_PLUGINS_PATH
+	check "no plugins" eval '! cat loaded.* | grep "file=.*/hwloc_"'
+	out_is ''
 	pvasrun -n 2 --mem-bind local true; status_is 0; silent
 	pvasrun -n 2 --mem-bind interleave true; status_is 0; silent
 	if [ -e /sys/devices/system/node/node1 ]; then
@@ -520,6 +566,103 @@ test_limits()
 	status_is 1; one_line 'the limit of 100 processes is too low for 240 more tasks \(.*ulimit -u\)'
 }
 
+# Limits that count for all tasks, and places where no space can be, are named
+test_reasons()
+{
+	[ -z "$plain" ] || return
+	local opt
+	for opt in -d -v; do
+		(ulimit $opt 60000; exec $PVASRUN --partition-size 64G --mpi none -n 2 true) >out 2>err; status=$?
+		check "ulimit $opt is named" grep -qE "^pvasrun: .*ulimit $opt 60000 counts for all tasks together" err
+		status_is 1
+	done
+	if user_backend; then
+		pvasrun -n 2 $PVASRUN -n 2 true
+		status_is 1
+		check "no space in a task" grep -q 'runs inside a job of another one with the user backend.*(start it outside' err
+		pvasrun -n 1 sh -c "$PVASRUN -n 2 true; :"
+		status_is 0
+		check "no space below a task" grep -q 'runs inside a job of another one with the user backend.*(start it outside' err
+		# what systemd's MemoryDenyWriteExecute= asks for: PR_SET_MDWE, if the kernel has it
+		perl -e 'exit(syscall(157, 65, 1, 0, 0, 0) != 0)' || return
+		perl -e 'syscall(157, 65, 1, 0, 0, 0); exec @ARGV' $PVASRUN -n 1 true >out 2>err; status=$?
+		[ $status -eq 0 ] || check "W^X is named" grep -q 'MemoryDenyWriteExecute=' err
+	else
+		pvasrun -n 2 $PVASRUN -n 2 sh -c 'echo $PVAS_SPACE'
+		status_is 0; silent
+		check "two jobs in two tasks" [ "$(sort out | uniq -c | awk '{print $1}' | paste -sd' ')" = "2 2" ]
+	fi
+}
+
+# ---- what tasks leave running ----
+
+# A daemon: its parent has ended, it has a session of its own. It tells its pid, when it is asked
+# to end, and that it has mapped memory at last.
+DAEMON='perl -MPOSIX -e "fork and exit; setsid; \$SIG{TERM} = sub { open F, q(>), qq($T/termed); exit };
+	open F, q(>), qq($T/p.\$ENV{PVAS_RANK}); print F qq(\$\$\\n); close F;
+	rename qq($T/p.\$ENV{PVAS_RANK}), qq($T/pid.\$ENV{PVAS_RANK}); sleep \$ARGV[0];
+	\$x = q(a) x 50000000; open F, q(>), qq($T/mapped)"'
+DAEMON_UP='until [ -e $T/pid.$PVAS_RANK ]; do sleep 0.05; done'
+user_backend() { $PVASRUN -v -n 1 true 2>&1 | grep -q 'backend user'; }
+
+test_orphans_warn()
+{
+	pvasrun --bind-to none -n 2 sh -c "$DAEMON 100; $DAEMON_UP"
+	status_is 0
+	if user_backend; then
+		one_line 'perl \(pid [0-9]+\) and 1 more, left running by a task, can map no memory .* --orphans\)'
+	else
+		silent
+	fi
+	check "they live on" xargs kill < <(cat pid.*)
+	rm -f pid.*
+	pvasrun -q -n 1 sh -c "$DAEMON 100; $DAEMON_UP"
+	status_is 0; silent; kill "$(cat pid.0)"
+	# one that ends at once is no news
+	pvasrun -n 2 sh -c 'sleep 0.05 & exit 0'
+	status_is 0; silent
+}
+
+test_orphans_wait()
+{
+	start --orphans wait -n 2 sh -c "$DAEMON 2; $DAEMON_UP"
+	wait_files pid 2
+	check "they are there" xargs kill -0 < <(cat pid.*)
+	finish; status_is 0; silent; all_gone
+	check "by themselves" [ ! -e termed ]
+	check "and could map memory" [ -e mapped ]
+	rm -f pid.*
+	start --orphans wait -n 1 sh -c "$DAEMON 100; $DAEMON_UP"
+	wait_files pid 1
+	sleep 0.5
+	kill -TERM $job
+	finish; status_is 143; silent; all_gone
+	check "they got the signal" [ -e termed ]
+	rm -f pid.* termed
+	pvasrun --orphans wait --timeout $SLOW -n 1 sh -c "$DAEMON 100; $DAEMON_UP"
+	status_is 124; all_gone
+	one_line "--timeout $SLOW: the time is over, ending what tasks left running"
+	rm -f pid.* termed
+	pvasrun --orphans wait -n 1 sh -c "$DAEMON 100; $DAEMON_UP; exit 3"
+	status_is 3; all_gone
+	check "a failed job waits for none" [ -e termed ]
+}
+
+test_orphans_kill()
+{
+	# children that another program had before it became pvasrun are not meant
+	(sleep 100 & echo $! >$T/mine; exec $PVASRUN --orphans kill -n 2 sh -c "$DAEMON 100; $DAEMON_UP") >out 2>err
+	status=$?
+	status_is 0; silent; all_gone
+	check "asked first" [ -e termed ]
+	check "no others" kill "$(cat mine)"
+	# those that ignore SIGTERM, and what they have started
+	rm -f pid.*
+	pvasrun --orphans kill -n 1 sh -c 'sh -c "trap \"\" TERM; echo \$\$ >$T/pid.0; sh -c \"echo \\\$\\\$ >$T/pid.1; sleep 99; :\"; :" &
+		until [ -e $T/pid.1 ]; do sleep 0.05; done'
+	status_is 0; silent; all_gone
+}
+
 # ---- at a terminal ----
 
 at_terminal()
@@ -557,6 +700,47 @@ test_terminal_keys()
 		$PVASRUN -n 3 sh -c "$READY"' until [ -e $T/go ]; do sleep 0.05; done'
 }
 
+# A rank in the terminal's background that reads from it or sets it is not stopped; one that
+# asks to be is reported, and ends with the job or goes on.
+test_terminal_background()
+{
+	local stops='$SIG{TTIN} = $SIG{TTOU} = "DEFAULT"; $| = 1; print "up\n"; open(T, "+<", "/dev/tty") or die;'
+	at_terminal "reading fails, setting does not" expect='read 1: 1' expect='set 1: 0' state='exit 0' -- \
+		$PVASRUN -n 2 sh -c '[ $PVAS_RANK = 1 ] || exit 0; read a </dev/tty; echo read 1: $?
+			stty sane </dev/tty; echo set 1: $?'
+	at_terminal "printing with tostop" expect='out 1' state='exit 0' -- \
+		sh -c "stty tostop; exec $PVASRUN -n 2 sh -c 'echo out \$PVAS_RANK'"
+	at_terminal "no rank has it" expect='read 0: 1' state='exit 0' -- \
+		$PVASRUN --stdin none -n 1 sh -c 'read a </dev/tty; echo read 0: $?'
+	at_terminal "SIGTTIN is reported" expect=up expect='pvasrun: rank 1 (pid ' \
+		expect='is stopped by signal 21' expect='it reads from the terminal, which rank 0 has: see --stdin)' \
+		type=$'\003' state='signal 2' -- $PVASRUN -n 2 perl -e "\$ENV{PVAS_RANK} or sleep 100; $stops <T>"
+	at_terminal "SIGTTOU is reported" expect=up expect='is stopped by signal 22' expect='it sets the terminal' \
+		type=$'\003' state='signal 2' -- $PVASRUN -n 2 \
+		perl -MPOSIX -e "\$ENV{PVAS_RANK} or sleep 100; $stops POSIX::tcsetpgrp(3, getpgrp) or POSIX::Termios->new->setattr(0) or kill TTOU => \$\$; sleep 100"
+	at_terminal "Ctrl-Z and fg are not" run="until [ -e $T/pid.2 -a -e $T/pid.1 -a -e $T/pid.0 ]; do sleep 0.05; done" \
+		type=$'\032' state='stopped 20' fg pause=1300 run="touch $T/go" expect=went expect=went expect=went \
+		state='exit 0' -- $PVASRUN -n 3 sh -c "$READY"' until [ -e $T/go ]; do sleep 0.05; done; echo went'
+	[ -n "$TERMINAL" ] && check "no word of it" eval '! grep -q stopped out'
+}
+
+test_stopped_rank()
+{
+	pvasrun -n 3 sh -c "$READY"' [ $PVAS_RANK = 0 ] || kill -STOP $$
+		until grep -q "is stopped by" $T/err; do sleep 0.05; done; exit 3'
+	status_is 3; all_gone
+	rm -f pid.*
+	start --no-kill -n 3 sh -c "$READY"' [ $PVAS_RANK = 0 ] || kill -STOP $$; exit 0'
+	check "both in one line" until_true 10 grep -qE \
+		'^pvasrun: rank 1 \(pid [0-9]+, sh\) is stopped by signal 19 \(.*\), and 1 more \(to let it go on: kill -CONT [0-9]+\)$' err
+	kill -CONT $job
+	finish; status_is 0
+	check "once" [ "$(wc -l <err)" -eq 1 ]
+	# one that goes on at once is no news
+	pvasrun -n 1 perl -e 'my $p = $$; fork or do { select undef, undef, undef, 0.2; kill CONT => $p; exit }; kill STOP => $$; sleep 2'
+	status_is 0; silent
+}
+
 # ---- only with the stand-in: errors that are hard to have for real ----
 
 test_plain_errors()
@@ -575,6 +759,9 @@ test_plain_errors()
 	status_is 1; one_line '3 partitions of 64G are too few for 4 tasks \(.*--partition-size\)'
 	FAKEPVAS_LAST=3 pvasrun -v -n 4 true
 	status_is 0; check "the size is halved" grep -q 'partitions of 32G (4 of 6 used)' err
+	# one that the vdso has
+	FAKEPVAS_SPAWN=22@1 pvasrun --map -n 3 true
+	status_is 0; check "it is skipped" [ "$(awk 'NR > 1 { print $2 }' err | paste -sd' ')" = "1 3 4" ]
 	FAKEPVAS_LAST=0 pvasrun -n 1 true
 	status_is 1; one_line '0 partitions of 4G are too few for 1 tasks \(.*\)'
 }

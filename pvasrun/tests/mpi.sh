@@ -46,6 +46,17 @@ each() { "$@" "$openmpi"; "$@" "$mpich"; }
 ring_of() { good "$1" ring 1; good "$1" ring 4; }
 test_ring() { each ring_of; }
 
+# What ranks printed before the abort is there, as from mpirun
+test_printed_before_abort()
+{
+	run -n 2 "$openmpi" print
+	status_is 134
+	out_has "printed 1"
+}
+
+fpe_of() { good "$1" fpe 2; }
+test_fpe() { each fpe_of; }
+
 alltoall_of() { good "$1" alltoall 3; }
 test_alltoall() { each alltoall_of; }
 

@@ -119,6 +119,8 @@ static void test_refusals(void)
 		{ "-x _ -n 1 a", "-x '': no variable's name (-x VAR or -x VAR=VALUE)" },
 		{ "-x PVAS_RANK=1 -n 1 a",
 		  "-x 'PVAS_RANK=1': names that begin PVAS_ are pvasrun's own" },
+		{ "--pty yes -n 1 x", "--pty 'yes': unknown (auto, always or never)" },
+		{ "--orphans leave -n 1 x", "--orphans 'leave': unknown (warn, wait or kill)" },
 		{ "--stdin some -n 1 a", "--stdin 'some': unknown (a rank, all or none)" },
 		{ "--stdin -1 -n 1 a", "--stdin '-1': unknown (a rank, all or none)" },
 		{ "--stdin 2 -n 2 a", "--stdin 2: there is no such rank (0 to 1)" },

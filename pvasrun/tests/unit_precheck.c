@@ -22,13 +22,28 @@ static void test_maps(void)
 
 static void test_partition_size(void)
 {
-	check(precheck_partition_size(1) == 64ULL << 30);
-	check(precheck_partition_size(240) == 64ULL << 30);
+	check(precheck_partition_size(1) == 8ULL << 40);
+	check(precheck_partition_size(4) == 8ULL << 40);
+	check(precheck_partition_size(5) == 4ULL << 40);
+	check(precheck_partition_size(10) == 4ULL << 40);
+	check(precheck_partition_size(11) == 2ULL << 40);
+	check(precheck_partition_size(240) == 128ULL << 30);
+	check(precheck_partition_size(340) == 128ULL << 30);
+	check(precheck_partition_size(341) == 64ULL << 30);
 	check(precheck_partition_size(2046) == 64ULL << 30);
 	check(precheck_partition_size(2047) == 32ULL << 30);
 	check(precheck_partition_size(4094) == 32ULL << 30);
 	check(precheck_partition_size(4095) == 16ULL << 30);
 	check(precheck_partition_size(4096) == 16ULL << 30);
+}
+
+/* Twice as many places as tasks, but for partitions as small as the usual ones */
+static void test_enough(void)
+{
+	check(precheck_enough(8ULL << 40, 8, 4));
+	check(!precheck_enough(8ULL << 40, 7, 4));
+	check(precheck_enough(64ULL << 30, 4, 4));
+	check(!precheck_enough(64ULL << 30, 3, 4));
 }
 
 static void test_statuses(void)
@@ -59,6 +74,7 @@ void test_precheck(void)
 {
 	test_maps();
 	test_partition_size();
+	test_enough();
 	test_statuses();
 	test_size_text();
 }

@@ -13,6 +13,9 @@ trap 'echo "$was" >$pattern; echo N >$switch; rm -rf "$work"' EXIT
 echo "$work/core" >$pattern
 ulimit -c unlimited
 
+# shellcheck disable=SC2034 # run uses it
+options=(--partition-size 64G)
+
 # dump WHAT: three tasks, of which rank 1, in partition 2, does this when all are there
 dump()
 {

@@ -10,6 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* The stack of a task that has little on it is farther from the mappings below. */
+#define STACK_APART (64UL << 20)
+
 /**
  * struct mapping - one entry of smaps
  * @start:	where it begins
@@ -99,7 +102,8 @@ static void add_area(struct ps_task *task, const struct mapping *m)
 	enum ps_kind kind = kind_of(task, m);
 	struct ps_area *last;
 
-	if (!task->nr_areas || task->areas[task->nr_areas - 1].kind != kind) {
+	if (!task->nr_areas || task->areas[task->nr_areas - 1].kind != kind ||
+	    (kind == PS_ANON && m->start - task->areas[task->nr_areas - 1].end >= STACK_APART)) {
 		task->areas = ps_grow(task->areas, task->nr_areas, sizeof(*task->areas));
 		task->areas[task->nr_areas++] = (struct ps_area){ .kind = kind, .start = m->start };
 	}
@@ -122,12 +126,12 @@ static void add_mapping(struct ps_space *space, const struct mapping *m)
 	}
 }
 
-/* What ends within a few megabytes of the partition's end is the stack's surroundings. */
+/* What reaches farthest, with what the user backend has beside it. */
 static void name_stack(struct ps_task *task)
 {
 	struct ps_area *last = task->nr_areas ? &task->areas[task->nr_areas - 1] : NULL;
 
-	if (last && last->kind == PS_ANON && task->end - last->end < 4UL << 20)
+	if (last && last->kind == PS_ANON)
 		last->kind = PS_STACK;
 }
 

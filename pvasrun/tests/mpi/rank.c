@@ -3,6 +3,7 @@
  * An MPI program for the tests, for any MPI: "rank WHAT". What it has verified
  * it says in one line; what is wrong makes it exit with status 3.
  */
+#include <fenv.h>
 #include <mpi.h>
 #include <signal.h>
 #include <stdio.h>
@@ -48,6 +49,22 @@ static void ring(void)
 }
 
 #define COUNT 20000	/* ints: longer than any eager message */
+
+/* MPI_Init leaves no floating-point exceptions behind (-ffpe-trap would make them fatal) */
+static void fpe(void)
+{
+	must(!fetestexcept(FE_INVALID | FE_DIVBYZERO | FE_OVERFLOW), "a floating-point exception");
+	all_well("fpe");
+}
+
+static void print(void)
+{
+	printf("printed %d\n", rank);
+	MPI_Barrier(MPI_COMM_WORLD);
+	if (rank)
+		abort();
+	pause();
+}
 
 static void alltoall(void)
 {
@@ -193,6 +210,10 @@ int main(int argc, char **argv)
 	MPI_Comm_size(MPI_COMM_WORLD, &size);
 	if (!strcmp(what, "ring"))
 		ring();
+	else if (!strcmp(what, "print"))
+		print();
+	else if (!strcmp(what, "fpe"))
+		fpe();
 	else if (!strcmp(what, "alltoall"))
 		alltoall();
 	else if (!strcmp(what, "job"))

@@ -31,7 +31,7 @@ start_job()
 {
 	local tries=$((300 * SLOW))
 
-	"$O/pvasrun/pvasrun" --backend "$BACKEND" -q -n 7 "$O/gdb/crew" : -n 1 "$O/gdb/crew2" \
+	"$O/pvasrun/pvasrun" --backend "$BACKEND" --partition-size 64G -q -n 7 "$O/gdb/crew" : -n 1 "$O/gdb/crew2" \
 		>"$T/job" 2>&1 &
 	job=$!
 	until [ "$(grep -c ready "$T/job")" -eq 8 ]; do

@@ -1,0 +1,430 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * What the calls of a task may do to the mm that it shares: each function of mm/ where all
+ * ways to a change meet, system calls of each kind, io_uring and ioctls alike, has an entry
+ * in a table. doc/mm-routes.md lists the ways and why these functions are enough.
+ *
+ * Allowed is what stands here; advice, options and flags of which nothing is known are refused.
+ */
+#include <linux/ftrace.h>
+#include <linux/kallsyms.h>
+#include <linux/mm.h>
+#include <linux/mman.h>
+#include <linux/pid.h>
+#include <linux/prctl.h>
+#include <linux/sched.h>
+#include <linux/tcp.h>
+#include <asm/prctl.h>
+#include <asm/syscall.h>
+
+#include "pvas.h"
+#include "pvas_hook.h"
+
+/* What prctl() calls first: without security modules the function is only the capabilities'. */
+#ifdef CONFIG_SECURITY
+#define PVAS_FN_PRCTL "security_task_prctl"
+#else
+#define PVAS_FN_PRCTL "cap_task_prctl"
+#endif
+
+/* Newer than the oldest headers. */
+#define PVAS_PR_SET_MDWE		65
+#define PVAS_PR_GET_MDWE		66
+#define PVAS_PR_SET_MEMORY_MERGE	67
+#define PVAS_PR_GET_MEMORY_MERGE	68
+#define PVAS_PR_GET_AUXV		0x41555856
+#define PVAS_ARCH_GET_UNTAG_MASK	0x4001
+#define PVAS_ARCH_ENABLE_TAGGED_ADDR	0x4002
+#define PVAS_ARCH_GET_MAX_TAG_BITS	0x4003
+#define PVAS_ARCH_FORCE_TAGGED_SVA	0x4004
+#define PVAS_ARCH_SHSTK_ENABLE		0x5001
+#define PVAS_ARCH_SHSTK_STATUS		0x5005
+
+/* ---- where a redirected call goes ---- */
+
+static long pvas_stub_eperm(void)
+{
+	return -EPERM;
+}
+
+static long pvas_stub_einval(void)
+{
+	return -EINVAL;
+}
+
+static long pvas_stub_enosys(void)
+{
+	return -ENOSYS;
+}
+
+/* May sleep: the caller is a task, whose space holds this module. */
+static asmlinkage long pvas_stub_brk(const struct pt_regs *regs)
+{
+	return pvas_mm_brk(pvas_task_partition(), regs->di);
+}
+
+/* As mlock_fixup() does where there is nothing to lock. */
+static int pvas_stub_mlock_skip(PVAS_MLOCK_FIXUP_ARGS)
+{
+	*prev = vma;
+	return 0;
+}
+
+/* ---- checks: the stub to go to, or NULL ---- */
+
+static void *pvas_within(const struct pvas_partition *part, unsigned long addr, unsigned long len)
+{
+	return pvas_mm_foreign(part, addr, len) ? pvas_stub_eperm : NULL;
+}
+
+static bool pvas_is_own_mm(const struct pvas_partition *part, unsigned long mm)
+{
+	return (struct mm_struct *)mm == part->space->mm;
+}
+
+/* (addr, len, ...) */
+static void *pvas_check_range(const struct pvas_partition *part, struct pt_regs *regs)
+{
+	return pvas_within(part, regs->di, regs->si);
+}
+
+/* (iterator, mm, addr, len, ...) */
+static void *pvas_check_unmap(const struct pvas_partition *part, struct pt_regs *regs)
+{
+	unsigned long addr = regs->dx, len = regs->cx;
+
+	if (!pvas_is_own_mm(part, regs->si))
+		return NULL;
+	/* A length that wraps is the first thing the function refuses, with EINVAL. */
+	if (len > -addr && !pvas_mm_foreign(part, addr, 0))
+		return NULL;
+	return pvas_within(part, addr, len);
+}
+
+static bool pvas_knows_advice(int advice)
+{
+	switch (advice) {
+	case MADV_NORMAL ... MADV_DONTNEED:
+	case MADV_FREE ... MADV_DOFORK:
+	case MADV_MERGEABLE ... MADV_COLLAPSE:
+		return true;
+	default:
+		/* Also MADV_HWPOISON and MADV_SOFT_OFFLINE: the signal is for all of an mm. */
+		return false;
+	}
+}
+
+/* (mm, addr, len, advice) */
+static void *pvas_check_madvise(const struct pvas_partition *part, struct pt_regs *regs)
+{
+	if (!pvas_is_own_mm(part, regs->di))
+		return NULL;
+	return pvas_within(part, regs->si, regs->dx) ?:
+	       pvas_knows_advice(regs->cx) ? NULL : pvas_stub_einval;
+}
+
+/* (vma, old address, old length, new length, new address, ...) */
+static void *pvas_check_move_vma(const struct pvas_partition *part, struct pt_regs *regs)
+{
+	const struct vm_area_struct *vma = (const struct vm_area_struct *)regs->di;
+
+	/* A stack somewhere else would grow towards whatever is below it there. */
+	if (vma->vm_flags & VM_GROWSDOWN)
+		return pvas_stub_eperm;
+	return pvas_within(part, regs->si, regs->dx) ?: pvas_within(part, regs->r8, regs->cx);
+}
+
+/* A system call with (addr, len, ...). An ia32 one can name no address of a task's. */
+static void *pvas_check_syscall(const struct pvas_partition *part, struct pt_regs *regs)
+{
+	const struct pt_regs *args = (const struct pt_regs *)regs->di;
+
+	return in_ia32_syscall() ? pvas_stub_eperm : pvas_within(part, args->di, args->si);
+}
+
+static void *pvas_check_brk(const struct pvas_partition *part, struct pt_regs *regs)
+{
+	return in_ia32_syscall() ? (void *)pvas_stub_eperm : pvas_stub_brk;
+}
+
+/* The system call: (old address, old length, new length, flags, new address) */
+static void *pvas_check_mremap(const struct pvas_partition *part, struct pt_regs *regs)
+{
+	const struct pt_regs *args = (const struct pt_regs *)regs->di;
+	void *stub = pvas_check_syscall(part, regs);
+
+	if (!stub && (args->r10 & ~(MREMAP_MAYMOVE | MREMAP_FIXED | MREMAP_DONTUNMAP)))
+		stub = pvas_stub_einval;
+	if (!stub && (args->r10 & MREMAP_FIXED))
+		stub = pvas_within(part, args->r8, args->dx);
+	return stub;
+}
+
+/* (addr) */
+static void *pvas_check_shmdt(const struct pvas_partition *part, struct pt_regs *regs)
+{
+	return pvas_within(part, regs->di, 1);
+}
+
+/* What it makes lives as long as the mm and would outlive the task. */
+static void *pvas_refuse_lasting(const struct pvas_partition *part, struct pt_regs *regs)
+{
+	return pvas_stub_enosys;
+}
+
+/* It changes what holds for the whole mm. */
+static void *pvas_refuse_shared(const struct pvas_partition *part, struct pt_regs *regs)
+{
+	return pvas_stub_eperm;
+}
+
+/* (flags). What is mapped later would be locked in every partition. */
+static void *pvas_check_mlockall(const struct pvas_partition *part, struct pt_regs *regs)
+{
+	return regs->di & MCL_FUTURE ? pvas_stub_eperm : NULL;
+}
+
+/* mlockall() and munlockall() go through all areas of the mm: leave out what is not the task's. */
+static void *pvas_check_mlock_fixup(const struct pvas_partition *part, struct pt_regs *regs)
+{
+	const struct vm_area_struct *vma = (const struct vm_area_struct *)PVAS_MLOCK_FIXUP_VMA(regs);
+
+	return pvas_mm_foreign(part, vma->vm_start, vma->vm_end - vma->vm_start) ?
+	       pvas_stub_mlock_skip : NULL;
+}
+
+/* (addr, len, ...). After mlockall() it is the whole address space. */
+static void *pvas_clip_populate(const struct pvas_partition *part, struct pt_regs *regs)
+{
+	unsigned long from = max(regs->di, part->base);
+	unsigned long to = regs->di + regs->si < regs->di ? part->end :
+			   min(regs->di + regs->si, part->end);
+
+	regs->di = from;
+	regs->si = to > from ? to - from : 0;
+	return NULL;
+}
+
+/* (pid, count, addresses, nodes, ...). The addresses are read too late to be looked at. */
+static void *pvas_check_move_pages(const struct pvas_partition *part, struct pt_regs *regs)
+{
+	struct task_struct *tsk;
+	bool own = !(pid_t)regs->di;
+
+	if (!regs->cx)
+		return NULL;
+	rcu_read_lock();
+	tsk = own ? NULL : pid_task(find_vpid(regs->di), PIDTYPE_PID);
+	if (tsk)
+		own = READ_ONCE(tsk->mm) == part->space->mm;
+	rcu_read_unlock();
+	return own ? pvas_stub_eperm : NULL;
+}
+
+/* (mm, ...) */
+static void *pvas_refuse_on_own_mm(const struct pvas_partition *part, struct pt_regs *regs)
+{
+	return pvas_is_own_mm(part, regs->di) ? pvas_stub_eperm : NULL;
+}
+
+/*
+ * (file, buffer, count, position, write) of /proc/PID/mem, which writes to read-only mappings,
+ * too. Reads, and what process_vm_writev() may write, are what any load and store may.
+ */
+static void *pvas_check_proc_mem(const struct pvas_partition *part, struct pt_regs *regs)
+{
+	const struct file *file = (const struct file *)regs->di;
+
+	if (!(int)regs->r8 || !pvas_is_own_mm(part, (unsigned long)file->private_data))
+		return NULL;
+	return pvas_within(part, *(const loff_t *)regs->cx, regs->dx);
+}
+
+/* (file, command, ...): PAGEMAP_SCAN can write-protect what a userfaultfd watches. */
+static void *pvas_check_pagemap(const struct pvas_partition *part, struct pt_regs *regs)
+{
+	const struct file *file = (const struct file *)regs->di;
+
+	return pvas_is_own_mm(part, (unsigned long)file->private_data) ? pvas_stub_eperm : NULL;
+}
+
+/* (socket, struct, ...): puts a socket's pages where it had mapped the socket */
+static void *pvas_check_tcp_receive(const struct pvas_partition *part, struct pt_regs *regs)
+{
+	const struct tcp_zerocopy_receive *zc = (const struct tcp_zerocopy_receive *)regs->si;
+
+	return zc->address ? pvas_within(part, zc->address, zc->length) : NULL;
+}
+
+/* (option, arg2, arg3, ...): before prctl() looks at anything */
+static void *pvas_check_prctl(const struct pvas_partition *part, struct pt_regs *regs)
+{
+	switch ((int)regs->di) {
+	case PR_SET_MM:
+	case PR_SET_THP_DISABLE:
+	case PVAS_PR_SET_MDWE:
+	case PVAS_PR_SET_MEMORY_MERGE:
+		return pvas_stub_eperm;
+	case PR_SET_VMA:
+		return pvas_within(part, regs->dx, regs->cx);
+	/* Of a thread or a process, or only asked for. PR_SET_DUMPABLE is for the guards. */
+	case PR_SET_PDEATHSIG ... PR_MCE_KILL_GET:
+	case PR_SET_CHILD_SUBREAPER ... PR_GET_TID_ADDRESS:
+	case PR_GET_THP_DISABLE:
+	case PR_CAP_AMBIENT:
+	case PR_GET_SPECULATION_CTRL:
+	case PR_SET_SPECULATION_CTRL:
+	case PR_SET_IO_FLUSHER ... PR_SET_SYSCALL_USER_DISPATCH:
+	case PR_SCHED_CORE:
+	case PVAS_PR_GET_MDWE:
+	case PVAS_PR_GET_MEMORY_MERGE:
+	case PVAS_PR_GET_AUXV:
+	case PR_SET_PTRACER:
+		return NULL;
+	default:
+		return pvas_stub_einval;
+	}
+}
+
+/* (task, option, ...) */
+static void *pvas_check_arch_prctl(const struct pvas_partition *part, struct pt_regs *regs)
+{
+	switch ((int)regs->si) {
+	case ARCH_SET_GS ... ARCH_GET_GS:
+	case ARCH_GET_CPUID ... ARCH_SET_CPUID:
+	case ARCH_GET_XCOMP_SUPP ... ARCH_REQ_XCOMP_GUEST_PERM:
+	case PVAS_ARCH_GET_UNTAG_MASK:
+	case PVAS_ARCH_GET_MAX_TAG_BITS:
+	case PVAS_ARCH_SHSTK_ENABLE ... PVAS_ARCH_SHSTK_STATUS:
+		return NULL;
+	case ARCH_MAP_VDSO_X32 ... ARCH_MAP_VDSO_64:
+	case PVAS_ARCH_ENABLE_TAGGED_ADDR:
+	case PVAS_ARCH_FORCE_TAGGED_SVA:
+		return pvas_stub_eperm;
+	default:
+		return pvas_stub_einval;
+	}
+}
+
+/* (mm or ctx, addr, len, ...) of userfaultfd's ioctls; see pvas_uffd.c for the others */
+static void *pvas_check_uffd_fill(const struct pvas_partition *part, struct pt_regs *regs)
+{
+	return PVAS_UFFD_FILL_MM(regs->di) == part->space->mm ?
+	       pvas_within(part, regs->si, regs->dx) : NULL;
+}
+
+/* (mm or ctx, addr, source, len, ...): the source is read by the caller as any memory is */
+static void *pvas_check_uffd_copy(const struct pvas_partition *part, struct pt_regs *regs)
+{
+	return PVAS_UFFD_FILL_MM(regs->di) == part->space->mm ?
+	       pvas_within(part, regs->si, regs->cx) : NULL;
+}
+
+/* The same, but the source's pages leave it. */
+static void *pvas_check_uffd_move(const struct pvas_partition *part, struct pt_regs *regs)
+{
+	void *stub = pvas_check_uffd_copy(part, regs);
+
+	if (!stub && PVAS_UFFD_FILL_MM(regs->di) == part->space->mm)
+		stub = pvas_within(part, regs->dx, regs->cx);
+	return stub;
+}
+
+/* ---- the table ---- */
+
+/* What is called most comes first. */
+const struct pvas_bound pvas_call_bounds[] = {
+	{ PVAS_FN_MUNMAP, pvas_check_unmap },
+	{ "do_madvise", pvas_check_madvise },
+	{ "do_mprotect_pkey", pvas_check_range },
+	{ "apply_vma_lock_flags", pvas_check_range },
+	{ "mlock_fixup", pvas_check_mlock_fixup },
+	{ "__mm_populate", pvas_clip_populate },
+	{ "move_vma", pvas_check_move_vma },
+	{ "ksys_shmdt", pvas_check_shmdt, .absent = !IS_ENABLED(CONFIG_SYSVIPC) },
+	{ "do_mbind", pvas_check_range, .absent = !IS_ENABLED(CONFIG_NUMA) },
+	{ "apply_mlockall_flags", pvas_check_mlockall },
+	{ PVAS_FN_PRCTL, pvas_check_prctl },
+	{ "do_arch_prctl_64", pvas_check_arch_prctl },
+	{ "ioctx_alloc", pvas_refuse_lasting, .absent = !IS_ENABLED(CONFIG_AIO) },
+	{ "do_mseal", pvas_refuse_lasting, .absent = !PVAS_HAVE_MSEAL },
+	{ "write_ldt", pvas_refuse_lasting, .absent = !IS_ENABLED(CONFIG_MODIFY_LDT_SYSCALL) },
+	{ "kernel_move_pages", pvas_check_move_pages, .absent = !IS_ENABLED(CONFIG_NUMA) },
+	{ "do_migrate_pages", pvas_refuse_on_own_mm, .absent = !IS_ENABLED(CONFIG_NUMA) },
+	{ "mem_rw", pvas_check_proc_mem },
+	{ "clear_refs_write", pvas_refuse_shared, .absent = !IS_ENABLED(CONFIG_PROC_PAGE_MONITOR) },
+	{ "proc_coredump_filter_write", pvas_refuse_shared,
+	  .absent = !IS_ENABLED(CONFIG_ELF_CORE) },
+	{ "do_pagemap_cmd", pvas_check_pagemap,
+	  .absent = !PVAS_HAVE_PAGEMAP_SCAN || !IS_ENABLED(CONFIG_PROC_PAGE_MONITOR) },
+	{ "tcp_zerocopy_receive", pvas_check_tcp_receive, .absent = !IS_ENABLED(CONFIG_INET) },
+	/* userfaultfd */
+	{ "mwriteprotect_range", pvas_check_uffd_fill, .absent = PVAS_NO_UFFD },
+	{ "mcopy_atomic", pvas_check_uffd_copy, .absent = PVAS_NO_UFFD || PVAS_UFFD_MFILL },
+	{ "mcopy_continue", pvas_check_uffd_fill, .absent = PVAS_NO_UFFD || PVAS_UFFD_MFILL },
+	{ "mfill_zeropage", pvas_check_uffd_fill, .absent = PVAS_NO_UFFD || PVAS_UFFD_MFILL },
+	{ "mfill_atomic_copy", pvas_check_uffd_copy, .absent = PVAS_NO_UFFD || !PVAS_UFFD_MFILL },
+	{ "mfill_atomic_continue", pvas_check_uffd_fill,
+	  .absent = PVAS_NO_UFFD || !PVAS_UFFD_MFILL },
+	{ "mfill_atomic_zeropage", pvas_check_uffd_fill,
+	  .absent = PVAS_NO_UFFD || !PVAS_UFFD_MFILL },
+	{ "mfill_atomic_poison", pvas_check_uffd_fill,
+	  .absent = PVAS_NO_UFFD || !PVAS_UFFD_POISON },
+	{ "move_pages", pvas_check_uffd_move, .absent = PVAS_NO_UFFD || !PVAS_UFFD_MOVE },
+	/* System calls that are the only way to what they do. */
+	{ "__x64_sys_brk", pvas_check_brk },
+	{ "__x64_sys_mremap", pvas_check_mremap },
+	{ "__x64_sys_remap_file_pages", pvas_check_syscall },
+	{ "__x64_sys_set_mempolicy_home_node", pvas_check_syscall },
+	{ "__ia32_sys_brk", pvas_check_brk, .ia32 = true },
+	{ "__ia32_sys_mremap", pvas_check_mremap, .ia32 = true },
+	{ "__ia32_sys_remap_file_pages", pvas_check_syscall, .ia32 = true },
+	{ "__ia32_sys_set_mempolicy_home_node", pvas_check_syscall, .ia32 = true },
+	{ }
+};
+
+/* ---- from the address of a function to its entry ---- */
+
+static unsigned long pvas_bound_at[ARRAY_SIZE(pvas_call_bounds)];
+
+/* ftrace hooks by name and calls with an address: the first call of each function tells which. */
+static const struct pvas_bound *pvas_learn_bound(unsigned long ip)
+{
+	char name[KSYM_SYMBOL_LEN];
+	unsigned int i;
+
+	sprint_symbol_no_offset(name, ip);
+	for (i = 0; pvas_call_bounds[i].name; i++) {
+		if (strcmp(pvas_call_bounds[i].name, name))
+			continue;
+		WRITE_ONCE(pvas_bound_at[i], ip);
+		return &pvas_call_bounds[i];
+	}
+	return NULL;
+}
+
+static const struct pvas_bound *pvas_find_bound(unsigned long ip)
+{
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(pvas_bound_at); i++)
+		if (READ_ONCE(pvas_bound_at[i]) == ip)
+			return &pvas_call_bounds[i];
+	return pvas_learn_bound(ip);
+}
+
+void notrace pvas_on_call(unsigned long ip, unsigned long parent_ip, struct ftrace_ops *ops,
+			  struct ftrace_regs *fregs)
+{
+	struct pvas_partition *part = pvas_task_partition();
+	struct pt_regs *regs = ftrace_get_regs(fregs);
+	const struct pvas_bound *bound;
+	void *stub;
+
+	if (!part || !regs)
+		return;
+	bound = pvas_find_bound(ip);
+	stub = bound ? bound->check(part, regs) : pvas_stub_eperm;
+	if (stub)
+		regs->ip = (unsigned long)stub;
+}

@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: GPL-2.0 OR LGPL-2.1-or-later */
+/*
+ * Where program, heap, mappings and stack go in a partition.
+ *
+ * Pure functions, shared by the module, by the user backend and by the unit
+ * tests: no calls, no globals, randomness is an argument. From below:
+ *
+ *	gap, program, brk heap growing up, ... , mappings placed from mmap_top
+ *	downwards, room for the stack to grow, stack, gap
+ *
+ * The two ends move independently of one another: program and heap up by as
+ * much as @low says, mmap_top and stack down by as much as @high says.
+ * Each is an eighth at most of what would be free, and a TiB at most, which is
+ * the kernel's own (28 bits of pages). So a reservation of half the partition
+ * still finds room, and the smallest partition is still of use.
+ *
+ * A page table costs 4 KiB a task, and a small task has about eight: one
+ * more for each would be a job with 12 % more. Hence all moves by whole GiB
+ * (an entry of the same PUD page) and, inside a GiB, by whole 2 MiB (an entry
+ * of the same PMD page), in places where program with heap, or mappings with
+ * stack, do not reach over the end of the GiB. By pages the program and its heap
+ * move only within the PTE pages that they and the first of the heap need anyway,
+ * and likewise the stack. How far a heap and the mappings will reach is not known:
+ * their moves by pages are short (64 and 32), so that few reach over the end of a
+ * PTE page that would not have done so. Measured beside fixed places: small tasks
+ * 0 % more page tables, perl with its modules, which fill theirs nearly up, 4 %.
+ *
+ * Bits, of 4 KiB pages, for a small program and 8 MiB of RLIMIT_STACK:
+ *
+ *	partition	load	heap above it	mmap_top	stack	between these
+ *	4 GiB		13	5		13		15	13
+ *	64 GiB		17	5		16		18	13
+ *	8 TiB		24	5		23		26	13
+ *
+ * The stack pointer has nine bits more, by 16 bytes. A program that wants to
+ * be aligned to 2 MiB moves by 2 MiB only.
+ */
+#ifndef PVAS_LAYOUT_H
+#define PVAS_LAYOUT_H
+
+#include "pvas_elf.h"
+
+#define PVAS_LAYOUT_PAGE	PVAS_ELF_PAGE
+#define PVAS_LAYOUT_PMD		(2ULL << 20)	/* what a PTE page maps */
+#define PVAS_LAYOUT_PUD		(1ULL << 30)	/* what a PMD page maps */
+
+/* An overrun of the lower neighbour shall fault. */
+#define PVAS_LAYOUT_GAP_LOW	(2ULL << 20)
+/* The user backend keeps its loader here, just above the stack. */
+#define PVAS_LAYOUT_GAP_HIGH	(1ULL << 20)
+
+/* Room below the stack: as mmap_base() gives it, but a finite share at most. */
+#define PVAS_LAYOUT_ROOM_MIN	(128ULL << 20)
+/* The kernel's own stack_guard_gap, which it does not export. */
+#define PVAS_LAYOUT_GUARD	(1ULL << 20)
+
+#define PVAS_LAYOUT_SPREAD_MAX	(1ULL << 40)
+/* The first of a heap: malloc's, and the thread area of a static program. */
+#define PVAS_LAYOUT_HEAP_NEAR	(160ULL << 10)
+/* The first of the mappings: libraries. Better not over the end of a GiB. */
+#define PVAS_LAYOUT_MMAP_NEAR	(64ULL << 20)
+/* Of the 2 MiB in which the stack begins, 1 MiB is the gap, 256 KiB are the stack's. */
+#define PVAS_LAYOUT_STACK_PAGES	192U
+#define PVAS_LAYOUT_IMAGE_PAGES	64U
+#define PVAS_LAYOUT_MMAP_PAGES	32U
+#define PVAS_LAYOUT_APART	64U		/* times 2 MiB, between mappings and stack */
+#define PVAS_LAYOUT_SKEW	512U		/* times 16 bytes, as arch_align_stack() */
+
+/**
+ * struct pvas_layout_random - what makes a layout unlike another
+ *
+ * Each is any number; all zero gives the fixed layout, with program and stack
+ * as close to the ends of the partition as they may be.
+ */
+struct pvas_layout_random {
+	__u64 low;
+	__u64 image;
+	__u64 heap;
+	__u64 high;
+	__u64 stack;
+	__u64 apart;
+	__u64 mmap;
+	__u64 skew;
+};
+
+/**
+ * struct pvas_layout - where things go
+ * @load:	the program's address 0: the load bias
+ * @heap:	the brk heap begins here
+ * @mmap_top:	mappings are placed below
+ * @stack:	the end of the stack's mapping
+ * @skew:	so far below @stack its contents end: a multiple of 16, below 8192
+ */
+struct pvas_layout {
+	__u64 load;
+	__u64 heap;
+	__u64 mmap_top;
+	__u64 stack;
+	__u64 skew;
+};
+
+static inline __u64 pvas_layout_down(__u64 v, __u64 align)
+{
+	return v & ~(align - 1);
+}
+
+static inline __u64 pvas_layout_up(__u64 v, __u64 align)
+{
+	return pvas_layout_down(v + align - 1, align);
+}
+
+/* How much the stack may grow. */
+static inline __u64 pvas_layout_room(__u64 size, __u64 stack_limit)
+{
+	__u64 most = size / 6 * 2;
+
+	if (stack_limit == ~0ULL)	/* RLIM_INFINITY */
+		stack_limit = size / 4;
+	if (stack_limit < PVAS_LAYOUT_ROOM_MIN)
+		return PVAS_LAYOUT_ROOM_MIN;
+	return pvas_layout_up(stack_limit < most ? stack_limit : most, PVAS_LAYOUT_PAGE);
+}
+
+/* How far each end may move: whole GiB, or less than one. */
+static inline __u64 pvas_layout_spread(__u64 size, __u64 image, __u64 room)
+{
+	__u64 spread = (size - image - room) / 8;
+
+	if (spread > PVAS_LAYOUT_SPREAD_MAX)
+		spread = PVAS_LAYOUT_SPREAD_MAX;
+	return pvas_layout_down(spread, spread < PVAS_LAYOUT_PUD ? PVAS_LAYOUT_PMD :
+				PVAS_LAYOUT_PUD);
+}
+
+/*
+ * A multiple of 2 MiB, below @spread. @span bytes from the end of the partition
+ * to the far end of what moves: they shall share a GiB if they fit well in one.
+ */
+static inline __u64 pvas_layout_move(__u64 random, __u64 spread, __u64 span)
+{
+	__u64 gib = spread / PVAS_LAYOUT_PUD;
+	__u64 room = PVAS_LAYOUT_PUD;
+	__u64 places;
+
+	if (span < PVAS_LAYOUT_PUD / 2)
+		room -= span;
+	if (!gib && spread < room)
+		room = spread;
+	places = room / PVAS_LAYOUT_PMD;
+	if (!places)
+		return 0;
+	random %= (gib ? gib : 1) * places;
+	return random / places * PVAS_LAYOUT_PUD + random % places * PVAS_LAYOUT_PMD;
+}
+
+/*
+ * Two points among the pages that are left in the last PTE page: the program
+ * moves up to the first, its heap to the second.
+ */
+static inline void pvas_layout_low(struct pvas_layout *l, __u64 base, __u64 spread,
+				   const struct pvas_elf_image *image,
+				   const struct pvas_layout_random *r)
+{
+	__u64 lo = pvas_layout_down(image->lo, image->align);
+	__u64 used = image->hi - lo + PVAS_LAYOUT_PAGE + PVAS_LAYOUT_HEAP_NEAR;
+	__u64 room = pvas_layout_up(used, PVAS_LAYOUT_PMD);
+	__u64 pages = (room - used) / PVAS_LAYOUT_PAGE + 1;
+	__u64 first, second;
+	__u64 start = base + PVAS_LAYOUT_GAP_LOW +
+		      pvas_layout_move(r->low, spread, PVAS_LAYOUT_GAP_LOW + room);
+
+	if (pages > PVAS_LAYOUT_IMAGE_PAGES)
+		pages = PVAS_LAYOUT_IMAGE_PAGES;
+	first = r->image % pages * PVAS_LAYOUT_PAGE;
+	second = r->heap % pages * PVAS_LAYOUT_PAGE;
+	if (first > second) {
+		__u64 swap = first;
+
+		first = second;
+		second = swap;
+	}
+	l->load = start + pvas_layout_down(first, image->align) - lo;
+	l->heap = pvas_layout_up(l->load + image->hi, PVAS_LAYOUT_PAGE) + PVAS_LAYOUT_PAGE +
+		  second - first;
+}
+
+static inline void pvas_layout_high(struct pvas_layout *l, __u64 end, __u64 spread, __u64 room,
+				    const struct pvas_layout_random *r)
+{
+	__u64 apart = PVAS_LAYOUT_APART * PVAS_LAYOUT_PMD;
+	__u64 span, move;
+
+	if (apart > spread / 4)
+		apart = pvas_layout_down(spread / 4, PVAS_LAYOUT_PMD);
+	span = room + PVAS_LAYOUT_GUARD + 2 * PVAS_LAYOUT_PMD + apart + PVAS_LAYOUT_MMAP_NEAR;
+	move = pvas_layout_move(r->high, spread, span);
+	l->stack = end - move - PVAS_LAYOUT_GAP_HIGH -
+		   r->stack % PVAS_LAYOUT_STACK_PAGES * PVAS_LAYOUT_PAGE;
+	l->mmap_top = pvas_layout_down(l->stack - room - PVAS_LAYOUT_GUARD, PVAS_LAYOUT_PMD) -
+		      r->mmap % PVAS_LAYOUT_MMAP_PAGES * PVAS_LAYOUT_PAGE;
+	if (apart)
+		l->mmap_top -= r->apart % (apart / PVAS_LAYOUT_PMD) * PVAS_LAYOUT_PMD;
+	l->skew = r->skew % PVAS_LAYOUT_SKEW * 16;
+}
+
+/**
+ * pvas_layout - decide where things go in a partition
+ * @l:		receives it
+ * @base:	of the partition, a multiple of @size
+ * @size:	of the partition, a power of two, 4 GiB or more
+ * @image:	what the program needs, checked
+ * @stack_limit: RLIMIT_STACK of the exec, in bytes
+ * @r:		random numbers, or zeros
+ *
+ * Return: 0, or -ENOMEM if the program is larger than half the partition.
+ */
+static inline int pvas_layout(struct pvas_layout *l, __u64 base, __u64 size,
+			      const struct pvas_elf_image *image, __u64 stack_limit,
+			      const struct pvas_layout_random *r)
+{
+	__u64 room = pvas_layout_room(size, stack_limit);
+	__u64 spread;
+
+	if (image->hi - image->lo > size / 2)
+		return -ENOMEM;
+	spread = pvas_layout_spread(size, image->hi - image->lo, room);
+	pvas_layout_low(l, base, spread, image, r);
+	pvas_layout_high(l, base + size, spread, room, r);
+	return 0;
+}
+
+#endif /* PVAS_LAYOUT_H */

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * userfaultfds of a space. A task registers and fills its own partition. Another process that
+ * holds the descriptor, as a task's fork child does, may read it and wake, but change nothing:
+ * the space is not its own.
+ *
+ * What fills (COPY, ZEROPAGE, MOVE, ...) is looked at in the functions that do it, see
+ * pvas_calls.c. REGISTER and UNREGISTER have none: their argument is read in the middle, and
+ * a peer can change it after we have looked. So one task of a space does this at a time, and
+ * its effect is looked at afterwards.
+ */
+#include <linux/ftrace.h>
+#include <linux/fs.h>
+#include <linux/mm.h>
+#include <linux/module.h>
+#include <linux/sched.h>
+#include <linux/uaccess.h>
+#include <linux/userfaultfd_k.h>
+#include <linux/wait.h>
+
+#include "pvas.h"
+#include "pvas_hook.h"
+
+/* From 6.6 and 6.8. */
+#define PVAS_UFFD_NR_MOVE	0x05
+#define PVAS_UFFD_NR_POISON	0x08
+
+#ifdef CONFIG_USERFAULTFD
+
+static bool pvas_uffd_is_foreign(const struct pvas_partition *part,
+				 const struct vm_area_struct *vma)
+{
+	return vma->vm_userfaultfd_ctx.ctx &&
+	       (vma->vm_start < part->base || vma->vm_end > part->end);
+}
+
+static bool pvas_uffd_peers_have_any(struct pvas_partition *part)
+{
+	struct mm_struct *mm = part->space->mm;
+	struct vm_area_struct *vma;
+	VMA_ITERATOR(vmi, mm, 0);
+	bool any = false;
+
+	mmap_read_lock(mm);
+	for_each_vma(vmi, vma)
+		any |= pvas_uffd_is_foreign(part, vma);
+	mmap_read_unlock(mm);
+	return any;
+}
+
+/* Give back what the caller registered outside of its partition, and wake who waits there. */
+static bool pvas_uffd_undo(struct pvas_partition *part, struct userfaultfd_ctx *ctx)
+{
+	struct { unsigned long start, len; } all = {};
+	struct mm_struct *mm = part->space->mm;
+	struct vm_area_struct *vma;
+	VMA_ITERATOR(vmi, mm, 0);
+	bool any = false;
+
+	mmap_write_lock(mm);
+	for_each_vma(vmi, vma) {
+		if (vma->vm_userfaultfd_ctx.ctx != ctx || !pvas_uffd_is_foreign(part, vma))
+			continue;
+		pvas_forget_uffd(vma);
+		any = true;
+	}
+	mmap_write_unlock(mm);
+	if (any) {
+		__wake_up(&ctx->fault_pending_wqh, TASK_NORMAL, 0, &all);
+		__wake_up(&ctx->fault_wqh, TASK_NORMAL, 0, &all);
+	}
+	return any;
+}
+
+static long pvas_uffd_locked(struct pvas_partition *part, struct file *file, unsigned int cmd,
+			     unsigned long arg)
+{
+	long ret;
+
+	/* It asks each area for any userfaultfd, not for this one. */
+	if (cmd == UFFDIO_UNREGISTER && pvas_uffd_peers_have_any(part))
+		return -EBUSY;
+	ret = file->f_op->unlocked_ioctl(file, cmd, arg);
+	if (cmd == UFFDIO_REGISTER && pvas_uffd_undo(part, file->private_data))
+		return -EPERM;
+	return ret;
+}
+
+/* REGISTER and UNREGISTER by a task, in its own space: both arguments begin with the range. */
+static long pvas_stub_uffd(struct file *file, unsigned int cmd, unsigned long arg)
+{
+	struct pvas_partition *part = pvas_task_partition();
+	struct uffdio_range range;
+	long ret;
+
+	if (copy_from_user(&range, (void __user *)arg, sizeof(range)))
+		return -EFAULT;
+	if (pvas_mm_foreign(part, range.start, range.len))
+		return -EPERM;
+	if (mutex_lock_killable(&part->space->uffd_lock))
+		return -EINTR;
+	ret = pvas_uffd_locked(part, file, cmd, arg);
+	mutex_unlock(&part->space->uffd_lock);
+	return ret;
+}
+
+static long pvas_stub_uffd_eperm(struct file *file, unsigned int cmd, unsigned long arg)
+{
+	return -EPERM;
+}
+
+static long pvas_stub_uffd_einval(struct file *file, unsigned int cmd, unsigned long arg)
+{
+	return -EINVAL;
+}
+
+static void *pvas_uffd_check(bool own, unsigned int cmd)
+{
+	if (cmd == UFFDIO_API || cmd == UFFDIO_WAKE)
+		return NULL;
+	if (!own)
+		return pvas_stub_uffd_eperm;
+	if (cmd == UFFDIO_REGISTER || cmd == UFFDIO_UNREGISTER)
+		return pvas_stub_uffd;
+	if (_IOC_TYPE(cmd) != UFFDIO)
+		return pvas_stub_uffd_einval;
+	switch (_IOC_NR(cmd)) {
+	case _UFFDIO_COPY:
+	case _UFFDIO_ZEROPAGE:
+	case PVAS_UFFD_NR_MOVE:
+	case _UFFDIO_WRITEPROTECT:
+	case _UFFDIO_CONTINUE:
+	case PVAS_UFFD_NR_POISON:
+		return NULL;
+	default:
+		return pvas_stub_uffd_einval;
+	}
+}
+
+/* (file, cmd, arg) */
+void notrace pvas_on_uffd(unsigned long ip, unsigned long parent_ip, struct ftrace_ops *ops,
+			  struct ftrace_regs *fregs)
+{
+	struct pt_regs *regs = ftrace_get_regs(fregs);
+	const struct userfaultfd_ctx *ctx;
+	struct pvas_partition *part;
+	void *stub;
+
+	/* Our own call, above */
+	if (!regs || within_module(parent_ip, THIS_MODULE))
+		return;
+	ctx = ((const struct file *)regs->di)->private_data;
+	if (!pvas_space_shift_of(ctx->mm))
+		return;
+	part = pvas_task_partition();
+	stub = pvas_uffd_check(part && part->space->mm == ctx->mm, regs->si);
+	if (stub)
+		regs->ip = (unsigned long)stub;
+}
+
+#else
+
+void notrace pvas_on_uffd(unsigned long ip, unsigned long parent_ip, struct ftrace_ops *ops,
+			  struct ftrace_regs *fregs)
+{
+}
+
+#endif

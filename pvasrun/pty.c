@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Pseudo-terminals for the tasks' standard output.
+ *
+ * libc keeps back what a program prints into a pipe or file, some kilobytes of it,
+ * and abort() or a signal's death loses that; on a terminal it keeps one line.
+ */
+#include "pty.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/ioctl.h>
+#include <termios.h>
+#include <unistd.h>
+
+#include "mpi.h"
+
+/* mpirun gives its ranks one, so MPI programs' users count on it. */
+bool pty_wanted(const struct options *opt)
+{
+	unsigned int i;
+
+	if (opt->pty != PTY_AUTO)
+		return opt->pty == PTY_ALWAYS;
+	if (opt->mpi == MPI_NONE || isatty(STDOUT_FILENO))
+		return false;
+	for (i = 0; i < opt->nr_apps; i++)
+		if (needs(opt->apps[i].path) & NEEDS_MPI)
+			return true;
+	return false;
+}
+
+/* The bytes as they are: no "\n" to "\r\n", no echo */
+static int set_raw(int fd)
+{
+	struct termios terminal;
+
+	if (tcgetattr(fd, &terminal) < 0)
+		return -errno;
+	cfmakeraw(&terminal);
+	return tcsetattr(fd, TCSANOW, &terminal) < 0 ? -errno : 0;
+}
+
+int pty_open(int ends[static 2])
+{
+	int err;
+
+	ends[1] = -1;
+	ends[0] = posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC);
+	if (ends[0] < 0)
+		return -errno;
+	/* not by its name: /dev/pts may be another's in a container */
+	if (!unlockpt(ends[0]))
+		ends[1] = ioctl(ends[0], TIOCGPTPEER, O_RDWR | O_NOCTTY | O_CLOEXEC);
+	err = ends[1] < 0 ? -errno : set_raw(ends[1]);
+	if (!err)
+		return 0;
+	close(ends[0]);
+	if (ends[1] >= 0)
+		close(ends[1]);
+	return err;
+}

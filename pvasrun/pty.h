@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* Pseudo-terminals for the tasks' standard output (--pty). */
+#ifndef PVASRUN_PTY_H
+#define PVASRUN_PTY_H
+
+#include "options.h"
+
+/* Decide for this job, once its programs are known (opt->path). */
+bool pty_wanted(const struct options *opt);
+
+/* @ends: to read from and, for a task, to write to. 0 or -errno. */
+int pty_open(int ends[static 2]);
+
+#endif
