@@ -4,6 +4,8 @@
 #   make -C libpvas fuzz [FUZZ_TIME=seconds]	needs clang; new finds go to $(O)
 #   make -C libpvas fuzz-merge			keep what of them covers more
 #   make -C libpvas fuzz-replay			the kept corpus, with any compiler
+#
+# The kept corpus is corpus.tar.xz; it is unpacked to $(O).
 
 fdir	:= $(here)/fuzz
 fout	:= $(out)/fuzz
@@ -14,6 +16,9 @@ FUZZ_TIME ?= 600
 
 $(fout):
 	$(Q)mkdir -p $@/found
+# A folder of its own each time: what the archive no longer has must go.
+$(fout)/corpus/.unpacked: $(fdir)/corpus.tar.xz
+	$(Q)rm -rf $(@D) && mkdir -p $(@D) && tar -C $(@D) -xJf $< && touch $@
 $(fout)/fuzz: $(fdeps) | $(fout)
 	$(call say,CC)
 	$(Q)clang $(fflags) -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all -o $@ $(fsrcs)
@@ -21,16 +26,18 @@ $(fout)/replay: $(fdeps) | $(fout)
 	$(call say,CC)
 	$(Q)$(CC) $(fflags) -DREPLAY -fsanitize=address,undefined -fno-sanitize-recover=all -o $@ $(fsrcs)
 
-fuzz: $(fout)/fuzz
+fuzz: $(fout)/fuzz $(fout)/corpus/.unpacked
 	cd $(fout) && nice -n 19 ./fuzz -max_total_time=$(FUZZ_TIME) -max_len=4096 \
-		-print_final_stats=1 found $(fdir)/corpus
+		-print_final_stats=1 found corpus
 
-fuzz-merge: $(fout)/fuzz
+# The same inputs make the same archive.
+fuzz-merge: $(fout)/fuzz $(fout)/corpus/.unpacked
 	cd $(fout) && rm -rf merged && mkdir merged && \
-		./fuzz -merge=1 -max_len=4096 merged found $(fdir)/corpus
-	rm -f $(fdir)/corpus/* && cp $(fout)/merged/* $(fdir)/corpus/
+		./fuzz -merge=1 -max_len=4096 merged found corpus
+	tar -C $(fout)/merged --sort=name --owner=0 --group=0 --numeric-owner --mode=a=rX,u+w --mtime=@0 \
+		-cJf $(fdir)/corpus.tar.xz .
 
-fuzz-replay: $(fout)/replay
-	$(Q)$(fout)/replay $(fdir)/corpus/*
+fuzz-replay: $(fout)/replay $(fout)/corpus/.unpacked
+	$(Q)$(fout)/replay $(fout)/corpus/*
 
 .PHONY: fuzz fuzz-merge fuzz-replay
