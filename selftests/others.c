@@ -54,6 +54,8 @@ int others_start(struct others_job *job, struct pvas_space *space)
 	ret = pt_start_task_fds(space, 1, "others_peer", job->up[1], job->down[0], &job->peer);
 	if (ret < 0)
 		return ret;
+	/* Or a peer that dies before it says something would be waited for. */
+	close(job->up[1]);
 	if (read(job->up[0], &at, sizeof(at)) != sizeof(at))
 		return -EPIPE;
 	snprintf(text, sizeof(text), "%p", at);
@@ -73,12 +75,10 @@ int others_attack(struct others_job *job, const char *name)
 int others_end(struct others_job *job)
 {
 	int ret = write(job->down[1], "g", 1) == 1 ? pt_wait(job->peer) : -errno;
-	int i;
 
-	for (i = 0; i < 2; i++) {
-		close(job->up[i]);
-		close(job->down[i]);
-	}
+	close(job->up[0]);
+	close(job->down[0]);
+	close(job->down[1]);
 	return ret;
 }
 
