@@ -187,7 +187,7 @@ static void *pvas_check_mlockall(const struct pvas_partition *part, struct pt_re
 /* mlockall() and munlockall() go through all areas of the mm: leave out what is not the task's. */
 static void *pvas_check_mlock_fixup(const struct pvas_partition *part, struct pt_regs *regs)
 {
-	const struct vm_area_struct *vma = (const struct vm_area_struct *)PVAS_MLOCK_FIXUP_VMA(regs);
+	const struct vm_area_struct *vma = (void *)PVAS_MLOCK_FIXUP_VMA(regs);
 
 	return pvas_mm_foreign(part, vma->vm_start, vma->vm_end - vma->vm_start) ?
 	       pvas_stub_mlock_skip : NULL;

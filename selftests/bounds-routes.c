@@ -165,7 +165,8 @@ static long advise_peer(uintptr_t at, size_t len)
 static long advise_ring(uintptr_t at, size_t len)
 {
 	struct io_uring_sqe sqe = {
-		.opcode = IORING_OP_MADVISE, .addr = at, .len = len, .fadvise_advice = MADV_DONTNEED,
+		.opcode = IORING_OP_MADVISE, .addr = at, .len = len,
+		.fadvise_advice = MADV_DONTNEED,
 	};
 
 	return uring < 0 ? -EPERM : ring_do(uring, &sqe);
@@ -198,9 +199,7 @@ static long move_to_node(uintptr_t at, size_t len)
 /* A connected socket takes what is in its queue to where the address says. */
 static long tcp_receive(uintptr_t at, size_t len)
 {
-	struct { uint64_t address; uint32_t length, skip; int32_t in, err; uint64_t rest[4]; } zc = {
-		.address = at, .length = len,
-	};
+	struct { uint64_t address, length, rest[5]; } zc = { at, (uint32_t)len, {} };
 	socklen_t size = sizeof(zc);
 
 	return getsockopt(tcp, IPPROTO_TCP, TCP_ZEROCOPY_RECEIVE, &zc, &size) ? -errno : 0;
@@ -236,7 +235,7 @@ static long uffd_zero(uintptr_t at, size_t len)
 
 static long uffd_protect(uintptr_t at, size_t len)
 {
-	struct uffdio_writeprotect wp = { .range = { at, len }, .mode = UFFDIO_WRITEPROTECT_MODE_WP };
+	struct uffdio_writeprotect wp = { { at, len }, UFFDIO_WRITEPROTECT_MODE_WP };
 
 	return ioctl(uffd, UFFDIO_WRITEPROTECT, &wp) ? -errno : 0;
 }
@@ -245,8 +244,9 @@ static long uffd_protect(uintptr_t at, size_t len)
 static long uffd_range_and_mode(unsigned long nr, uintptr_t at, size_t len)
 {
 	struct uffdio_continue arg = { .range = { at, len } };
+	unsigned long cmd = _IOC(_IOC_READ | _IOC_WRITE, UFFDIO, nr, sizeof(arg));
 
-	return ioctl(uffd, _IOC(_IOC_READ | _IOC_WRITE, UFFDIO, nr, sizeof(arg)), &arg) ? -errno : 0;
+	return ioctl(uffd, cmd, &arg) ? -errno : 0;
 }
 
 static long uffd_continue(uintptr_t at, size_t len)
@@ -326,7 +326,7 @@ static void try_all(uintptr_t at, size_t len)
 
 static int connected(void)
 {
-	struct sockaddr_in addr = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	struct sockaddr_in addr = { AF_INET, 0, { htonl(INADDR_LOOPBACK) }, {} };
 	int server = socket(AF_INET, SOCK_STREAM, 0), client = socket(AF_INET, SOCK_STREAM, 0);
 	socklen_t len = sizeof(addr);
 
@@ -365,7 +365,8 @@ TASK(on_the_header)
 TASK(on_the_edges)
 {
 	uintptr_t at[] = {
-		pt_base() - PAGE, pt_base() + pt_size(), TASK_MAX - PAGE, TASK_MAX, 1UL << 56, -PAGE,
+		pt_base() - PAGE, pt_base() + pt_size(), TASK_MAX - PAGE, TASK_MAX,
+		1UL << 56, -PAGE,
 	};
 	size_t i;
 

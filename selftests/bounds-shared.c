@@ -206,11 +206,16 @@ MODULE_TEST(userfaultfd_of_a_parent, "a task's children have its rights")
 static struct uffdio_register racing;
 static volatile bool race_over;
 
+/* Own and foreign, each for a while of its own */
 static void *change_range(void *arg)
 {
-	while (!race_over) {
-		__atomic_store_n(&racing.range.start, (uint64_t)(uintptr_t)arg, __ATOMIC_RELAXED);
-		__atomic_store_n(&racing.range.start, (uint64_t)others_peer(), __ATOMIC_RELAXED);
+	uint64_t start[2] = { (uintptr_t)arg, others_peer() };
+	unsigned int seed = 1, n, i;
+
+	for (n = 0; !race_over; n++) {
+		__atomic_store_n(&racing.range.start, start[n & 1], __ATOMIC_RELAXED);
+		for (i = rand_r(&seed) % 256; i; i--)
+			__asm__ volatile("");
 	}
 	return NULL;
 }
@@ -225,8 +230,7 @@ TASK(race_uffd)
 	pthread_t thread;
 
 	CHECK(fd >= 0);
-	others_remember();
-	racing = (struct uffdio_register){ { (uintptr_t)own, PAGE }, UFFDIO_REGISTER_MODE_MISSING, 0 };
+	racing = (struct uffdio_register){ range, UFFDIO_REGISTER_MODE_MISSING, 0 };
 	CHECK_EQ(0, pthread_create(&thread, NULL, change_range, own));
 	while (pt_now_ms() < end) {
 		ioctl(fd, UFFDIO_REGISTER, &racing);
@@ -234,7 +238,8 @@ TASK(race_uffd)
 	}
 	race_over = true;
 	pthread_join(thread, NULL);
-	CHECK(!others_maps_changed());
+	/* What was registered for a moment may stay cut in two. */
+	CHECK(!others_watched());
 	CHECK(!others_bytes_changed());
 }
 
@@ -385,7 +390,7 @@ MODULE_TEST(moved_stack, "a stack of its own kind")
 
 TASK(large_and_idle)
 {
-	memset(anon(64UL << 20), 1, 64UL << 20);
+	memset(anon(16UL << 20), 1, 16UL << 20);
 	pt_say("r");
 	pause();
 }
@@ -400,16 +405,17 @@ static long kill_and_release(struct pvas_space *space)
 	if (pipe(up))
 		return -errno;
 	ret = pt_start_task_fds(space, 2, "large_and_idle", up[1], 0, &pid);
+	close(up[1]);
 	if (ret < 0)
 		return ret;
-	ret = read(up[0], &c, 1);
+	if (read(up[0], &c, 1) != 1)
+		return pt_wait(pid);
 	pidfd = syscall(SYS_pidfd_open, pid, 0);
 	kill(pid, SIGKILL);
 	ret = syscall(SYS_process_mrelease, pidfd, 0) ? -errno : 0;
 	pt_wait(pid);
 	close(pidfd);
 	close(up[0]);
-	close(up[1]);
 	return ret;
 }
 

@@ -54,6 +54,8 @@ int others_start(struct others_job *job, struct pvas_space *space)
 	ret = pt_start_task_fds(space, 1, "others_peer", job->up[1], job->down[0], &job->peer);
 	if (ret < 0)
 		return ret;
+	/* Or a peer that dies before it says something would be waited for. */
+	close(job->up[1]);
 	if (read(job->up[0], &at, sizeof(at)) != sizeof(at))
 		return -EPIPE;
 	snprintf(text, sizeof(text), "%p", at);
@@ -73,12 +75,10 @@ int others_attack(struct others_job *job, const char *name)
 int others_end(struct others_job *job)
 {
 	int ret = write(job->down[1], "g", 1) == 1 ? pt_wait(job->peer) : -errno;
-	int i;
 
-	for (i = 0; i < 2; i++) {
-		close(job->up[i]);
-		close(job->down[i]);
-	}
+	close(job->up[0]);
+	close(job->down[0]);
+	close(job->down[1]);
 	return ret;
 }
 
@@ -103,14 +103,13 @@ static uint64_t add_to_sum(uint64_t sum, const char *line)
 	return sum;
 }
 
-/* Of all mappings that are not in our partition: place, rights, locked pages, flags */
-static uint64_t sum_of_others(void)
+/* Calls back for each line on a mapping that is not in our partition. */
+static void each_line_of_others(void (*fn)(const char *line, bool area, void *arg), void *arg)
 {
 	FILE *f = fopen("/proc/self/smaps", "re");
 	bool foreign = false;
-	uint64_t sum = 1;
-	char line[4096];
 	unsigned long from, to;
+	char line[4096];
 
 	CHECK(f);
 	while (f && fgets(line, sizeof(line), f)) {
@@ -118,13 +117,40 @@ static uint64_t sum_of_others(void)
 
 		if (area)
 			foreign = from < pt_base() || from >= pt_base() + pt_size();
-		if (foreign && (area || !strncmp(line, "Locked:", 7) ||
-				!strncmp(line, "VmFlags:", 8)))
-			sum = add_to_sum(sum, line);
+		if (foreign)
+			fn(line, area, arg);
 	}
 	if (f)
 		fclose(f);
+}
+
+/* Place, rights, locked pages, flags */
+static void add_line(const char *line, bool area, void *sum)
+{
+	if (area || !strncmp(line, "Locked:", 7) || !strncmp(line, "VmFlags:", 8))
+		*(uint64_t *)sum = add_to_sum(*(uint64_t *)sum, line);
+}
+
+static uint64_t sum_of_others(void)
+{
+	uint64_t sum = 1;
+
+	each_line_of_others(add_line, &sum);
 	return sum;
+}
+
+static void find_watched(const char *line, bool area, void *any)
+{
+	if (!area && !strncmp(line, "VmFlags:", 8) && strstr(line, " um"))
+		*(bool *)any = true;
+}
+
+bool others_watched(void)
+{
+	bool any = false;
+
+	each_line_of_others(find_watched, &any);
+	return any;
 }
 
 void others_remember(void)

@@ -38,6 +38,8 @@ void others_remember(void);
 bool others_bytes_changed(void);
 /* Or a mapping outside of our partition, its rights, flags or locked pages? */
 bool others_maps_changed(void);
+/* Is one of them registered with a userfaultfd? */
+bool others_watched(void);
 /* A userfaultfd, ready for use, or -1 */
 int others_uffd(void);
 /* An io_uring, or -1; one request, and its result */
