@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
 # What people type. The module's own build is in Kbuild.
 #
 #   make demo		set up, boot a virtual machine, run 240 tasks in one address space

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0 */
+/* SPDX-License-Identifier: GPL-2.0-only */
 /* What the benchmarks share: a clock, medians, /proc/meminfo, one line a result. */
 #ifndef BENCH_H
 #define BENCH_H

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
 /* Tells when it was born. usage: born FILE */
 #include "stamp.h"
 

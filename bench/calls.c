@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
 /*
  * What system calls cost in the process that this is: medians of batches, in
  * nanoseconds a call, one line. See user.c.

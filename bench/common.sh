@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
 #
 # For the sections, which source it. Sets top, B (the build), OUT, QUICK, RUNS and
 # has the functions below. See README.md, "A section".

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0 */
+/* SPDX-License-Identifier: GPL-2.0-only */
 /* N workers that begin together: as tasks of one space, as plain processes or as threads. */
 #ifndef CROWD_H
 #define CROWD_H

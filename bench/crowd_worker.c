@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
 /* A worker's side of crowd.h: without libpvas, for plain processes know none. */
 #include <linux/futex.h>
 #include <stdio.h>

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
 /*
  * An all-to-all among many ranks, to see what memory that takes: each has a buffer of
  * so many bytes to send from, a slice of it for each rank, and one to receive into.

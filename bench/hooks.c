@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
 /*
  * What the module's hooks cost a pair of mmap and munmap: in a plain process
  * with no module, with the module and no space, and with one space; and in a

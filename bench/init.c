@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
 /* Tells when MPI_Init was done. usage: init FILE, in any number of ranks */
 #include <mpi.h>
 

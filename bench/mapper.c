@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
 /*
  * What a pair of mmap and munmap costs here: bench/hooks starts this plainly
  * and as a task.

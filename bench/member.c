@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
 /*
  * The small program that bench/spawn starts many times. It says that it runs,
  * and stays until it is told to go.

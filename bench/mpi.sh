@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
 # How a rival starts MPI programs. For the sections, after common.sh.
 
 # More ranks than processors yield; Open MPI finds that out by itself under mpirun.

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
 /*
  * What sharing one mm costs: how often can N workers at the same time fault, map
  * and unmap, allocate, or switch from one to the other?

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
 /*
  * What bench/peers starts many of: has a buffer, and reads its slice of everybody
  * else's.

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
 /*
  * The memory that N processes need to reach each other's buffers of 2 MiB, without MPI:
  * tasks, or plain processes with XPMEM.

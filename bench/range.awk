@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
 
 # Is x in "*", "a..b" or a list with commas?
 function within(x, range,	r, n, i)

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
 /*
  * What a copy to a neighbour costs, by mechanism, with no MPI: half a round trip
  * between two processes, each on a processor of its own. Whoever gets a message has

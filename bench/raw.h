@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0 */
+/* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Mechanisms that bring a message to a neighbour: raw.c measures, raw_ways.c and
  * raw_xpmem.c have the ways.

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
 /* The mechanisms that need no module: see raw.h. */
 #include "raw.h"
 

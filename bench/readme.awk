@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
 # For readme-table, after sections.awk: the rows, all sections, all summaries.
 
 # The rival that is best where pvas is compared with it

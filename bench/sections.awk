@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
 #
 # For programs that read a list, then sections' scripts, then their summaries
 # (NAME.summary); load it first. Sets list[1..nr], of the sections' #M lines title, unit,

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
 /*
  * How long do N tasks take to start and to end, and how much memory do their
  * page tables need, beside N plain processes of the same program?

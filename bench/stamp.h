@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0 */
+/* SPDX-License-Identifier: GPL-2.0-only */
 /* How one of many programs tells launch.c when it got somewhere. */
 #ifndef STAMP_H
 #define STAMP_H

@@ -1,6 +1,6 @@
 # shellcheck shell=bash
 # shellcheck disable=SC2034,SC2154 # common.sh's variables and ours
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
 #
 # For sections that measure in virtual machines, after common.sh. There, times are an
 # emulator's: only ratios say something, and noise that hits the host can't be seen.

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
 /*
  * What bench/onemm starts many of: does one thing again and again until told to
  * stop, and counts.

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0 */
+/* SPDX-License-Identifier: GPL-2.0-only */
 /* XPMEM, by its own library, which is loaded if it is there. */
 #ifndef XPMEM_H
 #define XPMEM_H

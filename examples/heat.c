@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
 /*
  * Heat in a plate: N members solve the 2-D heat equation together, by Jacobi's
  * method, each for a block of rows. There is no halo to exchange: at the edge

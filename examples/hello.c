@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
 /*
  * The shortest program that uses the space: each task says who it is, and reads
  * a string from its neighbour's stack by a pointer alone.

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
 /*
  * What a message costs when it is one memcpy(): rank 1 copies a buffer of rank
  * 0's to its own and answers, rank 0 waits for the answer; and so on.

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
 /*
  * The other way to run a team: N plain processes with one shared segment, to
  * compare with `pvasrun -n N`.

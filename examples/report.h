@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0 */
+/* SPDX-License-Identifier: GPL-2.0-only */
 /* What a job looks like from outside, measured by one of its members. */
 #ifndef REPORT_H
 #define REPORT_H

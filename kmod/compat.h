@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0 */
+/* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * The only file that knows kernel versions. What differs between the kernels
  * we support is a pvas_x() here; the rest of the module calls that.

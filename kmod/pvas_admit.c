@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
 /*
  * Who may enter a space: a process that could do no more, and no less, than the
  * one that made it.

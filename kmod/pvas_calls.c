@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
 /*
  * What the calls of a task may do to the mm that it shares: each function of mm/ where all
  * ways to a change meet, system calls of each kind, io_uring and ioctls alike, has an entry

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
 /*
  * Core files of tasks: the task's own partition, partition 0 with the space
  * header, and what lies outside all partitions, but not the whole job.

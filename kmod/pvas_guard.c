@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
 /*
  * Guard: a task stays what pvas_admit.c let in. Tasks, their guests and the
  * creator can't change

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
 /*
  * The hooks come with the first space and go with the last, so a machine without
  * a space pays nothing. Each subject has its own set: pvas_bounds.c, pvas_guard.c.

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0 */
+/* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * A hook: an ftrace callback on some of the kernel's functions, by name. Each
  * subject has a set of them; pvas_hook.c has the sets in and out with the spaces.

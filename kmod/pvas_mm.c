@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
 /*
  * The memory of a partition: its layout, where mmap may place things, the
  * per-task brk, what /proc shows of it, and giving it back.

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
 /* Spaces: making one of the caller's mm, finding it by its id, ending it. */
 #include <linux/cred.h>
 #include <linux/mm.h>

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
 /*
  * userfaultfds of a space. A task registers and fills its own partition. Another process that
  * holds the descriptor, as a task's fork child does, may read it and wake, but change nothing:

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0 */
+/* SPDX-License-Identifier: GPL-2.0-only */
 /* Which processors and which memory each task gets. */
 #ifndef PVASRUN_BIND_H
 #define PVASRUN_BIND_H

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
 /*
  * TCP does not say who calls, but the kernel knows whose socket the other end of
  * a local connection is: of one, by sock_diag(7); or in a list of all, for which

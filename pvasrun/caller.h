@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0 */
+/* SPDX-License-Identifier: GPL-2.0-only */
 /* Whose is the other end of a TCP connection from this machine? */
 #ifndef PVASRUN_CALLER_H
 #define PVASRUN_CALLER_H

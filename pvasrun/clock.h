@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0 */
+/* SPDX-License-Identifier: GPL-2.0-only */
 /* The clock that all deadlines are in: it never jumps. */
 #ifndef PVASRUN_CLOCK_H
 #define PVASRUN_CLOCK_H

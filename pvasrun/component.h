@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0 */
+/* SPDX-License-Identifier: GPL-2.0-only */
 /* Where Open MPI's component pvas is. */
 #ifndef PVASRUN_COMPONENT_H
 #define PVASRUN_COMPONENT_H

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0 */
+/* SPDX-License-Identifier: GPL-2.0-only */
 /* The tasks' environment. */
 #ifndef PVASRUN_ENV_H
 #define PVASRUN_ENV_H

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0 */
+/* SPDX-License-Identifier: GPL-2.0-only */
 /* Waiting for many descriptors at once: a thin layer over epoll(7). */
 #ifndef PVASRUN_EVENT_H
 #define PVASRUN_EVENT_H

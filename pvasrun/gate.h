@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0 */
+/* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * The gate before the PMIx server. Ranks are told of the gate's port when they
  * are started; the server behind it is started when the first rank calls, so a

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
 /*
  * libpmix can only serve clients that call its TCP port. It runs in this process,
  * so it is given a pipe instead of that port: in its listen(). In its accept() it

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0 */
+/* SPDX-License-Identifier: GPL-2.0-only */
 /* Connections for libpmix, which would listen on a TCP port otherwise. */
 #ifndef PVASRUN_HANDOFF_H
 #define PVASRUN_HANDOFF_H

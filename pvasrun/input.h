@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0 */
+/* SPDX-License-Identifier: GPL-2.0-only */
 /* --stdin all: pvasrun's standard input, copied to every task. */
 #ifndef PVASRUN_INPUT_H
 #define PVASRUN_INPUT_H

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0 */
+/* SPDX-License-Identifier: GPL-2.0-only */
 /* The job: its tasks, what became of them, and how it comes to its end. */
 #ifndef PVASRUN_JOB_H
 #define PVASRUN_JOB_H

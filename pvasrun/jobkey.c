@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
 /*
  * A key is the job's name, the node's, and a secret: whoever of this user knows a
  * space's key can make it before the job does, or enter it. Open MPI's mpirun gives

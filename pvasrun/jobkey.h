@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0 */
+/* SPDX-License-Identifier: GPL-2.0-only */
 /* By which key do the processes that another launcher has started find each other? */
 #ifndef PVASRUN_JOBKEY_H
 #define PVASRUN_JOBKEY_H

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0 */
+/* SPDX-License-Identifier: GPL-2.0-only */
 /* Starting the tasks. */
 #ifndef PVASRUN_LAUNCH_H
 #define PVASRUN_LAUNCH_H

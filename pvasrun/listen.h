@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0 */
+/* SPDX-License-Identifier: GPL-2.0-only */
 /* Where ranks of MPI programs call: a TCP port that only this machine reaches. */
 #ifndef PVASRUN_LISTEN_H
 #define PVASRUN_LISTEN_H

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0 */
+/* SPDX-License-Identifier: GPL-2.0-only */
 /* Where a task is bound to, in a text that MPI libraries compare with another task's. */
 #ifndef PVASRUN_LOCALITY_H
 #define PVASRUN_LOCALITY_H

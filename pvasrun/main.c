@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
 /* pvasrun - run programs as tasks of one partitioned address space. */
 #include <errno.h>
 #include <fcntl.h>

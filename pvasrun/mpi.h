@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0 */
+/* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * MPI programs as tasks: what they need to find each other, and what becomes
  * of a job of theirs when one of them aborts, or ends while others count on it.

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
 /* What tasks that are MPI programs find in their environment. */
 #include "mpi.h"
 

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
 /* What a program needs of libraries, as its ELF file says. */
 #include <elf.h>
 #include <fcntl.h>

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0 */
+/* SPDX-License-Identifier: GPL-2.0-only */
 /* What the user asked for: the command line, taken apart. */
 #ifndef PVASRUN_OPTIONS_H
 #define PVASRUN_OPTIONS_H

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0 */
+/* SPDX-License-Identifier: GPL-2.0-only */
 /* Processes that outlive the task that started them: daemons, background jobs. */
 #ifndef PVASRUN_ORPHANS_H
 #define PVASRUN_ORPHANS_H

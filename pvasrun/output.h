@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0 */
+/* SPDX-License-Identifier: GPL-2.0-only */
 /* --tag-output, --pty: the tasks' output goes through pvasrun, tagged line by line or as it is. */
 #ifndef PVASRUN_OUTPUT_H
 #define PVASRUN_OUTPUT_H

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
 /* PMI-1: the connections, and the answers. */
 #include "pmi1.h"
 

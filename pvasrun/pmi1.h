@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0 */
+/* SPDX-License-Identifier: GPL-2.0-only */
 /* PMI-1, the line protocol by which MPICH and its relatives find their peers. */
 #ifndef PVASRUN_PMI1_H
 #define PVASRUN_PMI1_H

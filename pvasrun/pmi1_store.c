@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
 /* Texts by name, in a tree of libc's, with an upper limit of their size. */
 #include <search.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
 /* The PMIx server: loading it, describing the job to it, hearing from it. */
 #include <dirent.h>
 #include <dlfcn.h>

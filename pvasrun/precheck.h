@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0 */
+/* SPDX-License-Identifier: GPL-2.0-only */
 /* What would fail later, found before anything is started. */
 #ifndef PVASRUN_PRECHECK_H
 #define PVASRUN_PRECHECK_H

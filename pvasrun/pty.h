@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0 */
+/* SPDX-License-Identifier: GPL-2.0-only */
 /* Pseudo-terminals for the tasks' standard output (--pty). */
 #ifndef PVASRUN_PTY_H
 #define PVASRUN_PTY_H

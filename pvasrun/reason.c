@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
 /* Reasons for an error that the errno value does not tell. */
 #include "reason.h"
 

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0 */
+/* SPDX-License-Identifier: GPL-2.0-only */
 /* Reasons for an error that the errno value does not tell, and what to do about them. */
 #ifndef PVASRUN_REASON_H
 #define PVASRUN_REASON_H

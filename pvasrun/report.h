@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0 */
+/* SPDX-License-Identifier: GPL-2.0-only */
 /* What pvasrun says to the user: on standard error, one write a line. */
 #ifndef PVASRUN_REPORT_H
 #define PVASRUN_REPORT_H

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
 /*
  * A job's directory. Its owner holds a lock on it, which goes with the process
  * however that ends: what can be locked belongs to nobody.

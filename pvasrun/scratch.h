@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0 */
+/* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * A job's directories for files that MPI libraries make: for this user only,
  * and removed with all that is in them when the job is over.

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0 */
+/* SPDX-License-Identifier: GPL-2.0-only */
 /* Signals that pvasrun gets, and what of them reaches the tasks. */
 #ifndef PVASRUN_SIGNALS_H
 #define PVASRUN_SIGNALS_H

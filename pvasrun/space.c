@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
 /* Making the space that the tasks will share. */
 #include <errno.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0 */
+/* SPDX-License-Identifier: GPL-2.0-only */
 /* Ranks that are stopped: the job waits for them, so the user is told. */
 #ifndef PVASRUN_STOPS_H
 #define PVASRUN_STOPS_H

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0 */
+/* SPDX-License-Identifier: GPL-2.0-only */
 /* Making whole, tagged lines of whatever pieces a task writes. */
 #ifndef PVASRUN_TAGGER_H
 #define PVASRUN_TAGGER_H

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
 /*
  * May code be loaded from a file? A copy of this program in /tmp has neighbours
  * that anybody can have put there.

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0 */
+/* SPDX-License-Identifier: GPL-2.0-only */
 /* Files that only those can change whom this program is trusted to by running it */
 #ifndef PVASRUN_TRUSTED_H
 #define PVASRUN_TRUSTED_H

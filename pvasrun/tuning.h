@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0 */
+/* SPDX-License-Identifier: GPL-2.0-only */
 /* What tasks' libraries are told, so that they suit a space. */
 #ifndef PVASRUN_TUNING_H
 #define PVASRUN_TUNING_H

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
 /*
  * Who enters a space must be like who made it: a process in a sandbox, or with
  * fewer rights, and one without, can't get together in one. Without libpvas.

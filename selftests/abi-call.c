@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
 /* What holds for every ioctl of /dev/pvas, error by error; without libpvas. */
 #define _GNU_SOURCE
 #include <string.h>

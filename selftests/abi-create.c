@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
 /* PVAS_IOC_CREATE, error by error; without libpvas. abi-user.c has who may. */
 #define _GNU_SOURCE
 #include <pthread.h>

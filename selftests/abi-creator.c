@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
 /*
  * The process that makes a space: what its mm may hold, what it can still do, and
  * how many spaces its user can have. Without libpvas.

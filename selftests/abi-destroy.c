@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
 /* PVAS_IOC_DESTROY, error by error, and what closing the file does; without libpvas. */
 #define _GNU_SOURCE
 #include <signal.h>

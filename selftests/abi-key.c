@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
 /* Spaces with a key, and PVAS_IOC_ATTACH, error by error; without libpvas. */
 #define _GNU_SOURCE
 #include <signal.h>

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
 /* PVAS_IOC_QUERY, error by error; without libpvas. */
 #define _GNU_SOURCE
 #include <string.h>

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
 /*
  * PVAS_IOC_SPAWN, error by error, and what a task then is; without libpvas.
  * abi-user.c has who may.

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
 /* Who may make, enter and see a space: users, capabilities, namespaces; without libpvas. */
 #define _GNU_SOURCE
 #include <fcntl.h>

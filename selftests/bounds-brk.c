@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
 /* A task's heap: brk() inside its partition. Each test's body runs in a task. */
 #define _GNU_SOURCE
 #include <pthread.h>

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
 /*
  * The bounds: a task's calls can't touch anything outside of its partition. Each test's
  * body runs in a task.

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
 /*
  * The bounds and those next to them: stacks that overflow, peers that map at the same
  * time, processes outside of any space.

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
 /*
  * The bounds: what a task maps lies in its partition. Each test's body runs in a task,
  * unless it says otherwise.

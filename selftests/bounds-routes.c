@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
 /*
  * Every way to change an mm, tried by a task on what is not its own: a peer's memory, the
  * header, the gaps, beyond the end of user space. Each must be refused, and no mapping, lock

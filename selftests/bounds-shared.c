@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
 /*
  * What the kernel keeps once for each mm, and so for all tasks of a space: settings, locks,
  * userfaultfds, stacks that grow, a dying task's memory. No task may have it changed for its

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
 /*
  * clone() in a task with every legal combination of what can be shared. A child
  * without CLONE_VM is an ordinary process, with CLONE_THREAD a thread of the

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
 /*
  * The file of an exec into a space: what is refused, with which error, for whatever
  * is wrong with it, its interpreter or its size.

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
 /*
  * The process of an exec: an armed one whose exec fails or that has threads, and a
  * task that execs out of its space or fails to.

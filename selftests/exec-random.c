@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
 /* Where a program lies in its partition: at random, unless that is not wanted. */
 #define _GNU_SOURCE
 #include <fcntl.h>

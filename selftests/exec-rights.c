@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
 /*
  * The rights of an exec into a space: programs that give more of them, or whose user
  * may not read them, are refused.

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
 /* What a program finds that got into a space by its exec, and what others see of it. */
 #define _GNU_SOURCE
 #include <elf.h>

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
 /*
  * Every allocation that can fail does, one after the other: the kernel's fault
  * injection lets the n-th allocation of a call fail, for n = 1, 2, 3, ... until

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
 /*
  * Two users' jobs side by side: no ioctl, /proc file or signal lets one read,
  * enter, list in detail or end the other's space. abi-user.c has what the device

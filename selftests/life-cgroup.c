@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
 /* Tasks in cgroups: what they are charged, and that cgroup.kill gets all. */
 #define _GNU_SOURCE
 #include <sched.h>

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
 /* Children of tasks: copies, guests in the partition, and what they leave. */
 #define _GNU_SOURCE
 #include <sched.h>

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
 /* The end of a task, by itself, by a signal or by a crash: its partition is free again. */
 #define _GNU_SOURCE
 #include <sched.h>

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
 /* A task stays what it was when it came: ids, capabilities, namespaces. */
 #define _GNU_SOURCE
 #include <fcntl.h>

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
 /* What the kernel still does for a task: its clock, barriers, threads of its own. */
 #define _GNU_SOURCE
 #include <linux/filter.h>

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
 /* Launchers: killed, or tasks themselves; and the module, which stays as long as a space. */
 #define _GNU_SOURCE
 #include <fcntl.h>

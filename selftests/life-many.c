@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
 /* Many tasks in one mm, and what they see of each other. */
 #define _GNU_SOURCE
 #include <linux/futex.h>

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
 /* Threads of a task: who ends first, who execs, and all of them killed. */
 #define _GNU_SOURCE
 #include <pthread.h>

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
 /*
  * Threads that the kernel makes for itself in a process (io_uring's), and others'
  * processes that hold up what ends: nothing is left of a space, and no other

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
 /*
  * Resource limits and their exhaustion in tasks: what one task can use up of
  * what all share, and that it comes back with the task's end.

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0 */
+/* SPDX-License-Identifier: GPL-2.0-only */
 /* What tests of mappings share: sizes, kinds, and addresses that are another's. */
 #ifndef PVAS_TEST_MAPS_H
 #define PVAS_TEST_MAPS_H

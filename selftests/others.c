@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
 /* A peer for a task to attack, and what of the space it may not change. */
 #define _GNU_SOURCE
 #include <fcntl.h>

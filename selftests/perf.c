@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
 /*
  * perf on a task: samples and mapping records of one, by another process and by
  * itself, with its ring buffer in the task's partition, through forks and its end.

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
 /* Programs that tests make and run: see program.h. */
 #define _GNU_SOURCE
 #include <fcntl.h>

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0 */
+/* SPDX-License-Identifier: GPL-2.0-only */
 /* Programs that tests make, in the test's own directory, and run as tasks. */
 #ifndef PVAS_TEST_PROGRAM_H
 #define PVAS_TEST_PROGRAM_H

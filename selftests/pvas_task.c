@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
 /* Task functions, started through libpvas, and those all have: see pvas_test.h. */
 #define _GNU_SOURCE
 #include <stdlib.h>

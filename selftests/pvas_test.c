@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
 /* What the test programs share: see pvas_test.h. */
 #define _GNU_SOURCE
 #include <fcntl.h>

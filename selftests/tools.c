@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
 /*
  * What looks into a task or gets into its way: debuggers, userfaultfd, seccomp,
  * namespaces, other processes' reads, writes and advice.

@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
 # Where things go: the install targets of the Makefile. See doc/install.md.
 #
 #   prefix, libdir, mandir, docdir, udevdir, sysctldir, loaddir, mcadir	where to

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
 /* Kernels in which all ranks send to all others. */
 #include "patterns.h"
 

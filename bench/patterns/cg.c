@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
 /* Conjugate gradients on a matrix cut into blocks: sums over rows, gathers over columns. */
 #include "patterns.h"
 

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
 /* Kernels whose ranks lie in a grid and talk to their neighbours in it. */
 #include "patterns.h"
 

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
 /*
  * usage: patterns KERNEL CLASS, in any number of ranks; CLASS is S, W or A
  *

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0 */
+/* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Small kernels that talk as the NAS Parallel Benchmarks do, for machines that don't
  * have those. Each checks its own result.

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0 */
+/* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Two ranks measured beside rivals. All jobs run at once and take turns, one
  * short sample each, over a page that they share: what the machine does in a

@@ -1,5 +1,5 @@
 #!/bin/bash
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
 # Two ranks over pvas (user backend), beside the same bare copies and vader in
 # two ways: by CMA, its default, and with two copies. Sample by sample in turn; see p2p.h.
 #

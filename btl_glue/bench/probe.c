@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
 /* A clock, and how far apart two processors lie: see p2p.h. */
 #include <sched.h>
 #include <time.h>

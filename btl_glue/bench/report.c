@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
 /*
  * The table. A ratio is the median of the ratios of samples that were taken
  * one after the other. It doesn't count if the cores lay nearer to each other in

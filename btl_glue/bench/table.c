@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
 /*
  * usage: table new FILE SAMPLES "SIZE..." RIVAL...	make the jobs' page
  *	  table show FILE				print what they found

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
 /* Taking turns: see p2p.h. */
 #include <fcntl.h>
 #include <linux/futex.h>

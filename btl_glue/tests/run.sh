@@ -1,5 +1,5 @@
 #!/bin/bash
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
 # MPI programs as tasks of one space, over the BTL pvas.
 #
 #	make -s -C btl_glue all tests && btl_glue/tests/run.sh

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0 */
+/* SPDX-License-Identifier: GPL-2.0-only */
 /* Within the plugin. */
 #ifndef PVASRUN_PMIX_INTERNAL_H
 #define PVASRUN_PMIX_INTERNAL_H

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
 /* Something to do in the library's thread, but later, or soon. */
 #include "internal.h"
 

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
 /*
  * What ranks want to be written, by PMIx_Log. Open MPI's longer messages, those
  * with a frame, come that way: mpirun would write each once, whoever sent it.

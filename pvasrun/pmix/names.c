@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
 /*
  * Published names. The library calls us from its one thread, as does our clock,
  * so there is no lock; a lookup that may wait does so until as many names as it

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0 */
+/* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * The PMIx server is a shared object of its own, loaded when the first rank
  * asks for it: pvasrun needs no libpmix, and jobs without MPI don't pay for it.

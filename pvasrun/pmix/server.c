@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
 /*
  * The PMIx server: what ranks ask of it. All ranks are on this machine, so
  * whatever the library has collected from them is all there is.

@@ -1,5 +1,5 @@
 #!/bin/bash
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
 #
 # PVAS_DEBUG says what was decided and why: one line each, all from "pvas:" on.
 #

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
 /*
  * A stand-in for libpvas that starts plain processes, for testing pvasrun by
  * itself: no module, no VM. Only what pvasrun calls.

@@ -1,5 +1,5 @@
 #!/bin/bash
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
 #
 # MPI programs started by pvasrun: Open MPI over PMIx, MPICH over PMI-1.
 #

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
 /*
  * stranger PORT SECONDS HOW: another user at a port of 127.0.0.1, as fast as it can:
  *

@@ -1,5 +1,5 @@
 #!/bin/bash
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
 #
 # Another user against the launcher of an MPI job, of root's and of an ordinary user's:
 # the job goes on as if nobody called.

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
 /* Tests of pvasrun's parts: no process is started. */
 #include "unit.h"
 

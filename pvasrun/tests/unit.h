@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0 */
+/* SPDX-License-Identifier: GPL-2.0-only */
 /* The smallest harness: a check is passed or failed, and all are counted. */
 #ifndef PVASRUN_UNIT_H
 #define PVASRUN_UNIT_H

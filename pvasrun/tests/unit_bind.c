@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
 /* Who is put where, on machines that hwloc makes up */
 #include <stdio.h>
 #include <stdlib.h>

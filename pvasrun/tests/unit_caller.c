@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
 /* Whose connections are they? Those of this process, and ones that are not there */
 #include <errno.h>
 #include <fcntl.h>

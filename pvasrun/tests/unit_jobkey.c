@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
 /* The key of a job that another launcher has started: the same for all its ranks, and secret */
 #include <errno.h>
 #include <stdio.h>

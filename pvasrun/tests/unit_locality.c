@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
 /* What a bound task is told of its place, on machines that hwloc makes up */
 #include <stdlib.h>
 

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
 /* Is a program linked with an MPI library? */
 #include <fcntl.h>
 #include <signal.h>

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
 /* The command line: what is taken from it, and what is said of a bad one */
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
 /* What ranks put: kept by name, and not more than there is room for */
 #include <stdio.h>
 #include <string.h>

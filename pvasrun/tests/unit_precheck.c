@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
 /* Limits, exit statuses, and how sizes are printed */
 #include <errno.h>
 

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
 /* Lines out of pieces */
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
 /* May code be loaded from a file beside the program? */
 #include <fcntl.h>
 #include <stdio.h>

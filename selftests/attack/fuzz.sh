@@ -1,5 +1,5 @@
 #!/bin/bash
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
 # Random ioctls. FUZZ_SECONDS, FUZZ_SEED.
 
 . "$(dirname "$0")/common"

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
 /* Takes memory, touches it, and takes more, until somebody ends it. */
 #include <stdlib.h>
 #include <string.h>

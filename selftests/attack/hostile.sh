@@ -1,5 +1,5 @@
 #!/bin/bash
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
 # Several users attack at once (attack/hostile/). By itself: some rounds of a fixed
 # seed. With ATTACK_SECONDS: attack/seeds, then so long with ATTACK_SEED.
 

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
 /*
  * ia32 - one ia32 system call of a 64-bit process, through int 0x80
  *

@@ -1,5 +1,5 @@
 #!/bin/bash
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
 # The parameter refuse_ia32: a task has no ia32 system call, others have all.
 
 . "$(dirname "$0")/common"

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0 */
+/* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * For the attacks in C: random numbers that are the same everywhere, and what
  * may not be left at the end: a process, a space.

@@ -1,5 +1,5 @@
 #!/bin/bash
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
 # A live patch and our hooks want the same function: whoever comes second is
 # refused, with nothing half-installed, and can come when the first has gone.
 

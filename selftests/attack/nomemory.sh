@@ -1,5 +1,5 @@
 #!/bin/bash
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
 # The whole machine is out of memory, not a cgroup: the job dies, the machine lives.
 
 . "$(dirname "$0")/common"

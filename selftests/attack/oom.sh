@@ -1,5 +1,5 @@
 #!/bin/bash
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
 # Four tasks take more memory than their cgroup has: all of them are killed, and
 # nobody else; the memory is back, and the next job runs.
 

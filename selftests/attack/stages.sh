@@ -1,5 +1,5 @@
 #!/bin/bash
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
 # kill -9 at random moments of a job's life. STAGES_ROUNDS is for each kind of job.
 
 . "$(dirname "$0")/common"

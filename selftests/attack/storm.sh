@@ -1,5 +1,5 @@
 #!/bin/bash
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
 # Random jobs, whose tasks and launchers are killed at random moments.
 
 . "$(dirname "$0")/common"

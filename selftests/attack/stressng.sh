@@ -1,5 +1,5 @@
 #!/bin/bash
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
 # The stressors of stress-ng's classes vm and scheduler (which has those of
 # processes: fork, vfork, clone, exec, daemon, zombie, kill, ...; there is no class
 # of that name), each in a task, four at a time, as nobody, in random order.

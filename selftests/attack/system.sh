@@ -1,5 +1,5 @@
 #!/bin/bash
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
 # What an administrator or another tool does to the kernel under running jobs:
 # other users of ftrace, probes, strace, processors that go and come, swapping,
 # memory that ends, rmmod in a loop. (perf is in perf.c, live patches in livepatch.sh.)

@@ -1,5 +1,5 @@
 #!/bin/bash
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
 # trinity, random system calls, in four tasks, as nobody. TRINITY_SECONDS,
 # TRINITY_SEED; TRINITY_CALLS: so many in each task, then come the next four;
 # TRINITY_FDS: kinds of descriptors it opens (see trinity -h). Rank R of job J has

@@ -1,5 +1,5 @@
 #!/bin/bash
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
 # What a task's core file holds: its own partition and the header, not its peers'.
 . "$(dirname "$0")/common"
 need readelf

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
 /* Exceptions through frames with destructors, in threads too; thread_local objects. */
 #include <cstdio>
 #include <map>

@@ -1,5 +1,5 @@
 #!/bin/bash
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
 # gcc compiles and links as a task; what it made runs as a task.
 # shellcheck source=selftests/compat/common
 . "$(dirname "$0")/common"

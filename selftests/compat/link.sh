@@ -1,5 +1,5 @@
 #!/bin/bash
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
 # Ways to be linked: static-PIE, LD_PRELOAD, dlopen, $ORIGIN in RUNPATH.
 # shellcheck source=selftests/compat/common
 . "$(dirname "$0")/common"

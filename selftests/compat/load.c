@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
 /* Opens the library named, calls it, closes it, ten times. */
 #include <dlfcn.h>
 #include <stdio.h>

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
 /* A sum by a team of threads, into memory of malloc's. */
 #include <stdio.h>
 #include <stdlib.h>

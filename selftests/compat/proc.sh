@@ -1,5 +1,5 @@
 #!/bin/bash
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
 # What /proc and ps show of a task: the program it runs.
 # shellcheck source=selftests/compat/common
 . "$(dirname "$0")/common"

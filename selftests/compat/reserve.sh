@@ -1,5 +1,5 @@
 #!/bin/bash
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
 # Programs that reserve far more addresses than they use: pvasrun's partitions have room for them.
 . "$(dirname "$0")/common"
 need perl

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
 /* Found by $ORIGIN/lib, a library says who it is. */
 #include <stdio.h>
 

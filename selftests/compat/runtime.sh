@@ -1,5 +1,5 @@
 #!/bin/bash
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
 # What languages bring along: C++ exceptions, thread_local, OpenMP, 64 threads, huge pages, stacks.
 # shellcheck source=selftests/compat/common
 . "$(dirname "$0")/common"

@@ -1,5 +1,5 @@
 #!/bin/bash
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
 # Shells and scripts: pipes, subshells, traps, jobs, #! lines.
 # shellcheck source=selftests/compat/common
 . "$(dirname "$0")/common"

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
 /* Prints its arguments; aborts if told so. Linked static-PIE. */
 #include <stdio.h>
 #include <stdlib.h>

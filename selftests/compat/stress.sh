@@ -1,5 +1,5 @@
 #!/bin/bash
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
 # stress-ng in a task: all at once in one task, then in two.
 # shellcheck source=selftests/compat/common
 . "$(dirname "$0")/common"

@@ -1,5 +1,5 @@
 #!/bin/bash
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
 # perl, sqlite3, openssl, xz, git
 # shellcheck source=selftests/compat/common
 . "$(dirname "$0")/common"

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
 /*
  * C++ over MPI: vectors go round the ranks and are sorted, and an exception
  * is thrown and caught in each, while the others do the same.

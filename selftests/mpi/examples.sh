@@ -1,5 +1,5 @@
 #!/bin/bash
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
 #
 # MPICH's example programs (Debian's package mpich-doc), built with Open MPI and
 # with MPICH, as tasks of one space and by that MPI's own launcher: both must say

@@ -1,5 +1,5 @@
 #!/bin/bash
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
 #
 # pvasexec without MPI: who meets whom, and what it says when it can't be. Where
 # /dev/pvas is, for example: selftests/vm/run -- selftests/mpi/exec.sh

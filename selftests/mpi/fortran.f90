@@ -1,4 +1,4 @@
-! SPDX-License-Identifier: GPL-2.0
+! SPDX-License-Identifier: GPL-2.0-only
 ! Fortran over MPI: a Jacobi iteration on a row of cells, cut among the ranks,
 ! whose limit is known: a straight line from 0 to 1.
 program fortran

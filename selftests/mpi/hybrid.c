@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
 /*
  * MPI and OpenMP in one program: the integral of 4 / (1 + x^2), whose terms
  * ranks and their threads share. Says what it found; fails if that is not pi.

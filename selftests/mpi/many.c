@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
 /*
  * many RANKS: a job of so many ranks begins, passes a token round a ring, sends
  * blocks from each rank to each (short ones, then ones that the receiver copies

@@ -1,5 +1,5 @@
 #!/bin/bash
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
 #
 # One job of as many ranks as a large node has processors: begin, a ring, each to
 # each, end. Where /dev/pvas is, for example:

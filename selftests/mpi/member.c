@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
 /*
  * member N: waits until its space has N tasks, says which space and partition
  * it is in, and ends when all others have said so, too. "plain": it is no task.

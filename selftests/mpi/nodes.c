@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
 /*
  * Which way do messages go? Each pair of ranks exchanges some; the component
  * pvas must have carried those between ranks of one node, and no others.

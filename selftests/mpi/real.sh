@@ -1,5 +1,5 @@
 #!/bin/bash
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
 #
 # Real MPI programs, unmodified, as tasks of one space: ours in three languages,
 # and Debian's hpcc, NetPIPE and LAMMPS if they are installed.

@@ -1,5 +1,5 @@
 #!/bin/bash
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
 #
 # srun: a Slurm cluster of two nodes on this machine, for the time of the test.
 # As root, where /dev/pvas is: selftests/vm/run --mem 6144 -- selftests/mpi/slurm.sh

@@ -1,5 +1,5 @@
 #!/bin/bash
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
 #
 # One job on two nodes: pvas inside each, tcp between. The nodes are network
 # namespaces with names of their own, on one kernel, so one /dev/pvas serves

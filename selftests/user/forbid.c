@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
 /*
  * Runs a program with some system calls forbidden, as a container's seccomp
  * profile does.

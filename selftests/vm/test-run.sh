@@ -1,5 +1,5 @@
 #!/bin/bash
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
 #
 # Tests vm/run itself, mostly with what must fail.
 # usage: test-run.sh [6.1|6.12|debug [TEST]...]

@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
 #
 # gdb and tasks. The kernel tells gdb one program and one auxiliary vector for
 # each address space, and a space has many: on its own, gdb looks for a task's

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
 /*
  * The list for programs: one JSON object on one line. pvasps(1) promises its
  * names: a later version adds members, and changes none without a new "schema".

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
 /*
  * The module's spaces. /proc/pvas shows a space's tasks only to those who may
  * look at it: kmod/pvas_proc.c has the format. What a later module adds to the

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
 /* pvasps - list the spaces of this machine, and their tasks. */
 #include "ps.h"
 

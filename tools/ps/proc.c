@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
 /* Small files of /proc/PID. A process may go at any time: what can't be read stays zero. */
 #include "ps.h"
 

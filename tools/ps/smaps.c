@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
 /*
  * Memory by partition. One process's smaps shows the whole space, so it is read
  * once a space. The kernel walks the page tables for it, holding the mmap lock

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
 /*
  * Spaces of the user backend. No list of them exists: each is found by its
  * header, which lies in the memory of the launcher and of all tasks, at a

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
 /*
  * The live view. A space of hundreds of tasks does not fit a screen: sums come
  * first, then as many tasks as there are lines, the busiest first; keys scroll.

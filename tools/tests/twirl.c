@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
 /* A program for perf, valgrind and the sanitizers: busy for a while, then wrong if told so. */
 #include <limits.h>
 #include <stdio.h>

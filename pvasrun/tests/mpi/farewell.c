@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
 /*
  * A rank whose server is busy when it leaves: the library gives up waiting for
  * an answer, and the rank has ended before anybody reads its farewell. Whoever

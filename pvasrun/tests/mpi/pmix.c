@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
 /*
  * A program of PMIx alone, for the tests of the server: "pmix WHAT", with two
  * ranks. Rank 0 asks for what never comes, or comes late; it must be told so

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
 /*
  * An MPI program for the tests, for any MPI: "rank WHAT". What it has verified
  * it says in one line; what is wrong makes it exit with status 3.

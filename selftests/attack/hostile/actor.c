@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
 /* One attacking process: how it chooses, does and logs ops. */
 #include <fcntl.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
 /* The board: a memfd with what all processes know and log; and the pipe of findings. */
 #include <errno.h>
 #include <fcntl.h>

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
 /*
  * A task that does nothing but look after what is its own: memory with known
  * contents, and what maps and smaps say of its partition. Its peers attack; a

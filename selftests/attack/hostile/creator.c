@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
 /*
  * Spaces made without libpvas. The creator's program stays mapped, in reserved
  * partitions, so that the "loader" of such a space can be a function of ours.

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
 /*
  * All calls that change mappings, at all addresses. Not here: calls that store
  * to an address (any task may store anywhere in its space), and those that act

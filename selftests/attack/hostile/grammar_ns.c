@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
 /* Namespaces and credentials. */
 #include <fcntl.h>
 #include <linux/capability.h>

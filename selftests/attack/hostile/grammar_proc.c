@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
 /* Processes and threads: how they come, end and exec; signals. */
 #include <pthread.h>
 #include <sched.h>

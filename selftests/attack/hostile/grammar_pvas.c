@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
 /* /dev/pvas, and descriptors of it that go from hand to hand. */
 #include <fcntl.h>
 #include <pthread.h>

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
 /* io_uring by its system calls alone: calls that pass by the system calls' entries. */
 #include <linux/io_uring.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
 /* userfaultfd: its ioctls name addresses, too, and who monitors can hold others up. */
 #include <fcntl.h>
 #include <linux/userfaultfd.h>

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
 /* Left when nobody lives any more: spaces, memory, contexts, references. */
 #include <fcntl.h>
 #include <stdio.h>

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
 /* How the processes of a session come about. Runs as the attacking user. */
 #include <errno.h>
 #include <fcntl.h>

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
 /*
  * Looks for what must not be seen. All reading goes through a pipe: write()
  * says EFAULT where a load would kill.

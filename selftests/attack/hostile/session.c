@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
 /*
  * A session is a supervisor of root's, which adopts all orphans below it, a
  * manager that belongs to the attacking user, and what that one starts. At the

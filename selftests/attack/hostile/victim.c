@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
 /*
  * The innocent: those who hold secrets, as tasks and as plain processes, and
  * canaries, who start programs and jobs all the time, each of which must work.

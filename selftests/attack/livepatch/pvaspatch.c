@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
 /*
  * A live patch of one of the functions that pvas.ko hooks: a system call that
  * nobody misses, so that whoever makes it sees whether the patch is active.

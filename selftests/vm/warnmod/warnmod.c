@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
 /*
  * A module that misbehaves on request, so that test-run.sh can see whether
  * vm/run notices: echo ACTION > /sys/module/warnmod/parameters/action

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
 /*
  * A task to look at: rows until told otherwise. Compiled twice, with other names
  * and lines, so that one task's symbols can't pass for another's.

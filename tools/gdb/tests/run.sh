@@ -1,5 +1,5 @@
 #!/bin/bash
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
 #
 # gdb on tasks, with the extension: attached to one of eight, to one of another
 # program, and on a core file.

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
 #
 # ask.py LABEL EXPRESSION [LABEL EXPRESSION]...: evaluates them on the pvasps --json
 # read from standard input, with its members as variables, "space" the first space

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
 /* big MIB [huge|busy]: has so much resident memory, in huge pages or not, says so, and waits. */
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
 /*
  * A process that looks like a task, or the launcher, of another's space: reads
  * a line "ID PID..." from standard input, and has from then on a header in its memory with

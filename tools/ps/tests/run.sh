@@ -1,5 +1,5 @@
 #!/bin/bash
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
 #
 # pvasps beside real jobs. Other spaces may come and go on this machine, so tests
 # look at their own.

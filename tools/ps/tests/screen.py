@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
 #
 # screen.py END PVASPS ARGS...: runs pvasps --watch on a terminal of 20 lines, waits
 # for its first screen, scrolls, ends it by END (a key, or a signal's name), and
