@@ -203,7 +203,8 @@ unsigned int count_ops(unsigned int *processes)
 
 	*processes = 0;
 	for (i = 0; i < LOG_SLOTS; i++) {
-		if (pread(BOARD_FD, &log, offsetof(struct op_log, ops), PAGE + i * sizeof(log)) <= 0)
+		if (pread(BOARD_FD, &log, offsetof(struct op_log, ops),
+			  PAGE + i * sizeof(log)) <= 0)
 			break;
 		ops += log.n;
 		*processes += log.n > 0;
