@@ -23,7 +23,7 @@
 
 #include "pvas.h"
 
-#define PVAS_MAPPED_PAGES	(PVAS_CREATE_MAX_MAPPED >> PAGE_SHIFT)
+#define PVAS_MAPPED_PAGES	(PVAS_MAPPED_MAX >> PAGE_SHIFT)
 #define PVAS_IDLE_PAGES		(PVAS_IDLE_MAX >> PAGE_SHIFT)
 /* libpvas needs four, and the vdso two to four. */
 #define PVAS_MAX_AREAS		64

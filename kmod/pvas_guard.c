@@ -93,7 +93,7 @@ static void notrace pvas_on_commit_creds(unsigned long ip, unsigned long parent_
 {
 	const struct cred *new = (const struct cred *)pvas_argument(fregs, 0);
 
-	pvas_refuse_if(new && pvas_creds_differ(new, current->real_cred), fregs,
+	pvas_refuse_if(new && pvas_creds_differ(new, current_real_cred()), fregs,
 		       pvas_stub_refuse_creds);
 }
 

@@ -55,7 +55,7 @@
 #define PVAS_MAX_TASKS		4096	/* in one space */
 
 /* What a creator may have mapped at CREATE, for header and loader: 256 MiB. */
-#define PVAS_CREATE_MAX_MAPPED	(256UL << 20)
+#define PVAS_MAPPED_MAX	(256UL << 20)
 /* What a space may hold in memory while it has no task, page tables included: 32 MiB. */
 #define PVAS_IDLE_MAX		(32UL << 20)
 
@@ -110,7 +110,7 @@ struct pvas_info {
  * shares its mm, or is a task; or the mm has anything but private anonymous
  * memory in partition 0 (no file, no stack, nothing that is locked, of huge pages
  * or under userfaultfd) and the vdso, or an AIO context or the like; -E2BIG more
- * than PVAS_CREATE_MAX_MAPPED is mapped, more than PVAS_IDLE_MAX in use, or more
+ * than PVAS_MAPPED_MAX is mapped, more than PVAS_IDLE_MAX in use, or more
  * than 64 areas; -EINVAL
  * @shift out of range, @loader or @table not mapped in partition 0, @key_len
  * out of range, caller is a 32-bit process; -ENOSPC too many spaces (parameter
@@ -202,8 +202,8 @@ struct pvas_attach {
  * creator's parent has it.
  *
  * A task keeps what it was let in for: what would change its ids, permitted
- * capabilities, or user, pid, mount, ipc, cgroup or time namespace fails with
- * -EPERM (setns() to a time namespace: -EUSERS). Its fork children may.
+ * capabilities, or user, pid, mount, ipc, cgroup or time namespace fails (see
+ * pvas(7)). Its fork children may.
  *
  * The execve() that follows fails with: -ENOEXEC not an ELF position
  * independent executable for this machine (ET_DYN), or a malformed one;
