@@ -182,7 +182,11 @@ test_messages()
 	run -n 3 "$openmpi" ring
 	status_is 1
 	check "not said once" [ "$(unreachable)" -eq 1 ]
-	OMPI_MCA_orte_base_help_aggregate=0 run -n 3 "$openmpi" ring
+	# The first that gives up ends the others, who may not have said it by then.
+	for _ in 1 2 3 4 5; do
+		OMPI_MCA_orte_base_help_aggregate=0 run -n 3 "$openmpi" ring
+		[ "$(unreachable)" -le 1 ] || break
+	done
 	check "not said more than once" [ "$(unreachable)" -gt 1 ]
 	unset OMPI_MCA_btl
 	run -n 2 "$B/pvasrun/tests/pmix" log
