@@ -129,9 +129,10 @@ static void wait_for_tasks(struct run *run)
 		int64_t now = now_ms();
 
 		loop_turn(&run->loop, wait_ms(now, job_deadline(&run->job, now)));
-		if (run->output.hung_up)
-			job_kill(&run->job, SIGPIPE, false);
-		run->output.hung_up = false;
+		if (!run->output.hung_up)
+			continue;
+		job_kill(&run->job, SIGPIPE, false);
+		output_hang_up(&run->output);
 	}
 }
 
@@ -152,6 +153,8 @@ static void drain_output(struct run *run)
 		if (!reading && !output_writing(&run->output))
 			break;
 		loop_turn(&run->loop, wait_ms(now, reading ? until : -1));
+		if (run->output.hung_up)
+			output_hang_up(&run->output);
 	}
 }
 

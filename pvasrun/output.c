@@ -37,17 +37,36 @@ static void stream_close(struct stream *stream)
 }
 
 /* As without pvasrun between: a task that writes on gets SIGPIPE. */
-static void sink_break(struct sink *sink)
+static void sink_close_streams(struct sink *sink)
 {
 	struct output *output = sink->output;
 	unsigned int i;
 
-	sink->broken = true;
-	output->hung_up |= output->pty && sink == &output->sinks[0];
-	buffer_free(&sink->queue);
 	for (i = 0; i < output->nr_streams; i++)
 		if (output->streams[i].sink == sink)
 			stream_close(&output->streams[i]);
+}
+
+/*
+ * A pseudo-terminal without its other end causes EIO and no SIGPIPE: leave it open
+ * until the signal is sent, or a task would see the error first.
+ */
+static void sink_break(struct sink *sink)
+{
+	struct output *output = sink->output;
+
+	sink->broken = true;
+	buffer_free(&sink->queue);
+	if (output->pty && sink == &output->sinks[0])
+		output->hung_up = true;
+	else
+		sink_close_streams(sink);
+}
+
+void output_hang_up(struct output *output)
+{
+	output->hung_up = false;
+	sink_close_streams(&output->sinks[0]);
 }
 
 /*

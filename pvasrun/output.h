@@ -36,7 +36,7 @@ struct output {
 	unsigned int open_streams;
 	bool tag;		/* standard error too, and each line with its rank */
 	bool pty;		/* standard output by pseudo-terminals */
-	bool hung_up;		/* there, writing on causes no SIGPIPE */
+	bool hung_up;		/* there the reader is gone: see output_hang_up() */
 };
 
 int output_open(struct output *output, struct loop *loop, const struct options *opt);
@@ -47,6 +47,9 @@ void output_close(struct output *output);
  * standard output and error, to be closed when it was started. -1: pvasrun's own.
  */
 int output_attach(struct output *output, unsigned int rank, int fds[static 2]);
+
+/* The reader of standard output is gone, and tasks that write got SIGPIPE: no more of it. */
+void output_hang_up(struct output *output);
 
 /* Does any output go through pvasrun? */
 static inline bool output_forwards(const struct output *output)
