@@ -92,6 +92,7 @@ struct pvas_origin {
  * @oom:		an OOM kill struck it
  * @killed:	@dead, and all its members got SIGKILL; what is forked later gets it too
  * @in_use:	partitions that are not free
+ * @occupied:	those of them that a process has entered, and the creator's
  * @caps:	permitted capabilities of its tasks, from the first one (@caps_set) on
  * @has_creator: the creator is a member still, or a guest of its
  * @exe_set:	@mm's exe_file is that of a task (and not the creator's)
@@ -132,6 +133,7 @@ struct pvas_space {
 	kernel_cap_t caps;
 	u32 files;
 	u32 in_use;
+	u32 occupied;
 	u32 gen;
 	unsigned long *reserved;
 	struct pvas_partition **parts;

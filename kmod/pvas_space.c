@@ -436,8 +436,8 @@ bool pvas_space_is_over(struct pvas_space *space)
 	bool unpin;
 
 	spin_lock(&space->lock);
-	unpin = space->pinned && !space->in_use &&
-		(!space->files || pvas_creator_left_too_much(space->mm));
+	unpin = space->pinned && ((!space->in_use && !space->files) ||
+				  (!space->occupied && pvas_creator_left_too_much(space->mm)));
 	if (unpin) {
 		space->pinned = false;
 		space->dead = true;

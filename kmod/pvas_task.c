@@ -166,6 +166,7 @@ void pvas_partition_free(struct pvas_partition *part, bool reuse)
 	struct pvas_space *space = part->space;
 
 	spin_lock(&space->lock);
+	space->occupied -= part->state != PVAS_PART_ARMED;
 	if (reuse)
 		part->state = PVAS_PART_FREE;
 	else
@@ -320,6 +321,7 @@ void pvas_task_creator_add(struct pvas_member *m, struct file *exe)
 	spin_lock(&space->lock);
 	list_add_tail(&m->list, &space->members);
 	space->has_creator = true;
+	space->occupied++;
 	spin_lock(&pvas_members_lock);
 	m->part->exe = exe;
 	hash_add_rcu(pvas_members, &m->node, (unsigned long)m->signal);
@@ -371,6 +373,7 @@ bool pvas_task_enter(struct pvas_partition *part, struct file *exe)
 		m->entering = true;
 		part->exe = exe;
 		part->state = PVAS_PART_RUNNING;
+		space->occupied++;
 		hash_add_rcu(pvas_members, &m->node, (unsigned long)m->signal);
 	}
 	spin_unlock(&pvas_members_lock);
@@ -427,16 +430,22 @@ static bool pvas_member_unlink(struct pvas_member *m)
 	/* An armed one that never came leaves nothing to unmap. */
 	if (last && part->state == PVAS_PART_RUNNING)
 		part->state = PVAS_PART_ENDING;
-	if (last && part->state == PVAS_PART_RESERVED)
+	if (last && part->state == PVAS_PART_RESERVED) {
 		space->has_creator = false;
+		space->occupied--;
+	}
 	spin_unlock(&space->lock);
 	if (!last)
 		return false;
-	if (part->state == PVAS_PART_RESERVED)
-		pvas_mm_drop_exe(part);
-	else
+	if (part->state != PVAS_PART_RESERVED) {
 		pvas_partition_end(part);
-	return part->state != PVAS_PART_RESERVED;
+		return true;
+	}
+	pvas_mm_drop_exe(part);
+	/* What it has touched since CREATE may be too much to be nobody's. */
+	if (pvas_space_is_over(space))
+		mmput_async(space->mm);
+	return false;
 }
 
 /*

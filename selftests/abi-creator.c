@@ -248,6 +248,94 @@ PVAS_TEST(maps_nothing)
 	pt_raw_close(&raw);
 }
 
+#define ZERO_FD 200
+#define LATER (48L << 20)
+
+/* Untouched it is little; and something to fill it with */
+static int room_and_zeroes(void *arg)
+{
+	void *p = mmap((void *)MUCH_AT, LATER, RW, ANON | MAP_NORESERVE, -1, 0);
+	int fd = open("/dev/zero", O_RDONLY | O_CLOEXEC);
+
+	(void)arg;
+	return p == MAP_FAILED || fd < 0 || dup2(fd, ZERO_FD) < 0 ? -errno : 0;
+}
+
+/* The space with that room; the creator fills @len bytes of it after CREATE. */
+static int create_and_fill(struct pt_raw *raw, long len)
+{
+	struct pt_slot fill = { .nr = SYS_read, .args = { ZERO_FD, MUCH_AT, len } };
+	int err;
+
+	pt_raw_init(raw, PVAS_SHIFT_DEFAULT);
+	raw->prepare = room_and_zeroes;
+	raw->prepare_arg = raw;
+	raw->keep = MUCH_AT;
+	raw->after = &fill;
+	raw->n_after = 1;
+	raw->after_ret = after;
+	err = pt_raw_create(raw);
+	return err ?: after[0] == len ? 0 : -EIO;
+}
+
+/* An armed process: it has taken a partition, and none of the memory. */
+static pid_t start_armed(struct pt_raw *raw, uint32_t index)
+{
+	int fds[2], err = -EPIPE;
+	pid_t pid;
+
+	if (pipe(fds))
+		return -errno;
+	pid = fork();
+	if (!pid) {
+		err = pt_raw_arm(raw->fd, 0, index, 0);
+		if (write(fds[1], &err, sizeof(err)) == sizeof(err))
+			pause();
+		_exit(0);
+	}
+	if (read(fds[0], &err, sizeof(err)) != sizeof(err))
+		err = -EPIPE;
+	close(fds[0]);
+	close(fds[1]);
+	return err ?: pid;
+}
+
+/* what it fills before it goes is nobody's then: a space with much of that ends */
+PVAS_TEST(fills_and_goes)
+{
+	struct pt_raw raw;
+
+	ASSERT_EQ(0, create_and_fill(&raw, 1L << 20));
+	EXPECT_EQ(0, pt_raw_arm(raw.fd, 0, 1, 0));
+	EXPECT_EQ(0, pt_raw_arm(raw.fd, 0, 0, PVAS_SPAWN_CANCEL));
+	pt_raw_close(&raw);
+	ASSERT_EQ(0, create_and_fill(&raw, LATER));
+	EXPECT_EQ(-ENOENT, pt_raw_arm(raw.fd, 0, 1, 0));
+	pt_raw_close(&raw);
+}
+
+/* so does one that a task has filled, though a process is armed for it */
+PVAS_TEST(task_fills_and_goes)
+{
+	struct pt_raw raw;
+	pid_t armed, task;
+	long fd;
+
+	ASSERT_EQ(0, create_and_fill(&raw, PAGE));
+	task = pt_raw_spawn(&raw, 1);
+	ASSERT_LT(0, task);
+	armed = start_armed(&raw, 2);
+	ASSERT_LT(0, armed);
+	strcpy(raw.data, "/dev/zero");
+	fd = pt_raw_call(&raw, 1, SYS_openat, AT_FDCWD, PT_DATA_AT, O_RDONLY);
+	ASSERT_LT(0, fd);
+	EXPECT_EQ(LATER, pt_raw_call(&raw, 1, SYS_read, fd, MUCH_AT, LATER));
+	pt_kill(task);
+	EXPECT_EQ(-ENOENT, pt_raw_arm(raw.fd, 0, 3, 0));
+	pt_kill(armed);
+	pt_raw_close(&raw);
+}
+
 /* its ids and namespaces stay as they are */
 PVAS_TEST(stays_itself)
 {

@@ -56,8 +56,8 @@
 
 /* What a creator may have mapped at CREATE, for header and loader: 256 MiB. */
 #define PVAS_MAPPED_MAX	(256UL << 20)
-/* What a space may hold in memory while it has no task, page tables included: 32 MiB. */
-#define PVAS_IDLE_MAX		(32UL << 20)
+/* What a space may hold in memory while it has no task, page tables included: 8 MiB. */
+#define PVAS_IDLE_MAX		(8UL << 20)
 
 /**
  * struct pvas_info - what this module is (PVAS_IOC_INFO)
