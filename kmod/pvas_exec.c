@@ -253,9 +253,17 @@ static void pvas_catch_up_with_cgroup(unsigned int kill_seq)
 	spin_unlock_irq(&sighand->siglock);
 }
 
-static bool pvas_mm_is_doomed(struct mm_struct *mm)
+/*
+ * Of those who share the mm the OOM killer has killed all that it saw: not us, if
+ * we come later, or were a kernel thread to it. The mm's pages go, and it will not
+ * look at this mm again. The victim may be held in its exit by a tracer.
+ */
+static bool pvas_space_is_doomed(struct pvas_space *space)
 {
-	return test_bit(MMF_OOM_SKIP, &mm->flags) || test_bit(MMF_UNSTABLE, &mm->flags);
+	const struct mm_struct *mm = space->mm;
+
+	return test_bit(MMF_OOM_SKIP, &mm->flags) || test_bit(MMF_UNSTABLE, &mm->flags) ||
+	       pvas_task_struck_by_oom(space);
 }
 
 /*
@@ -294,7 +302,7 @@ static int pvas_join(struct pvas_space *space)
 	if (err)
 		goto err_mm;
 	err = -ESRCH;
-	if (pvas_mm_is_doomed(mm))
+	if (pvas_space_is_doomed(space))
 		goto err_lock;
 
 	mmgrab(fresh);
@@ -306,7 +314,7 @@ static int pvas_join(struct pvas_space *space)
 	up_write(&current->signal->exec_update_lock);
 	mmput(fresh);
 	/* The OOM reaper may have come between: it maps nothing any more. */
-	return pvas_mm_is_doomed(mm) ? -ESRCH : 0;
+	return pvas_space_is_doomed(space) ? -ESRCH : 0;
 
 err_lock:
 	up_write(&current->signal->exec_update_lock);

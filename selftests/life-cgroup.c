@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/mount.h>
+#include <sys/ptrace.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -93,6 +94,78 @@ MODULE_TEST(memory_cgroup, "all of a space is the launcher's memory")
 		pt_kill(pid);
 		EXPECT_GT(16 << 20, read_number(cg_file(group, "memory.current")));
 	}
+	pvas_destroy(space);
+	remove_cgroup(group);
+}
+
+static bool wait_for_oom_kill(const char *group)
+{
+	char buf[512], *kills;
+	int tries;
+	FILE *f;
+
+	for (tries = 0; tries < 500; tries++) {
+		f = fopen(cg_file(group, "memory.events"), "re");
+		buf[f ? fread(buf, 1, sizeof(buf) - 1, f) : 0] = '\0';
+		if (f)
+			fclose(f);
+		kills = strstr(buf, "oom_kill ");
+		if (kills && atol(kills + 9) > 0)
+			return true;
+		usleep(20000);
+	}
+	return false;
+}
+
+/* A task that the OOM killer strikes, and that a tracer holds at its exit */
+static pid_t strike_task(struct pvas_space *space, char *group)
+{
+	struct pvas_spawn_attr attr = {
+		.size = sizeof(attr), .setup = enter_cgroup, .setup_arg = group,
+	};
+	char fd[16], *argv[] = { (char *)pt_self(), (char *)"--task", (char *)"use_32_mib", fd, NULL };
+	int fds[2];
+	pid_t pid;
+
+	if (pipe(fds))
+		return -1;
+	snprintf(fd, sizeof(fd), "%d", fds[1]);
+	if (pvas_spawn(space, 1, pt_self(), argv, environ, &attr, &pid) != 1 ||
+	    pt_hear(fds[0]) != 'r' || ptrace(PTRACE_SEIZE, pid, 0, PTRACE_O_TRACEEXIT))
+		return -1;
+	/* The write does not return before the group has less, or nobody is left to kill. */
+	if (!fork()) {
+		pt_write_file(cg_file(group, "memory.max"), "4M");
+		_exit(0);
+	}
+	return pid;
+}
+
+/*
+ * nobody enters a space once the OOM killer struck it, though the victim is not yet
+ * gone: it would not see that memory again
+ */
+MODULE_TEST(oom_victim_held, "the launcher is the victim")
+{
+	struct pvas_space *space;
+	char group[128];
+	pid_t victim, late;
+
+	PT_NEED_ROOT();
+	if (make_cgroup("oom", group, sizeof(group)))
+		SKIP(return, "no cgroup2");
+	if (pt_write_file(cg_file(cg_root, "cgroup.subtree_control"), "+memory"))
+		SKIP(return, "no memory controller in cgroup2");
+	space = PT_SPACE();
+	victim = strike_task(space, group);
+	ASSERT_LT(0, victim);
+	ASSERT_TRUE(wait_for_oom_kill(group));
+	late = pt_start_task(space, 2, "succeed");
+	if (late > 0) {
+		EXPECT_NE(0, pt_wait(late));
+	}
+	ptrace(PTRACE_CONT, victim, 0, 0);
+	pt_kill(victim);
 	pvas_destroy(space);
 	remove_cgroup(group);
 }
