@@ -119,6 +119,11 @@ static int find_directory(struct jobkey *found)
 		snprintf(found->dir, sizeof(found->dir), "%s", path);
 		return fd;
 	}
+	/* There without the variable, too, after su(1) or in a job of cron's. */
+	snprintf(found->dir, sizeof(found->dir), "/run/user/%u", geteuid());
+	fd = open_directory(found->dir, false);
+	if (fd >= 0)
+		return fd;
 	snprintf(found->dir, sizeof(found->dir), "/tmp/pvasexec-%u", geteuid());
 	return open_directory(found->dir, true);
 }
@@ -225,7 +230,7 @@ int jobkey_find(struct jobkey *found, char *why, size_t len)
 	if (!launcher_secret(secret, transports))
 		err = agree(found, name, secret);
 	if (err) {
-		snprintf(why, len, "cannot agree on the job's secret in %s: %s (remove what is there, or name the job: PVAS_JOB_KEY)",
+		snprintf(why, len, "cannot agree on the job's secret in %s: %s (if it is another user's, root can remove it; or set XDG_RUNTIME_DIR, or PVAS_JOB_KEY to a secret)",
 			 found->dir, strerror(-err));
 		return err == -ENOENT ? -EACCES : err;
 	}

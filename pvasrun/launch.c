@@ -264,6 +264,9 @@ static int launch_app(struct run *run, struct start *start, const struct app *ap
 	/* ranks parse the topology as XML; libxml2 would leave floating-point exceptions set */
 	if (!err && run->mpi.pmix)
 		err = env_default(&env, "HWLOC_LIBXML", "0");
+	/* ranks would ask an X server, which can be anybody who has taken its name */
+	if (!err && run->opt->mpi != MPI_NONE)
+		err = env_default(&env, "HWLOC_COMPONENTS", "-gl");
 	if (err) {
 		complain_start(run, app->first_rank, err);
 		job_end(&run->job, STATUS_FAILED);

@@ -5,10 +5,10 @@
  */
 #include "scratch.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
-#include <glob.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -56,21 +56,25 @@ static int mine(const char *path)
 
 static void sweep(const char *dir)
 {
-	char pattern[PATH_MAX];
-	glob_t found;
-	size_t i;
+	char prefix[32], path[PATH_MAX];
+	struct dirent *entry;
+	DIR *names;
 	int fd;
 
-	snprintf(pattern, sizeof(pattern), "%s/pvasrun-%u-*", dir, geteuid());
-	if (glob(pattern, GLOB_NOSORT, NULL, &found))
+	names = opendir(dir);
+	if (!names)
 		return;
-	for (i = 0; i < found.gl_pathc; i++) {
-		if (!mine(found.gl_pathv[i]) || lock(found.gl_pathv[i], &fd))
+	snprintf(prefix, sizeof(prefix), "pvasrun-%u-", geteuid());
+	while ((entry = readdir(names))) {
+		if (strncmp(entry->d_name, prefix, strlen(prefix)) || entry->d_type == DT_REG)
 			continue;
-		remove_all(found.gl_pathv[i]);
+		snprintf(path, sizeof(path), "%s/%s", dir, entry->d_name);
+		if (!mine(path) || lock(path, &fd))
+			continue;
+		remove_all(path);
 		close(fd);
 	}
-	globfree(&found);
+	closedir(names);
 }
 
 /* Which job's it is, others may know; but not where it will be. */

@@ -209,6 +209,35 @@ test_no_shm()
 }
 
 # Others of the same user sweep all the time: each job keeps its directories.
+# hwloc in MPICH's ranks looks for X servers: somebody has their names, and never answers.
+test_x_servers()
+{
+	local squatter
+
+	as 65534 perl -MSocket -e 'for my $n (0 .. 9) {
+		socket(my $s, PF_UNIX, SOCK_STREAM, 0); push @all, $s;
+		bind($s, pack("Sa*", PF_UNIX, "\0/tmp/.X11-unix/X$n")) and listen($s, 9);
+		} $| = 1; print "ready\n"; sleep 60' >"$T/x" &
+	squatter=$!
+	until grep -qs ready "$T/x"; do sleep 0.1; done
+	timeout 30 "$T/bin/pvasrun" --backend user -n 2 "$T/bin/rank-mpich" ring >"$T/out" 2>"$T/err"
+	status=$?
+	status_is 0
+	kill "$squatter"
+	wait "$squatter" 2>/dev/null
+}
+
+# A directory whose name is a pattern is swept all the same, and no other is.
+test_pattern()
+{
+	mkdir -p "$T/p[a]/pvasrun-0-1-x" "$T/pa/pvasrun-0-1-x"
+	TMPDIR="$T/p[a]" "$T/bin/pvasrun" --backend user -n 1 "$T/bin/rank-openmpi" ring >"$T/out" 2>"$T/err"
+	status=$?
+	status_is 0
+	check "something is left" [ -z "$(ls "$T/p[a]")" ]
+	check "another's was taken" [ -d "$T/pa/pvasrun-0-1-x" ]
+}
+
 test_sweep()
 {
 	local i pids=()

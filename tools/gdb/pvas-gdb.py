@@ -13,6 +13,7 @@
 #
 # It reads the space header (libpvas/header.h) from the memory of the task.
 import os
+import stat
 import struct
 import tempfile
 
@@ -23,6 +24,8 @@ VERSION = 1
 BASES = range(256 << 20, 1 << 32, 256 << 20)
 HEADER = struct.Struct("<QIIIIIIQQQ")
 PART = struct.Struct("<IIi52x")
+SHIFTS = range(32, 44)
+MOST_ENTRIES = (1 << 47 >> 32) + 1
 STATES = ("free", "armed", "running", "ending", "reserved")
 
 EHDR = struct.Struct("<16sHHIQQQIHHHHHH")
@@ -55,6 +58,13 @@ def read_memory(address, length):
         return None
 
 
+def is_sane(space, base):
+    """It is memory of tasks that write where they like: believe nothing unchecked."""
+    return (space.shift in SHIFTS and space.entries <= MOST_ENTRIES and
+            0 < space.first <= space.last < space.entries and
+            base <= space.table < 1 << 32)
+
+
 def find_space():
     """The space of the selected inferior, or None."""
     if not gdb.selected_thread():
@@ -64,8 +74,11 @@ def find_space():
         if not raw:
             continue
         fields = HEADER.unpack(raw)
-        if fields[0] == MAGIC and fields[1] == VERSION:
-            return Space(fields)
+        if fields[0] != MAGIC or fields[1] != VERSION:
+            continue
+        space = Space(fields)
+        if is_sane(space, base):
+            return space
     return None
 
 
@@ -117,14 +130,17 @@ def find_file(path):
     if given and os.path.basename(given) == os.path.basename(path):
         tries.append(given)
     for name in tries:
-        if os.access(name, os.R_OK):
+        if os.path.isfile(name) and os.access(name, os.R_OK):
             return name
     return None
 
 
 def segments(path):
     """(file offset, address, flags) of each PT_LOAD, pages; [] if it is no ELF file."""
-    with open(path, "rb") as f:
+    # Whoever is debugged chose the name: a FIFO there would never be open.
+    with open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as f:
+        if not stat.S_ISREG(os.fstat(f.fileno()).st_mode):
+            return []
         head = f.read(EHDR.size)
         if len(head) < EHDR.size or head[:5] != b"\x7fELF\x02":
             return []

@@ -96,6 +96,30 @@ says "no task" '^pvas: no space header in this process or core'
 kill "$other"
 end_job
 
+# ---- what looks like a task ----
+
+# forged SHIFT ENTRIES: gdb on it
+forged()
+{
+	local tries=$((100 * SLOW))
+
+	"$O/gdb/forge" "$1" "$2" "$T/name.$1.$2" >"$T/forged" 2>&1 &
+	other=$!
+	until grep -q ready "$T/forged" || [ $((tries -= 1)) -eq 0 ]; do sleep 0.1; done
+	run_gdb -x "$extension" -p "$other" -ex 'pvas info' -ex 'echo came to the end'
+	kill -KILL "$other"
+	wait "$other" 2>/dev/null
+}
+
+forged 38 10
+says "a FIFO as a program: gdb goes on" 'came to the end'
+for header in '38 4294967295' '4294967295 10' '0 10' '29 10'; do
+	# shellcheck disable=SC2086 # two words
+	forged $header
+	says "forged, $header: not believed" '^pvas: no space header in this process or core'
+	says "forged, $header: gdb goes on" 'came to the end'
+done
+
 # ---- a core ----
 
 if [ "$(cat /proc/sys/kernel/core_pattern)" != core ]; then
