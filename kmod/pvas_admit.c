@@ -310,8 +310,13 @@ bool pvas_space_may_look(const struct pvas_space *space, const struct file *file
 {
 	const struct cred *cred = file ? file->f_cred : current_cred();
 	struct user_namespace *ns = space->cred->user_ns;
+	const struct pvas_partition *part = file ? NULL : pvas_task_partition();
 
-	if (cred->user_ns == ns && uid_eq(cred->euid, space->cred->uid))
+	if (part && part->space == space)
+		return true;
+	/* As for ptrace: a root without capabilities is not that of a whole root's job. */
+	if (cred->user_ns == ns && uid_eq(cred->euid, space->cred->uid) &&
+	    cap_issubset(space->cred->cap_permitted, cred->cap_permitted))
 		return true;
 	return file ? file_ns_capable(file, ns, CAP_SYS_PTRACE) : ns_capable(ns, CAP_SYS_PTRACE);
 }

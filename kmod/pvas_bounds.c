@@ -10,6 +10,7 @@
  *  - userfaultfd_ioctl: see pvas_uffd.c;
  *  - expand_downwards: no stack grows out of its partition, whoever touches it;
  *  - __oom_reap_task_mm: process_mrelease(2) takes no page of a living space;
+ *  - __access_remote_vm: a space that nobody is in grows by nobody's hand;
  *  - copy_page_range: fork does not copy other partitions' page tables;
  *  - get_task_exe_file: /proc/PID/exe of a task is its own program;
  *  - with the parameter refuse_ia32, every ia32 system call: -EPERM in a task.
@@ -41,6 +42,11 @@ static asmlinkage long pvas_stub_eperm(const struct pt_regs *regs)
 static long pvas_stub_enomem(void)
 {
 	return -ENOMEM;
+}
+
+static int pvas_stub_zero(void)
+{
+	return 0;
 }
 
 static bool pvas_stub_true(void)
@@ -177,6 +183,16 @@ static void notrace pvas_on_reap(unsigned long ip, unsigned long parent_ip,
 		regs->ip = (unsigned long)pvas_stub_true;
 }
 
+/* (mm, ...): by whoever has opened /proc/PID/mem */
+static void notrace pvas_on_remote(unsigned long ip, unsigned long parent_ip,
+				   struct ftrace_ops *ops, struct ftrace_regs *fregs)
+{
+	struct pt_regs *regs = ftrace_get_regs(fregs);
+
+	if (regs && pvas_space_is_vacant((struct mm_struct *)regs->di))
+		regs->ip = (unsigned long)pvas_stub_zero;
+}
+
 /* (task) */
 static void notrace pvas_on_exe_file(unsigned long ip, unsigned long parent_ip,
 				     struct ftrace_ops *ops, struct ftrace_regs *fregs)
@@ -195,6 +211,7 @@ static const char * const pvas_copy_names[] = { "copy_page_range", NULL };
 static const char * const pvas_exe_names[] = { "get_task_exe_file", NULL };
 static const char * const pvas_expand_names[] = { "expand_downwards", NULL };
 static const char * const pvas_reap_names[] = { "__oom_reap_task_mm", NULL };
+static const char * const pvas_remote_names[] = { "__access_remote_vm", NULL };
 static const char * const pvas_uffd_names[] = { "userfaultfd_ioctl", NULL };
 
 /*
@@ -218,6 +235,8 @@ static struct pvas_hook pvas_bounds[] = {
 	  .ops = { .func = pvas_on_expand, .flags = PVAS_OPS_FLAGS | FTRACE_OPS_FL_IPMODIFY } },
 	{ .names = pvas_reap_names,
 	  .ops = { .func = pvas_on_reap, .flags = PVAS_OPS_FLAGS | FTRACE_OPS_FL_IPMODIFY } },
+	{ .names = pvas_remote_names,
+	  .ops = { .func = pvas_on_remote, .flags = PVAS_OPS_FLAGS | FTRACE_OPS_FL_IPMODIFY } },
 	{ .optional = pvas_all_ia32_names, .only_if = &pvas_refuse_ia32,
 	  .ops = { .func = pvas_on_ia32, .flags = PVAS_OPS_FLAGS | FTRACE_OPS_FL_IPMODIFY } },
 	{ .names = pvas_copy_names,

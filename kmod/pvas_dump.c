@@ -54,7 +54,7 @@ static int pvas_dump_choose(struct coredump_params *cprm, const struct pvas_part
 
 static int pvas_dump(struct coredump_params *cprm)
 {
-	const struct pvas_partition *part = pvas_task_partition();
+	const struct pvas_partition *part = pvas_task_partition_entered();
 	int all = cprm->vma_count;
 	size_t size = cprm->vma_data_size;
 	int i, ret;

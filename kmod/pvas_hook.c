@@ -211,7 +211,9 @@ int pvas_hook_get(void)
 {
 	int err = 0;
 
-	mutex_lock(&pvas_hook_lock);
+	/* Hooks may be going, which takes as long as any task is preempted somewhere. */
+	if (mutex_lock_killable(&pvas_hook_lock))
+		return -EINTR;
 	if (!pvas_hooked)
 		err = pvas_hooks_on();
 	if (!err)

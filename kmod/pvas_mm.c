@@ -294,7 +294,7 @@ bool pvas_mm_own(struct pvas_space *space, struct task_struct *tsk)
 	return ours;
 }
 
-static void pvas_find_owner(struct pvas_space *space)
+void pvas_mm_find_owner(struct pvas_space *space)
 {
 	struct task_struct *tsk;
 	struct pvas_member *m;
@@ -432,7 +432,7 @@ static enum pvas_unmapped pvas_unmap_all(struct pvas_partition *part)
 	kthread_use_mm(space->mm);
 	pvas_mm_publish(part, PVAS_PART_ENDING);
 	pvas_pass_on_program(part);
-	pvas_find_owner(space);
+	pvas_mm_find_owner(space);
 	result = pvas_unmap_slices(part);
 	if (result == PVAS_UNMAPPED)
 		pvas_mm_publish(part, PVAS_PART_FREE);

@@ -29,12 +29,15 @@ static LIST_HEAD(pvas_users);
 static DEFINE_MUTEX(pvas_users_lock);
 static unsigned int pvas_n_spaces;
 
-/* Root is held to all there are only: it sets the limits. */
+/*
+ * Root is held to all there are only: it sets the limits. But a root that could
+ * not (in a container, or without capabilities) has a share like others.
+ */
 static unsigned int pvas_share_of(kuid_t uid)
 {
 	unsigned int all = READ_ONCE(pvas_max_spaces);
 
-	if (uid_eq(uid, GLOBAL_ROOT_UID))
+	if (uid_eq(uid, GLOBAL_ROOT_UID) && capable(CAP_SYS_RESOURCE))
 		return all;
 	return min(READ_ONCE(pvas_max_spaces_per_user), DIV_ROUND_UP(all, PVAS_SHARE_OF_ALL));
 }

@@ -161,6 +161,29 @@ u32 pvas_space_shift_of(const struct mm_struct *mm)
 	return shift;
 }
 
+/*
+ * Has nobody entered @mm, or all gone, and is it as large as may be then? Whoever
+ * has a file of /proc/PID/mem open from before must not make it larger. Atomic.
+ */
+bool pvas_space_is_vacant(struct mm_struct *mm)
+{
+	struct pvas_space *space;
+	bool vacant = false;
+	unsigned long i;
+
+	if (!test_bit(MMF_MULTIPROCESS, &mm->flags))
+		return false;
+	xa_lock(&pvas_spaces);
+	xa_for_each(&pvas_spaces, i, space) {
+		if (space->mm == mm) {
+			vacant = !READ_ONCE(space->occupied);
+			break;
+		}
+	}
+	xa_unlock(&pvas_spaces);
+	return vacant && pvas_creator_left_too_much(mm);
+}
+
 /* Is [addr, addr + len) one mapping in partition 0 with these rights? */
 static bool pvas_is_mapped(struct mm_struct *mm, u32 shift, u64 addr, u64 len, unsigned long rights)
 {

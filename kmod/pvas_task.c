@@ -81,6 +81,20 @@ struct pvas_partition *pvas_task_partition(void)
 	return part;
 }
 
+/* The same, but for an exec that is still building the task, and may fail, too. */
+struct pvas_partition *pvas_task_partition_entered(void)
+{
+	struct pvas_partition *part = NULL;
+	struct pvas_member *m;
+
+	rcu_read_lock();
+	m = pvas_find_member(current->signal);
+	if (m && current->mm == m->part->space->mm)
+		part = m->part;
+	rcu_read_unlock();
+	return part;
+}
+
 bool pvas_task_has_exe(struct task_struct *tsk)
 {
 	struct pvas_member *m;
@@ -442,6 +456,8 @@ static bool pvas_member_unlink(struct pvas_member *m)
 		return true;
 	}
 	pvas_mm_drop_exe(part);
+	/* A task that was about to enter when the creator let go of the mm may own it now. */
+	pvas_mm_find_owner(space);
 	/* What it has touched since CREATE may be too much to be nobody's. */
 	if (pvas_space_is_over(space))
 		mmput_async(space->mm);

@@ -227,6 +227,34 @@ PVAS_TEST(job_in_a_sandbox)
 	}
 }
 
+/* Without any capability, uid 0 or not */
+static int look_without(void *arg)
+{
+	struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
+	struct __user_cap_data_struct none[2] = { };
+	char line[256];
+	int err;
+
+	if (syscall(SYS_capset, &header, none))
+		return -ENOTSUP;
+	err = pt_raw_query(arg);
+	if (err != -EPERM)
+		return err ?: -EEXIST;
+	return pt_read_file("/proc/pvas", line, sizeof(line)) || !*line ? -EPERM : -EEXIST;
+}
+
+/* a root without capabilities sees nothing of the spaces of a root that has them */
+PVAS_TEST(looks_without_capabilities)
+{
+	struct pt_raw raw;
+
+	PT_NEED_ROOT();
+	ASSERT_EQ(0, pt_raw_make(&raw));
+	EXPECT_EQ(0, pt_raw_query(&raw));
+	EXPECT_EQ(-EPERM, pt_in_child(look_without, &raw));
+	pt_raw_close(&raw);
+}
+
 /* a space of a task that is not to be dumped lets nobody in: EPERM */
 PVAS_TEST(not_dumpable)
 {

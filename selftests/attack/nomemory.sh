@@ -39,7 +39,7 @@ killed()
 {
 	local status
 
-	ordinary timeout $((${TIMEOUT:-60} * 2)) "$PVAS_BUILD/pvasrun/pvasrun" --backend kernel -q --no-kill -n 4 \
+	ordinary timeout $((${TIMEOUT:-60} * 4)) "$PVAS_BUILD/pvasrun/pvasrun" --backend kernel -q --no-kill -n 4 \
 		"$PVAS_BUILD/selftests/attack/hog" >/dev/null 2>&1
 	status=$?
 	[ $status = 137 ] || { echo "# status $status"; return 1; }
