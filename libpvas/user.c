@@ -304,6 +304,8 @@ static int fill(struct user_space *u)
 
 	err = check_executable();
 	if (!err)
+		err = user_caller_begin();
+	if (!err)
 		err = check_dumpable();
 	if (!err)
 		err = find_run(u);

@@ -14,6 +14,8 @@
  *	user_keeper.c	the thread that has the filter, makes tasks and sees them end
  *	user_reclaim.c	the partition of one that has ended becomes free
  *	user_worker.c	the threads that answer the filter's calls
+ *	user_pool.c	how many they are, and how they end
+ *	user_rights.c	a task keeps its ids, namespaces and capabilities
  *	user_exe.c	the answer to readlink("/proc/PID/exe")
  *	user_fork.c	fork() in a task leaves its peers alone
  *	user_place.c	the memory of a partition: placement, brk
@@ -72,7 +74,8 @@ struct user_page {
  * @pid:	its task
  * @pidfd:	of its task, -1 if none
  * @exec_tid:	who in it has called execve, 0: nobody
- * @exec_looks:	how often to look yet whether it has succeeded
+ * @exec_looks:	how often to look soon whether it has succeeded
+ * @exec_seen:	there was an execve: the number of a thread doesn't tell its mm
  * @hand:	futex between launcher and new process: HAND_*
  * @base:	where it begins
  * @end:	and ends
@@ -103,6 +106,7 @@ struct user_part {
 	int pidfd;
 	pid_t exec_tid;
 	int exec_looks;
+	int exec_seen;
 	int hand;
 	uint64_t base;
 	uint64_t end;
@@ -175,10 +179,12 @@ struct user_start {
  * @wake:	eventfd: the keeper has something to do
  * @maps:	/proc/self/maps
  * @keeper:	thread
+ * @keeper_tid:	its number
  * @workers:	threads
  * @nr_workers:	how many
+ * @nr_live:	of these, have not ended
  * @nr_slow:	of these, in calls that can take long
- * @abandoned:	some didn't come back: they shall end, and nothing is freed
+ * @abandoned:	no slow call begins any more; who is in one ends when it is over
  * @ends:	tasks that have ended; counted before their partition is taken
  * @nr_execs:	partitions with an @exec_tid
  * @ended:	partitions to be reclaimed; the keeper's
@@ -208,8 +214,10 @@ struct user_space {
 	int wake;
 	int maps;
 	pthread_t keeper;
+	pid_t keeper_tid;
 	pthread_t workers[WORKERS_MAX];
 	unsigned int nr_workers;
+	unsigned int nr_live;
 	unsigned int nr_slow;
 	int abandoned;
 	unsigned int ends;
@@ -303,16 +311,40 @@ int user_spawn(struct pvas_spawn_call *call);
 
 /* ---- user_worker.c ---- */
 
-int user_workers_start(struct user_space *u);
-
-/* Returns how many have not come back: then the space must not be freed. */
-int user_workers_join(struct user_space *u);
+void *user_worker_main(void *arg);
 
 /* In a worker: is the call that it answers still waiting for that? */
 int user_request_valid(void);
 
-/* In a worker: a call that can take long begins (1), or is over (-1). */
-void user_worker_slow(int change);
+/* ---- user_pool.c ---- */
+
+int user_workers_start(struct user_space *u);
+
+/* In the keeper: have them end, but for those that are in slow calls. */
+void user_workers_dismiss(struct user_space *u);
+
+/* Returns how many have not come back: then the space must not be freed. */
+int user_workers_join(struct user_space *u);
+
+/* In a worker: a call that can take long begins, unless the space is ending (-EINTR). */
+int user_worker_slow(struct user_space *u);
+
+/* It is over. */
+void user_worker_quick(struct user_space *u);
+
+/* It was over too late: this worker shall end. */
+int user_worker_left(void);
+
+/* It ends. */
+void user_worker_ends(struct user_space *u);
+
+/* ---- user_rights.c ---- */
+
+/* Would this call of a task, with arguments in @memory, leave it its rights? */
+int user_rights_kept(int nr, const uint64_t *args, pid_t memory);
+
+/* The same of a clone that shares the mm. */
+int user_rights_kept_by_clone(uint64_t flags);
 
 /* ---- user_exe.c ---- */
 
@@ -375,6 +407,9 @@ int user_layout(struct user_part *p, const struct pvas_elf_image *image, uint64_
 
 /* ---- user_caller.c ---- */
 
+/* Once: make the page for user_caller_inside(). */
+int user_caller_begin(void);
+
 /* Does @tid share our address space? */
 int user_caller_inside(pid_t tid);
 
@@ -392,7 +427,7 @@ uint64_t user_caller_data_limit(pid_t pid);
 pid_t user_caller_process(pid_t tid);
 
 /* A descriptor of ours for @fd of the thread's process; @pidfd if known, else -1. -errno. */
-int user_caller_file(pid_t tid, int pidfd, int fd, int prot, int flags);
+int user_caller_file(struct user_space *u, pid_t tid, int pidfd, int fd, int prot, int flags);
 
 /* ---- user_child.c: the new process ---- */
 

@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/kcmp.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -106,16 +107,60 @@ ssize_t user_caller_write(pid_t tid, uint64_t to, const void *from, size_t len)
 
 /* ---- the same mm? ---- */
 
-/* Is a variable of ours, that changes with each question, the same there? */
+#define PROBES	(PAGE / sizeof(uint64_t))
+
+/* Empty in a fork child; what it writes there itself is no guess. */
+static uint64_t *probes;
+
+static void make_probes(void)
+{
+	void *p = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (p == MAP_FAILED)
+		return;
+	if (madvise(p, PAGE, MADV_WIPEONFORK))
+		munmap(p, PAGE);
+	else
+		probes = p;
+}
+
+int user_caller_begin(void)
+{
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+	pthread_once(&once, make_probes);
+	return probes ? 0 : -ENOMEM;
+}
+
+/* One that no other thread has: a read of a caller's memory can take long. */
+static unsigned int take_probe(unsigned char *taken)
+{
+	unsigned int i;
+
+	for (i = 0; i < PROBES; i++)
+		if (!__atomic_exchange_n(&taken[i], 1, __ATOMIC_ACQUIRE))
+			break;
+	return i;
+}
+
+/* Is a number that nobody can know, new with each question, the same there? */
 static int same_by_probe(pid_t tid)
 {
-	static __thread uint64_t probe;
-	static uint64_t counter;
-	uint64_t seen = 0;
+	static unsigned char taken[PROBES];
+	unsigned int i = take_probe(taken);
+	uint64_t secret = 0, seen = 0;
+	int same = 0;
 
-	probe = __atomic_add_fetch(&counter, 1, __ATOMIC_RELAXED) ^ 0x9e3779b97f4a7c15ULL;
-	return user_caller_read(tid, (uint64_t)&probe, &seen, sizeof(seen)) == sizeof(seen) &&
-	       __atomic_load_n(&probe, __ATOMIC_RELAXED) == seen;
+	if (i == PROBES)
+		return 0;
+	if (pvas_raw3(__NR_getrandom, &secret, sizeof(secret), 0) == sizeof(secret)) {
+		__atomic_store_n(&probes[i], secret, __ATOMIC_RELEASE);
+		same = user_caller_read(tid, (uint64_t)&probes[i], &seen, sizeof(seen)) ==
+		       sizeof(seen) && seen == secret;
+		__atomic_store_n(&probes[i], 0, __ATOMIC_RELEASE);
+	}
+	__atomic_store_n(&taken[i], 0, __ATOMIC_RELEASE);
+	return same;
 }
 
 int user_caller_inside(pid_t tid)
@@ -186,18 +231,42 @@ pid_t user_caller_process(pid_t tid)
 	return line ? atoi(line + 6) : 0;
 }
 
+/* The descriptor's O_* flags, or -errno. */
+static int flags_of(pid_t tid, int fd)
+{
+	char name[32], text[128] = "", *line;
+	int info;
+	ssize_t n;
+
+	snprintf(name, sizeof(name), "fdinfo/%d", fd);
+	info = open_proc(tid, name, O_RDONLY);
+	if (info < 0)
+		return info == -ENOENT ? -EBADF : info;
+	n = read(info, text, sizeof(text) - 1);
+	close(info);
+	line = n > 0 ? strstr(text, "flags:") : NULL;
+	return line ? (int)strtol(line + 6, NULL, 8) : -EACCES;
+}
+
 /*
  * The same file opened anew: not the same open file description, but for a
  * mapping that makes no difference, unless a driver ties its state to it. A
- * pipe is not opened: that can wait for ever, and none can be mapped.
+ * pipe is not opened: that can wait for ever, and none can be mapped. Opened
+ * with our rights, so for no more than the caller's descriptor is.
  */
 static int reopen(pid_t tid, int fd, int prot, int flags)
 {
 	int shared = (flags & MAP_TYPE) != MAP_PRIVATE;
 	char name[32], path[64];
+	int ret = -EACCES, has = flags_of(tid, fd);
 	struct stat st;
-	int ret = -EACCES;
 
+	if (has < 0)
+		return has;
+	if (has & O_PATH)
+		return -EBADF;
+	if ((has & O_ACCMODE) == O_WRONLY)
+		return -EACCES;
 	snprintf(name, sizeof(name), "fd/%d", fd);
 	snprintf(path, sizeof(path), "/proc/%d/%s", tid, name);
 	if (stat(path, &st))
@@ -205,7 +274,7 @@ static int reopen(pid_t tid, int fd, int prot, int flags)
 	if (!S_ISREG(st.st_mode) && !S_ISBLK(st.st_mode) && !S_ISCHR(st.st_mode))
 		return -ENODEV;
 	/* What is mapped shared may be made writable later, if the file may be written. */
-	if (shared)
+	if (shared && (has & O_ACCMODE) == O_RDWR)
 		ret = open_proc(tid, name, O_RDWR | O_NOCTTY | O_NONBLOCK);
 	if (ret < 0 && !(shared && (prot & PROT_WRITE)))
 		ret = open_proc(tid, name, O_RDONLY | O_NOCTTY | O_NONBLOCK);
@@ -230,7 +299,7 @@ static int open_pidfd(pid_t tid)
 	return (int)pvas_raw2(__NR_pidfd_open, pid, 0);
 }
 
-int user_caller_file(pid_t tid, int pidfd, int fd, int prot, int flags)
+int user_caller_file(struct user_space *u, pid_t tid, int pidfd, int fd, int prot, int flags)
 {
 	int own = -1;
 	long ret;
@@ -243,9 +312,10 @@ int user_caller_file(pid_t tid, int pidfd, int fd, int prot, int flags)
 	if (own >= 0)
 		close(own);
 	if (ret == -EPERM || ret == -ENOSYS || ret == -EINVAL) {
-		user_worker_slow(1);
+		if (user_worker_slow(u))
+			return -EINTR;
 		ret = reopen(tid, fd, prot, flags);
-		user_worker_slow(-1);
+		user_worker_quick(u);
 	}
 	return (int)ret;
 }

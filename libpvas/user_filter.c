@@ -28,6 +28,8 @@
 #include "user.h"
 #include "user_bpf.h"
 
+#define KEPT_NS	((uint32_t)(CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWIPC | \
+			    CLONE_NEWCGROUP))
 #define X32_BIT			0x40000000U
 #define NR_SET_MEMPOLICY_HOME_NODE 450	/* of 5.17 */
 #define NR_MAP_SHADOW_STACK	453	/* of 6.6 */
@@ -219,13 +221,15 @@ static void body_sigaction(struct program *p)
 
 /*
  * fork() copies the mm, which is everybody's: a worker first has the kernel
- * leave out the peers' part. A thread, vfork and posix_spawn copy nothing.
+ * leave out the peers' part. A thread, vfork and posix_spawn copy nothing, and
+ * stay in the launcher's namespaces. (CLONE_NEWTIME is clone3's alone.)
  */
 static void body_clone(struct program *p)
 {
 	check_caller(p, ALLOW);
 	load(p, ARG(0));
-	jump(p, BPF_JSET | BPF_K, CLONE_VM, ALLOW, NOTIFY);
+	jump(p, BPF_JSET | BPF_K, CLONE_VM, NEXT, NOTIFY);
+	jump(p, BPF_JSET | BPF_K, KEPT_NS, NOTIFY, ALLOW);
 }
 
 /* Options that change the mm for all tasks: a worker refuses them to tasks. */
@@ -308,6 +312,17 @@ static const struct {
 	{ __NR_io_uring_enter, body_notify },
 	{ __NR_modify_ldt, body_notify },
 	{ __NR_migrate_pages, body_notify },
+	{ __NR_setuid, body_notify },
+	{ __NR_setgid, body_notify },
+	{ __NR_setreuid, body_notify },
+	{ __NR_setregid, body_notify },
+	{ __NR_setresuid, body_notify },
+	{ __NR_setresgid, body_notify },
+	{ __NR_setfsuid, body_notify },
+	{ __NR_setfsgid, body_notify },
+	{ __NR_unshare, body_notify },
+	{ __NR_setns, body_notify },
+	{ __NR_capset, body_notify },
 	{ __NR_clone, body_clone },
 	{ __NR_prctl, body_prctl },
 	{ __NR_arch_prctl, body_arch_prctl },

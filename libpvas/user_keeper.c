@@ -17,7 +17,6 @@
 #include <sys/eventfd.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "rawsys.h"
@@ -25,10 +24,11 @@
 
 #define EVENTS		32
 #define WAKE_ID		UINT32_MAX	/* an index that no partition has */
-#define EXEC_LOOKS	60	/* often at first; then: it is a large program, or none */
+#define EXEC_LOOKS	60	/* often at first, then less so: it is a large program, or none */
 #define EXEC_RARE	20
 #define EXEC_LOOK_MS	5
 #define EXEC_RARE_MS	500
+#define EXEC_LAST_MS	5000	/* for as long as the task lives */
 #define STOP_LOOK_MS	20
 
 /* ---- the table tasks see ---- */
@@ -99,8 +99,12 @@ void user_forget_process(struct user_space *u, struct user_part *p)
 
 void user_keeper_expect_exec(struct user_space *u, struct user_part *p, pid_t tid)
 {
-	if (tid != p->pid && user_caller_process(tid) != p->pid)
+	pid_t pid = tid == p->pid ? tid : user_caller_process(tid);
+
+	/* Not known: a descriptor was not to be had. */
+	if (pid && pid != p->pid)
 		return;
+	__atomic_store_n(&p->exec_seen, 1, __ATOMIC_RELEASE);
 	p->exec_looks = EXEC_LOOKS;
 	if (!__atomic_exchange_n(&p->exec_tid, tid, __ATOMIC_ACQ_REL))
 		__atomic_add_fetch(&u->nr_execs, 1, __ATOMIC_ACQ_REL);
@@ -121,13 +125,13 @@ static int look_for_exec(struct user_space *u, struct user_part *p)
 		return EXEC_LOOK_MS;
 	if (p->state != PVAS_PART_RUNNING)
 		return -1;
-	if (has_left(p))
+	if (has_left(p)) {
 		user_reclaim_begin(u, p);
-	else if (--p->exec_looks <= 0)
-		user_keeper_forget_exec(u, p);
-	else
-		return p->exec_looks > EXEC_RARE ? EXEC_LOOK_MS : EXEC_RARE_MS;
-	return -1;
+		return -1;
+	}
+	if (p->exec_looks <= 0)
+		return EXEC_LAST_MS;
+	return --p->exec_looks > EXEC_RARE ? EXEC_LOOK_MS : EXEC_RARE_MS;
 }
 
 static int sooner(int a, int b)
@@ -227,31 +231,6 @@ static int kill_all(struct user_space *u)
 	return alive;
 }
 
-/* How many workers can be dismissed; one in a slow call has a second to come back. */
-static unsigned int wait_for_workers(struct user_space *u)
-{
-	struct timespec until;
-	unsigned int n;
-
-	clock_gettime(CLOCK_REALTIME, &until);
-	until.tv_sec++;
-	pthread_mutex_lock(&u->lock);
-	while (u->nr_slow && !pthread_cond_timedwait(&u->changed, &u->lock, &until))
-		;
-	n = u->nr_workers - u->nr_slow;
-	pthread_mutex_unlock(&u->lock);
-	return n;
-}
-
-/* Each of these calls goes to one worker, who then ends. */
-static void dismiss_workers(struct user_space *u)
-{
-	unsigned int n = wait_for_workers(u);
-
-	while (n--)
-		pvas_raw0(USER_NR_STOP);
-}
-
 /* ---- the thread ---- */
 
 static void drain(int fd)
@@ -289,6 +268,7 @@ static int turn(struct user_space *u, int timeout)
 
 static int keep(struct user_space *u)
 {
+	u->keeper_tid = (pid_t)pvas_raw0(__NR_gettid);
 	u->listener = user_filter_install(u->space->shift, u->space->first, u->space->last,
 					  &u->why);
 	if (u->listener < 0)
@@ -315,7 +295,7 @@ static void *keeper(void *arg)
 		wait = look_for_execs(u);
 		wait = sooner(wait, user_reclaim_some(u));
 	}
-	dismiss_workers(u);
+	user_workers_dismiss(u);
 	return NULL;
 }
 

@@ -52,6 +52,7 @@ static int take(struct user_space *u, unsigned int index)
 		p->gen++;
 		p->pidfd = -1;
 		user_keeper_forget_exec(u, p);
+		__atomic_store_n(&p->exec_seen, 0, __ATOMIC_RELEASE);
 		user_fork_begin(p);
 		p->base = (uint64_t)i << u->space->shift;
 		p->end = p->base + (1UL << u->space->shift);

@@ -18,7 +18,6 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "loader/blob.h"
@@ -60,6 +59,11 @@ static int64_t go_on(struct question *q)
 {
 	q->go_on = 1;
 	return 0;
+}
+
+static int64_t if_kept(struct question *q, int kept)
+{
+	return kept ? go_on(q) : -EPERM;
 }
 
 int user_request_valid(void)
@@ -129,10 +133,11 @@ static void populate(const struct user_mmap *m, int64_t at)
 {
 	int writes = (m->prot & PROT_WRITE) && (m->flags & MAP_TYPE) == MAP_PRIVATE;
 
-	user_worker_slow(1);
+	if (user_worker_slow(of_space))
+		return;
 	pvas_raw3(__NR_madvise, at, PAGE_UP(m->len),
 		  writes ? MADV_POPULATE_WRITE : MADV_POPULATE_READ);
-	user_worker_slow(-1);
+	user_worker_quick(of_space);
 }
 
 static int64_t map_for(struct question *q, struct user_mmap *m)
@@ -166,7 +171,7 @@ static int64_t on_mmap(struct question *q)
 		return on_mmap_fixed(q);
 	if (m.flags & MAP_ANONYMOUS)
 		return map_for(q, &m);
-	m.fd = user_caller_file(q->tid, q->tid == q->part->pid ? q->part->pidfd : -1,
+	m.fd = user_caller_file(q->u, q->tid, q->tid == q->part->pid ? q->part->pidfd : -1,
 				(int)q->args[4], m.prot, m.flags);
 	if (m.fd < 0)
 		return m.fd;
@@ -223,8 +228,9 @@ static int64_t on_clone3(struct question *q)
 	uint64_t flags = 0;
 
 	user_caller_read(memory_of(q), q->args[0], &flags, sizeof(flags));
-	if (!(flags & CLONE_VM))
-		user_fork_prepare(q->u, q->part, q->tid);
+	if (flags & CLONE_VM)
+		return if_kept(q, user_rights_kept_by_clone(flags));
+	user_fork_prepare(q->u, q->part, q->tid);
 	return go_on(q);
 }
 
@@ -343,10 +349,27 @@ static int64_t answer_task(struct question *q)
 		user_keeper_expect_exec(q->u, q->part, q->tid);
 		return go_on(q);
 	case __NR_clone:
+		return a[0] & CLONE_VM ? if_kept(q, user_rights_kept_by_clone(a[0]))
+				       : on_fork(q);
 	case __NR_fork:
 		return on_fork(q);
 	case __NR_clone3:
 		return on_clone3(q);
+	case __NR_setfsuid:
+	case __NR_setfsgid:
+		/* They report no error. */
+		return user_rights_kept(q->nr, a, memory_of(q)) ? go_on(q)
+								: pvas_raw1(q->nr, -1);
+	case __NR_setuid:
+	case __NR_setgid:
+	case __NR_setreuid:
+	case __NR_setregid:
+	case __NR_setresuid:
+	case __NR_setresgid:
+	case __NR_unshare:
+	case __NR_setns:
+	case __NR_capset:
+		return if_kept(q, user_rights_kept(q->nr, a, memory_of(q)));
 	default:
 		return refuse(q);
 	}
@@ -370,12 +393,30 @@ static int64_t answer_fork_child(struct question *q)
 	}
 }
 
-/* A task's first thread needs no look: its process id is in our hands. */
+/*
+ * Has the caller our mm? A task's first thread has, unless there was an execve:
+ * then its number is still the task's until the keeper looks. What was compared
+ * was the caller if the request is still there. The mark is read before the
+ * number: with the next task both change, the number first.
+ */
+static int find_inside(const struct question *q)
+{
+	int marked = __atomic_load_n(&q->part->exec_seen, __ATOMIC_ACQUIRE);
+
+	if (!marked && q->tid == __atomic_load_n(&q->part->pid, __ATOMIC_ACQUIRE))
+		return 1;
+	if (!user_caller_inside(q->tid))
+		return 0;
+	return user_request_valid() ? 1 : -ESRCH;
+}
+
 static int64_t answer(struct question *q)
 {
 	if (__atomic_load_n(&q->part->nr_forks, __ATOMIC_RELAXED))
 		user_fork_returned(q->u, q->part, q->tid);
-	q->inside = q->tid == q->part->pid || user_caller_inside(q->tid);
+	q->inside = find_inside(q);
+	if (q->inside < 0)
+		return q->inside;
 	return q->inside ? answer_task(q) : answer_fork_child(q);
 }
 
@@ -393,10 +434,18 @@ static void reply(int listener, uint64_t id, const struct question *q, int64_t v
 	pvas_raw3(__NR_ioctl, listener, SECCOMP_IOCTL_NOTIF_SEND, &resp);
 }
 
+/* Anybody under the filter can make the call; it counts if the keeper does. */
+static int is_dismissal(const struct user_space *u, const struct seccomp_notif *n)
+{
+	return n->data.nr == USER_NR_STOP && (pid_t)n->pid == u->keeper_tid &&
+	       __atomic_load_n(&u->stop, __ATOMIC_ACQUIRE);
+}
+
 /* Returns whether to go on. */
 static int serve(struct user_space *u, const struct seccomp_notif *n)
 {
 	uint64_t index = n->data.instruction_pointer >> u->space->shift;
+	int go = !is_dismissal(u, n);
 	struct question q = {
 		.u = u, .id = n->id, .tid = (pid_t)n->pid, .nr = n->data.nr,
 		.args = (const uint64_t *)n->data.args,
@@ -408,88 +457,31 @@ static int serve(struct user_space *u, const struct seccomp_notif *n)
 		q.part = &u->parts[index];
 		value = answer(&q);
 	}
+	/* Before the keeper counts again */
+	if (!go)
+		user_worker_ends(u);
 	reply(u->listener, n->id, &q, value);
-	if (__atomic_load_n(&u->abandoned, __ATOMIC_ACQUIRE))
-		return 0;
-	return n->data.nr != USER_NR_STOP || !__atomic_load_n(&u->stop, __ATOMIC_ACQUIRE);
+	return go && !user_worker_left();
 }
 
-static void *worker(void *arg)
+void *user_worker_main(void *arg)
 {
 	struct user_space *u = arg;
 	struct seccomp_notif n;
 	long err;
-	int go;
+	int go = 1;
 
 	of_space = u;
-	do {
+	while (go) {
 		memset(&n, 0, sizeof(n));
 		ends_seen = __atomic_load_n(&u->ends, __ATOMIC_ACQUIRE);
 		err = pvas_raw3(__NR_ioctl, u->listener, SECCOMP_IOCTL_NOTIF_RECV, &n);
-		if (err == -EINTR || err == -ENOENT)
-			go = !__atomic_load_n(&u->abandoned, __ATOMIC_ACQUIRE);
-		else
-			go = !err && serve(u, &n);
-	} while (go);
-	return NULL;
-}
-
-/* ---- how many there are ---- */
-
-static int add_worker(struct user_space *u)
-{
-	int err = pthread_create(&u->workers[u->nr_workers], NULL, worker, u);
-
-	u->nr_workers += !err;
-	return -err;
-}
-
-/*
- * This worker begins or ends what can take as long as a file server likes. With
- * all of them in such a call nobody would be served: then there is one more.
- */
-void user_worker_slow(int change)
-{
-	struct user_space *u = of_space;
-
-	pthread_mutex_lock(&u->lock);
-	u->nr_slow += change;
-	if (change > 0 && u->nr_slow >= u->nr_workers && u->nr_workers < WORKERS_MAX && !u->stop)
-		add_worker(u);
-	pthread_cond_broadcast(&u->changed);
-	pthread_mutex_unlock(&u->lock);
-}
-
-int user_workers_start(struct user_space *u)
-{
-	long cpus = sysconf(_SC_NPROCESSORS_ONLN);
-	unsigned int wanted = cpus < 2 ? 2 : cpus > WORKERS ? WORKERS : (unsigned int)cpus;
-	int err = 0;
-
-	pthread_mutex_lock(&u->lock);
-	while (u->nr_workers < wanted && !err)
-		err = add_worker(u);
-	pthread_mutex_unlock(&u->lock);
-	return err;
-}
-
-int user_workers_join(struct user_space *u)
-{
-	struct timespec until;
-	int left = 0;
-
-	clock_gettime(CLOCK_REALTIME, &until);
-	until.tv_sec += 1;
-	__atomic_store_n(&u->abandoned, 1, __ATOMIC_RELEASE);
-	while (u->nr_workers) {
-		pthread_t t = u->workers[--u->nr_workers];
-
-		if (!u->nr_slow)
-			pthread_join(t, NULL);
-		else if (pthread_timedjoin_np(t, NULL, &until)) {
-			pthread_detach(t);
-			left++;
+		if (!err)
+			go = serve(u, &n);
+		else if (err != -EINTR && err != -ENOENT) {
+			user_worker_ends(u);
+			go = 0;
 		}
 	}
-	return left;
+	return NULL;
 }

@@ -21,7 +21,7 @@ $(tout):
 
 # ---- unit tests: linked with the archive, they see what the .so hides ----
 
-units	:= elf layout export program launch space user peers hung errors
+units	:= elf layout export program launch space user peers strays hung errors
 # The harness makes functions without prototypes, and with unused parameters.
 unit_flags := -std=gnu11 $(filter-out -Wmissing-prototypes,$(WARN)) -Wno-unused-parameter $(incs) -isystem $(kself) -D_GNU_SOURCE -pthread -MMD -MP
 
@@ -48,6 +48,9 @@ $(tout)/user_task: $(tests)/user_task.c $(out)/libpvas.a | $(tout)
 	$(call say,CC)
 	$(prog) -fPIE -pie -pthread -o $@ $< $(out)/libpvas.a
 $(tout)/peer_task: $(tests)/peer_task.c $(out)/libpvas.a | $(tout)
+	$(call say,CC)
+	$(prog) -fPIE -pie -pthread -o $@ $< $(out)/libpvas.a
+$(tout)/stray_task: $(tests)/stray_task.c $(out)/libpvas.a | $(tout)
 	$(call say,CC)
 	$(prog) -fPIE -pie -pthread -o $@ $< $(out)/libpvas.a
 $(tout)/task-launcher: $(tests)/task_launcher.c $(out)/libpvas.a | $(tout)
@@ -82,7 +85,7 @@ $(tout)/shape-execstack: $(tests)/shape.c | $(tout)
 	$(call say,CC)
 	$(Q)gcc -std=gnu11 -O1 -DEXEC_STACK -fPIE -pie -Wl,-z,execstack -o $@ $<
 
-test_progs := $(units:%=$(tout)/%) $(addprefix $(tout)/,launch-nopie run_loader task task-launcher user_task peer_task task-static \
+test_progs := $(units:%=$(tout)/%) $(addprefix $(tout)/,launch-nopie run_loader task task-launcher user_task peer_task stray_task task-static \
 	task-so shape-execstack shape-highbase) $(shapes:%=$(tout)/shape-%)
 
 tests: all $(test_progs)

@@ -1,0 +1,304 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * Programs that have left a space, or try to: run by tests/strays.c. A status
+ * of 0 means that all was right.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <linux/capability.h>
+#include <linux/sched.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/fsuid.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#define PAGE	4096UL
+#define NR_STOP	0x5056
+#define NOBODY	65534
+
+static int failures;
+
+#define CHECK(cond)							\
+	do {								\
+		errno = 0;						\
+		if (!(cond)) {						\
+			fprintf(stderr, "stray_task.c:%d: %s: errno %d (%s)\n", __LINE__, \
+				#cond, errno, strerror(errno));		\
+			failures++;					\
+		}							\
+	} while (0)
+
+#define FAILS(call, err)	((call) == -1 && errno == (err))
+
+/* ---- calls that end a worker, if the keeper makes them ---- */
+
+/* Until the launcher has closed its end of the pipe. */
+static int call_stop(const char *pipe)
+{
+	int fd = atoi(pipe);
+
+	while (write(fd, "", 1) == 1)
+		for (int i = 0; i < 100; i++)
+			syscall(NR_STOP);
+	return 0;
+}
+
+/* A fork child, and a program that one has started, both as nobody if they can. */
+static int leave_strays(char **argv)
+{
+	signal(SIGPIPE, SIG_IGN);
+	for (int i = 0; i < 2; i++) {
+		if (fork())
+			continue;
+		setsid();
+		if (!getuid() && (setgroups(0, NULL) || setgid(NOBODY) || setuid(NOBODY)))
+			_exit(1);
+		if (i)
+			execl(argv[0], argv[0], "stop", argv[2], NULL);
+		_exit(call_stop(argv[2]));
+	}
+	return 0;
+}
+
+/* ---- a program with code at a place in the partition that it has left ---- */
+
+typedef long (*gate_fn)(long nr, long a, long b, long c, long d);
+
+static gate_fn make_gate(uint64_t at)
+{
+	static const unsigned char code[] = {
+		0x48, 0x89, 0xf8,		/* mov %rdi, %rax */
+		0x48, 0x89, 0xf7,		/* mov %rsi, %rdi */
+		0x48, 0x89, 0xd6,		/* mov %rdx, %rsi */
+		0x48, 0x89, 0xca,		/* mov %rcx, %rdx */
+		0x4d, 0x89, 0xc2,		/* mov %r8, %r10 */
+		0x0f, 0x05, 0xc3,		/* syscall; ret */
+	};
+	void *p = mmap((void *)at, PAGE, PROT_READ | PROT_WRITE | PROT_EXEC,
+		       MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+
+	if (p != (void *)at)
+		return NULL;
+	memcpy(p, code, sizeof(code));
+	return (gate_fn)p;
+}
+
+/* The addresses are the launcher's: nothing is there in this program. */
+static int call_from_partition(char **argv)
+{
+	gate_fn gate = make_gate(strtoul(argv[2], NULL, 0));
+	long path = strtol(argv[3], NULL, 0), buf = strtol(argv[4], NULL, 0);
+	long act = strtol(argv[5], NULL, 0);
+
+	if (!gate)
+		return 1;
+	for (int i = 0; i < 20; i++) {
+		gate(SYS_readlink, path, buf, 8, 0);
+		gate(SYS_rt_sigaction, SIGUSR1, act, 0, 8);
+	}
+	return 0;
+}
+
+static void *exec_it(void *arg)
+{
+	char **argv = arg, *again[] = { argv[0], "gate", NULL, argv[2], argv[3], argv[4], NULL };
+	char at[24];
+
+	snprintf(at, sizeof(at), "%#lx", ((unsigned long)&failures & ~((1UL << 32) - 1)));
+	again[2] = at;
+	execv(again[0], again);
+	_exit(2);
+}
+
+/* By the first thread, or by another. */
+static int exec_gate(char **argv)
+{
+	pthread_t t;
+
+	if (*argv[5] == 'f')
+		exec_it(argv);
+	if (pthread_create(&t, NULL, exec_it, argv))
+		return 1;
+	return pthread_join(t, NULL);
+}
+
+/* ---- descriptors that are for reading, for writing, for nothing ---- */
+
+static char name[] = "/tmp/pvas-stray-XXXXXX";
+
+static void *map_them(void *own_table)
+{
+	int ro, wo, path, rw;
+	char *p;
+
+	if (own_table)
+		CHECK(!unshare(CLONE_FILES));
+	ro = open(name, O_RDONLY);
+	wo = open(name, O_WRONLY);
+	path = open(name, O_PATH);
+	rw = open(name, O_RDWR);
+	p = mmap(NULL, PAGE, PROT_READ, MAP_SHARED, ro, 0);
+	CHECK(p != MAP_FAILED && FAILS(mprotect(p, PAGE, PROT_READ | PROT_WRITE), EACCES));
+	p = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE, ro, 0);
+	CHECK(p != MAP_FAILED);
+	CHECK(FAILS((long)mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, ro, 0), EACCES));
+	CHECK(FAILS((long)mmap(NULL, PAGE, PROT_READ, MAP_PRIVATE, wo, 0), EACCES));
+	CHECK(FAILS((long)mmap(NULL, PAGE, PROT_WRITE, MAP_SHARED, wo, 0), EACCES));
+	CHECK(FAILS((long)mmap(NULL, PAGE, PROT_READ, MAP_PRIVATE, path, 0), EBADF));
+	CHECK(FAILS((long)mmap(NULL, PAGE, PROT_READ, MAP_SHARED, 1000, 0), EBADF));
+	p = mmap(NULL, PAGE, PROT_READ, MAP_SHARED, rw, 0);
+	CHECK(p != MAP_FAILED && !mprotect(p, PAGE, PROT_READ | PROT_WRITE));
+	close(ro);
+	close(wo);
+	close(path);
+	close(rw);
+	return NULL;
+}
+
+static void map_by_mode(void)
+{
+	pthread_t t;
+	int fd = mkstemp(name);
+
+	CHECK(fd >= 0 && !ftruncate(fd, PAGE));
+	close(fd);
+	map_them(NULL);
+	CHECK(!pthread_create(&t, NULL, map_them, &failures) && !pthread_join(t, NULL));
+	unlink(name);
+}
+
+/* ---- a task keeps its ids, namespaces and capabilities ---- */
+
+#define SET(call, ...)	syscall(SYS_##call, __VA_ARGS__)
+
+static void keep_ids(void)
+{
+	const int no = -1;
+	unsigned int u = getuid(), g = getgid();
+
+	CHECK(FAILS(SET(setuid, NOBODY), EPERM) && FAILS(SET(setgid, NOBODY), EPERM));
+	CHECK(FAILS(SET(setreuid, no, NOBODY), EPERM) && FAILS(SET(setregid, NOBODY, no), EPERM));
+	CHECK(FAILS(SET(setresuid, no, NOBODY, no), EPERM));
+	CHECK(FAILS(SET(setresgid, no, no, NOBODY), EPERM));
+	CHECK(SET(setfsuid, NOBODY) == u && SET(setfsuid, no) == u);
+	CHECK(SET(setfsgid, NOBODY) == g && SET(setfsgid, no) == g);
+	CHECK(!SET(setuid, u) && !SET(setgid, g) && !SET(setreuid, no, u) && !SET(setregid, g, g));
+	CHECK(!SET(setresuid, no, u, no) && !SET(setresgid, no, no, no));
+	CHECK(getuid() == u && geteuid() == u && getgid() == g && getegid() == g);
+}
+
+/* No libc function in between: the child must not return on its parent's stack. */
+static long clone_with(int third, unsigned long flags)
+{
+	struct clone_args args = {
+		.flags = CLONE_VM | CLONE_VFORK | flags, .exit_signal = SIGCHLD,
+	};
+	long first = third ? (long)&args : (long)(args.flags | SIGCHLD);
+	long second = third ? (long)sizeof(args) : 0;
+	long ret = third ? SYS_clone3 : SYS_clone;
+	register long none __asm__("r10") = 0;
+
+	__asm__ volatile("syscall\n\t"
+			 "test %%rax, %%rax\n\t"
+			 "jnz 1f\n\t"
+			 "xor %%edi, %%edi\n\t"
+			 "mov $60, %%eax\n\t"		/* exit */
+			 "syscall\n"
+			 "1:"
+			 : "+a"(ret)
+			 : "D"(first), "S"(second), "d"(0), "r"(none)
+			 : "rcx", "r11", "r8", "r9", "memory");
+	if (ret >= 0)
+		return ret;
+	errno = (int)-ret;
+	return -1;
+}
+
+static void keep_namespaces(void)
+{
+	static const unsigned long kept[] = {
+		CLONE_NEWUSER, CLONE_NEWNS, CLONE_NEWPID, CLONE_NEWIPC, CLONE_NEWCGROUP,
+	};
+	int fd = open("/proc/self/ns/mnt", O_RDONLY | O_CLOEXEC);
+
+	for (unsigned int i = 0; i < sizeof(kept) / sizeof(kept[0]); i++) {
+		CHECK(FAILS(unshare((int)kept[i]), EPERM));
+		CHECK(FAILS(clone_with(0, kept[i]), EPERM));
+		CHECK(FAILS(clone_with(1, kept[i]), EPERM));
+	}
+	CHECK(FAILS(unshare(0x80), EPERM));	/* CLONE_NEWTIME */
+	CHECK(FAILS(setns(fd, 0), EPERM) && FAILS(setns(fd, CLONE_NEWNS), EPERM));
+	close(fd);
+	CHECK(!unshare(CLONE_FILES));
+	CHECK(clone_with(0, 0) > 0 && wait(NULL) > 0);
+	CHECK(clone_with(1, 0) > 0 && wait(NULL) > 0);
+}
+
+static void keep_capabilities(void)
+{
+	struct __user_cap_header_struct head = { .version = _LINUX_CAPABILITY_VERSION_3 };
+	struct __user_cap_data_struct caps[2], fewer[2];
+
+	CHECK(!SET(capget, &head, caps));
+	memcpy(fewer, caps, sizeof(fewer));
+	fewer[0].permitted &= fewer[0].permitted - 1;
+	fewer[0].effective &= fewer[0].permitted;
+	if (caps[0].permitted)
+		CHECK(FAILS(SET(capset, &head, fewer), EPERM));
+	/* Effective ones are its own affair, as with the module. */
+	fewer[0].permitted = caps[0].permitted;
+	CHECK(!SET(capset, &head, fewer) && !SET(capset, &head, caps));
+	CHECK(FAILS(SET(capset, &head, 8), EFAULT));
+}
+
+/* A fork child has an mm of its own, and may. */
+static void child_may(void)
+{
+	pid_t pid = fork();
+	int status = -1;
+
+	if (!pid) {
+		if (!getuid() && (unshare(CLONE_NEWNS) || setgroups(0, NULL) || setgid(NOBODY) ||
+				  setuid(NOBODY)))
+			_exit(1);
+		_exit(setuid(getuid()) != 0);
+	}
+	CHECK(waitpid(pid, &status, 0) == pid && !status);
+}
+
+int main(int argc, char **argv)
+{
+	const char *what = argc > 1 ? argv[1] : "";
+
+	if (!strcmp(what, "stop")) {
+		signal(SIGPIPE, SIG_IGN);
+		return call_stop(argv[2]);
+	}
+	if (!strcmp(what, "strays"))
+		return leave_strays(argv);
+	if (!strcmp(what, "gate"))
+		return call_from_partition(argv);
+	if (!strcmp(what, "exec"))
+		return exec_gate(argv);
+	if (!strcmp(what, "modes")) {
+		map_by_mode();
+	} else if (!strcmp(what, "rights")) {
+		keep_ids();
+		keep_namespaces();
+		keep_capabilities();
+		child_may();
+	} else {
+		failures++;
+	}
+	return failures != 0;
+}

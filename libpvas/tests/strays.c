@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * The user backend: what tasks leave behind, or give up, does not use the
+ * launcher's rights, memory and workers. See stray_task.c.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "helpers.h"
+#include "pvas.h"
+#include "user.h"
+#include "kselftest_harness.h"
+
+static const struct pvas_create_attr user = {
+	.size = sizeof(user), .backend = PVAS_BACKEND_USER,
+};
+
+static int start(struct pvas_space *s, char **argv, pid_t *pid)
+{
+	argv[0] = (char *)ours("stray_task");
+	return pvas_spawn(s, PVAS_ANY, argv[0], argv, environ, NULL, pid);
+}
+
+static int run(struct pvas_space *s, const char *what)
+{
+	char *argv[] = { NULL, (char *)what, NULL };
+	pid_t pid;
+	int ret = start(s, argv, &pid);
+
+	return ret < 0 ? ret : end_of(pid);
+}
+
+/* 0: as it is here; 1: where a container forbids what is fast. */
+FIXTURE(strays)
+{
+	struct pvas_space *s;
+};
+
+FIXTURE_VARIANT(strays)
+{
+	int contained;
+};
+
+FIXTURE_VARIANT_ADD(strays, plain) {
+	.contained = 0,
+};
+
+FIXTURE_VARIANT_ADD(strays, contained) {
+	.contained = 1,
+};
+
+FIXTURE_SETUP(strays)
+{
+	const int nr[] = { SYS_kcmp, SYS_pidfd_getfd };
+
+	if (variant->contained)
+		forbid(nr, 2, EPERM);
+	ASSERT_EQ(pvas_create(&self->s, &user), 0) TH_LOG("%s", pvas_last_error());
+}
+
+FIXTURE_TEARDOWN(strays)
+{
+	pvas_destroy(self->s);
+}
+
+/* The teardown is the test: it comes back, though they end no sooner than it. */
+TEST_F_TIMEOUT(strays, dont_dismiss_workers, 60)
+{
+	char text[12], *argv[] = { NULL, "strays", text, NULL };
+	char buf[64];
+	int p[2], i;
+	pid_t pid;
+
+	ASSERT_EQ(pipe2(p, O_CLOEXEC), 0);
+	fcntl(p[1], F_SETFD, 0);
+	snprintf(text, sizeof(text), "%d", p[1]);
+	ASSERT_GT(start(self->s, argv, &pid), 0);
+	EXPECT_EQ(end_of(pid), 0);
+	close(p[1]);
+	/* They write to the end: never more than a pipe holds. */
+	for (i = 0; i < 100; i++) {
+		ASSERT_GT(read(p[0], buf, sizeof(buf)), 0);
+	}
+	fcntl(p[0], F_SETFL, O_NONBLOCK);
+}
+
+static char path[] = "/proc/self/exe";
+static volatile char target[8] = "intact";
+static volatile uint64_t act[4];
+
+/* A program that a task has become, in the milliseconds before that is noticed. */
+TEST_F_TIMEOUT(strays, exec_leaves_the_launchers_memory, 60)
+{
+	char a[3][24], *argv[] = { NULL, "exec", a[0], a[1], a[2], NULL, NULL };
+	pid_t pid;
+	int i;
+
+	act[0] = 0x1000;			/* a handler, and SA_RESTORER */
+	act[1] = 0x04000000;
+	snprintf(a[0], sizeof(a[0]), "%#lx", (unsigned long)path);
+	snprintf(a[1], sizeof(a[1]), "%#lx", (unsigned long)target);
+	snprintf(a[2], sizeof(a[2]), "%#lx", (unsigned long)act);
+	for (i = 0; i < 12; i++) {
+		argv[5] = i & 1 ? "thread" : "first";
+		ASSERT_GT(start(self->s, argv, &pid), 0);
+		EXPECT_EQ(end_of(pid), 0);
+	}
+	EXPECT_STREQ((char *)target, "intact");
+	EXPECT_EQ(act[2], 0);
+}
+
+TEST_F(strays, modes_of_descriptors)
+{
+	EXPECT_EQ(run(self->s, "modes"), 0);
+}
+
+TEST_F(strays, rights)
+{
+	EXPECT_EQ(run(self->s, "rights"), 0);
+}
+
+/* ---- where kcmp is forbidden, nobody can guess the answer ---- */
+
+#define MIX	0x9e3779b97f4a7c15ULL		/* of the numbers that once were asked for */
+
+/* In a copy of our memory: all that looks like a number in a row becomes the next one. */
+static void guess(void)
+{
+	unsigned long lo, hi;
+	char line[600], prot[8];
+	FILE *f = fopen("/proc/self/maps", "r");
+
+	while (fgets(line, sizeof(line), f)) {
+		if (sscanf(line, "%lx-%lx %7s", &lo, &hi, prot) != 3 || strncmp(prot, "rw", 2))
+			continue;
+		if (hi - lo > 16UL << 20)
+			continue;
+		for (uint64_t *w = (uint64_t *)lo; w < (uint64_t *)hi; w++)
+			if ((*w ^ MIX) - 1 < 1000)
+				*w = ((*w ^ MIX) + 1) ^ MIX;
+	}
+	fclose(f);
+}
+
+TEST(no_guess)
+{
+	const int nr[] = { SYS_kcmp };
+	int ready[2], i;
+	pid_t pid;
+	char c;
+
+	forbid(nr, 1, EPERM);
+	ASSERT_EQ(user_caller_begin(), 0);
+	ASSERT_EQ(pipe(ready), 0);
+	for (i = 0; i < 5; i++) {
+		ASSERT_EQ(user_caller_inside(getpid()), 1);
+	}
+	pid = fork();
+	if (!pid) {
+		guess();
+		if (write(ready[1], "", 1) == 1)
+			pause();
+		_exit(0);
+	}
+	ASSERT_EQ(read(ready[0], &c, 1), 1);
+	EXPECT_EQ(user_caller_inside(pid), 0);
+	EXPECT_EQ(user_caller_inside(getpid()), 1);
+	kill(pid, SIGKILL);
+	end_of(pid);
+}
+
+/* ---- a worker that comes back when nobody waits for it ---- */
+
+struct late {
+	struct user_space u;
+	int at_it;
+	int go;
+	int left;
+	int again;
+};
+
+static void *come_late(void *arg)
+{
+	struct late *l = arg;
+
+	user_worker_slow(&l->u);
+	__atomic_store_n(&l->at_it, 1, __ATOMIC_RELEASE);
+	while (!__atomic_load_n(&l->go, __ATOMIC_ACQUIRE))
+		usleep(1000);
+	user_worker_quick(&l->u);
+	l->left = user_worker_left();
+	l->again = user_worker_slow(&l->u);
+	return NULL;
+}
+
+/* It takes none of the calls that are for others, and waits for none itself. */
+TEST(late_worker)
+{
+	static struct late l;
+	pthread_t t;
+
+	pthread_mutex_init(&l.u.lock, NULL);
+	pthread_cond_init(&l.u.changed, NULL);
+	l.u.stop = 1;
+	l.u.nr_live = 1;
+	ASSERT_EQ(pthread_create(&t, NULL, come_late, &l), 0);
+	while (!__atomic_load_n(&l.at_it, __ATOMIC_ACQUIRE))
+		usleep(1000);
+	user_workers_dismiss(&l.u);
+	EXPECT_EQ(l.u.nr_live, 1);
+	l.go = 1;
+	pthread_join(t, NULL);
+	EXPECT_EQ(l.left, 1);
+	EXPECT_EQ(l.u.nr_live, 0);
+	EXPECT_EQ(l.again, -EINTR);
+	EXPECT_EQ(user_workers_join(&l.u), 0);
+}
+
+TEST_HARNESS_MAIN
