@@ -60,6 +60,19 @@ static bool pvas_is_armed(const struct signal_struct *sig)
 	return armed;
 }
 
+static __always_inline struct pvas_partition *pvas_callers_partition(bool entering_too)
+{
+	struct pvas_partition *part = NULL;
+	struct pvas_member *m;
+
+	rcu_read_lock();
+	m = pvas_find_member(current->signal);
+	if (m && (entering_too || !READ_ONCE(m->entering)) && current->mm == m->part->space->mm)
+		part = m->part;
+	rcu_read_unlock();
+	return part;
+}
+
 /**
  * pvas_task_partition - the partition the caller lives in
  *
@@ -70,29 +83,13 @@ static bool pvas_is_armed(const struct signal_struct *sig)
  */
 struct pvas_partition *pvas_task_partition(void)
 {
-	struct pvas_partition *part = NULL;
-	struct pvas_member *m;
-
-	rcu_read_lock();
-	m = pvas_find_member(current->signal);
-	if (m && !READ_ONCE(m->entering) && current->mm == m->part->space->mm)
-		part = m->part;
-	rcu_read_unlock();
-	return part;
+	return pvas_callers_partition(false);
 }
 
 /* The same, but for an exec that is still building the task, and may fail, too. */
 struct pvas_partition *pvas_task_partition_entered(void)
 {
-	struct pvas_partition *part = NULL;
-	struct pvas_member *m;
-
-	rcu_read_lock();
-	m = pvas_find_member(current->signal);
-	if (m && current->mm == m->part->space->mm)
-		part = m->part;
-	rcu_read_unlock();
-	return part;
+	return pvas_callers_partition(true);
 }
 
 bool pvas_task_has_exe(struct task_struct *tsk)
