@@ -237,7 +237,7 @@ static struct pvas_hook pvas_bounds[] = {
 	  .ops = { .func = pvas_on_reap, .flags = PVAS_OPS_FLAGS | FTRACE_OPS_FL_IPMODIFY } },
 	{ .names = pvas_remote_names,
 	  .ops = { .func = pvas_on_remote, .flags = PVAS_OPS_FLAGS | FTRACE_OPS_FL_IPMODIFY } },
-	{ .optional = pvas_all_ia32_names, .only_if = &pvas_refuse_ia32,
+	{ .patterns = pvas_all_ia32_names, .only_if = &pvas_refuse_ia32,
 	  .ops = { .func = pvas_on_ia32, .flags = PVAS_OPS_FLAGS | FTRACE_OPS_FL_IPMODIFY } },
 	{ .names = pvas_copy_names,
 	  .ops = { .func = pvas_on_copy, .flags = PVAS_OPS_FLAGS | FTRACE_OPS_FL_IPMODIFY } },

@@ -3,6 +3,12 @@
  * The hooks come with the first space and go with the last, so a machine without
  * a space pays nothing. Each subject has its own set: pvas_bounds.c, pvas_guard.c.
  *
+ * Once needed, an ftrace_ops stays registered until the module goes: unregistering
+ * waits, under ftrace's own lock, until no task is preempted anywhere, and a user who
+ * starves tasks of theirs could keep everybody's next space waiting. While there is no
+ * space, each ops stands on an empty function of ours that nobody calls. To change from
+ * one to the other is one patching of the kernel's text, and waits for nothing.
+ *
  * Tracepoints: sched_process_fork, sched_process_exec, sched_process_exit, to
  * count who lives in a partition.
  *
@@ -11,17 +17,19 @@
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
 #include <linux/ftrace.h>
+#include <linux/kprobes.h>
 #include <linux/module.h>
 #include <linux/mutex.h>
 #include <linux/rcupdate.h>
 #include <linux/sched.h>
+#include <linux/slab.h>
 #include <linux/tracepoint.h>
 #include <linux/workqueue.h>
 
 #include "pvas.h"
 #include "pvas_hook.h"
 
-/* Unhooking patches the kernel's text: back-to-back jobs need not pay for it each. */
+/* Both ways the kernel's text is patched: back-to-back jobs need not pay for it each. */
 #define PVAS_LINGER	msecs_to_jiffies(200)
 
 static const struct pvas_hook_set * const pvas_hook_sets[] = {
@@ -35,37 +43,91 @@ static const struct pvas_hook_set * const pvas_hook_sets[] = {
 		for ((hook) = (*(set))->hooks;					\
 		     (hook) < (*(set))->hooks + (*(set))->n; (hook)++)
 
-static bool pvas_hook_wanted(const struct pvas_hook *hook)
-{
-	return (!hook->only_if || *hook->only_if) && (!hook->only_if_not || !*hook->only_if_not);
-}
+/* ---- where a hook stands ---- */
+
+/* What can't be hooked is found out at insertion: a job is too late. */
+#define PVAS_HOOK_MAX	64
+
+/*
+ * Addresses are found by kprobes that are never armed, and go all at once: each alone
+ * would wait for a grace period.
+ */
+static struct kprobe *pvas_found[2 * PVAS_HOOK_MAX];
+static int pvas_found_n;
 
 static int pvas_hook_add(struct pvas_hook *hook, const char *name)
 {
-	unsigned char text[64];		/* a pattern is taken apart where it lies */
+	struct kprobe *probe;
+	int err;
 
-	strscpy(text, name, sizeof(text));
-	return ftrace_set_filter(&hook->ops, text, strlen(text), 0);
+	if (pvas_found_n == ARRAY_SIZE(pvas_found) || hook->n_ips == PVAS_HOOK_MAX)
+		return -ENOSPC;
+	probe = kzalloc(sizeof(*probe), GFP_KERNEL);
+	if (!probe)
+		return -ENOMEM;
+	probe->symbol_name = name;
+	probe->flags = KPROBE_FLAG_DISABLED;
+	err = register_kprobe(probe);
+	if (err) {
+		kfree(probe);
+		return err;
+	}
+	pvas_found[pvas_found_n++] = probe;
+	hook->ips[hook->n_ips++] = (unsigned long)probe->addr;
+	return 0;
+}
+
+static void pvas_hooks_found(void)
+{
+	if (pvas_found_n)
+		unregister_kprobes(pvas_found, pvas_found_n);
+	while (pvas_found_n)
+		kfree(pvas_found[--pvas_found_n]);
 }
 
 static int pvas_hook_need(struct pvas_hook *hook, const char *name)
 {
 	int err = pvas_hook_add(hook, name);
 
+	if (err == -ENOMEM)
+		return err;
 	if (err) {
 		pr_err("can't hook %s: error %d: this kernel is not supported\n", name, err);
 		return -EOPNOTSUPP;
 	}
-	hook->filtered = true;
 	return 0;
 }
 
-static int pvas_hook_filter(struct pvas_hook *hook)
+/* Only ftrace knows the functions of a pattern. Not every kernel has some of each. */
+static int pvas_hook_match(struct pvas_hook *hook)
+{
+	unsigned char text[64];		/* a pattern is taken apart where it lies */
+	const char * const *name;
+	int err;
+
+	hook->matched = false;
+	for (name = hook->patterns; *name; name++) {
+		strscpy(text, *name, sizeof(text));
+		err = ftrace_set_filter(&hook->ops, text, strlen(text), !hook->matched);
+		if (!err)
+			hook->matched = true;
+		else if (err != -EINVAL)
+			return err;
+	}
+	return 0;
+}
+
+static int pvas_hook_find(struct pvas_hook *hook)
 {
 	const struct pvas_bound *bound;
 	const char * const *name;
 	int err = 0;
 
+	if (hook->patterns)
+		return pvas_hook_match(hook);
+	hook->ips = kcalloc(PVAS_HOOK_MAX, sizeof(*hook->ips), GFP_KERNEL);
+	if (!hook->ips)
+		return -ENOMEM;
 	for (name = hook->names; !err && name && *name; name++)
 		err = pvas_hook_need(hook, *name);
 	for (bound = hook->bounds; !err && bound && bound->name; bound++)
@@ -74,43 +136,77 @@ static int pvas_hook_filter(struct pvas_hook *hook)
 	if (err)
 		return err;
 	for (name = hook->optional; name && *name; name++)
-		if (!pvas_hook_add(hook, *name))
-			hook->filtered = true;
+		pvas_hook_add(hook, *name);
 	return 0;
+}
+
+static int pvas_hook_stand(struct pvas_hook *hook)
+{
+	if (hook->patterns)
+		return pvas_hook_match(hook);
+	return ftrace_set_filter_ips(&hook->ops, hook->ips, hook->n_ips, 0, 1);
+}
+
+/* Where the ops stand without a space: one each, for ftrace lets only one redirect a function. */
+#define PVAS_IDLE(n)	\
+	static void __attribute__((__noipa__)) pvas_hook_idle_##n(void) { barrier(); }
+#define PVAS_IDLES(X)								\
+	X(0) X(1) X(2) X(3) X(4) X(5) X(6) X(7) X(8) X(9) X(10) X(11)		\
+	X(12) X(13) X(14) X(15) X(16) X(17) X(18) X(19) X(20) X(21) X(22) X(23)
+#define PVAS_IDLE_NAME(n)	pvas_hook_idle_##n,
+
+PVAS_IDLES(PVAS_IDLE)
+
+static void (* const pvas_hook_idles[])(void) = { PVAS_IDLES(PVAS_IDLE_NAME) };
+
+static const char *pvas_hook_name(const struct pvas_hook *hook)
+{
+	const char * const *names = hook->names ?: hook->optional ?: hook->patterns;
+
+	return names ? names[0] : hook->bounds->name;
 }
 
 static int pvas_hook_on(struct pvas_hook *hook)
 {
-	const char * const *names = hook->names ?: hook->optional;
-	const char *first = names ? names[0] : hook->bounds->name;
 	int err;
 
 	/* With an empty filter it would stand on every function there is. */
-	if (!hook->filtered)
+	if (!hook->n_ips && !hook->matched)
 		return 0;
-	err = register_ftrace_function(&hook->ops);
+	err = pvas_hook_stand(hook);
+	if (!err && !hook->registered) {
+		err = register_ftrace_function(&hook->ops);
+		hook->registered = !err;
+	}
 	if (err == -ENOMEM)
 		return err;
 	if (err) {
 		pr_err("can't hook %s%s: error %d: is kernel.ftrace_enabled 0, or has a live patch it?\n",
-		       first, names && !names[1] ? "" : " or one of its kind", err);
+		       pvas_hook_name(hook), hook->n_ips == 1 ? "" : " or one of its kind", err);
 		return -EOPNOTSUPP;
 	}
-	hook->on = true;
 	return 0;
 }
 
 static void pvas_hook_off(struct pvas_hook *hook)
 {
-	int err;
+	/* Out of memory it stays where it is, which costs time and nothing else. */
+	if (hook->registered)
+		ftrace_set_filter_ip(&hook->ops, hook->idle, 0, 1);
+}
 
-	if (!hook->on)
-		return;
-	err = unregister_ftrace_function(&hook->ops);
+static void pvas_hook_forget(struct pvas_hook *hook)
+{
+	int err = hook->registered ? unregister_ftrace_function(&hook->ops) : 0;
+
 	/* Our text must not go while the kernel calls it: never seen, but then stay. */
 	if (WARN_ON_ONCE(err))
 		__module_get(THIS_MODULE);
-	hook->on = false;
+	hook->registered = false;
+	ftrace_free_filter(&hook->ops);
+	kfree(hook->ips);
+	hook->ips = NULL;
+	hook->n_ips = 0;
 }
 
 /* ---- tracepoints ---- */
@@ -169,7 +265,6 @@ static void pvas_hooks_off(void)
 			tracepoint_probe_unregister(pvas_probes[i].tp, pvas_probes[i].func, NULL);
 		pvas_probes[i].on = false;
 	}
-	tracepoint_synchronize_unregister();
 	for_each_pvas_hook(set, hook)
 		pvas_hook_off(hook);
 	pvas_hooked = false;
@@ -211,7 +306,6 @@ int pvas_hook_get(void)
 {
 	int err = 0;
 
-	/* Hooks may be going, which takes as long as any task is preempted somewhere. */
 	if (mutex_lock_killable(&pvas_hook_lock))
 		return -EINTR;
 	if (!pvas_hooked)
@@ -234,18 +328,25 @@ static void pvas_hooks_forget(void)
 	struct pvas_hook *hook;
 
 	for_each_pvas_hook(set, hook)
-		ftrace_free_filter(&hook->ops);
+		pvas_hook_forget(hook);
 }
 
-static int pvas_hooks_filter(void)
+static int pvas_hooks_find(void)
 {
 	const struct pvas_hook_set * const *set;
 	struct pvas_hook *hook;
+	unsigned int n = 0;
 	int err = 0;
 
-	for_each_pvas_hook(set, hook)
-		if (!err && pvas_hook_wanted(hook))
-			err = pvas_hook_filter(hook);
+	for_each_pvas_hook(set, hook) {
+		if (WARN_ON(n == ARRAY_SIZE(pvas_hook_idles)))
+			err = -ENOSPC;
+		else
+			hook->idle = (unsigned long)pvas_hook_idles[n++];
+		if (!err && (!hook->only_if || *hook->only_if))
+			err = pvas_hook_find(hook);
+	}
+	pvas_hooks_found();
 	if (err)
 		pvas_hooks_forget();
 	return err;
@@ -262,7 +363,7 @@ int pvas_hook_init(void)
 			return -EOPNOTSUPP;
 		}
 	}
-	return pvas_hooks_filter();
+	return pvas_hooks_find();
 }
 
 void pvas_hook_exit(void)
@@ -272,5 +373,6 @@ void pvas_hook_exit(void)
 	if (pvas_hooked)
 		pvas_hooks_off();
 	mutex_unlock(&pvas_hook_lock);
+	tracepoint_synchronize_unregister();
 	pvas_hooks_forget();
 }

@@ -36,19 +36,26 @@ struct pvas_bound {
  * @names:	NULL-terminated; without one of these the module does not load
  * @bounds:	the same, with what each is checked for; ends with an empty one
  * @optional:	NULL-terminated; not in every kernel or configuration
+ * @patterns:	NULL-terminated, as for set_ftrace_filter; instead of all of the above
  * @only_if:	a module parameter that must be set, or NULL
- * @only_if_not: one that must not be set, or NULL
- * @filtered:	it has a function to stand on
- * @on:		it is registered
+ * @ips:	the addresses of those that are there
+ * @n_ips:	how many
+ * @idle:	the address of the function it stands on without a space
+ * @matched:	the patterns have functions
+ * @registered:	with ftrace, on these or on none that is called
  */
 struct pvas_hook {
 	struct ftrace_ops ops;
 	const char * const *names;
 	const char * const *optional;
+	const char * const *patterns;
 	const struct pvas_bound *bounds;
-	bool *only_if, *only_if_not;
-	bool filtered;
-	bool on;
+	bool *only_if;
+	unsigned long *ips;
+	unsigned int n_ips;
+	unsigned long idle;
+	bool matched;
+	bool registered;
 };
 
 struct pvas_hook_set {

@@ -56,17 +56,20 @@ if [ -w $trace/current_tracer ] && grep -qw function $trace/available_tracers; t
 	echo >$trace/set_ftrace_filter
 fi
 
+# The sysctl is the administrator's until the first space; then not before the module goes.
 off_and_on()
 {
 	local status
 
-	await_spaces 0
-	unhooked || return
+	reload || return
 	echo 0 >/proc/sys/kernel/ftrace_enabled
 	"$run" --backend kernel -n 1 /bin/true 2>"$tmp"
 	status=$?
 	echo 1 >/proc/sys/kernel/ftrace_enabled
-	[ $status -ne 0 ] && [ "$(grep -c . "$tmp")" = 1 ] && job >/dev/null
+	[ $status -ne 0 ] && [ "$(grep -c . "$tmp")" = 1 ] && job >/dev/null || return
+	await_spaces 0
+	unhooked && ! echo 0 2>/dev/null >/proc/sys/kernel/ftrace_enabled && reload || return
+	echo 0 >/proc/sys/kernel/ftrace_enabled && echo 1 >/proc/sys/kernel/ftrace_enabled
 }
 tmp=$(mktemp) || exit 1
 trap 'rm -f "$tmp"' EXIT
