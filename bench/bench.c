@@ -61,7 +61,7 @@ long bench_meminfo(const char *field)
 
 void bench_die(const char *what, int err)
 {
-	const char *why = pvas_last_error();
+	const char *why = pvas_error_get();
 
 	fprintf(stderr, "%s: %s: %s%s%s\n", program_invocation_short_name, what, strerror(-err),
 		why[0] ? ": " : "", why);
@@ -159,7 +159,7 @@ pid_t bench_start(struct pvas_space *space, const char *path, char *const argv[]
 
 	if (!space)
 		return start_plain(path, argv, out);
-	ret = pvas_spawn(space, PVAS_ANY, path, argv, environ, &attr, &pid);
+	ret = pvas_task_spawn(space, PVAS_ANY, path, argv, environ, &attr, &pid);
 	if (ret < 0)
 		bench_die(path, ret);
 	return pid;

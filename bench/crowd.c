@@ -56,9 +56,9 @@ void crowd_start(struct crowd *c, const char *system, unsigned int n, const char
 	if (!threads && strcmp(system, "plain") && strncmp(system, "pvas", 4))
 		bench_die(system, -EINVAL);
 	make_page(c);
-	err = strncmp(system, "pvas", 4) ? 0 : pvas_create(&c->space, NULL);
+	err = strncmp(system, "pvas", 4) ? 0 : pvas_space_create(&c->space, NULL);
 	if (err)
-		bench_die("pvas_create", err);
+		bench_die("pvas_space_create", err);
 	for (i = 0; i < (threads ? 1 : n); i++)
 		start_process(c, program, threads ? n : 1, what);
 	crowd_await(c);
@@ -115,7 +115,7 @@ void crowd_end(struct crowd *c)
 	}
 	for (i = 0; i < c->processes; i++)
 		bench_reap(c->pids[i]);
-	pvas_destroy(c->space);
+	pvas_space_destroy(c->space);
 	munmap(c->page, sizeof(*c->page));
 	close(c->fd);
 }

@@ -32,14 +32,14 @@ static void one_cycle(unsigned int tasks)
 	unsigned int i;
 	int err;
 
-	err = pvas_create(&space, NULL);
+	err = pvas_space_create(&space, NULL);
 	if (err)
-		bench_die("pvas_create", err);
+		bench_die("pvas_space_create", err);
 	for (i = 0; i < tasks; i++)
 		pids[i] = bench_start(space, "/bin/true", argv, -1);
 	for (i = 0; i < tasks; i++)
 		bench_reap(pids[i]);
-	pvas_destroy(space);
+	pvas_space_destroy(space);
 }
 
 /* What the kernel keeps for later is not lost: let it go before looking. */

@@ -64,10 +64,10 @@ static double mapper(struct pvas_space *space)
 static struct pvas_space *make_space(void)
 {
 	struct pvas_space *space;
-	int err = pvas_create(&space, NULL);
+	int err = pvas_space_create(&space, NULL);
 
 	if (err)
-		bench_die("pvas_create", err);
+		bench_die("pvas_space_create", err);
 	return space;
 }
 
@@ -95,7 +95,7 @@ static void round_of(struct all *all, const char *ko)
 	bench_series_again(&all->used, mapper(NULL));
 	bench_series_add(&all->task, idle, mapper(space));
 	bench_series_again(&all->task, mapper(space));
-	pvas_destroy(space);
+	pvas_space_destroy(space);
 	remove_module();
 }
 

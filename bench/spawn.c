@@ -74,7 +74,7 @@ static void end_all(struct gang *g)
 	close(g->go[1]);
 	for (i = 0; i < g->n; i++)
 		bench_reap(g->pids[i]);
-	pvas_destroy(g->space);
+	pvas_space_destroy(g->space);
 }
 
 /* Of this process and the children it has reaped: waiting is not in it. */
@@ -104,9 +104,9 @@ static struct sample run_gang(int tasks, pid_t *pids, unsigned int n)
 
 	open_pipes(&g);
 	begin = bench_us();
-	err = tasks ? pvas_create(&g.space, NULL) : 0;
+	err = tasks ? pvas_space_create(&g.space, NULL) : 0;
 	if (err)
-		bench_die("pvas_create", err);
+		bench_die("pvas_space_create", err);
 	s.create_us = bench_us() - begin;
 	start_all(&g);
 	s.started_us = bench_us() - begin;

@@ -76,9 +76,9 @@ int main(int argc, char **argv)
 
 	if (rounds < 1)
 		bench_die("usage: user [ROUNDS]", -EINVAL);
-	err = pvas_create(&space, &attr);
+	err = pvas_space_create(&space, &attr);
 	if (err)
-		bench_die("pvas_create", err);
+		bench_die("pvas_space_create", err);
 	bench_series_init(&starts, rounds);
 	bench_series_init(&floor, rounds);
 	for (j = 0; j < VALUES; j++)
@@ -104,6 +104,6 @@ int main(int argc, char **argv)
 		bench_series_result(&series[j], values[j].what, "ns", values[j].limit);
 	bench_series_result(&floor, "getppid, beside an allow-all filter", "ns", 1.05);
 	bench_series_result(&starts, "64 starts, beside posix_spawn", "us", 3);
-	pvas_destroy(space);
+	pvas_space_destroy(space);
 	return 0;
 }

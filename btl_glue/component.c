@@ -75,7 +75,8 @@ static bool fits_this_open_mpi(void)
 	sscanf(opal_version_string, "%d.%d", &major, &minor);
 	if (major == us->mca_project_major_version && minor == us->mca_project_minor_version)
 		return true;
-	opal_output(0, "btl pvas: built for Open MPI %d.%d, not for this %s: not used (build it anew)",
+	opal_output(0,
+		    "btl pvas: built for Open MPI %d.%d, not for this %s: not used (build it anew)",
 		    us->mca_project_major_version, us->mca_project_minor_version,
 		    opal_version_string);
 	return false;
@@ -153,15 +154,15 @@ static bool find_space(void)
 {
 	const struct pvas_start *start;
 	struct pvas_task_info me;
-	int self = pvas_self();
+	int self = pvas_task_get_index();
 
-	if (self < 0 || pvas_task(self, &me))
+	if (self < 0 || pvas_task_get(self, &me))
 		return false;
 	start = (const struct pvas_start *)getauxval(AT_PVAS);
 	component.index = self;
 	component.gen = start->gen;
 	component.shift = start->shift;
-	component.space = pvas_space_id();
+	component.space = pvas_space_get_id(NULL);
 	component.table = (const struct pvas_part *)start->table;
 	return true;
 }
@@ -198,7 +199,7 @@ static int tell_peers(void)
 		return rc;
 	pvas_port_name(name, &OPAL_PROC_MY_NAME);
 	/* Without room for one more name there is the modex. */
-	pvas_export(name, told);
+	pvas_name_export(name, told);
 	return OPAL_SUCCESS;
 }
 

@@ -27,7 +27,7 @@ static bool told_in_space(const struct opal_proc_t *proc, struct pvas_modex *tol
 	sigjmp_buf back;
 
 	pvas_port_name(name, &proc->proc_name);
-	if (pvas_import(PVAS_ANY, name, &at) < 0)
+	if (pvas_name_import(PVAS_ANY, name, &at) < 0)
 		return false;
 	/* It may end at this very moment. */
 	if (sigsetjmp(back, 0)) {

@@ -31,7 +31,7 @@ static int export_card(int rank, struct card *card)
 	char name[PVAS_NAME_MAX + 1];
 
 	snprintf(name, sizeof(name), "card.%d", rank);
-	return pvas_export(name, card);
+	return pvas_name_export(name, card);
 }
 
 static int import_card(int rank, struct card **card)
@@ -41,7 +41,7 @@ static int import_card(int rank, struct card **card)
 	int ret;
 
 	snprintf(name, sizeof(name), "card.%d", rank);
-	ret = pvas_import_wait(PVAS_ANY, name, WAIT_MS, &p);
+	ret = pvas_name_import_wait(PVAS_ANY, name, WAIT_MS, &p);
 	*card = p;
 	return ret;
 }
@@ -52,7 +52,7 @@ int main(void)
 	struct card mine = { .read = 0 }, *theirs;
 	int rank, size, index, err;
 
-	if (pvas_self() < 0 || !rank_text || !size_text) {
+	if (pvas_task_get_index() < 0 || !rank_text || !size_text) {
 		fprintf(stderr, "hello: not a task (start it with: pvasrun -n 4 hello)\n");
 		return 1;
 	}
@@ -66,7 +66,7 @@ int main(void)
 	if (index < 0)
 		return fail("cannot import the neighbour's card", index);
 	printf("rank %d of %d, partition %d: at %p partition %d says \"%s\"\n", rank, size,
-	       pvas_self(), (void *)theirs, index, theirs->text);
+	       pvas_task_get_index(), (void *)theirs, index, theirs->text);
 	__atomic_store_n(&theirs->read, 1, __ATOMIC_RELEASE);
 	/* Nobody's stack may go while another still reads it. */
 	while (!__atomic_load_n(&mine.read, __ATOMIC_ACQUIRE))

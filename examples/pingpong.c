@@ -116,7 +116,7 @@ static int meet(int rank, struct table **t)
 	int err;
 
 	if (rank) {
-		err = pvas_import_wait(PVAS_ANY, "pingpong.table", WAIT_MS, &p);
+		err = pvas_name_import_wait(PVAS_ANY, "pingpong.table", WAIT_MS, &p);
 		*t = p;
 		return err < 0 ? err : 0;
 	}
@@ -124,7 +124,7 @@ static int meet(int rank, struct table **t)
 	if (!*t)
 		return -ENOMEM;
 	memset(*t, 0, sizeof(**t));
-	return pvas_export("pingpong.table", *t);
+	return pvas_name_export("pingpong.table", *t);
 }
 
 int main(int argc, char **argv)
@@ -137,8 +137,10 @@ int main(int argc, char **argv)
 	double *us;
 	int rank, err;
 
-	if (pvas_self() < 0 || !rank_text || !size_text || strcmp(size_text, "2") || !rounds) {
-		fprintf(stderr, "pingpong: not one of two tasks (start it with: pvasrun -n 2 pingpong [ROUNDS])\n");
+	if (pvas_task_get_index() < 0 || !rank_text || !size_text || strcmp(size_text, "2") ||
+	    !rounds) {
+		fprintf(stderr,
+			"pingpong: not one of two tasks (start it with: pvasrun -n 2 pingpong [ROUNDS])\n");
 		return 2;
 	}
 	rank = atoi(rank_text);

@@ -71,11 +71,11 @@ static int join_tasks(struct team *team)
 
 	if (!team->rank) {
 		team->board = calloc(1, board_size(team));
-		err = team->board ? pvas_export("team.board", team->board) : -ENOMEM;
+		err = team->board ? pvas_name_export("team.board", team->board) : -ENOMEM;
 		if (err)
 			return complain("the board", err, "is there another team in this space?");
 	} else {
-		err = pvas_import_wait(PVAS_ANY, "team.board", WAIT_MS, &board);
+		err = pvas_name_import_wait(PVAS_ANY, "team.board", WAIT_MS, &board);
 		if (err < 0)
 			return complain("the board of rank 0", err, "does rank 0 run?");
 		team->board = board;
@@ -83,10 +83,10 @@ static int join_tasks(struct team *team)
 	memory = calloc(1, team->share);
 	if (!memory)
 		return complain("memory", -ENOMEM, "make the problem smaller");
-	err = pvas_export("team.memory", memory);
+	err = pvas_name_export("team.memory", memory);
 	if (err)
 		return complain("team.memory", err, "join once");
-	team->board->seats[team->rank].index = pvas_self();
+	team->board->seats[team->rank].index = pvas_task_get_index();
 	return 0;
 }
 
@@ -123,7 +123,7 @@ static int join_alone(struct team *team)
 int team_init(struct team *team)
 {
 	memset(team, 0, sizeof(*team));
-	if (pvas_self() >= 0) {
+	if (pvas_task_get_index() >= 0) {
 		team->kind = TEAM_TASKS;
 		return get_place(team, "PVAS_RANK", "PVAS_SIZE");
 	}
@@ -167,7 +167,8 @@ void *team_memory(struct team *team, unsigned int rank)
 		return team->board->seats[0].memory;
 	if (team->kind == TEAM_PLAIN)
 		return team->segment + round_up(board_size(team)) + rank * round_up(team->share);
-	err = pvas_import_wait(team->board->seats[rank].index, "team.memory", WAIT_MS, &memory);
+	err = pvas_name_import_wait(team->board->seats[rank].index, "team.memory", WAIT_MS,
+				    &memory);
 	if (err < 0) {
 		complain("a neighbour's memory", err, "did it end early?");
 		return NULL;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* pvas_join, pvas_exec: for processes that some other launcher starts. */
+/* pvas_space_join, pvas_task_exec: for processes that some other launcher starts. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -86,7 +86,8 @@ static int attach_or_make(struct pvas_space *s, const char *key)
 	case 0:
 		return 0;
 	case -ENOTTY:
-		return pvas_fail(-ENOSYS, "the pvas module knows no keys: it is older than this libpvas");
+		return pvas_fail(-ENOSYS,
+				 "the pvas module knows no keys: it is older than this libpvas");
 	case -EEXIST:
 		return pvas_fail(-EAGAIN, "the space kept coming and going");
 	default:
@@ -94,8 +95,8 @@ static int attach_or_make(struct pvas_space *s, const char *key)
 	}
 }
 
-PVAS_PUBLIC int pvas_join(struct pvas_space **space, const char *key,
-			  const struct pvas_create_attr *attr)
+PVAS_PUBLIC int pvas_space_join(struct pvas_space **space, const char *key,
+				const struct pvas_create_attr *attr)
 {
 	struct pvas_create_attr a;
 	struct pvas_space *s;
@@ -121,12 +122,13 @@ PVAS_PUBLIC int pvas_join(struct pvas_space **space, const char *key,
 	err = s->device < 0 ? s->device : attach_or_make(s, key);
 	if (!err) {
 		*space = s;
-		pvas_debug("key '%.*s': space %u, partitions of %llu GiB, for tasks %u to %u", shown,
+		pvas_debug("key '%.*s': space %u, partitions of %llu GiB, for tasks %u to %u",
+			   shown,
 			   key, s->id, 1ULL << (s->shift - 30), s->first, s->last);
 		return 0;
 	}
 	pvas_debug("key '%.*s': no space: %s", shown, key,
-		   *pvas_last_error() ? pvas_last_error() : strerror(-err));
+		   *pvas_error_get() ? pvas_error_get() : strerror(-err));
 	if (s->device >= 0)
 		close(s->device);
 	free(s);
@@ -155,8 +157,8 @@ static void disarm(const struct pvas_space *s)
 	pvas_raw3(__NR_ioctl, s->device, PVAS_IOC_SPAWN, &spawn);
 }
 
-PVAS_PUBLIC int pvas_exec(struct pvas_space *space, unsigned int index, const char *path,
-			  char *const argv[], char *const envp[])
+PVAS_PUBLIC int pvas_task_exec(struct pvas_space *space, unsigned int index, const char *path,
+			       char *const argv[], char *const envp[])
 {
 	int err;
 

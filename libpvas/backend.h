@@ -23,7 +23,7 @@ struct pvas_backend_ops;
  * @first:	lowest index a task can have
  * @last:	highest index a task can have
  * @device:	kernel backend: the file the space is bound to, else -1
- * @stack:	for the processes that pvas_spawn() starts; see spawn.c
+ * @stack:	for the processes that pvas_task_spawn() starts; see spawn.c
  * @priv:	the backend's own
  */
 struct pvas_space {
@@ -40,7 +40,7 @@ struct pvas_space {
 };
 
 /**
- * struct pvas_spawn_call - one pvas_spawn() on its way
+ * struct pvas_spawn_call - one pvas_task_spawn() on its way
  * @space:	where to
  * @index:	the index asked for, or PVAS_ANY; the one got
  * @path:	the program
@@ -70,7 +70,7 @@ struct pvas_spawn_call {
  *		of a handle that is zero but for @flags and @shift (wanted)
  * @destroy:	end it, and free what @create took, but not the handle
  * @spawn:	start a process and make it a task; sets pid and index
- * @tasks:	as pvas_tasks()
+ * @tasks:	as pvas_task_list()
  */
 struct pvas_backend_ops {
 	const char *name;
@@ -101,7 +101,7 @@ int pvas_spawn_explain(const struct pvas_spawn_call *call, int err);
 /* The stack that a new process runs on. */
 void *pvas_stack_top(const struct pvas_space *space);
 
-/* Give back what pvas_spawn() keeps in the handle. */
+/* Give back what pvas_task_spawn() keeps in the handle. */
 void pvas_free_stack(struct pvas_space *space);
 
 /* ---- kernel.c ---- */

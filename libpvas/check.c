@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * pvas_check_program: can this program be a task, and if not, why?
+ * pvas_program_check: can this program be a task, and if not, why?
  *
  * It asks what execve() and the module will ask, in their order, to name the
  * one thing that is wrong. The answer is for people: what decides is execve().
@@ -285,7 +285,7 @@ static int check_path(const char *path, int depth, const struct why *w)
 	return err;
 }
 
-PVAS_PUBLIC int pvas_check_program(const char *path, char *why, size_t len)
+PVAS_PUBLIC int pvas_program_check(const char *path, char *why, size_t len)
 {
 	struct why w = { why, len };
 	int saved = errno;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* pvas_last_error: the text that says more than an errno value. */
+/* pvas_error_get: the text that says more than an errno value. */
 #include <stdarg.h>
 #include <stdio.h>
 
@@ -23,7 +23,7 @@ int pvas_fail(int err, const char *format, ...)
 	return err;
 }
 
-PVAS_PUBLIC const char *pvas_last_error(void)
+PVAS_PUBLIC const char *pvas_error_get(void)
 {
 	return text;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* pvas_export, pvas_unexport: publish a pointer under a name. */
+/* pvas_name_export, pvas_name_unexport: publish a pointer under a name. */
 #include <errno.h>
 #include <signal.h>
 
@@ -141,14 +141,14 @@ int pvas_unexport_as(const struct pvas_me *me, const char *name)
 	return s ? 0 : -ENOENT;
 }
 
-PVAS_PUBLIC int pvas_export(const char *name, const void *ptr)
+PVAS_PUBLIC int pvas_name_export(const char *name, const void *ptr)
 {
 	struct pvas_me me = pvas_me();
 
 	return me.header ? pvas_export_as(&me, name, ptr) : -ESRCH;
 }
 
-PVAS_PUBLIC int pvas_unexport(const char *name)
+PVAS_PUBLIC int pvas_name_unexport(const char *name)
 {
 	struct pvas_me me = pvas_me();
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* pvas_find_program: look a program up in PATH, as execvp(3) does. */
+/* pvas_program_find: look a program up in PATH, as execvp(3) does. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -58,7 +58,7 @@ static int search(const char *name, const char *path, char *buf, size_t len)
 	}
 }
 
-PVAS_PUBLIC int pvas_find_program(const char *name, const char *path_env, char *buf, size_t len)
+PVAS_PUBLIC int pvas_program_find(const char *name, const char *path_env, char *buf, size_t len)
 {
 	int saved = errno;
 	int err;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* pvas_import, pvas_import_wait: look up what a task exported. */
+/* pvas_name_import, pvas_name_import_wait: look up what a task exported. */
 #include <errno.h>
 
 #include "private.h"
@@ -152,14 +152,15 @@ int pvas_import_wait_as(const struct pvas_me *me, unsigned int index, const char
 	}
 }
 
-PVAS_PUBLIC int pvas_import(unsigned int index, const char *name, void **ptr)
+PVAS_PUBLIC int pvas_name_import(unsigned int index, const char *name, void **ptr)
 {
 	struct pvas_me me = pvas_me();
 
 	return me.header ? pvas_import_as(&me, index, name, ptr) : -ESRCH;
 }
 
-PVAS_PUBLIC int pvas_import_wait(unsigned int index, const char *name, int timeout_ms, void **ptr)
+PVAS_PUBLIC int pvas_name_import_wait(unsigned int index, const char *name, int timeout_ms,
+				      void **ptr)
 {
 	struct pvas_me me = pvas_me();
 

@@ -43,7 +43,7 @@ void pvas_part_info(const struct pvas_header *h, uint32_t index, struct pvas_tas
 	info->length = 1UL << h->shift;
 }
 
-PVAS_PUBLIC int pvas_task(unsigned int index, struct pvas_task_info *info)
+PVAS_PUBLIC int pvas_task_get(unsigned int index, struct pvas_task_info *info)
 {
 	struct pvas_me me = pvas_me();
 
@@ -55,7 +55,7 @@ PVAS_PUBLIC int pvas_task(unsigned int index, struct pvas_task_info *info)
 	return 0;
 }
 
-PVAS_PUBLIC int pvas_partition(unsigned int index, void **base, size_t *length)
+PVAS_PUBLIC int pvas_partition_get(unsigned int index, void **base, size_t *length)
 {
 	struct pvas_me me = pvas_me();
 
@@ -70,7 +70,7 @@ PVAS_PUBLIC int pvas_partition(unsigned int index, void **base, size_t *length)
 	return 0;
 }
 
-PVAS_PUBLIC int pvas_task_at(const void *addr)
+PVAS_PUBLIC int pvas_task_find(const void *addr)
 {
 	struct pvas_me me = pvas_me();
 	struct pvas_part part;

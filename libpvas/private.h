@@ -7,7 +7,7 @@
 
 #define PVAS_PUBLIC __attribute__((visibility("default")))
 
-/* ---- error.c: the text behind pvas_last_error() ---- */
+/* ---- error.c: the text behind pvas_error_get() ---- */
 
 void pvas_clear_error(void);
 

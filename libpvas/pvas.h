@@ -18,8 +18,8 @@
  *  - an *index* names a partition; 0 is reserved and never a task's;
  *  - functions of a launcher take a handle and are for one thread at a time
  *    per handle; functions of a task need no handle and may be called from
- *    any thread at any time. All of a task's but pvas_export() and
- *    pvas_unexport() may be called from a signal handler too;
+ *    any thread at any time. All of a task's but pvas_name_export() and
+ *    pvas_name_unexport() may be called from a signal handler too;
  *  - a struct that begins with a @size is given the caller's sizeof of it, or
  *    0 for the size first published. A later, larger one is accepted if what
  *    this library does not know of it is zero (-E2BIG if not).
@@ -38,10 +38,10 @@ extern "C" {
 #define PVAS_VERSION_MAJOR 1
 #define PVAS_VERSION_MINOR 0
 
-/* An index argument that means "any": pvas_spawn() chooses one, pvas_import() looks at all. */
+/* As an index, "any": pvas_task_spawn() chooses one, pvas_name_import() looks at all. */
 #define PVAS_ANY ((unsigned int)-1)
 
-/* The longest name pvas_export() takes, without the terminating NUL. */
+/* The longest name pvas_name_export() takes, without the terminating NUL. */
 #define PVAS_NAME_MAX 63
 
 /* How many names one task can export at a time. */
@@ -81,7 +81,7 @@ struct pvas_create_attr {
 #define PVAS_KEEP_ON_CLOSE (1U << 0)
 
 /**
- * pvas_create - make a space
+ * pvas_space_create - make a space
  * @space:	receives the handle
  * @attr:	what kind; NULL for the default
  *
@@ -91,10 +91,10 @@ struct pvas_create_attr {
  *  -ENODEV	PVAS_BACKEND_KERNEL and there is no /dev/pvas (is the module loaded?)
  *  -EACCES	/dev/pvas may not be opened by this user, or (user backend) no
  *		seccomp filter be installed
- *  -EPROTO	the module speaks another ABI version (see pvas_last_error())
+ *  -EPROTO	the module speaks another ABI version (see pvas_error_get())
  *  -EINVAL	a bad attribute; -E2BIG: an unknown one
  *  -EBUSY	user backend: the caller has a space of it already
- *  -ENOSYS	user backend: it cannot be had here (see pvas_last_error()), or
+ *  -ENOSYS	user backend: it cannot be had here (see pvas_error_get()), or
  *		PVAS_KEEP_ON_CLOSE
  *  -ENOSPC	there are as many spaces as the module allows, or of this user
  *  -EPERM	kernel backend: the caller is not dumpable, has mixed ids, or
@@ -104,10 +104,10 @@ struct pvas_create_attr {
  *  -ENOMEM	no memory, or no room for the header or the partitions
  *  -EMFILE, -ENFILE: too many open files
  */
-int pvas_create(struct pvas_space **space, const struct pvas_create_attr *attr);
+int pvas_space_create(struct pvas_space **space, const struct pvas_create_attr *attr);
 
 /**
- * pvas_destroy - end a space and free its handle
+ * pvas_space_destroy - end a space and free its handle
  * @space:	the handle; NULL is allowed and does nothing
  *
  * Tasks that still run are killed (SIGKILL), unless the space was made with
@@ -115,7 +115,7 @@ int pvas_create(struct pvas_space **space, const struct pvas_create_attr *attr);
  *
  * Return: 0.
  */
-int pvas_destroy(struct pvas_space *space);
+int pvas_space_destroy(struct pvas_space *space);
 
 /**
  * struct pvas_spawn_attr - how to start a task; all zero is the default
@@ -145,10 +145,10 @@ struct pvas_spawn_attr {
 #define PVAS_SPAWN_NO_ASLR (1U << 0)
 
 /**
- * pvas_spawn - start a program as a task
+ * pvas_task_spawn - start a program as a task
  * @space:	the space
  * @index:	the partition it gets, or PVAS_ANY
- * @path:	the program (no search in PATH: see pvas_find_program())
+ * @path:	the program (no search in PATH: see pvas_program_find())
  * @argv:	its arguments, argv[0] included
  * @envp:	its environment
  * @attr:	how; NULL for the default
@@ -168,7 +168,7 @@ struct pvas_spawn_attr {
  *  -ENOSPC	PVAS_ANY and none is free
  *  -ENOENT, -EACCES, -ENOTDIR, -ELOOP, -ENAMETOOLONG, ... from execve(2)
  *  -ENOEXEC	not a position-independent executable for this machine;
- *		pvas_check_program() says more
+ *		pvas_program_check() says more
  *  -ELIBBAD	its ELF interpreter is malformed
  *  -EPERM	set-uid, set-gid, carries capabilities or may not be read; or
  *		the caller has not the rights of the space's tasks
@@ -179,12 +179,12 @@ struct pvas_spawn_attr {
  *  -EMFILE	user backend: too many open files
  *  and what @attr's setup or chdir(2) to its cwd returned
  */
-int pvas_spawn(struct pvas_space *space, unsigned int index, const char *path,
-	       char *const argv[], char *const envp[],
-	       const struct pvas_spawn_attr *attr, pid_t *pid);
+int pvas_task_spawn(struct pvas_space *space, unsigned int index, const char *path,
+		    char *const argv[], char *const envp[],
+		    const struct pvas_spawn_attr *attr, pid_t *pid);
 
 /**
- * pvas_find_program - search a program as execvp(3) does
+ * pvas_program_find - search a program as execvp(3) does
  * @name:	a path, or a name to be looked up in @path_env
  * @path_env:	a PATH value; NULL: getenv("PATH")
  * @buf:	receives the path
@@ -193,36 +193,41 @@ int pvas_spawn(struct pvas_space *space, unsigned int index, const char *path,
  * Return: 0, -ENOENT (not found), -EACCES (found, but not executable),
  * -ENAMETOOLONG.
  */
-int pvas_find_program(const char *name, const char *path_env, char *buf, size_t len);
+int pvas_program_find(const char *name, const char *path_env, char *buf, size_t len);
 
 /**
- * pvas_check_program - can this program be a task?
+ * pvas_program_check - can this program be a task?
  * @path:	the program; a #! script is judged by its interpreter
  * @why:	receives one line that says why not; may be NULL
  * @len:	size of @why in bytes
  *
- * Return: 0, or the error pvas_spawn() would give: -ENOENT, -ENOTDIR, -EACCES,
+ * Return: 0, or the error pvas_task_spawn() would give: -ENOENT, -ENOTDIR, -EACCES,
  * -ENOEXEC, -ELIBBAD, -EPERM, -ELOOP (scripts that interpret scripts, or links),
  * -ENAMETOOLONG, -ENOMEM.
  */
-int pvas_check_program(const char *path, char *why, size_t len);
+int pvas_program_check(const char *path, char *why, size_t len);
 
 /**
- * pvas_last_error - why the last call of this thread failed
+ * pvas_error_get - why the last call of this thread failed
  *
  * Return: one line of text without a newline, "" if there is nothing to add
  * to the errno value. Valid until the thread's next call into libpvas.
  */
-const char *pvas_last_error(void);
+const char *pvas_error_get(void);
 
-/** pvas_backend_of - which backend a space uses: PVAS_BACKEND_KERNEL or _USER */
-int pvas_backend_of(const struct pvas_space *space);
-
-/** pvas_id_of - the id of a launcher's space, as in PVAS_SPACE and /proc/pvas */
-uint32_t pvas_id_of(const struct pvas_space *space);
+/** pvas_space_get_backend - which backend a space uses: PVAS_BACKEND_KERNEL or _USER */
+int pvas_space_get_backend(const struct pvas_space *space);
 
 /**
- * pvas_bounds_of - the geometry of a space
+ * pvas_space_get_id - the id of a space, as in PVAS_SPACE and /proc/pvas
+ * @space:	a launcher's handle; NULL: the space the caller is a task of
+ *
+ * Return: the id, or 0: @space is NULL and the caller is no task.
+ */
+uint32_t pvas_space_get_id(const struct pvas_space *space);
+
+/**
+ * pvas_space_get_bounds - the geometry of a space
  * @space:	a launcher's handle; NULL: the space the caller is a task of
  * @first:	receives the lowest index a task can have; may be NULL
  * @last:	receives the highest; may be NULL
@@ -230,18 +235,18 @@ uint32_t pvas_id_of(const struct pvas_space *space);
  *
  * Return: 0, or -ESRCH (@space is NULL and the caller is no task).
  */
-int pvas_bounds_of(const struct pvas_space *space, unsigned int *first,
-		   unsigned int *last, uint64_t *partition_size);
+int pvas_space_get_bounds(const struct pvas_space *space, unsigned int *first,
+			  unsigned int *last, uint64_t *partition_size);
 
 /* ------------------------------------------------------------------ */
 /* For processes that another launcher starts (srun, mpirun)           */
 /* ------------------------------------------------------------------ */
 
-/* The longest key of pvas_join(), in bytes. */
+/* The longest key of pvas_space_join(), in bytes. */
 #define PVAS_JOIN_KEY_MAX 128
 
 /**
- * pvas_join - make the space with this key, or find it
+ * pvas_space_join - make the space with this key, or find it
  * @space:	receives the handle
  * @key:	1 to PVAS_JOIN_KEY_MAX bytes that name the job
  * @attr:	what kind to make, if it is the first; NULL for the default
@@ -251,16 +256,17 @@ int pvas_bounds_of(const struct pvas_space *space, unsigned int *first,
  * lives as long as a handle or a task of it: destroying the handle leaves the
  * tasks alone. Needs the kernel backend.
  *
- * Return: 0, or an error as from pvas_create(), or
+ * Return: 0, or an error as from pvas_space_create(), or
  *  -ENOSYS	@attr asks for the user backend, or the module knows no keys
  *  -EAGAIN	the space kept coming and going
  *  -EINVAL	a key too short or too long
  */
-int pvas_join(struct pvas_space **space, const char *key, const struct pvas_create_attr *attr);
+int pvas_space_join(struct pvas_space **space, const char *key,
+		    const struct pvas_create_attr *attr);
 
 /**
- * pvas_exec - become a task: execve(2) into a space
- * @space:	from pvas_join() or pvas_create() with the kernel backend
+ * pvas_task_exec - become a task: execve(2) into a space
+ * @space:	from pvas_space_join() or pvas_space_create() with the kernel backend
  * @index:	the partition to take, or PVAS_ANY
  * @path:	the program
  * @argv:	its arguments
@@ -268,11 +274,11 @@ int pvas_join(struct pvas_space **space, const char *key, const struct pvas_crea
  *
  * Does not return on success. If it fails the caller is as it was.
  *
- * Return: an error as from pvas_spawn(), -ENOSYS (not the kernel backend), or
+ * Return: an error as from pvas_task_spawn(), -ENOSYS (not the kernel backend), or
  * -EALREADY (the caller is about to enter a space already).
  */
-int pvas_exec(struct pvas_space *space, unsigned int index, const char *path,
-	      char *const argv[], char *const envp[]);
+int pvas_task_exec(struct pvas_space *space, unsigned int index, const char *path,
+		   char *const argv[], char *const envp[]);
 
 /* ------------------------------------------------------------------ */
 /* Queries                                                             */
@@ -307,7 +313,7 @@ struct pvas_task_info {
 };
 
 /**
- * pvas_tasks - list the tasks of a space in the order of their indices
+ * pvas_task_list - list the tasks of a space in the order of their indices
  * @space:	a launcher's handle; NULL: the space the caller is a task of
  * @tasks:	receives up to @room entries; may be NULL if @room is 0
  * @room:	entries @tasks has room for
@@ -315,40 +321,37 @@ struct pvas_task_info {
  * Return: how many tasks there are (may exceed @room), -ENOMEM, or -ESRCH
  * (@space is NULL and the caller is no task).
  */
-int pvas_tasks(const struct pvas_space *space, struct pvas_task_info *tasks, size_t room);
+int pvas_task_list(const struct pvas_space *space, struct pvas_task_info *tasks, size_t room);
 
 /**
- * pvas_self - the caller's index
+ * pvas_task_get_index - the caller's index
  *
  * Return: the index, or -ESRCH: not a task. A fork child of a task is an
  * ordinary process and not a task; a vfork child counts as its parent.
  */
-int pvas_self(void);
-
-/** pvas_space_id - the id of the space the caller is a task of, 0 if none */
-uint32_t pvas_space_id(void);
+int pvas_task_get_index(void);
 
 /**
- * pvas_partition - where a partition lies
+ * pvas_partition_get - where a partition lies
  * @index:	the partition
  * @base:	receives its first address; may be NULL
  * @length:	receives its length in bytes; may be NULL
  *
  * Return: 0, -ESRCH (not a task), -EINVAL (no such index).
  */
-int pvas_partition(unsigned int index, void **base, size_t *length);
+int pvas_partition_get(unsigned int index, void **base, size_t *length);
 
 /**
- * pvas_task_at - which task owns an address
+ * pvas_task_find - which task owns an address
  * @addr:	any address
  *
  * Return: the index of the task in whose partition @addr lies, -ENOENT if no
  * task has it, -ESRCH if the caller is no task.
  */
-int pvas_task_at(const void *addr);
+int pvas_task_find(const void *addr);
 
 /**
- * pvas_task - look at one task, with plain loads and no system call
+ * pvas_task_get - look at one task, with plain loads and no system call
  * @index:	its partition
  * @info:	receives what is known
  *
@@ -356,14 +359,14 @@ int pvas_task_at(const void *addr);
  *
  * Return: 0, -ESRCH (caller is no task), -EINVAL (no such index).
  */
-int pvas_task(unsigned int index, struct pvas_task_info *info);
+int pvas_task_get(unsigned int index, struct pvas_task_info *info);
 
 /* ------------------------------------------------------------------ */
 /* Export and import: find each other's data by name                    */
 /* ------------------------------------------------------------------ */
 
 /**
- * pvas_export - publish a pointer under a name
+ * pvas_name_export - publish a pointer under a name
  * @name:	1 to PVAS_NAME_MAX bytes
  * @ptr:	any value, NULL included
  *
@@ -374,17 +377,17 @@ int pvas_task(unsigned int index, struct pvas_task_info *info);
  * Return: 0, -EEXIST (the caller exports it already), -EINVAL (name too long
  * or empty), -ENOSPC (it exports PVAS_EXPORT_MAX names), -ESRCH (not a task).
  */
-int pvas_export(const char *name, const void *ptr);
+int pvas_name_export(const char *name, const void *ptr);
 
 /**
- * pvas_unexport - withdraw a name the caller has exported
+ * pvas_name_unexport - withdraw a name the caller has exported
  *
  * Return: 0, -ENOENT, -EINVAL, -ESRCH.
  */
-int pvas_unexport(const char *name);
+int pvas_name_unexport(const char *name);
 
 /**
- * pvas_import - look up what a task exported
+ * pvas_name_import - look up what a task exported
  * @index:	whose name; PVAS_ANY: the first task in index order that has it
  * @name:	the name
  * @ptr:	receives the pointer
@@ -392,10 +395,10 @@ int pvas_unexport(const char *name);
  * Return: the index of the exporting task, -ENOENT (not exported now),
  * -EINVAL, -ESRCH (not a task).
  */
-int pvas_import(unsigned int index, const char *name, void **ptr);
+int pvas_name_import(unsigned int index, const char *name, void **ptr);
 
 /**
- * pvas_import_wait - wait until a name is exported, then look it up
+ * pvas_name_import_wait - wait until a name is exported, then look it up
  * @index:	whose name, or PVAS_ANY
  * @name:	the name
  * @timeout_ms:	how long to wait; negative: no limit
@@ -403,13 +406,13 @@ int pvas_import(unsigned int index, const char *name, void **ptr);
  *
  * A partition that no task has had yet is waited for.
  *
- * Return: as pvas_import(), or -ETIMEDOUT, or -EOWNERDEAD: the task at @index
+ * Return: as pvas_name_import(), or -ETIMEDOUT, or -EOWNERDEAD: the task at @index
  * ran and ended without exporting it (waiting on would be for ever).
  */
-int pvas_import_wait(unsigned int index, const char *name, int timeout_ms, void **ptr);
+int pvas_name_import_wait(unsigned int index, const char *name, int timeout_ms, void **ptr);
 
-/** pvas_version - the library's version at run time, major << 16 | minor */
-unsigned int pvas_version(void);
+/** pvas_version_get - the library's version at run time, major << 16 | minor */
+unsigned int pvas_version_get(void);
 
 #ifdef __cplusplus
 }

@@ -44,16 +44,9 @@ struct pvas_me pvas_me(void)
 	return me;
 }
 
-PVAS_PUBLIC int pvas_self(void)
+PVAS_PUBLIC int pvas_task_get_index(void)
 {
 	struct pvas_me me = pvas_me();
 
 	return me.header ? (int)me.index : -ESRCH;
-}
-
-PVAS_PUBLIC uint32_t pvas_space_id(void)
-{
-	struct pvas_me me = pvas_me();
-
-	return me.header ? me.header->id : 0;
 }

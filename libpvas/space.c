@@ -34,7 +34,7 @@ static int check_attr(const struct pvas_create_attr *a)
 
 static const char *why(int err)
 {
-	return *pvas_last_error() ? pvas_last_error() : strerror(-err);
+	return *pvas_error_get() ? pvas_error_get() : strerror(-err);
 }
 
 static int create_with(struct pvas_space *s, const struct pvas_create_attr *a, int backend)
@@ -68,20 +68,20 @@ static int create_auto(struct pvas_space *s, const struct pvas_create_attr *a)
 		pvas_debug("the module is there but refuses: not trying the user backend");
 	if (err != -ENODEV && err != -EACCES)
 		return err;
-	strncpy(first, pvas_last_error(), sizeof(first) - 1);
+	strncpy(first, pvas_error_get(), sizeof(first) - 1);
 	first[sizeof(first) - 1] = 0;
 	err = create_with(s, a, PVAS_BACKEND_USER);
 	if (err) {
 		char also[160];
 
-		strncpy(also, pvas_last_error(), sizeof(also) - 1);
+		strncpy(also, pvas_error_get(), sizeof(also) - 1);
 		also[sizeof(also) - 1] = 0;
 		pvas_fail(err, "%s; %s", first, also);
 	}
 	return err;
 }
 
-PVAS_PUBLIC int pvas_create(struct pvas_space **space, const struct pvas_create_attr *attr)
+PVAS_PUBLIC int pvas_space_create(struct pvas_space **space, const struct pvas_create_attr *attr)
 {
 	struct pvas_create_attr a;
 	struct pvas_space *s;
@@ -108,7 +108,7 @@ PVAS_PUBLIC int pvas_create(struct pvas_space **space, const struct pvas_create_
 	return 0;
 }
 
-PVAS_PUBLIC int pvas_destroy(struct pvas_space *space)
+PVAS_PUBLIC int pvas_space_destroy(struct pvas_space *space)
 {
 	pvas_clear_error();
 	if (!space)
@@ -118,17 +118,12 @@ PVAS_PUBLIC int pvas_destroy(struct pvas_space *space)
 	return 0;
 }
 
-PVAS_PUBLIC int pvas_backend_of(const struct pvas_space *space)
+PVAS_PUBLIC int pvas_space_get_backend(const struct pvas_space *space)
 {
 	return space->backend;
 }
 
-PVAS_PUBLIC uint32_t pvas_id_of(const struct pvas_space *space)
-{
-	return space->id;
-}
-
-PVAS_PUBLIC unsigned int pvas_version(void)
+PVAS_PUBLIC unsigned int pvas_version_get(void)
 {
 	return PVAS_VERSION_MAJOR << 16 | PVAS_VERSION_MINOR;
 }

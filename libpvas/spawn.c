@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * pvas_spawn: start a task as posix_spawn() starts a process.
+ * pvas_task_spawn: start a task as posix_spawn() starts a process.
  *
  * The child shares our memory until it execs (CLONE_VM | CLONE_VFORK), so a
  * large launcher costs no more than a small one, and errors come back through
@@ -245,9 +245,9 @@ void pvas_free_stack(struct pvas_space *space)
 	space->stack = NULL;
 }
 
-PVAS_PUBLIC int pvas_spawn(struct pvas_space *space, unsigned int index, const char *path,
-			   char *const argv[], char *const envp[],
-			   const struct pvas_spawn_attr *attr, pid_t *pid)
+PVAS_PUBLIC int pvas_task_spawn(struct pvas_space *space, unsigned int index, const char *path,
+				char *const argv[], char *const envp[],
+				const struct pvas_spawn_attr *attr, pid_t *pid)
 {
 	struct pvas_spawn_call call = {
 		.space = space,
@@ -274,7 +274,7 @@ PVAS_PUBLIC int pvas_spawn(struct pvas_space *space, unsigned int index, const c
 		err = space->ops->spawn(&call);
 	if (err)
 		pvas_debug("space %u: %s is no task: %s%s%s", space->id, path, strerror(-err),
-			   *pvas_last_error() ? ": " : "", pvas_last_error());
+			   *pvas_error_get() ? ": " : "", pvas_error_get());
 	else
 		pvas_debug("space %u: pid %d is task %u, at %#llx: %s", space->id, call.pid,
 			   call.index, (unsigned long long)call.index << space->shift, path);

@@ -4,7 +4,17 @@
 
 #include "backend.h"
 
-PVAS_PUBLIC int pvas_bounds_of(const struct pvas_space *space, unsigned int *first,
+PVAS_PUBLIC uint32_t pvas_space_get_id(const struct pvas_space *space)
+{
+	struct pvas_me me;
+
+	if (space)
+		return space->id;
+	me = pvas_me();
+	return me.header ? me.header->id : 0;
+}
+
+PVAS_PUBLIC int pvas_space_get_bounds(const struct pvas_space *space, unsigned int *first,
 			       unsigned int *last, uint64_t *partition_size)
 {
 	struct pvas_me me = { NULL, 0, 0 };
@@ -44,8 +54,8 @@ static int tasks_here(struct pvas_task_info *tasks, size_t room)
 	return (int)count;
 }
 
-PVAS_PUBLIC int pvas_tasks(const struct pvas_space *space, struct pvas_task_info *tasks,
-			   size_t room)
+PVAS_PUBLIC int pvas_task_list(const struct pvas_space *space, struct pvas_task_info *tasks,
+			       size_t room)
 {
 	pvas_clear_error();
 	return space ? space->ops->tasks(space, tasks, room) : tasks_here(tasks, room);

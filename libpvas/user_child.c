@@ -3,7 +3,7 @@
  * User backend: the new process, from clone to the loader.
  *
  * It begins among the launcher's memory, on a stack of the handle and with the
- * thread pointer of the thread that called pvas_spawn(), which sleeps: as a
+ * thread pointer of the thread that called pvas_task_spawn(), which sleeps: as a
  * vfork child, and under the same rules. There is no execve() to cut it off
  * from the launcher, so it does what that would do: close what is marked
  * close-on-exec, take a name, reset registers. Errors are found before.

@@ -120,7 +120,7 @@ void user_keeper_forget_exec(struct user_space *u, struct user_part *p)
 /* Returns in how many milliseconds to look at this one again; -1: no need to. */
 static int look_for_exec(struct user_space *u, struct user_part *p)
 {
-	/* It was faster than pvas_spawn(), which doesn't wake us when it is through. */
+	/* It was faster than pvas_task_spawn(), which doesn't wake us when it is through. */
 	if (p->state == PVAS_PART_ARMED)
 		return EXEC_LOOK_MS;
 	if (p->state != PVAS_PART_RUNNING)
@@ -163,7 +163,7 @@ static int watch(struct user_space *u, int fd, uint32_t id)
 
 /*
  * The new process runs on the stack of the handle and with the thread pointer
- * of the caller of pvas_spawn(), who waits for it as after vfork(): what the
+ * of the caller of pvas_task_spawn(), who waits for it as after vfork(): what the
  * caller's setup function does to errno, it does to one that nobody reads.
  */
 static int make_task(struct user_space *u, struct user_order *o)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * User backend: pvas_spawn(), the launcher's side.
+ * User backend: pvas_task_spawn(), the launcher's side.
  *
  * The caller takes a partition, has the keeper clone, and sleeps until the new
  * process needs it no more: it runs with the caller's thread pointer.
@@ -66,7 +66,8 @@ static int take(struct user_space *u, unsigned int index)
 static int explain(const struct pvas_spawn_call *call, int err)
 {
 	if (err == -EACCES && pvas_raw2(__NR_prctl, OPT_GET_MDWE, 0) > 0)
-		return pvas_fail(err, "memory can't be made executable: this process has set PR_SET_MDWE");
+		return pvas_fail(err,
+				 "memory can't be made executable: this process has set PR_SET_MDWE");
 	return pvas_spawn_explain(call, err);
 }
 
@@ -196,7 +197,8 @@ int user_spawn(struct pvas_spawn_call *call)
 	int index, err;
 
 	if (u->owner != (pid_t)pvas_raw0(__NR_getpid))
-		return pvas_fail(-EINVAL, "user backend: only the process that made the space can start tasks");
+		return pvas_fail(-EINVAL,
+				 "user backend: only the process that made the space can start tasks");
 	index = take(u, call->index);
 	if (index < 0)
 		return index;

@@ -77,7 +77,7 @@ void help_print(FILE *to)
 
 void version_print(FILE *to)
 {
-	unsigned int lib = pvas_version();
+	unsigned int lib = pvas_version_get();
 
 	fprintf(to, "pvasrun %d.%d (libpvas %u.%u)\n", PVAS_VERSION_MAJOR, PVAS_VERSION_MINOR,
 		lib >> 16, lib & 0xffff);

@@ -171,7 +171,8 @@ static int spawn(struct run *run, struct start *start, const struct env *env, un
 	ret = mpi_give(&run->mpi, rank);
 	while (!ret) {
 		index = run->first + rank + run->skipped;
-		ret = pvas_spawn(run->space, index, app->path, app->argv, env->vars, &attr, &pid);
+		ret = pvas_task_spawn(run->space, index, app->path, app->argv, env->vars, &attr,
+				      &pid);
 		if (ret != -EINVAL || run->skipped >= MAX_SKIPPED)
 			break;
 		run->skipped++;
@@ -194,7 +195,8 @@ static const char *spawn_hint(const struct run *run, int err)
 	switch (err) {
 	case -EACCES:
 	case -EPERM:
-		if (pvas_backend_of(run->space) != PVAS_BACKEND_USER || !reason_write_execute())
+		if (pvas_space_get_backend(run->space) != PVAS_BACKEND_USER ||
+		    !reason_write_execute())
 			return "";
 		return " (writable memory may not become executable: systemd's MemoryDenyWriteExecute=, PR_SET_MDWE or SELinux's execmem; allow it, or use --backend kernel)";
 	case -EAGAIN:
@@ -216,7 +218,7 @@ static const char *spawn_hint(const struct run *run, int err)
 
 static void complain_start(const struct run *run, unsigned int rank, int err)
 {
-	const char *why = pvas_last_error();
+	const char *why = pvas_error_get();
 
 	complain("cannot start rank %u (%s): %s%s", rank, run->job.tasks[rank].app->argv[0],
 		 why[0] ? why : strerror(-err), spawn_hint(run, err));
@@ -256,7 +258,7 @@ static int launch_app(struct run *run, struct start *start, const struct app *ap
 	unsigned int i;
 	int err;
 
-	err = env_init(&env, environ, app, run->opt->tasks, pvas_id_of(run->space));
+	err = env_init(&env, environ, app, run->opt->tasks, pvas_space_get_id(run->space));
 	if (!err)
 		err = env_tune_malloc(&env);
 	if (!err)

@@ -44,7 +44,7 @@ static void leave_space(char **argv)
 	char path[PATH_MAX];
 	ssize_t len;
 
-	if (pvas_self() < 0 || getenv(LEAVING)) {
+	if (pvas_task_get_index() < 0 || getenv(LEAVING)) {
 		unsetenv(LEAVING);
 		return;
 	}
@@ -178,7 +178,7 @@ static int run_job(struct run *run)
 		drain_output(run);
 	mpi_close(&run->mpi);
 	if (run->job.death_signal && run->job.death_signal == interrupt) {
-		pvas_destroy(run->space);
+		pvas_space_destroy(run->space);
 		signals_die_from(interrupt);
 	}
 	return run->job.status;
@@ -187,7 +187,7 @@ static int run_job(struct run *run)
 static void clean_up(struct run *run)
 {
 	mpi_close(&run->mpi);
-	pvas_destroy(run->space);
+	pvas_space_destroy(run->space);
 	input_close(&run->input);
 	output_close(&run->output);
 	signals_close(&run->signals);

@@ -118,7 +118,7 @@ static bool none_left(const struct run *run)
 /* A process keeps its children through exec, so there may be some of another program's. */
 void orphans_watch(struct run *run)
 {
-	bool user = pvas_backend_of(run->space) == PVAS_BACKEND_USER;
+	bool user = pvas_space_get_backend(run->space) == PVAS_BACKEND_USER;
 	struct list list;
 	unsigned int i;
 

@@ -79,7 +79,7 @@ static int find(const struct app *app, char path[static PATH_MAX])
 			return -ENAMETOOLONG;
 		name = joined;
 	}
-	return pvas_find_program(name, NULL, path, PATH_MAX);
+	return pvas_program_find(name, NULL, path, PATH_MAX);
 }
 
 static const char *find_hint(const struct app *app, int err)
@@ -119,7 +119,7 @@ static int check_program(struct app *app)
 			 find_hint(app, err));
 		return precheck_status(err);
 	}
-	err = pvas_check_program(path, why, sizeof(why));
+	err = pvas_program_check(path, why, sizeof(why));
 	if (err) {
 		complain("cannot start %s: %s", path, why[0] ? why : strerror(-err));
 		return precheck_status(err);

@@ -173,7 +173,7 @@ static unsigned int wanted_index(const struct pvas_space *space)
 	if (!number("OMPI_COMM_WORLD_LOCAL_RANK", &rank) && !number("SLURM_LOCALID", &rank) &&
 	    !number("MPI_LOCALRANKID", &rank) && !number("PMIX_RANK", &rank))
 		return PVAS_ANY;
-	pvas_bounds_of(space, &first, &last, NULL);
+	pvas_space_get_bounds(space, &first, &last, NULL);
 	return rank <= last - first ? first + rank : PVAS_ANY;
 }
 
@@ -217,7 +217,7 @@ static int complain_program(const char *name, const char *path, int err)
 	char why[256] = "";
 
 	if (path)
-		pvas_check_program(path, why, sizeof(why));
+		pvas_program_check(path, why, sizeof(why));
 	if (why[0])
 		say("%s: %s", name, why);
 	else
@@ -234,7 +234,7 @@ static int run_plainly(const struct wish *wish, const char *path)
 
 static int complain_space(int err)
 {
-	const char *why = pvas_last_error();
+	const char *why = pvas_error_get();
 
 	say("cannot join the job's address space: %s (%s)", why[0] ? why : strerror(-err),
 	    err == -ENODEV ? "load it: modprobe pvas, or run plainly with --fallback" :
@@ -251,10 +251,10 @@ static int become(struct pvas_space *space, const struct wish *wish, const char 
 	unsigned int index = wanted_index(space);
 	int err;
 
-	err = pvas_exec(space, index, path, wish->argv, environ);
+	err = pvas_task_exec(space, index, path, wish->argv, environ);
 	if (err == -EBUSY) {
 		explain("place %u is taken: any other will do", index);
-		err = pvas_exec(space, PVAS_ANY, path, wish->argv, environ);
+		err = pvas_task_exec(space, PVAS_ANY, path, wish->argv, environ);
 	}
 	return err;
 }
@@ -273,7 +273,7 @@ static int enter(const struct wish *wish, const char *key, const char *path)
 	int err;
 
 	do {
-		err = pvas_join(&space, key, &attr);
+		err = pvas_space_join(&space, key, &attr);
 		if ((err == -ENODEV || err == -EACCES) && wish->fallback) {
 			explain("%s runs as a plain process (--fallback)", path);
 			return run_plainly(wish, path);
@@ -284,10 +284,10 @@ static int enter(const struct wish *wish, const char *key, const char *path)
 		tune_malloc();
 		err = become(space, wish, path);
 		if (err == -ENOSPC || err == -EALREADY || err == -EINVAL) {
-			say("cannot enter the job's address space: %s", pvas_last_error());
+			say("cannot enter the job's address space: %s", pvas_error_get());
 			return STATUS_FAILED;
 		}
-		pvas_destroy(space);
+		pvas_space_destroy(space);
 	} while (err == -ESRCH && --tries);
 	return complain_program(wish->argv[0], path, err);
 }
@@ -302,7 +302,7 @@ int main(int argc, char **argv)
 	status = parse(&wish, argc, argv);
 	if (status >= 0)
 		return status;
-	err = pvas_find_program(wish.argv[0], NULL, path, sizeof(path));
+	err = pvas_program_find(wish.argv[0], NULL, path, sizeof(path));
 	if (err)
 		return complain_program(wish.argv[0], NULL, err);
 	if (!wish.key)

@@ -38,7 +38,7 @@ static const char *create_hint(int err, int backend)
 
 static int complain_create(int err, int backend)
 {
-	const char *why = pvas_last_error();
+	const char *why = pvas_error_get();
 	char limit[128];
 
 	if ((err == -ENOMEM || err == -EAGAIN) && reason_memory_limit(limit, sizeof(limit))) {
@@ -65,10 +65,10 @@ static int create(struct run *run, uint64_t partition_size, unsigned int *places
 	unsigned int last;
 	int err;
 
-	err = pvas_create(&run->space, &attr);
+	err = pvas_space_create(&run->space, &attr);
 	if (err)
 		return err;
-	err = pvas_bounds_of(run->space, &run->first, &last, &run->partition_size);
+	err = pvas_space_get_bounds(run->space, &run->first, &last, &run->partition_size);
 	*places = last - run->first + 1;
 	return err;
 }
@@ -78,8 +78,8 @@ static void note_space(const struct run *run, unsigned int places)
 	char size[24];
 
 	note("backend %s, space %u, partitions of %s (%u of %u used)",
-	     pvas_backend_of(run->space) == PVAS_BACKEND_KERNEL ? "kernel" : "user",
-	     pvas_id_of(run->space), size_text(run->partition_size, size), run->opt->tasks,
+	     pvas_space_get_backend(run->space) == PVAS_BACKEND_KERNEL ? "kernel" : "user",
+	     pvas_space_get_id(run->space), size_text(run->partition_size, size), run->opt->tasks,
 	     places);
 }
 
@@ -123,7 +123,7 @@ int space_open(struct run *run)
 			note_space(run, places);
 			return 0;
 		}
-		pvas_destroy(run->space);
+		pvas_space_destroy(run->space);
 		run->space = NULL;
 	}
 	return open_as_told(run, least);

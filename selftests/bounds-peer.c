@@ -87,14 +87,15 @@ PVAS_TEST(stack)
 	ASSERT_EQ(1, read(up[0], &c, 1));
 	ASSERT_EQ(1, read(up[0], &c, 1));
 	for (i = 0; i < PT_ARRAY_SIZE(steps); i++) {
-		ASSERT_EQ(2, pvas_spawn(space, 2, pt_self(), pt_task_argv(steps[i].name), environ,
-					&attr, &pid));
+		ASSERT_EQ(2, pvas_task_spawn(space, 2, pt_self(), pt_task_argv(steps[i].name),
+					     environ,
+					     &attr, &pid));
 		EXPECT_EQ(steps[i].status, pt_wait(pid));
 	}
 	ASSERT_EQ(2, write(down[1], "gg", 2));
 	EXPECT_EQ(0, pt_wait(peer[0]));
 	EXPECT_EQ(0, pt_wait(peer[1]));
-	pvas_destroy(space);
+	pvas_space_destroy(space);
 }
 
 static int stack_1g(void *arg)
@@ -127,27 +128,29 @@ PVAS_TEST(large_stacks)
 	struct pvas_spawn_attr attr = { .size = sizeof(attr), .setup = stack_1g };
 	pid_t pid;
 
-	ASSERT_EQ(1, pvas_spawn(space, 1, pt_self(), pt_task_argv("stack_of_1g"), environ, &attr,
-				&pid));
+	ASSERT_EQ(1, pvas_task_spawn(space, 1, pt_self(), pt_task_argv("stack_of_1g"), environ,
+				     &attr,
+				     &pid));
 	EXPECT_EQ(0, pt_wait(pid));
 	attr.setup = stack_unlimited;
-	ASSERT_EQ(1, pvas_spawn(space, 1, pt_self(), pt_task_argv("stack_of_1g"), environ, &attr,
-				&pid));
+	ASSERT_EQ(1, pvas_task_spawn(space, 1, pt_self(), pt_task_argv("stack_of_1g"), environ,
+				     &attr,
+				     &pid));
 	EXPECT_EQ(0, pt_wait(pid));
-	pvas_destroy(space);
+	pvas_space_destroy(space);
 }
 
 TASK(storm)
 {
-	unsigned int seed = pvas_self();
+	unsigned int seed = pvas_task_get_index();
 	int i;
 
 	for (i = 0; i < 100; i++) {
 		size_t len = PAGE << rand_r(&seed) % 8;
 		char *p = anon(len);
 
-		memset(p, pvas_self(), len);
-		CHECK(p[len - 1] == (char)pvas_self());
+		memset(p, pvas_task_get_index(), len);
+		CHECK(p[len - 1] == (char)pvas_task_get_index());
 		free(malloc(rand_r(&seed) % (1 << 18)));
 		CHECK_EQ(0, munmap(p, len));
 	}
@@ -167,8 +170,8 @@ PVAS_TEST(mapping_storm)
 	for (i = 0; i < PT_ARRAY_SIZE(pid); i++) {
 		EXPECT_EQ(0, pt_wait(pid[i]));
 	}
-	EXPECT_EQ(0, pvas_tasks(space, NULL, 0));
-	pvas_destroy(space);
+	EXPECT_EQ(0, pvas_task_list(space, NULL, 0));
+	pvas_space_destroy(space);
 }
 
 /* a process outside of any space is not bounded, though one exists */
@@ -189,7 +192,7 @@ PVAS_TEST(outsiders_are_free)
 	EXPECT_EQ(now + PAGE, raw_brk(now + PAGE));
 	EXPECT_EQ(0, syscall(SYS_io_setup, 1, &ctx));
 	EXPECT_EQ(0, syscall(SYS_io_destroy, ctx));
-	pvas_destroy(space);
+	pvas_space_destroy(space);
 }
 
 PT_MAIN()

@@ -164,7 +164,7 @@ MODULE_TEST(ftrace_sysctl, "it has no hooks")
 	EXPECT_EQ(0, pt_read_file("/proc/sys/kernel/ftrace_enabled", now, sizeof(now)));
 	EXPECT_STREQ("1", now);
 	EXPECT_EQ(0, pt_run_task("map_fixed"));
-	pvas_destroy(space);
+	pvas_space_destroy(space);
 }
 
 PT_MAIN()

@@ -397,7 +397,7 @@ static void all_refused(struct __test_metadata *_metadata, const char *name)
 	ASSERT_EQ(0, others_start(&job, space));
 	EXPECT_EQ(0, others_attack(&job, name));
 	EXPECT_EQ(0, others_end(&job));
-	pvas_destroy(space);
+	pvas_space_destroy(space);
 }
 
 MODULE_TEST(peer, "calls are not bounded")

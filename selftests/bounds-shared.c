@@ -39,7 +39,7 @@ static void attack(struct __test_metadata *_metadata, const char *name)
 	ASSERT_EQ(0, others_start(&job, space));
 	EXPECT_EQ(0, others_attack(&job, name));
 	EXPECT_EQ(0, others_end(&job));
-	pvas_destroy(space);
+	pvas_space_destroy(space);
 }
 
 /* ---- settings ---- */
@@ -358,13 +358,14 @@ MODULE_TEST(stack_growth, "a stack of its own kind")
 	pt_write_file(OVERCOMMIT, "1");
 	ASSERT_EQ(0, others_start(&job, space));
 	for (i = 0; i < PT_ARRAY_SIZE(steps); i++) {
-		ASSERT_EQ(2, pvas_spawn(space, 2, pt_self(), pt_task_argv(steps[i].name), environ,
-					&attr, &pid));
+		ASSERT_EQ(2, pvas_task_spawn(space, 2, pt_self(), pt_task_argv(steps[i].name),
+					     environ,
+					     &attr, &pid));
 		EXPECT_EQ(steps[i].status, pt_wait(pid)) TH_LOG("%s", steps[i].name);
 	}
 	EXPECT_EQ(0, others_end(&job));
 	pt_write_file(OVERCOMMIT, before);
-	pvas_destroy(space);
+	pvas_space_destroy(space);
 }
 
 /* nor is one moved to where it could */
@@ -437,7 +438,7 @@ MODULE_TEST(release_of_the_dying, "each task has an mm of its own")
 		EXPECT_EQ(0, others_start(&job, space));
 		EXPECT_EQ(0, others_end(&job));
 	}
-	pvas_destroy(space);
+	pvas_space_destroy(space);
 }
 
 PT_MAIN()

@@ -156,8 +156,8 @@ PVAS_TEST(clone_parent)
 		n++;
 	}
 	EXPECT_EQ(2, n);
-	EXPECT_EQ(0, pvas_tasks(space, NULL, 0));
-	EXPECT_EQ(0, pvas_destroy(space));
+	EXPECT_EQ(0, pvas_task_list(space, NULL, 0));
+	EXPECT_EQ(0, pvas_space_destroy(space));
 }
 
 PT_MAIN()

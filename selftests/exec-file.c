@@ -24,8 +24,8 @@ PVAS_TEST(runs)
 
 	EXPECT_EQ(0, pt_run_path(space, pt_self(), "succeed"));
 	EXPECT_EQ(7, pt_run_path(space, pt_self(), "exit_7"));
-	EXPECT_EQ(0, pvas_tasks(space, NULL, 0));
-	pvas_destroy(space);
+	EXPECT_EQ(0, pvas_task_list(space, NULL, 0));
+	pvas_space_destroy(space);
 }
 
 /* missing, not executable, a directory, through a file, a name too long */
@@ -42,8 +42,8 @@ PVAS_TEST(no_such_program)
 	EXPECT_EQ(-ENOTDIR, pt_run_path(space, "/etc/passwd/x", NULL));
 	EXPECT_EQ(-ENAMETOOLONG, pt_run_path(space, longname, NULL));
 	EXPECT_EQ(-EACCES, pt_run_path(space, pt_copy_file("noexec", pt_self(), 0600), NULL));
-	EXPECT_EQ(0, pvas_tasks(space, NULL, 0));
-	pvas_destroy(space);
+	EXPECT_EQ(0, pvas_task_list(space, NULL, 0));
+	pvas_space_destroy(space);
 }
 
 /* a script runs in the space: its interpreter is the program */
@@ -64,8 +64,8 @@ PVAS_TEST(script)
 	EXPECT_EQ(-ENOEXEC, pt_run_path(space, pt_put_file("s", text, n, 0755), NULL));
 	n = snprintf(text, sizeof(text), "#!\n");
 	EXPECT_EQ(-ENOEXEC, pt_run_path(space, pt_put_file("s", text, n, 0755), NULL));
-	EXPECT_EQ(0, pvas_tasks(space, NULL, 0));
-	pvas_destroy(space);
+	EXPECT_EQ(0, pvas_task_list(space, NULL, 0));
+	pvas_space_destroy(space);
 }
 
 #define EHDR(member) offsetof(Elf64_Ehdr, member), sizeof(((Elf64_Ehdr *)0)->member)
@@ -142,9 +142,9 @@ PVAS_TEST(corrupted_headers)
 		memcpy(at + corruptions[i].off, &corruptions[i].value, corruptions[i].len);
 		EXPECT_EQ(-ENOEXEC, run_bytes(space, bad, len)) TH_LOG("%s", corruptions[i].what);
 	}
-	EXPECT_EQ(0, pvas_tasks(space, NULL, 0));
+	EXPECT_EQ(0, pvas_task_list(space, NULL, 0));
 	EXPECT_EQ(0, run_bytes(space, good, len));
-	pvas_destroy(space);
+	pvas_space_destroy(space);
 }
 
 /* cut off anywhere before the end of what is to be loaded: ENOEXEC */
@@ -160,7 +160,7 @@ PVAS_TEST(truncated)
 	for (i = 0; i < PT_ARRAY_SIZE(cuts); i++) {
 		EXPECT_EQ(-ENOEXEC, run_bytes(space, good, cuts[i])) TH_LOG("%zu bytes", cuts[i]);
 	}
-	pvas_destroy(space);
+	pvas_space_destroy(space);
 }
 
 /* bytes without any sense: ENOEXEC, and no other format runs them */
@@ -174,7 +174,7 @@ PVAS_TEST(not_elf)
 		junk[i] = i * 7 + 1;
 	EXPECT_EQ(-ENOEXEC, run_bytes(space, junk, sizeof(junk)));
 	EXPECT_EQ(-ENOEXEC, run_bytes(space, "echo hello\n", 11));
-	pvas_destroy(space);
+	pvas_space_destroy(space);
 }
 
 /* missing: ENOENT; a directory, not executable: EACCES; malformed: ELIBBAD */
@@ -205,12 +205,12 @@ PVAS_TEST(interpreter)
 	((Elf64_Ehdr *)ld)->e_machine = EM_AARCH64;
 	ASSERT_NE(NULL, pt_put_file("i", ld, 4096, 0755));
 	EXPECT_EQ(-ELIBBAD, pt_run_path(space, pt_with_interp("p", ip), NULL));
-	EXPECT_EQ(0, pvas_tasks(space, NULL, 0));
+	EXPECT_EQ(0, pvas_task_list(space, NULL, 0));
 
 	/* And a good one at another place. */
 	ASSERT_NE(NULL, pt_copy_file("i", "/lib64/ld-linux-x86-64.so.2", 0755));
 	EXPECT_EQ(0, pt_run_path(space, pt_with_interp("p", ip), "succeed"));
-	pvas_destroy(space);
+	pvas_space_destroy(space);
 }
 
 /* a program that needs more than its partition has: ENOMEM */
@@ -231,7 +231,7 @@ PVAS_TEST(too_big)
 	EXPECT_EQ(-ENOMEM, run_bytes(space, elf, len));
 	last->p_memsz = 1UL << 30;
 	EXPECT_EQ(0, run_bytes(space, elf, len));
-	pvas_destroy(space);
+	pvas_space_destroy(space);
 }
 
 PT_MAIN()

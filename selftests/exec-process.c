@@ -119,7 +119,7 @@ MODULE_TEST(threaded_exec, "the ABI of /dev/pvas")
 /* Outside of the space, as a plain program. */
 TASK(say_hello)
 {
-	CHECK_EQ(-ESRCH, pvas_self());
+	CHECK_EQ(-ESRCH, pvas_task_get_index());
 	CHECK_EQ(1, write(atoi(pt_args[0]), "h", 1));
 	pause();
 }
@@ -145,14 +145,14 @@ PVAS_TEST(exec_out_of_the_space)
 	ASSERT_EQ(0, pipe(fds));
 	snprintf(fd, sizeof(fd), "%d", fds[1]);
 	for (round = 0; round < 5; round++) {
-		ASSERT_EQ(3, pvas_spawn(space, 3, pt_self(), argv, environ, NULL, &pid));
+		ASSERT_EQ(3, pvas_task_spawn(space, 3, pt_self(), argv, environ, NULL, &pid));
 		ASSERT_EQ(1, read(fds[0], &c, 1));
-		EXPECT_EQ(0, pvas_tasks(space, NULL, 0));
+		EXPECT_EQ(0, pvas_task_list(space, NULL, 0));
 		EXPECT_EQ(0, pt_exe_of(pid, exe, sizeof(exe)));
 		EXPECT_STREQ(pt_self(), exe);
 		/* It is no task any more: the space's end is not its end. */
 		if (round == 4) {
-			pvas_destroy(space);
+			pvas_space_destroy(space);
 			EXPECT_EQ(0, kill(pid, 0));
 		}
 		kill(pid, SIGKILL);
@@ -168,7 +168,7 @@ TASK(exec_fails)
 	CHECK_ERR(EACCES, execv("/tmp", argv));
 	CHECK_ERR(ENOEXEC, execv(pt_args[0], argv));
 	/* All is as it was. */
-	CHECK(pvas_self() > 0);
+	CHECK(pvas_task_get_index() > 0);
 	CHECK(pt_inside(malloc(1 << 22), 1 << 22));
 }
 
@@ -180,9 +180,9 @@ PVAS_TEST(exec_of_a_task_fails)
 	pid_t pid;
 
 	argv[3] = strdup(pt_put_file("junk", "\1\2\3\4", 4, 0755));
-	ASSERT_LT(0, pvas_spawn(space, PVAS_ANY, pt_self(), argv, environ, NULL, &pid));
+	ASSERT_LT(0, pvas_task_spawn(space, PVAS_ANY, pt_self(), argv, environ, NULL, &pid));
 	EXPECT_EQ(0, pt_wait(pid));
-	pvas_destroy(space);
+	pvas_space_destroy(space);
 }
 
 PT_MAIN()

@@ -65,9 +65,9 @@ static int place_one(const struct pvas_spawn_attr *attr, uintptr_t at[PLACES])
 	snprintf(fd, sizeof(fd), "%d", fds[1]);
 	ret = pt_create(&space, 0, 0);
 	if (!ret) {
-		ret = pvas_spawn(space, 1, pt_self(), argv, environ, attr, &pid);
+		ret = pvas_task_spawn(space, 1, pt_self(), argv, environ, attr, &pid);
 		ret = ret < 0 ? ret : pt_wait(pid);
-		pvas_destroy(space);
+		pvas_space_destroy(space);
 	}
 	if (!ret && read(fds[0], at, PLACES * sizeof(*at)) != PLACES * (ssize_t)sizeof(*at))
 		ret = -EIO;
@@ -181,7 +181,7 @@ PVAS_TEST(inherited)
 	NEED_RANDOM();
 	ASSERT_EQ(0, no_randomize(NULL));
 	EXPECT_EQ(0, pt_wait(pt_start_task(space, PVAS_ANY, "has_personality")));
-	pvas_destroy(space);
+	pvas_space_destroy(space);
 	EXPECT_TRUE(is_fixed(NULL));
 	EXPECT_TRUE(is_random(&on));
 	ASSERT_EQ(0, randomize(NULL));
@@ -205,10 +205,11 @@ PVAS_TEST(children)
 	struct pvas_space *space = PT_SPACE();
 	pid_t pid;
 
-	ASSERT_LT(0, pvas_spawn(space, PVAS_ANY, pt_self(), pt_task_argv("run_outside"), environ,
-				&attr, &pid));
+	ASSERT_LT(0, pvas_task_spawn(space, PVAS_ANY, pt_self(), pt_task_argv("run_outside"),
+				     environ,
+				     &attr, &pid));
 	EXPECT_EQ(0, pt_wait(pid));
-	pvas_destroy(space);
+	pvas_space_destroy(space);
 }
 
 /* ---- a fork child, and another task where its parent was ---- */
@@ -265,7 +266,7 @@ PVAS_TEST(fork_child_outlives)
 	close(answer[1]);
 	ASSERT_EQ(1, write(go[1], "g", 1));
 	EXPECT_EQ('k', pt_hear(answer[0]));
-	pvas_destroy(space);
+	pvas_space_destroy(space);
 }
 
 /* ---- the sysctl ---- */

@@ -58,11 +58,11 @@ PVAS_TEST(set_uid_and_gid)
 	}
 	chmod(path, 0755);
 	EXPECT_EQ(0, pt_run_path(space, path, "succeed"));
-	EXPECT_EQ(0, pvas_tasks(space, NULL, 0));
-	pvas_destroy(space);
+	EXPECT_EQ(0, pvas_task_list(space, NULL, 0));
+	pvas_space_destroy(space);
 }
 
-/* pvas_check_program() and the exec agree of every set of mode bits */
+/* pvas_program_check() and the exec agree of every set of mode bits */
 PVAS_TEST(check_agrees)
 {
 	static const mode_t bits[] = { 0, S_ISUID, S_ISGID, S_ISUID | S_ISGID, S_ISVTX };
@@ -76,13 +76,13 @@ PVAS_TEST(check_agrees)
 			mode_t mode = bits[i] | 0705 | group << 3;
 
 			ASSERT_EQ(0, chmod(path, mode));
-			EXPECT_EQ(pvas_check_program(path, NULL, 0),
+			EXPECT_EQ(pvas_program_check(path, NULL, 0),
 				  pt_run_path(space, path, "succeed")) {
 				TH_LOG("mode %o", mode);
 			}
 		}
 	}
-	pvas_destroy(space);
+	pvas_space_destroy(space);
 }
 
 /* a program with file capabilities: EPERM */
@@ -103,7 +103,7 @@ PVAS_TEST(file_capabilities)
 	EXPECT_EQ(-EPERM, pt_as_nobody(nobody_runs, (void *)path));
 	removexattr(path, "security.capability");
 	EXPECT_EQ(0, pt_run_path(space, path, "succeed"));
-	pvas_destroy(space);
+	pvas_space_destroy(space);
 }
 
 static int arm_drop_exec(void *arg)

@@ -45,9 +45,9 @@ PVAS_TEST(arguments)
 		argv[i + 3] = calloc(1, 257);
 		memset(argv[i + 3], 'a', i % 256);
 	}
-	ASSERT_LT(0, pvas_spawn(space, PVAS_ANY, pt_self(), argv, envp, NULL, &pid));
+	ASSERT_LT(0, pvas_task_spawn(space, PVAS_ANY, pt_self(), argv, envp, NULL, &pid));
 	EXPECT_EQ(0, pt_wait(pid));
-	pvas_destroy(space);
+	pvas_space_destroy(space);
 }
 
 TASK_TEST(auxiliary_vector)
@@ -90,10 +90,10 @@ PVAS_TEST(descriptors)
 	struct pvas_spawn_attr attr = { .size = sizeof(attr), .setup = close_rest };
 	pid_t pid;
 
-	ASSERT_LT(0, pvas_spawn(space, PVAS_ANY, pt_self(), pt_task_argv("no_extra_files"),
-				environ, &attr, &pid));
+	ASSERT_LT(0, pvas_task_spawn(space, PVAS_ANY, pt_self(), pt_task_argv("no_extra_files"),
+				     environ, &attr, &pid));
 	EXPECT_EQ(0, pt_wait(pid));
-	pvas_destroy(space);
+	pvas_space_destroy(space);
 }
 
 TASK(signals_reset)
@@ -139,7 +139,7 @@ static pid_t start_waiting(struct pvas_space *space, const char *path)
 	if (pipe(fds))
 		return -errno;
 	snprintf(fd, sizeof(fd), "%d", fds[1]);
-	ret = pvas_spawn(space, PVAS_ANY, path, argv, environ, NULL, &pid);
+	ret = pvas_task_spawn(space, PVAS_ANY, path, argv, environ, NULL, &pid);
 	close(fds[1]);
 	if (ret >= 0 && read(fds[0], &c, 1) != 1)
 		ret = -ECHILD;
@@ -174,7 +174,7 @@ MODULE_TEST(text_busy, "a running program can be written to")
 	EXPECT_EQ(-ETXTBSY, pt_run_path(space, path, "succeed"));
 	close(fd);
 	EXPECT_EQ(0, pt_run_path(space, path, "succeed"));
-	pvas_destroy(space);
+	pvas_space_destroy(space);
 }
 
 /* /proc/PID/exe is each task's own; so is comm; cmdline is the first one's */
@@ -210,7 +210,7 @@ MODULE_TEST(proc_exe, "/proc/PID/exe is the launcher's")
 	EXPECT_EQ(0, pt_read_file(proc, buf, sizeof(buf)));
 	EXPECT_STREQ(b, buf);
 	pt_kill(pb);
-	pvas_destroy(space);
+	pvas_space_destroy(space);
 }
 
 PT_MAIN()

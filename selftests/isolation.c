@@ -63,13 +63,13 @@ static void launch_victim(void)
 
 	err = become(VICTIM);
 	if (!err)
-		err = pvas_join(&space, KEY, &attr);
+		err = pvas_space_join(&space, KEY, &attr);
 	if (err || pipe(fds))
 		_exit(1);
 	job->task = pt_start_task_fd(space, 1, "victim", fds[1]);
 	if (job->task < 0 || read(fds[0], &job->word, sizeof(job->word)) != sizeof(job->word))
 		_exit(2);
-	__atomic_store_n(&job->id, pvas_id_of(space), __ATOMIC_SEQ_CST);
+	__atomic_store_n(&job->id, pvas_space_get_id(space), __ATOMIC_SEQ_CST);
 	pause();
 	_exit(3);
 }
@@ -159,11 +159,11 @@ static int join_by_key(void *unused)
 	struct pvas_space *space;
 
 	(void)unused;
-	if (pvas_join(&space, KEY, NULL))
+	if (pvas_space_join(&space, KEY, NULL))
 		return 1;
-	if (pvas_id_of(space) == job->id || pvas_tasks(space, NULL, 0) != 0)
+	if (pvas_space_get_id(space) == job->id || pvas_task_list(space, NULL, 0) != 0)
 		return 2;
-	return pvas_destroy(space) ? 3 : 0;
+	return pvas_space_destroy(space) ? 3 : 0;
 }
 
 TEST_F(two_users, enter_by_key)
@@ -332,9 +332,9 @@ static int from_own_space(void *unused)
 	snprintf(pid, sizeof(pid), "%d", job->task);
 	snprintf(at, sizeof(at), "%lx", job->word);
 	if (pt_create(&space, 0, 0) ||
-	    pvas_spawn(space, 1, pt_self(), argv, environ, NULL, &task) != 1)
+	    pvas_task_spawn(space, 1, pt_self(), argv, environ, NULL, &task) != 1)
 		return 1;
-	return pt_wait(task) ? 2 : pvas_destroy(space);
+	return pt_wait(task) ? 2 : pvas_space_destroy(space);
 }
 
 TASK(intruder)
@@ -376,10 +376,10 @@ static int in_namespaces(int as_root, int flags, int want)
 		pid = fork();
 		if (pid)
 			_exit(pt_wait(pid));
-		ret = pvas_join(&space, KEY, NULL);
+		ret = pvas_space_join(&space, KEY, NULL);
 		if (ret)
 			_exit(ret == -EPERM ? 2 : 97);
-		_exit(pvas_id_of(space) == job->id ? 1 : 0);
+		_exit(pvas_space_get_id(space) == job->id ? 1 : 0);
 	}
 	ret = pt_wait(pid);
 	return ret == want ? 0 : ret ? ret : -1;

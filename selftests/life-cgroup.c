@@ -88,13 +88,13 @@ MODULE_TEST(memory_cgroup, "all of a space is the launcher's memory")
 	snprintf(fd, sizeof(fd), "%d", fds[1]);
 	attr.setup_arg = group;
 	for (round = 0; round < 2; round++) {
-		ASSERT_EQ(1, pvas_spawn(space, 1, pt_self(), argv, environ, &attr, &pid));
+		ASSERT_EQ(1, pvas_task_spawn(space, 1, pt_self(), argv, environ, &attr, &pid));
 		ASSERT_EQ('r', pt_hear(fds[0]));
 		EXPECT_LE(32 << 20, read_number(cg_file(group, "memory.current")));
 		pt_kill(pid);
 		EXPECT_GT(16 << 20, read_number(cg_file(group, "memory.current")));
 	}
-	pvas_destroy(space);
+	pvas_space_destroy(space);
 	remove_cgroup(group);
 }
 
@@ -130,7 +130,7 @@ static pid_t strike_task(struct pvas_space *space, char *group)
 	if (pipe(fds))
 		return -1;
 	snprintf(fd, sizeof(fd), "%d", fds[1]);
-	if (pvas_spawn(space, 1, pt_self(), argv, environ, &attr, &pid) != 1 ||
+	if (pvas_task_spawn(space, 1, pt_self(), argv, environ, &attr, &pid) != 1 ||
 	    pt_hear(fds[0]) != 'r' || ptrace(PTRACE_SEIZE, pid, 0, PTRACE_O_TRACEEXIT))
 		return -1;
 	/* The write does not return before the group has less, or nobody is left to kill. */
@@ -168,7 +168,7 @@ MODULE_TEST(oom_victim_held, "the launcher is the victim")
 	}
 	ptrace(PTRACE_CONT, victim, 0, 0);
 	pt_kill(victim);
-	pvas_destroy(space);
+	pvas_space_destroy(space);
 	remove_cgroup(group);
 }
 

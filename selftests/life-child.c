@@ -29,7 +29,7 @@ TASK_TEST(fork_child)
 		CHECK_EQ(3, heap[12345]);
 		value = 7;
 		heap[12345] = 4;
-		CHECK_EQ(-ESRCH, pvas_self());
+		CHECK_EQ(-ESRCH, pvas_task_get_index());
 		CHECK(malloc(1 << 10) != NULL);
 		CHECK(malloc(1 << 24) != NULL);
 		CHECK(sbrk(1 << 16) != (void *)-1);
@@ -41,7 +41,7 @@ TASK_TEST(fork_child)
 	CHECK_EQ(0, pt_wait(pid));
 	CHECK_EQ(6, value);
 	CHECK_EQ(3, heap[12345]);
-	CHECK(pvas_self() > 0);
+	CHECK(pvas_task_get_index() > 0);
 	pid = fork();
 	if (!pid) {
 		execl("/bin/sh", "sh", "-c", "exit 13", (char *)NULL);
@@ -94,7 +94,7 @@ MODULE_TEST(fork_has_no_foreign_memory, "fork copies all partitions")
 	ASSERT_EQ(5, pt_start_task_fds(space, 5, "fork_and_look", 0, 0, &pid));
 	EXPECT_EQ(0, pt_wait(pid));
 	pt_kill(peer);
-	pvas_destroy(space);
+	pvas_space_destroy(space);
 }
 
 static int bomb(int depth)
@@ -153,7 +153,7 @@ TASK_TEST(vfork_children)
 	CHECK(fgets(line, sizeof(line), f) != NULL);
 	CHECK(!strcmp(line, "hello\n"));
 	CHECK_EQ(0, pclose(f));
-	CHECK(pvas_self() > 0);
+	CHECK(pvas_task_get_index() > 0);
 	CHECK(pt_inside(malloc(1 << 22), 1 << 22));
 }
 
@@ -181,7 +181,7 @@ PVAS_TEST(kill_exec_storm)
 		ASSERT_EQ('r', pt_hear(fds[0]));
 	}
 	usleep(500000);
-	pvas_destroy(space);
+	pvas_space_destroy(space);
 	for (i = 0; i < 4; i++) {
 		EXPECT_EQ(256 + SIGKILL, pt_wait(pid[i]));
 	}
@@ -221,17 +221,18 @@ MODULE_TEST(guest_outlives_the_task, "a partition is freed under a vfork child")
 	ASSERT_EQ(0, pipe(fds));
 	ASSERT_EQ(6, pt_start_task_fds(space, 6, "leave_a_guest", 0, fds[0], &pid));
 	EXPECT_EQ(0, pt_wait(pid));
-	EXPECT_EQ(1, pvas_tasks(space, NULL, 0));
-	EXPECT_EQ(-EBUSY, pvas_spawn(space, 6, pt_self(), pt_task_argv("succeed"), environ, NULL,
-				     &other));
+	EXPECT_EQ(1, pvas_task_list(space, NULL, 0));
+	EXPECT_EQ(-EBUSY, pvas_task_spawn(space, 6, pt_self(), pt_task_argv("succeed"), environ,
+					  NULL,
+					  &other));
 	ASSERT_EQ(1, write(fds[1], "g", 1));
 	ASSERT_LT(0, wait(&status));
 	EXPECT_EQ(0, status);
-	EXPECT_EQ(0, pvas_tasks(space, NULL, 0));
-	EXPECT_EQ(6, pvas_spawn(space, 6, pt_self(), pt_task_argv("succeed"), environ, NULL,
-				&other));
+	EXPECT_EQ(0, pvas_task_list(space, NULL, 0));
+	EXPECT_EQ(6, pvas_task_spawn(space, 6, pt_self(), pt_task_argv("succeed"), environ, NULL,
+				     &other));
 	EXPECT_EQ(0, pt_wait(other));
-	pvas_destroy(space);
+	pvas_space_destroy(space);
 }
 
 PT_MAIN()

@@ -34,15 +34,16 @@ MODULE_TEST(wait_means_free, "a partition is free a moment later")
 
 	before = rss_kib();
 	for (i = 0; i < 60; i++) {
-		ASSERT_EQ(2, pvas_spawn(space, 2, pt_self(), pt_task_argv("dirty"), environ, NULL,
-					&pid)) TH_LOG("round %d", i);
+		ASSERT_EQ(2, pvas_task_spawn(space, 2, pt_self(), pt_task_argv("dirty"), environ,
+					     NULL,
+					     &pid)) TH_LOG("round %d", i);
 		ASSERT_EQ(0, pt_wait(pid)) TH_LOG("round %d", i);
-		ASSERT_EQ(0, pvas_tasks(space, NULL, 0)) TH_LOG("round %d", i);
+		ASSERT_EQ(0, pvas_task_list(space, NULL, 0)) TH_LOG("round %d", i);
 	}
 	after = rss_kib();
 	EXPECT_LE(0, before);
 	EXPECT_GT(before + 512, after);
-	pvas_destroy(space);
+	pvas_space_destroy(space);
 }
 
 /* the same if it is killed, anywhere between spawn and exit */
@@ -53,15 +54,16 @@ PVAS_TEST(kill_at_any_time)
 	int i, ret;
 
 	for (i = 0; i < 60; i++) {
-		ret = pvas_spawn(space, 2, pt_self(), pt_task_argv("dirty"), environ, NULL, &pid);
+		ret = pvas_task_spawn(space, 2, pt_self(), pt_task_argv("dirty"), environ, NULL,
+				      &pid);
 		ASSERT_EQ(2, ret) TH_LOG("round %d", i);
 		usleep(i * 300 % 20000);
 		kill(pid, SIGKILL);
 		ret = pt_wait(pid);
 		ASSERT_TRUE(ret == 0 || ret == 256 + SIGKILL) TH_LOG("round %d: %d", i, ret);
-		ASSERT_EQ(0, pvas_tasks(space, NULL, 0)) TH_LOG("round %d", i);
+		ASSERT_EQ(0, pvas_task_list(space, NULL, 0)) TH_LOG("round %d", i);
 	}
-	pvas_destroy(space);
+	pvas_space_destroy(space);
 }
 
 TASK(crash_segv)
@@ -105,14 +107,15 @@ PVAS_TEST(crash)
 	ASSERT_EQ(1, pt_start_task_fds(space, 1, "ready_and_pause", fds[1], 0, &peer));
 	ASSERT_EQ('r', pt_hear(fds[0]));
 	for (i = 0; i < PT_ARRAY_SIZE(crashes); i++) {
-		ASSERT_EQ(2, pvas_spawn(space, 2, pt_self(), pt_task_argv(crashes[i].name), environ,
-					&attr, &pid));
+		ASSERT_EQ(2, pvas_task_spawn(space, 2, pt_self(), pt_task_argv(crashes[i].name),
+					     environ,
+					     &attr, &pid));
 		EXPECT_EQ(crashes[i].status, pt_wait(pid));
-		EXPECT_EQ(1, pvas_tasks(space, NULL, 0));
+		EXPECT_EQ(1, pvas_task_list(space, NULL, 0));
 	}
 	EXPECT_EQ(0, kill(peer, 0));
 	pt_kill(peer);
-	pvas_destroy(space);
+	pvas_space_destroy(space);
 }
 
 /* a core dump of one while a peer runs on */
@@ -128,16 +131,17 @@ PVAS_TEST(core_dump)
 	ASSERT_EQ(0, pipe(fds));
 	ASSERT_EQ(1, pt_start_task_fds(space, 1, "ready_and_pause", fds[1], 0, &peer));
 	ASSERT_EQ('r', pt_hear(fds[0]));
-	ASSERT_EQ(2, pvas_spawn(space, 2, pt_self(), pt_task_argv("crash_abort"), environ, &attr,
-				&pid));
+	ASSERT_EQ(2, pvas_task_spawn(space, 2, pt_self(), pt_task_argv("crash_abort"), environ,
+				     &attr,
+				     &pid));
 	ASSERT_EQ(pid, waitpid(pid, &status, 0));
 	EXPECT_TRUE(WIFSIGNALED(status));
 	EXPECT_EQ(SIGABRT, WTERMSIG(status));
-	EXPECT_EQ(1, pvas_tasks(space, NULL, 0));
+	EXPECT_EQ(1, pvas_task_list(space, NULL, 0));
 	EXPECT_EQ(0, kill(peer, 0));
 	EXPECT_EQ(0, waitpid(peer, &status, WNOHANG));
 	pt_kill(peer);
-	pvas_destroy(space);
+	pvas_space_destroy(space);
 }
 
 /* What an ordinary program does next: children, memory, the heap; when it is told to. */
@@ -181,8 +185,8 @@ PVAS_TEST(first_task_ends_first)
 	ASSERT_EQ(3, write(go[1], "ggg", 3));
 	for (i = 0; i < 3; i++)
 		EXPECT_EQ(5, pt_wait(pids[i]));
-	EXPECT_EQ(0, pvas_tasks(space, NULL, 0));
-	pvas_destroy(space);
+	EXPECT_EQ(0, pvas_task_list(space, NULL, 0));
+	pvas_space_destroy(space);
 }
 
 #define LARGE (512UL << 20)	/* 32 of the slices in which the module unmaps */
@@ -224,7 +228,7 @@ TASK(maps_meanwhile)
 	void *p;
 
 	CPU_ZERO(&cpu);
-	CPU_SET(pvas_self() - 2, &cpu);
+	CPU_SET(pvas_task_get_index() - 2, &cpu);
 	/* Where there is no such processor, anywhere */
 	sched_setaffinity(0, sizeof(cpu), &cpu);
 	pt_say("r");
@@ -234,7 +238,7 @@ TASK(maps_meanwhile)
 		CHECK(p != MAP_FAILED && !munmap(p, 65536));
 		if (partly && partly_freed() && text[0] < '9')
 			text[0]++;
-		CHECK_EQ(0, pvas_task(1, &info));
+		CHECK_EQ(0, pvas_task_get(1, &info));
 	}
 	pt_say(text);
 }
@@ -262,7 +266,7 @@ MODULE_TEST(large_end, "a partition has an mm of its own")
 		times += pt_hear(ready[0]) - '0';
 	}
 	EXPECT_LE(3, times);
-	pvas_destroy(space);
+	pvas_space_destroy(space);
 }
 
 PT_MAIN()

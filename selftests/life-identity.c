@@ -266,7 +266,7 @@ MODULE_TEST(exec_out_with_ids, "tasks gain no rights by exec")
 	ASSERT_LT(0, pid);
 	EXPECT_EQ(0, pt_wait(pid));
 	unlink("/var/tmp/pvas-suid");
-	pvas_destroy(space);
+	pvas_space_destroy(space);
 }
 
 TASK(exec_setuid)

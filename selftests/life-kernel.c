@@ -23,7 +23,7 @@ static int tasks_soon(struct pvas_space *space, int want)
 {
 	int tries = 100, n;
 
-	while ((n = pvas_tasks(space, NULL, 0)) != want && tries--)
+	while ((n = pvas_task_list(space, NULL, 0)) != want && tries--)
 		usleep(10000);
 	return n;
 }
@@ -141,7 +141,7 @@ MODULE_TEST(io_uring, "a task has no io_uring")
 		EXPECT_EQ(0, pt_wait(pid));
 		EXPECT_EQ(0, tasks_soon(space, 0));
 	}
-	pvas_destroy(space);
+	pvas_space_destroy(space);
 }
 
 PT_MAIN()

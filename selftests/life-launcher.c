@@ -98,15 +98,15 @@ TASK(nest)
 
 	CHECK_EQ(0, pt_create(&space, 0, 0));
 	if (pt_failed) {
-		fprintf(stderr, "# %s\n", pvas_last_error());
+		fprintf(stderr, "# %s\n", pvas_error_get());
 		return;
 	}
 	for (i = 0; i < 4; i++)
 		CHECK((pid[i] = pt_start_task(space, PVAS_ANY, "dirty")) > 0);
 	for (i = 0; i < 4; i++)
 		CHECK_EQ(0, pt_wait(pid[i]));
-	CHECK_EQ(0, pvas_tasks(space, NULL, 0));
-	CHECK_EQ(0, pvas_destroy(space));
+	CHECK_EQ(0, pvas_task_list(space, NULL, 0));
+	CHECK_EQ(0, pvas_space_destroy(space));
 }
 
 MODULE_TEST(nested_spaces, "a task can't make a space")
@@ -125,7 +125,7 @@ MODULE_TEST(rmmod, "there is no module")
 	EXPECT_EQ(-1, syscall(SYS_delete_module, "pvas", O_NONBLOCK));
 	EXPECT_EQ(EWOULDBLOCK, errno);
 	EXPECT_EQ(0, pt_run_task("succeed"));
-	pvas_destroy(space);
+	pvas_space_destroy(space);
 }
 
 PT_MAIN()

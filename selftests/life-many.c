@@ -28,7 +28,7 @@ PVAS_TEST(many_tasks)
 	for (i = 0; i < N; i++) {
 		ASSERT_EQ('r', pt_hear(fds[0]));
 	}
-	ASSERT_EQ(N, pvas_tasks(space, info, PT_ARRAY_SIZE(info)));
+	ASSERT_EQ(N, pvas_task_list(space, info, PT_ARRAY_SIZE(info)));
 	for (i = 0; i < N; i++) {
 		EXPECT_EQ(PVAS_TASK_RUNNING, info[i].state);
 		EXPECT_EQ(0, syscall(SYS_kcmp, pid[0], pid[i], KCMP_VM, 0, 0));
@@ -38,8 +38,8 @@ PVAS_TEST(many_tasks)
 	for (i = 0; i < N; i++) {
 		EXPECT_EQ(256 + SIGKILL, pt_wait(pid[i]));
 	}
-	EXPECT_EQ(0, pvas_tasks(space, NULL, 0));
-	pvas_destroy(space);
+	EXPECT_EQ(0, pvas_task_list(space, NULL, 0));
+	pvas_space_destroy(space);
 }
 
 /* one mm among tasks, none with the launcher or another space */
@@ -61,8 +61,8 @@ MODULE_TEST(kcmp, "one space a process")
 	EXPECT_NE(0, syscall(SYS_kcmp, pid[0], getpid(), KCMP_VM, 0, 0));
 	for (i = 0; i < 3; i++)
 		pt_kill(pid[i]);
-	pvas_destroy(space);
-	pvas_destroy(other);
+	pvas_space_destroy(space);
+	pvas_space_destroy(other);
 }
 
 /* hundreds of armed processes at once, up to the last index */
@@ -107,7 +107,7 @@ TASK(futex_sleeper)
 {
 	struct timespec limit = { .tv_sec = 20 };
 
-	CHECK_EQ(0, pvas_export("word", &futex_word));
+	CHECK_EQ(0, pvas_name_export("word", &futex_word));
 	while (!__atomic_load_n(&futex_word, __ATOMIC_SEQ_CST))
 		if (syscall(SYS_futex, &futex_word, FUTEX_WAIT_PRIVATE, 0, &limit, NULL, 0) &&
 		    errno == ETIMEDOUT)
@@ -119,7 +119,7 @@ TASK(futex_waker)
 {
 	void *word;
 
-	CHECK(pvas_import_wait(PVAS_ANY, "word", 20000, &word) > 0);
+	CHECK(pvas_name_import_wait(PVAS_ANY, "word", 20000, &word) > 0);
 	CHECK(!pt_inside(word, 4));
 	usleep(50000);
 	__atomic_store_n((int *)word, 1, __ATOMIC_SEQ_CST);
@@ -137,7 +137,7 @@ PVAS_TEST(futex_between_tasks)
 	ASSERT_LT(0, pid[1]);
 	EXPECT_EQ(0, pt_wait(pid[0]));
 	EXPECT_EQ(0, pt_wait(pid[1]));
-	pvas_destroy(space);
+	pvas_space_destroy(space);
 }
 
 TASK_TEST(queries)
@@ -148,22 +148,23 @@ TASK_TEST(queries)
 	void *base;
 	size_t len;
 
-	CHECK_EQ(0, pvas_bounds_of(NULL, &first, &last, &size));
+	CHECK_EQ(0, pvas_space_get_bounds(NULL, &first, &last, &size));
 	CHECK_EQ(64UL << 30, size);
-	CHECK(first <= (unsigned int)pvas_self() && (unsigned int)pvas_self() <= last);
-	CHECK_EQ(0, pvas_partition(pvas_self(), &base, &len));
+	CHECK(first <= (unsigned int)pvas_task_get_index() &&
+	      (unsigned int)pvas_task_get_index() <= last);
+	CHECK_EQ(0, pvas_partition_get(pvas_task_get_index(), &base, &len));
 	CHECK_EQ(size, len);
 	CHECK(pt_inside(&info, sizeof(info)));
-	CHECK_EQ(pvas_self(), pvas_task_at(&info));
-	CHECK_EQ(pvas_self(), pvas_task_at((void *)&task_body_queries));
-	CHECK_EQ(-ENOENT, pvas_task_at((void *)(pt_base() + pt_size())));
-	CHECK_EQ(0, pvas_task(pvas_self(), &info));
+	CHECK_EQ(pvas_task_get_index(), pvas_task_find(&info));
+	CHECK_EQ(pvas_task_get_index(), pvas_task_find((void *)&task_body_queries));
+	CHECK_EQ(-ENOENT, pvas_task_find((void *)(pt_base() + pt_size())));
+	CHECK_EQ(0, pvas_task_get(pvas_task_get_index(), &info));
 	CHECK_EQ(getpid(), info.pid);
 	CHECK_EQ(PVAS_TASK_RUNNING, info.state);
-	CHECK_EQ(-EINVAL, pvas_task(0x7fffffff, &info));
-	CHECK_EQ(1, pvas_tasks(NULL, &info, 1));
+	CHECK_EQ(-EINVAL, pvas_task_get(0x7fffffff, &info));
+	CHECK_EQ(1, pvas_task_list(NULL, &info, 1));
 	CHECK_EQ(getpid(), info.pid);
-	CHECK(pvas_space_id() != 0);
+	CHECK(pvas_space_get_id(NULL) != 0);
 }
 
 PT_MAIN()

@@ -93,9 +93,9 @@ PVAS_TEST(exec_by_a_thread)
 	for (i = 0; i < 5; i++) {
 		ASSERT_EQ(1, pt_start_task_fds(space, 1, "thread_execs", 0, 0, &pid));
 		EXPECT_EQ(17, pt_wait(pid));
-		EXPECT_EQ(0, pvas_tasks(space, NULL, 0));
+		EXPECT_EQ(0, pvas_task_list(space, NULL, 0));
 	}
-	pvas_destroy(space);
+	pvas_space_destroy(space);
 }
 
 /* a task killed with all its threads in the middle of things */
@@ -134,9 +134,9 @@ PVAS_TEST(kill_busy_threads)
 		ASSERT_EQ('r', pt_hear(fds[0]));
 		usleep(i * 1000);
 		pt_kill(pid);
-		ASSERT_EQ(0, pvas_tasks(space, NULL, 0));
+		ASSERT_EQ(0, pvas_task_list(space, NULL, 0));
 	}
-	pvas_destroy(space);
+	pvas_space_destroy(space);
 }
 
 PT_MAIN()

@@ -55,16 +55,16 @@ PVAS_TEST(start_under_rlimit_as)
 	int i, ret;
 
 	for (i = 0; i < 5; i++) {
-		ret = pvas_spawn(space, 1, pt_self(), pt_task_argv("nothing"), environ, &attr,
-				 &pid);
+		ret = pvas_task_spawn(space, 1, pt_self(), pt_task_argv("nothing"), environ, &attr,
+				      &pid);
 		if (ret > 0)
 			EXPECT_NE(0, pt_wait(pid));
-		EXPECT_EQ(0, pvas_tasks(space, NULL, 0));
+		EXPECT_EQ(0, pvas_task_list(space, NULL, 0));
 	}
 	pid = pt_start_task(space, 1, "nothing");
 	EXPECT_LT(0, pid);
 	EXPECT_EQ(0, pt_wait(pid));
-	pvas_destroy(space);
+	pvas_space_destroy(space);
 }
 
 /* ---- as many mappings as an mm may have ---- */
@@ -101,18 +101,18 @@ PVAS_TEST(map_count)
 	ASSERT_LT(0, pid);
 	ASSERT_EQ(1, read(fds[0], &c, 1));
 	/* There is none for a peer: it is refused or dies, and takes nothing with it. */
-	ret = pvas_spawn(space, 2, pt_self(), pt_task_argv("nothing"), environ, NULL, &peer);
+	ret = pvas_task_spawn(space, 2, pt_self(), pt_task_argv("nothing"), environ, NULL, &peer);
 	if (ret > 0)
 		EXPECT_NE(0, pt_wait(peer));
 	EXPECT_EQ(0, waitpid(pid, NULL, WNOHANG));
 	pt_kill(pid);
-	EXPECT_EQ(0, pvas_tasks(space, NULL, 0));
+	EXPECT_EQ(0, pvas_task_list(space, NULL, 0));
 	/* And with the glutton's end all are back. */
 	peer = pt_start_task(space, 2, "nothing");
 	EXPECT_LT(0, peer);
 	EXPECT_EQ(0, pt_wait(peer));
 	EXPECT_EQ(0, pt_write_file("/proc/sys/vm/max_map_count", count));
-	pvas_destroy(space);
+	pvas_space_destroy(space);
 }
 
 /* ---- processes ---- */
@@ -162,11 +162,11 @@ PVAS_TEST(fork_bomb)
 
 	ASSERT_LT(0, pid);
 	EXPECT_EQ(256 + SIGKILL, pt_wait(pid));
-	EXPECT_EQ(0, pvas_tasks(space, NULL, 0));
+	EXPECT_EQ(0, pvas_task_list(space, NULL, 0));
 	pid = pt_start_task(space, 1, "nothing");
 	EXPECT_LT(0, pid);
 	EXPECT_EQ(0, pt_wait(pid));
-	pvas_destroy(space);
+	pvas_space_destroy(space);
 }
 
 /* Guests instead of copies: each vfork child stands in the partition. */
@@ -221,7 +221,7 @@ PVAS_TEST(stack_overflow)
 	}
 	EXPECT_EQ(0, waitpid(peer, NULL, WNOHANG));
 	pt_kill(peer);
-	pvas_destroy(space);
+	pvas_space_destroy(space);
 }
 
 PT_MAIN()

@@ -105,7 +105,7 @@ PVAS_TEST(of_a_task)
 	pid = pt_start_task_fd(space, 1, "busy", fds[1]);
 	ASSERT_LT(0, pid);
 	ASSERT_EQ('b', pt_hear(fds[0]));
-	ASSERT_EQ(1, pvas_tasks(space, &info, 1));
+	ASSERT_EQ(1, pvas_task_list(space, &info, 1));
 	fd = open_event(pid, false);
 	ASSERT_LE(0, fd) TH_LOG("perf_event_open: errno %d", errno);
 	ring = mmap(NULL, RING_LEN, RW, MAP_SHARED, fd, 0);
@@ -117,12 +117,12 @@ PVAS_TEST(of_a_task)
 	EXPECT_LE(20, seen.inside);
 	EXPECT_LE(2, seen.maps);
 	pt_kill(pid);
-	EXPECT_EQ(0, pvas_tasks(space, NULL, 0));
+	EXPECT_EQ(0, pvas_task_list(space, NULL, 0));
 	/* The event outlives its task. */
 	read_ring(ring, 0, 0, &seen);
 	EXPECT_EQ(0, munmap(ring, RING_LEN));
 	close(fd);
-	pvas_destroy(space);
+	pvas_space_destroy(space);
 }
 
 TASK(watch_oneself)
@@ -165,9 +165,9 @@ PVAS_TEST(by_a_task)
 		pid = pt_start_task(space, 1, "watch_oneself");
 		ASSERT_LT(0, pid);
 		EXPECT_EQ(0, pt_wait(pid));
-		EXPECT_EQ(0, pvas_tasks(space, NULL, 0));
+		EXPECT_EQ(0, pvas_task_list(space, NULL, 0));
 	}
-	pvas_destroy(space);
+	pvas_space_destroy(space);
 }
 
 PT_MAIN()

@@ -103,7 +103,7 @@ int pt_run_path(struct pvas_space *space, const char *path, const char *task)
 {
 	char *argv[] = { (char *)path, (char *)"--task", (char *)task, NULL };
 	pid_t pid;
-	int ret = pvas_spawn(space, PVAS_ANY, path, argv, environ, NULL, &pid);
+	int ret = pvas_task_spawn(space, PVAS_ANY, path, argv, environ, NULL, &pid);
 
 	return ret < 0 ? ret : pt_wait(pid);
 }

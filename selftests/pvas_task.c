@@ -12,7 +12,7 @@
 
 TASK(succeed)
 {
-	CHECK(pvas_self() >= 0);
+	CHECK(pvas_task_get_index() >= 0);
 }
 
 TASK(ready_and_pause)
@@ -53,7 +53,7 @@ int pt_create(struct pvas_space **space, uint64_t partition, unsigned int flags)
 		.flags = flags,
 	};
 
-	return pvas_create(space, &attr);
+	return pvas_space_create(space, &attr);
 }
 
 /* A user backend's space is gone when its processes are. */
@@ -85,7 +85,7 @@ pid_t pt_start_task(struct pvas_space *space, unsigned int index, const char *na
 	pid_t pid;
 	int ret;
 
-	ret = pvas_spawn(space, index, pt_self(), pt_task_argv(name), environ, NULL, &pid);
+	ret = pvas_task_spawn(space, index, pt_self(), pt_task_argv(name), environ, NULL, &pid);
 	return ret < 0 ? ret : pid;
 }
 
@@ -97,7 +97,7 @@ int pt_start_task_fds(struct pvas_space *space, unsigned int index, const char *
 
 	snprintf(a, sizeof(a), "%d", fd0);
 	snprintf(b, sizeof(b), "%d", fd1);
-	return pvas_spawn(space, index, pt_self(), argv, environ, NULL, pid);
+	return pvas_task_spawn(space, index, pt_self(), argv, environ, NULL, pid);
 }
 
 pid_t pt_start_task_fd(struct pvas_space *space, unsigned int index, const char *name, int fd)
@@ -119,7 +119,7 @@ int pt_run_task(const char *name)
 		return ret;
 	pid = pt_start_task(space, PVAS_ANY, name);
 	ret = pid < 0 ? pid : pt_wait(pid);
-	pvas_destroy(space);
+	pvas_space_destroy(space);
 	return ret;
 }
 
@@ -127,7 +127,7 @@ int pt_run_task(const char *name)
 
 static void get_partition(void **base, size_t *size)
 {
-	if (pvas_self() < 0 || pvas_partition(pvas_self(), base, size)) {
+	if (pvas_task_get_index() < 0 || pvas_partition_get(pvas_task_get_index(), base, size)) {
 		fprintf(stderr, "# not a task\n");
 		exit(1);
 	}

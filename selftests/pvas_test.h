@@ -241,11 +241,11 @@ void pt_check_failed(const char *file, int line, const char *what, long got, lon
 #define PT_SPACE() PT_SPACE_OF(0)
 #define PT_SPACE_OF(partition) ({ \
 	struct pvas_space *space__ = NULL; \
-	ASSERT_EQ(0, pt_create(&space__, (partition), 0)) TH_LOG("%s", pvas_last_error()); \
+	ASSERT_EQ(0, pt_create(&space__, (partition), 0)) TH_LOG("%s", pvas_error_get()); \
 	space__; \
 })
 
-/* The same for those that are no test: 0 or -errno; @flags are pvas_create()'s. */
+/* The same for those that are no test: 0 or -errno; @flags are pvas_space_create()'s. */
 int pt_create(struct pvas_space **space, uint64_t partition, unsigned int flags);
 /* How many spaces the module has; none, if the backend to test is the user's. */
 int pt_spaces(void);

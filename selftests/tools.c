@@ -83,8 +83,8 @@ PVAS_TEST(ptrace_attach)
 	EXPECT_EQ(0, ptrace(PTRACE_POKEDATA, pid, at, 1));
 	EXPECT_EQ(0, ptrace(PTRACE_DETACH, pid, 0, 0));
 	EXPECT_EQ(42, pt_wait(pid));
-	EXPECT_EQ(0, pvas_tasks(space, NULL, 0));
-	pvas_destroy(space);
+	EXPECT_EQ(0, pvas_task_list(space, NULL, 0));
+	pvas_space_destroy(space);
 }
 
 static int trace_me(void *arg)
@@ -102,8 +102,8 @@ PVAS_TEST(ptrace_through_exec)
 	int st, calls = 0, ret;
 	pid_t pid;
 
-	ret = pvas_spawn(space, 1, "/bin/true", argv, environ, &attr, &pid);
-	ASSERT_EQ(1, ret) TH_LOG("%s", pvas_last_error());
+	ret = pvas_task_spawn(space, 1, "/bin/true", argv, environ, &attr, &pid);
+	ASSERT_EQ(1, ret) TH_LOG("%s", pvas_error_get());
 	ASSERT_EQ(pid, waitpid(pid, &st, 0));
 	ASSERT_TRUE(WIFSTOPPED(st));
 	EXPECT_EQ(SIGTRAP, WSTOPSIG(st));
@@ -116,8 +116,8 @@ PVAS_TEST(ptrace_through_exec)
 	EXPECT_TRUE(WIFEXITED(st));
 	EXPECT_EQ(0, WEXITSTATUS(st));
 	EXPECT_LT(20, calls);
-	EXPECT_EQ(0, pvas_tasks(space, NULL, 0));
-	pvas_destroy(space);
+	EXPECT_EQ(0, pvas_task_list(space, NULL, 0));
+	pvas_space_destroy(space);
 }
 
 /* A tracee killed while it stands still in its exit: the partition comes free. */
@@ -130,7 +130,7 @@ PVAS_TEST(ptrace_kill_in_exit)
 	pid_t pid;
 
 	for (i = 0; i < 5; i++) {
-		ASSERT_EQ(1, pvas_spawn(space, 1, "/bin/true", argv, environ, &attr, &pid));
+		ASSERT_EQ(1, pvas_task_spawn(space, 1, "/bin/true", argv, environ, &attr, &pid));
 		ASSERT_EQ(pid, waitpid(pid, &st, 0));
 		ptrace(PTRACE_SETOPTIONS, pid, 0, PTRACE_O_TRACEEXIT);
 		ASSERT_EQ(0, ptrace(PTRACE_CONT, pid, 0, 0));
@@ -140,9 +140,9 @@ PVAS_TEST(ptrace_kill_in_exit)
 		/* One that stands in its exit goes on when it is told to. */
 		ptrace(PTRACE_CONT, pid, 0, 0);
 		EXPECT_LE(0, pt_wait(pid));
-		ASSERT_EQ(0, pvas_tasks(space, NULL, 0));
+		ASSERT_EQ(0, pvas_task_list(space, NULL, 0));
 	}
-	pvas_destroy(space);
+	pvas_space_destroy(space);
 }
 
 /* ---- memory from outside ---- */
@@ -176,7 +176,7 @@ PVAS_TEST(process_vm_and_madvise)
 	EXPECT_EQ(8, process_vm_writev(pid, &here, 1, &there, 1, 0));
 	EXPECT_EQ(42, pt_wait(pid));
 	close(pidfd);
-	pvas_destroy(space);
+	pvas_space_destroy(space);
 }
 
 /* ---- userfaultfd ---- */
@@ -298,12 +298,13 @@ PVAS_TEST(userfaultfd_deaf_monitor)
 	monitor = child_of(getpid());
 	ASSERT_LT(0, monitor);
 	pt_kill(monitor);
-	for (i = 0; i < 1200 && (pid = pt_start_task(space, 1, "userfaultfd_own_partition")) < 0; i++)
+	for (i = 0; i < 1200 && (pid = pt_start_task(space, 1,
+						     "userfaultfd_own_partition")) < 0; i++)
 		usleep(50000);
 	EXPECT_LT(0, pid);
 	EXPECT_EQ(0, pt_wait(pid));
-	EXPECT_EQ(0, pvas_destroy(space));
-	EXPECT_EQ(0, pvas_destroy(other));
+	EXPECT_EQ(0, pvas_space_destroy(space));
+	EXPECT_EQ(0, pvas_space_destroy(other));
 }
 
 /* ---- what a process does to itself ---- */
@@ -339,7 +340,7 @@ PVAS_TEST(seccomp_of_one_task)
 	/* A filter is a process's, not the space's. */
 	EXPECT_EQ(0, waitpid(peer, NULL, WNOHANG));
 	pt_kill(peer);
-	pvas_destroy(space);
+	pvas_space_destroy(space);
 }
 
 TASK_TEST(lock_everything)
@@ -396,13 +397,13 @@ PVAS_TEST(user_namespace_beside_a_peer)
 	ASSERT_LT(0, pid);
 	EXPECT_EQ(0, pt_wait(pid));
 	pt_kill(peer);
-	pvas_destroy(space);
+	pvas_space_destroy(space);
 }
 
 TASK(new_user_namespace)
 {
 	struct pvas_spawn spawn = {
-		.size = sizeof(spawn), .flags = PVAS_SPAWN_ANY, .id = pvas_space_id(),
+		.size = sizeof(spawn), .flags = PVAS_SPAWN_ANY, .id = pvas_space_get_id(NULL),
 	};
 	int fd = pt_open(), st;
 	pid_t pid;

@@ -32,29 +32,29 @@ static void fails(int line, const char *what, int want, int got)
 	if (got == want)
 		return;
 	fprintf(stderr, "# errors.c:%d: %s: %d, not %d (%s)\n", line, what, got, want,
-		pvas_last_error());
+		pvas_error_get());
 	failed++;
 }
 
 /* With a call of pvas_NAME(), or of a NAME() of ours that makes one and returns its result */
 #define FAILS(error, call) fails(__LINE__, #call, -(error), call)
 
-static int create(int backend)
+static int space_create(int backend)
 {
 	struct pvas_create_attr a = { .size = sizeof(a), .backend = backend };
 	struct pvas_space *s;
-	int err = pvas_create(&s, &a);
+	int err = pvas_space_create(&s, &a);
 
 	if (!err)
-		pvas_destroy(s);
+		pvas_space_destroy(s);
 	return err;
 }
 
-static int spawn(struct pvas_space *s, const char *path)
+static int task_spawn(struct pvas_space *s, const char *path)
 {
 	char *argv[] = { (char *)path, NULL };
 
-	return pvas_spawn(s, PVAS_ANY, path, argv, environ, NULL, NULL);
+	return pvas_task_spawn(s, PVAS_ANY, path, argv, environ, NULL, NULL);
 }
 
 /* One that stays, until the space goes */
@@ -62,12 +62,12 @@ static int start_at(struct pvas_space *s, unsigned int index)
 {
 	char *argv[] = { "sleep", "1000", NULL };
 
-	return pvas_spawn(s, index, "/bin/sleep", argv, environ, NULL, NULL);
+	return pvas_task_spawn(s, index, "/bin/sleep", argv, environ, NULL, NULL);
 }
 
-static int check_program(const char *path)
+static int program_check(const char *path)
 {
-	return pvas_check_program(path, NULL, 0);
+	return pvas_program_check(path, NULL, 0);
 }
 
 /* ---- how to run short of something ---- */
@@ -139,7 +139,7 @@ FIXTURE_SETUP(create)
 	self->backend = variant->backend;
 	if (self->backend == PVAS_BACKEND_KERNEL && access("/dev/pvas", F_OK))
 		SKIP(return, "no /dev/pvas");
-	ASSERT_EQ(create(self->backend), 0) TH_LOG("%s", pvas_last_error());
+	ASSERT_EQ(space_create(self->backend), 0) TH_LOG("%s", pvas_error_get());
 }
 
 FIXTURE_TEARDOWN(create)
@@ -154,10 +154,10 @@ TEST_F(create, attributes)
 	};
 	struct pvas_space *s;
 
-	FAILS(E2BIG, pvas_create(&s, &big.a));
+	FAILS(E2BIG, pvas_space_create(&s, &big.a));
 	big.more = 0;
 	big.a.partition_size = 5;
-	FAILS(EINVAL, pvas_create(&s, &big.a));
+	FAILS(EINVAL, pvas_space_create(&s, &big.a));
 }
 
 TEST_F(create, not_permitted)
@@ -166,14 +166,14 @@ TEST_F(create, not_permitted)
 		forbid((int[]){ SYS_openat }, 1, EACCES);
 	else
 		forbid((int[]){ SYS_seccomp }, 1, EPERM);
-	FAILS(EACCES, create(self->backend));
+	FAILS(EACCES, space_create(self->backend));
 }
 
 TEST_F(create, processes)
 {
 	be_ordinary();
 	set_limit(RLIMIT_NPROC, 0);
-	FAILS(EAGAIN, create(self->backend));
+	FAILS(EAGAIN, space_create(self->backend));
 }
 
 /* Whichever it is that can't be opened */
@@ -182,10 +182,10 @@ TEST_F_TIMEOUT(create, files, 180)
 	int left, err = -EMFILE;
 
 	leave_files(0);
-	FAILS(EMFILE, create(self->backend));
+	FAILS(EMFILE, space_create(self->backend));
 	for (left = 1; left < 20 && err == -EMFILE; left++) {
 		leave_files(left);
-		err = create(self->backend);
+		err = space_create(self->backend);
 	}
 	EXPECT_EQ(err, 0) TH_LOG("%d files", left);
 	EXPECT_LT(2, left);
@@ -194,13 +194,13 @@ TEST_F_TIMEOUT(create, files, 180)
 TEST_F(create, files_of_the_machine)
 {
 	forbid((int[]){ SYS_openat }, 1, ENFILE);
-	FAILS(ENFILE, create(self->backend));
+	FAILS(ENFILE, space_create(self->backend));
 }
 
 TEST_F(create, memory)
 {
 	leave_no_memory();
-	FAILS(ENOMEM, create(self->backend));
+	FAILS(ENOMEM, space_create(self->backend));
 	give_memory_back();
 }
 
@@ -210,10 +210,10 @@ TEST_F(create, processes_for_a_task)
 	struct pvas_space *s;
 
 	be_ordinary();
-	ASSERT_EQ(pvas_create(&s, &a), 0);
+	ASSERT_EQ(pvas_space_create(&s, &a), 0);
 	set_limit(RLIMIT_NPROC, 0);
-	FAILS(EAGAIN, spawn(s, "/bin/true"));
-	pvas_destroy(s);
+	FAILS(EAGAIN, task_spawn(s, "/bin/true"));
+	pvas_space_destroy(s);
 }
 
 /* ---- tasks ---- */
@@ -241,12 +241,12 @@ FIXTURE_SETUP(spawn)
 
 	if (variant->backend == PVAS_BACKEND_KERNEL && access("/dev/pvas", F_OK))
 		SKIP(return, "no /dev/pvas");
-	ASSERT_EQ(pvas_create(&self->s, &a), 0) TH_LOG("%s", pvas_last_error());
+	ASSERT_EQ(pvas_space_create(&self->s, &a), 0) TH_LOG("%s", pvas_error_get());
 }
 
 FIXTURE_TEARDOWN(spawn)
 {
-	pvas_destroy(self->s);
+	pvas_space_destroy(self->s);
 	EXPECT_EQ(failed, 0);
 }
 
@@ -263,19 +263,19 @@ TEST_F(spawn, attributes)
 	char *argv[] = { "true", huge, NULL };
 	struct pvas_space *s = self->s;
 
-	FAILS(E2BIG, pvas_spawn(s, PVAS_ANY, "/bin/true", argv, environ, &big.a, NULL));
+	FAILS(E2BIG, pvas_task_spawn(s, PVAS_ANY, "/bin/true", argv, environ, &big.a, NULL));
 	memset(huge, 'x', sizeof(huge) - 1);
-	FAILS(E2BIG, pvas_spawn(s, PVAS_ANY, "/bin/true", argv, environ, NULL, NULL));
-	FAILS(EINVAL, pvas_spawn(s, 0, "/bin/true", argv, environ, NULL, NULL));
+	FAILS(E2BIG, pvas_task_spawn(s, PVAS_ANY, "/bin/true", argv, environ, NULL, NULL));
+	FAILS(EINVAL, pvas_task_spawn(s, 0, "/bin/true", argv, environ, NULL, NULL));
 	big.more = 0;
 	big.a.setup = die;
 	argv[1] = NULL;
-	FAILS(ECHILD, pvas_spawn(s, PVAS_ANY, "/bin/true", argv, environ, &big.a, NULL));
+	FAILS(ECHILD, pvas_task_spawn(s, PVAS_ANY, "/bin/true", argv, environ, &big.a, NULL));
 	big.a.setup = NULL;
 	big.a.cwd = "/none";
-	FAILS(ENOENT, pvas_spawn(s, PVAS_ANY, "/bin/true", argv, environ, &big.a, NULL));
+	FAILS(ENOENT, pvas_task_spawn(s, PVAS_ANY, "/bin/true", argv, environ, &big.a, NULL));
 	big.a.cwd = "/etc/passwd";
-	FAILS(ENOTDIR, pvas_spawn(s, PVAS_ANY, "/bin/true", argv, environ, &big.a, NULL));
+	FAILS(ENOTDIR, pvas_task_spawn(s, PVAS_ANY, "/bin/true", argv, environ, &big.a, NULL));
 }
 
 static char bad_interp[64], fifo_interp[64], fifo[80], bad_link[72], long_path[5000];
@@ -327,23 +327,23 @@ static void remove_bad_programs(void)
 TEST_F(spawn, programs)
 {
 	make_bad_programs();
-	FAILS(EACCES, spawn(self->s, "/etc"));
-	FAILS(ELIBBAD, spawn(self->s, bad_interp));
-	FAILS(EACCES, spawn(self->s, fifo_interp));
-	FAILS(EACCES, spawn(self->s, fifo));
-	FAILS(ELOOP, spawn(self->s, bad_link));
-	FAILS(ENAMETOOLONG, spawn(self->s, long_path));
-	FAILS(ENOENT, spawn(self->s, "/none"));
-	FAILS(ENOEXEC, spawn(self->s, ours("launch-nopie")));
-	FAILS(ENOTDIR, spawn(self->s, "/etc/passwd/x"));
-	FAILS(EPERM, spawn(self->s, "/bin/mount"));	/* set-uid */
+	FAILS(EACCES, task_spawn(self->s, "/etc"));
+	FAILS(ELIBBAD, task_spawn(self->s, bad_interp));
+	FAILS(EACCES, task_spawn(self->s, fifo_interp));
+	FAILS(EACCES, task_spawn(self->s, fifo));
+	FAILS(ELOOP, task_spawn(self->s, bad_link));
+	FAILS(ENAMETOOLONG, task_spawn(self->s, long_path));
+	FAILS(ENOENT, task_spawn(self->s, "/none"));
+	FAILS(ENOEXEC, task_spawn(self->s, ours("launch-nopie")));
+	FAILS(ENOTDIR, task_spawn(self->s, "/etc/passwd/x"));
+	FAILS(EPERM, task_spawn(self->s, "/bin/mount"));	/* set-uid */
 	remove_bad_programs();
 }
 
 TEST_F(spawn, memory)
 {
 	leave_no_memory();
-	FAILS(ENOMEM, spawn(self->s, "/bin/true"));
+	FAILS(ENOMEM, task_spawn(self->s, "/bin/true"));
 	give_memory_back();
 }
 
@@ -353,11 +353,11 @@ TEST_F(spawn, partitions)
 	int i, n = 0;
 
 	ASSERT_EQ(start_at(self->s, 2), 2);
-	FAILS(EBUSY, pvas_spawn(self->s, 2, "/bin/true", argv, environ, NULL, NULL));
+	FAILS(EBUSY, pvas_task_spawn(self->s, 2, "/bin/true", argv, environ, NULL, NULL));
 	for (i = 0; i < 20 && n >= 0; i++)
 		n = start_at(self->s, PVAS_ANY);
 	EXPECT_EQ(n, -ENOSPC);
-	FAILS(ENOSPC, spawn(self->s, "/bin/true"));
+	FAILS(ENOSPC, task_spawn(self->s, "/bin/true"));
 }
 
 TEST_F(spawn, in_a_task)
@@ -367,9 +367,9 @@ TEST_F(spawn, in_a_task)
 	pid_t pid;
 
 	/* Partition 2 has had a task, when 1 looks. */
-	ASSERT_EQ(pvas_spawn(self->s, 2, "/bin/true", argv, environ, NULL, &pid), 2);
+	ASSERT_EQ(pvas_task_spawn(self->s, 2, "/bin/true", argv, environ, NULL, &pid), 2);
 	EXPECT_EQ(end_of(pid), 0);
-	ASSERT_EQ(pvas_spawn(self->s, 1, self_path, argv, environ, NULL, &pid), 1);
+	ASSERT_EQ(pvas_task_spawn(self->s, 1, self_path, argv, environ, NULL, &pid), 1);
 	EXPECT_EQ(end_of(pid), 0);
 }
 
@@ -380,21 +380,21 @@ static void try_names(void)
 	void *p;
 
 	memset(long_path, 'x', PVAS_NAME_MAX + 1);
-	FAILS(EINVAL, pvas_export("", &i));
-	FAILS(EINVAL, pvas_export(long_name, &i));
-	FAILS(EINVAL, pvas_unexport(""));
-	FAILS(EINVAL, pvas_import(0, "a", &p));
-	FAILS(EINVAL, pvas_import_wait(0, "a", 0, &p));
-	FAILS(ENOENT, pvas_unexport("a"));
-	FAILS(ENOENT, pvas_import(PVAS_ANY, "a", &p));
-	FAILS(ETIMEDOUT, pvas_import_wait(PVAS_ANY, "a", 10, &p));
-	FAILS(EOWNERDEAD, pvas_import_wait(2, "a", 60000, &p));
+	FAILS(EINVAL, pvas_name_export("", &i));
+	FAILS(EINVAL, pvas_name_export(long_name, &i));
+	FAILS(EINVAL, pvas_name_unexport(""));
+	FAILS(EINVAL, pvas_name_import(0, "a", &p));
+	FAILS(EINVAL, pvas_name_import_wait(0, "a", 0, &p));
+	FAILS(ENOENT, pvas_name_unexport("a"));
+	FAILS(ENOENT, pvas_name_import(PVAS_ANY, "a", &p));
+	FAILS(ETIMEDOUT, pvas_name_import_wait(PVAS_ANY, "a", 10, &p));
+	FAILS(EOWNERDEAD, pvas_name_import_wait(2, "a", 60000, &p));
 	for (i = 0; i < PVAS_EXPORT_MAX; i++) {
 		snprintf(name, sizeof(name), "%d", i);
-		failed += pvas_export(name, &i) != 0;
+		failed += pvas_name_export(name, &i) != 0;
 	}
-	FAILS(EEXIST, pvas_export("0", &i));
-	FAILS(ENOSPC, pvas_export("a", &i));
+	FAILS(EEXIST, pvas_name_export("0", &i));
+	FAILS(ENOSPC, pvas_name_export("a", &i));
 }
 
 /* As a task: how much failed otherwise than it should. */
@@ -405,11 +405,11 @@ static int be_task(void)
 	void *base;
 
 	try_names();
-	FAILS(EINVAL, pvas_partition(1 << 30, &base, &length));
-	FAILS(EINVAL, pvas_task(1 << 30, &info));
-	failed += pvas_partition(1, &base, &length) != 0;
-	FAILS(ENOENT, pvas_task_at((char *)base + length));
-	FAILS(ENOENT, pvas_task_at(NULL));
+	FAILS(EINVAL, pvas_partition_get(1 << 30, &base, &length));
+	FAILS(EINVAL, pvas_task_get(1 << 30, &info));
+	failed += pvas_partition_get(1, &base, &length) != 0;
+	FAILS(ENOENT, pvas_task_find((char *)base + length));
+	FAILS(ENOENT, pvas_task_find(NULL));
 	return failed;
 }
 
@@ -418,17 +418,17 @@ TEST(not_a_task)
 	struct pvas_task_info info;
 	void *p;
 
-	FAILS(ESRCH, pvas_self());
-	FAILS(ESRCH, pvas_partition(1, NULL, NULL));
-	FAILS(ESRCH, pvas_task_at(&p));
-	FAILS(ESRCH, pvas_task(1, &info));
-	FAILS(ESRCH, pvas_tasks(NULL, &info, 1));
-	FAILS(ESRCH, pvas_bounds_of(NULL, NULL, NULL, NULL));
-	FAILS(ESRCH, pvas_export("a", NULL));
-	FAILS(ESRCH, pvas_unexport("a"));
-	FAILS(ESRCH, pvas_import(1, "a", &p));
-	FAILS(ESRCH, pvas_import_wait(1, "a", 10, &p));
-	EXPECT_EQ(pvas_space_id(), 0);
+	FAILS(ESRCH, pvas_task_get_index());
+	FAILS(ESRCH, pvas_partition_get(1, NULL, NULL));
+	FAILS(ESRCH, pvas_task_find(&p));
+	FAILS(ESRCH, pvas_task_get(1, &info));
+	FAILS(ESRCH, pvas_task_list(NULL, &info, 1));
+	FAILS(ESRCH, pvas_space_get_bounds(NULL, NULL, NULL, NULL));
+	FAILS(ESRCH, pvas_name_export("a", NULL));
+	FAILS(ESRCH, pvas_name_unexport("a"));
+	FAILS(ESRCH, pvas_name_import(1, "a", &p));
+	FAILS(ESRCH, pvas_name_import_wait(1, "a", 10, &p));
+	EXPECT_EQ(pvas_space_get_id(NULL), 0);
 	EXPECT_EQ(failed, 0);
 }
 
@@ -445,37 +445,37 @@ FIXTURE_SETUP(module)
 
 	if (access("/dev/pvas", F_OK))
 		SKIP(return, "no /dev/pvas");
-	ASSERT_EQ(pvas_create(&self->s, &a), 0) TH_LOG("%s", pvas_last_error());
+	ASSERT_EQ(pvas_space_create(&self->s, &a), 0) TH_LOG("%s", pvas_error_get());
 }
 
 FIXTURE_TEARDOWN(module)
 {
-	pvas_destroy(self->s);
+	pvas_space_destroy(self->s);
 	EXPECT_EQ(failed, 0);
 }
 
 TEST_F(module, not_loaded)
 {
 	forbid((int[]){ SYS_openat }, 1, ENOENT);
-	FAILS(ENODEV, create(PVAS_BACKEND_KERNEL));
+	FAILS(ENODEV, space_create(PVAS_BACKEND_KERNEL));
 }
 
 TEST_F(module, another_device)
 {
 	forbid_with(SYS_ioctl, (unsigned int)PVAS_IOC_INFO, ENOTTY);
-	FAILS(EPROTO, create(PVAS_BACKEND_KERNEL));
+	FAILS(EPROTO, space_create(PVAS_BACKEND_KERNEL));
 }
 
 TEST_F(module, hook_refused)
 {
 	forbid_with(SYS_ioctl, (unsigned int)PVAS_IOC_CREATE, EOPNOTSUPP);
-	FAILS(EOPNOTSUPP, create(PVAS_BACKEND_KERNEL));
+	FAILS(EOPNOTSUPP, space_create(PVAS_BACKEND_KERNEL));
 }
 
 TEST_F(module, not_dumpable)
 {
 	prctl(PR_SET_DUMPABLE, 0);
-	FAILS(EPERM, create(PVAS_BACKEND_KERNEL));
+	FAILS(EPERM, space_create(PVAS_BACKEND_KERNEL));
 }
 
 static int write_text(const char *path, const char *text)
@@ -499,7 +499,7 @@ TEST_F(module, too_many_spaces)
 	ASSERT_LT(0, read(fd, text, sizeof(text) - 1));
 	close(fd);
 	ASSERT_EQ(write_text(MAX_SPACES, "1"), 0);
-	FAILS(ENOSPC, create(PVAS_BACKEND_KERNEL));
+	FAILS(ENOSPC, space_create(PVAS_BACKEND_KERNEL));
 	ASSERT_EQ(write_text(MAX_SPACES, text), 0);
 }
 
@@ -509,18 +509,18 @@ TEST_F(module, space_has_ended)
 	pid_t pid = fork();
 
 	if (!pid)
-		_exit(pvas_destroy(self->s));
+		_exit(pvas_space_destroy(self->s));
 	EXPECT_EQ(end_of(pid), 0);
-	FAILS(ESRCH, spawn(self->s, "/bin/true"));
+	FAILS(ESRCH, task_spawn(self->s, "/bin/true"));
 }
 
 TEST_F(module, memory_for_a_list)
 {
 	static struct pvas_task_info info[PVAS_MAX_TASKS];
 
-	EXPECT_EQ(pvas_tasks(self->s, info, PVAS_MAX_TASKS), 0);
+	EXPECT_EQ(pvas_task_list(self->s, info, PVAS_MAX_TASKS), 0);
 	leave_no_memory();
-	FAILS(ENOMEM, pvas_tasks(self->s, info, PVAS_MAX_TASKS));
+	FAILS(ENOMEM, pvas_task_list(self->s, info, PVAS_MAX_TASKS));
 	give_memory_back();
 }
 
@@ -531,7 +531,7 @@ TEST_F_TIMEOUT(module, comes_and_goes, 180)
 
 	forbid_with(SYS_ioctl, (unsigned int)PVAS_IOC_ATTACH, ENOENT);
 	forbid_with(SYS_ioctl, (unsigned int)PVAS_IOC_CREATE, EEXIST);
-	FAILS(EAGAIN, pvas_join(&s, "key", NULL));
+	FAILS(EAGAIN, pvas_space_join(&s, "key", NULL));
 }
 
 TEST_F(module, entering_already)
@@ -540,7 +540,7 @@ TEST_F(module, entering_already)
 	char *argv[] = { "true", NULL };
 
 	ASSERT_EQ(ioctl(self->s->device, PVAS_IOC_SPAWN, &arm), 0);
-	FAILS(EALREADY, pvas_exec(self->s, PVAS_ANY, "/bin/true", argv, environ));
+	FAILS(EALREADY, pvas_task_exec(self->s, PVAS_ANY, "/bin/true", argv, environ));
 	/* Or the end of the space is the end of this one. */
 	arm = (struct pvas_spawn){ .size = sizeof(arm), .flags = PVAS_SPAWN_CANCEL };
 	EXPECT_EQ(ioctl(self->s->device, PVAS_IOC_SPAWN, &arm), 0);
@@ -554,16 +554,16 @@ TEST(user_backend)
 	char *argv[] = { "true", NULL };
 	struct pvas_space *s, *other;
 
-	ASSERT_EQ(pvas_create(&s, &a), 0);
-	FAILS(EBUSY, pvas_create(&other, &a));
-	FAILS(ENOSYS, pvas_exec(s, PVAS_ANY, "/bin/true", argv, environ));
-	FAILS(ENOSYS, pvas_join(&other, "key", &a));
+	ASSERT_EQ(pvas_space_create(&s, &a), 0);
+	FAILS(EBUSY, pvas_space_create(&other, &a));
+	FAILS(ENOSYS, pvas_task_exec(s, PVAS_ANY, "/bin/true", argv, environ));
+	FAILS(ENOSYS, pvas_space_join(&other, "key", &a));
 	leave_files(0);
-	FAILS(EMFILE, spawn(s, "/bin/true"));
-	pvas_destroy(s);
+	FAILS(EMFILE, task_spawn(s, "/bin/true"));
+	pvas_space_destroy(s);
 	leave_files(20);
 	a.flags = PVAS_KEEP_ON_CLOSE;
-	FAILS(ENOSYS, pvas_create(&s, &a));
+	FAILS(ENOSYS, pvas_space_create(&s, &a));
 	EXPECT_EQ(failed, 0);
 }
 
@@ -572,8 +572,8 @@ TEST(keys)
 	struct pvas_space *s;
 
 	memset(long_path, 'k', PVAS_JOIN_KEY_MAX + 1);
-	FAILS(EINVAL, pvas_join(&s, "", NULL));
-	FAILS(EINVAL, pvas_join(&s, long_path, NULL));
+	FAILS(EINVAL, pvas_space_join(&s, "", NULL));
+	FAILS(EINVAL, pvas_space_join(&s, long_path, NULL));
 	EXPECT_EQ(failed, 0);
 }
 
@@ -581,28 +581,28 @@ TEST(find_program)
 {
 	char small[8], buf[64];
 
-	FAILS(ENOENT, pvas_find_program("none", "/bin", buf, sizeof(buf)));
-	FAILS(EACCES, pvas_find_program("/etc", NULL, buf, sizeof(buf)));
-	FAILS(ENAMETOOLONG, pvas_find_program("/bin/true", NULL, small, sizeof(small)));
+	FAILS(ENOENT, pvas_program_find("none", "/bin", buf, sizeof(buf)));
+	FAILS(EACCES, pvas_program_find("/etc", NULL, buf, sizeof(buf)));
+	FAILS(ENAMETOOLONG, pvas_program_find("/bin/true", NULL, small, sizeof(small)));
 	EXPECT_EQ(failed, 0);
 }
 
 TEST(check_programs)
 {
 	make_bad_programs();
-	FAILS(EACCES, check_program("/etc"));
-	FAILS(ELIBBAD, check_program(bad_interp));
-	FAILS(EACCES, check_program(fifo_interp));
-	FAILS(EACCES, check_program(fifo));
-	FAILS(ELOOP, check_program(bad_link));
-	FAILS(ENAMETOOLONG, check_program(long_path));
-	FAILS(ENOENT, check_program("/none"));
-	FAILS(ENOEXEC, check_program(ours("launch-nopie")));
-	FAILS(ENOTDIR, check_program("/etc/passwd/x"));
-	FAILS(EPERM, check_program("/bin/mount"));	/* set-uid */
+	FAILS(EACCES, program_check("/etc"));
+	FAILS(ELIBBAD, program_check(bad_interp));
+	FAILS(EACCES, program_check(fifo_interp));
+	FAILS(EACCES, program_check(fifo));
+	FAILS(ELOOP, program_check(bad_link));
+	FAILS(ENAMETOOLONG, program_check(long_path));
+	FAILS(ENOENT, program_check("/none"));
+	FAILS(ENOEXEC, program_check(ours("launch-nopie")));
+	FAILS(ENOTDIR, program_check("/etc/passwd/x"));
+	FAILS(EPERM, program_check("/bin/mount"));	/* set-uid */
 	remove_bad_programs();
 	leave_no_memory();
-	FAILS(ENOMEM, check_program("/bin/true"));
+	FAILS(ENOMEM, program_check("/bin/true"));
 	give_memory_back();
 	EXPECT_EQ(failed, 0);
 }

@@ -438,17 +438,17 @@ TEST(outside)
 	void *p;
 
 	errno = 7;
-	EXPECT_EQ(pvas_self(), -ESRCH);
-	EXPECT_EQ(pvas_space_id(), 0);
-	EXPECT_EQ(pvas_export("x", NULL), -ESRCH);
-	EXPECT_EQ(pvas_unexport("x"), -ESRCH);
-	EXPECT_EQ(pvas_import(1, "x", &p), -ESRCH);
-	EXPECT_EQ(pvas_import_wait(1, "x", -1, &p), -ESRCH);
-	EXPECT_EQ(pvas_task(1, &info), -ESRCH);
-	EXPECT_EQ(pvas_task_at(&info), -ESRCH);
-	EXPECT_EQ(pvas_partition(1, &p, NULL), -ESRCH);
-	EXPECT_EQ(pvas_tasks(NULL, NULL, 0), -ESRCH);
-	EXPECT_EQ(pvas_bounds_of(NULL, NULL, NULL, NULL), -ESRCH);
+	EXPECT_EQ(pvas_task_get_index(), -ESRCH);
+	EXPECT_EQ(pvas_space_get_id(NULL), 0);
+	EXPECT_EQ(pvas_name_export("x", NULL), -ESRCH);
+	EXPECT_EQ(pvas_name_unexport("x"), -ESRCH);
+	EXPECT_EQ(pvas_name_import(1, "x", &p), -ESRCH);
+	EXPECT_EQ(pvas_name_import_wait(1, "x", -1, &p), -ESRCH);
+	EXPECT_EQ(pvas_task_get(1, &info), -ESRCH);
+	EXPECT_EQ(pvas_task_find(&info), -ESRCH);
+	EXPECT_EQ(pvas_partition_get(1, &p, NULL), -ESRCH);
+	EXPECT_EQ(pvas_task_list(NULL, NULL, 0), -ESRCH);
+	EXPECT_EQ(pvas_space_get_bounds(NULL, NULL, NULL, NULL), -ESRCH);
 	EXPECT_EQ(errno, 7);
 }
 

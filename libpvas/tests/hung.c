@@ -128,9 +128,9 @@ FIXTURE_SETUP(hung)
 		serve(dev);
 	close(dev);
 	snprintf(self->file, sizeof(self->file), "%s/file", self->dir);
-	ASSERT_EQ(pvas_create(&self->s, &(struct pvas_create_attr){
+	ASSERT_EQ(pvas_space_create(&self->s, &(struct pvas_create_attr){
 			.size = sizeof(struct pvas_create_attr), .backend = PVAS_BACKEND_USER }), 0)
-		TH_LOG("%s", pvas_last_error());
+		TH_LOG("%s", pvas_error_get());
 }
 
 /* With the server its files fail, and who waits goes on. */
@@ -148,7 +148,7 @@ static int start(struct pvas_space *s, const char *what, const char *arg, pid_t 
 {
 	char *argv[] = { (char *)ours("peer_task"), (char *)what, (char *)arg, NULL };
 
-	return pvas_spawn(s, PVAS_ANY, argv[0], argv, environ, NULL, pid);
+	return pvas_task_spawn(s, PVAS_ANY, argv[0], argv, environ, NULL, pid);
 }
 
 static int64_t now_ms(void)
@@ -182,8 +182,8 @@ TEST_F_TIMEOUT(hung, who_maps_it_waits_alone, 60)
 	ASSERT_GT(start(self->s, "descriptors", NULL, &other), 0);
 	EXPECT_EQ(end_of(other), 0);
 	begin = now_ms();
-	EXPECT_EQ(pvas_tasks(self->s, NULL, 0), 0);
-	pvas_destroy(self->s);
+	EXPECT_EQ(pvas_task_list(self->s, NULL, 0), 0);
+	pvas_space_destroy(self->s);
 	EXPECT_LT(now_ms() - begin, 15000);
 }
 

@@ -29,9 +29,9 @@ TEST(create_refuses)
 #define REFUSED(err_, text_, ...)					\
 	do {								\
 		a = (struct pvas_create_attr){ .size = sizeof(a), __VA_ARGS__ }; \
-		EXPECT_EQ(pvas_create(&s, &a), err_);			\
-		EXPECT_NE(strstr(pvas_last_error(), text_), NULL)	\
-			TH_LOG("%s", pvas_last_error());		\
+		EXPECT_EQ(pvas_space_create(&s, &a), err_);			\
+		EXPECT_NE(strstr(pvas_error_get(), text_), NULL)	\
+			TH_LOG("%s", pvas_error_get());		\
 	} while (0)
 	REFUSED(-EINVAL, "no backend has the number 3", .backend = 3);
 	REFUSED(-EINVAL, "no backend has the number -1", .backend = -1);
@@ -42,14 +42,14 @@ TEST(create_refuses)
 	memset(&big, 0, sizeof(big));
 	big.a.size = sizeof(big);
 	big.a.flags = 2;
-	EXPECT_EQ(pvas_create(&s, &big.a), -EINVAL);	/* not -E2BIG: the tail is zero */
+	EXPECT_EQ(pvas_space_create(&s, &big.a), -EINVAL);	/* not -E2BIG: the tail is zero */
 	big.more = 1;
-	EXPECT_EQ(pvas_create(&s, &big.a), -E2BIG);
+	EXPECT_EQ(pvas_space_create(&s, &big.a), -E2BIG);
 	big.a.size = 8;
-	EXPECT_EQ(pvas_create(&s, &big.a), -EINVAL);
-	EXPECT_EQ(pvas_destroy(NULL), 0);
-	EXPECT_STREQ(pvas_last_error(), "");
-	EXPECT_EQ(pvas_version(), 1 << 16);
+	EXPECT_EQ(pvas_space_create(&s, &big.a), -EINVAL);
+	EXPECT_EQ(pvas_space_destroy(NULL), 0);
+	EXPECT_STREQ(pvas_error_get(), "");
+	EXPECT_EQ(pvas_version_get(), 1 << 16);
 }
 
 TEST(no_module)
@@ -59,11 +59,11 @@ TEST(no_module)
 
 	if (!access("/dev/pvas", F_OK))
 		SKIP(return, "there is one");
-	EXPECT_EQ(pvas_create(&s, &a), -ENODEV);
-	EXPECT_STREQ(pvas_last_error(), "no /dev/pvas: is the module pvas loaded?");
-	ASSERT_EQ(pvas_create(&s, NULL), 0);	/* what AUTO then takes */
-	EXPECT_EQ(pvas_backend_of(s), PVAS_BACKEND_USER);
-	EXPECT_EQ(pvas_destroy(s), 0);
+	EXPECT_EQ(pvas_space_create(&s, &a), -ENODEV);
+	EXPECT_STREQ(pvas_error_get(), "no /dev/pvas: is the module pvas loaded?");
+	ASSERT_EQ(pvas_space_create(&s, NULL), 0);	/* what AUTO then takes */
+	EXPECT_EQ(pvas_space_get_backend(s), PVAS_BACKEND_USER);
+	EXPECT_EQ(pvas_space_destroy(s), 0);
 }
 
 /* ---- the vfork child, with a backend that has nothing to enter ---- */
@@ -119,7 +119,7 @@ static int sh(struct pvas_space *space, const char *script, struct pvas_spawn_at
 {
 	char *argv[] = { "sh", "-c", (char *)script, NULL };
 
-	return pvas_spawn(space, PVAS_ANY, "/bin/sh", argv, environ, attr, pid);
+	return pvas_task_spawn(space, PVAS_ANY, "/bin/sh", argv, environ, attr, pid);
 }
 
 /* Run @script; its status is returned, its output is in self->out. */
@@ -129,7 +129,7 @@ static int sh(struct pvas_space *space, const char *script, struct pvas_spawn_at
 		ssize_t n_;						\
 									\
 		EXPECT_EQ(sh(&self->space, script_, &self->attr, &self->pid), 5)	\
-			TH_LOG("%s", pvas_last_error());		\
+			TH_LOG("%s", pvas_error_get());		\
 		close(self->pipe[1]);					\
 		n_ = read(self->pipe[0], self->out, sizeof(self->out) - 1); \
 		self->out[n_ < 0 ? 0 : n_] = 0;				\
@@ -148,9 +148,11 @@ TEST_F(spawn, arguments)
 	char *argv[] = { "x", NULL };
 	pid_t pid;
 
-	EXPECT_EQ(pvas_spawn(&self->space, 0, "/bin/true", argv, environ, NULL, &pid), -EINVAL);
-	EXPECT_STREQ(pvas_last_error(), "index 0 is not from 1 to 100");
-	EXPECT_EQ(pvas_spawn(&self->space, 101, "/bin/true", argv, environ, NULL, &pid), -EINVAL);
+	EXPECT_EQ(pvas_task_spawn(&self->space, 0, "/bin/true", argv, environ, NULL, &pid),
+		  -EINVAL);
+	EXPECT_STREQ(pvas_error_get(), "index 0 is not from 1 to 100");
+	EXPECT_EQ(pvas_task_spawn(&self->space, 101, "/bin/true", argv, environ, NULL, &pid),
+		  -EINVAL);
 	self->attr.flags = 2;
 	EXPECT_EQ(sh(&self->space, ":", &self->attr, &pid), -EINVAL);
 	self->attr.flags = 0;
@@ -163,12 +165,12 @@ TEST_F(spawn, errors_are_execves)
 	char *argv[] = { "x", NULL };
 	pid_t pid;
 
-	EXPECT_EQ(pvas_spawn(&self->space, 7, "/no", argv, environ, NULL, &pid), -ENOENT);
-	EXPECT_EQ(pvas_spawn(&self->space, 7, "/etc", argv, environ, NULL, &pid), -EACCES);
-	EXPECT_EQ(pvas_spawn(&self->space, 7, "/etc/passwd/x", argv, environ, NULL, &pid),
+	EXPECT_EQ(pvas_task_spawn(&self->space, 7, "/no", argv, environ, NULL, &pid), -ENOENT);
+	EXPECT_EQ(pvas_task_spawn(&self->space, 7, "/etc", argv, environ, NULL, &pid), -EACCES);
+	EXPECT_EQ(pvas_task_spawn(&self->space, 7, "/etc/passwd/x", argv, environ, NULL, &pid),
 		  -ENOTDIR);
 	enter_err = -EBUSY;
-	EXPECT_EQ(pvas_spawn(&self->space, 7, "/bin/true", argv, environ, NULL, &pid), -EBUSY);
+	EXPECT_EQ(pvas_task_spawn(&self->space, 7, "/bin/true", argv, environ, NULL, &pid), -EBUSY);
 	EXPECT_EQ(waitpid(-1, NULL, 0), -1);	/* all were reaped */
 	EXPECT_EQ(errno, ECHILD);
 }
@@ -178,7 +180,7 @@ TEST_F(spawn, errno_is_left_alone)
 	char *argv[] = { "x", NULL };
 
 	errno = 4242;
-	pvas_spawn(&self->space, 7, "/no", argv, environ, NULL, NULL);
+	pvas_task_spawn(&self->space, 7, "/no", argv, environ, NULL, NULL);
 	EXPECT_EQ(errno, 4242);
 }
 
@@ -202,10 +204,10 @@ TEST_F(spawn, cwd_and_setup)
 	self->attr.cwd = "/proc";
 	self->attr.setup = setup_bad;
 	EXPECT_EQ(sh(&self->space, "pwd", &self->attr, NULL), -EDOM);
-	EXPECT_STREQ(pvas_last_error(), "the setup function failed");
+	EXPECT_STREQ(pvas_error_get(), "the setup function failed");
 	self->attr.cwd = "/no/where";
 	EXPECT_EQ(sh(&self->space, "pwd", &self->attr, NULL), -ENOENT);
-	EXPECT_STREQ(pvas_last_error(), "can't change to directory /no/where");
+	EXPECT_STREQ(pvas_error_get(), "can't change to directory /no/where");
 	self->attr.cwd = "/proc";
 	self->attr.setup = setup_ok;
 	self->attr.setup_arg = &called;
@@ -295,7 +297,7 @@ TEST_F(spawn, sigchld_ignored)
 	char *argv[] = { "x", NULL };
 
 	signal(SIGCHLD, SIG_IGN);
-	EXPECT_EQ(pvas_spawn(&self->space, 7, "/no", argv, environ, NULL, NULL), -ENOENT);
+	EXPECT_EQ(pvas_task_spawn(&self->space, 7, "/no", argv, environ, NULL, NULL), -ENOENT);
 	EXPECT_EQ(sh(&self->space, ":", &self->attr, NULL), 5);
 }
 
@@ -321,7 +323,7 @@ static void *spawn_many(void *arg)
 	pid_t pid;
 
 	for (i = 0; i < 50; i++) {
-		if (pvas_spawn(&space, 7, "/bin/true", argv, environ, NULL, &pid) != 5 ||
+		if (pvas_task_spawn(&space, 7, "/bin/true", argv, environ, NULL, &pid) != 5 ||
 		    waitpid(pid, &status, 0) != pid || status)
 			bad++;
 	}
@@ -361,8 +363,8 @@ TEST(make)
 	int i;
 
 	for (i = 0; i < 20; i++)
-		ASSERT_EQ(make_with_null(), -ENOTTY) TH_LOG("%s", pvas_last_error());
-	EXPECT_NE(strstr(pvas_last_error(), "the pvas module can't make a space"), NULL);
+		ASSERT_EQ(make_with_null(), -ENOTTY) TH_LOG("%s", pvas_error_get());
+	EXPECT_NE(strstr(pvas_error_get(), "the pvas module can't make a space"), NULL);
 	EXPECT_EQ(waitpid(-1, NULL, __WALL), -1);	/* nothing is left behind */
 }
 
@@ -420,7 +422,7 @@ TEST(make_around_other_mappings)
 	for (; at < 1UL << 32; at += 256UL << 20)
 		block(at);
 	EXPECT_EQ(make_with_null(), -ENOMEM);
-	EXPECT_STREQ(pvas_last_error(), "no room for the space header below 4 GiB");
+	EXPECT_STREQ(pvas_error_get(), "no room for the space header below 4 GiB");
 }
 
 TEST_HARNESS_MAIN

@@ -439,7 +439,7 @@ static int run(int argc, char **argv)
 
 int main(int argc, char **argv)
 {
-	if (argc < 2 || pvas_partition(pvas_self(), (void **)&base, &size))
+	if (argc < 2 || pvas_partition_get(pvas_task_get_index(), (void **)&base, &size))
 		return 2;
 	return run(argc, argv);
 }

@@ -49,7 +49,7 @@ static int start(struct pvas_space *s, struct peer *p, const char *what, const c
 	fcntl(b[1], F_SETFD, 0);
 	snprintf(in, sizeof(in), "%d", a[0]);
 	snprintf(out, sizeof(out), "%d", b[1]);
-	ret = pvas_spawn(s, PVAS_ANY, argv[0], argv, environ, NULL, &p->pid);
+	ret = pvas_task_spawn(s, PVAS_ANY, argv[0], argv, environ, NULL, &p->pid);
 	close(a[0]);
 	close(b[1]);
 	p->to = a[1];
@@ -61,7 +61,7 @@ static int run(struct pvas_space *s, const char *what, const char *arg)
 {
 	char *argv[] = { (char *)ours("peer_task"), (char *)what, (char *)arg, NULL };
 	pid_t pid;
-	int ret = pvas_spawn(s, PVAS_ANY, argv[0], argv, environ, NULL, &pid);
+	int ret = pvas_task_spawn(s, PVAS_ANY, argv[0], argv, environ, NULL, &pid);
 
 	return ret < 0 ? ret : end_of(pid);
 }
@@ -92,12 +92,12 @@ FIXTURE(peers)
 
 FIXTURE_SETUP(peers)
 {
-	ASSERT_EQ(pvas_create(&self->s, &user), 0) TH_LOG("%s", pvas_last_error());
+	ASSERT_EQ(pvas_space_create(&self->s, &user), 0) TH_LOG("%s", pvas_error_get());
 }
 
 FIXTURE_TEARDOWN(peers)
 {
-	pvas_destroy(self->s);
+	pvas_space_destroy(self->s);
 }
 
 /* ---- fork ---- */
@@ -165,7 +165,8 @@ TEST_F_TIMEOUT(peers, all_fork_at_once, 180)
 	int i;
 
 	for (i = 0; i < 6; i++) {
-		ASSERT_GT(pvas_spawn(self->s, PVAS_ANY, argv[0], argv, environ, NULL, &pid[i]), 0);
+		ASSERT_GT(pvas_task_spawn(self->s, PVAS_ANY, argv[0], argv, environ, NULL, &pid[i]),
+			  0);
 	}
 	for (i = 0; i < 6; i++) {
 		EXPECT_EQ(end_of(pid[i]), 0);
@@ -237,12 +238,12 @@ static void fork_in_launcher(struct __test_metadata *_metadata, struct pvas_spac
 	end_pipes(&a);
 	kill(a.pid, SIGKILL);
 	end_of(a.pid);
-	EXPECT_EQ(pvas_tasks(s, NULL, 0), 0);
+	EXPECT_EQ(pvas_task_list(s, NULL, 0), 0);
 	before = cpu_ms();
 	usleep(300000);
 	EXPECT_LT(cpu_ms() - before, 150);
 	for (i = 0; i < 5; i++) {
-		EXPECT_EQ(run(s, "own-state", NULL), 0) TH_LOG("%s", pvas_last_error());
+		EXPECT_EQ(run(s, "own-state", NULL), 0) TH_LOG("%s", pvas_error_get());
 	}
 	kill(pid, SIGKILL);
 	end_of(pid);
@@ -329,7 +330,7 @@ TEST_F(peers, links)
 	char *argv[] = { "sleep", "100", NULL }, text[12];
 	pid_t pid;
 
-	ASSERT_GT(pvas_spawn(self->s, PVAS_ANY, "/bin/sleep", argv, environ, NULL, &pid), 0);
+	ASSERT_GT(pvas_task_spawn(self->s, PVAS_ANY, "/bin/sleep", argv, environ, NULL, &pid), 0);
 	snprintf(text, sizeof(text), "%d", pid);
 	EXPECT_EQ(run(self->s, "links", text), 0);
 	kill(pid, SIGKILL);
@@ -358,12 +359,12 @@ FIXTURE_SETUP(contained)
 	};
 
 	forbid(nr, 4, EPERM);
-	ASSERT_EQ(pvas_create(&self->s, &user), 0) TH_LOG("%s", pvas_last_error());
+	ASSERT_EQ(pvas_space_create(&self->s, &user), 0) TH_LOG("%s", pvas_error_get());
 }
 
 FIXTURE_TEARDOWN(contained)
 {
-	pvas_destroy(self->s);
+	pvas_space_destroy(self->s);
 }
 
 TEST_F(contained, first_thread_ends)
@@ -390,20 +391,20 @@ TEST(no_executable_memory)
 
 	if (prctl(SET_MDWE, 1, 0, 0, 0))
 		SKIP(return, "no PR_SET_MDWE");
-	EXPECT_EQ(pvas_create(&s, &user), -EACCES);
-	EXPECT_NE(strstr(pvas_last_error(), "MemoryDenyWriteExecute"), NULL);
+	EXPECT_EQ(pvas_space_create(&s, &user), -EACCES);
+	EXPECT_NE(strstr(pvas_error_get(), "MemoryDenyWriteExecute"), NULL);
 }
 
 TEST(no_executable_memory_later)
 {
 	struct pvas_space *s;
 
-	ASSERT_EQ(pvas_create(&s, &user), 0);
+	ASSERT_EQ(pvas_space_create(&s, &user), 0);
 	if (prctl(SET_MDWE, 1, 0, 0, 0))
 		SKIP(return, "no PR_SET_MDWE");
 	EXPECT_EQ(run(s, "own-state", NULL), -EACCES);
-	EXPECT_NE(strstr(pvas_last_error(), "PR_SET_MDWE"), NULL);
-	pvas_destroy(s);
+	EXPECT_NE(strstr(pvas_error_get(), "PR_SET_MDWE"), NULL);
+	pvas_space_destroy(s);
 }
 
 TEST(not_dumpable)
@@ -413,8 +414,8 @@ TEST(not_dumpable)
 	if (!getuid() && setuid(65534))
 		SKIP(return, "can't become an ordinary user");
 	prctl(PR_SET_DUMPABLE, 0);
-	EXPECT_EQ(pvas_create(&s, &user), -EACCES);
-	EXPECT_NE(strstr(pvas_last_error(), "not dumpable"), NULL);
+	EXPECT_EQ(pvas_space_create(&s, &user), -EACCES);
+	EXPECT_NE(strstr(pvas_error_get(), "not dumpable"), NULL);
 }
 
 TEST_HARNESS_MAIN

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* pvas_find_program and pvas_check_program: what they say of which file. */
+/* pvas_program_find and pvas_program_check: what they say of which file. */
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -71,9 +71,9 @@ static Elf64_Phdr *ls_phdr(unsigned int type)
 #define CHECK(path_, err_, why_)					\
 	do {								\
 		memset(self->why, 'x', sizeof(self->why));		\
-		EXPECT_EQ(pvas_check_program(path_, self->why, sizeof(self->why)), err_); \
+		EXPECT_EQ(pvas_program_check(path_, self->why, sizeof(self->why)), err_); \
 		EXPECT_STREQ(self->why, why_);				\
-		EXPECT_EQ(pvas_check_program(path_, NULL, 0), err_);	\
+		EXPECT_EQ(pvas_program_check(path_, NULL, 0), err_);	\
 	} while (0)
 
 /* Write what load_ls() read, as changed since. */
@@ -195,16 +195,16 @@ TEST_F(dir, scripts)
 	CHECK(self->file, -ENOEXEC, "a script that names no interpreter after #!");
 	snprintf(text, sizeof(text), "#!%s\n", self->file);
 	put(self->file, text, strlen(text), 0755);
-	EXPECT_EQ(pvas_check_program(self->file, why, sizeof(why)), -ELOOP);
+	EXPECT_EQ(pvas_program_check(self->file, why, sizeof(why)), -ELOOP);
 }
 
 TEST_F(dir, reason_is_cut_to_the_buffer)
 {
 	char why[6] = "xxxxx";
 
-	EXPECT_EQ(pvas_check_program("/no/such", why, sizeof(why)), -ENOENT);
+	EXPECT_EQ(pvas_program_check("/no/such", why, sizeof(why)), -ENOENT);
 	EXPECT_STREQ(why, "not f");
-	EXPECT_EQ(pvas_check_program("/no/such", why, 0), -ENOENT);
+	EXPECT_EQ(pvas_program_check("/no/such", why, 0), -ENOENT);
 	EXPECT_STREQ(why, "not f");
 }
 
@@ -212,38 +212,38 @@ TEST_F(dir, find)
 {
 	char path[512], dir2[80], small[8];
 
-	EXPECT_EQ(pvas_find_program("ls", "/nowhere:/bin:/usr/bin", self->buf, 4096), 0);
+	EXPECT_EQ(pvas_program_find("ls", "/nowhere:/bin:/usr/bin", self->buf, 4096), 0);
 	EXPECT_STREQ(self->buf, "/bin/ls");
-	EXPECT_EQ(pvas_find_program("/bin/ls", "", self->buf, 4096), 0);
+	EXPECT_EQ(pvas_program_find("/bin/ls", "", self->buf, 4096), 0);
 	EXPECT_STREQ(self->buf, "/bin/ls");
-	EXPECT_EQ(pvas_find_program("ls", NULL, self->buf, 4096), 0);
-	EXPECT_EQ(pvas_find_program("no-such", "/bin:/usr/bin", self->buf, 4096), -ENOENT);
-	EXPECT_EQ(pvas_find_program("", "/bin", self->buf, 4096), -ENOENT);
-	EXPECT_EQ(pvas_find_program("./no", "/bin", self->buf, 4096), -ENOENT);
-	EXPECT_EQ(pvas_find_program("ls", "/bin", small, sizeof(small)), 0);
-	EXPECT_EQ(pvas_find_program("lsx", "/bin", small, sizeof(small)), -ENAMETOOLONG);
-	EXPECT_EQ(pvas_find_program("/bin/lsx", NULL, small, sizeof(small)), -ENAMETOOLONG);
+	EXPECT_EQ(pvas_program_find("ls", NULL, self->buf, 4096), 0);
+	EXPECT_EQ(pvas_program_find("no-such", "/bin:/usr/bin", self->buf, 4096), -ENOENT);
+	EXPECT_EQ(pvas_program_find("", "/bin", self->buf, 4096), -ENOENT);
+	EXPECT_EQ(pvas_program_find("./no", "/bin", self->buf, 4096), -ENOENT);
+	EXPECT_EQ(pvas_program_find("ls", "/bin", small, sizeof(small)), 0);
+	EXPECT_EQ(pvas_program_find("lsx", "/bin", small, sizeof(small)), -ENAMETOOLONG);
+	EXPECT_EQ(pvas_program_find("/bin/lsx", NULL, small, sizeof(small)), -ENAMETOOLONG);
 
 	/* What can't be run does not hide what can, further on; else it is told. */
 	put(self->file, "x", 1, 0644);
 	snprintf(path, sizeof(path), "%s:/bin", self->path);
-	EXPECT_EQ(pvas_find_program("prog", path, self->buf, 4096), -EACCES);
+	EXPECT_EQ(pvas_program_find("prog", path, self->buf, 4096), -EACCES);
 	snprintf(dir2, sizeof(dir2), "%s/d", self->path);
 	ASSERT_EQ(mkdir(dir2, 0755), 0);
 	snprintf(path, sizeof(path), "%s/ls", self->path);
 	ASSERT_EQ(mkdir(path, 0755), 0);
 	snprintf(path, sizeof(path), "%s:/bin", self->path);
-	EXPECT_EQ(pvas_find_program("ls", path, self->buf, 4096), 0);
+	EXPECT_EQ(pvas_program_find("ls", path, self->buf, 4096), 0);
 	EXPECT_STREQ(self->buf, "/bin/ls");
 
 	/* An empty element is the working directory. */
 	put(self->file, "x", 1, 0755);
 	ASSERT_EQ(chdir(self->path), 0);
-	EXPECT_EQ(pvas_find_program("prog", ":/bin", self->buf, 4096), 0);
+	EXPECT_EQ(pvas_program_find("prog", ":/bin", self->buf, 4096), 0);
 	EXPECT_STREQ(self->buf, "prog");
-	EXPECT_EQ(pvas_find_program("prog", "/bin:", self->buf, 4096), 0);
-	EXPECT_EQ(pvas_find_program("prog", "/bin::/sbin", self->buf, 4096), 0);
-	EXPECT_EQ(pvas_find_program("prog", "/bin", self->buf, 4096), -ENOENT);
+	EXPECT_EQ(pvas_program_find("prog", "/bin:", self->buf, 4096), 0);
+	EXPECT_EQ(pvas_program_find("prog", "/bin::/sbin", self->buf, 4096), 0);
+	EXPECT_EQ(pvas_program_find("prog", "/bin", self->buf, 4096), -ENOENT);
 	ASSERT_EQ(chdir("/"), 0);
 }
 

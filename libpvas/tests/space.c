@@ -45,13 +45,13 @@ FIXTURE_SETUP(space)
 		.size = sizeof(self->attr), .partition_size = variant->size,
 		.backend = variant->backend,
 	};
-	ASSERT_EQ(pvas_create(&self->s, &self->attr), 0) TH_LOG("%s", pvas_last_error());
+	ASSERT_EQ(pvas_space_create(&self->s, &self->attr), 0) TH_LOG("%s", pvas_error_get());
 }
 
 FIXTURE_TEARDOWN(space)
 {
 	if (self->s)
-		pvas_destroy(self->s);
+		pvas_space_destroy(self->s);
 }
 
 static int spawn(struct pvas_space *s, unsigned int index, const char *program,
@@ -59,7 +59,7 @@ static int spawn(struct pvas_space *s, unsigned int index, const char *program,
 {
 	char *argv[] = { (char *)program, (char *)arg, NULL };
 
-	return pvas_spawn(s, index, program, argv, environ, NULL, pid);
+	return pvas_task_spawn(s, index, program, argv, environ, NULL, pid);
 }
 
 static int run(struct pvas_space *s, const char *program)
@@ -75,9 +75,9 @@ TEST_F(space, geometry)
 	unsigned int first, last;
 	uint64_t size;
 
-	EXPECT_EQ(pvas_backend_of(self->s), variant->backend);
-	EXPECT_NE(pvas_id_of(self->s), 0);
-	EXPECT_EQ(pvas_bounds_of(self->s, &first, &last, &size), 0);
+	EXPECT_EQ(pvas_space_get_backend(self->s), variant->backend);
+	EXPECT_NE(pvas_space_get_id(self->s), 0);
+	EXPECT_EQ(pvas_space_get_bounds(self->s, &first, &last, &size), 0);
 	EXPECT_EQ(size, variant->size ? variant->size : 1ULL << 36);
 	EXPECT_EQ(first, 1);
 	EXPECT_GE(last, 9);
@@ -122,16 +122,16 @@ TEST_F(space, list_of_tasks)
 	pid_t pid[3];
 	int i;
 
-	EXPECT_EQ(pvas_tasks(self->s, NULL, 0), 0);
+	EXPECT_EQ(pvas_task_list(self->s, NULL, 0), 0);
 	for (i = 0; i < 3; i++)
 		ASSERT_EQ(spawn(self->s, 3 + i, "/bin/sleep", "100", &pid[i]), 3 + i);
-	EXPECT_EQ(pvas_tasks(self->s, NULL, 0), 3);
+	EXPECT_EQ(pvas_task_list(self->s, NULL, 0), 3);
 	memset(t, 0, sizeof(t));
-	EXPECT_EQ(pvas_tasks(self->s, t, 2), 3);
+	EXPECT_EQ(pvas_task_list(self->s, t, 2), 3);
 	EXPECT_EQ(t[2].index, 0);
-	/* pvas_spawn() returns as soon as nothing can fail: a moment too early. */
+	/* pvas_task_spawn() returns as soon as nothing can fail: a moment too early. */
 	do {
-		EXPECT_EQ(pvas_tasks(self->s, t, 4), 3);
+		EXPECT_EQ(pvas_task_list(self->s, t, 4), 3);
 	} while (t[0].state == PVAS_TASK_STARTING || t[1].state == PVAS_TASK_STARTING ||
 		 t[2].state == PVAS_TASK_STARTING);
 	for (i = 0; i < 3; i++) {
@@ -140,7 +140,7 @@ TEST_F(space, list_of_tasks)
 		EXPECT_EQ(t[i].state, PVAS_TASK_RUNNING);
 		EXPECT_EQ((size_t)t[i].base, t[i].length * t[i].index);
 	}
-	pvas_destroy(self->s);		/* kills them */
+	pvas_space_destroy(self->s);		/* kills them */
 	self->s = NULL;
 	for (i = 0; i < 3; i++)
 		EXPECT_EQ(end_of(pid[i]), SIGKILL);
@@ -155,7 +155,8 @@ TEST_F(space, tasks_meet)
 	for (i = 0; i < 4; i++) {
 		char *argv[] = { "task", "meet", "4", NULL };
 
-		ASSERT_EQ(pvas_spawn(self->s, 1 + i, ours("task"), argv, environ, NULL, &pid[i]),
+		ASSERT_EQ(pvas_task_spawn(self->s, 1 + i, ours("task"), argv, environ, NULL,
+					  &pid[i]),
 			  1 + i);
 	}
 	for (i = 0; i < 4; i++)
@@ -169,12 +170,12 @@ TEST_F(space, destroy_can_keep)
 
 	self->attr.flags = PVAS_KEEP_ON_CLOSE;
 	if (variant->backend == PVAS_BACKEND_USER) {
-		EXPECT_EQ(pvas_create(&s, &self->attr), -ENOSYS);
+		EXPECT_EQ(pvas_space_create(&s, &self->attr), -ENOSYS);
 		return;
 	}
-	ASSERT_EQ(pvas_create(&s, &self->attr), 0);
+	ASSERT_EQ(pvas_space_create(&s, &self->attr), 0);
 	ASSERT_EQ(spawn(s, PVAS_ANY, "/bin/sleep", "0.3", &pid), 1);
-	pvas_destroy(s);
+	pvas_space_destroy(s);
 	EXPECT_EQ(end_of(pid), 0);
 }
 
@@ -188,7 +189,8 @@ TEST_F(space, killed_launcher_takes_its_tasks)
 	if (!launcher) {
 		struct pvas_space *s;
 
-		if (pvas_create(&s, &self->attr) || spawn(s, 7, "/bin/sleep", "100", &pid) != 7)
+		if (pvas_space_create(&s, &self->attr) || spawn(s, 7, "/bin/sleep", "100",
+								&pid) != 7)
 			_exit(1);
 		if (write(p[1], &pid, sizeof(pid)) != sizeof(pid))
 			_exit(1);
@@ -212,7 +214,7 @@ TEST_F(space, standard_descriptors)
 
 	ASSERT_EQ(pipe2(p, O_CLOEXEC), 0);
 	a.fds[1] = p[1];
-	EXPECT_EQ(pvas_spawn(self->s, PVAS_ANY, "/bin/echo", argv, environ, &a, &pid), 1);
+	EXPECT_EQ(pvas_task_spawn(self->s, PVAS_ANY, "/bin/echo", argv, environ, &a, &pid), 1);
 	EXPECT_EQ(end_of(pid), 0);
 	EXPECT_EQ(read(p[0], buf, sizeof(buf)), 6);
 	EXPECT_STREQ(buf, "hello\n");
@@ -249,8 +251,8 @@ TEST_F_TIMEOUT(many, create_and_destroy, 900)
 	int i;
 
 	for (i = 0; i < 100; i++) {
-		ASSERT_EQ(pvas_create(&s, NULL), 0) TH_LOG("%d: %s", i, pvas_last_error());
-		ASSERT_EQ(pvas_destroy(s), 0);
+		ASSERT_EQ(pvas_space_create(&s, NULL), 0) TH_LOG("%d: %s", i, pvas_error_get());
+		ASSERT_EQ(pvas_space_destroy(s), 0);
 	}
 }
 

@@ -26,7 +26,7 @@ static const struct pvas_create_attr user = {
 static int start(struct pvas_space *s, char **argv, pid_t *pid)
 {
 	argv[0] = (char *)ours("stray_task");
-	return pvas_spawn(s, PVAS_ANY, argv[0], argv, environ, NULL, pid);
+	return pvas_task_spawn(s, PVAS_ANY, argv[0], argv, environ, NULL, pid);
 }
 
 static int run(struct pvas_space *s, const char *what)
@@ -63,12 +63,12 @@ FIXTURE_SETUP(strays)
 
 	if (variant->contained)
 		forbid(nr, 2, EPERM);
-	ASSERT_EQ(pvas_create(&self->s, &user), 0) TH_LOG("%s", pvas_last_error());
+	ASSERT_EQ(pvas_space_create(&self->s, &user), 0) TH_LOG("%s", pvas_error_get());
 }
 
 FIXTURE_TEARDOWN(strays)
 {
-	pvas_destroy(self->s);
+	pvas_space_destroy(self->s);
 }
 
 /* The teardown is the test: it comes back, though they end no sooner than it. */

@@ -57,40 +57,40 @@ static void check_self(void)
 	uint64_t size;
 	size_t length;
 	void *base;
-	int self = pvas_self();
+	int self = pvas_task_get_index();
 
 	CHECK(self > 0);
-	CHECK(pvas_space_id() != 0);
-	CHECK(pvas_task(self, &info) == 0);
+	CHECK(pvas_space_get_id(NULL) != 0);
+	CHECK(pvas_task_get(self, &info) == 0);
 	CHECK(info.state == PVAS_TASK_RUNNING);
 	CHECK(info.pid == getpid());
-	CHECK(pvas_partition(self, &base, &length) == 0);
+	CHECK(pvas_partition_get(self, &base, &length) == 0);
 	CHECK(info.base == base && info.length == length);
 	CHECK((char *)&failed >= (char *)base && (char *)&failed < (char *)base + length);
 	CHECK((char *)&info >= (char *)base && (char *)&info < (char *)base + length);
-	CHECK(pvas_task_at(data) == self);
-	CHECK(pvas_task_at(&info) == self);
-	CHECK(pvas_task_at(NULL) == -ENOENT);
-	CHECK(pvas_task_at((void *)-1L) == -ENOENT);
-	CHECK(pvas_bounds_of(NULL, NULL, NULL, &size) == 0 && size == length);
-	CHECK(pvas_tasks(NULL, all, 4) >= 1);
-	CHECK(pvas_task(1000000, &info) == -EINVAL);
-	CHECK(pvas_partition(1000000, NULL, NULL) == -EINVAL);
+	CHECK(pvas_task_find(data) == self);
+	CHECK(pvas_task_find(&info) == self);
+	CHECK(pvas_task_find(NULL) == -ENOENT);
+	CHECK(pvas_task_find((void *)-1L) == -ENOENT);
+	CHECK(pvas_space_get_bounds(NULL, NULL, NULL, &size) == 0 && size == length);
+	CHECK(pvas_task_list(NULL, all, 4) >= 1);
+	CHECK(pvas_task_get(1000000, &info) == -EINVAL);
+	CHECK(pvas_partition_get(1000000, NULL, NULL) == -EINVAL);
 }
 
 static void check_names(void)
 {
-	int self = pvas_self();
+	int self = pvas_task_get_index();
 	void *p;
 
-	CHECK(pvas_export("data", data) == 0);
-	CHECK(pvas_export("data", data) == -EEXIST);
-	CHECK(pvas_import(self, "data", &p) == self && p == data);
-	CHECK(pvas_import(PVAS_ANY, "data", &p) > 0);
-	CHECK(pvas_import_wait(self, "data", -1, &p) == self);
-	CHECK(pvas_import_wait(self, "none", 60, &p) == -ETIMEDOUT);
-	CHECK(pvas_unexport("data") == 0);
-	CHECK(pvas_unexport("data") == -ENOENT);
+	CHECK(pvas_name_export("data", data) == 0);
+	CHECK(pvas_name_export("data", data) == -EEXIST);
+	CHECK(pvas_name_import(self, "data", &p) == self && p == data);
+	CHECK(pvas_name_import(PVAS_ANY, "data", &p) > 0);
+	CHECK(pvas_name_import_wait(self, "data", -1, &p) == self);
+	CHECK(pvas_name_import_wait(self, "none", 60, &p) == -ETIMEDOUT);
+	CHECK(pvas_name_unexport("data") == 0);
+	CHECK(pvas_name_unexport("data") == -ENOENT);
 }
 
 /* A fork child is no task; a vfork child counts as its parent. */
@@ -104,7 +104,8 @@ static void check_children(void)
 	fflush(stdout);
 	pid = fork();
 	if (pid == 0)
-		_exit(pvas_self() == -ESRCH && pvas_export("x", NULL) == -ESRCH ? 0 : 1);
+		_exit(pvas_task_get_index() == -ESRCH && pvas_name_export("x", NULL) == -ESRCH
+		      ? 0 : 1);
 	waitpid(pid, &status, 0);
 	CHECK(status == 0);
 	pid = fork();
@@ -117,30 +118,30 @@ static void check_children(void)
 	CHECK(status == 0);
 	pid = vfork();
 	if (pid == 0) {
-		seen = pvas_self();
+		seen = pvas_task_get_index();
 		_exit(0);
 	}
 	waitpid(pid, &status, 0);
-	CHECK(seen == pvas_self());
+	CHECK(seen == pvas_task_get_index());
 	CHECK(posix_spawn(&pid, "/bin/true", NULL, NULL, argv, environ) == 0);
 	waitpid(pid, &status, 0);
 	CHECK(status == 0);
-	CHECK(pvas_self() > 0);
+	CHECK(pvas_task_get_index() > 0);
 }
 
 /* Each adds 1 to a counter in each other's memory, by its pointer. */
 static void meet(int n)
 {
 	static int counter;
-	int self = pvas_self();
+	int self = pvas_task_get_index();
 	int i, tries, *theirs;
 	void *p;
 
-	CHECK(pvas_export("counter", &counter) == 0);
+	CHECK(pvas_name_export("counter", &counter) == 0);
 	for (i = 1; i <= n; i++) {
-		CHECK(pvas_import_wait(i, "counter", 20000, &p) == i);
+		CHECK(pvas_name_import_wait(i, "counter", 20000, &p) == i);
 		theirs = p;
-		CHECK(pvas_task_at(theirs) == i);
+		CHECK(pvas_task_find(theirs) == i);
 		CHECK((theirs == &counter) == (i == self));
 		__atomic_fetch_add(theirs, 1, __ATOMIC_SEQ_CST);
 	}
@@ -149,7 +150,7 @@ static void meet(int n)
 	CHECK(counter == n);
 	/* Nobody needs us any more. Those before us end, and we see it. */
 	for (i = 1; i < self; i++)
-		CHECK(pvas_import_wait(i, "never", 20000, &p) == -EOWNERDEAD);
+		CHECK(pvas_name_import_wait(i, "never", 20000, &p) == -EOWNERDEAD);
 }
 
 int main(int argc, char **argv)
@@ -159,7 +160,7 @@ int main(int argc, char **argv)
 		return failed;
 	}
 	check_auxv();
-	if (pvas_self() < 0) {
+	if (pvas_task_get_index() < 0) {
 		printf("not a task\n");
 		return 1;
 	}

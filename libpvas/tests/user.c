@@ -31,7 +31,7 @@ static int start(struct pvas_space *s, unsigned int index, const char *what, con
 {
 	char *argv[] = { (char *)ours("user_task"), (char *)what, (char *)arg, NULL };
 
-	return pvas_spawn(s, index, argv[0], argv, environ, NULL, pid);
+	return pvas_task_spawn(s, index, argv[0], argv, environ, NULL, pid);
 }
 
 /* Two at a time: they must not disturb each other. Their statuses, or'ed; < 0: no start. */
@@ -95,12 +95,12 @@ FIXTURE_SETUP(rules)
 	if (variant->legacy && setrlimit(RLIMIT_STACK, &unlimited))
 		SKIP(return, "can't raise the limit of the stack");
 	attr.partition_size = variant->size;
-	ASSERT_EQ(pvas_create(&self->s, &attr), 0) TH_LOG("%s", pvas_last_error());
+	ASSERT_EQ(pvas_space_create(&self->s, &attr), 0) TH_LOG("%s", pvas_error_get());
 }
 
 FIXTURE_TEARDOWN(rules)
 {
-	pvas_destroy(self->s);
+	pvas_space_destroy(self->s);
 }
 
 /* On an emulated processor, and with the slow ways of a container, they take long. */
@@ -125,12 +125,12 @@ FIXTURE(life)
 
 FIXTURE_SETUP(life)
 {
-	ASSERT_EQ(pvas_create(&self->s, &user), 0) TH_LOG("%s", pvas_last_error());
+	ASSERT_EQ(pvas_space_create(&self->s, &user), 0) TH_LOG("%s", pvas_error_get());
 }
 
 FIXTURE_TEARDOWN(life)
 {
-	pvas_destroy(self->s);
+	pvas_space_destroy(self->s);
 }
 
 /* Is anything mapped in a partition? */
@@ -142,7 +142,7 @@ static int is_mapped(struct pvas_space *s, unsigned int index)
 	int found = 0;
 	FILE *f = fopen("/proc/self/maps", "r");
 
-	pvas_bounds_of(s, NULL, NULL, &size);
+	pvas_space_get_bounds(s, NULL, NULL, &size);
 	while (fgets(line, sizeof(line), f))
 		if (sscanf(line, "%lx-%lx", &lo, &hi) == 2 && lo / size == index)
 			found = 1;
@@ -160,13 +160,13 @@ TEST_F_TIMEOUT(life, kill_and_start_again, 60)
 	srand(7);
 	for (i = 0; i < 300; i++) {
 		ASSERT_EQ(start(self->s, 3, whats[i % 5], NULL, &pid), 3)
-			TH_LOG("%d: %s", i, pvas_last_error());
+			TH_LOG("%d: %s", i, pvas_error_get());
 		usleep(rand() % (i < 200 ? 800 : 9000));
 		kill(pid, SIGKILL);
 		end_of(pid);
 	}
 	/* The last one's memory goes a moment after it. */
-	for (i = 0; i < 1000 && pvas_tasks(self->s, NULL, 0); i++)
+	for (i = 0; i < 1000 && pvas_task_list(self->s, NULL, 0); i++)
 		usleep(1000);
 	EXPECT_EQ(is_mapped(self->s, 3), 0);
 }
@@ -178,10 +178,10 @@ TEST_F(life, exec_leads_out)
 	pid_t pid;
 	int i;
 
-	ASSERT_EQ(pvas_spawn(self->s, 4, argv[0], argv, environ, NULL, &pid), 4);
-	for (i = 0; i < 2000 && pvas_tasks(self->s, NULL, 0); i++)
+	ASSERT_EQ(pvas_task_spawn(self->s, 4, argv[0], argv, environ, NULL, &pid), 4);
+	for (i = 0; i < 2000 && pvas_task_list(self->s, NULL, 0); i++)
 		usleep(1000);
-	EXPECT_EQ(pvas_tasks(self->s, NULL, 0), 0);
+	EXPECT_EQ(pvas_task_list(self->s, NULL, 0), 0);
 	EXPECT_EQ(is_mapped(self->s, 4), 0);
 	EXPECT_EQ(kill(pid, 0), 0);
 	kill(pid, SIGKILL);
@@ -247,8 +247,8 @@ TEST_F(life, setup_is_the_callers)
 	CPU_SET(0, &one);
 	ASSERT_EQ(sched_setaffinity(0, sizeof(one), &one), 0);
 	errno = 5;
-	ASSERT_GT(pvas_spawn(self->s, PVAS_ANY, "/bin/true", argv, environ, &a, &pid), 0)
-		TH_LOG("%s", pvas_last_error());
+	ASSERT_GT(pvas_task_spawn(self->s, PVAS_ANY, "/bin/true", argv, environ, &a, &pid), 0)
+		TH_LOG("%s", pvas_error_get());
 	EXPECT_EQ(errno, 5);
 	EXPECT_EQ(end_of(pid), 0);
 	EXPECT_TRUE(CPU_EQUAL(&one, &seen));
@@ -268,7 +268,7 @@ TEST_F(life, descriptors)
 		fds[i] = open("/dev/null", O_RDONLY | O_CLOEXEC);
 	for (i = 0; i < 4; i++)
 		snprintf(text[i], sizeof(text[i]), "%d", fds[i * 33]);
-	ASSERT_GT(pvas_spawn(self->s, PVAS_ANY, "/bin/sh", argv, environ, NULL, &pid), 0);
+	ASSERT_GT(pvas_task_spawn(self->s, PVAS_ANY, "/bin/sh", argv, environ, NULL, &pid), 0);
 	EXPECT_EQ(end_of(pid), 0);
 }
 
@@ -282,22 +282,22 @@ TEST_F(life, big_arguments)
 	memset(huge, 'x', 199999);
 	huge[199999] = 0;
 	argv[1] = huge;
-	EXPECT_EQ(pvas_spawn(self->s, 1, "/bin/true", argv, environ, NULL, &pid), -E2BIG);
+	EXPECT_EQ(pvas_task_spawn(self->s, 1, "/bin/true", argv, environ, NULL, &pid), -E2BIG);
 	huge[100000] = 0;
-	EXPECT_EQ(pvas_spawn(self->s, 1, "/bin/true", argv, environ, NULL, &pid), 1);
+	EXPECT_EQ(pvas_task_spawn(self->s, 1, "/bin/true", argv, environ, NULL, &pid), 1);
 	EXPECT_EQ(end_of(pid), 0);
 	for (i = 0; i < 3000; i++)
 		many[i] = huge + 99000;
 	many[3000] = NULL;
-	EXPECT_EQ(pvas_spawn(self->s, 1, "/bin/true", many, environ, NULL, &pid), -E2BIG);
+	EXPECT_EQ(pvas_task_spawn(self->s, 1, "/bin/true", many, environ, NULL, &pid), -E2BIG);
 }
 
 TEST_F(life, one_space_a_process)
 {
 	struct pvas_space *other;
 
-	EXPECT_EQ(pvas_create(&other, &user), -EBUSY);
-	EXPECT_NE(strstr(pvas_last_error(), "has made a space already"), NULL);
+	EXPECT_EQ(pvas_space_create(&other, &user), -EBUSY);
+	EXPECT_NE(strstr(pvas_error_get(), "has made a space already"), NULL);
 }
 
 TEST_F(life, not_for_a_fork_child)
@@ -307,7 +307,7 @@ TEST_F(life, not_for_a_fork_child)
 	if (!pid) {
 		int ret = start(self->s, PVAS_ANY, "nothing", NULL, &pid);
 
-		pvas_destroy(self->s);
+		pvas_space_destroy(self->s);
 		_exit(ret == -EINVAL ? 0 : 1);
 	}
 	EXPECT_EQ(end_of(pid), 0);
@@ -319,11 +319,11 @@ TEST_F(life, not_for_a_fork_child)
 static int create_fails(int err, const char *text)
 {
 	struct pvas_space *s;
-	int ret = pvas_create(&s, &user);
+	int ret = pvas_space_create(&s, &user);
 
-	if (ret == err && strstr(pvas_last_error(), text))
+	if (ret == err && strstr(pvas_error_get(), text))
 		return 1;
-	fprintf(stderr, "%d: %s\n", ret, pvas_last_error());
+	fprintf(stderr, "%d: %s\n", ret, pvas_error_get());
 	return 0;
 }
 
@@ -366,10 +366,10 @@ TEST(nothing_is_left)
 
 	close(fd);
 	for (i = 0; i < 50; i++) {
-		ASSERT_EQ(pvas_create(&s, &user), 0);
+		ASSERT_EQ(pvas_space_create(&s, &user), 0);
 		if (i % 2)
 			EXPECT_EQ(run_two(s, "nothing"), 0);
-		pvas_destroy(s);
+		pvas_space_destroy(s);
 	}
 	EXPECT_EQ(dup(0), fd);
 }

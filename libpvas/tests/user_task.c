@@ -340,7 +340,7 @@ static int fork_child(void)
 	failures = 0;
 	/* Its calls need the launcher until it calls execve. */
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	CHECK(pvas_self() == -ESRCH);
+	CHECK(pvas_task_get_index() == -ESRCH);
 	for (i = 0; i < 2000; i++) {
 		p = malloc(100000);
 		CHECK(p);
@@ -522,7 +522,7 @@ int main(int argc, char **argv)
 
 	if (!strcmp(what, "nothing"))
 		return 0;
-	if (pvas_partition(pvas_self(), (void **)&base, &size))
+	if (pvas_partition_get(pvas_task_get_index(), (void **)&base, &size))
 		return 2;
 	if (!strcmp(what, "bounds"))
 		test_bounds();

@@ -38,10 +38,10 @@ int main(int argc, char **argv)
 	struct pvas_create_attr attr = { .backend = PVAS_BACKEND_USER };
 	struct pvas_space *space;
 	pid_t pid;
-	int err = pvas_create(&space, &attr);
+	int err = pvas_space_create(&space, &attr);
 
 	if (!err)
-		err = pvas_spawn(space, 5, argv[1], argv + 1, environ, NULL, &pid);
+		err = pvas_task_spawn(space, 5, argv[1], argv + 1, environ, NULL, &pid);
 	return argc == 2 && err < 0 ? 0 : 1;
 }
 EOF

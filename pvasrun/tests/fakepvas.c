@@ -3,8 +3,8 @@
  * A stand-in for libpvas that starts plain processes, for testing pvasrun by
  * itself: no module, no VM. Only what pvasrun calls.
  *
- * FAKEPVAS_CREATE=errno makes pvas_create() fail, FAKEPVAS_SPAWN=errno@rank
- * one pvas_spawn(), FAKEPVAS_SLOW=ms delays each, FAKEPVAS_LAST is the highest
+ * FAKEPVAS_CREATE=errno makes pvas_space_create() fail, FAKEPVAS_SPAWN=errno@rank
+ * one pvas_task_spawn(), FAKEPVAS_SLOW=ms delays each, FAKEPVAS_LAST is the highest
  * index at 64 GiB.
  */
 #include <errno.h>
@@ -34,7 +34,7 @@ static int from_env(const char *name, int otherwise)
 	return value ? atoi(value) : otherwise;
 }
 
-int pvas_create(struct pvas_space **space, const struct pvas_create_attr *attr)
+int pvas_space_create(struct pvas_space **space, const struct pvas_create_attr *attr)
 {
 	int err = from_env("FAKEPVAS_CREATE", 0);
 
@@ -49,7 +49,7 @@ int pvas_create(struct pvas_space **space, const struct pvas_create_attr *attr)
 	return 0;
 }
 
-int pvas_destroy(struct pvas_space *space)
+int pvas_space_destroy(struct pvas_space *space)
 {
 	free(space);
 	return 0;
@@ -97,9 +97,9 @@ static int injected(unsigned int index)
 	return 0;
 }
 
-int pvas_spawn(struct pvas_space *space, unsigned int index, const char *path,
-	       char *const argv[], char *const envp[],
-	       const struct pvas_spawn_attr *attr, pid_t *pid)
+int pvas_task_spawn(struct pvas_space *space, unsigned int index, const char *path,
+		    char *const argv[], char *const envp[],
+		    const struct pvas_spawn_attr *attr, pid_t *pid)
 {
 	int ends[2], err = injected(index);
 
@@ -126,7 +126,7 @@ int pvas_spawn(struct pvas_space *space, unsigned int index, const char *path,
 	return err ? err : *pid < 0 ? -EAGAIN : (int)index;
 }
 
-int pvas_find_program(const char *name, const char *path_env, char *buf, size_t len)
+int pvas_program_find(const char *name, const char *path_env, char *buf, size_t len)
 {
 	char copy[4096], *dir, *rest = copy;
 	struct stat st;
@@ -147,7 +147,7 @@ int pvas_find_program(const char *name, const char *path_env, char *buf, size_t 
 }
 
 /* Only the type in the ELF header */
-int pvas_check_program(const char *path, char *why, size_t len)
+int pvas_program_check(const char *path, char *why, size_t len)
 {
 	unsigned char head[18] = { 0 };
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -163,23 +163,23 @@ int pvas_check_program(const char *path, char *why, size_t len)
 	return -ENOEXEC;
 }
 
-const char *pvas_last_error(void)
+const char *pvas_error_get(void)
 {
 	return last_error;
 }
 
-int pvas_backend_of(const struct pvas_space *space)
+int pvas_space_get_backend(const struct pvas_space *space)
 {
 	return space->backend;
 }
 
-uint32_t pvas_id_of(const struct pvas_space *space)
+uint32_t pvas_space_get_id(const struct pvas_space *space)
 {
 	return space ? 77 : 0;
 }
 
-int pvas_bounds_of(const struct pvas_space *space, unsigned int *first,
-		   unsigned int *last, uint64_t *partition_size)
+int pvas_space_get_bounds(const struct pvas_space *space, unsigned int *first,
+			  unsigned int *last, uint64_t *partition_size)
 {
 	uint64_t scale = (64ULL << 30) / space->partition_size;
 
@@ -190,12 +190,12 @@ int pvas_bounds_of(const struct pvas_space *space, unsigned int *first,
 	return 0;
 }
 
-int pvas_self(void)
+int pvas_task_get_index(void)
 {
 	return -ESRCH;
 }
 
-unsigned int pvas_version(void)
+unsigned int pvas_version_get(void)
 {
 	return PVAS_VERSION_MAJOR << 16 | PVAS_VERSION_MINOR;
 }

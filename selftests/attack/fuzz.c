@@ -204,8 +204,8 @@ static void run_round(unsigned long long seed)
 	r.area = mmap(NULL, 3 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	mprotect(r.area + PAGE, PAGE, PROT_READ);
 	munmap(r.area + 2 * PAGE, PAGE);
-	if (rnd(&r.state, 2) && !pvas_create(&space, NULL))
-		r.id = pvas_id_of(space);
+	if (rnd(&r.state, 2) && !pvas_space_create(&space, NULL))
+		r.id = pvas_space_get_id(space);
 	for (i = 0; i < 4; i++)
 		r.fds[i] = space && i < 2 ? dup(device_fd())
 					  : open("/dev/pvas", O_RDWR | O_CLOEXEC);

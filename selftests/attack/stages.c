@@ -45,15 +45,15 @@ static int run_job(const struct kind *kind)
 	pid_t pids[4];
 	int i, n = 0;
 
-	if (pvas_create(&space, NULL))
+	if (pvas_space_create(&space, NULL))
 		return 1;
 	for (i = 0; i < kind->tasks; i++)
-		if (pvas_spawn(space, PVAS_ANY, kind->argv[0], (char *const *)kind->argv, none,
-			       NULL, &pids[n]) > 0)
+		if (pvas_task_spawn(space, PVAS_ANY, kind->argv[0], (char *const *)kind->argv, none,
+				    NULL, &pids[n]) > 0)
 			n++;
 	for (i = 0; i < n; i++)
 		waitpid(pids[i], NULL, 0);
-	return pvas_destroy(space) || n < kind->tasks;
+	return pvas_space_destroy(space) || n < kind->tasks;
 }
 
 static pid_t start_job(const struct kind *kind)

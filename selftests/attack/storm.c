@@ -52,9 +52,10 @@ static void launcher(unsigned long long state)
 	pid_t pids[MAX_TASKS];
 	int n, i, err, started = 0;
 
-	err = pvas_create(&space, NULL);
+	err = pvas_space_create(&space, NULL);
 	if (err) {
-		fprintf(stderr, "storm: pvas_create: %s %s\n", strerror(-err), pvas_last_error());
+		fprintf(stderr, "storm: pvas_space_create: %s %s\n", strerror(-err),
+			pvas_error_get());
 		_exit(3);
 	}
 	n = 1 + rnd(&state, MAX_TASKS);
@@ -65,11 +66,11 @@ static void launcher(unsigned long long state)
 			.size = sizeof(attr), .set_fds = 1, .fds = { -1, -1, -1 },
 		};
 
-		err = pvas_spawn(space, PVAS_ANY, argv[0], (char *const *)argv, none, &attr,
-				 &pids[started]);
+		err = pvas_task_spawn(space, PVAS_ANY, argv[0], (char *const *)argv, none, &attr,
+				      &pids[started]);
 		if (err < 0)
 			fprintf(stderr, "storm: spawn %s: %s %s\n", argv[0], strerror(-err),
-				pvas_last_error());
+				pvas_error_get());
 		else
 			started++;
 	}
@@ -82,7 +83,7 @@ static void launcher(unsigned long long state)
 		_exit(0);	/* without waiting: closing the file kills them */
 	for (i = 0; i < started; i++)
 		waitpid(pids[i], NULL, 0);
-	_exit(pvas_destroy(space) ? 3 : 0);
+	_exit(pvas_space_destroy(space) ? 3 : 0);
 }
 
 static pid_t start_job(unsigned long long seed)
@@ -136,7 +137,8 @@ int main(int argc, char **argv)
 		case 'j':
 			jobs = atoi(optarg);
 			if (jobs < 1 || jobs > MAX_JOBS) {
-				fprintf(stderr, "storm: -j %s: not from 1 to %d\n", optarg, MAX_JOBS);
+				fprintf(stderr, "storm: -j %s: not from 1 to %d\n", optarg,
+					MAX_JOBS);
 				return 2;
 			}
 			break;

@@ -71,7 +71,7 @@ static int role(char **argv)
 		return bystander(session);
 	if (!strcmp(name, "deaf"))
 		return deaf();
-	if (pvas_partition(pvas_self(), &base, &len))
+	if (pvas_partition_get(pvas_task_get_index(), &base, &len))
 		return 1;
 	a.base = (uintptr_t)base;
 	a.end = a.base + len;

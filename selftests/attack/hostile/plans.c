@@ -24,7 +24,7 @@ static struct pvas_space *make_space(void)
 	struct pvas_create_attr attr = { .size = sizeof(attr), .backend = PVAS_BACKEND_KERNEL };
 	struct pvas_space *space = NULL;
 
-	return pvas_create(&space, &attr) ? NULL : space;
+	return pvas_space_create(&space, &attr) ? NULL : space;
 }
 
 pid_t start_role(struct pvas_space *space, const char *role, struct manager *m, unsigned int arg)
@@ -41,7 +41,7 @@ pid_t start_role(struct pvas_space *space, const char *role, struct manager *m, 
 	snprintf(words[3], 24, "%u", m->plan);
 	snprintf(words[4], 24, "%u", m->next++);
 	snprintf(words[5], 24, "%u", arg);
-	if (pvas_spawn(space, PVAS_ANY, self_path, argv, envp, NULL, &pid) < 0)
+	if (pvas_task_spawn(space, PVAS_ANY, self_path, argv, envp, NULL, &pid) < 0)
 		return -1;
 	return pid;
 }
@@ -108,7 +108,7 @@ static void plan_peers(struct manager *m)
 		while ((pid = waitpid(-1, &status, WNOHANG | __WALL)) > 0) {
 			if (pid == by) {
 				judge_bystander(m, pid, status);
-				pvas_destroy(space);
+				pvas_space_destroy(space);
 				return;
 			}
 			for (i = 0; i < 3; i++)

@@ -124,7 +124,7 @@ static void be_careless(void)
 	}
 	prctl(PR_SET_DUMPABLE, 1);
 	for (i = 0; i < board.n_victims; i++)
-		if (board.victims[i].uid == 0 && pvas_task_at((void *)board.victims[i].addr) > 0)
+		if (board.victims[i].uid == 0 && pvas_task_find((void *)board.victims[i].addr) > 0)
 			board_add_victim(board.victims[i].addr, board.victims[i].secret);
 	usleep(3000000);
 }
@@ -150,7 +150,7 @@ static void one_victim(uid_t uid, uint64_t secret, bool as_task, uint64_t seed,
 		_exit(2);
 	if (!as_task)
 		_exit(hold_secret(secret));
-	if (pvas_create(&space, &attr))
+	if (pvas_space_create(&space, &attr))
 		_exit(2);
 	pid = start_role(space, "victim", &m, 0);
 	if (pid < 0)
@@ -160,7 +160,7 @@ static void one_victim(uid_t uid, uint64_t secret, bool as_task, uint64_t seed,
 			_exit(3);
 	kill(pid, SIGTERM);
 	waitpid(pid, &status, 0);
-	pvas_destroy(space);
+	pvas_space_destroy(space);
 	_exit(WIFSIGNALED(status) ? 100 + WTERMSIG(status) : WEXITSTATUS(status));
 }
 
@@ -243,21 +243,21 @@ static void run_job(void)
 	int status = 0, err;
 	pid_t pid;
 
-	err = pvas_create(&space, &attr);
+	err = pvas_space_create(&space, &attr);
 	if (err) {
-		found(F_JOB, 0, getuid(), 1, err, pvas_last_error());
+		found(F_JOB, 0, getuid(), 1, err, pvas_error_get());
 		return;
 	}
 	pid = start_role(space, "true", &m, 0);
 	if (pid < 0)
-		found(F_JOB, 0, getuid(), 2, pid, pvas_last_error());
+		found(F_JOB, 0, getuid(), 2, pid, pvas_error_get());
 	else if (wait_with_patience(pid, &status))
 		found(F_JOB_SLOW, 0, getuid(), (now() - begin) * 1000, 0, NULL);
 	else if (status)
 		found(F_JOB, 0, getuid(), 3, status, NULL);
-	else if (pvas_tasks(space, left, 4) > 0)
+	else if (pvas_task_list(space, left, 4) > 0)
 		found(F_RECLAIM, 0, getuid(), (now() - begin) * 1000, 0, NULL);
-	pvas_destroy(space);
+	pvas_space_destroy(space);
 }
 
 /* A job that others of the user have begun, as pvasexec joins it. */
