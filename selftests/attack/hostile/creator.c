@@ -86,7 +86,7 @@ static void check_vfork(unsigned int session)
 static void __attribute__((noinline)) raw_main(struct pvas_start *start)
 {
 	static unsigned int next = 1000;
-	struct actor a = { .raw = true, .task = true };
+	struct actor a = { .raw = true, .task = true, .in_space = true };
 	char tls[2 * TLS_ROOM] __attribute__((aligned(64)));
 	uintptr_t fs = (uintptr_t)tls + TLS_ROOM;
 
@@ -187,7 +187,7 @@ static void creator(struct manager *m, int fd)
 	dirty(&a, 8 << 20);
 	for (i = pick(&a, 3); i; i--)
 		odd_thing(&a, fd);
-	raw_create(&a, fd, NULL, raw_entry);
+	a.in_space = !raw_create(&a, fd, NULL, raw_entry);
 	if (!pick(&a, 3))
 		foreign_mapping(&a);
 	for (i = pick(&a, 4); i; i--)

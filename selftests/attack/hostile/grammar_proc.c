@@ -36,6 +36,7 @@ static void child(struct actor *a)
 	a->depth++;
 	a->log_n = 0;
 	a->child = 0;
+	a->in_space = false;
 	note(a, N_FORK, a->depth);
 	actor_run(a, 2 + pick(a, 12));
 	end_somehow(a);

@@ -152,6 +152,7 @@ struct actor {
 	enum bias bias;
 	bool task;		/* lives in a partition: [base, end) */
 	bool raw;		/* has no working libc */
+	bool in_space;		/* a task, what shares its memory, or a creator */
 	uintptr_t base, end;
 	char *arena;
 	char *scratch;		/* two pages: where calls may write */

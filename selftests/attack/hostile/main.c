@@ -57,7 +57,7 @@ static int role(char **argv)
 	uint64_t seed = strtoull(argv[1], NULL, 10);
 	unsigned int round = atoi(argv[2]), session = atoi(argv[3]), plan = atoi(argv[4]);
 	unsigned int number = atoi(argv[5]);
-	struct actor a = { .task = true, .bias = atoi(argv[6]) };
+	struct actor a = { .task = true, .in_space = true, .bias = atoi(argv[6]) };
 	void *base;
 	size_t len;
 

@@ -118,6 +118,7 @@ static void end_session(unsigned int session)
 {
 	double deadline = now() + KILL_SECONDS;
 	pid_t one = 0, pid;
+	char path[32], stack[200];
 	int left;
 
 	do {
@@ -128,7 +129,9 @@ static void end_session(unsigned int session)
 			return;
 		usleep(20000);
 	} while (now() < deadline);
-	found(F_KILL, session, one, left, 0, NULL);
+	snprintf(path, sizeof(path), "/proc/%d/stack", (int)one);
+	stack[read_proc(path, stack, sizeof(stack))] = '\0';
+	found(F_KILL, session, one, left, 0, stack);
 }
 
 static void supervise(struct manager *m)
