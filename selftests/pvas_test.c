@@ -202,6 +202,24 @@ static const char * const complaints[] = {
 	"refcount_t", "list_add", "list_del", "Bad page", "bad rss", "can't be unmapped",
 };
 
+/*
+ * KCSAN's reports are passed over: most are of the kernel's own races, and vm/run, who has
+ * the whole log, knows which are not.
+ */
+static bool pt_is_complaint(const char *line, bool *race)
+{
+	size_t i;
+
+	if (strstr(line, "BUG: KCSAN:"))
+		*race = true;
+	else if (strstr(line, "======"))
+		*race = false;
+	for (i = 0; !*race && i < PT_ARRAY_SIZE(complaints); i++)
+		if (strstr(line, complaints[i]))
+			return true;
+	return false;
+}
+
 int pt_kmsg_mark(const char *name)
 {
 	char mark[128];
@@ -219,8 +237,8 @@ int pt_kmsg_mark(const char *name)
 int pt_kmsg_complaints(int fd)
 {
 	char line[2048];
+	bool race = false;
 	int found = 0;
-	size_t i;
 	ssize_t n;
 
 	if (fd < 0)
@@ -229,9 +247,7 @@ int pt_kmsg_complaints(int fd)
 		if (n < 0)
 			continue;
 		line[n] = '\0';
-		for (i = 0; i < PT_ARRAY_SIZE(complaints) && !strstr(line, complaints[i]); i++)
-			;
-		if (i == PT_ARRAY_SIZE(complaints))
+		if (!pt_is_complaint(line, &race))
 			continue;
 		fprintf(stderr, "# kernel: %s", line);
 		found++;

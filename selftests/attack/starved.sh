@@ -9,8 +9,11 @@ run=$PVAS_BUILD/pvasrun/pvasrun
 tree=$(mktemp -d /tmp/pvas-starved.XXXXXX) || exit 1
 group=$tree/starved
 
+# Their end takes time that they must be given: else it takes minutes, with RCU waiting for
+# those that were stopped in the middle of it.
 leave()
 {
+	[ ! -e "$group/cpu.max" ] || echo max >"$group/cpu.max"
 	[ ! -e "$group/cgroup.kill" ] || echo 1 >"$group/cgroup.kill"
 	while ! rmdir "$group" 2>/dev/null && [ -d "$group" ]; do sleep 0.1; done
 	umount "$tree"

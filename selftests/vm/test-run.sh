@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 #
 # Tests vm/run itself, mostly with what must fail.
-# usage: test-run.sh [6.1|6.12|debug [TEST]...]
-#   TEST: usage status output streaming environment judge end kill parallel
+# usage: test-run.sh [6.1|6.12|debug|kcsan [TEST]...]
+#   TEST: usage status output streaming environment judge races end kill parallel
 #   default: all of them, on 6.12
 # Prints TAP; exits with 0 if all passed, 1 if not, 77 if nothing can be tested.
 
@@ -188,8 +188,8 @@ build_warnmod()
 
 	bare -- uname -r
 	kdir=/lib/modules/$(<"$tmp/out")/build
-	[[ $kernel == debug ]] &&
-		kdir=${PVAS_VM_CACHE:-${XDG_CACHE_HOME:-/var/cache}/pvas-vm}/debug/build
+	[[ $kernel == debug || $kernel == kcsan ]] &&
+		kdir=${PVAS_VM_CACHE:-${XDG_CACHE_HOME:-/var/cache}/pvas-vm}/$kernel/build
 	cp -r "$here/warnmod" "$tmp/warnmod" &&
 		make -s -C "$kdir" M="$tmp/warnmod" modules >"$tmp/out" 2>"$tmp/err"
 }
@@ -216,12 +216,64 @@ test_judge()
 	misbehaves oops 120 'failure in the kernel log.*(NULL|Oops|KASAN)'
 	misbehaves panic 120 'failure in the kernel log.*panic'
 	misbehaves leak-ref 121 'references left: 1'
+	if [[ $kernel == kcsan ]]; then
+		misbehaves race 120 'KCSAN: data-race in race_(ours|with) \[warnmod\]'
+		misbehaves race-marked 0
+		with_warnmod --log "$tmp/races" -- sh -c "echo race-elsewhere >$ACTION"
+		check "module: a race of the kernel's own, below a function of the module" ended 0
+		check "module: it was seen" grep -q 'KCSAN: data-race in hex_dump_to' "$tmp/races"
+	fi
 	[[ $kernel == debug ]] || return
 	misbehaves leak-memory 120 'suspected memory leak|unreferenced object'
 	misbehaves overflow 120 'KASAN'
 	misbehaves sleep 120 'sleeping function|scheduling while atomic'
 	misbehaves lock-order 120 'possible circular locking'
 	misbehaves list 120 'list_add'
+}
+
+# report ACCESS FRAME ACCESS FRAME: a report of KCSAN's between two other lines
+report()
+{
+	local t='[   12.345678] '
+
+	printf "$t%s\n" before ================================================ \
+		'BUG: KCSAN: data-race in a / b' '' \
+		"$1 to 0xffff888004d3a000 of 8 bytes by task 77 on cpu 0:" " $2" \
+		' pvas_below+0x12/0x34 [pvas]' '' \
+		"$3 to 0xffff888004d3a000 of 8 bytes by task 78 on cpu 1:" " $4" \
+		' do_syscall_64+0x5f/0x120' '' 'value changed: 0x01 -> 0x02' ''
+	[[ ${5:-} == cut ]] ||
+		printf "$t%s\n" ================================================ after
+}
+
+# judged ours|others REPORT...: what races.awk takes it for; all lines come out
+judged()
+{
+	local titles
+
+	report "${@:2}" >"$tmp/out"
+	awk -v module=pvas -f "$here/races.awk" "$tmp/out" >"$tmp/err"
+	status=$?
+	titles=$(grep -c 'BUG: KCSAN' "$tmp/err")
+	[[ $(wc -l <"$tmp/out") == "$(wc -l <"$tmp/err")" ]] &&
+		[[ $titles == "$([[ $1 == ours ]]; echo $((1 - $?)))" ]]
+}
+
+test_races()
+{
+	local ours='pvas_a+0x1/0x2 [pvas]' kernel='do_mmap+0x1/0x2' copy='memcpy+0x1/0x2'
+
+	check "races: ours" judged ours read "$ours" write "$kernel"
+	check "races: ours is the second" judged ours write "$kernel" 'read-write (reordered)' "$ours"
+	check "races: what ours had copied" judged ours write "$copy" read "$kernel"
+	check "races: below the kernel's own" judged others write "$kernel" read "$kernel"
+	check "races: ours is marked" judged others write "$kernel" 'read (marked)' "$ours"
+	check "races: ours is marked, and reordered" \
+		judged others write "$kernel" 'read (marked, reordered)' "$ours"
+	check "races: one of ours is marked" judged ours 'write (marked)' "$ours" read "$ours"
+	check "races: a module of another name" judged others write 'pvas_a+0x1/0x2 [pvas2]' \
+		read "$kernel"
+	check "races: a report that is cut off" judged ours write "$kernel" read "$kernel" cut
 }
 
 test_end()
@@ -299,7 +351,7 @@ test_kill()
 }
 
 (($#)) && shift
-(($#)) || set -- usage status output streaming environment judge end kill parallel
+(($#)) || set -- usage status output streaming environment judge races end kill parallel
 cd "$tmp" || exit 1
 for name; do
 	"test_$name"

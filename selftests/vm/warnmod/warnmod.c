@@ -4,6 +4,9 @@
  * vm/run notices: echo ACTION > /sys/module/warnmod/parameters/action
  */
 #include <linux/delay.h>
+#include <linux/jiffies.h>
+#include <linux/kernel.h>
+#include <linux/kthread.h>
 #include <linux/list.h>
 #include <linux/module.h>
 #include <linux/slab.h>
@@ -83,6 +86,69 @@ static void do_list(void)
 	list_add(&entry, &head);
 }
 
+/* What follows, by the kernel that looks for races only. */
+static int raced;
+static char raced_text[32];
+
+/* Long enough: KCSAN looks at one access in some thousand. */
+#define RACE_TIME	(20 * HZ)
+
+static void race_ours(void)
+{
+	raced++;
+}
+
+static void race_marked(void)
+{
+	WRITE_ONCE(raced, READ_ONCE(raced) + 1);
+}
+
+/* The plain accesses are those of a function of the kernel's. */
+static void race_elsewhere(void)
+{
+	hex_dump_to_buffer("01234567", 8, 16, 1, raced_text, sizeof(raced_text), false);
+}
+
+static int race_with(void *data)
+{
+	void (*access)(void) = data;
+
+	while (!kthread_should_stop()) {
+		access();
+		cond_resched();
+	}
+	return 0;
+}
+
+static void do_race_of(void (*access)(void))
+{
+	struct task_struct *other = kthread_run(race_with, access, "warnmod");
+	unsigned long end = jiffies + RACE_TIME;
+
+	if (IS_ERR(other))
+		return;
+	while (time_before(jiffies, end)) {
+		access();
+		cond_resched();
+	}
+	kthread_stop(other);
+}
+
+static void do_race(void)
+{
+	do_race_of(race_ours);
+}
+
+static void do_race_marked(void)
+{
+	do_race_of(race_marked);
+}
+
+static void do_race_elsewhere(void)
+{
+	do_race_of(race_elsewhere);
+}
+
 static const struct {
 	const char *name;
 	void (*act)(void);
@@ -96,6 +162,9 @@ static const struct {
 	{ "sleep", do_sleep },
 	{ "lock-order", do_lock_order },
 	{ "list", do_list },
+	{ "race", do_race },
+	{ "race-marked", do_race_marked },
+	{ "race-elsewhere", do_race_elsewhere },
 };
 
 static int set_action(const char *val, const struct kernel_param *kp)
