@@ -128,7 +128,7 @@ static uint64_t faults_beside(struct pvas_space *s, const char *how)
 }
 
 /* A fork in one task copies nothing of another, however it is made. */
-TEST_F_TIMEOUT(peers, fork_leaves_them_alone, 180)
+TEST_F(peers, fork_leaves_them_alone)
 {
 	static const char *const hows[] = { "libc", "raw", "clone", "clone3", "thread" };
 	unsigned int i;
@@ -158,7 +158,7 @@ TEST_F(peers, launchers_fork_leaves_them_alone)
 }
 
 /* The child of a fork has all of its parent's, though the others fork too. */
-TEST_F_TIMEOUT(peers, all_fork_at_once, 180)
+TEST_F(peers, all_fork_at_once)
 {
 	char *argv[] = { (char *)ours("peer_task"), "storm", "60", NULL };
 	pid_t pid[6];

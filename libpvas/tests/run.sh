@@ -1,13 +1,15 @@
 #!/bin/sh
 # SPDX-License-Identifier: LGPL-2.1-or-later
-# Run the tests; on a failure show all the test said.
+# Run the tests; on a failure show all the test said, and at the very end once more which
+# failed and why: of a long log often only the end is kept.
 # usage: run.sh build-dir unit...
 
 dir=$(cd "$1" && pwd) || exit 1
 shift
 failed=0
 log=$(mktemp) || exit 1
-trap 'rm -f "$log"' EXIT
+failures=$(mktemp) || exit 1
+trap 'rm -f "$log" "$failures"' EXIT
 
 report()	# report NAME STATUS
 {
@@ -19,6 +21,11 @@ report()	# report NAME STATUS
 	if [ "$bad" -ne 0 ]; then
 		# Not as TAP: the summary below counts it.
 		sed 's/^/# /' "$log"
+		# What was expected, said by the test or by a task, and the tests that failed
+		grep -E '^[^ ]+\.[ch]:[0-9]+:|^# [^ ]+\.[ch]:[0-9]+:|terminated' "$log" | tail -20 |
+			sed "s/^/# $1: /" >> "$failures"
+		grep '^not ok ' "$log" | sed "s/^/# $1: /" >> "$failures"
+		[ "$2" -eq 0 ] || echo "# $1: exit status $2" >> "$failures"
 		failed=1
 	fi
 	echo "libpvas $1: $passed passed, $bad failed, $skipped skipped"
@@ -40,4 +47,7 @@ for unit in "$@"; do
 done
 "$(dirname "$0")/loader.sh" "$dir" > "$log" 2>&1
 report loader $?
+# The reasons first, the names last
+grep -v ': not ok ' "$failures"
+grep ': not ok ' "$failures"
 exit $failed

@@ -72,7 +72,7 @@ FIXTURE_TEARDOWN(strays)
 }
 
 /* The teardown is the test: it comes back, though they end no sooner than it. */
-TEST_F_TIMEOUT(strays, dont_dismiss_workers, 60)
+TEST_F(strays, dont_dismiss_workers)
 {
 	char text[12], *argv[] = { NULL, "strays", text, NULL };
 	char buf[64];
@@ -97,7 +97,7 @@ static volatile char target[8] = "intact";
 static volatile uint64_t act[4];
 
 /* A program that a task has become, in the milliseconds before that is noticed. */
-TEST_F_TIMEOUT(strays, exec_leaves_the_launchers_memory, 60)
+TEST_F(strays, exec_leaves_the_launchers_memory)
 {
 	char a[3][24], *argv[] = { NULL, "exec", a[0], a[1], a[2], NULL, NULL };
 	pid_t pid;
