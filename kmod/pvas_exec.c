@@ -81,7 +81,7 @@ static int pvas_read_image(struct file *file, Elf64_Ehdr *ehdr, struct pvas_elf_
 	err = pvas_read_exact(file, ehdr, sizeof(*ehdr), 0) ?: pvas_elf_check_ehdr(ehdr);
 	if (err)
 		return err;
-	phdrs = kvmalloc(pvas_elf_phdrs_size(ehdr), GFP_KERNEL);
+	phdrs = kvmalloc(pvas_elf_phdrs_size(ehdr), GFP_KERNEL_ACCOUNT);
 	if (!phdrs)
 		return -ENOMEM;
 	err = pvas_read_exact(file, phdrs, pvas_elf_phdrs_size(ehdr), ehdr->e_phoff) ?:
@@ -117,7 +117,7 @@ static int pvas_check_interp(struct linux_binprm *bprm, const struct pvas_elf_im
 
 	if (!image->interp_len)
 		return 0;
-	path = kmalloc(image->interp_len, GFP_KERNEL);
+	path = kmalloc(image->interp_len, GFP_KERNEL_ACCOUNT);
 	if (!path)
 		return -ENOMEM;
 	err = pvas_read_exact(bprm->file, path, image->interp_len, image->interp_off) ?:
@@ -164,7 +164,8 @@ static int pvas_measure_strings(struct pvas_exec *ex)
 	ex->buf_len = ALIGN(ex->strings, 16) + sizeof(struct pvas_start) + 64 +
 		      (PVAS_AUX_MAX * 2 + 4 + (size_t)bprm->argc + bprm->envc) * sizeof(u64);
 	ex->buf_len = ALIGN(ex->buf_len, 16);
-	ex->buf = kvzalloc(ex->buf_len, GFP_KERNEL);
+	/* Up to megabytes, for as long as a file system keeps the exec waiting. */
+	ex->buf = kvzalloc(ex->buf_len, GFP_KERNEL_ACCOUNT);
 	return ex->buf ? 0 : -ENOMEM;
 }
 

@@ -19,11 +19,12 @@
 #include <linux/ftrace.h>
 #include <linux/kprobes.h>
 #include <linux/module.h>
-#include <linux/mutex.h>
 #include <linux/rcupdate.h>
 #include <linux/sched.h>
 #include <linux/slab.h>
+#include <linux/spinlock.h>
 #include <linux/tracepoint.h>
+#include <linux/wait.h>
 #include <linux/workqueue.h>
 
 #include "pvas.h"
@@ -248,10 +249,18 @@ static void pvas_match_tracepoint(struct tracepoint *tp, void *priv)
 
 /* ---- on with the first space, off after the last ---- */
 
-static DEFINE_MUTEX(pvas_hook_lock);
+/*
+ * Hooks come and go in a worker's context: a process can be starved by its cgroup while it
+ * holds the locks that this takes, the kernel's own among them, and everybody else would wait.
+ */
+static DEFINE_SPINLOCK(pvas_hook_lock);
+static DECLARE_WAIT_QUEUE_HEAD(pvas_hook_wait);
+/* Under pvas_hook_lock. Spaces that need the hooks, or wait for them: */
+static unsigned int pvas_hook_users;
 static bool pvas_hooked;
-/* Spaces that need the hooks; raised under pvas_hook_lock. */
-static atomic_t pvas_hook_users = ATOMIC_INIT(0);
+/* How often they could not be had, and why the last time. */
+static unsigned int pvas_hook_failures;
+static int pvas_hook_error;
 
 static void pvas_hooks_off(void)
 {
@@ -259,7 +268,6 @@ static void pvas_hooks_off(void)
 	struct pvas_hook *hook;
 	int i;
 
-	lockdep_assert_held(&pvas_hook_lock);
 	for (i = ARRAY_SIZE(pvas_probes) - 1; i >= 0; i--) {
 		if (pvas_probes[i].on)
 			tracepoint_probe_unregister(pvas_probes[i].tp, pvas_probes[i].func, NULL);
@@ -267,7 +275,6 @@ static void pvas_hooks_off(void)
 	}
 	for_each_pvas_hook(set, hook)
 		pvas_hook_off(hook);
-	pvas_hooked = false;
 }
 
 static int pvas_hooks_on(void)
@@ -276,7 +283,6 @@ static int pvas_hooks_on(void)
 	struct pvas_hook *hook;
 	int i, err = 0;
 
-	lockdep_assert_held(&pvas_hook_lock);
 	for (i = 0; !err && i < ARRAY_SIZE(pvas_probes); i++) {
 		err = tracepoint_probe_register(pvas_probes[i].tp, pvas_probes[i].func, NULL);
 		pvas_probes[i].on = !err;
@@ -286,40 +292,85 @@ static int pvas_hooks_on(void)
 			err = pvas_hook_on(hook);
 	if (err)
 		pvas_hooks_off();
-	else
-		pvas_hooked = true;
 	return err;
 }
 
-static void pvas_hook_linger(struct work_struct *work)
+static void pvas_hook_put_on(void)
 {
-	mutex_lock(&pvas_hook_lock);
-	if (pvas_hooked && !atomic_read(&pvas_hook_users))
-		pvas_hooks_off();
-	mutex_unlock(&pvas_hook_lock);
+	int err = pvas_hooks_on();
+
+	spin_lock(&pvas_hook_lock);
+	pvas_hooked = !err;
+	if (err) {
+		pvas_hook_error = err;
+		pvas_hook_failures++;
+	}
+	spin_unlock(&pvas_hook_lock);
+	wake_up_all(&pvas_hook_wait);
 }
 
-static DECLARE_DELAYED_WORK(pvas_hook_work, pvas_hook_linger);
+/* One at a time, and the only one that changes pvas_hooked. */
+static void pvas_hook_work_fn(struct work_struct *work)
+{
+	bool on, off;
+
+	spin_lock(&pvas_hook_lock);
+	on = pvas_hook_users && !pvas_hooked;
+	off = !pvas_hook_users && pvas_hooked;
+	/* Whoever comes from here on waits for the next turn. */
+	if (off)
+		pvas_hooked = false;
+	spin_unlock(&pvas_hook_lock);
+	if (on)
+		pvas_hook_put_on();
+	if (off)
+		pvas_hooks_off();
+}
+
+static DECLARE_DELAYED_WORK(pvas_hook_work, pvas_hook_work_fn);
+
+static bool pvas_hook_settled(unsigned int failures)
+{
+	bool settled;
+
+	spin_lock(&pvas_hook_lock);
+	settled = pvas_hooked || pvas_hook_failures != failures;
+	spin_unlock(&pvas_hook_lock);
+	return settled;
+}
 
 /* A space is being made: no task must run unbounded. */
 int pvas_hook_get(void)
 {
-	int err = 0;
+	unsigned int failures;
+	int err;
 
-	if (mutex_lock_killable(&pvas_hook_lock))
-		return -EINTR;
-	if (!pvas_hooked)
-		err = pvas_hooks_on();
-	if (!err)
-		atomic_inc(&pvas_hook_users);
-	mutex_unlock(&pvas_hook_lock);
+	spin_lock(&pvas_hook_lock);
+	pvas_hook_users++;
+	failures = pvas_hook_failures;
+	spin_unlock(&pvas_hook_lock);
+	if (!pvas_hook_settled(failures))
+		mod_delayed_work(system_unbound_wq, &pvas_hook_work, 0);
+	err = wait_event_killable(pvas_hook_wait, pvas_hook_settled(failures)) ? -EINTR : 0;
+	if (!err) {
+		spin_lock(&pvas_hook_lock);
+		err = pvas_hooked ? 0 : pvas_hook_error;
+		spin_unlock(&pvas_hook_lock);
+	}
+	if (err)
+		pvas_hook_put();
 	return err;
 }
 
 void pvas_hook_put(void)
 {
-	if (atomic_dec_and_test(&pvas_hook_users))
-		mod_delayed_work(system_wq, &pvas_hook_work, PVAS_LINGER);
+	bool last;
+
+	spin_lock(&pvas_hook_lock);
+	last = !--pvas_hook_users;
+	spin_unlock(&pvas_hook_lock);
+	if (last)
+		mod_delayed_work(system_unbound_wq, &pvas_hook_work, PVAS_LINGER);
 }
 
 static void pvas_hooks_forget(void)
@@ -369,10 +420,8 @@ int pvas_hook_init(void)
 void pvas_hook_exit(void)
 {
 	cancel_delayed_work_sync(&pvas_hook_work);
-	mutex_lock(&pvas_hook_lock);
 	if (pvas_hooked)
 		pvas_hooks_off();
-	mutex_unlock(&pvas_hook_lock);
 	tracepoint_synchronize_unregister();
 	pvas_hooks_forget();
 }

@@ -89,10 +89,18 @@ static long pvas_uffd_locked(struct pvas_partition *part, struct file *file, uns
 /* REGISTER and UNREGISTER by a task, in its own space: both arguments begin with the range. */
 static long pvas_stub_uffd(struct file *file, unsigned int cmd, unsigned long arg)
 {
+	const struct userfaultfd_ctx *ctx = file->private_data;
 	struct pvas_partition *part = pvas_task_partition();
+	unsigned int features = READ_ONCE(ctx->features);
 	struct uffdio_range range;
 	long ret;
 
+	/* UFFDIO_API sets them once, and some bit always. Before, the kernel says -EINVAL, too. */
+	if (!features)
+		return -EINVAL;
+	/* Who frees the partition would wait for somebody to read the event. */
+	if (features & UFFD_FEATURE_EVENT_UNMAP)
+		return -EPERM;
 	if (copy_from_user(&range, (void __user *)arg, sizeof(range)))
 		return -EFAULT;
 	if (pvas_mm_foreign(part, range.start, range.len))
