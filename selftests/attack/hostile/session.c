@@ -184,7 +184,10 @@ unsigned int start_sessions(uint64_t seed, unsigned int round, const char *names
 			.round = round, .uid = uids[rnd(&rng, ARRAY(uids))],
 		};
 
-		m.plan = choose_plan(&m, names);
+		/* One at least that attacks, and says what it does. */
+		do
+			m.plan = choose_plan(&m, names);
+		while (!i && !names && (plans[m.plan].root || plans[m.plan].length > 1));
 		if (plans[m.plan].length > length)
 			length = plans[m.plan].length;
 		supervisors[i] = fork();
