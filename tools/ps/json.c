@@ -100,8 +100,8 @@ void ps_print_json(const struct ps_snapshot *s, bool areas)
 {
 	uint32_t i;
 
-	printf("{\"schema\":%d,\"time\":%ld,\"hidden_processes\":%u,\"spaces\":[", SCHEMA,
-	       (long)time(NULL), s->hidden);
+	printf("{\"schema\":%d,\"time\":%ld,\"hidden_processes\":%u,\"slow_processes\":%u,\"spaces\":[", SCHEMA,
+	       (long)time(NULL), s->hidden, s->slow);
 	for (i = 0; i < s->nr; i++) {
 		if (i)
 			putchar(',');

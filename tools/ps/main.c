@@ -139,6 +139,9 @@ static int nothing_chosen(const struct ps_choice *choice, const struct ps_snapsh
 	if (s->hidden)
 		return ps_fail("process %d is in no space that you may see (%u can't be read: ptrace_scope; run as root)",
 			       choice->pid, s->hidden);
+	if (s->slow)
+		return ps_fail("process %d is in no space that could be read (%u passed over: too slow)",
+			       choice->pid, s->slow);
 	return ps_fail("process %d is in no space that you may see", choice->pid);
 }
 

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Small files of /proc/PID. A process may go at any time: what can't be read stays zero. */
+/*
+ * Small files of /proc/PID, which nobody can hold up. A process may go at any time: what
+ * can't be read stays zero.
+ */
 #include "ps.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-FILE *ps_open_proc(pid_t pid, const char *file)
+static FILE *open_proc(pid_t pid, const char *file)
 {
 	char path[64];
 
@@ -16,7 +19,7 @@ FILE *ps_open_proc(pid_t pid, const char *file)
 
 int64_t ps_status_number(pid_t pid, const char *key)
 {
-	FILE *f = ps_open_proc(pid, "status");
+	FILE *f = open_proc(pid, "status");
 	size_t len = strlen(key);
 	int64_t value = -1;
 	char line[256];
@@ -47,6 +50,17 @@ static void take_name(struct ps_task *task, const char *from, size_t len)
 	task->name[len] = 0;
 }
 
+/* Bytes above 127 can be control characters as well, as Latin 1 or as UTF-8. */
+const char *ps_name_text(const char *name, char buf[static 64])
+{
+	size_t i;
+
+	for (i = 0; i < 63 && name[i]; i++)
+		buf[i] = (unsigned char)name[i] < 127 ? name[i] : '?';
+	buf[i] = 0;
+	return buf;
+}
+
 /* After the name, which is in parentheses and may hold some: see proc(5), stat. */
 static void take_numbers(struct ps_task *task, const char *from)
 {
@@ -64,7 +78,7 @@ static void take_numbers(struct ps_task *task, const char *from)
 
 void ps_read_task(struct ps_task *task)
 {
-	FILE *f = ps_open_proc(task->pid, "stat");
+	FILE *f = open_proc(task->pid, "stat");
 	char text[1024];
 	char *open, *close;
 	size_t len;

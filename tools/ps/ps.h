@@ -6,6 +6,7 @@
  *  snapshot.c  all spaces at one moment: finding, choosing, freeing
  *  kernel.c    spaces of the module, from /proc/pvas
  *  user.c      spaces of the user backend, from the processes themselves
+ *  reader.c    what may hang: other users' maps and memory
  *  smaps.c     memory by partition
  *  proc.c      reading small files of /proc/PID
  *  text.c      the plain list
@@ -131,11 +132,13 @@ struct ps_space {
  * @nr:		how many
  * @hidden:	processes whose memory looks like a user backend's space, but may
  *		not be read (ptrace(2), kernel.yama.ptrace_scope)
+ * @slow:	processes passed over: their user's took too long to read
  */
 struct ps_snapshot {
 	struct ps_space *spaces;
 	uint32_t nr;
 	uint32_t hidden;
+	uint32_t slow;
 };
 
 /**
@@ -173,6 +176,31 @@ uint64_t ps_huge_kib(const struct ps_space *space);
 void ps_kernel_find(struct ps_snapshot *s);
 void ps_user_find(struct ps_snapshot *s);
 
+/* ---- reader.c ---- */
+
+enum ps_phase { PS_FINDING, PS_MEASURING, PS_PHASES };
+
+/* A new look at all: users who were slow are asked again, unless what they held up still hangs. */
+void ps_reader_begin(void);
+
+/* What is asked from now on is of a process of @uid. False: its user's time is over. */
+bool ps_reader_turn(uid_t uid, enum ps_phase phase);
+
+/* Has something not been read in this turn, for want of time? */
+bool ps_reader_late(void);
+
+/* -errno: EPERM if ptrace(2) would be refused, ETIME if it took too long. */
+int ps_read_memory(pid_t pid, uint64_t from, void *to, size_t len);
+
+/* As kcmp(2): 0 if both processes have the same memory; -errno. */
+int ps_compare_memory(pid_t a, pid_t b);
+
+/* A file of /proc/PID. One at a time is open. */
+FILE *ps_reader_open(pid_t pid, const char *file);
+
+/* A line, or as much of it as there is room for: names of files have no bound. */
+bool ps_next_line(FILE *f, char *text, size_t size);
+
 /* ---- smaps.c ---- */
 
 /* From the smaps of process @pid, which has the space's memory. Did that tell anything? */
@@ -184,7 +212,9 @@ const char *ps_kind_name(enum ps_kind kind);
 /* A number after @key in /proc/PID/status, the last one of the line; -1: none. */
 int64_t ps_status_number(pid_t pid, const char *key);
 void ps_read_task(struct ps_task *task);
-FILE *ps_open_proc(pid_t pid, const char *file);
+
+/* What of a name may reach a terminal. */
+const char *ps_name_text(const char *name, char buf[static 64]);
 
 /* ---- text.c, json.c, watch.c ---- */
 

@@ -13,6 +13,9 @@
 /* The stack of a task that has little on it is farther from the mappings below. */
 #define STACK_APART (64UL << 20)
 
+/* One who maps ahead of the reader could have it read for ever: vm.max_map_count is less. */
+#define MOST_MAPS (1U << 20)
+
 /**
  * struct mapping - one entry of smaps
  * @start:	where it begins
@@ -135,20 +138,30 @@ static void name_stack(struct ps_task *task)
 		last->kind = PS_STACK;
 }
 
-bool ps_measure(struct ps_space *space, pid_t pid)
+static void forget(struct ps_space *space)
 {
-	FILE *f = ps_open_proc(pid, "smaps");
-	struct mapping m = { 0 };
-	uint64_t maps = 0;
-	char *line = NULL;
-	size_t room = 0;
 	uint32_t i;
 
-	if (!f)
-		return false;
-	while (getline(&line, &room, f) > 0) {
-		struct mapping next;
+	memset(&space->header, 0, sizeof(space->header));
+	memset(&space->rest, 0, sizeof(space->rest));
+	for (i = 0; i < space->nr_tasks; i++) {
+		struct ps_task *task = &space->tasks[i];
 
+		memset(&task->mem, 0, sizeof(task->mem));
+		free(task->areas);
+		task->areas = NULL;
+		task->nr_areas = 0;
+	}
+}
+
+/* Returns how many mappings there are, 0 if it did not come to the end. */
+static uint64_t read_mappings(struct ps_space *space, FILE *f)
+{
+	struct mapping m = { 0 }, next;
+	uint64_t maps = 0;
+	char line[256];
+
+	while (maps <= MOST_MAPS && ps_next_line(f, line, sizeof(line))) {
 		if (begins(&next, line)) {
 			if (maps++)
 				add_mapping(space, &m);
@@ -159,11 +172,26 @@ bool ps_measure(struct ps_space *space, pid_t pid)
 	}
 	if (maps)
 		add_mapping(space, &m);
-	free(line);
-	fclose(f);
+	return maps <= MOST_MAPS && !ps_reader_late() ? maps : 0;
+}
+
+bool ps_measure(struct ps_space *space, pid_t pid)
+{
+	uint64_t maps = 0;
+	uint32_t i;
+	FILE *f;
+
+	f = ps_reader_turn(space->uid, PS_MEASURING) ? ps_reader_open(pid, "smaps") : NULL;
+	if (f) {
+		maps = read_mappings(space, f);
+		fclose(f);
+	}
+	if (!maps) {
+		forget(space);
+		return false;
+	}
 	for (i = 0; i < space->nr_tasks; i++)
 		name_stack(&space->tasks[i]);
-	if (maps)
-		space->maps = maps;
-	return maps > 0;
+	space->maps = maps;
+	return true;
 }

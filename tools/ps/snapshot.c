@@ -138,6 +138,7 @@ void ps_snapshot_take(struct ps_snapshot *s, const struct ps_choice *choice)
 	uint32_t i, j;
 
 	memset(s, 0, sizeof(*s));
+	ps_reader_begin();
 	ps_kernel_find(s);
 	ps_user_find(s);
 	choose(s, choice);

@@ -65,7 +65,7 @@ static void print_space(const struct ps_space *space)
 
 static void print_task(const struct ps_task *task, bool measured)
 {
-	char rss[24] = "-", huge[24] = "-", maps[24] = "-", cpu[24];
+	char rss[24] = "-", huge[24] = "-", maps[24] = "-", cpu[24], name[64];
 
 	if (measured) {
 		ps_size_text(task->mem.rss_kib, rss);
@@ -74,7 +74,7 @@ static void print_task(const struct ps_task *task, bool measured)
 	}
 	printf("  %5u %8d %-8s %012lx-%012lx %6s %6s %5s %4u %9s  %s\n", task->index, task->pid,
 	       task->state, task->start, task->end, rss, huge, maps, task->threads,
-	       ps_cpu_text(task->cpu_ms, cpu), task->name);
+	       ps_cpu_text(task->cpu_ms, cpu), ps_name_text(task->name, name));
 }
 
 void ps_print_text(const struct ps_snapshot *s)
@@ -91,12 +91,13 @@ void ps_print_text(const struct ps_snapshot *s)
 		print_space(space);
 		if (space->detail && space->nr_tasks)
 			puts("  INDEX      PID STATE    RANGE                         RES   HUGE  MAPS  THR       CPU  COMMAND");
-		else if (!space->detail && space->nr_tasks)
-			puts("  (its tasks are for its owner and root to see)");
 		for (j = 0; space->detail && j < space->nr_tasks; j++)
 			print_task(&space->tasks[j], space->measured);
 	}
 	if (s->hidden)
 		printf("%u process%s may be of spaces of the user backend that can't be read (ptrace_scope; run as root)\n",
 		       s->hidden, s->hidden == 1 ? "" : "es");
+	if (s->slow)
+		printf("%u process%s passed over: reading their users' processes took too long\n",
+		       s->slow, s->slow == 1 ? "" : "es");
 }

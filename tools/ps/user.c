@@ -11,20 +11,18 @@
  *
  * Anybody can have such memory, with the id of another's space in it. So a space
  * is there only if the process that its id names, the launcher, has the header,
- * and its tasks are those that share the launcher's memory.
+ * and its tasks are those that share the launcher's memory. Nothing is read that may
+ * be a file's: the mapping of the header must hold the table, too. It can still become
+ * another before it is read: that costs time, which reader.c bounds.
  */
 #include "ps.h"
 
 #include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
-#include <linux/kcmp.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
-#include <sys/uio.h>
-#include <unistd.h>
 
 #include <linux/pvas.h>
 
@@ -36,57 +34,72 @@
 
 /**
  * struct member - a process that has a space's memory
- * @pid:	as we see it
- * @inner:	as it sees itself
+ * @ns:		its pid namespace
  * @id:		the space
+ * @inner:	its pid as it sees itself
+ * @pid:	as we see it
+ * @uid:	whose it is
+ * @taken:	a partition is its own
  */
 struct member {
-	pid_t pid;
-	pid_t inner;
+	ino_t ns;
 	uint32_t id;
+	pid_t inner;
+	pid_t pid;
+	uid_t uid;
+	bool taken;
 };
 
-struct members {
-	struct member *at;
+/* A member that the space's id names, with the header that it has. */
+struct launcher {
+	struct member m;
+	struct pvas_header header;
+};
+
+struct found {
+	struct member *members;
 	uint32_t nr;
+	struct launcher *launchers;
+	uint32_t nr_launchers;
 };
 
-/* Where a mapping as the header's begins, 0 if there is none. Mappings come in order. */
-static uint64_t header_base(pid_t pid)
+/*
+ * Memory that may be the header's: private, anonymous, without a name. A file's name is
+ * its owner's to choose, so each field is looked at in its place. Mappings come in order.
+ */
+static bool find_memory(pid_t pid, uint64_t *base, uint64_t *end)
 {
-	FILE *f = ps_open_proc(pid, "maps");
-	uint64_t lo = 0, found = 0;
-	char line[512];
+	FILE *f = ps_reader_open(pid, "maps");
+	unsigned long lo = 0, hi, offset, inode;
+	unsigned int major, minor;
+	bool found = false;
+	char line[160], mode[8];
+	int at;
 
 	if (!f)
-		return 0;
-	while (!found && lo < BASE_END && fgets(line, sizeof(line), f)) {
-		if (sscanf(line, "%lx-", &lo) == 1 && lo && lo < BASE_END && lo % BASE_STEP == 0 &&
-		    strstr(line, " rw-p 00000000 00:00 0"))
-			found = lo;
+		return false;
+	while (!found && lo < BASE_END && ps_next_line(f, line, sizeof(line))) {
+		at = 0;
+		if (sscanf(line, "%lx-%lx %7s %lx %x:%x %lu%n", &lo, &hi, mode, &offset, &major,
+			   &minor, &inode, &at) < 7)
+			continue;
+		found = lo && lo < BASE_END && lo % BASE_STEP == 0 && !strcmp(mode, "rw-p") &&
+			!offset && !major && !minor && !inode && !line[at + strspn(line + at, " \n")];
+		*base = lo;
+		*end = hi;
 	}
 	fclose(f);
 	return found;
 }
 
-/* Read the space's memory. -errno: EPERM if ptrace(2) would be refused. */
-static int read_memory(pid_t pid, uint64_t from, void *to, size_t len)
-{
-	struct iovec local = { to, len }, remote = { (void *)from, len };
-	ssize_t n = process_vm_readv(pid, &local, 1, &remote, 1, 0);
-
-	if (n < 0)
-		return -errno;
-	return (size_t)n == len ? 0 : -EFAULT;
-}
-
 /* It is memory of tasks that write where they like: believe nothing unchecked. */
-static bool sane(const struct pvas_header *h, uint64_t base)
+static bool sane(const struct pvas_header *h, uint64_t base, uint64_t end)
 {
 	return h->magic == PVAS_HEADER_MAGIC && h->version == PVAS_HEADER_VERSION &&
 	       (h->id & ID_USER) && h->shift >= PVAS_SHIFT_MIN && h->shift <= PVAS_SHIFT_MAX &&
 	       h->table == base + PVAS_HEADER_TABLE && h->entries <= PVAS_MAX_TASKS + 2 &&
-	       h->first && h->first <= h->last && h->last < h->entries;
+	       h->first && h->first <= h->last && h->last < h->entries &&
+	       h->entries * sizeof(struct pvas_part) <= end - h->table;
 }
 
 /* The module's spaces have such a header too. */
@@ -102,7 +115,88 @@ static bool is_kernel_task(const struct ps_snapshot *s, pid_t pid)
 	return false;
 }
 
-static void add_task(struct ps_space *space, uint32_t index, const struct pvas_part *part)
+static ino_t pid_namespace(pid_t pid)
+{
+	struct stat st;
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%d/ns/pid", pid);
+	return stat(path, &st) ? 0 : st.st_ino;
+}
+
+static void add_member(struct found *f, const struct member *m, const struct pvas_header *h)
+{
+	f->members = ps_grow(f->members, f->nr, sizeof(*f->members));
+	f->members[f->nr++] = *m;
+	if (m->inner != (pid_t)((m->id & ~ID_USER) >> 9))
+		return;
+	f->launchers = ps_grow(f->launchers, f->nr_launchers, sizeof(*f->launchers));
+	f->launchers[f->nr_launchers++] = (struct launcher){ *m, *h };
+}
+
+static void look_at(struct ps_snapshot *s, struct found *f, pid_t pid)
+{
+	struct member m = { .pid = pid, .uid = ps_status_number(pid, "Uid") };
+	struct pvas_header h;
+	uint64_t base = 0, end = 0;
+	int err = -ENOENT;
+
+	if (m.uid == (uid_t)-1 || is_kernel_task(s, pid))
+		return;
+	if (ps_reader_turn(m.uid, PS_FINDING) && find_memory(pid, &base, &end))
+		err = ps_read_memory(pid, base, &h, sizeof(h));
+	if (ps_reader_late())
+		s->slow++;
+	if (err == -EPERM)
+		s->hidden++;
+	if (err || !sane(&h, base, end))
+		return;
+	m.id = h.id;
+	m.inner = ps_status_number(pid, "NSpid");
+	m.ns = pid_namespace(pid);
+	add_member(f, &m, &h);
+}
+
+static int compare(const void *a, const void *b)
+{
+	const struct member *x = a, *y = b;
+
+	if (x->ns != y->ns)
+		return x->ns < y->ns ? -1 : 1;
+	if (x->id != y->id)
+		return x->id < y->id ? -1 : 1;
+	return x->inner < y->inner ? -1 : x->inner > y->inner;
+}
+
+/* Do they share their memory? A kernel without kcmp(2) can't say: then it must look so. */
+static bool same_memory(const struct member *launcher, const struct member *m)
+{
+	int differ;
+
+	if (!ps_reader_turn(m->uid, PS_FINDING))
+		return false;
+	differ = ps_compare_memory(launcher->pid, m->pid);
+	return differ == -ENOSYS ? launcher->uid == m->uid : !differ;
+}
+
+/*
+ * The process of a partition, if it is a member, no launcher and has no other partition.
+ * Of one namespace, one id and one pid there is one process.
+ */
+static pid_t take_process(struct found *f, const struct member *launcher, pid_t inner)
+{
+	struct member key = { .ns = launcher->ns, .id = launcher->id, .inner = inner }, *m;
+
+	if (inner <= 0 || inner == launcher->inner)
+		return 0;
+	m = bsearch(&key, f->members, f->nr, sizeof(key), compare);
+	if (!m || m->taken || !same_memory(launcher, m))
+		return 0;
+	m->taken = true;
+	return m->pid;
+}
+
+static void add_task(struct ps_space *space, uint32_t index, uint32_t state, pid_t pid)
 {
 	static const char *const states[] = {
 		[PVAS_PART_ARMED] = "armed", [PVAS_PART_RUNNING] = "running",
@@ -110,128 +204,77 @@ static void add_task(struct ps_space *space, uint32_t index, const struct pvas_p
 	};
 	struct ps_task *task;
 
-	if (part->state < PVAS_PART_ARMED || part->state > PVAS_PART_ENDING)
-		return;
 	space->tasks = ps_grow(space->tasks, space->nr_tasks, sizeof(*space->tasks));
 	task = &space->tasks[space->nr_tasks++];
 	task->index = index;
-	task->pid = part->pid;
-	strcpy(task->state, states[part->state]);
+	task->pid = pid;
+	strcpy(task->state, states[state]);
 	task->start = (uint64_t)index << space->shift;
 	task->end = task->start + (1UL << space->shift);
 }
 
-static void add_space(struct ps_snapshot *s, pid_t pid, const struct pvas_header *h)
+/*
+ * A partition that is being freed has lost its process. Such are believed in up to the
+ * number of those that have one, the launcher's included: what a user can have shown
+ * grows with the processes that he has, and with nothing else.
+ */
+static void add_tasks(struct ps_space *space, struct found *f, const struct launcher *l,
+		      struct pvas_part *parts)
 {
+	uint32_t i, ending = 1;
+
+	for (i = l->header.first; i <= l->header.last; i++) {
+		if (parts[i].state < PVAS_PART_ARMED || parts[i].state > PVAS_PART_ENDING)
+			parts[i].pid = 0;
+		parts[i].pid = take_process(f, &l->m, parts[i].pid);
+		ending += parts[i].pid != 0;
+	}
+	for (i = l->header.first; i <= l->header.last; i++) {
+		if (parts[i].pid)
+			add_task(space, i, parts[i].state, parts[i].pid);
+		else if (parts[i].state == PVAS_PART_ENDING && ending && ending--)
+			add_task(space, i, parts[i].state, 0);
+	}
+}
+
+static void add_space(struct ps_snapshot *s, struct found *f, const struct launcher *l)
+{
+	const struct pvas_header *h = &l->header;
 	struct pvas_part *parts = calloc(h->entries, sizeof(*parts));
-	struct ps_space space = { .id = h->id, .user = true, .launcher = pid, .shift = h->shift,
-				  .detail = true };
-	uint32_t i;
+	struct ps_space space = { .id = h->id, .user = true, .launcher = l->m.pid,
+				  .uid = l->m.uid, .shift = h->shift, .detail = true };
 
 	if (!parts)
 		exit(ps_fail("no memory"));
-	if (!read_memory(pid, h->table, parts, h->entries * sizeof(*parts))) {
-		space.uid = ps_status_number(pid, "Uid");
-		space.rss_kib = ps_status_number(pid, "VmRSS");
-		space.tables_kib = ps_status_number(pid, "VmPTE");
-		for (i = h->first; i <= h->last; i++)
-			add_task(&space, i, &parts[i]);
+	if (!ps_reader_turn(l->m.uid, PS_FINDING) ||
+	    ps_read_memory(l->m.pid, h->table, parts, h->entries * sizeof(*parts))) {
+		s->slow += ps_reader_late();
+	} else {
+		space.rss_kib = ps_status_number(l->m.pid, "VmRSS");
+		space.tables_kib = ps_status_number(l->m.pid, "VmPTE");
+		add_tasks(&space, f, l, parts);
 		s->spaces = ps_grow(s->spaces, s->nr, sizeof(*s->spaces));
 		s->spaces[s->nr++] = space;
 	}
 	free(parts);
 }
 
-static void look_at(struct ps_snapshot *s, struct members *m, pid_t pid)
-{
-	uint64_t base = is_kernel_task(s, pid) ? 0 : header_base(pid);
-	struct pvas_header h;
-	int err;
-
-	if (!base)
-		return;
-	err = read_memory(pid, base, &h, sizeof(h));
-	if (err == -EPERM)
-		s->hidden++;
-	if (err || !sane(&h, base))
-		return;
-	m->at = ps_grow(m->at, m->nr, sizeof(*m->at));
-	m->at[m->nr] = (struct member){ pid, ps_status_number(pid, "NSpid"), h.id };
-	if (m->at[m->nr++].inner == (pid_t)((h.id & ~ID_USER) >> 9))
-		add_space(s, pid, &h);
-}
-
-static bool same_pid_namespace(pid_t a, pid_t b)
-{
-	struct stat sa, sb;
-	char path[64];
-
-	snprintf(path, sizeof(path), "/proc/%d/ns/pid", a);
-	if (stat(path, &sa))
-		return false;
-	snprintf(path, sizeof(path), "/proc/%d/ns/pid", b);
-	return !stat(path, &sb) && sa.st_dev == sb.st_dev && sa.st_ino == sb.st_ino;
-}
-
-/* Do they share their memory? A kernel without kcmp(2) can't say: then it must look so. */
-static bool same_memory(pid_t a, pid_t b)
-{
-	long differ = a == b ? 0 : syscall(SYS_kcmp, a, b, KCMP_VM, 0, 0);
-
-	if (differ >= 0 || errno != ENOSYS)
-		return !differ;
-	return ps_status_number(a, "Uid") == ps_status_number(b, "Uid") &&
-	       same_pid_namespace(a, b);
-}
-
-/* Those of this space, and only of this one, to the front. Returns how many. */
-static uint32_t members_of(const struct ps_space *space, struct members *m)
-{
-	uint32_t i, nr = 0;
-
-	for (i = 0; i < m->nr; i++) {
-		struct member found = m->at[i];
-
-		if (found.id != space->id || !same_memory(space->launcher, found.pid))
-			continue;
-		m->at[i] = m->at[nr];
-		m->at[nr++] = found;
-	}
-	return nr;
-}
-
-static pid_t outer_pid(const struct member *members, uint32_t nr, pid_t inner)
-{
-	uint32_t i;
-
-	for (i = 0; i < nr; i++)
-		if (members[i].inner == inner)
-			return members[i].pid;
-	return 0;
-}
-
-static void translate_pids(struct ps_space *space, struct members *m)
-{
-	uint32_t nr = members_of(space, m), i;
-
-	for (i = 0; i < space->nr_tasks; i++)
-		space->tasks[i].pid = outer_pid(m->at, nr, space->tasks[i].pid);
-}
-
 void ps_user_find(struct ps_snapshot *s)
 {
 	DIR *dir = opendir("/proc");
-	struct members m = { 0 };
+	struct found f = { 0 };
 	struct dirent *e;
 	uint32_t i;
 
 	while (dir && (e = readdir(dir)))
 		if (isdigit((unsigned char)e->d_name[0]))
-			look_at(s, &m, atoi(e->d_name));
+			look_at(s, &f, atoi(e->d_name));
 	if (dir)
 		closedir(dir);
-	for (i = 0; i < s->nr; i++)
-		if (s->spaces[i].user)
-			translate_pids(&s->spaces[i], &m);
-	free(m.at);
+	if (f.nr)
+		qsort(f.members, f.nr, sizeof(*f.members), compare);
+	for (i = 0; i < f.nr_launchers; i++)
+		add_space(s, &f, &f.launchers[i]);
+	free(f.members);
+	free(f.launchers);
 }

@@ -186,13 +186,14 @@ static void put_line(int line, const char *format, ...)
 
 static void draw_title(const struct view *v)
 {
+	uint32_t unread = v->now.hidden + v->now.slow;
 	time_t t = time(NULL);
 	char clock[16], hidden[64] = "";
 
 	strftime(clock, sizeof(clock), "%H:%M:%S", localtime(&t));
-	if (v->now.hidden)
+	if (unread)
 		snprintf(hidden, sizeof(hidden), ", %u more process%s can't be read",
-			 v->now.hidden, v->now.hidden == 1 ? "" : "es");
+			 unread, unread == 1 ? "" : "es");
 	put_line(0, "%s  %u space%s, %u task%s by %s%s", clock, v->now.nr,
 		 v->now.nr == 1 ? "" : "s", v->nr_rows, v->nr_rows == 1 ? "" : "s",
 		 order_names[v->order], hidden);
@@ -231,7 +232,7 @@ static int draw_spaces(const struct view *v)
 
 static void draw_task(int line, const struct row *r)
 {
-	char rss[24] = "-", huge[24] = "-", cpu[24];
+	char rss[24] = "-", huge[24] = "-", cpu[24], name[64];
 	const struct ps_task *t = r->task;
 
 	if (r->space->measured) {
@@ -240,7 +241,7 @@ static void draw_task(int line, const struct row *r)
 	}
 	put_line(line, "%10u %5u %8d %-8s %5.1f %9s %7s %7s %5lu %4u  %s", r->space->id, t->index,
 		 t->pid, t->state, t->cpu_percent, ps_cpu_text(t->cpu_ms, cpu), rss, huge,
-		 t->mem.maps, t->threads, t->name);
+		 t->mem.maps, t->threads, ps_name_text(t->name, name));
 }
 
 static void draw_tasks(struct view *v, int line)

@@ -1,0 +1,348 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Reading other users' processes. Its owner can make a process slow to read, for as
+ * long as he likes: memory may be a mapping of a file whose server never answers, or be
+ * under userfaultfd(2), and whoever holds the mmap lock stops all who read maps. So a
+ * helper process does the reading, and is given up when the time is over, whether SIGKILL
+ * ends it at once or not. The time is counted for each user: one who is slow hides
+ * himself, and nobody else.
+ */
+#include "ps.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/kcmp.h>
+#include <poll.h>
+#include <signal.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#define CHUNK		32768
+#define SECOND		1000000L
+#define FREE_US		20000		/* a turn's time that is not counted */
+#define ALL_SLOW_US	(10 * SECOND)	/* of all users; then each has but... */
+#define SHORT_US	(SECOND / 10)
+#define MOST_STUCK	64
+
+enum job { OPEN, READ, MEMORY, COMPARE };
+
+struct request {
+	enum job job;
+	pid_t pid;
+	pid_t other;
+	uint64_t from;
+	size_t len;
+	char file[16];
+};
+
+struct answer {
+	int64_t result;		/* bytes of @data, or what kcmp(2) says, or -errno */
+	char data[CHUNK];
+};
+
+/* A user whose processes took long, in this look. */
+struct slow_user {
+	uid_t uid;
+	int64_t us[PS_PHASES];
+};
+
+/* A helper that was given up, and may still be there. */
+struct stuck {
+	pid_t helper;
+	uid_t uid;
+};
+
+static const int64_t limits[PS_PHASES] = {
+	[PS_FINDING] = 3 * SECOND, [PS_MEASURING] = 30 * SECOND,
+};
+
+static struct slow_user *slow;
+static uint32_t nr_slow;
+static int64_t all_slow;
+static struct stuck stuck[MOST_STUCK];
+static uint32_t nr_stuck;
+static pid_t helper;
+static int line = -1;	/* to the helper */
+static struct answer answer;
+
+/* Whose process is read now. */
+static struct {
+	uid_t uid;
+	enum ps_phase phase;
+	int64_t us;
+	bool late;
+} turn;
+
+/* ---- the helper ---- */
+
+static int64_t result_of(int64_t n)
+{
+	return n < 0 ? -errno : n;
+}
+
+static int64_t open_file(const struct request *q, int *fd)
+{
+	char path[64];
+
+	if (*fd >= 0)
+		close(*fd);
+	snprintf(path, sizeof(path), "/proc/%d/%s", q->pid, q->file);
+	*fd = open(path, O_RDONLY | O_CLOEXEC);
+	return *fd < 0 ? -errno : 0;
+}
+
+static int64_t work(const struct request *q, int *fd, char *data)
+{
+	struct iovec local = { data, q->len }, remote = { (void *)q->from, q->len };
+
+	switch (q->job) {
+	case OPEN:
+		return open_file(q, fd);
+	case READ:
+		return result_of(read(*fd, data, q->len));
+	case MEMORY:
+		return result_of(process_vm_readv(q->pid, &local, 1, &remote, 1, 0));
+	default:
+		return result_of(syscall(SYS_kcmp, q->pid, q->other, KCMP_VM, 0, 0));
+	}
+}
+
+/* It may outlive us: nobody shall wait for it at the end of a pipe of ours. */
+static void help(int sock)
+{
+	int null = open("/dev/null", O_RDWR), i, fd = -1;
+	struct request q;
+
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	setpgid(0, 0);
+	if (null < 0 || chdir("/"))
+		_exit(1);
+	sock = fcntl(sock, F_DUPFD, 3);
+	for (i = 0; i < 3; i++)
+		dup2(null, i);
+	dup2(sock, 3);
+	syscall(SYS_close_range, 4, ~0U, 0);
+	while (recv(3, &q, sizeof(q), 0) == sizeof(q)) {
+		size_t len = offsetof(struct answer, data);
+
+		answer.result = work(&q, &fd, answer.data);
+		if (q.job != COMPARE && answer.result > 0)
+			len += answer.result;
+		if (send(3, &answer, len, MSG_NOSIGNAL) < 0)
+			break;
+	}
+	_exit(0);
+}
+
+static bool have_helper(void)
+{
+	int pair[2];
+
+	if (line >= 0)
+		return true;
+	if (nr_stuck == MOST_STUCK || socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair))
+		return false;
+	helper = fork();
+	if (!helper)
+		help(pair[1]);
+	close(pair[1]);
+	if (helper < 0)
+		close(pair[0]);
+	else
+		line = pair[0];
+	return helper > 0;
+}
+
+/* ---- time ---- */
+
+static int64_t now_us(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return ts.tv_sec * SECOND + ts.tv_nsec / 1000;
+}
+
+static struct slow_user *user_of(uid_t uid, bool add)
+{
+	uint32_t i;
+
+	for (i = 0; i < nr_slow; i++)
+		if (slow[i].uid == uid)
+			return &slow[i];
+	if (!add)
+		return NULL;
+	slow = ps_grow(slow, nr_slow, sizeof(*slow));
+	slow[nr_slow] = (struct slow_user){ .uid = uid };
+	return &slow[nr_slow++];
+}
+
+static void end_turn(void)
+{
+	if (turn.us > FREE_US) {
+		user_of(turn.uid, true)->us[turn.phase] += turn.us - FREE_US;
+		all_slow += turn.us - FREE_US;
+	}
+	turn.us = 0;
+}
+
+static int64_t time_left(void)
+{
+	const struct slow_user *user = user_of(turn.uid, false);
+	int64_t limit = all_slow > ALL_SLOW_US ? SHORT_US : limits[turn.phase];
+
+	return limit - turn.us - (user ? user->us[turn.phase] : 0);
+}
+
+static void block(uid_t uid)
+{
+	struct slow_user *user = user_of(uid, true);
+	int i;
+
+	for (i = 0; i < PS_PHASES; i++)
+		user->us[i] += limits[i];
+}
+
+static void give_up_helper(void)
+{
+	kill(helper, SIGKILL);
+	close(line);
+	line = -1;
+	stuck[nr_stuck++] = (struct stuck){ helper, turn.uid };
+	block(turn.uid);
+}
+
+void ps_reader_begin(void)
+{
+	uint32_t i, left = 0;
+
+	end_turn();
+	free(slow);
+	slow = NULL;
+	nr_slow = 0;
+	all_slow = 0;
+	for (i = 0; i < nr_stuck; i++) {
+		struct stuck s = stuck[i];
+
+		if (waitpid(s.helper, NULL, WNOHANG) == 0) {
+			block(s.uid);
+			stuck[left++] = s;
+		}
+	}
+	nr_stuck = left;
+}
+
+bool ps_reader_turn(uid_t uid, enum ps_phase phase)
+{
+	end_turn();
+	turn.uid = uid;
+	turn.phase = phase;
+	turn.late = time_left() <= 0;
+	return !turn.late;
+}
+
+bool ps_reader_late(void)
+{
+	return turn.late;
+}
+
+/* ---- asking ---- */
+
+static bool answered(int64_t until)
+{
+	struct pollfd fd = { .fd = line, .events = POLLIN };
+	int64_t left;
+	int n = 0;
+
+	/* A signal is the live view's: it looks at them later. */
+	while (n <= 0 && (left = until - now_us()) > 0)
+		n = poll(&fd, 1, left / 1000 + 1);
+	return n > 0;
+}
+
+static int64_t ask(const struct request *q)
+{
+	int64_t start = now_us(), left = time_left();
+	ssize_t n = -1;
+
+	if (left > 0 && have_helper() && send(line, q, sizeof(*q), MSG_NOSIGNAL) > 0 &&
+	    answered(start + left))
+		n = recv(line, &answer, sizeof(answer), 0);
+	turn.us += now_us() - start;
+	if (n >= (ssize_t)offsetof(struct answer, data))
+		return answer.result;
+	turn.late = true;
+	if (line >= 0)
+		give_up_helper();
+	return -ETIME;
+}
+
+int ps_read_memory(pid_t pid, uint64_t from, void *to, size_t len)
+{
+	struct request q = { .job = MEMORY, .pid = pid };
+	size_t done;
+	int64_t n;
+
+	for (done = 0; done < len; done += n) {
+		q.from = from + done;
+		q.len = len - done < CHUNK ? len - done : CHUNK;
+		n = ask(&q);
+		if (n < 0)
+			return n;
+		if ((size_t)n != q.len)
+			return -EFAULT;
+		memcpy((char *)to + done, answer.data, n);
+	}
+	return 0;
+}
+
+int ps_compare_memory(pid_t a, pid_t b)
+{
+	return ask(&(struct request){ .job = COMPARE, .pid = a, .other = b });
+}
+
+static ssize_t take_bytes(void *cookie, char *buf, size_t len)
+{
+	int64_t n = ask(&(struct request){ .job = READ, .len = len < CHUNK ? len : CHUNK });
+
+	(void)cookie;
+	if (n < 0) {
+		errno = -n;
+		return -1;
+	}
+	memcpy(buf, answer.data, n);
+	return n;
+}
+
+FILE *ps_reader_open(pid_t pid, const char *file)
+{
+	struct request q = { .job = OPEN, .pid = pid };
+
+	snprintf(q.file, sizeof(q.file), "%s", file);
+	if (ask(&q) < 0)
+		return NULL;
+	return fopencookie(NULL, "r", (cookie_io_functions_t){ .read = take_bytes });
+}
+
+bool ps_next_line(FILE *f, char *text, size_t size)
+{
+	size_t len;
+	int c;
+
+	if (!fgets(text, size, f))
+		return false;
+	len = strlen(text);
+	if (len && text[len - 1] != '\n')
+		do
+			c = getc(f);
+		while (c != '\n' && c != EOF);
+	return true;
+}
