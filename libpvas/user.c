@@ -427,6 +427,8 @@ static int user_create(struct pvas_space *s)
 	pthread_mutex_init(&u->lock, NULL);
 	pthread_mutex_init(&u->fork_lock, NULL);
 	pthread_cond_init(&u->changed, NULL);
+	pthread_mutex_init(&u->pool_lock, NULL);
+	pthread_cond_init(&u->pool_changed, NULL);
 	err = fill(u);
 	if (err) {
 		user_keeper_stop(u);

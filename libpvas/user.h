@@ -15,6 +15,7 @@
  *	user_reclaim.c	the partition of one that has ended becomes free
  *	user_worker.c	the threads that answer the filter's calls
  *	user_pool.c	how many they are, and how they end
+ *	user_files.c	they have descriptors of their own
  *	user_rights.c	a task keeps its ids, namespaces and capabilities
  *	user_exe.c	the answer to readlink("/proc/PID/exe")
  *	user_fork.c	fork() in a task leaves its peers alone
@@ -38,6 +39,9 @@
 #define PAGE		4096UL
 #define PAGE_UP(n)	(((n) + PAGE - 1) & ~(PAGE - 1))
 #define PAGE_DOWN(n)	((n) & ~(PAGE - 1))
+
+#define HUGE_2M		(2UL << 20)
+#define HUGE_1G		(1UL << 30)
 
 #define WORKERS		4	/* at first */
 #define WORKERS_MAX	32	/* if others wait for file servers */
@@ -180,11 +184,19 @@ struct user_start {
  * @maps:	/proc/self/maps
  * @keeper:	thread
  * @keeper_tid:	its number
- * @workers:	threads
+ * @pool:	thread that makes workers
+ * @workers:	threads; these and the following are under @pool_lock
  * @nr_workers:	how many
  * @nr_live:	of these, have not ended
- * @nr_slow:	of these, in calls that can take long
- * @abandoned:	no slow call begins any more; who is in one ends when it is over
+ * @nr_slow:	of these, are not waiting for a call
+ * @nr_served:	how often one was through
+ * @abandoned:	no call is served any more; who is in one ends when it is over
+ * @pool_live:	@pool has not ended
+ * @pool_ready:	it has begun
+ * @pool_stop:	it shall end
+ * @pool_err:	workers could not be made: -errno
+ * @pool_lock:	taken after all others
+ * @pool_changed: one of these has changed
  * @ends:	tasks that have ended; counted before their partition is taken
  * @nr_execs:	partitions with an @exec_tid
  * @ended:	partitions to be reclaimed; the keeper's
@@ -215,11 +227,19 @@ struct user_space {
 	int maps;
 	pthread_t keeper;
 	pid_t keeper_tid;
+	pthread_t pool;
 	pthread_t workers[WORKERS_MAX];
 	unsigned int nr_workers;
 	unsigned int nr_live;
 	unsigned int nr_slow;
+	unsigned int nr_served;
 	int abandoned;
+	int pool_live;
+	int pool_ready;
+	int pool_stop;
+	int pool_err;
+	pthread_mutex_t pool_lock;
+	pthread_cond_t pool_changed;
 	unsigned int ends;
 	unsigned int nr_execs;
 	struct user_part *ended;
@@ -326,7 +346,7 @@ void user_workers_dismiss(struct user_space *u);
 /* Returns how many have not come back: then the space must not be freed. */
 int user_workers_join(struct user_space *u);
 
-/* In a worker: a call that can take long begins, unless the space is ending (-EINTR). */
+/* In a worker: it serves a call, which can take long, unless the space is ending (-EINTR). */
 int user_worker_slow(struct user_space *u);
 
 /* It is over. */
@@ -337,6 +357,22 @@ int user_worker_left(void);
 
 /* It ends. */
 void user_worker_ends(struct user_space *u);
+
+/* ---- user_files.c ---- */
+
+#define FILES_STEP 64
+
+/* Descriptors to be closed. */
+struct user_files {
+	int *fds;
+	unsigned int count;
+};
+
+/* In the pool's thread: from now on it has a table of its own, a copy. */
+void user_files_leave(const struct user_space *u, struct user_files *f);
+
+/* Close what was only copied. */
+void user_files_close(struct user_files *f);
 
 /* ---- user_rights.c ---- */
 
@@ -374,7 +410,7 @@ void user_fork_exempt(struct user_space *u, struct user_part *p);
 
 /* It is going to map this: would that be the same? */
 void user_fork_look_at_file(struct user_space *u, struct user_part *p, int fd);
-void user_fork_look_at_segment(struct user_space *u, struct user_part *p, int id);
+int user_fork_look_at_segment(struct user_space *u, struct user_part *p, int id, uint64_t at);
 
 /* For a partition that is taken. */
 void user_fork_begin(struct user_part *p);
@@ -392,7 +428,7 @@ struct user_mmap {
 int64_t user_mmap(struct user_part *p, const struct user_mmap *m);
 int64_t user_mremap(struct user_part *p, uint64_t old, uint64_t old_len, uint64_t new_len,
 		    int flags);
-int64_t user_shmat(struct user_part *p, int id, uint64_t addr, int flags);
+int64_t user_shmat(struct user_part *p, int id, uint64_t addr, int flags, uint64_t align);
 int64_t user_brk(struct user_part *p, uint64_t brk);
 
 /* The task maps to a fixed place: there is none of what is spare beyond the break. */
@@ -426,8 +462,8 @@ uint64_t user_caller_data_limit(pid_t pid);
 /* The process of a thread. 0: gone. */
 pid_t user_caller_process(pid_t tid);
 
-/* A descriptor of ours for @fd of the thread's process; @pidfd if known, else -1. -errno. */
-int user_caller_file(struct user_space *u, pid_t tid, int pidfd, int fd, int prot, int flags);
+/* In a worker: a descriptor of the workers' for the thread's @fd. -errno. */
+int user_caller_file(pid_t tid, int fd, int prot, int flags);
 
 /* ---- user_child.c: the new process ---- */
 

@@ -44,17 +44,31 @@ static int open_proc(pid_t tid, const char *name, int flags)
 	return fd < 0 ? -errno : fd;
 }
 
-/* Where a container forbids process_vm_readv and _writev. */
-static ssize_t copy_by_proc(int nr, pid_t tid, uint64_t theirs, void *ours, size_t len)
+/* Where a container forbids process_vm_readv. */
+static ssize_t read_by_proc(pid_t tid, uint64_t from, void *to, size_t len)
 {
-	int fd = open_proc(tid, "mem", nr == __NR_process_vm_readv ? O_RDONLY : O_RDWR);
+	int fd = open_proc(tid, "mem", O_RDONLY);
 	ssize_t n;
 
 	if (fd < 0)
 		return 0;
-	n = nr == __NR_process_vm_readv ? pread(fd, ours, len, (off_t)theirs)
-					: pwrite(fd, ours, len, (off_t)theirs);
+	n = pread(fd, to, len, (off_t)from);
 	close(fd);
+	return n;
+}
+
+/* To our own memory, by a pipe: /proc/self/mem would store into read-only pages. */
+static ssize_t store_by_pipe(uint64_t to, const void *from, size_t len)
+{
+	ssize_t n = -1;
+	int ends[2];
+
+	if (pipe2(ends, O_CLOEXEC))
+		return -1;
+	if (write(ends[1], from, len) == (ssize_t)len)
+		n = pvas_raw3(__NR_read, ends[0], to, len);
+	close(ends[0]);
+	close(ends[1]);
 	return n;
 }
 
@@ -67,8 +81,10 @@ static ssize_t copy(int nr, pid_t tid, uint64_t theirs, void *ours, size_t len)
 		struct iovec there = { (void *)(theirs + done), here.iov_len };
 		long n = pvas_raw6(nr, tid, (long)&here, 1, (long)&there, 1, 0);
 
-		if (n == -EPERM || n == -ENOSYS)
-			n = copy_by_proc(nr, tid, theirs + done, here.iov_base, here.iov_len);
+		if ((n == -EPERM || n == -ENOSYS) && nr == __NR_process_vm_readv)
+			n = read_by_proc(tid, theirs + done, here.iov_base, here.iov_len);
+		else if ((n == -EPERM || n == -ENOSYS) && tid == (pid_t)pvas_raw0(__NR_getpid))
+			n = store_by_pipe(theirs + done, here.iov_base, here.iov_len);
 		if (n <= 0)
 			break;
 		done += n;
@@ -81,18 +97,49 @@ ssize_t user_caller_read(pid_t tid, uint64_t from, void *to, size_t len)
 	return copy(__NR_process_vm_readv, tid, from, to, len);
 }
 
+/* Is it all mapped for writing? @maps is the file of that name. */
+static int is_writable(int maps, uint64_t at, size_t len)
+{
+	unsigned long lo, hi;
+	char line[512], prot[8];
+	FILE *f = fdopen(maps, "r");
+	int begins = 1, is_begin;	/* of a line: long ones come in pieces */
+
+	while (f && len && fgets(line, sizeof(line), f)) {
+		is_begin = begins;
+		begins = !!strchr(line, '\n');
+		if (!is_begin || sscanf(line, "%lx-%lx %7s", &lo, &hi, prot) != 3 || hi <= at)
+			continue;
+		if (lo > at || prot[1] != 'w')
+			break;
+		len = hi - at < len ? len - (hi - at) : 0;
+		at = hi;
+	}
+	if (f)
+		fclose(f);
+	else
+		close(maps);
+	return !len;
+}
+
 /*
  * A number can be another process' by now. So take hold of the memory first,
- * then see that the request is still there: it was the caller's, then.
+ * then see that the request is still there: it was the caller's, then. Such a
+ * write does not ask whether the pages are writable: that is for us to do. What
+ * other threads of the process change meanwhile is between them.
  */
 static ssize_t write_checked(pid_t tid, uint64_t to, const void *from, size_t len)
 {
-	int fd = open_proc(tid, "mem", O_RDWR);
+	int fd = open_proc(tid, "mem", O_RDWR), maps = open_proc(tid, "maps", O_RDONLY);
+	int valid = user_request_valid();
 	ssize_t n = -1;
 
-	if (user_request_valid())
-		n = fd < 0 ? copy(__NR_process_vm_writev, tid, to, (void *)from, len)
-			   : pwrite(fd, from, len, (off_t)to);
+	if (valid && fd < 0)
+		n = copy(__NR_process_vm_writev, tid, to, (void *)from, len);
+	if (maps >= 0)
+		valid = is_writable(maps, to, len) && valid;
+	if (valid && fd >= 0 && maps >= 0)
+		n = pwrite(fd, from, len, (off_t)to);
 	if (fd >= 0)
 		close(fd);
 	return n;
@@ -299,23 +346,18 @@ static int open_pidfd(pid_t tid)
 	return (int)pvas_raw2(__NR_pidfd_open, pid, 0);
 }
 
-int user_caller_file(struct user_space *u, pid_t tid, int pidfd, int fd, int prot, int flags)
+int user_caller_file(pid_t tid, int fd, int prot, int flags)
 {
-	int own = -1;
+	int pidfd;
 	long ret;
 
 	if (fd < 0)
 		return -EBADF;
-	if (pidfd < 0)
-		pidfd = own = open_pidfd(tid);
+	pidfd = open_pidfd(tid);
 	ret = pidfd < 0 ? pidfd : pvas_raw3(__NR_pidfd_getfd, pidfd, fd, 0);
-	if (own >= 0)
-		close(own);
-	if (ret == -EPERM || ret == -ENOSYS || ret == -EINVAL) {
-		if (user_worker_slow(u))
-			return -EINTR;
+	if (pidfd >= 0)
+		close(pidfd);
+	if (ret == -EPERM || ret == -ENOSYS || ret == -EINVAL)
 		ret = reopen(tid, fd, prot, flags);
-		user_worker_quick(u);
-	}
 	return (int)ret;
 }

@@ -232,22 +232,28 @@ static void body_clone(struct program *p)
 	jump(p, BPF_JSET | BPF_K, KEPT_NS, NOTIFY, ALLOW);
 }
 
-/* Options that change the mm for all tasks: a worker refuses them to tasks. */
+/* Options that change the mm for all tasks, or how one ends: a worker refuses them to tasks. */
 static void body_prctl(struct program *p)
 {
 	static const uint32_t shared[] = {
 		PR_SET_MM, PR_SET_THP_DISABLE, OPT_SET_MDWE, OPT_SET_MEMORY_MERGE,
 	};
 	unsigned int i, dumpable = new_label(p), name = new_label(p), hash = new_label(p);
+	unsigned int death = new_label(p);
 
 	check_caller(p, ALLOW);
 	load(p, ARG(0));
+	jump(p, BPF_JEQ | BPF_K, PR_SET_PDEATHSIG, death, NEXT);
 	jump(p, BPF_JEQ | BPF_K, PR_SET_DUMPABLE, dumpable, NEXT);
 	jump(p, BPF_JEQ | BPF_K, OPT_SET_VMA, name, NEXT);
 	jump(p, BPF_JEQ | BPF_K, OPT_FUTEX_HASH, hash, NEXT);
 	for (i = 0; i < sizeof(shared) / sizeof(shared[0]); i++)
 		jump(p, BPF_JEQ | BPF_K, shared[i], NOTIFY, NEXT);
 	go(p, ALLOW);
+	/* A task dies with the launcher. */
+	bind(p, death);
+	load(p, ARG(1));
+	jump(p, BPF_JEQ | BPF_K, SIGKILL, ALLOW, NOTIFY);
 	/* Dumpable is as the space began. */
 	bind(p, dumpable);
 	load(p, ARG(1));

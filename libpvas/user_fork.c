@@ -197,14 +197,17 @@ void user_fork_look_at_file(struct user_space *u, struct user_part *p, int fd)
 		user_fork_exempt(u, p);
 }
 
-/* Of huge pages, perhaps: that can't be seen. */
-void user_fork_look_at_segment(struct user_space *u, struct user_part *p, int id)
+/* Of huge pages, perhaps: that can't be seen. Returns -errno if there is none. */
+int user_fork_look_at_segment(struct user_space *u, struct user_part *p, int id, uint64_t at)
 {
 	struct shmid_ds ds;
+	long err = pvas_raw3(__NR_shmctl, id, IPC_STAT, &ds);
 
-	if (!p->exempt && !pvas_raw3(__NR_shmctl, id, IPC_STAT, &ds) &&
-	    !(ds.shm_segsz & ((2UL << 20) - 1)))
+	if (err)
+		return (int)err;
+	if (!(ds.shm_segsz & (HUGE_2M - 1)) || (at && !(at & (HUGE_2M - 1))))
 		user_fork_exempt(u, p);
+	return 0;
 }
 
 void user_fork_begin(struct user_part *p)

@@ -22,9 +22,6 @@
 #include "rawsys.h"
 #include "user.h"
 
-#define HUGE_2M		(2UL << 20)
-#define HUGE_1G		(1UL << 30)
-
 #define AHEAD		(32UL << 20)	/* mapped beyond the break: see grow() */
 
 #define RESERVE		(MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE)
@@ -225,11 +222,11 @@ int64_t user_mmap(struct user_part *p, const struct user_mmap *m)
 
 /* ---- mremap, shmat: over a reservation, for they have no NOREPLACE ---- */
 
-static int64_t reserve(struct user_part *p, uint64_t len)
+static int64_t reserve(struct user_part *p, uint64_t len, uint64_t align)
 {
 	const struct user_mmap m = { .len = len, .prot = PROT_NONE, .flags = RESERVE, .fd = -1 };
 
-	return map_somewhere(p, &m, len, len & (HUGE_2M - 1) ? PAGE : HUGE_2M);
+	return map_somewhere(p, &m, len, align);
 }
 
 int64_t user_mremap(struct user_part *p, uint64_t old, uint64_t old_len, uint64_t new_len,
@@ -250,7 +247,7 @@ int64_t user_mremap(struct user_part *p, uint64_t old, uint64_t old_len, uint64_
 		if (!(flags & MREMAP_MAYMOVE) || ret != -ENOMEM)
 			return ret;
 	}
-	at = reserve(p, len);
+	at = reserve(p, len, len & (HUGE_2M - 1) ? PAGE : HUGE_2M);
 	if (at < 0)
 		return at;
 	ret = pvas_raw6(__NR_mremap, old, old_len, new_len, flags | MREMAP_FIXED, at, 0);
@@ -267,25 +264,56 @@ static int64_t segment_size(int id)
 	return err < 0 ? err : (int64_t)ds.shm_segsz;
 }
 
-int64_t user_shmat(struct user_part *p, int id, uint64_t addr, int flags)
+/* Pages that are larger than these would not fit: at is no place for them. */
+static int fits_larger(uint64_t at, uint64_t len, uint64_t align)
+{
+	uint64_t larger = align < HUGE_2M ? HUGE_2M : align < HUGE_1G ? HUGE_1G : 0;
+
+	return larger && !(at & (larger - 1)) && (len & (larger - 1));
+}
+
+/*
+ * A segment of huge pages takes whole ones, so more than its size: where it could
+ * begin, there must be room for them. So a place for smaller pages is one where
+ * the larger are refused, or full to the end.
+ */
+static int64_t attach_somewhere(struct user_part *p, int id, uint64_t size, int flags,
+				uint64_t align)
+{
+	uint64_t len = (size + align - 1) & ~(align - 1);
+	uint64_t spare = align < HUGE_1G ? align : 0;
+	uint64_t nice = align == PAGE && !(len & (HUGE_2M - 1)) ? HUGE_2M : align;
+	int64_t all = reserve(p, len + spare, nice);
+	int64_t at = all, ret;
+
+	if (all < 0)
+		return all;
+	if (fits_larger(at, len, align))
+		at += align;
+	ret = pvas_raw3(__NR_shmat, id, at, flags | SHM_REMAP);
+	if (ret < 0) {
+		raw_munmap(all, len + spare);
+		return ret;
+	}
+	if (at > all)
+		raw_munmap(all, at - all);
+	else if (spare)
+		raw_munmap(at + len, spare);
+	return ret;
+}
+
+int64_t user_shmat(struct user_part *p, int id, uint64_t addr, int flags, uint64_t align)
 {
 	int64_t size = segment_size(id);
-	int64_t at, ret;
 
 	if (size < 0)
 		return size;
-	if (addr) {
-		if (user_foreign(p, addr, PAGE_UP(size)))
-			return -ENOMEM;
-		return pvas_raw3(__NR_shmat, id, addr, flags);
-	}
-	at = reserve(p, PAGE_UP(size));
-	if (at < 0)
-		return at;
-	ret = pvas_raw3(__NR_shmat, id, at, flags | SHM_REMAP);
-	if (ret < 0)
-		raw_munmap(at, PAGE_UP(size));
-	return ret;
+	if (!addr)
+		return attach_somewhere(p, id, size, flags, align);
+	/* Rounded up to whole huge pages it ends in the partition as well. */
+	if (user_foreign(p, addr, PAGE_UP(size)))
+		return -ENOMEM;
+	return pvas_raw3(__NR_shmat, id, addr, flags);
 }
 
 /* ---- brk ---- */

@@ -18,6 +18,7 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 #include "loader/blob.h"
@@ -128,16 +129,13 @@ static int64_t on_mmap_fixed(struct question *q)
 	return go_on(q);
 }
 
-/* As mmap would: errors don't matter. The file may be slow: not under the lock. */
+/* As mmap would: errors don't matter. The file may be slow: not under the partition's lock. */
 static void populate(const struct user_mmap *m, int64_t at)
 {
 	int writes = (m->prot & PROT_WRITE) && (m->flags & MAP_TYPE) == MAP_PRIVATE;
+	int how = writes ? MADV_POPULATE_WRITE : MADV_POPULATE_READ;
 
-	if (user_worker_slow(of_space))
-		return;
-	pvas_raw3(__NR_madvise, at, PAGE_UP(m->len),
-		  writes ? MADV_POPULATE_WRITE : MADV_POPULATE_READ);
-	user_worker_quick(of_space);
+	pvas_raw3(__NR_madvise, at, PAGE_UP(m->len), how);
 }
 
 static int64_t map_for(struct question *q, struct user_mmap *m)
@@ -171,8 +169,7 @@ static int64_t on_mmap(struct question *q)
 		return on_mmap_fixed(q);
 	if (m.flags & MAP_ANONYMOUS)
 		return map_for(q, &m);
-	m.fd = user_caller_file(q->u, q->tid, q->tid == q->part->pid ? q->part->pidfd : -1,
-				(int)q->args[4], m.prot, m.flags);
+	m.fd = user_caller_file(q->tid, (int)q->args[4], m.prot, m.flags);
 	if (m.fd < 0)
 		return m.fd;
 	user_fork_look_at_file(q->u, q->part, m.fd);
@@ -210,16 +207,36 @@ static int64_t on_brk(struct question *q)
 	return ret;
 }
 
-static int64_t on_shmat(struct question *q)
+static int64_t attach(struct question *q, uint64_t align)
 {
 	int64_t ret;
 
-	user_fork_look_at_segment(q->u, q->part, (int)q->args[0]);
 	if (enter(q))
 		return -ESRCH;
-	ret = user_shmat(q->part, (int)q->args[0], q->args[1], (int)q->args[2]);
+	ret = user_shmat(q->part, (int)q->args[0], q->args[1], (int)q->args[2], align);
 	leave(q);
 	return ret;
+}
+
+/* Nothing tells of which pages a segment is, but that it is refused. */
+static int64_t on_shmat(struct question *q)
+{
+	int64_t ret = user_fork_look_at_segment(q->u, q->part, (int)q->args[0], q->args[1]);
+
+	if (ret)
+		return ret;
+	ret = attach(q, PAGE);
+	if (ret != -EINVAL || q->args[1])
+		return ret;
+	user_fork_exempt(q->u, q->part);
+	ret = attach(q, HUGE_2M);
+	return ret == -EINVAL ? attach(q, HUGE_1G) : ret;
+}
+
+static int64_t on_fork(struct question *q)
+{
+	user_fork_prepare(q->u, q->part, q->tid);
+	return go_on(q);
 }
 
 /* Its first argument is a pointer to a structure that begins with the flags. */
@@ -228,16 +245,7 @@ static int64_t on_clone3(struct question *q)
 	uint64_t flags = 0;
 
 	user_caller_read(memory_of(q), q->args[0], &flags, sizeof(flags));
-	if (flags & CLONE_VM)
-		return if_kept(q, user_rights_kept_by_clone(flags));
-	user_fork_prepare(q->u, q->part, q->tid);
-	return go_on(q);
-}
-
-static int64_t on_fork(struct question *q)
-{
-	user_fork_prepare(q->u, q->part, q->tid);
-	return go_on(q);
+	return flags & CLONE_VM ? if_kept(q, user_rights_kept_by_clone(flags)) : on_fork(q);
 }
 
 /* ---- tasks and fork children ---- */
@@ -301,6 +309,9 @@ static int64_t refuse(struct question *q)
 	case __NR_prctl:
 		if ((uint32_t)a[0] == OPT_SET_VMA)
 			return on_range(q, a[2], a[3]);
+		/* The first thread's is what ends the task with the launcher. */
+		if ((uint32_t)a[0] == PR_SET_PDEATHSIG && q->tid != q->part->pid)
+			return go_on(q);
 		return -EPERM;
 	case __NR_arch_prctl:
 	case __NR_mlockall:
@@ -453,9 +464,10 @@ static int serve(struct user_space *u, const struct seccomp_notif *n)
 	int64_t value = -ENOSYS;
 
 	request = n->id;
-	if (n->data.nr != USER_NR_STOP && index < u->entries) {
+	if (n->data.nr != USER_NR_STOP && index < u->entries && !user_worker_slow(u)) {
 		q.part = &u->parts[index];
 		value = answer(&q);
+		user_worker_quick(u);
 	}
 	/* Before the keeper counts again */
 	if (!go)

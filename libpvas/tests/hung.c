@@ -10,6 +10,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -21,7 +22,7 @@
 #define TASKS	8	/* more than there are workers at first */
 #define FILE_ID	2
 
-/* ---- a file system of one file, whose contents never come ---- */
+/* ---- a file system of one file: its contents never come, its close may never end ---- */
 
 static struct fuse_attr attr_of(uint64_t id)
 {
@@ -44,7 +45,7 @@ static void reply(int dev, uint64_t unique, int err, const void *data, size_t le
 		_exit(1);
 }
 
-static void answer(int dev, const struct fuse_in_header *in)
+static void answer(int dev, const struct fuse_in_header *in, int holds_close)
 {
 	struct fuse_init_out init = { .major = 7, .minor = 31, .max_write = 4096 };
 	struct fuse_attr_out attr = { .attr_valid = 1000, .attr = attr_of(in->nodeid) };
@@ -76,17 +77,18 @@ static void answer(int dev, const struct fuse_in_header *in)
 	case FUSE_INTERRUPT:
 		break;
 	default:
-		reply(dev, in->unique, ENOSYS, NULL, 0);
+		if (in->opcode != FUSE_FLUSH || !holds_close)
+			reply(dev, in->unique, ENOSYS, NULL, 0);
 	}
 }
 
-static void __attribute__((noreturn)) serve(int dev)
+static void __attribute__((noreturn)) serve(int dev, const volatile int *holds_close)
 {
 	static char buf[1 << 17] __attribute__((aligned(8)));
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	while (read(dev, buf, sizeof(buf)) > 0)
-		answer(dev, (const struct fuse_in_header *)buf);
+		answer(dev, (const struct fuse_in_header *)buf, *holds_close);
 	_exit(0);
 }
 
@@ -97,6 +99,7 @@ FIXTURE(hung)
 	char dir[32];
 	char file[64];
 	pid_t server;
+	volatile int *holds_close;
 	struct pvas_space *s;
 };
 
@@ -114,6 +117,8 @@ FIXTURE_SETUP(hung)
 	int dev = open("/dev/fuse", O_RDWR | O_CLOEXEC);
 
 	self->server = 0;
+	self->holds_close = mmap(NULL, sizeof(int), PROT_READ | PROT_WRITE,
+				 MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	strcpy(self->dir, "/tmp/pvas-hung-XXXXXX");
 	if (dev < 0 || getuid())
 		SKIP(return, "needs root and /dev/fuse");
@@ -124,7 +129,7 @@ FIXTURE_SETUP(hung)
 	}
 	self->server = fork();
 	if (!self->server)
-		serve(dev);
+		serve(dev, self->holds_close);
 	close(dev);
 	snprintf(self->file, sizeof(self->file), "%s/file", self->dir);
 	ASSERT_EQ(pvas_space_create(&self->s, &(struct pvas_create_attr){
@@ -150,32 +155,83 @@ static int start(struct pvas_space *s, const char *what, const char *arg, pid_t 
 	return pvas_task_spawn(s, PVAS_ANY, argv[0], argv, environ, NULL, pid);
 }
 
-TEST_F(hung, who_maps_it_waits_alone)
+/* Tasks start, run and end. */
+static void others_go_on(struct __test_metadata *_metadata, struct pvas_space *s)
 {
-	pid_t pid[TASKS], other;
-	int64_t begin;
+	pid_t other;
+	int i;
+
+	for (i = 0; i < 3; i++) {
+		ASSERT_GT(start(s, "own-state", NULL, &other), 0);
+		EXPECT_EQ(end_of(other), 0);
+	}
+	ASSERT_GT(start(s, "descriptors", NULL, &other), 0);
+	EXPECT_EQ(end_of(other), 0);
+}
+
+static void all_wait(struct __test_metadata *_metadata, struct pvas_space *s, const char *what,
+		     const char *file, pid_t pid[TASKS])
+{
 	int i;
 
 	for (i = 0; i < TASKS; i++) {
-		ASSERT_GT(start(self->s, "populate", self->file, &pid[i]), 0);
+		ASSERT_GT(start(s, what, file, &pid[i]), 0);
 	}
 	usleep(300000);
-	/* Others are served, and tasks start. */
-	for (i = 0; i < 3; i++) {
-		ASSERT_GT(start(self->s, "own-state", NULL, &other), 0);
-		EXPECT_EQ(end_of(other), 0);
-	}
+	others_go_on(_metadata, s);
 	for (i = 0; i < TASKS; i++) {
-		EXPECT_EQ(kill(pid[i], 0), 0);
+		EXPECT_EQ(waitpid(pid[i], NULL, WNOHANG), 0);
 		kill(pid[i], SIGKILL);
+	}
+}
+
+static void destroy(struct __test_metadata *_metadata, struct pvas_space *s)
+{
+	int64_t begin = now_ms();
+
+	pvas_destroy(s);
+	EXPECT_LT(now_ms() - begin, 60000);
+}
+
+/* A worker fills the mapping; or it reads the name of a link in one. */
+static void reader_waits(struct __test_metadata *_metadata, FIXTURE_DATA(hung) *self,
+			 const char *what)
+{
+	pid_t pid[TASKS];
+	int i;
+
+	all_wait(_metadata, self->s, what, self->file, pid);
+	for (i = 0; i < TASKS; i++) {
 		EXPECT_EQ(end_of(pid[i]), SIGKILL);
 	}
-	ASSERT_GT(start(self->s, "descriptors", NULL, &other), 0);
-	EXPECT_EQ(end_of(other), 0);
-	begin = now_ms();
-	EXPECT_EQ(pvas_task_list(self->s, NULL, 0), 0);
-	pvas_space_destroy(self->s);
-	EXPECT_LT(now_ms() - begin, 15000);
+	others_go_on(_metadata, self->s);
+	EXPECT_EQ(pvas_tasks(self->s, NULL, 0), 0);
+	destroy(_metadata, self->s);
+}
+
+TEST_F(hung, who_maps_it_waits_alone)
+{
+	reader_waits(_metadata, self, "populate");
+}
+
+TEST_F(hung, who_names_a_link_in_it_waits_alone)
+{
+	reader_waits(_metadata, self, "name");
+}
+
+/* A worker closes what it has opened for the mapping. */
+TEST_F(hung, who_has_it_closed_waits_alone)
+{
+	pid_t pid[TASKS];
+	int i;
+
+	*self->holds_close = 1;
+	all_wait(_metadata, self->s, "map", self->file, pid);
+	kill(self->server, SIGKILL);
+	for (i = 0; i < TASKS; i++) {
+		EXPECT_EQ(end_of(pid[i]), SIGKILL);
+	}
+	destroy(_metadata, self->s);
 }
 
 TEST_HARNESS_MAIN

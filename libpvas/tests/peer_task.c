@@ -405,6 +405,23 @@ static int populate(const char *path)
 	return mmap(NULL, PAGE, PROT_READ, MAP_PRIVATE | MAP_POPULATE, fd, 0) == MAP_FAILED;
 }
 
+/* Nor does the close of it end: a worker's, after this. */
+static int map_only(const char *path)
+{
+	int fd = open(path, O_RDONLY);
+
+	return mmap(NULL, PAGE, PROT_READ, MAP_PRIVATE, fd, 0) == MAP_FAILED;
+}
+
+/* A worker reads the name. */
+static int name_in(const char *path)
+{
+	const char *name = mmap(NULL, PAGE, PROT_READ, MAP_PRIVATE, open(path, O_RDONLY), 0);
+	char text[8];
+
+	return syscall(SYS_readlink, name, text, sizeof(text)) == -1;
+}
+
 static int run(int argc, char **argv)
 {
 	const char *what = argv[1];
@@ -416,6 +433,10 @@ static int run(int argc, char **argv)
 		return eat(a, b, strtoul(argv[4], NULL, 10) << 20);
 	if (!strcmp(what, "populate"))
 		return populate(argv[2]);
+	if (!strcmp(what, "map"))
+		return map_only(argv[2]);
+	if (!strcmp(what, "name"))
+		return name_in(argv[2]);
 	if (!strcmp(what, "fork"))
 		forker(argv[4], a, b);
 	else if (!strcmp(what, "marks"))

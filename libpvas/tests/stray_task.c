@@ -17,6 +17,8 @@
 #include <string.h>
 #include <sys/fsuid.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/shm.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -276,6 +278,95 @@ static void child_may(void)
 	CHECK(waitpid(pid, &status, 0) == pid && !status);
 }
 
+/* ---- what the launcher is to keep ---- */
+
+/* It lives as long as the launcher: so it does not change that it is killed then. */
+static void die_with_launcher(void)
+{
+	int sig = 0;
+	pid_t pid;
+
+	CHECK(FAILS(prctl(PR_SET_PDEATHSIG, 0), EPERM));
+	CHECK(FAILS(prctl(PR_SET_PDEATHSIG, SIGTERM), EPERM));
+	CHECK(!prctl(PR_SET_PDEATHSIG, SIGKILL));
+	CHECK(!prctl(PR_GET_PDEATHSIG, &sig) && sig == SIGKILL);
+	/* What it starts is its own affair. */
+	pid = vfork();
+	if (!pid)
+		_exit(prctl(PR_SET_PDEATHSIG, SIGTERM) || prctl(PR_SET_PDEATHSIG, 0));
+	CHECK(waitpid(pid, &sig, 0) == pid && !sig);
+	pid = fork();
+	if (!pid)
+		_exit(prctl(PR_SET_PDEATHSIG, SIGTERM) || prctl(PR_SET_PDEATHSIG, 0));
+	CHECK(waitpid(pid, &sig, 0) == pid && !sig);
+}
+
+/* The launcher has a lock on it. */
+static void map_locked(const char *path)
+{
+	int fd = open(path, O_RDWR);
+
+	CHECK(mmap(NULL, PAGE, PROT_READ, MAP_SHARED, fd, 0) != MAP_FAILED);
+	CHECK(mmap(NULL, PAGE, PROT_READ, MAP_PRIVATE, fd, 0) != MAP_FAILED);
+	close(fd);
+}
+
+/* Two huge pages long, though its size is less; what is beside it stays. */
+static void attach_huge(int id)
+{
+	const size_t huge = 2UL << 20;
+	char *small[64], *p, *q;
+	int i;
+
+	/* Places that aren't aligned come first. */
+	for (i = 0; i < 64; i++) {
+		small[i] = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+				-1, 0);
+		*small[i] = (char)i;
+	}
+	p = shmat(id, NULL, 0);
+	q = shmat(id, NULL, 0);
+	CHECK(p != (char *)-1 && q != (char *)-1);
+	if (failures)
+		return;
+	CHECK(!((uintptr_t)p & (huge - 1)) && !((uintptr_t)q & (huge - 1)));
+	strcpy(p, "segment");
+	strcpy(p + 2 * huge - 8, "the end");
+	CHECK(!strcmp(q, "segment") && !strcmp(q + 2 * huge - 8, "the end"));
+	for (i = 0; i < 64; i++)
+		CHECK(*small[i] == (char)i);
+	CHECK(!shmdt(p) && !shmdt(q));
+}
+
+/* As the kernel: a buffer that can't be stored to is refused, and stays as it is. */
+static void link_to_read_only(void)
+{
+	char *p = mmap(NULL, 2 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	strcpy(p + PAGE, "intact");
+	CHECK(!mprotect(p + PAGE, PAGE, PROT_READ));
+	CHECK(FAILS(readlink("/proc/self/exe", p + PAGE, 4), EFAULT));
+	CHECK(FAILS(readlink("/proc/self/exe", p + PAGE - 2, 4), EFAULT));
+	CHECK(!strcmp(p + PAGE, "intact"));
+	CHECK(readlink("/proc/self/exe", p + PAGE - 4, 4) == 4 && p[PAGE - 4] == '/');
+	CHECK(munmap(p, 2 * PAGE) == 0);
+}
+
+static void links(void)
+{
+	pid_t pid;
+	int status = -1;
+
+	link_to_read_only();
+	pid = fork();
+	if (!pid) {
+		failures = 0;
+		link_to_read_only();
+		_exit(failures);
+	}
+	CHECK(waitpid(pid, &status, 0) == pid && !status);
+}
+
 int main(int argc, char **argv)
 {
 	const char *what = argc > 1 ? argv[1] : "";
@@ -292,6 +383,14 @@ int main(int argc, char **argv)
 		return exec_gate(argv);
 	if (!strcmp(what, "modes")) {
 		map_by_mode();
+	} else if (!strcmp(what, "lock")) {
+		map_locked(argv[2]);
+	} else if (!strcmp(what, "segment")) {
+		attach_huge(atoi(argv[2]));
+	} else if (!strcmp(what, "links")) {
+		links();
+	} else if (!strcmp(what, "death")) {
+		die_with_launcher();
 	} else if (!strcmp(what, "rights")) {
 		keep_ids();
 		keep_namespaces();

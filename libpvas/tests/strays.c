@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/shm.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -59,11 +60,13 @@ FIXTURE_VARIANT_ADD(strays, contained) {
 
 FIXTURE_SETUP(strays)
 {
-	const int nr[] = { SYS_kcmp, SYS_pidfd_getfd };
+	const int nr[] = {
+		SYS_kcmp, SYS_pidfd_getfd, SYS_process_vm_readv, SYS_process_vm_writev,
+	};
 
 	if (variant->contained)
-		forbid(nr, 2, EPERM);
-	ASSERT_EQ(pvas_space_create(&self->s, &user), 0) TH_LOG("%s", pvas_error_get());
+		forbid(nr, 4, EPERM);
+	ASSERT_EQ(pvas_create(&self->s, &user), 0) TH_LOG("%s", pvas_last_error());
 }
 
 FIXTURE_TEARDOWN(strays)
@@ -125,6 +128,105 @@ TEST_F(strays, modes_of_descriptors)
 TEST_F(strays, rights)
 {
 	EXPECT_EQ(run(self->s, "rights"), 0);
+}
+
+TEST_F(strays, links_to_read_only_memory)
+{
+	EXPECT_EQ(run(self->s, "links"), 0);
+}
+
+TEST_F(strays, die_with_the_launcher)
+{
+	EXPECT_EQ(run(self->s, "death"), 0);
+}
+
+/* Whose lock it is: another process sees. */
+static pid_t lock_of(const char *path)
+{
+	struct flock lock = { .l_type = F_WRLCK };
+	int fd, p[2];
+	pid_t pid, owner = -1;
+
+	if (pipe(p))
+		return -1;
+	pid = fork();
+	if (!pid) {
+		fd = open(path, O_RDWR);
+		owner = fcntl(fd, F_GETLK, &lock) || lock.l_type == F_UNLCK ? 0 : lock.l_pid;
+		_exit(write(p[1], &owner, sizeof(owner)) != sizeof(owner));
+	}
+	if (read(p[0], &owner, sizeof(owner)) != sizeof(owner))
+		owner = -1;
+	end_of(pid);
+	close(p[0]);
+	close(p[1]);
+	return owner;
+}
+
+/* A file that tasks map is opened and closed for them: the launcher's locks stay. */
+TEST_F(strays, locks_of_the_launcher)
+{
+	char file[] = "/tmp/pvas-lock-XXXXXX", *argv[] = { NULL, "lock", file, NULL };
+	struct flock lock = { .l_type = F_WRLCK };
+	int fd = mkstemp(file);
+	pid_t pid;
+
+	ASSERT_EQ(ftruncate(fd, 4096), 0);
+	ASSERT_EQ(fcntl(fd, F_SETLK, &lock), 0);
+	EXPECT_EQ(lock_of(file), getpid());
+	ASSERT_GT(start(self->s, argv, &pid), 0);
+	EXPECT_EQ(end_of(pid), 0);
+	EXPECT_EQ(lock_of(file), getpid());
+	unlink(file);
+}
+
+/* The workers begin with a copy of the launcher's descriptors: a pipe ends all the same. */
+TEST(pipes_end)
+{
+	struct pvas_space *s;
+	int p[2];
+	char c;
+
+	ASSERT_EQ(pipe2(p, O_CLOEXEC), 0);
+	ASSERT_EQ(pvas_create(&s, &user), 0);
+	close(p[1]);
+	EXPECT_EQ(read(p[0], &c, 1), 0);
+	pvas_destroy(s);
+}
+
+/* ---- segments of huge pages ---- */
+
+static int huge_pages(int n)
+{
+	FILE *f = fopen("/proc/sys/vm/nr_overcommit_hugepages", n < 0 ? "r" : "w");
+	int now = n;
+
+	if (!f)
+		return -1;
+	if (n < 0 ? fscanf(f, "%d", &now) != 1 : fprintf(f, "%d", n) < 0)
+		now = -1;
+	return fclose(f) ? -1 : now;
+}
+
+/* Their length is no multiple of the page's: they take more than that. */
+TEST_F(strays, segments_of_huge_pages)
+{
+	char text[12], *argv[] = { NULL, "segment", text, NULL };
+	int was = huge_pages(-1), id;
+	pid_t pid;
+
+	if (was < 0 || huge_pages(was + 8) < 0)
+		SKIP(return, "can't have huge pages");
+	id = shmget(IPC_PRIVATE, (2UL << 20) + 4096, IPC_CREAT | SHM_HUGETLB | 0600);
+	snprintf(text, sizeof(text), "%d", id);
+	if (id < 0) {
+		huge_pages(was);
+		SKIP(return, "no huge pages");
+	}
+	EXPECT_GT(start(self->s, argv, &pid), 0);
+	EXPECT_EQ(end_of(pid), 0);
+	shmctl(id, IPC_RMID, NULL);
+	huge_pages(was);
 }
 
 /* ---- where kcmp is forbidden, nobody can guess the answer ---- */
@@ -207,8 +309,8 @@ TEST(late_worker)
 	static struct late l;
 	pthread_t t;
 
-	pthread_mutex_init(&l.u.lock, NULL);
-	pthread_cond_init(&l.u.changed, NULL);
+	pthread_mutex_init(&l.u.pool_lock, NULL);
+	pthread_cond_init(&l.u.pool_changed, NULL);
 	l.u.stop = 1;
 	l.u.nr_live = 1;
 	ASSERT_EQ(pthread_create(&t, NULL, come_late, &l), 0);
