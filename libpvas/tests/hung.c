@@ -189,7 +189,7 @@ static void destroy(struct __test_metadata *_metadata, struct pvas_space *s)
 {
 	int64_t begin = now_ms();
 
-	pvas_destroy(s);
+	pvas_space_destroy(s);
 	EXPECT_LT(now_ms() - begin, 60000);
 }
 
@@ -205,7 +205,7 @@ static void reader_waits(struct __test_metadata *_metadata, FIXTURE_DATA(hung) *
 		EXPECT_EQ(end_of(pid[i]), SIGKILL);
 	}
 	others_go_on(_metadata, self->s);
-	EXPECT_EQ(pvas_tasks(self->s, NULL, 0), 0);
+	EXPECT_EQ(pvas_task_list(self->s, NULL, 0), 0);
 	destroy(_metadata, self->s);
 }
 

@@ -66,7 +66,7 @@ FIXTURE_SETUP(strays)
 
 	if (variant->contained)
 		forbid(nr, 4, EPERM);
-	ASSERT_EQ(pvas_create(&self->s, &user), 0) TH_LOG("%s", pvas_last_error());
+	ASSERT_EQ(pvas_space_create(&self->s, &user), 0) TH_LOG("%s", pvas_error_get());
 }
 
 FIXTURE_TEARDOWN(strays)
@@ -188,10 +188,10 @@ TEST(pipes_end)
 	char c;
 
 	ASSERT_EQ(pipe2(p, O_CLOEXEC), 0);
-	ASSERT_EQ(pvas_create(&s, &user), 0);
+	ASSERT_EQ(pvas_space_create(&s, &user), 0);
 	close(p[1]);
 	EXPECT_EQ(read(p[0], &c, 1), 0);
-	pvas_destroy(s);
+	pvas_space_destroy(s);
 }
 
 /* ---- segments of huge pages ---- */
