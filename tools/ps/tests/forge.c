@@ -44,7 +44,8 @@ static void forge_own(struct pvas_header *h, uint32_t nr, const char *path)
 		parts[h->last].pid = getpid();
 	}
 	if (path && (write(fd, parts, LEN / 2) != LEN / 2 ||
-		     mmap(parts, LEN / 2, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_FIXED, fd, 0) != parts))
+		     mmap(parts, LEN / 2, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_FIXED, fd,
+			  0) != parts))
 		exit(1);
 	h->id = 0x80000000U | (uint32_t)getpid() << 9;
 	h->version = PVAS_HEADER_VERSION;
