@@ -123,11 +123,11 @@ for header in '38 20000' '38 4294967295' '4294967295 10' '0 10' '29 10'; do
 done
 
 # A file that is cut off, and names that would give the terminal orders or end a line.
-head -c 100 "$O/gdb/crew" >cut
-head -c 600 "$O/gdb/crew" >cut2
+head -c 100 "$O/gdb/crew" >cut.elf
+head -c 600 "$O/gdb/crew" >cut.table
 evil=$'gone\rx\e[31m\xc2\x9b1m'
 echo text >"$evil"
-forged 38 513 cut cut2 "$evil"
+forged 38 513 cut.elf cut.table "$evil"
 says "a cut ELF file: gdb goes on" '^pvas: space 7, task [0-9]+: symbols of 0 files'
 says_not "no errors of Python" 'Traceback|Python Exception|struct.error'
 says "a name with control characters" 'gone.x0dx.x1b.31m.xc2.x9b1m.*: no such file here'
