@@ -103,6 +103,7 @@ forged()
 {
 	local tries=$((100 * SLOW))
 
+	rm -f "$T/name.$1.$2"*
 	"$O/gdb/forge" "$1" "$2" "$T/name.$1.$2" "${@:3}" >"$T/forged" 2>&1 &
 	other=$!
 	until grep -q ready "$T/forged" || [ $((tries -= 1)) -eq 0 ]; do sleep 0.1; done
