@@ -26,6 +26,7 @@ HEADER = struct.Struct("<QIIIIIIQQQ")
 PART = struct.Struct("<IIi52x")
 SHIFTS = range(32, 44)
 MOST_ENTRIES = (1 << 47 >> 32) + 1
+TABLE = 4096
 STATES = ("free", "armed", "running", "ending", "reserved")
 
 EHDR = struct.Struct("<16sHHIQQQIHHHHHH")
@@ -58,18 +59,23 @@ def read_memory(address, length):
         return None
 
 
+def plain(name):
+    """A file's name as a terminal may have it: whoever is debugged chose it."""
+    return "".join(chr(c) if 32 <= c < 127 else f"\\x{c:02x}" for c in os.fsencode(name))
+
+
 def is_sane(space, base):
     """It is memory of tasks that write where they like: believe nothing unchecked."""
     return (space.shift in SHIFTS and space.entries <= MOST_ENTRIES and
             0 < space.first <= space.last < space.entries and
-            base <= space.table < 1 << 32)
+            space.table == base + TABLE)
 
 
 def find_space():
     """The space of the selected inferior, or None."""
     if not gdb.selected_thread():
         return None
-    for base in BASES:
+    for base in header_places():
         raw = read_memory(base, HEADER.size)
         if not raw:
             continue
@@ -77,7 +83,7 @@ def find_space():
         if fields[0] != MAGIC or fields[1] != VERSION:
             continue
         space = Space(fields)
-        if is_sane(space, base):
+        if is_sane(space, base) and may_read(base, TABLE + space.entries * PART.size):
             return space
     return None
 
@@ -94,19 +100,54 @@ def current_index(space):
 
 # ---- what is mapped where ----
 
+def read_maps(pid):
+    """The fields of each line, as bytes: a name may hold any but NUL and newline."""
+    with open(f"/proc/{pid}/maps", "rb") as maps:
+        for line in maps:
+            words = line.rstrip(b"\n").split(None, 5)
+            start, end = (int(word, 16) for word in words[0].split(b"-"))
+            yield start, end, words
+
+
 def live_mappings(pid):
     """(start, end, offset, path) of each mapping of a file."""
-    with open(f"/proc/{pid}/maps", encoding="utf-8", errors="surrogateescape") as maps:
-        for line in maps:
-            words = line.rstrip("\n").split(None, 5)
-            if len(words) == 6 and words[5].startswith("/"):
-                start, end = (int(word, 16) for word in words[0].split("-"))
-                yield start, end, int(words[2], 16), words[5]
+    for start, end, words in read_maps(pid):
+        if len(words) == 6 and words[5].startswith(b"/"):
+            yield start, end, int(words[2], 16), os.fsdecode(words[5])
+
+
+def plain_memory():
+    """
+    (start, end) of each mapping below 4 GiB that a header may be in, or None: a core.
+    To read another's memory is to wait for the server of the file that is mapped there.
+    """
+    if not is_live() or gdb.selected_inferior().connection.type != "native":
+        return None
+    found = []
+    for start, end, words in read_maps(gdb.selected_inferior().pid):
+        if start >= BASES.stop:
+            break
+        if words[1:] == [b"rw-p", b"00000000", b"00:00", b"0"]:
+            found.append((start, end))
+    return found
+
+
+def header_places():
+    memory = plain_memory()
+    return BASES if memory is None else [start for start, _ in memory if start in BASES]
+
+
+def may_read(start, length):
+    memory, end = plain_memory(), start
+    for low, high in memory or []:
+        if low <= end < high:
+            end = high
+    return memory is None or end >= start + length
 
 
 def core_mappings():
     """The same, of a core file: gdb prints its NT_FILE note."""
-    for line in gdb.execute("info proc mappings", to_string=True).splitlines():
+    for line in gdb.execute("info proc mappings", to_string=True).split("\n"):
         words = line.split(None, 4)
         if len(words) == 5 and words[0].startswith("0x"):
             yield int(words[0], 16), int(words[1], 16), int(words[3], 16), words[4]
@@ -135,18 +176,27 @@ def find_file(path):
     return None
 
 
-def segments(path):
-    """(file offset, address, flags) of each PT_LOAD, pages; [] if it is no ELF file."""
+def read_table(path):
+    """The program headers, whole ones only: the file may be cut off anywhere."""
     # Whoever is debugged chose the name: a FIFO there would never be open.
     with open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as f:
         if not stat.S_ISREG(os.fstat(f.fileno()).st_mode):
-            return []
+            return b""
         head = f.read(EHDR.size)
         if len(head) < EHDR.size or head[:5] != b"\x7fELF\x02":
-            return []
+            return b""
         ehdr = EHDR.unpack(head)
         f.seek(ehdr[5])
         table = f.read(ehdr[10] * PHDR.size)
+    return table if ehdr[9] == PHDR.size and len(table) == ehdr[10] * PHDR.size else b""
+
+
+def segments(path):
+    """(file offset, address, flags) of each PT_LOAD, pages; [] if it is no ELF file."""
+    try:
+        table = read_table(path)
+    except (OSError, OverflowError):
+        return []
     found = []
     for kind, flags, offset, address, _, _, _, _ in PHDR.iter_unpack(table):
         if kind == PT_LOAD:
@@ -227,8 +277,10 @@ def become_blind(program, bias):
             quietly("set exec-file-mismatch off")
             quietly("detach")
             quietly(f"attach {pid}")
-        quietly(f"symbol-file {quote(program)} -o {bias:#x}")
-        quietly("exec-file")
+        try:
+            quietly(f"symbol-file {quote(program)} -o {bias:#x}")
+        finally:
+            quietly("exec-file")
 
 
 def load(space, index):
@@ -238,17 +290,20 @@ def load(space, index):
     for path, bias, name in list(objects(*space.bounds(index))):
         if not name:
             if (path, 0) not in done:
-                gdb.write(f"pvas: {path}: no such file here, no symbols of it\n")
+                gdb.write(f"pvas: {plain(path)}: no such file here, no symbols of it\n")
                 done.add((path, 0))
             continue
         if (name, bias) in done:
             continue
-        if not any(bias for _, bias in done):
-            become_blind(name, bias)
-        else:
-            quietly(f"add-symbol-file {quote(name)} -o {bias:#x}")
         done.add((name, bias))
-        count += 1
+        try:
+            if not any(at for _, at in done - {(name, bias)}):
+                become_blind(name, bias)
+            else:
+                quietly(f"add-symbol-file {quote(name)} -o {bias:#x}")
+            count += 1
+        except (gdb.error, UnicodeError) as error:
+            gdb.write(f"pvas: {plain(name)}: no symbols of it: {plain(str(error))}\n")
     return count
 
 

@@ -84,7 +84,8 @@ static bool find_memory(pid_t pid, uint64_t *base, uint64_t *end)
 			   &minor, &inode, &at) < 7)
 			continue;
 		found = lo && lo < BASE_END && lo % BASE_STEP == 0 && !strcmp(mode, "rw-p") &&
-			!offset && !major && !minor && !inode && !line[at + strspn(line + at, " \n")];
+			!offset && !major && !minor && !inode &&
+			!line[at + strspn(line + at, " \n")];
 		*base = lo;
 		*end = hi;
 	}

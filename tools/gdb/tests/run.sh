@@ -98,12 +98,13 @@ end_job
 
 # ---- what looks like a task ----
 
-# forged SHIFT ENTRIES: gdb on it
+# forged SHIFT ENTRIES [FILE...]: gdb on it
 forged()
 {
 	local tries=$((100 * SLOW))
 
-	"$O/gdb/forge" "$1" "$2" "$T/name.$1.$2" >"$T/forged" 2>&1 &
+	rm -f "$T/name.$1.$2"*
+	"$O/gdb/forge" "$1" "$2" "$T/name.$1.$2" "${@:3}" >"$T/forged" 2>&1 &
 	other=$!
 	until grep -q ready "$T/forged" || [ $((tries -= 1)) -eq 0 ]; do sleep 0.1; done
 	run_gdb -x "$extension" -p "$other" -ex 'pvas info' -ex 'echo came to the end'
@@ -111,14 +112,27 @@ forged()
 	wait "$other" 2>/dev/null
 }
 
-forged 38 10
+# 513: the stack's partition is among them
+forged 38 513
 says "a FIFO as a program: gdb goes on" 'came to the end'
-for header in '38 4294967295' '4294967295 10' '0 10' '29 10'; do
+# The table would go on where the mapping ends.
+for header in '38 20000' '38 4294967295' '4294967295 10' '0 10' '29 10'; do
 	# shellcheck disable=SC2086 # two words
 	forged $header
 	says "forged, $header: not believed" '^pvas: no space header in this process or core'
 	says "forged, $header: gdb goes on" 'came to the end'
 done
+
+# A file that is cut off, and names that would give the terminal orders or end a line.
+head -c 100 "$O/gdb/crew" >cut.elf
+head -c 600 "$O/gdb/crew" >cut.table
+evil=$'gone\rx\e[31m\xc2\x9b1m'
+echo text >"$evil"
+forged 38 513 cut.elf cut.table "$evil"
+says "a cut ELF file: gdb goes on" '^pvas: space 7, task [0-9]+: symbols of 0 files'
+says_not "no errors of Python" 'Traceback|Python Exception|struct.error'
+says "a name with control characters" 'gone.x0dx.x1b.31m.xc2.x9b1m.*: no such file here'
+if LC_ALL=C grep -q $'[\r\e\x9b]' "$T/out"; then fail "control characters of a name"; else pass; fi
 
 # ---- a core ----
 

@@ -3,10 +3,19 @@
  * A process that looks like a task, or the launcher, of another's space: reads
  * a line "ID PID..." from standard input, and has from then on a header in its memory with
  * that id and tasks of these pids, where a space of the user backend has it.
+ *
+ * "forge many": an id of its own, and itself 4096 times
+ * "forge file PATH": the same, but the table lies in a mapping of this file
+ * "forge hang", begun by root: its memory never answers who reads it
  */
+#include <fcntl.h>
+#include <linux/userfaultfd.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <linux/pvas.h>
@@ -16,7 +25,54 @@
 #define BASE	(256UL << 20)
 #define LEN	(4UL << 20)
 
-int main(void)
+static void forged(void)
+{
+	printf("forged\n");
+	fflush(stdout);
+	pause();
+}
+
+/* A claim of @nr tasks, of its own. The table is written before it is a file's. */
+static void forge_own(struct pvas_header *h, uint32_t nr, const char *path)
+{
+	struct pvas_part *parts = (struct pvas_part *)(BASE + PVAS_HEADER_TABLE);
+	int fd = path ? open(path, O_RDWR | O_CREAT, 0600) : -1;
+
+	for (h->last = 0; h->last < nr;) {
+		h->last++;
+		parts[h->last].state = h->last % 2 ? PVAS_PART_RUNNING : PVAS_PART_ENDING;
+		parts[h->last].pid = getpid();
+	}
+	if (path && (write(fd, parts, LEN / 2) != LEN / 2 ||
+		     mmap(parts, LEN / 2, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_FIXED, fd,
+			  0) != parts))
+		exit(1);
+	h->id = 0x80000000U | (uint32_t)getpid() << 9;
+	h->version = PVAS_HEADER_VERSION;
+	h->shift = PVAS_SHIFT_MIN;
+	h->table = BASE + PVAS_HEADER_TABLE;
+	h->first = 1;
+	h->entries = h->last + 1;
+	h->magic = PVAS_HEADER_MAGIC;
+	forged();
+}
+
+/* Faults by the kernel, too, wait for one who handles them: only root may ask for that. */
+static void hang(void)
+{
+	struct uffdio_api api = { .api = UFFD_API };
+	struct uffdio_register all = {
+		.range = { BASE, LEN }, .mode = UFFDIO_REGISTER_MODE_MISSING,
+	};
+	int fd = syscall(SYS_userfaultfd, O_CLOEXEC);
+
+	if (fd < 0 || ioctl(fd, UFFDIO_API, &api) || ioctl(fd, UFFDIO_REGISTER, &all) ||
+	    setgid(65534) || setuid(65534))
+		exit(1);
+	forged();
+}
+
+int main(int argc, char **argv)
 {
 	struct pvas_header *h;
 	struct pvas_part *parts;
@@ -24,7 +80,13 @@ int main(void)
 
 	h = mmap((void *)BASE, LEN, PROT_READ | PROT_WRITE,
 		 MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
-	if (h == MAP_FAILED || !fgets(line, sizeof(line), stdin))
+	if (h == MAP_FAILED)
+		return 1;
+	if (argc > 1 && !strcmp(argv[1], "hang"))
+		hang();
+	if (argc > 1)
+		forge_own(h, 4096, argc > 2 ? argv[2] : NULL);
+	if (!fgets(line, sizeof(line), stdin))
 		return 1;
 	h->id = strtoul(at, &at, 10);
 	h->version = PVAS_HEADER_VERSION;
@@ -39,8 +101,6 @@ int main(void)
 	}
 	h->entries = h->last + 1;
 	h->magic = PVAS_HEADER_MAGIC;
-	printf("forged\n");
-	fflush(stdout);
-	pause();
+	forged();
 	return 0;
 }

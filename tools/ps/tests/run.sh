@@ -154,6 +154,15 @@ start_forger()
 	setpriv --reuid 65534 --regid 65534 --clear-groups "$T/forge" <"$T/orders" >"$T/forged" &
 	forger=$!
 }
+# stranger COMMAND...: a forger that needs no orders
+stranger()
+{
+	"$@" </dev/null >"$T/forged" &
+	forger=$!
+	until_true 10 grep -q forged "$T/forged"
+}
+end_stranger() { kill $forger; wait $forger 2>/dev/null; }
+lines_of() { timeout 60 "$ps" -n --pid "$1" 2>&1 | wc -l; }
 end_forger() { exec 9>&-; kill $forger; wait $forger 2>/dev/null; }
 
 if [ "$BACKEND" = user ] && [ "$(id -u)" = 0 ]; then
@@ -173,6 +182,26 @@ if [ "$BACKEND" = user ] && [ "$(id -u)" = 0 ]; then
 	checks -n -- "its own tasks still" "sorted(x['pid'] for x in t) == sorted([$tasks]) and space['uid'] == 0"
 	check "the forged one has none of them" sh -c "'$ps' -n --json --pid $forger | grep -qv '\"pid\":[1-9]'"
 	end_forger
+
+	# ---- a stranger who would have pvasps grow, read a file, or wait ----
+
+	nobody=(setpriv --reuid 65534 --regid 65534 --clear-groups)
+	check "one process, 4096 tasks" stranger "${nobody[@]}" "$T/forge" many
+	check "a pid is no task 4096 times" test "$(lines_of $forger)" -lt 10
+	end_stranger
+	mkdir "$T/names"
+	chown 65534 "$T/names"
+	check "a table in a file" stranger "${nobody[@]}" "$T/forge" file "$T/names/t rw-p 00000000 00:00 0 "
+	check "it is not read" refused "process $forger is in no space" --pid $forger
+	end_stranger
+	if stranger "$T/forge" hang; then
+		check "memory that never answers: pvasps ends" timeout $((20 * SLOW)) "$ps" -n
+		check "it says so" grep -q '^1 process passed over: ' "$T/out"
+		check "and shows the others" grep -q "^space $id: .* launcher $job" "$T/out"
+	else
+		skip "memory that never answers: no userfaultfd on this machine"
+	fi
+	end_stranger
 	end_job
 elif [ "$BACKEND" = user ]; then
 	skip "forged headers: only root can be another user"
