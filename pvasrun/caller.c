@@ -22,7 +22,7 @@
 #include "clock.h"
 
 #define ESTABLISHED	1	/* as both ways number it */
-#define SEARCH_MS	500	/* a list has been read within 30 ms, if not made long by somebody */
+#define SEARCH_MS	500	/* 30 are enough, if nobody has made the list long */
 
 /* ---- by netlink ---- */
 

@@ -22,7 +22,7 @@ struct callers {
 int callers_open(struct callers *callers, int listener);
 void callers_close(struct callers *callers);
 
-#define CALLERS_AT_ONCE 128
+#define CALLERS_AT_ONCE 256
 
 /*
  * Was each of these connections made by a process of our user, which still has it

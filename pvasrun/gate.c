@@ -19,7 +19,7 @@
 /* Callers a turn: then signals, the end of tasks and timeouts have theirs. */
 #define CALLERS_A_TURN 128
 #define PAUSE_MS 100
-/* A rank says who it is as soon as it has called: some time, and less if others want its place. */
+/* A rank says who it is as soon as it has called; less time if others want its place. */
 #define PATIENCE_MS 10000
 #define SHORT_PATIENCE_MS 100
 #define MOST_WAITING 256
@@ -279,8 +279,9 @@ static void let_in(struct gate *gate, int caller)
 	}
 	for (i = 0; i < 2; i++) {
 		link->ways[i].link = link;
-		link->ways[i].event = (struct event){ .fd = i ? -1 : caller, .ready = caller_ready };
+		link->ways[i].event = (struct event){ .fd = -1, .ready = caller_ready };
 	}
+	link->ways[0].event.fd = caller;
 	/* most have spoken by now */
 	if (look_at(link) || (!link->ways[0].event.watched && wait_for(link)))
 		hang_up(link);

@@ -226,14 +226,16 @@ test_no_sock_diag()
 	attackers=()
 	start_job 1234 --timeout 40 -n 2 bash -c "$PORT"'sleep 1; d=$(date +%s%3N)
 		'"'$T/bin/rank-openmpi' ring;"' echo "took $(($(date +%s%3N) - d))"'
-	attack 12
+	attackers=()
+	as 65534 timeout 40 "$T/bin/stranger" "$port" 16 hold >"$T/hold" 2>&1 &
+	attackers+=($!)
 	ended
 	status_is 0
 	silent
 	took=$(sed -n 's/^took //p' "$T/out" | sort -n | tail -n 1)
 	check "MPI took $took ms" [ "$took" -le 8000 ]
-	kill "${attackers[@]}"
-	attack_is_over
+	check "it was over" kill "${attackers[@]}"
+	wait "${attackers[@]}" 2>/dev/null
 	# signals are heard
 	start_job 1234 -n 2 sh -c "$PORT"'exec sleep 60'
 	attack 8
