@@ -19,7 +19,10 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "clock.h"
+
 #define ESTABLISHED	1	/* as both ways number it */
+#define SEARCH_MS	500	/* 30 are enough, if nobody has made the list long */
 
 /* ---- by netlink ---- */
 
@@ -100,23 +103,39 @@ static bool is_end(const struct sockaddr_in *end, unsigned int addr, unsigned in
 	return addr == end->sin_addr.s_addr && port == ntohs(end->sin_port);
 }
 
-int caller_search(const struct ends *ends, uid_t *uid)
+/* Returns how many of those that were not found before have the socket of this line. */
+static int find_line(const char *line, const struct ends *ends, bool *ours, int nr, uid_t uid)
 {
-	unsigned int from_addr, from_port, to_addr, to_port, state;
-	FILE *list = fopen("/proc/net/tcp", "re");
+	unsigned int from_addr, from_port, to_addr, to_port, state, owner;
 	unsigned long inode;
-	int err = -ENOENT;
+	int i, found = 0;
+
+	if (sscanf(line, " %*u: %x:%x %x:%x %x %*x:%*x %*x:%*x %*x %u %*u %lu", &from_addr,
+		   &from_port, &to_addr, &to_port, &state, &owner, &inode) != 7 ||
+	    state != ESTABLISHED || !inode || owner != uid)
+		return 0;
+	for (i = 0; i < nr; i++) {
+		if (ours[i] || !is_end(&ends[i].caller, from_addr, from_port) ||
+		    !is_end(&ends[i].ours, to_addr, to_port))
+			continue;
+		ours[i] = true;
+		found++;
+	}
+	return found;
+}
+
+/* How long the list is, others decide: those that are not found in time are strangers. */
+void caller_search(const struct ends *ends, bool *ours, int nr, uid_t uid)
+{
+	FILE *list = fopen("/proc/net/tcp", "re");
+	int64_t until = now_ms() + SEARCH_MS;
+	int missing = nr;
 	char line[256];
 
-	while (list && err && fgets(line, sizeof(line), list))
-		if (sscanf(line, " %*u: %x:%x %x:%x %x %*x:%*x %*x:%*x %*x %u %*u %lu", &from_addr,
-			   &from_port, &to_addr, &to_port, &state, uid, &inode) == 7 &&
-		    is_end(&ends->caller, from_addr, from_port) &&
-		    is_end(&ends->ours, to_addr, to_port) && state == ESTABLISHED && inode)
-			err = 0;
+	while (list && missing && now_ms() < until && fgets(line, sizeof(line), list))
+		missing -= find_line(line, ends, ours, nr, uid);
 	if (list)
 		fclose(list);
-	return err;
 }
 
 /* ---- begin and end ---- */
@@ -172,17 +191,25 @@ void callers_close(struct callers *callers)
 	callers->netlink = -1;
 }
 
-bool caller_is_ours(struct callers *callers, int fd)
+static bool get_ends(int fd, struct ends *ends)
 {
-	struct ends ends;
-	socklen_t caller_len = sizeof(ends.caller), our_len = sizeof(ends.ours);
-	uid_t uid;
-	int err;
+	socklen_t caller_len = sizeof(ends->caller), our_len = sizeof(ends->ours);
 
-	if (getpeername(fd, (struct sockaddr *)&ends.caller, &caller_len) < 0 ||
-	    getsockname(fd, (struct sockaddr *)&ends.ours, &our_len) < 0)
-		return false;
-	err = callers->netlink < 0 ? caller_search(&ends, &uid) :
-				     caller_look_up(callers, &ends, &uid);
-	return !err && uid == callers->uid;
+	return !getpeername(fd, (struct sockaddr *)&ends->caller, &caller_len) &&
+	       !getsockname(fd, (struct sockaddr *)&ends->ours, &our_len);
+}
+
+void callers_check(struct callers *callers, const int *fds, bool *ours, int nr)
+{
+	struct ends ends[CALLERS_AT_ONCE];
+	uid_t uid;
+	int i;
+
+	for (i = 0; i < nr; i++) {
+		ends[i] = (struct ends){ 0 };
+		ours[i] = get_ends(fds[i], &ends[i]) && callers->netlink >= 0 &&
+			  !caller_look_up(callers, &ends[i], &uid) && uid == callers->uid;
+	}
+	if (callers->netlink < 0)
+		caller_search(ends, ours, nr, callers->uid);
 }

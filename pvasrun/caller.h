@@ -22,16 +22,23 @@ struct callers {
 int callers_open(struct callers *callers, int listener);
 void callers_close(struct callers *callers);
 
-/* Was the connection made by a process of our user, which still has it open? */
-bool caller_is_ours(struct callers *callers, int fd);
+#define CALLERS_AT_ONCE 256
 
-/* Two ways to know whose the caller's end is: 0 or -errno */
+/*
+ * Was each of these connections made by a process of our user, which still has it
+ * open? Of CALLERS_AT_ONCE at most.
+ */
+void callers_check(struct callers *callers, const int *fds, bool *ours, int nr);
+
+/* Two ways to know whose the caller's end is */
 struct ends {
 	struct sockaddr_in caller;
 	struct sockaddr_in ours;
 };
 
+/* 0 or -errno */
 int caller_look_up(struct callers *callers, const struct ends *ends, uid_t *uid);
-int caller_search(const struct ends *ends, uid_t *uid);
+/* Sets @ours of those that are @uid's. */
+void caller_search(const struct ends *ends, bool *ours, int nr, uid_t uid);
 
 #endif

@@ -2,7 +2,9 @@
 /*
  * The gate before the PMIx server. Ranks are told of the gate's port when they
  * are started; the server behind it is started when the first rank calls, so a
- * job without MPI has none. What ranks and server say is passed on as it is.
+ * job without MPI has none. A caller is a rank once it has said the job's name as
+ * ranks do, for which it has little time; before that nothing of it gets to the
+ * server. What ranks and server say after that is passed on as it is.
  */
 #ifndef PVASRUN_GATE_H
 #define PVASRUN_GATE_H
@@ -12,6 +14,7 @@
 
 #include "caller.h"
 #include "event.h"
+#include "handshake.h"
 
 struct link;
 
@@ -28,9 +31,11 @@ struct link {
 	struct link *next;
 	struct link *next_free;
 	struct gate *gate;
+	bool waiting;		/* its caller has not said the job's name yet */
+	int64_t since;
+	struct link *earlier, *later;	/* others that wait */
 };
 
-/* For a while nobody is let in: there are no descriptors left. */
 struct pause {
 	struct event event;	/* a timer */
 	struct gate *gate;
@@ -40,7 +45,11 @@ struct gate {
 	struct event event;
 	struct loop *loop;
 	struct callers callers;
-	struct pause pause;
+	struct pause pause;	/* nobody is let in: there are no descriptors, or no place */
+	struct pause patience;	/* with the first of those that wait */
+	struct handshake wanted;
+	struct link *first, *last;	/* of those that wait */
+	unsigned int waiting, most_waiting;
 	struct link *links;	/* all there have been at a time */
 	struct link *free;	/* those of them that are not in use */
 	int port;
@@ -49,7 +58,8 @@ struct gate {
 	void *arg;
 };
 
-int gate_open(struct gate *gate, struct loop *loop, int (*start)(void *arg), void *arg);
+int gate_open(struct gate *gate, struct loop *loop, const struct handshake *wanted,
+	      int (*start)(void *arg), void *arg);
 
 /* Let them in. */
 int gate_serve(struct gate *gate);

@@ -68,13 +68,15 @@ bool handoff_works(void)
 	return pipe_to_server.listener >= 0;
 }
 
-int handoff_connect(void)
+int handoff_connect(const char *first, size_t len)
 {
 	int ends[2], err;
 
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) < 0)
 		return -errno;
+	errno = 0;
 	if (fcntl(ends[0], F_SETFL, O_NONBLOCK) == 0 &&
+	    write(ends[0], first, len) == (ssize_t)len &&
 	    write(pipe_to_server.ends[1], &ends[1], sizeof(ends[1])) == sizeof(ends[1]))
 		return ends[0];
 	err = errno ? -errno : -EIO;

@@ -55,16 +55,36 @@ void hang_up_at_once(int fd)
 }
 
 /* Every user of this machine can call. */
-int accept_here(int fd, struct callers *callers)
+static void choose(struct callers *callers, int *taken, int nr)
 {
-	int caller = accept4(fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	bool ours[CALLERS_AT_ONCE];
+	int i;
 
-	if (caller < 0)
-		return -errno;
-	if (!caller_is_ours(callers, caller)) {
-		hang_up_at_once(caller);
-		return -EPERM;
+	callers_check(callers, taken, ours, nr);
+	for (i = 0; i < nr; i++) {
+		if (ours[i]) {
+			no_delay(taken[i]);
+			continue;
+		}
+		hang_up_at_once(taken[i]);
+		taken[i] = -1;
 	}
-	no_delay(caller);
-	return caller;
+}
+
+int accept_here(int fd, struct callers *callers, int *taken, int nr)
+{
+	/* one look into the list is dear, and does for many */
+	int i, at_once = callers->netlink < 0 ? CALLERS_AT_ONCE : 1;
+
+	if (at_once > nr)
+		at_once = nr;
+	for (i = 0; i < at_once; i++) {
+		taken[i] = accept4(fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+		if (taken[i] < 0)
+			break;
+	}
+	if (!i)
+		return -errno;
+	choose(callers, taken, i);
+	return i;
 }

@@ -9,10 +9,11 @@
 int listen_here(int *port);
 
 /*
- * The next caller, not blocking and without delays. -EPERM: one that is not this
- * user's, who was hung up on; -EAGAIN: none; else it can't be said who there is.
+ * The next callers, @nr at most, not blocking and without delays. Those that are
+ * not this user's are hung up on, and stand as -1 in @taken. Returns how many there
+ * were; -EAGAIN: none; else it can't be said who there is.
  */
-int accept_here(int fd, struct callers *callers);
+int accept_here(int fd, struct callers *callers, int *taken, int nr);
 
 /* Close it at once, and leave no state of it behind in the kernel. */
 void hang_up_at_once(int fd);

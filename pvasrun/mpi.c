@@ -97,8 +97,9 @@ void mpi_failed(struct mpi *mpi, const char *why)
 /* ---- begin and end ---- */
 
 /*
- * Whoever knows it is a rank: the library believes each caller whom he says he is,
- * and any user can call. So nobody can guess it, and it is in no file's name.
+ * Whoever knows it is a rank, see handshake.c: the library believes each caller
+ * whom he says he is, and any user can call. So nobody can guess it, and it is in
+ * no file's name.
  */
 static int make_name(struct mpi *mpi)
 {
@@ -142,10 +143,14 @@ static void look_at_programs(struct mpi *mpi)
 
 static int open_ways(struct mpi *mpi)
 {
+	/* the ids are those that the server is told of */
+	const struct handshake wanted = {
+		.nspace = mpi->name, .tasks = mpi->opt->tasks, .uid = getuid(), .gid = getgid(),
+	};
 	int err = 0;
 
 	if (mpi->pmix)
-		err = gate_open(&mpi->gate, mpi->loop, pmix_host_start, mpi);
+		err = gate_open(&mpi->gate, mpi->loop, &wanted, pmix_host_start, mpi);
 	if (!err && mpi->pmi1)
 		err = pmi1_open(&mpi->pmi, mpi);
 	return err;
@@ -167,7 +172,8 @@ int mpi_open(struct mpi *mpi, const struct options *opt, struct loop *loop, stru
 	int err;
 
 	*mpi = (struct mpi){ .opt = opt, .loop = loop, .job = job, .places = places };
-	mpi->gate.event.fd = mpi->gate.pause.event.fd = mpi->gate.callers.netlink = -1;
+	mpi->gate.event.fd = mpi->gate.callers.netlink = -1;
+	mpi->gate.pause.event.fd = mpi->gate.patience.event.fd = -1;
 	mpi->pmi.loop.self.fd = mpi->pmi.number = -1;
 	memset(mpi->low, -1, sizeof(mpi->low));
 	mpi->pmix = opt->mpi == MPI_AUTO || opt->mpi == MPI_PMIX;

@@ -1,25 +1,38 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * stranger PORT SECONDS HOW: another user at a port of 127.0.0.1, as fast as it can:
+ * stranger PORT SECONDS HOW [NAME]: another user at a port of 127.0.0.1, as fast as it can:
  *
  *	churn	calls, says 2000 bytes, and hangs up in the same moment
  *	reset	the same, but without a farewell
  *	hold	calls, says nothing, and stays as long as it may
  *	half	calls, says a part of a message, and stays
  *
+ * or the same user, without the job's name or with it:
+ *
+ *	crowd	1000 at once, say nothing, and stay
+ *	one	says one byte, and stays
+ *	drip	says a handshake, a byte in 2 ms, and stays
+ *	name	says the handshake of another job's rank, and stays
+ *	wrong	says handshakes with one thing wrong each, and hangs up
+ *
  * Prints how often it called, and how many bytes it was answered.
  */
+#include <arpa/inet.h>
 #include <errno.h>
+#include <signal.h>
+#include <stdint.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
 
 #define HELD 200
+#define CROWD 1000
 
 static long calls, answered;
 
@@ -74,15 +87,144 @@ static void say(int fd, const char *how)
 	}
 }
 
+/* ---- of the same user ---- */
+
+static size_t put(char *to, const void *from, size_t len)
+{
+	memcpy(to, from, len);
+	return len;
+}
+
+enum {
+	ALL_RIGHT, HUGE_CREDENTIAL, WRONG_TYPE, WRONG_RANK, NO_VERSION, WRONG_DATA, WRONG_STORE,
+	TOO_SHORT, TOO_LONG, HUGE_LENGTH, WRONGS
+};
+
+/* As libpmix 4.2 says it, but for one thing */
+static size_t handshake(char *text, const char *name, int wrong)
+{
+	const uint32_t ids[] = { getuid(), getgid() };
+	uint32_t cred = htonl(wrong == HUGE_CREDENTIAL ? 0x07ffffff : sizeof(ids));
+	uint32_t rank = htonl(wrong == WRONG_RANK ? 1000 : 0);
+	uint64_t len = 16;
+
+	memset(text, 0xff, 8);
+	len += put(text + len, "native", 7);
+	len += put(text + len, &cred, sizeof(cred));
+	len += put(text + len, ids, sizeof(ids));
+	len += put(text + len, wrong == WRONG_TYPE ? "\4" : "", 1);
+	len += put(text + len, name, strlen(name) + 1);
+	len += put(text + len, &rank, sizeof(rank));
+	len += put(text + len, wrong == NO_VERSION ? "" : "4.2.2", wrong == NO_VERSION ? 1 : 6);
+	len += put(text + len, wrong == WRONG_DATA ? "v99" : "v41", 4);
+	len += put(text + len, "\1", 1);
+	len += put(text + len, wrong == WRONG_STORE ? "hasi" : "hash", 5);
+	text[len++] = '\0';
+	len -= 16;
+	if (wrong == TOO_SHORT)
+		len -= 10;
+	if (wrong == TOO_LONG)
+		len += 5000;
+	if (wrong == HUGE_LENGTH)
+		len = UINT64_MAX - 8;
+	put(text + 8, &len, sizeof(len));
+	return len < 1000 ? len + 16 : 1000;
+}
+
+static void hold_crowd(int port, const char *text, size_t len, time_t until)
+{
+	static int fds[CROWD];
+	int i;
+
+	for (i = 0; i < CROWD && time(NULL) < until; i++) {
+		fds[i] = call(port);
+		if (fds[i] >= 0)
+			send(fds[i], text, len, MSG_NOSIGNAL);
+	}
+	while (time(NULL) < until) {
+		usleep(10000);
+		for (i = 0; i < CROWD; i++)
+			if (fds[i] > 0)
+				hear(fds[i]);
+	}
+}
+
+static void drip(int port, const char *text, size_t len, time_t until)
+{
+	int fds[HELD], i;
+	size_t at = 0;
+
+	for (i = 0; i < HELD; i++)
+		fds[i] = call(port);
+	for (; time(NULL) < until; at++) {
+		for (i = 0; i < HELD; i++) {
+			if (fds[i] < 0)
+				fds[i] = call(port);
+			if (send(fds[i], text + at % len, 1, MSG_NOSIGNAL) < 0) {
+				close(fds[i]);
+				fds[i] = -1;
+			} else {
+				hear(fds[i]);
+			}
+		}
+		usleep(2000);
+	}
+}
+
+static void all_wrongs(int port, const char *name, time_t until)
+{
+	char text[1000];
+	int wrong, fd;
+
+	while (time(NULL) < until) {
+		for (wrong = HUGE_CREDENTIAL; wrong < WRONGS; wrong++) {
+			memset(text, 0, sizeof(text));
+			fd = call(port);
+			if (fd < 0)
+				continue;
+			send(fd, text, handshake(text, name, wrong), MSG_NOSIGNAL);
+			usleep(1000);
+			bye(fd, 0);
+		}
+	}
+}
+
+/* Returns 0 if it is not one of these. */
+static int same_user(int port, time_t until, const char *how, const char *name)
+{
+	char text[1000] = "";
+	size_t len = handshake(text, "pvasrun-1-00112233445566778899aabbccddeeff", ALL_RIGHT);
+
+	if (!strcmp(how, "crowd"))
+		hold_crowd(port, "", 0, until);
+	else if (!strcmp(how, "one"))
+		hold_crowd(port, "x", 1, until);
+	else if (!strcmp(how, "drip"))
+		drip(port, text, len, until);
+	else if (!strcmp(how, "name"))
+		hold_crowd(port, text, len, until);
+	else if (!strcmp(how, "wrong"))
+		all_wrongs(port, name, until);
+	else
+		return 0;
+	printf("%ld calls, %ld bytes answered\n", calls, answered);
+	return 1;
+}
+
 int main(int argc, char **argv)
 {
+	struct rlimit files = { CROWD + 100, CROWD + 100 };
 	int held[HELD], at = 0, port, fd;
 	time_t until;
 
-	if (argc != 4)
+	if (argc != 4 && argc != 5)
 		return 2;
+	setrlimit(RLIMIT_NOFILE, &files);
+	signal(SIGPIPE, SIG_IGN);
 	port = atoi(argv[1]);
 	until = time(NULL) + atoi(argv[2]);
+	if (same_user(port, until, argv[3], argc == 5 ? argv[4] : "none"))
+		return 0;
 	memset(held, -1, sizeof(held));
 	while (time(NULL) < until) {
 		fd = call(port);

@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only
 #
-# Another user against the launcher of an MPI job, of root's and of an ordinary user's:
+# Another user against the launcher of an MPI job, of root's and of an ordinary user's,
+# or a process of the same user that does not know the job's name, as one in a sandbox:
 # the job goes on as if nobody called.
 #
 #	make -C pvasrun mpi && pvasrun/tests/strangers.sh [name]...
@@ -19,13 +20,15 @@ B=$(readlink -f "${O:-$top/build}")
 
 # Both users must find the programs, whoever owns the tree.
 mkdir -m 755 "$T/bin"
-cp "$B"/pvasrun/{pvasrun,pvasrun-pmix.so} "$B"/pvasrun/tests/{stranger,pmix,rank-openmpi,rank-mpich} "$T/bin"
+cp "$B"/pvasrun/{pvasrun,pvasrun-pmix.so} "$B"/pvasrun/tests/{stranger,no_sock_diag.so,pmix,rank-openmpi,rank-mpich} "$T/bin"
 chmod 755 "$T"
 user_of=([1]=0 [2]=1234)	# whose job
 # In the background: the process itself, no shell that waits for it
 as() { exec setpriv --reuid "$1" --regid "$1" --clear-groups "${@:2}"; }
 
-# start_job UID ARGS: in the background; $port is where strangers can call
+# start_job UID ARGS: in the background; $port is where strangers can call;
+# with a limit of open files if $files, with a library preloaded if $preload
+files='' preload=''
 start_job()
 {
 	local dir=$T/job-$1
@@ -34,7 +37,8 @@ start_job()
 	chmod 700 "$dir"
 	chown "$1" "$dir"
 	rm -f "$dir"/*
-	TMPDIR=$dir as "$1" "$T/bin/pvasrun" --backend user "${@:2}" >"$T/out" 2>"$T/err" &
+	TMPDIR=$dir as "$1" env ${preload:+"LD_PRELOAD=$preload"} ${files:+prlimit --nofile="$files"} \
+		"$T/bin/pvasrun" --backend user "${@:2}" >"$T/out" 2>"$T/err" &
 	job=$!
 	until_true 20 grep -q '^port [0-9]' "$T/out" || fail "the job does not start"
 	port=$(sed -n 's/^port //p' "$T/out" | head -n 1)
@@ -135,6 +139,116 @@ served_of()
 	check "the server complained" eval '! grep -qvx "from b\|to stderr" "$T/err"'
 }
 test_served() { for uid in "${user_of[@]}"; do served_of "$uid"; done; }
+
+# ---- the same user, who does not know the job's name ----
+
+now_ms() { date +%s%3N; }
+
+# same HOW SECONDS: in the background
+same()
+{
+	as 1234 timeout $(($2 + 20)) "$T/bin/stranger" "$port" "$2" "$1" "$(sed -n 's/^name //p' "$T/out" | head -n 1)" \
+		>"$T/same.$1" 2>&1 &
+	attackers+=($!)
+}
+NAME='echo "name $PMIX_NAMESPACE"; '
+
+# ring_among HOW...: two ranks find each other, $took is how many ms that was
+ring_among()
+{
+	local how
+
+	attackers=()
+	start_job 1234 --timeout 40 -n 2 bash -c "$NAME$PORT"'sleep 2; d=$(date +%s%3N)
+		'"'$T/bin/rank-openmpi' ring;"' echo "took $(($(date +%s%3N) - d))"'
+	for how in "$@"; do same "$how" 6; done
+	ended
+	status_is 0
+	silent
+	check "the result is wrong ($*)" grep -qx 'ring: 2 ranks' "$T/out"
+	took=$(sed -n 's/^took //p' "$T/out" | sort -n | tail -n 1)
+	attack_is_over
+	for how in "$@"; do
+		check "$how: no calls: $(cat "$T/same.$how")" [ "$(sed 's/ .*//' "$T/same.$how")" -ge 50 ]
+		check "$how: was answered" grep -q ', 0 bytes answered$' "$T/same.$how"
+	done
+}
+
+# Alone, and then among them: not slower, but for the processors that they take
+test_same_user()
+{
+	local how alone
+
+	ring_among
+	alone=$took
+	for how in crowd one drip name wrong; do
+		ring_among $how
+		check "$how: MPI took $took ms, $alone ms alone" [ "$took" -le $((alone * 3 + 2500)) ]
+	done
+	ring_among crowd one drip name wrong
+	# each of them more than there is place for, and some of them all the time
+	check "all: MPI took $took ms, $alone ms alone" [ "$took" -le $((alone * 3 + 8000)) ]
+}
+
+# A few descriptors only, until the server starts and raises the limit
+test_same_user_few_files()
+{
+	files=100:4096
+	ring_among crowd
+	files=''
+}
+
+# A job without MPI that could have no server: none is started for a stranger.
+test_same_user_no_server()
+{
+	local how
+
+	files=100:100
+	attackers=()
+	start_job 1234 -n 2 sh -c "$PORT exec sleep 5"
+	for how in crowd one drip name wrong; do same $how 3; done
+	sleep 1
+	check "a server runs" eval '! grep -q pvasrun-pmix.so /proc/$job/maps'
+	watch_same
+	ended
+	status_is 0
+	silent
+	attack_is_over
+	files=''
+}
+watch_same() { check "it has $(files_of $job) files" [ "$(files_of "$job")" -lt 90 ]; }
+
+# ---- a kernel that can't be asked for one socket: the list is read for many callers at once ----
+
+test_no_sock_diag()
+{
+	preload=$T/bin/no_sock_diag.so
+	attackers=()
+	start_job 1234 --timeout 40 -n 2 bash -c "$PORT"'sleep 1; d=$(date +%s%3N)
+		'"'$T/bin/rank-openmpi' ring;"' echo "took $(($(date +%s%3N) - d))"'
+	attackers=()
+	as 65534 timeout 40 "$T/bin/stranger" "$port" 16 hold >"$T/hold" 2>&1 &
+	attackers+=($!)
+	ended
+	status_is 0
+	silent
+	took=$(sed -n 's/^took //p' "$T/out" | sort -n | tail -n 1)
+	check "MPI took $took ms" [ "$took" -le 8000 ]
+	check "it was over" kill "${attackers[@]}"
+	wait "${attackers[@]}" 2>/dev/null
+	# signals are heard
+	start_job 1234 -n 2 sh -c "$PORT"'exec sleep 60'
+	attack 8
+	sleep 2
+	SECONDS=0
+	kill -INT "$job"
+	ended
+	status_is 130
+	check "SIGINT is heard after $SECONDS s" [ $SECONDS -le 3 ]
+	attack_is_over
+	was_attacked 300
+	preload=''
+}
 
 # ---- time, and the end of tasks ----
 

@@ -41,6 +41,7 @@ int main(void)
 	test_jobkey();
 	test_trusted();
 	test_pmi1();
+	test_handshake();
 	printf("%u passed, %u failed\n", passed, failed);
 	return failed ? 1 : 0;
 }

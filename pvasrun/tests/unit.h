@@ -26,5 +26,6 @@ void test_precheck(void);
 void test_jobkey(void);
 void test_trusted(void);
 void test_pmi1(void);
+void test_handshake(void);
 
 #endif
