@@ -14,6 +14,9 @@
 #include "precheck.h"
 #include "report.h"
 
+/* A task opens its program beside pvasrun's own files: a lower soft limit is raised. */
+#define FILES_LEAST 64
+
 /* After the last task, for what it left behind in its pipes or its children still write */
 #define DRAIN_MS 1000
 
@@ -204,7 +207,9 @@ static int run_options(struct options *opt)
 
 	run.opt = opt;
 	run.loop.self.fd = run.signals.event.fd = -1;
-	getrlimit(RLIMIT_NOFILE, &run.files);
+	if (!getrlimit(RLIMIT_NOFILE, &run.files) && run.files.rlim_cur < FILES_LEAST)
+		run.files.rlim_cur = run.files.rlim_max < FILES_LEAST ? run.files.rlim_max :
+									 FILES_LEAST;
 	report_setup(opt->verbose, opt->quiet);
 	status = run_job(&run);
 	clean_up(&run);

@@ -273,6 +273,8 @@ if [ $backend = user ]; then
 	done
 	options=()
 fi
+# A signal that was sent, where Open MPI has no handler for it below ours
+fails early-segv 'died from signal 11' tasks 3 OMPI_MCA_opal_signal=6 early segv
 # Between all steps of MPI_Init
 for ms in $init_ms; do
 	bad "early-$ms"	tasks 3 early "$ms"
