@@ -108,8 +108,6 @@ bad()
 }
 
 # fails NAME PATTERN COMMAND [ARGUMENT]...: likewise, and says why
-segv_ends() { tasks 3 OMPI_MCA_opal_signal=6 early segv 2>&1 | grep -q 'died from signal 11'; }
-
 fails()
 {
 	local name=$1
@@ -118,6 +116,8 @@ fails()
 	bad "$name" "${@:3}"
 	grep -Eq "$2" "$out" || verdict "$name-why" 1 0
 }
+
+segv_ends() { tasks 3 OMPI_MCA_opal_signal=6 early segv 2>&1 | grep -q 'died from signal 11'; }
 
 mpi()
 {

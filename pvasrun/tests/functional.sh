@@ -425,6 +425,48 @@ test_tag_output_readers()
 	kill "$(cat pid.0)"
 }
 
+# fill FILE: write into a FIFO that nobody reads until there is no room
+fill() { timeout 1 sh -c 'yes >"$1"' - "$1"; }
+
+# A reader of standard error that does not read keeps nobody from ending the job.
+test_stuck_errors()
+{
+	mkfifo full
+	exec 7<>full
+	fill full
+	SECONDS=0
+	timeout -k 1 20 $PVASRUN --timeout 1 -n 2 sleep 100 2>&7 >out; status=$?
+	status_is 124; check "--timeout waited for the reader" [ $SECONDS -le 6 ]
+	SECONDS=0
+	timeout -k 1 20 $PVASRUN -n 2 sh -c '[ $PVAS_RANK = 0 ] && exit 3; sleep 100' 2>&7 >out; status=$?
+	status_is 3; check "a failure waited for the reader" [ $SECONDS -le 6 ]
+	exec 7>&-
+	# but one that reads slowly loses nothing
+	$PVASRUN --map --bind-to none -n 300 true 2> >(sleep 2; cat >slow); sleep 2.5
+	check "of the map there are $(wc -l <slow) lines" until_true 5 [ "$(wc -l <slow)" -eq 301 ]
+}
+
+# Nor one of standard output, if there is a --timeout: what is not read is lost.
+test_stuck_output()
+{
+	mkfifo full
+	exec 7<>full
+	SECONDS=0
+	timeout -k 1 30 $PVASRUN --timeout 2 --tag-output -n 2 yes >&7 2>err; status=$?
+	exec 7>&-
+	status_is 124; check "--timeout waited for the reader" [ $SECONDS -le 10 ]
+	check "it is not said" grep -q 'the time is over, and output was not read' err
+	# a terminal has room for less than it says
+	python3 -c 'import os, pty, signal, subprocess, sys, time
+master, slave = pty.openpty()
+job = subprocess.Popen(sys.argv[1:], stdout=slave, start_new_session=True)
+time.sleep(1)
+job.send_signal(signal.SIGTERM)
+job.wait(8)' $PVASRUN --tag-output -n 1 yes 0123456789012345678901234567890123456789 2>err
+	status=$?
+	status_is 0
+}
+
 test_pty()
 {
 	# what was printed before an abort appears, and the bytes are the same
