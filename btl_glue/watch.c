@@ -126,15 +126,24 @@ static bool in_lost_partition(const void *addr)
 	       component.table[index].state != PVAS_PART_RESERVED;
 }
 
+static void end_by(int sig)
+{
+	signal(sig, SIG_DFL);
+	raise(sig);
+}
+
 static void pass_on(const struct sigaction *old, int sig, siginfo_t *info, void *context)
 {
 	if (old->sa_flags & SA_SIGINFO)
 		old->sa_sigaction(sig, info, context);
 	else if (old->sa_handler != SIG_DFL && old->sa_handler != SIG_IGN)
 		old->sa_handler(sig);
-	else
+	else if (info->si_code > 0)
 		/* It strikes again, and ends the process as it should. */
 		signal(sig, SIG_DFL);
+	else if (old->sa_handler == SIG_DFL)
+		/* but not one that was sent, by kill() or raise() */
+		end_by(sig);
 }
 
 static void on_fault(int sig, siginfo_t *info, void *context)

@@ -21,36 +21,61 @@ static bool joined(char path[static PATH_MAX], const char *dir, const char *name
 	return snprintf(path, PATH_MAX, "%s/%s", dir, name) < PATH_MAX && !access(path, R_OK);
 }
 
-/* Both are relative to this program's directory. */
-int beside_us(const char *built, const char *installed, char path[static PATH_MAX])
+static int own_program(char program[static PATH_MAX])
 {
-	char program[PATH_MAX], dir[PATH_MAX];
-	ssize_t len = readlink("/proc/self/exe", program, sizeof(program) - 1);
-	char *slash;
+	ssize_t len = readlink("/proc/self/exe", program, PATH_MAX - 1);
 
 	if (len < 0)
 		return -ENOENT;
 	program[len] = '\0';
-	strcpy(dir, program);
-	slash = strrchr(dir, '/');
-	if (!slash)
+	return strrchr(program, '/') ? 0 : -ENOENT;
+}
+
+/* Both are relative to this program's directory. */
+int beside_us(const char *built, const char *installed, char path[static PATH_MAX])
+{
+	char program[PATH_MAX], dir[PATH_MAX], real[PATH_MAX];
+	int fd;
+
+	if (own_program(program))
 		return -ENOENT;
-	*slash = '\0';
-	if (joined(path, dir, built) && trusted_path(path, program))
-		return 0;
-	if (joined(path, dir, installed))
-		return trusted_path(path, program) ? 0 : -EPERM;
-	return joined(path, dir, built) ? -EPERM : -ENOENT;
+	strcpy(dir, program);
+	*strrchr(dir, '/') = '\0';
+	fd = joined(path, dir, built) ? trusted_open(path, program, real) : -ENOENT;
+	if (fd < 0 && joined(path, dir, installed))
+		fd = trusted_open(path, program, real);
+	else if (fd < 0)
+		return joined(path, dir, built) ? -EPERM : -ENOENT;
+	if (fd < 0)
+		return -EPERM;
+	strcpy(path, real);
+	return fd;
+}
+
+/* All that is in the component's directory is loaded: others may not add to it. */
+static bool find_aside(char dir[static PATH_MAX])
+{
+	char program[PATH_MAX], real[PATH_MAX];
+	int fd;
+
+	fd = beside_us("../btl_glue/" COMPONENT, "../lib/pvas/openmpi/" COMPONENT, dir);
+	if (fd < 0)
+		return false;
+	close(fd);
+	*strrchr(dir, '/') = '\0';
+	fd = own_program(program) ? -ENOENT : trusted_open(dir, program, real);
+	if (fd < 0)
+		return false;
+	close(fd);
+	return true;
 }
 
 enum component component_find(char dir[static PATH_MAX])
 {
 	char path[PATH_MAX];
 
-	if (!beside_us("../btl_glue/" COMPONENT, "../lib/pvas/openmpi/" COMPONENT, dir)) {
-		*strrchr(dir, '/') = '\0';
+	if (find_aside(dir))
 		return COMPONENT_ASIDE;
-	}
 	if (OMPI_COMPONENTS[0] && joined(path, OMPI_COMPONENTS, COMPONENT))
 		return COMPONENT_AT_HOME;
 	return COMPONENT_NONE;

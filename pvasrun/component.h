@@ -14,12 +14,13 @@ enum component {
 	COMPONENT_AT_HOME,	/* among Open MPI's own */
 };
 
-/* @dir is filled in if it is aside. */
+/* @dir is filled in if it is aside: without links, and only trusted users can change it. */
 enum component component_find(char dir[static PATH_MAX]);
 
 /*
- * A file that belongs to this program, from where it was built or installed. 0,
- * -ENOENT, or -EPERM: there is one at @path, but other users may have put it there.
+ * A file that belongs to this program, from where it was built or installed: an
+ * O_PATH descriptor of it, and its real path. -ENOENT, or -EPERM: there is one at
+ * @path, but other users may have put it there.
  */
 int beside_us(const char *built, const char *installed, char path[static PATH_MAX]);
 

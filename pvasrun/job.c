@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include "clock.h"
 #include "report.h"
@@ -76,6 +77,25 @@ void job_started(struct job *job, unsigned int rank, pid_t pid, bool in_own_grou
 
 /* ---- signals to all ---- */
 
+/*
+ * It is not yet reaped, so the pid is still its own. A task that is in our group
+ * may have made itself one (an interactive shell does). One that had its own may
+ * have left it, while others stayed there: that the group got the signal says
+ * nothing of the task.
+ */
+static void kill_task(const struct task *task, int signo, bool own_groups_only)
+{
+	bool group = !kill(-task->pid, signo);
+	pid_t now;
+
+	if (group && signo != SIGKILL) {
+		now = getpgid(task->pid);
+		if (now == task->pid || (own_groups_only && now == getpgrp()))
+			return;
+	}
+	kill(task->pid, signo);
+}
+
 void job_kill(struct job *job, int signo, bool own_groups_only)
 {
 	unsigned int rank;
@@ -85,13 +105,7 @@ void job_kill(struct job *job, int signo, bool own_groups_only)
 
 		if (!task->pid || task->ended || (own_groups_only && !task->in_own_group))
 			continue;
-		/*
-		 * Not yet reaped, so the pid is still its own. A task that is
-		 * in our group may have made itself one (an interactive shell
-		 * does), and one that had its own may have left it.
-		 */
-		if (kill(-task->pid, signo) < 0)
-			kill(task->pid, signo);
+		kill_task(task, signo, own_groups_only);
 	}
 }
 

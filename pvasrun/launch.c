@@ -77,11 +77,12 @@ static int setup(void *arg)
 	if (memory->mode >= 0 &&
 	    set_mempolicy(memory->mode, memory->nodes, memory->max_node) < 0)
 		return -errno;
-	if (setrlimit(RLIMIT_NOFILE, &start->run->files) < 0)
-		return -errno;
 	if (start->own_group && start->terminal && ignore_terminal_stops() < 0)
 		return -errno;
+	/* its number may be above the task's limit, which is for new ones only */
 	if (mpi_inherit(&start->run->mpi) < 0)
+		return -errno;
+	if (setrlimit(RLIMIT_NOFILE, &start->run->files) < 0)
 		return -errno;
 	return ignore_again(start);
 }

@@ -14,8 +14,14 @@
 #include "precheck.h"
 #include "report.h"
 
+/* A task opens its program beside pvasrun's own files: a lower soft limit is raised. */
+#define FILES_LEAST 64
+
 /* After the last task, for what it left behind in its pipes or its children still write */
 #define DRAIN_MS 1000
+
+/* How often what pvasrun says is tried again if its reader has no room */
+#define REPORT_MS 100
 
 /* Set while pvasrun starts its program once more: not a third time */
 #define LEAVING "PVASRUN_LEAVES_SPACE"
@@ -123,12 +129,20 @@ static int wait_ms(int64_t now, int64_t until)
 	return until > now ? until - now : 0;
 }
 
+/* What pvasrun has said itself waits for its reader as well. */
+static int64_t or_report(int64_t now, int64_t until)
+{
+	if (!report_waits())
+		return until;
+	return until < 0 || until > now + REPORT_MS ? now + REPORT_MS : until;
+}
+
 static void wait_for_tasks(struct run *run)
 {
 	while (run->job.live || run->job.doubts) {
-		int64_t now = now_ms();
+		int64_t now = now_ms(), until = job_deadline(&run->job, now);
 
-		loop_turn(&run->loop, wait_ms(now, job_deadline(&run->job, now)));
+		loop_turn(&run->loop, wait_ms(now, or_report(now, until)));
 		if (!run->output.hung_up)
 			continue;
 		job_kill(&run->job, SIGPIPE, false);
@@ -138,21 +152,32 @@ static void wait_for_tasks(struct run *run)
 
 /*
  * A program that a task left running may hold on to the pipes: no waiting for
- * it. But for our own reader, however slow, unless the user is impatient.
+ * it. But for our own reader, however slow, unless the user is impatient: by
+ * --timeout, or by a signal: @interrupt was one before, another ends it at once.
  */
-static void drain_output(struct run *run)
+static void drain_output(struct run *run, int interrupt)
 {
-	int64_t until = now_ms() + DRAIN_MS, now;
+	struct job *job = &run->job;
+	int64_t until = now_ms() + DRAIN_MS, last = job->timeout_at, now;
 
-	run->job.interrupt = 0;
-	while (!run->job.interrupt) {
+	if (interrupt)
+		last = now_ms() + GRACE_MS;
+	else if (last && last < until)
+		last = until;
+	job->interrupt = 0;
+	while (!job->interrupt) {
 		bool reading;
 
 		now = now_ms();
 		reading = output_reading(&run->output) && now < until;
 		if (!reading && !output_writing(&run->output))
 			break;
-		loop_turn(&run->loop, wait_ms(now, reading ? until : -1));
+		if (last && now >= last) {
+			complain("the time is over, and output was not read: it is lost");
+			job->status = job->failed ? job->status : STATUS_TIMEOUT;
+			break;
+		}
+		loop_turn(&run->loop, wait_ms(now, reading ? until : last ? last : -1));
 		if (run->output.hung_up)
 			output_hang_up(&run->output);
 	}
@@ -175,10 +200,11 @@ static int run_job(struct run *run)
 	if (again)
 		run->job.death_signal = interrupt = again;
 	if (output_forwards(&run->output))
-		drain_output(run);
+		drain_output(run, interrupt);
 	mpi_close(&run->mpi);
 	if (run->job.death_signal && run->job.death_signal == interrupt) {
 		pvas_space_destroy(run->space);
+		report_flush();
 		signals_die_from(interrupt);
 	}
 	return run->job.status;
@@ -204,7 +230,9 @@ static int run_options(struct options *opt)
 
 	run.opt = opt;
 	run.loop.self.fd = run.signals.event.fd = -1;
-	getrlimit(RLIMIT_NOFILE, &run.files);
+	if (!getrlimit(RLIMIT_NOFILE, &run.files) && run.files.rlim_cur < FILES_LEAST)
+		run.files.rlim_cur = run.files.rlim_max < FILES_LEAST ? run.files.rlim_max :
+									 FILES_LEAST;
 	report_setup(opt->verbose, opt->quiet);
 	status = run_job(&run);
 	clean_up(&run);
@@ -228,5 +256,6 @@ int main(int argc, char **argv)
 		status = fflush(stdout) ? STATUS_FAILED : 0;
 	}
 	options_free(&opt);
+	report_flush();
 	return status;
 }

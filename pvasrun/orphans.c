@@ -38,6 +38,18 @@ struct list {
 
 /* ---- finding them ---- */
 
+/* It is shown: a terminal must not take it for a command. */
+static void keep_name(struct orphan *orphan, const char *name, size_t len)
+{
+	size_t i;
+
+	if (len > sizeof(orphan->comm) - 1)
+		len = sizeof(orphan->comm) - 1;
+	for (i = 0; i < len; i++)
+		orphan->comm[i] = name[i] < ' ' || name[i] > '~' ? '?' : name[i];
+	orphan->comm[len] = '\0';
+}
+
 /* /proc/PID/stat: "pid (comm) state ppid ..."; comm may hold anything. */
 static bool is_child(const char *pid, struct orphan *orphan)
 {
@@ -58,7 +70,7 @@ static bool is_child(const char *pid, struct orphan *orphan)
 	    parent != getpid() || state == 'Z' || state == 'X')
 		return false;
 	orphan->pid = atoi(pid);
-	snprintf(orphan->comm, sizeof(orphan->comm), "%.*s", (int)(close - open - 1), open + 1);
+	keep_name(orphan, open + 1, close - open - 1);
 	return true;
 }
 

@@ -2,11 +2,9 @@
 /*
  * --tag-output, --pty: the tasks' output goes through pvasrun.
  *
- * pvasrun must stay awake for signals however slow its reader is, so it never
- * writes more than is sure not to block: up to PIPE_BUF bytes when poll says
- * that there is room. (O_NONBLOCK would be simpler, but it belongs to the open
- * file, which pvasrun shares with the user's shell.) While much waits to be
- * written, nothing is read, so that the tasks wait as they would at a pipe.
+ * pvasrun must stay awake for signals however slow its reader is, so it never waits
+ * for room: see outlet.c. While much waits to be written, nothing is read, so that
+ * the tasks wait as they would at a pipe.
  */
 #include "output.h"
 
@@ -96,7 +94,7 @@ static void sink_write(struct sink *sink)
 	ssize_t n;
 	bool ends;
 
-	n = write(sink->event.fd, buffer_head(queue), next_piece(queue, &ends));
+	n = outlet_write(&sink->outlet, buffer_head(queue), next_piece(queue, &ends));
 	if (n < 0) {
 		if (errno == EINTR || errno == EAGAIN)
 			return;
@@ -243,6 +241,7 @@ int output_attach(struct output *output, unsigned int rank, int fds[static 2])
 static void sink_open(struct output *output, struct sink *sink, int fd)
 {
 	*sink = (struct sink){ .output = output };
+	outlet_open(&sink->outlet, fd);
 	sink->event = (struct event){ .fd = fd, .ready = sink_ready };
 	sink->pollable = loop_watch(output->loop, &sink->event, EPOLLOUT) != -EPERM;
 	loop_forget(output->loop, &sink->event);
@@ -283,8 +282,10 @@ void output_close(struct output *output)
 		return;
 	for (i = 0; i < output->nr_streams; i++)
 		stream_close(&output->streams[i]);
-	for (i = 0; i < 2; i++)
+	for (i = 0; i < 2; i++) {
 		buffer_free(&output->sinks[i].queue);
+		outlet_close(&output->sinks[i].outlet);
+	}
 	free(output->streams);
 	loop_close(&output->streams_loop);
 }

@@ -7,11 +7,13 @@
 
 #include "event.h"
 #include "options.h"
+#include "outlet.h"
 #include "tagger.h"
 
 /* One of pvasrun's own outputs: 0 standard output, 1 standard error */
 struct sink {
 	struct event event;
+	struct outlet outlet;
 	struct output *output;
 	struct buffer queue;	/* tagged lines that wait to be written */
 	bool pollable;		/* not so: a regular file, which is always ready */

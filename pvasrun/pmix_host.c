@@ -205,25 +205,42 @@ static int enough_files(const struct mpi *mpi, char *why, size_t len)
 	return -EMFILE;
 }
 
+/* The file that was looked at, whatever is at its path by now. It stays loaded. */
+static void *open_plugin(int fd, char *why, size_t len)
+{
+	char path[40];
+	const char *error;
+	void *plugin;
+	bool itself;
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	plugin = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+	close(fd);
+	if (plugin)
+		return plugin;
+	error = dlerror();
+	itself = !strncmp(error, path, strlen(path));
+	snprintf(why, len, "no PMIx server for MPI programs: %s%s (install libpmix2)",
+		 itself ? PLUGIN : "", itself ? error + strlen(path) : error);
+	return NULL;
+}
+
 static int load(struct pmix_host *host, pmix_start_fn *start, char *why, size_t len)
 {
 	char path[PATH_MAX];
 	void *plugin;
-	int err = beside_us(PLUGIN, "../lib/pvas/" PLUGIN, path);
+	int fd = beside_us(PLUGIN, "../lib/pvas/" PLUGIN, path);
 
-	if (err) {
-		snprintf(why, len, err == -EPERM ?
+	if (fd < 0) {
+		snprintf(why, len, fd == -EPERM ?
 			 "no PMIx server for MPI programs: other users could have changed %s (install all of PVAS)" :
 			 "no PMIx server for MPI programs: %s is missing (install all of PVAS)",
-			 err == -EPERM ? path : PLUGIN);
-		return err;
+			 fd == -EPERM ? path : PLUGIN);
+		return fd;
 	}
-	plugin = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-	if (!plugin) {
-		snprintf(why, len, "no PMIx server for MPI programs: %s (install libpmix2)",
-			 dlerror());
+	plugin = open_plugin(fd, why, len);
+	if (!plugin)
 		return -ELIBACC;
-	}
 	*start = (pmix_start_fn)dlsym(plugin, "pvasrun_pmix_start");
 	host->flush = (pmix_flush_fn)dlsym(plugin, "pvasrun_pmix_flush");
 	if (*start && host->flush)

@@ -12,6 +12,8 @@
 #include <unistd.h>
 
 #include "clock.h"
+#include "outlet.h"
+#include "tagger.h"
 
 #define PROGRESS_AFTER_MS 1000
 #define PROGRESS_EVERY_MS 100
@@ -20,6 +22,56 @@ static bool verbose, quiet, debugging;
 static bool progress_wanted, progress_shown;
 static int64_t progress_next;
 
+/*
+ * What the reader has no room for waits, while tasks are ended and signals obeyed:
+ * so much of it, and at the end for so long.
+ */
+#define WAITING_MAX	(1 << 20)
+#define FLUSH_MS	2000
+
+static struct outlet outlet = { .fd = STDERR_FILENO, .own = -1 };
+static struct buffer waiting;
+
+bool report_waits(void)
+{
+	ssize_t n;
+
+	while (buffer_len(&waiting)) {
+		n = outlet_write(&outlet, buffer_head(&waiting), buffer_len(&waiting));
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0 && errno == EAGAIN)
+			return true;
+		/* nobody is left to be told that standard error fails */
+		buffer_take(&waiting, n > 0 ? (size_t)n : buffer_len(&waiting));
+	}
+	return false;
+}
+
+/* As long as it is read, however slowly */
+void report_flush(void)
+{
+	int64_t until = now_ms() + FLUSH_MS;
+	size_t before;
+
+	while (now_ms() < until) {
+		before = buffer_len(&waiting);
+		if (!report_waits())
+			return;
+		if (buffer_len(&waiting) < before)
+			until = now_ms() + FLUSH_MS;
+		usleep(10000);
+	}
+	buffer_free(&waiting);
+}
+
+static void put(const char *text, size_t len)
+{
+	if (buffer_len(&waiting) + len > WAITING_MAX || buffer_add(&waiting, text, len))
+		return;
+	report_waits();
+}
+
 void report_setup(bool be_verbose, bool be_quiet)
 {
 	const char *debug = getenv("PVAS_DEBUG");	/* as libpvas/debug.c */
@@ -27,21 +79,7 @@ void report_setup(bool be_verbose, bool be_quiet)
 	debugging = debug && *debug && strcmp(debug, "0") != 0;
 	verbose = be_verbose || debugging;
 	quiet = be_quiet;
-}
-
-/* Nobody is left to be told that standard error fails. */
-static void put(const char *text, size_t len)
-{
-	while (len) {
-		ssize_t n = write(STDERR_FILENO, text, len);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0)
-			return;
-		text += n;
-		len -= n;
-	}
+	outlet_open(&outlet, STDERR_FILENO);
 }
 
 static void progress_clear(void)
@@ -147,7 +185,7 @@ void progress_update(unsigned int started, unsigned int total)
 	if (!progress_wanted)
 		return;
 	now = now_ms();
-	if (now < progress_next)
+	if (now < progress_next || report_waits())
 		return;
 	progress_next = now + PROGRESS_EVERY_MS;
 	snprintf(line, sizeof(line), "\r pvasrun: %u/%u tasks started", started, total);

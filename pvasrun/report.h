@@ -18,6 +18,13 @@ __attribute__((format(printf, 1, 2))) void note(const char *format, ...);
 /* "rank 3 (pid 1234, ./app) died from signal 11 (Segmentation fault), core dumped" */
 void report_failure(unsigned int rank, pid_t pid, const char *program, int wait_status);
 
+/*
+ * None of these waits for the reader. Does anything still wait to be read? It is
+ * tried once more; report_flush() does so for a limited time.
+ */
+bool report_waits(void);
+void report_flush(void);
+
 /* Many lines at once, as they are */
 void report_text(const char *text, size_t len);
 

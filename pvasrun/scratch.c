@@ -8,7 +8,6 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <ftw.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,6 +16,13 @@
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#include "clock.h"
+#include "empty.h"
+
+/* The rest is the next job's. */
+#define SWEEP_MS	10000
+#define REMOVE_MS	30000
 
 static int lock(const char *path, int *fd)
 {
@@ -33,47 +39,38 @@ static int lock(const char *path, int *fd)
 	return err;
 }
 
-static int remove_one(const char *path, const struct stat *st, int type, struct FTW *at)
+/*
+ * What a killed job left behind. Others can exchange a name at any moment: only the
+ * directory that was opened and is this user's counts.
+ */
+static void sweep_one(int at, const char *name, int64_t until)
 {
-	(void)st;
-	(void)type;
-	(void)at;
-	remove(path);
-	return 0;
-}
-
-static void remove_all(const char *path)
-{
-	nftw(path, remove_one, 16, FTW_DEPTH | FTW_PHYS | FTW_MOUNT);
-}
-
-static int mine(const char *path)
-{
+	int fd = open_own_directory(at, name);
 	struct stat st;
 
-	return !lstat(path, &st) && S_ISDIR(st.st_mode) && st.st_uid == geteuid();
+	if (fd < 0)
+		return;
+	if (!fstat(fd, &st) && st.st_uid == geteuid() && !flock(fd, LOCK_EX | LOCK_NB)) {
+		empty_directory(fd, until);
+		remove_directory(at, name, fd);
+	}
+	close(fd);
 }
 
 static void sweep(const char *dir)
 {
-	char prefix[32], path[PATH_MAX];
+	int64_t until = now_ms() + SWEEP_MS;
 	struct dirent *entry;
+	char prefix[32];
 	DIR *names;
-	int fd;
 
 	names = opendir(dir);
 	if (!names)
 		return;
 	snprintf(prefix, sizeof(prefix), "pvasrun-%u-", geteuid());
-	while ((entry = readdir(names))) {
-		if (strncmp(entry->d_name, prefix, strlen(prefix)) || entry->d_type == DT_REG)
-			continue;
-		snprintf(path, sizeof(path), "%s/%s", dir, entry->d_name);
-		if (!mine(path) || lock(path, &fd))
-			continue;
-		remove_all(path);
-		close(fd);
-	}
+	while (now_ms() < until && (entry = readdir(names)))
+		if (!strncmp(entry->d_name, prefix, strlen(prefix)) && entry->d_type != DT_REG)
+			sweep_one(dirfd(names), entry->d_name, until);
 	closedir(names);
 }
 
@@ -149,8 +146,9 @@ void scratch_remove(struct scratch *scratch)
 {
 	if (!scratch->made)
 		return;
-	remove_all(scratch->path);
-	if (scratch->lock >= 0)
-		close(scratch->lock);
+	/* that directory itself: its name may be another's by now */
+	empty_directory(scratch->lock, now_ms() + REMOVE_MS);
+	remove_directory(AT_FDCWD, scratch->path, scratch->lock);
+	close(scratch->lock);
 	scratch->made = false;
 }

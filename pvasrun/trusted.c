@@ -1,14 +1,22 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * May code be loaded from a file? A copy of this program in /tmp has neighbours
- * that anybody can have put there.
+ * that anybody can have put there, and can exchange at any moment. So the answer
+ * is for what was opened, and for a path without links that only trusted users can
+ * change: each directory on the way is opened in the one before it, and looked at.
  */
 #include "trusted.h"
 
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
 #include <limits.h>
+#include <pwd.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #define NO_USER 65534	/* as a user looks who has no number in this namespace */
@@ -26,10 +34,42 @@ static bool is_owner(const struct owners *owners, uid_t uid)
 	return uid == 0 || uid == owners->user || uid == owners->program || uid == owners->root;
 }
 
-/* A user's private group has the same number, and the same one member. */
-static bool others_may_write(const struct stat *st)
+/* The group's bits are then the most that any user or group of the list may do. */
+static bool has_list(int fd)
 {
-	return st->st_mode & S_IWOTH || (st->st_mode & S_IWGRP && st->st_gid != st->st_uid);
+	char path[40];
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	return getxattr(path, "system.posix_acl_access", NULL, 0) >= 0;
+}
+
+/* A user's private group has the same number and name, and no other member. */
+bool trusted_group(uid_t uid, gid_t gid)
+{
+	const struct passwd *user;
+	const struct group *group;
+	char **member;
+
+	if (gid != uid)
+		return false;
+	user = getpwuid(uid);
+	group = getgrgid(gid);
+	if (!group)
+		return true;
+	if (!user || strcmp(group->gr_name, user->pw_name))
+		return false;
+	for (member = group->gr_mem; member && *member; member++)
+		if (strcmp(*member, user->pw_name))
+			return false;
+	return true;
+}
+
+static bool others_may_write(int fd, const struct stat *st)
+{
+	if (st->st_mode & S_IWOTH)
+		return true;
+	return st->st_mode & S_IWGRP &&
+	       (!trusted_group(st->st_uid, st->st_gid) || has_list(fd));
 }
 
 /* Nobody can rename or remove another's file in such a directory. */
@@ -44,43 +84,73 @@ static bool is_above(const char *path, size_t len, const char *program)
 	return !strncmp(path, program, len) && (len == 1 || program[len] == '/');
 }
 
-static bool check_one(char *path, size_t len, const char *program, struct owners *owners)
+/* @fd is what @path, up to @len, leads to. @last: no more comes after it */
+static bool check_one(int fd, const char *path, size_t len, bool last, const char *program,
+		      struct owners *owners)
 {
-	char kept = path[len];
 	struct stat st;
-	bool there;
 
-	path[len] = '\0';
-	there = !lstat(path, &st);
-	path[len] = kept;
-	if (!there)
+	if (fstat(fd, &st) || S_ISLNK(st.st_mode))
 		return false;
-	if (is_sticky(&st) && others_may_write(&st)) {
+	if (!last && is_sticky(&st) && others_may_write(fd, &st)) {
 		owners->below_shared = true;
 		return is_owner(owners, st.st_uid) || st.st_uid == owners->root;
 	}
 	if (is_above(path, len, program))
 		return true;
-	return is_owner(owners, st.st_uid) && !others_may_write(&st);
+	return is_owner(owners, st.st_uid) && !others_may_write(fd, &st);
 }
 
-bool trusted_path(const char *path, const char *program)
+/* The next part of the path, in @dir, which is closed. @at: where it begins */
+static int open_next(int dir, const char *at, size_t len)
+{
+	char name[NAME_MAX + 1];
+	int fd;
+
+	if (len > NAME_MAX) {
+		close(dir);
+		return -1;
+	}
+	memcpy(name, at, len);
+	name[len] = '\0';
+	fd = openat(dir, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+	close(dir);
+	return fd;
+}
+
+static int walk(const char *real, const char *program, struct owners *owners)
+{
+	const char *at = real + 1, *end = at;
+	int fd = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	bool good = fd >= 0 && check_one(fd, real, 1, !*at, program, owners);
+
+	while (good && *at) {
+		end = strchrnul(at, '/');
+		fd = open_next(fd, at, end - at);
+		if (fd < 0)
+			return -EPERM;
+		good = check_one(fd, real, end - real, !*end, program, owners);
+		at = *end ? end + 1 : end;
+	}
+	if (good)
+		return fd;
+	if (fd >= 0)
+		close(fd);
+	return -EPERM;
+}
+
+int trusted_open(const char *path, const char *program, char real[static PATH_MAX])
 {
 	struct owners owners = { .user = geteuid() };
-	char real[PATH_MAX];
 	struct stat st;
-	char *at = real;
 
-	if (!realpath(path, real) || stat(program, &st))
-		return false;
+	if (!realpath(path, real))
+		return -errno;
+	if (stat(program, &st))
+		return -EPERM;
 	owners.program = st.st_uid;
 	if (stat("/", &st))
-		return false;
+		return -EPERM;
 	owners.root = st.st_uid;
-	if (!check_one(real, 1, program, &owners))
-		return false;
-	while ((at = strchr(at + 1, '/')))
-		if (!check_one(real, at - real, program, &owners))
-			return false;
-	return check_one(real, strlen(real), program, &owners);
+	return walk(real, program, &owners);
 }

@@ -4,6 +4,7 @@
  *
  *	early exit	it exits, others wait for a message of its
  *	early kill	it is killed, likewise
+ *	early segv	it sends itself a signal that is mostly a fault's
  *	early send	it is killed while it sends long messages
  *	early receive	it is killed while it receives them
  *	early medium	it is killed while it sends such as stay in its memory
@@ -93,6 +94,8 @@ static void end(const char *how)
 		_exit(0);
 	if (!strcmp(how, "finalize"))
 		end_in_finalize();
+	if (!strcmp(how, "segv"))
+		raise(SIGSEGV);
 	raise(SIGKILL);
 }
 

@@ -215,6 +215,17 @@ test_timeout()
 
 # ---- signals ----
 
+# A child stays in the process group that the task was given, the task does not.
+test_left_group()
+{
+	SECONDS=0
+	pvasrun --timeout 1 -n 1 perl -e 'open F, ">", "$ENV{T}/pid.0"; print F $$; close F;
+		if (!fork) { $SIG{TERM} = "IGNORE"; sleep 6; exit }
+		setpgrp(0, getpgrp(getppid)); sleep 100 while 1'
+	status_is 124; check "it was not ended" [ $SECONDS -le 5 ]
+	all_gone
+}
+
 test_signals_reach_all()
 {
 	local name
@@ -414,6 +425,48 @@ test_tag_output_readers()
 	kill "$(cat pid.0)"
 }
 
+# fill FILE: write into a FIFO that nobody reads until there is no room
+fill() { timeout 1 sh -c 'yes >"$1"' - "$1"; }
+
+# A reader of standard error that does not read keeps nobody from ending the job.
+test_stuck_errors()
+{
+	mkfifo full
+	exec 7<>full
+	fill full
+	SECONDS=0
+	timeout -k 1 20 $PVASRUN --timeout 1 -n 2 sleep 100 2>&7 >out; status=$?
+	status_is 124; check "--timeout waited for the reader" [ $SECONDS -le 6 ]
+	SECONDS=0
+	timeout -k 1 20 $PVASRUN -n 2 sh -c '[ $PVAS_RANK = 0 ] && exit 3; sleep 100' 2>&7 >out; status=$?
+	status_is 3; check "a failure waited for the reader" [ $SECONDS -le 6 ]
+	exec 7>&-
+	# but one that reads slowly loses nothing
+	$PVASRUN --map --bind-to none -n 300 true 2> >(sleep 2; cat >slow); sleep 2.5
+	check "of the map there are $(wc -l <slow) lines" until_true 5 [ "$(wc -l <slow)" -eq 301 ]
+}
+
+# Nor one of standard output, if there is a --timeout: what is not read is lost.
+test_stuck_output()
+{
+	mkfifo full
+	exec 7<>full
+	SECONDS=0
+	timeout -k 1 30 $PVASRUN --timeout 2 --tag-output -n 2 yes >&7 2>err; status=$?
+	exec 7>&-
+	status_is 124; check "--timeout waited for the reader" [ $SECONDS -le 10 ]
+	check "it is not said" grep -q 'the time is over, and output was not read' err
+	# a terminal has room for less than it says
+	python3 -c 'import os, pty, signal, subprocess, sys, time
+master, slave = pty.openpty()
+job = subprocess.Popen(sys.argv[1:], stdout=slave, start_new_session=True)
+time.sleep(1)
+job.send_signal(signal.SIGTERM)
+job.wait(8)' $PVASRUN --tag-output -n 1 yes 0123456789012345678901234567890123456789 2>err
+	status=$?
+	status_is 0
+}
+
 test_pty()
 {
 	# what was printed before an abort appears, and the bytes are the same
@@ -558,6 +611,9 @@ test_limits()
 	(ulimit -S -n 100; exec $PVASRUN --tag-output -n 60 sh -c 'ulimit -S -n') >out 2>err; status=$?
 	status_is 0
 	check "tasks have the old limit" [ "$(grep -c '\] 100$' out)" -eq 60 ]
+	# room for what is opened on the way to the program, and for PMI_FD
+	(ulimit -S -n 20; exec $PVASRUN -n 2 sh -c 'ulimit -S -n') >out 2>err; status=$?
+	status_is 0; silent; out_is $'64\n64'
 	(ulimit -n 100; exec $PVASRUN --backend user -n 240 true) >out 2>err; status=$?
 	status_is 1; one_line 'the limit of 100 open files is too low: 544 are needed \(.*ulimit -n\)'
 	(ulimit -n 100; exec $PVASRUN --backend kernel --mpi none -n 240 true) >out 2>err; status=$?
@@ -624,6 +680,18 @@ test_orphans_warn()
 	# one that ends at once is no news
 	pvasrun -n 2 sh -c 'sleep 0.05 & exit 0'
 	status_is 0; silent
+}
+
+# What a process calls itself is shown, and no command to the terminal.
+test_orphans_name()
+{
+	user_backend || return
+	pvasrun -n 1 sh -c 'perl -e "open N, q(>), q(/proc/self/comm); print N qq(a\\e[31m\\x9bb); close N;
+		open F, q(>), qq($T/p); print F \$\$; close F; rename qq($T/p), qq($T/pid.0); sleep 100" &
+		until [ -e $T/pid.0 ]; do sleep 0.05; done'
+	status_is 0
+	one_line 'a\?\[31m\?b \(pid [0-9]+\), left running by a task, .*'
+	kill "$(cat pid.0)"
 }
 
 test_orphans_wait()

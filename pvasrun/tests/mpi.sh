@@ -449,6 +449,16 @@ test_few_files()
 	err_has 'the limit of 100 open files is too low for an MPI job: 138 are needed \(raise it: ulimit -n\)'
 }
 
+# Too few for PMI_FD's number, and for a program that is opened on the way
+test_low_limit()
+{
+	(ulimit -S -n 20; exec timeout "$LIMIT" "$B/pvasrun/pvasrun" --backend "$BACKEND" -n 3 "$mpich" ring) \
+		>"$T/out" 2>"$T/err"
+	status=$?
+	status_is 0
+	out_has 'ring: 3 ranks'
+}
+
 # As many tasks as there are maps for if they are small; the job needn't last.
 test_maps()
 {

@@ -27,6 +27,11 @@ void check_text_(const char *got, const char *wanted, const char *file, int line
 		printf("\tgot:    %s\n\twanted: %s\n", got ? got : "(null)", wanted);
 }
 
+unsigned int check_failures(void)
+{
+	return failed;
+}
+
 int main(void)
 {
 	test_parse();
@@ -40,6 +45,7 @@ int main(void)
 	test_precheck();
 	test_jobkey();
 	test_trusted();
+	test_empty();
 	test_pmi1();
 	test_handshake();
 	printf("%u passed, %u failed\n", passed, failed);

@@ -9,6 +9,9 @@ void check_(bool good, const char *file, int line, const char *what);
 void check_text_(const char *got, const char *wanted, const char *file, int line,
 		 const char *what);
 
+/* For a child, whose checks are not counted here */
+unsigned int check_failures(void);
+
 #define check(condition) check_(condition, __FILE__, __LINE__, #condition)
 /* @what names the case of a table */
 #define check_case(condition, what) check_(condition, __FILE__, __LINE__, what)
@@ -25,6 +28,7 @@ void test_needs(void);
 void test_precheck(void);
 void test_jobkey(void);
 void test_trusted(void);
+void test_empty(void);
 void test_pmi1(void);
 void test_handshake(void);
 

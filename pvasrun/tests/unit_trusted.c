@@ -1,9 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* May code be loaded from a file beside the program? */
 #include <fcntl.h>
+#include <grp.h>
+#include <limits.h>
+#include <pwd.h>
+#include <signal.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #include "../trusted.h"
@@ -26,6 +34,78 @@ static void make(const char *name)
 	check(close(open(in_dir(name), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0755)) == 0);
 }
 
+static bool trusted_path(const char *path, const char *program)
+{
+	char real[PATH_MAX];
+	int fd = trusted_open(path, program, real);
+
+	if (fd < 0)
+		return false;
+	close(fd);
+	return true;
+}
+
+/* Whoever exchanges a link in a loop gets no answer for the one and use of the other. */
+static void exchanged(void)
+{
+	unsigned int i, wrong = 0;
+	struct stat st, root;
+	char real[PATH_MAX];
+	pid_t pid;
+	int fd;
+
+	check(!stat(in_dir("shared/plugin"), &root));
+	make("evil");
+	check(!chown(in_dir("evil"), 54321, 54321));
+	check(!symlink(in_dir("shared/plugin"), in_dir("shared/link")));
+	check(!symlink(in_dir("evil"), in_dir("shared/other")));
+	pid = fork();
+	while (!pid)
+		renameat2(AT_FDCWD, in_dir("shared/link"), AT_FDCWD, in_dir("shared/other"),
+			  RENAME_EXCHANGE);
+	for (i = 0; i < 2000; i++) {
+		fd = trusted_open(in_dir("shared/link"), in_dir("shared/program"), real);
+		if (fd < 0)
+			continue;
+		wrong += fstat(fd, &st) || st.st_ino != root.st_ino;
+		wrong += strcmp(real, in_dir("shared/plugin")) != 0;
+		close(fd);
+	}
+	kill(pid, SIGKILL);
+	check(waitpid(pid, NULL, 0) == pid);
+	check(!wrong);
+}
+
+/* A list of rights: user 7102 may write too. struct posix_acl_xattr_header, _entry */
+static void list(void)
+{
+	static const struct {
+		uint32_t version;
+		struct {
+			uint16_t tag, perm;
+			uint32_t id;
+		} entries[5];
+	} acl = { 2, { { 1, 6, -1 }, { 2, 6, 7102 }, { 4, 4, -1 }, { 0x10, 6, -1 },
+		       { 0x20, 4, -1 } } };
+
+	check(!chown(in_dir("bin/program"), 0, 0) && !chmod(in_dir("bin/plugin"), 0664));
+	check(trusted_path(in_dir("bin/plugin"), in_dir("bin/program")));
+	if (setxattr(in_dir("bin/plugin"), "system.posix_acl_access", &acl, sizeof(acl), 0))
+		return;		/* this file system has none */
+	check(!trusted_path(in_dir("bin/plugin"), in_dir("bin/program")));
+	check(!removexattr(in_dir("bin/plugin"), "system.posix_acl_access"));
+}
+
+static void groups(void)
+{
+	check(trusted_group(0, 0));
+	check(!trusted_group(0, 1) && !trusted_group(1, 0));
+	check(trusted_group(54321, 54321));
+	/* a group of several, which has the number of a user */
+	check(!getpwuid(4) || !getgrgid(4) || !trusted_group(4, 4) ==
+	      !!strcmp(getpwuid(4)->pw_name, getgrgid(4)->gr_name));
+}
+
 static void others(void)
 {
 	/* where everybody can make files: the program was put there, its neighbours by others */
@@ -34,6 +114,13 @@ static void others(void)
 	check(!trusted_path(in_dir("shared/plugin"), in_dir("shared/program")));
 	check(!chown(in_dir("shared/plugin"), 0, 0));
 	check(trusted_path(in_dir("shared/plugin"), in_dir("shared/program")));
+	exchanged();
+	/* as the last part of a path, where all in it counts, such a directory does not do */
+	check(!chmod(in_dir("lib"), 01777));
+	check(trusted_path(in_dir("lib/plugin"), in_dir("bin/program")));
+	check(!trusted_path(in_dir("lib"), in_dir("bin/program")));
+	check(!chmod(in_dir("lib"), 0755));
+	check(trusted_path(in_dir("lib"), in_dir("bin/program")));
 	/* a directory of another's beside the program's own */
 	check(!chown(in_dir("lib"), 12345, 12345));
 	check(!trusted_path(in_dir("lib/plugin"), in_dir("bin/program")));
@@ -69,8 +156,11 @@ void test_trusted(void)
 	check(!trusted_path(in_dir("lib/plugin"), in_dir("bin/program")));
 	check(!chmod(in_dir("lib"), 0755) && !symlink(in_dir("lib"), in_dir("link")));
 	check(trusted_path(in_dir("link/plugin"), in_dir("bin/program")));
-	if (!geteuid())
+	groups();
+	if (!geteuid()) {
 		others();
+		list();
+	}
 	snprintf(command, sizeof(command), "rm -r %s", dir);
 	check(!system(command));
 }

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Others may be able to rename things in the tree, or to put a symbolic link in
+ * the place of a directory. So nothing here is found by a path: each directory
+ * is opened by its last name in one that is open, and without following links.
+ *
+ * A tree can be deeper than a path can be long, and than there are descriptors.
+ * So it is made flat: what is a directory two levels below moves to the first.
+ */
+#include "empty.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "clock.h"
+
+struct flat {
+	int top;
+	dev_t dev;
+	unsigned int next;	/* number of the next directory that moves up */
+	bool changed;		/* in this pass */
+	int64_t until;
+};
+
+static bool is_dot(const char *name)
+{
+	return !strcmp(name, ".") || !strcmp(name, "..");
+}
+
+/* By /proc, since fchmod() takes no O_PATH descriptor, and open() needs the rights. */
+static void make_accessible(int path_fd)
+{
+	char path[40];
+	struct stat st;
+
+	if (fstat(path_fd, &st) < 0 || st.st_uid != geteuid() || (st.st_mode & 0700) == 0700)
+		return;
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", path_fd);
+	chmod(path, 0700);
+}
+
+int open_own_directory(int at, const char *name)
+{
+	int path_fd, fd;
+
+	path_fd = openat(at, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (path_fd < 0)
+		return -errno;
+	make_accessible(path_fd);
+	fd = openat(path_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0)
+		fd = -errno;
+	close(path_fd);
+	return fd;
+}
+
+static void move_up(struct flat *flat, int from, const char *name)
+{
+	char moved[32];
+	int tries = 100, fd;
+
+	/* a directory that is moved must be writable itself */
+	fd = open_own_directory(from, name);
+	if (fd >= 0)
+		close(fd);
+	do {
+		snprintf(moved, sizeof(moved), ".pvasrun-%u", flat->next++);
+		if (!renameat(from, name, flat->top, moved)) {
+			flat->changed = true;
+			return;
+		}
+	} while ((errno == EEXIST || errno == ENOTEMPTY || errno == ENOTDIR) && --tries);
+}
+
+/* What is in @fd goes, directories that are not empty to the top. */
+static void empty_level(struct flat *flat, int fd, void (*directory)(struct flat *flat, int at,
+								     const char *name))
+{
+	int own = openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	struct dirent *entry;
+	DIR *names;
+
+	names = own < 0 ? NULL : fdopendir(own);
+	if (!names) {
+		if (own >= 0)
+			close(own);
+		return;
+	}
+	while (now_ms() < flat->until && (entry = readdir(names))) {
+		if (is_dot(entry->d_name))
+			continue;
+		if (!unlinkat(fd, entry->d_name, 0) ||
+		    !unlinkat(fd, entry->d_name, AT_REMOVEDIR))
+			flat->changed = true;
+		else
+			directory(flat, fd, entry->d_name);
+	}
+	closedir(names);
+}
+
+static void empty_first(struct flat *flat, int at, const char *name)
+{
+	int fd = open_own_directory(at, name);
+	struct stat st;
+
+	if (fd < 0)
+		return;
+	if (!fstat(fd, &st) && st.st_dev == flat->dev)
+		empty_level(flat, fd, move_up);
+	close(fd);
+	if (!unlinkat(at, name, AT_REMOVEDIR))
+		flat->changed = true;
+}
+
+void empty_directory(int top, int64_t until)
+{
+	struct flat flat = { .top = top, .until = until };
+	struct stat st;
+
+	if (fstat(top, &st) < 0)
+		return;
+	flat.dev = st.st_dev;
+	make_accessible(top);
+	do {
+		flat.changed = false;
+		empty_level(&flat, top, empty_first);
+	} while (flat.changed && now_ms() < until);
+}
+
+void remove_directory(int at, const char *name, int fd)
+{
+	struct stat opened, there;
+
+	if (!fstat(fd, &opened) && !fstatat(at, name, &there, AT_SYMLINK_NOFOLLOW) &&
+	    opened.st_dev == there.st_dev && opened.st_ino == there.st_ino)
+		unlinkat(at, name, AT_REMOVEDIR);
+}

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* Is all of a directory removed, and nothing else? */
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/types.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "../clock.h"
+#include "../empty.h"
+#include "../scratch.h"
+#include "unit.h"
+
+#define ORDINARY_USER 12345
+
+static char dir[] = "/tmp/pvas-unit-XXXXXX";
+
+static void fill(int fd, const char *name, mode_t mode)
+{
+	int sub;
+
+	check(!mkdirat(fd, name, 0700));
+	sub = openat(fd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	check(!mkdirat(sub, "sub", 0700));
+	check(!close(openat(sub, "file", O_CREAT | O_WRONLY | O_CLOEXEC, 0600)));
+	check(!close(openat(sub, "sub/file", O_CREAT | O_WRONLY | O_CLOEXEC, 0600)));
+	check(!fchmodat(sub, "sub", mode, 0) && !fchmod(sub, mode));
+	close(sub);
+}
+
+/* Longer than PATH_MAX, and deeper than there are descriptors */
+static void fill_deeply(int top)
+{
+	char name[201];
+	int fd = dup(top), next, i;
+
+	memset(name, 'd', sizeof(name) - 1);
+	name[sizeof(name) - 1] = '\0';
+	for (i = 0; i < 1100; i++) {
+		if (mkdirat(fd, name, 0700))
+			break;
+		next = openat(fd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		close(fd);
+		fd = next;
+	}
+	check(i == 1100);
+	close(fd);
+}
+
+static bool exists(int fd, const char *name)
+{
+	return !faccessat(fd, name, F_OK, AT_SYMLINK_NOFOLLOW);
+}
+
+static void removes_all(int top)
+{
+	int fd;
+
+	check(!mkdirat(top, "all", 0700));
+	fd = open_own_directory(top, "all");
+	fill(fd, "open", 0700);
+	fill(fd, "read-only", 0500);
+	fill(fd, "closed", 0);
+	fill_deeply(fd);
+	check(!symlinkat("../kept", fd, "link"));
+	check(!symlinkat("../../kept", fd, "open/link"));
+	check(!fchmod(fd, 0500));
+	empty_directory(fd, now_ms() + 10000);
+	remove_directory(top, "all", fd);
+	close(fd);
+	check(!exists(top, "all"));
+	check(exists(top, "kept/precious"));
+}
+
+/* Another's directory, or a link, by the name of one that was opened */
+static void exchanged(int top)
+{
+	int fd;
+
+	check(!mkdirat(top, "mine", 0700));
+	fd = open_own_directory(top, "mine");
+	fill(fd, "in", 0700);
+	check(!renameat(top, "mine", top, "moved") && !symlinkat("kept", top, "mine"));
+	empty_directory(fd, now_ms() + 10000);
+	remove_directory(top, "mine", fd);
+	check(exists(top, "mine") && exists(top, "kept/precious"));
+	check(exists(top, "moved") && !exists(top, "moved/in"));
+	check(open_own_directory(top, "mine") < 0);
+	check(!unlinkat(top, "mine", 0) && !mkdirat(top, "mine", 0700));
+	remove_directory(top, "mine", fd);
+	check(exists(top, "mine"));
+	close(fd);
+}
+
+/* So for a job's own directory, and for what is swept: whoever exchanges it */
+static void scratch_exchanged(int top)
+{
+	struct scratch scratch, next;
+	char why[200], moved[300], name[PATH_MAX], in[PATH_MAX + 8];
+
+	check(!scratch_make(&scratch, dir, why, sizeof(why)));
+	snprintf(in, sizeof(in), "%s/in", scratch.path);
+	check(!mkdir(in, 0700));
+	snprintf(moved, sizeof(moved), "%s/aside", dir);
+	snprintf(in, sizeof(in), "%s/kept", dir);
+	check(!rename(scratch.path, moved) && !rename(in, scratch.path));
+	strcpy(name, scratch.path);
+	scratch_remove(&scratch);
+	check(!rename(name, in) && exists(top, "kept/precious"));
+	check(exists(top, "aside") && !exists(top, "aside/in"));
+	/* leftovers: a link, and a directory that has one */
+	snprintf(name, sizeof(name), "%s/pvasrun-%u-1-link", dir, geteuid());
+	check(!symlink(in, name));
+	snprintf(name, sizeof(name), "%s/pvasrun-%u-1-left", dir, geteuid());
+	check(!mkdir(name, 0700));
+	snprintf(moved, sizeof(moved), "%s/link", name);
+	check(!symlink(in, moved) && !chmod(name, 0500));
+	check(!scratch_make(&next, dir, why, sizeof(why)));
+	check(access(name, F_OK) && exists(top, "kept/precious"));
+	scratch_remove(&next);
+	check(access(next.path, F_OK));
+}
+
+static void all(void)
+{
+	int top;
+
+	check(mkdtemp(dir) != NULL);
+	top = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	check(!mkdirat(top, "kept", 0700));
+	check(!close(openat(top, "kept/precious", O_CREAT | O_WRONLY | O_CLOEXEC, 0600)));
+	removes_all(top);
+	exchanged(top);
+	scratch_exchanged(top);
+	empty_directory(top, now_ms() + 10000);
+	close(top);
+	check(!rmdir(dir));
+}
+
+/* Root may read what has no permissions: it takes a user to test that. */
+void test_empty(void)
+{
+	int status = -1;
+	pid_t pid;
+
+	all();
+	if (geteuid())
+		return;
+	strcpy(dir + strlen(dir) - 6, "XXXXXX");
+	pid = fork();
+	if (!pid) {
+		unsigned int before = check_failures();
+
+		if (setresgid(ORDINARY_USER, ORDINARY_USER, ORDINARY_USER) ||
+		    setresuid(ORDINARY_USER, ORDINARY_USER, ORDINARY_USER))
+			_exit(2);
+		all();
+		fflush(stdout);
+		_exit(check_failures() != before);
+	}
+	check(waitpid(pid, &status, 0) == pid && !status);
+}
