@@ -185,7 +185,7 @@ struct user_start {
  * @nr_live:	of these, have not ended
  * @nr_slow:	of these, in calls that can take long
  * @abandoned:	no slow call begins any more; who is in one ends when it is over
- * @ends:	tasks that have ended; counted before their partition is taken
+ * @ends:	how often a task has begun or ended; counted before their partition is taken
  * @nr_execs:	partitions with an @exec_tid
  * @ended:	partitions to be reclaimed; the keeper's
  * @pidfds:	which descriptors are tasks' pidfds
@@ -276,8 +276,8 @@ void user_keeper_wake(struct user_space *u);
 /* Have the partition freed when its task ends. */
 int user_keeper_watch(struct user_space *u, struct user_part *p);
 
-/* Thread @tid, of a task, calls execve: if it leaves the space, free its partition. */
-void user_keeper_expect_exec(struct user_space *u, struct user_part *p, pid_t tid);
+/* Thread @tid calls execve: if a task leaves the space by it, free its partition. */
+void user_keeper_expect_exec(struct user_space *u, pid_t tid);
 
 /* It has, or nobody waits for it. */
 void user_keeper_forget_exec(struct user_space *u, struct user_part *p);

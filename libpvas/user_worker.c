@@ -77,6 +77,14 @@ static pid_t memory_of(const struct question *q)
 	return q->inside ? (pid_t)pvas_raw0(__NR_getpid) : q->tid;
 }
 
+/* Has it a task, or one that is just beginning? */
+static int is_live(const struct user_part *p)
+{
+	uint32_t state = __atomic_load_n(&p->state, __ATOMIC_ACQUIRE);
+
+	return state == PVAS_PART_RUNNING || state == PVAS_PART_ARMED;
+}
+
 /*
  * Take the partition's lock. The caller may be gone, and the partition be the
  * next task's; but not if no task has ended since before the request came.
@@ -84,11 +92,9 @@ static pid_t memory_of(const struct question *q)
 static int enter(struct question *q)
 {
 	struct user_part *p = q->part;
-	uint32_t state;
 
 	pthread_mutex_lock(&p->lock);
-	state = __atomic_load_n(&p->state, __ATOMIC_ACQUIRE);
-	if ((state == PVAS_PART_RUNNING || state == PVAS_PART_ARMED) &&
+	if (is_live(p) &&
 	    (__atomic_load_n(&q->u->ends, __ATOMIC_ACQUIRE) == ends_seen || user_request_valid()))
 		return 0;
 	pthread_mutex_unlock(&p->lock);
@@ -346,7 +352,7 @@ static int64_t answer_task(struct question *q)
 		return on_sigaction(q, a[1]);
 	case __NR_execve:
 	case __NR_execveat:
-		user_keeper_expect_exec(q->u, q->part, q->tid);
+		user_keeper_expect_exec(q->u, q->tid);
 		return go_on(q);
 	case __NR_clone:
 		return a[0] & CLONE_VM ? if_kept(q, user_rights_kept_by_clone(a[0]))
@@ -394,16 +400,30 @@ static int64_t answer_fork_child(struct question *q)
 }
 
 /*
+ * Is the caller the first thread of the partition's task? The number is the
+ * task's for as long as that has not been waited for, which the keeper may learn
+ * later than others: so its pidfd is asked. And it was so when the request came,
+ * if no task has begun or ended since before. The mark is read before the
+ * number: with the next task both change, the number first.
+ */
+static int is_first_thread(const struct question *q)
+{
+	const struct user_part *p = q->part;
+	int marked = __atomic_load_n(&p->exec_seen, __ATOMIC_ACQUIRE);
+
+	return !marked && q->tid == __atomic_load_n(&p->pid, __ATOMIC_ACQUIRE) && is_live(p) &&
+	       !user_pidfd_dead(__atomic_load_n(&p->pidfd, __ATOMIC_ACQUIRE)) &&
+	       __atomic_load_n(&q->u->ends, __ATOMIC_ACQUIRE) == ends_seen;
+}
+
+/*
  * Has the caller our mm? A task's first thread has, unless there was an execve:
  * then its number is still the task's until the keeper looks. What was compared
- * was the caller if the request is still there. The mark is read before the
- * number: with the next task both change, the number first.
+ * was the caller if the request is still there.
  */
 static int find_inside(const struct question *q)
 {
-	int marked = __atomic_load_n(&q->part->exec_seen, __ATOMIC_ACQUIRE);
-
-	if (!marked && q->tid == __atomic_load_n(&q->part->pid, __ATOMIC_ACQUIRE))
+	if (is_first_thread(q))
 		return 1;
 	if (!user_caller_inside(q->tid))
 		return 0;
