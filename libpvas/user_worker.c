@@ -66,9 +66,20 @@ static int64_t if_kept(struct question *q, int kept)
 	return kept ? go_on(q) : -EPERM;
 }
 
+/* Signals are blocked here, but a stop of the process, a freezer and the like interrupt as well. */
+static long ask_listener(int listener, unsigned long what, void *arg)
+{
+	long ret;
+
+	do {
+		ret = pvas_raw3(__NR_ioctl, listener, what, arg);
+	} while (ret == -EINTR);
+	return ret;
+}
+
 int user_request_valid(void)
 {
-	return !pvas_raw3(__NR_ioctl, of_space->listener, SECCOMP_IOCTL_NOTIF_ID_VALID, &request);
+	return !ask_listener(of_space->listener, SECCOMP_IOCTL_NOTIF_ID_VALID, &request);
 }
 
 /* Its memory; a task's is ours, under a number that can't become another's. */
@@ -179,8 +190,9 @@ static int64_t on_mmap(struct question *q)
 		return map_for(q, &m);
 	m.fd = user_caller_file(q->u, q->tid, q->tid == q->part->pid ? q->part->pidfd : -1,
 				(int)q->args[4], m.prot, m.flags);
+	/* Ours are used up, not the task's: mmap(2) has no EMFILE. */
 	if (m.fd < 0)
-		return m.fd;
+		return m.fd == -EMFILE ? -ENFILE : m.fd;
 	user_fork_look_at_file(q->u, q->part, m.fd);
 	ret = map_for(q, &m);
 	close(m.fd);
@@ -451,7 +463,7 @@ static void reply(int listener, uint64_t id, const struct question *q, int64_t v
 	else
 		resp.val = value;
 	/* Nobody there: it was killed, and with it goes what was mapped for it. */
-	pvas_raw3(__NR_ioctl, listener, SECCOMP_IOCTL_NOTIF_SEND, &resp);
+	ask_listener(listener, SECCOMP_IOCTL_NOTIF_SEND, &resp);
 }
 
 /* Anybody under the filter can make the call; it counts if the keeper does. */
