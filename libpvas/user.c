@@ -317,6 +317,7 @@ static int fill(struct user_space *u)
 		return err;
 	copy_aux(u);
 	u->fixed = is_fixed();
+	user_same_begin(u);
 	u->space->id = new_id();
 	pvas_header_publish(u->header, u->space->id, u->space->first, u->space->last);
 	return start_threads(u);

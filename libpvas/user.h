@@ -21,6 +21,7 @@
  *	user_place.c	the memory of a partition: placement, brk
  *	user_caller.c	what a caller is: task or not; its memory and files
  *	user_spawn.c	starting a task: the launcher's side
+ *	user_same.c	whether its rights are the tasks'
  *	user_child.c	starting a task: in the new process
  *	user_program.c	which file is the program: #! and ELF checks
  *	user_stack.c	the new task's stack
@@ -198,6 +199,7 @@ struct user_start {
  * @has_keeper:	@keeper is there, and to be joined
  * @ready:	it has begun, or failed to:
  * @err:	why, and @why says more
+ * @securebits:	of the thread that made it
  * @fixed:	kernel.randomize_va_space is 0
  * @pages:	one for each partition
  * @aux:	pairs of the auxiliary vector that are the machine's
@@ -234,6 +236,7 @@ struct user_space {
 	int ready;
 	int err;
 	const char *why;
+	long securebits;
 	int fixed;
 	struct user_page *pages;
 	uint64_t aux[32];
@@ -308,6 +311,14 @@ int user_reclaim_some(struct user_space *u);
 /* ---- user_spawn.c ---- */
 
 int user_spawn(struct pvas_spawn_call *call);
+
+/* ---- user_same.c ---- */
+
+/* Note what can't be asked later, of the thread that makes the space. */
+void user_same_begin(struct user_space *u);
+
+/* 0 if the calling thread has the rights that a new task will have; else -errno. */
+int user_same_rights(const struct user_space *u);
 
 /* ---- user_worker.c ---- */
 

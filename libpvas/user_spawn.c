@@ -204,6 +204,9 @@ int user_spawn(struct pvas_spawn_call *call)
 	if (u->owner != (pid_t)pvas_raw0(__NR_getpid))
 		return pvas_fail(-EINVAL,
 				 "user backend: only the process that made the space can start tasks");
+	err = user_same_rights(u);
+	if (err)
+		return err;
 	index = take(u, call->index);
 	if (index < 0)
 		return index;
