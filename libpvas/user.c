@@ -92,7 +92,8 @@ static int find_run(struct user_space *u)
 	fclose(f);
 	run_until(&r, top, top);
 	if (r.last < r.first)
-		return pvas_fail(-ENOMEM, "user backend: no free range of addresses for partitions of 2^%u bytes",
+		return pvas_fail(-ENOMEM,
+				 "user backend: no free range of addresses for partitions of 2^%u bytes",
 				 shift);
 	u->space->first = r.first;
 	u->space->last = r.last;
@@ -180,7 +181,8 @@ static int check_executable(void)
 	err = mprotect(page, PAGE, PROT_READ | PROT_EXEC) ? errno : 0;
 	munmap(page, PAGE);
 	if (err)
-		return pvas_fail(-EACCES, "user backend: memory of this process can't be made executable: %s (systemd's MemoryDenyWriteExecute, PR_SET_MDWE, or a security module)",
+		return pvas_fail(-EACCES,
+				 "user backend: memory of this process can't be made executable: %s (systemd's MemoryDenyWriteExecute, PR_SET_MDWE, or a security module)",
 				 strerror(err));
 	return 0;
 }
@@ -199,7 +201,8 @@ static int check_dumpable(void)
 {
 	if (prctl(PR_GET_DUMPABLE) == 1 || may_ptrace_all())
 		return 0;
-	return pvas_fail(-EACCES, "user backend: this process is not dumpable, so its tasks' files can't be mapped (it has changed its user, or set PR_SET_DUMPABLE)");
+	return pvas_fail(-EACCES,
+			 "user backend: this process is not dumpable, so its tasks' files can't be mapped (it has changed its user, or set PR_SET_DUMPABLE)");
 }
 
 /* What the machine and the kernel are is the same for the launcher and its tasks. */
@@ -317,6 +320,7 @@ static int fill(struct user_space *u)
 		return err;
 	copy_aux(u);
 	u->fixed = is_fixed();
+	user_same_begin(u);
 	u->space->id = new_id();
 	pvas_header_publish(u->header, u->space->id, u->space->first, u->space->last);
 	return start_threads(u);
@@ -409,7 +413,8 @@ static int user_create(struct pvas_space *s)
 	int err;
 
 	if (s->flags & PVAS_KEEP_ON_CLOSE)
-		return pvas_fail(-ENOSYS, "user backend: tasks can't outlive the launcher (PVAS_KEEP_ON_CLOSE)");
+		return pvas_fail(-ENOSYS,
+				 "user backend: tasks can't outlive the launcher (PVAS_KEEP_ON_CLOSE)");
 	u = calloc(1, sizeof(*u));
 	if (!u)
 		return -ENOMEM;

@@ -22,6 +22,7 @@
  *	user_place.c	the memory of a partition: placement, brk
  *	user_caller.c	what a caller is: task or not; its memory and files
  *	user_spawn.c	starting a task: the launcher's side
+ *	user_same.c	whether its rights are the tasks'
  *	user_child.c	starting a task: in the new process
  *	user_program.c	which file is the program: #! and ELF checks
  *	user_stack.c	the new task's stack
@@ -197,7 +198,7 @@ struct user_start {
  * @pool_err:	workers could not be made: -errno
  * @pool_lock:	taken after all others
  * @pool_changed: one of these has changed
- * @ends:	tasks that have ended; counted before their partition is taken
+ * @ends:	how often a task has begun or ended; counted before their partition is taken
  * @nr_execs:	partitions with an @exec_tid
  * @ended:	partitions to be reclaimed; the keeper's
  * @pidfds:	which descriptors are tasks' pidfds
@@ -210,6 +211,7 @@ struct user_start {
  * @has_keeper:	@keeper is there, and to be joined
  * @ready:	it has begun, or failed to:
  * @err:	why, and @why says more
+ * @securebits:	of the thread that made it
  * @fixed:	kernel.randomize_va_space is 0
  * @pages:	one for each partition
  * @aux:	pairs of the auxiliary vector that are the machine's
@@ -254,6 +256,7 @@ struct user_space {
 	int ready;
 	int err;
 	const char *why;
+	long securebits;
 	int fixed;
 	struct user_page *pages;
 	uint64_t aux[32];
@@ -296,8 +299,8 @@ void user_keeper_wake(struct user_space *u);
 /* Have the partition freed when its task ends. */
 int user_keeper_watch(struct user_space *u, struct user_part *p);
 
-/* Thread @tid, of a task, calls execve: if it leaves the space, free its partition. */
-void user_keeper_expect_exec(struct user_space *u, struct user_part *p, pid_t tid);
+/* Thread @tid calls execve: if a task leaves the space by it, free its partition. */
+void user_keeper_expect_exec(struct user_space *u, pid_t tid);
 
 /* It has, or nobody waits for it. */
 void user_keeper_forget_exec(struct user_space *u, struct user_part *p);
@@ -328,6 +331,14 @@ int user_reclaim_some(struct user_space *u);
 /* ---- user_spawn.c ---- */
 
 int user_spawn(struct pvas_spawn_call *call);
+
+/* ---- user_same.c ---- */
+
+/* Note what can't be asked later, of the thread that makes the space. */
+void user_same_begin(struct user_space *u);
+
+/* 0 if the calling thread has the rights that a new task will have; else -errno. */
+int user_same_rights(const struct user_space *u);
 
 /* ---- user_worker.c ---- */
 

@@ -134,8 +134,6 @@ static ssize_t write_checked(pid_t tid, uint64_t to, const void *from, size_t le
 	int valid = user_request_valid();
 	ssize_t n = -1;
 
-	if (valid && fd < 0)
-		n = copy(__NR_process_vm_writev, tid, to, (void *)from, len);
 	if (maps >= 0)
 		valid = is_writable(maps, to, len) && valid;
 	if (valid && fd >= 0 && maps >= 0)
@@ -171,10 +169,30 @@ static void make_probes(void)
 		probes = p;
 }
 
+/*
+ * Callers are known by numbers of our pid namespace. With the /proc of another
+ * one, what is asked or changed there would be a stranger's.
+ */
+static int check_proc(void)
+{
+	char text[16] = "";
+
+	if (readlink("/proc/self", text, sizeof(text) - 1) < 0)
+		return pvas_fail(-ENOSYS, "user backend: can't read /proc/self: %s",
+				 strerror(errno));
+	if (atoi(text) != getpid())
+		return pvas_fail(-ENOSYS,
+				 "user backend: /proc is of another pid namespace (mount it anew: unshare --mount-proc)");
+	return 0;
+}
+
 int user_caller_begin(void)
 {
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
+	int err = check_proc();
 
+	if (err)
+		return err;
 	pthread_once(&once, make_probes);
 	return probes ? 0 : -ENOMEM;
 }

@@ -26,6 +26,7 @@
 #include "user.h"
 
 #define AFFINITY_BYTES	1024	/* 8192 processors */
+#define NUMBERS_MAX	(1 << 20)	/* of descriptors: fs.nr_open, if nobody has raised it */
 #define NAME_LEN	16	/* TASK_COMM_LEN */
 
 struct dirent64 {
@@ -70,15 +71,37 @@ static void close_one(int fd, int keep)
 		pvas_raw1(__NR_close, fd);
 }
 
-/* Without /proc: all there may be. */
-static void close_by_number(int keep)
+static void close_by_number(int keep, uint64_t end)
 {
-	struct rlimit limit = { 1024, 1024 };
 	int fd;
 
-	pvas_raw4(__NR_prlimit64, 0, RLIMIT_NOFILE, NULL, &limit);
-	for (fd = 0; fd < (int)limit.rlim_cur && fd < 65536; fd++)
+	for (fd = 0; fd < NUMBERS_MAX && (uint64_t)fd < end; fd++)
 		close_one(fd, keep);
+}
+
+static int open_list(void)
+{
+	return (int)pvas_raw4(__NR_openat, AT_FDCWD, "/proc/self/fd", O_RDONLY | O_DIRECTORY, 0);
+}
+
+/*
+ * The list of what is open needs a number below the limit, which the caller's
+ * setup may have lowered: then what goes below it makes room. Without /proc the
+ * limit says nothing of how high the numbers are.
+ */
+static int make_list(int keep)
+{
+	struct rlimit limit = { 1024, 1024 };
+	int dir = open_list();
+
+	if (dir < 0) {
+		pvas_raw4(__NR_prlimit64, 0, RLIMIT_NOFILE, NULL, &limit);
+		close_by_number(keep, limit.rlim_cur);
+		dir = open_list();
+	}
+	if (dir < 0)
+		close_by_number(keep, NUMBERS_MAX);
+	return dir;
 }
 
 static int number_of(const char *name)
@@ -113,14 +136,12 @@ static void close_pidfds(const struct user_space *u, const struct user_part *sel
 
 static void close_on_exec(int keep)
 {
-	int dir = pvas_raw4(__NR_openat, AT_FDCWD, "/proc/self/fd", O_RDONLY | O_DIRECTORY, 0);
+	int dir = make_list(keep);
 	char buf[4096] __attribute__((aligned(8)));
 	long n, at;
 
-	if (dir < 0) {
-		close_by_number(keep);
+	if (dir < 0)
 		return;
-	}
 	while ((n = pvas_raw3(__NR_getdents64, dir, buf, sizeof(buf))) > 0) {
 		for (at = 0; at < n; at += ((struct dirent64 *)(buf + at))->len) {
 			const char *name = ((struct dirent64 *)(buf + at))->name;

@@ -97,17 +97,30 @@ void user_forget_process(struct user_space *u, struct user_part *p)
 
 /* ---- an exec that leads out of the space ---- */
 
-void user_keeper_expect_exec(struct user_space *u, struct user_part *p, pid_t tid)
+static void expect_exec(struct user_space *u, struct user_part *p, pid_t tid)
 {
-	pid_t pid = tid == p->pid ? tid : user_caller_process(tid);
-
-	/* Not known: a descriptor was not to be had. */
-	if (pid && pid != p->pid)
-		return;
 	__atomic_store_n(&p->exec_seen, 1, __ATOMIC_RELEASE);
 	p->exec_looks = EXEC_LOOKS;
 	if (!__atomic_exchange_n(&p->exec_tid, tid, __ATOMIC_ACQ_REL))
 		__atomic_add_fetch(&u->nr_execs, 1, __ATOMIC_ACQ_REL);
+}
+
+/*
+ * The code that makes the call can be a peer's: the partition that counts is
+ * that of the caller's process. If a descriptor was not to be had to find out
+ * which that is, it may be any.
+ */
+void user_keeper_expect_exec(struct user_space *u, pid_t tid)
+{
+	pid_t pid = user_caller_process(tid);
+	uint32_t i;
+
+	for (i = u->space->first; i <= u->space->last; i++) {
+		struct user_part *p = &u->parts[i];
+
+		if (__atomic_load_n(&p->pid, __ATOMIC_ACQUIRE) && (!pid || p->pid == pid))
+			expect_exec(u, p, tid);
+	}
 	user_keeper_wake(u);
 }
 

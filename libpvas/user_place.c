@@ -338,12 +338,21 @@ static int map_heap(struct user_part *p, uint64_t to)
 	return 0;
 }
 
+/* Empty, and with the protection of a heap, whatever the task has made of it. */
+static int renew(uint64_t from, uint64_t to)
+{
+	if (from >= to)
+		return 0;
+	return pvas_raw6(__NR_mmap, from, to - from, PROT_READ | PROT_WRITE, RESERVE | MAP_FIXED,
+			 -1, 0) == (long)from ? 0 : -ENOMEM;
+}
+
 /*
  * There is always something mapped beyond the break, if there is room, and as
  * much again as is asked for this time: it serves fork children, for whom
  * nothing can be mapped from here.
  */
-static int grow(struct user_part *p, uint64_t brk)
+static int map_ahead(struct user_part *p, uint64_t brk)
 {
 	uint64_t to = PAGE_UP(brk), ahead = PAGE_UP(brk - p->brk);
 
@@ -354,6 +363,15 @@ static int grow(struct user_part *p, uint64_t brk)
 	if (!map_heap(p, to + ahead))
 		return 0;
 	return map_heap(p, to);
+}
+
+/* What was mapped before the task may have unmapped, protected or locked meanwhile. */
+static int grow(struct user_part *p, uint64_t brk)
+{
+	uint64_t to = PAGE_UP(brk), before = p->heap_end;
+	int err = map_ahead(p, brk);
+
+	return err ? err : renew(PAGE_UP(p->brk), to < before ? to : before);
 }
 
 /* What is below the new break stays; what was above reads zero when it comes back. */
@@ -367,8 +385,9 @@ static void shrink(struct user_part *p, uint64_t brk)
 	}
 	if (to > p->heap_end)
 		to = p->heap_end;
-	if (from < to)
-		pvas_raw3(__NR_madvise, from, to - from, MADV_DONTNEED);
+	/* Locked pages are not for madvise to give back. */
+	if (from < to && pvas_raw3(__NR_madvise, from, to - from, MADV_DONTNEED))
+		renew(from, to);
 }
 
 static void note_brk(uint64_t page, pid_t pid, uint64_t brk, uint64_t heap_end)

@@ -115,6 +115,8 @@ static void set_state(struct user_space *u, struct user_part *p, uint32_t state)
 {
 	pthread_mutex_lock(&u->lock);
 	p->state = state;
+	/* The number is another process' soon. */
+	p->pid = 0;
 	if (state == PVAS_PART_FREE)
 		user_forget_process(u, p);
 	user_publish(u, p, state);

@@ -51,6 +51,7 @@ static int take(struct user_space *u, unsigned int index)
 		p->state = PVAS_PART_ARMED;
 		p->gen++;
 		p->pidfd = -1;
+		__atomic_add_fetch(&u->ends, 1, __ATOMIC_SEQ_CST);
 		user_keeper_forget_exec(u, p);
 		__atomic_store_n(&p->exec_seen, 0, __ATOMIC_RELEASE);
 		user_fork_begin(p);
@@ -138,8 +139,12 @@ static int wait_for(struct user_part *p)
 	return hand;
 }
 
-static void reap(pid_t pid)
+/* It has not become a task. From now on its number can be another's. */
+static void reap(struct user_space *u, struct user_part *p)
 {
+	pid_t pid = __atomic_exchange_n(&p->pid, 0, __ATOMIC_ACQ_REL);
+
+	__atomic_add_fetch(&u->ends, 1, __ATOMIC_SEQ_CST);
 	while (pvas_raw4(__NR_wait4, pid, NULL, __WALL, NULL) == -EINTR)
 		;
 }
@@ -160,7 +165,7 @@ static int start(struct user_space *u, struct user_part *p, struct pvas_spawn_ca
 		call->pid = p->pid;
 		/* Dead just after it was done: the pidfd says so to the keeper. */
 		if (wait_for(p) == HAND_DEAD && call->err) {
-			reap(p->pid);
+			reap(u, p);
 			err = call->err;
 			explain(call, err);
 		}
@@ -185,7 +190,7 @@ static int start_in(struct user_space *u, struct user_part *p, struct pvas_spawn
 static void kill_unwatched(struct user_space *u, struct user_part *p)
 {
 	pvas_raw4(__NR_pidfd_send_signal, p->pidfd, SIGKILL, NULL, 0);
-	reap(p->pid);
+	reap(u, p);
 	munmap((void *)p->base, p->end - p->base);
 	set_free(u, p);
 }
@@ -199,6 +204,9 @@ int user_spawn(struct pvas_spawn_call *call)
 	if (u->owner != (pid_t)pvas_raw0(__NR_getpid))
 		return pvas_fail(-EINVAL,
 				 "user backend: only the process that made the space can start tasks");
+	err = user_same_rights(u);
+	if (err)
+		return err;
 	index = take(u, call->index);
 	if (index < 0)
 		return index;

@@ -67,15 +67,34 @@ static int64_t if_kept(struct question *q, int kept)
 	return kept ? go_on(q) : -EPERM;
 }
 
+/* Signals are blocked here, but a stop of the process, a freezer and the like interrupt as well. */
+static long ask_listener(int listener, unsigned long what, void *arg)
+{
+	long ret;
+
+	do {
+		ret = pvas_raw3(__NR_ioctl, listener, what, arg);
+	} while (ret == -EINTR);
+	return ret;
+}
+
 int user_request_valid(void)
 {
-	return !pvas_raw3(__NR_ioctl, of_space->listener, SECCOMP_IOCTL_NOTIF_ID_VALID, &request);
+	return !ask_listener(of_space->listener, SECCOMP_IOCTL_NOTIF_ID_VALID, &request);
 }
 
 /* Its memory; a task's is ours, under a number that can't become another's. */
 static pid_t memory_of(const struct question *q)
 {
 	return q->inside ? (pid_t)pvas_raw0(__NR_getpid) : q->tid;
+}
+
+/* Has it a task, or one that is just beginning? */
+static int is_live(const struct user_part *p)
+{
+	uint32_t state = __atomic_load_n(&p->state, __ATOMIC_ACQUIRE);
+
+	return state == PVAS_PART_RUNNING || state == PVAS_PART_ARMED;
 }
 
 /*
@@ -85,11 +104,9 @@ static pid_t memory_of(const struct question *q)
 static int enter(struct question *q)
 {
 	struct user_part *p = q->part;
-	uint32_t state;
 
 	pthread_mutex_lock(&p->lock);
-	state = __atomic_load_n(&p->state, __ATOMIC_ACQUIRE);
-	if ((state == PVAS_PART_RUNNING || state == PVAS_PART_ARMED) &&
+	if (is_live(p) &&
 	    (__atomic_load_n(&q->u->ends, __ATOMIC_ACQUIRE) == ends_seen || user_request_valid()))
 		return 0;
 	pthread_mutex_unlock(&p->lock);
@@ -170,8 +187,9 @@ static int64_t on_mmap(struct question *q)
 	if (m.flags & MAP_ANONYMOUS)
 		return map_for(q, &m);
 	m.fd = user_caller_file(q->tid, (int)q->args[4], m.prot, m.flags);
+	/* Ours are used up, not the task's: mmap(2) has no EMFILE. */
 	if (m.fd < 0)
-		return m.fd;
+		return m.fd == -EMFILE ? -ENFILE : m.fd;
 	user_fork_look_at_file(q->u, q->part, m.fd);
 	ret = map_for(q, &m);
 	close(m.fd);
@@ -357,7 +375,7 @@ static int64_t answer_task(struct question *q)
 		return on_sigaction(q, a[1]);
 	case __NR_execve:
 	case __NR_execveat:
-		user_keeper_expect_exec(q->u, q->part, q->tid);
+		user_keeper_expect_exec(q->u, q->tid);
 		return go_on(q);
 	case __NR_clone:
 		return a[0] & CLONE_VM ? if_kept(q, user_rights_kept_by_clone(a[0]))
@@ -405,17 +423,12 @@ static int64_t answer_fork_child(struct question *q)
 }
 
 /*
- * Has the caller our mm? A task's first thread has, unless there was an execve:
- * then its number is still the task's until the keeper looks. What was compared
- * was the caller if the request is still there. The mark is read before the
- * number: with the next task both change, the number first.
+ * Has the caller our mm? A number says nothing: it can be another process' before we know of
+ * the task's end, and the task's own after an execve. What was compared was the caller if the
+ * request is still there.
  */
 static int find_inside(const struct question *q)
 {
-	int marked = __atomic_load_n(&q->part->exec_seen, __ATOMIC_ACQUIRE);
-
-	if (!marked && q->tid == __atomic_load_n(&q->part->pid, __ATOMIC_ACQUIRE))
-		return 1;
 	if (!user_caller_inside(q->tid))
 		return 0;
 	return user_request_valid() ? 1 : -ESRCH;
@@ -442,7 +455,7 @@ static void reply(int listener, uint64_t id, const struct question *q, int64_t v
 	else
 		resp.val = value;
 	/* Nobody there: it was killed, and with it goes what was mapped for it. */
-	pvas_raw3(__NR_ioctl, listener, SECCOMP_IOCTL_NOTIF_SEND, &resp);
+	ask_listener(listener, SECCOMP_IOCTL_NOTIF_SEND, &resp);
 }
 
 /* Anybody under the filter can make the call; it counts if the keeper does. */

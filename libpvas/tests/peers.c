@@ -5,6 +5,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -345,6 +346,20 @@ TEST_F(peers, shared_state)
 	EXPECT_EQ(run(self->s, "descriptors", NULL), 0);
 }
 
+/* A stop of the launcher, or a freezer, interrupts what answers: strace does it here. */
+TEST_F_TIMEOUT(peers, interrupted_answers, 150)
+{
+	char command[4500];
+
+	if (system("strace -f -qq -o /dev/null true 2>/dev/null"))
+		SKIP(return, "no strace");
+	snprintf(command, sizeof(command),
+		 "timeout -k 5 100 strace -f -qq -o /dev/null -e trace=ioctl "
+		 "-e inject=ioctl:error=EINTR:when=3+3 %s -t shared_state >/dev/null 2>&1",
+		 ours("peers"));
+	EXPECT_EQ(system(command), 0);
+}
+
 /* ---- where a container forbids what is fast ---- */
 
 FIXTURE(contained)
@@ -405,6 +420,21 @@ TEST(no_executable_memory_later)
 	EXPECT_EQ(run(s, "own-state", NULL), -EACCES);
 	EXPECT_NE(strstr(pvas_error_get(), "PR_SET_MDWE"), NULL);
 	pvas_space_destroy(s);
+}
+
+/* unshare -pf: numbers there are not those of our /proc. */
+TEST(proc_of_another_namespace)
+{
+	struct pvas_space *s;
+	pid_t pid;
+
+	if (unshare(CLONE_NEWPID) && unshare(CLONE_NEWUSER | CLONE_NEWPID))
+		SKIP(return, "no pid namespace");
+	pid = fork();
+	if (!pid)
+		_exit(pvas_space_create(&s, &user) != -ENOSYS ||
+		      !strstr(pvas_error_get(), "another pid namespace"));
+	EXPECT_EQ(end_of(pid), 0);
 }
 
 TEST(not_dumpable)

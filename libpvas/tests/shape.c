@@ -3,6 +3,7 @@
  * A program of an odd shape, by how it is compiled and linked (tests.mk): it
  * looks at what the loader made of its segments.
  */
+#include <fcntl.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -65,6 +66,9 @@ int main(int argc, char **argv)
 #endif
 	bad |= (uintptr_t)&bad % 4 ? 32 : 0;
 	free(malloc(1 << 20));
+	/* A descriptor that must not be open */
+	if (argc > 2)
+		bad |= fcntl(atoi(argv[2]), F_GETFD) >= 0 ? 64 : 0;
 	printf("%s: %d\n", argc > 1 ? argv[1] : "shape", bad);
 	return bad;
 }

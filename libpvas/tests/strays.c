@@ -5,12 +5,17 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/capability.h>
+#include <linux/securebits.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/shm.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -99,6 +104,18 @@ static char path[] = "/proc/self/exe";
 static volatile char target[8] = "intact";
 static volatile uint64_t act[4];
 
+/* What programs outside try to change: as arguments. */
+static void say_where(char a[3][24])
+{
+	memcpy((char *)target, "intact", 7);
+	act[0] = 0x1000;			/* a handler, and SA_RESTORER */
+	act[1] = 0x04000000;
+	act[2] = 0;
+	snprintf(a[0], sizeof(a[0]), "%#lx", (unsigned long)path);
+	snprintf(a[1], sizeof(a[1]), "%#lx", (unsigned long)target);
+	snprintf(a[2], sizeof(a[2]), "%#lx", (unsigned long)act);
+}
+
 /* A program that a task has become, in the milliseconds before that is noticed. */
 TEST_F(strays, exec_leaves_the_launchers_memory)
 {
@@ -106,11 +123,7 @@ TEST_F(strays, exec_leaves_the_launchers_memory)
 	pid_t pid;
 	int i;
 
-	act[0] = 0x1000;			/* a handler, and SA_RESTORER */
-	act[1] = 0x04000000;
-	snprintf(a[0], sizeof(a[0]), "%#lx", (unsigned long)path);
-	snprintf(a[1], sizeof(a[1]), "%#lx", (unsigned long)target);
-	snprintf(a[2], sizeof(a[2]), "%#lx", (unsigned long)act);
+	say_where(a);
 	for (i = 0; i < 12; i++) {
 		argv[5] = i & 1 ? "thread" : "first";
 		ASSERT_GT(start(self->s, argv, &pid), 0);
@@ -118,6 +131,87 @@ TEST_F(strays, exec_leaves_the_launchers_memory)
 	}
 	EXPECT_STREQ((char *)target, "intact");
 	EXPECT_EQ(act[2], 0);
+}
+
+/* The same by a system call in a peer's code. */
+TEST_F_TIMEOUT(strays, exec_by_a_peers_code, 60)
+{
+	char a[3][24], fd[12], at[24], *lend[] = { NULL, "lend", fd, NULL };
+	char *argv[] = { NULL, "borrow", a[0], a[1], a[2], at, NULL };
+	pid_t lender, pid;
+	uint64_t where;
+	int p[2], i;
+
+	ASSERT_EQ(pipe(p), 0);
+	snprintf(fd, sizeof(fd), "%d", p[1]);
+	ASSERT_GT(start(self->s, lend, &lender), 0);
+	ASSERT_EQ(read(p[0], &where, sizeof(where)), sizeof(where));
+	snprintf(at, sizeof(at), "%#lx", (unsigned long)where);
+	say_where(a);
+	for (i = 0; i < 4; i++) {
+		ASSERT_GT(start(self->s, argv, &pid), 0);
+		EXPECT_EQ(end_of(pid), 0);
+	}
+	EXPECT_STREQ((char *)target, "intact");
+	EXPECT_EQ(act[2], 0);
+	/* They are seen to have left: no partition is lost. */
+	EXPECT_EQ(pvas_task_list(self->s, NULL, 0), 1);
+	kill(lender, SIGKILL);
+	end_of(lender);
+}
+
+/*
+ * A task has ended and been waited for; the keeper has not seen it yet, or can't
+ * free the partition yet. A program has its number. Returns the other's status.
+ */
+static int inherit(struct pvas_space *s, int seen)
+{
+	struct user_space *u = s->priv;
+	char a[3][24], at[24], *heir[] = { NULL, "inherit", at, a[0], a[1], a[2], NULL };
+	char *sleeper[] = { "sleep", "100", NULL };
+	struct pvas_spawn_attr attr = { .size = sizeof(attr), .set_fds = 1, .fds = { 0, -1, -1 } };
+	int p[2], i, index, status;
+	pthread_mutex_t *lock;
+	pid_t pid, other;
+	char c;
+
+	heir[0] = (char *)ours("stray_task");
+	index = pvas_task_spawn(s, PVAS_ANY, "/bin/sleep", sleeper, environ, NULL, &pid);
+	if (index < 0 || socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, p))
+		return -1;
+	say_where(a);
+	snprintf(at, sizeof(at), "%#lx", (unsigned long)u->parts[index].base);
+	attr.fds[0] = p[0];
+	if (pvas_task_spawn(s, PVAS_ANY, heir[0], heir, environ, &attr, &other) < 0 ||
+	    read(p[1], &c, 1) != 1)
+		return -1;
+	lock = seen ? &u->parts[index].lock : &u->lock;
+	pthread_mutex_lock(lock);
+	kill(pid, SIGKILL);
+	end_of(pid);
+	for (i = 0; seen && i < 5000 && u->parts[index].state != PVAS_PART_ENDING; i++)
+		usleep(1000);
+	if (write(p[1], &pid, sizeof(pid)) != sizeof(pid))
+		kill(other, SIGKILL);
+	status = end_of(other);
+	pthread_mutex_unlock(lock);
+	close(p[0]);
+	close(p[1]);
+	return status;
+}
+
+TEST_F_TIMEOUT(strays, number_of_an_ended_task, 60)
+{
+	int seen, status;
+
+	for (seen = 0; seen < 2; seen++) {
+		status = inherit(self->s, seen);
+		if (status == 77 << 8)
+			SKIP(return, "can't choose the number of a process");
+		EXPECT_EQ(status, 0);
+		EXPECT_STREQ((char *)target, "intact") TH_LOG("seen: %d", seen);
+		EXPECT_EQ(act[2], 0);
+	}
 }
 
 TEST_F(strays, modes_of_descriptors)
@@ -227,6 +321,92 @@ TEST_F(strays, segments_of_huge_pages)
 	EXPECT_EQ(end_of(pid), 0);
 	shmctl(id, IPC_RMID, NULL);
 	huge_pages(was);
+}
+
+/* ---- who has given up rights does not get them back by starting a task ---- */
+
+static int fewer_ids(void)
+{
+	return syscall(SYS_setresuid, -1, 65534, -1) ? -1 : 0;
+}
+
+static int fewer_groups(void)
+{
+	const gid_t other = 65533;
+
+	return (int)syscall(SYS_setgroups, 1, &other);
+}
+
+static int fewer_caps(void)
+{
+	return prctl(PR_CAPBSET_DROP, CAP_SYS_BOOT);
+}
+
+static int other_bits(void)
+{
+	return prctl(PR_SET_SECUREBITS, SECBIT_NOROOT);
+}
+
+static int other_net(void)
+{
+	return unshare(CLONE_NEWNET);
+}
+
+static int more_filters(void)
+{
+	const int nr = SYS_socket;
+
+	forbid(&nr, 1, EPERM);
+	return 0;
+}
+
+static const struct confined {
+	const char *what;
+	int (*begin)(void);
+} confined[] = {
+	{ "user ids", fewer_ids }, { "groups", fewer_groups },
+	{ "bounding capabilities", fewer_caps }, { "securebits", other_bits },
+	{ "namespaces", other_net }, { "seccomp filters", more_filters },
+};
+
+static struct pvas_space *confined_space;
+
+/* In a thread: only that gives them up. */
+static void *start_confined(void *arg)
+{
+	const struct confined *c = arg;
+	char *argv[] = { "true", NULL };
+	int ret;
+	pid_t pid;
+
+	if (c->begin())
+		return NULL;		/* not permitted to begin with */
+	ret = pvas_task_spawn(confined_space, PVAS_ANY, "/bin/true", argv, environ, NULL, &pid);
+	if (ret > 0)
+		end_of(pid);
+	return ret != -EPERM || !strstr(pvas_error_get(), c->what) ? arg : NULL;
+}
+
+TEST(confined_caller)
+{
+	char *argv[] = { "true", NULL };
+	pthread_t t;
+	void *bad;
+	pid_t pid;
+
+	ASSERT_EQ(pvas_space_create(&confined_space, &user), 0) TH_LOG("%s", pvas_error_get());
+	for (size_t i = 0; i < sizeof(confined) / sizeof(confined[0]); i++) {
+		ASSERT_EQ(pthread_create(&t, NULL, start_confined, (void *)&confined[i]), 0);
+		pthread_join(t, &bad);
+		EXPECT_EQ(bad, NULL) TH_LOG("%s", confined[i].what);
+	}
+	/* What changes all threads changes the tasks as well. */
+	if (!getuid())
+		ASSERT_FALSE(setgid(65534) || setuid(65534) || prctl(PR_SET_DUMPABLE, 1));
+	ASSERT_GT(pvas_task_spawn(confined_space, PVAS_ANY, "/bin/true", argv, environ, NULL, &pid),
+		  0) TH_LOG("%s", pvas_error_get());
+	EXPECT_EQ(end_of(pid), 0);
+	pvas_space_destroy(confined_space);
 }
 
 /* ---- where kcmp is forbidden, nobody can guess the answer ---- */

@@ -259,10 +259,21 @@ TEST_F(life, setup_is_the_callers)
 	EXPECT_TRUE(CPU_EQUAL(&one, &seen));
 }
 
+/* Below most of what is open. The program needs a number, and there is none besides. */
+static int lower_limit(void *arg)
+{
+	const struct rlimit few = { 20, 20 };
+
+	close(*(int *)arg);
+	return setrlimit(RLIMIT_NOFILE, &few) ? -errno : 0;
+}
+
 /* As over execve(): what is marked goes, the rest stays. */
 TEST_F(life, descriptors)
 {
-	char script[] = "cd /proc/$$/fd && test -e $1 -a ! -e $2 -a ! -e $3 -a ! -e $4";
+	char script[] = "cd /proc/$$/fd && test -e $1 -a ! -e $2 -a ! -e $3 -a ! -e $4 && "
+			"! ls -l | grep -q seccomp";
+	struct pvas_spawn_attr a = { .size = sizeof(a), .setup = lower_limit };
 	char text[4][12], *argv[] = { "sh", "-c", script, "sh", text[0], text[1], text[2], text[3],
 				      NULL };
 	int i, fds[100];
@@ -274,6 +285,13 @@ TEST_F(life, descriptors)
 	for (i = 0; i < 4; i++)
 		snprintf(text[i], sizeof(text[i]), "%d", fds[i * 33]);
 	ASSERT_GT(pvas_task_spawn(self->s, PVAS_ANY, "/bin/sh", argv, environ, NULL, &pid), 0);
+	EXPECT_EQ(end_of(pid), 0);
+	ASSERT_LT(fds[1], 20);
+	a.setup_arg = &fds[1];
+	argv[2] = text[3];
+	argv[3] = NULL;
+	i = pvas_task_spawn(self->s, PVAS_ANY, ours("shape-static"), argv, environ, &a, &pid);
+	ASSERT_GT(i, 0) TH_LOG("%s", pvas_error_get());
 	EXPECT_EQ(end_of(pid), 0);
 }
 

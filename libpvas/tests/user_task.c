@@ -255,6 +255,36 @@ static void heap_meets_a_mapping(void)
 	CHECK(brk(now) == 0 && munmap(wall, PAGE) == 0);
 }
 
+/* Down and up again: zero and writable, whatever was done with it, or beyond it. */
+static void heap_comes_back_new(void)
+{
+	const size_t len = 256 * PAGE;
+	char *start = sbrk(0), *p, *mid;
+	size_t i, how, old;
+
+	CHECK(brk((char *)(((uintptr_t)start + PAGE - 1) & ~(PAGE - 1))) == 0);
+	for (how = 0; how < 4; how++) {
+		p = sbrk((intptr_t)len);
+		mid = p + len / 2;
+		memset(p, 0xaa, len);
+		if (how == 0)
+			CHECK(mlock(mid, PAGE) == 0);
+		else if (how == 1)
+			CHECK(mprotect(mid, PAGE, PROT_READ) == 0);
+		else if (how == 2)
+			CHECK(munmap(mid, PAGE) == 0);
+		CHECK(brk(p) == 0);
+		if (how == 3)
+			CHECK(munmap(p, len) == 0);
+		CHECK(sbrk((intptr_t)len) == p);
+		for (i = old = 0; i < len; i++)
+			old += p[i]++ != 0;
+		CHECK(!old);
+		CHECK(brk(p) == 0);
+	}
+	CHECK(brk(start) == 0);
+}
+
 static void test_heap(void)
 {
 	struct rlimit limit = { 64UL << 20, 64UL << 20 };
@@ -263,6 +293,7 @@ static void test_heap(void)
 
 	CHECK(inside(start));
 	heap_meets_a_mapping();
+	heap_comes_back_new();
 	p = sbrk(100UL << 20);
 	CHECK(p == start);
 	memset(p, 1, 100UL << 20);
