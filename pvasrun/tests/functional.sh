@@ -293,9 +293,11 @@ test_second_int_kills()
 	check "no SIGKILL" [ -e saved.t ]
 }
 
+# No shell: it waits by vfork() for what it starts, and if that is stopped before its exec,
+# the shell is in state D.
 test_stop_and_continue()
 {
-	start -n 3 sh -c "$WAIT"
+	start -n 3 sh -c "$READY exec sleep 60"
 	wait_files pid 3
 	kill -TSTP $job
 	check "SIGTSTP stops all" until_true 5 all_in_state T
