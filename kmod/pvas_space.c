@@ -73,26 +73,35 @@ static void pvas_space_release(struct kref *ref)
 	queue_work(pvas_free_wq, &space->free_work);
 }
 
-static void pvas_space_mmput_work(struct work_struct *work)
-{
-	struct pvas_space *space = container_of(work, struct pvas_space, mmput_work);
-	int n = atomic_xchg(&space->mmputs, 0);
+struct pvas_mmput {
+	struct work_struct work;
+	struct mm_struct *mm;
+};
 
-	while (n-- > 0)
-		mmput(space->mm);
-	pvas_space_put(space);
+static void pvas_mmput_work(struct work_struct *work)
+{
+	struct pvas_mmput *put = container_of(work, struct pvas_mmput, work);
+	struct mm_struct *mm = put->mm;
+
+	kfree(put);
+	mmput(mm);
 }
 
 /*
  * mmput() from where it must not take long, or sleep. Not mmput_async(): to free terabytes
  * of mappings takes seconds, in which all other work of system_wq on that processor waits.
  */
-void pvas_space_mmput(struct pvas_space *space)
+void pvas_mmput(struct mm_struct *mm)
 {
-	atomic_inc(&space->mmputs);
-	pvas_space_get(space);
-	if (!queue_work(pvas_free_wq, &space->mmput_work))
-		pvas_space_put(space);
+	struct pvas_mmput *put = kmalloc(sizeof(*put), GFP_ATOMIC | __GFP_NOWARN);
+
+	if (!put) {
+		mmput_async(mm);
+		return;
+	}
+	INIT_WORK(&put->work, pvas_mmput_work);
+	put->mm = mm;
+	queue_work(pvas_free_wq, &put->work);
 }
 
 struct pvas_space *pvas_space_get(struct pvas_space *space)
@@ -364,7 +373,6 @@ static struct pvas_space *pvas_space_alloc(const struct pvas_create *arg, const 
 	sema_init(&space->reclaim, 1);
 	mutex_init(&space->uffd_lock);
 	INIT_LIST_HEAD(&space->members);
-	INIT_WORK(&space->mmput_work, pvas_space_mmput_work);
 	space->shift = arg->shift;
 	space->flags = arg->flags;
 	space->loader = arg->loader;
@@ -473,7 +481,7 @@ void pvas_space_unbind(struct pvas_space *space)
 		pvas_task_kill_all(space);
 	/* Anybody may have the last file, and is not to wait for another's memory. */
 	if (pvas_space_is_over(space))
-		pvas_space_mmput(space);
+		pvas_mmput(space->mm);
 	pvas_space_put(space);
 }
 
@@ -513,5 +521,5 @@ void pvas_space_oom(struct pvas_space *space)
 	space->pinned = false;
 	spin_unlock(&space->lock);
 	if (unpin)
-		pvas_space_mmput(space);
+		pvas_mmput(space->mm);
 }

@@ -457,7 +457,7 @@ static bool pvas_member_unlink(struct pvas_member *m)
 	pvas_mm_find_owner(space);
 	/* What it has touched since CREATE may be too much to be nobody's. */
 	if (pvas_space_is_over(space))
-		pvas_space_mmput(space);
+		pvas_mmput(space->mm);
 	return false;
 }
 
