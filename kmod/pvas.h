@@ -90,6 +90,7 @@ struct pvas_origin {
  * @files:	open files bound to it
  * @dead:	an OOM kill struck it, or it is over: never to be entered again
  * @oom:		an OOM kill struck it
+ * @oom_looked:	the jiffy in which all members were last looked through for one
  * @killed:	@dead, and all its members got SIGKILL; what is forked later gets it too
  * @in_use:	partitions that are not free
  * @occupied:	those of them that a process has entered, and the creator's
@@ -126,6 +127,7 @@ struct pvas_space {
 	bool pinned;
 	bool dead;
 	bool oom;
+	unsigned long oom_looked;
 	bool killed;
 	bool exe_set;
 	bool caps_set;
@@ -216,6 +218,7 @@ bool pvas_space_is_open(const struct pvas_space *space);
 struct pvas_space *pvas_space_find(u32 id);
 struct pvas_space *pvas_space_next(u32 *id);
 struct pvas_space *pvas_space_get(struct pvas_space *space);
+void pvas_mmput(struct mm_struct *mm);
 void pvas_space_put(struct pvas_space *space);
 bool pvas_space_has_mm(const struct mm_struct *mm);
 void pvas_space_unbind(struct pvas_space *space);

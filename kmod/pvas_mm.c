@@ -451,7 +451,7 @@ static bool pvas_unmap(struct pvas_partition *part)
 		result = pvas_unmap_all(part);
 		if (result == PVAS_UNMAP_NEEDLESS)
 			/* Not here: the last one frees all pages. */
-			mmput_async(space->mm);
+			pvas_mmput(space->mm);
 		else
 			mmput(space->mm);
 	}

@@ -11,6 +11,7 @@
 #include <linux/cred.h>
 #include <linux/list.h>
 #include <linux/slab.h>
+#include <linux/spinlock.h>
 #include <linux/uidgid.h>
 #include <linux/user_namespace.h>
 
@@ -26,18 +27,19 @@ struct pvas_user {
 };
 
 static LIST_HEAD(pvas_users);
-static DEFINE_MUTEX(pvas_users_lock);
+/* A spinlock: who is preempted with a mutex can be starved, and all would wait. */
+static DEFINE_SPINLOCK(pvas_users_lock);
 static unsigned int pvas_n_spaces;
 
 /*
  * Root is held to all there are only: it sets the limits. But a root that could
  * not (in a container, or without capabilities) has a share like others.
  */
-static unsigned int pvas_share_of(kuid_t uid)
+static unsigned int pvas_share_of(kuid_t uid, bool whole_root)
 {
 	unsigned int all = READ_ONCE(pvas_max_spaces);
 
-	if (uid_eq(uid, GLOBAL_ROOT_UID) && capable(CAP_SYS_RESOURCE))
+	if (uid_eq(uid, GLOBAL_ROOT_UID) && whole_root)
 		return all;
 	return min(READ_ONCE(pvas_max_spaces_per_user), DIV_ROUND_UP(all, PVAS_SHARE_OF_ALL));
 }
@@ -62,20 +64,35 @@ static void pvas_user_less(kuid_t uid)
 	kfree(user);
 }
 
-static int pvas_user_more(kuid_t uid)
+/* A user's count that could be needed; all that are not go again. */
+static int pvas_spare_add(struct list_head *spare)
+{
+	struct pvas_user *user = kzalloc(sizeof(*user), GFP_KERNEL_ACCOUNT);
+
+	if (!user)
+		return -ENOMEM;
+	list_add(&user->list, spare);
+	return 0;
+}
+
+static void pvas_spare_free(struct list_head *spare)
+{
+	struct pvas_user *user, *next;
+
+	list_for_each_entry_safe(user, next, spare, list)
+		kfree(user);
+}
+
+static int pvas_user_more(kuid_t uid, bool whole_root, struct list_head *spare)
 {
 	struct pvas_user *user = pvas_user_find(uid);
 
-	if (user && user->spaces >= pvas_share_of(uid))
+	if ((user ? user->spaces : 0) >= pvas_share_of(uid, whole_root))
 		return -ENOSPC;
 	if (!user) {
-		if (!pvas_share_of(uid))
-			return -ENOSPC;
-		user = kzalloc(sizeof(*user), GFP_KERNEL_ACCOUNT);
-		if (!user)
-			return -ENOMEM;
+		user = list_first_entry(spare, struct pvas_user, list);
 		user->uid = uid;
-		list_add(&user->list, &pvas_users);
+		list_move(&user->list, &pvas_users);
 	}
 	user->spaces++;
 	return 0;
@@ -103,7 +120,7 @@ static void pvas_share_undo(const struct cred *cred, int n)
 		pvas_user_less(uid);
 }
 
-static int pvas_share_do(const struct cred *cred)
+static int pvas_share_do(const struct cred *cred, bool whole_root, struct list_head *spare)
 {
 	const struct user_namespace *ns = cred->user_ns;
 	kuid_t uid = cred->uid;
@@ -112,7 +129,7 @@ static int pvas_share_do(const struct cred *cred)
 	if (pvas_n_spaces >= READ_ONCE(pvas_max_spaces))
 		return -ENOSPC;
 	for (; ns; ns = pvas_share_next(ns, &uid), n++) {
-		err = pvas_user_more(uid);
+		err = pvas_user_more(uid, whole_root, spare);
 		if (err) {
 			pvas_share_undo(cred, n);
 			return err;
@@ -130,18 +147,27 @@ static int pvas_share_do(const struct cred *cred)
  */
 int pvas_share_take(const struct cred *cred)
 {
-	int err;
+	const struct user_namespace *ns = cred->user_ns;
+	bool whole_root = ns_capable_noaudit(&init_user_ns, CAP_SYS_RESOURCE);
+	kuid_t uid = cred->uid;
+	LIST_HEAD(spare);
+	int err = 0;
 
-	mutex_lock(&pvas_users_lock);
-	err = pvas_share_do(cred);
-	mutex_unlock(&pvas_users_lock);
+	for (; ns && !err; ns = pvas_share_next(ns, &uid))
+		err = pvas_spare_add(&spare);
+	if (!err) {
+		spin_lock(&pvas_users_lock);
+		err = pvas_share_do(cred, whole_root, &spare);
+		spin_unlock(&pvas_users_lock);
+	}
+	pvas_spare_free(&spare);
 	return err;
 }
 
 void pvas_share_give_back(const struct cred *cred)
 {
-	mutex_lock(&pvas_users_lock);
+	spin_lock(&pvas_users_lock);
 	pvas_share_undo(cred, INT_MAX);
 	pvas_n_spaces--;
-	mutex_unlock(&pvas_users_lock);
+	spin_unlock(&pvas_users_lock);
 }

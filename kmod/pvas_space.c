@@ -73,6 +73,37 @@ static void pvas_space_release(struct kref *ref)
 	queue_work(pvas_free_wq, &space->free_work);
 }
 
+struct pvas_mmput {
+	struct work_struct work;
+	struct mm_struct *mm;
+};
+
+static void pvas_mmput_work(struct work_struct *work)
+{
+	struct pvas_mmput *put = container_of(work, struct pvas_mmput, work);
+	struct mm_struct *mm = put->mm;
+
+	kfree(put);
+	mmput(mm);
+}
+
+/*
+ * mmput() from where it must not take long, or sleep. Not mmput_async(): to free terabytes
+ * of mappings takes seconds, in which all other work of system_wq on that processor waits.
+ */
+void pvas_mmput(struct mm_struct *mm)
+{
+	struct pvas_mmput *put = kmalloc(sizeof(*put), GFP_ATOMIC | __GFP_NOWARN);
+
+	if (!put) {
+		mmput_async(mm);
+		return;
+	}
+	INIT_WORK(&put->work, pvas_mmput_work);
+	put->mm = mm;
+	queue_work(pvas_free_wq, &put->work);
+}
+
 struct pvas_space *pvas_space_get(struct pvas_space *space)
 {
 	kref_get(&space->ref);
@@ -261,9 +292,9 @@ static int pvas_space_check_args(const struct pvas_create *arg)
 
 /*
  * Two of one job may create at the same time: looking for the key and
- * publishing the space are one step.
+ * publishing the space are one step. A spinlock: who is preempted with a mutex can be starved.
  */
-static DEFINE_MUTEX(pvas_key_lock);
+static DEFINE_SPINLOCK(pvas_key_lock);
 
 static struct pvas_space *pvas_space_by_key(const char *key, u32 len)
 {
@@ -285,17 +316,22 @@ static int pvas_space_enlist(struct pvas_space *space)
 	struct pvas_space *other = NULL;
 	int err;
 
-	mutex_lock(&pvas_key_lock);
+	/* Reserved, and seen by nobody: what follows must not sleep. */
+	err = xa_alloc_cyclic(&pvas_spaces, &space->id, NULL, XA_LIMIT(1, INT_MAX),
+			      &pvas_next_id, GFP_KERNEL);
+	if (err < 0)
+		return err;
+	spin_lock(&pvas_key_lock);
 	if (space->key_len)
 		other = pvas_space_by_key(space->key, space->key_len);
-	if (other)
-		err = -EEXIST;
-	else
-		err = xa_alloc_cyclic(&pvas_spaces, &space->id, space, XA_LIMIT(1, INT_MAX),
-				      &pvas_next_id, GFP_KERNEL);
-	mutex_unlock(&pvas_key_lock);
+	if (!other)
+		xa_store(&pvas_spaces, space->id, space, GFP_NOWAIT);
+	spin_unlock(&pvas_key_lock);
+	if (!other)
+		return 0;
+	xa_release(&pvas_spaces, space->id);
 	pvas_space_put(other);
-	return err;
+	return -EEXIST;
 }
 
 /* Can a task still enter? Under the lock, or as a hint. */
@@ -445,7 +481,7 @@ void pvas_space_unbind(struct pvas_space *space)
 		pvas_task_kill_all(space);
 	/* Anybody may have the last file, and is not to wait for another's memory. */
 	if (pvas_space_is_over(space))
-		mmput_async(space->mm);
+		pvas_mmput(space->mm);
 	pvas_space_put(space);
 }
 
@@ -485,5 +521,5 @@ void pvas_space_oom(struct pvas_space *space)
 	space->pinned = false;
 	spin_unlock(&space->lock);
 	if (unpin)
-		mmput_async(space->mm);
+		pvas_mmput(space->mm);
 }

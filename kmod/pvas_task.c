@@ -457,7 +457,7 @@ static bool pvas_member_unlink(struct pvas_member *m)
 	pvas_mm_find_owner(space);
 	/* What it has touched since CREATE may be too much to be nobody's. */
 	if (pvas_space_is_over(space))
-		mmput_async(space->mm);
+		pvas_mmput(space->mm);
 	return false;
 }
 
@@ -633,6 +633,25 @@ bool pvas_task_struck_by_oom(struct pvas_space *space)
 }
 
 /*
+ * The OOM killer marks one process and kills all that share its mm. To look through all
+ * members for the mark at the end of each would cost their number squared, so it is done for
+ * the last of a partition, and else once a jiffy.
+ */
+static bool pvas_should_look_for_oom(const struct task_struct *tsk,
+				     const struct pvas_partition *part)
+{
+	struct pvas_space *space = part->space;
+	unsigned long now = jiffies;
+
+	if (READ_ONCE(tsk->signal->oom_mm) || READ_ONCE(part->members) <= 1)
+		return true;
+	if (READ_ONCE(space->oom_looked) == now)
+		return false;
+	WRITE_ONCE(space->oom_looked, now);
+	return true;
+}
+
+/*
  * Tracepoint sched_process_exit: after exit_mm(), for each thread, those that the
  * kernel made for itself included: one of them may be the process's last.
  */
@@ -652,8 +671,7 @@ void pvas_task_on_exit(struct task_struct *tsk)
 	/* It stays while this thread, which is one of its own, is counted. */
 	if (!m)
 		return;
-	/* The OOM killer marks one process and kills all that share its mm. */
-	if ((tsk->exit_code & 0x7f) == SIGKILL)
+	if ((tsk->exit_code & 0x7f) == SIGKILL && pvas_should_look_for_oom(tsk, m->part))
 		pvas_task_struck_by_oom(m->part->space);
 	m = pvas_take_thread(tsk);
 	if (m)
