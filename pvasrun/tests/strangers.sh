@@ -159,9 +159,12 @@ ring_among()
 	local how
 
 	attackers=()
-	start_job 1234 --timeout 40 -n 2 bash -c "$NAME$PORT"'sleep 2; d=$(date +%s%3N)
-		'"'$T/bin/rank-openmpi' ring;"' echo "took $(($(date +%s%3N) - d))"'
+	rm -f "$T/go"
+	start_job 1234 --timeout 40 -n 2 bash -c "$NAME$PORT"'until [ -e "$1" ]; do sleep 0.1; done; d=$(date +%s%3N)
+		'"'$T/bin/rank-openmpi' ring;"' echo "took $(($(date +%s%3N) - d))"' - "$T/go"
 	for how in "$@"; do same "$how" 6; done
+	sleep 2
+	true >"$T/go"
 	ended
 	status_is 0
 	silent
