@@ -80,7 +80,6 @@ struct user_page {
  * @pidfd:	of its task, -1 if none
  * @exec_tid:	who in it has called execve, 0: nobody
  * @exec_looks:	how often to look soon whether it has succeeded
- * @exec_seen:	there was an execve: the number of a thread doesn't tell its mm
  * @hand:	futex between launcher and new process: HAND_*
  * @base:	where it begins
  * @end:	and ends
@@ -111,7 +110,6 @@ struct user_part {
 	int pidfd;
 	pid_t exec_tid;
 	int exec_looks;
-	int exec_seen;
 	int hand;
 	uint64_t base;
 	uint64_t end;

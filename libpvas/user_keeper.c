@@ -99,7 +99,6 @@ void user_forget_process(struct user_space *u, struct user_part *p)
 
 static void expect_exec(struct user_space *u, struct user_part *p, pid_t tid)
 {
-	__atomic_store_n(&p->exec_seen, 1, __ATOMIC_RELEASE);
 	p->exec_looks = EXEC_LOOKS;
 	if (!__atomic_exchange_n(&p->exec_tid, tid, __ATOMIC_ACQ_REL))
 		__atomic_add_fetch(&u->nr_execs, 1, __ATOMIC_ACQ_REL);

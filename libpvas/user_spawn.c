@@ -53,7 +53,6 @@ static int take(struct user_space *u, unsigned int index)
 		p->pidfd = -1;
 		__atomic_add_fetch(&u->ends, 1, __ATOMIC_SEQ_CST);
 		user_keeper_forget_exec(u, p);
-		__atomic_store_n(&p->exec_seen, 0, __ATOMIC_RELEASE);
 		user_fork_begin(p);
 		p->base = (uint64_t)i << u->space->shift;
 		p->end = p->base + (1UL << u->space->shift);
