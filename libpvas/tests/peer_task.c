@@ -22,6 +22,7 @@
 #include <unistd.h>
 
 #include "pvas.h"
+#include "task_check.h"
 
 #define PAGE		4096UL
 #define ANON		(MAP_PRIVATE | MAP_ANONYMOUS)
@@ -31,21 +32,8 @@
 #define SET_MERGE	67
 #define SET_MDWE	65
 
-static int failures;
 static char *base;
 static size_t size;
-
-#define CHECK(cond)							\
-	do {								\
-		errno = 0;						\
-		if (!(cond)) {						\
-			fprintf(stderr, "peer_task.c:%d: %s: errno %d (%s)\n", __LINE__, \
-				#cond, errno, strerror(errno));		\
-			failures++;					\
-		}							\
-	} while (0)
-
-#define FAILS(call, err)	((call) == -1 && errno == (err))
 
 static int is_mapped(const char *p)
 {

@@ -24,23 +24,11 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "task_check.h"
+
 #define PAGE	4096UL
 #define NR_STOP	0x5056
 #define NOBODY	65534
-
-static int failures;
-
-#define CHECK(cond)							\
-	do {								\
-		errno = 0;						\
-		if (!(cond)) {						\
-			fprintf(stderr, "stray_task.c:%d: %s: errno %d (%s)\n", __LINE__, \
-				#cond, errno, strerror(errno));		\
-			failures++;					\
-		}							\
-	} while (0)
-
-#define FAILS(call, err)	((call) == -1 && errno == (err))
 
 /* ---- calls that end a worker, if the keeper makes them ---- */
 

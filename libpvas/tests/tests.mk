@@ -44,13 +44,13 @@ $(tout)/run_loader: $(tests)/run_loader.c $(out)/libpvas.a | $(tout)
 $(tout)/task: $(tests)/task.c $(out)/libpvas.a | $(tout)
 	$(call say,CC)
 	$(prog) -fPIE -pie -o $@ $< $(out)/libpvas.a
-$(tout)/user_task: $(tests)/user_task.c $(out)/libpvas.a | $(tout)
+$(tout)/user_task: $(tests)/user_task.c $(tests)/task_check.h $(out)/libpvas.a | $(tout)
 	$(call say,CC)
 	$(prog) -fPIE -pie -pthread -o $@ $< $(out)/libpvas.a
-$(tout)/peer_task: $(tests)/peer_task.c $(out)/libpvas.a | $(tout)
+$(tout)/peer_task: $(tests)/peer_task.c $(tests)/task_check.h $(out)/libpvas.a | $(tout)
 	$(call say,CC)
 	$(prog) -fPIE -pie -pthread -o $@ $< $(out)/libpvas.a
-$(tout)/stray_task: $(tests)/stray_task.c $(out)/libpvas.a | $(tout)
+$(tout)/stray_task: $(tests)/stray_task.c $(tests)/task_check.h $(out)/libpvas.a | $(tout)
 	$(call say,CC)
 	$(prog) -fPIE -pie -pthread -o $@ $< $(out)/libpvas.a
 $(tout)/task-launcher: $(tests)/task_launcher.c $(out)/libpvas.a | $(tout)

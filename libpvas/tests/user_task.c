@@ -29,27 +29,16 @@
 #include <unistd.h>
 
 #include "pvas.h"
+#include "task_check.h"
 
 #define PAGE		4096UL
 #define ANON		(MAP_PRIVATE | MAP_ANONYMOUS)
 #define RW		(PROT_READ | PROT_WRITE)
 #define X32_BIT		0x40000000L
 
-static int failures;
 static char *base;		/* of our partition */
 static size_t size;
 
-#define CHECK(cond)							\
-	do {								\
-		errno = 0;						\
-		if (!(cond)) {						\
-			fprintf(stderr, "user_task.c:%d: %s: errno %d (%s)\n", __LINE__, \
-				#cond, errno, strerror(errno));		\
-			failures++;					\
-		}							\
-	} while (0)
-
-#define FAILS(call, err)	((call) == -1 && errno == (err))
 #define MAP_FAILS(call, err)	((call) == MAP_FAILED && errno == (err))
 
 static int inside(const void *p)
