@@ -46,7 +46,7 @@ static const struct pvas_hook_set * const pvas_hook_sets[] = {
 
 /* ---- where a hook stands ---- */
 
-/* What can't be hooked is found out at insertion: a job is too late. */
+/* Hooks are looked for at insertion: when a job starts, a missing one is found too late. */
 #define PVAS_HOOK_MAX	64
 
 /*

@@ -98,7 +98,7 @@ static long pvas_stub_uffd(struct file *file, unsigned int cmd, unsigned long ar
 	/* UFFDIO_API sets them once, and some bit always. Before, the kernel says -EINVAL, too. */
 	if (!features)
 		return -EINVAL;
-	/* Who frees the partition would wait for somebody to read the event. */
+	/* The worker that frees the partition would wait until somebody reads the event. */
 	if (features & UFFD_FEATURE_EVENT_UNMAP)
 		return -EPERM;
 	if (copy_from_user(&range, (void __user *)arg, sizeof(range)))

@@ -365,7 +365,7 @@ static int map_ahead(struct user_part *p, uint64_t brk)
 	return map_heap(p, to);
 }
 
-/* What was mapped before the task may have unmapped, protected or locked meanwhile. */
+/* Since it was mapped, the task may have unmapped, protected or locked it. */
 static int grow(struct user_part *p, uint64_t brk)
 {
 	uint64_t to = PAGE_UP(brk), before = p->heap_end;

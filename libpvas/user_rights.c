@@ -35,7 +35,7 @@ static int are_own(int nr, const uint64_t *args, unsigned int n)
 	return 1;
 }
 
-/* What is wrong in itself is for the kernel to refuse. */
+/* Malformed arguments are left for the kernel to refuse. */
 static int keeps_permitted(const uint64_t *args, pid_t memory)
 {
 	struct __user_cap_header_struct head, mine = { .version = _LINUX_CAPABILITY_VERSION_3 };

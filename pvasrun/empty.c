@@ -78,7 +78,7 @@ static void move_up(struct flat *flat, int from, const char *name)
 	} while ((errno == EEXIST || errno == ENOTEMPTY || errno == ENOTDIR) && --tries);
 }
 
-/* What is in @fd goes, directories that are not empty to the top. */
+/* Remove the entries of @fd; directories that are not empty are moved to the top. */
 static void empty_level(struct flat *flat, int fd, void (*directory)(struct flat *flat, int at,
 								     const char *name))
 {

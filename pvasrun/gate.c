@@ -224,7 +224,7 @@ static bool has_gone(int fd)
 	return poll(&end, 1, 0) > 0;
 }
 
-/* What it has said stays in its socket until that is all of a handshake. */
+/* Its bytes stay in the socket until the handshake is complete. */
 static int look_at(struct link *link)
 {
 	char said[HANDSHAKE_MAX];

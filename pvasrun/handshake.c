@@ -31,7 +31,7 @@ struct head {
 	uint64_t len;
 };
 
-/* What is left of it; with no text: it was not as it should be. */
+/* The rest of it; with no text if it was malformed. */
 struct rest {
 	const char *text;
 	size_t len;

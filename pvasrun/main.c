@@ -129,7 +129,7 @@ static int wait_ms(int64_t now, int64_t until)
 	return until > now ? until - now : 0;
 }
 
-/* What pvasrun has said itself waits for its reader as well. */
+/* Reports of pvasrun itself wait for their reader as well. */
 static int64_t or_report(int64_t now, int64_t until)
 {
 	if (!report_waits())

@@ -23,7 +23,7 @@ static bool progress_wanted, progress_shown;
 static int64_t progress_next;
 
 /*
- * What the reader has no room for waits, while tasks are ended and signals obeyed:
+ * Output that the reader has no room for waits, while tasks are ended and signals obeyed:
  * so much of it, and at the end for so long.
  */
 #define WAITING_MAX	(1 << 20)

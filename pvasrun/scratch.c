@@ -40,7 +40,7 @@ static int lock(const char *path, int *fd)
 }
 
 /*
- * What a killed job left behind. Others can exchange a name at any moment: only the
+ * Leftovers of a killed job. Others can exchange a name at any moment: only the
  * directory that was opened and is this user's counts.
  */
 static void sweep_one(int at, const char *name, int64_t until)

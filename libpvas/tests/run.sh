@@ -21,7 +21,7 @@ report()	# report NAME STATUS
 	if [ "$bad" -ne 0 ]; then
 		# Not as TAP: the summary below counts it.
 		sed 's/^/# /' "$log"
-		# What was expected, said by the test or by a task, and the tests that failed
+		# The expectations that failed, printed by the test or by a task, and the tests
 		grep -E '^[^ ]+\.[ch]:[0-9]+:|^# [^ ]+\.[ch]:[0-9]+:|terminated' "$log" | tail -20 |
 			sed "s/^/# $1: /" >> "$failures"
 		grep '^not ok ' "$log" | sed "s/^/# $1: /" >> "$failures"

@@ -327,7 +327,7 @@ static void die_with_launcher(void)
 	CHECK(FAILS(prctl(PR_SET_PDEATHSIG, SIGTERM), EPERM));
 	CHECK(!prctl(PR_SET_PDEATHSIG, SIGKILL));
 	CHECK(!prctl(PR_GET_PDEATHSIG, &sig) && sig == SIGKILL);
-	/* What it starts is its own affair. */
+	/* Programs that it starts are its own affair. */
 	pid = vfork();
 	if (!pid)
 		_exit(prctl(PR_SET_PDEATHSIG, SIGTERM) || prctl(PR_SET_PDEATHSIG, 0));

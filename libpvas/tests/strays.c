@@ -104,7 +104,7 @@ static char path[] = "/proc/self/exe";
 static volatile char target[8] = "intact";
 static volatile uint64_t act[4];
 
-/* What programs outside try to change: as arguments. */
+/* The addresses that programs outside try to change, as arguments. */
 static void say_where(char a[3][24])
 {
 	memcpy((char *)target, "intact", 7);
@@ -400,7 +400,7 @@ TEST(confined_caller)
 		pthread_join(t, &bad);
 		EXPECT_EQ(bad, NULL) TH_LOG("%s", confined[i].what);
 	}
-	/* What changes all threads changes the tasks as well. */
+	/* A change of all threads changes the tasks as well. */
 	if (!getuid())
 		ASSERT_FALSE(setgid(65534) || setuid(65534) || prctl(PR_SET_DUMPABLE, 1));
 	ASSERT_GT(pvas_task_spawn(confined_space, PVAS_ANY, "/bin/true", argv, environ, NULL, &pid),

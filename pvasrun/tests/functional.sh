@@ -684,7 +684,7 @@ test_orphans_warn()
 	status_is 0; silent
 }
 
-# What a process calls itself is shown, and no command to the terminal.
+# A process's own name is shown, without its control characters.
 test_orphans_name()
 {
 	user_backend || return

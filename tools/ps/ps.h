@@ -183,7 +183,7 @@ enum ps_phase { PS_FINDING, PS_MEASURING, PS_PHASES };
 /* A new look at all: users who were slow are asked again, unless what they held up still hangs. */
 void ps_reader_begin(void);
 
-/* What is asked from now on is of a process of @uid. False: its user's time is over. */
+/* Later requests are about a process of @uid. False: its user's time is over. */
 bool ps_reader_turn(uid_t uid, enum ps_phase phase);
 
 /* Has something not been read in this turn, for want of time? */
@@ -213,7 +213,7 @@ const char *ps_kind_name(enum ps_kind kind);
 int64_t ps_status_number(pid_t pid, const char *key);
 void ps_read_task(struct ps_task *task);
 
-/* What of a name may reach a terminal. */
+/* The bytes of a name that may reach a terminal. */
 const char *ps_name_text(const char *name, char buf[static 64]);
 
 /* ---- text.c, json.c, watch.c ---- */

@@ -86,7 +86,7 @@ static void do_list(void)
 	list_add(&entry, &head);
 }
 
-/* What follows, by the kernel that looks for races only. */
+/* The following actions are for the kernel that looks for races only. */
 static int raced;
 static char raced_text[32];
 
