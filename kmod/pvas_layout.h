@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-2.1-or-later */
 /*
- * Where program, heap, mappings and stack go in a partition.
+ * Where program, heap, mappings and stack go in a partition, and which ranges
+ * are outside it.
  *
  * Pure functions, shared by the module, by the user backend and by the unit
  * tests: no calls, no globals, randomness is an argument. From below:
@@ -107,6 +108,15 @@ static inline __u64 pvas_layout_down(__u64 v, __u64 align)
 static inline __u64 pvas_layout_up(__u64 v, __u64 align)
 {
 	return pvas_layout_down(v + align - 1, align);
+}
+
+/*
+ * Does [addr, addr + len) reach outside the partition [base, end)? A range that
+ * wraps around does.
+ */
+static inline int pvas_layout_outside(__u64 base, __u64 end, __u64 addr, __u64 len)
+{
+	return addr < base || addr >= end || len > end - addr;
 }
 
 /* How much the stack may grow. */

@@ -62,10 +62,10 @@ int pvas_mm_layout(struct pvas_partition *part, const struct pvas_elf_image *ima
 	return 0;
 }
 
-/* Does [addr, addr + len) reach outside the partition? What wraps around does. */
+/* Does [addr, addr + len) reach outside the partition? A range that wraps around does. */
 bool pvas_mm_foreign(const struct pvas_partition *part, unsigned long addr, unsigned long len)
 {
-	return addr < part->base || addr >= part->end || len > part->end - addr;
+	return pvas_layout_outside(part->base, part->end, addr, len);
 }
 
 /*

@@ -5,18 +5,18 @@
  */
 #include "header.h"
 
-#define PAGE_UP(n)	(((n) + 4095) & ~4095UL)
+#include "../kmod/pvas_elf.h"
 
 uint32_t pvas_header_entries(unsigned int shift)
 {
-	uint64_t all = 1ULL << (47 - shift);
+	uint64_t all = PVAS_ELF_ADDR_MAX >> shift;
 
 	return all < PVAS_MAX_TASKS + 2 ? all : PVAS_MAX_TASKS + 2;
 }
 
 static size_t table_length(uint32_t entries)
 {
-	return PAGE_UP(entries * sizeof(struct pvas_part));
+	return pvas_elf_page_up(entries * sizeof(struct pvas_part));
 }
 
 size_t pvas_header_length(uint32_t entries)

@@ -37,12 +37,12 @@
 #include "../kmod/pvas_layout.h"
 #include "backend.h"
 
-#define PAGE		4096UL
-#define PAGE_UP(n)	(((n) + PAGE - 1) & ~(PAGE - 1))
-#define PAGE_DOWN(n)	((n) & ~(PAGE - 1))
+#define PAGE		PVAS_LAYOUT_PAGE
+#define PAGE_UP(n)	pvas_layout_up(n, PAGE)
+#define PAGE_DOWN(n)	pvas_layout_down(n, PAGE)
 
-#define HUGE_2M		(2UL << 20)
-#define HUGE_1G		(1UL << 30)
+#define HUGE_2M		PVAS_LAYOUT_PMD
+#define HUGE_1G		PVAS_LAYOUT_PUD
 
 #define WORKERS		4	/* at first */
 #define WORKERS_MAX	32	/* if others wait for file servers */
@@ -266,7 +266,7 @@ struct user_space {
 /* Would [addr, addr + len) reach outside? As the module's pvas_mm_foreign(). */
 static inline int user_foreign(const struct user_part *p, uint64_t addr, uint64_t len)
 {
-	return addr < p->base || addr > p->end || len > p->end - addr;
+	return pvas_layout_outside(p->base, p->end, addr, len);
 }
 
 /* The loader's copy in each partition is above the stack, with a page between. */

@@ -247,4 +247,22 @@ TEST(entropy)
 	}
 }
 
+/* a range is outside if any byte of it is, even when its end wraps around to below its begin */
+TEST(outside)
+{
+	const uint64_t base = 4 * GIB, end = 8 * GIB;
+
+	EXPECT_FALSE(pvas_layout_outside(base, end, base, end - base));
+	EXPECT_FALSE(pvas_layout_outside(base, end, end - PAGE, PAGE));
+	EXPECT_FALSE(pvas_layout_outside(base, end, base, 0));
+	EXPECT_TRUE(pvas_layout_outside(base, end, base - PAGE, PAGE));
+	EXPECT_TRUE(pvas_layout_outside(base, end, base - PAGE, 2 * PAGE));
+	EXPECT_TRUE(pvas_layout_outside(base, end, end - PAGE, 2 * PAGE));
+	EXPECT_TRUE(pvas_layout_outside(base, end, end, 0));
+	EXPECT_TRUE(pvas_layout_outside(base, end, end, PAGE));
+	EXPECT_TRUE(pvas_layout_outside(base, end, base, end - base + 1));
+	EXPECT_TRUE(pvas_layout_outside(base, end, base + 2, ~0ULL));
+	EXPECT_TRUE(pvas_layout_outside(base, end, base + PAGE, -base));
+}
+
 TEST_HARNESS_MAIN
