@@ -2,7 +2,7 @@
 /* Taking fragments out of our port and boxes, and completing our own. */
 #include "btl_pvas.h"
 
-#include <time.h>
+#include "clock.h"
 
 #define component mca_btl_pvas_component
 
@@ -204,10 +204,7 @@ static bool begin(void)
 
 static uint64_t milliseconds(void)
 {
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC_COARSE, &t);
-	return t.tv_sec * 1000ULL + t.tv_nsec / 1000000;
+	return clock_ns(CLOCK_MONOTONIC_COARSE) / CLOCK_NS_PER_MS;
 }
 
 /* What is not in use is given back after a while. */

@@ -23,7 +23,7 @@ struct pvas_backend_ops;
  * @first:	lowest index a task can have
  * @last:	highest index a task can have
  * @device:	kernel backend: the file the space is bound to, else -1
- * @stack:	for the processes that pvas_task_spawn() starts; see spawn.c
+ * @stack:	for the processes that pvas_task_spawn() starts; see vfork.c
  * @priv:	the backend's own
  */
 struct pvas_space {
@@ -83,37 +83,58 @@ struct pvas_backend_ops {
 extern const struct pvas_backend_ops pvas_kernel_ops;
 extern const struct pvas_backend_ops pvas_user_ops;
 
-/* ---- spawn.c: a process by vfork, for any backend ---- */
+/* ---- space.c ---- */
+
+/* A handle of no space yet, as @a wants it. */
+void pvas_space_init(struct pvas_space *s, const struct pvas_create_attr *a, int backend);
+
+/* ---- attr.c ---- */
+
+/* Copy the caller's @from, which may be NULL, and check it: 0 or -errno with the reason set. */
+int pvas_get_create_attr(struct pvas_create_attr *to, const struct pvas_create_attr *from);
+
+/* ---- vfork.c ---- */
 
 /*
- * Start a child that does all pvas_spawn_attr asks for, then calls @enter in it
- * (0 or -errno; raw system calls only), then execve(). Returns 0 and @call->pid
- * when the program runs, or what failed, with the child reaped.
+ * Start a child that does all pvas_spawn_attr asks for, then calls @enter (0 or
+ * -errno; raw system calls only), then execve(). Returns 0 and @call->pid when the
+ * program runs, or the error, with the child reaped.
  */
 int pvas_vfork_exec(struct pvas_spawn_call *call, int (*enter)(struct pvas_spawn_call *call));
 
 /* Its parts, for a backend that has no execve() to call. In the child, raw calls only: */
 int pvas_child_prepare(struct pvas_spawn_call *call);
 
-/* Say more of what failed there; returns @err. */
+/* Set the text for an error of the child's; returns @err. */
 int pvas_spawn_explain(const struct pvas_spawn_call *call, int err);
 
-/* The stack that a new process runs on. */
+/* The stack that new processes of this handle run on: 0 or -ENOMEM; its top; its end. */
+int pvas_get_stack(struct pvas_space *space);
 void *pvas_stack_top(const struct pvas_space *space);
-
-/* Give back what pvas_task_spawn() keeps in the handle. */
 void pvas_free_stack(struct pvas_space *space);
 
 /* ---- kernel.c ---- */
 
-/* A descriptor of /dev/pvas, above 2 and close-on-exec, or -errno with the reason said. */
-int pvas_open_device(void);
-
-/* ---- make.c: the process that becomes a space (kernel backend) ---- */
-
 struct pvas_create;
 
+/*
+ * Open /dev/pvas, above 2 and close-on-exec, and check that the module has our ABI
+ * and partitions of 1 << @shift bytes. A descriptor, or -errno with the reason set.
+ */
+int pvas_open_device(unsigned int shift);
+
+/* Make a space as described in @create, and note in @s which it is. */
+int pvas_kernel_create(struct pvas_space *s, struct pvas_create *create);
+
+/* The caller's next execve() enters @space at @index, or where there is room: PVAS_ANY. */
+int pvas_kernel_arm(const struct pvas_space *space, unsigned int *index);
+
+/* Not any more. */
+void pvas_kernel_disarm(const struct pvas_space *space);
+
+/* ---- create_mm.c: the process whose mm becomes a space (kernel backend) ---- */
+
 /* Run PVAS_IOC_CREATE on @device as described in @create, which is completed. */
-int pvas_make_space(int device, struct pvas_create *create);
+int pvas_create_mm(int device, struct pvas_create *create);
 
 #endif /* PVAS_BACKEND_H */

@@ -30,10 +30,10 @@ struct why {
 	size_t len;
 };
 
-static int because(const struct why *w, int err, const char *format, ...)
+static int refuse(const struct why *w, int err, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 
-static int because(const struct why *w, int err, const char *format, ...)
+static int refuse(const struct why *w, int err, const char *format, ...)
 {
 	va_list ap;
 
@@ -111,28 +111,28 @@ static int explain_head(const Elf64_Ehdr *e, const struct why *w)
 	const unsigned char *id = e->e_ident;
 
 	if (id[EI_DATA] != ELFDATA2LSB)
-		return because(w, -ENOEXEC, "is for another machine (big-endian)");
+		return refuse(w, -ENOEXEC, "is for another machine (big-endian)");
 	if (e->e_machine != EM_X86_64)
-		return because(w, -ENOEXEC, "is for machine %s", machine_name(e->e_machine));
+		return refuse(w, -ENOEXEC, "is for machine %s", machine_name(e->e_machine));
 	if (id[EI_CLASS] != ELFCLASS64)
-		return because(w, -ENOEXEC, "is for machine x32 (a 32-bit program)");
+		return refuse(w, -ENOEXEC, "is for machine x32 (a 32-bit program)");
 	if (e->e_type == ET_EXEC)
-		return because(w, -ENOEXEC,
+		return refuse(w, -ENOEXEC,
 			       "not a position-independent executable (ET_EXEC): relink with -pie");
 	if (e->e_type != ET_DYN)
-		return because(w, -ENOEXEC, "an object or core file, not a program");
+		return refuse(w, -ENOEXEC, "an object or core file, not a program");
 	if (!e->e_entry)
-		return because(w, -ENOEXEC, "a shared library, not a program (no entry point)");
-	return because(w, -ENOEXEC, "malformed ELF header");
+		return refuse(w, -ENOEXEC, "a shared library, not a program (no entry point)");
+	return refuse(w, -ENOEXEC, "malformed ELF header");
 }
 
 static int explain_elf(const struct elf_file *f, int err, const struct why *w)
 {
 	if (err != -ENOEXEC)
-		return because(w, err, "can't be read: %s", strerror(-err));
+		return refuse(w, err, "can't be read: %s", strerror(-err));
 	if (pvas_elf_check_ehdr(&f->head) || !f->head.e_entry)
 		return explain_head(&f->head, w);
-	return because(w, -ENOEXEC, "malformed or truncated ELF file");
+	return refuse(w, -ENOEXEC, "malformed or truncated ELF file");
 }
 
 /* What an ELF file names may be anything, and what was a file may be a FIFO by now. */
@@ -151,19 +151,19 @@ static int check_interp_file(const char *path, const struct why *w)
 
 	if (f.fd < 0) {
 		if (errno == EACCES)
-			return because(w, -EACCES, "interpreter %s not readable", path);
-		return because(w, -errno, errno == ENOENT ? "interpreter %s not found" :
+			return refuse(w, -EACCES, "interpreter %s not readable", path);
+		return refuse(w, -errno, errno == ENOENT ? "interpreter %s not found" :
 			       "interpreter %s can't be opened", path);
 	}
 	err = fstat(f.fd, &st) ? -errno : 0;
 	f.size = (uint64_t)st.st_size;
 	if (!err && !S_ISREG(st.st_mode))
-		err = because(w, -EACCES, "interpreter %s is not a regular file", path);
+		err = refuse(w, -EACCES, "interpreter %s is not a regular file", path);
 	else if (!err && faccessat(AT_FDCWD, path, X_OK, AT_EACCESS))
-		err = because(w, -EACCES, "interpreter %s not executable", path);
+		err = refuse(w, -EACCES, "interpreter %s not executable", path);
 	else if (!err && (read_all(f.fd, &f.head, sizeof(f.head), 0) || read_elf(&f) ||
 			  f.image.interp_len))
-		err = because(w, -ELIBBAD, "interpreter %s is malformed", path);
+		err = refuse(w, -ELIBBAD, "interpreter %s is malformed", path);
 	close(f.fd);
 	return err;
 }
@@ -174,7 +174,7 @@ static int check_interp(const struct elf_file *f, const struct why *w)
 
 	if (read_all(f->fd, path, f->image.interp_len, f->image.interp_off) ||
 	    pvas_elf_check_interp_path(path, f->image.interp_len))
-		return because(w, -ENOEXEC, "malformed interpreter path");
+		return refuse(w, -ENOEXEC, "malformed interpreter path");
 	return check_interp_file(path, w);
 }
 
@@ -185,7 +185,7 @@ static int check_elf(struct elf_file *f, const struct why *w)
 	memset(&f->image, 0, sizeof(f->image));
 	err = read_all(f->fd, &f->head, sizeof(f->head), 0);
 	if (err)
-		return because(w, err, "truncated ELF header");
+		return refuse(w, err, "truncated ELF header");
 	err = read_elf(f);
 	if (err)
 		return explain_elf(f, err, w);
@@ -198,7 +198,7 @@ static int check_privileges(int fd, const struct stat *st, const struct why *w)
 {
 	const char *privilege = pvas_privilege_of(fd, st->st_mode);
 
-	return privilege ? because(w, -EPERM, "%s", privilege) : 0;
+	return privilege ? refuse(w, -EPERM, "%s", privilege) : 0;
 }
 
 /* Open what may be run; -errno with the reason said. */
@@ -207,22 +207,22 @@ static int open_program(const char *path, struct stat *st, const struct why *w)
 	int fd;
 
 	if (stat(path, st))
-		return because(w, -errno, errno == ENOENT ? "not found" : "%s", strerror(errno));
+		return refuse(w, -errno, errno == ENOENT ? "not found" : "%s", strerror(errno));
 	if (!S_ISREG(st->st_mode))
-		return because(w, -EACCES, S_ISDIR(st->st_mode) ? "is a directory"
+		return refuse(w, -EACCES, S_ISDIR(st->st_mode) ? "is a directory"
 								: "not a regular file");
 	if (faccessat(AT_FDCWD, path, X_OK, AT_EACCESS))
-		return because(w, -EACCES, "not executable");
+		return refuse(w, -EACCES, "not executable");
 	fd = open_to_read(path);
 	if (fd >= 0 && !fstat(fd, st) && S_ISREG(st->st_mode))
 		return fd;
 	if (fd >= 0) {
 		close(fd);
-		return because(w, -EACCES, "not a regular file");
+		return refuse(w, -EACCES, "not a regular file");
 	}
 	if (errno == EACCES)
-		return because(w, -EPERM, "not readable");
-	return because(w, -errno, "can't be opened: %s", strerror(errno));
+		return refuse(w, -EPERM, "not readable");
+	return refuse(w, -errno, "can't be opened: %s", strerror(errno));
 }
 
 /* The word after #!, as binfmt_script cuts it out. NULL: there is none. */
@@ -244,12 +244,12 @@ static int check_script(char *head, int depth, const struct why *w)
 	int err;
 
 	if (!interp)
-		return because(w, -ENOEXEC, "a script that names no interpreter after #!");
+		return refuse(w, -ENOEXEC, "a script that names no interpreter after #!");
 	if (depth == SCRIPT_DEPTH)
-		return because(w, -ELOOP, "too many scripts that are interpreters of scripts");
+		return refuse(w, -ELOOP, "too many scripts that are interpreters of scripts");
 	err = check_path(interp, depth + 1, &inner);
 	if (err)
-		because(w, err, "its interpreter %s: %s", interp, reason);
+		refuse(w, err, "its interpreter %s: %s", interp, reason);
 	return err;
 }
 
@@ -260,12 +260,12 @@ static int check_content(int fd, const struct stat *st, int depth, const struct 
 	ssize_t n = pread(fd, head, SCRIPT_HEAD, 0);
 
 	if (n < 0)
-		return because(w, -errno, "can't be read: %s", strerror(errno));
+		return refuse(w, -errno, "can't be read: %s", strerror(errno));
 	head[n] = 0;
 	if (n >= 2 && head[0] == '#' && head[1] == '!')
 		return check_script(head, depth, w);
 	if (n < SELFMAG || memcmp(head, ELFMAG, SELFMAG))
-		return because(w, -ENOEXEC, n ? "neither an ELF program nor a #! script"
+		return refuse(w, -ENOEXEC, n ? "neither an ELF program nor a #! script"
 					      : "an empty file");
 	return check_elf(&f, w);
 }

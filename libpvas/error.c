@@ -2,6 +2,7 @@
 /* pvas_error_get: the text that says more than an errno value. */
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "private.h"
 #include "pvas.h"
@@ -21,6 +22,11 @@ int pvas_fail(int err, const char *format, ...)
 	vsnprintf(text, sizeof(text), format, ap);
 	va_end(ap);
 	return err;
+}
+
+const char *pvas_error_text(int err)
+{
+	return *text ? text : strerror(-err);
 }
 
 PVAS_PUBLIC const char *pvas_error_get(void)

@@ -71,9 +71,9 @@ static struct pvas_slot *find(struct pvas_area *a, uint32_t gen, const struct pv
 	*room = NULL;
 	for (i = 0; i < PVAS_AREA_SLOTS; i++) {
 		struct pvas_slot *s = &a->slots[(n->hash + i) % PVAS_AREA_SLOTS];
-		int state = slot_state(slot_tag(s), gen);
+		int state = pvas_slot_state(pvas_slot_tag(s), gen);
 
-		if (state == PVAS_SLOT_LIVE && slot_has(s, n))
+		if (state == PVAS_SLOT_LIVE && pvas_slot_has(s, n))
 			return s;
 		/* BUSY: left by a thread that died; nobody else writes now. */
 		if (state != PVAS_SLOT_LIVE && !*room)
@@ -86,7 +86,7 @@ static struct pvas_slot *find(struct pvas_area *a, uint32_t gen, const struct pv
 
 static void fill(struct pvas_slot *s, uint32_t gen, const struct pvas_name *n, const void *ptr)
 {
-	uint64_t busy = slot_next(s->tag, gen, PVAS_SLOT_BUSY);
+	uint64_t busy = pvas_slot_next(s->tag, gen, PVAS_SLOT_BUSY);
 	int i;
 
 	__atomic_store_n(&s->tag, busy, __ATOMIC_RELAXED);
@@ -94,63 +94,70 @@ static void fill(struct pvas_slot *s, uint32_t gen, const struct pvas_name *n, c
 	for (i = 0; i < PVAS_NAME_WORDS; i++)
 		__atomic_store_n(&s->name[i], n->words[i], __ATOMIC_RELAXED);
 	__atomic_store_n(&s->ptr, (uint64_t)ptr, __ATOMIC_RELAXED);
-	__atomic_store_n(&s->tag, slot_next(busy, gen, PVAS_SLOT_LIVE), __ATOMIC_RELEASE);
+	__atomic_store_n(&s->tag, pvas_slot_next(busy, gen, PVAS_SLOT_LIVE), __ATOMIC_RELEASE);
 }
 
-int pvas_export_as(const struct pvas_me *me, const char *name, const void *ptr)
+static int add(const struct pvas_self *self, const struct pvas_name *n, const void *ptr)
 {
-	struct pvas_area *a = pvas_header_area(me->header, me->index);
+	struct pvas_area *a = pvas_header_area(self->header, self->index);
 	struct pvas_slot *room;
-	struct pvas_name n;
-	int err;
+	int err = 0;
 
-	err = pvas_name_set(&n, name);
-	if (err)
-		return err;
-	lock(a, me->gen);
-	if (find(a, me->gen, &n, &room))
+	lock(a, self->gen);
+	if (find(a, self->gen, n, &room))
 		err = -EEXIST;
 	else if (!room)
 		err = -ENOSPC;
 	else
-		fill(room, me->gen, &n, ptr);
+		fill(room, self->gen, n, ptr);
 	unlock(a);
 	if (err)
 		return err;
-	pvas_bell_ring(&a->bell);
-	pvas_bell_ring(&me->header->bell);
+	pvas_eventcount_notify(&a->exports);
+	pvas_eventcount_notify(&self->header->exports);
 	return 0;
 }
 
-int pvas_unexport_as(const struct pvas_me *me, const char *name)
+static int withdraw(const struct pvas_self *self, const struct pvas_name *n)
 {
-	struct pvas_area *a = pvas_header_area(me->header, me->index);
+	struct pvas_area *a = pvas_header_area(self->header, self->index);
 	struct pvas_slot *room, *s;
-	struct pvas_name n;
-	int err;
 
-	err = pvas_name_set(&n, name);
-	if (err)
-		return err;
-	lock(a, me->gen);
-	s = find(a, me->gen, &n, &room);
+	lock(a, self->gen);
+	s = find(a, self->gen, n, &room);
 	if (s)
-		__atomic_store_n(&s->tag, slot_next(s->tag, me->gen, PVAS_SLOT_GONE),
+		__atomic_store_n(&s->tag, pvas_slot_next(s->tag, self->gen, PVAS_SLOT_GONE),
 				 __ATOMIC_RELEASE);
 	unlock(a);
 	return s ? 0 : -ENOENT;
 }
 
+int pvas_export_as(const struct pvas_self *self, const char *name, const void *ptr)
+{
+	struct pvas_name n;
+	int err = pvas_name_set(&n, name);
+
+	return err ? err : add(self, &n, ptr);
+}
+
+int pvas_unexport_as(const struct pvas_self *self, const char *name)
+{
+	struct pvas_name n;
+	int err = pvas_name_set(&n, name);
+
+	return err ? err : withdraw(self, &n);
+}
+
 PVAS_PUBLIC int pvas_name_export(const char *name, const void *ptr)
 {
-	struct pvas_me me = pvas_me();
+	struct pvas_self self = pvas_self();
 
-	return me.header ? pvas_export_as(&me, name, ptr) : -ESRCH;
+	return self.header ? pvas_export_as(&self, name, ptr) : -ESRCH;
 }
 
 PVAS_PUBLIC int pvas_name_unexport(const char *name)
 {
-	struct pvas_me me = pvas_me();
+	struct pvas_self self = pvas_self();
 
-	return me.header ? pvas_unexport_as(&me, name) : -ESRCH;
+	return self.header ? pvas_unexport_as(&self, name) : -ESRCH;
 }

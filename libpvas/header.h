@@ -11,7 +11,7 @@
  *	base + 4096	the partition table (struct pvas_part[entries])
  *	areas		struct pvas_area[entries]: what each task exports
  *	end - 64 KiB	scratch: stack and arguments of the process that makes
- *			the space (see kernel_create.c); unused after
+ *			the space (see create_mm.c); unused afterwards
  *
  * The range is private anonymous memory under MADV_WIPEONFORK: all tasks are
  * in one mm and share it, while in a fork child of a task it reads zero. That
@@ -32,16 +32,23 @@
 #define PVAS_HEADER_TABLE	4096	/* offset of the table: never changes */
 #define PVAS_HEADER_SCRATCH	65536
 
+/* The header begins at a multiple of the first, and ends below the second: in partition 0. */
+#define PVAS_HEADER_STEP	(256UL << 20)
+#define PVAS_HEADER_LIMIT	(1UL << PVAS_SHIFT_MIN)
+
+/* Set in the ids of the user backend; the module counts from 1. */
+#define PVAS_ID_USER		0x80000000U
+
 #define PVAS_NAME_WORDS		8	/* PVAS_NAME_MAX + NUL, in 64-bit words */
 #define PVAS_AREA_SLOTS		255	/* PVAS_EXPORT_MAX */
 
 /**
- * struct pvas_bell - tell waiters that something was exported
+ * struct pvas_eventcount - tell waiters that something was exported
  * @seq:	futex; counts the exports
  * @waiters:	who sleeps on it. A waiter killed in its sleep stays counted:
  *		that costs later exports a system call, nothing else
  */
-struct pvas_bell {
+struct pvas_eventcount {
 	uint32_t seq;
 	uint32_t waiters;
 };
@@ -71,12 +78,12 @@ struct pvas_slot {
  * @lock:	serialises the threads of the owner: gen << 32 | tid, 0 if free.
  *		Nobody else writes to the area, and readers take no lock, so a
  *		killed task can block nobody
- * @bell:	for those who wait for a name of this task
+ * @exports:	for those who wait for a name of this task
  * @slots:	open addressing by the hash of the name
  */
 struct pvas_area {
 	uint64_t lock;
-	struct pvas_bell bell;
+	struct pvas_eventcount exports;
 	uint64_t reserved[14];
 	struct pvas_slot slots[PVAS_AREA_SLOTS];
 };
@@ -93,7 +100,7 @@ struct pvas_area {
  * @length:	bytes from here to the end of the scratch
  * @table:	address of the partition table
  * @areas:	address of the areas
- * @bell:	for those who wait for a name of any task
+ * @exports:	for those who wait for a name of any task
  */
 struct pvas_header {
 	uint64_t magic;
@@ -107,12 +114,12 @@ struct pvas_header {
 	uint64_t table;
 	uint64_t areas;
 	uint64_t reserved;
-	struct pvas_bell bell;
+	struct pvas_eventcount exports;
 };
 
 _Static_assert(sizeof(struct pvas_slot) == 128, "layout");
 _Static_assert(sizeof(struct pvas_area) == 32768, "layout");
-_Static_assert(offsetof(struct pvas_header, bell) == 64, "layout");
+_Static_assert(offsetof(struct pvas_header, exports) == 64, "layout");
 
 /* Entries for partitions of 1 << @shift bytes. */
 uint32_t pvas_header_entries(unsigned int shift);
@@ -122,6 +129,12 @@ size_t pvas_header_length(uint32_t entries);
 
 /* Lay out a header in zeroed memory at @base; all but @magic, @id, @first, @last. */
 void pvas_header_init(struct pvas_header *base, unsigned int shift);
+
+/*
+ * header_map.c: map @len bytes for a header where one can lie, and @below bytes just
+ * before it. Returns the header's address; -EEXIST: all places are occupied; -errno.
+ */
+long pvas_header_map(size_t len, size_t below);
 
 /* Complete it and let tasks see it. */
 void pvas_header_publish(struct pvas_header *h, uint32_t id, uint32_t first, uint32_t last);

@@ -2,6 +2,7 @@
 /* pvas_name_import, pvas_name_import_wait: look up what a task exported. */
 #include <errno.h>
 
+#include "clock.h"
 #include "private.h"
 #include "pvas.h"
 #include "slot.h"
@@ -16,7 +17,7 @@ static int try_slot(const struct pvas_slot *s, uint64_t tag, const struct pvas_n
 	uint64_t value;
 	int hit;
 
-	hit = slot_has(s, n);
+	hit = pvas_slot_has(s, n);
 	value = __atomic_load_n(&s->ptr, __ATOMIC_RELAXED);
 	__atomic_thread_fence(__ATOMIC_ACQUIRE);
 	if (__atomic_load_n(&s->tag, __ATOMIC_RELAXED) != tag)
@@ -36,14 +37,14 @@ static int search(const struct pvas_area *a, uint32_t gen, const struct pvas_nam
 		const struct pvas_slot *s = &a->slots[(n->hash + i) % PVAS_AREA_SLOTS];
 
 		do {
-			tag = slot_tag(s);
+			tag = pvas_slot_tag(s);
 			ret = 0;
-			if (slot_state(tag, gen) == PVAS_SLOT_LIVE)
+			if (pvas_slot_state(tag, gen) == PVAS_SLOT_LIVE)
 				ret = try_slot(s, tag, n, ptr);
 		} while (ret == -EAGAIN);
 		if (ret)
 			return 0;
-		if (slot_state(tag, gen) == PVAS_SLOT_FREE)
+		if (pvas_slot_state(tag, gen) == PVAS_SLOT_FREE)
 			break;
 	}
 	return -ENOENT;
@@ -53,7 +54,7 @@ static int search(const struct pvas_area *a, uint32_t gen, const struct pvas_nam
 static int import_from(const struct pvas_header *h, uint32_t index, const struct pvas_name *n,
 		       struct pvas_part *part, void **ptr)
 {
-	pvas_part_read(h, index, part);
+	pvas_partition_read(h, index, part);
 	if (part->state != PVAS_PART_RUNNING)
 		return -ENOENT;
 	return search(pvas_header_area(h, index), part->gen, n, ptr) ? -ENOENT : (int)index;
@@ -73,26 +74,26 @@ static int import_any(const struct pvas_header *h, const struct pvas_name *n, vo
 	return -ENOENT;
 }
 
-static int check(const struct pvas_me *me, unsigned int index)
+static int check(const struct pvas_self *self, unsigned int index)
 {
 	if (index == PVAS_ANY)
 		return 0;
-	if (index < me->header->first || index > me->header->last ||
-	    index >= me->header->entries)
+	if (index < self->header->first || index > self->header->last ||
+	    index >= self->header->entries)
 		return -EINVAL;
 	return 0;
 }
 
-int pvas_import_as(const struct pvas_me *me, unsigned int index, const char *name, void **ptr)
+int pvas_import_as(const struct pvas_self *self, unsigned int index, const char *name, void **ptr)
 {
 	struct pvas_part part;
 	struct pvas_name n;
 
-	if (check(me, index) || pvas_name_set(&n, name))
+	if (check(self, index) || pvas_name_set(&n, name))
 		return -EINVAL;
 	if (index == PVAS_ANY)
-		return import_any(me->header, &n, ptr);
-	return import_from(me->header, index, &n, &part, ptr);
+		return import_any(self->header, &n, ptr);
+	return import_from(self->header, index, &n, &part, ptr);
 }
 
 /*
@@ -115,28 +116,28 @@ static int slice(int64_t deadline)
 
 	if (deadline < 0)
 		return SLICE_MS;
-	left = deadline - pvas_now_ms();
+	left = deadline - now_ms();
 	return left < SLICE_MS ? (int)left : SLICE_MS;
 }
 
-int pvas_import_wait_as(const struct pvas_me *me, unsigned int index, const char *name,
+int pvas_import_wait_as(const struct pvas_self *self, unsigned int index, const char *name,
 			int timeout_ms, void **ptr)
 {
-	int64_t deadline = timeout_ms < 0 ? -1 : pvas_now_ms() + timeout_ms;
-	struct pvas_header *h = me->header;
-	struct pvas_bell *bell = &h->bell;
+	int64_t deadline = timeout_ms < 0 ? -1 : now_ms() + timeout_ms;
+	struct pvas_header *h = self->header;
+	struct pvas_eventcount *exports = &h->exports;
 	struct pvas_part part;
 	struct pvas_name n;
 	uint32_t gen = 0, seq;
 	int ret, ms;
 
-	if (check(me, index) || pvas_name_set(&n, name))
+	if (check(self, index) || pvas_name_set(&n, name))
 		return -EINVAL;
 	if (index != PVAS_ANY)
-		bell = &pvas_header_area(h, index)->bell;
+		exports = &pvas_header_area(h, index)->exports;
 	for (;;) {
 		/* Before the look: what is exported after it changes @seq. */
-		seq = __atomic_load_n(&bell->seq, __ATOMIC_SEQ_CST);
+		seq = __atomic_load_n(&exports->seq, __ATOMIC_SEQ_CST);
 		if (index == PVAS_ANY)
 			ret = import_any(h, &n, ptr);
 		else
@@ -148,21 +149,21 @@ int pvas_import_wait_as(const struct pvas_me *me, unsigned int index, const char
 		ms = slice(deadline);
 		if (ms <= 0)
 			return -ETIMEDOUT;
-		pvas_bell_wait(bell, seq, ms);
+		pvas_eventcount_wait(exports, seq, ms);
 	}
 }
 
 PVAS_PUBLIC int pvas_name_import(unsigned int index, const char *name, void **ptr)
 {
-	struct pvas_me me = pvas_me();
+	struct pvas_self self = pvas_self();
 
-	return me.header ? pvas_import_as(&me, index, name, ptr) : -ESRCH;
+	return self.header ? pvas_import_as(&self, index, name, ptr) : -ESRCH;
 }
 
 PVAS_PUBLIC int pvas_name_import_wait(unsigned int index, const char *name, int timeout_ms,
 				      void **ptr)
 {
-	struct pvas_me me = pvas_me();
+	struct pvas_self self = pvas_self();
 
-	return me.header ? pvas_import_wait_as(&me, index, name, timeout_ms, ptr) : -ESRCH;
+	return self.header ? pvas_import_wait_as(&self, index, name, timeout_ms, ptr) : -ESRCH;
 }

@@ -17,8 +17,8 @@ static int device_ioctl(int fd, unsigned long cmd, void *arg)
 	return pvas_raw3(__NR_ioctl, fd, cmd, arg);
 }
 
-/* Never 0, 1 or 2: a child puts its own files there before it uses this one. */
-int pvas_open_device(void)
+/* Never 0, 1 or 2: a child replaces those before it uses the device. */
+static int open_device(void)
 {
 	int fd = open(DEVICE, O_RDWR | O_CLOEXEC);
 	int high, err;
@@ -57,6 +57,32 @@ static int check_module(int fd, unsigned int shift)
 	return 0;
 }
 
+int pvas_open_device(unsigned int shift)
+{
+	int fd = open_device();
+	int err;
+
+	if (fd < 0)
+		return fd;
+	err = check_module(fd, shift);
+	if (!err)
+		return fd;
+	close(fd);
+	return err;
+}
+
+int pvas_kernel_create(struct pvas_space *s, struct pvas_create *create)
+{
+	int err = pvas_create_mm(s->device, create);
+
+	if (err)
+		return err;
+	s->id = create->id;
+	s->first = create->first;
+	s->last = create->last;
+	return 0;
+}
+
 static int kernel_create(struct pvas_space *s)
 {
 	struct pvas_create create = {
@@ -66,20 +92,13 @@ static int kernel_create(struct pvas_space *s)
 	};
 	int err;
 
-	s->device = pvas_open_device();
+	s->device = pvas_open_device(s->shift);
 	if (s->device < 0)
 		return s->device;
-	err = check_module(s->device, s->shift);
-	if (!err)
-		err = pvas_make_space(s->device, &create);
-	if (err) {
+	err = pvas_kernel_create(s, &create);
+	if (err)
 		close(s->device);
-		return err;
-	}
-	s->id = create.id;
-	s->first = create.first;
-	s->last = create.last;
-	return 0;
+	return err;
 }
 
 static void kernel_destroy(struct pvas_space *s)
@@ -89,26 +108,38 @@ static void kernel_destroy(struct pvas_space *s)
 		.flags = PVAS_DESTROY_KILL,
 	};
 
-	/* Said in so many words: a child may have inherited the file. */
+	/* Closing the file is not enough if a child has inherited it. */
 	if (!(s->flags & PVAS_KEEP_ON_CLOSE))
 		device_ioctl(s->device, PVAS_IOC_DESTROY, &destroy);
 	close(s->device);
 	pvas_free_stack(s);
 }
 
-/* In the vfork child: what execve() does next is decided here. */
-static int enter(struct pvas_spawn_call *call)
+int pvas_kernel_arm(const struct pvas_space *space, unsigned int *index)
 {
 	struct pvas_spawn spawn = {
 		.size = sizeof(spawn),
-		.flags = call->index == PVAS_ANY ? PVAS_SPAWN_ANY : 0,
-		.index = call->index == PVAS_ANY ? 0 : call->index,
+		.flags = *index == PVAS_ANY ? PVAS_SPAWN_ANY : 0,
+		.index = *index == PVAS_ANY ? 0 : *index,
 	};
-	int err = device_ioctl(call->space->device, PVAS_IOC_SPAWN, &spawn);
+	int err = device_ioctl(space->device, PVAS_IOC_SPAWN, &spawn);
 
 	if (!err)
-		call->index = spawn.index;
+		*index = spawn.index;
 	return err;
+}
+
+void pvas_kernel_disarm(const struct pvas_space *space)
+{
+	struct pvas_spawn spawn = { .size = sizeof(spawn), .flags = PVAS_SPAWN_CANCEL };
+
+	device_ioctl(space->device, PVAS_IOC_SPAWN, &spawn);
+}
+
+/* In the vfork child, before its execve() */
+static int enter(struct pvas_spawn_call *call)
+{
+	return pvas_kernel_arm(call->space, &call->index);
 }
 
 static int kernel_spawn(struct pvas_spawn_call *call)

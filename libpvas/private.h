@@ -14,6 +14,9 @@ void pvas_clear_error(void);
 /* Set the text and return @err, so that it reads: return pvas_fail(-EINVAL, "..."). */
 int pvas_fail(int err, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
+/* The text, or that of @err if none is set. */
+const char *pvas_error_text(int err);
+
 /* ---- debug.c: for who sets PVAS_DEBUG ---- */
 
 int pvas_debugging(void);
@@ -33,28 +36,28 @@ int pvas_copy_attr(void *to, size_t size, size_t first, const void *from);
 /* ---- self.c: who am I? ---- */
 
 /**
- * struct pvas_me - the caller as a task
+ * struct pvas_self - the caller as a task
  * @header:	of its space; NULL: the caller is no task
  * @index:	its partition
  * @gen:	the generation of the partition that is the caller
  */
-struct pvas_me {
+struct pvas_self {
 	struct pvas_header *header;
 	uint32_t index;
 	uint32_t gen;
 };
 
-struct pvas_me pvas_me(void);
+struct pvas_self pvas_self(void);
 
-/* ---- part.c: reading the partition table ---- */
+/* ---- partition.c: reading the partition table ---- */
 
 struct pvas_task_info;
 
 /* A consistent look at one entry; @index must be below @h->entries. */
-void pvas_part_read(const struct pvas_header *h, uint32_t index, struct pvas_part *part);
+void pvas_partition_read(const struct pvas_header *h, uint32_t index, struct pvas_part *part);
 
 /* The same for users. */
-void pvas_part_info(const struct pvas_header *h, uint32_t index, struct pvas_task_info *info);
+void pvas_partition_info(const struct pvas_header *h, uint32_t index, struct pvas_task_info *info);
 
 /* ---- export.c, import.c: with an explicit caller, for the tests ---- */
 
@@ -71,20 +74,17 @@ struct pvas_name {
 /* -EINVAL: empty or too long. */
 int pvas_name_set(struct pvas_name *n, const char *name);
 
-int pvas_export_as(const struct pvas_me *me, const char *name, const void *ptr);
-int pvas_unexport_as(const struct pvas_me *me, const char *name);
-int pvas_import_as(const struct pvas_me *me, unsigned int index, const char *name, void **ptr);
-int pvas_import_wait_as(const struct pvas_me *me, unsigned int index, const char *name,
+int pvas_export_as(const struct pvas_self *self, const char *name, const void *ptr);
+int pvas_unexport_as(const struct pvas_self *self, const char *name);
+int pvas_import_as(const struct pvas_self *self, unsigned int index, const char *name, void **ptr);
+int pvas_import_wait_as(const struct pvas_self *self, unsigned int index, const char *name,
 			int timeout_ms, void **ptr);
 
-/* ---- bell.c ---- */
+/* ---- eventcount.c ---- */
 
-void pvas_bell_ring(struct pvas_bell *b);
+void pvas_eventcount_notify(struct pvas_eventcount *b);
 
 /* Sleep until @b is rung after @seq was read from it, or for @ms. */
-void pvas_bell_wait(struct pvas_bell *b, uint32_t seq, int ms);
-
-/* Milliseconds of a clock that only goes forward. */
-int64_t pvas_now_ms(void);
+void pvas_eventcount_wait(struct pvas_eventcount *b, uint32_t seq, int ms);
 
 #endif /* PVAS_PRIVATE_H */

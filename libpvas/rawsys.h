@@ -12,6 +12,11 @@
 #include <asm/unistd.h>
 #include <errno.h>
 
+/* Older headers lack these. */
+#define NR_MAP_SHADOW_STACK	453	/* of 6.6 */
+#define NR_MSEAL		462	/* of 6.10 */
+#define OPT_SET_VMA		0x53564d41	/* PR_SET_VMA, of 5.17 */
+
 static inline long pvas_raw6(long nr, long a, long b, long c, long d, long e, long f)
 {
 	register long r10 __asm__("r10") = d;

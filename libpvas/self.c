@@ -26,27 +26,27 @@ static const struct pvas_start *find_start(void)
  * header is wiped on fork and reads zero there. A vfork child sees all that
  * its parent sees, and counts as its parent.
  */
-struct pvas_me pvas_me(void)
+struct pvas_self pvas_self(void)
 {
 	const struct pvas_start *s = find_start();
-	struct pvas_me me = { NULL, 0, 0 };
+	struct pvas_self self = { NULL, 0, 0 };
 	struct pvas_header *h;
 
 	if (!s || s->table < PVAS_HEADER_TABLE)
-		return me;
+		return self;
 	h = (struct pvas_header *)(s->table - PVAS_HEADER_TABLE);
 	if (__atomic_load_n(&h->magic, __ATOMIC_ACQUIRE) != PVAS_HEADER_MAGIC ||
 	    h->version != PVAS_HEADER_VERSION)
-		return me;
-	me.header = h;
-	me.index = s->index;
-	me.gen = s->gen;
-	return me;
+		return self;
+	self.header = h;
+	self.index = s->index;
+	self.gen = s->gen;
+	return self;
 }
 
 PVAS_PUBLIC int pvas_task_get_index(void)
 {
-	struct pvas_me me = pvas_me();
+	struct pvas_self self = pvas_self();
 
-	return me.header ? (int)me.index : -ESRCH;
+	return self.header ? (int)self.index : -ESRCH;
 }

@@ -19,24 +19,24 @@
 
 #define SLOT_STATE(tag)	((tag) & 3)
 
-static inline uint64_t slot_tag(const struct pvas_slot *s)
+static inline uint64_t pvas_slot_tag(const struct pvas_slot *s)
 {
 	return __atomic_load_n(&s->tag, __ATOMIC_ACQUIRE);
 }
 
 /* The state as of generation @gen: what another one left is free. */
-static inline int slot_state(uint64_t tag, uint32_t gen)
+static inline int pvas_slot_state(uint64_t tag, uint32_t gen)
 {
 	return tag >> 32 == gen ? SLOT_STATE(tag) : PVAS_SLOT_FREE;
 }
 
 /* The tag after @tag: the next version, of @gen, in @state. */
-static inline uint64_t slot_next(uint64_t tag, uint32_t gen, int state)
+static inline uint64_t pvas_slot_next(uint64_t tag, uint32_t gen, int state)
 {
 	return (uint64_t)gen << 32 | (((uint32_t)tag + 4) & ~3U) | state;
 }
 
-static inline int slot_has(const struct pvas_slot *s, const struct pvas_name *n)
+static inline int pvas_slot_has(const struct pvas_slot *s, const struct pvas_name *n)
 {
 	int i;
 

@@ -12,35 +12,8 @@ static const struct pvas_backend_ops *const backends[] = {
 	[PVAS_BACKEND_USER] = &pvas_user_ops,
 };
 
-/* The first published size: all up to @partition_size. */
-#define ATTR_SIZE_1 sizeof(struct pvas_create_attr)
-
-static int check_attr(const struct pvas_create_attr *a)
+void pvas_space_init(struct pvas_space *s, const struct pvas_create_attr *a, int backend)
 {
-	uint64_t size = a->partition_size;
-
-	if (a->backend < PVAS_BACKEND_AUTO || a->backend > PVAS_BACKEND_USER)
-		return pvas_fail(-EINVAL, "no backend has the number %d", a->backend);
-	if (a->flags & ~PVAS_KEEP_ON_CLOSE)
-		return pvas_fail(-EINVAL, "unknown flags %#x", a->flags & ~PVAS_KEEP_ON_CLOSE);
-	if (size & (size - 1))
-		return pvas_fail(-EINVAL, "partition size %llu is not a power of two",
-				 (unsigned long long)size);
-	if (size && (size < 1ULL << PVAS_SHIFT_MIN || size > 1ULL << PVAS_SHIFT_MAX))
-		return pvas_fail(-EINVAL, "partition size %llu is not from 4 GiB to 8 TiB",
-				 (unsigned long long)size);
-	return 0;
-}
-
-static const char *why(int err)
-{
-	return *pvas_error_get() ? pvas_error_get() : strerror(-err);
-}
-
-static int create_with(struct pvas_space *s, const struct pvas_create_attr *a, int backend)
-{
-	int err;
-
 	memset(s, 0, sizeof(*s));
 	s->device = -1;
 	s->flags = a->flags;
@@ -48,9 +21,16 @@ static int create_with(struct pvas_space *s, const struct pvas_create_attr *a, i
 				     : PVAS_SHIFT_DEFAULT;
 	s->backend = backend;
 	s->ops = backends[backend];
+}
+
+static int create_with(struct pvas_space *s, const struct pvas_create_attr *a, int backend)
+{
+	int err;
+
+	pvas_space_init(s, a, backend);
 	err = s->ops->create(s);
 	if (err)
-		pvas_debug("%s backend: no space: %s", s->ops->name, why(err));
+		pvas_debug("%s backend: no space: %s", s->ops->name, pvas_error_text(err));
 	else
 		pvas_debug("%s backend: made space %u, partitions of %llu GiB, for tasks %u to %u",
 			   s->ops->name, s->id, 1ULL << (s->shift - 30), s->first, s->last);
@@ -88,9 +68,7 @@ PVAS_PUBLIC int pvas_space_create(struct pvas_space **space, const struct pvas_c
 	int err;
 
 	pvas_clear_error();
-	err = pvas_copy_attr(&a, sizeof(a), ATTR_SIZE_1, attr);
-	if (!err)
-		err = check_attr(&a);
+	err = pvas_get_create_attr(&a, attr);
 	if (err)
 		return err;
 	s = malloc(sizeof(*s));

@@ -6,45 +6,45 @@
 
 PVAS_PUBLIC uint32_t pvas_space_get_id(const struct pvas_space *space)
 {
-	struct pvas_me me;
+	struct pvas_self self;
 
 	if (space)
 		return space->id;
-	me = pvas_me();
-	return me.header ? me.header->id : 0;
+	self = pvas_self();
+	return self.header ? self.header->id : 0;
 }
 
 PVAS_PUBLIC int pvas_space_get_bounds(const struct pvas_space *space, unsigned int *first,
 			       unsigned int *last, uint64_t *partition_size)
 {
-	struct pvas_me me = { NULL, 0, 0 };
+	struct pvas_self self = { NULL, 0, 0 };
 
 	if (!space) {
-		me = pvas_me();
-		if (!me.header)
+		self = pvas_self();
+		if (!self.header)
 			return -ESRCH;
 	}
 	if (first)
-		*first = space ? space->first : me.header->first;
+		*first = space ? space->first : self.header->first;
 	if (last)
-		*last = space ? space->last : me.header->last;
+		*last = space ? space->last : self.header->last;
 	if (partition_size)
-		*partition_size = 1ULL << (space ? space->shift : me.header->shift);
+		*partition_size = 1ULL << (space ? space->shift : self.header->shift);
 	return 0;
 }
 
 /* From the inside: the table. */
 static int tasks_here(struct pvas_task_info *tasks, size_t room)
 {
-	struct pvas_me me = pvas_me();
+	struct pvas_self self = pvas_self();
 	struct pvas_task_info info;
 	size_t count = 0;
 	uint32_t i;
 
-	if (!me.header)
+	if (!self.header)
 		return -ESRCH;
-	for (i = me.header->first; i <= me.header->last && i < me.header->entries; i++) {
-		pvas_part_info(me.header, i, &info);
+	for (i = self.header->first; i <= self.header->last && i < self.header->entries; i++) {
+		pvas_partition_info(self.header, i, &info);
 		if (info.state == PVAS_TASK_FREE || info.state == PVAS_TASK_RESERVED)
 			continue;
 		if (count < room)

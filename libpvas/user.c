@@ -18,10 +18,6 @@
 #include "rawsys.h"
 #include "user.h"
 
-/* Where the header is tried: as in make.c. */
-#define BASE_STEP	(256UL << 20)
-#define BASE_END	(1UL << PVAS_SHIFT_MIN)
-
 /*
  * Position-independent programs lie above PIE_BASE, and libraries above that.
  * Without a limit of the stack they lie above LEGACY_BASE, growing upward.
@@ -100,28 +96,14 @@ static int find_run(struct user_space *u)
 	return 0;
 }
 
-static void *map_header(size_t len)
-{
-	uint64_t base;
-
-	for (base = BASE_STEP; base + len < BASE_END; base += BASE_STEP) {
-		void *p = mmap((void *)base, len, PROT_READ | PROT_WRITE,
-			       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE,
-			       -1, 0);
-
-		if (p != MAP_FAILED)
-			return p;
-	}
-	return NULL;
-}
-
 static int make_header(struct user_space *u)
 {
 	size_t len = pvas_header_length(u->entries);
+	long at = pvas_header_map(len, 0);
 
-	u->header = map_header(len);
-	if (!u->header)
+	if (at < 0)
 		return pvas_fail(-ENOMEM, "no room for the space header below 4 GiB");
+	u->header = (struct pvas_header *)at;
 	pvas_header_init(u->header, u->space->shift);
 	madvise(u->header, len, MADV_NOHUGEPAGE);
 	if (madvise(u->header, len, MADV_WIPEONFORK))
@@ -241,7 +223,7 @@ static uint32_t new_id(void)
 {
 	static uint32_t count;
 
-	return (uint32_t)getpid() << 9 | 0x80000000U |
+	return (uint32_t)getpid() << 9 | PVAS_ID_USER |
 	       (__atomic_fetch_add(&count, 1, __ATOMIC_RELAXED) & 511);
 }
 

@@ -32,15 +32,12 @@
 			    CLONE_NEWCGROUP))
 #define X32_BIT			0x40000000U
 #define NR_SET_MEMPOLICY_HOME_NODE 450	/* of 5.17 */
-#define NR_MAP_SHADOW_STACK	453	/* of 6.6 */
-#define NR_MSEAL		462	/* of 6.10 */
 
 /* Older headers lack some of them. */
 #define OPT_SET_MDWE		65	/* PR_SET_MDWE, 6.3 */
 #define OPT_SET_MEMORY_MERGE	67	/* PR_SET_MEMORY_MERGE, 6.4 */
 #define OPT_FUTEX_HASH		78	/* PR_FUTEX_HASH, 6.16 */
 #define OPT_FUTEX_HASH_SET	1
-#define OPT_SET_VMA		0x53564d41	/* PR_SET_VMA, 5.17 */
 #define ARCH_MAP_VDSO_FIRST	0x2001
 #define ARCH_MAP_VDSO_LAST	0x2003
 #define ARCH_TAGGED_ADDR	0x4002	/* ARCH_ENABLE_TAGGED_ADDR, 6.4 */

@@ -10,9 +10,9 @@
 #include <sys/epoll.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "clock.h"
 #include "rawsys.h"
 #include "user.h"
 
@@ -30,14 +30,6 @@ struct mapping_query {
 
 #define QUERY_MAPPING	_IOWR('f', 17, struct mapping_query)
 #define QUERY_OR_NEXT	0x10
-
-static int64_t now_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec * 1000000000LL + t.tv_nsec;
-}
 
 /* ---- slices ---- */
 

@@ -25,9 +25,6 @@
 #include "rawsys.h"
 #include "user.h"
 
-#define NR_MAP_SHADOW_STACK	453
-#define NR_MSEAL		462
-#define OPT_SET_VMA		0x53564d41	/* PR_SET_VMA */
 
 /**
  * struct question - one system call to be answered

@@ -9,6 +9,8 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "../libpvas/header.h"
+
 static bool limited(int resource, uintmax_t *kib)
 {
 	struct rlimit limit;
@@ -39,7 +41,7 @@ bool reason_inside_job(void)
 {
 	const char *space = getenv("PVAS_SPACE");
 
-	return space && strtoul(space, NULL, 10) & 0x80000000UL;
+	return space && strtoul(space, NULL, 10) & PVAS_ID_USER;
 }
 
 bool reason_write_execute(void)

@@ -15,7 +15,7 @@
 
 #include "../header.h"
 #include "map.h"
-#include "say.h"
+#include "die.h"
 #include "sys.h"
 
 struct aux {
@@ -130,9 +130,10 @@ static void set_stack_exec(const struct pvas_start *start, const char *name)
 #define HEADER_TRIES	10000	/* of a millisecond each */
 
 /*
- * A space can be found by its key a moment before the process that makes it has
- * completed the header (make.c): a task that came this early would take itself
- * for none. Only a maker killed just then makes us wait in vain.
+ * A space can be found by its key a moment before the process that creates it has
+ * completed the header (convert_mm.c). A task that started that early would find no
+ * header, and conclude that it is no task. The wait is in vain only if the creator
+ * was killed at that moment.
  */
 static void wait_for_header(const struct pvas_start *start, const char *name)
 {

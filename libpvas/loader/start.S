@@ -12,7 +12,7 @@
 _start:
 	jmp	task
 	.balign	16, 0xcc
-	jmp	make
+	jmp	convert
 	.balign	16, 0xcc
 	jmp	restore
 	.balign	16, 0xcc
@@ -49,14 +49,14 @@ task:
 	jmp	*-8(%rsp)
 	.size	_start, . - _start
 
-/* %rdi = struct pvas_make *, %rsp = top of the scratch stack; no way back. */
-	.type	make, @function
-make:
+/* %rdi = struct pvas_convert_request *, %rsp = top of the scratch stack; no way back. */
+	.type	convert, @function
+convert:
 	xorl	%ebp, %ebp
 	andq	$-16, %rsp
-	call	pvas_make_main
+	call	pvas_convert_main
 	ud2
-	.size	make, . - make
+	.size	convert, . - convert
 
 /*
  * User backend: where a signal handler without SA_RESTART returns to, in place

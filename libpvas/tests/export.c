@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/wait.h>
 
+#include "clock.h"
 #include "fake.h"
 #include "pvas.h"
 #include "rawsys.h"
@@ -23,7 +24,7 @@ static void *value(long v)
 FIXTURE(space)
 {
 	struct pvas_header *h;
-	struct pvas_me a, b;
+	struct pvas_self a, b;
 };
 
 FIXTURE_SETUP(space)
@@ -140,7 +141,7 @@ TEST_F(space, withdrawn_slots_are_used_again)
 
 TEST_F(space, names_end_with_their_generation)
 {
-	struct pvas_me next;
+	struct pvas_self next;
 	char name[16];
 	void *p;
 	int i;
@@ -164,7 +165,7 @@ TEST_F(space, names_end_with_their_generation)
 TEST_F(space, killed_exporter)
 {
 	struct pvas_area *area = pvas_header_area(self->h, 3);
-	struct pvas_me next;
+	struct pvas_self next;
 	struct pvas_name n;
 	struct pvas_slot *s;
 	void *p;
@@ -172,7 +173,7 @@ TEST_F(space, killed_exporter)
 	ASSERT_EQ(pvas_name_set(&n, "x"), 0);
 	area->lock = 1ULL << 32 | (uint32_t)getpid();	/* a live tid, of an old gen */
 	s = &area->slots[n.hash % PVAS_AREA_SLOTS];
-	s->tag = slot_next(0, 1, PVAS_SLOT_BUSY);
+	s->tag = pvas_slot_next(0, 1, PVAS_SLOT_BUSY);
 	EXPECT_EQ(pvas_import_as(&self->b, 3, "x", &p), -ENOENT);
 	next = fake_task(self->h, 3, 2);
 	EXPECT_EQ(pvas_export_as(&next, "x", P1), 0);
@@ -196,7 +197,7 @@ TEST_F(space, dead_lock_holder)
 /* ---- races ---- */
 
 struct race {
-	struct pvas_me me;
+	struct pvas_self me;
 	struct pvas_header *h;
 	int wins;
 	int stop;
@@ -285,7 +286,7 @@ TEST_F(space, readers_never_see_a_torn_slot)
 /* Owners die by SIGKILL in mid export, again and again; nothing wedges. */
 TEST_F(space, killed_owners_leave_no_trace)
 {
-	struct pvas_me me;
+	struct pvas_self me;
 	char name[16];
 	int gen, i;
 	pid_t pid;
@@ -336,16 +337,16 @@ static void *end_later(void *arg)
 TEST_F(space, wait_for_a_name)
 {
 	struct race r = { .me = self->a };
-	int64_t t0 = pvas_now_ms();
+	int64_t t0 = now_ms();
 	pthread_t t;
 	void *p;
 
 	pthread_create(&t, NULL, export_later, &r);
 	EXPECT_EQ(pvas_import_wait_as(&self->b, 3, "late", 10000, &p), 3);
 	EXPECT_EQ(p, P2);
-	EXPECT_LT(pvas_now_ms() - t0, 5000);
+	EXPECT_LT(now_ms() - t0, 5000);
 	pthread_join(t, NULL);
-	EXPECT_EQ(pvas_header_area(self->h, 3)->bell.waiters, 0);
+	EXPECT_EQ(pvas_header_area(self->h, 3)->exports.waiters, 0);
 	EXPECT_EQ(pvas_import_wait_as(&self->b, 3, "late", 0, &p), 3);
 }
 
@@ -363,12 +364,12 @@ TEST_F(space, wait_for_any)
 
 TEST_F(space, wait_times_out)
 {
-	int64_t t0 = pvas_now_ms();
+	int64_t t0 = now_ms();
 	void *p;
 
 	EXPECT_EQ(pvas_import_wait_as(&self->b, 3, "never", 0, &p), -ETIMEDOUT);
 	EXPECT_EQ(pvas_import_wait_as(&self->b, 3, "never", 120, &p), -ETIMEDOUT);
-	EXPECT_GE(pvas_now_ms() - t0, 120);
+	EXPECT_GE(now_ms() - t0, 120);
 	EXPECT_EQ(pvas_import_wait_as(&self->b, PVAS_ANY, "never", 60, &p), -ETIMEDOUT);
 	/* Nobody has had partition 20 yet: its task may still come. */
 	EXPECT_EQ(pvas_import_wait_as(&self->b, 20, "never", 60, &p), -ETIMEDOUT);
@@ -393,7 +394,7 @@ TEST_F(space, wait_for_a_task_that_starts_late)
 	void *p;
 
 	if (!pid) {
-		struct pvas_me me = { self->h, 30, 77 };
+		struct pvas_self me = { self->h, 30, 77 };
 
 		usleep(30000);
 		pvas_header_part(self->h, 30)->gen = 77;
@@ -414,7 +415,7 @@ TEST_F(space, part_info)
 {
 	struct pvas_task_info info;
 
-	pvas_part_info(self->h, 9, &info);
+	pvas_partition_info(self->h, 9, &info);
 	EXPECT_EQ(info.index, 9);
 	EXPECT_EQ(info.state, PVAS_TASK_RUNNING);
 	EXPECT_EQ(info.gen, 2);

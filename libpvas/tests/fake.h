@@ -24,10 +24,10 @@ static inline struct pvas_header *fake_header(void)
 }
 
 /* As the module writes the table: state last on entry. */
-static inline struct pvas_me fake_task(struct pvas_header *h, uint32_t index, uint32_t gen)
+static inline struct pvas_self fake_task(struct pvas_header *h, uint32_t index, uint32_t gen)
 {
 	struct pvas_part *p = pvas_header_part(h, index);
-	struct pvas_me me = { h, index, gen };
+	struct pvas_self me = { h, index, gen };
 
 	p->gen = gen;
 	p->pid = getpid();

@@ -352,7 +352,7 @@ static int make_with_null(void)
 {
 	struct pvas_create create = { .size = sizeof(create), .shift = 36 };
 	int fd = open("/dev/null", O_RDWR | O_CLOEXEC);
-	int err = pvas_make_space(fd, &create);
+	int err = pvas_create_mm(fd, &create);
 
 	close(fd);
 	return err;

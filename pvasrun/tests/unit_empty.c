@@ -9,7 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "../clock.h"
+#include "clock.h"
 #include "../empty.h"
 #include "../scratch.h"
 #include "unit.h"

@@ -22,8 +22,9 @@
 #include <sys/syscall.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
+
+#include "clock.h"
 
 #define CHUNK		32768
 #define SECOND		1000000L
@@ -162,14 +163,6 @@ static bool have_helper(void)
 }
 
 /* ---- time ---- */
-
-static int64_t now_us(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return ts.tv_sec * SECOND + ts.tv_nsec / 1000;
-}
 
 static struct slow_user *user_of(uid_t uid, bool add)
 {

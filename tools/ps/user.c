@@ -2,7 +2,7 @@
 /*
  * Spaces of the user backend. No list of them exists: each is found by its
  * header, which lies in the memory of the launcher and of all tasks, at a
- * multiple of 256 MiB below 4 GiB (libpvas/user.c: map_header()), nearly always
+ * multiple of 256 MiB below 4 GiB (libpvas/header_map.c), nearly always
  * the first. The first kilobytes of /proc/PID/maps tell which processes have a
  * mapping there; the header itself tells the rest, tasks and all.
  *
@@ -27,10 +27,6 @@
 #include <linux/pvas.h>
 
 #include "../../libpvas/header.h"
-
-#define BASE_STEP	(256UL << 20)
-#define BASE_END	(1UL << PVAS_SHIFT_MIN)
-#define ID_USER		0x80000000U	/* the user backend's ids have it: new_id() */
 
 /**
  * struct member - a process that has a space's memory
@@ -78,13 +74,13 @@ static bool find_memory(pid_t pid, uint64_t *base, uint64_t *end)
 
 	if (!f)
 		return false;
-	while (!found && lo < BASE_END && ps_next_line(f, line, sizeof(line))) {
+	while (!found && lo < PVAS_HEADER_LIMIT && ps_next_line(f, line, sizeof(line))) {
 		at = 0;
 		if (sscanf(line, "%lx-%lx %7s %lx %x:%x %lu%n", &lo, &hi, mode, &offset, &major,
 			   &minor, &inode, &at) < 7)
 			continue;
-		found = lo && lo < BASE_END && lo % BASE_STEP == 0 && !strcmp(mode, "rw-p") &&
-			!offset && !major && !minor && !inode &&
+		found = lo && lo < PVAS_HEADER_LIMIT && lo % PVAS_HEADER_STEP == 0 &&
+			!strcmp(mode, "rw-p") && !offset && !major && !minor && !inode &&
 			!line[at + strspn(line + at, " \n")];
 		*base = lo;
 		*end = hi;
@@ -97,7 +93,7 @@ static bool find_memory(pid_t pid, uint64_t *base, uint64_t *end)
 static bool sane(const struct pvas_header *h, uint64_t base, uint64_t end)
 {
 	return h->magic == PVAS_HEADER_MAGIC && h->version == PVAS_HEADER_VERSION &&
-	       (h->id & ID_USER) && h->shift >= PVAS_SHIFT_MIN && h->shift <= PVAS_SHIFT_MAX &&
+	       (h->id & PVAS_ID_USER) && h->shift >= PVAS_SHIFT_MIN && h->shift <= PVAS_SHIFT_MAX &&
 	       h->table == base + PVAS_HEADER_TABLE && h->entries <= PVAS_MAX_TASKS + 2 &&
 	       h->first && h->first <= h->last && h->last < h->entries &&
 	       h->entries * sizeof(struct pvas_part) <= end - h->table;
@@ -129,7 +125,7 @@ static void add_member(struct found *f, const struct member *m, const struct pva
 {
 	f->members = ps_grow(f->members, f->nr, sizeof(*f->members));
 	f->members[f->nr++] = *m;
-	if (m->inner != (pid_t)((m->id & ~ID_USER) >> 9))
+	if (m->inner != (pid_t)((m->id & ~PVAS_ID_USER) >> 9))
 		return;
 	f->launchers = ps_grow(f->launchers, f->nr_launchers, sizeof(*f->launchers));
 	f->launchers[f->nr_launchers++] = (struct launcher){ *m, *h };

@@ -20,6 +20,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "clock.h"
+
 #define MEMORY_SHARE	20	/* measuring takes at most one part in so many of the time */
 
 enum order { BY_CPU, BY_MEMORY, BY_TIME, BY_INDEX, NR_ORDERS };
@@ -62,14 +64,6 @@ struct view {
 	struct row *rows;
 	uint32_t nr_rows;
 };
-
-static int64_t now_ms(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return ts.tv_sec * 1000L + ts.tv_nsec / 1000000;
-}
 
 /* ---- looking ---- */
 

@@ -3,7 +3,7 @@
  * The loader's last words. It runs after the point of no return: no execve()
  * is left to return an error, so one line and an exit status must do.
  */
-#include "say.h"
+#include "die.h"
 
 #include <errno.h>
 #include "../rawsys.h"

@@ -16,7 +16,7 @@ _Static_assert((int)PVAS_TASK_FREE == PVAS_PART_FREE &&
  * two equal looks at it, with one gen, belongs together. The bound is for a
  * torn table; no real one changes that often.
  */
-void pvas_part_read(const struct pvas_header *h, uint32_t index, struct pvas_part *part)
+void pvas_partition_read(const struct pvas_header *h, uint32_t index, struct pvas_part *part)
 {
 	const struct pvas_part *p = pvas_header_part(h, index);
 	int tries = 1000;
@@ -30,11 +30,11 @@ void pvas_part_read(const struct pvas_header *h, uint32_t index, struct pvas_par
 		  __atomic_load_n(&p->gen, __ATOMIC_RELAXED) != part->gen) && --tries);
 }
 
-void pvas_part_info(const struct pvas_header *h, uint32_t index, struct pvas_task_info *info)
+void pvas_partition_info(const struct pvas_header *h, uint32_t index, struct pvas_task_info *info)
 {
 	struct pvas_part part;
 
-	pvas_part_read(h, index, &part);
+	pvas_partition_read(h, index, &part);
 	info->index = index;
 	info->pid = part.pid;
 	info->state = part.state;
@@ -45,42 +45,42 @@ void pvas_part_info(const struct pvas_header *h, uint32_t index, struct pvas_tas
 
 PVAS_PUBLIC int pvas_task_get(unsigned int index, struct pvas_task_info *info)
 {
-	struct pvas_me me = pvas_me();
+	struct pvas_self self = pvas_self();
 
-	if (!me.header)
+	if (!self.header)
 		return -ESRCH;
-	if (index >= me.header->entries)
+	if (index >= self.header->entries)
 		return -EINVAL;
-	pvas_part_info(me.header, index, info);
+	pvas_partition_info(self.header, index, info);
 	return 0;
 }
 
 PVAS_PUBLIC int pvas_partition_get(unsigned int index, void **base, size_t *length)
 {
-	struct pvas_me me = pvas_me();
+	struct pvas_self self = pvas_self();
 
-	if (!me.header)
+	if (!self.header)
 		return -ESRCH;
-	if (index >= me.header->entries)
+	if (index >= self.header->entries)
 		return -EINVAL;
 	if (base)
-		*base = (void *)((uint64_t)index << me.header->shift);
+		*base = (void *)((uint64_t)index << self.header->shift);
 	if (length)
-		*length = 1UL << me.header->shift;
+		*length = 1UL << self.header->shift;
 	return 0;
 }
 
 PVAS_PUBLIC int pvas_task_find(const void *addr)
 {
-	struct pvas_me me = pvas_me();
+	struct pvas_self self = pvas_self();
 	struct pvas_part part;
 	uint64_t index;
 
-	if (!me.header)
+	if (!self.header)
 		return -ESRCH;
-	index = (uint64_t)addr >> me.header->shift;
-	if (index < me.header->first || index > me.header->last)
+	index = (uint64_t)addr >> self.header->shift;
+	if (index < self.header->first || index > self.header->last)
 		return -ENOENT;
-	pvas_part_read(me.header, index, &part);
+	pvas_partition_read(self.header, index, &part);
 	return part.state == PVAS_PART_RUNNING ? (int)index : -ENOENT;
 }

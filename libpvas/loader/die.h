@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* The loader's last words. */
-#ifndef PVAS_LOADER_SAY_H
-#define PVAS_LOADER_SAY_H
+#ifndef PVAS_LOADER_DIE_H
+#define PVAS_LOADER_DIE_H
 
 /*
  * Write "pvas: @program: @what[ @name]: reason" to standard error and exit as a
@@ -10,4 +10,4 @@
 void pvas_die(const char *program, const char *what, const char *name, int err)
 	__attribute__((noreturn));
 
-#endif /* PVAS_LOADER_SAY_H */
+#endif /* PVAS_LOADER_DIE_H */
