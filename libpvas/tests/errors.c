@@ -1,54 +1,26 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
  * Each error that the manual pages of section 3 name, provoked on each backend it
- * can come from: scripts/check-manuals wants a FAILS() of each. What no test can
- * have for real (a module of another ABI, a machine out of files) a seccomp filter
- * answers in the kernel's place.
+ * can come from: scripts/check-manuals wants a FAILS() of each. Where the real
+ * condition is out of a test's reach (a module of another ABI, a machine out of
+ * files), a seccomp filter answers in the kernel's place.
  *
- *	errors --task	what is tried as a task
+ *	errors --task	the calls of a task: errors_task.c
  */
-#include <elf.h>
-#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/ioctl.h>
 #include <sys/resource.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
 
 #include "backend.h"
+#include "errors.h"
 #include "helpers.h"
 #include "kselftest_harness.h"
 
 #define MAX_SPACES "/sys/module/pvas/parameters/max_spaces"
-
-/* How often something failed otherwise than it should, in a test or a task. */
-static int failed;
-
-static void fails(int line, const char *what, int want, int got)
-{
-	if (got == want)
-		return;
-	fprintf(stderr, "# errors.c:%d: %s: %d, not %d (%s)\n", line, what, got, want,
-		pvas_error_get());
-	failed++;
-}
-
-/* With a call of pvas_NAME(), or of a NAME() of ours that makes one and returns its result */
-#define FAILS(error, call) fails(__LINE__, #call, -(error), call)
-
-static int space_create(int backend)
-{
-	struct pvas_create_attr a = { .size = sizeof(a), .backend = backend };
-	struct pvas_space *s;
-	int err = pvas_space_create(&s, &a);
-
-	if (!err)
-		pvas_space_destroy(s);
-	return err;
-}
 
 static int task_spawn(struct pvas_space *s, const char *path)
 {
@@ -63,60 +35,6 @@ static int start_at(struct pvas_space *s, unsigned int index)
 	char *argv[] = { "sleep", "1000", NULL };
 
 	return pvas_task_spawn(s, index, "/bin/sleep", argv, environ, NULL, NULL);
-}
-
-static int program_check(const char *path)
-{
-	return pvas_program_check(path, NULL, 0);
-}
-
-/* ---- how to run short of something ---- */
-
-static void set_limit(int what, rlim_t soft)
-{
-	struct rlimit limit;
-
-	getrlimit(what, &limit);
-	limit.rlim_cur = soft < limit.rlim_max ? soft : limit.rlim_max;
-	setrlimit(what, &limit);
-}
-
-/* No file can be opened but @left. */
-static void leave_files(int left)
-{
-	int fd;
-
-	set_limit(RLIMIT_NOFILE, RLIM_INFINITY);
-	fd = dup(2);
-	close(fd);
-	set_limit(RLIMIT_NOFILE, fd + left);
-}
-
-/* Nothing can be mapped, and what malloc() had is used up. */
-static void leave_no_memory(void)
-{
-	void *volatile p;	/* or the compiler sees that nobody needs it */
-	size_t len;
-
-	set_limit(RLIMIT_AS, 4096);
-	/* All small sizes: what was freed is kept by size. */
-	for (len = 1 << 20; len; len = len > 2048 ? len / 2 : len - 16)
-		do {
-			p = malloc(len);
-		} while (p);
-}
-
-static void give_memory_back(void)
-{
-	set_limit(RLIMIT_AS, RLIM_INFINITY);
-}
-
-/* An ordinary user, who can be forbidden to have processes. */
-static void be_ordinary(void)
-{
-	if (!getuid() && (setresgid(65534, 65534, 65534) || setresuid(65534, 65534, 65534)))
-		_exit(1);
-	prctl(PR_SET_DUMPABLE, 1);
 }
 
 /* ---- spaces ---- */
@@ -278,52 +196,6 @@ TEST_F(spawn, attributes)
 	FAILS(ENOTDIR, pvas_task_spawn(s, PVAS_ANY, "/bin/true", argv, environ, &big.a, NULL));
 }
 
-static char bad_interp[64], fifo_interp[64], fifo[80], bad_link[72], long_path[5000];
-
-/* /bin/true, with another interpreter; @path is made. */
-static void make_with_interp(char path[static 64], const char *interp)
-{
-	static char elf[1 << 20];
-	Elf64_Ehdr *e = (Elf64_Ehdr *)elf;
-	int fd = open("/bin/true", O_RDONLY);
-	ssize_t len = read(fd, elf, sizeof(elf));
-	Elf64_Phdr *p = (Elf64_Phdr *)(elf + e->e_phoff);
-
-	close(fd);
-	while (p->p_type != PT_INTERP)
-		p++;
-	memset(elf + p->p_offset, 0, p->p_filesz);
-	strcpy(elf + p->p_offset, interp);
-	strcpy(path, "/tmp/pvas-errors-XXXXXX");
-	fd = mkstemp(path);
-	if (write(fd, elf, len) != len || fchmod(fd, 0755))
-		abort();
-	close(fd);
-}
-
-static void make_bad_programs(void)
-{
-	make_with_interp(bad_interp, "/bin/bash");	/* it has one itself */
-	/* as long as the real one is, and nobody ever writes to it */
-	snprintf(fifo, sizeof(fifo), "/tmp/pvas-fifo-%d", getpid());
-	unlink(fifo);
-	if (mkfifo(fifo, 0755))
-		abort();
-	make_with_interp(fifo_interp, fifo);
-	snprintf(bad_link, sizeof(bad_link), "%s-link", bad_interp);
-	if (symlink(bad_link, bad_link))
-		abort();
-	memset(long_path, 'x', sizeof(long_path) - 1);
-}
-
-static void remove_bad_programs(void)
-{
-	unlink(bad_interp);
-	unlink(fifo_interp);
-	unlink(fifo);
-	unlink(bad_link);
-}
-
 TEST_F(spawn, programs)
 {
 	make_bad_programs();
@@ -373,46 +245,6 @@ TEST_F(spawn, in_a_task)
 	EXPECT_EQ(end_of(pid), 0);
 }
 
-static void try_names(void)
-{
-	char name[16], *long_name = long_path;
-	int i = 0;
-	void *p;
-
-	memset(long_path, 'x', PVAS_NAME_MAX + 1);
-	FAILS(EINVAL, pvas_name_export("", &i));
-	FAILS(EINVAL, pvas_name_export(long_name, &i));
-	FAILS(EINVAL, pvas_name_unexport(""));
-	FAILS(EINVAL, pvas_name_import(0, "a", &p));
-	FAILS(EINVAL, pvas_name_import_wait(0, "a", 0, &p));
-	FAILS(ENOENT, pvas_name_unexport("a"));
-	FAILS(ENOENT, pvas_name_import(PVAS_ANY, "a", &p));
-	FAILS(ETIMEDOUT, pvas_name_import_wait(PVAS_ANY, "a", 10, &p));
-	FAILS(EOWNERDEAD, pvas_name_import_wait(2, "a", 60000, &p));
-	for (i = 0; i < PVAS_EXPORT_MAX; i++) {
-		snprintf(name, sizeof(name), "%d", i);
-		failed += pvas_name_export(name, &i) != 0;
-	}
-	FAILS(EEXIST, pvas_name_export("0", &i));
-	FAILS(ENOSPC, pvas_name_export("a", &i));
-}
-
-/* As a task: how much failed otherwise than it should. */
-static int be_task(void)
-{
-	struct pvas_task_info info;
-	size_t length;
-	void *base;
-
-	try_names();
-	FAILS(EINVAL, pvas_partition_get(1 << 30, &base, &length));
-	FAILS(EINVAL, pvas_task_get(1 << 30, &info));
-	failed += pvas_partition_get(1, &base, &length) != 0;
-	FAILS(ENOENT, pvas_task_find((char *)base + length));
-	FAILS(ENOENT, pvas_task_find(NULL));
-	return failed;
-}
-
 TEST(not_a_task)
 {
 	struct pvas_task_info info;
@@ -458,33 +290,28 @@ TEST_F(module, not_loaded)
 {
 	forbid((int[]){ SYS_openat }, 1, ENOENT);
 	FAILS(ENODEV, space_create(PVAS_BACKEND_KERNEL));
+	FAILS(ENODEV, space_join());
 }
 
 TEST_F(module, another_device)
 {
 	forbid_with(SYS_ioctl, (unsigned int)PVAS_IOC_INFO, ENOTTY);
 	FAILS(EPROTO, space_create(PVAS_BACKEND_KERNEL));
+	FAILS(EPROTO, space_join());
 }
 
 TEST_F(module, hook_refused)
 {
 	forbid_with(SYS_ioctl, (unsigned int)PVAS_IOC_CREATE, EOPNOTSUPP);
 	FAILS(EOPNOTSUPP, space_create(PVAS_BACKEND_KERNEL));
+	FAILS(EOPNOTSUPP, space_join());
 }
 
 TEST_F(module, not_dumpable)
 {
 	prctl(PR_SET_DUMPABLE, 0);
 	FAILS(EPERM, space_create(PVAS_BACKEND_KERNEL));
-}
-
-static int write_text(const char *path, const char *text)
-{
-	int fd = open(path, O_WRONLY | O_CLOEXEC);
-	int err = fd < 0 || write(fd, text, strlen(text)) < 0;
-
-	close(fd);
-	return err;
+	FAILS(EPERM, space_join());
 }
 
 /* One space there is already: this test's. */
@@ -500,6 +327,7 @@ TEST_F(module, too_many_spaces)
 	close(fd);
 	ASSERT_EQ(write_text(MAX_SPACES, "1"), 0);
 	FAILS(ENOSPC, space_create(PVAS_BACKEND_KERNEL));
+	FAILS(ENOSPC, space_join());
 	ASSERT_EQ(write_text(MAX_SPACES, text), 0);
 }
 
@@ -577,6 +405,38 @@ TEST(keys)
 	EXPECT_EQ(failed, 0);
 }
 
+/* pvas_space_create() and pvas_space_join() refuse the same, for the same reason. */
+TEST(attributes_of_both)
+{
+	struct {
+		struct pvas_create_attr a;
+		long more;
+	} bad[] = {
+		{ .a.backend = PVAS_BACKEND_USER + 1 },
+		{ .a.backend = -1 },
+		{ .a.flags = PVAS_KEEP_ON_CLOSE << 1 },
+		{ .a.partition_size = 5 },
+		{ .a.partition_size = 1ULL << (PVAS_SHIFT_MIN - 1) },
+		{ .a.partition_size = 1ULL << (PVAS_SHIFT_MAX + 1) },
+		{ .a.size = 1 },
+		{ .a.size = sizeof(bad[0]), .more = 1 },
+	};
+	struct pvas_space *s;
+	char text[512];
+	size_t i;
+
+	for (i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		int want = bad[i].more ? E2BIG : EINVAL;
+
+		FAILS(want, pvas_space_create(&s, &bad[i].a));
+		strcpy(text, pvas_error_get());
+		FAILS(want, pvas_space_join(&s, "key", &bad[i].a));
+		EXPECT_STREQ(pvas_error_get(), text);
+		EXPECT_NE(text[0], 0);
+	}
+	EXPECT_EQ(failed, 0);
+}
+
 TEST(find_program)
 {
 	char small[8], buf[64];
@@ -610,6 +470,6 @@ TEST(check_programs)
 int main(int argc, char **argv)
 {
 	if (argc == 2 && !strcmp(argv[1], "--task"))
-		return be_task();
+		return errors_as_task();
 	return test_harness_run(argc, argv);
 }

@@ -27,7 +27,11 @@ unit_flags := -std=gnu11 $(filter-out -Wmissing-prototypes,$(WARN)) -Wno-unused-
 
 $(units:%=$(tout)/%): $(tout)/%: $(tests)/%.c $(out)/libpvas.a $(kself)/kselftest_harness.h | $(tout)
 	$(call say,CC)
-	$(Q)$(CC) $(unit_flags) $(CFLAGS) -o $@ $< $(out)/libpvas.a
+	$(Q)$(CC) $(unit_flags) $(CFLAGS) -o $@ $< $(more-$*) $(out)/libpvas.a
+
+# The unit errors has more than one file.
+more-errors := $(tests)/errors_setup.c $(tests)/errors_task.c
+$(tout)/errors: $(more-errors) $(tests)/errors.h
 
 # A launcher that is not PIE: its text and heap are where the header wants to be.
 $(tout)/launch-nopie: $(tests)/launch.c $(out)/libpvas.a $(kself)/kselftest_harness.h | $(tout)
