@@ -2,7 +2,7 @@
 /*
  * Heat in a plate: N members solve the 2-D heat equation together, by Jacobi's
  * method, each for a block of rows. There is no halo to exchange: at the edge
- * of its block a member reads the neighbour's row where it lies.
+ * of its block a member reads the row in its neighbour's memory.
  *
  * usage: heat [--size S] [--steps T] [--verify] [--spoil RANK] [--report FILE]
  *
@@ -24,7 +24,7 @@
 #include "report.h"
 #include "team.h"
 
-/* How much of a neighbour's difference flows over in a step; stable up to 0.25. */
+/* The share of the difference to a neighbour that flows in a step; stable up to 0.25. */
 #define FLOW 0.2
 
 struct options {
@@ -37,13 +37,13 @@ struct options {
 /**
  * struct plate - a member's view of the plate
  * @width:	doubles in a row: @size and a cold cell at either end
- * @share:	rows that each member has room for
- * @first:	its first row
- * @rows:	how many are its own
- * @mine:	its rows, twice: the step before, and the next
- * @above:	the neighbour's, NULL at the top
- * @below:	NULL at the bottom
- * @cold:	the edge of the plate
+ * @share:	number of rows that each member has room for
+ * @first:	index of its first row
+ * @rows:	number of its rows
+ * @mine:	its rows, twice: before and after a step
+ * @above:	those of the neighbour above, NULL at the top
+ * @below:	those of the neighbour below, NULL at the bottom
+ * @cold:	a row of the cold edge of the plate
  */
 struct plate {
 	size_t size, width, share, first, rows;
@@ -63,13 +63,13 @@ static size_t first_row(size_t size, unsigned int rank, unsigned int members)
 	return size * rank / members;
 }
 
-/* Any pattern without symmetry will do: a row in the wrong place must show. */
+/* A pattern without symmetry, so that a misplaced row is detected. */
 static double start_value(size_t row, size_t col)
 {
 	return (row * 131 + col * 17) % 1009 / 10.0;
 }
 
-/* The serial answer comes from here too: it is the same to the last bit. */
+/* The serial solution uses it, too, so that both agree to the last bit. */
 static void step_row(double *to, const double *up, const double *row, const double *down, size_t n)
 {
 	size_t i;
@@ -87,7 +87,7 @@ static void set_rows(double *rows, size_t width, size_t first, size_t n)
 			rows[r * width + c] = start_value(first + r, c);
 }
 
-/* Where the rows of a member lie in its memory, before (0) or after (1) a step. */
+/* The rows of a member in its memory, before (0) or after (1) a step. */
 static double *half(const struct plate *p, double *memory, int which)
 {
 	return memory + which * p->share * p->width;
@@ -127,7 +127,7 @@ static int find_neighbours(struct team *team, struct plate *p)
 		p->above = team_memory(team, team->rank - 1);
 		if (!p->above)
 			return -ESRCH;
-		/* Only its last row is of interest. */
+		/* Only its last row is needed. */
 		p->above += (p->first - 1 - above) * p->width;
 	}
 	if (team->rank < team->size - 1) {
@@ -153,7 +153,7 @@ static double solve(struct team *team, const struct plate *p, unsigned long step
 	return now() - begin;
 }
 
-/* The whole plate, by one alone. Returns its rows after @steps, or NULL. */
+/* The serial solution: the whole plate after @steps, or NULL. */
 static double *solve_serially(const struct plate *p, unsigned long steps)
 {
 	size_t cells = (p->size + 2) * p->width, r;
@@ -177,7 +177,7 @@ static double *solve_serially(const struct plate *p, unsigned long steps)
 	return from;
 }
 
-/* Rank 0 looks at every member's rows where they lie. 0 if each bit is right. */
+/* Rank 0 compares all rows, in the memory of their members. 0 if every bit is right. */
 static int verify(struct team *team, const struct plate *p, unsigned long steps)
 {
 	double *right = solve_serially(p, steps);
@@ -206,7 +206,7 @@ static int verify(struct team *team, const struct plate *p, unsigned long steps)
 	return err;
 }
 
-/* What rank 0 does while all others wait: nothing moves, and all is in use. */
+/* Called in rank 0 while all others wait, with all their memory in use. */
 static int look_at_all(struct team *team, const struct plate *p, const struct options *opt,
 		       double seconds)
 {

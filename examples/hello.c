@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The shortest program that uses the space: each task says who it is, and reads
- * a string from its neighbour's stack by a pointer alone.
+ * The shortest program that uses the space: each task prints its index, and reads a
+ * string on its neighbour's stack through a pointer.
  *
  *	pvasrun -n 4 hello
  */
@@ -14,7 +14,7 @@
 
 #define WAIT_MS 60000
 
-/* What a task shows the others. The stack will do: it is as good as any memory. */
+/* The data that a task exports. It is on the stack: any memory can be read by peers. */
 struct card {
 	char text[64];
 	int read;
@@ -68,7 +68,7 @@ int main(void)
 	printf("rank %d of %d, partition %d: at %p partition %d says \"%s\"\n", rank, size,
 	       pvas_task_get_index(), (void *)theirs, index, theirs->text);
 	__atomic_store_n(&theirs->read, 1, __ATOMIC_RELEASE);
-	/* Nobody's stack may go while another still reads it. */
+	/* A task's stack must not go while another task reads it. */
 	while (!__atomic_load_n(&mine.read, __ATOMIC_ACQUIRE))
 		usleep(1000);
 	return 0;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * What a message costs when it is one memcpy(): rank 1 copies a buffer of rank
- * 0's to its own and answers, rank 0 waits for the answer; and so on.
+ * The cost of a message that is one memcpy(): rank 1 copies a buffer of rank 0 to its
+ * own and answers, rank 0 waits for the answer; and so on.
  *
  *	pvasrun -n 2 pingpong [ROUNDS]
  */
@@ -19,7 +19,7 @@
 #define WAIT_MS 60000
 #define SPINS 100
 
-/* Rank 0's; turn n is rank n % 2's. */
+/* In rank 0's memory; turn n is that of rank n % 2. */
 struct table {
 	_Alignas(64) uint32_t turn;
 	_Alignas(64) unsigned char buffer[LARGEST];
@@ -35,7 +35,7 @@ static double now(void)
 	return ts.tv_sec + ts.tv_nsec / 1e9;
 }
 
-/* With fewer processors than tasks, spinning would keep the other from its turn. */
+/* With fewer processors than tasks, spinning would take the processor from the other. */
 static void await_turn(struct table *t, uint32_t turn)
 {
 	unsigned int spins = 0;
@@ -58,7 +58,7 @@ static void fill(struct table *t, size_t size)
 		t->buffer[i] = (unsigned char)(i * 31 + size);
 }
 
-/* One round, from turn @turn on: rank 0 says go, rank 1 copies and answers. */
+/* One round, beginning at turn @turn: rank 0 signals, rank 1 copies and answers. */
 static void play(struct table *t, int rank, uint32_t turn, size_t size)
 {
 	if (!rank) {
@@ -79,8 +79,8 @@ static int compare(const void *a, const void *b)
 }
 
 /*
- * Rank 1 compares after the last round. One more, of nothing, so that rank 0
- * neither fills the buffer again nor takes it along before.
+ * Rank 1 compares after the last round. Then there is an empty round, so that until
+ * then rank 0 neither refills the buffer nor exits.
  */
 static int play_all(struct table *t, int rank, uint32_t *turn, size_t size, double *us,
 		    unsigned int rounds)

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The other way to run a team: N plain processes with one shared segment, to
- * compare with `pvasrun -n N`.
+ * Run a team as N plain processes with one shared segment, for comparison with
+ * `pvasrun -n N`.
  *
  * usage: plainrun -n N [--segment MIB] program [argument...]
  *
- * The segment is a memory file: it takes memory only where it is written to.
- * The first process that fails ends the job, and gives the exit status.
+ * The segment is a memory file: it takes memory only where it is written to. The
+ * first process that fails ends the job, and determines its exit status.
  */
 #include <errno.h>
 #include <getopt.h>
@@ -96,7 +96,7 @@ static int run(unsigned long n, char **argv)
 	for (i = 0; i < n && !err; i++)
 		err = start(&pids[i], i, argv);
 	if (err) {
-		/* posix_spawn leaves the failed one's pid undefined */
+		/* posix_spawn leaves the pid undefined when it fails */
 		pids[i - 1] = 0;
 		complain(argv[0], err);
 		end_all(pids, n);

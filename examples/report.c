@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* What a job looks like from outside, measured by one of its members. */
+/* The memory of a job, measured by one of its members. */
 #include "report.h"
 
 #include <errno.h>
@@ -43,8 +43,8 @@ static long read_process(pid_t pid, const char *file, const char *field)
 }
 
 /*
- * What processes make the system use. Not MemAvailable: that moves by many MiB
- * with the page cache, which they share with all that ran before.
+ * Memory that the system uses for processes. Not MemAvailable: that changes by many
+ * MiB with the page cache, which also depends on earlier programs.
  */
 static long read_used(void)
 {
@@ -63,7 +63,7 @@ static long read_used(void)
 	return sum;
 }
 
-/* Is it one mm? 1 or 0, or -errno. */
+/* Do the two processes share their mm? 1 or 0, or -errno. */
 static long same_mm(pid_t a, pid_t b)
 {
 	long ret = syscall(SYS_kcmp, a, b, KCMP_VM, 0, 0);
@@ -73,7 +73,7 @@ static long same_mm(pid_t a, pid_t b)
 	return !ret;
 }
 
-/* What is the mm's is counted once for each mm, rank 0's for all that share it. */
+/* Values of an mm are counted once for each mm: in rank 0 for all that share it. */
 struct sums {
 	long same, pss, pte;
 };
@@ -99,7 +99,7 @@ static int add_member(struct sums *s, pid_t first, pid_t pid)
 int report_team(const struct team *team, const char *path)
 {
 	const struct team_seat *seats = team->board->seats;
-	/* First, as looking at the rest needs memory too. */
+	/* First, because measuring the rest takes memory, too. */
 	long tables = read_field("/proc/meminfo", "PageTables");
 	long used = read_used();
 	struct sums s = { 0 };

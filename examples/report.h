@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* What a job looks like from outside, measured by one of its members. */
+/* The memory of a job, measured by one of its members. */
 #ifndef REPORT_H
 #define REPORT_H
 
 #include "team.h"
 
 /**
- * report_team - write what is measured of a team at rest to a file
+ * report_team - measure a team at rest, and write the values to a file
  *
  * Lines of "name=value": tasks, same_mm (members whose mm is rank 0's, by
  * kcmp(2)), pss_kib, vmpte_kib (of all distinct mms), and system_pagetables_kib
@@ -15,7 +15,7 @@
  */
 int report_team(const struct team *team, const char *path);
 
-/** report_seconds - append the time that the work took */
+/** report_seconds - append the duration of the work */
 int report_seconds(const char *path, const char *name, double seconds);
 
 #endif /* REPORT_H */

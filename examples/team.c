@@ -61,8 +61,8 @@ static size_t round_up(size_t size)
 }
 
 /*
- * Tasks: memory is each member's own. Rank 0 publishes the board under a
- * name, and all find it; what the board says of a member leads to its memory.
+ * Tasks: each member allocates its own memory. Rank 0 exports the board under a name,
+ * which all import; the board has the address of each member's memory.
  */
 static int join_tasks(struct team *team)
 {
@@ -237,7 +237,7 @@ void team_leave(struct team *team)
 	uint32_t left;
 
 	if (team->rank) {
-		/* After the last one's addition the board may go: only its address is used. */
+		/* After the last addition the board may be gone: only its address is used. */
 		if (__atomic_add_fetch(&b->left, 1, __ATOMIC_ACQ_REL) == team->size - 1)
 			futex(team, &b->left, FUTEX_WAKE, 1);
 		return;

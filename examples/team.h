@@ -15,14 +15,14 @@
 
 enum team_kind { TEAM_ALONE, TEAM_TASKS, TEAM_PLAIN };
 
-/** struct team_seat - what a member tells the others */
+/** struct team_seat - a member's entry on the board */
 struct team_seat {
 	int index;
 	pid_t pid;
 	void *memory;
 };
 
-/** struct team_board - one a team, in memory of rank 0 or at the segment's start */
+/** struct team_board - one for each team, in rank 0's memory or at the segment's start */
 struct team_board {
 	uint32_t arrived;
 	uint32_t phase;
@@ -49,22 +49,22 @@ int team_init(struct team *team);
  */
 int team_join(struct team *team, size_t share);
 
-/** team_memory - the memory of the member @rank; NULL after an error, and a line */
+/** team_memory - the memory of member @rank; NULL after an error and a line about it */
 void *team_memory(struct team *team, unsigned int rank);
 
-/** team_barrier - wait until all members are here */
+/** team_barrier - wait until all members have called it */
 void team_barrier(struct team *team);
 
 /**
  * team_hold - as team_barrier(), but rank 0 returns first
  *
- * The others wait until rank 0 calls team_release(): it can look at them at rest.
+ * The others wait until rank 0 calls team_release(): so it can measure them at rest.
  */
 void team_hold(struct team *team);
 void team_release(struct team *team);
 
 /**
- * team_leave - be a member no more; rank 0 returns when all others have left
+ * team_leave - leave the team; rank 0 returns when all others have left
  *
  * A task's memory goes with it, so the board's owner must be the last.
  */

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-2.1-or-later */
 /*
- * Where program, heap, mappings and stack go in a partition, and which ranges
- * are outside it.
+ * The layout of a partition: where program, heap, mappings and stack lie.
  *
  * Pure functions, shared by the module, by the user backend and by the unit
  * tests: no calls, no globals, randomness is an argument. From below:
@@ -9,22 +8,22 @@
  *	gap, program, brk heap growing up, ... , mappings placed from mmap_top
  *	downwards, room for the stack to grow, stack, gap
  *
- * The two ends move independently of one another: program and heap up by as
- * much as @low says, mmap_top and stack down by as much as @high says.
- * Each is an eighth at most of what would be free, and a TiB at most, which is
- * the kernel's own (28 bits of pages). So a reservation of half the partition
- * still finds room, and the smallest partition is still of use.
+ * The two ends move independently of one another: program and heap move up by @low,
+ * mmap_top and stack move down by @high. Each moves by at most an eighth of the free
+ * part, and at most a TiB, which is the kernel's own limit (28 bits of pages). So a
+ * reservation of half the partition still finds room, and the smallest partition
+ * remains useful.
  *
- * A page table costs 4 KiB a task, and a small task has about eight: one
- * more for each would be a job with 12 % more. Hence all moves by whole GiB
- * (an entry of the same PUD page) and, inside a GiB, by whole 2 MiB (an entry
- * of the same PMD page), in places where program with heap, or mappings with
- * stack, do not reach over the end of the GiB. By pages the program and its heap
- * move only within the PTE pages that they and the first of the heap need anyway,
- * and likewise the stack. How far a heap and the mappings will reach is not known:
- * their moves by pages are short (64 and 32), so that few reach over the end of a
- * PTE page that would not have done so. Measured beside fixed places: small tasks
- * 0 % more page tables, perl with its modules, which fill theirs nearly up, 4 %.
+ * A page table costs 4 KiB, and a small task has about eight: one more for each task
+ * would be 12 % more for a job. Hence everything moves by whole GiB (another entry of
+ * the same PUD page) and, inside a GiB, by whole 2 MiB (another entry of the same PMD
+ * page), to places where program with heap, or mappings with stack, do not cross the
+ * end of the GiB. By single pages the program and its heap move only within the PTE
+ * pages that they and the beginning of the heap need anyway, and likewise the stack.
+ * The final size of heap and mappings is unknown: their moves by pages are short (64
+ * and 32), so that only few cross the end of a PTE page because of them. Measured in
+ * comparison with the fixed layout: small tasks have 0 % more page tables; perl with
+ * its modules, which nearly fill theirs, 4 %.
  *
  * Bits, of 4 KiB pages, for a small program and 8 MiB of RLIMIT_STACK:
  *
@@ -33,8 +32,8 @@
  *	64 GiB		17	5		16		18	13
  *	8 TiB		24	5		23		26	13
  *
- * The stack pointer has nine bits more, by 16 bytes. A program that wants to
- * be aligned to 2 MiB moves by 2 MiB only.
+ * The stack pointer has nine bits more, in steps of 16 bytes. A program that requires
+ * an alignment of 2 MiB moves in steps of 2 MiB.
  */
 #ifndef PVAS_LAYOUT_H
 #define PVAS_LAYOUT_H
@@ -42,25 +41,25 @@
 #include "pvas_elf.h"
 
 #define PVAS_LAYOUT_PAGE	PVAS_ELF_PAGE
-#define PVAS_LAYOUT_PMD		(2ULL << 20)	/* what a PTE page maps */
-#define PVAS_LAYOUT_PUD		(1ULL << 30)	/* what a PMD page maps */
+#define PVAS_LAYOUT_PMD		(2ULL << 20)	/* mapped by a PTE page */
+#define PVAS_LAYOUT_PUD		(1ULL << 30)	/* mapped by a PMD page */
 
-/* An overrun of the lower neighbour shall fault. */
+/* So that an overrun of the lower neighbour faults */
 #define PVAS_LAYOUT_GAP_LOW	(2ULL << 20)
-/* The user backend keeps its loader here, just above the stack. */
+/* The user backend's loader is here, just above the stack. */
 #define PVAS_LAYOUT_GAP_HIGH	(1ULL << 20)
 
-/* Room below the stack: as mmap_base() gives it, but a finite share at most. */
+/* Least room for the stack to grow, as mmap_base() leaves it */
 #define PVAS_LAYOUT_ROOM_MIN	(128ULL << 20)
-/* The kernel's own stack_guard_gap, which it does not export. */
+/* The kernel's stack_guard_gap, which is not exported */
 #define PVAS_LAYOUT_GUARD	(1ULL << 20)
 
 #define PVAS_LAYOUT_SPREAD_MAX	(1ULL << 40)
-/* The first of a heap: malloc's, and the thread area of a static program. */
+/* The beginning of a heap: that of malloc(), and a static program's thread area */
 #define PVAS_LAYOUT_HEAP_NEAR	(160ULL << 10)
-/* The first of the mappings: libraries. Better not over the end of a GiB. */
+/* The first mappings, libraries, should not cross the end of a GiB. */
 #define PVAS_LAYOUT_MMAP_NEAR	(64ULL << 20)
-/* Of the 2 MiB in which the stack begins, 1 MiB is the gap, 256 KiB are the stack's. */
+/* Of the 2 MiB where the stack begins, 1 MiB is the gap, and 256 KiB are left for the stack. */
 #define PVAS_LAYOUT_STACK_PAGES	192U
 #define PVAS_LAYOUT_IMAGE_PAGES	64U
 #define PVAS_LAYOUT_MMAP_PAGES	32U
@@ -68,10 +67,10 @@
 #define PVAS_LAYOUT_SKEW	512U		/* times 16 bytes, as arch_align_stack() */
 
 /**
- * struct pvas_layout_random - what makes a layout unlike another
+ * struct pvas_layout_random - random numbers for a layout
  *
- * Each is any number; all zero gives the fixed layout, with program and stack
- * as close to the ends of the partition as they may be.
+ * All values are valid. With zeros the layout is the fixed one, with program and stack
+ * as close to the ends of the partition as possible.
  */
 struct pvas_layout_random {
 	__u64 low;
@@ -85,12 +84,12 @@ struct pvas_layout_random {
 };
 
 /**
- * struct pvas_layout - where things go
- * @load:	the program's address 0: the load bias
+ * struct pvas_layout - the layout of a partition
+ * @load:	the load bias: address of the program's virtual address 0
  * @heap:	the brk heap begins here
  * @mmap_top:	mappings are placed below
  * @stack:	the end of the stack's mapping
- * @skew:	so far below @stack its contents end: a multiple of 16, below 8192
+ * @skew:	distance from @stack down to its contents: a multiple of 16, below 8192
  */
 struct pvas_layout {
 	__u64 load;
@@ -119,7 +118,7 @@ static inline int pvas_layout_outside(__u64 base, __u64 end, __u64 addr, __u64 l
 	return addr < base || addr >= end || len > end - addr;
 }
 
-/* How much the stack may grow. */
+/* How far the stack may grow */
 static inline __u64 pvas_layout_room(__u64 size, __u64 stack_limit)
 {
 	__u64 most = size / 6 * 2;
@@ -131,7 +130,7 @@ static inline __u64 pvas_layout_room(__u64 size, __u64 stack_limit)
 	return pvas_layout_up(stack_limit < most ? stack_limit : most, PVAS_LAYOUT_PAGE);
 }
 
-/* How far each end may move: whole GiB, or less than one. */
+/* How far each end may move: whole GiB, or less than one GiB */
 static inline __u64 pvas_layout_spread(__u64 size, __u64 image, __u64 room)
 {
 	__u64 spread = (size - image - room) / 8;
@@ -143,8 +142,8 @@ static inline __u64 pvas_layout_spread(__u64 size, __u64 image, __u64 room)
 }
 
 /*
- * A multiple of 2 MiB, below @spread. @span bytes from the end of the partition
- * to the far end of what moves: they shall share a GiB if they fit well in one.
+ * A random multiple of 2 MiB, below @spread. @span is the distance from the end of the
+ * partition to the far end of the moving parts, which share a GiB if they fit well.
  */
 static inline __u64 pvas_layout_move(__u64 random, __u64 spread, __u64 span)
 {
@@ -164,8 +163,8 @@ static inline __u64 pvas_layout_move(__u64 random, __u64 spread, __u64 span)
 }
 
 /*
- * Two points among the pages that are left in the last PTE page: the program
- * moves up to the first, its heap to the second.
+ * Choose two points among the free pages of the last PTE page: the program moves up to
+ * the first, its heap to the second.
  */
 static inline void pvas_layout_low(struct pvas_layout *l, __u64 base, __u64 spread,
 				   const struct pvas_elf_image *image,
@@ -214,11 +213,11 @@ static inline void pvas_layout_high(struct pvas_layout *l, __u64 end, __u64 spre
 }
 
 /**
- * pvas_layout - decide where things go in a partition
+ * pvas_layout - choose the layout of a partition
  * @l:		receives it
  * @base:	of the partition, a multiple of @size
  * @size:	of the partition, a power of two, 4 GiB or more
- * @image:	what the program needs, checked
+ * @image:	requirements of the program, checked
  * @stack_limit: RLIMIT_STACK of the exec, in bytes
  * @r:		random numbers, or zeros
  *

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* pvas_space_join, pvas_task_exec: for processes that some other launcher starts. */
+/* pvas_space_join, pvas_task_exec: for processes that another launcher starts. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,7 +9,7 @@
 #include "backend.h"
 #include "rawsys.h"
 
-#define TRIES	100	/* of a space that comes and goes */
+#define TRIES	100	/* to attach to a space that ends before */
 
 _Static_assert(PVAS_JOIN_KEY_MAX == PVAS_KEY_MAX, "the limit is the ABI's");
 
@@ -75,7 +75,7 @@ static int attach_or_create(struct pvas_space *s, const char *key)
 		return pvas_fail(-ENOSYS,
 				 "the pvas module knows no keys: it is older than this libpvas");
 	case -EEXIST:
-		return pvas_fail(-EAGAIN, "the space kept coming and going");
+		return pvas_fail(-EAGAIN, "the space kept ending before it could be entered");
 	default:
 		return pvas_fail(err, "can't attach to the job's space: %s", strerror(-err));
 	}

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * A backend is a way to make a space and to put a process into it. The public
- * functions check their arguments, and leave the rest to its operations.
+ * A backend implements spaces: how they are created, and how processes enter them. The
+ * public functions check their arguments and call its operations.
  */
 #ifndef PVAS_BACKEND_H
 #define PVAS_BACKEND_H
@@ -24,7 +24,7 @@ struct pvas_backend_ops;
  * @last:	highest index a task can have
  * @device:	kernel backend: the file the space is bound to, else -1
  * @stack:	for the processes that pvas_task_spawn() starts; see vfork.c
- * @priv:	the backend's own
+ * @priv:	private to the backend
  */
 struct pvas_space {
 	const struct pvas_backend_ops *ops;
@@ -40,16 +40,16 @@ struct pvas_space {
 };
 
 /**
- * struct pvas_spawn_call - one pvas_task_spawn() on its way
- * @space:	where to
- * @index:	the index asked for, or PVAS_ANY; the one got
+ * struct pvas_spawn_call - a pvas_task_spawn() in progress
+ * @space:	the space to start it in
+ * @index:	the requested index, or PVAS_ANY; then the actual one
  * @path:	the program
  * @argv:	its arguments
  * @envp:	its environment
  * @attr:	complete, never NULL
  * @pid:	out: the child
- * @err:	shared with the vfork child: what failed there, -errno
- * @stage:	how far the child came
+ * @err:	written by the vfork child: its error, -errno
+ * @stage:	written by the vfork child: its last step
  */
 struct pvas_spawn_call {
 	struct pvas_space *space;
@@ -64,11 +64,11 @@ struct pvas_spawn_call {
 };
 
 /**
- * struct pvas_backend_ops - what a backend does
+ * struct pvas_backend_ops - operations of a backend
  * @name:	for messages
- * @create:	make the space: fills id, shift, first, last and its own members
- *		of a handle that is zero but for @flags and @shift (wanted)
- * @destroy:	end it, and free what @create took, but not the handle
+ * @create:	create the space: sets id, shift, first, last and its own members of
+ *		a new handle, whose @flags and @shift are the wanted ones
+ * @destroy:	end it, and free what @create allocated, but not the handle
  * @spawn:	start a process and make it a task; sets pid and index
  * @tasks:	as pvas_task_list()
  */
@@ -85,30 +85,30 @@ extern const struct pvas_backend_ops pvas_user_ops;
 
 /* ---- space.c ---- */
 
-/* A handle of no space yet, as @a wants it. */
+/* Initialise a handle for a space with the attributes @a, which does not exist yet. */
 void pvas_space_init(struct pvas_space *s, const struct pvas_create_attr *a, int backend);
 
 /* ---- attr.c ---- */
 
-/* Copy the caller's @from, which may be NULL, and check it: 0 or -errno with the reason set. */
+/* Copy the caller's @from, which may be NULL, and check it: 0 or -errno with the text set. */
 int pvas_get_create_attr(struct pvas_create_attr *to, const struct pvas_create_attr *from);
 
 /* ---- vfork.c ---- */
 
 /*
- * Start a child that does all pvas_spawn_attr asks for, then calls @enter (0 or
- * -errno; raw system calls only), then execve(). Returns 0 and @call->pid when the
- * program runs, or the error, with the child reaped.
+ * Start a child that applies the attributes, then calls @enter (0 or -errno; raw
+ * system calls only), then execve(). Returns 0 and sets @call->pid when the program
+ * runs; on an error the child has been reaped.
  */
 int pvas_vfork_exec(struct pvas_spawn_call *call, int (*enter)(struct pvas_spawn_call *call));
 
-/* Its parts, for a backend that has no execve() to call. In the child, raw calls only: */
+/* The part that applies the attributes, in the child: for a backend without an execve(). */
 int pvas_child_prepare(struct pvas_spawn_call *call);
 
-/* Set the text for an error of the child's; returns @err. */
+/* Set the text for an error in the child; returns @err. */
 int pvas_spawn_explain(const struct pvas_spawn_call *call, int err);
 
-/* The stack that new processes of this handle run on: 0 or -ENOMEM; its top; its end. */
+/* The stack on which new processes start: allocate it (0 or -ENOMEM), get its top, free it. */
 int pvas_get_stack(struct pvas_space *space);
 void *pvas_stack_top(const struct pvas_space *space);
 void pvas_free_stack(struct pvas_space *space);
@@ -118,23 +118,23 @@ void pvas_free_stack(struct pvas_space *space);
 struct pvas_create;
 
 /*
- * Open /dev/pvas, above 2 and close-on-exec, and check that the module has our ABI
- * and partitions of 1 << @shift bytes. A descriptor, or -errno with the reason set.
+ * Open /dev/pvas as a close-on-exec descriptor above 2, and check that the module has
+ * the same ABI and supports partitions of 1 << @shift bytes. -errno: the text is set.
  */
 int pvas_open_device(unsigned int shift);
 
-/* Make a space as described in @create, and note in @s which it is. */
+/* Create a space as described in @create, and store its id and bounds in @s. */
 int pvas_kernel_create(struct pvas_space *s, struct pvas_create *create);
 
-/* The caller's next execve() enters @space at @index, or where there is room: PVAS_ANY. */
+/* Let the caller's next execve() enter @space at @index; PVAS_ANY is replaced by a free one. */
 int pvas_kernel_arm(const struct pvas_space *space, unsigned int *index);
 
-/* Not any more. */
+/* Undo this. */
 void pvas_kernel_disarm(const struct pvas_space *space);
 
 /* ---- create_mm.c: the process whose mm becomes a space (kernel backend) ---- */
 
-/* Run PVAS_IOC_CREATE on @device as described in @create, which is completed. */
+/* Run PVAS_IOC_CREATE with @create on @device, in a new mm; sets the "out" members. */
 int pvas_create_mm(int device, struct pvas_create *create);
 
 #endif /* PVAS_BACKEND_H */

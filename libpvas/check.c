@@ -2,8 +2,8 @@
 /*
  * pvas_program_check: can this program be a task, and if not, why?
  *
- * It asks what execve() and the module will ask, in their order, to name the
- * one thing that is wrong. The answer is for people: what decides is execve().
+ * It makes the checks of execve() and the module in the same order, to name the one
+ * that fails. The result is for people: execve() makes its own checks.
  */
 #include <elf.h>
 #include <errno.h>
@@ -21,10 +21,10 @@
 #include "privilege.h"
 #include "pvas.h"
 
-#define SCRIPT_HEAD	256	/* BINPRM_BUF_SIZE: all the kernel reads of #! */
-#define SCRIPT_DEPTH	5	/* how often it follows one */
+#define SCRIPT_HEAD	256	/* BINPRM_BUF_SIZE: the kernel reads no more of a #! line */
+#define SCRIPT_DEPTH	5	/* scripts that the kernel follows */
 
-/* Where the reason goes. */
+/* Buffer for the reason */
 struct why {
 	char *text;
 	size_t len;
@@ -83,7 +83,7 @@ static int read_elf(struct elf_file *f)
 	return err;
 }
 
-/* ---- what an ELF header can be wrong about ---- */
+/* ---- explaining what is wrong with an ELF header ---- */
 
 static const char *machine_name(unsigned int machine)
 {
@@ -118,7 +118,7 @@ static int explain_head(const Elf64_Ehdr *e, const struct why *w)
 		return refuse(w, -ENOEXEC, "is for machine x32 (a 32-bit program)");
 	if (e->e_type == ET_EXEC)
 		return refuse(w, -ENOEXEC,
-			       "not a position-independent executable (ET_EXEC): relink with -pie");
+			      "not a position-independent executable (ET_EXEC): relink with -pie");
 	if (e->e_type != ET_DYN)
 		return refuse(w, -ENOEXEC, "an object or core file, not a program");
 	if (!e->e_entry)
@@ -135,7 +135,7 @@ static int explain_elf(const struct elf_file *f, int err, const struct why *w)
 	return refuse(w, -ENOEXEC, "malformed or truncated ELF file");
 }
 
-/* What an ELF file names may be anything, and what was a file may be a FIFO by now. */
+/* The path may name any kind of file, and a regular file may have been replaced by a FIFO. */
 static int open_to_read(const char *path)
 {
 	return open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
@@ -153,7 +153,7 @@ static int check_interp_file(const char *path, const struct why *w)
 		if (errno == EACCES)
 			return refuse(w, -EACCES, "interpreter %s not readable", path);
 		return refuse(w, -errno, errno == ENOENT ? "interpreter %s not found" :
-			       "interpreter %s can't be opened", path);
+			      "interpreter %s can't be opened", path);
 	}
 	err = fstat(f.fd, &st) ? -errno : 0;
 	f.size = (uint64_t)st.st_size;
@@ -201,7 +201,7 @@ static int check_privileges(int fd, const struct stat *st, const struct why *w)
 	return privilege ? refuse(w, -EPERM, "%s", privilege) : 0;
 }
 
-/* Open what may be run; -errno with the reason said. */
+/* Open a file that may be executed; on -errno the reason is set. */
 static int open_program(const char *path, struct stat *st, const struct why *w)
 {
 	int fd;
@@ -210,7 +210,7 @@ static int open_program(const char *path, struct stat *st, const struct why *w)
 		return refuse(w, -errno, errno == ENOENT ? "not found" : "%s", strerror(errno));
 	if (!S_ISREG(st->st_mode))
 		return refuse(w, -EACCES, S_ISDIR(st->st_mode) ? "is a directory"
-								: "not a regular file");
+							       : "not a regular file");
 	if (faccessat(AT_FDCWD, path, X_OK, AT_EACCESS))
 		return refuse(w, -EACCES, "not executable");
 	fd = open_to_read(path);
@@ -225,7 +225,7 @@ static int open_program(const char *path, struct stat *st, const struct why *w)
 	return refuse(w, -errno, "can't be opened: %s", strerror(errno));
 }
 
-/* The word after #!, as binfmt_script cuts it out. NULL: there is none. */
+/* The word after #!, cut out as binfmt_script does. NULL: there is none. */
 static char *script_interp(char *head)
 {
 	char *p = head + 2 + strspn(head + 2, " \t");
@@ -266,7 +266,7 @@ static int check_content(int fd, const struct stat *st, int depth, const struct 
 		return check_script(head, depth, w);
 	if (n < SELFMAG || memcmp(head, ELFMAG, SELFMAG))
 		return refuse(w, -ENOEXEC, n ? "neither an ELF program nor a #! script"
-					      : "an empty file");
+					     : "an empty file");
 	return check_elf(&f, w);
 }
 

@@ -88,7 +88,8 @@ static int child_put_header(struct pvas_header *h, unsigned int shift)
 }
 
 /* Copy @req to memory that stays, and put header and loader first among the kept ranges. */
-static struct pvas_convert_request *child_put_request(struct pvas_header *h, const struct pvas_convert_request *req)
+static struct pvas_convert_request *child_put_request(struct pvas_header *h,
+						      const struct pvas_convert_request *req)
 {
 	struct pvas_convert_request *out = (struct pvas_convert_request *)pvas_header_scratch(h);
 	struct pvas_create *create = &out->result.create;
@@ -145,7 +146,7 @@ static void __attribute__((noreturn)) child_main(struct pvas_convert_request *re
 
 /*
  * Returns the child's wait status, or -errno. All signals are blocked across
- * the clone: no handler of the application must run in the child.
+ * the clone, because no handler of the application may run in the child.
  */
 static int run_child(struct pvas_convert_request *req)
 {
@@ -167,7 +168,7 @@ static int run_child(struct pvas_convert_request *req)
 	return err < 0 ? (int)err : status;
 }
 
-/* The error of PVAS_IOC_CREATE in words, with what to do. */
+/* Explain an error of PVAS_IOC_CREATE, with a remedy where there is one. */
 static const char *reason(int err)
 {
 	switch (err) {

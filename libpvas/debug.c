@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* PVAS_DEBUG: say what was decided, and why. */
+/* PVAS_DEBUG: print decisions and their reasons. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,7 +8,7 @@
 
 #include "private.h"
 
-/* Asked anew each time: a launcher may set it for itself. */
+/* Read each time, because a launcher may set it for itself. */
 int pvas_debugging(void)
 {
 	const char *value = getenv("PVAS_DEBUG");
@@ -16,7 +16,7 @@ int pvas_debugging(void)
 	return value && *value && strcmp(value, "0") != 0;
 }
 
-/* One write: lines of many processes must not mix. */
+/* One write, so that the lines of many processes do not mix. */
 void pvas_debug(const char *format, ...)
 {
 	char line[1024] = "pvas: ";
@@ -34,5 +34,5 @@ void pvas_debug(const char *format, ...)
 	used += (size_t)n < sizeof(line) - used - 1 ? (size_t)n : sizeof(line) - used - 2;
 	line[used++] = '\n';
 	if (write(STDERR_FILENO, line, used) < 0)
-		return;		/* nobody to tell */
+		return;		/* it can't be reported */
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* pvas_error_get: the text that says more than an errno value. */
+/* pvas_error_get: a text with more details than an errno value. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>

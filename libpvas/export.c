@@ -27,9 +27,9 @@ int pvas_name_set(struct pvas_name *n, const char *name)
 	return 0;
 }
 
-/* ---- the lock of an area: for the threads of its owner ---- */
+/* ---- the lock of an area, between the threads of its owner ---- */
 
-/* Is the thread that holds the lock still there? A vfork child may be killed. */
+/* Does the holder of the lock still exist? It may have been a vfork child that was killed. */
 static int holder_lives(uint64_t held)
 {
 	return pvas_raw2(__NR_kill, (uint32_t)held, 0) != -ESRCH;
@@ -43,7 +43,7 @@ static void lock(struct pvas_area *a, uint32_t gen)
 
 	while (!__atomic_compare_exchange_n(&a->lock, &held, mine, 0, __ATOMIC_ACQUIRE,
 					    __ATOMIC_RELAXED)) {
-		/* Of a task before us, or of a thread that died holding it. */
+		/* Held by an earlier task here, or by a thread that was killed. */
 		int stale = held && (held >> 32 != gen || (++spins % 1024 == 0 &&
 							   !holder_lives(held)));
 
@@ -51,7 +51,7 @@ static void lock(struct pvas_area *a, uint32_t gen)
 			held = 0;
 			pvas_raw0(__NR_sched_yield);
 		}
-		/* With held as it was, the next exchange takes it over. */
+		/* If it is stale, @held is unchanged: the next exchange takes the lock over. */
 	}
 }
 
@@ -62,7 +62,7 @@ static void unlock(struct pvas_area *a)
 
 /* ---- slots, under the lock ---- */
 
-/* The slot of @n in @gen, or NULL; @room: where it would go, or NULL if full. */
+/* The slot of @n in @gen, or NULL. @room receives a slot for it, or NULL if all are in use. */
 static struct pvas_slot *find(struct pvas_area *a, uint32_t gen, const struct pvas_name *n,
 			      struct pvas_slot **room)
 {
@@ -75,7 +75,7 @@ static struct pvas_slot *find(struct pvas_area *a, uint32_t gen, const struct pv
 
 		if (state == PVAS_SLOT_LIVE && pvas_slot_has(s, n))
 			return s;
-		/* BUSY: left by a thread that died; nobody else writes now. */
+		/* BUSY: left by a thread that was killed, because only the lock's holder writes. */
 		if (state != PVAS_SLOT_LIVE && !*room)
 			*room = s;
 		if (state == PVAS_SLOT_FREE)

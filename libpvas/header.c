@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * Lay out a space header. Compiled into the library and into the loader: no
- * libc, no data. See header.h.
+ * Fill in a space header (see header.h). Compiled into the library and into the
+ * loader: no libc, no data.
  */
 #include "header.h"
 

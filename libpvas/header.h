@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The space header: what partition 0 holds, as seen by every task.
+ * The space header, in partition 0: every task can read it.
  *
  * Private to libpvas but still an ABI: a task may carry another libpvas (in a
  * container, or linked in statically) than the launcher that made the space.
- * So: a task finds the header one page below pvas_start.table, checks @magic
- * and @version, and takes all other places from its members.
+ * So a task finds the header one page below pvas_start.table, checks @magic and
+ * @version, and takes all other addresses from its members.
  *
  *	base		struct pvas_header, one page
  *	base + 4096	the partition table (struct pvas_part[entries])
- *	areas		struct pvas_area[entries]: what each task exports
- *	end - 64 KiB	scratch: stack and arguments of the process that makes
+ *	areas		struct pvas_area[entries]: the exports of each task
+ *	end - 64 KiB	scratch: stack and arguments of the process that creates
  *			the space (see create_mm.c); unused afterwards
  *
- * The range is private anonymous memory under MADV_WIPEONFORK: all tasks are
- * in one mm and share it, while in a fork child of a task it reads zero. That
- * is how a fork child knows that it is no task, with no system call.
+ * The range is private anonymous memory with MADV_WIPEONFORK: all tasks share it,
+ * being in one mm, while a fork child of a task reads zeros. So a fork child can
+ * tell without a system call that it is not a task.
  *
- * The header is advice between tasks that trust each other, like all memory
- * of a space. A launcher outside never reads it.
+ * Tasks can write to the header as to all memory of a space. They trust each other;
+ * the launcher never reads it.
  */
 #ifndef PVAS_HEADER_H
 #define PVAS_HEADER_H
@@ -29,10 +29,10 @@
 
 #define PVAS_HEADER_MAGIC	0x5244485341565021ULL	/* "!PVASHDR" */
 #define PVAS_HEADER_VERSION	1
-#define PVAS_HEADER_TABLE	4096	/* offset of the table: never changes */
+#define PVAS_HEADER_TABLE	4096	/* offset of the table: part of the ABI */
 #define PVAS_HEADER_SCRATCH	65536
 
-/* The header begins at a multiple of the first, and ends below the second: in partition 0. */
+/* The header begins at a multiple of STEP, and ends below LIMIT: in partition 0. */
 #define PVAS_HEADER_STEP	(256UL << 20)
 #define PVAS_HEADER_LIMIT	(1UL << PVAS_SHIFT_MIN)
 
@@ -43,10 +43,10 @@
 #define PVAS_AREA_SLOTS		255	/* PVAS_EXPORT_MAX */
 
 /**
- * struct pvas_eventcount - tell waiters that something was exported
+ * struct pvas_eventcount - wakes waiters after an export
  * @seq:	futex; counts the exports
- * @waiters:	who sleeps on it. A waiter killed in its sleep stays counted:
- *		that costs later exports a system call, nothing else
+ * @waiters:	number of sleepers. One that is killed stays counted, which only
+ *		costs later exports a system call
  */
 struct pvas_eventcount {
 	uint32_t seq;
@@ -55,11 +55,11 @@ struct pvas_eventcount {
 
 /**
  * struct pvas_slot - one exported name
- * @tag:	gen << 32 | version << 2 | PVAS_SLOT_*. A slot of another gen than
- *		its owner's is free: names end with their task, nobody cleans up
+ * @tag:	gen << 32 | version << 2 | PVAS_SLOT_*. A slot whose gen is not its
+ *		owner's is free: so names end with their task, without cleaning up
  * @ptr:	the exported value
- * @name:	the name, padded with zeros, in words so that a reader may race
- *		with the writer (see export.c)
+ * @name:	the name, padded with zeros, in words so that readers and the writer
+ *		may race (see slot.h)
  */
 struct pvas_slot {
 	uint64_t tag;
@@ -68,17 +68,17 @@ struct pvas_slot {
 	uint64_t reserved[6];
 };
 
-#define PVAS_SLOT_FREE	0	/* never used in this gen: a search ends here */
+#define PVAS_SLOT_FREE	0	/* not used yet in this gen: a search ends here */
 #define PVAS_SLOT_BUSY	1	/* being written */
 #define PVAS_SLOT_LIVE	2
-#define PVAS_SLOT_GONE	3	/* withdrawn: a search goes on, an export reuses it */
+#define PVAS_SLOT_GONE	3	/* withdrawn: a search continues, an export reuses it */
 
 /**
- * struct pvas_area - what the task of one partition exports
+ * struct pvas_area - the exports of the task in one partition
  * @lock:	serialises the threads of the owner: gen << 32 | tid, 0 if free.
- *		Nobody else writes to the area, and readers take no lock, so a
- *		killed task can block nobody
- * @exports:	for those who wait for a name of this task
+ *		Only the owner writes to the area, and readers take no lock, so a
+ *		killed task blocks no other
+ * @exports:	tasks wait on it for a name of this task
  * @slots:	open addressing by the hash of the name
  */
 struct pvas_area {
@@ -91,7 +91,7 @@ struct pvas_area {
 /**
  * struct pvas_header - the first page
  * @magic:	PVAS_HEADER_MAGIC, stored last; 0 in a fork child
- * @version:	PVAS_HEADER_VERSION; a change of layout changes it
+ * @version:	PVAS_HEADER_VERSION: changes with the layout
  * @id:		the space
  * @shift:	log2 of the partition size
  * @first:	lowest index a task can have
@@ -100,7 +100,7 @@ struct pvas_area {
  * @length:	bytes from here to the end of the scratch
  * @table:	address of the partition table
  * @areas:	address of the areas
- * @exports:	for those who wait for a name of any task
+ * @exports:	tasks wait on it for a name of any task
  */
 struct pvas_header {
 	uint64_t magic;
@@ -124,10 +124,10 @@ _Static_assert(offsetof(struct pvas_header, exports) == 64, "layout");
 /* Entries for partitions of 1 << @shift bytes. */
 uint32_t pvas_header_entries(unsigned int shift);
 
-/* Bytes a header with @entries needs, scratch included. */
+/* Bytes that a header with @entries takes, scratch included. */
 size_t pvas_header_length(uint32_t entries);
 
-/* Lay out a header in zeroed memory at @base; all but @magic, @id, @first, @last. */
+/* Fill in a header in zeroed memory at @base: all but @magic, @id, @first, @last. */
 void pvas_header_init(struct pvas_header *base, unsigned int shift);
 
 /*
@@ -136,7 +136,7 @@ void pvas_header_init(struct pvas_header *base, unsigned int shift);
  */
 long pvas_header_map(size_t len, size_t below);
 
-/* Complete it and let tasks see it. */
+/* Set these too, @magic last: then tasks can use it. */
 void pvas_header_publish(struct pvas_header *h, uint32_t id, uint32_t first, uint32_t last);
 
 static inline struct pvas_part *pvas_header_part(const struct pvas_header *h, uint32_t index)

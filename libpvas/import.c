@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* pvas_name_import, pvas_name_import_wait: look up what a task exported. */
+/* pvas_name_import, pvas_name_import_wait: look up a name that a task exports. */
 #include <errno.h>
 
 #include "clock.h"
@@ -7,10 +7,10 @@
 #include "pvas.h"
 #include "slot.h"
 
-/* How long a waiter sleeps before it looks whether the other still lives. */
+/* A waiter checks that often whether the other task still exists. */
 #define SLICE_MS 50
 
-/* Try one slot: 1 found, 0 not it, -EAGAIN it changed under us. */
+/* Try one slot: 1: found; 0: another name; -EAGAIN: it changed meanwhile. */
 static int try_slot(const struct pvas_slot *s, uint64_t tag, const struct pvas_name *n,
 		    void **ptr)
 {
@@ -50,7 +50,7 @@ static int search(const struct pvas_area *a, uint32_t gen, const struct pvas_nam
 	return -ENOENT;
 }
 
-/* Look in one partition; @part receives what was known of it before. */
+/* Search one partition; @part receives its entry as read before the search. */
 static int import_from(const struct pvas_header *h, uint32_t index, const struct pvas_name *n,
 		       struct pvas_part *part, void **ptr)
 {
@@ -97,8 +97,8 @@ int pvas_import_as(const struct pvas_self *self, unsigned int index, const char 
 }
 
 /*
- * Did the task we wait for end? @gen is the first generation that was seen to
- * hold the partition; a partition nobody ever took (gen 0) may yet be.
+ * Has the task ended that the caller waits for? @gen is the first generation that was
+ * seen in the partition; one that was never taken (gen 0) may still get its task.
  */
 static int owner_dead(const struct pvas_part *part, uint32_t *gen)
 {
@@ -136,7 +136,7 @@ int pvas_import_wait_as(const struct pvas_self *self, unsigned int index, const 
 	if (index != PVAS_ANY)
 		exports = &pvas_header_area(h, index)->exports;
 	for (;;) {
-		/* Before the look: what is exported after it changes @seq. */
+		/* Read before the search: a later export changes @seq. */
 		seq = __atomic_load_n(&exports->seq, __ATOMIC_SEQ_CST);
 		if (index == PVAS_ANY)
 			ret = import_any(h, &n, ptr);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* The kernel backend: spaces made by the module, through /dev/pvas. */
+/* The kernel backend: spaces of the module, through /dev/pvas. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>

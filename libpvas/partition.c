@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* Read the partition table of one's own space: plain loads only. */
+/* Read the partition table of the caller's own space, with plain loads only. */
 #include <errno.h>
 
 #include "private.h"
@@ -12,9 +12,9 @@ _Static_assert((int)PVAS_TASK_FREE == PVAS_PART_FREE &&
 	       (int)PVAS_TASK_RESERVED == PVAS_PART_RESERVED, "the states are the ABI's");
 
 /*
- * @state is written last on entry and first on leaving: what was read between
- * two equal looks at it, with one gen, belongs together. The bound is for a
- * torn table; no real one changes that often.
+ * @state is written last on entry and first on leaving. So if state and gen are the
+ * same before and after, the members belong together. The number of tries is limited
+ * in case a task has overwritten the table; a valid one does not change that often.
  */
 void pvas_partition_read(const struct pvas_header *h, uint32_t index, struct pvas_part *part)
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* pvas_program_find: look a program up in PATH, as execvp(3) does. */
+/* pvas_program_find: find a program in PATH, as execvp(3) does. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -12,7 +12,7 @@
 
 #define DEFAULT_PATH "/bin:/usr/bin"	/* confstr(_CS_PATH), as execvp(3) */
 
-/* 0, -EACCES (there, but not to be run), -ENOENT. */
+/* 0, -EACCES (it exists, but may not be executed) or -ENOENT. */
 static int try_path(const char *path)
 {
 	struct stat st;
@@ -24,7 +24,7 @@ static int try_path(const char *path)
 	return 0;
 }
 
-/* An empty element of PATH is the working directory. */
+/* An empty element of PATH means the working directory. */
 static int join(char *buf, size_t len, const char *dir, size_t dirlen, const char *name)
 {
 	size_t need = dirlen + (dirlen ? 1 : 0) + strlen(name) + 1;

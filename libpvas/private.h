@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* What the files of libpvas share. Nothing here leaves the library. */
+/* Shared by the files of libpvas; hidden from its users. */
 #ifndef PVAS_PRIVATE_H
 #define PVAS_PRIVATE_H
 
@@ -17,29 +17,30 @@ int pvas_fail(int err, const char *format, ...) __attribute__((format(printf, 2,
 /* The text, or that of @err if none is set. */
 const char *pvas_error_text(int err);
 
-/* ---- debug.c: for who sets PVAS_DEBUG ---- */
+/* ---- debug.c: messages for users who set PVAS_DEBUG ---- */
 
 int pvas_debugging(void);
 
-/* One line to standard error, if it is set. */
+/* Print one line to standard error, if PVAS_DEBUG is set. */
 void pvas_debug(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-/* ---- attr.c: structs whose first member is their size ---- */
+/* ---- attr.c: structs that begin with their size ---- */
 
 /*
- * Copy the caller's @from, of the size it says, to our @to of @size bytes: as
- * the kernel's copy_struct_from_user(). A size of 0 means @first, the size
- * first published, so that an all-zero struct is a default. -E2BIG or -EINVAL.
+ * Copy the caller's @from, whose first member is its size, to @to of @size bytes,
+ * like the kernel's copy_struct_from_user(). A size of 0 means @first, the size
+ * first published, so that an all-zero struct has the default values. Returns 0,
+ * -E2BIG or -EINVAL.
  */
 int pvas_copy_attr(void *to, size_t size, size_t first, const void *from);
 
-/* ---- self.c: who am I? ---- */
+/* ---- self.c: the caller as a task ---- */
 
 /**
  * struct pvas_self - the caller as a task
- * @header:	of its space; NULL: the caller is no task
+ * @header:	of its space; NULL: the caller is not a task
  * @index:	its partition
- * @gen:	the generation of the partition that is the caller
+ * @gen:	generation of the partition: distinguishes the caller from earlier tasks
  */
 struct pvas_self {
 	struct pvas_header *header;
@@ -53,16 +54,16 @@ struct pvas_self pvas_self(void);
 
 struct pvas_task_info;
 
-/* A consistent look at one entry; @index must be below @h->entries. */
+/* Read one entry consistently; @index must be below @h->entries. */
 void pvas_partition_read(const struct pvas_header *h, uint32_t index, struct pvas_part *part);
 
-/* The same for users. */
+/* The same, as the public struct. */
 void pvas_partition_info(const struct pvas_header *h, uint32_t index, struct pvas_task_info *info);
 
-/* ---- export.c, import.c: with an explicit caller, for the tests ---- */
+/* ---- export.c, import.c: the caller is an argument, for the tests ---- */
 
 /**
- * struct pvas_name - a name as the slots hold it
+ * struct pvas_name - a name as stored in the slots
  * @words:	padded with zeros
  * @hash:	of @words
  */
@@ -82,9 +83,9 @@ int pvas_import_wait_as(const struct pvas_self *self, unsigned int index, const 
 
 /* ---- eventcount.c ---- */
 
-void pvas_eventcount_notify(struct pvas_eventcount *b);
+void pvas_eventcount_notify(struct pvas_eventcount *e);
 
-/* Sleep until @b is rung after @seq was read from it, or for @ms. */
-void pvas_eventcount_wait(struct pvas_eventcount *b, uint32_t seq, int ms);
+/* Sleep until @e changes from @seq, which was read before, or for @ms milliseconds. */
+void pvas_eventcount_wait(struct pvas_eventcount *e, uint32_t seq, int ms);
 
 #endif /* PVAS_PRIVATE_H */

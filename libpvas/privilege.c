@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* Programs that execve() gives more rights than their caller's. */
+/* Programs to which execve() gives more rights than their caller has. */
 #include "privilege.h"
 
 #include <stddef.h>

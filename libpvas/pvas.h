@@ -16,13 +16,13 @@
  *    a negative errno value (-EINVAL, ...) on failure; errno is not touched;
  *  - sizes are in bytes, times in milliseconds;
  *  - an *index* names a partition; 0 is reserved and never a task's;
- *  - functions of a launcher take a handle and are for one thread at a time
- *    per handle; functions of a task need no handle and may be called from
- *    any thread at any time. All of a task's but pvas_name_export() and
- *    pvas_name_unexport() may be called from a signal handler too;
- *  - a struct that begins with a @size is given the caller's sizeof of it, or
- *    0 for the size first published. A later, larger one is accepted if what
- *    this library does not know of it is zero (-E2BIG if not).
+ *  - functions of a launcher take a handle, which only one thread may use at a time;
+ *    functions of a task need no handle and may be called from any thread at any
+ *    time, and, except pvas_name_export() and pvas_name_unexport(), from a signal
+ *    handler too;
+ *  - in a struct that begins with @size, set it to sizeof the struct, or to 0 for
+ *    the size first published. A later, larger struct is accepted if its
+ *    members that this library does not know are zero (-E2BIG if not).
  */
 #ifndef PVAS_H
 #define PVAS_H
@@ -48,13 +48,13 @@ extern "C" {
 #define PVAS_EXPORT_MAX 255
 
 /* ------------------------------------------------------------------ */
-/* For launchers: make a space, start tasks in it                      */
+/* For launchers: create a space, start tasks in it                    */
 /* ------------------------------------------------------------------ */
 
 /** struct pvas_space - a launcher's handle of a space */
 struct pvas_space;
 
-/** enum pvas_backend - how a space is made */
+/** enum pvas_backend - how a space is implemented */
 enum pvas_backend {
 	PVAS_BACKEND_AUTO,	/* kernel if /dev/pvas can be opened, else user */
 	PVAS_BACKEND_KERNEL,	/* the module pvas.ko */
@@ -62,7 +62,7 @@ enum pvas_backend {
 };
 
 /**
- * struct pvas_create_attr - what kind of space; all zero is the default
+ * struct pvas_create_attr - attributes of a space; all zero is the default
  * @size:	sizeof(struct pvas_create_attr)
  * @backend:	enum pvas_backend
  * @partition_size: bytes in a partition, a power of two from 4 GiB to 8 TiB;
@@ -81,27 +81,27 @@ struct pvas_create_attr {
 #define PVAS_KEEP_ON_CLOSE (1U << 0)
 
 /**
- * pvas_space_create - make a space
+ * pvas_space_create - create a space
  * @space:	receives the handle
- * @attr:	what kind; NULL for the default
+ * @attr:	its attributes; NULL for the default
  *
- * The caller does not enter the space: it stays an ordinary process.
+ * The caller does not enter the space: it remains an ordinary process.
  *
  * Return: 0, or
  *  -ENODEV	PVAS_BACKEND_KERNEL and there is no /dev/pvas (is the module loaded?)
- *  -EACCES	/dev/pvas may not be opened by this user, or (user backend) no
- *		seccomp filter be installed
- *  -EPROTO	the module speaks another ABI version (see pvas_error_get())
+ *  -EACCES	this user may not open /dev/pvas, or (user backend) may not
+ *		install a seccomp filter
+ *  -EPROTO	the module has another ABI version (see pvas_error_get())
  *  -EINVAL	a bad attribute; -E2BIG: an unknown one
  *  -EBUSY	user backend: the caller has a space of it already
- *  -ENOSYS	user backend: it cannot be had here (see pvas_error_get()), or
+ *  -ENOSYS	user backend: not available here (see pvas_error_get()), or
  *		PVAS_KEEP_ON_CLOSE
- *  -ENOSPC	there are as many spaces as the module allows, or of this user
+ *  -ENOSPC	the module's limit of spaces is reached, for all or for this user
  *  -EPERM	kernel backend: the caller is not dumpable, has mixed ids, or
- *		lives in a time namespace of its own
+ *		is not in the initial time namespace
  *  -EOPNOTSUPP	the kernel refused a hook of the module (see the kernel log)
- *  -EAGAIN	too many processes, or the one that makes the space was killed
- *  -ENOMEM	no memory, or no room for the header or the partitions
+ *  -EAGAIN	too many processes, or the one that creates the space was killed
+ *  -ENOMEM	no memory, or no free addresses for the header or the partitions
  *  -EMFILE, -ENFILE: too many open files
  */
 int pvas_space_create(struct pvas_space **space, const struct pvas_create_attr *attr);
@@ -110,8 +110,8 @@ int pvas_space_create(struct pvas_space **space, const struct pvas_create_attr *
  * pvas_space_destroy - end a space and free its handle
  * @space:	the handle; NULL is allowed and does nothing
  *
- * Tasks that still run are killed (SIGKILL), unless the space was made with
- * PVAS_KEEP_ON_CLOSE; they remain the caller's children to wait for.
+ * Tasks that still run are killed (SIGKILL), unless the space was created with
+ * PVAS_KEEP_ON_CLOSE. They remain children of the caller, which should wait for them.
  *
  * Return: 0.
  */
@@ -127,8 +127,8 @@ int pvas_space_destroy(struct pvas_space *space);
  * @cwd:	its working directory; NULL: the caller's
  * @setup:	called in the new process just before execve(), with the
  *		caller's memory (as after vfork): may call only
- *		async-signal-safe functions; for setpgid, affinity, rlimits. A
- *		negative errno it returns ends the spawn with that error
+ *		async-signal-safe functions; for setpgid, affinity, rlimits. If it
+ *		returns a negative errno, the spawn fails with that error
  * @setup_arg:	its argument
  */
 struct pvas_spawn_attr {
@@ -141,7 +141,7 @@ struct pvas_spawn_attr {
 	void *setup_arg;
 };
 
-/* Not at random places in the partition: its personality(2) has ADDR_NO_RANDOMIZE. */
+/* At fixed places in the partition: the task's personality(2) gets ADDR_NO_RANDOMIZE. */
 #define PVAS_SPAWN_NO_ASLR (1U << 0)
 
 /**
@@ -152,17 +152,17 @@ struct pvas_spawn_attr {
  * @argv:	its arguments, argv[0] included
  * @envp:	its environment
  * @attr:	how; NULL for the default
- * @pid:	receives the new process's id; it is the caller's child, and to
- *		be waited for as any
+ * @pid:	receives the id of the new process, a child of the caller, which
+ *		should wait for it
  *
- * Signals are all unblocked and at their default in the task, as after
+ * In the task all signals are unblocked and have their default action, as after
  * posix_spawn() with both sets full.
  *
- * It returns when nothing can fail any more: for a moment the new task may
+ * It returns when the start can no longer fail: for a moment the new task may
  * still be PVAS_TASK_STARTING.
  *
  * Return: the index the task got, or
- *  -EINVAL	bad index or attribute, or (user backend) another process made
+ *  -EINVAL	bad index or attribute, or (user backend) another process created
  *		the space; -E2BIG: an unknown attribute, or too many arguments
  *  -EBUSY	the partition is taken
  *  -ENOSPC	PVAS_ANY and none is free
@@ -171,20 +171,20 @@ struct pvas_spawn_attr {
  *		pvas_program_check() says more
  *  -ELIBBAD	its ELF interpreter is malformed
  *  -EPERM	set-uid, set-gid, carries capabilities or may not be read; or
- *		the caller has not the rights of the space's tasks
+ *		the caller lacks the rights of the space's tasks
  *  -ESRCH	the space has ended
  *  -EAGAIN	too many processes
  *  -ECHILD	the new process was killed before it got that far
  *  -ENOMEM	it does not fit into the partition, or no memory
  *  -EMFILE	user backend: too many open files
- *  and what @attr's setup or chdir(2) to its cwd returned
+ *  or what @attr's setup or chdir(2) to its cwd returned
  */
 int pvas_task_spawn(struct pvas_space *space, unsigned int index, const char *path,
 		    char *const argv[], char *const envp[],
 		    const struct pvas_spawn_attr *attr, pid_t *pid);
 
 /**
- * pvas_program_find - search a program as execvp(3) does
+ * pvas_program_find - find a program as execvp(3) does
  * @name:	a path, or a name to be looked up in @path_env
  * @path_env:	a PATH value; NULL: getenv("PATH")
  * @buf:	receives the path
@@ -196,9 +196,9 @@ int pvas_task_spawn(struct pvas_space *space, unsigned int index, const char *pa
 int pvas_program_find(const char *name, const char *path_env, char *buf, size_t len);
 
 /**
- * pvas_program_check - can this program be a task?
- * @path:	the program; a #! script is judged by its interpreter
- * @why:	receives one line that says why not; may be NULL
+ * pvas_program_check - check whether a program can be a task
+ * @path:	the program; for a #! script, its interpreter is checked
+ * @why:	receives one line with the reason if it can't; may be NULL
  * @len:	size of @why in bytes
  *
  * Return: 0, or the error pvas_task_spawn() would give: -ENOENT, -ENOTDIR, -EACCES,
@@ -208,21 +208,21 @@ int pvas_program_find(const char *name, const char *path_env, char *buf, size_t 
 int pvas_program_check(const char *path, char *why, size_t len);
 
 /**
- * pvas_error_get - why the last call of this thread failed
+ * pvas_error_get - text that explains the last failure in this thread
  *
  * Return: one line of text without a newline, "" if there is nothing to add
  * to the errno value. Valid until the thread's next call into libpvas.
  */
 const char *pvas_error_get(void);
 
-/** pvas_space_get_backend - which backend a space uses: PVAS_BACKEND_KERNEL or _USER */
+/** pvas_space_get_backend - the backend of a space: PVAS_BACKEND_KERNEL or _USER */
 int pvas_space_get_backend(const struct pvas_space *space);
 
 /**
  * pvas_space_get_id - the id of a space, as in PVAS_SPACE and /proc/pvas
  * @space:	a launcher's handle; NULL: the space the caller is a task of
  *
- * Return: the id, or 0: @space is NULL and the caller is no task.
+ * Return: the id, or 0: @space is NULL and the caller is not a task.
  */
 uint32_t pvas_space_get_id(const struct pvas_space *space);
 
@@ -233,7 +233,7 @@ uint32_t pvas_space_get_id(const struct pvas_space *space);
  * @last:	receives the highest; may be NULL
  * @partition_size: receives the bytes in a partition; may be NULL
  *
- * Return: 0, or -ESRCH (@space is NULL and the caller is no task).
+ * Return: 0, or -ESRCH (@space is NULL and the caller is not a task).
  */
 int pvas_space_get_bounds(const struct pvas_space *space, unsigned int *first,
 			  unsigned int *last, uint64_t *partition_size);
@@ -246,19 +246,19 @@ int pvas_space_get_bounds(const struct pvas_space *space, unsigned int *first,
 #define PVAS_JOIN_KEY_MAX 128
 
 /**
- * pvas_space_join - make the space with this key, or find it
+ * pvas_space_join - find the space with this key, or create it
  * @space:	receives the handle
  * @key:	1 to PVAS_JOIN_KEY_MAX bytes that name the job
- * @attr:	what kind to make, if it is the first; NULL for the default
+ * @attr:	its attributes if it is created; NULL for the default
  *
- * For processes that have no parent in common that could make the space: the
- * first makes it, the others find it. Only a user's own spaces are found. It
- * lives as long as a handle or a task of it: destroying the handle leaves the
- * tasks alone. Needs the kernel backend.
+ * For processes without a common parent that could create the space: the first
+ * creates it, the others find it. Only the user's own spaces are found. The space
+ * exists until all its handles are destroyed and all its tasks have ended:
+ * destroying a handle does not end the tasks. Needs the kernel backend.
  *
  * Return: 0, or an error as from pvas_space_create(), or
- *  -ENOSYS	@attr asks for the user backend, or the module knows no keys
- *  -EAGAIN	the space kept coming and going
+ *  -ENOSYS	@attr asks for the user backend, or the module does not support keys
+ *  -EAGAIN	several times the space ended after it was found
  *  -EINVAL	a key too short or too long
  */
 int pvas_space_join(struct pvas_space **space, const char *key,
@@ -272,10 +272,10 @@ int pvas_space_join(struct pvas_space **space, const char *key,
  * @argv:	its arguments
  * @envp:	its environment
  *
- * Does not return on success. If it fails the caller is as it was.
+ * Does not return on success. If it fails, the caller is unchanged.
  *
  * Return: an error as from pvas_task_spawn(), -ENOSYS (not the kernel backend), or
- * -EALREADY (the caller is about to enter a space already).
+ * -EALREADY (the caller is already set to enter a space).
  */
 int pvas_task_exec(struct pvas_space *space, unsigned int index, const char *path,
 		   char *const argv[], char *const envp[]);
@@ -284,13 +284,13 @@ int pvas_task_exec(struct pvas_space *space, unsigned int index, const char *pat
 /* Queries                                                             */
 /* ------------------------------------------------------------------ */
 
-/** enum pvas_task_state - what a partition is doing */
+/** enum pvas_task_state - state of a partition */
 enum pvas_task_state {
-	PVAS_TASK_FREE,		/* nobody has it */
+	PVAS_TASK_FREE,		/* no task has it */
 	PVAS_TASK_STARTING,	/* taken, its program is not running yet */
 	PVAS_TASK_RUNNING,
 	PVAS_TASK_ENDING,	/* its task is gone, its memory being freed */
-	PVAS_TASK_RESERVED,	/* never a task's */
+	PVAS_TASK_RESERVED,	/* can't be a task's */
 };
 
 /**
@@ -298,8 +298,8 @@ enum pvas_task_state {
  * @index:	its partition
  * @pid:	its process id
  * @state:	enum pvas_task_state
- * @gen:	changes each time the partition is taken: tells a task from its
- *		successor in the same partition
+ * @gen:	changes each time the partition is taken: distinguishes a task from
+ *		its successor in the same partition
  * @base:	where the partition begins
  * @length:	bytes in it
  */
@@ -318,8 +318,8 @@ struct pvas_task_info {
  * @tasks:	receives up to @room entries; may be NULL if @room is 0
  * @room:	entries @tasks has room for
  *
- * Return: how many tasks there are (may exceed @room), -ENOMEM, or -ESRCH
- * (@space is NULL and the caller is no task).
+ * Return: the number of tasks (may exceed @room), -ENOMEM, or -ESRCH
+ * (@space is NULL and the caller is not a task).
  */
 int pvas_task_list(const struct pvas_space *space, struct pvas_task_info *tasks, size_t room);
 
@@ -342,22 +342,22 @@ int pvas_task_get_index(void);
 int pvas_partition_get(unsigned int index, void **base, size_t *length);
 
 /**
- * pvas_task_find - which task owns an address
+ * pvas_task_find - find the task that owns an address
  * @addr:	any address
  *
- * Return: the index of the task in whose partition @addr lies, -ENOENT if no
- * task has it, -ESRCH if the caller is no task.
+ * Return: the index of the task in whose partition @addr lies, -ENOENT if there is
+ * none, -ESRCH if the caller is not a task.
  */
 int pvas_task_find(const void *addr);
 
 /**
- * pvas_task_get - look at one task, with plain loads and no system call
+ * pvas_task_get - describe one task, with plain loads and no system call
  * @index:	its partition
- * @info:	receives what is known
+ * @info:	receives the description
  *
- * Cheap enough to be called in a wait loop, to see a peer die.
+ * Cheap enough for a wait loop that has to detect the end of a peer.
  *
- * Return: 0, -ESRCH (caller is no task), -EINVAL (no such index).
+ * Return: 0, -ESRCH (not a task), -EINVAL (no such index).
  */
 int pvas_task_get(unsigned int index, struct pvas_task_info *info);
 
@@ -370,25 +370,24 @@ int pvas_task_get(unsigned int index, struct pvas_task_info *info);
  * @name:	1 to PVAS_NAME_MAX bytes
  * @ptr:	any value, NULL included
  *
- * What the caller stored before the call is visible to a task that imports
- * the name. The name is the caller's own: two tasks can export the same
- * name. It is forgotten when the task ends.
+ * A task that imports the name sees the caller's earlier stores. Names are per
+ * task: two tasks can export the same name. It is removed when the task ends.
  *
- * Return: 0, -EEXIST (the caller exports it already), -EINVAL (name too long
+ * Return: 0, -EEXIST (the caller already exports it), -EINVAL (name too long
  * or empty), -ENOSPC (it exports PVAS_EXPORT_MAX names), -ESRCH (not a task).
  */
 int pvas_name_export(const char *name, const void *ptr);
 
 /**
- * pvas_name_unexport - withdraw a name the caller has exported
+ * pvas_name_unexport - withdraw a name that the caller exports
  *
  * Return: 0, -ENOENT, -EINVAL, -ESRCH.
  */
 int pvas_name_unexport(const char *name);
 
 /**
- * pvas_name_import - look up what a task exported
- * @index:	whose name; PVAS_ANY: the first task in index order that has it
+ * pvas_name_import - look up a name that a task exports
+ * @index:	the task; PVAS_ANY: the lowest index that exports the name
  * @name:	the name
  * @ptr:	receives the pointer
  *
@@ -399,15 +398,15 @@ int pvas_name_import(unsigned int index, const char *name, void **ptr);
 
 /**
  * pvas_name_import_wait - wait until a name is exported, then look it up
- * @index:	whose name, or PVAS_ANY
+ * @index:	the task, or PVAS_ANY
  * @name:	the name
  * @timeout_ms:	how long to wait; negative: no limit
  * @ptr:	receives the pointer
  *
- * A partition that no task has had yet is waited for.
+ * It also waits for a task in a partition that has had none yet.
  *
  * Return: as pvas_name_import(), or -ETIMEDOUT, or -EOWNERDEAD: the task at @index
- * ran and ended without exporting it (waiting on would be for ever).
+ * has ended without exporting the name.
  */
 int pvas_name_import_wait(unsigned int index, const char *name, int timeout_ms, void **ptr);
 

@@ -2,9 +2,9 @@
 /*
  * System calls without libc, for x86-64.
  *
- * The loader has no libc. The library uses them where libc would be wrong: in
- * a vfork child (errno is the parent's), and in functions that promise not to
- * touch errno. They return -errno, as the kernel does.
+ * The loader has no libc. The library uses them where libc's functions would change
+ * errno: in a vfork child, where it is the parent's, and in functions that promise
+ * not to change it. They return -errno, as the kernel does.
  */
 #ifndef PVAS_RAWSYS_H
 #define PVAS_RAWSYS_H
@@ -38,7 +38,7 @@ static inline long pvas_raw6(long nr, long a, long b, long c, long d, long e, lo
 #define pvas_raw1(nr, a)	pvas_raw4(nr, a, 0, 0, 0)
 #define pvas_raw0(nr)		pvas_raw4(nr, 0, 0, 0, 0)
 
-/* A file system may return less than is there, or be interrupted. */
+/* A file system may return fewer bytes than it has, or be interrupted. */
 static inline long pvas_raw_pread(int fd, void *buf, unsigned long len, unsigned long off)
 {
 	unsigned long done = 0;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Restartable sequences: take back the registration glibc made for this thread.
+ * Restartable sequences: cancel glibc's registration for this thread.
  *
- * While it stands, the kernel writes to the area whenever the thread was
+ * While an area is registered, the kernel writes to it whenever the thread was
  * preempted, and kills the process if it can't.
  */
 #ifndef PVAS_RSEQ_H
@@ -27,8 +27,8 @@ static inline void pvas_rseq_unregister(void)
 		return;
 	__asm__("movq %%fs:0, %0" : "=r"(thread));
 	/*
-	 * The length must be that of the registration, which is not what
-	 * __rseq_size says (from 2.40 on that is the part in use): try all.
+	 * The length must be that of the registration, which __rseq_size does not
+	 * give (from 2.40 on it is the length of the part in use): try all.
 	 */
 	for (len = 32; len <= 256; len += 4)
 		if (!pvas_raw4(__NR_rseq, thread + __rseq_offset, len, PVAS_RSEQ_UNREGISTER,

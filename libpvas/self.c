@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* Who am I: find the space header, if the caller is a task. */
+/* Find the space header, if the caller is a task. */
 #include <errno.h>
 #include <sys/auxv.h>
 
 #include "private.h"
 #include "pvas.h"
 
-/* getauxval() is a search; what it finds holds for the life of the program. */
+/* getauxval() searches each time, but its result never changes: keep it. */
 static const struct pvas_start *find_start(void)
 {
 	static const struct pvas_start *found;
@@ -22,9 +22,9 @@ static const struct pvas_start *find_start(void)
 }
 
 /*
- * A fork child has the stack of its parent, hence its pvas_start too; but the
- * header is wiped on fork and reads zero there. A vfork child sees all that
- * its parent sees, and counts as its parent.
+ * A fork child has a copy of its parent's stack, and so of pvas_start; but there the
+ * header, which is wiped on fork, reads as zeros. A vfork child shares its parent's
+ * memory, and counts as its parent.
  */
 struct pvas_self pvas_self(void)
 {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Slots of the export areas: many readers, one writer at a time, no reader
- * ever waits.
+ * Slots of the export areas: many readers, one writer at a time. Readers never wait
+ * for a lock.
  *
  * A writer (the owner, under the area's lock) marks the slot BUSY, stores name
- * and pointer, and marks it LIVE; every step makes a new version in the tag. A
- * reader takes what it read only if the tag was the same before and after: a
+ * and pointer, and marks it LIVE; every step changes the version in the tag. A
+ * reader uses what it has read only if the tag was the same before and after: a
  * sequence lock (H.-J. Boehm, "Can seqlocks get along with programming language
  * memory models?", MSPC 2012). All accesses are atomic, so the race is defined.
  */
@@ -24,7 +24,7 @@ static inline uint64_t pvas_slot_tag(const struct pvas_slot *s)
 	return __atomic_load_n(&s->tag, __ATOMIC_ACQUIRE);
 }
 
-/* The state as of generation @gen: what another one left is free. */
+/* The state in generation @gen; a slot of another generation is free. */
 static inline int pvas_slot_state(uint64_t tag, uint32_t gen)
 {
 	return tag >> 32 == gen ? SLOT_STATE(tag) : PVAS_SLOT_FREE;

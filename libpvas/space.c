@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* A launcher's handle of a space: make it, ask it, end it. */
+/* A launcher's handle of a space: create it, query it, end it. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -37,7 +37,7 @@ static int create_with(struct pvas_space *s, const struct pvas_create_attr *a, i
 	return err;
 }
 
-/* The kernel's if there is a module to talk to, else the user's. */
+/* The kernel backend if there is a module that this user may use, else the user backend. */
 static int create_auto(struct pvas_space *s, const struct pvas_create_attr *a)
 {
 	char first[160];

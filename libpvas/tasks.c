@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* What launcher and task can both ask: the geometry, and who is there. */
+/* Queries for launchers and tasks: the bounds of a space, and its tasks. */
 #include <errno.h>
 
 #include "backend.h"
@@ -33,7 +33,7 @@ PVAS_PUBLIC int pvas_space_get_bounds(const struct pvas_space *space, unsigned i
 	return 0;
 }
 
-/* From the inside: the table. */
+/* In a task: read the table. */
 static int tasks_here(struct pvas_task_info *tasks, size_t room)
 {
 	struct pvas_self self = pvas_self();

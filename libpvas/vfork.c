@@ -2,10 +2,10 @@
 /*
  * Start a process by vfork: for the kernel backend, and in parts for the user backend.
  *
- * The child shares our memory until it execs (CLONE_VM | CLONE_VFORK): starting it
- * costs a large launcher no more than a small one, and errors come back through a
- * variable. Until then it runs among our data: on a stack of its own, with all
- * signals blocked until none of our handlers is left, and without errno, which
+ * The child shares the launcher's memory until it execs (CLONE_VM | CLONE_VFORK): so
+ * starting it costs a large launcher no more than a small one, and it returns errors
+ * in a variable. Because it shares the memory, it runs on a stack of its own, blocks
+ * all signals until no handler of the launcher is left, and does not use errno, which
  * belongs to the sleeping parent.
  */
 #include <errno.h>
@@ -28,7 +28,7 @@
 
 enum stage { STAGE_PREPARE, STAGE_CWD, STAGE_SETUP, STAGE_ENTER, STAGE_EXEC };
 
-/* What the child is started with. */
+/* The argument of the child */
 struct child {
 	struct pvas_spawn_call *call;
 	int (*enter)(struct pvas_spawn_call *call);
@@ -62,8 +62,8 @@ static void unblock_signals(void)
 }
 
 /*
- * Put @fds at 0, 1, 2. A source that is itself one of the three moves out of
- * the way first, or it could be overwritten before it is used.
+ * Make the descriptors @want 0, 1 and 2. Those that are among the three are first
+ * duplicated elsewhere, or they could be overwritten before they are used.
  */
 static int place_fds(const int want[3])
 {

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # Fuzzing of the loader. Included by ../tests/tests.mk.
 #
-#   make -C libpvas fuzz [FUZZ_TIME=seconds]	needs clang; new finds go to $(O)
-#   make -C libpvas fuzz-merge			keep what of them covers more
+#   make -C libpvas fuzz [FUZZ_TIME=seconds]	needs clang; new inputs go to $(O)
+#   make -C libpvas fuzz-merge			keep those that cover more
 #   make -C libpvas fuzz-replay			the kept corpus, with any compiler
 #
 # The kept corpus is corpus.tar.xz; it is unpacked to $(O).
@@ -16,7 +16,7 @@ FUZZ_TIME ?= 600
 
 $(fout):
 	$(Q)mkdir -p $@/found
-# A folder of its own each time: what the archive no longer has must go.
+# A new folder each time, so that inputs no longer in the archive are gone.
 $(fout)/corpus/.unpacked: $(fdir)/corpus.tar.xz
 	$(Q)rm -rf $(@D) && mkdir -p $(@D) && tar -C $(@D) -xJf $< && touch $@
 $(fout)/fuzz: $(fdeps) | $(fout)

@@ -2,15 +2,15 @@
 /*
  * Fuzz the ELF checks and the loader's mapping (kmod/pvas_elf.h, loader/map.c).
  *
- * An input is the head of a file; zeros follow, as many as its last byte says,
- * so that small inputs can have large segments. This file stands in for the
- * system: it keeps one reservation, refuses nothing by chance except the call
- * that the last but one byte chooses, and aborts if the loader
+ * An input is the beginning of a file. Its last byte gives the number of zeros that
+ * follow, so that small inputs can have large segments. This file simulates the
+ * system: it keeps one reservation, lets only the call fail that the last but one
+ * byte chooses, and aborts if the loader
  *  - touches an address outside the span it reserved,
- *  - maps a part of the file that is not there, or
- *  - zeroes what is not writable.
- * Small spans are built for real and then compared, byte by byte, with what
- * the program headers say.
+ *  - maps a part of the file that does not exist, or
+ *  - zeroes memory that is not writable.
+ * Small spans are really built, and then compared, byte by byte, with the program
+ * headers.
  */
 #include <stdint.h>
 #include <stdio.h>
@@ -38,7 +38,7 @@
 static const uint8_t *data;
 static uint64_t data_len, file_size;
 
-/* The address space: one reservation, its pages' rights, its bytes if small */
+/* The address space: one reservation, the protection of its pages, and its bytes if small */
 static uint64_t res_lo, res_hi;
 static uint8_t *arena;
 static uint8_t rights[ARENA / PAGE];
@@ -76,7 +76,7 @@ static int fails(void)
 
 static uint64_t reserve(uint64_t addr, uint64_t len, int flags)
 {
-	REQUIRE(res_lo == res_hi);	/* one each object */
+	REQUIRE(res_lo == res_hi);	/* one reservation for each object */
 	REQUIRE(flags & MAP_NORESERVE);
 	if (!addr) {
 		addr = ANYWHERE + PAGE * (data_len % 777);
@@ -230,7 +230,7 @@ static void check_object(const struct pvas_object *o)
 		check_segment(o, p);
 		wanted += (((p->p_vaddr & (PAGE - 1)) + p->p_memsz + PAGE - 1) / PAGE);
 	}
-	/* Nothing more than that is mapped; reserved pages don't count. */
+	/* Nothing else is mapped, apart from reserved pages. */
 	for (page = res_lo; page < res_hi; page += PAGE)
 		mapped += !!*page_rights(page);
 	REQUIRE(mapped == wanted);
@@ -250,7 +250,7 @@ static void map_twice(struct pvas_object *o)
 	if (o->image.interp_len && !pvas_object_interp(o, path))
 		REQUIRE(strlen(path) < PATH_MAX);
 	reset();
-	/* As the module: somewhere in a partition, as the alignment wants it. */
+	/* As the module does: somewhere in a partition, aligned as required. */
 	o->bias = 0x6400000000ULL - (o->image.lo & ~(o->image.align - 1));
 	err = pvas_object_map_at(o);
 	REQUIRE(err <= 0);
@@ -284,7 +284,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *input, size_t len)
 }
 
 #ifdef REPLAY
-/* Without libFuzzer: run the files named. */
+/* Without libFuzzer: run the files in argv. */
 int main(int argc, char **argv)
 {
 	static uint8_t buf[1 << 20];
@@ -298,7 +298,7 @@ int main(int argc, char **argv)
 		REQUIRE(f);
 		n = fread(buf, 1, sizeof(buf), f);
 		fclose(f);
-		exact = malloc(n);	/* its end is where ASan looks */
+		exact = malloc(n);	/* of that size, so that ASan sees overruns */
 		memcpy(exact, buf, n);
 		LLVMFuzzerTestOneInput(exact, n);
 		free(exact);

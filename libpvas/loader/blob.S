@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* PVAS_LOADER_BIN is the flat binary the Makefile made of this folder. */
+/* PVAS_LOADER_BIN is the flat binary that the Makefile builds from this folder. */
 	.section .rodata
 	.balign	16
 	.globl	pvas_blob, pvas_blob_end

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * The loader's last words. It runs after the point of no return: no execve()
- * is left to return an error, so one line and an exit status must do.
+ * The loader's error message. It runs after the point of no return, when execve() can
+ * no longer return an error: so it prints one line and exits.
  */
 #include "die.h"
 
 #include <errno.h>
 #include "../rawsys.h"
 
-/* No pointers in it: the blob has no relocations. */
+/* Without pointers, because the blob has no relocations. */
 static const struct {
 	int err;
 	char text[36];
@@ -28,7 +28,7 @@ static const struct {
 	{ EMFILE,	"too many open files" },
 	{ ETXTBSY,	"being written" },
 	{ ENAMETOOLONG,	"name too long" },
-	{ ETIMEDOUT,	"whoever made it was killed" },
+	{ ETIMEDOUT,	"its creator was killed" },
 	{ ELOOP,	"too many symbolic links" },
 	{ ELIBBAD,	"malformed ELF interpreter" },
 };
@@ -75,7 +75,7 @@ void pvas_die(const char *program, const char *what, const char *name, int err)
 {
 	struct line l;
 
-	/* One write: the lines of many tasks must not mix. */
+	/* One write, so that the lines of many tasks do not mix. */
 	l.len = 0;
 	add(&l, "pvas: ");
 	add(&l, program);

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * The loader: where a task starts in user space. Freestanding and position
- * independent, it lies in partition 0 and runs on the task's own stack.
+ * The loader: a task starts here in user space. It is freestanding and position
+ * independent, lies in partition 0 and runs on the task's own stack.
  *
- * It does what the kernel's ELF loader does after exec: map the program and
- * its interpreter, and complete the auxiliary vector. The module has checked
- * the files before the point of no return; errors here are for what changed
- * since, and for what only mapping can tell.
+ * It does the work of the kernel's ELF loader after exec: it maps the program and
+ * its interpreter, and completes the auxiliary vector. The module has checked the
+ * files before the point of no return; errors here are for files that have changed
+ * since then, and for mappings that fail.
  */
 #include <asm/mman.h>
 #include <errno.h>
@@ -64,7 +64,7 @@ static void patch_auxv(struct aux *a, const struct pvas_object *program, __u64 b
 			a->value = base;
 			break;
 		case AT_EXECFD:
-			a->type = AT_IGNORE;	/* closed by the time it is read */
+			a->type = AT_IGNORE;	/* closed before anyone reads it */
 			break;
 		}
 	}
@@ -86,8 +86,8 @@ static void map_program(const struct pvas_start *start, const char *name,
 }
 
 /*
- * Map the interpreter: returns its entry, and where it lies by @base. Its
- * program headers overwrite the program's, which are needed no more.
+ * Map the interpreter: returns its entry point, and stores its base address. Its
+ * program headers overwrite the program's, which are no longer needed.
  */
 static __u64 map_interp(const struct pvas_object *program, const char *name, __u64 *base)
 {
@@ -118,7 +118,7 @@ static void set_stack_exec(const struct pvas_start *start, const char *name)
 {
 	int err;
 
-	/* An old module does not say where the stack is: it has done this itself. */
+	/* An old module does not pass the stack's bounds, but has done this itself. */
 	if (start->stack_hi <= start->stack_lo)
 		return;
 	err = pvas_sys_mprotect(start->stack_lo, start->stack_hi - start->stack_lo,
@@ -152,7 +152,7 @@ static void wait_for_header(const struct pvas_start *start, const char *name)
 __u64 pvas_loader_main(const struct pvas_start *start, __u64 *sp)
 {
 	struct stack st = read_stack(sp);
-	Elf64_Phdr ph[PVAS_ELF_PHNUM_MAX];	/* 64 KiB: the stack has them */
+	Elf64_Phdr ph[PVAS_ELF_PHNUM_MAX];	/* 64 KiB: they fit on the stack */
 	struct pvas_object program;
 	__u64 base = 0;
 	__u64 entry;

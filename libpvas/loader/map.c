@@ -2,11 +2,10 @@
 /*
  * Map an ELF object.
  *
- * The whole span is reserved by one mapping first, and the segments are then
- * mapped over it: the kernel decides once whether the span is free, and what
- * comes after can touch nothing but the reservation. What the segments leave
- * of it is given back, because a mapping costs, and max_map_count is shared
- * by all tasks of a space.
+ * The whole span is first reserved by one mapping, and the segments are then mapped
+ * over it: so the kernel decides once whether the span is free, and later mappings
+ * replace nothing but the reservation. Gaps between the segments are unmapped,
+ * because mappings cost memory and max_map_count is shared by all tasks of a space.
  */
 #include "map.h"
 
@@ -68,7 +67,7 @@ static int map_fixed(__u64 lo, __u64 hi, int prot, int flags, int fd, __u64 off)
 	return PVAS_IS_ERR(at) ? (int)at : 0;
 }
 
-/* Zero from the end of the file's bytes to the end of their last page. */
+/* Zero the rest of the last page of the file's bytes. */
 static int clear_tail(const Elf64_Phdr *p, __u64 from, __u64 to)
 {
 	__u64 page = pvas_elf_page_down(from);
@@ -151,7 +150,7 @@ int pvas_object_map_at(struct pvas_object *o)
 	return map_segments(o);
 }
 
-/* Reserve @len bytes, of which some page @offset into an alignment unit comes first. */
+/* Reserve @len bytes that begin @offset bytes above a multiple of @align. */
 static __u64 reserve_aligned(__u64 len, __u64 align, __u64 offset)
 {
 	__u64 more = align - PVAS_ELF_PAGE;

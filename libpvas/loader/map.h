@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Map an ELF object, as the kernel's own loader does. See map.c. */
+/* Map an ELF object as the kernel's ELF loader does: see map.c. */
 #ifndef PVAS_LOADER_MAP_H
 #define PVAS_LOADER_MAP_H
 
@@ -10,9 +10,9 @@
  * struct pvas_object - an ELF file, read and checked
  * @fd:		open for reading
  * @head:	its ELF header
- * @image:	what its program headers ask for
- * @bias:	where its virtual address 0 was mapped
- * @ph:		room for PVAS_ELF_PHNUM_MAX program headers, the caller's
+ * @image:	requirements of its program headers
+ * @bias:	load bias: the address of its virtual address 0
+ * @ph:		PVAS_ELF_PHNUM_MAX program headers, allocated by the caller
  */
 struct pvas_object {
 	int fd;
@@ -25,13 +25,13 @@ struct pvas_object {
 /* Read and check the file open at @o->fd. -ENOEXEC or a read error. */
 int pvas_object_read(struct pvas_object *o);
 
-/* Map at @o->bias, where nothing may be mapped yet. */
+/* Map at @o->bias; -EEXIST if anything is mapped there. */
 int pvas_object_map_at(struct pvas_object *o);
 
-/* Map wherever the kernel finds room; sets @o->bias. */
+/* Map where the kernel finds room, and set @o->bias. */
 int pvas_object_map_anywhere(struct pvas_object *o);
 
-/* Read the path of the interpreter, NUL included. */
+/* Read the path of the interpreter, including the NUL. */
 int pvas_object_interp(const struct pvas_object *o, char path[PATH_MAX]);
 
 #endif /* PVAS_LOADER_MAP_H */

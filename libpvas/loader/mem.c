@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* What compilers call on their own, even freestanding. */
+/* Functions that compilers call on their own, even in freestanding code. */
 #include <stddef.h>
 
 void *memset(void *to, int c, size_t n);

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The ways into the blob. Their offsets are what loader/blob.h says: 0 for a
- * task, 16 for the process that becomes a space, 32 for what returns from a
- * signal handler.
+ * The entries of the blob, at the offsets in loader/blob.h: 0 for a task, 16 for the
+ * process that becomes a space, 32 for the return from a signal handler.
  */
 #include <asm/unistd.h>
 
@@ -18,9 +17,9 @@ _start:
 	.balign	16, 0xcc
 
 /*
- * A task: %rsp = System V process stack, %rdi = struct pvas_start *. What is
- * left of ours on the way out is what the ABI promises a program: %rdx = 0 (no
- * function to register with atexit), the rest cleared, nothing of the loader.
+ * A task: %rsp = System V process stack, %rdi = struct pvas_start *. On the way out
+ * the registers are as the ABI promises a program: %rdx = 0 (no function to register
+ * with atexit), the others cleared, without values of the loader.
  */
 task:
 	xorl	%ebp, %ebp
@@ -29,7 +28,7 @@ task:
 	andq	$-16, %rsp
 	call	pvas_loader_main
 	movq	%rbx, %rsp
-	/* In the red zone, where signals leave it alone: no register is free. */
+	/* All registers are cleared: keep the address in the red zone, safe from signals. */
 	movq	%rax, -8(%rsp)
 	xorl	%eax, %eax
 	xorl	%ebx, %ebx
@@ -49,7 +48,7 @@ task:
 	jmp	*-8(%rsp)
 	.size	_start, . - _start
 
-/* %rdi = struct pvas_convert_request *, %rsp = top of the scratch stack; no way back. */
+/* %rdi = struct pvas_convert_request *, %rsp = top of the scratch stack; no return. */
 	.type	convert, @function
 convert:
 	xorl	%ebp, %ebp
@@ -59,12 +58,12 @@ convert:
 	.size	convert, . - convert
 
 /*
- * User backend: where a signal handler without SA_RESTART returns to, in place
- * of libc's restorer; %rsp = struct ucontext. The kernel makes a call that waits
- * for a worker fail with EINTR if the signal comes before the worker does. None
- * of these calls fails so by itself, and no program expects it: have it made
- * again. Its number is not in the context, but in the instruction before it, for
- * all of libc's: movl $nr, %eax; syscall.
+ * User backend: a signal handler without SA_RESTART returns here instead of to libc's
+ * restorer; %rsp = struct ucontext. If the signal arrives before the worker has taken
+ * the call, the kernel makes the call fail with EINTR. None of these calls fails with
+ * EINTR otherwise, and programs don't expect it: so restart the call. Its number is
+ * not in the context, but in the instruction before the syscall, in all of libc's
+ * functions: movl $nr, %eax; syscall.
  */
 #define UC_RAX		144
 #define UC_RIP		168
@@ -79,7 +78,7 @@ restore:
 	cmpq	$-EINTR, UC_RAX(%rsp)
 	jne	1f
 	movq	UC_RIP(%rsp), %rsi
-	/* %rax can be -4 anywhere: on the page before, there may be nothing. */
+	/* %rax can be -4 by chance: do not read across a page, which may be unmapped. */
 	movl	%esi, %eax
 	andl	$4095, %eax
 	cmpl	$CALL_LEN, %eax

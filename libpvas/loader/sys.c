@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* The loader's system calls, for real. */
+/* The loader's system calls */
 #include "sys.h"
 
 #include <asm/stat.h>

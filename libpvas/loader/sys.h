@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * What the loader asks of the system. Functions and not inlines, so that the
- * fuzzer and the unit tests can put an arena in the kernel's place.
+ * The system calls of the loader: functions and not inlines, so that the fuzzer can
+ * simulate the kernel.
  *
- * All return the kernel's value or -errno.
+ * All return the kernel's result or -errno.
  */
 #ifndef PVAS_LOADER_SYS_H
 #define PVAS_LOADER_SYS_H

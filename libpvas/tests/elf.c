@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* kmod/pvas_elf.h: what is a fit program, and what is not. */
+/* kmod/pvas_elf.h: which ELF files can be tasks. */
 #include <fcntl.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -49,7 +49,7 @@ static int check(const struct sample *s, struct pvas_elf_image *img)
 	return err ? err : pvas_elf_check_phdrs(&s->e, s->ph, s->size, img);
 }
 
-/* Make the statements' change to a good program, and expect it refused. */
+/* Apply the statements to a good program, and expect it to be refused. */
 #define REFUSED(change)							\
 	do {								\
 		struct pvas_elf_image img = { .lo = 77 };		\
@@ -124,7 +124,7 @@ TEST(entry)
 	REFUSED(s.e.e_entry = -1ULL);
 	REFUSED(s.ph[TEXT].p_flags = PF_R);	/* nothing executable */
 	ACCEPTED(s.e.e_entry = 0x17ff, img);
-	ACCEPTED(s.e.e_entry = 0, img);		/* the text's first byte: odd, but there */
+	ACCEPTED(s.e.e_entry = 0, img);		/* the text's first byte: unusual, but it exists */
 	REFUSED((s.ph[TEXT].p_vaddr = 0x1000, s.ph[TEXT].p_offset = 0,
 		 s.ph[DATA].p_vaddr = 0x4e00, s.e.e_entry = 0));	/* a shared library */
 }
@@ -158,10 +158,10 @@ TEST(bss_only_segment)
 {
 	struct pvas_elf_image img;
 
-	/* No bytes of the file: its offset says nothing. */
+	/* Without bytes of the file: its offset does not matter. */
 	ACCEPTED((s.ph[DATA].p_filesz = 0, s.ph[DATA].p_offset = -5ULL), img);
 	EXPECT_EQ(img.hi, 0xc000);
-	/* Nothing at all: maps nothing, wherever it claims to be. */
+	/* An empty segment maps nothing, whatever its address. */
 	ACCEPTED((s.ph[DATA].p_filesz = 0, s.ph[DATA].p_memsz = 0, s.ph[DATA].p_vaddr = 5), img);
 	EXPECT_EQ(img.hi, 0x2000);
 }
@@ -174,7 +174,7 @@ TEST(span)
 		  s.e.e_entry += 0x400000), img);
 	EXPECT_EQ(img.lo, 0x400000);
 	EXPECT_EQ(img.hi, 0x40c000);
-	/* PT_PHDR now points nowhere: found by the file offset instead. */
+	/* PT_PHDR is wrong now: the headers are found by their file offset. */
 	EXPECT_EQ(img.phdr, 0x400040);
 	ACCEPTED(s.ph[DATA].p_vaddr = (1ULL << 47) - 0x9200, img);
 	EXPECT_EQ(img.hi, 1ULL << 47);
@@ -200,7 +200,7 @@ TEST(phdr_vaddr)
 
 	ACCEPTED(s.ph[PHDR].p_vaddr = 0x400, img);	/* moved by a packer */
 	EXPECT_EQ(img.phdr, 0x400);
-	ACCEPTED(s.ph[PHDR].p_vaddr = 0x900000, img);	/* a lie */
+	ACCEPTED(s.ph[PHDR].p_vaddr = 0x900000, img);	/* wrong */
 	EXPECT_EQ(img.phdr, 64);
 	ACCEPTED(s.ph[PHDR].p_type = PT_NULL, img);
 	EXPECT_EQ(img.phdr, 64);
@@ -303,7 +303,7 @@ TEST(real_files)
 	}
 }
 
-/* Whatever one byte says, an accepted image keeps its promises. */
+/* With any value in one byte, an accepted image still meets its guarantees. */
 TEST(mutated_bytes)
 {
 	struct pvas_elf_image img;

@@ -29,7 +29,7 @@ static int task_spawn(struct pvas_space *s, const char *path)
 	return pvas_task_spawn(s, PVAS_ANY, path, argv, environ, NULL, NULL);
 }
 
-/* One that stays, until the space goes */
+/* A task that runs until the space is destroyed */
 static int start_at(struct pvas_space *s, unsigned int index)
 {
 	char *argv[] = { "sleep", "1000", NULL };
@@ -94,7 +94,7 @@ TEST_F(create, processes)
 	FAILS(EAGAIN, space_create(self->backend));
 }
 
-/* Whichever it is that can't be opened */
+/* Whichever descriptor can't be opened */
 TEST_F_TIMEOUT(create, files, 180)
 {
 	int left, err = -EMFILE;
@@ -149,7 +149,7 @@ FIXTURE_VARIANT(spawn)
 FIXTURE_VARIANT_ADD(spawn, kernel) { .backend = PVAS_BACKEND_KERNEL };
 FIXTURE_VARIANT_ADD(spawn, user) { .backend = PVAS_BACKEND_USER };
 
-/* The largest partitions: there are few. */
+/* With the largest partitions, so that there are few. */
 FIXTURE_SETUP(spawn)
 {
 	struct pvas_create_attr a = {
@@ -238,7 +238,7 @@ TEST_F(spawn, in_a_task)
 	char *argv[] = { "errors", "--task", NULL };
 	pid_t pid;
 
-	/* Partition 2 has had a task, when 1 looks. */
+	/* Partition 2 has had a task before the one in 1 checks it. */
 	ASSERT_EQ(pvas_task_spawn(self->s, 2, "/bin/true", argv, environ, NULL, &pid), 2);
 	EXPECT_EQ(end_of(pid), 0);
 	ASSERT_EQ(pvas_task_spawn(self->s, 1, self_path, argv, environ, NULL, &pid), 1);
@@ -314,7 +314,7 @@ TEST_F(module, not_dumpable)
 	FAILS(EPERM, space_join());
 }
 
-/* One space there is already: this test's. */
+/* This test has one space already. */
 TEST_F(module, too_many_spaces)
 {
 	char text[16] = "";
@@ -352,7 +352,7 @@ TEST_F(module, memory_for_a_list)
 	give_memory_back();
 }
 
-/* Found, but gone before it can be entered, time and again */
+/* The space is found, but ends before it can be entered, each time */
 TEST_F_TIMEOUT(module, comes_and_goes, 180)
 {
 	struct pvas_space *s;
@@ -369,7 +369,7 @@ TEST_F(module, entering_already)
 
 	ASSERT_EQ(ioctl(self->s->device, PVAS_IOC_SPAWN, &arm), 0);
 	FAILS(EALREADY, pvas_task_exec(self->s, PVAS_ANY, "/bin/true", argv, environ));
-	/* Or the end of the space is the end of this one. */
+	/* Disarm, or the end of the space kills this process. */
 	arm = (struct pvas_spawn){ .size = sizeof(arm), .flags = PVAS_SPAWN_CANCEL };
 	EXPECT_EQ(ioctl(self->s->device, PVAS_IOC_SPAWN, &arm), 0);
 }
@@ -405,7 +405,7 @@ TEST(keys)
 	EXPECT_EQ(failed, 0);
 }
 
-/* pvas_space_create() and pvas_space_join() refuse the same, for the same reason. */
+/* pvas_space_create() and pvas_space_join() refuse the same attributes for the same reasons. */
 TEST(attributes_of_both)
 {
 	struct {

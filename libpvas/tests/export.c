@@ -171,7 +171,7 @@ TEST_F(space, killed_exporter)
 	void *p;
 
 	ASSERT_EQ(pvas_name_set(&n, "x"), 0);
-	area->lock = 1ULL << 32 | (uint32_t)getpid();	/* a live tid, of an old gen */
+	area->lock = 1ULL << 32 | (uint32_t)getpid();	/* an existing tid, of an old gen */
 	s = &area->slots[n.hash % PVAS_AREA_SLOTS];
 	s->tag = pvas_slot_next(0, 1, PVAS_SLOT_BUSY);
 	EXPECT_EQ(pvas_import_as(&self->b, 3, "x", &p), -ENOENT);
@@ -180,7 +180,7 @@ TEST_F(space, killed_exporter)
 	EXPECT_EQ(pvas_import_as(&self->b, 3, "x", &p), 3);
 }
 
-/* A vfork child killed while it held the lock: its parent must go on. */
+/* A vfork child is killed while it holds the lock: its parent must not block. */
 TEST_F(space, dead_lock_holder)
 {
 	pid_t pid = fork();
@@ -283,7 +283,7 @@ TEST_F(space, readers_never_see_a_torn_slot)
 	EXPECT_EQ(r.bad, 0);
 }
 
-/* Owners die by SIGKILL in mid export, again and again; nothing wedges. */
+/* Owners are killed in the middle of an export, repeatedly: nothing hangs. */
 TEST_F(space, killed_owners_leave_no_trace)
 {
 	struct pvas_self me;
@@ -371,7 +371,7 @@ TEST_F(space, wait_times_out)
 	EXPECT_EQ(pvas_import_wait_as(&self->b, 3, "never", 120, &p), -ETIMEDOUT);
 	EXPECT_GE(now_ms() - t0, 120);
 	EXPECT_EQ(pvas_import_wait_as(&self->b, PVAS_ANY, "never", 60, &p), -ETIMEDOUT);
-	/* Nobody has had partition 20 yet: its task may still come. */
+	/* Partition 20 has had no task yet, so the call waits for one. */
 	EXPECT_EQ(pvas_import_wait_as(&self->b, 20, "never", 60, &p), -ETIMEDOUT);
 }
 
@@ -432,7 +432,7 @@ TEST(entries)
 	EXPECT_EQ(pvas_header_entries(43), 16);
 }
 
-/* We are no task. */
+/* The test itself is not a task. */
 TEST(outside)
 {
 	struct pvas_task_info info;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * A space header of one's own, and threads that pass for tasks. The memory is
- * shared: processes pass for tasks too.
+ * A space header without a space, and threads that act as tasks. The memory is
+ * shared, so processes can act as tasks, too.
  */
 #ifndef PVAS_TEST_FAKE_H
 #define PVAS_TEST_FAKE_H
@@ -23,7 +23,7 @@ static inline struct pvas_header *fake_header(void)
 	return h;
 }
 
-/* As the module writes the table: state last on entry. */
+/* In the module's order: state last on entry. */
 static inline struct pvas_self fake_task(struct pvas_header *h, uint32_t index, uint32_t gen)
 {
 	struct pvas_part *p = pvas_header_part(h, index);

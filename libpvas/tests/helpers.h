@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* What the unit tests share: programs beside them, their ends, and calls that fail. */
+/* Shared by the unit tests: the programs they start, and system calls that fail. */
 #ifndef PVAS_TEST_HELPERS_H
 #define PVAS_TEST_HELPERS_H
 
@@ -15,13 +15,13 @@
 #include "kselftest_harness.h"
 
 /*
- * The harness' limit counts the time on the wall: half a minute is short for a
- * hundred processes on a machine that others keep busy. What hangs hangs longer.
+ * The harness limits elapsed time: half a minute is too short for a hundred processes
+ * on a busy machine. A test that hangs still exceeds this.
  */
 #undef TEST_TIMEOUT_DEFAULT
 #define TEST_TIMEOUT_DEFAULT 240
 
-/* Programs of ours lie beside this one. Good until the next call. */
+/* The path of a program in the same folder as this one, valid until the next call. */
 static inline const char *ours(const char *name)
 {
 	static char path[4200];
@@ -32,7 +32,7 @@ static inline const char *ours(const char *name)
 	return path;
 }
 
-/* Its wait status; -1 if it is no child of ours. */
+/* Wait for @pid: its wait status; -1 if it is not a child. */
 static inline int end_of(pid_t pid)
 {
 	int status = -1;
@@ -40,7 +40,7 @@ static inline int end_of(pid_t pid)
 	return waitpid(pid, &status, 0) == pid ? status : -1;
 }
 
-/* Make @nr fail with @err, in this thread and all it makes. */
+/* Let the @n system calls @nr fail with @err, in this thread and all that it creates. */
 static inline void forbid(const int *nr, unsigned int n, int err)
 {
 	struct sock_filter code[16] = {
@@ -59,7 +59,7 @@ static inline void forbid(const int *nr, unsigned int n, int err)
 	prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &prog);
 }
 
-/* The same of one call, if its second argument is @arg: an ioctl's command. */
+/* The same for one call, if its second argument is @arg: the command of an ioctl. */
 static inline void forbid_with(int nr, unsigned int arg, int err)
 {
 	struct sock_filter code[] = {

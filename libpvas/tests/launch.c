@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * The launcher's side, as far as it goes with no module: attributes, the vfork
- * child, and the process that becomes a space (up to the refused ioctl).
+ * The launcher's side, as far as it works without the module: attributes, the vfork
+ * child, and the process that becomes a space (until its ioctl is refused).
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -61,12 +61,12 @@ TEST(no_module)
 		SKIP(return, "there is one");
 	EXPECT_EQ(pvas_space_create(&s, &a), -ENODEV);
 	EXPECT_STREQ(pvas_error_get(), "no /dev/pvas: is the module pvas loaded?");
-	ASSERT_EQ(pvas_space_create(&s, NULL), 0);	/* what AUTO then takes */
+	ASSERT_EQ(pvas_space_create(&s, NULL), 0);	/* AUTO takes the user backend */
 	EXPECT_EQ(pvas_space_get_backend(s), PVAS_BACKEND_USER);
 	EXPECT_EQ(pvas_space_destroy(s), 0);
 }
 
-/* ---- the vfork child, with a backend that has nothing to enter ---- */
+/* ---- the vfork child, with a backend without a space to enter ---- */
 
 static int enter_err;
 
@@ -122,7 +122,7 @@ static int sh(struct pvas_space *space, const char *script, struct pvas_spawn_at
 	return pvas_task_spawn(space, PVAS_ANY, "/bin/sh", argv, environ, attr, pid);
 }
 
-/* Run @script; its status is returned, its output is in self->out. */
+/* Run @script: returns its status, and stores its output in self->out. */
 #define RUN(script_)							\
 	({								\
 		int status_ = -1;					\
@@ -223,7 +223,7 @@ TEST_F(spawn, cwd)
 	EXPECT_STREQ(self->out, "/proc\n");
 }
 
-/* 1 and 2 swapped, and close-on-exec taken off a descriptor that stays. */
+/* 1 and 2 are swapped, and a descriptor that stays loses close-on-exec. */
 TEST_F(spawn, swapped_fds)
 {
 	int saved[2] = { fcntl(1, F_DUPFD_CLOEXEC, 10), fcntl(2, F_DUPFD_CLOEXEC, 10) };
@@ -274,7 +274,7 @@ static void ignore(int sig)
 	(void)sig;
 }
 
-/* Ignored, caught and blocked signals here: all default and unblocked there. */
+/* Signals that are ignored, caught or blocked here have the default action there, unblocked. */
 TEST_F(spawn, signals)
 {
 	sigset_t set, after;
@@ -288,7 +288,7 @@ TEST_F(spawn, signals)
 	EXPECT_STREQ(self->out, "SigBlk:\t0000000000000000\nSigIgn:\t0000000000000000\n"
 		     "SigCgt:\t0000000000000000\n");
 	sigprocmask(SIG_SETMASK, NULL, &after);
-	EXPECT_EQ(sigismember(&after, SIGTERM), 1);	/* ours are as they were */
+	EXPECT_EQ(sigismember(&after, SIGTERM), 1);	/* unchanged in the launcher */
 	EXPECT_TRUE(signal(SIGUSR2, SIG_DFL) == ignore);
 }
 
@@ -347,7 +347,7 @@ TEST_F(spawn, threads_with_a_handle_each)
 
 /* ---- the process that becomes a space ---- */
 
-/* /dev/null refuses the ioctl: by then all has been mapped and unmapped. */
+/* /dev/null refuses the ioctl, after everything has been mapped and unmapped. */
 static int make_with_null(void)
 {
 	struct pvas_create create = { .size = sizeof(create), .shift = 36 };
@@ -406,13 +406,13 @@ TEST(make_from_a_threaded_process)
 		pthread_join(t[i], NULL);
 }
 
-/* Put a page there, if nothing is. */
+/* Map a page there, if nothing is mapped yet. */
 static void block(unsigned long at)
 {
 	mmap((void *)at, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
 }
 
-/* Something of ours lies where the header would like to be. */
+/* Mappings of the launcher occupy the first places for the header. */
 TEST(make_around_other_mappings)
 {
 	unsigned long at = 256UL << 20;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* kmod/pvas_layout.h: where things go in a partition, whatever is asked for. */
+/* kmod/pvas_layout.h: the layout of a partition, for all kinds of arguments. */
 #include <stdint.h>
 #include <string.h>
 
@@ -27,7 +27,7 @@ static uint64_t below(uint64_t *seed, uint64_t n)
 	return next(seed) % n;
 }
 
-/* One in @extreme is all zero or all one. */
+/* One number in @extreme has only zeros or only ones. */
 static struct pvas_layout_random numbers(uint64_t *seed, uint64_t extreme)
 {
 	uint64_t words[sizeof(struct pvas_layout_random) / 8];
@@ -40,7 +40,7 @@ static struct pvas_layout_random numbers(uint64_t *seed, uint64_t extreme)
 	return r;
 }
 
-/* Sizes of all magnitudes, and the largest that is taken. */
+/* Sizes of all magnitudes, and the largest possible one. */
 static struct pvas_elf_image image_for(uint64_t *seed, uint64_t size)
 {
 	struct pvas_elf_image image = { .align = PAGE << below(seed, 10) };
@@ -60,7 +60,7 @@ static uint64_t limit_for(uint64_t *seed)
 	return below(seed, 4) ? next(seed) >> below(seed, 64) : no_limit;
 }
 
-/* The room that mappings may count on below the stack. */
+/* The least distance between mappings and stack, so that it can grow. */
 static uint64_t room_for(uint64_t size, uint64_t limit)
 {
 	uint64_t room = limit == no_limit ? size / 4 : limit;
@@ -69,7 +69,7 @@ static uint64_t room_for(uint64_t size, uint64_t limit)
 	return room < 128 * MIB ? 128 * MIB : room;
 }
 
-/* All is inside, in order, apart, and aligned. Else what is not. */
+/* NULL if all is inside, in order, apart and aligned; else what is not. */
 static const char *wrong(const struct pvas_layout *l, uint64_t base, uint64_t size,
 			 const struct pvas_elf_image *image, uint64_t limit)
 {
@@ -114,7 +114,7 @@ TEST(all_in_order)
 	}
 }
 
-/* more than half of the partition: refused, and nothing written */
+/* more than half of the partition is refused, and nothing is written */
 TEST(too_large)
 {
 	struct pvas_elf_image image = { .hi = 2 * GIB + PAGE, .align = PAGE };
@@ -126,7 +126,7 @@ TEST(too_large)
 	EXPECT_EQ(pvas_layout(&l, 8 * GIB, 8 * GIB, &image, 8 * MIB, &r), 0);
 }
 
-/* without random numbers: as close to the ends as may be, always the same */
+/* without random numbers: always the same, and as close to the ends as possible */
 TEST(fixed)
 {
 	struct pvas_elf_image image = { .hi = 5 * PAGE, .align = PAGE };
@@ -193,8 +193,8 @@ TEST(page_tables)
 enum { LOAD, HEAP, MMAP, STACK, APART, SKEW, WHATS };
 
 /*
- * How many places there are: random draws fall on one another by chance, the
- * more often the fewer there are. @draws of @n places: draws^2 / 2n pairs.
+ * Estimate the number of possible places: the fewer there are, the more random draws
+ * coincide. @draws of @n places give draws^2 / 2n equal pairs.
  */
 static void count_pairs(uint64_t size, uint64_t pairs[WHATS], int draws)
 {

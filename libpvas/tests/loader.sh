@@ -90,7 +90,7 @@ expect 126 "pvas: $tmp/twointerp: can't read the interpreter /bin/true: malforme
 put dirinterp "$interp" '/tmp\000'
 expect 126 "pvas: $tmp/dirinterp: can't read the interpreter /tmp: permission denied" \
 	"interpreter is a directory" "$run" "$tmp/dirinterp"
-expect 126 "pvas: /bin/true: the address space was never completed: whoever made it was killed" \
+expect 126 "pvas: /bin/true: the address space was never completed: its creator was killed" \
 	"a space header that is never completed" "$run" --never /bin/true
 put emptyinterp "$interp" '\000'
 expect 126 "pvas: $tmp/emptyinterp: can't read the interpreter's path: malformed ELF file" \

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* pvas_program_find and pvas_program_check: what they say of which file. */
+/* pvas_program_find and pvas_program_check: their result for each kind of file. */
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -25,7 +25,7 @@ FIXTURE_SETUP(dir)
 	strcpy(self->path, "/tmp/pvas-program-XXXXXX");
 	ASSERT_NE(mkdtemp(self->path), NULL);
 	snprintf(self->file, sizeof(self->file), "%s/prog", self->path);
-	/* A test may drop root: let all others in. */
+	/* A test may drop root, and must still have access. */
 	chmod(self->path, 0755);
 }
 
@@ -76,7 +76,7 @@ static Elf64_Phdr *ls_phdr(unsigned int type)
 		EXPECT_EQ(pvas_program_check(path_, NULL, 0), err_);	\
 	} while (0)
 
-/* Write what load_ls() read, as changed since. */
+/* Write the bytes that load_ls() read, with the changes made since. */
 #define CHECK_LS(err_, why_)						\
 	do {								\
 		put(self->file, ls, ls_len, 0755);			\
@@ -149,7 +149,7 @@ TEST_F(dir, interpreter)
 	CHECK_LS(-EACCES, "interpreter /etc/passwd not executable");
 	strcpy(ls + p->p_offset, "/tmp");
 	CHECK_LS(-EACCES, "interpreter /tmp is not a regular file");
-	strcpy(ls + p->p_offset, "/bin/bash");	/* has one itself */
+	strcpy(ls + p->p_offset, "/bin/bash");	/* which has an interpreter itself */
 	CHECK_LS(-ELIBBAD, "interpreter /bin/bash is malformed");
 	ls[p->p_offset] = 0;
 	CHECK_LS(-ENOEXEC, "malformed interpreter path");
@@ -224,7 +224,7 @@ TEST_F(dir, find)
 	EXPECT_EQ(pvas_program_find("lsx", "/bin", small, sizeof(small)), -ENAMETOOLONG);
 	EXPECT_EQ(pvas_program_find("/bin/lsx", NULL, small, sizeof(small)), -ENAMETOOLONG);
 
-	/* What can't be run does not hide what can, further on; else it is told. */
+	/* A file that can't be executed hides none further on; if there is none, -EACCES. */
 	put(self->file, "x", 1, 0644);
 	snprintf(path, sizeof(path), "%s:/bin", self->path);
 	EXPECT_EQ(pvas_program_find("prog", path, self->buf, 4096), -EACCES);
@@ -236,7 +236,7 @@ TEST_F(dir, find)
 	EXPECT_EQ(pvas_program_find("ls", path, self->buf, 4096), 0);
 	EXPECT_STREQ(self->buf, "/bin/ls");
 
-	/* An empty element is the working directory. */
+	/* An empty element means the working directory. */
 	put(self->file, "x", 1, 0755);
 	ASSERT_EQ(chdir(self->path), 0);
 	EXPECT_EQ(pvas_program_find("prog", ":/bin", self->buf, 4096), 0);

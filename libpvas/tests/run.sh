@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: LGPL-2.1-or-later
-# Run the tests; on a failure show all the test said, and at the very end once more which
-# failed and why: of a long log often only the end is kept.
+# Run the tests. On a failure, print all output of the test, and at the end a summary of the
+# failures, because of a long log often only the end is kept.
 # usage: run.sh build-dir unit...
 
 dir=$(cd "$1" && pwd) || exit 1
@@ -16,7 +16,7 @@ report()	# report NAME STATUS
 	passed=$(grep -v '# SKIP' "$log" | grep -c '^ok ')
 	bad=$(grep -c '^not ok ' "$log")
 	skipped=$(grep -c '^ok .*# SKIP' "$log")
-	# Killed before it could say what failed
+	# Killed before it could report a failure
 	[ "$2" -eq 0 ] || [ "$bad" -ne 0 ] || bad=1
 	if [ "$bad" -ne 0 ]; then
 		# Not as TAP: the summary below counts it.
@@ -31,7 +31,7 @@ report()	# report NAME STATUS
 	echo "libpvas $1: $passed passed, $bad failed, $skipped skipped"
 }
 
-# Without the module only what needs none can be run: no 54 skips.
+# Without the module, run only the tests that need none, instead of skipping 54.
 skip()	# skip UNIT
 {
 	[ -e /dev/pvas ] || case $1 in

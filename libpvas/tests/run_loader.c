@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * Run a program through the loader with no module: play the kernel's part.
+ * Run a program through the loader without the module: simulate the kernel.
  *
  *	run_loader [--misalign | --occupy | --nostack | --noaux | --late | --never]
  *		   program [argument...]
  *
- * A partition, a space header and the blob are mapped into this process, a
- * stack with struct pvas_start is built as the module would, and the loader is
- * jumped to. What bounds would do is missing: the interpreter and all that the
- * program maps land where the kernel likes. All else is as in a task.
+ * It maps a partition, a space header and the blob into this process, builds a stack
+ * with struct pvas_start as the module would, and jumps to the loader. There are no
+ * bounds: the kernel chooses the addresses of the interpreter and of all that the
+ * program maps. Everything else is as in a task.
  *
  * --misalign	give a load bias that the program's alignment forbids
- * --occupy	have a page of the program's span taken already
- * --nostack	don't say where the stack is
+ * --occupy	map a page in the program's span first
+ * --nostack	don't pass the bounds of the stack
  * --noaux	no AT_EXECFD
  * --late	complete the space header some time after the jump
  * --never	don't complete it
@@ -67,7 +67,7 @@ static int publish_late(void *h)
 	return 0;
 }
 
-/* As the maker of a space found by its key: a process of its own, with our memory. */
+/* As the creator of a space that is found by its key: a process that shares this memory. */
 static void publish(struct pvas_header *h)
 {
 	char *stack;
@@ -108,7 +108,7 @@ static void make_loader(void)
 	mprotect(p, (len + 4095) & ~4095UL, PROT_READ | PROT_EXEC);
 }
 
-/* What the module would decide; a bad file gets the default, the loader is tested. */
+/* The module's decision. A bad file gets the default, because the loader is tested. */
 static uint64_t choose_load(int fd)
 {
 	struct pvas_elf_image img = { .lo = 0, .hi = 4096, .align = 4096 };
@@ -169,7 +169,7 @@ static int inherited(uint64_t type)
 	return 1;
 }
 
-/* Ours, but for what the loader is to fill in: there, garbage. */
+/* This process's, but with garbage in the entries that the loader must fill in. */
 static uint64_t *make_auxv(uint64_t *out, const struct pvas_start *start, const char *program)
 {
 	char random[16];
@@ -224,7 +224,7 @@ static uint64_t *make_stack(struct pvas_start *start, char **argv, char **envp)
 
 static void __attribute__((noreturn)) jump(uint64_t entry, void *stack, struct pvas_start *start)
 {
-	/* Garbage where a program might look: the loader must clear it. */
+	/* Garbage where a program might read it: the loader must clear it. */
 	__asm__ volatile("movq %0, %%rsp\n\tmovq $-1, %%rdx\n\tmovq $-1, %%r15\n\tjmpq *%1"
 			 : : "r"(stack), "r"(entry), "D"(start) : "memory", "rdx", "r15");
 	__builtin_unreachable();

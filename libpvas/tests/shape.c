@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * A program of an odd shape, by how it is compiled and linked (tests.mk): it
- * looks at what the loader made of its segments.
+ * A program of an unusual shape, by the way it is compiled and linked (tests.mk): it
+ * checks how the loader has mapped its segments.
  */
 #include <fcntl.h>
 #include <stdint.h>
@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Ends inside a page: the rest of that page must be zero, though not in the file. */
+/* Ends inside a page: the rest of the page must be zero, but is not in the file. */
 static char filled[5000] = "filled";
 
 #ifndef BSS
@@ -42,7 +42,7 @@ static int all_zero(const char *p, size_t n)
 {
 	size_t i;
 
-	/* Large ones at every 64 KiB; the edges in full. */
+	/* A large array is checked every 64 KiB, and fully at its ends. */
 	for (i = 0; i < n; i += i < 20000 || n - i < 70000 ? 1 : 65536)
 		if (p[i])
 			return 0;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * libpvas end to end, on either backend. The kernel's half is skipped without
- * /dev/pvas; to run it: selftests/vm/run -- build/libpvas/tests/space
+ * libpvas end to end, on either backend. The tests of the kernel backend are skipped
+ * without /dev/pvas; to run them: selftests/vm/run -- build/libpvas/tests/space
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -83,7 +83,7 @@ TEST_F(space, geometry)
 	EXPECT_GE(last, 9);
 }
 
-/* Longer than the harness's 30 s: a debug kernel takes its time. */
+/* Longer than the harness's 30 s: a debug kernel is slow. */
 TEST_F_TIMEOUT(space, programs, 300)
 {
 	EXPECT_EQ(run(self->s, ours("task")), 0);
@@ -129,7 +129,7 @@ TEST_F(space, list_of_tasks)
 	memset(t, 0, sizeof(t));
 	EXPECT_EQ(pvas_task_list(self->s, t, 2), 3);
 	EXPECT_EQ(t[2].index, 0);
-	/* pvas_task_spawn() returns as soon as nothing can fail: a moment too early. */
+	/* pvas_task_spawn() returns as soon as the start can't fail: wait until it runs. */
 	do {
 		EXPECT_EQ(pvas_task_list(self->s, t, 4), 3);
 	} while (t[0].state == PVAS_TASK_STARTING || t[1].state == PVAS_TASK_STARTING ||
@@ -151,7 +151,7 @@ TEST_F(space, tasks_meet)
 	pid_t pid[4];
 	int i;
 
-	/* In any order: each waits for all, and for one that ends. */
+	/* They end in any order: each waits for all, and for one that ends. */
 	for (i = 0; i < 4; i++) {
 		char *argv[] = { "task", "meet", "4", NULL };
 
@@ -233,7 +233,7 @@ TEST_F(space, scripts)
 	unlink(path);
 }
 
-/* A task makes a space of its own, and spawns into it. */
+/* A task creates a space of its own, and spawns into it. */
 TEST_F(space, space_made_by_a_task)
 {
 	if (variant->backend == PVAS_BACKEND_USER)

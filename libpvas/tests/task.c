@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * A program that runs as a task, through run_loader or for real: libpvas from
- * the inside. Exit status 0 if all holds.
+ * A program that runs as a task, in a space or by run_loader: libpvas from the inside.
+ * Exit status 0 if all checks pass.
  *
  *	task		alone
  *	task meet N	with tasks 1 to N, all running this
@@ -93,7 +93,7 @@ static void check_names(void)
 	CHECK(pvas_name_unexport("data") == -ENOENT);
 }
 
-/* A fork child is no task; a vfork child counts as its parent. */
+/* A fork child is not a task; a vfork child counts as its parent. */
 static void check_children(void)
 {
 	char *argv[] = { "true", NULL };
@@ -110,7 +110,7 @@ static void check_children(void)
 	CHECK(status == 0);
 	pid = fork();
 	if (pid == 0) {
-		struct timespec ts;	/* the vdso is there in a fork child */
+		struct timespec ts;	/* a fork child still has the vdso */
 
 		_exit(clock_gettime(CLOCK_MONOTONIC, &ts) ? 1 : 0);
 	}
@@ -129,7 +129,7 @@ static void check_children(void)
 	CHECK(pvas_task_get_index() > 0);
 }
 
-/* Each adds 1 to a counter in each other's memory, by its pointer. */
+/* Each task adds 1 to a counter in the memory of each other, by its pointer. */
 static void meet(int n)
 {
 	static int counter;
@@ -148,7 +148,7 @@ static void meet(int n)
 	for (tries = 0; tries < 20000 && __atomic_load_n(&counter, __ATOMIC_SEQ_CST) < n; tries++)
 		usleep(1000);
 	CHECK(counter == n);
-	/* Nobody needs us any more. Those before us end, and we see it. */
+	/* No task waits for this one any more. Those with lower indices end: detect it. */
 	for (i = 1; i < self; i++)
 		CHECK(pvas_name_import_wait(i, "never", 20000, &p) == -EOWNERDEAD);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* For programs that run as tasks: what is wrong is printed and counted. */
+/* For programs that run as tasks: print and count failed checks. */
 #ifndef TASK_CHECK_H
 #define TASK_CHECK_H
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* A task that is a launcher too: makes a space and runs "task" in it. */
+/* A task that is a launcher, too: it creates a space and runs "task" in it. */
 #include <stdio.h>
 #include <string.h>
 #include <sys/wait.h>

@@ -19,10 +19,10 @@ $(kself)/kselftest_harness.h:
 $(tout):
 	$(Q)mkdir -p $@
 
-# ---- unit tests: linked with the archive, they see what the .so hides ----
+# ---- unit tests: linked with the archive, because the .so hides private functions ----
 
 units	:= elf layout export program launch space user peers strays hung errors
-# The harness makes functions without prototypes, and with unused parameters.
+# The harness defines functions without prototypes, and with unused parameters.
 unit_flags := -std=gnu11 $(filter-out -Wmissing-prototypes,$(WARN)) -Wno-unused-parameter $(incs) -isystem $(kself) -D_GNU_SOURCE -pthread -MMD -MP
 
 $(units:%=$(tout)/%): $(tout)/%: $(tests)/%.c $(out)/libpvas.a $(kself)/kselftest_harness.h | $(tout)
@@ -33,7 +33,7 @@ $(units:%=$(tout)/%): $(tout)/%: $(tests)/%.c $(out)/libpvas.a $(kself)/kselftes
 more-errors := $(tests)/errors_setup.c $(tests)/errors_task.c
 $(tout)/errors: $(more-errors) $(tests)/errors.h
 
-# A launcher that is not PIE: its text and heap are where the header wants to be.
+# A launcher that is not PIE: its text and heap occupy the first place for the header.
 $(tout)/launch-nopie: $(tests)/launch.c $(out)/libpvas.a $(kself)/kselftest_harness.h | $(tout)
 	$(call say,CC)
 	$(Q)$(CC) $(unit_flags) $(CFLAGS) -fno-pie -static -o $@ $< $(out)/libpvas.a
@@ -79,12 +79,12 @@ shapes	:= plain static align2m align64k bigbss onetext packed
 $(shapes:%=$(tout)/shape-%): $(tout)/shape-%: $(tests)/shape.c | $(tout)
 	$(call say,CC)
 	$(prog) $(shape-$*) -o $@ $<
-# Does not begin at 0. ld calls that ET_EXEC, though it has all an ET_DYN needs.
+# Does not begin at 0. ld marks it as ET_EXEC, although it has all that an ET_DYN needs.
 $(tout)/shape-highbase: $(tests)/shape.c | $(tout)
 	$(call say,CC)
 	$(prog) -fPIE -pie -Wl,-Ttext-segment=0x10000000 -o $@ $<
 	$(Q)printf '\003' | dd of=$@ bs=1 seek=16 conv=notrunc status=none
-# Nested functions are gcc's alone.
+# Only gcc has nested functions.
 $(tout)/shape-execstack: $(tests)/shape.c | $(tout)
 	$(call say,CC)
 	$(Q)gcc -std=gnu11 -O1 -DEXEC_STACK -fPIE -pie -Wl,-z,execstack -o $@ $<

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * The user backend: what its tasks may do, how they end, and what is said
- * where it can't be had. Needs no module and no root; with root, the rights of
- * an ordinary user are tried as well.
+ * The user backend: what its tasks may do, how they end, and the errors where it is
+ * not available. Needs neither module nor root; with root, the tests also run with
+ * the rights of an ordinary user.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -34,7 +34,7 @@ static int start(struct pvas_space *s, unsigned int index, const char *what, con
 	return pvas_task_spawn(s, index, argv[0], argv, environ, NULL, pid);
 }
 
-/* Two at a time: they must not disturb each other. Their statuses, or'ed; < 0: no start. */
+/* Two at a time, which must not affect each other. Their statuses, or'ed; < 0: no start. */
 static int run_two(struct pvas_space *s, const char *what)
 {
 	pid_t a, b;
@@ -49,7 +49,7 @@ static int run_two(struct pvas_space *s, const char *what)
 	return end_of(a) | end_of(b);
 }
 
-/* ---- the rules, for whoever one is ---- */
+/* ---- the rules, for root and for an ordinary user ---- */
 
 FIXTURE(rules)
 {
@@ -71,7 +71,7 @@ FIXTURE_VARIANT_ADD(rules, unlimited_stack) { .legacy = 1 };
 FIXTURE_VARIANT_ADD(rules, smallest) { .size = 1ULL << 32 };
 FIXTURE_VARIANT_ADD(rules, largest) { .size = 1ULL << 43 };
 
-/* What containers let only privileged processes do. */
+/* Calls that containers allow only to privileged processes */
 static void enter_container(void)
 {
 	const int nr[] = {
@@ -115,7 +115,7 @@ RULE(filter)
 RULE(threads)
 RULE(signals)
 
-/* ---- beginning and end ---- */
+/* ---- start and end ---- */
 
 FIXTURE(life)
 {
@@ -149,7 +149,7 @@ static int is_mapped(struct pvas_space *s, unsigned int index)
 	return found;
 }
 
-/* Until no task is left; the launcher notices in a moment, if it gets a processor. */
+/* Wait until no task is left; on a busy machine the launcher may notice late. */
 static int all_ended(struct pvas_space *s)
 {
 	const int64_t end = now_ms() + 120000;
@@ -159,7 +159,7 @@ static int all_ended(struct pvas_space *s)
 	return !pvas_task_list(s, NULL, 0);
 }
 
-/* Killed at any moment of its life, and at once the next one in the same place. */
+/* A task is killed at any moment, and immediately replaced in the same partition. */
 TEST_F(life, kill_and_start_again)
 {
 	static const char *const whats[] = { "place", "threads", "children", "files", "heap" };
@@ -174,12 +174,12 @@ TEST_F(life, kill_and_start_again)
 		kill(pid, SIGKILL);
 		end_of(pid);
 	}
-	/* The last one's memory goes a moment after it. */
+	/* The memory of the last one is freed shortly after its end. */
 	EXPECT_TRUE(all_ended(self->s));
 	EXPECT_EQ(is_mapped(self->s, 3), 0);
 }
 
-/* A process that execs out is the caller's child yet, but no task. */
+/* A process that leaves by exec is still the caller's child, but no longer a task. */
 TEST_F(life, exec_leads_out)
 {
 	char *argv[] = { (char *)ours("user_task"), "exec", "/bin/sleep", "100", NULL };
@@ -218,7 +218,7 @@ static void *start_and_leave(void *arg)
 	return NULL;
 }
 
-/* They ask for a signal when their parent *thread* ends: it must not be this one. */
+/* Tasks are killed when their parent *thread* ends: that must not be the one that spawned them. */
 TEST_F(life, started_by_a_thread_that_ends)
 {
 	struct from_thread f = { .s = self->s };
@@ -236,7 +236,7 @@ static int look(void *arg)
 {
 	cpu_set_t *cpus = arg;
 
-	errno = 99;		/* the caller's, who sleeps */
+	errno = 99;		/* of the caller, which sleeps */
 	return mine == 42 && !sched_getaffinity(0, sizeof(*cpus), cpus) ? 0 : -EDOM;
 }
 
@@ -259,7 +259,7 @@ TEST_F(life, setup_is_the_callers)
 	EXPECT_TRUE(CPU_EQUAL(&one, &seen));
 }
 
-/* Below most of what is open. The program needs a number, and there is none besides. */
+/* Below most open descriptors. The program needs one, and no other is free. */
 static int lower_limit(void *arg)
 {
 	const struct rlimit few = { 20, 20 };
@@ -268,7 +268,7 @@ static int lower_limit(void *arg)
 	return setrlimit(RLIMIT_NOFILE, &few) ? -errno : 0;
 }
 
-/* As over execve(): what is marked goes, the rest stays. */
+/* As in execve(): close-on-exec descriptors are closed, the others stay. */
 TEST_F(life, descriptors)
 {
 	char script[] = "cd /proc/$$/fd && test -e $1 -a ! -e $2 -a ! -e $3 -a ! -e $4 && "
@@ -334,10 +334,10 @@ TEST_F(life, not_for_a_fork_child)
 		_exit(ret == -EINVAL ? 0 : 1);
 	}
 	EXPECT_EQ(end_of(pid), 0);
-	EXPECT_EQ(run_two(self->s, "bounds"), 0);	/* it has ended nothing here */
+	EXPECT_EQ(run_two(self->s, "bounds"), 0);	/* the space still works */
 }
 
-/* ---- where it can't be had ---- */
+/* ---- where it is not available ---- */
 
 static int create_fails(int err, const char *text)
 {

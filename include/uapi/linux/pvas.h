@@ -9,7 +9,7 @@
  * that overlaps a mapping present at CREATE (the vdso lies in the topmost)
  * are reserved.
  *
- * Life of a space:
+ * The life of a space:
  *
  *	fd = open("/dev/pvas", O_RDWR | O_CLOEXEC);
  *	ioctl(fd, PVAS_IOC_INFO, &info);	check abi_major and features
@@ -22,10 +22,9 @@
  *
  * The mm of the process that calls CREATE becomes the space; the space is
  * bound to the open file description.  SPAWN only *arms* the calling process:
- * its next successful execve() enters the space; a failed one leaves the
- * caller as it was, still armed.  The space ends when its file description is closed (or
- * DESTROY was called; all of them, if it was ATTACHed) and its last task is
- * gone.
+ * its next successful execve() enters the space; a failed one leaves the caller
+ * unchanged and still armed.  The space ends when its file description is closed or
+ * DESTROYed (if others have ATTACHed to it: all of them) and its last task is gone.
  *
  * Rules for every struct below:
  *  - the first member is the size of the struct as the caller knows it.  A
@@ -44,7 +43,7 @@
 #include <linux/ioctl.h>
 #include <linux/types.h>
 
-#define PVAS_ABI_MAJOR		1	/* differs: nothing can be assumed */
+#define PVAS_ABI_MAJOR		1	/* if it differs, nothing can be assumed */
 #define PVAS_ABI_MINOR		0	/* grows: commands or flags were added */
 
 /* Partition sizes: 4 GiB to 8 TiB. The default is 64 GiB. */
@@ -54,13 +53,13 @@
 
 #define PVAS_MAX_TASKS		4096	/* in one space */
 
-/* What a creator may have mapped at CREATE, for header and loader: 256 MiB. */
+/* The most that a creator may have mapped at CREATE, for header and loader: 256 MiB. */
 #define PVAS_MAPPED_MAX	(256UL << 20)
-/* What a space may hold in memory while it has no task, page tables included: 8 MiB. */
+/* The most memory of a space that has no task, page tables included: 8 MiB. */
 #define PVAS_IDLE_MAX		(8UL << 20)
 
 /**
- * struct pvas_info - what this module is (PVAS_IOC_INFO)
+ * struct pvas_info - the module's version and limits (PVAS_IOC_INFO)
  * @size:	sizeof(struct pvas_info)
  * @flags:	must be 0
  * @abi_major:	out: PVAS_ABI_MAJOR of the module
@@ -69,7 +68,7 @@
  * @shift_min:	out: smallest partition size, log2
  * @shift_max:	out: largest partition size, log2
  * @max_tasks:	out: tasks a space can hold
- * @spaces:	out: spaces there are now, in the caller's user namespace
+ * @spaces:	out: spaces that exist now in the caller's user namespace
  * @reserved:	must be 0
  */
 struct pvas_info {
@@ -119,8 +118,8 @@ struct pvas_info {
  * lives in a time namespace of its own, or a time or pid namespace is set for its
  * children; -EOPNOTSUPP the kernel refused a hook (see the kernel log).
  *
- * From then on the caller can't map anything, and what is said of tasks at SPAWN
- * holds for it.
+ * From then on the caller can't map anything, and the rules for tasks at SPAWN apply
+ * to it.
  */
 struct pvas_create {
 	__u32 size;
@@ -144,10 +143,10 @@ struct pvas_create {
 #define PVAS_KEY_MAX		128
 
 /**
- * struct pvas_attach - bind this file to a space made elsewhere (PVAS_IOC_ATTACH)
+ * struct pvas_attach - bind this file to an existing space (PVAS_IOC_ATTACH)
  * @size:	sizeof(struct pvas_attach)
  * @flags:	must be 0
- * @key:	address of the key the space was made with
+ * @key:	address of the key that the space was created with
  * @key_len:	its length in bytes
  * @id:		out: the space's id
  * @shift:	out: log2 of the partition size
@@ -155,11 +154,10 @@ struct pvas_create {
  * @last:	out: highest index a task can have
  * @reserved:	must be 0
  *
- * For processes that have no launcher of ours in common (the ranks that srun
- * or mpirun starts): the first makes the space, the others find it by the
- * job's key. Only spaces that the caller may enter are found: see SPAWN. A
- * space with a key stays open to new tasks as long as a file is bound to it or
- * a task lives in it.
+ * For processes without a common PVAS launcher (the ranks that srun or mpirun
+ * starts): the first creates the space, the others find it by the job's key. Only
+ * spaces that the caller may enter are found: see SPAWN. A space with a key stays
+ * open to new tasks as long as a file is bound to it or a task lives in it.
  *
  * Errors: -ENOENT no such space; -EBUSY the file already has a space;
  * -EINVAL @key_len out of range; -EINTR a signal came first.
@@ -187,7 +185,7 @@ struct pvas_attach {
  *		index chosen on return
  * @reserved:	must be 0
  *
- * An armed process stays so until an execve() succeeds, it cancels, or it ends.
+ * A process is armed until an execve() succeeds, it cancels, or it ends.
  *
  * Errors: -EALREADY the caller is armed; -ENOENT (CANCEL) it is not; -EINVAL
  * @index out of range or reserved, or a 32-bit caller; -EBUSY @index is taken;
@@ -201,9 +199,9 @@ struct pvas_attach {
  * dumpable. A seccomp filter counts as the creator's as long as a task or the
  * creator's parent has it.
  *
- * A task keeps what it was let in for: what would change its ids, permitted
- * capabilities, or user, pid, mount, ipc, cgroup or time namespace fails (see
- * pvas(7)). Its fork children may.
+ * A task keeps the rights it was admitted with: calls that would change its ids,
+ * permitted capabilities, or user, pid, mount, ipc, cgroup or time namespace fail
+ * (see pvas(7)). Its fork children may change theirs.
  *
  * The execve() that follows fails with: -ENOEXEC not an ELF position
  * independent executable for this machine (ET_DYN), or a malformed one;
@@ -221,7 +219,7 @@ struct pvas_spawn {
 };
 
 #define PVAS_SPAWN_ANY		(1U << 0)	/* the module chooses the index */
-#define PVAS_SPAWN_CANCEL	(1U << 1)	/* arm no more; id and index must be 0 */
+#define PVAS_SPAWN_CANCEL	(1U << 1)	/* disarm; id and index must be 0 */
 #define PVAS_SPAWN_F_ALL	(PVAS_SPAWN_ANY | PVAS_SPAWN_CANCEL)
 
 /**
@@ -230,7 +228,7 @@ struct pvas_spawn {
  * @flags:	PVAS_DESTROY_* bits
  * @reserved:	must be 0
  *
- * Unbinds the space from this file; the file can then make another. Errors:
+ * Unbinds the space from this file, which can then create another. Errors:
  * -ENOENT the file has no space; -EBUSY tasks are in it or armed for it, and
  * PVAS_DESTROY_KILL is not given (with it, they get SIGKILL, nobody enters any
  * more, by other files neither, and the space ends when the last is gone);
@@ -279,7 +277,7 @@ struct pvas_task {
  * @first:	out: lowest index a task can have
  * @last:	out: highest index a task can have
  * @self:	out: the caller's own index in this space, 0 if none
- * @count:	in: room in @tasks; out: tasks there are (may exceed the room)
+ * @count:	in: room in @tasks; out: number of tasks (may exceed the room)
  * @tasks:	array of struct pvas_task, filled in the order of the indices
  * @reserved:	must be 0
  *
@@ -301,7 +299,7 @@ struct pvas_query {
 
 /* States of a partition */
 #define PVAS_PART_FREE		0	/* a task may take it */
-#define PVAS_PART_ARMED		1	/* taken by a SPAWN, its execve is to come */
+#define PVAS_PART_ARMED		1	/* taken by a SPAWN, before its execve */
 #define PVAS_PART_RUNNING	2	/* its task runs */
 #define PVAS_PART_ENDING	3	/* its task is gone, its memory being freed */
 #define PVAS_PART_RESERVED	4	/* never a task's */
@@ -310,9 +308,9 @@ struct pvas_query {
  * struct pvas_part - an entry of the partition table in the space header
  *
  * Written by the module (or, with the user backend, by the supervisor), read
- * by tasks with plain loads: @state last on entry and first on leaving, so
- * a task that sees RUNNING sees the other members too. It is advice for
- * tasks: the module never reads it back.
+ * by tasks with plain loads: @state is written last on entry and first on leaving,
+ * so a task that sees RUNNING sees the other members too. It only informs tasks:
+ * the module never reads it back.
  *
  * @state:	PVAS_PART_*
  * @gen:	changes each time the partition is taken
@@ -326,7 +324,7 @@ struct pvas_part {
 } __attribute__((aligned(64)));
 
 /**
- * struct pvas_start - what the loader is handed
+ * struct pvas_start - the loader's argument
  *
  * A task starts at pvas_create.loader with the System V process stack (argc
  * at %rsp) and %rdi pointing to this struct, which lies on that stack above
@@ -348,7 +346,7 @@ struct pvas_part {
  * @gen:	pvas_part.gen of this task
  * @stack_lo:	start and
  * @stack_hi:	end of the stack's mapping, which the loader makes executable if
- *		PT_GNU_STACK asks for it; both 0: whoever mapped it has done so
+ *		PT_GNU_STACK asks for it; both 0: it is executable already if needed
  */
 struct pvas_start {
 	__u32 size;
