@@ -22,7 +22,7 @@
 
 #include "helpers.h"
 #include "pvas.h"
-#include "user.h"
+#include "user/user.h"
 #include "kselftest_harness.h"
 
 static const struct pvas_create_attr user = {

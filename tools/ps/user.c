@@ -2,7 +2,7 @@
 /*
  * Spaces of the user backend. No list of them exists: each is found by its
  * header, which lies in the memory of the launcher and of all tasks, at a
- * multiple of 256 MiB below 4 GiB (libpvas/user.c: map_header()), nearly always
+ * multiple of 256 MiB below 4 GiB (libpvas/user/space.c: map_header()), nearly always
  * the first. The first kilobytes of /proc/PID/maps tell which processes have a
  * mapping there; the header itself tells the rest, tasks and all.
  *

@@ -10,22 +10,22 @@
  * choice.
  *
  *	user.c		the space: where it lies, how it begins and ends
- *	user_filter.c	the filter
- *	user_keeper.c	the thread that has the filter, makes tasks and sees them end
- *	user_reclaim.c	the partition of one that has ended becomes free
- *	user_worker.c	the threads that answer the filter's calls
- *	user_pool.c	how many they are, and how they end
- *	user_files.c	they have descriptors of their own
- *	user_rights.c	a task keeps its ids, namespaces and capabilities
- *	user_exe.c	the answer to readlink("/proc/PID/exe")
- *	user_fork.c	fork() in a task leaves its peers alone
- *	user_place.c	the memory of a partition: placement, brk
- *	user_caller.c	what a caller is: task or not; its memory and files
- *	user_spawn.c	starting a task: the launcher's side
- *	user_same.c	whether its rights are the tasks'
- *	user_child.c	starting a task: in the new process
- *	user_program.c	which file is the program: #! and ELF checks
- *	user_stack.c	the new task's stack
+ *	filter.c	the filter
+ *	supervisor.c	the thread that has the filter, makes tasks and sees them end
+ *	reclaim.c	the partition of one that has ended becomes free
+ *	worker.c	the threads that answer the filter's calls
+ *	pool.c	how many they are, and how they end
+ *	files.c	they have descriptors of their own
+ *	rights.c	a task keeps its ids, namespaces and capabilities
+ *	exe.c	the answer to readlink("/proc/PID/exe")
+ *	fork.c	fork() in a task leaves its peers alone
+ *	place.c	the memory of a partition: placement, brk
+ *	caller.c	what a caller is: task or not; its memory and files
+ *	spawn.c	starting a task: the launcher's side
+ *	credentials.c	whether its rights are the tasks'
+ *	child.c	starting a task: in the new process
+ *	program.c	which file is the program: #! and ELF checks
+ *	stack.c	the new task's stack
  */
 #ifndef PVAS_USER_H
 #define PVAS_USER_H
@@ -34,8 +34,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "../kmod/pvas_layout.h"
-#include "backend.h"
+#include "../../kmod/pvas_layout.h"
+#include "../backend.h"
 
 #define PAGE		4096UL
 #define PAGE_UP(n)	(((n) + PAGE - 1) & ~(PAGE - 1))
@@ -277,7 +277,7 @@ static inline uint64_t user_loader_of(const struct user_part *p)
 
 size_t user_loader_length(void);
 
-/* ---- user_filter.c ---- */
+/* ---- filter.c ---- */
 
 /* No such system call: always goes to a worker, who may want to know that it's over. */
 #define USER_NR_STOP	0x5056
@@ -288,7 +288,7 @@ size_t user_loader_length(void);
  */
 int user_filter_install(unsigned int shift, uint32_t first, uint32_t last, const char **why);
 
-/* ---- user_keeper.c ---- */
+/* ---- supervisor.c ---- */
 
 int user_keeper_start(struct user_space *u);
 void user_keeper_stop(struct user_space *u);
@@ -318,7 +318,7 @@ int user_part_ending(const struct user_part *p);
 /* Note a partition's state where tasks see it. Under user_space.lock, or before they can. */
 void user_publish(struct user_space *u, struct user_part *p, uint32_t state);
 
-/* ---- user_reclaim.c: in the keeper ---- */
+/* ---- reclaim.c: in the keeper ---- */
 
 /* The task is gone from the partition. */
 void user_reclaim_begin(struct user_space *u, struct user_part *p);
@@ -326,11 +326,11 @@ void user_reclaim_begin(struct user_space *u, struct user_part *p);
 /* For a millisecond. Returns in how many more to go on; -1: there is nothing left. */
 int user_reclaim_some(struct user_space *u);
 
-/* ---- user_spawn.c ---- */
+/* ---- spawn.c ---- */
 
 int user_spawn(struct pvas_spawn_call *call);
 
-/* ---- user_same.c ---- */
+/* ---- credentials.c ---- */
 
 /* Note what can't be asked later, of the thread that makes the space. */
 void user_same_begin(struct user_space *u);
@@ -338,14 +338,14 @@ void user_same_begin(struct user_space *u);
 /* 0 if the calling thread has the rights that a new task will have; else -errno. */
 int user_same_rights(const struct user_space *u);
 
-/* ---- user_worker.c ---- */
+/* ---- worker.c ---- */
 
 void *user_worker_main(void *arg);
 
 /* In a worker: is the call that it answers still waiting for that? */
 int user_request_valid(void);
 
-/* ---- user_pool.c ---- */
+/* ---- pool.c ---- */
 
 int user_workers_start(struct user_space *u);
 
@@ -367,7 +367,7 @@ int user_worker_left(void);
 /* It ends. */
 void user_worker_ends(struct user_space *u);
 
-/* ---- user_files.c ---- */
+/* ---- files.c ---- */
 
 #define FILES_STEP 64
 
@@ -383,7 +383,7 @@ void user_files_leave(const struct user_space *u, struct user_files *f);
 /* Close what was only copied. */
 void user_files_close(struct user_files *f);
 
-/* ---- user_rights.c ---- */
+/* ---- rights.c ---- */
 
 /* Would this call of a task, with arguments in @memory, leave it its rights? */
 int user_rights_kept(int nr, const uint64_t *args, pid_t memory);
@@ -391,7 +391,7 @@ int user_rights_kept(int nr, const uint64_t *args, pid_t memory);
 /* The same of a clone that shares the mm. */
 int user_rights_kept_by_clone(uint64_t flags);
 
-/* ---- user_exe.c ---- */
+/* ---- exe.c ---- */
 
 /*
  * Is @path, of a thread that is @inside or of a fork child, the exe link of a
@@ -403,7 +403,7 @@ int user_exe_of(struct user_space *u, struct user_part *p, pid_t caller, int ins
 /* Whose task is this process, or that of this thread? */
 struct user_part *user_part_of_process(struct user_space *u, pid_t tid);
 
-/* ---- user_fork.c ---- */
+/* ---- fork.c ---- */
 
 /* Thread @tid, which runs code of @p, is about to fork. */
 void user_fork_prepare(struct user_space *u, struct user_part *p, pid_t tid);
@@ -425,7 +425,7 @@ int user_fork_look_at_segment(struct user_space *u, struct user_part *p, int id,
 void user_fork_begin(struct user_part *p);
 
 
-/* ---- user_place.c: all under user_part.lock, and for tasks only ---- */
+/* ---- place.c: all under user_part.lock, and for tasks only ---- */
 
 struct user_mmap {
 	uint64_t addr, len;
@@ -450,7 +450,7 @@ int64_t user_child_brk(struct user_part *p, pid_t child, uint64_t brk);
 int user_layout(struct user_part *p, const struct pvas_elf_image *image, uint64_t stack_limit,
 		int randomize);
 
-/* ---- user_caller.c ---- */
+/* ---- caller.c ---- */
 
 /* Once: make the page for user_caller_inside(). */
 int user_caller_begin(void);
@@ -474,11 +474,11 @@ pid_t user_caller_process(pid_t tid);
 /* In a worker: a descriptor of the workers' for the thread's @fd. -errno. */
 int user_caller_file(pid_t tid, int fd, int prot, int flags);
 
-/* ---- user_child.c: the new process ---- */
+/* ---- child.c: the new process ---- */
 
 int user_child_main(void *arg);
 
-/* ---- user_program.c: in the new process: raw system calls only ---- */
+/* ---- program.c: in the new process: raw system calls only ---- */
 
 #define USER_SCRIPT_DEPTH	5
 #define USER_SCRIPT_HEAD	256
@@ -509,7 +509,7 @@ struct user_program {
 
 int user_program_open(struct user_program *prog, const char *path);
 
-/* ---- user_stack.c: the same ---- */
+/* ---- stack.c: the same ---- */
 
 /* Map the stack and fill it. The start of the struct pvas_start is in @info. 0 or -errno. */
 int user_stack_make(const struct user_start *s, const struct user_program *prog,

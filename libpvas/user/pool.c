@@ -103,7 +103,7 @@ static unsigned int workers_wanted(void)
 	return cpus < 2 ? 2 : cpus > WORKERS ? WORKERS : (unsigned int)cpus;
 }
 
-/* The workers have the descriptors of this thread, which makes them: see user_files.c. */
+/* The workers have the descriptors of this thread, which makes them: see files.c. */
 static void *pool_main(void *arg)
 {
 	struct user_space *u = arg;

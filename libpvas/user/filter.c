@@ -26,7 +26,7 @@
 
 #include "rawsys.h"
 #include "user.h"
-#include "user_bpf.h"
+#include "bpf.h"
 
 #define KEPT_NS	((uint32_t)(CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWIPC | \
 			    CLONE_NEWCGROUP))
@@ -126,7 +126,7 @@ static void body_range(struct program *p)
 /*
  * Fork children have their mappings above all partitions, and allocators give
  * advice on them all the time: too often to ask a worker each time. What a task
- * does not want copied by fork must not be mixed up with user_fork.c's marks.
+ * does not want copied by fork must not be mixed up with fork.c's marks.
  */
 static void body_madvise(struct program *p)
 {

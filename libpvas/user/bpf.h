@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Assembling a classic BPF program for seccomp, with labels. For user_filter.c. */
+/* Assembling a classic BPF program for seccomp, with labels. For filter.c. */
 #ifndef PVAS_USER_BPF_H
 #define PVAS_USER_BPF_H
 

@@ -6,7 +6,7 @@
  * and nothing else of the launcher. It lives as long as the space: its tasks
  * ask for SIGKILL when their parent *thread* ends, so that they die with the
  * launcher, and with nothing less. It also waits for their ends, and
- * gives back their memory (user_reclaim.c).
+ * gives back their memory (reclaim.c).
  */
 #include <errno.h>
 #include <poll.h>
