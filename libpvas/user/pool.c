@@ -2,14 +2,14 @@
 /*
  * User backend: how many workers there are, and how they end.
  *
- * A worker sleeps in an ioctl that only a call under the filter wakes: so the
- * keeper makes one call for each. It counts them under the pool's lock, since
- * with one call too many it would wait for ever.
+ * A worker sleeps in an ioctl that only a call under the filter wakes, so to end
+ * the workers the supervisor makes one call for each. It counts them under the
+ * pool's lock: with one call too many it would wait for ever.
  *
- * Much of a worker's business can last as long as a file server likes: a fault,
- * the close of a file, a look at a process in the middle of execve. So each
- * counts as slow from the arrival of a call to its answer, and a thread of its
- * own (the pool's) adds a worker when all have been slow for a while.
+ * Handling a request can take as long as a file server does not answer: by a page
+ * fault, by closing a file, by examining a process in the middle of an execve().
+ * So a worker counts as busy from the receipt of a request to its answer, and
+ * the pool's thread adds a worker when all have been busy for a while.
  */
 #include <pthread.h>
 #include <sys/prctl.h>
@@ -17,63 +17,63 @@
 #include <unistd.h>
 
 #include "rawsys.h"
-#include "user.h"
+#include "worker.h"
 
-#define STUCK_NS	5000000	/* so long none has come back: there shall be one more */
+#define STUCK_NS	5000000	/* if none becomes idle for this long, add one */
 
-/* This worker came back after it was given up, and is counted no more. */
-static __thread int left;
+/* This worker became idle after the space was abandoned, and is not counted any more. */
+static __thread int retired;
 
 static int add_worker(struct user_space *u)
 {
-	int err = pthread_create(&u->workers[u->nr_workers], NULL, user_worker_main, u);
+	int err = pthread_create(&u->workers[u->nr_workers], NULL, u->worker_main, u);
 
 	u->nr_workers += !err;
 	u->nr_live += !err;
 	return -err;
 }
 
-static int all_slow(const struct user_space *u)
+static int all_busy(const struct user_space *u)
 {
-	return u->nr_slow >= u->nr_workers && u->nr_workers < WORKERS_MAX;
+	return u->nr_busy >= u->nr_workers && u->nr_workers < WORKERS_MAX;
 }
 
-int user_worker_slow(struct user_space *u)
+int user_worker_busy(struct user_space *u)
 {
 	int given_up;
 
 	pthread_mutex_lock(&u->pool_lock);
 	given_up = u->abandoned;
-	u->nr_slow += !given_up;
-	if (!given_up && all_slow(u))
+	u->nr_busy += !given_up;
+	if (!given_up && all_busy(u))
 		pthread_cond_broadcast(&u->pool_changed);
 	pthread_mutex_unlock(&u->pool_lock);
 	return given_up ? -EINTR : 0;
 }
 
-void user_worker_quick(struct user_space *u)
+void user_worker_idle(struct user_space *u)
 {
 	pthread_mutex_lock(&u->pool_lock);
-	u->nr_slow--;
+	u->nr_busy--;
 	u->nr_served++;
-	/* The keeper has not counted it: it makes no call for it. */
+	/* The supervisor has not counted it, and makes no call to end it. */
 	if (u->abandoned) {
 		u->nr_live--;
-		left = 1;
+		retired = 1;
 	}
 	if (__atomic_load_n(&u->stop, __ATOMIC_ACQUIRE))
 		pthread_cond_broadcast(&u->pool_changed);
 	pthread_mutex_unlock(&u->pool_lock);
 }
 
-int user_worker_left(void)
+int user_worker_retired(void)
 {
-	return left;
+	return retired;
 }
 
 void user_worker_ends(struct user_space *u)
 {
-	if (left)
+	if (retired)
 		return;
 	pthread_mutex_lock(&u->pool_lock);
 	u->nr_live--;
@@ -83,7 +83,7 @@ void user_worker_ends(struct user_space *u)
 
 /* ---- the pool's thread ---- */
 
-/* All are slow: are they still, and has none come back meanwhile? */
+/* Add a worker if all stay busy for a while, and none has handled a request meanwhile. */
 static void grow_if_stuck(struct user_space *u)
 {
 	const struct timespec while_ = { .tv_nsec = STUCK_NS };
@@ -92,7 +92,7 @@ static void grow_if_stuck(struct user_space *u)
 	pthread_mutex_unlock(&u->pool_lock);
 	nanosleep(&while_, NULL);
 	pthread_mutex_lock(&u->pool_lock);
-	if (!u->pool_stop && !u->abandoned && all_slow(u) && u->nr_served == seen)
+	if (!u->pool_stop && !u->abandoned && all_busy(u) && u->nr_served == seen)
 		add_worker(u);
 }
 
@@ -103,7 +103,7 @@ static unsigned int workers_wanted(void)
 	return cpus < 2 ? 2 : cpus > WORKERS ? WORKERS : (unsigned int)cpus;
 }
 
-/* The workers have the descriptors of this thread, which makes them: see files.c. */
+/* The workers share the descriptor table of this thread, which creates them: see files.c. */
 static void *pool_main(void *arg)
 {
 	struct user_space *u = arg;
@@ -111,18 +111,18 @@ static void *pool_main(void *arg)
 	struct user_files files;
 
 	prctl(PR_SET_NAME, "pvas-pool");
-	user_files_leave(u, &files);
+	user_files_unshare(u, &files);
 	pthread_mutex_lock(&u->pool_lock);
 	while (u->nr_workers < wanted && !u->pool_err)
 		u->pool_err = add_worker(u);
 	pthread_mutex_unlock(&u->pool_lock);
-	/* It can hang in this; the workers don't. */
+	/* This can hang; the workers don't wait for it. */
 	user_files_close(&files);
 	pthread_mutex_lock(&u->pool_lock);
 	u->pool_ready = 1;
 	pthread_cond_broadcast(&u->pool_changed);
 	while (!u->pool_stop) {
-		if (all_slow(u))
+		if (all_busy(u))
 			grow_if_stuck(u);
 		else
 			pthread_cond_wait(&u->pool_changed, &u->pool_lock);
@@ -139,12 +139,14 @@ static void a_second_from_now(struct timespec *until)
 	until->tv_sec++;
 }
 
-/* Workers are there when this returns; the rest of the pool's beginning has a second. */
-int user_workers_start(struct user_space *u)
+/* Workers exist when this returns. It waits at most a second for the pool's other work. */
+int user_workers_start(struct user_space *u, void *(*main)(void *))
 {
 	struct timespec until;
-	int err = pthread_create(&u->pool, NULL, pool_main, u);
+	int err;
 
+	u->worker_main = main;
+	err = pthread_create(&u->pool, NULL, pool_main, u);
 	if (err)
 		return -err;
 	a_second_from_now(&until);
@@ -158,19 +160,19 @@ int user_workers_start(struct user_space *u)
 }
 
 /*
- * One in a slow call has a second to come back. From then on none begins such a
- * call, and one that comes back ends by itself: of the others each takes a call.
+ * Busy workers have a second to become idle. After that no request is handled, and
+ * a worker that becomes idle ends by itself; each of the others needs a call to end.
  */
-void user_workers_dismiss(struct user_space *u)
+void user_workers_stop(struct user_space *u)
 {
 	struct timespec until;
 
 	a_second_from_now(&until);
 	pthread_mutex_lock(&u->pool_lock);
-	while (u->nr_slow && !pthread_cond_timedwait(&u->pool_changed, &u->pool_lock, &until))
+	while (u->nr_busy && !pthread_cond_timedwait(&u->pool_changed, &u->pool_lock, &until))
 		;
 	u->abandoned = 1;
-	while (u->nr_live > u->nr_slow) {
+	while (u->nr_live > u->nr_busy) {
 		pthread_mutex_unlock(&u->pool_lock);
 		pvas_raw0(USER_NR_STOP);
 		pthread_mutex_lock(&u->pool_lock);
@@ -178,7 +180,7 @@ void user_workers_dismiss(struct user_space *u)
 	pthread_mutex_unlock(&u->pool_lock);
 }
 
-/* Returns whether it has not come back. */
+/* Returns whether the pool's thread has failed to end in time. */
 static int end_pool(struct user_space *u, const struct timespec *until)
 {
 	int missing;

@@ -1,196 +1,54 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * User backend: the keeper, a thread of the launcher.
+ * User backend: the supervisor, a thread of the launcher.
  *
  * It alone is under the filter (and has no_new_privs), so what it clones is,
  * and nothing else of the launcher. It lives as long as the space: its tasks
  * ask for SIGKILL when their parent *thread* ends, so that they die with the
- * launcher, and with nothing less. It also waits for their ends, and
- * gives back their memory (reclaim.c).
+ * launcher, and not before. It also waits for their ends, and frees their
+ * memory (reclaim.c).
  */
 #include <errno.h>
-#include <poll.h>
 #include <sched.h>
 #include <signal.h>
-#include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/prctl.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
+#include "child.h"
 #include "rawsys.h"
-#include "user.h"
+#include "worker.h"
 
 #define EVENTS		32
 #define WAKE_ID		UINT32_MAX	/* an index that no partition has */
-#define EXEC_LOOKS	60	/* often at first, then less so: it is a large program, or none */
-#define EXEC_RARE	20
-#define EXEC_LOOK_MS	5
-#define EXEC_RARE_MS	500
-#define EXEC_LAST_MS	5000	/* for as long as the task lives */
-#define STOP_LOOK_MS	20
+#define STOP_POLL_MS	20
 
-/* ---- the table tasks see ---- */
-
-/* As the module does: @state last on entry and first on leaving. */
-void user_publish(struct user_space *u, struct user_part *p, uint32_t state)
-{
-	struct pvas_part *entry = pvas_header_part(u->header, (uint32_t)(p - u->parts));
-
-	if (state != PVAS_PART_RUNNING)
-		__atomic_store_n(&entry->state, state, __ATOMIC_SEQ_CST);
-	__atomic_store_n(&entry->gen, p->gen, __ATOMIC_RELAXED);
-	__atomic_store_n(&entry->pid, state == PVAS_PART_RUNNING ? p->pid : 0, __ATOMIC_RELAXED);
-	if (state == PVAS_PART_RUNNING)
-		__atomic_store_n(&entry->state, state, __ATOMIC_RELEASE);
-}
-
-/* ---- the end of a task ---- */
-
-int user_pidfd_dead(int pidfd)
-{
-	struct pollfd pfd = { .fd = pidfd, .events = POLLIN };
-
-	return poll(&pfd, 1, 0) > 0;
-}
-
-/*
- * By an exec, whichever thread has called it, the first thread has another mm.
- * It has none when it has ended before the others.
- */
-static int has_left(const struct user_part *p)
-{
-	return !user_caller_inside(p->pid) && user_caller_has_memory(p->pid);
-}
-
-int user_part_ending(const struct user_part *p)
-{
-	return (p->state == PVAS_PART_ENDING && p->stuck < USER_STUCK_LOOKS) ||
-	       (p->state == PVAS_PART_RUNNING &&
-		(user_pidfd_dead(p->pidfd) ||
-		 (__atomic_load_n(&p->exec_tid, __ATOMIC_ACQUIRE) && has_left(p))));
-}
-
-/* Numbers beyond are closed as any other. */
-void user_pidfd_note(struct user_space *u, int fd, int there)
-{
-	const uint64_t bit = 1ULL << (fd % 64);
-
-	if (fd >= PIDFDS_NOTED)
-		return;
-	if (there)
-		__atomic_or_fetch(&u->pidfds[fd / 64], bit, __ATOMIC_RELAXED);
-	else
-		__atomic_and_fetch(&u->pidfds[fd / 64], ~bit, __ATOMIC_RELAXED);
-}
-
-void user_forget_process(struct user_space *u, struct user_part *p)
-{
-	if (p->pidfd >= 0) {
-		user_pidfd_note(u, p->pidfd, 0);
-		close(p->pidfd);
-	}
-	p->pidfd = -1;
-	p->pid = 0;
-}
-
-/* ---- an exec that leads out of the space ---- */
-
-static void expect_exec(struct user_space *u, struct user_part *p, pid_t tid)
-{
-	p->exec_looks = EXEC_LOOKS;
-	if (!__atomic_exchange_n(&p->exec_tid, tid, __ATOMIC_ACQ_REL))
-		__atomic_add_fetch(&u->nr_execs, 1, __ATOMIC_ACQ_REL);
-}
-
-/*
- * The code that makes the call can be a peer's: the partition that counts is
- * that of the caller's process. If a descriptor was not to be had to find out
- * which that is, it may be any.
- */
-void user_keeper_expect_exec(struct user_space *u, pid_t tid)
-{
-	pid_t pid = user_caller_process(tid);
-	uint32_t i;
-
-	for (i = u->space->first; i <= u->space->last; i++) {
-		struct user_part *p = &u->parts[i];
-
-		if (__atomic_load_n(&p->pid, __ATOMIC_ACQUIRE) && (!pid || p->pid == pid))
-			expect_exec(u, p, tid);
-	}
-	user_keeper_wake(u);
-}
-
-void user_keeper_forget_exec(struct user_space *u, struct user_part *p)
-{
-	if (__atomic_exchange_n(&p->exec_tid, 0, __ATOMIC_ACQ_REL))
-		__atomic_sub_fetch(&u->nr_execs, 1, __ATOMIC_ACQ_REL);
-}
-
-/* Returns in how many milliseconds to look at this one again; -1: no need to. */
-static int look_for_exec(struct user_space *u, struct user_part *p)
-{
-	/* It was faster than pvas_task_spawn(), which doesn't wake us when it is through. */
-	if (p->state == PVAS_PART_ARMED)
-		return EXEC_LOOK_MS;
-	if (p->state != PVAS_PART_RUNNING)
-		return -1;
-	if (has_left(p)) {
-		user_reclaim_begin(u, p);
-		return -1;
-	}
-	if (p->exec_looks <= 0)
-		return EXEC_LAST_MS;
-	return --p->exec_looks > EXEC_RARE ? EXEC_LOOK_MS : EXEC_RARE_MS;
-}
-
-static int sooner(int a, int b)
+static int earlier(int a, int b)
 {
 	return a < 0 || (b >= 0 && b < a) ? b : a;
 }
 
-static int look_for_execs(struct user_space *u)
-{
-	int wait = -1;
-	uint32_t i;
-
-	if (!__atomic_load_n(&u->nr_execs, __ATOMIC_ACQUIRE))
-		return -1;
-	for (i = u->space->first; i <= u->space->last; i++)
-		if (__atomic_load_n(&u->parts[i].exec_tid, __ATOMIC_ACQUIRE))
-			wait = sooner(wait, look_for_exec(u, &u->parts[i]));
-	return wait;
-}
-
 /* ---- the beginning of a task ---- */
-
-static int watch(struct user_space *u, int fd, uint32_t id)
-{
-	struct epoll_event event = { .events = EPOLLIN, .data.u32 = id };
-
-	return epoll_ctl(u->epoll, EPOLL_CTL_ADD, fd, &event) ? -errno : 0;
-}
 
 /*
  * The new process runs on the stack of the handle and with the thread pointer
- * of the caller of pvas_task_spawn(), who waits for it as after vfork(): what the
- * caller's setup function does to errno, it does to one that nobody reads.
+ * of the caller of pvas_task_spawn(), which waits for it as after vfork(): if the
+ * caller's setup function changes errno, nobody reads that errno.
  */
-static int make_task(struct user_space *u, struct user_order *o)
+static int make_task(struct user_space *u, struct user_clone_request *c)
 {
 	struct user_start start = {
-		.u = u, .part = o->part, .call = o->call,
-		.caller = o->caller, .persona = o->persona,
+		.u = u, .part = c->part, .call = c->call,
+		.caller = c->caller, .persona = c->persona,
 	};
-	struct user_part *p = o->part;
+	struct user_part *p = c->part;
 	int err;
 
 	u->start = start;
-	p->pid = clone(user_child_main, o->stack,
+	p->pid = clone(user_child_main, c->stack,
 		       CLONE_VM | CLONE_SETTLS | CLONE_PIDFD | CLONE_CHILD_CLEARTID | SIGCHLD,
-		       &u->start, &p->pidfd, o->tls, &p->hand);
+		       &u->start, &p->pidfd, c->tls, &p->start);
 	if (p->pid < 0) {
 		err = -errno;
 		p->pid = 0;
@@ -201,27 +59,53 @@ static int make_task(struct user_space *u, struct user_order *o)
 	return 0;
 }
 
-static void obey(struct user_space *u)
+static void serve_clone_request(struct user_space *u)
 {
-	struct user_order *o = &u->order;
+	struct user_clone_request *c = &u->clone_request;
 
 	pthread_mutex_lock(&u->lock);
-	if (o->call && !o->done) {
-		o->err = make_task(u, o);
-		o->done = 1;
+	if (c->call && !c->done) {
+		c->err = make_task(u, c);
+		c->done = 1;
 		pthread_cond_broadcast(&u->changed);
 	}
 	pthread_mutex_unlock(&u->lock);
 }
 
-int user_keeper_watch(struct user_space *u, struct user_part *p)
+/* ---- the end of a task ---- */
+
+/* Its process has ended. While pvas_task_spawn() has the lock, it is not RUNNING yet. */
+static void handle_exit(struct user_space *u, struct user_part *p)
 {
-	return watch(u, p->pidfd, (uint32_t)(p - u->parts));
+	pthread_mutex_lock(&u->lock);
+	pthread_mutex_unlock(&u->lock);
+	user_reclaim_begin(u, p);
+}
+
+/* Returns in how many ms to check again; -1: no need to. */
+static int poll_execs(struct user_space *u)
+{
+	int wait = -1;
+	uint32_t i;
+
+	if (!__atomic_load_n(&u->nr_execs, __ATOMIC_ACQUIRE))
+		return -1;
+	for (i = u->space->first; i <= u->space->last; i++) {
+		struct user_part *p = &u->parts[i];
+
+		if (!__atomic_load_n(&p->exec_tid, __ATOMIC_ACQUIRE))
+			continue;
+		if (p->state == PVAS_PART_RUNNING && user_exec_left(p))
+			user_reclaim_begin(u, p);
+		else
+			wait = earlier(wait, user_exec_poll_ms(p));
+	}
+	return wait;
 }
 
 /* ---- the end of the space ---- */
 
-/* Returns how many tasks there are yet. */
+/* Returns how many tasks are left. */
 static int kill_all(struct user_space *u)
 {
 	int alive = 0;
@@ -233,9 +117,9 @@ static int kill_all(struct user_space *u)
 		if (p->state == PVAS_PART_FREE || p->state == PVAS_PART_RESERVED || p->pidfd < 0)
 			continue;
 		/* Dead, but a worker doesn't come back. */
-		if (p->state == PVAS_PART_ENDING && p->stuck >= USER_STUCK_LOOKS)
+		if (p->state == PVAS_PART_ENDING && p->stuck >= USER_STUCK_MAX)
 			continue;
-		/* One that is ending has died, or left by an exec. */
+		/* A task that is ENDING has died, or left by an exec. */
 		if (p->state != PVAS_PART_ENDING)
 			pvas_raw4(__NR_pidfd_send_signal, p->pidfd, SIGKILL, NULL, 0);
 		alive++;
@@ -253,16 +137,8 @@ static void drain(int fd)
 		;
 }
 
-/* Its process has ended. It is RUNNING as soon as who has started it lets go of the lock. */
-static void end_of(struct user_space *u, struct user_part *p)
-{
-	pthread_mutex_lock(&u->lock);
-	pthread_mutex_unlock(&u->lock);
-	user_reclaim_begin(u, p);
-}
-
-/* Returns whether to go on. */
-static int turn(struct user_space *u, int timeout)
+/* Returns whether to continue. */
+static int handle_events(struct user_space *u, int timeout)
 {
 	struct epoll_event events[EVENTS];
 	int i, n = epoll_wait(u->epoll, events, EVENTS, timeout);
@@ -270,32 +146,32 @@ static int turn(struct user_space *u, int timeout)
 	for (i = 0; i < n; i++) {
 		if (events[i].data.u32 == WAKE_ID) {
 			drain(u->wake);
-			obey(u);
+			serve_clone_request(u);
 		} else {
-			end_of(u, &u->parts[events[i].data.u32]);
+			handle_exit(u, &u->parts[events[i].data.u32]);
 		}
 	}
 	return !__atomic_load_n(&u->stop, __ATOMIC_ACQUIRE) || kill_all(u);
 }
 
-static int keep(struct user_space *u)
+static int install_filter(struct user_space *u)
 {
-	u->keeper_tid = (pid_t)pvas_raw0(__NR_gettid);
+	u->supervisor_tid = (pid_t)pvas_raw0(__NR_gettid);
 	u->listener = user_filter_install(u->space->shift, u->space->first, u->space->last,
 					  &u->why);
 	if (u->listener < 0)
 		return u->listener;
-	return watch(u, u->wake, WAKE_ID);
+	return user_watch(u, u->wake, WAKE_ID);
 }
 
-static void *keeper(void *arg)
+static void *supervisor_main(void *arg)
 {
 	struct user_space *u = arg;
 	int wait = -1;
 	int err;
 
-	prctl(PR_SET_NAME, "pvas-keeper");
-	err = keep(u);
+	prctl(PR_SET_NAME, "pvas-supervisor");
+	err = install_filter(u);
 	pthread_mutex_lock(&u->lock);
 	u->err = err;
 	u->ready = 1;
@@ -303,23 +179,15 @@ static void *keeper(void *arg)
 	pthread_mutex_unlock(&u->lock);
 	if (err)
 		return NULL;
-	while (turn(u, u->stop ? sooner(wait, STOP_LOOK_MS) : wait)) {
-		wait = look_for_execs(u);
-		wait = sooner(wait, user_reclaim_some(u));
+	while (handle_events(u, u->stop ? earlier(wait, STOP_POLL_MS) : wait)) {
+		wait = poll_execs(u);
+		wait = earlier(wait, user_reclaim_some(u));
 	}
-	user_workers_dismiss(u);
+	user_workers_stop(u);
 	return NULL;
 }
 
-void user_keeper_wake(struct user_space *u)
-{
-	const uint64_t one = 1;
-
-	while (write(u->wake, &one, sizeof(one)) < 0 && errno == EINTR)
-		;
-}
-
-int user_keeper_start(struct user_space *u)
+int user_supervisor_start(struct user_space *u)
 {
 	int err;
 
@@ -327,10 +195,10 @@ int user_keeper_start(struct user_space *u)
 	u->wake = eventfd(0, EFD_CLOEXEC);
 	if (u->epoll < 0 || u->wake < 0)
 		return -errno;
-	err = pthread_create(&u->keeper, NULL, keeper, u);
+	err = pthread_create(&u->supervisor, NULL, supervisor_main, u);
 	if (err)
 		return -err;
-	u->has_keeper = 1;
+	u->has_supervisor = 1;
 	pthread_mutex_lock(&u->lock);
 	while (!u->ready)
 		pthread_cond_wait(&u->changed, &u->lock);
@@ -338,12 +206,12 @@ int user_keeper_start(struct user_space *u)
 	return u->err;
 }
 
-void user_keeper_stop(struct user_space *u)
+void user_supervisor_stop(struct user_space *u)
 {
 	__atomic_store_n(&u->stop, 1, __ATOMIC_RELEASE);
-	if (u->has_keeper) {
-		user_keeper_wake(u);
-		pthread_join(u->keeper, NULL);
+	if (u->has_supervisor) {
+		user_wake(u);
+		pthread_join(u->supervisor, NULL);
 	}
-	u->has_keeper = 0;
+	u->has_supervisor = 0;
 }

@@ -3,29 +3,37 @@
  * The user backend: a space without a module and without root.
  *
  * The launcher's own mm is the space. One seccomp filter, inherited by all
- * tasks, lets every system call through but those that place or change
- * mappings; of these it lets through what names addresses inside the caller's
- * own partition. The rest goes to worker threads of the launcher, which share
- * the mm and so can make the call in the task's stead, at an address of their
- * choice.
+ * tasks, allows every system call except those that place or change mappings;
+ * of these it allows the ones that name addresses inside the caller's own
+ * partition. The rest is sent to worker threads of the launcher, which share
+ * the mm and so can make the call for the task, at an address of their choice.
  *
- *	user.c		the space: where it lies, how it begins and ends
- *	filter.c	the filter
- *	supervisor.c	the thread that has the filter, makes tasks and sees them end
- *	reclaim.c	the partition of one that has ended becomes free
- *	worker.c	the threads that answer the filter's calls
- *	pool.c	how many they are, and how they end
- *	files.c	they have descriptors of their own
+ * A file calls only functions of files above it:
+ *
+ *	user.h
+ *	table.c		the table of partitions that tasks see
+ *	process.c	a task's process: pidfd, wake-ups of the supervisor
+ *	request.c	a request of the filter: receive, validate, answer
+ *	caller.c	whether a caller shares our mm; its memory and files
+ *	exec.c		a task that leaves the space by execve()
+ *	exe.c		the answer to readlink("/proc/PID/exe")
  *	rights.c	a task keeps its ids, namespaces and capabilities
- *	exe.c	the answer to readlink("/proc/PID/exe")
- *	fork.c	fork() in a task leaves its peers alone
- *	place.c	the memory of a partition: placement, brk
- *	caller.c	what a caller is: task or not; its memory and files
- *	spawn.c	starting a task: the launcher's side
- *	credentials.c	whether its rights are the tasks'
- *	child.c	starting a task: in the new process
- *	program.c	which file is the program: #! and ELF checks
- *	stack.c	the new task's stack
+ *	fork.c		fork() in a task leaves its peers alone
+ *	place.c		the memory of a partition: placement, brk
+ *	calls.c		system calls of tasks and of their fork children
+ *	files.c		workers have a descriptor table of their own
+ *	pool.c		how many workers there are, and how they end
+ *	worker.c	the threads that answer the filter's requests
+ *	program.c	a new task: which file is its program: #! and ELF checks
+ *	stack.c		its stack
+ *	child.c		the new process, from clone() to the loader
+ *	filter.c	the filter (bpf.h: its assembler)
+ *	reclaim.c	the partition of a task that has ended becomes free
+ *	supervisor.c	the thread that has the filter, clones tasks and sees them end
+ *	credentials.c	whether a caller of pvas_task_spawn() has the tasks' rights
+ *	spawn.c		starting a task: the launcher's side
+ *	launcher.c	the launcher process: its one space, its fork()
+ *	space.c		the space: where it lies, how it begins and ends
  */
 #ifndef PVAS_USER_H
 #define PVAS_USER_H
@@ -44,26 +52,26 @@
 #define HUGE_2M		(2UL << 20)
 #define HUGE_1G		(1UL << 30)
 
-#define WORKERS		4	/* at first */
-#define WORKERS_MAX	32	/* if others wait for file servers */
+#define WORKERS		4	/* at the start */
+#define WORKERS_MAX	32	/* while others wait for file servers */
 #define REUSE_SLOTS	16
 #define FORKS_MAX	4
 #define PIDFDS_NOTED	4096
 
-#define USER_STUCK_MS	5	/* how soon to try again to reclaim a partition */
-#define USER_STUCK_LOOKS 200	/* from then on nobody waits for it */
+#define USER_STUCK_MS	5	/* how soon to retry a partition that could not be reclaimed */
+#define USER_STUCK_MAX	200	/* retries, after which nobody waits for it any longer */
 
 /**
- * struct user_page - a page of the launcher's for each partition
+ * struct user_page - one page of the launcher's memory for each partition
  * @brk:	the task's program break
- * @heap_end:	what is mapped for it ends here
- * @loader:	where the loader's copy is
- * @exe:	its program, for readlink of /proc/self/exe
+ * @heap_end:	end of the memory mapped for the heap
+ * @loader:	address of the loader's copy
+ * @exe:	the task's program, for readlink() of /proc/self/exe
  *
- * Ordinary memory, so that a fork child has a copy of its own, which says what
- * held when it forked. Not in the partition: where that has something changes
- * from one task to the next, but a fork child can outlive its parent. Side by
- * side, they need no page table each.
+ * A fork child has a copy of this page, with the values at the time of its fork. The
+ * pages are not in the partitions: the layout of a partition changes from one task to
+ * the next, and a fork child can outlive its parent. All pages are in one mapping, to
+ * share page tables.
  */
 struct user_page {
 	uint64_t brk;
@@ -75,33 +83,33 @@ struct user_page {
 /**
  * struct user_part - a partition
  * @state:	PVAS_PART_*; under user_space.lock
- * @gen:	how often it was taken; the same
+ * @gen:	how often it was reserved; under user_space.lock
  * @pid:	its task
  * @pidfd:	of its task, -1 if none
- * @exec_tid:	who in it has called execve, 0: nobody
- * @exec_looks:	how often to look soon whether it has succeeded
- * @hand:	futex between launcher and new process: HAND_*
- * @base:	where it begins
- * @end:	and ends
- * @reclaim:	it has ended: below this, all is unmapped
- * @slice:	how much to unmap next
- * @stuck:	how often a worker kept it from being reclaimed
- * @next:	to be reclaimed after this one
- * @marked:	some of it may be MADV_DONTFORK by us; this and the next under fork_lock
- * @exempt:	it is never marked
+ * @exec_tid:	thread of the task that has called execve(), 0 if none
+ * @exec_polls:	how many frequent checks remain for the success of that execve()
+ * @start:	futex between launcher and new process: START_*
+ * @base:	first address
+ * @end:	first address above
+ * @reclaim:	after the task's end: everything below is unmapped
+ * @slice:	bytes to unmap next
+ * @stuck:	how often a worker prevented its reclaim
+ * @next:	next in the queue of partitions to be reclaimed
+ * @marked:	parts of it may be MADV_DONTFORK; under fork_lock, as the next three
+ * @exempt:	never to be marked MADV_DONTFORK
  * @forks:	threads that are about to fork
- * @nr_forks:	how many
- * @lock:	of all below, which the new process fills before it is a task
- * @load:	where its program's address 0 is
+ * @nr_forks:	number of @forks
+ * @lock:	protects all below; the new process fills them before it is a task
+ * @load:	load address of the program
  * @heap:	where the brk heap begins
- * @brk:	and ends
- * @heap_end:	what is mapped for it ends here: see user_brk()
- * @page:	of it, never NULL
- * @stack:	where the stack begins, growing down
- * @skew:	so far below @stack its contents end
+ * @brk:	the program break
+ * @heap_end:	end of the memory mapped for the heap: see user_brk()
+ * @page:	its page in user_space.pages, never NULL
+ * @stack:	top of the stack
+ * @skew:	bytes between @stack and the stack's contents
  * @mmap_top:	mappings are placed below
- * @cursor:	below this, nothing was placed yet, or not lately
- * @reuse:	addresses worth another try, by length
+ * @cursor:	lowest address at which a mapping was placed lately
+ * @reuse:	recent addresses to try again, by length
  */
 struct user_part {
 	uint32_t state;
@@ -109,8 +117,8 @@ struct user_part {
 	pid_t pid;
 	int pidfd;
 	pid_t exec_tid;
-	int exec_looks;
-	int hand;
+	int exec_polls;
+	int start;
 	uint64_t base;
 	uint64_t end;
 	uint64_t reclaim;
@@ -137,22 +145,22 @@ struct user_part {
 	} reuse[REUSE_SLOTS];
 };
 
-#define HAND_DEAD	0	/* the kernel stores it (CLONE_CHILD_CLEARTID) */
-#define HAND_WAIT	1
-#define HAND_DONE	2	/* the task runs, and needs the launcher no more */
+#define START_DEAD	0	/* stored by the kernel (CLONE_CHILD_CLEARTID) */
+#define START_WAIT	1
+#define START_DONE	2	/* the task runs, and has left the launcher's stack and TLS */
 
 /**
- * struct user_order - what the keeper is asked to do
- * @call:	a spawn to be made, or NULL
- * @part:	where
- * @tls:	of the caller, who waits: the new process borrows it
- * @stack:	top of the stack it begins on
- * @persona:	of the caller, for personality(2)
- * @caller:	thread whose processor affinity it gets
- * @done:	the keeper has looked: @err holds
+ * struct user_clone_request - a request to the supervisor: clone a process
+ * @call:	the spawn to perform, or NULL
+ * @part:	its partition
+ * @tls:	thread pointer of the requester, which sleeps: the new process borrows it
+ * @stack:	top of the new process' first stack
+ * @persona:	of the requester, for personality(2)
+ * @caller:	thread of the requester, for its processor affinity
+ * @done:	the supervisor has finished: @err is valid
  * @err:	0 or -errno
  */
-struct user_order {
+struct user_clone_request {
 	struct pvas_spawn_call *call;
 	struct user_part *part;
 	void *tls;
@@ -163,7 +171,7 @@ struct user_order {
 	int err;
 };
 
-/* What the new process is handed. */
+/* Argument of the new process. */
 struct user_start {
 	struct user_space *u;
 	struct user_part *part;
@@ -175,46 +183,48 @@ struct user_start {
 /**
  * struct user_space - what pvas_space.priv points to
  * @space:	the handle
- * @owner:	the process that made it
- * @header:	in partition 0
- * @listener:	where the filter's calls arrive
- * @epoll:	the keeper waits here
- * @wake:	eventfd: the keeper has something to do
+ * @owner:	the process that created it
+ * @header:	the space header, in partition 0
+ * @listener:	seccomp listener of the filter
+ * @epoll:	the supervisor waits here
+ * @wake:	eventfd that wakes the supervisor
  * @maps:	/proc/self/maps
- * @keeper:	thread
- * @keeper_tid:	its number
- * @pool:	thread that makes workers
+ * @supervisor:	thread
+ * @supervisor_tid: its thread id
+ * @pool:	thread that creates workers
+ * @worker_main: function of the workers
  * @workers:	threads; these and the following are under @pool_lock
- * @nr_workers:	how many
+ * @nr_workers:	number of @workers
  * @nr_live:	of these, have not ended
- * @nr_slow:	of these, are not waiting for a call
- * @nr_served:	how often one was through
- * @abandoned:	no call is served any more; who is in one ends when it is over
+ * @nr_busy:	of these, are handling a request
+ * @nr_served:	requests handled so far
+ * @abandoned:	no further request is handled; a busy worker ends when it becomes idle
  * @pool_live:	@pool has not ended
- * @pool_ready:	it has begun
- * @pool_stop:	it shall end
- * @pool_err:	workers could not be made: -errno
+ * @pool_ready:	@pool has started
+ * @pool_stop:	@pool has to end
+ * @pool_err:	why workers could not be created: -errno
  * @pool_lock:	taken after all others
  * @pool_changed: one of these has changed
- * @ends:	how often a task has begun or ended; counted before their partition is taken
+ * @changes:	how often a task has begun or ended; counted before its partition is reused
  * @nr_execs:	partitions with an @exec_tid
- * @ended:	partitions to be reclaimed; the keeper's
- * @pidfds:	which descriptors are tasks' pidfds
- * @fork_lock:	of the marks against fork; taken after no other of these
- * @lock:	of the partitions' states, of @order and @stop
+ * @ended:	queue of partitions to be reclaimed; used by the supervisor only
+ * @pidfds:	bitmap of the descriptors that are pidfds of tasks
+ * @fork_lock:	protects the MADV_DONTFORK marks; no other of these is taken inside
+ * @lock:	protects the partitions' states, @clone_request and @stop
  * @changed:	one of these has changed
- * @order:	for the keeper
- * @start:	of the process being started
+ * @clone_request: for the supervisor
+ * @start:	argument of the process being started
  * @stop:	the space is ending
- * @has_keeper:	@keeper is there, and to be joined
- * @ready:	it has begun, or failed to:
- * @err:	why, and @why says more
- * @securebits:	of the thread that made it
+ * @has_supervisor: @supervisor is running, and to be joined
+ * @ready:	the supervisor has started, or failed to:
+ * @err:	-errno of that, and
+ * @why:	an explanation
+ * @securebits:	of the thread that created the space
  * @fixed:	kernel.randomize_va_space is 0
  * @pages:	one for each partition
- * @aux:	pairs of the auxiliary vector that are the machine's
- * @nr_aux:	how many
- * @entries:	of @parts
+ * @aux:	auxiliary vector entries that are the same for all tasks, in pairs
+ * @nr_aux:	number of pairs in @aux
+ * @entries:	number of @parts
  * @parts:	by index
  */
 struct user_space {
@@ -225,13 +235,14 @@ struct user_space {
 	int epoll;
 	int wake;
 	int maps;
-	pthread_t keeper;
-	pid_t keeper_tid;
+	pthread_t supervisor;
+	pid_t supervisor_tid;
 	pthread_t pool;
+	void *(*worker_main)(void *);
 	pthread_t workers[WORKERS_MAX];
 	unsigned int nr_workers;
 	unsigned int nr_live;
-	unsigned int nr_slow;
+	unsigned int nr_busy;
 	unsigned int nr_served;
 	int abandoned;
 	int pool_live;
@@ -240,17 +251,17 @@ struct user_space {
 	int pool_err;
 	pthread_mutex_t pool_lock;
 	pthread_cond_t pool_changed;
-	unsigned int ends;
+	unsigned int changes;
 	unsigned int nr_execs;
 	struct user_part *ended;
 	uint64_t pidfds[PIDFDS_NOTED / 64];
 	pthread_mutex_t fork_lock;
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
-	struct user_order order;
+	struct user_clone_request clone_request;
 	struct user_start start;
 	int stop;
-	int has_keeper;
+	int has_supervisor;
 	int ready;
 	int err;
 	const char *why;
@@ -275,244 +286,77 @@ static inline uint64_t user_loader_of(const struct user_part *p)
 	return p->stack + PAGE;
 }
 
-size_t user_loader_length(void);
+/* ---- table.c ---- */
 
-/* ---- filter.c ---- */
+/* Store a partition's state where tasks see it. Under user_space.lock, or before they can. */
+void user_publish(struct user_space *u, struct user_part *p, uint32_t state);
 
-/* No such system call: always goes to a worker, who may want to know that it's over. */
-#define USER_NR_STOP	0x5056
+/* ---- process.c ---- */
 
-/*
- * Put the calling thread, and all processes it will make, under the filter.
- * Returns the listener, or -errno with the text set in @why.
- */
-int user_filter_install(unsigned int shift, uint32_t first, uint32_t last, const char **why);
+/* Wake the supervisor. */
+void user_wake(struct user_space *u);
 
-/* ---- supervisor.c ---- */
-
-int user_keeper_start(struct user_space *u);
-void user_keeper_stop(struct user_space *u);
-void user_keeper_wake(struct user_space *u);
-
-/* Have the partition freed when its task ends. */
-int user_keeper_watch(struct user_space *u, struct user_part *p);
-
-/* Thread @tid calls execve: if a task leaves the space by it, free its partition. */
-void user_keeper_expect_exec(struct user_space *u, pid_t tid);
-
-/* It has, or nobody waits for it. */
-void user_keeper_forget_exec(struct user_space *u, struct user_part *p);
+/* The supervisor waits for @fd as event @id. 0 or -errno. */
+int user_watch(struct user_space *u, int fd, uint32_t id);
 
 /* The descriptor @fd is the pidfd of a task, or no longer. */
 void user_pidfd_note(struct user_space *u, int fd, int there);
 
-/* A partition has no process any more. Under user_space.lock. */
-void user_forget_process(struct user_space *u, struct user_part *p);
-
 /* Has the process behind a pidfd ended? */
 int user_pidfd_dead(int pidfd);
 
-/* Its task is gone or going; in a moment the keeper will have freed it. Under user_space.lock. */
+/* A partition has no process any more. Under user_space.lock. */
+void user_release_process(struct user_space *u, struct user_part *p);
+
+/* ---- exec.c ---- */
+
+/* Thread @tid calls execve(): check from now on whether its task leaves the space by it. */
+void user_exec_begin(struct user_space *u, pid_t tid);
+
+/* The task has left or ended. */
+void user_exec_forget(struct user_space *u, struct user_part *p);
+
+/* The task has left the space by an execve(). */
+int user_exec_left(const struct user_part *p);
+
+/* In how many ms to check again; -1: no need to. */
+int user_exec_poll_ms(struct user_part *p);
+
+/* The task has ended or is about to be seen so by the supervisor. Under user_space.lock. */
 int user_part_ending(const struct user_part *p);
 
-/* Note a partition's state where tasks see it. Under user_space.lock, or before they can. */
-void user_publish(struct user_space *u, struct user_part *p, uint32_t state);
-
-/* ---- reclaim.c: in the keeper ---- */
+/* ---- reclaim.c: in the supervisor ---- */
 
 /* The task is gone from the partition. */
 void user_reclaim_begin(struct user_space *u, struct user_part *p);
 
-/* For a millisecond. Returns in how many more to go on; -1: there is nothing left. */
+/* For a millisecond. Returns in how many ms to continue; -1: there is nothing left. */
 int user_reclaim_some(struct user_space *u);
+
+/* ---- supervisor.c ---- */
+
+int user_supervisor_start(struct user_space *u);
+void user_supervisor_stop(struct user_space *u);
+
+/* ---- credentials.c ---- */
+
+/* Record what can't be queried later about the thread that creates the space. */
+void user_credentials_begin(struct user_space *u);
+
+/* 0 if the calling thread has the rights that a new task will have; else -errno. */
+int user_credentials_check(const struct user_space *u);
 
 /* ---- spawn.c ---- */
 
 int user_spawn(struct pvas_spawn_call *call);
 
-/* ---- credentials.c ---- */
+/* ---- launcher.c: a process has one space ---- */
 
-/* Note what can't be asked later, of the thread that makes the space. */
-void user_same_begin(struct user_space *u);
+/* Returns whether @u is now the space of this process; not if it has one already. */
+int user_launcher_claim(struct user_space *u);
+void user_launcher_release(struct user_space *u);
 
-/* 0 if the calling thread has the rights that a new task will have; else -errno. */
-int user_same_rights(const struct user_space *u);
-
-/* ---- worker.c ---- */
-
-void *user_worker_main(void *arg);
-
-/* In a worker: is the call that it answers still waiting for that? */
-int user_request_valid(void);
-
-/* ---- pool.c ---- */
-
-int user_workers_start(struct user_space *u);
-
-/* In the keeper: have them end, but for those that are in slow calls. */
-void user_workers_dismiss(struct user_space *u);
-
-/* Returns how many have not come back: then the space must not be freed. */
-int user_workers_join(struct user_space *u);
-
-/* In a worker: it serves a call, which can take long, unless the space is ending (-EINTR). */
-int user_worker_slow(struct user_space *u);
-
-/* It is over. */
-void user_worker_quick(struct user_space *u);
-
-/* It was over too late: this worker shall end. */
-int user_worker_left(void);
-
-/* It ends. */
-void user_worker_ends(struct user_space *u);
-
-/* ---- files.c ---- */
-
-#define FILES_STEP 64
-
-/* Descriptors to be closed. */
-struct user_files {
-	int *fds;
-	unsigned int count;
-};
-
-/* In the pool's thread: from now on it has a table of its own, a copy. */
-void user_files_leave(const struct user_space *u, struct user_files *f);
-
-/* Close what was only copied. */
-void user_files_close(struct user_files *f);
-
-/* ---- rights.c ---- */
-
-/* Would this call of a task, with arguments in @memory, leave it its rights? */
-int user_rights_kept(int nr, const uint64_t *args, pid_t memory);
-
-/* The same of a clone that shares the mm. */
-int user_rights_kept_by_clone(uint64_t flags);
-
-/* ---- exe.c ---- */
-
-/*
- * Is @path, of a thread that is @inside or of a fork child, the exe link of a
- * task? Then @exe is filled, as a string.
- */
-int user_exe_of(struct user_space *u, struct user_part *p, pid_t caller, int inside,
-		const char *path, char *exe, size_t len);
-
-/* Whose task is this process, or that of this thread? */
-struct user_part *user_part_of_process(struct user_space *u, pid_t tid);
-
-/* ---- fork.c ---- */
-
-/* Thread @tid, which runs code of @p, is about to fork. */
-void user_fork_prepare(struct user_space *u, struct user_part *p, pid_t tid);
-
-/* The launcher is. */
-void user_fork_launcher(struct user_space *u);
-
-/* @tid does something else now. */
-void user_fork_returned(struct user_space *u, struct user_part *p, pid_t tid);
-
-/* The task's memory is not to be marked. */
-void user_fork_exempt(struct user_space *u, struct user_part *p);
-
-/* It is going to map this: would that be the same? */
-void user_fork_look_at_file(struct user_space *u, struct user_part *p, int fd);
-int user_fork_look_at_segment(struct user_space *u, struct user_part *p, int id, uint64_t at);
-
-/* For a partition that is taken. */
-void user_fork_begin(struct user_part *p);
-
-
-/* ---- place.c: all under user_part.lock, and for tasks only ---- */
-
-struct user_mmap {
-	uint64_t addr, len;
-	int prot, flags, fd;
-	uint64_t off;
-};
-
-/* They return an address or value, or -errno, as the system calls do. */
-int64_t user_mmap(struct user_part *p, const struct user_mmap *m);
-int64_t user_mremap(struct user_part *p, uint64_t old, uint64_t old_len, uint64_t new_len,
-		    int flags);
-int64_t user_shmat(struct user_part *p, int id, uint64_t addr, int flags, uint64_t align);
-int64_t user_brk(struct user_part *p, uint64_t brk);
-
-/* The task maps to a fixed place: there is none of what is spare beyond the break. */
-void user_make_room(struct user_part *p, uint64_t addr, uint64_t len);
-
-/* As user_brk(), for a fork child with a copy of the partition. */
-int64_t user_child_brk(struct user_part *p, pid_t child, uint64_t brk);
-
-/* Decide where things go, as the module's pvas_mm_layout(). 0 or -errno. Raw system calls only. */
-int user_layout(struct user_part *p, const struct pvas_elf_image *image, uint64_t stack_limit,
-		int randomize);
-
-/* ---- caller.c ---- */
-
-/* Once: make the page for user_caller_inside(). */
-int user_caller_begin(void);
-
-/* Does @tid share our address space? */
-int user_caller_inside(pid_t tid);
-
-/* Copy to or from a caller's memory; how much could be. */
-ssize_t user_caller_read(pid_t tid, uint64_t from, void *to, size_t len);
-ssize_t user_caller_write(pid_t tid, uint64_t to, const void *from, size_t len);
-
-/* Has it an address space, whichever? */
-int user_caller_has_memory(pid_t tid);
-
-/* The process' RLIMIT_DATA */
-uint64_t user_caller_data_limit(pid_t pid);
-
-/* The process of a thread. 0: gone. */
-pid_t user_caller_process(pid_t tid);
-
-/* In a worker: a descriptor of the workers' for the thread's @fd. -errno. */
-int user_caller_file(pid_t tid, int fd, int prot, int flags);
-
-/* ---- child.c: the new process ---- */
-
-int user_child_main(void *arg);
-
-/* ---- program.c: in the new process: raw system calls only ---- */
-
-#define USER_SCRIPT_DEPTH	5
-#define USER_SCRIPT_HEAD	256
-
-/**
- * struct user_program - the program to run, with what #! put before it
- * @fd:		open for reading
- * @path:	as it was found, for AT_EXECFN
- * @exe:	the kernel's name for it
- * @image:	what it needs
- * @phnum:	its program headers
- * @head:	arguments that come before argv[1], the last one first
- * @nr_head:	how many; 0: argv is unchanged
- * @lines:	what they point to
- * @depth:	how many lines
- */
-struct user_program {
-	int fd;
-	const char *path;
-	char exe[PAGE - 24];
-	struct pvas_elf_image image;
-	unsigned int phnum;
-	const char *head[2 * USER_SCRIPT_DEPTH + 1];
-	unsigned int nr_head;
-	char lines[USER_SCRIPT_DEPTH][USER_SCRIPT_HEAD + 1];
-	unsigned int depth;
-};
-
-int user_program_open(struct user_program *prog, const char *path);
-
-/* ---- stack.c: the same ---- */
-
-/* Map the stack and fill it. The start of the struct pvas_start is in @info. 0 or -errno. */
-int user_stack_make(const struct user_start *s, const struct user_program *prog,
-		    uint64_t *sp, uint64_t *info);
+/* Close listener, epoll and the other descriptors of the space. */
+void user_launcher_close(struct user_space *u);
 
 #endif /* PVAS_USER_H */
