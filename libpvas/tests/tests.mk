@@ -21,7 +21,7 @@ $(tout):
 
 # ---- unit tests: linked with the archive, they see what the .so hides ----
 
-units	:= elf layout export program launch space user peers strays hung errors
+units	:= elf layout export program launch space user peers strays confined hung errors
 # The harness makes functions without prototypes, and with unused parameters.
 unit_flags := -std=gnu11 $(filter-out -Wmissing-prototypes,$(WARN)) -Wno-unused-parameter $(incs) -isystem $(kself) -D_GNU_SOURCE -pthread -MMD -MP
 
@@ -44,9 +44,10 @@ $(tout)/run_loader: $(tests)/run_loader.c $(out)/libpvas.a | $(tout)
 $(tout)/task: $(tests)/task.c $(out)/libpvas.a | $(tout)
 	$(call say,CC)
 	$(prog) -fPIE -pie -o $@ $< $(out)/libpvas.a
-$(tout)/user_task: $(tests)/user_task.c $(tests)/task_check.h $(out)/libpvas.a | $(tout)
+$(tout)/user_task: $(tests)/user_task.c $(tests)/user_task_memory.c $(tests)/user_task.h \
+		$(tests)/task_check.h $(out)/libpvas.a | $(tout)
 	$(call say,CC)
-	$(prog) -fPIE -pie -pthread -o $@ $< $(out)/libpvas.a
+	$(prog) -fPIE -pie -pthread -o $@ $(filter %.c %.a,$^)
 $(tout)/peer_task: $(tests)/peer_task.c $(tests)/task_check.h $(out)/libpvas.a | $(tout)
 	$(call say,CC)
 	$(prog) -fPIE -pie -pthread -o $@ $< $(out)/libpvas.a
