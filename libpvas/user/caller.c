@@ -237,18 +237,71 @@ int user_caller_inside(pid_t tid)
 	return ret == -ESRCH ? 0 : same_by_probe(tid);
 }
 
-/* Has it an address space? Not while it exits, nor as a first thread that has exited. */
-int user_caller_has_memory(pid_t tid)
+#define FIELD_VSIZE	23	/* of /proc/PID/stat: see proc(5) */
+#define FIELD_CODE	26	/* startcode, endcode, startstack */
+#define FIELD_DATA	45	/* start_data to env_end */
+#define NR_CODE		3
+#define NR_DATA		7
+
+/* Where the kernel says that parts of a program are */
+struct places {
+	uint64_t vsize;
+	uint64_t at[NR_CODE + NR_DATA];
+};
+
+/* The name in parentheses can contain any character. Returns the third field. */
+static char *skip_name(char *text)
 {
-	int fd = open_proc(tid, "statm", O_RDONLY);
-	char text[32] = "";
+	char *end = strrchr(text, ')');
+
+	return end && end[1] ? end + 2 : NULL;
+}
+
+/* 0 if there is no such thread, or it has no address space. */
+static int read_places(pid_t tid, struct places *p)
+{
+	int fd = open_proc(tid, "stat", O_RDONLY), field;
+	char text[1024], *at;
 	ssize_t n;
 
 	if (fd < 0)
 		return 0;
 	n = read(fd, text, sizeof(text) - 1);
 	close(fd);
-	return n > 0 && *text != '0';
+	text[n < 0 ? 0 : n] = 0;
+	memset(p, 0, sizeof(*p));
+	at = skip_name(text);
+	for (field = 3; at && *at; field++) {
+		if (field == FIELD_VSIZE)
+			p->vsize = strtoull(at, NULL, 10);
+		else if (field >= FIELD_CODE && field < FIELD_CODE + NR_CODE)
+			p->at[field - FIELD_CODE] = strtoull(at, NULL, 10);
+		else if (field >= FIELD_DATA && field < FIELD_DATA + NR_DATA)
+			p->at[NR_CODE + field - FIELD_DATA] = strtoull(at, NULL, 10);
+		at = strchr(at, ' ');
+		at = at ? at + 1 : NULL;
+	}
+	return p->vsize != 0;
+}
+
+static int same_places(const struct places *a, const struct places *b)
+{
+	return !memcmp(a->at, b->at, sizeof(a->at));
+}
+
+/*
+ * kcmp() and all other comparisons wait for an execve() that has begun, and that can hang
+ * in closing a file. The places in /proc/PID/stat don't, and each new program has its own.
+ * The launcher may change its own (PR_SET_MM), so they are read twice.
+ */
+int user_caller_elsewhere(pid_t tid)
+{
+	pid_t self = (pid_t)pvas_raw0(__NR_getpid);
+	struct places before, its, after;
+
+	return read_places(self, &before) && read_places(tid, &its) &&
+	       !same_places(&before, &its) && read_places(self, &after) &&
+	       same_places(&before, &after);
 }
 
 /* ---- limits ---- */

@@ -16,12 +16,13 @@
 #define EXEC_LAST_MS	5000	/* for as long as the task lives */
 
 /*
- * After an exec, whichever thread has called it, the first thread has another
- * mm. It has none when it has ended before the others.
+ * After an exec, whichever thread has called it, the first thread has another mm. It has
+ * none when it has ended before the others. This must not block: all tasks' starts
+ * and ends wait for the answer.
  */
 int user_exec_left(const struct user_part *p)
 {
-	return !user_caller_inside(p->pid) && user_caller_has_memory(p->pid);
+	return user_caller_elsewhere(p->pid);
 }
 
 int user_part_ending(const struct user_part *p)

@@ -41,13 +41,18 @@ static int is_fork(const char *text)
 	return *text == 'r' || nr == __NR_clone || nr == __NR_fork || nr == __NR_clone3;
 }
 
-/* Is it blocked in another call, or gone? A thread that runs may still be in the fork. */
+/*
+ * Is it blocked in another call, or gone? A thread that runs may still be in the fork. If
+ * it has called execve() since, don't read its file: that could wait for the execve().
+ */
 static int has_forked(pid_t tid)
 {
 	char path[40], text[32] = "";
 	ssize_t n;
 	int fd;
 
+	if (user_caller_elsewhere(tid))
+		return 1;
 	snprintf(path, sizeof(path), "/proc/%d/syscall", tid);
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)

@@ -33,9 +33,23 @@ static int add_worker(struct user_space *u)
 	return -err;
 }
 
+static int add_helper(struct user_space *u)
+{
+	int err = pthread_create(&u->helpers[u->nr_helpers], NULL, u->helper_main, u);
+
+	u->nr_helpers += !err;
+	u->nr_helpers_live += !err;
+	return -err;
+}
+
 static int all_busy(const struct user_space *u)
 {
 	return u->nr_busy >= u->nr_workers && u->nr_workers < WORKERS_MAX;
+}
+
+static int helpers_stuck(const struct user_space *u)
+{
+	return user_queue_stuck(u) && u->nr_helpers < HELPERS_MAX;
 }
 
 int user_worker_busy(struct user_space *u)
@@ -81,19 +95,31 @@ void user_worker_ends(struct user_space *u)
 	pthread_mutex_unlock(&u->pool_lock);
 }
 
+void user_helper_ends(struct user_space *u)
+{
+	pthread_mutex_lock(&u->pool_lock);
+	u->nr_helpers_live--;
+	pthread_cond_broadcast(&u->pool_changed);
+	pthread_mutex_unlock(&u->pool_lock);
+}
+
 /* ---- the pool's thread ---- */
 
-/* Add a worker if all stay busy for a while, and none has handled a request meanwhile. */
+/* Add a thread if all stay busy for a while, and none has handled a request meanwhile. */
 static void grow_if_stuck(struct user_space *u)
 {
 	const struct timespec while_ = { .tv_nsec = STUCK_NS };
-	unsigned int seen = u->nr_served;
+	unsigned int served = u->nr_served, taken = u->queue.nr_taken;
 
 	pthread_mutex_unlock(&u->pool_lock);
 	nanosleep(&while_, NULL);
 	pthread_mutex_lock(&u->pool_lock);
-	if (!u->pool_stop && !u->abandoned && all_busy(u) && u->nr_served == seen)
+	if (u->pool_stop || u->abandoned)
+		return;
+	if (all_busy(u) && u->nr_served == served)
 		add_worker(u);
+	if (helpers_stuck(u) && u->queue.nr_taken == taken)
+		add_helper(u);
 }
 
 static unsigned int workers_wanted(void)
@@ -115,6 +141,8 @@ static void *pool_main(void *arg)
 	pthread_mutex_lock(&u->pool_lock);
 	while (u->nr_workers < wanted && !u->pool_err)
 		u->pool_err = add_worker(u);
+	if (!u->pool_err)
+		u->pool_err = add_helper(u);
 	pthread_mutex_unlock(&u->pool_lock);
 	/* This can hang; the workers don't wait for it. */
 	user_files_close(&files);
@@ -122,7 +150,7 @@ static void *pool_main(void *arg)
 	u->pool_ready = 1;
 	pthread_cond_broadcast(&u->pool_changed);
 	while (!u->pool_stop) {
-		if (all_busy(u))
+		if (all_busy(u) || helpers_stuck(u))
 			grow_if_stuck(u);
 		else
 			pthread_cond_wait(&u->pool_changed, &u->pool_lock);
@@ -140,12 +168,13 @@ static void a_second_from_now(struct timespec *until)
 }
 
 /* Workers exist when this returns. It waits at most a second for the pool's other work. */
-int user_workers_start(struct user_space *u, void *(*main)(void *))
+int user_workers_start(struct user_space *u, void *(*worker)(void *), void *(*helper)(void *))
 {
 	struct timespec until;
 	int err;
 
-	u->worker_main = main;
+	u->worker_main = worker;
+	u->helper_main = helper;
 	err = pthread_create(&u->pool, NULL, pool_main, u);
 	if (err)
 		return -err;
@@ -172,6 +201,7 @@ void user_workers_stop(struct user_space *u)
 	while (u->nr_busy && !pthread_cond_timedwait(&u->pool_changed, &u->pool_lock, &until))
 		;
 	u->abandoned = 1;
+	pthread_cond_broadcast(&u->queue.added);
 	while (u->nr_live > u->nr_busy) {
 		pthread_mutex_unlock(&u->pool_lock);
 		pvas_raw0(USER_NR_STOP);
@@ -199,6 +229,16 @@ static int end_pool(struct user_space *u, const struct timespec *until)
 	return missing;
 }
 
+static void join_all(pthread_t *threads, unsigned int n, int missing)
+{
+	while (n--) {
+		if (missing)
+			pthread_detach(threads[n]);
+		else
+			pthread_join(threads[n], NULL);
+	}
+}
+
 int user_workers_join(struct user_space *u)
 {
 	struct timespec until;
@@ -207,17 +247,18 @@ int user_workers_join(struct user_space *u)
 	a_second_from_now(&until);
 	missing = end_pool(u, &until);
 	pthread_mutex_lock(&u->pool_lock);
-	while (u->nr_live && !pthread_cond_timedwait(&u->pool_changed, &u->pool_lock, &until))
+	/* If the supervisor has not started, it has not ended them either. */
+	u->abandoned = 1;
+	pthread_cond_broadcast(&u->queue.added);
+	while ((u->nr_live || u->nr_helpers_live) &&
+	       !pthread_cond_timedwait(&u->pool_changed, &u->pool_lock, &until))
 		;
-	missing += (int)u->nr_live;
+	missing += (int)(u->nr_live + u->nr_helpers_live);
 	pthread_mutex_unlock(&u->pool_lock);
-	while (u->nr_workers) {
-		pthread_t t = u->workers[--u->nr_workers];
-
-		if (missing)
-			pthread_detach(t);
-		else
-			pthread_join(t, NULL);
-	}
+	join_all(u->workers, u->nr_workers, missing);
+	join_all(u->helpers, u->nr_helpers, missing);
+	u->nr_workers = u->nr_helpers = 0;
+	if (!missing)
+		user_queue_free(u);
 	return missing;
 }

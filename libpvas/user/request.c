@@ -3,6 +3,7 @@
  * User backend: a request of the filter, in the worker that handles it.
  */
 #include <errno.h>
+#include <linux/seccomp.h>
 #include <string.h>
 
 #include "rawsys.h"
@@ -35,21 +36,38 @@ int user_request_current(const struct user_request *r)
 	       user_request_valid();
 }
 
-int user_request_receive(struct user_space *u, struct user_request *r, struct seccomp_notif *n)
+void user_request_begin(const struct user_request *r)
 {
+	current = r;
+}
+
+/* Signal 0 only asks whether there is such a thread in the process. This never blocks. */
+int user_request_of_task(const struct user_request *r)
+{
+	pid_t pid = r->part ? __atomic_load_n(&r->part->pid, __ATOMIC_ACQUIRE) : 0;
+
+	return pid && (pid == r->tid || pvas_raw3(__NR_tgkill, pid, r->tid, 0) != -ESRCH);
+}
+
+int user_request_receive(struct user_space *u, struct user_request *r)
+{
+	struct seccomp_notif n;
+	uint64_t index;
 	long err;
 
-	memset(n, 0, sizeof(*n));
+	memset(&n, 0, sizeof(n));
 	*r = (struct user_request){ .u = u };
 	r->changes = __atomic_load_n(&u->changes, __ATOMIC_ACQUIRE);
-	err = pvas_raw3(__NR_ioctl, u->listener, SECCOMP_IOCTL_NOTIF_RECV, n);
+	err = pvas_raw3(__NR_ioctl, u->listener, SECCOMP_IOCTL_NOTIF_RECV, &n);
 	/* ENOENT: the caller was killed meanwhile. */
 	if (err)
 		return err == -EINTR || err == -ENOENT ? -EAGAIN : (int)err;
-	r->id = n->id;
-	r->tid = (pid_t)n->pid;
-	r->nr = n->data.nr;
-	r->args = (const uint64_t *)n->data.args;
+	index = n.data.instruction_pointer >> u->space->shift;
+	r->part = index < u->entries ? &u->parts[index] : NULL;
+	r->id = n.id;
+	r->tid = (pid_t)n.pid;
+	r->nr = n.data.nr;
+	memcpy(r->args, n.data.args, sizeof(r->args));
 	current = r;
 	return 0;
 }

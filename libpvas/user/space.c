@@ -281,7 +281,7 @@ static int start_threads(struct user_space *u)
 	else if (err)
 		pvas_fail(err, "user backend: can't start a thread: %s", strerror(-err));
 	if (!err) {
-		err = user_workers_start(u, user_worker_main);
+		err = user_workers_start(u, user_worker_main, user_helper_main);
 		if (err)
 			pvas_fail(err, "user backend: can't start threads: %s", strerror(-err));
 	}
@@ -322,6 +322,16 @@ static void abandon(struct user_space *u)
 	user_launcher_release(u);
 }
 
+static void init_monotonic(pthread_cond_t *cond)
+{
+	pthread_condattr_t attr;
+
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	pthread_cond_init(cond, &attr);
+	pthread_condattr_destroy(&attr);
+}
+
 static int user_create(struct pvas_space *s)
 {
 	struct user_space *u;
@@ -348,6 +358,7 @@ static int user_create(struct pvas_space *s)
 	pthread_cond_init(&u->changed, NULL);
 	pthread_mutex_init(&u->pool_lock, NULL);
 	pthread_cond_init(&u->pool_changed, NULL);
+	init_monotonic(&u->queue.added);
 	err = fill(u);
 	if (err) {
 		user_supervisor_stop(u);

@@ -22,8 +22,9 @@
  *	place.c		the memory of a partition: placement, brk
  *	calls.c		system calls of tasks and of their fork children
  *	files.c		workers have a descriptor table of their own
+ *	queue.c		requests of callers other than tasks' threads
  *	pool.c		how many workers there are, and how they end
- *	worker.c	the threads that answer the filter's requests
+ *	worker.c	the threads that receive and answer the filter's requests
  *	program.c	a new task: which file is its program: #! and ELF checks
  *	stack.c		its stack
  *	child.c		the new process, from clone() to the loader
@@ -53,7 +54,9 @@
 #define HUGE_1G		(1UL << 30)
 
 #define WORKERS		4	/* at the start */
-#define WORKERS_MAX	32	/* while others wait for file servers */
+#define WORKERS_MAX	64	/* while others wait for file servers */
+#define HELPERS_MAX	64
+#define OUTSIDE_MAX	32	/* helpers that handle calls of processes outside */
 #define REUSE_SLOTS	16
 #define FORKS_MAX	4
 #define PIDFDS_NOTED	4096
@@ -180,6 +183,36 @@ struct user_start {
 	pid_t caller;
 };
 
+struct user_request;
+
+/* Requests in the order of their arrival */
+struct user_list {
+	struct user_request *first;
+	struct user_request *last;
+};
+
+/**
+ * struct user_queue - requests for the helpers
+ * @arrived:	callers to be identified
+ * @deferred:	callers that are known to be outside
+ * @nr_outside:	helpers that are handling calls of callers outside
+ * @nr_taken:	how many requests were taken from the queue
+ * @credit:	processor time in ns that may be spent on callers outside
+ * @refilled:	when @credit was increased
+ * @paused:	@credit was used up, and is to become more before it is used again
+ * @added:	a request has arrived
+ */
+struct user_queue {
+	struct user_list arrived;
+	struct user_list deferred;
+	unsigned int nr_outside;
+	unsigned int nr_taken;
+	int64_t credit;
+	int64_t refilled;
+	int paused;
+	pthread_cond_t added;
+};
+
 /**
  * struct user_space - what pvas_space.priv points to
  * @space:	the handle
@@ -193,11 +226,17 @@ struct user_start {
  * @supervisor_tid: its thread id
  * @pool:	thread that creates workers
  * @worker_main: function of the workers
- * @workers:	threads; these and the following are under @pool_lock
+ * @helper_main: function of the helpers
+ * @workers:	threads that receive requests; these and the following are under @pool_lock
  * @nr_workers:	number of @workers
  * @nr_live:	of these, have not ended
  * @nr_busy:	of these, are handling a request
  * @nr_served:	requests handled so far
+ * @helpers:	threads that handle requests of callers that are not a task's threads
+ * @nr_helpers:	number of @helpers
+ * @nr_helpers_live: of these, have not ended
+ * @nr_helpers_idle: of these, wait for a request
+ * @queue:	requests for the helpers
  * @abandoned:	no further request is handled; a busy worker ends when it becomes idle
  * @pool_live:	@pool has not ended
  * @pool_ready:	@pool has started
@@ -239,11 +278,17 @@ struct user_space {
 	pid_t supervisor_tid;
 	pthread_t pool;
 	void *(*worker_main)(void *);
+	void *(*helper_main)(void *);
 	pthread_t workers[WORKERS_MAX];
 	unsigned int nr_workers;
 	unsigned int nr_live;
 	unsigned int nr_busy;
 	unsigned int nr_served;
+	pthread_t helpers[HELPERS_MAX];
+	unsigned int nr_helpers;
+	unsigned int nr_helpers_live;
+	unsigned int nr_helpers_idle;
+	struct user_queue queue;
 	int abandoned;
 	int pool_live;
 	int pool_ready;

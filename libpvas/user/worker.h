@@ -3,8 +3,6 @@
 #ifndef PVAS_USER_WORKER_H
 #define PVAS_USER_WORKER_H
 
-#include <linux/seccomp.h>
-
 #include "user.h"
 
 /* ---- filter.c ---- */
@@ -23,7 +21,7 @@ int user_filter_install(unsigned int shift, uint32_t first, uint32_t last, const
 /**
  * struct user_request - a system call to be answered
  * @u:		the space
- * @part:	the caller's partition
+ * @part:	the caller's partition, NULL if its code is in none
  * @id:		the kernel's number of the request
  * @changes:	user_space.changes before the request was received
  * @tid:	the caller
@@ -31,6 +29,7 @@ int user_filter_install(unsigned int shift, uint32_t first, uint32_t last, const
  * @nr:		system call number
  * @args:	its arguments
  * @continued:	answer: the kernel shall perform the call
+ * @next:	in a queue for helpers
  */
 struct user_request {
 	struct user_space *u;
@@ -40,15 +39,22 @@ struct user_request {
 	pid_t tid;
 	int inside;
 	int nr;
-	const uint64_t *args;
+	uint64_t args[6];
 	int continued;
+	struct user_request *next;
 };
 
 /* Wait for a request. 0 or -errno: -EAGAIN if there was none. */
-int user_request_receive(struct user_space *u, struct user_request *r, struct seccomp_notif *n);
+int user_request_receive(struct user_space *u, struct user_request *r);
 
 /* Return @value from the call, or have the kernel perform it. */
 void user_request_reply(const struct user_request *r, int64_t value);
+
+/* This worker handles @r from now on: for user_request_valid(). */
+void user_request_begin(const struct user_request *r);
+
+/* Of the caller's partition, is it a thread of the task? Only a hint: a pid can be reused. */
+int user_request_of_task(const struct user_request *r);
 
 /* In a worker: is the caller of the current request still waiting? */
 int user_request_valid(void);
@@ -68,8 +74,11 @@ int user_caller_inside(pid_t tid);
 ssize_t user_caller_read(pid_t tid, uint64_t from, void *to, size_t len);
 ssize_t user_caller_write(pid_t tid, uint64_t to, const void *from, size_t len);
 
-/* Has it an address space, whichever? */
-int user_caller_has_memory(pid_t tid);
+/*
+ * Does it have an address space that is not ours? Never blocks, unlike user_caller_inside(). 0 as
+ * well for a program with all parts at the same addresses, which randomization prevents.
+ */
+int user_caller_elsewhere(pid_t tid);
 
 /* RLIMIT_DATA of a process */
 uint64_t user_caller_data_limit(pid_t pid);
@@ -168,10 +177,29 @@ void user_files_unshare(const struct user_space *u, struct user_files *f);
 /* Close the copies that workers don't need. */
 void user_files_close(struct user_files *f);
 
+/* ---- queue.c: requests that helpers handle; under user_space.pool_lock unless noted ---- */
+
+/* Append a copy of a request that was received. Takes the lock. 0 or -errno. */
+int user_queue_add(struct user_space *u, const struct user_request *r);
+
+/* The caller is not a task: its turn comes when there is time for such callers. */
+void user_queue_defer(struct user_space *u, struct user_request *r);
+
+/* Wait for the next request. NULL: the space is ending. */
+struct user_request *user_queue_next(struct user_space *u);
+
+/* A deferred request is handled. It took @ns of processor time. */
+void user_queue_charge(struct user_space *u, int64_t ns);
+
+/* Is there a request that only a further helper would handle? */
+int user_queue_stuck(const struct user_space *u);
+
+void user_queue_free(struct user_space *u);
+
 /* ---- pool.c ---- */
 
-/* @main is the function of the workers. */
-int user_workers_start(struct user_space *u, void *(*main)(void *));
+/* @worker and @helper are the functions of the threads. */
+int user_workers_start(struct user_space *u, void *(*worker)(void *), void *(*helper)(void *));
 
 /* In the supervisor: end all workers but those that are in slow calls. */
 void user_workers_stop(struct user_space *u);
@@ -191,8 +219,12 @@ int user_worker_retired(void);
 /* This worker ends. */
 void user_worker_ends(struct user_space *u);
 
+/* This helper ends. */
+void user_helper_ends(struct user_space *u);
+
 /* ---- worker.c ---- */
 
 void *user_worker_main(void *arg);
+void *user_helper_main(void *arg);
 
 #endif /* PVAS_USER_WORKER_H */
