@@ -105,6 +105,9 @@ int pvas_vfork_exec(struct pvas_spawn_call *call, int (*enter)(struct pvas_spawn
 /* The part that applies the attributes, in the child: for a backend without an execve(). */
 int pvas_child_prepare(struct pvas_spawn_call *call);
 
+/* Wait for a child that has failed. */
+void pvas_reap(pid_t pid);
+
 /* Set the text for an error in the child; returns @err. */
 int pvas_spawn_explain(const struct pvas_spawn_call *call, int err);
 

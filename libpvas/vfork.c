@@ -155,7 +155,7 @@ static int child_main(void *arg)
 /* ---- in the launcher ---- */
 
 /* The child may be gone already, if the application ignores SIGCHLD or waits for any child. */
-static void reap(pid_t pid)
+void pvas_reap(pid_t pid)
 {
 	while (pvas_raw4(__NR_wait4, pid, NULL, __WALL, NULL) == -EINTR)
 		;
@@ -233,7 +233,7 @@ int pvas_vfork_exec(struct pvas_spawn_call *call, int (*enter)(struct pvas_spawn
 	pvas_raw4(__NR_rt_sigprocmask, SIG_SETMASK, &all, &mask, NSIG_BYTES);
 	call->pid = start_child(&c);
 	if (call->pid > 0 && call->err)
-		reap(call->pid);
+		pvas_reap(call->pid);
 	pvas_raw4(__NR_rt_sigprocmask, SIG_SETMASK, &mask, NULL, NSIG_BYTES);
 	pthread_setcancelstate(cancel, NULL);
 

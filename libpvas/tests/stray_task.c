@@ -30,7 +30,7 @@
 #define NR_STOP	0x5056
 #define NOBODY	65534
 
-/* ---- calls that end a worker, if the keeper makes them ---- */
+/* ---- calls that end a worker, if the supervisor makes them ---- */
 
 /* Until the launcher has closed its end of the pipe. */
 static int call_stop(const char *pipe)

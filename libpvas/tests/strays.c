@@ -5,8 +5,6 @@
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/capability.h>
-#include <linux/securebits.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -22,7 +20,7 @@
 
 #include "helpers.h"
 #include "pvas.h"
-#include "user.h"
+#include "user/worker.h"
 #include "kselftest_harness.h"
 
 static const struct pvas_create_attr user = {
@@ -79,7 +77,7 @@ FIXTURE_TEARDOWN(strays)
 	pvas_space_destroy(self->s);
 }
 
-/* The teardown is the test: it comes back, though they end no sooner than it. */
+/* The teardown is the test: it comes back, though they end no earlier than it. */
 TEST_F(strays, dont_dismiss_workers)
 {
 	char text[12], *argv[] = { NULL, "strays", text, NULL };
@@ -161,7 +159,7 @@ TEST_F_TIMEOUT(strays, exec_by_a_peers_code, 60)
 }
 
 /*
- * A task has ended and been waited for; the keeper has not seen it yet, or can't
+ * A task has ended and been waited for; the supervisor has not seen it yet, or can't
  * free the partition yet. A program has its number. Returns the other's status.
  */
 static int inherit(struct pvas_space *s, int seen)
@@ -323,92 +321,6 @@ TEST_F(strays, segments_of_huge_pages)
 	huge_pages(was);
 }
 
-/* ---- who has given up rights does not get them back by starting a task ---- */
-
-static int fewer_ids(void)
-{
-	return syscall(SYS_setresuid, -1, 65534, -1) ? -1 : 0;
-}
-
-static int fewer_groups(void)
-{
-	const gid_t other = 65533;
-
-	return (int)syscall(SYS_setgroups, 1, &other);
-}
-
-static int fewer_caps(void)
-{
-	return prctl(PR_CAPBSET_DROP, CAP_SYS_BOOT);
-}
-
-static int other_bits(void)
-{
-	return prctl(PR_SET_SECUREBITS, SECBIT_NOROOT);
-}
-
-static int other_net(void)
-{
-	return unshare(CLONE_NEWNET);
-}
-
-static int more_filters(void)
-{
-	const int nr = SYS_socket;
-
-	forbid(&nr, 1, EPERM);
-	return 0;
-}
-
-static const struct confined {
-	const char *what;
-	int (*begin)(void);
-} confined[] = {
-	{ "user ids", fewer_ids }, { "groups", fewer_groups },
-	{ "bounding capabilities", fewer_caps }, { "securebits", other_bits },
-	{ "namespaces", other_net }, { "seccomp filters", more_filters },
-};
-
-static struct pvas_space *confined_space;
-
-/* In a thread: only that gives them up. */
-static void *start_confined(void *arg)
-{
-	const struct confined *c = arg;
-	char *argv[] = { "true", NULL };
-	int ret;
-	pid_t pid;
-
-	if (c->begin())
-		return NULL;		/* not permitted to begin with */
-	ret = pvas_task_spawn(confined_space, PVAS_ANY, "/bin/true", argv, environ, NULL, &pid);
-	if (ret > 0)
-		end_of(pid);
-	return ret != -EPERM || !strstr(pvas_error_get(), c->what) ? arg : NULL;
-}
-
-TEST(confined_caller)
-{
-	char *argv[] = { "true", NULL };
-	pthread_t t;
-	void *bad;
-	pid_t pid;
-
-	ASSERT_EQ(pvas_space_create(&confined_space, &user), 0) TH_LOG("%s", pvas_error_get());
-	for (size_t i = 0; i < sizeof(confined) / sizeof(confined[0]); i++) {
-		ASSERT_EQ(pthread_create(&t, NULL, start_confined, (void *)&confined[i]), 0);
-		pthread_join(t, &bad);
-		EXPECT_EQ(bad, NULL) TH_LOG("%s", confined[i].what);
-	}
-	/* A change of all threads changes the tasks as well. */
-	if (!getuid())
-		ASSERT_FALSE(setgid(65534) || setuid(65534) || prctl(PR_SET_DUMPABLE, 1));
-	ASSERT_GT(pvas_task_spawn(confined_space, PVAS_ANY, "/bin/true", argv, environ, NULL, &pid),
-		  0) TH_LOG("%s", pvas_error_get());
-	EXPECT_EQ(end_of(pid), 0);
-	pvas_space_destroy(confined_space);
-}
-
 /* ---- where kcmp is forbidden, nobody can guess the answer ---- */
 
 #define MIX	0x9e3779b97f4a7c15ULL		/* of the numbers that once were asked for */
@@ -473,13 +385,13 @@ static void *come_late(void *arg)
 {
 	struct late *l = arg;
 
-	user_worker_slow(&l->u);
+	user_worker_busy(&l->u);
 	__atomic_store_n(&l->at_it, 1, __ATOMIC_RELEASE);
 	while (!__atomic_load_n(&l->go, __ATOMIC_ACQUIRE))
 		usleep(1000);
-	user_worker_quick(&l->u);
-	l->left = user_worker_left();
-	l->again = user_worker_slow(&l->u);
+	user_worker_idle(&l->u);
+	l->left = user_worker_retired();
+	l->again = user_worker_busy(&l->u);
 	return NULL;
 }
 
@@ -496,7 +408,7 @@ TEST(late_worker)
 	ASSERT_EQ(pthread_create(&t, NULL, come_late, &l), 0);
 	while (!__atomic_load_n(&l.at_it, __ATOMIC_ACQUIRE))
 		usleep(1000);
-	user_workers_dismiss(&l.u);
+	user_workers_stop(&l.u);
 	EXPECT_EQ(l.u.nr_live, 1);
 	l.go = 1;
 	pthread_join(t, NULL);

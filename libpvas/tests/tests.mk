@@ -21,7 +21,7 @@ $(tout):
 
 # ---- unit tests: linked with the archive, because the .so hides private functions ----
 
-units	:= elf layout export program launch space user peers strays hung errors
+units	:= elf layout export program launch space user peers strays confined hung flood errors
 # The harness defines functions without prototypes, and with unused parameters.
 unit_flags := -std=gnu11 $(filter-out -Wmissing-prototypes,$(WARN)) -Wno-unused-parameter $(incs) -isystem $(kself) -D_GNU_SOURCE -pthread -MMD -MP
 
@@ -48,15 +48,19 @@ $(tout)/run_loader: $(tests)/run_loader.c $(out)/libpvas.a | $(tout)
 $(tout)/task: $(tests)/task.c $(out)/libpvas.a | $(tout)
 	$(call say,CC)
 	$(prog) -fPIE -pie -o $@ $< $(out)/libpvas.a
-$(tout)/user_task: $(tests)/user_task.c $(tests)/task_check.h $(out)/libpvas.a | $(tout)
+$(tout)/user_task: $(tests)/user_task.c $(tests)/user_task_memory.c $(tests)/user_task.h \
+		$(tests)/task_check.h $(out)/libpvas.a | $(tout)
 	$(call say,CC)
-	$(prog) -fPIE -pie -pthread -o $@ $< $(out)/libpvas.a
+	$(prog) -fPIE -pie -pthread -o $@ $(filter %.c %.a,$^)
 $(tout)/peer_task: $(tests)/peer_task.c $(tests)/task_check.h $(out)/libpvas.a | $(tout)
 	$(call say,CC)
 	$(prog) -fPIE -pie -pthread -o $@ $< $(out)/libpvas.a
 $(tout)/stray_task: $(tests)/stray_task.c $(tests)/task_check.h $(out)/libpvas.a | $(tout)
 	$(call say,CC)
 	$(prog) -fPIE -pie -pthread -o $@ $< $(out)/libpvas.a
+$(tout)/flood_task: $(tests)/flood_task.c $(tests)/task_check.h $(out)/libpvas.a | $(tout)
+	$(call say,CC)
+	$(prog) -fPIE -pie -o $@ $< $(out)/libpvas.a
 $(tout)/task-launcher: $(tests)/task_launcher.c $(out)/libpvas.a | $(tout)
 	$(call say,CC)
 	$(prog) -fPIE -pie -o $@ $< $(out)/libpvas.a
@@ -89,7 +93,7 @@ $(tout)/shape-execstack: $(tests)/shape.c | $(tout)
 	$(call say,CC)
 	$(Q)gcc -std=gnu11 -O1 -DEXEC_STACK -fPIE -pie -Wl,-z,execstack -o $@ $<
 
-test_progs := $(units:%=$(tout)/%) $(addprefix $(tout)/,launch-nopie run_loader task task-launcher user_task peer_task stray_task task-static \
+test_progs := $(units:%=$(tout)/%) $(addprefix $(tout)/,launch-nopie run_loader task task-launcher user_task peer_task stray_task flood_task task-static \
 	task-so shape-execstack shape-highbase) $(shapes:%=$(tout)/shape-%)
 
 tests: all $(test_progs)

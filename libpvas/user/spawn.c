@@ -2,8 +2,8 @@
 /*
  * User backend: pvas_task_spawn(), the launcher's side.
  *
- * The caller takes a partition, has the keeper clone, and sleeps until the new
- * process needs it no more: it runs with the caller's thread pointer.
+ * The caller reserves a partition, asks the supervisor to clone, and sleeps while
+ * the new process uses the caller's thread pointer.
  */
 #include <errno.h>
 #include <limits.h>
@@ -15,14 +15,14 @@
 #include <unistd.h>
 
 #include "rawsys.h"
-#include "user.h"
+#include "worker.h"
 
 #define OPT_GET_MDWE	66	/* PR_GET_MDWE, 6.3 */
 
 /* ---- a partition: under user_space.lock ---- */
 
-/* A free one, or -EBUSY, -ENOSPC, or -EAGAIN: wait, then look again. */
-static int pick(struct user_space *u, unsigned int index)
+/* Its index, or -EBUSY, -ENOSPC, or -EAGAIN: wait, then try again. */
+static int find_free(struct user_space *u, unsigned int index)
 {
 	uint32_t i, first = u->space->first, last = u->space->last;
 
@@ -31,28 +31,28 @@ static int pick(struct user_space *u, unsigned int index)
 	for (i = first; i <= last; i++)
 		if (u->parts[i].state == PVAS_PART_FREE)
 			return (int)i;
-	/* Only then: it costs a system call each. */
+	/* Last, because it costs a system call each. */
 	for (i = first; i <= last; i++)
 		if (user_part_ending(&u->parts[i]))
 			return -EAGAIN;
 	return index == PVAS_ANY ? -ENOSPC : -EBUSY;
 }
 
-static int take(struct user_space *u, unsigned int index)
+static int reserve(struct user_space *u, unsigned int index)
 {
 	struct user_part *p;
 	int i;
 
 	pthread_mutex_lock(&u->lock);
-	while ((i = pick(u, index)) == -EAGAIN)
+	while ((i = find_free(u, index)) == -EAGAIN)
 		pthread_cond_wait(&u->changed, &u->lock);
 	if (i >= 0) {
 		p = &u->parts[i];
 		p->state = PVAS_PART_ARMED;
 		p->gen++;
 		p->pidfd = -1;
-		__atomic_add_fetch(&u->ends, 1, __ATOMIC_SEQ_CST);
-		user_keeper_forget_exec(u, p);
+		__atomic_add_fetch(&u->changes, 1, __ATOMIC_SEQ_CST);
+		user_exec_forget(u, p);
 		user_fork_begin(p);
 		p->base = (uint64_t)i << u->space->shift;
 		p->end = p->base + (1UL << u->space->shift);
@@ -62,7 +62,7 @@ static int take(struct user_space *u, unsigned int index)
 	return i;
 }
 
-/* PR_GET_MDWE: the launcher may have set it after it made the space. */
+/* The launcher may have set PR_SET_MDWE after it created the space. */
 static int explain(const struct pvas_spawn_call *call, int err)
 {
 	if (err == -EACCES && pvas_raw2(__NR_prctl, OPT_GET_MDWE, 0) > 0)
@@ -76,21 +76,21 @@ static void set_free(struct user_space *u, struct user_part *p)
 	pthread_mutex_lock(&u->lock);
 	p->state = PVAS_PART_FREE;
 	user_publish(u, p, PVAS_PART_FREE);
-	user_forget_process(u, p);
+	user_release_process(u, p);
 	pthread_cond_broadcast(&u->changed);
 	pthread_mutex_unlock(&u->lock);
 }
 
 /*
- * The new process itself says to the others that it is RUNNING. Watched from
- * the same moment: by the next the keeper may have seen it leave.
+ * Tasks see it RUNNING already: the new process has published that itself. It is watched
+ * from the same moment on, so that the supervisor can't see it leave before.
  */
-static int settle(struct user_space *u, struct user_part *p)
+static int set_running(struct user_space *u, struct user_part *p)
 {
 	int err;
 
 	pthread_mutex_lock(&u->lock);
-	err = user_keeper_watch(u, p);
+	err = user_watch(u, p->pidfd, (uint32_t)(p - u->parts));
 	if (!err)
 		p->state = PVAS_PART_RUNNING;
 	pthread_cond_broadcast(&u->changed);
@@ -108,44 +108,43 @@ static void *thread_pointer(void)
 	return p;
 }
 
-static int order(struct user_space *u, struct user_part *p, struct pvas_spawn_call *call)
+static int request_clone(struct user_space *u, struct user_part *p, struct pvas_spawn_call *call)
 {
 	int err;
 
 	pthread_mutex_lock(&u->lock);
-	u->order = (struct user_order){
+	u->clone_request = (struct user_clone_request){
 		.call = call, .part = p, .tls = thread_pointer(),
 		.stack = pvas_stack_top(u->space), .caller = (pid_t)pvas_raw0(__NR_gettid),
 		.persona = (unsigned long)pvas_raw1(__NR_personality, ~0U),
 	};
-	p->hand = HAND_WAIT;
-	user_keeper_wake(u);
-	while (!u->order.done)
+	p->start = START_WAIT;
+	user_wake(u);
+	while (!u->clone_request.done)
 		pthread_cond_wait(&u->changed, &u->lock);
-	err = u->order.err;
-	u->order.call = NULL;
+	err = u->clone_request.err;
+	u->clone_request.call = NULL;
 	pthread_mutex_unlock(&u->lock);
 	return err;
 }
 
-/* Not a private futex: the kernel wakes it with a shared one's key when the process dies. */
-static int wait_for(struct user_part *p)
+/* Not a private futex: when the process dies, the kernel wakes the key of a shared one. */
+static int wait_for_start(struct user_part *p)
 {
-	int hand;
+	int start;
 
-	while ((hand = __atomic_load_n(&p->hand, __ATOMIC_ACQUIRE)) == HAND_WAIT)
-		pvas_raw4(__NR_futex, &p->hand, FUTEX_WAIT, HAND_WAIT, NULL);
-	return hand;
+	while ((start = __atomic_load_n(&p->start, __ATOMIC_ACQUIRE)) == START_WAIT)
+		pvas_raw4(__NR_futex, &p->start, FUTEX_WAIT, START_WAIT, NULL);
+	return start;
 }
 
-/* It has not become a task. From now on its number can be another's. */
+/* It has not become a task. From now on its pid can be another process'. */
 static void reap(struct user_space *u, struct user_part *p)
 {
 	pid_t pid = __atomic_exchange_n(&p->pid, 0, __ATOMIC_ACQ_REL);
 
-	__atomic_add_fetch(&u->ends, 1, __ATOMIC_SEQ_CST);
-	while (pvas_raw4(__NR_wait4, pid, NULL, __WALL, NULL) == -EINTR)
-		;
+	__atomic_add_fetch(&u->changes, 1, __ATOMIC_SEQ_CST);
+	pvas_reap(pid);
 }
 
 static int start(struct user_space *u, struct user_part *p, struct pvas_spawn_call *call)
@@ -154,16 +153,16 @@ static int start(struct user_space *u, struct user_part *p, struct pvas_spawn_ca
 	uint64_t mask;
 	int err;
 
-	call->err = -ECHILD;	/* stays if it is killed before it can say */
-	/* No handler of ours on a thread pointer that is lent. */
+	call->err = -ECHILD;	/* unless the new process stores another value */
+	/* No signal handler of this thread must run while another process uses its TLS. */
 	pvas_raw4(__NR_rt_sigprocmask, SIG_SETMASK, &all, &mask, 8);
-	err = order(u, p, call);
+	err = request_clone(u, p, call);
 	if (err) {
 		err = pvas_fail(err, "can't make a process");
 	} else {
 		call->pid = p->pid;
-		/* Dead just after it was done: the pidfd says so to the keeper. */
-		if (wait_for(p) == HAND_DEAD && call->err) {
+		/* If it died just after it had started, the supervisor sees that by the pidfd. */
+		if (wait_for_start(p) == START_DEAD && call->err) {
 			reap(u, p);
 			err = call->err;
 			explain(call, err);
@@ -203,10 +202,10 @@ int user_spawn(struct pvas_spawn_call *call)
 	if (u->owner != (pid_t)pvas_raw0(__NR_getpid))
 		return pvas_fail(-EINVAL,
 				 "user backend: only the process that made the space can start tasks");
-	err = user_same_rights(u);
+	err = user_credentials_check(u);
 	if (err)
 		return err;
-	index = take(u, call->index);
+	index = reserve(u, call->index);
 	if (index < 0)
 		return index;
 	p = &u->parts[index];
@@ -215,7 +214,7 @@ int user_spawn(struct pvas_spawn_call *call)
 		set_free(u, p);
 		return err;
 	}
-	err = settle(u, p);
+	err = set_running(u, p);
 	if (err) {
 		kill_unwatched(u, p);
 		return pvas_fail(err, "can't watch the new process");

@@ -1,23 +1,24 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * User backend: the workers have a table of descriptors of their own.
+ * User backend: the workers have a descriptor table of their own.
  *
- * They take a task's descriptor to map its file, and close it again. In the
- * launcher's table that would take away the launcher's fcntl locks on the file:
- * such locks go with whatever descriptor of the table is closed. And a
- * descriptor that the launcher opens meanwhile can't be mistaken for one.
+ * A worker gets a copy of a task's descriptor to map its file, and closes the copy
+ * afterwards. In the launcher's table that would drop the launcher's fcntl() locks
+ * on the file, which end when any descriptor of the file in the table is closed.
+ * Nor can a descriptor that the launcher opens meanwhile be mistaken for such a copy.
  *
- * The new table begins as a copy, since only so do the listener and the eventfd
- * get in. All else in it is closed: a pipe whose last writer the launcher closes
- * has to end. One by one and by the numbers that were there, because workers use
- * the table already: to close can take as long as a file server likes.
+ * The new table begins as a copy of the launcher's, because it needs the listener and
+ * the eventfd. All other descriptors in it are closed: a reader of a pipe must see its
+ * end when the launcher closes the last writer. They are closed one by one, from a
+ * list made before, because workers use the table already: a close can take as long
+ * as a file server does not answer.
  */
 #include <dirent.h>
 #include <stdlib.h>
 #include <unistd.h>
 
 #include "rawsys.h"
-#include "user.h"
+#include "worker.h"
 
 #ifndef CLOSE_RANGE_UNSHARE
 #define CLOSE_RANGE_UNSHARE (1U << 1)
@@ -36,7 +37,7 @@ static void note(struct user_files *f, int fd)
 	f->fds[f->count++] = fd;
 }
 
-/* All but what the workers need, and the directory's own. */
+/* All but those that the workers need, and the directory's own. */
 static void list(const struct user_space *u, struct user_files *f)
 {
 	DIR *dir = opendir("/proc/thread-self/fd");
@@ -53,8 +54,8 @@ static void list(const struct user_space *u, struct user_files *f)
 		closedir(dir);
 }
 
-/* Unlike unshare(2), this is allowed in containers too: nothing is closed by it. */
-void user_files_leave(const struct user_space *u, struct user_files *f)
+/* Closes nothing. Unlike unshare(2), containers permit it. */
+void user_files_unshare(const struct user_space *u, struct user_files *f)
 {
 	f->fds = NULL;
 	f->count = 0;

@@ -2,13 +2,12 @@
 /*
  * User backend: the memory of a partition.
  *
- * The kernel would search the whole address space for a free place, so places
- * are chosen here and asked for with MAP_FIXED_NOREPLACE: nothing that a task
- * has mapped behind our back (what names an address in its own partition does
- * not come to us) can be overwritten. Choosing goes top-down by a cursor, tries
- * the places of the last mappings of the same length first (programs map and
- * unmap in loops), and reads /proc/self/maps only when the cursor has come to
- * the bottom or on something unexpected.
+ * The kernel would search the whole address space for a free range, so addresses are
+ * chosen here and mapped with MAP_FIXED_NOREPLACE. That can't overwrite what a task
+ * has mapped without a request (a call that names an address in its own partition
+ * makes none). First the address of the last mapping of the same length is tried
+ * (programs map and unmap in loops), then the range below a cursor that moves down.
+ * Only if that fails is /proc/self/maps searched.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -20,7 +19,7 @@
 #include <unistd.h>
 
 #include "rawsys.h"
-#include "user.h"
+#include "worker.h"
 
 #define AHEAD		(32UL << 20)	/* mapped beyond the break: see grow() */
 
@@ -61,7 +60,7 @@ int user_layout(struct user_part *p, const struct pvas_elf_image *image, uint64_
 	return 0;
 }
 
-/* ---- where? ---- */
+/* ---- choosing an address ---- */
 
 /* Bottom-most address for a mapping: the heap needs room to grow. */
 static uint64_t floor_of(const struct user_part *p)
@@ -75,12 +74,12 @@ static uint64_t place_below(uint64_t top, uint64_t len, uint64_t align)
 }
 
 /**
- * struct gap - what a scan looks for
- * @part:	where
- * @len:	how much
- * @align:	and how
- * @low:	end of the mapping before
- * @found:	the topmost place so far, 0 if none
+ * struct gap - a search for a free range
+ * @part:	in this partition
+ * @len:	bytes
+ * @align:	alignment
+ * @low:	end of the previous mapping
+ * @found:	the topmost address so far, 0 if none
  */
 struct gap {
 	const struct user_part *part;
@@ -90,7 +89,7 @@ struct gap {
 	uint64_t found;
 };
 
-/* [lo, hi) is mapped; what is between it and the one before is free. */
+/* [lo, hi) is the next mapping; between it and the previous one is free. */
 static void gap_before(struct gap *g, uint64_t lo, uint64_t hi)
 {
 	uint64_t top = lo < g->part->mmap_top ? lo : g->part->mmap_top;
@@ -102,7 +101,7 @@ static void gap_before(struct gap *g, uint64_t lo, uint64_t hi)
 		g->low = hi;
 }
 
-/* Returns the topmost free place, or 0. */
+/* Returns the topmost free address, or 0. */
 static uint64_t scan(const struct user_part *p, uint64_t len, uint64_t align)
 {
 	struct gap g = { .part = p, .len = len, .align = align, .low = floor_of(p) };
@@ -151,7 +150,7 @@ static int64_t try_at(uint64_t at, const struct user_mmap *m)
 	return raw_mmap(at, m, (m->flags & ~MAP_FIXED) | MAP_FIXED_NOREPLACE);
 }
 
-/* Map @m somewhere, aligned; @len is what it takes, which may be more than it asks for. */
+/* Map @m at an aligned address. @len is what it occupies, which can exceed its length. */
 static int64_t map_somewhere(struct user_part *p, const struct user_mmap *m, uint64_t len,
 			     uint64_t align)
 {
@@ -165,7 +164,7 @@ static int64_t map_somewhere(struct user_part *p, const struct user_mmap *m, uin
 		if (at >= floor_of(p))
 			ret = try_at(at, m);
 	}
-	/* Twice: another thread can map to a fixed place between look and leap. */
+	/* Twice: another thread can map to a fixed address between search and mmap(). */
 	if (ret == -EEXIST) {
 		at = scan(p, len, align);
 		if (!at)
@@ -189,7 +188,7 @@ static int may_be_huge(const struct user_mmap *m)
 	return (m->flags & MAP_HUGETLB) || !(m->flags & MAP_ANONYMOUS);
 }
 
-/* As the kernel since 6.7: so that transparent huge pages fit in. */
+/* As the kernel since 6.7, for transparent huge pages */
 static uint64_t good_alignment(const struct user_mmap *m, uint64_t len)
 {
 	return (m->flags & MAP_ANONYMOUS) && !(len & (HUGE_2M - 1)) ? HUGE_2M : PAGE;
@@ -205,14 +204,14 @@ int64_t user_mmap(struct user_part *p, const struct user_mmap *m)
 		return -EINVAL;
 	if (len < m->len || len > p->end - p->base)
 		return -ENOMEM;
-	/* Of those below 4 GiB none is ours: what needs one would not be helped by another. */
+	/* No partition has addresses below 2 GiB, and the caller can't use others. */
 	if (m->flags & MAP_32BIT)
 		return -ENOMEM;
 	if (hint && !user_foreign(p, hint, len))
 		ret = try_at(hint, m);
 	if (ret == -EEXIST)
 		ret = map_somewhere(p, m, len, good_alignment(m, len));
-	/* A file's or the flags' page size we learn of by being refused. */
+	/* The huge page size of the file or of the flags shows only by EINVAL. */
 	if (ret == -EINVAL && may_be_huge(m))
 		ret = map_somewhere(p, m, (len + HUGE_2M - 1) & ~(HUGE_2M - 1), HUGE_2M);
 	if (ret == -EINVAL && may_be_huge(m))
@@ -220,7 +219,7 @@ int64_t user_mmap(struct user_part *p, const struct user_mmap *m)
 	return ret;
 }
 
-/* ---- mremap, shmat: over a reservation, for they have no NOREPLACE ---- */
+/* ---- mremap, shmat: over a reservation, because they have no NOREPLACE ---- */
 
 static int64_t reserve(struct user_part *p, uint64_t len, uint64_t align)
 {
@@ -238,7 +237,7 @@ int64_t user_mremap(struct user_part *p, uint64_t old, uint64_t old_len, uint64_
 
 	if (!new_len || len < new_len || (flags & MREMAP_FIXED))
 		return -EINVAL;
-	/* In place, if that is all that is asked, or if it can be: not over our edge. */
+	/* In place if it shrinks, or if it stays inside the partition */
 	in_place = new_len <= old_len || !user_foreign(p, old, len);
 	if (!in_place && !(flags & MREMAP_MAYMOVE))
 		return -ENOMEM;
@@ -264,7 +263,7 @@ static int64_t segment_size(int id)
 	return err < 0 ? err : (int64_t)ds.shm_segsz;
 }
 
-/* Pages that are larger than these would not fit: at is no place for them. */
+/* Would a segment of the next larger page size be accepted at @at, although it is too long? */
 static int fits_larger(uint64_t at, uint64_t len, uint64_t align)
 {
 	uint64_t larger = align < HUGE_2M ? HUGE_2M : align < HUGE_1G ? HUGE_1G : 0;
@@ -273,9 +272,8 @@ static int fits_larger(uint64_t at, uint64_t len, uint64_t align)
 }
 
 /*
- * A segment of huge pages takes whole ones, so more than its size: where it could
- * begin, there must be room for them. So a place for smaller pages is one where
- * the larger are refused, or full to the end.
+ * A segment of huge pages occupies whole pages, so more than its size. Its page size is
+ * unknown: choose an address at which larger pages are refused, or fit.
  */
 static int64_t attach_somewhere(struct user_part *p, int id, uint64_t size, int flags,
 				uint64_t align)
@@ -310,7 +308,7 @@ int64_t user_shmat(struct user_part *p, int id, uint64_t addr, int flags, uint64
 		return size;
 	if (!addr)
 		return attach_somewhere(p, id, size, flags, align);
-	/* Rounded up to whole huge pages it ends in the partition as well. */
+	/* The end of a partition is a multiple of any page size. */
 	if (user_foreign(p, addr, PAGE_UP(size)))
 		return -ENOMEM;
 	return pvas_raw3(__NR_shmat, id, addr, flags);
@@ -338,8 +336,8 @@ static int map_heap(struct user_part *p, uint64_t to)
 	return 0;
 }
 
-/* Empty, and with the protection of a heap, whatever the task has made of it. */
-static int renew(uint64_t from, uint64_t to)
+/* Zero it, and reset the protection, which the task may have changed. */
+static int map_again(uint64_t from, uint64_t to)
 {
 	if (from >= to)
 		return 0;
@@ -348,9 +346,8 @@ static int renew(uint64_t from, uint64_t to)
 }
 
 /*
- * There is always something mapped beyond the break, if there is room, and as
- * much again as is asked for this time: it serves fork children, for whom
- * nothing can be mapped from here.
+ * Map more than requested beyond the break, if there is room: fork children use it up,
+ * because a worker can't map into their address space.
  */
 static int map_ahead(struct user_part *p, uint64_t brk)
 {
@@ -365,16 +362,16 @@ static int map_ahead(struct user_part *p, uint64_t brk)
 	return map_heap(p, to);
 }
 
-/* Since it was mapped, the task may have unmapped, protected or locked it. */
+/* The task may have unmapped, protected or locked memory that was mapped in advance. */
 static int grow(struct user_part *p, uint64_t brk)
 {
 	uint64_t to = PAGE_UP(brk), before = p->heap_end;
 	int err = map_ahead(p, brk);
 
-	return err ? err : renew(PAGE_UP(p->brk), to < before ? to : before);
+	return err ? err : map_again(PAGE_UP(p->brk), to < before ? to : before);
 }
 
-/* What is below the new break stays; what was above reads zero when it comes back. */
+/* Memory above the new break has to read as zero if the break grows again. */
 static void shrink(struct user_part *p, uint64_t brk)
 {
 	uint64_t from = PAGE_UP(brk), to = PAGE_UP(p->brk), keep = from + 2 * AHEAD;
@@ -385,9 +382,9 @@ static void shrink(struct user_part *p, uint64_t brk)
 	}
 	if (to > p->heap_end)
 		to = p->heap_end;
-	/* Locked pages are not for madvise to give back. */
+	/* madvise() does not free locked pages. */
 	if (from < to && pvas_raw3(__NR_madvise, from, to - from, MADV_DONTNEED))
-		renew(from, to);
+		map_again(from, to);
 }
 
 static void note_brk(uint64_t page, pid_t pid, uint64_t brk, uint64_t heap_end)
@@ -426,9 +423,9 @@ void user_make_room(struct user_part *p, uint64_t addr, uint64_t len)
 }
 
 /*
- * Its copy of the page says what it has. It can use up what is mapped beyond;
- * what it gives back could not be cleared, so the break stays. When all is
- * used, malloc goes on with mmap.
+ * The break is in the child's copy of the page. It can grow within the memory mapped in
+ * advance. It can't shrink, because the memory could not be zeroed. When that memory is
+ * used up, malloc() continues with mmap().
  */
 int64_t user_child_brk(struct user_part *p, pid_t child, uint64_t brk)
 {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * User backend: what is a caller, its memory, its files.
+ * User backend: properties of a caller: its address space, memory and files.
  *
- * All of it by what a process may do to its descendants, under Yama's
- * ptrace_scope 1 as well. Containers forbid some of it (kcmp, pidfd_getfd), and
- * Yama does for a descendant whose parent is gone; then /proc is asked.
+ * These calls are permitted on descendants, also with Yama's ptrace_scope 1.
+ * Containers forbid some of them (kcmp, pidfd_getfd), and Yama does for a descendant
+ * whose parent is gone; then /proc is used.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -20,13 +20,13 @@
 #include <unistd.h>
 
 #include "rawsys.h"
-#include "user.h"
+#include "worker.h"
 
 #define THREAD_PIDFD	O_EXCL	/* PIDFD_THREAD, 6.9 */
 
 /* ---- memory ---- */
 
-/* No longer than to the end of a page: what is beyond may not be there. */
+/* Bytes to the end of the page: the next page may not be mapped. */
 static size_t in_page(uint64_t at, size_t len)
 {
 	size_t left = PAGE - (at & (PAGE - 1));
@@ -44,7 +44,7 @@ static int open_proc(pid_t tid, const char *name, int flags)
 	return fd < 0 ? -errno : fd;
 }
 
-/* Where a container forbids process_vm_readv. */
+/* Where a container forbids process_vm_readv() */
 static ssize_t read_by_proc(pid_t tid, uint64_t from, void *to, size_t len)
 {
 	int fd = open_proc(tid, "mem", O_RDONLY);
@@ -57,7 +57,7 @@ static ssize_t read_by_proc(pid_t tid, uint64_t from, void *to, size_t len)
 	return n;
 }
 
-/* To our own memory, by a pipe: /proc/self/mem would store into read-only pages. */
+/* Write to our own memory by a pipe: /proc/self/mem would write to read-only pages. */
 static ssize_t store_by_pipe(uint64_t to, const void *from, size_t len)
 {
 	ssize_t n = -1;
@@ -72,19 +72,19 @@ static ssize_t store_by_pipe(uint64_t to, const void *from, size_t len)
 	return n;
 }
 
-static ssize_t copy(int nr, pid_t tid, uint64_t theirs, void *ours, size_t len)
+static ssize_t copy(int nr, pid_t tid, uint64_t remote, void *local, size_t len)
 {
 	size_t done = 0;
 
 	while (done < len) {
-		struct iovec here = { (char *)ours + done, in_page(theirs + done, len - done) };
-		struct iovec there = { (void *)(theirs + done), here.iov_len };
+		struct iovec here = { (char *)local + done, in_page(remote + done, len - done) };
+		struct iovec there = { (void *)(remote + done), here.iov_len };
 		long n = pvas_raw6(nr, tid, (long)&here, 1, (long)&there, 1, 0);
 
 		if ((n == -EPERM || n == -ENOSYS) && nr == __NR_process_vm_readv)
-			n = read_by_proc(tid, theirs + done, here.iov_base, here.iov_len);
+			n = read_by_proc(tid, remote + done, here.iov_base, here.iov_len);
 		else if ((n == -EPERM || n == -ENOSYS) && tid == (pid_t)pvas_raw0(__NR_getpid))
-			n = store_by_pipe(theirs + done, here.iov_base, here.iov_len);
+			n = store_by_pipe(remote + done, here.iov_base, here.iov_len);
 		if (n <= 0)
 			break;
 		done += n;
@@ -97,7 +97,7 @@ ssize_t user_caller_read(pid_t tid, uint64_t from, void *to, size_t len)
 	return copy(__NR_process_vm_readv, tid, from, to, len);
 }
 
-/* Is it all mapped for writing? @maps is the file of that name. */
+/* Are all pages mapped writable? @maps is an open /proc/PID/maps. */
 static int is_writable(int maps, uint64_t at, size_t len)
 {
 	unsigned long lo, hi;
@@ -123,10 +123,10 @@ static int is_writable(int maps, uint64_t at, size_t len)
 }
 
 /*
- * A number can be another process' by now. So take hold of the memory first,
- * then see that the request is still there: it was the caller's, then. Such a
- * write does not ask whether the pages are writable: that is for us to do. What
- * other threads of the process change meanwhile is between them.
+ * The thread id can be another process' by now. So open the memory first, then
+ * check that the request is still valid: if so, the memory is the caller's. Such a
+ * write ignores page protection, so check that as well. Other threads of the process
+ * may change mappings meanwhile; that harms the process only.
  */
 static ssize_t write_checked(pid_t tid, uint64_t to, const void *from, size_t len)
 {
@@ -154,7 +154,7 @@ ssize_t user_caller_write(pid_t tid, uint64_t to, const void *from, size_t len)
 
 #define PROBES	(PAGE / sizeof(uint64_t))
 
-/* Empty in a fork child; what it writes there itself is no guess. */
+/* Zero in a fork child (MADV_WIPEONFORK), which can't guess what to write there. */
 static uint64_t *probes;
 
 static void make_probes(void)
@@ -170,8 +170,8 @@ static void make_probes(void)
 }
 
 /*
- * Callers are known by numbers of our pid namespace. With the /proc of another
- * one, what is asked or changed there would be a stranger's.
+ * The kernel reports callers by their ids in our pid namespace. In the /proc of another
+ * namespace these ids would name unrelated processes.
  */
 static int check_proc(void)
 {
@@ -197,7 +197,7 @@ int user_caller_begin(void)
 	return probes ? 0 : -ENOMEM;
 }
 
-/* One that no other thread has: a read of a caller's memory can take long. */
+/* A probe that no other thread uses: reading a caller's memory can take long. */
 static unsigned int take_probe(unsigned char *taken)
 {
 	unsigned int i;
@@ -208,7 +208,7 @@ static unsigned int take_probe(unsigned char *taken)
 	return i;
 }
 
-/* Is a number that nobody can know, new with each question, the same there? */
+/* Store a new random number here: is it at the same address in the caller's memory? */
 static int same_by_probe(pid_t tid)
 {
 	static unsigned char taken[PROBES];
@@ -237,23 +237,76 @@ int user_caller_inside(pid_t tid)
 	return ret == -ESRCH ? 0 : same_by_probe(tid);
 }
 
-/* Has it an address space at all? Not when it ends, or as a first thread that has ended. */
-int user_caller_has_memory(pid_t tid)
+#define FIELD_VSIZE	23	/* of /proc/PID/stat: see proc(5) */
+#define FIELD_CODE	26	/* startcode, endcode, startstack */
+#define FIELD_DATA	45	/* start_data to env_end */
+#define NR_CODE		3
+#define NR_DATA		7
+
+/* Where the kernel says that parts of a program are */
+struct places {
+	uint64_t vsize;
+	uint64_t at[NR_CODE + NR_DATA];
+};
+
+/* The name in parentheses can contain any character. Returns the third field. */
+static char *skip_name(char *text)
 {
-	int fd = open_proc(tid, "statm", O_RDONLY);
-	char text[32] = "";
+	char *end = strrchr(text, ')');
+
+	return end && end[1] ? end + 2 : NULL;
+}
+
+/* 0 if there is no such thread, or it has no address space. */
+static int read_places(pid_t tid, struct places *p)
+{
+	int fd = open_proc(tid, "stat", O_RDONLY), field;
+	char text[1024], *at;
 	ssize_t n;
 
 	if (fd < 0)
 		return 0;
 	n = read(fd, text, sizeof(text) - 1);
 	close(fd);
-	return n > 0 && *text != '0';
+	text[n < 0 ? 0 : n] = 0;
+	memset(p, 0, sizeof(*p));
+	at = skip_name(text);
+	for (field = 3; at && *at; field++) {
+		if (field == FIELD_VSIZE)
+			p->vsize = strtoull(at, NULL, 10);
+		else if (field >= FIELD_CODE && field < FIELD_CODE + NR_CODE)
+			p->at[field - FIELD_CODE] = strtoull(at, NULL, 10);
+		else if (field >= FIELD_DATA && field < FIELD_DATA + NR_DATA)
+			p->at[NR_CODE + field - FIELD_DATA] = strtoull(at, NULL, 10);
+		at = strchr(at, ' ');
+		at = at ? at + 1 : NULL;
+	}
+	return p->vsize != 0;
+}
+
+static int same_places(const struct places *a, const struct places *b)
+{
+	return !memcmp(a->at, b->at, sizeof(a->at));
+}
+
+/*
+ * kcmp() and all other comparisons wait for an execve() that has begun, and that can hang
+ * in closing a file. The places in /proc/PID/stat don't, and each new program has its own.
+ * The launcher may change its own (PR_SET_MM), so they are read twice.
+ */
+int user_caller_elsewhere(pid_t tid)
+{
+	pid_t self = (pid_t)pvas_raw0(__NR_getpid);
+	struct places before, its, after;
+
+	return read_places(self, &before) && read_places(tid, &its) &&
+	       !same_places(&before, &its) && read_places(self, &after) &&
+	       same_places(&before, &after);
 }
 
 /* ---- limits ---- */
 
-/* For one that has changed its user, prlimit needs a capability; this does not. */
+/* For a process that has changed its user prlimit() needs a capability; this does not. */
 static uint64_t data_limit_by_proc(pid_t pid)
 {
 	int fd = open_proc(pid, "limits", O_RDONLY);
@@ -314,10 +367,10 @@ static int flags_of(pid_t tid, int fd)
 }
 
 /*
- * The same file opened anew: not the same open file description, but for a
- * mapping that makes no difference, unless a driver ties its state to it. A
- * pipe is not opened: that can wait for ever, and none can be mapped. Opened
- * with our rights, so for no more than the caller's descriptor is.
+ * Open the same file again. This is not the same open file description, but for a
+ * mapping that makes no difference, unless a driver ties its state to it. A pipe is
+ * not opened: that can block for ever, and pipes can't be mapped. The file is opened
+ * with the launcher's rights, so for no more than the caller's descriptor permits.
  */
 static int reopen(pid_t tid, int fd, int prot, int flags)
 {
@@ -338,7 +391,7 @@ static int reopen(pid_t tid, int fd, int prot, int flags)
 		return errno == ENOENT ? -EBADF : -errno;
 	if (!S_ISREG(st.st_mode) && !S_ISBLK(st.st_mode) && !S_ISCHR(st.st_mode))
 		return -ENODEV;
-	/* What is mapped shared may be made writable later, if the file may be written. */
+	/* A shared mapping may be made writable later if the descriptor is writable. */
 	if (shared && (has & O_ACCMODE) == O_RDWR)
 		ret = open_proc(tid, name, O_RDWR | O_NOCTTY | O_NONBLOCK);
 	if (ret < 0 && !(shared && (prot & PROT_WRITE)))
@@ -347,9 +400,9 @@ static int reopen(pid_t tid, int fd, int prot, int flags)
 }
 
 /*
- * Descriptors are a thread's: it may have left its process' table, and the
- * first thread has none when it has ended. Before Linux 6.9 there are pidfds of
- * processes only; they serve a thread that has the same table.
+ * The descriptor table is the thread's: it may have unshared it, and a first thread
+ * that has exited has none. Before Linux 6.9 there are pidfds of processes only,
+ * which serve if the thread has the same table.
  */
 static int open_pidfd(pid_t tid)
 {

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * User backend: the new process, from clone to the loader.
+ * User backend: the new process, from clone() to the loader.
  *
- * It begins among the launcher's memory, on a stack of the handle and with the
- * thread pointer of the thread that called pvas_task_spawn(), which sleeps: as a
- * vfork child, and under the same rules. There is no execve() to cut it off
- * from the launcher, so it does what that would do: close what is marked
- * close-on-exec, take a name, reset registers. Errors are found before.
+ * It starts in the launcher's memory, on a stack of the handle and with the thread
+ * pointer of the thread that called pvas_task_spawn(), which sleeps: like a vfork
+ * child, and under the same rules. There is no execve() to separate it from the
+ * launcher, so it performs the steps of one: close descriptors that are
+ * close-on-exec, set its name, reset registers. All that can fail comes before.
  */
 #include <asm/prctl.h>
 #include <errno.h>
@@ -21,9 +21,10 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "child.h"
 #include "loader/blob.h"
 #include "rawsys.h"
-#include "user.h"
+#include "worker.h"
 
 #define AFFINITY_BYTES	1024	/* 8192 processors */
 #define NUMBERS_MAX	(1 << 20)	/* of descriptors: fs.nr_open, if nobody has raised it */
@@ -37,14 +38,14 @@ struct dirent64 {
 	char name[];
 };
 
-size_t user_loader_length(void)
+static size_t loader_length(void)
 {
 	return PAGE_UP((size_t)(pvas_blob_end - pvas_blob));
 }
 
 /* ---- as fork would have given it ---- */
 
-/* The parent is the keeper: what is a thread's own comes from there, not from the caller. */
+/* The parent is the supervisor, so attributes of a thread are not inherited from the caller. */
 static void take_affinity(pid_t caller)
 {
 	unsigned long mask[AFFINITY_BYTES / sizeof(unsigned long)];
@@ -54,7 +55,7 @@ static void take_affinity(pid_t caller)
 		pvas_raw3(__NR_sched_setaffinity, 0, len, mask);
 }
 
-/* Die with the launcher; it may be dead already. */
+/* Die with the launcher, which may be dead already. */
 static int bind_to_launcher(const struct user_space *u)
 {
 	pvas_raw2(__NR_prctl, PR_SET_PDEATHSIG, SIGKILL);
@@ -85,9 +86,9 @@ static int open_list(void)
 }
 
 /*
- * The list of what is open needs a number below the limit, which the caller's
- * setup may have lowered: then what goes below it makes room. Without /proc the
- * limit says nothing of how high the numbers are.
+ * Listing the open descriptors needs a descriptor below the limit, which the caller's
+ * setup function may have lowered: then first close those below it by number. Without
+ * /proc all possible numbers are tried, since descriptors can be above the limit.
  */
 static int make_list(int keep)
 {
@@ -114,20 +115,20 @@ static int number_of(const char *name)
 }
 
 /*
- * Those of the peers' pidfds that this process has got: as many as there are
- * tasks. Rows of them go at once, before anything else can have their numbers.
+ * Close the inherited pidfds of the peers, of which there are as many as tasks: in
+ * ranges, and before anything else can have their numbers.
  */
 static void close_pidfds(const struct user_space *u, const struct user_part *self)
 {
 	int fd, from = -1;
 
 	for (fd = 0; fd <= PIDFDS_NOTED; fd++) {
-		int ours = fd < PIDFDS_NOTED && fd != self->pidfd &&
+		int is_peer = fd < PIDFDS_NOTED && fd != self->pidfd &&
 			   (u->pidfds[fd / 64] >> (fd % 64) & 1);
 
-		if (ours && from < 0)
+		if (is_peer && from < 0)
 			from = fd;
-		if (ours || from < 0)
+		if (is_peer || from < 0)
 			continue;
 		pvas_raw3(__NR_close_range, from, fd - 1, 0);
 		from = -1;
@@ -164,13 +165,13 @@ static void take_name(const char *path)
 
 /* ---- memory ---- */
 
-/* The page that tells what the kernel would know, and the loader's copy. */
+/* Fill the partition's page, which has what the kernel would know, and copy the loader. */
 static int make_top(struct user_part *p, const struct user_program *prog)
 {
 	uint64_t loader = user_loader_of(p);
 	long ret;
 
-	ret = pvas_raw6(__NR_mmap, loader, user_loader_length(), PROT_READ | PROT_WRITE,
+	ret = pvas_raw6(__NR_mmap, loader, loader_length(), PROT_READ | PROT_WRITE,
 			MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
 	if (ret != (long)loader)
 		return -ENOMEM;
@@ -179,10 +180,10 @@ static int make_top(struct user_part *p, const struct user_program *prog)
 	p->page->loader = loader;
 	strcpy(p->page->exe, prog->exe);
 	memcpy((void *)loader, pvas_blob, pvas_blob_end - pvas_blob);
-	return pvas_raw3(__NR_mprotect, loader, user_loader_length(), PROT_READ | PROT_EXEC);
+	return pvas_raw3(__NR_mprotect, loader, loader_length(), PROT_READ | PROT_EXEC);
 }
 
-/* As the kernel decides it for an execve. */
+/* By the same rule as the kernel's for an execve() */
 static int may_randomize(const struct user_space *u)
 {
 	long persona = pvas_raw1(__NR_personality, ~0U);
@@ -205,18 +206,18 @@ static int make_memory(const struct user_start *s, const struct user_program *pr
 	return err;
 }
 
-/* ---- off ---- */
+/* ---- start ---- */
 
 /*
- * On the new stack now. First let go of the thread pointer, then wake its
- * owner, then let signals in: they can only do what is default. The mask of
- * none is a zero above the red zone of the stack.
+ * On the new stack, first release the thread pointer, then wake its owner, then
+ * unblock signals, whose handlers are all default. The empty signal mask is a zero
+ * pushed to the stack.
  */
-static void __attribute__((noreturn)) jump(uint64_t sp, uint64_t info, uint64_t entry, int *hand)
+static void __attribute__((noreturn)) jump(uint64_t sp, uint64_t info, uint64_t entry, int *start)
 {
 	register uint64_t rinfo __asm__("r12") = info;
 	register uint64_t rentry __asm__("r13") = entry;
-	register int *rhand __asm__("r14") = hand;
+	register int *rstart __asm__("r14") = start;
 	register uint64_t rsp_ __asm__("r15") = sp;
 
 	__asm__ volatile("movq %[sp], %%rsp\n\t"
@@ -224,9 +225,9 @@ static void __attribute__((noreturn)) jump(uint64_t sp, uint64_t info, uint64_t 
 			 "movl %[set_fs], %%edi\n\t"
 			 "xorl %%esi, %%esi\n\t"
 			 "syscall\n\t"
-			 "movl %[done], (%[hand])\n\t"
+			 "movl %[done], (%[start])\n\t"
 			 "movl %[futex], %%eax\n\t"
-			 "movq %[hand], %%rdi\n\t"
+			 "movq %[start], %%rdi\n\t"
 			 "movl %[wake], %%esi\n\t"
 			 "movl $0x7fffffff, %%edx\n\t"
 			 "syscall\n\t"
@@ -248,8 +249,8 @@ static void __attribute__((noreturn)) jump(uint64_t sp, uint64_t info, uint64_t 
 			 "movq %[info], %%rdi\n\t"
 			 "jmpq *%[entry]"
 			 : : [sp] "r"(rsp_), [info] "r"(rinfo), [entry] "r"(rentry),
-			     [hand] "r"(rhand), [arch_prctl] "i"(__NR_arch_prctl),
-			     [set_fs] "i"(ARCH_SET_FS), [done] "i"(HAND_DONE),
+			     [start] "r"(rstart), [arch_prctl] "i"(__NR_arch_prctl),
+			     [set_fs] "i"(ARCH_SET_FS), [done] "i"(START_DONE),
 			     [futex] "i"(__NR_futex), [wake] "i"(FUTEX_WAKE),
 			     [set_tid] "i"(__NR_set_tid_address),
 			     [sigmask] "i"(__NR_rt_sigprocmask), [setmask] "i"(SIG_SETMASK)
@@ -272,7 +273,7 @@ static int become_task(const struct user_start *s, struct user_program *prog)
 	s->part->pid = (pid_t)pvas_raw0(__NR_getpid);
 	user_publish(s->u, s->part, PVAS_PART_RUNNING);
 	s->call->err = 0;
-	jump(sp, info, user_loader_of(s->part) + PVAS_BLOB_TASK, &s->part->hand);
+	jump(sp, info, user_loader_of(s->part) + PVAS_BLOB_TASK, &s->part->start);
 }
 
 int user_child_main(void *arg)

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * User backend: has the caller of pvas_task_spawn() the rights of the tasks?
+ * User backend: does the caller of pvas_task_spawn() have the rights of the tasks?
  *
- * Tasks are made by the keeper and so have its rights, which were those of the
- * thread that made the space. Most rights are a thread's: one that has given up
- * some since must not get them back by starting a task. libc's setuid() and the
- * like act on all threads, the keeper too. Landlock can't be asked for.
+ * The supervisor clones the tasks, so they have its rights, which were those of the
+ * thread that created the space. Rights are per thread: a thread that has given some
+ * up since must not regain them by starting a task. libc's setuid() and the like act
+ * on all threads, the supervisor included. Landlock rules can't be queried.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -66,14 +66,14 @@ static int same_line(const char *a, const char *b, const char *name)
 	return strcspn(b, "\n") == len && !memcmp(a, b, len);
 }
 
-/* The keeper has one filter more. */
+/* The supervisor has one filter more. */
 static int filters_of(const char *status)
 {
 	return atoi(line_of(status, "\nSeccomp_filters:"));
 }
 
 /* Returns the name of what differs, or NULL. */
-static const char *compare_status(const char *mine, const char *keepers)
+static const char *compare_status(const char *mine, const char *supervisor)
 {
 	static const char *const lines[][2] = {
 		{ "\nUid:", "user ids" }, { "\nGid:", "group ids" }, { "\nGroups:", "groups" },
@@ -86,9 +86,9 @@ static const char *compare_status(const char *mine, const char *keepers)
 	unsigned int i;
 
 	for (i = 0; i < sizeof(lines) / sizeof(lines[0]); i++)
-		if (!same_line(mine, keepers, lines[i][0]))
+		if (!same_line(mine, supervisor, lines[i][0]))
 			return lines[i][1];
-	return filters_of(mine) + 1 == filters_of(keepers) ? NULL : "seccomp filters";
+	return filters_of(mine) + 1 == filters_of(supervisor) ? NULL : "seccomp filters";
 }
 
 static ssize_t read_namespace(pid_t tid, const char *name, char *text, size_t room)
@@ -111,14 +111,14 @@ static int same_namespaces(pid_t a, pid_t b)
 	for (i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
 		ssize_t n = read_namespace(a, names[i], x, sizeof(x));
 
-		/* One that this kernel lacks is the same. */
+		/* A namespace that this kernel lacks does not differ. */
 		if (read_namespace(b, names[i], y, sizeof(y)) != n || (n > 0 && memcmp(x, y, n)))
 			return 0;
 	}
 	return 1;
 }
 
-/* Of a security module, if there is one. */
+/* The label of a security module, if there is one */
 static int same_label(pid_t a, pid_t b)
 {
 	char x[4096], y[4096];
@@ -132,32 +132,33 @@ static long securebits(void)
 	return pvas_raw1(__NR_prctl, PR_GET_SECUREBITS) & ~KEEP_CAPS;
 }
 
-void user_same_begin(struct user_space *u)
+void user_credentials_begin(struct user_space *u)
 {
 	u->securebits = securebits();
 }
 
-static const char *find_difference(const struct user_space *u, char *mine, char *keepers, int *err)
+static const char *find_difference(const struct user_space *u, char *mine, char *supervisor,
+				   int *err)
 {
 	pid_t me = (pid_t)pvas_raw0(__NR_gettid);
 	const char *what;
 
 	*err = read_thread(me, "status", mine, STATUS_LEN);
 	if (!*err)
-		*err = read_thread(u->keeper_tid, "status", keepers, STATUS_LEN);
+		*err = read_thread(u->supervisor_tid, "status", supervisor, STATUS_LEN);
 	if (*err)
 		return NULL;
-	what = compare_status(mine, keepers);
+	what = compare_status(mine, supervisor);
 	if (!what && securebits() != u->securebits)
 		what = "securebits";
-	if (!what && !same_namespaces(me, u->keeper_tid))
+	if (!what && !same_namespaces(me, u->supervisor_tid))
 		what = "namespaces";
-	if (!what && !same_label(me, u->keeper_tid))
+	if (!what && !same_label(me, u->supervisor_tid))
 		what = "security label";
 	return what;
 }
 
-int user_same_rights(const struct user_space *u)
+int user_credentials_check(const struct user_space *u)
 {
 	char *text = malloc(2 * STATUS_LEN);
 	const char *what;

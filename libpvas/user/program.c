@@ -2,9 +2,9 @@
 /*
  * User backend: which file is the program?
  *
- * There is no execve() to ask, so what it does is done here: the rights, #!
- * lines by the kernel's rules, and the same checks of ELF files as the
- * module's. In the new process, after its setup function: raw system calls.
+ * There is no execve(), so its steps are here: permissions, #! lines by the kernel's
+ * rules, and the same checks of ELF files as the module's. In the new process, after
+ * its setup function: raw system calls only.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -14,7 +14,7 @@
 
 #include "privilege.h"
 #include "rawsys.h"
-#include "user.h"
+#include "child.h"
 
 static int read_exact(int fd, void *buf, size_t len, uint64_t off)
 {
@@ -25,7 +25,7 @@ static int read_exact(int fd, void *buf, size_t len, uint64_t off)
 	return (size_t)n == len ? 0 : -ENOEXEC;
 }
 
-/* Open what may be executed. The descriptor, or as execve() fails; -EPERM: it can't be read. */
+/* Open an executable file. Errors are those of execve(), and -EPERM if it can't be read. */
 static int open_executable(const char *path, struct stat *st)
 {
 	long fd, err;
@@ -42,7 +42,7 @@ static int open_executable(const char *path, struct stat *st)
 		fd = pvas_raw4(__NR_openat, AT_FDCWD, path,
 			       O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0);
 	} while (fd == -EINTR);
-	/* it may be another one than a moment ago */
+	/* The path may name another file by now. */
 	err = fd < 0 ? 0 : pvas_raw2(__NR_fstat, fd, st);
 	if (fd >= 0 && (err || !S_ISREG(st->st_mode))) {
 		pvas_raw1(__NR_close, fd);
@@ -91,7 +91,7 @@ static int check_interp(int fd, const struct pvas_elf_image *image)
 	return err;
 }
 
-/* A space is open to all its tasks: what gives privileges must not come in. */
+/* Tasks can read and write each other, so no program may have privileges of its own. */
 static int check_rights(int fd, const struct stat *st)
 {
 	return pvas_privilege_of(fd, st->st_mode) ? -EPERM : 0;
@@ -139,8 +139,8 @@ static int is_blank(char c)
 }
 
 /*
- * Cut "#! interpreter argument" up as binfmt_script does: the argument is all
- * that follows, blanks at its end taken off.
+ * Split "#! interpreter argument" as binfmt_script does: the argument is the rest of the
+ * line without trailing blanks.
  */
 static int cut_line(char *line, char **interp, char **arg)
 {
@@ -165,7 +165,7 @@ static int cut_line(char *line, char **interp, char **arg)
 	return 0;
 }
 
-/* In place of the first argument: interpreter, its argument, the script's path. */
+/* Replace the first argument by interpreter, its argument, and the script's path. */
 static int take_script(struct user_program *prog, const char **path)
 {
 	char *line = prog->lines[prog->depth];
@@ -189,7 +189,7 @@ static int take_script(struct user_program *prog, const char **path)
 	return 0;
 }
 
-/* 1: a script, whose interpreter is the next to try. */
+/* Returns 1 for a script: @path is then its interpreter. */
 static int try_open(struct user_program *prog, const char **path)
 {
 	char *line = prog->lines[prog->depth];

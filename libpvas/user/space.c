@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * The user backend: the space as a whole. See user.h.
+ * User backend: the space as a whole. See user.h.
  */
 #include <elf.h>
 #include <errno.h>
@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 #include "rawsys.h"
-#include "user.h"
+#include "worker.h"
 
 /*
  * Position-independent programs lie above PIE_BASE, and libraries above that.
@@ -26,20 +26,17 @@
 #define LEGACY_BASE	0x2aaaaaaaa000UL
 #define LEGACY_ROOM	(1UL << 40)
 
-/* There is one address space, and partitions that are empty look free to a second space. */
-static struct user_space *the_one;
-
-/* Not to be had now, or not to be had here? */
+/* Is it a shortage of resources, rather than a missing feature? */
 static int shortage(int err)
 {
 	return err == -EMFILE || err == -ENFILE || err == -ENOMEM;
 }
 
-/* ---- where it lies ---- */
+/* ---- the range of its partitions ---- */
 
 /**
- * struct run - partitions in a row that nothing is mapped in
- * @next:	the lowest index not looked at
+ * struct run - consecutive partitions in which nothing is mapped
+ * @next:	the lowest index not examined yet
  * @first:	of the longest run so far
  * @last:	and its last
  */
@@ -49,7 +46,7 @@ struct run {
 	uint64_t last;
 };
 
-/* From @next up to @lo all is free; what follows begins at @next_free. */
+/* All partitions from @next up to @lo are free; the next free one can be @next_free. */
 static void run_until(struct run *r, uint64_t lo, uint64_t next_free)
 {
 	if (lo > r->next && lo - r->next > r->last + 1 - r->first) {
@@ -60,7 +57,7 @@ static void run_until(struct run *r, uint64_t lo, uint64_t next_free)
 		r->next = next_free;
 }
 
-/* The next mmap of a launcher in the old layout comes right above those it has. */
+/* In the legacy layout the next mmap() of the launcher comes right above its mappings. */
 static uint64_t room_below(uint64_t lo, uint64_t hi, unsigned int shift)
 {
 	return lo >= LEGACY_BASE && lo < LEGACY_BASE + LEGACY_ROOM ? PIE_BASE >> shift
@@ -111,7 +108,7 @@ static int make_header(struct user_space *u)
 	return 0;
 }
 
-/* One in use costs its page, and not 2 MiB. */
+/* No huge pages: each partition in use costs one small page. */
 static int make_pages(struct user_space *u)
 {
 	size_t len = u->entries * sizeof(*u->pages);
@@ -150,9 +147,9 @@ static int make_parts(struct user_space *u)
 	return 0;
 }
 
-/* ---- what else it needs ---- */
+/* ---- requirements ---- */
 
-/* As a new task's loader: seccomp rules and security modules can forbid it as well. */
+/* As for a new task's loader: seccomp rules and security modules can forbid it as well. */
 static int check_executable(void)
 {
 	void *page = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -178,7 +175,7 @@ static int may_ptrace_all(void)
 	return caps[0].effective >> CAP_SYS_PTRACE & 1;
 }
 
-/* Tasks' descriptors are taken by the right to trace them: so their files get mapped. */
+/* Mapping a task's file needs its descriptor, which needs the right to trace the task. */
 static int check_dumpable(void)
 {
 	if (prctl(PR_GET_DUMPABLE) == 1 || may_ptrace_all())
@@ -187,7 +184,7 @@ static int check_dumpable(void)
 			 "user backend: this process is not dumpable, so its tasks' files can't be mapped (it has changed its user, or set PR_SET_DUMPABLE)");
 }
 
-/* What the machine and the kernel are is the same for the launcher and its tasks. */
+/* Entries that describe machine and kernel are the same for the launcher and its tasks. */
 static void copy_aux(struct user_space *u)
 {
 	static const unsigned long types[] = {
@@ -204,7 +201,7 @@ static void copy_aux(struct user_space *u)
 	}
 }
 
-/* For all programs, by the sysctl. Without /proc: as is usual. */
+/* Is address randomization off for all programs? Without /proc assume the default. */
 static int is_fixed(void)
 {
 	int fd = open("/proc/sys/kernel/randomize_va_space", O_RDONLY | O_CLOEXEC);
@@ -218,7 +215,7 @@ static int is_fixed(void)
 	return c == '0';
 }
 
-/* Not as the module's, which count from 1; two of one launcher differ. */
+/* Distinct from the module's ids, which count from 1, and among spaces of one launcher. */
 static uint32_t new_id(void)
 {
 	static uint32_t count;
@@ -227,32 +224,23 @@ static uint32_t new_id(void)
 	       (__atomic_fetch_add(&count, 1, __ATOMIC_RELAXED) & 511);
 }
 
-/* ---- its life ---- */
+/* ---- create and destroy ---- */
 
 static void free_all(struct user_space *u)
 {
-	struct user_space *me = u;
-
 	if (u->header)
 		munmap(u->header, pvas_header_length(u->entries));
 	if (u->pages)
 		munmap(u->pages, u->entries * sizeof(*u->pages));
 	if (u->parts)
 		munmap(u->parts, u->entries * sizeof(*u->parts));
-	if (u->listener >= 0)
-		close(u->listener);
-	if (u->epoll >= 0)
-		close(u->epoll);
-	if (u->wake >= 0)
-		close(u->wake);
-	if (u->maps >= 0)
-		close(u->maps);
+	user_launcher_close(u);
 	pvas_free_stack(u->space);
-	__atomic_compare_exchange_n(&the_one, &me, NULL, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
+	user_launcher_release(u);
 	free(u);
 }
 
-/* The filter was not to be had: a matter of rights, or of this kernel or place. */
+/* The filter could not be installed: -EACCES if not permitted, -ENOSYS if it is not supported. */
 static int refused(const struct user_space *u, int err)
 {
 	if (shortage(err))
@@ -269,13 +257,13 @@ static int start_threads(struct user_space *u)
 
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
-	err = user_keeper_start(u);
+	err = user_supervisor_start(u);
 	if (err && u->why)
 		err = refused(u, err);
 	else if (err)
 		pvas_fail(err, "user backend: can't start a thread: %s", strerror(-err));
 	if (!err) {
-		err = user_workers_start(u);
+		err = user_workers_start(u, user_worker_main, user_helper_main);
 		if (err)
 			pvas_fail(err, "user backend: can't start threads: %s", strerror(-err));
 	}
@@ -302,95 +290,32 @@ static int fill(struct user_space *u)
 		return err;
 	copy_aux(u);
 	u->fixed = is_fixed();
-	user_same_begin(u);
+	user_credentials_begin(u);
 	u->space->id = new_id();
 	pvas_header_publish(u->header, u->space->id, u->space->first, u->space->last);
 	return start_threads(u);
 }
 
-/* What a fork child of a launcher has inherited does not count. */
-static int become_the_one(struct user_space *u)
-{
-	struct user_space *other = __atomic_load_n(&the_one, __ATOMIC_ACQUIRE);
-
-	if (other && other->owner == u->owner)
-		return 0;
-	return __atomic_compare_exchange_n(&the_one, &other, u, 0, __ATOMIC_ACQ_REL,
-					   __ATOMIC_RELAXED);
-}
-
-/* ---- fork in the launcher ---- */
-
-/* Of this thread, from before the fork to after it. */
-static __thread struct user_space *forks_with;
-
-/* Its child gets no copy of the tasks, whom it could only make slower. */
-static void before_fork(void)
-{
-	struct user_space *u = __atomic_load_n(&the_one, __ATOMIC_ACQUIRE);
-
-	forks_with = NULL;
-	if (!u || u->owner != (pid_t)pvas_raw0(__NR_getpid) || !u->ready)
-		return;
-	user_fork_launcher(u);
-	pthread_mutex_lock(&u->lock);
-	forks_with = u;
-}
-
-static void after_fork(void)
-{
-	if (forks_with)
-		pthread_mutex_unlock(&forks_with->lock);
-}
-
-static void drop(int *fd)
-{
-	if (*fd >= 0)
-		pvas_raw1(__NR_close, *fd);
-	*fd = -1;
-}
-
-/*
- * With the listener, the child would keep alive what waits for an answer when
- * the launcher is gone; and it has no business with the others either.
- */
-static void after_fork_in_child(void)
-{
-	struct user_space *u = forks_with;
-	uint32_t i;
-
-	if (!u)
-		return;
-	drop(&u->listener);
-	drop(&u->epoll);
-	drop(&u->wake);
-	drop(&u->maps);
-	for (i = 0; i < u->entries; i++)
-		drop(&u->parts[i].pidfd);
-	pthread_mutex_init(&u->lock, NULL);
-}
-
-static void handle_forks(void)
-{
-	pthread_atfork(before_fork, after_fork, after_fork_in_child);
-}
-
-/* A worker is in a call that doesn't end: it shall find all it needs when it does. */
+/* A worker is in a call that doesn't end: keep all it needs until it does. */
 static void abandon(struct user_space *u)
 {
-	struct user_space *me = u;
-
-	drop(&u->listener);
-	drop(&u->epoll);
-	drop(&u->wake);
-	drop(&u->maps);
+	user_launcher_close(u);
 	pvas_free_stack(u->space);
-	__atomic_compare_exchange_n(&the_one, &me, NULL, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
+	user_launcher_release(u);
+}
+
+static void init_monotonic(pthread_cond_t *cond)
+{
+	pthread_condattr_t attr;
+
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	pthread_cond_init(cond, &attr);
+	pthread_condattr_destroy(&attr);
 }
 
 static int user_create(struct pvas_space *s)
 {
-	static pthread_once_t once = PTHREAD_ONCE_INIT;
 	struct user_space *u;
 	int err;
 
@@ -400,11 +325,10 @@ static int user_create(struct pvas_space *s)
 	u = calloc(1, sizeof(*u));
 	if (!u)
 		return -ENOMEM;
-	pthread_once(&once, handle_forks);
 	u->space = s;
 	u->owner = getpid();
 	s->priv = u;
-	if (!become_the_one(u)) {
+	if (!user_launcher_claim(u)) {
 		free(u);
 		return pvas_fail(-EBUSY, "user backend: this process has made a space already");
 	}
@@ -416,22 +340,23 @@ static int user_create(struct pvas_space *s)
 	pthread_cond_init(&u->changed, NULL);
 	pthread_mutex_init(&u->pool_lock, NULL);
 	pthread_cond_init(&u->pool_changed, NULL);
+	init_monotonic(&u->queue.added);
 	err = fill(u);
 	if (err) {
-		user_keeper_stop(u);
+		user_supervisor_stop(u);
 		user_workers_join(u);
 		free_all(u);
 	}
 	return err;
 }
 
-/* In a fork child of the launcher there is nothing to end: only memory to free. */
+/* In a fork child of the launcher there are no threads to end, only memory to free. */
 static void user_destroy(struct pvas_space *s)
 {
 	struct user_space *u = s->priv;
 
 	if (u->owner == (pid_t)pvas_raw0(__NR_getpid)) {
-		user_keeper_stop(u);
+		user_supervisor_stop(u);
 		if (user_workers_join(u)) {
 			abandon(u);
 			return;
@@ -440,8 +365,8 @@ static void user_destroy(struct pvas_space *s)
 	free_all(u);
 }
 
-/* Who has seen a task's end shall not see it here: wait for the keeper. */
-static void await_endings(struct user_space *u)
+/* Do not list a task whose exit the caller may have observed: wait for its reclaim. */
+static void wait_for_reclaim(struct user_space *u)
 {
 	uint32_t i;
 
@@ -457,7 +382,7 @@ static int user_tasks(const struct pvas_space *s, struct pvas_task_info *tasks, 
 	uint32_t i;
 
 	pthread_mutex_lock(&u->lock);
-	await_endings(u);
+	wait_for_reclaim(u);
 	for (i = s->first; i <= s->last; i++) {
 		const struct user_part *p = &u->parts[i];
 

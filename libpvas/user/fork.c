@@ -4,15 +4,15 @@
  *
  * The kernel copies the whole mm, and makes all of it copy-on-write. Before a
  * task's fork a worker therefore marks the other partitions MADV_DONTFORK, and
- * takes the marks off the task's own. The marks may stay: they mean nothing
- * until their own task forks, who then loses them.
+ * unmarks the task's own. Marks are left in place afterwards: they have no effect
+ * until their own task forks, which removes them.
  *
- * Nothing tells when the kernel has made the copy. Until then the task's own
- * partition must not be marked for another task's fork: it is copied along.
- * A copy has been made when its thread makes another call, or has ended.
+ * Nothing reports when the kernel has made the copy. Until then the forking task's
+ * partition must not be marked for another task's fork, and is copied with it. The
+ * copy is complete when the thread makes another call, or has exited.
  *
- * A task that marks memory itself, or has mappings that the kernel doesn't take
- * a mark off, is exempt: its partition is never marked.
+ * A task that marks memory itself, or has mappings that the kernel can't unmark, is
+ * exempt: its partition is never marked.
  */
 #include <fcntl.h>
 #include <linux/magic.h>
@@ -26,13 +26,13 @@
 #include <unistd.h>
 
 #include "rawsys.h"
-#include "user.h"
+#include "worker.h"
 
 #ifndef HUGETLBFS_MAGIC
 #define HUGETLBFS_MAGIC 0x958458f6
 #endif
 
-/* ---- forks on their way: under fork_lock ---- */
+/* ---- pending forks: under fork_lock ---- */
 
 static int is_fork(const char *text)
 {
@@ -41,13 +41,18 @@ static int is_fork(const char *text)
 	return *text == 'r' || nr == __NR_clone || nr == __NR_fork || nr == __NR_clone3;
 }
 
-/* It is known to be elsewhere, blocked, or not to be at all. One that runs may be in the call. */
+/*
+ * Is it blocked in another call, or gone? A thread that runs may still be in the fork. If
+ * it has called execve() since, don't read its file: that could wait for the execve().
+ */
 static int has_forked(pid_t tid)
 {
 	char path[40], text[32] = "";
 	ssize_t n;
 	int fd;
 
+	if (user_caller_elsewhere(tid))
+		return 1;
 	snprintf(path, sizeof(path), "/proc/%d/syscall", tid);
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
@@ -59,7 +64,7 @@ static int has_forked(pid_t tid)
 	return n > 0 && !is_fork(text);
 }
 
-/* Forget those that are over; how many are left. */
+/* Forget those that are complete. Returns how many are left. */
 static unsigned int count_forks(struct user_part *p)
 {
 	unsigned int i, n = 0;
@@ -90,7 +95,7 @@ void user_fork_returned(struct user_space *u, struct user_part *p, pid_t tid)
 
 /* ---- marks: under fork_lock ---- */
 
-/* A mapping that refuses ends the kernel's walk: then one by one. */
+/* The kernel stops at a mapping that can't be unmarked: then unmark one by one. */
 static void unmark_each(const struct user_part *p)
 {
 	unsigned long lo, hi;
@@ -104,7 +109,7 @@ static void unmark_each(const struct user_part *p)
 		fclose(f);
 }
 
-/* ENOMEM is for the holes: what is mapped has been gone through. */
+/* ENOMEM reports holes: all mappings have been unmarked. */
 static void unmark(struct user_part *p)
 {
 	if (p->marked && pvas_raw3(__NR_madvise, p->base, p->end - p->base, MADV_DOFORK) == -EINVAL)
@@ -143,7 +148,7 @@ static void exempt(struct user_part *p)
 	p->exempt = 1;
 }
 
-/* Keep its memory for the copy that @tid is about to make. */
+/* Unmark its memory for the fork that @tid is about to make. */
 static void expect_fork(struct user_part *p, pid_t tid)
 {
 	unmark(p);
@@ -160,14 +165,14 @@ void user_fork_prepare(struct user_space *u, struct user_part *p, pid_t tid)
 
 	pthread_mutex_lock(&u->fork_lock);
 	expect_fork(p, tid);
-	/* It runs a peer's code. */
+	/* The caller runs code of a peer. */
 	if (own && own != p)
 		expect_fork(own, tid);
 	mark_others(u);
 	pthread_mutex_unlock(&u->fork_lock);
 }
 
-void user_fork_launcher(struct user_space *u)
+void user_fork_of_launcher(struct user_space *u)
 {
 	pthread_mutex_lock(&u->fork_lock);
 	mark_others(u);
@@ -183,8 +188,8 @@ void user_fork_exempt(struct user_space *u, struct user_part *p)
 	pthread_mutex_unlock(&u->fork_lock);
 }
 
-/* Device files, and huge pages: the kernel marks, but doesn't unmark them. */
-void user_fork_look_at_file(struct user_space *u, struct user_part *p, int fd)
+/* The kernel marks mappings of devices and of huge pages, but refuses to unmark them. */
+void user_fork_check_file(struct user_space *u, struct user_part *p, int fd)
 {
 	struct statfs fs;
 	struct stat st;
@@ -197,8 +202,8 @@ void user_fork_look_at_file(struct user_space *u, struct user_part *p, int fd)
 		user_fork_exempt(u, p);
 }
 
-/* Of huge pages, perhaps: that can't be seen. Returns -errno if there is none. */
-int user_fork_look_at_segment(struct user_space *u, struct user_part *p, int id, uint64_t at)
+/* It may have huge pages, which IPC_STAT doesn't tell. Returns -errno if there is no segment. */
+int user_fork_check_segment(struct user_space *u, struct user_part *p, int id, uint64_t at)
 {
 	struct shmid_ds ds;
 	long err = pvas_raw3(__NR_shmctl, id, IPC_STAT, &ds);

@@ -2,15 +2,14 @@
 /*
  * The user backend's seccomp filter: one program for all tasks.
  *
- * A caller is known by where its code lies: the partition of the instruction
- * pointer is the caller's own. What runs elsewhere (the launcher, and every
- * program that a task has started by execve) is let through, although it
- * inherits the filter. All partition sizes are multiples of 4 GiB, so the
- * upper half of an address alone tells the partition.
+ * A caller is identified by its code: the partition of the instruction pointer is the
+ * caller's own. Code elsewhere (the launcher, and every program that a task has
+ * started by execve()) is allowed everything, although it inherits the filter. All
+ * partition sizes are multiples of 4 GiB, so the upper half of an address determines
+ * the partition.
  *
- * System calls that are not listed here come to ALLOW after a look at nothing
- * but their number: the kernel then takes them into its table of calls that
- * need no filter run at all (5.11), and they cost what they did before.
+ * System calls that are not listed here are allowed by their number alone: since
+ * Linux 5.11 the kernel caches that, and they cost no more than without a filter.
  */
 #include <errno.h>
 #include <linux/audit.h>
@@ -25,8 +24,8 @@
 #include <sys/prctl.h>
 
 #include "rawsys.h"
-#include "user.h"
-#include "user_bpf.h"
+#include "bpf.h"
+#include "worker.h"
 
 #define KEPT_NS	((uint32_t)(CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWIPC | \
 			    CLONE_NEWCGROUP))
@@ -55,9 +54,9 @@
 #define M_INDEX		0
 #define M_CARRY		1
 
-/* ---- checks: they go on if all is well ---- */
+/* ---- checks: execution continues after them if they pass ---- */
 
-/* Of a caller that is in no partition: @no. Else its index is in M_INDEX. */
+/* Store the caller's partition index in M_INDEX. Go to @no if it is in no partition. */
 static void check_caller(struct program *p, unsigned int no)
 {
 	load(p, HIGH(IP));
@@ -67,7 +66,7 @@ static void check_caller(struct program *p, unsigned int no)
 	op(p, BPF_ST, M_INDEX);
 }
 
-/* The accumulator has the upper half of an address in the caller's partition. */
+/* The accumulator has the upper half of an address: is it in the caller's partition? */
 static void check_half(struct program *p)
 {
 	op(p, BPF_ALU | BPF_RSH | BPF_K, p->shift);
@@ -76,7 +75,7 @@ static void check_half(struct program *p)
 }
 
 /*
- * [addr, addr + len) is in the caller's partition. What ends exactly where the
+ * Is [addr, addr + len) in the caller's partition? A range that ends exactly where the
  * partition does is left to the worker.
  */
 static void check_range(struct program *p, uint32_t addr, uint32_t len)
@@ -85,7 +84,7 @@ static void check_range(struct program *p, uint32_t addr, uint32_t len)
 
 	load(p, HIGH(addr));
 	check_half(p);
-	/* No length is above a partition's: then the upper halves can't overflow. */
+	/* The length is at most a partition's, so the upper halves can't overflow. */
 	load(p, HIGH(len));
 	jump(p, BPF_JGT | BPF_K, 1U << p->shift, NOTIFY, NEXT);
 	/* The carry of the lower halves' sum */
@@ -110,9 +109,9 @@ static void check_range(struct program *p, uint32_t addr, uint32_t len)
 	check_half(p);
 }
 
-/* ---- what is asked of each system call ---- */
+/* ---- the checks of each system call ---- */
 
-/* munmap and its like: address and length come first. */
+/* munmap() and others: the first arguments are address and length. */
 static void body_range(struct program *p)
 {
 	check_caller(p, ALLOW);
@@ -121,9 +120,9 @@ static void body_range(struct program *p)
 }
 
 /*
- * Fork children have their mappings above all partitions, and allocators give
- * advice on them all the time: too often to ask a worker each time. What a task
- * does not want copied by fork must not be mixed up with user_fork.c's marks.
+ * Fork children have their mappings above all partitions, and allocators call madvise()
+ * on them too often to involve a worker. A worker has to see a task's own MADV_DONTFORK,
+ * so as not to confuse it with the marks of fork.c.
  */
 static void body_madvise(struct program *p)
 {
@@ -146,8 +145,8 @@ static void body_shmdt(struct program *p)
 }
 
 /*
- * Where the kernel would choose the address, a worker must. And it must know
- * what comes into the way of the heap, which is in the first 4 GiB.
+ * Where the kernel would choose the address, a worker has to. It also has to see fixed
+ * mappings in the first 4 GiB, where the heap is.
  */
 static void body_mmap(struct program *p)
 {
@@ -162,7 +161,7 @@ static void body_mmap(struct program *p)
 	go(p, ALLOW);
 }
 
-/* Let through: to a fixed place of one's own, and shrinking, which never moves. */
+/* Allow moves to a fixed address in the own partition, and shrinking, which never moves. */
 static void body_mremap(struct program *p)
 {
 	unsigned int fixed = new_label(p);
@@ -172,7 +171,7 @@ static void body_mremap(struct program *p)
 	load(p, ARG(3));
 	jump(p, BPF_JSET | BPF_K, MREMAP_FIXED, fixed, NEXT);
 	jump(p, BPF_JSET | BPF_K, MREMAP_DONTUNMAP, NOTIFY, NEXT);
-	/* Lengths of 4 GiB and more are for the worker to compare. */
+	/* A worker compares lengths of 4 GiB and more. */
 	load(p, HIGH(ARG(1)));
 	jump(p, BPF_JEQ | BPF_K, 0, NEXT, NOTIFY);
 	load(p, HIGH(ARG(2)));
@@ -193,9 +192,9 @@ static void body_notify(struct program *p)
 }
 
 /*
- * A worker gives handlers a way back that repairs interrupted calls: see
- * loader/start.S. Not those of faults: what they interrupt is no call, and
- * unwinders, which know libc's way back, start there most of all.
+ * A worker replaces the restorer of handlers by one that repairs interrupted calls: see
+ * loader/start.S. Not of handlers of faults, which interrupt no call, and from which
+ * unwinders often start, which know libc's restorer.
  */
 static void body_sigaction(struct program *p)
 {
@@ -217,9 +216,9 @@ static void body_sigaction(struct program *p)
 }
 
 /*
- * fork() copies the mm, which is everybody's: a worker first has the kernel
- * leave out the peers' part. A thread, vfork and posix_spawn copy nothing, and
- * stay in the launcher's namespaces. (CLONE_NEWTIME is clone3's alone.)
+ * fork() copies the mm, which all tasks share: before it, a worker excludes the peers'
+ * memory. Threads, vfork() and posix_spawn() copy nothing, and have to stay in the
+ * launcher's namespaces. (CLONE_NEWTIME exists in clone3() only.)
  */
 static void body_clone(struct program *p)
 {
@@ -229,7 +228,7 @@ static void body_clone(struct program *p)
 	jump(p, BPF_JSET | BPF_K, KEPT_NS, NOTIFY, ALLOW);
 }
 
-/* Options that change the mm for all tasks, or how one ends: a worker refuses them to tasks. */
+/* A worker refuses tasks the options that change the mm of all tasks, or how a task ends. */
 static void body_prctl(struct program *p)
 {
 	static const uint32_t shared[] = {
@@ -251,7 +250,7 @@ static void body_prctl(struct program *p)
 	bind(p, death);
 	load(p, ARG(1));
 	jump(p, BPF_JEQ | BPF_K, SIGKILL, ALLOW, NOTIFY);
-	/* Dumpable is as the space began. */
+	/* Dumpable has been 1 since the space was created. */
 	bind(p, dumpable);
 	load(p, ARG(1));
 	jump(p, BPF_JEQ | BPF_K, 1, ALLOW, NOTIFY);
@@ -263,7 +262,7 @@ static void body_prctl(struct program *p)
 	go(p, ALLOW);
 }
 
-/* The same of this architecture; some map something at a place of the kernel's choice. */
+/* The same for this architecture; some map memory at an address of the kernel's choice. */
 static void body_arch_prctl(struct program *p)
 {
 	static const uint32_t shared[] = { ARCH_TAGGED_ADDR, ARCH_TAGGED_SVA, ARCH_SHADOW_STACK };
@@ -277,7 +276,7 @@ static void body_arch_prctl(struct program *p)
 	jump(p, BPF_JGT | BPF_K, ARCH_MAP_VDSO_LAST, ALLOW, NOTIFY);
 }
 
-/* Those with the same body stand together: it is there once. */
+/* Calls with the same body are adjacent, so that the filter has it once. */
 static const struct {
 	uint32_t nr;
 	void (*body)(struct program *p);
@@ -333,9 +332,9 @@ static const struct {
 
 #define NR_LISTED (sizeof(listed) / sizeof(listed[0]))
 
-/* ---- the whole ---- */
+/* ---- assembly ---- */
 
-/* The number is in the accumulator. */
+/* The accumulator has the system call number. */
 static void dispatch(struct program *p)
 {
 	unsigned int bodies[NR_LISTED];
@@ -345,7 +344,7 @@ static void dispatch(struct program *p)
 		/* cppcheck-suppress uninitvar ; the one before is filled */
 		bodies[i] = i && listed[i].body == listed[i - 1].body ? bodies[i - 1]
 								      : new_label(p);
-		/* Bodies can be further off than a conditional jump goes. */
+		/* A body can be out of reach of a conditional jump. */
 		other = new_label(p);
 		jump(p, BPF_JEQ | BPF_K, listed[i].nr, NEXT, other);
 		go(p, bodies[i]);
@@ -357,13 +356,13 @@ static void dispatch(struct program *p)
 			continue;
 		bind(p, bodies[i]);
 		listed[i].body(p);
-		/* For its conditional jumps to be near */
+		/* In reach of the body's conditional jumps */
 		go(p, ALLOW);
 		go(p, NOTIFY);
 	}
 }
 
-/* i386 calls can name addresses below 4 GiB only, and x32 has calls of its own: none for a task. */
+/* Tasks may not use i386 calls, which can't name their addresses, nor x32's own. */
 static void assemble(struct program *p)
 {
 	unsigned int native = new_label(p), known = new_label(p), other = new_label(p);
@@ -427,7 +426,7 @@ int user_filter_install(unsigned int shift, uint32_t first, uint32_t last, const
 		*why = explain(fd);
 		return fd;
 	}
-	/* Caller and worker take turns on one processor: twice as fast. */
+	/* Run caller and worker on the same processor, which is twice as fast. */
 	ioctl(fd, IOCTL_SET_FLAGS, flags);
 	return fd;
 }

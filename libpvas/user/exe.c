@@ -2,18 +2,18 @@
 /*
  * User backend: readlink() of /proc/PID/exe.
  *
- * The kernel has one such link for a mm, the launcher's. So it is answered here
- * for all names of a task: its own, from the caller's page (a fork child's
- * outlives its parent), and its peers', from theirs. Links of other processes
- * are the kernel's to answer.
+ * The kernel has one such link per mm, the launcher's. So the links of tasks are
+ * answered here: the caller's own from its page (a fork child has a copy, which
+ * outlives the parent), a peer's from the peer's page. The kernel answers for
+ * other processes.
  */
 #include <stdlib.h>
 #include <string.h>
 
 #include "rawsys.h"
-#include "user.h"
+#include "worker.h"
 
-/* Takes "/123" off, or "/self" for 0. Returns whether it was there. */
+/* Strip "/123", or "/self", which counts as 0, from the path. Returns whether it was there. */
 static int take_number(const char **path, const char *self, pid_t *number)
 {
 	size_t len = strlen(self);
@@ -69,7 +69,7 @@ struct user_part *user_part_of_process(struct user_space *u, pid_t tid)
 	return p ? p : find_task(u, user_caller_process(tid));
 }
 
-/* Where its name is: in @page of the memory of @mem. 0: not for us to say. */
+/* The process whose memory has the name, in the page of @at. 0: left to the kernel. */
 static pid_t find_page(struct user_space *u, struct user_part *p, pid_t caller, int inside,
 		       pid_t about, struct user_part **at)
 {

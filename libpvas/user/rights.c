@@ -2,10 +2,10 @@
 /*
  * User backend: a task keeps the launcher's ids, namespaces and capabilities.
  *
- * Workers map files and segments with the launcher's rights, and the mm is
- * everybody's: one task that another user may trace would open all of them. So
- * the same is refused as by the module (pvas_guard.c there). Groups, a network
- * namespace and effective capabilities it may change, as there.
+ * Workers map files and segments with the launcher's rights, and all tasks share
+ * the mm: if another user could trace one task, that would open all of them. So the
+ * same calls are refused as by the module (kmod/pvas_guard.c). A task may change its
+ * groups, network namespace and effective capabilities, as there.
  */
 #include <linux/capability.h>
 #include <linux/sched.h>
@@ -13,12 +13,12 @@
 #include <unistd.h>
 
 #include "rawsys.h"
-#include "user.h"
+#include "worker.h"
 
 #define KEPT_NS	(CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWIPC | CLONE_NEWCGROUP | \
 		 CLONE_NEWTIME)
 
-/* With ids that differ from each other, every change of one is a change. */
+/* If the real, effective and saved ids differ, refuse to set any of them. */
 static int are_own(int nr, const uint64_t *args, unsigned int n)
 {
 	uint32_t own[3];

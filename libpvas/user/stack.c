@@ -12,9 +12,9 @@
 #include <sys/resource.h>
 
 #include "rawsys.h"
-#include "user.h"
+#include "child.h"
 
-#define STACK_EXTRA	(128UL << 10)	/* mapped at once below what is written */
+#define STACK_EXTRA	(128UL << 10)	/* mapped below the contents */
 #define STRING_MAX	(128UL << 10)	/* MAX_ARG_STRLEN */
 #define STRINGS_MAX	(6UL << 20)	/* of all, with a large stack */
 #define STRINGS_MIN	(128UL << 10)
@@ -23,7 +23,7 @@
 static const char platform[] = "x86_64";
 
 /**
- * struct plan - what goes onto the stack
+ * struct plan - contents of the stack
  * @prog:	the program
  * @argv:	arguments from the second on if it is a script, else all
  * @envp:	environment

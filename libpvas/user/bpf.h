@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Assembling a classic BPF program for seccomp, with labels. For user_filter.c. */
+/* Assembling a classic BPF program for seccomp, with labels. For filter.c. */
 #ifndef PVAS_USER_BPF_H
 #define PVAS_USER_BPF_H
 
@@ -11,10 +11,10 @@
 #define CODE_MAX	512
 #define LABELS_MAX	160	/* of 256: a jump holds a byte */
 
-/* Labels: the next instruction, the ends, then what new_label() gives. */
+/* Labels: the next instruction, the return values, then those of new_label(). */
 enum { NEXT, ALLOW, NOTIFY, EPERM_END, ENOSYS_END, FIRST_FREE_LABEL };
 
-static const uint32_t ends[FIRST_FREE_LABEL] = {
+static const uint32_t results[FIRST_FREE_LABEL] = {
 	[ALLOW] = SECCOMP_RET_ALLOW,
 	[NOTIFY] = SECCOMP_RET_USER_NOTIF,
 	[EPERM_END] = SECCOMP_RET_ERRNO | EPERM,
@@ -56,7 +56,7 @@ static void jump(struct program *p, uint16_t test, uint32_t k, unsigned int yes,
 static void go(struct program *p, unsigned int label)
 {
 	if (label < FIRST_FREE_LABEL)
-		op(p, BPF_RET | BPF_K, ends[label]);
+		op(p, BPF_RET | BPF_K, results[label]);
 	else
 		op(p, BPF_JMP | BPF_JA, label);
 }
@@ -76,13 +76,13 @@ static void bind(struct program *p, unsigned int label)
 	p->where[label] = p->len;
 }
 
-/* Of the ends there are many: the next one is near enough. */
-static unsigned int find_end(const struct program *p, unsigned int from, unsigned int label)
+/* The filter returns each result in many places: find the next. */
+static unsigned int find_result(const struct program *p, unsigned int from, unsigned int label)
 {
 	unsigned int i;
 
 	for (i = from + 1; i < p->len; i++)
-		if (p->code[i].code == (BPF_RET | BPF_K) && p->code[i].k == ends[label])
+		if (p->code[i].code == (BPF_RET | BPF_K) && p->code[i].k == results[label])
 			break;
 	return i;
 }
@@ -92,11 +92,11 @@ static unsigned int distance(const struct program *p, unsigned int from, unsigne
 	if (label == NEXT)
 		return 0;
 	if (label < FIRST_FREE_LABEL)
-		return find_end(p, from, label) - from - 1;
+		return find_result(p, from, label) - from - 1;
 	return p->where[label] - from - 1;
 }
 
-/* Labels become distances. A filter jumps only forward; if it depends, no further than 255. */
+/* Replace labels by distances. Jumps go forward only, conditional ones by at most 255. */
 static int resolve(struct program *p)
 {
 	unsigned int i, yes, no;

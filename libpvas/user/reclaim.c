@@ -2,9 +2,9 @@
 /*
  * User backend: a task has ended; its partition becomes free.
  *
- * One munmap() of all would keep the others' mapping calls waiting as long as
- * it takes: a tenth of a second per GiB. So it goes in slices, of about a
- * millisecond, and between them the supervisor looks after its other duties.
+ * One munmap() of the whole partition would delay the other tasks' mapping calls
+ * by a tenth of a second per GiB. So it is unmapped in slices that take about a
+ * millisecond, between which the supervisor does its other work.
  */
 #include <fcntl.h>
 #include <sys/epoll.h>
@@ -14,7 +14,7 @@
 
 #include "clock.h"
 #include "rawsys.h"
-#include "user.h"
+#include "worker.h"
 
 #define SLICE_MIN	(8UL << 20)	/* full of small pages: a millisecond */
 #define SLICE_MAX	(64UL << 20)
@@ -34,8 +34,8 @@ struct mapping_query {
 /* ---- slices ---- */
 
 /*
- * Where the next mapping from p->reclaim on begins, and its end. Without the
- * kernel's word: it is all one.
+ * Returns where the next mapping from p->reclaim on begins, and its end in @end. If the
+ * kernel can't tell, treat the rest of the partition as one mapping.
  */
 static uint64_t find_next(const struct user_space *u, const struct user_part *p, uint64_t *end)
 {
@@ -53,7 +53,7 @@ static uint64_t find_next(const struct user_space *u, const struct user_part *p,
 	return q.start > p->reclaim ? q.start : p->reclaim;
 }
 
-/* A partition of 8 TiB shall not need a hundred thousand. */
+/* For a partition of 8 TiB not to need a hundred thousand slices */
 static uint64_t largest_slice(const struct user_part *p)
 {
 	uint64_t most = (p->end - p->base) >> 10;
@@ -61,7 +61,7 @@ static uint64_t largest_slice(const struct user_part *p)
 	return most > SLICE_MAX ? most : SLICE_MAX;
 }
 
-/* Ends at a multiple of the slice: so no huge page is cut. */
+/* Ends at a multiple of the slice, so that no huge page is split. */
 static void unmap_slice(struct user_part *p, uint64_t at, uint64_t end)
 {
 	uint64_t to = (at + p->slice) & ~(p->slice - 1);
@@ -69,7 +69,7 @@ static void unmap_slice(struct user_part *p, uint64_t at, uint64_t end)
 
 	if (to > end)
 		to = end;
-	/* Of larger huge pages only whole ones go. */
+	/* Larger huge pages can only be unmapped whole. */
 	if (pvas_raw2(__NR_munmap, at, to - at)) {
 		to = end;
 		pvas_raw2(__NR_munmap, at, to - at);
@@ -107,16 +107,16 @@ static void set_state(struct user_space *u, struct user_part *p, uint32_t state)
 {
 	pthread_mutex_lock(&u->lock);
 	p->state = state;
-	/* The number is another process' soon. */
+	/* The pid can soon be another process'. */
 	p->pid = 0;
 	if (state == PVAS_PART_FREE)
-		user_forget_process(u, p);
+		user_release_process(u, p);
 	user_publish(u, p, state);
 	pthread_cond_broadcast(&u->changed);
 	pthread_mutex_unlock(&u->lock);
 }
 
-/* Closing it is not enough: a process that the launcher has forked may have it too. */
+/* Closing the pidfd is not enough: a process that the launcher has forked may have it too. */
 static void stop_watching(const struct user_space *u, const struct user_part *p)
 {
 	pvas_raw4(__NR_epoll_ctl, u->epoll, EPOLL_CTL_DEL, p->pidfd, NULL);
@@ -126,9 +126,9 @@ void user_reclaim_begin(struct user_space *u, struct user_part *p)
 {
 	struct user_part **last = &u->ended;
 
-	user_keeper_forget_exec(u, p);
+	user_exec_forget(u, p);
 	stop_watching(u, p);
-	__atomic_add_fetch(&u->ends, 1, __ATOMIC_SEQ_CST);
+	__atomic_add_fetch(&u->changes, 1, __ATOMIC_SEQ_CST);
 	p->reclaim = p->base;
 	p->slice = SLICE_MIN;
 	p->stuck = 0;
@@ -139,7 +139,7 @@ void user_reclaim_begin(struct user_space *u, struct user_part *p)
 	set_state(u, p, PVAS_PART_ENDING);
 }
 
-/* The first in the queue goes to its end. */
+/* Move the first in the queue to the end. */
 static void rotate(struct user_space *u)
 {
 	struct user_part *p = u->ended, **last = &u->ended;
@@ -151,7 +151,7 @@ static void rotate(struct user_space *u)
 	*last = p;
 }
 
-/* A worker may be in a call for the one that is gone: its partition waits, and no other. */
+/* Returns 0 if a worker still handles a request of the task; other partitions don't wait. */
 static int reclaim_one(struct user_space *u, struct user_part *p)
 {
 	int done;

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * The user backend: descendants of a task that flood the launcher with requests don't
+ * slow the tasks' own. See flood_task.c.
+ */
+#include <stdio.h>
+#include <unistd.h>
+
+#include "helpers.h"
+#include "pvas.h"
+#include "kselftest_harness.h"
+
+static const struct pvas_create_attr user = {
+	.size = sizeof(user), .backend = PVAS_BACKEND_USER,
+};
+
+FIXTURE(flood)
+{
+	struct pvas_space *s;
+};
+
+FIXTURE_SETUP(flood)
+{
+	ASSERT_EQ(pvas_space_create(&self->s, &user), 0) TH_LOG("%s", pvas_error_get());
+}
+
+FIXTURE_TEARDOWN(flood)
+{
+	pvas_space_destroy(self->s);
+}
+
+static int run(struct pvas_space *s, const char *call, const char *children,
+	       const char *control, const char *factor)
+{
+	char *argv[] = { NULL, (char *)call, (char *)children, (char *)control,
+			 (char *)factor, NULL };
+	pid_t pid;
+	int ret;
+
+	argv[0] = (char *)ours("flood_task");
+	ret = pvas_task_spawn(s, PVAS_ANY, argv[0], argv, environ, NULL, &pid);
+	return ret < 0 ? ret : end_of(pid);
+}
+
+static const char *const calls[] = { "readlink", "brk", "sigaction", "setfsuid", "stop" };
+
+#define NR_CALLS (sizeof(calls) / sizeof(calls[0]))
+
+/* One child is to cost little more than one that is as busy without requests. */
+TEST_F(flood, by_one)
+{
+	for (size_t i = 0; i < NR_CALLS; i++) {
+		EXPECT_EQ(run(self->s, calls[i], "1", "busy", "2"), 0) TH_LOG("%s", calls[i]);
+	}
+}
+
+/* Many are to share what one may cost. */
+TEST_F(flood, by_many)
+{
+	for (size_t i = 0; i < NR_CALLS; i++) {
+		EXPECT_EQ(run(self->s, calls[i], "24", "idle", "4"), 0) TH_LOG("%s", calls[i]);
+	}
+}
+
+TEST_HARNESS_MAIN

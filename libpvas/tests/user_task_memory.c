@@ -1,0 +1,279 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * What a task may map and change, and what is refused, with which errno: the rules are
+ * the same on both backends. Part of user_task.
+ */
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ipc.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/shm.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "user_task.h"
+
+#define X32_BIT		0x40000000L
+
+/* ---- what is another's ---- */
+
+static void bounds_of(char *other)
+{
+	char *own = map(4 * PAGE);
+
+	CHECK(inside(own));
+	CHECK(FAILS(munmap(other, PAGE), EPERM));
+	CHECK(FAILS(mprotect(other, PAGE, PROT_READ), EPERM));
+	CHECK(FAILS(madvise(other, PAGE, MADV_DONTNEED), EPERM));
+	CHECK(FAILS(mlock(other, PAGE), EPERM));
+	CHECK(FAILS(munlock(other, PAGE), EPERM));
+	CHECK(FAILS(syscall(SYS_mlock2, other, PAGE, 0), EPERM));
+	CHECK(FAILS(syscall(SYS_pkey_mprotect, other, PAGE, PROT_READ, -1), EPERM));
+	CHECK(FAILS(syscall(SYS_remap_file_pages, other, PAGE, 0, 0, 0), EPERM));
+	CHECK(FAILS(syscall(SYS_mbind, other, PAGE, 0, NULL, 0, 0), EPERM));
+	CHECK(FAILS(shmdt(other), EPERM));
+	CHECK(MAP_FAILS(mremap(other, PAGE, 2 * PAGE, MREMAP_MAYMOVE), EPERM));
+	CHECK(MAP_FAILS(mremap(own, PAGE, PAGE, MREMAP_MAYMOVE | MREMAP_FIXED, other), EPERM));
+	CHECK(MAP_FAILS(mmap(other, PAGE, RW, ANON | MAP_FIXED, -1, 0), ENOMEM));
+	CHECK(MAP_FAILS(mmap(other, PAGE, RW, ANON | MAP_FIXED_NOREPLACE, -1, 0), ENOMEM));
+	CHECK(inside(mmap(other, PAGE, RW, ANON, -1, 0)));	/* a hint is only that */
+	CHECK(munmap(own, 4 * PAGE) == 0);
+}
+
+static void bounds_own_edge(void)
+{
+	char *end = base + size, params[256] = "";
+
+	/* What begins here and ends there is refused whole. */
+	CHECK(FAILS(munmap(end - PAGE, 2 * PAGE), EPERM));
+	CHECK(FAILS(munmap(base - PAGE, 2 * PAGE), EPERM));
+	CHECK(FAILS(mprotect(base, size + PAGE, PROT_READ), EPERM));
+	CHECK(MAP_FAILS(mmap(end - PAGE, 2 * PAGE, RW, ANON | MAP_FIXED, -1, 0), ENOMEM));
+	/* To the last byte it is ours. */
+	CHECK(madvise(end - 16 * PAGE, 16 * PAGE, MADV_NORMAL) == 0 || errno == ENOMEM);
+	/* What wraps around is the call's own to refuse. */
+	CHECK(FAILS(munmap(base, (size_t)-PAGE), EINVAL));
+	CHECK(FAILS(munmap(base + 1, PAGE), EINVAL));
+	CHECK(FAILS(munmap(base, 0), EINVAL));
+	CHECK(MAP_FAILS(mmap(NULL, 0, RW, ANON, -1, 0), EINVAL));
+	CHECK(MAP_FAILS(mmap(NULL, 2 * size, RW, ANON | MAP_NORESERVE, -1, 0), ENOMEM));
+	CHECK(MAP_FAILS(mmap(NULL, (size_t)-PAGE, RW, ANON, -1, 0), ENOMEM));
+	CHECK(MAP_FAILS(mmap(NULL, PAGE, RW, ANON | MAP_GROWSDOWN, -1, 0), ENOMEM));
+	CHECK(MAP_FAILS(mmap(NULL, PAGE, RW, ANON | MAP_32BIT, -1, 0), ENOMEM));
+	CHECK(FAILS(syscall(SYS_io_setup, 1, &base), ENOSYS));
+	CHECK(FAILS(syscall(SYS_io_uring_setup, 4, &params), ENOSYS));
+}
+
+/* By the numbers of x32, which a kernel may lack, and of i386. */
+static void bounds_other_abis(char *other)
+{
+	char *p = mmap(NULL, 2UL << 20, RW, ANON | MAP_HUGETLB, -1, 0);
+
+	CHECK(FAILS(syscall(X32_BIT | SYS_munmap, other, PAGE), ENOSYS));
+	CHECK(FAILS(syscall(X32_BIT | SYS_mmap, NULL, PAGE, RW, ANON, -1, 0), ENOSYS));
+	CHECK(FAILS(syscall(X32_BIT | SYS_getppid), ENOSYS));
+	/* Huge pages are there or are not. */
+	CHECK(p == MAP_FAILED || inside(p));
+	CHECK(p == MAP_FAILED || munmap(p, 2UL << 20) == 0);
+}
+
+static void test_bounds(void)
+{
+	static int here;
+
+	bounds_of(base + size);
+	bounds_of(base - 16 * PAGE);
+	bounds_of((char *)PAGE);
+	bounds_own_edge();
+	bounds_other_abis(base + size);
+	CHECK(inside(&here));
+}
+
+/* ---- placement ---- */
+
+static void place_many(void)
+{
+	char *p[64];
+	unsigned int round, i;
+
+	/* Of many lengths, in all orders: none may come upon another. */
+	memset(p, 0, sizeof(p));
+	srand(1);
+	for (round = 0; round < 4000; round++) {
+		size_t len;
+
+		i = (unsigned int)rand() % 64;
+		len = PAGE << (i % 11);
+		if (p[i]) {
+			CHECK(*(unsigned int *)p[i] == i);
+			CHECK(p[i][len - 1] == (char)i);
+			CHECK(munmap(p[i], len) == 0);
+			p[i] = NULL;
+			continue;
+		}
+		p[i] = map(len);
+		CHECK(inside(p[i]) && !*p[i] && !p[i][len - 1]);
+		*(unsigned int *)p[i] = i;
+		p[i][len - 1] = (char)i;
+	}
+}
+
+static void place_large(void)
+{
+	size_t half = size / 4;
+	char *a, *b;
+	int i;
+
+	/* Again and again more than there is: what was freed is found. */
+	for (i = 0; i < 40; i++) {
+		a = mmap(NULL, half, PROT_NONE, ANON | MAP_NORESERVE, -1, 0);
+		b = map(PAGE * (i + 1));
+		CHECK(inside(a) && inside(b));
+		CHECK(munmap(a, half) == 0);
+	}
+	a = mmap(NULL, 64UL << 20, RW, ANON | MAP_NORESERVE, -1, 0);
+	CHECK(!((uintptr_t)a & ((2UL << 20) - 1)));	/* fit for huge pages */
+	CHECK(munmap(a, 64UL << 20) == 0);
+}
+
+/* Growing at the end of the partition must not lead into the next. */
+static void place_at_the_edge(void)
+{
+	char *last = mmap(base + size - PAGE, PAGE, RW, ANON | MAP_FIXED_NOREPLACE, -1, 0), *p;
+
+	CHECK(last == base + size - PAGE);
+	CHECK(MAP_FAILS(mremap(last, PAGE, 2 * PAGE, 0), ENOMEM));
+	p = mremap(last, PAGE, 2 * PAGE, MREMAP_MAYMOVE);
+	CHECK(inside(p) && p != last);
+}
+
+static void place_mremap(void)
+{
+	char *a = map(2 * PAGE), *b;
+
+	strcpy(a, "kept");
+	CHECK(mmap(a + 2 * PAGE, PAGE, RW, ANON | MAP_FIXED, -1, 0) == a + 2 * PAGE);
+	CHECK(MAP_FAILS(mremap(a, 2 * PAGE, 3 * PAGE, 0), ENOMEM));
+	place_at_the_edge();
+	b = mremap(a, 2 * PAGE, 300 * PAGE, MREMAP_MAYMOVE);
+	CHECK(inside(b) && !strcmp(b, "kept"));
+	b = mremap(b, 300 * PAGE, PAGE, MREMAP_MAYMOVE);
+	CHECK(inside(b) && !strcmp(b, "kept"));
+	a = mremap(b, PAGE, PAGE, MREMAP_MAYMOVE | MREMAP_DONTUNMAP);
+	CHECK(inside(a) && a != b && !strcmp(a, "kept") && !*b);
+	a = mmap(NULL, PAGE, RW, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	strcpy(a, "shared");
+	b = mremap(a, 0, PAGE, MREMAP_MAYMOVE);
+	CHECK(inside(b) && b != a && !strcmp(b, "shared"));
+}
+
+static void place_shm(void)
+{
+	int id = shmget(IPC_PRIVATE, 3 * PAGE, IPC_CREAT | 0600);
+	char *a = shmat(id, NULL, 0), *b = shmat(id, NULL, SHM_RDONLY);
+
+	shmctl(id, IPC_RMID, NULL);
+	CHECK(inside(a) && inside(b) && a != b);
+	strcpy(a, "segment");
+	CHECK(!strcmp(b, "segment"));
+	CHECK(shmdt(a) == 0 && shmdt(b) == 0);
+	CHECK(FAILS((intptr_t)shmat(id, NULL, 0), EINVAL));
+}
+
+static void test_place(void)
+{
+	char *hint = base + size / 2;
+
+	CHECK(mmap(hint, PAGE, RW, ANON, -1, 0) == hint);
+	CHECK(inside(mmap(hint, PAGE, RW, ANON, -1, 0)));
+	CHECK(MAP_FAILS(mmap(hint, PAGE, RW, ANON | MAP_FIXED_NOREPLACE, -1, 0), EEXIST));
+	CHECK(mmap(hint, PAGE, RW, ANON | MAP_FIXED, -1, 0) == hint);
+	place_many();
+	place_large();
+	place_mremap();
+	place_shm();
+}
+
+/* ---- brk ---- */
+
+/* The heap ends where a mapping is. */
+static void heap_meets_a_mapping(void)
+{
+	char *now = sbrk(0), *wall = (char *)(((uintptr_t)now + 64 * PAGE) & ~(PAGE - 1));
+
+	CHECK(mmap(wall, PAGE, RW, ANON | MAP_FIXED_NOREPLACE, -1, 0) == wall);
+	*wall = 42;
+	CHECK(FAILS(brk(wall + 1), ENOMEM));
+	CHECK(brk(wall) == 0 && *wall == 42);
+	CHECK(brk(now) == 0 && munmap(wall, PAGE) == 0);
+}
+
+/* Down and up again: zero and writable, whatever was done with it, or beyond it. */
+static void heap_comes_back_new(void)
+{
+	const size_t len = 256 * PAGE;
+	char *start = sbrk(0), *p, *mid;
+	size_t i, how, old;
+
+	CHECK(brk((char *)(((uintptr_t)start + PAGE - 1) & ~(PAGE - 1))) == 0);
+	for (how = 0; how < 4; how++) {
+		p = sbrk((intptr_t)len);
+		mid = p + len / 2;
+		memset(p, 0xaa, len);
+		if (how == 0)
+			CHECK(mlock(mid, PAGE) == 0);
+		else if (how == 1)
+			CHECK(mprotect(mid, PAGE, PROT_READ) == 0);
+		else if (how == 2)
+			CHECK(munmap(mid, PAGE) == 0);
+		CHECK(brk(p) == 0);
+		if (how == 3)
+			CHECK(munmap(p, len) == 0);
+		CHECK(sbrk((intptr_t)len) == p);
+		for (i = old = 0; i < len; i++)
+			old += p[i]++ != 0;
+		CHECK(!old);
+		CHECK(brk(p) == 0);
+	}
+	CHECK(brk(start) == 0);
+}
+
+static void test_heap(void)
+{
+	struct rlimit limit = { 64UL << 20, 64UL << 20 };
+	char *start = sbrk(0), *p;
+	size_t i;
+
+	CHECK(inside(start));
+	heap_meets_a_mapping();
+	heap_comes_back_new();
+	p = sbrk(100UL << 20);
+	CHECK(p == start);
+	memset(p, 1, 100UL << 20);
+	CHECK(sbrk(-(100L << 20)) == start + (100UL << 20));
+	CHECK(sbrk(0) == start);
+	p = sbrk(1UL << 20);
+	for (i = 0; i < 1UL << 20 && !p[i]; i++)
+		;
+	CHECK(i == 1UL << 20);		/* zero again */
+	CHECK(FAILS(brk(base - 1), ENOMEM) || sbrk(0) == start + (1UL << 20));
+	CHECK(FAILS(brk(base + size), ENOMEM));
+	CHECK(setrlimit(RLIMIT_DATA, &limit) == 0);
+	CHECK(FAILS((intptr_t)sbrk(80UL << 20), ENOMEM));
+	CHECK(sbrk(1) == start + (1UL << 20));
+}
+
+int test_memory(const char *what)
+{
+	if (!strcmp(what, "bounds"))
+		test_bounds();
+	else if (!strcmp(what, "place"))
+		test_place();
+	else if (!strcmp(what, "heap"))
+		test_heap();
+	else
+		return -1;
+	return failures;
+}

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* The user backend: in a new process, which must make raw system calls only. */
+#ifndef PVAS_USER_CHILD_H
+#define PVAS_USER_CHILD_H
+
+#include "user.h"
+
+/* ---- program.c ---- */
+
+#define USER_SCRIPT_DEPTH	5
+#define USER_SCRIPT_HEAD	256
+
+/**
+ * struct user_program - the program to run, with the arguments that #! put before its own
+ * @fd:		open for reading
+ * @path:	as it was found, for AT_EXECFN
+ * @exe:	the kernel's name for it
+ * @image:	its layout
+ * @phnum:	number of its program headers
+ * @head:	arguments that come before argv[1], the last one first
+ * @nr_head:	number of @head; 0: argv is unchanged
+ * @lines:	the #! lines that @head points into
+ * @depth:	number of @lines
+ */
+struct user_program {
+	int fd;
+	const char *path;
+	char exe[PAGE - 24];
+	struct pvas_elf_image image;
+	unsigned int phnum;
+	const char *head[2 * USER_SCRIPT_DEPTH + 1];
+	unsigned int nr_head;
+	char lines[USER_SCRIPT_DEPTH][USER_SCRIPT_HEAD + 1];
+	unsigned int depth;
+};
+
+int user_program_open(struct user_program *prog, const char *path);
+
+/* ---- stack.c ---- */
+
+/* Map the stack and fill it. @info is the address of its struct pvas_start. 0 or -errno. */
+int user_stack_make(const struct user_start *s, const struct user_program *prog,
+		    uint64_t *sp, uint64_t *info);
+
+/* ---- child.c ---- */
+
+/* The first function of the new process; @arg is a struct user_start. */
+int user_child_main(void *arg);
+
+#endif /* PVAS_USER_CHILD_H */

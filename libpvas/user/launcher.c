@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * User backend: the launcher's process, which has at most one space, and may
+ * fork.
+ */
+#include <pthread.h>
+#include <unistd.h>
+
+#include "rawsys.h"
+#include "worker.h"
+
+/* There is one address space, and empty partitions would look free to a second space. */
+static struct user_space *active_space;
+
+/* Of this thread, from before a fork to after it. */
+static __thread struct user_space *forking_space;
+
+/* The child gets no copy of the tasks' memory, which would only slow them. */
+static void before_fork(void)
+{
+	struct user_space *u = __atomic_load_n(&active_space, __ATOMIC_ACQUIRE);
+
+	forking_space = NULL;
+	if (!u || u->owner != (pid_t)pvas_raw0(__NR_getpid) || !u->ready)
+		return;
+	user_fork_of_launcher(u);
+	pthread_mutex_lock(&u->lock);
+	forking_space = u;
+}
+
+static void after_fork(void)
+{
+	if (forking_space)
+		pthread_mutex_unlock(&forking_space->lock);
+}
+
+static void close_fd(int *fd)
+{
+	if (*fd >= 0)
+		pvas_raw1(__NR_close, *fd);
+	*fd = -1;
+}
+
+void user_launcher_close(struct user_space *u)
+{
+	close_fd(&u->listener);
+	close_fd(&u->epoll);
+	close_fd(&u->wake);
+	close_fd(&u->maps);
+}
+
+/*
+ * If the child kept the listener, callers would wait for an answer for ever when
+ * the launcher is gone. It has no use for the other descriptors either.
+ */
+static void after_fork_in_child(void)
+{
+	struct user_space *u = forking_space;
+	uint32_t i;
+
+	if (!u)
+		return;
+	user_launcher_close(u);
+	for (i = 0; i < u->entries; i++)
+		close_fd(&u->parts[i].pidfd);
+	pthread_mutex_init(&u->lock, NULL);
+}
+
+static void register_fork_handlers(void)
+{
+	pthread_atfork(before_fork, after_fork, after_fork_in_child);
+}
+
+/* A space that a fork child of its launcher has inherited does not count. */
+int user_launcher_claim(struct user_space *u)
+{
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+	struct user_space *other;
+
+	pthread_once(&once, register_fork_handlers);
+	other = __atomic_load_n(&active_space, __ATOMIC_ACQUIRE);
+	if (other && other->owner == u->owner)
+		return 0;
+	return __atomic_compare_exchange_n(&active_space, &other, u, 0, __ATOMIC_ACQ_REL,
+					   __ATOMIC_RELAXED);
+}
+
+void user_launcher_release(struct user_space *u)
+{
+	struct user_space *expected = u;
+
+	__atomic_compare_exchange_n(&active_space, &expected, NULL, 0, __ATOMIC_ACQ_REL,
+				    __ATOMIC_RELAXED);
+}

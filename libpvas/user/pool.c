@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * User backend: how many workers there are, and how they end.
+ *
+ * A worker sleeps in an ioctl that only a call under the filter wakes, so to end
+ * the workers the supervisor makes one call for each. It counts them under the
+ * pool's lock: with one call too many it would wait for ever.
+ *
+ * Handling a request can take as long as a file server does not answer: by a page
+ * fault, by closing a file, by examining a process in the middle of an execve().
+ * So a worker counts as busy from the receipt of a request to its answer, and
+ * the pool's thread adds a worker when all have been busy for a while.
+ */
+#include <pthread.h>
+#include <sys/prctl.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "rawsys.h"
+#include "worker.h"
+
+#define STUCK_NS	5000000	/* if none becomes idle for this long, add one */
+
+/* This worker became idle after the space was abandoned, and is not counted any more. */
+static __thread int retired;
+
+static int add_worker(struct user_space *u)
+{
+	int err = pthread_create(&u->workers[u->nr_workers], NULL, u->worker_main, u);
+
+	u->nr_workers += !err;
+	u->nr_live += !err;
+	return -err;
+}
+
+static int add_helper(struct user_space *u)
+{
+	int err = pthread_create(&u->helpers[u->nr_helpers], NULL, u->helper_main, u);
+
+	u->nr_helpers += !err;
+	u->nr_helpers_live += !err;
+	return -err;
+}
+
+static int all_busy(const struct user_space *u)
+{
+	return u->nr_busy >= u->nr_workers && u->nr_workers < WORKERS_MAX;
+}
+
+static int helpers_stuck(const struct user_space *u)
+{
+	return user_queue_stuck(u) && u->nr_helpers < HELPERS_MAX;
+}
+
+int user_worker_busy(struct user_space *u)
+{
+	int given_up;
+
+	pthread_mutex_lock(&u->pool_lock);
+	given_up = u->abandoned;
+	u->nr_busy += !given_up;
+	if (!given_up && all_busy(u))
+		pthread_cond_broadcast(&u->pool_changed);
+	pthread_mutex_unlock(&u->pool_lock);
+	return given_up ? -EINTR : 0;
+}
+
+void user_worker_idle(struct user_space *u)
+{
+	pthread_mutex_lock(&u->pool_lock);
+	u->nr_busy--;
+	u->nr_served++;
+	/* The supervisor has not counted it, and makes no call to end it. */
+	if (u->abandoned) {
+		u->nr_live--;
+		retired = 1;
+	}
+	if (__atomic_load_n(&u->stop, __ATOMIC_ACQUIRE))
+		pthread_cond_broadcast(&u->pool_changed);
+	pthread_mutex_unlock(&u->pool_lock);
+}
+
+int user_worker_retired(void)
+{
+	return retired;
+}
+
+void user_worker_ends(struct user_space *u)
+{
+	if (retired)
+		return;
+	pthread_mutex_lock(&u->pool_lock);
+	u->nr_live--;
+	pthread_cond_broadcast(&u->pool_changed);
+	pthread_mutex_unlock(&u->pool_lock);
+}
+
+void user_helper_ends(struct user_space *u)
+{
+	pthread_mutex_lock(&u->pool_lock);
+	u->nr_helpers_live--;
+	pthread_cond_broadcast(&u->pool_changed);
+	pthread_mutex_unlock(&u->pool_lock);
+}
+
+/* ---- the pool's thread ---- */
+
+/* Add a thread if all stay busy for a while, and none has handled a request meanwhile. */
+static void grow_if_stuck(struct user_space *u)
+{
+	const struct timespec while_ = { .tv_nsec = STUCK_NS };
+	unsigned int served = u->nr_served, taken = u->queue.nr_taken;
+
+	pthread_mutex_unlock(&u->pool_lock);
+	nanosleep(&while_, NULL);
+	pthread_mutex_lock(&u->pool_lock);
+	if (u->pool_stop || u->abandoned)
+		return;
+	if (all_busy(u) && u->nr_served == served)
+		add_worker(u);
+	if (helpers_stuck(u) && u->queue.nr_taken == taken)
+		add_helper(u);
+}
+
+static unsigned int workers_wanted(void)
+{
+	long cpus = sysconf(_SC_NPROCESSORS_ONLN);
+
+	return cpus < 2 ? 2 : cpus > WORKERS ? WORKERS : (unsigned int)cpus;
+}
+
+/* The workers share the descriptor table of this thread, which creates them: see files.c. */
+static void *pool_main(void *arg)
+{
+	struct user_space *u = arg;
+	unsigned int wanted = workers_wanted();
+	struct user_files files;
+
+	prctl(PR_SET_NAME, "pvas-pool");
+	user_files_unshare(u, &files);
+	pthread_mutex_lock(&u->pool_lock);
+	while (u->nr_workers < wanted && !u->pool_err)
+		u->pool_err = add_worker(u);
+	if (!u->pool_err)
+		u->pool_err = add_helper(u);
+	pthread_mutex_unlock(&u->pool_lock);
+	/* This can hang; the workers don't wait for it. */
+	user_files_close(&files);
+	pthread_mutex_lock(&u->pool_lock);
+	u->pool_ready = 1;
+	pthread_cond_broadcast(&u->pool_changed);
+	while (!u->pool_stop) {
+		if (all_busy(u) || helpers_stuck(u))
+			grow_if_stuck(u);
+		else
+			pthread_cond_wait(&u->pool_changed, &u->pool_lock);
+	}
+	u->pool_live = 0;
+	pthread_cond_broadcast(&u->pool_changed);
+	pthread_mutex_unlock(&u->pool_lock);
+	return NULL;
+}
+
+static void a_second_from_now(struct timespec *until)
+{
+	clock_gettime(CLOCK_REALTIME, until);
+	until->tv_sec++;
+}
+
+/* Workers exist when this returns. It waits at most a second for the pool's other work. */
+int user_workers_start(struct user_space *u, void *(*worker)(void *), void *(*helper)(void *))
+{
+	struct timespec until;
+	int err;
+
+	u->worker_main = worker;
+	u->helper_main = helper;
+	err = pthread_create(&u->pool, NULL, pool_main, u);
+	if (err)
+		return -err;
+	a_second_from_now(&until);
+	pthread_mutex_lock(&u->pool_lock);
+	u->pool_live = 1;
+	while (!u->pool_ready && !pthread_cond_timedwait(&u->pool_changed, &u->pool_lock, &until))
+		;
+	err = u->pool_err;
+	pthread_mutex_unlock(&u->pool_lock);
+	return err;
+}
+
+/*
+ * Busy workers have a second to become idle. After that no request is handled, and
+ * a worker that becomes idle ends by itself; each of the others needs a call to end.
+ */
+void user_workers_stop(struct user_space *u)
+{
+	struct timespec until;
+
+	a_second_from_now(&until);
+	pthread_mutex_lock(&u->pool_lock);
+	while (u->nr_busy && !pthread_cond_timedwait(&u->pool_changed, &u->pool_lock, &until))
+		;
+	u->abandoned = 1;
+	pthread_cond_broadcast(&u->queue.added);
+	while (u->nr_live > u->nr_busy) {
+		pthread_mutex_unlock(&u->pool_lock);
+		pvas_raw0(USER_NR_STOP);
+		pthread_mutex_lock(&u->pool_lock);
+	}
+	pthread_mutex_unlock(&u->pool_lock);
+}
+
+/* Returns whether the pool's thread has failed to end in time. */
+static int end_pool(struct user_space *u, const struct timespec *until)
+{
+	int missing;
+
+	pthread_mutex_lock(&u->pool_lock);
+	u->pool_stop = 1;
+	pthread_cond_broadcast(&u->pool_changed);
+	while (u->pool_live && !pthread_cond_timedwait(&u->pool_changed, &u->pool_lock, until))
+		;
+	missing = u->pool_live;
+	pthread_mutex_unlock(&u->pool_lock);
+	if (missing)
+		pthread_detach(u->pool);
+	else if (u->pool_ready)
+		pthread_join(u->pool, NULL);
+	return missing;
+}
+
+static void join_all(pthread_t *threads, unsigned int n, int missing)
+{
+	while (n--) {
+		if (missing)
+			pthread_detach(threads[n]);
+		else
+			pthread_join(threads[n], NULL);
+	}
+}
+
+int user_workers_join(struct user_space *u)
+{
+	struct timespec until;
+	int missing;
+
+	a_second_from_now(&until);
+	missing = end_pool(u, &until);
+	pthread_mutex_lock(&u->pool_lock);
+	/* If the supervisor has not started, it has not ended them either. */
+	u->abandoned = 1;
+	pthread_cond_broadcast(&u->queue.added);
+	while ((u->nr_live || u->nr_helpers_live) &&
+	       !pthread_cond_timedwait(&u->pool_changed, &u->pool_lock, &until))
+		;
+	missing += (int)(u->nr_live + u->nr_helpers_live);
+	pthread_mutex_unlock(&u->pool_lock);
+	join_all(u->workers, u->nr_workers, missing);
+	join_all(u->helpers, u->nr_helpers, missing);
+	u->nr_workers = u->nr_helpers = 0;
+	if (!missing)
+		user_queue_free(u);
+	return missing;
+}

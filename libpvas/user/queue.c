@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * User backend: requests of callers that are not threads of a task.
+ *
+ * These are fork and vfork children, what they have started, and threads that run a
+ * peer's code. Processes outside the space can make requests without end, and can make
+ * each of them hang (its arguments can be in a file whose server doesn't answer). So
+ * workers only receive their requests, and helpers handle them: first they identify the
+ * caller, which is quick; a caller outside then waits for its turn. Its calls get
+ * a share of one processor, and only some of the helpers. The order is that of arrival,
+ * and each thread can have one request, so all get an equal part of that share.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "clock.h"
+#include "worker.h"
+
+#define SHARE		4		/* a quarter of a processor */
+#define CREDIT_MAX	10000000	/* for short bursts: 10 ms */
+#define CREDIT_RESUME	500000		/* once it is used up; longer pauses, fewer of them */
+#define COST_MIN	20000		/* to receive, queue and answer a request, and to make it */
+
+static void append(struct user_list *list, struct user_request *r)
+{
+	r->next = NULL;
+	if (list->first)
+		list->last->next = r;
+	else
+		list->first = r;
+	list->last = r;
+}
+
+static struct user_request *take(struct user_queue *q, struct user_list *list)
+{
+	struct user_request *r = list->first;
+
+	list->first = r->next;
+	q->nr_taken++;
+	return r;
+}
+
+int user_queue_add(struct user_space *u, const struct user_request *r)
+{
+	struct user_request *copy = malloc(sizeof(*copy));
+	int err = -EINTR;
+
+	if (!copy)
+		return -ENOMEM;
+	*copy = *r;
+	pthread_mutex_lock(&u->pool_lock);
+	if (!u->abandoned) {
+		err = 0;
+		append(&u->queue.arrived, copy);
+		if (u->nr_helpers_idle)
+			pthread_cond_signal(&u->queue.added);
+		else
+			pthread_cond_broadcast(&u->pool_changed);
+	}
+	pthread_mutex_unlock(&u->pool_lock);
+	if (err)
+		free(copy);
+	return err;
+}
+
+void user_queue_defer(struct user_space *u, struct user_request *r)
+{
+	pthread_mutex_lock(&u->pool_lock);
+	/* This helper can hang before it comes back to the list. */
+	if (!u->queue.deferred.first && u->nr_helpers_idle)
+		pthread_cond_signal(&u->queue.added);
+	append(&u->queue.deferred, r);
+	pthread_mutex_unlock(&u->pool_lock);
+}
+
+/* Returns in how many ns there is credit; 0: now. */
+static int64_t refill(struct user_queue *q)
+{
+	int64_t now = now_ns();
+
+	q->credit += (now - q->refilled) / SHARE;
+	if (q->credit > CREDIT_MAX)
+		q->credit = CREDIT_MAX;
+	q->refilled = now;
+	if (q->credit <= 0)
+		q->paused = 1;
+	if (q->paused && q->credit < CREDIT_RESUME)
+		return (CREDIT_RESUME - q->credit) * SHARE;
+	q->paused = 0;
+	return 0;
+}
+
+void user_queue_charge(struct user_space *u, int64_t ns)
+{
+	pthread_mutex_lock(&u->pool_lock);
+	u->queue.credit -= ns > COST_MIN ? ns : COST_MIN;
+	u->queue.nr_outside--;
+	pthread_mutex_unlock(&u->pool_lock);
+}
+
+/* For @ns, or for ever if that is 0 */
+static void wait_for_requests(struct user_space *u, int64_t ns)
+{
+	int64_t until = u->queue.refilled + ns;
+	struct timespec t = { .tv_sec = until / 1000000000, .tv_nsec = until % 1000000000 };
+
+	u->nr_helpers_idle++;
+	if (ns)
+		pthread_cond_timedwait(&u->queue.added, &u->pool_lock, &t);
+	else
+		pthread_cond_wait(&u->queue.added, &u->pool_lock);
+	u->nr_helpers_idle--;
+}
+
+static int can_serve_outside(const struct user_queue *q)
+{
+	return q->deferred.first && q->nr_outside < OUTSIDE_MAX;
+}
+
+struct user_request *user_queue_next(struct user_space *u)
+{
+	struct user_queue *q = &u->queue;
+	struct user_request *r = NULL;
+	int64_t wait;
+
+	pthread_mutex_lock(&u->pool_lock);
+	while (!u->abandoned && !r) {
+		wait = 0;
+		if (q->arrived.first) {
+			r = take(q, &q->arrived);
+		} else if (can_serve_outside(q) && !(wait = refill(q))) {
+			r = take(q, &q->deferred);
+			q->nr_outside++;
+		} else {
+			wait_for_requests(u, wait);
+		}
+	}
+	pthread_mutex_unlock(&u->pool_lock);
+	return r;
+}
+
+int user_queue_stuck(const struct user_space *u)
+{
+	const struct user_queue *q = &u->queue;
+
+	return !u->nr_helpers_idle && (q->arrived.first || can_serve_outside(q));
+}
+
+static void free_list(struct user_list *list)
+{
+	struct user_request *r;
+
+	while ((r = list->first)) {
+		list->first = r->next;
+		free(r);
+	}
+}
+
+void user_queue_free(struct user_space *u)
+{
+	free_list(&u->queue.arrived);
+	free_list(&u->queue.deferred);
+}

@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * User backend: the supervisor, a thread of the launcher.
+ *
+ * It alone is under the filter (and has no_new_privs), so what it clones is,
+ * and nothing else of the launcher. It lives as long as the space: its tasks
+ * ask for SIGKILL when their parent *thread* ends, so that they die with the
+ * launcher, and not before. It also waits for their ends, and frees their
+ * memory (reclaim.c).
+ */
+#include <errno.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include "child.h"
+#include "rawsys.h"
+#include "worker.h"
+
+#define EVENTS		32
+#define WAKE_ID		UINT32_MAX	/* an index that no partition has */
+#define STOP_POLL_MS	20
+
+static int earlier(int a, int b)
+{
+	return a < 0 || (b >= 0 && b < a) ? b : a;
+}
+
+/* ---- the beginning of a task ---- */
+
+/*
+ * The new process runs on the stack of the handle and with the thread pointer
+ * of the caller of pvas_task_spawn(), which waits for it as after vfork(): if the
+ * caller's setup function changes errno, nobody reads that errno.
+ */
+static int make_task(struct user_space *u, struct user_clone_request *c)
+{
+	struct user_start start = {
+		.u = u, .part = c->part, .call = c->call,
+		.caller = c->caller, .persona = c->persona,
+	};
+	struct user_part *p = c->part;
+	int err;
+
+	u->start = start;
+	p->pid = clone(user_child_main, c->stack,
+		       CLONE_VM | CLONE_SETTLS | CLONE_PIDFD | CLONE_CHILD_CLEARTID | SIGCHLD,
+		       &u->start, &p->pidfd, c->tls, &p->start);
+	if (p->pid < 0) {
+		err = -errno;
+		p->pid = 0;
+		p->pidfd = -1;
+		return err;
+	}
+	user_pidfd_note(u, p->pidfd, 1);
+	return 0;
+}
+
+static void serve_clone_request(struct user_space *u)
+{
+	struct user_clone_request *c = &u->clone_request;
+
+	pthread_mutex_lock(&u->lock);
+	if (c->call && !c->done) {
+		c->err = make_task(u, c);
+		c->done = 1;
+		pthread_cond_broadcast(&u->changed);
+	}
+	pthread_mutex_unlock(&u->lock);
+}
+
+/* ---- the end of a task ---- */
+
+/* Its process has ended. While pvas_task_spawn() has the lock, it is not RUNNING yet. */
+static void handle_exit(struct user_space *u, struct user_part *p)
+{
+	pthread_mutex_lock(&u->lock);
+	pthread_mutex_unlock(&u->lock);
+	user_reclaim_begin(u, p);
+}
+
+/* Returns in how many ms to check again; -1: no need to. */
+static int poll_execs(struct user_space *u)
+{
+	int wait = -1;
+	uint32_t i;
+
+	if (!__atomic_load_n(&u->nr_execs, __ATOMIC_ACQUIRE))
+		return -1;
+	for (i = u->space->first; i <= u->space->last; i++) {
+		struct user_part *p = &u->parts[i];
+
+		if (!__atomic_load_n(&p->exec_tid, __ATOMIC_ACQUIRE))
+			continue;
+		if (p->state == PVAS_PART_RUNNING && user_exec_left(p))
+			user_reclaim_begin(u, p);
+		else
+			wait = earlier(wait, user_exec_poll_ms(p));
+	}
+	return wait;
+}
+
+/* ---- the end of the space ---- */
+
+/* Returns how many tasks are left. */
+static int kill_all(struct user_space *u)
+{
+	int alive = 0;
+	uint32_t i;
+
+	for (i = u->space->first; i <= u->space->last; i++) {
+		struct user_part *p = &u->parts[i];
+
+		if (p->state == PVAS_PART_FREE || p->state == PVAS_PART_RESERVED || p->pidfd < 0)
+			continue;
+		/* Dead, but a worker doesn't come back. */
+		if (p->state == PVAS_PART_ENDING && p->stuck >= USER_STUCK_MAX)
+			continue;
+		/* A task that is ENDING has died, or left by an exec. */
+		if (p->state != PVAS_PART_ENDING)
+			pvas_raw4(__NR_pidfd_send_signal, p->pidfd, SIGKILL, NULL, 0);
+		alive++;
+	}
+	return alive;
+}
+
+/* ---- the thread ---- */
+
+static void drain(int fd)
+{
+	uint64_t n;
+
+	while (read(fd, &n, sizeof(n)) < 0 && errno == EINTR)
+		;
+}
+
+/* Returns whether to continue. */
+static int handle_events(struct user_space *u, int timeout)
+{
+	struct epoll_event events[EVENTS];
+	int i, n = epoll_wait(u->epoll, events, EVENTS, timeout);
+
+	for (i = 0; i < n; i++) {
+		if (events[i].data.u32 == WAKE_ID) {
+			drain(u->wake);
+			serve_clone_request(u);
+		} else {
+			handle_exit(u, &u->parts[events[i].data.u32]);
+		}
+	}
+	return !__atomic_load_n(&u->stop, __ATOMIC_ACQUIRE) || kill_all(u);
+}
+
+static int install_filter(struct user_space *u)
+{
+	u->supervisor_tid = (pid_t)pvas_raw0(__NR_gettid);
+	u->listener = user_filter_install(u->space->shift, u->space->first, u->space->last,
+					  &u->why);
+	if (u->listener < 0)
+		return u->listener;
+	return user_watch(u, u->wake, WAKE_ID);
+}
+
+static void *supervisor_main(void *arg)
+{
+	struct user_space *u = arg;
+	int wait = -1;
+	int err;
+
+	prctl(PR_SET_NAME, "pvas-supervisor");
+	err = install_filter(u);
+	pthread_mutex_lock(&u->lock);
+	u->err = err;
+	u->ready = 1;
+	pthread_cond_broadcast(&u->changed);
+	pthread_mutex_unlock(&u->lock);
+	if (err)
+		return NULL;
+	while (handle_events(u, u->stop ? earlier(wait, STOP_POLL_MS) : wait)) {
+		wait = poll_execs(u);
+		wait = earlier(wait, user_reclaim_some(u));
+	}
+	user_workers_stop(u);
+	return NULL;
+}
+
+int user_supervisor_start(struct user_space *u)
+{
+	int err;
+
+	u->epoll = epoll_create1(EPOLL_CLOEXEC);
+	u->wake = eventfd(0, EFD_CLOEXEC);
+	if (u->epoll < 0 || u->wake < 0)
+		return -errno;
+	err = pthread_create(&u->supervisor, NULL, supervisor_main, u);
+	if (err)
+		return -err;
+	u->has_supervisor = 1;
+	pthread_mutex_lock(&u->lock);
+	while (!u->ready)
+		pthread_cond_wait(&u->changed, &u->lock);
+	pthread_mutex_unlock(&u->lock);
+	return u->err;
+}
+
+void user_supervisor_stop(struct user_space *u)
+{
+	__atomic_store_n(&u->stop, 1, __ATOMIC_RELEASE);
+	if (u->has_supervisor) {
+		user_wake(u);
+		pthread_join(u->supervisor, NULL);
+	}
+	u->has_supervisor = 0;
+}

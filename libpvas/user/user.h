@@ -1,0 +1,407 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * The user backend: a space without a module and without root.
+ *
+ * The launcher's own mm is the space. One seccomp filter, inherited by all
+ * tasks, allows every system call except those that place or change mappings;
+ * of these it allows the ones that name addresses inside the caller's own
+ * partition. The rest is sent to worker threads of the launcher, which share
+ * the mm and so can make the call for the task, at an address of their choice.
+ *
+ * A file calls only functions of files above it:
+ *
+ *	user.h
+ *	table.c		the table of partitions that tasks see
+ *	process.c	a task's process: pidfd, wake-ups of the supervisor
+ *	request.c	a request of the filter: receive, validate, answer
+ *	caller.c	whether a caller shares our mm; its memory and files
+ *	exec.c		a task that leaves the space by execve()
+ *	exe.c		the answer to readlink("/proc/PID/exe")
+ *	rights.c	a task keeps its ids, namespaces and capabilities
+ *	fork.c		fork() in a task leaves its peers alone
+ *	place.c		the memory of a partition: placement, brk
+ *	calls.c		system calls of tasks and of their fork children
+ *	files.c		workers have a descriptor table of their own
+ *	queue.c		requests of callers other than tasks' threads
+ *	pool.c		how many workers there are, and how they end
+ *	worker.c	the threads that receive and answer the filter's requests
+ *	program.c	a new task: which file is its program: #! and ELF checks
+ *	stack.c		its stack
+ *	child.c		the new process, from clone() to the loader
+ *	filter.c	the filter (bpf.h: its assembler)
+ *	reclaim.c	the partition of a task that has ended becomes free
+ *	supervisor.c	the thread that has the filter, clones tasks and sees them end
+ *	credentials.c	whether a caller of pvas_task_spawn() has the tasks' rights
+ *	spawn.c		starting a task: the launcher's side
+ *	launcher.c	the launcher process: its one space, its fork()
+ *	space.c		the space: where it lies, how it begins and ends
+ */
+#ifndef PVAS_USER_H
+#define PVAS_USER_H
+
+#include <pthread.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "../../kmod/pvas_layout.h"
+#include "../backend.h"
+
+#define PAGE		PVAS_LAYOUT_PAGE
+#define PAGE_UP(n)	pvas_layout_up(n, PAGE)
+#define PAGE_DOWN(n)	pvas_layout_down(n, PAGE)
+
+#define HUGE_2M		PVAS_LAYOUT_PMD
+#define HUGE_1G		PVAS_LAYOUT_PUD
+
+#define WORKERS		4	/* at the start */
+#define WORKERS_MAX	64	/* while others wait for file servers */
+#define HELPERS_MAX	64
+#define OUTSIDE_MAX	32	/* helpers that handle calls of processes outside */
+#define REUSE_SLOTS	16
+#define FORKS_MAX	4
+#define PIDFDS_NOTED	4096
+
+#define USER_STUCK_MS	5	/* how soon to retry a partition that could not be reclaimed */
+#define USER_STUCK_MAX	200	/* retries, after which nobody waits for it any longer */
+
+/**
+ * struct user_page - one page of the launcher's memory for each partition
+ * @brk:	the task's program break
+ * @heap_end:	end of the memory mapped for the heap
+ * @loader:	address of the loader's copy
+ * @exe:	the task's program, for readlink() of /proc/self/exe
+ *
+ * A fork child has a copy of this page, with the values at the time of its fork. The
+ * pages are not in the partitions: the layout of a partition changes from one task to
+ * the next, and a fork child can outlive its parent. All pages are in one mapping, to
+ * share page tables.
+ */
+struct user_page {
+	uint64_t brk;
+	uint64_t heap_end;
+	uint64_t loader;
+	char exe[PAGE - 24];
+};
+
+/**
+ * struct user_part - a partition
+ * @state:	PVAS_PART_*; under user_space.lock
+ * @gen:	how often it was reserved; under user_space.lock
+ * @pid:	its task
+ * @pidfd:	of its task, -1 if none
+ * @exec_tid:	thread of the task that has called execve(), 0 if none
+ * @exec_polls:	how many frequent checks remain for the success of that execve()
+ * @start:	futex between launcher and new process: START_*
+ * @base:	first address
+ * @end:	first address above
+ * @reclaim:	after the task's end: everything below is unmapped
+ * @slice:	bytes to unmap next
+ * @stuck:	how often a worker prevented its reclaim
+ * @next:	next in the queue of partitions to be reclaimed
+ * @marked:	parts of it may be MADV_DONTFORK; under fork_lock, as the next three
+ * @exempt:	never to be marked MADV_DONTFORK
+ * @forks:	threads that are about to fork
+ * @nr_forks:	number of @forks
+ * @lock:	protects all below; the new process fills them before it is a task
+ * @load:	load address of the program
+ * @heap:	where the brk heap begins
+ * @brk:	the program break
+ * @heap_end:	end of the memory mapped for the heap: see user_brk()
+ * @page:	its page in user_space.pages, never NULL
+ * @stack:	top of the stack
+ * @skew:	bytes between @stack and the stack's contents
+ * @mmap_top:	mappings are placed below
+ * @cursor:	lowest address at which a mapping was placed lately
+ * @reuse:	recent addresses to try again, by length
+ */
+struct user_part {
+	uint32_t state;
+	uint32_t gen;
+	pid_t pid;
+	int pidfd;
+	pid_t exec_tid;
+	int exec_polls;
+	int start;
+	uint64_t base;
+	uint64_t end;
+	uint64_t reclaim;
+	uint64_t slice;
+	unsigned int stuck;
+	struct user_part *next;
+	int marked;
+	int exempt;
+	pid_t forks[FORKS_MAX];
+	unsigned int nr_forks;
+	pthread_mutex_t lock;
+	uint64_t load;
+	uint64_t heap;
+	uint64_t brk;
+	uint64_t heap_end;
+	struct user_page *page;
+	uint64_t stack;
+	uint64_t skew;
+	uint64_t mmap_top;
+	uint64_t cursor;
+	struct {
+		uint64_t at;
+		uint64_t len;
+	} reuse[REUSE_SLOTS];
+};
+
+#define START_DEAD	0	/* stored by the kernel (CLONE_CHILD_CLEARTID) */
+#define START_WAIT	1
+#define START_DONE	2	/* the task runs, and has left the launcher's stack and TLS */
+
+/**
+ * struct user_clone_request - a request to the supervisor: clone a process
+ * @call:	the spawn to perform, or NULL
+ * @part:	its partition
+ * @tls:	thread pointer of the requester, which sleeps: the new process borrows it
+ * @stack:	top of the new process' first stack
+ * @persona:	of the requester, for personality(2)
+ * @caller:	thread of the requester, for its processor affinity
+ * @done:	the supervisor has finished: @err is valid
+ * @err:	0 or -errno
+ */
+struct user_clone_request {
+	struct pvas_spawn_call *call;
+	struct user_part *part;
+	void *tls;
+	void *stack;
+	unsigned long persona;
+	pid_t caller;
+	int done;
+	int err;
+};
+
+/* Argument of the new process. */
+struct user_start {
+	struct user_space *u;
+	struct user_part *part;
+	struct pvas_spawn_call *call;
+	unsigned long persona;
+	pid_t caller;
+};
+
+struct user_request;
+
+/* Requests in the order of their arrival */
+struct user_list {
+	struct user_request *first;
+	struct user_request *last;
+};
+
+/**
+ * struct user_queue - requests for the helpers
+ * @arrived:	callers to be identified
+ * @deferred:	callers that are known to be outside
+ * @nr_outside:	helpers that are handling calls of callers outside
+ * @nr_taken:	how many requests were taken from the queue
+ * @credit:	processor time in ns that may be spent on callers outside
+ * @refilled:	when @credit was increased
+ * @paused:	@credit was used up, and is to become more before it is used again
+ * @added:	a request has arrived
+ */
+struct user_queue {
+	struct user_list arrived;
+	struct user_list deferred;
+	unsigned int nr_outside;
+	unsigned int nr_taken;
+	int64_t credit;
+	int64_t refilled;
+	int paused;
+	pthread_cond_t added;
+};
+
+/**
+ * struct user_space - what pvas_space.priv points to
+ * @space:	the handle
+ * @owner:	the process that created it
+ * @header:	the space header, in partition 0
+ * @listener:	seccomp listener of the filter
+ * @epoll:	the supervisor waits here
+ * @wake:	eventfd that wakes the supervisor
+ * @maps:	/proc/self/maps
+ * @supervisor:	thread
+ * @supervisor_tid: its thread id
+ * @pool:	thread that creates workers
+ * @worker_main: function of the workers
+ * @helper_main: function of the helpers
+ * @workers:	threads that receive requests; these and the following are under @pool_lock
+ * @nr_workers:	number of @workers
+ * @nr_live:	of these, have not ended
+ * @nr_busy:	of these, are handling a request
+ * @nr_served:	requests handled so far
+ * @helpers:	threads that handle requests of callers that are not a task's threads
+ * @nr_helpers:	number of @helpers
+ * @nr_helpers_live: of these, have not ended
+ * @nr_helpers_idle: of these, wait for a request
+ * @queue:	requests for the helpers
+ * @abandoned:	no further request is handled; a busy worker ends when it becomes idle
+ * @pool_live:	@pool has not ended
+ * @pool_ready:	@pool has started
+ * @pool_stop:	@pool has to end
+ * @pool_err:	why workers could not be created: -errno
+ * @pool_lock:	taken after all others
+ * @pool_changed: one of these has changed
+ * @changes:	how often a task has begun or ended; counted before its partition is reused
+ * @nr_execs:	partitions with an @exec_tid
+ * @ended:	queue of partitions to be reclaimed; used by the supervisor only
+ * @pidfds:	bitmap of the descriptors that are pidfds of tasks
+ * @fork_lock:	protects the MADV_DONTFORK marks; no other of these is taken inside
+ * @lock:	protects the partitions' states, @clone_request and @stop
+ * @changed:	one of these has changed
+ * @clone_request: for the supervisor
+ * @start:	argument of the process being started
+ * @stop:	the space is ending
+ * @has_supervisor: @supervisor is running, and to be joined
+ * @ready:	the supervisor has started, or failed to:
+ * @err:	-errno of that, and
+ * @why:	an explanation
+ * @securebits:	of the thread that created the space
+ * @fixed:	kernel.randomize_va_space is 0
+ * @pages:	one for each partition
+ * @aux:	auxiliary vector entries that are the same for all tasks, in pairs
+ * @nr_aux:	number of pairs in @aux
+ * @entries:	number of @parts
+ * @parts:	by index
+ */
+struct user_space {
+	struct pvas_space *space;
+	pid_t owner;
+	struct pvas_header *header;
+	int listener;
+	int epoll;
+	int wake;
+	int maps;
+	pthread_t supervisor;
+	pid_t supervisor_tid;
+	pthread_t pool;
+	void *(*worker_main)(void *);
+	void *(*helper_main)(void *);
+	pthread_t workers[WORKERS_MAX];
+	unsigned int nr_workers;
+	unsigned int nr_live;
+	unsigned int nr_busy;
+	unsigned int nr_served;
+	pthread_t helpers[HELPERS_MAX];
+	unsigned int nr_helpers;
+	unsigned int nr_helpers_live;
+	unsigned int nr_helpers_idle;
+	struct user_queue queue;
+	int abandoned;
+	int pool_live;
+	int pool_ready;
+	int pool_stop;
+	int pool_err;
+	pthread_mutex_t pool_lock;
+	pthread_cond_t pool_changed;
+	unsigned int changes;
+	unsigned int nr_execs;
+	struct user_part *ended;
+	uint64_t pidfds[PIDFDS_NOTED / 64];
+	pthread_mutex_t fork_lock;
+	pthread_mutex_t lock;
+	pthread_cond_t changed;
+	struct user_clone_request clone_request;
+	struct user_start start;
+	int stop;
+	int has_supervisor;
+	int ready;
+	int err;
+	const char *why;
+	long securebits;
+	int fixed;
+	struct user_page *pages;
+	uint64_t aux[32];
+	unsigned int nr_aux;
+	uint32_t entries;
+	struct user_part *parts;
+};
+
+/* Would [addr, addr + len) reach outside? As the module's pvas_mm_foreign(). */
+static inline int user_foreign(const struct user_part *p, uint64_t addr, uint64_t len)
+{
+	return pvas_layout_outside(p->base, p->end, addr, len);
+}
+
+/* The loader's copy in each partition is above the stack, with a page between. */
+static inline uint64_t user_loader_of(const struct user_part *p)
+{
+	return p->stack + PAGE;
+}
+
+/* ---- table.c ---- */
+
+/* Store a partition's state where tasks see it. Under user_space.lock, or before they can. */
+void user_publish(struct user_space *u, struct user_part *p, uint32_t state);
+
+/* ---- process.c ---- */
+
+/* Wake the supervisor. */
+void user_wake(struct user_space *u);
+
+/* The supervisor waits for @fd as event @id. 0 or -errno. */
+int user_watch(struct user_space *u, int fd, uint32_t id);
+
+/* The descriptor @fd is the pidfd of a task, or no longer. */
+void user_pidfd_note(struct user_space *u, int fd, int there);
+
+/* Has the process behind a pidfd ended? */
+int user_pidfd_dead(int pidfd);
+
+/* A partition has no process any more. Under user_space.lock. */
+void user_release_process(struct user_space *u, struct user_part *p);
+
+/* ---- exec.c ---- */
+
+/* Thread @tid calls execve(): check from now on whether its task leaves the space by it. */
+void user_exec_begin(struct user_space *u, pid_t tid);
+
+/* The task has left or ended. */
+void user_exec_forget(struct user_space *u, struct user_part *p);
+
+/* The task has left the space by an execve(). */
+int user_exec_left(const struct user_part *p);
+
+/* In how many ms to check again; -1: no need to. */
+int user_exec_poll_ms(struct user_part *p);
+
+/* The task has ended or is about to be seen so by the supervisor. Under user_space.lock. */
+int user_part_ending(const struct user_part *p);
+
+/* ---- reclaim.c: in the supervisor ---- */
+
+/* The task is gone from the partition. */
+void user_reclaim_begin(struct user_space *u, struct user_part *p);
+
+/* For a millisecond. Returns in how many ms to continue; -1: there is nothing left. */
+int user_reclaim_some(struct user_space *u);
+
+/* ---- supervisor.c ---- */
+
+int user_supervisor_start(struct user_space *u);
+void user_supervisor_stop(struct user_space *u);
+
+/* ---- credentials.c ---- */
+
+/* Record what can't be queried later about the thread that creates the space. */
+void user_credentials_begin(struct user_space *u);
+
+/* 0 if the calling thread has the rights that a new task will have; else -errno. */
+int user_credentials_check(const struct user_space *u);
+
+/* ---- spawn.c ---- */
+
+int user_spawn(struct pvas_spawn_call *call);
+
+/* ---- launcher.c: a process has one space ---- */
+
+/* Returns whether @u is now the space of this process; not if it has one already. */
+int user_launcher_claim(struct user_space *u);
+void user_launcher_release(struct user_space *u);
+
+/* Close listener, epoll and the other descriptors of the space. */
+void user_launcher_close(struct user_space *u);
+
+#endif /* PVAS_USER_H */

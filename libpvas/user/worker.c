@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * User backend: the threads that answer the requests of the filter.
+ *
+ * A caller is a task (or a thread or vfork child of one) if it shares our mm.
+ * Otherwise it is outside: a fork child that has not called execve() yet, an ordinary
+ * process with a copy of the mm, whose calls the kernel performs unchanged, with few
+ * exceptions.
+ *
+ * Workers receive all requests, and handle those of tasks' threads. The others are
+ * queued for helpers, so that they can't keep workers from their tasks.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "worker.h"
+
+enum { OUTSIDE, INSIDE, UNKNOWN };
+
+/*
+ * Does the caller share our mm? Its thread id alone says nothing: it can be another
+ * process' before we learn of the task's end, and the task's own after an execve().
+ * If the request is still valid after the comparison, the caller was compared.
+ */
+static int check_inside(const struct user_request *r)
+{
+	if (!user_caller_inside(r->tid))
+		return 0;
+	return user_request_valid() ? 1 : -ESRCH;
+}
+
+static int64_t handle_task(struct user_request *r)
+{
+	if (r->nr == USER_NR_STOP)
+		return -ENOSYS;
+	if (__atomic_load_n(&r->part->nr_forks, __ATOMIC_RELAXED))
+		user_fork_returned(r->u, r->part, r->tid);
+	return user_call_of_task(r);
+}
+
+/* ---- workers ---- */
+
+/* Anybody under the filter can make this call; it counts if the supervisor does. */
+static int is_stop_request(const struct user_request *r)
+{
+	return r->nr == USER_NR_STOP && r->tid == r->u->supervisor_tid &&
+	       __atomic_load_n(&r->u->stop, __ATOMIC_ACQUIRE);
+}
+
+/* Returns whether the request has been answered: not that of a caller outside. */
+static int serve_task(struct user_request *r)
+{
+	int64_t value = -ENOSYS;
+
+	if (!user_worker_busy(r->u)) {
+		r->inside = check_inside(r);
+		if (r->inside)
+			value = r->inside < 0 ? r->inside : handle_task(r);
+		user_worker_idle(r->u);
+		if (!r->inside)
+			return 0;
+	}
+	user_request_reply(r, value);
+	return 1;
+}
+
+static void serve(struct user_request *r)
+{
+	int err;
+
+	if (user_request_of_task(r) && serve_task(r))
+		return;
+	r->inside = UNKNOWN;
+	err = user_queue_add(r->u, r);
+	if (err)
+		user_request_reply(r, err == -EINTR ? -ENOSYS : err);
+}
+
+void *user_worker_main(void *arg)
+{
+	struct user_space *u = arg;
+	struct user_request r;
+	int err, running = 1;
+
+	while (running) {
+		err = user_request_receive(u, &r);
+		if (err == -EAGAIN)
+			continue;
+		if (!err && !is_stop_request(&r)) {
+			serve(&r);
+			running = !user_worker_retired();
+			continue;
+		}
+		/* Before the supervisor, which the answer wakes, counts the workers again */
+		user_worker_ends(u);
+		running = 0;
+		if (!err)
+			user_request_reply(&r, -ENOSYS);
+	}
+	return NULL;
+}
+
+/* ---- helpers ---- */
+
+static int64_t processor_time(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+	return t.tv_sec * 1000000000LL + t.tv_nsec;
+}
+
+static int64_t handle_outside(struct user_request *r)
+{
+	return r->part && r->nr != USER_NR_STOP ? user_call_of_child(r) : -ENOSYS;
+}
+
+static void serve_outside(struct user_request *r)
+{
+	int64_t begin = processor_time();
+
+	if (user_request_valid())
+		user_request_reply(r, handle_outside(r));
+	user_queue_charge(r->u, processor_time() - begin);
+	free(r);
+}
+
+/* The caller has just been killed, or is identified. */
+static void identify(struct user_request *r)
+{
+	r->inside = r->part ? check_inside(r) : OUTSIDE;
+	if (r->inside == OUTSIDE) {
+		user_queue_defer(r->u, r);
+		return;
+	}
+	user_request_reply(r, r->inside == INSIDE ? handle_task(r) : r->inside);
+	free(r);
+}
+
+void *user_helper_main(void *arg)
+{
+	struct user_space *u = arg;
+	struct user_request *r;
+
+	while ((r = user_queue_next(u))) {
+		user_request_begin(r);
+		if (r->inside == OUTSIDE)
+			serve_outside(r);
+		else
+			identify(r);
+	}
+	user_helper_ends(u);
+	return NULL;
+}

@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* The user backend: from the filter's request to its answer. */
+#ifndef PVAS_USER_WORKER_H
+#define PVAS_USER_WORKER_H
+
+#include "user.h"
+
+/* ---- filter.c ---- */
+
+/* Not a system call: the filter always sends it to a worker, to end that worker. */
+#define USER_NR_STOP	0x5056
+
+/*
+ * Put the calling thread, and all processes it will create, under the filter.
+ * Returns the listener, or -errno with an explanation in @why.
+ */
+int user_filter_install(unsigned int shift, uint32_t first, uint32_t last, const char **why);
+
+/* ---- request.c ---- */
+
+/**
+ * struct user_request - a system call to be answered
+ * @u:		the space
+ * @part:	the caller's partition, NULL if its code is in none
+ * @id:		the kernel's number of the request
+ * @changes:	user_space.changes before the request was received
+ * @tid:	the caller
+ * @inside:	the caller shares our mm: a task, or a thread or vfork child of one
+ * @nr:		system call number
+ * @args:	its arguments
+ * @continued:	answer: the kernel shall perform the call
+ * @next:	in a queue for helpers
+ */
+struct user_request {
+	struct user_space *u;
+	struct user_part *part;
+	uint64_t id;
+	unsigned int changes;
+	pid_t tid;
+	int inside;
+	int nr;
+	uint64_t args[6];
+	int continued;
+	struct user_request *next;
+};
+
+/* Wait for a request. 0 or -errno: -EAGAIN if there was none. */
+int user_request_receive(struct user_space *u, struct user_request *r);
+
+/* Return @value from the call, or have the kernel perform it. */
+void user_request_reply(const struct user_request *r, int64_t value);
+
+/* This worker handles @r from now on: for user_request_valid(). */
+void user_request_begin(const struct user_request *r);
+
+/* Of the caller's partition, is it a thread of the task? Only a hint: a pid can be reused. */
+int user_request_of_task(const struct user_request *r);
+
+/* In a worker: is the caller of the current request still waiting? */
+int user_request_valid(void);
+
+/* Has no task ended since the request was made? Then its partition is still the caller's. */
+int user_request_current(const struct user_request *r);
+
+/* ---- caller.c ---- */
+
+/* Once: create the page for user_caller_inside(). */
+int user_caller_begin(void);
+
+/* Does @tid share our address space? */
+int user_caller_inside(pid_t tid);
+
+/* Copy from or to a caller's memory. Returns the number of bytes copied. */
+ssize_t user_caller_read(pid_t tid, uint64_t from, void *to, size_t len);
+ssize_t user_caller_write(pid_t tid, uint64_t to, const void *from, size_t len);
+
+/*
+ * Does it have an address space that is not ours? Never blocks, unlike user_caller_inside(). 0 as
+ * well for a program with all parts at the same addresses, which randomization prevents.
+ */
+int user_caller_elsewhere(pid_t tid);
+
+/* RLIMIT_DATA of a process */
+uint64_t user_caller_data_limit(pid_t pid);
+
+/* The process of a thread. 0: gone. */
+pid_t user_caller_process(pid_t tid);
+
+/* In a worker: open the thread's @fd in the workers' descriptor table. Returns it, or -errno. */
+int user_caller_file(pid_t tid, int fd, int prot, int flags);
+
+/* ---- exe.c ---- */
+
+/*
+ * Is @path, of a thread that is @inside or of a fork child, the exe link of a
+ * task? Then @exe is filled, as a string.
+ */
+int user_exe_of(struct user_space *u, struct user_part *p, pid_t caller, int inside,
+		const char *path, char *exe, size_t len);
+
+/* The partition of the task that this process or thread belongs to, or NULL. */
+struct user_part *user_part_of_process(struct user_space *u, pid_t tid);
+
+/* ---- rights.c ---- */
+
+/* Would this call of a task, with arguments in @memory, leave the task its rights? */
+int user_rights_kept(int nr, const uint64_t *args, pid_t memory);
+
+/* The same of a clone that shares the mm. */
+int user_rights_kept_by_clone(uint64_t flags);
+
+/* ---- fork.c ---- */
+
+/* Thread @tid, which runs code of @p, is about to fork. */
+void user_fork_prepare(struct user_space *u, struct user_part *p, pid_t tid);
+
+/* The launcher is about to fork. */
+void user_fork_of_launcher(struct user_space *u);
+
+/* @tid has made another call since. */
+void user_fork_returned(struct user_space *u, struct user_part *p, pid_t tid);
+
+/* The task's memory must not be marked. */
+void user_fork_exempt(struct user_space *u, struct user_part *p);
+
+/* The task is going to map this file or segment: exempt it if that can't be unmarked. */
+void user_fork_check_file(struct user_space *u, struct user_part *p, int fd);
+int user_fork_check_segment(struct user_space *u, struct user_part *p, int id, uint64_t at);
+
+/* For a partition that has just been reserved. */
+void user_fork_begin(struct user_part *p);
+
+/* ---- place.c: all under user_part.lock, and for tasks only ---- */
+
+struct user_mmap {
+	uint64_t addr, len;
+	int prot, flags, fd;
+	uint64_t off;
+};
+
+/* They return an address or value, or -errno, as the system calls do. */
+int64_t user_mmap(struct user_part *p, const struct user_mmap *m);
+int64_t user_mremap(struct user_part *p, uint64_t old, uint64_t old_len, uint64_t new_len,
+		    int flags);
+int64_t user_shmat(struct user_part *p, int id, uint64_t addr, int flags, uint64_t align);
+int64_t user_brk(struct user_part *p, uint64_t brk);
+
+/* The task maps to a fixed address: unmap spare memory of the heap that is in the way. */
+void user_make_room(struct user_part *p, uint64_t addr, uint64_t len);
+
+/* As user_brk(), for a fork child with a copy of the partition. */
+int64_t user_child_brk(struct user_part *p, pid_t child, uint64_t brk);
+
+/* Choose all addresses, as the module's pvas_mm_layout(). 0 or -errno. Raw system calls only. */
+int user_layout(struct user_part *p, const struct pvas_elf_image *image, uint64_t stack_limit,
+		int randomize);
+
+/* ---- calls.c ---- */
+
+/* Handle a call of a task, or of a fork child of one. Returns the call's result. */
+int64_t user_call_of_task(struct user_request *r);
+int64_t user_call_of_child(struct user_request *r);
+
+/* ---- files.c ---- */
+
+#define FILES_STEP 64
+
+/* Descriptors to be closed. */
+struct user_files {
+	int *fds;
+	unsigned int count;
+};
+
+/* In the pool's thread: give it a descriptor table of its own, a copy. */
+void user_files_unshare(const struct user_space *u, struct user_files *f);
+
+/* Close the copies that workers don't need. */
+void user_files_close(struct user_files *f);
+
+/* ---- queue.c: requests that helpers handle; under user_space.pool_lock unless noted ---- */
+
+/* Append a copy of a request that was received. Takes the lock. 0 or -errno. */
+int user_queue_add(struct user_space *u, const struct user_request *r);
+
+/* The caller is not a task: its turn comes when there is time for such callers. */
+void user_queue_defer(struct user_space *u, struct user_request *r);
+
+/* Wait for the next request. NULL: the space is ending. */
+struct user_request *user_queue_next(struct user_space *u);
+
+/* A deferred request is handled. It took @ns of processor time. */
+void user_queue_charge(struct user_space *u, int64_t ns);
+
+/* Is there a request that only a further helper would handle? */
+int user_queue_stuck(const struct user_space *u);
+
+void user_queue_free(struct user_space *u);
+
+/* ---- pool.c ---- */
+
+/* @worker and @helper are the functions of the threads. */
+int user_workers_start(struct user_space *u, void *(*worker)(void *), void *(*helper)(void *));
+
+/* In the supervisor: end all workers but those that are in slow calls. */
+void user_workers_stop(struct user_space *u);
+
+/* Returns how many have not come back: then the space must not be freed. */
+int user_workers_join(struct user_space *u);
+
+/* In a worker: it handles a request, which can take long. -EINTR if the space is ending. */
+int user_worker_busy(struct user_space *u);
+
+/* The request is handled. */
+void user_worker_idle(struct user_space *u);
+
+/* It was handled after the space was abandoned: this worker has to end. */
+int user_worker_retired(void);
+
+/* This worker ends. */
+void user_worker_ends(struct user_space *u);
+
+/* This helper ends. */
+void user_helper_ends(struct user_space *u);
+
+/* ---- worker.c ---- */
+
+void *user_worker_main(void *arg);
+void *user_helper_main(void *arg);
+
+#endif /* PVAS_USER_WORKER_H */
