@@ -31,7 +31,7 @@ report()	# report NAME STATUS
 	echo "libpvas $1: $passed passed, $bad failed, $skipped skipped"
 }
 
-# Without the module, run only the tests that need none, instead of skipping 54.
+# Without the module only what needs none can be run: no 54 skips.
 skip()	# skip UNIT
 {
 	[ -e /dev/pvas ] || case $1 in
