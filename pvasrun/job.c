@@ -10,7 +10,7 @@
 
 #include "clock.h"
 #include "report.h"
-#include "stops.h"
+#include "stopped.h"
 
 /* ---- which task is a pid? ---- */
 
@@ -141,7 +141,7 @@ static bool was_interrupted(const struct job *job, int wait_status)
 	return now_ms() < job->interrupted_at + GRACE_MS;
 }
 
-static void keep_signal(struct job *job, int signo)
+static void record_signal(struct job *job, int signo)
 {
 	if (job->failed)
 		return;
@@ -150,10 +150,10 @@ static void keep_signal(struct job *job, int signo)
 	job->status = STATUS_SIGNAL + signo;
 }
 
-static void keep_status(struct job *job, int wait_status)
+static void record_status(struct job *job, int wait_status)
 {
 	if (WIFSIGNALED(wait_status))
-		keep_signal(job, WTERMSIG(wait_status));
+		record_signal(job, WTERMSIG(wait_status));
 	else if (!job->failed)
 		job->status = WEXITSTATUS(wait_status);
 	job->failed = true;
@@ -161,7 +161,7 @@ static void keep_status(struct job *job, int wait_status)
 
 void job_kill_now(struct job *job, int signo)
 {
-	keep_signal(job, signo);
+	record_signal(job, signo);
 	job->ending = true;
 	job->kill_at = 0;
 	job_kill(job, SIGKILL, false);
@@ -170,7 +170,7 @@ void job_kill_now(struct job *job, int signo)
 /* They may be saving their work because of @signo: no SIGTERM on top of it. */
 void job_end_after(struct job *job, int signo)
 {
-	keep_signal(job, signo);
+	record_signal(job, signo);
 	if (job->ending)
 		return;
 	job->ending = true;
@@ -181,7 +181,7 @@ static void task_failed(struct job *job, unsigned int rank, int wait_status)
 {
 	const struct task *task = &job->tasks[rank];
 
-	keep_status(job, wait_status);
+	record_status(job, wait_status);
 	if (job->ending)
 		return;		/* we made it end */
 	if (was_interrupted(job, wait_status)) {
@@ -205,7 +205,7 @@ void job_ended_early(struct job *job, unsigned int rank, const char *how)
 }
 
 /* A server's thread may have much to do before it hears of a farewell. */
-#define DOUBT_MS 10000
+#define EXIT_PENDING_MS 10000
 
 static void ended_well(struct job *job, unsigned int rank)
 {
@@ -216,34 +216,34 @@ static void ended_well(struct job *job, unsigned int rank)
 		return;
 	early = job->left_early(job->left_early_arg, rank, &maybe);
 	if (early && maybe) {
-		job->tasks[rank].doubted = true;
-		job->doubts++;
-		job->doubt_until = now_ms() + DOUBT_MS;
+		job->tasks[rank].exit_pending = true;
+		job->exits_pending++;
+		job->exit_pending_until = now_ms() + EXIT_PENDING_MS;
 	} else if (early) {
 		job_ended_early(job, rank, early);
 	}
 }
 
-void job_settle(struct job *job, unsigned int rank)
+void job_resolve_exit(struct job *job, unsigned int rank)
 {
 	const char *early;
 	bool maybe;
 
-	if (!job->tasks[rank].doubted)
+	if (!job->tasks[rank].exit_pending)
 		return;
-	job->tasks[rank].doubted = false;
-	job->doubts--;
+	job->tasks[rank].exit_pending = false;
+	job->exits_pending--;
 	early = job->left_early(job->left_early_arg, rank, &maybe);
 	if (early)
 		job_ended_early(job, rank, early);
 }
 
-void job_settle_all(struct job *job)
+void job_resolve_exits(struct job *job)
 {
 	unsigned int rank;
 
 	for (rank = 0; rank < job->opt->tasks; rank++)
-		job_settle(job, rank);
+		job_resolve_exit(job, rank);
 }
 
 static void task_ended(struct job *job, unsigned int rank, int wait_status)
@@ -264,9 +264,9 @@ static void child_changed(struct job *job, pid_t pid, int wait_status)
 	if (!slot || job->tasks[slot - 1].ended)
 		return;
 	if (WIFSTOPPED(wait_status))
-		stops_note(job, &job->tasks[slot - 1], WSTOPSIG(wait_status));
+		stopped_update(job, &job->tasks[slot - 1], WSTOPSIG(wait_status));
 	else if (WIFCONTINUED(wait_status))
-		stops_note(job, &job->tasks[slot - 1], 0);
+		stopped_update(job, &job->tasks[slot - 1], 0);
 	else
 		task_ended(job, slot - 1, wait_status);
 }
@@ -309,13 +309,13 @@ int64_t job_deadline(struct job *job, int64_t now)
 		time_over(job);
 	if (job->kill_at && now >= job->kill_at)
 		kill_rest(job);
-	if (job->doubts && (job->ending || now >= job->doubt_until))
-		job_settle_all(job);
+	if (job->exits_pending && (job->ending || now >= job->exit_pending_until))
+		job_resolve_exits(job);
 	if (job->stop_at && now >= job->stop_at)
-		stops_report(job);
+		stopped_report(job);
 	next = earlier(job->kill_at, job->stop_at);
-	if (job->doubts)
-		next = earlier(next, job->doubt_until);
+	if (job->exits_pending)
+		next = earlier(next, job->exit_pending_until);
 	if (!job->ending)
 		next = earlier(next, job->timeout_at);
 	return next ? next : -1;

@@ -22,7 +22,7 @@ struct task {
 	pid_t pid;		/* 0: not started */
 	unsigned int index;	/* its partition */
 	bool ended;
-	bool doubted;		/* with status 0, but has it said farewell? */
+	bool exit_pending;		/* with status 0, but has it said farewell? */
 	bool in_own_group;	/* leads a process group, else it is in pvasrun's */
 	bool stop_reported;
 	int stopped;		/* by this signal, 0: it is not */
@@ -41,8 +41,8 @@ struct job {
 	struct pid_map map;
 	unsigned int started;
 	unsigned int live;
-	unsigned int doubts;	/* tasks that are doubted */
-	int64_t doubt_until;
+	unsigned int exits_pending;	/* tasks that are exit_pending */
+	int64_t exit_pending_until;
 
 	int status;		/* pvasrun's exit status; the first failing task's */
 	int death_signal;	/* the signal that killed that task, 0 if none */
@@ -57,7 +57,7 @@ struct job {
 	/*
 	 * Was it too early for this rank to end, though with status 0? Returns
 	 * what is wrong with it, or NULL. @maybe: what it said last can still be
-	 * on its way; job_settle() follows. May be NULL itself.
+	 * on its way; job_resolve_exit() follows. May be NULL itself.
 	 */
 	const char *(*left_early)(void *arg, unsigned int rank, bool *maybe);
 	void *left_early_arg;
@@ -75,9 +75,9 @@ void job_reap(struct job *job);
 /* Rank has ended, with status 0, but others count on it: the end of the job. */
 void job_ended_early(struct job *job, unsigned int rank, const char *how);
 
-/* All that rank has said is known: if it is doubted, judge it. */
-void job_settle(struct job *job, unsigned int rank);
-void job_settle_all(struct job *job);
+/* All that rank has said is known: if it is exit_pending, judge it. */
+void job_resolve_exit(struct job *job, unsigned int rank);
+void job_resolve_exits(struct job *job);
 
 /* Send a signal to all tasks; with @own_groups_only not to those in pvasrun's group. */
 void job_kill(struct job *job, int signo, bool own_groups_only);

@@ -13,7 +13,7 @@
 #include "clock.h"
 #include "env.h"
 #include "precheck.h"
-#include "reason.h"
+#include "diagnose.h"
 #include "report.h"
 
 #define MAX_SKIPPED 2
@@ -80,7 +80,7 @@ static int setup(void *arg)
 	if (start->own_group && start->terminal && ignore_terminal_stops() < 0)
 		return -errno;
 	/* its number may be above the task's limit, which is for new ones only */
-	if (mpi_inherit(&start->run->mpi) < 0)
+	if (mpi_setup_child(&start->run->mpi) < 0)
 		return -errno;
 	if (setrlimit(RLIMIT_NOFILE, &start->run->files) < 0)
 		return -errno;
@@ -169,7 +169,7 @@ static int spawn(struct run *run, struct start *start, const struct env *env, un
 	 * Without a limit of the stack the vdso lies amidst the partitions, and takes
 	 * one or two of them: those are nobody's.
 	 */
-	ret = mpi_give(&run->mpi, rank);
+	ret = mpi_prepare_rank(&run->mpi, rank);
 	while (!ret) {
 		index = run->first + rank + run->skipped;
 		ret = pvas_task_spawn(run->space, index, app->path, app->argv, env->vars, &attr,
@@ -179,7 +179,7 @@ static int spawn(struct run *run, struct start *start, const struct env *env, un
 		run->skipped++;
 		ret = 0;
 	}
-	mpi_given(&run->mpi);
+	mpi_rank_started(&run->mpi);
 	CPU_FREE(start->cpus);
 	if (ret < 0)
 		return ret;
@@ -197,13 +197,13 @@ static const char *spawn_hint(const struct run *run, int err)
 	case -EACCES:
 	case -EPERM:
 		if (pvas_space_get_backend(run->space) != PVAS_BACKEND_USER ||
-		    !reason_write_execute())
+		    !diagnose_write_execute())
 			return "";
 		return " (writable memory may not become executable: systemd's MemoryDenyWriteExecute=, PR_SET_MDWE or SELinux's execmem; allow it, or use --backend kernel)";
 	case -EAGAIN:
 		return " (too many processes: see ulimit -u and the cgroup's pids.max)";
 	case -ENOMEM:
-		if (reason_memory_limit(text, sizeof(text))) {
+		if (diagnose_memory_limit(text, sizeof(text))) {
 			snprintf(limit, sizeof(limit), " (%s: raise it)", text);
 			return limit;
 		}
@@ -261,7 +261,7 @@ static int launch_app(struct run *run, struct start *start, const struct app *ap
 
 	err = env_init(&env, environ, app, run->opt->tasks, pvas_space_get_id(run->space));
 	if (!err)
-		err = env_tune_malloc(&env);
+		err = env_set_malloc_tunables(&env);
 	if (!err)
 		err = mpi_env(&run->mpi, &env);
 	/* ranks parse the topology as XML; libxml2 would leave floating-point exceptions set */

@@ -139,7 +139,7 @@ static int64_t or_report(int64_t now, int64_t until)
 
 static void wait_for_tasks(struct run *run)
 {
-	while (run->job.live || run->job.doubts) {
+	while (run->job.live || run->job.exits_pending) {
 		int64_t now = now_ms(), until = job_deadline(&run->job, now);
 
 		loop_turn(&run->loop, wait_ms(now, or_report(now, until)));

@@ -17,7 +17,7 @@
 
 #include "../libpvas/pvas.h"
 #include "job.h"
-#include "mpi.h"
+#include "elf_needed.h"
 #include "pty.h"
 #include "report.h"
 
@@ -185,7 +185,7 @@ static bool any_mpi(const struct options *opt)
 	unsigned int i;
 
 	for (i = 0; i < opt->nr_apps; i++)
-		if (needs(opt->apps[i].path) & NEEDS_MPI)
+		if (elf_needed(opt->apps[i].path) & ELF_NEEDS_MPI)
 			return true;
 	return false;
 }

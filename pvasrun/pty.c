@@ -14,7 +14,7 @@
 #include <termios.h>
 #include <unistd.h>
 
-#include "mpi.h"
+#include "elf_needed.h"
 
 /* mpirun gives its ranks one, so MPI programs' users count on it. */
 bool pty_wanted(const struct options *opt)
@@ -26,7 +26,7 @@ bool pty_wanted(const struct options *opt)
 	if (opt->mpi == MPI_NONE || isatty(STDOUT_FILENO))
 		return false;
 	for (i = 0; i < opt->nr_apps; i++)
-		if (needs(opt->apps[i].path) & NEEDS_MPI)
+		if (elf_needed(opt->apps[i].path) & ELF_NEEDS_MPI)
 			return true;
 	return false;
 }

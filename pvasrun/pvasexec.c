@@ -22,7 +22,7 @@
 #include "job.h"
 #include "jobkey.h"
 #include "parse.h"
-#include "tuning.h"
+#include "malloc_tunables.h"
 
 struct wish {
 	const char *key;	/* NULL: find it out */
@@ -188,7 +188,7 @@ static void show_component(void)
 	const char *old = getenv(COMPONENT_PATH);
 	char dir[PATH_MAX], *paths;
 
-	if (component_find(dir) != COMPONENT_ASIDE)
+	if (component_find(dir) != COMPONENT_OWN_DIR)
 		return;
 	if (asprintf(&paths, "%s:%s", dir, old ? old : "SYSTEM_DEFAULT:USER_DEFAULT") < 0)
 		return;
@@ -198,9 +198,9 @@ static void show_component(void)
 
 /* ---- becoming the program ---- */
 
-static void tune_malloc(void)
+static void set_malloc_tunables(void)
 {
-	char *text = tuning_of_malloc(getenv(TUNABLES));
+	char *text = malloc_tunables(getenv(TUNABLES));
 
 	if (text)
 		setenv(TUNABLES, text, 1);
@@ -281,7 +281,7 @@ static int enter(const struct wish *wish, const char *key, const char *path)
 		if (err)
 			return complain_space(err);
 		show_component();
-		tune_malloc();
+		set_malloc_tunables();
 		err = become(space, wish, path);
 		if (err == -ENOSPC || err == -EALREADY || err == -EINVAL) {
 			say("cannot enter the job's address space: %s", pvas_error_get());

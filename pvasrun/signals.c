@@ -10,7 +10,7 @@
 
 #include "clock.h"
 #include "report.h"
-#include "stops.h"
+#include "stopped.h"
 
 /*
  * timeout(1), and whoever signals a process and then its group, send the same
@@ -69,7 +69,7 @@ static void end_asked(struct job *job, int signo, bool own_groups_only)
 	}
 	job_interrupted(job, signo);
 	job_kill(job, signo, own_groups_only);
-	stops_wake(job);
+	stopped_continue(job);
 }
 
 /*

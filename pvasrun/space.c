@@ -7,7 +7,7 @@
 
 #include "launch.h"
 #include "precheck.h"
-#include "reason.h"
+#include "diagnose.h"
 #include "report.h"
 
 static const char *create_hint(int err, int backend)
@@ -41,12 +41,12 @@ static int complain_create(int err, int backend)
 	const char *why = pvas_error_get();
 	char limit[128];
 
-	if ((err == -ENOMEM || err == -EAGAIN) && reason_memory_limit(limit, sizeof(limit))) {
+	if ((err == -ENOMEM || err == -EAGAIN) && diagnose_memory_limit(limit, sizeof(limit))) {
 		complain("cannot make the address space: %s: %s (raise it: ulimit -d unlimited -v unlimited)",
 			 strerror(-err), limit);
 		return STATUS_FAILED;
 	}
-	if (err == -ENOSYS && reason_inside_job()) {
+	if (err == -ENOSYS && diagnose_inside_job()) {
 		complain("cannot make the address space: this pvasrun runs inside a job of another one with the user backend, which can't hold a second space (start it outside, or all programs in one job with ':', or load the module)");
 		return STATUS_FAILED;
 	}

@@ -228,7 +228,7 @@ test_wire()
 	run -n 1 bash -c "$WIRE"'trap "" PIPE; say "$(printf %09000d 1)" 2>/dev/null'
 	status_is 0
 	out_has '\.'
-	# the PMIx gate, too
+	# the PMIx proxy, too
 	run -n 1 bash -c 'at=${PMIX_SERVER_URI41##*//}; exec {PMI_FD}<>/dev/tcp/${at%:*}/${at#*:};'"$WIRE"'trap "" PIPE; say nonsense 2>/dev/null'
 	status_is 0
 }
@@ -355,13 +355,13 @@ is_in()
 	done 2>/dev/null
 }
 
-# A farewell that is read after its rank has ended is one. The rank stops pvasrun.
-test_farewell()
+# A finalize request counts even if it is read after its rank has exited. The rank stops pvasrun.
+test_finalize()
 {
-	"$B/pvasrun/pvasrun" --backend "$BACKEND" -n 1 "$B/pvasrun/tests/farewell" >"$T/out" 2>"$T/err" &
+	"$B/pvasrun/pvasrun" --backend "$BACKEND" -n 1 "$B/pvasrun/tests/finalize" >"$T/out" 2>"$T/err" &
 	job=$!
 	check "pvasrun has not been stopped" is_in T $job
-	check "the rank does not end by itself" is_in Z "$(pgrep -P $job farewell)"
+	check "the rank does not end by itself" is_in Z "$(pgrep -P $job finalize)"
 	kill -CONT $job
 	wait $job
 	status=$?

@@ -3,7 +3,7 @@
  * stranger PORT SECONDS HOW [NAME]: another user at a port of 127.0.0.1, as fast as it can:
  *
  *	churn	calls, says 2000 bytes, and hangs up in the same moment
- *	reset	the same, but without a farewell
+ *	reset	the same, but without a finalize request
  *	hold	calls, says nothing, and stays as long as it may
  *	half	calls, says a part of a message, and stays
  *

@@ -21,14 +21,14 @@ void test_parse(void);
 void test_options(void);
 void test_tagger(void);
 void test_bind(void);
-void test_caller(void);
+void test_peer_uid(void);
 void test_locality(void);
 void test_env(void);
-void test_needs(void);
+void test_elf_needed(void);
 void test_precheck(void);
 void test_jobkey(void);
 void test_trusted(void);
-void test_empty(void);
+void test_remove_tree(void);
 void test_pmi1(void);
 void test_handshake(void);
 
