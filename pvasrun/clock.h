@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* The clock that all deadlines are in: it never jumps. */
+/* The clock of all deadlines; it is never set. */
 #ifndef PVASRUN_CLOCK_H
 #define PVASRUN_CLOCK_H
 

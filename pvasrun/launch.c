@@ -144,9 +144,11 @@ static bool have_terminal(void)
 	return true;
 }
 
-static int spawn(const struct launcher *launcher, struct start *start, const struct env *env, unsigned int rank)
+static int spawn(const struct launcher *launcher, struct start *start, const struct env *env,
+		 unsigned int rank)
 {
 	const struct app *app = launcher->job->tasks[rank].app;
+	struct job_space *space = launcher->space;
 	struct pvas_spawn_attr attr = {
 		.size = sizeof(attr),
 		.flags = launcher->opt->no_aslr ? PVAS_SPAWN_NO_ASLR : 0,
@@ -170,12 +172,12 @@ static int spawn(const struct launcher *launcher, struct start *start, const str
 	 */
 	ret = mpi_prepare_rank(launcher->mpi, rank);
 	while (!ret) {
-		index = launcher->space->first + rank + launcher->space->skipped;
-		ret = pvas_task_spawn(launcher->space->space, index, app->path, app->argv, env->vars, &attr,
+		index = space->first + rank + space->skipped;
+		ret = pvas_task_spawn(space->space, index, app->path, app->argv, env->vars, &attr,
 				      &pid);
-		if (ret != -EINVAL || launcher->space->skipped >= MAX_SKIPPED)
+		if (ret != -EINVAL || space->skipped >= MAX_SKIPPED)
 			break;
-		launcher->space->skipped++;
+		space->skipped++;
 		ret = 0;
 	}
 	mpi_rank_started(launcher->mpi);
@@ -224,7 +226,8 @@ static void complain_start(const struct launcher *launcher, unsigned int rank, i
 		 why[0] ? why : strerror(-err), spawn_hint(launcher, err));
 }
 
-static int launch_one(const struct launcher *launcher, struct start *start, struct env *env, unsigned int rank)
+static int launch_one(const struct launcher *launcher, struct start *start, struct env *env,
+		      unsigned int rank)
 {
 	int err;
 
@@ -258,7 +261,8 @@ static int launch_app(const struct launcher *launcher, struct start *start, cons
 	unsigned int i;
 	int err;
 
-	err = env_init(&env, environ, app, launcher->opt->tasks, pvas_space_get_id(launcher->space->space));
+	err = env_init(&env, environ, app, launcher->opt->tasks,
+		       pvas_space_get_id(launcher->space->space));
 	if (!err)
 		err = env_set_malloc_tunables(&env);
 	if (!err)

@@ -153,7 +153,8 @@ static int open_protocols(struct mpi *mpi)
 {
 	/* the ids are those that pmix/job.c registers */
 	const struct handshake expected = {
-		.nspace = mpi->common.name, .tasks = mpi->common.opt->tasks, .uid = getuid(), .gid = getgid(),
+		.nspace = mpi->common.name, .tasks = mpi->common.opt->tasks,
+		.uid = getuid(), .gid = getgid(),
 	};
 	int err = 0;
 

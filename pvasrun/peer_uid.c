@@ -73,7 +73,8 @@ static int receive_answer(struct peer_uid *peer_uid, struct inet_diag_msg *found
 	return 0;
 }
 
-static int query(struct peer_uid *peer_uid, const struct tcp_ends *ends, struct inet_diag_msg *found)
+static int query(struct peer_uid *peer_uid, const struct tcp_ends *ends,
+		 struct inet_diag_msg *found)
 {
 	int err = send_request(peer_uid, ends);
 
@@ -163,7 +164,9 @@ static bool uid_is_shared(uid_t uid)
 /* Ask for a socket that exists: if the kernel finds it, its answers can be relied on. */
 static bool netlink_works(struct peer_uid *peer_uid, int listener)
 {
-	struct tcp_ends ends = { .local = { .sin_addr.s_addr = htonl(INADDR_LOOPBACK), .sin_port = 1 } };
+	struct tcp_ends ends = {
+		.local = { .sin_addr.s_addr = htonl(INADDR_LOOPBACK), .sin_port = 1 },
+	};
 	socklen_t len = sizeof(ends.peer);
 	struct inet_diag_msg found;
 

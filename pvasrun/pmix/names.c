@@ -237,7 +237,8 @@ static pmix_status_t wait_for(char **keys, size_t wanted, int seconds, pmix_look
 
 	if (l)
 		l->keys = copy_keys(keys);
-	if (!l || !l->keys || (seconds > 0 && pmix_defer_for(seconds, lookup_timeout, last_id + 1))) {
+	if (!l || !l->keys ||
+	    (seconds > 0 && pmix_defer_for(seconds, lookup_timeout, last_id + 1))) {
 		if (l)
 			free_keys(l->keys);
 		free(l);

@@ -15,7 +15,8 @@
 static int event_fd = -1;
 
 /* At most PIPE_BUF bytes, so the write is atomic. An error means that pvasrun exits. */
-static void send_event(enum rank_event_kind kind, const pmix_proc_t *proc, int status, const char *text)
+static void send_event(enum rank_event_kind kind, const pmix_proc_t *proc, int status,
+		       const char *text)
 {
 	struct rank_event event = { .kind = kind, .rank = proc->rank, .status = status };
 

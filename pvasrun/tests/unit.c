@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Tests of pvasrun's parts: no process is started. */
+/* Unit tests of pvasrun. */
 #include "unit.h"
 
 #include <stdio.h>

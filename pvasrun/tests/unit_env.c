@@ -28,7 +28,7 @@ void test_env(void)
 	char tuned[64] = "GLIBC_TUNABLES=glibc.cpu.x=1";
 	struct env env;
 
-	report_setup(false, true);	/* the missing one gives a warning */
+	report_setup(false, true);	/* no warning about the missing variable */
 	check(env_init(&env, inherited, &app, 240, 7) == 0);
 	check_text(joined(&env),
 		   "A=new AB=2 PVAS_RANK=5 NOEQUALS B=last PVAS_SIZE=240 PVAS_SPACE=7", "all");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Whose connections are they? Those of this process, and ones that are not there */
+/* The owner of connections: of this process, of another user, and closed ones */
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/socket.h>
@@ -21,7 +21,7 @@ static int call(int port)
 	return fd;
 }
 
-/* Both ways say the same. */
+/* sock_diag and /proc/net/tcp give the same answer. */
 static void ask_both(struct peer_uid *peer_uid, const struct tcp_ends *ends, bool there)
 {
 	bool ours = false;
@@ -32,7 +32,7 @@ static void ask_both(struct peer_uid *peer_uid, const struct tcp_ends *ends, boo
 	ours = false;
 	peer_uid_by_list(ends, &ours, 1, geteuid() + 1);
 	check(!ours);
-	/* it needs a module, which a small kernel may not have */
+	/* sock_diag is a module, which a kernel may not have */
 	if (peer_uid->netlink >= 0)
 		check(!peer_uid_by_netlink(peer_uid, ends, &uid) == there &&
 		      (!there || uid == geteuid()));
@@ -46,8 +46,8 @@ static bool is_ours(struct peer_uid *peer_uid, int fd)
 	return ours;
 }
 
-/* A caller that has closed its end has no owner, which looks like root. */
-static void hung_up(struct peer_uid *peer_uid, int listener, int port, bool unread)
+/* A socket that its process has closed has no owner, but is reported as root's. */
+static void closed_by_peer(struct peer_uid *peer_uid, int listener, int port, bool unread)
 {
 	struct tcp_ends ends = { 0 };
 	socklen_t len = sizeof(ends.local);
@@ -63,7 +63,7 @@ static void hung_up(struct peer_uid *peer_uid, int listener, int port, bool unre
 	close(fd);
 }
 
-/* One search finds all that are there: every third has gone, the listener is none. */
+/* One pass finds all connections; every third is closed, and a listener is none. */
 static void many(struct peer_uid *peer_uid, int listener, int port)
 {
 	int ours[PEER_UID_BATCH], theirs[PEER_UID_BATCH], i;
@@ -95,7 +95,7 @@ static void many(struct peer_uid *peer_uid, int listener, int port)
 	}
 }
 
-/* By the list: many peer_uid at once, and none is left over. */
+/* By /proc/net/tcp: several at once, and none remains. */
 static void accept_by_list(struct peer_uid *peer_uid, int listener, int port)
 {
 	int known = peer_uid->netlink, fds[PEER_UID_BATCH], i, theirs[5];
@@ -132,23 +132,23 @@ void test_peer_uid(void)
 	ask_both(&peer_uid, &ends, true);
 	ends.peer.sin_port ^= htons(1);
 	ask_both(&peer_uid, &ends, false);
-	/* in the place of a connection that is not there the kernel finds the listener */
+	/* without a connection the kernel finds the listener */
 	getsockname(listener, (struct sockaddr *)&ends.peer, &len);
 	ask_both(&peer_uid, &ends, false);
-	/* another user's */
+	/* a connection of another user */
 	peer_uid.uid++;
 	check(!is_ours(&peer_uid, fd));
 	peer_uid.uid--;
 	close(fd);
 	close(caller);
-	hung_up(&peer_uid, listener, port, false);
-	hung_up(&peer_uid, listener, port, true);
+	closed_by_peer(&peer_uid, listener, port, false);
+	closed_by_peer(&peer_uid, listener, port, true);
 	/* a listener has no other end */
 	check(!is_ours(&peer_uid, listener));
 	check(accept_same_user(listener, &peer_uid, &i, 1) == -EAGAIN);
 	many(&peer_uid, listener, port);
 	accept_by_list(&peer_uid, listener, port);
-	/* the socket that asks stays open, and nothing else does */
+	/* no descriptor is leaked */
 	fd = dup(0);
 	close(fd);
 	for (i = 0; i < 100; i++) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Is all of a directory removed, and nothing else? */
+/* Remove all of a directory, and nothing else */
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -31,7 +31,7 @@ static void fill(int fd, const char *name, mode_t mode)
 	close(sub);
 }
 
-/* Longer than PATH_MAX, and deeper than there are descriptors */
+/* Longer than PATH_MAX, and deeper than the limit of descriptors */
 static void fill_deeply(int top)
 {
 	char name[201];
@@ -75,7 +75,7 @@ static void removes_all(int top)
 	check(exists(top, "kept/precious"));
 }
 
-/* Another's directory, or a link, by the name of one that was opened */
+/* Another directory, or a link, in the place of one that was opened */
 static void exchanged(int top)
 {
 	int fd;
@@ -111,7 +111,7 @@ static void session_dir_replaced(int top)
 	session_dir_remove(&session);
 	check(!rename(name, in) && exists(top, "kept/precious"));
 	check(exists(top, "aside") && !exists(top, "aside/in"));
-	/* leftovers: a link, and a directory that has one */
+	/* stale: a link, and a directory that contains one */
 	snprintf(name, sizeof(name), "%s/pvasrun-%u-1-link", dir, geteuid());
 	check(!symlink(in, name));
 	snprintf(name, sizeof(name), "%s/pvasrun-%u-1-left", dir, geteuid());
@@ -140,7 +140,7 @@ static void all(void)
 	check(!rmdir(dir));
 }
 
-/* Root may read what has no permissions: it takes a user to test that. */
+/* Permissions do not apply to root, so this part runs as a user. */
 void test_remove_tree(void)
 {
 	int status = -1;
