@@ -20,7 +20,7 @@ B=$(readlink -f "${O:-$top/build}")
 
 # Both users need access to the programs, whoever owns the tree.
 mkdir -m 755 "$T/bin"
-cp "$B"/pvasrun/{pvasrun,pvasrun-pmix.so} "$B"/pvasrun/tests/{stranger,no_sock_diag.so,pmix,rank-openmpi,rank-mpich} "$T/bin"
+cp "$B"/pvasrun/{pvasrun,pvasexec,pvasrun-pmix.so} "$B"/pvasrun/tests/{stranger,no_sock_diag.so,pmix,rank-openmpi,rank-mpich} "$T/bin"
 chmod 755 "$T"
 user_of=([1]=0 [2]=1234)	# whose job
 # In the background, without a shell in between
@@ -343,6 +343,33 @@ test_x_servers()
 	kill "$squatter"
 	wait "$squatter" 2>/dev/null
 }
+
+# Another user has created the directory that pvasexec would use in /tmp. Without a module
+# it gets as far as the secret, and then runs the program plainly.
+test_squatting()
+{
+	local at=/tmp/pvasexec-1234 rank
+
+	skip_if_exists "$at" || return
+	install -d -o 65534 -m 777 "$at"
+	for rank in 0 1; do
+		(as 1234 env -u XDG_RUNTIME_DIR -u PMIX_SERVER_TMPDIR PVAS_DEBUG=1 PMI_JOBID=squat \
+			"$T/bin/pvasexec" --fallback echo "rank $rank") >"$T/out" 2>"$T/err"
+		status=$?
+		status_is 0
+		check "the secret is not in the keyring" grep -q "from the user's keyring" "$T/err"
+	done
+	check "something is in the stranger's directory" [ -z "$(ls -A "$at")" ]
+	rmdir "$at"
+}
+
+# A place in /tmp that this test needs, and somebody may be using
+skip_if_exists()
+{
+	[ ! -e "$1" ] || { skip "$1 exists already"; return 1; }
+	keyctl_works || { skip "no keyring here"; return 1; }
+}
+keyctl_works() { python3 -c 'import ctypes; exit(ctypes.CDLL(None).syscall(250, 0, -4, 1) < 0)'; }
 
 # A stale directory whose path contains a pattern is removed, and no other.
 test_pattern()

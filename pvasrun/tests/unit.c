@@ -43,6 +43,7 @@ int main(void)
 	test_env();
 	test_elf_needed();
 	test_precheck();
+	test_job_secret();
 	test_jobkey();
 	test_trusted();
 	test_remove_tree();
