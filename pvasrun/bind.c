@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Which processors and which memory each task gets. */
+/* The processors and the memory policy of each task. */
 #include "bind.h"
 
 #include <errno.h>
@@ -11,7 +11,7 @@
 
 #define PLUGINS_PATH "HWLOC_PLUGINS_PATH"
 
-/* A virtual machine may not tell its cores: then each processor is one. */
+/* A virtual machine may not report cores: then use processors. */
 static hwloc_obj_type_t place_type(hwloc_topology_t topology, enum bind_to how)
 {
 	if (how == BIND_NUMA)
@@ -59,7 +59,7 @@ int places_choose(struct places *places, hwloc_topology_t topology, enum bind_to
 	last = hwloc_bitmap_last(hwloc_topology_get_complete_cpuset(topology));
 	places->cpu_set_size = CPU_ALLOC_SIZE(last + 1);
 	err = collect(places, topology, place_type(topology, places->how));
-	/* more tasks than cores: the scheduler does better than a fixed overload */
+	/* more tasks than cores: the scheduler balances better than fixed places */
 	if (!err && by_default && tasks > places->nr)
 		places->how = BIND_NONE;
 	if (err)
@@ -68,9 +68,9 @@ int places_choose(struct places *places, hwloc_topology_t topology, enum bind_to
 }
 
 /*
- * hwloc's plugins find graphics cards, monitors and the like, with libraries that take
- * longer to load than all else here, and would lie in the user backend's space. They
- * are loaded by the first call of hwloc_topology_init().
+ * hwloc's plugins, loaded by the first hwloc_topology_init(), detect graphics cards and
+ * the like. Their libraries take longer to load than everything else here, and with the
+ * user backend would stay in the space.
  */
 static int init_without_plugins(hwloc_topology_t *topology)
 {
@@ -82,7 +82,7 @@ static int init_without_plugins(hwloc_topology_t *topology)
 	return ret;
 }
 
-/* Only what taskset(1), a cpuset or a batch system left to pvasrun counts. */
+/* Limited to the processors that taskset(1), a cpuset or a batch system allows. */
 static int load_topology(hwloc_topology_t *topology)
 {
 	if (init_without_plugins(topology) < 0)
@@ -97,8 +97,7 @@ static int load_topology(hwloc_topology_t *topology)
 	return -ENODEV;
 }
 
-/* More tasks than processors: more than cores, too */
-static bool crowded(unsigned int tasks)
+bool places_oversubscribed(unsigned int tasks)
 {
 	cpu_set_t set;
 
@@ -111,7 +110,7 @@ int places_init(struct places *places, enum bind_to how, unsigned int tasks)
 	int err;
 
 	*places = (struct places){ .how = BIND_NONE };
-	if (how == BIND_NONE || (how == BIND_DEFAULT && crowded(tasks)))
+	if (how == BIND_NONE || (how == BIND_DEFAULT && places_oversubscribed(tasks)))
 		return 0;
 	err = load_topology(&topology);
 	if (err)
@@ -129,10 +128,7 @@ void places_free(struct places *places)
 	*places = (struct places){ .how = BIND_NONE };
 }
 
-/*
- * Neighbouring ranks lie on neighbouring places, spread over the whole
- * machine: no place has two tasks while another has none.
- */
+/* Neighbouring ranks get neighbouring places, spread evenly over the whole machine. */
 hwloc_const_cpuset_t places_set(const struct places *places, unsigned int rank)
 {
 	if (places->how == BIND_NONE)
@@ -176,7 +172,7 @@ int memory_init(struct memory *memory, enum mem_bind how)
 	nodes = numa_get_mems_allowed();
 	if (!nodes)
 		return -ENOMEM;
-	/* lives as long as pvasrun: every task's setup reads it */
+	/* never freed: each task's setup() reads it */
 	memory->mode = MPOL_INTERLEAVE;
 	memory->nodes = nodes->maskp;
 	memory->max_node = nodes->size + 1;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Which processors and which memory each task gets. */
+/* The processors and the memory policy of each task. */
 #ifndef PVASRUN_BIND_H
 #define PVASRUN_BIND_H
 
@@ -9,7 +9,7 @@
 
 #include "options.h"
 
-/* Where tasks can be put: cores or NUMA nodes, in the machine's order */
+/* Places for tasks: cores or NUMA nodes, in the machine's order */
 struct places {
 	enum bind_to how;		/* BIND_CORE, BIND_NUMA or BIND_NONE */
 	hwloc_cpuset_t *sets;
@@ -20,24 +20,27 @@ struct places {
 
 /* Memory policy, ready for set_mempolicy() */
 struct memory {
-	int mode;		/* MPOL_*, or -1: leave it as it is */
+	int mode;		/* MPOL_*, or -1: keep the inherited policy */
 	const unsigned long *nodes;
 	unsigned long max_node;
 };
 
-/* Decide for this machine, as pvasrun itself is allowed to use it. */
+/* Within the processors that pvasrun itself may use */
 int places_init(struct places *places, enum bind_to how, unsigned int tasks);
 void places_free(struct places *places);
 
-/* The same for a given topology, which remains the caller's. */
+/* The same for a given topology, which the caller frees. */
 int places_choose(struct places *places, hwloc_topology_t topology, enum bind_to how,
 		  unsigned int tasks);
 
-/* The set of rank, NULL if it isn't bound */
+/* The processors of a rank, NULL if it is not bound */
 hwloc_const_cpuset_t places_set(const struct places *places, unsigned int rank);
 
-/* The same as a mask for sched_setaffinity(); to be freed with CPU_FREE(). */
+/* The same for sched_setaffinity(); to be freed with CPU_FREE() */
 int places_mask(const struct places *places, unsigned int rank, cpu_set_t **mask);
+
+/* Are there more tasks than processors that pvasrun may use? */
+bool places_oversubscribed(unsigned int tasks);
 
 int memory_init(struct memory *memory, enum mem_bind how);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Where Open MPI's component pvas is. */
+/* Find Open MPI's component pvas. */
 #include "component.h"
 
 #include <errno.h>
@@ -11,7 +11,7 @@
 
 #define COMPONENT "mca_btl_pvas.so"
 
-/* As the build found it; empty if there was no Open MPI */
+/* From the Makefile; empty if the build found no Open MPI */
 #ifndef OMPI_COMPONENTS
 #define OMPI_COMPONENTS ""
 #endif
@@ -31,8 +31,7 @@ static int own_program(char program[static PATH_MAX])
 	return strrchr(program, '/') ? 0 : -ENOENT;
 }
 
-/* Both are relative to this program's directory. */
-int beside_us(const char *built, const char *installed, char path[static PATH_MAX])
+int companion_open(const char *built, const char *installed, char path[static PATH_MAX])
 {
 	char program[PATH_MAX], dir[PATH_MAX], real[PATH_MAX];
 	int fd;
@@ -52,13 +51,13 @@ int beside_us(const char *built, const char *installed, char path[static PATH_MA
 	return fd;
 }
 
-/* All that is in the component's directory is loaded: others may not add to it. */
-static bool find_aside(char dir[static PATH_MAX])
+/* Open MPI loads all components in that directory: other users must not add files. */
+static bool find_in_own_dir(char dir[static PATH_MAX])
 {
 	char program[PATH_MAX], real[PATH_MAX];
 	int fd;
 
-	fd = beside_us("../btl_glue/" COMPONENT, "../lib/pvas/openmpi/" COMPONENT, dir);
+	fd = companion_open("../btl_glue/" COMPONENT, "../lib/pvas/openmpi/" COMPONENT, dir);
 	if (fd < 0)
 		return false;
 	close(fd);
@@ -74,9 +73,9 @@ enum component component_find(char dir[static PATH_MAX])
 {
 	char path[PATH_MAX];
 
-	if (find_aside(dir))
-		return COMPONENT_ASIDE;
+	if (find_in_own_dir(dir))
+		return COMPONENT_OWN_DIR;
 	if (OMPI_COMPONENTS[0] && joined(path, OMPI_COMPONENTS, COMPONENT))
-		return COMPONENT_AT_HOME;
+		return COMPONENT_INSTALLED;
 	return COMPONENT_NONE;
 }

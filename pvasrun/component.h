@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Where Open MPI's component pvas is. */
+/* Find Open MPI's component pvas. */
 #ifndef PVASRUN_COMPONENT_H
 #define PVASRUN_COMPONENT_H
 
@@ -10,18 +10,18 @@
 
 enum component {
 	COMPONENT_NONE,		/* not built, not installed */
-	COMPONENT_ASIDE,	/* in a place that Open MPI must be told of */
-	COMPONENT_AT_HOME,	/* among Open MPI's own */
+	COMPONENT_OWN_DIR,	/* in a directory that Open MPI does not search by default */
+	COMPONENT_INSTALLED,	/* in Open MPI's own directory */
 };
 
-/* @dir is filled in if it is aside: without links, and only trusted users can change it. */
+/* With COMPONENT_OWN_DIR, @dir has no links and only trusted users can change it. */
 enum component component_find(char dir[static PATH_MAX]);
 
 /*
- * A file that belongs to this program, from where it was built or installed: an
- * O_PATH descriptor of it, and its real path. -ENOENT, or -EPERM: there is one at
- * @path, but other users may have put it there.
+ * Open a file that belongs to this program, relative to the program's directory in the
+ * build tree or installed. An O_PATH descriptor, with the real path in @path; -ENOENT;
+ * or -EPERM: there is a file at @path, but other users may have put it there.
  */
-int beside_us(const char *built, const char *installed, char path[static PATH_MAX]);
+int companion_open(const char *built, const char *installed, char path[static PATH_MAX]);
 
 #endif

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "report.h"
-#include "tuning.h"
+#include "malloc_tunables.h"
 
 static size_t name_len(const char *var)
 {
@@ -101,7 +101,7 @@ int env_default(struct env *env, const char *name, const char *value)
 	return env_get(env, name) ? 0 : env_set(env, name, value);
 }
 
-/* The array points at the text, which env_set_rank() changes in place. */
+/* @vars points to the text, which env_set_rank() changes in place. */
 int env_set_ranked(struct env *env, const char *name, uint32_t rank0)
 {
 	unsigned int i = env->nr_ranked;
@@ -163,9 +163,9 @@ void env_set_rank(struct env *env, unsigned int rank)
 			 env->ranked[i].name, env->ranked[i].rank0 + rank);
 }
 
-int env_tune_malloc(struct env *env)
+int env_set_malloc_tunables(struct env *env)
 {
-	char *text = tuning_of_malloc(env_get(env, TUNABLES));
+	char *text = malloc_tunables(env_get(env, TUNABLES));
 	int err;
 
 	if (!text)

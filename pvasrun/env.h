@@ -11,11 +11,11 @@
 
 #define ENV_PER_RANK 8
 
-/* Of one program; only variables that have the rank in them differ among its tasks. */
+/* For one program; its tasks differ only in variables that contain the rank. */
 struct env {
 	char **vars;		/* for execve() */
 	size_t room;		/* entries in @vars, the NULL included */
-	char **own;		/* texts of ours, to be freed */
+	char **own;		/* allocated strings in @vars */
 	size_t nr_own;
 	struct {
 		const char *name;
@@ -28,21 +28,21 @@ struct env {
 int env_init(struct env *env, char *const *inherited, const struct app *app,
 	     unsigned int tasks, uint32_t space);
 
-/* Set a variable; or only if nobody has said anything of it. */
+/* Set a variable; or set it unless it is set already. */
 int env_set(struct env *env, const char *name, const char *value);
 int env_default(struct env *env, const char *name, const char *value);
 
-/* One whose value is @rank0 plus the task's rank */
+/* A variable whose value is @rank0 plus the task's rank */
 int env_set_ranked(struct env *env, const char *name, uint32_t rank0);
 
 /* The value, NULL if there is none */
 const char *env_get(const struct env *env, const char *name);
 
-/* Take out all whose names begin so, but for those that begin with @except. */
+/* Remove all variables that begin with @prefix, except those that begin with @except. */
 void env_drop(struct env *env, const char *prefix, const char *except);
 
-/* Have glibc's malloc ask for memory more rarely, if the user has said nothing of it. */
-int env_tune_malloc(struct env *env);
+/* Set tunables of malloc, unless the user has set some: see malloc_tunables.h. */
+int env_set_malloc_tunables(struct env *env);
 
 void env_set_rank(struct env *env, unsigned int rank);
 void env_free(struct env *env);

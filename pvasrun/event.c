@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Waiting for many descriptors at once. */
+/* An event loop. */
 #include "event.h"
 
 #include <errno.h>
 #include <unistd.h>
 
-#define EVENTS_A_TURN 64
+#define EVENTS_PER_TURN 64
 
 static void inner_ready(struct event *event, uint32_t what)
 {
@@ -54,10 +54,10 @@ void loop_forget(struct loop *loop, struct event *event)
 
 int loop_turn(struct loop *loop, int timeout_ms)
 {
-	struct epoll_event ready[EVENTS_A_TURN];
+	struct epoll_event ready[EVENTS_PER_TURN];
 	int i, n;
 
-	n = epoll_wait(loop->self.fd, ready, EVENTS_A_TURN, timeout_ms);
+	n = epoll_wait(loop->self.fd, ready, EVENTS_PER_TURN, timeout_ms);
 	if (n < 0)
 		return errno == EINTR ? 0 : -errno;
 	for (i = 0; i < n; i++) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Waiting for many descriptors at once: a thin layer over epoll(7). */
+/* An event loop: a thin layer over epoll(7). */
 #ifndef PVASRUN_EVENT_H
 #define PVASRUN_EVENT_H
 
@@ -8,9 +8,9 @@
 #include <sys/epoll.h>
 
 /*
- * One watched descriptor, a member of its owner's struct. An event must stay
- * in memory while its loop lives: a turn may already hold its address when
- * another handler stops watching it.
+ * A watched descriptor, as the first member of a struct. It must stay in memory as long
+ * as the loop: loop_turn() may have fetched its address when another handler calls
+ * loop_forget().
  */
 struct event {
 	int fd;
@@ -18,7 +18,7 @@ struct event {
 	void (*ready)(struct event *event, uint32_t what);
 };
 
-/* A loop can be watched by another one: stop watching it, and all in it pauses. */
+/* A loop can itself be watched by a loop; to forget it pauses all of its events. */
 struct loop {
 	struct event self;
 };
@@ -26,12 +26,12 @@ struct loop {
 int loop_open(struct loop *loop);
 void loop_close(struct loop *loop);
 
-/* -EPERM: a regular file or the like, which is always ready and can't be watched */
+/* -EPERM: not supported by the file, as with regular files, which are always ready */
 int loop_watch(struct loop *loop, struct event *event, uint32_t what);
 int loop_change(struct loop *loop, struct event *event, uint32_t what);
 void loop_forget(struct loop *loop, struct event *event);
 
-/* Wait up to @timeout_ms (-1: no limit), then call the handlers of what is ready. */
+/* Wait up to @timeout_ms (-1: no limit), then call the handlers of ready events. */
 int loop_turn(struct loop *loop, int timeout_ms);
 
 #endif

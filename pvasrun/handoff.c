@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * libpmix can only serve clients that call its TCP port. It runs in this process,
- * so it is given a pipe instead of that port: in its listen(). In its accept() it
- * reads from there the number of a descriptor, one end of a pair of sockets. So
- * nobody else can call it, and it needs no port and no name.
- *
- * The program's symbols come before those of libc for all of its libraries, too.
+ * libpmix serves only clients of its TCP port. It runs in this process, and symbols of
+ * the program take precedence over those of libc in all libraries. So listen() here
+ * replaces its socket by a pipe, and accept() reads from the pipe the number of a
+ * descriptor: one end of a socket pair. Without a port, nobody else can connect.
  */
 #include "handoff.h"
 
@@ -16,20 +14,20 @@
 #include <unistd.h>
 
 static struct {
-	int ends[2];		/* of the pipe: where it is read, until it is in its place */
-	bool wanted;		/* the next listen() is the library's */
-	int listener;		/* the descriptor that it reads from */
+	int ends[2];		/* of the pipe; the first is moved to @listener */
+	bool armed;		/* the next listen() is libpmix's */
+	int listener;		/* the descriptor that libpmix accepts from */
 } pipe_to_server = { .ends = { -1, -1 }, .listener = -1 };
 
-int listen_for_all(int fd, int backlog) __asm__("listen");
-int accept_for_all(int fd, struct sockaddr *from, socklen_t *len) __asm__("accept");
+int interposed_listen(int fd, int backlog) __asm__("listen");
+int interposed_accept(int fd, struct sockaddr *from, socklen_t *len) __asm__("accept");
 
 __attribute__((used))
-int listen_for_all(int fd, int backlog)
+int interposed_listen(int fd, int backlog)
 {
-	if (!pipe_to_server.wanted)
+	if (!pipe_to_server.armed)
 		return syscall(SYS_listen, fd, backlog);
-	pipe_to_server.wanted = false;
+	pipe_to_server.armed = false;
 	if (dup3(pipe_to_server.ends[0], fd, O_CLOEXEC) < 0)
 		return -1;
 	close(pipe_to_server.ends[0]);
@@ -39,7 +37,7 @@ int listen_for_all(int fd, int backlog)
 }
 
 __attribute__((used))
-int accept_for_all(int fd, struct sockaddr *from, socklen_t *len)
+int interposed_accept(int fd, struct sockaddr *from, socklen_t *len)
 {
 	ssize_t n;
 	int peer;
@@ -58,13 +56,13 @@ int handoff_open(void)
 {
 	if (pipe2(pipe_to_server.ends, O_CLOEXEC | O_NONBLOCK) < 0)
 		return -errno;
-	pipe_to_server.wanted = true;
+	pipe_to_server.armed = true;
 	return 0;
 }
 
 bool handoff_works(void)
 {
-	pipe_to_server.wanted = false;
+	pipe_to_server.armed = false;
 	return pipe_to_server.listener >= 0;
 }
 

@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Connections for libpmix, which would listen on a TCP port otherwise. */
+/* Hand connections over to libpmix, which would otherwise listen on a TCP port. */
 #ifndef PVASRUN_HANDOFF_H
 #define PVASRUN_HANDOFF_H
 
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Before the library starts: what it listens on from now is not a socket. 0 or -errno */
+/* Before the library starts: a pipe replaces the socket of its next listen(). 0 or -errno */
 int handoff_open(void);
 
-/* Afterwards: has it done so? */
+/* Afterwards: did it call listen()? */
 bool handoff_works(void);
 
 /*
- * Let it accept a connection, in which the first @len bytes are there already: it
- * would block until they are. Returns our end of it, not blocking, or -errno.
+ * Let it accept a connection that already contains @first, since it would block to read
+ * those bytes. Returns our end, with O_NONBLOCK, or -errno.
  */
 int handoff_connect(const char *first, size_t len);
 

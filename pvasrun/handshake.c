@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * libpmix waits for all of a handshake in its one thread, believes the lengths in
- * it, and after an error lets go of a rank's record once too often. So it is given
- * only one that it will find no fault with. In front: two words of ones, and the
- * length of the rest, all in this machine's byte order. The rest:
+ * libpmix reads a handshake with blocking calls in its only thread, trusts the lengths
+ * in it, and after an error releases a rank's record once too often. So it only gets
+ * handshakes that are complete and valid. A handshake begins with two 32-bit words of
+ * ones and the 64-bit length of the rest, in this machine's byte order. The rest:
  *
  *	string	the security module, "native"
  *	u32	length of the credential, in network order
  *	bytes	the credential: uid and gid, in this machine's order
- *	u8	0: a rank, and no tool
+ *	u8	0: a rank, not a tool
  *	string	name of the job
  *	u32	rank, in network order
- *	string	version of the library, which is the end in 2.0
+ *	string	version of the library; with version 2.0 the last field
  *	string	version of its data types
- *	u8	form of its messages
- *	string	the store for others' data, "hash"
- *	bytes	any, not looked at by the server
+ *	u8	format of its messages
+ *	string	the data store, "hash"
+ *	bytes	any more, which the server ignores
  */
 #include "handshake.h"
 
@@ -31,7 +31,7 @@ struct head {
 	uint64_t len;
 };
 
-/* The rest of it; with no text if it was malformed. */
+/* Bytes not yet parsed; text is NULL after an error. */
 struct rest {
 	const char *text;
 	size_t len;
@@ -57,18 +57,18 @@ static const char *take_string(struct rest *rest)
 	return take(rest, end ? (size_t)(end - rest->text) + 1 : SIZE_MAX);
 }
 
-static bool take_bytes(struct rest *rest, const void *wanted, size_t len)
+static bool take_bytes(struct rest *rest, const void *expected, size_t len)
 {
 	const char *bytes = take(rest, len);
 
-	return bytes && !memcmp(bytes, wanted, len);
+	return bytes && !memcmp(bytes, expected, len);
 }
 
-static bool take_word(struct rest *rest, const char *wanted)
+static bool take_word(struct rest *rest, const char *expected)
 {
 	const char *word = take_string(rest);
 
-	return word && !strcmp(word, wanted);
+	return word && !strcmp(word, expected);
 }
 
 static bool take_u32(struct rest *rest, uint32_t *number)
@@ -82,16 +82,16 @@ static bool take_u32(struct rest *rest, uint32_t *number)
 	return true;
 }
 
-static bool take_credential(struct rest *rest, const struct handshake *wanted)
+static bool take_credential(struct rest *rest, const struct handshake *expected)
 {
 	uint32_t len;
 
-	return take_u32(rest, &len) && len == sizeof(wanted->uid) + sizeof(wanted->gid) &&
-	       take_bytes(rest, &wanted->uid, sizeof(wanted->uid)) &&
-	       take_bytes(rest, &wanted->gid, sizeof(wanted->gid));
+	return take_u32(rest, &len) && len == sizeof(expected->uid) + sizeof(expected->gid) &&
+	       take_bytes(rest, &expected->uid, sizeof(expected->uid)) &&
+	       take_bytes(rest, &expected->gid, sizeof(expected->gid));
 }
 
-static const char *pass_digits(const char *text)
+static const char *skip_digits(const char *text)
 {
 	if (!text || !isdigit((unsigned char)*text))
 		return NULL;
@@ -100,7 +100,7 @@ static const char *pass_digits(const char *text)
 	return text;
 }
 
-/* The server reads on behind each number: three of them must be there, with dots. */
+/* libpmix reads on after each number without a check: require three, with dots. */
 static bool is_version(const char *text)
 {
 	int i;
@@ -108,14 +108,14 @@ static bool is_version(const char *text)
 	for (i = 0; i < 3; i++) {
 		if (i && *text++ != '.')
 			return false;
-		text = pass_digits(text);
+		text = skip_digits(text);
 		if (!text)
 			return false;
 	}
 	return true;
 }
 
-/* As the names of the port's variables say, see mpi_env.c */
+/* One for each PMIX_SERVER_URI* of mpi_env.c */
 static bool is_data_version(const char *text)
 {
 	static const char *const known[] = { "v20", "v21", "v3", "v4", "v41" };
@@ -144,29 +144,29 @@ static bool take_formats(struct rest *rest)
 	       take_word(rest, "hash");
 }
 
-static bool is_ranks(const struct handshake *wanted, struct rest rest)
+static bool is_valid(const struct handshake *expected, struct rest rest)
 {
 	const char rank_type = 0;
 	uint32_t rank;
 
-	return take_word(&rest, "native") && take_credential(&rest, wanted) &&
-	       take_bytes(&rest, &rank_type, 1) && take_word(&rest, wanted->nspace) &&
-	       take_u32(&rest, &rank) && rank < wanted->tasks && take_formats(&rest);
+	return take_word(&rest, "native") && take_credential(&rest, expected) &&
+	       take_bytes(&rest, &rank_type, 1) && take_word(&rest, expected->nspace) &&
+	       take_u32(&rest, &rank) && rank < expected->tasks && take_formats(&rest);
 }
 
-ssize_t handshake_check(const struct handshake *wanted, const char *said, size_t len)
+ssize_t handshake_check(const struct handshake *expected, const char *bytes, size_t len)
 {
 	struct head head;
 
 	if (len < sizeof(head))
 		return 0;
-	memcpy(&head, said, sizeof(head));
+	memcpy(&head, bytes, sizeof(head));
 	if (head.ones[0] != UINT32_MAX || head.ones[1] != UINT32_MAX ||
 	    head.len > HANDSHAKE_MAX - sizeof(head))
 		return -EPROTO;
 	if (len - sizeof(head) < head.len)
 		return 0;
-	if (!is_ranks(wanted, (struct rest){ said + sizeof(head), head.len }))
+	if (!is_valid(expected, (struct rest){ bytes + sizeof(head), head.len }))
 		return -EPROTO;
 	return sizeof(head) + head.len;
 }

@@ -1,26 +1,26 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* The first message of a rank to its PMIx server: is it one of this job's? */
+/* Check the first message of a client to its PMIx server: is it a rank of this job? */
 #ifndef PVASRUN_HANDSHAKE_H
 #define PVASRUN_HANDSHAKE_H
 
 #include <stddef.h>
 #include <sys/types.h>
 
-/* Ranks send about 110 bytes. */
+/* Limit of its length; ranks send about 110 bytes. */
 #define HANDSHAKE_MAX 4096
 
-/* How ranks introduce themselves */
+/* The values that ranks of this job send */
 struct handshake {
-	const char *nspace;	/* the job's name, which is secret */
+	const char *nspace;	/* the job's name, a secret */
 	unsigned int tasks;
 	uid_t uid;
 	gid_t gid;
 };
 
 /*
- * Of @len bytes that a caller has said: how many of them are the handshake of a
- * rank, 0 if there is more to come, -EPROTO if it can't become one.
+ * How many of the @len bytes received are a rank's handshake; 0 if it is incomplete,
+ * -EPROTO if they are not the beginning of one.
  */
-ssize_t handshake_check(const struct handshake *wanted, const char *said, size_t len);
+ssize_t handshake_check(const struct handshake *expected, const char *bytes, size_t len);
 
 #endif

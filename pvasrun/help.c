@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* The options and what is said of them. */
+/* The options and their help texts. */
 #include "options.h"
 
 #include "../libpvas/pvas.h"
@@ -17,7 +17,7 @@ const struct option_row option_rows[] = {
 	{ "mem-bind", KEY_MEM_BIND, true, false, "--mem-bind local|interleave|none",
 	  "where their memory comes from (default: none)" },
 	{ "stdin", KEY_STDIN, true, false, "--stdin RANK|all|none",
-	  "who gets standard input (default: 0)" },
+	  "which task reads standard input (default: 0)" },
 	{ "tag-output", KEY_TAG_OUTPUT, false, false, "--tag-output",
 	  "put \"[RANK] \" before each line of output" },
 	{ "pty", KEY_PTY, true, false, "--pty auto|always|never",
@@ -39,9 +39,9 @@ const struct option_row option_rows[] = {
 	{ "no-aslr", KEY_NO_ASLR, false, false, "--no-aslr",
 	  "give each run the same addresses" },
 	{ "map", KEY_MAP, false, false, "--map",
-	  "print who lies where" },
+	  "print the partition and processors of each task" },
 	{ "verbose", 'v', false, false, "-v, --verbose",
-	  "say what was decided" },
+	  "report decisions" },
 	{ "quiet", 'q', false, false, "-q, --quiet",
 	  "no warnings and no progress" },
 	{ "version", 'V', false, false, "-V, --version",

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * --stdin all: pvasrun's standard input, copied to every task.
+ * --stdin all: copy pvasrun's standard input to every task.
  *
- * The next chunk is read when every task has the whole of this one: the
- * slowest reader sets the pace, and memory stays bounded. A task that ends or
- * closes its input is no longer waited for.
+ * The next chunk is read when every task has got the present one, so memory is bounded
+ * and the slowest reader sets the pace. A task that has closed its input is left out.
  */
 #include "input.h"
 
@@ -27,7 +26,7 @@ static void feed_close(struct feed *feed)
 		input->pending--;
 }
 
-/* Give a task as much of the chunk as it takes now. */
+/* Write as much of the chunk as the pipe has room for. */
 static void feed_push(struct feed *feed)
 {
 	struct input *input = feed->input;
@@ -39,7 +38,7 @@ static void feed_push(struct feed *feed)
 			loop_change(input->loop, &feed->event, EPOLLOUT);
 			return;
 		}
-		if (n < 0) {	/* EPIPE: it doesn't listen any more */
+		if (n < 0) {	/* EPIPE: the task has closed it */
 			feed_close(feed);
 			return;
 		}
@@ -80,10 +79,10 @@ static void read_chunk(struct input *input)
 	}
 }
 
-/* Wait for what is needed next: the tasks, or standard input. */
-static void go_on(struct input *input)
+/* Watch standard input if the next chunk is due; read regular files at once. */
+static void read_or_watch(struct input *input)
 {
-	if (!input->begun)	/* a task ended, and not all have been started */
+	if (!input->begun)	/* tasks are still being started */
 		return;
 	while (!input->pollable && !input->eof && !input->pending && input->open)
 		read_chunk(input);
@@ -101,10 +100,10 @@ static void stdin_ready(struct event *event, uint32_t what)
 
 	(void)what;
 	read_chunk(input);
-	go_on(input);
+	read_or_watch(input);
 }
 
-/* Room in a task's pipe, or (EPOLLERR) nobody at its other end */
+/* Room in the pipe, or (EPOLLERR) its other end is closed */
 static void feed_ready(struct event *event, uint32_t what)
 {
 	struct feed *feed = (struct feed *)event;
@@ -113,7 +112,7 @@ static void feed_ready(struct event *event, uint32_t what)
 		feed_close(feed);
 	else if (feed->done < feed->input->len)
 		feed_push(feed);
-	go_on(feed->input);
+	read_or_watch(feed->input);
 }
 
 int input_open(struct input *input, struct loop *loop, unsigned int tasks)
@@ -167,5 +166,5 @@ void input_begin(struct input *input)
 {
 	input->begun = true;
 	input->pollable = loop_watch(input->loop, &input->event, EPOLLIN) != -EPERM;
-	go_on(input);
+	read_or_watch(input);
 }

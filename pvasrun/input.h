@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* --stdin all: pvasrun's standard input, copied to every task. */
+/* --stdin all: copy pvasrun's standard input to every task. */
 #ifndef PVASRUN_INPUT_H
 #define PVASRUN_INPUT_H
 
@@ -10,7 +10,7 @@
 
 #define INPUT_CHUNK	(64 << 10)
 
-/* The way to one task */
+/* The pipe to one task */
 struct feed {
 	struct event event;
 	struct input *input;
@@ -20,13 +20,13 @@ struct feed {
 struct input {
 	struct event event;	/* standard input */
 	struct loop *loop;
-	bool pollable;		/* not so: a regular file, which is always ready */
+	bool pollable;		/* false: a regular file, which epoll refuses */
 	bool begun;
 	bool eof;
-	struct feed *feeds;	/* one a rank */
+	struct feed *feeds;	/* by rank */
 	unsigned int nr_feeds;
-	unsigned int open;	/* feeds whose task still listens */
-	unsigned int pending;	/* of them, those that don't have the whole chunk */
+	unsigned int open;	/* feeds whose task may still read */
+	unsigned int pending;	/* open feeds that have not got the whole chunk */
 	size_t len;		/* of the chunk */
 	char chunk[INPUT_CHUNK];
 };
@@ -34,10 +34,10 @@ struct input {
 int input_open(struct input *input, struct loop *loop, unsigned int tasks);
 void input_close(struct input *input);
 
-/* Make the pipe of a rank; @fd receives the end for its standard input. */
+/* Create the pipe of a rank; @fd receives the end for its standard input. */
 int input_attach(struct input *input, unsigned int rank, int *fd);
 
-/* All are attached: begin. */
+/* After all ranks are attached: start copying. */
 void input_begin(struct input *input);
 
 #endif

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* The job: its tasks, what became of them, and how it comes to its end. */
+/* The job: its tasks, their exit status, and its end. */
 #include "job.h"
 
 #include <errno.h>
@@ -10,9 +10,9 @@
 
 #include "clock.h"
 #include "report.h"
-#include "stops.h"
+#include "stopped.h"
 
-/* ---- which task is a pid? ---- */
+/* ---- from pid to rank ---- */
 
 static int map_init(struct pid_map *map, unsigned int tasks)
 {
@@ -35,10 +35,7 @@ static unsigned int *map_slot(const struct job *job, pid_t pid)
 	return &job->map.ranks[at];
 }
 
-/*
- * A pid can come again in one job, if thousands of processes start: the slot
- * of an ended task is then taken over by its successor.
- */
+/* A pid can be reused during a job: then the slot of the ended task is overwritten. */
 static void map_add(struct job *job, pid_t pid, unsigned int rank)
 {
 	*map_slot(job, pid) = rank + 1;
@@ -78,10 +75,9 @@ void job_started(struct job *job, unsigned int rank, pid_t pid, bool in_own_grou
 /* ---- signals to all ---- */
 
 /*
- * It is not yet reaped, so the pid is still its own. A task that is in our group
- * may have made itself one (an interactive shell does). One that had its own may
- * have left it, while others stayed there: that the group got the signal says
- * nothing of the task.
+ * The task is not reaped yet, so its pid is valid. Its group is not known: a task that
+ * was started in pvasrun's may have created its own, as interactive shells do, and one
+ * that had its own may have left it to its children. So signal both, but not twice.
  */
 static void kill_task(const struct task *task, int signo, bool own_groups_only)
 {
@@ -121,7 +117,7 @@ void job_end(struct job *job, int status)
 	job->ending = true;
 	job->kill_at = now_ms() + GRACE_MS;
 	job_kill(job, SIGTERM, false);
-	/* one that was stopped would not act on it */
+	/* a stopped task would not handle it */
 	job_kill(job, SIGCONT, false);
 }
 
@@ -131,7 +127,7 @@ void job_interrupted(struct job *job, int signo)
 	job->interrupted_at = now_ms();
 }
 
-/* The user's signal, not the program, is why this task ended. */
+/* Did the task end because of the user's signal? */
 static bool was_interrupted(const struct job *job, int wait_status)
 {
 	if (!job->interrupt)
@@ -141,7 +137,7 @@ static bool was_interrupted(const struct job *job, int wait_status)
 	return now_ms() < job->interrupted_at + GRACE_MS;
 }
 
-static void keep_signal(struct job *job, int signo)
+static void record_signal(struct job *job, int signo)
 {
 	if (job->failed)
 		return;
@@ -150,10 +146,10 @@ static void keep_signal(struct job *job, int signo)
 	job->status = STATUS_SIGNAL + signo;
 }
 
-static void keep_status(struct job *job, int wait_status)
+static void record_status(struct job *job, int wait_status)
 {
 	if (WIFSIGNALED(wait_status))
-		keep_signal(job, WTERMSIG(wait_status));
+		record_signal(job, WTERMSIG(wait_status));
 	else if (!job->failed)
 		job->status = WEXITSTATUS(wait_status);
 	job->failed = true;
@@ -161,16 +157,16 @@ static void keep_status(struct job *job, int wait_status)
 
 void job_kill_now(struct job *job, int signo)
 {
-	keep_signal(job, signo);
+	record_signal(job, signo);
 	job->ending = true;
 	job->kill_at = 0;
 	job_kill(job, SIGKILL, false);
 }
 
-/* They may be saving their work because of @signo: no SIGTERM on top of it. */
+/* No SIGTERM: tasks may be handling @signo, for instance saving their state. */
 void job_end_after(struct job *job, int signo)
 {
-	keep_signal(job, signo);
+	record_signal(job, signo);
 	if (job->ending)
 		return;
 	job->ending = true;
@@ -181,9 +177,9 @@ static void task_failed(struct job *job, unsigned int rank, int wait_status)
 {
 	const struct task *task = &job->tasks[rank];
 
-	keep_status(job, wait_status);
+	record_status(job, wait_status);
 	if (job->ending)
-		return;		/* we made it end */
+		return;		/* it was told to end */
 	if (was_interrupted(job, wait_status)) {
 		if (!job->opt->no_kill)
 			job_end_after(job, job->interrupt);
@@ -204,8 +200,8 @@ void job_ended_early(struct job *job, unsigned int rank, const char *how)
 	job_end(job, STATUS_FAILED);
 }
 
-/* A server's thread may have much to do before it hears of a farewell. */
-#define DOUBT_MS 10000
+/* A busy PMIx server may read a rank's finalize request only after its exit. */
+#define EXIT_PENDING_MS 10000
 
 static void ended_well(struct job *job, unsigned int rank)
 {
@@ -216,34 +212,34 @@ static void ended_well(struct job *job, unsigned int rank)
 		return;
 	early = job->left_early(job->left_early_arg, rank, &maybe);
 	if (early && maybe) {
-		job->tasks[rank].doubted = true;
-		job->doubts++;
-		job->doubt_until = now_ms() + DOUBT_MS;
+		job->tasks[rank].exit_pending = true;
+		job->exits_pending++;
+		job->exit_pending_until = now_ms() + EXIT_PENDING_MS;
 	} else if (early) {
 		job_ended_early(job, rank, early);
 	}
 }
 
-void job_settle(struct job *job, unsigned int rank)
+void job_resolve_exit(struct job *job, unsigned int rank)
 {
 	const char *early;
 	bool maybe;
 
-	if (!job->tasks[rank].doubted)
+	if (!job->tasks[rank].exit_pending)
 		return;
-	job->tasks[rank].doubted = false;
-	job->doubts--;
+	job->tasks[rank].exit_pending = false;
+	job->exits_pending--;
 	early = job->left_early(job->left_early_arg, rank, &maybe);
 	if (early)
 		job_ended_early(job, rank, early);
 }
 
-void job_settle_all(struct job *job)
+void job_resolve_exits(struct job *job)
 {
 	unsigned int rank;
 
 	for (rank = 0; rank < job->opt->tasks; rank++)
-		job_settle(job, rank);
+		job_resolve_exit(job, rank);
 }
 
 static void task_ended(struct job *job, unsigned int rank, int wait_status)
@@ -260,13 +256,13 @@ static void child_changed(struct job *job, pid_t pid, int wait_status)
 {
 	unsigned int slot = *map_slot(job, pid);
 
-	/* no task: exec keeps children that somebody before us left behind */
+	/* other children: from before execve(), or adopted */
 	if (!slot || job->tasks[slot - 1].ended)
 		return;
 	if (WIFSTOPPED(wait_status))
-		stops_note(job, &job->tasks[slot - 1], WSTOPSIG(wait_status));
+		stopped_update(job, &job->tasks[slot - 1], WSTOPSIG(wait_status));
 	else if (WIFCONTINUED(wait_status))
-		stops_note(job, &job->tasks[slot - 1], 0);
+		stopped_update(job, &job->tasks[slot - 1], 0);
 	else
 		task_ended(job, slot - 1, wait_status);
 }
@@ -280,11 +276,11 @@ void job_reap(struct job *job)
 		child_changed(job, pid, wait_status);
 }
 
-static void time_over(struct job *job)
+static void timeout_expired(struct job *job)
 {
 	complain("--timeout %s: the time is over, ending %u tasks", job->opt->timeout_text,
 		 job->live);
-	job->failed = false;	/* with --no-kill one may have failed before */
+	job->failed = false;	/* with --no-kill a task may have failed before */
 	job_end(job, STATUS_TIMEOUT);
 }
 
@@ -295,7 +291,7 @@ static void kill_rest(struct job *job)
 	job_kill(job, SIGKILL, false);
 }
 
-/* Of two times, of which 0 is none */
+/* The earlier of two times; 0 means none. */
 static int64_t earlier(int64_t a, int64_t b)
 {
 	return a && (!b || a < b) ? a : b;
@@ -306,16 +302,16 @@ int64_t job_deadline(struct job *job, int64_t now)
 	int64_t next;
 
 	if (job->timeout_at && now >= job->timeout_at && !job->ending)
-		time_over(job);
+		timeout_expired(job);
 	if (job->kill_at && now >= job->kill_at)
 		kill_rest(job);
-	if (job->doubts && (job->ending || now >= job->doubt_until))
-		job_settle_all(job);
+	if (job->exits_pending && (job->ending || now >= job->exit_pending_until))
+		job_resolve_exits(job);
 	if (job->stop_at && now >= job->stop_at)
-		stops_report(job);
+		stopped_report(job);
 	next = earlier(job->kill_at, job->stop_at);
-	if (job->doubts)
-		next = earlier(next, job->doubt_until);
+	if (job->exits_pending)
+		next = earlier(next, job->exit_pending_until);
 	if (!job->ending)
 		next = earlier(next, job->timeout_at);
 	return next ? next : -1;

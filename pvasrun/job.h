@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* The job: its tasks, what became of them, and how it comes to its end. */
+/* The job: its tasks, their exit status, and its end. */
 #ifndef PVASRUN_JOB_H
 #define PVASRUN_JOB_H
 
@@ -9,23 +9,23 @@
 
 #include "options.h"
 
-#define STATUS_FAILED		1	/* pvasrun itself */
+#define STATUS_FAILED		1	/* an error of pvasrun itself */
 #define STATUS_TIMEOUT		124	/* as timeout(1) */
 #define STATUS_CANNOT_EXECUTE	126	/* as a shell */
 #define STATUS_NOT_FOUND	127
 #define STATUS_SIGNAL		128	/* + its number */
 
-/* Between asking tasks to end (SIGTERM, or the user's signal) and SIGKILL */
+/* Between SIGTERM, or the user's signal, and SIGKILL */
 #define GRACE_MS 3000
 
 struct task {
 	pid_t pid;		/* 0: not started */
 	unsigned int index;	/* its partition */
 	bool ended;
-	bool doubted;		/* with status 0, but has it said farewell? */
-	bool in_own_group;	/* leads a process group, else it is in pvasrun's */
+	bool exit_pending;	/* status 0, but its finalize request has not arrived yet */
+	bool in_own_group;	/* started as leader of a group; else in pvasrun's group */
 	bool stop_reported;
-	int stopped;		/* by this signal, 0: it is not */
+	int stopped;		/* by this signal; 0: not stopped */
 	const struct app *app;
 };
 
@@ -41,23 +41,23 @@ struct job {
 	struct pid_map map;
 	unsigned int started;
 	unsigned int live;
-	unsigned int doubts;	/* tasks that are doubted */
-	int64_t doubt_until;
+	unsigned int exits_pending;	/* tasks with exit_pending */
+	int64_t exit_pending_until;
 
 	int status;		/* pvasrun's exit status; the first failing task's */
 	int death_signal;	/* the signal that killed that task, 0 if none */
 	bool failed;		/* @status is final */
 	bool ending;		/* the tasks were told to end */
-	int64_t timeout_at;	/* when its time is over; 0: never */
-	int64_t kill_at;	/* when those left get SIGKILL; 0: never */
-	int64_t stop_at;	/* when tasks that are stopped are reported; 0: none is */
+	int64_t timeout_at;	/* of --timeout; 0: never */
+	int64_t kill_at;	/* when remaining tasks get SIGKILL; 0: never */
+	int64_t stop_at;	/* when to report stopped tasks; 0: never */
 	int interrupt;		/* the last INT, TERM, HUP or QUIT passed on, 0: none */
 	int64_t interrupted_at;
 
 	/*
-	 * Was it too early for this rank to end, though with status 0? Returns
-	 * what is wrong with it, or NULL. @maybe: what it said last can still be
-	 * on its way; job_settle() follows. May be NULL itself.
+	 * Called if a rank has exited with status 0. Returns why that was too early, or
+	 * NULL. @maybe: its last messages may not have been read yet; then
+	 * job_resolve_exit() is called later. The pointer may be NULL.
 	 */
 	const char *(*left_early)(void *arg, unsigned int rank, bool *maybe);
 	void *left_early_arg;
@@ -66,35 +66,35 @@ struct job {
 int job_init(struct job *job, const struct options *opt);
 void job_free(struct job *job);
 
-/* Rank was started as pid. */
+/* @rank was started as @pid. */
 void job_started(struct job *job, unsigned int rank, pid_t pid, bool in_own_group);
 
-/* Collect all children that have ended, and see which are stopped. */
+/* Wait for all children that have ended, stopped or continued. */
 void job_reap(struct job *job);
 
-/* Rank has ended, with status 0, but others count on it: the end of the job. */
+/* @rank has exited with status 0, but peers depend on it: end the job. */
 void job_ended_early(struct job *job, unsigned int rank, const char *how);
 
-/* All that rank has said is known: if it is doubted, judge it. */
-void job_settle(struct job *job, unsigned int rank);
-void job_settle_all(struct job *job);
+/* All messages of @rank have been read: decide, if its exit is pending. */
+void job_resolve_exit(struct job *job, unsigned int rank);
+void job_resolve_exits(struct job *job);
 
 /* Send a signal to all tasks; with @own_groups_only not to those in pvasrun's group. */
 void job_kill(struct job *job, int signo, bool own_groups_only);
 
-/* Tell the tasks to end, and see to it that they do. */
+/* End all tasks: SIGTERM, and SIGKILL after GRACE_MS. */
 void job_end(struct job *job, int status);
 
-/* The user wants it to end: @signo was passed on to the tasks. */
+/* @signo, by which the user asks the job to end, was forwarded to the tasks. */
 void job_interrupted(struct job *job, int signo);
 
-/* No more patience: SIGKILL, on behalf of the user's @signo. */
+/* SIGKILL at once, because of the user's second @signo. */
 void job_kill_now(struct job *job, int signo);
 
-/* The same after the grace, for tasks that have @signo already. */
+/* SIGKILL after GRACE_MS, for tasks that have got @signo already. */
 void job_end_after(struct job *job, int signo);
 
-/* Do what is due; returns when the next thing will be, or -1. */
+/* Do what is due at @now; returns the next deadline, or -1. */
 int64_t job_deadline(struct job *job, int64_t now);
 
 #endif

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Starting the tasks. */
+/* Start the tasks. */
 #include "launch.h"
 
 #include <errno.h>
@@ -13,17 +13,17 @@
 #include "clock.h"
 #include "env.h"
 #include "precheck.h"
-#include "reason.h"
+#include "diagnose.h"
 #include "report.h"
 
 #define MAX_SKIPPED 2
 
-/* What a new task does on its way to execve(), and its standard descriptors */
+/* Parameters of a task: what setup() does before execve(), and standard descriptors */
 struct start {
-	const struct run *run;
-	pid_t launcher;
+	const struct launcher *launcher;
+	pid_t parent;
 	bool own_group;
-	bool terminal;		/* a terminal controls this session */
+	bool terminal;		/* there is a controlling terminal */
 	cpu_set_t *cpus;	/* NULL: not bound */
 	int null;		/* /dev/null */
 	int fds[3];
@@ -34,7 +34,7 @@ struct start {
 /* Only async-signal-safe calls: see pvas_spawn_attr */
 static int ignore_again(const struct start *start)
 {
-	const sigset_t *ignored = &start->run->signals.ignored;
+	const sigset_t *ignored = start->launcher->ignored;
 	static const int candidates[] = { SIGINT, SIGHUP, SIGQUIT };
 	struct sigaction ignore = { .sa_handler = SIG_IGN };
 	size_t i;
@@ -47,9 +47,9 @@ static int ignore_again(const struct start *start)
 }
 
 /*
- * All but the one that reads from the terminal are in its background. Reading
- * shall fail there (EIO), setting it and, with "stty tostop", printing succeed,
- * rather than stop a task for which the others wait.
+ * All tasks but the one that reads from the terminal are background processes of it.
+ * With these signals ignored, read() fails there (EIO), and tcsetattr() and, with
+ * "stty tostop", write() succeed; otherwise they would stop a task for which others wait.
  */
 static int ignore_terminal_stops(void)
 {
@@ -62,39 +62,39 @@ static int ignore_terminal_stops(void)
 static int setup(void *arg)
 {
 	const struct start *start = arg;
-	const struct memory *memory = &start->run->memory;
+	const struct memory *memory = start->launcher->memory;
 
-	/* a killed pvasrun takes its tasks with it, even one that is not in the space yet */
+	/* tasks end with pvasrun, even if that is killed before they have entered the space */
 	if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0)
 		return -errno;
-	if (getppid() != start->launcher)
+	if (getppid() != start->parent)
 		return -ECANCELED;
 	if (start->own_group && setpgid(0, 0) < 0)
 		return -errno;
 	if (start->cpus &&
-	    sched_setaffinity(0, start->run->places.cpu_set_size, start->cpus) < 0)
+	    sched_setaffinity(0, start->launcher->places->cpu_set_size, start->cpus) < 0)
 		return -errno;
 	if (memory->mode >= 0 &&
 	    set_mempolicy(memory->mode, memory->nodes, memory->max_node) < 0)
 		return -errno;
 	if (start->own_group && start->terminal && ignore_terminal_stops() < 0)
 		return -errno;
-	/* its number may be above the task's limit, which is for new ones only */
-	if (mpi_inherit(&start->run->mpi) < 0)
+	/* before the limit is set: its number may be above it */
+	if (mpi_setup_child(start->launcher->mpi) < 0)
 		return -errno;
-	if (setrlimit(RLIMIT_NOFILE, &start->run->files) < 0)
+	if (setrlimit(RLIMIT_NOFILE, &start->launcher->files) < 0)
 		return -errno;
 	return ignore_again(start);
 }
 
 /* ---- in pvasrun ---- */
 
-static int open_input(struct run *run, struct start *start, unsigned int rank)
+static int open_input(const struct launcher *launcher, struct start *start, unsigned int rank)
 {
-	const struct options *opt = run->opt;
+	const struct options *opt = launcher->opt;
 
 	if (opt->stdin_to == STDIN_ALL)
-		return input_attach(&run->input, rank, &start->fds[0]);
+		return input_attach(launcher->input, rank, &start->fds[0]);
 	if (opt->stdin_to == STDIN_RANK && opt->stdin_rank == rank)
 		start->fds[0] = -1;	/* pvasrun's own */
 	else
@@ -102,14 +102,14 @@ static int open_input(struct run *run, struct start *start, unsigned int rank)
 	return 0;
 }
 
-static int open_streams(struct run *run, struct start *start, unsigned int rank)
+static int open_streams(const struct launcher *launcher, struct start *start, unsigned int rank)
 {
 	int err;
 
 	start->fds[0] = start->fds[1] = start->fds[2] = -1;
-	err = open_input(run, start, rank);
-	if (!err && output_forwards(&run->output))
-		err = output_attach(&run->output, rank, start->fds + 1);
+	err = open_input(launcher, start, rank);
+	if (!err && output_forwards(launcher->output))
+		err = output_attach(launcher->output, rank, start->fds + 1);
 	return err;
 }
 
@@ -123,14 +123,13 @@ static void close_streams(const struct start *start)
 }
 
 /*
- * Each task leads a process group, so that a signal reaches what it started
- * too. But a terminal serves only the group in its foreground, pvasrun's: the
- * one task that reads from it has to be in there, as if the shell had started
- * it itself.
+ * Each task leads a process group, so that signals reach its children, too. But only
+ * the foreground process group, pvasrun's, can read from the terminal: the task that
+ * has standard input stays in that group.
  */
-static bool wants_own_group(const struct run *run, unsigned int rank)
+static bool wants_own_group(const struct launcher *launcher, unsigned int rank)
 {
-	const struct options *opt = run->opt;
+	const struct options *opt = launcher->opt;
 
 	return !(opt->stdin_to == STDIN_RANK && opt->stdin_rank == rank && isatty(STDIN_FILENO));
 }
@@ -145,12 +144,14 @@ static bool have_terminal(void)
 	return true;
 }
 
-static int spawn(struct run *run, struct start *start, const struct env *env, unsigned int rank)
+static int spawn(const struct launcher *launcher, struct start *start, const struct env *env,
+		 unsigned int rank)
 {
-	const struct app *app = run->job.tasks[rank].app;
+	const struct app *app = launcher->job->tasks[rank].app;
+	struct job_space *space = launcher->space;
 	struct pvas_spawn_attr attr = {
 		.size = sizeof(attr),
-		.flags = run->opt->no_aslr ? PVAS_SPAWN_NO_ASLR : 0,
+		.flags = launcher->opt->no_aslr ? PVAS_SPAWN_NO_ASLR : 0,
 		.set_fds = 1,
 		.cwd = app->wdir,
 		.setup = setup,
@@ -160,35 +161,35 @@ static int spawn(struct run *run, struct start *start, const struct env *env, un
 	pid_t pid;
 	int ret;
 
-	start->own_group = wants_own_group(run, rank);
-	ret = places_mask(&run->places, rank, &start->cpus);
+	start->own_group = wants_own_group(launcher, rank);
+	ret = places_mask(launcher->places, rank, &start->cpus);
 	if (ret)
 		return ret;
 	memcpy(attr.fds, start->fds, sizeof(attr.fds));
 	/*
-	 * Without a limit of the stack the vdso lies amidst the partitions, and takes
-	 * one or two of them: those are nobody's.
+	 * With an unlimited stack the kernel places the vdso amidst the partitions. The
+	 * one or two that it occupies can't be used (EINVAL).
 	 */
-	ret = mpi_give(&run->mpi, rank);
+	ret = mpi_prepare_rank(launcher->mpi, rank);
 	while (!ret) {
-		index = run->first + rank + run->skipped;
-		ret = pvas_task_spawn(run->space, index, app->path, app->argv, env->vars, &attr,
+		index = space->first + rank + space->skipped;
+		ret = pvas_task_spawn(space->space, index, app->path, app->argv, env->vars, &attr,
 				      &pid);
-		if (ret != -EINVAL || run->skipped >= MAX_SKIPPED)
+		if (ret != -EINVAL || space->skipped >= MAX_SKIPPED)
 			break;
-		run->skipped++;
+		space->skipped++;
 		ret = 0;
 	}
-	mpi_given(&run->mpi);
+	mpi_rank_started(launcher->mpi);
 	CPU_FREE(start->cpus);
 	if (ret < 0)
 		return ret;
-	run->job.tasks[rank].index = index;
-	job_started(&run->job, rank, pid, start->own_group);
+	launcher->job->tasks[rank].index = index;
+	job_started(launcher->job, rank, pid, start->own_group);
 	return 0;
 }
 
-static const char *spawn_hint(const struct run *run, int err)
+static const char *spawn_hint(const struct launcher *launcher, int err)
 {
 	static char limit[192];
 	char text[128];
@@ -196,14 +197,14 @@ static const char *spawn_hint(const struct run *run, int err)
 	switch (err) {
 	case -EACCES:
 	case -EPERM:
-		if (pvas_space_get_backend(run->space) != PVAS_BACKEND_USER ||
-		    !reason_write_execute())
+		if (pvas_space_get_backend(launcher->space->space) != PVAS_BACKEND_USER ||
+		    !diagnose_write_execute())
 			return "";
 		return " (writable memory may not become executable: systemd's MemoryDenyWriteExecute=, PR_SET_MDWE or SELinux's execmem; allow it, or use --backend kernel)";
 	case -EAGAIN:
 		return " (too many processes: see ulimit -u and the cgroup's pids.max)";
 	case -ENOMEM:
-		if (reason_memory_limit(text, sizeof(text))) {
+		if (diagnose_memory_limit(text, sizeof(text))) {
 			snprintf(limit, sizeof(limit), " (%s: raise it)", text);
 			return limit;
 		}
@@ -217,78 +218,80 @@ static const char *spawn_hint(const struct run *run, int err)
 	}
 }
 
-static void complain_start(const struct run *run, unsigned int rank, int err)
+static void complain_start(const struct launcher *launcher, unsigned int rank, int err)
 {
 	const char *why = pvas_error_get();
 
-	complain("cannot start rank %u (%s): %s%s", rank, run->job.tasks[rank].app->argv[0],
-		 why[0] ? why : strerror(-err), spawn_hint(run, err));
+	complain("cannot start rank %u (%s): %s%s", rank, launcher->job->tasks[rank].app->argv[0],
+		 why[0] ? why : strerror(-err), spawn_hint(launcher, err));
 }
 
-static int launch_one(struct run *run, struct start *start, struct env *env, unsigned int rank)
+static int launch_one(const struct launcher *launcher, struct start *start, struct env *env,
+		      unsigned int rank)
 {
 	int err;
 
-	err = open_streams(run, start, rank);
+	err = open_streams(launcher, start, rank);
 	if (!err) {
 		env_set_rank(env, rank);
-		err = spawn(run, start, env, rank);
+		err = spawn(launcher, start, env, rank);
 	}
 	if (err)
-		complain_start(run, rank, err);
+		complain_start(launcher, rank, err);
 	close_streams(start);
 	if (err)
-		job_end(&run->job, precheck_status(err));
+		job_end(launcher->job, precheck_status(err));
 	return err;
 }
 
-/* Tasks may end, print or fail, and time go by, while others are being started. */
-static bool go_on(struct run *run, unsigned int rank)
+/* Between two tasks: others may end, print or fail. False: start no more. */
+static bool handle_events(const struct launcher *launcher, unsigned int rank)
 {
-	progress_update(rank + 1, run->opt->tasks);
-	loop_turn(&run->loop, 0);
-	job_deadline(&run->job, now_ms());
-	if (run->job.interrupt)
-		job_end_after(&run->job, run->job.interrupt);
-	return !run->job.ending;
+	progress_update(rank + 1, launcher->opt->tasks);
+	loop_turn(launcher->loop, 0);
+	job_deadline(launcher->job, now_ms());
+	if (launcher->job->interrupt)
+		job_end_after(launcher->job, launcher->job->interrupt);
+	return !launcher->job->ending;
 }
 
-static int launch_app(struct run *run, struct start *start, const struct app *app)
+static int launch_app(const struct launcher *launcher, struct start *start, const struct app *app)
 {
 	struct env env;
 	unsigned int i;
 	int err;
 
-	err = env_init(&env, environ, app, run->opt->tasks, pvas_space_get_id(run->space));
+	err = env_init(&env, environ, app, launcher->opt->tasks,
+		       pvas_space_get_id(launcher->space->space));
 	if (!err)
-		err = env_tune_malloc(&env);
+		err = env_set_malloc_tunables(&env);
 	if (!err)
-		err = mpi_env(&run->mpi, &env);
-	/* ranks parse the topology as XML; libxml2 would leave floating-point exceptions set */
-	if (!err && run->mpi.pmix)
+		err = mpi_env(launcher->mpi, &env);
+	/* ranks parse the topology as XML, and libxml2 leaves floating-point exceptions set */
+	if (!err && launcher->mpi->pmix)
 		err = env_default(&env, "HWLOC_LIBXML", "0");
-	/* ranks would ask an X server, which can be anybody who has taken its name */
-	if (!err && run->opt->mpi != MPI_NONE)
+	/* hwloc in ranks would connect to an X server, which may be any user's process */
+	if (!err && launcher->opt->mpi != MPI_NONE)
 		err = env_default(&env, "HWLOC_COMPONENTS", "-gl");
 	if (err) {
-		complain_start(run, app->first_rank, err);
-		job_end(&run->job, STATUS_FAILED);
+		complain_start(launcher, app->first_rank, err);
+		job_end(launcher->job, STATUS_FAILED);
 		return err;
 	}
 	for (i = 0; i < app->tasks && !err; i++) {
-		err = launch_one(run, start, &env, app->first_rank + i);
-		if (!err && !go_on(run, app->first_rank + i))
+		err = launch_one(launcher, start, &env, app->first_rank + i);
+		if (!err && !handle_events(launcher, app->first_rank + i))
 			err = -ECANCELED;
 	}
 	env_free(&env);
 	return err;
 }
 
-void launch(struct run *run)
+void launch(const struct launcher *launcher)
 {
 	struct start start = {
-		.run = run,
-		.launcher = getpid(),
+		.launcher = launcher,
+		.parent = getpid(),
 		.terminal = have_terminal(),
 	};
 	unsigned int i;
@@ -296,16 +299,16 @@ void launch(struct run *run)
 	start.null = open("/dev/null", O_RDONLY | O_CLOEXEC);
 	if (start.null < 0) {
 		complain("cannot open /dev/null: %s", strerror(errno));
-		job_end(&run->job, STATUS_FAILED);
+		job_end(launcher->job, STATUS_FAILED);
 		return;
 	}
 	progress_begin();
-	for (i = 0; i < run->opt->nr_apps; i++)
-		if (launch_app(run, &start, &run->opt->apps[i]))
+	for (i = 0; i < launcher->opt->nr_apps; i++)
+		if (launch_app(launcher, &start, &launcher->opt->apps[i]))
 			break;
 	progress_end();
 	close(start.null);
-	mpi_serve(&run->mpi);
-	if (run->opt->stdin_to == STDIN_ALL)
-		input_begin(&run->input);
+	mpi_serve(launcher->mpi);
+	if (launcher->opt->stdin_to == STDIN_ALL)
+		input_begin(launcher->input);
 }

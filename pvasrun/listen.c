@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Where ranks of MPI programs call. */
+/* A TCP port on the loopback interface. */
 #include "listen.h"
 
 #include <errno.h>
@@ -8,7 +8,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* All ranks may call before the first is answered. */
+/* All ranks may connect before the first is accepted. */
 #define BACKLOG 4096
 
 static int failed(int fd)
@@ -19,7 +19,7 @@ static int failed(int fd)
 	return err;
 }
 
-int listen_here(int *port)
+int listen_loopback(int *port)
 {
 	struct sockaddr_in at = {
 		.sin_family = AF_INET,
@@ -38,7 +38,7 @@ int listen_here(int *port)
 	return fd;
 }
 
-/* Questions and answers are short, and somebody waits for each. */
+/* Requests and answers are short, and a process waits for each. */
 static void no_delay(int fd)
 {
 	int yes = 1;
@@ -46,7 +46,7 @@ static void no_delay(int fd)
 	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof(yes));
 }
 
-void hang_up_at_once(int fd)
+void close_with_reset(int fd)
 {
 	const struct linger now = { .l_onoff = 1 };
 
@@ -54,37 +54,37 @@ void hang_up_at_once(int fd)
 	close(fd);
 }
 
-/* Every user of this machine can call. */
-static void choose(struct callers *callers, int *taken, int nr)
+/* Every user of this machine can connect. */
+static void close_other_users(struct peer_uid *peer_uid, int *fds, int nr)
 {
-	bool ours[CALLERS_AT_ONCE];
+	bool ours[PEER_UID_BATCH];
 	int i;
 
-	callers_check(callers, taken, ours, nr);
+	peer_uid_check(peer_uid, fds, ours, nr);
 	for (i = 0; i < nr; i++) {
 		if (ours[i]) {
-			no_delay(taken[i]);
+			no_delay(fds[i]);
 			continue;
 		}
-		hang_up_at_once(taken[i]);
-		taken[i] = -1;
+		close_with_reset(fds[i]);
+		fds[i] = -1;
 	}
 }
 
-int accept_here(int fd, struct callers *callers, int *taken, int nr)
+int accept_same_user(int fd, struct peer_uid *peer_uid, int *fds, int nr)
 {
-	/* one look into the list is dear, and does for many */
-	int i, at_once = callers->netlink < 0 ? CALLERS_AT_ONCE : 1;
+	/* reading the list is expensive, and one pass serves many connections */
+	int i, batch = peer_uid->netlink < 0 ? PEER_UID_BATCH : 1;
 
-	if (at_once > nr)
-		at_once = nr;
-	for (i = 0; i < at_once; i++) {
-		taken[i] = accept4(fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
-		if (taken[i] < 0)
+	if (batch > nr)
+		batch = nr;
+	for (i = 0; i < batch; i++) {
+		fds[i] = accept4(fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+		if (fds[i] < 0)
 			break;
 	}
 	if (!i)
 		return -errno;
-	choose(callers, taken, i);
+	close_other_users(peer_uid, fds, i);
 	return i;
 }

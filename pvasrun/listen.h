@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Where ranks of MPI programs call: a TCP port that only this machine reaches. */
+/* A TCP port on the loopback interface, for connections of the same user. */
 #ifndef PVASRUN_LISTEN_H
 #define PVASRUN_LISTEN_H
 
-#include "caller.h"
+#include "peer_uid.h"
 
 /* Returns a listening descriptor, and its port; or -errno. */
-int listen_here(int *port);
+int listen_loopback(int *port);
 
 /*
- * The next callers, @nr at most, not blocking and without delays. Those that are
- * not this user's are hung up on, and stand as -1 in @taken. Returns how many there
- * were; -EAGAIN: none; else it can't be said who there is.
+ * Accept up to @nr connections, with O_NONBLOCK and TCP_NODELAY. Connections of other
+ * users are closed, and are -1 in @fds. Returns how many were accepted; -EAGAIN: none;
+ * another -errno: accept() failed.
  */
-int accept_here(int fd, struct callers *callers, int *taken, int nr);
+int accept_same_user(int fd, struct peer_uid *peer_uid, int *fds, int nr);
 
-/* Close it at once, and leave no state of it behind in the kernel. */
-void hang_up_at_once(int fd);
+/* Close with RST instead of FIN, which leaves no TIME_WAIT state in the kernel. */
+void close_with_reset(int fd);
 
 #endif

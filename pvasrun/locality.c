@@ -15,8 +15,9 @@ static const struct {
 
 #define NR_KINDS (sizeof(kinds) / sizeof(kinds[0]))
 
-/* "0-1,4": those of one kind; NULL if there are none */
-static char *touched(hwloc_topology_t topology, hwloc_obj_type_t type, hwloc_const_cpuset_t set)
+/* "0-1,4": the objects of one type that @set intersects; NULL if there are none */
+static char *intersecting(hwloc_topology_t topology, hwloc_obj_type_t type,
+			  hwloc_const_cpuset_t set)
 {
 	hwloc_bitmap_t which = hwloc_bitmap_alloc();
 	hwloc_obj_t obj = NULL;
@@ -40,7 +41,7 @@ char *locality_of(hwloc_topology_t topology, hwloc_const_cpuset_t set)
 	if (!out)
 		return NULL;
 	for (i = 0; i < NR_KINDS; i++) {
-		part = touched(topology, kinds[i].type, set);
+		part = intersecting(topology, kinds[i].type, set);
 		if (part)
 			fprintf(out, "%s%s%s", ftell(out) ? ":" : "", kinds[i].name, part);
 		free(part);

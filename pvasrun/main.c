@@ -10,27 +10,45 @@
 
 #include "clock.h"
 #include "launch.h"
+#include "map.h"
 #include "orphans.h"
 #include "precheck.h"
 #include "report.h"
+#include "signals.h"
 
-/* A task opens its program beside pvasrun's own files: a lower soft limit is raised. */
-#define FILES_LEAST 64
+/* The lowest limit of descriptors for tasks, which inherit some of pvasrun's at first */
+#define MIN_FILES 64
 
-/* After the last task, for what it left behind in its pipes or its children still write */
+/* After the last task has ended, how long to read what is left in its pipes */
 #define DRAIN_MS 1000
 
-/* How often what pvasrun says is tried again if its reader has no room */
+/* Interval to retry pvasrun's own messages, if their reader is slow */
 #define REPORT_MS 100
 
-/* Set while pvasrun starts its program once more: not a third time */
+/* Set while pvasrun executes itself to leave a space, so that it happens only once */
 #define LEAVING "PVASRUN_LEAVES_SPACE"
 
+/* All parts of a run */
+struct run {
+	struct options *opt;
+	struct loop loop;
+	struct signals signals;
+	struct job job;
+	struct mpi mpi;
+	struct places places;
+	struct memory memory;
+	struct output output;	/* used if output_forwards() */
+	struct input input;	/* used with --stdin all */
+	struct rlimit files;	/* as inherited; precheck.c may raise pvasrun's own */
+	struct job_space space;
+	struct subreaper orphans;
+};
+
 /*
- * A standard descriptor that is closed would be given to the next file
- * opened, and a task would write into that.
+ * If a standard descriptor is closed, the next open() would return its number, and
+ * tasks would write to that file.
  */
-static void keep_standard_fds(void)
+static void open_standard_fds(void)
 {
 	int fd;
 
@@ -42,8 +60,8 @@ static void keep_standard_fds(void)
 }
 
 /*
- * As a task of another job pvasrun lies in a partition of it, and has no room of its
- * own. Starting its program once more leaves that space.
+ * If pvasrun is itself a task, it lies in a partition and has no room for a space of
+ * its own. Executing itself again leaves the outer space.
  */
 static void leave_space(char **argv)
 {
@@ -75,7 +93,7 @@ static int bind_prepare(struct run *run)
 	int err;
 
 	err = places_init(&run->places, run->opt->bind_to, run->opt->tasks);
-	/* not asked for, so no reason not to run */
+	/* the default is not worth an error */
 	if (err && run->opt->bind_to == BIND_DEFAULT)
 		err = 0;
 	if (err)
@@ -89,7 +107,7 @@ static int bind_prepare(struct run *run)
 	return err ? fail("cannot find out this machine's memory nodes", err) : 0;
 }
 
-/* All that can fail before the first task */
+/* Make all checks that are possible before the first task. */
 static int prepare(struct run *run)
 {
 	int status, err;
@@ -116,10 +134,10 @@ static int prepare(struct run *run)
 	if (err)
 		return fail("cannot listen on 127.0.0.1 for MPI programs (say --mpi none if there are none)",
 			    err);
-	return space_open(run);
+	return space_open(&run->space, run->opt);
 }
 
-/* As loop_turn() wants it; -1 is no limit in both. */
+/* For loop_turn(); -1: no limit */
 static int wait_ms(int64_t now, int64_t until)
 {
 	if (until < 0)
@@ -129,7 +147,7 @@ static int wait_ms(int64_t now, int64_t until)
 	return until > now ? until - now : 0;
 }
 
-/* Reports of pvasrun itself wait for their reader as well. */
+/* Messages of pvasrun itself may wait for their reader, too. */
 static int64_t or_report(int64_t now, int64_t until)
 {
 	if (!report_waits())
@@ -139,7 +157,7 @@ static int64_t or_report(int64_t now, int64_t until)
 
 static void wait_for_tasks(struct run *run)
 {
-	while (run->job.live || run->job.doubts) {
+	while (run->job.live || run->job.exits_pending) {
 		int64_t now = now_ms(), until = job_deadline(&run->job, now);
 
 		loop_turn(&run->loop, wait_ms(now, or_report(now, until)));
@@ -151,9 +169,9 @@ static void wait_for_tasks(struct run *run)
 }
 
 /*
- * A program that a task left running may hold on to the pipes: no waiting for
- * it. But for our own reader, however slow, unless the user is impatient: by
- * --timeout, or by a signal: @interrupt was one before, another ends it at once.
+ * A process that a task left running may keep the pipes open: do not wait for it. But
+ * wait for a slow reader of pvasrun's own output, unless --timeout or a signal ends
+ * that: after an earlier signal, @interrupt, it ends within GRACE_MS.
  */
 static void drain_output(struct run *run, int interrupt)
 {
@@ -183,6 +201,25 @@ static void drain_output(struct run *run, int interrupt)
 	}
 }
 
+static void start_tasks(struct run *run)
+{
+	const struct launcher launcher = {
+		.opt = run->opt,
+		.loop = &run->loop,
+		.job = &run->job,
+		.space = &run->space,
+		.mpi = &run->mpi,
+		.places = &run->places,
+		.memory = &run->memory,
+		.output = &run->output,
+		.input = &run->input,
+		.ignored = &run->signals.ignored,
+		.files = run->files,
+	};
+
+	launch(&launcher);
+}
+
 static int run_job(struct run *run)
 {
 	int status, interrupt, again;
@@ -190,20 +227,21 @@ static int run_job(struct run *run)
 	status = prepare(run);
 	if (status)
 		return status;
-	orphans_watch(run);
-	launch(run);
+	orphans_open(&run->orphans, &run->loop, &run->job,
+		     pvas_space_get_backend(run->space.space) == PVAS_BACKEND_USER);
+	start_tasks(run);
 	if (run->opt->map)
-		map_print(run);
+		map_print(&run->job, &run->space, &run->places);
 	wait_for_tasks(run);
 	interrupt = run->job.interrupt;
-	again = orphans_end(run);
+	again = orphans_end(&run->orphans);
 	if (again)
 		run->job.death_signal = interrupt = again;
 	if (output_forwards(&run->output))
 		drain_output(run, interrupt);
 	mpi_close(&run->mpi);
 	if (run->job.death_signal && run->job.death_signal == interrupt) {
-		pvas_space_destroy(run->space);
+		space_close(&run->space);
 		report_flush();
 		signals_die_from(interrupt);
 	}
@@ -213,12 +251,12 @@ static int run_job(struct run *run)
 static void clean_up(struct run *run)
 {
 	mpi_close(&run->mpi);
-	pvas_space_destroy(run->space);
+	space_close(&run->space);
 	input_close(&run->input);
 	output_close(&run->output);
 	signals_close(&run->signals);
 	job_free(&run->job);
-	free(run->before);
+	orphans_close(&run->orphans);
 	places_free(&run->places);
 	loop_close(&run->loop);
 }
@@ -230,9 +268,9 @@ static int run_options(struct options *opt)
 
 	run.opt = opt;
 	run.loop.self.fd = run.signals.event.fd = -1;
-	if (!getrlimit(RLIMIT_NOFILE, &run.files) && run.files.rlim_cur < FILES_LEAST)
-		run.files.rlim_cur = run.files.rlim_max < FILES_LEAST ? run.files.rlim_max :
-									 FILES_LEAST;
+	if (!getrlimit(RLIMIT_NOFILE, &run.files) && run.files.rlim_cur < MIN_FILES)
+		run.files.rlim_cur = run.files.rlim_max < MIN_FILES ? run.files.rlim_max :
+									 MIN_FILES;
 	report_setup(opt->verbose, opt->quiet);
 	status = run_job(&run);
 	clean_up(&run);
@@ -246,7 +284,7 @@ int main(int argc, char **argv)
 	int status = STATUS_FAILED;
 
 	leave_space(argv);
-	keep_standard_fds();
+	open_standard_fds();
 	if (options_parse(&opt, argc, argv, why, sizeof(why))) {
 		complain("%s", why);
 	} else if (opt.action == ACTION_RUN) {

@@ -10,96 +10,104 @@
 #include <sys/random.h>
 #include <unistd.h>
 
+#include "elf_needed.h"
 #include "parse.h"
 #include "report.h"
-
-enum { NOT_SEEN, INSIDE, LEFT };
 
 /* ---- the life of a rank ---- */
 
 static const char without_init[] = "without MPI_Init, for which other ranks wait";
 static const char without_finalize[] = "without MPI_Finalize";
 
-/* Asked by the job: may a task end so? What it said last is read first. */
+/* Was it too early for a task to exit? Called by the job; see job.h. */
 static const char *left_early(void *arg, unsigned int rank, bool *maybe)
 {
 	struct mpi *mpi = arg;
 
-	pmix_host_read(mpi);
+	pmix_host_read(&mpi->host);
 	pmi1_read(&mpi->pmi, rank);
-	/* a library of PMIx gives up waiting for an answer to its farewell */
-	*maybe = mpi->host;
-	if (mpi->state[rank] == INSIDE)
+	/* clients of PMIx exit even if the server has not answered their finalize request */
+	*maybe = mpi->host.started;
+	if (mpi->states[rank] == RANK_INITIALIZED)
 		return without_finalize;
 	*maybe = false;
-	return mpi->state[rank] == NOT_SEEN && mpi->seen ? without_init : NULL;
+	return mpi->states[rank] == RANK_NOT_INITIALIZED && mpi->any_rank ? without_init : NULL;
 }
 
-void mpi_entered(struct mpi *mpi, unsigned int rank)
+static void rank_initialized(void *arg, unsigned int rank)
 {
+	struct mpi *mpi = arg;
 	unsigned int i;
 
-	mpi->state[rank] = INSIDE;
-	if (mpi->seen)
+	mpi->states[rank] = RANK_INITIALIZED;
+	if (mpi->any_rank)
 		return;
-	mpi->seen = true;
-	for (i = 0; i < mpi->opt->tasks; i++)
-		if (mpi->job->tasks[i].ended && mpi->state[i] == NOT_SEEN)
+	mpi->any_rank = true;
+	for (i = 0; i < mpi->common.opt->tasks; i++)
+		if (mpi->job->tasks[i].ended && mpi->states[i] == RANK_NOT_INITIALIZED)
 			job_ended_early(mpi->job, i, without_init);
 }
 
-void mpi_left(struct mpi *mpi, unsigned int rank)
+static void rank_finalized(void *arg, unsigned int rank)
 {
-	mpi->state[rank] = LEFT;
-	job_settle(mpi->job, rank);
+	struct mpi *mpi = arg;
+
+	mpi->states[rank] = RANK_FINALIZED;
+	job_resolve_exit(mpi->job, rank);
 }
 
-void mpi_lost(struct mpi *mpi, unsigned int rank)
+static void rank_lost(void *arg, unsigned int rank)
 {
-	job_settle(mpi->job, rank);
+	struct mpi *mpi = arg;
+
+	job_resolve_exit(mpi->job, rank);
 }
 
-/* As a status a process can have; an aborted job has not succeeded. */
+/* As an exit status; it must not be 0, for an aborted job has failed. */
 static int abort_status(int code)
 {
 	return code & 0xff ? code & 0xff : STATUS_FAILED;
 }
 
-void mpi_aborted(struct mpi *mpi, unsigned int rank, int code, const char *text)
+static void rank_aborted(void *arg, unsigned int rank, int code, const char *text)
 {
+	struct mpi *mpi = arg;
 	const struct task *task = &mpi->job->tasks[rank];
 
-	mpi->state[rank] = LEFT;
-	/* most likely because it has seen another one go */
-	job_settle_all(mpi->job);
+	mpi->states[rank] = RANK_FINALIZED;
+	/* it probably aborted because a peer exited: report that one first */
+	job_resolve_exits(mpi->job);
 	if (mpi->job->ending)
 		return;
-	if (!strcmp(text, "N/A"))	/* Open MPI has nothing to say */
+	if (!strcmp(text, "N/A"))	/* Open MPI's text if there is none */
 		text = "";
 	complain("rank %u (pid %d, %s) called MPI_Abort: code %d%s%s", rank, task->pid,
 		 task->app->argv[0], code, *text ? ", " : "", text);
 	job_end(mpi->job, abort_status(code));
 }
 
-void mpi_spawn_refused(struct mpi *mpi, unsigned int rank, const char *program)
+static void spawn_refused(void *arg, unsigned int rank, const char *program)
 {
+	const struct mpi *mpi = arg;
+
 	complain("rank %u (pid %d): MPI_Comm_spawn of %s: not supported (start all ranks at once, several programs with ':')",
 		 rank, mpi->job->tasks[rank].pid, *program ? program : "a program");
 }
 
-void mpi_failed(struct mpi *mpi, const char *why)
+static void server_failed(void *arg, const char *why)
 {
+	struct mpi *mpi = arg;
+
 	if (!mpi->job->ending)
 		complain("%s", why);
 	job_end(mpi->job, STATUS_FAILED);
 }
 
-/* ---- begin and end ---- */
+/* ---- open and close ---- */
 
 /*
- * Whoever knows it is a rank, see handshake.c: the library believes each caller
- * whom he says he is, and any user can call. So nobody can guess it, and it is in
- * no file's name.
+ * The name is a secret: libpmix trusts any client that knows it, and any local user
+ * can connect. So it is random, and never part of a file name. See handshake.c.
  */
 static int make_name(struct mpi *mpi)
 {
@@ -107,7 +115,7 @@ static int make_name(struct mpi *mpi)
 
 	if (getrandom(random, sizeof(random), 0) != sizeof(random))
 		return -EIO;
-	snprintf(mpi->name, sizeof(mpi->name), "pvasrun-%d-%016jx%016jx", getpid(),
+	snprintf(mpi->common.name, sizeof(mpi->common.name), "pvasrun-%d-%016jx%016jx", getpid(),
 		 (uintmax_t)random[0], (uintmax_t)random[1]);
 	return 0;
 }
@@ -115,49 +123,51 @@ static int make_name(struct mpi *mpi)
 #define SHARED_MEMORY "/dev/shm"
 
 /*
- * There before ranks are told of it: a name that they know and nobody has could
- * be anybody's. Without it no rank is served, see pmix_host.c; but programs that
- * are no ranks do not miss it.
+ * Created before ranks learn its name, so that no other user can create it first. A
+ * failure is an error only once a rank connects: other programs do not need it.
  */
-static void make_shared_directory(struct mpi *mpi)
+static void create_shared_directory(struct mpi *mpi)
 {
 	if (access(SHARED_MEMORY, W_OK | X_OK))
 		return;
-	scratch_make(&mpi->shm, SHARED_MEMORY, mpi->no_shm, sizeof(mpi->no_shm));
+	if (session_dir_create(&mpi->shm, SHARED_MEMORY, mpi->shm_error, sizeof(mpi->shm_error)))
+		mpi->host.refusal = mpi->shm_error;
 }
 
-/* What a shell starts, for one, is a process outside of the space. */
-static void look_at_programs(struct mpi *mpi)
+/* A shell that starts an MPI program, for one, starts it outside of the space. */
+static void check_programs(struct mpi *mpi)
 {
-	unsigned int i, said;
+	unsigned int i, flags;
 
 	mpi->all_direct = true;
-	for (i = 0; i < mpi->opt->nr_apps; i++) {
-		said = needs(mpi->opt->apps[i].path);
-		if (!(said & NEEDS_MPI))
+	for (i = 0; i < mpi->common.opt->nr_apps; i++) {
+		flags = elf_needed(mpi->common.opt->apps[i].path);
+		if (!(flags & ELF_NEEDS_MPI))
 			mpi->all_direct = false;
-		if (said & NEEDS_OWN_PATH)
+		if (flags & ELF_HAS_RPATH)
 			mpi->own_paths = true;
 	}
 }
 
-static int open_ways(struct mpi *mpi)
+static int open_protocols(struct mpi *mpi)
 {
-	/* the ids are those that the server is told of */
-	const struct handshake wanted = {
-		.nspace = mpi->name, .tasks = mpi->opt->tasks, .uid = getuid(), .gid = getgid(),
+	/* the ids are those that pmix/job.c registers */
+	const struct handshake expected = {
+		.nspace = mpi->common.name, .tasks = mpi->common.opt->tasks,
+		.uid = getuid(), .gid = getgid(),
 	};
 	int err = 0;
 
 	if (mpi->pmix)
-		err = gate_open(&mpi->gate, mpi->loop, &wanted, pmix_host_start, mpi);
+		err = pmix_proxy_open(&mpi->proxy, mpi->common.loop, &expected, pmix_host_start,
+				      &mpi->host);
 	if (!err && mpi->pmi1)
-		err = pmi1_open(&mpi->pmi, mpi);
+		err = pmi1_open(&mpi->pmi);
 	return err;
 }
 
-/* The descriptor by which pvasrun itself is a rank of an outer job is not its tasks'. */
-static void keep_outer_job(void)
+/* If pvasrun is itself a rank of another job, its tasks must not inherit that PMI_FD. */
+static void hide_outer_pmi_fd(void)
 {
 	const char *fd = getenv("PMI_FD");
 	unsigned int number;
@@ -166,36 +176,60 @@ static void keep_outer_job(void)
 		fcntl(number, F_SETFD, FD_CLOEXEC);
 }
 
+static void init(struct mpi *mpi, const struct options *opt, struct loop *loop, struct job *job,
+		 const struct places *places)
+{
+	*mpi = (struct mpi){
+		.job = job,
+		.common = {
+			.opt = opt, .loop = loop, .tasks = job, .places = places,
+			.callbacks = {
+				.arg = mpi,
+				.initialized = rank_initialized,
+				.finalized = rank_finalized,
+				.lost = rank_lost,
+				.aborted = rank_aborted,
+				.spawn_refused = spawn_refused,
+				.failed = server_failed,
+			},
+		},
+		.pmix = opt->mpi == MPI_AUTO || opt->mpi == MPI_PMIX,
+		.pmi1 = opt->mpi == MPI_AUTO || opt->mpi == MPI_PMI1,
+	};
+	pmix_proxy_init(&mpi->proxy);
+	pmix_host_init(&mpi->host, &mpi->common);
+	pmi1_init(&mpi->pmi, &mpi->common);
+}
+
+static void prepare(struct mpi *mpi)
+{
+	mpi->job->left_early = left_early;
+	mpi->job->left_early_arg = mpi;
+	if (!mpi->pmix)
+		return;
+	pmix_host_reserve_fds(&mpi->host);
+	create_shared_directory(mpi);
+}
+
 int mpi_open(struct mpi *mpi, const struct options *opt, struct loop *loop, struct job *job,
 	     const struct places *places)
 {
 	int err;
 
-	*mpi = (struct mpi){ .opt = opt, .loop = loop, .job = job, .places = places };
-	mpi->gate.event.fd = mpi->gate.callers.netlink = -1;
-	mpi->gate.pause.event.fd = mpi->gate.patience.event.fd = -1;
-	mpi->pmi.loop.self.fd = mpi->pmi.number = -1;
-	memset(mpi->low, -1, sizeof(mpi->low));
-	mpi->pmix = opt->mpi == MPI_AUTO || opt->mpi == MPI_PMIX;
-	mpi->pmi1 = opt->mpi == MPI_AUTO || opt->mpi == MPI_PMI1;
+	init(mpi, opt, loop, job, places);
 	if (opt->mpi == MPI_NONE)
 		return 0;
-	keep_outer_job();
+	hide_outer_pmi_fd();
 	err = make_name(mpi);
 	if (err)
 		return err;
-	look_at_programs(mpi);
-	mpi->state = calloc(opt->tasks, sizeof(*mpi->state));
-	if (!mpi->state)
+	check_programs(mpi);
+	mpi->states = calloc(opt->tasks, sizeof(*mpi->states));
+	if (!mpi->states)
 		return -ENOMEM;
-	err = open_ways(mpi);
+	err = open_protocols(mpi);
 	if (!err) {
-		job->left_early = left_early;
-		job->left_early_arg = mpi;
-		if (mpi->pmix) {
-			make_shared_directory(mpi);
-			pmix_host_reserve(mpi);
-		}
+		prepare(mpi);
 		return 0;
 	}
 	mpi_close(mpi);
@@ -205,51 +239,50 @@ int mpi_open(struct mpi *mpi, const struct options *opt, struct loop *loop, stru
 	return 0;
 }
 
-int mpi_give(struct mpi *mpi, unsigned int rank)
+int mpi_prepare_rank(struct mpi *mpi, unsigned int rank)
 {
-	return mpi->pmi1 ? pmi1_give(&mpi->pmi, rank) : 0;
+	return mpi->pmi1 ? pmi1_prepare_rank(&mpi->pmi, rank) : 0;
 }
 
-int mpi_inherit(const struct mpi *mpi)
+int mpi_setup_child(const struct mpi *mpi)
 {
-	return mpi->pmi1 ? pmi1_inherit(&mpi->pmi) : 0;
+	return mpi->pmi1 ? pmi1_setup_child(&mpi->pmi) : 0;
 }
 
-void mpi_given(struct mpi *mpi)
+void mpi_rank_started(struct mpi *mpi)
 {
 	if (mpi->pmi1)
-		pmi1_given(&mpi->pmi);
+		pmi1_rank_started(&mpi->pmi);
 }
 
 /*
- * Not before all tasks are there: a server's threads and descriptors then
- * concern none of them. Who calls earlier waits, as he would for the others.
+ * Not before all tasks are started, so that none inherits anything of a server. Ranks
+ * that connect earlier wait, as they would have to wait for the others.
  */
 void mpi_serve(struct mpi *mpi)
 {
 	int err = 0;
 
 	if (mpi->pmix)
-		err = gate_serve(&mpi->gate);
+		err = pmix_proxy_serve(&mpi->proxy);
 	if (!err && mpi->pmi1)
 		err = pmi1_serve(&mpi->pmi);
 	if (err)
-		mpi_failed(mpi, strerror(-err));
+		server_failed(mpi, strerror(-err));
 }
 
 void mpi_close(struct mpi *mpi)
 {
-	if (!mpi->state)
+	if (!mpi->states)
 		return;
 	if (mpi->pmix) {
-		gate_close(&mpi->gate);
-		pmix_host_stop(mpi);
-		scratch_remove(&mpi->tmp);
-		scratch_remove(&mpi->shm);
+		pmix_proxy_close(&mpi->proxy);
+		pmix_host_close(&mpi->host);
+		session_dir_remove(&mpi->shm);
 	}
 	if (mpi->pmi1)
 		pmi1_close(&mpi->pmi);
 	mpi->pmix = mpi->pmi1 = false;
-	free(mpi->state);
-	mpi->state = NULL;
+	free(mpi->states);
+	mpi->states = NULL;
 }

@@ -1,17 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* What tasks that are MPI programs find in their environment. */
+/* The environment of tasks that are MPI programs. */
 #include "mpi.h"
 
-#include <sched.h>
 #include <stdio.h>
 
 #include "component.h"
 
 /*
- * What mpirun, srun or mpiexec said to pvasrun, if one of them started it, is
- * not meant for pvasrun's own ranks. Settings of the user's stay.
+ * If mpirun, srun or mpiexec started pvasrun itself, their variables describe another
+ * job. Settings that the user made stay.
  */
-static void drop_others(struct env *env)
+static void drop_outer_job(struct env *env)
 {
 	static const char *const prefixes[] = {
 		"OMPI_COMM_WORLD_", "OMPI_MCA_ess", "OMPI_MCA_orte_", "OMPI_MCA_pmix",
@@ -27,8 +26,8 @@ static void drop_others(struct env *env)
 }
 
 /*
- * As libpmix would itself say it, if it were running already. One version of
- * a client asks for one of these names, and this server speaks to all.
+ * The same variables as PMIx_server_setup_fork() sets, before any server runs. Each
+ * version of a client reads one of the names, and the server understands all versions.
  */
 static int add_pmix(const struct mpi *mpi, struct env *env)
 {
@@ -40,21 +39,21 @@ static int add_pmix(const struct mpi *mpi, struct env *env)
 	int err = 0;
 	size_t i;
 
-	snprintf(uri, sizeof(uri), "%s-server.0;tcp4://127.0.0.1:%d", mpi->name, mpi->gate.port);
+	snprintf(uri, sizeof(uri), "%s-server.0;tcp4://127.0.0.1:%d", mpi->common.name, mpi->proxy.port);
 	for (i = 0; i < sizeof(names) / sizeof(names[0]) && !err; i++)
 		err = env_set(env, names[i], uri);
 	if (!err)
-		err = env_set(env, "PMIX_NAMESPACE", mpi->name);
+		err = env_set(env, "PMIX_NAMESPACE", mpi->common.name);
 	if (!err)
 		err = env_set_ranked(env, "PMIX_RANK", 0);
 	if (!err)
 		err = env_set(env, "PMIX_SECURITY_MODE", "native");
 	if (!err)
 		err = env_set(env, "PMIX_BFROP_BUFFER_TYPE", "PMIX_BFROP_BUFFER_NON_DESC");
-	/* over the socket, not through files */
+	/* data through the socket, not through shared files */
 	if (!err)
 		err = env_set(env, "PMIX_GDS_MODULE", "hash");
-	/* the first rank may have to wait until the last one is started */
+	/* ranks are served once the last of them is started */
 	if (!err)
 		err = env_default(env, "PMIX_MCA_ptl_base_handshake_wait_time", "600");
 	return err;
@@ -65,34 +64,26 @@ static int add_pmi1(const struct mpi *mpi, struct env *env)
 	char text[16];
 	int err;
 
-	snprintf(text, sizeof(text), "%d", mpi->pmi.number);
+	snprintf(text, sizeof(text), "%d", mpi->pmi.child_fd_number);
 	err = env_set(env, "PMI_FD", text);
-	snprintf(text, sizeof(text), "%u", mpi->opt->tasks);
+	snprintf(text, sizeof(text), "%u", mpi->common.opt->tasks);
 	if (!err)
 		err = env_set(env, "PMI_SIZE", text);
 	return err ? err : env_set_ranked(env, "PMI_RANK", 0);
 }
 
-/* More ranks than processors: who waits must let others run. */
-static bool crowded(unsigned int tasks)
-{
-	cpu_set_t set;
-
-	return !sched_getaffinity(0, sizeof(set), &set) && tasks > (unsigned int)CPU_COUNT(&set);
-}
-
-/* Files in shared memory that are left behind by whom we have killed we remove. */
+/* Have shared-memory files created where pvasrun removes them, if it kills ranks. */
 static int add_directory(const struct mpi *mpi, struct env *env)
 {
 	int err;
 
-	if (!mpi->shm.made)
+	if (!mpi->shm.created)
 		return 0;
 	err = env_default(env, "OMPI_MCA_btl_vader_backing_directory", mpi->shm.path);
 	return err ? err : env_default(env, "OMPI_MCA_osc_sm_backing_directory", mpi->shm.path);
 }
 
-/* May the programs find another Open MPI than the one our component was built for? */
+/* May the programs load another Open MPI than the one our component was built for? */
 static bool own_libraries(const struct mpi *mpi, const struct env *env)
 {
 	return mpi->own_paths || env_get(env, "LD_LIBRARY_PATH") || env_get(env, "LD_PRELOAD") ||
@@ -100,10 +91,10 @@ static bool own_libraries(const struct mpi *mpi, const struct env *env)
 }
 
 /*
- * All ranks are in the space, so vader's segments would never be used, a network
- * card's own pml or osc would leave our component aside, and looking for cards is
- * a good part of a rank's start. So is tcp, which asks for every peer's address:
- * it is for an Open MPI that can't load the component.
+ * All ranks are in the space, so vader's segments would not be used. A pml or osc for
+ * network cards would bypass our component, and probing for cards takes a good part of
+ * a rank's start. So does tcp, which asks for the address of each peer: it is only for
+ * an Open MPI that can't load the component.
  */
 static int add_selection(const struct mpi *mpi, struct env *env)
 {
@@ -119,12 +110,12 @@ static int add_selection(const struct mpi *mpi, struct env *env)
 static int add_component(const struct mpi *mpi, struct env *env)
 {
 	char dir[PATH_MAX], paths[PATH_MAX + 64];
-	enum component where = component_find(dir);
+	enum component found = component_find(dir);
 	int err = 0;
 
-	if (where == COMPONENT_NONE)
+	if (found == COMPONENT_NONE)
 		return 0;
-	if (where == COMPONENT_ASIDE) {
+	if (found == COMPONENT_OWN_DIR) {
 		if (env_get(env, COMPONENT_PATH))
 			return 0;
 		snprintf(paths, sizeof(paths), "%s:SYSTEM_DEFAULT:USER_DEFAULT", dir);
@@ -138,10 +129,10 @@ static int add_open_mpi(const struct mpi *mpi, struct env *env)
 	char size[16];
 	int err;
 
-	snprintf(size, sizeof(size), "%u", mpi->opt->tasks);
-	/* 4.1 takes itself for a program started alone if there is no daemon of its own. */
+	snprintf(size, sizeof(size), "%u", mpi->common.opt->tasks);
+	/* without this, 4.1 runs as a singleton; it never connects to the address */
 	err = env_set(env, "OMPI_MCA_orte_local_daemon_uri", "0.0;tcp://127.0.0.1:1");
-	/* what scripts around MPI programs ask for */
+	/* for scripts that wrap MPI programs */
 	if (!err)
 		err = env_set(env, "OMPI_COMM_WORLD_SIZE", size);
 	if (!err)
@@ -152,9 +143,9 @@ static int add_open_mpi(const struct mpi *mpi, struct env *env)
 		err = env_set_ranked(env, "OMPI_COMM_WORLD_LOCAL_RANK", 0);
 	if (!err)
 		err = add_directory(mpi, env);
-	if (!err && crowded(mpi->opt->tasks))
+	if (!err && places_oversubscribed(mpi->common.opt->tasks))
 		err = env_default(env, "OMPI_MCA_mpi_yield_when_idle", "1");
-	return err || mpi->opt->no_btl ? err : add_component(mpi, env);
+	return err || mpi->common.opt->no_btl ? err : add_component(mpi, env);
 }
 
 int mpi_env(const struct mpi *mpi, struct env *env)
@@ -162,7 +153,7 @@ int mpi_env(const struct mpi *mpi, struct env *env)
 	int err = 0;
 
 	if (mpi->pmix || mpi->pmi1)
-		drop_others(env);
+		drop_outer_job(env);
 	if (mpi->pmix)
 		err = add_pmix(mpi, env);
 	if (!err && mpi->pmix)

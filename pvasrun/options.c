@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* What the user asked for: the command line, taken apart. */
+/* Parse the command line. */
 #include "options.h"
 
 #include <errno.h>
@@ -16,7 +16,7 @@
 /* While parsing */
 struct parser {
 	struct options *opt;
-	struct app *app;	/* the one whose options are being read */
+	struct app *app;	/* whose options are being parsed */
 	char *why;
 	size_t len;
 };
@@ -243,7 +243,7 @@ static void take_flag(struct options *opt, int key)
 	}
 }
 
-/* ---- the words ---- */
+/* ---- the command line ---- */
 
 static const struct option_row *row_of(int key)
 {
@@ -255,13 +255,13 @@ static const struct option_row *row_of(int key)
 	return NULL;
 }
 
-/* What getopt_long() wants, from our table; short options of it are in @letters. */
+/* Convert our table for getopt_long(). */
 static void getopt_tables(struct option *longs, char *letters)
 {
 	unsigned int i;
 
-	*letters++ = '+';	/* stop at the first word that is no option: the program */
-	*letters++ = ':';	/* tell a missing value from an unknown option */
+	*letters++ = '+';	/* stop at the first word that is not an option */
+	*letters++ = ':';	/* distinguish a missing value from an unknown option */
 	for (i = 0; i < nr_option_rows; i++) {
 		const struct option_row *row = &option_rows[i];
 
@@ -276,10 +276,7 @@ static void getopt_tables(struct option *longs, char *letters)
 	*letters = '\0';
 }
 
-/*
- * mpirun's -np: getopt reads it as -n with the value "p". Returns where the
- * number is, NULL if there is none.
- */
+/* mpirun's -np: getopt takes it for -n with the value "p". NULL: there is no number. */
 static const char *value_of(int key, int argc, char **argv)
 {
 	if (key != 'n' || optarg[0] != 'p' || optarg != argv[optind - 1] + 2)
@@ -316,8 +313,8 @@ static int take_option(struct parser *p, int key, int argc, char **argv)
 }
 
 /*
- * Read the options before one program. *@at moves to the program; *@literal
- * tells that it came after "--".
+ * Parse the options before one program. *@at is then the index of the program, and
+ * *@literal is true if a "--" precedes it.
  */
 static int parse_options(struct parser *p, int argc, char **argv, int *at, bool *literal)
 {
@@ -326,7 +323,7 @@ static int parse_options(struct parser *p, int argc, char **argv, int *at, bool 
 	int key, before, err;
 
 	getopt_tables(longs, letters);
-	/* getopt wants a program's name in front; the word before will do */
+	/* getopt skips argv[0]: let that be the word before the options */
 	argv += *at - 1;
 	argc -= *at - 1;
 	opterr = 0;
@@ -339,7 +336,7 @@ static int parse_options(struct parser *p, int argc, char **argv, int *at, bool 
 		if (err || p->opt->action != ACTION_RUN)
 			return err;
 	}
-	*literal = optind > before;	/* getopt stepped over a "--" */
+	*literal = optind > before;	/* getopt has skipped a "--" */
 	*at += optind - 1;
 	return 0;
 }
@@ -357,7 +354,7 @@ static int add_app(struct parser *p)
 	return 0;
 }
 
-/* One program with its options and arguments; *@at moves past its ':' */
+/* Parse one program with its options and arguments; *@at is then the index of the ':' */
 static int parse_app(struct parser *p, int argc, char **argv, int *at)
 {
 	bool literal;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* What the user asked for: the command line, taken apart. */
+/* The parsed command line. */
 #ifndef PVASRUN_OPTIONS_H
 #define PVASRUN_OPTIONS_H
 
@@ -16,7 +16,7 @@ enum orphans { ORPHANS_WARN, ORPHANS_WAIT, ORPHANS_KILL };
 enum pty_use { PTY_AUTO, PTY_ALWAYS, PTY_NEVER };
 enum stdin_to { STDIN_ALL, STDIN_NONE, STDIN_RANK };
 
-/* One program of the job: what stands between two ':' */
+/* One program of the job: the words between two ':' */
 struct app {
 	unsigned int tasks;
 	unsigned int first_rank;
@@ -24,7 +24,7 @@ struct app {
 	const char *wdir;	/* NULL: pvasrun's own */
 	const char **exports;	/* the values of -x */
 	unsigned int nr_exports;
-	char *path;		/* where argv[0] was found; see precheck.c */
+	char *path;		/* of the program, set by precheck.c */
 };
 
 struct options {
@@ -53,14 +53,14 @@ struct options {
 };
 
 /*
- * Take the command line apart. argv is changed: a ':' becomes the NULL that
- * ends the arguments before it. Returns 0, or a negative errno value with one
- * line in @why. options_free() is due in both cases.
+ * Parse the command line. argv is changed: each ':' becomes the NULL that ends the
+ * arguments before it. Returns 0, or -errno with a line in @why. Call options_free() in
+ * both cases.
  */
 int options_parse(struct options *opt, int argc, char **argv, char *why, size_t len);
 void options_free(struct options *opt);
 
-/* help.c: the options and what is said of them, in one table */
+/* help.c: the table of options, with their help texts */
 enum {
 	KEY_BIND_TO = 256, KEY_MEM_BIND, KEY_WDIR, KEY_STDIN, KEY_TAG_OUTPUT, KEY_TIMEOUT,
 	KEY_PARTITION_SIZE, KEY_BACKEND, KEY_NO_KILL, KEY_MAP, KEY_MPI, KEY_NO_BTL,
@@ -72,8 +72,8 @@ struct option_row {
 	const char *name;
 	int key;		/* the short option's letter, or KEY_* */
 	bool has_value;
-	bool per_app;		/* may stand before each program */
-	const char *usage;	/* how --help writes it; NULL: an alias of the row before */
+	bool per_app;		/* allowed before each program, not only the first */
+	const char *usage;	/* for --help; NULL: an alias of the previous row */
 	const char *text;
 };
 

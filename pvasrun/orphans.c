@@ -2,10 +2,10 @@
 /*
  * Processes that outlive the task that started them.
  *
- * pvasrun adopts them (PR_SET_CHILD_SUBREAPER), so they are its children once
- * all tasks have ended. With the kernel backend they are ordinary processes; with
- * the user backend they keep the seccomp filter, whose supervisor ends with
- * pvasrun: from then on their mmap(), brk() and execve() fail with ENOSYS.
+ * pvasrun is their subreaper (PR_SET_CHILD_SUBREAPER), so they become its children.
+ * With the kernel backend they are ordinary processes. With the user backend they keep
+ * the seccomp filter, whose supervisor ends with pvasrun: then mmap(), brk() and
+ * execve() fail with ENOSYS.
  */
 #include "orphans.h"
 
@@ -24,7 +24,7 @@
 
 #define COMM_MAX	64
 #define POLL_MS		50
-#define SOON_MS		500	/* the rest of a shell's pipeline ends by itself */
+#define SOON_MS		500	/* the other processes of a pipeline end by themselves */
 
 struct orphan {
 	pid_t pid;
@@ -36,10 +36,10 @@ struct list {
 	unsigned int nr;
 };
 
-/* ---- finding them ---- */
+/* ---- find them ---- */
 
-/* It is shown: a terminal must not take it for a command. */
-static void keep_name(struct orphan *orphan, const char *name, size_t len)
+/* Without control characters, for it is printed on a terminal */
+static void copy_name(struct orphan *orphan, const char *name, size_t len)
 {
 	size_t i;
 
@@ -70,21 +70,21 @@ static bool is_child(const char *pid, struct orphan *orphan)
 	    parent != getpid() || state == 'Z' || state == 'X')
 		return false;
 	orphan->pid = atoi(pid);
-	keep_name(orphan, open + 1, close - open - 1);
+	copy_name(orphan, open + 1, close - open - 1);
 	return true;
 }
 
-static bool was_before(const struct run *run, pid_t pid)
+static bool was_before(const struct subreaper *orphans, pid_t pid)
 {
 	unsigned int i;
 
-	for (i = 0; i < run->nr_before; i++)
-		if (run->before[i] == pid)
+	for (i = 0; i < orphans->nr_before; i++)
+		if (orphans->before[i] == pid)
 			return true;
 	return false;
 }
 
-static void find(const struct run *run, struct list *list)
+static void find(const struct subreaper *orphans, struct list *list)
 {
 	struct orphan orphan, *more;
 	struct dirent *entry;
@@ -95,7 +95,7 @@ static void find(const struct run *run, struct list *list)
 		return;
 	while ((entry = readdir(proc))) {
 		if (entry->d_name[0] < '1' || entry->d_name[0] > '9' ||
-		    !is_child(entry->d_name, &orphan) || was_before(run, orphan.pid))
+		    !is_child(entry->d_name, &orphan) || was_before(orphans, orphan.pid))
 			continue;
 		more = reallocarray(list->all, list->nr + 1, sizeof(*more));
 		if (!more)
@@ -106,7 +106,7 @@ static void find(const struct run *run, struct list *list)
 	closedir(proc);
 }
 
-/* Cheap, for the usual case that there are none */
+/* Cheaper than reading /proc: usually there are none. */
 static bool no_children(void)
 {
 	siginfo_t info;
@@ -114,50 +114,60 @@ static bool no_children(void)
 	return waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) < 0 && errno == ECHILD;
 }
 
-static bool none_left(const struct run *run)
+static bool none_left(const struct subreaper *orphans)
 {
 	struct list list;
 
 	if (no_children())
 		return true;
-	if (!run->nr_before)
+	if (!orphans->nr_before)
 		return false;
-	find(run, &list);
+	find(orphans, &list);
 	free(list.all);
 	return !list.nr;
 }
 
-/* A process keeps its children through exec, so there may be some of another program's. */
-void orphans_watch(struct run *run)
+/* pvasrun may have children from before its execve(). */
+static void remember_children(struct subreaper *orphans)
 {
-	bool user = pvas_space_get_backend(run->space) == PVAS_BACKEND_USER;
 	struct list list;
 	unsigned int i;
 
-	if (run->opt->orphans == ORPHANS_WARN && !user)
+	if (no_children())
 		return;
-	if (!no_children()) {
-		find(run, &list);
-		run->before = calloc(list.nr ? list.nr : 1, sizeof(*run->before));
-		for (i = 0; run->before && i < list.nr; i++)
-			run->before[run->nr_before++] = list.all[i].pid;
-		free(list.all);
-	}
-	run->adopts = !prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
+	find(orphans, &list);
+	orphans->before = calloc(list.nr ? list.nr : 1, sizeof(*orphans->before));
+	for (i = 0; orphans->before && i < list.nr; i++)
+		orphans->before[orphans->nr_before++] = list.all[i].pid;
+	free(list.all);
 }
 
-/* ---- what becomes of them ---- */
-
-/* Until @until, or for ever if it is -1. True: none is left. */
-static bool wait_for_them(struct run *run, int64_t until)
+void orphans_open(struct subreaper *orphans, struct loop *loop, struct job *job, bool user_backend)
 {
-	while (!none_left(run)) {
+	*orphans = (struct subreaper){ .loop = loop, .job = job };
+	if (job->opt->orphans == ORPHANS_WARN && !user_backend)
+		return;
+	remember_children(orphans);
+	orphans->adopts = !prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
+}
+
+void orphans_close(struct subreaper *orphans)
+{
+	free(orphans->before);
+}
+
+/* ---- wait or kill ---- */
+
+/* Until @until; -1: without a limit. True: none is left. */
+static bool wait_for_all(struct subreaper *orphans, int64_t until)
+{
+	while (!none_left(orphans)) {
 		int64_t now = now_ms();
 
-		if (run->job.interrupt || (until >= 0 && now >= until))
+		if (orphans->job->interrupt || (until >= 0 && now >= until))
 			return false;
-		loop_turn(&run->loop, until < 0 ? -1 : (int)(until - now));
-		job_reap(&run->job);
+		loop_turn(orphans->loop, until < 0 ? -1 : (int)(until - now));
+		job_reap(orphans->job);
 	}
 	return true;
 }
@@ -176,32 +186,32 @@ static void signal_all(const struct list *list, const struct list *done, int sig
 	}
 }
 
-/* The end of one makes its own children pvasrun's: until there are none. */
-static void kill_them(struct run *run, int signo)
+/* When one ends, pvasrun adopts its children: repeat until there are none. */
+static void kill_all(struct subreaper *orphans, int signo)
 {
 	int64_t begin = now_ms();
 	struct list list, done = { 0 };
 
-	run->job.interrupt = 0;
-	while (!none_left(run) && now_ms() < begin + 2 * GRACE_MS) {
-		bool hard = run->job.interrupt || now_ms() >= begin + GRACE_MS;
+	orphans->job->interrupt = 0;
+	while (!none_left(orphans) && now_ms() < begin + 2 * GRACE_MS) {
+		bool hard = orphans->job->interrupt || now_ms() >= begin + GRACE_MS;
 
-		find(run, &list);
+		find(orphans, &list);
 		signal_all(&list, hard ? NULL : &done, hard ? SIGKILL : signo);
 		free(done.all);
 		done = list;
-		loop_turn(&run->loop, POLL_MS);
-		job_reap(&run->job);
+		loop_turn(orphans->loop, POLL_MS);
+		job_reap(orphans->job);
 	}
 	free(done.all);
 }
 
-static void warn_of_them(const struct run *run)
+static void warn_of_all(const struct subreaper *orphans)
 {
 	char more[32] = "";
 	struct list list;
 
-	find(run, &list);
+	find(orphans, &list);
 	if (list.nr > 1)
 		snprintf(more, sizeof(more), " and %u more", list.nr - 1);
 	if (list.nr)
@@ -210,38 +220,38 @@ static void warn_of_them(const struct run *run)
 	free(list.all);
 }
 
-static int wait_or_kill(struct run *run)
+static int wait_or_kill(struct subreaper *orphans)
 {
-	struct job *job = &run->job;
+	struct job *job = orphans->job;
 	int signo;
 
-	if (wait_for_them(run, job->timeout_at ? job->timeout_at : -1))
+	if (wait_for_all(orphans, job->timeout_at ? job->timeout_at : -1))
 		return 0;
 	signo = job->interrupt;
 	if (!signo) {
 		complain("--timeout %s: the time is over, ending what tasks left running",
-			 run->opt->timeout_text);
+			 job->opt->timeout_text);
 		job->status = STATUS_TIMEOUT;
 	}
-	kill_them(run, signo ? signo : SIGTERM);
+	kill_all(orphans, signo ? signo : SIGTERM);
 	return signo;
 }
 
-int orphans_end(struct run *run)
+int orphans_end(struct subreaper *orphans)
 {
-	struct job *job = &run->job;
+	struct job *job = orphans->job;
 	bool ended_by_us = job->ending;
 
-	if (!run->adopts || none_left(run))
+	if (!orphans->adopts || none_left(orphans))
 		return 0;
 	job->interrupt = 0;
-	if (run->opt->orphans == ORPHANS_WAIT && !ended_by_us)
-		return wait_or_kill(run);
-	if (wait_for_them(run, now_ms() + SOON_MS))
+	if (job->opt->orphans == ORPHANS_WAIT && !ended_by_us)
+		return wait_or_kill(orphans);
+	if (wait_for_all(orphans, now_ms() + SOON_MS))
 		return 0;
-	if (run->opt->orphans == ORPHANS_WARN)
-		warn_of_them(run);
+	if (job->opt->orphans == ORPHANS_WARN)
+		warn_of_all(orphans);
 	else
-		kill_them(run, SIGTERM);
+		kill_all(orphans, SIGTERM);
 	return 0;
 }

@@ -3,15 +3,28 @@
 #ifndef PVASRUN_ORPHANS_H
 #define PVASRUN_ORPHANS_H
 
-#include "launch.h"
+#include "event.h"
+#include "job.h"
 
-/* Before the first task: have such processes become pvasrun's children, if they matter. */
-void orphans_watch(struct run *run);
+struct subreaper {
+	struct loop *loop;
+	struct job *job;
+	bool adopts;		/* pvasrun is their subreaper */
+	pid_t *before;		/* children that pvasrun had before the job */
+	unsigned int nr_before;
+};
 
 /*
- * All tasks have ended: warn of those left, wait for them or kill them (--orphans).
- * Returns the signal that the user interrupted the waiting with, 0 if none.
+ * Before the first task: make such processes pvasrun's children, if --orphans or the
+ * backend (@user_backend) requires it.
  */
-int orphans_end(struct run *run);
+void orphans_open(struct subreaper *orphans, struct loop *loop, struct job *job, bool user_backend);
+void orphans_close(struct subreaper *orphans);
+
+/*
+ * After all tasks have ended: warn of orphans, wait for them or kill them (--orphans).
+ * Returns the signal by which the user interrupted this, or 0.
+ */
+int orphans_end(struct subreaper *orphans);
 
 #endif

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * O_NONBLOCK belongs to the open file, which pvasrun shares with the user's shell: it
- * is set for one of our own, opened by /proc. poll() before a write is not enough: a
- * terminal says that there is room if there is some. Where that can't be opened (a
- * terminal of another user's, after su) a terminal gets one byte after the other.
+ * O_NONBLOCK belongs to the open file description, which pvasrun shares with the user's
+ * shell, so pipe or terminal are opened again through /proc. To poll() before a write
+ * is not enough: a terminal is writable even if there is room for only one byte. If it
+ * can't be opened (another user's terminal, after su), it is written byte by byte.
  */
 #include "outlet.h"
 

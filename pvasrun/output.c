@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * --tag-output, --pty: the tasks' output goes through pvasrun.
+ * --tag-output, --pty: copy the tasks' output.
  *
- * pvasrun must stay awake for signals however slow its reader is, so it never waits
- * for room: see outlet.c. While much waits to be written, nothing is read, so that
- * the tasks wait as they would at a pipe.
+ * pvasrun must handle signals however slow its reader is, so it never blocks: see
+ * outlet.c. While the queue is long nothing is read, so that tasks block as they would
+ * with a pipe to the reader.
  */
 #include "output.h"
 
@@ -21,7 +21,7 @@
 #define READ_SIZE	(64 << 10)
 #define QUEUE_MAX	(256 << 10)
 
-/* ---- to the user ---- */
+/* ---- sinks ---- */
 
 static void stream_close(struct stream *stream)
 {
@@ -34,7 +34,7 @@ static void stream_close(struct stream *stream)
 	buffer_free(&stream->tagger.line);
 }
 
-/* As without pvasrun between: a task that writes on gets SIGPIPE. */
+/* A task that writes then gets SIGPIPE, as if it wrote to the reader itself. */
 static void sink_close_streams(struct sink *sink)
 {
 	struct output *output = sink->output;
@@ -46,8 +46,8 @@ static void sink_close_streams(struct sink *sink)
 }
 
 /*
- * A pseudo-terminal without its other end causes EIO and no SIGPIPE: leave it open
- * until the signal is sent, or a task would see the error first.
+ * Writing to a pseudo-terminal whose other end is closed fails with EIO, without
+ * SIGPIPE. So it stays open until pvasrun has sent that signal.
  */
 static void sink_break(struct sink *sink)
 {
@@ -68,8 +68,8 @@ void output_hang_up(struct output *output)
 }
 
 /*
- * How much to write at once: whole lines if one fits, else a part of the
- * first. *ends tells whether it ends with the end of a line.
+ * How much to write at once: as many whole lines as fit, or a part of the first. *@ends:
+ * it ends with a whole line.
  */
 static size_t next_piece(const struct buffer *queue, bool *ends)
 {
@@ -109,8 +109,8 @@ static void sink_write(struct sink *sink)
 	buffer_take(queue, n);
 }
 
-/* Watch what there is something for, and pause the tasks when there is too much. */
-static void rearrange(struct output *output)
+/* Watch sinks that have something to write, and pause the streams if that is too much. */
+static void update_watches(struct output *output)
 {
 	bool full = false;
 	int i;
@@ -133,7 +133,7 @@ static void rearrange(struct output *output)
 		loop_watch(output->loop, &output->streams_loop.self, EPOLLIN);
 }
 
-/* Files take all at once. */
+/* Regular files never block. */
 static void write_files(struct output *output)
 {
 	int i;
@@ -154,10 +154,10 @@ static void sink_ready(struct event *event, uint32_t what)
 	if (buffer_len(&sink->queue) && !sink_blocked(sink))
 		sink_write(sink);
 	write_files(sink->output);
-	rearrange(sink->output);
+	update_watches(sink->output);
 }
 
-/* ---- from the tasks ---- */
+/* ---- streams ---- */
 
 static void stream_ready(struct event *event, uint32_t what)
 {
@@ -182,11 +182,11 @@ static void stream_ready(struct event *event, uint32_t what)
 	if (n <= 0)
 		stream_close(stream);
 	write_files(stream->output);
-	rearrange(stream->output);
+	update_watches(stream->output);
 }
 
-/* How a stream comes: @ends to read from, and for the task to write to */
-static int stream_make(const struct stream *stream, int ends[static 2])
+/* @ends: to read from, and for the task to write to */
+static int stream_create(const struct stream *stream, int ends[static 2])
 {
 	const struct output *output = stream->output;
 
@@ -199,11 +199,11 @@ static int stream_open(struct stream *stream, unsigned int rank, int *write_end)
 {
 	int ends[2], err;
 
-	err = stream_make(stream, ends);
+	err = stream_create(stream, ends);
 	if (err)
 		return err;
 	if (stream->sink->broken) {
-		/* a pipe whose reader is gone, like our own */
+		/* like our own: a pipe without a reader */
 		close(ends[0]);
 		*write_end = ends[1];
 		return 0;
@@ -236,7 +236,7 @@ int output_attach(struct output *output, unsigned int rank, int fds[static 2])
 	return err;
 }
 
-/* ---- all of it ---- */
+/* ---- open and close ---- */
 
 static void sink_open(struct output *output, struct sink *sink, int fd)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* --tag-output, --pty: the tasks' output goes through pvasrun, tagged line by line or as it is. */
+/* --tag-output, --pty: copy the tasks' output, with a tag before each line or unchanged. */
 #ifndef PVASRUN_OUTPUT_H
 #define PVASRUN_OUTPUT_H
 
@@ -10,14 +10,14 @@
 #include "outlet.h"
 #include "tagger.h"
 
-/* One of pvasrun's own outputs: 0 standard output, 1 standard error */
+/* Standard output or standard error of pvasrun */
 struct sink {
 	struct event event;
 	struct outlet outlet;
 	struct output *output;
-	struct buffer queue;	/* tagged lines that wait to be written */
-	bool pollable;		/* not so: a regular file, which is always ready */
-	bool broken;		/* its reader is gone */
+	struct buffer queue;	/* not yet written */
+	bool pollable;		/* false: a regular file, which epoll refuses */
+	bool broken;		/* its reader has closed it */
 };
 
 /* One output of one task */
@@ -30,27 +30,27 @@ struct stream {
 
 struct output {
 	struct loop *loop;
-	struct loop streams_loop;	/* all streams: paused as one */
+	struct loop streams_loop;	/* of all streams, to pause them together */
 	struct sink sinks[2];
-	struct sink *midline;	/* has written a part of a line: nobody else may write */
-	struct stream *streams;	/* two a rank */
+	struct sink *midline;	/* has written part of a line, which it must end first */
+	struct stream *streams;	/* two per rank */
 	unsigned int nr_streams;
 	unsigned int open_streams;
-	bool tag;		/* standard error too, and each line with its rank */
-	bool pty;		/* standard output by pseudo-terminals */
-	bool hung_up;		/* there the reader is gone: see output_hang_up() */
+	bool tag;		/* prefix lines with the rank; standard error, too */
+	bool pty;		/* standard output through pseudo-terminals */
+	bool hung_up;		/* the reader of these is gone: see output_hang_up() */
 };
 
 int output_open(struct output *output, struct loop *loop, const struct options *opt);
 void output_close(struct output *output);
 
 /*
- * Make the pipes or pseudo-terminals of a rank; @fds receives the ends for its
- * standard output and error, to be closed when it was started. -1: pvasrun's own.
+ * Create the pipes or pseudo-terminals of a rank. @fds receives the ends for its
+ * standard output and error, to be closed after the start; -1: inherit pvasrun's own.
  */
 int output_attach(struct output *output, unsigned int rank, int fds[static 2]);
 
-/* The reader of standard output is gone, and tasks that write got SIGPIPE: no more of it. */
+/* After the tasks got SIGPIPE, for the reader is gone: close their pseudo-terminals. */
 void output_hang_up(struct output *output);
 
 /* Does any output go through pvasrun? */
@@ -59,7 +59,7 @@ static inline bool output_forwards(const struct output *output)
 	return output->tag || output->pty;
 }
 
-/* Are there streams that may still bring something, or lines not yet written? */
+/* Are there open streams, or lines not yet written? */
 bool output_reading(const struct output *output);
 bool output_writing(const struct output *output);
 

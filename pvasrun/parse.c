@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Turning words of the command line into values. */
+/* Convert words of the command line to values. */
 #include "parse.h"
 
 #include <ctype.h>
@@ -9,10 +9,7 @@
 #include <string.h>
 #include <strings.h>
 
-/*
- * strtoul() takes blanks, signs and the empty string for numbers: a typing
- * mistake must not become a value.
- */
+/* strtoul() accepts blanks, signs and the empty string, which here are errors. */
 static int leading_number(const char *text, unsigned long long *value, char **end)
 {
 	if (!isdigit((unsigned char)text[0]))
@@ -39,7 +36,7 @@ int parse_count(const char *text, unsigned int min, unsigned int max, unsigned i
 	return 0;
 }
 
-/* The power of two that a suffix stands for: 64G, 64GB and 64GiB are the same. */
+/* The binary logarithm of a suffix: 64G, 64GB and 64GiB are the same. */
 static int suffix_shift(const char *suffix)
 {
 	static const char letters[] = "kmgt";
@@ -71,7 +68,7 @@ int parse_size(const char *text, uint64_t *bytes)
 	return 0;
 }
 
-/* As timeout(1): a number, perhaps with a fraction, perhaps with s, m, h or d. */
+/* As timeout(1): a number, which may have a fraction and a suffix s, m, h or d */
 int parse_seconds(const char *text, int64_t *ms)
 {
 	double value, unit = 1;

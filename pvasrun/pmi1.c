@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* PMI-1: the connections, and the answers. */
+/* PMI-1: connections and answers. */
 #include "pmi1.h"
 
 #include <errno.h>
@@ -11,15 +11,13 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "mpi.h"
+/* Scripts choose lower numbers for their own files: exec 9>lock */
+#define MIN_CHILD_FD	20
+/* Bytes that may be stored per rank on average; MPICH 4 needs less than 4 KiB. */
+#define ROOM_PER_RANK	(64 << 10)
+#define ROOM_MIN	(1 << 20)
 
-/* Below are those that scripts name themselves: exec 9>lock */
-#define FIRST_NUMBER	20
-/* Of what one rank puts, or publishes, on average; MPICH 4 needs less than 4 KiB. */
-#define ROOM_A_RANK	(64 << 10)
-#define ROOM_AT_LEAST	(1 << 20)
-
-/* As MPICH's own process manager has them */
+/* The limits of MPICH's own process manager */
 #define NAME_MAX_LEN	256
 #define KEY_MAX_LEN	64
 #define VALUE_MAX_LEN	1024
@@ -28,7 +26,7 @@
 
 /*
  * The value of @name in "cmd=put kvsname=a key=b value=c d": up to the next
- * space, or to the line's end if it is the last one. "" if it is not there.
+ * space, or with @last to the end of the line. "" if there is none.
  */
 static const char *value_of(const char *line, const char *name, bool last, char *buf, size_t len)
 {
@@ -60,7 +58,12 @@ static unsigned int rank_of(const struct pmi1_rank *r)
 	return r - r->pmi->ranks;
 }
 
-static void hang_up(struct pmi1_rank *r)
+static const struct mpi_callbacks *callbacks(const struct pmi1_rank *r)
+{
+	return &r->pmi->job->callbacks;
+}
+
+static void rank_close(struct pmi1_rank *r)
 {
 	loop_forget(&r->pmi->loop, &r->event);
 	if (r->event.fd >= 0)
@@ -68,9 +71,9 @@ static void hang_up(struct pmi1_rank *r)
 	r->event.fd = -1;
 }
 
-/* Answers are short and asked for one by one: a socket that has no room is broken. */
+/* A rank sends one request at a time and answers are short: the socket has room. */
 __attribute__((format(printf, 2, 3)))
-static void say(struct pmi1_rank *r, const char *format, ...)
+static void reply(struct pmi1_rank *r, const char *format, ...)
 {
 	char line[VALUE_MAX_LEN + 256];
 	va_list args;
@@ -80,10 +83,10 @@ static void say(struct pmi1_rank *r, const char *format, ...)
 	len = vsnprintf(line, sizeof(line), format, args);
 	va_end(args);
 	if (r->event.fd >= 0 && send(r->event.fd, line, len, MSG_NOSIGNAL) != len)
-		hang_up(r);
+		rank_close(r);
 }
 
-/* ---- what they ask ---- */
+/* ---- requests ---- */
 
 static void put(struct pmi1_rank *r, const char *line)
 {
@@ -94,7 +97,7 @@ static void put(struct pmi1_rank *r, const char *line)
 	value_of(line, "value", true, value, sizeof(value));
 	ok = *key && strlen(key) <= KEY_MAX_LEN && strlen(value) <= VALUE_MAX_LEN &&
 	     pmi1_store(&r->pmi->pairs, key, value);
-	say(r, ok ? "cmd=put_result rc=0 msg=success\n" : "cmd=put_result rc=-1 msg=refused\n");
+	reply(r, ok ? "cmd=put_result rc=0 msg=success\n" : "cmd=put_result rc=-1 msg=refused\n");
 }
 
 static void get(struct pmi1_rank *r, const char *line)
@@ -105,16 +108,16 @@ static void get(struct pmi1_rank *r, const char *line)
 	value_of(line, "key", false, key, sizeof(key));
 	value = pmi1_find(&r->pmi->pairs, key);
 	if (value)
-		say(r, "cmd=get_result rc=0 msg=success value=%s\n", value);
+		reply(r, "cmd=get_result rc=0 msg=success value=%s\n", value);
 	else
-		say(r, "cmd=get_result rc=-1 msg=key_not_found value=unknown\n");
+		reply(r, "cmd=get_result rc=-1 msg=key_not_found value=unknown\n");
 }
 
 /*
- * All ranks of the job; one that dies before it comes here ends the job. It
- * counts once, even if a child that has inherited the descriptor comes, too.
+ * Of all ranks; one that dies before it gets here ends the job. A rank counts once,
+ * even if a child that inherited its descriptor sends the request, too.
  */
-static void barrier(struct pmi1_rank *r)
+static void barrier_in(struct pmi1_rank *r)
 {
 	struct pmi1 *pmi = r->pmi;
 	unsigned int i;
@@ -122,12 +125,12 @@ static void barrier(struct pmi1_rank *r)
 	if (r->in_barrier)
 		return;
 	r->in_barrier = true;
-	if (++pmi->waiting < pmi->mpi->opt->tasks)
+	if (++pmi->in_barrier < pmi->job->opt->tasks)
 		return;
-	pmi->waiting = 0;
-	for (i = 0; i < pmi->mpi->opt->tasks; i++) {
+	pmi->in_barrier = 0;
+	for (i = 0; i < pmi->job->opt->tasks; i++) {
 		pmi->ranks[i].in_barrier = false;
-		say(&pmi->ranks[i], "cmd=barrier_out\n");
+		reply(&pmi->ranks[i], "cmd=barrier_out\n");
 	}
 }
 
@@ -141,9 +144,9 @@ static void publish(struct pmi1_rank *r, const char *line)
 	old = pmi1_find(&r->pmi->names, name);
 	if (!old && *name && strlen(port) <= VALUE_MAX_LEN &&
 	    pmi1_store(&r->pmi->names, name, port))
-		say(r, "cmd=publish_result info=ok rc=0 msg=success\n");
+		reply(r, "cmd=publish_result info=ok rc=0 msg=success\n");
 	else
-		say(r, "cmd=publish_result info=fail rc=-1 msg=%s\n",
+		reply(r, "cmd=publish_result info=fail rc=-1 msg=%s\n",
 		    old ? "duplicate_service" : "refused");
 }
 
@@ -154,9 +157,9 @@ static void lookup(struct pmi1_rank *r, const char *line)
 				     value_of(line, "service", false, name, sizeof(name)));
 
 	if (port)
-		say(r, "cmd=lookup_result info=ok port=%s rc=0 msg=success\n", port);
+		reply(r, "cmd=lookup_result info=ok port=%s rc=0 msg=success\n", port);
 	else
-		say(r, "cmd=lookup_result info=fail rc=-1 msg=service_not_found\n");
+		reply(r, "cmd=lookup_result info=fail rc=-1 msg=service_not_found\n");
 }
 
 static void unpublish(struct pmi1_rank *r, const char *line)
@@ -165,44 +168,42 @@ static void unpublish(struct pmi1_rank *r, const char *line)
 
 	value_of(line, "service", false, name, sizeof(name));
 	if (pmi1_delete(&r->pmi->names, name))
-		say(r, "cmd=unpublish_result info=ok rc=0 msg=success\n");
+		reply(r, "cmd=unpublish_result info=ok rc=0 msg=success\n");
 	else
-		say(r, "cmd=unpublish_result info=fail rc=-1 msg=service_not_found\n");
+		reply(r, "cmd=unpublish_result info=fail rc=-1 msg=service_not_found\n");
 }
 
-static void begin(struct pmi1_rank *r)
+static void init(struct pmi1_rank *r)
 {
-	mpi_entered(r->pmi->mpi, rank_of(r));
-	say(r, "cmd=response_to_init pmi_version=1 pmi_subversion=1 rc=0\n");
+	callbacks(r)->initialized(callbacks(r)->arg, rank_of(r));
+	reply(r, "cmd=response_to_init pmi_version=1 pmi_subversion=1 rc=0\n");
 }
 
-static void finish(struct pmi1_rank *r)
+static void finalize(struct pmi1_rank *r)
 {
-	mpi_left(r->pmi->mpi, rank_of(r));
-	say(r, "cmd=finalize_ack\n");
+	callbacks(r)->finalized(callbacks(r)->arg, rank_of(r));
+	reply(r, "cmd=finalize_ack\n");
 }
 
-static void maxes(struct pmi1_rank *r)
+static void get_maxes(struct pmi1_rank *r)
 {
-	say(r, "cmd=maxes kvsname_max=%d keylen_max=%d vallen_max=%d\n", NAME_MAX_LEN, KEY_MAX_LEN,
+	reply(r, "cmd=maxes kvsname_max=%d keylen_max=%d vallen_max=%d\n", NAME_MAX_LEN, KEY_MAX_LEN,
 	    VALUE_MAX_LEN);
 }
 
-static void my_kvsname(struct pmi1_rank *r)
+static void get_my_kvsname(struct pmi1_rank *r)
 {
-	say(r, "cmd=my_kvsname kvsname=%s\n", r->pmi->mpi->name);
+	reply(r, "cmd=my_kvsname kvsname=%s\n", r->pmi->job->name);
 }
 
-static void appnum(struct pmi1_rank *r)
+static void get_appnum(struct pmi1_rank *r)
 {
-	const struct mpi *mpi = r->pmi->mpi;
-
-	say(r, "cmd=appnum appnum=%d\n", (int)(mpi->job->tasks[rank_of(r)].app - mpi->opt->apps));
+	reply(r, "cmd=appnum appnum=%u\n", mpi_job_app(r->pmi->job, rank_of(r)));
 }
 
-static void universe_size(struct pmi1_rank *r)
+static void get_universe_size(struct pmi1_rank *r)
 {
-	say(r, "cmd=universe_size size=%u\n", r->pmi->mpi->opt->tasks);
+	reply(r, "cmd=universe_size size=%u\n", r->pmi->job->opt->tasks);
 }
 
 static const struct {
@@ -210,13 +211,13 @@ static const struct {
 	void (*answer)(struct pmi1_rank *r);
 	void (*answer_line)(struct pmi1_rank *r, const char *line);
 } commands[] = {
-	{ "init", begin, NULL },
-	{ "get_maxes", maxes, NULL },
-	{ "get_my_kvsname", my_kvsname, NULL },
-	{ "get_appnum", appnum, NULL },
-	{ "get_universe_size", universe_size, NULL },
-	{ "barrier_in", barrier, NULL },
-	{ "finalize", finish, NULL },
+	{ "init", init, NULL },
+	{ "get_maxes", get_maxes, NULL },
+	{ "get_my_kvsname", get_my_kvsname, NULL },
+	{ "get_appnum", get_appnum, NULL },
+	{ "get_universe_size", get_universe_size, NULL },
+	{ "barrier_in", barrier_in, NULL },
+	{ "finalize", finalize, NULL },
 	{ "put", NULL, put },
 	{ "get", NULL, get },
 	{ "publish_name", NULL, publish },
@@ -224,8 +225,8 @@ static const struct {
 	{ "unpublish_name", NULL, unpublish },
 };
 
-/* "mcmd=spawn", then a line for each of its arguments, then "endcmd" */
-static bool spawning(struct pmi1_rank *r, const char *line)
+/* "mcmd=spawn", one line for each argument, then "endcmd": true for all these lines */
+static bool is_spawn(struct pmi1_rank *r, const char *line)
 {
 	char program[128];
 
@@ -235,25 +236,26 @@ static bool spawning(struct pmi1_rank *r, const char *line)
 		return false;
 	if (!strncmp(line, "execname=", 9)) {
 		value_of(line, "execname", true, program, sizeof(program));
-		mpi_spawn_refused(r->pmi->mpi, rank_of(r), program);
+		callbacks(r)->spawn_refused(callbacks(r)->arg, rank_of(r), program);
 	}
 	if (!strcmp(line, "endcmd")) {
 		r->in_spawn = false;
-		say(r, "cmd=spawn_result rc=-1 msg=not_supported\n");
+		reply(r, "cmd=spawn_result rc=-1 msg=not_supported\n");
 	}
 	return true;
 }
 
-static void got_line(struct pmi1_rank *r, const char *line)
+static void handle_line(struct pmi1_rank *r, const char *line)
 {
 	char command[32];
 	size_t i;
 
 	value_of(line, "cmd", false, command, sizeof(command));
-	if (spawning(r, line))
+	if (is_spawn(r, line))
 		return;
 	if (!strcmp(command, "abort")) {
-		mpi_aborted(r->pmi->mpi, rank_of(r), number_of(line, "exitcode"), "");
+		callbacks(r)->aborted(callbacks(r)->arg, rank_of(r),
+				      number_of(line, "exitcode"), "");
 		return;
 	}
 	for (i = 0; i < sizeof(commands) / sizeof(commands[0]); i++) {
@@ -265,27 +267,27 @@ static void got_line(struct pmi1_rank *r, const char *line)
 			commands[i].answer_line(r, line);
 		return;
 	}
-	hang_up(r);	/* not our language: better than to let it wait */
+	rank_close(r);	/* an unknown request: the rank would wait for an answer */
 }
 
 /* ---- connections ---- */
 
-static void take_lines(struct pmi1_rank *r)
+static void handle_lines(struct pmi1_rank *r)
 {
 	char *line = r->line, *end;
 
 	while (r->event.fd >= 0 && (end = memchr(line, '\n', r->line + r->used - line))) {
 		*end = '\0';
-		got_line(r, line);
+		handle_line(r, line);
 		line = end + 1;
 	}
 	r->used -= line - r->line;
 	memmove(r->line, line, r->used);
 	if (r->used == sizeof(r->line))
-		hang_up(r);
+		rank_close(r);
 }
 
-/* Returns whether there was something. */
+/* True if there was input. */
 static bool read_once(struct pmi1_rank *r)
 {
 	ssize_t n;
@@ -296,28 +298,28 @@ static bool read_once(struct pmi1_rank *r)
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return false;
 	if (n <= 0) {
-		hang_up(r);
+		rank_close(r);
 		return false;
 	}
 	r->used += n;
-	take_lines(r);
+	handle_lines(r);
 	return true;
 }
 
-/* As much as a line at a time: others have their turn, and signals. */
+/* At most one buffer at a time: other ranks and signals have to be served, too. */
 static void rank_ready(struct event *event, uint32_t what)
 {
 	struct pmi1_rank *r = (struct pmi1_rank *)event;
 
 	(void)what;
 	read_once(r);
-	/* It was the last: what its children go on to say is not the rank's word. */
-	if (r->pmi->mpi->job->tasks[rank_of(r)].ended)
-		hang_up(r);
+	/* the rank has exited: the rest can only be from its children */
+	if (r->pmi->job->tasks->tasks[rank_of(r)].ended)
+		rank_close(r);
 }
 
-/* More than a socket holds is from somebody who writes while we read. */
-#define READS_AT_MOST 256
+/* More than a socket can hold: then a child of the rank still writes. */
+#define MAX_READS 256
 
 void pmi1_read(struct pmi1 *pmi, unsigned int rank)
 {
@@ -327,20 +329,20 @@ void pmi1_read(struct pmi1 *pmi, unsigned int rank)
 	if (!pmi->ranks)
 		return;
 	r = &pmi->ranks[rank];
-	for (i = 0; i < READS_AT_MOST && read_once(r); i++)
+	for (i = 0; i < MAX_READS && read_once(r); i++)
 		;
-	hang_up(r);
-	for (i = 0; i < READS_AT_MOST && loop_turn(&pmi->loop, 0) > 0; i++)
+	rank_close(r);
+	for (i = 0; i < MAX_READS && loop_turn(&pmi->loop, 0) > 0; i++)
 		;
 }
 
-/* ---- begin and end ---- */
+/* ---- open and close ---- */
 
-/* A number that is free here is one that no task inherits from our caller. */
-static int reserve_number(void)
+/* A number that is free in pvasrun is not used by a file that tasks inherit. */
+static int reserve_child_fd(void)
 {
 	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
-	int fd = null < 0 ? -1 : fcntl(null, F_DUPFD_CLOEXEC, FIRST_NUMBER);
+	int fd = null < 0 ? -1 : fcntl(null, F_DUPFD_CLOEXEC, MIN_CHILD_FD);
 	int err = -errno;
 
 	if (null >= 0)
@@ -352,20 +354,25 @@ static int store_mapping(struct pmi1 *pmi)
 {
 	char mapping[64];
 
-	/* all ranks on one node */
-	snprintf(mapping, sizeof(mapping), "(vector,(0,1,%u))", pmi->mpi->opt->tasks);
+	/* one node with all ranks */
+	snprintf(mapping, sizeof(mapping), "(vector,(0,1,%u))", pmi->job->opt->tasks);
 	return pmi1_store(&pmi->pairs, "PMI_process_mapping", mapping) ? 0 : -ENOMEM;
 }
 
-int pmi1_open(struct pmi1 *pmi, struct mpi *mpi)
+void pmi1_init(struct pmi1 *pmi, const struct mpi_job *job)
 {
-	const unsigned int tasks = mpi->opt->tasks;
-	const size_t room = ROOM_AT_LEAST + (size_t)tasks * ROOM_A_RANK;
+	const size_t room = ROOM_MIN + (size_t)job->opt->tasks * ROOM_PER_RANK;
+
+	*pmi = (struct pmi1){ .job = job, .pairs.room = room, .names.room = room };
+	pmi->child_fd = pmi->child_fd_number = pmi->loop.self.fd = -1;
+}
+
+int pmi1_open(struct pmi1 *pmi)
+{
+	const unsigned int tasks = pmi->job->opt->tasks;
 	unsigned int i;
 	int err;
 
-	*pmi = (struct pmi1){ .mpi = mpi, .theirs = -1, .pairs.room = room, .names.room = room };
-	pmi->number = -1;
 	err = loop_open(&pmi->loop);
 	if (err)
 		return err;
@@ -376,11 +383,11 @@ int pmi1_open(struct pmi1 *pmi, struct mpi *mpi)
 		pmi->ranks[i].event = (struct event){ .fd = -1, .ready = rank_ready };
 		pmi->ranks[i].pmi = pmi;
 	}
-	pmi->number = reserve_number();
-	return pmi->number < 0 ? pmi->number : store_mapping(pmi);
+	pmi->child_fd_number = reserve_child_fd();
+	return pmi->child_fd_number < 0 ? pmi->child_fd_number : store_mapping(pmi);
 }
 
-int pmi1_give(struct pmi1 *pmi, unsigned int rank)
+int pmi1_prepare_rank(struct pmi1 *pmi, unsigned int rank)
 {
 	struct event *event = &pmi->ranks[rank].event;
 	int ends[2];
@@ -390,43 +397,43 @@ int pmi1_give(struct pmi1 *pmi, unsigned int rank)
 		return -errno;
 	fcntl(ends[0], F_SETFL, O_NONBLOCK);
 	event->fd = ends[0];
-	pmi->theirs = ends[1];
+	pmi->child_fd = ends[1];
 	err = loop_watch(&pmi->loop, event, EPOLLIN);
 	if (err)
-		pmi1_given(pmi);
+		pmi1_rank_started(pmi);
 	return err;
 }
 
-int pmi1_inherit(const struct pmi1 *pmi)
+int pmi1_setup_child(const struct pmi1 *pmi)
 {
-	return dup2(pmi->theirs, pmi->number) < 0 ? -errno : 0;
+	return dup2(pmi->child_fd, pmi->child_fd_number) < 0 ? -errno : 0;
 }
 
-void pmi1_given(struct pmi1 *pmi)
+void pmi1_rank_started(struct pmi1 *pmi)
 {
-	if (pmi->theirs >= 0)
-		close(pmi->theirs);
-	pmi->theirs = -1;
+	if (pmi->child_fd >= 0)
+		close(pmi->child_fd);
+	pmi->child_fd = -1;
 }
 
 int pmi1_serve(struct pmi1 *pmi)
 {
-	close(pmi->number);
-	pmi->number = -1;
-	return loop_watch(pmi->mpi->loop, &pmi->loop.self, EPOLLIN);
+	close(pmi->child_fd_number);
+	pmi->child_fd_number = -1;
+	return loop_watch(pmi->job->loop, &pmi->loop.self, EPOLLIN);
 }
 
 void pmi1_close(struct pmi1 *pmi)
 {
 	unsigned int i;
 
-	for (i = 0; pmi->ranks && i < pmi->mpi->opt->tasks; i++)
-		hang_up(&pmi->ranks[i]);
-	loop_forget(pmi->mpi->loop, &pmi->loop.self);
+	for (i = 0; pmi->ranks && i < pmi->job->opt->tasks; i++)
+		rank_close(&pmi->ranks[i]);
+	loop_forget(pmi->job->loop, &pmi->loop.self);
 	loop_close(&pmi->loop);
-	if (pmi->number >= 0)
-		close(pmi->number);
-	pmi->number = -1;
+	if (pmi->child_fd_number >= 0)
+		close(pmi->child_fd_number);
+	pmi->child_fd_number = -1;
 	free(pmi->ranks);
 	pmi->ranks = NULL;
 	pmi1_delete_all(&pmi->pairs);

@@ -4,54 +4,55 @@
 #define PVASRUN_PMI1_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "event.h"
+#include "mpi_job.h"
 
-#include <stddef.h>
+#define PMI1_LINE 4096		/* MPICH's lines have up to 1024 bytes */
 
-#define PMI1_LINE 4096		/* theirs are up to 1024 */
-
-struct mpi;
 struct pmi1;
 
-/* Texts by name, and so many bytes of them at most */
+/* Values by key, with a limit of their size in bytes */
 struct pmi1_store {
 	void *tree;		/* see tsearch(3) */
 	size_t used, room;
 };
 
-/* A rank's end of a pair of sockets; the rank has the other one, as PMI_FD. */
+/* A socket pair: pvasrun's end. The rank has the other one, as PMI_FD. */
 struct pmi1_rank {
 	struct event event;
 	struct pmi1 *pmi;
 	bool in_barrier;
-	bool in_spawn;		/* of whose many lines we answer the last one */
+	bool in_spawn;		/* between "mcmd=spawn" and "endcmd", which is answered */
 	unsigned int used;
 	char line[PMI1_LINE];
 };
 
 struct pmi1 {
 	struct loop loop;	/* of all ranks */
-	struct mpi *mpi;
+	const struct mpi_job *job;
 	struct pmi1_rank *ranks;
-	int number;		/* PMI_FD: the same one in each rank, and free in pvasrun */
-	int theirs;		/* the end of the rank that is being started */
-	unsigned int waiting;	/* in the barrier */
-	struct pmi1_store pairs;	/* "key": what ranks have put */
-	struct pmi1_store names;	/* published */
+	int child_fd_number;	/* PMI_FD: the same in each rank, and free in pvasrun */
+	int child_fd;		/* the end for the rank that is being started */
+	unsigned int in_barrier;
+	struct pmi1_store pairs;	/* from "put" */
+	struct pmi1_store names;	/* from "publish_name" */
 };
 
-int pmi1_open(struct pmi1 *pmi, struct mpi *mpi);
+/* For pmi1_close() before pmi1_open() */
+void pmi1_init(struct pmi1 *pmi, const struct mpi_job *job);
+int pmi1_open(struct pmi1 *pmi);
 int pmi1_serve(struct pmi1 *pmi);
 void pmi1_close(struct pmi1 *pmi);
 
-/* Before a rank is started; in the new process (async-signal-safe); and after it. */
-int pmi1_give(struct pmi1 *pmi, unsigned int rank);
-int pmi1_inherit(const struct pmi1 *pmi);
-void pmi1_given(struct pmi1 *pmi);
+/* Before a rank is started; in the new process (async-signal-safe); after it is started */
+int pmi1_prepare_rank(struct pmi1 *pmi, unsigned int rank);
+int pmi1_setup_child(const struct pmi1 *pmi);
+void pmi1_rank_started(struct pmi1 *pmi);
 
-/* Read what ranks have said so far, and all that @rank, which has ended, has said. */
+/* Process all input received from ranks so far, and all of @rank, which has exited. */
 void pmi1_read(struct pmi1 *pmi, unsigned int rank);
 
 /* pmi1_store.c: false if there is no room for it, or no memory */

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Texts by name, in a tree of libc's, with an upper limit of their size. */
+/* Keys and values in a tsearch(3) tree, with a limit of their size. */
 #include <search.h>
 #include <stdlib.h>
 #include <string.h>
@@ -64,7 +64,7 @@ bool pmi1_delete(struct pmi1_store *store, const char *key)
 	return true;
 }
 
-/* One that was there is replaced, if there is room for the new one beside it. */
+/* Replaces the old value, if there is room for both. */
 bool pmi1_store(struct pmi1_store *store, const char *key, const char *value)
 {
 	struct pair *pair = make(key, value);

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* The PMIx server: loading it, describing the job to it, hearing from it. */
+/* The PMIx server: load it, describe the job to it, and read its reports. */
+#include "pmix_host.h"
+
 #include <dirent.h>
 #include <dlfcn.h>
 #include <errno.h>
@@ -15,60 +17,53 @@
 #include "component.h"
 #include "handoff.h"
 #include "locality.h"
-#include "mpi.h"
-#include "pmix/plugin.h"
 #include "report.h"
 
 #define PLUGIN "pvasrun-pmix.so"
-/* As long as a job's end waits for whoever reads what ranks wanted to be written */
+/* At the end of the job, how long to wait for a slow reader of PMIx_Log output */
 #define FLUSH_MS 2000
 
-struct pmix_host {
-	struct event event;	/* what the server tells */
-	struct mpi *mpi;
-	int writer;		/* its end of the pipe */
-	pmix_flush_fn flush;	/* once it is loaded */
-};
+/* ---- reports from the server ---- */
 
-/* ---- what the server tells ---- */
-
-static void hear(struct mpi *mpi, const struct pmix_news *news)
+static void handle_event(struct pmix_host *host, const struct rank_event *event)
 {
-	if (news->rank >= mpi->opt->tasks)
+	const struct mpi_callbacks *callbacks = &host->job->callbacks;
+
+	if (event->rank >= host->job->opt->tasks)
 		return;
-	switch (news->kind) {
-	case NEWS_INIT:
-		mpi_entered(mpi, news->rank);
+	switch (event->kind) {
+	case RANK_INIT:
+		callbacks->initialized(callbacks->arg, event->rank);
 		break;
-	case NEWS_FINALIZE:
-		mpi_left(mpi, news->rank);
+	case RANK_FINALIZE:
+		callbacks->finalized(callbacks->arg, event->rank);
 		break;
-	case NEWS_LOST:
-		mpi_lost(mpi, news->rank);
+	case RANK_LOST:
+		callbacks->lost(callbacks->arg, event->rank);
 		break;
-	case NEWS_ABORT:
-		mpi_aborted(mpi, news->rank, news->status, news->text);
+	case RANK_ABORT:
+		callbacks->aborted(callbacks->arg, event->rank, event->status, event->text);
 		break;
-	case NEWS_SPAWN:
-		mpi_spawn_refused(mpi, news->rank, news->text);
+	case RANK_SPAWN:
+		callbacks->spawn_refused(callbacks->arg, event->rank, event->text);
 		break;
 	}
 }
 
-void pmix_host_read(struct mpi *mpi)
+void pmix_host_read(struct pmix_host *host)
 {
-	struct pmix_news news;
+	struct rank_event event;
 
-	if (!mpi->host)
+	if (host->event.fd < 0)
 		return;
-	while (read(mpi->host->event.fd, &news, sizeof(news)) == sizeof(news))
-		hear(mpi, &news);
+	while (read(host->event.fd, &event, sizeof(event)) == sizeof(event))
+		handle_event(host, &event);
 }
 
 static void ready(struct event *event, uint32_t what)
 {
 	(void)what;
-	pmix_host_read(((struct pmix_host *)event)->mpi);
+	pmix_host_read((struct pmix_host *)event);
 }
 
 static int open_pipe(struct pmix_host *host)
@@ -77,14 +72,14 @@ static int open_pipe(struct pmix_host *host)
 
 	if (pipe2(ends, O_CLOEXEC | O_NONBLOCK) < 0)
 		return -errno;
-	/* the writer is a thread of the library's: it may wait for us */
+	/* the writer is a thread of libpmix: it may block until this side reads */
 	fcntl(ends[1], F_SETFL, 0);
-	host->event = (struct event){ .fd = ends[0], .ready = ready };
+	host->event.fd = ends[0];
 	host->writer = ends[1];
-	return loop_watch(host->mpi->loop, &host->event, EPOLLIN);
+	return loop_watch(host->job->loop, &host->event, EPOLLIN);
 }
 
-/* ---- what it is told ---- */
+/* ---- the job, as the server needs it ---- */
 
 static char *describe_machine(hwloc_topology_t topology)
 {
@@ -98,13 +93,13 @@ static char *describe_machine(hwloc_topology_t topology)
 	return copy;
 }
 
-static char **describe_cpus(const struct mpi *mpi)
+static char **describe_cpus(const struct mpi_job *job)
 {
-	char **cpus = calloc(mpi->opt->tasks, sizeof(*cpus));
+	char **cpus = calloc(job->opt->tasks, sizeof(*cpus));
 	unsigned int rank;
 
-	for (rank = 0; cpus && rank < mpi->opt->tasks; rank++) {
-		hwloc_const_cpuset_t set = places_set(mpi->places, rank);
+	for (rank = 0; cpus && rank < job->opt->tasks; rank++) {
+		hwloc_const_cpuset_t set = places_set(job->places, rank);
 
 		if (set && hwloc_bitmap_list_asprintf(&cpus[rank], set) < 0)
 			cpus[rank] = NULL;
@@ -112,14 +107,14 @@ static char **describe_cpus(const struct mpi *mpi)
 	return cpus;
 }
 
-/* Only of those that stay where they are: what do they share with others? */
-static char **describe_localities(const struct mpi *mpi, hwloc_topology_t topology)
+/* Only of bound tasks, which do not move */
+static char **describe_localities(const struct mpi_job *job, hwloc_topology_t topology)
 {
-	char **localities = calloc(mpi->opt->tasks, sizeof(*localities));
+	char **localities = calloc(job->opt->tasks, sizeof(*localities));
 	unsigned int rank;
 
-	for (rank = 0; localities && rank < mpi->opt->tasks; rank++) {
-		hwloc_const_cpuset_t set = places_set(mpi->places, rank);
+	for (rank = 0; localities && rank < job->opt->tasks; rank++) {
+		hwloc_const_cpuset_t set = places_set(job->places, rank);
 
 		if (set)
 			localities[rank] = locality_of(topology, set);
@@ -127,31 +122,31 @@ static char **describe_localities(const struct mpi *mpi, hwloc_topology_t topolo
 	return localities;
 }
 
-/* Each rank would look at all of /sys otherwise. */
-static void describe_topology(const struct mpi *mpi, struct pmix_job *job)
+/* Without it each rank would read all of /sys. */
+static void describe_topology(const struct mpi_job *job, struct pmix_job *to)
 {
 	hwloc_topology_t topology;
 
 	if (hwloc_topology_init(&topology))
 		return;
 	if (!hwloc_topology_load(topology)) {
-		job->topology = describe_machine(topology);
-		job->localities = describe_localities(mpi, topology);
+		to->topology = describe_machine(topology);
+		to->localities = describe_localities(job, topology);
 	}
 	hwloc_topology_destroy(topology);
 }
 
-static unsigned int *describe_apps(const struct mpi *mpi)
+static unsigned int *describe_apps(const struct mpi_job *job)
 {
-	unsigned int *app_of = calloc(mpi->opt->tasks, sizeof(*app_of));
+	unsigned int *app_of = calloc(job->opt->tasks, sizeof(*app_of));
 	unsigned int rank;
 
-	for (rank = 0; app_of && rank < mpi->opt->tasks; rank++)
-		app_of[rank] = mpi->job->tasks[rank].app - mpi->opt->apps;
+	for (rank = 0; app_of && rank < job->opt->tasks; rank++)
+		app_of[rank] = mpi_job_app(job, rank);
 	return app_of;
 }
 
-static void forget_texts(char *const *texts, unsigned int nr)
+static void free_texts(char *const *texts, unsigned int nr)
 {
 	unsigned int i;
 
@@ -160,37 +155,37 @@ static void forget_texts(char *const *texts, unsigned int nr)
 	free((void *)texts);
 }
 
-static void forget(struct pmix_job *job)
+static void free_description(struct pmix_job *job)
 {
-	forget_texts(job->cpus, job->tasks);
-	forget_texts(job->localities, job->tasks);
+	free_texts(job->cpus, job->tasks);
+	free_texts(job->localities, job->tasks);
 	free((void *)job->app_of);
 	free((void *)job->topology);
 }
 
-static int describe(struct pmix_host *host, struct pmix_job *job)
+static int describe(const struct pmix_host *host, struct pmix_job *to)
 {
-	const struct mpi *mpi = host->mpi;
+	const struct mpi_job *job = host->job;
 
-	*job = (struct pmix_job){
-		.nspace = mpi->name,
-		.tmpdir = mpi->tmp.path,
-		.tasks = mpi->opt->tasks,
-		.apps = mpi->opt->nr_apps,
-		.app_of = describe_apps(mpi),
-		.cpus = describe_cpus(mpi),
-		.news = host->writer,
+	*to = (struct pmix_job){
+		.nspace = job->name,
+		.tmpdir = host->tmp.path,
+		.tasks = job->opt->tasks,
+		.apps = job->opt->nr_apps,
+		.app_of = describe_apps(job),
+		.cpus = describe_cpus(job),
+		.event_fd = host->writer,
 	};
-	describe_topology(mpi, job);
-	return job->app_of ? 0 : -ENOMEM;
+	describe_topology(job, to);
+	return to->app_of ? 0 : -ENOMEM;
 }
 
 /* ---- start and stop ---- */
 
-/* A rank costs the gate two descriptors, and the server one. */
-static int enough_files(const struct mpi *mpi, char *why, size_t len)
+/* Each rank takes two descriptors of the proxy, and one of the server. */
+static int raise_file_limit(const struct mpi_job *job, char *why, size_t len)
 {
-	rlim_t need = 128 + 5 * (rlim_t)mpi->opt->tasks;
+	rlim_t need = 128 + 5 * (rlim_t)job->opt->tasks;
 	struct rlimit limit;
 
 	if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur >= need)
@@ -205,7 +200,7 @@ static int enough_files(const struct mpi *mpi, char *why, size_t len)
 	return -EMFILE;
 }
 
-/* The file that was looked at, whatever is at its path by now. It stays loaded. */
+/* By its descriptor: another file may have been put at its path. It is never unloaded. */
 static void *open_plugin(int fd, char *why, size_t len)
 {
 	char path[40];
@@ -229,7 +224,7 @@ static int load(struct pmix_host *host, pmix_start_fn *start, char *why, size_t 
 {
 	char path[PATH_MAX];
 	void *plugin;
-	int fd = beside_us(PLUGIN, "../lib/pvas/" PLUGIN, path);
+	int fd = companion_open(PLUGIN, "../lib/pvas/" PLUGIN, path);
 
 	if (fd < 0) {
 		snprintf(why, len, fd == -EPERM ?
@@ -250,41 +245,41 @@ static int load(struct pmix_host *host, pmix_start_fn *start, char *why, size_t 
 	return -ELIBBAD;
 }
 
-static int make_directories(struct mpi *mpi, char *why, size_t len)
+static int create_directories(struct pmix_host *host, char *why, size_t len)
 {
-	if (mpi->no_shm[0]) {
-		snprintf(why, len, "%s", mpi->no_shm);
+	if (host->refusal) {
+		snprintf(why, len, "%s", host->refusal);
 		return -ENOENT;
 	}
-	return scratch_make(&mpi->tmp, NULL, why, len);
+	return session_dir_create(&host->tmp, NULL, why, len);
 }
 
 /*
- * libpmix waits with select() for what it listens on, which takes no numbers from
- * FD_SETSIZE on; a job may have more tasks than that by then.
+ * libpmix calls select() on its listening socket, which must have a number below
+ * FD_SETSIZE; a job with many tasks has used all of those when the server starts.
  */
-void pmix_host_reserve(struct mpi *mpi)
+void pmix_host_reserve_fds(struct pmix_host *host)
 {
 	unsigned int i;
 
-	for (i = 0; i < LOW_NUMBERS; i++)
-		mpi->low[i] = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	for (i = 0; i < PMIX_LOW_FDS; i++)
+		host->low_fds[i] = open("/dev/null", O_RDONLY | O_CLOEXEC);
 }
 
-static void free_numbers(struct mpi *mpi)
+static void free_low_fds(struct pmix_host *host)
 {
 	unsigned int i;
 
-	for (i = 0; i < LOW_NUMBERS; i++) {
-		if (mpi->low[i] >= 0)
-			close(mpi->low[i]);
-		mpi->low[i] = -1;
+	for (i = 0; i < PMIX_LOW_FDS; i++) {
+		if (host->low_fds[i] >= 0)
+			close(host->low_fds[i]);
+		host->low_fds[i] = -1;
 	}
 }
 
-static int make_room(const struct mpi *mpi, char *why, size_t len)
+static int check_low_fds(const struct pmix_host *host, char *why, size_t len)
 {
-	int highest = mpi->low[LOW_NUMBERS - 1];
+	int highest = host->low_fds[PMIX_LOW_FDS - 1];
 
 	if (highest >= 0 && highest < FD_SETSIZE)
 		return 0;
@@ -298,17 +293,17 @@ static int start(struct pmix_host *host, char *why, size_t len)
 	struct pmix_job job = { 0 };
 	int err;
 
-	if (enough_files(host->mpi, why, len) || load(host, &start_server, why, len) ||
-	    make_directories(host->mpi, why, len))
+	if (raise_file_limit(host->job, why, len) || load(host, &start_server, why, len) ||
+	    create_directories(host, why, len))
 		return -1;
 	if (open_pipe(host) || describe(host, &job) || handoff_open())
 		err = snprintf(why, len, "no PMIx server for MPI programs: %s", strerror(ENOMEM));
 	else
-		err = make_room(host->mpi, why, len);
-	free_numbers(host->mpi);
+		err = check_low_fds(host, why, len);
+	free_low_fds(host);
 	if (!err)
 		err = start_server(&job, why, len);
-	forget(&job);
+	free_description(&job);
 	if (err || handoff_works())
 		return err;
 	snprintf(why, len, "no PMIx server for MPI programs: this libpmix does not listen (install libpmix2 4.2)");
@@ -317,33 +312,31 @@ static int start(struct pmix_host *host, char *why, size_t len)
 
 int pmix_host_start(void *arg)
 {
-	struct mpi *mpi = arg;
+	struct pmix_host *host = arg;
+	const struct mpi_callbacks *callbacks = &host->job->callbacks;
 	char why[512] = "";
 	int err;
 
-	mpi->host = calloc(1, sizeof(*mpi->host));
-	if (!mpi->host) {
-		mpi_failed(mpi, strerror(ENOMEM));
-		return -1;
-	}
-	mpi->host->mpi = mpi;
-	mpi->host->event.fd = mpi->host->writer = -1;
-	err = start(mpi->host, why, sizeof(why));
+	host->started = true;
+	err = start(host, why, sizeof(why));
 	if (err)
-		mpi_failed(mpi, why);
+		callbacks->failed(callbacks->arg, why);
 	return err;
 }
 
-/* The server has nobody left to serve, and ends with us: see plugin.h. */
-void pmix_host_stop(struct mpi *mpi)
+void pmix_host_init(struct pmix_host *host, const struct mpi_job *job)
 {
-	struct pmix_host *host = mpi->host;
+	*host = (struct pmix_host){ .job = job, .writer = -1 };
+	host->event = (struct event){ .fd = -1, .ready = ready };
+	memset(host->low_fds, -1, sizeof(host->low_fds));
+}
 
-	free_numbers(mpi);
-	if (!host)
-		return;
+/* The server ends with the process, so its end of the pipe stays open: see plugin.h. */
+void pmix_host_close(struct pmix_host *host)
+{
+	free_low_fds(host);
 	if (host->flush)
 		host->flush(FLUSH_MS);
-	loop_forget(mpi->loop, &host->event);
-	mpi->host = NULL;
+	loop_forget(host->job->loop, &host->event);
+	session_dir_remove(&host->tmp);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* What would fail later, found before anything is started. */
+/* Checks before any task is started. */
 #include "precheck.h"
 
 #include <dirent.h>
@@ -17,11 +17,11 @@
 
 #include "../libpvas/pvas.h"
 #include "job.h"
-#include "mpi.h"
+#include "elf_needed.h"
 #include "pty.h"
 #include "report.h"
 
-/* Memory maps of one task: the least, of a small program, of an MPI program */
+/* Memory maps of one task: minimum, small program, MPI program */
 #define MAPS_LEAST	16
 #define MAPS_SMALL	40
 #define MAPS_MPI	400
@@ -68,7 +68,7 @@ static int check_wdir(const struct app *app)
 	return STATUS_FAILED;
 }
 
-/* A path that is not absolute means one in the task's working directory. */
+/* A relative path is relative to the task's working directory. */
 static int find(const struct app *app, char path[static PATH_MAX])
 {
 	const char *name = app->argv[0];
@@ -95,8 +95,8 @@ static const char *find_hint(const struct app *app, int err)
 	return strchr(app->argv[0], '/') ? "check its path" : "not in PATH; ./prog for one here";
 }
 
-/* The task's working directory changes before execve(): no relative path after this. */
-static int keep_path(struct app *app, const char *path)
+/* The working directory is changed before execve(): the path must be absolute then. */
+static int set_path(struct app *app, const char *path)
 {
 	if (app->wdir && path[0] != '/')
 		app->path = realpath(path, NULL);
@@ -124,7 +124,7 @@ static int check_program(struct app *app)
 		complain("cannot start %s: %s", path, why[0] ? why : strerror(-err));
 		return precheck_status(err);
 	}
-	return keep_path(app, path);
+	return set_path(app, path);
 }
 
 int precheck_programs(struct options *opt)
@@ -150,8 +150,8 @@ bool precheck_enough(uint64_t size, unsigned int places, unsigned int tasks)
 }
 
 /*
- * The lowest partition is never a task's. Nor is the topmost, and with the user
- * backend none from where pvasrun itself lies: both backends choose large ones alike.
+ * The lowest and the topmost partition can't be used, and with the user backend none
+ * from pvasrun's own address on. Large sizes are chosen the same for both backends.
  */
 static unsigned int places_of(unsigned int shift)
 {
@@ -185,12 +185,12 @@ static bool any_mpi(const struct options *opt)
 	unsigned int i;
 
 	for (i = 0; i < opt->nr_apps; i++)
-		if (needs(opt->apps[i].path) & NEEDS_MPI)
+		if (elf_needed(opt->apps[i].path) & ELF_NEEDS_MPI)
 			return true;
 	return false;
 }
 
-/* vm.max_map_count is meant per process, but counts per address space. */
+/* vm.max_map_count limits an address space, here all tasks together. */
 static int check_maps(const struct options *opt)
 {
 	unsigned int tasks = opt->tasks, wanted = tasks * MAPS_MPI;
@@ -227,7 +227,7 @@ static int check_maps(const struct options *opt)
 	}
 }
 
-/* Processes of this user now; threads count too, but reading them all is dear. */
+/* Processes of this user; not its threads, which are limited, too: that takes too long. */
 static rlim_t processes_now(void)
 {
 	struct dirent *entry;
@@ -250,7 +250,7 @@ static int check_processes(unsigned int tasks)
 {
 	struct rlimit limit;
 
-	/* root is not limited; and nobody has so many processes that a far limit matters */
+	/* root is not limited; above the number of usual processes, do not count them */
 	if (!geteuid() || getrlimit(RLIMIT_NPROC, &limit) < 0 || limit.rlim_cur == RLIM_INFINITY ||
 	    limit.rlim_cur > tasks + 8192)
 		return 0;
@@ -261,14 +261,14 @@ static int check_processes(unsigned int tasks)
 	return STATUS_FAILED;
 }
 
-/* It keeps a descriptor open for each task. The same test as libpvas makes for auto. */
+/* It needs a descriptor for each task. libpvas chooses by the same test. */
 static bool may_be_user_backend(const struct options *opt)
 {
 	return opt->backend == PVAS_BACKEND_USER ||
 	       (opt->backend == PVAS_BACKEND_AUTO && access("/dev/pvas", R_OK | W_OK));
 }
 
-/* Each stream through pvasrun is a pipe; some are pvasrun's and libpvas' own. */
+/* One descriptor for each copied stream, and some for pvasrun and libpvas */
 static int check_files(const struct options *opt)
 {
 	rlim_t need = 64;
@@ -287,7 +287,7 @@ static int check_files(const struct options *opt)
 	if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur >= need)
 		return 0;
 	if (limit.rlim_max >= need) {
-		limit.rlim_cur = need;	/* the tasks get the old limit back: launch.c */
+		limit.rlim_cur = need;	/* launch.c restores it in tasks */
 		if (!setrlimit(RLIMIT_NOFILE, &limit))
 			return 0;
 	}

@@ -2,8 +2,8 @@
 /*
  * Pseudo-terminals for the tasks' standard output.
  *
- * libc keeps back what a program prints into a pipe or file, some kilobytes of it,
- * and abort() or a signal's death loses that; on a terminal it keeps one line.
+ * libc buffers output to a pipe or a file, and a program that ends by abort() or a
+ * signal loses up to some kilobytes of it; on a terminal it is buffered by line.
  */
 #include "pty.h"
 
@@ -14,9 +14,9 @@
 #include <termios.h>
 #include <unistd.h>
 
-#include "mpi.h"
+#include "elf_needed.h"
 
-/* mpirun gives its ranks one, so MPI programs' users count on it. */
+/* mpirun uses one for each rank, so users of MPI programs expect it. */
 bool pty_wanted(const struct options *opt)
 {
 	unsigned int i;
@@ -26,12 +26,12 @@ bool pty_wanted(const struct options *opt)
 	if (opt->mpi == MPI_NONE || isatty(STDOUT_FILENO))
 		return false;
 	for (i = 0; i < opt->nr_apps; i++)
-		if (needs(opt->apps[i].path) & NEEDS_MPI)
+		if (elf_needed(opt->apps[i].path) & ELF_NEEDS_MPI)
 			return true;
 	return false;
 }
 
-/* The bytes as they are: no "\n" to "\r\n", no echo */
+/* Bytes unchanged: no conversion of "\n" to "\r\n", no echo */
 static int set_raw(int fd)
 {
 	struct termios terminal;
@@ -50,7 +50,7 @@ int pty_open(int ends[static 2])
 	ends[0] = posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC);
 	if (ends[0] < 0)
 		return -errno;
-	/* not by its name: /dev/pts may be another's in a container */
+	/* not by name: in a container /dev/pts may be another instance */
 	if (!unlockpt(ends[0]))
 		ends[1] = ioctl(ends[0], TIOCGPTPEER, O_RDWR | O_NOCTTY | O_CLOEXEC);
 	err = ends[1] < 0 ? -errno : set_raw(ends[1]);

@@ -5,10 +5,10 @@
 
 #include "options.h"
 
-/* Decide for this job, once its programs are known (opt->path). */
+/* After precheck_programs() */
 bool pty_wanted(const struct options *opt);
 
-/* @ends: to read from and, for a task, to write to. 0 or -errno. */
+/* @ends: to read from, and for a task to write to. 0 or -errno */
 int pty_open(int ends[static 2]);
 
 #endif

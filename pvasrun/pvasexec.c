@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * pvasexec: run a program as a task when somebody else starts the processes:
+ * pvasexec: run a program as a task when another launcher starts the processes:
  *
  *	mpirun -n 4 pvasexec ./app
  *	srun --mpi=pmix -n 4 pvasexec ./app
  *
- * All that run it in one job on one node meet in one space, which the first
- * of them makes. The process stays the launcher's child: it becomes the program.
+ * All processes of a job on one node that run it share one space, which the first of
+ * them creates. The process remains the launcher's child: it executes the program.
  */
 #include <errno.h>
 #include <limits.h>
@@ -22,10 +22,10 @@
 #include "job.h"
 #include "jobkey.h"
 #include "parse.h"
-#include "tuning.h"
+#include "malloc_tunables.h"
 
-struct wish {
-	const char *key;	/* NULL: find it out */
+struct cmdline {
+	const char *key;	/* NULL: find it by jobkey_find() */
 	uint64_t partition_size;
 	bool fallback;
 	char **argv;		/* the program's */
@@ -47,9 +47,9 @@ static const char usage[] =
 "Exit status: the program's; 1 if pvasexec fails, 126 if the program can't be\n"
 "executed, 127 if it is not found.\n";
 
-/* One line, one write: all ranks may say it at once. */
+/* One write() per line: all ranks may print it at the same time. */
 __attribute__((format(printf, 1, 2)))
-static void say(const char *format, ...)
+static void print_error(const char *format, ...)
 {
 	char line[1024] = "pvasexec: ";
 	size_t used = strlen(line);
@@ -63,7 +63,7 @@ static void say(const char *format, ...)
 		return;
 }
 
-static bool said_yes(const char *name)
+static bool is_set(const char *name)
 {
 	const char *value = getenv(name);
 
@@ -72,28 +72,28 @@ static bool said_yes(const char *name)
 
 /* ---- the command line ---- */
 
-/* Returns the index of the argument after the option's value, 0 if it is bad. */
-static int take_value(struct wish *wish, int argc, char **argv, int i)
+/* The index of the argument after the option's value; 0: an error was printed. */
+static int take_value(struct cmdline *cmdline, int argc, char **argv, int i)
 {
 	if (i + 1 >= argc) {
-		say("%s: needs a value (see --help)", argv[i]);
+		print_error("%s: needs a value (see --help)", argv[i]);
 		return 0;
 	}
 	if (!strcmp(argv[i], "--key")) {
-		wish->key = argv[i + 1];
-	} else if (parse_size(argv[i + 1], &wish->partition_size)) {
-		say("--partition-size %s: not a size (say for example 64G)", argv[i + 1]);
+		cmdline->key = argv[i + 1];
+	} else if (parse_size(argv[i + 1], &cmdline->partition_size)) {
+		print_error("--partition-size %s: not a size (say for example 64G)", argv[i + 1]);
 		return 0;
 	}
 	return i + 2;
 }
 
-/* -1: go on, else pvasexec's exit status */
-static int parse(struct wish *wish, int argc, char **argv)
+/* -1: continue, else the exit status */
+static int parse(struct cmdline *cmdline, int argc, char **argv)
 {
 	int i = 1;
 
-	wish->fallback = said_yes("PVAS_FALLBACK");
+	cmdline->fallback = is_set("PVAS_FALLBACK");
 	while (i < argc && argv[i][0] == '-') {
 		if (!strcmp(argv[i], "--help") || !strcmp(argv[i], "-h")) {
 			fputs(usage, stdout);
@@ -105,28 +105,28 @@ static int parse(struct wish *wish, int argc, char **argv)
 			i++;
 			break;
 		} else if (!strcmp(argv[i], "--fallback")) {
-			wish->fallback = true;
+			cmdline->fallback = true;
 			i++;
 		} else if (!strcmp(argv[i], "--key") || !strcmp(argv[i], "--partition-size")) {
-			i = take_value(wish, argc, argv, i);
+			i = take_value(cmdline, argc, argv, i);
 			if (!i)
 				return STATUS_FAILED;
 		} else {
-			say("%s: no such option (see --help)", argv[i]);
+			print_error("%s: no such option (see --help)", argv[i]);
 			return STATUS_FAILED;
 		}
 	}
 	if (i >= argc) {
-		say("no program given (see --help)");
+		print_error("no program given (see --help)");
 		return STATUS_FAILED;
 	}
-	wish->argv = argv + i;
+	cmdline->argv = argv + i;
 	return -1;
 }
 
-/* For who sets PVAS_DEBUG, as libpvas does. */
+/* If PVAS_DEBUG is set, as in libpvas */
 __attribute__((format(printf, 1, 2)))
-static void explain(const char *format, ...)
+static void debug_line(const char *format, ...)
 {
 	const char *debug = getenv("PVAS_DEBUG");
 	char line[512];
@@ -142,7 +142,7 @@ static void explain(const char *format, ...)
 
 /* ---- the job ---- */
 
-/* NULL: there is none. Ends if there is one whose ranks can't agree. */
+/* NULL: there is no job. Exits if its ranks can't agree on a secret. */
 static const char *find_key(struct jobkey *job)
 {
 	char why[512];
@@ -151,10 +151,10 @@ static const char *find_key(struct jobkey *job)
 	if (err == -ENOENT)
 		return NULL;
 	if (err) {
-		say("%s", why);
+		print_error("%s", why);
 		exit(STATUS_FAILED);
 	}
-	explain("the job is named by %s, its secret is from %s", job->named_by, job->secret_by);
+	debug_line("the job is named by %s, its secret is from %s", job->named_by, job->secret_by);
 	return job->key;
 }
 
@@ -165,7 +165,7 @@ static bool number(const char *name, unsigned int *value)
 	return text && !parse_count(text, 0, INT_MAX, value);
 }
 
-/* The rank among those of this node gives a stable place; any other will do, too. */
+/* By the rank on this node, if the launcher provides it. */
 static unsigned int wanted_index(const struct pvas_space *space)
 {
 	unsigned int first, last, rank;
@@ -179,16 +179,13 @@ static unsigned int wanted_index(const struct pvas_space *space)
 
 /* ---- Open MPI ---- */
 
-/*
- * Run from a build tree, Open MPI does not know where its component pvas is.
- * Installed, it is among Open MPI's own, and nothing is to be said.
- */
-static void show_component(void)
+/* In a build tree Open MPI does not find its component pvas. Installed, it does. */
+static void set_component_path(void)
 {
 	const char *old = getenv(COMPONENT_PATH);
 	char dir[PATH_MAX], *paths;
 
-	if (component_find(dir) != COMPONENT_ASIDE)
+	if (component_find(dir) != COMPONENT_OWN_DIR)
 		return;
 	if (asprintf(&paths, "%s:%s", dir, old ? old : "SYSTEM_DEFAULT:USER_DEFAULT") < 0)
 		return;
@@ -196,11 +193,11 @@ static void show_component(void)
 	free(paths);
 }
 
-/* ---- becoming the program ---- */
+/* ---- executing the program ---- */
 
-static void tune_malloc(void)
+static void set_malloc_tunables(void)
 {
-	char *text = tuning_of_malloc(getenv(TUNABLES));
+	char *text = malloc_tunables(getenv(TUNABLES));
 
 	if (text)
 		setenv(TUNABLES, text, 1);
@@ -219,16 +216,16 @@ static int complain_program(const char *name, const char *path, int err)
 	if (path)
 		pvas_program_check(path, why, sizeof(why));
 	if (why[0])
-		say("%s: %s", name, why);
+		print_error("%s: %s", name, why);
 	else
-		say("%s: %s", name, err == -ENOENT ? "not found" : strerror(-err));
+		print_error("%s: %s", name, err == -ENOENT ? "not found" : strerror(-err));
 	return program_status(err);
 }
 
-static int run_plainly(const struct wish *wish, const char *path)
+static int run_plainly(const struct cmdline *cmdline, const char *path)
 {
-	execv(path, wish->argv);
-	say("%s: %s", wish->argv[0], strerror(errno));
+	execv(path, cmdline->argv);
+	print_error("%s: %s", cmdline->argv[0], strerror(errno));
 	return program_status(-errno);
 }
 
@@ -236,7 +233,7 @@ static int complain_space(int err)
 {
 	const char *why = pvas_error_get();
 
-	say("cannot join the job's address space: %s (%s)", why[0] ? why : strerror(-err),
+	print_error("cannot join the job's address space: %s (%s)", why[0] ? why : strerror(-err),
 	    err == -ENODEV ? "load it: modprobe pvas, or run plainly with --fallback" :
 	    err == -EACCES ? "let this user open /dev/pvas: see pvas(4)" :
 	    err == -EPROTO || err == -ENOSYS ? "install module and tools of one release" :
@@ -245,28 +242,28 @@ static int complain_space(int err)
 	return STATUS_FAILED;
 }
 
-/* A place may be taken by a rank that has not quite ended, or by another launcher's. */
-static int become(struct pvas_space *space, const struct wish *wish, const char *path)
+/* A partition may be in use by a rank that is still ending, or by another launcher's. */
+static int exec_task(struct pvas_space *space, const struct cmdline *cmdline, const char *path)
 {
 	unsigned int index = wanted_index(space);
 	int err;
 
-	err = pvas_task_exec(space, index, path, wish->argv, environ);
+	err = pvas_task_exec(space, index, path, cmdline->argv, environ);
 	if (err == -EBUSY) {
-		explain("place %u is taken: any other will do", index);
-		err = pvas_task_exec(space, PVAS_ANY, path, wish->argv, environ);
+		debug_line("place %u is taken: any other will do", index);
+		err = pvas_task_exec(space, PVAS_ANY, path, cmdline->argv, environ);
 	}
 	return err;
 }
 
-/* The last task may end between the join and the exec, and the space with it. */
-static int enter(const struct wish *wish, const char *key, const char *path)
+/* Between join and exec the last task may end, and the space with it: try again. */
+static int join_and_exec(const struct cmdline *cmdline, const char *key, const char *path)
 {
 	const struct pvas_create_attr attr = {
 		.size = sizeof(attr),
 		.backend = PVAS_BACKEND_KERNEL,
 		.flags = PVAS_KEEP_ON_CLOSE,
-		.partition_size = wish->partition_size,
+		.partition_size = cmdline->partition_size,
 	};
 	struct pvas_space *space;
 	int tries = 10;
@@ -274,42 +271,42 @@ static int enter(const struct wish *wish, const char *key, const char *path)
 
 	do {
 		err = pvas_space_join(&space, key, &attr);
-		if ((err == -ENODEV || err == -EACCES) && wish->fallback) {
-			explain("%s runs as a plain process (--fallback)", path);
-			return run_plainly(wish, path);
+		if ((err == -ENODEV || err == -EACCES) && cmdline->fallback) {
+			debug_line("%s runs as a plain process (--fallback)", path);
+			return run_plainly(cmdline, path);
 		}
 		if (err)
 			return complain_space(err);
-		show_component();
-		tune_malloc();
-		err = become(space, wish, path);
+		set_component_path();
+		set_malloc_tunables();
+		err = exec_task(space, cmdline, path);
 		if (err == -ENOSPC || err == -EALREADY || err == -EINVAL) {
-			say("cannot enter the job's address space: %s", pvas_error_get());
+			print_error("cannot enter the job's address space: %s", pvas_error_get());
 			return STATUS_FAILED;
 		}
 		pvas_space_destroy(space);
 	} while (err == -ESRCH && --tries);
-	return complain_program(wish->argv[0], path, err);
+	return complain_program(cmdline->argv[0], path, err);
 }
 
 int main(int argc, char **argv)
 {
-	struct wish wish = { .key = getenv("PVAS_JOB_KEY") };
+	struct cmdline cmdline = { .key = getenv("PVAS_JOB_KEY") };
 	struct jobkey job;
 	char path[PATH_MAX];
 	int status, err;
 
-	status = parse(&wish, argc, argv);
+	status = parse(&cmdline, argc, argv);
 	if (status >= 0)
 		return status;
-	err = pvas_program_find(wish.argv[0], NULL, path, sizeof(path));
+	err = pvas_program_find(cmdline.argv[0], NULL, path, sizeof(path));
 	if (err)
-		return complain_program(wish.argv[0], NULL, err);
-	if (!wish.key)
-		wish.key = find_key(&job);
-	if (!wish.key || !*wish.key) {
-		say("no job to join: neither mpirun nor srun started this (start it with one, or name the job: --key NAME)");
+		return complain_program(cmdline.argv[0], NULL, err);
+	if (!cmdline.key)
+		cmdline.key = find_key(&job);
+	if (!cmdline.key || !*cmdline.key) {
+		print_error("no job to join: neither mpirun nor srun started this (start it with one, or name the job: --key NAME)");
 		return STATUS_FAILED;
 	}
-	return enter(&wish, wish.key, path);
+	return join_and_exec(&cmdline, cmdline.key, path);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* What pvasrun says to the user. */
+/* pvasrun's messages. */
 #include "report.h"
 
 #include <errno.h>
@@ -23,8 +23,8 @@ static bool progress_wanted, progress_shown;
 static int64_t progress_next;
 
 /*
- * Output that the reader has no room for waits, while tasks are ended and signals obeyed:
- * so much of it, and at the end for so long.
+ * If the reader is slow, messages are queued, so that signals are handled meanwhile: at
+ * most WAITING_MAX bytes, and at the end of pvasrun for FLUSH_MS.
  */
 #define WAITING_MAX	(1 << 20)
 #define FLUSH_MS	2000
@@ -42,13 +42,13 @@ bool report_waits(void)
 			continue;
 		if (n < 0 && errno == EAGAIN)
 			return true;
-		/* nobody is left to be told that standard error fails */
+		/* an error of standard error can not be reported */
 		buffer_take(&waiting, n > 0 ? (size_t)n : buffer_len(&waiting));
 	}
 	return false;
 }
 
-/* As long as it is read, however slowly */
+/* Continues as long as the reader makes progress. */
 void report_flush(void)
 {
 	int64_t until = now_ms() + FLUSH_MS;
@@ -91,8 +91,8 @@ static void progress_clear(void)
 	progress_shown = false;
 }
 
-/* Tasks write to the same terminal: a line in one write() stays in one piece. */
-static void say(const char *prefix, const char *format, va_list args)
+/* One write(), so that output of tasks on the same terminal does not split the line. */
+static void print_line(const char *prefix, const char *format, va_list args)
 {
 	char line[1024] = "";
 	size_t used = strlen(prefix);
@@ -115,7 +115,7 @@ void complain(const char *format, ...)
 	va_list args;
 
 	va_start(args, format);
-	say("pvasrun: ", format, args);
+	print_line("pvasrun: ", format, args);
 	va_end(args);
 }
 
@@ -126,7 +126,7 @@ void warn(const char *format, ...)
 	if (quiet)
 		return;
 	va_start(args, format);
-	say("pvasrun: ", format, args);
+	print_line("pvasrun: ", format, args);
 	va_end(args);
 }
 
@@ -137,7 +137,7 @@ void note(const char *format, ...)
 	if (!verbose)
 		return;
 	va_start(args, format);
-	say(debugging ? "pvas: pvasrun: " : "pvasrun: ", format, args);
+	print_line(debugging ? "pvas: pvasrun: " : "pvasrun: ", format, args);
 	va_end(args);
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* What pvasrun says to the user: on standard error, one write a line. */
+/* pvasrun's messages: on standard error, one write() per line. */
 #ifndef PVASRUN_REPORT_H
 #define PVASRUN_REPORT_H
 
@@ -10,7 +10,7 @@
 
 void report_setup(bool verbose, bool quiet);
 
-/* "pvasrun: ..." always, unless --quiet, only with --verbose */
+/* "pvasrun: ...": always; unless --quiet; only with --verbose */
 __attribute__((format(printf, 1, 2))) void complain(const char *format, ...);
 __attribute__((format(printf, 1, 2))) void warn(const char *format, ...);
 __attribute__((format(printf, 1, 2))) void note(const char *format, ...);
@@ -19,19 +19,19 @@ __attribute__((format(printf, 1, 2))) void note(const char *format, ...);
 void report_failure(unsigned int rank, pid_t pid, const char *program, int wait_status);
 
 /*
- * None of these waits for the reader. Does anything still wait to be read? It is
- * tried once more; report_flush() does so for a limited time.
+ * None of these blocks: messages may be queued. Try to write them; true if some remain.
+ * report_flush() repeats that for a limited time.
  */
 bool report_waits(void);
 void report_flush(void);
 
-/* Many lines at once, as they are */
+/* Several lines at once, unchanged */
 void report_text(const char *text, size_t len);
 
-/* A size as --partition-size takes it: "64G" */
+/* A size in the format of --partition-size: "64G" */
 const char *size_text(uint64_t bytes, char buf[static 24]);
 
-/* Shown on a terminal when starting takes over a second */
+/* On a terminal, if the start takes more than a second */
 void progress_begin(void);
 void progress_update(unsigned int started, unsigned int total);
 void progress_end(void);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Signals that pvasrun gets, and what of them reaches the tasks. */
+/* Receive signals, and forward them to the tasks. */
 #include "signals.h"
 
 #include <errno.h>
@@ -10,26 +10,26 @@
 
 #include "clock.h"
 #include "report.h"
-#include "stops.h"
+#include "stopped.h"
 
 /*
- * timeout(1), and whoever signals a process and then its group, send the same
- * signal twice at once. Only a second one after this is somebody's impatience.
+ * timeout(1) and others send a signal to a process and then to its group, so it arrives
+ * twice. Only a second one after this time asks to kill the tasks.
  */
 #define TWICE_MS 200
 
-static const int passed_on[] = {
+static const int forwarded[] = {
 	SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGTSTP, SIGCONT,
 };
 
-#define NR_PASSED_ON (sizeof(passed_on) / sizeof(passed_on[0]))
+#define NR_FORWARDED (sizeof(forwarded) / sizeof(forwarded[0]))
 
 static bool asks_to_end(int signo)
 {
 	return signo == SIGINT || signo == SIGTERM || signo == SIGHUP || signo == SIGQUIT;
 }
 
-/* What is ignored by inheritance stays ignored, here and in the tasks. */
+/* Signals that are ignored by inheritance stay ignored, in pvasrun and in tasks. */
 static bool inherited_ignored(int signo)
 {
 	struct sigaction now;
@@ -38,7 +38,7 @@ static bool inherited_ignored(int signo)
 	       now.sa_handler == SIG_IGN;
 }
 
-/* The tasks first: once pvasrun is stopped it does nothing more. */
+/* Stop the tasks first, for pvasrun then stops itself. */
 static void stop_all(struct job *job, bool own_groups_only)
 {
 	sigset_t stop;
@@ -47,18 +47,18 @@ static void stop_all(struct job *job, bool own_groups_only)
 	sigemptyset(&stop);
 	sigaddset(&stop, SIGTSTP);
 	sigprocmask(SIG_UNBLOCK, &stop, NULL);
-	raise(SIGTSTP);		/* returns after SIGCONT, which is then in the queue */
+	raise(SIGTSTP);		/* returns after SIGCONT, which is then pending */
 	sigprocmask(SIG_BLOCK, &stop, NULL);
 }
 
-static void end_asked(struct job *job, int signo, bool own_groups_only)
+static void handle_end_request(struct job *job, int signo, bool own_groups_only)
 {
 	int64_t since = now_ms() - job->interrupted_at;
 	bool again = job->interrupt && since < GRACE_MS;
 
 	if (again && since < TWICE_MS)
 		return;
-	if (!job->live) {	/* only output is waited for: main.c looks at this */
+	if (!job->live) {	/* main.c waits for output, and checks for this */
 		job_interrupted(job, signo);
 		return;
 	}
@@ -69,19 +69,19 @@ static void end_asked(struct job *job, int signo, bool own_groups_only)
 	}
 	job_interrupted(job, signo);
 	job_kill(job, signo, own_groups_only);
-	stops_wake(job);
+	stopped_continue(job);
 }
 
 /*
- * A signal from the terminal's keys (SI_KERNEL) has reached every process of
- * pvasrun's own group already: a task that is in it must not get it twice.
+ * A signal from the terminal (SI_KERNEL) is sent to the whole foreground group: a task
+ * in pvasrun's group must not get it twice.
  */
-static void got(struct job *job, int signo, int code)
+static void handle_signal(struct job *job, int signo, int code)
 {
 	bool own_groups_only = code == SI_KERNEL;
 
 	if (asks_to_end(signo))
-		end_asked(job, signo, own_groups_only);
+		handle_end_request(job, signo, own_groups_only);
 	else if (signo == SIGTSTP)
 		stop_all(job, own_groups_only);
 	else
@@ -98,7 +98,7 @@ static void ready(struct event *event, uint32_t what)
 		if (info.ssi_signo == SIGCHLD)
 			job_reap(signals->job);
 		else
-			got(signals->job, info.ssi_signo, info.ssi_code);
+			handle_signal(signals->job, info.ssi_signo, info.ssi_code);
 	}
 }
 
@@ -113,14 +113,14 @@ int signals_open(struct signals *signals, struct loop *loop, struct job *job)
 	sigemptyset(&signals->ignored);
 	sigemptyset(&mask);
 	sigaddset(&mask, SIGCHLD);
-	for (i = 0; i < NR_PASSED_ON; i++) {
-		if (inherited_ignored(passed_on[i])) {
-			sigaddset(&signals->ignored, passed_on[i]);
+	for (i = 0; i < NR_FORWARDED; i++) {
+		if (inherited_ignored(forwarded[i])) {
+			sigaddset(&signals->ignored, forwarded[i]);
 			continue;
 		}
-		/* an ignored signal never gets to a signalfd */
-		sigaction(passed_on[i], &standard, NULL);
-		sigaddset(&mask, passed_on[i]);
+		/* a signalfd never reports an ignored signal */
+		sigaction(forwarded[i], &standard, NULL);
+		sigaddset(&mask, forwarded[i]);
 	}
 	sigaction(SIGCHLD, &standard, NULL);
 	sigaction(SIGPIPE, &ignore, NULL);
@@ -144,7 +144,7 @@ void signals_die_from(int signo)
 	struct rlimit no_core = { 0, 0 };
 	sigset_t mask;
 
-	setrlimit(RLIMIT_CORE, &no_core);	/* ours would only be in the way */
+	setrlimit(RLIMIT_CORE, &no_core);	/* a core of pvasrun is of no use */
 	signal(signo, SIG_DFL);
 	sigemptyset(&mask);
 	sigaddset(&mask, signo);

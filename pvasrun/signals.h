@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Signals that pvasrun gets, and what of them reaches the tasks. */
+/* Receive signals, and forward them to the tasks. */
 #ifndef PVASRUN_SIGNALS_H
 #define PVASRUN_SIGNALS_H
 
@@ -11,17 +11,17 @@
 struct signals {
 	struct event event;
 	struct job *job;
-	sigset_t ignored;	/* by whoever started pvasrun: nohup(1), a shell's "&" */
+	sigset_t ignored;	/* inherited: from nohup(1), or a shell's "&" */
 };
 
 /*
- * From here on signals come through the loop. Before any thread is made, for
- * threads inherit it.
+ * From here on signals are read from the loop. Call it before any thread is created,
+ * for threads inherit the signal mask.
  */
 int signals_open(struct signals *signals, struct loop *loop, struct job *job);
 void signals_close(struct signals *signals);
 
-/* Die as the signal @signo would have made pvasrun die, so that a shell sees it. */
+/* Die from @signo, so that a shell sees the right status. */
 void signals_die_from(int signo);
 
 #endif

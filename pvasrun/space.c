@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Making the space that the tasks will share. */
+/* Create the space that the tasks share. */
+#include "space.h"
+
 #include <errno.h>
 #include <string.h>
 
 #include <linux/pvas.h>
 
-#include "launch.h"
+#include "diagnose.h"
+#include "job.h"
 #include "precheck.h"
-#include "reason.h"
 #include "report.h"
 
 static const char *create_hint(int err, int backend)
@@ -41,12 +43,12 @@ static int complain_create(int err, int backend)
 	const char *why = pvas_error_get();
 	char limit[128];
 
-	if ((err == -ENOMEM || err == -EAGAIN) && reason_memory_limit(limit, sizeof(limit))) {
+	if ((err == -ENOMEM || err == -EAGAIN) && diagnose_memory_limit(limit, sizeof(limit))) {
 		complain("cannot make the address space: %s: %s (raise it: ulimit -d unlimited -v unlimited)",
 			 strerror(-err), limit);
 		return STATUS_FAILED;
 	}
-	if (err == -ENOSYS && reason_inside_job()) {
+	if (err == -ENOSYS && diagnose_inside_job()) {
 		complain("cannot make the address space: this pvasrun runs inside a job of another one with the user backend, which can't hold a second space (start it outside, or all programs in one job with ':', or load the module)");
 		return STATUS_FAILED;
 	}
@@ -55,76 +57,82 @@ static int complain_create(int err, int backend)
 	return STATUS_FAILED;
 }
 
-static int create(struct run *run, uint64_t partition_size, unsigned int *places)
+static int create(struct job_space *space, const struct options *opt, uint64_t partition_size,
+		  unsigned int *places)
 {
 	struct pvas_create_attr attr = {
 		.size = sizeof(attr),
-		.backend = run->opt->backend,
+		.backend = opt->backend,
 		.partition_size = partition_size,
 	};
 	unsigned int last;
 	int err;
 
-	err = pvas_space_create(&run->space, &attr);
+	err = pvas_space_create(&space->space, &attr);
 	if (err)
 		return err;
-	err = pvas_space_get_bounds(run->space, &run->first, &last, &run->partition_size);
-	*places = last - run->first + 1;
+	err = pvas_space_get_bounds(space->space, &space->first, &last, &space->partition_size);
+	*places = last - space->first + 1;
 	return err;
 }
 
-static void note_space(const struct run *run, unsigned int places)
+static void note_space(const struct job_space *space, unsigned int tasks, unsigned int places)
 {
 	char size[24];
 
 	note("backend %s, space %u, partitions of %s (%u of %u used)",
-	     pvas_space_get_backend(run->space) == PVAS_BACKEND_KERNEL ? "kernel" : "user",
-	     pvas_space_get_id(run->space), size_text(run->partition_size, size), run->opt->tasks,
+	     pvas_space_get_backend(space->space) == PVAS_BACKEND_KERNEL ? "kernel" : "user",
+	     pvas_space_get_id(space->space), size_text(space->partition_size, size), tasks,
 	     places);
 }
 
-/* Partitions of the size that was asked for */
-static int open_as_told(struct run *run, uint64_t size)
+/* With partitions of a given size */
+static int open_with_size(struct job_space *space, const struct options *opt, uint64_t size)
 {
 	unsigned int places;
 	char text[24];
 	int err;
 
-	err = create(run, size, &places);
+	err = create(space, opt, size, &places);
 	if (err)
-		return complain_create(err, run->opt->backend);
-	if (places < run->opt->tasks) {
+		return complain_create(err, opt->backend);
+	if (places < opt->tasks) {
 		complain("%u partitions of %s are too few for %u tasks (choose a smaller --partition-size)",
-			 places, size_text(size, text), run->opt->tasks);
+			 places, size_text(size, text), opt->tasks);
 		return STATUS_FAILED;
 	}
-	note_space(run, places);
+	note_space(space, opt->tasks, places);
 	return 0;
 }
 
 /*
- * How many partitions are reserved is known only when the space is there: while
- * too few are left, or no free range of addresses has room for one, halve the size.
+ * The number of usable partitions is only known once the space exists. Halve the size
+ * while there are too few, or while no free range of addresses is large enough.
  */
-int space_open(struct run *run)
+int space_open(struct job_space *space, const struct options *opt)
 {
 	const uint64_t usual = 1ULL << PVAS_SHIFT_DEFAULT, least = 1ULL << PVAS_SHIFT_MIN;
-	uint64_t size = run->opt->partition_size;
+	uint64_t size = opt->partition_size;
 	unsigned int places;
 	int err;
 
 	if (size)
-		return open_as_told(run, size);
-	for (size = precheck_partition_size(run->opt->tasks); size > least; size /= 2) {
-		err = create(run, size, &places);
+		return open_with_size(space, opt, size);
+	for (size = precheck_partition_size(opt->tasks); size > least; size /= 2) {
+		err = create(space, opt, size, &places);
 		if (err && (err != -ENOMEM || size <= usual))
-			return complain_create(err, run->opt->backend);
-		if (!err && precheck_enough(size, places, run->opt->tasks)) {
-			note_space(run, places);
+			return complain_create(err, opt->backend);
+		if (!err && precheck_enough(size, places, opt->tasks)) {
+			note_space(space, opt->tasks, places);
 			return 0;
 		}
-		pvas_space_destroy(run->space);
-		run->space = NULL;
+		space_close(space);
 	}
-	return open_as_told(run, least);
+	return open_with_size(space, opt, least);
+}
+
+void space_close(struct job_space *space)
+{
+	pvas_space_destroy(space->space);
+	space->space = NULL;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Making whole, tagged lines of whatever pieces a task writes. */
+/* Split a task's output into lines, and put a tag before each. */
 #include "tagger.h"
 
 #include <errno.h>
@@ -59,7 +59,7 @@ void tagger_init(struct tagger *tagger, unsigned int rank)
 	snprintf(tagger->tag, sizeof(tagger->tag), "[%u] ", rank);
 }
 
-/* The held-back part, then @bytes, as one line; @bytes brings its newline or none. */
+/* Append one line: tag, incomplete line so far, @bytes, and a newline if it has none. */
 static int put_line(struct tagger *tagger, const char *bytes, size_t len, struct buffer *out)
 {
 	struct buffer *line = &tagger->line;

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Making whole, tagged lines of whatever pieces a task writes. */
+/* Split a task's output into lines, and put a tag before each. */
 #ifndef PVASRUN_TAGGER_H
 #define PVASRUN_TAGGER_H
 
 #include <stddef.h>
 
-/* Bytes that grow at the end and are taken away at the front */
+/* A byte queue: filled at the end, consumed at the front */
 struct buffer {
 	char *bytes;
-	size_t start;	/* first byte not yet taken */
+	size_t start;	/* first byte not yet consumed */
 	size_t end;
 	size_t room;
 };
@@ -27,20 +27,20 @@ static inline const char *buffer_head(const struct buffer *buffer)
 	return buffer->bytes + buffer->start;
 }
 
-/* A line longer than this is cut in two, each with its tag: memory is finite. */
+/* A longer line is cut, and each part gets a tag. */
 #define TAGGER_LINE_MAX (1U << 20)
 
 struct tagger {
 	char tag[16];
-	struct buffer line;	/* a line whose end hasn't come yet */
+	struct buffer line;	/* an incomplete line */
 };
 
 void tagger_init(struct tagger *tagger, unsigned int rank);
 
-/* Put the lines that @bytes complete into @out, tagged. 0 or -ENOMEM. */
+/* Append all lines that @bytes complete to @out, with tags. 0 or -ENOMEM */
 int tagger_feed(struct tagger *tagger, const char *bytes, size_t len, struct buffer *out);
 
-/* No more will come: a last line without an end gets one. */
+/* At the end of the output: a last line without a newline gets one. */
 int tagger_finish(struct tagger *tagger, struct buffer *out);
 
 #endif

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * May code be loaded from a file? A copy of this program in /tmp has neighbours
- * that anybody can have put there, and can exchange at any moment. So the answer
- * is for what was opened, and for a path without links that only trusted users can
- * change: each directory on the way is opened in the one before it, and looked at.
+ * May code be loaded from a file? Beside a copy of this program in /tmp, any user can
+ * create files, and replace them at any time. So each directory of the path is opened
+ * in the one before it, without following links, and checked by its descriptor.
  */
 #include "trusted.h"
 
@@ -19,23 +18,23 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
-#define NO_USER 65534	/* as a user looks who has no number in this namespace */
+#define NO_USER 65534	/* the overflow uid: all users that this namespace does not map */
 
 struct owners {
-	uid_t user, program, root;	/* @root: as / has it, 0 unless in a namespace */
-	bool below_shared;		/* in a directory where everybody can make files */
+	uid_t user, program, root;	/* @root: the owner of /, 0 unless in a namespace */
+	bool below_shared;		/* a directory above is sticky and world-writable */
 };
 
 static bool is_owner(const struct owners *owners, uid_t uid)
 {
-	/* several users look like this one */
+	/* several users may have this uid */
 	if (uid == NO_USER && owners->below_shared && owners->root == NO_USER)
 		return false;
 	return uid == 0 || uid == owners->user || uid == owners->program || uid == owners->root;
 }
 
-/* The group's bits are then the most that any user or group of the list may do. */
-static bool has_list(int fd)
+/* With an ACL the group bits are its mask, which may apply to any user. */
+static bool has_acl(int fd)
 {
 	char path[40];
 
@@ -43,7 +42,7 @@ static bool has_list(int fd)
 	return getxattr(path, "system.posix_acl_access", NULL, 0) >= 0;
 }
 
-/* A user's private group has the same number and name, and no other member. */
+/* A user private group has the same number and name, and no other member. */
 bool trusted_group(uid_t uid, gid_t gid)
 {
 	const struct passwd *user;
@@ -69,10 +68,10 @@ static bool others_may_write(int fd, const struct stat *st)
 	if (st->st_mode & S_IWOTH)
 		return true;
 	return st->st_mode & S_IWGRP &&
-	       (!trusted_group(st->st_uid, st->st_gid) || has_list(fd));
+	       (!trusted_group(st->st_uid, st->st_gid) || has_acl(fd));
 }
 
-/* Nobody can rename or remove another's file in such a directory. */
+/* There users can neither rename nor remove files of others. */
 static bool is_sticky(const struct stat *st)
 {
 	return S_ISDIR(st->st_mode) && st->st_mode & S_ISVTX;
@@ -84,7 +83,7 @@ static bool is_above(const char *path, size_t len, const char *program)
 	return !strncmp(path, program, len) && (len == 1 || program[len] == '/');
 }
 
-/* @fd is what @path, up to @len, leads to. @last: no more comes after it */
+/* @fd refers to the first @len bytes of @path. @last: that is the whole path */
 static bool check_one(int fd, const char *path, size_t len, bool last, const char *program,
 		      struct owners *owners)
 {
@@ -101,7 +100,7 @@ static bool check_one(int fd, const char *path, size_t len, bool last, const cha
 	return is_owner(owners, st.st_uid) && !others_may_write(fd, &st);
 }
 
-/* The next part of the path, in @dir, which is closed. @at: where it begins */
+/* Open the component @at of the path in @dir, and close @dir. */
 static int open_next(int dir, const char *at, size_t len)
 {
 	char name[NAME_MAX + 1];

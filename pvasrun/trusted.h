@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Files that only those can change whom this program is trusted to by running it */
+/* Files that only users can change whom the user of this program must trust anyway. */
 #ifndef PVASRUN_TRUSTED_H
 #define PVASRUN_TRUSTED_H
 
@@ -8,17 +8,18 @@
 #include <sys/types.h>
 
 /*
- * @program: the path of this program. What its owner, root and this user can change
- * is trusted, and what is in no directory that others may write to; the directories
- * above the program itself are, since it could be exchanged as well.
+ * @program: the path of this program. Trusted users are root, this user and the owner of
+ * the program. A file is trusted if it, and each directory above it, belongs to one of
+ * them and is not writable for others. Directories above the program itself may belong
+ * to any user, who could replace the program as well.
  *
- * An O_PATH descriptor of the file or directory, or -errno (-EPERM: not trusted).
- * @real has its path without links, which none but trusted users can make lead
- * elsewhere: use the descriptor or that, never @path.
+ * Returns an O_PATH descriptor of the file or directory, or -errno (-EPERM: not
+ * trusted). @real is its path without links, which only trusted users can redirect: use
+ * the descriptor or @real, never @path.
  */
 int trusted_open(const char *path, const char *program, char real[static PATH_MAX]);
 
-/* May a file of @uid be writable for the group @gid, and still be @uid's alone? */
+/* Has the group @gid no member but @uid? */
 bool trusted_group(uid_t uid, gid_t gid);
 
 #endif

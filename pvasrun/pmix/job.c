@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* What the ranks are told of their job. */
+/* The description of the job that ranks can query. */
 #include "internal.h"
 
 #include <stdio.h>
@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Filled one after the other */
+/* An array that is filled in order */
 struct infos {
 	pmix_info_t *info;
 	size_t nr;
@@ -68,7 +68,7 @@ static char *all_ranks(unsigned int tasks)
 	return text;
 }
 
-/* One node, with all ranks on it, in the library's own notation */
+/* One node with all ranks, in the notation of libpmix */
 static pmix_status_t add_node(struct infos *to, unsigned int tasks)
 {
 	char host[256] = "localhost";
@@ -92,17 +92,14 @@ static pmix_status_t add_node(struct infos *to, unsigned int tasks)
 	return rc;
 }
 
-/*
- * Open MPI makes its session directories where it is told; that these are
- * removed by others it is told as well.
- */
+/* Where Open MPI creates its session directories, and that it need not remove them */
 static void add_directories(struct infos *to, const struct pmix_job *job)
 {
-	bool ours = true;
+	bool removed_by_us = true;
 
 	add_text(to, PMIX_TMPDIR, job->tmpdir);
 	add_text(to, PMIX_NSDIR, job->tmpdir);
-	add(to, PMIX_TDIR_RMCLEAN, &ours, PMIX_BOOL);
+	add(to, PMIX_TDIR_RMCLEAN, &removed_by_us, PMIX_BOOL);
 }
 
 #define JOB_INFOS 20
@@ -133,7 +130,7 @@ static pmix_status_t fill(struct infos *to, const struct pmix_job *job)
 	return PMIX_SUCCESS;
 }
 
-/* The ranks of this user may come, and no others. */
+/* libpmix accepts no other clients. */
 static pmix_status_t register_ranks(const struct pmix_job *job)
 {
 	pmix_status_t rc = PMIX_SUCCESS;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * What ranks want to be written, by PMIx_Log. Open MPI's longer messages, those
- * with a frame, come that way: mpirun would write each once, whoever sent it.
+ * PMIx_Log: ranks have text written. Open MPI sends its framed messages (show_help) this
+ * way, and mpirun prints each of them once per job.
  */
 #include "internal.h"
 
@@ -15,11 +15,11 @@
 #include <time.h>
 #include <unistd.h>
 
-/* ---- Open MPI's messages ---- */
+/* ---- decoding Open MPI's messages ---- */
 
 /*
- * Each value has a count before it, always 1 here, a text also its length with
- * the zero at its end; all of that are 4 bytes with the highest first.
+ * Before each value there is a count, which is 1, and before a string also its length
+ * with the final zero. Both are 32 bits, in network byte order.
  */
 struct reader {
 	const char *at;
@@ -37,7 +37,7 @@ static bool read_number(struct reader *from, uint32_t *value)
 	return true;
 }
 
-/* What comes from others may be anything. */
+/* Ranks are not trusted: check count, length and the final zero. */
 static const char *read_text(struct reader *from)
 {
 	const char *text = from->at;
@@ -64,7 +64,7 @@ static bool read_flag(struct reader *from)
 	return true;
 }
 
-/* ---- each of them once ---- */
+/* ---- each message once ---- */
 
 #define TOPICS_MAX 1000
 
@@ -80,16 +80,16 @@ static bool wants_all(void)
 	return all && (!strcmp(all, "0") || !strcmp(all, "false"));
 }
 
-static bool is_new(const char *file, const char *subject)
+static bool is_new(const char *file, const char *topic)
 {
 	static struct topic *topics;
 	static unsigned int nr_topics;
-	size_t len = strlen(file) + strlen(subject) + 2;
+	size_t len = strlen(file) + strlen(topic) + 2;
 	struct topic *t = malloc(sizeof(*t) + len);
 
 	if (!t)
 		return true;
-	snprintf(t->name, len, "%s/%s", file, subject);
+	snprintf(t->name, len, "%s/%s", file, topic);
 	for (struct topic *old = topics; old; old = old->next) {
 		if (!strcmp(old->name, t->name)) {
 			free(t);
@@ -105,11 +105,11 @@ static bool is_new(const char *file, const char *subject)
 	return true;
 }
 
-/* ---- writing: standard error may be slow, and the library has one thread ---- */
+/* ---- a writer thread: standard error may block, and libpmix has one thread ---- */
 
 struct line {
 	struct line *next;
-	int fd;			/* -1: nothing to write, all before it is */
+	int fd;			/* -1: only report that all lines before are written */
 	pmix_op_cbfunc_t done;
 	void *arg;
 	size_t len;
@@ -120,7 +120,7 @@ static struct {
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
 	struct line *first, **last;
-	size_t used;		/* bytes that wait */
+	size_t used;		/* bytes in the queue */
 	bool runs, busy;
 } writer = {
 	.lock = PTHREAD_MUTEX_INITIALIZER,
@@ -128,8 +128,8 @@ static struct {
 	.last = &writer.first,
 };
 
-/* What is more is dropped: who waits for an answer has said little. */
-#define WRITER_ROOM (4 << 20)
+/* Lines beyond this are dropped: a rank that waits for its answers never gets there. */
+#define QUEUE_MAX (4 << 20)
 
 static void write_all(int fd, const char *text, size_t len)
 {
@@ -164,9 +164,9 @@ static void *write_lines(void *arg)
 		pthread_mutex_unlock(&writer.lock);
 		if (line->fd >= 0)
 			write_all(line->fd, line->text, line->len);
-		/* the library holds a lock, while it calls us, that the answer needs, too */
+		/* not directly: libpmix may hold a lock that the completion takes, too */
 		if (line->done)
-			pmix_soon(line->done, line->arg);
+			pmix_defer(line->done, line->arg);
 		pthread_mutex_lock(&writer.lock);
 		writer.used -= sizeof(*line) + line->len;
 		free(line);
@@ -185,7 +185,7 @@ static bool start_writer(void)
 	return writer.runs;
 }
 
-/* Returns whether it will be done. */
+/* False if @done will not be called. */
 static bool add_line(int fd, const char *text, pmix_op_cbfunc_t done, void *arg)
 {
 	size_t len = strlen(text);
@@ -197,7 +197,7 @@ static bool add_line(int fd, const char *text, pmix_op_cbfunc_t done, void *arg)
 	*line = (struct line){ .fd = fd, .done = done, .arg = arg, .len = len };
 	memcpy(line->text, text, len);
 	pthread_mutex_lock(&writer.lock);
-	room = start_writer() && sizeof(*line) + len <= WRITER_ROOM - writer.used;
+	room = start_writer() && sizeof(*line) + len <= QUEUE_MAX - writer.used;
 	if (room) {
 		writer.used += sizeof(*line) + len;
 		*writer.last = line;
@@ -234,16 +234,16 @@ void pvasrun_pmix_flush(unsigned int ms)
 	pthread_mutex_unlock(&writer.lock);
 }
 
-/* A file, a subject in it, and the text, if there is one. */
-static void open_mpi_says(const pmix_byte_object_t *bytes)
+/* The message: a help file, a topic in it, a flag, and the text. */
+static void print_show_help(const pmix_byte_object_t *bytes)
 {
 	struct reader from = { bytes->bytes, bytes->size };
-	const char *file = read_text(&from), *subject = file ? read_text(&from) : NULL, *text;
+	const char *file = read_text(&from), *topic = file ? read_text(&from) : NULL, *text;
 
-	if (!subject || !read_flag(&from))
+	if (!topic || !read_flag(&from))
 		return;
 	text = read_text(&from);
-	if (text && is_new(file, subject))
+	if (text && is_new(file, topic))
 		print(STDERR_FILENO, text);
 }
 
@@ -260,12 +260,12 @@ void pmix_log(const pmix_proc_t *proc, const pmix_info_t data[], size_t nr,
 		const pmix_value_t *value = &data[i].value;
 
 		if (!strcmp(data[i].key, PMIX_LOG_MSG) && value->type == PMIX_BYTE_OBJECT)
-			open_mpi_says(&value->data.bo);
+			print_show_help(&value->data.bo);
 		else if (!strcmp(data[i].key, PMIX_LOG_STDERR) && value->type == PMIX_STRING)
 			print(STDERR_FILENO, value->data.string);
 		else if (!strcmp(data[i].key, PMIX_LOG_STDOUT) && value->type == PMIX_STRING)
 			print(STDOUT_FILENO, value->data.string);
 	}
 	if (!add_line(-1, "", done, arg))
-		pmix_soon(done, arg);
+		pmix_defer(done, arg);
 }

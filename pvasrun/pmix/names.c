@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Published names. The library calls us from its one thread, as does our clock,
- * so there is no lock; a lookup that may wait does so until as many names as it
- * wants are published, its time is over, or the job ends, which a peer's death
- * brings about.
+ * PMIx_Publish and PMIx_Lookup. All functions run in libpmix's one thread, those of
+ * timers included, so there is no lock. A lookup with PMIX_WAIT ends when enough names
+ * are published, with its timeout, or with the job.
  */
 #include "internal.h"
 
@@ -21,7 +20,7 @@ struct lookup {
 	struct lookup *next;
 	uintptr_t id;
 	char **keys;
-	size_t wanted;		/* so many of them are enough */
+	size_t wanted;		/* how many of them are enough */
 	pmix_lookup_cbfunc_t done;
 	void *data;
 };
@@ -29,7 +28,7 @@ struct lookup {
 static struct name *names;
 static struct lookup *lookups;
 
-/* Of all ranks together; a connection's name and port are less than 1 KiB. */
+/* For all ranks together; a name and port of MPI take less than 1 KiB. */
 #define NAMES_MAX	4096
 #define VALUE_MAX	(64 << 10)
 #define LOOKUPS_MAX	4096
@@ -55,7 +54,7 @@ static void drop(struct name **at)
 	free(n);
 }
 
-/* How to publish, as against what */
+/* An option of the call, not data to publish */
 static bool is_directive(const char *key)
 {
 	static const char *const keys[] = {
@@ -70,8 +69,8 @@ static bool is_directive(const char *key)
 	return false;
 }
 
-/* Is @key among the directives? Its value is a number; 0 means that nothing is said. */
-static bool directive(const pmix_info_t info[], size_t nr, const char *key, int *value)
+/* Is @key in @info? *value is its number, 0 if it has none. */
+static bool find_directive(const pmix_info_t info[], size_t nr, const char *key, int *value)
 {
 	pmix_status_t rc;
 	size_t i;
@@ -88,16 +87,16 @@ static bool directive(const pmix_info_t info[], size_t nr, const char *key, int 
 	return false;
 }
 
-static size_t count(char **keys, bool known_only)
+static size_t count(char **keys, bool published_only)
 {
 	size_t nr = 0;
 
 	for (; *keys; keys++)
-		nr += !known_only || *find(*keys);
+		nr += !published_only || *find(*keys);
 	return nr;
 }
 
-/* Answer with those of @keys that are known; @wanted are enough. */
+/* Answer with those of @keys that are published; @wanted are enough for success. */
 static void reply(char **keys, size_t wanted, pmix_lookup_cbfunc_t done, void *data)
 {
 	size_t nr = count(keys, true), i = 0;
@@ -158,8 +157,8 @@ static void end_lookup(struct lookup **at)
 	free(l);
 }
 
-/* Something new is known: who waited for it? */
-static void wake(void)
+/* After a publication: answer the lookups that have waited for it. */
+static void complete_lookups(void)
 {
 	struct lookup **at = &lookups, *l;
 
@@ -173,8 +172,8 @@ static void wake(void)
 	}
 }
 
-/* Unless it has been answered: then there is none with this number. */
-static void give_up(uintptr_t id)
+/* After its timeout. If it has been answered, no lookup has this id. */
+static void lookup_timeout(uintptr_t id)
 {
 	struct lookup **at = &lookups, *l;
 
@@ -186,7 +185,7 @@ static void give_up(uintptr_t id)
 	end_lookup(at);
 }
 
-/* What is larger than a number is a text or bytes; arrays of values nobody publishes. */
+/* Arrays are refused: MPI publishes numbers, strings and byte objects. */
 static size_t size_of(const pmix_value_t *value)
 {
 	if (value->type == PMIX_STRING)
@@ -226,7 +225,7 @@ pmix_status_t pmix_publish(const pmix_proc_t *proc, const pmix_info_t info[], si
 		if (!is_directive(info[i].key))
 			rc = publish_one(proc, &info[i]);
 	done(rc, data);
-	wake();
+	complete_lookups();
 	return PMIX_SUCCESS;
 }
 
@@ -238,7 +237,8 @@ static pmix_status_t wait_for(char **keys, size_t wanted, int seconds, pmix_look
 
 	if (l)
 		l->keys = copy_keys(keys);
-	if (!l || !l->keys || (seconds > 0 && pmix_later(seconds, give_up, last_id + 1))) {
+	if (!l || !l->keys ||
+	    (seconds > 0 && pmix_defer_for(seconds, lookup_timeout, last_id + 1))) {
 		if (l)
 			free_keys(l->keys);
 		free(l);
@@ -259,10 +259,10 @@ pmix_status_t pmix_lookup(const pmix_proc_t *proc, char **keys, const pmix_info_
 {
 	size_t wanted = count(keys, false);
 	int enough, seconds;
-	bool may_wait = directive(info, nr, PMIX_WAIT, &enough);
+	bool may_wait = find_directive(info, nr, PMIX_WAIT, &enough);
 
 	(void)proc;
-	directive(info, nr, PMIX_TIMEOUT, &seconds);
+	find_directive(info, nr, PMIX_TIMEOUT, &seconds);
 	if (enough > 0 && (size_t)enough < wanted)
 		wanted = enough;
 	if (may_wait && count(keys, true) < wanted)
@@ -271,7 +271,7 @@ pmix_status_t pmix_lookup(const pmix_proc_t *proc, char **keys, const pmix_info_
 	return PMIX_SUCCESS;
 }
 
-/* Only who has published may take back; without keys, all of his. */
+/* Only the rank that has published a name can remove it; without keys, all of its names. */
 pmix_status_t pmix_unpublish(const pmix_proc_t *proc, char **keys, const pmix_info_t info[],
 			     size_t nr, pmix_op_cbfunc_t done, void *data)
 {

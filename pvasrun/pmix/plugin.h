@@ -1,26 +1,26 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The PMIx server is a shared object of its own, loaded when the first rank
- * asks for it: pvasrun needs no libpmix, and jobs without MPI don't pay for it.
+ * The PMIx server is a plugin, loaded when the first rank connects: pvasrun does not
+ * depend on libpmix, and jobs without MPI do not load it.
  */
 #ifndef PVASRUN_PMIX_PLUGIN_H
 #define PVASRUN_PMIX_PLUGIN_H
 
 #include <stddef.h>
 
-/* What a rank did, as the server tells pvasrun: one write() to a pipe each */
-enum pmix_news_kind {
-	NEWS_INIT,
-	NEWS_FINALIZE,
-	NEWS_LOST,	/* it has gone without that, and all it said is known */
-	NEWS_ABORT,
-	NEWS_SPAWN,	/* it wanted more processes, and was refused */
+/* Sent to pvasrun, each by one write() to a pipe */
+enum rank_event_kind {
+	RANK_INIT,
+	RANK_FINALIZE,
+	RANK_LOST,	/* disconnected without finalize; all it sent has been handled */
+	RANK_ABORT,
+	RANK_SPAWN,	/* a request for more processes was refused */
 };
 
-struct pmix_news {
-	enum pmix_news_kind kind;
+struct rank_event {
+	enum rank_event_kind kind;
 	unsigned int rank;
-	int status;		/* of NEWS_ABORT */
+	int status;		/* with RANK_ABORT */
 	char text[240];
 };
 
@@ -30,27 +30,26 @@ struct pmix_job {
 	const char *tmpdir;	/* private to the job */
 	unsigned int tasks;
 	unsigned int apps;
-	const unsigned int *app_of;	/* of each rank */
+	const unsigned int *app_of;	/* by rank */
 	const char *topology;		/* hwloc's XML, or NULL */
-	char *const *cpus;		/* of each rank: "0-3", NULL: not bound; or NULL */
-	char *const *localities;	/* of each rank: see locality.h; likewise */
-	int news;			/* where to write struct pmix_news */
+	char *const *cpus;		/* by rank: "0-3", NULL: not bound; or NULL */
+	char *const *localities;	/* by rank: see locality.h; likewise */
+	int event_fd;			/* to write struct rank_event to */
 };
 
 /*
- * Returns 0, or -1 with a line in @why. What the library calls listen() with, and
- * accepts from, is pvasrun's: see handoff.h.
+ * Returns 0, or -1 with a line in @why. pvasrun replaces the listen() and accept() of
+ * the library: see handoff.h.
  *
- * It ends with the process, which closes its connections, and it has no
- * files but those in @tmpdir, which pvasrun removes. PMIx_server_finalize() would
- * do no more, and waits for the library's threads and their locks: with libpmix
- * 4.2.2 it was once seen to wait for ever, though not in 600 jobs made for that
- * (3 and 12 ranks that ended well, early, by MPI_Abort or a signal). Upstream
- * had such faults before (openpmix issue 1244).
+ * The server is never stopped: its connections end with the process, and pvasrun
+ * removes @tmpdir with all its files. PMIx_server_finalize() would do no more, but
+ * waits for the library's threads and locks: with libpmix 4.2.2 it was once seen to
+ * hang, though not in 600 jobs that tried to provoke it (openpmix issue 1244 is a
+ * similar bug).
  */
 int pvasrun_pmix_start(const struct pmix_job *job, char *why, size_t len);
 
-/* What ranks wanted to be written is: wait for that, but no longer than @ms. */
+/* Wait until PMIx_Log output is written, at most @ms. */
 void pvasrun_pmix_flush(unsigned int ms);
 
 typedef void (*pmix_flush_fn)(unsigned int ms);

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The PMIx server: what ranks ask of it. All ranks are on this machine, so
- * whatever the library has collected from them is all there is.
+ * The PMIx server's callbacks. All ranks are on this node, so the data that libpmix has
+ * collected from its clients is complete.
  */
 #include "internal.h"
 
-#include <semaphore.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,19 +12,20 @@
 
 #include <pmix.h>
 
-static int news = -1;
+static int event_fd = -1;
 
-/* A pipe takes this in one piece; if pvasrun doesn't read, it is on its way out. */
-static void tell(enum pmix_news_kind kind, const pmix_proc_t *proc, int status, const char *text)
+/* At most PIPE_BUF bytes, so the write is atomic. An error means that pvasrun exits. */
+static void send_event(enum rank_event_kind kind, const pmix_proc_t *proc, int status,
+		       const char *text)
 {
-	struct pmix_news n = { .kind = kind, .rank = proc->rank, .status = status };
+	struct rank_event event = { .kind = kind, .rank = proc->rank, .status = status };
 
-	snprintf(n.text, sizeof(n.text), "%s", text ? text : "");
-	if (write(news, &n, sizeof(n)) < 0)
+	snprintf(event.text, sizeof(event.text), "%s", text ? text : "");
+	if (write(event_fd, &event, sizeof(event)) < 0)
 		return;
 }
 
-static pmix_status_t answer(pmix_op_cbfunc_t done, void *data)
+static pmix_status_t succeed(pmix_op_cbfunc_t done, void *data)
 {
 	if (done)
 		done(PMIX_SUCCESS, data);
@@ -36,16 +36,16 @@ static pmix_status_t connected(const pmix_proc_t *proc, void *object, pmix_op_cb
 			       void *data)
 {
 	(void)object;
-	tell(NEWS_INIT, proc, 0, NULL);
-	return answer(done, data);
+	send_event(RANK_INIT, proc, 0, NULL);
+	return succeed(done, data);
 }
 
 static pmix_status_t finalized(const pmix_proc_t *proc, void *object, pmix_op_cbfunc_t done,
 			       void *data)
 {
 	(void)object;
-	tell(NEWS_FINALIZE, proc, 0, NULL);
-	return answer(done, data);
+	send_event(RANK_FINALIZE, proc, 0, NULL);
+	return succeed(done, data);
 }
 
 static pmix_status_t aborted(const pmix_proc_t *proc, void *object, int status,
@@ -55,8 +55,8 @@ static pmix_status_t aborted(const pmix_proc_t *proc, void *object, int status,
 	(void)object;
 	(void)procs;
 	(void)nr;
-	tell(NEWS_ABORT, proc, status, message);
-	return answer(done, data);
+	send_event(RANK_ABORT, proc, status, message);
+	return succeed(done, data);
 }
 
 static pmix_status_t fence(const pmix_proc_t procs[], size_t nr, const pmix_info_t info[],
@@ -72,7 +72,7 @@ static pmix_status_t fence(const pmix_proc_t procs[], size_t nr, const pmix_info
 	return PMIX_SUCCESS;
 }
 
-/* Asked of other nodes only: the library knows what its own ranks have put. */
+/* Only for ranks of other nodes: libpmix has the data of its own clients. */
 static pmix_status_t modex(const pmix_proc_t *proc, const pmix_info_t info[], size_t ninfo,
 			   pmix_modex_cbfunc_t done, void *data)
 {
@@ -91,7 +91,7 @@ static pmix_status_t connect_procs(const pmix_proc_t procs[], size_t nr, const p
 	(void)nr;
 	(void)info;
 	(void)ninfo;
-	return answer(done, data);
+	return succeed(done, data);
 }
 
 static pmix_status_t spawn(const pmix_proc_t *proc, const pmix_info_t info[], size_t ninfo,
@@ -102,11 +102,11 @@ static pmix_status_t spawn(const pmix_proc_t *proc, const pmix_info_t info[], si
 	(void)ninfo;
 	(void)done;
 	(void)data;
-	tell(NEWS_SPAWN, proc, 0, napps ? apps[0].cmd : NULL);
+	send_event(RANK_SPAWN, proc, 0, napps ? apps[0].cmd : NULL);
 	return PMIX_ERR_NOT_SUPPORTED;
 }
 
-/* The library itself passes on what concerns its own clients. */
+/* libpmix itself delivers events among its own clients. */
 static pmix_status_t register_events(pmix_status_t *codes, size_t nr, const pmix_info_t info[],
 				     size_t ninfo, pmix_op_cbfunc_t done, void *data)
 {
@@ -143,8 +143,8 @@ static pmix_status_t notify(pmix_status_t code, const pmix_proc_t *source,
 	return PMIX_OPERATION_SUCCEEDED;
 }
 
-/* What the library itself notices of its clients */
-static void happened(size_t handler, pmix_status_t what, const pmix_proc_t *source,
+/* Events that libpmix itself generates */
+static void handle_event(size_t handler, pmix_status_t what, const pmix_proc_t *source,
 		     pmix_info_t info[], size_t ninfo, pmix_info_t *results, size_t nresults,
 		     pmix_event_notification_cbfunc_fn_t done, void *data)
 {
@@ -154,7 +154,7 @@ static void happened(size_t handler, pmix_status_t what, const pmix_proc_t *sour
 	(void)results;
 	(void)nresults;
 	if (what == PMIX_ERR_LOST_CONNECTION)
-		tell(NEWS_LOST, source, 0, NULL);
+		send_event(RANK_LOST, source, 0, NULL);
 	if (done)
 		done(PMIX_EVENT_ACTION_COMPLETE, NULL, 0, NULL, NULL, data);
 }
@@ -177,35 +177,10 @@ static pmix_server_module_t callbacks = {
 	.log = pmix_log,
 };
 
-/* ---- waiting for the library's thread ---- */
-
-static struct {
-	sem_t done;
-	pmix_status_t status;
-} waiter;
-
-void pmix_done(pmix_status_t status, void *data)
-{
-	(void)data;
-	waiter.status = status;
-	sem_post(&waiter.done);
-}
-
-pmix_status_t pmix_wait(pmix_status_t started)
-{
-	if (started == PMIX_OPERATION_SUCCEEDED)
-		return PMIX_SUCCESS;
-	if (started != PMIX_SUCCESS)
-		return started;
-	while (sem_wait(&waiter.done))
-		;
-	return waiter.status;
-}
-
 /* ---- start ---- */
 
-/* Not for the user to say: it gets a pipe in the place of what it would listen on. */
-static void drop_transport(void)
+/* The transport is fixed, for a pipe replaces the listening socket: see handoff.c. */
+static void drop_transport_settings(void)
 {
 	static const char prefix[] = "PMIX_MCA_ptl_";
 	char **from, **to = environ;
@@ -217,8 +192,8 @@ static void drop_transport(void)
 }
 
 /*
- * The job of somebody who started pvasrun (mpirun, srun) is not ours; and data
- * go through the sockets, not through files that could be left behind.
+ * Remove the variables of an outer job, if mpirun or srun started pvasrun. Data go
+ * through sockets, not through files, which could be left behind.
  */
 static void clean_environment(void)
 {
@@ -233,9 +208,9 @@ static void clean_environment(void)
 
 	for (i = 0; i < sizeof(names) / sizeof(names[0]); i++)
 		unsetenv(names[i]);
-	drop_transport();
+	drop_transport_settings();
 	setenv("PMIX_MCA_gds", "hash", 1);
-	/* nor does it need to ask X servers and drivers about displays and accelerators */
+	/* hwloc would connect to X servers and load drivers to find displays and accelerators */
 	setenv("HWLOC_COMPONENTS", "-gl,-opencl,-cuda,-nvml,-rsmi,-levelzero", 0);
 }
 
@@ -260,15 +235,15 @@ int pvasrun_pmix_start(const struct pmix_job *job, char *why, size_t len)
 {
 	pmix_status_t rc;
 
-	news = job->news;
-	sem_init(&waiter.done, 0, 0);
+	event_fd = job->event_fd;
+	pmix_wait_init();
 	clean_environment();
 	rc = open_server(job);
 	if (rc != PMIX_SUCCESS) {
 		snprintf(why, len, "the PMIx server does not start: %s", PMIx_Error_string(rc));
 		return -1;
 	}
-	PMIx_Register_event_handler(NULL, 0, NULL, 0, happened, NULL, NULL);
+	PMIx_Register_event_handler(NULL, 0, NULL, 0, handle_event, NULL, NULL);
 	rc = pmix_register_job(job);
 	if (rc != PMIX_SUCCESS) {
 		snprintf(why, len, "PMIx refuses the job: %s", PMIx_Error_string(rc));

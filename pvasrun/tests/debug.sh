@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only
 #
-# PVAS_DEBUG says what was decided and why: one line each, all from "pvas:" on.
+# PVAS_DEBUG prints each decision and its reason in a line that begins with "pvas:".
 #
 # OUT	where pvasrun and pvasexec are
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * A stand-in for libpvas that starts plain processes, for testing pvasrun by
- * itself: no module, no VM. Only what pvasrun calls.
+ * A fake libpvas that starts plain processes, to test pvasrun without a space. It has
+ * only the functions that pvasrun calls.
  *
  * FAKEPVAS_CREATE=errno makes pvas_space_create() fail, FAKEPVAS_SPAWN=errno@rank
  * one pvas_task_spawn(), FAKEPVAS_SLOW=ms delays each, FAKEPVAS_LAST is the highest
@@ -55,7 +55,7 @@ int pvas_space_destroy(struct pvas_space *space)
 	return 0;
 }
 
-/* The kernel's call, for libc spares its own internal signals. */
+/* By a system call, for libc refuses its internal signals. */
 static void reset_signals(void)
 {
 	static const unsigned long standard[4];	/* all zero: SIG_DFL */
@@ -146,7 +146,7 @@ int pvas_program_find(const char *name, const char *path_env, char *buf, size_t 
 	return -ENOENT;
 }
 
-/* Only the type in the ELF header */
+/* Only by the type in the ELF header */
 int pvas_program_check(const char *path, char *why, size_t len)
 {
 	unsigned char head[18] = { 0 };

@@ -10,10 +10,10 @@ page=$top/man/pvasrun.1
 . "$top/scripts/verdicts"
 test=manual
 
-# The page's items begin an option each: ".It Fl n Ar N , Fl Fl np Ar N"
+# Each item of the page begins with an option: ".It Fl n Ar N , Fl Fl np Ar N"
 in_page() { grep '^\.It Fl' "$page" | sed 's/Fl Fl /\n--/g; s/Fl /\n-/g' | grep -oE '^--?[a-z-]+|^-[A-Z]' | sort -u; }
 
-# The help's lines begin with theirs, apart from the text by two spaces
+# Each line of --help begins with its options, and two spaces before the text
 in_help() { $PVASRUN --help | sed -n 's/^  \(-[^ ].*\)/\1/p' | sed 's/   *.*//' | grep -oE '(^|[ ])--?[A-Za-z][a-z-]*' | tr -d ' ' | sort -u; }
 
 options=$(in_help)

@@ -6,9 +6,9 @@
 #	make -C pvasrun mpi && pvasrun/tests/mpi.sh [name]...
 #
 # BACKEND	passed on as --backend (default: user)
-# LIMIT		seconds a job may take; only against hanging for ever
+# LIMIT		seconds a job may take, in case it hangs
 
-# What tasks do with their variables is in single quotes.
+# Commands of tasks are in single quotes, with the tasks' own variables.
 # shellcheck disable=SC2016
 
 top=$(dirname "$(readlink -f "$0")")/../..
@@ -19,7 +19,7 @@ openmpi=$B/pvasrun/tests/rank-openmpi
 mpich=$B/pvasrun/tests/rank-mpich
 # shellcheck source=scripts/verdicts
 . "$top/scripts/verdicts"
-# Where MPI libraries put their files: nothing may stay.
+# For files of MPI libraries: nothing may be left in it.
 export TMPDIR=$T/tmp
 mkdir "$TMPDIR"
 
@@ -30,7 +30,7 @@ out_has() { check "output has no '$1'" grep -qxE "$1" "$T/out"; }
 err_has() { check "error has no '$1'" grep -qE "^pvasrun: $1\$" "$T/err"; }
 silent() { check "pvasrun complained" eval '! grep -q ^pvasrun: "$T/err"'; }
 
-# good PROGRAM WHAT N: it ends well, and says that so many ranks did
+# good PROGRAM TEST N: it succeeds, and reports N ranks
 good()
 {
 	run -n "$3" "$1" "$2"
@@ -41,12 +41,12 @@ good()
 
 each() { "$@" "$openmpi"; "$@" "$mpich"; }
 
-# ---- programs that end well ----
+# ---- programs that succeed ----
 
 ring_of() { good "$1" ring 1; good "$1" ring 4; }
 test_ring() { each ring_of; }
 
-# What ranks printed before the abort is there, as from mpirun
+# Output from before an abort appears, as with mpirun.
 test_printed_before_abort()
 {
 	run -n 2 "$openmpi" print
@@ -70,7 +70,7 @@ test_no_shm()
 	check "vader is not in its place" grep -q 'something in /dev/shm' "$T/err"
 }
 
-# selected PROGRAM SELECTION: more ranks than processors, which wait in MPI_Init
+# selected PROGRAM SELECTION: with more ranks than processors, which wait in MPI_Init
 selected()
 {
 	good "$1" selection $(($(nproc) + 1))
@@ -82,7 +82,7 @@ test_selection()
 	selected "$openmpi" 'btl pvas,self, pml ob1, osc \^ucx'
 	OMPI_MCA_pml=^cm OMPI_MCA_btl=self,vader selected "$openmpi" \
 		'btl self,vader, pml \^cm, osc \^ucx'
-	# There may be another Open MPI, whose ranks reach each other by tcp.
+	# Another Open MPI may be loaded, whose ranks need tcp.
 	LD_LIBRARY_PATH=/usr/local/lib selected "$openmpi" 'btl pvas,self,tcp, pml .*'
 	selected "$B/pvasrun/tests/rank-rpath" 'btl pvas,self,tcp, pml .*'
 }
@@ -100,7 +100,7 @@ job_of()
 }
 test_job() { each job_of; }
 
-# Bound ranks know what they share with others.
+# Bound ranks get their locality.
 test_place()
 {
 	local some='(SK[0-9]+:)?(L[1-3][0-9]+:)*(CR[0-9]+:)?HT[0-9]+(-[0-9]+)?:NM[0-9]+'
@@ -112,8 +112,8 @@ test_place()
 	check "those not bound have one" [ "$(grep -cx nowhere "$T/out")" -eq 2 ]
 }
 
-# The rank is not pvasrun's child. After an MPI program a second one takes its turn; not so
-# with MPICH, under its own mpiexec as well: MPI_Finalize shuts the connection down.
+# The rank is not pvasrun's child. A second MPI program can follow the first; not with MPICH,
+# neither under its own mpiexec, for MPI_Finalize closes the connection.
 behind_a_shell() { run -n 2 sh -c "$1"; status_is 0; silent; out_has 'ring: 2 ranks'; }
 test_behind_a_shell()
 {
@@ -133,7 +133,7 @@ test_two_jobs()
 	check "the other job" grep -qx 'alltoall: 3 ranks' "$T/other"
 }
 
-# pvasrun in a job of mpirun's: its ranks are its own
+# pvasrun in a job of mpirun: it starts a job of its own
 test_inside_mpirun()
 {
 	export -f launch
@@ -158,7 +158,7 @@ test_mpirun_inside()
 	out_has 'ring: 2 ranks'
 }
 
-# What a rank waits for never comes, and it has said how long it will wait.
+# A rank waits with a timeout for data that never arrive.
 test_patience()
 {
 	local what
@@ -173,7 +173,7 @@ test_patience()
 	done
 }
 
-# Open MPI's messages come through the server: each once, unless all are wanted.
+# Open MPI's messages are printed by the server: each once, unless aggregation is off.
 unreachable() { grep -c '^At least one pair of MPI processes' "$T/err"; }
 
 test_messages()
@@ -182,7 +182,7 @@ test_messages()
 	run -n 3 "$openmpi" ring
 	status_is 1
 	check "not said once" [ "$(unreachable)" -eq 1 ]
-	# The first that gives up ends the others, who may not have said it by then.
+	# The first rank that fails ends the others, which may not have printed it by then.
 	for _ in 1 2 3 4 5; do
 		OMPI_MCA_orte_base_help_aggregate=0 run -n 3 "$openmpi" ring
 		[ "$(unreachable)" -le 1 ] || break
@@ -201,12 +201,12 @@ test_spawn()
 	run -n 2 "$openmpi" spawn
 	check "spawning succeeds" [ "$status" -ne 0 ]
 	err_has 'rank 0 \(pid [0-9]+\): MPI_Comm_spawn of .*: not supported \(.*\)'
-	# MPICH sees by itself that it can't
+	# MPICH reports the error itself
 	run -n 2 "$mpich" spawn
 	check "spawning succeeds" [ "$status" -ne 0 ]
 }
 
-# PMI-1 by hand: "say LINE..." sends, and prints what comes back until the end or a second is over.
+# PMI-1 by hand: "say LINE..." sends, and prints the answers until the end or for a second.
 WIRE='say() { printf "%s\n" "$@" >&$PMI_FD; while read -r -t 1 a <&$PMI_FD; do echo "$a"; done; echo .; }; '
 INIT='"cmd=init pmi_version=1 pmi_subversion=1"'
 
@@ -222,18 +222,18 @@ test_wire()
 	out_has 'cmd=get_result rc=0 msg=success value=v w'
 	out_has 'cmd=finalize_ack'
 	err_has 'rank 0 \(pid [0-9]+\): MPI_Comm_spawn of a b: not supported \(.*\)'
-	# nonsense is hung up on, and does no harm
+	# the connection is closed after an invalid request
 	run -n 1 bash -c "$WIRE"'say "nonsense"'
 	status_is 0
 	run -n 1 bash -c "$WIRE"'trap "" PIPE; say "$(printf %09000d 1)" 2>/dev/null'
 	status_is 0
 	out_has '\.'
-	# the PMIx gate, too
+	# the PMIx proxy, too
 	run -n 1 bash -c 'at=${PMIX_SERVER_URI41##*//}; exec {PMI_FD}<>/dev/tcp/${at%:*}/${at#*:};'"$WIRE"'trap "" PIPE; say nonsense 2>/dev/null'
 	status_is 0
 }
 
-# A child that has the rank's descriptor, too, comes to the barrier for it: the rank counts once.
+# A child that has inherited PMI_FD enters the barrier, too: the rank counts once.
 test_inherited()
 {
 	run -n 2 bash -c "$WIRE"'out() { read -r -t 20 a <&$PMI_FD; echo $a; }
@@ -248,17 +248,17 @@ test_inherited()
 	status_is 0
 	check "the barrier has opened early" eval '! grep -q early "$T/out"'
 	check "not each got out of it" [ "$(grep -cx cmd=barrier_out "$T/out")" -eq 2 ]
-	# what is not of a rank reaches nobody: each has one descriptor, its own
+	# each rank has one descriptor, its own
 	run -n 3 bash -c 'ls -l /proc/$$/fd | grep -c "socket:"'
 	check "ranks have others' descriptors" [ "$(grep -cx 1 "$T/out")" -eq 3 ]
-	# no rank's word comes from a child that outlives it
+	# a child that outlives the rank can't send for it
 	run --no-kill -n 2 bash -c "$WIRE"'if [ $PMI_RANK = 0 ]; then
 			(sleep 1; trap "" PIPE; for i in 1 2; do echo cmd=abort exitcode=9; sleep 0.5; done >&$PMI_FD 2>/dev/null) &
 		else sleep 3; fi'
 	status_is 0
 }
 
-# A rank can't make the launcher grow: what it puts and publishes has an end.
+# put and publish_name have limits, so a rank can't make the launcher grow.
 test_greed()
 {
 	run -n 1 bash -c 'big=$(printf %01000d 7); trap "" PIPE
@@ -275,7 +275,7 @@ test_greed()
 	check "none was good" [ "$(grep -c 'rc=0' "$T/out")" -gt 1000 ]
 }
 
-# What makes one a rank is in no file's name, and no two directories have a name in common.
+# The secret name is in no file name, and no two directories have the same name.
 test_secrets()
 {
 	export PMIX_MCA_ptl_base_if_include=eth0 PMIX_MCA_ptl_tcp_ipv4_port=1
@@ -289,7 +289,7 @@ test_secrets()
 		[ "$(grep -oE '[0-9a-f]{32}$' "$T/out" | cut -c 1-8 | sort -u | wc -l)" -eq 3 ]
 }
 
-# libpmix waits with select(): its descriptors must be low ones.
+# libpmix uses select(), so it needs low descriptors.
 test_many_files()
 {
 	bash -c 'ulimit -n 4096; for ((i = 0; i < 1100; i++)); do exec {fd}</dev/null; done; exec "$@"' - \
@@ -302,7 +302,7 @@ test_many_files()
 	check "a job of many tasks" grep -q 'pmix log: good' "$T/out"
 }
 
-# PMIx_Log to a standard error that nobody reads: the job ends, and others are served.
+# PMIx_Log to a standard error that is not read: the job ends, and other ranks are served.
 test_slow_reader()
 {
 	rm -f "$T/slow"
@@ -317,165 +317,13 @@ test_slow_reader()
 	exec 8>&-
 }
 
-# ---- and that don't ----
+# shellcheck source=/dev/null
+. "$top/pvasrun/tests/mpi/failures.sh"
 
-abort_of()
-{
-	run -n 3 "$1" abort
-	status_is 42
-	err_has 'rank 1 \(pid [0-9]+, .*\) called MPI_Abort: code 42'
-	run -n 2 "$1" abort0
-	status_is 1
-}
-test_abort() { each abort_of; }
-
-early_of()
-{
-	run -n 3 "$1" early
-	status_is 1
-	err_has 'rank 1 \(pid [0-9]+, .*\) exited without MPI_Finalize'
-	run -n 3 "$1" status
-	status_is 9
-	err_has 'rank 1 \(pid [0-9]+, .*\) exited with status 9'
-	run -n 3 "$1" kill
-	status_is 137
-	err_has 'rank 1 \(pid [0-9]+, .*\) died from signal 9 \(Killed\)'
-}
-test_early() { each early_of; }
-
-# is_in STATE PID: as /proc says it, within some time
-is_in()
-{
-	local tries=300
-
-	until grep -q "^State:	$1" "/proc/$2/status"; do
-		tries=$((tries - 1))
-		[ $tries -gt 0 ] || return 1
-		sleep 0.1
-	done 2>/dev/null
-}
-
-# A farewell that is read after its rank has ended is one. The rank stops pvasrun.
-test_farewell()
-{
-	"$B/pvasrun/pvasrun" --backend "$BACKEND" -n 1 "$B/pvasrun/tests/farewell" >"$T/out" 2>"$T/err" &
-	job=$!
-	check "pvasrun has not been stopped" is_in T $job
-	check "the rank does not end by itself" is_in Z "$(pgrep -P $job farewell)"
-	kill -CONT $job
-	wait $job
-	status=$?
-	status_is 0
-	silent
-}
-
-# A task that is no MPI program ends before or after the others have asked for it.
-no_init_of()
-{
-	run -n 2 "$1" ring : -n 1 true
-	status_is 1
-	err_has 'rank 2 \(pid [0-9]+, true\) exited without MPI_Init, for which other ranks wait'
-	run -n 1 sleep 2 : -n 2 "$1" ring
-	status_is 1
-	err_has 'rank 0 \(pid [0-9]+, sleep\) exited without MPI_Init, for which other ranks wait'
-}
-test_no_init() { each no_init_of; }
-
-# ---- what is not there ----
-
-test_no_mpi_wanted()
-{
-	run --mpi none -n 2 "$openmpi" ring
-	check "each is alone" [ "$(grep -cx 'ring: 1 ranks' "$T/out")" -eq 2 ]
-	run --mpi none -n 1 sh -c 'env | grep -cE "^(PMI|OMPI)"'
-	out_has 0
-	run --mpi pmix -n 2 "$openmpi" ring
-	out_has 'ring: 2 ranks'
-	run --mpi pmi1 -n 2 "$mpich" ring
-	out_has 'ring: 2 ranks'
-}
-
-# alone PROGRAM [ARGUMENT]...: two tasks by a copy of pvasrun with what is in $T/alone
-alone()
-{
-	timeout "$LIMIT" "$T/alone/pvasrun" --backend "$BACKEND" -n 2 "$@" >"$T/out" 2>"$T/err"
-	status=$?
-}
-
-# no_server WHY: said in a line, and all that is said; programs without MPI don't miss anything
-no_server()
-{
-	alone true
-	status_is 0
-	silent
-	alone "$openmpi" ring
-	status_is 1
-	err_has "no PMIx server for MPI programs: $1"
-	check "more than that is said" [ "$(grep -c . "$T/err")" -eq 1 ]
-}
-
-test_no_plugin()
-{
-	local plugin=$T/alone/pvasrun-pmix.so
-
-	mkdir "$T/alone"
-	cp "$B/pvasrun/pvasrun" "$T/alone"
-	no_server 'pvasrun-pmix.so is missing \(.*\)'
-	echo "no shared object" >"$plugin"
-	no_server '.*pvasrun-pmix.so: .* \(install libpmix2\)'
-	sed 's/libpmix\.so\.2/libpmix.so.9/' "$B/pvasrun/pvasrun-pmix.so" >"$plugin"
-	no_server 'libpmix.so.9: cannot open shared object file: No such file or directory \(install libpmix2\)'
-	sed 's/pvasrun_pmix_start/pvasrun_pmix_begin/' "$B/pvasrun/pvasrun-pmix.so" >"$plugin"
-	no_server "this pvasrun-pmix.so is not pvasrun's \\(.*\\)"
-	# anybody could have put it there
-	cp "$B/pvasrun/pvasrun-pmix.so" "$plugin"
-	chmod 666 "$plugin"
-	no_server "other users could have changed .*pvasrun-pmix.so \\(.*\\)"
-}
-
-test_no_tmpdir()
-{
-	TMPDIR=$T/nosuch run -n 2 "$openmpi" ring
-	status_is 1
-	err_has 'cannot make a directory for MPI in .*/nosuch: No such file or directory \(set TMPDIR\)'
-}
-
-test_few_files()
-{
-	(ulimit -n 100; exec timeout "$LIMIT" "$B/pvasrun/pvasrun" --backend "$BACKEND" -n 2 "$openmpi" ring) \
-		>"$T/out" 2>"$T/err"
-	status=$?
-	status_is 1
-	err_has 'the limit of 100 open files is too low for an MPI job: 138 are needed \(raise it: ulimit -n\)'
-}
-
-# Too few for PMI_FD's number, and for a program that is opened on the way
-test_low_limit()
-{
-	(ulimit -S -n 20; exec timeout "$LIMIT" "$B/pvasrun/pvasrun" --backend "$BACKEND" -n 3 "$mpich" ring) \
-		>"$T/out" 2>"$T/err"
-	status=$?
-	status_is 0
-	out_has 'ring: 3 ranks'
-}
-
-# As many tasks as there are maps for if they are small; the job needn't last.
-test_maps()
-{
-	local limit n
-
-	limit=$(cat /proc/sys/vm/max_map_count)
-	n=$((limit / 400 + 1))
-	run --timeout 0.1 -n $n sleep 9
-	check "small tasks are warned" eval '! grep -q max_map_count "$T/err"'
-	run --timeout 0.1 -n $n "$openmpi" hang
-	err_has "vm.max_map_count is $limit: $n tasks may run out of memory maps \(as root: sysctl vm.max_map_count=$((n * 400))\)"
-}
-
-# ---- nothing is left behind ----
+# ---- leftovers ----
 
 left_in_tmp() { find "$TMPDIR" -mindepth 1; }
-# The job's own: its name has pvasrun's pid in it
+# Of this job: the name contains pvasrun's pid
 left_in_shm() { find /dev/shm -maxdepth 1 -name "pvasrun-*-$job-*"; }
 is_empty() { [ -z "$("$@")" ]; }
 
@@ -490,7 +338,7 @@ until_seen()
 	done
 }
 
-# Signalled in the middle of it. "hang" prints nothing, the shell before it does.
+# A signal during MPI. "hang" prints nothing, but the shell before it does.
 ended_by()
 {
 	env --default-signal=INT,QUIT "$B/pvasrun/pvasrun" --backend "$BACKEND" -n 2 \

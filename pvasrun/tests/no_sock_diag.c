@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* To be preloaded: a kernel, or a container, without sock_diag(7) */
+/* For LD_PRELOAD: simulates a kernel without sock_diag(7). */
 #include <errno.h>
 #include <linux/netlink.h>
 #include <sys/socket.h>

@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * stranger PORT SECONDS HOW [NAME]: another user at a port of 127.0.0.1, as fast as it can:
+ * stranger PORT SECONDS HOW [NAME]: attack a port of 127.0.0.1, as another user:
  *
- *	churn	calls, says 2000 bytes, and hangs up in the same moment
- *	reset	the same, but without a farewell
- *	hold	calls, says nothing, and stays as long as it may
- *	half	calls, says a part of a message, and stays
+ *	churn	connect, send 2000 bytes, and close at once
+ *	reset	the same, and close with RST
+ *	hold	connect, send nothing, and keep the connection
+ *	half	connect, send a part of a message, and keep the connection
  *
- * or the same user, without the job's name or with it:
+ * or as the same user, without the job's name or with it:
  *
- *	crowd	1000 at once, say nothing, and stay
- *	one	says one byte, and stays
- *	drip	says a handshake, a byte in 2 ms, and stays
- *	name	says the handshake of another job's rank, and stays
- *	wrong	says handshakes with one thing wrong each, and hangs up
+ *	crowd	1000 connections that send nothing
+ *	one	connections that send one byte
+ *	drip	a handshake, one byte per 2 ms
+ *	name	a handshake with the name of another job
+ *	wrong	handshakes with one wrong field each
  *
- * Prints how often it called, and how many bytes it was answered.
+ * Prints the number of connections, and of bytes received.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -36,7 +36,7 @@
 
 static long calls, answered;
 
-static void hear(int fd)
+static void receive(int fd)
 {
 	char text[4096];
 	ssize_t n;
@@ -45,11 +45,11 @@ static void hear(int fd)
 		answered += n;
 }
 
-static void bye(int fd, int hard)
+static void disconnect(int fd, int hard)
 {
 	const struct linger now = { .l_onoff = 1 };
 
-	hear(fd);
+	receive(fd);
 	if (hard)
 		setsockopt(fd, SOL_SOCKET, SO_LINGER, &now, sizeof(now));
 	close(fd);
@@ -100,7 +100,7 @@ enum {
 	TOO_SHORT, TOO_LONG, HUGE_LENGTH, WRONGS
 };
 
-/* As libpmix 4.2 says it, but for one thing */
+/* As libpmix 4.2 sends it, with one wrong field */
 static size_t handshake(char *text, const char *name, int wrong)
 {
 	const uint32_t ids[] = { getuid(), getgid() };
@@ -145,7 +145,7 @@ static void hold_crowd(int port, const char *text, size_t len, time_t until)
 		usleep(10000);
 		for (i = 0; i < CROWD; i++)
 			if (fds[i] > 0)
-				hear(fds[i]);
+				receive(fds[i]);
 	}
 }
 
@@ -164,7 +164,7 @@ static void drip(int port, const char *text, size_t len, time_t until)
 				close(fds[i]);
 				fds[i] = -1;
 			} else {
-				hear(fds[i]);
+				receive(fds[i]);
 			}
 		}
 		usleep(2000);
@@ -184,7 +184,7 @@ static void all_wrongs(int port, const char *name, time_t until)
 				continue;
 			send(fd, text, handshake(text, name, wrong), MSG_NOSIGNAL);
 			usleep(1000);
-			bye(fd, 0);
+			disconnect(fd, 0);
 		}
 	}
 }
@@ -235,11 +235,11 @@ int main(int argc, char **argv)
 		say(fd, argv[3]);
 		if (!strcmp(argv[3], "hold") || !strcmp(argv[3], "half")) {
 			if (held[at] >= 0)
-				bye(held[at], 0);
+				disconnect(held[at], 0);
 			held[at] = fd;
 			at = (at + 1) % HELD;
 		} else {
-			bye(fd, !strcmp(argv[3], "reset"));
+			disconnect(fd, !strcmp(argv[3], "reset"));
 		}
 	}
 	printf("%ld calls, %ld bytes answered\n", calls, answered);

@@ -1,13 +1,13 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only
 #
-# Another user against the launcher of an MPI job, of root's and of an ordinary user's,
-# or a process of the same user that does not know the job's name, as one in a sandbox:
-# the job goes on as if nobody called.
+# Attacks on the launcher of an MPI job, of root and of an ordinary user: by another user,
+# and by a process of the same user that does not know the job's name, as in a sandbox. The
+# job must continue undisturbed.
 #
 #	make -C pvasrun mpi && pvasrun/tests/strangers.sh [name]...
 
-# What tasks do with their variables is in single quotes.
+# Commands of tasks are in single quotes, with the tasks' own variables.
 # shellcheck disable=SC2016
 
 top=$(dirname "$(readlink -f "$0")")/../..
@@ -18,16 +18,16 @@ B=$(readlink -f "${O:-$top/build}")
 [ "$(id -u)" -eq 0 ] || { skip "strangers: only root can be other users"; passed=1; sum_up; exit; }
 [ -x "$B/pvasrun/tests/stranger" ] || { echo "not built: make -C pvasrun mpi"; exit 1; }
 
-# Both users must find the programs, whoever owns the tree.
+# Both users need access to the programs, whoever owns the tree.
 mkdir -m 755 "$T/bin"
-cp "$B"/pvasrun/{pvasrun,pvasrun-pmix.so} "$B"/pvasrun/tests/{stranger,no_sock_diag.so,pmix,rank-openmpi,rank-mpich} "$T/bin"
+cp "$B"/pvasrun/{pvasrun,pvasexec,pvasrun-pmix.so} "$B"/pvasrun/tests/{stranger,no_sock_diag.so,pmix,rank-openmpi,rank-mpich} "$T/bin"
 chmod 755 "$T"
 user_of=([1]=0 [2]=1234)	# whose job
-# In the background: the process itself, no shell that waits for it
+# In the background, without a shell in between
 as() { exec setpriv --reuid "$1" --regid "$1" --clear-groups "${@:2}"; }
 
-# start_job UID ARGS: in the background; $port is where strangers can call;
-# with a limit of open files if $files, with a library preloaded if $preload
+# start_job UID ARGS: in the background; sets $port to the port that strangers can connect to.
+# $files: a limit of open files; $preload: a library
 files='' preload=''
 start_job()
 {
@@ -45,7 +45,7 @@ start_job()
 }
 PORT='echo "port ${PMIX_SERVER_URI41##*:}"; '
 
-# attack SECONDS: all kinds at once
+# attack SECONDS: all kinds of attacks at once
 attack()
 {
 	local how
@@ -58,7 +58,7 @@ attack()
 }
 attack_is_over() { wait "${attackers[@]}"; }
 
-# Attacked in earnest, and nobody was answered
+# There were many connections, and none was answered.
 was_attacked()
 {
 	check "too few calls" [ "$(awk '{ sum += $1 } END { print sum + 0 }' "$T"/{churn,reset,hold,half})" -ge "$1" ]
@@ -72,7 +72,7 @@ silent() { check "pvasrun said something" [ ! -s "$T/err" ]; }
 files_of() { find "/proc/$1/fd" -mindepth 1 | wc -l; }
 rss_of() { awk '/^VmRSS/ { print $2 }' "/proc/$1/status"; }
 
-# watch_size SECONDS: while it is attacked the launcher neither grows nor opens files
+# watch_size SECONDS: during the attack the launcher neither grows nor opens files.
 watch_size()
 {
 	local most_files=0 n now files rss
@@ -83,7 +83,7 @@ watch_size()
 		[ "$now" -le "$most_files" ] || most_files=$now
 		sleep 0.2
 	done
-	# one that is accepted and not looked at yet
+	# a connection that is accepted but not checked yet
 	check "it opens files: $files, then $most_files" [ "$most_files" -le $((files + 1)) ]
 	check "it grows: $rss kB, then $(rss_of "$job")" [ "$(rss_of "$job")" -le $((rss + 4096)) ]
 }
@@ -95,7 +95,7 @@ idle_of()
 	start_job "$1" -n 2 sh -c "$PORT"'trap "" TERM; exec sleep 60'
 	attack 3
 	watch_size 2
-	# signals come through meanwhile
+	# signals are handled meanwhile
 	SECONDS=0
 	kill -INT $job
 	ended
@@ -122,7 +122,7 @@ ranks_of()
 test_openmpi() { for uid in "${user_of[@]}"; do ranks_of "$uid" rank-openmpi; done; }
 test_mpich() { ranks_of "${user_of[2]}" rank-mpich; }
 
-# The server runs already: what it listens on is nobody's either.
+# The server runs already: strangers can't reach it either.
 served_of()
 {
 	start_job "$1" -n 1 bash -c "'$T/bin/rank-openmpi' ring; $PORT sleep 6; '$T/bin/pmix' log"
@@ -153,7 +153,7 @@ same()
 }
 NAME='echo "name $PMIX_NAMESPACE"; '
 
-# ring_among HOW...: two ranks find each other, $took is how many ms that was
+# ring_among HOW...: two ranks find each other; $took: how many ms that took
 ring_among()
 {
 	local how
@@ -177,7 +177,7 @@ ring_among()
 	done
 }
 
-# Alone, and then among them: not slower, but for the processors that they take
+# Alone, and then during attacks: not slower, except for the processor time they take
 test_same_user()
 {
 	local how alone
@@ -189,11 +189,11 @@ test_same_user()
 		check "$how: MPI took $took ms, $alone ms alone" [ "$took" -le $((alone * 3 + 2500)) ]
 	done
 	ring_among crowd one drip name wrong
-	# each of them more than there is place for, and some of them all the time
+	# each opens more connections than are accepted, and some do so all the time
 	check "all: MPI took $took ms, $alone ms alone" [ "$took" -le $((alone * 3 + 8000)) ]
 }
 
-# A few descriptors only, until the server starts and raises the limit
+# A low limit of descriptors, until the server starts and raises it
 test_same_user_few_files()
 {
 	files=100:4096
@@ -201,7 +201,7 @@ test_same_user_few_files()
 	files=''
 }
 
-# A job without MPI that could have no server: none is started for a stranger.
+# A stranger can't make a job without MPI start a server.
 test_same_user_no_server()
 {
 	local how
@@ -221,7 +221,7 @@ test_same_user_no_server()
 }
 watch_same() { check "it has $(files_of $job) files" [ "$(files_of "$job")" -lt 90 ]; }
 
-# ---- a kernel that can't be asked for one socket: the list is read for many callers at once ----
+# ---- a kernel without sock_diag: /proc/net/tcp is read once for many connections ----
 
 test_no_sock_diag()
 {
@@ -239,7 +239,7 @@ test_no_sock_diag()
 	check "MPI took $took ms" [ "$took" -le 8000 ]
 	check "it was over" kill "${attackers[@]}"
 	wait "${attackers[@]}" 2>/dev/null
-	# signals are heard
+	# signals are handled
 	start_job 1234 -n 2 sh -c "$PORT"'exec sleep 60'
 	attack 8
 	sleep 2
@@ -278,12 +278,12 @@ test_end()
 	attack_is_over
 }
 
-# ---- no descriptor is left: the launcher waits, and does not spin ----
+# ---- without free descriptors the launcher waits, and does not spin ----
 
-# limit N: the launcher may have so many files; its own user says so
+# limit N: set the launcher's limit of open files, as its own user
 limit() { (as 1234 prlimit --pid "$job" --nofile="$1:") || fail "the limit can't be set"; }
 
-# The lowest descriptor that is free: the limit is one of numbers
+# The lowest free descriptor: the limit is one of numbers.
 free_number() { local n=0; while [ -e "/proc/$1/fd/$n" ]; do n=$((n + 1)); done; echo $n; }
 
 test_no_files()
@@ -293,22 +293,22 @@ test_no_files()
 	start_job 1234 -n 1 sh -c "$PORT sleep 6; '$T/bin/pmix' log"
 	limit "$(free_number "$job")"
 	attack 2
-	# Tries and not time: the kernel does others' work in any process's time.
+	# By attempts and not by time, for the kernel charges other work to any process.
 	calls=$(timeout 2 strace -f -e trace=accept,accept4 -p "$job" 2>&1 >/dev/null |
 		grep -c EMFILE)
 	check "it spins: $calls tries in 2 s" [ "$calls" -lt 200 ]
 	check "it does not try" [ "$calls" -gt 0 ]
 	attack_is_over
-	# and serves again when there are some
+	# and accepts again when there are some
 	limit 256
 	ended
 	status_is 0
 	check "it serves nobody any more" grep -qx 'pmix log: good' "$T/out"
 }
 
-# ---- names that a stranger could take ----
+# ---- names that a stranger could use first ----
 
-# /dev/shm has no place: a rank is not told of a directory that somebody else could make.
+# /dev/shm is full: no rank gets the name of a directory that another user could create.
 test_no_shm()
 {
 	unshare -m sh -c 'mount -t tmpfs -o nr_inodes=2,mode=1777 none /dev/shm && : >/dev/shm/full &&
@@ -325,8 +325,8 @@ test_no_shm()
 	silent
 }
 
-# Others of the same user sweep all the time: each job keeps its directories.
-# hwloc in MPICH's ranks looks for X servers: somebody has their names, and never answers.
+# Other jobs of the same user remove stale directories all the time: each job keeps its own.
+# hwloc in MPICH's ranks would connect to X servers; here they never answer.
 test_x_servers()
 {
 	local squatter
@@ -344,7 +344,34 @@ test_x_servers()
 	wait "$squatter" 2>/dev/null
 }
 
-# A directory whose name is a pattern is swept all the same, and no other is.
+# Another user has created the directory that pvasexec would use in /tmp. Without a module
+# it gets as far as the secret, and then runs the program plainly.
+test_squatting()
+{
+	local at=/tmp/pvasexec-1234 rank
+
+	skip_if_exists "$at" || return
+	install -d -o 65534 -m 777 "$at"
+	for rank in 0 1; do
+		(as 1234 env -u XDG_RUNTIME_DIR -u PMIX_SERVER_TMPDIR PVAS_DEBUG=1 PMI_JOBID=squat \
+			"$T/bin/pvasexec" --fallback echo "rank $rank") >"$T/out" 2>"$T/err"
+		status=$?
+		status_is 0
+		check "the secret is not in the keyring" grep -q "from the user's keyring" "$T/err"
+	done
+	check "something is in the stranger's directory" [ -z "$(ls -A "$at")" ]
+	rmdir "$at"
+}
+
+# A place in /tmp that this test needs, and somebody may be using
+skip_if_exists()
+{
+	[ ! -e "$1" ] || { skip "$1 exists already"; return 1; }
+	keyctl_works || { skip "no keyring here"; return 1; }
+}
+keyctl_works() { python3 -c 'import ctypes; exit(ctypes.CDLL(None).syscall(250, 0, -4, 1) < 0)'; }
+
+# A stale directory whose path contains a pattern is removed, and no other.
 test_pattern()
 {
 	mkdir -p "$T/p[a]/pvasrun-0-1-x" "$T/pa/pvasrun-0-1-x"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Plays a user at a terminal, and the shell in it, to test job control.
+ * Acts as a user at a terminal, and as the shell in it, to test job control.
  *
  * terminal STEP... -- command args
  *
@@ -87,7 +87,7 @@ static void run_shell(int user, char **command)
 
 /* ---- the user ---- */
 
-/* Take what was printed; false if there is nothing more to come or time is over. */
+/* Read output; false at its end or on timeout. */
 static int look(int fd, int timeout_ms)
 {
 	struct pollfd fds[2] = { { screen, POLLIN, 0 }, { fd, POLLIN, 0 } };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Tests of pvasrun's parts: no process is started. */
+/* Unit tests of pvasrun. */
 #include "unit.h"
 
 #include <stdio.h>
@@ -38,14 +38,15 @@ int main(void)
 	test_options();
 	test_tagger();
 	test_bind();
-	test_caller();
+	test_peer_uid();
 	test_locality();
 	test_env();
-	test_needs();
+	test_elf_needed();
 	test_precheck();
+	test_job_secret();
 	test_jobkey();
 	test_trusted();
-	test_empty();
+	test_remove_tree();
 	test_pmi1();
 	test_handshake();
 	printf("%u passed, %u failed\n", passed, failed);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* The smallest harness: a check is passed or failed, and all are counted. */
+/* A minimal test harness that counts checks. */
 #ifndef PVASRUN_UNIT_H
 #define PVASRUN_UNIT_H
 
@@ -9,11 +9,11 @@ void check_(bool good, const char *file, int line, const char *what);
 void check_text_(const char *got, const char *wanted, const char *file, int line,
 		 const char *what);
 
-/* For a child, whose checks are not counted here */
+/* For the exit status of a child process */
 unsigned int check_failures(void);
 
 #define check(condition) check_(condition, __FILE__, __LINE__, #condition)
-/* @what names the case of a table */
+/* @what: the name of a case in a table */
 #define check_case(condition, what) check_(condition, __FILE__, __LINE__, what)
 #define check_text(got, wanted, what) check_text_(got, wanted, __FILE__, __LINE__, what)
 
@@ -21,14 +21,15 @@ void test_parse(void);
 void test_options(void);
 void test_tagger(void);
 void test_bind(void);
-void test_caller(void);
+void test_peer_uid(void);
 void test_locality(void);
 void test_env(void);
-void test_needs(void);
+void test_elf_needed(void);
 void test_precheck(void);
+void test_job_secret(void);
 void test_jobkey(void);
 void test_trusted(void);
-void test_empty(void);
+void test_remove_tree(void);
 void test_pmi1(void);
 void test_handshake(void);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Who is put where, on machines that hwloc makes up */
+/* The places of tasks, on synthetic machines of hwloc */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -90,7 +90,7 @@ static void test_mask(void)
 	hwloc_topology_destroy(topology);
 }
 
-/* What taskset(1) left to us is all that counts. */
+/* Within the limits of taskset(1) */
 static void test_this_machine(void)
 {
 	cpu_set_t before, one;

@@ -28,7 +28,7 @@ void test_env(void)
 	char tuned[64] = "GLIBC_TUNABLES=glibc.cpu.x=1";
 	struct env env;
 
-	report_setup(false, true);	/* the missing one gives a warning */
+	report_setup(false, true);	/* no warning about the missing variable */
 	check(env_init(&env, inherited, &app, 240, 7) == 0);
 	check_text(joined(&env),
 		   "A=new AB=2 PVAS_RANK=5 NOEQUALS B=last PVAS_SIZE=240 PVAS_SPACE=7", "all");
@@ -36,18 +36,18 @@ void test_env(void)
 	check_text(joined(&env),
 		   "A=new AB=2 PVAS_RANK=239 NOEQUALS B=last PVAS_SIZE=240 PVAS_SPACE=7", "rank");
 	check_text(inherited[2], "PVAS_RANK=99", "our own is untouched");
-	check(env_tune_malloc(&env) == 0);
+	check(env_set_malloc_tunables(&env) == 0);
 	check(strstr(joined(&env), " GLIBC_TUNABLES=glibc.malloc.mmap_threshold=") != NULL);
 	env_free(&env);
 
 	inherited[1] = tuned;
 	check(env_init(&env, inherited, &app, 240, 7) == 0);
-	check(env_tune_malloc(&env) == 0);
+	check(env_set_malloc_tunables(&env) == 0);
 	check(strstr(joined(&env), " GLIBC_TUNABLES=glibc.cpu.x=1:glibc.malloc.mmap_") != NULL);
 	env_free(&env);
 	strcpy(tuned, "GLIBC_TUNABLES=glibc.malloc.y=1");
 	check(env_init(&env, inherited, &app, 240, 7) == 0);
-	check(env_tune_malloc(&env) == 0);
+	check(env_set_malloc_tunables(&env) == 0);
 	check(strstr(joined(&env), " GLIBC_TUNABLES=glibc.malloc.y=1 ") != NULL);
 	env_free(&env);
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The handshake of a rank: that of libpmix 4.2.2 is taken, and whatever is changed
- * in it either makes no difference to the server or is refused.
+ * The handshake of a rank: that of libpmix 4.2.2 is accepted, and each change of it is
+ * either harmless for the server or refused.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -38,7 +38,7 @@ static void add_u32(struct message *m, uint32_t number)
 	add(m, &number, sizeof(number));
 }
 
-/* As long as it is */
+/* With the right length */
 static void set_len(struct message *m, uint64_t len)
 {
 	memset(m->text, 0xff, 8);
@@ -83,7 +83,7 @@ static struct message compose(const struct parts *parts)
 	return m;
 }
 
-/* Returned as memory of its own size: a checker sees what is read beyond. */
+/* Allocated with its exact size, so that valgrind and ASan see reads beyond its end. */
 static ssize_t ask(const struct message *m, size_t len)
 {
 	char *copy = malloc(len ? len : 1);
@@ -102,7 +102,7 @@ static void one(const char *name, const struct parts *parts, bool good)
 	check_case(ask(&m, m.len) == (good ? (ssize_t)m.len : -EPROTO), name);
 }
 
-/* An initializer that comes later is the one that counts. */
+/* A later initializer of a member overrides an earlier one. */
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Woverride-init"
 
@@ -152,7 +152,7 @@ static void test_parts(void)
 
 #pragma GCC diagnostic pop
 
-/* Any part of it is not enough, and what follows is not looked at. */
+/* Each shorter part of it is incomplete, and bytes after it are ignored. */
 static void test_pieces(void)
 {
 	struct message m = compose(&(struct parts){ GOOD });
@@ -175,7 +175,7 @@ static void test_lengths(void)
 	for (i = 0; i < sizeof(lengths) / sizeof(lengths[0]); i++) {
 		set_len(&m, lengths[i]);
 		check_case(ask(&m, m.len) == -EPROTO, "a wrong length");
-		/* a length that is too great is seen before the rest is there */
+		/* an excessive length is refused before the rest has arrived */
 		check_case(ask(&m, 16) == (lengths[i] && lengths[i] <= HANDSHAKE_MAX - 16 ?
 					   0 : -EPROTO), "a wrong length, alone");
 	}
@@ -183,7 +183,7 @@ static void test_lengths(void)
 	check_case(ask(&m, m.len) == 0, "the greatest length");
 }
 
-/* Each byte up to the store's name counts, but for those of versions and forms. */
+/* Each byte up to the data store matters, except in versions and formats. */
 static void test_bytes(void)
 {
 	const struct message good = compose(&(struct parts){ GOOD });
@@ -198,7 +198,7 @@ static void test_bytes(void)
 			struct message m = good;
 
 			m.text[i] ^= 1 << bit;
-			/* the rank that is one less is there as well */
+			/* rank - 1 is valid, too */
 			if (ask(&m, m.len) != -EPROTO)
 				check_case(i >= at - 4 && i < at, "a changed byte");
 		}

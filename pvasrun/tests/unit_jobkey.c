@@ -1,10 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* The key of a job that another launcher has started: the same for all its ranks, and secret */
+/* The key of a job of another launcher: the same for all its ranks, and secret */
 #include <errno.h>
+#include <linux/filter.h>
+#include <linux/keyctl.h>
+#include <linux/seccomp.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -22,14 +28,19 @@ static int look(void)
 	return jobkey_find(&found, why, sizeof(why));
 }
 
-/* What it has left in a place that is not the test's */
+/* Remove the secret from a place that is not the test's own. */
 static void forget(void)
 {
-	char file[400];
+	char name[400];
+	long key;
 
-	snprintf(file, sizeof(file), "%s/pvasexec-%.*s", found.dir, (int)strcspn(found.key, "#"),
+	snprintf(name, sizeof(name), "pvasexec-%.*s", (int)strcspn(found.key, "#"), found.key);
+	key = syscall(SYS_keyctl, KEYCTL_SEARCH, KEY_SPEC_USER_KEYRING, "user", name, 0);
+	if (key > 0)
+		syscall(SYS_keyctl, KEYCTL_UNLINK, key, KEY_SPEC_USER_KEYRING);
+	snprintf(name, sizeof(name), "%s/pvasexec-%.*s", found.dir, (int)strcspn(found.key, "#"),
 		 found.key);
-	unlink(file);
+	unlink(name);
 	rmdir(found.dir);
 }
 
@@ -44,7 +55,7 @@ static void from_launcher(void)
 	strcpy(first, found.key);
 	setenv("PMIX_NAMESPACE", "8", 1);
 	check(!look() && strcmp(found.key, first));
-	/* however long the name is, the secret is whole */
+	/* the secret is complete however long the name is */
 	memset(name, 'n', sizeof(name) - 1);
 	name[sizeof(name) - 1] = 0;
 	setenv("PMIX_NAMESPACE", name, 1);
@@ -54,14 +65,14 @@ static void from_launcher(void)
 	setenv("PMIX_NAMESPACE", name, 1);
 	check(!look() && strcmp(found.key, first));
 	setenv("PMIX_NAMESPACE", "7", 1);
-	/* it is no secret if it is short */
+	/* a short secret is not used */
 	setenv(TRANSPORTS, "8de7ea7a", 1);
 	check(!look() && strcmp(found.secret_by, TRANSPORTS));
 	forget();
 	unsetenv(TRANSPORTS);
 }
 
-/* All ranks at once: one of them decides. */
+/* All ranks at once: one of them creates the secret. */
 static void many(void)
 {
 	char key[sizeof(found.key)], first[sizeof(found.key)] = "";
@@ -107,7 +118,7 @@ static void from_file(const char *dir)
 	check_text(found.secret_by, dir, "directory");
 	strcpy(key, found.key);
 	check(!look() && !strcmp(key, found.key));
-	/* nothing but the file itself is there, it is this user's, and its name tells nothing */
+	/* there is only the file, private, and without the secret in its name */
 	snprintf(command, sizeof(command), "cd %s && [ \"$(ls | wc -l)\" -eq 1 ]", dir);
 	check(!system(command));
 	snprintf(file, sizeof(file), "%s/pvasexec-%.*s", dir, (int)strcspn(key, "#"), key);
@@ -115,7 +126,7 @@ static void from_file(const char *dir)
 	check(!strstr(file, strchr(key, '#') + 1));
 	unlink(file);
 	check(!look() && strcmp(key, found.key));
-	/* what others could have made, or can read */
+	/* files that others could have created, or can read */
 	check(!chmod(file, 0644));
 	refused(file);
 	check(!unlink(file) && !symlink("/etc/hostname", file));
@@ -125,7 +136,7 @@ static void from_file(const char *dir)
 	check(!truncate(file, 5));
 	refused(file);
 	many();
-	/* a directory that others can look into is not taken */
+	/* a directory that others can read is not used */
 	check(!chmod(dir, 0755) && !look() && strcmp(found.secret_by, dir));
 	setenv("PMIX_SERVER_TMPDIR", dir, 1);
 	check(!look() && strcmp(found.secret_by, dir));
@@ -138,6 +149,65 @@ static void from_file(const char *dir)
 	unsetenv("PMIX_SERVER_TMPDIR");
 }
 
+/* As in a container: neither add_key(2) nor keyctl(2) */
+static void forbid_keys(void)
+{
+	struct sock_filter code[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_keyctl, 1, 0),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_add_key, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	struct sock_fprog filter = { .len = sizeof(code) / sizeof(code[0]), .filter = code };
+
+	check(!prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) &&
+	      !prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter));
+}
+
+/* Another user has created the directory in /tmp, whose name can be guessed. */
+#define SQUATTED 54321
+
+static void as_user(bool keys, bool squatted)
+{
+	char first[sizeof(found.key)];
+
+	check(!setgid(SQUATTED) && !setuid(SQUATTED));
+	if (!keys)
+		forbid_keys();
+	if (!keys && squatted) {
+		check(look() == -EACCES && strstr(why, "/tmp/pvasexec-54321"));
+		return;
+	}
+	check(!look());
+	strcpy(first, found.key);
+	check(!look() && !strcmp(first, found.key));
+	check(!strncmp(found.secret_by, "/tmp", 4) == !keys);
+	forget();
+}
+
+static void squatting(void)
+{
+	int i, status;
+	pid_t pid;
+
+	if (geteuid() || (mkdir("/tmp/pvasexec-54321", 0777) && errno != EEXIST))
+		return;
+	for (i = 0; i < 4; i++) {
+		bool keys = i % 2, squatted = i / 2 == 0;
+
+		if (!squatted)
+			rmdir("/tmp/pvasexec-54321");
+		pid = fork();
+		if (!pid) {
+			as_user(keys, squatted);
+			_exit(check_failures() != 0);
+		}
+		check(waitpid(pid, &status, 0) == pid && !status);
+	}
+	rmdir("/tmp/pvasexec-54321");
+}
+
 void test_jobkey(void)
 {
 	char dir[] = "/tmp/pvas-unit-XXXXXX", command[64];
@@ -148,6 +218,7 @@ void test_jobkey(void)
 	setenv("PMIX_NAMESPACE", "7", 1);
 	from_file(dir);
 	from_launcher();
+	squatting();
 	unsetenv("PMIX_NAMESPACE");
 	snprintf(command, sizeof(command), "rm -r %s", dir);
 	check(!system(command));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* What a bound task is told of its place, on machines that hwloc makes up */
+/* The locality of bound tasks, on synthetic machines of hwloc */
 #include <stdlib.h>
 
 #include "../locality.h"

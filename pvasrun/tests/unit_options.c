@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* The command line: what is taken from it, and what is said of a bad one */
+/* Parsing the command line, and its error messages */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -234,7 +234,7 @@ static void test_actions(void)
 	options_free(&line.opt);
 }
 
-/* No words at all: execve() allows it. */
+/* argc 0, which execve() allows */
 static void test_nothing(void)
 {
 	char why[256], name[] = "pvasrun", *argv[] = { name, NULL }, *none[] = { NULL };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* What ranks put: kept by name, and not more than there is room for */
+/* The store of PMI-1: keys, values, and its limit */
 #include <stdio.h>
 #include <string.h>
 
@@ -14,7 +14,7 @@ void test_pmi1(void)
 
 	memset(value, 'v', sizeof(value) - 1);
 	value[sizeof(value) - 1] = '\0';
-	/* the same again and again is no more than once */
+	/* replacing a value takes no more room */
 	for (i = 0; i < 1000; i++)
 		check(pmi1_store(&store, "key", value));
 	check(store.used < 2 * sizeof(value));
@@ -24,7 +24,7 @@ void test_pmi1(void)
 	}
 	check(nr > 4 && nr < 10 && store.used <= store.room);
 	check(pmi1_find(&store, "key-3") && !pmi1_find(&store, "key-999"));
-	/* what is taken away makes room */
+	/* deleting frees room */
 	check(pmi1_delete(&store, "key-3") && !pmi1_delete(&store, "key-3"));
 	check(pmi1_store(&store, "again", value));
 	check_text(pmi1_find(&store, "again"), value, "again");

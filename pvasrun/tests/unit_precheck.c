@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Limits, exit statuses, and how sizes are printed */
+/* Limits, exit statuses, and printed sizes */
 #include <errno.h>
 
 #include "../precheck.h"
@@ -37,7 +37,7 @@ static void test_partition_size(void)
 	check(precheck_partition_size(4096) == 16ULL << 30);
 }
 
-/* Twice as many places as tasks, but for partitions as small as the usual ones */
+/* Twice as many partitions as tasks, unless they have the default size or less */
 static void test_enough(void)
 {
 	check(precheck_enough(8ULL << 40, 8, 4));

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Lines out of pieces */
+/* Tagged lines from pieces of output */
 #include <stdlib.h>
 #include <string.h>
 
 #include "../tagger.h"
 #include "unit.h"
 
-/* What comes out, as a string; the buffer must be freed */
+/* The output as a string, to be freed */
 static const char *text_of(struct buffer *out)
 {
 	check(buffer_add(out, "", 1) == 0);
 	return buffer_head(out);
 }
 
-/* Pieces are parted by '/'. */
+/* '/' separates pieces. */
 static void test_pieces(void)
 {
 	static const struct { const char *pieces, *out; } cases[] = {
@@ -45,7 +45,7 @@ static void test_pieces(void)
 	}
 }
 
-/* An incomplete line stays back until its end comes, or the task's. */
+/* An incomplete line is kept until its newline, or the end of the task. */
 static void test_holding_back(void)
 {
 	struct buffer out = { 0 };
@@ -72,7 +72,7 @@ static void test_binary(void)
 	buffer_free(&out);
 }
 
-/* Fed in odd pieces, a line of 2.5 times the most comes out in three, complete. */
+/* A line of 2.5 times the limit, in pieces of odd sizes, becomes three. */
 static void test_long_line(void)
 {
 	size_t len = TAGGER_LINE_MAX * 5 / 2, fed = 0, lines = 0, xs = 0, i;
@@ -106,7 +106,7 @@ static void test_buffer(void)
 	unsigned int i;
 	bool added = true, same = true;
 
-	/* a queue that is filled and emptied must not grow without end */
+	/* a queue that is filled and emptied must not grow */
 	for (i = 0; i < 100000; i++) {
 		added &= buffer_add(&buffer, "0123456789", 10) == 0;
 		if (i % 10)

@@ -45,7 +45,7 @@ static bool trusted_path(const char *path, const char *program)
 	return true;
 }
 
-/* Whoever exchanges a link in a loop gets no answer for the one and use of the other. */
+/* While a link is switched back and forth, the file that was checked is the one returned. */
 static void exchanged(void)
 {
 	unsigned int i, wrong = 0;
@@ -76,7 +76,7 @@ static void exchanged(void)
 	check(!wrong);
 }
 
-/* A list of rights: user 7102 may write too. struct posix_acl_xattr_header, _entry */
+/* An ACL by which user 7102 may write: struct posix_acl_xattr_header and _entry */
 static void list(void)
 {
 	static const struct {
@@ -91,7 +91,7 @@ static void list(void)
 	check(!chown(in_dir("bin/program"), 0, 0) && !chmod(in_dir("bin/plugin"), 0664));
 	check(trusted_path(in_dir("bin/plugin"), in_dir("bin/program")));
 	if (setxattr(in_dir("bin/plugin"), "system.posix_acl_access", &acl, sizeof(acl), 0))
-		return;		/* this file system has none */
+		return;		/* this file system has no ACLs */
 	check(!trusted_path(in_dir("bin/plugin"), in_dir("bin/program")));
 	check(!removexattr(in_dir("bin/plugin"), "system.posix_acl_access"));
 }
@@ -101,33 +101,33 @@ static void groups(void)
 	check(trusted_group(0, 0));
 	check(!trusted_group(0, 1) && !trusted_group(1, 0));
 	check(trusted_group(54321, 54321));
-	/* a group of several, which has the number of a user */
+	/* a group with several members and the number of a user */
 	check(!getpwuid(4) || !getgrgid(4) || !trusted_group(4, 4) ==
 	      !!strcmp(getpwuid(4)->pw_name, getgrgid(4)->gr_name));
 }
 
 static void others(void)
 {
-	/* where everybody can make files: the program was put there, its neighbours by others */
+	/* in a sticky directory, files beside the program may be of other users */
 	check(!chmod(in_dir("shared"), 01777));
 	check(!chown(in_dir("shared/plugin"), 12345, 12345));
 	check(!trusted_path(in_dir("shared/plugin"), in_dir("shared/program")));
 	check(!chown(in_dir("shared/plugin"), 0, 0));
 	check(trusted_path(in_dir("shared/plugin"), in_dir("shared/program")));
 	exchanged();
-	/* as the last part of a path, where all in it counts, such a directory does not do */
+	/* such a directory is not trusted itself, for all files in it would be */
 	check(!chmod(in_dir("lib"), 01777));
 	check(trusted_path(in_dir("lib/plugin"), in_dir("bin/program")));
 	check(!trusted_path(in_dir("lib"), in_dir("bin/program")));
 	check(!chmod(in_dir("lib"), 0755));
 	check(trusted_path(in_dir("lib"), in_dir("bin/program")));
-	/* a directory of another's beside the program's own */
+	/* a directory of another user beside the program's directory */
 	check(!chown(in_dir("lib"), 12345, 12345));
 	check(!trusted_path(in_dir("lib/plugin"), in_dir("bin/program")));
-	/* unless he could as well have exchanged the program */
+	/* trusted if that user could replace the program itself */
 	check(!chown(in_dir("bin/program"), 12345, 12345));
 	check(trusted_path(in_dir("lib/plugin"), in_dir("bin/program")));
-	/* but nobody else */
+	/* but not a third user */
 	check(!chown(in_dir("lib/plugin"), 54321, 54321));
 	check(!trusted_path(in_dir("lib/plugin"), in_dir("bin/program")));
 }
@@ -149,7 +149,7 @@ void test_trusted(void)
 	check(trusted_path(in_dir("bin/../lib/plugin"), in_dir("bin/program")));
 	check(!trusted_path(in_dir("lib/none"), in_dir("bin/program")));
 	check(!trusted_path(in_dir("lib/plugin"), in_dir("bin/none")));
-	/* what everybody, or a group, can change */
+	/* writable for all users, or for a group */
 	check(!chmod(in_dir("lib/plugin"), 0757));
 	check(!trusted_path(in_dir("lib/plugin"), in_dir("bin/program")));
 	check(!chmod(in_dir("lib/plugin"), 0755) && !chmod(in_dir("lib"), 0777));

@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0-only
 #
-# gdb and tasks. The kernel tells gdb one program and one auxiliary vector for
-# each address space, and a space has many: on its own, gdb looks for a task's
-# program and libraries at another's addresses, or at the launcher's. This
-# extension takes the task's partition from its stack pointer, and loads the
-# symbols of what is mapped there, and nothing else: a breakpoint set by name is
-# then in this task's code, and no other task, which nobody debugs, runs into it.
+# Debug tasks with gdb. The kernel reports one program and one auxiliary vector per
+# address space, but a space has many. So gdb alone would look for a task's program and
+# libraries at the addresses of another task, or of the launcher. This extension finds
+# the task's partition by its stack pointer, and loads only the symbols of files that
+# are mapped there: a breakpoint set by name is then in this task's code, and is not hit
+# by tasks that are not being debugged.
 #
 #   gdb -x pvas-gdb.py -p PID         or: gdb program core, source pvas-gdb.py
-#   (gdb) pvas info                   the space, its tasks, and which is this
-#   (gdb) pvas symbols [INDEX|all]    load more, or what dlopen() has brought
+#   (gdb) pvas info                   the space, its tasks, and the current task
+#   (gdb) pvas symbols [INDEX|all]    symbols of other tasks, or loaded by dlopen()
 #
 # It reads the space header (libpvas/header.h) from the memory of the task.
 import os
@@ -25,7 +25,7 @@ BASES = range(256 << 20, 1 << 32, 256 << 20)
 HEADER = struct.Struct("<QIIIIIIQQQ")
 PART = struct.Struct("<IIi52x")
 SHIFTS = range(32, 44)
-MOST_ENTRIES = (1 << 47 >> 32) + 1
+MAX_ENTRIES = (1 << 47 >> 32) + 1
 TABLE = 4096
 STATES = ("free", "armed", "running", "ending", "reserved")
 
@@ -35,7 +35,7 @@ PT_LOAD, PF_X, PAGE = 1, 1, 4096
 
 
 class Space:
-    """What the header says."""
+    """The space header."""
 
     def __init__(self, fields):
         (_, self.version, self.id, self.shift, self.first, self.last, self.entries,
@@ -60,13 +60,13 @@ def read_memory(address, length):
 
 
 def plain(name):
-    """A file's name as a terminal may have it: whoever is debugged chose it."""
+    """A file name that is safe to print: the debugged process may have chosen it."""
     return "".join(chr(c) if 32 <= c < 127 else f"\\x{c:02x}" for c in os.fsencode(name))
 
 
 def is_sane(space, base):
-    """It is memory of tasks that write where they like: believe nothing unchecked."""
-    return (space.shift in SHIFTS and space.entries <= MOST_ENTRIES and
+    """Tasks can write to the header: check all values."""
+    return (space.shift in SHIFTS and space.entries <= MAX_ENTRIES and
             0 < space.first <= space.last < space.entries and
             space.table == base + TABLE)
 
@@ -89,7 +89,7 @@ def find_space():
 
 
 def current_index(space):
-    """Which partition the selected thread runs in, or None: it is no task's."""
+    """The partition of the selected thread, or None if that is not a task's."""
     frame = gdb.newest_frame()
     for register in ("rsp", "rip"):
         index = (int(frame.read_register(register)) & (1 << 64) - 1) >> space.shift
@@ -98,10 +98,10 @@ def current_index(space):
     return None
 
 
-# ---- what is mapped where ----
+# ---- mappings ----
 
 def read_maps(pid):
-    """The fields of each line, as bytes: a name may hold any but NUL and newline."""
+    """The fields of each line, as bytes: a name need not be valid UTF-8."""
     with open(f"/proc/{pid}/maps", "rb") as maps:
         for line in maps:
             words = line.rstrip(b"\n").split(None, 5)
@@ -118,8 +118,8 @@ def live_mappings(pid):
 
 def plain_memory():
     """
-    (start, end) of each mapping below 4 GiB that a header may be in, or None: a core.
-    To read another's memory is to wait for the server of the file that is mapped there.
+    (start, end) of each mapping below 4 GiB that may contain a header; None for a core.
+    Other memory is not read: if it is mapped from a file, its server could block gdb.
     """
     if not is_live() or gdb.selected_inferior().connection.type != "native":
         return None
@@ -146,7 +146,7 @@ def may_read(start, length):
 
 
 def core_mappings():
-    """The same, of a core file: gdb prints its NT_FILE note."""
+    """The same for a core file: gdb prints its NT_FILE note."""
     for line in gdb.execute("info proc mappings", to_string=True).split("\n"):
         words = line.split(None, 4)
         if len(words) == 5 and words[0].startswith("0x"):
@@ -163,7 +163,7 @@ def mappings():
 
 
 def find_file(path):
-    """Where we can read it: it may be in a container, or the core from elsewhere."""
+    """A readable path: the process may be in a container, the core from another machine."""
     tries = [path]
     if is_live():
         tries.append(f"/proc/{gdb.selected_inferior().pid}/root{path}")
@@ -177,8 +177,8 @@ def find_file(path):
 
 
 def read_table(path):
-    """The program headers, whole ones only: the file may be cut off anywhere."""
-    # Whoever is debugged chose the name: a FIFO there would never be open.
+    """The program headers, or b"" if the file is truncated or not an ELF file."""
+    # O_NONBLOCK: the debugged process may have chosen the name of a FIFO.
     with open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as f:
         if not stat.S_ISREG(os.fstat(f.fileno()).st_mode):
             return b""
@@ -192,7 +192,7 @@ def read_table(path):
 
 
 def segments(path):
-    """(file offset, address, flags) of each PT_LOAD, pages; [] if it is no ELF file."""
+    """(file offset, address, flags) of each PT_LOAD, page-aligned; [] if not an ELF file."""
     try:
         table = read_table(path)
     except (OSError, OverflowError):
@@ -218,15 +218,15 @@ def objects(low, high):
                 yield path, 0, None
         elif loads and offset == loads[0][0]:
             bias = start - loads[0][1]
-            # Data that happens to be an ELF file has no code where code should be.
+            # An ELF file that is mapped as data has no code where its headers say so.
             if any(flags & PF_X and bias + address == m[0] and offset == m[2]
                    for offset, address, flags in loads for m in inside):
                 yield path, bias, name
 
 
-# ---- loading ----
+# ---- symbols ----
 
-loaded = {}  # of each progspace: (file, bias)
+loaded = {}  # by progspace: a set of (file, bias)
 program_given = None
 
 
@@ -234,8 +234,8 @@ def quietly(command):
     return gdb.execute(command, to_string=True)
 
 
-def decoy():
-    """An ELF file that gdb learns nothing from: see become_blind()."""
+def empty_elf():
+    """An ELF file without a dynamic linker: see forget_symbols()."""
     names = b"\0.interp\0.dynamic\0.shstrtab\0"
     interp = b"/nonexistent\0\0\0\0"
     dynamic = struct.pack("<QQQQ", 21, 0, 0, 0)  # DT_DEBUG, DT_NULL
@@ -254,22 +254,22 @@ def decoy():
                      section(b".dynamic", 6, 2, 1), section(b".shstrtab", 3, 0, 2)])
 
 
-def become_blind(program, bias):
+def forget_symbols(program, bias):
     """
-    Drop what gdb has found by itself: symbols at addresses that are not this
-    task's, and its own breakpoint in a dynamic linker. That one is the worse:
-    with the kernel backend it is where nothing is mapped, so that gdb can't go on;
-    with the user backend it is in the launcher, which would die of it.
+    Drop the symbols that gdb has loaded by itself, at addresses of other tasks, and
+    its breakpoint in a dynamic linker. With the kernel backend nothing is mapped at
+    that breakpoint, so gdb can't continue; with the user backend it is in the
+    launcher, which would die from it.
 
-    gdb looks for the linker when it attaches, and asks the executable file before
-    the auxiliary vector. So attach again, with an executable that has no linker.
+    When it attaches, gdb finds the linker by the executable file first, and only then
+    by the auxiliary vector. So attach again, with an executable that has no linker.
     """
     global program_given
     program_given = gdb.current_progspace().filename
     quietly("set auto-solib-add off")
     quietly("symbol-file")
     with tempfile.NamedTemporaryFile(prefix="pvas-gdb.") as f:
-        f.write(decoy())
+        f.write(empty_elf())
         f.flush()
         quietly(f"exec-file {quote(f.name)}")
         if is_live() and "shlib events" in quietly("maint info breakpoints"):
@@ -298,7 +298,7 @@ def load(space, index):
         done.add((name, bias))
         try:
             if not any(at for _, at in done - {(name, bias)}):
-                become_blind(name, bias)
+                forget_symbols(name, bias)
             else:
                 quietly(f"add-symbol-file {quote(name)} -o {bias:#x}")
             count += 1
@@ -336,7 +336,7 @@ def pid_text(space, index):
 
 
 def load_current():
-    """For a task that gdb has just come to. Says nothing of what is no task."""
+    """For a new process or core; prints nothing if it is not a task."""
     space = find_space()
     index = current_index(space) if space else None
     if index is None:
@@ -356,8 +356,8 @@ class Pvas(gdb.Command):
 
 
 class PvasInfo(gdb.Command):
-    """List the tasks of the space this process is of.
-The one that the selected thread runs in has a star."""
+    """List the tasks of the space of this process.
+A star marks the task of the selected thread."""
 
     def __init__(self):
         super().__init__("pvas info", gdb.COMMAND_STATUS)
@@ -376,7 +376,7 @@ The one that the selected thread runs in has a star."""
 class PvasSymbols(gdb.Command):
     """Load the symbols of this task, of the task with this INDEX, or of "all".
 Breakpoints set by name are then in all tasks whose symbols are loaded: a task
-that is not being debugged dies of SIGTRAP when it comes to one."""
+that is not being debugged dies from SIGTRAP when it hits one."""
 
     def __init__(self):
         super().__init__("pvas symbols", gdb.COMMAND_FILES)
@@ -398,13 +398,13 @@ that is not being debugged dies of SIGTRAP when it comes to one."""
         gdb.write(f"symbols of {count} more files\n")
 
 
-# ---- without being asked ----
+# ---- at each prompt ----
 
 seen = set()
 
 
-def look_for_task():
-    """A process or core that was not there at the last prompt."""
+def check_for_task():
+    """Load symbols for a process or core that is new since the last prompt."""
     inferior = gdb.selected_inferior()
     key = inferior.num, inferior.pid
     if inferior.pid and key not in seen:
@@ -416,5 +416,5 @@ def look_for_task():
 Pvas()
 PvasInfo()
 PvasSymbols()
-gdb.events.before_prompt.connect(look_for_task)
-look_for_task()
+gdb.events.before_prompt.connect(check_for_task)
+check_for_task()

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The list for programs: one JSON object on one line. pvasps(1) promises its
- * names: a later version adds members, and changes none without a new "schema".
+ * The list for programs: one JSON object on one line. Its format is documented in
+ * pvasps(1): later versions add members, and other changes increase "schema".
  */
 #include "ps.h"
 
@@ -10,7 +10,7 @@
 
 #define SCHEMA	1
 
-/* Names are bytes, not always UTF-8: what is not ASCII goes as Latin 1 would. */
+/* Names may not be valid UTF-8: bytes above 127 are encoded as if they were Latin 1. */
 static void put_string(const char *text)
 {
 	putchar('"');
@@ -27,7 +27,7 @@ static void put_string(const char *text)
 	putchar('"');
 }
 
-/* What was not measured is null, not 0. */
+/* null, and not 0, for values that are not known */
 static void put_number(const char *name, uint64_t value, bool known)
 {
 	if (known)

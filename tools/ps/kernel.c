@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The module's spaces. /proc/pvas shows a space's tasks only to those who may
- * look at it: kmod/pvas_proc.c has the format. What a later module adds to the
- * end of a line is passed over.
+ * Spaces of the module, from /proc/pvas, which lists tasks only for users who may see
+ * them. kmod/pvas_proc.c has the format; fields that later modules append are ignored.
  */
 #include "ps.h"
 
@@ -34,7 +33,7 @@ static bool take_task(struct ps_task *task, const char *line)
 		      &task->load, &task->heap, &task->brk) == 8;
 }
 
-/* The task lines came after a look at the number: they are what counts. */
+/* The number in the space's line is read earlier, so the task lines are counted. */
 static void add_task(struct ps_space *space, const char *line, uint32_t *nr)
 {
 	struct ps_task task = { 0 };

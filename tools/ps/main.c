@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* pvasps - list the spaces of this machine, and their tasks. */
+/* pvasps - list the spaces of this machine and their tasks. */
 #include "ps.h"
 
 #include <errno.h>
@@ -15,13 +15,13 @@
 
 static const char usage[] =
 	"Usage: pvasps [options]\n"
-	"List the spaces of this machine, their tasks, and what memory each has.\n\n"
+	"List the spaces of this machine, their tasks, and the memory of each.\n\n"
 	"  -s, --space ID          only the space with this id\n"
 	"  -p, --pid PID           only the space this process belongs to\n"
 	"  -j, --json              one line of JSON\n"
-	"  -a, --areas             with --json: what each partition is made of\n"
+	"  -a, --areas             with --json: the areas of each partition\n"
 	"  -n, --no-memory         do not measure the memory of each partition\n"
-	"  -w, --watch [SECONDS]   look again and again (every 2 seconds)\n"
+	"  -w, --watch [SECONDS]   repeat (every 2 seconds)\n"
 	"  -V, --version           print the version and exit\n"
 	"  -h, --help              print this and exit\n"
 	"\nSee pvasps(1).\n";
@@ -39,13 +39,13 @@ static const struct option long_options[] = {
 };
 
 /**
- * struct wish - the command line
+ * struct cmdline - the command line
  * @choice:	which spaces
  * @json:	as JSON
  * @areas:	with the areas of each partition
- * @interval_ms: look again that often, 0: once
+ * @interval_ms: repeat after this time, 0: once
  */
-struct wish {
+struct cmdline {
 	struct ps_choice choice;
 	bool json;
 	bool areas;
@@ -58,8 +58,8 @@ static bool take_number(const char *text, unsigned int max, unsigned int *value)
 	return parse_count(text, 1, max, value) == 0;
 }
 
-/* Returns the exit status, or -1 to go on. */
-static int take_option(struct wish *w, int key)
+/* Returns the exit status, or -1 to continue. */
+static int take_option(struct cmdline *w, int key)
 {
 	unsigned int pid;
 
@@ -100,8 +100,8 @@ static int take_option(struct wish *w, int key)
 	}
 }
 
-/* The number after --watch may stand by itself. */
-static int take_rest(struct wish *w, int argc, char **argv)
+/* --watch is followed by its optional value as a word of its own, too. */
+static int take_rest(struct cmdline *w, int argc, char **argv)
 {
 	if (w->interval_ms && optind < argc) {
 		if (parse_seconds(argv[optind], &w->interval_ms))
@@ -117,7 +117,7 @@ static int take_rest(struct wish *w, int argc, char **argv)
 	return -1;
 }
 
-static int parse(struct wish *w, int argc, char **argv)
+static int parse(struct cmdline *w, int argc, char **argv)
 {
 	int key, status;
 
@@ -145,7 +145,7 @@ static int nothing_chosen(const struct ps_choice *choice, const struct ps_snapsh
 	return ps_fail("process %d is in no space that you may see", choice->pid);
 }
 
-static int print_once(const struct wish *w)
+static int print_once(const struct cmdline *w)
 {
 	struct ps_snapshot s;
 	int status = 0;
@@ -168,7 +168,7 @@ static int flush(void)
 	return 0;
 }
 
-static int print_again_and_again(const struct wish *w)
+static int print_repeatedly(const struct cmdline *w)
 {
 	int status;
 
@@ -187,7 +187,7 @@ static int print_again_and_again(const struct wish *w)
 
 int main(int argc, char **argv)
 {
-	struct wish w = { .choice.memory = true };
+	struct cmdline w = { .choice.memory = true };
 	int status = parse(&w, argc, argv);
 
 	if (status >= 0)
@@ -195,6 +195,6 @@ int main(int argc, char **argv)
 	if (!w.interval_ms)
 		return print_once(&w) ?: flush();
 	if (w.json || !isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO))
-		return print_again_and_again(&w);
+		return print_repeatedly(&w);
 	return ps_watch(&w.choice, w.interval_ms);
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Small files of /proc/PID, which nobody can hold up. A process may go at any time: what
- * can't be read stays zero.
+ * Small files of /proc/PID, whose reading no user can block. A process may end at any
+ * time: values that can't be read stay zero.
  */
 #include "ps.h"
 
@@ -38,7 +38,7 @@ int64_t ps_status_number(pid_t pid, const char *key)
 	return value;
 }
 
-/* A name can hold anything: nothing of it shall reach a terminal as an order. */
+/* Without control characters, for it is printed on terminals. */
 static void take_name(struct ps_task *task, const char *from, size_t len)
 {
 	size_t i;
@@ -61,7 +61,7 @@ const char *ps_name_text(const char *name, char buf[static 64])
 	return buf;
 }
 
-/* After the name, which is in parentheses and may hold some: see proc(5), stat. */
+/* The fields after the name, which may itself contain parentheses: see proc(5). */
 static void take_numbers(struct ps_task *task, const char *from)
 {
 	unsigned long long user, system, born;

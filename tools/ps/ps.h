@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What the files of pvasps share.
+ * Shared by the files of pvasps
  *
- *  main.c      options, and what is done when
- *  snapshot.c  all spaces at one moment: finding, choosing, freeing
+ *  main.c      command line and program flow
+ *  util.c      small helpers
+ *  snapshot.c  a snapshot of all spaces: take, filter, free
  *  kernel.c    spaces of the module, from /proc/pvas
  *  user.c      spaces of the user backend, from the processes themselves
- *  reader.c    what may hang: other users' maps and memory
+ *  reader.c    reads that may block: maps and memory of other users' processes
  *  smaps.c     memory by partition
- *  proc.c      reading small files of /proc/PID
+ *  proc.c      small files of /proc/PID
  *  text.c      the plain list
  *  json.c      the list for programs
  *  watch.c     the live view
@@ -24,7 +25,7 @@
 #define PS_FAILED	1	/* exit status, as pvasrun's */
 
 /**
- * struct ps_memory - what some range of addresses holds
+ * struct ps_memory - memory use of a range of addresses
  * @rss_kib:	resident, huge pages included
  * @huge_kib:	of it in huge pages: transparent ones and hugetlbfs
  * @maps:	mappings
@@ -35,12 +36,12 @@ struct ps_memory {
 	uint64_t maps;
 };
 
-/* What a mapping is for, as far as its place and file tell. */
+/* The purpose of a mapping, as far as its place and file show it */
 enum ps_kind { PS_PROGRAM, PS_HEAP, PS_FILE, PS_ANON, PS_STACK };
 
 /**
  * struct ps_area - neighbouring mappings of one kind in one partition
- * @kind:	what they are for
+ * @kind:	their purpose
  * @start:	where the first begins
  * @end:	where the last ends
  * @rss_kib:	resident
@@ -65,9 +66,9 @@ struct ps_area {
  * @name:	its command name
  * @threads:	how many
  * @cpu_ms:	processor time used
- * @born:	when the process began, in clock ticks since boot
- * @cpu_percent: of one processor since the last look; the live view's
- * @mem:	what its partition holds
+ * @born:	start time of the process, in clock ticks since boot
+ * @cpu_percent: of one processor, since the previous snapshot; for the live view
+ * @mem:	memory use of its partition
  * @areas:	the same in pieces, in the order of addresses
  * @nr_areas:	how many
  */
@@ -94,19 +95,19 @@ struct ps_task {
  * struct ps_space - a space
  * @id:		its id
  * @user:	made by the user backend
- * @uid:	whose
+ * @uid:	its owner
  * @launcher:	user backend: the process that made it; else 0
  * @shift:	log2 of the partition size
  * @closing:	nobody can enter any more
  * @nr_tasks:	partitions in use
  * @tasks:	by index, or NULL if @detail is not set
- * @detail:	its tasks may be looked at
+ * @detail:	its tasks may be listed
  * @measured:	the memory by partition is known
  * @rss_kib:	resident memory of the whole address space
  * @tables_kib:	its page tables
  * @maps:	its mappings
- * @header:	what partition 0 holds: space header and loader
- * @rest:	what is outside partition 0 and all tasks' partitions
+ * @header:	memory use of partition 0: space header and loader
+ * @rest:	memory use outside of partition 0 and the partitions of tasks
  */
 struct ps_space {
 	uint32_t id;
@@ -127,12 +128,12 @@ struct ps_space {
 };
 
 /**
- * struct ps_snapshot - all spaces at one moment
+ * struct ps_snapshot - all spaces at one point in time
  * @spaces:	by id
  * @nr:		how many
- * @hidden:	processes whose memory looks like a user backend's space, but may
- *		not be read (ptrace(2), kernel.yama.ptrace_scope)
- * @slow:	processes passed over: their user's took too long to read
+ * @hidden:	processes that may belong to a space of the user backend, but can't be
+ *		read (ptrace(2), kernel.yama.ptrace_scope)
+ * @slow:	processes skipped, because reading those of their user took too long
  */
 struct ps_snapshot {
 	struct ps_space *spaces;
@@ -142,10 +143,10 @@ struct ps_snapshot {
 };
 
 /**
- * struct ps_choice - which spaces, and how much of them
+ * struct ps_choice - the spaces to show, and their details
  * @space:	only the one with this id, 0: all
- * @pid:	only the one this process is a task of or has made, 0: all
- * @memory:	measure the memory by partition, which costs most
+ * @pid:	only the one that has this process as task or launcher, 0: all
+ * @memory:	measure the memory by partition, the most expensive part
  */
 struct ps_choice {
 	uint32_t space;
@@ -153,25 +154,27 @@ struct ps_choice {
 	bool memory;
 };
 
-/* One line to standard error, and the exit status PS_FAILED. */
+/* ---- util.c ---- */
+
+/* Prints one line to standard error, and returns the exit status PS_FAILED. */
 int ps_fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-/* An array with room for one more, zeroed; ends the program if there is no memory. */
+/* Room for one more entry, zeroed; exits if there is no memory. */
 void *ps_grow(void *array, uint32_t nr, size_t size);
+
+struct ps_task *ps_task_at(const struct ps_space *space, uint32_t index);
+uint64_t ps_cpu_ms(const struct ps_space *space);
+uint64_t ps_huge_kib(const struct ps_space *space);
 
 /* ---- snapshot.c ---- */
 
 void ps_snapshot_take(struct ps_snapshot *s, const struct ps_choice *choice);
 void ps_snapshot_free(struct ps_snapshot *s);
 
-/* The space gets its memory from @old, of the same space, instead of by measuring. */
+/* Copy measurements of memory from @old for spaces that were not measured. */
 void ps_snapshot_reuse(struct ps_snapshot *s, const struct ps_snapshot *old);
 
-struct ps_task *ps_task_at(const struct ps_space *space, uint32_t index);
-uint64_t ps_cpu_ms(const struct ps_space *space);
-uint64_t ps_huge_kib(const struct ps_space *space);
-
-/* ---- kernel.c, user.c: add what they find ---- */
+/* ---- kernel.c, user.c: add the spaces of one backend ---- */
 
 void ps_kernel_find(struct ps_snapshot *s);
 void ps_user_find(struct ps_snapshot *s);
@@ -180,40 +183,40 @@ void ps_user_find(struct ps_snapshot *s);
 
 enum ps_phase { PS_FINDING, PS_MEASURING, PS_PHASES };
 
-/* A new look at all: users who were slow are asked again, unless what they held up still hangs. */
+/* A new snapshot: read slow users again, unless a helper still hangs because of them. */
 void ps_reader_begin(void);
 
-/* Later requests are about a process of @uid. False: its user's time is over. */
+/* The next reads are of a process of @uid. False: the time for this user is used up. */
 bool ps_reader_turn(uid_t uid, enum ps_phase phase);
 
-/* Has something not been read in this turn, for want of time? */
+/* Did a read of this turn fail because the time was used up? */
 bool ps_reader_late(void);
 
-/* -errno: EPERM if ptrace(2) would be refused, ETIME if it took too long. */
+/* -errno: EPERM if ptrace(2) would be refused, ETIME on timeout */
 int ps_read_memory(pid_t pid, uint64_t from, void *to, size_t len);
 
 /* As kcmp(2): 0 if both processes have the same memory; -errno. */
 int ps_compare_memory(pid_t a, pid_t b);
 
-/* A file of /proc/PID. One at a time is open. */
+/* A file of /proc/PID. Only one can be open. */
 FILE *ps_reader_open(pid_t pid, const char *file);
 
-/* A line, or as much of it as there is room for: names of files have no bound. */
+/* Read a line, and drop what does not fit: file names have no limit. */
 bool ps_next_line(FILE *f, char *text, size_t size);
 
 /* ---- smaps.c ---- */
 
-/* From the smaps of process @pid, which has the space's memory. Did that tell anything? */
+/* By the smaps of process @pid, which has the space's memory. False if that failed. */
 bool ps_measure(struct ps_space *space, pid_t pid);
 const char *ps_kind_name(enum ps_kind kind);
 
 /* ---- proc.c ---- */
 
-/* A number after @key in /proc/PID/status, the last one of the line; -1: none. */
+/* The last number of the line @key in /proc/PID/status, or -1 */
 int64_t ps_status_number(pid_t pid, const char *key);
 void ps_read_task(struct ps_task *task);
 
-/* The bytes of a name that may reach a terminal. */
+/* A name without bytes that a terminal could interpret. */
 const char *ps_name_text(const char *name, char buf[static 64]);
 
 /* ---- text.c, json.c, watch.c ---- */

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Reading other users' processes. Its owner can make a process slow to read, for as
- * long as he likes: memory may be a mapping of a file whose server never answers, or be
- * under userfaultfd(2), and whoever holds the mmap lock stops all who read maps. So a
- * helper process does the reading, and is given up when the time is over, whether SIGKILL
- * ends it at once or not. The time is counted for each user: one who is slow hides
- * himself, and nobody else.
+ * Read processes of other users. A user can make this block for any time: by memory
+ * that is mapped from a file whose server does not answer, by userfaultfd(2), or by
+ * holding the mmap lock, which readers of maps need. So a helper process reads, and is
+ * abandoned when the time is over, even if SIGKILL can't end it yet. The time is limited
+ * for each user, so that a slow user hides only his own processes.
  */
 #include "ps.h"
 
@@ -28,10 +27,10 @@
 
 #define CHUNK		32768
 #define SECOND		1000000L
-#define FREE_US		20000		/* a turn's time that is not counted */
-#define ALL_SLOW_US	(10 * SECOND)	/* of all users; then each has but... */
-#define SHORT_US	(SECOND / 10)
-#define MOST_STUCK	64
+#define FREE_US		20000		/* time per process that is not counted */
+#define ALL_SLOW_US	(10 * SECOND)	/* of all users together; above it each has only */
+#define SHORT_US	(SECOND / 10)	/* this */
+#define MAX_STUCK	64
 
 enum job { OPEN, READ, MEMORY, COMPARE };
 
@@ -45,17 +44,17 @@ struct request {
 };
 
 struct answer {
-	int64_t result;		/* bytes of @data, or what kcmp(2) says, or -errno */
+	int64_t result;		/* bytes in @data, or the result of kcmp(2), or -errno */
 	char data[CHUNK];
 };
 
-/* A user whose processes took long, in this look. */
+/* A user whose processes took long in this snapshot */
 struct slow_user {
 	uid_t uid;
 	int64_t us[PS_PHASES];
 };
 
-/* A helper that was given up, and may still be there. */
+/* An abandoned helper that may still exist */
 struct stuck {
 	pid_t helper;
 	uid_t uid;
@@ -68,13 +67,13 @@ static const int64_t limits[PS_PHASES] = {
 static struct slow_user *slow;
 static uint32_t nr_slow;
 static int64_t all_slow;
-static struct stuck stuck[MOST_STUCK];
+static struct stuck stuck[MAX_STUCK];
 static uint32_t nr_stuck;
 static pid_t helper;
-static int line = -1;	/* to the helper */
+static int helper_fd = -1;	/* a socket */
 static struct answer answer;
 
-/* Whose process is read now. */
+/* The process that is being read */
 static struct {
 	uid_t uid;
 	enum ps_phase phase;
@@ -116,8 +115,8 @@ static int64_t work(const struct request *q, int *fd, char *data)
 	}
 }
 
-/* It may outlive us: nobody shall wait for it at the end of a pipe of ours. */
-static void help(int sock)
+/* It may outlive pvasps, so it must not keep pipes or directories of pvasps open. */
+static void run_helper(int sock)
 {
 	int null = open("/dev/null", O_RDWR), i, fd = -1;
 	struct request q;
@@ -143,22 +142,22 @@ static void help(int sock)
 	_exit(0);
 }
 
-static bool have_helper(void)
+static bool start_helper(void)
 {
 	int pair[2];
 
-	if (line >= 0)
+	if (helper_fd >= 0)
 		return true;
-	if (nr_stuck == MOST_STUCK || socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair))
+	if (nr_stuck == MAX_STUCK || socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair))
 		return false;
 	helper = fork();
 	if (!helper)
-		help(pair[1]);
+		run_helper(pair[1]);
 	close(pair[1]);
 	if (helper < 0)
 		close(pair[0]);
 	else
-		line = pair[0];
+		helper_fd = pair[0];
 	return helper > 0;
 }
 
@@ -204,11 +203,11 @@ static void block(uid_t uid)
 		user->us[i] += limits[i];
 }
 
-static void give_up_helper(void)
+static void abandon_helper(void)
 {
 	kill(helper, SIGKILL);
-	close(line);
-	line = -1;
+	close(helper_fd);
+	helper_fd = -1;
 	stuck[nr_stuck++] = (struct stuck){ helper, turn.uid };
 	block(turn.uid);
 }
@@ -247,34 +246,34 @@ bool ps_reader_late(void)
 	return turn.late;
 }
 
-/* ---- asking ---- */
+/* ---- requests ---- */
 
 static bool answered(int64_t until)
 {
-	struct pollfd fd = { .fd = line, .events = POLLIN };
+	struct pollfd fd = { .fd = helper_fd, .events = POLLIN };
 	int64_t left;
 	int n = 0;
 
-	/* A signal is the live view's: it looks at them later. */
+	/* EINTR: signals are handled by the live view, later */
 	while (n <= 0 && (left = until - now_us()) > 0)
 		n = poll(&fd, 1, left / 1000 + 1);
 	return n > 0;
 }
 
-static int64_t ask(const struct request *q)
+static int64_t send_request(const struct request *q)
 {
 	int64_t start = now_us(), left = time_left();
 	ssize_t n = -1;
 
-	if (left > 0 && have_helper() && send(line, q, sizeof(*q), MSG_NOSIGNAL) > 0 &&
+	if (left > 0 && start_helper() && send(helper_fd, q, sizeof(*q), MSG_NOSIGNAL) > 0 &&
 	    answered(start + left))
-		n = recv(line, &answer, sizeof(answer), 0);
+		n = recv(helper_fd, &answer, sizeof(answer), 0);
 	turn.us += now_us() - start;
 	if (n >= (ssize_t)offsetof(struct answer, data))
 		return answer.result;
 	turn.late = true;
-	if (line >= 0)
-		give_up_helper();
+	if (helper_fd >= 0)
+		abandon_helper();
 	return -ETIME;
 }
 
@@ -287,7 +286,7 @@ int ps_read_memory(pid_t pid, uint64_t from, void *to, size_t len)
 	for (done = 0; done < len; done += n) {
 		q.from = from + done;
 		q.len = len - done < CHUNK ? len - done : CHUNK;
-		n = ask(&q);
+		n = send_request(&q);
 		if (n < 0)
 			return n;
 		if ((size_t)n != q.len)
@@ -299,12 +298,13 @@ int ps_read_memory(pid_t pid, uint64_t from, void *to, size_t len)
 
 int ps_compare_memory(pid_t a, pid_t b)
 {
-	return ask(&(struct request){ .job = COMPARE, .pid = a, .other = b });
+	return send_request(&(struct request){ .job = COMPARE, .pid = a, .other = b });
 }
 
 static ssize_t take_bytes(void *cookie, char *buf, size_t len)
 {
-	int64_t n = ask(&(struct request){ .job = READ, .len = len < CHUNK ? len : CHUNK });
+	struct request q = { .job = READ, .len = len < CHUNK ? len : CHUNK };
+	int64_t n = send_request(&q);
 
 	(void)cookie;
 	if (n < 0) {
@@ -320,7 +320,7 @@ FILE *ps_reader_open(pid_t pid, const char *file)
 	struct request q = { .job = OPEN, .pid = pid };
 
 	snprintf(q.file, sizeof(q.file), "%s", file);
-	if (ask(&q) < 0)
+	if (send_request(&q) < 0)
 		return NULL;
 	return fopencookie(NULL, "r", (cookie_io_functions_t){ .read = take_bytes });
 }

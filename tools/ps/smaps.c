@@ -1,26 +1,25 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Memory by partition. One process's smaps shows the whole space, so it is read
- * once a space. The kernel walks the page tables for it, holding the mmap lock
- * (for reading) as long as it takes to fill its page of text, some six mappings
- * at a time; that is why nothing here reads it twice.
+ * Memory by partition. The smaps file of one process shows the whole space, and is read
+ * once per space, for it is expensive: the kernel walks the page tables, and holds the
+ * mmap lock for reading while it fills a page of text, about six mappings at a time.
  */
 #include "ps.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* The stack of a task that has little on it is farther from the mappings below. */
+/* A mapping this far above the one before it may be the stack. */
 #define STACK_APART (64UL << 20)
 
-/* One who maps ahead of the reader could have it read for ever: vm.max_map_count is less. */
-#define MOST_MAPS (1U << 20)
+/* A process that keeps mapping could make the file endless; vm.max_map_count is less. */
+#define MAX_MAPS (1U << 20)
 
 /**
  * struct mapping - one entry of smaps
  * @start:	where it begins
  * @end:	where it ends
- * @file:	it is of a file
+ * @file:	backed by a file
  * @rss_kib:	resident, hugetlbfs included
  * @huge_kib:	in huge pages
  */
@@ -53,7 +52,7 @@ static bool begins(struct mapping *m, const char *line)
 	return true;
 }
 
-/* Rss has transparent huge pages, but not hugetlbfs's. */
+/* Rss includes transparent huge pages, but not hugetlbfs. */
 static void add_line(struct mapping *m, const char *line)
 {
 	unsigned long kib;
@@ -80,10 +79,9 @@ static void count(struct ps_memory *mem, const struct mapping *m)
 }
 
 /*
- * The program is what comes first in a partition, the stack what reaches
- * farthest: the module and the user backend lay it out alike. Where the heap
- * is, only the module says; with the user backend it is taken for what is
- * anonymous right after the program.
+ * The program is first in a partition, and the stack last, with both backends. Only the
+ * module reports where the heap is; with the user backend, anonymous mappings next to
+ * the program are taken for the heap.
  */
 static enum ps_kind kind_of(const struct ps_task *task, const struct mapping *m)
 {
@@ -129,7 +127,7 @@ static void add_mapping(struct ps_space *space, const struct mapping *m)
 	}
 }
 
-/* What reaches farthest, with what the user backend has beside it. */
+/* The last area, which with the user backend includes the mappings beside the stack */
 static void name_stack(struct ps_task *task)
 {
 	struct ps_area *last = task->nr_areas ? &task->areas[task->nr_areas - 1] : NULL;
@@ -138,7 +136,7 @@ static void name_stack(struct ps_task *task)
 		last->kind = PS_STACK;
 }
 
-static void forget(struct ps_space *space)
+static void clear(struct ps_space *space)
 {
 	uint32_t i;
 
@@ -154,14 +152,14 @@ static void forget(struct ps_space *space)
 	}
 }
 
-/* Returns how many mappings there are, 0 if it did not come to the end. */
+/* The number of mappings, 0 if the file was not read to its end */
 static uint64_t read_mappings(struct ps_space *space, FILE *f)
 {
 	struct mapping m = { 0 }, next;
 	uint64_t maps = 0;
 	char line[256];
 
-	while (maps <= MOST_MAPS && ps_next_line(f, line, sizeof(line))) {
+	while (maps <= MAX_MAPS && ps_next_line(f, line, sizeof(line))) {
 		if (begins(&next, line)) {
 			if (maps++)
 				add_mapping(space, &m);
@@ -172,7 +170,7 @@ static uint64_t read_mappings(struct ps_space *space, FILE *f)
 	}
 	if (maps)
 		add_mapping(space, &m);
-	return maps <= MOST_MAPS && !ps_reader_late() ? maps : 0;
+	return maps <= MAX_MAPS && !ps_reader_late() ? maps : 0;
 }
 
 bool ps_measure(struct ps_space *space, pid_t pid)
@@ -187,7 +185,7 @@ bool ps_measure(struct ps_space *space, pid_t pid)
 		fclose(f);
 	}
 	if (!maps) {
-		forget(space);
+		clear(space);
 		return false;
 	}
 	for (i = 0; i < space->nr_tasks; i++)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* The plain list: two lines a space, one a task. */
+/* The plain list: two lines per space, one per task. */
 #include "ps.h"
 
 #include <pwd.h>

@@ -1,19 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Spaces of the user backend. No list of them exists: each is found by its
- * header, which lies in the memory of the launcher and of all tasks, at a
- * multiple of 256 MiB below 4 GiB (libpvas/header_map.c), nearly always
- * the first. The first kilobytes of /proc/PID/maps tell which processes have a
- * mapping there; the header itself tells the rest, tasks and all.
+ * Spaces of the user backend. There is no list of them. Each has a header in the memory
+ * of its launcher and tasks, at a multiple of 256 MiB below 4 GiB (see
+ * libpvas/header_map.c). So the beginning of /proc/PID/maps shows which processes may have
+ * one, and the header contains the table of tasks.
  *
- * Processes may be in other pid namespaces than we: the header has the pids as
- * the launcher sees them, so processes are matched by the last of their NSpid.
+ * Processes may be in other pid namespaces than pvasps. The header has pids of the
+ * launcher's namespace, so they are compared with the last number of NSpid.
  *
- * Anybody can have such memory, with the id of another's space in it. So a space
- * is there only if the process that its id names, the launcher, has the header,
- * and its tasks are those that share the launcher's memory. Nothing is read that may
- * be a file's: the mapping of the header must hold the table, too. It can still become
- * another before it is read: that costs time, which reader.c bounds.
+ * Any process can forge a header with the id of another space. So a space is only
+ * believed if the process that its id names, the launcher, has the header, and a task
+ * only if it shares the launcher's memory. Only anonymous memory is read, which must
+ * include the table, for a read of a mapped file may block. The mapping can be replaced
+ * before it is read; reader.c limits the time that this costs.
  */
 #include "ps.h"
 
@@ -29,13 +28,13 @@
 #include "../../libpvas/header.h"
 
 /**
- * struct member - a process that has a space's memory
+ * struct member - a process with a header in its memory
  * @ns:		its pid namespace
  * @id:		the space
- * @inner:	its pid as it sees itself
- * @pid:	as we see it
- * @uid:	whose it is
- * @taken:	a partition is its own
+ * @inner:	its pid in that namespace
+ * @pid:	its pid in ours
+ * @uid:	its owner
+ * @taken:	it is the task of a partition
  */
 struct member {
 	ino_t ns;
@@ -46,7 +45,7 @@ struct member {
 	bool taken;
 };
 
-/* A member that the space's id names, with the header that it has. */
+/* A member whose pid is part of the space's id, with its header */
 struct launcher {
 	struct member m;
 	struct pvas_header header;
@@ -60,8 +59,8 @@ struct found {
 };
 
 /*
- * Memory that may be the header's: private, anonymous, without a name. A file's name is
- * its owner's to choose, so each field is looked at in its place. Mappings come in order.
+ * Find memory that may contain the header: private, anonymous, without a name. File names
+ * may look like any field, so all fields are parsed by position. Mappings are sorted.
  */
 static bool find_memory(pid_t pid, uint64_t *base, uint64_t *end)
 {
@@ -89,8 +88,8 @@ static bool find_memory(pid_t pid, uint64_t *base, uint64_t *end)
 	return found;
 }
 
-/* It is memory of tasks that write where they like: believe nothing unchecked. */
-static bool sane(const struct pvas_header *h, uint64_t base, uint64_t end)
+/* Tasks can write to the header: check all values. */
+static bool is_sane(const struct pvas_header *h, uint64_t base, uint64_t end)
 {
 	return h->magic == PVAS_HEADER_MAGIC && h->version == PVAS_HEADER_VERSION &&
 	       (h->id & PVAS_ID_USER) && h->shift >= PVAS_SHIFT_MIN && h->shift <= PVAS_SHIFT_MAX &&
@@ -99,7 +98,7 @@ static bool sane(const struct pvas_header *h, uint64_t base, uint64_t end)
 	       h->entries * sizeof(struct pvas_part) <= end - h->table;
 }
 
-/* The module's spaces have such a header too. */
+/* Spaces of the module have such a header, too. */
 static bool is_kernel_task(const struct ps_snapshot *s, pid_t pid)
 {
 	uint32_t i, j;
@@ -131,7 +130,7 @@ static void add_member(struct found *f, const struct member *m, const struct pva
 	f->launchers[f->nr_launchers++] = (struct launcher){ *m, *h };
 }
 
-static void look_at(struct ps_snapshot *s, struct found *f, pid_t pid)
+static void check_process(struct ps_snapshot *s, struct found *f, pid_t pid)
 {
 	struct member m = { .pid = pid, .uid = ps_status_number(pid, "Uid") };
 	struct pvas_header h;
@@ -146,7 +145,7 @@ static void look_at(struct ps_snapshot *s, struct found *f, pid_t pid)
 		s->slow++;
 	if (err == -EPERM)
 		s->hidden++;
-	if (err || !sane(&h, base, end))
+	if (err || !is_sane(&h, base, end))
 		return;
 	m.id = h.id;
 	m.inner = ps_status_number(pid, "NSpid");
@@ -165,7 +164,7 @@ static int compare(const void *a, const void *b)
 	return x->inner < y->inner ? -1 : x->inner > y->inner;
 }
 
-/* Do they share their memory? A kernel without kcmp(2) can't say: then it must look so. */
+/* By kcmp(2); a kernel without it leaves only a comparison of the owners. */
 static bool same_memory(const struct member *launcher, const struct member *m)
 {
 	int differ;
@@ -177,8 +176,8 @@ static bool same_memory(const struct member *launcher, const struct member *m)
 }
 
 /*
- * The process of a partition, if it is a member, no launcher and has no other partition.
- * Of one namespace, one id and one pid there is one process.
+ * The process of a partition: a member that is not the launcher and has no other
+ * partition. Namespace, id and inner pid identify it.
  */
 static pid_t take_process(struct found *f, const struct member *launcher, pid_t inner)
 {
@@ -211,9 +210,9 @@ static void add_task(struct ps_space *space, uint32_t index, uint32_t state, pid
 }
 
 /*
- * A partition that is being freed has lost its process. Such are believed in up to the
- * number of those that have one, the launcher's included: what a user can have shown
- * grows with the processes that he has, and with nothing else.
+ * A partition that is being freed has no process any more. At most as many of them are
+ * shown as there are processes in the space, so that a forged table can't make the
+ * output longer than the number of the user's processes allows.
  */
 static void add_tasks(struct ps_space *space, struct found *f, const struct launcher *l,
 		      struct pvas_part *parts)
@@ -265,7 +264,7 @@ void ps_user_find(struct ps_snapshot *s)
 
 	while (dir && (e = readdir(dir)))
 		if (isdigit((unsigned char)e->d_name[0]))
-			look_at(s, &f, atoi(e->d_name));
+			check_process(s, &f, atoi(e->d_name));
 	if (dir)
 		closedir(dir);
 	if (f.nr)

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The live view. A space of hundreds of tasks does not fit a screen: sums come
- * first, then as many tasks as there are lines, the busiest first; keys scroll.
+ * The live view: sums of each space first, then a scrollable list of tasks, sorted by
+ * processor use or otherwise.
  *
- * Whatever ends it restores the terminal: signals that end a program are read
- * from a descriptor, and raised again when all is as it was.
+ * The terminal is restored in all cases: signals that end a program are read from a
+ * signalfd, and raised again after that.
  */
 #include "ps.h"
 
@@ -22,7 +22,7 @@
 
 #include "clock.h"
 
-#define MEMORY_SHARE	20	/* measuring takes at most one part in so many of the time */
+#define MEMORY_SHARE	20	/* measuring takes at most 1/MEMORY_SHARE of the time */
 
 enum order { BY_CPU, BY_MEMORY, BY_TIME, BY_INDEX, NR_ORDERS };
 
@@ -38,15 +38,15 @@ struct row {
 };
 
 /**
- * struct view - the screen and what it shows
+ * struct view - the state of the live view
  * @choice:	which spaces
- * @interval_ms: time between looks
- * @signals:	descriptor that those who would end us arrive on
+ * @interval_ms: time between snapshots
+ * @signals:	signalfd of the signals that end pvasps
  * @order:	how tasks are sorted
  * @top:	the first task on the screen
- * @page:	tasks that fit
- * @now:	what is shown
- * @taken:	when it was looked at, in ms
+ * @page:	number of tasks on the screen
+ * @now:	the snapshot that is shown
+ * @taken:	when it was taken, in ms
  * @measure_at:	when memory may be measured again
  * @rows:	all tasks, sorted
  * @nr_rows:	how many
@@ -65,7 +65,7 @@ struct view {
 	uint32_t nr_rows;
 };
 
-/* ---- looking ---- */
+/* ---- snapshots ---- */
 
 static const struct ps_task *same_task(const struct ps_snapshot *s, const struct ps_space *space,
 				       const struct ps_task *task)
@@ -100,8 +100,8 @@ static void rate(struct ps_snapshot *now, const struct ps_snapshot *before, int6
 	}
 }
 
-/* Measuring slows the tasks' own mapping calls down: keep it to a share of the time. */
-static void look(struct view *v)
+/* Measuring delays mmap() in the tasks, so it is limited to a share of the time. */
+static void take_snapshot(struct view *v)
 {
 	struct ps_snapshot before = v->now;
 	struct ps_choice choice = v->choice;
@@ -165,7 +165,7 @@ static void sort(struct view *v)
 
 /* ---- drawing ---- */
 
-/* What is wider than the terminal would go on in the next line. */
+/* Cut at the width of the terminal, or the text would continue in the next line */
 __attribute__((format(printf, 2, 3)))
 static void put_line(int line, const char *format, ...)
 {
@@ -268,10 +268,10 @@ static void scroll_by(struct view *v, int64_t by)
 {
 	int64_t top = v->top + by;
 
-	v->top = top < 0 ? 0 : top;	/* draw_tasks() minds the other end */
+	v->top = top < 0 ? 0 : top;	/* draw_tasks() checks the other end */
 }
 
-/* Returns whether to go on. */
+/* False: quit. */
 static bool take_key(struct view *v, int key)
 {
 	switch (key) {
@@ -302,7 +302,7 @@ static bool take_key(struct view *v, int key)
 	return true;
 }
 
-/* Wait for the next look. Returns 0, a signal's number, or -1: quit. */
+/* Wait for the next snapshot. Returns 0, the number of a signal, or -1: quit. */
 static int wait_for(struct view *v, int64_t until)
 {
 	struct pollfd fds[] = {
@@ -313,7 +313,7 @@ static int wait_for(struct view *v, int64_t until)
 	int key;
 
 	while ((left = until - now_ms()) > 0) {
-		/* SIGWINCH and SIGCONT end it: there is something to draw */
+		/* SIGWINCH and SIGCONT interrupt it: draw again */
 		if (poll(fds, 2, left > INT32_MAX ? INT32_MAX : left) < 0 && errno != EINTR)
 			return -1;
 		if ((fds[1].revents & POLLIN) && read(v->signals, &info, sizeof(info)) > 0)
@@ -335,7 +335,7 @@ static int run(struct view *v)
 	int end;
 
 	do {
-		look(v);
+		take_snapshot(v);
 		sort(v);
 		draw(v);
 		end = wait_for(v, v->taken + v->interval_ms);
@@ -347,7 +347,7 @@ static void end_by(int signo, const sigset_t *old)
 {
 	signal(signo, SIG_DFL);
 	raise(signo);
-	sigprocmask(SIG_SETMASK, old, NULL);	/* it strikes here */
+	sigprocmask(SIG_SETMASK, old, NULL);	/* the signal is delivered here */
 }
 
 int ps_watch(const struct ps_choice *choice, int64_t interval_ms)

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * A program of PMIx alone, for the tests of the server: "pmix WHAT", with two
- * ranks. Rank 0 asks for what never comes, or comes late; it must be told so
- * within LONG seconds. What is wrong makes it exit with status 3.
+ * A program that uses only PMIx, to test the server: "pmix TEST", with two ranks. Rank 0
+ * asks for data that never arrive, or late, and must get an answer within LONG seconds.
+ * It exits with status 3 on failure.
  */
 #include <pmix.h>
 #include <stdio.h>
@@ -37,7 +37,7 @@ static void fence(void)
 	is(PMIx_Fence(NULL, 0, NULL, 0), PMIX_SUCCESS, "fence");
 }
 
-/* Directives: give up after a second, and how many values to wait for (-1: don't wait) */
+/* Directives: a timeout of a second, and how many values to wait for (-1: don't wait) */
 static size_t patience(pmix_info_t *info, int values)
 {
 	int seconds = 1;
@@ -81,7 +81,7 @@ static void wait_for(const char *key)
 	is(PMIx_Lookup(&data, 1, &info, 1), PMIX_SUCCESS, "lookup with no limit");
 }
 
-/* Rank 1 does not come, but is not gone: that would be another error. */
+/* Rank 1 does not take part, but still runs: its exit would be another error. */
 static void fence_alone(void)
 {
 	pmix_info_t info[2];
@@ -146,7 +146,7 @@ static void lookup(void)
 	fence();
 }
 
-/* What each rank is told of where it is bound to, and the other one of it */
+/* The locality of each rank, as it and the other one get it */
 static void place(void)
 {
 	pmix_value_t *mine, *others;
@@ -169,11 +169,11 @@ static pmix_status_t log_bytes(const char *bytes, size_t len)
 	return PMIx_Log(&info, 1, NULL, 0);
 }
 
-/* As Open MPI says it: file, subject, "there is a text", the text; each with a count */
+/* As Open MPI encodes it: file, topic, a flag, the text; each with a count */
 #define TEXT(len, text) "\0\0\0\1\0\0\0" len text "\0"
 #define MESSAGE TEXT("\2", "a") TEXT("\2", "b") "\0\0\0\1\1" TEXT("\10", "from b\n")
 
-/* Nobody reads past the end of what is cut off, or lies about its length. */
+/* Truncated messages, and wrong lengths: the server must not read past the end. */
 static void log_texts(void)
 {
 	static const char whole[] = MESSAGE, liar[] = "\0\0\0\1\377\377\377\377a";
@@ -201,7 +201,7 @@ static void nothing(pmix_status_t status, void *data)
 	(void)data;
 }
 
-/* More than a pipe holds, and no waiting for its being written */
+/* More than a pipe holds, without waiting until it is written */
 static void flood(void)
 {
 	static char text[1000];

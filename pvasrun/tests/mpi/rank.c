@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * An MPI program for the tests, for any MPI: "rank WHAT". What it has verified
- * it says in one line; what is wrong makes it exit with status 3.
+ * An MPI program for the tests, for any MPI library: "rank TEST". It prints one line on
+ * success, and exits with status 3 on failure.
  */
 #include <fenv.h>
 #include <mpi.h>
@@ -22,7 +22,7 @@ static void must(int ok, const char *what)
 	_exit(3);
 }
 
-/* One line of the whole job */
+/* One line for the whole job */
 static void all_well(const char *what)
 {
 	MPI_Barrier(MPI_COMM_WORLD);
@@ -36,7 +36,7 @@ static void ring(void)
 	int token = 0, sent = 1, next = (rank + 1) % size, before = (rank + size - 1) % size;
 	MPI_Request request;
 
-	/* not MPI_Send(): a ring of one is a message to oneself */
+	/* not MPI_Send(): a single rank sends to itself */
 	if (!rank)
 		MPI_Isend(&sent, 1, MPI_INT, next, 0, MPI_COMM_WORLD, &request);
 	MPI_Recv(&token, 1, MPI_INT, before, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
@@ -83,7 +83,7 @@ static void alltoall(void)
 	all_well("alltoall");
 }
 
-/* What the launcher has told: all ranks on one node, which program of the job */
+/* The description of the job: all ranks on one node, and the program of each */
 static void job(void)
 {
 	MPI_Comm node;
@@ -101,7 +101,7 @@ static void job(void)
 	all_well("job");
 }
 
-/* With this MPI and all ranks in one space, nobody maps shared memory's files. */
+/* With all ranks in one space, Open MPI maps no shared-memory files. */
 static void no_shm(void)
 {
 	FILE *maps = fopen("/proc/self/maps", "r");
@@ -114,7 +114,7 @@ static void no_shm(void)
 	all_well("no_shm");
 }
 
-/* What the launcher selects of Open MPI's components, and what MPI_Init leaves as it was */
+/* The components of Open MPI that the launcher selects, and the state after MPI_Init */
 static void selection(int slack)
 {
 	const char *btl = getenv("OMPI_MCA_btl"), *pml = getenv("OMPI_MCA_pml");
@@ -175,7 +175,7 @@ static void spawn(const char *self)
 	must(0, "there are children");
 }
 
-/* Rank 1 ends in a way it should not, while the others wait for it. */
+/* Rank 1 exits or dies in a wrong way, while the others wait for it. */
 static void end_badly(const char *how)
 {
 	if (rank == 1) {

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Others may be able to rename things in the tree, or to put a symbolic link in
- * the place of a directory. So nothing here is found by a path: each directory
- * is opened by its last name in one that is open, and without following links.
+ * Other users may be able to rename parts of the tree, or to replace a directory by a
+ * symbolic link. So no path is used: each directory is opened by openat() in its
+ * parent, without following links.
  *
- * A tree can be deeper than a path can be long, and than there are descriptors.
- * So it is made flat: what is a directory two levels below moves to the first.
+ * A tree can be deeper than PATH_MAX, and deeper than there are descriptors. So it is
+ * flattened: directories of the second level are moved to the first.
  */
-#include "empty.h"
+#include "remove_tree.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -23,7 +23,7 @@
 struct flat {
 	int top;
 	dev_t dev;
-	unsigned int next;	/* number of the next directory that moves up */
+	unsigned int next;	/* number for the next directory that is moved */
 	bool changed;		/* in this pass */
 	int64_t until;
 };
@@ -33,7 +33,7 @@ static bool is_dot(const char *name)
 	return !strcmp(name, ".") || !strcmp(name, "..");
 }
 
-/* By /proc, since fchmod() takes no O_PATH descriptor, and open() needs the rights. */
+/* Through /proc: fchmod() refuses an O_PATH descriptor, and open() needs permissions. */
 static void make_accessible(int path_fd)
 {
 	char path[40];
@@ -65,7 +65,7 @@ static void move_up(struct flat *flat, int from, const char *name)
 	char moved[32];
 	int tries = 100, fd;
 
-	/* a directory that is moved must be writable itself */
+	/* rename() of a directory needs write permission for the directory itself */
 	fd = open_own_directory(from, name);
 	if (fd >= 0)
 		close(fd);
@@ -78,7 +78,7 @@ static void move_up(struct flat *flat, int from, const char *name)
 	} while ((errno == EEXIST || errno == ENOTEMPTY || errno == ENOTDIR) && --tries);
 }
 
-/* Remove the entries of @fd; directories that are not empty are moved to the top. */
+/* Remove the entries of @fd, and call @directory for directories that are not empty. */
 static void empty_level(struct flat *flat, int fd, void (*directory)(struct flat *flat, int at,
 								     const char *name))
 {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * A rank whose server is busy when it leaves: the library gives up waiting for
- * an answer, and the rank has ended before anybody reads its farewell. Whoever
- * has started it must be continued.
+ * A rank that calls PMIx_Finalize() while its server is stopped: the library does not
+ * wait for the answer, and the rank has exited before its request is read. The test must
+ * continue the launcher.
  */
 #include <pmix.h>
 #include <signal.h>

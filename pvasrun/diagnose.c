@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Reasons for an error that the errno value does not tell. */
-#include "reason.h"
+/* Causes of an error that its errno value does not tell. */
+#include "diagnose.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -21,8 +21,8 @@ static bool limited(int resource, uintmax_t *kib)
 	return true;
 }
 
-/* Both count what an address space holds: here, all tasks. */
-bool reason_memory_limit(char *text, size_t len)
+/* Both limits apply to an address space, here to all tasks together. */
+bool diagnose_memory_limit(char *text, size_t len)
 {
 	uintmax_t data, all;
 	bool has_data = limited(RLIMIT_DATA, &data), has_all = limited(RLIMIT_AS, &all);
@@ -36,15 +36,15 @@ bool reason_memory_limit(char *text, size_t len)
 	return has_data || has_all;
 }
 
-/* The user backend's spaces have ids with the highest bit set, the module's count from 1. */
-bool reason_inside_job(void)
+/* Ids of the user backend have the highest bit set; the module counts from 1. */
+bool diagnose_inside_job(void)
 {
 	const char *space = getenv("PVAS_SPACE");
 
 	return space && strtoul(space, NULL, 10) & PVAS_ID_USER;
 }
 
-bool reason_write_execute(void)
+bool diagnose_write_execute(void)
 {
 	size_t len = sysconf(_SC_PAGESIZE);
 	void *page = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

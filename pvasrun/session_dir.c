@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * A job's directory. Its owner holds a lock on it, which goes with the process
- * however that ends: what can be locked belongs to nobody.
+ * pvasrun holds a lock on the directory. The kernel releases it when the process ends,
+ * however it ends: a directory that can be locked is stale.
  */
-#include "scratch.h"
+#include "session_dir.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -18,9 +18,9 @@
 #include <unistd.h>
 
 #include "clock.h"
-#include "empty.h"
+#include "remove_tree.h"
 
-/* The rest is the next job's. */
+/* What is not removed by then is left to the next job. */
 #define SWEEP_MS	10000
 #define REMOVE_MS	30000
 
@@ -40,8 +40,8 @@ static int lock(const char *path, int *fd)
 }
 
 /*
- * Leftovers of a killed job. Others can exchange a name at any moment: only the
- * directory that was opened and is this user's counts.
+ * Remove the directory of a killed job. Another user may replace the name at any time,
+ * so the checks are of the directory that was opened.
  */
 static void sweep_one(int at, const char *name, int64_t until)
 {
@@ -74,67 +74,67 @@ static void sweep(const char *dir)
 	closedir(names);
 }
 
-/* Which job's it is, others may know; but not where it will be. */
-static int make_name(struct scratch *scratch, const char *parent)
+/* The prefix may be known to other users; the rest can not be guessed. */
+static int make_name(struct session_dir *dir, const char *parent)
 {
 	uint64_t random[2];
 
 	if (getrandom(random, sizeof(random), 0) != sizeof(random))
 		return -EIO;
-	if (snprintf(scratch->path, sizeof(scratch->path), "%s/pvasrun-%u-%d-%016jx%016jx", parent,
+	if (snprintf(dir->path, sizeof(dir->path), "%s/pvasrun-%u-%d-%016jx%016jx", parent,
 		     geteuid(), getpid(), (uintmax_t)random[0], (uintmax_t)random[1]) >=
-	    (int)sizeof(scratch->path))
+	    (int)sizeof(dir->path))
 		return -ENAMETOOLONG;
 	return 0;
 }
 
-/* Is what is locked what was made, for this user only, and still there? */
-static bool is_kept(const struct scratch *scratch)
+/* Is the locked directory the one at the path, and private to this user? */
+static bool is_in_place(const struct session_dir *dir)
 {
 	struct stat locked, there;
 
-	return !fstat(scratch->lock, &locked) && !lstat(scratch->path, &there) &&
+	return !fstat(dir->lock, &locked) && !lstat(dir->path, &there) &&
 	       S_ISDIR(there.st_mode) && there.st_dev == locked.st_dev &&
 	       there.st_ino == locked.st_ino && there.st_uid == geteuid() &&
 	       (there.st_mode & 0777) == 0700;
 }
 
-/* Somebody's sweep can come between making and locking it: then again. */
-static int make_once(struct scratch *scratch, const char *parent)
+/* -ESTALE: another pvasrun of this user removed it before it was locked, so try again. */
+static int create_once(struct session_dir *dir, const char *parent)
 {
-	int err = make_name(scratch, parent);
+	int err = make_name(dir, parent);
 
 	if (err)
 		return err;
-	if (mkdir(scratch->path, 0700) < 0)
+	if (mkdir(dir->path, 0700) < 0)
 		return errno == EEXIST ? -ESTALE : -errno;
-	err = lock(scratch->path, &scratch->lock);
+	err = lock(dir->path, &dir->lock);
 	if (err)
 		err = err == -EWOULDBLOCK || err == -ENOENT ? -ESTALE : err;
-	else if (!is_kept(scratch))
+	else if (!is_in_place(dir))
 		err = -ESTALE;
 	if (!err)
 		return 0;
-	if (scratch->lock >= 0)
-		close(scratch->lock);
-	/* Or it is another's: so a preloaded library lies about ids. */
-	rmdir(scratch->path);
+	if (dir->lock >= 0)
+		close(dir->lock);
+	/* it can also look like another user's: fakeroot(1) and the like change ids */
+	rmdir(dir->path);
 	return err;
 }
 
-int scratch_make(struct scratch *scratch, const char *parent, char *why, size_t len)
+int session_dir_create(struct session_dir *dir, const char *parent, char *why, size_t len)
 {
 	const char *tmp = getenv("TMPDIR");
 	int err, tries = 100;
 
 	if (!parent)
 		parent = tmp && *tmp ? tmp : "/tmp";
-	scratch->lock = -1;
+	dir->lock = -1;
 	sweep(parent);
 	do {
-		err = make_once(scratch, parent);
+		err = create_once(dir, parent);
 	} while (err == -ESTALE && --tries);
-	scratch->made = !err;
+	dir->created = !err;
 	if (err)
 		snprintf(why, len, "cannot make a directory for MPI in %s: %s%s", parent,
 			 strerror(-err), tmp == parent || !strcmp(parent, "/tmp") ?
@@ -142,13 +142,13 @@ int scratch_make(struct scratch *scratch, const char *parent, char *why, size_t 
 	return err;
 }
 
-void scratch_remove(struct scratch *scratch)
+void session_dir_remove(struct session_dir *dir)
 {
-	if (!scratch->made)
+	if (!dir->created)
 		return;
-	/* that directory itself: its name may be another's by now */
-	empty_directory(scratch->lock, now_ms() + REMOVE_MS);
-	remove_directory(AT_FDCWD, scratch->path, scratch->lock);
-	close(scratch->lock);
-	scratch->made = false;
+	/* by descriptor: the path may lead to another directory by now */
+	empty_directory(dir->lock, now_ms() + REMOVE_MS);
+	remove_directory(AT_FDCWD, dir->path, dir->lock);
+	close(dir->lock);
+	dir->created = false;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Is all of a directory removed, and nothing else? */
+/* Remove all of a directory, and nothing else */
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,8 +10,8 @@
 #include <unistd.h>
 
 #include "clock.h"
-#include "../empty.h"
-#include "../scratch.h"
+#include "../remove_tree.h"
+#include "../session_dir.h"
 #include "unit.h"
 
 #define ORDINARY_USER 12345
@@ -31,7 +31,7 @@ static void fill(int fd, const char *name, mode_t mode)
 	close(sub);
 }
 
-/* Longer than PATH_MAX, and deeper than there are descriptors */
+/* Longer than PATH_MAX, and deeper than the limit of descriptors */
 static void fill_deeply(int top)
 {
 	char name[201];
@@ -75,7 +75,7 @@ static void removes_all(int top)
 	check(exists(top, "kept/precious"));
 }
 
-/* Another's directory, or a link, by the name of one that was opened */
+/* Another directory, or a link, in the place of one that was opened */
 static void exchanged(int top)
 {
 	int fd;
@@ -95,32 +95,32 @@ static void exchanged(int top)
 	close(fd);
 }
 
-/* So for a job's own directory, and for what is swept: whoever exchanges it */
-static void scratch_exchanged(int top)
+/* The same for a session directory that is replaced, at its end and in a sweep */
+static void session_dir_replaced(int top)
 {
-	struct scratch scratch, next;
+	struct session_dir session, next;
 	char why[200], moved[300], name[PATH_MAX], in[PATH_MAX + 8];
 
-	check(!scratch_make(&scratch, dir, why, sizeof(why)));
-	snprintf(in, sizeof(in), "%s/in", scratch.path);
+	check(!session_dir_create(&session, dir, why, sizeof(why)));
+	snprintf(in, sizeof(in), "%s/in", session.path);
 	check(!mkdir(in, 0700));
 	snprintf(moved, sizeof(moved), "%s/aside", dir);
 	snprintf(in, sizeof(in), "%s/kept", dir);
-	check(!rename(scratch.path, moved) && !rename(in, scratch.path));
-	strcpy(name, scratch.path);
-	scratch_remove(&scratch);
+	check(!rename(session.path, moved) && !rename(in, session.path));
+	strcpy(name, session.path);
+	session_dir_remove(&session);
 	check(!rename(name, in) && exists(top, "kept/precious"));
 	check(exists(top, "aside") && !exists(top, "aside/in"));
-	/* leftovers: a link, and a directory that has one */
+	/* stale: a link, and a directory that contains one */
 	snprintf(name, sizeof(name), "%s/pvasrun-%u-1-link", dir, geteuid());
 	check(!symlink(in, name));
 	snprintf(name, sizeof(name), "%s/pvasrun-%u-1-left", dir, geteuid());
 	check(!mkdir(name, 0700));
 	snprintf(moved, sizeof(moved), "%s/link", name);
 	check(!symlink(in, moved) && !chmod(name, 0500));
-	check(!scratch_make(&next, dir, why, sizeof(why)));
+	check(!session_dir_create(&next, dir, why, sizeof(why)));
 	check(access(name, F_OK) && exists(top, "kept/precious"));
-	scratch_remove(&next);
+	session_dir_remove(&next);
 	check(access(next.path, F_OK));
 }
 
@@ -134,14 +134,14 @@ static void all(void)
 	check(!close(openat(top, "kept/precious", O_CREAT | O_WRONLY | O_CLOEXEC, 0600)));
 	removes_all(top);
 	exchanged(top);
-	scratch_exchanged(top);
+	session_dir_replaced(top);
 	empty_directory(top, now_ms() + 10000);
 	close(top);
 	check(!rmdir(dir));
 }
 
-/* Root may read what has no permissions: it takes a user to test that. */
-void test_empty(void)
+/* Permissions do not apply to root, so this part runs as a user. */
+void test_remove_tree(void)
 {
 	int status = -1;
 	pid_t pid;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Ranks that are stopped. */
-#include "stops.h"
+/* Tasks that are stopped. */
+#include "stopped.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -9,34 +9,34 @@
 #include "clock.h"
 #include "report.h"
 
-/* A batch system suspends and resumes the processes of a job one by one. */
+/* A batch system suspends the processes of a job one by one, pvasrun perhaps last. */
 #define STOP_MS 1000
 
 /*
- * SIGTSTP stops the whole job, by the terminal's keys or by pvasrun: no news. All
- * other stops concern one task, for which the job may wait for ever.
+ * SIGTSTP comes from the terminal or from pvasrun, and stops the whole job, so nothing
+ * is reported. Other signals stop one task, for which the job may wait for ever.
  */
-void stops_note(struct job *job, struct task *task, int signo)
+void stopped_update(struct job *job, struct task *task, int signo)
 {
 	task->stopped = signo == SIGTSTP ? 0 : signo;
 	if (task->stopped && !task->stop_reported && !job->stop_at)
 		job->stop_at = now_ms() + STOP_MS;
 }
 
-static void hint(const struct job *job, const struct task *task, char *text, size_t len)
+static void format_hint(const struct job *job, const struct task *task, char *text, size_t len)
 {
-	const char *wants = task->stopped == SIGTTIN ? "reads from" : "sets";
+	const char *action = task->stopped == SIGTTIN ? "reads from" : "sets";
 
 	if (task->stopped != SIGTTIN && task->stopped != SIGTTOU)
 		snprintf(text, len, "to let it go on: kill -CONT %d", task->pid);
 	else if (job->opt->stdin_to == STDIN_RANK)
-		snprintf(text, len, "it %s the terminal, which rank %u has: see --stdin", wants,
+		snprintf(text, len, "it %s the terminal, which rank %u has: see --stdin", action,
 			 job->opt->stdin_rank);
 	else
-		snprintf(text, len, "it %s the terminal, which no rank has: see --stdin", wants);
+		snprintf(text, len, "it %s the terminal, which no rank has: see --stdin", action);
 }
 
-void stops_report(struct job *job)
+void stopped_report(struct job *job)
 {
 	const struct task *first = NULL;
 	unsigned int rank, others = 0;
@@ -56,7 +56,7 @@ void stops_report(struct job *job)
 	}
 	if (!first || job->ending)
 		return;
-	hint(job, first, text, sizeof(text));
+	format_hint(job, first, text, sizeof(text));
 	if (others)
 		snprintf(more, sizeof(more), ", and %u more", others);
 	warn("rank %td (pid %d, %s) is stopped by signal %d (%s)%s (%s)", first - job->tasks,
@@ -64,7 +64,7 @@ void stops_report(struct job *job)
 	     text);
 }
 
-void stops_wake(const struct job *job)
+void stopped_continue(const struct job *job)
 {
 	unsigned int rank;
 

@@ -7,19 +7,19 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "../mpi.h"
+#include "../elf_needed.h"
 #include "unit.h"
 
 static char image[1 << 20];
 
-/* What is in a file that ends too early may point anywhere. */
+/* Offsets in a truncated file may point anywhere. */
 static bool cut_after(const char *path, ssize_t len)
 {
 	int fd = open(path, O_WRONLY | O_TRUNC | O_CLOEXEC);
 	bool written = fd >= 0 && write(fd, image, len) == len;
 
 	close(fd);
-	return written && !needs(path);
+	return written && !elf_needed(path);
 }
 
 static void shrinking(void)
@@ -33,7 +33,7 @@ static void shrinking(void)
 			if (pwrite(fd, image, sizeof(image), 0) < 0 || ftruncate(fd, 0))
 				_exit(1);
 	for (i = 0; i < 3000; i++)
-		check(!needs(path));
+		check(!elf_needed(path));
 	kill(pid, SIGKILL);
 	waitpid(pid, &status, 0);
 	check(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
@@ -41,7 +41,7 @@ static void shrinking(void)
 	unlink(path);
 }
 
-void test_needs(void)
+void test_elf_needed(void)
 {
 	char path[] = "/tmp/pvas-unit-XXXXXX";
 	int fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
@@ -49,21 +49,21 @@ void test_needs(void)
 
 	close(fd);
 	check(len > 4096);
-	check(!needs("/proc/self/exe"));
-	check(!needs("/nonexistent"));
-	check(!needs("/"));
-	check(!needs("/dev/null"));
+	check(!elf_needed("/proc/self/exe"));
+	check(!elf_needed("/nonexistent"));
+	check(!elf_needed("/"));
+	check(!elf_needed("/dev/null"));
 	fd = mkstemp(path);
 	close(fd);
 	for (cut = 1; cut < len; cut *= 2)
 		check(cut_after(path, cut));
-	/* an odd byte in the table of segments */
+	/* a wrong byte in the program header table */
 	image[40] = (char)0xff;
 	check(cut_after(path, len));
 	unlink(path);
-	/* nobody writes to it */
-	check(!mkfifo(path, 0600) && !needs(path));
+	/* a FIFO without a writer */
+	check(!mkfifo(path, 0600) && !elf_needed(path));
 	unlink(path);
-	/* one linked with MPI, which its owner makes shorter all the time */
+	/* one linked with MPI, which its owner truncates all the time */
 	shrinking();
 }

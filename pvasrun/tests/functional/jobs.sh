@@ -1,0 +1,276 @@
+# SPDX-License-Identifier: GPL-2.0-only
+# shellcheck shell=bash
+#
+# Programs, exit status and signals. Sourced by functional.sh.
+
+# shellcheck disable=SC2016,SC2086,SC2034
+
+# ---- programs and their environment ----
+
+test_environment()
+{
+	pvasrun -n 3 sh -c 'echo $PVAS_RANK $PVAS_SIZE'
+	status_is 0; silent
+	sorted_is $'0 3\n1 3\n2 3'
+	pvasrun -n 2 sh -c 'echo ${PVAS_SPACE:-none}'
+	check "one space for all" [ "$(sort -u out | wc -l)" -eq 1 ]
+	check "space is a number" grep -qE '^[1-9][0-9]*$' out
+	INHERITED=yes pvasrun -n 1 sh -c 'echo $INHERITED'
+	out_is yes
+	A=old pvasrun -n 1 -x A=new -x B='x y' sh -c 'echo "$A $B"'
+	out_is 'new x y'
+	A=kept pvasrun -n 1 -x A sh -c 'echo $A'
+	out_is kept; silent
+	pvasrun -n 1 -x NOSUCHVAR true
+	status_is 0
+	one_line "-x NOSUCHVAR: not set here, so the tasks don't get it .*"
+	pvasrun -q -n 1 -x NOSUCHVAR true
+	silent
+	pvasrun -n 1 printenv GLIBC_TUNABLES
+	check "malloc is not told to keep memory" grep -q 'glibc.malloc.trim_threshold=' out
+	GLIBC_TUNABLES=glibc.malloc.arena_max=1 pvasrun -n 1 printenv GLIBC_TUNABLES
+	out_is glibc.malloc.arena_max=1
+}
+
+test_several_programs()
+{
+	pvasrun -n 2 sh -c 'echo a $PVAS_RANK $PVAS_SIZE' : -np 1 echo b : --np 2 -x X=5 \
+		sh -c 'echo c $PVAS_RANK $X'
+	status_is 0; silent
+	sorted_is $'a 0 5\na 1 5\nb\nc 3 5\nc 4 5'
+	pvasrun -n 1 -x ONLY=here true : -n 1 sh -c 'echo ${ONLY-unset}'
+	out_is unset
+	pvasrun -n 1 -- echo a : b
+	out_is 'a : b'
+	pvasrun -n 1 echo -n --timeout -- x
+	out_is '--timeout -- x'
+}
+
+test_wdir()
+{
+	mkdir -p sub
+	printf '#!/bin/sh\necho here $PWD\n' >sub/script
+	chmod +x sub/script
+	pvasrun -n 1 --wdir "$T/sub" ./script
+	status_is 0; out_is "here $T/sub"
+	pvasrun -n 1 --wd sub ./script : -n 1 pwd
+	status_is 0; sorted_is $T$'\n'"here $T/sub"
+	pvasrun -n 1 --wdir nosuch true
+	status_is 1; one_line '--wdir nosuch: No such file or directory \(.*\)'
+	pvasrun -n 1 --wdir sub/script true
+	status_is 1; one_line '--wdir sub/script: Not a directory \(.*\)'
+}
+
+test_programs_that_cannot_start()
+{
+	pvasrun -n 2 nosuchprogram
+	status_is 127; one_line 'cannot start nosuchprogram: No such file or directory \(not in PATH.*\)'
+	pvasrun -n 2 ./nosuch
+	status_is 127; one_line 'cannot start ./nosuch: No such file or directory \(check its path\)'
+	echo text >plain
+	pvasrun -n 2 ./plain
+	status_is 126; one_line 'cannot start ./plain: Permission denied \(.*chmod.*\)'
+	pvasrun -n 2 /
+	status_is 126; one_line 'cannot start /: Permission denied \(it is a directory\)'
+	cp /bin/true fixed
+	printf '\002' | dd of=fixed bs=1 seek=16 conv=notrunc 2>/dev/null
+	pvasrun -n 2 ./fixed
+	status_is 126; one_line 'cannot start ./fixed: .*position.independent.*'
+	pvasrun -n 1 touch started : -n 1 nosuchprogram
+	status_is 127; check "nothing starts if one can't" [ ! -e started ]
+}
+
+test_usage_errors()
+{
+	pvasrun; status_is 1; one_line 'no program given .*'
+	pvasrun -n 1; status_is 1; one_line 'no program given .*'
+	pvasrun true; status_is 1; one_line "how many tasks of 'true'\? .*"
+	pvasrun -n 0 true; status_is 1; one_line "-n '0': .*"
+	pvasrun --frob -n 1 true; status_is 1; one_line "option '--frob' is unknown.*--help.*"
+	pvasrun -n 1 --stdin 1 true; status_is 1; one_line '--stdin 1: .*'
+	pvasrun --help; status_is 0; silent
+	check "help has all options" grep -q -- --tag-output out
+	pvasrun --version; status_is 0; silent
+	check "version" grep -qE '^pvasrun [0-9]+\.[0-9]+ \(libpvas [0-9]+\.[0-9]+\)$' out
+}
+
+# ---- the end of the job ----
+
+test_exit_status()
+{
+	pvasrun -n 4 true; status_is 0; silent
+	pvasrun -n 1 sh -c 'exit 7'
+	status_is 7; one_line 'rank 0 \(pid [0-9]+, sh\) exited with status 7'
+	pvasrun -n 1 sh -c 'exit 255'; status_is 255
+	pvasrun -n 3 sh -c '[ $PVAS_RANK = 1 ] && kill -SEGV $$; exit 0'
+	status_is 139
+	one_line 'rank 1 \(pid [0-9]+, sh\) died from signal 11 \(Segmentation fault\)(, core dumped)?'
+	pvasrun -n 1 sh -c 'kill -KILL $$'
+	status_is 137; one_line 'rank 0 \(pid [0-9]+, sh\) died from signal 9 \(Killed\)'
+	pvasrun -n 2 true : -n 1 sh -c 'exit 3'
+	status_is 3; one_line 'rank 2 \(pid [0-9]+, sh\) exited with status 3'
+}
+
+test_failure_ends_job()
+{
+	pvasrun -n 4 sh -c "$READY"' [ $PVAS_RANK = 2 ] && exit 9; sleep 100'
+	status_is 9; one_line 'rank 2 \(pid [0-9]+, sh\) exited with status 9'
+	all_gone
+	rm -f pid.*
+	# the children of a task get the signal too
+	pvasrun -n 2 sh -c '[ $PVAS_RANK = 1 ] && { until [ -e $T/pid.0 ]; do sleep 0.05; done; exit 4; }
+		sh -c "echo \$\$ >$T/p; mv $T/p $T/pid.0; exec sleep 100"; :'
+	status_is 4; all_gone
+	# one that ignores SIGTERM gets SIGKILL
+	rm -f pid.*
+	SECONDS=0
+	pvasrun -n 2 sh -c 'trap "" TERM;'"$READY"' [ $PVAS_RANK = 1 ] &&
+		{ until [ -e $T/pid.0 ]; do sleep 0.05; done; exit 4; }; while :; do sleep 0.1; done'
+	status_is 4; one_line 'rank 1 .* exited with status 4'; all_gone
+	check "grace is kept" [ $SECONDS -ge 2 ]
+	check "grace is 3 s" [ $SECONDS -le $((6 * SLOW)) ]
+	# and one that is stopped dies too
+	rm -f pid.*
+	SECONDS=0
+	pvasrun -n 2 sh -c "$READY"' [ $PVAS_RANK = 0 ] && kill -STOP $$
+		until [ -e $T/pid.0 ]; do sleep 0.05; done; sleep 0.2; exit 5'
+	status_is 5; all_gone
+	check "SIGTERM wakes a stopped task" [ $SECONDS -le $((2 * SLOW)) ]
+}
+
+test_no_kill()
+{
+	pvasrun --no-kill -n 3 sh -c '[ $PVAS_RANK = 1 ] && exit 6; sleep 0.5; echo on $PVAS_RANK'
+	status_is 6; sorted_is $'on 0\non 2'
+	one_line 'rank 1 \(pid [0-9]+, sh\) exited with status 6'
+	pvasrun --no-kill -n 3 sh -c '[ $PVAS_RANK = 2 ] && until grep -q "rank 1" $T/err; do sleep 0.05; done
+		exit $PVAS_RANK'
+	status_is 1; check "each failure is told" [ "$(wc -l <err)" -eq 2 ]
+}
+
+test_timeout()
+{
+	SECONDS=0
+	pvasrun --timeout 1 -n 3 sh -c "$READY sleep 100"
+	status_is 124; one_line '--timeout 1: the time is over, ending 3 tasks'; all_gone
+	check "in time" [ $SECONDS -le $((3 * SLOW)) ]
+	pvasrun --timeout 1h -n 2 true
+	status_is 0; silent
+	SECONDS=0
+	pvasrun --timeout $SLOW.0 -n 1 sh -c 'trap "" TERM; while :; do sleep 0.1; done'
+	status_is 124
+	check "SIGKILL after the grace" [ $SECONDS -ge 2 ]
+}
+
+# ---- signals ----
+
+# The task leaves its process group, and a child stays in it.
+test_left_group()
+{
+	SECONDS=0
+	pvasrun --timeout 1 -n 1 perl -e 'open F, ">", "$ENV{T}/pid.0"; print F $$; close F;
+		if (!fork) { $SIG{TERM} = "IGNORE"; sleep 6; exit }
+		setpgrp(0, getpgrp(getppid)); sleep 100 while 1'
+	status_is 124; check "it was not ended" [ $SECONDS -le 5 ]
+	all_gone
+}
+
+test_signals_reach_all()
+{
+	local name
+	for name in INT TERM HUP QUIT USR1 USR2; do
+		rm -f pid.* got.*
+		start -n 3 sh -c "trap 'touch $T/got.\$PVAS_RANK; exit 0' $name; $WAIT"
+		wait_files pid 3
+		kill -$name $job
+		finish
+		check "SIG$name reaches all" files got 3
+		status_is 0; silent
+	done
+}
+
+test_signals_kill()
+{
+	local name
+	for name in INT:130 TERM:143 HUP:129 QUIT:131; do
+		rm -f pid.*
+		start -n 3 sh -c "$READY exec sleep 100"
+		wait_files pid 3
+		kill -${name%:*} $job
+		finish
+		status_is ${name#*:}; silent; all_gone
+	done
+	# an error of the program, and not the user's request
+	rm -f pid.*
+	start -n 2 sh -c "$READY exec sleep 100"
+	wait_files pid 2
+	kill -USR1 $job
+	finish
+	status_is 138; one_line 'rank [01] \(pid [0-9]+, sh\) died from signal 10 \(User defined signal 1\)'
+}
+
+test_saving_work_on_int()
+{
+	# one task dies at once; the other has time to save its work
+	start -n 2 sh -c "[ \$PVAS_RANK = 1 ] && trap 'sleep 1; touch $T/saved.1; exit 0' INT
+		$READY while :; do sleep 0.05; done"
+	wait_files pid 2
+	kill -INT $job
+	finish
+	status_is 130; silent
+	check "the work was saved" [ -e saved.1 ]
+}
+
+test_second_int_kills()
+{
+	start -n 2 sh -c "trap '' INT; $WAIT"
+	wait_files pid 2
+	kill -INT $job
+	sleep 0.5
+	check "one is not enough" kill -0 $job
+	SECONDS=0
+	kill -INT $job
+	finish
+	status_is 130; all_gone
+	check "at once" [ $SECONDS -le $((2 * SLOW)) ]
+	# two at once count as one: timeout(1) sends them
+	rm -f pid.*
+	start -n 1 sh -c "trap 'sleep 1; touch $T/saved.t; exit 0' TERM; $WAIT"
+	wait_files pid 1
+	kill -TERM $job; [ $SLOW -gt 1 ] || sleep 0.05; kill -TERM $job
+	finish
+	check "no SIGKILL" [ -e saved.t ]
+}
+
+# Not with a shell: after vfork() it is in state D if its child is stopped before execve().
+test_stop_and_continue()
+{
+	start -n 3 sh -c "$READY exec sleep 60"
+	wait_files pid 3
+	kill -TSTP $job
+	check "SIGTSTP stops all" until_true 5 all_in_state T
+	kill -CONT $job
+	check "SIGCONT wakes all" until_true 5 all_in_state S
+	kill -TERM $job
+	finish; status_is 143; all_gone
+}
+
+test_pvasrun_killed()
+{
+	start -n 4 sh -c "$WAIT"
+	wait_files pid 4
+	kill -KILL $job
+	finish 2>/dev/null
+	status_is 137; all_gone
+}
+
+test_ignored_stays_ignored()
+{
+	(trap '' HUP INT; exec $PVASRUN -n 2 sh -c "$READY sleep 1") >out 2>err & job=$!
+	wait_files pid 2
+	kill -HUP $job; kill -INT $job
+	finish; status_is 0; silent
+	pvasrun -n 1 grep SigIgn /proc/self/status
+	(trap '' HUP; exec $PVASRUN -n 1 grep SigIgn /proc/self/status) >out 2>err
+	out_is $'SigIgn:\t0000000000000001'
+}

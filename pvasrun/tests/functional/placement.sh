@@ -1,0 +1,308 @@
+# SPDX-License-Identifier: GPL-2.0-only
+# shellcheck shell=bash
+#
+# Placement, limits, orphans, and terminals. Sourced by functional.sh.
+
+# shellcheck disable=SC2016,SC2086,SC2034
+
+# ---- placement and --map ----
+
+test_map_and_verbose()
+{
+	pvasrun --map -n 2 true : -n 1 echo x
+	status_is 0
+	check "map has a head and 3 rows" [ "$(wc -l <err)" -eq 4 ]
+	check "rows" [ "$(grep -cE '^ +[0-2] +[0-9]+ +[0-9]+  [0-9a-f]{12}-[0-9a-f]{12}  [^ ]+ +/[^ ]+/(true|echo)$' err)" -eq 3 ]
+	pvasrun -v -n 1 --bind-to none true
+	check "verbose tells the backend" grep -qE '^pvasrun: backend (kernel|user), space [0-9]+, partitions of 8T \(1 of [0-9]+ used\)$' err
+	check "verbose tells the binding" grep -q '^pvasrun: tasks are not bound$' err
+	pvasrun -v --partition-size 32G -n 1 true
+	check "partition size" grep -q 'partitions of 32G' err
+}
+
+# The addresses of program, heap, libraries and stack of the task in partition 1
+places() { "$@" $PVASRUN -n 1 $ASLR cat /proc/self/maps 2>&1 | grep -oE '^1[0-9a-f]{9}-[0-9a-f]*'; }
+
+test_no_aslr()
+{
+	local fixed
+
+	[ -z "$plain" ] || return 0	# no partitions
+	fixed=$(ASLR=--no-aslr places env)
+	check "places are printed" [ "$(echo "$fixed" | wc -l)" -gt 4 ]
+	check "--no-aslr: the same in each run" [ "$fixed" = "$(ASLR=--no-aslr places env)" ]
+	check "setarch -R: the same" [ "$fixed" = "$(places setarch -R)" ]
+	[ "$(cat /proc/sys/kernel/randomize_va_space)" != 0 ] || return 0
+	check "else others" [ "$fixed" != "$(places env)" ]
+	check "and others in each run" [ "$(places env)" != "$(places env)" ]
+}
+
+test_binding()
+{
+	local cpus
+	cpus=$(pvasrun -n 1 --bind-to none grep Cpus_allowed_list /proc/self/status; cut -f2 out)
+	check "none: as before" [ "$cpus" = "$(grep Cpus_allowed_list /proc/self/status | cut -f2)" ]
+	pvasrun -n 1 --bind-to numa grep Cpus_allowed_list /proc/self/status
+	status_is 0
+	pvasrun -n 40 --bind-to core grep -h Cpus_allowed_list /proc/self/status
+	check "core: all cores are used" [ "$(sort -u out | wc -l)" -ge 1 ]
+	check "core: one core each" [ "$(sort out | uniq -c | awk '{print $1}' | sort -n | tail -1)" -le 40 ]
+	if [ "$(nproc)" -gt 1 ]; then
+		pvasrun -n 2 grep -h Cpus_allowed_list /proc/self/status
+		check "default: two tasks, two places" [ "$(sort -u out | wc -l)" -eq 2 ]
+		taskset -c 0 $PVASRUN -n 1 --bind-to core grep -h Cpus_allowed_list /proc/self/status >out 2>err
+		out_is $'Cpus_allowed_list:\t0'
+	fi
+	# loading hwloc's plugins would take longer than a job of one task
+	LD_DEBUG=files LD_DEBUG_OUTPUT=$T/loaded pvasrun -n 1 --bind-to core printenv HWLOC_PLUGINS_PATH
+	check "no plugins" eval '! cat loaded.* | grep "file=.*/hwloc_"'
+	out_is ''
+	pvasrun -n 2 --mem-bind local true; status_is 0; silent
+	pvasrun -n 2 --mem-bind interleave true; status_is 0; silent
+	if [ -e /sys/devices/system/node/node1 ]; then
+		pvasrun -n 1 --mem-bind interleave grep -c interleave: /proc/self/numa_maps
+		status_is 0
+		pvasrun -n 1 --mem-bind local grep -c local /proc/self/numa_maps
+		status_is 0
+		pvasrun -n 2 --bind-to numa grep -h Cpus_allowed_list /proc/self/status
+		check "numa: two tasks, two nodes" [ "$(sort -u out | wc -l)" -eq 2 ]
+	else
+		pvasrun -v -n 1 --mem-bind local true
+		check "one node is noted" grep -q 'one memory node: --mem-bind changes nothing' err
+	fi
+}
+
+# ---- many tasks, and limits ----
+
+test_many()
+{
+	SECONDS=0
+	pvasrun -n 240 sh -c 'echo $PVAS_RANK'
+	status_is 0; silent
+	check "each rank once" [ "$(sort -n out | tr '\n' ' ')" = "$(seq 0 239 | tr '\n' ' ')" ]
+	check "in time" [ $SECONDS -le $((10 * SLOW)) ]
+	pvasrun --tag-output -n 240 sh -c 'echo $PVAS_RANK'
+	check "each tagged" [ "$(grep -cE '^\[([0-9]+)\] \1$' out)" -eq 240 ]
+	pvasrun -n 240 sh -c 'exit $((PVAS_RANK == 120))'
+	status_is 1; one_line 'rank 120 \(pid [0-9]+, sh\) exited with status 1'
+}
+
+test_nothing_left()
+{
+	start -n 2 sh -c '[ $PVAS_RANK = 1 ] && exit 0;'"$WAIT"
+	wait_files pid 1
+	sleep 0.3
+	check "no zombie while others run" until_true 5 eval "! ps -o stat= --ppid $job | grep -q Z"
+	kill -TERM $job
+	finish
+	all_gone
+	[ -r /proc/pvas ] && check "no space left" [ "$(grep -c . /proc/pvas)" -le 1 ]
+}
+
+test_limits()
+{
+	(ulimit -n 100; exec $PVASRUN --backend kernel --tag-output -n 240 true) >out 2>err; status=$?
+	status_is 1; one_line 'the limit of 100 open files is too low: 784 are needed with --tag-output \(.*ulimit -n\)'
+	(ulimit -S -n 100; exec $PVASRUN --tag-output -n 60 sh -c 'ulimit -S -n') >out 2>err; status=$?
+	status_is 0
+	check "tasks have the old limit" [ "$(grep -c '\] 100$' out)" -eq 60 ]
+	# room for files that are open until execve(), and for PMI_FD
+	(ulimit -S -n 20; exec $PVASRUN -n 2 sh -c 'ulimit -S -n') >out 2>err; status=$?
+	status_is 0; silent; out_is $'64\n64'
+	(ulimit -n 100; exec $PVASRUN --backend user -n 240 true) >out 2>err; status=$?
+	status_is 1; one_line 'the limit of 100 open files is too low: 544 are needed \(.*ulimit -n\)'
+	(ulimit -n 100; exec $PVASRUN --backend kernel --mpi none -n 240 true) >out 2>err; status=$?
+	status_is 0; silent
+	[ "$(id -u)" = 0 ] && [ -n "$plain" ] || return
+	cp "$PVASRUN" "$T/pvasrun-copy" && chmod 755 "$T/pvasrun-copy"
+	setpriv --reuid 65534 --clear-groups prlimit --nproc=100:100 "$T/pvasrun-copy" -n 240 true >out 2>err
+	status=$?
+	status_is 1; one_line 'the limit of 100 processes is too low for 240 more tasks \(.*ulimit -u\)'
+}
+
+# Errors name limits that count for all tasks, and places where no space can be created.
+test_reasons()
+{
+	[ -z "$plain" ] || return
+	local opt
+	for opt in -d -v; do
+		(ulimit $opt 60000; exec $PVASRUN --partition-size 64G --mpi none -n 2 true) >out 2>err; status=$?
+		check "ulimit $opt is named" grep -qE "^pvasrun: .*ulimit $opt 60000 counts for all tasks together" err
+		status_is 1
+	done
+	if user_backend; then
+		pvasrun -n 2 $PVASRUN -n 2 true
+		status_is 1
+		check "no space in a task" grep -q 'runs inside a job of another one with the user backend.*(start it outside' err
+		pvasrun -n 1 sh -c "$PVASRUN -n 2 true; :"
+		status_is 0
+		check "no space below a task" grep -q 'runs inside a job of another one with the user backend.*(start it outside' err
+		# what systemd's MemoryDenyWriteExecute= asks for: PR_SET_MDWE, if the kernel has it
+		perl -e 'exit(syscall(157, 65, 1, 0, 0, 0) != 0)' || return
+		perl -e 'syscall(157, 65, 1, 0, 0, 0); exec @ARGV' $PVASRUN -n 1 true >out 2>err; status=$?
+		[ $status -eq 0 ] || check "W^X is named" grep -q 'MemoryDenyWriteExecute=' err
+	else
+		pvasrun -n 2 $PVASRUN -n 2 sh -c 'echo $PVAS_SPACE'
+		status_is 0; silent
+		check "two jobs in two tasks" [ "$(sort out | uniq -c | awk '{print $1}' | paste -sd' ')" = "2 2" ]
+	fi
+}
+
+# ---- orphans ----
+
+# A daemon, with its own session and without its parent. It reports its pid, SIGTERM, and that
+# it could map memory at its end.
+DAEMON='perl -MPOSIX -e "fork and exit; setsid; \$SIG{TERM} = sub { open F, q(>), qq($T/termed); exit };
+	open F, q(>), qq($T/p.\$ENV{PVAS_RANK}); print F qq(\$\$\\n); close F;
+	rename qq($T/p.\$ENV{PVAS_RANK}), qq($T/pid.\$ENV{PVAS_RANK}); sleep \$ARGV[0];
+	\$x = q(a) x 50000000; open F, q(>), qq($T/mapped)"'
+DAEMON_UP='until [ -e $T/pid.$PVAS_RANK ]; do sleep 0.05; done'
+user_backend() { $PVASRUN -v -n 1 true 2>&1 | grep -q 'backend user'; }
+
+test_orphans_warn()
+{
+	pvasrun --bind-to none -n 2 sh -c "$DAEMON 100; $DAEMON_UP"
+	status_is 0
+	if user_backend; then
+		one_line 'perl \(pid [0-9]+\) and 1 more, left running by a task, can map no memory .* --orphans\)'
+	else
+		silent
+	fi
+	check "they live on" xargs kill < <(cat pid.*)
+	rm -f pid.*
+	pvasrun -q -n 1 sh -c "$DAEMON 100; $DAEMON_UP"
+	status_is 0; silent; kill "$(cat pid.0)"
+	# none is reported that ends at once
+	pvasrun -n 2 sh -c 'sleep 0.05 & exit 0'
+	status_is 0; silent
+}
+
+# The name of a process is printed without control characters.
+test_orphans_name()
+{
+	user_backend || return
+	pvasrun -n 1 sh -c 'perl -e "open N, q(>), q(/proc/self/comm); print N qq(a\\e[31m\\x9bb); close N;
+		open F, q(>), qq($T/p); print F \$\$; close F; rename qq($T/p), qq($T/pid.0); sleep 100" &
+		until [ -e $T/pid.0 ]; do sleep 0.05; done'
+	status_is 0
+	one_line 'a\?\[31m\?b \(pid [0-9]+\), left running by a task, .*'
+	kill "$(cat pid.0)"
+}
+
+test_orphans_wait()
+{
+	start --orphans wait -n 2 sh -c "$DAEMON 2; $DAEMON_UP"
+	wait_files pid 2
+	check "they are there" xargs kill -0 < <(cat pid.*)
+	finish; status_is 0; silent; all_gone
+	check "by themselves" [ ! -e termed ]
+	check "and could map memory" [ -e mapped ]
+	rm -f pid.*
+	start --orphans wait -n 1 sh -c "$DAEMON 100; $DAEMON_UP"
+	wait_files pid 1
+	sleep 0.5
+	kill -TERM $job
+	finish; status_is 143; silent; all_gone
+	check "they got the signal" [ -e termed ]
+	rm -f pid.* termed
+	pvasrun --orphans wait --timeout $SLOW -n 1 sh -c "$DAEMON 100; $DAEMON_UP"
+	status_is 124; all_gone
+	one_line "--timeout $SLOW: the time is over, ending what tasks left running"
+	rm -f pid.* termed
+	pvasrun --orphans wait -n 1 sh -c "$DAEMON 100; $DAEMON_UP; exit 3"
+	status_is 3; all_gone
+	check "a failed job waits for none" [ -e termed ]
+}
+
+test_orphans_kill()
+{
+	# children from before the execve() of pvasrun do not count
+	(sleep 100 & echo $! >$T/mine; exec $PVASRUN --orphans kill -n 2 sh -c "$DAEMON 100; $DAEMON_UP") >out 2>err
+	status=$?
+	status_is 0; silent; all_gone
+	check "asked first" [ -e termed ]
+	check "no others" kill "$(cat mine)"
+	# processes that ignore SIGTERM, and their children
+	rm -f pid.*
+	pvasrun --orphans kill -n 1 sh -c 'sh -c "trap \"\" TERM; echo \$\$ >$T/pid.0; sh -c \"echo \\\$\\\$ >$T/pid.1; sleep 99; :\"; :" &
+		until [ -e $T/pid.1 ]; do sleep 0.05; done'
+	status_is 0; silent; all_gone
+}
+
+# ---- at a terminal ----
+
+at_terminal()
+{
+	[ -n "$TERMINAL" ] || return
+	check "$1" "$TERMINAL" "${@:2}" >out
+}
+
+test_terminal_input()
+{
+	at_terminal "the task with input has the terminal" expect=ready type=$'hello\n' \
+		expect='got hello' state='exit 0' -- \
+		$PVASRUN -n 2 sh -c '[ $PVAS_RANK = 0 ] || exit 0; test -t 0 && echo ready; read a; echo got $a'
+	at_terminal "--stdin all" expect=ready0 type=$'hello\n' expect='=hello' expect='=hello' \
+		type=$'\004' state='exit 0' -- \
+		$PVASRUN --stdin all -n 2 sh -c 'echo ready0; while read a; do echo =$a; done'
+}
+
+test_terminal_keys()
+{
+	local once='trap "echo int\$PVAS_RANK >>$T/ints" INT;'
+	at_terminal "Ctrl-C ends the job, and pvasrun dies from it" run="until [ -e $T/pid.2 ]; do sleep 0.05; done" \
+		type=$'\003' state='signal 2' -- $PVASRUN -n 3 sh -c "$READY exec sleep 100"
+	all_gone
+	rm -f pid.*
+	at_terminal "Ctrl-C reaches each once" run="until [ -e $T/pid.2 -a -e $T/pid.1 -a -e $T/pid.0 ]; do sleep 0.05; done" \
+		type=$'\003' pause=1000 run="touch $T/go" state='exit 0' -- \
+		$PVASRUN -n 3 sh -c "$once $READY"' until [ -e $T/go ]; do sleep 0.05; done'
+	[ -n "$TERMINAL" ] && check "exactly once" [ "$(sort ints)" = $'int0\nint1\nint2' ]
+	rm -f pid.* go
+	at_terminal "Ctrl-Z stops all, fg continues" run="until [ -e $T/pid.2 -a -e $T/pid.1 -a -e $T/pid.0 ]; do sleep 0.05; done" \
+		type=$'\032' state='stopped 20' pause=300 \
+		run='for p in $(cat $T/pid.*); do grep -q ") T" /proc/$p/stat || exit 1; done' fg \
+		run="touch $T/go" state='exit 0' -- \
+		$PVASRUN -n 3 sh -c "$READY"' until [ -e $T/go ]; do sleep 0.05; done'
+}
+
+# A background rank that reads from the terminal or changes its settings is not stopped. One
+# that stops itself is reported, and ends with the job or continues.
+test_terminal_background()
+{
+	local stops='$SIG{TTIN} = $SIG{TTOU} = "DEFAULT"; $| = 1; print "up\n"; open(T, "+<", "/dev/tty") or die;'
+	at_terminal "reading fails, setting does not" expect='read 1: 1' expect='set 1: 0' state='exit 0' -- \
+		$PVASRUN -n 2 sh -c '[ $PVAS_RANK = 1 ] || exit 0; read a </dev/tty; echo read 1: $?
+			stty sane </dev/tty; echo set 1: $?'
+	at_terminal "printing with tostop" expect='out 1' state='exit 0' -- \
+		sh -c "stty tostop; exec $PVASRUN -n 2 sh -c 'echo out \$PVAS_RANK'"
+	at_terminal "no rank has it" expect='read 0: 1' state='exit 0' -- \
+		$PVASRUN --stdin none -n 1 sh -c 'read a </dev/tty; echo read 0: $?'
+	at_terminal "SIGTTIN is reported" expect=up expect='pvasrun: rank 1 (pid ' \
+		expect='is stopped by signal 21' expect='it reads from the terminal, which rank 0 has: see --stdin)' \
+		type=$'\003' state='signal 2' -- $PVASRUN -n 2 perl -e "\$ENV{PVAS_RANK} or sleep 100; $stops <T>"
+	at_terminal "SIGTTOU is reported" expect=up expect='is stopped by signal 22' expect='it sets the terminal' \
+		type=$'\003' state='signal 2' -- $PVASRUN -n 2 \
+		perl -MPOSIX -e "\$ENV{PVAS_RANK} or sleep 100; $stops POSIX::tcsetpgrp(3, getpgrp) or POSIX::Termios->new->setattr(0) or kill TTOU => \$\$; sleep 100"
+	at_terminal "Ctrl-Z and fg are not" run="until [ -e $T/pid.2 -a -e $T/pid.1 -a -e $T/pid.0 ]; do sleep 0.05; done" \
+		type=$'\032' state='stopped 20' fg pause=1300 run="touch $T/go" expect=went expect=went expect=went \
+		state='exit 0' -- $PVASRUN -n 3 sh -c "$READY"' until [ -e $T/go ]; do sleep 0.05; done; echo went'
+	[ -n "$TERMINAL" ] && check "no word of it" eval '! grep -q stopped out'
+}
+
+test_stopped_rank()
+{
+	pvasrun -n 3 sh -c "$READY"' [ $PVAS_RANK = 0 ] || kill -STOP $$
+		until grep -q "is stopped by" $T/err; do sleep 0.05; done; exit 3'
+	status_is 3; all_gone
+	rm -f pid.*
+	start --no-kill -n 3 sh -c "$READY"' [ $PVAS_RANK = 0 ] || kill -STOP $$; exit 0'
+	check "both in one line" until_true 10 grep -qE \
+		'^pvasrun: rank 1 \(pid [0-9]+, sh\) is stopped by signal 19 \(.*\), and 1 more \(to let it go on: kill -CONT [0-9]+\)$' err
+	kill -CONT $job
+	finish; status_is 0
+	check "once" [ "$(wc -l <err)" -eq 1 ]
+	# none is reported that continues at once
+	pvasrun -n 1 perl -e 'my $p = $$; fork or do { select undef, undef, undef, 0.2; kill CONT => $p; exit }; kill STOP => $$; sleep 2'
+	status_is 0; silent
+}

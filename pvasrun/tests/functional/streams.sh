@@ -1,0 +1,191 @@
+# SPDX-License-Identifier: GPL-2.0-only
+# shellcheck shell=bash
+#
+# Standard input and output. Sourced by functional.sh.
+
+# shellcheck disable=SC2016,SC2086,SC2034
+
+# ---- standard input and output ----
+
+test_stdin()
+{
+	echo data | pvasrun -n 3 sh -c 'echo $PVAS_RANK $(cat)'
+	status_is 0; sorted_is $'0 data\n1\n2'
+	echo data | pvasrun --stdin 2 -n 3 sh -c 'echo $PVAS_RANK $(cat)'
+	sorted_is $'0\n1\n2 data'
+	echo data | pvasrun --stdin none -n 2 sh -c 'echo $PVAS_RANK $(cat)'
+	sorted_is $'0\n1'
+	echo data | pvasrun --stdin all -n 3 sh -c 'echo $PVAS_RANK $(cat)'
+	status_is 0; sorted_is $'0 data\n1 data\n2 data'
+	echo data >file
+	pvasrun --stdin all -n 2 cat <file
+	out_is $'data\ndata'
+	pvasrun --stdin all -n 2 cat </dev/null
+	status_is 0; out_is ''
+	pvasrun --stdin all -n 2 cat <&-
+	status_is 0; out_is ''
+	pvasrun -n 2 cat <&-
+	status_is 0; out_is ''
+}
+
+test_stdin_much()
+{
+	local sum
+	seq 200000 >numbers
+	sum=$(cksum <numbers)
+	pvasrun --stdin all -n 4 cksum <numbers
+	status_is 0; out_is "$sum"$'\n'"$sum"$'\n'"$sum"$'\n'"$sum"
+	cat numbers | pvasrun --stdin all -n 4 sh -c '[ $PVAS_RANK = 2 ] && exit 0; sleep 0.$PVAS_RANK; cksum'
+	status_is 0; silent; out_is "$sum"$'\n'"$sum"$'\n'"$sum"
+	# no task reads: no hang, no error
+	cat numbers | pvasrun --stdin all -n 4 true
+	status_is 0; silent
+}
+
+test_output_direct()
+{
+	pvasrun -n 2 sh -c 'echo o; echo e >&2'
+	out_is $'o\no'
+	check "standard error is theirs too" [ "$(cat err)" = $'e\ne' ]
+	pvasrun -n 1 sh -c '[ -p /dev/fd/1 ] || [ -f /dev/fd/1 ] && echo same'
+	out_is same
+}
+
+test_tag_output()
+{
+	pvasrun --tag-output -n 2 sh -c 'echo one; echo two; echo err >&2'
+	status_is 0; sorted_is $'[0] one\n[0] two\n[1] one\n[1] two'
+	check "tagged errors" [ "$(sort err)" = $'[0] err\n[1] err' ]
+	pvasrun --tag-output -n 1 printf 'a\nno end'
+	out_is $'[0] a\n[0] no end'
+	pvasrun --tag-output -n 11 true
+	status_is 0; out_is ''
+	# many pieces, many tasks: no line is split or lost, and each task's are in order
+	pvasrun --tag-output -n 8 perl -e '$| = 1; for (1..500) { print "line $_ "; print "x" x 100, "\n" }'
+	status_is 0
+	check "all lines" [ "$(wc -l <out)" -eq 4000 ]
+	check "none torn" [ "$(grep -cE '^\[[0-7]\] line [0-9]+ x{100}$' out)" -eq 4000 ]
+	check "in order" [ "$(grep '^\[5\]' out | cut -d' ' -f3 | tr '\n' ' ')" = "$(seq 500 | tr '\n' ' ')" ]
+	# both streams in one pipe, and lines longer than PIPE_BUF
+	$PVASRUN --tag-output -n 4 perl -e '$| = 1; for (1..200) { print "x" x 9000, "\n"; print STDERR "y" x 5000, "\n" }' \
+		2>&1 | cat >out
+	check "long lines are whole" [ "$(perl -ne '$n++ if /^\[[0-3]\] (?:x{9000}|y{5000})$/; END { print $n }' out)" -eq 1600 ]
+	check "and no others" [ "$(wc -l <out)" -eq 1600 ]
+}
+
+test_tag_output_readers()
+{
+	# a slow reader gets everything, and pvasrun's memory stays small
+	$PVASRUN --tag-output -n 2 seq 300000 2>err | { sleep 1; cat >out; }
+	check "a slow reader gets all" [ "$(wc -l <out)" -eq 600000 ]
+	# a reader that exits ends the job, as it would without pvasrun
+	SECONDS=0
+	$PVASRUN --tag-output -n 2 yes 2>err | head -1 >out
+	status=${PIPESTATUS[0]}
+	status_is 141; check "in time" [ $SECONDS -le $((4 * SLOW)) ]
+	# a reader that does not read does not keep pvasrun from handling signals
+	mkfifo fifo
+	# shellcheck disable=SC2217 # it holds the fifo open
+	sleep 100 <fifo & reader=$!
+	$PVASRUN --tag-output -n 2 sh -c "$READY yes" >fifo 2>err & job=$!
+	wait_files pid 2
+	sleep 0.5
+	kill -TERM $job
+	check "tasks end" until_true 5 gone
+	sleep 0.3
+	kill -TERM $job
+	check "pvasrun ends" until_true 5 eval "! kill -0 $job"
+	kill $reader; wait $reader 2>/dev/null; finish
+	status_is 143
+	# pvasrun does not wait for a process that a task left running
+	SECONDS=0
+	rm -f pid.*
+	pvasrun --tag-output -n 1 sh -c 'sleep 30 & echo $! >$T/pid.0; echo done'
+	status_is 0; out_is '[0] done'; check "no waiting" [ $SECONDS -le $((4 * SLOW)) ]
+	kill "$(cat pid.0)"
+}
+
+# fill FILE: write to a FIFO that is not read until it is full
+fill() { timeout 1 sh -c 'yes >"$1"' - "$1"; }
+
+# If standard error is not read, the job can still be ended.
+test_stuck_errors()
+{
+	mkfifo full
+	exec 7<>full
+	fill full
+	SECONDS=0
+	timeout -k 1 20 $PVASRUN --timeout 1 -n 2 sleep 100 2>&7 >out; status=$?
+	status_is 124; check "--timeout waited for the reader" [ $SECONDS -le 6 ]
+	SECONDS=0
+	timeout -k 1 20 $PVASRUN -n 2 sh -c '[ $PVAS_RANK = 0 ] && exit 3; sleep 100' 2>&7 >out; status=$?
+	status_is 3; check "a failure waited for the reader" [ $SECONDS -le 6 ]
+	exec 7>&-
+	# a slow reader loses nothing
+	$PVASRUN --map --bind-to none -n 300 true 2> >(sleep 2; cat >slow); sleep 2.5
+	check "of the map there are $(wc -l <slow) lines" until_true 5 [ "$(wc -l <slow)" -eq 301 ]
+}
+
+# The same for standard output with --timeout: output that is not read is lost.
+test_stuck_output()
+{
+	mkfifo full
+	exec 7<>full
+	SECONDS=0
+	timeout -k 1 30 $PVASRUN --timeout 2 --tag-output -n 2 yes >&7 2>err; status=$?
+	exec 7>&-
+	status_is 124; check "--timeout waited for the reader" [ $SECONDS -le 10 ]
+	check "it is not said" grep -q 'the time is over, and output was not read' err
+	# a terminal has less room than poll() suggests
+	python3 -c 'import os, pty, signal, subprocess, sys, time
+master, slave = pty.openpty()
+job = subprocess.Popen(sys.argv[1:], stdout=slave, start_new_session=True)
+time.sleep(1)
+job.send_signal(signal.SIGTERM)
+job.wait(8)' $PVASRUN --tag-output -n 1 yes 0123456789012345678901234567890123456789 2>err
+	status=$?
+	status_is 0
+}
+
+test_pty()
+{
+	# output before an abort appears, and bytes are unchanged
+	pvasrun --pty always -n 2 perl -e 'print "one\n"; print "two\r\n\t\004"; kill KILL => $$ if $ENV{PVAS_RANK}; sleep 100'
+	status_is 137
+	check "not lost" grep -qx one out
+	pvasrun --pty always -n 1 sh -c 'test -t 1 && echo terminal; test -t 2 || echo no other'
+	status_is 0; silent; out_is $'terminal\nno other'
+	pvasrun --pty never -n 1 sh -c 'test -t 1 || echo no'; out_is no
+	pvasrun -n 1 sh -c 'test -t 1 || echo no'; out_is no
+	pvasrun --pty always -n 1 perl -e 'print pack("C*", 0 .. 255) x 4000'
+	check "binary data are" [ "$(cksum <out)" = "$(perl -e 'print pack("C*", 0 .. 255) x 4000' | cksum)" ]
+	pvasrun --pty always --tag-output -n 2 sh -c 'test -t 1 && echo one; echo err >&2'
+	status_is 0; sorted_is $'[0] one\n[1] one'
+	check "tagged errors" [ "$(sort err)" = $'[0] err\n[1] err' ]
+	# the pseudo-terminal is not the controlling terminal
+	pvasrun --pty always -n 1 perl -e 'open(T, "<", "/dev/tty") ? print POSIX::getpgrp() : print "none\n"'
+	{ : </dev/tty; } 2>/dev/null || out_is none
+	# a reader that exits ends the job
+	SECONDS=0
+	$PVASRUN --pty always -n 2 yes 2>err | head -1 >out
+	status=${PIPESTATUS[0]}
+	status_is 141; check "in time" [ $SECONDS -le $((4 * SLOW)) ]
+}
+
+test_descriptors()
+{
+	local own
+	# shellcheck disable=SC2217 # what is open is what it lists
+	own=$(ls /proc/self/fd </dev/null 2>/dev/null)
+	pvasrun --mpi none -n 1 ls /proc/self/fd </dev/null
+	out_is "$own"
+	# and one for MPICH
+	pvasrun -n 1 sh -c 'ls /proc/self/fd | grep -vx "$PMI_FD"; readlink /proc/$$/fd/$PMI_FD | cut -c 1-7' </dev/null
+	out_is "$own"$'\nsocket:'
+	pvasrun --mpi none --stdin all --tag-output -n 9 true : -n 1 ls /proc/self/fd </dev/null
+	check "no other descriptor" [ "$(cut -d' ' -f2 out)" = "$own" ]
+	pvasrun -n 1 grep -E '^Sig(Blk|Ign)' /proc/self/status
+	out_is $'SigBlk:\t0000000000000000\nSigIgn:\t0000000000000000'
+	(exec $PVASRUN -n 1 true >&- 2>&- <&-); status=$?
+	status_is 0
+}

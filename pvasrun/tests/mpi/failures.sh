@@ -1,0 +1,161 @@
+# SPDX-License-Identifier: GPL-2.0-only
+# shellcheck shell=bash
+#
+# MPI programs that fail, and missing parts. Sourced by mpi.sh.
+
+# shellcheck disable=SC2016,SC2086,SC2034
+
+# ---- programs that fail ----
+
+abort_of()
+{
+	run -n 3 "$1" abort
+	status_is 42
+	err_has 'rank 1 \(pid [0-9]+, .*\) called MPI_Abort: code 42'
+	run -n 2 "$1" abort0
+	status_is 1
+}
+test_abort() { each abort_of; }
+
+early_of()
+{
+	run -n 3 "$1" early
+	status_is 1
+	err_has 'rank 1 \(pid [0-9]+, .*\) exited without MPI_Finalize'
+	run -n 3 "$1" status
+	status_is 9
+	err_has 'rank 1 \(pid [0-9]+, .*\) exited with status 9'
+	run -n 3 "$1" kill
+	status_is 137
+	err_has 'rank 1 \(pid [0-9]+, .*\) died from signal 9 \(Killed\)'
+}
+test_early() { each early_of; }
+
+# is_in STATE PID: the process gets into that state within some time
+is_in()
+{
+	local tries=300
+
+	until grep -q "^State:	$1" "/proc/$2/status"; do
+		tries=$((tries - 1))
+		[ $tries -gt 0 ] || return 1
+		sleep 0.1
+	done 2>/dev/null
+}
+
+# A finalize request counts even if it is read after its rank has exited. The rank stops pvasrun.
+test_finalize()
+{
+	"$B/pvasrun/pvasrun" --backend "$BACKEND" -n 1 "$B/pvasrun/tests/finalize" >"$T/out" 2>"$T/err" &
+	job=$!
+	check "pvasrun has not been stopped" is_in T $job
+	check "the rank does not end by itself" is_in Z "$(pgrep -P $job finalize)"
+	kill -CONT $job
+	wait $job
+	status=$?
+	status_is 0
+	silent
+}
+
+# A task without MPI ends before or after the others have called MPI_Init.
+no_init_of()
+{
+	run -n 2 "$1" ring : -n 1 true
+	status_is 1
+	err_has 'rank 2 \(pid [0-9]+, true\) exited without MPI_Init, for which other ranks wait'
+	run -n 1 sleep 2 : -n 2 "$1" ring
+	status_is 1
+	err_has 'rank 0 \(pid [0-9]+, sleep\) exited without MPI_Init, for which other ranks wait'
+}
+test_no_init() { each no_init_of; }
+
+# ---- missing parts ----
+
+test_no_mpi_wanted()
+{
+	run --mpi none -n 2 "$openmpi" ring
+	check "each is alone" [ "$(grep -cx 'ring: 1 ranks' "$T/out")" -eq 2 ]
+	run --mpi none -n 1 sh -c 'env | grep -cE "^(PMI|OMPI)"'
+	out_has 0
+	run --mpi pmix -n 2 "$openmpi" ring
+	out_has 'ring: 2 ranks'
+	run --mpi pmi1 -n 2 "$mpich" ring
+	out_has 'ring: 2 ranks'
+}
+
+# alone PROGRAM [ARGUMENT]...: two tasks by a copy of pvasrun in $T/alone
+alone()
+{
+	timeout "$LIMIT" "$T/alone/pvasrun" --backend "$BACKEND" -n 2 "$@" >"$T/out" 2>"$T/err"
+	status=$?
+}
+
+# no_server WHY: the only line of error; programs without MPI run nevertheless
+no_server()
+{
+	alone true
+	status_is 0
+	silent
+	alone "$openmpi" ring
+	status_is 1
+	err_has "no PMIx server for MPI programs: $1"
+	check "more than that is said" [ "$(grep -c . "$T/err")" -eq 1 ]
+}
+
+test_no_plugin()
+{
+	local plugin=$T/alone/pvasrun-pmix.so
+
+	mkdir "$T/alone"
+	cp "$B/pvasrun/pvasrun" "$T/alone"
+	no_server 'pvasrun-pmix.so is missing \(.*\)'
+	echo "no shared object" >"$plugin"
+	no_server '.*pvasrun-pmix.so: .* \(install libpmix2\)'
+	sed 's/libpmix\.so\.2/libpmix.so.9/' "$B/pvasrun/pvasrun-pmix.so" >"$plugin"
+	no_server 'libpmix.so.9: cannot open shared object file: No such file or directory \(install libpmix2\)'
+	sed 's/pvasrun_pmix_start/pvasrun_pmix_begin/' "$B/pvasrun/pvasrun-pmix.so" >"$plugin"
+	no_server "this pvasrun-pmix.so is not pvasrun's \\(.*\\)"
+	# any user could have created it
+	cp "$B/pvasrun/pvasrun-pmix.so" "$plugin"
+	chmod 666 "$plugin"
+	no_server "other users could have changed .*pvasrun-pmix.so \\(.*\\)"
+}
+
+test_no_tmpdir()
+{
+	TMPDIR=$T/nosuch run -n 2 "$openmpi" ring
+	status_is 1
+	err_has 'cannot make a directory for MPI in .*/nosuch: No such file or directory \(set TMPDIR\)'
+}
+
+test_few_files()
+{
+	(ulimit -n 100; exec timeout "$LIMIT" "$B/pvasrun/pvasrun" --backend "$BACKEND" -n 2 "$openmpi" ring) \
+		>"$T/out" 2>"$T/err"
+	status=$?
+	status_is 1
+	err_has 'the limit of 100 open files is too low for an MPI job: 138 are needed \(raise it: ulimit -n\)'
+}
+
+# A limit of descriptors below PMI_FD's number, and too low to open the program
+test_low_limit()
+{
+	(ulimit -S -n 20; exec timeout "$LIMIT" "$B/pvasrun/pvasrun" --backend "$BACKEND" -n 3 "$mpich" ring) \
+		>"$T/out" 2>"$T/err"
+	status=$?
+	status_is 0
+	out_has 'ring: 3 ranks'
+}
+
+# More tasks than memory maps for MPI programs: a warning; the job may fail.
+test_maps()
+{
+	local limit n
+
+	limit=$(cat /proc/sys/vm/max_map_count)
+	n=$((limit / 400 + 1))
+	run --timeout 0.1 -n $n sleep 9
+	check "small tasks are warned" eval '! grep -q max_map_count "$T/err"'
+	run --timeout 0.1 -n $n "$openmpi" hang
+	err_has "vm.max_map_count is $limit: $n tasks may run out of memory maps \(as root: sysctl vm.max_map_count=$((n * 400))\)"
+}
