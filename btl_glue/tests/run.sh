@@ -197,6 +197,20 @@ each_is()
 	done
 }
 
+# Functions and variables shared between files are mca_btl_pvas_*, as in Open MPI's components.
+convention()
+{
+	local file names objects=()
+
+	for file in "$here"/../*.c; do
+		file=${file##*/}
+		objects+=("$B/btl_glue/${file%.c}.o")
+	done
+	names=$(nm --defined-only --extern-only "${objects[@]}" | awk 'NF == 3 { print $3 }')
+	[ "$(wc -l <<<"$names")" -ge 30 ] || return
+	! grep -vE '^mca_btl_pvas(_|$)' <<<"$names"
+}
+
 [ -x "$T/ring" ] || { echo "run.sh: no tests built (make -C btl_glue all tests)" >&2; exit 1; }
 
 good ring		tasks 4 ring 50
@@ -233,6 +247,7 @@ if [ $backend = kernel ]; then
 	good two-spaces	mpi -n 2 "$E" --key one "$T/alltoall" 10000 : \
 			-n 2 "$E" --key two "$T/alltoall" 10000
 else
+	good convention	convention
 	# A task's child is in no space, and each pvasrun has a space of its own.
 	R=("$B/pvasrun/pvasrun" --backend user)
 	good mixed	timeout -k 5 "$LIMIT" "${R[@]}" -n 2 "$T/alltoall" 300 : \
