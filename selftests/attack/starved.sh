@@ -54,8 +54,7 @@ again()
 	local i
 
 	for ((i = 0; i < 5; i++)); do
-		sleep 2
-		job 20 || return
+		unhooked && job 20 || return
 	done
 }
 
