@@ -21,44 +21,40 @@
 
 /* ---- counters ---- */
 
-static void register_counter(const char *name, const char *text, int var_class,
-			     unsigned long long *where)
-{
-	mca_base_component_pvar_register(&component.super.btl_version, name, text,
-					 OPAL_INFO_LVL_4, var_class,
-					 MCA_BASE_VAR_TYPE_UNSIGNED_LONG_LONG, NULL,
-					 MCA_BASE_VAR_BIND_NO_OBJECT,
-					 MCA_BASE_PVAR_FLAG_READONLY |
-						 MCA_BASE_PVAR_FLAG_CONTINUOUS,
-					 NULL, NULL, NULL, where);
-}
+static const struct {
+	const char *name, *text;
+	int class;
+	unsigned long long *value;
+} counters[] = {
+#define COUNTER(name, member, class, text) \
+	{ name, text, MCA_BASE_PVAR_CLASS_##class, &component.counters.member }
+	COUNTER("bytes_held", bytes_held, LEVEL, "Bytes this process holds for communication"),
+	COUNTER("bytes_most", bytes_most, HIGHWATERMARK,
+		"Most bytes this process ever held for communication"),
+	COUNTER("fast_boxes", fast_boxes, LEVEL, "Fast boxes this process gives to its peers"),
+	COUNTER("eager", eager, COUNTER, "Fragments put into a peer's queue or fast box"),
+	COUNTER("references", references, COUNTER, "Fragments left in place for the peer to read"),
+	COUNTER("rendezvous", gets, COUNTER, "Messages copied straight from a peer's buffer"),
+	COUNTER("puts", puts, COUNTER, "Copies straight into a peer's buffer"),
+	COUNTER("atomics", atomics, COUNTER, "Atomic operations on a peer's memory"),
+	COUNTER("bytes_copied", bytes_copied, COUNTER, "Bytes copied by gets and puts"),
+	COUNTER("pieces_helped", pieces_helped, COUNTER,
+		"Pieces of our messages that we copied for the receiver"),
+	COUNTER("waits", waits, COUNTER, "Times that something found no room at the peer"),
+#undef COUNTER
+};
 
 static void register_counters(void)
 {
-	struct mca_btl_pvas_counters *c = &component.counters;
+	size_t i;
 
-	register_counter("bytes_held", "Bytes this process holds for communication",
-			 MCA_BASE_PVAR_CLASS_LEVEL, &c->bytes_held);
-	register_counter("bytes_most", "Most bytes this process ever held for communication",
-			 MCA_BASE_PVAR_CLASS_HIGHWATERMARK, &c->bytes_most);
-	register_counter("fast_boxes", "Fast boxes this process gives to its peers",
-			 MCA_BASE_PVAR_CLASS_LEVEL, &c->fast_boxes);
-	register_counter("eager", "Fragments put into a peer's queue or fast box",
-			 MCA_BASE_PVAR_CLASS_COUNTER, &c->eager);
-	register_counter("references", "Fragments left in place for the peer to read",
-			 MCA_BASE_PVAR_CLASS_COUNTER, &c->references);
-	register_counter("rendezvous", "Messages copied straight from a peer's buffer",
-			 MCA_BASE_PVAR_CLASS_COUNTER, &c->gets);
-	register_counter("puts", "Copies straight into a peer's buffer",
-			 MCA_BASE_PVAR_CLASS_COUNTER, &c->puts);
-	register_counter("atomics", "Atomic operations on a peer's memory",
-			 MCA_BASE_PVAR_CLASS_COUNTER, &c->atomics);
-	register_counter("bytes_copied", "Bytes copied by gets and puts",
-			 MCA_BASE_PVAR_CLASS_COUNTER, &c->bytes_copied);
-	register_counter("pieces_helped", "Pieces of our messages that we copied for the receiver",
-			 MCA_BASE_PVAR_CLASS_COUNTER, &c->pieces_helped);
-	register_counter("waits", "Times that something found no room at the peer",
-			 MCA_BASE_PVAR_CLASS_COUNTER, &c->waits);
+	for (i = 0; i < sizeof(counters) / sizeof(counters[0]); i++)
+		mca_base_component_pvar_register(
+			&component.super.btl_version, counters[i].name, counters[i].text,
+			OPAL_INFO_LVL_4, counters[i].class, MCA_BASE_VAR_TYPE_UNSIGNED_LONG_LONG,
+			NULL, MCA_BASE_VAR_BIND_NO_OBJECT,
+			MCA_BASE_PVAR_FLAG_READONLY | MCA_BASE_PVAR_FLAG_CONTINUOUS, NULL, NULL,
+			NULL, counters[i].value);
 }
 
 /*

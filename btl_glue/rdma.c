@@ -47,7 +47,23 @@ static int transfer(struct mca_btl_base_endpoint_t *ep, enum direction direction
 		return OPAL_ERR_UNREACH;
 	}
 	mca_btl_pvas_count(bytes_copied, size);
+	if (direction == FROM_PEER)
+		mca_btl_pvas_count(gets, 1);
+	else
+		mca_btl_pvas_count(puts, 1);
 	return OPAL_SUCCESS;
+}
+
+static int rdma(enum direction direction, struct mca_btl_base_module_t *btl,
+		struct mca_btl_base_endpoint_t *ep, void *local, uint64_t remote,
+		mca_btl_base_registration_handle_t *handle, size_t size,
+		mca_btl_base_rdma_completion_fn_t cbfunc, void *cbcontext, void *cbdata)
+{
+	int rc = transfer(ep, direction, local, remote, size);
+
+	if (rc == OPAL_SUCCESS)
+		cbfunc(btl, ep, local, handle, cbcontext, cbdata, rc);
+	return rc;
 }
 
 int mca_btl_pvas_get(struct mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *ep,
@@ -57,16 +73,13 @@ int mca_btl_pvas_get(struct mca_btl_base_module_t *btl, struct mca_btl_base_endp
 		     int order, mca_btl_base_rdma_completion_fn_t cbfunc, void *cbcontext,
 		     void *cbdata)
 {
-	int rc = transfer(ep, FROM_PEER, local_address, remote_address, size);
+	int rc = rdma(FROM_PEER, btl, ep, local_address, remote_address, local_handle, size,
+		      cbfunc, cbcontext, cbdata);
 
 	(void)remote_handle;
 	(void)flags;
 	(void)order;
-	if (rc != OPAL_SUCCESS)
-		return rc;
-	mca_btl_pvas_count(gets, 1);
-	cbfunc(btl, ep, local_address, local_handle, cbcontext, cbdata, OPAL_SUCCESS);
-	return OPAL_SUCCESS;
+	return rc;
 }
 
 int mca_btl_pvas_put(struct mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *ep,
@@ -76,16 +89,13 @@ int mca_btl_pvas_put(struct mca_btl_base_module_t *btl, struct mca_btl_base_endp
 		     int order, mca_btl_base_rdma_completion_fn_t cbfunc, void *cbcontext,
 		     void *cbdata)
 {
-	int rc = transfer(ep, TO_PEER, local_address, remote_address, size);
+	int rc = rdma(TO_PEER, btl, ep, local_address, remote_address, local_handle, size,
+		      cbfunc, cbcontext, cbdata);
 
 	(void)remote_handle;
 	(void)flags;
 	(void)order;
-	if (rc != OPAL_SUCCESS)
-		return rc;
-	mca_btl_pvas_count(puts, 1);
-	cbfunc(btl, ep, local_address, local_handle, cbcontext, cbdata, OPAL_SUCCESS);
-	return OPAL_SUCCESS;
+	return rc;
 }
 
 /* Atomic operations of one width. MIN and MAX have no instruction, hence the loop. */
