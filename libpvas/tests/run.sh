@@ -28,6 +28,7 @@ count_results()	# count_results NAME STATUS
 		[ "$2" -eq 0 ] || echo "# $1: exit status $2" >> "$failures"
 		failed=1
 	fi
+	echo "# libpvas $1: $(($(date +%s) - began)) s"
 	echo "libpvas $1: $passed passed, $bad failed, $skipped skipped"
 }
 
@@ -41,10 +42,12 @@ excluded()	# excluded UNIT
 }
 
 for unit in "$@"; do
+	began=$(date +%s)
 	# shellcheck disable=SC2046 # no option, or several
 	"$dir/$unit" $(excluded "$unit") > "$log" 2>&1
 	count_results "$unit" $?
 done
+began=$(date +%s)
 "$(dirname "$0")/loader.sh" "$dir" > "$log" 2>&1
 count_results loader $?
 # The reasons first, the names last
