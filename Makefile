@@ -64,6 +64,7 @@ check: deps
 
 style:
 	@scripts/check-style
+	@scripts/check-duplicates
 	@scripts/check-licences
 
 dist:

@@ -17,8 +17,9 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
+
+#include "samples.h"
 
 #define BATCHES	50
 #define CALLS	100
@@ -86,35 +87,20 @@ static void allocate(void)
 	}
 }
 
-static double now(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec * 1e9 + t.tv_nsec;
-}
-
-static int by_value(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-
-	return x < y ? -1 : x > y;
-}
-
 static void measure(void (*what)(void), void (*after)(void))
 {
 	double v[BATCHES];
 	int i;
 
 	for (i = 0; i < BATCHES; i++) {
-		double begin = now();
+		double begin = samples_now();
 
 		what();
-		v[i] = (now() - begin) / CALLS;
+		v[i] = (samples_now() - begin) / CALLS;
 		if (after)
 			after();
 	}
-	qsort(v, BATCHES, sizeof(v[0]), by_value);
+	samples_sort(v, BATCHES);
 	printf("%.1f ", v[BATCHES / 2]);
 }
 

@@ -11,31 +11,17 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
-#include <time.h>
+
+#include "samples.h"
 
 /* No page is touched: a fault costs more than the pair and would hide it. */
 #define LENGTH (64 * 1024)
 /* Like no neighbour: to be merged with one, or not, makes a difference of 4 %. */
 #define PROT (PROT_READ | PROT_WRITE | PROT_EXEC)
 
-static double now_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return ts.tv_sec * 1e9 + ts.tv_nsec;
-}
-
-static int compare(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-
-	return (x > y) - (x < y);
-}
-
 static double batch(unsigned int pairs)
 {
-	double begin = now_ns();
+	double begin = samples_now();
 	unsigned int i;
 
 	for (i = 0; i < pairs; i++) {
@@ -46,7 +32,7 @@ static double batch(unsigned int pairs)
 			exit(1);
 		}
 	}
-	return (now_ns() - begin) / pairs;
+	return (samples_now() - begin) / pairs;
 }
 
 int main(int argc, char **argv)
@@ -61,7 +47,7 @@ int main(int argc, char **argv)
 	batch(pairs);
 	for (i = 0; i < batches; i++)
 		v[i] = batch(pairs);
-	qsort(v, batches, sizeof(*v), compare);
+	samples_sort(v, batches);
 	printf("%.1f\n", v[batches / 4]);
 	return 0;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* The component: its counters, init, what peers are told. */
+/* The component: its counters, open, init and close, and publishing the modex. */
 #include "btl_pvas.h"
 
 #include <errno.h>
@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/auxv.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include "opal/mca/base/mca_base_pvar.h"
@@ -22,50 +21,46 @@
 
 /* ---- counters ---- */
 
-static void register_counter(const char *name, const char *text, int var_class,
-			     unsigned long long *where)
-{
-	mca_base_component_pvar_register(&component.super.btl_version, name, text,
-					 OPAL_INFO_LVL_4, var_class,
-					 MCA_BASE_VAR_TYPE_UNSIGNED_LONG_LONG, NULL,
-					 MCA_BASE_VAR_BIND_NO_OBJECT,
-					 MCA_BASE_PVAR_FLAG_READONLY |
-						 MCA_BASE_PVAR_FLAG_CONTINUOUS,
-					 NULL, NULL, NULL, where);
-}
+static const struct {
+	const char *name, *text;
+	int class;
+	unsigned long long *value;
+} counters[] = {
+#define COUNTER(name, member, class, text) \
+	{ name, text, MCA_BASE_PVAR_CLASS_##class, &component.counters.member }
+	COUNTER("bytes_held", bytes_held, LEVEL, "Bytes this process holds for communication"),
+	COUNTER("bytes_most", bytes_most, HIGHWATERMARK,
+		"Most bytes this process ever held for communication"),
+	COUNTER("fast_boxes", fast_boxes, LEVEL, "Fast boxes this process gives to its peers"),
+	COUNTER("eager", eager, COUNTER, "Fragments put into a peer's queue or fast box"),
+	COUNTER("references", references, COUNTER, "Fragments left in place for the peer to read"),
+	COUNTER("rendezvous", gets, COUNTER, "Messages copied straight from a peer's buffer"),
+	COUNTER("puts", puts, COUNTER, "Copies straight into a peer's buffer"),
+	COUNTER("atomics", atomics, COUNTER, "Atomic operations on a peer's memory"),
+	COUNTER("bytes_copied", bytes_copied, COUNTER, "Bytes copied by gets and puts"),
+	COUNTER("pieces_helped", pieces_helped, COUNTER,
+		"Pieces of our messages that we copied for the receiver"),
+	COUNTER("waits", waits, COUNTER, "Times that something found no room at the peer"),
+#undef COUNTER
+};
 
 static void register_counters(void)
 {
-	struct pvas_counters *c = &component.counters;
+	size_t i;
 
-	register_counter("bytes_held", "Bytes this process holds for communication",
-			 MCA_BASE_PVAR_CLASS_LEVEL, &c->bytes_held);
-	register_counter("bytes_most", "Most bytes this process ever held for communication",
-			 MCA_BASE_PVAR_CLASS_HIGHWATERMARK, &c->bytes_most);
-	register_counter("fast_boxes", "Fast boxes this process gives to its peers",
-			 MCA_BASE_PVAR_CLASS_LEVEL, &c->fast_boxes);
-	register_counter("eager", "Fragments put into a peer's queue or fast box",
-			 MCA_BASE_PVAR_CLASS_COUNTER, &c->eager);
-	register_counter("references", "Fragments left in place for the peer to read",
-			 MCA_BASE_PVAR_CLASS_COUNTER, &c->references);
-	register_counter("rendezvous", "Messages copied straight from a peer's buffer",
-			 MCA_BASE_PVAR_CLASS_COUNTER, &c->gets);
-	register_counter("puts", "Copies straight into a peer's buffer",
-			 MCA_BASE_PVAR_CLASS_COUNTER, &c->puts);
-	register_counter("atomics", "Atomic operations on a peer's memory",
-			 MCA_BASE_PVAR_CLASS_COUNTER, &c->atomics);
-	register_counter("bytes_copied", "Bytes copied by gets and puts",
-			 MCA_BASE_PVAR_CLASS_COUNTER, &c->bytes_copied);
-	register_counter("pieces_helped", "Pieces of our messages that we copied for the receiver",
-			 MCA_BASE_PVAR_CLASS_COUNTER, &c->pieces_helped);
-	register_counter("waits", "Times that something found no room at the peer",
-			 MCA_BASE_PVAR_CLASS_COUNTER, &c->waits);
+	for (i = 0; i < sizeof(counters) / sizeof(counters[0]); i++)
+		mca_base_component_pvar_register(
+			&component.super.btl_version, counters[i].name, counters[i].text,
+			OPAL_INFO_LVL_4, counters[i].class, MCA_BASE_VAR_TYPE_UNSIGNED_LONG_LONG,
+			NULL, MCA_BASE_VAR_BIND_NO_OBJECT,
+			MCA_BASE_PVAR_FLAG_READONLY | MCA_BASE_PVAR_FLAG_CONTINUOUS, NULL, NULL,
+			NULL, counters[i].value);
 }
 
 /*
- * Open MPI compares the version of the interface of all components when it loads
- * one, which is the same in 4.1 and 5.0. What we include are its inner structures,
- * so nothing of those is touched before this.
+ * Open MPI checks only the version of the component interface, which is the same in
+ * 4.1 and 5.0. The headers that we include describe internal structures of one series,
+ * so check the series before touching any of them.
  */
 static bool fits_this_open_mpi(void)
 {
@@ -76,80 +71,53 @@ static bool fits_this_open_mpi(void)
 	if (major == us->mca_project_major_version && minor == us->mca_project_minor_version)
 		return true;
 	opal_output(0,
-		    "btl pvas: built for Open MPI %d.%d, not for this %s: not used (build it anew)",
+		    "btl pvas: built for Open MPI %d.%d, not for this %s: not used (rebuild it)",
 		    us->mca_project_major_version, us->mca_project_minor_version,
 		    opal_version_string);
 	return false;
 }
 
-static int pvas_register(void)
+static int mca_btl_pvas_component_register(void)
 {
 	if (!fits_this_open_mpi())
 		return OPAL_ERR_NOT_AVAILABLE;
 	mca_base_var_group_component_register(&component.super.btl_version,
 					      "PVAS byte transfer layer: ranks in one address space");
-	pvas_register_parameters();
+	mca_btl_pvas_register_parameters();
 	register_counters();
 	return OPAL_SUCCESS;
 }
 
 /* ---- open and close ---- */
 
-static int pvas_open(void)
+static int mca_btl_pvas_component_open(void)
 {
 	int i;
 
-	for (i = 0; i < PVAS_LOCKS; i++)
+	for (i = 0; i < MCA_BTL_PVAS_NR_LOCKS; i++)
 		OBJ_CONSTRUCT(&component.locks[i], opal_mutex_t);
 	OBJ_CONSTRUCT(&component.lock, opal_mutex_t);
 	OBJ_CONSTRUCT(&component.pending, opal_list_t);
-	OBJ_CONSTRUCT(&component.done, opal_list_t);
+	OBJ_CONSTRUCT(&component.completed, opal_list_t);
 	return OPAL_SUCCESS;
 }
 
-static int pvas_close(void)
+static int mca_btl_pvas_component_close(void)
 {
 	int i;
 
-	pvas_crowd_go_on();
-	OBJ_DESTRUCT(&component.done);
+	mca_btl_pvas_restore_timer_slack();
+	OBJ_DESTRUCT(&component.completed);
 	OBJ_DESTRUCT(&component.pending);
 	OBJ_DESTRUCT(&component.lock);
-	for (i = 0; i < PVAS_LOCKS; i++)
+	for (i = 0; i < MCA_BTL_PVAS_NR_LOCKS; i++)
 		OBJ_DESTRUCT(&component.locks[i]);
 	return OPAL_SUCCESS;
 }
 
 /* ---- init ---- */
 
-void pvas_hold(long bytes)
-{
-	struct pvas_counters *c = &component.counters;
-
-	c->bytes_held += bytes;
-	if (c->bytes_most < c->bytes_held)
-		c->bytes_most = c->bytes_held;
-}
-
-void *pvas_map(size_t bytes)
-{
-	void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-
-	if (p == MAP_FAILED)
-		return NULL;
-	/* A fork child has no use for it, and its copies would cost us faults. */
-	madvise(p, bytes, MADV_DONTFORK);
-	pvas_hold(bytes);
-	return p;
-}
-
-void pvas_unmap(void *p, size_t bytes)
-{
-	munmap(p, bytes);
-	pvas_hold(-(long)bytes);
-}
-
-/* Not a task: an ordinary process, or the fork child of one. Not an error. */
+/* False if this process is not a task of a space, which is not an error */
 static bool find_space(void)
 {
 	const struct pvas_start *start;
@@ -169,24 +137,27 @@ static bool find_space(void)
 
 static bool make_port(void)
 {
-	component.port = pvas_map(component.queue_size);
+	component.port = mca_btl_pvas_map(component.queue_size);
 	if (!component.port)
 		return false;
-	pvas_ring_init(&component.port->queue, (char *)(component.port + 1),
-		       component.queue_size - sizeof(*component.port));
-	component.queue_at_once = 1;
+	mca_btl_pvas_ring_init(&component.port->queue, (char *)(component.port + 1),
+			       component.queue_size - sizeof(*component.port));
+	component.queue_batch = 1;
 	return true;
 }
 
-/* In the space, where it costs them least to find it; and by the modex, for which they wait. */
-static int tell_peers(void)
+/*
+ * Publish the modex twice: by name in the space, where looking it up is cheap, and through
+ * PMIx, which makes peers wait until it is there.
+ */
+static int publish_modex(void)
 {
-	struct pvas_modex *told = &component.port->told;
-	char name[PVAS_PORT_NAME_MAX];
+	struct mca_btl_pvas_modex *modex = &component.port->modex;
+	char name[MCA_BTL_PVAS_PORT_NAME_MAX];
 	int rc;
 
-	*told = (struct pvas_modex) {
-		.version = PVAS_BTL_MODEX_VERSION,
+	*modex = (struct mca_btl_pvas_modex) {
+		.version = MCA_BTL_PVAS_MODEX_VERSION,
 		.space = component.space,
 		.index = component.index,
 		.gen = component.gen,
@@ -194,16 +165,17 @@ static int tell_peers(void)
 		.eager_limit = mca_btl_pvas.super.btl_eager_limit,
 		.port = (uint64_t)component.port,
 	};
-	OPAL_MODEX_SEND(rc, OPAL_PMIX_LOCAL, &component.super.btl_version, told, sizeof(*told));
+	OPAL_MODEX_SEND(rc, OPAL_PMIX_LOCAL, &component.super.btl_version, modex, sizeof(*modex));
 	if (rc != OPAL_SUCCESS)
 		return rc;
-	pvas_port_name(name, &OPAL_PROC_MY_NAME);
-	/* Without room for one more name there is the modex. */
-	pvas_name_export(name, told);
+	mca_btl_pvas_port_name(name, &OPAL_PROC_MY_NAME);
+	/* If the space's table of names is full, PMIx's copy is used. */
+	pvas_name_export(name, modex);
 	return OPAL_SUCCESS;
 }
 
-static mca_btl_base_module_t **pvas_init(int *nr, bool progress_threads, bool mpi_threads)
+static mca_btl_base_module_t **mca_btl_pvas_component_init(int *nr, bool progress_threads,
+							   bool mpi_threads)
 {
 	mca_btl_base_module_t **modules;
 
@@ -212,41 +184,41 @@ static mca_btl_base_module_t **pvas_init(int *nr, bool progress_threads, bool mp
 	*nr = 0;
 	if (!opal_process_info.num_local_peers || !find_space())
 		return NULL;
-	pvas_check_parameters();
+	mca_btl_pvas_check_parameters();
 	modules = calloc(1, sizeof(*modules));
-	component.given = calloc(component.box_max + 1, sizeof(*component.given));
-	if (!modules || !component.given || !make_port())
+	component.fbox_in = calloc(component.fbox_max + 1, sizeof(*component.fbox_in));
+	if (!modules || !component.fbox_in || !make_port())
 		goto err_free;
-	if (tell_peers() != OPAL_SUCCESS)
+	if (publish_modex() != OPAL_SUCCESS)
 		goto err_unmap;
-	pvas_hold((component.box_max + 1) * sizeof(*component.given));
-	pvas_watch_start();
-	pvas_crowd_wait();
+	mca_btl_pvas_account((component.fbox_max + 1) * sizeof(*component.fbox_in));
+	mca_btl_pvas_catch_faults();
+	mca_btl_pvas_raise_timer_slack();
 	modules[0] = &mca_btl_pvas.super;
 	*nr = 1;
 	return modules;
 
 err_unmap:
-	pvas_unmap(component.port, component.queue_size);
+	mca_btl_pvas_unmap(component.port, component.queue_size);
 	component.port = NULL;
 err_free:
-	free(component.given);
+	free(component.fbox_in);
 	free(modules);
 	return NULL;
 }
 
-struct pvas_component mca_btl_pvas_component = {
+struct mca_btl_pvas_component mca_btl_pvas_component = {
 	.super = {
 		.btl_version = {
 			MCA_BTL_DEFAULT_VERSION("pvas"),
-			.mca_open_component = pvas_open,
-			.mca_close_component = pvas_close,
-			.mca_register_component_params = pvas_register,
+			.mca_open_component = mca_btl_pvas_component_open,
+			.mca_close_component = mca_btl_pvas_component_close,
+			.mca_register_component_params = mca_btl_pvas_component_register,
 		},
 		.btl_data = {
 			.param_field = MCA_BASE_METADATA_PARAM_NONE,
 		},
-		.btl_init = pvas_init,
-		.btl_progress = pvas_progress,
+		.btl_init = mca_btl_pvas_component_init,
+		.btl_progress = mca_btl_pvas_component_progress,
 	},
 };

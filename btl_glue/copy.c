@@ -1,17 +1,16 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * Copying between our memory and a peer's.
+ * Copying from a peer's memory.
  *
- * A long message is copied by both sides. The receiver puts a *job* into the
- * sender's port, and takes pieces of it until none is left; the sender, which
- * waits for its message to be fetched, finds the job when it next polls, and
- * takes pieces too. If it is busy elsewhere it takes none, and nobody waits
- * for it: only a piece that it has begun is waited for.
+ * Both sides copy a long message. The receiver describes the copy in the sender's port
+ * (struct mca_btl_pvas_shared_copy), then claims and copies pieces until none is left.
+ * The sender, which waits for its message to be fetched, finds the description when it
+ * next polls, and claims pieces, too. A sender that is busy elsewhere claims none, and
+ * delays nothing: the receiver waits only for pieces that the sender has claimed.
  *
- * @left of a job counts the pieces that nobody has taken, and goes below zero.
- * Who takes one by an atomic step holds the job: it is not over before that
- * piece is done. Its other members are stored before @left, so whoever got a
- * piece reads what belongs to it, no matter how late it comes.
+ * @left counts the pieces that are not claimed, and can go below zero. A claim keeps
+ * the copy from ending until that piece is done. The other members are stored before
+ * @left, so a late claim reads those of the copy that its piece belongs to.
  */
 #include "btl_pvas.h"
 
@@ -20,119 +19,122 @@
 
 #define component mca_btl_pvas_component
 
-/* Turns of a waiting loop between two looks at whether the peer still lives */
-#define LOOK_EVERY 4096
+/* Iterations of the waiting loop between two checks that the peer is alive */
+#define CHECK_INTERVAL 4096
 
 #define PAGE 4096
-#define LARGEST_PIECE (256 << 10)
+#define MAX_PIECE (256 << 10)
 
-static bool take_piece(struct pvas_job *job, int64_t *piece)
+static bool claim_piece(struct mca_btl_pvas_shared_copy *sc, int64_t *piece)
 {
-	if (__atomic_load_n(&job->left, __ATOMIC_RELAXED) <= 0)
+	if (__atomic_load_n(&sc->left, __ATOMIC_RELAXED) <= 0)
 		return false;
-	*piece = __atomic_fetch_sub(&job->left, 1, __ATOMIC_ACQUIRE) - 1;
+	*piece = __atomic_fetch_sub(&sc->left, 1, __ATOMIC_ACQUIRE) - 1;
 	return *piece >= 0;
 }
 
-static void copy_piece(const struct pvas_job *job, int64_t piece)
+static void copy_piece(const struct mca_btl_pvas_shared_copy *sc, int64_t piece)
 {
-	size_t at = piece * job->piece;
-	size_t len = job->size - at < job->piece ? job->size - at : job->piece;
+	size_t at = piece * sc->piece;
+	size_t len = sc->size - at < sc->piece ? sc->size - at : sc->piece;
 
-	memcpy(job->to + at, job->from + at, len);
+	memcpy(sc->to + at, sc->from + at, len);
 }
 
 /* ---- the sender ---- */
 
-static void help(struct pvas_job *job)
+static void help(struct mca_btl_pvas_shared_copy *sc)
 {
 	int64_t piece;
 
-	while (take_piece(job, &piece)) {
-		copy_piece(job, piece);
-		__atomic_add_fetch(&job->helped, 1, __ATOMIC_RELEASE);
-		pvas_count(pieces_helped, 1);
+	while (claim_piece(sc, &piece)) {
+		copy_piece(sc, piece);
+		__atomic_add_fetch(&sc->copied_by_sender, 1, __ATOMIC_RELEASE);
+		mca_btl_pvas_count(pieces_helped, 1);
 	}
 }
 
-/* The receiver's death must not be ours: what it left of the job is nobody's. */
-void pvas_copy_help(void)
+/* If the receiver has ended, a store faults: abandon the copy. */
+void mca_btl_pvas_copy_help(void)
 {
 	sigjmp_buf back;
 
 	if (!sigsetjmp(back, 0)) {
-		pvas_may_fault = &back;
-		help(&component.port->job);
+		mca_btl_pvas_fault_return = &back;
+		help(&component.port->shared_copy);
 	}
-	pvas_may_fault = NULL;
+	mca_btl_pvas_fault_return = NULL;
 }
 
 /* ---- the receiver ---- */
 
-/* Few steps for a long message, but enough of them that both end together. */
-static size_t piece_of(size_t size)
+/* Large pieces for a long message, but enough of them that both sides end together */
+static size_t piece_size(size_t size)
 {
 	size_t piece = size / 8 & ~(size_t)(PAGE - 1);
 
-	if (piece > LARGEST_PIECE)
-		return LARGEST_PIECE;
+	if (piece > MAX_PIECE)
+		return MAX_PIECE;
 	return piece > component.share_piece ? piece : component.share_piece;
 }
 
-static struct pvas_job *begin_job(struct mca_btl_base_endpoint_t *ep, char *to, const char *from,
-				  size_t size)
+static struct mca_btl_pvas_shared_copy *begin_shared_copy(struct mca_btl_base_endpoint_t *ep,
+							  char *to, const char *from, size_t size)
 {
-	struct pvas_job *job = &ep->port->job;
+	struct mca_btl_pvas_shared_copy *sc = &ep->port->shared_copy;
 
-	/* Another peer's, or another of our threads': we copy alone. */
-	if (__atomic_exchange_n(&job->busy, 1, __ATOMIC_ACQUIRE))
+	/* In use by another peer, or by another thread: copy alone. */
+	if (__atomic_exchange_n(&sc->busy, 1, __ATOMIC_ACQUIRE))
 		return NULL;
-	job->to = to;
-	job->from = from;
-	job->size = size;
-	job->piece = piece_of(size);
-	job->helped = 0;
-	job->nr = (size + job->piece - 1) / job->piece;
-	__atomic_store_n(&job->left, job->nr, __ATOMIC_RELEASE);
-	return job;
+	sc->to = to;
+	sc->from = from;
+	sc->size = size;
+	sc->piece = piece_size(size);
+	sc->copied_by_sender = 0;
+	sc->nr = (size + sc->piece - 1) / sc->piece;
+	__atomic_store_n(&sc->left, sc->nr, __ATOMIC_RELEASE);
+	return sc;
 }
 
-/* The pieces that the peer has begun. False: it is gone, and so is what it had to copy. */
-static bool end_job(struct mca_btl_base_endpoint_t *ep, struct pvas_job *job, int64_t ours)
+/* Wait for the pieces that the peer has claimed. False: it has ended, so they are lost. */
+static bool end_shared_copy(struct mca_btl_base_endpoint_t *ep, struct mca_btl_pvas_shared_copy *sc,
+			    int64_t ours)
 {
-	unsigned int turns = 0;
+	unsigned int polls = 0;
 
-	while (__atomic_load_n(&job->helped, __ATOMIC_ACQUIRE) != job->nr - ours) {
+	while (__atomic_load_n(&sc->copied_by_sender, __ATOMIC_ACQUIRE) != sc->nr - ours) {
 		__builtin_ia32_pause();
-		if (++turns % LOOK_EVERY)
+		if (++polls % CHECK_INTERVAL)
 			continue;
-		if (!pvas_alive(ep->index, ep->gen))
+		if (!mca_btl_pvas_peer_alive(ep->index, ep->gen))
 			return false;
 		sched_yield();
 	}
-	__atomic_store_n(&job->busy, 0, __ATOMIC_RELEASE);
+	__atomic_store_n(&sc->busy, 0, __ATOMIC_RELEASE);
 	return true;
 }
 
-static bool copy_together(struct mca_btl_base_endpoint_t *ep, struct pvas_job *job)
+static bool copy_with_sender(struct mca_btl_base_endpoint_t *ep,
+			     struct mca_btl_pvas_shared_copy *sc)
 {
 	int64_t piece, ours = 0;
 
-	while (take_piece(job, &piece)) {
-		copy_piece(job, piece);
+	while (claim_piece(sc, &piece)) {
+		copy_piece(sc, piece);
 		ours++;
 	}
-	return end_job(ep, job, ours);
+	return end_shared_copy(ep, sc, ours);
 }
 
-bool pvas_copy_from(struct mca_btl_base_endpoint_t *ep, void *to, const void *from, size_t size)
+bool mca_btl_pvas_copy_from(struct mca_btl_base_endpoint_t *ep, void *to, const void *from,
+			    size_t size)
 {
-	struct pvas_job *job = NULL;
+	struct mca_btl_pvas_shared_copy *sc = NULL;
 
 	if (ep && component.share_limit && size >= component.share_limit)
-		job = begin_job(ep, to, from, size);
-	if (job)
-		return copy_together(ep, job);
+		sc = begin_shared_copy(ep, to, from, size);
+	if (sc)
+		return copy_with_sender(ep, sc);
 	memcpy(to, from, size);
 	return true;
 }

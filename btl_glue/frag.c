@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * Fragments: what carries a message's header, or data that had to be gathered.
- * Short messages need none (see pvas_sendi). Small ones are kept for the next,
- * for a while; a larger one goes back as soon as it is done.
+ * Fragments. One holds a message's header, or data that had to be packed; a short
+ * message needs none (see mca_btl_pvas_sendi()). Small fragments are kept for reuse
+ * for a while; a larger one is freed as soon as it is complete.
  */
 #include "btl_pvas.h"
 
@@ -10,59 +10,59 @@
 
 #define component mca_btl_pvas_component
 
-static void frag_construct(pvas_frag_t *frag)
+static void frag_construct(mca_btl_pvas_frag_t *frag)
 {
 	frag->base.des_segments = frag->segments;
 	frag->segments[0].seg_addr.pval = frag->buffer;
 }
 
-OBJ_CLASS_INSTANCE(pvas_frag_t, mca_btl_base_descriptor_t, frag_construct, NULL);
+OBJ_CLASS_INSTANCE(mca_btl_pvas_frag_t, mca_btl_base_descriptor_t, frag_construct, NULL);
 
-static bool is_small(const struct pvas_frag *frag)
+static bool is_small(const struct mca_btl_pvas_frag *frag)
 {
-	return frag->bytes == PVAS_SMALL_FRAG;
+	return frag->bytes == MCA_BTL_PVAS_SMALL_FRAG;
 }
 
-static struct pvas_frag *frag_new(size_t size)
+static struct mca_btl_pvas_frag *frag_new(size_t size)
 {
-	struct pvas_frag *frag = malloc(sizeof(*frag) + size);
+	struct mca_btl_pvas_frag *frag = malloc(sizeof(*frag) + size);
 
 	if (!frag)
 		return NULL;
-	OBJ_CONSTRUCT(frag, pvas_frag_t);
+	OBJ_CONSTRUCT(frag, mca_btl_pvas_frag_t);
 	frag->bytes = sizeof(*frag) + size;
-	pvas_hold(frag->bytes);
+	mca_btl_pvas_account(frag->bytes);
 	return frag;
 }
 
-static void frag_delete(struct pvas_frag *frag)
+static void frag_delete(struct mca_btl_pvas_frag *frag)
 {
-	pvas_hold(-(long)frag->bytes);
+	mca_btl_pvas_account(-(long)frag->bytes);
 	OBJ_DESTRUCT(frag);
 	free(frag);
 }
 
-/* The caller holds the lock, as for the next one. */
-static struct pvas_frag *get_small(void)
+/* The caller holds the component's lock; also for get_large(). */
+static struct mca_btl_pvas_frag *get_small(void)
 {
-	struct pvas_frag *frag = component.free_frags;
+	struct mca_btl_pvas_frag *frag = component.free_frags;
 
-	component.got_frags++;
+	component.frags_requested++;
 	if (frag) {
 		component.free_frags = frag->next;
 		return frag;
 	}
 	if (component.nr_small >= component.small_limit)
 		return NULL;
-	frag = frag_new(PVAS_SMALL);
+	frag = frag_new(MCA_BTL_PVAS_SMALL_SIZE);
 	if (frag)
 		component.nr_small++;
 	return frag;
 }
 
-static struct pvas_frag *get_large(size_t size)
+static struct mca_btl_pvas_frag *get_large(size_t size)
 {
-	struct pvas_frag *frag;
+	struct mca_btl_pvas_frag *frag;
 
 	if (size > mca_btl_pvas.super.btl_max_send_size ||
 	    component.nr_large >= component.frag_max)
@@ -73,14 +73,14 @@ static struct pvas_frag *get_large(size_t size)
 	return frag;
 }
 
-/* NULL if there are too many: the upper layer tries again when some are done. */
-static struct pvas_frag *frag_get(struct mca_btl_base_endpoint_t *ep, size_t size, uint8_t order,
-				  uint32_t flags)
+/* NULL if there are too many: the upper layer tries again after a completion. */
+static struct mca_btl_pvas_frag *frag_get(struct mca_btl_base_endpoint_t *ep, size_t size,
+					  uint8_t order, uint32_t flags)
 {
-	struct pvas_frag *frag;
+	struct mca_btl_pvas_frag *frag;
 
 	OPAL_THREAD_LOCK(&component.lock);
-	frag = size <= PVAS_SMALL ? get_small() : get_large(size);
+	frag = size <= MCA_BTL_PVAS_SMALL_SIZE ? get_small() : get_large(size);
 	if (OPAL_UNLIKELY(!frag))
 		component.starved = true;
 	OPAL_THREAD_UNLOCK(&component.lock);
@@ -95,8 +95,8 @@ static struct pvas_frag *frag_get(struct mca_btl_base_endpoint_t *ep, size_t siz
 	return frag;
 }
 
-/* The caller holds the lock. */
-static void put(struct pvas_frag *frag)
+/* The caller holds the component's lock. */
+static void release(struct mca_btl_pvas_frag *frag)
 {
 	if (is_small(frag)) {
 		frag->next = component.free_frags;
@@ -107,65 +107,65 @@ static void put(struct pvas_frag *frag)
 	}
 }
 
-/* After its callback */
-void pvas_frag_put(struct pvas_frag *frag)
+/* For a fragment whose callback was made: that lets the upper layer try again */
+void mca_btl_pvas_frag_return(struct mca_btl_pvas_frag *frag)
 {
 	OPAL_THREAD_LOCK(&component.lock);
-	put(frag);
+	release(frag);
 	component.starved = false;
 	OPAL_THREAD_UNLOCK(&component.lock);
 }
 
-/* Without a callback. False: somebody waits for one. */
-bool pvas_frag_put_quietly(struct pvas_frag *frag)
+/* Without a callback. False: the upper layer is waiting for one. */
+bool mca_btl_pvas_frag_try_return(struct mca_btl_pvas_frag *frag)
 {
 	bool can;
 
 	OPAL_THREAD_LOCK(&component.lock);
 	can = !component.starved;
 	if (can)
-		put(frag);
+		release(frag);
 	OPAL_THREAD_UNLOCK(&component.lock);
 	return can;
 }
 
-/* Called now and then: if none was needed since the last time, none is kept. */
-void pvas_frag_tick(void)
+/* Free the unused small fragments if none was requested since the previous call. */
+void mca_btl_pvas_frag_trim(void)
 {
-	struct pvas_frag *frag;
+	struct mca_btl_pvas_frag *frag;
 
 	OPAL_THREAD_LOCK(&component.lock);
-	while (!component.got_frags && (frag = component.free_frags)) {
+	while (!component.frags_requested && (frag = component.free_frags)) {
 		component.free_frags = frag->next;
 		component.nr_small--;
 		frag_delete(frag);
 	}
-	component.got_frags = 0;
+	component.frags_requested = 0;
 	OPAL_THREAD_UNLOCK(&component.lock);
 }
 
-mca_btl_base_descriptor_t *pvas_alloc(struct mca_btl_base_module_t *btl,
-				      struct mca_btl_base_endpoint_t *ep, uint8_t order,
-				      size_t size, uint32_t flags)
+mca_btl_base_descriptor_t *mca_btl_pvas_alloc(struct mca_btl_base_module_t *btl,
+					      struct mca_btl_base_endpoint_t *ep, uint8_t order,
+					      size_t size, uint32_t flags)
 {
 	(void)btl;
 	return (mca_btl_base_descriptor_t *)frag_get(ep, size, order, flags);
 }
 
-int pvas_free(struct mca_btl_base_module_t *btl, mca_btl_base_descriptor_t *descriptor)
+int mca_btl_pvas_free(struct mca_btl_base_module_t *btl, mca_btl_base_descriptor_t *descriptor)
 {
 	(void)btl;
-	pvas_frag_put((struct pvas_frag *)descriptor);
+	mca_btl_pvas_frag_return((struct mca_btl_pvas_frag *)descriptor);
 	return OPAL_SUCCESS;
 }
 
-/* The data lies in pieces: gather it into the fragment, as much as fits. */
-static struct pvas_frag *prepare_packed(struct mca_btl_base_endpoint_t *ep,
-					struct opal_convertor_t *convertor, uint8_t order,
-					size_t reserve, size_t *size, uint32_t flags)
+/* Data that is not contiguous: pack as much of it as fits into the fragment. */
+static struct mca_btl_pvas_frag *prepare_packed(struct mca_btl_base_endpoint_t *ep,
+						struct opal_convertor_t *convertor, uint8_t order,
+						size_t reserve, size_t *size, uint32_t flags)
 {
 	size_t room = mca_btl_pvas.super.btl_max_send_size - reserve;
-	struct pvas_frag *frag;
+	struct mca_btl_pvas_frag *frag;
 	uint32_t count = 1;
 	struct iovec iov;
 
@@ -177,26 +177,27 @@ static struct pvas_frag *prepare_packed(struct mca_btl_base_endpoint_t *ep,
 	iov.iov_base = frag->buffer + reserve;
 	iov.iov_len = *size;
 	if (opal_convertor_pack(convertor, &iov, &count, size) < 0) {
-		pvas_frag_put(frag);
+		mca_btl_pvas_frag_return(frag);
 		return NULL;
 	}
 	frag->segments[0].seg_len = reserve + *size;
 	return frag;
 }
 
-mca_btl_base_descriptor_t *pvas_prepare_src(struct mca_btl_base_module_t *btl,
-					    struct mca_btl_base_endpoint_t *ep,
-					    struct opal_convertor_t *convertor, uint8_t order,
-					    size_t reserve, size_t *size, uint32_t flags)
+mca_btl_base_descriptor_t *mca_btl_pvas_prepare_src(struct mca_btl_base_module_t *btl,
+						    struct mca_btl_base_endpoint_t *ep,
+						    struct opal_convertor_t *convertor,
+						    uint8_t order, size_t reserve, size_t *size,
+						    uint32_t flags)
 {
-	struct pvas_frag *frag;
+	struct mca_btl_pvas_frag *frag;
 	void *data;
 
 	(void)btl;
 	if (opal_convertor_need_buffers(convertor))
 		return (mca_btl_base_descriptor_t *)prepare_packed(ep, convertor, order, reserve,
 								   size, flags);
-	/* In one piece: it stays where it is, and is copied at most once. */
+	/* Contiguous data is sent in place, and copied at most once. */
 	opal_convertor_get_current_pointer(convertor, &data);
 	frag = frag_get(ep, reserve, order, flags);
 	if (!frag)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* The module: endpoints. */
+/* The module: adding, removing and finalizing endpoints. */
 #include "btl_pvas.h"
 
 #include <stdio.h>
@@ -14,90 +14,92 @@
 
 #define component mca_btl_pvas_component
 
-void pvas_port_name(char name[PVAS_PORT_NAME_MAX], const opal_process_name_t *rank)
+void mca_btl_pvas_port_name(char name[MCA_BTL_PVAS_PORT_NAME_MAX], const opal_process_name_t *rank)
 {
-	snprintf(name, PVAS_PORT_NAME_MAX, "btl pvas %x.%x", rank->jobid, rank->vpid);
+	snprintf(name, MCA_BTL_PVAS_PORT_NAME_MAX, "btl pvas %x.%x", rank->jobid, rank->vpid);
 }
 
-/* What the peer told those in its space; false if it isn't there, or not yet */
-static bool told_in_space(const struct opal_proc_t *proc, struct pvas_modex *told)
+/* The modex that the peer published in its space; false if not there, or not yet */
+static bool modex_from_space(const struct opal_proc_t *proc, struct mca_btl_pvas_modex *modex)
 {
-	char name[PVAS_PORT_NAME_MAX];
+	char name[MCA_BTL_PVAS_PORT_NAME_MAX];
 	void *at;
 	sigjmp_buf back;
 
-	pvas_port_name(name, &proc->proc_name);
+	mca_btl_pvas_port_name(name, &proc->proc_name);
 	if (pvas_name_import(PVAS_ANY, name, &at) < 0)
 		return false;
-	/* It may end at this very moment. */
+	/* If the peer ends during the copy, the fault handler returns here. */
 	if (sigsetjmp(back, 0)) {
-		pvas_may_fault = NULL;
+		mca_btl_pvas_fault_return = NULL;
 		return false;
 	}
-	pvas_may_fault = &back;
-	*told = *(const struct pvas_modex *)at;
-	pvas_may_fault = NULL;
+	mca_btl_pvas_fault_return = &back;
+	*modex = *(const struct mca_btl_pvas_modex *)at;
+	mca_btl_pvas_fault_return = NULL;
 	return true;
 }
 
-/* What the peer told all: each of these costs two changes of threads, inside libpmix. */
-static bool told_by_modex(const struct opal_proc_t *proc, struct pvas_modex *told)
+/* The modex from PMIx: slower, for each lookup takes two thread switches in libpmix */
+static bool modex_from_pmix(const struct opal_proc_t *proc, struct mca_btl_pvas_modex *modex)
 {
-	struct pvas_modex *modex = NULL;
+	struct mca_btl_pvas_modex *received = NULL;
 	size_t size = 0;
 	int rc;
 
-	OPAL_MODEX_RECV(rc, &component.super.btl_version, &proc->proc_name, (void **)&modex, &size);
-	if (rc != OPAL_SUCCESS || !modex)
+	OPAL_MODEX_RECV(rc, &component.super.btl_version, &proc->proc_name, (void **)&received,
+			&size);
+	if (rc != OPAL_SUCCESS || !received)
 		return false;
-	if (size == sizeof(*modex))
-		*told = *modex;
-	free(modex);
-	return size == sizeof(*told);
+	if (size == sizeof(*received))
+		*modex = *received;
+	free(received);
+	return size == sizeof(*modex);
 }
 
 /*
- * What the peer told, if it is a task of our space. Ids repeat on other nodes:
- * it must also be where it says it is.
+ * The peer's modex; false if the peer is not a task of our space. Ids of spaces repeat
+ * on other nodes, so the peer's partition must also match the modex.
  */
-static bool in_our_space(const struct opal_proc_t *proc, struct pvas_modex *told)
+static bool find_in_space(const struct opal_proc_t *proc, struct mca_btl_pvas_modex *modex)
 {
 	if (!OPAL_PROC_ON_LOCAL_NODE(proc->proc_flags))
 		return false;
-	if (!told_in_space(proc, told) && !told_by_modex(proc, told))
+	if (!modex_from_space(proc, modex) && !modex_from_pmix(proc, modex))
 		return false;
-	return told->version == PVAS_BTL_MODEX_VERSION && told->space == component.space &&
-	       told->index < PVAS_MAX_TASKS + 2 && told->index != component.index &&
-	       told->port >> component.shift == told->index &&
-	       pvas_alive(told->index, told->gen) &&
-	       /* The entry's other members hold once it is seen to run. */
-	       component.table[told->index].pid == told->pid;
+	return modex->version == MCA_BTL_PVAS_MODEX_VERSION && modex->space == component.space &&
+	       modex->index < PVAS_MAX_TASKS + 2 && modex->index != component.index &&
+	       modex->port >> component.shift == modex->index &&
+	       mca_btl_pvas_peer_alive(modex->index, modex->gen) &&
+	       /* Valid only once the partition is known to be running */
+	       component.table[modex->index].pid == modex->pid;
 }
 
-static void init_endpoint(pvas_endpoint_t *ep, struct opal_proc_t *proc,
-			  const struct pvas_modex *modex)
+static void init_endpoint(mca_btl_pvas_endpoint_t *ep, struct opal_proc_t *proc,
+			  const struct mca_btl_pvas_modex *modex)
 {
-	*ep = (pvas_endpoint_t) {
+	*ep = (mca_btl_pvas_endpoint_t) {
 		.proc = proc,
-		.port = (struct pvas_port *)modex->port,
+		.port = (struct mca_btl_pvas_port *)modex->port,
 		.gen = modex->gen,
 		.index = modex->index,
 	};
 }
 
-/* Those of @procs that we reach, at most @peers->nr */
-static int find_peers(struct pvas_peers *peers, size_t nr, struct opal_proc_t **procs,
-		      struct mca_btl_base_endpoint_t **endpoints, struct opal_bitmap_t *reachable)
+/* Make endpoints for the processes that we reach, at most @peers->nr. */
+static int find_peers(struct mca_btl_pvas_endpoint_group *peers, size_t nr,
+		      struct opal_proc_t **procs, struct mca_btl_base_endpoint_t **endpoints,
+		      struct opal_bitmap_t *reachable)
 {
-	struct pvas_modex modex;
+	struct mca_btl_pvas_modex modex;
 	unsigned int found = 0;
 	size_t i;
 	int rc;
 
 	for (i = 0; i < nr && found < peers->nr; i++) {
-		if (procs[i] == opal_proc_local_get() || !in_our_space(procs[i], &modex))
+		if (procs[i] == opal_proc_local_get() || !find_in_space(procs[i], &modex))
 			continue;
-		/* Each writes into the other's rings: the longest message must fit into both. */
+		/* Each writes into the other's rings: both must allow the same maximum length. */
 		if (modex.eager_limit != mca_btl_pvas.super.btl_eager_limit)
 			continue;
 		endpoints[i] = &peers->endpoints[found++];
@@ -110,35 +112,36 @@ static int find_peers(struct pvas_peers *peers, size_t nr, struct opal_proc_t **
 	return OPAL_SUCCESS;
 }
 
-static size_t peers_bytes(unsigned int nr)
+static size_t group_bytes(unsigned int nr)
 {
-	return sizeof(struct pvas_peers) + nr * sizeof(pvas_endpoint_t);
+	return sizeof(struct mca_btl_pvas_endpoint_group) + nr * sizeof(mca_btl_pvas_endpoint_t);
 }
 
-static size_t less(size_t value, size_t taken)
+static size_t subtract(size_t value, size_t taken)
 {
 	return value > taken ? value - taken : 0;
 }
 
 /*
- * Peers are paid for with boxes, which serve few of many peers anyway, and with some of
- * the fragments: so a rank of a large job holds no more than one of a small job. Most
- * fragments stay, for an all-to-all of 16 ranks takes a fifth longer with two of them.
+ * Endpoint memory is taken from the fast-box budget, then from the fragment budget, so a
+ * rank's total does not grow with the job. At least half of the fragments remain: with
+ * two of them, an all-to-all of 16 ranks takes a fifth longer.
  */
 static void set_limits(void)
 {
-	const size_t frags = pvas_between(PVAS_FEWEST_FRAGS, component.frag_max / 2,
-					  component.frag_max);
-	const unsigned int most = component.box_max;
-	size_t left = less(component.budget, component.peer_bytes);
+	const size_t frags = mca_btl_pvas_clamp(MCA_BTL_PVAS_MIN_FRAGS, component.frag_max / 2,
+						component.frag_max);
+	const unsigned int max = component.fbox_max;
+	size_t left = subtract(component.budget, component.endpoint_bytes);
+	size_t fboxes = subtract(left, frags * MCA_BTL_PVAS_SMALL_FRAG) / component.fbox_size;
 
-	component.box_limit = pvas_between(most ? 1 : 0, less(left, frags * PVAS_SMALL_FRAG) /
-					   component.box_size, most);
-	left = less(left, component.box_limit * component.box_size);
-	component.small_limit = pvas_between(frags, left / PVAS_SMALL_FRAG, component.frag_max);
+	component.fbox_limit = mca_btl_pvas_clamp(max ? 1 : 0, fboxes, max);
+	left = subtract(left, component.fbox_limit * component.fbox_size);
+	component.small_limit = mca_btl_pvas_clamp(frags, left / MCA_BTL_PVAS_SMALL_FRAG,
+						   component.frag_max);
 }
 
-static unsigned int on_this_node(size_t nr, struct opal_proc_t **procs)
+static unsigned int count_local(size_t nr, struct opal_proc_t **procs)
 {
 	unsigned int count = 0;
 	size_t i;
@@ -149,32 +152,32 @@ static unsigned int on_this_node(size_t nr, struct opal_proc_t **procs)
 	return count;
 }
 
-static int pvas_add_procs(struct mca_btl_base_module_t *btl, size_t nr,
-			  struct opal_proc_t **procs,
-			  struct mca_btl_base_endpoint_t **endpoints,
-			  struct opal_bitmap_t *reachable)
+static int mca_btl_pvas_add_procs(struct mca_btl_base_module_t *btl, size_t nr,
+				  struct opal_proc_t **procs,
+				  struct mca_btl_base_endpoint_t **endpoints,
+				  struct opal_bitmap_t *reachable)
 {
-	unsigned int most = on_this_node(nr, procs);
-	struct pvas_peers *peers;
+	unsigned int max = count_local(nr, procs);
+	struct mca_btl_pvas_endpoint_group *peers;
 	int rc;
 
 	(void)btl;
-	pvas_crowd_go_on();
+	mca_btl_pvas_restore_timer_slack();
 	memset(endpoints, 0, nr * sizeof(*endpoints));
-	if (!most)
+	if (!max)
 		return OPAL_SUCCESS;
-	peers = malloc(peers_bytes(most));
+	peers = malloc(group_bytes(max));
 	if (!peers)
 		return OPAL_ERR_OUT_OF_RESOURCE;
-	peers->nr = most;
+	peers->nr = max;
 	rc = find_peers(peers, nr, procs, endpoints, reachable);
 	if (rc != OPAL_SUCCESS || !peers->nr) {
 		free(peers);
 		return rc;
 	}
-	pvas_hold(peers_bytes(most));
+	mca_btl_pvas_account(group_bytes(max));
 	OPAL_THREAD_LOCK(&component.lock);
-	component.peer_bytes += peers_bytes(most);
+	component.endpoint_bytes += group_bytes(max);
 	set_limits();
 	peers->next = component.peers;
 	component.peers = peers;
@@ -183,11 +186,12 @@ static int pvas_add_procs(struct mca_btl_base_module_t *btl, size_t nr,
 }
 
 /*
- * It may be called twice for one endpoint, once for each of the uses that the
- * caller makes of it: so the endpoint stays until the module goes.
+ * The upper layer can call this twice for one endpoint, once for each of its lists that
+ * has it, so the endpoint is kept until the process ends.
  */
-static int pvas_del_procs(struct mca_btl_base_module_t *btl, size_t nr,
-			  struct opal_proc_t **procs, struct mca_btl_base_endpoint_t **endpoints)
+static int mca_btl_pvas_del_procs(struct mca_btl_base_module_t *btl, size_t nr,
+				  struct opal_proc_t **procs,
+				  struct mca_btl_base_endpoint_t **endpoints)
 {
 	size_t i;
 
@@ -195,60 +199,60 @@ static int pvas_del_procs(struct mca_btl_base_module_t *btl, size_t nr,
 	(void)procs;
 	for (i = 0; i < nr; i++) {
 		if (endpoints[i])
-			pvas_say_goodbye(endpoints[i]);
+			mca_btl_pvas_notify_finalize(endpoints[i]);
 		endpoints[i] = NULL;
 	}
 	return OPAL_SUCCESS;
 }
 
 /*
- * Port, boxes and endpoints stay: a peer that is not yet through may still say
- * goodbye, or give us a box. They go with the process.
+ * The port, fast boxes and endpoints are kept until the process ends: a peer that has not
+ * finalized yet can still write to them.
  */
-static int pvas_finalize(struct mca_btl_base_module_t *btl)
+static int mca_btl_pvas_finalize(struct mca_btl_base_module_t *btl)
 {
-	struct pvas_peers *peers;
+	struct mca_btl_pvas_endpoint_group *peers;
 	unsigned int i;
 
 	(void)btl;
 	for (peers = component.peers; peers; peers = peers->next)
 		for (i = 0; i < peers->nr; i++)
-			pvas_say_goodbye(&peers->endpoints[i]);
-	pvas_watch_stop();
+			mca_btl_pvas_notify_finalize(&peers->endpoints[i]);
+	mca_btl_pvas_restore_fault_handlers();
 	return OPAL_SUCCESS;
 }
 
-static int pvas_register_error(struct mca_btl_base_module_t *btl,
-			       mca_btl_base_module_error_cb_fn_t cbfunc)
+static int mca_btl_pvas_register_error(struct mca_btl_base_module_t *btl,
+				       mca_btl_base_module_error_cb_fn_t cbfunc)
 {
-	((struct pvas_module *)btl)->error_cb = cbfunc;
+	((struct mca_btl_pvas_module *)btl)->error_cb = cbfunc;
 	return OPAL_SUCCESS;
 }
 
-static int pvas_ft_event(int state)
+static int mca_btl_pvas_ft_event(int state)
 {
 	(void)state;
 	return OPAL_SUCCESS;
 }
 
-struct pvas_module mca_btl_pvas = {
+struct mca_btl_pvas_module mca_btl_pvas = {
 	.super = {
 		.btl_component = &mca_btl_pvas_component.super,
-		.btl_add_procs = pvas_add_procs,
-		.btl_del_procs = pvas_del_procs,
-		.btl_finalize = pvas_finalize,
-		.btl_alloc = pvas_alloc,
-		.btl_free = pvas_free,
-		.btl_prepare_src = pvas_prepare_src,
-		.btl_send = pvas_send,
-		.btl_sendi = pvas_sendi,
-		.btl_put = pvas_put,
-		.btl_get = pvas_get,
+		.btl_add_procs = mca_btl_pvas_add_procs,
+		.btl_del_procs = mca_btl_pvas_del_procs,
+		.btl_finalize = mca_btl_pvas_finalize,
+		.btl_alloc = mca_btl_pvas_alloc,
+		.btl_free = mca_btl_pvas_free,
+		.btl_prepare_src = mca_btl_pvas_prepare_src,
+		.btl_send = mca_btl_pvas_send,
+		.btl_sendi = mca_btl_pvas_sendi,
+		.btl_put = mca_btl_pvas_put,
+		.btl_get = mca_btl_pvas_get,
 		.btl_dump = mca_btl_base_dump,
-		.btl_atomic_op = pvas_atomic_op,
-		.btl_atomic_fop = pvas_atomic_fop,
-		.btl_atomic_cswap = pvas_atomic_cswap,
-		.btl_register_error = pvas_register_error,
-		.btl_ft_event = pvas_ft_event,
+		.btl_atomic_op = mca_btl_pvas_atomic_op,
+		.btl_atomic_fop = mca_btl_pvas_atomic_fop,
+		.btl_atomic_cswap = mca_btl_pvas_atomic_cswap,
+		.btl_register_error = mca_btl_pvas_register_error,
+		.btl_ft_event = mca_btl_pvas_ft_event,
 	},
 };

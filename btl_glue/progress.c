@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* Taking fragments out of our port and boxes, and completing our own. */
+/* The progress function: reads the records that peers wrote into our queue and fast boxes. */
 #include "btl_pvas.h"
 
 #include "clock.h"
 
 #define component mca_btl_pvas_component
 
-/* Records at a time: queue and boxes come in turn. */
-#define MOST_AT_ONCE 16
+/* Most records to read from one ring before the next ring's turn */
+#define MAX_BATCH 16
 
-/* Turns between two looks at a peer and at the clock */
-#define WATCH_EVERY 1024
+/* Calls between two checks of a peer and of the clock */
+#define CHECK_INTERVAL 1024
 
-static void call(mca_btl_base_tag_t tag, mca_btl_base_segment_t *segments, size_t count)
+static void trigger(mca_btl_base_tag_t tag, mca_btl_base_segment_t *segments, size_t count)
 {
 	const mca_btl_active_message_callback_t *am = &mca_btl_base_active_message_trigger[tag];
 	mca_btl_base_descriptor_t descriptor = {
@@ -23,34 +23,35 @@ static void call(mca_btl_base_tag_t tag, mca_btl_base_segment_t *segments, size_
 	am->cbfunc(&mca_btl_pvas.super, tag, &descriptor, am->cbdata);
 }
 
-/* Enough to keep a processor's memory busy */
-#define AHEAD 2048
+/* Enough cache misses for one processor to wait for at once */
+#define PREFETCH_BYTES 2048
 
-/* Lines that the upper layer will want as soon as it knows whom they are for come together. */
-static void fetch(const char *p, size_t len)
+/* Overlap the cache misses that the upper layer would otherwise take one after the other. */
+static void prefetch(const char *p, size_t len)
 {
-	const char *end = p + (len < AHEAD ? len : AHEAD);
+	const char *end = p + (len < PREFETCH_BYTES ? len : PREFETCH_BYTES);
 
-	for (; p < end; p += PVAS_LINE)
+	for (; p < end; p += MCA_BTL_PVAS_CACHE_LINE)
 		__builtin_prefetch(p);
 }
 
-static void deliver_data(union pvas_head *head)
+static void deliver_data(union mca_btl_pvas_record_hdr *hdr)
 {
 	mca_btl_base_segment_t segment = {
-		.seg_addr.pval = pvas_ring_body(head),
-		.seg_len = head->len,
+		.seg_addr.pval = mca_btl_pvas_record_body(hdr),
+		.seg_len = hdr->len,
 	};
 
-	/* The first line is here already. */
-	if (head->len > PVAS_LINE - sizeof(*head))
-		fetch((char *)head + PVAS_LINE, head->len + sizeof(*head) - PVAS_LINE);
-	call(head->tag, &segment, 1);
+	/* Reading the header has fetched the first line. */
+	if (hdr->len > MCA_BTL_PVAS_CACHE_LINE - sizeof(*hdr))
+		prefetch((char *)hdr + MCA_BTL_PVAS_CACHE_LINE,
+			 hdr->len + sizeof(*hdr) - MCA_BTL_PVAS_CACHE_LINE);
+	trigger(hdr->tag, &segment, 1);
 }
 
-static void give_back(struct pvas_port *port, struct pvas_frag *frag)
+static void return_frag(struct mca_btl_pvas_port *port, struct mca_btl_pvas_frag *frag)
 {
-	struct pvas_frag *top = __atomic_load_n(&port->returned, __ATOMIC_RELAXED);
+	struct mca_btl_pvas_frag *top = __atomic_load_n(&port->returned, __ATOMIC_RELAXED);
 
 	do {
 		frag->next = top;
@@ -58,141 +59,101 @@ static void give_back(struct pvas_port *port, struct pvas_frag *frag)
 					      __ATOMIC_RELEASE, __ATOMIC_RELAXED));
 }
 
-/* What a sender that is gone left behind is lost; pvas_watch_step() tells. */
-static void deliver_reference(union pvas_head *head)
+/* A fragment whose sender has ended is lost; mca_btl_pvas_check_next_peer() reports the sender. */
+static void deliver_reference(union mca_btl_pvas_record_hdr *hdr)
 {
-	struct pvas_reference *ref = pvas_ring_body(head);
+	struct mca_btl_pvas_reference *ref = mca_btl_pvas_record_body(hdr);
 
-	if (!pvas_alive(head->from, ref->gen))
+	if (!mca_btl_pvas_peer_alive(hdr->from, ref->gen))
 		return;
-	fetch(ref->segments[0].seg_addr.pval, ref->segments[0].seg_len);
+	prefetch(ref->segments[0].seg_addr.pval, ref->segments[0].seg_len);
 	if (ref->count > 1)
-		fetch(ref->segments[1].seg_addr.pval, ref->segments[1].seg_len);
-	call(head->tag, ref->segments, ref->count);
-	give_back(ref->port, ref->frag);
+		prefetch(ref->segments[1].seg_addr.pval, ref->segments[1].seg_len);
+	trigger(hdr->tag, ref->segments, ref->count);
+	return_frag(ref->port, ref->frag);
 }
 
-static void deliver_ask(union pvas_head *head)
+static void deliver_fbox_request(union mca_btl_pvas_record_hdr *hdr)
 {
 	const struct {
-		struct pvas_box **offer;
+		struct mca_btl_pvas_fbox **offer;
 		uint64_t gen;
-	} *body = pvas_ring_body(head);
+	} *body = mca_btl_pvas_record_body(hdr);
 
-	pvas_box_asked(head->from, body->gen, body->offer);
+	mca_btl_pvas_fbox_requested(hdr->from, body->gen, body->offer);
 }
 
-static bool is_after(union pvas_head *head)
+static bool barrier_passed(union mca_btl_pvas_record_hdr *hdr)
 {
-	const uint64_t *pos = pvas_ring_body(head);
+	const uint64_t *pos = mca_btl_pvas_record_body(hdr);
 
-	return !pvas_ring_before(component.port->queue.head, *pos);
+	return !mca_btl_pvas_ring_before(component.port->queue.head, *pos);
 }
 
-/* False: not yet. */
-static bool deliver(union pvas_head *head)
+/* False: it must wait, and so must the records behind it. */
+static bool deliver(union mca_btl_pvas_record_hdr *hdr)
 {
-	switch (head->kind) {
-	case PVAS_KIND_DATA:
-		deliver_data(head);
+	switch (hdr->type) {
+	case MCA_BTL_PVAS_RECORD_DATA:
+		deliver_data(hdr);
 		break;
-	case PVAS_KIND_REF:
-		deliver_reference(head);
+	case MCA_BTL_PVAS_RECORD_REFERENCE:
+		deliver_reference(hdr);
 		break;
-	case PVAS_KIND_ASK:
-		deliver_ask(head);
+	case MCA_BTL_PVAS_RECORD_FBOX_REQUEST:
+		deliver_fbox_request(hdr);
 		break;
-	case PVAS_KIND_AFTER:
-		return is_after(head);
+	case MCA_BTL_PVAS_RECORD_BARRIER:
+		return barrier_passed(hdr);
 	}
 	return true;
 }
 
 /*
- * Looking for one record more than there is costs a trip to the writer's core,
- * which has just cleared that place: in a ping-pong, a good part of the answer's
- * time. So more than one are expected only if there were as many as expected.
+ * Looking for a record that is not there is a cache miss, because the writer has just
+ * cleared that place: in a ping-pong, a large part of the latency. So look for more
+ * than one record only if all that were looked for the last time were there.
  */
-static int expect(int found, int expected)
+static int next_batch(int found, int expected)
 {
 	if (!found)
 		return 1;
-	return found == expected && found < MOST_AT_ONCE ? 2 * found : expected;
+	return found == expected && found < MAX_BATCH ? 2 * found : expected;
 }
 
-int pvas_read(struct pvas_ring *ring, int *at_once)
+static int poll_ring(struct mca_btl_pvas_ring *ring, int *batch)
 {
-	union pvas_head *head;
+	union mca_btl_pvas_record_hdr *hdr;
 	int count;
 
-	for (count = 0; count < *at_once; count++) {
-		head = pvas_ring_peek(ring);
-		if (!head || !deliver(head))
+	for (count = 0; count < *batch; count++) {
+		hdr = mca_btl_pvas_ring_peek(ring);
+		if (!hdr || !deliver(hdr))
 			break;
-		pvas_ring_drop(ring, head);
+		mca_btl_pvas_ring_consume(ring, hdr);
 	}
-	*at_once = expect(count, *at_once);
+	*batch = next_batch(count, *batch);
 	return count;
 }
 
-/*
- * The callback is made here and not from btl_send, whose callers don't all
- * expect it before they are told that the send was accepted.
- */
-void pvas_done(struct pvas_frag *frag)
+static int poll_fboxes(void)
 {
-	OPAL_THREAD_LOCK(&component.lock);
-	opal_list_append(&component.done, (opal_list_item_t *)frag);
-	component.nr_done++;
-	OPAL_THREAD_UNLOCK(&component.lock);
-}
-
-/* The callback may free the fragment, unless it is ours to free. */
-static void finish(struct pvas_frag *frag)
-{
-	bool ours = frag->base.des_flags & MCA_BTL_DES_FLAGS_BTL_OWNERSHIP;
-
-	if (frag->base.des_cbfunc)
-		frag->base.des_cbfunc(&mca_btl_pvas.super, frag->endpoint, &frag->base,
-				      OPAL_SUCCESS);
-	if (ours)
-		pvas_frag_put(frag);
-}
-
-static int finish_done(void)
-{
-	opal_list_item_t *item;
+	unsigned int i;
 	int count = 0;
 
-	for (;;) {
-		OPAL_THREAD_LOCK(&component.lock);
-		item = opal_list_remove_first(&component.done);
-		if (item)
-			component.nr_done--;
-		OPAL_THREAD_UNLOCK(&component.lock);
-		if (!item)
-			return count;
-		finish((struct pvas_frag *)item);
-		count++;
-	}
-}
+	for (i = 0; i < component.nr_fboxes_in; i++) {
+		struct mca_btl_pvas_fbox_in *in = &component.fbox_in[i];
+		int n = poll_ring(&in->fbox->ring, &in->batch);
 
-static int finish_returned(void)
-{
-	struct pvas_frag *frag, *next;
-	int count = 0;
-
-	frag = __atomic_exchange_n(&component.port->returned, NULL, __ATOMIC_ACQUIRE);
-	for (; frag; frag = next) {
-		next = frag->next;
-		finish(frag);
-		count++;
+		count += n;
+		if (OPAL_UNLIKELY(!n && in->closing) && mca_btl_pvas_fbox_reclaim(in))
+			i--;
 	}
 	return count;
 }
 
-/* Also keeps a callback that polls from being given the same record again. */
-static bool begin(void)
+/* One thread at a time; and a callback that polls must not get the same record again. */
+static bool try_begin(void)
 {
 	if (component.progressing)
 		return false;
@@ -202,47 +163,47 @@ static bool begin(void)
 	return true;
 }
 
-static uint64_t milliseconds(void)
+static uint64_t now_ms(void)
 {
 	return clock_ns(CLOCK_MONOTONIC_COARSE) / CLOCK_NS_PER_MS;
 }
 
-/* What is not in use is given back after a while. */
-static void now_and_then(void)
+/* Check a peer, and release what has been unused for a while. */
+static void housekeeping(void)
 {
 	static uint64_t next;
 	uint64_t now;
 
-	pvas_watch_step();
-	if (!component.idle_ms)
+	mca_btl_pvas_check_next_peer();
+	if (!component.fbox_idle)
 		return;
-	now = milliseconds();
+	now = now_ms();
 	if (now < next)
 		return;
-	next = now + component.idle_ms;
-	pvas_box_tick();
-	pvas_frag_tick();
+	next = now + component.fbox_idle;
+	mca_btl_pvas_close_idle_fboxes();
+	mca_btl_pvas_frag_trim();
 }
 
-int pvas_progress(void)
+int mca_btl_pvas_component_progress(void)
 {
 	int count;
 
-	if (!begin())
+	if (!try_begin())
 		return 0;
-	count = pvas_read(&component.port->queue, &component.queue_at_once);
-	if (component.nr_given)
-		count += pvas_box_poll();
-	if (OPAL_UNLIKELY(component.port->job.left > 0))
-		pvas_copy_help();
+	count = poll_ring(&component.port->queue, &component.queue_batch);
+	if (component.nr_fboxes_in)
+		count += poll_fboxes();
+	if (OPAL_UNLIKELY(component.port->shared_copy.left > 0))
+		mca_btl_pvas_copy_help();
 	if (component.port->returned)
-		count += finish_returned();
-	if (component.nr_done)
-		count += finish_done();
+		count += mca_btl_pvas_complete_returned();
+	if (component.nr_completed)
+		count += mca_btl_pvas_complete_queued();
 	if (component.nr_pending)
-		count += pvas_send_pending();
-	if (OPAL_UNLIKELY(++component.turns % WATCH_EVERY == 0))
-		now_and_then();
+		count += mca_btl_pvas_send_pending();
+	if (OPAL_UNLIKELY(++component.polls % CHECK_INTERVAL == 0))
+		housekeeping();
 	__atomic_store_n(&component.progressing, 0, __ATOMIC_RELEASE);
 	return count;
 }

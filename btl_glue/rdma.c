@@ -1,24 +1,21 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * Get, put and atomics. A peer's memory is memory: each is done when the call
- * returns, with no registration, no system call and no work for the peer.
+ * Get, put and atomics: loads and stores in the peer's memory, complete when the call
+ * returns, without registration, system call or work for the peer.
  */
 #include "btl_pvas.h"
 
 #include <string.h>
 
-/* No endpoint: ourselves. One-sided components do ask for that. */
+/* Without an endpoint, the target is this process: one-sided components use that. */
 static bool reachable(struct mca_btl_base_endpoint_t *ep)
 {
-	if (OPAL_LIKELY(!ep || pvas_alive(ep->index, ep->gen)))
-		return true;
-	pvas_peer_gone(ep);
-	return false;
+	return !ep || mca_btl_pvas_reachable(ep);
 }
 
 enum direction { FROM_PEER, TO_PEER };
 
-/* False: the peer ended meanwhile; the fault handler brought us back. */
+/* False: the peer ended during the copy, and the fault handler returned here. */
 static bool copy(struct mca_btl_base_endpoint_t *ep, enum direction direction, void *local,
 		 uint64_t remote, size_t size)
 {
@@ -26,17 +23,17 @@ static bool copy(struct mca_btl_base_endpoint_t *ep, enum direction direction, v
 	sigjmp_buf back;
 
 	if (!sigsetjmp(back, 0)) {
-		pvas_may_fault = &back;
+		mca_btl_pvas_fault_return = &back;
 		if (direction == FROM_PEER) {
-			done = pvas_copy_from(ep, local, (const void *)remote, size);
+			done = mca_btl_pvas_copy_from(ep, local, (const void *)remote, size);
 		} else {
 			memcpy((void *)remote, local, size);
-			/* Before what tells the peer of it, even if that is a plain store */
+			/* Order the data before its notification, which can be a plain store. */
 			__atomic_thread_fence(__ATOMIC_RELEASE);
 			done = true;
 		}
 	}
-	pvas_may_fault = NULL;
+	mca_btl_pvas_fault_return = NULL;
 	return done;
 }
 
@@ -46,92 +43,104 @@ static int transfer(struct mca_btl_base_endpoint_t *ep, enum direction direction
 	if (!reachable(ep))
 		return OPAL_ERR_UNREACH;
 	if (!copy(ep, direction, local, remote, size)) {
-		pvas_peer_gone(ep);
+		mca_btl_pvas_peer_failed(ep);
 		return OPAL_ERR_UNREACH;
 	}
-	pvas_count(bytes_copied, size);
+	mca_btl_pvas_count(bytes_copied, size);
+	if (direction == FROM_PEER)
+		mca_btl_pvas_count(gets, 1);
+	else
+		mca_btl_pvas_count(puts, 1);
 	return OPAL_SUCCESS;
 }
 
-int pvas_get(struct mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *ep,
-	     void *local_address, uint64_t remote_address,
-	     mca_btl_base_registration_handle_t *local_handle,
-	     mca_btl_base_registration_handle_t *remote_handle, size_t size, int flags,
-	     int order, mca_btl_base_rdma_completion_fn_t cbfunc, void *cbcontext, void *cbdata)
+static int rdma(enum direction direction, struct mca_btl_base_module_t *btl,
+		struct mca_btl_base_endpoint_t *ep, void *local, uint64_t remote,
+		mca_btl_base_registration_handle_t *handle, size_t size,
+		mca_btl_base_rdma_completion_fn_t cbfunc, void *cbcontext, void *cbdata)
 {
-	int rc = transfer(ep, FROM_PEER, local_address, remote_address, size);
+	int rc = transfer(ep, direction, local, remote, size);
+
+	if (rc == OPAL_SUCCESS)
+		cbfunc(btl, ep, local, handle, cbcontext, cbdata, rc);
+	return rc;
+}
+
+int mca_btl_pvas_get(struct mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *ep,
+		     void *local_address, uint64_t remote_address,
+		     mca_btl_base_registration_handle_t *local_handle,
+		     mca_btl_base_registration_handle_t *remote_handle, size_t size, int flags,
+		     int order, mca_btl_base_rdma_completion_fn_t cbfunc, void *cbcontext,
+		     void *cbdata)
+{
+	int rc = rdma(FROM_PEER, btl, ep, local_address, remote_address, local_handle, size,
+		      cbfunc, cbcontext, cbdata);
 
 	(void)remote_handle;
 	(void)flags;
 	(void)order;
-	if (rc != OPAL_SUCCESS)
-		return rc;
-	pvas_count(gets, 1);
-	cbfunc(btl, ep, local_address, local_handle, cbcontext, cbdata, OPAL_SUCCESS);
-	return OPAL_SUCCESS;
+	return rc;
 }
 
-int pvas_put(struct mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *ep,
-	     void *local_address, uint64_t remote_address,
-	     mca_btl_base_registration_handle_t *local_handle,
-	     mca_btl_base_registration_handle_t *remote_handle, size_t size, int flags,
-	     int order, mca_btl_base_rdma_completion_fn_t cbfunc, void *cbcontext, void *cbdata)
+int mca_btl_pvas_put(struct mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *ep,
+		     void *local_address, uint64_t remote_address,
+		     mca_btl_base_registration_handle_t *local_handle,
+		     mca_btl_base_registration_handle_t *remote_handle, size_t size, int flags,
+		     int order, mca_btl_base_rdma_completion_fn_t cbfunc, void *cbcontext,
+		     void *cbdata)
 {
-	int rc = transfer(ep, TO_PEER, local_address, remote_address, size);
+	int rc = rdma(TO_PEER, btl, ep, local_address, remote_address, local_handle, size,
+		      cbfunc, cbcontext, cbdata);
 
 	(void)remote_handle;
 	(void)flags;
 	(void)order;
-	if (rc != OPAL_SUCCESS)
-		return rc;
-	pvas_count(puts, 1);
-	cbfunc(btl, ep, local_address, local_handle, cbcontext, cbdata, OPAL_SUCCESS);
-	return OPAL_SUCCESS;
+	return rc;
 }
 
-/* Those with no instruction of their own: compute, and try until nobody came between. */
-#define DEFINE_LOOP(bits)                                                                        \
-static uint##bits##_t choose##bits(mca_btl_base_atomic_op_t op, int##bits##_t a,                 \
-				   int##bits##_t b)                                              \
-{                                                                                                \
-	if (op == MCA_BTL_ATOMIC_MIN)                                                            \
-		return a < b ? a : b;                                                            \
-	return a > b ? a : b;                                                                    \
-}                                                                                                \
-												 \
-static bool fetch##bits(uint##bits##_t *p, mca_btl_base_atomic_op_t op, uint##bits##_t v,        \
-			uint##bits##_t *old)                                                     \
-{                                                                                                \
-	switch (op) {                                                                            \
-	case MCA_BTL_ATOMIC_ADD:                                                                 \
-		*old = __atomic_fetch_add(p, v, __ATOMIC_SEQ_CST);                               \
-		return true;                                                                     \
-	case MCA_BTL_ATOMIC_AND:                                                                 \
-		*old = __atomic_fetch_and(p, v, __ATOMIC_SEQ_CST);                               \
-		return true;                                                                     \
-	case MCA_BTL_ATOMIC_OR:                                                                  \
-		*old = __atomic_fetch_or(p, v, __ATOMIC_SEQ_CST);                                \
-		return true;                                                                     \
-	case MCA_BTL_ATOMIC_XOR:                                                                 \
-		*old = __atomic_fetch_xor(p, v, __ATOMIC_SEQ_CST);                               \
-		return true;                                                                     \
-	case MCA_BTL_ATOMIC_SWAP:                                                                \
-		*old = __atomic_exchange_n(p, v, __ATOMIC_SEQ_CST);                              \
-		return true;                                                                     \
-	case MCA_BTL_ATOMIC_MIN:                                                                 \
-	case MCA_BTL_ATOMIC_MAX:                                                                 \
-		*old = __atomic_load_n(p, __ATOMIC_RELAXED);                                     \
-		while (!__atomic_compare_exchange_n(p, old, choose##bits(op, *old, v), true,     \
-						    __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))         \
-			;                                                                        \
-		return true;                                                                     \
-	default:                                                                                 \
-		return false;                                                                    \
-	}                                                                                        \
+/* Atomic operations of one width. MIN and MAX have no instruction, hence the loop. */
+#define DEFINE_FETCH_OP(bits)								\
+static uint##bits##_t choose##bits(mca_btl_base_atomic_op_t op, int##bits##_t a,	\
+				   int##bits##_t b)					\
+{											\
+	if (op == MCA_BTL_ATOMIC_MIN)							\
+		return a < b ? a : b;							\
+	return a > b ? a : b;								\
+}											\
+											\
+static bool fetch##bits(uint##bits##_t *p, mca_btl_base_atomic_op_t op, uint##bits##_t v,\
+			uint##bits##_t *old)						\
+{											\
+	switch (op) {									\
+	case MCA_BTL_ATOMIC_ADD:							\
+		*old = __atomic_fetch_add(p, v, __ATOMIC_SEQ_CST);			\
+		return true;								\
+	case MCA_BTL_ATOMIC_AND:							\
+		*old = __atomic_fetch_and(p, v, __ATOMIC_SEQ_CST);			\
+		return true;								\
+	case MCA_BTL_ATOMIC_OR:								\
+		*old = __atomic_fetch_or(p, v, __ATOMIC_SEQ_CST);			\
+		return true;								\
+	case MCA_BTL_ATOMIC_XOR:							\
+		*old = __atomic_fetch_xor(p, v, __ATOMIC_SEQ_CST);			\
+		return true;								\
+	case MCA_BTL_ATOMIC_SWAP:							\
+		*old = __atomic_exchange_n(p, v, __ATOMIC_SEQ_CST);			\
+		return true;								\
+	case MCA_BTL_ATOMIC_MIN:							\
+	case MCA_BTL_ATOMIC_MAX:							\
+		*old = __atomic_load_n(p, __ATOMIC_RELAXED);				\
+		while (!__atomic_compare_exchange_n(p, old, choose##bits(op, *old, v), true,\
+						    __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))\
+			;								\
+		return true;								\
+	default:									\
+		return false;								\
+	}										\
 }
 
-DEFINE_LOOP(32)
-DEFINE_LOOP(64)
+DEFINE_FETCH_OP(32)
+DEFINE_FETCH_OP(64)
 
 /* @local, if not NULL, receives the old value in the operation's width. */
 static int do_atomic(struct mca_btl_base_endpoint_t *ep, void *local, uint64_t remote,
@@ -155,14 +164,15 @@ static int do_atomic(struct mca_btl_base_endpoint_t *ep, void *local, uint64_t r
 		if (local)
 			memcpy(local, &old64, sizeof(old64));
 	}
-	pvas_count(atomics, 1);
+	mca_btl_pvas_count(atomics, 1);
 	return OPAL_SUCCESS;
 }
 
-int pvas_atomic_op(struct mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *ep,
-		   uint64_t remote_address, mca_btl_base_registration_handle_t *remote_handle,
-		   mca_btl_base_atomic_op_t op, uint64_t operand, int flags, int order,
-		   mca_btl_base_rdma_completion_fn_t cbfunc, void *cbcontext, void *cbdata)
+int mca_btl_pvas_atomic_op(struct mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *ep,
+			   uint64_t remote_address,
+			   mca_btl_base_registration_handle_t *remote_handle,
+			   mca_btl_base_atomic_op_t op, uint64_t operand, int flags, int order,
+			   mca_btl_base_rdma_completion_fn_t cbfunc, void *cbcontext, void *cbdata)
 {
 	int rc = do_atomic(ep, NULL, remote_address, op, operand, flags);
 
@@ -173,12 +183,12 @@ int pvas_atomic_op(struct mca_btl_base_module_t *btl, struct mca_btl_base_endpoi
 	return rc;
 }
 
-int pvas_atomic_fop(struct mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *ep,
-		    void *local_address, uint64_t remote_address,
-		    mca_btl_base_registration_handle_t *local_handle,
-		    mca_btl_base_registration_handle_t *remote_handle,
-		    mca_btl_base_atomic_op_t op, uint64_t operand, int flags, int order,
-		    mca_btl_base_rdma_completion_fn_t cbfunc, void *cbcontext, void *cbdata)
+int mca_btl_pvas_atomic_fop(struct mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *ep,
+			    void *local_address, uint64_t remote_address,
+			    mca_btl_base_registration_handle_t *local_handle,
+			    mca_btl_base_registration_handle_t *remote_handle,
+			    mca_btl_base_atomic_op_t op, uint64_t operand, int flags, int order,
+			    mca_btl_base_rdma_completion_fn_t cbfunc, void *cbcontext, void *cbdata)
 {
 	int rc = do_atomic(ep, local_address, remote_address, op, operand, flags);
 
@@ -189,12 +199,13 @@ int pvas_atomic_fop(struct mca_btl_base_module_t *btl, struct mca_btl_base_endpo
 	return rc;
 }
 
-int pvas_atomic_cswap(struct mca_btl_base_module_t *btl,
-		      struct mca_btl_base_endpoint_t *ep, void *local_address,
-		      uint64_t remote_address, mca_btl_base_registration_handle_t *local_handle,
-		      mca_btl_base_registration_handle_t *remote_handle, uint64_t compare,
-		      uint64_t value, int flags, int order,
-		      mca_btl_base_rdma_completion_fn_t cbfunc, void *cbcontext, void *cbdata)
+int mca_btl_pvas_atomic_cswap(struct mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *ep,
+			      void *local_address, uint64_t remote_address,
+			      mca_btl_base_registration_handle_t *local_handle,
+			      mca_btl_base_registration_handle_t *remote_handle, uint64_t compare,
+			      uint64_t value, int flags, int order,
+			      mca_btl_base_rdma_completion_fn_t cbfunc, void *cbcontext,
+			      void *cbdata)
 {
 	uint32_t old32 = compare;
 
@@ -202,7 +213,7 @@ int pvas_atomic_cswap(struct mca_btl_base_module_t *btl,
 	(void)order;
 	if (!reachable(ep))
 		return OPAL_ERR_UNREACH;
-	/* The failing exchange leaves the value it found where the expected one was. */
+	/* A failed exchange stores the value found in the expected one's place. */
 	if (flags & MCA_BTL_ATOMIC_FLAG_32BIT) {
 		__atomic_compare_exchange_n((uint32_t *)remote_address, &old32, (uint32_t)value,
 					    false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
@@ -212,7 +223,7 @@ int pvas_atomic_cswap(struct mca_btl_base_module_t *btl,
 					    __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
 		memcpy(local_address, &compare, sizeof(compare));
 	}
-	pvas_count(atomics, 1);
+	mca_btl_pvas_count(atomics, 1);
 	cbfunc(btl, ep, local_address, local_handle, cbcontext, cbdata, OPAL_SUCCESS);
 	return OPAL_SUCCESS;
 }

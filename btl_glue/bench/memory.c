@@ -2,11 +2,10 @@
 /*
  * usage: memory space|processes TIMES
  *
- * What messages cost in memory, after so many all-to-alls of 4 KiB. One line:
- * ranks, page tables of all, what lies in /dev/shm, both in KiB, and what the
- * component pvas holds, in bytes: all ranks now, each when it held most, and the
- * rank that held most. In a space there is one set of page tables, which each
- * rank reports.
+ * Memory used for messages, after TIMES all-to-alls of 4 KiB. One line: ranks; page
+ * tables of all ranks and files in /dev/shm, in KiB; and the bytes held by the component
+ * pvas: all ranks now, the sum of their maxima, and the largest maximum. In a space there
+ * is one set of page tables, which each rank reports.
  */
 #include <mpi.h>
 #include <stdio.h>

@@ -5,7 +5,7 @@
  * Two ranks. FILE is the page that all jobs share (see p2p.h), made by p2p.sh;
  * FIRST is the place of this job in a turn. The first job, which runs in one space,
  * has the place after it, too: there each rank copies straight from the other's
- * warm buffer, which is what one processor can do at best.
+ * warm buffer, which is the best that one processor can do.
  */
 #include <mpi.h>
 #include <stdio.h>
@@ -20,7 +20,7 @@
 #define PIECES 8
 #define BUFFER ((size_t)64 << 20)
 
-/* What the bare copies need of the other rank */
+/* The other rank's part in the bare copies */
 struct peer {
 	char *buf;
 	uint64_t *flag;
@@ -43,7 +43,7 @@ static void receive(char *p, size_t n)
 	MPI_Recv(p, n, MPI_CHAR, !rank, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
 }
 
-/* @step: 0, or how far apart the buffers of two messages lie */
+/* @step: distance between the buffers of two messages, or 0 */
 static double ping_pong_at(char *p, size_t n, int rounds, size_t step)
 {
 	double t = seconds();
@@ -106,7 +106,7 @@ static double rate(size_t n, int rounds)
 	return one_way(n, rounds, RATE_WINDOW);
 }
 
-/* What is sent lies in one half of the buffer, what comes in the other. */
+/* Send from one half of the buffer, receive into the other. */
 static double both_ways(size_t n, int rounds)
 {
 	MPI_Request req[2 * WINDOW];
@@ -214,13 +214,13 @@ static void find_peer(void)
 
 /* ---- a turn ---- */
 
-/* So that a piece takes about a tenth of a millisecond: much less than a time slice. */
+/* A piece takes about 0.1 ms, much less than a time slice. */
 static int rounds_for(size_t n)
 {
 	return n <= 4096 ? 100 : n <= 16384 ? 20 : n <= 65536 ? 10 : n <= 262144 ? 4 : 1;
 }
 
-/* The best of some short pieces: others use the processors, too. */
+/* The best of several short pieces, for other programs use the processors, too */
 static double best_of(double (*piece)(size_t n, int rounds), size_t n, int rounds)
 {
 	double best = 1, t;
@@ -256,7 +256,7 @@ static void by_memcpy(struct sample *s, size_t n)
 	s->seconds[RATE] = 0;
 }
 
-/* The line starts at zero for both, in each probe. */
+/* Both ranks start each probe with the line at zero. */
 static double probe_together(struct page *page)
 {
 	double t;

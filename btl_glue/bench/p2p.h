@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Two ranks measured beside rivals. All jobs run at once and take turns, one
- * short sample each, over a page that they share: what the machine does in a
- * second hits all of them. While one measures the others sleep.
+ * Two ranks, compared with rivals. All jobs run at once and take turns, one short
+ * sample each, through a page that they share, so a disturbance of the machine affects
+ * all of them. While one job measures, the others sleep.
  *
- *  p2p.c	what is measured: by MPI, and by bare memcpy()
- *  turns.c	whose turn it is, what each found
- *  probe.c	how far apart the two processors lie
+ *  p2p.c	the measurements: by MPI, and by bare memcpy()
+ *  turns.c	taking turns, and storing the samples
+ *  probe.c	the distance between two processors
  *  report.c	the table
  */
 #ifndef P2P_H
@@ -25,15 +25,15 @@
 
 enum kind { LATENCY, STREAM, FRESH, BOTH_WAYS, RATE, NR_KINDS };
 
-/* Above this size nobody asks for messages a second */
+/* Above this size the message rate is not reported */
 #define RATE_LIMIT	8192
 
 /**
- * struct sample - what one turn found
+ * struct sample - one turn's measurements
  * @seconds:	for one message, by kind (BOTH_WAYS: one each way); 0: not measured
- * @probe:	a cache line's way to the other core and back, in seconds, the
- *		worse of one before and one after
- * @moved:	those two differ: the cores were moved
+ * @probe:	round trip of a cache line to the other core, in seconds: the longer of
+ *		the one before and the one after
+ * @moved:	those two differ, so the cores were changed
  */
 struct sample {
 	double seconds[NR_KINDS];
@@ -42,7 +42,7 @@ struct sample {
 };
 
 /**
- * struct page - what all jobs share
+ * struct page - shared by all jobs
  * @turn:	counts turns; a futex
  * @line:	for the probe
  */

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* A clock, and how far apart two processors lie: see p2p.h. */
+/* A clock, and the distance between two processors: see p2p.h. */
 #include <sched.h>
 #include <time.h>
 

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The table. A ratio is the median of the ratios of samples that were taken
- * one after the other. It doesn't count if the cores lay nearer to each other in
- * one of the two.
+ * The table. A ratio is the median of the ratios of consecutive samples. A pair does not
+ * count if the distance between the cores differed.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -39,7 +38,7 @@ static bool comparable(const struct sample *a, const struct sample *b)
 	return a->probe < b->probe * PROBE_LIMIT && b->probe < a->probe * PROBE_LIMIT;
 }
 
-/* How many times as fast the first is as rival @r; @n: pairs that count */
+/* The first one's speed relative to rival @r; @n: pairs that count */
 static double ratio(const struct page *p, int size, int r, enum kind kind, int *n)
 {
 	double v[MAX_SAMPLES];

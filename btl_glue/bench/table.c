@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * usage: table new FILE SAMPLES "SIZE..." RIVAL...	make the jobs' page
- *	  table show FILE				print what they found
+ *	  table show FILE				print the results
  *	  table raw FILE				the same, sample by sample
  *	  table csv FILE kept|dropped			as bench/README.md says
  */
@@ -57,7 +57,7 @@ static void print_raw(const struct page *p)
 			}
 }
 
-/* One line of CSV: @value 0 was not measured. */
+/* One line of CSV; @value 0: not measured */
 static void csv_line(const char *what, const char *unit, const struct page *p, int size, int i,
 		     int r, double value)
 {
@@ -85,7 +85,7 @@ static void csv_sample(const struct page *p, int size, int i, int r)
 	csv_line("rate", "M/s", p, size, i, r, per_second(1e-6, t[RATE]));
 }
 
-/* @moved: those that were dropped */
+/* @moved: the samples that were dropped */
 static void print_csv(const struct page *p, bool moved)
 {
 	unsigned int s, i, r;

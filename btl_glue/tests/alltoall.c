@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * Every rank to every other, with checked data: collective, pairwise in both
- * directions at once, and with a datatype that lies in pieces; sizes about
- * all limits of the protocol.
+ * All ranks to all others, with checked data: collective, pairwise in both directions
+ * at once, and with a non-contiguous datatype; sizes around all limits of the protocol.
  */
 #include <mpi.h>
 #include <stdint.h>
@@ -55,7 +54,7 @@ static void collective(size_t n)
 	free(in);
 }
 
-/* Many at once, so that queues and boxes run full */
+/* Many messages at once, so that queues and fast boxes fill up */
 static void burst(size_t n, int count)
 {
 	MPI_Request *req = malloc(2 * count * sizeof(*req));
@@ -77,7 +76,7 @@ static void burst(size_t n, int count)
 	free(req);
 }
 
-/* Every second 16 bytes */
+/* Every second block of 16 bytes */
 static void pieces(size_t n)
 {
 	size_t blocks = n / 16, i;

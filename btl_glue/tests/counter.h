@@ -14,7 +14,7 @@ struct counter {
 	int found;
 };
 
-/* After MPI_Init(), before the first is looked for */
+/* Call it after MPI_Init(), before the first look-up. */
 static inline void counters_begin(void)
 {
 	int provided;

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * Which path are we on? Sends short and long messages to all, and prints what
- * the component's performance variables say; with "none" it must not be there.
- * Also that finding out costs little: what is held does not grow with the ranks
- * one does not talk to.
+ * Which path do messages take? Sends short and long ones to all ranks, and compares the
+ * component's performance variables; with "none", the component must not be there. Also
+ * that the memory held does not grow with the number of ranks that get no message.
  */
 #include <mpi.h>
 #include <stdio.h>

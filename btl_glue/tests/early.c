@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The last rank ends too early; the others must end soon, and by no crash.
+ * The last rank ends too early. The others must end soon, without a crash.
  *
- *	early exit	it exits, others wait for a message of its
+ *	early exit	it exits while others wait for a message from it
  *	early kill	it is killed, likewise
- *	early segv	it sends itself a signal that is mostly a fault's
+ *	early segv	it sends itself SIGSEGV
  *	early send	it is killed while it sends long messages
  *	early receive	it is killed while it receives them
- *	early medium	it is killed while it sends such as stay in its memory
+ *	early medium	it is killed while it sends messages by reference
  *	early get	it is killed while its window is read
- *	early atomic	it is killed while its window is counted up
+ *	early atomic	it is killed while others add to its window
  *	early finalize	it is killed in MPI_Finalize
  *	early MS	it is killed so many milliseconds after it started
  */
@@ -29,12 +29,12 @@ static void end_after(int ms)
 		.it_value = { .tv_sec = ms / 1000, .tv_usec = ms % 1000 * 1000 },
 	};
 
-	/* At its default it ends the process as SIGKILL does: no handler, no clean-up. */
+	/* With the default action it ends the process as SIGKILL does: no handler, no clean-up. */
 	signal(SIGALRM, SIG_DFL);
 	setitimer(ITIMER_REAL, &timer, NULL);
 }
 
-/* For ever, between rank 0 and the one that is about to go */
+/* Endlessly, between rank 0 and the rank that will end */
 static void stream(int rank, int sender, int receiver, int n)
 {
 	char *p = malloc(n);
@@ -48,7 +48,7 @@ static void stream(int rank, int sender, int receiver, int n)
 	}
 }
 
-/* For ever, from the window of the one that is about to go */
+/* Endlessly, in the window of the rank that will end */
 static void read_window(int rank, int last, int atomic)
 {
 	char *mine = calloc(1, LONG), *got = malloc(LONG);
@@ -78,7 +78,7 @@ static int end_now(MPI_Comm comm, int key, void *value, void *extra)
 	return raise(SIGKILL);
 }
 
-/* MPI_Finalize deletes what hangs on MPI_COMM_SELF first. */
+/* MPI_Finalize deletes the attributes of MPI_COMM_SELF first. */
 static void end_in_finalize(void)
 {
 	int key;
@@ -99,7 +99,7 @@ static void end(const char *how)
 	raise(SIGKILL);
 }
 
-/* The launcher told us, before MPI_Init does. */
+/* Set by the launcher, so it is known before MPI_Init */
 static int is_last(void)
 {
 	const char *rank = getenv("PMIX_RANK");

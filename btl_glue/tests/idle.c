@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * What is not used is given back after a while, though nobody else asks for it,
- * and comes again when it is. "idle keep": with fbox_idle 0 it is never.
+ * Unused fast boxes and fragments are released after a while, even if no other rank
+ * requests one, and return when they are needed. "idle keep": with fbox_idle 0, never.
  */
 #include <mpi.h>
 #include <stdio.h>
@@ -23,7 +23,7 @@ static void complain(const char *what, long long value)
 	errors++;
 }
 
-/* Short ones, by a fast box, and ones that lie in pieces, which need fragments */
+/* Short messages, through a fast box, and non-contiguous ones, which need fragments */
 static void talk(int seed)
 {
 	int to = (rank + 1) % size, from = (rank + size - 1) % size, in[64], out[64], i, j;
@@ -44,7 +44,7 @@ static void talk(int seed)
 	MPI_Type_free(&type);
 }
 
-/* Goes on with nothing but looking for messages. */
+/* Only polls for messages. */
 static void look(void)
 {
 	int found;
@@ -94,7 +94,7 @@ int main(int argc, char **argv)
 			look_for(0.3);
 		else
 			wait_until_free(at_start);
-		/* A box is left by its writer: who is through must go on looking. */
+		/* The writer releases a fast box, so a rank that is done must go on polling. */
 		MPI_Barrier(MPI_COMM_WORLD);
 	}
 	MPI_Allreduce(&errors, &all, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);

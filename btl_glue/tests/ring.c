@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* A token goes round all ranks, many times: order, and the small-message path. */
+/* A token passes through all ranks, many times: order, and the small-message path. */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -29,7 +29,7 @@ int main(int argc, char **argv)
 		printf("token is %d, not %d\n", token, rounds * (size - 1));
 		MPI_Abort(MPI_COMM_WORLD, 1);
 	}
-	/* That ranks lie in one address space shows in their own addresses. */
+	/* Different addresses of main() show that the ranks share one address space. */
 	snprintf(hello, sizeof(hello), "rank %d of %d: %d rounds, text at %p", rank, size, rounds,
 		 (void *)main);
 	puts(hello);

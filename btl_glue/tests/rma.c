@@ -54,7 +54,7 @@ static void accumulate(MPI_Win win, int64_t *mem)
 	expect(mem[1], (int64_t)ROUNDS * size, "the sum");
 }
 
-/* All draw tickets from rank 0: each exactly once. */
+/* All ranks draw tickets from rank 0: each ticket exactly once. */
 static void tickets(MPI_Win win, int64_t *mem)
 {
 	int64_t one = 1, got, sum = 0, all;

@@ -11,7 +11,7 @@
 here=$(dirname "$(readlink -f "$0")")
 top=$(cd "$here/../.." && pwd)
 B=${O:-$top/build}
-T=$B/btl_glue/tests
+bin=$B/btl_glue/tests
 LIMIT=${LIMIT:-120}		# seconds a test; a virtual machine is slow
 backend=user longest=$((8 << 20)) tiny=4100 rounds=60 init_ms='2 10 20 30 40 60 80 100'
 if [ -e /dev/pvas ]; then
@@ -21,37 +21,10 @@ fi
 export OMPI_MCA_mca_base_component_path=$B/btl_glue:SYSTEM_DEFAULT
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 MPIRUN=(mpirun.openmpi --oversubscribe)
-dir=$(mktemp -d) || exit 1
-out=$dir/out
-trap 'rm -rf "$dir"' EXIT
-passed=0 failed=0 skipped=0
-wanted=("$@")
+# shellcheck source=scripts/testlib
+. "$top/scripts/testlib"
+only=("$@")
 options=()			# of pvasrun
-
-# is_wanted NAME
-is_wanted()
-{
-	local w
-
-	[ ${#wanted[@]} -gt 0 ] || return 0
-	for w in "${wanted[@]}"; do
-		[ "$w" != "$1" ] || return 0
-	done
-	return 1
-}
-
-# verdict NAME STATUS SECONDS
-verdict()
-{
-	if [ "$2" = 0 ]; then
-		passed=$((passed + 1))
-		echo "ok   $1 ($3 s)"
-	else
-		failed=$((failed + 1))
-		echo "FAIL $1 ($3 s)"
-		sed 's/^/     /' "$out" | tail -25
-	fi
-}
 
 # tasks N [VARIABLE=VALUE]... PROGRAM [ARGUMENT]...: N ranks in one space
 tasks()
@@ -65,56 +38,31 @@ tasks()
 	done
 	if [ $backend = kernel ]; then
 		env "${vars[@]}" timeout -k 5 "$LIMIT" "${MPIRUN[@]}" -n "$n" \
-			"$B/pvasrun/pvasexec" "$T/$1" "${@:2}"
+			"$B/pvasrun/pvasexec" "$bin/$1" "${@:2}"
 	else
 		env "${vars[@]}" timeout -k 5 "$LIMIT" "$B/pvasrun/pvasrun" --backend user \
-			"${options[@]}" -n "$n" "$T/$1" "${@:2}"
+			"${options[@]}" -n "$n" "$bin/$1" "${@:2}"
 	fi
 }
 
-# good NAME COMMAND [ARGUMENT]...: must succeed
-good()
-{
-	local name=$1 t=$SECONDS
-
-	is_wanted "$name" || return
-	"${@:2}" >"$out" 2>&1
-	verdict "$name" $? $((SECONDS - t))
-}
-
 # says NAME PATTERN COMMAND [ARGUMENT]...: must succeed and say so
-says()
-{
-	local name=$1 t=$SECONDS status
+says() { try "$1" said "${@:2}"; }
+said() { "${@:2}" >"$T/said" 2>&1 && grep -E "$1" "$T/said" || { cat "$T/said"; return 1; }; }
 
-	is_wanted "$name" || return
-	"${@:3}" >"$out" 2>&1
-	status=$?
-	grep -Eq "$2" "$out" || status=1
-	verdict "$name" $status $((SECONDS - t))
-}
-
-# bad NAME COMMAND [ARGUMENT]...: must fail, in time, by no crash of a rank
-bad()
-{
-	local name=$1 t=$SECONDS status ok=0
-
-	is_wanted "$name" || return
-	"${@:2}" >"$out" 2>&1
-	status=$?
-	{ [ $status -ne 0 ] && [ $((SECONDS - t)) -lt "$LIMIT" ]; } || ok=1
-	! grep -Eiq "signal 11|signal 7|segmentation|bus error|status 1(39|35)" "$out" || ok=1
-	verdict "$name" $ok $((SECONDS - t))
-}
+# bad NAME COMMAND [ARGUMENT]...: must fail, in time, without a crash of a rank
+bad() { fails "$1" '' "${@:2}"; }
 
 # fails NAME PATTERN COMMAND [ARGUMENT]...: likewise, and says why
-fails()
+fails() { try "$1" failed_with "${@:2}"; }
+failed_with()
 {
-	local name=$1
+	local began=$SECONDS
 
-	is_wanted "$name" || return
-	bad "$name" "${@:3}"
-	grep -Eq "$2" "$out" || verdict "$name-why" 1 0
+	! "${@:2}" >"$T/said" 2>&1 && [ $((SECONDS - began)) -lt "$LIMIT" ] &&
+		{ [ -z "$1" ] || grep -Eq "$1" "$T/said"; } &&
+		! grep -Eiq "signal 11|signal 7|segmentation|bus error|status 1(39|35)" "$T/said" && return
+	cat "$T/said"
+	return 1
 }
 
 segv_ends() { tasks 3 OMPI_MCA_opal_signal=6 early segv 2>&1 | grep -q 'died from signal 11'; }
@@ -159,14 +107,14 @@ of_version()
 {
 	local at start offset component=$B/btl_glue/mca_btl_pvas.so
 
-	cp "$component" "$dir" || return
+	cp "$component" "$T" || return
 	read -r at < <(readelf -sW "$component" | awk '$8 == "mca_btl_pvas_component" { print $2; exit }')
 	read -r start offset < <(readelf -SW "$component" |
 		sed -n 's/^ *\[ *[0-9]*\] \.data  *[A-Z]* *//p')
 	# shellcheck disable=SC2059
-	printf "\\x$(printf %02x "$2")" | dd of="$dir/mca_btl_pvas.so" bs=1 conv=notrunc status=none \
+	printf "\\x$(printf %02x "$2")" | dd of="$T/mca_btl_pvas.so" bs=1 conv=notrunc status=none \
 		seek=$((16#$at - 16#${start% *} + 16#${offset%% *} + $1)) || return
-	tasks 2 OMPI_MCA_mca_base_component_path="$dir:SYSTEM_DEFAULT" "${@:3}"
+	tasks 2 OMPI_MCA_mca_base_component_path="$T:SYSTEM_DEFAULT" "${@:3}"
 }
 
 # All parameters, but those that choose who is used and what Open MPI itself refuses
@@ -197,54 +145,69 @@ each_is()
 	done
 }
 
-[ -x "$T/ring" ] || { echo "run.sh: no tests built (make -C btl_glue all tests)" >&2; exit 1; }
+# Functions and variables shared between files are mca_btl_pvas_*, as in Open MPI's components.
+convention()
+{
+	local file names objects=()
 
-good ring		tasks 4 ring 50
-good counters		tasks 3 counters
-good alltoall		tasks 2 alltoall "$longest"
-good alltoall-4		tasks 4 alltoall 10000
-good tiny-queue		tasks 2 OMPI_MCA_btl_pvas_queue_size=1 \
+	for file in "$here"/../*.c; do
+		file=${file##*/}
+		objects+=("$B/btl_glue/${file%.c}.o")
+	done
+	names=$(nm --defined-only --extern-only "${objects[@]}" | awk 'NF == 3 { print $3 }')
+	[ "$(wc -l <<<"$names")" -ge 30 ] || return
+	! grep -vE '^mca_btl_pvas(_|$)' <<<"$names"
+}
+
+[ -x "$bin/ring" ] || { echo "run.sh: no tests built (make -C btl_glue all tests)" >&2; exit 1; }
+
+try ring		tasks 4 ring 50
+try counters		tasks 3 counters
+try alltoall		tasks 2 alltoall "$longest"
+try alltoall-4		tasks 4 alltoall 10000
+try tiny-queue		tasks 2 OMPI_MCA_btl_pvas_queue_size=1 \
 			OMPI_MCA_btl_pvas_fbox_threshold=0 alltoall "$tiny"
-good tiny-box		tasks 3 OMPI_MCA_btl_pvas_fbox_size=1 OMPI_MCA_btl_pvas_fbox_max=1 \
+try tiny-box		tasks 3 OMPI_MCA_btl_pvas_fbox_size=1 OMPI_MCA_btl_pvas_fbox_max=1 \
 			OMPI_MCA_btl_pvas_fbox_threshold=2 alltoall 4100
 says clamped 'btl_pvas_fbox_size is 8192, not 5000 .whole pages' \
 			tasks 2 OMPI_MCA_btl_pvas_fbox_size=5000 ring 5
-good long-copies	tasks 3 OMPI_MCA_btl_pvas_copy_limit=4200 \
+try long-copies	tasks 3 OMPI_MCA_btl_pvas_copy_limit=4200 \
 			OMPI_MCA_btl_pvas_fbox_threshold=2 alltoall "$tiny"
-good few-fragments	tasks 3 OMPI_MCA_btl_pvas_free_list_max=2 alltoall "$tiny"
-good send-only		tasks 2 OMPI_MCA_btl_pvas_flags=send alltoall 40000
-good rma		tasks 2 rma
-good rma-rdma		tasks 2 OMPI_MCA_osc=rdma rma
-good rma-pt2pt		tasks 2 OMPI_MCA_osc=pt2pt rma
-good idle		tasks 3 OMPI_MCA_btl_pvas_fbox_idle=50 idle
-good idle-keep		tasks 2 OMPI_MCA_btl_pvas_fbox_idle=0 idle keep
-good threads		tasks 2 threads "$rounds"
+try few-fragments	tasks 3 OMPI_MCA_btl_pvas_free_list_max=2 alltoall "$tiny"
+try send-only		tasks 2 OMPI_MCA_btl_pvas_flags=send alltoall 40000
+try rma		tasks 2 rma
+try rma-rdma		tasks 2 OMPI_MCA_osc=rdma rma
+try rma-pt2pt		tasks 2 OMPI_MCA_osc=pt2pt rma
+try idle		tasks 3 OMPI_MCA_btl_pvas_fbox_idle=50 idle
+try idle-keep		tasks 2 OMPI_MCA_btl_pvas_fbox_idle=0 idle keep
+try threads		tasks 2 threads "$rounds"
 # More ranks than natively are too many for a virtual machine.
-[ $backend = kernel ] || good lean lean
+[ $backend = kernel ] || try lean lean
 # Without us: Open MPI's own ways must be found.
-good plain		mpi -n 2 "$T/counters" none
+try plain		mpi -n 2 "$bin/counters" none
 # Nor is there another way. What Open MPI says of it mpirun 4.1.4 at times loses.
-bad unreachable		mpi -n 2 --mca btl pvas,self "$T/counters" none
-good excluded		tasks 2 OMPI_MCA_btl=self,vader counters none
+bad unreachable		mpi -n 2 --mca btl pvas,self "$bin/counters" none
+try excluded		tasks 2 OMPI_MCA_btl=self,vader counters none
 if [ $backend = kernel ]; then
 	# Ranks that share no space speak through vader, also with those that do.
 	E=$B/pvasrun/pvasexec
-	good mixed	mpi -n 2 "$E" "$T/alltoall" 10000 : -n 2 "$T/alltoall" 10000
-	good two-spaces	mpi -n 2 "$E" --key one "$T/alltoall" 10000 : \
-			-n 2 "$E" --key two "$T/alltoall" 10000
+	try mixed	mpi -n 2 "$E" "$bin/alltoall" 10000 : -n 2 "$bin/alltoall" 10000
+	try two-spaces	mpi -n 2 "$E" --key one "$bin/alltoall" 10000 : \
+			-n 2 "$E" --key two "$bin/alltoall" 10000
 else
+	try convention	convention
 	# A task's child is in no space, and each pvasrun has a space of its own.
 	R=("$B/pvasrun/pvasrun" --backend user)
-	good mixed	timeout -k 5 "$LIMIT" "${R[@]}" -n 2 "$T/alltoall" 300 : \
-			-n 2 sh -c "$T/alltoall 300; exit \$?"
+	try mixed	timeout -k 5 "$LIMIT" "${R[@]}" -n 2 "$bin/alltoall" 300 : \
+			-n 2 sh -c "$bin/alltoall 300; exit \$?"
 	fails no-space 'unable to reach each other' \
 			env OMPI_MCA_btl=pvas,self timeout -k 5 "$LIMIT" "${R[@]}" \
-			-n 2 sh -c "$T/ring 5; exit \$?"
-	good two-spaces	mpi -n 1 "${R[@]}" --mpi none -n 1 "$T/alltoall" "$tiny" : \
-			-n 1 sh -c "${R[*]} --mpi none -n 1 sleep 1 : -n 1 $T/alltoall $tiny"
+			-n 2 sh -c "$bin/ring 5; exit \$?"
+	try two-spaces	mpi -n 1 "${R[@]}" --mpi none -n 1 "$bin/alltoall" "$tiny" : \
+			-n 1 sh -c "${R[*]} --mpi none -n 1 sleep 1 : -n 1 $bin/alltoall $tiny"
 	says other-interface 'uses an MCA interface that is not recognized' of_version 0 3 counters none
 	says other-version 'built for Open MPI 4.9, not for this 4' of_version 32 9 counters none
-	good same-version	of_version 32 1 counters
+	try same-version	of_version 32 1 counters
 	says no-copies 'copy_limit is 256, not 0' tasks 2 OMPI_MCA_btl_pvas_copy_limit=0 alltoall "$tiny"
 	says no-fragments 'free_list_max is 2, not 0' \
 			tasks 2 OMPI_MCA_btl_pvas_free_list_max=0 alltoall "$tiny"
@@ -252,10 +215,10 @@ else
 			tasks 2 OMPI_MCA_btl_pvas_max_send_size=0 alltoall "$tiny"
 	fails no-eager 'eager limit minimum' tasks 2 OMPI_MCA_btl_pvas_eager_limit=0 ring
 	for value in 0 4294967295 nonsense; do
-		good "all-$value"	all_are $value
+		try "all-$value"	all_are $value
 	done
 	# Only if asked for by its name
-	[ ${#wanted[@]} -eq 0 ] || LIMIT=60 good each-value \
+	[ ${#only[@]} -eq 0 ] || LIMIT=60 try each-value \
 			each_is -1 0 1 4294967295 99999999999999999999 nonsense 1k ''
 fi
 for how in exit kill send receive medium finalize; do
@@ -276,13 +239,10 @@ if [ $backend = user ]; then
 	options=()
 fi
 # A signal that was sent, where Open MPI has no handler for it below ours
-good early-segv	segv_ends
+try early-segv	segv_ends
 # Between all steps of MPI_Init
 for ms in $init_ms; do
 	bad "early-$ms"	tasks 3 early "$ms"
 done
 
-sum="$passed passed, $failed failed"
-[ $skipped -eq 0 ] || sum="$sum, $skipped skipped"
-echo "$sum"
-[ $failed -eq 0 ]
+sum_up

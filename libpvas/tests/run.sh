@@ -11,7 +11,7 @@ log=$(mktemp) || exit 1
 failures=$(mktemp) || exit 1
 trap 'rm -f "$log" "$failures"' EXIT
 
-report()	# report NAME STATUS
+count_results()	# count_results NAME STATUS
 {
 	passed=$(grep -v '# SKIP' "$log" | grep -c '^ok ')
 	bad=$(grep -c '^not ok ' "$log")
@@ -28,11 +28,12 @@ report()	# report NAME STATUS
 		[ "$2" -eq 0 ] || echo "# $1: exit status $2" >> "$failures"
 		failed=1
 	fi
+	echo "# libpvas $1: $(($(date +%s) - began)) s"
 	echo "libpvas $1: $passed passed, $bad failed, $skipped skipped"
 }
 
 # Without the module only what needs none can be run: no 54 skips.
-skip()	# skip UNIT
+excluded()	# excluded UNIT
 {
 	[ -e /dev/pvas ] || case $1 in
 	space) echo "-V normal -V smallest -V largest" ;;
@@ -41,12 +42,14 @@ skip()	# skip UNIT
 }
 
 for unit in "$@"; do
+	began=$(date +%s)
 	# shellcheck disable=SC2046 # no option, or several
-	"$dir/$unit" $(skip "$unit") > "$log" 2>&1
-	report "$unit" $?
+	"$dir/$unit" $(excluded "$unit") > "$log" 2>&1
+	count_results "$unit" $?
 done
+began=$(date +%s)
 "$(dirname "$0")/loader.sh" "$dir" > "$log" 2>&1
-report loader $?
+count_results loader $?
 # The reasons first, the names last
 grep -v ': not ok ' "$failures"
 grep ': not ok ' "$failures"

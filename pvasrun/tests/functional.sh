@@ -16,8 +16,9 @@ PVASRUN=${PVASRUN:?which pvasrun?}
 SLOW=${SLOW:-1}
 export SLOW
 here=$(dirname "$(readlink -f "$0")")
-# shellcheck source=scripts/verdicts
-. "$here/../../scripts/verdicts"
+quiet=1
+# shellcheck source=scripts/testlib
+. "$here/../../scripts/testlib"
 chmod 755 "$T"
 export T
 cd "$T" || exit 1

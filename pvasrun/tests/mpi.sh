@@ -17,8 +17,9 @@ BACKEND=${BACKEND:-user}
 LIMIT=${LIMIT:-120}
 openmpi=$B/pvasrun/tests/rank-openmpi
 mpich=$B/pvasrun/tests/rank-mpich
-# shellcheck source=scripts/verdicts
-. "$top/scripts/verdicts"
+quiet=1
+# shellcheck source=scripts/testlib
+. "$top/scripts/testlib"
 # For files of MPI libraries: nothing may be left in it.
 export TMPDIR=$T/tmp
 mkdir "$TMPDIR"

@@ -28,4 +28,4 @@ if [ -n "${ATTACK_SECONDS:-}" ]; then
 else
 	check "nothing is found" "$hostile" -s 1 -n 4 -r 6 -p peers,solo,creator,arm,keyed,plain
 fi
-finish
+sum_up

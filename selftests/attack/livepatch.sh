@@ -12,8 +12,6 @@ trace=/sys/kernel/tracing
 [ -d $sys ] || skip_all "this kernel has no live patches (CONFIG_LIVEPATCH)"
 [ -e "$ko" ] || skip_all "no $ko (make -C selftests livepatch KERNEL=...)"
 [ -e $trace/enabled_functions ] || mount -t tracefs none $trace || skip_all "no tracefs"
-work=$(mktemp -d /tmp/pvas-klp.XXXXXX) || exit 1
-trap 'rm -rf "$work"' EXIT
 
 # settled ON: until every process has changed over
 settled()
@@ -33,7 +31,7 @@ settled()
 
 patch_on()
 {
-	insmod "$ko" 2>"$work/insmod" && settled 1
+	insmod "$ko" 2>"$T/insmod" && settled 1
 }
 
 patch_off()
@@ -61,15 +59,15 @@ hooked()
 refused()
 {
 	unhooked || return
-	hooked >"$work/before"
-	if job 2>"$work/said"; then
+	hooked >"$T/before"
+	if job 2>"$T/said"; then
 		echo "# the job runs"
 		return 1
 	fi
-	sed 's/^/# /' "$work/said"
-	[ "$(grep -c . "$work/said")" = 1 ] && grep -q 'see the kernel log' "$work/said" &&
+	sed 's/^/# /' "$T/said"
+	[ "$(grep -c . "$T/said")" = 1 ] && grep -q 'see the kernel log' "$T/said" &&
 		dmesg | tail -20 | grep -q "pvas: can't hook .*live patch" &&
-		hooked | diff "$work/before" - &&
+		hooked | diff "$T/before" - &&
 		[ "$(cat /sys/module/pvas/refcnt)" = 0 ] && [ "$(spaces)" = 0 ]
 }
 
@@ -88,7 +86,7 @@ check "then the job runs" job
 "$run" --backend kernel -n 1 /bin/sleep 60 &
 sleeper=$!
 await_spaces 1
-check "a patch is refused while there is a space" eval '! patch_on && [ -s "$work/insmod" ] && [ ! -e $sys/pvaspatch ]'
+check "a patch is refused while there is a space" eval '! patch_on && [ -s "$T/insmod" ] && [ ! -e $sys/pvaspatch ]'
 check "and is not active" errno_is 22
 check "another job in the meantime" job
 kill "$sleeper"
@@ -100,4 +98,4 @@ check "it goes in after the last space" patch_on
 check "and refuses a job once more" refused
 check "and comes out" patch_off
 check "and a job runs" job
-finish
+sum_up

@@ -18,6 +18,7 @@ leave()
 	while ! rmdir "$group" 2>/dev/null && [ -d "$group" ]; do sleep 0.1; done
 	umount "$tree"
 	rmdir "$tree"
+	rm -rf "$T"
 }
 
 mount -t cgroup2 none "$tree" || { rmdir "$tree"; skip_all "no cgroup2"; }
@@ -53,8 +54,7 @@ again()
 	local i
 
 	for ((i = 0; i < 5; i++)); do
-		sleep 2
-		job 20 || return
+		unhooked && job 20 || return
 	done
 }
 
@@ -65,4 +65,4 @@ check "with them, jobs one after the other, each from no hooks to no hooks" agai
 check "in between another user's job" setpriv --reuid 7002 --regid 7002 --clear-groups \
 	timeout -k 5 20 "$run" -n 2 /bin/true
 check "the hooks go" unhooked
-finish
+sum_up

@@ -63,16 +63,14 @@ off_and_on()
 
 	reload || return
 	echo 0 >/proc/sys/kernel/ftrace_enabled
-	"$run" --backend kernel -n 1 /bin/true 2>"$tmp"
+	"$run" --backend kernel -n 1 /bin/true 2>"$T/said"
 	status=$?
 	echo 1 >/proc/sys/kernel/ftrace_enabled
-	[ $status -ne 0 ] && [ "$(grep -c . "$tmp")" = 1 ] && job >/dev/null || return
+	[ $status -ne 0 ] && [ "$(grep -c . "$T/said")" = 1 ] && job >/dev/null || return
 	await_spaces 0
 	unhooked && ! echo 0 2>/dev/null >/proc/sys/kernel/ftrace_enabled && reload || return
 	echo 0 >/proc/sys/kernel/ftrace_enabled && echo 1 >/proc/sys/kernel/ftrace_enabled
 }
-tmp=$(mktemp) || exit 1
-trap 'rm -f "$tmp"' EXIT
 check "with ftrace off: one line, and all is well when it is on again" off_and_on
 
 # --- uprobes and perf ---------------------------------------------------------
@@ -133,10 +131,10 @@ attach_and_die()
 		args+=(-p "$i")
 	done
 	for i in 1 2 3; do
-		strace -f "${args[@]}" 2>"$tmp" &
+		strace -f "${args[@]}" 2>"$T/said" &
 		tracer=$!
 		while kill -0 $tracer 2>/dev/null; do
-			[ "$(grep -c attached "$tmp")" -ge 3 ] && attached=1 && break
+			[ "$(grep -c attached "$T/said")" -ge 3 ] && attached=1 && break
 			sleep 0.1
 		done
 		kill -9 $tracer 2>/dev/null
@@ -215,4 +213,4 @@ if [ -e "$PVAS_BUILD/$(uname -r)/pvas.ko" ]; then
 	[ -r /proc/pvas ] || insmod "$PVAS_BUILD/$(uname -r)/pvas.ko"
 	check "and a job afterwards" job
 fi
-finish
+sum_up

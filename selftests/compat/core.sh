@@ -8,9 +8,8 @@ pattern=/proc/sys/kernel/core_pattern
 switch=/sys/module/pvas/parameters/whole_cores
 [ -w $pattern ] && [ -w $switch ] || skip_all "not root: core_pattern is not ours to change"
 was=$(cat $pattern)
-# shellcheck disable=SC2154 # common sets it
-trap 'echo "$was" >$pattern; echo N >$switch; rm -rf "$work"' EXIT
-echo "$work/core" >$pattern
+trap 'echo "$was" >$pattern; echo N >$switch; rm -rf "$T"' EXIT
+echo "$T/work/core" >$pattern
 ulimit -c unlimited
 
 # shellcheck disable=SC2034 # run uses it
@@ -55,4 +54,4 @@ try "a fork child of a task dumps core" dump "(kill -SEGV \$BASHPID); kill -9 \$
 try "its copy of the partition" test "$(bytes 0000002)" -gt 65536
 
 try "nothing is left" ended
-finish
+sum_up

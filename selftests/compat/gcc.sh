@@ -36,4 +36,4 @@ gcc -S -O1 prog.c
 try "the assembler" run 1 as -o prog.o prog.s
 same "its output" sh -c 'gcc -c -o want.o prog.s && cmp prog.o want.o && echo same'
 try "two at once" run 2 sh -c 'gcc -c -O1 -o $PVAS_RANK.o prog.c; test -s $PVAS_RANK.o'
-finish
+sum_up

@@ -26,4 +26,4 @@ export LD_LIBRARY_PATH=$progs/b/lib
 same "LD_LIBRARY_PATH" "$progs/a/runpath"
 unset LD_LIBRARY_PATH
 LD_BIND_NOW=1 same "LD_BIND_NOW" "$progs/a/runpath"
-finish
+sum_up

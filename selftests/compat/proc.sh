@@ -9,7 +9,7 @@ same "/proc/self/exe" readlink /proc/self/exe
 same "/proc/self/comm" cat /proc/self/comm
 same "/proc/self/environ" sh -c 'tr "\0" "\n" </proc/self/environ | grep ^PATH='
 # With the user backend, /proc/PID/cmdline is the launcher's, and there is no /proc/pvas.
-[ "$backend" = kernel ] || { finish; exit; }
+[ "$backend" = kernel ] || { sum_up; exit; }
 
 same "/proc/self/cmdline" cat /proc/self/cmdline
 same "of a child" sh -c 'readlink /proc/self/exe; cat /proc/self/comm; tr "\0" " " </proc/self/cmdline'
@@ -33,4 +33,4 @@ try "ps shows the program" shown
 kill -TERM $job
 wait $job
 try "nothing is left" ended
-finish
+sum_up

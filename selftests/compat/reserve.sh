@@ -18,4 +18,4 @@ fi
 options=(--partition-size 64G)
 fails() { ! "$@"; }
 try "but not with partitions of 64 GiB" fails run 1 perl -e "$(reserve 1)"
-finish
+sum_up

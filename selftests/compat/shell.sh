@@ -23,4 +23,4 @@ eight_shells()
 	[ "$(run 8 bash -c 'echo $(seq 100 | wc -l)' | grep -c '^100$')" = 8 ]
 }
 try "8 shells at once" eight_shells
-finish
+sum_up

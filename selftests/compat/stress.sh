@@ -22,4 +22,4 @@ stress()
 try "one task" stress 1 10
 # 3 s, or more on a slow kernel: who finds no time at all calls that a lack of resources.
 try "two tasks" stress 2 $((${TIMEOUT:-60} / 20))
-finish
+sum_up

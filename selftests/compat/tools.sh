@@ -66,4 +66,4 @@ git_clone()
 }
 try "git clone" git_clone
 same "git log" git -C repo log --stat -p
-finish
+sum_up

@@ -15,7 +15,7 @@
 backend=${BACKEND:-user}
 [ $# -gt 0 ] || set -- 2 4
 src=${EXAMPLES:-/usr/share/doc/mpich/examples}
-[ -e "$src/cpi.c" ] || { skip examples "not installed (apt-get install mpich-doc)"; finish; }
+[ -e "$src/cpi.c" ] || { skip examples "not installed (apt-get install mpich-doc)"; sum_up; exit; }
 export OMPI_MCA_pml=ob1 OMPI_MCA_osc=^ucx
 input=$work/input
 
@@ -166,4 +166,4 @@ mpis="openmpi mpich" lines=
 example developers/threads.c 2
 refused parent.c 4
 refused spawn_merge_parent.c 2
-finish
+sum_up

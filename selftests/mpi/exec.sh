@@ -7,7 +7,7 @@
 # shellcheck source=selftests/mpi/common
 . "$(dirname "$(readlink -f "$0")")/common"
 
-[ -c /dev/pvas ] || { skip exec "no /dev/pvas: the module is not loaded"; finish; }
+[ -c /dev/pvas ] || { skip exec "no /dev/pvas: the module is not loaded"; sum_up; exit; }
 
 # begin [VAR=VALUE]... [-- OPTION...]: one more member of a job of $size, in the background
 begin()
@@ -172,4 +172,4 @@ done
 cp /proc/pvas "$out"
 ! grep -q . "$out"
 verdict $? "no space is left"
-finish
+sum_up

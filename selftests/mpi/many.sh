@@ -18,14 +18,15 @@ backend=${BACKEND:-kernel}
 ranks=${1:-240}
 limit=/proc/sys/vm/max_map_count
 [ "$backend" = user ] || [ -c /dev/pvas ] ||
-	{ skip "many" "no /dev/pvas: the module is not loaded"; finish; }
+	{ skip "many" "no /dev/pvas: the module is not loaded"; sum_up; exit; }
 
 # The machine's own limit: pvasrun says what it has to be, and so it is made.
 "$pvasrun" --backend "$backend" --timeout 0.1 -n "$ranks" "$bin/many" >"$out" 2>&1
 wanted=$(sed -n 's/^pvasrun: vm.max_map_count is .*sysctl vm.max_map_count=\([0-9]*\))$/\1/p' "$out")
 if [ -n "$wanted" ] && ! echo "$wanted" >$limit; then
 	skip "many" "vm.max_map_count is $(cat $limit), $wanted are needed, and this is not root"
-	finish
+	sum_up
+	exit
 fi
 
 # What needs no network and no accelerator, and is started in seconds when emulated
@@ -42,4 +43,4 @@ if [ "$backend" = kernel ]; then
 	! grep -q . /proc/pvas
 	verdict $? "no space is left"
 fi
-finish
+sum_up

@@ -123,7 +123,8 @@ if [ "$only_hpcc" ]; then
 	for ranks; do
 		with hpcc hpcc_run "$ranks"
 	done
-	finish
+	sum_up
+	exit
 fi
 with NPopenmpi netpipe
 for ranks; do
@@ -132,4 +133,4 @@ for ranks; do
 	with lmp lammps "$ranks" melt
 	with lmp lammps "$ranks" salt
 done
-finish
+sum_up

@@ -8,10 +8,10 @@
 . "$(dirname "$(readlink -f "$0")")/common"
 
 name="srun"
-[ "${PVAS_VM:-}" = 1 ] || { skip "$name" "sets up daemons: run it by selftests/vm/run"; finish; }
-[ -c /dev/pvas ] || { skip "$name" "no /dev/pvas: the module is not loaded"; finish; }
+[ "${PVAS_VM:-}" = 1 ] || { skip "$name" "sets up daemons: run it by selftests/vm/run"; sum_up; exit; }
+[ -c /dev/pvas ] || { skip "$name" "no /dev/pvas: the module is not loaded"; sum_up; exit; }
 for p in munged slurmctld slurmd srun; do
-	command -v $p >/dev/null || { skip "$name" "no $p (apt-get install munge slurmctld slurmd slurm-client)"; finish; }
+	command -v $p >/dev/null || { skip "$name" "no $p (apt-get install munge slurmctld slurmd slurm-client)"; sum_up; exit; }
 done
 
 conf=/run/pvas-slurm
@@ -21,7 +21,7 @@ host=$(hostname)
 # Slurm's daemons want an address that is not the loopback's, and its cgroups without systemd.
 modprobe dummy 2>/dev/null
 ip link add pvas0 type dummy 2>"$out" && ip link set pvas0 up && ip addr add 10.78.0.1/24 dev pvas0 ||
-	{ skip "$name" "no virtual network: $(tail -1 "$out")"; finish; }
+	{ skip "$name" "no virtual network: $(tail -1 "$out")"; sum_up; exit; }
 sed -i "/[[:space:]]$host\$/d" /etc/hosts
 echo "10.78.0.1 $host" >>/etc/hosts
 mkdir -p /sys/fs/cgroup/system.slice
@@ -85,7 +85,7 @@ sinfo >"$out" 2>&1
 tail -n 5 $conf/log/* >>"$out" 2>&1
 [ "$(timeout 5 sinfo -h -o '%t %D' 2>/dev/null)" = "idle 2" ]
 verdict $? "a cluster of two nodes is up"
-[ $failed -eq 0 ] || finish
+[ $failed -eq 0 ] || { sum_up; exit; }
 
 export OMPI_MCA_pml=ob1 OMPI_MCA_osc=^ucx OMPI_MCA_btl_vader_backing_directory=/tmp
 good "srun --mpi=pmi2 pvasexec: two processes on each of two nodes" \
@@ -121,4 +121,4 @@ for _ in $(seq 100); do
 done
 ! grep -q . /proc/pvas
 verdict $? "no space is left"
-finish
+sum_up

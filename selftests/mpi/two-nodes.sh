@@ -10,10 +10,10 @@
 . "$(dirname "$(readlink -f "$0")")/common"
 
 name="one job on two nodes"
-[ -c /dev/pvas ] || { skip "$name" "no /dev/pvas: the module is not loaded"; finish; }
-[ "${PVAS_VM:-}" = 1 ] || { skip "$name" "changes /etc/hosts: run it by selftests/vm/run"; finish; }
+[ -c /dev/pvas ] || { skip "$name" "no /dev/pvas: the module is not loaded"; sum_up; exit; }
+[ "${PVAS_VM:-}" = 1 ] || { skip "$name" "changes /etc/hosts: run it by selftests/vm/run"; sum_up; exit; }
 for p in ip unshare mpirun; do
-	command -v $p >/dev/null || { skip "$name" "no $p here"; finish; }
+	command -v $p >/dev/null || { skip "$name" "no $p here"; sum_up; exit; }
 done
 
 add_node()	# NAME ADDRESS
@@ -26,7 +26,7 @@ add_node()	# NAME ADDRESS
 modprobe veth 2>/dev/null
 ip link add veth-n1 type veth peer name veth-n2 2>"$out" &&
 	add_node n1 10.77.0.1 2>>"$out" && add_node n2 10.77.0.2 2>>"$out" ||
-	{ skip "$name" "no virtual network: $(tail -1 "$out")"; finish; }
+	{ skip "$name" "no virtual network: $(tail -1 "$out")"; sum_up; exit; }
 trap 'ip netns del n1; ip netns del n2; rm -rf "$work"' EXIT
 
 # job HOSTS COMMAND...: from node n1
@@ -62,4 +62,4 @@ fails_quickly
 verdict $? "a program that is not there ends the job"
 ! grep -q . /proc/pvas
 verdict $? "no space is left"
-finish
+sum_up

@@ -12,25 +12,24 @@ set -u
 here=$(cd "$(dirname "$(readlink -f "$0")")" && pwd) || exit 1
 kernel=${1:-6.12}
 readonly ACTION=/sys/module/warnmod/parameters/action
-passed=0 failed=0
 
 command -v qemu-system-x86_64 >/dev/null || {
 	echo "1..0 # SKIP qemu-system-x86_64 is not installed"
 	exit 77
 }
 
-tmp=$(mktemp -d /tmp/pvas-test-run.XXXXXX) || exit 1
-trap 'rm -rf "$tmp"' EXIT
-chmod 755 "$tmp"
+# shellcheck source=scripts/testlib
+. "$here/../../scripts/testlib"
+chmod 755 "$T"
 
 # What vm/run leaves behind goes here, so that it can be seen.
-mkdir "$tmp/tmp"
-export TMPDIR=$tmp/tmp
+mkdir "$T/tmp"
+export TMPDIR=$T/tmp
 
-# vm OPTION...: output into $tmp/out and $tmp/err, exit status into $status.
+# vm OPTION...: output into $T/out and $T/err, exit status into $status.
 vm()
 {
-	"$here/run" --kernel "$kernel" "$@" >"$tmp/out" 2>"$tmp/err" </dev/null
+	"$here/run" --kernel "$kernel" "$@" >"$T/out" 2>"$T/err" </dev/null
 	status=$?
 }
 
@@ -43,47 +42,32 @@ bare()
 # with_warnmod OPTION...
 with_warnmod()
 {
-	PVAS_KO=$tmp/warnmod/warnmod.ko vm "$@"
+	PVAS_KO=$T/warnmod/warnmod.ko vm "$@"
 }
 
-# check DESCRIPTION COMMAND...: passes if the command succeeds.
-check()
-{
-	local what=$1
-
-	shift
-	if "$@"; then
-		passed=$((passed + 1))
-		echo "ok $((passed + failed)) - $what"
-		return
-	fi
-	failed=$((failed + 1))
-	echo "not ok $((passed + failed)) - $what"
-	echo "# status $status"
-	tail -n 20 "$tmp/out" | sed 's/^/# out: /'
-	tail -n 20 "$tmp/err" | sed 's/^/# err: /'
-}
+# expect NAME COMMAND...: passes if the command succeeds; else $status is shown, too
+expect() { if "${@:2}"; then pass "$1"; else fail "$1" "status $status"; return 1; fi; }
 
 # ended STATUS [ERE in stderr]
 ended()
 {
-	[[ $status == "$1" ]] && { (($# == 1)) || grep -qE "$2" "$tmp/err"; }
+	[[ $status == "$1" ]] && { (($# == 1)) || grep -qE "$2" "$T/err"; }
 }
 
 out_is()
 {
-	[[ $(<"$tmp/out") == "$1" ]]
+	[[ $(<"$T/out") == "$1" ]]
 }
 
 err_is()
 {
-	[[ $(<"$tmp/err") == "$1" ]]
+	[[ $(<"$T/err") == "$1" ]]
 }
 
 nothing_left()
 {
-	[[ -z $(ls -A "$tmp/tmp") ]] &&
-		! pgrep -f "qemu-system-x86_64.*$tmp/tmp/" >/dev/null
+	[[ -z $(ls -A "$T/tmp") ]] &&
+		! pgrep -f "qemu-system-x86_64.*$T/tmp/" >/dev/null
 }
 
 test_status()
@@ -92,27 +76,27 @@ test_status()
 
 	for n in 0 3 255; do
 		bare -- sh -c "exit $n"
-		check "exit $n" ended "$n"
+		expect "exit $n" ended "$n"
 	done
 	bare -- /nonexistent
-	check "127 for a command that is not there" ended 127 /nonexistent
+	expect "127 for a command that is not there" ended 127 /nonexistent
 	bare -- /etc/passwd
-	check "126 for one that is not a program" ended 126 /etc/passwd
+	expect "126 for one that is not a program" ended 126 /etc/passwd
 	# shellcheck disable=SC2016 # $$ is the guest's
 	bare -- sh -c 'kill -SEGV $$'
-	check "128 + n for death by a signal" ended 139
+	expect "128 + n for death by a signal" ended 139
 }
 
 test_output()
 {
 	bare -- printf 'a\r\n\tb%s' ' c'
-	check "stdout is unmangled" out_is $'a\r\n\tb c'
-	check "stderr is empty" err_is ''
+	expect "stdout is unmangled" out_is $'a\r\n\tb c'
+	expect "stderr is empty" err_is ''
 	bare -- sh -c 'echo to-out; echo to-err >&2; echo again >/dev/stdout'
-	check "stdout apart from stderr" out_is $'to-out\nagain'
-	check "stderr apart from stdout" err_is to-err
+	expect "stdout apart from stderr" out_is $'to-out\nagain'
+	expect "stderr apart from stdout" err_is to-err
 	bare -- sh -c 'head -c 30000000 /dev/urandom >big; cat big; md5sum <big >&2'
-	check "30 MB come through whole" err_is "$(md5sum <"$tmp/out")"
+	expect "30 MB come through whole" err_is "$(md5sum <"$T/out")"
 }
 
 # One line, and the next one not within 5 seconds.
@@ -127,59 +111,59 @@ test_streaming()
 {
 	local pid
 
-	mkfifo "$tmp/fifo"
+	mkfifo "$T/fifo"
 	"$here/run" --kernel "$kernel" --no-module -- \
-		sh -c 'echo first; sleep 15; echo second' >"$tmp/fifo" 2>"$tmp/err" &
+		sh -c 'echo first; sleep 15; echo second' >"$T/fifo" 2>"$T/err" &
 	pid=$!
-	exec 5<"$tmp/fifo"
+	exec 5<"$T/fifo"
 	status='(reading)'
-	check "output arrives as it is written" first_line_alone
+	expect "output arrives as it is written" first_line_alone
 	exec 5<&-
 	wait "$pid" 2>/dev/null
-	rm "$tmp/fifo"
+	rm "$T/fifo"
 }
 
 test_environment()
 {
 	cd "$here" || return
 	bare -- pwd
-	check "the directory is the caller's" out_is "$here"
-	cd "$tmp" || return
+	expect "the directory is the caller's" out_is "$here"
+	cd "$T" || return
 	bare --user nobody -- sh -c 'id -un; echo x >/dev/stdout; touch /etc/x 2>&-'
-	check "--user" out_is $'nobody\nx'
-	check "--user has no more rights than that" ended 1
+	expect "--user" out_is $'nobody\nx'
+	expect "--user has no more rights than that" ended 1
 	bare --user no-such-user -- true
-	check "--user of nobody known" ended 125 'no such user'
+	expect "--user of nobody known" ended 125 'no such user'
 	# shellcheck disable=SC2016 # the variables are the guest's
 	A=1 B='2  3' bare --keep-env B -- sh -c 'echo "${A-none}/$B/$PVAS_VM"'
-	check "--keep-env, and no other variable" out_is 'none/2  3/1'
+	expect "--keep-env, and no other variable" out_is 'none/2  3/1'
 	bare --cpus 3 -- nproc
-	check "--cpus" out_is 3
+	expect "--cpus" out_is 3
 	# shellcheck disable=SC2016
 	bare -- sh -c 'getent hosts "$(hostname)" >&2 && cat /sys/class/net/lo/flags'
-	check "the host has a name, and lo is up" out_is 0x9
+	expect "the host has a name, and lo is up" out_is 0x9
 	bare -- sh -c "rm $here/run && test ! -e $here/run"
-	check "the guest can change any file" ended 0
-	check "but not the host's" test -x "$here/run"
+	expect "the guest can change any file" ended 0
+	expect "but not the host's" test -x "$here/run"
 	# shellcheck disable=SC2016
-	bare --user nobody --out "$tmp/results" -- sh -c 'echo r >"$PVAS_VM_OUT/r"'
-	check "--out brings files back" grep -q r "$tmp/results/r"
+	bare --user nobody --out "$T/results" -- sh -c 'echo r >"$PVAS_VM_OUT/r"'
+	expect "--out brings files back" grep -q r "$T/results/r"
 }
 
 test_usage()
 {
 	bare
-	check "no command" ended 125 'no command'
+	expect "no command" ended 125 'no command'
 	bare --bogus -- true
-	check "unknown option" ended 125 'no such option'
+	expect "unknown option" ended 125 'no such option'
 	bare --cpus x -- true
-	check "not a number" ended 125 'not a number'
+	expect "not a number" ended 125 'not a number'
 	bare --kernel 2.4 -- true
-	check "unknown kernel" ended 125 'unknown'
+	expect "unknown kernel" ended 125 'unknown'
 	PVAS_KO=/nonexistent.ko vm -- true
-	check "module that is not there" ended 125 'PVAS_KO'
+	expect "module that is not there" ended 125 'PVAS_KO'
 	PVAS_KO=/etc/passwd vm -- true
-	check "module that is none" ended 121 "can't be inserted"
+	expect "module that is none" ended 121 "can't be inserted"
 }
 
 build_warnmod()
@@ -187,41 +171,41 @@ build_warnmod()
 	local kdir
 
 	bare -- uname -r
-	kdir=/lib/modules/$(<"$tmp/out")/build
+	kdir=/lib/modules/$(<"$T/out")/build
 	[[ $kernel == debug || $kernel == kcsan ]] &&
 		kdir=${PVAS_VM_CACHE:-${XDG_CACHE_HOME:-/var/cache}/pvas-vm}/$kernel/build
-	cp -r "$here/warnmod" "$tmp/warnmod" &&
-		make -s -C "$kdir" M="$tmp/warnmod" modules >"$tmp/out" 2>"$tmp/err"
+	cp -r "$here/warnmod" "$T/warnmod" &&
+		make -s -C "$kdir" M="$T/warnmod" modules >"$T/out" 2>"$T/err"
 }
 
 # misbehaves ACTION STATUS ERE
 misbehaves()
 {
 	with_warnmod -- sh -c "echo before; echo $1 >$ACTION"
-	check "module: $1" ended "$2" "$3"
+	expect "module: $1" ended "$2" "$3"
 }
 
 test_judge()
 {
 	status='(make)'
-	check "warnmod builds" build_warnmod || return
+	expect "warnmod builds" build_warnmod || return
 	with_warnmod -- grep warnmod /proc/modules
-	check "module: nothing wrong" ended 0
-	check "module: it was there" grep -q ^warnmod "$tmp/out"
+	expect "module: nothing wrong" ended 0
+	expect "module: it was there" grep -q ^warnmod "$T/out"
 	with_warnmod -- rmmod warnmod
-	check "module: removed by the command" ended 0
+	expect "module: removed by the command" ended 0
 	misbehaves warn 120 'failure in the kernel log.*WARNING'
-	check "module: output before the failure is kept" out_is before
-	check "module: the log is printed" grep -q 'Call Trace' "$tmp/err"
+	expect "module: output before the failure is kept" out_is before
+	expect "module: the log is printed" grep -q 'Call Trace' "$T/err"
 	misbehaves oops 120 'failure in the kernel log.*(NULL|Oops|KASAN)'
 	misbehaves panic 120 'failure in the kernel log.*panic'
 	misbehaves leak-ref 121 'references left: 1'
 	if [[ $kernel == kcsan ]]; then
 		misbehaves race 120 'KCSAN: data-race in race_(ours|with) \[warnmod\]'
 		misbehaves race-marked 0
-		with_warnmod --log "$tmp/races" -- sh -c "echo race-elsewhere >$ACTION"
-		check "module: a race of the kernel's own, below a function of the module" ended 0
-		check "module: it was seen" grep -q 'KCSAN: data-race in hex_dump_to' "$tmp/races"
+		with_warnmod --log "$T/races" -- sh -c "echo race-elsewhere >$ACTION"
+		expect "module: a race of the kernel's own, below a function of the module" ended 0
+		expect "module: it was seen" grep -q 'KCSAN: data-race in hex_dump_to' "$T/races"
 	fi
 	[[ $kernel == debug ]] || return
 	misbehaves leak-memory 120 'suspected memory leak|unreferenced object'
@@ -231,8 +215,8 @@ test_judge()
 	misbehaves list 120 'list_add'
 }
 
-# report ACCESS FRAME ACCESS FRAME: a report of KCSAN's between two other lines
-report()
+# race_report ACCESS FRAME ACCESS FRAME: a report of KCSAN's between two other lines
+race_report()
 {
 	local t='[   12.345678] '
 
@@ -251,11 +235,11 @@ judged()
 {
 	local titles
 
-	report "${@:2}" >"$tmp/out"
-	awk -v module=pvas -f "$here/races.awk" "$tmp/out" >"$tmp/err"
+	race_report "${@:2}" >"$T/out"
+	awk -v module=pvas -f "$here/races.awk" "$T/out" >"$T/err"
 	status=$?
-	titles=$(grep -c 'BUG: KCSAN' "$tmp/err")
-	[[ $(wc -l <"$tmp/out") == "$(wc -l <"$tmp/err")" ]] &&
+	titles=$(grep -c 'BUG: KCSAN' "$T/err")
+	[[ $(wc -l <"$T/out") == "$(wc -l <"$T/err")" ]] &&
 		[[ $titles == "$([[ $1 == ours ]]; echo $((1 - $?)))" ]]
 }
 
@@ -263,33 +247,33 @@ test_races()
 {
 	local ours='pvas_a+0x1/0x2 [pvas]' kernel='do_mmap+0x1/0x2' copy='memcpy+0x1/0x2'
 
-	check "races: ours" judged ours read "$ours" write "$kernel"
-	check "races: ours is the second" judged ours write "$kernel" 'read-write (reordered)' "$ours"
-	check "races: what ours had copied" judged ours write "$copy" read "$kernel"
-	check "races: below the kernel's own" judged others write "$kernel" read "$kernel"
-	check "races: ours is marked" judged others write "$kernel" 'read (marked)' "$ours"
-	check "races: ours is marked, and reordered" \
+	expect "races: ours" judged ours read "$ours" write "$kernel"
+	expect "races: ours is the second" judged ours write "$kernel" 'read-write (reordered)' "$ours"
+	expect "races: what ours had copied" judged ours write "$copy" read "$kernel"
+	expect "races: below the kernel's own" judged others write "$kernel" read "$kernel"
+	expect "races: ours is marked" judged others write "$kernel" 'read (marked)' "$ours"
+	expect "races: ours is marked, and reordered" \
 		judged others write "$kernel" 'read (marked, reordered)' "$ours"
-	check "races: one of ours is marked" judged ours 'write (marked)' "$ours" read "$ours"
-	check "races: a module of another name" judged others write 'pvas_a+0x1/0x2 [pvas2]' \
+	expect "races: one of ours is marked" judged ours 'write (marked)' "$ours" read "$ours"
+	expect "races: a module of another name" judged others write 'pvas_a+0x1/0x2 [pvas2]' \
 		read "$kernel"
-	check "races: a report that is cut off" judged ours write "$kernel" read "$kernel" cut
+	expect "races: a report that is cut off" judged ours write "$kernel" read "$kernel" cut
 }
 
 test_end()
 {
 	bare --timeout 15 -- sh -c 'echo started; sleep 1000'
-	check "timeout" ended 124 'timeout after 15'
-	check "timeout: the output is kept" out_is started
+	expect "timeout" ended 124 'timeout after 15'
+	expect "timeout: the output is kept" out_is started
 	bare -- sh -c 'sleep 1000 & exit 4'
-	check "what runs in the background is ended" ended 4
+	expect "what runs in the background is ended" ended 4
 	bare -- sh -c 'echo b >/proc/sysrq-trigger; sleep 100'
-	check "a guest that ends early" ended 122 'without a result'
+	expect "a guest that ends early" ended 122 'without a result'
 	bare --append rdinit=/none -- true
-	check "a guest that never boots" ended 123 'try 3 of 3'
+	expect "a guest that never boots" ended 123 'try 3 of 3'
 	bare --qemu -bogus -- true
-	check "QEMU's own errors" ended 125 'QEMU'
-	check "nothing is left behind" nothing_left
+	expect "QEMU's own errors" ended 125 'QEMU'
+	expect "nothing is left behind" nothing_left
 }
 
 # kill_it SIGNAL STATUS
@@ -299,27 +283,27 @@ kill_it()
 
 	# A background job of a script ignores SIGINT, unless told otherwise.
 	env --default-signal=INT "$here/run" --kernel "$kernel" --no-module -- \
-		sh -c 'echo up; sleep 1000' >"$tmp/out" 2>"$tmp/err" &
+		sh -c 'echo up; sleep 1000' >"$T/out" 2>"$T/err" &
 	pid=$!
-	while ! grep -q up "$tmp/out" && kill -0 "$pid"; do
+	while ! grep -q up "$T/out" && kill -0 "$pid"; do
 		sleep 0.2
 	done
 	kill "-$1" "$pid"
 	wait "$pid" 2>/dev/null
 	status=$?
-	check "ended by SIG$1" ended "$2"
+	expect "ended by SIG$1" ended "$2"
 	if [[ $1 == KILL ]]; then
 		# No shell can remove its files then.
 		sleep 1
-		rm -rf "$tmp/tmp"/*
+		rm -rf "$T/tmp"/*
 	fi
-	check "SIG$1: nothing is left behind" nothing_left
+	expect "SIG$1: nothing is left behind" nothing_left
 }
 
 # said N: what run number N of test_parallel said and ended with
 said()
 {
-	[[ $status == "$1" && $(<"$tmp/out$1") == "$1" ]]
+	[[ $status == "$1" && $(<"$T/out$1") == "$1" ]]
 }
 
 test_parallel()
@@ -332,14 +316,14 @@ test_parallel()
 		return
 	fi
 	for i in 1 2 3; do
-		PVAS_VM_CACHE=$tmp/cache "$here/run" --kernel "$kernel" --no-module -- \
-			sh -c "echo $i; exit $i" >"$tmp/out$i" 2>"$tmp/err" &
+		PVAS_VM_CACHE=$T/cache "$here/run" --kernel "$kernel" --no-module -- \
+			sh -c "echo $i; exit $i" >"$T/out$i" 2>"$T/err" &
 		pids+=($!)
 	done
 	for i in 1 2 3; do
 		wait "${pids[i - 1]}"
 		status=$?
-		check "three at once with an empty cache: $i" said "$i"
+		expect "three at once with an empty cache: $i" said "$i"
 	done
 }
 
@@ -352,10 +336,8 @@ test_kill()
 
 (($#)) && shift
 (($#)) || set -- usage status output streaming environment judge races end kill parallel
-cd "$tmp" || exit 1
+cd "$T" || exit 1
 for name; do
 	"test_$name"
 done
-echo "1..$((passed + failed))"
-echo "# $passed passed, $failed failed"
-((failed == 0))
+sum_up

@@ -1,22 +1,21 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * More ranks than processors: in MPI_Init the first wait for the last, and Open
- * MPI looks each 0.1 ms whether it has come. Many of them keep the processors
- * from just those they wait for. The thread's timer slack, prctl(2), makes them
- * look less often, as long as nobody has been told of our peers.
+ * More ranks than processors. In MPI_Init, ranks wait for the last one, and Open MPI
+ * polls every 0.1 ms: many waiting ranks take the processors from those they wait for.
+ * A larger timer slack, see prctl(2), makes a rank poll less often until add_procs.
  */
 #include "btl_pvas.h"
 
 #include <sys/prctl.h>
 #include <unistd.h>
 
-/* For each rank that a processor has; the slack of one alone is as much. */
+/* Per rank that shares a processor; equal to Linux's default slack */
 #define SLACK_NS 50000
 
-/* What the thread had before, which is never 0 */
+/* The thread's previous slack, which is never 0 */
 static __thread int slack;
 
-void pvas_crowd_wait(void)
+void mca_btl_pvas_raise_timer_slack(void)
 {
 	long processors = sysconf(_SC_NPROCESSORS_ONLN);
 	long ranks = opal_process_info.num_local_peers + 1;
@@ -28,7 +27,7 @@ void pvas_crowd_wait(void)
 		prctl(PR_SET_TIMERSLACK, SLACK_NS * (ranks / processors), 0, 0, 0);
 }
 
-void pvas_crowd_go_on(void)
+void mca_btl_pvas_restore_timer_slack(void)
 {
 	if (slack > 0)
 		prctl(PR_SET_TIMERSLACK, (unsigned long)slack, 0, 0, 0);
