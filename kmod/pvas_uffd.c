@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * userfaultfds of a space. A task registers and fills its own partition. Another process that
- * holds the descriptor, as a task's fork child does, may read it and wake, but change nothing:
- * the space is not its own.
+ * userfaultfds of a space. A task registers and fills its own partition. Another process
+ * that holds the descriptor, such as a task's fork child, may read it and wake, but not
+ * change anything, because it is not in the space.
  *
- * What fills (COPY, ZEROPAGE, MOVE, ...) is looked at in the functions that do it, see
- * pvas_calls.c. REGISTER and UNREGISTER have none: their argument is read in the middle, and
- * a peer can change it after we have looked. So one task of a space does this at a time, and
- * its effect is looked at afterwards.
+ * Filling (COPY, ZEROPAGE, MOVE, ...) is checked in the functions that do it, see
+ * pvas_calls.c. REGISTER and UNREGISTER have no such function: their argument is read in
+ * the middle of them, and a peer can change it after a check. So one task of a space does
+ * this at a time, and its effect is checked afterwards.
  */
 #include <linux/ftrace.h>
 #include <linux/fs.h>
@@ -48,7 +48,7 @@ static bool pvas_uffd_peers_have_any(struct pvas_partition *part)
 	return any;
 }
 
-/* Give back what the caller registered outside of its partition, and wake who waits there. */
+/* Undoes what the caller has registered outside its partition, and wakes waiters there. */
 static bool pvas_uffd_undo(struct pvas_partition *part, struct userfaultfd_ctx *ctx)
 {
 	struct { unsigned long start, len; } all = {};
@@ -77,7 +77,7 @@ static long pvas_uffd_locked(struct pvas_partition *part, struct file *file, uns
 {
 	long ret;
 
-	/* It asks each area for any userfaultfd, not for this one. */
+	/* It ends the registration with any userfaultfd, not only with this one. */
 	if (cmd == UFFDIO_UNREGISTER && pvas_uffd_peers_have_any(part))
 		return -EBUSY;
 	ret = file->f_op->unlocked_ioctl(file, cmd, arg);
@@ -95,10 +95,10 @@ static long pvas_stub_uffd(struct file *file, unsigned int cmd, unsigned long ar
 	struct uffdio_range range;
 	long ret;
 
-	/* UFFDIO_API sets them once, and some bit always. Before, the kernel says -EINVAL, too. */
+	/* UFFDIO_API sets them once, at least one bit. Before, the kernel returns -EINVAL, too. */
 	if (!features)
 		return -EINVAL;
-	/* The worker that frees the partition would wait until somebody reads the event. */
+	/* The worker that frees the partition would wait until the event is read. */
 	if (features & UFFD_FEATURE_EVENT_UNMAP)
 		return -EPERM;
 	if (copy_from_user(&range, (void __user *)arg, sizeof(range)))
