@@ -50,8 +50,12 @@ static void pvas_mmput_work(struct work_struct *work)
  */
 void pvas_mmput(struct mm_struct *mm)
 {
-	struct pvas_mmput *put = kmalloc(sizeof(*put), GFP_ATOMIC | __GFP_NOWARN);
+	struct pvas_mmput *put;
 
+	/* Not the last reference: nothing is freed. */
+	if (atomic_add_unless(&mm->mm_users, -1, 1))
+		return;
+	put = kmalloc(sizeof(*put), GFP_ATOMIC | __GFP_NOWARN);
 	if (!put) {
 		mmput_async(mm);
 		return;

@@ -218,7 +218,7 @@ MODULE_TEST(oom_victim_held, "the launcher is the victim")
 	remove_cgroup(group);
 }
 
-#define STARVED_MS	20000	/* how long others make spaces */
+#define STARVED_MS	15000	/* how long others make spaces */
 #define CREATE_MS	8000	/* the longest that one of theirs may take */
 
 static char starved_group[128];
@@ -242,6 +242,35 @@ static pid_t start_starved(void)
 	_exit(pt_raw_create(&raw) != 0);
 }
 
+static int mappings_of(long pid)
+{
+	char path[64], line[512];
+	int n = 0;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%ld/maps", pid);
+	f = fopen(path, "re");
+	while (f && fgets(line, sizeof(line), f))
+		n++;
+	if (f)
+		fclose(f);
+	return n;
+}
+
+/* It has unmapped all that a creator may not have, and only CREATE is left. */
+static bool starved_is_creating(void)
+{
+	int tries, n;
+
+	for (tries = 0; tries < 600; tries++) {
+		n = mappings_of(read_number(cg_file(starved_group, "cgroup.procs")));
+		if (n > 0 && n < 12)
+			return true;
+		usleep(50000);
+	}
+	return false;
+}
+
 /* a process that is starved in the middle of CREATE keeps nobody else from it */
 MODULE_TEST(starved_creator, "no hooks")
 {
@@ -255,17 +284,19 @@ MODULE_TEST(starved_creator, "no hooks")
 		SKIP(return, "no cgroup2");
 	if (pt_write_file(cg_file(cg_root, "cgroup.subtree_control"), "+cpu"))
 		SKIP(return, "no cpu controller in cgroup2");
-	/* Switching the hooks on is the long part of CREATE: they are off now. */
+	/* The hooks are off: to switch them on is the long part of CREATE. */
 	ASSERT_TRUE(pt_spaces_gone());
 	usleep(500000);
 	pid = start_starved();
+	ASSERT_TRUE(starved_is_creating());
+	usleep(500000);
 	for (end = pt_now_ms() + STARVED_MS; pt_now_ms() < end; made++) {
-		usleep(400000);
 		began = pt_now_ms();
 		ASSERT_EQ(0, pt_raw_make(&raw));
 		took = pt_now_ms() - began;
 		longest = took > longest ? took : longest;
 		pt_raw_close(&raw);
+		usleep(400000);
 	}
 	TH_LOG("%d spaces, the longest CREATE %ld ms", made, longest);
 	EXPECT_GT(CREATE_MS, longest);
