@@ -13,6 +13,7 @@
 #include <linux/fs.h>
 #include <linux/mm.h>
 #include <linux/module.h>
+#include <linux/pagemap.h>
 #include <linux/sched.h>
 #include <linux/uaccess.h>
 #include <linux/userfaultfd_k.h>
@@ -24,6 +25,8 @@
 /* From 6.6 and 6.8. */
 #define PVAS_UFFD_NR_MOVE	0x05
 #define PVAS_UFFD_NR_POISON	0x08
+
+#define PVAS_UFFD_TRIES		100
 
 #ifdef CONFIG_USERFAULTFD
 
@@ -72,6 +75,17 @@ static bool pvas_uffd_undo(struct pvas_partition *part, struct userfaultfd_ctx *
 	return any;
 }
 
+/* A fault under uffd_lock could block all peers, for ever if a userfaultfd serves it. */
+static long pvas_uffd_call(struct file *file, unsigned int cmd, unsigned long arg)
+{
+	long ret;
+
+	pagefault_disable();
+	ret = file->f_op->unlocked_ioctl(file, cmd, arg);
+	pagefault_enable();
+	return ret;
+}
+
 static long pvas_uffd_locked(struct pvas_partition *part, struct file *file, unsigned int cmd,
 			     unsigned long arg)
 {
@@ -80,7 +94,7 @@ static long pvas_uffd_locked(struct pvas_partition *part, struct file *file, uns
 	/* It ends the registration with any userfaultfd, not only with this one. */
 	if (cmd == UFFDIO_UNREGISTER && pvas_uffd_peers_have_any(part))
 		return -EBUSY;
-	ret = file->f_op->unlocked_ioctl(file, cmd, arg);
+	ret = pvas_uffd_call(file, cmd, arg);
 	if (cmd == UFFDIO_REGISTER && pvas_uffd_undo(part, file->private_data))
 		return -EPERM;
 	return ret;
@@ -93,6 +107,7 @@ static long pvas_stub_uffd(struct file *file, unsigned int cmd, unsigned long ar
 	struct pvas_partition *part = pvas_task_partition();
 	unsigned int features = READ_ONCE(ctx->features);
 	struct uffdio_range range;
+	int tries = PVAS_UFFD_TRIES;
 	long ret;
 
 	/* UFFDIO_API sets them once, at least one bit. Before, the kernel returns -EINVAL, too. */
@@ -105,10 +120,18 @@ static long pvas_stub_uffd(struct file *file, unsigned int cmd, unsigned long ar
 		return -EFAULT;
 	if (pvas_mm_foreign(part, range.start, range.len))
 		return -EPERM;
-	if (mutex_lock_killable(&part->space->uffd_lock))
-		return -EINTR;
-	ret = pvas_uffd_locked(part, file, cmd, arg);
-	mutex_unlock(&part->space->uffd_lock);
+	/* The page may be gone again before the call: then bring it in once more. */
+	do {
+		if (cmd == UFFDIO_REGISTER &&
+		    fault_in_safe_writeable((char __user *)arg, sizeof(struct uffdio_register)))
+			return -EFAULT;
+		if (fault_in_readable((char __user *)arg, sizeof(range)))
+			return -EFAULT;
+		if (mutex_lock_killable(&part->space->uffd_lock))
+			return -EINTR;
+		ret = pvas_uffd_locked(part, file, cmd, arg);
+		mutex_unlock(&part->space->uffd_lock);
+	} while (ret == -EFAULT && --tries);
 	return ret;
 }
 
