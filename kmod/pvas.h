@@ -270,6 +270,7 @@ bool pvas_space_may_enter(struct pvas_space *space, const struct cred *cred);
 bool pvas_space_admit(struct pvas_space *space);
 bool pvas_space_is_dumpable(const struct pvas_space *space);
 bool pvas_space_may_look(const struct pvas_space *space, const struct file *file);
+bool pvas_space_may_kill(const struct pvas_space *space);
 
 /* pvas_share.c */
 int pvas_share_take(const struct cred *cred);

@@ -129,10 +129,13 @@ static bool pvas_ns_equal(const struct pvas_space *space)
 /* ---- security modules ---- */
 
 /*
- * Each module has a place in the blob, and only it knows where. Labels and
- * domains are pointers there; the space's credentials hold what they point to, so
- * that equal pointers are equal labels. What ksize() adds at the end may be
- * poisoned, but was zeroed like the rest.
+ * Each security module has a place in the blob, unknown to others. Labels and domains are
+ * pointers or numbers there; the space's credentials hold the objects, so that equal
+ * pointers are equal labels. All blobs have the same size. ksize() may be larger, by a
+ * part that was zeroed but may be poisoned for KASAN; it is exact for an object of KFENCE,
+ * hence the smaller of the two.
+ *
+ * Smack keeps a list head in each blob, so no two are equal: it lets no process enter.
  */
 static bool pvas_labels_equal(const struct cred *a, const struct cred *b)
 {
@@ -142,9 +145,7 @@ static bool pvas_labels_equal(const struct cred *a, const struct cred *b)
 
 	if (!x || !y)
 		return x == y;
-	size = ksize(x);
-	if (size != ksize(y))
-		return false;
+	size = min(ksize(x), ksize(y));
 	for (i = 0; i < size / sizeof(*x); i++)
 		if (READ_ONCE_NOCHECK(x[i]) != READ_ONCE_NOCHECK(y[i]))
 			return false;
@@ -294,6 +295,17 @@ bool pvas_space_admit(struct pvas_space *space)
 bool pvas_space_is_dumpable(const struct pvas_space *space)
 {
 	return get_dumpable(space->mm) == SUID_DUMP_USER;
+}
+
+/* May the caller send SIGKILL to the tasks of a space? As for kill(2), or as one of them. */
+bool pvas_space_may_kill(const struct pvas_space *space)
+{
+	const struct pvas_partition *part = pvas_task_partition();
+	const struct cred *cred = current_cred();
+
+	return (part && part->space == space) || uid_eq(cred->euid, space->cred->uid) ||
+	       uid_eq(cred->uid, space->cred->uid) ||
+	       ns_capable(space->cred->user_ns, CAP_KILL);
 }
 
 /*

@@ -204,6 +204,8 @@ static int pvas_ioctl_destroy(struct pvas_file *pf, union pvas_args *args)
 		err = -ENOENT;
 	else if (!(arg->flags & PVAS_DESTROY_KILL) && !pvas_space_is_idle(pf->space))
 		err = -EBUSY;
+	else if ((arg->flags & PVAS_DESTROY_KILL) && !pvas_space_may_kill(pf->space))
+		err = -EPERM;
 	else
 		swap(space, pf->space);
 	mutex_unlock(&pf->lock);
