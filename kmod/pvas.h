@@ -287,8 +287,8 @@ void pvas_partition_put(struct pvas_partition *part);
 
 /* pvas_task.c */
 struct pvas_member *pvas_task_creator_alloc(struct pvas_space *space);
-void pvas_task_creator_drop(struct pvas_member *m);
 void pvas_task_creator_add(struct pvas_member *m, struct file *exe);
+struct file *pvas_task_creator_remove(struct pvas_member *m);
 int pvas_task_arm(struct pvas_space *space, u32 *index, bool any);
 struct pvas_partition *pvas_task_armed(void);
 bool pvas_task_enter(struct pvas_partition *part, struct file *exe);

@@ -133,7 +133,7 @@ static struct pvas_space *pvas_space_by_key(const char *key, u32 len)
 
 	for (id = 1; (space = pvas_space_next(&id)); id++) {
 		if (space->key_len == len && !memcmp(space->key, key, len) &&
-		    READ_ONCE(space->pinned) && !READ_ONCE(space->dead) &&
+		    data_race(pvas_space_is_open(space)) &&
 		    pvas_space_may_enter(space, current_cred()))
 			return space;
 		pvas_space_put(space);
@@ -230,10 +230,11 @@ static struct pvas_space *pvas_space_alloc(const struct pvas_create *arg, const 
 /* Publishes the space, bound to one file. */
 static int pvas_space_open(struct pvas_space *space)
 {
-	struct file *exe;
-	struct pvas_member *creator;
+	struct pvas_member *creator = pvas_task_creator_alloc(space);
 	int err;
 
+	if (!creator)
+		return -ENOMEM;
 	mmgrab(space->mm);
 	mmget(space->mm);
 	/* Lets the kernel set the oom_score_adj of all tasks at once, as for vfork. */
@@ -243,16 +244,11 @@ static int pvas_space_open(struct pvas_space *space)
 	/* The open file that the caller used holds the module. */
 	__module_get(THIS_MODULE);
 	/* Or the mm would hold the creator's program, a file of any size, perhaps in memory. */
-	exe = pvas_exe_take(space->mm);
-	creator = pvas_task_creator_alloc(space);
-	err = creator ? pvas_space_enlist(space) : -ENOMEM;
-	if (!err) {
-		pvas_task_creator_add(creator, exe);
+	pvas_task_creator_add(creator, pvas_exe_take(space->mm));
+	err = pvas_space_enlist(space);
+	if (!err)
 		return 0;
-	}
-	pvas_exe_give_back(space->mm, exe);
-	if (creator)
-		pvas_task_creator_drop(creator);
+	pvas_exe_give_back(space->mm, pvas_task_creator_remove(creator));
 	module_put(THIS_MODULE);
 	mmput(space->mm);
 	mmdrop(space->mm);

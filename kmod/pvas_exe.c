@@ -78,8 +78,13 @@ void pvas_exe_show(struct pvas_partition *part, struct file *file)
 	spin_unlock(&space->lock);
 	if (!first)
 		return;
-	/* fork copies the exe_file under this lock. */
-	mmap_write_lock(space->mm);
+	/* fork copies the exe_file under this lock. If this fails, the task is being killed. */
+	if (mmap_write_lock_killable(space->mm)) {
+		spin_lock(&space->lock);
+		space->exe_set = false;
+		spin_unlock(&space->lock);
+		return;
+	}
 	pvas_exe_swap(space->mm, file);
 	mmap_write_unlock(space->mm);
 	pvas_exe_set_args(space->mm, part);
@@ -94,7 +99,9 @@ static struct pvas_partition *pvas_exe_choose(struct pvas_space *space)
 	spin_lock(&space->lock);
 	for (i = space->first; !part && i <= space->last; i++) {
 		part = space->parts[i];
-		if (part && part->state == PVAS_PART_RUNNING && part->arg_start)
+		/* Written last: before, the exec is not done with the others. */
+		if (part && part->state == PVAS_PART_RUNNING &&
+		    smp_load_acquire(&part->env_end))
 			kref_get(&part->ref);
 		else
 			part = NULL;

@@ -187,8 +187,10 @@ void pvas_task_on_exec(struct task_struct *tsk)
 	if (!out)
 		return;
 	m = pvas_take_member(tsk->signal);
-	if (m)
-		pvas_member_leave(m, TWA_RESUME);
+	if (!m)
+		return;
+	pvas_owner_find(m->part->space);
+	pvas_member_leave(m, TWA_RESUME);
 }
 
 /*
@@ -213,6 +215,7 @@ void pvas_task_on_exit(struct task_struct *tsk)
 		return;
 	if ((tsk->exit_code & 0x7f) == SIGKILL)
 		pvas_oom_on_kill(tsk, m->part);
+	pvas_owner_find(m->part->space);
 	m = pvas_take_thread(tsk);
 	if (m)
 		pvas_member_leave(m, TWA_NONE);

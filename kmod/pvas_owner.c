@@ -2,7 +2,10 @@
 /*
  * The owner of an mm decides which memory cgroup is charged. The exit of the creator
  * leaves a space's mm without one, and the kernel, which gives it to another task at
- * the owner's exit, can miss a task that enters at that moment.
+ * the owner's exit or exec, can miss a task that enters at that moment. So the mm's owner
+ * is looked for on both sides: by the task after it has the mm, and after each exit and
+ * exec of a member. task_lock() orders the two: either the search finds the mm in the
+ * task, or the task finds no owner.
  */
 #include <linux/pid.h>
 #include <linux/rculist.h>

@@ -171,7 +171,8 @@ int pvas_stack_build(struct pvas_exec *ex, int fd, unsigned long *sp, unsigned l
 	at = pvas_fill_pointers(at, bprm->envc, ex->buf, &off, end, base);
 	if (!at)
 		return -EINVAL;
-	part->env_end = base + off;
+	/* pvas_exe_choose() reads the four without a lock. */
+	smp_store_release(&part->env_end, base + off);
 	memcpy(at, auxv, 2 * (aux.n + 1) * sizeof(u64));
 	return 0;
 }

@@ -84,7 +84,7 @@ int pvas_task_arm(struct pvas_space *space, u32 *index, bool any)
  * within its bounds, its vfork children are guests, and it is seen if the OOM killer
  * chooses it.
  *
- * Return: for pvas_task_creator_add() or pvas_task_creator_drop(), or NULL.
+ * Return: for pvas_task_creator_add(), or NULL.
  */
 struct pvas_member *pvas_task_creator_alloc(struct pvas_space *space)
 {
@@ -107,12 +107,10 @@ struct pvas_member *pvas_task_creator_alloc(struct pvas_space *space)
 	return m;
 }
 
-void pvas_task_creator_drop(struct pvas_member *m)
-{
-	pvas_member_free(m);
-}
-
-/* @exe: the creator's program; the partition takes over the reference. */
+/*
+ * Before the space is published: an entering task must find the creator in it. @exe: the
+ * creator's program; the partition takes over the reference.
+ */
 void pvas_task_creator_add(struct pvas_member *m, struct file *exe)
 {
 	struct pvas_space *space = m->part->space;
@@ -126,6 +124,26 @@ void pvas_task_creator_add(struct pvas_member *m, struct file *exe)
 	pvas_member_hash(m);
 	spin_unlock(&pvas_members_lock);
 	spin_unlock(&space->lock);
+}
+
+/* Undoes pvas_task_creator_add(). Returns the creator's program, with the reference. */
+struct file *pvas_task_creator_remove(struct pvas_member *m)
+{
+	struct pvas_space *space = m->part->space;
+	struct file *exe;
+
+	spin_lock(&space->lock);
+	list_del(&m->list);
+	space->has_creator = false;
+	space->occupied--;
+	spin_lock(&pvas_members_lock);
+	exe = m->part->exe;
+	m->part->exe = NULL;
+	hash_del_rcu(&m->node);
+	spin_unlock(&pvas_members_lock);
+	spin_unlock(&space->lock);
+	pvas_member_free(m);
+	return exe;
 }
 
 /*
@@ -154,17 +172,20 @@ struct pvas_partition *pvas_task_armed(void)
  * @part:	from pvas_task_armed()
  * @exe:	the program: the partition takes over the reference and the denial of writing
  *
- * Return: false if another thread has disarmed the process in between.
+ * Return: false if another thread has disarmed the process in between, or the space has
+ * ended.
  */
 bool pvas_task_enter(struct pvas_partition *part, struct file *exe)
 {
 	struct pvas_space *space = part->space;
 	struct pvas_member *m;
+	bool may;
 
 	spin_lock(&space->lock);
 	spin_lock(&pvas_members_lock);
 	m = pvas_armed_find(current->signal);
-	if (m && m->part == part) {
+	may = m && m->part == part && !space->dead;
+	if (may) {
 		hash_del_rcu(&m->armed_node);
 		m->threads = 1;
 		m->entering = true;
@@ -175,7 +196,7 @@ bool pvas_task_enter(struct pvas_partition *part, struct file *exe)
 	}
 	spin_unlock(&pvas_members_lock);
 	spin_unlock(&space->lock);
-	return m && m->part == part;
+	return may;
 }
 
 /* The task is complete: from now on its calls are bounded. */
