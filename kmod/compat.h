@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The only file that knows kernel versions. What differs between the kernels
- * we support is a pvas_x() here; the rest of the module calls that.
+ * The only file that depends on the kernel version: each difference between the
+ * supported kernels is a macro or function here.
  */
 #ifndef PVAS_COMPAT_H
 #define PVAS_COMPAT_H
@@ -13,14 +13,14 @@
 #include <linux/userfaultfd_k.h>
 #include <linux/version.h>
 
-/* The same range stands in dkms.conf and README.md; scripts/check-range compares. */
+/* dkms.conf and README.md have the same range; scripts/check-range compares them. */
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 1, 0) || LINUX_VERSION_CODE >= KERNEL_VERSION(6, 13, 0)
 #error "pvas is tested with kernels 6.1 to 6.12 only"
 #endif
 
 /*
- * These don't deny writing to a running program, so that what we deny and allow
- * again would not add up.
+ * These do not deny write access to a running program, so pvas_deny_write() and
+ * pvas_allow_write() would not be balanced.
  */
 #if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 11, 0) && LINUX_VERSION_CODE < KERNEL_VERSION(6, 12, 2)
 #error "pvas does not work with kernels 6.11, 6.12.0 and 6.12.1: take a later 6.12"
@@ -35,21 +35,21 @@
 #error "pvas needs x86-64, CONFIG_DYNAMIC_FTRACE_WITH_REGS, CONFIG_MEMCG and CONFIG_CGROUPS"
 #endif
 
-/* Where every mmap, mremap and shmat asks for an address; 6.10 renamed it. */
+/* Every mmap, mremap and shmat gets its address here; 6.10 renamed it. */
 #if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 10, 0)
 #define PVAS_FN_GET_UNMAPPED_AREA "__get_unmapped_area"
 #else
 #define PVAS_FN_GET_UNMAPPED_AREA "get_unmapped_area"
 #endif
 
-/* Where every munmap, mremap and mmap over something comes by: (iterator, mm, addr, len, ...) */
+/* Every munmap, mremap and mmap over a mapping calls it: (iterator, mm, addr, len, ...) */
 #if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 3, 0)
 #define PVAS_FN_MUNMAP "do_vmi_munmap"
 #else
 #define PVAS_FN_MUNMAP "do_mas_munmap"
 #endif
 
-/* mlock_fixup()'s arguments, and which register has the area. */
+/* The arguments of mlock_fixup(), and the register that has the area. */
 #if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 3, 0)
 #define PVAS_MLOCK_FIXUP_ARGS struct vma_iterator *vmi, struct vm_area_struct *vma, \
 	struct vm_area_struct **prev
@@ -62,13 +62,13 @@
 #define PVAS_HAVE_PAGEMAP_SCAN (LINUX_VERSION_CODE >= KERNEL_VERSION(6, 7, 0))
 #define PVAS_HAVE_MSEAL	 (LINUX_VERSION_CODE >= KERNEL_VERSION(6, 10, 0))
 
-/* The functions that do userfaultfd's work: since when they are called so. */
+/* The functions behind userfaultfd's ioctls have other names since these versions. */
 #define PVAS_NO_UFFD	 (!IS_ENABLED(CONFIG_USERFAULTFD))
 #define PVAS_UFFD_MFILL	 (LINUX_VERSION_CODE >= KERNEL_VERSION(6, 4, 0))
 #define PVAS_UFFD_POISON (LINUX_VERSION_CODE >= KERNEL_VERSION(6, 6, 0))
 #define PVAS_UFFD_MOVE	 (LINUX_VERSION_CODE >= KERNEL_VERSION(6, 8, 0))
 
-/* Before 6.8 the structure was fs/userfaultfd.c's own: the same as there, up to @mm. */
+/* Before 6.8 the structure was private to fs/userfaultfd.c: identical up to @mm. */
 #if !PVAS_UFFD_MOVE
 struct userfaultfd_ctx {
 	wait_queue_head_t fault_pending_wqh;
@@ -92,7 +92,7 @@ struct userfaultfd_ctx {
 #define PVAS_UFFD_FILL_MM(arg) ((const struct mm_struct *)(arg))
 #endif
 
-/* The area is no userfaultfd's any more. Under mmap_lock for writing. */
+/* Ends the registration of an area. Under mmap_lock for writing. */
 static inline void pvas_forget_uffd(struct vm_area_struct *vma)
 {
 #if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 3, 0)
@@ -104,8 +104,8 @@ static inline void pvas_forget_uffd(struct vm_area_struct *vma)
 }
 
 /*
- * Threads that the kernel makes for itself inside a process (io_uring, and
- * vhost from 6.4 on): they pass through do_exit() but not through fork().
+ * Threads that the kernel creates in a process (io_uring, and vhost from 6.4 on): the
+ * exit tracepoint sees them, the fork tracepoint does not.
  */
 static inline bool pvas_is_kernel_worker(const struct task_struct *tsk)
 {
@@ -125,7 +125,7 @@ static inline bool pvas_has_uprobes(const struct task_struct *tsk)
 #endif
 }
 
-/* Pages of one kind (MM_ANONPAGES, ...), exactly where the kernel can tell. */
+/* Pages of one kind (MM_ANONPAGES, ...), exact if the kernel can count them. */
 static inline unsigned long pvas_mm_counted(struct mm_struct *mm, int kind)
 {
 #if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 2, 0)
@@ -136,9 +136,8 @@ static inline unsigned long pvas_mm_counted(struct mm_struct *mm, int kind)
 }
 
 /*
- * Writing to a running program: kernels that let fanotify fill files on
- * access have a pair of helpers that exempts such files. Kbuild looks whether
- * this tree has it.
+ * Write access to a running program: kernels in which fanotify can fill files on access
+ * exempt such files in a pair of helpers. Kbuild tests whether this kernel has them.
  */
 static inline int pvas_deny_write(struct file *file)
 {

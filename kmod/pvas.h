@@ -1,31 +1,44 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What the files of the module share. One subject a file:
+ * Common to all files of the module. One subject a file; each calls only those below it:
  *
- *  pvas_core.c   /dev/pvas, its ioctls, module init and exit
- *  pvas_space.c  spaces: making, finding, ending
- *  pvas_creator.c what the mm that becomes a space may hold
- *  pvas_admit.c  who may enter a space
- *  pvas_share.c  each user's share of the spaces
- *  pvas_task.c   membership: which process lives in which partition
- *  pvas_exec.c   the binfmt handler: exec into the shared mm
- *  pvas_mm.c     placement, bounds, the per-task brk, reclaim
- *  pvas_hook.c   ftrace hooks and tracepoint probes: on with the first space,
- *		  off with the last
- *  pvas_bounds.c which of mm/'s functions are hooked: placement, stacks, fork
- *  pvas_calls.c  the table of what a task's calls may do to the mm
- *  pvas_uffd.c   userfaultfds of a space
- *  pvas_guard.c  a task's ids and namespaces: which functions are hooked to keep them
- *  pvas_proc.c   /proc/pvas
- *  pvas_dump.c   what a task's core file holds
+ *  pvas_core.c	    /dev/pvas, its ioctls, module init and exit
+ *  pvas_proc.c	    /proc/pvas
+ *  pvas_exec.c	    the binfmt handler: exec into the shared mm; its parts:
+ *  pvas_program.c  is the program fit to be a task?
+ *  pvas_join.c	    the change to the mm of the space
+ *  pvas_stack.c    the new stack
+ *  pvas_create.c   CREATE and ATTACH
+ *  pvas_creator.c  the permitted contents of an mm that becomes a space
+ *  pvas_hook.c	    ftrace hooks and tracepoint probes: on with the first space, off
+ *		    after the last
+ *  pvas_bounds.c   the hooks in mm/: placement, stacks, fork
+ *  pvas_calls.c    the table of what a task's calls may do to the mm
+ *  pvas_uffd.c	    userfaultfds of a space
+ *  pvas_guard.c    the hooks that protect a task's ids and namespaces
+ *  pvas_fork.c	    children: guests, and processes with a copy of the mm
+ *  pvas_leave.c    leaving a space, by exit or exec
+ *  pvas_reclaim.c  unmapping and freeing a partition
+ *  pvas_task.c	    entering a space: SPAWN, and the creator
+ *  pvas_dump.c	    the contents of a task's core file
+ *  pvas_brk.c	    the brk of each task
+ *  pvas_exe.c	    the program and command line that /proc shows
+ *  pvas_mm.c	    layout and bounds of a partition
+ *  pvas_admit.c    permission to enter a space
+ *  pvas_member.c   members and partitions, and the lookup of a process
+ *  pvas_oom.c	    what the OOM killer's choice of a task means
+ *  pvas_owner.c    the owner of the mm, whose memory cgroup is charged
+ *  pvas_space.c    the table of spaces, and their end
+ *  pvas_share.c    each user's share of the spaces
+ *  pvas_free.c	    the work queue that frees what takes long
  *
  * Lifetimes. A space is held by a reference from each open file bound to it,
- * each partition in use and each walker; it pins its mm (mm_users) while it
- * can still be entered, and keeps the struct itself (mm_count) to its end. A
- * partition is held by each of its members and by the reclaim work. A member
- * stands for one process (signal_struct), which it holds by a thread of it, and
- * goes when the last thread has let go of the mm, or with an exec. The creator is a
- * member too, of an empty partition that stands in no table.
+ * each partition in use and each iterator; it pins its mm (mm_users) as long as
+ * it can be entered, and holds the struct (mm_count) to its end. A partition is
+ * held by each of its members and by the reclaim work. A member stands for one
+ * process (signal_struct), which it holds by a thread of it, and ends when the
+ * last thread has let go of the mm, or with an exec. The creator is a member,
+ * too, of an empty partition that is in no table.
  *
  * Locks, outermost first: space->lock (spinning; partition table, states,
  * counters), pvas_members_lock (spinning; both hashes). Neither is held over
@@ -59,13 +72,13 @@ struct pid;
 struct pid_namespace;
 
 /**
- * struct pvas_origin - what the creator was, and those who enter must be
+ * struct pvas_origin - attributes of the creator that a process must have to enter
  * @mnt_ns:	its namespaces, held
  * @ipc_ns:
  * @cgroup_ns:
  * @no_new_privs: see prctl(2)
  * @seccomp_mode: 0, or its @filter is compared too
- * @filter:	the seccomp filter; can't be held
+ * @filter:	the seccomp filter; there is no reference to take
  * @witness:	its parent, held, if that had the filter; or NULL
  *
  * Ids, capabilities, labels and the user namespace: pvas_space.cred.
@@ -86,25 +99,26 @@ struct pvas_origin {
  * Immutable once made: @id, @shift, @first, @last, @flags, @mm, @cred,
  * @pid_ns, @origin, @loader, @table, @table_entries, @key, @key_len, @wq. The rest: under @lock.
  *
- * @pinned:	we hold mm_users of @mm
+ * @pinned:	the space holds mm_users of @mm
  * @files:	open files bound to it
- * @dead:	an OOM kill struck it, or it is over: never to be entered again
- * @oom:		an OOM kill struck it
- * @oom_looked:	the jiffy in which all members were last looked through for one
- * @killed:	@dead, and all its members got SIGKILL; what is forked later gets it too
+ * @dead:	after an OOM kill, or at its end: no process may enter any more
+ * @oom:		the OOM killer has chosen one of its tasks
+ * @oom_scanned: the jiffy of the last search for such a task
+ * @killed:	@dead, and all members got SIGKILL; so do children forked later
  * @in_use:	partitions that are not free
  * @occupied:	those of them that a process has entered, and the creator's
  * @caps:	permitted capabilities of its tasks, from the first one (@caps_set) on
- * @has_creator: the creator is a member still, or a guest of its
+ * @has_creator: the creator, or a guest of its, is still a member
  * @exe_set:	@mm's exe_file is that of a task (and not the creator's)
  * @gen:	source of pvas_part.gen
  * @parts:	by index, NULL if free or reserved
- * @reserved:	partitions that are never a task's; one joins them if it can't be unmapped
+ * @reserved:	partitions that no task gets: those in use at CREATE, and those that could
+ *		not be unmapped
  * @members:	all tasks and guests, those that are armed, and the creator
- * @wq:		where its partitions are reclaimed
- * @reclaim:	whose turn it is to unmap; not under @lock
- * @uffd_lock:	one task registers areas with a userfaultfd at a time
- * @slices:	how many were unmapped, by whoever has the turn
+ * @wq:		the work queue that reclaims its partitions
+ * @reclaim:	held by the work item that unmaps a partition; not under @lock
+ * @uffd_lock:	serializes registering areas with a userfaultfd
+ * @slices:	unmapped so far, written by the holder of @reclaim
  */
 struct pvas_space {
 	struct kref ref;
@@ -127,7 +141,7 @@ struct pvas_space {
 	bool pinned;
 	bool dead;
 	bool oom;
-	unsigned long oom_looked;
+	unsigned long oom_scanned;
 	bool killed;
 	bool exe_set;
 	bool caps_set;
@@ -154,8 +168,8 @@ struct pvas_space {
  * @members:	processes that live in it or are armed for it, under space->lock
  * @brk_lock:	serializes brk calls of the task's threads
  * @brk:	written under @brk_lock, read without
- * @mmap_top:	mmaps end here; see pvas_layout.h
- * @skew:	so far below @stack its contents end
+ * @mmap_top:	the end of the mmap area; see pvas_layout.h
+ * @skew:	the random offset of the stack's contents from @stack
  * @exe:	the program, write access denied; set at exec, cleared at reclaim,
  *		under pvas_members_lock
  * @pid:	of the process that owns it
@@ -190,12 +204,12 @@ struct pvas_partition {
  * @armed_node:	in the hash of the armed
  * @list:	in space->members
  * @signal:	the key. It survives exec and the change of the group leader
- * @tsk:	a thread of the process, perhaps gone: held, it holds @signal, whose
- *		memory would else be another process's one day
+ * @tsk:	a thread of the process, which may have exited. The reference keeps @signal
+ *		from being freed and used for another process
  * @threads:	threads of the process that have the mm, under pvas_members_lock;
- *		without those that the kernel made for itself
- * @entering:	exec is still building the task: hooks look away
- * @work:	runs when the process has left
+ *		without those that the kernel created
+ * @entering:	exec is still building the task: hooks ignore it
+ * @work:	runs after the process has left
  */
 struct pvas_member {
 	struct hlist_node node;
@@ -211,33 +225,41 @@ struct pvas_member {
 	struct rcu_head rcu;
 };
 
+/* pvas_free.c */
+int pvas_free_init(void);
+void pvas_free_exit(void);
+void pvas_free_queue(struct work_struct *work);
+void pvas_mmput(struct mm_struct *mm);
+
 /* pvas_space.c */
-int pvas_space_create(struct pvas_space **out, struct pvas_create *arg, const char *key);
-struct pvas_space *pvas_space_attach(const char *key, u32 len);
-bool pvas_space_is_open(const struct pvas_space *space);
+int pvas_space_reserve_id(struct pvas_space *space);
+void pvas_space_release_id(struct pvas_space *space);
+void pvas_space_publish(struct pvas_space *space);
 struct pvas_space *pvas_space_find(u32 id);
 struct pvas_space *pvas_space_next(u32 *id);
 struct pvas_space *pvas_space_get(struct pvas_space *space);
-void pvas_mmput(struct mm_struct *mm);
 void pvas_space_put(struct pvas_space *space);
-bool pvas_space_has_mm(const struct mm_struct *mm);
-void pvas_space_unbind(struct pvas_space *space);
+bool pvas_space_is_open(const struct pvas_space *space);
 bool pvas_space_is_over(struct pvas_space *space);
-void pvas_space_oom(struct pvas_space *space);
+void pvas_space_kill(struct pvas_space *space);
+void pvas_space_unbind(struct pvas_space *space);
+bool pvas_space_has_mm(const struct mm_struct *mm);
 u32 pvas_space_shift_of(const struct mm_struct *mm);
 bool pvas_space_is_vacant(struct mm_struct *mm);
+bool pvas_space_is_large(struct mm_struct *mm);
 unsigned int pvas_space_count(struct user_namespace *ns);
-int pvas_space_init(void);
-void pvas_space_exit(void);
 static inline unsigned int pvas_index_of(const struct pvas_space *space, unsigned long addr)
 {
 	return addr >> space->shift;
 }
 
+/* pvas_create.c */
+int pvas_space_create(struct pvas_space **out, struct pvas_create *arg, const char *key);
+struct pvas_space *pvas_space_attach(const char *key, u32 len);
+
 /* pvas_creator.c */
 int pvas_creator_check(void);
 int pvas_creator_check_areas(struct mm_struct *mm, unsigned int shift);
-bool pvas_creator_left_too_much(struct mm_struct *mm);
 
 /* pvas_admit.c */
 bool pvas_in_initial_time_ns(void);
@@ -248,54 +270,74 @@ bool pvas_space_may_enter(struct pvas_space *space, const struct cred *cred);
 bool pvas_space_admit(struct pvas_space *space);
 bool pvas_space_is_dumpable(const struct pvas_space *space);
 bool pvas_space_may_look(const struct pvas_space *space, const struct file *file);
+bool pvas_space_may_kill(const struct pvas_space *space);
 
 /* pvas_share.c */
 int pvas_share_take(const struct cred *cred);
 void pvas_share_give_back(const struct cred *cred);
 
-/* pvas_task.c */
-struct pvas_member *pvas_task_creator_alloc(struct pvas_space *space);
-void pvas_task_creator_drop(struct pvas_member *m);
-void pvas_task_creator_add(struct pvas_member *m, struct file *exe);
-int pvas_task_arm(struct pvas_space *space, u32 *index, bool any);
-int pvas_task_disarm(void);
-struct pvas_partition *pvas_task_armed(void);
-void pvas_task_leave_for_exec(void);
-bool pvas_task_enter(struct pvas_partition *part, struct file *exe);
-void pvas_task_entered(void);
-struct file *pvas_partition_exe(struct pvas_partition *part);
-struct file *pvas_task_take_exe(struct pvas_partition *part);
+/* pvas_member.c; more in pvas_member.h */
 struct pvas_partition *pvas_task_partition(void);
 struct pvas_partition *pvas_task_partition_entered(void);
 struct file *pvas_task_exe_get(struct task_struct *tsk);
 bool pvas_task_has_exe(struct task_struct *tsk);
-void pvas_task_on_fork(struct task_struct *parent, struct task_struct *child);
+struct file *pvas_partition_exe(struct pvas_partition *part);
+struct file *pvas_partition_take_exe(struct pvas_partition *part);
+void pvas_partition_put(struct pvas_partition *part);
+
+/* pvas_task.c */
+struct pvas_member *pvas_task_creator_alloc(struct pvas_space *space);
+void pvas_task_creator_add(struct pvas_member *m, struct file *exe);
+struct file *pvas_task_creator_remove(struct pvas_member *m);
+int pvas_task_arm(struct pvas_space *space, u32 *index, bool any);
+struct pvas_partition *pvas_task_armed(void);
+bool pvas_task_enter(struct pvas_partition *part, struct file *exe);
+void pvas_task_entered(void);
+
+/* pvas_leave.c */
+int pvas_task_disarm(void);
+void pvas_task_leave_for_exec(void);
 void pvas_task_on_exec(struct task_struct *tsk);
 void pvas_task_on_exit(struct task_struct *tsk);
-bool pvas_task_struck_by_oom(struct pvas_space *space);
-void pvas_task_kill_all(struct pvas_space *space);
-void pvas_partition_put(struct pvas_partition *part);
-void pvas_partition_free(struct pvas_partition *part, bool reuse);
+
+/* pvas_fork.c */
+void pvas_task_on_fork(struct task_struct *parent, struct task_struct *child);
+
+/* pvas_oom.c */
+bool pvas_oom_has_victim(struct pvas_space *space);
+void pvas_oom_on_kill(const struct task_struct *tsk, const struct pvas_partition *part);
+void pvas_oom_wait(const struct pvas_space *space, unsigned long timeout);
+bool pvas_oom_was_here(struct pvas_space *space);
 
 /* pvas_exec.c */
 int pvas_exec_init(void);
 void pvas_exec_exit(void);
 
 /* pvas_mm.c */
-struct file *pvas_mm_take_exe(struct mm_struct *mm);
-void pvas_mm_give_back_exe(struct mm_struct *mm, struct file *exe);
-void pvas_mm_drop_exe(struct pvas_partition *part);
 int pvas_mm_layout(struct pvas_partition *part, const struct pvas_elf_image *image,
 		   unsigned long stack_limit, bool randomize);
-void pvas_mm_publish(struct pvas_partition *part, u32 state);
-void pvas_mm_find_owner(struct pvas_space *space);
-bool pvas_mm_own(struct pvas_space *space, struct task_struct *tsk);
-void pvas_mm_reclaim(struct pvas_partition *part);
-void pvas_mm_show_program(struct pvas_partition *part, struct file *file);
-void pvas_mm_clamp(const struct pvas_partition *part, struct vm_unmapped_area_info *info);
-long pvas_mm_brk(struct pvas_partition *part, unsigned long brk);
 bool pvas_mm_foreign(const struct pvas_partition *part, unsigned long addr, unsigned long len);
-void pvas_mm_fix_fork_child(struct pvas_partition *part, struct task_struct *child);
+void pvas_mm_clamp(const struct pvas_partition *part, struct vm_unmapped_area_info *info);
+void pvas_mm_publish(struct pvas_partition *part, u32 state);
+
+/* pvas_brk.c */
+long pvas_mm_brk(struct pvas_partition *part, unsigned long brk);
+
+/* pvas_exe.c */
+struct file *pvas_exe_take(struct mm_struct *mm);
+void pvas_exe_give_back(struct mm_struct *mm, struct file *exe);
+void pvas_exe_drop(struct pvas_partition *part);
+void pvas_exe_swap(struct mm_struct *mm, struct file *file);
+void pvas_exe_set_args(struct mm_struct *mm, const struct pvas_partition *part);
+void pvas_exe_show(struct pvas_partition *part, struct file *file);
+void pvas_exe_pass_on(struct pvas_partition *gone);
+
+/* pvas_owner.c */
+bool pvas_owner_take(struct pvas_space *space, struct task_struct *tsk);
+void pvas_owner_find(struct pvas_space *space);
+
+/* pvas_reclaim.c */
+void pvas_reclaim_start(struct pvas_partition *part);
 
 /* pvas_hook.c */
 int pvas_hook_init(void);
@@ -309,10 +351,5 @@ void pvas_proc_exit(void);
 
 /* pvas_dump.c */
 void pvas_dump_adopt(void);
-
-/* module parameters, pvas_core.c */
-extern unsigned int pvas_max_spaces;
-extern unsigned int pvas_max_spaces_per_user;
-extern unsigned int pvas_reclaim_wait_ms;
 
 #endif /* PVAS_KMOD_H */

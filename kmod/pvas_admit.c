@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Who may enter a space: a process that could do no more, and no less, than the
- * one that made it.
+ * Permission to enter a space: for processes with exactly the rights of its creator.
  *
- * All tasks of a space can do anything to each other. So entering asks for what
- * ptrace asks for, in both directions: the same ids, the same permitted
- * capabilities, the same user, pid, mount, ipc, cgroup and time namespace, the
- * same security module's label and Landlock domain, the same seccomp filter and
- * no_new_privs. pvas_guard.c sees to it that it stays so.
+ * All tasks of a space can do anything to each other. So entering requires what ptrace
+ * requires, in both directions: the same ids, permitted capabilities, user, pid, mount,
+ * ipc, cgroup and time namespace, the same security label and Landlock domain, the same
+ * seccomp filter and no_new_privs. pvas_guard.c keeps it so.
  */
 #include <linux/cgroup.h>
 #include <linux/cred.h>
@@ -27,9 +25,9 @@
 #include "pvas.h"
 
 /*
- * The vdso's data page belongs to a time namespace and is not counted by the
- * mapping: a space that outlives its namespace would show a freed page to
- * whoever enters next. Only the initial one lives for ever.
+ * The vdso's data page belongs to a time namespace, and the mapping has no reference to
+ * it: if a space outlived its namespace, the next task would see a freed page. Only the
+ * initial time namespace is never freed.
  */
 bool pvas_in_initial_time_ns(void)
 {
@@ -55,7 +53,7 @@ static bool pvas_caps_equal(kernel_cap_t a, kernel_cap_t b)
 	return cap_issubset(a, b) && cap_issubset(b, a);
 }
 
-/* Before exec: those of the creator, or of the tasks there are. */
+/* Before exec: the creator's, or those of the tasks. */
 static bool pvas_caps_fit(struct pvas_space *space, const struct cred *cred)
 {
 	bool fit;
@@ -68,9 +66,9 @@ static bool pvas_caps_fit(struct pvas_space *space, const struct cred *cred)
 }
 
 /*
- * After exec: those of the creator at most, and all tasks the same. An exec can
- * take capabilities away, so the tasks may have fewer than the creator had; but
- * not as long as it is a member itself.
+ * After exec: at most the creator's, and the same for all tasks. An exec can remove
+ * capabilities, so the tasks may have fewer than the creator, unless the creator is still
+ * a member.
  */
 static bool pvas_caps_admit(struct pvas_space *space, const struct cred *cred)
 {
@@ -90,7 +88,7 @@ static bool pvas_caps_admit(struct pvas_space *space, const struct cred *cred)
 
 /* ---- namespaces ---- */
 
-/* The mount namespace's struct is the kernel's own; this is its first member. */
+/* struct mnt_namespace is private to fs/; this is its first member. */
 static struct ns_common *pvas_mnt_ns(void)
 {
 	return (struct ns_common *)current->nsproxy->mnt_ns;
@@ -106,7 +104,7 @@ static struct ns_common *pvas_cgroup_ns(void)
 	return &current->nsproxy->cgroup_ns->ns;
 }
 
-/* Not exported, but nsfs calls it through a pointer. */
+/* Not exported, but reachable through the operations that nsfs uses. */
 static struct ns_common *pvas_ns_hold(struct ns_common *ns)
 {
 	return ns && ns->ops ? ns->ops->get(current) : NULL;
@@ -131,10 +129,13 @@ static bool pvas_ns_equal(const struct pvas_space *space)
 /* ---- security modules ---- */
 
 /*
- * Each module has a place in the blob, and only it knows where. Labels and
- * domains are pointers there; the space's credentials hold what they point to, so
- * that equal pointers are equal labels. What ksize() adds at the end may be
- * poisoned, but was zeroed like the rest.
+ * Each security module has a place in the blob, unknown to others. Labels and domains are
+ * pointers or numbers there; the space's credentials hold the objects, so that equal
+ * pointers are equal labels. All blobs have the same size. ksize() may be larger, by a
+ * part that was zeroed but may be poisoned for KASAN; it is exact for an object of KFENCE,
+ * hence the smaller of the two.
+ *
+ * Smack keeps a list head in each blob, so no two are equal: it lets no process enter.
  */
 static bool pvas_labels_equal(const struct cred *a, const struct cred *b)
 {
@@ -144,9 +145,7 @@ static bool pvas_labels_equal(const struct cred *a, const struct cred *b)
 
 	if (!x || !y)
 		return x == y;
-	size = ksize(x);
-	if (size != ksize(y))
-		return false;
+	size = min(ksize(x), ksize(y));
 	for (i = 0; i < size / sizeof(*x); i++)
 		if (READ_ONCE_NOCHECK(x[i]) != READ_ONCE_NOCHECK(y[i]))
 			return false;
@@ -163,9 +162,8 @@ static bool pvas_has_filter_of(struct task_struct *tsk, const struct pvas_origin
 }
 
 /*
- * Nobody can hold a filter but the processes it filters. Its address says
- * something as long as one of them has had it ever since: the creator, the
- * creator's parent, or a task.
+ * There is no way to take a reference to a filter. Its address identifies it as long as
+ * one process has had it since CREATE: the creator, the creator's parent, or a task.
  */
 static bool pvas_filter_lives(struct pvas_space *space)
 {
@@ -199,7 +197,7 @@ static bool pvas_seccomp_equal(struct pvas_space *space)
 	return !o->seccomp_mode || (pvas_has_filter_of(current, o) && pvas_filter_lives(space));
 }
 
-/* The creator's parent, if it has the creator's filter; its other threads may not. */
+/* The creator's parent, if it has the creator's filter; not all of its threads need have it. */
 static struct task_struct *pvas_find_witness(const struct pvas_origin *o)
 {
 	struct task_struct *parent, *found = NULL;
@@ -234,7 +232,7 @@ static void pvas_seccomp_take(struct pvas_origin *o)
 
 /* ---- the whole ---- */
 
-/* Take down the caller, who makes @space. */
+/* Records the attributes of the caller, the creator of @space. */
 void pvas_origin_take(struct pvas_space *space)
 {
 	struct pvas_origin *o = &space->origin;
@@ -275,36 +273,44 @@ static bool pvas_is_alike(struct pvas_space *space, const struct cred *cred)
 }
 
 /**
- * pvas_space_may_enter - is the caller, with @cred, like the space's creator?
+ * pvas_space_may_enter - has the caller, with @cred, the rights of the creator?
  * @space:	the space
  * @cred:	the caller's credentials; or those that its exec will give it, as
  *		far as they are known
  *
- * Asked at SPAWN and ATTACH, and by exec before the point of no return.
+ * Checked by SPAWN and ATTACH, and by exec before the point of no return.
  */
 bool pvas_space_may_enter(struct pvas_space *space, const struct cred *cred)
 {
 	return pvas_is_alike(space, cred) && pvas_caps_fit(space, cred);
 }
 
-/* The same of the caller once its exec has decided on ids and capabilities. */
+/* The same after exec has set ids and capabilities. */
 bool pvas_space_admit(struct pvas_space *space)
 {
 	return pvas_is_alike(space, current_cred()) && pvas_caps_admit(space, current_cred());
 }
 
-/*
- * A task that is not to be dumped keeps processes of its own user out. All of
- * its space is then.
- */
+/* A task that is not dumpable keeps out processes of its own user: so does its space. */
 bool pvas_space_is_dumpable(const struct pvas_space *space)
 {
 	return get_dumpable(space->mm) == SUID_DUMP_USER;
 }
 
+/* May the caller send SIGKILL to the tasks of a space? As for kill(2), or as one of them. */
+bool pvas_space_may_kill(const struct pvas_space *space)
+{
+	const struct pvas_partition *part = pvas_task_partition();
+	const struct cred *cred = current_cred();
+
+	return (part && part->space == space) || uid_eq(cred->euid, space->cred->uid) ||
+	       uid_eq(cred->uid, space->cred->uid) ||
+	       ns_capable(space->cred->user_ns, CAP_KILL);
+}
+
 /*
- * See a space's tasks: its owner, and who may do anything in the owner's
- * namespace. With @file, who opened that counts, and not who reads it.
+ * May the caller see the tasks of a space? The owner may, and a process that is capable
+ * in the owner's user namespace. With @file, the opener is checked, not the reader.
  */
 bool pvas_space_may_look(const struct pvas_space *space, const struct file *file)
 {
@@ -314,7 +320,7 @@ bool pvas_space_may_look(const struct pvas_space *space, const struct file *file
 
 	if (part && part->space == space)
 		return true;
-	/* As for ptrace: a root without capabilities is not that of a whole root's job. */
+	/* As for ptrace: a root with fewer capabilities does not own a job of full root. */
 	if (cred->user_ns == ns && uid_eq(cred->euid, space->cred->uid) &&
 	    cap_issubset(space->cred->cap_permitted, cred->cap_permitted))
 		return true;

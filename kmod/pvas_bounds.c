@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Bounds: what is hooked in mm/, and why.
+ * Bounds: the hooks in mm/, and their reasons.
  *
  *  - vm_unmapped_area: search for free addresses in the caller's partition
- *    only. Every path ends there, hugetlbfs and shmat included;
+ *    only. All callers end there, hugetlbfs and shmat included;
  *  - [__]get_unmapped_area: drop a hint outside the partition, refuse a
  *    MAP_FIXED outside it (-ENOMEM), and MAP_GROWSDOWN, which would grow out;
- *  - what changes mappings or settings of the mm: see pvas_calls.c;
+ *  - functions that change mappings or settings of the mm: see pvas_calls.c;
  *  - userfaultfd_ioctl: see pvas_uffd.c;
- *  - expand_downwards: no stack grows out of its partition, whoever touches it;
- *  - __oom_reap_task_mm: process_mrelease(2) takes no page of a living space;
- *  - __access_remote_vm: a space that nobody is in grows by nobody's hand;
+ *  - expand_downwards: no stack grows out of its partition, no matter which
+ *    process touches it;
+ *  - __oom_reap_task_mm: process_mrelease(2) frees no page of a living space;
+ *  - __access_remote_vm: a space without processes does not grow;
  *  - copy_page_range: fork does not copy other partitions' page tables;
  *  - get_task_exe_file: /proc/PID/exe of a task is its own program;
  *  - with the parameter refuse_ia32, every ia32 system call: -EPERM in a task.
@@ -32,7 +33,7 @@ module_param_named(refuse_ia32, pvas_refuse_ia32, bool, 0444);
 MODULE_PARM_DESC(refuse_ia32,
 		 "refuse all ia32 system calls (int 0x80) in tasks, not only those that map (default N)");
 
-/* ---- where a redirected call goes ---- */
+/* ---- stubs that redirected calls go to ---- */
 
 static asmlinkage long pvas_stub_eperm(const struct pt_regs *regs)
 {
@@ -67,8 +68,8 @@ static struct file *pvas_stub_exe_file(struct task_struct *tsk)
 /* ---- ftrace callbacks ---- */
 
 /*
- * On every function that an ia32 call may go to. Some of them serve 64-bit calls
- * too, or are called with anything, so don't look at their arguments.
+ * On every function that may serve an ia32 call. Some of them also serve 64-bit calls, or
+ * take any arguments, so this does not look at the arguments.
  */
 static void notrace pvas_on_ia32(unsigned long ip, unsigned long parent_ip,
 				 struct ftrace_ops *ops, struct ftrace_regs *fregs)
@@ -90,8 +91,9 @@ static void notrace pvas_on_search(unsigned long ip, unsigned long parent_ip,
 }
 
 /*
- * uprobes wants its page, which serves the whole mm, at the very top: keep it out of partitions.
- * It comes from a breakpoint's exception, and no system call has a number of -1.
+ * uprobes maps its page, which serves the whole mm, at the top of the address space. It is
+ * not moved into a partition. The request comes from a breakpoint's exception, in which
+ * orig_ax is -1, as in no system call.
  */
 static bool pvas_is_uprobes_page(unsigned long addr, unsigned long len, unsigned long flags)
 {
@@ -112,7 +114,7 @@ static void notrace pvas_on_place(unsigned long ip, unsigned long parent_ip,
 	addr = regs->si;
 	len = regs->dx;
 	flags = regs->r8;
-	/* A length that no address space has: the function answers -ENOMEM. */
+	/* For a length larger than the address space, the function returns -ENOMEM. */
 	if (flags & MAP_GROWSDOWN)
 		regs->dx = -PAGE_SIZE;
 	else if (!pvas_mm_foreign(part, addr, len))
@@ -135,7 +137,7 @@ static void notrace pvas_on_copy(unsigned long ip, unsigned long parent_ip,
 	if (!part || !regs)
 		return;
 	vma = (const struct vm_area_struct *)regs->si;
-	/* It does more for these than copy, and undoes it when the child ends. */
+	/* For these it does more than copy, which the end of the child undoes. */
 	if (vma->vm_flags & (VM_PFNMAP | VM_MIXEDMAP))
 		return;
 	if (vma->vm_start < part->end && vma->vm_end > part->base)
@@ -147,8 +149,9 @@ static void notrace pvas_on_copy(unsigned long ip, unsigned long parent_ip,
 }
 
 /*
- * (vma, address). The lower neighbour's last area may be a stack as well, above which the
- * kernel asks for no gap: keep ours. Peers and debuggers can make a stack grow, too.
+ * (vma, address). The last area of the lower neighbour may be a stack, too, above which
+ * the kernel requires no gap, so this keeps one. Peers and debuggers can make a stack
+ * grow: the caller need not be the task.
  */
 static void notrace pvas_on_expand(unsigned long ip, unsigned long parent_ip,
 				   struct ftrace_ops *ops, struct ftrace_regs *fregs)
@@ -170,8 +173,8 @@ static void notrace pvas_on_expand(unsigned long ip, unsigned long parent_ip,
 }
 
 /*
- * (mm). The OOM killer takes all tasks of a space and gives the space up. process_mrelease()
- * does so when the tasks that there are now happen to be dying, and more may come.
+ * (mm). After an OOM kill the space ends, see pvas_oom.c. After process_mrelease() it does
+ * not: all its present tasks may be dying, but others may enter.
  */
 static void notrace pvas_on_reap(unsigned long ip, unsigned long parent_ip,
 				 struct ftrace_ops *ops, struct ftrace_regs *fregs)
@@ -183,7 +186,7 @@ static void notrace pvas_on_reap(unsigned long ip, unsigned long parent_ip,
 		regs->ip = (unsigned long)pvas_stub_true;
 }
 
-/* (mm, ...): by whoever has opened /proc/PID/mem */
+/* (mm, ...): by a process that has /proc/PID/mem open */
 static void notrace pvas_on_remote(unsigned long ip, unsigned long parent_ip,
 				   struct ftrace_ops *ops, struct ftrace_regs *fregs)
 {
@@ -214,10 +217,7 @@ static const char * const pvas_reap_names[] = { "__oom_reap_task_mm", NULL };
 static const char * const pvas_remote_names[] = { "__access_remote_vm", NULL };
 static const char * const pvas_uffd_names[] = { "userfaultfd_ioctl", NULL };
 
-/*
- * A call without arguments has one function for both ABIs, which goes by its
- * innermost name.
- */
+/* A call without arguments has one function for both ABIs, with its innermost name. */
 static const char * const pvas_all_ia32_names[] = {
 	"__ia32_*", "__do_sys_*", "__do_compat_sys_*", NULL
 };

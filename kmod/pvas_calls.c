@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * What the calls of a task may do to the mm that it shares: each function of mm/ where all
- * ways to a change meet, system calls of each kind, io_uring and ioctls alike, has an entry
- * in a table. doc/mm-routes.md lists the ways and why these functions are enough.
+ * The limits on changes that a task's calls make to the shared mm. The table has the
+ * functions of mm/ through which all changes pass, made by system calls of any ABI, by
+ * io_uring or by ioctls. doc/mm-routes.md lists these ways, and why the functions suffice.
  *
- * Allowed is what stands here; advice, options and flags of which nothing is known are refused.
+ * Advice, options and flags that are not listed here are refused.
  */
 #include <linux/ftrace.h>
 #include <linux/kallsyms.h>
@@ -20,14 +20,14 @@
 #include "pvas.h"
 #include "pvas_hook.h"
 
-/* What prctl() calls first: without security modules the function is only the capabilities'. */
+/* The first function that prctl() calls: without security modules, that of capabilities. */
 #ifdef CONFIG_SECURITY
 #define PVAS_FN_PRCTL "security_task_prctl"
 #else
 #define PVAS_FN_PRCTL "cap_task_prctl"
 #endif
 
-/* Newer than the oldest headers. */
+/* Not in the oldest supported headers. */
 #define PVAS_PR_SET_MDWE		65
 #define PVAS_PR_GET_MDWE		66
 #define PVAS_PR_SET_MEMORY_MERGE	67
@@ -40,7 +40,7 @@
 #define PVAS_ARCH_SHSTK_ENABLE		0x5001
 #define PVAS_ARCH_SHSTK_STATUS		0x5005
 
-/* ---- where a redirected call goes ---- */
+/* ---- stubs that redirected calls go to ---- */
 
 static long pvas_stub_eperm(void)
 {
@@ -57,13 +57,13 @@ static long pvas_stub_enosys(void)
 	return -ENOSYS;
 }
 
-/* May sleep: the caller is a task, whose space holds this module. */
+/* May sleep: the caller is a task, and its space holds the module. */
 static asmlinkage long pvas_stub_brk(const struct pt_regs *regs)
 {
 	return pvas_mm_brk(pvas_task_partition(), regs->di);
 }
 
-/* As mlock_fixup() does where there is nothing to lock. */
+/* As mlock_fixup() for an area with nothing to lock. */
 static int pvas_stub_mlock_skip(PVAS_MLOCK_FIXUP_ARGS)
 {
 	*prev = vma;
@@ -95,7 +95,7 @@ static void *pvas_check_unmap(const struct pvas_partition *part, struct pt_regs 
 
 	if (!pvas_is_own_mm(part, regs->si))
 		return NULL;
-	/* A length that wraps is the first thing the function refuses, with EINVAL. */
+	/* The function itself refuses a length that wraps around, with EINVAL. */
 	if (len > -addr && !pvas_mm_foreign(part, addr, 0))
 		return NULL;
 	return pvas_within(part, addr, len);
@@ -109,7 +109,7 @@ static bool pvas_knows_advice(int advice)
 	case MADV_MERGEABLE ... MADV_COLLAPSE:
 		return true;
 	default:
-		/* Also MADV_HWPOISON and MADV_SOFT_OFFLINE: the signal is for all of an mm. */
+		/* Also MADV_HWPOISON and MADV_SOFT_OFFLINE: their signal goes to all of an mm. */
 		return false;
 	}
 }
@@ -128,13 +128,13 @@ static void *pvas_check_move_vma(const struct pvas_partition *part, struct pt_re
 {
 	const struct vm_area_struct *vma = (const struct vm_area_struct *)regs->di;
 
-	/* A stack somewhere else would grow towards whatever is below it there. */
+	/* A moved stack would grow towards the mapping below its new place. */
 	if (vma->vm_flags & VM_GROWSDOWN)
 		return pvas_stub_eperm;
 	return pvas_within(part, regs->si, regs->dx) ?: pvas_within(part, regs->r8, regs->cx);
 }
 
-/* A system call with (addr, len, ...). An ia32 one can name no address of a task's. */
+/* A system call with (addr, len, ...). No ia32 call can name an address in a partition. */
 static void *pvas_check_syscall(const struct pvas_partition *part, struct pt_regs *regs)
 {
 	const struct pt_regs *args = (const struct pt_regs *)regs->di;
@@ -166,25 +166,25 @@ static void *pvas_check_shmdt(const struct pvas_partition *part, struct pt_regs 
 	return pvas_within(part, regs->di, 1);
 }
 
-/* What it makes lives as long as the mm and would outlive the task. */
+/* The new object lives as long as the mm, and would outlive the task. */
 static void *pvas_refuse_lasting(const struct pvas_partition *part, struct pt_regs *regs)
 {
 	return pvas_stub_enosys;
 }
 
-/* It changes what holds for the whole mm. */
+/* It changes a setting of the whole mm. */
 static void *pvas_refuse_shared(const struct pvas_partition *part, struct pt_regs *regs)
 {
 	return pvas_stub_eperm;
 }
 
-/* (flags). What is mapped later would be locked in every partition. */
+/* (flags). MCL_FUTURE would lock later mappings in every partition. */
 static void *pvas_check_mlockall(const struct pvas_partition *part, struct pt_regs *regs)
 {
 	return regs->di & MCL_FUTURE ? pvas_stub_eperm : NULL;
 }
 
-/* mlockall() and munlockall() go through all areas of the mm: leave out what is not the task's. */
+/* mlockall() and munlockall() iterate over all areas of the mm: skip those of others. */
 static void *pvas_check_mlock_fixup(const struct pvas_partition *part, struct pt_regs *regs)
 {
 	const struct vm_area_struct *vma = (void *)PVAS_MLOCK_FIXUP_VMA(regs);
@@ -193,7 +193,7 @@ static void *pvas_check_mlock_fixup(const struct pvas_partition *part, struct pt
 	       pvas_stub_mlock_skip : NULL;
 }
 
-/* (addr, len, ...). After mlockall() it is the whole address space. */
+/* (addr, len, ...). After mlockall(), the range is the whole address space. */
 static void *pvas_clip_populate(const struct pvas_partition *part, struct pt_regs *regs)
 {
 	unsigned long from = max(regs->di, part->base);
@@ -205,7 +205,7 @@ static void *pvas_clip_populate(const struct pvas_partition *part, struct pt_reg
 	return NULL;
 }
 
-/* (pid, count, addresses, nodes, ...). The addresses are read too late to be looked at. */
+/* (pid, count, addresses, nodes, ...). The addresses are read later, and cannot be checked. */
 static void *pvas_check_move_pages(const struct pvas_partition *part, struct pt_regs *regs)
 {
 	struct task_struct *tsk;
@@ -228,8 +228,8 @@ static void *pvas_refuse_on_own_mm(const struct pvas_partition *part, struct pt_
 }
 
 /*
- * (file, buffer, count, position, write) of /proc/PID/mem, which writes to read-only mappings,
- * too. Reads, and what process_vm_writev() may write, are what any load and store may.
+ * (file, buffer, count, position, write) of /proc/PID/mem, which can write to read-only
+ * mappings. Reads, and process_vm_writev(), can do no more than a load or store.
  */
 static void *pvas_check_proc_mem(const struct pvas_partition *part, struct pt_regs *regs)
 {
@@ -240,7 +240,7 @@ static void *pvas_check_proc_mem(const struct pvas_partition *part, struct pt_re
 	return pvas_within(part, *(const loff_t *)regs->cx, regs->dx);
 }
 
-/* (file, command, ...): PAGEMAP_SCAN can write-protect what a userfaultfd watches. */
+/* (file, command, ...): PAGEMAP_SCAN can write-protect areas with a userfaultfd. */
 static void *pvas_check_pagemap(const struct pvas_partition *part, struct pt_regs *regs)
 {
 	const struct file *file = (const struct file *)regs->di;
@@ -248,7 +248,7 @@ static void *pvas_check_pagemap(const struct pvas_partition *part, struct pt_reg
 	return pvas_is_own_mm(part, (unsigned long)file->private_data) ? pvas_stub_eperm : NULL;
 }
 
-/* (socket, struct, ...): puts a socket's pages where it had mapped the socket */
+/* (socket, struct, ...): maps received pages where the socket is mapped */
 static void *pvas_check_tcp_receive(const struct pvas_partition *part, struct pt_regs *regs)
 {
 	const struct tcp_zerocopy_receive *zc = (const struct tcp_zerocopy_receive *)regs->si;
@@ -256,7 +256,7 @@ static void *pvas_check_tcp_receive(const struct pvas_partition *part, struct pt
 	return zc->address ? pvas_within(part, zc->address, zc->length) : NULL;
 }
 
-/* (option, arg2, arg3, ...): before prctl() looks at anything */
+/* (option, arg2, arg3, ...): before prctl() does anything */
 static void *pvas_check_prctl(const struct pvas_partition *part, struct pt_regs *regs)
 {
 	switch ((int)regs->di) {
@@ -267,7 +267,7 @@ static void *pvas_check_prctl(const struct pvas_partition *part, struct pt_regs 
 		return pvas_stub_eperm;
 	case PR_SET_VMA:
 		return pvas_within(part, regs->dx, regs->cx);
-	/* Of a thread or a process, or only asked for. PR_SET_DUMPABLE is for the guards. */
+	/* These change a thread or a process, or nothing. */
 	case PR_SET_PDEATHSIG ... PR_MCE_KILL_GET:
 	case PR_SET_CHILD_SUBREAPER ... PR_GET_TID_ADDRESS:
 	case PR_GET_THP_DISABLE:
@@ -313,14 +313,14 @@ static void *pvas_check_uffd_fill(const struct pvas_partition *part, struct pt_r
 	       pvas_within(part, regs->si, regs->dx) : NULL;
 }
 
-/* (mm or ctx, addr, source, len, ...): the source is read by the caller as any memory is */
+/* (mm or ctx, addr, source, len, ...): the caller could read the source anyway */
 static void *pvas_check_uffd_copy(const struct pvas_partition *part, struct pt_regs *regs)
 {
 	return PVAS_UFFD_FILL_MM(regs->di) == part->space->mm ?
 	       pvas_within(part, regs->si, regs->cx) : NULL;
 }
 
-/* The same, but the source's pages leave it. */
+/* The same, but the pages are moved away from the source. */
 static void *pvas_check_uffd_move(const struct pvas_partition *part, struct pt_regs *regs)
 {
 	void *stub = pvas_check_uffd_copy(part, regs);
@@ -332,7 +332,7 @@ static void *pvas_check_uffd_move(const struct pvas_partition *part, struct pt_r
 
 /* ---- the table ---- */
 
-/* What is called most comes first. */
+/* The most frequent come first. */
 const struct pvas_bound pvas_call_bounds[] = {
 	{ PVAS_FN_MUNMAP, pvas_check_unmap },
 	{ "do_madvise", pvas_check_madvise },
@@ -371,7 +371,7 @@ const struct pvas_bound pvas_call_bounds[] = {
 	{ "mfill_atomic_poison", pvas_check_uffd_fill,
 	  .absent = PVAS_NO_UFFD || !PVAS_UFFD_POISON },
 	{ "move_pages", pvas_check_uffd_move, .absent = PVAS_NO_UFFD || !PVAS_UFFD_MOVE },
-	/* System calls that are the only way to what they do. */
+	/* Changes that only one system call makes. */
 	{ "__x64_sys_brk", pvas_check_brk },
 	{ "__x64_sys_mremap", pvas_check_mremap },
 	{ "__x64_sys_remap_file_pages", pvas_check_syscall },
@@ -387,7 +387,7 @@ const struct pvas_bound pvas_call_bounds[] = {
 
 static unsigned long pvas_bound_at[ARRAY_SIZE(pvas_call_bounds)];
 
-/* ftrace hooks by name and calls with an address: the first call of each function tells which. */
+/* ftrace passes an address: the first call of each function is matched by its name. */
 static const struct pvas_bound *pvas_learn_bound(unsigned long ip)
 {
 	char name[KSYM_SYMBOL_LEN];

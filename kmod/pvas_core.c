@@ -15,20 +15,6 @@
 
 #include "pvas.h"
 
-unsigned int pvas_max_spaces = 1024;
-module_param_named(max_spaces, pvas_max_spaces, uint, 0644);
-MODULE_PARM_DESC(max_spaces, "most spaces there can be at once (default 1024)");
-
-unsigned int pvas_max_spaces_per_user = 128;
-module_param_named(max_spaces_per_user, pvas_max_spaces_per_user, uint, 0644);
-MODULE_PARM_DESC(max_spaces_per_user,
-		 "most spaces one user but root can have, and no more than a quarter of max_spaces (default 128)");
-
-unsigned int pvas_reclaim_wait_ms = 10000;
-module_param_named(reclaim_wait_ms, pvas_reclaim_wait_ms, uint, 0644);
-MODULE_PARM_DESC(reclaim_wait_ms,
-		 "longest time a task's exit waits for its partition to be freed (default 10000)");
-
 static ushort pvas_mode = 0666;
 module_param_named(mode, pvas_mode, ushort, 0444);
 MODULE_PARM_DESC(mode, "permissions of /dev/pvas until udev changes them (default 0666)");
@@ -108,6 +94,8 @@ static int pvas_ioctl_create(struct pvas_file *pf, union pvas_args *args)
 	if (mutex_lock_interruptible(&pf->lock))
 		return -EINTR;
 	err = pf->space ? -EBUSY : pvas_space_create(&pf->space, arg, key);
+	if (!err)
+		pvas_dump_adopt();
 	mutex_unlock(&pf->lock);
 	return err;
 }
@@ -143,9 +131,9 @@ static int pvas_ioctl_attach(struct pvas_file *pf, union pvas_args *args)
 }
 
 /*
- * To know an id is not enough: the right to enter comes with the file that
- * CREATE or ATTACH bound, or with being in the space already. So a sandboxed
- * process of the same user can't reach its other jobs.
+ * The id of a space is not enough: the right to enter comes from a file that CREATE or
+ * ATTACH has bound, or from being in the space already. So a sandboxed process cannot
+ * reach other jobs of its user.
  */
 static bool pvas_has_space(struct pvas_file *pf, struct pvas_space *space)
 {
@@ -216,14 +204,16 @@ static int pvas_ioctl_destroy(struct pvas_file *pf, union pvas_args *args)
 		err = -ENOENT;
 	else if (!(arg->flags & PVAS_DESTROY_KILL) && !pvas_space_is_idle(pf->space))
 		err = -EBUSY;
+	else if ((arg->flags & PVAS_DESTROY_KILL) && !pvas_space_may_kill(pf->space))
+		err = -EPERM;
 	else
 		swap(space, pf->space);
 	mutex_unlock(&pf->lock);
 	if (!space)
 		return err;
 	if (arg->flags & PVAS_DESTROY_KILL)
-		pvas_task_kill_all(space);
-	/* Idle or not, it is closed now to those who could still enter by its id. */
+		pvas_space_kill(space);
+	/* Idle or not, no process can enter it by its id any more. */
 	pvas_space_unbind(space);
 	return 0;
 }
@@ -276,7 +266,7 @@ static int pvas_query_tasks(struct pvas_space *space, struct pvas_query *arg)
 	return err;
 }
 
-/* What QUERY is about: the space named, the file's own, or the caller's. */
+/* The space that QUERY is about: by id, or the file's, or the caller's. */
 static struct pvas_space *pvas_query_space(struct pvas_file *pf, u32 id)
 {
 	struct pvas_partition *part;
@@ -318,7 +308,7 @@ out:
 	return err;
 }
 
-/* Its results did not reach the caller: it must not be armed without knowing. */
+/* The results did not reach the caller, which must not be armed without knowing it. */
 static void pvas_undo_spawn(union pvas_args *args)
 {
 	if (!(args->spawn.flags & PVAS_SPAWN_CANCEL))
@@ -328,8 +318,9 @@ static void pvas_undo_spawn(union pvas_args *args)
 /**
  * struct pvas_command - an ioctl
  * @size:	of its struct, as first published
- * @run:	checks the members but the size, does it, fills in the results
- * @undo:	if these can't be written; CREATE needs none, the file owns its space
+ * @run:	checks the members except the size, does the work, fills in the results
+ * @undo:	called if the results cannot be written; CREATE needs none, because the file
+ *		owns the space
  */
 struct pvas_command {
 	size_t size;
@@ -348,8 +339,8 @@ static const struct pvas_command pvas_commands[] = {
 };
 
 /*
- * The command is told by its number alone: the rest holds the size of the
- * struct, which is to grow. The size the caller knows is the first member.
+ * The number alone selects the command: the rest of @cmd has the size of the struct,
+ * which may grow. The size that the caller knows is the first member.
  */
 static long pvas_ioctl(struct file *file, unsigned int cmd, unsigned long user_arg)
 {
@@ -433,12 +424,12 @@ static int __init pvas_init(void)
 	int err;
 
 	pvas_check_abi();
-	err = pvas_space_init();
+	err = pvas_free_init();
 	if (err)
 		return err;
 	err = pvas_hook_init();
 	if (err)
-		goto err_space;
+		goto err_free;
 	err = pvas_exec_init();
 	if (err)
 		goto err_hook;
@@ -457,23 +448,23 @@ err_exec:
 	pvas_exec_exit();
 err_hook:
 	pvas_hook_exit();
-err_space:
-	pvas_space_exit();
+err_free:
+	pvas_free_exit();
 	return err;
 }
 
 /*
- * No space exists: each holds the module. What may still run in our text is
- * the tail of a function whose last act was to let go of it: work items, which
- * the queue's destruction waits for; RCU callbacks; and tasks preempted in a
- * redirected call or in task work, which synchronize_rcu_tasks() waits for.
+ * No space exists, because each holds the module. Functions that have dropped the last
+ * reference to it may still run: work items, which destroy_workqueue() waits for; RCU
+ * callbacks; and tasks preempted in a redirected call or in task work, for which
+ * synchronize_rcu_tasks() waits.
  */
 static void __exit pvas_exit(void)
 {
 	misc_deregister(&pvas_misc);
 	pvas_proc_exit();
 	pvas_exec_exit();
-	pvas_space_exit();
+	pvas_free_exit();
 	pvas_hook_exit();
 	synchronize_rcu_tasks();
 	rcu_barrier();

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The process whose mm becomes a space: what its mm may hold.
+ * The creator, whose mm becomes a space: the permitted contents of that mm.
  *
- * What lies in partition 0 outlives all processes of a space, and the OOM killer
- * sees no process whose it is. So it is little, and private anonymous memory
- * only: a file would keep alive what is behind it (a ring with descriptors of its
- * own, memory of any size), and no mm's end would ever let go of it if that is
- * the file that holds the space.
+ * The memory in partition 0 outlives all processes of a space, and the OOM killer finds
+ * no process that owns it. So it is small, and private anonymous memory only: a mapped
+ * file would keep alive everything behind it (an io_uring with descriptors of its own,
+ * memory of any size), for ever if one of these is the file that holds the space.
  */
 #include <linux/cred.h>
 #include <linux/delay.h>
@@ -24,32 +23,17 @@
 #include "pvas.h"
 
 #define PVAS_MAPPED_PAGES	(PVAS_MAPPED_MAX >> PAGE_SHIFT)
-#define PVAS_IDLE_PAGES		(PVAS_IDLE_MAX >> PAGE_SHIFT)
-/* libpvas needs four, and the vdso two to four. */
+/* libpvas needs four, the vdso two to four. */
 #define PVAS_MAX_AREAS		64
 
 /*
- * Grows by itself, or belongs to more than this mm, or is held by something else.
- * Locked memory was counted for the creator, who goes.
+ * Areas that grow by themselves, or are shared with another mm, or are held by something
+ * else. Locked memory is accounted to the creator, which exits.
  */
 #define PVAS_BAD_AREA	(VM_GROWSDOWN | VM_SHARED | VM_MAYSHARE | VM_PFNMAP | VM_MIXEDMAP | \
 			 VM_IO | VM_HUGETLB | VM_LOCKED | VM_LOCKONFAULT)
 
-/* Pages of a space, with those of its page tables. */
-static unsigned long pvas_mm_pages(struct mm_struct *mm)
-{
-	return pvas_mm_counted(mm, MM_FILEPAGES) + pvas_mm_counted(mm, MM_ANONPAGES) +
-	       pvas_mm_counted(mm, MM_SHMEMPAGES) + pvas_mm_counted(mm, MM_SWAPENTS) +
-	       (mm_pgtables_bytes(mm) >> PAGE_SHIFT);
-}
-
-/* More than may be left where no process is seen to have it? */
-bool pvas_creator_left_too_much(struct mm_struct *mm)
-{
-	return pvas_mm_pages(mm) > PVAS_IDLE_PAGES;
-}
-
-/* Readers of /proc/PID/ hold mm_users for a moment: not a reason to fail. */
+/* Readers of /proc/PID/ hold mm_users for a moment, which is no reason to fail. */
 static bool pvas_mm_is_private(struct mm_struct *mm)
 {
 	int tries;
@@ -62,7 +46,7 @@ static bool pvas_mm_is_private(struct mm_struct *mm)
 	return false;
 }
 
-/* Does something hang on the mm that goes with it only? */
+/* Has the mm nothing attached that ends only with it? */
 static bool pvas_mm_is_plain(struct mm_struct *mm)
 {
 #ifdef CONFIG_AIO
@@ -87,15 +71,14 @@ int pvas_creator_check(void)
 	    !pvas_in_initial_time_ns() ||
 	    current->nsproxy->pid_ns_for_children != task_active_pid_ns(current))
 		return -EPERM;
-	if (mm->total_vm > PVAS_MAPPED_PAGES || pvas_creator_left_too_much(mm))
+	if (mm->total_vm > PVAS_MAPPED_PAGES || pvas_space_is_large(mm))
 		return -E2BIG;
-	if (!thread_group_empty(current) || pvas_space_has_mm(mm) || !pvas_mm_is_private(mm) ||
-	    !pvas_mm_is_plain(mm))
+	if (!thread_group_empty(current) || !pvas_mm_is_private(mm) || !pvas_mm_is_plain(mm))
 		return -EBUSY;
 	return 0;
 }
 
-/* The vdso and its data pages: the only special mapping there can be in that range. */
+/* The vdso and its data pages: no other special mapping can be in that range. */
 static bool pvas_area_is_vdso(struct vm_area_struct *vma)
 {
 	const struct vdso_image *image = vma->vm_mm->context.vdso_image;

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Core files of tasks: the task's own partition, partition 0 with the space
- * header, and what lies outside all partitions, but not the whole job.
+ * header, and the mappings outside all partitions, but not the whole job.
  *
  * The kernel dumps a process by mm->binfmt->core_dump(), and a space's mm has
- * the ELF format of the process that made it. We put our own in its place,
- * which shortens the list of mappings, calls the ELF format's, and puts the
- * list back: the caller frees it. The list is the dumping thread's own, taken
- * under the mmap lock before; no lock is held here.
+ * the ELF format of its creator. The module's own format replaces it: it
+ * shortens the list of mappings, calls the ELF format, and restores the list,
+ * which the caller frees. The list belongs to the dumping thread and was taken
+ * under the mmap lock; no lock is held here.
  *
- * A fork child of a task inherits the format with its copy of the mm. It is no
- * task, and dumped as any process. It keeps the module in (the kernel counts a
- * format's users by its module) until it execs or ends.
+ * A fork child of a task inherits the format with its copy of the mm. It is not a
+ * task, and is dumped like any process. It holds the module (the kernel counts the
+ * users of a format on its module) until it execs or exits.
  */
 #include <linux/binfmts.h>
 #include <linux/coredump.h>
@@ -24,7 +24,7 @@ module_param_named(whole_cores, pvas_whole_cores, bool, 0644);
 MODULE_PARM_DESC(whole_cores, "a task's core file holds the whole space (default no: its own partition)");
 
 #ifdef CONFIG_COREDUMP
-/* Set with the first space, and then the same for all: there is one ELF format. */
+/* Set by the first space; the same for all, because there is one ELF format. */
 static int (*pvas_elf_dump)(struct coredump_params *cprm);
 
 static bool pvas_dump_wants(const struct pvas_partition *part, const struct core_vma_metadata *m)
@@ -32,12 +32,12 @@ static bool pvas_dump_wants(const struct pvas_partition *part, const struct core
 	const struct pvas_space *space = part->space;
 	unsigned int index = pvas_index_of(space, m->start);
 
-	/* The vdso and its like make the partition they lie in nobody's. */
+	/* A partition with the vdso, for example, is reserved. */
 	return index == part->index || index < space->first || index > space->last ||
 	       test_bit(index, space->reserved);
 }
 
-/* What is wanted comes first, in its order; the rest after it. Returns how many. */
+/* Moves the chosen mappings to the front, in their order. Returns their number. */
 static int pvas_dump_choose(struct coredump_params *cprm, const struct pvas_partition *part)
 {
 	struct core_vma_metadata *m = cprm->vma_meta;
@@ -76,8 +76,8 @@ static struct linux_binfmt pvas_dump_format = {
 };
 
 /*
- * The caller's mm becomes a space. A format that is not built in might go while
- * we call it: such a space dumps whole, as before.
+ * The caller's mm has become a space. If its format is a module, which could be removed
+ * while it is called, the tasks' core files hold the whole space.
  */
 void pvas_dump_adopt(void)
 {

@@ -3,13 +3,13 @@
  * Is this ELF file fit to be a task's program or its interpreter?
  *
  * Pure functions on memory buffers, shared by the module (which must refuse
- * before the point of no return), by the loader (which trusts nobody and has
- * no libc), by libpvas (which says why) and by the fuzzer. Keep it so: no
- * calls, no globals, nothing but the arguments.
+ * before the point of no return), by the loader (which trusts no input and has
+ * no libc), by libpvas (which reports the reason) and by the fuzzer. So: no
+ * calls and no globals.
  *
  * The module and the loader read the file at two different times. The loader
  * therefore checks again: a file that changed in between must not make it map
- * outside the span that the module found free.
+ * outside the span that the module has checked.
  */
 #ifndef PVAS_ELF_H
 #define PVAS_ELF_H
@@ -26,7 +26,7 @@
 #include <linux/types.h>
 
 #define PVAS_ELF_PAGE		4096ULL
-#define PVAS_ELF_ALIGN_MAX	(2ULL << 20)	/* more is not asked of the mapper */
+#define PVAS_ELF_ALIGN_MAX	(2ULL << 20)	/* the mapper supports no more */
 #define PVAS_ELF_ADDR_MAX	(1ULL << 47)	/* user addresses, x86-64 */
 #define PVAS_ELF_PHNUM_MAX	(65536 / sizeof(Elf64_Phdr))	/* as the kernel's own */
 

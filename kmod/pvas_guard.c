@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Guard: a task stays what pvas_admit.c let in. Tasks, their guests and the
- * creator can't change
+ * Guard: tasks keep the attributes that pvas_admit.c has checked. Tasks, their
+ * guests and the creator can't change
  *
  *  - ids, permitted capabilities and user namespace: commit_creds(), -EPERM;
  *  - the user, pid, mount, ipc, cgroup or time namespace, by unshare(2) or
@@ -9,15 +9,14 @@
  *    put a page into the shared mm that goes with the namespace;
  *  - the same for a child that shares the mm, by clone(2): -EPERM.
  *
- * Otherwise an outsider could reach all tasks by the one that gave up its ids:
- * who may trace a process is decided by the ids of the process, and by the
- * dumpable flag of the mm, which is everybody's.
+ * Otherwise an outsider could reach all tasks through one that gave up its ids: the
+ * permission to trace a process depends on the ids of the process, and on the
+ * dumpable flag of the mm, which all tasks share.
  *
  * A fork child has an mm of its own and may do what any process may. So may an
- * exec that leads out of the space: its mm is another by the time it changes
- * credentials.
+ * exec out of the space: it has another mm before it changes credentials.
  *
- * And one for what others see: see pvas_on_kthread_comm().
+ * One more hook serves readers of /proc: see pvas_on_kthread_comm().
  */
 #include <linux/cred.h>
 #include <linux/nsproxy.h>
@@ -27,11 +26,11 @@
 #include "pvas.h"
 #include "pvas_hook.h"
 
-/* Kept with the members; network and host name are not what a space is about. */
+/* Network and host name do not matter: they give no access to memory. */
 #define PVAS_KEPT_NS	(CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWIPC | CLONE_NEWCGROUP | \
 			 CLONE_NEWTIME)
 
-/* ---- where a redirected call goes ---- */
+/* ---- stubs that redirected calls go to ---- */
 
 static int pvas_stub_refuse(void)
 {
@@ -55,7 +54,7 @@ static void pvas_stub_task_comm(char *buf, size_t size, struct task_struct *tsk)
 	strscpy_pad(buf, tsk->comm, size);
 }
 
-/* ---- what is refused ---- */
+/* ---- helpers ---- */
 
 static bool pvas_creds_differ(const struct cred *a, const struct cred *b)
 {
@@ -97,7 +96,7 @@ static void notrace pvas_on_commit_creds(unsigned long ip, unsigned long parent_
 		       pvas_stub_refuse_creds);
 }
 
-/* (unshare_flags, ...): later it can't fail any more, and does not look at errors */
+/* (unshare_flags, ...): afterwards unshare() ignores errors */
 static void notrace pvas_on_unshare(unsigned long ip, unsigned long parent_ip,
 				    struct ftrace_ops *ops, struct ftrace_regs *fregs)
 {
@@ -123,7 +122,7 @@ static void notrace pvas_on_copy_creds(unsigned long ip, unsigned long parent_ip
 	pvas_refuse_if((flags & CLONE_VM) && (flags & CLONE_NEWUSER), fregs, pvas_stub_refuse);
 }
 
-/* (nsset, ns): setns(2), by a file of the namespace or of a process */
+/* (nsset, ns): setns(2), with a file of the namespace or a pidfd */
 static void notrace pvas_on_install(unsigned long ip, unsigned long parent_ip,
 				    struct ftrace_ops *ops, struct ftrace_regs *fregs)
 {
@@ -137,8 +136,8 @@ static void notrace pvas_on_install_time(unsigned long ip, unsigned long parent_
 }
 
 /*
- * (buf, size, task): a reader of /proc/PID/stat who has seen PF_KTHREAD while
- * pvas_switch_mm() had it set warns if it is clear by now.
+ * (buf, size, task): a reader of /proc/PID/stat that has seen PF_KTHREAD while
+ * pvas_switch_mm() had it set would warn if it is clear by now.
  */
 static void notrace pvas_on_kthread_comm(unsigned long ip, unsigned long parent_ip,
 					 struct ftrace_ops *ops, struct ftrace_regs *fregs)

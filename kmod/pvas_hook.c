@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The hooks come with the first space and go with the last, so a machine without
- * a space pays nothing. Each subject has its own set: pvas_bounds.c, pvas_guard.c.
+ * Hooks are switched on with the first space and off after the last, so a machine
+ * without a space pays nothing. Each subject has its own set: pvas_bounds.c,
+ * pvas_guard.c.
  *
- * Once needed, an ftrace_ops stays registered until the module goes: unregistering
- * waits, under ftrace's own lock, until no task is preempted anywhere, and a user who
- * starves tasks of theirs could keep everybody's next space waiting. While there is no
- * space, each ops stands on an empty function of ours that nobody calls. To change from
- * one to the other is one patching of the kernel's text, and waits for nothing.
+ * Once needed, an ftrace_ops stays registered until the module is removed: unregistering
+ * waits, under ftrace's own lock, until each task that was preempted has run again, and a
+ * user who starves tasks could delay the next space of all users. Without a space, each
+ * ops is on an empty function of this module that is never called. Changing from one to
+ * the other patches the kernel's text once, and does not wait for tasks.
  *
- * Tracepoints: sched_process_fork, sched_process_exec, sched_process_exit, to
- * count who lives in a partition.
+ * Tracepoints: sched_process_fork, sched_process_exec, sched_process_exit, to count the
+ * processes in a partition.
  *
- * A process outside of any space passes through with one hash look-up.
+ * A process outside all spaces costs one hash look-up for each hook.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -30,7 +31,7 @@
 #include "pvas.h"
 #include "pvas_hook.h"
 
-/* Both ways the kernel's text is patched: back-to-back jobs need not pay for it each. */
+/* Switching patches the kernel's text: spare that to jobs that follow each other. */
 #define PVAS_LINGER	msecs_to_jiffies(200)
 
 static const struct pvas_hook_set * const pvas_hook_sets[] = {
@@ -44,14 +45,14 @@ static const struct pvas_hook_set * const pvas_hook_sets[] = {
 		for ((hook) = (*(set))->hooks;					\
 		     (hook) < (*(set))->hooks + (*(set))->n; (hook)++)
 
-/* ---- where a hook stands ---- */
+/* ---- the functions of a hook ---- */
 
-/* Hooks are looked for at insertion: when a job starts, a missing one is found too late. */
+/* Functions are looked up at insertion: a job start is too late to find one missing. */
 #define PVAS_HOOK_MAX	64
 
 /*
- * Addresses are found by kprobes that are never armed, and go all at once: each alone
- * would wait for a grace period.
+ * Addresses are found by kprobes that are never armed. They are unregistered all at once,
+ * because each call waits for a grace period.
  */
 static struct kprobe *pvas_found[2 * PVAS_HOOK_MAX];
 static int pvas_found_n;
@@ -99,10 +100,10 @@ static int pvas_hook_need(struct pvas_hook *hook, const char *name)
 	return 0;
 }
 
-/* Only ftrace knows the functions of a pattern. Not every kernel has some of each. */
+/* Only ftrace can match a pattern. A kernel need not have functions for each. */
 static int pvas_hook_match(struct pvas_hook *hook)
 {
-	unsigned char text[64];		/* a pattern is taken apart where it lies */
+	unsigned char text[64];		/* ftrace_set_filter() writes into it */
 	const char * const *name;
 	int err;
 
@@ -148,7 +149,7 @@ static int pvas_hook_stand(struct pvas_hook *hook)
 	return ftrace_set_filter_ips(&hook->ops, hook->ips, hook->n_ips, 0, 1);
 }
 
-/* Where the ops stand without a space: one each, for ftrace lets only one redirect a function. */
+/* For the ops without a space: one each, because only one ops may redirect a function. */
 #define PVAS_IDLE(n)	\
 	static void __attribute__((__noipa__)) pvas_hook_idle_##n(void) { barrier(); }
 #define PVAS_IDLES(X)								\
@@ -171,7 +172,7 @@ static int pvas_hook_on(struct pvas_hook *hook)
 {
 	int err;
 
-	/* With an empty filter it would stand on every function there is. */
+	/* An empty filter would mean every function of the kernel. */
 	if (!hook->n_ips && !hook->matched)
 		return 0;
 	err = pvas_hook_stand(hook);
@@ -191,7 +192,7 @@ static int pvas_hook_on(struct pvas_hook *hook)
 
 static void pvas_hook_off(struct pvas_hook *hook)
 {
-	/* Out of memory it stays where it is, which costs time and nothing else. */
+	/* If memory is short, it stays on, which costs time only. */
 	if (hook->registered)
 		ftrace_set_filter_ip(&hook->ops, hook->idle, 0, 1);
 }
@@ -200,7 +201,7 @@ static void pvas_hook_forget(struct pvas_hook *hook)
 {
 	int err = hook->registered ? unregister_ftrace_function(&hook->ops) : 0;
 
-	/* Our text must not go while the kernel calls it: never seen, but then stay. */
+	/* Never seen; but the text must not be freed while the kernel calls it. */
 	if (WARN_ON_ONCE(err))
 		__module_get(THIS_MODULE);
 	hook->registered = false;
@@ -250,15 +251,15 @@ static void pvas_match_tracepoint(struct tracepoint *tp, void *priv)
 /* ---- on with the first space, off after the last ---- */
 
 /*
- * Hooks come and go in a worker's context: a process can be starved by its cgroup while it
- * holds the locks that this takes, the kernel's own among them, and everybody else would wait.
+ * Hooks are switched by a worker: the cgroup of a process can starve it while it holds the
+ * locks that this takes, some of them ftrace's own, and all other processes would wait.
  */
 static DEFINE_SPINLOCK(pvas_hook_lock);
 static DECLARE_WAIT_QUEUE_HEAD(pvas_hook_wait);
-/* Under pvas_hook_lock. Spaces that need the hooks, or wait for them: */
+/* All under pvas_hook_lock. Spaces that need the hooks, or wait for them: */
 static unsigned int pvas_hook_users;
 static bool pvas_hooked;
-/* How often they could not be had, and why the last time. */
+/* Failures to switch them on, and the error of the last one. */
 static unsigned int pvas_hook_failures;
 static int pvas_hook_error;
 
@@ -309,7 +310,7 @@ static void pvas_hook_put_on(void)
 	wake_up_all(&pvas_hook_wait);
 }
 
-/* One at a time, and the only one that changes pvas_hooked. */
+/* A work item runs once at a time, and only this one changes pvas_hooked. */
 static void pvas_hook_work_fn(struct work_struct *work)
 {
 	bool on, off;
@@ -317,7 +318,7 @@ static void pvas_hook_work_fn(struct work_struct *work)
 	spin_lock(&pvas_hook_lock);
 	on = pvas_hook_users && !pvas_hooked;
 	off = !pvas_hook_users && pvas_hooked;
-	/* Whoever comes from here on waits for the next turn. */
+	/* A pvas_hook_get() from here on waits for the next run. */
 	if (off)
 		pvas_hooked = false;
 	spin_unlock(&pvas_hook_lock);
@@ -339,7 +340,7 @@ static bool pvas_hook_settled(unsigned int failures)
 	return settled;
 }
 
-/* A space is being made: no task must run unbounded. */
+/* For a new space: returns when the hooks are on. */
 int pvas_hook_get(void)
 {
 	unsigned int failures;

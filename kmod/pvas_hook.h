@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * A hook: an ftrace callback on some of the kernel's functions, by name. Each
- * subject has a set of them; pvas_hook.c has the sets in and out with the spaces.
+ * A hook: an ftrace callback on some of the kernel's functions, by name. Each subject
+ * has a set of hooks; pvas_hook.c switches the sets on and off.
  */
 #ifndef PVAS_HOOK_H
 #define PVAS_HOOK_H
@@ -16,12 +16,12 @@ struct pvas_partition;
 			 FTRACE_OPS_FL_RECURSION)
 
 /**
- * struct pvas_bound - a function that a task may call within limits
+ * struct pvas_bound - a function that checks what a task may do with it
  * @name:	as kallsyms has it
- * @check:	where to go instead, or NULL; with the function's own arguments in the
- *		registers, which it may change. Atomic
- * @absent:	this kernel need not have it
- * @ia32:	for an ia32 call only: left to the parameter refuse_ia32 if that is set
+ * @check:	returns a stub to call instead, or NULL; the function's own arguments are in
+ *		the registers, which it may change. Atomic
+ * @absent:	a kernel without it is supported
+ * @ia32:	for ia32 calls only; with the parameter refuse_ia32 all of these are refused
  */
 struct pvas_bound {
 	const char *name;
@@ -31,18 +31,18 @@ struct pvas_bound {
 };
 
 /**
- * struct pvas_hook - one callback and the functions it stands on
+ * struct pvas_hook - one callback and its functions
  * @ops:	the callback, and PVAS_OPS_FLAGS; with IPMODIFY if it redirects
- * @names:	NULL-terminated; without one of these the module does not load
- * @bounds:	the same, with what each is checked for; ends with an empty one
+ * @names:	NULL-terminated; if one of these is missing, the module does not load
+ * @bounds:	the same, with a check for each; ends with an empty one
  * @optional:	NULL-terminated; not in every kernel or configuration
  * @patterns:	NULL-terminated, as for set_ftrace_filter; instead of all of the above
  * @only_if:	a module parameter that must be set, or NULL
- * @ips:	the addresses of those that are there
- * @n_ips:	how many
- * @idle:	the address of the function it stands on without a space
- * @matched:	the patterns have functions
- * @registered:	with ftrace, on these or on none that is called
+ * @ips:	the addresses of the functions that this kernel has
+ * @n_ips:	the number of @ips
+ * @idle:	the address of the function that it is on without a space
+ * @matched:	the patterns match some functions
+ * @registered:	with ftrace, on @ips or on @idle
  */
 struct pvas_hook {
 	struct ftrace_ops ops;

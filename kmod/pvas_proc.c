@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * /proc/pvas: spaces and tasks.
- *
- * A line for each space, below it one for each task: of the reader's own spaces,
- * and of all for CAP_SYS_PTRACE in the owner's user namespace.
+ * /proc/pvas: a line for each space, and below it one for each task. A reader sees its
+ * own spaces, and with CAP_SYS_PTRACE all in its user namespace.
  */
 #include <linux/cred.h>
 #include <linux/mm.h>
@@ -32,7 +30,7 @@ static void pvas_show_space(struct seq_file *m, struct pvas_space *space, u32 in
 		rss = get_mm_rss(mm) << (PAGE_SHIFT - 10);
 		tables = mm_pgtables_bytes(mm) >> 10;
 		maps = READ_ONCE(mm->map_count);
-		/* Not here: the last one frees all pages. */
+		/* Not here: dropping the last reference frees all pages. */
 		pvas_mmput(mm);
 	}
 	seq_printf(m, "space %u uid %u partition_gib %lu tasks %u rss_kib %lu pagetables_kib %lu maps %d %s\n",

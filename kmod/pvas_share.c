@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Each user's share of the spaces: one user's must not keep others from making
+ * Each user's share of the spaces: one user's spaces must not keep others from making
  * theirs.
  *
- * A space counts from CREATE until its last trace is gone, wherever its files
- * are, for the user who made it and, as with ucounts, for the owners of the
- * user namespaces around: whoever maps 65536 ids into a namespace of his own
- * has one share all the same.
+ * A space counts from CREATE until it is freed, wherever its files are, for its creator
+ * and, as with ucounts, for the owners of the user namespaces around: a user who maps
+ * 65536 ids into a namespace of their own still has one share.
  */
 #include <linux/cred.h>
 #include <linux/list.h>
+#include <linux/moduleparam.h>
 #include <linux/slab.h>
 #include <linux/spinlock.h>
 #include <linux/uidgid.h>
@@ -17,7 +17,16 @@
 
 #include "pvas.h"
 
-/* A quarter of all for a user, so that no three users have all of them. */
+static unsigned int pvas_max_spaces = 1024;
+module_param_named(max_spaces, pvas_max_spaces, uint, 0644);
+MODULE_PARM_DESC(max_spaces, "most spaces there can be at once (default 1024)");
+
+static unsigned int pvas_max_spaces_per_user = 128;
+module_param_named(max_spaces_per_user, pvas_max_spaces_per_user, uint, 0644);
+MODULE_PARM_DESC(max_spaces_per_user,
+		 "most spaces one user but root can have, and no more than a quarter of max_spaces (default 128)");
+
+/* A quarter for each user, so that three users cannot have all of them. */
 #define PVAS_SHARE_OF_ALL	4
 
 struct pvas_user {
@@ -27,13 +36,16 @@ struct pvas_user {
 };
 
 static LIST_HEAD(pvas_users);
-/* A spinlock: who is preempted with a mutex can be starved, and all would wait. */
+/*
+ * A spinlock, because the cgroup of a process that is preempted with a mutex can starve it,
+ * and all others would wait.
+ */
 static DEFINE_SPINLOCK(pvas_users_lock);
 static unsigned int pvas_n_spaces;
 
 /*
- * Root is held to all there are only: it sets the limits. But a root that could
- * not (in a container, or without capabilities) has a share like others.
+ * Root sets the limits, so only the total applies to it. A root that could not set them
+ * (in a container, or without capabilities) has a share like others.
  */
 static unsigned int pvas_share_of(kuid_t uid, bool whole_root)
 {
@@ -64,7 +76,7 @@ static void pvas_user_less(kuid_t uid)
 	kfree(user);
 }
 
-/* A user's count that could be needed; all that are not go again. */
+/* Allocates a count that a new user may need; unused ones are freed again. */
 static int pvas_spare_add(struct list_head *spare)
 {
 	struct pvas_user *user = kzalloc(sizeof(*user), GFP_KERNEL_ACCOUNT);
@@ -98,7 +110,7 @@ static int pvas_user_more(kuid_t uid, bool whole_root, struct list_head *spare)
 	return 0;
 }
 
-/* The next user to count a space for: who made the namespace that @uid was one in. */
+/* The next user to count a space for: the creator of the namespace that @uid is from. */
 static const struct user_namespace *pvas_share_next(const struct user_namespace *ns, kuid_t *uid)
 {
 	kuid_t last = *uid;
@@ -110,7 +122,7 @@ static const struct user_namespace *pvas_share_next(const struct user_namespace 
 	return uid_eq(*uid, last) ? NULL : ns;
 }
 
-/* The first @n of those who have a space of @cred's counted. */
+/* Undoes the count for the first @n users. */
 static void pvas_share_undo(const struct cred *cred, int n)
 {
 	const struct user_namespace *ns = cred->user_ns;
@@ -141,7 +153,7 @@ static int pvas_share_do(const struct cred *cred, bool whole_root, struct list_h
 
 /**
  * pvas_share_take - count one more space
- * @cred:	of its maker; the space holds them
+ * @cred:	its creator's; the space holds a reference
  *
  * Return: 0, -ENOSPC or -ENOMEM.
  */

@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * userfaultfds of a space. A task registers and fills its own partition. Another process that
- * holds the descriptor, as a task's fork child does, may read it and wake, but change nothing:
- * the space is not its own.
+ * userfaultfds of a space. A task registers and fills its own partition. Another process
+ * that holds the descriptor, such as a task's fork child, may read it and wake, but not
+ * change anything, because it is not in the space.
  *
- * What fills (COPY, ZEROPAGE, MOVE, ...) is looked at in the functions that do it, see
- * pvas_calls.c. REGISTER and UNREGISTER have none: their argument is read in the middle, and
- * a peer can change it after we have looked. So one task of a space does this at a time, and
- * its effect is looked at afterwards.
+ * Filling (COPY, ZEROPAGE, MOVE, ...) is checked in the functions that do it, see
+ * pvas_calls.c. REGISTER and UNREGISTER have no such function: their argument is read in
+ * the middle of them, and a peer can change it after a check. So one task of a space does
+ * this at a time, and its effect is checked afterwards.
  */
 #include <linux/ftrace.h>
 #include <linux/fs.h>
 #include <linux/mm.h>
 #include <linux/module.h>
+#include <linux/pagemap.h>
 #include <linux/sched.h>
 #include <linux/uaccess.h>
 #include <linux/userfaultfd_k.h>
@@ -24,6 +25,8 @@
 /* From 6.6 and 6.8. */
 #define PVAS_UFFD_NR_MOVE	0x05
 #define PVAS_UFFD_NR_POISON	0x08
+
+#define PVAS_UFFD_TRIES		100
 
 #ifdef CONFIG_USERFAULTFD
 
@@ -48,7 +51,7 @@ static bool pvas_uffd_peers_have_any(struct pvas_partition *part)
 	return any;
 }
 
-/* Give back what the caller registered outside of its partition, and wake who waits there. */
+/* Undoes what the caller has registered outside its partition, and wakes waiters there. */
 static bool pvas_uffd_undo(struct pvas_partition *part, struct userfaultfd_ctx *ctx)
 {
 	struct { unsigned long start, len; } all = {};
@@ -72,15 +75,26 @@ static bool pvas_uffd_undo(struct pvas_partition *part, struct userfaultfd_ctx *
 	return any;
 }
 
+/* A fault under uffd_lock could block all peers, for ever if a userfaultfd serves it. */
+static long pvas_uffd_call(struct file *file, unsigned int cmd, unsigned long arg)
+{
+	long ret;
+
+	pagefault_disable();
+	ret = file->f_op->unlocked_ioctl(file, cmd, arg);
+	pagefault_enable();
+	return ret;
+}
+
 static long pvas_uffd_locked(struct pvas_partition *part, struct file *file, unsigned int cmd,
 			     unsigned long arg)
 {
 	long ret;
 
-	/* It asks each area for any userfaultfd, not for this one. */
+	/* It ends the registration with any userfaultfd, not only with this one. */
 	if (cmd == UFFDIO_UNREGISTER && pvas_uffd_peers_have_any(part))
 		return -EBUSY;
-	ret = file->f_op->unlocked_ioctl(file, cmd, arg);
+	ret = pvas_uffd_call(file, cmd, arg);
 	if (cmd == UFFDIO_REGISTER && pvas_uffd_undo(part, file->private_data))
 		return -EPERM;
 	return ret;
@@ -93,22 +107,31 @@ static long pvas_stub_uffd(struct file *file, unsigned int cmd, unsigned long ar
 	struct pvas_partition *part = pvas_task_partition();
 	unsigned int features = READ_ONCE(ctx->features);
 	struct uffdio_range range;
+	int tries = PVAS_UFFD_TRIES;
 	long ret;
 
-	/* UFFDIO_API sets them once, and some bit always. Before, the kernel says -EINVAL, too. */
+	/* UFFDIO_API sets them once, at least one bit. Before, the kernel returns -EINVAL, too. */
 	if (!features)
 		return -EINVAL;
-	/* The worker that frees the partition would wait until somebody reads the event. */
+	/* The worker that frees the partition would wait until the event is read. */
 	if (features & UFFD_FEATURE_EVENT_UNMAP)
 		return -EPERM;
 	if (copy_from_user(&range, (void __user *)arg, sizeof(range)))
 		return -EFAULT;
 	if (pvas_mm_foreign(part, range.start, range.len))
 		return -EPERM;
-	if (mutex_lock_killable(&part->space->uffd_lock))
-		return -EINTR;
-	ret = pvas_uffd_locked(part, file, cmd, arg);
-	mutex_unlock(&part->space->uffd_lock);
+	/* The page may be gone again before the call: then bring it in once more. */
+	do {
+		if (cmd == UFFDIO_REGISTER &&
+		    fault_in_safe_writeable((char __user *)arg, sizeof(struct uffdio_register)))
+			return -EFAULT;
+		if (fault_in_readable((char __user *)arg, sizeof(range)))
+			return -EFAULT;
+		if (mutex_lock_killable(&part->space->uffd_lock))
+			return -EINTR;
+		ret = pvas_uffd_locked(part, file, cmd, arg);
+		mutex_unlock(&part->space->uffd_lock);
+	} while (ret == -EFAULT && --tries);
 	return ret;
 }
 

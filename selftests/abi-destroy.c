@@ -2,6 +2,7 @@
 /* PVAS_IOC_DESTROY, error by error, and what closing the file does; without libpvas. */
 #define _GNU_SOURCE
 #include <signal.h>
+#include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -38,6 +39,21 @@ PVAS_TEST(destroy)
 	pt_raw_close(&raw);
 }
 
+/* Has the line of a space in /proc/pvas that word? */
+static bool shown(uint32_t id, const char *word)
+{
+	FILE *f = fopen("/proc/pvas", "re");
+	char line[512], name[32];
+	bool found = false;
+
+	snprintf(name, sizeof(name), "space %u ", id);
+	while (f && fgets(line, sizeof(line), f))
+		found |= !strncmp(line, name, strlen(name)) && strstr(line, word);
+	if (f)
+		fclose(f);
+	return found;
+}
+
 /* with KILL a space ends for those, too, who have found it by its key: it lets nobody in */
 PVAS_TEST(destroy_with_others_attached)
 {
@@ -60,6 +76,9 @@ PVAS_TEST(destroy_with_others_attached)
 	EXPECT_EQ(0, pt_ioctl(raw.fd, PVAS_IOC_DESTROY, &destroy));
 	EXPECT_EQ(256 + SIGKILL, pt_wait(pid));
 	EXPECT_EQ(-ENOENT, pt_raw_arm(other, 0, 1, 0));
+	/* It is there as long as the other file is, but not open. */
+	EXPECT_TRUE(shown(raw.create.id, " closing"));
+	EXPECT_FALSE(shown(raw.create.id, " open"));
 	/* The key is free again, for a space in which children live. */
 	pt_raw_init(&again, PVAS_SHIFT_DEFAULT);
 	again.create.flags |= PVAS_CREATE_KEY;

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <linux/capability.h>
 #include <sched.h>
+#include <signal.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
@@ -136,6 +137,30 @@ static int arm_by_id(void *arg)
 	struct pt_raw *raw = arg;
 
 	return pt_raw_arm(pt_open(), raw->create.id, 3, 0);
+}
+
+static int kill_inherited(void *arg)
+{
+	struct pvas_destroy destroy = { .size = sizeof(destroy), .flags = PVAS_DESTROY_KILL };
+
+	return pt_ioctl(((struct pt_raw *)arg)->fd, PVAS_IOC_DESTROY, &destroy);
+}
+
+/* a process that has given up its rights cannot kill the tasks by an inherited file */
+PVAS_TEST(destroy_inherited)
+{
+	struct pt_raw raw;
+	pid_t pid;
+
+	PT_NEED_ROOT();
+	ASSERT_EQ(0, pt_raw_make(&raw));
+	pid = pt_raw_spawn(&raw, 1);
+	ASSERT_LT(0, pid);
+	EXPECT_EQ(-EPERM, pt_as_nobody(kill_inherited, &raw));
+	EXPECT_EQ(pid, pt_raw_call(&raw, 1, SYS_getpid));
+	EXPECT_EQ(0, pt_in_child(kill_inherited, &raw));
+	EXPECT_EQ(256 + SIGKILL, pt_wait(pid));
+	pt_raw_close(&raw);
 }
 
 /* another user's space: EPERM, by an inherited file and by its id */

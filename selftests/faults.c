@@ -15,195 +15,30 @@
 #include <spawn.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <sys/mman.h>
-#include <sys/mount.h>
 #include <sys/sendfile.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
-#include <linux/futex.h>
 #include <unistd.h>
 
+#include "fail_nth.h"
 #include "kselftest_harness.h"
 #include "pvas_test.h"
 
-#define MAX_NTH		2000	/* more than any call here makes: then it is a failure */
-#define TRIES		3	/* of one n, if its failure was nobody's */
+#define MAX_NTH		2000	/* more than an exec makes: then it is a failure */
 #define RW		(PROT_READ | PROT_WRITE)
-
-/* Allocations that may sleep, and single pages, are spared by default. */
-static const char * const switches[][2] = {
-	{ "failslab/ignore-gfp-wait", "N" }, { "failslab/verbose", "0" },
-	{ "fail_page_alloc/ignore-gfp-wait", "N" }, { "fail_page_alloc/ignore-gfp-highmem", "N" },
-	{ "fail_page_alloc/min-order", "0" }, { "fail_page_alloc/verbose", "0" },
-};
-
-static const char *have_faults(void)
-{
-	char path[128];
-	size_t i;
-
-	if (geteuid())
-		return "must be root";
-	if (access("/proc/self/fail-nth", W_OK))
-		return "this kernel has no fault injection (no /proc/self/fail-nth)";
-	if (access("/sys/kernel/debug/failslab", F_OK))
-		mount("none", "/sys/kernel/debug", "debugfs", 0, NULL);
-	for (i = 0; i < PT_ARRAY_SIZE(switches); i++) {
-		snprintf(path, sizeof(path), "/sys/kernel/debug/%s", switches[i][0]);
-		if (pt_write_file(path, switches[i][1]))
-			return "no failslab or fail_page_alloc in debugfs";
-	}
-	return NULL;
-}
 
 #define FAULT_TEST(name_) \
 	static void faults_##name_(struct __test_metadata *_metadata); \
 	PVAS_TEST(name_) \
 	{ \
-		const char *why = have_faults(); \
+		const char *why = fail_possible(); \
 		if (why) \
 			SKIP(return, "%s", why); \
 		faults_##name_(_metadata); \
 	} \
 	static void faults_##name_(struct __test_metadata __attribute__((unused)) *_metadata)
-
-/* ---- fail-nth, of this process or another one ---- */
-
-static int open_nth(pid_t pid)
-{
-	char path[64];
-
-	if (pid)
-		snprintf(path, sizeof(path), "/proc/%d/fail-nth", pid);
-	else
-		snprintf(path, sizeof(path), "/proc/thread-self/fail-nth");
-	return open(path, O_RDWR | O_CLOEXEC);
-}
-
-static int set_nth(int fd, unsigned int nth)
-{
-	char text[16];
-	int n = snprintf(text, sizeof(text), "%u", nth);
-
-	return pwrite(fd, text, n, 0) == n ? 0 : -EIO;
-}
-
-/* Was it too few allocations to reach the one that was to fail? And no more faults. */
-static bool reached(int fd)
-{
-	char text[16] = "";
-	ssize_t n = pread(fd, text, sizeof(text) - 1, 0);
-
-	set_nth(fd, 0);
-	return n > 0 && atoi(text) == 0;
-}
-
-#define say(fmt, ...) fprintf(stderr, "# " fmt "\n", __VA_ARGS__)
-
-/* What a call may say that could not allocate; exec: E2BIG for want of a stack page. */
-static bool proper(int err)
-{
-	return err == -ENOMEM || err == -EAGAIN || err == -E2BIG || err == -EFAULT;
-}
-
-/* A space goes with its last task or file; its end is a work item's. */
-static int spaces_become(int want)
-{
-	int i, n = -1;
-
-	for (i = 0; i < 1000 && (n = pt_spaces()) != want; i++)
-		usleep(10000);
-	return n;
-}
-
-/* ---- sweeps ---- */
-
-/**
- * struct attempt - something to try with one allocation failing
- * @once:	tries it: 0, -errno, -ENODATA if fewer than @nth allocations were made,
- *		-ENOTRECOVERABLE for what may not be
- * @fn:		the call, for those of @once that make one; 0 or -errno
- * @arg:	what @once or @fn needs
- * @nth:	the allocation that fails
- */
-struct attempt {
-	int (*once)(struct attempt *a);
-	int (*fn)(void *arg);
-	void *arg;
-	unsigned int nth;
-};
-
-/*
- * Some failures nobody minds. If it was of what the kernel allocates once in a while
- * for itself (a pool of KASAN's), the n-th is the call's own the next time.
- */
-static int try_often(struct attempt *a)
-{
-	int i, err = 0;
-
-	for (i = 0; i < TRIES && !err; i++)
-		err = a->once(a);
-	return err;
-}
-
-/*
- * Tries with the nth allocation failing, until none does; each time it must work or
- * give a proper error. Returns how many failed, or -1. With most of the test's time
- * gone it ends where it is, and says so.
- */
-static int sweep(const char *what, struct attempt a)
-{
-	long end = pt_now_ms() + pt_timeout() * 700;
-	int err, failed = 0;
-
-	for (a.nth = 1; a.nth < MAX_NTH; a.nth++) {
-		err = try_often(&a);
-		if (err == -ENODATA)
-			return failed;
-		if (err && !proper(err)) {
-			say("%s, allocation %u: %d", what, a.nth, err);
-			return -1;
-		}
-		failed += err != 0;
-		if (pt_now_ms() > end) {
-			say("%s: no time for more than %u allocations", what, a.nth);
-			return failed;
-		}
-	}
-	return -1;
-}
-
-/* The call by this thread */
-static int here(struct attempt *a)
-{
-	int fd = open_nth(0), err;
-	bool hit;
-
-	if (fd < 0 || set_nth(fd, a->nth))
-		return -ENOTRECOVERABLE;
-	err = a->fn(a->arg);
-	hit = reached(fd);
-	close(fd);
-	return hit ? err : err ? -ENOTRECOVERABLE : -ENODATA;
-}
-
-static int here_of(void *a)
-{
-	return here(a);
-}
-
-/* The call by a process of its own */
-static int in_child(struct attempt *a)
-{
-	return pt_in_child(here_of, a);
-}
-
-static int sweep_child(const char *what, int (*fn)(void *arg), void *arg)
-{
-	return sweep(what, (struct attempt){ .once = in_child, .fn = fn, .arg = arg });
-}
 
 /* ---- create ---- */
 
@@ -225,10 +60,10 @@ struct creation {
 
 static int before_create(void *arg)
 {
-	struct attempt *a = arg;
+	struct fail_attempt *a = arg;
 	struct creation *c = a->arg;
 
-	c->fd = open_nth(0);
+	c->fd = fail_open_nth(0);
 	if (c->fd < 0)
 		return -errno;
 	c->raw->nth_fd = c->fd;
@@ -236,7 +71,7 @@ static int before_create(void *arg)
 	return 0;
 }
 
-static int create_once(struct attempt *a)
+static int create_once(struct fail_attempt *a)
 {
 	struct creation *c = a->arg;
 	struct pt_raw raw;
@@ -255,7 +90,7 @@ static int create_once(struct attempt *a)
 	pt_raw_close(&raw);
 	while (waitpid(-1, NULL, 0) > 0)
 		;
-	if (spaces_become(c->spaces) != c->spaces) {
+	if (fail_spaces_become(c->spaces) != c->spaces) {
 		say("create, allocation %u: a space is left", a->nth);
 		return -ENOTRECOVERABLE;
 	}
@@ -267,7 +102,7 @@ static int sweep_create(int spaces, unsigned int pause_ms)
 	struct creation c = { .spaces = spaces, .pause_ms = pause_ms };
 
 	c.reached = mmap(NULL, 4096, RW, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	return sweep("create", (struct attempt){ .once = create_once, .arg = &c });
+	return fail_sweep("create", (struct fail_attempt){ .once = create_once, .arg = &c });
 }
 
 /* The hooks are in place: another space has them. */
@@ -281,7 +116,7 @@ FAULT_TEST(create)
 	EXPECT_LE(2, failed);
 	TH_LOG("%d allocations made it fail", failed);
 	pt_raw_close(&other);
-	EXPECT_EQ(0, spaces_become(0));
+	EXPECT_EQ(0, fail_spaces_become(0));
 }
 
 /* ---- arm, attach, open, close ---- */
@@ -326,18 +161,18 @@ FAULT_TEST(open_arm_query)
 	pid_t pid;
 
 	ASSERT_EQ(0, pt_raw_make(&raw));
-	EXPECT_LT(0, sweep_child("open", open_device, NULL));
-	EXPECT_LT(1, sweep_child("arm", arm, &raw));
-	EXPECT_LT(1, sweep_child("arm and die", arm_and_die, &raw));
+	EXPECT_LT(0, fail_sweep_child("open", open_device, NULL));
+	EXPECT_LT(1, fail_sweep_child("arm", arm, &raw));
+	EXPECT_LT(1, fail_sweep_child("arm and die", arm_and_die, &raw));
 	EXPECT_EQ(0, pt_raw_count(raw.fd));
 	pid = pt_raw_spawn(&raw, raw.create.first);
 	ASSERT_LT(0, pid);
-	EXPECT_LT(0, sweep_child("query", query, &raw.fd));
+	EXPECT_LT(0, fail_sweep_child("query", query, &raw.fd));
 	EXPECT_EQ(1, pt_raw_count(raw.fd));
 	pt_kill(pid);
 	EXPECT_EQ(0, pt_raw_count(raw.fd));
 	pt_raw_close(&raw);
-	EXPECT_EQ(0, spaces_become(0));
+	EXPECT_EQ(0, fail_spaces_become(0));
 }
 
 static const char key[] = "faults";
@@ -367,10 +202,10 @@ FAULT_TEST(attach_and_arm)
 	raw.create.key = (uintptr_t)key;
 	raw.create.key_len = sizeof(key);
 	ASSERT_EQ(0, pt_raw_create(&raw));
-	EXPECT_LT(1, sweep_child("attach and arm", attach_by_key, NULL));
+	EXPECT_LT(1, fail_sweep_child("attach and arm", attach_by_key, NULL));
 	EXPECT_EQ(0, pt_raw_count(raw.fd));
 	pt_raw_close(&raw);
-	EXPECT_EQ(0, spaces_become(0));
+	EXPECT_EQ(0, fail_spaces_become(0));
 }
 
 /* ---- exec ---- */
@@ -379,14 +214,14 @@ FAULT_TEST(attach_and_arm)
 static int exec_with_nth(void *arg)
 {
 	const unsigned int *nth = arg;
-	int fd = open_nth(0), err;
+	int fd = fail_open_nth(0), err;
 
-	if (fd < 0 || set_nth(fd, *nth))
+	if (fd < 0 || fail_set_nth(fd, *nth))
 		return -ENOTRECOVERABLE;
 	/* Not by /proc, which says that there is no such file. */
 	execl(pt_self(), "puppet", (char *)NULL);
 	err = -errno;
-	set_nth(fd, 0);
+	fail_set_nth(fd, 0);
 	return err;
 }
 
@@ -420,7 +255,7 @@ FAULT_TEST(exec)
 	for (nth = 1; !done && nth < MAX_NTH; nth++) {
 		pid = pt_raw_spawn_by(&raw, raw.create.first, exec_with_nth, &nth);
 		if (pid < 0) {
-			ASSERT_TRUE(proper(pid)) TH_LOG("allocation %u: %d", nth, pid);
+			ASSERT_TRUE(fail_proper(pid)) TH_LOG("allocation %u: %d", nth, pid);
 			refused++;
 		} else {
 			status = puppet_status(&raw, pid);
@@ -428,8 +263,8 @@ FAULT_TEST(exec)
 				    status == SIGBUS)
 				TH_LOG("allocation %u: status %d", nth, status);
 			killed += status != 0;
-			fd = status ? -1 : open_nth(pid);
-			done = !status && fd >= 0 && !reached(fd);
+			fd = status ? -1 : fail_open_nth(pid);
+			done = !status && fd >= 0 && !fail_reached(fd);
 			close(fd);
 			if (!status)
 				pt_kill(pid);
@@ -440,7 +275,7 @@ FAULT_TEST(exec)
 	EXPECT_LT(10, refused);
 	TH_LOG("%u refused, %u killed, of %u", refused, killed, nth - 2);
 	pt_raw_close(&raw);
-	EXPECT_EQ(0, spaces_become(0));
+	EXPECT_EQ(0, fail_spaces_become(0));
 }
 
 /* ---- in a task: its children, threads, mappings, and its end ---- */
@@ -514,7 +349,7 @@ static int do_brk(void __attribute__((unused)) *arg)
 /* At least @least allocations must have made it fail, or the test does not test. */
 static void sweep_inside(const char *what, int (*fn)(void *arg), int least)
 {
-	int failed = sweep(what, (struct attempt){ .once = here, .fn = fn });
+	int failed = fail_sweep(what, (struct fail_attempt){ .once = fail_here, .fn = fn });
 
 	say("%s: %d allocations made it fail", what, failed);
 	CHECK(failed >= least);
@@ -551,7 +386,7 @@ FAULT_TEST(in_a_task)
 	 */
 	setenv("GLIBC_TUNABLES", "glibc.pthread.rseq=0", 1);
 	EXPECT_EQ(0, pt_run_task("fail_inside"));
-	EXPECT_EQ(0, spaces_become(0));
+	EXPECT_EQ(0, fail_spaces_become(0));
 }
 
 /* How many allocations an end makes can't be read any more when it is over. */
@@ -569,8 +404,8 @@ FAULT_TEST(end_of_a_task)
 		pid = pt_raw_spawn(&raw, raw.create.first);
 		ASSERT_LT(0, pid);
 		ASSERT_EQ(pid, pt_raw_call(&raw, raw.create.first, SYS_getpid));
-		fd = open_nth(pid);
-		ASSERT_EQ(0, set_nth(fd, nth));
+		fd = fail_open_nth(pid);
+		ASSERT_EQ(0, fail_set_nth(fd, nth));
 		close(fd);
 		if (nth % 2) {
 			pt_raw_ask(&raw, raw.create.first, SYS_exit_group, (long[6]){ 3 });
@@ -584,12 +419,12 @@ FAULT_TEST(end_of_a_task)
 	pt_raw_close(&raw);
 	for (i = 1; i <= END_NTH; i++) {
 		ASSERT_EQ(0, pt_raw_make(&raw));
-		fd = open_nth(0);
-		set_nth(fd, i);
+		fd = fail_open_nth(0);
+		fail_set_nth(fd, i);
 		pt_raw_close(&raw);
-		set_nth(fd, 0);
+		fail_set_nth(fd, 0);
 		close(fd);
-		ASSERT_EQ(0, spaces_become(0)) TH_LOG("close, allocation %u", i);
+		ASSERT_EQ(0, fail_spaces_become(0)) TH_LOG("close, allocation %u", i);
 	}
 }
 
@@ -600,7 +435,7 @@ FAULT_TEST(create_and_hook)
 {
 	int failed;
 
-	ASSERT_EQ(0, spaces_become(0));
+	ASSERT_EQ(0, fail_spaces_become(0));
 	failed = sweep_create(0, 400);
 	EXPECT_LE(3, failed);
 	TH_LOG("%d allocations made it fail", failed);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Tasks in cgroups: what they are charged, and that cgroup.kill gets all. */
+/* Tasks in cgroups: memory that is charged, processor time that is not given, cgroup.kill. */
 #define _GNU_SOURCE
 #include <sched.h>
 #include <signal.h>
@@ -8,6 +8,7 @@
 #include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/ptrace.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -98,6 +99,51 @@ MODULE_TEST(memory_cgroup, "all of a space is the launcher's memory")
 	remove_cgroup(group);
 }
 
+#define STRINGS		32
+#define STRING_LEN	(120 << 10)
+
+static int enter_with_stack(void *arg)
+{
+	/* Arguments can be 6 MiB long if the stack can be four times as large. */
+	struct rlimit stack = { 64 << 20, 64 << 20 };
+
+	return setrlimit(RLIMIT_STACK, &stack) ? -errno : enter_cgroup(arg);
+}
+
+/*
+ * all that exec holds of the arguments is charged to the caller's cgroup: the strings
+ * that execve() has copied, and the module's copy of them
+ */
+MODULE_TEST(exec_arguments, "it copies them itself")
+{
+	struct pvas_spawn_attr attr = { .size = sizeof(attr), .setup = enter_with_stack };
+	char *argv[STRINGS + 4] = { (char *)pt_self(), (char *)"--task", (char *)"succeed" };
+	struct pvas_space *space;
+	char group[128];
+	pid_t pid;
+	int i;
+
+	PT_NEED_ROOT();
+	if (make_cgroup("exec", group, sizeof(group)))
+		SKIP(return, "no cgroup2");
+	if (pt_write_file(cg_file(cg_root, "cgroup.subtree_control"), "+memory"))
+		SKIP(return, "no memory controller in cgroup2");
+	if (access(cg_file(group, "memory.peak"), R_OK))
+		SKIP(return, "no memory.peak");
+	for (i = 0; i < STRINGS; i++) {
+		argv[3 + i] = malloc(STRING_LEN + 1);
+		memset(argv[3 + i], 'x', STRING_LEN);
+		argv[3 + i][STRING_LEN] = '\0';
+	}
+	space = PT_SPACE();
+	attr.setup_arg = group;
+	ASSERT_EQ(1, pvas_task_spawn(space, 1, pt_self(), argv, environ, &attr, &pid));
+	EXPECT_EQ(0, pt_wait(pid));
+	EXPECT_LE(2L * STRINGS * STRING_LEN, read_number(cg_file(group, "memory.peak")));
+	pvas_space_destroy(space);
+	remove_cgroup(group);
+}
+
 static bool wait_for_oom_kill(const char *group)
 {
 	char buf[512], *kills;
@@ -170,6 +216,93 @@ MODULE_TEST(oom_victim_held, "the launcher is the victim")
 	pt_kill(victim);
 	pvas_space_destroy(space);
 	remove_cgroup(group);
+}
+
+#define STARVED_MS	15000	/* how long others make spaces */
+#define CREATE_MS	8000	/* the longest that one of theirs may take */
+
+static char starved_group[128];
+
+static int starve(void *arg)
+{
+	return enter_cgroup(starved_group) ?: pt_write_file(cg_file(starved_group, "cpu.max"), arg);
+}
+
+/* A process that the scheduler lets run for 1 ms in 100 from just before its CREATE on */
+static pid_t start_starved(void)
+{
+	pid_t pid = fork();
+	struct pt_raw raw;
+
+	if (pid)
+		return pid;
+	pt_raw_init(&raw, PVAS_SHIFT_DEFAULT);
+	raw.prepare = starve;
+	raw.prepare_arg = (void *)"1000 100000";
+	_exit(pt_raw_create(&raw) != 0);
+}
+
+static int mappings_of(long pid)
+{
+	char path[64], line[512];
+	int n = 0;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%ld/maps", pid);
+	f = fopen(path, "re");
+	while (f && fgets(line, sizeof(line), f))
+		n++;
+	if (f)
+		fclose(f);
+	return n;
+}
+
+/* It has unmapped all that a creator may not have, and only CREATE is left. */
+static bool starved_is_creating(void)
+{
+	int tries, n;
+
+	for (tries = 0; tries < 600; tries++) {
+		n = mappings_of(read_number(cg_file(starved_group, "cgroup.procs")));
+		if (n > 0 && n < 12)
+			return true;
+		usleep(50000);
+	}
+	return false;
+}
+
+/* a process that is starved in the middle of CREATE keeps nobody else from it */
+MODULE_TEST(starved_creator, "no hooks")
+{
+	long began, end, took, longest = 0;
+	struct pt_raw raw;
+	int made = 0;
+	pid_t pid;
+
+	PT_NEED_ROOT();
+	if (make_cgroup("starved", starved_group, sizeof(starved_group)))
+		SKIP(return, "no cgroup2");
+	if (pt_write_file(cg_file(cg_root, "cgroup.subtree_control"), "+cpu"))
+		SKIP(return, "no cpu controller in cgroup2");
+	/* The hooks are off: to switch them on is the long part of CREATE. */
+	ASSERT_TRUE(pt_spaces_gone());
+	usleep(500000);
+	pid = start_starved();
+	ASSERT_TRUE(starved_is_creating());
+	usleep(500000);
+	for (end = pt_now_ms() + STARVED_MS; pt_now_ms() < end; made++) {
+		began = pt_now_ms();
+		ASSERT_EQ(0, pt_raw_make(&raw));
+		took = pt_now_ms() - began;
+		longest = took > longest ? took : longest;
+		pt_raw_close(&raw);
+		usleep(400000);
+	}
+	TH_LOG("%d spaces, the longest CREATE %ld ms", made, longest);
+	EXPECT_GT(CREATE_MS, longest);
+	pt_write_file(cg_file(starved_group, "cpu.max"), "max");
+	pt_kill(pid);
+	remove_cgroup(starved_group);
 }
 
 static void spawn_storm(void *group, int fd)

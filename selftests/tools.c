@@ -22,6 +22,7 @@
 #include <sys/uio.h>
 #include <sys/user.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "kselftest_harness.h"
@@ -255,6 +256,48 @@ TASK_TEST(userfaultfd_no_unmap_events)
 	CHECK(fd >= 0);
 	CHECK_EQ(0, uffd_register(fd, p, PAGE));
 	close(fd);
+}
+
+static void *register_at(void *arg)
+{
+	struct { int fd; void *reg; } *call = arg;
+
+	return (void *)(long)ioctl(call->fd, UFFDIO_REGISTER, call->reg);
+}
+
+/* a REGISTER whose own argument waits for a monitor keeps no other task from its REGISTER */
+TASK_TEST(userfaultfd_argument_faults)
+{
+	char *p = mmap(NULL, 4 * PAGE, RW, ANON, -1, 0);
+	static char page[PAGE] __attribute__((aligned(4096)));
+	struct uffdio_register *reg = (void *)(p + PAGE - sizeof(reg->range)), other = {
+		.range = { (uintptr_t)p + 3 * PAGE, PAGE }, .mode = UFFDIO_REGISTER_MODE_MISSING,
+	};
+	struct uffdio_copy copy = {
+		.dst = (uintptr_t)p + PAGE, .src = (uintptr_t)page, .len = PAGE,
+	};
+	int monitor = uffd_open(0), fds[2] = { uffd_open(0), uffd_open(0) };
+	struct { int fd; void *reg; } calls[2] = { { fds[0], reg }, { fds[1], &other } };
+	struct timespec end;
+	pthread_t thread[2];
+	struct uffd_msg msg;
+	void *ret;
+
+	/* The range can be read. The rest of the argument is the first in the next page. */
+	reg->range.start = (uintptr_t)p + 2 * PAGE;
+	reg->range.len = PAGE;
+	CHECK_EQ(0, uffd_register(monitor, p + PAGE, PAGE));
+	CHECK_EQ(0, pthread_create(&thread[0], NULL, register_at, &calls[0]));
+	CHECK_EQ(sizeof(msg), read(monitor, &msg, sizeof(msg)));
+	CHECK_EQ(0, pthread_create(&thread[1], NULL, register_at, &calls[1]));
+	clock_gettime(CLOCK_REALTIME, &end);
+	end.tv_sec += 10;
+	CHECK_EQ(0, pthread_timedjoin_np(thread[1], &ret, &end));
+	CHECK_EQ(0, ret);
+	*(uint64_t *)page = UFFDIO_REGISTER_MODE_MISSING;
+	CHECK_EQ(0, ioctl(monitor, UFFDIO_COPY, &copy));
+	CHECK_EQ(0, pthread_join(thread[0], &ret));
+	CHECK_EQ(0, ret);
 }
 
 /* ---- what a process does to itself ---- */

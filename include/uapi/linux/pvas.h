@@ -232,7 +232,8 @@ struct pvas_spawn {
  * -ENOENT the file has no space; -EBUSY tasks are in it or armed for it, and
  * PVAS_DESTROY_KILL is not given (with it, they get SIGKILL, nobody enters any
  * more, by other files neither, and the space ends when the last is gone);
- * -EINTR a signal came first.
+ * -EPERM with PVAS_DESTROY_KILL: the caller may not send signals to the tasks,
+ * see kill(2); -EINTR a signal came first.
  */
 struct pvas_destroy {
 	__u32 size;

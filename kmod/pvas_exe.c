@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The program and the command line that /proc shows. An mm has one of each: a space's
+ * describe the first task while it runs, and then another one. (/proc/PID/exe of each
+ * task is right all the same, see pvas_on_exe_file(); the command line cannot be.)
+ *
+ * A partition's program has write access denied from exec to the end of its reclaim.
+ */
+#include <linux/file.h>
+#include <linux/mm.h>
+
+#include "pvas.h"
+
+/* Write access to a file is denied as long as an mm names it. @file may be NULL. Atomic. */
+void pvas_exe_swap(struct mm_struct *mm, struct file *file)
+{
+	struct file *old;
+
+	if (file && pvas_deny_write(file))
+		return;
+	old = rcu_dereference_raw(mm->exe_file);
+	rcu_assign_pointer(mm->exe_file, file ? get_file(file) : NULL);
+	if (old) {
+		pvas_allow_write(old);
+		fput(old);
+	}
+}
+
+void pvas_exe_set_args(struct mm_struct *mm, const struct pvas_partition *part)
+{
+	spin_lock(&mm->arg_lock);
+	mm->arg_start = part->arg_start;
+	mm->arg_end = part->arg_end;
+	mm->env_start = part->env_start;
+	mm->env_end = part->env_end;
+	spin_unlock(&mm->arg_lock);
+}
+
+/* The reference and the denial of writing become the caller's. Returns NULL if there is none. */
+struct file *pvas_exe_take(struct mm_struct *mm)
+{
+	struct file *exe;
+
+	mmap_write_lock(mm);
+	exe = rcu_dereference_raw(mm->exe_file);
+	rcu_assign_pointer(mm->exe_file, NULL);
+	mmap_write_unlock(mm);
+	return exe;
+}
+
+void pvas_exe_give_back(struct mm_struct *mm, struct file *exe)
+{
+	mmap_write_lock(mm);
+	rcu_assign_pointer(mm->exe_file, exe);
+	mmap_write_unlock(mm);
+}
+
+/* At the end of a partition. Atomic. */
+void pvas_exe_drop(struct pvas_partition *part)
+{
+	struct file *exe = pvas_partition_take_exe(part);
+
+	if (!exe)
+		return;
+	pvas_allow_write(exe);
+	fput(exe);
+}
+
+/* A task has entered: /proc shows it if it shows no other. */
+void pvas_exe_show(struct pvas_partition *part, struct file *file)
+{
+	struct pvas_space *space = part->space;
+	bool first;
+
+	spin_lock(&space->lock);
+	first = !space->exe_set;
+	space->exe_set = true;
+	spin_unlock(&space->lock);
+	if (!first)
+		return;
+	/* fork copies the exe_file under this lock. If this fails, the task is being killed. */
+	if (mmap_write_lock_killable(space->mm)) {
+		spin_lock(&space->lock);
+		space->exe_set = false;
+		spin_unlock(&space->lock);
+		return;
+	}
+	pvas_exe_swap(space->mm, file);
+	mmap_write_unlock(space->mm);
+	pvas_exe_set_args(space->mm, part);
+}
+
+/* A running task that /proc can show, with a reference, or NULL. */
+static struct pvas_partition *pvas_exe_choose(struct pvas_space *space)
+{
+	struct pvas_partition *part = NULL;
+	u32 i;
+
+	spin_lock(&space->lock);
+	for (i = space->first; !part && i <= space->last; i++) {
+		part = space->parts[i];
+		/* Written last: before, the exec is not done with the others. */
+		if (part && part->state == PVAS_PART_RUNNING &&
+		    smp_load_acquire(&part->env_end))
+			kref_get(&part->ref);
+		else
+			part = NULL;
+	}
+	space->exe_set = part;
+	spin_unlock(&space->lock);
+	return part;
+}
+
+/* If /proc shows the task of this partition, show another one, or none. */
+void pvas_exe_pass_on(struct pvas_partition *gone)
+{
+	struct pvas_space *space = gone->space;
+	struct pvas_partition *part;
+	struct file *exe;
+
+	if (pvas_mm_foreign(gone, READ_ONCE(space->mm->arg_start), 0))
+		return;
+	part = pvas_exe_choose(space);
+	exe = part ? pvas_partition_exe(part) : NULL;
+	mmap_write_lock(space->mm);
+	pvas_exe_swap(space->mm, exe);
+	mmap_write_unlock(space->mm);
+	if (exe)
+		fput(exe);
+	if (part) {
+		pvas_exe_set_args(space->mm, part);
+		pvas_partition_put(part);
+	}
+}

@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * How a process leaves a space: by its exit, by an exec, or by SPAWN_CANCEL. With the
+ * last member of a partition the partition is reclaimed, and that member's exit waits
+ * for it: when the parent's waitpid() returns, the partition is free.
+ */
+#include <linux/moduleparam.h>
+#include <linux/pid.h>
+#include <linux/sched/mm.h>
+#include <linux/sched/signal.h>
+#include <linux/sched/task.h>
+#include <linux/slab.h>
+
+#include "pvas.h"
+#include "pvas_member.h"
+
+static unsigned int pvas_reclaim_wait_ms = 10000;
+module_param_named(reclaim_wait_ms, pvas_reclaim_wait_ms, uint, 0644);
+MODULE_PARM_DESC(reclaim_wait_ms,
+		 "longest time a task's exit waits for its partition to be freed (default 10000)");
+
+/* The creator, whose partition is empty: there is nothing to reclaim. Atomic. */
+static void pvas_creator_left(struct pvas_partition *part)
+{
+	struct pvas_space *space = part->space;
+
+	pvas_exe_drop(part);
+	/* A task that entered while the creator let go of the mm may have to own it now. */
+	pvas_owner_find(space);
+	/* It may have touched more since CREATE than a space without processes may have. */
+	if (pvas_space_is_over(space))
+		pvas_mmput(space->mm);
+}
+
+/* Returns true if that was the last member, and the reclaim has been started. Atomic. */
+static bool pvas_member_unlink(struct pvas_member *m)
+{
+	struct pvas_partition *part = m->part;
+	struct pvas_space *space = part->space;
+	bool last;
+
+	spin_lock(&space->lock);
+	list_del(&m->list);
+	last = --part->members == 0;
+	/* An armed process that never entered leaves nothing to unmap. */
+	if (last && part->state == PVAS_PART_RUNNING)
+		part->state = PVAS_PART_ENDING;
+	if (last && part->state == PVAS_PART_RESERVED) {
+		space->has_creator = false;
+		space->occupied--;
+	}
+	spin_unlock(&space->lock);
+	if (!last)
+		return false;
+	if (part->state != PVAS_PART_RESERVED) {
+		pvas_reclaim_start(part);
+		return true;
+	}
+	pvas_creator_left(part);
+	return false;
+}
+
+/*
+ * Runs in the context of the process, after it has let go of the mm. The wait for the
+ * reclaim has a limit, because a userfaultfd monitor or a FUSE server that does not
+ * answer can block the unmapping: the partition then stays busy, and the process ends.
+ */
+static void pvas_member_left(struct callback_head *work)
+{
+	struct pvas_member *m = container_of(work, struct pvas_member, work);
+	unsigned long timeout = msecs_to_jiffies(READ_ONCE(pvas_reclaim_wait_ms));
+
+	/* The work item drops its own reference last, and with it perhaps the space. */
+	if (pvas_member_unlink(m) && wait_for_completion_timeout(&m->part->reclaimed, timeout))
+		flush_work(&m->part->reclaim);
+	pvas_oom_wait(m->part->space, timeout);
+	pvas_member_free(m);
+}
+
+/* Atomic. The wait for the reclaim comes later, from task work. */
+static void pvas_member_leave(struct pvas_member *m, enum task_work_notify_mode notify)
+{
+	init_task_work(&m->work, pvas_member_left);
+	if (!task_work_add(current, &m->work, notify))
+		return;
+	/* Too late in exit for task work: no wait for the reclaim. */
+	pvas_member_unlink(m);
+	pvas_member_free(m);
+}
+
+static struct pvas_member *pvas_take_armed(struct signal_struct *sig)
+{
+	struct pvas_member *m;
+
+	if (!pvas_is_armed(sig))
+		return NULL;
+	spin_lock(&pvas_members_lock);
+	m = pvas_armed_find(sig);
+	if (m)
+		hash_del_rcu(&m->armed_node);
+	spin_unlock(&pvas_members_lock);
+	return m;
+}
+
+/* SPAWN_CANCEL: when it returns, the index is free. */
+int pvas_task_disarm(void)
+{
+	struct pvas_member *m = pvas_take_armed(current->signal);
+
+	if (!m)
+		return -ENOENT;
+	pvas_member_left(&m->work);
+	return 0;
+}
+
+/* Removes the member of a whole process from the table. */
+static struct pvas_member *pvas_take_member(struct signal_struct *sig)
+{
+	struct pvas_member *m;
+
+	spin_lock(&pvas_members_lock);
+	m = pvas_member_find(sig);
+	if (m)
+		hash_del_rcu(&m->node);
+	spin_unlock(&pvas_members_lock);
+	return m;
+}
+
+/*
+ * Does another thread of @tsk's process still have the mm? Threads that the kernel
+ * creates in a process (io_uring, vhost) are not counted in pvas_member.threads, because
+ * the fork tracepoint does not see them, and can be the last. Of two threads that exit
+ * at the same time, the second to take pvas_members_lock sees the other without mm.
+ */
+static bool pvas_has_others(struct task_struct *tsk, const struct mm_struct *mm)
+{
+	struct task_struct *other;
+	bool has = false;
+
+	lockdep_assert_held(&pvas_members_lock);
+	rcu_read_lock();
+	for_each_thread(tsk, other) {
+		has = other != tsk && READ_ONCE(other->mm) == mm;
+		if (has)
+			break;
+	}
+	rcu_read_unlock();
+	return has;
+}
+
+/* A thread has let go of the mm. Returns the member if it was its last thread. */
+static struct pvas_member *pvas_take_thread(struct task_struct *tsk)
+{
+	struct pvas_member *m;
+
+	spin_lock(&pvas_members_lock);
+	m = pvas_member_find(tsk->signal);
+	if (m && !pvas_is_kernel_worker(tsk))
+		m->threads--;
+	if (m && (m->threads > 0 || pvas_has_others(tsk, m->part->space->mm)))
+		m = NULL;
+	if (m)
+		hash_del_rcu(&m->node);
+	spin_unlock(&pvas_members_lock);
+	return m;
+}
+
+/* In an exec that enters a space: leave the previous one, and wait for the reclaim. */
+void pvas_task_leave_for_exec(void)
+{
+	struct pvas_member *m = pvas_take_member(current->signal);
+
+	if (m)
+		pvas_member_left(&m->work);
+}
+
+/* Tracepoint sched_process_exec: was it an exec out of the space? */
+void pvas_task_on_exec(struct task_struct *tsk)
+{
+	struct pvas_member *m;
+	bool out;
+
+	rcu_read_lock();
+	m = pvas_member_find(tsk->signal);
+	out = m && tsk->mm != m->part->space->mm;
+	rcu_read_unlock();
+	if (!out)
+		return;
+	m = pvas_take_member(tsk->signal);
+	if (!m)
+		return;
+	pvas_owner_find(m->part->space);
+	pvas_member_leave(m, TWA_RESUME);
+}
+
+/*
+ * Tracepoint sched_process_exit: after exit_mm(), for each thread. A thread that the
+ * kernel created can be the last of its process.
+ */
+void pvas_task_on_exit(struct task_struct *tsk)
+{
+	struct pvas_member *m;
+
+	if (!atomic_read(&tsk->signal->live)) {
+		m = pvas_take_armed(tsk->signal);
+		if (m)
+			pvas_member_leave(m, TWA_NONE);
+	}
+
+	rcu_read_lock();
+	m = pvas_member_find(tsk->signal);
+	rcu_read_unlock();
+	/* It stays as long as this thread of it is counted. */
+	if (!m)
+		return;
+	if ((tsk->exit_code & 0x7f) == SIGKILL)
+		pvas_oom_on_kill(tsk, m->part);
+	pvas_owner_find(m->part->space);
+	m = pvas_take_thread(tsk);
+	if (m)
+		pvas_member_leave(m, TWA_NONE);
+}

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The OOM killer chooses one process and kills all that share its mm: so all tasks of
+ * a space. The space then ends at once, because its pin of the mm would keep the
+ * memory that the OOM killer waits for, and it would go on to the next process until
+ * the kernel panics.
+ */
+#include <linux/sched/coredump.h>
+#include <linux/sched/mm.h>
+#include <linux/sched/signal.h>
+
+#include "pvas.h"
+
+/* Closes the space and drops its pin of the mm. Atomic. */
+static void pvas_oom_close(struct pvas_space *space)
+{
+	bool unpin;
+
+	spin_lock(&space->lock);
+	space->dead = true;
+	space->oom = true;
+	unpin = space->pinned;
+	space->pinned = false;
+	spin_unlock(&space->lock);
+	if (unpin)
+		pvas_mmput(space->mm);
+}
+
+/**
+ * pvas_oom_has_victim - has the OOM killer chosen one of the tasks?
+ * @space:	whose tasks to look at
+ *
+ * If so, the space ends. Each member on the list holds its signal_struct.
+ */
+bool pvas_oom_has_victim(struct pvas_space *space)
+{
+	struct pvas_member *m;
+	bool found;
+
+	spin_lock(&space->lock);
+	found = space->oom;
+	list_for_each_entry(m, &space->members, list) {
+		if (found)
+			break;
+		found = READ_ONCE(m->signal->oom_mm) == space->mm;
+	}
+	spin_unlock(&space->lock);
+	if (found)
+		pvas_oom_close(space);
+	return found;
+}
+
+/*
+ * The OOM killer marks only the process that it has chosen. Looking for the mark in all
+ * members when each of them exits would take quadratic time, so it is done for the last
+ * process of a partition, and otherwise once per jiffy.
+ */
+static bool pvas_oom_should_scan(const struct task_struct *tsk,
+				     const struct pvas_partition *part)
+{
+	struct pvas_space *space = part->space;
+	unsigned long now = jiffies;
+
+	if (READ_ONCE(tsk->signal->oom_mm) || READ_ONCE(part->members) <= 1)
+		return true;
+	if (READ_ONCE(space->oom_scanned) == now)
+		return false;
+	WRITE_ONCE(space->oom_scanned, now);
+	return true;
+}
+
+/* A task was killed. If that was the OOM killer, the space ends. Atomic. */
+void pvas_oom_on_kill(const struct task_struct *tsk, const struct pvas_partition *part)
+{
+	if (pvas_oom_should_scan(tsk, part))
+		pvas_oom_has_victim(part->space);
+}
+
+/**
+ * pvas_oom_wait - wait until the memory of an ended space is free
+ * @space:	the space, in the exit of one of its processes
+ * @timeout:	in jiffies
+ *
+ * The OOM killer kills nobody else while it sees a victim whose mm still has its pages.
+ * These go with the exit_mm() of the last task, so the victim must not be reaped before.
+ */
+void pvas_oom_wait(const struct pvas_space *space, unsigned long timeout)
+{
+	const struct mm_struct *mm = space->mm;
+	unsigned long end = jiffies + timeout;
+
+	if (!READ_ONCE(space->oom))
+		return;
+
+	while (!test_bit(MMF_OOM_SKIP, &mm->flags) && time_before(jiffies, end))
+		schedule_timeout_uninterruptible(1);
+}
+
+/**
+ * pvas_oom_was_here - has the OOM killer taken the memory of a space?
+ * @space:	that a process is about to enter, or has just entered
+ *
+ * The OOM killer has not killed a process that entered after it looked, or that was a
+ * kernel thread at that moment, and it does not look at this mm again.
+ */
+bool pvas_oom_was_here(struct pvas_space *space)
+{
+	const struct mm_struct *mm = space->mm;
+
+	return test_bit(MMF_OOM_SKIP, &mm->flags) || test_bit(MMF_UNSTABLE, &mm->flags) ||
+	       pvas_oom_has_victim(space);
+}

@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The end of spaces as the kernel's own tracing sees it: on which work queue their memory
+ * is freed, and how often the list of their members is searched.
+ */
+#define _GNU_SOURCE
+#include <sched.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "kselftest_harness.h"
+#include "pvas_test.h"
+
+static const char tracing[] = "/sys/kernel/tracing";
+/* A trace buffer of our own */
+#define INSTANCE	"instances/pvas-test/"
+
+static const char *trace_file(const char *name)
+{
+	static char path[256];
+
+	snprintf(path, sizeof(path), "%s/%s", tracing, name);
+	return path;
+}
+
+static int trace_on(void)
+{
+	if (access(trace_file("instances"), F_OK))
+		mount("none", tracing, "tracefs", 0, NULL);
+	return mkdir(trace_file(INSTANCE), 0700) && errno != EEXIST ? -errno : 0;
+}
+
+static void trace_off(void)
+{
+	pt_write_file(trace_file(INSTANCE "events/enable"), "0");
+	rmdir(trace_file(INSTANCE));
+}
+
+/* How many lines of the trace have both words? */
+static int traced(const char *word, const char *other)
+{
+	FILE *f = fopen(trace_file(INSTANCE "trace"), "re");
+	char line[512];
+	int n = 0;
+
+	while (f && fgets(line, sizeof(line), f))
+		n += strstr(line, word) && strstr(line, other);
+	if (f)
+		fclose(f);
+	return n;
+}
+
+/* The last reference to a space's mm goes with its file, or with its creator. */
+static void make_and_end_spaces(void)
+{
+	struct pt_raw raw;
+	int i;
+
+	for (i = 0; i < 4; i++) {
+		if (pt_raw_make(&raw))
+			return;
+		pt_raw_close(&raw);
+	}
+}
+
+/*
+ * the memory of a space is not freed on system_wq ("events"), where up to kernel 6.5 all
+ * other work of that processor waits as long as one item uses it
+ */
+MODULE_TEST(freed_elsewhere, "no work queues")
+{
+	PT_NEED_ROOT();
+	if (trace_on())
+		SKIP(return, "no tracefs");
+	if (pt_write_file(trace_file(INSTANCE "events/workqueue/workqueue_queue_work/enable"), "1"))
+		SKIP(return, "no event workqueue_queue_work");
+	make_and_end_spaces();
+	EXPECT_TRUE(pt_spaces_gone());
+	EXPECT_LE(4, traced("function=pvas_", "workqueue=pvas"));
+	EXPECT_EQ(0, traced("function=pvas_", "workqueue=events "));
+	EXPECT_EQ(0, traced("function=mmput_async_fn", ""));
+	trace_off();
+}
+
+/* ---- thousands of processes killed at once ---- */
+
+#define GUESTS		3000
+#define GUEST_STACK	4096
+#define PROBE		"pvas_test_search"
+
+static int guest(void __attribute__((unused)) *arg)
+{
+	while (syscall(SYS_pause))
+		;
+	return 0;
+}
+
+TASK(many_guests)
+{
+	char *stacks = mmap(NULL, GUESTS * GUEST_STACK, PROT_READ | PROT_WRITE,
+			    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	int i;
+
+	setpgid(0, 0);
+	for (i = 1; i <= GUESTS; i++)
+		CHECK(clone(guest, stacks + i * GUEST_STACK, CLONE_VM | SIGCHLD, NULL) > 0);
+	pt_say("r");
+	pause();
+}
+
+/* How often the function with the probe was called, or -1 */
+static long probe_hits(void)
+{
+	FILE *f = fopen(trace_file("kprobe_profile"), "re");
+	char line[256], name[64];
+	long hits = -1, n;
+
+	while (f && fgets(line, sizeof(line), f))
+		if (sscanf(line, "%63s %ld", name, &n) == 2 && !strcmp(name, PROBE))
+			hits = n;
+	if (f)
+		fclose(f);
+	return hits;
+}
+
+static int probe_on(void)
+{
+	int err = trace_on();
+
+	if (!err)
+		err = pt_write_file(trace_file("kprobe_events"), "p:" PROBE " pvas_oom_has_victim");
+	return err ? err : pt_write_file(trace_file(INSTANCE "events/kprobes/" PROBE "/enable"), "1");
+}
+
+static void probe_off(void)
+{
+	pt_write_file(trace_file(INSTANCE "events/kprobes/" PROBE "/enable"), "0");
+	pt_write_file(trace_file("kprobe_events"), "-:" PROBE);
+	trace_off();
+}
+
+/* Clock ticks in @ms: the coarse clock goes by them. */
+static long ticks(long ms)
+{
+	struct timespec tick;
+
+	clock_getres(CLOCK_MONOTONIC_COARSE, &tick);
+	return ms * 1000000 / tick.tv_nsec;
+}
+
+/*
+ * the end of each of thousands of killed processes does not search all others for the OOM
+ * killer's mark: with a spinlock held, that took quadratic time. Once a tick is enough.
+ */
+MODULE_TEST(killed_together, "no list of members")
+{
+	struct pvas_space *space = PT_SPACE();
+	long began, took, hits;
+	int fds[2], err;
+	pid_t pid;
+
+	PT_NEED_ROOT();
+	ASSERT_EQ(0, pipe(fds));
+	pid = pt_start_task_fd(space, 1, "many_guests", fds[1]);
+	ASSERT_LT(0, pid);
+	ASSERT_EQ('r', pt_hear(fds[0]));
+	err = probe_on();
+	if (err)
+		TH_LOG("no kprobe events: %d", err);
+	began = pt_now_ms();
+	kill(-pid, SIGKILL);
+	EXPECT_EQ(256 + SIGKILL, pt_wait(pid));
+	while (pvas_task_list(space, NULL, 0) > 0 && pt_now_ms() - began < 40000)
+		usleep(1000);
+	took = pt_now_ms() - began;
+	hits = probe_hits();
+	probe_off();
+	EXPECT_EQ(0, pvas_task_list(space, NULL, 0));
+	pvas_space_destroy(space);
+	if (err)
+		SKIP(return, "no kprobe events");
+	TH_LOG("%d processes, %ld searches in %ld ticks", GUESTS, hits, ticks(took));
+	/* What the end of the partition adds: one search for each slice, and a few more. */
+	if (ticks(took) + 100 > GUESTS)
+		SKIP(return, "too slow a machine to tell");
+	EXPECT_LT(0, hits);
+	EXPECT_GE(ticks(took) + 100, hits);
+}
+
+PT_MAIN()
