@@ -9,8 +9,12 @@
 struct outlet {
 	int fd;
 	int own;	/* the same pipe or terminal, opened anew not to block; -1: none */
+	int pipe[2];	/* where that can't be: a pipe to splice() from; -1: none */
 	enum { OUTLET_FILE, OUTLET_STREAM, OUTLET_SOCKET } kind;
 };
+
+#define OUTLET_NONE(descriptor) \
+	((struct outlet){ .fd = (descriptor), .own = -1, .pipe = { -1, -1 } })
 
 void outlet_open(struct outlet *outlet, int fd);
 void outlet_close(struct outlet *outlet);

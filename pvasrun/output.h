@@ -26,6 +26,7 @@ struct stream {
 	struct output *output;
 	struct sink *sink;
 	struct tagger tagger;
+	ssize_t left;		/* output_finish_reading(): so many bytes, at most */
 };
 
 struct output {
@@ -38,6 +39,7 @@ struct output {
 	unsigned int open_streams;
 	bool tag;		/* standard error too, and each line with its rank */
 	bool pty;		/* standard output by pseudo-terminals */
+	bool finishing;		/* see output_finish_reading() */
 	bool hung_up;		/* there the reader is gone: see output_hang_up() */
 };
 
@@ -58,6 +60,12 @@ static inline bool output_forwards(const struct output *output)
 {
 	return output->tag || output->pty;
 }
+
+/*
+ * All tasks have ended: read what they wrote, and close the streams. Programs that they
+ * left running may write without end.
+ */
+void output_finish_reading(struct output *output);
 
 /* Are there streams that may still bring something, or lines not yet written? */
 bool output_reading(const struct output *output);

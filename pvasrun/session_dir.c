@@ -2,6 +2,10 @@
 /*
  * pvasrun holds a lock on the directory. The kernel releases it when the process ends,
  * however it ends: a directory that can be locked is stale.
+ *
+ * The name alone does not make a directory pvasrun's: where the parent has no sticky bit,
+ * others can rename a directory that they can neither enter nor remove. So it contains its
+ * own random name in a file, which only this user can have put into a directory of mode 0700.
  */
 #include "session_dir.h"
 
@@ -24,6 +28,9 @@
 #define SWEEP_MS	10000
 #define REMOVE_MS	30000
 
+#define OWNER_FILE	".pvasrun"
+#define RANDOM_DIGITS	32
+
 static int lock(const char *path, int *fd)
 {
 	int err;
@@ -39,37 +46,86 @@ static int lock(const char *path, int *fd)
 	return err;
 }
 
+static int write_owner_file(int dir, const char *name)
+{
+	size_t len = strlen(name);
+	ssize_t n;
+	int fd;
+
+	fd = openat(dir, OWNER_FILE, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0600);
+	if (fd < 0)
+		return -errno;
+	n = write(fd, name, len);
+	close(fd);
+	return n == (ssize_t)len ? 0 : -ENOSPC;
+}
+
+static bool has_owner_file(int dir, const char *name)
+{
+	int fd = openat(dir, OWNER_FILE, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	char found[NAME_MAX + 1];
+	ssize_t n;
+
+	if (fd < 0)
+		return false;
+	n = read(fd, found, sizeof(found));
+	close(fd);
+	return n == (ssize_t)strlen(name) && !memcmp(found, name, n);
+}
+
+static bool lock_stale(int dir)
+{
+	struct stat st;
+
+	return !fstat(dir, &st) && st.st_uid == geteuid() && (st.st_mode & 0777) == 0700 &&
+	       !flock(dir, LOCK_EX | LOCK_NB);
+}
+
 /*
  * Remove the directory of a killed job. Another user may replace the name at any time,
- * so the checks are of the directory that was opened.
+ * so the checks are of the directory that was opened. One without its file is removed if
+ * empty: the job was killed before it wrote that.
  */
 static void sweep_one(int at, const char *name, int64_t until)
 {
-	int fd = open_own_directory(at, name);
-	struct stat st;
+	int fd = openat(at, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 
 	if (fd < 0)
 		return;
-	if (!fstat(fd, &st) && st.st_uid == geteuid() && !flock(fd, LOCK_EX | LOCK_NB)) {
-		empty_directory(fd, until);
+	if (lock_stale(fd)) {
+		if (has_owner_file(fd, name))
+			empty_directory(fd, until);
 		remove_directory(at, name, fd);
 	}
 	close(fd);
+}
+
+/* pvasrun-UID-PID-RANDOM */
+static bool is_session_name(const char *name)
+{
+	char prefix[32];
+	const char *p;
+
+	snprintf(prefix, sizeof(prefix), "pvasrun-%u-", geteuid());
+	if (strncmp(name, prefix, strlen(prefix)))
+		return false;
+	p = name + strlen(prefix);
+	p += strspn(p, "0123456789");
+	return *p == '-' && strlen(p + 1) == RANDOM_DIGITS &&
+	       strspn(p + 1, "0123456789abcdef") == RANDOM_DIGITS;
 }
 
 static void sweep(const char *dir)
 {
 	int64_t until = now_ms() + SWEEP_MS;
 	struct dirent *entry;
-	char prefix[32];
 	DIR *names;
 
 	names = opendir(dir);
 	if (!names)
 		return;
-	snprintf(prefix, sizeof(prefix), "pvasrun-%u-", geteuid());
 	while (now_ms() < until && (entry = readdir(names)))
-		if (!strncmp(entry->d_name, prefix, strlen(prefix)) && entry->d_type != DT_REG)
+		if (is_session_name(entry->d_name))
 			sweep_one(dirfd(names), entry->d_name, until);
 	closedir(names);
 }
@@ -113,6 +169,8 @@ static int create_once(struct session_dir *dir, const char *parent)
 		err = err == -EWOULDBLOCK || err == -ENOENT ? -ESTALE : err;
 	else if (!is_in_place(dir))
 		err = -ESTALE;
+	else
+		err = write_owner_file(dir->lock, strrchr(dir->path, '/') + 1);
 	if (!err)
 		return 0;
 	if (dir->lock >= 0)

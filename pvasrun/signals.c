@@ -38,10 +38,14 @@ static bool inherited_ignored(int signo)
 	       now.sa_handler == SIG_IGN;
 }
 
-/* The tasks first: once pvasrun is stopped it does nothing more. */
+/*
+ * The tasks first: once pvasrun is stopped it does nothing more. Nothing stops a process
+ * group without a parent in its session (ssh -t HOST pvasrun, setsid, a container's first
+ * process): the kernel discards the signal there, and no SIGCONT would ever follow.
+ */
 static void stop_all(struct job *job, bool own_groups_only)
 {
-	sigset_t stop;
+	sigset_t stop, pending;
 
 	job_kill(job, SIGTSTP, own_groups_only);
 	sigemptyset(&stop);
@@ -49,6 +53,8 @@ static void stop_all(struct job *job, bool own_groups_only)
 	sigprocmask(SIG_UNBLOCK, &stop, NULL);
 	raise(SIGTSTP);		/* returns after SIGCONT, which is then in the queue */
 	sigprocmask(SIG_BLOCK, &stop, NULL);
+	if (!sigpending(&pending) && !sigismember(&pending, SIGCONT))
+		job_kill(job, SIGCONT, own_groups_only);
 }
 
 static void end_asked(struct job *job, int signo, bool own_groups_only)
@@ -69,6 +75,7 @@ static void end_asked(struct job *job, int signo, bool own_groups_only)
 	}
 	job_interrupted(job, signo);
 	job_kill(job, signo, own_groups_only);
+	job_reap(job);		/* some may have stopped since */
 	stopped_continue(job);
 }
 

@@ -297,7 +297,8 @@ test_second_int_kills()
 # the shell is in state D.
 test_stop_and_continue()
 {
-	start -n 3 sh -c "$READY exec sleep 60"
+	# A process group whose leader's parent is of the session, as a shell makes it
+	perl -e 'setpgrp; exec @ARGV' $PVASRUN -n 3 sh -c "$READY exec sleep 60" >out 2>err & job=$!
 	wait_files pid 3
 	kill -TSTP $job
 	check "SIGTSTP stops all" until_true 5 all_in_state T
@@ -305,6 +306,39 @@ test_stop_and_continue()
 	check "SIGCONT wakes all" until_true 5 all_in_state S
 	kill -TERM $job
 	finish; status_is 143; all_gone
+}
+
+# Nothing stops a process group without a parent in the session, nor then its tasks.
+test_stop_orphaned_group()
+{
+	setsid $PVASRUN -n 2 sh -c "$READY exec sleep 60" >out 2>err & job=$!
+	wait_files pid 2
+	kill -TSTP $job
+	sleep 0.5
+	check "tasks are stopped for ever" until_true 5 all_in_state S
+	kill -TERM $job
+	finish; status_is 143; all_gone
+}
+
+# A task that is stopped, by whichever signal, does not keep the job from being ended.
+test_stopped_are_ended()
+{
+	local signal
+
+	for signal in STOP TSTP TTIN; do
+		rm -f pid.*
+		# A group of its own, which is not orphaned, in the tasks' case
+		start -n 2 perl -e 'open F, ">", "$ENV{T}/pid.$ENV{PVAS_RANK}"; print F "$$\n"; close F; sleep 60'
+		wait_files pid 2
+		check "the tasks have written" until_true 5 eval '[ "$(cat pid.* | wc -l)" -eq 2 ]'
+		# shellcheck disable=SC2046 # numbers
+		kill -$signal $(cat pid.*)
+		check "$signal stops them" until_true 5 all_in_state T
+		SECONDS=0
+		kill -TERM $job
+		finish; status_is 143; all_gone
+		check "$signal: TERM waits" [ $SECONDS -le 4 ]
+	done
 }
 
 test_pvasrun_killed()
@@ -425,6 +459,86 @@ test_tag_output_readers()
 	pvasrun --tag-output -n 1 sh -c 'sleep 30 & echo $! >$T/pid.0; echo done'
 	status_is 0; out_is '[0] done'; check "no waiting" [ $SECONDS -le $((4 * SLOW)) ]
 	kill "$(cat pid.0)"
+}
+
+# nor one that writes without end to a slow reader; what the task wrote arrives.
+test_endless_orphan()
+{
+	local how
+
+	for how in --tag-output '--pty always'; do
+		SECONDS=0
+		# shellcheck disable=SC2086 # two words
+		timeout -k 1 30 $PVASRUN $how -n 1 sh -c 'seq 40000; yes & echo $! >$T/pid.0' 2>err |
+			perl -e 'my ($n, $ok) = (0, 1);
+				while (sysread STDIN, my $part, 20000) {
+					$text .= $part if length $text < 600000;
+					select undef, undef, undef, 0.005;
+				}
+				print $text =~ /(\A|\D)40000\r?\n/ ? "all" : "lost"' >out
+		status=${PIPESTATUS[0]}
+		kill "$(cat pid.0)" 2>/dev/null
+		status_is 0; out_is all
+		check "$how: pvasrun waits for the orphan" [ $SECONDS -le 15 ]
+	done
+}
+
+# Others read the same pipe, and were faster.
+test_stdin_shared()
+{
+	cat >shared.pl <<-'end'
+		# 1: may pvasrun open the pipe anew?  The rest: pvasrun and its options
+		use POSIX;
+		my $may = shift;
+		pipe(R, W);
+		fchmod_own($may);
+		my @jobs = map {
+			my $pid = fork;
+			if (!$pid) {
+				open STDIN, "<&R"; close W;
+				if (!$may) { POSIX::setgid(65534); POSIX::setuid(65534) }
+				exec @ARGV;
+			}
+			$pid } 1 .. 6;
+		sub fchmod_own { chmod 0600, *R unless $_[0] }
+		for (1 .. 150) { syswrite W, "$_\n"; select undef, undef, undef, 0.02 }
+		kill TERM => @jobs;
+		my ($left, $until) = (scalar @jobs, time + 8 * ($ENV{SLOW} || 1));
+		while ($left && time < $until) {
+			$left-- while waitpid(-1, WNOHANG) > 0;
+			select undef, undef, undef, 0.1;
+		}
+		kill KILL => @jobs;
+		exit $left;
+	end
+	perl shared.pl 1 $PVASRUN --stdin all -n 2 cat >out 2>err; status=$?
+	check "$status of 6 are stuck in a read" [ $status -eq 0 ]
+	[ "$(id -u)" -ne 0 ] || perl shared.pl 0 $PVASRUN --stdin all -n 2 cat >out 2>err; status=$?
+	check "$status of 6 are stuck in a read of a pipe of root's" [ $status -eq 0 ]
+}
+
+# A pipe that this user can't open anew (after su), which the tasks fill as well
+test_output_of_another()
+{
+	[ "$(id -u)" -eq 0 ] || return 0
+	cp "${PVASRUN%% *}" "$T/pvasrun-copy" && chmod 755 "$T/pvasrun-copy"
+	mkfifo -m 600 full
+	exec 7<>full
+	SECONDS=0
+	timeout -k 1 30 setpriv --reuid 65534 --clear-groups "$T/pvasrun-copy" --timeout 3 --pty always -n 4 \
+		sh -c 'yes 0123456789 & yes 0123456789 >&2' >&7 2>&7
+	status=$?
+	status_is 124; check "--timeout waited for the reader" [ $SECONDS -le 12 ]
+	exec 7>&-
+	# and all that is read arrives
+	mkfifo -m 600 slow
+	{ sleep 1; cat; } <slow >slow.out & reader=$!
+	exec 7<>slow
+	setpriv --reuid 65534 --clear-groups "$T/pvasrun-copy" --tag-output -n 2 seq 30000 >&7 2>err
+	status=$?
+	exec 7>&-
+	wait $reader
+	status_is 0; check "$(wc -l <slow.out) lines arrive" [ "$(wc -l <slow.out)" -eq 60000 ]
 }
 
 # fill FILE: write into a FIFO that nobody reads until there is no room

@@ -183,6 +183,9 @@ enum ps_phase { PS_FINDING, PS_MEASURING, PS_PHASES };
 /* A new look at all: users who were slow are asked again, unless what they held up still hangs. */
 void ps_reader_begin(void);
 
+/* The user whose uid this is: @uid, or the one whom subuid(5) gives it to */
+uid_t ps_owner_of(uid_t uid);
+
 /* Later requests are about a process of @uid. False: its user's time is over. */
 bool ps_reader_turn(uid_t uid, enum ps_phase phase);
 
