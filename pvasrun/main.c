@@ -238,6 +238,8 @@ static int run_job(struct run *run)
 		run->job.death_signal = interrupt = again;
 	if (output_forwards(&run->output))
 		drain_output(run, interrupt);
+	if (run->output.failed && !run->job.status)
+		run->job.status = STATUS_FAILED;
 	mpi_close(&run->mpi);
 	if (run->job.death_signal && run->job.death_signal == interrupt) {
 		space_close(&run->space);

@@ -102,8 +102,10 @@ static void sink_write(struct sink *sink)
 	if (n < 0) {
 		if (errno == EINTR || errno == EAGAIN)
 			return;
-		if (errno != EPIPE)
+		if (errno != EPIPE) {
 			complain("cannot write the tasks' output: %s", strerror(errno));
+			sink->output->failed = true;
+		}
 		sink->output->midline = NULL;
 		sink_break(sink);
 		return;

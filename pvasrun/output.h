@@ -39,6 +39,7 @@ struct output {
 	unsigned int open_streams;
 	bool tag;		/* standard error too, and each line with its rank */
 	bool pty;		/* standard output by pseudo-terminals */
+	bool failed;		/* output was lost for another reason than its reader's end */
 	bool finishing;		/* see output_finish_reading() */
 	bool hung_up;		/* there the reader is gone: see output_hang_up() */
 };

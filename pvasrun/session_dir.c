@@ -6,6 +6,8 @@
  * The name alone does not make a directory pvasrun's: where the parent has no sticky bit,
  * others can rename a directory that they can neither enter nor remove. So it contains its
  * own random name in a file, which only this user can have put into a directory of mode 0700.
+ * And the node's name: where $TMPDIR is on a network file system, locks of directories are
+ * not seen from other nodes.
  */
 #include "session_dir.h"
 
@@ -19,6 +21,7 @@
 #include <sys/file.h>
 #include <sys/random.h>
 #include <sys/stat.h>
+#include <sys/utsname.h>
 #include <unistd.h>
 
 #include "clock.h"
@@ -29,6 +32,7 @@
 #define REMOVE_MS	30000
 
 #define OWNER_FILE	".pvasrun"
+#define OWNER_TEXT	400
 #define RANDOM_DIGITS	32
 
 static int lock(const char *path, int *fd)
@@ -46,16 +50,27 @@ static int lock(const char *path, int *fd)
 	return err;
 }
 
+/* Of the directory @name of this node. The length, which is below @size */
+static size_t owner_text(char *text, size_t size, const char *name)
+{
+	struct utsname node;
+
+	if (uname(&node) < 0)
+		node.nodename[0] = '\0';
+	return snprintf(text, size, "%.255s %s\n", name, node.nodename);
+}
+
 static int write_owner_file(int dir, const char *name)
 {
-	size_t len = strlen(name);
+	char text[OWNER_TEXT];
+	size_t len = owner_text(text, sizeof(text), name);
 	ssize_t n;
 	int fd;
 
 	fd = openat(dir, OWNER_FILE, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0600);
 	if (fd < 0)
 		return -errno;
-	n = write(fd, name, len);
+	n = write(fd, text, len);
 	close(fd);
 	return n == (ssize_t)len ? 0 : -ENOSPC;
 }
@@ -63,14 +78,14 @@ static int write_owner_file(int dir, const char *name)
 static bool has_owner_file(int dir, const char *name)
 {
 	int fd = openat(dir, OWNER_FILE, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-	char found[NAME_MAX + 1];
+	char found[OWNER_TEXT], text[OWNER_TEXT];
 	ssize_t n;
 
 	if (fd < 0)
 		return false;
 	n = read(fd, found, sizeof(found));
 	close(fd);
-	return n == (ssize_t)strlen(name) && !memcmp(found, name, n);
+	return n == (ssize_t)owner_text(text, sizeof(text), name) && !memcmp(found, text, n);
 }
 
 static bool lock_stale(int dir)
@@ -183,15 +198,20 @@ static int create_once(struct session_dir *dir, const char *parent)
 int session_dir_create(struct session_dir *dir, const char *parent, char *why, size_t len)
 {
 	const char *tmp = getenv("TMPDIR");
+	char real[PATH_MAX];
 	int err, tries = 100;
 
 	if (!parent)
 		parent = tmp && *tmp ? tmp : "/tmp";
 	dir->lock = -1;
-	sweep(parent);
-	do {
-		err = create_once(dir, parent);
-	} while (err == -ESTALE && --tries);
+	if (realpath(parent, real)) {	/* ranks may run in another directory */
+		sweep(real);
+		do {
+			err = create_once(dir, real);
+		} while (err == -ESTALE && --tries);
+	} else {
+		err = -errno;
+	}
 	dir->created = !err;
 	if (err)
 		snprintf(why, len, "cannot make a directory for MPI in %s: %s%s", parent,

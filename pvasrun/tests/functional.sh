@@ -583,6 +583,19 @@ job.wait(8)' $PVASRUN --tag-output -n 1 yes 012345678901234567890123456789012345
 	status_is 0
 }
 
+test_full_disk()
+{
+	local how
+
+	[ -w /dev/full ] || return 0
+	for how in --tag-output '--pty always'; do
+		# shellcheck disable=SC2086 # two words
+		$PVASRUN $how -n 1 sh -c 'echo lost; sleep 0.5' >/dev/full 2>err; status=$?
+		check "$how: status $status for lost output" [ "$status" -ne 0 ]
+		check "it is said" grep -q 'cannot write the tasks. output: No space left' err
+	done
+}
+
 test_pty()
 {
 	# what was printed before an abort appears, and the bytes are the same

@@ -350,12 +350,25 @@ test_pattern()
 	local name=pvasrun-0-1-0123456789abcdef0123456789abcdef
 
 	mkdir -p -m 700 "$T/p[a]/$name/x" "$T/pa/$name/x"
-	printf %s "$name" | tee "$T/p[a]/$name/.pvasrun" >"$T/pa/$name/.pvasrun"
+	chmod 700 "$T/p[a]/$name" "$T/pa/$name"
+	echo "$name $(uname -n)" | tee "$T/p[a]/$name/.pvasrun" >"$T/pa/$name/.pvasrun"
 	TMPDIR="$T/p[a]" "$T/bin/pvasrun" --backend user -n 1 "$T/bin/rank-openmpi" ring >"$T/out" 2>"$T/err"
 	status=$?
 	status_is 0
 	check "something is left" [ -z "$(ls "$T/p[a]")" ]
 	check "another's was taken" [ -d "$T/pa/$name/x" ]
+}
+
+# Another user has taken all inodes of /dev/shm.
+test_full_shared_memory()
+{
+	# shellcheck disable=SC2016 # for the inner shell
+	unshare -m sh -c 'mount -t tmpfs -o mode=1777,nr_inodes=20 tmpfs /dev/shm &&
+		setpriv --reuid 4001 --regid 4001 --clear-groups sh -c "for i in \$(seq 30); do mkdir /dev/shm/\$i; done" 2>/dev/null
+		exec setpriv --reuid 4002 --regid 4002 --clear-groups "$@"' - \
+		env HOME=/ "$T/bin/pvasrun" --backend user -n 2 "$T/bin/rank-openmpi" ring >"$T/out" 2>"$T/err"
+	status=$?
+	status_is 0
 }
 
 # In a directory that a group shares others rename what they can neither enter nor remove.

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/types.h>
+#include <sys/utsname.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -102,7 +103,7 @@ static void make_name(char name[static PATH_MAX], unsigned int number)
 }
 
 /* A directory that is not empty, and says of itself that it is the session's of @owner */
-static void leave(const char *path, const char *owner)
+static void leave_on(const char *node, const char *path, const char *owner)
 {
 	char file[PATH_MAX + 16];
 	int fd;
@@ -114,9 +115,16 @@ static void leave(const char *path, const char *owner)
 		return;
 	snprintf(file, sizeof(file), "%s/.pvasrun", path);
 	fd = open(file, O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
-	owner = strrchr(owner, '/') + 1;
-	check(write(fd, owner, strlen(owner)) == (ssize_t)strlen(owner));
+	check(dprintf(fd, "%s %s\n", strrchr(owner, '/') + 1, node) > 0);
 	close(fd);
+}
+
+static void leave(const char *path, const char *owner)
+{
+	struct utsname node;
+
+	check(!uname(&node));
+	leave_on(node.nodename, path, owner);
 }
 
 /* The same for a session directory that is replaced, at its end and in a sweep */
@@ -152,26 +160,28 @@ static void session_dir_replaced(int top)
 
 /*
  * Somebody gave a directory of this user such a name: it is none of pvasrun's, not even
- * if it is a session directory's copy, or was one under another name.
+ * if it is a session directory's copy, or was one under another name. One of another node's
+ * may be in use there.
  */
 static void not_session_dirs(void)
 {
 	struct session_dir next;
-	char names[4][PATH_MAX], other[PATH_MAX], why[200];
+	char names[5][PATH_MAX], other[PATH_MAX], why[200];
 	int i;
 
-	for (i = 0; i < 4; i++)
+	for (i = 0; i < 5; i++)
 		make_name(names[i], 10 + i);
 	make_name(other, 99);
 	leave(names[0], NULL);
 	leave(names[1], other);
 	leave(names[2], names[2]);
 	check(!chmod(names[2], 0770));
+	leave_on("another-node", names[4], names[4]);
 	snprintf(names[3], sizeof(names[3]), "%s/pvasrun-%u-results", dir, geteuid());
 	leave(names[3], names[3]);
 	check(!session_dir_create(&next, dir, why, sizeof(why)));
 	session_dir_remove(&next);
-	for (i = 0; i < 4; i++)
+	for (i = 0; i < 5; i++)
 		check(rmdir(names[i]) && errno == ENOTEMPTY);
 }
 
