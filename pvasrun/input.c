@@ -61,7 +61,7 @@ static void read_chunk(struct input *input)
 	unsigned int rank;
 	ssize_t n;
 
-	n = read(input->event.fd, input->chunk, sizeof(input->chunk));
+	n = inlet_read(&input->inlet, input->chunk, sizeof(input->chunk));
 	if (n < 0 && (errno == EINTR || errno == EAGAIN))
 		return;
 	if (n <= 0) {
@@ -124,6 +124,7 @@ int input_open(struct input *input, struct loop *loop, unsigned int tasks)
 	input->feeds = calloc(tasks, sizeof(*input->feeds));
 	if (!input->feeds)
 		return -ENOMEM;
+	inlet_open(&input->inlet, STDIN_FILENO);
 	for (rank = 0; rank < tasks; rank++) {
 		input->feeds[rank].input = input;
 		input->feeds[rank].event = (struct event){ .fd = -1, .ready = feed_ready };
@@ -137,6 +138,7 @@ void input_close(struct input *input)
 		return;
 	loop_forget(input->loop, &input->event);
 	close_all(input);
+	inlet_close(&input->inlet);
 	free(input->feeds);
 	input->feeds = NULL;
 }

@@ -7,6 +7,7 @@
 #include <stddef.h>
 
 #include "event.h"
+#include "inlet.h"
 
 #define INPUT_CHUNK	(64 << 10)
 
@@ -19,6 +20,7 @@ struct feed {
 
 struct input {
 	struct event event;	/* standard input */
+	struct inlet inlet;
 	struct loop *loop;
 	bool pollable;		/* false: a regular file, which epoll refuses */
 	bool begun;

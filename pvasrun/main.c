@@ -184,18 +184,17 @@ static void drain_output(struct run *run, int interrupt)
 		last = until;
 	job->interrupt = 0;
 	while (!job->interrupt) {
-		bool reading;
-
 		now = now_ms();
-		reading = output_reading(&run->output) && now < until;
-		if (!reading && !output_writing(&run->output))
+		if (now >= until && !run->output.finishing)
+			output_finish_reading(&run->output);
+		if (!output_reading(&run->output) && !output_writing(&run->output))
 			break;
 		if (last && now >= last) {
 			complain("the time is over, and output was not read: it is lost");
 			job->status = job->failed ? job->status : STATUS_TIMEOUT;
 			break;
 		}
-		loop_turn(&run->loop, wait_ms(now, reading ? until : last ? last : -1));
+		loop_turn(&run->loop, wait_ms(now, run->output.finishing ? (last ? last : -1) : until));
 		if (run->output.hung_up)
 			output_hang_up(&run->output);
 	}
@@ -239,6 +238,8 @@ static int run_job(struct run *run)
 		run->job.death_signal = interrupt = again;
 	if (output_forwards(&run->output))
 		drain_output(run, interrupt);
+	if (run->output.failed && !run->job.status)
+		run->job.status = STATUS_FAILED;
 	mpi_close(&run->mpi);
 	if (run->job.death_signal && run->job.death_signal == interrupt) {
 		space_close(&run->space);

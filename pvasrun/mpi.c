@@ -123,14 +123,19 @@ static int make_name(struct mpi *mpi)
 #define SHARED_MEMORY "/dev/shm"
 
 /*
- * Created before ranks learn its name, so that no other user can create it first. A
- * failure is an error only once a rank connects: other programs do not need it.
+ * Created before ranks learn its name, so that no other user can create it first. Others
+ * may have taken all that SHARED_MEMORY has room for; ranks that share one address space
+ * create nothing there, so $TMPDIR will do. A failure is an error only once a rank
+ * connects: other programs do not need it.
  */
 static void create_shared_directory(struct mpi *mpi)
 {
 	if (access(SHARED_MEMORY, W_OK | X_OK))
 		return;
-	if (session_dir_create(&mpi->shm, SHARED_MEMORY, mpi->shm_error, sizeof(mpi->shm_error)))
+	if (!session_dir_create(&mpi->shm, SHARED_MEMORY, mpi->shm_error, sizeof(mpi->shm_error)))
+		return;
+	note("%s", mpi->shm_error);
+	if (session_dir_create(&mpi->shm, NULL, mpi->shm_error, sizeof(mpi->shm_error)))
 		mpi->host.refusal = mpi->shm_error;
 }
 

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * O_NONBLOCK belongs to the open file description, which pvasrun shares with the user's
- * shell, so pipe or terminal are opened again through /proc. To poll() before a write
- * is not enough: a terminal is writable even if there is room for only one byte. If it
- * can't be opened (another user's terminal, after su), it is written byte by byte.
+ * poll() before a write is not enough: a terminal reports room if there is some, and
+ * tasks that write to the same file may take the room in between. So the file is opened
+ * anew (reopen.c). A pipe that can't be is written to by splice(), which takes a flag
+ * not to block. What is left is a terminal of another user that isn't pvasrun's own: it
+ * gets one byte after the other.
  */
 #include "outlet.h"
 
@@ -11,33 +12,62 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <poll.h>
-#include <stdio.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "reopen.h"
+
 void outlet_open(struct outlet *outlet, int fd)
 {
-	char path[40];
 	struct stat st;
 
-	*outlet = (struct outlet){ .fd = fd, .own = -1 };
+	*outlet = OUTLET_NONE(fd);
 	if (fstat(fd, &st) < 0)
 		return;
 	if (S_ISSOCK(st.st_mode)) {
 		outlet->kind = OUTLET_SOCKET;
-	} else if (S_ISFIFO(st.st_mode) || isatty(fd)) {
-		outlet->kind = OUTLET_STREAM;
-		snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-		outlet->own = open(path, O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+		return;
 	}
+	if (!S_ISFIFO(st.st_mode) && !isatty(fd))
+		return;
+	outlet->kind = OUTLET_STREAM;
+	outlet->own = reopen_nonblocking(fd, O_WRONLY);
+	if (outlet->own < 0 && S_ISFIFO(st.st_mode) &&
+	    pipe2(outlet->pipe, O_CLOEXEC | O_NONBLOCK) < 0)
+		outlet->pipe[0] = outlet->pipe[1] = -1;
+}
+
+static void close_one(int *fd)
+{
+	if (*fd >= 0)
+		close(*fd);
+	*fd = -1;
 }
 
 void outlet_close(struct outlet *outlet)
 {
-	if (outlet->own >= 0)
-		close(outlet->own);
-	outlet->own = -1;
+	close_one(&outlet->own);
+	close_one(&outlet->pipe[0]);
+	close_one(&outlet->pipe[1]);
+}
+
+/* The private pipe is empty between calls: what the other has no room for is dropped. */
+static ssize_t write_by_splice(const struct outlet *outlet, const char *bytes, size_t len)
+{
+	char rest[PIPE_BUF];
+	ssize_t put, moved;
+	int err;
+
+	put = write(outlet->pipe[1], bytes, len);
+	if (put <= 0)
+		return put;
+	moved = splice(outlet->pipe[0], NULL, outlet->fd, NULL, put, SPLICE_F_NONBLOCK);
+	err = errno;
+	if (moved < put && read(outlet->pipe[0], rest, sizeof(rest)) < 0)
+		err = errno;
+	errno = err;
+	return moved;
 }
 
 static ssize_t write_after_poll(int fd, const char *bytes, size_t len)
@@ -57,6 +87,8 @@ ssize_t outlet_write(const struct outlet *outlet, const char *bytes, size_t len)
 		len = PIPE_BUF;
 	if (outlet->own >= 0)
 		return write(outlet->own, bytes, len);
+	if (outlet->pipe[1] >= 0)
+		return write_by_splice(outlet, bytes, len);
 	if (outlet->kind == OUTLET_SOCKET)
 		return send(outlet->fd, bytes, len, MSG_DONTWAIT);
 	if (outlet->kind == OUTLET_STREAM)

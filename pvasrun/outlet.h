@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Write to an inherited descriptor without blocking. */
+/* Writing to an inherited descriptor without ever waiting for its reader. */
 #ifndef PVASRUN_OUTLET_H
 #define PVASRUN_OUTLET_H
 
@@ -8,14 +8,18 @@
 
 struct outlet {
 	int fd;
-	int own;	/* the same pipe or terminal, reopened with O_NONBLOCK; -1: none */
+	int own;	/* the same pipe or terminal, opened anew not to block; -1: none */
+	int pipe[2];	/* where that can't be: a pipe to splice() from; -1: none */
 	enum { OUTLET_FILE, OUTLET_STREAM, OUTLET_SOCKET } kind;
 };
+
+#define OUTLET_NONE(descriptor) \
+	((struct outlet){ .fd = (descriptor), .own = -1, .pipe = { -1, -1 } })
 
 void outlet_open(struct outlet *outlet, int fd);
 void outlet_close(struct outlet *outlet);
 
-/* Like write(), for at most PIPE_BUF bytes. -1 with EAGAIN: it would block. */
+/* As write(), of at most PIPE_BUF bytes. -1 with EAGAIN: there is no room now */
 ssize_t outlet_write(const struct outlet *outlet, const char *bytes, size_t len);
 
 #endif

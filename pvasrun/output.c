@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -20,6 +21,9 @@
 
 #define READ_SIZE	(64 << 10)
 #define QUEUE_MAX	(256 << 10)
+
+/* A pseudo-terminal's buffers (TTYB_DEFAULT_MEM_LIMIT), and more */
+#define PTY_HOLDS	(1 << 20)
 
 /* ---- sinks ---- */
 
@@ -98,8 +102,10 @@ static void sink_write(struct sink *sink)
 	if (n < 0) {
 		if (errno == EINTR || errno == EAGAIN)
 			return;
-		if (errno != EPIPE)
+		if (errno != EPIPE) {
 			complain("cannot write the tasks' output: %s", strerror(errno));
+			sink->output->failed = true;
+		}
 		sink->output->midline = NULL;
 		sink_break(sink);
 		return;
@@ -159,28 +165,45 @@ static void sink_ready(struct event *event, uint32_t what)
 
 /* ---- streams ---- */
 
+static bool has_input(int fd)
+{
+	struct pollfd input = { .fd = fd, .events = POLLIN };
+
+	return poll(&input, 1, 0) > 0;
+}
+
+static void check_added(int err)
+{
+	if (err)
+		complain("output of a task was lost: %s", strerror(-err));
+}
+
+static void stream_finish(struct stream *stream)
+{
+	if (!stream->sink->broken)
+		check_added(tagger_finish(&stream->tagger, &stream->sink->queue));
+	stream_close(stream);
+}
+
 static void stream_ready(struct event *event, uint32_t what)
 {
 	struct stream *stream = (struct stream *)event;
 	struct buffer *queue = &stream->sink->queue;
 	char bytes[READ_SIZE];
 	ssize_t n;
-	int err;
 
 	(void)what;
 	n = read(event->fd, bytes, sizeof(bytes));
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return;
 	if (n > 0 && stream->output->tag)
-		err = tagger_feed(&stream->tagger, bytes, n, queue);
+		check_added(tagger_feed(&stream->tagger, bytes, n, queue));
 	else if (n > 0)
-		err = buffer_add(queue, bytes, n);
-	else
-		err = tagger_finish(&stream->tagger, queue);
-	if (err)
-		complain("output of a task was lost: %s", strerror(-err));
-	if (n <= 0)
-		stream_close(stream);
+		check_added(buffer_add(queue, bytes, n));
+	stream->left -= n;
+	if (n <= 0 || (stream->output->finishing &&
+		       (stream->left <= 0 || !has_input(event->fd))))
+		stream_finish(stream);
 	write_files(stream->output);
 	update_watches(stream->output);
 }
@@ -288,6 +311,27 @@ void output_close(struct output *output)
 	}
 	free(output->streams);
 	loop_close(&output->streams_loop);
+}
+
+/* Only what the tasks left in their pipes is still read: at most what those hold. */
+void output_finish_reading(struct output *output)
+{
+	unsigned int i;
+
+	output->finishing = true;
+	for (i = 0; i < output->nr_streams; i++) {
+		struct stream *stream = &output->streams[i];
+
+		if (stream->event.fd < 0)
+			continue;
+		stream->left = fcntl(stream->event.fd, F_GETPIPE_SZ);
+		if (stream->left < 0)
+			stream->left = PTY_HOLDS;
+		if (!has_input(stream->event.fd))
+			stream_finish(stream);
+	}
+	write_files(output);
+	update_watches(output);
 }
 
 bool output_reading(const struct output *output)

@@ -26,6 +26,7 @@ struct stream {
 	struct output *output;
 	struct sink *sink;
 	struct tagger tagger;
+	ssize_t left;		/* output_finish_reading(): so many bytes, at most */
 };
 
 struct output {
@@ -38,6 +39,8 @@ struct output {
 	unsigned int open_streams;
 	bool tag;		/* prefix lines with the rank; standard error, too */
 	bool pty;		/* standard output through pseudo-terminals */
+	bool failed;		/* output was lost, and not because its reader ended */
+	bool finishing;		/* see output_finish_reading() */
 	bool hung_up;		/* the reader of these is gone: see output_hang_up() */
 };
 
@@ -58,6 +61,12 @@ static inline bool output_forwards(const struct output *output)
 {
 	return output->tag || output->pty;
 }
+
+/*
+ * All tasks have ended: read what they wrote, and close the streams. Programs that they
+ * left running may write without end.
+ */
+void output_finish_reading(struct output *output);
 
 /* Are there open streams, or lines not yet written? */
 bool output_reading(const struct output *output);

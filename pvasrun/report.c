@@ -29,7 +29,7 @@ static int64_t progress_next;
 #define WAITING_MAX	(1 << 20)
 #define FLUSH_MS	2000
 
-static struct outlet outlet = { .fd = STDERR_FILENO, .own = -1 };
+static struct outlet outlet = OUTLET_NONE(STDERR_FILENO);
 static struct buffer waiting;
 
 bool report_waits(void)

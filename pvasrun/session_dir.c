@@ -2,6 +2,12 @@
 /*
  * pvasrun holds a lock on the directory. The kernel releases it when the process ends,
  * however it ends: a directory that can be locked is stale.
+ *
+ * The name alone does not make a directory pvasrun's: where the parent has no sticky bit,
+ * others can rename a directory that they can neither enter nor remove. So it contains its
+ * own random name in a file, which only this user can have put into a directory of mode 0700.
+ * And the node's name: where $TMPDIR is on a network file system, locks of directories are
+ * not seen from other nodes.
  */
 #include "session_dir.h"
 
@@ -15,6 +21,7 @@
 #include <sys/file.h>
 #include <sys/random.h>
 #include <sys/stat.h>
+#include <sys/utsname.h>
 #include <unistd.h>
 
 #include "clock.h"
@@ -23,6 +30,10 @@
 /* What is not removed by then is left to the next job. */
 #define SWEEP_MS	10000
 #define REMOVE_MS	30000
+
+#define OWNER_FILE	".pvasrun"
+#define OWNER_TEXT	400
+#define RANDOM_DIGITS	32
 
 static int lock(const char *path, int *fd)
 {
@@ -39,37 +50,97 @@ static int lock(const char *path, int *fd)
 	return err;
 }
 
+/* Of the directory @name of this node. The length, which is below @size */
+static size_t owner_text(char *text, size_t size, const char *name)
+{
+	struct utsname node;
+
+	if (uname(&node) < 0)
+		node.nodename[0] = '\0';
+	return snprintf(text, size, "%.255s %s\n", name, node.nodename);
+}
+
+static int write_owner_file(int dir, const char *name)
+{
+	char text[OWNER_TEXT];
+	size_t len = owner_text(text, sizeof(text), name);
+	ssize_t n;
+	int fd;
+
+	fd = openat(dir, OWNER_FILE, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0600);
+	if (fd < 0)
+		return -errno;
+	n = write(fd, text, len);
+	close(fd);
+	return n == (ssize_t)len ? 0 : -ENOSPC;
+}
+
+static bool has_owner_file(int dir, const char *name)
+{
+	int fd = openat(dir, OWNER_FILE, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	char found[OWNER_TEXT], text[OWNER_TEXT];
+	ssize_t n;
+
+	if (fd < 0)
+		return false;
+	n = read(fd, found, sizeof(found));
+	close(fd);
+	return n == (ssize_t)owner_text(text, sizeof(text), name) && !memcmp(found, text, n);
+}
+
+static bool lock_stale(int dir)
+{
+	struct stat st;
+
+	return !fstat(dir, &st) && st.st_uid == geteuid() && (st.st_mode & 0777) == 0700 &&
+	       !flock(dir, LOCK_EX | LOCK_NB);
+}
+
 /*
  * Remove the directory of a killed job. Another user may replace the name at any time,
- * so the checks are of the directory that was opened.
+ * so the checks are of the directory that was opened. One without its file is removed if
+ * empty: the job was killed before it wrote that.
  */
 static void sweep_one(int at, const char *name, int64_t until)
 {
-	int fd = open_own_directory(at, name);
-	struct stat st;
+	int fd = openat(at, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 
 	if (fd < 0)
 		return;
-	if (!fstat(fd, &st) && st.st_uid == geteuid() && !flock(fd, LOCK_EX | LOCK_NB)) {
-		empty_directory(fd, until);
+	if (lock_stale(fd)) {
+		if (has_owner_file(fd, name))
+			empty_directory(fd, until);
 		remove_directory(at, name, fd);
 	}
 	close(fd);
+}
+
+/* pvasrun-UID-PID-RANDOM */
+static bool is_session_name(const char *name)
+{
+	char prefix[32];
+	const char *p;
+
+	snprintf(prefix, sizeof(prefix), "pvasrun-%u-", geteuid());
+	if (strncmp(name, prefix, strlen(prefix)))
+		return false;
+	p = name + strlen(prefix);
+	p += strspn(p, "0123456789");
+	return *p == '-' && strlen(p + 1) == RANDOM_DIGITS &&
+	       strspn(p + 1, "0123456789abcdef") == RANDOM_DIGITS;
 }
 
 static void sweep(const char *dir)
 {
 	int64_t until = now_ms() + SWEEP_MS;
 	struct dirent *entry;
-	char prefix[32];
 	DIR *names;
 
 	names = opendir(dir);
 	if (!names)
 		return;
-	snprintf(prefix, sizeof(prefix), "pvasrun-%u-", geteuid());
 	while (now_ms() < until && (entry = readdir(names)))
-		if (!strncmp(entry->d_name, prefix, strlen(prefix)) && entry->d_type != DT_REG)
+		if (is_session_name(entry->d_name))
 			sweep_one(dirfd(names), entry->d_name, until);
 	closedir(names);
 }
@@ -113,6 +184,8 @@ static int create_once(struct session_dir *dir, const char *parent)
 		err = err == -EWOULDBLOCK || err == -ENOENT ? -ESTALE : err;
 	else if (!is_in_place(dir))
 		err = -ESTALE;
+	else
+		err = write_owner_file(dir->lock, strrchr(dir->path, '/') + 1);
 	if (!err)
 		return 0;
 	if (dir->lock >= 0)
@@ -125,15 +198,20 @@ static int create_once(struct session_dir *dir, const char *parent)
 int session_dir_create(struct session_dir *dir, const char *parent, char *why, size_t len)
 {
 	const char *tmp = getenv("TMPDIR");
+	char real[PATH_MAX];
 	int err, tries = 100;
 
 	if (!parent)
 		parent = tmp && *tmp ? tmp : "/tmp";
 	dir->lock = -1;
-	sweep(parent);
-	do {
-		err = create_once(dir, parent);
-	} while (err == -ESTALE && --tries);
+	if (realpath(parent, real)) {	/* ranks may run in another directory */
+		sweep(real);
+		do {
+			err = create_once(dir, real);
+		} while (err == -ESTALE && --tries);
+	} else {
+		err = -errno;
+	}
 	dir->created = !err;
 	if (err)
 		snprintf(why, len, "cannot make a directory for MPI in %s: %s%s", parent,

@@ -38,10 +38,14 @@ static bool inherited_ignored(int signo)
 	       now.sa_handler == SIG_IGN;
 }
 
-/* Stop the tasks first, for pvasrun then stops itself. */
+/*
+ * Stop the tasks first, for pvasrun then stops itself. Nothing stops a process group
+ * whose leader's parent is of another session (ssh -t HOST pvasrun, setsid, the first
+ * process of a container): the kernel discards the signal, and no SIGCONT would follow.
+ */
 static void stop_all(struct job *job, bool own_groups_only)
 {
-	sigset_t stop;
+	sigset_t stop, pending;
 
 	job_kill(job, SIGTSTP, own_groups_only);
 	sigemptyset(&stop);
@@ -49,6 +53,8 @@ static void stop_all(struct job *job, bool own_groups_only)
 	sigprocmask(SIG_UNBLOCK, &stop, NULL);
 	raise(SIGTSTP);		/* returns after SIGCONT, which is then pending */
 	sigprocmask(SIG_BLOCK, &stop, NULL);
+	if (!sigpending(&pending) && !sigismember(&pending, SIGCONT))
+		job_kill(job, SIGCONT, own_groups_only);
 }
 
 static void handle_end_request(struct job *job, int signo, bool own_groups_only)
@@ -69,6 +75,7 @@ static void handle_end_request(struct job *job, int signo, bool own_groups_only)
 	}
 	job_interrupted(job, signo);
 	job_kill(job, signo, own_groups_only);
+	job_reap(job);		/* some may have stopped since */
 	stopped_continue(job);
 }
 

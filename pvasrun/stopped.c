@@ -16,10 +16,16 @@
  * SIGTSTP comes from the terminal or from pvasrun, and stops the whole job, so nothing
  * is reported. Other signals stop one task, for which the job may wait for ever.
  */
+static bool is_to_report(const struct task *task)
+{
+	return task->stopped && task->stopped != SIGTSTP && !task->ended &&
+	       !task->stop_reported;
+}
+
 void stopped_update(struct job *job, struct task *task, int signo)
 {
-	task->stopped = signo == SIGTSTP ? 0 : signo;
-	if (task->stopped && !task->stop_reported && !job->stop_at)
+	task->stopped = signo;
+	if (is_to_report(task) && !job->stop_at)
 		job->stop_at = now_ms() + STOP_MS;
 }
 
@@ -46,7 +52,7 @@ void stopped_report(struct job *job)
 	for (rank = 0; rank < job->opt->tasks; rank++) {
 		struct task *task = &job->tasks[rank];
 
-		if (!task->stopped || task->ended || task->stop_reported)
+		if (!is_to_report(task))
 			continue;
 		task->stop_reported = true;
 		if (first)

@@ -375,12 +375,45 @@ keyctl_works() { python3 -c 'import ctypes; exit(ctypes.CDLL(None).syscall(250, 
 # A stale directory whose path contains a pattern is removed, and no other.
 test_pattern()
 {
-	mkdir -p "$T/p[a]/pvasrun-0-1-x" "$T/pa/pvasrun-0-1-x"
+	local name=pvasrun-0-1-0123456789abcdef0123456789abcdef
+
+	mkdir -p -m 700 "$T/p[a]/$name/x" "$T/pa/$name/x"
+	chmod 700 "$T/p[a]/$name" "$T/pa/$name"
+	echo "$name $(uname -n)" | tee "$T/p[a]/$name/.pvasrun" >"$T/pa/$name/.pvasrun"
 	TMPDIR="$T/p[a]" "$T/bin/pvasrun" --backend user -n 1 "$T/bin/rank-openmpi" ring >"$T/out" 2>"$T/err"
 	status=$?
 	status_is 0
 	check "something is left" [ -z "$(ls "$T/p[a]")" ]
-	check "another's was taken" [ -d "$T/pa/pvasrun-0-1-x" ]
+	check "another's was taken" [ -d "$T/pa/$name/x" ]
+}
+
+# Another user has taken all inodes of /dev/shm.
+test_full_shared_memory()
+{
+	# shellcheck disable=SC2016 # for the inner shell
+	unshare -m sh -c 'mount -t tmpfs -o mode=1777,nr_inodes=20 tmpfs /dev/shm &&
+		setpriv --reuid 4001 --regid 4001 --clear-groups sh -c "for i in \$(seq 30); do mkdir /dev/shm/\$i; done" 2>/dev/null
+		exec setpriv --reuid 4002 --regid 4002 --clear-groups "$@"' - \
+		env HOME=/ "$T/bin/pvasrun" --backend user -n 2 "$T/bin/rank-openmpi" ring >"$T/out" 2>"$T/err"
+	status=$?
+	status_is 0
+}
+
+# In a directory that a group shares others rename what they can neither enter nor remove.
+test_renamed()
+{
+	local shared=$T/shared name=pvasrun-4001-1-0123456789abcdef0123456789abcdef
+	local victim=(setpriv --reuid 4001 --regid 4001 --groups 4100 env "TMPDIR=$shared" HOME=/)
+
+	mkdir -m 2770 "$shared"
+	chown 0:4100 "$shared"
+	"${victim[@]}" mkdir -p -m 700 "$shared/results/deep"
+	setpriv --reuid 4002 --regid 4002 --groups 4100 mv "$shared/results" "$shared/$name"
+	"${victim[@]}" "$T/bin/pvasrun" --backend user -n 1 "$T/bin/rank-openmpi" ring >"$T/out" 2>"$T/err"
+	status=$?
+	status_is 0
+	check "the user's own directory was emptied" [ -d "$shared/$name/deep" ]
+	check "something is left" [ "$(ls "$shared")" = "$name" ]
 }
 
 test_sweep()

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* Remove all of a directory, and nothing else */
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/types.h>
+#include <sys/utsname.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -95,6 +97,36 @@ static void exchanged(int top)
 	close(fd);
 }
 
+static void make_name(char name[static PATH_MAX], unsigned int number)
+{
+	snprintf(name, PATH_MAX, "%s/pvasrun-%u-1-%032x", dir, geteuid(), number);
+}
+
+/* A directory that is not empty, and says of itself that it is the session's of @owner */
+static void leave_on(const char *node, const char *path, const char *owner)
+{
+	char file[PATH_MAX + 16];
+	int fd;
+
+	check(!mkdir(path, 0700));
+	snprintf(file, sizeof(file), "%s/sub", path);
+	check(!mkdir(file, 0700));
+	if (!owner)
+		return;
+	snprintf(file, sizeof(file), "%s/.pvasrun", path);
+	fd = open(file, O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
+	check(dprintf(fd, "%s %s\n", strrchr(owner, '/') + 1, node) > 0);
+	close(fd);
+}
+
+static void leave(const char *path, const char *owner)
+{
+	struct utsname node;
+
+	check(!uname(&node));
+	leave_on(node.nodename, path, owner);
+}
+
 /* The same for a session directory that is replaced, at its end and in a sweep */
 static void session_dir_replaced(int top)
 {
@@ -112,16 +144,45 @@ static void session_dir_replaced(int top)
 	check(!rename(name, in) && exists(top, "kept/precious"));
 	check(exists(top, "aside") && !exists(top, "aside/in"));
 	/* stale: a link, and a directory that contains one */
-	snprintf(name, sizeof(name), "%s/pvasrun-%u-1-link", dir, geteuid());
+	make_name(name, 1);
 	check(!symlink(in, name));
-	snprintf(name, sizeof(name), "%s/pvasrun-%u-1-left", dir, geteuid());
-	check(!mkdir(name, 0700));
-	snprintf(moved, sizeof(moved), "%s/link", name);
-	check(!symlink(in, moved) && !chmod(name, 0500));
+	make_name(name, 2);
+	leave(name, name);
+	snprintf(moved, sizeof(moved), "%s/sub/link", name);
+	check(!symlink(in, moved));
+	snprintf(moved, sizeof(moved), "%s/sub", name);
+	check(!chmod(moved, 0500));
 	check(!session_dir_create(&next, dir, why, sizeof(why)));
 	check(access(name, F_OK) && exists(top, "kept/precious"));
 	session_dir_remove(&next);
 	check(access(next.path, F_OK));
+}
+
+/*
+ * Somebody gave a directory of this user such a name: it is none of pvasrun's, not even
+ * if it is a session directory's copy, or was one under another name. One of another node's
+ * may be in use there.
+ */
+static void not_session_dirs(void)
+{
+	struct session_dir next;
+	char names[5][PATH_MAX], other[PATH_MAX], why[200];
+	int i;
+
+	for (i = 0; i < 5; i++)
+		make_name(names[i], 10 + i);
+	make_name(other, 99);
+	leave(names[0], NULL);
+	leave(names[1], other);
+	leave(names[2], names[2]);
+	check(!chmod(names[2], 0770));
+	leave_on("another-node", names[4], names[4]);
+	snprintf(names[3], sizeof(names[3]), "%s/pvasrun-%u-results", dir, geteuid());
+	leave(names[3], names[3]);
+	check(!session_dir_create(&next, dir, why, sizeof(why)));
+	session_dir_remove(&next);
+	for (i = 0; i < 5; i++)
+		check(rmdir(names[i]) && errno == ENOTEMPTY);
 }
 
 static void all(void)
@@ -135,6 +196,7 @@ static void all(void)
 	removes_all(top);
 	exchanged(top);
 	session_dir_replaced(top);
+	not_session_dirs();
 	empty_directory(top, now_ms() + 10000);
 	close(top);
 	check(!rmdir(dir));

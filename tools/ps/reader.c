@@ -142,12 +142,24 @@ static void run_helper(int sock)
 	_exit(0);
 }
 
+static void reap_stuck(void)
+{
+	uint32_t i, left = 0;
+
+	for (i = 0; i < nr_stuck; i++)
+		if (waitpid(stuck[i].helper, NULL, WNOHANG) == 0)
+			stuck[left++] = stuck[i];
+	nr_stuck = left;
+}
+
 static bool start_helper(void)
 {
 	int pair[2];
 
 	if (helper_fd >= 0)
 		return true;
+	if (nr_stuck == MAX_STUCK)
+		reap_stuck();
 	if (nr_stuck == MAX_STUCK || socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair))
 		return false;
 	helper = fork();
@@ -214,28 +226,22 @@ static void abandon_helper(void)
 
 void ps_reader_begin(void)
 {
-	uint32_t i, left = 0;
+	uint32_t i;
 
 	end_turn();
 	free(slow);
 	slow = NULL;
 	nr_slow = 0;
 	all_slow = 0;
-	for (i = 0; i < nr_stuck; i++) {
-		struct stuck s = stuck[i];
-
-		if (waitpid(s.helper, NULL, WNOHANG) == 0) {
-			block(s.uid);
-			stuck[left++] = s;
-		}
-	}
-	nr_stuck = left;
+	reap_stuck();
+	for (i = 0; i < nr_stuck; i++)
+		block(stuck[i].uid);
 }
 
 bool ps_reader_turn(uid_t uid, enum ps_phase phase)
 {
 	end_turn();
-	turn.uid = uid;
+	turn.uid = ps_owner_of(uid);
 	turn.phase = phase;
 	turn.late = time_left() <= 0;
 	return !turn.late;

@@ -242,10 +242,12 @@ test_second_int_kills()
 	check "no SIGKILL" [ -e saved.t ]
 }
 
-# Not with a shell: after vfork() it is in state D if its child is stopped before execve().
+# No shell: it waits by vfork() for what it starts, and if that is stopped before its exec,
+# the shell is in state D.
 test_stop_and_continue()
 {
-	start -n 3 sh -c "$READY exec sleep 60"
+	# A process group whose leader's parent is of the session, as a shell makes it
+	perl -e 'setpgrp; exec @ARGV' $PVASRUN -n 3 sh -c "$READY exec sleep 60" >out 2>err & job=$!
 	wait_files pid 3
 	kill -TSTP $job
 	check "SIGTSTP stops all" until_true 5 all_in_state T
@@ -273,4 +275,37 @@ test_ignored_stays_ignored()
 	pvasrun -n 1 grep SigIgn /proc/self/status
 	(trap '' HUP; exec $PVASRUN -n 1 grep SigIgn /proc/self/status) >out 2>err
 	out_is $'SigIgn:\t0000000000000001'
+}
+
+# Nothing stops a process group without a parent in the session, nor then its tasks.
+test_stop_orphaned_group()
+{
+	setsid $PVASRUN -n 2 sh -c "$READY exec sleep 60" >out 2>err & job=$!
+	wait_files pid 2
+	kill -TSTP $job
+	sleep 0.5
+	check "tasks are stopped for ever" until_true 5 all_in_state S
+	kill -TERM $job
+	finish; status_is 143; all_gone
+}
+
+# A task that is stopped, by whichever signal, does not keep the job from being ended.
+test_stopped_are_ended()
+{
+	local signal
+
+	for signal in STOP TSTP TTIN; do
+		rm -f pid.*
+		# A group of its own, which is not orphaned, in the tasks' case
+		start -n 2 perl -e 'open F, ">", "$ENV{T}/pid.$ENV{PVAS_RANK}"; print F "$$\n"; close F; sleep 60'
+		wait_files pid 2
+		check "the tasks have written" until_true 5 eval '[ "$(cat pid.* | wc -l)" -eq 2 ]'
+		# shellcheck disable=SC2046 # numbers
+		kill -$signal $(cat pid.*)
+		check "$signal stops them" until_true 5 all_in_state T
+		SECONDS=0
+		kill -TERM $job
+		finish; status_is 143; all_gone
+		check "$signal: TERM waits" [ $SECONDS -le 4 ]
+	done
 }

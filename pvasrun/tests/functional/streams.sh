@@ -189,3 +189,96 @@ test_descriptors()
 	(exec $PVASRUN -n 1 true >&- 2>&- <&-); status=$?
 	status_is 0
 }
+
+# nor one that writes without end to a slow reader; what the task wrote arrives.
+test_endless_orphan()
+{
+	local how
+
+	for how in --tag-output '--pty always'; do
+		SECONDS=0
+		# shellcheck disable=SC2086 # two words
+		timeout -k 1 30 $PVASRUN $how -n 1 sh -c 'seq 40000; yes & echo $! >$T/pid.0' 2>err |
+			perl -e 'my ($n, $ok) = (0, 1);
+				while (sysread STDIN, my $part, 20000) {
+					$text .= $part if length $text < 600000;
+					select undef, undef, undef, 0.005;
+				}
+				print $text =~ /(\A|\D)40000\r?\n/ ? "all" : "lost"' >out
+		status=${PIPESTATUS[0]}
+		kill "$(cat pid.0)" 2>/dev/null
+		status_is 0; out_is all
+		check "$how: pvasrun waits for the orphan" [ $SECONDS -le 15 ]
+	done
+}
+
+# Others read the same pipe, and were faster.
+test_stdin_shared()
+{
+	cat >shared.pl <<-'end'
+		# 1: may pvasrun open the pipe anew?  The rest: pvasrun and its options
+		use POSIX;
+		my $may = shift;
+		pipe(R, W);
+		fchmod_own($may);
+		my @jobs = map {
+			my $pid = fork;
+			if (!$pid) {
+				open STDIN, "<&R"; close W;
+				if (!$may) { POSIX::setgid(65534); POSIX::setuid(65534) }
+				exec @ARGV;
+			}
+			$pid } 1 .. 6;
+		sub fchmod_own { chmod 0600, *R unless $_[0] }
+		for (1 .. 150) { syswrite W, "$_\n"; select undef, undef, undef, 0.02 }
+		kill TERM => @jobs;
+		my ($left, $until) = (scalar @jobs, time + 8 * ($ENV{SLOW} || 1));
+		while ($left && time < $until) {
+			$left-- while waitpid(-1, WNOHANG) > 0;
+			select undef, undef, undef, 0.1;
+		}
+		kill KILL => @jobs;
+		exit $left;
+	end
+	perl shared.pl 1 $PVASRUN --stdin all -n 2 cat >out 2>err; status=$?
+	check "$status of 6 are stuck in a read" [ $status -eq 0 ]
+	[ "$(id -u)" -ne 0 ] || perl shared.pl 0 $PVASRUN --stdin all -n 2 cat >out 2>err; status=$?
+	check "$status of 6 are stuck in a read of a pipe of root's" [ $status -eq 0 ]
+}
+
+# A pipe that this user can't open anew (after su), which the tasks fill as well
+test_output_of_another()
+{
+	[ "$(id -u)" -eq 0 ] || return 0
+	cp "${PVASRUN%% *}" "$T/pvasrun-copy" && chmod 755 "$T/pvasrun-copy"
+	mkfifo -m 600 full
+	exec 7<>full
+	SECONDS=0
+	timeout -k 1 30 setpriv --reuid 65534 --clear-groups "$T/pvasrun-copy" --timeout 3 --pty always -n 4 \
+		sh -c 'yes 0123456789 & yes 0123456789 >&2' >&7 2>&7
+	status=$?
+	status_is 124; check "--timeout waited for the reader" [ $SECONDS -le 12 ]
+	exec 7>&-
+	# and all that is read arrives
+	mkfifo -m 600 slow
+	{ sleep 1; cat; } <slow >slow.out & reader=$!
+	exec 7<>slow
+	setpriv --reuid 65534 --clear-groups "$T/pvasrun-copy" --tag-output -n 2 seq 30000 >&7 2>err
+	status=$?
+	exec 7>&-
+	wait $reader
+	status_is 0; check "$(wc -l <slow.out) lines arrive" [ "$(wc -l <slow.out)" -eq 60000 ]
+}
+
+test_full_disk()
+{
+	local how
+
+	[ -w /dev/full ] || return 0
+	for how in --tag-output '--pty always'; do
+		# shellcheck disable=SC2086 # two words
+		$PVASRUN $how -n 1 sh -c 'echo lost; sleep 0.5' >/dev/full 2>err; status=$?
+		check "$how: status $status for lost output" [ "$status" -ne 0 ]
+		check "it is said" grep -q 'cannot write the tasks. output: No space left' err
+	done
+}

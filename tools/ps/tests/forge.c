@@ -6,9 +6,12 @@
  *
  * "forge many": an id of its own, and itself 4096 times
  * "forge file PATH": the same, but the table lies in a mapping of this file
- * "forge hang", begun by root: its memory never answers who reads it
+ * "forge hang [N UID]", begun by root: its memory never answers who reads it; N more
+ * processes have the same memory, and the uids from UID on
  */
 #include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
 #include <linux/userfaultfd.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -58,7 +61,34 @@ static void forge_own(struct pvas_header *h, uint32_t nr, const char *path)
 }
 
 /* Faults by the kernel, too, wait for one who handles them: only root may ask for that. */
-static void hang(void)
+static pid_t forger;
+
+static int sharer(void *uid)
+{
+	/* by the system call: the library would change all threads of the memory's owner */
+	if (syscall(SYS_setresuid, (long)uid, (long)uid, (long)uid))
+		_exit(1);
+	/* PR_SET_PDEATHSIG is for those whom the parent may signal */
+	while (getppid() == forger)
+		usleep(100000);
+	_exit(0);
+}
+
+static void share(long nr, long uid)
+{
+	long i;
+
+	forger = getpid();
+	for (i = 0; i < nr; i++) {
+		char *stack = malloc(16384);
+
+		if (!stack || clone(sharer, stack + 16384, CLONE_VM | SIGCHLD,
+				    (void *)(uid + i)) < 0)
+			exit(1);
+	}
+}
+
+static void hang(long nr, long uid)
 {
 	struct uffdio_api api = { .api = UFFD_API };
 	struct uffdio_register all = {
@@ -66,8 +96,10 @@ static void hang(void)
 	};
 	int fd = syscall(SYS_userfaultfd, O_CLOEXEC);
 
-	if (fd < 0 || ioctl(fd, UFFDIO_API, &api) || ioctl(fd, UFFDIO_REGISTER, &all) ||
-	    setgid(65534) || setuid(65534))
+	if (fd < 0 || ioctl(fd, UFFDIO_API, &api) || ioctl(fd, UFFDIO_REGISTER, &all))
+		exit(1);
+	share(nr, uid);
+	if (setgid(65534) || setuid(65534))
 		exit(1);
 	forged();
 }
@@ -83,7 +115,7 @@ int main(int argc, char **argv)
 	if (h == MAP_FAILED)
 		return 1;
 	if (argc > 1 && !strcmp(argv[1], "hang"))
-		hang();
+		hang(argc > 3 ? atol(argv[2]) : 0, argc > 3 ? atol(argv[3]) : 0);
 	if (argc > 1)
 		forge_own(h, 4096, argc > 2 ? argv[2] : NULL);
 	if (!fgets(line, sizeof(line), stdin))

@@ -203,6 +203,18 @@ if [ "$BACKEND" = user ] && [ "$(id -u)" = 0 ]; then
 		skip "memory that never answers: no userfaultfd on this machine"
 	fi
 	end_stranger
+	# A user with as many uids as subuid(5) gives him has 3 s in all, not each
+	mount_subuid='mount --bind "$1" /etc/subuid && shift && exec "$@"'
+	touch /etc/subuid && echo nobody:200000:65536 >"$T/subuid"
+	if stranger "$T/forge" hang 70 200000; then
+		check "70 uids of one user: pvasps ends" timeout $((12 * SLOW)) \
+			unshare -m sh -c "$mount_subuid" - "$T/subuid" "$ps" -n
+		cp "$T/out" "$T/listed"
+		check "and shows the others' spaces" grep -q "^space $id: .* launcher $job" "$T/listed"
+	else
+		skip "many uids: no userfaultfd on this machine"
+	fi
+	end_stranger
 	end_job
 elif [ "$BACKEND" = user ]; then
 	skip "forged headers: only root can be another user"

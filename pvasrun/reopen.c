@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* See reopen.h. */
+#include "reopen.h"
+
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <termios.h>
+#include <unistd.h>
+
+/* /dev/tty has another number than the terminal it stands for. */
+static bool is_same_terminal(int a, int b)
+{
+	unsigned int device_a, device_b;
+
+	return !ioctl(a, TIOCGDEV, &device_a) && !ioctl(b, TIOCGDEV, &device_b) &&
+	       device_a == device_b;
+}
+
+/* Every process may open its controlling terminal, whoever owns it. */
+static int open_controlling_terminal(int fd, int flags)
+{
+	int own = open("/dev/tty", flags);
+
+	if (own >= 0 && !is_same_terminal(fd, own)) {
+		close(own);
+		own = -1;
+	}
+	return own;
+}
+
+int reopen_nonblocking(int fd, int access)
+{
+	int flags = access | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, own;
+	char path[40];
+	struct stat st;
+
+	if (fstat(fd, &st) < 0 || !(S_ISFIFO(st.st_mode) || isatty(fd)))
+		return -1;
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	own = open(path, flags);
+	if (own < 0 && isatty(fd))
+		own = open_controlling_terminal(fd, flags);
+	return own;
+}
