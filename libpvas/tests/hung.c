@@ -20,6 +20,7 @@
 #include "kselftest_harness.h"
 
 #define TASKS	8	/* more than there are workers at first */
+#define CHILDREN "80"	/* more than there can be workers */
 #define FILE_ID	2
 
 /* ---- a file system of one file: its contents never come, its close may never end ---- */
@@ -87,6 +88,8 @@ static void __attribute__((noreturn)) serve(int dev, const volatile int *holds_c
 	static char buf[1 << 17] __attribute__((aligned(8)));
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	/* Even if the test hangs: meanwhile ps does, too. */
+	alarm(60);
 	while (read(dev, buf, sizeof(buf)) > 0)
 		answer(dev, (const struct fuse_in_header *)buf, *holds_close);
 	_exit(0);
@@ -148,11 +151,19 @@ FIXTURE_TEARDOWN(hung)
 	rmdir(self->dir);
 }
 
-static int start(struct pvas_space *s, const char *what, const char *arg, pid_t *pid)
+static int start_with(struct pvas_space *s, const char *what, const char *arg, const char *arg2,
+		      pid_t *pid)
 {
-	char *argv[] = { (char *)ours("peer_task"), (char *)what, (char *)arg, NULL };
+	char *argv[] = {
+		(char *)ours("peer_task"), (char *)what, (char *)arg, (char *)arg2, NULL,
+	};
 
 	return pvas_task_spawn(s, PVAS_ANY, argv[0], argv, environ, NULL, pid);
+}
+
+static int start(struct pvas_space *s, const char *what, const char *arg, pid_t *pid)
+{
+	return start_with(s, what, arg, NULL, pid);
 }
 
 /* Tasks start, run and end. */
@@ -217,6 +228,49 @@ TEST_F(hung, who_maps_it_waits_alone)
 TEST_F(hung, who_names_a_link_in_it_waits_alone)
 {
 	reader_waits(_metadata, self, "name");
+}
+
+/* Processes that are no tasks, as many as they like. */
+TEST_F(hung, who_has_left_waits_alone)
+{
+	pid_t pid;
+
+	ASSERT_GT(start_with(self->s, "children-name", self->file, CHILDREN, &pid), 0);
+	usleep(500000);
+	others_go_on(_metadata, self->s);
+	EXPECT_EQ(waitpid(pid, NULL, WNOHANG), 0);
+	kill(pid, SIGKILL);
+	EXPECT_EQ(end_of(pid), SIGKILL);
+	others_go_on(_metadata, self->s);
+	destroy(_metadata, self->s);
+}
+
+/* The launcher compares its memory with the task's, which waits for the execve(). */
+static void exec_waits(struct __test_metadata *_metadata, FIXTURE_DATA(hung) *self,
+		       const char *by_thread)
+{
+	pid_t pid;
+
+	*self->holds_close = 1;
+	ASSERT_GT(start_with(self->s, "exec", self->file, by_thread, &pid), 0);
+	usleep(300000);
+	others_go_on(_metadata, self->s);
+	/* It has left the space already. */
+	EXPECT_EQ(pvas_task_list(self->s, NULL, 0), 0);
+	EXPECT_EQ(waitpid(pid, NULL, WNOHANG), 0);
+	kill(self->server, SIGKILL);
+	EXPECT_EQ(end_of(pid), 0);
+	destroy(_metadata, self->s);
+}
+
+TEST_F(hung, who_execs_waits_alone)
+{
+	exec_waits(_metadata, self, "0");
+}
+
+TEST_F(hung, whose_thread_execs_waits_alone)
+{
+	exec_waits(_metadata, self, "1");
 }
 
 /* A worker closes what it has opened for the mapping. */

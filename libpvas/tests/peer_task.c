@@ -410,6 +410,46 @@ static int name_in(const char *path)
 	return syscall(SYS_readlink, name, text, sizeof(text)) == -1;
 }
 
+/* The same by many children that share no memory with it. Some of the reads may fail. */
+static int children_name_in(const char *path, int n)
+{
+	while (n-- > 0) {
+		pid_t pid = fork();
+
+		if (!pid) {
+			prctl(PR_SET_PDEATHSIG, SIGKILL);
+			for (;;)
+				name_in(path);
+		}
+		CHECK(pid > 0);
+	}
+	return wait(NULL) > 0;
+}
+
+static void *exec_true(void *arg)
+{
+	execl("/bin/true", "true", NULL);
+	return arg;
+}
+
+/* An execve() that closes a file: of the thread that has just forked, or of another. */
+static int exec_closing(const char *path, int by_thread)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	pid_t pid = fork();
+	pthread_t t;
+
+	if (!pid)
+		_exit(0);
+	CHECK(fd >= 0 && pid > 0);
+	if (!by_thread)
+		exec_true(NULL);
+	/* No call that the workers see comes between fork and execve(). */
+	CHECK(pthread_create(&t, NULL, exec_true, NULL) == 0);
+	for (;;)
+		syscall(SYS_pause);
+}
+
 static int run(int argc, char **argv)
 {
 	const char *what = argv[1];
@@ -425,6 +465,10 @@ static int run(int argc, char **argv)
 		return map_only(argv[2]);
 	if (!strcmp(what, "name"))
 		return name_in(argv[2]);
+	if (!strcmp(what, "children-name"))
+		return children_name_in(argv[2], b);
+	if (!strcmp(what, "exec"))
+		return exec_closing(argv[2], b);
 	if (!strcmp(what, "fork"))
 		forker(argv[4], a, b);
 	else if (!strcmp(what, "marks"))

@@ -153,20 +153,35 @@ ssize_t user_caller_write(pid_t tid, uint64_t to, const void *from, size_t len)
 /* ---- the same mm? ---- */
 
 #define PROBES	(PAGE / sizeof(uint64_t))
+#define OWN_SIZE	(64UL << 20)	/* more than a stack with all arguments */
 
 /* Zero in a fork child (MADV_WIPEONFORK), which can't guess what to write there. */
 static uint64_t *probes;
 
-static void make_probes(void)
+/* This much is always mapped in our address space: see user_caller_elsewhere(). */
+static size_t own_size;
+
+static void *reserve(size_t len)
 {
-	void *p = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	void *p = mmap(NULL, len, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 
 	if (p == MAP_FAILED)
+		return NULL;
+	if (!mprotect(p, PAGE, PROT_READ | PROT_WRITE) && !madvise(p, PAGE, MADV_WIPEONFORK))
+		return p;
+	munmap(p, len);
+	return NULL;
+}
+
+/* One page is used. With a small RLIMIT_AS there is only that. */
+static void make_probes(void)
+{
+	own_size = OWN_SIZE;
+	probes = reserve(own_size);
+	if (probes)
 		return;
-	if (madvise(p, PAGE, MADV_WIPEONFORK))
-		munmap(p, PAGE);
-	else
-		probes = p;
+	own_size = PAGE;
+	probes = reserve(own_size);
 }
 
 /*
@@ -237,71 +252,35 @@ int user_caller_inside(pid_t tid)
 	return ret == -ESRCH ? 0 : same_by_probe(tid);
 }
 
-#define FIELD_VSIZE	23	/* of /proc/PID/stat: see proc(5) */
-#define FIELD_CODE	26	/* startcode, endcode, startstack */
-#define FIELD_DATA	45	/* start_data to env_end */
-#define NR_CODE		3
-#define NR_DATA		7
-
-/* Where the kernel says that parts of a program are */
-struct places {
-	uint64_t vsize;
-	uint64_t at[NR_CODE + NR_DATA];
-};
-
-/* The name in parentheses can contain any character. Returns the third field. */
-static char *skip_name(char *text)
+/* The size of its address space in pages. 0: it has none, as an exited first thread. */
+static unsigned long pages_of(pid_t tid)
 {
-	char *end = strrchr(text, ')');
-
-	return end && end[1] ? end + 2 : NULL;
-}
-
-/* 0 if there is no such thread, or it has no address space. */
-static int read_places(pid_t tid, struct places *p)
-{
-	int fd = open_proc(tid, "stat", O_RDONLY), field;
-	char text[1024], *at;
+	int fd = open_proc(tid, "statm", O_RDONLY);
+	char text[32] = "";
 	ssize_t n;
 
 	if (fd < 0)
 		return 0;
 	n = read(fd, text, sizeof(text) - 1);
 	close(fd);
-	text[n < 0 ? 0 : n] = 0;
-	memset(p, 0, sizeof(*p));
-	at = skip_name(text);
-	for (field = 3; at && *at; field++) {
-		if (field == FIELD_VSIZE)
-			p->vsize = strtoull(at, NULL, 10);
-		else if (field >= FIELD_CODE && field < FIELD_CODE + NR_CODE)
-			p->at[field - FIELD_CODE] = strtoull(at, NULL, 10);
-		else if (field >= FIELD_DATA && field < FIELD_DATA + NR_DATA)
-			p->at[NR_CODE + field - FIELD_DATA] = strtoull(at, NULL, 10);
-		at = strchr(at, ' ');
-		at = at ? at + 1 : NULL;
-	}
-	return p->vsize != 0;
-}
-
-static int same_places(const struct places *a, const struct places *b)
-{
-	return !memcmp(a->at, b->at, sizeof(a->at));
+	return n > 0 ? strtoul(text, NULL, 10) : 0;
 }
 
 /*
- * kcmp() and all other comparisons wait for an execve() that has begun, and that can hang
- * in closing a file. The places in /proc/PID/stat don't, and each new program has its own.
- * The launcher may change its own (PR_SET_MM), so they are read twice.
+ * kcmp() waits for an execve() that has begun, as do the files of /proc that ask for the
+ * right to trace, and an execve() can hang in closing a file. This file does not. In that
+ * state there is nothing in the new address space but the stack.
  */
 int user_caller_elsewhere(pid_t tid)
 {
-	pid_t self = (pid_t)pvas_raw0(__NR_getpid);
-	struct places before, its, after;
+	unsigned long pages = pages_of(tid);
 
-	return read_places(self, &before) && read_places(tid, &its) &&
-	       !same_places(&before, &its) && read_places(self, &after) &&
-	       same_places(&before, &after);
+	return pages && pages < own_size / PAGE;
+}
+
+int user_caller_left(pid_t tid)
+{
+	return pages_of(tid) && !user_caller_inside(tid);
 }
 
 /* ---- limits ---- */

@@ -17,12 +17,15 @@
 
 /*
  * After an exec, whichever thread has called it, the first thread has another mm. It has
- * none when it has ended before the others. This must not block: all tasks' starts
- * and ends wait for the answer.
+ * none when it has ended before the others. All tasks' starts and ends wait for the
+ * answer, and to compare the address spaces would wait for the execve(). So that is done
+ * only when the execve() must have succeeded or failed long ago.
  */
 int user_exec_left(const struct user_part *p)
 {
-	return user_caller_elsewhere(p->pid);
+	if (user_caller_elsewhere(p->pid))
+		return 1;
+	return p->exec_polls <= EXEC_RARE && user_caller_left(p->pid);
 }
 
 int user_part_ending(const struct user_part *p)

@@ -75,10 +75,13 @@ ssize_t user_caller_read(pid_t tid, uint64_t from, void *to, size_t len);
 ssize_t user_caller_write(pid_t tid, uint64_t to, const void *from, size_t len);
 
 /*
- * Does it have an address space that is not ours? Never blocks, unlike user_caller_inside(). 0 as
- * well for a program with all parts at the same addresses, which randomization prevents.
+ * Is its address space too small to be ours? Unlike the other functions here this doesn't
+ * block. True for each process in the middle of an execve(), and for small programs.
  */
 int user_caller_elsewhere(pid_t tid);
+
+/* Does it have an address space that is not ours? */
+int user_caller_left(pid_t tid);
 
 /* RLIMIT_DATA of a process */
 uint64_t user_caller_data_limit(pid_t pid);
