@@ -70,18 +70,18 @@ int job_secret_parse(struct job_secret *secret, const char *text, size_t len)
 }
 
 /*
- * A pid can be reused, but not with the same start time. A secret from before a reboot
- * may have been started at a time that is yet to come.
+ * A pid can be reused, but not with the same start time. The owner of a secret from
+ * before a reboot may have been started at a time that is still in the future.
  */
 bool job_secret_is_stale(const struct job_secret *secret)
 {
+	const uint64_t hz = sysconf(_SC_CLK_TCK);
 	struct timespec now;
 	uint64_t ticks;
 
 	if (start_time(secret->owner) == secret->started)
 		return false;
 	clock_gettime(CLOCK_BOOTTIME, &now);
-	ticks = (uint64_t)now.tv_sec * sysconf(_SC_CLK_TCK);
-	return ticks < secret->started ||
-	       ticks - secret->started >= JOB_SECRET_MIN_AGE_S * (uint64_t)sysconf(_SC_CLK_TCK);
+	ticks = now.tv_sec * hz + now.tv_nsec * hz / 1000000000;
+	return ticks < secret->started || ticks - secret->started >= JOB_SECRET_MIN_AGE_S * hz;
 }
