@@ -7,8 +7,9 @@
 
 OUT=${OUT:?where is pvasrun?}
 top=$(cd "$(dirname "$(readlink -f "$0")")/../.." && pwd) || exit 1
-# shellcheck source=scripts/verdicts
-. "$top/scripts/verdicts"
+quiet=1
+# shellcheck source=scripts/testlib
+. "$top/scripts/testlib"
 
 says() { grep -qE "^pvas: $2\$" "$T/err"; verdict $? "$1"; }
 run() { "$@" >"$T/out" 2>"$T/err"; }

@@ -15,8 +15,9 @@
 PVASRUN=${PVASRUN:?which pvasrun?}
 SLOW=${SLOW:-1}
 export SLOW
-# shellcheck source=scripts/verdicts
-. "$(dirname "$(readlink -f "$0")")/../../scripts/verdicts"
+quiet=1
+# shellcheck source=scripts/testlib
+. "$(dirname "$(readlink -f "$0")")/../../scripts/testlib"
 chmod 755 "$T"
 export T
 cd "$T" || exit 1

@@ -6,8 +6,9 @@
 PVASRUN=${PVASRUN:?which pvasrun?}
 top=$(dirname "$(readlink -f "$0")")/../..
 page=$top/man/pvasrun.1
-# shellcheck source=scripts/verdicts
-. "$top/scripts/verdicts"
+quiet=1
+# shellcheck source=scripts/testlib
+. "$top/scripts/testlib"
 test=manual
 
 # The page's items begin an option each: ".It Fl n Ar N , Fl Fl np Ar N"

@@ -17,8 +17,9 @@ BACKEND=${BACKEND:-user}
 LIMIT=${LIMIT:-120}
 openmpi=$B/pvasrun/tests/rank-openmpi
 mpich=$B/pvasrun/tests/rank-mpich
-# shellcheck source=scripts/verdicts
-. "$top/scripts/verdicts"
+quiet=1
+# shellcheck source=scripts/testlib
+. "$top/scripts/testlib"
 # Where MPI libraries put their files: nothing may stay.
 export TMPDIR=$T/tmp
 mkdir "$TMPDIR"

@@ -12,8 +12,9 @@
 
 top=$(dirname "$(readlink -f "$0")")/../..
 B=$(readlink -f "${O:-$top/build}")
-# shellcheck source=scripts/verdicts
-. "$top/scripts/verdicts"
+quiet=1
+# shellcheck source=scripts/testlib
+. "$top/scripts/testlib"
 
 [ "$(id -u)" -eq 0 ] || { skip "strangers: only root can be other users"; passed=1; sum_up; exit; }
 [ -x "$B/pvasrun/tests/stranger" ] || { echo "not built: make -C pvasrun mpi"; exit 1; }

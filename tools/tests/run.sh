@@ -9,8 +9,9 @@
 BACKEND=${BACKEND:?user or kernel?}
 top=$(cd "$(dirname "$(readlink -f "$0")")/../.." && pwd) || exit 1
 O=$(readlink -f "${O:-$top/build}")
-# shellcheck source=scripts/verdicts
-. "$top/scripts/verdicts"
+quiet=1
+# shellcheck source=scripts/testlib
+. "$top/scripts/testlib"
 cd "$T" || exit 1
 
 says() { grep -qE -- "$2" "$T/out"; verdict $? "$1"; }

@@ -12,8 +12,9 @@ top=$(cd "$(dirname "$(readlink -f "$0")")/../../.." && pwd) || exit 1
 O=$(readlink -f "${O:-$top/build}")
 SLOW=${SLOW:-1}
 extension=$top/tools/gdb/pvas-gdb.py
-# shellcheck source=scripts/verdicts
-. "$top/scripts/verdicts"
+quiet=1
+# shellcheck source=scripts/testlib
+. "$top/scripts/testlib"
 job=
 
 end_job() { [ -z "$job" ] || { kill "$job"; wait "$job"; } 2>/dev/null; job=; }

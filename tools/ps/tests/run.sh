@@ -16,16 +16,14 @@ SLOW=${SLOW:-1}
 export SLOW
 ps=$O/pvasps/pvasps
 tests=$top/tools/ps/tests
-# shellcheck source=scripts/verdicts
-. "$top/scripts/verdicts"
+quiet=1
+# shellcheck source=scripts/testlib
+. "$top/scripts/testlib"
 chmod 755 "$T"
 job=
 
 end_job() { [ -z "$job" ] || { kill "$job"; wait "$job"; } 2>/dev/null; job=; }
 trap 'end_job; rm -rf "$T"' EXIT
-
-# As that of all, but it keeps what the command says.
-check() { "${@:2}" >"$T/out" 2>"$T/err"; verdict $? "$1"; }
 
 ready() { [ "$(grep -c ready "$T/job")" -eq "$1" ]; }
 first_task() { pgrep -P "$job" -o; }
@@ -76,7 +74,7 @@ if grep -q '\[never\]' /sys/kernel/mm/transparent_hugepage/enabled; then
 	huge=()
 fi
 busy="t[1]['cpu_ms'] > 300 and t[0]['cpu_ms'] < t[1]['cpu_ms']"
-check "the busy one's time grows" until_true 10 ask -n -- busy "$busy"
+try "the busy one's time grows" until_true 10 ask -n -- busy "$busy"
 checks --areas -- \
 	"backend" "space['backend'] == '$BACKEND' and space['detail']" \
 	"task count" "len(t) == 3 and all(x['state'] == 'running' for x in t)" \
@@ -99,30 +97,30 @@ checks -n -- "no memory asked for, none told" "t[0]['resident_kib'] is None and 
 space_id() { "$ps" -n --json --pid "$task" | sed 's/.*"spaces":\[{"id":\([0-9]*\).*/\1/'; }
 
 id=$(space_id)
-check "--space chooses" sh -c "'$ps' --space $id | grep -c '^space ' | grep -qx 1"
-check "the list has the tasks" sh -c "'$ps' --space $id | grep -c ' running .* big\$' | grep -qx 3"
+try "--space chooses" sh -c "'$ps' --space $id | grep -c '^space ' | grep -qx 1"
+try "the list has the tasks" sh -c "'$ps' --space $id | grep -c ' running .* big\$' | grep -qx 3"
 if [ "$BACKEND" = user ]; then
-	check "no such space" refused 'no space 77777 ' --space 77777
-	check "no task" refused 'process 1 is in no space' --pid 1
-	check "bad id" refused "--space 'x1': not the id" --space x1
-	check "bad pid" refused "--pid '0': not a process" --pid 0
-	check "bad option" refused "unknown option '--frob'" --frob
-	check "missing value" refused "--space needs a value" --space
-	check "bad interval" refused "--watch 'soon': not a time" --watch soon
-	check "word too many" refused "'frob': not an option" frob
-	check "areas without json" refused "--areas goes with --json" --areas
-	check "full disk" sh -c "! '$ps' >/dev/full 2>'$T/full' && grep -q '^pvasps: cannot write' '$T/full'"
-	check "help" sh -c "'$ps' --help | grep -q '^Usage: pvasps'"
-	check "no terminal: plain lists" sh -c "'$ps' --space $id --watch 0.1 | head -n 20 | grep -c '^space $id' | grep -vqx 1"
-	check "json again and again" sh -c "'$ps' --space $id --json -w0.1 | head -n 2 | wc -l | grep -qx 2"
-	check "no terminal known" sh -c "TERM=nonsense script -qec '$ps -w' /dev/null </dev/null | grep -q 'cannot use this terminal'"
+	try "no such space" refused 'no space 77777 ' --space 77777
+	try "no task" refused 'process 1 is in no space' --pid 1
+	try "bad id" refused "--space 'x1': not the id" --space x1
+	try "bad pid" refused "--pid '0': not a process" --pid 0
+	try "bad option" refused "unknown option '--frob'" --frob
+	try "missing value" refused "--space needs a value" --space
+	try "bad interval" refused "--watch 'soon': not a time" --watch soon
+	try "word too many" refused "'frob': not an option" frob
+	try "areas without json" refused "--areas goes with --json" --areas
+	try "full disk" sh -c "! '$ps' >/dev/full 2>'$T/full' && grep -q '^pvasps: cannot write' '$T/full'"
+	try "help" sh -c "'$ps' --help | grep -q '^Usage: pvasps'"
+	try "no terminal: plain lists" sh -c "'$ps' --space $id --watch 0.1 | head -n 20 | grep -c '^space $id' | grep -vqx 1"
+	try "json again and again" sh -c "'$ps' --space $id --json -w0.1 | head -n 2 | wc -l | grep -qx 2"
+	try "no terminal known" sh -c "TERM=nonsense script -qec '$ps -w' /dev/null </dev/null | grep -q 'cannot use this terminal'"
 fi
 end_job
-check "the space is gone" until_true 10 refused "no space $id" --space "$id"
+try "the space is gone" until_true 10 refused "no space $id" --space "$id"
 if [ "$BACKEND" = kernel ]; then
-	check "no spaces, no failure" sh -c "'$ps' | grep -qx 'no spaces'"
+	try "no spaces, no failure" sh -c "'$ps' | grep -qx 'no spaces'"
 elif [ "$(id -u)" = 0 ]; then
-	check "no spaces, no failure" unshare --pid --fork --mount-proc sh -c "'$ps' | grep -qx 'no spaces'"
+	try "no spaces, no failure" unshare --pid --fork --mount-proc sh -c "'$ps' | grep -qx 'no spaces'"
 else
 	skip "no spaces, no failure: root only (unshare)"
 fi
@@ -137,7 +135,7 @@ id=$(space_id)
 ends=(q ^C SIGTERM SIGHUP)
 [ "$BACKEND" = user ] || ends=(q)
 for end in "${ends[@]}"; do
-	check "live view, ended by $end" python3 "$tests/screen.py" "$end" "$ps" --space "$id" -w 0.5
+	try "live view, ended by $end" python3 "$tests/screen.py" "$end" "$ps" --space "$id" -w 0.5
 done
 end_job
 
@@ -170,37 +168,37 @@ if [ "$BACKEND" = user ] && [ "$(id -u)" = 0 ]; then
 	start_job 2 -n 2 "$O/pvasps/big" 1
 	id=$(space_id)
 	tasks=$(pgrep -P "$job" | paste -sd,)
-	check "a header is forged" forged "$id" ${tasks//,/ } $forger
+	try "a header is forged" forged "$id" ${tasks//,/ } $forger
 	checks -n -- "its own user's" "space['uid'] == 0 and space['launcher'] == $job" \
 		"its own tasks, no others" "sorted(x['pid'] for x in t) == sorted([$tasks])"
-	check "there is one of this id" sh -c "'$ps' -n --space $id | grep -c '^space ' | grep -qx 1"
-	check "the forger is in no space" refused "process $forger is in no space" --pid $forger
+	try "there is one of this id" sh -c "'$ps' -n --space $id | grep -c '^space ' | grep -qx 1"
+	try "the forger is in no space" refused "process $forger is in no space" --pid $forger
 	end_forger
 	start_forger
 	# it has one of its own: with the tasks of others in it
-	check "a space is forged" forged $((0x80000000 | forger << 9)) ${tasks//,/ }
+	try "a space is forged" forged $((0x80000000 | forger << 9)) ${tasks//,/ }
 	checks -n -- "its own tasks still" "sorted(x['pid'] for x in t) == sorted([$tasks]) and space['uid'] == 0"
-	check "the forged one has none of them" sh -c "'$ps' -n --json --pid $forger | grep -qv '\"pid\":[1-9]'"
+	try "the forged one has none of them" sh -c "'$ps' -n --json --pid $forger | grep -qv '\"pid\":[1-9]'"
 	end_forger
 
 	# ---- a stranger who would have pvasps grow, read a file, or wait ----
 
 	nobody=(setpriv --reuid 65534 --regid 65534 --clear-groups)
-	check "one process, 4096 tasks" stranger "${nobody[@]}" "$T/forge" many
-	check "a pid is no task 4096 times" test "$(lines_of $forger)" -lt 10
+	try "one process, 4096 tasks" stranger "${nobody[@]}" "$T/forge" many
+	try "a pid is no task 4096 times" test "$(lines_of $forger)" -lt 10
 	end_stranger
 	mkdir "$T/names"
 	chown 65534 "$T/names"
-	check "a table in a file" stranger "${nobody[@]}" "$T/forge" file "$T/names/t rw-p 00000000 00:00 0 "
-	check "it is not read" refused "process $forger is in no space" --pid $forger
+	try "a table in a file" stranger "${nobody[@]}" "$T/forge" file "$T/names/t rw-p 00000000 00:00 0 "
+	try "it is not read" refused "process $forger is in no space" --pid $forger
 	end_stranger
 	# Another user, whose reading is limited by itself; with the right to stop the kernel's reads
 	if stranger "${nobody[@]}" --inh-caps +sys_ptrace --ambient-caps +sys_ptrace \
 		"$T/forge" hang; then
-		check "memory that never answers: pvasps ends" timeout $((20 * SLOW)) "$ps" -n
+		try "memory that never answers: pvasps ends" timeout $((20 * SLOW)) "$ps" -n
 		cp "$T/out" "$T/listed"		# the next check writes there
-		check "it says so" grep -q '^1 process passed over: ' "$T/listed"
-		check "and shows the others" grep -q "^space $id: .* launcher $job" "$T/listed"
+		try "it says so" grep -q '^1 process passed over: ' "$T/listed"
+		try "and shows the others" grep -q "^space $id: .* launcher $job" "$T/listed"
 	else
 		skip "memory that never answers: no userfaultfd on this machine"
 	fi
