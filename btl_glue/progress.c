@@ -163,7 +163,7 @@ static bool try_begin(void)
 	return true;
 }
 
-static uint64_t now_ms(void)
+static uint64_t coarse_ms(void)
 {
 	return clock_ns(CLOCK_MONOTONIC_COARSE) / CLOCK_NS_PER_MS;
 }
@@ -177,7 +177,7 @@ static void housekeeping(void)
 	mca_btl_pvas_check_next_peer();
 	if (!component.fbox_idle)
 		return;
-	now = now_ms();
+	now = coarse_ms();
 	if (now < next)
 		return;
 	next = now + component.fbox_idle;
