@@ -13,7 +13,7 @@
  *  pvas_hook.c	    ftrace hooks and tracepoint probes: on with the first space, off
  *		    after the last
  *  pvas_bounds.c   the hooks in mm/: placement, stacks, fork
- *  pvas_calls.c    the table of what a task's calls may do to the mm
+ *  pvas_calls.c    the table of limits on a task's calls that change the mm
  *  pvas_uffd.c	    userfaultfds of a space
  *  pvas_guard.c    the hooks that protect a task's ids and namespaces
  *  pvas_fork.c	    children: guests, and processes with a copy of the mm
@@ -26,11 +26,11 @@
  *  pvas_mm.c	    layout and bounds of a partition
  *  pvas_admit.c    permission to enter a space
  *  pvas_member.c   members and partitions, and the lookup of a process
- *  pvas_oom.c	    what the OOM killer's choice of a task means
+ *  pvas_oom.c	    the end of a space whose task the OOM killer has chosen
  *  pvas_owner.c    the owner of the mm, whose memory cgroup is charged
  *  pvas_space.c    the table of spaces, and their end
  *  pvas_share.c    each user's share of the spaces
- *  pvas_free.c	    the work queue that frees what takes long
+ *  pvas_free.c	    the work queue for freeing that takes long
  *
  * Lifetimes. A space is held by a reference from each open file bound to it,
  * each partition in use and each iterator; it pins its mm (mm_users) as long as

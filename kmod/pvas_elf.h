@@ -31,7 +31,7 @@
 #define PVAS_ELF_PHNUM_MAX	(65536 / sizeof(Elf64_Phdr))	/* as the kernel's own */
 
 /**
- * struct pvas_elf_image - what the program headers ask for
+ * struct pvas_elf_image - the requests of the program headers
  * @lo:		first page of the PT_LOADs, as a virtual address of the file
  * @hi:		end of the last page; the span to be free is [bias + lo, bias + hi)
  * @align:	the load bias must be a multiple of it: a power of two,
@@ -202,7 +202,7 @@ static inline int pvas_elf_entry_ok(const Elf64_Ehdr *e, const Elf64_Phdr *ph)
 }
 
 /**
- * pvas_elf_check_phdrs - check the program headers, and say what they ask for
+ * pvas_elf_check_phdrs - check the program headers, and return their requests
  * @e:		the ELF header, which pvas_elf_check_ehdr() accepted
  * @ph:		@e->e_phnum program headers
  * @file_size:	of the file in bytes

@@ -53,7 +53,7 @@ void pvas_mmput(struct mm_struct *mm)
 	struct pvas_mmput *put;
 
 	/* Not the last reference: nothing is freed. */
-	if (atomic_add_unless(&mm->mm_users, -1, 1))
+	if (atomic_fetch_add_unless(&mm->mm_users, -1, 1) != 1)
 		return;
 	put = kmalloc(sizeof(*put), GFP_ATOMIC | __GFP_NOWARN);
 	if (!put) {

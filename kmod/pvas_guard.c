@@ -6,7 +6,7 @@
  *  - ids, permitted capabilities and user namespace: commit_creds(), -EPERM;
  *  - the user, pid, mount, ipc, cgroup or time namespace, by unshare(2) or
  *    setns(2): -EPERM, and -EUSERS for entering a time namespace, which would
- *    put a page into the shared mm that goes with the namespace;
+ *    map a page into the shared mm that is freed with the namespace;
  *  - the same for a child that shares the mm, by clone(2): -EPERM.
  *
  * Otherwise an outsider could reach all tasks through one that gave up its ids: the

@@ -16,7 +16,7 @@ struct pvas_partition;
 			 FTRACE_OPS_FL_RECURSION)
 
 /**
- * struct pvas_bound - a function that checks what a task may do with it
+ * struct pvas_bound - a function of the kernel, and the check of its arguments
  * @name:	as kallsyms has it
  * @check:	returns a stub to call instead, or NULL; the function's own arguments are in
  *		the registers, which it may change. Atomic

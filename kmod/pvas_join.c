@@ -24,7 +24,7 @@ static unsigned int pvas_cgroup_kill_seq(void)
 
 /*
  * As long as PF_KTHREAD was set, cgroup.kill and the cgroup freezer have left out this
- * process. Do what they would have done.
+ * process. This does the same afterwards.
  */
 static void pvas_catch_up_with_cgroup(unsigned int kill_seq)
 {
