@@ -299,6 +299,33 @@ static int64_t refuse(struct user_request *r)
 	}
 }
 
+static int64_t call_about_rights(struct user_request *r)
+{
+	int kept;
+
+	switch (r->nr) {
+	case __NR_setuid:
+	case __NR_setgid:
+	case __NR_setreuid:
+	case __NR_setregid:
+	case __NR_setresuid:
+	case __NR_setresgid:
+	case __NR_setfsuid:
+	case __NR_setfsgid:
+	case __NR_unshare:
+	case __NR_setns:
+	case __NR_capset:
+		kept = user_rights_kept(r->nr, r->args, memory_pid(r));
+		break;
+	default:
+		return refuse(r);
+	}
+	/* They return the old id, and no error. */
+	if (!kept && (r->nr == __NR_setfsuid || r->nr == __NR_setfsgid))
+		return pvas_raw1(r->nr, -1);
+	return continue_if(r, kept);
+}
+
 int64_t user_call_of_task(struct user_request *r)
 {
 	const uint64_t *a = r->args;
@@ -333,23 +360,8 @@ int64_t user_call_of_task(struct user_request *r)
 		return on_fork(r);
 	case __NR_clone3:
 		return on_clone3(r);
-	case __NR_setfsuid:
-	case __NR_setfsgid:
-		/* They report no error, but the old id. */
-		return user_rights_kept(r->nr, a, memory_pid(r)) ? continue_call(r)
-								: pvas_raw1(r->nr, -1);
-	case __NR_setuid:
-	case __NR_setgid:
-	case __NR_setreuid:
-	case __NR_setregid:
-	case __NR_setresuid:
-	case __NR_setresgid:
-	case __NR_unshare:
-	case __NR_setns:
-	case __NR_capset:
-		return continue_if(r, user_rights_kept(r->nr, a, memory_pid(r)));
 	default:
-		return refuse(r);
+		return call_about_rights(r);
 	}
 }
 

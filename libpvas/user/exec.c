@@ -18,14 +18,15 @@
 /*
  * After an exec, whichever thread has called it, the first thread has another mm. It has
  * none when it has ended before the others. All tasks' starts and ends wait for the
- * answer, and to compare the address spaces would wait for the execve(). So that is done
- * only when the execve() must have succeeded or failed long ago.
+ * answer, and to compare the address spaces would wait for an execve() that has passed the
+ * point of no return. So that is not done in its first milliseconds, and after that only
+ * if user_caller_elsewhere() shows that the process is not in that state.
  */
 int user_exec_left(const struct user_part *p)
 {
 	if (user_caller_elsewhere(p->pid))
 		return 1;
-	return p->exec_polls <= EXEC_RARE && user_caller_left(p->pid);
+	return p->exec_polls < EXEC_POLLS - 1 && user_caller_left(p->pid);
 }
 
 int user_part_ending(const struct user_part *p)
