@@ -99,7 +99,7 @@ static void sink_write(struct sink *sink)
 		if (errno == EINTR || errno == EAGAIN)
 			return;
 		if (errno != EPIPE)
-			complain("cannot write the tasks' output: %s", strerror(errno));
+			report_error("cannot write the tasks' output: %s", strerror(errno));
 		sink->output->midline = NULL;
 		sink_break(sink);
 		return;
@@ -178,7 +178,7 @@ static void stream_ready(struct event *event, uint32_t what)
 	else
 		err = tagger_finish(&stream->tagger, queue);
 	if (err)
-		complain("output of a task was lost: %s", strerror(-err));
+		report_error("output of a task was lost: %s", strerror(-err));
 	if (n <= 0)
 		stream_close(stream);
 	write_files(stream->output);
