@@ -162,7 +162,7 @@ int memory_init(struct memory *memory, enum mem_bind how)
 	if (how == MEM_NONE)
 		return 0;
 	if (numa_available() < 0 || numa_max_node() == 0) {
-		note("this machine has one memory node: --mem-bind changes nothing");
+		report_note("this machine has one memory node: --mem-bind changes nothing");
 		return 0;
 	}
 	if (how == MEM_LOCAL) {

@@ -48,8 +48,8 @@ static void put_exports(char **vars, const struct app *app)
 		if (strchr(export, '='))
 			put(vars, (char *)export);
 		else if (!*place(vars, export))
-			warn("-x %s: not set here, so the tasks don't get it (say -x %s=VALUE)",
-			     export, export);
+			report_warning("-x %s: not set here, so the tasks don't get it (say -x %s=VALUE)",
+				       export, export);
 	}
 }
 

@@ -196,7 +196,7 @@ void job_ended_early(struct job *job, unsigned int rank, const char *how)
 
 	if (job->ending)
 		return;
-	complain("rank %u (pid %d, %s) exited %s", rank, task->pid, task->app->argv[0], how);
+	report_error("rank %u (pid %d, %s) exited %s", rank, task->pid, task->app->argv[0], how);
 	job_end(job, STATUS_FAILED);
 }
 
@@ -278,15 +278,15 @@ void job_reap(struct job *job)
 
 static void timeout_expired(struct job *job)
 {
-	complain("--timeout %s: the time is over, ending %u tasks", job->opt->timeout_text,
-		 job->live);
+	report_error("--timeout %s: the time is over, ending %u tasks", job->opt->timeout_text,
+		     job->live);
 	job->failed = false;	/* with --no-kill a task may have failed before */
 	job_end(job, STATUS_TIMEOUT);
 }
 
 static void kill_rest(struct job *job)
 {
-	note("%u tasks did not end in time: killing them", job->live);
+	report_note("%u tasks did not end in time: killing them", job->live);
 	job->kill_at = 0;
 	job_kill(job, SIGKILL, false);
 }

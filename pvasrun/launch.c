@@ -218,12 +218,12 @@ static const char *spawn_hint(const struct launcher *launcher, int err)
 	}
 }
 
-static void complain_start(const struct launcher *launcher, unsigned int rank, int err)
+static void report_start_error(const struct launcher *launcher, unsigned int rank, int err)
 {
 	const char *why = pvas_error_get();
 
-	complain("cannot start rank %u (%s): %s%s", rank, launcher->job->tasks[rank].app->argv[0],
-		 why[0] ? why : strerror(-err), spawn_hint(launcher, err));
+	report_error("cannot start rank %u (%s): %s%s", rank, launcher->job->tasks[rank].app->argv[0],
+		     why[0] ? why : strerror(-err), spawn_hint(launcher, err));
 }
 
 static int launch_one(const struct launcher *launcher, struct start *start, struct env *env,
@@ -237,7 +237,7 @@ static int launch_one(const struct launcher *launcher, struct start *start, stru
 		err = spawn(launcher, start, env, rank);
 	}
 	if (err)
-		complain_start(launcher, rank, err);
+		report_start_error(launcher, rank, err);
 	close_streams(start);
 	if (err)
 		job_end(launcher->job, precheck_status(err));
@@ -274,7 +274,7 @@ static int launch_app(const struct launcher *launcher, struct start *start, cons
 	if (!err && launcher->opt->mpi != MPI_NONE)
 		err = env_default(&env, "HWLOC_COMPONENTS", "-gl");
 	if (err) {
-		complain_start(launcher, app->first_rank, err);
+		report_start_error(launcher, app->first_rank, err);
 		job_end(launcher->job, STATUS_FAILED);
 		return err;
 	}
@@ -298,7 +298,7 @@ void launch(const struct launcher *launcher)
 
 	start.null = open("/dev/null", O_RDONLY | O_CLOEXEC);
 	if (start.null < 0) {
-		complain("cannot open /dev/null: %s", strerror(errno));
+		report_error("cannot open /dev/null: %s", strerror(errno));
 		job_end(launcher->job, STATUS_FAILED);
 		return;
 	}

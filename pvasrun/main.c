@@ -83,7 +83,7 @@ static void leave_space(char **argv)
 
 static int fail(const char *what, int err)
 {
-	complain("%s: %s", what, strerror(-err));
+	report_error("%s: %s", what, strerror(-err));
 	return STATUS_FAILED;
 }
 
@@ -99,10 +99,10 @@ static int bind_prepare(struct run *run)
 	if (err)
 		return fail("cannot find out this machine's processors (try --bind-to none)", err);
 	if (run->places.how == BIND_NONE)
-		note("tasks are not bound");
+		report_note("tasks are not bound");
 	else
-		note("tasks are bound to %s, of which there are %u", names[run->places.how],
-		     run->places.nr);
+		report_note("tasks are bound to %s, of which there are %u", names[run->places.how],
+			    run->places.nr);
 	err = memory_init(&run->memory, run->opt->mem_bind);
 	return err ? fail("cannot find out this machine's memory nodes", err) : 0;
 }
@@ -190,7 +190,7 @@ static void drain_output(struct run *run, int interrupt)
 		if (!output_reading(&run->output) && !output_writing(&run->output))
 			break;
 		if (last && now >= last) {
-			complain("the time is over, and output was not read: it is lost");
+			report_error("the time is over, and output was not read: it is lost");
 			job->status = job->failed ? job->status : STATUS_TIMEOUT;
 			break;
 		}
@@ -287,7 +287,7 @@ int main(int argc, char **argv)
 	leave_space(argv);
 	open_standard_fds();
 	if (options_parse(&opt, argc, argv, why, sizeof(why))) {
-		complain("%s", why);
+		report_error("%s", why);
 	} else if (opt.action == ACTION_RUN) {
 		status = run_options(&opt);
 	} else {

@@ -81,8 +81,8 @@ static void rank_aborted(void *arg, unsigned int rank, int code, const char *tex
 		return;
 	if (!strcmp(text, "N/A"))	/* Open MPI's text if there is none */
 		text = "";
-	complain("rank %u (pid %d, %s) called MPI_Abort: code %d%s%s", rank, task->pid,
-		 task->app->argv[0], code, *text ? ", " : "", text);
+	report_error("rank %u (pid %d, %s) called MPI_Abort: code %d%s%s", rank, task->pid,
+		     task->app->argv[0], code, *text ? ", " : "", text);
 	job_end(mpi->job, abort_status(code));
 }
 
@@ -90,8 +90,8 @@ static void spawn_refused(void *arg, unsigned int rank, const char *program)
 {
 	const struct mpi *mpi = arg;
 
-	complain("rank %u (pid %d): MPI_Comm_spawn of %s: not supported (start all ranks at once, several programs with ':')",
-		 rank, mpi->job->tasks[rank].pid, *program ? program : "a program");
+	report_error("rank %u (pid %d): MPI_Comm_spawn of %s: not supported (start all ranks at once, several programs with ':')",
+		     rank, mpi->job->tasks[rank].pid, *program ? program : "a program");
 }
 
 static void server_failed(void *arg, const char *why)
@@ -99,7 +99,7 @@ static void server_failed(void *arg, const char *why)
 	struct mpi *mpi = arg;
 
 	if (!mpi->job->ending)
-		complain("%s", why);
+		report_error("%s", why);
 	job_end(mpi->job, STATUS_FAILED);
 }
 
@@ -134,7 +134,7 @@ static void create_shared_directory(struct mpi *mpi)
 		return;
 	if (!session_dir_create(&mpi->shm, SHARED_MEMORY, mpi->shm_error, sizeof(mpi->shm_error)))
 		return;
-	note("%s", mpi->shm_error);
+	report_note("%s", mpi->shm_error);
 	if (session_dir_create(&mpi->shm, NULL, mpi->shm_error, sizeof(mpi->shm_error)))
 		mpi->host.refusal = mpi->shm_error;
 }
@@ -240,7 +240,7 @@ int mpi_open(struct mpi *mpi, const struct options *opt, struct loop *loop, stru
 	mpi_close(mpi);
 	if (opt->mpi != MPI_AUTO)
 		return err;
-	note("no MPI: cannot listen on 127.0.0.1: %s", strerror(-err));
+	report_note("no MPI: cannot listen on 127.0.0.1: %s", strerror(-err));
 	return 0;
 }
 

@@ -206,7 +206,7 @@ static void kill_all(struct subreaper *orphans, int signo)
 	free(done.all);
 }
 
-static void warn_of_all(const struct subreaper *orphans)
+static void report_orphans(const struct subreaper *orphans)
 {
 	char more[32] = "";
 	struct list list;
@@ -215,8 +215,8 @@ static void warn_of_all(const struct subreaper *orphans)
 	if (list.nr > 1)
 		snprintf(more, sizeof(more), " and %u more", list.nr - 1);
 	if (list.nr)
-		warn("%s (pid %d)%s, left running by a task, can map no memory once pvasrun has ended (keep it in the foreground, or see --orphans)",
-		     list.all[0].comm, list.all[0].pid, more);
+		report_warning("%s (pid %d)%s, left running by a task, can map no memory once pvasrun has ended (keep it in the foreground, or see --orphans)",
+			       list.all[0].comm, list.all[0].pid, more);
 	free(list.all);
 }
 
@@ -229,8 +229,8 @@ static int wait_or_kill(struct subreaper *orphans)
 		return 0;
 	signo = job->interrupt;
 	if (!signo) {
-		complain("--timeout %s: the time is over, ending what tasks left running",
-			 job->opt->timeout_text);
+		report_error("--timeout %s: the time is over, ending what tasks left running",
+			     job->opt->timeout_text);
 		job->status = STATUS_TIMEOUT;
 	}
 	kill_all(orphans, signo ? signo : SIGTERM);
@@ -250,7 +250,7 @@ int orphans_end(struct subreaper *orphans)
 	if (wait_for_all(orphans, now_ms() + SOON_MS))
 		return 0;
 	if (job->opt->orphans == ORPHANS_WARN)
-		warn_of_all(orphans);
+		report_orphans(orphans);
 	else
 		kill_all(orphans, SIGTERM);
 	return 0;

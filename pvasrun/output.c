@@ -103,7 +103,7 @@ static void sink_write(struct sink *sink)
 		if (errno == EINTR || errno == EAGAIN)
 			return;
 		if (errno != EPIPE) {
-			complain("cannot write the tasks' output: %s", strerror(errno));
+			report_error("cannot write the tasks' output: %s", strerror(errno));
 			sink->output->failed = true;
 		}
 		sink->output->midline = NULL;
@@ -175,7 +175,7 @@ static bool has_input(int fd)
 static void check_added(int err)
 {
 	if (err)
-		complain("output of a task was lost: %s", strerror(-err));
+		report_error("output of a task was lost: %s", strerror(-err));
 }
 
 static void stream_finish(struct stream *stream)

@@ -63,8 +63,8 @@ static int check_wdir(const struct app *app)
 		err = ENOTDIR;
 	if (!err)
 		return 0;
-	complain("--wdir %s: %s (give a directory that the tasks can enter)", app->wdir,
-		 strerror(err));
+	report_error("--wdir %s: %s (give a directory that the tasks can enter)", app->wdir,
+		     strerror(err));
 	return STATUS_FAILED;
 }
 
@@ -104,7 +104,7 @@ static int set_path(struct app *app, const char *path)
 		app->path = strdup(path);
 	if (app->path)
 		return 0;
-	complain("cannot start %s: %s", app->argv[0], strerror(errno));
+	report_error("cannot start %s: %s", app->argv[0], strerror(errno));
 	return STATUS_FAILED;
 }
 
@@ -115,13 +115,13 @@ static int check_program(struct app *app)
 
 	err = find(app, path);
 	if (err) {
-		complain("cannot start %s: %s (%s)", app->argv[0], strerror(-err),
-			 find_hint(app, err));
+		report_error("cannot start %s: %s (%s)", app->argv[0], strerror(-err),
+			     find_hint(app, err));
 		return precheck_status(err);
 	}
 	err = pvas_program_check(path, why, sizeof(why));
 	if (err) {
-		complain("cannot start %s: %s", path, why[0] ? why : strerror(-err));
+		report_error("cannot start %s: %s", path, why[0] ? why : strerror(-err));
 		return precheck_status(err);
 	}
 	return set_path(app, path);
@@ -211,16 +211,16 @@ static int check_maps(const struct options *opt)
 		verdict = MAPS_FEW;
 	switch (verdict) {
 	case MAPS_TOO_FEW:
-		complain("vm.max_map_count is %" PRIu64 ", too few memory maps for %u tasks (as root: sysctl vm.max_map_count=%u)",
-			 limit, tasks, wanted);
+		report_error("vm.max_map_count is %" PRIu64 ", too few memory maps for %u tasks (as root: sysctl vm.max_map_count=%u)",
+			     limit, tasks, wanted);
 		return STATUS_FAILED;
 	case MAPS_FEW:
-		warn("vm.max_map_count is %" PRIu64 ": %u tasks may run out of memory maps (as root: sysctl vm.max_map_count=%u)",
-		     limit, tasks, wanted);
+		report_warning("vm.max_map_count is %" PRIu64 ": %u tasks may run out of memory maps (as root: sysctl vm.max_map_count=%u)",
+			       limit, tasks, wanted);
 		return 0;
 	case MAPS_FEW_FOR_MPI:
-		note("vm.max_map_count is %" PRIu64 ": enough for %u small tasks, but not if they are MPI programs (as root: sysctl vm.max_map_count=%u)",
-		     limit, tasks, wanted);
+		report_note("vm.max_map_count is %" PRIu64 ": enough for %u small tasks, but not if they are MPI programs (as root: sysctl vm.max_map_count=%u)",
+			    limit, tasks, wanted);
 		return 0;
 	default:
 		return 0;
@@ -256,8 +256,8 @@ static int check_processes(unsigned int tasks)
 		return 0;
 	if (limit.rlim_cur >= tasks + processes_now())
 		return 0;
-	complain("the limit of %ju processes is too low for %u more tasks (raise it: ulimit -u)",
-		 (uintmax_t)limit.rlim_cur, tasks);
+	report_error("the limit of %ju processes is too low for %u more tasks (raise it: ulimit -u)",
+		     (uintmax_t)limit.rlim_cur, tasks);
 	return STATUS_FAILED;
 }
 
@@ -291,9 +291,9 @@ static int check_files(const struct options *opt)
 		if (!setrlimit(RLIMIT_NOFILE, &limit))
 			return 0;
 	}
-	complain("the limit of %ju open files is too low: %ju are needed%s (raise it: ulimit -n)",
-		 (uintmax_t)limit.rlim_max, (uintmax_t)need,
-		 opt->tag_output ? " with --tag-output" : "");
+	report_error("the limit of %ju open files is too low: %ju are needed%s (raise it: ulimit -n)",
+		     (uintmax_t)limit.rlim_max, (uintmax_t)need,
+		     opt->tag_output ? " with --tag-output" : "");
 	return STATUS_FAILED;
 }
 

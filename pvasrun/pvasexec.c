@@ -209,7 +209,7 @@ static int program_status(int err)
 	return err == -ENOENT ? STATUS_NOT_FOUND : STATUS_CANNOT_EXECUTE;
 }
 
-static int complain_program(const char *name, const char *path, int err)
+static int report_program_error(const char *name, const char *path, int err)
 {
 	char why[256] = "";
 
@@ -229,7 +229,7 @@ static int run_plainly(const struct cmdline *cmdline, const char *path)
 	return program_status(-errno);
 }
 
-static int complain_space(int err)
+static int report_space_error(int err)
 {
 	const char *why = pvas_error_get();
 
@@ -276,7 +276,7 @@ static int join_and_exec(const struct cmdline *cmdline, const char *key, const c
 			return run_plainly(cmdline, path);
 		}
 		if (err)
-			return complain_space(err);
+			return report_space_error(err);
 		set_component_path();
 		set_malloc_tunables();
 		err = exec_task(space, cmdline, path);
@@ -286,7 +286,7 @@ static int join_and_exec(const struct cmdline *cmdline, const char *key, const c
 		}
 		pvas_space_destroy(space);
 	} while (err == -ESRCH && --tries);
-	return complain_program(cmdline->argv[0], path, err);
+	return report_program_error(cmdline->argv[0], path, err);
 }
 
 int main(int argc, char **argv)
@@ -301,7 +301,7 @@ int main(int argc, char **argv)
 		return status;
 	err = pvas_program_find(cmdline.argv[0], NULL, path, sizeof(path));
 	if (err)
-		return complain_program(cmdline.argv[0], NULL, err);
+		return report_program_error(cmdline.argv[0], NULL, err);
 	if (!cmdline.key)
 		cmdline.key = find_key(&job);
 	if (!cmdline.key || !*cmdline.key) {

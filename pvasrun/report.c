@@ -110,7 +110,7 @@ static void print_line(const char *prefix, const char *format, va_list args)
 	put(line, used);
 }
 
-void complain(const char *format, ...)
+void report_error(const char *format, ...)
 {
 	va_list args;
 
@@ -119,7 +119,7 @@ void complain(const char *format, ...)
 	va_end(args);
 }
 
-void warn(const char *format, ...)
+void report_warning(const char *format, ...)
 {
 	va_list args;
 
@@ -130,7 +130,7 @@ void warn(const char *format, ...)
 	va_end(args);
 }
 
-void note(const char *format, ...)
+void report_note(const char *format, ...)
 {
 	va_list args;
 
@@ -144,12 +144,12 @@ void note(const char *format, ...)
 void report_failure(unsigned int rank, pid_t pid, const char *program, int wait_status)
 {
 	if (WIFSIGNALED(wait_status))
-		complain("rank %u (pid %d, %s) died from signal %d (%s)%s", rank, pid, program,
-			 WTERMSIG(wait_status), strsignal(WTERMSIG(wait_status)),
-			 WCOREDUMP(wait_status) ? ", core dumped" : "");
+		report_error("rank %u (pid %d, %s) died from signal %d (%s)%s", rank, pid, program,
+			     WTERMSIG(wait_status), strsignal(WTERMSIG(wait_status)),
+			     WCOREDUMP(wait_status) ? ", core dumped" : "");
 	else
-		complain("rank %u (pid %d, %s) exited with status %d", rank, pid, program,
-			 WEXITSTATUS(wait_status));
+		report_error("rank %u (pid %d, %s) exited with status %d", rank, pid, program,
+			     WEXITSTATUS(wait_status));
 }
 
 void report_text(const char *text, size_t len)

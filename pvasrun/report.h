@@ -11,9 +11,9 @@
 void report_setup(bool verbose, bool quiet);
 
 /* "pvasrun: ...": always; unless --quiet; only with --verbose */
-__attribute__((format(printf, 1, 2))) void complain(const char *format, ...);
-__attribute__((format(printf, 1, 2))) void warn(const char *format, ...);
-__attribute__((format(printf, 1, 2))) void note(const char *format, ...);
+__attribute__((format(printf, 1, 2))) void report_error(const char *format, ...);
+__attribute__((format(printf, 1, 2))) void report_warning(const char *format, ...);
+__attribute__((format(printf, 1, 2))) void report_note(const char *format, ...);
 
 /* "rank 3 (pid 1234, ./app) died from signal 11 (Segmentation fault), core dumped" */
 void report_failure(unsigned int rank, pid_t pid, const char *program, int wait_status);

@@ -69,7 +69,7 @@ static void handle_end_request(struct job *job, int signo, bool own_groups_only)
 		return;
 	}
 	if (again || job->ending) {
-		note("second signal: killing %u tasks", job->live);
+		report_note("second signal: killing %u tasks", job->live);
 		job_kill_now(job, signo);
 		return;
 	}

@@ -38,22 +38,22 @@ static const char *create_hint(int err, int backend)
 	}
 }
 
-static int complain_create(int err, int backend)
+static int report_create_error(int err, int backend)
 {
 	const char *why = pvas_error_get();
 	char limit[128];
 
 	if ((err == -ENOMEM || err == -EAGAIN) && diagnose_memory_limit(limit, sizeof(limit))) {
-		complain("cannot make the address space: %s: %s (raise it: ulimit -d unlimited -v unlimited)",
-			 strerror(-err), limit);
+		report_error("cannot make the address space: %s: %s (raise it: ulimit -d unlimited -v unlimited)",
+			     strerror(-err), limit);
 		return STATUS_FAILED;
 	}
 	if (err == -ENOSYS && diagnose_inside_job()) {
-		complain("cannot make the address space: this pvasrun runs inside a job of another one with the user backend, which can't hold a second space (start it outside, or all programs in one job with ':', or load the module)");
+		report_error("cannot make the address space: this pvasrun runs inside a job of another one with the user backend, which can't hold a second space (start it outside, or all programs in one job with ':', or load the module)");
 		return STATUS_FAILED;
 	}
-	complain("cannot make the address space: %s (%s)", why[0] ? why : strerror(-err),
-		 create_hint(err, backend));
+	report_error("cannot make the address space: %s (%s)", why[0] ? why : strerror(-err),
+		     create_hint(err, backend));
 	return STATUS_FAILED;
 }
 
@@ -76,14 +76,14 @@ static int create(struct job_space *space, const struct options *opt, uint64_t p
 	return err;
 }
 
-static void note_space(const struct job_space *space, unsigned int tasks, unsigned int places)
+static void report_space(const struct job_space *space, unsigned int tasks, unsigned int places)
 {
 	char size[24];
 
-	note("backend %s, space %u, partitions of %s (%u of %u used)",
-	     pvas_space_get_backend(space->space) == PVAS_BACKEND_KERNEL ? "kernel" : "user",
-	     pvas_space_get_id(space->space), size_text(space->partition_size, size), tasks,
-	     places);
+	report_note("backend %s, space %u, partitions of %s (%u of %u used)",
+		    pvas_space_get_backend(space->space) == PVAS_BACKEND_KERNEL ? "kernel" : "user",
+		    pvas_space_get_id(space->space), size_text(space->partition_size, size), tasks,
+		    places);
 }
 
 /* With partitions of a given size */
@@ -95,13 +95,13 @@ static int open_with_size(struct job_space *space, const struct options *opt, ui
 
 	err = create(space, opt, size, &places);
 	if (err)
-		return complain_create(err, opt->backend);
+		return report_create_error(err, opt->backend);
 	if (places < opt->tasks) {
-		complain("%u partitions of %s are too few for %u tasks (choose a smaller --partition-size)",
-			 places, size_text(size, text), opt->tasks);
+		report_error("%u partitions of %s are too few for %u tasks (choose a smaller --partition-size)",
+			     places, size_text(size, text), opt->tasks);
 		return STATUS_FAILED;
 	}
-	note_space(space, opt->tasks, places);
+	report_space(space, opt->tasks, places);
 	return 0;
 }
 
@@ -121,9 +121,9 @@ int space_open(struct job_space *space, const struct options *opt)
 	for (size = precheck_partition_size(opt->tasks); size > least; size /= 2) {
 		err = create(space, opt, size, &places);
 		if (err && (err != -ENOMEM || size <= usual))
-			return complain_create(err, opt->backend);
+			return report_create_error(err, opt->backend);
 		if (!err && precheck_enough(size, places, opt->tasks)) {
-			note_space(space, opt->tasks, places);
+			report_space(space, opt->tasks, places);
 			return 0;
 		}
 		space_close(space);

@@ -65,9 +65,9 @@ void stopped_report(struct job *job)
 	format_hint(job, first, text, sizeof(text));
 	if (others)
 		snprintf(more, sizeof(more), ", and %u more", others);
-	warn("rank %td (pid %d, %s) is stopped by signal %d (%s)%s (%s)", first - job->tasks,
-	     first->pid, first->app->argv[0], first->stopped, strsignal(first->stopped), more,
-	     text);
+	report_warning("rank %td (pid %d, %s) is stopped by signal %d (%s)%s (%s)",
+		       first - job->tasks, first->pid, first->app->argv[0], first->stopped,
+		       strsignal(first->stopped), more, text);
 }
 
 void stopped_continue(const struct job *job)
