@@ -50,28 +50,33 @@ static void copy_name(struct orphan *orphan, const char *name, size_t len)
 	orphan->comm[len] = '\0';
 }
 
-/* /proc/PID/stat: "pid (comm) state ppid ..."; comm may hold anything. */
+/*
+ * Of other users' processes, too. Not from /proc/PID/stat: with Linux 6.18 its reader waits
+ * for an execve() that has begun, and that can hang in closing a file.
+ */
 static bool is_child(const char *pid, struct orphan *orphan)
 {
-	char path[64], line[512], state;
-	char *open, *close;
-	int parent;
+	char path[64], line[256];
+	bool child = false, alive = true;
 	FILE *file;
 
-	snprintf(path, sizeof(path), "/proc/%.20s/stat", pid);
+	snprintf(path, sizeof(path), "/proc/%.20s/status", pid);
 	file = fopen(path, "re");
 	if (!file)
 		return false;
-	line[fread(line, 1, sizeof(line) - 1, file)] = '\0';
-	fclose(file);
-	open = strchr(line, '(');
-	close = strrchr(line, ')');
-	if (!open || !close || sscanf(close + 1, " %c %d", &state, &parent) != 2 ||
-	    parent != getpid() || state == 'Z' || state == 'X')
-		return false;
 	orphan->pid = atoi(pid);
-	copy_name(orphan, open + 1, close - open - 1);
-	return true;
+	while (!child && fgets(line, sizeof(line), file)) {
+		if (!strncmp(line, "Name:\t", 6))
+			copy_name(orphan, line + 6, strcspn(line + 6, "\n"));
+		else if (!strncmp(line, "State:\t", 7))
+			alive = line[7] != 'Z' && line[7] != 'X';
+		else if (!strncmp(line, "PPid:\t", 6) && atoi(line + 6) != getpid())
+			break;
+		else if (!strncmp(line, "PPid:\t", 6))
+			child = true;
+	}
+	fclose(file);
+	return child && alive;
 }
 
 static bool was_before(const struct subreaper *orphans, pid_t pid)

@@ -71,7 +71,6 @@ convert:
 #define MOVL_EAX	0xb8
 #define SYSCALL		0x050f
 #define CALL_LEN	7
-#define BIT(nr)		(1 << (nr))
 
 	.type	restore, @function
 restore:
@@ -88,30 +87,14 @@ restore:
 	cmpw	$SYSCALL, -2(%rsi)
 	jne	1f
 	movl	-CALL_LEN + 1(%rsi), %ecx
-	cmpl	$__NR_execve, %ecx
-	je	2f
-	cmpl	$__NR_shmdt, %ecx
-	je	2f
-	cmpl	$__NR_readlink, %ecx
-	je	2f
-	cmpl	$__NR_readlinkat, %ecx
-	je	2f
-	cmpl	$__NR_execveat, %ecx
-	je	2f
-	cmpl	$__NR_clone, %ecx
-	je	2f
-	cmpl	$__NR_fork, %ecx
-	je	2f
-	cmpl	$__NR_clone3, %ecx
-	je	2f
-	cmpl	$31, %ecx
-	ja	1f
-	movl	$(BIT(__NR_mmap) | BIT(__NR_mprotect) | BIT(__NR_munmap) | BIT(__NR_brk) | \
-		  BIT(__NR_rt_sigaction) | BIT(__NR_mremap) | BIT(__NR_madvise) | \
-		  BIT(__NR_shmat)), %edx
-	btl	%ecx, %edx
-	jnc	1f
-2:
+	leaq	restarted(%rip), %rdx
+3:
+	movzwl	(%rdx), %eax
+	testl	%eax, %eax
+	jz	1f
+	addq	$2, %rdx
+	cmpl	%eax, %ecx
+	jne	3b
 	movq	%rcx, UC_RAX(%rsp)
 	subq	$2, UC_RIP(%rsp)
 1:
@@ -119,5 +102,22 @@ restore:
 	syscall
 	ud2
 	.size	restore, . - restore
+
+/*
+ * All that filter.c sends to workers, but io_uring_enter and process_madvise, which fail
+ * with EINTR by themselves
+ */
+	.balign	2
+restarted:
+	.short	__NR_mmap, __NR_mprotect, __NR_munmap, __NR_brk, __NR_rt_sigaction, __NR_mremap
+	.short	__NR_madvise, __NR_shmat, __NR_shmdt, __NR_pkey_mprotect, __NR_mbind
+	.short	__NR_mlock, __NR_mlock2, __NR_munlock, __NR_mlockall, __NR_munlockall
+	.short	__NR_remap_file_pages, __NR_migrate_pages, __NR_set_mempolicy_home_node
+	.short	__NR_readlink, __NR_readlinkat, __NR_execve, __NR_execveat
+	.short	__NR_clone, __NR_fork, __NR_clone3, __NR_unshare, __NR_setns
+	.short	__NR_setuid, __NR_setgid, __NR_setreuid, __NR_setregid, __NR_setresuid
+	.short	__NR_setresgid, __NR_setfsuid, __NR_setfsgid, __NR_capset
+	.short	__NR_prctl, __NR_arch_prctl, __NR_io_setup, __NR_io_uring_setup
+	.short	__NR_userfaultfd, __NR_modify_ldt, 0
 
 	.section .note.GNU-stack, "", @progbits

@@ -48,7 +48,8 @@ $(tout)/run_loader: $(tests)/run_loader.c $(out)/libpvas.a | $(tout)
 $(tout)/task: $(tests)/task.c $(out)/libpvas.a | $(tout)
 	$(call say,CC)
 	$(prog) -fPIE -pie -o $@ $< $(out)/libpvas.a
-$(tout)/user_task: $(tests)/user_task.c $(tests)/user_task_memory.c $(tests)/user_task.h \
+$(tout)/user_task: $(tests)/user_task.c $(tests)/user_task_memory.c $(tests)/user_task_plain.c \
+		$(tests)/user_task.h \
 		$(tests)/task_check.h $(out)/libpvas.a | $(tout)
 	$(call say,CC)
 	$(prog) -fPIE -pie -pthread -o $@ $(filter %.c %.a,$^)

@@ -114,6 +114,10 @@ RULE(children)
 RULE(filter)
 RULE(threads)
 RULE(signals)
+RULE(above_break)
+RULE(map_flags)
+RULE(interrupted)
+RULE(below)
 
 /* ---- start and end ---- */
 

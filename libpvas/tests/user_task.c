@@ -5,6 +5,7 @@
  * mapping.
  *
  *	user_task bounds|place|heap|files|children|signals|filter|threads|exec PROGRAM
+ *	user_task above_break|map_flags|interrupted|below
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -278,9 +279,13 @@ int main(int argc, char **argv)
 
 	if (!strcmp(what, "nothing"))
 		return 0;
+	if (!strcmp(what, "heap_of_kernel"))
+		return heap_of_kernel();
 	if (pvas_partition_get(pvas_task_get_index(), (void **)&base, &size))
 		return 2;
 	failed = test_memory(what);
+	if (failed < 0)
+		failed = test_plain(what, argv[0]);
 	if (failed >= 0)
 		return failed != 0;
 	if (!strcmp(what, "files"))

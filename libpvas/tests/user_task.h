@@ -30,5 +30,9 @@ static inline void *map(size_t len)
 
 /* Returns how many checks failed; -1: there is no such test. */
 int test_memory(const char *what);
+int test_plain(const char *what, const char *self);
+
+/* The test of a program that is no task. Returns its status. */
+int heap_of_kernel(void);
 
 #endif /* USER_TASK_H */

@@ -51,10 +51,10 @@ static ssize_t read_by_proc(pid_t tid, uint64_t from, void *to, size_t len)
 	ssize_t n;
 
 	if (fd < 0)
-		return 0;
+		return fd == -EACCES ? -EPERM : 0;
 	n = pread(fd, to, len, (off_t)from);
 	close(fd);
-	return n;
+	return n < 0 ? 0 : n;
 }
 
 /* Write to our own memory by a pipe: /proc/self/mem would write to read-only pages. */
@@ -75,11 +75,13 @@ static ssize_t store_by_pipe(uint64_t to, const void *from, size_t len)
 static ssize_t copy(int nr, pid_t tid, uint64_t remote, void *local, size_t len)
 {
 	size_t done = 0;
+	long n = 0;
 
 	while (done < len) {
 		struct iovec here = { (char *)local + done, in_page(remote + done, len - done) };
 		struct iovec there = { (void *)(remote + done), here.iov_len };
-		long n = pvas_raw6(nr, tid, (long)&here, 1, (long)&there, 1, 0);
+
+		n = pvas_raw6(nr, tid, (long)&here, 1, (long)&there, 1, 0);
 
 		if ((n == -EPERM || n == -ENOSYS) && nr == __NR_process_vm_readv)
 			n = read_by_proc(tid, remote + done, here.iov_base, here.iov_len);
@@ -89,7 +91,7 @@ static ssize_t copy(int nr, pid_t tid, uint64_t remote, void *local, size_t len)
 			break;
 		done += n;
 	}
-	return (ssize_t)done;
+	return !done && n == -EPERM ? -EPERM : (ssize_t)done;
 }
 
 ssize_t user_caller_read(pid_t tid, uint64_t from, void *to, size_t len)

@@ -144,6 +144,21 @@ static int64_t on_mmap(struct user_request *r)
 	return ret;
 }
 
+static int64_t on_mremap_fixed(struct user_request *r)
+{
+	uint64_t to = r->args[4], len = r->args[2];
+
+	if (to + len < to)
+		return continue_call(r);	/* for the kernel to refuse */
+	if (user_foreign(r->part, to, len))
+		return -EPERM;
+	if (lock_partition(r))
+		return -ESRCH;
+	user_make_room(r->part, to, len);
+	unlock_partition(r);
+	return continue_call(r);
+}
+
 static int64_t on_mremap(struct user_request *r)
 {
 	const uint64_t *a = r->args;
@@ -152,7 +167,7 @@ static int64_t on_mremap(struct user_request *r)
 	if (a[0] + a[1] >= a[0] && user_foreign(r->part, a[0], a[1]))
 		return -EPERM;
 	if (a[3] & MREMAP_FIXED)
-		return on_range(r, a[4], a[2]);
+		return on_mremap_fixed(r);
 	if (a[3] & ~(uint64_t)(MREMAP_MAYMOVE | MREMAP_DONTUNMAP))
 		return -EINVAL;
 	if (lock_partition(r))
@@ -365,10 +380,30 @@ int64_t user_call_of_task(struct user_request *r)
 	}
 }
 
+/*
+ * In some layouts (ulimit -s unlimited) the libraries of a program that has nothing to do
+ * with the space lie where partitions are, so its calls come here as well.
+ */
+static int has_page(const struct user_request *r)
+{
+	uint64_t cookie = 0;
+	ssize_t n = user_caller_read(memory_pid(r), (uint64_t)&r->part->page->cookie, &cookie,
+				     sizeof(cookie));
+
+	return n == -EPERM ? -EPERM : n == sizeof(cookie) && cookie == r->u->cookie;
+}
+
+/*
+ * The break is the one call that the kernel may not perform for a fork child whose memory
+ * this process has no right to read: it would report the launcher's break.
+ */
 int64_t user_call_of_child(struct user_request *r)
 {
 	const uint64_t *a = r->args;
+	int known = has_page(r);
 
+	if (!known || (known < 0 && r->nr != __NR_brk))
+		return continue_call(r);
 	switch (r->nr) {
 	case __NR_brk:
 		return user_child_brk(r->part, r->tid, a[0]);

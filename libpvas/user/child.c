@@ -166,7 +166,8 @@ static void take_name(const char *path)
 /* ---- memory ---- */
 
 /* Fill the partition's page, which has what the kernel would know, and copy the loader. */
-static int make_top(struct user_part *p, const struct user_program *prog)
+static int make_top(const struct user_space *u, struct user_part *p,
+		    const struct user_program *prog)
 {
 	uint64_t loader = user_loader_of(p);
 	long ret;
@@ -178,6 +179,7 @@ static int make_top(struct user_part *p, const struct user_program *prog)
 	p->page->brk = p->brk;
 	p->page->heap_end = p->heap_end;
 	p->page->loader = loader;
+	p->page->cookie = u->cookie;
 	strcpy(p->page->exe, prog->exe);
 	memcpy((void *)loader, pvas_blob, pvas_blob_end - pvas_blob);
 	return pvas_raw3(__NR_mprotect, loader, loader_length(), PROT_READ | PROT_EXEC);
@@ -200,7 +202,7 @@ static int make_memory(const struct user_start *s, const struct user_program *pr
 	pvas_raw4(__NR_prlimit64, 0, RLIMIT_STACK, NULL, &limit);
 	err = user_layout(s->part, &prog->image, limit.rlim_cur, may_randomize(s->u));
 	if (!err)
-		err = make_top(s->part, prog);
+		err = make_top(s->u, s->part, prog);
 	if (!err)
 		err = user_stack_make(s, prog, sp, info);
 	return err;

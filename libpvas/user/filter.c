@@ -109,6 +109,16 @@ static void check_range(struct program *p, uint32_t addr, uint32_t len)
 	check_half(p);
 }
 
+/* A worker has to see an address in the lower half of a partition. */
+static void check_above_heap(struct program *p, uint32_t addr)
+{
+	uint32_t offsets = (1U << p->shift) - 1;
+
+	load(p, HIGH(addr));
+	op(p, BPF_ALU | BPF_AND | BPF_K, offsets);
+	jump(p, BPF_JGT | BPF_K, offsets / 2, NEXT, NOTIFY);
+}
+
 /* ---- the checks of each system call ---- */
 
 /* munmap() and others: the first arguments are address and length. */
@@ -145,8 +155,9 @@ static void body_shmdt(struct program *p)
 }
 
 /*
- * Where the kernel would choose the address, a worker has to. It also has to see fixed
- * mappings in the first 4 GiB, where the heap is.
+ * Where the kernel would choose the address, a worker has to. It also has to see what
+ * could come in the way of the heap, which is in the lower half of the partition: see
+ * heap_limit() in place.c.
  */
 static void body_mmap(struct program *p)
 {
@@ -154,14 +165,12 @@ static void body_mmap(struct program *p)
 	load(p, ARG(3));
 	jump(p, BPF_JSET | BPF_K, MAP_GROWSDOWN | MAP_HUGETLB, NOTIFY, NEXT);
 	jump(p, BPF_JSET | BPF_K, MAP_FIXED | MAP_FIXED_NOREPLACE, NEXT, NOTIFY);
-	load(p, HIGH(ARG(0)));
-	op(p, BPF_ALU | BPF_AND | BPF_K, (1U << p->shift) - 1);
-	jump(p, BPF_JEQ | BPF_K, 0, NOTIFY, NEXT);
 	check_range(p, ARG(0), ARG(1));
+	check_above_heap(p, ARG(0));
 	go(p, ALLOW);
 }
 
-/* Allow moves to a fixed address in the own partition, and shrinking, which never moves. */
+/* As mmap(). Shrinking never moves. */
 static void body_mremap(struct program *p)
 {
 	unsigned int fixed = new_label(p);
@@ -182,6 +191,7 @@ static void body_mremap(struct program *p)
 	jump(p, BPF_JGE | BPF_X, 0, ALLOW, NOTIFY);
 	bind(p, fixed);
 	check_range(p, ARG(4), ARG(2));
+	check_above_heap(p, ARG(4));
 	go(p, ALLOW);
 }
 

@@ -93,6 +93,14 @@ void user_fork_returned(struct user_space *u, struct user_part *p, pid_t tid)
 	pthread_mutex_unlock(&u->fork_lock);
 }
 
+/* The task has ended. Its threads' numbers can become those of any process. */
+void user_fork_forget(struct user_space *u, struct user_part *p)
+{
+	pthread_mutex_lock(&u->fork_lock);
+	__atomic_store_n(&p->nr_forks, 0, __ATOMIC_RELAXED);
+	pthread_mutex_unlock(&u->fork_lock);
+}
+
 /* ---- marks: under fork_lock ---- */
 
 /* The kernel stops at a mapping that can't be unmarked: then unmark one by one. */

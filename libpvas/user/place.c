@@ -145,8 +145,25 @@ static uint64_t recall(const struct user_part *p, uint64_t len)
 	return p->reuse[slot].at;
 }
 
+/* MAP_SHARED_VALIDATE refuses MAP_FIXED_NOREPLACE: map over a reservation. */
+static int64_t try_validated(uint64_t at, const struct user_mmap *m)
+{
+	uint64_t len = PAGE_UP(m->len);
+	int64_t ret = pvas_raw6(__NR_mmap, at, len, PROT_NONE, RESERVE | MAP_FIXED_NOREPLACE, -1,
+				0);
+
+	if (ret < 0)
+		return ret;
+	ret = raw_mmap(at, m, m->flags | MAP_FIXED);
+	if (ret < 0)
+		raw_munmap(at, len);
+	return ret;
+}
+
 static int64_t try_at(uint64_t at, const struct user_mmap *m)
 {
+	if ((m->flags & MAP_TYPE) == MAP_SHARED_VALIDATE)
+		return try_validated(at, m);
 	return raw_mmap(at, m, (m->flags & ~MAP_FIXED) | MAP_FIXED_NOREPLACE);
 }
 
@@ -311,6 +328,7 @@ int64_t user_shmat(struct user_part *p, int id, uint64_t addr, int flags, uint64
 	/* The end of a partition is a multiple of any page size. */
 	if (user_foreign(p, addr, PAGE_UP(size)))
 		return -ENOMEM;
+	user_make_room(p, addr, PAGE_UP(size));
 	return pvas_raw3(__NR_shmat, id, addr, flags);
 }
 
@@ -321,13 +339,24 @@ static int over_limit(const struct user_part *p, uint64_t brk)
 	return brk - p->heap > user_caller_data_limit(p->pid);
 }
 
+/*
+ * The filter does not show mappings to fixed addresses above this: see body_mmap(). In
+ * small partitions it shows all.
+ */
+static uint64_t heap_limit(const struct user_part *p)
+{
+	uint64_t half = (p->end - p->base) / 2;
+
+	return half < 1ULL << 32 ? p->mmap_top : p->base + half;
+}
+
 static int map_heap(struct user_part *p, uint64_t to)
 {
 	uint64_t from = p->heap_end;
 
 	if (to <= from)
 		return 0;
-	if (to > p->mmap_top)
+	if (to > p->mmap_top || to > heap_limit(p))
 		return -ENOMEM;
 	if (pvas_raw6(__NR_mmap, from, to - from, PROT_READ | PROT_WRITE,
 		      RESERVE | MAP_FIXED_NOREPLACE, -1, 0) != (long)from)
@@ -431,9 +460,10 @@ int64_t user_child_brk(struct user_part *p, pid_t child, uint64_t brk)
 {
 	uint64_t words[2] = { 0, 0 };
 
+	/* Which the kernel never returns, and all take for a failure */
 	if (user_caller_read(child, (uint64_t)p->page, words, sizeof(words)) !=
 	    sizeof(words))
-		return (int64_t)p->brk;
+		return 0;
 	if (brk <= words[0] || brk > words[1])
 		return (int64_t)words[0];
 	note_brk((uint64_t)p->page, child, brk, words[1]);

@@ -140,12 +140,13 @@ static int is_blank(char c)
 
 /*
  * Split "#! interpreter argument" as binfmt_script does: the argument is the rest of the
- * line without trailing blanks.
+ * line without trailing blanks. A path that may be longer than what was read is refused.
  */
 static int cut_line(char *line, char **interp, char **arg)
 {
 	char *end = strchrnul(line, '\n');
 	char *p = line + 2;
+	int is_cut = end == line + USER_SCRIPT_HEAD;
 
 	while (end > p && is_blank(end[-1]))
 		end--;
@@ -157,6 +158,8 @@ static int cut_line(char *line, char **interp, char **arg)
 	*interp = p;
 	while (*p && !is_blank(*p))
 		p++;
+	if (is_cut && p == line + USER_SCRIPT_HEAD)
+		return -ENOEXEC;
 	if (*p)
 		*p++ = 0;
 	while (is_blank(*p))

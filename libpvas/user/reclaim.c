@@ -127,6 +127,7 @@ void user_reclaim_begin(struct user_space *u, struct user_part *p)
 	struct user_part **last = &u->ended;
 
 	user_exec_forget(u, p);
+	user_fork_forget(u, p);
 	stop_watching(u, p);
 	__atomic_add_fetch(&u->changes, 1, __ATOMIC_SEQ_CST);
 	p->reclaim = p->base;
@@ -151,13 +152,22 @@ static void rotate(struct user_space *u)
 	*last = p;
 }
 
+/* Those who have begun to wait for the partition stop doing so: user_part_ending(). */
+static void add_stuck(struct user_space *u, struct user_part *p)
+{
+	pthread_mutex_lock(&u->lock);
+	if (++p->stuck == USER_STUCK_MAX)
+		pthread_cond_broadcast(&u->changed);
+	pthread_mutex_unlock(&u->lock);
+}
+
 /* Returns 0 if a worker still handles a request of the task; other partitions don't wait. */
 static int reclaim_one(struct user_space *u, struct user_part *p)
 {
 	int done;
 
 	if (pthread_mutex_trylock(&p->lock)) {
-		p->stuck++;
+		add_stuck(u, p);
 		rotate(u);
 		return 0;
 	}

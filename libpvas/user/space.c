@@ -118,6 +118,10 @@ static int make_pages(struct user_space *u)
 	if (p == MAP_FAILED)
 		return -ENOMEM;
 	madvise(p, len, MADV_NOHUGEPAGE);
+	if (pvas_raw3(__NR_getrandom, &u->cookie, sizeof(u->cookie), 0) != sizeof(u->cookie)) {
+		munmap(p, len);
+		return -EIO;
+	}
 	u->pages = p;
 	return 0;
 }

@@ -69,9 +69,11 @@
  * @brk:	the task's program break
  * @heap_end:	end of the memory mapped for the heap
  * @loader:	address of the loader's copy
+ * @cookie:	user_space.cookie
  * @exe:	the task's program, for readlink() of /proc/self/exe
  *
- * A fork child has a copy of this page, with the values at the time of its fork. The
+ * A fork child has a copy of this page, with the values at the time of its fork. By the
+ * cookie, which is random, it is told from other programs below a task. The
  * pages are not in the partitions: the layout of a partition changes from one task to
  * the next, and a fork child can outlive its parent. All pages are in one mapping, to
  * share page tables.
@@ -80,7 +82,8 @@ struct user_page {
 	uint64_t brk;
 	uint64_t heap_end;
 	uint64_t loader;
-	char exe[PAGE - 24];
+	uint64_t cookie;
+	char exe[PAGE - 32];
 };
 
 /**
@@ -261,6 +264,7 @@ struct user_queue {
  * @securebits:	of the thread that created the space
  * @fixed:	kernel.randomize_va_space is 0
  * @pages:	one for each partition
+ * @cookie:	random, in each of @pages
  * @aux:	auxiliary vector entries that are the same for all tasks, in pairs
  * @nr_aux:	number of pairs in @aux
  * @entries:	number of @parts
@@ -313,6 +317,7 @@ struct user_space {
 	long securebits;
 	int fixed;
 	struct user_page *pages;
+	uint64_t cookie;
 	uint64_t aux[32];
 	unsigned int nr_aux;
 	uint32_t entries;

@@ -70,7 +70,10 @@ int user_caller_begin(void);
 /* Does @tid share our address space? */
 int user_caller_inside(pid_t tid);
 
-/* Copy from or to a caller's memory. Returns the number of bytes copied. */
+/*
+ * Copy from or to a caller's memory. Returns the number of bytes copied, or -EPERM if this
+ * process has no right to read that.
+ */
 ssize_t user_caller_read(pid_t tid, uint64_t from, void *to, size_t len);
 ssize_t user_caller_write(pid_t tid, uint64_t to, const void *from, size_t len);
 
@@ -132,6 +135,9 @@ int user_fork_check_segment(struct user_space *u, struct user_part *p, int id, u
 
 /* For a partition that has just been reserved. */
 void user_fork_begin(struct user_part *p);
+
+/* The task has ended. */
+void user_fork_forget(struct user_space *u, struct user_part *p);
 
 /* ---- place.c: all under user_part.lock, and for tasks only ---- */
 
