@@ -273,6 +273,24 @@ TEST_F(hung, whose_thread_execs_waits_alone)
 	exec_waits(_metadata, self, "1");
 }
 
+/* The workers' copy of a descriptor of the launcher's is closed for ever: they go on. */
+TEST_F(hung, copies_of_files_wait_alone)
+{
+	const struct pvas_create_attr attr = {
+		.size = sizeof(attr), .backend = PVAS_BACKEND_USER,
+	};
+	int fd;
+
+	pvas_space_destroy(self->s);
+	fd = open(self->file, O_RDONLY | O_CLOEXEC);
+	ASSERT_GE(fd, 0);
+	*self->holds_close = 1;
+	ASSERT_EQ(pvas_space_create(&self->s, &attr), 0) TH_LOG("%s", pvas_error_get());
+	*self->holds_close = 0;
+	close(fd);
+	reader_waits(_metadata, self, "populate");
+}
+
 /* A worker closes what it has opened for the mapping. */
 TEST_F(hung, who_has_it_closed_waits_alone)
 {

@@ -24,6 +24,8 @@
 #define CLOSE_RANGE_UNSHARE (1U << 1)
 #endif
 
+#define FILES_STEP	64
+
 static void note(struct user_files *f, int fd)
 {
 	int *more;

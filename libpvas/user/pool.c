@@ -129,24 +129,43 @@ static unsigned int workers_wanted(void)
 	return cpus < 2 ? 2 : cpus > WORKERS ? WORKERS : (unsigned int)cpus;
 }
 
+/* This can hang, so it has a thread of its own. */
+static void *close_files(void *arg)
+{
+	struct user_space *u = arg;
+
+	user_files_close(&u->files);
+	pthread_mutex_lock(&u->pool_lock);
+	u->files_closed = 1;
+	pthread_cond_broadcast(&u->pool_changed);
+	pthread_mutex_unlock(&u->pool_lock);
+	return NULL;
+}
+
+static int add_threads(struct user_space *u)
+{
+	unsigned int wanted = workers_wanted();
+	int err = 0;
+
+	while (u->nr_workers < wanted && !err)
+		err = add_worker(u);
+	if (!err)
+		err = add_helper(u);
+	if (!err)
+		err = -pthread_create(&u->closer, NULL, close_files, u);
+	u->has_closer = !err;
+	return err;
+}
+
 /* The workers share the descriptor table of this thread, which creates them: see files.c. */
 static void *pool_main(void *arg)
 {
 	struct user_space *u = arg;
-	unsigned int wanted = workers_wanted();
-	struct user_files files;
 
 	prctl(PR_SET_NAME, "pvas-pool");
-	user_files_unshare(u, &files);
+	user_files_unshare(u, &u->files);
 	pthread_mutex_lock(&u->pool_lock);
-	while (u->nr_workers < wanted && !u->pool_err)
-		u->pool_err = add_worker(u);
-	if (!u->pool_err)
-		u->pool_err = add_helper(u);
-	pthread_mutex_unlock(&u->pool_lock);
-	/* This can hang; the workers don't wait for it. */
-	user_files_close(&files);
-	pthread_mutex_lock(&u->pool_lock);
+	u->pool_err = add_threads(u);
 	u->pool_ready = 1;
 	pthread_cond_broadcast(&u->pool_changed);
 	while (!u->pool_stop) {
@@ -167,7 +186,10 @@ static void a_second_from_now(struct timespec *until)
 	until->tv_sec++;
 }
 
-/* Workers exist when this returns. It waits at most a second for the pool's other work. */
+/*
+ * Workers exist when this returns. It waits at most a second for the copies of descriptors to
+ * be closed.
+ */
 int user_workers_start(struct user_space *u, void *(*worker)(void *), void *(*helper)(void *))
 {
 	struct timespec until;
@@ -181,9 +203,12 @@ int user_workers_start(struct user_space *u, void *(*worker)(void *), void *(*he
 	a_second_from_now(&until);
 	pthread_mutex_lock(&u->pool_lock);
 	u->pool_live = 1;
-	while (!u->pool_ready && !pthread_cond_timedwait(&u->pool_changed, &u->pool_lock, &until))
-		;
+	while (!u->pool_ready)
+		pthread_cond_wait(&u->pool_changed, &u->pool_lock);
 	err = u->pool_err;
+	while (!err && !u->files_closed &&
+	       !pthread_cond_timedwait(&u->pool_changed, &u->pool_lock, &until))
+		;
 	pthread_mutex_unlock(&u->pool_lock);
 	return err;
 }
@@ -210,7 +235,20 @@ void user_workers_stop(struct user_space *u)
 	pthread_mutex_unlock(&u->pool_lock);
 }
 
-/* Returns whether the pool's thread has failed to end in time. */
+static void end_thread(pthread_t thread, int missing)
+{
+	if (missing)
+		pthread_detach(thread);
+	else
+		pthread_join(thread, NULL);
+}
+
+static int pool_runs(const struct user_space *u)
+{
+	return u->pool_live || (u->has_closer && !u->files_closed);
+}
+
+/* Returns whether the pool's threads have failed to end in time. */
 static int end_pool(struct user_space *u, const struct timespec *until)
 {
 	int missing;
@@ -218,25 +256,21 @@ static int end_pool(struct user_space *u, const struct timespec *until)
 	pthread_mutex_lock(&u->pool_lock);
 	u->pool_stop = 1;
 	pthread_cond_broadcast(&u->pool_changed);
-	while (u->pool_live && !pthread_cond_timedwait(&u->pool_changed, &u->pool_lock, until))
+	while (pool_runs(u) && !pthread_cond_timedwait(&u->pool_changed, &u->pool_lock, until))
 		;
-	missing = u->pool_live;
+	missing = pool_runs(u);
 	pthread_mutex_unlock(&u->pool_lock);
-	if (missing)
-		pthread_detach(u->pool);
-	else if (u->pool_ready)
-		pthread_join(u->pool, NULL);
+	if (u->pool_ready)
+		end_thread(u->pool, missing);
+	if (u->has_closer)
+		end_thread(u->closer, missing);
 	return missing;
 }
 
-static void join_all(pthread_t *threads, unsigned int n, int missing)
+static void end_all(pthread_t *threads, unsigned int n, int missing)
 {
-	while (n--) {
-		if (missing)
-			pthread_detach(threads[n]);
-		else
-			pthread_join(threads[n], NULL);
-	}
+	while (n--)
+		end_thread(threads[n], missing);
 }
 
 int user_workers_join(struct user_space *u)
@@ -255,8 +289,8 @@ int user_workers_join(struct user_space *u)
 		;
 	missing += (int)(u->nr_live + u->nr_helpers_live);
 	pthread_mutex_unlock(&u->pool_lock);
-	join_all(u->workers, u->nr_workers, missing);
-	join_all(u->helpers, u->nr_helpers, missing);
+	end_all(u->workers, u->nr_workers, missing);
+	end_all(u->helpers, u->nr_helpers, missing);
 	u->nr_workers = u->nr_helpers = 0;
 	if (!missing)
 		user_queue_free(u);

@@ -186,6 +186,12 @@ struct user_start {
 	pid_t caller;
 };
 
+/* Descriptors to be closed */
+struct user_files {
+	int *fds;
+	unsigned int count;
+};
+
 struct user_request;
 
 /* Requests in the order of their arrival */
@@ -227,7 +233,7 @@ struct user_queue {
  * @maps:	/proc/self/maps
  * @supervisor:	thread
  * @supervisor_tid: its thread id
- * @pool:	thread that creates workers
+ * @pool:	thread that creates workers and helpers
  * @worker_main: function of the workers
  * @helper_main: function of the helpers
  * @workers:	threads that receive requests; these and the following are under @pool_lock
@@ -241,6 +247,9 @@ struct user_queue {
  * @nr_helpers_idle: of these, wait for a request
  * @queue:	requests for the helpers
  * @abandoned:	no further request is handled; a busy worker ends when it becomes idle
+ * @closer:	thread that closes @files, if @has_closer
+ * @files:	the copies of descriptors that workers don't need
+ * @files_closed: @closer is done
  * @pool_live:	@pool has not ended
  * @pool_ready:	@pool has started
  * @pool_stop:	@pool has to end
@@ -294,6 +303,10 @@ struct user_space {
 	unsigned int nr_helpers_idle;
 	struct user_queue queue;
 	int abandoned;
+	pthread_t closer;
+	int has_closer;
+	struct user_files files;
+	int files_closed;
 	int pool_live;
 	int pool_ready;
 	int pool_stop;

@@ -172,14 +172,6 @@ int64_t user_call_of_child(struct user_request *r);
 
 /* ---- files.c ---- */
 
-#define FILES_STEP 64
-
-/* Descriptors to be closed. */
-struct user_files {
-	int *fds;
-	unsigned int count;
-};
-
 /* In the pool's thread: give it a descriptor table of its own, a copy. */
 void user_files_unshare(const struct user_space *u, struct user_files *f);
 
