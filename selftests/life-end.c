@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -140,6 +141,60 @@ PVAS_TEST(core_dump)
 	EXPECT_EQ(1, pvas_task_list(space, NULL, 0));
 	EXPECT_EQ(0, kill(peer, 0));
 	EXPECT_EQ(0, waitpid(peer, &status, WNOHANG));
+	pt_kill(peer);
+	pvas_space_destroy(space);
+}
+
+#define SECRET_LEN	(8 << 20)
+
+TASK(hold_8_mib)
+{
+	char *p = mmap(NULL, SECRET_LEN, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
+		       0);
+
+	memset(p, 's', SECRET_LEN);
+	pt_say("r");
+	pause();
+}
+
+/* With no descriptor free for the program, exec fails after the task has the space's mm. */
+static int core_and_no_descriptor(void *arg)
+{
+	struct rlimit none = { 0, 0 };
+
+	return cores(arg) ?: setrlimit(RLIMIT_NOFILE, &none) ? -errno : 0;
+}
+
+/* the core file of a task whose exec fails in the space does not hold its peers' memory */
+MODULE_TEST(core_of_a_failed_exec, "a task has its own core filter")
+{
+	static const char pattern[] = "/proc/sys/kernel/core_pattern";
+	struct pvas_spawn_attr attr = {
+		.size = sizeof(attr), .setup = core_and_no_descriptor,
+		.setup_arg = (void *)(1L << 26),
+	};
+	struct pvas_space *space = PT_SPACE();
+	char old[256], path[128];
+	struct stat core = { .st_size = -1 };
+	pid_t pid, peer;
+	int fds[2];
+
+	PT_NEED_ROOT();
+	ASSERT_EQ(0, pt_read_file(pattern, old, sizeof(old)));
+	snprintf(path, sizeof(path), "%s/core", pt_tmpdir());
+	ASSERT_EQ(0, pt_write_file(pattern, path));
+	ASSERT_EQ(0, pipe(fds));
+	EXPECT_EQ(1, pt_start_task_fds(space, 1, "hold_8_mib", fds[1], 0, &peer));
+	EXPECT_EQ('r', pt_hear(fds[0]));
+	EXPECT_EQ(2, pvas_task_spawn(space, 2, pt_self(), pt_task_argv("succeed"), environ, &attr,
+				     &pid));
+	EXPECT_EQ(256 + SIGSEGV, pt_wait(pid));
+	EXPECT_EQ(0, pt_write_file(pattern, old));
+	EXPECT_EQ(0, stat(path, &core));
+	EXPECT_LT(0, core.st_blocks);
+	/* Not the size: partition 0 is large, and most of it was never written. */
+	EXPECT_GT(SECRET_LEN, core.st_blocks * 512);
+	EXPECT_EQ(1, pvas_task_list(space, NULL, 0));
 	pt_kill(peer);
 	pvas_space_destroy(space);
 }
