@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * What a task does to its peers, and must not: run by tests/peers.c. A status
+ * A task's effects on its peers, wanted and not: run by tests/peers.c. A status
  * of 0 means that all was right.
  */
 #include <dlfcn.h>
