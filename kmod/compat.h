@@ -49,14 +49,16 @@
 #define PVAS_FN_MUNMAP "do_mas_munmap"
 #endif
 
-/* The arguments of mlock_fixup(), and the register that has the area. */
+/* The arguments of mlock_fixup(), and the registers that have the range. */
 #if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 3, 0)
 #define PVAS_MLOCK_FIXUP_ARGS struct vma_iterator *vmi, struct vm_area_struct *vma, \
 	struct vm_area_struct **prev
-#define PVAS_MLOCK_FIXUP_VMA(regs) ((regs)->si)
+#define PVAS_MLOCK_FIXUP_START(regs) ((regs)->cx)
+#define PVAS_MLOCK_FIXUP_END(regs) ((regs)->r8)
 #else
 #define PVAS_MLOCK_FIXUP_ARGS struct vm_area_struct *vma, struct vm_area_struct **prev
-#define PVAS_MLOCK_FIXUP_VMA(regs) ((regs)->di)
+#define PVAS_MLOCK_FIXUP_START(regs) ((regs)->dx)
+#define PVAS_MLOCK_FIXUP_END(regs) ((regs)->cx)
 #endif
 
 #define PVAS_HAVE_PAGEMAP_SCAN (LINUX_VERSION_CODE >= KERNEL_VERSION(6, 7, 0))
@@ -100,6 +102,16 @@ static inline void pvas_change_flags(struct vm_area_struct *vma, unsigned long s
 	vm_flags_mod(vma, set, clear);
 #else
 	vma->vm_flags = (vma->vm_flags | set) & ~clear;
+#endif
+}
+
+/* Frees the pages of a part of an area. Under mmap_lock. */
+static inline void pvas_zap(struct vm_area_struct *vma, unsigned long from, unsigned long end)
+{
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 3, 0)
+	zap_page_range_single(vma, from, end - from, NULL);
+#else
+	zap_page_range(vma, from, end - from);
 #endif
 }
 
