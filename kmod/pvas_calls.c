@@ -187,10 +187,10 @@ static void *pvas_check_mlockall(const struct pvas_partition *part, struct pt_re
 /* mlockall() and munlockall() iterate over all areas of the mm: skip those of others. */
 static void *pvas_check_mlock_fixup(const struct pvas_partition *part, struct pt_regs *regs)
 {
-	const struct vm_area_struct *vma = (void *)PVAS_MLOCK_FIXUP_VMA(regs);
+	unsigned long start = PVAS_MLOCK_FIXUP_START(regs), end = PVAS_MLOCK_FIXUP_END(regs);
 
-	return pvas_mm_foreign(part, vma->vm_start, vma->vm_end - vma->vm_start) ?
-	       pvas_stub_mlock_skip : NULL;
+	/* Not the area: the kernel merges those of neighbours, and splits them here. */
+	return pvas_mm_foreign(part, start, end - start) ? pvas_stub_mlock_skip : NULL;
 }
 
 /* (addr, len, ...). After mlockall(), the range is the whole address space. */

@@ -252,6 +252,12 @@ TASK_TEST(userfaultfd_no_unmap_events)
 	CHECK_EQ(-1, uffd_register(fd, p, PAGE));
 	CHECK_EQ(EPERM, errno);
 	close(fd);
+	/* And one of forks would hold up those of all peers. */
+	fd = uffd_open(UFFD_FEATURE_EVENT_FORK);
+	CHECK(fd >= 0 || errno == EPERM);
+	if (fd >= 0)
+		CHECK_EQ(-1, uffd_register(fd, p, PAGE));
+	close(fd);
 	fd = uffd_open(UFFD_FEATURE_EVENT_REMOVE);
 	CHECK(fd >= 0);
 	CHECK_EQ(0, uffd_register(fd, p, PAGE));
