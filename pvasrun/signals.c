@@ -80,12 +80,19 @@ static void handle_end_request(struct job *job, int signo, bool own_groups_only)
 }
 
 /*
- * A signal from the terminal (SI_KERNEL) is sent to the whole foreground group: a task
- * in pvasrun's group must not get it twice.
+ * The terminal sends its signals to the whole foreground group: a task in pvasrun's group
+ * must not get them twice. But if the terminal is closed, only the leader of its session
+ * gets SIGHUP and SIGCONT.
  */
+static bool was_sent_to_group(int signo, int code)
+{
+	return code == SI_KERNEL &&
+	       !((signo == SIGHUP || signo == SIGCONT) && getsid(0) == getpid());
+}
+
 static void handle_signal(struct job *job, int signo, int code)
 {
-	bool own_groups_only = code == SI_KERNEL;
+	bool own_groups_only = was_sent_to_group(signo, code);
 
 	if (asks_to_end(signo))
 		handle_end_request(job, signo, own_groups_only);
