@@ -24,18 +24,34 @@ static const int forwarded[] = {
 
 #define NR_FORWARDED (sizeof(forwarded) / sizeof(forwarded[0]))
 
+/*
+ * pvasrun ignores these itself, and handles the failed write: a reader that has gone, a
+ * file that may not grow (ulimit -f).
+ */
+static const int own_ignored[] = { SIGPIPE, SIGXFSZ };
+
 static bool asks_to_end(int signo)
 {
 	return signo == SIGINT || signo == SIGTERM || signo == SIGHUP || signo == SIGQUIT;
 }
 
-/* Signals that are ignored by inheritance stay ignored, in pvasrun and in tasks. */
 static bool inherited_ignored(int signo)
 {
 	struct sigaction now;
 
 	return asks_to_end(signo) && signo != SIGTERM && !sigaction(signo, NULL, &now) &&
 	       now.sa_handler == SIG_IGN;
+}
+
+static void ignore_own(sigset_t *inherited)
+{
+	const struct sigaction ignore = { .sa_handler = SIG_IGN };
+	struct sigaction before;
+	size_t i;
+
+	for (i = 0; i < sizeof(own_ignored) / sizeof(own_ignored[0]); i++)
+		if (!sigaction(own_ignored[i], &ignore, &before) && before.sa_handler == SIG_IGN)
+			sigaddset(inherited, own_ignored[i]);
 }
 
 /*
@@ -118,7 +134,6 @@ static void ready(struct event *event, uint32_t what)
 
 int signals_open(struct signals *signals, struct loop *loop, struct job *job)
 {
-	struct sigaction ignore = { .sa_handler = SIG_IGN };
 	struct sigaction standard = { .sa_handler = SIG_DFL };
 	sigset_t mask;
 	size_t i;
@@ -137,7 +152,7 @@ int signals_open(struct signals *signals, struct loop *loop, struct job *job)
 		sigaddset(&mask, forwarded[i]);
 	}
 	sigaction(SIGCHLD, &standard, NULL);
-	sigaction(SIGPIPE, &ignore, NULL);
+	ignore_own(&signals->ignored);
 	if (sigprocmask(SIG_BLOCK, &mask, NULL) < 0)
 		return -errno;
 	signals->event = (struct event){ .ready = ready };
