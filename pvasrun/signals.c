@@ -39,8 +39,7 @@ static bool inherited_ignored(int signo)
 {
 	struct sigaction now;
 
-	return asks_to_end(signo) && signo != SIGTERM && !sigaction(signo, NULL, &now) &&
-	       now.sa_handler == SIG_IGN;
+	return !sigaction(signo, NULL, &now) && now.sa_handler == SIG_IGN;
 }
 
 static void ignore_own(sigset_t *inherited)
@@ -145,7 +144,9 @@ int signals_open(struct signals *signals, struct loop *loop, struct job *job)
 	for (i = 0; i < NR_FORWARDED; i++) {
 		if (inherited_ignored(forwarded[i])) {
 			sigaddset(&signals->ignored, forwarded[i]);
-			continue;
+			/* SIGCONT continues also a process that ignores it */
+			if (forwarded[i] != SIGCONT)
+				continue;
 		}
 		/* a signalfd never reports an ignored signal */
 		sigaction(forwarded[i], &standard, NULL);
