@@ -139,7 +139,7 @@ if LC_ALL=C grep -q $'[\r\e\x9b]' "$T/out"; then fail "control characters of a n
 python3 - >many.elf <<'EOF'
 import struct, sys
 head = struct.pack("<16sHHIQQQIHHHHHH", b"\x7fELF\x02\x01\x01", 3, 62, 1, 0, 64, 0, 0, 64, 56, 65535, 0, 0, 0)
-loads = (struct.pack("<IIQQQQQQ", 1, 5, (i << 12) + ((i > 0) << 30), i << 12, 0, 0, 0, 0) for i in range(65535))
+loads = (struct.pack("<IIQQQQQQ", 1, 5 if i else 4, (i << 12) + ((i > 0) << 30), i << 12, 0, 0, 0, 0) for i in range(65535))
 sys.stdout.buffer.write(head + b"".join(loads))
 EOF
 mapfile -t many < <(yes many.elf | head -n 1000)
