@@ -398,11 +398,32 @@ static void link_to_read_only(void)
 	CHECK(munmap(p, 2 * PAGE) == 0);
 }
 
+/* Without /proc there is no such link. */
+static void link_without_proc(void)
+{
+	char dir[] = "/tmp/pvas-root-XXXXXX", buf[8];
+	pid_t pid;
+	int status = -1;
+
+	CHECK(mkdtemp(dir));
+	pid = fork();
+	if (!pid) {
+		if (chroot(dir) && errno == EPERM)
+			_exit(0);
+		failures = 0;
+		CHECK(FAILS(readlink("/proc/self/exe", buf, sizeof(buf)), ENOENT));
+		_exit(failures);
+	}
+	CHECK(waitpid(pid, &status, 0) == pid && !status);
+	CHECK(!rmdir(dir));
+}
+
 static void links(void)
 {
 	pid_t pid;
 	int status = -1;
 
+	link_without_proc();
 	link_to_read_only();
 	pid = fork();
 	if (!pid) {
