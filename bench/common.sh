@@ -75,7 +75,7 @@ samples()
 }
 
 # interleave FUNCTION SYSTEM...: calls FUNCTION SYSTEM RUN for each run, each system.
-# Who goes first changes: none inherits another's warmth.
+# The order rotates, so that no system always profits from caches that another has filled.
 interleave()
 {
 	local _function=$1 _run _i

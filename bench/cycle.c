@@ -42,7 +42,7 @@ static void one_cycle(unsigned int tasks)
 	pvas_space_destroy(space);
 }
 
-/* What the kernel keeps for later is not lost: let it go before looking. */
+/* Caches are no leak: let the kernel drop them before measuring. */
 static struct memory look(void)
 {
 	int fd = open("/proc/sys/vm/drop_caches", O_WRONLY | O_CLOEXEC);

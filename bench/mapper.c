@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * What a pair of mmap and munmap costs here: bench/hooks starts this plainly
+ * The cost of a pair of mmap and munmap: bench/hooks starts this as a plain process
  * and as a task.
  *
  * usage: mapper BATCHES PAIRS

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * What sharing one mm costs: how often can N workers at the same time fault, map
+ * The cost of sharing one mm: how often can N workers at the same time fault, map
  * and unmap, allocate, or switch from one to the other?
  *
  * usage: onemm PREFIX SYSTEM N MILLISECONDS WHAT...

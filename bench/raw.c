@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * What a copy to a neighbour costs, by mechanism, with no MPI: half a round trip
- * between two processes, each on a processor of its own. Whoever gets a message has
+ * The cost of a copy to a neighbour, by mechanism, without MPI: half a round trip
+ * between two processes, each on a processor of its own. The receiver of a message has
  * it in its own buffer, as after MPI_Recv.
  *
  * usage: raw MECHANISM BYTES...

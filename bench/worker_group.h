@@ -9,7 +9,7 @@
 
 #define GROUP_MAX 512
 
-/* What all share: a page range whose descriptor all inherit. */
+/* The memory that all workers share: they inherit its descriptor. */
 struct group_page {
 	uint32_t ready;		/* workers that wait for the phase to begin */
 	uint32_t phase;		/* futex: how many phases have begun */

@@ -209,7 +209,7 @@ static void one_plane(struct wave *w)
 		return;
 	MPI_Send(w->plane + w->len[0] * stride + 1, w->len[1], MPI_UINT32_T, w->high[0], 0,
 		 w->comm);
-	/* What came from the west is of use no more: so its place is free. */
+	/* The column from the west is no longer needed: its buffer can be reused. */
 	for (i = 0; i < w->len[0]; i++)
 		w->column[i] = w->plane[(i + 1) * stride + w->len[1]];
 	MPI_Send(w->column, w->len[0], MPI_UINT32_T, w->high[1], 1, w->comm);
