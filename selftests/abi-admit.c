@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Who enters a space must be like who made it: a process in a sandbox, or with
- * fewer rights, and one without, can't get together in one. Without libpvas.
+ * A process that enters a space must have the same rights as the creator: a process in
+ * a sandbox, or with fewer rights, can't share a space with one that has more. Without
+ * libpvas.
  */
 #define _GNU_SOURCE
 #include <linux/capability.h>

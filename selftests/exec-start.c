@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* What a program finds that got into a space by its exec, and what others see of it. */
+/* A program that enters a space by exec: its environment, and its state as others see it. */
 #define _GNU_SOURCE
 #include <elf.h>
 #include <fcntl.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* What tests of mappings share: sizes, kinds, and addresses that are another's. */
+/* Shared by the tests of mappings: sizes, kinds, and addresses in other partitions. */
 #ifndef PVAS_TEST_MAPS_H
 #define PVAS_TEST_MAPS_H
 

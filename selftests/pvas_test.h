@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What the test programs share.
+ * Shared by the test programs.
  *
  * pt_raw_*  the ABI alone, without libpvas: a space whose loader is a stub of
  *	     ours, and whose tasks are *puppets* that do the system calls they
@@ -192,7 +192,7 @@ void pt_check_failed(const char *file, int line, const char *what, long got, lon
 		SKIP(return, "%s", why__); \
 } while (0)
 
-/* What the user backend doesn't promise: see doc/backends.md. */
+/* For guarantees that the user backend doesn't give: see doc/backends.md. */
 #define PT_NEED_MODULE(why) do { \
 	if (pt_backend() != PVAS_BACKEND_KERNEL) \
 		SKIP(return, "user backend: " why); \

@@ -49,7 +49,7 @@ as_tasks()
 	local ranks=$2
 
 	shift 2
-	# Who writes words rather than lines would mix them with others'.
+	# Tag the output: programs that write less than a line at a time would mix their words.
 	timeout -k 5 "$PVAS_LIMIT" "$pvasrun" -q --tag-output --backend "$backend" -n "$ranks" "$@" \
 		<"$input" | sed -E 's/^\[ *[0-9]+\] ?//'
 	return "${PIPESTATUS[0]}"
@@ -65,8 +65,8 @@ plainly()
 	timeout -k 5 "$PVAS_LIMIT" $launcher -n "$ranks" "$@" <"$input"
 }
 
-# What ranks say comes in any order, and what threads do one after the other with
-# no line's end between; times differ, and the last digits of sums in any order.
+# Makes outputs comparable: the order of the ranks' lines is random, threads may write without
+# a newline between them, and times and the last digits of sums differ.
 said()
 {
 	sed -E '/wall clock/d
