@@ -148,7 +148,7 @@ void op_mm(struct actor *a)
 		((uint64_t *)a->scratch)[1] = PAGE;
 	}
 	if (c->nr == SYS_io_setup && pick(a, 2)) {
-		/* Checks that take the first two arguments for a range see one of the caller's own. */
+		/* A check that takes two arguments for a range sees one of the caller's own. */
 		((uint64_t *)a->scratch)[0] = 0;
 		arg[0] |= a->base & 0xffffffff00000000ULL;
 	}
