@@ -26,7 +26,7 @@ void bench_die(const char *what, int err) __attribute__((noreturn));
  * @b:		of pvas
  * @ratio:	median of the ratios, run by run: noise that both sides of a
  *		run share drops out of it
- * @limit:	the most @ratio should be; 0: nothing was promised
+ * @limit:	the highest allowed @ratio; 0: no limit
  */
 void bench_result(const char *what, const char *unit, size_t runs, double a, double b,
 		  double ratio, double limit);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Does anything stay behind? Makes a space, starts tasks in it, lets them all
+ * Is anything left behind? Makes a space, starts tasks in it, lets them all
  * exit and ends it, many times, and looks at the system's memory before and
  * after.
  *

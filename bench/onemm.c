@@ -6,7 +6,7 @@
  * usage: onemm PREFIX SYSTEM N MILLISECONDS WHAT...
  *
  * SYSTEM and WHAT as worker_group.h and worker.c have them. Prints lines "WHAT PREFIXN UNIT VALUE":
- * how often a second all together; then, by /proc/interrupts, TLB shootdowns for 1000
+ * the sum of operations per second; then, by /proc/interrupts, TLB shootdowns for 1000
  * of these.
  */
 #include <errno.h>
@@ -55,7 +55,7 @@ static struct sample look(const struct worker_group *c)
 static void measure(const char *prefix, const char *system, unsigned int n, unsigned int ms,
 		    const char *what)
 {
-	/* Where it takes longer than that for once, wait. */
+	/* If the first operation takes longer than the interval, wait for it. */
 	int left = 50;
 	struct sample a, b;
 	struct worker_group c;
