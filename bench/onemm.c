@@ -55,7 +55,7 @@ static struct sample look(const struct worker_group *c)
 static void measure(const char *prefix, const char *system, unsigned int n, unsigned int ms,
 		    const char *what)
 {
-	/* If the first operation takes longer than the interval, wait for it. */
+	/* If no operation ends within an interval, wait up to 50 more. */
 	int left = 50;
 	struct sample a, b;
 	struct worker_group c;
