@@ -125,7 +125,7 @@ PVAS_TEST(changed_enters)
 		a.change = &changes[i];
 		err = pt_in_child(change_and_arm, &a);
 		if (err == -ENOTSUP) {
-			TH_LOG("%s: not to be had here", changes[i].name);
+			TH_LOG("%s: not available here", changes[i].name);
 		} else {
 			EXPECT_EQ(-EPERM, err) TH_LOG("%s", changes[i].name);
 		}
@@ -153,7 +153,7 @@ PVAS_TEST(changed_creates)
 		raw.prepare_arg = (void *)&changes[i];
 		err = pt_raw_create(&raw);
 		if (err == -ENOTSUP) {
-			TH_LOG("%s: not to be had here", changes[i].name);
+			TH_LOG("%s: not available here", changes[i].name);
 		} else if (changes[i].enter_only) {
 			EXPECT_EQ(-EPERM, err) TH_LOG("%s", changes[i].name);
 		} else {
@@ -217,7 +217,7 @@ PVAS_TEST(job_in_a_sandbox)
 			continue;
 		err = pt_in_child(job_in_sandbox, (void *)&changes[i]);
 		if (err == -ENOTSUP) {
-			TH_LOG("%s: not to be had here", changes[i].name);
+			TH_LOG("%s: not available here", changes[i].name);
 		} else {
 			EXPECT_EQ(0, err) TH_LOG("%s", changes[i].name);
 		}

@@ -377,7 +377,7 @@ TASK(move_stack)
 	CHECK_ERR(EPERM, mremap(piece, PAGE, PAGE, MREMAP_MAYMOVE | MREMAP_FIXED | MREMAP_DONTUNMAP,
 				to));
 	CHECK_ERR(EPERM, mremap(piece, PAGE, 2 * PAGE, MREMAP_MAYMOVE));
-	/* The hint of uprobes' page is none of ours. */
+	/* The address that uprobes suggests for its page is not in this partition. */
 	piece = mremap(anon(PAGE), PAGE, PAGE, MREMAP_MAYMOVE | MREMAP_DONTUNMAP, TASK_MAX - PAGE);
 	CHECK(piece == MAP_FAILED || pt_inside(piece, PAGE));
 }

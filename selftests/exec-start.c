@@ -72,7 +72,7 @@ TASK_TEST(auxiliary_vector)
 
 TASK(no_extra_files)
 {
-	/* The loader has closed the program: 0, 1, 2 and nothing else of ours. */
+	/* The loader has closed the program: only 0, 1 and 2 are left of its descriptors. */
 	CHECK_ERR(EBADF, fcntl(200, F_GETFD));
 	CHECK_EQ(3, open("/dev/null", O_RDONLY));
 }

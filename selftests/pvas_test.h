@@ -147,7 +147,7 @@ unsigned int pt_timeout(void);
 /* main() of each test program. */
 int pt_main(int argc, char **argv, int (*run)(int argc, char **argv));
 
-/* In a task function: what failed is said, and counted. */
+/* In a task function: a failure is reported, and counted. */
 extern int pt_failed;
 void pt_check_failed(const char *file, int line, const char *what, long got, long want);
 

@@ -74,7 +74,7 @@ said()
 		s/(3\.1415926[0-9]{4})[0-9]*/\1/g; s/(Error is:? +)[0-9.e+-]+/\1E/' | sed '/^$/d' | sort
 }
 
-# run WAY MPI RANKS NAME [ARGUMENT]...: what is said is in $work/WAY; its exit status
+# run WAY MPI RANKS NAME [ARGUMENT]...: the output goes to $work/WAY; its exit status
 run()
 {
 	local way=$1 mpi=$2 ranks=$3 name=$4 status
@@ -104,7 +104,7 @@ same()
 		status=$?
 		[ $status -ne 0 ] || [ $want -ne $got ] || break
 	done
-	[ -s "$work/as_tasks" ] || { status=1; echo "nothing is said" >>"$out"; }
+	[ -s "$work/as_tasks" ] || { status=1; echo "no output" >>"$out"; }
 	[ $got -eq $want ] || { status=1; echo "exit status $got, not $want" >>"$out"; }
 	[ $status -eq 0 ] || tail -40 "$work/err.as_tasks" >>"$out"
 	verdict $status "$1: $3, $2 ranks"

@@ -215,7 +215,7 @@ static void wrap(struct actor *a)
 	     -(uint64_t)(pick(a, 3) + 1), pick(a, 2) * 4);
 }
 
-/* A peer's page: unmapped by a move of one of ours onto it. */
+/* A peer's page: unmapped by a move of one of the actor's own pages onto it. */
 static void move_onto(struct actor *a)
 {
 	uint64_t from = (uintptr_t)a->arena + pick(a, ARENA_PAGES) * PAGE;
