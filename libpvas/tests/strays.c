@@ -255,7 +255,7 @@ TEST_F(strays, die_with_the_launcher)
 	EXPECT_EQ(run(self->s, "death"), 0);
 }
 
-/* Whose lock it is: another process sees. */
+/* The pid of the lock's owner: F_GETLK in another process reports it. */
 static pid_t lock_of(const char *path)
 {
 	struct flock lock = { .l_type = F_WRLCK };

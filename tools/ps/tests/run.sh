@@ -139,7 +139,7 @@ for end in "${ends[@]}"; do
 done
 end_job
 
-# ---- a stranger's process that claims to be of a space of ours ----
+# ---- another user's process that claims to be in our space ----
 
 # forged ID PID...: the forger, which was there first, has this space now
 forged() { echo "$@" >&9; until_true 10 grep -q forged "$T/forged"; }
