@@ -150,7 +150,8 @@ PVAS_TEST(core_dump)
 
 TASK(hold_8_mib)
 {
-	char *p = mmap(NULL, SECRET_LEN, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	char *p = mmap(NULL, SECRET_LEN, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
+		       0);
 
 	memset(p, 's', SECRET_LEN);
 	pt_say("r");
