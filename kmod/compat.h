@@ -92,14 +92,21 @@ struct userfaultfd_ctx {
 #define PVAS_UFFD_FILL_MM(arg) ((const struct mm_struct *)(arg))
 #endif
 
+/* Under mmap_lock for writing. */
+static inline void pvas_change_flags(struct vm_area_struct *vma, unsigned long set,
+				     unsigned long clear)
+{
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 3, 0)
+	vm_flags_mod(vma, set, clear);
+#else
+	vma->vm_flags = (vma->vm_flags | set) & ~clear;
+#endif
+}
+
 /* Ends the registration of an area. Under mmap_lock for writing. */
 static inline void pvas_forget_uffd(struct vm_area_struct *vma)
 {
-#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 3, 0)
-	vm_flags_clear(vma, __VM_UFFD_FLAGS);
-#else
-	vma->vm_flags &= ~__VM_UFFD_FLAGS;
-#endif
+	pvas_change_flags(vma, 0, __VM_UFFD_FLAGS);
 	vma->vm_userfaultfd_ctx = NULL_VM_UFFD_CTX;
 }
 

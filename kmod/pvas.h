@@ -260,6 +260,7 @@ struct pvas_space *pvas_space_attach(const char *key, u32 len);
 /* pvas_creator.c */
 int pvas_creator_check(void);
 int pvas_creator_check_areas(struct mm_struct *mm, unsigned int shift);
+void pvas_creator_settle(struct mm_struct *mm);
 
 /* pvas_admit.c */
 bool pvas_in_initial_time_ns(void);
@@ -270,6 +271,7 @@ bool pvas_space_may_enter(struct pvas_space *space, const struct cred *cred);
 bool pvas_space_admit(struct pvas_space *space);
 bool pvas_space_is_dumpable(const struct pvas_space *space);
 bool pvas_space_may_look(const struct pvas_space *space, const struct file *file);
+bool pvas_space_may_see_tasks(struct pvas_space *space, const struct file *file);
 bool pvas_space_may_kill(const struct pvas_space *space);
 
 /* pvas_share.c */

@@ -246,8 +246,11 @@ static int pvas_space_open(struct pvas_space *space)
 	/* Or the mm would hold the creator's program, a file of any size, perhaps in memory. */
 	pvas_task_creator_add(creator, pvas_exe_take(space->mm));
 	err = pvas_space_enlist(space);
-	if (!err)
+	if (!err) {
+		/* Its creator is in it: there is time until nobody is. */
+		pvas_creator_settle(space->mm);
 		return 0;
+	}
 	pvas_exe_give_back(space->mm, pvas_task_creator_remove(creator));
 	module_put(THIS_MODULE);
 	mmput(space->mm);

@@ -71,7 +71,8 @@ static int pvas_proc_show(struct seq_file *m, void *v)
 			open = pvas_space_is_open(space);
 			spin_unlock(&space->lock);
 			pvas_show_space(m, space, in_use, open);
-			pvas_show_tasks(m, space);
+			if (pvas_space_may_see_tasks(space, m->file))
+				pvas_show_tasks(m, space);
 		}
 		pvas_space_put(space);
 	}
