@@ -50,7 +50,7 @@ static bool pvas_wait_for_lock(struct pvas_space *space)
  */
 static unsigned long pvas_slice_end(struct mm_struct *mm, unsigned long from, unsigned long end)
 {
-	unsigned long room = PVAS_SLICE, begin, to = end;
+	unsigned long room = PVAS_SLICE, begin, len, to = end;
 	struct vm_area_struct *vma;
 
 	mmap_read_lock(mm);
@@ -59,11 +59,13 @@ static unsigned long pvas_slice_end(struct mm_struct *mm, unsigned long from, un
 		begin = max(vma->vm_start, from);
 		if (userfaultfd_armed(vma))
 			break;
-		if (vma->vm_end - begin > room && !is_vm_hugetlb_page(vma)) {
+		/* Areas of neighbours that touch are one: its end can be a living task's. */
+		len = min(vma->vm_end, end) - begin;
+		if (len > room && !is_vm_hugetlb_page(vma)) {
 			to = max(begin, ALIGN_DOWN(begin + room, PMD_SIZE));
 			break;
 		}
-		room -= min(room, vma->vm_end - begin);
+		room -= min(room, len);
 	}
 	mmap_read_unlock(mm);
 	return to;
