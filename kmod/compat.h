@@ -49,14 +49,20 @@
 #define PVAS_FN_MUNMAP "do_mas_munmap"
 #endif
 
-/* The arguments of mlock_fixup(), and the register that has the area. */
+/* The arguments of mlock_fixup(), and the registers that have some of them. */
 #if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 3, 0)
 #define PVAS_MLOCK_FIXUP_ARGS struct vma_iterator *vmi, struct vm_area_struct *vma, \
 	struct vm_area_struct **prev
 #define PVAS_MLOCK_FIXUP_VMA(regs) ((regs)->si)
+#define PVAS_MLOCK_FIXUP_PREV(regs) ((regs)->dx)
+#define PVAS_MLOCK_FIXUP_START(regs) ((regs)->cx)
+#define PVAS_MLOCK_FIXUP_END(regs) ((regs)->r8)
 #else
 #define PVAS_MLOCK_FIXUP_ARGS struct vm_area_struct *vma, struct vm_area_struct **prev
 #define PVAS_MLOCK_FIXUP_VMA(regs) ((regs)->di)
+#define PVAS_MLOCK_FIXUP_PREV(regs) ((regs)->si)
+#define PVAS_MLOCK_FIXUP_START(regs) ((regs)->dx)
+#define PVAS_MLOCK_FIXUP_END(regs) ((regs)->cx)
 #endif
 
 #define PVAS_HAVE_PAGEMAP_SCAN (LINUX_VERSION_CODE >= KERNEL_VERSION(6, 7, 0))

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Two tasks map up to the border of their partitions. The kernel makes one area of what
- * they map there. The end of one must not act on the part of the other.
+ * they map there. Neither the end of one nor its locks may act on the part of the other.
  */
 #define _GNU_SOURCE
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "kselftest_harness.h"
@@ -33,6 +34,33 @@ static char *map_at(uintptr_t at, size_t len)
 
 	CHECK(p == (char *)at);
 	return p;
+}
+
+/* The area that has that address: its begin, or 0, and how much of it is locked */
+static uintptr_t area_of(const void *at, long *locked)
+{
+	FILE *f = fopen("/proc/self/smaps", "re");
+	unsigned long from, to;
+	uintptr_t found = 0;
+	char line[4096];
+
+	*locked = -1;
+	while (f && *locked < 0 && fgets(line, sizeof(line), f)) {
+		if (sscanf(line, "%lx-%lx ", &from, &to) == 2)
+			found = from <= (uintptr_t)at && (uintptr_t)at < to ? from : 0;
+		else if (found)
+			sscanf(line, "Locked: %ld", locked);
+	}
+	if (f)
+		fclose(f);
+	return found;
+}
+
+static long locked_kb(const void *at)
+{
+	long kb;
+
+	return area_of(at, &kb) ? kb : -1;
 }
 
 struct neighbour {
@@ -94,6 +122,68 @@ MODULE_TEST(end_of_a_neighbour, "each task has an mm of its own")
 
 	ASSERT_EQ(0, start(&upper, space, 2, "upper_keeps"));
 	ASSERT_EQ(0, start(&lower, space, 1, "lower"));
+	EXPECT_EQ(0, end(&lower));
+	EXPECT_EQ(0, end(&upper));
+	pvas_space_destroy(space);
+}
+
+TASK(upper_locks)
+{
+	struct rlimit limit = { RLIM_INFINITY, RLIM_INFINITY };
+	char *p = map_at(pt_base(), LOWER_LEN);
+	long kb;
+
+	CHECK_EQ(0, setrlimit(RLIMIT_MEMLOCK, &limit));
+	meet();
+	/* Or this tests nothing. */
+	CHECK(area_of(p, &kb) < pt_base());
+	CHECK_EQ(0, mlock(p, LOWER_LEN));
+	CHECK_EQ(LOWER_LEN >> 10, locked_kb(p));
+	CHECK_EQ(0, locked_kb(p - PAGE));
+	CHECK_EQ(0, munlock(p, LOWER_LEN));
+	CHECK_EQ(0, locked_kb(p));
+	CHECK(area_of(p, &kb) < pt_base());
+	CHECK_EQ(0, mlockall(MCL_CURRENT));
+	CHECK_EQ(LOWER_LEN >> 10, locked_kb(p));
+	CHECK_EQ(0, locked_kb(p - PAGE));
+	CHECK_EQ(0, munlockall());
+	CHECK_EQ(0, locked_kb(p));
+}
+
+TASK(lower_locks)
+{
+	char *p = map_at(pt_base() + pt_size() - LOWER_LEN, LOWER_LEN);
+
+	memset(p, BYTE, LOWER_LEN);
+	meet();
+	CHECK_EQ(0, mlockall(MCL_CURRENT));
+	CHECK_EQ(LOWER_LEN >> 10, locked_kb(p));
+	CHECK_EQ(0, locked_kb(p + LOWER_LEN));
+	CHECK_EQ(0, munlockall());
+	CHECK_EQ(0, locked_kb(p));
+	CHECK_EQ(0, mlock(p, LOWER_LEN));
+	CHECK_EQ(LOWER_LEN >> 10, locked_kb(p));
+	CHECK_EQ(0, locked_kb(p + LOWER_LEN));
+}
+
+TASK(upper_rests)
+{
+	map_at(pt_base(), LOWER_LEN);
+	meet();
+}
+
+/* locks hold, in the own part: on either side */
+MODULE_TEST(locks, "each task has an mm of its own")
+{
+	struct pvas_space *space = PT_SPACE();
+	struct neighbour upper, lower;
+
+	ASSERT_EQ(0, start(&upper, space, 2, "upper_locks"));
+	ASSERT_EQ(0, start(&lower, space, 1, "lower"));
+	EXPECT_EQ(0, end(&upper));
+	EXPECT_EQ(0, end(&lower));
+	ASSERT_EQ(0, start(&upper, space, 2, "upper_rests"));
+	ASSERT_EQ(0, start(&lower, space, 1, "lower_locks"));
 	EXPECT_EQ(0, end(&lower));
 	EXPECT_EQ(0, end(&upper));
 	pvas_space_destroy(space);
