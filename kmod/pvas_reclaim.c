@@ -198,6 +198,8 @@ static void pvas_reclaim(struct pvas_partition *part)
 	over = !space->files && space->in_use == 1;
 	if (over)
 		space->dead = true;
+	/* Not while its creator has it. */
+	over &= !space->has_creator;
 	spin_unlock(&space->lock);
 	if (part->state == PVAS_PART_ENDING && !over)
 		clean = pvas_unmap(part);
