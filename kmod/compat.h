@@ -30,6 +30,11 @@
 #error "pvas does not work with CONFIG_RANDSTRUCT: it counts on where a mount namespace begins"
 #endif
 
+/* The tracepoint probes run with preemption off, and take spinlocks, which sleep there. */
+#ifdef CONFIG_PREEMPT_RT
+#error "pvas does not work with CONFIG_PREEMPT_RT: it takes spinlocks with preemption off"
+#endif
+
 #if !defined(CONFIG_X86_64) || !defined(CONFIG_DYNAMIC_FTRACE_WITH_REGS) || \
 	!defined(CONFIG_MEMCG) || !defined(CONFIG_CGROUPS)
 #error "pvas needs x86-64, CONFIG_DYNAMIC_FTRACE_WITH_REGS, CONFIG_MEMCG and CONFIG_CGROUPS"
