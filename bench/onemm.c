@@ -5,7 +5,7 @@
  *
  * usage: onemm PREFIX SYSTEM N MILLISECONDS WHAT...
  *
- * SYSTEM and WHAT as crowd.h and worker.c have them. Prints lines "WHAT PREFIXN UNIT VALUE":
+ * SYSTEM and WHAT as worker_group.h and worker.c have them. Prints lines "WHAT PREFIXN UNIT VALUE":
  * how often a second all together; then, by /proc/interrupts, TLB shootdowns for 1000
  * of these.
  */
@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 #include "bench.h"
-#include "crowd.h"
+#include "worker_group.h"
 
 struct sample {
 	double us;
@@ -47,9 +47,9 @@ static uint64_t shootdowns(void)
 	return sum;
 }
 
-static struct sample look(const struct crowd *c)
+static struct sample look(const struct worker_group *c)
 {
-	return (struct sample){ bench_us(), crowd_count(c), shootdowns() };
+	return (struct sample){ bench_us(), group_count(c), shootdowns() };
 }
 
 static void measure(const char *prefix, const char *system, unsigned int n, unsigned int ms,
@@ -58,11 +58,11 @@ static void measure(const char *prefix, const char *system, unsigned int n, unsi
 	/* Where it takes longer than that for once, wait. */
 	int left = 50;
 	struct sample a, b;
-	struct crowd c;
+	struct worker_group c;
 	double done;
 
-	crowd_start(&c, system, n, "worker", what);
-	crowd_begin(&c);
+	group_start(&c, system, n, "worker", what);
+	group_begin(&c);
 	/* The first ones warm caches, slabs and, in an emulator, translations. */
 	usleep(ms * 250);
 	a = look(&c);
@@ -71,7 +71,7 @@ static void measure(const char *prefix, const char *system, unsigned int n, unsi
 		b = look(&c);
 		done = b.count - a.count;
 	} while (!done && left--);
-	crowd_end(&c);
+	group_end(&c);
 	if (!done)
 		bench_die(what, -ETIME);
 	printf("%s %s%u 1/s %.6g\n", what, prefix, n, done / (b.us - a.us) * 1e6);

@@ -13,7 +13,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "crowd.h"
+#include "worker_group.h"
 #include "xpmem.h"
 
 #define BYTES (2UL << 20)
@@ -52,14 +52,14 @@ static void read_slice(const char *buffer, unsigned int i, unsigned int mine, si
 
 int main(int argc, char **argv)
 {
-	struct crowd_page *page;
+	struct group_page *page;
 	unsigned int index, n, i;
 	char *buffer;
 	int err;
 
 	if (argc != 6)
 		return 2;
-	page = crowd_open(argv[1]);
+	page = group_open(argv[1]);
 	index = atoi(argv[2]);
 	n = atoi(argv[3]);
 	attaching = !strcmp(argv[5], "xpmem");
@@ -75,7 +75,7 @@ int main(int argc, char **argv)
 	madvise(buffer, BYTES, MADV_NOHUGEPAGE);
 	memset(buffer, index + 1, BYTES);
 	page->worker[index].peer = publish(buffer);
-	crowd_ready(page, 1);
+	group_ready(page, 1);
 	for (i = 0; i < n && strcmp(argv[5], "alone"); i++) {
 		char *theirs = i == index ? buffer : reach(page->worker[i].peer);
 
@@ -85,6 +85,6 @@ int main(int argc, char **argv)
 		}
 		read_slice(theirs, i, index, BYTES / n);
 	}
-	crowd_ready(page, 2);
+	group_ready(page, 2);
 	return 0;
 }

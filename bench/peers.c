@@ -5,7 +5,7 @@
  *
  * usage: peers SYSTEM N alone|task|xpmem
  *
- * SYSTEM as crowd.h has it; the last word as peer.c has it. Prints what N took, in KiB:
+ * SYSTEM as worker_group.h has it; the last word as peer.c has it. Prints what N took, in KiB:
  * MemAvailable and PageTables.
  */
 #include <errno.h>
@@ -13,23 +13,23 @@
 #include <stdlib.h>
 
 #include "bench.h"
-#include "crowd.h"
+#include "worker_group.h"
 
 int main(int argc, char **argv)
 {
 	long available, tables;
-	struct crowd c;
+	struct worker_group c;
 
 	if (argc != 4)
 		bench_die("usage: peers SYSTEM N alone|task|xpmem", -EINVAL);
 	available = bench_meminfo("MemAvailable");
 	tables = bench_meminfo("PageTables");
-	crowd_start(&c, argv[1], atoi(argv[2]), "peer", argv[3]);
-	crowd_begin(&c);
-	crowd_await(&c);
+	group_start(&c, argv[1], atoi(argv[2]), "peer", argv[3]);
+	group_begin(&c);
+	group_await(&c);
 	printf("%ld %ld\n", available - bench_meminfo("MemAvailable"),
 	       bench_meminfo("PageTables") - tables);
-	crowd_begin(&c);
-	crowd_end(&c);
+	group_begin(&c);
+	group_end(&c);
 	return 0;
 }

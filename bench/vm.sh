@@ -16,7 +16,7 @@ in_vm()
 	local kernel=$1 dir=$work/$1 status v passed=()
 	shift
 
-	for v in RANKS RUNS_VM CROWDS LIMIT SYSTEMS; do
+	for v in RANKS RUNS_VM COUNTS LIMIT SYSTEMS; do
 		[ -z "${!v:-}" ] || passed+=("$v=${!v}")
 	done
 

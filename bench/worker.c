@@ -16,7 +16,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "crowd.h"
+#include "worker_group.h"
 
 #define PAGE		4096UL
 #define FAULTS		(2UL << 20)	/* bytes touched at once, in small pages */
@@ -25,7 +25,7 @@
 #define MAPPED		(64UL << 10)
 #define BLOCKS		64		/* of the heap, alive at once */
 
-static struct crowd_page *page;
+static struct group_page *page;
 
 struct self {
 	pthread_t thread;
@@ -153,7 +153,7 @@ static void turns(struct self *self)
 	uint32_t *turn = &page->worker[self->index & ~1u].turn, mine = self->index & 1, now;
 
 	while (((now = __atomic_load_n(turn, __ATOMIC_ACQUIRE)) & 1) != mine) {
-		if (crowd_stopped(page))
+		if (group_stopped(page))
 			return;
 		syscall(SYS_futex, turn, FUTEX_WAIT, now, NULL, NULL, 0);
 	}
@@ -187,8 +187,8 @@ static void *run(void *arg)
 
 	if (self->once == turns)
 		pin();
-	crowd_ready(page, 1);
-	while (!crowd_stopped(page))
+	group_ready(page, 1);
+	while (!group_stopped(page))
 		self->once(self);
 	return NULL;
 }
@@ -200,7 +200,7 @@ int main(int argc, char **argv)
 
 	if (argc != 6 || !threads || !self)
 		return 2;
-	page = crowd_open(argv[1]);
+	page = group_open(argv[1]);
 	for (i = 0; i < threads; i++) {
 		self[i].index = atoi(argv[2]) + i;
 		self[i].n = atoi(argv[3]);

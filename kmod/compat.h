@@ -114,6 +114,16 @@ static inline void pvas_change_flags(struct vm_area_struct *vma, unsigned long s
 #endif
 }
 
+/* Frees the pages of a part of an area. Under mmap_lock. */
+static inline void pvas_zap(struct vm_area_struct *vma, unsigned long from, unsigned long end)
+{
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 3, 0)
+	zap_page_range_single(vma, from, end - from, NULL);
+#else
+	zap_page_range(vma, from, end - from);
+#endif
+}
+
 /* Ends the registration of an area. Under mmap_lock for writing. */
 static inline void pvas_forget_uffd(struct vm_area_struct *vma)
 {

@@ -27,7 +27,7 @@
 #include "clock.h"
 #include "remove_tree.h"
 
-/* What is not removed by then is left to the next job. */
+/* After this time, the rest is left to the next job. */
 #define SWEEP_MS	10000
 #define REMOVE_MS	30000
 

@@ -53,8 +53,8 @@ static long process_kib(pid_t pid)
 	return pages * 4;
 }
 
-/* A process with the same memory, which khugepaged learns of later: is it filled? */
-static bool khugepaged_came(int advice)
+/* A process with the same memory, that khugepaged fills; its pid, or 0 */
+static pid_t let_fill_another(int advice)
 {
 	pid_t pid = fork();
 	int i;
@@ -64,17 +64,26 @@ static bool khugepaged_came(int advice)
 			pause();
 		_exit(1);
 	}
-	for (i = 0; i < 300 && process_kib(pid) < (long)LEN / 1024; i++)
+	for (i = 0; i < 300; i++) {
+		if (process_kib(pid) >= (long)LEN / 1024)
+			return pid;
 		usleep(100000);
+	}
 	pt_kill(pid);
-	return i < 300;
+	return 0;
 }
 
 static void leave_to_khugepaged(struct __test_metadata *_metadata, int advice)
 {
+	pid_t first, second;
 	struct pt_raw raw;
 	int err;
 
+	/* It begins at once with the first mm that it has, but sleeps between two others. */
+	first = let_fill_another(advice);
+	ASSERT_LT(0, first);
+	pt_write_file(THP "khugepaged/scan_sleep_millisecs", "60000");
+	sleep(1);
 	pt_raw_init(&raw, PVAS_SHIFT_DEFAULT);
 	raw.prepare = sparse;
 	raw.prepare_arg = &advice;
@@ -83,10 +92,19 @@ static void leave_to_khugepaged(struct __test_metadata *_metadata, int advice)
 	if (err == -ENOTSUP)
 		SKIP(return, "no huge pages");
 	ASSERT_EQ(0, err);
-	EXPECT_TRUE(khugepaged_came(advice));
+	/* Not before the creator has gone */
+	pt_write_file(THP "khugepaged/scan_sleep_millisecs", "10");
+	second = let_fill_another(advice);
+	EXPECT_LT(0, second);
 	EXPECT_LE(0, resident_kib());
 	EXPECT_GT(LEN / 1024 / 8, resident_kib());
+	/* It is still there to be entered. */
+	EXPECT_EQ(0, pt_raw_arm(raw.fd, 0, 1, 0));
+	EXPECT_EQ(0, pt_raw_arm(raw.fd, 0, 0, PVAS_SPAWN_CANCEL));
 	pt_raw_close(&raw);
+	if (second > 0)
+		pt_kill(second);
+	pt_kill(first);
 }
 
 /* khugepaged fills none of it, whatever its creator advised */

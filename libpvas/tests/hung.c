@@ -230,6 +230,39 @@ TEST_F(hung, who_names_a_link_in_it_waits_alone)
 	reader_waits(_metadata, self, "name");
 }
 
+/* A worker keeps its partition: whoever begins to wait for that at once is woken. */
+static int kill_in_worker(struct __test_metadata *_metadata, FIXTURE_DATA(hung) *self)
+{
+	pid_t pid;
+	int index = start(self->s, "locked", self->file, &pid);
+
+	EXPECT_GT(index, 0);
+	usleep(300000);
+	EXPECT_EQ(waitpid(pid, NULL, WNOHANG), 0);
+	kill(pid, SIGKILL);
+	EXPECT_EQ(end_of(pid), SIGKILL);
+	/* No other task begins or ends meanwhile: that would wake it. */
+	alarm(40);
+	return index;
+}
+
+TEST_F(hung, who_lists_tasks_waits_seconds)
+{
+	kill_in_worker(_metadata, self);
+	EXPECT_EQ(pvas_task_list(self->s, NULL, 0), 1);
+	destroy(_metadata, self->s);
+}
+
+TEST_F(hung, who_wants_the_partition_waits_seconds)
+{
+	unsigned int index = (unsigned int)kill_in_worker(_metadata, self);
+	char *argv[] = { (char *)"true", NULL };
+	pid_t pid;
+
+	EXPECT_EQ(pvas_task_spawn(self->s, index, "/bin/true", argv, environ, NULL, &pid), -EBUSY);
+	destroy(_metadata, self->s);
+}
+
 /* Processes that are no tasks, as many as they like. */
 TEST_F(hung, who_has_left_waits_alone)
 {

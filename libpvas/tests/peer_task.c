@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * What a task does to its peers, and must not: run by tests/peers.c. A status
+ * A task's effects on its peers, wanted and not: run by tests/peers.c. A status
  * of 0 means that all was right.
  */
 #include <dlfcn.h>
@@ -393,6 +393,14 @@ static int populate(const char *path)
 	return mmap(NULL, PAGE, PROT_READ, MAP_PRIVATE | MAP_POPULATE, fd, 0) == MAP_FAILED;
 }
 
+/* Here the worker waits amid the mapping, with the partition's lock. */
+static int map_locked(const char *path)
+{
+	int fd = open(path, O_RDONLY);
+
+	return mmap(NULL, PAGE, PROT_READ, MAP_PRIVATE | MAP_LOCKED, fd, 0) == MAP_FAILED;
+}
+
 /* Nor does the close of it end: a worker's, after this. */
 static int map_only(const char *path)
 {
@@ -461,6 +469,8 @@ static int run(int argc, char **argv)
 		return eat(a, b, strtoul(argv[4], NULL, 10) << 20);
 	if (!strcmp(what, "populate"))
 		return populate(argv[2]);
+	if (!strcmp(what, "locked"))
+		return map_locked(argv[2]);
 	if (!strcmp(what, "map"))
 		return map_only(argv[2]);
 	if (!strcmp(what, "name"))

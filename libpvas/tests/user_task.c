@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * What a task, its threads and its fork, vfork and exec'ed children may do. Run by
+ * The rules for a task, its threads and its fork, vfork and exec'ed children. Run by
  * user.c; a status of 0 means that all was right. user_task_memory.c has the rules of
  * mapping.
  *
@@ -188,7 +188,7 @@ static void map_among_signals(void)
 	free(p);
 }
 
-/* What waits for something else is interrupted as ever. */
+/* Calls that wait for something else are interrupted as ever. */
 static void still_interrupted(void)
 {
 	const struct itimerval once = { { 0, 20000 }, { 0, 20000 } };

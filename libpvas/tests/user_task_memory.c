@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * What a task may map and change, and what is refused, with which errno: the rules are
+ * Mappings and changes that a task may make, and those refused, with their errno: the rules are
  * the same on both backends. Part of user_task.
  */
 #include <stdint.h>
@@ -46,14 +46,14 @@ static void bounds_own_edge(void)
 {
 	char *end = base + size, params[256] = "";
 
-	/* What begins here and ends there is refused whole. */
+	/* A range that crosses the end is refused whole. */
 	CHECK(FAILS(munmap(end - PAGE, 2 * PAGE), EPERM));
 	CHECK(FAILS(munmap(base - PAGE, 2 * PAGE), EPERM));
 	CHECK(FAILS(mprotect(base, size + PAGE, PROT_READ), EPERM));
 	CHECK(MAP_FAILS(mmap(end - PAGE, 2 * PAGE, RW, ANON | MAP_FIXED, -1, 0), ENOMEM));
 	/* To the last byte it is ours. */
 	CHECK(madvise(end - 16 * PAGE, 16 * PAGE, MADV_NORMAL) == 0 || errno == ENOMEM);
-	/* What wraps around is the call's own to refuse. */
+	/* A range that wraps around is the call's own to refuse. */
 	CHECK(FAILS(munmap(base, (size_t)-PAGE), EINVAL));
 	CHECK(FAILS(munmap(base + 1, PAGE), EINVAL));
 	CHECK(FAILS(munmap(base, 0), EINVAL));

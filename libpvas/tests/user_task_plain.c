@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * What has to be as in a plain process: mappings that are in the heap's way, flags of
+ * Behaviour that must be a plain process': mappings that are in the heap's way, flags of
  * mmap(), calls that a signal interrupts, fork children and programs below a task. Part
  * of user_task.
  */

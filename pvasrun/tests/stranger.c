@@ -9,7 +9,7 @@
  *
  * or as the same user, without the job's name or with it:
  *
- *	crowd	1000 connections that send nothing
+ *	many	1000 connections that send nothing
  *	one	connections that send one byte
  *	drip	a handshake, one byte per 2 ms
  *	name	a handshake with the name of another job
@@ -131,7 +131,7 @@ static size_t handshake(char *text, const char *name, int wrong)
 	return len < 1000 ? len + 16 : 1000;
 }
 
-static void hold_crowd(int port, const char *text, size_t len, time_t until)
+static void hold_many(int port, const char *text, size_t len, time_t until)
 {
 	static int fds[CROWD];
 	int i;
@@ -195,14 +195,14 @@ static int same_user(int port, time_t until, const char *how, const char *name)
 	char text[1000] = "";
 	size_t len = handshake(text, "pvasrun-1-00112233445566778899aabbccddeeff", ALL_RIGHT);
 
-	if (!strcmp(how, "crowd"))
-		hold_crowd(port, "", 0, until);
+	if (!strcmp(how, "many"))
+		hold_many(port, "", 0, until);
 	else if (!strcmp(how, "one"))
-		hold_crowd(port, "x", 1, until);
+		hold_many(port, "x", 1, until);
 	else if (!strcmp(how, "drip"))
 		drip(port, text, len, until);
 	else if (!strcmp(how, "name"))
-		hold_crowd(port, text, len, until);
+		hold_many(port, text, len, until);
 	else if (!strcmp(how, "wrong"))
 		all_wrongs(port, name, until);
 	else

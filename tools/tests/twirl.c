@@ -16,7 +16,7 @@ __attribute__((noinline)) void TWIRL(long n)
 		turns += n;
 }
 
-/* What each tool is for; volatile, so that no compiler sees it first. */
+/* The purpose of each tool; volatile, so that no compiler sees it first. */
 static int be_wrong(const char *how)
 {
 	volatile int big = INT_MAX;

@@ -266,6 +266,30 @@ test_terminal_keys()
 		$PVASRUN -n 3 sh -c "$READY"' until [ -e $T/go ]; do sleep 0.05; done'
 }
 
+# The terminal is closed, and pvasrun is its session's leader, as with ssh -t HOST pvasrun.
+test_terminal_closed()
+{
+	local ranks
+
+	for ranks in 1 3; do
+		rm -f pid.* saved.*
+		check "$ranks: pvasrun lives on" timeout $((20 * SLOW)) python3 - $ranks $PVASRUN -n $ranks sh -c \
+			"trap 'sleep 1; touch $T/saved.\$PVAS_RANK; exit 0' HUP; $WAIT" <<-'EOF'
+			import glob, os, pty, sys, time
+			ranks = int(sys.argv[1])
+			pid, terminal = pty.fork()
+			if not pid:
+			    os.execvp(sys.argv[2], sys.argv[2:])
+			while len(glob.glob("pid.*")) < ranks:
+			    time.sleep(0.05)
+			os.close(terminal)
+			sys.exit(os.waitpid(pid, 0)[1] != 0)
+			EOF
+		check "$ranks: SIGHUP reaches all" files saved $ranks
+		all_gone
+	done
+}
+
 # A background rank that reads from the terminal or changes its settings is not stopped. One
 # that stops itself is reported, and ends with the job or continues.
 test_terminal_background()

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* A worker's side of crowd.h: without libpvas, for plain processes know none. */
+/* A worker's side of worker_group.h: without libpvas, for plain processes know none. */
 #include <linux/futex.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,21 +7,21 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "crowd.h"
+#include "worker_group.h"
 
-struct crowd_page *crowd_open(const char *fd)
+struct group_page *group_open(const char *fd)
 {
-	void *p = mmap(NULL, sizeof(struct crowd_page), PROT_READ | PROT_WRITE, MAP_SHARED,
+	void *p = mmap(NULL, sizeof(struct group_page), PROT_READ | PROT_WRITE, MAP_SHARED,
 		       atoi(fd), 0);
 
 	if (p == MAP_FAILED) {
-		perror("worker: the crowd's page");
+		perror("worker: the group's page");
 		exit(1);
 	}
 	return p;
 }
 
-void crowd_ready(struct crowd_page *page, uint32_t phase)
+void group_ready(struct group_page *page, uint32_t phase)
 {
 	uint32_t now;
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* The driver's side of crowd.h. */
-#include "crowd.h"
+/* The driver's side of worker_group.h. */
+#include "worker_group.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -18,18 +18,18 @@
 #include "bench.h"
 #include "pvas.h"
 
-static void make_page(struct crowd *c)
+static void make_page(struct worker_group *c)
 {
 	/* Not close-on-exec: the workers inherit it. */
-	c->fd = memfd_create("crowd", 0);
+	c->fd = memfd_create("worker-group", 0);
 	if (c->fd < 0 || ftruncate(c->fd, sizeof(*c->page)))
 		bench_die("memfd_create", -errno);
 	c->page = mmap(NULL, sizeof(*c->page), PROT_READ | PROT_WRITE, MAP_SHARED, c->fd, 0);
 	if (c->page == MAP_FAILED)
-		bench_die("the crowd's page", -errno);
+		bench_die("the group's page", -errno);
 }
 
-static void start_process(struct crowd *c, const char *program, unsigned int threads,
+static void start_process(struct worker_group *c, const char *program, unsigned int threads,
 			  const char *what)
 {
 	char path[PATH_MAX], fd[12], index[12], n[12], thr[12];
@@ -43,15 +43,15 @@ static void start_process(struct crowd *c, const char *program, unsigned int thr
 	c->pids[c->processes++] = bench_start(c->space, path, argv, -1);
 }
 
-void crowd_start(struct crowd *c, const char *system, unsigned int n, const char *program,
+void group_start(struct worker_group *c, const char *system, unsigned int n, const char *program,
 		 const char *what)
 {
 	bool threads = !strcmp(system, "threads");
 	unsigned int i;
 	int err;
 
-	*c = (struct crowd){ .n = n };
-	if (!n || n > CROWD_MAX)
+	*c = (struct worker_group){ .n = n };
+	if (!n || n > GROUP_MAX)
 		bench_die("number of workers", -EINVAL);
 	if (!threads && strcmp(system, "plain") && strncmp(system, "pvas", 4))
 		bench_die(system, -EINVAL);
@@ -61,7 +61,7 @@ void crowd_start(struct crowd *c, const char *system, unsigned int n, const char
 		bench_die("pvas_space_create", err);
 	for (i = 0; i < (threads ? 1 : n); i++)
 		start_process(c, program, threads ? n : 1, what);
-	crowd_await(c);
+	group_await(c);
 }
 
 static bool ended(pid_t pid)
@@ -72,7 +72,7 @@ static bool ended(pid_t pid)
 }
 
 /* One that ended before its time never gets ready: the others would wait for ever. */
-static void check_workers(const struct crowd *c)
+static void check_workers(const struct worker_group *c)
 {
 	unsigned int i, j;
 
@@ -85,7 +85,7 @@ static void check_workers(const struct crowd *c)
 	}
 }
 
-void crowd_await(struct crowd *c)
+void group_await(struct worker_group *c)
 {
 	struct timespec second = { .tv_sec = 1 };
 	uint32_t now;
@@ -96,14 +96,14 @@ void crowd_await(struct crowd *c)
 			check_workers(c);
 }
 
-void crowd_begin(struct crowd *c)
+void group_begin(struct worker_group *c)
 {
 	__atomic_store_n(&c->page->ready, 0, __ATOMIC_RELAXED);
 	__atomic_add_fetch(&c->page->phase, 1, __ATOMIC_RELEASE);
 	syscall(SYS_futex, &c->page->phase, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
 }
 
-void crowd_end(struct crowd *c)
+void group_end(struct worker_group *c)
 {
 	unsigned int i;
 
@@ -120,7 +120,7 @@ void crowd_end(struct crowd *c)
 	close(c->fd);
 }
 
-uint64_t crowd_count(const struct crowd *c)
+uint64_t group_count(const struct worker_group *c)
 {
 	uint64_t sum = 0;
 	unsigned int i;
