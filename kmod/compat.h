@@ -30,6 +30,11 @@
 #error "pvas does not work with CONFIG_RANDSTRUCT: it counts on where a mount namespace begins"
 #endif
 
+/* The tracepoint probes run with preemption off, and take spinlocks, which sleep there. */
+#ifdef CONFIG_PREEMPT_RT
+#error "pvas does not work with CONFIG_PREEMPT_RT: it takes spinlocks with preemption off"
+#endif
+
 #if !defined(CONFIG_X86_64) || !defined(CONFIG_DYNAMIC_FTRACE_WITH_REGS) || \
 	!defined(CONFIG_MEMCG) || !defined(CONFIG_CGROUPS)
 #error "pvas needs x86-64, CONFIG_DYNAMIC_FTRACE_WITH_REGS, CONFIG_MEMCG and CONFIG_CGROUPS"
@@ -49,14 +54,18 @@
 #define PVAS_FN_MUNMAP "do_mas_munmap"
 #endif
 
-/* The arguments of mlock_fixup(), and the registers that have the range. */
+/* The arguments of mlock_fixup(), and the registers that have some of them. */
 #if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 3, 0)
 #define PVAS_MLOCK_FIXUP_ARGS struct vma_iterator *vmi, struct vm_area_struct *vma, \
 	struct vm_area_struct **prev
+#define PVAS_MLOCK_FIXUP_VMA(regs) ((regs)->si)
+#define PVAS_MLOCK_FIXUP_PREV(regs) ((regs)->dx)
 #define PVAS_MLOCK_FIXUP_START(regs) ((regs)->cx)
 #define PVAS_MLOCK_FIXUP_END(regs) ((regs)->r8)
 #else
 #define PVAS_MLOCK_FIXUP_ARGS struct vm_area_struct *vma, struct vm_area_struct **prev
+#define PVAS_MLOCK_FIXUP_VMA(regs) ((regs)->di)
+#define PVAS_MLOCK_FIXUP_PREV(regs) ((regs)->si)
 #define PVAS_MLOCK_FIXUP_START(regs) ((regs)->dx)
 #define PVAS_MLOCK_FIXUP_END(regs) ((regs)->cx)
 #endif

@@ -120,8 +120,12 @@ void pvas_creator_settle(struct mm_struct *mm)
 	VMA_ITERATOR(vmi, mm, 0);
 
 	mmap_write_lock(mm);
-	for_each_vma(vmi, vma)
+	for_each_vma(vmi, vma) {
 		if (vma_is_anonymous(vma))
 			pvas_change_flags(vma, VM_NOHUGEPAGE, VM_HUGEPAGE | VM_MERGEABLE);
+		/* Registered by another process since pvas_creator_check_areas(). */
+		if (userfaultfd_armed(vma))
+			pvas_forget_uffd(vma);
+	}
 	mmap_write_unlock(mm);
 }
