@@ -377,7 +377,7 @@ test_pattern()
 {
 	local name=pvasrun-0-1-0123456789abcdef0123456789abcdef
 
-	mkdir -p -m 700 "$T/p[a]/$name/x" "$T/pa/$name/x"
+	mkdir -p "$T/p[a]/$name/x" "$T/pa/$name/x"
 	chmod 700 "$T/p[a]/$name" "$T/pa/$name"
 	echo "$name $(uname -n)" | tee "$T/p[a]/$name/.pvasrun" >"$T/pa/$name/.pvasrun"
 	TMPDIR="$T/p[a]" "$T/bin/pvasrun" --backend user -n 1 "$T/bin/rank-openmpi" ring >"$T/out" 2>"$T/err"
