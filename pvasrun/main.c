@@ -194,8 +194,8 @@ static void drain_output(struct run *run, int interrupt)
 			job->status = job->failed ? job->status : STATUS_TIMEOUT;
 			break;
 		}
-		until = run->output.finishing ? (last ? last : -1) : until;
-		loop_turn(&run->loop, wait_ms(now, until));
+		loop_turn(&run->loop,
+			  wait_ms(now, run->output.finishing ? (last ? last : -1) : until));
 		if (run->output.hung_up)
 			output_hang_up(&run->output);
 	}

@@ -3,6 +3,7 @@
 #include "mpi.h"
 
 #include <stdio.h>
+#include <unistd.h>
 
 #include "component.h"
 
@@ -39,7 +40,9 @@ static int add_pmix(const struct mpi *mpi, struct env *env)
 	int err = 0;
 	size_t i;
 
-	snprintf(uri, sizeof(uri), "%s-server.0;tcp4://127.0.0.1:%d", mpi->common.name, mpi->proxy.port);
+	/* errors of libpmix print the server's name: it is not the secret one */
+	snprintf(uri, sizeof(uri), "pvasrun-%d-server.0;tcp4://127.0.0.1:%d", getpid(),
+		 mpi->proxy.port);
 	for (i = 0; i < sizeof(names) / sizeof(names[0]) && !err; i++)
 		err = env_set(env, names[i], uri);
 	if (!err)

@@ -416,6 +416,15 @@ test_renamed()
 	check "something is left" [ "$(ls "$shared")" = "$name" ]
 }
 
+# Ranks that can't follow print their server's name: that is no secret.
+test_server_name()
+{
+	"$T/bin/pvasrun" --backend user -n 1 bash -c '[[ $PMIX_SERVER_URI41 != *${PMIX_NAMESPACE##*-}* ]] && exec "$1" ring' - \
+		"$T/bin/rank-openmpi" >"$T/out" 2>"$T/err"
+	status=$?
+	status_is 0
+}
+
 # Another user's directories with this user's prefix are not even opened.
 test_others_directories()
 {

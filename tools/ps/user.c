@@ -76,7 +76,8 @@ static bool find_memory(pid_t pid, uint64_t *base, uint64_t *end)
 
 	if (!f)
 		return false;
-	while (!found && lines++ < MAX_LINES && lo < PVAS_HEADER_LIMIT && ps_next_line(f, line, sizeof(line))) {
+	while (!found && lines++ < MAX_LINES && lo < PVAS_HEADER_LIMIT &&
+	       ps_next_line(f, line, sizeof(line))) {
 		at = 0;
 		if (sscanf(line, "%lx-%lx %7s %lx %x:%x %lu%n", &lo, &hi, mode, &offset, &major,
 			   &minor, &inode, &at) < 7)
