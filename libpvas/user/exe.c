@@ -84,7 +84,9 @@ static pid_t find_page(struct user_space *u, struct user_part *p, pid_t caller, 
 	if (!inside)
 		return user_caller_process(about) == user_caller_process(caller) ? own : 0;
 	*at = user_part_of_process(u, about);
-	return *at && !user_caller_elsewhere((*at)->pid) && user_caller_inside((*at)->pid) ? own : 0;
+	if (!*at || user_caller_elsewhere((*at)->pid))
+		return 0;
+	return user_caller_inside((*at)->pid) ? own : 0;
 }
 
 /* It may have changed its root to a tree without /proc: then the kernel refuses the call. */
