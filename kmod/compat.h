@@ -30,6 +30,11 @@
 #error "pvas does not work with CONFIG_RANDSTRUCT: it counts on where a mount namespace begins"
 #endif
 
+/* The tracepoint probes run with preemption off, and take spinlocks, which sleep there. */
+#ifdef CONFIG_PREEMPT_RT
+#error "pvas does not work with CONFIG_PREEMPT_RT: it takes spinlocks with preemption off"
+#endif
+
 #if !defined(CONFIG_X86_64) || !defined(CONFIG_DYNAMIC_FTRACE_WITH_REGS) || \
 	!defined(CONFIG_MEMCG) || !defined(CONFIG_CGROUPS)
 #error "pvas needs x86-64, CONFIG_DYNAMIC_FTRACE_WITH_REGS, CONFIG_MEMCG and CONFIG_CGROUPS"
@@ -49,14 +54,20 @@
 #define PVAS_FN_MUNMAP "do_mas_munmap"
 #endif
 
-/* The arguments of mlock_fixup(), and the register that has the area. */
+/* The arguments of mlock_fixup(), and the registers that have some of them. */
 #if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 3, 0)
 #define PVAS_MLOCK_FIXUP_ARGS struct vma_iterator *vmi, struct vm_area_struct *vma, \
 	struct vm_area_struct **prev
 #define PVAS_MLOCK_FIXUP_VMA(regs) ((regs)->si)
+#define PVAS_MLOCK_FIXUP_PREV(regs) ((regs)->dx)
+#define PVAS_MLOCK_FIXUP_START(regs) ((regs)->cx)
+#define PVAS_MLOCK_FIXUP_END(regs) ((regs)->r8)
 #else
 #define PVAS_MLOCK_FIXUP_ARGS struct vm_area_struct *vma, struct vm_area_struct **prev
 #define PVAS_MLOCK_FIXUP_VMA(regs) ((regs)->di)
+#define PVAS_MLOCK_FIXUP_PREV(regs) ((regs)->si)
+#define PVAS_MLOCK_FIXUP_START(regs) ((regs)->dx)
+#define PVAS_MLOCK_FIXUP_END(regs) ((regs)->cx)
 #endif
 
 #define PVAS_HAVE_PAGEMAP_SCAN (LINUX_VERSION_CODE >= KERNEL_VERSION(6, 7, 0))
@@ -92,14 +103,31 @@ struct userfaultfd_ctx {
 #define PVAS_UFFD_FILL_MM(arg) ((const struct mm_struct *)(arg))
 #endif
 
+/* Under mmap_lock for writing. */
+static inline void pvas_change_flags(struct vm_area_struct *vma, unsigned long set,
+				     unsigned long clear)
+{
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 3, 0)
+	vm_flags_mod(vma, set, clear);
+#else
+	vma->vm_flags = (vma->vm_flags | set) & ~clear;
+#endif
+}
+
+/* Frees the pages of a part of an area. Under mmap_lock. */
+static inline void pvas_zap(struct vm_area_struct *vma, unsigned long from, unsigned long end)
+{
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 3, 0)
+	zap_page_range_single(vma, from, end - from, NULL);
+#else
+	zap_page_range(vma, from, end - from);
+#endif
+}
+
 /* Ends the registration of an area. Under mmap_lock for writing. */
 static inline void pvas_forget_uffd(struct vm_area_struct *vma)
 {
-#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 3, 0)
-	vm_flags_clear(vma, __VM_UFFD_FLAGS);
-#else
-	vma->vm_flags &= ~__VM_UFFD_FLAGS;
-#endif
+	pvas_change_flags(vma, 0, __VM_UFFD_FLAGS);
 	vma->vm_userfaultfd_ctx = NULL_VM_UFFD_CTX;
 }
 

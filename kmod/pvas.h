@@ -30,7 +30,8 @@
  *  pvas_owner.c    the owner of the mm, whose memory cgroup is charged
  *  pvas_space.c    the table of spaces, and their end
  *  pvas_share.c    each user's share of the spaces
- *  pvas_free.c	    the work queue for freeing that takes long
+ *  pvas_free.c	    the work queues on which mm and spaces are freed
+ *  pvas_files.c    the release of mapped files
  *
  * Lifetimes. A space is held by a reference from each open file bound to it,
  * each partition in use and each iterator; it pins its mm (mm_users) as long as
@@ -94,10 +95,19 @@ struct pvas_origin {
 };
 
 /**
+ * struct pvas_files - files held while memory is unmapped
+ */
+struct pvas_files {
+	unsigned int n;
+	struct file **file;
+};
+
+/**
  * struct pvas_space - one shared mm and its partitions
  *
  * Immutable once made: @id, @shift, @first, @last, @flags, @mm, @cred,
- * @pid_ns, @origin, @loader, @table, @table_entries, @key, @key_len, @wq. The rest: under @lock.
+ * @pid_ns, @origin, @loader, @table, @table_entries, @key, @key_len, @wq, @late_wq.
+ * The rest: under @lock.
  *
  * @pinned:	the space holds mm_users of @mm
  * @files:	open files bound to it
@@ -116,6 +126,8 @@ struct pvas_origin {
  *		not be unmapped
  * @members:	all tasks and guests, those that are armed, and the creator
  * @wq:		the work queue that reclaims its partitions
+ * @late_wq:	the one for what can take for ever, because the user decides when it ends
+ * @early:	partitions that @wq is not done with, which @late_wq waits for by @quiet
  * @reclaim:	held by the work item that unmaps a partition; not under @lock
  * @uffd_lock:	serializes registering areas with a userfaultfd
  * @slices:	unmapped so far, written by the holder of @reclaim
@@ -158,6 +170,10 @@ struct pvas_space {
 	unsigned int slices;
 	struct mutex uffd_lock;
 	struct workqueue_struct *wq;
+	struct workqueue_struct *late_wq;
+	atomic_t early;
+	wait_queue_head_t quiet;
+	struct work_struct mmput_work;
 	struct work_struct free_work;
 };
 
@@ -173,6 +189,10 @@ struct pvas_space {
  * @exe:	the program, write access denied; set at exec, cleared at reclaim,
  *		under pvas_members_lock
  * @pid:	of the process that owns it
+ * @reclaim:	gives back its memory; then @finish does what can take for ever
+ * @files:	that were mapped in it, and are not released yet
+ * @unfinished:	areas are left for @finish to unmap
+ * @unclean:	areas are left as long as the mm lives
  */
 struct pvas_partition {
 	struct kref ref;
@@ -194,6 +214,10 @@ struct pvas_partition {
 	struct file *exe;
 	struct pid *pid;
 	struct work_struct reclaim;
+	struct work_struct finish;
+	struct pvas_files files;
+	bool unfinished;
+	bool unclean;
 	struct completion reclaimed;
 	struct rcu_head rcu;
 };
@@ -209,6 +233,7 @@ struct pvas_partition {
  * @threads:	threads of the process that have the mm, under pvas_members_lock;
  *		without those that the kernel created
  * @entering:	exec is still building the task: hooks ignore it
+ * @reclaims:	its leaving has started the reclaim of the partition
  * @work:	runs after the process has left
  */
 struct pvas_member {
@@ -221,6 +246,7 @@ struct pvas_member {
 	struct pid *pid;
 	int threads;
 	bool entering;
+	bool reclaims;
 	struct callback_head work;
 	struct rcu_head rcu;
 };
@@ -229,7 +255,16 @@ struct pvas_member {
 int pvas_free_init(void);
 void pvas_free_exit(void);
 void pvas_free_queue(struct work_struct *work);
-void pvas_mmput(struct mm_struct *mm);
+void pvas_mmput(struct pvas_space *space);
+void pvas_mmput_here(struct mm_struct *mm);
+void pvas_mmput_init(struct pvas_space *space);
+
+/* pvas_files.c */
+void pvas_files_hold(struct pvas_files *files, struct mm_struct *mm, unsigned long from,
+		     unsigned long end);
+bool pvas_file_is_memory(const struct file *file);
+void pvas_files_put_memory(struct pvas_files *files);
+void pvas_files_put(struct pvas_files *files);
 
 /* pvas_space.c */
 int pvas_space_reserve_id(struct pvas_space *space);
@@ -260,6 +295,7 @@ struct pvas_space *pvas_space_attach(const char *key, u32 len);
 /* pvas_creator.c */
 int pvas_creator_check(void);
 int pvas_creator_check_areas(struct mm_struct *mm, unsigned int shift);
+void pvas_creator_settle(struct mm_struct *mm);
 
 /* pvas_admit.c */
 bool pvas_in_initial_time_ns(void);
@@ -270,6 +306,7 @@ bool pvas_space_may_enter(struct pvas_space *space, const struct cred *cred);
 bool pvas_space_admit(struct pvas_space *space);
 bool pvas_space_is_dumpable(const struct pvas_space *space);
 bool pvas_space_may_look(const struct pvas_space *space, const struct file *file);
+bool pvas_space_may_see_tasks(struct pvas_space *space, const struct file *file);
 bool pvas_space_may_kill(const struct pvas_space *space);
 
 /* pvas_share.c */
@@ -326,7 +363,7 @@ long pvas_mm_brk(struct pvas_partition *part, unsigned long brk);
 /* pvas_exe.c */
 struct file *pvas_exe_take(struct mm_struct *mm);
 void pvas_exe_give_back(struct mm_struct *mm, struct file *exe);
-void pvas_exe_drop(struct pvas_partition *part);
+struct file *pvas_exe_release(struct pvas_partition *part);
 void pvas_exe_swap(struct mm_struct *mm, struct file *file);
 void pvas_exe_set_args(struct mm_struct *mm, const struct pvas_partition *part);
 void pvas_exe_show(struct pvas_partition *part, struct file *file);

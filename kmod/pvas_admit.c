@@ -308,8 +308,13 @@ bool pvas_space_may_kill(const struct pvas_space *space)
 	       ns_capable(space->cred->user_ns, CAP_KILL);
 }
 
+static bool pvas_is_tracer(struct user_namespace *ns, const struct file *file)
+{
+	return file ? file_ns_capable(file, ns, CAP_SYS_PTRACE) : ns_capable(ns, CAP_SYS_PTRACE);
+}
+
 /*
- * May the caller see the tasks of a space? The owner may, and a process that is capable
+ * May the caller know of a space? The owner may, and a process that is capable
  * in the owner's user namespace. With @file, the opener is checked, not the reader.
  */
 bool pvas_space_may_look(const struct pvas_space *space, const struct file *file)
@@ -324,5 +329,25 @@ bool pvas_space_may_look(const struct pvas_space *space, const struct file *file
 	if (cred->user_ns == ns && uid_eq(cred->euid, space->cred->uid) &&
 	    cap_issubset(space->cred->cap_permitted, cred->cap_permitted))
 		return true;
-	return file ? file_ns_capable(file, ns, CAP_SYS_PTRACE) : ns_capable(ns, CAP_SYS_PTRACE);
+	return pvas_is_tracer(ns, file);
+}
+
+/**
+ * pvas_space_may_see_tasks - may the caller see pids and addresses of a space's tasks?
+ * @space:	that the caller may look at, see pvas_space_may_look()
+ * @file:	as there
+ *
+ * ptrace_may_access(), by which /proc/PID decides that, is not exported: its rules let
+ * a process in that could enter, and one that is capable.
+ */
+bool pvas_space_may_see_tasks(struct pvas_space *space, const struct file *file)
+{
+	const struct pvas_partition *part = pvas_task_partition();
+
+	if (!file && part && part->space == space)
+		return true;
+	if (pvas_space_may_enter(space, current_cred()) &&
+	    (!file || pvas_space_may_enter(space, file->f_cred)))
+		return true;
+	return pvas_is_tracer(space->cred->user_ns, file);
 }

@@ -184,13 +184,25 @@ static void *pvas_check_mlockall(const struct pvas_partition *part, struct pt_re
 	return regs->di & MCL_FUTURE ? pvas_stub_eperm : NULL;
 }
 
-/* mlockall() and munlockall() iterate over all areas of the mm: skip those of others. */
+/*
+ * mlockall() and munlockall() iterate over all areas of the mm: skip those of others. An
+ * area that touches a neighbour's is one with it: then only the own part.
+ */
 static void *pvas_check_mlock_fixup(const struct pvas_partition *part, struct pt_regs *regs)
 {
-	const struct vm_area_struct *vma = (void *)PVAS_MLOCK_FIXUP_VMA(regs);
+	struct vm_area_struct *vma = (void *)PVAS_MLOCK_FIXUP_VMA(regs);
+	struct vm_area_struct **prev = (void *)PVAS_MLOCK_FIXUP_PREV(regs);
+	unsigned long start = max(PVAS_MLOCK_FIXUP_START(regs), part->base);
+	unsigned long end = min(PVAS_MLOCK_FIXUP_END(regs), part->end);
 
-	return pvas_mm_foreign(part, vma->vm_start, vma->vm_end - vma->vm_start) ?
-	       pvas_stub_mlock_skip : NULL;
+	if (start >= end)
+		return pvas_stub_mlock_skip;
+	PVAS_MLOCK_FIXUP_START(regs) = start;
+	PVAS_MLOCK_FIXUP_END(regs) = end;
+	/* As mlock() does for a range that begins within an area. */
+	if (start > vma->vm_start)
+		*prev = vma;
+	return NULL;
 }
 
 /* (addr, len, ...). After mlockall(), the range is the whole address space. */

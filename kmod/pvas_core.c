@@ -296,6 +296,9 @@ static int pvas_ioctl_query(struct pvas_file *pf, union pvas_args *args)
 	err = -EPERM;
 	if (!pvas_space_may_look(space, NULL))
 		goto out;
+	/* A file that was bound to it came from a process that could. */
+	if (!pvas_has_space(pf, space) && !pvas_space_may_see_tasks(space, NULL))
+		goto out;
 	arg->id = space->id;
 	arg->shift = space->shift;
 	arg->first = space->first;

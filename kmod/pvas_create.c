@@ -23,6 +23,8 @@ static void pvas_space_dispose(struct pvas_space *space)
 {
 	if (space->wq)
 		destroy_workqueue(space->wq);
+	if (space->late_wq)
+		destroy_workqueue(space->late_wq);
 	pvas_share_give_back(space->cred);
 	pvas_origin_put(space);
 	bitmap_free(space->reserved);
@@ -200,6 +202,8 @@ static struct pvas_space *pvas_space_alloc(const struct pvas_create *arg, const 
 	sema_init(&space->reclaim, 1);
 	mutex_init(&space->uffd_lock);
 	INIT_LIST_HEAD(&space->members);
+	init_waitqueue_head(&space->quiet);
+	pvas_mmput_init(space);
 	INIT_WORK(&space->free_work, pvas_space_free);
 	space->shift = arg->shift;
 	space->flags = arg->flags;
@@ -219,7 +223,8 @@ static struct pvas_space *pvas_space_alloc(const struct pvas_create *arg, const 
 	err = pvas_space_measure(space);
 	if (!err) {
 		space->wq = alloc_workqueue("pvas", WQ_UNBOUND, PVAS_RECLAIMS);
-		err = space->wq ? 0 : -ENOMEM;
+		space->late_wq = alloc_workqueue("pvas_late", WQ_UNBOUND, PVAS_RECLAIMS);
+		err = space->wq && space->late_wq ? 0 : -ENOMEM;
 	}
 	if (!err)
 		return space;
@@ -246,8 +251,11 @@ static int pvas_space_open(struct pvas_space *space)
 	/* Or the mm would hold the creator's program, a file of any size, perhaps in memory. */
 	pvas_task_creator_add(creator, pvas_exe_take(space->mm));
 	err = pvas_space_enlist(space);
-	if (!err)
+	if (!err) {
+		/* Its creator is in it: there is time until nobody is. */
+		pvas_creator_settle(space->mm);
 		return 0;
+	}
 	pvas_exe_give_back(space->mm, pvas_task_creator_remove(creator));
 	module_put(THIS_MODULE);
 	mmput(space->mm);

@@ -108,3 +108,24 @@ int pvas_creator_check_areas(struct mm_struct *mm, unsigned int shift)
 			return -EBUSY;
 	return 0;
 }
+
+/*
+ * Kernel threads that work on any mm could fill partition 0 when no process has it any
+ * more: khugepaged makes a huge page of each page that was touched, and the end of ksmd's
+ * merging a page of each user of a merged one. No memory cgroup would be charged.
+ */
+void pvas_creator_settle(struct mm_struct *mm)
+{
+	struct vm_area_struct *vma;
+	VMA_ITERATOR(vmi, mm, 0);
+
+	mmap_write_lock(mm);
+	for_each_vma(vmi, vma) {
+		if (vma_is_anonymous(vma))
+			pvas_change_flags(vma, VM_NOHUGEPAGE, VM_HUGEPAGE | VM_MERGEABLE);
+		/* Registered by another process since pvas_creator_check_areas(). */
+		if (userfaultfd_armed(vma))
+			pvas_forget_uffd(vma);
+	}
+	mmap_write_unlock(mm);
+}

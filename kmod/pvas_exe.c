@@ -55,15 +55,14 @@ void pvas_exe_give_back(struct mm_struct *mm, struct file *exe)
 	mmap_write_unlock(mm);
 }
 
-/* At the end of a partition. Atomic. */
-void pvas_exe_drop(struct pvas_partition *part)
+/* At the end of a partition. Returns the file, if any, to put. Atomic. */
+struct file *pvas_exe_release(struct pvas_partition *part)
 {
 	struct file *exe = pvas_partition_take_exe(part);
 
-	if (!exe)
-		return;
-	pvas_allow_write(exe);
-	fput(exe);
+	if (exe)
+		pvas_allow_write(exe);
+	return exe;
 }
 
 /* A task has entered: /proc shows it if it shows no other. */
@@ -125,8 +124,9 @@ void pvas_exe_pass_on(struct pvas_partition *gone)
 	mmap_write_lock(space->mm);
 	pvas_exe_swap(space->mm, exe);
 	mmap_write_unlock(space->mm);
+	/* The caller is a kernel thread. */
 	if (exe)
-		fput(exe);
+		__fput_sync(exe);
 	if (part) {
 		pvas_exe_set_args(space->mm, part);
 		pvas_partition_put(part);

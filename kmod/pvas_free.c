@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The work queue on which spaces and their mm are freed: the last reference can be
+ * The work queues on which spaces and their mm are freed: the last reference can be
  * dropped in atomic context or by a process of another user, and freeing terabytes
  * of mappings takes seconds.
  */
+#include <linux/mm.h>
 #include <linux/sched/mm.h>
-#include <linux/slab.h>
 #include <linux/workqueue.h>
 
 #include "pvas.h"
@@ -30,37 +30,41 @@ void pvas_free_queue(struct work_struct *work)
 	queue_work(pvas_free_wq, work);
 }
 
-struct pvas_mmput {
-	struct work_struct work;
-	struct mm_struct *mm;
-};
-
-static void pvas_mmput_work(struct work_struct *work)
+/* In a kernel thread: mmput() that leaves no file to others. Can take for ever. */
+void pvas_mmput_here(struct mm_struct *mm)
 {
-	struct pvas_mmput *put = container_of(work, struct pvas_mmput, work);
-	struct mm_struct *mm = put->mm;
-
-	kfree(put);
-	mmput(mm);
-}
-
-/*
- * mmput() for contexts that must not sleep or take long. mmput_async() runs on system_wq,
- * where all other work of that CPU would wait for the seconds that a large mm takes.
- */
-void pvas_mmput(struct mm_struct *mm)
-{
-	struct pvas_mmput *put;
+	struct pvas_files files;
 
 	/* Not the last reference: nothing is freed. */
 	if (atomic_fetch_add_unless(&mm->mm_users, -1, 1) != 1)
 		return;
-	put = kmalloc(sizeof(*put), GFP_ATOMIC | __GFP_NOWARN);
-	if (!put) {
-		mmput_async(mm);
+	pvas_files_hold(&files, mm, 0, TASK_SIZE);
+	mmput(mm);
+	pvas_files_put(&files);
+}
+
+static void pvas_mmput_work(struct work_struct *work)
+{
+	struct pvas_space *space = container_of(work, struct pvas_space, mmput_work);
+
+	pvas_mmput_here(space->mm);
+	pvas_space_put(space);
+}
+
+void pvas_mmput_init(struct pvas_space *space)
+{
+	INIT_WORK(&space->mmput_work, pvas_mmput_work);
+}
+
+/*
+ * mmput() of a space's mm for contexts that must not sleep or take long. On the space's
+ * own queue: the last one waits for what the user has mapped, perhaps for ever. One work
+ * item is enough: whoever has the last reference has it alone.
+ */
+void pvas_mmput(struct pvas_space *space)
+{
+	if (atomic_fetch_add_unless(&space->mm->mm_users, -1, 1) != 1)
 		return;
-	}
-	INIT_WORK(&put->work, pvas_mmput_work);
-	put->mm = mm;
-	pvas_free_queue(&put->work);
+	pvas_space_get(space);
+	queue_work(space->late_wq, &space->mmput_work);
 }

@@ -56,15 +56,13 @@ static void pvas_switch_mm(struct mm_struct *fresh, struct mm_struct *mm)
 {
 	unsigned int kill_seq;
 
-	if (!IS_ENABLED(CONFIG_PREEMPT_RT))
-		preempt_disable();
+	preempt_disable();
 	kill_seq = pvas_cgroup_kill_seq();
 	current->flags |= PF_KTHREAD;
 	kthread_unuse_mm(fresh);
 	kthread_use_mm(mm);
 	current->flags &= ~PF_KTHREAD;
-	if (!IS_ENABLED(CONFIG_PREEMPT_RT))
-		preempt_enable();
+	preempt_enable();
 	pvas_catch_up_with_cgroup(kill_seq);
 }
 

@@ -4,6 +4,7 @@
  * last member of a partition the partition is reclaimed, and that member's exit waits
  * for it: when the parent's waitpid() returns, the partition is free.
  */
+#include <linux/file.h>
 #include <linux/moduleparam.h>
 #include <linux/pid.h>
 #include <linux/sched/mm.h>
@@ -23,17 +24,19 @@ MODULE_PARM_DESC(reclaim_wait_ms,
 static void pvas_creator_left(struct pvas_partition *part)
 {
 	struct pvas_space *space = part->space;
+	struct file *exe = pvas_exe_release(part);
 
-	pvas_exe_drop(part);
+	if (exe)
+		fput(exe);
 	/* A task that entered while the creator let go of the mm may have to own it now. */
 	pvas_owner_find(space);
 	/* It may have touched more since CREATE than a space without processes may have. */
 	if (pvas_space_is_over(space))
-		pvas_mmput(space->mm);
+		pvas_mmput(space);
 }
 
-/* Returns true if that was the last member, and the reclaim has been started. Atomic. */
-static bool pvas_member_unlink(struct pvas_member *m)
+/* Starts the reclaim if that was the last member. Atomic. */
+static void pvas_member_unlink(struct pvas_member *m)
 {
 	struct pvas_partition *part = m->part;
 	struct pvas_space *space = part->space;
@@ -42,6 +45,10 @@ static bool pvas_member_unlink(struct pvas_member *m)
 	spin_lock(&space->lock);
 	list_del(&m->list);
 	last = --part->members == 0;
+	m->reclaims = last && part->state != PVAS_PART_RESERVED;
+	/* Under the same lock: pvas_is_quiet() sees it as one step. */
+	if (m->reclaims)
+		atomic_inc(&space->early);
 	/* An armed process that never entered leaves nothing to unmap. */
 	if (last && part->state == PVAS_PART_RUNNING)
 		part->state = PVAS_PART_ENDING;
@@ -50,14 +57,10 @@ static bool pvas_member_unlink(struct pvas_member *m)
 		space->occupied--;
 	}
 	spin_unlock(&space->lock);
-	if (!last)
-		return false;
-	if (part->state != PVAS_PART_RESERVED) {
+	if (m->reclaims)
 		pvas_reclaim_start(part);
-		return true;
-	}
-	pvas_creator_left(part);
-	return false;
+	else if (last)
+		pvas_creator_left(part);
 }
 
 /*
@@ -71,21 +74,23 @@ static void pvas_member_left(struct callback_head *work)
 	unsigned long timeout = msecs_to_jiffies(READ_ONCE(pvas_reclaim_wait_ms));
 
 	/* The work item drops its own reference last, and with it perhaps the space. */
-	if (pvas_member_unlink(m) && wait_for_completion_timeout(&m->part->reclaimed, timeout))
-		flush_work(&m->part->reclaim);
+	if (m->reclaims && wait_for_completion_timeout(&m->part->reclaimed, timeout))
+		flush_work(&m->part->finish);
 	pvas_oom_wait(m->part->space, timeout);
 	pvas_member_free(m);
 }
 
-/* Atomic. The wait for the reclaim comes later, from task work. */
+/*
+ * Atomic. The wait for the reclaim comes later, from task work. Not the reclaim: exit
+ * closes the files before, and a FUSE server that does not answer can block that.
+ */
 static void pvas_member_leave(struct pvas_member *m, enum task_work_notify_mode notify)
 {
-	init_task_work(&m->work, pvas_member_left);
-	if (!task_work_add(current, &m->work, notify))
-		return;
-	/* Too late in exit for task work: no wait for the reclaim. */
 	pvas_member_unlink(m);
-	pvas_member_free(m);
+	init_task_work(&m->work, pvas_member_left);
+	/* Too late in exit for task work: no wait for the reclaim. */
+	if (task_work_add(current, &m->work, notify))
+		pvas_member_free(m);
 }
 
 static struct pvas_member *pvas_take_armed(struct signal_struct *sig)
@@ -109,6 +114,7 @@ int pvas_task_disarm(void)
 
 	if (!m)
 		return -ENOENT;
+	pvas_member_unlink(m);
 	pvas_member_left(&m->work);
 	return 0;
 }
@@ -170,8 +176,10 @@ void pvas_task_leave_for_exec(void)
 {
 	struct pvas_member *m = pvas_take_member(current->signal);
 
-	if (m)
+	if (m) {
+		pvas_member_unlink(m);
 		pvas_member_left(&m->work);
+	}
 }
 
 /* Tracepoint sched_process_exec: was it an exec out of the space? */

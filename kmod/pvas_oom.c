@@ -23,7 +23,7 @@ static void pvas_oom_close(struct pvas_space *space)
 	space->pinned = false;
 	spin_unlock(&space->lock);
 	if (unpin)
-		pvas_mmput(space->mm);
+		pvas_mmput(space);
 }
 
 /**

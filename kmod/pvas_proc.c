@@ -31,7 +31,7 @@ static void pvas_show_space(struct seq_file *m, struct pvas_space *space, u32 in
 		tables = mm_pgtables_bytes(mm) >> 10;
 		maps = READ_ONCE(mm->map_count);
 		/* Not here: dropping the last reference frees all pages. */
-		pvas_mmput(mm);
+		pvas_mmput(space);
 	}
 	seq_printf(m, "space %u uid %u partition_gib %lu tasks %u rss_kib %lu pagetables_kib %lu maps %d %s\n",
 		   space->id, from_kuid_munged(seq_user_ns(m), space->cred->uid),
@@ -71,7 +71,8 @@ static int pvas_proc_show(struct seq_file *m, void *v)
 			open = pvas_space_is_open(space);
 			spin_unlock(&space->lock);
 			pvas_show_space(m, space, in_use, open);
-			pvas_show_tasks(m, space);
+			if (pvas_space_may_see_tasks(space, m->file))
+				pvas_show_tasks(m, space);
 		}
 		pvas_space_put(space);
 	}

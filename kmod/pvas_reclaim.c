@@ -2,14 +2,20 @@
 /*
  * Giving back the memory of a partition, in a work item on the space's own queue: an
  * exiting task has no mm any more, and a killed one could not take the mmap lock.
+ *
+ * First all memory, then what can wait for the user for ever: the ends of slow areas, and
+ * the last references to files.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 #include <linux/delay.h>
+#include <linux/file.h>
 #include <linux/hugetlb_inline.h>
 #include <linux/kthread.h>
 #include <linux/mm.h>
 #include <linux/sched/mm.h>
+#include <linux/sched/signal.h>
 #include <linux/userfaultfd_k.h>
+#include <linux/wait.h>
 
 #include "pvas.h"
 
@@ -43,22 +49,57 @@ static bool pvas_wait_for_lock(struct pvas_space *space)
 }
 
 /*
- * The end of a slice that begins at @from and has at most PVAS_SLICE bytes mapped. It
- * does not cut huge pages: hugetlbfs refuses that, and for transparent ones it is not
- * necessary. An area with a userfaultfd, and all that follows, is one slice: the kernel
- * frees the pages, and then waits for the monitor, perhaps for ever.
+ * Can the end of an area wait for the user? The vm_ops->close() of a FUSE file waits for
+ * the server, and holds mmap_lock meanwhile.
  */
-static unsigned long pvas_slice_end(struct mm_struct *mm, unsigned long from, unsigned long end)
+static bool pvas_area_is_slow(struct vm_area_struct *vma)
+{
+	return userfaultfd_armed(vma) || (vma->vm_ops && vma->vm_ops->close &&
+					  !pvas_file_is_memory(vma->vm_file));
+}
+
+/* Frees the pages of such areas, which stay until the late work. */
+static void pvas_zap_slow(struct pvas_partition *part)
+{
+	struct mm_struct *mm = part->space->mm;
+	struct vm_area_struct *vma;
+	VMA_ITERATOR(vmi, mm, part->base);
+
+	mmap_read_lock(mm);
+	for_each_vma_range(vmi, vma, part->end) {
+		if (!pvas_area_is_slow(vma))
+			continue;
+		part->unfinished = true;
+		/* Not memory, or memory that is the device's. */
+		if (!(vma->vm_flags & (VM_PFNMAP | VM_IO)))
+			pvas_zap(vma, max(vma->vm_start, part->base), min(vma->vm_end, part->end));
+	}
+	mmap_read_unlock(mm);
+}
+
+/*
+ * The end of a slice with at most PVAS_SLICE bytes mapped, whose begin, *@from, is moved
+ * behind slow areas. It does not cut huge pages: hugetlbfs refuses that, and for
+ * transparent ones it is not necessary. An area can go on in the next partition: the
+ * kernel merges those of neighbours.
+ */
+static unsigned long pvas_slice_end(struct mm_struct *mm, unsigned long *from, unsigned long end)
 {
 	unsigned long room = PVAS_SLICE, begin, to = end;
 	struct vm_area_struct *vma;
 
 	mmap_read_lock(mm);
-	for (vma = find_vma_intersection(mm, from, end); vma;
-	     vma = find_vma_intersection(mm, vma->vm_end, end)) {
-		begin = max(vma->vm_start, from);
-		if (userfaultfd_armed(vma))
+	vma = find_vma_intersection(mm, *from, end);
+	while (vma && pvas_area_is_slow(vma)) {
+		*from = vma->vm_end;
+		vma = find_vma_intersection(mm, *from, end);
+	}
+	for (; vma; vma = find_vma_intersection(mm, vma->vm_end, end)) {
+		begin = max(vma->vm_start, *from);
+		if (pvas_area_is_slow(vma)) {
+			to = begin;
 			break;
+		}
 		if (vma->vm_end - begin > room && !is_vm_hugetlb_page(vma)) {
 			to = max(begin, ALIGN_DOWN(begin + room, PMD_SIZE));
 			break;
@@ -66,7 +107,7 @@ static unsigned long pvas_slice_end(struct mm_struct *mm, unsigned long from, un
 		room -= min(room, vma->vm_end - begin);
 	}
 	mmap_read_unlock(mm);
-	return to;
+	return min(to, end);
 }
 
 /* The result of unmapping a partition. */
@@ -88,7 +129,9 @@ static enum pvas_unmapped pvas_unmap_slices(struct pvas_partition *part)
 	int err;
 
 	do {
-		to = pvas_slice_end(space->mm, from, part->end);
+		to = pvas_slice_end(space->mm, &from, part->end);
+		if (from >= part->end)
+			break;
 		err = vm_munmap(from, to - from);
 		/* Splitting a mapping allocates memory, unmapping all of it does not. */
 		if (err && to < part->end) {
@@ -139,15 +182,17 @@ static enum pvas_unmapped pvas_unmap_all(struct pvas_partition *part)
 	pvas_mm_publish(part, PVAS_PART_ENDING);
 	pvas_exe_pass_on(part);
 	pvas_owner_find(space);
+	pvas_files_hold(&part->files, space->mm, part->base, part->end);
+	pvas_zap_slow(part);
 	result = pvas_unmap_slices(part);
-	if (result == PVAS_UNMAPPED)
+	pvas_files_put_memory(&part->files);
+	if (result == PVAS_UNMAPPED && !part->unfinished)
 		pvas_mm_publish(part, PVAS_PART_FREE);
 	kthread_unuse_mm(space->mm);
 	return result;
 }
 
-/* Returns false if something is left that the next task in the partition would see. */
-static bool pvas_unmap(struct pvas_partition *part)
+static void pvas_unmap(struct pvas_partition *part)
 {
 	struct pvas_space *space = part->space;
 	bool turn = pvas_take_turn(space);
@@ -155,68 +200,114 @@ static bool pvas_unmap(struct pvas_partition *part)
 
 	if (mmget_not_zero(space->mm)) {
 		result = pvas_unmap_all(part);
-		if (result == PVAS_UNMAP_NEEDLESS)
-			/* Not here: dropping the last reference frees all pages. */
-			pvas_mmput(space->mm);
-		else
-			mmput(space->mm);
+		/* Not here: dropping the last reference waits for slow areas. */
+		pvas_mmput(space);
 	}
 	if (turn)
 		up(&space->reclaim);
-	return result != PVAS_UNMAP_FAILED;
+	part->unfinished &= result != PVAS_UNMAP_NEEDLESS;
+	part->unclean = result == PVAS_UNMAP_FAILED;
 }
 
-/* Removes the partition from its space. @reuse: the index can be taken again. */
-static void pvas_partition_free(struct pvas_partition *part, bool reuse)
+/* Has every task that is ending let go of its memory? */
+static bool pvas_is_quiet(struct pvas_space *space)
+{
+	struct pvas_member *m;
+	bool quiet;
+
+	spin_lock(&space->lock);
+	quiet = !atomic_read(&space->early);
+	list_for_each_entry(m, &space->members, list)
+		if (READ_ONCE(m->signal->flags) & SIGNAL_GROUP_EXIT)
+			quiet = false;
+	spin_unlock(&space->lock);
+	return quiet;
+}
+
+/*
+ * Unmaps the slow areas. Before, all other tasks that are ending let go of their memory,
+ * which they could not do while this holds mmap_lock.
+ */
+static void pvas_unmap_slow(struct pvas_partition *part)
+{
+	struct pvas_space *space = part->space;
+
+	/* Nobody says that a process is past its exit_mm(). */
+	while (!wait_event_idle_timeout(space->quiet, pvas_is_quiet(space), HZ / 50))
+		;
+	if (!mmget_not_zero(space->mm))
+		return;
+	kthread_use_mm(space->mm);
+	if (vm_munmap(part->base, part->end - part->base))
+		part->unclean = true;
+	if (!part->unclean)
+		pvas_mm_publish(part, PVAS_PART_FREE);
+	kthread_unuse_mm(space->mm);
+	pvas_mmput_here(space->mm);
+}
+
+/* Removes the partition from its space. Its index can be taken again if nothing is left in it. */
+static void pvas_partition_free(struct pvas_partition *part)
 {
 	struct pvas_space *space = part->space;
 
 	spin_lock(&space->lock);
 	space->occupied -= part->state != PVAS_PART_ARMED;
-	if (reuse)
-		part->state = PVAS_PART_FREE;
-	else
+	if (part->unclean)
 		set_bit(part->index, space->reserved);
+	else
+		part->state = PVAS_PART_FREE;
 	space->parts[part->index] = NULL;
 	space->in_use--;
 	spin_unlock(&space->lock);
 	/* Not pvas_mmput(): this runs on the space's own queue. */
 	if (pvas_space_is_over(space))
-		mmput(space->mm);
+		pvas_mmput_here(space->mm);
 }
 
-/* @part: ENDING, its last member has left; or ARMED, nothing ever entered. */
-static void pvas_reclaim(struct pvas_partition *part)
+/* The end of a partition: all that can take for ever. */
+static void pvas_finish_work(struct work_struct *work)
 {
-	struct pvas_space *space = part->space;
-	bool over, clean = true;
+	struct pvas_partition *part = container_of(work, struct pvas_partition, finish);
+	struct file *exe = pvas_exe_release(part);
 
-	spin_lock(&space->lock);
-	/* With the last partition of a closed space, all of the mm is freed. */
-	over = !space->files && space->in_use == 1;
-	if (over)
-		space->dead = true;
-	spin_unlock(&space->lock);
-	if (part->state == PVAS_PART_ENDING && !over)
-		clean = pvas_unmap(part);
-	pvas_exe_drop(part);
-	pvas_partition_free(part, clean);
-}
-
-static void pvas_reclaim_work(struct work_struct *work)
-{
-	struct pvas_partition *part = container_of(work, struct pvas_partition, reclaim);
-
-	pvas_reclaim(part);
+	if (part->unfinished)
+		pvas_unmap_slow(part);
+	pvas_files_put(&part->files);
+	if (exe)
+		__fput_sync(exe);
+	pvas_partition_free(part);
 	complete_all(&part->reclaimed);
 	pvas_partition_put(part);
 }
 
-/* The last member has left, or the armed process has ended. Atomic. */
+/* @part: ENDING, its last member has left; or ARMED, nothing ever entered. */
+static void pvas_reclaim_work(struct work_struct *work)
+{
+	struct pvas_partition *part = container_of(work, struct pvas_partition, reclaim);
+	struct pvas_space *space = part->space;
+
+	spin_lock(&space->lock);
+	/* With the last partition of a closed space, all of the mm is freed. */
+	if (!space->files && space->in_use == 1)
+		space->dead = true;
+	spin_unlock(&space->lock);
+	if (part->state == PVAS_PART_ENDING)
+		pvas_unmap(part);
+	if (atomic_dec_and_test(&space->early))
+		wake_up_all(&space->quiet);
+	queue_work(space->late_wq, &part->finish);
+}
+
+/*
+ * The last member has left, or the armed process has ended; the caller has counted it in
+ * space->early. Atomic.
+ */
 void pvas_reclaim_start(struct pvas_partition *part)
 {
 	kref_get(&part->ref);
 	INIT_WORK(&part->reclaim, pvas_reclaim_work);
+	INIT_WORK(&part->finish, pvas_finish_work);
 	/* The space's own queue: one that is blocked there delays no other space. */
 	queue_work(part->space->wq, &part->reclaim);
 }

@@ -207,7 +207,7 @@ void pvas_space_unbind(struct pvas_space *space)
 		pvas_space_kill(space);
 	/* The closing process need not be the owner, and must not wait for the owner's memory. */
 	if (pvas_space_is_over(space))
-		pvas_mmput(space->mm);
+		pvas_mmput(space);
 	pvas_space_put(space);
 }
 

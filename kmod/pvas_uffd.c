@@ -113,8 +113,11 @@ static long pvas_stub_uffd(struct file *file, unsigned int cmd, unsigned long ar
 	/* UFFDIO_API sets them once, at least one bit. Before, the kernel returns -EINVAL, too. */
 	if (!features)
 		return -EINVAL;
-	/* The worker that frees the partition would wait until the event is read. */
-	if (features & UFFD_FEATURE_EVENT_UNMAP)
+	/*
+	 * Until the event is read, the worker that frees the partition would wait, and a peer
+	 * that forks: the kernel copies the registrations of all areas.
+	 */
+	if (features & (UFFD_FEATURE_EVENT_UNMAP | UFFD_FEATURE_EVENT_FORK))
 		return -EPERM;
 	if (copy_from_user(&range, (void __user *)arg, sizeof(range)))
 		return -EFAULT;

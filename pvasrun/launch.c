@@ -31,17 +31,15 @@ struct start {
 
 /* ---- in the new process ---- */
 
-/* Only async-signal-safe calls: see pvas_spawn_attr */
+/* The spawn resets all signals. Only async-signal-safe calls: see pvas_spawn_attr */
 static int ignore_again(const struct start *start)
 {
 	const sigset_t *ignored = start->launcher->ignored;
-	static const int candidates[] = { SIGINT, SIGHUP, SIGQUIT };
 	struct sigaction ignore = { .sa_handler = SIG_IGN };
-	size_t i;
+	int signo;
 
-	for (i = 0; i < sizeof(candidates) / sizeof(candidates[0]); i++)
-		if (sigismember(ignored, candidates[i]) == 1 &&
-		    sigaction(candidates[i], &ignore, NULL) < 0)
+	for (signo = 1; signo <= SIGRTMAX; signo++)
+		if (sigismember(ignored, signo) == 1 && sigaction(signo, &ignore, NULL) < 0)
 			return -errno;
 	return 0;
 }

@@ -24,18 +24,33 @@ static const int forwarded[] = {
 
 #define NR_FORWARDED (sizeof(forwarded) / sizeof(forwarded[0]))
 
+/*
+ * pvasrun ignores these itself, and handles the failed write: a reader that has gone, a
+ * file that may not grow (ulimit -f).
+ */
+static const int own_ignored[] = { SIGPIPE, SIGXFSZ };
+
 static bool asks_to_end(int signo)
 {
 	return signo == SIGINT || signo == SIGTERM || signo == SIGHUP || signo == SIGQUIT;
 }
 
-/* Signals that are ignored by inheritance stay ignored, in pvasrun and in tasks. */
 static bool inherited_ignored(int signo)
 {
 	struct sigaction now;
 
-	return asks_to_end(signo) && signo != SIGTERM && !sigaction(signo, NULL, &now) &&
-	       now.sa_handler == SIG_IGN;
+	return !sigaction(signo, NULL, &now) && now.sa_handler == SIG_IGN;
+}
+
+static void ignore_own(sigset_t *inherited)
+{
+	const struct sigaction ignore = { .sa_handler = SIG_IGN };
+	struct sigaction before;
+	size_t i;
+
+	for (i = 0; i < sizeof(own_ignored) / sizeof(own_ignored[0]); i++)
+		if (!sigaction(own_ignored[i], &ignore, &before) && before.sa_handler == SIG_IGN)
+			sigaddset(inherited, own_ignored[i]);
 }
 
 /*
@@ -80,12 +95,19 @@ static void handle_end_request(struct job *job, int signo, bool own_groups_only)
 }
 
 /*
- * A signal from the terminal (SI_KERNEL) is sent to the whole foreground group: a task
- * in pvasrun's group must not get it twice.
+ * The terminal sends its signals to the whole foreground group: a task in pvasrun's group
+ * must not get them twice. But if the terminal is closed, only the leader of its session
+ * gets SIGHUP and SIGCONT.
  */
+static bool was_sent_to_group(int signo, int code)
+{
+	return code == SI_KERNEL &&
+	       !((signo == SIGHUP || signo == SIGCONT) && getsid(0) == getpid());
+}
+
 static void handle_signal(struct job *job, int signo, int code)
 {
-	bool own_groups_only = code == SI_KERNEL;
+	bool own_groups_only = was_sent_to_group(signo, code);
 
 	if (asks_to_end(signo))
 		handle_end_request(job, signo, own_groups_only);
@@ -111,7 +133,6 @@ static void ready(struct event *event, uint32_t what)
 
 int signals_open(struct signals *signals, struct loop *loop, struct job *job)
 {
-	struct sigaction ignore = { .sa_handler = SIG_IGN };
 	struct sigaction standard = { .sa_handler = SIG_DFL };
 	sigset_t mask;
 	size_t i;
@@ -123,14 +144,16 @@ int signals_open(struct signals *signals, struct loop *loop, struct job *job)
 	for (i = 0; i < NR_FORWARDED; i++) {
 		if (inherited_ignored(forwarded[i])) {
 			sigaddset(&signals->ignored, forwarded[i]);
-			continue;
+			/* SIGCONT continues also a process that ignores it */
+			if (forwarded[i] != SIGCONT)
+				continue;
 		}
 		/* a signalfd never reports an ignored signal */
 		sigaction(forwarded[i], &standard, NULL);
 		sigaddset(&mask, forwarded[i]);
 	}
 	sigaction(SIGCHLD, &standard, NULL);
-	sigaction(SIGPIPE, &ignore, NULL);
+	ignore_own(&signals->ignored);
 	if (sigprocmask(SIG_BLOCK, &mask, NULL) < 0)
 		return -errno;
 	signals->event = (struct event){ .ready = ready };

@@ -5,6 +5,7 @@
  * libpvas.
  */
 #define _GNU_SOURCE
+#include <fcntl.h>
 #include <linux/capability.h>
 #include <linux/filter.h>
 #include <linux/landlock.h>
@@ -254,6 +255,57 @@ PVAS_TEST(looks_without_capabilities)
 	EXPECT_EQ(0, pt_raw_query(&raw));
 	EXPECT_EQ(-EPERM, pt_in_child(look_without, &raw));
 	pt_raw_close(&raw);
+}
+
+static int change_and_look(void *arg)
+{
+	struct attempt *a = arg;
+	char all[4096] = "";
+	int fd, err;
+
+	/* As for whoever is not root. */
+	err = no_new_privs() ?: a->change->make();
+	if (err)
+		return -ENOTSUP;
+	err = pt_raw_query(a->raw);
+	fd = open("/proc/pvas", O_RDONLY);
+	if (read(fd, all, sizeof(all) - 1) < 0)
+		return -EIO;
+	return strstr(all, " pid ") ? -EEXIST : err;
+}
+
+static int look_unchanged(void *arg)
+{
+	return pt_raw_query(arg);
+}
+
+static int look_from_each(void *arg)
+{
+	struct pt_raw raw;
+	struct attempt a = { .raw = &raw };
+	size_t i;
+	int err = pt_dumpable() ?: pt_raw_make(&raw);
+
+	(void)arg;
+	if (err || pt_raw_spawn(&raw, 1) < 0)
+		return err ?: -EAGAIN;
+	err = pt_in_child(look_unchanged, &raw);
+	for (i = 0; i < PT_ARRAY_SIZE(changes) && !err; i++) {
+		a.change = &changes[i];
+		err = pt_in_child(change_and_look, &a);
+		err = err == -EPERM || err == -ENOTSUP ? 0 : err ?: -EEXIST;
+		if (err)
+			fprintf(stderr, "%s: %s\n", changes[i].name, strerror(-err));
+	}
+	pt_raw_close(&raw);
+	return err;
+}
+
+/* nor does a user's process in a sandbox learn pids and addresses of the user's tasks outside */
+PVAS_TEST(looks_from_a_sandbox)
+{
+	PT_NEED_ROOT();
+	EXPECT_EQ(0, pt_as_nobody(look_from_each, NULL));
 }
 
 /* a space of a task that is not to be dumped lets nobody in: EPERM */

@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* PVAS_IOC_DESTROY, error by error, and what closing the file does; without libpvas. */
 #define _GNU_SOURCE
+#include <fcntl.h>
+#include <pthread.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -176,6 +180,92 @@ PVAS_TEST(destroy_races_with_spawn)
 		EXPECT_TRUE(ret == 0 || ret == 256 + SIGKILL) TH_LOG("child %d", ret);
 		pt_raw_close(&raw);
 	}
+}
+
+/* ---- a creator that lives on ---- */
+
+#define MUCH (64L << 20)
+
+static pid_t *creator_pid;
+static int hold[2];
+
+static int tell_pid(void *arg)
+{
+	(void)arg;
+	*creator_pid = getpid();
+	return 0;
+}
+
+/* The creator closes its file, and waits. */
+static void *make_and_hold(void *arg)
+{
+	struct pt_raw *raw = arg;
+	struct pt_slot steps[] = {
+		{ .nr = SYS_close, .args = { raw->fd } },
+		{ .nr = SYS_read, .args = { hold[0], PT_DATA_AT + PT_DATA_LEN - 8, 1 } },
+	};
+	long ret[2];
+
+	raw->after = steps;
+	raw->n_after = PT_ARRAY_SIZE(steps);
+	raw->after_ret = ret;
+	return (void *)(long)pt_raw_create(raw);
+}
+
+static long status_kib(pid_t pid, const char *name)
+{
+	char path[64], line[256];
+	long kib = -1;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%d/status", pid);
+	f = fopen(path, "re");
+	while (f && fgets(line, sizeof(line), f))
+		if (!strncmp(line, name, strlen(name)))
+			kib = atol(line + strlen(name));
+	if (f)
+		fclose(f);
+	return kib;
+}
+
+/* the last task's memory is freed when it ends, though nobody can enter any more */
+PVAS_TEST(creator_outlives_the_last_task)
+{
+	struct pt_raw raw, use;
+	pthread_t maker;
+	char path[64];
+	pid_t pid;
+	int fd;
+
+	creator_pid = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	ASSERT_NE(MAP_FAILED, (void *)creator_pid);
+	ASSERT_EQ(0, pipe(hold));
+	pt_raw_init(&raw, PVAS_SHIFT_DEFAULT);
+	raw.create.flags = 0;
+	raw.prepare = tell_pid;
+	fd = raw.fd;
+	use = raw;
+	ASSERT_EQ(0, pthread_create(&maker, NULL, make_and_hold, &raw));
+	while (pt_raw_count(fd) < 0)
+		usleep(1000);
+	snprintf(path, sizeof(path), "/proc/%d/mem", *creator_pid);
+	use.mem = open(path, O_RDWR | O_CLOEXEC);
+	use.data = calloc(1, PT_DATA_LEN);
+	pid = pt_raw_spawn(&use, 1);
+	ASSERT_LT(0, pid);
+	EXPECT_LT(0, pt_raw_call(&use, 1, SYS_mmap, 0, MUCH, PROT_READ | PROT_WRITE,
+				 MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0));
+	EXPECT_LE(MUCH >> 10, status_kib(*creator_pid, "VmRSS:"));
+	/* It's the last file of the space. */
+	close(fd);
+	pt_kill(pid);
+	EXPECT_GT(MUCH >> 11, status_kib(*creator_pid, "VmRSS:"));
+	EXPECT_EQ(1, write(hold[1], "g", 1));
+	pthread_join(maker, NULL);
+	close(use.mem);
+	free(use.data);
+	raw.fd = -1;
+	pt_raw_close(&raw);
 }
 
 PT_MAIN()

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -322,6 +323,61 @@ MODULE_TEST(large_end, "a partition has an mm of its own")
 	}
 	EXPECT_LE(3, times);
 	pvas_space_destroy(space);
+}
+
+#define EDGE (64UL << 10)
+#define NEXT (48UL << 20)
+
+static long locked_kib(pid_t pid)
+{
+	char path[64], line[256];
+	long kib = -1;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%d/status", pid);
+	f = fopen(path, "re");
+	while (f && fgets(line, sizeof(line), f))
+		sscanf(line, "VmLck: %ld", &kib);
+	if (f)
+		fclose(f);
+	return kib;
+}
+
+/* an area up to the border, which the kernel merges with a neighbour's, ends without it */
+MODULE_TEST(areas_of_neighbours, "uses the ABI")
+{
+	unsigned long border = 2UL << PVAS_SHIFT_DEFAULT, at;
+	long args[6] = { border, NEXT, PROT_READ | PROT_WRITE,
+			 MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0 };
+	struct pt_raw raw;
+	pid_t below, above;
+	char c;
+
+	ASSERT_EQ(0, pt_raw_make(&raw));
+	below = pt_raw_spawn(&raw, 1);
+	above = pt_raw_spawn(&raw, 2);
+	ASSERT_LT(0, below);
+	ASSERT_LT(0, above);
+	ASSERT_EQ((long)border, pt_raw_call_args(&raw, 2, SYS_mmap, args));
+	for (at = border; at < border + NEXT; at += 4096) {
+		ASSERT_EQ(1, pwrite(raw.mem, "x", 1, at));
+	}
+	args[0] = border - EDGE;
+	args[1] = EDGE;
+	ASSERT_EQ((long)(border - EDGE), pt_raw_call_args(&raw, 1, SYS_mmap, args));
+	EXPECT_EQ(0, pt_raw_call(&raw, 1, SYS_mlock, border - EDGE, EDGE));
+	EXPECT_LE((long)EDGE / 1024, locked_kib(below));
+	EXPECT_EQ(0, pt_raw_call(&raw, 1, SYS_munlock, border - EDGE, EDGE));
+	pt_kill(below);
+	for (at = border; at < border + NEXT; at += 4096) {
+		c = 0;
+		EXPECT_TRUE(pread(raw.mem, &c, 1, at) == 1 && c == 'x')
+			TH_LOG("at %#lx", at);
+		if (c != 'x')
+			break;
+	}
+	pt_kill(above);
+	pt_raw_close(&raw);
 }
 
 PT_MAIN()

@@ -240,18 +240,24 @@ TASK_TEST(userfaultfd_own_partition)
 
 /*
  * A monitor of unmappings that never reads would keep the partition from being freed, and
- * eight of them all that end after it: memory that is nobody's.
+ * eight of them all that end after it: memory that is nobody's. One of forks would keep each
+ * peer from its own.
  */
-TASK_TEST(userfaultfd_no_unmap_events)
+TASK_TEST(userfaultfd_no_events_of_others)
 {
+	static const uint64_t bad[] = { UFFD_FEATURE_EVENT_UNMAP, UFFD_FEATURE_EVENT_FORK };
 	char *p = mmap(NULL, PAGE, RW, ANON, -1, 0);
-	int fd = uffd_open(UFFD_FEATURE_EVENT_UNMAP);
+	size_t i;
+	int fd;
 
-	CHECK(fd >= 0);
-	errno = 0;
-	CHECK_EQ(-1, uffd_register(fd, p, PAGE));
-	CHECK_EQ(EPERM, errno);
-	close(fd);
+	for (i = 0; i < PT_ARRAY_SIZE(bad); i++) {
+		fd = uffd_open(bad[i]);
+		CHECK(fd >= 0);
+		errno = 0;
+		CHECK_EQ(-1, uffd_register(fd, p, PAGE));
+		CHECK_EQ(EPERM, errno);
+		close(fd);
+	}
 	fd = uffd_open(UFFD_FEATURE_EVENT_REMOVE);
 	CHECK(fd >= 0);
 	CHECK_EQ(0, uffd_register(fd, p, PAGE));

@@ -5,95 +5,20 @@
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/fuse.h>
-#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/mount.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "helpers.h"
+#include "hung_server.h"
 #include "pvas.h"
 #include "kselftest_harness.h"
 
 #define TASKS	8	/* more than there are workers at first */
 #define CHILDREN "80"	/* more than there can be workers */
-#define FILE_ID	2
-
-/* ---- a file system of one file: its contents never come, its close may never end ---- */
-
-static struct fuse_attr attr_of(uint64_t id)
-{
-	return (struct fuse_attr){
-		.ino = id, .nlink = 1, .size = 16384,
-		.mode = id == FILE_ID ? S_IFREG | 0644 : S_IFDIR | 0755,
-	};
-}
-
-static void reply(int dev, uint64_t unique, int err, const void *data, size_t len)
-{
-	char buf[512];
-	struct fuse_out_header out = { .unique = unique, .error = -err };
-
-	out.len = (uint32_t)(sizeof(out) + (err ? 0 : len));
-	memcpy(buf, &out, sizeof(out));
-	if (!err && len)
-		memcpy(buf + sizeof(out), data, len);
-	if (write(dev, buf, out.len) < 0)
-		_exit(1);
-}
-
-static void answer(int dev, const struct fuse_in_header *in, int holds_close)
-{
-	struct fuse_init_out init = { .major = 7, .minor = 31, .max_write = 4096 };
-	struct fuse_attr_out attr = { .attr_valid = 1000, .attr = attr_of(in->nodeid) };
-	struct fuse_entry_out entry = {
-		.nodeid = FILE_ID, .attr_valid = 1000, .entry_valid = 1000,
-		.attr = attr_of(FILE_ID),
-	};
-	struct fuse_open_out file = { .open_flags = FOPEN_KEEP_CACHE };
-
-	switch (in->opcode) {
-	case FUSE_INIT:
-		reply(dev, in->unique, 0, &init, sizeof(init));
-		break;
-	case FUSE_GETATTR:
-		reply(dev, in->unique, 0, &attr, sizeof(attr));
-		break;
-	case FUSE_LOOKUP:
-		reply(dev, in->unique, 0, &entry, sizeof(entry));
-		break;
-	case FUSE_OPEN:
-		reply(dev, in->unique, 0, &file, sizeof(file));
-		break;
-	case FUSE_RELEASE:
-		reply(dev, in->unique, 0, NULL, 0);
-		break;
-	case FUSE_READ:
-	case FUSE_FORGET:
-	case FUSE_BATCH_FORGET:
-	case FUSE_INTERRUPT:
-		break;
-	default:
-		if (in->opcode != FUSE_FLUSH || !holds_close)
-			reply(dev, in->unique, ENOSYS, NULL, 0);
-	}
-}
-
-static void __attribute__((noreturn)) serve(int dev, const volatile int *holds_close)
-{
-	static char buf[1 << 17] __attribute__((aligned(8)));
-
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	/* Even if the test hangs: meanwhile ps does, too. */
-	alarm(60);
-	while (read(dev, buf, sizeof(buf)) > 0)
-		answer(dev, (const struct fuse_in_header *)buf, *holds_close);
-	_exit(0);
-}
 
 /* ---- tasks ---- */
 
@@ -105,15 +30,6 @@ FIXTURE(hung)
 	volatile int *holds_close;
 	struct pvas_space *s;
 };
-
-static int mount_it(const char *dir, int dev)
-{
-	char options[96];
-
-	snprintf(options, sizeof(options), "fd=%d,rootmode=40000,user_id=0,group_id=0", dev);
-	return unshare(CLONE_NEWNS) || mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) ||
-	       mount("hung", dir, "fuse", MS_NODEV | MS_NOSUID, options);
-}
 
 FIXTURE_SETUP(hung)
 {
@@ -228,6 +144,39 @@ TEST_F(hung, who_maps_it_waits_alone)
 TEST_F(hung, who_names_a_link_in_it_waits_alone)
 {
 	reader_waits(_metadata, self, "name");
+}
+
+/* A worker keeps its partition: whoever begins to wait for that at once is woken. */
+static int kill_in_worker(struct __test_metadata *_metadata, FIXTURE_DATA(hung) *self)
+{
+	pid_t pid;
+	int index = start(self->s, "locked", self->file, &pid);
+
+	EXPECT_GT(index, 0);
+	usleep(300000);
+	EXPECT_EQ(waitpid(pid, NULL, WNOHANG), 0);
+	kill(pid, SIGKILL);
+	EXPECT_EQ(end_of(pid), SIGKILL);
+	/* No other task begins or ends meanwhile: that would wake it. */
+	alarm(40);
+	return index;
+}
+
+TEST_F(hung, who_lists_tasks_waits_seconds)
+{
+	kill_in_worker(_metadata, self);
+	EXPECT_EQ(pvas_task_list(self->s, NULL, 0), 1);
+	destroy(_metadata, self->s);
+}
+
+TEST_F(hung, who_wants_the_partition_waits_seconds)
+{
+	unsigned int index = (unsigned int)kill_in_worker(_metadata, self);
+	char *argv[] = { (char *)"true", NULL };
+	pid_t pid;
+
+	EXPECT_EQ(pvas_task_spawn(self->s, index, "/bin/true", argv, environ, NULL, &pid), -EBUSY);
+	destroy(_metadata, self->s);
 }
 
 /* Processes that are no tasks, as many as they like. */

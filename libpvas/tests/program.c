@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "helpers.h"
 #include "pvas.h"
 #include "kselftest_harness.h"
 
@@ -196,6 +197,41 @@ TEST_F(dir, scripts)
 	snprintf(text, sizeof(text), "#!%s\n", self->file);
 	put(self->file, text, strlen(text), 0755);
 	EXPECT_EQ(pvas_program_check(self->file, why, sizeof(why)), -ELOOP);
+}
+
+/* As execve(): the kernel reads 256 bytes of a script, and runs no path that may be cut there. */
+TEST_F(dir, long_interpreter)
+{
+	char cut[512], text[600], *argv[] = { self->file, NULL };
+	struct pvas_space *s;
+	pid_t pid;
+	int ret;
+
+	/* The first 254 bytes of a path of 300 name a program that succeeds. */
+	snprintf(cut, sizeof(cut), "%s/%0*d", self->path, (int)(253 - strlen(self->path)), 0);
+	ASSERT_EQ(strlen(cut), 254);
+	ASSERT_EQ(symlink("/bin/true", cut), 0);
+	snprintf(text, sizeof(text), "#!%s%046d\n", cut, 0);
+	put(self->file, text, strlen(text), 0755);
+	pid = fork();
+	if (!pid)
+		_exit(execve(self->file, argv, environ) == -1 && errno == ENOEXEC ? 77 : 1);
+	EXPECT_EQ(end_of(pid), 77 << 8);
+	ASSERT_EQ(pvas_space_create(&s, &(struct pvas_create_attr){
+			.size = sizeof(struct pvas_create_attr), .backend = PVAS_BACKEND_USER }), 0)
+		TH_LOG("%s", pvas_error_get());
+	ret = pvas_task_spawn(s, PVAS_ANY, self->file, argv, environ, NULL, &pid);
+	EXPECT_EQ(ret, -ENOEXEC);
+	if (ret > 0)
+		end_of(pid);
+	/* A byte less, with a blank behind: all of the path has been read. */
+	snprintf(text, sizeof(text), "#!%.253s -x%046d\n", cut, 0);
+	ASSERT_EQ(rename(cut, memcpy(self->buf, text + 2, 253)), 0);
+	put(self->file, text, strlen(text), 0755);
+	ret = pvas_task_spawn(s, PVAS_ANY, self->file, argv, environ, NULL, &pid);
+	EXPECT_GT(ret, 0);
+	EXPECT_EQ(ret > 0 ? end_of(pid) : ret, 0);
+	pvas_space_destroy(s);
 }
 
 TEST_F(dir, reason_is_cut_to_the_buffer)

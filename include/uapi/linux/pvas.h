@@ -283,7 +283,7 @@ struct pvas_task {
  * @reserved:	must be 0
  *
  * Errors: -ENOENT no such space, -ESRCH @id is 0 and there is neither,
- * -EPERM the space is another user's, -ENOMEM.
+ * -EPERM the space is another user's, or the caller could not enter it, -ENOMEM.
  */
 struct pvas_query {
 	__u32 size;

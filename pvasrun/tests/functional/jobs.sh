@@ -275,6 +275,14 @@ test_ignored_stays_ignored()
 	pvasrun -n 1 grep SigIgn /proc/self/status
 	(trap '' HUP; exec $PVASRUN -n 1 grep SigIgn /proc/self/status) >out 2>err
 	out_is $'SigIgn:\t0000000000000001'
+	# each signal that is passed on
+	(exec env --ignore-signal=INT,TERM,HUP,QUIT,USR1,USR2,TSTP,CONT $PVASRUN -n 1 grep SigIgn /proc/self/status) >out 2>err
+	out_is $'SigIgn:\t00000000000a4a07'
+	rm -f pid.*
+	(trap '' USR1 USR2 TERM TSTP; exec $PVASRUN -n 2 sh -c "$READY sleep 1") >out 2>err & job=$!
+	wait_files pid 2
+	kill -USR1 $job; kill -USR2 $job; kill -TERM $job; kill -TSTP $job; kill -CONT $job
+	finish; status_is 0; silent
 }
 
 # Nothing stops a process group without a parent in the session, nor then its tasks.

@@ -229,6 +229,17 @@ test_orphans_kill()
 	status_is 0; silent; all_gone
 }
 
+# pvasrun looks for them among all processes: a foreign one that hangs doesn't hold it up.
+test_orphans_beside_hung_exec()
+{
+	[ -n "$HUNG_EXEC" ] && mkdir hung || return
+	"$HUNG_EXEC" hung timeout -s KILL 30 $PVASRUN --orphans kill -n 1 \
+		sh -c "$DAEMON 100; $DAEMON_UP" >out 2>err
+	status=$?
+	[ "$status" -ne 77 ] || return 0
+	status_is 0; silent; all_gone
+}
+
 # ---- at a terminal ----
 
 at_terminal()
@@ -264,6 +275,30 @@ test_terminal_keys()
 		run='for p in $(cat $T/pid.*); do grep -q ") T" /proc/$p/stat || exit 1; done' fg \
 		run="touch $T/go" state='exit 0' -- \
 		$PVASRUN -n 3 sh -c "$READY"' until [ -e $T/go ]; do sleep 0.05; done'
+}
+
+# The terminal is closed, and pvasrun is its session's leader, as with ssh -t HOST pvasrun.
+test_terminal_closed()
+{
+	local ranks
+
+	for ranks in 1 3; do
+		rm -f pid.* saved.*
+		check "$ranks: pvasrun lives on" timeout $((20 * SLOW)) python3 - $ranks $PVASRUN -n $ranks sh -c \
+			"trap 'sleep 1; touch $T/saved.\$PVAS_RANK; exit 0' HUP; $WAIT" <<-'EOF'
+			import glob, os, pty, sys, time
+			ranks = int(sys.argv[1])
+			pid, terminal = pty.fork()
+			if not pid:
+			    os.execvp(sys.argv[2], sys.argv[2:])
+			while len(glob.glob("pid.*")) < ranks:
+			    time.sleep(0.05)
+			os.close(terminal)
+			sys.exit(os.waitpid(pid, 0)[1] != 0)
+			EOF
+		check "$ranks: SIGHUP reaches all" files saved $ranks
+		all_gone
+	done
 }
 
 # A background rank that reads from the terminal or changes its settings is not stopped. One

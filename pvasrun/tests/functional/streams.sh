@@ -282,3 +282,24 @@ test_full_disk()
 		check "the error is reported" grep -q 'cannot write the tasks. output: No space left' err
 	done
 }
+
+# ulimit -f, as batch systems set it: a write past it is an error, and not the end of pvasrun.
+test_file_size_limit()
+{
+	local how
+
+	for how in --tag-output '--pty always'; do
+		# shellcheck disable=SC2086 # two words
+		(ulimit -f 8; exec $PVASRUN $how -n 2 sh -c "$READY"' seq 20000') >big 2>err; status=$?
+		# 1, or a task has written again, to a pipe without a reader
+		check "$how: status $status" eval '[ "$status" -eq 1 ] || [ "$status" -eq 141 ]'
+		check "$how: it is said" grep -q 'cannot write the tasks. output: File too large' err
+		all_gone
+		rm -f big pid.*
+	done
+	# the tasks have what pvasrun inherited
+	(exec env --default-signal=PIPE,XFSZ $PVASRUN -n 1 grep SigIgn /proc/self/status) >out 2>err
+	out_is $'SigIgn:\t0000000000000000'
+	(exec env --ignore-signal=PIPE,XFSZ $PVASRUN -n 1 grep SigIgn /proc/self/status) >out 2>err
+	out_is $'SigIgn:\t0000000001001000'
+}

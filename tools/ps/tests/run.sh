@@ -203,6 +203,14 @@ if [ "$BACKEND" = user ] && [ "$(id -u)" = 0 ]; then
 		skip "memory that never answers: no userfaultfd on this machine"
 	fi
 	end_stranger
+	# Each a little, and together much: the first lines of maps are enough
+	if stranger "${nobody[@]}" "$T/forge" maps 200 30000; then
+		try "200 processes of 30000 mappings: pvasps reads little" timeout $((20 * SLOW)) \
+			strace -f -c -o "$T/calls" -e trace=read "$ps" -n
+		calls=$(awk '$NF == "read" { print $4 }' "$T/calls")
+		try "in $calls calls" test "$calls" -lt 8000
+	fi
+	end_stranger
 	# A user with as many uids as subuid(5) gives him has 3 s in all, not each
 	mount_subuid='mount --bind "$1" /etc/subuid && shift && exec "$@"'
 	touch /etc/subuid && echo nobody:200000:65536 >"$T/subuid"

@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Two tasks map up to the border of their partitions. The kernel makes one area of what
+ * they map there. Neither the end of one nor its locks may act on the part of the other.
+ */
+#define _GNU_SOURCE
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "kselftest_harness.h"
+#include "pvas_test.h"
+#include "maps.h"
+
+#define UPPER_LEN	(64UL << 20)	/* several times as much as is freed in one step */
+#define LOWER_LEN	(16 * PAGE)
+#define BYTE		42
+
+/* In a task: says that it is ready, and waits until it may go on. */
+static void meet(void)
+{
+	char c = 'r';
+
+	CHECK_EQ(1, write(atoi(pt_args[0]), &c, 1));
+	CHECK_EQ(1, read(atoi(pt_args[1]), &c, 1));
+}
+
+static char *map_at(uintptr_t at, size_t len)
+{
+	char *p = mmap((void *)at, len, RW, ANON | MAP_FIXED_NOREPLACE, -1, 0);
+
+	CHECK(p == (char *)at);
+	return p;
+}
+
+/* The area that has that address: its begin, or 0, and how much of it is locked */
+static uintptr_t area_of(const void *at, long *locked)
+{
+	FILE *f = fopen("/proc/self/smaps", "re");
+	unsigned long from, to;
+	uintptr_t found = 0;
+	char line[4096];
+
+	*locked = -1;
+	while (f && *locked < 0 && fgets(line, sizeof(line), f)) {
+		if (sscanf(line, "%lx-%lx ", &from, &to) == 2)
+			found = from <= (uintptr_t)at && (uintptr_t)at < to ? from : 0;
+		else if (found)
+			sscanf(line, "Locked: %ld", locked);
+	}
+	if (f)
+		fclose(f);
+	return found;
+}
+
+static long locked_kb(const void *at)
+{
+	long kb;
+
+	return area_of(at, &kb) ? kb : -1;
+}
+
+struct neighbour {
+	pid_t pid;
+	int up[2], down[2];
+};
+
+static int start(struct neighbour *n, struct pvas_space *space, unsigned int index,
+		 const char *name)
+{
+	char c;
+	int ret;
+
+	if (pipe2(n->up, 0) || pipe2(n->down, 0))
+		return -errno;
+	ret = pt_start_task_fds(space, index, name, n->up[1], n->down[0], &n->pid);
+	close(n->up[1]);
+	close(n->down[0]);
+	if (ret < 0)
+		return ret;
+	return read(n->up[0], &c, 1) == 1 ? 0 : -EPIPE;
+}
+
+static int end(struct neighbour *n)
+{
+	int ret = write(n->down[1], "g", 1) == 1 ? pt_wait(n->pid) : -errno;
+
+	close(n->up[0]);
+	close(n->down[1]);
+	return ret;
+}
+
+TASK(lower)
+{
+	char *p = map_at(pt_base() + pt_size() - LOWER_LEN, LOWER_LEN);
+
+	memset(p, BYTE, LOWER_LEN);
+	meet();
+}
+
+TASK(upper_keeps)
+{
+	char *p = map_at(pt_base(), UPPER_LEN);
+	size_t i, gone = 0;
+	unsigned char in;
+
+	memset(p, BYTE, UPPER_LEN);
+	meet();
+	for (i = 0; i < UPPER_LEN; i += PAGE)
+		gone += mincore(p + i, PAGE, &in) || p[i] != BYTE;
+	CHECK_EQ(0, gone);
+}
+
+/* one that ends unmaps its own part */
+MODULE_TEST(end_of_a_neighbour, "each task has an mm of its own")
+{
+	struct pvas_space *space = PT_SPACE();
+	struct neighbour upper, lower;
+
+	ASSERT_EQ(0, start(&upper, space, 2, "upper_keeps"));
+	ASSERT_EQ(0, start(&lower, space, 1, "lower"));
+	EXPECT_EQ(0, end(&lower));
+	EXPECT_EQ(0, end(&upper));
+	pvas_space_destroy(space);
+}
+
+TASK(upper_locks)
+{
+	struct rlimit limit = { RLIM_INFINITY, RLIM_INFINITY };
+	char *p = map_at(pt_base(), LOWER_LEN);
+	long kb;
+
+	CHECK_EQ(0, setrlimit(RLIMIT_MEMLOCK, &limit));
+	meet();
+	/* Or this tests nothing. */
+	CHECK(area_of(p, &kb) < pt_base());
+	CHECK_EQ(0, mlock(p, LOWER_LEN));
+	CHECK_EQ(LOWER_LEN >> 10, locked_kb(p));
+	CHECK_EQ(0, locked_kb(p - PAGE));
+	CHECK_EQ(0, munlock(p, LOWER_LEN));
+	CHECK_EQ(0, locked_kb(p));
+	CHECK(area_of(p, &kb) < pt_base());
+	CHECK_EQ(0, mlockall(MCL_CURRENT));
+	CHECK_EQ(LOWER_LEN >> 10, locked_kb(p));
+	CHECK_EQ(0, locked_kb(p - PAGE));
+	CHECK_EQ(0, munlockall());
+	CHECK_EQ(0, locked_kb(p));
+}
+
+TASK(lower_locks)
+{
+	char *p = map_at(pt_base() + pt_size() - LOWER_LEN, LOWER_LEN);
+
+	memset(p, BYTE, LOWER_LEN);
+	meet();
+	CHECK_EQ(0, mlockall(MCL_CURRENT));
+	CHECK_EQ(LOWER_LEN >> 10, locked_kb(p));
+	CHECK_EQ(0, locked_kb(p + LOWER_LEN));
+	CHECK_EQ(0, munlockall());
+	CHECK_EQ(0, locked_kb(p));
+	CHECK_EQ(0, mlock(p, LOWER_LEN));
+	CHECK_EQ(LOWER_LEN >> 10, locked_kb(p));
+	CHECK_EQ(0, locked_kb(p + LOWER_LEN));
+}
+
+TASK(upper_rests)
+{
+	map_at(pt_base(), LOWER_LEN);
+	meet();
+}
+
+/* locks hold, in the own part: on either side */
+MODULE_TEST(locks, "each task has an mm of its own")
+{
+	struct pvas_space *space = PT_SPACE();
+	struct neighbour upper, lower;
+
+	ASSERT_EQ(0, start(&upper, space, 2, "upper_locks"));
+	ASSERT_EQ(0, start(&lower, space, 1, "lower"));
+	EXPECT_EQ(0, end(&upper));
+	EXPECT_EQ(0, end(&lower));
+	ASSERT_EQ(0, start(&upper, space, 2, "upper_rests"));
+	ASSERT_EQ(0, start(&lower, space, 1, "lower_locks"));
+	EXPECT_EQ(0, end(&lower));
+	EXPECT_EQ(0, end(&upper));
+	pvas_space_destroy(space);
+}
+
+PT_MAIN()

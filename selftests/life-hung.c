@@ -1,0 +1,330 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The end of tasks whose files do not let go: a FUSE server that does not answer, and
+ * another user's socket that lingers. No memory stays that no process has.
+ */
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <linux/aio_abi.h>
+#include <linux/fuse.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/mount.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "kselftest_harness.h"
+#include "pvas_test.h"
+
+#define MIB (1UL << 20)
+#define PAGE 4096UL
+#define LARGE (64 * MIB)
+#define SMALL_KIB 16384
+#define RW (PROT_READ | PROT_WRITE)
+#define WAIT_MS "/sys/module/pvas/parameters/reclaim_wait_ms"
+
+static long meminfo_kib(const char *name)
+{
+	FILE *f = fopen("/proc/meminfo", "re");
+	char line[128];
+	long kib = -1;
+
+	while (f && fgets(line, sizeof(line), f))
+		if (!strncmp(line, name, strlen(name)))
+			kib = atol(line + strlen(name));
+	if (f)
+		fclose(f);
+	return kib;
+}
+
+static long resident_kib(void)
+{
+	char line[256] = "", *at;
+
+	pt_read_file("/proc/pvas", line, sizeof(line));
+	at = strstr(line, "rss_kib ");
+	return at ? atol(at + 8) : -1;
+}
+
+/* ---- a FUSE file system with a file of one page, whose server can fall silent ---- */
+
+struct answer {
+	struct fuse_out_header head;
+	char data[PAGE];
+};
+
+static void fill_attr(struct fuse_attr *attr, uint64_t node)
+{
+	attr->ino = node;
+	attr->mode = node == FUSE_ROOT_ID ? S_IFDIR | 0777 : S_IFREG | 0666;
+	attr->nlink = 1;
+	attr->size = PAGE;
+	attr->blksize = PAGE;
+}
+
+static int fuse_answer(const struct fuse_in_header *in, void *data)
+{
+	struct fuse_init_out *init = data;
+	struct fuse_entry_out *entry = data;
+	struct fuse_attr_out *attr = data;
+
+	switch (in->opcode) {
+	case FUSE_INIT:
+		init->major = FUSE_KERNEL_VERSION;
+		init->minor = 31;
+		init->max_write = 4096;
+		init->flags = FUSE_WRITEBACK_CACHE;
+		init->time_gran = 1;
+		return sizeof(*init);
+	case FUSE_LOOKUP:
+		entry->nodeid = 2;
+		entry->attr_valid = entry->entry_valid = 1000;
+		fill_attr(&entry->attr, 2);
+		return sizeof(*entry);
+	case FUSE_GETATTR:
+	case FUSE_SETATTR:
+		attr->attr_valid = 1000;
+		fill_attr(&attr->attr, in->nodeid);
+		return sizeof(*attr);
+	case FUSE_OPEN:
+		return sizeof(struct fuse_open_out);
+	case FUSE_READ:
+		return PAGE;
+	case FUSE_WRITE:
+		((struct fuse_write_out *)data)->size = PAGE;
+		return sizeof(struct fuse_write_out);
+	default:
+		return -1;
+	}
+}
+
+static bool is_silent(uint32_t opcode)
+{
+	return opcode == FUSE_SETATTR || opcode == FUSE_WRITE;
+}
+
+static void fuse_serve(int fd)
+{
+	static union { struct fuse_in_header in; char all[256 << 10]; } ask;
+	struct answer answer;
+	int len;
+
+	while (read(fd, &ask, sizeof(ask)) > 0 || errno == EINTR || errno == ENOENT) {
+		if (is_silent(ask.in.opcode) || ask.in.opcode == FUSE_FORGET ||
+		    ask.in.opcode == FUSE_INTERRUPT)
+			continue;
+		memset(&answer, 0, sizeof(answer));
+		len = fuse_answer(&ask.in, answer.data);
+		answer.head.unique = ask.in.unique;
+		answer.head.error = len < 0 ? -ENOSYS : 0;
+		answer.head.len = sizeof(answer.head) + (len < 0 ? 0 : len);
+		if (write(fd, &answer, answer.head.len) < 0 && errno != ENOENT)
+			break;
+	}
+	_exit(0);
+}
+
+/* The server's pid; the mount is below @dir. */
+static pid_t fuse_up(const char *dir)
+{
+	char options[128];
+	pid_t pid;
+	int fd;
+
+	if (system("modprobe fuse 2>/dev/null")) {
+		/* It may be part of the kernel. */
+	}
+	fd = open("/dev/fuse", O_RDWR | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	snprintf(options, sizeof(options), "fd=%d,rootmode=40000,user_id=0,group_id=0", fd);
+	if (mount("fuse", dir, "fuse", MS_NOSUID | MS_NODEV, options))
+		return -errno;
+	pid = fork();
+	if (!pid)
+		fuse_serve(fd);
+	close(fd);
+	return pid;
+}
+
+/* At the partition's bottom a dirty page of the silent server's; above it much memory */
+TASK(dirty_fuse_below)
+{
+	int fd = atoi(pt_args[1]), mem = memfd_create("x", 0);
+	void *at = (void *)(pt_base() + MIB);
+	char *page, *p, *shared;
+
+	page = mmap(at, PAGE, RW, MAP_SHARED | MAP_FIXED_NOREPLACE, fd, 0);
+	CHECK(page == at);
+	p = mmap(NULL, LARGE, RW, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	CHECK(p != MAP_FAILED);
+	CHECK_EQ(0, ftruncate(mem, LARGE));
+	shared = mmap(NULL, LARGE, RW, MAP_SHARED, mem, 0);
+	CHECK(shared != MAP_FAILED);
+	if (pt_failed)
+		return;
+	memset(p, 1, LARGE);
+	memset(shared, 1, LARGE);
+	page[0] = 1;
+	pt_say("r");
+	pause();
+}
+
+#define TASKS 3
+
+static void end_with_silent_server(struct __test_metadata *_metadata, int file, pid_t server)
+{
+	long shmem = meminfo_kib("Shmem:");
+	struct pvas_space *space = PT_SPACE();
+	pid_t pid[TASKS];
+	int fds[2], i;
+
+	ASSERT_EQ(0, pipe(fds));
+	for (i = 0; i < TASKS; i++) {
+		ASSERT_EQ(i + 1, pt_start_task_fds(space, i + 1, "dirty_fuse_below", fds[1], file,
+						   &pid[i]));
+		ASSERT_EQ('r', pt_hear(fds[0]));
+	}
+	EXPECT_LT(TASKS * LARGE / 1024, resident_kib());
+	for (i = 0; i < TASKS; i++)
+		kill(pid[i], SIGKILL);
+	for (i = 0; i < 200 && (resident_kib() > SMALL_KIB ||
+				meminfo_kib("Shmem:") > shmem + SMALL_KIB); i++)
+		usleep(50000);
+	EXPECT_GT(SMALL_KIB, resident_kib());
+	EXPECT_GT(shmem + SMALL_KIB, meminfo_kib("Shmem:"));
+	/* But they wait for the server, as any process does. */
+	pt_kill(server);
+	for (i = 0; i < TASKS; i++) {
+		EXPECT_EQ(256 + SIGKILL, pt_wait(pid[i]));
+	}
+	pvas_space_destroy(space);
+}
+
+/* a FUSE server that never answers keeps none of the memory of tasks that end together */
+MODULE_TEST(silent_server, "the launcher's memory")
+{
+	const char *dir = pt_tmpdir();
+	char path[256], wait_ms[32];
+	int file, i;
+	pid_t server;
+
+	PT_NEED_ROOT();
+	ASSERT_EQ(0, unshare(CLONE_NEWNS));
+	server = fuse_up(dir);
+	if (server < 0)
+		SKIP(return, "no FUSE: %s", strerror(-server));
+	snprintf(path, sizeof(path), "%s/f", dir);
+	file = open(path, O_RDWR);
+	ASSERT_LE(0, file);
+	ASSERT_EQ(0, pt_read_file(WAIT_MS, wait_ms, sizeof(wait_ms)));
+	pt_write_file(WAIT_MS, "500");
+	end_with_silent_server(_metadata, file, server);
+	pt_write_file(WAIT_MS, wait_ms);
+	close(file);
+	for (i = 0; i < 100 && pt_spaces(); i++)
+		usleep(50000);
+	EXPECT_EQ(0, pt_spaces());
+	umount2(dir, MNT_DETACH);
+}
+
+/* ---- a release on the machine's one work item for them that does not end ---- */
+
+/* Closes a socket that lingers, in the middle of a poll: whoever ends that releases it. */
+static int linger(void)
+{
+	struct sockaddr_in at = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(0x7f000001) };
+	struct iocb poll = { .aio_lio_opcode = IOCB_CMD_POLL, .aio_buf = POLLRDHUP }, *ask = &poll;
+	struct linger long_time = { 1, 100000 };
+	int listener = socket(AF_INET, SOCK_STREAM, 0), out = socket(AF_INET, SOCK_STREAM, 0), in;
+	socklen_t len = sizeof(at);
+	aio_context_t ctx = 0;
+	static char much[65536];
+
+	if (bind(listener, (void *)&at, len) || listen(listener, 1) ||
+	    getsockname(listener, (void *)&at, &len) || connect(out, (void *)&at, len))
+		return -errno;
+	in = accept(listener, NULL, NULL);
+	setsockopt(out, SOL_SOCKET, SO_LINGER, &long_time, sizeof(long_time));
+	fcntl(out, F_SETFL, O_NONBLOCK);
+	while (write(out, much, sizeof(much)) > 0)
+		;
+	poll.aio_fildes = out;
+	if (in < 0 || syscall(SYS_io_setup, 1, &ctx) || syscall(SYS_io_submit, ctx, 1, &ask) != 1)
+		return -errno;
+	close(out);
+	shutdown(in, SHUT_WR);
+	return 0;
+}
+
+static pid_t start_lingering(void)
+{
+	int fds[2], err = -EPIPE;
+	pid_t pid;
+
+	if (system("ip link set lo up") || pipe(fds))
+		return -ENOTSUP;
+	pid = fork();
+	if (!pid) {
+		err = linger();
+		if (write(fds[1], &err, sizeof(err)) == sizeof(err) && !err)
+			pause();
+		_exit(1);
+	}
+	if (read(fds[0], &err, sizeof(err)) != sizeof(err))
+		err = -EPIPE;
+	close(fds[0]);
+	close(fds[1]);
+	/* Now the work item is in it. */
+	sleep(1);
+	return err ?: pid;
+}
+
+TASK(map_memfd_and_end)
+{
+	int mem = memfd_create("x", MFD_CLOEXEC);
+	char *p;
+
+	CHECK_EQ(0, ftruncate(mem, LARGE));
+	p = mmap(NULL, LARGE, RW, MAP_SHARED, mem, 0);
+	CHECK(p != MAP_FAILED);
+	if (p != MAP_FAILED)
+		memset(p, 1, LARGE);
+}
+
+/* files that were mapped are released before waitpid() returns, whoever holds up others' */
+MODULE_TEST(held_up_releases, "the launcher's memory")
+{
+	struct pvas_space *space = PT_SPACE();
+	long shmem = meminfo_kib("Shmem:");
+	pid_t attacker, pid;
+	int i;
+
+	PT_NEED_ROOT();
+	attacker = start_lingering();
+	if (attacker < 0)
+		SKIP(return, "no such socket: %s", strerror(-attacker));
+	for (i = 0; i < 3; i++) {
+		pid = pt_start_task(space, 1, "map_memfd_and_end");
+		ASSERT_LT(0, pid);
+		EXPECT_EQ(0, pt_wait(pid));
+		EXPECT_GT(shmem + SMALL_KIB, meminfo_kib("Shmem:"));
+	}
+	/* The same at the end of the last task of a space that is closed */
+	pid = pt_start_task(space, 1, "map_memfd_and_end");
+	ASSERT_LT(0, pid);
+	pvas_space_destroy(space);
+	EXPECT_LE(0, pt_wait(pid));
+	EXPECT_GT(shmem + SMALL_KIB, meminfo_kib("Shmem:"));
+	pt_kill(attacker);
+}
+
+PT_MAIN()

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * A space that no process is in does not grow: the kernel's threads that work on any mm
+ * would charge that memory to nobody.
+ */
+#define _GNU_SOURCE
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "kselftest_harness.h"
+#include "pvas_test.h"
+
+#define HUGE (2UL << 20)
+#define LEN (64UL << 20)
+#define AT 0x40000000UL
+#define THP "/sys/kernel/mm/transparent_hugepage/"
+
+/* A byte of each huge page, and khugepaged knows of it */
+static int sparse(void *arg)
+{
+	int advice = *(int *)arg;
+	char *p = mmap((void *)AT, LEN, PROT_READ | PROT_WRITE,
+		       MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+	size_t i;
+
+	if (p == MAP_FAILED || madvise(p, LEN, MADV_NOHUGEPAGE))
+		return -ENOTSUP;
+	for (i = 0; i < LEN; i += HUGE)
+		p[i] = 1;
+	return madvise(p, LEN, advice) ? -ENOTSUP : 0;
+}
+
+static long resident_kib(void)
+{
+	char line[256] = "", *at;
+
+	pt_read_file("/proc/pvas", line, sizeof(line));
+	at = strstr(line, "rss_kib ");
+	return at ? atol(at + 8) : -1;
+}
+
+static long process_kib(pid_t pid)
+{
+	char path[64], text[256];
+	long size, pages;
+
+	snprintf(path, sizeof(path), "/proc/%d/statm", pid);
+	if (pt_read_file(path, text, sizeof(text)) || sscanf(text, "%ld %ld", &size, &pages) != 2)
+		return -1;
+	return pages * 4;
+}
+
+/* A process with the same memory, that khugepaged fills; its pid, or 0 */
+static pid_t let_fill_another(int advice)
+{
+	pid_t pid = fork();
+	int i;
+
+	if (!pid) {
+		if (!sparse(&advice))
+			pause();
+		_exit(1);
+	}
+	for (i = 0; i < 300; i++) {
+		if (process_kib(pid) >= (long)LEN / 1024)
+			return pid;
+		usleep(100000);
+	}
+	pt_kill(pid);
+	return 0;
+}
+
+static void leave_to_khugepaged(struct __test_metadata *_metadata, int advice)
+{
+	pid_t first, second;
+	struct pt_raw raw;
+	int err;
+
+	/* It begins at once with the first mm that it has, but sleeps between two others. */
+	first = let_fill_another(advice);
+	ASSERT_LT(0, first);
+	pt_write_file(THP "khugepaged/scan_sleep_millisecs", "60000");
+	sleep(1);
+	pt_raw_init(&raw, PVAS_SHIFT_DEFAULT);
+	raw.prepare = sparse;
+	raw.prepare_arg = &advice;
+	raw.keep = AT;
+	err = pt_raw_create(&raw);
+	if (err == -ENOTSUP)
+		SKIP(return, "no huge pages");
+	ASSERT_EQ(0, err);
+	/* Not before the creator has gone */
+	pt_write_file(THP "khugepaged/scan_sleep_millisecs", "10");
+	second = let_fill_another(advice);
+	EXPECT_LT(0, second);
+	EXPECT_LE(0, resident_kib());
+	EXPECT_GT(LEN / 1024 / 8, resident_kib());
+	/* It is still there to be entered. */
+	EXPECT_EQ(0, pt_raw_arm(raw.fd, 0, 1, 0));
+	EXPECT_EQ(0, pt_raw_arm(raw.fd, 0, 0, PVAS_SPAWN_CANCEL));
+	pt_raw_close(&raw);
+	if (second > 0)
+		pt_kill(second);
+	pt_kill(first);
+}
+
+/* khugepaged fills none of it, whatever its creator advised */
+PVAS_TEST(khugepaged)
+{
+	char scan[64], alloc[64];
+
+	PT_NEED_ROOT();
+	if (pt_read_file(THP "khugepaged/scan_sleep_millisecs", scan, sizeof(scan)) ||
+	    pt_read_file(THP "khugepaged/pages_to_scan", alloc, sizeof(alloc)))
+		SKIP(return, "no transparent huge pages");
+	pt_write_file(THP "khugepaged/scan_sleep_millisecs", "10");
+	pt_write_file(THP "khugepaged/pages_to_scan", "65536");
+	leave_to_khugepaged(_metadata, MADV_HUGEPAGE);
+	pt_write_file(THP "khugepaged/scan_sleep_millisecs", scan);
+	pt_write_file(THP "khugepaged/pages_to_scan", alloc);
+}
+
+PT_MAIN()
