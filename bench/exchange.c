@@ -46,7 +46,7 @@ int main(int argc, char **argv)
 		memset(out + i * slice, rank + i, slice);
 	MPI_Alltoall(out, slice, MPI_CHAR, in, slice, MPI_CHAR, MPI_COMM_WORLD);
 	bad = wrong(in, slice, rank, size);
-	/* Wait until all ranks have the result. */
+	/* After this all ranks have received everything. */
 	MPI_Allreduce(&bad, &all, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
 	if (rank == 0 && !all)
 		printf("%d %ld %ld %ld\n", size, bench_meminfo("MemAvailable"),

@@ -192,7 +192,7 @@ static struct slow_user *user_of(uid_t uid, bool add)
 	return &slow[nr_slow++];
 }
 
-/* What pvasps does with the bytes counts, too. */
+/* The time that pvasps takes to process the bytes counts, too. */
 static void end_turn(void)
 {
 	struct slow_user *user;
