@@ -65,7 +65,7 @@ static pid_t let_fill_another(int advice)
 		_exit(1);
 	}
 	for (i = 0; i < 300; i++) {
-		if (process_kib(pid) >= (long)LEN / 1024)
+		if (process_kib(pid) > (long)(LEN / 1024 / 8 * 7))
 			return pid;
 		usleep(100000);
 	}
