@@ -106,7 +106,8 @@ struct pvas_files {
  * struct pvas_space - one shared mm and its partitions
  *
  * Immutable once made: @id, @shift, @first, @last, @flags, @mm, @cred,
- * @pid_ns, @origin, @loader, @table, @table_entries, @key, @key_len, @wq, @late_wq. The rest: under @lock.
+ * @pid_ns, @origin, @loader, @table, @table_entries, @key, @key_len, @wq, @late_wq.
+ * The rest: under @lock.
  *
  * @pinned:	the space holds mm_users of @mm
  * @files:	open files bound to it
