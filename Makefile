@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-# What people type. The module's own build is in Kbuild.
+# The targets to type. The build of the module itself is in Kbuild.
 #
 #   make demo		set up, boot a virtual machine, run 240 tasks in one address space
 #   make check		set up, and run all tests on both kernels

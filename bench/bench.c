@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* What the benchmarks share. */
+/* Functions that the benchmarks share. */
 #include "bench.h"
 #include "samples.h"
 

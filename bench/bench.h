@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* What the benchmarks share: a clock, medians, /proc/meminfo, one line a result. */
+/* Shared by the benchmarks: a clock, medians, /proc/meminfo, one line for each result. */
 #ifndef BENCH_H
 #define BENCH_H
 
@@ -23,10 +23,10 @@ void bench_die(const char *what, int err) __attribute__((noreturn));
 /**
  * bench_result - print one comparison, for bench/run to put in its table
  * @a:		medians: of the plain case
- * @b:		of ours
+ * @b:		of pvas
  * @ratio:	median of the ratios, run by run: noise that both sides of a
  *		run share drops out of it
- * @limit:	the most @ratio should be; 0: nothing was promised
+ * @limit:	the highest allowed @ratio; 0: no limit
  */
 void bench_result(const char *what, const char *unit, size_t runs, double a, double b,
 		  double ratio, double limit);

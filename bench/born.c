@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Tells when it was born. usage: born FILE */
+/* Store the time when main() was reached. usage: born FILE */
 #include "stamp.h"
 
 int main(int argc, char **argv)

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * What system calls cost in the process that this is: medians of batches, in
- * nanoseconds a call, one line. See user.c.
+ * The cost of system calls in this process: medians of batches, in nanoseconds
+ * for each call, on one line. See user.c.
  *
  * The order is: mmap (its munmap not counted), mmap of a file, munmap, mprotect,
- * getppid, a store to fresh cache lines, malloc and free of what is large.
+ * getppid, a store to fresh cache lines, malloc and free of large blocks.
  *
  * usage: calls [filtered]: under a seccomp filter that allows all, as many
  * programs in containers are

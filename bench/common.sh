@@ -19,17 +19,17 @@ echo what,x,system,run,unit,value,probe >"$csv"
 echo what,x,system,run,unit,value,probe,why >"$dropped"
 : >"$OUT/$section.note"
 
-# note TEXT: a line below the section's tables: the command, what is special
+# note TEXT: adds a line below the section's tables: the command, or any condition
 note() { echo "$*" >>"$OUT/$section.note"; }
 
-# skipped WHAT WHY: what this machine can't do
+# skipped WHAT WHY: reports a measurement that is impossible on this machine
 skipped()
 {
 	note "Skipped: $1: $2"
 	echo "# $section: skipped: $1: $2"
 }
 
-# failed WHAT WHY: the section goes on, and fails at its end
+# failed WHAT WHY: the section continues, and fails at its end
 failed()
 {
 	note "FAILED: $1: $2"
@@ -40,10 +40,10 @@ failed()
 # finish: a section's last line
 finish() { exit $((failures > 0)); }
 
-# put WHAT X SYSTEM RUN UNIT VALUE: one sample of what noise doesn't change (memory)
+# put WHAT X SYSTEM RUN UNIT VALUE: one sample that noise doesn't affect (memory)
 put() { echo "$1,$2,$3,$4,$5,$6," >>"$csv"; }
 
-# keep STATE PROBE SYSTEM RUN: of lines "WHAT X UNIT VALUE"
+# keep STATE PROBE SYSTEM RUN: stores the lines "WHAT X UNIT VALUE" as samples
 keep()
 {
 	if [ "$1" = quiet ] || [ "${BENCH_KEEP:-}" ]; then
@@ -75,7 +75,7 @@ samples()
 }
 
 # interleave FUNCTION SYSTEM...: calls FUNCTION SYSTEM RUN for each run, each system.
-# Who goes first changes: none inherits another's warmth.
+# The order rotates, so that no system always profits from caches that another has filled.
 interleave()
 {
 	local _function=$1 _run _i

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Does anything stay behind? Makes a space, starts tasks in it, lets them all
+ * Is anything left behind? Makes a space, starts tasks in it, lets them all
  * exit and ends it, many times, and looks at the system's memory before and
  * after.
  *
@@ -42,7 +42,7 @@ static void one_cycle(unsigned int tasks)
 	pvas_space_destroy(space);
 }
 
-/* What the kernel keeps for later is not lost: let it go before looking. */
+/* Caches are no leak: let the kernel drop them before measuring. */
 static struct memory look(void)
 {
 	int fd = open("/proc/sys/vm/drop_caches", O_WRONLY | O_CLOEXEC);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * An all-to-all among many ranks, to see what memory that takes: each has a buffer of
- * so many bytes to send from, a slice of it for each rank, and one to receive into.
+ * The memory for an all-to-all among many ranks: each has a buffer of BYTES bytes to
+ * send from, a slice of it for each rank, and one to receive into.
  *
  * usage: exchange BYTES
  *
@@ -15,7 +15,7 @@
 
 #include "bench.h"
 
-/* Does slice i of what came have what rank i wrote into its slice for us? */
+/* Does slice i of the received data have the bytes that rank i sent to this rank? */
 static int wrong(const char *in, size_t slice, int rank, int size)
 {
 	int i;
@@ -46,7 +46,7 @@ int main(int argc, char **argv)
 		memset(out + i * slice, rank + i, slice);
 	MPI_Alltoall(out, slice, MPI_CHAR, in, slice, MPI_CHAR, MPI_COMM_WORLD);
 	bad = wrong(in, slice, rank, size);
-	/* The result is there when all have come this far. */
+	/* Wait until all ranks have the result. */
 	MPI_Allreduce(&bad, &all, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
 	if (rank == 0 && !all)
 		printf("%d %ld %ld %ld\n", size, bench_meminfo("MemAvailable"),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* A worker's side of worker_group.h: without libpvas, for plain processes know none. */
+/* A worker's side of worker_group.h: without libpvas, which plain processes don't have. */
 #include <linux/futex.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * What the module's hooks cost a pair of mmap and munmap: in a plain process
+ * The cost of the module's hooks for a pair of mmap and munmap: in a plain process
  * with no module, with the module and no space, and with one space; and in a
  * task. Inserts and removes the module itself, so it must not be there before.
  *
@@ -76,8 +76,8 @@ struct all {
 };
 
 /*
- * What is compared is measured close together: the machine's own speed changes
- * by more, and more slowly, than what is looked for.
+ * The values to compare are measured close together in time: the speed of the machine
+ * varies by more than their difference, but slowly.
  */
 static void round_of(struct all *all, const char *ko)
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Tells when MPI_Init was done. usage: init FILE, in any number of ranks */
+/* Store the time when MPI_Init returned. usage: init FILE, in any number of ranks */
 #include <mpi.h>
 
 #include "stamp.h"

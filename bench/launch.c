@@ -5,8 +5,8 @@
  * usage: launch NAME N PROGRAM [LAUNCHER [ARGUMENT]...]
  *
  * Runs LAUNCHER ... PROGRAM FILE, or starts PROGRAM FILE N times by posix_spawn. Each
- * of the N programs puts the time when it got so far into FILE (stamp.h). Prints, for
- * the last of them and for the job's end,
+ * of the N programs stores the time of its start in FILE (stamp.h). Prints, for the
+ * last of them and for the job's end,
  *	NAME N ms VALUE
  *	NAME-whole N ms VALUE
  */
@@ -59,7 +59,7 @@ static void launch_all(const char *program, char **argv, int argc)
 	bench_reap(pid);
 }
 
-/* Microseconds of bench_us()'s clock; all @n must have come so far. */
+/* Microseconds of bench_us()'s clock; all @n must have stored their time. */
 static double last_of(int fd, int n)
 {
 	double t, last = 0;

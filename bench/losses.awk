@@ -5,8 +5,8 @@
 # usage: awk -f sections.awk -f range.awk -f losses.awk bench/reasons \
 #	 bench/sections/* DIR/SECTION.summary...
 #
-# Worse is what differs by more than 2 %, by more than pvas differs from itself, and by
-# more than that difference's own uncertainty. Limits, and pvas itself, are no rivals.
+# A result is worse if the difference is more than 2 %, more than that between two runs of
+# pvas, and more than its own uncertainty. Limits, and pvas itself, are not rivals.
 
 BEGIN { LEAST = 0.02; NO_RIVALS = "^(pvas|pvas-again|pvas-untuned|memcpy)$" }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * What a pair of mmap and munmap costs here: bench/hooks starts this plainly
+ * The cost of a pair of mmap and munmap: bench/hooks starts this as a plain process
  * and as a task.
  *
  * usage: mapper BATCHES PAIRS
@@ -16,7 +16,7 @@
 
 /* No page is touched: a fault costs more than the pair and would hide it. */
 #define LENGTH (64 * 1024)
-/* Like no neighbour: to be merged with one, or not, makes a difference of 4 %. */
+/* The kernel can't merge it with a neighbour: merging or not makes a difference of 4 %. */
 #define PROT (PROT_READ | PROT_WRITE | PROT_EXEC)
 
 static double batch(unsigned int pairs)
@@ -43,7 +43,7 @@ int main(int argc, char **argv)
 
 	if (!batches || !pairs || !v)
 		return 2;
-	/* The emulator translates, and the slabs fill, before the clock starts. */
+	/* Warm up: the emulator translates the code, and the slabs fill. */
 	batch(pairs);
 	for (i = 0; i < batches; i++)
 		v[i] = batch(pairs);

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * What sharing one mm costs: how often can N workers at the same time fault, map
+ * The cost of sharing one mm: how often can N workers at the same time fault, map
  * and unmap, allocate, or switch from one to the other?
  *
  * usage: onemm PREFIX SYSTEM N MILLISECONDS WHAT...
  *
  * SYSTEM and WHAT as worker_group.h and worker.c have them. Prints lines "WHAT PREFIXN UNIT VALUE":
- * how often a second all together; then, by /proc/interrupts, TLB shootdowns for 1000
+ * the sum of operations per second; then, by /proc/interrupts, TLB shootdowns for 1000
  * of these.
  */
 #include <errno.h>
@@ -55,7 +55,7 @@ static struct sample look(const struct worker_group *c)
 static void measure(const char *prefix, const char *system, unsigned int n, unsigned int ms,
 		    const char *what)
 {
-	/* Where it takes longer than that for once, wait. */
+	/* If no operation ends within an interval, wait up to 50 more. */
 	int left = 50;
 	struct sample a, b;
 	struct worker_group c;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * What bench/peers starts many of: has a buffer, and reads its slice of everybody
- * else's.
+ * One of the processes that bench/peers starts: has a buffer, and reads its slice of
+ * each other process's.
  *
  * usage: peer FD INDEX N THREADS alone|task|xpmem
  *

@@ -24,7 +24,7 @@
 
 #include "p2p.h"
 
-/* Of all processors' time, what others may take; and what is too little to be seen at all */
+/* The share of all processors' time that others may take; and the least that is measurable */
 #define OTHERS_LIMIT	0.05
 #define OTHERS_SECONDS	0.05
 

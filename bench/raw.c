@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * What a copy to a neighbour costs, by mechanism, with no MPI: half a round trip
- * between two processes, each on a processor of its own. Whoever gets a message has
+ * The cost of a copy to a neighbour, by mechanism, without MPI: half a round trip
+ * between two processes, each on a processor of its own. The receiver of a message has
  * it in its own buffer, as after MPI_Recv.
  *
  * usage: raw MECHANISM BYTES...
@@ -39,7 +39,7 @@ static const struct raw_way *const ways[] = {
 static struct raw_pair *pair;
 static int cpus[2];
 
-/* Before there are two: both choose from what the one had. */
+/* Called before the second side starts: both use the processors found here. */
 static void find_processors(void)
 {
 	cpu_set_t set;
@@ -93,7 +93,7 @@ static void meet(struct raw_side *me)
 	raw_wait(&pair->met[!me->side], me->meetings);
 }
 
-/* New pages for each piece; what is received lies in such, too, if it must be fresh. */
+/* New pages for each piece; the receive buffer, too, has new pages if it must be fresh. */
 static size_t open_piece(struct raw_side *me, const struct raw_way *way, size_t step, int rounds)
 {
 	size_t all = step * rounds + me->len + 4096;

@@ -72,7 +72,7 @@ static int pipe_open(struct raw_pair *pair)
 	for (i = 0; i < 2; i++) {
 		if (pipe2(pair->pipe[i], O_CLOEXEC))
 			return -errno;
-		/* As large as one may have it; less is no error. */
+		/* As large as permitted; a smaller pipe is no error. */
 		fcntl(pair->pipe[i][1], F_SETPIPE_SZ, 1 << 20);
 	}
 	return 0;

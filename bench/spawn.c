@@ -18,7 +18,7 @@
 #include "bench.h"
 #include "pvas.h"
 
-/* What one gang of N took. */
+/* The time and the memory of one gang of N. */
 struct sample {
 	double create_us, started_us, start_us, end_us, cpu_us;
 	long tables_kib, memory_kib;
@@ -142,7 +142,7 @@ static void run(struct all *all, pid_t *pids, unsigned int n, unsigned int nr, d
 	struct sample s[GANGS];
 	unsigned int i, which;
 
-	/* Who goes first changes: none inherits another's warmth. */
+	/* The order rotates, so that none always profits from caches that another has filled. */
 	for (i = 0; i < GANGS; i++) {
 		which = (nr + i) % GANGS;
 		s[which] = run_gang(which != PLAIN, pids, n);

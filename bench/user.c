@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * What the user backend costs: system calls of a task beside those of a plain
+ * The cost of the user backend: system calls of a task beside those of a plain
  * process, and 64 tasks beside 64 posix_spawn(). Runs on the host, with no
  * module and no root.
  *

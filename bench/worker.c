@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * What bench/onemm starts many of: does one thing again and again until told to
- * stop, and counts.
+ * One of the workers that bench/onemm starts: repeats one operation until it is told
+ * to stop, and counts.
  *
  * usage: worker FD INDEX N THREADS WHAT
  */

@@ -108,7 +108,7 @@ void group_end(struct worker_group *c)
 	unsigned int i;
 
 	__atomic_store_n(&c->page->stop, 1, __ATOMIC_RELAXED);
-	/* Whoever sleeps until it is its turn must look. */
+	/* Wake the workers that sleep until their turn, so that they see @stop. */
 	for (i = 0; i < c->n; i++) {
 		__atomic_add_fetch(&c->page->worker[i].turn, 2, __ATOMIC_RELEASE);
 		syscall(SYS_futex, &c->page->worker[i].turn, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);

@@ -9,7 +9,7 @@
 
 #define GROUP_MAX 512
 
-/* What all share: a page range whose descriptor all inherit. */
+/* The memory that all workers share: they inherit its descriptor. */
 struct group_page {
 	uint32_t ready;		/* workers that wait for the phase to begin */
 	uint32_t phase;		/* futex: how many phases have begun */
@@ -51,7 +51,7 @@ uint64_t group_count(const struct worker_group *c);
 
 /* --- a worker's side; see group_worker.c --- */
 
-/** group_open - the page, of a worker's first argument; exits if that is none */
+/** group_open - map the page that a worker's first argument names, or exit */
 struct group_page *group_open(const char *fd);
 /** group_ready - say that this worker waits for phase @phase (from 1), and wait */
 void group_ready(struct group_page *page, uint32_t phase);

@@ -4,13 +4,20 @@
 
 #include <ctype.h>
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/random.h>
 #include <time.h>
 #include <unistd.h>
 
-/* Field 22 of /proc/PID/stat, see proc(5); 0: no such process. */
+/* /proc/PID of another user's process is not touched: reading it can hang behind an execve. */
+static bool is_own_process(pid_t pid)
+{
+	return !kill(pid, 0);
+}
+
+/* Field 22 of /proc/PID/stat, see proc(5); 0: no such process of this user. */
 static uint64_t start_time(pid_t pid)
 {
 	char path[32], line[1024];
@@ -18,6 +25,8 @@ static uint64_t start_time(pid_t pid)
 	const char *end;
 	FILE *f;
 
+	if (!is_own_process(pid))
+		return 0;
 	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
 	f = fopen(path, "re");
 	if (!f)

@@ -3,8 +3,8 @@
  * poll() before a write is not enough: a terminal reports room if there is some, and
  * tasks that write to the same file may take the room in between. So the file is opened
  * anew (reopen.c). A pipe that can't be is written to by splice(), which takes a flag
- * not to block. What is left is a terminal of another user that isn't pvasrun's own: it
- * gets one byte after the other.
+ * not to block. The remaining case is a terminal of another user that isn't pvasrun's
+ * own: it gets one byte at a time.
  */
 #include "outlet.h"
 

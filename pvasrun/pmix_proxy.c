@@ -70,6 +70,7 @@ static void end_close(struct proxy_end *end, void (*close_fd)(int fd))
 	end->event.fd = -1;
 	free(end->unsent);
 	end->unsent = NULL;
+	end->ended = false;
 }
 
 static void close_normally(int fd)
@@ -119,6 +120,10 @@ static struct proxy_end *other_end(struct proxy_end *end)
 /* Wait for room if there are unsent bytes, and read only if the other end has none. */
 static void watch(struct proxy_end *end)
 {
+	if (end->ended && other_end(end)->unsent)
+		return;		/* its end would be reported all the time: see end_ready() */
+	if (!end->event.watched)
+		loop_watch(end->conn->proxy->loop, &end->event, 0);
 	loop_change(end->conn->proxy->loop, &end->event,
 		    (end->unsent ? EPOLLOUT : 0) | (other_end(end)->unsent ? 0 : EPOLLIN));
 }
@@ -136,8 +141,11 @@ static int keep_unsent(struct proxy_end *to, const char *data, size_t len)
 
 static int send_to(struct proxy_end *to, const char *data, size_t len)
 {
-	ssize_t n = write(to->event.fd, data, len);
+	ssize_t n;
 
+	if (to->ended)
+		return 0;
+	n = write(to->event.fd, data, len);
 	if (n < 0 && errno != EAGAIN && errno != EINTR)
 		return -errno;
 	if (n < 0)
@@ -169,6 +177,18 @@ static int send_unsent(struct proxy_end *to)
 	return 0;
 }
 
+/*
+ * This end is closed, but what it said last is still to be sent, and the rest to be read.
+ * Nobody will read what is unsent to itself.
+ */
+static void wait_for_other(struct proxy_end *end)
+{
+	loop_forget(end->conn->proxy->loop, &end->event);
+	end->ended = true;
+	free(end->unsent);
+	end->unsent = NULL;
+}
+
 static void end_ready(struct event *event, uint32_t what)
 {
 	struct proxy_end *end = (struct proxy_end *)event;
@@ -179,7 +199,7 @@ static void end_ready(struct event *event, uint32_t what)
 	if (!err && what & (EPOLLIN | EPOLLHUP | EPOLLERR) && !other_end(end)->unsent)
 		err = forward(end);
 	else if (!err && what & (EPOLLHUP | EPOLLERR))
-		err = -EPIPE;	/* it is closed: nobody will read what is unsent */
+		wait_for_other(end);
 	if (err) {
 		conn_close(end->conn);
 		return;

@@ -25,6 +25,7 @@ struct proxy_end {
 	struct proxy_conn *conn;
 	char *unsent;		/* bytes that the socket had no room for, or NULL */
 	size_t len, done;
+	bool ended;		/* closed by its process, but not all it said is sent */
 };
 
 struct proxy_conn {

@@ -27,8 +27,8 @@
 #include "clock.h"
 #include "remove_tree.h"
 
-/* After this time, the rest is left to the next job. */
-#define SWEEP_MS	10000
+/* After this time, in which signals wait, the rest is left to the next job. */
+#define SWEEP_MS	300
 #define REMOVE_MS	30000
 
 #define OWNER_FILE	".pvasrun"
@@ -130,6 +130,17 @@ static bool is_session_name(const char *name)
 	       strspn(p + 1, "0123456789abcdef") == RANDOM_DIGITS;
 }
 
+/* Without opening it: other users may have made thousands of such names. */
+static bool may_be_own(int at, const struct dirent *entry)
+{
+	struct stat st;
+
+	return (entry->d_type == DT_DIR || entry->d_type == DT_UNKNOWN) &&
+	       is_session_name(entry->d_name) &&
+	       !fstatat(at, entry->d_name, &st, AT_SYMLINK_NOFOLLOW) &&
+	       S_ISDIR(st.st_mode) && st.st_uid == geteuid();
+}
+
 static void sweep(const char *dir)
 {
 	int64_t until = now_ms() + SWEEP_MS;
@@ -140,7 +151,7 @@ static void sweep(const char *dir)
 	if (!names)
 		return;
 	while (now_ms() < until && (entry = readdir(names)))
-		if (is_session_name(entry->d_name))
+		if (may_be_own(dirfd(names), entry))
 			sweep_one(dirfd(names), entry->d_name, until);
 	closedir(names);
 }

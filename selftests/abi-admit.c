@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Who enters a space must be like who made it: a process in a sandbox, or with
- * fewer rights, and one without, can't get together in one. Without libpvas.
+ * A process that enters a space must have the same rights as the creator: a process in
+ * a sandbox, or with fewer rights, can't share a space with one that has more. Without
+ * libpvas.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -125,7 +126,7 @@ PVAS_TEST(changed_enters)
 		a.change = &changes[i];
 		err = pt_in_child(change_and_arm, &a);
 		if (err == -ENOTSUP) {
-			TH_LOG("%s: not to be had here", changes[i].name);
+			TH_LOG("%s: not available here", changes[i].name);
 		} else {
 			EXPECT_EQ(-EPERM, err) TH_LOG("%s", changes[i].name);
 		}
@@ -153,7 +154,7 @@ PVAS_TEST(changed_creates)
 		raw.prepare_arg = (void *)&changes[i];
 		err = pt_raw_create(&raw);
 		if (err == -ENOTSUP) {
-			TH_LOG("%s: not to be had here", changes[i].name);
+			TH_LOG("%s: not available here", changes[i].name);
 		} else if (changes[i].enter_only) {
 			EXPECT_EQ(-EPERM, err) TH_LOG("%s", changes[i].name);
 		} else {
@@ -217,7 +218,7 @@ PVAS_TEST(job_in_a_sandbox)
 			continue;
 		err = pt_in_child(job_in_sandbox, (void *)&changes[i]);
 		if (err == -ENOTSUP) {
-			TH_LOG("%s: not to be had here", changes[i].name);
+			TH_LOG("%s: not available here", changes[i].name);
 		} else {
 			EXPECT_EQ(0, err) TH_LOG("%s", changes[i].name);
 		}

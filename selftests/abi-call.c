@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* What holds for every ioctl of /dev/pvas, error by error; without libpvas. */
+/* The rules for every ioctl of /dev/pvas, error by error; without libpvas. */
 #define _GNU_SOURCE
 #include <string.h>
 #include <sys/ioctl.h>

@@ -172,7 +172,7 @@ PVAS_TEST(areas)
 	for (i = 0; i < PT_ARRAY_SIZE(bad); i++) {
 		err = create_with(bad[i].prepare, bad[i].keep);
 		if (err == -ENOTSUP) {
-			TH_LOG("%s: not to be had here", bad[i].name);
+			TH_LOG("%s: not available here", bad[i].name);
 		} else {
 			EXPECT_EQ(-EBUSY, err) TH_LOG("%s", bad[i].name);
 		}

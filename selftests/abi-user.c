@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Who may make, enter and see a space: users, capabilities, namespaces; without libpvas. */
+/* The right to make, enter and see a space: users, capabilities, namespaces; without libpvas. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <linux/capability.h>

@@ -22,7 +22,7 @@ TASK_TEST(brk_moves)
 	memset((void *)page, 7, 100 * PAGE);
 	CHECK_EQ(page, raw_brk(page));
 	CHECK_EQ(page + PAGE, raw_brk(page + PAGE));
-	/* What was given back is zero again. */
+	/* Memory that brk() gave back is zero when it is taken again. */
 	CHECK_EQ(0, *(char *)page);
 	CHECK_EQ(page + 17, raw_brk(page + 17));
 	CHECK_EQ(page + 17, raw_brk(0));

@@ -36,7 +36,7 @@ TASK_TEST(munmap_outside)
 	CHECK_ERR(EPERM, munmap((void *)(pt_base() - PAGE), 2 * PAGE));
 	CHECK_ERR(EPERM, munmap((void *)PAGE, (1UL << 47) - 2 * PAGE));
 	CHECK_EQ(0, munmap(anon(PAGE), PAGE));
-	/* What is nonsense anywhere stays so. */
+	/* Arguments that are invalid in any process stay invalid. */
 	CHECK_ERR(EINVAL, munmap(anon(PAGE), 0));
 	CHECK_ERR(EINVAL, munmap(anon(PAGE), -PAGE));
 }

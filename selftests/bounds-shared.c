@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * What the kernel keeps once for each mm, and so for all tasks of a space: settings, locks,
- * userfaultfds, stacks that grow, a dying task's memory. No task may have it changed for its
- * peers, nor may another process through what a task has given it.
+ * State that the kernel keeps once for each mm, and so for all tasks of a space: settings,
+ * locks, userfaultfds, stacks that grow, a dying task's memory. No task may change it for its
+ * peers, nor may another process with a descriptor from a task.
  */
 #define _GNU_SOURCE
 #include <asm/ldt.h>
@@ -80,7 +80,7 @@ TASK(change_settings)
 	CHECK(errno == EPERM || errno == ENOTTY);
 	CHECK_ERR(EPERM, write_to("/proc/self/clear_refs", "1"));
 	CHECK_ERR(EPERM, write_to("/proc/self/coredump_filter", "0x1"));
-	/* What is a thread's own, or only asked for */
+	/* Allowed: settings of one thread, and queries */
 	CHECK_EQ(0, prctl(PR_SET_NAME, "renamed", 0, 0, 0));
 	CHECK_EQ(1, prctl(PR_GET_DUMPABLE, 0, 0, 0, 0));
 	CHECK_EQ(0, prctl(PR_SET_TIMERSLACK, 50000, 0, 0, 0));
@@ -156,7 +156,7 @@ static int uffd_copy(int fd, uintptr_t at, void *page)
 	return ioctl(fd, UFFDIO_COPY, &copy);
 }
 
-/* What a task's child can do with the parent's descriptor: an ordinary process, in no space */
+/* The attacks of a task's child, an ordinary process in no space, with its parent's descriptor */
 static int child_attacks(int fd, char *own)
 {
 	struct uffdio_range range = { (uintptr_t)own, PAGE };
@@ -238,7 +238,7 @@ TASK(race_uffd)
 	}
 	race_over = true;
 	pthread_join(thread, NULL);
-	/* What was registered for a moment may stay cut in two. */
+	/* Areas that were registered for a moment may stay split. */
 	CHECK(!others_watched());
 	CHECK(!others_bytes_changed());
 }
@@ -377,7 +377,7 @@ TASK(move_stack)
 	CHECK_ERR(EPERM, mremap(piece, PAGE, PAGE, MREMAP_MAYMOVE | MREMAP_FIXED | MREMAP_DONTUNMAP,
 				to));
 	CHECK_ERR(EPERM, mremap(piece, PAGE, 2 * PAGE, MREMAP_MAYMOVE));
-	/* The hint of uprobes' page is none of ours. */
+	/* The address that uprobes suggests for its page is not in this partition. */
 	piece = mremap(anon(PAGE), PAGE, PAGE, MREMAP_MAYMOVE | MREMAP_DONTUNMAP, TASK_MAX - PAGE);
 	CHECK(piece == MAP_FAILED || pt_inside(piece, PAGE));
 }

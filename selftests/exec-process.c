@@ -21,7 +21,7 @@ struct armed {
 	const char *path;
 };
 
-/* What an armed process can still do when its exec has failed. */
+/* An armed process whose exec has failed can still cancel. */
 static int exec_fails_then_cancel(void *arg)
 {
 	struct armed *a = arg;

@@ -222,7 +222,7 @@ static void handler(int sig)
 	handled = sig;
 }
 
-/* What the user backend answers in the kernel's stead, and where it must know places. */
+/* Calls that the user backend emulates, and for which it must know the old addresses. */
 static char try_old_places(void)
 {
 	struct sigaction act = { .sa_handler = handler };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* What a program finds that got into a space by its exec, and what others see of it. */
+/* A program that enters a space by exec: its environment, and its state as others see it. */
 #define _GNU_SOURCE
 #include <elf.h>
 #include <fcntl.h>
@@ -72,7 +72,7 @@ TASK_TEST(auxiliary_vector)
 
 TASK(no_extra_files)
 {
-	/* The loader has closed the program: 0, 1, 2 and nothing else of ours. */
+	/* The loader has closed the program: only 0, 1 and 2 are left of its descriptors. */
 	CHECK_ERR(EBADF, fcntl(200, F_GETFD));
 	CHECK_EQ(3, open("/dev/null", O_RDONLY));
 }

@@ -69,7 +69,7 @@ bool fail_reached(int fd)
 	return n > 0 && atoi(text) == 0;
 }
 
-/* What a call may say that could not allocate; exec: E2BIG for want of a stack page. */
+/* The errors allowed when an allocation fails; E2BIG is exec's, without a stack page. */
 bool fail_proper(int err)
 {
 	return err == -ENOMEM || err == -EAGAIN || err == -E2BIG || err == -EFAULT;

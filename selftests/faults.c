@@ -342,7 +342,7 @@ static int do_brk(void __attribute__((unused)) *arg)
 {
 	if (sbrk(1 << 20) == (void *)-1)
 		return -errno;
-	/* What can't be given back stays the task's. */
+	/* Memory that can't be given back still belongs to the task. */
 	return sbrk(-(1 << 20)) == (void *)-1 ? -errno : 0;
 }
 

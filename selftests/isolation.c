@@ -28,7 +28,7 @@
 #define INTRUDER	65533	/* the other's */
 #define KEY		"isolation"
 
-/* What the intruder may know: all but a descriptor. */
+/* The intruder knows everything about the job, but has no descriptor. */
 struct job {
 	pid_t launcher, task;
 	uint32_t id;
@@ -99,7 +99,7 @@ FIXTURE_SETUP(two_users)
 	ASSERT_NE(0, job->id);
 }
 
-/* Whatever was tried: the victim's job still runs, and nothing was written to it. */
+/* After any attack the victim's job must still run, and its memory must be unchanged. */
 FIXTURE_TEARDOWN(two_users)
 {
 	struct iovec here, there;
@@ -393,7 +393,7 @@ TEST_F(two_users, own_user_other_namespaces)
 	EXPECT_EQ(0, in_namespaces(0, CLONE_NEWUSER | CLONE_NEWPID, 0));
 	EXPECT_EQ(0, in_namespaces(0, CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWNET,
 				   0));
-	/* What root can part without a user namespace */
+	/* Namespaces that root can unshare without a user namespace */
 	EXPECT_EQ(0, in_namespaces(CLONE_NEWPID, 0, 0));
 	EXPECT_EQ(0, in_namespaces(CLONE_NEWNS, 0, 0));
 	EXPECT_EQ(0, in_namespaces(CLONE_NEWIPC, 0, 0));

@@ -200,7 +200,7 @@ MODULE_TEST(core_of_a_failed_exec, "a task has its own core filter")
 	pvas_space_destroy(space);
 }
 
-/* What an ordinary program does next: children, memory, the heap; when it is told to. */
+/* When the test says so: the usual work of a program, with children, memory, the heap. */
 TASK(goes_on)
 {
 	pid_t pid;
@@ -271,9 +271,9 @@ static bool partly_freed(void)
 }
 
 /*
- * What takes the mmap lock begins and ends while task 1 is being freed. One such task
- * on each processor: an emulator that runs them in turn, 0.1 s each, would not let one
- * alone see any of it.
+ * Calls that take the mmap lock begin and end while task 1 is being freed. There is one
+ * such task on each processor: an emulator runs processors in turn, 0.1 s each, so one
+ * task alone might see none of it.
  */
 TASK(maps_meanwhile)
 {

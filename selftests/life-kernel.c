@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* What the kernel still does for a task: its clock, barriers, threads of its own. */
+/* Services of the kernel that still work for a task: clocks, membarrier(), kernel threads. */
 #define _GNU_SOURCE
 #include <linux/filter.h>
 #include <linux/io_uring.h>

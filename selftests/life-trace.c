@@ -187,7 +187,7 @@ MODULE_TEST(killed_together, "no list of members")
 	if (err)
 		SKIP(return, "no kprobe events");
 	TH_LOG("%d processes, %ld searches in %ld ticks", GUESTS, hits, ticks(took));
-	/* What the end of the partition adds: one search for each slice, and a few more. */
+	/* Freeing the partition adds one search for each slice, and a few more. */
 	if (ticks(took) + 100 > GUESTS)
 		SKIP(return, "too slow a machine to tell");
 	EXPECT_LT(0, hits);

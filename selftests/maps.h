@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* What tests of mappings share: sizes, kinds, and addresses that are another's. */
+/* Shared by the tests of mappings: sizes, kinds, and addresses in other partitions. */
 #ifndef PVAS_TEST_MAPS_H
 #define PVAS_TEST_MAPS_H
 
@@ -43,7 +43,7 @@ static inline void *foreign(int i)
 	return i < (int)PT_ARRAY_SIZE(at) ? (void *)at[i] : NULL;
 }
 
-/* The last page of ours and the first of the next partition's. */
+/* The last page of this partition and the first of the next one. */
 static inline void *straddling(void)
 {
 	return (void *)(pt_base() + pt_size() - PAGE);

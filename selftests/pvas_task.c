@@ -26,7 +26,7 @@ TASK(dirty)
 	char *p = mmap(NULL, 1 << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
 	CHECK(p != MAP_FAILED);
-	/* What the last one stored here is not there any more. */
+	/* The data of the partition's previous task must be gone. */
 	CHECK_EQ(0, p[4095]);
 	memset(p, 1, 1 << 20);
 	free(malloc(1 << 20));

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What the test programs share.
+ * Shared by the test programs.
  *
  * pt_raw_*  the ABI alone, without libpvas: a space whose loader is a stub of
  *	     ours, and whose tasks are *puppets* that do the system calls they
@@ -147,7 +147,7 @@ unsigned int pt_timeout(void);
 /* main() of each test program. */
 int pt_main(int argc, char **argv, int (*run)(int argc, char **argv));
 
-/* In a task function: what failed is said, and counted. */
+/* In a task function: a failure is reported, and counted. */
 extern int pt_failed;
 void pt_check_failed(const char *file, int line, const char *what, long got, long want);
 
@@ -192,7 +192,7 @@ void pt_check_failed(const char *file, int line, const char *what, long got, lon
 		SKIP(return, "%s", why__); \
 } while (0)
 
-/* What the user backend doesn't promise: see doc/backends.md. */
+/* For guarantees that the user backend doesn't give: see doc/backends.md. */
 #define PT_NEED_MODULE(why) do { \
 	if (pt_backend() != PVAS_BACKEND_KERNEL) \
 		SKIP(return, "user backend: " why); \

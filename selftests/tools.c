@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * What looks into a task or gets into its way: debuggers, userfaultfd, seccomp,
- * namespaces, other processes' reads, writes and advice.
+ * Tools that inspect or restrict a task: debuggers, userfaultfd, seccomp, namespaces,
+ * other processes' reads, writes and advice.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -170,7 +170,7 @@ PVAS_TEST(process_vm_and_madvise)
 	there.iov_len = PAGE;
 	for (i = 0; i < (int)PT_ARRAY_SIZE(advice); i++)
 		syscall(SYS_process_madvise, pidfd, &there, 1, advice[i], 0);
-	/* What destroys is the task's own business. */
+	/* Only the task itself may give destructive advice. */
 	EXPECT_EQ(-1, syscall(SYS_process_madvise, pidfd, &there, 1, MADV_DONTNEED, 0));
 	there = (struct iovec){ (void *)at, sizeof(long) };
 	value = 1;

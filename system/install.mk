@@ -55,7 +55,7 @@ install-dkms: install-load
 		install -D -m 644 $$f $(DESTDIR)$(dkmsdir)/$$f || exit 1; \
 	done
 
-# What install would install now is what uninstall removes; of folders, ours.
+# Removes the files that install would install now, and the folders that only pvas uses.
 uninstall:
 	@rm -rf $(staged)
 	@$(MAKE) -s install DESTDIR=$(staged) >$(BUILD)/uninstall.log

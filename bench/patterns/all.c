@@ -9,7 +9,7 @@
 
 /* ---- transpose: equal blocks ---- */
 
-/* @rows rows of @n: the block for each rank is put together, turned round. */
+/* @rows rows of @n: the block for each rank is collected and transposed. */
 static void pack_blocks(const double *a, double *out, int n, int rows)
 {
 	int r, i, j;
@@ -122,7 +122,7 @@ static void count_keys(const uint32_t *keys, int n, int *of)
 		of[keys[i]]++;
 }
 
-/* Nobody has another's keys, none was lost, and the sum is that of all. */
+/* Each rank has only its own keys, none was lost, and the sum is unchanged. */
 static bool keys_are_right(const int *of, uint64_t sent_sum, uint64_t sent)
 {
 	uint64_t mine[4] = { sent_sum, sent, 0, 0 }, all[4];

@@ -24,7 +24,7 @@ static size_t cell(const struct cube *c, int x, int y, int z)
 	return ((size_t)x * (c->len[1] + 2) + y) * (c->len[2] + 2) + z;
 }
 
-/* A function that averaging over the six neighbours leaves as it is, one more each round */
+/* A function that doesn't change by averaging over the six neighbours, plus 1 each round */
 static double exact(const struct cube *c, int x, int y, int z, int round)
 {
 	return (c->from[0] + x) + 2.0 * (c->from[1] + y) + 3.0 * (c->from[2] + z) + round;
@@ -209,7 +209,7 @@ static void one_plane(struct wave *w)
 		return;
 	MPI_Send(w->plane + w->len[0] * stride + 1, w->len[1], MPI_UINT32_T, w->high[0], 0,
 		 w->comm);
-	/* What came from the west is of use no more: so its place is free. */
+	/* The column from the west is no longer needed: its buffer can be reused. */
 	for (i = 0; i < w->len[0]; i++)
 		w->column[i] = w->plane[(i + 1) * stride + w->len[1]];
 	MPI_Send(w->column, w->len[0], MPI_UINT32_T, w->high[1], 1, w->comm);
@@ -218,7 +218,7 @@ static void one_plane(struct wave *w)
 			w->column[i] = 0;
 }
 
-/* The same on one rank, for the last one to compare its last cell with */
+/* The same on one rank; the last rank compares its last cell with the result. */
 static uint32_t alone(int n, int planes)
 {
 	struct wave w = { .len = { n, n } };

@@ -8,6 +8,7 @@
 
 #include "helpers.h"
 #include "pvas.h"
+#include "user/worker.h"
 #include "kselftest_harness.h"
 
 static const struct pvas_create_attr user = {
@@ -60,6 +61,19 @@ TEST_F(flood, by_many)
 	for (size_t i = 0; i < NR_CALLS; i++) {
 		EXPECT_EQ(run(self->s, calls[i], "24", "idle", "4"), 0) TH_LOG("%s", calls[i]);
 	}
+}
+
+/* A program with mappings without end. Its calls are the kernel's affair. */
+TEST_F(flood, by_mappings)
+{
+	char page[24], *argv[] = { NULL, page, NULL };
+	const struct user_space *u = self->s->priv;
+	pid_t pid;
+
+	argv[0] = (char *)ours("far_task");
+	snprintf(page, sizeof(page), "%#lx", (unsigned long)u->parts[1].page);
+	ASSERT_EQ(pvas_task_spawn(self->s, 1, argv[0], argv, environ, NULL, &pid), 1);
+	EXPECT_EQ(end_of(pid), 0);
 }
 
 TEST_HARNESS_MAIN

@@ -385,28 +385,15 @@ static int eat(int in, int out, size_t len)
 	return write(out, &c, 1) != 1 || read(in, &c, 1) < 0;
 }
 
-/* A file whose contents may never come. */
-static int populate(const char *path)
+/*
+ * A file whose contents may never come: with MAP_LOCKED a worker waits amid the mapping,
+ * with the partition's lock. Nor does the close of it end: a worker's, after this.
+ */
+static int map_file(const char *path, int flags)
 {
 	int fd = open(path, O_RDONLY);
 
-	return mmap(NULL, PAGE, PROT_READ, MAP_PRIVATE | MAP_POPULATE, fd, 0) == MAP_FAILED;
-}
-
-/* Here the worker waits amid the mapping, with the partition's lock. */
-static int map_locked(const char *path)
-{
-	int fd = open(path, O_RDONLY);
-
-	return mmap(NULL, PAGE, PROT_READ, MAP_PRIVATE | MAP_LOCKED, fd, 0) == MAP_FAILED;
-}
-
-/* Nor does the close of it end: a worker's, after this. */
-static int map_only(const char *path)
-{
-	int fd = open(path, O_RDONLY);
-
-	return mmap(NULL, PAGE, PROT_READ, MAP_PRIVATE, fd, 0) == MAP_FAILED;
+	return mmap(NULL, PAGE, PROT_READ, MAP_PRIVATE | flags, fd, 0) == MAP_FAILED;
 }
 
 /* A worker reads the name. */
@@ -468,11 +455,11 @@ static int run(int argc, char **argv)
 	if (!strcmp(what, "eat"))
 		return eat(a, b, strtoul(argv[4], NULL, 10) << 20);
 	if (!strcmp(what, "populate"))
-		return populate(argv[2]);
+		return map_file(argv[2], MAP_POPULATE);
 	if (!strcmp(what, "locked"))
-		return map_locked(argv[2]);
+		return map_file(argv[2], MAP_LOCKED);
 	if (!strcmp(what, "map"))
-		return map_only(argv[2]);
+		return map_file(argv[2], 0);
 	if (!strcmp(what, "name"))
 		return name_in(argv[2]);
 	if (!strcmp(what, "children-name"))

@@ -274,7 +274,7 @@ static long resident(void)
 	return pages;
 }
 
-/* How many mmaps of ours are served while the middle of its memory is given back. */
+/* How many of this task's mmaps are served while the middle of its memory is given back. */
 static int served_meanwhile(struct pvas_space *s)
 {
 	const long large = 192L << 20 >> 12;
@@ -398,7 +398,7 @@ TEST_F(contained, shared_state)
 	EXPECT_EQ(run(self->s, "own-state", NULL), 0);
 }
 
-/* ---- where a start can't succeed, the reason is said ---- */
+/* ---- a start that can't succeed reports the reason ---- */
 
 TEST(no_executable_memory)
 {

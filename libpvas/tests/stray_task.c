@@ -171,6 +171,15 @@ static int inherit(char **argv)
 	return waitpid(pid, &status, 0) == pid ? !!status : 4;
 }
 
+/* Its last call that the launcher sees is a fork. */
+static int fork_last(void)
+{
+	if (!syscall(SYS_fork))
+		_exit(0);
+	for (;;)
+		syscall(SYS_pause);
+}
+
 /* ---- descriptors that are for reading, for writing, for nothing ---- */
 
 static char name[] = "/tmp/pvas-stray-XXXXXX";
@@ -389,11 +398,32 @@ static void link_to_read_only(void)
 	CHECK(munmap(p, 2 * PAGE) == 0);
 }
 
+/* Without /proc there is no such link. */
+static void link_without_proc(void)
+{
+	char dir[] = "/tmp/pvas-root-XXXXXX", buf[8];
+	pid_t pid;
+	int status = -1;
+
+	CHECK(mkdtemp(dir));
+	pid = fork();
+	if (!pid) {
+		if (chroot(dir) && errno == EPERM)
+			_exit(0);
+		failures = 0;
+		CHECK(FAILS(readlink("/proc/self/exe", buf, sizeof(buf)), ENOENT));
+		_exit(failures);
+	}
+	CHECK(waitpid(pid, &status, 0) == pid && !status);
+	CHECK(!rmdir(dir));
+}
+
 static void links(void)
 {
 	pid_t pid;
 	int status = -1;
 
+	link_without_proc();
 	link_to_read_only();
 	pid = fork();
 	if (!pid) {
@@ -424,6 +454,8 @@ int main(int argc, char **argv)
 		return borrow(argv);
 	if (!strcmp(what, "inherit"))
 		return inherit(argv);
+	if (!strcmp(what, "fork"))
+		return fork_last();
 	if (!strcmp(what, "modes")) {
 		map_by_mode();
 	} else if (!strcmp(what, "lock")) {

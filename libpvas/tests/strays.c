@@ -212,6 +212,29 @@ TEST_F_TIMEOUT(strays, number_of_an_ended_task, 60)
 	}
 }
 
+/*
+ * Until its thread makes another call a fork may not be complete. The thread's number is
+ * another process' one day, which must not be asked about it: that can hang.
+ */
+TEST_F(strays, forks_of_an_ended_task)
+{
+	char *argv[] = { NULL, "fork", NULL };
+	const struct user_space *u = self->s->priv;
+	int i, index;
+	pid_t pid;
+
+	index = start(self->s, argv, &pid);
+	ASSERT_GT(index, 0);
+	for (i = 0; i < 10000 && !__atomic_load_n(&u->parts[index].nr_forks, __ATOMIC_RELAXED); i++)
+		usleep(1000);
+	EXPECT_EQ(u->parts[index].nr_forks, 1);
+	EXPECT_EQ(u->parts[index].forks[0], pid);
+	kill(pid, SIGKILL);
+	EXPECT_EQ(end_of(pid), SIGKILL);
+	EXPECT_EQ(pvas_task_list(self->s, NULL, 0), 0);
+	EXPECT_EQ(u->parts[index].nr_forks, 0);
+}
+
 TEST_F(strays, modes_of_descriptors)
 {
 	EXPECT_EQ(run(self->s, "modes"), 0);
@@ -232,7 +255,7 @@ TEST_F(strays, die_with_the_launcher)
 	EXPECT_EQ(run(self->s, "death"), 0);
 }
 
-/* Whose lock it is: another process sees. */
+/* The pid of the lock's owner: F_GETLK in another process reports it. */
 static pid_t lock_of(const char *path)
 {
 	struct flock lock = { .l_type = F_WRLCK };

@@ -62,6 +62,9 @@ $(tout)/stray_task: $(tests)/stray_task.c $(tests)/task_check.h $(out)/libpvas.a
 $(tout)/flood_task: $(tests)/flood_task.c $(tests)/task_check.h $(out)/libpvas.a | $(tout)
 	$(call say,CC)
 	$(prog) -fPIE -pie -o $@ $< $(out)/libpvas.a
+$(tout)/far_task: $(tests)/far_task.c $(tests)/task_check.h | $(tout)
+	$(call say,CC)
+	$(prog) -fPIE -pie -o $@ $<
 $(tout)/task-launcher: $(tests)/task_launcher.c $(out)/libpvas.a | $(tout)
 	$(call say,CC)
 	$(prog) -fPIE -pie -o $@ $< $(out)/libpvas.a
@@ -94,7 +97,7 @@ $(tout)/shape-execstack: $(tests)/shape.c | $(tout)
 	$(call say,CC)
 	$(Q)gcc -std=gnu11 -O1 -DEXEC_STACK -fPIE -pie -Wl,-z,execstack -o $@ $<
 
-test_progs := $(units:%=$(tout)/%) $(addprefix $(tout)/,launch-nopie run_loader task task-launcher user_task peer_task stray_task flood_task task-static \
+test_progs := $(units:%=$(tout)/%) $(addprefix $(tout)/,launch-nopie run_loader task task-launcher user_task peer_task stray_task flood_task far_task task-static \
 	task-so shape-execstack shape-highbase) $(shapes:%=$(tout)/shape-%)
 
 tests: all $(test_progs)

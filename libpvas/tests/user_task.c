@@ -68,7 +68,7 @@ static void test_files(void)
 	fd = open("/etc/passwd", O_RDONLY);
 	CHECK(MAP_FAILS(mmap(NULL, PAGE, RW, MAP_SHARED, fd, 0), EACCES));
 	close(fd);
-	/* Whose program is it? */
+	/* /proc/self/exe must name the task's program. */
 	memset(path, 0, sizeof(path));
 	CHECK(readlink("/proc/self/exe", path, sizeof(path) - 1) > 0);
 	CHECK(strstr(path, "/user_task"));

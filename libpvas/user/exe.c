@@ -7,8 +7,11 @@
  * outlives the parent), a peer's from the peer's page. The kernel answers for
  * other processes.
  */
+#include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "rawsys.h"
 #include "worker.h"
@@ -81,7 +84,17 @@ static pid_t find_page(struct user_space *u, struct user_part *p, pid_t caller, 
 	if (!inside)
 		return user_caller_process(about) == user_caller_process(caller) ? own : 0;
 	*at = user_part_of_process(u, about);
-	return *at && user_caller_inside((*at)->pid) ? own : 0;
+	return *at && !user_caller_elsewhere((*at)->pid) && user_caller_inside((*at)->pid) ? own : 0;
+}
+
+/* It may have changed its root to a tree without /proc: then the kernel refuses the call. */
+static int sees_proc(pid_t tid)
+{
+	char path[48];
+	struct stat st;
+
+	snprintf(path, sizeof(path), "/proc/%d/root/proc/self", tid);
+	return !lstat(path, &st) || (errno != ENOENT && errno != ENOTDIR);
 }
 
 int user_exe_of(struct user_space *u, struct user_part *p, pid_t caller, int inside,
@@ -93,7 +106,7 @@ int user_exe_of(struct user_space *u, struct user_part *p, pid_t caller, int ins
 	if (about < 0)
 		return 0;
 	mem = find_page(u, p, caller, inside, about, &at);
-	if (!mem)
+	if (!mem || !sees_proc(caller))
 		return 0;
 	user_caller_read(mem, (uint64_t)at->page->exe, exe, len - 1);
 	return *exe != 0;

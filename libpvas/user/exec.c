@@ -24,6 +24,9 @@
  */
 int user_exec_left(const struct user_part *p)
 {
+	/* The number can be another process' before the supervisor learns of the end. */
+	if (user_pidfd_dead(p->pidfd))
+		return 0;
 	if (user_caller_elsewhere(p->pid))
 		return 1;
 	return p->exec_polls < EXEC_POLLS - 1 && user_caller_left(p->pid);

@@ -126,9 +126,16 @@ static void serve_outside(struct user_request *r)
 	free(r);
 }
 
-/* The caller has just been killed, or is identified. */
+/*
+ * The caller has just been killed, or is identified. If it was killed while the request was
+ * in the queue, its number can be that of a process that hangs in execve(): not looked at.
+ */
 static void identify(struct user_request *r)
 {
+	if (!user_request_valid()) {
+		free(r);
+		return;
+	}
 	r->inside = r->part ? check_inside(r) : OUTSIDE;
 	if (r->inside == OUTSIDE) {
 		user_queue_defer(r->u, r);

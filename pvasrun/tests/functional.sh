@@ -6,6 +6,7 @@
 # PVASRUN	the pvasrun to test; with one named pvasrun-plain, which uses the fake
 #		libpvas, there are more tests, of errors that it can provoke
 # TERMINAL	tests/terminal as built; without it no tests at a terminal
+# HUNG_EXEC	tests/hung_exec as built; without it no test beside a hung execve()
 # TIMES	if set, print how long each test took
 # SLOW		multiplies all time limits (a VM without KVM)
 # BACKEND	passed on as --backend

@@ -194,7 +194,7 @@ test_messages()
 	status_is 0
 	out_has 'pmix log: good'
 	out_has 'to stdout'
-	check "what is said is wrong" diff <(printf 'from b\nto stderr\n') "$T/err"
+	check "the output is wrong" diff <(printf 'from b\nto stderr\n') "$T/err"
 }
 
 test_spawn()

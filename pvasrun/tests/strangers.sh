@@ -416,6 +416,25 @@ test_renamed()
 	check "something is left" [ "$(ls "$shared")" = "$name" ]
 }
 
+# Another user's directories with this user's prefix are not even opened.
+test_others_directories()
+{
+	local i name
+
+	mkdir -m 1777 "$T/many"
+	for i in {1..50}; do
+		printf -v name 'pvasrun-0-%d-%032x' "$i" "$i"
+		as 4002 mkdir "$T/many/$name" &
+	done
+	wait
+	TMPDIR=$T/many strace -f -o "$T/trace" -e trace=openat,open,unlinkat,rmdir "$T/bin/pvasrun" --backend user \
+		-n 1 "$T/bin/rank-openmpi" ring >"$T/out" 2>"$T/err"
+	status=$?
+	status_is 0
+	check "the test made none" [ "$(find "$T/many" -mindepth 1 -maxdepth 1 | wc -l)" -eq 50 ]
+	check "others' directories are opened" [ "$(grep -cE '"pvasrun-0-[0-9]+-0{20}' "$T/trace")" -eq 0 ]
+}
+
 test_sweep()
 {
 	local i pids=()

@@ -68,6 +68,41 @@ static void stale(void)
 	check(job_secret_is_stale(&secret));
 }
 
+/* The start of process 1, which is root's and was started long ago; 0: unknown */
+static uint64_t start_of_first(void)
+{
+	unsigned long long started = 0;
+	char line[1024];
+	FILE *f = fopen("/proc/1/stat", "re");
+	const char *end;
+
+	if (!f)
+		return 0;
+	line[fread(line, 1, sizeof(line) - 1, f)] = '\0';
+	fclose(f);
+	end = strrchr(line, ')');
+	if (end)
+		sscanf(end + 1, " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %llu",
+		       &started);
+	return started;
+}
+
+/* A pid that is another user's by now is not the owner's, and its /proc is not read. */
+static void other_users_pid(void)
+{
+	struct job_secret secret = { .owner = 1, .started = start_of_first() };
+	int status = -1;
+	pid_t pid;
+
+	if (geteuid())
+		return;
+	check(!job_secret_is_stale(&secret));
+	pid = fork();
+	if (!pid)
+		_exit(setresuid(65534, 65534, 65534) || !job_secret_is_stale(&secret));
+	check(waitpid(pid, &status, 0) == pid && !status);
+}
+
 /* ---- in a directory ---- */
 
 static void put_file(const char *name, const char *text, mode_t mode)
@@ -212,6 +247,7 @@ void test_job_secret(void)
 {
 	text();
 	stale();
+	other_users_pid();
 	directory();
 	keyring();
 }

@@ -46,7 +46,7 @@ static const uint32_t sizes[] = {
 
 #define N_COMMANDS (sizeof(commands) / sizeof(commands[0]))
 
-/* What one round works on; its threads share it, races included. */
+/* The state of one round. Its threads share it without locks: races are wanted. */
 struct round {
 	unsigned long long state;
 	int fds[4];

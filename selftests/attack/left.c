@@ -38,7 +38,7 @@ int count_spaces(void)
 	return n;
 }
 
-/* Children of ours, by now orphans of launchers that we adopted. */
+/* Our children: orphans of launchers, adopted by this process. */
 static int reap_all(double deadline)
 {
 	do {

@@ -24,7 +24,7 @@ ordinary()
 	sh -c 'echo 0 >/proc/self/oom_score_adj; exec "$@"' sh "$@"
 }
 
-# What is free is taken first, as huge pages, or it would take long. 250 MB are left.
+# Take the free memory as huge pages first, because that is fast; leave 250 MB.
 fill()
 {
 	local free

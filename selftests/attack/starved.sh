@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only
-# A user who has tasks of theirs starved (cpu.max of a cgroup that is theirs) keeps
-# whatever waits for "no task is preempted" waiting. Others' spaces come and go all the same.
+# A user who starves some tasks (by cpu.max of a cgroup) delays every wait for "no task is
+# preempted". The spaces of other users must still be made and destroyed in time.
 
 . "$(dirname "$0")/common"
 need_root

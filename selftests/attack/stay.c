@@ -10,11 +10,11 @@
  * program it is the calling process that goes on as the child, and the new one
  * that goes on as the parent. So the work is done by the task.
  *
- * The new process believes to be the one that called: getpid() is the caller's.
- * Its child's pid is the same number, and kill() reaches what it should. What it
- * waits for is no child of its own: waitpid() follows it by a pidfd. When the
- * task is over, the parents fork no more, but end: what they would start now
- * would not be a task.
+ * The new process acts as the caller: its getpid() returns the caller's pid. Its
+ * child's pid is the same number, so kill() reaches the right process. The process
+ * that it waits for is not its own child, so waitpid() uses a pidfd. When the task
+ * has ended, the parents exit instead of forking again: the new process would not be
+ * a task.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>

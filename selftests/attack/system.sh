@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only
-# What an administrator or another tool does to the kernel under running jobs:
+# Actions of an administrator or of other tools on the kernel while jobs run:
 # other users of ftrace, probes, strace, processors that go and come, swapping,
 # memory that ends, rmmod in a loop. (perf is in perf.c, live patches in livepatch.sh.)
 

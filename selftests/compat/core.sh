@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only
-# What a task's core file holds: its own partition and the header, not its peers'.
+# The contents of a task's core file: its own partition and the header, not its peers' memory.
 . "$(dirname "$0")/common"
 need readelf
 

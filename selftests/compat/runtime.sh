@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only
-# What languages bring along: C++ exceptions, thread_local, OpenMP, 64 threads, huge pages, stacks.
+# Runtimes of languages: C++ exceptions, thread_local, OpenMP, 64 threads, huge pages, stacks.
 # shellcheck source=selftests/compat/common
 . "$(dirname "$0")/common"
 

@@ -49,7 +49,7 @@ as_tasks()
 	local ranks=$2
 
 	shift 2
-	# Who writes words rather than lines would mix them with others'.
+	# Tag the output: programs that write less than a line at a time would mix their words.
 	timeout -k 5 "$PVAS_LIMIT" "$pvasrun" -q --tag-output --backend "$backend" -n "$ranks" "$@" \
 		<"$input" | sed -E 's/^\[ *[0-9]+\] ?//'
 	return "${PIPESTATUS[0]}"
@@ -65,8 +65,8 @@ plainly()
 	timeout -k 5 "$PVAS_LIMIT" $launcher -n "$ranks" "$@" <"$input"
 }
 
-# What ranks say comes in any order, and what threads do one after the other with
-# no line's end between; times differ, and the last digits of sums in any order.
+# Makes outputs comparable: the order of the ranks' lines is random, threads may write without
+# a newline between them, and times and the last digits of sums differ.
 said()
 {
 	sed -E '/wall clock/d
@@ -74,7 +74,7 @@ said()
 		s/(3\.1415926[0-9]{4})[0-9]*/\1/g; s/(Error is:? +)[0-9.e+-]+/\1E/' | sed '/^$/d' | sort
 }
 
-# run WAY MPI RANKS NAME [ARGUMENT]...: what is said is in $work/WAY; its exit status
+# run WAY MPI RANKS NAME [ARGUMENT]...: the output goes to $work/WAY; its exit status
 run()
 {
 	local way=$1 mpi=$2 ranks=$3 name=$4 status
@@ -104,7 +104,7 @@ same()
 		status=$?
 		[ $status -ne 0 ] || [ $want -ne $got ] || break
 	done
-	[ -s "$work/as_tasks" ] || { status=1; echo "nothing is said" >>"$out"; }
+	[ -s "$work/as_tasks" ] || { status=1; echo "no output" >>"$out"; }
 	[ $got -eq $want ] || { status=1; echo "exit status $got, not $want" >>"$out"; }
 	[ $status -eq 0 ] || tail -40 "$work/err.as_tasks" >>"$out"
 	verdict $status "$1: $3, $2 ranks"

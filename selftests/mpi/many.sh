@@ -29,7 +29,7 @@ if [ -n "$wanted" ] && ! echo "$wanted" >$limit; then
 	exit
 fi
 
-# What needs no network and no accelerator, and is started in seconds when emulated
+# Components that need no network and no accelerator, and start in seconds when emulated
 export OMPI_MCA_pml=ob1 OMPI_MCA_btl=self,pvas OMPI_MCA_osc=pt2pt OMPI_MCA_coll=basic,libnbc,tuned
 export OMPI_MCA_io=ompio OMPI_MCA_op=^avx OMPI_MCA_rcache=grdma OMPI_MCA_allocator=basic,bucket
 begin=$SECONDS

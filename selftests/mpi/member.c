@@ -26,7 +26,7 @@ static int wait_for(int wanted)
 	return n;
 }
 
-/* Who ended has said it. */
+/* Each task exports "seen" when it has seen all others: wait for that of each. */
 static void wait_for_others(void)
 {
 	int n = pvas_task_list(NULL, tasks, sizeof(tasks) / sizeof(tasks[0]));

@@ -22,7 +22,7 @@ command -v qemu-system-x86_64 >/dev/null || {
 . "$here/../../scripts/testlib"
 chmod 755 "$T"
 
-# What vm/run leaves behind goes here, so that it can be seen.
+# vm/run gets its own TMPDIR, so that files left there are found.
 mkdir "$T/tmp"
 export TMPDIR=$T/tmp
 

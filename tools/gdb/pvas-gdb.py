@@ -12,6 +12,7 @@
 #   (gdb) pvas symbols [INDEX|all]    symbols of other tasks, or loaded by dlopen()
 #
 # It reads the space header (libpvas/header.h) from the memory of the task.
+import itertools
 import os
 import stat
 import struct
@@ -32,6 +33,10 @@ STATES = ("free", "armed", "running", "ending", "reserved")
 EHDR = struct.Struct("<16sHHIQQQIHHHHHH")
 PHDR = struct.Struct("<IIQQQQQQ")
 PT_LOAD, PF_X, PAGE = 1, 1, 4096
+# The debugged process chooses its files: bounds for the time that a look at them takes
+MAX_SEGMENTS = 64
+MAX_MAPPINGS = 20000
+MAX_OBJECTS = 1000
 
 
 class Space:
@@ -187,7 +192,7 @@ def read_table(path):
             return b""
         ehdr = EHDR.unpack(head)
         f.seek(ehdr[5])
-        table = f.read(ehdr[10] * PHDR.size)
+        table = f.read(ehdr[10] * PHDR.size) if ehdr[10] <= MAX_SEGMENTS else b""
     return table if ehdr[9] == PHDR.size and len(table) == ehdr[10] * PHDR.size else b""
 
 
@@ -206,10 +211,13 @@ def segments(path):
 
 def objects(low, high):
     """(path as mapped, load bias, file or None) of each program and library in [low, high)."""
-    inside = [m for m in mappings() if low <= m[0] < high]
+    inside = list(itertools.islice((m for m in mappings() if low <= m[0] < high), MAX_MAPPINGS))
+    starts = {(start, offset) for start, _, offset, _ in inside}
     known = {}
     for start, _, offset, path in inside:
         if path not in known:
+            if len(known) == MAX_OBJECTS:
+                continue
             name = find_file(path)
             known[path] = name, segments(name) if name else []
         name, loads = known[path]
@@ -219,8 +227,8 @@ def objects(low, high):
         elif loads and offset == loads[0][0]:
             bias = start - loads[0][1]
             # An ELF file that is mapped as data has no code where its headers say so.
-            if any(flags & PF_X and bias + address == m[0] and offset == m[2]
-                   for offset, address, flags in loads for m in inside):
+            if any(flags & PF_X and (bias + address, offset) in starts
+                   for offset, address, flags in loads):
                 yield path, bias, name
 
 
@@ -287,7 +295,7 @@ def load(space, index):
     """Load the symbols of one partition. Returns how many files."""
     done = loaded.setdefault(gdb.current_progspace(), set())
     count = 0
-    for path, bias, name in list(objects(*space.bounds(index))):
+    for path, bias, name in list(itertools.islice(objects(*space.bounds(index)), MAX_OBJECTS)):
         if not name:
             if (path, 0) not in done:
                 gdb.write(f"pvas: {plain(path)}: no such file here, no symbols of it\n")

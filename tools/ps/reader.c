@@ -27,7 +27,8 @@
 
 #define CHUNK		32768
 #define SECOND		1000000L
-#define FREE_US		20000		/* time per process that is not counted */
+#define FREE_US		20000		/* time per process that is not counted, */
+#define ALL_FREE_US	SECOND		/* of each user in all */
 #define ALL_SLOW_US	(10 * SECOND)	/* of all users together; above it each has only */
 #define SHORT_US	(SECOND / 10)	/* this */
 #define MAX_STUCK	64
@@ -48,10 +49,11 @@ struct answer {
 	char data[CHUNK];
 };
 
-/* A user whose processes took long in this snapshot */
+/* A user, and how long his processes took in this snapshot */
 struct slow_user {
 	uid_t uid;
 	int64_t us[PS_PHASES];
+	int64_t free_us;
 };
 
 /* An abandoned helper that may still exist */
@@ -77,7 +79,8 @@ static struct answer answer;
 static struct {
 	uid_t uid;
 	enum ps_phase phase;
-	int64_t us;
+	int64_t start;
+	int64_t us;		/* in requests */
 	bool late;
 } turn;
 
@@ -189,13 +192,23 @@ static struct slow_user *user_of(uid_t uid, bool add)
 	return &slow[nr_slow++];
 }
 
+/* What pvasps does with the bytes counts, too. */
 static void end_turn(void)
 {
-	if (turn.us > FREE_US) {
-		user_of(turn.uid, true)->us[turn.phase] += turn.us - FREE_US;
-		all_slow += turn.us - FREE_US;
-	}
-	turn.us = 0;
+	struct slow_user *user;
+	int64_t us, free_us;
+
+	if (!turn.start)
+		return;
+	user = user_of(turn.uid, true);
+	us = now_us() - turn.start;
+	free_us = us < FREE_US ? us : FREE_US;
+	if (free_us > ALL_FREE_US - user->free_us)
+		free_us = ALL_FREE_US - user->free_us;
+	user->free_us += free_us;
+	user->us[turn.phase] += us - free_us;
+	all_slow += us - free_us;
+	turn.us = turn.start = 0;
 }
 
 static int64_t time_left(void)
@@ -228,7 +241,7 @@ void ps_reader_begin(void)
 {
 	uint32_t i;
 
-	end_turn();
+	turn.us = turn.start = 0;
 	free(slow);
 	slow = NULL;
 	nr_slow = 0;
@@ -243,6 +256,7 @@ bool ps_reader_turn(uid_t uid, enum ps_phase phase)
 	end_turn();
 	turn.uid = ps_owner_of(uid);
 	turn.phase = phase;
+	turn.start = now_us();
 	turn.late = time_left() <= 0;
 	return !turn.late;
 }

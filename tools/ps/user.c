@@ -51,6 +51,9 @@ struct launcher {
 	struct pvas_header header;
 };
 
+/* Those of a program lie before the header: a user can make thousands of others. */
+#define MAX_LINES 500
+
 struct found {
 	struct member *members;
 	uint32_t nr;
@@ -69,11 +72,11 @@ static bool find_memory(pid_t pid, uint64_t *base, uint64_t *end)
 	unsigned int major, minor;
 	bool found = false;
 	char line[160], mode[8];
-	int at;
+	int at, lines = 0;
 
 	if (!f)
 		return false;
-	while (!found && lo < PVAS_HEADER_LIMIT && ps_next_line(f, line, sizeof(line))) {
+	while (!found && lines++ < MAX_LINES && lo < PVAS_HEADER_LIMIT && ps_next_line(f, line, sizeof(line))) {
 		at = 0;
 		if (sscanf(line, "%lx-%lx %7s %lx %x:%x %lu%n", &lo, &hi, mode, &offset, &major,
 			   &minor, &inode, &at) < 7)

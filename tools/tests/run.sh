@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only
 #
-# What doc/tools.md says of perf, valgrind and the sanitizers.
+# Tests the statements of doc/tools.md about perf, valgrind and the sanitizers.
 #
 # BACKEND	user (natively) or kernel (on a machine with the module)
 # O		where things are built

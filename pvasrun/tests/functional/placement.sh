@@ -229,6 +229,17 @@ test_orphans_kill()
 	status_is 0; silent; all_gone
 }
 
+# pvasrun looks for them among all processes: a foreign one that hangs doesn't hold it up.
+test_orphans_beside_hung_exec()
+{
+	[ -n "$HUNG_EXEC" ] && mkdir hung || return
+	"$HUNG_EXEC" hung timeout -s KILL 30 $PVASRUN --orphans kill -n 1 \
+		sh -c "$DAEMON 100; $DAEMON_UP" >out 2>err
+	status=$?
+	[ "$status" -ne 77 ] || return 0
+	status_is 0; silent; all_gone
+}
+
 # ---- at a terminal ----
 
 at_terminal()

@@ -279,7 +279,7 @@ test_full_disk()
 		# shellcheck disable=SC2086 # two words
 		$PVASRUN $how -n 1 sh -c 'echo lost; sleep 0.5' >/dev/full 2>err; status=$?
 		check "$how: status $status for lost output" [ "$status" -ne 0 ]
-		check "it is said" grep -q 'cannot write the tasks. output: No space left' err
+		check "the error is reported" grep -q 'cannot write the tasks. output: No space left' err
 	done
 }
 

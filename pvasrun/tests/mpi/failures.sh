@@ -99,7 +99,7 @@ no_server()
 	alone "$openmpi" ring
 	status_is 1
 	err_has "no PMIx server for MPI programs: $1"
-	check "more than that is said" [ "$(grep -c . "$T/err")" -eq 1 ]
+	check "more than one line is printed" [ "$(grep -c . "$T/err")" -eq 1 ]
 }
 
 test_no_plugin()

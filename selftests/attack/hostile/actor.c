@@ -127,7 +127,7 @@ static uint64_t edge_addr(struct actor *a)
 	}
 }
 
-/* A page of ours is one of the arena: what we run on stays, or we would not get far. */
+/* One of the actor's own pages, from its arena: without its code and stack it could not go on. */
 uint64_t any_addr(struct actor *a)
 {
 	unsigned int way = pick(a, 20);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * A task that does nothing but look after what is its own: memory with known
- * contents, and what maps and smaps say of its partition. Its peers attack; a
- * peer may store anywhere in the space, so none of theirs ever stores here.
+ * A task that only checks its own state: memory with known contents, and its
+ * partition in maps and smaps. Its peers attack the space. Any task may store
+ * anywhere in the space, so the attackers never store to this partition.
  */
 #include <fcntl.h>
 #include <signal.h>

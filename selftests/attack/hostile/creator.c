@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Spaces made without libpvas. The creator's program stays mapped, in reserved
- * partitions, so that the "loader" of such a space can be a function of ours.
+ * partitions, so that the "loader" of such a space can be a function of this program.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -148,7 +148,7 @@ void op_mm(struct actor *a)
 		((uint64_t *)a->scratch)[1] = PAGE;
 	}
 	if (c->nr == SYS_io_setup && pick(a, 2)) {
-		/* Whoever looks at the first two arguments as a range shall see one of his own. */
+		/* A check that takes two arguments for a range sees one of the caller's own. */
 		((uint64_t *)a->scratch)[0] = 0;
 		arg[0] |= a->base & 0xffffffff00000000ULL;
 	}
@@ -215,7 +215,7 @@ static void wrap(struct actor *a)
 	     -(uint64_t)(pick(a, 3) + 1), pick(a, 2) * 4);
 }
 
-/* A peer's page: unmapped by a move of one of ours onto it. */
+/* A peer's page: unmapped by a move of one of the actor's own pages onto it. */
 static void move_onto(struct actor *a)
 {
 	uint64_t from = (uintptr_t)a->arena + pick(a, ARENA_PAGES) * PAGE;

@@ -8,7 +8,7 @@
 
 #define P9_OPTIONS	"trans=virtio,version=9p2000.L,msize=262144"
 
-/* What the host wants done; filled by read_job(). */
+/* The job that the host requests; filled by read_job(). */
 struct job {
 	const char *cwd;
 	const char *module;	/* file name in io, or NULL */

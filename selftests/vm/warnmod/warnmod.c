@@ -37,7 +37,7 @@ static void do_leak_ref(void)
 	__module_get(THIS_MODULE);
 }
 
-/* What follows is noticed by the debug kernel only. */
+/* Only the debug kernel detects the following faults. */
 static void do_leak_memory(void)
 {
 	void *p = kmalloc(1000, GFP_KERNEL);

@@ -135,6 +135,17 @@ says_not "no errors of Python" 'Traceback|Python Exception|struct.error'
 says "a name with control characters" 'gone.x0dx.x1b.31m.xc2.x9b1m.*: no such file here'
 if LC_ALL=C grep -q $'[\r\e\x9b]' "$T/out"; then fail "control characters of a name"; else pass; fi
 
+# A file of 65535 segments, mapped a thousand times
+python3 - >many.elf <<'EOF'
+import struct, sys
+head = struct.pack("<16sHHIQQQIHHHHHH", b"\x7fELF\x02\x01\x01", 3, 62, 1, 0, 64, 0, 0, 64, 56, 65535, 0, 0, 0)
+loads = (struct.pack("<IIQQQQQQ", 1, 5 if i else 4, (i << 12) + ((i > 0) << 30), i << 12, 0, 0, 0, 0) for i in range(65535))
+sys.stdout.buffer.write(head + b"".join(loads))
+EOF
+mapfile -t many < <(yes many.elf | head -n 1000)
+forged 38 513 "${many[@]}"
+says "many segments, mapped often: gdb goes on" 'came to the end'
+
 # ---- a core ----
 
 if [ "$(cat /proc/sys/kernel/core_pattern)" != core ]; then

@@ -11,7 +11,7 @@ KINDS = {"program", "heap", "file", "anon", "stack"}
 
 
 def check_space(space):
-    """What holds for every space that is shown in detail."""
+    """Check the rules for every space that is shown in detail."""
     end = space["partition_bytes"]
     for task in space["tasks"]:
         assert task["start"] == task["index"] << space["shift"], "start is not index << shift"

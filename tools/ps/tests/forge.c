@@ -6,6 +6,7 @@
  *
  * "forge many": an id of its own, and itself 4096 times
  * "forge file PATH": the same, but the table lies in a mapping of this file
+ * "forge maps N M": M mappings below 4 GiB, in the memory of N processes
  * "forge hang [N UID]", begun by root: its memory never answers who reads it; N more
  * processes have the same memory, and the uids from UID on
  */
@@ -66,7 +67,7 @@ static pid_t forger;
 static int sharer(void *uid)
 {
 	/* by the system call: the library would change all threads of the memory's owner */
-	if (syscall(SYS_setresuid, (long)uid, (long)uid, (long)uid))
+	if (uid && syscall(SYS_setresuid, (long)uid, (long)uid, (long)uid))
 		_exit(1);
 	/* PR_SET_PDEATHSIG is for those whom the parent may signal */
 	while (getppid() == forger)
@@ -74,6 +75,7 @@ static int sharer(void *uid)
 	_exit(0);
 }
 
+/* @uid: of the first, 0: the same */
 static void share(long nr, long uid)
 {
 	long i;
@@ -83,7 +85,7 @@ static void share(long nr, long uid)
 		char *stack = malloc(16384);
 
 		if (!stack || clone(sharer, stack + 16384, CLONE_VM | SIGCHLD,
-				    (void *)(uid + i)) < 0)
+				    (void *)(uid ? uid + i : 0)) < 0)
 			exit(1);
 	}
 }
@@ -104,6 +106,21 @@ static void hang(long nr, long uid)
 	forged();
 }
 
+static void map_many(long nr, long maps)
+{
+	char *at = (char *)(BASE + 2 * LEN);
+
+	while (maps--) {
+		if (mmap(at, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE,
+			 -1, 0) == MAP_FAILED)
+			exit(1);
+		at += 8192;
+	}
+	munmap((void *)BASE, LEN);	/* no header: all is read */
+	share(nr, 0);
+	forged();
+}
+
 int main(int argc, char **argv)
 {
 	struct pvas_header *h;
@@ -116,6 +133,8 @@ int main(int argc, char **argv)
 		return 1;
 	if (argc > 1 && !strcmp(argv[1], "hang"))
 		hang(argc > 3 ? atol(argv[2]) : 0, argc > 3 ? atol(argv[3]) : 0);
+	if (argc > 3 && !strcmp(argv[1], "maps"))
+		map_many(atol(argv[2]), atol(argv[3]));
 	if (argc > 1)
 		forge_own(h, 4096, argc > 2 ? argv[2] : NULL);
 	if (!fgets(line, sizeof(line), stdin))

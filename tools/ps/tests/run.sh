@@ -139,7 +139,7 @@ for end in "${ends[@]}"; do
 done
 end_job
 
-# ---- a stranger's process that claims to be of a space of ours ----
+# ---- another user's process that claims to be in our space ----
 
 # forged ID PID...: the forger, which was there first, has this space now
 forged() { echo "$@" >&9; until_true 10 grep -q forged "$T/forged"; }
@@ -201,6 +201,14 @@ if [ "$BACKEND" = user ] && [ "$(id -u)" = 0 ]; then
 		try "and shows the others" grep -q "^space $id: .* launcher $job" "$T/listed"
 	else
 		skip "memory that never answers: no userfaultfd on this machine"
+	fi
+	end_stranger
+	# Each a little, and together much: the first lines of maps are enough
+	if stranger "${nobody[@]}" "$T/forge" maps 200 30000; then
+		try "200 processes of 30000 mappings: pvasps reads little" timeout $((20 * SLOW)) \
+			strace -f -c -o "$T/calls" -e trace=read "$ps" -n
+		calls=$(awk '$NF == "read" { print $4 }' "$T/calls")
+		try "in $calls calls" test "$calls" -lt 8000
 	fi
 	end_stranger
 	# A user with as many uids as subuid(5) gives him has 3 s in all, not each

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* For tests, as root: a mount of this process' own whose file server doesn't answer. */
+#ifndef PVAS_TEST_HUNG_SERVER_H
+#define PVAS_TEST_HUNG_SERVER_H
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/fuse.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define FILE_ID		2
+#define CLOSE_HANGS	2	/* stored to *holds_close, if that was not 0, by a close */
+
+/* ---- a file system of one file: its contents never come, its close may never end ---- */
+
+static inline struct fuse_attr attr_of(uint64_t id)
+{
+	return (struct fuse_attr){
+		.ino = id, .nlink = 1, .size = 16384,
+		.mode = id == FILE_ID ? S_IFREG | 0644 : S_IFDIR | 0755,
+	};
+}
+
+static inline void reply(int dev, uint64_t unique, int err, const void *data, size_t len)
+{
+	char buf[512];
+	struct fuse_out_header out = { .unique = unique, .error = -err };
+
+	out.len = (uint32_t)(sizeof(out) + (err ? 0 : len));
+	memcpy(buf, &out, sizeof(out));
+	if (!err && len)
+		memcpy(buf + sizeof(out), data, len);
+	if (write(dev, buf, out.len) < 0)
+		_exit(1);
+}
+
+static inline void answer(int dev, const struct fuse_in_header *in, volatile int *holds_close)
+{
+	struct fuse_init_out init = { .major = 7, .minor = 31, .max_write = 4096 };
+	struct fuse_attr_out attr = { .attr_valid = 1000, .attr = attr_of(in->nodeid) };
+	struct fuse_entry_out entry = {
+		.nodeid = FILE_ID, .attr_valid = 1000, .entry_valid = 1000,
+		.attr = attr_of(FILE_ID),
+	};
+	struct fuse_open_out file = { .open_flags = FOPEN_KEEP_CACHE };
+
+	switch (in->opcode) {
+	case FUSE_INIT:
+		reply(dev, in->unique, 0, &init, sizeof(init));
+		break;
+	case FUSE_GETATTR:
+		reply(dev, in->unique, 0, &attr, sizeof(attr));
+		break;
+	case FUSE_LOOKUP:
+		reply(dev, in->unique, 0, &entry, sizeof(entry));
+		break;
+	case FUSE_OPEN:
+		reply(dev, in->unique, 0, &file, sizeof(file));
+		break;
+	case FUSE_RELEASE:
+		reply(dev, in->unique, 0, NULL, 0);
+		break;
+	case FUSE_READ:
+	case FUSE_FORGET:
+	case FUSE_BATCH_FORGET:
+	case FUSE_INTERRUPT:
+		break;
+	default:
+		if (in->opcode == FUSE_FLUSH && *holds_close)
+			*holds_close = CLOSE_HANGS;
+		else
+			reply(dev, in->unique, ENOSYS, NULL, 0);
+	}
+}
+
+static inline void __attribute__((noreturn)) serve(int dev, volatile int *holds_close)
+{
+	static char buf[1 << 17] __attribute__((aligned(8)));
+
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	/* Even if the test hangs: meanwhile ps does, too. */
+	alarm(60);
+	while (read(dev, buf, sizeof(buf)) > 0)
+		answer(dev, (const struct fuse_in_header *)buf, holds_close);
+	_exit(0);
+}
+
+static inline int mount_it(const char *dir, int dev)
+{
+	char options[96];
+
+	snprintf(options, sizeof(options), "fd=%d,rootmode=40000,user_id=0,group_id=0", dev);
+	return unshare(CLONE_NEWNS) || mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) ||
+	       mount("hung", dir, "fuse", MS_NODEV | MS_NOSUID, options);
+}
+
+#endif /* PVAS_TEST_HUNG_SERVER_H */
