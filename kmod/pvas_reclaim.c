@@ -294,7 +294,7 @@ static void pvas_reclaim_work(struct work_struct *work)
 	spin_unlock(&space->lock);
 	if (part->state == PVAS_PART_ENDING)
 		pvas_unmap(part);
-	if (atomic_dec_and_test(&space->early))
+	if (!atomic_dec_return(&space->early))
 		wake_up_all(&space->quiet);
 	queue_work(space->late_wq, &part->finish);
 }
