@@ -309,11 +309,18 @@ test_no_files()
 
 # ---- names that a stranger could use first ----
 
-# /dev/shm is full: no rank gets the name of a directory that another user could create.
+# /dev/shm is full: ranks get a private directory elsewhere, or none and a reason.
 test_no_shm()
 {
 	unshare -m sh -c 'mount -t tmpfs -o nr_inodes=2,mode=1777 none /dev/shm && : >/dev/shm/full &&
-		TMPDIR="$1" "$2" --backend user -n 1 sh -c "env | grep backing_dir; exec $3 ring"' \
+		TMPDIR="$1" "$2" -v --backend user -n 1 sh -c "env | grep backing_dir; exec $3 ring"' \
+		- "$T" "$T/bin/pvasrun" "$T/bin/rank-openmpi" >"$T/out" 2>"$T/err"
+	status=$?
+	status_is 0
+	check "another directory is used" grep -q "backing_directory=$T/pvasrun-" "$T/out"
+	check "no reason is given" grep -q 'cannot make a directory for MPI in /dev/shm: ' "$T/err"
+	unshare -m sh -c 'mount -t tmpfs -o nr_inodes=2,mode=1777 none /dev/shm && : >/dev/shm/full &&
+		TMPDIR=/dev/shm "$2" --backend user -n 1 sh -c "env | grep backing_dir; exec $3 ring"' \
 		- "$T" "$T/bin/pvasrun" "$T/bin/rank-openmpi" >"$T/out" 2>"$T/err"
 	status=$?
 	status_is 1
