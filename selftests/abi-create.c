@@ -367,8 +367,8 @@ PVAS_TEST(userfaultfd_meanwhile)
 		err = create_watched();
 		EXPECT_TRUE(!err || err == -EBUSY) TH_LOG("error %d in round %d", err, round);
 		/* Towards the moment between the check and the publication */
-		watch->delay_us = err == -EBUSY ? watch->delay_us + 1 + rand() % 400 :
-				  watch->delay_us - rand() % 400;
+		watch->delay_us += err == -EBUSY ? watch->delay_us / 8 + 1 + rand() % 400 :
+						   -(watch->delay_us / 16 + rand() % 400);
 		if (watch->delay_us < 0)
 			watch->delay_us = 0;
 		made += !err;

@@ -112,6 +112,7 @@ PVAS_TEST(khugepaged)
 {
 	char scan[64], alloc[64];
 
+	PT_NEED_MODULE("a space ends with its launcher");
 	PT_NEED_ROOT();
 	if (pt_read_file(THP "khugepaged/scan_sleep_millisecs", scan, sizeof(scan)) ||
 	    pt_read_file(THP "khugepaged/pages_to_scan", alloc, sizeof(alloc)))
