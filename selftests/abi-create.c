@@ -18,16 +18,6 @@
 
 #define PARAM "/sys/module/pvas/parameters/"
 
-/* A space is counted until its memory has gone, a moment after its file. */
-static int spaces_left(int fd)
-{
-	int tries;
-
-	for (tries = 100; pt_raw_spaces(fd) > 0 && tries; tries--)
-		usleep(10000);
-	return pt_raw_spaces(fd);
-}
-
 /* the geometry is what was asked for; table and INFO show it */
 PVAS_TEST(create)
 {
@@ -41,7 +31,7 @@ PVAS_TEST(create)
 	EXPECT_EQ(1, pt_raw_spaces(raw.fd));
 	pt_raw_close(&raw);
 	raw.fd = pt_open();
-	EXPECT_EQ(0, spaces_left(raw.fd));
+	EXPECT_EQ(0, pt_raw_spaces_left(raw.fd));
 	close(raw.fd);
 }
 
@@ -255,7 +245,7 @@ PVAS_TEST(create_readonly_struct)
 	EXPECT_EQ(-EFAULT, pt_raw_create(&raw));
 	pt_raw_close(&raw);
 	raw.fd = pt_open();
-	EXPECT_EQ(0, spaces_left(raw.fd));
+	EXPECT_EQ(0, pt_raw_spaces_left(raw.fd));
 	close(raw.fd);
 }
 

@@ -439,6 +439,7 @@ PVAS_TEST(share_of_a_user)
 {
 	char total[32], own[32];
 	uid_t user = 12345;
+	int fd = pt_open();
 
 	PT_NEED_ROOT();
 	made = mmap(NULL, PAGE, RW, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -447,17 +448,21 @@ PVAS_TEST(share_of_a_user)
 	ASSERT_EQ(0, pt_write_file(PARAM "max_spaces_per_user", "5"));
 	EXPECT_EQ(-ENOSPC, pt_in_child(as_user, &user));
 	EXPECT_EQ(5, *made);
-	/* A quarter of all is the most. */
+	/* A quarter of all is the most. Spaces count until all of them is freed. */
 	ASSERT_EQ(0, pt_write_file(PARAM "max_spaces", "12"));
+	ASSERT_EQ(0, pt_raw_spaces_left(fd));
 	*made = 0;
 	EXPECT_EQ(-ENOSPC, pt_in_child(as_user, &user));
 	EXPECT_EQ(3, *made);
+	ASSERT_EQ(0, pt_raw_spaces_left(fd));
 	*made = 0;
 	EXPECT_EQ(-ENOSPC, pt_in_child(as_user_in_namespace, &user));
 	EXPECT_EQ(3, *made);
+	ASSERT_EQ(0, pt_raw_spaces_left(fd));
 	EXPECT_EQ(0, one_as(user + 1));
 	EXPECT_EQ(0, pt_write_file(PARAM "max_spaces", total));
 	EXPECT_EQ(0, pt_write_file(PARAM "max_spaces_per_user", own));
+	close(fd);
 }
 
 PT_MAIN()

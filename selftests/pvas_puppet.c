@@ -148,6 +148,15 @@ int pt_raw_spaces(int fd)
 	return err ? (int)err : (int)info.spaces;
 }
 
+int pt_raw_spaces_left(int fd)
+{
+	int tries;
+
+	for (tries = 500; pt_raw_spaces(fd) > 0 && tries; tries--)
+		usleep(10000);
+	return pt_raw_spaces(fd);
+}
+
 int pt_raw_query(void *arg)
 {
 	const struct pt_raw *raw = arg;

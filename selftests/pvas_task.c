@@ -71,11 +71,14 @@ int pt_spaces(void)
 
 bool pt_spaces_gone(void)
 {
-	int tries = 500;
+	int fd, left;
 
-	while (pt_spaces() && tries--)
-		usleep(10000);
-	return pt_spaces() == 0;
+	if (pt_backend() == PVAS_BACKEND_USER)
+		return true;
+	fd = pt_open();
+	left = pt_raw_spaces_left(fd);
+	close(fd);
+	return !left;
 }
 
 /* ---- starting ---- */
