@@ -11,7 +11,13 @@
 #include "kselftest_harness.h"
 #include "pvas_test.h"
 
-static void launcher(unsigned int flags, int n, int fd)
+/* The tasks' pids, and their "r"s, which could be taken for a byte of one: a pipe for each */
+struct reports {
+	int pids[2];
+	int ready[2];
+};
+
+static void launcher(unsigned int flags, int n, const struct reports *to)
 {
 	struct pvas_space *space;
 	pid_t pid;
@@ -20,36 +26,43 @@ static void launcher(unsigned int flags, int n, int fd)
 	if (pt_create(&space, 0, flags))
 		_exit(1);
 	for (i = 0; i < n; i++) {
-		if (pt_start_task_fds(space, PVAS_ANY, "ready_and_pause", fd, 0, &pid) < 0)
+		if (pt_start_task_fds(space, PVAS_ANY, "ready_and_pause", to->ready[1], 0,
+				      &pid) < 0)
 			_exit(2);
-		if (write(fd, &pid, sizeof(pid)) != sizeof(pid))
+		if (write(to->pids[1], &pid, sizeof(pid)) != sizeof(pid))
 			_exit(3);
 	}
 	pause();
+}
+
+/* Starts a launcher, and waits until its @n tasks run. Their pids go to @task. */
+static pid_t start_launcher(struct __test_metadata *_metadata, unsigned int flags, int n,
+			    pid_t *task)
+{
+	struct reports from;
+	pid_t pid;
+	char c;
+	int i;
+
+	ASSERT_EQ(0, pipe(from.pids));
+	ASSERT_EQ(0, pipe(from.ready));
+	pid = fork();
+	if (!pid)
+		launcher(flags, n, &from);
+	for (i = 0; i < n; i++) {
+		ASSERT_EQ(sizeof(*task), read(from.pids[0], &task[i], sizeof(*task)));
+		ASSERT_EQ(1, read(from.ready[0], &c, 1));
+	}
+	return pid;
 }
 
 /* the launcher killed: its tasks go, the space goes */
 PVAS_TEST(launcher_killed)
 {
 	pid_t pid, task[8];
-	int fds[2], i, tries;
+	int i, tries;
 
-	ASSERT_EQ(0, pipe(fds));
-	pid = fork();
-	if (!pid)
-		launcher(0, 8, fds[1]);
-	/* "r"s come in between. */
-	for (i = 0; i < 8; i++) {
-		char c[sizeof(pid_t)];
-		size_t got = 0;
-
-		while (got < sizeof(c)) {
-			ASSERT_EQ(1, read(fds[0], &c[got], 1));
-			if (got || c[0] != 'r')
-				got++;
-		}
-		memcpy(&task[i], c, sizeof(c));
-	}
+	pid = start_launcher(_metadata, 0, 8, task);
 	EXPECT_EQ(pt_backend() == PVAS_BACKEND_KERNEL, pt_spaces());
 	pt_kill(pid);
 	for (i = 0; i < 8; i++) {
@@ -63,23 +76,10 @@ PVAS_TEST(launcher_killed)
 /* made with KEEP: the tasks outlive their launcher */
 MODULE_TEST(launcher_killed_tasks_kept, "tasks end with the launcher")
 {
-	pid_t pid, task = 0;
-	int fds[2];
+	pid_t pid, task;
 
 	ASSERT_EQ(0, prctl(PR_SET_CHILD_SUBREAPER, 1));
-	ASSERT_EQ(0, pipe(fds));
-	pid = fork();
-	if (!pid)
-		launcher(PVAS_KEEP_ON_CLOSE, 1, fds[1]);
-	while (task == 0) {
-		char c[sizeof(pid_t)];
-
-		ASSERT_EQ(1, read(fds[0], c, 1));
-		if (c[0] == 'r')
-			continue;
-		ASSERT_EQ(3, read(fds[0], c + 1, 3));
-		memcpy(&task, c, sizeof(c));
-	}
+	pid = start_launcher(_metadata, PVAS_KEEP_ON_CLOSE, 1, &task);
 	pt_kill(pid);
 	usleep(100000);
 	EXPECT_EQ(0, kill(task, 0));
