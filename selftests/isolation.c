@@ -115,6 +115,8 @@ FIXTURE_TEARDOWN(two_users)
 	EXPECT_EQ(0, waitpid(job->launcher, NULL, WNOHANG));
 	kill(job->task, SIGKILL);
 	pt_kill(job->launcher);
+	/* The next victim would find this one's by the key, with its partition still taken. */
+	EXPECT_TRUE(pt_spaces_gone());
 }
 
 /* As the intruder, in a process of its own; 0 if all was refused. */
