@@ -38,6 +38,7 @@ start_job()
 	chmod 700 "$dir"
 	chown "$1" "$dir"
 	rm -f "$dir"/*
+	true >"$T/out"	# or the loop below may find the port of the previous job
 	TMPDIR=$dir as "$1" env ${preload:+"LD_PRELOAD=$preload"} ${files:+prlimit --nofile="$files"} \
 		"$T/bin/pvasrun" --backend user "${@:2}" >"$T/out" 2>"$T/err" &
 	job=$!
