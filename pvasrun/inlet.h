@@ -6,10 +6,11 @@
 #include <stddef.h>
 #include <sys/types.h>
 
+#include "reopen.h"
+
 struct inlet {
 	int fd;
-	int own;	/* the same pipe or terminal, opened anew not to block; -1: none */
-	int pipe[2];	/* where that can't be: a pipe to splice() into; -1: none */
+	struct reopened file;
 };
 
 void inlet_open(struct inlet *inlet, int fd);

@@ -16,8 +16,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "reopen.h"
-
 void outlet_open(struct outlet *outlet, int fd)
 {
 	struct stat st;
@@ -32,24 +30,12 @@ void outlet_open(struct outlet *outlet, int fd)
 	if (!S_ISFIFO(st.st_mode) && !isatty(fd))
 		return;
 	outlet->kind = OUTLET_STREAM;
-	outlet->own = reopen_nonblocking(fd, O_WRONLY);
-	if (outlet->own < 0 && S_ISFIFO(st.st_mode) &&
-	    pipe2(outlet->pipe, O_CLOEXEC | O_NONBLOCK) < 0)
-		outlet->pipe[0] = outlet->pipe[1] = -1;
-}
-
-static void close_one(int *fd)
-{
-	if (*fd >= 0)
-		close(*fd);
-	*fd = -1;
+	reopen_nonblocking(&outlet->file, fd, O_WRONLY);
 }
 
 void outlet_close(struct outlet *outlet)
 {
-	close_one(&outlet->own);
-	close_one(&outlet->pipe[0]);
-	close_one(&outlet->pipe[1]);
+	reopened_close(&outlet->file);
 }
 
 /* The private pipe is empty between calls: what the other has no room for is dropped. */
@@ -59,12 +45,12 @@ static ssize_t write_by_splice(const struct outlet *outlet, const char *bytes, s
 	ssize_t put, moved;
 	int err;
 
-	put = write(outlet->pipe[1], bytes, len);
+	put = write(outlet->file.pipe[1], bytes, len);
 	if (put <= 0)
 		return put;
-	moved = splice(outlet->pipe[0], NULL, outlet->fd, NULL, put, SPLICE_F_NONBLOCK);
+	moved = splice(outlet->file.pipe[0], NULL, outlet->fd, NULL, put, SPLICE_F_NONBLOCK);
 	err = errno;
-	if (moved < put && read(outlet->pipe[0], rest, sizeof(rest)) < 0)
+	if (moved < put && read(outlet->file.pipe[0], rest, sizeof(rest)) < 0)
 		err = errno;
 	errno = err;
 	return moved;
@@ -85,9 +71,9 @@ ssize_t outlet_write(const struct outlet *outlet, const char *bytes, size_t len)
 {
 	if (len > PIPE_BUF)
 		len = PIPE_BUF;
-	if (outlet->own >= 0)
-		return write(outlet->own, bytes, len);
-	if (outlet->pipe[1] >= 0)
+	if (outlet->file.own >= 0)
+		return write(outlet->file.own, bytes, len);
+	if (outlet->file.pipe[1] >= 0)
 		return write_by_splice(outlet, bytes, len);
 	if (outlet->kind == OUTLET_SOCKET)
 		return send(outlet->fd, bytes, len, MSG_DONTWAIT);

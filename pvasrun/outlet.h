@@ -6,15 +6,16 @@
 #include <stddef.h>
 #include <sys/types.h>
 
+#include "reopen.h"
+
 struct outlet {
 	int fd;
-	int own;	/* the same pipe or terminal, opened anew not to block; -1: none */
-	int pipe[2];	/* where that can't be: a pipe to splice() from; -1: none */
+	struct reopened file;
 	enum { OUTLET_FILE, OUTLET_STREAM, OUTLET_SOCKET } kind;
 };
 
 #define OUTLET_NONE(descriptor) \
-	((struct outlet){ .fd = (descriptor), .own = -1, .pipe = { -1, -1 } })
+	((struct outlet){ .fd = (descriptor), .file = REOPENED_NONE })
 
 void outlet_open(struct outlet *outlet, int fd);
 void outlet_close(struct outlet *outlet);

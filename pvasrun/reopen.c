@@ -31,17 +31,30 @@ static int open_controlling_terminal(int fd, int flags)
 	return own;
 }
 
-int reopen_nonblocking(int fd, int access)
+void reopen_nonblocking(struct reopened *r, int fd, int access)
 {
-	int flags = access | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, own;
+	int flags = access | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
 	char path[40];
 	struct stat st;
 
+	*r = (struct reopened)REOPENED_NONE;
 	if (fstat(fd, &st) < 0 || !(S_ISFIFO(st.st_mode) || isatty(fd)))
-		return -1;
+		return;
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-	own = open(path, flags);
-	if (own < 0 && isatty(fd))
-		own = open_controlling_terminal(fd, flags);
-	return own;
+	r->own = open(path, flags);
+	if (r->own < 0 && !S_ISFIFO(st.st_mode))
+		r->own = open_controlling_terminal(fd, flags);
+	else if (r->own < 0 && pipe2(r->pipe, O_CLOEXEC | O_NONBLOCK) < 0)
+		r->pipe[0] = r->pipe[1] = -1;
+}
+
+void reopened_close(struct reopened *r)
+{
+	if (r->own >= 0)
+		close(r->own);
+	if (r->pipe[0] >= 0) {
+		close(r->pipe[0]);
+		close(r->pipe[1]);
+	}
+	*r = (struct reopened)REOPENED_NONE;
 }

@@ -3,11 +3,19 @@
 #ifndef PVASRUN_REOPEN_H
 #define PVASRUN_REOPEN_H
 
+struct reopened {
+	int own;	/* the same pipe or terminal, opened anew not to block; -1: none */
+	int pipe[2];	/* where a pipe can't be: a private one for splice(); -1: none */
+};
+
+#define REOPENED_NONE	{ .own = -1, .pipe = { -1, -1 } }
+
 /*
- * The pipe or terminal behind @fd, opened anew with O_NONBLOCK and @access (O_RDONLY,
+ * Opens the pipe or terminal behind @fd anew with O_NONBLOCK and @access (O_RDONLY,
  * O_WRONLY): that flag belongs to the open file, which pvasrun shares with the user's
- * shell. -1 where it can't be: the file is another user's (after su), or is neither.
+ * shell. It can't be if the file is another user's (after su). Others are left alone.
  */
-int reopen_nonblocking(int fd, int access);
+void reopen_nonblocking(struct reopened *r, int fd, int access);
+void reopened_close(struct reopened *r);
 
 #endif

@@ -212,22 +212,6 @@ static void *make_and_hold(void *arg)
 	return (void *)(long)pt_raw_create(raw);
 }
 
-static long status_kib(pid_t pid, const char *name)
-{
-	char path[64], line[256];
-	long kib = -1;
-	FILE *f;
-
-	snprintf(path, sizeof(path), "/proc/%d/status", pid);
-	f = fopen(path, "re");
-	while (f && fgets(line, sizeof(line), f))
-		if (!strncmp(line, name, strlen(name)))
-			kib = atol(line + strlen(name));
-	if (f)
-		fclose(f);
-	return kib;
-}
-
 /* the last task's memory is freed when it ends, though nobody can enter any more */
 PVAS_TEST(creator_outlives_the_last_task)
 {
@@ -255,11 +239,11 @@ PVAS_TEST(creator_outlives_the_last_task)
 	ASSERT_LT(0, pid);
 	EXPECT_LT(0, pt_raw_call(&use, 1, SYS_mmap, 0, MUCH, PROT_READ | PROT_WRITE,
 				 MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0));
-	EXPECT_LE(MUCH >> 10, status_kib(*creator_pid, "VmRSS:"));
+	EXPECT_LE(MUCH >> 10, pt_status_kib(*creator_pid, "VmRSS:"));
 	/* It's the last file of the space. */
 	close(fd);
 	pt_kill(pid);
-	EXPECT_GT(MUCH >> 11, status_kib(*creator_pid, "VmRSS:"));
+	EXPECT_GT(MUCH >> 11, pt_status_kib(*creator_pid, "VmRSS:"));
 	EXPECT_EQ(1, write(hold[1], "g", 1));
 	pthread_join(maker, NULL);
 	close(use.mem);

@@ -328,21 +328,6 @@ MODULE_TEST(large_end, "a partition has an mm of its own")
 #define EDGE (64UL << 10)
 #define NEXT (48UL << 20)
 
-static long locked_kib(pid_t pid)
-{
-	char path[64], line[256];
-	long kib = -1;
-	FILE *f;
-
-	snprintf(path, sizeof(path), "/proc/%d/status", pid);
-	f = fopen(path, "re");
-	while (f && fgets(line, sizeof(line), f))
-		sscanf(line, "VmLck: %ld", &kib);
-	if (f)
-		fclose(f);
-	return kib;
-}
-
 /* an area up to the border, which the kernel merges with a neighbour's, ends without it */
 MODULE_TEST(areas_of_neighbours, "uses the ABI")
 {
@@ -366,7 +351,7 @@ MODULE_TEST(areas_of_neighbours, "uses the ABI")
 	args[1] = EDGE;
 	ASSERT_EQ((long)(border - EDGE), pt_raw_call_args(&raw, 1, SYS_mmap, args));
 	EXPECT_EQ(0, pt_raw_call(&raw, 1, SYS_mlock, border - EDGE, EDGE));
-	EXPECT_LE((long)EDGE / 1024, locked_kib(below));
+	EXPECT_LE((long)EDGE / 1024, pt_status_kib(below, "VmLck:"));
 	EXPECT_EQ(0, pt_raw_call(&raw, 1, SYS_munlock, border - EDGE, EDGE));
 	pt_kill(below);
 	for (at = border; at < border + NEXT; at += 4096) {

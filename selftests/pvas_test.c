@@ -317,3 +317,19 @@ char *const *pt_task_argv(const char *name)
 	argv[2] = (char *)name;
 	return argv;
 }
+
+long pt_status_kib(pid_t pid, const char *name)
+{
+	char path[64], line[256];
+	long kib = -1;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%d/status", pid);
+	f = fopen(path, "re");
+	while (f && fgets(line, sizeof(line), f))
+		if (!strncmp(line, name, strlen(name)))
+			kib = atol(line + strlen(name));
+	if (f)
+		fclose(f);
+	return kib;
+}

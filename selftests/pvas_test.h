@@ -49,6 +49,8 @@ int pt_dumpable(void);
 int pt_wait(pid_t pid);
 /* A file of /proc or /sys, to its first newline; -errno */
 int pt_read_file(const char *path, char *buf, size_t len);
+/* A line of /proc/PID/status in KiB, by its name with the colon; -1: it is not there */
+long pt_status_kib(pid_t pid, const char *name);
 int pt_write_file(const char *path, const char *text);
 /* Milliseconds on a clock that only goes forward */
 long pt_now_ms(void);
