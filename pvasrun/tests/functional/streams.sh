@@ -9,13 +9,13 @@
 
 test_stdin()
 {
-	echo data | pvasrun -n 3 sh -c 'echo $PVAS_RANK $(cat)'
+	pvasrun -n 3 sh -c 'echo $PVAS_RANK $(cat)' < <(echo data)
 	status_is 0; sorted_is $'0 data\n1\n2'
-	echo data | pvasrun --stdin 2 -n 3 sh -c 'echo $PVAS_RANK $(cat)'
+	pvasrun --stdin 2 -n 3 sh -c 'echo $PVAS_RANK $(cat)' < <(echo data)
 	sorted_is $'0\n1\n2 data'
-	echo data | pvasrun --stdin none -n 2 sh -c 'echo $PVAS_RANK $(cat)'
+	pvasrun --stdin none -n 2 sh -c 'echo $PVAS_RANK $(cat)' < <(echo data)
 	sorted_is $'0\n1'
-	echo data | pvasrun --stdin all -n 3 sh -c 'echo $PVAS_RANK $(cat)'
+	pvasrun --stdin all -n 3 sh -c 'echo $PVAS_RANK $(cat)' < <(echo data)
 	status_is 0; sorted_is $'0 data\n1 data\n2 data'
 	echo data >file
 	pvasrun --stdin all -n 2 cat <file
