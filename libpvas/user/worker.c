@@ -113,7 +113,7 @@ static int64_t processor_time(void)
 
 static int64_t handle_outside(struct user_request *r)
 {
-	return r->part && r->nr != USER_NR_STOP ? user_call_of_child(r) : -ENOSYS;
+	return r->nr != USER_NR_STOP ? user_call_of_child(r) : -ENOSYS;
 }
 
 static void serve_outside(struct user_request *r)
