@@ -27,7 +27,7 @@
 #define EXIT_USAGE	2
 
 #define LIST_LENGTH	64
-#define PRINTED_SEGMENTS	8192
+#define PRINTED_SEGMENTS	8192U
 
 enum command { MEMORY = 1, NEIGHBOUR = 2, FIT = 4 };
 enum format { TEXT, CSV, JSON };

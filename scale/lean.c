@@ -8,7 +8,7 @@
 /* Up to 2^13 ranks the history keeps all its entries. */
 #define FULL_HISTORY_LOG2	13
 #define FULL_HISTORY_RANKS	(1UL << FULL_HISTORY_LOG2)
-#define HISTORY_ENTRIES		1024
+#define HISTORY_ENTRIES		1024UL	/* shifted by up to 51 */
 #define HISTORY_CAP_BYTES	67108864
 
 const uint64_t scale_eq10_constant_bytes = 5092928;

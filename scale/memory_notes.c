@@ -13,12 +13,13 @@
 /* Several jobs may have the same remark. */
 void scale_note(struct scale_notes *notes, const char *format, ...)
 {
-	char *text = notes->text[notes->nr];
 	unsigned int i;
 	va_list args;
+	char *text;
 
 	if (notes->nr == SCALE_NOTES)
 		return;
+	text = notes->text[notes->nr];
 	va_start(args, format);
 	vsnprintf(text, sizeof(notes->text[0]), format, args);
 	va_end(args);

@@ -201,7 +201,7 @@ struct scale_segment scale_segment_at(const struct scale_exchange *x, uint64_t m
 				      uint64_t step, uint64_t device);
 
 /* Segments that scale_schedule_check() looks at, at most */
-#define SCALE_CHECK_SEGMENTS	32768
+#define SCALE_CHECK_SEGMENTS	32768U
 
 /**
  * struct scale_schedule_check - a schedule, counted through

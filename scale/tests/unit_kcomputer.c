@@ -35,6 +35,7 @@ static void check_coefficients(void)
 	scale_k_notes(&notes);
 	EXPECT(strstr(notes.text[0], "1.35 MB") && strstr(notes.text[0], "1.38 MB"));
 	EXPECT(strstr(notes.text[1], "1.08 MB"));
+	EXPECT(strstr(notes.text[2], "5.0 times") && strstr(notes.text[2], "is 5.07 times"));
 }
 
 static void check_peers(void)
