@@ -60,17 +60,15 @@ uint64_t scale_eq11_buffers_bytes(const struct scale_job *job)
 	return SUM(rings, PRODUCT(16078021 + 327680, job->ranks_per_node));
 }
 
-static unsigned int log2_up(uint64_t n)
-{
-	return n > 1 ? 64 - __builtin_clzll(n - 1) : 0;
-}
-
 /* (12) 1024 if n <= 2^13, else 1024 / 2^(ceil(log2 n) - 13) */
 uint64_t scale_eq12_history_entries(const struct scale_job *job)
 {
+	unsigned int log2_up;
+
 	if (job->ranks <= FULL_HISTORY_RANKS)
 		return HISTORY_ENTRIES;
-	return HISTORY_ENTRIES >> (log2_up(job->ranks) - FULL_HISTORY_LOG2);
+	log2_up = 64 - __builtin_clzll(job->ranks - 1);
+	return HISTORY_ENTRIES >> (log2_up - FULL_HISTORY_LOG2);
 }
 
 /* An entry is a counter of 64 bits, one for each rank that sends. */

@@ -103,32 +103,59 @@ static void print_text(const struct options *o, const struct scale_job *job, uns
 	print_notes(&notes);
 }
 
-/* Figures 4 and 5: their sums */
-static int plot(const struct options *o, const struct scale_job *job, unsigned int nr)
+/* A line of a figure: a part, or the sum if that is NULL */
+struct line {
+	enum scale_model model;
+	const struct scale_part *part;
+};
+
+/* Of one model its parts and their sum, as figures 4 and 5; of both only the sums */
+static unsigned int choose_lines(const struct options *o, struct line *line)
 {
 	enum scale_model model;
-	unsigned int i, lines = 0;
+	unsigned int i, nr = 0;
+
+	for (model = SCALE_BASELINE; model <= SCALE_LEAN; model++) {
+		if (!memory_has(o, model))
+			continue;
+		for (i = 0; o->model != BOTH && i < SCALE_PARTS; i++)
+			if (scale_parts[i].bytes[model])
+				line[nr++] = (struct line){ model, &scale_parts[i] };
+		line[nr++] = (struct line){ model, NULL };
+	}
+	return nr;
+}
+
+static void plot_points(FILE *out, const struct line *line, const struct scale_job *job,
+			unsigned int nr)
+{
+	uint64_t bytes;
+
+	for (; nr--; job++) {
+		bytes = line->part ? scale_part_bytes(line->part, line->model, job) :
+				     scale_total_bytes(line->model, job);
+		fprintf(out, "%" PRIu64 " %" PRIu64 "\n", job->ranks / job->ranks_per_node, bytes);
+	}
+	fputs("e\n", out);
+}
+
+static int plot(const struct options *o, const struct scale_job *job, unsigned int nr)
+{
+	struct line line[SCALE_PARTS + 2];
+	unsigned int i, lines = choose_lines(o, line);
 	FILE *out;
 	int status;
 
 	status = plot_begin(o->plot, "Memory of the MPI library", "nodes", "bytes a node", &out);
 	if (status)
 		return status;
-	fputs("plot ", out);
-	for (model = SCALE_BASELINE; model <= SCALE_LEAN; model++)
-		if (memory_has(o, model))
-			fprintf(out, "%s'-' with linespoints title '%s'", lines++ ? ", " : "",
-				titles[model]);
+	for (i = 0; i < lines; i++)
+		fprintf(out, "%s '-' with linespoints title '%s%s%s'", i ? "," : "plot",
+			titles[line[i].model], line[i].part ? ": " : "",
+			line[i].part ? line[i].part->name : "");
 	fputc('\n', out);
-	for (model = SCALE_BASELINE; model <= SCALE_LEAN; model++) {
-		if (!memory_has(o, model))
-			continue;
-		for (i = 0; i < nr; i++)
-			fprintf(out, "%" PRIu64 " %" PRIu64 "\n",
-				job[i].ranks / job[i].ranks_per_node,
-				scale_total_bytes(model, &job[i]));
-		fputs("e\n", out);
-	}
+	for (i = 0; i < lines; i++)
+		plot_points(out, &line[i], job, nr);
 	return plot_end(out, o->plot);
 }
 

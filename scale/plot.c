@@ -14,9 +14,9 @@ static const char *terminal(const char *path)
 	const char *dot = strrchr(path, '.');
 
 	if (dot && !strcmp(dot, ".svg"))
-		return "svg size 800,500 background 'white'";
+		return "svg size 1000,500 background 'white'";
 	if (dot && !strcmp(dot, ".png"))
-		return "png size 800,500";
+		return "png size 1000,500";
 	return NULL;
 }
 
@@ -47,8 +47,8 @@ int plot_begin(const char *path, const char *title, const char *x, const char *y
 	fprintf(*out, "set terminal %s\nset output '", terminal(path));
 	put_path(*out, path);
 	fprintf(*out, "'\nset title \"%s\"\nset xlabel '%s'\nset ylabel '%s'\n", title, x, y);
-	fprintf(*out, "set logscale x 2\nset logscale y\nset grid\nset key left top\n");
-	fprintf(*out, "set format y '%%.0s %%cB'\n");
+	fprintf(*out, "set logscale x 2\nset logscale y\nset grid\nset key outside right top\n");
+	fprintf(*out, "set format x '%%.0f'\nset format y '%%.0s %%cB'\n");
 	return 0;
 }
 

@@ -249,6 +249,8 @@ plots()
 	command -v gnuplot >/dev/null || { skip "figures" "no gnuplot"; return; }
 	try "figures 4 and 5" "$scale" memory --nodes 65536..1048576 --plot "$T/it's.svg"
 	try "it is a figure" grep -q '>lean<' "$T/it's.svg"
+	try "figure 5, by parts" "$scale" memory --nodes 65536..1048576 --model lean --plot "$T/five.svg"
+	try "it has the parts" grep -q '>lean: switching<' "$T/five.svg"
 	try "figure 10" "$scale" memory --model k --nodes 96,192,9216 --plot "$T/k.svg"
 	try "it has the modes" grep -q '>capped<' "$T/k.svg"
 	try "figure 6" "$scale" neighbour --bytes 1K..8M --plot "$T/six.png"
