@@ -118,6 +118,9 @@ neighbour()
 	shows "too many to check" '^schedule not checked' neighbour -N 2^40 -C 3
 	shows "the loops" '^note: the loops' neighbour
 	shows "the listing" '^note: the listings send' neighbour
+	shows "measured in the paper" '^note: measured in the paper' neighbour -N 6 -C 4
+	check "but not with 6 and 5" sh -c '! "$0" neighbour -N 6 -C 5 | grep -q "note: .*\(measured\|divide\)"' "$scale"
+	check "nor with 7 and 4" sh -c '! "$0" neighbour -N 7 -C 4 | grep -q "note: .*\(measured\|divide\)"' "$scale"
 	shows "x = 0" '^note: the devices divide the neighbours' neighbour -N 8 -C 4
 	check "JSON of the schedule" answers '(12, [0, 4, 2], 10000)' \
 		'len(d["schedule"]), [s["destination"] for s in d["schedule"] if s["device"] == 0], round(d["crossing_bytes"])' \

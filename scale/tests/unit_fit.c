@@ -110,6 +110,55 @@ static void check_noise(void)
 	EXPECT(fit.relative > 0.003 && fit.relative < 0.01 && fit.worst < 0.02);
 }
 
+/* A fit computed by another program, from the normal equations */
+static void check_known(void)
+{
+	struct fit_result fit = { .nr_terms = 2, .term = { FIT_ONE, FIT_N } };
+	unsigned int at;
+	double half;
+
+	data.nr = 0;
+	add(1000, 2, 5200);
+	add(2000, 2, 8300);
+	add(4000, 2, 13800);
+	add(8000, 2, 26100);
+	add(16000, 2, 49500);
+	NUMBER(fit_points(&data, &fit, &at), 0);
+	NUMBER(fit.freedom, 3);
+	PRINTED(fit.bytes[0], "2270.23592418");
+	PRINTED(fit.bytes[1], "2.95062397111");
+	PRINTED(fit.error[0], "90.6189850566");
+	PRINTED(fit.error[1], "0.03571149054");
+	PRINTED(fit.covariance[0][1], "-2.29047635579");
+	PRINTED(fit.covariance[1][0], "-2.29047635579");
+	PRINTED(fit.relative, "0.01550001360");
+	PRINTED(fit.worst, "0.01976317454");
+	PRINTED(fit.r2, "0.99989059089");
+	PRINTED(fit_predict(&fit, 100000, 2, &half), "297332.633035");
+	PRINTED(half, "18428.96383");
+}
+
+/* As many terms as there are values of m to tell them apart, in whatever order */
+static void check_terms(void)
+{
+	struct fit_result fit;
+
+	data.nr = 0;
+	add(1000, 7, 1);
+	add(1000, 4, 1);
+	add(2000, 4, 1);
+	fit_choose_terms(&data, &fit);
+	NUMBER(fit.nr_terms, 4);
+	NUMBER(fit.term[0], FIT_ONE);
+	NUMBER(fit.term[3], FIT_M2);
+	add(3000, 7, 1);
+	add(2000, 5, 1);
+	add(2000, 3, 1);
+	add(2000, 2, 1);
+	fit_choose_terms(&data, &fit);
+	NUMBER(fit.nr_terms, 5);
+}
+
 static void check_refused(void)
 {
 	struct fit_result fit = { .nr_terms = 3, .term = { FIT_ONE, FIT_N, FIT_MN } };
@@ -129,21 +178,36 @@ static void check_refused(void)
 	NUMBER(fit_points(&data, &fit, &at), (uint64_t)-ERANGE);
 }
 
+/* Student's density, integrated by Simpson's rule from -t to t */
+static double within(double t, unsigned int freedom)
+{
+	const double f = freedom, h = t / 2000;
+	const double factor = exp(lgamma((f + 1) / 2) - lgamma(f / 2)) / sqrt(f * M_PI);
+	double sum = 0;
+	unsigned int i;
+
+	for (i = 0; i <= 2000; i++)
+		sum += (!i || i == 2000 ? 1 : i % 2 ? 4 : 2) *
+		       pow(1 + i * h * i * h / f, -(f + 1) / 2);
+	return 2 * factor * sum * h / 3;
+}
+
 static void check_student(void)
 {
-	PRINTED(fit_student_95(1), "12.706");
-	PRINTED(fit_student_95(10), "2.228");
-	PRINTED(fit_student_95(30), "2.042");
-	PRINTED(fit_student_95(60), "2.00");
-	PRINTED(fit_student_95(120), "1.98");
-	PRINTED(fit_student_95(100000), "1.96");
+	unsigned int freedom;
+
+	for (freedom = 1; freedom < 200; freedom++)
+		EXPECT(fabs(within(fit_student_95(freedom), freedom) - 0.95) < 0.0001);
+	PRINTED(fit_student_95(100000), "1.960");
 }
 
 void test_fit(void)
 {
 	check_exact();
 	check_equation3();
+	check_known();
 	check_noise();
+	check_terms();
 	check_refused();
 	check_student();
 }

@@ -11,6 +11,10 @@ static void check_figure10(void)
 	STRING(human_bytes(scale_k_bytes(SCALE_K_CAPPED, 9216, 1024)).text, "1.52 GB");
 	STRING(human_bytes(scale_k_bytes(SCALE_K_LEAN, 9216, 1024)).text, "140 MB");
 	STRING(human_bytes(scale_k_base_bytes()).text, "80.0 MB");
+	NUMBER(scale_k_bytes(SCALE_K_FAST, 9216, 1024), 12900000000);
+	NUMBER(scale_k_bytes(SCALE_K_CAPPED, 9216, 1024), 1520000000);
+	NUMBER(scale_k_bytes(SCALE_K_LEAN, 9216, 1024), 140000000);
+	NUMBER(scale_k_base_bytes(), 80000000);
 	/* The machine has 82,944 nodes. */
 	STRING(human_bytes(scale_k_bytes(SCALE_K_FAST, 82944, 1024)).text, "115 GB");
 	STRING(human_bytes(scale_k_bytes(SCALE_K_CAPPED, 82944, 1024)).text, "2.00 GB");
@@ -50,6 +54,7 @@ static void check_peers(void)
 static void check_buffers(void)
 {
 	STRING(human_bytes(scale_k_all_eager_bytes(100000)).text, "25.6 GB");
+	NUMBER(scale_k_all_eager_bytes(100000), 25600000000);
 	NUMBER(scale_k_eager_rdma_bytes(), 32 << 10);
 	NUMBER(scale_k_eager_limit_bytes(1), 18 << 10);
 	NUMBER(scale_k_eager_limit_bytes(40), 60 << 10);
