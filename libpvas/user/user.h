@@ -106,14 +106,10 @@ struct user_page {
  * @forks:	threads that are about to fork
  * @nr_forks:	number of @forks
  * @lock:	protects all below; the new process fills them before it is a task
- * @load:	load address of the program
- * @heap:	where the brk heap begins
+ * @layout:	where its program, heap, mappings and stack lie
  * @brk:	the program break
  * @heap_end:	end of the memory mapped for the heap: see user_brk()
  * @page:	its page in user_space.pages, never NULL
- * @stack:	top of the stack
- * @skew:	bytes between @stack and the stack's contents
- * @mmap_top:	mappings are placed below
  * @cursor:	lowest address at which a mapping was placed lately
  * @reuse:	recent addresses to try again, by length
  */
@@ -136,14 +132,10 @@ struct user_part {
 	pid_t forks[FORKS_MAX];
 	unsigned int nr_forks;
 	pthread_mutex_t lock;
-	uint64_t load;
-	uint64_t heap;
+	struct pvas_layout layout;
 	uint64_t brk;
 	uint64_t heap_end;
 	struct user_page *page;
-	uint64_t stack;
-	uint64_t skew;
-	uint64_t mmap_top;
 	uint64_t cursor;
 	struct {
 		uint64_t at;
@@ -346,7 +338,7 @@ static inline int user_foreign(const struct user_part *p, uint64_t addr, uint64_
 /* The loader's copy in each partition is above the stack, with a page between. */
 static inline uint64_t user_loader_of(const struct user_part *p)
 {
-	return p->stack + PAGE;
+	return p->layout.stack + PAGE;
 }
 
 /* ---- table.c ---- */
