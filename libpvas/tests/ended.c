@@ -140,4 +140,31 @@ TEST_F(ended, makes_room)
 	EXPECT_EQ(query_in_between(_metadata, self->s, variant, self->fds, start_another), INDEX);
 }
 
+/* A fork child has a copy of the table, in which no task ends any more: it must not wait. */
+TEST(list_in_a_fork_child)
+{
+	char *argv[] = { "true", NULL };
+	struct user_part *p;
+	struct pvas_space *s;
+	pid_t pid;
+
+	ASSERT_EQ(pvas_space_create(&s, &user), 0) TH_LOG("%s", pvas_error_get());
+	p = &((struct user_space *)s->priv)->parts[INDEX];
+	/* As if a worker handled a request of the task, which is not reclaimed meanwhile. */
+	pthread_mutex_lock(&p->lock);
+	ASSERT_EQ(pvas_task_spawn(s, INDEX, "/bin/true", argv, environ, NULL, &pid), INDEX);
+	kill(pid, SIGKILL);
+	EXPECT_EQ(end_of(pid), SIGKILL);
+	while (__atomic_load_n(&p->state, __ATOMIC_ACQUIRE) == PVAS_PART_RUNNING)
+		usleep(1000);
+	pid = fork();
+	if (!pid) {
+		alarm(20);
+		_exit(pvas_task_list(s, NULL, 0) == 1 ? 0 : 1);
+	}
+	pthread_mutex_unlock(&p->lock);
+	EXPECT_EQ(end_of(pid), 0);
+	pvas_space_destroy(s);
+}
+
 TEST_HARNESS_MAIN

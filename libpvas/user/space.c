@@ -369,11 +369,16 @@ static void user_destroy(struct pvas_space *s)
 	free_all(u);
 }
 
-/* Do not list a task whose exit the caller may have observed: wait for its reclaim. */
+/*
+ * Do not list a task whose exit the caller may have observed: wait for its reclaim. A fork
+ * child of the launcher has no supervisor to wait for, only a copy of the table.
+ */
 static void wait_for_reclaim(struct user_space *u)
 {
 	uint32_t i;
 
+	if (u->owner != (pid_t)pvas_raw0(__NR_getpid))
+		return;
 	for (i = u->space->first; i <= u->space->last; i++)
 		while (user_part_ending(&u->parts[i]))
 			pthread_cond_wait(&u->changed, &u->lock);
