@@ -99,28 +99,24 @@ ssize_t user_caller_read(pid_t tid, uint64_t from, void *to, size_t len)
 	return copy(__NR_process_vm_readv, tid, from, to, len);
 }
 
-/* Are all pages mapped writable? @maps is an open /proc/PID/maps. */
-static int is_writable(int maps, uint64_t at, size_t len)
+/* Are all pages mapped writable? @fd is an open /proc/PID/maps, and closed. */
+static int is_writable(int fd, uint64_t at, size_t len)
 {
-	unsigned long lo, hi;
-	char line[512], prot[8];
-	FILE *f = fdopen(maps, "r");
-	int begins = 1, is_begin;	/* of a line: long ones come in pieces */
+	FILE *maps = fdopen(fd, "r");
+	struct user_mapping m;
 
-	while (f && len && fgets(line, sizeof(line), f)) {
-		is_begin = begins;
-		begins = !!strchr(line, '\n');
-		if (!is_begin || sscanf(line, "%lx-%lx %7s", &lo, &hi, prot) != 3 || hi <= at)
+	while (maps && len && user_maps_next(maps, &m)) {
+		if (m.end <= at)
 			continue;
-		if (lo > at || prot[1] != 'w')
+		if (m.start > at || !m.writable)
 			break;
-		len = hi - at < len ? len - (hi - at) : 0;
-		at = hi;
+		len = m.end - at < len ? len - (m.end - at) : 0;
+		at = m.end;
 	}
-	if (f)
-		fclose(f);
+	if (maps)
+		fclose(maps);
 	else
-		close(maps);
+		close(fd);
 	return !len;
 }
 

@@ -101,23 +101,15 @@ static void gap_before(struct gap *g, uint64_t lo, uint64_t hi)
 static uint64_t scan(const struct user_part *p, uint64_t len, uint64_t align)
 {
 	struct gap g = { .part = p, .len = len, .align = align, .low = floor_of(p) };
-	unsigned long lo, hi;
-	int begins = 1, is_begin;	/* of a line: long ones come in pieces */
-	char line[512];
-	FILE *f = fopen("/proc/self/maps", "re");
+	FILE *maps = fopen("/proc/self/maps", "re");
+	struct user_mapping m;
 
-	if (!f)
+	if (!maps)
 		return 0;
-	while (fgets(line, sizeof(line), f)) {
-		is_begin = begins;
-		begins = !!strchr(line, '\n');
-		if (!is_begin || sscanf(line, "%lx-%lx", &lo, &hi) != 2 || hi <= g.low)
-			continue;
-		if (lo >= p->layout.mmap_top)
-			break;
-		gap_before(&g, lo, hi);
-	}
-	fclose(f);
+	while (user_maps_next(maps, &m) && m.start < p->layout.mmap_top)
+		if (m.end > g.low)
+			gap_before(&g, m.start, m.end);
+	fclose(maps);
 	gap_before(&g, p->layout.mmap_top, p->layout.mmap_top);
 	return g.found;
 }

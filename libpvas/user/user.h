@@ -12,6 +12,7 @@
  *
  *	user.h
  *	table.c		the table of partitions that tasks see
+ *	maps.c		reads /proc/PID/maps
  *	process.c	a task's process: pidfd, wake-ups of the supervisor
  *	request.c	a request of the filter: receive, validate, answer
  *	caller.c	whether a caller shares our mm; its memory and files
@@ -41,6 +42,7 @@
 
 #include <pthread.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <sys/types.h>
 
 #include "../../kmod/pvas_layout.h"
@@ -345,6 +347,17 @@ static inline uint64_t user_loader_of(const struct user_part *p)
 
 /* Store a partition's state where tasks see it. Under user_space.lock, or before they can. */
 void user_publish(struct user_space *u, struct user_part *p, uint32_t state);
+
+/* ---- maps.c ---- */
+
+struct user_mapping {
+	uint64_t start;
+	uint64_t end;
+	int writable;
+};
+
+/* Read the next mapping from an open /proc/PID/maps. Returns 0 if there is none. */
+int user_maps_next(FILE *maps, struct user_mapping *m);
 
 /* ---- process.c ---- */
 
