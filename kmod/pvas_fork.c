@@ -54,9 +54,9 @@ static void pvas_fix_copy(struct pvas_partition *part, struct task_struct *child
 {
 	struct pvas_trim *trim;
 
-	child->mm->start_brk = part->heap;
+	child->mm->start_brk = part->layout.heap;
 	child->mm->brk = part->brk;
-	child->mm->start_stack = part->stack;
+	child->mm->start_stack = part->layout.stack;
 	pvas_exe_set_args(child->mm, part);
 	if (part->exe)
 		pvas_exe_swap(child->mm, part->exe);

@@ -6,7 +6,6 @@
 #include <linux/uaccess.h>
 
 #include "pvas.h"
-#include "pvas_layout.h"
 
 /**
  * pvas_mm_layout - lay out a partition
@@ -15,28 +14,21 @@
  * @stack_limit: RLIMIT_STACK of the exec, in bytes
  * @randomize:	choose random places instead of the fixed ones
  *
- * Sets load, heap, brk, mmap_top, stack and skew. Return: 0, or -ENOMEM if it
- * does not fit.
+ * Return: 0, or -ENOMEM if it does not fit.
  */
 int pvas_mm_layout(struct pvas_partition *part, const struct pvas_elf_image *image,
 		   unsigned long stack_limit, bool randomize)
 {
 	struct pvas_layout_random random = {};
-	struct pvas_layout l;
 	int err;
 
 	if (randomize)
 		get_random_bytes(&random, sizeof(random));
-	err = pvas_layout(&l, part->base, part->end - part->base, image, stack_limit, &random);
-	if (err)
-		return err;
-	part->load = l.load;
-	part->heap = l.heap;
-	part->brk = l.heap;
-	part->mmap_top = l.mmap_top;
-	part->stack = l.stack;
-	part->skew = l.skew;
-	return 0;
+	err = pvas_layout(&part->layout, part->base, part->end - part->base, image, stack_limit,
+			  &random);
+	if (!err)
+		part->brk = part->layout.heap;
+	return err;
 }
 
 /* Does [addr, addr + len) reach outside the partition? A range that wraps around does. */
@@ -53,7 +45,7 @@ bool pvas_mm_foreign(const struct pvas_partition *part, unsigned long addr, unsi
 void pvas_mm_clamp(const struct pvas_partition *part, struct vm_unmapped_area_info *info)
 {
 	unsigned long low = PAGE_ALIGN(READ_ONCE(part->brk)) + PAGE_SIZE;
-	unsigned long high = part->mmap_top;
+	unsigned long high = part->layout.mmap_top;
 
 	/* A bottom-up search would map right above the heap, which could not grow. */
 	info->flags |= VM_UNMAPPED_AREA_TOPDOWN;

@@ -225,14 +225,14 @@ TASK(race_uffd)
 {
 	char *own = anon(PAGE);
 	struct uffdio_range range = { (uintptr_t)own, PAGE };
-	long end = pt_now_ms() + 1000;
+	long end = now_ms() + 1000;
 	int fd = others_uffd();
 	pthread_t thread;
 
 	CHECK(fd >= 0);
 	racing = (struct uffdio_register){ range, UFFDIO_REGISTER_MODE_MISSING, 0 };
 	CHECK_EQ(0, pthread_create(&thread, NULL, change_range, own));
-	while (pt_now_ms() < end) {
+	while (now_ms() < end) {
 		ioctl(fd, UFFDIO_REGISTER, &racing);
 		ioctl(fd, UFFDIO_UNREGISTER, &range);
 	}

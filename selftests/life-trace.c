@@ -174,12 +174,12 @@ MODULE_TEST(killed_together, "no list of members")
 	err = probe_on();
 	if (err)
 		TH_LOG("no kprobe events: %d", err);
-	began = pt_now_ms();
+	began = now_ms();
 	kill(-pid, SIGKILL);
 	EXPECT_EQ(256 + SIGKILL, pt_wait(pid));
-	while (pvas_task_list(space, NULL, 0) > 0 && pt_now_ms() - began < 40000)
+	while (pvas_task_list(space, NULL, 0) > 0 && now_ms() - began < 40000)
 		usleep(1000);
-	took = pt_now_ms() - began;
+	took = now_ms() - began;
 	hits = probe_hits();
 	probe_off();
 	EXPECT_EQ(0, pvas_task_list(space, NULL, 0));

@@ -12,8 +12,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -325,6 +327,41 @@ TEST_F(life, one_space_a_process)
 
 	EXPECT_EQ(pvas_space_create(&other, &user), -EBUSY);
 	EXPECT_NE(strstr(pvas_error_get(), "has made a space already"), NULL);
+}
+
+/* Map a page of a file whose name is 2000 bytes long, and looks like a mapping in many places. */
+static void *map_long_name(void)
+{
+	char name[4096] = "/tmp/pvas-long-XXXXXX", *end = mkdtemp(name);
+	void *p = MAP_FAILED;
+	int i, k, fd = -1;
+
+	for (i = 0; end && i < 8; i++) {
+		end = stpcpy(name + strlen(name), "/");
+		for (k = 0; k < 17; k++)
+			end = stpcpy(end, "1-7fffffffffff");
+		if (i < 7)
+			mkdir(name, 0700);
+		else
+			fd = open(name, O_RDWR | O_CREAT, 0600);
+	}
+	if (fd >= 0 && !ftruncate(fd, 4096))
+		p = mmap(NULL, 4096, PROT_READ, MAP_PRIVATE, fd, 0);
+	for (i = 0; i < 9; i++) {
+		remove(name);
+		*strrchr(name, '/') = 0;
+	}
+	return p;
+}
+
+TEST(long_file_name)
+{
+	struct pvas_space *s;
+
+	ASSERT_NE(map_long_name(), MAP_FAILED);
+	ASSERT_EQ(pvas_space_create(&s, &user), 0) TH_LOG("%s", pvas_error_get());
+	EXPECT_EQ(run_two(s, "place"), 0);
+	pvas_space_destroy(s);
 }
 
 TEST_F(life, not_for_a_fork_child)

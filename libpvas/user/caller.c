@@ -44,6 +44,21 @@ static int open_proc(pid_t tid, const char *name, int flags)
 	return fd < 0 ? -errno : fd;
 }
 
+/* Read the beginning of such a file, as a string: empty if that fails. 0, or -errno of open(). */
+static int read_proc(pid_t tid, const char *name, char *text, size_t size)
+{
+	int fd = open_proc(tid, name, O_RDONLY);
+	ssize_t n;
+
+	*text = 0;
+	if (fd < 0)
+		return fd;
+	n = read(fd, text, size - 1);
+	text[n < 0 ? 0 : n] = 0;
+	close(fd);
+	return 0;
+}
+
 /* Where a container forbids process_vm_readv() */
 static ssize_t read_by_proc(pid_t tid, uint64_t from, void *to, size_t len)
 {
@@ -99,28 +114,24 @@ ssize_t user_caller_read(pid_t tid, uint64_t from, void *to, size_t len)
 	return copy(__NR_process_vm_readv, tid, from, to, len);
 }
 
-/* Are all pages mapped writable? @maps is an open /proc/PID/maps. */
-static int is_writable(int maps, uint64_t at, size_t len)
+/* Are all pages mapped writable? @fd is an open /proc/PID/maps, and closed. */
+static int is_writable(int fd, uint64_t at, size_t len)
 {
-	unsigned long lo, hi;
-	char line[512], prot[8];
-	FILE *f = fdopen(maps, "r");
-	int begins = 1, is_begin;	/* of a line: long ones come in pieces */
+	FILE *maps = fdopen(fd, "r");
+	struct user_mapping m;
 
-	while (f && len && fgets(line, sizeof(line), f)) {
-		is_begin = begins;
-		begins = !!strchr(line, '\n');
-		if (!is_begin || sscanf(line, "%lx-%lx %7s", &lo, &hi, prot) != 3 || hi <= at)
+	while (maps && len && user_maps_next(maps, &m)) {
+		if (m.end <= at)
 			continue;
-		if (lo > at || prot[1] != 'w')
+		if (m.start > at || !m.writable)
 			break;
-		len = hi - at < len ? len - (hi - at) : 0;
-		at = hi;
+		len = m.end - at < len ? len - (m.end - at) : 0;
+		at = m.end;
 	}
-	if (f)
-		fclose(f);
+	if (maps)
+		fclose(maps);
 	else
-		close(maps);
+		close(fd);
 	return !len;
 }
 
@@ -257,15 +268,10 @@ int user_caller_inside(pid_t tid)
 /* The size of its address space in pages. 0: it has none, as an exited first thread. */
 static unsigned long pages_of(pid_t tid)
 {
-	int fd = open_proc(tid, "statm", O_RDONLY);
-	char text[32] = "";
-	ssize_t n;
+	char text[32];
 
-	if (fd < 0)
-		return 0;
-	n = read(fd, text, sizeof(text) - 1);
-	close(fd);
-	return n > 0 ? strtoul(text, NULL, 10) : 0;
+	read_proc(tid, "statm", text, sizeof(text));
+	return strtoul(text, NULL, 10);
 }
 
 /*
@@ -290,15 +296,9 @@ int user_caller_left(pid_t tid)
 /* For a process that has changed its user prlimit() needs a capability; this does not. */
 static uint64_t data_limit_by_proc(pid_t pid)
 {
-	int fd = open_proc(pid, "limits", O_RDONLY);
 	char text[2048], *line;
-	ssize_t n;
 
-	if (fd < 0)
-		return RLIM_INFINITY;
-	n = read(fd, text, sizeof(text) - 1);
-	close(fd);
-	text[n < 0 ? 0 : n] = 0;
+	read_proc(pid, "limits", text, sizeof(text));
 	line = strstr(text, "\nMax data size");
 	line = line ? line + strcspn(line, "0123456789u") : NULL;
 	return line && *line != 'u' ? strtoull(line, NULL, 10) : RLIM_INFINITY;
@@ -317,15 +317,9 @@ uint64_t user_caller_data_limit(pid_t pid)
 
 pid_t user_caller_process(pid_t tid)
 {
-	int fd = open_proc(tid, "status", O_RDONLY);
 	char text[512], *line;
-	ssize_t n;
 
-	if (fd < 0)
-		return 0;
-	n = read(fd, text, sizeof(text) - 1);
-	close(fd);
-	text[n < 0 ? 0 : n] = 0;
+	read_proc(tid, "status", text, sizeof(text));
 	line = strstr(text, "\nTgid:");
 	return line ? atoi(line + 6) : 0;
 }
@@ -333,17 +327,14 @@ pid_t user_caller_process(pid_t tid)
 /* The descriptor's O_* flags, or -errno. */
 static int flags_of(pid_t tid, int fd)
 {
-	char name[32], text[128] = "", *line;
-	int info;
-	ssize_t n;
+	char name[32], text[128], *line;
+	int err;
 
 	snprintf(name, sizeof(name), "fdinfo/%d", fd);
-	info = open_proc(tid, name, O_RDONLY);
-	if (info < 0)
-		return info == -ENOENT ? -EBADF : info;
-	n = read(info, text, sizeof(text) - 1);
-	close(info);
-	line = n > 0 ? strstr(text, "flags:") : NULL;
+	err = read_proc(tid, name, text, sizeof(text));
+	if (err)
+		return err == -ENOENT ? -EBADF : err;
+	line = strstr(text, "flags:");
 	return line ? (int)strtol(line + 6, NULL, 8) : -EACCES;
 }
 

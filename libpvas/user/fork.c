@@ -106,15 +106,14 @@ void user_fork_forget(struct user_space *u, struct user_part *p)
 /* The kernel stops at a mapping that can't be unmarked: then unmark one by one. */
 static void unmark_each(const struct user_part *p)
 {
-	unsigned long lo, hi;
-	char line[512];
-	FILE *f = fopen("/proc/self/maps", "re");
+	FILE *maps = fopen("/proc/self/maps", "re");
+	struct user_mapping m;
 
-	while (f && fgets(line, sizeof(line), f))
-		if (sscanf(line, "%lx-%lx", &lo, &hi) == 2 && lo >= p->base && hi <= p->end)
-			pvas_raw3(__NR_madvise, lo, hi - lo, MADV_DOFORK);
-	if (f)
-		fclose(f);
+	while (maps && user_maps_next(maps, &m))
+		if (m.start >= p->base && m.end <= p->end)
+			pvas_raw3(__NR_madvise, m.start, m.end - m.start, MADV_DOFORK);
+	if (maps)
+		fclose(maps);
 }
 
 /* ENOMEM reports holes: all mappings have been unmarked. */
