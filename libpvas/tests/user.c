@@ -423,6 +423,49 @@ TEST(watched_already)
 	EXPECT_TRUE(create_fails(-ENOSYS, "under a seccomp listener already"));
 }
 
+/* The memory of a process whose first thread has ended can be found by its other threads only. */
+static int memory_is_found(void)
+{
+	FILE *maps = fopen("/proc/self/maps", "re");
+	int c = maps ? getc(maps) : EOF;
+
+	if (maps)
+		fclose(maps);
+	return c != EOF;
+}
+
+static void *run_rules(void *arg)
+{
+	static const char *const rules[] = { "bounds", "place", "heap", "children", "threads" };
+	struct pvas_space *s = NULL;
+	unsigned int i;
+	int status = 0;
+
+	while (memory_is_found())
+		usleep(1000);
+	if (pvas_space_create(&s, arg))
+		_exit(1);
+	for (i = 0; i < sizeof(rules) / sizeof(rules[0]); i++)
+		if (run_two(s, rules[i])) {
+			fprintf(stderr, "# %s\n", rules[i]);
+			status |= 2 << i;
+		}
+	pvas_space_destroy(s);
+	_exit(status);
+}
+
+TEST(first_thread_has_ended)
+{
+	pthread_t thread;
+	pid_t pid = fork();
+
+	if (!pid) {
+		pthread_create(&thread, NULL, run_rules, (void *)&user);
+		pthread_exit(NULL);
+	}
+	EXPECT_EQ(end_of(pid), 0);
+}
+
 TEST(nothing_is_left)
 {
 	struct pvas_space *s;

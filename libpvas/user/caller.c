@@ -26,6 +26,11 @@
 
 /* ---- memory ---- */
 
+pid_t user_caller_self(void)
+{
+	return (pid_t)pvas_raw0(__NR_gettid);
+}
+
 /* Bytes to the end of the page: the next page may not be mapped. */
 static size_t in_page(uint64_t at, size_t len)
 {
@@ -100,7 +105,7 @@ static ssize_t copy(int nr, pid_t tid, uint64_t remote, void *local, size_t len)
 
 		if ((n == -EPERM || n == -ENOSYS) && nr == __NR_process_vm_readv)
 			n = read_by_proc(tid, remote + done, here.iov_base, here.iov_len);
-		else if ((n == -EPERM || n == -ENOSYS) && tid == (pid_t)pvas_raw0(__NR_getpid))
+		else if ((n == -EPERM || n == -ENOSYS) && tid == user_caller_self())
 			n = store_by_pipe(remote + done, here.iov_base, here.iov_len);
 		if (n <= 0)
 			break;
@@ -158,7 +163,7 @@ static ssize_t write_checked(pid_t tid, uint64_t to, const void *from, size_t le
 
 ssize_t user_caller_write(pid_t tid, uint64_t to, const void *from, size_t len)
 {
-	if (tid != (pid_t)pvas_raw0(__NR_getpid))
+	if (tid != user_caller_self())
 		return write_checked(tid, to, from, len);
 	return copy(__NR_process_vm_writev, tid, to, (void *)from, len);
 }
@@ -258,7 +263,7 @@ static int same_by_probe(pid_t tid)
 
 int user_caller_inside(pid_t tid)
 {
-	long ret = pvas_raw4(__NR_kcmp, getpid(), tid, KCMP_VM, 0);
+	long ret = pvas_raw4(__NR_kcmp, user_caller_self(), tid, KCMP_VM, 0);
 
 	if (ret >= 0)
 		return ret == 0;

@@ -32,10 +32,10 @@ static int64_t continue_if(struct user_request *r, int permitted)
 	return permitted ? continue_call(r) : -EPERM;
 }
 
-/* The process whose memory the caller has: for a task this one, whose pid can't be reused. */
+/* A process or thread with the caller's memory: for a task this one, whose id can't be reused. */
 static pid_t memory_pid(const struct user_request *r)
 {
-	return r->inside ? (pid_t)pvas_raw0(__NR_getpid) : r->tid;
+	return r->inside ? user_caller_self() : r->tid;
 }
 
 /* Has it a task, or one that is just starting? */

@@ -101,7 +101,7 @@ static void gap_before(struct gap *g, uint64_t lo, uint64_t hi)
 static uint64_t scan(const struct user_part *p, uint64_t len, uint64_t align)
 {
 	struct gap g = { .part = p, .len = len, .align = align, .low = floor_of(p) };
-	FILE *maps = fopen("/proc/self/maps", "re");
+	FILE *maps = fopen(OWN_MAPS, "re");
 	struct user_mapping m;
 
 	if (!maps)
@@ -422,7 +422,7 @@ int64_t user_brk(struct user_part *p, uint64_t brk)
 		shrink(p, brk);
 	}
 	p->brk = brk;
-	note_brk((uint64_t)p->page, getpid(), brk, p->heap_end);
+	note_brk((uint64_t)p->page, user_caller_self(), brk, p->heap_end);
 	return (int64_t)brk;
 }
 
@@ -436,7 +436,7 @@ void user_make_room(struct user_part *p, uint64_t addr, uint64_t len)
 		return;
 	raw_munmap(cut, p->heap_end - cut);
 	p->heap_end = cut;
-	note_brk((uint64_t)p->page, getpid(), p->brk, p->heap_end);
+	note_brk((uint64_t)p->page, user_caller_self(), p->brk, p->heap_end);
 }
 
 /*

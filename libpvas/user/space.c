@@ -69,13 +69,14 @@ static int find_run(struct user_space *u)
 	unsigned int shift = u->space->shift;
 	uint64_t top = PIE_BASE >> shift;
 	struct run r = { .next = 1, .first = 1, .last = 0 };
-	FILE *maps = fopen("/proc/self/maps", "re");
+	FILE *maps = fopen(OWN_MAPS, "re");
 	int err = maps ? 0 : -errno;
 	struct user_mapping m;
 
 	if (!maps)
 		return pvas_fail(shortage(err) ? err : -ENOSYS,
-				 "user backend: can't open /proc/self/maps: %s", strerror(-err));
+				 "user backend: can't open %s: %s", OWN_MAPS,
+				 strerror(-err));
 	if (top > u->entries)
 		top = u->entries;
 	while (user_maps_next(maps, &m))
@@ -337,7 +338,7 @@ static int user_create(struct pvas_space *s)
 	}
 	u->entries = pvas_header_entries(s->shift);
 	u->listener = u->epoll = u->wake = -1;
-	u->maps = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
+	u->maps = open(OWN_MAPS, O_RDONLY | O_CLOEXEC);
 	pthread_mutex_init(&u->lock, NULL);
 	pthread_mutex_init(&u->fork_lock, NULL);
 	pthread_cond_init(&u->changed, NULL);

@@ -356,6 +356,9 @@ struct user_mapping {
 	int writable;
 };
 
+/* Not /proc/self/maps, which is empty once the first thread has ended by pthread_exit() */
+#define OWN_MAPS	"/proc/thread-self/maps"
+
 /* Read the next mapping from an open /proc/PID/maps. Returns 0 if there is none. */
 int user_maps_next(FILE *maps, struct user_mapping *m);
 

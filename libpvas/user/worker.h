@@ -74,6 +74,12 @@ int user_request_current(const struct user_request *r);
 /* Once: create the page for user_caller_inside(). */
 int user_caller_begin(void);
 
+/*
+ * The calling thread, as a name for our memory and address space: getpid() is the first
+ * thread, and that has neither once it has ended by pthread_exit().
+ */
+pid_t user_caller_self(void);
+
 /* Does @tid share our address space? */
 int user_caller_inside(pid_t tid);
 
