@@ -255,6 +255,7 @@ struct pvas_member {
 int pvas_free_init(void);
 void pvas_free_exit(void);
 void pvas_free_queue(struct work_struct *work);
+void pvas_free_call(void (*fn)(struct pvas_space *space), struct pvas_space *space);
 void pvas_mmput(struct pvas_space *space);
 void pvas_mmput_here(struct mm_struct *mm);
 void pvas_mmput_init(struct pvas_space *space);
