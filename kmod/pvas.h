@@ -315,6 +315,7 @@ int pvas_share_take(const struct cred *cred);
 void pvas_share_give_back(const struct cred *cred);
 
 /* pvas_member.c; more in pvas_member.h */
+bool pvas_mm_may_be_space(const struct mm_struct *mm);
 struct pvas_partition *pvas_task_partition(void);
 struct pvas_partition *pvas_task_partition_entered(void);
 struct file *pvas_task_exe_get(struct task_struct *tsk);
