@@ -15,6 +15,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/mount.h>
+#include <sys/shm.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -288,6 +289,18 @@ static pid_t start_lingering(void)
 	return err ?: pid;
 }
 
+/* Removed when it is attached: what is left of it is in files that the kernel has alone. */
+TASK(map_segment_and_end)
+{
+	int id = shmget(IPC_PRIVATE, LARGE, IPC_CREAT | 0600);
+	char *p = shmat(id, NULL, 0);
+
+	CHECK(p != (void *)-1);
+	CHECK_EQ(0, shmctl(id, IPC_RMID, NULL));
+	if (p != (void *)-1)
+		memset(p, 1, LARGE);
+}
+
 TASK(map_memfd_and_end)
 {
 	int mem = memfd_create("x", MFD_CLOEXEC);
@@ -303,6 +316,7 @@ TASK(map_memfd_and_end)
 /* files that were mapped are released before waitpid() returns, whoever holds up others' */
 MODULE_TEST(held_up_releases, "the launcher's memory")
 {
+	static const char *const tasks[] = { "map_memfd_and_end", "map_segment_and_end" };
 	struct pvas_space *space = PT_SPACE();
 	long shmem = meminfo_kib("Shmem:");
 	pid_t attacker, pid;
@@ -312,8 +326,8 @@ MODULE_TEST(held_up_releases, "the launcher's memory")
 	attacker = start_lingering();
 	if (attacker < 0)
 		SKIP(return, "no such socket: %s", strerror(-attacker));
-	for (i = 0; i < 3; i++) {
-		pid = pt_start_task(space, 1, "map_memfd_and_end");
+	for (i = 0; i < 4; i++) {
+		pid = pt_start_task(space, 1, tasks[i % 2]);
 		ASSERT_LT(0, pid);
 		EXPECT_EQ(0, pt_wait(pid));
 		EXPECT_GT(shmem + SMALL_KIB, meminfo_kib("Shmem:"));
