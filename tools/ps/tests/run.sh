@@ -64,7 +64,7 @@ refused()
 		grep -qE "^pvasps: $1" "$T/refused"
 }
 
-# ---- whose time a slow process takes ----
+# ---- the accounting of time that slow processes take ----
 
 [ "$BACKEND" = kernel ] || try "each user's time" "$O/pvasps/unit_reader"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Whose time a slow process takes: reader.c with a clock of the test's, and owner.c with
- * its own /etc/subuid.
+ * The accounting of time that slow processes take: reader.c with a clock of the test's,
+ * and owner.c with its own /etc/subuid.
  */
 #include <stdio.h>
 #include <string.h>
