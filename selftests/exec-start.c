@@ -257,7 +257,7 @@ static int end_during_exec(struct pt_raw *raw, long delay_us, long *exec_us)
 }
 
 /* /proc has the whole command line of a task whose exec was not done when the first one ended */
-PVAS_TEST(cmdline_is_whole)
+MODULE_TEST(cmdline_is_whole, "uses the ABI")
 {
 	long exec_us = 20000, now_us, began = pt_now_ms();
 	struct pt_raw raw;
