@@ -103,6 +103,14 @@ struct userfaultfd_ctx {
 #define PVAS_UFFD_FILL_MM(arg) ((const struct mm_struct *)(arg))
 #endif
 
+/* Of the file of an attached System V segment: private to ipc/shm.c, the same in all kernels. */
+struct pvas_shm_file_data {
+	int id;
+	struct ipc_namespace *ns;
+	struct file *file;
+	const struct vm_operations_struct *vm_ops;
+};
+
 /* Under mmap_lock for writing. */
 static inline void pvas_change_flags(struct vm_area_struct *vma, unsigned long set,
 				     unsigned long clear)

@@ -250,6 +250,7 @@ struct pvas_member {
 int pvas_free_init(void);
 void pvas_free_exit(void);
 void pvas_free_queue(struct work_struct *work);
+void pvas_free_call(void (*fn)(struct pvas_space *space), struct pvas_space *space);
 void pvas_mmput(struct pvas_space *space);
 void pvas_mmput_here(struct mm_struct *mm);
 void pvas_mmput_init(struct pvas_space *space);
@@ -309,6 +310,7 @@ int pvas_share_take(const struct cred *cred);
 void pvas_share_give_back(const struct cred *cred);
 
 /* pvas_member.c; more in pvas_member.h */
+bool pvas_mm_may_be_space(const struct mm_struct *mm);
 struct pvas_partition *pvas_task_partition(void);
 struct pvas_partition *pvas_task_partition_entered(void);
 struct file *pvas_task_exe_get(struct task_struct *tsk);

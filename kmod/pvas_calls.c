@@ -279,8 +279,12 @@ static void *pvas_check_prctl(const struct pvas_partition *part, struct pt_regs 
 		return pvas_stub_eperm;
 	case PR_SET_VMA:
 		return pvas_within(part, regs->dx, regs->cx);
+	/* 0 would take debuggers and core files from all, and close the space. */
+	case PR_SET_DUMPABLE:
+		return regs->si ? NULL : pvas_stub_eperm;
 	/* These change a thread or a process, or nothing. */
-	case PR_SET_PDEATHSIG ... PR_MCE_KILL_GET:
+	case PR_SET_PDEATHSIG ... PR_GET_DUMPABLE:
+	case PR_GET_UNALIGN ... PR_MCE_KILL_GET:
 	case PR_SET_CHILD_SUBREAPER ... PR_GET_TID_ADDRESS:
 	case PR_GET_THP_DISABLE:
 	case PR_CAP_AMBIENT:

@@ -107,6 +107,8 @@ void pvas_task_on_fork(struct task_struct *parent, struct task_struct *child)
 	struct pvas_partition *part;
 	struct pvas_member *m;
 
+	if (!pvas_mm_may_be_space(parent->mm))
+		return;
 	rcu_read_lock();
 	m = pvas_member_find(parent->signal);
 	rcu_read_unlock();

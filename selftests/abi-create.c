@@ -4,6 +4,8 @@
 #include <fcntl.h>
 #include <linux/userfaultfd.h>
 #include <pthread.h>
+#include <signal.h>
+#include <pthread.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -288,6 +290,8 @@ static struct {
 	long delay_us;
 	volatile int done;
 	volatile int registered;
+	volatile pid_t waits;
+	volatile int go;
 } *watch;
 
 static void register_later(int uffd)
@@ -366,6 +370,106 @@ PVAS_TEST(userfaultfd_meanwhile)
 	}
 	TH_LOG("%d spaces made, %d refused", made, refused);
 	EXPECT_LT(0, made);
+}
+
+/* ---- the same by a REGISTER that is on its way during CREATE ---- */
+
+struct call {
+	int uffd;
+	struct uffdio_register *reg;
+};
+
+static void *register_there(void *arg)
+{
+	struct call *call = arg;
+
+	watch->registered = !ioctl(call->uffd, UFFDIO_REGISTER, call->reg);
+	watch->done = 1;
+	return NULL;
+}
+
+static int open_uffd(void)
+{
+	struct uffdio_api api = { .api = UFFD_API };
+	int fd = syscall(SYS_userfaultfd, O_CLOEXEC);
+
+	return fd < 0 || ioctl(fd, UFFDIO_API, &api) ? -1 : fd;
+}
+
+/* The ioctl's argument is in a page that comes when @watch->go is set. */
+static void register_when_told(int uffd)
+{
+	static char page[4096] __attribute__((aligned(4096)));
+	struct uffdio_register *reg = mmap(NULL, 4096, PROT_READ | PROT_WRITE,
+					   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	struct uffdio_register own = {
+		.range = { (uintptr_t)reg, 4096 }, .mode = UFFDIO_REGISTER_MODE_MISSING,
+	};
+	struct uffdio_copy copy = {
+		.dst = (uintptr_t)reg, .src = (uintptr_t)page, .len = 4096,
+	};
+	struct call call = { uffd, reg };
+	int monitor = open_uffd();
+	struct uffd_msg msg;
+	pthread_t thread;
+
+	/* The end of this process ends what waits for it, so that the test can fail. */
+	alarm(15);
+	*(struct uffdio_register *)page = (struct uffdio_register){
+		.range = { PT_TABLE_AT, 4096 }, .mode = UFFDIO_REGISTER_MODE_MISSING,
+	};
+	if (monitor < 0 || ioctl(monitor, UFFDIO_REGISTER, &own) ||
+	    pthread_create(&thread, NULL, register_there, &call) ||
+	    read(monitor, &msg, sizeof(msg)) != sizeof(msg))
+		_exit(1);
+	watch->waits = getpid();
+	while (!watch->go)
+		usleep(1000);
+	if (ioctl(monitor, UFFDIO_COPY, &copy))
+		_exit(1);
+	for (;;)
+		pause();
+}
+
+static int leave_registering(void *arg)
+{
+	int fd = open_uffd(), i;
+
+	(void)arg;
+	if (fd < 0)
+		return -ENOTSUP;
+	if (!fork())
+		register_when_told(fd);
+	close(fd);
+	for (i = 0; i < 500 && !watch->waits; i++)
+		usleep(10000);
+	return watch->waits ? 0 : -ETIME;
+}
+
+/* nor by one that has begun before and goes on after it: tasks enter, end and are freed */
+PVAS_TEST(userfaultfd_on_its_way)
+{
+	struct pt_raw raw;
+	pid_t pid;
+
+	PT_NEED_ROOT();
+	watch = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	ASSERT_NE(MAP_FAILED, (void *)watch);
+	pt_raw_init(&raw, PVAS_SHIFT_DEFAULT);
+	raw.prepare = leave_registering;
+	ASSERT_EQ(0, pt_raw_create(&raw));
+	watch->go = 1;
+	while (!watch->done)
+		usleep(1000);
+	EXPECT_EQ(1, watch->registered);
+	pid = pt_raw_spawn(&raw, 1);
+	EXPECT_LT(0, pid);
+	pt_kill(pid);
+	EXPECT_EQ(0, pt_raw_count(raw.fd));
+	/* All that without the end of the one who could have answered. */
+	EXPECT_EQ(0, kill(watch->waits, 0));
+	kill(watch->waits, SIGKILL);
+	pt_raw_close(&raw);
 }
 
 PT_MAIN()

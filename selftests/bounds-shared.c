@@ -82,7 +82,9 @@ TASK(change_settings)
 	CHECK_ERR(EPERM, write_to("/proc/self/coredump_filter", "0x1"));
 	/* Allowed: settings of one thread, and queries */
 	CHECK_EQ(0, prctl(PR_SET_NAME, "renamed", 0, 0, 0));
+	CHECK_ERR(EPERM, prctl(PR_SET_DUMPABLE, 0, 0, 0, 0));
 	CHECK_EQ(1, prctl(PR_GET_DUMPABLE, 0, 0, 0, 0));
+	CHECK_EQ(0, prctl(PR_SET_DUMPABLE, 1, 0, 0, 0));
 	CHECK_EQ(0, prctl(PR_SET_TIMERSLACK, 50000, 0, 0, 0));
 }
 
