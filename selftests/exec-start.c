@@ -244,10 +244,10 @@ static int end_during_exec(struct pt_raw *raw, long delay_us, long *exec_us)
 		usleep(delay_us);
 		_exit(kill(first, SIGKILL));
 	}
-	began = pt_now_ms();
+	began = now_ms();
 	second = pt_raw_spawn_by(raw, 2, exec_many_args, NULL);
 	pt_raw_call(raw, 2, SYS_getppid);
-	*exec_us = (pt_now_ms() - began) * 1000;
+	*exec_us = (now_ms() - began) * 1000;
 	pt_wait(killer);
 	pt_wait(first);
 	snprintf(proc, sizeof(proc), "/proc/%d/cmdline", second);
@@ -259,12 +259,12 @@ static int end_during_exec(struct pt_raw *raw, long delay_us, long *exec_us)
 /* /proc has the whole command line of a task whose exec was not done when the first one ended */
 MODULE_TEST(cmdline_is_whole, "uses the ABI")
 {
-	long exec_us = 20000, now_us, began = pt_now_ms();
+	long exec_us = 20000, now_us, began = now_ms();
 	struct pt_raw raw;
 	int i, empty = 0;
 
 	ASSERT_EQ(0, pt_raw_make(&raw));
-	for (i = 0; i < ENDS && pt_now_ms() - began < pt_timeout() * 300L; i++) {
+	for (i = 0; i < ENDS && now_ms() - began < pt_timeout() * 300L; i++) {
 		empty += end_during_exec(&raw, rand() % (exec_us + 1), &now_us);
 		exec_us = (3 * exec_us + now_us) / 4;
 	}

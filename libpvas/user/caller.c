@@ -39,35 +39,10 @@ static size_t in_page(uint64_t at, size_t len)
 	return len < left ? len : left;
 }
 
-static int open_proc(pid_t tid, const char *name, int flags)
-{
-	char path[48];
-	int fd;
-
-	snprintf(path, sizeof(path), "/proc/%d/%s", tid, name);
-	fd = open(path, flags | O_CLOEXEC);
-	return fd < 0 ? -errno : fd;
-}
-
-/* Read the beginning of such a file, as a string: empty if that fails. 0, or -errno of open(). */
-static int read_proc(pid_t tid, const char *name, char *text, size_t size)
-{
-	int fd = open_proc(tid, name, O_RDONLY);
-	ssize_t n;
-
-	*text = 0;
-	if (fd < 0)
-		return fd;
-	n = read(fd, text, size - 1);
-	text[n < 0 ? 0 : n] = 0;
-	close(fd);
-	return 0;
-}
-
 /* Where a container forbids process_vm_readv() */
 static ssize_t read_by_proc(pid_t tid, uint64_t from, void *to, size_t len)
 {
-	int fd = open_proc(tid, "mem", O_RDONLY);
+	int fd = user_proc_open(tid, "mem", O_RDONLY);
 	ssize_t n;
 
 	if (fd < 0)
@@ -148,7 +123,7 @@ static int is_writable(int fd, uint64_t at, size_t len)
  */
 static ssize_t write_checked(pid_t tid, uint64_t to, const void *from, size_t len)
 {
-	int fd = open_proc(tid, "mem", O_RDWR), maps = open_proc(tid, "maps", O_RDONLY);
+	int fd = user_proc_open(tid, "mem", O_RDWR), maps = user_proc_open(tid, "maps", O_RDONLY);
 	int valid = user_request_valid();
 	ssize_t n = -1;
 
@@ -275,7 +250,7 @@ static unsigned long pages_of(pid_t tid)
 {
 	char text[32];
 
-	read_proc(tid, "statm", text, sizeof(text));
+	user_proc_read(tid, "statm", text, sizeof(text));
 	return strtoul(text, NULL, 10);
 }
 
@@ -303,7 +278,7 @@ static uint64_t data_limit_by_proc(pid_t pid)
 {
 	char text[2048], *line;
 
-	read_proc(pid, "limits", text, sizeof(text));
+	user_proc_read(pid, "limits", text, sizeof(text));
 	line = strstr(text, "\nMax data size");
 	line = line ? line + strcspn(line, "0123456789u") : NULL;
 	return line && *line != 'u' ? strtoull(line, NULL, 10) : RLIM_INFINITY;
@@ -324,7 +299,7 @@ pid_t user_caller_process(pid_t tid)
 {
 	char text[512], *line;
 
-	read_proc(tid, "status", text, sizeof(text));
+	user_proc_read(tid, "status", text, sizeof(text));
 	line = strstr(text, "\nTgid:");
 	return line ? atoi(line + 6) : 0;
 }
@@ -333,12 +308,12 @@ pid_t user_caller_process(pid_t tid)
 static int flags_of(pid_t tid, int fd)
 {
 	char name[32], text[128], *line;
-	int err;
+	ssize_t len;
 
 	snprintf(name, sizeof(name), "fdinfo/%d", fd);
-	err = read_proc(tid, name, text, sizeof(text));
-	if (err)
-		return err == -ENOENT ? -EBADF : err;
+	len = user_proc_read(tid, name, text, sizeof(text));
+	if (len < 0)
+		return len == -ENOENT ? -EBADF : (int)len;
 	line = strstr(text, "flags:");
 	return line ? (int)strtol(line + 6, NULL, 8) : -EACCES;
 }
@@ -370,9 +345,9 @@ static int reopen(pid_t tid, int fd, int prot, int flags)
 		return -ENODEV;
 	/* A shared mapping may be made writable later if the descriptor is writable. */
 	if (shared && (has & O_ACCMODE) == O_RDWR)
-		ret = open_proc(tid, name, O_RDWR | O_NOCTTY | O_NONBLOCK);
+		ret = user_proc_open(tid, name, O_RDWR | O_NOCTTY | O_NONBLOCK);
 	if (ret < 0 && !(shared && (prot & PROT_WRITE)))
-		ret = open_proc(tid, name, O_RDONLY | O_NOCTTY | O_NONBLOCK);
+		ret = user_proc_open(tid, name, O_RDONLY | O_NOCTTY | O_NONBLOCK);
 	return ret == -ENOENT ? -EBADF : ret;
 }
 

@@ -14,7 +14,7 @@
  * A task that marks memory itself, or has mappings that the kernel can't unmark, is
  * exempt: its partition is never marked.
  */
-#include <fcntl.h>
+#include <errno.h>
 #include <linux/magic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -47,21 +47,13 @@ static int is_fork(const char *text)
  */
 static int has_forked(pid_t tid)
 {
-	char path[40], text[32] = "";
+	char text[32];
 	ssize_t n;
-	int fd;
 
 	if (user_caller_elsewhere(tid))
 		return 1;
-	snprintf(path, sizeof(path), "/proc/%d/syscall", tid);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return errno == ENOENT;
-	n = read(fd, text, sizeof(text) - 1);
-	if (n < 0)
-		n = errno == ESRCH ? 1 : 0;
-	close(fd);
-	return n > 0 && !is_fork(text);
+	n = user_proc_read(tid, "syscall", text, sizeof(text));
+	return n == -ENOENT || n == -ESRCH || (n > 0 && !is_fork(text));
 }
 
 /* Forget those that are complete. Returns how many are left. */

@@ -12,7 +12,7 @@
  *
  *	user.h
  *	table.c		the table of partitions that tasks see
- *	maps.c		reads /proc/PID/maps
+ *	proc.c		files of a process in /proc
  *	process.c	a task's process: pidfd, wake-ups of the supervisor
  *	request.c	a request of the filter: receive, validate, answer
  *	caller.c	whether a caller shares our mm; its memory and files
@@ -348,7 +348,16 @@ static inline uint64_t user_loader_of(const struct user_part *p)
 /* Store a partition's state where tasks see it. Under user_space.lock, or before they can. */
 void user_publish(struct user_space *u, struct user_part *p, uint32_t state);
 
-/* ---- maps.c ---- */
+/* ---- proc.c ---- */
+
+/* Open /proc/TID/NAME. Returns a descriptor, or -errno. */
+int user_proc_open(pid_t tid, const char *name, int flags);
+
+/*
+ * Read that file as a string, cut to @size. Returns its length, or -errno: then the string
+ * is empty.
+ */
+ssize_t user_proc_read(pid_t tid, const char *name, char *text, size_t size);
 
 struct user_mapping {
 	uint64_t start;
