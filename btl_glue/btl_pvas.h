@@ -445,3 +445,4 @@ static inline bool mca_btl_pvas_reachable(struct mca_btl_base_endpoint_t *ep)
 }
 
 #endif /* BTL_PVAS_H */
+void mca_btl_pvas_notify_start(struct mca_btl_base_endpoint_t *endpoint);

@@ -19,6 +19,15 @@ void mca_btl_pvas_port_name(char name[MCA_BTL_PVAS_PORT_NAME_MAX], const opal_pr
 	snprintf(name, MCA_BTL_PVAS_PORT_NAME_MAX, "btl pvas %x.%x", rank->jobid, rank->vpid);
 }
 
+/*
+ * A launcher that starts ranks in their order gives them partitions in that order. To
+ * search all of them for each peer takes time in proportion to the square of the ranks.
+ */
+static unsigned int likely_index(const struct opal_proc_t *proc)
+{
+	return component.index + proc->proc_name.vpid - OPAL_PROC_MY_NAME.vpid;
+}
+
 /* The modex that the peer published in its space; false if not there, or not yet */
 static bool modex_from_space(const struct opal_proc_t *proc, struct mca_btl_pvas_modex *modex)
 {
@@ -27,7 +36,8 @@ static bool modex_from_space(const struct opal_proc_t *proc, struct mca_btl_pvas
 	sigjmp_buf back;
 
 	mca_btl_pvas_port_name(name, &proc->proc_name);
-	if (pvas_name_import(PVAS_ANY, name, &at) < 0)
+	if (pvas_name_import(likely_index(proc), name, &at) < 0 &&
+	    pvas_name_import(PVAS_ANY, name, &at) < 0)
 		return false;
 	/* If the peer ends during the copy, the fault handler returns here. */
 	if (sigsetjmp(back, 0)) {
@@ -104,6 +114,7 @@ static int find_peers(struct mca_btl_pvas_endpoint_group *peers, size_t nr,
 			continue;
 		endpoints[i] = &peers->endpoints[found++];
 		init_endpoint(endpoints[i], procs[i], &modex);
+		mca_btl_pvas_notify_start(endpoints[i]);
 		rc = reachable ? opal_bitmap_set_bit(reachable, i) : OPAL_SUCCESS;
 		if (rc != OPAL_SUCCESS)
 			return rc;
