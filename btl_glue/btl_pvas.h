@@ -259,6 +259,7 @@ struct mca_btl_pvas_component {
 	unsigned int share_piece;
 	int frag_max;
 	bool watch_peers;
+	unsigned int first_touch;
 
 	uint32_t index;
 	uint32_t gen;

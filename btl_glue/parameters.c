@@ -3,6 +3,8 @@
 #include "btl_pvas.h"
 
 #include <limits.h>
+#include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "opal/util/output.h"
@@ -54,7 +56,11 @@ static void register_own(void)
 		      &component.share_limit, SHARE_LIMIT_UNSET, OPAL_INFO_LVL_5);
 	register_uint("share_piece", "Fewest bytes that either side copies at a time (default: 16k)",
 		      &component.share_piece, 16 << 10, OPAL_INFO_LVL_9);
-	component.frag_max = 8;
+	register_uint("first_touch",
+		      "1: the receiver touches each page of its buffer before the sender helps to "
+		      "copy, so that new pages are on the receiver's node (default: 1 if there are "
+		      "several NUMA nodes)", &component.first_touch, UNSET, OPAL_INFO_LVL_9);
+	component.frag_max = 64;
 	mca_base_component_var_register(&component.super.btl_version, "free_list_max",
 					"Most fragments with a header, and most with data, at a "
 					"time (-1: no limit, default: 8)",
@@ -112,7 +118,39 @@ static unsigned int share_limit(void)
 {
 	if (component.share_limit != SHARE_LIMIT_UNSET)
 		return component.share_limit;
-	return opal_process_info.num_local_peers < sysconf(_SC_NPROCESSORS_ONLN) ? SHARE_LIMIT : 0;
+	return has_processor_each() ? SHARE_LIMIT : 0;
+}
+
+/*
+ * Between two ranks that take turns on a processor, it counts how many messages there is
+ * room for: a reference takes 64 bytes of a fast box, whatever the message's length.
+ */
+static unsigned int copy_limit(void)
+{
+	if (component.copy_limit != UNSET)
+		return component.copy_limit;
+	return has_processor_each() ? COPY_LIMIT : COPY_LIMIT_CROWDED;
+}
+
+/* Has the machine several NUMA nodes? Their list is like 0 or 0-1. */
+static bool several_nodes(void)
+{
+	FILE *f = fopen("/sys/devices/system/node/online", "re");
+	char list[64] = "";
+
+	if (!f)
+		return false;
+	if (!fgets(list, sizeof(list), f))
+		list[0] = 0;
+	fclose(f);
+	return strpbrk(list, "-,");
+}
+
+static bool first_touch(void)
+{
+	if (component.first_touch != UNSET)
+		return component.first_touch;
+	return component.share_limit && several_nodes();
 }
 
 #define PAGE 4096U
@@ -205,6 +243,6 @@ void mca_btl_pvas_check_parameters(void)
 	clamp_pages("fbox_size", &component.fbox_size, PAGE);
 	clamp_pages("share_piece", &component.share_piece, PAGE);
 	component.share_limit = share_limit();
-	component.budget = boxes * component.fbox_size +
-			   component.frag_max * MCA_BTL_PVAS_SMALL_FRAG + PEER_BUDGET;
+	component.first_touch = first_touch();
+	component.budget = 2 * (size_t)component.fbox_size + ENDPOINT_BUDGET;
 }
