@@ -115,7 +115,6 @@ struct mca_btl_pvas_fbox {
 };
 
 #define MCA_BTL_PVAS_PAGE 4096U
-#define MCA_BTL_PVAS_MALLOC_BYTES 16
 
 /* A small fast box still has room for a copied message of MCA_BTL_PVAS_MIN_REFERENCE bytes. */
 #define MCA_BTL_PVAS_MIN_FBOX 1024
@@ -231,12 +230,13 @@ struct mca_btl_pvas_module {
 
 /**
  * struct mca_btl_pvas_component - the component and its state
+ * @oversubscribed:	there are more ranks than processors
  * @index:	our partition
  * @table:	the space's partition table
  * @queue_batch:	number of records to read from the queue at a time
  * @fbox_in:	the @nr_fboxes_in fast boxes that we read from, which take @fbox_bytes
  * @peers:	all @nr_peers endpoints, which take @endpoint_bytes
- * @budget:	bytes for endpoints, fast boxes and small fragments
+ * @budget:	bytes for endpoints, fast boxes and some small fragments
  * @locks:	locks of endpoints; several endpoints share one
  * @free_frags:	unused small fragments
  * @nr_small:	small fragments, used or unused, at most @small_limit
@@ -260,6 +260,7 @@ struct mca_btl_pvas_component {
 	unsigned int share_limit;
 	unsigned int share_piece;
 	unsigned int first_touch;
+	bool oversubscribed;
 	int frag_max;
 	bool watch_peers;
 
@@ -312,7 +313,7 @@ extern struct mca_btl_pvas_module mca_btl_pvas;
 #define MCA_BTL_PVAS_MIN_FRAGS 2
 
 /* Shortest fragment that is passed by reference if it does not fit */
-#define MCA_BTL_PVAS_MIN_REFERENCE 256
+#define MCA_BTL_PVAS_MIN_REFERENCE 128
 
 #define mca_btl_pvas_count(counter, n) (mca_btl_pvas_component.counters.counter += (n))
 

@@ -96,21 +96,11 @@ static bool offer_fbox(struct mca_btl_pvas_fbox **offer, struct mca_btl_pvas_fbo
 	return done;
 }
 
-/* With what aligned_alloc() takes */
-static long cost(size_t bytes)
-{
-	return bytes < MCA_BTL_PVAS_PAGE ?
-		       bytes + MCA_BTL_PVAS_CACHE_LINE + MCA_BTL_PVAS_MALLOC_BYTES : bytes;
-}
-
 /* One more, or one less. Only the progress function changes their number. */
 static void count_fboxes(int change, size_t bytes)
 {
-	OPAL_THREAD_LOCK(&component.lock);
 	component.nr_fboxes_in += change;
-	component.fbox_bytes += change * cost(bytes);
-	mca_btl_pvas_share_budget();
-	OPAL_THREAD_UNLOCK(&component.lock);
+	component.fbox_bytes += change * (long)bytes;
 	mca_btl_pvas_count(fast_boxes, change);
 }
 

@@ -2,10 +2,10 @@
 /*
  * Memory for communication: the counters of how much this process holds, and the budget.
  *
- * Endpoints take what they need of the budget; fast boxes and small fragments share the
- * rest, so a rank's total does not grow with the job. Fast boxes leave room for one
- * fragment for each peer, up to half of free_list_max, or of what endpoints leave: with
- * two of them in all, an all-to-all of 16 ranks takes a fifth longer.
+ * Endpoints take what they need of the budget, then room is kept for the fragments of an
+ * exchange with all peers, and fast boxes get the rest, so that such an exchange takes a
+ * rank of a large job no more than one of a small job. A rank of few peers may have more
+ * fragments: as many as a peer that shares our processor can read in its turn.
  */
 #include "btl_pvas.h"
 
@@ -40,40 +40,30 @@ void mca_btl_pvas_unmap(void *p, size_t bytes)
 	mca_btl_pvas_account(-(long)bytes);
 }
 
-/* What malloc() adds to each fragment */
-#define FRAG_BYTES (MCA_BTL_PVAS_SMALL_FRAG + MCA_BTL_PVAS_MALLOC_BYTES)
-
 static size_t subtract(size_t value, size_t taken)
 {
 	return value > taken ? value - taken : 0;
 }
 
-/* Without endpoints */
-static size_t budget(void)
+/* Endpoints have come; the caller holds the component's lock. */
+void mca_btl_pvas_share_budget(void)
 {
-	return subtract(component.budget, component.endpoint_bytes);
-}
+	const int few = component.frag_max / 8;
+	const int peers = component.nr_peers ? component.nr_peers : 1;
 
-static size_t left_in_budget(void)
-{
-	return subtract(budget(), component.fbox_bytes);
+	component.small_limit = mca_btl_pvas_clamp(MCA_BTL_PVAS_MIN_FRAGS,
+						   few + 2 * component.frag_max / peers,
+						   component.frag_max);
 }
 
 /* Fragments for which fast boxes leave room */
-static size_t reserved_frags(void)
+static size_t reserved_bytes(void)
 {
-	size_t most = mca_btl_pvas_clamp(component.frag_max / 8, budget() / 2 / FRAG_BYTES,
-					 component.frag_max / 2);
+	size_t frags = mca_btl_pvas_clamp(MCA_BTL_PVAS_MIN_FRAGS, 2 * component.nr_peers,
+					  component.small_limit);
 
-	return mca_btl_pvas_clamp(MCA_BTL_PVAS_MIN_FRAGS, component.nr_peers,
-				  most > MCA_BTL_PVAS_MIN_FRAGS ? most : MCA_BTL_PVAS_MIN_FRAGS);
-}
-
-/* Endpoints or fast boxes have come or gone; the caller holds the component's lock. */
-void mca_btl_pvas_share_budget(void)
-{
-	component.small_limit = mca_btl_pvas_clamp(
-		reserved_frags(), left_in_budget() / FRAG_BYTES, component.frag_max);
+	/* malloc() adds 16 bytes. */
+	return frags * (MCA_BTL_PVAS_SMALL_FRAG + 16);
 }
 
 static size_t half_of(size_t fbox)
@@ -89,9 +79,8 @@ static size_t half_of(size_t fbox)
 size_t mca_btl_pvas_next_fbox_bytes(void)
 {
 	const unsigned int allowed = component.fbox_max - component.nr_fboxes_in;
-	size_t frags = mca_btl_pvas_clamp(reserved_frags(), component.nr_small,
-					  component.frag_max);
-	size_t left = subtract(left_in_budget(), frags * FRAG_BYTES);
+	size_t taken = component.endpoint_bytes + component.fbox_bytes + reserved_bytes();
+	size_t left = subtract(component.budget, taken);
 	size_t bytes = component.fbox_size;
 
 	if (!allowed)

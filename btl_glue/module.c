@@ -164,7 +164,7 @@ static int mca_btl_pvas_add_procs(struct mca_btl_base_module_t *btl, size_t nr,
 	}
 	mca_btl_pvas_account(group_bytes(max));
 	OPAL_THREAD_LOCK(&component.lock);
-	component.endpoint_bytes += group_bytes(max) + MCA_BTL_PVAS_MALLOC_BYTES;
+	component.endpoint_bytes += group_bytes(max);
 	component.nr_peers += peers->nr;
 	mca_btl_pvas_share_budget();
 	peers->next = component.peers;

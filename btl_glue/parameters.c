@@ -18,10 +18,6 @@
 #define UNSET UINT_MAX
 #define SHARE_LIMIT (32 << 10)
 
-/* 1 KiB and a header of the upper layer; and with more ranks than processors */
-#define COPY_LIMIT 1100
-#define COPY_LIMIT_CROWDED 320
-
 static void register_uint(const char *name, const char *text, unsigned int *where,
 			  unsigned int value, mca_base_var_info_lvl_t level)
 {
@@ -53,8 +49,7 @@ static void register_own(void)
 		      &component.fbox_idle, 1000, OPAL_INFO_LVL_5);
 	register_uint("copy_limit", "Longest message, with its header, that is copied into the peer's "
 		      "memory at once; a longer one stays in place until the peer has it "
-		      "(default: 1100, or 320 if there are more ranks than processors)",
-		      &component.copy_limit, UNSET, OPAL_INFO_LVL_5);
+		      "(default: 1100)", &component.copy_limit, 1100, OPAL_INFO_LVL_5);
 	register_uint("share_limit",
 		      "Bytes from which on the sender helps to copy a message "
 		      "(0: never; default: 32k, or 0 if there are more ranks than processors)",
@@ -118,28 +113,12 @@ void mca_btl_pvas_register_parameters(void)
 
 /* ---- clamping ---- */
 
-static bool has_processor_each(void)
-{
-	return opal_process_info.num_local_peers < sysconf(_SC_NPROCESSORS_ONLN);
-}
-
 /* A sender that waits spins, so it can help if no other rank needs its processor. */
 static unsigned int share_limit(void)
 {
 	if (component.share_limit != UNSET)
 		return component.share_limit;
-	return has_processor_each() ? SHARE_LIMIT : 0;
-}
-
-/*
- * Between two ranks that take turns on a processor, it counts how many messages there is
- * room for: a reference takes 64 bytes of a fast box, whatever the message's length.
- */
-static unsigned int copy_limit(void)
-{
-	if (component.copy_limit != UNSET)
-		return component.copy_limit;
-	return has_processor_each() ? COPY_LIMIT : COPY_LIMIT_CROWDED;
+	return component.oversubscribed ? 0 : SHARE_LIMIT;
 }
 
 /* Has the machine several NUMA nodes? Their list is like 0 or 0-1. */
@@ -209,7 +188,6 @@ static void check_messages(void)
 {
 	mca_btl_base_module_t *btl = &mca_btl_pvas.super;
 
-	component.copy_limit = copy_limit();
 	clamp_size("eager_limit", &btl->btl_eager_limit, 0, MAX_SIZE);
 	clamp_size("max_send_size", &btl->btl_max_send_size, btl->btl_eager_limit, MAX_SIZE);
 	/* No message is longer, so this needs no warning. */
@@ -236,8 +214,8 @@ static void check_counts(void)
 	component.frag_max = frags;
 }
 
-/* What the endpoints of about 25 peers take */
-#define ENDPOINT_BUDGET 1024
+/* The endpoints and fragments of four ranks */
+#define FRAG_BUDGET 1700
 
 void mca_btl_pvas_check_parameters(void)
 {
@@ -251,7 +229,9 @@ void mca_btl_pvas_check_parameters(void)
 		    sizeof(struct mca_btl_pvas_port) + two_records);
 	clamp_pages("fbox_size", &component.fbox_size, MCA_BTL_PVAS_PAGE);
 	clamp_pages("share_piece", &component.share_piece, MCA_BTL_PVAS_PAGE);
+	component.oversubscribed =
+		opal_process_info.num_local_peers >= sysconf(_SC_NPROCESSORS_ONLN);
 	component.share_limit = share_limit();
 	component.first_touch = first_touch();
-	component.budget = 2 * (size_t)component.fbox_size + ENDPOINT_BUDGET;
+	component.budget = 3 * (size_t)component.fbox_size / 2 + FRAG_BUDGET;
 }

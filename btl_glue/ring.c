@@ -141,6 +141,16 @@ union mca_btl_pvas_record_hdr *mca_btl_pvas_ring_reserve_slowly(struct mca_btl_p
 	return head;
 }
 
+bool mca_btl_pvas_ring_stays_half_free(struct mca_btl_pvas_ring *ring, size_t len)
+{
+	const uint32_t need = mca_btl_pvas_record_size(len);
+
+	if (used(ring, ring->tail, ring->seen) + need <= ring->size / 2)
+		return true;
+	ring->seen = __atomic_load_n(&ring->head, __ATOMIC_ACQUIRE);
+	return used(ring, ring->tail, ring->seen) + need <= ring->size / 2;
+}
+
 union mca_btl_pvas_record_hdr *mca_btl_pvas_ring_peek(struct mca_btl_pvas_ring *ring,
 						      uint64_t *pos)
 {

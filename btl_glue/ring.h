@@ -175,6 +175,9 @@ static inline void mca_btl_pvas_ring_commit_single(struct mca_btl_pvas_ring *rin
 	mca_btl_pvas_ring_prepare(ring, mca_btl_pvas_record_size(value.len));
 }
 
+/* Single writer: would half of the ring be free after a record of @len bytes? */
+bool mca_btl_pvas_ring_stays_half_free(struct mca_btl_pvas_ring *ring, size_t len);
+
 /* Single writer: has the reader consumed all records? */
 static inline bool mca_btl_pvas_ring_empty(struct mca_btl_pvas_ring *ring)
 {

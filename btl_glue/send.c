@@ -77,15 +77,19 @@ INLINE bool reserve(struct slot *slot, mca_btl_pvas_endpoint_t *ep, size_t len)
 
 /*
  * A message that does not always fit into the peer's fast box is passed by reference: in
- * the queue it would have to wait until the fast box is empty.
+ * the queue it would have to wait until the fast box is empty. If the peer may have to wait
+ * for our processor, half of the box is kept for references, which need 64 bytes each
+ * whatever the message's length: it counts how many messages there is room for.
  */
 static bool can_copy(const mca_btl_pvas_endpoint_t *ep, size_t len)
 {
-	const struct mca_btl_pvas_fbox *fbox = __atomic_load_n(&ep->fbox_out, __ATOMIC_ACQUIRE);
+	struct mca_btl_pvas_fbox *fbox = __atomic_load_n(&ep->fbox_out, __ATOMIC_ACQUIRE);
 
-	return len <= component.copy_limit &&
-	       (!fbox || len <= MCA_BTL_PVAS_MIN_REFERENCE ||
-		mca_btl_pvas_record_size(len) <= mca_btl_pvas_ring_max_record(&fbox->ring));
+	if (!fbox || len <= MCA_BTL_PVAS_MIN_REFERENCE || len > component.copy_limit)
+		return len <= component.copy_limit;
+	if (component.oversubscribed)
+		return mca_btl_pvas_ring_stays_half_free(&fbox->ring, len);
+	return mca_btl_pvas_record_size(len) <= mca_btl_pvas_ring_max_record(&fbox->ring);
 }
 
 static void send_request(mca_btl_pvas_endpoint_t *ep)

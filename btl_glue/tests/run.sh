@@ -227,7 +227,7 @@ else
 	says other-interface 'uses an MCA interface that is not recognized' of_version 0 3 counters none
 	says other-version 'built for Open MPI 4.9, not for this 4' of_version 32 9 counters none
 	try same-version	of_version 32 1 counters
-	says no-copies 'copy_limit is 256, not 0' tasks 2 OMPI_MCA_btl_pvas_copy_limit=0 alltoall "$tiny"
+	says no-copies 'copy_limit is 128, not 0' tasks 2 OMPI_MCA_btl_pvas_copy_limit=0 alltoall "$tiny"
 	says no-fragments 'free_list_max is 2, not 0' \
 			tasks 2 OMPI_MCA_btl_pvas_free_list_max=0 alltoall "$tiny"
 	says no-sending 'max_send_size is 4224, not 0' \
