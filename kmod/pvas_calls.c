@@ -160,6 +160,16 @@ static void *pvas_check_mremap(const struct pvas_partition *part, struct pt_regs
 	return stub;
 }
 
+/*
+ * (iterator, vma, mm, start, end, ...). shmdt() looks for the segment's areas in all of the
+ * mm, from the given address upwards.
+ */
+static void *pvas_check_unmap_found(const struct pvas_partition *part, struct pt_regs *regs)
+{
+	return pvas_is_own_mm(part, regs->dx) ? pvas_within(part, regs->cx, regs->r8 - regs->cx) :
+						NULL;
+}
+
 /* (addr) */
 static void *pvas_check_shmdt(const struct pvas_partition *part, struct pt_regs *regs)
 {
@@ -351,6 +361,7 @@ static void *pvas_check_uffd_move(const struct pvas_partition *part, struct pt_r
 /* The most frequent come first. */
 const struct pvas_bound pvas_call_bounds[] = {
 	{ PVAS_FN_MUNMAP, pvas_check_unmap },
+	{ "do_vmi_align_munmap", pvas_check_unmap_found, .absent = !PVAS_HAVE_ALIGN_MUNMAP },
 	{ "do_madvise", pvas_check_madvise },
 	{ "do_mprotect_pkey", pvas_check_range },
 	{ "apply_vma_lock_flags", pvas_check_range },

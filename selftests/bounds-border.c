@@ -13,6 +13,7 @@
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/shm.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -269,6 +270,49 @@ MODULE_TEST(userfaultfd_of_neighbours, "each task has an mm of its own")
 	ASSERT_EQ(0, start(&up, space, 2, "upper_registers"));
 	EXPECT_EQ(0, end(&low));
 	EXPECT_EQ(0, end(&up));
+	pvas_space_destroy(space);
+}
+
+/* ---- a part of a System V segment that was moved to the border ---- */
+
+#define SEGMENT_LEN	(4 * PAGE)
+#define MOVED_FROM	(2 * PAGE)
+
+TASK(upper_moves_segment)
+{
+	int id = shmget(IPC_PRIVATE, SEGMENT_LEN, IPC_CREAT | 0600);
+	char *p = shmat(id, NULL, 0), *moved = (char *)pt_base();
+
+	CHECK(p != (char *)-1);
+	CHECK_EQ(0, shmctl(id, IPC_RMID, NULL));
+	memset(p, BYTE, SEGMENT_LEN);
+	CHECK(mremap(p + MOVED_FROM, SEGMENT_LEN - MOVED_FROM, SEGMENT_LEN - MOVED_FROM,
+		     MREMAP_MAYMOVE | MREMAP_FIXED, moved) == moved);
+	meet();
+	CHECK_EQ(BYTE, moved[0]);
+	CHECK_EQ(BYTE, moved[PAGE]);
+	CHECK_EQ(0, shmdt(p));
+}
+
+/* The kernel looks for the segment from there upwards, and in all of the mm. */
+TASK(lower_detaches)
+{
+	char *end = (char *)pt_base() + pt_size(), *at;
+
+	for (at = end - SEGMENT_LEN; at < end; at += PAGE)
+		CHECK(shmdt(at) == 0 || errno == EINVAL || errno == EPERM);
+	meet();
+}
+
+PVAS_TEST(segments)
+{
+	struct pvas_space *space = PT_SPACE();
+	struct neighbour upper, lower;
+
+	ASSERT_EQ(0, start(&upper, space, 2, "upper_moves_segment"));
+	ASSERT_EQ(0, start(&lower, space, 1, "lower_detaches"));
+	EXPECT_EQ(0, end(&lower));
+	EXPECT_EQ(0, end(&upper));
 	pvas_space_destroy(space);
 }
 
