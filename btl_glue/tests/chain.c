@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: LGPL-2.1-or-later
 /*
  * A program's own handler of SIGSEGV, installed after MPI_Init, calls the one that it
  * found, also after MPI_Finalize. That one calls the one from before MPI_Init.

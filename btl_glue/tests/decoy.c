@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: LGPL-2.1-or-later
 /*
  * A rank looks for a peer where it most likely is, before it searches the space: rank 0,
  * in the first partition, exports a useless entry under rank 2's name, and rank 1 must not

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: LGPL-2.1-or-later
 /*
  * A peer requests a fast box and is killed while we allocate it: we go on. Rank 1 is killed
  * in rank 0's mmap(), which this program provides.

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: LGPL-2.1-or-later
 /*
  * The ring buffer alone, with writers and a reader at once, in memory full of garbage:
  * every record that is read is whole and in order.

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: LGPL-2.1-or-later
 /*
  * Tasks that finalized were in all partitions before this job's, as each rank's port says.
  * A rank that ends too early must be missed all the same. Run it with a queue_size of

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: LGPL-2.1-or-later
 /*
  * The sender, which helps to copy a long message, touches no page of the receiver's buffer
  * first. Two ranks; rank 0 sends, rank 1 receives into new pages.

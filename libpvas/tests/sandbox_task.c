@@ -134,7 +134,8 @@ static int all(void)
 {
 	int flags = i386 ? MAP_32BIT : 0;
 
-	m = mmap(NULL, sizeof(*m), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | flags, -1, 0);
+	m = mmap(NULL, sizeof(*m), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | flags,
+		 -1, 0);
 	CHECK(m != MAP_FAILED);
 	if (m == MAP_FAILED)
 		return failures;

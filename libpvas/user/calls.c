@@ -224,7 +224,18 @@ static int64_t on_shmat(struct user_request *r)
 
 static int64_t on_shmdt(struct user_request *r)
 {
-	return on_range(r, r->args[0], 1);
+	uint64_t addr = r->args[0];
+	FILE *maps = fopen(OWN_MAPS, "re");
+	struct user_mapping m;
+	int foreign = !maps;
+
+	/* The kernel looks for the segment from there upwards, and in all of the mm. */
+	while (maps && !foreign && user_maps_next(maps, &m))
+		foreign = m.start >= addr && m.offset == m.start - addr &&
+			  user_foreign(r->part, m.start, m.end - m.start);
+	if (maps)
+		fclose(maps);
+	return foreign ? -EPERM : on_range(r, addr, 1);
 }
 
 static int64_t on_execve(struct user_request *r)

@@ -145,14 +145,6 @@ static void body_madvise(struct program *p)
 	go(p, ALLOW);
 }
 
-static void body_shmdt(struct program *p)
-{
-	check_caller(p, ALLOW);
-	load(p, HIGH(ARG(0)));
-	check_half(p);
-	go(p, ALLOW);
-}
-
 /*
  * Where the kernel would choose the address, a worker has to. It also has to see what
  * could come in the way of the heap, which is in the lower half of the partition: see
@@ -327,7 +319,6 @@ static const struct {
 } listed[] = {
 	{ __NR_mmap, body_mmap },
 	{ __NR_mremap, body_mremap },
-	{ __NR_shmdt, body_shmdt },
 	{ __NR_madvise, body_madvise },
 	{ __NR_munmap, body_range },
 	{ __NR_mprotect, body_range },
@@ -341,6 +332,7 @@ static const struct {
 	{ __NR_rt_sigaction, body_sigaction },
 	{ __NR_brk, body_notify },
 	{ __NR_shmat, body_notify },
+	{ __NR_shmdt, body_notify },
 	{ __NR_readlink, body_notify },
 	{ __NR_readlinkat, body_notify },
 	{ __NR_execve, body_notify },

@@ -8,8 +8,8 @@
  * kernel perform, would never reach the tracer of a sandbox. Such filters can't be
  * installed: a sandbox that needs them has to find out, and it does when it starts.
  *
- * The program is read before the kernel copies it. Who could change it in between is
- * still outside of the sandbox.
+ * The program is read before the kernel copies it. A thread that could change it in
+ * between is not in the sandbox yet.
  */
 #include <errno.h>
 #include <linux/audit.h>

@@ -362,6 +362,7 @@ ssize_t user_proc_read(pid_t tid, const char *name, char *text, size_t size);
 struct user_mapping {
 	uint64_t start;
 	uint64_t end;
+	uint64_t offset;	/* in the file */
 	int writable;
 };
 
