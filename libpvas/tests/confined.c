@@ -241,8 +241,7 @@ TEST_F(confined, end_by_thread_with_descriptors)
 
 	close(fd);
 	ASSERT_EQ(pvas_space_create(&confined_space, &user), 0) TH_LOG("%s", pvas_error_get());
-	ASSERT_GT(pvas_task_spawn(confined_space, PVAS_ANY, "/bin/sleep", argv, environ, NULL, &pid),
-		  0);
+	ASSERT_EQ(pvas_task_spawn(confined_space, 2, "/bin/sleep", argv, environ, NULL, &pid), 2);
 	pthread_create(&t, NULL, use_elsewhere, &pid);
 	pthread_join(t, &bad);
 	EXPECT_EQ((intptr_t)bad, 0);

@@ -134,7 +134,7 @@ static int kill_all(struct user_space *u)
 		/* Dead, but a worker doesn't come back. */
 		if (p->state == PVAS_PART_ENDING && p->stuck >= USER_STUCK_MAX)
 			continue;
-		/* A task that is ENDING has died, or left by an exec; see that before it is late. */
+		/* A task that is ENDING has died, or left by an exec: maybe just now. */
 		if (__atomic_load_n(&p->exec_tid, __ATOMIC_ACQUIRE))
 			handle_exec(u, p);
 		if (p->state != PVAS_PART_ENDING)

@@ -449,7 +449,7 @@ int user_supervisor_stop(struct user_space *u);
 
 /* ---- credentials.c ---- */
 
-/* Record the rights of the caller, which creates the space. -EPERM if execve() would change them. */
+/* Record the rights of the caller, the space's creator. -EPERM if execve() would change them. */
 int user_credentials_begin(struct user_space *u);
 void user_credentials_end(struct user_space *u);
 
