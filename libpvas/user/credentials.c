@@ -201,9 +201,15 @@ static const char *changed_by_exec(const struct user_rights *r, long securebits)
 	return caps_of(r, "\nCapEff:") != after ? "effective capabilities" : NULL;
 }
 
+/* A sandbox that forbids to ask is taken to have set none. */
+static long securebits_or_none(long bits)
+{
+	return bits < 0 ? 0 : bits;
+}
+
 static long securebits(void)
 {
-	return pvas_raw1(__NR_prctl, PR_GET_SECUREBITS) & ~KEEP_CAPS;
+	return securebits_or_none(pvas_raw1(__NR_prctl, PR_GET_SECUREBITS)) & ~KEEP_CAPS;
 }
 
 /* ---- dumpable ---- */
@@ -335,7 +341,7 @@ int user_credentials_check_child(const struct user_space *u, pid_t pid)
 	snprintf(dir, sizeof(dir), "/proc/%d", pid);
 	err = read_rights(dir, r);
 	what = err ? "status" : find_difference(u->rights, r, 1);
-	if (!what && u->clone_request.securebits != u->securebits)
+	if (!what && securebits_or_none(u->clone_request.securebits) != u->securebits)
 		what = "securebits";
 	if (!what && u->clone_request.shut_out)
 		what = "Landlock domain";
