@@ -97,8 +97,9 @@ struct pvas_create_attr {
  *  -ENOSYS	user backend: not available here (see pvas_error_get()), or
  *		PVAS_KEEP_ON_CLOSE
  *  -ENOSPC	the module's limit of spaces is reached, for all or for this user
- *  -EPERM	kernel backend: the caller is not dumpable, has mixed ids, or
- *		is not in the initial time namespace
+ *  -EPERM	the caller has mixed ids; kernel backend: or is not dumpable, or not in
+ *		the initial time namespace; user backend: or execve() would change its
+ *		capabilities
  *  -EOPNOTSUPP	the kernel refused a hook of the module (see the kernel log)
  *  -EAGAIN	too many processes, or the one that creates the space was killed
  *  -ENOMEM	no memory, or no free addresses for the header or the partitions
@@ -112,6 +113,7 @@ int pvas_space_create(struct pvas_space **space, const struct pvas_create_attr *
  *
  * Tasks that still run are killed (SIGKILL), unless the space was created with
  * PVAS_KEEP_ON_CLOSE. They remain children of the caller, which should wait for them.
+ * Programs that have left the space by execve() live on.
  *
  * Return: 0.
  */
@@ -127,8 +129,9 @@ int pvas_space_destroy(struct pvas_space *space);
  * @cwd:	its working directory; NULL: the caller's
  * @setup:	called in the new process just before execve(), with the
  *		caller's memory (as after vfork): may call only
- *		async-signal-safe functions; for setpgid, affinity, rlimits. If it
- *		returns a negative errno, the spawn fails with that error
+ *		async-signal-safe functions; for setpgid, affinity, rlimits. It may not
+ *		change ids, capabilities, namespaces or filters (-EPERM). If it returns
+ *		a negative errno, the spawn fails with that error
  * @setup_arg:	its argument
  */
 struct pvas_spawn_attr {
@@ -171,7 +174,8 @@ struct pvas_spawn_attr {
  *		pvas_program_check() says more
  *  -ELIBBAD	its ELF interpreter is malformed
  *  -EPERM	set-uid, set-gid, carries capabilities or may not be read; or
- *		the caller lacks the rights of the space's tasks
+ *		the caller, or the new process after @attr's setup, does not have
+ *		the rights of the space's tasks
  *  -ESRCH	the space has ended
  *  -EAGAIN	too many processes
  *  -ECHILD	the new process was killed before it got that far

@@ -62,6 +62,41 @@ static int bind_to_launcher(const struct user_space *u)
 	return pvas_raw0(__NR_getppid) == u->owner ? 0 : -ESRCH;
 }
 
+/*
+ * This needs the right to read it by ptrace(2), which is what a Landlock domain of one's own
+ * takes away. No other call with that condition is allowed in all containers.
+ */
+static int sees_launcher(const struct user_space *u)
+{
+	void *head;
+	size_t len;
+
+	return !pvas_raw3(__NR_get_robust_list, u->supervisor_tid, &head, &len);
+}
+
+/*
+ * The setup function may have changed rights, so the launcher compares them before the program
+ * is opened. It may also have ended the request for a signal, as the kernel does when ids change.
+ */
+static int confirm_rights(const struct user_start *s, int saw_launcher)
+{
+	struct user_clone_request *c = &s->u->clone_request;
+	int *start = &s->part->start;
+	int err;
+
+	err = bind_to_launcher(s->u);
+	if (err)
+		return err;
+	pvas_raw2(__NR_prctl, PR_SET_KEEPCAPS, 0);
+	c->securebits = pvas_raw1(__NR_prctl, PR_GET_SECUREBITS);
+	c->shut_out = saw_launcher && !sees_launcher(s->u);
+	__atomic_store_n(start, START_CHECK, __ATOMIC_RELEASE);
+	pvas_raw3(__NR_futex, start, FUTEX_WAKE, 1);
+	while (__atomic_load_n(start, __ATOMIC_ACQUIRE) == START_CHECK)
+		pvas_raw4(__NR_futex, start, FUTEX_WAIT, START_CHECK, NULL);
+	return *start == START_GO ? 0 : s->call->err;
+}
+
 /* ---- as execve would have left it ---- */
 
 static void close_one(int fd, int keep)
@@ -282,7 +317,7 @@ int user_child_main(void *arg)
 {
 	const struct user_start s = *(const struct user_start *)arg;
 	struct user_program prog;
-	int err;
+	int err, saw = sees_launcher(s.u);
 
 	err = bind_to_launcher(s.u);
 	if (!err) {
@@ -291,6 +326,8 @@ int user_child_main(void *arg)
 		close_pidfds(s.u, s.part);
 		err = pvas_child_prepare(s.call);
 	}
+	if (!err)
+		err = confirm_rights(&s, saw);
 	if (!err)
 		err = become_task(&s, &prog);
 	s.call->err = err;

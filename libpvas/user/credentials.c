@@ -1,13 +1,20 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * User backend: does the caller of pvas_task_spawn() have the rights of the tasks?
+ * User backend: a task has the rights of the thread that created the space.
  *
- * The supervisor clones the tasks, so they have its rights, which were those of the
- * thread that created the space. Rights are per thread: a thread that has given some
- * up since must not regain them by starting a task. libc's setuid() and the like act
- * on all threads, the supervisor included. Landlock rules can't be queried.
+ * The supervisor clones the tasks and no execve() follows, so they keep what it has; and
+ * all of them can do anything to the launcher and to each other. So, as the module does:
+ *
+ * - The creator must have rights that execve() would leave as they are.
+ * - The caller of pvas_task_spawn() must have the creator's rights. They are per thread:
+ *   one that has given some up must not regain them by starting a task, and tasks with
+ *   fewer rights must not come into a space with more.
+ * - The new process must have them after the caller's setup function, before it loads
+ *   the program.
  */
 #include <errno.h>
+#include <linux/capability.h>
+#include <linux/securebits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,13 +22,40 @@
 #include <unistd.h>
 
 #include "rawsys.h"
+#include "thread.h"
 #include "user.h"
 
 #define STATUS_LEN	(1UL << 20)	/* there can be 65536 groups */
-#define KEEP_CAPS	(1L << 4)	/* of the securebits; execve clears it */
+#define LABEL_LEN	4096
+#define NS_LEN		48
+#define KEEP_CAPS	((long)SECBIT_KEEP_CAPS)	/* execve clears it */
 
-/* A whole file about a thread, as a string. 0 or -errno. */
-static int read_thread(pid_t tid, const char *name, char *text, size_t room)
+static const char *const namespaces[] = {
+	"user", "mnt", "pid", "pid_for_children", "net", "ipc", "uts", "cgroup", "time",
+	"time_for_children",
+};
+
+#define NR_NS	(sizeof(namespaces) / sizeof(namespaces[0]))
+
+/**
+ * struct user_rights - of a thread or process
+ * @status:	its /proc/PID/status
+ * @ns:		its namespaces, by their links in /proc; "" if this kernel lacks it
+ * @label:	of a security module; "" if there is none
+ */
+struct user_rights {
+	char status[STATUS_LEN];
+	char ns[NR_NS][NS_LEN];
+	char label[LABEL_LEN];
+};
+
+/* user_space.creation of the last space that this thread created; ids of threads are reused. */
+static __thread uint64_t creator_of;
+
+/* ---- read ---- */
+
+/* A whole file of a process or thread in /proc, as a string. 0 or -errno. */
+static int read_whole(pid_t tid, const char *name, char *text, size_t room)
 {
 	ssize_t len = user_proc_read(tid, name, text, room);
 
@@ -30,31 +64,69 @@ static int read_thread(pid_t tid, const char *name, char *text, size_t room)
 	return (size_t)len == room - 1 ? -EOVERFLOW : 0;
 }
 
-static const char *line_of(const char *status, const char *name)
+/* Of a process or thread: 0 or -errno. */
+static int read_rights(pid_t tid, struct user_rights *r)
 {
-	const char *line = strstr(status, name);
+	char path[80];
+	unsigned int i;
+	int err;
+
+	err = read_whole(tid, "status", r->status, sizeof(r->status));
+	if (err)
+		return err;
+	for (i = 0; i < NR_NS; i++) {
+		ssize_t n;
+
+		snprintf(path, sizeof(path), "/proc/%d/ns/%s", tid, namespaces[i]);
+		n = readlink(path, r->ns[i], NS_LEN - 1);
+		r->ns[i][n < 0 ? 0 : n] = 0;
+	}
+	if (read_whole(tid, "attr/current", r->label, sizeof(r->label)))
+		r->label[0] = 0;
+	return 0;
+}
+
+/* Of the calling thread: 0 or -errno with the text set. */
+static int read_own(struct user_rights *r)
+{
+	int err = read_rights((pid_t)pvas_raw0(__NR_gettid), r);
+
+	if (!err)
+		return 0;
+	return pvas_fail(err, "user backend: can't read this thread's status in /proc: %s",
+			 strerror(-err));
+}
+
+static const char *line_of(const struct user_rights *r, const char *name)
+{
+	const char *line = strstr(r->status, name);
 
 	return line ? line + strlen(name) : "";
 }
 
-static int same_line(const char *a, const char *b, const char *name)
+static uint64_t caps_of(const struct user_rights *r, const char *name)
 {
-	size_t len;
-
-	a = line_of(a, name);
-	b = line_of(b, name);
-	len = strcspn(a, "\n");
-	return strcspn(b, "\n") == len && !memcmp(a, b, len);
+	return strtoull(line_of(r, name), NULL, 16);
 }
 
-/* The supervisor has one filter more. */
-static int filters_of(const char *status)
+static int number_of(const struct user_rights *r, const char *name)
 {
-	return atoi(line_of(status, "\nSeccomp_filters:"));
+	return atoi(line_of(r, name));
 }
 
-/* Returns the name of what differs, or NULL. */
-static const char *compare_status(const char *mine, const char *supervisor)
+/* ---- compare ---- */
+
+static int same_line(const struct user_rights *a, const struct user_rights *b, const char *name)
+{
+	const char *x = line_of(a, name), *y = line_of(b, name);
+	size_t len = strcspn(x, "\n");
+
+	return strcspn(y, "\n") == len && !memcmp(x, y, len);
+}
+
+/* Returns the name of what differs, or NULL. @b has @more seccomp filters than @a. */
+static const char *find_difference(const struct user_rights *a, const struct user_rights *b,
+				   int more)
 {
 	static const char *const lines[][2] = {
 		{ "\nUid:", "user ids" }, { "\nGid:", "group ids" }, { "\nGroups:", "groups" },
@@ -67,96 +139,200 @@ static const char *compare_status(const char *mine, const char *supervisor)
 	unsigned int i;
 
 	for (i = 0; i < sizeof(lines) / sizeof(lines[0]); i++)
-		if (!same_line(mine, supervisor, lines[i][0]))
+		if (!same_line(a, b, lines[i][0]))
 			return lines[i][1];
-	return filters_of(mine) + 1 == filters_of(supervisor) ? NULL : "seccomp filters";
+	if (number_of(a, "\nSeccomp_filters:") + more != number_of(b, "\nSeccomp_filters:"))
+		return "seccomp filters";
+	/* The kernel doesn't tell those of a process in another Landlock domain. */
+	for (i = 0; i < NR_NS; i++)
+		if (strcmp(a->ns[i], b->ns[i]))
+			return b->ns[0][0] ? "namespaces" : "namespaces or Landlock domain";
+	return strcmp(a->label, b->label) ? "security label" : NULL;
 }
 
-static ssize_t read_namespace(pid_t tid, const char *name, char *text, size_t room)
-{
-	char path[64];
+/* ---- what execve() would do ---- */
 
-	snprintf(path, sizeof(path), "/proc/self/task/%d/ns/%s", tid, name);
-	return readlink(path, text, room);
+/* Are the real, effective, saved and file system ids the same? */
+static int is_plain(const struct user_rights *r, const char *name)
+{
+	unsigned int id[4] = { 0 };
+
+	return sscanf(line_of(r, name), "%u %u %u %u", &id[0], &id[1], &id[2], &id[3]) == 4 &&
+	       id[0] == id[1] && id[0] == id[2] && id[0] == id[3];
 }
 
-static int same_namespaces(pid_t a, pid_t b)
+/* The permitted capabilities after execve() of a file without any; see capabilities(7). */
+static uint64_t caps_after_exec(const struct user_rights *r, long securebits)
 {
-	static const char *const names[] = {
-		"user", "mnt", "pid", "pid_for_children", "net", "ipc", "uts", "cgroup", "time",
-		"time_for_children",
-	};
-	char x[64], y[64];
-	unsigned int i;
+	uint64_t root = 0;
 
-	for (i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-		ssize_t n = read_namespace(a, names[i], x, sizeof(x));
-
-		/* A namespace that this kernel lacks does not differ. */
-		if (read_namespace(b, names[i], y, sizeof(y)) != n || (n > 0 && memcmp(x, y, n)))
-			return 0;
-	}
-	return 1;
+	if (!number_of(r, "\nUid:") && !(securebits & SECBIT_NOROOT))
+		root = caps_of(r, "\nCapInh:") | caps_of(r, "\nCapBnd:");
+	if (number_of(r, "\nNoNewPrivs:"))
+		root &= caps_of(r, "\nCapPrm:");
+	return root | caps_of(r, "\nCapAmb:");
 }
 
-/* The label of a security module, if there is one */
-static int same_label(pid_t a, pid_t b)
+/* Returns the name of what execve() would change, or NULL. */
+static const char *changed_by_exec(const struct user_rights *r, long securebits)
 {
-	char x[4096], y[4096];
-	int err = read_thread(a, "attr/current", x, sizeof(x));
+	uint64_t after = caps_after_exec(r, securebits);
 
-	return read_thread(b, "attr/current", y, sizeof(y)) == err && !strcmp(x, y);
+	if (!is_plain(r, "\nUid:"))
+		return "user ids";
+	if (!is_plain(r, "\nGid:"))
+		return "group ids";
+	if (caps_of(r, "\nCapPrm:") != after)
+		return "permitted capabilities";
+	return caps_of(r, "\nCapEff:") != after ? "effective capabilities" : NULL;
+}
+
+/* A sandbox that forbids to ask is taken to have set none. */
+static long securebits_or_none(long bits)
+{
+	return bits < 0 ? 0 : bits;
 }
 
 static long securebits(void)
 {
-	return pvas_raw1(__NR_prctl, PR_GET_SECUREBITS) & ~KEEP_CAPS;
+	return securebits_or_none(pvas_raw1(__NR_prctl, PR_GET_SECUREBITS)) & ~KEEP_CAPS;
 }
 
-void user_credentials_begin(struct user_space *u)
+/* ---- dumpable ---- */
+
+static int may_ptrace_all(void)
 {
-	u->securebits = securebits();
+	struct __user_cap_header_struct head = { .version = _LINUX_CAPABILITY_VERSION_3 };
+	struct __user_cap_data_struct caps[2] = { 0 };
+
+	pvas_raw2(__NR_capget, &head, caps);
+	return caps[0].effective >> CAP_SYS_PTRACE & 1;
 }
 
-static const char *find_difference(const struct user_space *u, char *mine, char *supervisor,
-				   int *err)
+/* Mapping a task's file needs its descriptor, which needs the right to trace the task. */
+static int check_dumpable(int err)
 {
-	pid_t me = (pid_t)pvas_raw0(__NR_gettid);
+	if (pvas_raw1(__NR_prctl, PR_GET_DUMPABLE) == 1 || may_ptrace_all())
+		return 0;
+	return pvas_fail(err,
+			 "user backend: this process is not dumpable, so its tasks' files can't be mapped (it has changed its user, or set PR_SET_DUMPABLE)");
+}
+
+/* ---- the creator ---- */
+
+static int begin(struct user_space *u)
+{
+	static uint64_t count;
 	const char *what;
+	int err;
 
-	*err = read_thread(me, "status", mine, STATUS_LEN);
-	if (!*err)
-		*err = read_thread(u->supervisor_tid, "status", supervisor, STATUS_LEN);
-	if (*err)
-		return NULL;
-	what = compare_status(mine, supervisor);
+	err = read_own(u->rights);
+	if (err)
+		return err;
+	u->securebits = securebits();
+	what = changed_by_exec(u->rights, u->securebits);
+	if (what)
+		return pvas_fail(-EPERM,
+				 "user backend: execve() would change this thread's %s, but a task keeps them",
+				 what);
+	u->one_filter = !number_of(u->rights, "\nSeccomp_filters:") ||
+			number_of(u->rights, "\nThreads:") == 1;
+	u->creation = __atomic_add_fetch(&count, 1, __ATOMIC_RELAXED);
+	creator_of = u->creation;
+	return check_dumpable(-EACCES);
+}
+
+int user_credentials_begin(struct user_space *u)
+{
+	int cancel, err;
+
+	u->rights = malloc(sizeof(*u->rights));
+	if (!u->rights)
+		return -ENOMEM;
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
+	err = begin(u);
+	pthread_setcancelstate(cancel, NULL);
+	return err;
+}
+
+void user_credentials_end(struct user_space *u)
+{
+	free(u->rights);
+	u->rights = NULL;
+}
+
+/* ---- the caller of pvas_task_spawn() ---- */
+
+/*
+ * Filters are only ever added. So threads with as many filters have the same ones if they
+ * descend from the creator: all those of a process that had one thread at that time.
+ */
+static int has_creators_filters(const struct user_space *u)
+{
+	return u->one_filter || creator_of == u->creation;
+}
+
+static int check_caller(const struct user_space *u, struct user_rights *mine)
+{
+	const char *what;
+	int err = 0;
+
+	/* First, because under another root there may be no /proc. */
+	what = user_thread_differs(u, &err);
+	if (err)
+		return pvas_fail(err, "user backend: can't compare this thread: %s",
+				 strerror(-err));
+	if (!what) {
+		err = read_own(mine);
+		if (err)
+			return err;
+		what = find_difference(u->rights, mine, 0);
+	}
 	if (!what && securebits() != u->securebits)
 		what = "securebits";
-	if (!what && !same_namespaces(me, u->supervisor_tid))
-		what = "namespaces";
-	if (!what && !same_label(me, u->supervisor_tid))
-		what = "security label";
-	return what;
+	if (!what && !has_creators_filters(u))
+		what = "seccomp filters may";
+	if (what)
+		return pvas_fail(-EPERM,
+				 "user backend: this thread's %s differ from those of the space's tasks",
+				 what);
+	return check_dumpable(-EPERM);
 }
 
 int user_credentials_check(const struct user_space *u)
 {
-	char *text = malloc(2 * STATUS_LEN);
-	const char *what;
-	int err, cancel;
+	struct user_rights *mine = malloc(sizeof(*mine));
+	int cancel, err;
 
-	if (!text)
+	if (!mine)
 		return -ENOMEM;
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
-	what = find_difference(u, text, text + STATUS_LEN, &err);
+	err = check_caller(u, mine);
 	pthread_setcancelstate(cancel, NULL);
-	free(text);
-	if (err)
-		return pvas_fail(err, "user backend: can't read this thread's status in /proc: %s",
-				 strerror(-err));
+	free(mine);
+	return err;
+}
+
+/* ---- the new process ---- */
+
+int user_credentials_check_child(const struct user_space *u, pid_t pid)
+{
+	struct user_rights *r = malloc(sizeof(*r));
+	const char *what;
+	int err;
+
+	if (!r)
+		return -ENOMEM;
+	err = read_rights(pid, r);
+	what = err ? "status" : find_difference(u->rights, r, 1);
+	if (!what && securebits_or_none(u->clone_request.securebits) != u->securebits)
+		what = "securebits";
+	if (!what && u->clone_request.shut_out)
+		what = "Landlock domain";
+	free(r);
 	if (what)
 		return pvas_fail(-EPERM,
-				 "user backend: this thread's %s differ from those of the space's tasks",
+				 "user backend: the new process' %s differ from those of the space's tasks",
 				 what);
 	return 0;
 }

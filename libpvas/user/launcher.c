@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * User backend: the launcher's process, which has at most one space, and may
- * fork.
+ * User backend: the launcher's process, which has at most one space, may fork, and has
+ * the descriptors of the space.
  */
 #include <pthread.h>
 #include <unistd.h>
 
 #include "rawsys.h"
+#include "thread.h"
 #include "worker.h"
 
 /* There is one address space, and empty partitions would look free to a second space. */
@@ -14,6 +15,7 @@ static struct user_space *active_space;
 
 /* Of this thread, from before a fork to after it. */
 static __thread struct user_space *forking_space;
+static __thread int forking_files;	/* the child gets the descriptors of the space, too */
 
 /* The child gets no copy of the tasks' memory, which would only slow them. */
 static void before_fork(void)
@@ -24,6 +26,7 @@ static void before_fork(void)
 	if (!u || u->owner != (pid_t)pvas_raw0(__NR_getpid) || !u->ready)
 		return;
 	user_fork_of_launcher(u);
+	forking_files = user_thread_has_files(u) == 1;
 	pthread_mutex_lock(&u->lock);
 	forking_space = u;
 }
@@ -46,6 +49,7 @@ void user_launcher_close(struct user_space *u)
 	close_fd(&u->listener);
 	close_fd(&u->epoll);
 	close_fd(&u->wake);
+	close_fd(&u->signals);
 	close_fd(&u->maps);
 }
 
@@ -60,9 +64,12 @@ static void after_fork_in_child(void)
 
 	if (!u)
 		return;
-	user_launcher_close(u);
-	for (i = 0; i < u->entries; i++)
-		close_fd(&u->parts[i].pidfd);
+	if (forking_files) {
+		user_launcher_close(u);
+		for (i = 0; i < u->entries; i++)
+			close_fd(&u->parts[i].pidfd);
+	}
+	u->listener = u->epoll = u->wake = u->signals = u->maps = -1;
 	pthread_mutex_init(&u->lock, NULL);
 }
 

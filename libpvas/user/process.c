@@ -6,8 +6,10 @@
 #include <errno.h>
 #include <poll.h>
 #include <sys/epoll.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include "rawsys.h"
 #include "user.h"
 
 void user_wake(struct user_space *u)
@@ -43,6 +45,14 @@ int user_pidfd_dead(int pidfd)
 	struct pollfd pfd = { .fd = pidfd, .events = POLLIN };
 
 	return poll(&pfd, 1, 0) > 0;
+}
+
+int user_child_dead(pid_t pid)
+{
+	siginfo_t info = { 0 };
+
+	return pvas_raw6(__NR_waitid, P_PID, pid, (long)&info, WEXITED | WNOHANG | WNOWAIT, 0,
+			 0) || info.si_pid;
 }
 
 void user_release_process(struct user_space *u, struct user_part *p)

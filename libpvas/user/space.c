@@ -5,7 +5,6 @@
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/capability.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,6 +15,7 @@
 #include <unistd.h>
 
 #include "rawsys.h"
+#include "thread.h"
 #include "worker.h"
 
 /*
@@ -170,24 +170,6 @@ static int check_executable(void)
 	return 0;
 }
 
-static int may_ptrace_all(void)
-{
-	struct __user_cap_header_struct head = { .version = _LINUX_CAPABILITY_VERSION_3 };
-	struct __user_cap_data_struct caps[2] = { 0 };
-
-	pvas_raw2(__NR_capget, &head, caps);
-	return caps[0].effective >> CAP_SYS_PTRACE & 1;
-}
-
-/* Mapping a task's file needs its descriptor, which needs the right to trace the task. */
-static int check_dumpable(void)
-{
-	if (prctl(PR_GET_DUMPABLE) == 1 || may_ptrace_all())
-		return 0;
-	return pvas_fail(-EACCES,
-			 "user backend: this process is not dumpable, so its tasks' files can't be mapped (it has changed its user, or set PR_SET_DUMPABLE)");
-}
-
 /* Entries that describe machine and kernel are the same for the launcher and its tasks. */
 static void copy_aux(struct user_space *u)
 {
@@ -238,6 +220,7 @@ static void free_all(struct user_space *u)
 		munmap(u->pages, u->entries * sizeof(*u->pages));
 	if (u->parts)
 		munmap(u->parts, u->entries * sizeof(*u->parts));
+	user_credentials_end(u);
 	user_launcher_close(u);
 	pvas_free_stack(u->space);
 	user_launcher_release(u);
@@ -283,7 +266,7 @@ static int fill(struct user_space *u)
 	if (!err)
 		err = user_caller_begin();
 	if (!err)
-		err = check_dumpable();
+		err = user_credentials_begin(u);
 	if (!err)
 		err = find_run(u);
 	if (!err)
@@ -294,7 +277,6 @@ static int fill(struct user_space *u)
 		return err;
 	copy_aux(u);
 	u->fixed = is_fixed();
-	user_credentials_begin(u);
 	u->space->id = new_id();
 	pvas_header_publish(u->header, u->space->id, u->space->first, u->space->last);
 	return start_threads(u);
@@ -303,7 +285,6 @@ static int fill(struct user_space *u)
 /* A worker is in a call that doesn't end: keep all it needs until it does. */
 static void abandon(struct user_space *u)
 {
-	user_launcher_close(u);
 	pvas_free_stack(u->space);
 	user_launcher_release(u);
 }
@@ -337,7 +318,7 @@ static int user_create(struct pvas_space *s)
 		return pvas_fail(-EBUSY, "user backend: this process has made a space already");
 	}
 	u->entries = pvas_header_entries(s->shift);
-	u->listener = u->epoll = u->wake = -1;
+	u->listener = u->epoll = u->wake = u->signals = -1;
 	u->maps = open(OWN_MAPS, O_RDONLY | O_CLOEXEC);
 	pthread_mutex_init(&u->lock, NULL);
 	pthread_mutex_init(&u->fork_lock, NULL);
@@ -348,7 +329,6 @@ static int user_create(struct pvas_space *s)
 	err = fill(u);
 	if (err) {
 		user_supervisor_stop(u);
-		user_workers_join(u);
 		free_all(u);
 	}
 	return err;
@@ -359,14 +339,18 @@ static void user_destroy(struct pvas_space *s)
 {
 	struct user_space *u = s->priv;
 
-	if (u->owner == (pid_t)pvas_raw0(__NR_getpid)) {
-		user_supervisor_stop(u);
-		if (user_workers_join(u)) {
-			abandon(u);
-			return;
-		}
-	}
-	free_all(u);
+	if (u->owner == (pid_t)pvas_raw0(__NR_getpid) && user_supervisor_stop(u))
+		abandon(u);
+	else
+		free_all(u);
+}
+
+/* A thread with descriptors of its own has no pidfd of the task. */
+static int is_ending(const struct user_part *p, int files)
+{
+	if (files || p->state != PVAS_PART_RUNNING)
+		return user_part_ending(p);
+	return user_child_dead(p->pid);
 }
 
 /*
@@ -376,11 +360,13 @@ static void user_destroy(struct pvas_space *s)
 static void wait_for_reclaim(struct user_space *u)
 {
 	uint32_t i;
+	int files;
 
 	if (u->owner != (pid_t)pvas_raw0(__NR_getpid))
 		return;
+	files = user_thread_has_files(u) == 1;
 	for (i = u->space->first; i <= u->space->last; i++)
-		while (user_part_ending(&u->parts[i]))
+		while (is_ending(&u->parts[i], files))
 			pthread_cond_wait(&u->changed, &u->lock);
 }
 

@@ -128,14 +128,38 @@ static int request_clone(struct user_space *u, struct user_part *p, struct pvas_
 	return err;
 }
 
-/* Not a private futex: when the process dies, the kernel wakes the key of a shared one. */
-static int wait_for_start(struct user_part *p)
+/* The new process waits for the answer. If it dies meanwhile, the kernel stores START_DEAD. */
+static void check_rights(const struct user_space *u, struct user_part *p,
+			 struct pvas_spawn_call *call)
+{
+	int expected = START_CHECK;
+
+	call->err = user_credentials_check_child(u, p->pid);
+	__atomic_compare_exchange_n(&p->start, &expected, call->err ? START_REFUSED : START_GO, 0,
+				    __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
+	if (!call->err)
+		call->err = -ECHILD;
+	pvas_raw3(__NR_futex, &p->start, FUTEX_WAKE, 1);
+}
+
+/*
+ * Returns START_DONE or START_DEAD. Not a private futex: when the process dies, the kernel
+ * wakes the key of a shared one.
+ */
+static int wait_for_start(const struct user_space *u, struct user_part *p,
+			  struct pvas_spawn_call *call)
 {
 	int start;
 
-	while ((start = __atomic_load_n(&p->start, __ATOMIC_ACQUIRE)) == START_WAIT)
-		pvas_raw4(__NR_futex, &p->start, FUTEX_WAIT, START_WAIT, NULL);
-	return start;
+	for (;;) {
+		start = __atomic_load_n(&p->start, __ATOMIC_ACQUIRE);
+		if (start == START_DONE || start == START_DEAD)
+			return start;
+		if (start == START_CHECK)
+			check_rights(u, p, call);
+		else
+			pvas_raw4(__NR_futex, &p->start, FUTEX_WAIT, start, NULL);
+	}
 }
 
 /* It has not become a task. From now on its pid can be another process'. */
@@ -162,7 +186,7 @@ static int start(struct user_space *u, struct user_part *p, struct pvas_spawn_ca
 	} else {
 		call->pid = p->pid;
 		/* If it died just after it had started, the supervisor sees that by the pidfd. */
-		if (wait_for_start(p) == START_DEAD && call->err) {
+		if (wait_for_start(u, p, call) == START_DEAD && call->err) {
 			reap(u, p);
 			err = call->err;
 			explain(call, err);

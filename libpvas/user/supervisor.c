@@ -3,26 +3,31 @@
  * User backend: the supervisor, a thread of the launcher.
  *
  * It alone is under the filter (and has no_new_privs), so what it clones is,
- * and nothing else of the launcher. It lives as long as the space: its tasks
- * ask for SIGKILL when their parent *thread* ends, so that they die with the
- * launcher, and not before. It also waits for their ends, and frees their
- * memory (reclaim.c).
+ * and nothing else of the launcher. It lives as long as the space, or what has left
+ * it (left.c): its tasks ask for SIGKILL when their parent *thread* ends, so that
+ * they die with the launcher, and not before. It also waits for their ends, and
+ * frees their memory (reclaim.c).
  */
 #include <errno.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/prctl.h>
+#include <sys/signalfd.h>
 #include <unistd.h>
 
 #include "child.h"
+#include "left.h"
 #include "rawsys.h"
 #include "worker.h"
 
 #define EVENTS		32
 #define WAKE_ID		UINT32_MAX	/* an index that no partition has */
+#define STOP_ID		(UINT32_MAX - 1)
 #define STOP_POLL_MS	20
+#define STOP_SIGNAL	SIGURG	/* blocked in the supervisor, so that nobody receives it */
 
 static int earlier(int a, int b)
 {
@@ -82,6 +87,18 @@ static void handle_exit(struct user_space *u, struct user_part *p)
 	user_reclaim_begin(u, p);
 }
 
+/* Has it left the space by an execve()? Then its partition becomes free. */
+static int handle_exec(struct user_space *u, struct user_part *p)
+{
+	pid_t pid = p->pid;
+
+	if (p->state != PVAS_PART_RUNNING || !user_exec_left(p))
+		return 0;
+	user_left_add(&u->left, pid);
+	user_reclaim_begin(u, p);
+	return 1;
+}
+
 /* Returns in how many ms to check again; -1: no need to. */
 static int poll_execs(struct user_space *u)
 {
@@ -95,9 +112,7 @@ static int poll_execs(struct user_space *u)
 
 		if (!__atomic_load_n(&p->exec_tid, __ATOMIC_ACQUIRE))
 			continue;
-		if (p->state == PVAS_PART_RUNNING && user_exec_left(p))
-			user_reclaim_begin(u, p);
-		else
+		if (!handle_exec(u, p))
 			wait = earlier(wait, user_exec_poll_ms(p));
 	}
 	return wait;
@@ -119,7 +134,9 @@ static int kill_all(struct user_space *u)
 		/* Dead, but a worker doesn't come back. */
 		if (p->state == PVAS_PART_ENDING && p->stuck >= USER_STUCK_MAX)
 			continue;
-		/* A task that is ENDING has died, or left by an exec. */
+		/* A task that is ENDING has died, or left by an exec: maybe just now. */
+		if (__atomic_load_n(&p->exec_tid, __ATOMIC_ACQUIRE))
+			handle_exec(u, p);
 		if (p->state != PVAS_PART_ENDING)
 			pvas_raw4(__NR_pidfd_send_signal, p->pidfd, SIGKILL, NULL, 0);
 		alive++;
@@ -147,11 +164,22 @@ static int handle_events(struct user_space *u, int timeout)
 		if (events[i].data.u32 == WAKE_ID) {
 			drain(u->wake);
 			serve_clone_request(u);
-		} else {
+		} else if (events[i].data.u32 != STOP_ID) {
 			handle_exit(u, &u->parts[events[i].data.u32]);
 		}
 	}
 	return !__atomic_load_n(&u->stop, __ATOMIC_ACQUIRE) || kill_all(u);
+}
+
+/*
+ * The signal is never read, because reading would take one that the application has sent to
+ * itself: hence EPOLLET. So it can wake the supervisor once, but needs no descriptor.
+ */
+static int watch_stop(const struct user_space *u)
+{
+	struct epoll_event event = { .events = EPOLLIN | EPOLLET, .data.u32 = STOP_ID };
+
+	return epoll_ctl(u->epoll, EPOLL_CTL_ADD, u->signals, &event) ? -errno : 0;
 }
 
 static int install_filter(struct user_space *u)
@@ -161,7 +189,47 @@ static int install_filter(struct user_space *u)
 					  &u->why);
 	if (u->listener < 0)
 		return u->listener;
-	return user_watch(u, u->wake, WAKE_ID);
+	return user_watch(u, u->wake, WAKE_ID) ?: watch_stop(u);
+}
+
+static void set_ready(struct user_space *u, int err)
+{
+	pthread_mutex_lock(&u->lock);
+	u->err = err;
+	u->ready = 1;
+	u->finished = !!err;
+	pthread_cond_broadcast(&u->changed);
+	pthread_mutex_unlock(&u->lock);
+}
+
+/* Afterwards the space may be gone. */
+static void set_finished(struct user_space *u, int stays, int stuck)
+{
+	pthread_mutex_lock(&u->lock);
+	u->finished = 1;
+	u->stays = stays;
+	u->stuck = stuck;
+	pthread_cond_broadcast(&u->changed);
+	pthread_mutex_unlock(&u->lock);
+}
+
+/* The thread that destroys the space may have other descriptors. */
+static void finish(struct user_space *u)
+{
+	struct user_left left;
+	int stuck, stays;
+
+	user_workers_stop(u);
+	stuck = user_workers_join(u);
+	user_launcher_close(u);
+	left = u->left;
+	stays = user_left_any(&left);
+	if (stays)
+		prctl(PR_SET_NAME, "pvas-parent");
+	set_finished(u, stays, stuck);
+	if (stays)
+		user_left_wait(&left);
+	free(left.pids);
 }
 
 static void *supervisor_main(void *arg)
@@ -172,28 +240,28 @@ static void *supervisor_main(void *arg)
 
 	prctl(PR_SET_NAME, "pvas-supervisor");
 	err = install_filter(u);
-	pthread_mutex_lock(&u->lock);
-	u->err = err;
-	u->ready = 1;
-	pthread_cond_broadcast(&u->changed);
-	pthread_mutex_unlock(&u->lock);
+	set_ready(u, err);
 	if (err)
 		return NULL;
 	while (handle_events(u, u->stop ? earlier(wait, STOP_POLL_MS) : wait)) {
 		wait = poll_execs(u);
 		wait = earlier(wait, user_reclaim_some(u));
 	}
-	user_workers_stop(u);
+	finish(u);
 	return NULL;
 }
 
 int user_supervisor_start(struct user_space *u)
 {
+	sigset_t stop;
 	int err;
 
+	sigemptyset(&stop);
+	sigaddset(&stop, STOP_SIGNAL);
 	u->epoll = epoll_create1(EPOLL_CLOEXEC);
 	u->wake = eventfd(0, EFD_CLOEXEC);
-	if (u->epoll < 0 || u->wake < 0)
+	u->signals = signalfd(-1, &stop, SFD_CLOEXEC);
+	if (u->epoll < 0 || u->wake < 0 || u->signals < 0)
 		return -errno;
 	err = pthread_create(&u->supervisor, NULL, supervisor_main, u);
 	if (err)
@@ -206,12 +274,25 @@ int user_supervisor_start(struct user_space *u)
 	return u->err;
 }
 
-void user_supervisor_stop(struct user_space *u)
+static void end_thread(const struct user_space *u)
 {
-	__atomic_store_n(&u->stop, 1, __ATOMIC_RELEASE);
-	if (u->has_supervisor) {
-		user_wake(u);
+	if (u->stays)
+		pthread_detach(u->supervisor);
+	else
 		pthread_join(u->supervisor, NULL);
-	}
-	u->has_supervisor = 0;
+}
+
+int user_supervisor_stop(struct user_space *u)
+{
+	if (!u->has_supervisor)
+		return 0;
+	pthread_mutex_lock(&u->lock);
+	__atomic_store_n(&u->stop, 1, __ATOMIC_RELEASE);
+	if (!u->finished)
+		pvas_raw3(__NR_tgkill, u->owner, u->supervisor_tid, STOP_SIGNAL);
+	while (!u->finished)
+		pthread_cond_wait(&u->changed, &u->lock);
+	pthread_mutex_unlock(&u->lock);
+	end_thread(u);
+	return u->stuck;
 }

@@ -14,6 +14,7 @@
  *	table.c		the table of partitions that tasks see
  *	proc.c		files of a process in /proc
  *	process.c	a task's process: pidfd, wake-ups of the supervisor
+ *	thread.c	launcher threads with descriptors or directories of their own
  *	request.c	a request of the filter: receive, validate, answer
  *	caller.c	whether a caller shares our mm; its memory and files
  *	exec.c		a task that leaves the space by execve()
@@ -31,10 +32,11 @@
  *	child.c		the new process, from clone() to the loader
  *	filter.c	the filter (bpf.h: its assembler)
  *	reclaim.c	the partition of a task that has ended becomes free
+ *	left.c		programs that have left the space by execve()
+ *	launcher.c	the launcher process: its one space, its fork(), its descriptors
  *	supervisor.c	the thread that has the filter, clones tasks and sees them end
- *	credentials.c	whether a caller of pvas_task_spawn() has the tasks' rights
+ *	credentials.c	whether a new task has the rights of the space's creator
  *	spawn.c		starting a task: the launcher's side
- *	launcher.c	the launcher process: its one space, its fork()
  *	space.c		the space: where it lies, how it begins and ends
  */
 #ifndef PVAS_USER_H
@@ -148,6 +150,9 @@ struct user_part {
 #define START_DEAD	0	/* stored by the kernel (CLONE_CHILD_CLEARTID) */
 #define START_WAIT	1
 #define START_DONE	2	/* the task runs, and has left the launcher's stack and TLS */
+#define START_CHECK	3	/* it waits until its rights have been checked, */
+#define START_GO	4	/* and may go on, */
+#define START_REFUSED	5	/* or not */
 
 /**
  * struct user_clone_request - a request to the supervisor: clone a process
@@ -157,6 +162,8 @@ struct user_part {
  * @stack:	top of the new process' first stack
  * @persona:	of the requester, for personality(2)
  * @caller:	thread of the requester, for its processor affinity
+ * @securebits:	of the new process, after the setup function
+ * @shut_out:	the setup function has entered a Landlock domain
  * @done:	the supervisor has finished: @err is valid
  * @err:	0 or -errno
  */
@@ -167,6 +174,8 @@ struct user_clone_request {
 	void *stack;
 	unsigned long persona;
 	pid_t caller;
+	long securebits;
+	int shut_out;
 	int done;
 	int err;
 };
@@ -186,7 +195,15 @@ struct user_files {
 	unsigned int count;
 };
 
+/* Processes that have left the space by execve() */
+struct user_left {
+	pid_t *pids;
+	unsigned int count;
+	unsigned int room;
+};
+
 struct user_request;
+struct user_rights;
 
 /* Requests in the order of their arrival */
 struct user_list {
@@ -224,6 +241,7 @@ struct user_queue {
  * @listener:	seccomp listener of the filter
  * @epoll:	the supervisor waits here
  * @wake:	eventfd that wakes the supervisor
+ * @signals:	signalfd that wakes it to end, from threads with other descriptors, too
  * @maps:	/proc/self/maps
  * @supervisor:	thread
  * @supervisor_tid: its thread id
@@ -255,16 +273,23 @@ struct user_queue {
  * @ended:	queue of partitions to be reclaimed; used by the supervisor only
  * @pidfds:	bitmap of the descriptors that are pidfds of tasks
  * @fork_lock:	protects the MADV_DONTFORK marks; no other of these is taken inside
- * @lock:	protects the partitions' states, @clone_request and @stop
+ * @left:	of the supervisor only
+ * @lock:	protects the partitions' states, @clone_request, @stop and @finished
  * @changed:	one of these has changed
  * @clone_request: for the supervisor
  * @start:	argument of the process being started
  * @stop:	the space is ending
- * @has_supervisor: @supervisor is running, and to be joined
+ * @has_supervisor: @supervisor was started
+ * @finished:	it has ended the workers and closed all descriptors, and uses this no more
+ * @stays:	it doesn't end yet, as the parent of processes that have left
+ * @stuck:	a worker is in a call that doesn't end
  * @ready:	the supervisor has started, or failed to:
  * @err:	-errno of that, and
  * @why:	an explanation
- * @securebits:	of the thread that created the space
+ * @rights:	of the thread that created the space
+ * @securebits:	of the same thread
+ * @creation:	number of this space among those of the process
+ * @one_filter:	threads with as many seccomp filters as the creator have the same
  * @fixed:	kernel.randomize_va_space is 0
  * @pages:	one for each partition
  * @cookie:	random, in each of @pages
@@ -280,6 +305,7 @@ struct user_space {
 	int listener;
 	int epoll;
 	int wake;
+	int signals;
 	int maps;
 	pthread_t supervisor;
 	pid_t supervisor_tid;
@@ -311,6 +337,7 @@ struct user_space {
 	unsigned int nr_execs;
 	struct user_part *ended;
 	uint64_t pidfds[PIDFDS_NOTED / 64];
+	struct user_left left;
 	pthread_mutex_t fork_lock;
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
@@ -318,10 +345,16 @@ struct user_space {
 	struct user_start start;
 	int stop;
 	int has_supervisor;
+	int finished;
+	int stays;
+	int stuck;
 	int ready;
 	int err;
 	const char *why;
+	struct user_rights *rights;
 	long securebits;
+	uint64_t creation;
+	int one_filter;
 	int fixed;
 	struct user_page *pages;
 	uint64_t cookie;
@@ -374,7 +407,7 @@ int user_maps_next(FILE *maps, struct user_mapping *m);
 
 /* ---- process.c ---- */
 
-/* Wake the supervisor. */
+/* Wake the supervisor, from a thread that has its descriptors. */
 void user_wake(struct user_space *u);
 
 /* The supervisor waits for @fd as event @id. 0 or -errno. */
@@ -385,6 +418,9 @@ void user_pidfd_note(struct user_space *u, int fd, int there);
 
 /* Has the process behind a pidfd ended? */
 int user_pidfd_dead(int pidfd);
+
+/* Has this child of the launcher ended? Needs no descriptor. */
+int user_child_dead(pid_t pid);
 
 /* A partition has no process any more. Under user_space.lock. */
 void user_release_process(struct user_space *u, struct user_part *p);
@@ -417,15 +453,24 @@ int user_reclaim_some(struct user_space *u);
 /* ---- supervisor.c ---- */
 
 int user_supervisor_start(struct user_space *u);
-void user_supervisor_stop(struct user_space *u);
+
+/*
+ * End all tasks and threads, and close the descriptors. Returns whether a worker is in a call
+ * that doesn't end, and needs the space until then.
+ */
+int user_supervisor_stop(struct user_space *u);
 
 /* ---- credentials.c ---- */
 
-/* Record what can't be queried later about the thread that creates the space. */
-void user_credentials_begin(struct user_space *u);
+/* Record the rights of the caller, the space's creator. -EPERM if execve() would change them. */
+int user_credentials_begin(struct user_space *u);
+void user_credentials_end(struct user_space *u);
 
-/* 0 if the calling thread has the rights that a new task will have; else -errno. */
+/* 0 if the calling thread has these rights, as a new task will have; else -errno. */
 int user_credentials_check(const struct user_space *u);
+
+/* The same of a new process, which has stored its part in user_space.clone_request. */
+int user_credentials_check_child(const struct user_space *u, pid_t pid);
 
 /* ---- spawn.c ---- */
 

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * User backend: threads of the launcher that share less than threads usually do.
+ *
+ * After unshare(CLONE_FILES) a number names another descriptor than in the supervisor,
+ * and after unshare(CLONE_FS) root, working directory and umask can be others than those
+ * that a task gets from the supervisor. Where kcmp() is forbidden, as in containers, they
+ * are compared by their effects.
+ */
+#include "thread.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/kcmp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "rawsys.h"
+
+static long compare(const struct user_space *u, int type)
+{
+	return pvas_raw4(__NR_kcmp, pvas_raw0(__NR_gettid), u->supervisor_tid, type, 0);
+}
+
+/* ---- descriptors ---- */
+
+static void path_of(char path[64], pid_t tid, const char *name)
+{
+	snprintf(path, 64, "/proc/self/task/%d/%s", tid, name);
+}
+
+/* Is the pipe @fd of the caller also the supervisor's? A pipe's number is its own. */
+static int is_supervisors(const struct user_space *u, int fd)
+{
+	char path[64], name[16], a[64], b[64];
+	ssize_t n;
+
+	snprintf(name, sizeof(name), "fd/%d", fd);
+	path_of(path, (pid_t)pvas_raw0(__NR_gettid), name);
+	n = pvas_raw3(__NR_readlink, path, a, sizeof(a));
+	path_of(path, u->supervisor_tid, name);
+	return n > 0 && pvas_raw3(__NR_readlink, path, b, sizeof(b)) == n && !memcmp(a, b, n);
+}
+
+int user_thread_has_files(const struct user_space *u)
+{
+	long ret = compare(u, KCMP_FILES);
+	int p[2];
+
+	if (ret >= 0)
+		return !ret;
+	ret = pvas_raw2(__NR_pipe2, p, O_CLOEXEC);
+	if (ret)
+		return (int)ret;
+	ret = is_supervisors(u, p[0]);
+	pvas_raw1(__NR_close, p[0]);
+	pvas_raw1(__NR_close, p[1]);
+	return (int)ret;
+}
+
+/* ---- root, working directory, umask ---- */
+
+static int same_directory(const struct user_space *u, const char *name)
+{
+	struct stat a, b;
+	char path[64];
+
+	path_of(path, (pid_t)pvas_raw0(__NR_gettid), name);
+	if (stat(path, &a))
+		return 0;
+	path_of(path, u->supervisor_tid, name);
+	return !stat(path, &b) && a.st_dev == b.st_dev && a.st_ino == b.st_ino;
+}
+
+/* -1 if unknown */
+static int umask_of(pid_t tid)
+{
+	char path[64], line[256];
+	int mask = -1;
+	FILE *f;
+
+	path_of(path, tid, "status");
+	f = fopen(path, "re");
+	while (f && mask < 0 && fgets(line, sizeof(line), f))
+		if (!strncmp(line, "Umask:", 6))
+			mask = (int)strtol(line + 6, NULL, 8);
+	if (f)
+		fclose(f);
+	return mask;
+}
+
+static int has_directories(const struct user_space *u)
+{
+	long ret = compare(u, KCMP_FS);
+
+	if (ret >= 0)
+		return !ret;
+	return same_directory(u, "root") && same_directory(u, "cwd") &&
+	       umask_of((pid_t)pvas_raw0(__NR_gettid)) == umask_of(u->supervisor_tid);
+}
+
+const char *user_thread_differs(const struct user_space *u, int *err)
+{
+	int ret = user_thread_has_files(u);
+
+	if (ret < 0) {
+		*err = ret;
+		return NULL;
+	}
+	if (!ret)
+		return "descriptors";
+	return has_directories(u) ? NULL : "root, working directory or umask";
+}
