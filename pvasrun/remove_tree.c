@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #include "clock.h"
+#include "open_here.h"
 
 struct flat {
 	int top;
@@ -135,9 +136,6 @@ void empty_directory(int top, int64_t until)
 
 void remove_directory(int at, const char *name, int fd)
 {
-	struct stat opened, there;
-
-	if (!fstat(fd, &opened) && !fstatat(at, name, &there, AT_SYMLINK_NOFOLLOW) &&
-	    opened.st_dev == there.st_dev && opened.st_ino == there.st_ino)
+	if (is_here(at, name, fd))
 		unlinkat(at, name, AT_REMOVEDIR);
 }
