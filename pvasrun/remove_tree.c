@@ -23,15 +23,17 @@
 
 struct flat {
 	int top;
+	const char *keep;
 	dev_t dev;
 	unsigned int next;	/* number for the next directory that is moved */
 	bool changed;		/* in this pass */
 	int64_t until;
 };
 
-static bool is_dot(const char *name)
+static bool stays(const struct flat *flat, int at, const char *name)
 {
-	return !strcmp(name, ".") || !strcmp(name, "..");
+	return !strcmp(name, ".") || !strcmp(name, "..") ||
+	       (flat->keep && at == flat->top && !strcmp(name, flat->keep));
 }
 
 /* Through /proc: fchmod() refuses an O_PATH descriptor, and open() needs permissions. */
@@ -94,7 +96,7 @@ static void empty_level(struct flat *flat, int fd, void (*directory)(struct flat
 		return;
 	}
 	while (now_ms() < flat->until && (entry = readdir(names))) {
-		if (is_dot(entry->d_name))
+		if (stays(flat, fd, entry->d_name))
 			continue;
 		if (!unlinkat(fd, entry->d_name, 0) ||
 		    !unlinkat(fd, entry->d_name, AT_REMOVEDIR))
@@ -119,9 +121,9 @@ static void empty_first(struct flat *flat, int at, const char *name)
 		flat->changed = true;
 }
 
-void empty_directory(int top, int64_t until)
+void empty_directory(int top, const char *keep, int64_t until)
 {
-	struct flat flat = { .top = top, .until = until };
+	struct flat flat = { .top = top, .keep = keep, .until = until };
 	struct stat st;
 
 	if (fstat(top, &st) < 0)

@@ -22,6 +22,7 @@
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <sys/utsname.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "clock.h"
@@ -31,6 +32,8 @@
 /* After this time, in which signals wait, the rest is left to the next job. */
 #define SWEEP_MS	300
 #define REMOVE_MS	30000
+
+#define UNFINISHED_S	60
 
 #define OWNER_FILE	".pvasrun"
 #define OWNER_TEXT	400
@@ -74,20 +77,58 @@ static int write_owner_file(int dir, const char *name)
 		return -errno;
 	n = write(fd, text, len);
 	close(fd);
-	return n == (ssize_t)len ? 0 : -ENOSPC;
+	if (n == (ssize_t)len)
+		return 0;
+	unlinkat(dir, OWNER_FILE, 0);
+	return -ENOSPC;
 }
 
-static bool has_owner_file(int dir, const char *name)
+/* -ENOENT: there is none, or it is another directory's. -EAGAIN: only its beginning is there. */
+static int read_owner_file(int dir, const char *name, struct stat *st)
 {
 	int fd = openat(dir, OWNER_FILE, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 	char found[OWNER_TEXT], text[OWNER_TEXT];
-	ssize_t n;
+	size_t len = owner_text(text, sizeof(text), name);
+	ssize_t n = -1;
 
 	if (fd < 0)
-		return false;
-	n = read(fd, found, sizeof(found));
+		return -ENOENT;
+	if (!fstat(fd, st) && S_ISREG(st->st_mode))
+		n = read(fd, found, sizeof(found));
 	close(fd);
-	return n == (ssize_t)owner_text(text, sizeof(text), name) && !memcmp(found, text, n);
+	if (n < 0 || n > (ssize_t)len || memcmp(found, text, n))
+		return -ENOENT;
+	return n == (ssize_t)len ? 0 : -EAGAIN;
+}
+
+static bool has_only_owner_file(int dir)
+{
+	int own = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *names = own < 0 ? NULL : fdopendir(own);
+	struct dirent *entry;
+	unsigned int others = 0;
+
+	if (!names) {
+		if (own >= 0)
+			close(own);
+		return false;
+	}
+	while (!others && (entry = readdir(names)))
+		others = strcmp(entry->d_name, ".") && strcmp(entry->d_name, "..") &&
+			 strcmp(entry->d_name, OWNER_FILE);
+	closedir(names);
+	return !others;
+}
+
+/*
+ * The file goes last: what is left without it, because the time was over, would belong
+ * to no job for ever.
+ */
+static void remove_with_owner_file(int at, const char *name, int fd)
+{
+	if (has_only_owner_file(fd))
+		unlinkat(fd, OWNER_FILE, 0);
+	remove_directory(at, name, fd);
 }
 
 static bool lock_stale(int dir)
@@ -98,14 +139,24 @@ static bool lock_stale(int dir)
 	       !flock(dir, LOCK_EX | LOCK_NB);
 }
 
-/* One without its file is removed if empty: the job was killed before it wrote that. */
+/*
+ * One without its file is removed if empty, or if there is only a part of that: the job was
+ * killed before it wrote it. Not at once, for on another node it may be writing.
+ */
 static void sweep_one(int at, const char *name, int fd, int64_t until)
 {
+	struct stat file;
+	int err;
+
 	if (!lock_stale(fd))
 		return;
-	if (has_owner_file(fd, name))
-		empty_directory(fd, until);
-	remove_directory(at, name, fd);
+	err = read_owner_file(fd, name, &file);
+	if (!err)
+		empty_directory(fd, OWNER_FILE, until);
+	if (!err || (err == -EAGAIN && time(NULL) - file.st_mtime >= UNFINISHED_S))
+		remove_with_owner_file(at, name, fd);
+	else
+		remove_directory(at, name, fd);
 }
 
 /* pvasrun-UID-PID-RANDOM */
@@ -270,10 +321,10 @@ void session_dir_remove(struct session_dir *dir)
 	if (!dir->created)
 		return;
 	/* by descriptor: the path may lead to another directory by now */
-	empty_directory(dir->lock, now_ms() + REMOVE_MS);
+	empty_directory(dir->lock, OWNER_FILE, now_ms() + REMOVE_MS);
 	at = open_parent(dir);
 	if (at >= 0) {
-		remove_directory(at, name_of(dir), dir->lock);
+		remove_with_owner_file(at, name_of(dir), dir->lock);
 		close(at);
 	}
 	close(dir->lock);
