@@ -28,6 +28,7 @@ static FILE *open_subuid(const char *path, const char *mode)
 #define fopen open_subuid
 #include "../owner.c"
 #undef fopen
+#include "../snapshot.c"
 
 static unsigned int passed, failed;
 
@@ -131,6 +132,58 @@ static void test_many_users(void)
 	check(read_one(0, 0));
 }
 
+/* One user, or several, took too much: others have enough for what nobody has made slow. */
+static void test_slow_others(void)
+{
+	unsigned int i;
+
+	ps_reader_begin();
+	for (i = 0; i < 5; i++)
+		fake_us += ps_reader_turn(ALICE, PS_MEASURING) ? 6 * SECOND : 0;
+	check(ps_reader_turn(BOB, PS_MEASURING));
+	fake_us += SECOND / 2;
+	check(ps_reader_turn(BOB, PS_MEASURING));
+	fake_us += SECOND;
+	check(!ps_reader_turn(BOB, PS_MEASURING));
+}
+
+/* ---- the parts of a snapshot that have no test here ---- */
+
+void ps_kernel_find(struct ps_snapshot *s) { (void)s; }
+void ps_read_task(struct ps_task *task) { (void)task; }
+
+void ps_user_find(struct ps_snapshot *s)
+{
+	uint32_t i;
+
+	for (i = 0; i < 3; i++) {
+		s->spaces = ps_grow(s->spaces, s->nr, sizeof(*s->spaces));
+		s->spaces[s->nr++] = (struct ps_space){ .id = i + 1, .launcher = 1, .detail = true,
+							.uid = i ? ALICE : BOB };
+	}
+}
+
+/* Each takes 40 s. */
+bool ps_measure(struct ps_space *space, pid_t pid)
+{
+	(void)pid;
+	if (!ps_reader_turn(space->uid, PS_MEASURING))
+		return false;
+	fake_us += 40 * SECOND;
+	return true;
+}
+
+/* A space that is not measured, because its user's others took too long, is counted. */
+static void test_not_measured(void)
+{
+	struct ps_snapshot s;
+
+	ps_snapshot_take(&s, &(struct ps_choice){ .memory = true });
+	check(s.nr == 3 && s.spaces[0].measured && s.spaces[1].measured && !s.spaces[2].measured);
+	check(s.slow == 1);
+	ps_snapshot_free(&s);
+}
+
 /* A helper that SIGKILL does not end: its user waits for it, by whatever uid. */
 static void test_stuck(void)
 {
@@ -163,6 +216,8 @@ int main(void)
 	test_uids_share();
 	test_free_time();
 	test_many_users();
+	test_slow_others();
+	test_not_measured();
 	test_stuck();
 	unlink(subuid);
 	printf("%u passed, %u failed\n", passed, failed);
