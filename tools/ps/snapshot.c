@@ -75,11 +75,14 @@ static bool measure(struct ps_space *space)
 	return space->measured || !late;
 }
 
-/* Not if the task has ended: its pid may be in use again. */
-static void read_task(struct ps_task *task)
+/* Not if the task has ended: its pid may be in use again. False if the time was used up. */
+static bool read_task(const struct ps_space *space, struct ps_task *task)
 {
-	if (task->pid && strcmp(task->state, "ending") != 0)
+	if (!task->pid || !strcmp(task->state, "ending"))
+		return true;
+	if (ps_reader_turn(space->uid, PS_FINDING))
 		ps_read_task(task);
+	return !ps_reader_late();
 }
 
 void ps_snapshot_take(struct ps_snapshot *s, const struct ps_choice *choice)
@@ -97,7 +100,7 @@ void ps_snapshot_take(struct ps_snapshot *s, const struct ps_choice *choice)
 		if (!space->detail)
 			continue;
 		for (j = 0; j < space->nr_tasks; j++)
-			read_task(&space->tasks[j]);
+			s->slow += !read_task(space, &space->tasks[j]);
 		if (choice->memory && !measure(space))
 			s->slow++;
 	}
