@@ -289,7 +289,7 @@ static void handle_lines(struct pmi1_rank *r)
 		rank_close(r);
 }
 
-/* True if there was input. What comes while a line is handled is read afterwards. */
+/* True if there was input. Input that comes while a line is handled is read afterwards. */
 static bool read_once(struct pmi1_rank *r)
 {
 	ssize_t n;

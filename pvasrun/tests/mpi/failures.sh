@@ -41,12 +41,12 @@ survivors()
 		echo ready; until [ "$survived" ]; do sleep 0.1; done
 		[ $PMI_RANK = 0 ] || { sleep "$0"; exit 0; }; exec sleep 20' "$1" >"$out" 2>"$T/err.$1" &
 	job=$!
-	until_true 20 test_ready "$out"
+	until_true 20 both_ready "$out"
 	kill -HUP $job
 	wait $job 2>/dev/null
 	echo $? >"$T/status.$1"
 }
-test_ready() { [ "$(grep -cx ready "$1")" -eq 2 ]; }
+both_ready() { [ "$(grep -cx ready "$1")" -eq 2 ]; }
 
 survivors_end() { status=$(cat "$T/status.$1"); cat "$T/err.$1" >"$T/err"; status_is "$2"; }
 
