@@ -127,14 +127,18 @@ void job_interrupted(struct job *job, int signo)
 	job->interrupted_at = now_ms();
 }
 
+/* Tasks can survive a signal, and go on for days: then an end has another cause. */
+static bool was_lately_interrupted(const struct job *job)
+{
+	return job->interrupt && now_ms() < job->interrupted_at + GRACE_MS;
+}
+
 /* Did the task end because of the user's signal? */
 static bool was_interrupted(const struct job *job, int wait_status)
 {
-	if (!job->interrupt)
-		return false;
-	if (WIFSIGNALED(wait_status) && WTERMSIG(wait_status) == job->interrupt)
+	if (job->interrupt && WIFSIGNALED(wait_status) && WTERMSIG(wait_status) == job->interrupt)
 		return true;
-	return now_ms() < job->interrupted_at + GRACE_MS;
+	return was_lately_interrupted(job);
 }
 
 static void record_signal(struct job *job, int signo)
@@ -200,6 +204,20 @@ void job_ended_early(struct job *job, unsigned int rank, const char *how)
 	job_end(job, STATUS_FAILED);
 }
 
+/*
+ * A rank may also leave because of the user's signal, for instance when it has saved its
+ * state. Others may do the same, or wait for it for ever.
+ */
+static void rank_left_early(struct job *job, unsigned int rank, const char *how)
+{
+	if (!was_lately_interrupted(job)) {
+		job_ended_early(job, rank, how);
+	} else if (!job->ending) {
+		job->ending = true;
+		job->kill_at = now_ms() + GRACE_MS;
+	}
+}
+
 /* A busy PMIx server may read a rank's finalize request only after its exit. */
 #define EXIT_PENDING_MS 10000
 
@@ -208,7 +226,7 @@ static void ended_well(struct job *job, unsigned int rank)
 	const char *early;
 	bool maybe = false;
 
-	if (!job->left_early || job->interrupt)
+	if (!job->left_early)
 		return;
 	early = job->left_early(job->left_early_arg, rank, &maybe);
 	if (early && maybe) {
@@ -216,7 +234,7 @@ static void ended_well(struct job *job, unsigned int rank)
 		job->exits_pending++;
 		job->exit_pending_until = now_ms() + EXIT_PENDING_MS;
 	} else if (early) {
-		job_ended_early(job, rank, early);
+		rank_left_early(job, rank, early);
 	}
 }
 
@@ -231,7 +249,7 @@ void job_resolve_exit(struct job *job, unsigned int rank)
 	job->exits_pending--;
 	early = job->left_early(job->left_early_arg, rank, &maybe);
 	if (early)
-		job_ended_early(job, rank, early);
+		rank_left_early(job, rank, early);
 }
 
 void job_resolve_exits(struct job *job)
@@ -291,6 +309,8 @@ static void timeout_expired(struct job *job)
 static void kill_rest(struct job *job)
 {
 	report_note("%u tasks did not end in time: killing them", job->live);
+	if (job->interrupt)
+		record_signal(job, job->interrupt);
 	job->kill_at = 0;
 	job_kill(job, SIGKILL, false);
 }

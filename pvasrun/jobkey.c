@@ -20,7 +20,9 @@
 #include <unistd.h>
 
 #include "job_secret.h"
+#include "open_here.h"
 
+#define TMP "/tmp/"
 #define NAME_LEN 80	/* of job and node, in a key and in the name of a file */
 
 /* ---- the name ---- */
@@ -79,15 +81,12 @@ static const char *find_name(char name[static NAME_LEN + 1])
 
 /* ---- the secret ---- */
 
-/* A directory of this user that is closed to all others */
-static int open_private(const char *path, bool create)
+/* @fd, or -errno, if it is a directory of this user that is closed to all others. */
+static int check_private(int fd)
 {
 	struct stat st;
-	int fd, err;
+	int err;
 
-	if (create && mkdir(path, 0700) < 0 && errno != EEXIST)
-		return -errno;
-	fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (fd < 0)
 		return -errno;
 	err = fstat(fd, &st) ? -errno : st.st_uid != geteuid() || st.st_mode & 077 ? -EACCES : 0;
@@ -95,6 +94,38 @@ static int open_private(const char *path, bool create)
 		return fd;
 	close(fd);
 	return err;
+}
+
+static int open_private(const char *path)
+{
+	return check_private(open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+}
+
+/* @name in @at, a public directory */
+static int open_public(int at, const char *name)
+{
+	int path_fd, fd;
+
+	if (mkdirat(at, name, 0700) < 0 && errno != EEXIST)
+		return -errno;
+	path_fd = open_here(at, name);
+	if (path_fd < 0)	/* on another file system: surely not this user's */
+		return path_fd == -EXDEV ? -EACCES : path_fd;
+	fd = check_private(openat(path_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+	close(path_fd);
+	return fd;
+}
+
+static int open_in_tmp(struct jobkey *found)
+{
+	int at = open(TMP, O_PATH | O_DIRECTORY | O_CLOEXEC), fd;
+
+	snprintf(found->dir, sizeof(found->dir), TMP "pvasexec-%u", geteuid());
+	if (at < 0)
+		return -errno;
+	fd = open_public(at, found->dir + strlen(TMP));
+	close(at);
+	return fd;
 }
 
 /*
@@ -110,14 +141,14 @@ static int open_directory(struct jobkey *found)
 
 	for (i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
 		path = getenv(names[i]);
-		fd = path ? open_private(path, false) : -ENOENT;
+		fd = path ? open_private(path) : -ENOENT;
 		if (fd < 0)
 			continue;
 		snprintf(found->dir, sizeof(found->dir), "%s", path);
 		return fd;
 	}
 	snprintf(found->dir, sizeof(found->dir), "/run/user/%u", geteuid());
-	fd = open_private(found->dir, false);
+	fd = open_private(found->dir);
 	return fd >= 0 ? fd : -ENOENT;
 }
 
@@ -145,8 +176,7 @@ static int agree(struct jobkey *found, const char *name, struct job_secret *secr
 	found->secret_by = "the user's keyring";
 	if (!job_secret_in_keyring(name, secret))
 		return 0;
-	snprintf(found->dir, sizeof(found->dir), "/tmp/pvasexec-%u", geteuid());
-	dir = open_private(found->dir, true);
+	dir = open_in_tmp(found);
 	return dir < 0 ? dir : agree_in(dir, found, name, secret);
 }
 

@@ -19,18 +19,21 @@
 #include <unistd.h>
 
 #include "clock.h"
+#include "open_here.h"
 
 struct flat {
 	int top;
+	const char *keep;
 	dev_t dev;
 	unsigned int next;	/* number for the next directory that is moved */
 	bool changed;		/* in this pass */
 	int64_t until;
 };
 
-static bool is_dot(const char *name)
+static bool stays(const struct flat *flat, int at, const char *name)
 {
-	return !strcmp(name, ".") || !strcmp(name, "..");
+	return !strcmp(name, ".") || !strcmp(name, "..") ||
+	       (flat->keep && at == flat->top && !strcmp(name, flat->keep));
 }
 
 /* Through /proc: fchmod() refuses an O_PATH descriptor, and open() needs permissions. */
@@ -93,7 +96,7 @@ static void empty_level(struct flat *flat, int fd, void (*directory)(struct flat
 		return;
 	}
 	while (now_ms() < flat->until && (entry = readdir(names))) {
-		if (is_dot(entry->d_name))
+		if (stays(flat, fd, entry->d_name))
 			continue;
 		if (!unlinkat(fd, entry->d_name, 0) ||
 		    !unlinkat(fd, entry->d_name, AT_REMOVEDIR))
@@ -118,9 +121,9 @@ static void empty_first(struct flat *flat, int at, const char *name)
 		flat->changed = true;
 }
 
-void empty_directory(int top, int64_t until)
+void empty_directory(int top, const char *keep, int64_t until)
 {
-	struct flat flat = { .top = top, .until = until };
+	struct flat flat = { .top = top, .keep = keep, .until = until };
 	struct stat st;
 
 	if (fstat(top, &st) < 0)
@@ -135,9 +138,6 @@ void empty_directory(int top, int64_t until)
 
 void remove_directory(int at, const char *name, int fd)
 {
-	struct stat opened, there;
-
-	if (!fstat(fd, &opened) && !fstatat(at, name, &there, AT_SYMLINK_NOFOLLOW) &&
-	    opened.st_dev == there.st_dev && opened.st_ino == there.st_ino)
+	if (is_here(at, name, fd))
 		unlinkat(at, name, AT_REMOVEDIR);
 }

@@ -11,8 +11,11 @@
  */
 int open_own_directory(int at, const char *name);
 
-/* Remove all that is in @top, except on other file systems. Gives up at @until. */
-void empty_directory(int top, int64_t until);
+/*
+ * Remove all that is in @top, except on other file systems, and except @keep in @top itself,
+ * which may be NULL. Gives up at @until.
+ */
+void empty_directory(int top, const char *keep, int64_t until);
 
 /* rmdir() of @name in @at, if it is still the directory that @fd refers to. */
 void remove_directory(int at, const char *name, int fd);

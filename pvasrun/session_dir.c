@@ -22,31 +22,36 @@
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <sys/utsname.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "clock.h"
+#include "open_here.h"
 #include "remove_tree.h"
 
 /* After this time, in which signals wait, the rest is left to the next job. */
 #define SWEEP_MS	300
 #define REMOVE_MS	30000
 
+#define UNFINISHED_S	60
+
 #define OWNER_FILE	".pvasrun"
 #define OWNER_TEXT	400
 #define RANDOM_DIGITS	32
 
-static int lock(const char *path, int *fd)
+static int lock(int at, const char *name, int *fd)
 {
-	int err;
+	int path_fd = open_here(at, name), err;
 
-	*fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	if (*fd < 0)
-		return -errno;
-	if (!flock(*fd, LOCK_EX | LOCK_NB))
-		return 0;
-	err = -errno;
-	close(*fd);
-	*fd = -1;
+	if (path_fd < 0)
+		return path_fd;
+	*fd = openat(path_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	err = *fd < 0 || flock(*fd, LOCK_EX | LOCK_NB) ? -errno : 0;
+	close(path_fd);
+	if (err && *fd >= 0) {
+		close(*fd);
+		*fd = -1;
+	}
 	return err;
 }
 
@@ -72,20 +77,58 @@ static int write_owner_file(int dir, const char *name)
 		return -errno;
 	n = write(fd, text, len);
 	close(fd);
-	return n == (ssize_t)len ? 0 : -ENOSPC;
+	if (n == (ssize_t)len)
+		return 0;
+	unlinkat(dir, OWNER_FILE, 0);
+	return -ENOSPC;
 }
 
-static bool has_owner_file(int dir, const char *name)
+/* -ENOENT: there is none, or it is another directory's. -EAGAIN: only its beginning is there. */
+static int read_owner_file(int dir, const char *name, struct stat *st)
 {
 	int fd = openat(dir, OWNER_FILE, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 	char found[OWNER_TEXT], text[OWNER_TEXT];
-	ssize_t n;
+	size_t len = owner_text(text, sizeof(text), name);
+	ssize_t n = -1;
 
 	if (fd < 0)
-		return false;
-	n = read(fd, found, sizeof(found));
+		return -ENOENT;
+	if (!fstat(fd, st) && S_ISREG(st->st_mode))
+		n = read(fd, found, sizeof(found));
 	close(fd);
-	return n == (ssize_t)owner_text(text, sizeof(text), name) && !memcmp(found, text, n);
+	if (n < 0 || n > (ssize_t)len || memcmp(found, text, n))
+		return -ENOENT;
+	return n == (ssize_t)len ? 0 : -EAGAIN;
+}
+
+static bool has_only_owner_file(int dir)
+{
+	int own = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *names = own < 0 ? NULL : fdopendir(own);
+	struct dirent *entry;
+	unsigned int others = 0;
+
+	if (!names) {
+		if (own >= 0)
+			close(own);
+		return false;
+	}
+	while (!others && (entry = readdir(names)))
+		others = strcmp(entry->d_name, ".") && strcmp(entry->d_name, "..") &&
+			 strcmp(entry->d_name, OWNER_FILE);
+	closedir(names);
+	return !others;
+}
+
+/*
+ * The file goes last: what is left without it, because the time was over, would belong
+ * to no job for ever.
+ */
+static void remove_with_owner_file(int at, const char *name, int fd)
+{
+	if (has_only_owner_file(fd))
+		unlinkat(fd, OWNER_FILE, 0);
+	remove_directory(at, name, fd);
 }
 
 static bool lock_stale(int dir)
@@ -97,22 +140,23 @@ static bool lock_stale(int dir)
 }
 
 /*
- * Remove the directory of a killed job. Another user may replace the name at any time,
- * so the checks are of the directory that was opened. One without its file is removed if
- * empty: the job was killed before it wrote that.
+ * One without its file is removed if empty, or if there is only a part of that: the job was
+ * killed before it wrote it. Not at once, for on another node it may be writing.
  */
-static void sweep_one(int at, const char *name, int64_t until)
+static void sweep_one(int at, const char *name, int fd, int64_t until)
 {
-	int fd = openat(at, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	struct stat file;
+	int err;
 
-	if (fd < 0)
+	if (!lock_stale(fd))
 		return;
-	if (lock_stale(fd)) {
-		if (has_owner_file(fd, name))
-			empty_directory(fd, until);
+	err = read_owner_file(fd, name, &file);
+	if (!err)
+		empty_directory(fd, OWNER_FILE, until);
+	if (!err || (err == -EAGAIN && time(NULL) - file.st_mtime >= UNFINISHED_S))
+		remove_with_owner_file(at, name, fd);
+	else
 		remove_directory(at, name, fd);
-	}
-	close(fd);
 }
 
 /* pvasrun-UID-PID-RANDOM */
@@ -130,15 +174,31 @@ static bool is_session_name(const char *name)
 	       strspn(p + 1, "0123456789abcdef") == RANDOM_DIGITS;
 }
 
-/* Without opening it: other users may have made thousands of such names. */
-static bool may_be_own(int at, const struct dirent *entry)
+static bool may_be_own(const struct dirent *entry)
 {
+	return (entry->d_type == DT_DIR || entry->d_type == DT_UNKNOWN) &&
+	       is_session_name(entry->d_name);
+}
+
+/*
+ * Remove @name, if it is the directory of a killed job. Another user may have made it, and
+ * thousands more, or may replace it at any time: so first see whose it is, by a descriptor.
+ */
+static void sweep_name(int at, const char *name, int64_t until)
+{
+	int path_fd = open_here(at, name), fd;
 	struct stat st;
 
-	return (entry->d_type == DT_DIR || entry->d_type == DT_UNKNOWN) &&
-	       is_session_name(entry->d_name) &&
-	       !fstatat(at, entry->d_name, &st, AT_SYMLINK_NOFOLLOW) &&
-	       S_ISDIR(st.st_mode) && st.st_uid == geteuid();
+	if (path_fd < 0)
+		return;
+	if (!fstat(path_fd, &st) && st.st_uid == geteuid()) {
+		fd = openat(path_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		if (fd >= 0) {
+			sweep_one(at, name, fd, until);
+			close(fd);
+		}
+	}
+	close(path_fd);
 }
 
 static void sweep(const char *dir)
@@ -151,8 +211,8 @@ static void sweep(const char *dir)
 	if (!names)
 		return;
 	while (now_ms() < until && (entry = readdir(names)))
-		if (may_be_own(dirfd(names), entry))
-			sweep_one(dirfd(names), entry->d_name, until);
+		if (may_be_own(entry))
+			sweep_name(dirfd(names), entry->d_name, until);
 	closedir(names);
 }
 
@@ -170,39 +230,58 @@ static int make_name(struct session_dir *dir, const char *parent)
 	return 0;
 }
 
-/* Is the locked directory the one at the path, and private to this user? */
-static bool is_in_place(const struct session_dir *dir)
+static const char *name_of(const struct session_dir *dir)
 {
-	struct stat locked, there;
+	return strrchr(dir->path, '/') + 1;
+}
 
-	return !fstat(dir->lock, &locked) && !lstat(dir->path, &there) &&
-	       S_ISDIR(there.st_mode) && there.st_dev == locked.st_dev &&
-	       there.st_ino == locked.st_ino && there.st_uid == geteuid() &&
-	       (there.st_mode & 0777) == 0700;
+/* Is the locked directory the one at the path, and private to this user? */
+static bool is_in_place(const struct session_dir *dir, int at)
+{
+	struct stat locked;
+
+	return !fstat(dir->lock, &locked) && locked.st_uid == geteuid() &&
+	       (locked.st_mode & 0777) == 0700 && is_here(at, name_of(dir), dir->lock);
 }
 
 /* -ESTALE: another pvasrun of this user removed it before it was locked, so try again. */
-static int create_once(struct session_dir *dir, const char *parent)
+static int create_once(struct session_dir *dir, const char *parent, int at)
 {
 	int err = make_name(dir, parent);
 
 	if (err)
 		return err;
-	if (mkdir(dir->path, 0700) < 0)
+	if (mkdirat(at, name_of(dir), 0700) < 0)
 		return errno == EEXIST ? -ESTALE : -errno;
-	err = lock(dir->path, &dir->lock);
+	err = lock(at, name_of(dir), &dir->lock);
 	if (err)
 		err = err == -EWOULDBLOCK || err == -ENOENT ? -ESTALE : err;
-	else if (!is_in_place(dir))
+	else if (!is_in_place(dir, at))
 		err = -ESTALE;
 	else
-		err = write_owner_file(dir->lock, strrchr(dir->path, '/') + 1);
+		err = write_owner_file(dir->lock, name_of(dir));
 	if (!err)
 		return 0;
 	if (dir->lock >= 0)
 		close(dir->lock);
+	dir->lock = -1;
 	/* it can also look like another user's: fakeroot(1) and the like change ids */
-	rmdir(dir->path);
+	unlinkat(at, name_of(dir), AT_REMOVEDIR);
+	return err;
+}
+
+static int create_in(struct session_dir *dir, const char *parent)
+{
+	int at = open(parent, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	int err, tries = 100;
+
+	if (at < 0)
+		return -errno;
+	sweep(parent);
+	do {
+		err = create_once(dir, parent, at);
+	} while (err == -ESTALE && --tries);
+	close(at);
 	return err;
 }
 
@@ -210,19 +289,13 @@ int session_dir_create(struct session_dir *dir, const char *parent, char *why, s
 {
 	const char *tmp = getenv("TMPDIR");
 	char real[PATH_MAX];
-	int err, tries = 100;
+	int err;
 
 	if (!parent)
 		parent = tmp && *tmp ? tmp : "/tmp";
 	dir->lock = -1;
-	if (realpath(parent, real)) {	/* ranks may run in another directory */
-		sweep(real);
-		do {
-			err = create_once(dir, real);
-		} while (err == -ESTALE && --tries);
-	} else {
-		err = -errno;
-	}
+	/* ranks may run in another directory */
+	err = realpath(parent, real) ? create_in(dir, real) : -errno;
 	dir->created = !err;
 	if (err)
 		snprintf(why, len, "cannot make a directory for MPI in %s: %s%s", parent,
@@ -231,13 +304,29 @@ int session_dir_create(struct session_dir *dir, const char *parent, char *why, s
 	return err;
 }
 
+/* Of the directory that contains it; or -1 */
+static int open_parent(const struct session_dir *dir)
+{
+	char parent[PATH_MAX];
+
+	/* with the slash, for it may be the root */
+	snprintf(parent, sizeof(parent), "%.*s", (int)(name_of(dir) - dir->path), dir->path);
+	return open(parent, O_PATH | O_DIRECTORY | O_CLOEXEC);
+}
+
 void session_dir_remove(struct session_dir *dir)
 {
+	int at;
+
 	if (!dir->created)
 		return;
 	/* by descriptor: the path may lead to another directory by now */
-	empty_directory(dir->lock, now_ms() + REMOVE_MS);
-	remove_directory(AT_FDCWD, dir->path, dir->lock);
+	empty_directory(dir->lock, OWNER_FILE, now_ms() + REMOVE_MS);
+	at = open_parent(dir);
+	if (at >= 0) {
+		remove_with_owner_file(at, name_of(dir), dir->lock);
+		close(at);
+	}
 	close(dir->lock);
 	dir->created = false;
 }

@@ -334,6 +334,35 @@ test_no_shm()
 	silent
 }
 
+# on_silent DIR COMMAND...: as user 1234, in a mount namespace where a file system that
+# nobody answers for is mounted on a stranger's directory. fusermount3 does that for him where
+# /etc/fuse.conf has user_allow_other.
+on_silent()
+{
+	# shellcheck disable=SC2016 # the inner shell's arguments
+	unshare -m sh -c 'mount -t tmpfs -o mode=1777 none "${1%/*}" && mkdir "$1" && chown 65534 "$1" &&
+		exec 5<>/dev/fuse &&
+		mount -i -t fuse -o fd=5,rootmode=40000,user_id=65534,group_id=65534,allow_other none "$1" &&
+		shift && exec timeout -k 1 20 setpriv --reuid 1234 --regid 1234 --clear-groups "$@"' - \
+		"$@" >"$T/out" 2>"$T/err"
+	status=$?
+}
+
+# A stranger's directory has a name of the victim's, and never answers: no job waits for it.
+test_silent_directories()
+{
+	local name=pvasrun-1234-1-0123456789abcdef0123456789abcdef
+
+	[ -w /dev/fuse ] || { skip "no FUSE here"; return; }
+	mkdir -m 1777 "$T/public"
+	on_silent "/dev/shm/$name" env HOME=/ "$T/bin/pvasrun" --backend user -n 1 echo hello
+	status_is 0
+	on_silent "$T/public/$name" env HOME=/ TMPDIR="$T/public" "$T/bin/pvasrun" --backend user \
+		-n 1 "$T/bin/rank-openmpi" ring
+	status_is 0
+	check "MPI does not work" grep -qx 'ring: 1 ranks' "$T/out"
+}
+
 # Other jobs of the same user remove stale directories all the time: each job keeps its own.
 # hwloc in MPICH's ranks would connect to X servers; here they never answer.
 test_x_servers()

@@ -4,6 +4,7 @@
 #define PVASRUN_UNIT_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 void check_(bool good, const char *file, int line, const char *what);
 void check_text_(const char *got, const char *wanted, const char *file, int line,
@@ -11,6 +12,9 @@ void check_text_(const char *got, const char *wanted, const char *file, int line
 
 /* For the exit status of a child process */
 unsigned int check_failures(void);
+
+/* All clocks are ahead by so much more. */
+void clock_later(int64_t ms);
 
 #define check(condition) check_(condition, __FILE__, __LINE__, #condition)
 /* @what: the name of a case in a table */

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/keyctl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -42,6 +43,32 @@ static void text(void)
 	check(!parses("0123456789abcdef0123456789abcdef 0 2"));
 	memset(text, '1', sizeof(text));
 	check(job_secret_parse(&second, text, sizeof(text)) == -EBADMSG);
+}
+
+/* Another user's process has the owner's pid now: it is not asked when it was started. */
+static void of_another_user(void)
+{
+	struct job_secret secret;
+	int ready[2], status;
+	pid_t pid;
+
+	if (geteuid())
+		return;
+	check(!pipe(ready));
+	pid = fork();
+	if (!pid) {
+		job_secret_create(&secret);
+		if (setuid(12345) || write(ready[1], &secret, sizeof(secret)) != sizeof(secret))
+			_exit(1);
+		pause();
+	}
+	check(read(ready[0], &secret, sizeof(secret)) == sizeof(secret) && secret.owner == pid);
+	clock_later(JOB_SECRET_MIN_AGE_S * 1000);
+	check(job_secret_is_stale(&secret));
+	clock_later(-JOB_SECRET_MIN_AGE_S * 1000);
+	check(!kill(pid, SIGKILL) && waitpid(pid, &status, 0) == pid);
+	close(ready[0]);
+	close(ready[1]);
 }
 
 static void stale(void)
@@ -247,6 +274,7 @@ void test_job_secret(void)
 {
 	text();
 	stale();
+	of_another_user();
 	other_users_pid();
 	directory();
 	keyring();

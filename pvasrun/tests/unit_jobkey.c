@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* The key of a job of another launcher: the same for all its ranks, and secret */
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/filter.h>
 #include <linux/keyctl.h>
 #include <linux/seccomp.h>
+#include <sched.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -186,6 +189,20 @@ static void as_user(bool keys, bool squatted)
 	forget();
 }
 
+/* And it never answers: the server of the file system on it does not. */
+static void silent(void)
+{
+	char options[80];
+	int fd = open("/dev/fuse", O_RDWR | O_CLOEXEC);
+
+	snprintf(options, sizeof(options), "fd=%d,rootmode=40000,user_id=1,group_id=1,allow_other", fd);
+	if (fd < 0 || unshare(CLONE_NEWNS) || mount("", "/", NULL, MS_REC | MS_PRIVATE, NULL) ||
+	    mount("f", "/tmp/pvasexec-54321", "fuse", MS_NOSUID | MS_NODEV, options))
+		return;
+	alarm(10);
+	as_user(false, true);
+}
+
 static void squatting(void)
 {
 	int i, status;
@@ -193,14 +210,17 @@ static void squatting(void)
 
 	if (geteuid() || (mkdir("/tmp/pvasexec-54321", 0777) && errno != EEXIST))
 		return;
-	for (i = 0; i < 4; i++) {
-		bool keys = i % 2, squatted = i / 2 == 0;
+	for (i = 0; i < 5; i++) {	/* 3 and 4: with the name free */
+		bool keys = i % 2, squatted = i < 3;
 
 		if (!squatted)
 			rmdir("/tmp/pvasexec-54321");
 		pid = fork();
 		if (!pid) {
-			as_user(keys, squatted);
+			if (i == 2)
+				silent();
+			else
+				as_user(keys, squatted);
 			_exit(check_failures() != 0);
 		}
 		check(waitpid(pid, &status, 0) == pid && !status);

@@ -2,13 +2,17 @@
 /* Remove all of a directory, and nothing else */
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/types.h>
 #include <sys/utsname.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "clock.h"
@@ -19,6 +23,25 @@
 #define ORDINARY_USER 12345
 
 static char dir[] = "/tmp/pvas-unit-XXXXXX";
+
+/* Each look at the clock takes so long. */
+static int64_t step_ms, later_ms;
+
+void clock_later(int64_t ms)
+{
+	later_ms += ms;
+}
+
+int clock_gettime(clockid_t clock, struct timespec *now)
+{
+	int err = syscall(SYS_clock_gettime, clock, now);
+
+	later_ms += step_ms;
+	now->tv_nsec += later_ms % 1000 * CLOCK_NS_PER_MS;
+	now->tv_sec += later_ms / 1000 + now->tv_nsec / CLOCK_NS_PER_S;
+	now->tv_nsec %= CLOCK_NS_PER_S;
+	return err;
+}
 
 static void fill(int fd, const char *name, mode_t mode)
 {
@@ -70,7 +93,7 @@ static void removes_all(int top)
 	check(!symlinkat("../kept", fd, "link"));
 	check(!symlinkat("../../kept", fd, "open/link"));
 	check(!fchmod(fd, 0500));
-	empty_directory(fd, now_ms() + 10000);
+	empty_directory(fd, NULL, now_ms() + 10000);
 	remove_directory(top, "all", fd);
 	close(fd);
 	check(!exists(top, "all"));
@@ -86,7 +109,7 @@ static void exchanged(int top)
 	fd = open_own_directory(top, "mine");
 	fill(fd, "in", 0700);
 	check(!renameat(top, "mine", top, "moved") && !symlinkat("kept", top, "mine"));
-	empty_directory(fd, now_ms() + 10000);
+	empty_directory(fd, NULL, now_ms() + 10000);
 	remove_directory(top, "mine", fd);
 	check(exists(top, "mine") && exists(top, "kept/precious"));
 	check(exists(top, "moved") && !exists(top, "moved/in"));
@@ -185,6 +208,88 @@ static void not_session_dirs(void)
 		check(rmdir(names[i]) && errno == ENOTEMPTY);
 }
 
+/* It is removed by one sweep after the other, however little time each has. */
+static void sweeps_run_out_of_time(void)
+{
+	struct session_dir next;
+	char name[PATH_MAX], file[PATH_MAX + 16], why[200];
+	int i, jobs = 0;
+
+	make_name(name, 50);
+	leave(name, name);
+	for (i = 0; i < 200; i++) {
+		snprintf(file, sizeof(file), "%s/%d", name, i);
+		check(!close(open(file, O_CREAT | O_WRONLY | O_CLOEXEC, 0600)));
+	}
+	snprintf(file, sizeof(file), "%s/.pvasrun", name);
+	step_ms = 5;
+	while (!access(name, F_OK) && jobs++ < 50) {
+		if (access(file, F_OK))
+			break;
+		check(!session_dir_create(&next, dir, why, sizeof(why)));
+		step_ms = 0;
+		session_dir_remove(&next);
+		step_ms = 5;
+	}
+	step_ms = 0;
+	check(access(name, F_OK) && jobs > 2 && jobs < 50);
+}
+
+/* No file can be written, as where the file system is full: nothing stays of a directory. */
+static void no_space(int top)
+{
+	struct rlimit old, none;
+	struct session_dir session;
+	char why[200], name[PATH_MAX];
+	int fd;
+
+	signal(SIGXFSZ, SIG_IGN);
+	check(!getrlimit(RLIMIT_FSIZE, &old));
+	none = (struct rlimit){ 0, old.rlim_max };
+	check(!mkdirat(top, "full", 0700));
+	snprintf(name, sizeof(name), "%s/full", dir);
+	check(!setrlimit(RLIMIT_FSIZE, &none));
+	fd = session_dir_create(&session, name, why, sizeof(why));
+	check(!setrlimit(RLIMIT_FSIZE, &old));
+	check(fd < 0 && !rmdir(name));
+}
+
+/* A job was killed before it had written its file, or while it did. */
+static void half_make(char name[static PATH_MAX], unsigned int number, bool begun, bool new)
+{
+	const struct timespec old[2] = { { .tv_sec = 1 }, { .tv_sec = 1 } };
+	char file[PATH_MAX + 16];
+	int fd;
+
+	make_name(name, number);
+	check(!mkdir(name, 0700));
+	snprintf(file, sizeof(file), "%s/.pvasrun", name);
+	fd = open(file, O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
+	if (begun)
+		check(dprintf(fd, "%.20s", strrchr(name, '/') + 1) > 0);
+	check(new || !futimens(fd, old));
+	close(fd);
+}
+
+static void half_made(void)
+{
+	char empty[PATH_MAX], begun[PATH_MAX], new[PATH_MAX], used[PATH_MAX], file[PATH_MAX + 16];
+	struct session_dir next;
+	char why[200];
+
+	half_make(empty, 40, false, false);
+	half_make(begun, 41, true, false);
+	half_make(new, 42, false, true);	/* it may still be written */
+	half_make(used, 43, false, false);
+	snprintf(file, sizeof(file), "%s/results", used);
+	check(!mkdir(file, 0700));
+	check(!session_dir_create(&next, dir, why, sizeof(why)));
+	session_dir_remove(&next);
+	check(access(empty, F_OK) && access(begun, F_OK));
+	check(rmdir(new) && errno == ENOTEMPTY);
+	check(!rmdir(file) && rmdir(used) && errno == ENOTEMPTY);
+}
+
 static void all(void)
 {
 	int top;
@@ -197,7 +302,10 @@ static void all(void)
 	exchanged(top);
 	session_dir_replaced(top);
 	not_session_dirs();
-	empty_directory(top, now_ms() + 10000);
+	sweeps_run_out_of_time();
+	no_space(top);
+	half_made();
+	empty_directory(top, NULL, now_ms() + 10000);
 	close(top);
 	check(!rmdir(dir));
 }

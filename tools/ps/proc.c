@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Small files of /proc/PID, whose reading no user can block. A process may end at any
+ * Small files of /proc/PID. No user can block the reading of status; but stat waits while
+ * the process is in execve(2), which can hang in a file server. A process may end at any
  * time: values that can't be read stay zero.
  */
 #include "ps.h"
@@ -78,7 +79,7 @@ static void take_numbers(struct ps_task *task, const char *from)
 
 void ps_read_task(struct ps_task *task)
 {
-	FILE *f = open_proc(task->pid, "stat");
+	FILE *f = ps_reader_open(task->pid, "stat");
 	char text[1024];
 	char *open, *close;
 	size_t len;

@@ -217,6 +217,8 @@ const char *ps_kind_name(enum ps_kind kind);
 
 /* The last number of the line @key in /proc/PID/status, or -1 */
 int64_t ps_status_number(pid_t pid, const char *key);
+
+/* Name, threads and times; in a turn of the reader. */
 void ps_read_task(struct ps_task *task);
 
 /* A name without bytes that a terminal could interpret. */

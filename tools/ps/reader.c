@@ -30,7 +30,7 @@
 #define FREE_US		20000		/* time per process that is not counted, */
 #define ALL_FREE_US	SECOND		/* of each user in all */
 #define ALL_SLOW_US	(10 * SECOND)	/* of all users together; above it each has only */
-#define SHORT_US	(SECOND / 10)	/* this */
+#define SHORT_US	SECOND		/* this: enough for a space that nobody has made slow */
 #define MAX_STUCK	64
 
 enum job { OPEN, READ, MEMORY, COMPARE };

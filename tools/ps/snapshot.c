@@ -52,23 +52,37 @@ static void choose(struct ps_snapshot *s, const struct ps_choice *choice)
 	s->nr = kept;
 }
 
-/* By any process that has the space's memory and has not ended: all show the same. */
-static void measure(struct ps_space *space)
+static void measure_by(struct ps_space *space, pid_t pid, bool *late)
 {
+	space->measured = ps_measure(space, pid);
+	*late = ps_reader_late();
+}
+
+/*
+ * By any process that has the space's memory and has not ended: all show the same. False if
+ * the time was used up.
+ */
+static bool measure(struct ps_space *space)
+{
+	bool late = false;
 	uint32_t i;
 
 	if (space->launcher)
-		space->measured = ps_measure(space, space->launcher);
+		measure_by(space, space->launcher, &late);
 	for (i = 0; !space->measured && i < space->nr_tasks; i++)
 		if (space->tasks[i].pid && !strcmp(space->tasks[i].state, "running"))
-			space->measured = ps_measure(space, space->tasks[i].pid);
+			measure_by(space, space->tasks[i].pid, &late);
+	return space->measured || !late;
 }
 
-/* Not if the task has ended: its pid may be in use again. */
-static void read_task(struct ps_task *task)
+/* Not if the task has ended: its pid may be in use again. False if the time was used up. */
+static bool read_task(const struct ps_space *space, struct ps_task *task)
 {
-	if (task->pid && strcmp(task->state, "ending") != 0)
+	if (!task->pid || !strcmp(task->state, "ending"))
+		return true;
+	if (ps_reader_turn(space->uid, PS_FINDING))
 		ps_read_task(task);
+	return !ps_reader_late();
 }
 
 void ps_snapshot_take(struct ps_snapshot *s, const struct ps_choice *choice)
@@ -86,9 +100,9 @@ void ps_snapshot_take(struct ps_snapshot *s, const struct ps_choice *choice)
 		if (!space->detail)
 			continue;
 		for (j = 0; j < space->nr_tasks; j++)
-			read_task(&space->tasks[j]);
-		if (choice->memory)
-			measure(space);
+			s->slow += !read_task(space, &space->tasks[j]);
+		if (choice->memory && !measure(space))
+			s->slow++;
 	}
 }
 

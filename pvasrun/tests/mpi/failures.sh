@@ -31,6 +31,37 @@ early_of()
 }
 test_early() { each early_of; }
 
+# survivors SECONDS: both ranks survive a SIGHUP; then one leaves without MPI_Finalize, for
+# which the other waits.
+survivors()
+{
+	local out=$T/out.$1 job
+
+	"$B/pvasrun/pvasrun" --backend "$BACKEND" -n 2 bash -c "$WIRE"'trap survived=1 HUP; say '"$INIT"'
+		echo ready; until [ "$survived" ]; do sleep 0.1; done
+		[ $PMI_RANK = 0 ] || { sleep "$0"; exit 0; }; exec sleep 20' "$1" >"$out" 2>"$T/err.$1" &
+	job=$!
+	until_true 20 both_ready "$out"
+	kill -HUP $job
+	wait $job 2>/dev/null
+	echo $? >"$T/status.$1"
+}
+both_ready() { [ "$(grep -cx ready "$1")" -eq 2 ]; }
+
+survivors_end() { status=$(cat "$T/status.$1"); cat "$T/err.$1" >"$T/err"; status_is "$2"; }
+
+test_survived_signal()
+{
+	survivors 0 &
+	survivors 4 &
+	wait
+	survivors_end 4 1
+	err_has 'rank 1 \(pid [0-9]+, bash\) exited without MPI_Finalize'
+	# soon after the signal it is one of the tasks that the signal has ended
+	survivors_end 0 129
+	check "it is reported" eval '! grep -q MPI_Finalize "$T/err"'
+}
+
 # is_in STATE PID: the process gets into that state within some time
 is_in()
 {

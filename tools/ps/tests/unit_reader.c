@@ -3,8 +3,12 @@
  * The accounting of time that slow processes take: reader.c with a clock of the test's,
  * and owner.c with its own /etc/subuid.
  */
+#include <fcntl.h>
+#include <poll.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "clock.h"
@@ -22,12 +26,51 @@ static FILE *open_subuid(const char *path, const char *mode)
 	return fopen(strcmp(path, "/etc/subuid") ? path : subuid, mode);
 }
 
+static int fake_poll(struct pollfd *fds, nfds_t nr, int timeout_ms)
+{
+	int n = poll(fds, nr, timeout_ms < 1000 ? timeout_ms : 1000);
+
+	fake_us += n ? 0 : (int64_t)timeout_ms * 1000;
+	return n;
+}
+
+/* Instead of files of the process HUNG it is a FIFO that nobody writes to. */
+#define HUNG 1
+
+static char fifo[64];
+
+static const char *or_fifo(const char *path)
+{
+	char hung[32];
+
+	snprintf(hung, sizeof(hung), "/proc/%d/", HUNG);
+	return strncmp(path, hung, strlen(hung)) ? path : fifo;
+}
+
+static int open_or_hang(const char *path, int flags)
+{
+	return open(or_fifo(path), flags);
+}
+
+static FILE *fopen_or_hang(const char *path, const char *mode)
+{
+	return fopen(or_fifo(path), mode);
+}
+
 #define now_us fake_now_us
+#define poll(fds, nr, timeout_ms) fake_poll(fds, nr, timeout_ms)
+#define open(path, flags) open_or_hang(path, flags)
 #include "../reader.c"
+#undef open
+#undef poll
 #undef now_us
 #define fopen open_subuid
 #include "../owner.c"
 #undef fopen
+#define fopen fopen_or_hang
+#include "../proc.c"
+#undef fopen
+#include "../snapshot.c"
 
 static unsigned int passed, failed;
 
@@ -131,6 +174,81 @@ static void test_many_users(void)
 	check(read_one(0, 0));
 }
 
+/* One user, or several, took too much: others have enough for what nobody has made slow. */
+static void test_slow_others(void)
+{
+	unsigned int i;
+
+	ps_reader_begin();
+	for (i = 0; i < 5; i++)
+		fake_us += ps_reader_turn(ALICE, PS_MEASURING) ? 6 * SECOND : 0;
+	check(ps_reader_turn(BOB, PS_MEASURING));
+	fake_us += SECOND / 2;
+	check(ps_reader_turn(BOB, PS_MEASURING));
+	fake_us += SECOND;
+	check(!ps_reader_turn(BOB, PS_MEASURING));
+}
+
+/* ---- the parts of a snapshot that have no test here ---- */
+
+void ps_kernel_find(struct ps_snapshot *s) { (void)s; }
+
+void ps_user_find(struct ps_snapshot *s)
+{
+	uint32_t i;
+
+	for (i = 0; i < 3; i++) {
+		s->spaces = ps_grow(s->spaces, s->nr, sizeof(*s->spaces));
+		s->spaces[s->nr++] = (struct ps_space){ .id = i + 1, .launcher = 1, .detail = true,
+							.uid = i ? ALICE : BOB };
+	}
+}
+
+/* Each takes 40 s. */
+bool ps_measure(struct ps_space *space, pid_t pid)
+{
+	(void)pid;
+	if (!ps_reader_turn(space->uid, PS_MEASURING))
+		return false;
+	fake_us += 40 * SECOND;
+	return true;
+}
+
+/* A space that is not measured, because its user's others took too long, is counted. */
+static void test_not_measured(void)
+{
+	struct ps_snapshot s;
+
+	ps_snapshot_take(&s, &(struct ps_choice){ .memory = true });
+	check(s.nr == 3 && s.spaces[0].measured && s.spaces[1].measured && !s.spaces[2].measured);
+	check(s.slow == 1);
+	ps_snapshot_free(&s);
+}
+
+/* A task in an execve() that hangs costs its user's time, and nobody has to wait longer. */
+static void test_hung_task(void)
+{
+	struct ps_task tasks[] = {
+		{ .pid = getpid(), .state = "running" }, { .pid = HUNG, .state = "running" },
+		{ .pid = getpid(), .state = "running" },
+	};
+	const struct ps_space space = { .uid = ALICE }, others = { .uid = BOB };
+
+	snprintf(fifo, sizeof(fifo), "/tmp/pvasps-fifo.%d", getpid());
+	check(!mkfifo(fifo, 0600));
+	alarm(20);
+	ps_reader_begin();
+	check(read_task(&space, &tasks[0]) && !strcmp(tasks[0].name, "unit_reader"));
+	check(tasks[0].threads == 1 && tasks[0].born);
+	check(!read_task(&space, &tasks[1]) && !*tasks[1].name);
+	check(!read_task(&space, &tasks[2]));
+	check(read_task(&others, &tasks[2]) && *tasks[2].name);
+	alarm(0);
+	check(!unlink(fifo));
+	while (nr_stuck)
+		reap_stuck();
+}
+
 /* A helper that SIGKILL does not end: its user waits for it, by whatever uid. */
 static void test_stuck(void)
 {
@@ -163,6 +281,9 @@ int main(void)
 	test_uids_share();
 	test_free_time();
 	test_many_users();
+	test_slow_others();
+	test_not_measured();
+	test_hung_task();
 	test_stuck();
 	unlink(subuid);
 	printf("%u passed, %u failed\n", passed, failed);
