@@ -39,9 +39,11 @@ static void port_name(char full[PORT_NAME_MAX], const char *name, const opal_pro
 
 /*
  * Publish the modex twice: by name in the space, where looking it up is cheap, and through
- * PMIx, which makes peers wait until it is there. @modex is read by peers.
+ * PMIx, which makes peers wait until it is there. @modex is read by peers. If the table of
+ * names is full, *@in_space is false, and PMIx's copy is used.
  */
-int mca_btl_pvas_publish(const mca_base_component_t *us, const char *name, void *modex, size_t size)
+int mca_btl_pvas_publish(const mca_base_component_t *us, const char *name, void *modex, size_t size,
+			 bool *in_space)
 {
 	char full[PORT_NAME_MAX];
 	int rc;
@@ -50,14 +52,13 @@ int mca_btl_pvas_publish(const mca_base_component_t *us, const char *name, void 
 	if (rc != OPAL_SUCCESS)
 		return rc;
 	port_name(full, name, &OPAL_PROC_MY_NAME);
-	/* If the space's table of names is full, PMIx's copy is used. */
-	pvas_name_export(full, modex);
+	*in_space = !pvas_name_export(full, modex);
 	return OPAL_SUCCESS;
 }
 
 /* The modex that the peer published in its space; false if not there, or not yet */
-static bool look_up_in_space(const char *name, const opal_process_name_t *rank, void *modex,
-			     size_t size)
+bool mca_btl_pvas_look_up_in_space(const char *name, const opal_process_name_t *rank, void *modex,
+				   size_t size)
 {
 	char full[PORT_NAME_MAX];
 	void *at;
@@ -97,5 +98,6 @@ static bool look_up_in_pmix(const mca_base_component_t *us, const opal_process_n
 bool mca_btl_pvas_look_up(const mca_base_component_t *us, const char *name,
 			  const opal_process_name_t *rank, void *modex, size_t size)
 {
-	return look_up_in_space(name, rank, modex, size) || look_up_in_pmix(us, rank, modex, size);
+	return mca_btl_pvas_look_up_in_space(name, rank, modex, size) ||
+	       look_up_in_pmix(us, rank, modex, size);
 }

@@ -19,7 +19,9 @@
 /* common.c */
 bool mca_btl_pvas_fits_open_mpi(const mca_base_component_t *us, const char *name);
 int mca_btl_pvas_publish(const mca_base_component_t *us, const char *name, void *modex,
-			 size_t size);
+			 size_t size, bool *in_space);
+bool mca_btl_pvas_look_up_in_space(const char *name, const opal_process_name_t *rank, void *modex,
+				   size_t size);
 bool mca_btl_pvas_look_up(const mca_base_component_t *us, const char *name,
 			  const opal_process_name_t *rank, void *modex, size_t size);
 

@@ -124,6 +124,7 @@ static bool make_port(void)
 static int publish_modex(void)
 {
 	struct mca_btl_pvas_modex *modex = &component.port->modex;
+	bool in_space;
 
 	*modex = (struct mca_btl_pvas_modex) {
 		.version = MCA_BTL_PVAS_MODEX_VERSION,
@@ -135,7 +136,7 @@ static int publish_modex(void)
 		.port = (uint64_t)component.port,
 	};
 	return mca_btl_pvas_publish(&component.super.btl_version, MCA_BTL_PVAS_NAME, modex,
-				    sizeof(*modex));
+				    sizeof(*modex), &in_space);
 }
 
 static mca_btl_base_module_t **mca_btl_pvas_component_init(int *nr, bool progress_threads,

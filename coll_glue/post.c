@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/* Saying where data are, and fetching them. */
+#include "coll_pvas.h"
+
+#define component mca_coll_pvas_component
+
+/* ---- posting in our line ---- */
+
+/* Our line, once the readers of what we posted there before have finished with it */
+static struct mca_coll_pvas_line *free_line(struct mca_coll_pvas_module *m, int reader)
+{
+	const int i = m->op & 1;
+	const uint64_t before = m->posted[i].op;
+
+	if (before && before > m->all_finished) {
+		if (m->posted[i].reader == MCA_COLL_PVAS_ALL)
+			mca_coll_pvas_wait_all_finished(m, before);
+		else
+			mca_coll_pvas_wait_finished(m, m->posted[i].reader, before);
+	}
+	m->posted[i].op = m->op;
+	m->posted[i].reader = reader;
+	return mca_coll_pvas_line(m, m->rank);
+}
+
+static void set_word(struct mca_coll_pvas_module *m, struct mca_coll_pvas_line *line,
+		     unsigned int kind)
+{
+	atomic_store_explicit(&line->word, m->op << 8 | kind, memory_order_release);
+}
+
+void mca_coll_pvas_post_nothing(struct mca_coll_pvas_module *m)
+{
+	set_word(m, free_line(m, MCA_COLL_PVAS_ALL), 0);
+}
+
+void mca_coll_pvas_post_buffers(struct mca_coll_pvas_module *m,
+				const struct mca_coll_pvas_buffers *buffers,
+				enum mca_coll_pvas_kind kind, int reader)
+{
+	struct mca_coll_pvas_line *line = free_line(m, reader);
+
+	line->buffers = *buffers;
+	set_word(m, line, kind);
+}
+
+/*
+ * Post @nr_blocks blocks of @count elements: themselves if they fit into the line, and then
+ * true, otherwise a description.
+ */
+bool mca_coll_pvas_post(struct mca_coll_pvas_module *m, const void *buf, size_t count,
+			int nr_blocks, const struct ompi_datatype_t *type, int reader)
+{
+	const size_t bytes = nr_blocks * count * type->super.size;
+	struct mca_coll_pvas_line *line;
+
+	if (bytes > MCA_COLL_PVAS_INLINE) {
+		mca_coll_pvas_post_buffers(m, &(struct mca_coll_pvas_buffers) {
+			.buf = (char *)buf, .type = type, .count = count,
+		}, MCA_COLL_PVAS_BUFFERS, reader);
+		return false;
+	}
+	line = free_line(m, reader);
+	mca_coll_pvas_copy(line->data, bytes, &ompi_mpi_byte.dt, buf, nr_blocks * count, type);
+	set_word(m, line, bytes);
+	return true;
+}
+
+/* Wait until those who read our buffers have finished. */
+void mca_coll_pvas_wait_readers(struct mca_coll_pvas_module *m)
+{
+	const int reader = m->posted[m->op & 1].reader;
+
+	if (reader == MCA_COLL_PVAS_ALL)
+		mca_coll_pvas_wait_all_finished(m, m->op);
+	else
+		mca_coll_pvas_wait_finished(m, reader, m->op);
+}
+
+struct mca_coll_pvas_line *mca_coll_pvas_wait_post(struct mca_coll_pvas_module *m, int rank)
+{
+	struct mca_coll_pvas_line *line = mca_coll_pvas_line(m, rank);
+
+	mca_coll_pvas_wait_until(m, mca_coll_pvas_has_posted(line, m->op));
+	return line;
+}
+
+/* A rank that has posted in this operation has finished the one before. */
+void mca_coll_pvas_wait_posts(struct mca_coll_pvas_module *m)
+{
+	int i;
+
+	for (i = 0; i < m->size; i++)
+		mca_coll_pvas_wait_post(m, i);
+	if (m->all_finished < m->op - 1)
+		m->all_finished = m->op - 1;
+}
+
+/* ---- from a root to all: slots and ring ---- */
+
+static struct mca_coll_pvas_line *slot(struct mca_coll_pvas_module *m)
+{
+	return &m->slots[m->op % MCA_COLL_PVAS_SLOTS];
+}
+
+/* Only here is a root that sends little to wait for its peers. */
+static struct mca_coll_pvas_line *free_slot(struct mca_coll_pvas_module *m)
+{
+	if (m->op > MCA_COLL_PVAS_SLOTS)
+		mca_coll_pvas_wait_all_finished(m, m->op - MCA_COLL_PVAS_SLOTS);
+	return slot(m);
+}
+
+void mca_coll_pvas_publish_buffers(struct mca_coll_pvas_module *m,
+				   const struct mca_coll_pvas_buffers *buffers)
+{
+	struct mca_coll_pvas_line *line = free_slot(m);
+
+	line->buffers = *buffers;
+	set_word(m, line, MCA_COLL_PVAS_BUFFERS);
+}
+
+/* All ranks note each record, for any of them can be the next root. */
+static void note_record(struct mca_coll_pvas_module *m, const struct mca_coll_pvas_record *record)
+{
+	m->segment_op[record->offset / m->segment_bytes] = m->op;
+	m->ring_at = record->offset + (record->length + MCA_COLL_PVAS_CACHE_LINE - 1) /
+				      MCA_COLL_PVAS_CACHE_LINE * MCA_COLL_PVAS_CACHE_LINE;
+}
+
+/* A record lies in one segment. Before a segment is used again, all must have read its records. */
+static struct mca_coll_pvas_record new_record(struct mca_coll_pvas_module *m, size_t length)
+{
+	struct mca_coll_pvas_record record = { .offset = m->ring_at, .length = length };
+	const size_t in_segment = record.offset % m->segment_bytes;
+
+	if (in_segment + length > m->segment_bytes)
+		record.offset += m->segment_bytes - in_segment;
+	if (record.offset >= MCA_COLL_PVAS_SEGMENTS * m->segment_bytes)
+		record.offset = 0;
+	if (record.offset % m->segment_bytes == 0)
+		mca_coll_pvas_wait_all_finished(
+			m, m->segment_op[record.offset / m->segment_bytes]);
+	note_record(m, &record);
+	return record;
+}
+
+/* A root's data, if they are short enough to be copied */
+bool mca_coll_pvas_publish_data(struct mca_coll_pvas_module *m, const void *buf, size_t count,
+				const struct ompi_datatype_t *type)
+{
+	const size_t bytes = count * type->super.size;
+	struct mca_coll_pvas_line *line;
+	struct mca_coll_pvas_record record;
+
+	if (bytes > MCA_COLL_PVAS_INLINE && bytes > component.ring_limit)
+		return false;
+	line = free_slot(m);
+	if (bytes <= MCA_COLL_PVAS_INLINE) {
+		mca_coll_pvas_copy(line->data, bytes, &ompi_mpi_byte.dt, buf, count, type);
+		set_word(m, line, bytes);
+		return true;
+	}
+	record = new_record(m, bytes);
+	mca_coll_pvas_copy(m->ring + record.offset, bytes, &ompi_mpi_byte.dt, buf, count, type);
+	line->record = record;
+	set_word(m, line, MCA_COLL_PVAS_RING);
+	return true;
+}
+
+const struct mca_coll_pvas_line *mca_coll_pvas_wait_slot(struct mca_coll_pvas_module *m)
+{
+	const struct mca_coll_pvas_line *line = slot(m);
+
+	mca_coll_pvas_wait_until(m, mca_coll_pvas_has_posted(line, m->op));
+	if (mca_coll_pvas_kind(line) == MCA_COLL_PVAS_RING)
+		note_record(m, &line->record);
+	return line;
+}
+
+/* ---- fetching ---- */
+
+/* Where a block lies in the buffers that @b describes */
+struct mca_coll_pvas_piece mca_coll_pvas_piece(const struct mca_coll_pvas_buffers *b,
+					       unsigned int kind, int block)
+{
+	struct mca_coll_pvas_piece piece = { .at = b->buf, .type = b->type };
+
+	piece.count = b->counts ? (size_t)b->counts[block] : b->count;
+	if (kind == MCA_COLL_PVAS_BUFFERS_W) {
+		piece.type = ((const struct ompi_datatype_t *const *)b->type)[block];
+		piece.at += b->displs[block];
+	} else if (b->displs) {
+		piece.at += b->displs[block] * mca_coll_pvas_extent(piece.type);
+	} else {
+		piece.at += block * (ptrdiff_t)b->count * mca_coll_pvas_extent(piece.type);
+	}
+	return piece;
+}
+
+/* Fetch a block of what was posted, which has @nr_blocks of them if they are of equal length. */
+int mca_coll_pvas_fetch(struct mca_coll_pvas_module *m, const struct mca_coll_pvas_line *line,
+			int block, int nr_blocks, void *to, size_t count,
+			const struct ompi_datatype_t *type)
+{
+	const unsigned int kind = mca_coll_pvas_kind(line);
+	const char *data = line->data;
+	size_t bytes = kind;
+	struct mca_coll_pvas_piece piece;
+
+	if (kind == MCA_COLL_PVAS_BUFFERS || kind == MCA_COLL_PVAS_BUFFERS_W) {
+		piece = mca_coll_pvas_piece(&line->buffers, kind, block);
+		return mca_coll_pvas_copy(to, count, type, piece.at, piece.count, piece.type);
+	}
+	if (kind == MCA_COLL_PVAS_RING) {
+		data = m->ring + line->record.offset;
+		bytes = line->record.length;
+	}
+	bytes /= nr_blocks;
+	return mca_coll_pvas_copy(to, count, type, data + block * bytes, bytes, &ompi_mpi_byte.dt);
+}
