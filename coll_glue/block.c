@@ -24,14 +24,15 @@ static size_t header_bytes(int size)
 			size * sizeof(struct mca_coll_pvas_member), MCA_COLL_PVAS_CACHE_LINE);
 }
 
-static size_t lines_bytes(int size)
+static size_t lines_bytes(int size, unsigned int nr)
 {
-	return 2 * size * sizeof(struct mca_coll_pvas_line);
+	return nr * size * sizeof(struct mca_coll_pvas_line);
 }
 
 static struct mca_coll_pvas_block *map_block(struct mca_coll_pvas_module *m)
 {
-	size_t bytes = lines_bytes(m->size) + MCA_COLL_PVAS_BLOCK_EXTRA;
+	const size_t bytes = lines_bytes(m->size, MCA_COLL_PVAS_LEAST_LINES) +
+			     MCA_COLL_PVAS_BLOCK_EXTRA;
 	struct mca_coll_pvas_block *block;
 	int i;
 
@@ -50,15 +51,17 @@ static struct mca_coll_pvas_block *map_block(struct mca_coll_pvas_module *m)
 
 static void use_block(struct mca_coll_pvas_module *m, struct mca_coll_pvas_block *block)
 {
-	const size_t slots = MCA_COLL_PVAS_SLOTS * sizeof(struct mca_coll_pvas_line);
-	const size_t ring = MCA_COLL_PVAS_BLOCK_EXTRA - header_bytes(m->size) - slots;
+	char *end = (char *)block + lines_bytes(m->size, MCA_COLL_PVAS_LEAST_LINES) +
+		    MCA_COLL_PVAS_BLOCK_EXTRA;
 
 	m->block = block;
+	m->nr_lines = m->size <= MCA_COLL_PVAS_FEW_RANKS ? MCA_COLL_PVAS_LINES :
+						       MCA_COLL_PVAS_LEAST_LINES;
 	m->lines = (struct mca_coll_pvas_line *)((char *)block + header_bytes(m->size));
-	m->slots = m->lines + 2 * m->size;
+	m->slots = m->lines + m->nr_lines * m->size;
 	m->ring = (char *)(m->slots + MCA_COLL_PVAS_SLOTS);
-	m->segment_bytes = ring / MCA_COLL_PVAS_SEGMENTS / MCA_COLL_PVAS_CACHE_LINE *
-			   MCA_COLL_PVAS_CACHE_LINE;
+	m->segment_bytes = (end - m->ring) / MCA_COLL_PVAS_SEGMENTS /
+			   MCA_COLL_PVAS_CACHE_LINE * MCA_COLL_PVAS_CACHE_LINE;
 	m->state = MCA_COLL_PVAS_READY;
 	mca_coll_pvas_count(communicators, 1);
 }

@@ -18,14 +18,14 @@
  *  scan.c        scan, exscan
  *
  * Protocol. The operations of a communicator are numbered, alike in all of its ranks. In
- * operation n a rank *posts* in its line n % 2 either its data, if they fit there, or a
+ * operation n a rank *posts* in one of its lines either its data, if they fit there, or a
  * description of its buffers; peers that need the data wait for the post, fetch them, and
  * *finish* n in a line of their own. A rank whose buffers were described returns when its
  * readers have finished. Data that fit into the line may be read later: the rank checks that
- * they were before it uses that line again, which is two operations later, and which the
- * posts of the operation between have most often told already. A root's data go to a slot
- * that all ranks read, or, up to some KiB, through a ring: it waits for the others only when
- * these are used up. No line or slot has two writers at a time.
+ * they were before it uses that line again, some operations later, and the posts of an
+ * operation between have most often told it already. A root's data go to a slot that all
+ * ranks read, or, up to some KiB, through a ring: it waits for the others only when these are
+ * used up. No line or slot has two writers at a time.
  *
  * Lines, slots and ring are a *block* in the memory of the communicator's rank 0. It is made
  * by the first operation, and unmapped when all ranks have freed the communicator.
@@ -68,6 +68,11 @@ struct mca_coll_pvas_modex {
 #define MCA_COLL_PVAS_INLINE 48
 #define MCA_COLL_PVAS_SLOTS 64
 #define MCA_COLL_PVAS_SEGMENTS 4
+
+/* Lines of a rank: in a small communicator there is room for more. */
+#define MCA_COLL_PVAS_LINES 8
+#define MCA_COLL_PVAS_LEAST_LINES 2
+#define MCA_COLL_PVAS_FEW_RANKS 64
 
 /* What a block may take beside two lines for each rank */
 #define MCA_COLL_PVAS_BLOCK_EXTRA (64 << 10)
@@ -128,7 +133,7 @@ struct mca_coll_pvas_member {
  * struct mca_coll_pvas_block - memory that the ranks of a communicator share
  * @left:	ranks that have freed the communicator
  * @next:	in the owner's list of blocks that not all ranks have left
- * @members:	followed by two lines for each rank, the slots and the ring
+ * @members:	followed by the lines of each rank, the slots and the ring
  */
 struct mca_coll_pvas_block {
 	_Alignas(MCA_COLL_PVAS_CACHE_LINE) _Atomic unsigned int left;
@@ -181,6 +186,7 @@ enum mca_coll_pvas_state {
  * struct mca_coll_pvas_module - a communicator
  * @op:		number of the operation in progress, or of the last one
  * @all_finished:	all ranks are known to have finished the operations up to this
+ * @nr_lines:	of each rank, a power of two
  * @posted:	by line: the operation in which we posted last, and who reads it
  * @ring_at:	offset behind the last record
  * @segment_op:	by segment of the ring: the last operation that used it
@@ -194,6 +200,7 @@ struct mca_coll_pvas_module {
 	int rank;
 	int size;
 	struct mca_coll_pvas_block *block;
+	unsigned int nr_lines;
 	struct mca_coll_pvas_line *lines;
 	struct mca_coll_pvas_line *slots;
 	char *ring;
@@ -203,7 +210,7 @@ struct mca_coll_pvas_module {
 	struct {
 		uint64_t op;
 		int reader;
-	} posted[2];
+	} posted[MCA_COLL_PVAS_LINES];
 	size_t ring_at;
 	uint64_t segment_op[MCA_COLL_PVAS_SEGMENTS];
 	int checked;
@@ -315,7 +322,7 @@ static inline bool mca_coll_pvas_begin(struct mca_coll_pvas_module *m)
 
 static inline struct mca_coll_pvas_line *mca_coll_pvas_line(struct mca_coll_pvas_module *m, int rank)
 {
-	return &m->lines[2 * rank + (m->op & 1)];
+	return &m->lines[rank * m->nr_lines + (m->op & (m->nr_lines - 1))];
 }
 
 static inline bool mca_coll_pvas_has_posted(const struct mca_coll_pvas_line *line, uint64_t op)

@@ -28,19 +28,25 @@ static int receive(struct mca_coll_pvas_module *m, bool copied, int block, int n
 		   const struct mca_coll_pvas_buffers *to, enum mca_coll_pvas_kind kind)
 {
 	struct mca_coll_pvas_piece piece;
+	struct mca_coll_pvas_line *line;
 	int i, r, err, rc = OMPI_SUCCESS;
+	bool awaited = !copied;
 
 	for (i = 1; i < m->size; i++) {
 		r = (m->rank + i) % m->size;
+		line = mca_coll_pvas_wait_post(m, r);
+		awaited = awaited || mca_coll_pvas_kind(line) > MCA_COLL_PVAS_INLINE;
 		piece = mca_coll_pvas_piece(to, kind, r);
-		err = mca_coll_pvas_fetch(m, mca_coll_pvas_wait_post(m, r), block, nr_blocks,
-					  piece.at, piece.count, piece.type);
+		err = mca_coll_pvas_fetch(m, line, block, nr_blocks, piece.at, piece.count,
+					  piece.type);
 		if (err)
 			rc = err;
 	}
 	if (m->all_finished < m->op - 1)
 		m->all_finished = m->op - 1;
-	mca_coll_pvas_finish(m);
+	/* If all data were in the lines, nobody waits to hear of this. */
+	if (awaited)
+		mca_coll_pvas_finish(m);
 	if (!copied)
 		mca_coll_pvas_wait_readers(m);
 	return rc;

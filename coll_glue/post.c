@@ -9,7 +9,7 @@
 /* Our line, once the readers of what we posted there before have finished with it */
 static struct mca_coll_pvas_line *free_line(struct mca_coll_pvas_module *m, int reader)
 {
-	const int i = m->op & 1;
+	const int i = m->op & (m->nr_lines - 1);
 	const uint64_t before = m->posted[i].op;
 
 	if (before && before > m->all_finished) {
@@ -69,7 +69,7 @@ bool mca_coll_pvas_post(struct mca_coll_pvas_module *m, const void *buf, size_t 
 /* Wait until those who read our buffers have finished. */
 void mca_coll_pvas_wait_readers(struct mca_coll_pvas_module *m)
 {
-	const int reader = m->posted[m->op & 1].reader;
+	const int reader = m->posted[m->op & (m->nr_lines - 1)].reader;
 
 	if (reader == MCA_COLL_PVAS_ALL)
 		mca_coll_pvas_wait_all_finished(m, m->op);

@@ -92,7 +92,6 @@ static int reduce_posted(struct mca_coll_pvas_module *m, void *result, size_t co
 	if (!rc && count)
 		fold.combine(&fold, result, 0, count);
 	mca_coll_pvas_fold_fini(&fold);
-	mca_coll_pvas_finish(m);
 	return rc;
 }
 
@@ -110,6 +109,7 @@ int mca_coll_pvas_allreduce(const void *sbuf, void *rbuf, int count, struct ompi
 		.buf = sbuf == MPI_IN_PLACE ? rbuf : (char *)sbuf, .result = rbuf, .type = type,
 		.count = count,
 	};
+	int rc;
 
 	(void)comm;
 	if (!mca_coll_pvas_begin(m))
@@ -117,7 +117,11 @@ int mca_coll_pvas_allreduce(const void *sbuf, void *rbuf, int count, struct ompi
 	if (!fits_line(count, type))
 		return mca_coll_pvas_end(reduce_long(m, &ours, type, op, MCA_COLL_PVAS_ALL));
 	mca_coll_pvas_post(m, ours.buf, count, 1, type, MCA_COLL_PVAS_ALL);
-	return mca_coll_pvas_end(reduce_posted(m, rbuf, count, type, op, 0));
+	rc = reduce_posted(m, rbuf, count, type, op, 0);
+	/* Everybody has posted, and so finished the one before: nobody waits to hear of this. */
+	if (rc)
+		mca_coll_pvas_finish(m);
+	return mca_coll_pvas_end(rc);
 }
 
 int mca_coll_pvas_reduce(const void *sbuf, void *rbuf, int count, struct ompi_datatype_t *type,
@@ -139,8 +143,7 @@ int mca_coll_pvas_reduce(const void *sbuf, void *rbuf, int count, struct ompi_da
 	mca_coll_pvas_post(m, ours.buf, count, 1, type, root);
 	if (m->rank == root)
 		rc = reduce_posted(m, rbuf, count, type, op, root);
-	else
-		mca_coll_pvas_finish(m);
+	mca_coll_pvas_finish(m);
 	return mca_coll_pvas_end(rc);
 }
 

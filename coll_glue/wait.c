@@ -42,9 +42,9 @@ void mca_coll_pvas_pause(struct mca_coll_pvas_module *m, unsigned int *polls)
 {
 	const unsigned int spin = component.yield ? 1 : component.spin;
 
-	__builtin_ia32_pause();
 	if (++*polls % spin)
 		return;
+	__builtin_ia32_pause();
 	mca_coll_pvas_count(waits, 1);
 	/* Faults in there are not ours. */
 	mca_coll_pvas_inside--;
@@ -59,11 +59,11 @@ void mca_coll_pvas_pause(struct mca_coll_pvas_module *m, unsigned int *polls)
 /* A rank that has posted in an operation has finished the one before. */
 static uint64_t last_finished(const struct mca_coll_pvas_module *m, int rank)
 {
-	const struct mca_coll_pvas_line *line = &m->lines[2 * rank];
+	const struct mca_coll_pvas_line *line = &m->lines[rank * m->nr_lines];
 	uint64_t last = 0, finished, posted;
-	int i;
+	unsigned int i;
 
-	for (i = 0; i < 2; i++) {
+	for (i = 0; i < m->nr_lines; i++) {
 		finished = atomic_load_explicit(&line[i].finished, memory_order_acquire);
 		posted = atomic_load_explicit(&line[i].word, memory_order_acquire) >> 8;
 		if (finished > last)
@@ -76,7 +76,13 @@ static uint64_t last_finished(const struct mca_coll_pvas_module *m, int rank)
 
 void mca_coll_pvas_wait_finished(struct mca_coll_pvas_module *m, int rank, uint64_t op)
 {
-	mca_coll_pvas_wait_until(m, last_finished(m, rank) >= op);
+	const struct mca_coll_pvas_line *line =
+		&m->lines[rank * m->nr_lines + (op & (m->nr_lines - 1))];
+
+	/* Most often the operation itself is noted as finished. */
+	mca_coll_pvas_wait_until(m, atomic_load_explicit(&line->finished,
+							 memory_order_acquire) >= op ||
+				    last_finished(m, rank) >= op);
 }
 
 void mca_coll_pvas_wait_all_finished(struct mca_coll_pvas_module *m, uint64_t op)
