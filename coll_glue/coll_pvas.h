@@ -10,6 +10,7 @@
  *  block.c       the memory that the ranks of a communicator share
  *  wait.c        waiting for peers, and for those that have ended
  *  post.c        saying where data are, and fetching them
+ *  share.c       long copies, made by two ranks together
  *  copy.c        copies between any two datatypes
  *  rooted.c      bcast, scatter(v), gather(v)
  *  exchange.c    barrier, allgather(v), alltoall(v, w)
@@ -59,7 +60,7 @@ struct mca_coll_pvas_modex {
 	uint32_t index;
 	uint32_t gen;
 	int32_t pid;
-	uint32_t settings[4];
+	uint32_t settings[5];
 };
 
 /* ---- the block ---- */
@@ -74,11 +75,13 @@ struct mca_coll_pvas_modex {
 #define MCA_COLL_PVAS_LEAST_LINES 2
 #define MCA_COLL_PVAS_FEW_RANKS 64
 
-/* What a block may take beside two lines for each rank */
+/* Bytes of a block beside two lines for each rank */
 #define MCA_COLL_PVAS_BLOCK_EXTRA (64 << 10)
 
 /* How data are posted, in the low byte of @word: up to MCA_COLL_PVAS_INLINE it is their length */
 enum mca_coll_pvas_kind {
+	MCA_COLL_PVAS_SHARE = 0xfb,
+	MCA_COLL_PVAS_BUFFERS_SAME = 0xfc,	/* the same block for all */
 	MCA_COLL_PVAS_RING = 0xfd,
 	MCA_COLL_PVAS_BUFFERS = 0xfe,
 	MCA_COLL_PVAS_BUFFERS_W = 0xff,	/* a datatype for each block */
@@ -101,6 +104,20 @@ struct mca_coll_pvas_buffers {
 	size_t count;
 };
 
+/**
+ * struct mca_coll_pvas_share - a copy that two ranks make together; see share.c
+ * @at:		the poster's data
+ * @piece:	bytes in each piece but the last
+ * @claimed:	bytes that one of them copies or has copied; can exceed @bytes
+ */
+struct mca_coll_pvas_share {
+	char *at;
+	size_t bytes;
+	size_t piece;
+	_Atomic size_t claimed;
+	_Atomic size_t copied;
+};
+
 /* Data in the ring */
 struct mca_coll_pvas_record {
 	size_t offset;
@@ -119,6 +136,7 @@ struct mca_coll_pvas_line {
 		char data[MCA_COLL_PVAS_INLINE];
 		struct mca_coll_pvas_buffers buffers;
 		struct mca_coll_pvas_record record;
+		struct mca_coll_pvas_share share;
 	};
 };
 _Static_assert(sizeof(struct mca_coll_pvas_line) == MCA_COLL_PVAS_CACHE_LINE, "one cache line");
@@ -240,8 +258,10 @@ struct mca_coll_pvas_peer {
  * struct mca_coll_pvas_component - the component and its state
  * @ring_limit:	longest message that a root copies into the ring
  * @share:	fewest bytes of a reduction that a rank combines
+ * @share_copy:	fewest bytes that two ranks copy together
  * @spin:	iterations of a waiting loop between two calls of opal_progress()
- * @yield:	ranks outnumber processors: a waiting rank yields
+ * @oversubscribed:	whether ranks outnumber processors, as set; -1: unknown
+ * @yield:	they do: a waiting rank yields
  * @ready:	this process is a task, and has published its modex
  * @lock:	protects @peers and @left_blocks
  * @left_blocks:	blocks of ours that not all of their ranks have left
@@ -252,7 +272,9 @@ struct mca_coll_pvas_component {
 	int priority;
 	unsigned int ring_limit;
 	unsigned int share;
+	unsigned int share_copy;
 	unsigned int spin;
+	int oversubscribed;
 	bool yield;
 
 	bool ready;
@@ -269,7 +291,8 @@ struct mca_coll_pvas_component {
 };
 
 /* The symbol that Open MPI looks up */
-extern struct mca_coll_pvas_component mca_coll_pvas_component __attribute__((visibility("default")));
+extern struct mca_coll_pvas_component mca_coll_pvas_component
+	__attribute__((visibility("default")));
 
 #define mca_coll_pvas_count(counter, n) (mca_coll_pvas_component.counters.counter += (n))
 
@@ -320,7 +343,8 @@ static inline bool mca_coll_pvas_begin(struct mca_coll_pvas_module *m)
 	return true;
 }
 
-static inline struct mca_coll_pvas_line *mca_coll_pvas_line(struct mca_coll_pvas_module *m, int rank)
+static inline struct mca_coll_pvas_line *mca_coll_pvas_line(struct mca_coll_pvas_module *m,
+							    int rank)
 {
 	return &m->lines[rank * m->nr_lines + (m->op & (m->nr_lines - 1))];
 }
@@ -364,9 +388,12 @@ void mca_coll_pvas_post_buffers(struct mca_coll_pvas_module *m,
 				enum mca_coll_pvas_kind kind, int reader);
 bool mca_coll_pvas_post(struct mca_coll_pvas_module *m, const void *buf, size_t count,
 			int nr_blocks, const struct ompi_datatype_t *type, int reader);
+struct mca_coll_pvas_share *mca_coll_pvas_post_share(struct mca_coll_pvas_module *m, char *at,
+						     size_t bytes, size_t piece, int reader);
 void mca_coll_pvas_wait_readers(struct mca_coll_pvas_module *m);
 void mca_coll_pvas_publish_buffers(struct mca_coll_pvas_module *m,
-				   const struct mca_coll_pvas_buffers *buffers);
+				   const struct mca_coll_pvas_buffers *buffers,
+				   enum mca_coll_pvas_kind kind);
 bool mca_coll_pvas_publish_data(struct mca_coll_pvas_module *m, const void *buf, size_t count,
 				const struct ompi_datatype_t *type);
 const struct mca_coll_pvas_line *mca_coll_pvas_wait_slot(struct mca_coll_pvas_module *m);
@@ -376,9 +403,20 @@ int mca_coll_pvas_fetch(struct mca_coll_pvas_module *m, const struct mca_coll_pv
 			int block, int nr_blocks, void *to, size_t count,
 			const struct ompi_datatype_t *type);
 
+/* share.c */
+bool mca_coll_pvas_is_long(const struct mca_coll_pvas_piece *ours);
+bool mca_coll_pvas_share(struct mca_coll_pvas_module *m, const struct mca_coll_pvas_line *slot,
+			 const struct mca_coll_pvas_piece *ours, int root, bool receive);
+bool mca_coll_pvas_help(struct mca_coll_pvas_module *m, const struct mca_coll_pvas_buffers *ours,
+			enum mca_coll_pvas_kind kind, int r, bool send);
+void mca_coll_pvas_help_all(struct mca_coll_pvas_module *m,
+			    const struct mca_coll_pvas_buffers *ours,
+			    enum mca_coll_pvas_kind kind);
+
 /* copy.c */
 int mca_coll_pvas_copy(void *to, size_t to_count, const struct ompi_datatype_t *to_type,
-		       const void *from, size_t from_count, const struct ompi_datatype_t *from_type);
+		       const void *from, size_t from_count,
+		       const struct ompi_datatype_t *from_type);
 bool mca_coll_pvas_same_layout(const struct ompi_datatype_t *a, const struct ompi_datatype_t *b);
 
 static inline ptrdiff_t mca_coll_pvas_extent(const struct ompi_datatype_t *type)
@@ -393,114 +431,5 @@ static inline bool mca_coll_pvas_is_plain(const struct ompi_datatype_t *type)
 	       type->super.flags & OPAL_DATATYPE_FLAG_CONTIGUOUS && !type->super.true_lb &&
 	       (size_t)mca_coll_pvas_extent(type) == type->super.size;
 }
-
-/* fold.c */
-
-/* Ranks for which no memory must be allocated */
-#define MCA_COLL_PVAS_FEW 16
-
-/**
- * struct mca_coll_pvas_fold - combining the contributions of all ranks
- * @leaf:	their contributions; all have @type's layout
- * @copies:	those of another layout, copied
- * @few:	@leaf, for few ranks
- * @scratch:	intermediate results of @step elements, @stride bytes apart
- * @base:	binomial order: the rank that is the tree's root; otherwise unused
- * @position:	recursive halving: the position in the hypercube
- */
-struct mca_coll_pvas_fold {
-	struct ompi_op_t *op;
-	struct ompi_datatype_t *type;
-	ptrdiff_t extent;
-	int size;
-	const char **leaf;
-	const char *few[MCA_COLL_PVAS_FEW];
-	char *copies;
-	char *scratch_free;
-	char *scratch;
-	size_t stride;
-	size_t step;
-	int base;
-	int position;
-	void (*combine)(struct mca_coll_pvas_fold *fold, char *out, size_t first, size_t n);
-};
-
-int mca_coll_pvas_fold_reserve(struct mca_coll_pvas_fold *fold, size_t count, int own);
-int mca_coll_pvas_fold_init(struct mca_coll_pvas_module *m, struct mca_coll_pvas_fold *fold,
-			    size_t count, struct ompi_datatype_t *type, struct ompi_op_t *op);
-void mca_coll_pvas_fold_fini(struct mca_coll_pvas_fold *fold);
-void mca_coll_pvas_fold_as_reduce(struct mca_coll_pvas_fold *fold, int root);
-void mca_coll_pvas_fold_as_halving(struct mca_coll_pvas_fold *fold, int rank);
-void mca_coll_pvas_fold_load(struct mca_coll_pvas_fold *fold, char *out, int rank, size_t first,
-			     size_t n);
-
-static inline char *mca_coll_pvas_scratch(const struct mca_coll_pvas_fold *fold, int i)
-{
-	return fold->scratch + i * fold->stride;
-}
-
-/* The part of a reduction that a rank combines for all: elements @first to @end */
-struct mca_coll_pvas_part {
-	size_t first;
-	size_t end;
-};
-struct mca_coll_pvas_part mca_coll_pvas_part(const struct mca_coll_pvas_module *m, size_t count,
-					     const struct ompi_datatype_t *type);
-
-/* The operations */
-int mca_coll_pvas_barrier(struct ompi_communicator_t *comm, mca_coll_base_module_t *module);
-int mca_coll_pvas_bcast(void *buf, int count, struct ompi_datatype_t *type, int root,
-			struct ompi_communicator_t *comm, mca_coll_base_module_t *module);
-int mca_coll_pvas_scatter(const void *sbuf, int scount, struct ompi_datatype_t *stype, void *rbuf,
-			  int rcount, struct ompi_datatype_t *rtype, int root,
-			  struct ompi_communicator_t *comm, mca_coll_base_module_t *module);
-int mca_coll_pvas_scatterv(const void *sbuf, const int *scounts, const int *displs,
-			   struct ompi_datatype_t *stype, void *rbuf, int rcount,
-			   struct ompi_datatype_t *rtype, int root,
-			   struct ompi_communicator_t *comm, mca_coll_base_module_t *module);
-int mca_coll_pvas_gather(const void *sbuf, int scount, struct ompi_datatype_t *stype, void *rbuf,
-			 int rcount, struct ompi_datatype_t *rtype, int root,
-			 struct ompi_communicator_t *comm, mca_coll_base_module_t *module);
-int mca_coll_pvas_gatherv(const void *sbuf, int scount, struct ompi_datatype_t *stype, void *rbuf,
-			  const int *rcounts, const int *displs, struct ompi_datatype_t *rtype,
-			  int root, struct ompi_communicator_t *comm,
-			  mca_coll_base_module_t *module);
-int mca_coll_pvas_allgather(const void *sbuf, int scount, struct ompi_datatype_t *stype, void *rbuf,
-			    int rcount, struct ompi_datatype_t *rtype,
-			    struct ompi_communicator_t *comm, mca_coll_base_module_t *module);
-int mca_coll_pvas_allgatherv(const void *sbuf, int scount, struct ompi_datatype_t *stype,
-			     void *rbuf, const int *rcounts, const int *displs,
-			     struct ompi_datatype_t *rtype, struct ompi_communicator_t *comm,
-			     mca_coll_base_module_t *module);
-int mca_coll_pvas_alltoall(const void *sbuf, int scount, struct ompi_datatype_t *stype, void *rbuf,
-			   int rcount, struct ompi_datatype_t *rtype,
-			   struct ompi_communicator_t *comm, mca_coll_base_module_t *module);
-int mca_coll_pvas_alltoallv(const void *sbuf, const int *scounts, const int *sdispls,
-			    struct ompi_datatype_t *stype, void *rbuf, const int *rcounts,
-			    const int *rdispls, struct ompi_datatype_t *rtype,
-			    struct ompi_communicator_t *comm, mca_coll_base_module_t *module);
-int mca_coll_pvas_alltoallw(const void *sbuf, const int *scounts, const int *sdispls,
-			    struct ompi_datatype_t *const *stypes, void *rbuf, const int *rcounts,
-			    const int *rdispls, struct ompi_datatype_t *const *rtypes,
-			    struct ompi_communicator_t *comm, mca_coll_base_module_t *module);
-int mca_coll_pvas_reduce(const void *sbuf, void *rbuf, int count, struct ompi_datatype_t *type,
-			 struct ompi_op_t *op, int root, struct ompi_communicator_t *comm,
-			 mca_coll_base_module_t *module);
-int mca_coll_pvas_allreduce(const void *sbuf, void *rbuf, int count, struct ompi_datatype_t *type,
-			    struct ompi_op_t *op, struct ompi_communicator_t *comm,
-			    mca_coll_base_module_t *module);
-int mca_coll_pvas_reduce_scatter(const void *sbuf, void *rbuf, const int *rcounts,
-				 struct ompi_datatype_t *type, struct ompi_op_t *op,
-				 struct ompi_communicator_t *comm, mca_coll_base_module_t *module);
-int mca_coll_pvas_reduce_scatter_block(const void *sbuf, void *rbuf, int rcount,
-				       struct ompi_datatype_t *type, struct ompi_op_t *op,
-				       struct ompi_communicator_t *comm,
-				       mca_coll_base_module_t *module);
-int mca_coll_pvas_scan(const void *sbuf, void *rbuf, int count, struct ompi_datatype_t *type,
-		       struct ompi_op_t *op, struct ompi_communicator_t *comm,
-		       mca_coll_base_module_t *module);
-int mca_coll_pvas_exscan(const void *sbuf, void *rbuf, int count, struct ompi_datatype_t *type,
-			 struct ompi_op_t *op, struct ompi_communicator_t *comm,
-			 mca_coll_base_module_t *module);
 
 #endif /* COLL_PVAS_H */

@@ -29,7 +29,9 @@ static void register_parameters(void)
 	component.priority = 45;
 	component.ring_limit = 4 << 10;
 	component.share = 4 << 10;
+	component.share_copy = 32 << 10;
 	component.spin = 64;
+	component.oversubscribed = -1;
 	register_variable("priority", "Priority of this component; -1: not used (default: 45)",
 			  &component.priority, MCA_BASE_VAR_TYPE_INT, OPAL_INFO_LVL_6);
 	register_variable("ring_limit",
@@ -40,10 +42,17 @@ static void register_parameters(void)
 			  "Fewest bytes of a reduction that a rank combines for the others "
 			  "(default: 4k)", &component.share, MCA_BASE_VAR_TYPE_UNSIGNED_INT,
 			  OPAL_INFO_LVL_5);
+	register_variable("share_copy",
+			  "Fewest bytes that a root and another rank copy together; not done if ranks "
+			  "outnumber processors (default: 32k)", &component.share_copy,
+			  MCA_BASE_VAR_TYPE_UNSIGNED_INT, OPAL_INFO_LVL_5);
 	register_variable("spin",
 			  "Iterations of a waiting loop between two calls of Open MPI's progress "
 			  "function; always 1 if ranks outnumber processors (default: 64)",
 			  &component.spin, MCA_BASE_VAR_TYPE_UNSIGNED_INT, OPAL_INFO_LVL_9);
+	register_variable("oversubscribed",
+			  "Do ranks outnumber processors? 0 or 1; -1: find out (default: -1)",
+			  &component.oversubscribed, MCA_BASE_VAR_TYPE_INT, OPAL_INFO_LVL_9);
 }
 
 /* A segment of the ring takes the longest message in a space of as many tasks as there can be. */
@@ -66,8 +75,11 @@ static void check_parameters(void)
 
 	check_unsigned("ring_limit", &component.ring_limit, 0, MOST_IN_RING);
 	check_unsigned("share", &component.share, 1, 1U << 30);
+	check_unsigned("share_copy", &component.share_copy, 1, 1U << 30);
 	check_unsigned("spin", &component.spin, 1, 1U << 30);
-	component.yield = opal_process_info.num_local_peers >= processors;
+	component.yield = component.oversubscribed;
+	if (component.oversubscribed < 0)
+		component.yield = opal_process_info.num_local_peers >= processors;
 }
 
 /* ---- counters ---- */

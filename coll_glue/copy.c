@@ -45,8 +45,9 @@ bool mca_coll_pvas_same_layout(const struct ompi_datatype_t *a, const struct omp
 static int copy_same_layout(const struct ompi_datatype_t *type, size_t count, char *to,
 			    const char *from)
 {
-	return ompi_datatype_copy_content_same_ddt(type, count, to, (char *)from) < 0 ? OMPI_ERROR :
-											OMPI_SUCCESS;
+	int rc = ompi_datatype_copy_content_same_ddt(type, count, to, (char *)from);
+
+	return rc < 0 ? OMPI_ERROR : OMPI_SUCCESS;
 }
 
 static void prepare(opal_convertor_t *convertor, bool source, const void *buf, size_t count,

@@ -3,7 +3,7 @@
  * Operations in which all ranks send and receive. Each rank copies what it receives, in an
  * order that has no two of them begin at one sender (Chakraborty et al., CLUSTER 2017).
  */
-#include "coll_pvas.h"
+#include "operations.h"
 
 #include <stdlib.h>
 

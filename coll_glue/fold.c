@@ -5,7 +5,7 @@
  * order of ranks is kept for operators that do not commute. Contributions are read where they
  * are; intermediate results are some KiB, and stay in the cache.
  */
-#include "coll_pvas.h"
+#include "fold.h"
 
 #include <stdlib.h>
 #include <string.h>

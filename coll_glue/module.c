@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* The module: for which communicators it is selected, and to whom it passes operations on. */
-#include "coll_pvas.h"
+#include "operations.h"
 
 #include <string.h>
 

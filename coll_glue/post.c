@@ -66,6 +66,21 @@ bool mca_coll_pvas_post(struct mca_coll_pvas_module *m, const void *buf, size_t 
 	return true;
 }
 
+/* Post data that @reader may copy together with us. */
+struct mca_coll_pvas_share *mca_coll_pvas_post_share(struct mca_coll_pvas_module *m, char *at,
+						     size_t bytes, size_t piece, int reader)
+{
+	struct mca_coll_pvas_line *line = free_line(m, reader);
+
+	line->share.at = at;
+	line->share.bytes = bytes;
+	line->share.piece = piece;
+	atomic_init(&line->share.claimed, 0);
+	atomic_init(&line->share.copied, 0);
+	set_word(m, line, MCA_COLL_PVAS_SHARE);
+	return &line->share;
+}
+
 /* Wait until those who read our buffers have finished. */
 void mca_coll_pvas_wait_readers(struct mca_coll_pvas_module *m)
 {
@@ -112,12 +127,13 @@ static struct mca_coll_pvas_line *free_slot(struct mca_coll_pvas_module *m)
 }
 
 void mca_coll_pvas_publish_buffers(struct mca_coll_pvas_module *m,
-				   const struct mca_coll_pvas_buffers *buffers)
+				   const struct mca_coll_pvas_buffers *buffers,
+				   enum mca_coll_pvas_kind kind)
 {
 	struct mca_coll_pvas_line *line = free_slot(m);
 
 	line->buffers = *buffers;
-	set_word(m, line, MCA_COLL_PVAS_BUFFERS);
+	set_word(m, line, kind);
 }
 
 /* All ranks note each record, for any of them can be the next root. */
@@ -192,7 +208,7 @@ struct mca_coll_pvas_piece mca_coll_pvas_piece(const struct mca_coll_pvas_buffer
 		piece.at += b->displs[block];
 	} else if (b->displs) {
 		piece.at += b->displs[block] * mca_coll_pvas_extent(piece.type);
-	} else {
+	} else if (kind != MCA_COLL_PVAS_BUFFERS_SAME) {
 		piece.at += block * (ptrdiff_t)b->count * mca_coll_pvas_extent(piece.type);
 	}
 	return piece;
@@ -208,7 +224,7 @@ int mca_coll_pvas_fetch(struct mca_coll_pvas_module *m, const struct mca_coll_pv
 	size_t bytes = kind;
 	struct mca_coll_pvas_piece piece;
 
-	if (kind == MCA_COLL_PVAS_BUFFERS || kind == MCA_COLL_PVAS_BUFFERS_W) {
+	if (kind > MCA_COLL_PVAS_INLINE && kind != MCA_COLL_PVAS_RING) {
 		piece = mca_coll_pvas_piece(&line->buffers, kind, block);
 		return mca_coll_pvas_copy(to, count, type, piece.at, piece.count, piece.type);
 	}

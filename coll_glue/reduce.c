@@ -5,7 +5,8 @@
  * buffers and storing the result into theirs: no data move that the operation does not need
  * (YHCCL: Peng et al., SC 2023; PiP-MColl: Huang et al., CLUSTER 2023).
  */
-#include "coll_pvas.h"
+#include "fold.h"
+#include "operations.h"
 
 #include <stdlib.h>
 

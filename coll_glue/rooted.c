@@ -8,43 +8,55 @@
  * the cost (contention-aware, as Chakraborty et al., CLUSTER 2017, for kernel-assisted
  * copies, which here need no kernel).
  */
-#include "coll_pvas.h"
+#include "operations.h"
 
 /* The root's part once its data are published; it need not wait if they were copied. */
-static void end_root(struct mca_coll_pvas_module *m, bool copied)
+static void end_root(struct mca_coll_pvas_module *m, const struct mca_coll_pvas_buffers *from,
+		     enum mca_coll_pvas_kind kind, bool copied)
 {
 	mca_coll_pvas_finish(m);
 	if (!copied)
-		mca_coll_pvas_wait_all_finished(m, m->op);
+		mca_coll_pvas_help_all(m, from, kind);
+}
+
+/* The other ranks': take the block @block of @nr_blocks. */
+static int take(struct mca_coll_pvas_module *m, int root, int block, int nr_blocks, void *to,
+		size_t count, const struct ompi_datatype_t *type)
+{
+	const struct mca_coll_pvas_line *slot = mca_coll_pvas_wait_slot(m);
+	const struct mca_coll_pvas_piece ours = { .at = to, .count = count, .type = type };
+	int rc = OMPI_SUCCESS;
+
+	if (!mca_coll_pvas_share(m, slot, &ours, root, true))
+		rc = mca_coll_pvas_fetch(m, slot, block, nr_blocks, to, count, type);
+	mca_coll_pvas_finish(m);
+	return rc;
 }
 
 int mca_coll_pvas_bcast(void *buf, int count, struct ompi_datatype_t *type, int root,
 			struct ompi_communicator_t *comm, mca_coll_base_module_t *module)
 {
 	mca_coll_pvas_module_t *m = (mca_coll_pvas_module_t *)module;
-	int rc = OMPI_SUCCESS;
+	const struct mca_coll_pvas_buffers from = {
+		.buf = buf, .type = type, .count = count,
+	};
 	bool copied;
 
 	(void)comm;
 	if (!mca_coll_pvas_begin(m))
 		return mca_coll_pvas_pass_on(m, bcast, buf, count, type, root);
-	if (m->rank != root) {
-		rc = mca_coll_pvas_fetch(m, mca_coll_pvas_wait_slot(m), 0, 1, buf, count, type);
-		mca_coll_pvas_finish(m);
-		return mca_coll_pvas_end(rc);
-	}
+	if (m->rank != root)
+		return mca_coll_pvas_end(take(m, root, 0, 1, buf, count, type));
 	copied = mca_coll_pvas_publish_data(m, buf, count, type);
 	if (!copied)
-		mca_coll_pvas_publish_buffers(m, &(struct mca_coll_pvas_buffers) {
-			.buf = buf, .type = type, .count = count,
-		});
-	end_root(m, copied);
-	return mca_coll_pvas_end(rc);
+		mca_coll_pvas_publish_buffers(m, &from, MCA_COLL_PVAS_BUFFERS_SAME);
+	end_root(m, &from, MCA_COLL_PVAS_BUFFERS_SAME, copied);
+	return mca_coll_pvas_end(OMPI_SUCCESS);
 }
 
 /* ---- scatter ---- */
 
-/* What the root of a scatter sends to itself */
+/* The block that the root of a scatter sends to itself */
 static int keep_own(struct mca_coll_pvas_module *m, const struct mca_coll_pvas_buffers *from,
 		    void *rbuf, int rcount, const struct ompi_datatype_t *rtype)
 {
@@ -71,17 +83,13 @@ int mca_coll_pvas_scatter(const void *sbuf, int scount, struct ompi_datatype_t *
 	if (!mca_coll_pvas_begin(m))
 		return mca_coll_pvas_pass_on(m, scatter, sbuf, scount, stype, rbuf, rcount, rtype,
 					     root);
-	if (m->rank != root) {
-		rc = mca_coll_pvas_fetch(m, mca_coll_pvas_wait_slot(m), m->rank, m->size, rbuf,
-					 rcount, rtype);
-		mca_coll_pvas_finish(m);
-		return mca_coll_pvas_end(rc);
-	}
+	if (m->rank != root)
+		return mca_coll_pvas_end(take(m, root, m->rank, m->size, rbuf, rcount, rtype));
 	copied = mca_coll_pvas_publish_data(m, sbuf, (size_t)scount * m->size, stype);
 	if (!copied)
-		mca_coll_pvas_publish_buffers(m, &from);
+		mca_coll_pvas_publish_buffers(m, &from, MCA_COLL_PVAS_BUFFERS);
 	rc = keep_own(m, &from, rbuf, rcount, rtype);
-	end_root(m, copied);
+	end_root(m, &from, MCA_COLL_PVAS_BUFFERS, copied);
 	return mca_coll_pvas_end(rc);
 }
 
@@ -100,49 +108,67 @@ int mca_coll_pvas_scatterv(const void *sbuf, const int *scounts, const int *disp
 	if (!mca_coll_pvas_begin(m))
 		return mca_coll_pvas_pass_on(m, scatterv, sbuf, scounts, displs, stype, rbuf,
 					     rcount, rtype, root);
-	if (m->rank != root) {
-		rc = mca_coll_pvas_fetch(m, mca_coll_pvas_wait_slot(m), m->rank, m->size, rbuf,
-					 rcount, rtype);
-		mca_coll_pvas_finish(m);
-		return mca_coll_pvas_end(rc);
-	}
-	mca_coll_pvas_publish_buffers(m, &from);
+	if (m->rank != root)
+		return mca_coll_pvas_end(take(m, root, m->rank, m->size, rbuf, rcount, rtype));
+	mca_coll_pvas_publish_buffers(m, &from, MCA_COLL_PVAS_BUFFERS);
 	rc = keep_own(m, &from, rbuf, rcount, rtype);
-	end_root(m, false);
+	end_root(m, &from, MCA_COLL_PVAS_BUFFERS, false);
 	return mca_coll_pvas_end(rc);
 }
 
 /* ---- gather ---- */
 
+/* Take what rank @r has for us, or our share of it. */
+static int gather_from(struct mca_coll_pvas_module *m, int r,
+		       const struct mca_coll_pvas_buffers *to)
+{
+	const struct mca_coll_pvas_piece piece = mca_coll_pvas_piece(to, MCA_COLL_PVAS_BUFFERS, r);
+	const struct mca_coll_pvas_line *line = mca_coll_pvas_wait_post(m, r);
+
+	if (mca_coll_pvas_kind(line) != MCA_COLL_PVAS_SHARE)
+		return mca_coll_pvas_fetch(m, line, 0, 1, piece.at, piece.count, piece.type);
+	while (mca_coll_pvas_help(m, to, MCA_COLL_PVAS_BUFFERS, r, false))
+		;
+	return OMPI_SUCCESS;
+}
+
 static int gather_at_root(struct mca_coll_pvas_module *m, const void *sbuf, size_t scount,
 			  const struct ompi_datatype_t *stype,
 			  const struct mca_coll_pvas_buffers *to)
 {
-	struct mca_coll_pvas_piece piece;
-	int r, err, rc = OMPI_SUCCESS;
+	const struct mca_coll_pvas_piece own = mca_coll_pvas_piece(to, MCA_COLL_PVAS_BUFFERS,
+								   m->rank);
+	int i, r, err, rc = OMPI_SUCCESS;
 
-	for (r = 0; r < m->size; r++) {
-		piece = mca_coll_pvas_piece(to, MCA_COLL_PVAS_BUFFERS, r);
-		if (r != m->rank)
-			err = mca_coll_pvas_fetch(m, mca_coll_pvas_wait_post(m, r), 0, 1, piece.at,
-						  piece.count, piece.type);
-		else if (sbuf != MPI_IN_PLACE)
-			err = mca_coll_pvas_copy(piece.at, piece.count, piece.type, sbuf, scount,
-						 stype);
-		else
-			continue;
+	mca_coll_pvas_publish_buffers(m, to, MCA_COLL_PVAS_BUFFERS);
+	if (sbuf != MPI_IN_PLACE)
+		rc = mca_coll_pvas_copy(own.at, own.count, own.type, sbuf, scount, stype);
+	for (i = 1; i < m->size; i++) {
+		err = gather_from(m, (m->rank + i) % m->size, to);
 		if (err)
 			rc = err;
 	}
+	for (r = 0; r < m->size; r++)
+		if (r != m->rank &&
+		    mca_coll_pvas_kind(mca_coll_pvas_line(m, r)) == MCA_COLL_PVAS_SHARE)
+			mca_coll_pvas_wait_finished(m, r, m->op);
 	mca_coll_pvas_finish(m);
 	return rc;
 }
 
+/* Little is posted as it is; long data are copied together with the root, or by it. */
 static void gather_at_others(struct mca_coll_pvas_module *m, const void *sbuf, size_t scount,
 			     const struct ompi_datatype_t *stype, int root)
 {
-	const bool copied = mca_coll_pvas_post(m, sbuf, scount, 1, stype, root);
+	const struct mca_coll_pvas_piece ours = {
+		.at = (char *)sbuf, .count = scount, .type = stype,
+	};
+	bool copied = false;
 
+	if (mca_coll_pvas_is_long(&ours))
+		copied = mca_coll_pvas_share(m, mca_coll_pvas_wait_slot(m), &ours, root, false);
+	if (!copied)
+		copied = mca_coll_pvas_post(m, sbuf, scount, 1, stype, root);
 	mca_coll_pvas_finish(m);
 	if (!copied)
 		mca_coll_pvas_wait_readers(m);

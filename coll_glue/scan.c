@@ -4,7 +4,8 @@
  * rank combines a part of the elements for all ranks, so that nobody waits for a neighbour's
  * result.
  */
-#include "coll_pvas.h"
+#include "fold.h"
+#include "operations.h"
 
 /* Store a part of the result where rank @r wants it. */
 static int store(struct mca_coll_pvas_module *m, struct mca_coll_pvas_fold *f, int r,

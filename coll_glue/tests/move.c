@@ -12,8 +12,10 @@
 #define BATCH 16
 #define GUARD 64
 
-enum { BCAST, GATHER, GATHERV, SCATTER, SCATTERV, ALLGATHER, ALLGATHERV, ALLTOALL, ALLTOALLV,
-       ALLTOALLW, BARRIER, NR_OPS };
+enum {
+	BCAST, GATHER, GATHERV, SCATTER, SCATTERV, ALLGATHER, ALLGATHERV, ALLTOALL, ALLTOALLV,
+	ALLTOALLW, BARRIER, NR_OPS
+};
 static const char *const names[] = {
 	"bcast", "gather", "gatherv", "scatter", "scatterv", "allgather", "allgatherv",
 	"alltoall", "alltoallv", "alltoallw", "barrier",
@@ -98,7 +100,7 @@ static void choose_elements(struct operation *op, uint64_t *common, int *sent, i
 	for (from = 0; from < size; from++) {
 		for (to = 0; to < size; to++) {
 			n = each;
-			/* What is exchanged in place is as long both ways. */
+			/* Blocks that are exchanged in place are as long both ways. */
 			if (what == ALLTOALLV || what == ALLTOALLW)
 				n = symmetric[(from + to) % size];
 			else if (varies)

@@ -52,6 +52,8 @@ for n in 2 3 4 7; do
 	try "combine-$n" tasks $n combine $rounds
 done
 try all-by-reference	tasks 3 OMPI_MCA_coll_pvas_ring_limit=0 OMPI_MCA_coll_pvas_share=1 move $rounds 5000
+try shared-copies	tasks 4 OMPI_MCA_coll_pvas_share_copy=1 OMPI_MCA_coll_pvas_ring_limit=0 \
+			OMPI_MCA_coll_pvas_oversubscribed=0 move 4 7000
 try all-share		tasks 4 OMPI_MCA_coll_pvas_share=1 combine $rounds 5000
 says clamped 'coll_pvas_ring_limit is 6144, not 7000' \
 			tasks 2 OMPI_MCA_coll_pvas_ring_limit=7000 move 2
