@@ -18,6 +18,11 @@ static size_t round_up(size_t n, size_t to)
 	return (n + to - 1) / to * to;
 }
 
+static size_t round_down(size_t n)
+{
+	return n / MCA_COLL_PVAS_CACHE_LINE * MCA_COLL_PVAS_CACHE_LINE;
+}
+
 static size_t header_bytes(int size)
 {
 	return round_up(sizeof(struct mca_coll_pvas_block) +
@@ -60,8 +65,11 @@ static void use_block(struct mca_coll_pvas_module *m, struct mca_coll_pvas_block
 	m->lines = (struct mca_coll_pvas_line *)((char *)block + header_bytes(m->size));
 	m->slots = m->lines + m->nr_lines * m->size;
 	m->ring = (char *)(m->slots + MCA_COLL_PVAS_SLOTS);
-	m->segment_bytes = (end - m->ring) / MCA_COLL_PVAS_SEGMENTS /
-			   MCA_COLL_PVAS_CACHE_LINE * MCA_COLL_PVAS_CACHE_LINE;
+	m->segment_bytes = round_down((end - m->ring) / MCA_COLL_PVAS_SEGMENTS);
+	if (m->segment_bytes > MCA_COLL_PVAS_SEGMENT)
+		m->segment_bytes = MCA_COLL_PVAS_SEGMENT;
+	m->annex_bytes = round_down((end - m->ring - MCA_COLL_PVAS_SEGMENTS * m->segment_bytes) /
+				    (m->nr_lines * m->size));
 	m->state = MCA_COLL_PVAS_READY;
 	mca_coll_pvas_count(communicators, 1);
 }

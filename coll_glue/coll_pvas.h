@@ -19,16 +19,16 @@
  *  scan.c        scan, exscan
  *
  * Protocol. The operations of a communicator are numbered, alike in all of its ranks. In
- * operation n a rank *posts* in one of its lines either its data, if they fit there, or a
- * description of its buffers; peers that need the data wait for the post, fetch them, and
- * *finish* n in a line of their own. A rank whose buffers were described returns when its
- * readers have finished. Data that fit into the line may be read later: the rank checks that
- * they were before it uses that line again, some operations later, and the posts of an
- * operation between have most often told it already. A root's data go to a slot that all
+ * operation n a rank *posts* in one of its lines either its data, if they fit there or into
+ * the line's *annex*, or a description of its buffers; peers that need the data wait for the
+ * post, fetch them, and *finish* n in a line of their own. A rank whose buffers were described
+ * returns when its readers have finished. Data that were copied may be read later: the rank
+ * checks that they were before it uses that line again, some operations later, and the posts
+ * of an operation between have most often told it already. A root's data go to a slot that all
  * ranks read, or, up to some KiB, through a ring: it waits for the others only when these are
  * used up. No line or slot has two writers at a time.
  *
- * Lines, slots and ring are a *block* in the memory of the communicator's rank 0. It is made
+ * Lines, slots, ring and annexes are a *block* in the memory of the communicator's rank 0. It is made
  * by the first operation, and unmapped when all ranks have freed the communicator.
  */
 #ifndef COLL_PVAS_H
@@ -70,6 +70,9 @@ struct mca_coll_pvas_modex {
 #define MCA_COLL_PVAS_SLOTS 64
 #define MCA_COLL_PVAS_SEGMENTS 4
 
+/* Most bytes of a segment; the longest record must fit even if there are very many ranks. */
+#define MCA_COLL_PVAS_SEGMENT (6 << 10)
+
 /* Lines of a rank: in a small communicator there is room for more. */
 #define MCA_COLL_PVAS_LINES 8
 #define MCA_COLL_PVAS_LEAST_LINES 2
@@ -82,7 +85,7 @@ struct mca_coll_pvas_modex {
 enum mca_coll_pvas_kind {
 	MCA_COLL_PVAS_SHARE = 0xfb,
 	MCA_COLL_PVAS_BUFFERS_SAME = 0xfc,	/* the same block for all */
-	MCA_COLL_PVAS_RING = 0xfd,
+	MCA_COLL_PVAS_COPY = 0xfd,
 	MCA_COLL_PVAS_BUFFERS = 0xfe,
 	MCA_COLL_PVAS_BUFFERS_W = 0xff,	/* a datatype for each block */
 };
@@ -118,7 +121,7 @@ struct mca_coll_pvas_share {
 	_Atomic size_t copied;
 };
 
-/* Data in the ring */
+/* Data in the ring or an annex, and where, from the ring's beginning on */
 struct mca_coll_pvas_record {
 	size_t offset;
 	size_t length;
@@ -151,7 +154,7 @@ struct mca_coll_pvas_member {
  * struct mca_coll_pvas_block - memory that the ranks of a communicator share
  * @left:	ranks that have freed the communicator
  * @next:	in the owner's list of blocks that not all ranks have left
- * @members:	followed by the lines of each rank, the slots and the ring
+ * @members:	followed by the lines of each rank, the slots, the ring and the annexes
  */
 struct mca_coll_pvas_block {
 	_Alignas(MCA_COLL_PVAS_CACHE_LINE) _Atomic unsigned int left;
@@ -206,6 +209,7 @@ enum mca_coll_pvas_state {
  * @all_finished:	all ranks are known to have finished the operations up to this
  * @nr_lines:	of each rank, a power of two
  * @posted:	by line: the operation in which we posted last, and who reads it
+ * @annex_bytes:	size of an annex
  * @ring_at:	offset behind the last record
  * @segment_op:	by segment of the ring: the last operation that used it
  * @checked:	the rank whose task was checked last
@@ -223,6 +227,7 @@ struct mca_coll_pvas_module {
 	struct mca_coll_pvas_line *slots;
 	char *ring;
 	size_t segment_bytes;
+	size_t annex_bytes;
 	uint64_t op;
 	uint64_t all_finished;
 	struct {
@@ -359,6 +364,12 @@ static inline unsigned int mca_coll_pvas_kind(const struct mca_coll_pvas_line *l
 	return atomic_load_explicit(&line->word, memory_order_relaxed) & 0xff;
 }
 
+/* Were the data posted as they are, so that the poster waits for nobody? */
+static inline bool mca_coll_pvas_was_copied(unsigned int kind)
+{
+	return kind <= MCA_COLL_PVAS_INLINE || kind == MCA_COLL_PVAS_COPY;
+}
+
 /* Peers that waited for us to read their buffers can go on. */
 static inline void mca_coll_pvas_finish(struct mca_coll_pvas_module *m)
 {
@@ -386,6 +397,7 @@ void mca_coll_pvas_post_nothing(struct mca_coll_pvas_module *m);
 void mca_coll_pvas_post_buffers(struct mca_coll_pvas_module *m,
 				const struct mca_coll_pvas_buffers *buffers,
 				enum mca_coll_pvas_kind kind, int reader);
+size_t mca_coll_pvas_most_copied(const struct mca_coll_pvas_module *m);
 bool mca_coll_pvas_post(struct mca_coll_pvas_module *m, const void *buf, size_t count,
 			int nr_blocks, const struct ompi_datatype_t *type, int reader);
 struct mca_coll_pvas_share *mca_coll_pvas_post_share(struct mca_coll_pvas_module *m, char *at,

@@ -55,9 +55,6 @@ static void register_parameters(void)
 			  &component.oversubscribed, MCA_BASE_VAR_TYPE_INT, OPAL_INFO_LVL_9);
 }
 
-/* A segment of the ring takes the longest message in a space of as many tasks as there can be. */
-#define MOST_IN_RING (6 << 10)
-
 static void check_unsigned(const char *name, unsigned int *value, unsigned int least,
 			   unsigned int most)
 {
@@ -73,7 +70,7 @@ static void check_parameters(void)
 {
 	long processors = sysconf(_SC_NPROCESSORS_ONLN);
 
-	check_unsigned("ring_limit", &component.ring_limit, 0, MOST_IN_RING);
+	check_unsigned("ring_limit", &component.ring_limit, 0, MCA_COLL_PVAS_SEGMENT);
 	check_unsigned("share", &component.share, 1, 1U << 30);
 	check_unsigned("share_copy", &component.share_copy, 1, 1U << 30);
 	check_unsigned("spin", &component.spin, 1, 1U << 30);

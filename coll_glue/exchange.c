@@ -35,7 +35,7 @@ static int receive(struct mca_coll_pvas_module *m, bool copied, int block, int n
 	for (i = 1; i < m->size; i++) {
 		r = (m->rank + i) % m->size;
 		line = mca_coll_pvas_wait_post(m, r);
-		awaited = awaited || mca_coll_pvas_kind(line) > MCA_COLL_PVAS_INLINE;
+		awaited = awaited || !mca_coll_pvas_was_copied(mca_coll_pvas_kind(line));
 		piece = mca_coll_pvas_piece(to, kind, r);
 		err = mca_coll_pvas_fetch(m, line, block, nr_blocks, piece.at, piece.count,
 					  piece.type);

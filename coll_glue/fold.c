@@ -142,15 +142,21 @@ void mca_coll_pvas_fold_as_halving(struct mca_coll_pvas_fold *f, int rank)
 /* ---- contributions ---- */
 
 /* A peer's contribution, copied if its datatype has another layout than ours */
-static int contribution(struct mca_coll_pvas_fold *f, const struct mca_coll_pvas_line *line,
-			int rank, size_t count)
+static int contribution(struct mca_coll_pvas_module *m, struct mca_coll_pvas_fold *f,
+			const struct mca_coll_pvas_line *line, int rank, size_t count)
 {
+	const unsigned int kind = mca_coll_pvas_kind(line);
 	const struct mca_coll_pvas_buffers *b = &line->buffers;
 	ptrdiff_t gap, span;
 	char *copy;
 
-	f->leaf[rank] = mca_coll_pvas_kind(line) <= MCA_COLL_PVAS_INLINE ? line->data : b->buf;
-	if (f->leaf[rank] == line->data || mca_coll_pvas_same_layout(b->type, f->type))
+	if (mca_coll_pvas_was_copied(kind)) {
+		f->leaf[rank] = kind == MCA_COLL_PVAS_COPY ? m->ring + line->record.offset :
+							     line->data;
+		return OMPI_SUCCESS;
+	}
+	f->leaf[rank] = b->buf;
+	if (mca_coll_pvas_same_layout(b->type, f->type))
 		return OMPI_SUCCESS;
 	span = opal_datatype_span(&f->type->super, count, &gap);
 	if (!f->copies)
@@ -169,6 +175,8 @@ static bool agrees(const struct mca_coll_pvas_line *line, unsigned int kind, siz
 
 	if (mca_coll_pvas_kind(line) != kind)
 		return false;
+	if (kind == MCA_COLL_PVAS_COPY)
+		return line->record.length == bytes;
 	return kind <= MCA_COLL_PVAS_INLINE ||
 	       b->count * ((const struct ompi_datatype_t *)b->type)->super.size == bytes;
 }
@@ -182,7 +190,7 @@ static int collect(struct mca_coll_pvas_module *m, struct mca_coll_pvas_fold *f,
 	for (r = 0; r < f->size && !rc; r++) {
 		line = mca_coll_pvas_line(m, r);
 		rc = agrees(line, kind, count * f->type->super.size) ?
-			     contribution(f, line, r, count) : MPI_ERR_TRUNCATE;
+			     contribution(m, f, line, r, count) : MPI_ERR_TRUNCATE;
 	}
 	return rc;
 }
@@ -191,10 +199,15 @@ static int collect(struct mca_coll_pvas_module *m, struct mca_coll_pvas_fold *f,
 int mca_coll_pvas_fold_init(struct mca_coll_pvas_module *m, struct mca_coll_pvas_fold *f,
 			    size_t count, struct ompi_datatype_t *type, struct ompi_op_t *op)
 {
-	*f = (struct mca_coll_pvas_fold) {
-		.op = op, .type = type, .extent = mca_coll_pvas_extent(type), .size = m->size,
-		.leaf = f->few,
-	};
+	/* Without clearing @few, which would take longer than a short reduction does */
+	f->op = op;
+	f->type = type;
+	f->extent = mca_coll_pvas_extent(type);
+	f->size = m->size;
+	f->leaf = f->few;
+	f->copies = NULL;
+	f->scratch_free = NULL;
+	f->combine = NULL;
 	if (m->size > MCA_COLL_PVAS_FEW)
 		f->leaf = malloc(m->size * sizeof(*f->leaf));
 	if (!f->leaf)

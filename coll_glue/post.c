@@ -44,25 +44,57 @@ void mca_coll_pvas_post_buffers(struct mca_coll_pvas_module *m,
 	set_word(m, line, kind);
 }
 
+size_t mca_coll_pvas_most_copied(const struct mca_coll_pvas_module *m)
+{
+	return m->annex_bytes > MCA_COLL_PVAS_INLINE ? m->annex_bytes : MCA_COLL_PVAS_INLINE;
+}
+
+/* The annex of our line */
+static struct mca_coll_pvas_record annex(const struct mca_coll_pvas_module *m, size_t length)
+{
+	const size_t i = m->rank * m->nr_lines + (m->op & (m->nr_lines - 1));
+
+	return (struct mca_coll_pvas_record) {
+		.offset = MCA_COLL_PVAS_SEGMENTS * m->segment_bytes + i * m->annex_bytes,
+		.length = length,
+	};
+}
+
+/* Copy short data into a line, or to the place of @record. */
+static void copy_in(struct mca_coll_pvas_module *m, struct mca_coll_pvas_line *line,
+		    const struct mca_coll_pvas_record *record, const void *buf, size_t count,
+		    const struct ompi_datatype_t *type)
+{
+	char *to = line->data;
+	unsigned int kind = record->length;
+
+	if (record->length > MCA_COLL_PVAS_INLINE) {
+		to = m->ring + record->offset;
+		kind = MCA_COLL_PVAS_COPY;
+	}
+	mca_coll_pvas_copy(to, record->length, &ompi_mpi_byte.dt, buf, count, type);
+	if (kind == MCA_COLL_PVAS_COPY)
+		line->record = *record;
+	set_word(m, line, kind);
+}
+
 /*
- * Post @nr_blocks blocks of @count elements: themselves if they fit into the line, and then
- * true, otherwise a description.
+ * Post @nr_blocks blocks of @count elements: themselves if they fit into the line or its
+ * annex, and then true, otherwise a description.
  */
 bool mca_coll_pvas_post(struct mca_coll_pvas_module *m, const void *buf, size_t count,
 			int nr_blocks, const struct ompi_datatype_t *type, int reader)
 {
 	const size_t bytes = nr_blocks * count * type->super.size;
-	struct mca_coll_pvas_line *line;
+	const struct mca_coll_pvas_record record = annex(m, bytes);
 
-	if (bytes > MCA_COLL_PVAS_INLINE) {
+	if (bytes > mca_coll_pvas_most_copied(m)) {
 		mca_coll_pvas_post_buffers(m, &(struct mca_coll_pvas_buffers) {
 			.buf = (char *)buf, .type = type, .count = count,
 		}, MCA_COLL_PVAS_BUFFERS, reader);
 		return false;
 	}
-	line = free_line(m, reader);
-	mca_coll_pvas_copy(line->data, bytes, &ompi_mpi_byte.dt, buf, nr_blocks * count, type);
-	set_word(m, line, bytes);
+	copy_in(m, free_line(m, reader), &record, buf, nr_blocks * count, type);
 	return true;
 }
 
@@ -166,21 +198,15 @@ bool mca_coll_pvas_publish_data(struct mca_coll_pvas_module *m, const void *buf,
 				const struct ompi_datatype_t *type)
 {
 	const size_t bytes = count * type->super.size;
+	struct mca_coll_pvas_record record = { .length = bytes };
 	struct mca_coll_pvas_line *line;
-	struct mca_coll_pvas_record record;
 
 	if (bytes > MCA_COLL_PVAS_INLINE && bytes > component.ring_limit)
 		return false;
 	line = free_slot(m);
-	if (bytes <= MCA_COLL_PVAS_INLINE) {
-		mca_coll_pvas_copy(line->data, bytes, &ompi_mpi_byte.dt, buf, count, type);
-		set_word(m, line, bytes);
-		return true;
-	}
-	record = new_record(m, bytes);
-	mca_coll_pvas_copy(m->ring + record.offset, bytes, &ompi_mpi_byte.dt, buf, count, type);
-	line->record = record;
-	set_word(m, line, MCA_COLL_PVAS_RING);
+	if (bytes > MCA_COLL_PVAS_INLINE)
+		record = new_record(m, bytes);
+	copy_in(m, line, &record, buf, count, type);
 	return true;
 }
 
@@ -189,7 +215,7 @@ const struct mca_coll_pvas_line *mca_coll_pvas_wait_slot(struct mca_coll_pvas_mo
 	const struct mca_coll_pvas_line *line = slot(m);
 
 	mca_coll_pvas_wait_until(m, mca_coll_pvas_has_posted(line, m->op));
-	if (mca_coll_pvas_kind(line) == MCA_COLL_PVAS_RING)
+	if (mca_coll_pvas_kind(line) == MCA_COLL_PVAS_COPY)
 		note_record(m, &line->record);
 	return line;
 }
@@ -224,11 +250,11 @@ int mca_coll_pvas_fetch(struct mca_coll_pvas_module *m, const struct mca_coll_pv
 	size_t bytes = kind;
 	struct mca_coll_pvas_piece piece;
 
-	if (kind > MCA_COLL_PVAS_INLINE && kind != MCA_COLL_PVAS_RING) {
+	if (kind > MCA_COLL_PVAS_INLINE && kind != MCA_COLL_PVAS_COPY) {
 		piece = mca_coll_pvas_piece(&line->buffers, kind, block);
 		return mca_coll_pvas_copy(to, count, type, piece.at, piece.count, piece.type);
 	}
-	if (kind == MCA_COLL_PVAS_RING) {
+	if (kind == MCA_COLL_PVAS_COPY) {
 		data = m->ring + line->record.offset;
 		bytes = line->record.length;
 	}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * Reductions. Short contributions are posted in the ranks' lines, and each rank that wants
+ * Reductions. Short contributions are copied where they are posted, and each rank that wants
  * the result combines them. Of long ones each rank combines a part, reading the others'
  * buffers and storing the result into theirs: no data move that the operation does not need
  * (YHCCL: Peng et al., SC 2023; PiP-MColl: Huang et al., CLUSTER 2023).
@@ -78,7 +78,7 @@ static int reduce_long(struct mca_coll_pvas_module *m, const struct mca_coll_pva
 	return rc;
 }
 
-/* Contributions are in the lines: combine them all into @result. */
+/* Contributions are in the lines or annexes: combine them all into @result. */
 static int reduce_posted(struct mca_coll_pvas_module *m, void *result, size_t count,
 			 struct ompi_datatype_t *type, struct ompi_op_t *op, int root)
 {
@@ -96,9 +96,11 @@ static int reduce_posted(struct mca_coll_pvas_module *m, void *result, size_t co
 	return rc;
 }
 
-static bool fits_line(size_t count, const struct ompi_datatype_t *type)
+static bool can_copy(const struct mca_coll_pvas_module *m, size_t count,
+		     const struct ompi_datatype_t *type)
 {
-	return count * type->super.size <= MCA_COLL_PVAS_INLINE && mca_coll_pvas_is_plain(type);
+	return count * type->super.size <= mca_coll_pvas_most_copied(m) &&
+	       mca_coll_pvas_is_plain(type);
 }
 
 int mca_coll_pvas_allreduce(const void *sbuf, void *rbuf, int count, struct ompi_datatype_t *type,
@@ -115,7 +117,7 @@ int mca_coll_pvas_allreduce(const void *sbuf, void *rbuf, int count, struct ompi
 	(void)comm;
 	if (!mca_coll_pvas_begin(m))
 		return mca_coll_pvas_pass_on(m, allreduce, sbuf, rbuf, count, type, op);
-	if (!fits_line(count, type))
+	if (!can_copy(m, count, type))
 		return mca_coll_pvas_end(reduce_long(m, &ours, type, op, MCA_COLL_PVAS_ALL));
 	mca_coll_pvas_post(m, ours.buf, count, 1, type, MCA_COLL_PVAS_ALL);
 	rc = reduce_posted(m, rbuf, count, type, op, 0);
@@ -139,7 +141,7 @@ int mca_coll_pvas_reduce(const void *sbuf, void *rbuf, int count, struct ompi_da
 	(void)comm;
 	if (!mca_coll_pvas_begin(m))
 		return mca_coll_pvas_pass_on(m, reduce, sbuf, rbuf, count, type, op, root);
-	if (!fits_line(count, type))
+	if (!can_copy(m, count, type))
 		return mca_coll_pvas_end(reduce_long(m, &ours, type, op, root));
 	mca_coll_pvas_post(m, ours.buf, count, 1, type, root);
 	if (m->rank == root)
