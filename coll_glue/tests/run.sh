@@ -57,6 +57,8 @@ try shared-copies	tasks 4 OMPI_MCA_coll_pvas_share_copy=1 OMPI_MCA_coll_pvas_rin
 try all-share		tasks 4 OMPI_MCA_coll_pvas_share=1 combine $rounds 5000
 says clamped 'coll_pvas_ring_limit is 6144, not 7000' \
 			tasks 2 OMPI_MCA_coll_pvas_ring_limit=7000 move 2
+try ahead		tasks 3 ahead
+try ahead-7		tasks 7 ahead
 try threads		tasks 2 threads
 try mismatch		tasks 3 mismatch
 try handlers		tasks 2 OMPI_MCA_opal_signal=6 handlers
