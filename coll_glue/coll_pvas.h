@@ -83,6 +83,7 @@ struct mca_coll_pvas_modex {
 
 /* How data are posted, in the low byte of @word: up to MCA_COLL_PVAS_INLINE it is their length */
 enum mca_coll_pvas_kind {
+	MCA_COLL_PVAS_COPY_V = 0xfa,	/* copied, with a table of where each block ends */
 	MCA_COLL_PVAS_SHARE = 0xfb,
 	MCA_COLL_PVAS_BUFFERS_SAME = 0xfc,	/* the same block for all */
 	MCA_COLL_PVAS_COPY = 0xfd,
@@ -367,7 +368,8 @@ static inline unsigned int mca_coll_pvas_kind(const struct mca_coll_pvas_line *l
 /* Were the data posted as they are, so that the poster waits for nobody? */
 static inline bool mca_coll_pvas_was_copied(unsigned int kind)
 {
-	return kind <= MCA_COLL_PVAS_INLINE || kind == MCA_COLL_PVAS_COPY;
+	return kind <= MCA_COLL_PVAS_INLINE || kind == MCA_COLL_PVAS_COPY ||
+	       kind == MCA_COLL_PVAS_COPY_V;
 }
 
 /* Peers that waited for us to read their buffers can go on. */
@@ -400,6 +402,9 @@ void mca_coll_pvas_post_buffers(struct mca_coll_pvas_module *m,
 size_t mca_coll_pvas_most_copied(const struct mca_coll_pvas_module *m);
 bool mca_coll_pvas_post(struct mca_coll_pvas_module *m, const void *buf, size_t count,
 			int nr_blocks, const struct ompi_datatype_t *type, int reader);
+bool mca_coll_pvas_post_blocks(struct mca_coll_pvas_module *m,
+			       const struct mca_coll_pvas_buffers *buffers,
+			       enum mca_coll_pvas_kind kind);
 struct mca_coll_pvas_share *mca_coll_pvas_post_share(struct mca_coll_pvas_module *m, char *at,
 						     size_t bytes, size_t piece, int reader);
 void mca_coll_pvas_wait_readers(struct mca_coll_pvas_module *m);

@@ -177,7 +177,7 @@ static int alltoall(struct mca_coll_pvas_module *m, const struct mca_coll_pvas_b
 		copied = mca_coll_pvas_post(m, from->buf, from->count, m->size, from->type,
 					    MCA_COLL_PVAS_ALL);
 	else
-		mca_coll_pvas_post_buffers(m, from, kind, MCA_COLL_PVAS_ALL);
+		copied = mca_coll_pvas_post_blocks(m, from, kind);
 	err = copy_own(m, from, to, kind);
 	rc = receive(m, copied, m->rank, m->size, to, kind);
 	return err ? err : rc;

@@ -260,6 +260,14 @@ void mca_coll_pvas_fold_fini(struct mca_coll_pvas_fold *f)
 
 /* ---- sharing the work ---- */
 
+/* Can contributions be posted as they are, and combined where they are posted? */
+bool mca_coll_pvas_can_copy(const struct mca_coll_pvas_module *m, size_t count,
+			    const struct ompi_datatype_t *type)
+{
+	return count * type->super.size <= mca_coll_pvas_most_copied(m) &&
+	       mca_coll_pvas_is_plain(type);
+}
+
 struct mca_coll_pvas_part mca_coll_pvas_part(const struct mca_coll_pvas_module *m, size_t count,
 					     const struct ompi_datatype_t *type)
 {

@@ -48,6 +48,9 @@ static inline char *mca_coll_pvas_scratch(const struct mca_coll_pvas_fold *fold,
 	return fold->scratch + i * fold->stride;
 }
 
+bool mca_coll_pvas_can_copy(const struct mca_coll_pvas_module *m, size_t count,
+			    const struct ompi_datatype_t *type);
+
 /* The part of a reduction that a rank combines for all: elements @first to @end */
 struct mca_coll_pvas_part {
 	size_t first;

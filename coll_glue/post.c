@@ -98,6 +98,42 @@ bool mca_coll_pvas_post(struct mca_coll_pvas_module *m, const void *buf, size_t 
 	return true;
 }
 
+/*
+ * Post blocks of different lengths: themselves if they and a table of where they end fit into
+ * the annex, and then true, otherwise a description.
+ */
+bool mca_coll_pvas_post_blocks(struct mca_coll_pvas_module *m,
+			       const struct mca_coll_pvas_buffers *buffers,
+			       enum mca_coll_pvas_kind kind)
+{
+	const struct mca_coll_pvas_record record = annex(m, m->annex_bytes);
+	size_t at = m->size * sizeof(uint32_t), bytes = at;
+	uint32_t *ends = (uint32_t *)(m->ring + record.offset);
+	struct mca_coll_pvas_line *line;
+	struct mca_coll_pvas_piece piece;
+	int i;
+
+	for (i = 0; i < m->size && bytes <= m->annex_bytes; i++) {
+		piece = mca_coll_pvas_piece(buffers, kind, i);
+		bytes += piece.count * piece.type->super.size;
+	}
+	if (bytes > m->annex_bytes) {
+		mca_coll_pvas_post_buffers(m, buffers, kind, MCA_COLL_PVAS_ALL);
+		return false;
+	}
+	line = free_line(m, MCA_COLL_PVAS_ALL);
+	for (i = 0; i < m->size; i++) {
+		piece = mca_coll_pvas_piece(buffers, kind, i);
+		bytes = piece.count * piece.type->super.size;
+		mca_coll_pvas_copy((char *)ends + at, bytes, &ompi_mpi_byte.dt, piece.at,
+				   piece.count, piece.type);
+		ends[i] = at += bytes;
+	}
+	line->record = record;
+	set_word(m, line, MCA_COLL_PVAS_COPY_V);
+	return true;
+}
+
 /* Post data that @reader may copy together with us. */
 struct mca_coll_pvas_share *mca_coll_pvas_post_share(struct mca_coll_pvas_module *m, char *at,
 						     size_t bytes, size_t piece, int reader)
@@ -240,6 +276,22 @@ struct mca_coll_pvas_piece mca_coll_pvas_piece(const struct mca_coll_pvas_buffer
 	return piece;
 }
 
+/* Where a block of copied data begins; @bytes, of all blocks, become those of one. */
+static size_t begin_of_block(unsigned int kind, const char *data, int block, int nr_blocks,
+			     size_t *bytes)
+{
+	const uint32_t *ends = (const uint32_t *)data;
+	size_t begin;
+
+	if (kind != MCA_COLL_PVAS_COPY_V) {
+		*bytes /= nr_blocks;
+		return block * *bytes;
+	}
+	begin = block ? ends[block - 1] : nr_blocks * sizeof(*ends);
+	*bytes = ends[block] - begin;
+	return begin;
+}
+
 /* Fetch a block of what was posted, which has @nr_blocks of them if they are of equal length. */
 int mca_coll_pvas_fetch(struct mca_coll_pvas_module *m, const struct mca_coll_pvas_line *line,
 			int block, int nr_blocks, void *to, size_t count,
@@ -247,17 +299,17 @@ int mca_coll_pvas_fetch(struct mca_coll_pvas_module *m, const struct mca_coll_pv
 {
 	const unsigned int kind = mca_coll_pvas_kind(line);
 	const char *data = line->data;
-	size_t bytes = kind;
+	size_t bytes = kind, offset;
 	struct mca_coll_pvas_piece piece;
 
-	if (kind > MCA_COLL_PVAS_INLINE && kind != MCA_COLL_PVAS_COPY) {
+	if (!mca_coll_pvas_was_copied(kind)) {
 		piece = mca_coll_pvas_piece(&line->buffers, kind, block);
 		return mca_coll_pvas_copy(to, count, type, piece.at, piece.count, piece.type);
 	}
-	if (kind == MCA_COLL_PVAS_COPY) {
+	if (kind > MCA_COLL_PVAS_INLINE) {
 		data = m->ring + line->record.offset;
 		bytes = line->record.length;
 	}
-	bytes /= nr_blocks;
-	return mca_coll_pvas_copy(to, count, type, data + block * bytes, bytes, &ompi_mpi_byte.dt);
+	offset = begin_of_block(kind, data, block, nr_blocks, &bytes);
+	return mca_coll_pvas_copy(to, count, type, data + offset, bytes, &ompi_mpi_byte.dt);
 }

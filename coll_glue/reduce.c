@@ -96,13 +96,6 @@ static int reduce_posted(struct mca_coll_pvas_module *m, void *result, size_t co
 	return rc;
 }
 
-static bool can_copy(const struct mca_coll_pvas_module *m, size_t count,
-		     const struct ompi_datatype_t *type)
-{
-	return count * type->super.size <= mca_coll_pvas_most_copied(m) &&
-	       mca_coll_pvas_is_plain(type);
-}
-
 int mca_coll_pvas_allreduce(const void *sbuf, void *rbuf, int count, struct ompi_datatype_t *type,
 			    struct ompi_op_t *op, struct ompi_communicator_t *comm,
 			    mca_coll_base_module_t *module)
@@ -117,7 +110,7 @@ int mca_coll_pvas_allreduce(const void *sbuf, void *rbuf, int count, struct ompi
 	(void)comm;
 	if (!mca_coll_pvas_begin(m))
 		return mca_coll_pvas_pass_on(m, allreduce, sbuf, rbuf, count, type, op);
-	if (!can_copy(m, count, type))
+	if (!mca_coll_pvas_can_copy(m, count, type))
 		return mca_coll_pvas_end(reduce_long(m, &ours, type, op, MCA_COLL_PVAS_ALL));
 	mca_coll_pvas_post(m, ours.buf, count, 1, type, MCA_COLL_PVAS_ALL);
 	rc = reduce_posted(m, rbuf, count, type, op, 0);
@@ -141,7 +134,7 @@ int mca_coll_pvas_reduce(const void *sbuf, void *rbuf, int count, struct ompi_da
 	(void)comm;
 	if (!mca_coll_pvas_begin(m))
 		return mca_coll_pvas_pass_on(m, reduce, sbuf, rbuf, count, type, op, root);
-	if (!can_copy(m, count, type))
+	if (!mca_coll_pvas_can_copy(m, count, type))
 		return mca_coll_pvas_end(reduce_long(m, &ours, type, op, root));
 	mca_coll_pvas_post(m, ours.buf, count, 1, type, root);
 	if (m->rank == root)

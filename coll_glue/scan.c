@@ -44,8 +44,33 @@ static int prefixes(struct mca_coll_pvas_module *m, struct mca_coll_pvas_fold *f
 	return rc;
 }
 
-static int scan(struct mca_coll_pvas_module *m, const void *sbuf, void *rbuf, size_t count,
-		struct ompi_datatype_t *type, struct ompi_op_t *op, bool exclusive)
+/* Short contributions are copied where they are posted, and each rank combines its own prefix. */
+static int scan_posted(struct mca_coll_pvas_module *m, void *result, size_t count,
+		       struct ompi_datatype_t *type, struct ompi_op_t *op, bool exclusive)
+{
+	const int last = exclusive ? m->rank - 1 : m->rank;
+	struct mca_coll_pvas_fold fold;
+	char *before, *now;
+	int r, rc;
+
+	mca_coll_pvas_wait_posts(m);
+	rc = mca_coll_pvas_fold_init(m, &fold, count, type, op);
+	if (!rc)
+		rc = mca_coll_pvas_fold_reserve(&fold, count, 2);
+	for (r = 0, before = NULL; !rc && r <= last; r++, before = now) {
+		now = r == last ? result : mca_coll_pvas_scratch(&fold, r % 2);
+		mca_coll_pvas_fold_load(&fold, now, r, 0, count);
+		if (before)
+			ompi_op_reduce(op, before, now, count, type);
+	}
+	mca_coll_pvas_fold_fini(&fold);
+	if (rc)
+		mca_coll_pvas_finish(m);
+	return rc;
+}
+
+static int scan_long(struct mca_coll_pvas_module *m, const void *sbuf, void *rbuf, size_t count,
+		     struct ompi_datatype_t *type, struct ompi_op_t *op, bool exclusive)
 {
 	struct mca_coll_pvas_fold fold;
 	struct mca_coll_pvas_part part;
@@ -69,6 +94,16 @@ static int scan(struct mca_coll_pvas_module *m, const void *sbuf, void *rbuf, si
 	mca_coll_pvas_finish(m);
 	mca_coll_pvas_wait_readers(m);
 	return rc;
+}
+
+static int scan(struct mca_coll_pvas_module *m, const void *sbuf, void *rbuf, size_t count,
+		struct ompi_datatype_t *type, struct ompi_op_t *op, bool exclusive)
+{
+	if (!mca_coll_pvas_can_copy(m, count, type))
+		return scan_long(m, sbuf, rbuf, count, type, op, exclusive);
+	mca_coll_pvas_post(m, sbuf == MPI_IN_PLACE ? rbuf : sbuf, count, 1, type,
+			   MCA_COLL_PVAS_ALL);
+	return scan_posted(m, rbuf, count, type, op, exclusive);
 }
 
 int mca_coll_pvas_scan(const void *sbuf, void *rbuf, int count, struct ompi_datatype_t *type,
