@@ -28,8 +28,8 @@
  * ranks read, or, up to some KiB, through a ring: it waits for the others only when these are
  * used up. No line or slot has two writers at a time.
  *
- * Lines, slots, ring and annexes are a *block* in the memory of the communicator's rank 0. It is made
- * by the first operation, and unmapped when all ranks have freed the communicator.
+ * Lines, slots, ring and annexes are a *block* in the memory of the communicator's rank 0. It
+ * is made by the first operation, and unmapped when all ranks have freed the communicator.
  */
 #ifndef COLL_PVAS_H
 #define COLL_PVAS_H
