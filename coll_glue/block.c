@@ -54,14 +54,22 @@ static struct mca_coll_pvas_block *map_block(struct mca_coll_pvas_module *m)
 	return block;
 }
 
+static unsigned int nr_lines(int size)
+{
+	if (size <= MCA_COLL_PVAS_FEW_RANKS)
+		return MCA_COLL_PVAS_LINES;
+	return size <= MCA_COLL_PVAS_SOME_RANKS ? MCA_COLL_PVAS_SOME_LINES :
+						  MCA_COLL_PVAS_LEAST_LINES;
+}
+
 static void use_block(struct mca_coll_pvas_module *m, struct mca_coll_pvas_block *block)
 {
 	char *end = (char *)block + lines_bytes(m->size, MCA_COLL_PVAS_LEAST_LINES) +
 		    MCA_COLL_PVAS_BLOCK_EXTRA;
 
 	m->block = block;
-	m->nr_lines = m->size <= MCA_COLL_PVAS_FEW_RANKS ? MCA_COLL_PVAS_LINES :
-						       MCA_COLL_PVAS_LEAST_LINES;
+	m->nr_lines = nr_lines(m->size);
+	m->nr_annexes = m->nr_lines < MCA_COLL_PVAS_ANNEXES ? m->nr_lines : MCA_COLL_PVAS_ANNEXES;
 	m->lines = (struct mca_coll_pvas_line *)((char *)block + header_bytes(m->size));
 	m->slots = m->lines + m->nr_lines * m->size;
 	m->ring = (char *)(m->slots + MCA_COLL_PVAS_SLOTS);
@@ -69,7 +77,9 @@ static void use_block(struct mca_coll_pvas_module *m, struct mca_coll_pvas_block
 	if (m->segment_bytes > MCA_COLL_PVAS_SEGMENT)
 		m->segment_bytes = MCA_COLL_PVAS_SEGMENT;
 	m->annex_bytes = round_down((end - m->ring - MCA_COLL_PVAS_SEGMENTS * m->segment_bytes) /
-				    (m->nr_lines * m->size));
+				    (m->nr_annexes * m->size));
+	if (m->annex_bytes > MCA_COLL_PVAS_ANNEX)
+		m->annex_bytes = MCA_COLL_PVAS_ANNEX;
 	m->state = MCA_COLL_PVAS_READY;
 	mca_coll_pvas_count(communicators, 1);
 }

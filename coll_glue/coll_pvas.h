@@ -20,13 +20,13 @@
  *
  * Protocol. The operations of a communicator are numbered, alike in all of its ranks. In
  * operation n a rank *posts* in one of its lines either its data, if they fit there or into
- * the line's *annex*, or a description of its buffers; peers that need the data wait for the
+ * an *annex*, or a description of its buffers; peers that need the data wait for the
  * post, fetch them, and *finish* n in a line of their own. A rank whose buffers were described
  * returns when its readers have finished. Data that were copied may be read later: the rank
  * checks that they were before it uses that line again, some operations later, and the posts
  * of an operation between have most often told it already. A root's data go to a slot that all
  * ranks read, or, up to some KiB, through a ring: it waits for the others only when these are
- * used up. No line or slot has two writers at a time.
+ * used up. No line or slot has two writers, but for the counters of a shared copy.
  *
  * Lines, slots, ring and annexes are a *block* in the memory of the communicator's rank 0. It
  * is made by the first operation, and unmapped when all ranks have freed the communicator.
@@ -74,9 +74,15 @@ struct mca_coll_pvas_modex {
 #define MCA_COLL_PVAS_SEGMENT (6 << 10)
 
 /* Lines of a rank: in a small communicator there is room for more. */
-#define MCA_COLL_PVAS_LINES 8
+#define MCA_COLL_PVAS_LINES 32
+#define MCA_COLL_PVAS_SOME_LINES 8
 #define MCA_COLL_PVAS_LEAST_LINES 2
-#define MCA_COLL_PVAS_FEW_RANKS 64
+#define MCA_COLL_PVAS_FEW_RANKS 8
+#define MCA_COLL_PVAS_SOME_RANKS 64
+
+/* Annexes of a rank, at most, and their size */
+#define MCA_COLL_PVAS_ANNEXES 4
+#define MCA_COLL_PVAS_ANNEX (2 << 10)
 
 /* Bytes of a block beside two lines for each rank */
 #define MCA_COLL_PVAS_BLOCK_EXTRA (64 << 10)
@@ -204,12 +210,19 @@ enum mca_coll_pvas_state {
 
 #define MCA_COLL_PVAS_ALL (-1)
 
+/* The last use of a line or annex: in which operation, and who reads it */
+struct mca_coll_pvas_use {
+	uint64_t op;
+	int reader;
+};
+
 /**
  * struct mca_coll_pvas_module - a communicator
  * @op:		number of the operation in progress, or of the last one
  * @all_finished:	all ranks are known to have finished the operations up to this
- * @nr_lines:	of each rank, a power of two
- * @posted:	by line: the operation in which we posted last, and who reads it
+ * @nr_lines:	of each rank, a power of two; likewise @nr_annexes
+ * @posted:	the last uses of our lines
+ * @annexed:	the last uses of our annexes
  * @annex_bytes:	size of an annex
  * @ring_at:	offset behind the last record
  * @segment_op:	by segment of the ring: the last operation that used it
@@ -224,6 +237,7 @@ struct mca_coll_pvas_module {
 	int size;
 	struct mca_coll_pvas_block *block;
 	unsigned int nr_lines;
+	unsigned int nr_annexes;
 	struct mca_coll_pvas_line *lines;
 	struct mca_coll_pvas_line *slots;
 	char *ring;
@@ -231,10 +245,8 @@ struct mca_coll_pvas_module {
 	size_t annex_bytes;
 	uint64_t op;
 	uint64_t all_finished;
-	struct {
-		uint64_t op;
-		int reader;
-	} posted[MCA_COLL_PVAS_LINES];
+	struct mca_coll_pvas_use posted[MCA_COLL_PVAS_LINES];
+	struct mca_coll_pvas_use annexed[MCA_COLL_PVAS_ANNEXES];
 	size_t ring_at;
 	uint64_t segment_op[MCA_COLL_PVAS_SEGMENTS];
 	int checked;

@@ -6,20 +6,22 @@
 
 /* ---- posting in our line ---- */
 
-/* Our line, once the readers of what we posted there before have finished with it */
+/* Use a line or annex again, once the readers of what was there before have finished with it. */
+static void use_again(struct mca_coll_pvas_module *m, struct mca_coll_pvas_use *use, int reader)
+{
+	if (use->op && use->op > m->all_finished) {
+		if (use->reader == MCA_COLL_PVAS_ALL)
+			mca_coll_pvas_wait_all_finished(m, use->op);
+		else
+			mca_coll_pvas_wait_finished(m, use->reader, use->op);
+	}
+	use->op = m->op;
+	use->reader = reader;
+}
+
 static struct mca_coll_pvas_line *free_line(struct mca_coll_pvas_module *m, int reader)
 {
-	const int i = m->op & (m->nr_lines - 1);
-	const uint64_t before = m->posted[i].op;
-
-	if (before && before > m->all_finished) {
-		if (m->posted[i].reader == MCA_COLL_PVAS_ALL)
-			mca_coll_pvas_wait_all_finished(m, before);
-		else
-			mca_coll_pvas_wait_finished(m, m->posted[i].reader, before);
-	}
-	m->posted[i].op = m->op;
-	m->posted[i].reader = reader;
+	use_again(m, &m->posted[m->op & (m->nr_lines - 1)], reader);
 	return mca_coll_pvas_line(m, m->rank);
 }
 
@@ -49,13 +51,17 @@ size_t mca_coll_pvas_most_copied(const struct mca_coll_pvas_module *m)
 	return m->annex_bytes > MCA_COLL_PVAS_INLINE ? m->annex_bytes : MCA_COLL_PVAS_INLINE;
 }
 
-/* The annex of our line */
-static struct mca_coll_pvas_record annex(const struct mca_coll_pvas_module *m, size_t length)
+/* The place for data of this length that do not fit into the line itself */
+static struct mca_coll_pvas_record free_annex(struct mca_coll_pvas_module *m, size_t length,
+					      int reader)
 {
-	const size_t i = m->rank * m->nr_lines + (m->op & (m->nr_lines - 1));
+	const unsigned int i = m->op & (m->nr_annexes - 1);
 
+	if (length > MCA_COLL_PVAS_INLINE)
+		use_again(m, &m->annexed[i], reader);
 	return (struct mca_coll_pvas_record) {
-		.offset = MCA_COLL_PVAS_SEGMENTS * m->segment_bytes + i * m->annex_bytes,
+		.offset = MCA_COLL_PVAS_SEGMENTS * m->segment_bytes +
+			  (m->rank * m->nr_annexes + i) * m->annex_bytes,
 		.length = length,
 	};
 }
@@ -86,7 +92,7 @@ bool mca_coll_pvas_post(struct mca_coll_pvas_module *m, const void *buf, size_t 
 			int nr_blocks, const struct ompi_datatype_t *type, int reader)
 {
 	const size_t bytes = nr_blocks * count * type->super.size;
-	const struct mca_coll_pvas_record record = annex(m, bytes);
+	struct mca_coll_pvas_record record;
 
 	if (bytes > mca_coll_pvas_most_copied(m)) {
 		mca_coll_pvas_post_buffers(m, &(struct mca_coll_pvas_buffers) {
@@ -94,6 +100,7 @@ bool mca_coll_pvas_post(struct mca_coll_pvas_module *m, const void *buf, size_t 
 		}, MCA_COLL_PVAS_BUFFERS, reader);
 		return false;
 	}
+	record = free_annex(m, bytes, reader);
 	copy_in(m, free_line(m, reader), &record, buf, nr_blocks * count, type);
 	return true;
 }
@@ -106,10 +113,10 @@ bool mca_coll_pvas_post_blocks(struct mca_coll_pvas_module *m,
 			       const struct mca_coll_pvas_buffers *buffers,
 			       enum mca_coll_pvas_kind kind)
 {
-	const struct mca_coll_pvas_record record = annex(m, m->annex_bytes);
 	size_t at = m->size * sizeof(uint32_t), bytes = at;
-	uint32_t *ends = (uint32_t *)(m->ring + record.offset);
+	struct mca_coll_pvas_record record;
 	struct mca_coll_pvas_line *line;
+	uint32_t *ends;
 	struct mca_coll_pvas_piece piece;
 	int i;
 
@@ -121,6 +128,8 @@ bool mca_coll_pvas_post_blocks(struct mca_coll_pvas_module *m,
 		mca_coll_pvas_post_buffers(m, buffers, kind, MCA_COLL_PVAS_ALL);
 		return false;
 	}
+	record = free_annex(m, m->annex_bytes, MCA_COLL_PVAS_ALL);
+	ends = (uint32_t *)(m->ring + record.offset);
 	line = free_line(m, MCA_COLL_PVAS_ALL);
 	for (i = 0; i < m->size; i++) {
 		piece = mca_coll_pvas_piece(buffers, kind, i);
