@@ -22,7 +22,7 @@ prefix	?= /usr/local
 # Packages may put the built tree elsewhere: each part knows O.
 export O := $(BUILD)
 
-user	:= libpvas pvasrun examples tools
+user	:= libpvas pvasrun examples tools scale
 
 .PHONY: all module module-all $(user) btl_glue coll_glue deps demo check style check-debug check-mpi \
 	check-packages attack bench bench-quick dist distcheck deb rpm clean
@@ -51,6 +51,8 @@ pvasrun examples btl_glue coll_glue: libpvas
 tools:
 	@$(MAKE) -s -C tools/ps
 	@$(MAKE) -s -C tools/gdb
+scale:
+	@$(MAKE) -s -C scale
 
 deps:
 	@scripts/install-deps

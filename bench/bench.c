@@ -11,16 +11,16 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "clock.h"
 #include "pvas.h"
 
 extern char **environ;
 
 double bench_us(void)
 {
-	return samples_now() / 1e3;
+	return now_ns() / 1e3;
 }
 
 double bench_median(double *v, size_t n)

@@ -19,6 +19,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "clock.h"
 #include "samples.h"
 
 #define BATCHES	50
@@ -93,10 +94,10 @@ static void measure(void (*what)(void), void (*after)(void))
 	int i;
 
 	for (i = 0; i < BATCHES; i++) {
-		double begin = samples_now();
+		int64_t begin = now_ns();
 
 		what();
-		v[i] = (samples_now() - begin) / CALLS;
+		v[i] = (double)(now_ns() - begin) / CALLS;
 		if (after)
 			after();
 	}

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
+#include "clock.h"
 #include "samples.h"
 
 /* No page is touched: a fault costs more than the pair and would hide it. */
@@ -21,7 +22,7 @@
 
 static double batch(unsigned int pairs)
 {
-	double begin = samples_now();
+	int64_t begin = now_ns();
 	unsigned int i;
 
 	for (i = 0; i < pairs; i++) {
@@ -32,7 +33,7 @@ static double batch(unsigned int pairs)
 			exit(1);
 		}
 	}
-	return (samples_now() - begin) / pairs;
+	return (double)(now_ns() - begin) / pairs;
 }
 
 int main(int argc, char **argv)

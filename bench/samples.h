@@ -1,19 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* A clock, and sorting samples: also for programs that are started without libpvas. */
+/* Sorting samples: also for programs that are started without libpvas. */
 #ifndef SAMPLES_H
 #define SAMPLES_H
 
 #include <stdlib.h>
-#include <time.h>
-
-/* Nanoseconds of a clock that only goes forward */
-static inline double samples_now(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return ts.tv_sec * 1e9 + ts.tv_nsec;
-}
 
 static inline int samples_compare(const void *a, const void *b)
 {

@@ -6,7 +6,7 @@
  *  component.c     open, init and close; the counters; publishing the modex
  *  parameters.c    MCA parameters
  *  module.c        endpoints
- *  memory.c        mapped memory, and the count of all that is held
+ *  memory.c        mapped memory, the count of all that is held, and its budget
  *  frag.c          fragments
  *  send.c          writing fragments into a peer's memory
  *  progress.c      reading what peers have sent
@@ -111,17 +111,16 @@ struct mca_btl_pvas_port {
 
 /**
  * struct mca_btl_pvas_fbox - a fast box: a ring with one writer, in the reader's memory
- * @closing:	set by the reader to reclaim it
- * @released:	set by the writer when it no longer uses it
- * @needs_barrier:	writer only: its previous record went into the queue
  */
 struct mca_btl_pvas_fbox {
 	struct mca_btl_pvas_ring ring;
-	_Alignas(MCA_BTL_PVAS_CACHE_LINE) uint32_t closing;
-	uint32_t released;
-	uint32_t needs_barrier;
-	_Alignas(MCA_BTL_PVAS_CACHE_LINE) char data[];
+	char data[];
 };
+
+#define MCA_BTL_PVAS_PAGE 4096U
+
+/* A small fast box still has room for a copied message of MCA_BTL_PVAS_MIN_REFERENCE bytes. */
+#define MCA_BTL_PVAS_MIN_FBOX 1024
 
 /* Why idle fast boxes are looked for: another peer requested one, or the timer expired */
 enum mca_btl_pvas_idle_check {
@@ -132,6 +131,7 @@ enum mca_btl_pvas_idle_check {
 
 /**
  * struct mca_btl_pvas_fbox_in - a fast box that we read from
+ * @bytes:	its size: several pages, or less than one
  * @batch:	number of records to read at a time
  * @from:	the writer's partition
  * @gen:	the writer's generation
@@ -140,6 +140,7 @@ enum mca_btl_pvas_idle_check {
  */
 struct mca_btl_pvas_fbox_in {
 	struct mca_btl_pvas_fbox *fbox;
+	uint32_t bytes;
 	int batch;
 	uint32_t from;
 	uint32_t gen;
@@ -232,12 +233,13 @@ struct mca_btl_pvas_module {
 
 /**
  * struct mca_btl_pvas_component - the component and its state
+ * @oversubscribed:	there are more ranks than processors
  * @index:	our partition
  * @table:	the space's partition table
  * @queue_batch:	number of records to read from the queue at a time
- * @fbox_in:	the @nr_fboxes_in fast boxes that we read from, at most @fbox_limit
- * @peers:	all endpoints, which take @endpoint_bytes
- * @budget:	bytes for endpoints, fast boxes and small fragments
+ * @fbox_in:	the @nr_fboxes_in fast boxes that we read from, which take @fbox_bytes
+ * @peers:	all @nr_peers endpoints, which take @endpoint_bytes
+ * @budget:	bytes for endpoints, fast boxes and some small fragments
  * @locks:	locks of endpoints; several endpoints share one
  * @free_frags:	unused small fragments
  * @nr_small:	small fragments, used or unused, at most @small_limit
@@ -260,6 +262,8 @@ struct mca_btl_pvas_component {
 	unsigned int copy_limit;
 	unsigned int share_limit;
 	unsigned int share_piece;
+	unsigned int first_touch;
+	bool oversubscribed;
 	int frag_max;
 	bool watch_peers;
 
@@ -273,8 +277,9 @@ struct mca_btl_pvas_component {
 	int queue_batch;
 	struct mca_btl_pvas_fbox_in *fbox_in;
 	unsigned int nr_fboxes_in;
-	unsigned int fbox_limit;
+	size_t fbox_bytes;
 	struct mca_btl_pvas_endpoint_group *peers;
+	unsigned int nr_peers;
 	size_t endpoint_bytes;
 	size_t budget;
 	opal_mutex_t locks[MCA_BTL_PVAS_NR_LOCKS];
@@ -304,14 +309,14 @@ extern struct mca_btl_pvas_component mca_btl_pvas_component __attribute__((visib
 extern struct mca_btl_pvas_module mca_btl_pvas;
 
 /* Bytes in a small fragment's buffer: enough for any header of the upper layer */
-#define MCA_BTL_PVAS_SMALL_SIZE 128
+#define MCA_BTL_PVAS_SMALL_SIZE 64
 #define MCA_BTL_PVAS_SMALL_FRAG (sizeof(struct mca_btl_pvas_frag) + MCA_BTL_PVAS_SMALL_SIZE)
 
 /* A fragment is freed after its callback, which may need another one. */
 #define MCA_BTL_PVAS_MIN_FRAGS 2
 
 /* Shortest fragment that is passed by reference if it does not fit */
-#define MCA_BTL_PVAS_MIN_REFERENCE 256
+#define MCA_BTL_PVAS_MIN_REFERENCE 128
 
 #define mca_btl_pvas_count(counter, n) (mca_btl_pvas_component.counters.counter += (n))
 
@@ -340,6 +345,8 @@ static inline opal_mutex_t *mca_btl_pvas_endpoint_lock(const struct mca_btl_base
 void mca_btl_pvas_account(long bytes);
 void *mca_btl_pvas_map(size_t bytes);
 void mca_btl_pvas_unmap(void *p, size_t bytes);
+void mca_btl_pvas_share_budget(void);
+size_t mca_btl_pvas_next_fbox_bytes(void);
 
 /* parameters.c */
 void mca_btl_pvas_register_parameters(void);
@@ -382,6 +389,11 @@ void mca_btl_pvas_close_idle_fboxes(void);
 bool mca_btl_pvas_fbox_reclaim(struct mca_btl_pvas_fbox_in *in);
 bool mca_btl_pvas_fbox_release(struct mca_btl_base_endpoint_t *endpoint,
 			       struct mca_btl_pvas_fbox *fbox);
+
+static inline bool mca_btl_pvas_fbox_is_closing(const struct mca_btl_pvas_fbox *fbox)
+{
+	return __atomic_load_n(&fbox->ring.closing, __ATOMIC_RELAXED);
+}
 
 /* copy.c */
 bool mca_btl_pvas_copy_from(struct mca_btl_base_endpoint_t *ep, void *to, const void *from,
@@ -431,6 +443,7 @@ void mca_btl_pvas_restore_timer_slack(void);
 void mca_btl_pvas_catch_faults(void);
 void mca_btl_pvas_check_next_peer(void);
 void mca_btl_pvas_peer_failed(struct mca_btl_base_endpoint_t *endpoint);
+void mca_btl_pvas_notify_start(struct mca_btl_base_endpoint_t *endpoint);
 void mca_btl_pvas_notify_finalize(struct mca_btl_base_endpoint_t *endpoint);
 
 static inline bool mca_btl_pvas_reachable(struct mca_btl_base_endpoint_t *ep)

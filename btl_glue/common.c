@@ -56,6 +56,15 @@ int mca_btl_pvas_publish(const mca_base_component_t *us, const char *name, void 
 	return OPAL_SUCCESS;
 }
 
+/*
+ * A launcher that starts ranks in their order gives them partitions in that order. To
+ * search all of them for each peer takes time in proportion to the square of the ranks.
+ */
+static unsigned int likely_index(const opal_process_name_t *rank)
+{
+	return pvas_task_get_index() + rank->vpid - OPAL_PROC_MY_NAME.vpid;
+}
+
 /* The modex that the peer published in its space; false if not there, or not yet */
 bool mca_btl_pvas_look_up_in_space(const char *name, const opal_process_name_t *rank, void *modex,
 				   size_t size)
@@ -65,7 +74,8 @@ bool mca_btl_pvas_look_up_in_space(const char *name, const opal_process_name_t *
 	sigjmp_buf back;
 
 	port_name(full, name, rank);
-	if (pvas_name_import(PVAS_ANY, full, &at) < 0)
+	if (pvas_name_import(likely_index(rank), full, &at) < 0 &&
+	    pvas_name_import(PVAS_ANY, full, &at) < 0)
 		return false;
 	/* If the peer ends during the copy, the fault handler returns here. */
 	if (sigsetjmp(back, 0)) {

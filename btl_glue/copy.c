@@ -22,7 +22,6 @@
 /* Iterations of the waiting loop between two checks that the peer is alive */
 #define CHECK_INTERVAL 4096
 
-#define PAGE 4096
 #define MAX_PIECE (256 << 10)
 
 static bool claim_piece(struct mca_btl_pvas_shared_copy *sc, int64_t *piece)
@@ -71,11 +70,22 @@ void mca_btl_pvas_copy_help(void)
 /* Large pieces for a long message, but enough of them that both sides end together */
 static size_t piece_size(size_t size)
 {
-	size_t piece = size / 8 & ~(size_t)(PAGE - 1);
+	size_t piece = size / 8 & ~(size_t)(MCA_BTL_PVAS_PAGE - 1);
 
 	if (piece > MAX_PIECE)
 		return MAX_PIECE;
 	return piece > component.share_piece ? piece : component.share_piece;
+}
+
+/* A new page is allocated on the node of the processor that touches it first: ours. */
+static void touch_pages(char *p, size_t size)
+{
+	volatile char *to = p, *end = p + size;
+
+	while (to < end) {
+		*to = *to;
+		to = (char *)(((uintptr_t)to | (MCA_BTL_PVAS_PAGE - 1)) + 1);
+	}
 }
 
 static struct mca_btl_pvas_shared_copy *begin_shared_copy(struct mca_btl_base_endpoint_t *ep,
@@ -86,6 +96,8 @@ static struct mca_btl_pvas_shared_copy *begin_shared_copy(struct mca_btl_base_en
 	/* In use by another peer, or by another thread: copy alone. */
 	if (__atomic_exchange_n(&sc->busy, 1, __ATOMIC_ACQUIRE))
 		return NULL;
+	if (component.first_touch)
+		touch_pages(to, size);
 	sc->to = to;
 	sc->from = from;
 	sc->size = size;

@@ -17,8 +17,12 @@ __thread sigjmp_buf *mca_btl_pvas_fault_return;
 /* The partition of a task that has ended; 0 if it is none */
 static uint32_t failed_partition(const void *addr)
 {
-	uint64_t index = (uint64_t)addr >> faults->shift;
+	uint64_t index;
 
+	/* A handler that was installed over ours still calls it after MPI_Finalize. */
+	if (!faults)
+		return 0;
+	index = (uint64_t)addr >> faults->shift;
 	if (index < PVAS_MAX_TASKS + 2 && index != faults->index &&
 	    faults->table[index].state != PVAS_PART_RUNNING &&
 	    faults->table[index].state != PVAS_PART_RESERVED)

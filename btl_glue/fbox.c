@@ -10,6 +10,8 @@
  */
 #include "btl_pvas.h"
 
+#include <stdlib.h>
+
 #define component mca_btl_pvas_component
 
 /* ---- the reader ---- */
@@ -28,7 +30,7 @@ static void close_idle(enum mca_btl_pvas_idle_check check)
 
 		if (in->last_head[check] == head) {
 			in->closing = true;
-			__atomic_store_n(&in->fbox->closing, 1, __ATOMIC_RELAXED);
+			__atomic_store_n(&in->fbox->ring.closing, 1, __ATOMIC_RELAXED);
 		}
 		in->last_head[check] = head;
 	}
@@ -50,48 +52,92 @@ static bool has_fbox(uint32_t from, uint32_t gen)
 	return false;
 }
 
-static struct mca_btl_pvas_fbox *new_fbox(void)
+/* Less than a page comes from the heap. */
+static struct mca_btl_pvas_fbox *new_fbox(size_t bytes)
 {
-	struct mca_btl_pvas_fbox *fbox = mca_btl_pvas_map(component.fbox_size);
+	struct mca_btl_pvas_fbox *fbox;
 
+	if (bytes < MCA_BTL_PVAS_PAGE) {
+		fbox = aligned_alloc(MCA_BTL_PVAS_CACHE_LINE, bytes);
+		mca_btl_pvas_account(fbox ? bytes : 0);
+	} else {
+		fbox = mca_btl_pvas_map(bytes);
+	}
 	if (!fbox)
 		return NULL;
-	mca_btl_pvas_ring_init(&fbox->ring, fbox->data, component.fbox_size - sizeof(*fbox));
+	mca_btl_pvas_ring_init(&fbox->ring, fbox->data, bytes - sizeof(*fbox));
 	/* The writer's earlier fragments may still be in the queue. */
-	fbox->needs_barrier = 1;
+	fbox->ring.needs_barrier = 1;
 	return fbox;
+}
+
+static void delete_fbox(struct mca_btl_pvas_fbox *fbox, size_t bytes)
+{
+	if (bytes < MCA_BTL_PVAS_PAGE) {
+		free(fbox);
+		mca_btl_pvas_account(-(long)bytes);
+	} else {
+		mca_btl_pvas_unmap(fbox, bytes);
+	}
+}
+
+/* If the peer has ended meanwhile, the fault handler returns here: false. */
+static bool offer_fbox(struct mca_btl_pvas_fbox **offer, struct mca_btl_pvas_fbox *fbox)
+{
+	volatile bool done = false;
+	sigjmp_buf back;
+
+	if (!sigsetjmp(back, 0)) {
+		mca_btl_pvas_fault_return = &back;
+		__atomic_store_n(offer, fbox, __ATOMIC_RELEASE);
+		done = true;
+	}
+	mca_btl_pvas_fault_return = NULL;
+	return done;
+}
+
+/* One more, or one less. Only the progress function changes their number. */
+static void count_fboxes(int change, size_t bytes)
+{
+	component.nr_fboxes_in += change;
+	component.fbox_bytes += change * (long)bytes;
+	mca_btl_pvas_count(fast_boxes, change);
 }
 
 void mca_btl_pvas_fbox_requested(uint32_t from, uint32_t gen, struct mca_btl_pvas_fbox **offer)
 {
+	const size_t bytes = mca_btl_pvas_next_fbox_bytes();
 	struct mca_btl_pvas_fbox *fbox;
 
 	if (has_fbox(from, gen))
 		return;
-	if (component.nr_fboxes_in >= component.fbox_limit) {
+	if (!bytes) {
 		close_idle(MCA_BTL_PVAS_IDLE_ON_REQUEST);
 		return;
 	}
 	if (!mca_btl_pvas_peer_alive(from, gen))
 		return;
-	fbox = new_fbox();
+	fbox = new_fbox(bytes);
 	if (!fbox)
 		return;
-	component.fbox_in[component.nr_fboxes_in++] = (struct mca_btl_pvas_fbox_in) {
+	component.fbox_in[component.nr_fboxes_in] = (struct mca_btl_pvas_fbox_in) {
 		.fbox = fbox,
+		.bytes = bytes,
 		.batch = 1,
 		.from = from,
 		.gen = gen,
 		/* Not idle at the first check: its writer has just been told */
 		.last_head = { UINT64_MAX, UINT64_MAX },
 	};
-	mca_btl_pvas_count(fast_boxes, 1);
-	__atomic_store_n(offer, fbox, __ATOMIC_RELEASE);
+	if (offer_fbox(offer, fbox))
+		count_fboxes(1, bytes);
+	else
+		delete_fbox(fbox, bytes);
 }
 
 static bool is_released(const struct mca_btl_pvas_fbox_in *in)
 {
-	return __atomic_load_n(&in->fbox->released, __ATOMIC_ACQUIRE) ||
+	return __atomic_load_n(&in->fbox->ring.released, __ATOMIC_ACQUIRE) ||
 	       !mca_btl_pvas_peer_alive(in->from, in->gen);
 }
 
@@ -100,9 +146,9 @@ bool mca_btl_pvas_fbox_reclaim(struct mca_btl_pvas_fbox_in *in)
 {
 	if (!is_released(in))
 		return false;
-	mca_btl_pvas_unmap(in->fbox, component.fbox_size);
-	mca_btl_pvas_count(fast_boxes, -1);
-	*in = component.fbox_in[--component.nr_fboxes_in];
+	delete_fbox(in->fbox, in->bytes);
+	count_fboxes(-1, in->bytes);
+	*in = component.fbox_in[component.nr_fboxes_in];
 	return true;
 }
 
@@ -114,11 +160,10 @@ bool mca_btl_pvas_fbox_reclaim(struct mca_btl_pvas_fbox_in *in)
  */
 bool mca_btl_pvas_fbox_release(struct mca_btl_base_endpoint_t *ep, struct mca_btl_pvas_fbox *fbox)
 {
-	if (OPAL_LIKELY(!__atomic_load_n(&fbox->closing, __ATOMIC_RELAXED)) ||
-	    !mca_btl_pvas_ring_empty(&fbox->ring))
+	if (!mca_btl_pvas_fbox_is_closing(fbox) || !mca_btl_pvas_ring_empty(&fbox->ring))
 		return false;
 	ep->fbox_out = NULL;
 	ep->sent = 0;
-	__atomic_store_n(&fbox->released, 1, __ATOMIC_RELEASE);
+	__atomic_store_n(&fbox->ring.released, 1, __ATOMIC_RELEASE);
 	return true;
 }

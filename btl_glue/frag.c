@@ -60,12 +60,19 @@ static struct mca_btl_pvas_frag *get_small(void)
 	return frag;
 }
 
+/* They are up to max_send_size long. */
+static int max_large(void)
+{
+	return mca_btl_pvas_clamp(MCA_BTL_PVAS_MIN_FRAGS, component.frag_max / 8,
+				  component.frag_max);
+}
+
 static struct mca_btl_pvas_frag *get_large(size_t size)
 {
 	struct mca_btl_pvas_frag *frag;
 
 	if (size > mca_btl_pvas.super.btl_max_send_size ||
-	    component.nr_large >= component.frag_max)
+	    component.nr_large >= max_large())
 		return NULL;
 	frag = frag_new(size);
 	if (frag)

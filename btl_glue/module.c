@@ -57,6 +57,7 @@ static int find_peers(struct mca_btl_pvas_endpoint_group *peers, size_t nr,
 			continue;
 		endpoints[i] = &peers->endpoints[found++];
 		init_endpoint(endpoints[i], procs[i], &modex);
+		mca_btl_pvas_notify_start(endpoints[i]);
 		rc = reachable ? opal_bitmap_set_bit(reachable, i) : OPAL_SUCCESS;
 		if (rc != OPAL_SUCCESS)
 			return rc;
@@ -68,30 +69,6 @@ static int find_peers(struct mca_btl_pvas_endpoint_group *peers, size_t nr,
 static size_t group_bytes(unsigned int nr)
 {
 	return sizeof(struct mca_btl_pvas_endpoint_group) + nr * sizeof(mca_btl_pvas_endpoint_t);
-}
-
-static size_t subtract(size_t value, size_t taken)
-{
-	return value > taken ? value - taken : 0;
-}
-
-/*
- * Endpoint memory is taken from the fast-box budget, then from the fragment budget, so a
- * rank's total does not grow with the job. At least half of the fragments remain: with
- * two of them, an all-to-all of 16 ranks takes a fifth longer.
- */
-static void set_limits(void)
-{
-	const size_t frags = mca_btl_pvas_clamp(MCA_BTL_PVAS_MIN_FRAGS, component.frag_max / 2,
-						component.frag_max);
-	const unsigned int max = component.fbox_max;
-	size_t left = subtract(component.budget, component.endpoint_bytes);
-	size_t fboxes = subtract(left, frags * MCA_BTL_PVAS_SMALL_FRAG) / component.fbox_size;
-
-	component.fbox_limit = mca_btl_pvas_clamp(max ? 1 : 0, fboxes, max);
-	left = subtract(left, component.fbox_limit * component.fbox_size);
-	component.small_limit = mca_btl_pvas_clamp(frags, left / MCA_BTL_PVAS_SMALL_FRAG,
-						   component.frag_max);
 }
 
 static unsigned int count_local(size_t nr, struct opal_proc_t **procs)
@@ -131,7 +108,8 @@ static int mca_btl_pvas_add_procs(struct mca_btl_base_module_t *btl, size_t nr,
 	mca_btl_pvas_account(group_bytes(max));
 	OPAL_THREAD_LOCK(&component.lock);
 	component.endpoint_bytes += group_bytes(max);
-	set_limits();
+	component.nr_peers += peers->nr;
+	mca_btl_pvas_share_budget();
 	peers->next = component.peers;
 	component.peers = peers;
 	OPAL_THREAD_UNLOCK(&component.lock);

@@ -21,7 +21,8 @@ flags	:= -std=gnu11 -D_GNU_SOURCE -Wall -Wextra -Werror -Wmissing-prototypes -fP
 # Tests and benchmarks
 tflags	:= -std=gnu11 -D_GNU_SOURCE -Wall -Wextra -Werror -O2 -g
 
-link	:= -flto -shared -Wl,--exclude-libs,ALL -Wl,-z,relro,-z,now -Wl,-z,defs
+# nodelete: a program's signal handler may call ours, which it found, after MPI_Finalize.
+link	:= -flto -shared -Wl,--exclude-libs,ALL -Wl,-z,relro,-z,now -Wl,-z,defs -Wl,-z,nodelete
 
 Q	:= $(if $(V),,@)
 say	= $(if $(V),,@printf '  %-7s %s\n' $(1) $(patsubst $(out)/%,%,$@))

@@ -3,6 +3,8 @@
 #include "btl_pvas.h"
 
 #include <limits.h>
+#include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "opal/util/output.h"
@@ -12,8 +14,8 @@
 
 /* ---- registering ---- */
 
-/* The default, which is decided when the number of ranks is known */
-#define SHARE_LIMIT_UNSET UINT_MAX
+/* A default that depends on the machine and the number of ranks */
+#define UNSET UINT_MAX
 #define SHARE_LIMIT (32 << 10)
 
 static void register_uint(const char *name, const char *text, unsigned int *where,
@@ -29,7 +31,7 @@ static void register_uint(const char *name, const char *text, unsigned int *wher
 static void register_own(void)
 {
 	register_uint("queue_size", "Bytes mapped for the queue that all peers without a fast box "
-		      "share (whole pages, default: 8k)", &component.queue_size, 8 << 10,
+		      "share (whole pages, default: 4k)", &component.queue_size, 4 << 10,
 		      OPAL_INFO_LVL_5);
 	register_uint("fbox_threshold",
 		      "Messages to a peer before a fast box is asked for "
@@ -37,27 +39,31 @@ static void register_own(void)
 		      &component.fbox_threshold, 16, OPAL_INFO_LVL_5);
 	register_uint("fbox_max",
 		      "Fast boxes that this process gives to its peers at a time "
-		      "(default: 2)",
-		      &component.fbox_max, 2, OPAL_INFO_LVL_5);
-	register_uint("fbox_size", "Bytes mapped for a fast box (whole pages, default: 4k)",
-		      &component.fbox_size, 4 << 10, OPAL_INFO_LVL_5);
+		      "(default: 8)",
+		      &component.fbox_max, 8, OPAL_INFO_LVL_5);
+	register_uint("fbox_size", "Bytes for a fast box; less for those of many peers "
+		      "(whole pages, default: 8k)", &component.fbox_size, 8 << 10, OPAL_INFO_LVL_5);
 	register_uint("fbox_idle",
 		      "Milliseconds after which a fast box that carried nothing is "
 		      "reclaimed (0: never, default: 1000)",
 		      &component.fbox_idle, 1000, OPAL_INFO_LVL_5);
 	register_uint("copy_limit", "Longest message, with its header, that is copied into the peer's "
 		      "memory at once; a longer one stays in place until the peer has it "
-		      "(default: 1920)", &component.copy_limit, 1920, OPAL_INFO_LVL_5);
+		      "(default: 1100)", &component.copy_limit, 1100, OPAL_INFO_LVL_5);
 	register_uint("share_limit",
 		      "Bytes from which on the sender helps to copy a message "
 		      "(0: never; default: 32k, or 0 if there are more ranks than processors)",
-		      &component.share_limit, SHARE_LIMIT_UNSET, OPAL_INFO_LVL_5);
+		      &component.share_limit, UNSET, OPAL_INFO_LVL_5);
 	register_uint("share_piece", "Fewest bytes that either side copies at a time (default: 16k)",
 		      &component.share_piece, 16 << 10, OPAL_INFO_LVL_9);
-	component.frag_max = 8;
+	register_uint("first_touch",
+		      "1: the receiver touches each page of its buffer before the sender helps to "
+		      "copy, so that new pages are on the receiver's node (default: 1 if there are "
+		      "several NUMA nodes)", &component.first_touch, UNSET, OPAL_INFO_LVL_9);
+	component.frag_max = 64;
 	mca_base_component_var_register(&component.super.btl_version, "free_list_max",
-					"Most fragments with a header, and most with data, at a "
-					"time (-1: no limit, default: 8)",
+					"Most fragments with a header at a time; an eighth as many "
+					"with data (-1: no limit, default: 64)",
 					MCA_BASE_VAR_TYPE_INT, NULL, 0,
 					MCA_BASE_VAR_FLAG_SETTABLE, OPAL_INFO_LVL_9,
 					MCA_BASE_VAR_SCOPE_LOCAL, &component.frag_max);
@@ -88,8 +94,7 @@ static void register_module(void)
 			 MCA_BTL_FLAGS_ATOMIC_OPS | MCA_BTL_FLAGS_ATOMIC_FOPS;
 	btl->btl_atomic_flags = MCA_BTL_ATOMIC_SUPPORTS_ADD | MCA_BTL_ATOMIC_SUPPORTS_AND |
 				MCA_BTL_ATOMIC_SUPPORTS_OR | MCA_BTL_ATOMIC_SUPPORTS_XOR |
-				MCA_BTL_ATOMIC_SUPPORTS_SWAP | MCA_BTL_ATOMIC_SUPPORTS_MIN |
-				MCA_BTL_ATOMIC_SUPPORTS_MAX | MCA_BTL_ATOMIC_SUPPORTS_CSWAP |
+				MCA_BTL_ATOMIC_SUPPORTS_SWAP | MCA_BTL_ATOMIC_SUPPORTS_CSWAP |
 				MCA_BTL_ATOMIC_SUPPORTS_32BIT | MCA_BTL_ATOMIC_SUPPORTS_GLOB;
 	/*
 	 * Above vader's 40000: ob1 also lists vader for RDMA, and gives us the whole
@@ -111,12 +116,32 @@ void mca_btl_pvas_register_parameters(void)
 /* A sender that waits spins, so it can help if no other rank needs its processor. */
 static unsigned int share_limit(void)
 {
-	if (component.share_limit != SHARE_LIMIT_UNSET)
+	if (component.share_limit != UNSET)
 		return component.share_limit;
-	return opal_process_info.num_local_peers < sysconf(_SC_NPROCESSORS_ONLN) ? SHARE_LIMIT : 0;
+	return component.oversubscribed ? 0 : SHARE_LIMIT;
 }
 
-#define PAGE 4096U
+/* Has the machine several NUMA nodes? Their list is like 0 or 0-1. */
+static bool several_nodes(void)
+{
+	FILE *f = fopen("/sys/devices/system/node/online", "re");
+	char list[64] = "";
+
+	if (!f)
+		return false;
+	if (!fgets(list, sizeof(list), f))
+		list[0] = 0;
+	fclose(f);
+	return strpbrk(list, "-,");
+}
+
+static bool first_touch(void)
+{
+	if (component.first_touch != UNSET)
+		return component.first_touch;
+	return component.share_limit && several_nodes();
+}
+
 #define MAX_SIZE (1U << 30)
 
 /* An invalid value was clamped: warn once per node. */
@@ -145,7 +170,7 @@ static void clamp_size(const char *name, size_t *value, size_t min, size_t max)
 
 static unsigned int page_align(size_t bytes)
 {
-	return (bytes + PAGE - 1) & ~(PAGE - 1);
+	return (bytes + MCA_BTL_PVAS_PAGE - 1) & ~(MCA_BTL_PVAS_PAGE - 1);
 }
 
 static void clamp_pages(const char *name, unsigned int *value, size_t min)
@@ -189,12 +214,11 @@ static void check_counts(void)
 	component.frag_max = frags;
 }
 
-/* Endpoint memory, of about 16 peers, that does not reduce fast boxes and fragments */
-#define PEER_BUDGET 640
+/* The endpoints and fragments of four ranks */
+#define FRAG_BUDGET 1700
 
 void mca_btl_pvas_check_parameters(void)
 {
-	const size_t boxes = component.fbox_max;
 	size_t two_records;
 
 	check_messages();
@@ -203,9 +227,11 @@ void mca_btl_pvas_check_parameters(void)
 	two_records = 2 * mca_btl_pvas_record_size(component.copy_limit) + MCA_BTL_PVAS_CACHE_LINE;
 	clamp_pages("queue_size", &component.queue_size,
 		    sizeof(struct mca_btl_pvas_port) + two_records);
-	clamp_pages("fbox_size", &component.fbox_size, PAGE);
-	clamp_pages("share_piece", &component.share_piece, PAGE);
+	clamp_pages("fbox_size", &component.fbox_size, MCA_BTL_PVAS_PAGE);
+	clamp_pages("share_piece", &component.share_piece, MCA_BTL_PVAS_PAGE);
+	component.oversubscribed =
+		opal_process_info.num_local_peers >= sysconf(_SC_NPROCESSORS_ONLN);
 	component.share_limit = share_limit();
-	component.budget = boxes * component.fbox_size +
-			   component.frag_max * MCA_BTL_PVAS_SMALL_FRAG + PEER_BUDGET;
+	component.first_touch = first_touch();
+	component.budget = 3 * (size_t)component.fbox_size / 2 + FRAG_BUDGET;
 }

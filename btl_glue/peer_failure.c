@@ -84,26 +84,43 @@ void mca_btl_pvas_check_next_peer(void)
 
 /* ---- finalizing ---- */
 
-static void set_finalized(struct mca_btl_pvas_port *port)
+static void set_finalized(struct mca_btl_pvas_port *port, bool finalized)
 {
-	__atomic_or_fetch(&port->finalized[component.index / 64], 1ULL << (component.index % 64),
-			  __ATOMIC_RELEASE);
+	uint64_t *word = &port->finalized[component.index / 64];
+	const uint64_t bit = 1ULL << (component.index % 64);
+
+	if (finalized)
+		__atomic_or_fetch(word, bit, __ATOMIC_RELEASE);
+	else
+		__atomic_and_fetch(word, ~bit, __ATOMIC_RELEASE);
 }
 
-/* The peer may be finalizing, too, and end at any moment. */
-void mca_btl_pvas_notify_finalize(struct mca_btl_base_endpoint_t *ep)
+/* False: the peer has ended, as it can at any moment, or is no longer used. */
+static bool notify(struct mca_btl_base_endpoint_t *ep, bool finalized)
 {
 	sigjmp_buf back;
 
 	if (ep->gone || !mca_btl_pvas_peer_alive(ep->index, ep->gen))
-		return;
+		return false;
 	if (!sigsetjmp(back, 0)) {
 		mca_btl_pvas_fault_return = &back;
-		set_finalized(ep->port);
+		set_finalized(ep->port, finalized);
 	}
 	mca_btl_pvas_fault_return = NULL;
+	return true;
+}
+
+/* An earlier task in our partition may have finalized. */
+void mca_btl_pvas_notify_start(struct mca_btl_base_endpoint_t *ep)
+{
+	notify(ep, false);
+}
+
+void mca_btl_pvas_notify_finalize(struct mca_btl_base_endpoint_t *ep)
+{
 	/* Do not use it any more, and do not report its end. */
-	ep->gone = true;
+	if (notify(ep, true))
+		ep->gone = true;
 }
 
 /* ---- faults ---- */

@@ -12,14 +12,15 @@
 /* Calls between two checks of a peer and of the clock */
 #define CHECK_INTERVAL 1024
 
+/* One for all messages: one thread at a time is here, and the upper layer keeps nothing of it. */
+static mca_btl_base_descriptor_t descriptor;
+
 static void trigger(mca_btl_base_tag_t tag, mca_btl_base_segment_t *segments, size_t count)
 {
 	const mca_btl_active_message_callback_t *am = &mca_btl_base_active_message_trigger[tag];
-	mca_btl_base_descriptor_t descriptor = {
-		.des_segments = segments,
-		.des_segment_count = count,
-	};
 
+	descriptor.des_segments = segments;
+	descriptor.des_segment_count = count;
 	am->cbfunc(&mca_btl_pvas.super, tag, &descriptor, am->cbdata);
 }
 
@@ -37,15 +38,16 @@ static void prefetch(const char *p, size_t len)
 
 static void deliver_data(union mca_btl_pvas_record_hdr *hdr)
 {
+	char *body = mca_btl_pvas_record_body(hdr);
+	/* Reading the header has fetched the first line. */
+	char *second = (char *)(((uintptr_t)hdr | (MCA_BTL_PVAS_CACHE_LINE - 1)) + 1);
 	mca_btl_base_segment_t segment = {
-		.seg_addr.pval = mca_btl_pvas_record_body(hdr),
+		.seg_addr.pval = body,
 		.seg_len = hdr->len,
 	};
 
-	/* Reading the header has fetched the first line. */
-	if (hdr->len > MCA_BTL_PVAS_CACHE_LINE - sizeof(*hdr))
-		prefetch((char *)hdr + MCA_BTL_PVAS_CACHE_LINE,
-			 hdr->len + sizeof(*hdr) - MCA_BTL_PVAS_CACHE_LINE);
+	if (body + hdr->len > second)
+		prefetch(second, body + hdr->len - second);
 	trigger(hdr->tag, &segment, 1);
 }
 
@@ -123,15 +125,19 @@ static int next_batch(int found, int expected)
 
 static int poll_ring(struct mca_btl_pvas_ring *ring, int *batch)
 {
+	const uint64_t begin = ring->head;
 	union mca_btl_pvas_record_hdr *hdr;
+	uint64_t pos = begin;
 	int count;
 
 	for (count = 0; count < *batch; count++) {
-		hdr = mca_btl_pvas_ring_peek(ring);
+		hdr = mca_btl_pvas_ring_peek(ring, &pos);
 		if (!hdr || !deliver(hdr))
 			break;
-		mca_btl_pvas_ring_consume(ring, hdr);
+		pos = mca_btl_pvas_ring_next(ring, pos, hdr);
 	}
+	if (pos != begin)
+		mca_btl_pvas_ring_release(ring, pos);
 	*batch = next_batch(count, *batch);
 	return count;
 }

@@ -98,16 +98,12 @@ int mca_btl_pvas_put(struct mca_btl_base_module_t *btl, struct mca_btl_base_endp
 	return rc;
 }
 
-/* Atomic operations of one width. MIN and MAX have no instruction, hence the loop. */
+/*
+ * Atomic operations of one width. The component osc/rdma does not tell signed from
+ * unsigned numbers, so MIN and MAX, and what has no instruction, are left to it: it
+ * computes them itself, and stores the result by compare-and-swap.
+ */
 #define DEFINE_FETCH_OP(bits)								\
-static uint##bits##_t choose##bits(mca_btl_base_atomic_op_t op, int##bits##_t a,	\
-				   int##bits##_t b)					\
-{											\
-	if (op == MCA_BTL_ATOMIC_MIN)							\
-		return a < b ? a : b;							\
-	return a > b ? a : b;								\
-}											\
-											\
 static bool fetch##bits(uint##bits##_t *p, mca_btl_base_atomic_op_t op, uint##bits##_t v,\
 			uint##bits##_t *old)						\
 {											\
@@ -127,13 +123,6 @@ static bool fetch##bits(uint##bits##_t *p, mca_btl_base_atomic_op_t op, uint##bi
 	case MCA_BTL_ATOMIC_SWAP:							\
 		*old = __atomic_exchange_n(p, v, __ATOMIC_SEQ_CST);			\
 		return true;								\
-	case MCA_BTL_ATOMIC_MIN:							\
-	case MCA_BTL_ATOMIC_MAX:							\
-		*old = __atomic_load_n(p, __ATOMIC_RELAXED);				\
-		while (!__atomic_compare_exchange_n(p, old, choose##bits(op, *old, v), true,\
-						    __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))\
-			;								\
-		return true;								\
 	default:									\
 		return false;								\
 	}										\
@@ -150,17 +139,17 @@ static int do_atomic(struct mca_btl_base_endpoint_t *ep, void *local, uint64_t r
 	uint32_t old32;
 
 	if (flags & MCA_BTL_ATOMIC_FLAG_FLOAT)
-		return OPAL_ERR_NOT_AVAILABLE;
+		return OPAL_ERR_NOT_SUPPORTED;
 	if (!reachable(ep))
 		return OPAL_ERR_UNREACH;
 	if (flags & MCA_BTL_ATOMIC_FLAG_32BIT) {
 		if (!fetch32((uint32_t *)remote, op, operand, &old32))
-			return OPAL_ERR_NOT_AVAILABLE;
+			return OPAL_ERR_NOT_SUPPORTED;
 		if (local)
 			memcpy(local, &old32, sizeof(old32));
 	} else {
 		if (!fetch64((uint64_t *)remote, op, operand, &old64))
-			return OPAL_ERR_NOT_AVAILABLE;
+			return OPAL_ERR_NOT_SUPPORTED;
 		if (local)
 			memcpy(local, &old64, sizeof(old64));
 	}

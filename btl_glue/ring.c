@@ -2,8 +2,6 @@
 /* Ring buffers of records: see ring.h. */
 #include "ring.h"
 
-#include <x86intrin.h>
-
 /* Attempts to lock @tail: it is held for a few stores, or by a writer that was preempted. */
 #define MAX_TRIES 64
 
@@ -11,13 +9,13 @@
 
 void mca_btl_pvas_ring_init(struct mca_btl_pvas_ring *ring, char *data, size_t bytes)
 {
-	ring->head = 0;
-	ring->tail = 0;
-	ring->seen = 0;
-	/* Not a valid position */
-	ring->cleared = UINT64_MAX;
-	ring->data = data;
-	ring->size = bytes & ~(size_t)(MCA_BTL_PVAS_CACHE_LINE - 1);
+	*ring = (struct mca_btl_pvas_ring) {
+		/* Not a valid position */
+		.cleared = UINT64_MAX,
+		.data = data,
+		.size = bytes & ~(size_t)(MCA_BTL_PVAS_CACHE_LINE - 1),
+	};
+	mca_btl_pvas_ring_clear(ring, 0);
 }
 
 static uint64_t advance(const struct mca_btl_pvas_ring *ring, uint64_t pos, uint32_t bytes)
@@ -42,17 +40,12 @@ static uint32_t padding(const struct mca_btl_pvas_ring *ring, uint64_t pos, uint
 	return need > left ? left : 0;
 }
 
-/* One line stays free, for the cleared word after the last record. */
+/* One step stays free, for the cleared word after the last record. */
 static bool fits(const struct mca_btl_pvas_ring *ring, uint64_t tail, uint64_t head, uint32_t need)
 {
 	return used(ring, tail, head) + padding(ring, tail, need) + need +
-		       MCA_BTL_PVAS_CACHE_LINE <=
+		       MCA_BTL_PVAS_RECORD_STEP <=
 	       ring->size;
-}
-
-static void clear_head(struct mca_btl_pvas_ring *ring, uint64_t pos)
-{
-	__atomic_store_n(&mca_btl_pvas_ring_hdr(ring, pos)->word, 0, __ATOMIC_RELAXED);
 }
 
 /* Returns the position of the ring's begin, in the next lap. */
@@ -64,7 +57,7 @@ static uint64_t write_padding(struct mca_btl_pvas_ring *ring, uint64_t pos, uint
 	};
 	uint64_t next = advance(ring, pos, pad);
 
-	clear_head(ring, next);
+	mca_btl_pvas_ring_clear(ring, next);
 	mca_btl_pvas_ring_commit(mca_btl_pvas_ring_hdr(ring, pos), head);
 	return next;
 }
@@ -87,7 +80,7 @@ static union mca_btl_pvas_record_hdr *reserve(struct mca_btl_pvas_ring *ring, ui
 	head = mca_btl_pvas_ring_hdr(ring, *tail);
 	*tail = advance(ring, *tail, need);
 	if (*tail != ring->cleared)
-		clear_head(ring, *tail);
+		mca_btl_pvas_ring_clear(ring, *tail);
 	return head;
 }
 
@@ -127,55 +120,53 @@ union mca_btl_pvas_record_hdr *mca_btl_pvas_ring_reserve(struct mca_btl_pvas_rin
 	return head;
 }
 
-union mca_btl_pvas_record_hdr *mca_btl_pvas_ring_reserve_single(struct mca_btl_pvas_ring *ring,
-								size_t len)
+/* A shorter record fits before the ring's end and leaves a step free. */
+static uint32_t room(const struct mca_btl_pvas_ring *ring)
 {
-	return reserve(ring, &ring->tail, mca_btl_pvas_record_size(len));
+	uint32_t to_end = ring->size - (uint32_t)ring->tail;
+	uint32_t available = ring->size - used(ring, ring->tail, ring->seen);
+
+	if (available <= MCA_BTL_PVAS_RECORD_STEP)
+		return 0;
+	available -= MCA_BTL_PVAS_RECORD_STEP - 1;
+	return available < to_end ? available : to_end;
 }
 
-/*
- * A store to a line that the reader's core has cached is a cache miss, and later stores
- * wait for it. So fetch the lines that the next record will need, if it is as long as
- * this one: all but the first, which the reader polls, and the word to clear after it.
- */
-static void prepare_next(struct mca_btl_pvas_ring *ring, uint32_t need)
+union mca_btl_pvas_record_hdr *mca_btl_pvas_ring_reserve_slowly(struct mca_btl_pvas_ring *ring,
+								uint32_t need)
 {
-	const char *next = (const char *)mca_btl_pvas_ring_hdr(ring, ring->tail);
-	uint32_t i;
+	union mca_btl_pvas_record_hdr *head = reserve(ring, &ring->tail, need);
 
-	if (padding(ring, ring->tail, need) || !fits(ring, ring->tail, ring->seen, need))
-		return;
-	ring->cleared = advance(ring, ring->tail, need);
-	clear_head(ring, ring->cleared);
-	for (i = MCA_BTL_PVAS_CACHE_LINE; i < need; i += MCA_BTL_PVAS_CACHE_LINE)
-		_m_prefetchw((void *)(next + i));
+	ring->room = room(ring);
+	return head;
 }
 
-void mca_btl_pvas_ring_commit_single(struct mca_btl_pvas_ring *ring,
-				     union mca_btl_pvas_record_hdr *head,
-				     union mca_btl_pvas_record_hdr value)
+bool mca_btl_pvas_ring_stays_half_free(struct mca_btl_pvas_ring *ring, size_t len)
 {
-	mca_btl_pvas_ring_commit(head, value);
-	prepare_next(ring, mca_btl_pvas_record_size(value.len));
+	const uint32_t need = mca_btl_pvas_record_size(len);
+
+	if (used(ring, ring->tail, ring->seen) + need <= ring->size / 2)
+		return true;
+	ring->seen = __atomic_load_n(&ring->head, __ATOMIC_ACQUIRE);
+	return used(ring, ring->tail, ring->seen) + need <= ring->size / 2;
 }
 
-union mca_btl_pvas_record_hdr *mca_btl_pvas_ring_peek(struct mca_btl_pvas_ring *ring)
+union mca_btl_pvas_record_hdr *mca_btl_pvas_ring_peek(struct mca_btl_pvas_ring *ring,
+						      uint64_t *pos)
 {
 	union mca_btl_pvas_record_hdr *head, value;
 
 	for (;;) {
-		head = mca_btl_pvas_ring_hdr(ring, ring->head);
+		head = mca_btl_pvas_ring_hdr(ring, *pos);
 		value.word = __atomic_load_n(&head->word, __ATOMIC_ACQUIRE);
 		if (value.type != MCA_BTL_PVAS_RECORD_PAD)
 			return value.type == MCA_BTL_PVAS_RECORD_NONE ? NULL : head;
-		mca_btl_pvas_ring_consume(ring, head);
+		*pos = mca_btl_pvas_ring_next(ring, *pos, head);
 	}
 }
 
-void mca_btl_pvas_ring_consume(struct mca_btl_pvas_ring *ring,
-			       const union mca_btl_pvas_record_hdr *head)
+uint64_t mca_btl_pvas_ring_next(const struct mca_btl_pvas_ring *ring, uint64_t pos,
+				const union mca_btl_pvas_record_hdr *head)
 {
-	__atomic_store_n(&ring->head,
-			 advance(ring, ring->head, mca_btl_pvas_record_size(head->len)),
-			 __ATOMIC_RELEASE);
+	return advance(ring, pos, mca_btl_pvas_record_size(head->len));
 }

@@ -18,7 +18,10 @@ struct slot {
 	struct mca_btl_pvas_ring *ring;
 };
 
-static void commit(const struct slot *slot, size_t len, mca_btl_base_tag_t tag,
+/* Part of each function that sends: a call costs as much as the rest of a short message. */
+#define INLINE static inline __attribute__((always_inline))
+
+INLINE void commit(const struct slot *slot, size_t len, mca_btl_base_tag_t tag,
 		   enum mca_btl_pvas_record_type type)
 {
 	union mca_btl_pvas_record_hdr value = {
@@ -51,7 +54,7 @@ static bool push_barrier(mca_btl_pvas_endpoint_t *ep, struct mca_btl_pvas_fbox *
 		return false;
 	memcpy(mca_btl_pvas_record_body(slot.hdr), &pos, sizeof(pos));
 	commit(&slot, sizeof(pos), 0, MCA_BTL_PVAS_RECORD_BARRIER);
-	fbox->needs_barrier = 0;
+	fbox->ring.needs_barrier = 0;
 	return true;
 }
 
@@ -59,45 +62,85 @@ static bool push_barrier(mca_btl_pvas_endpoint_t *ep, struct mca_btl_pvas_fbox *
  * Reserve room in the peer's memory. The caller holds the endpoint's lock, because a fast
  * box has one writer, and the order of reservations is the order of messages.
  */
-static bool reserve(struct slot *slot, mca_btl_pvas_endpoint_t *ep, size_t len)
+INLINE bool reserve(struct slot *slot, mca_btl_pvas_endpoint_t *ep, size_t len)
 {
 	struct mca_btl_pvas_fbox *fbox = __atomic_load_n(&ep->fbox_out, __ATOMIC_ACQUIRE);
 
-	if (fbox && !mca_btl_pvas_fbox_release(ep, fbox)) {
-		if (OPAL_LIKELY(mca_btl_pvas_record_size(len) <=
-				mca_btl_pvas_ring_max_record(&fbox->ring)))
-			return (OPAL_LIKELY(!fbox->needs_barrier) || push_barrier(ep, fbox)) &&
-			       reserve_single(slot, &fbox->ring, len);
-		/* Too long for the fast box: use the queue, but overtake nothing. */
-		if (!mca_btl_pvas_ring_empty(&fbox->ring))
-			return false;
-		fbox->needs_barrier = 1;
-	}
+	if (fbox && (OPAL_LIKELY(!mca_btl_pvas_fbox_is_closing(fbox)) ||
+		     !mca_btl_pvas_fbox_release(ep, fbox)))
+		return (OPAL_LIKELY(!fbox->ring.needs_barrier) || push_barrier(ep, fbox)) &&
+		       reserve_single(slot, &fbox->ring, len);
 	slot->ring = NULL;
 	slot->hdr = mca_btl_pvas_ring_reserve(&ep->port->queue, len);
 	return slot->hdr;
 }
 
-/* Double the interval each time: refused peers must not flood a busy reader with requests. */
-static void request_fbox(mca_btl_pvas_endpoint_t *ep)
+/*
+ * A message that does not always fit into the peer's fast box is passed by reference: in
+ * the queue it would have to wait until the fast box is empty. If the peer may have to wait
+ * for our processor, half of the box is kept for references, which need 64 bytes each
+ * whatever the message's length: it counts how many messages there is room for.
+ */
+static bool can_copy(const mca_btl_pvas_endpoint_t *ep, size_t len)
+{
+	struct mca_btl_pvas_fbox *fbox = __atomic_load_n(&ep->fbox_out, __ATOMIC_ACQUIRE);
+
+	if (!fbox || len <= MCA_BTL_PVAS_MIN_REFERENCE || len > component.copy_limit)
+		return len <= component.copy_limit;
+	if (component.oversubscribed)
+		return mca_btl_pvas_ring_stays_half_free(&fbox->ring, len);
+	return mca_btl_pvas_record_size(len) <= mca_btl_pvas_ring_max_record(&fbox->ring);
+}
+
+static void send_request(mca_btl_pvas_endpoint_t *ep)
 {
 	const struct {
 		struct mca_btl_pvas_fbox **offer;
 		uint64_t gen;
 	} body = { &ep->fbox_out, component.gen };
-	unsigned int shift = ep->nr_requests;
-	struct slot slot = { NULL, NULL };
+	struct slot slot = {
+		.hdr = mca_btl_pvas_ring_reserve(&ep->port->queue, sizeof(body)),
+	};
 
-	if (ep->fbox_out || !component.fbox_threshold ||
-	    ++ep->sent < (uint64_t)component.fbox_threshold << shift)
-		return;
-	slot.hdr = mca_btl_pvas_ring_reserve(&ep->port->queue, sizeof(body));
 	if (!slot.hdr)
 		return;
 	memcpy(mca_btl_pvas_record_body(slot.hdr), &body, sizeof(body));
 	commit(&slot, sizeof(body), 0, MCA_BTL_PVAS_RECORD_FBOX_REQUEST);
 	ep->sent = 0;
 	ep->nr_requests += ep->nr_requests < MAX_SHIFT;
+}
+
+/* Double the interval each time: refused peers must not flood a busy reader with requests. */
+INLINE void request_fbox(mca_btl_pvas_endpoint_t *ep)
+{
+	const unsigned int shift = ep->nr_requests;
+
+	if (OPAL_UNLIKELY(!ep->fbox_out) && component.fbox_threshold &&
+	    ++ep->sent >= (uint64_t)component.fbox_threshold << shift)
+		send_request(ep);
+}
+
+/* Headers and short messages, without a call. The two parts may overlap each other. */
+#define COPY_HALVES(type, to, from, n)						\
+	do {									\
+		const type first = *(const type *)(from);			\
+		const type last = *(const type *)((from) + (n) - sizeof(type));	\
+										\
+		*(type *)(to) = first;						\
+		*(type *)((to) + (n) - sizeof(type)) = last;			\
+	} while (0)
+
+typedef uint64_t word __attribute__((may_alias, aligned(1)));
+typedef long long pair __attribute__((vector_size(16), may_alias, aligned(1)));
+
+static inline void copy_short(char *to, const char *from, size_t n)
+{
+	if (n > 2 * sizeof(pair) || n < sizeof(word))
+		memcpy(to, from, n);
+	else if (n >= sizeof(pair))
+		COPY_HALVES(pair, to, from, n);
+	else
+		COPY_HALVES(word, to, from, n);
 }
 
 static size_t length(const struct mca_btl_pvas_frag *frag)
@@ -115,7 +158,7 @@ static bool push_data(mca_btl_pvas_endpoint_t *ep, const struct mca_btl_pvas_fra
 	if (!reserve(&slot, ep, len))
 		return false;
 	body = mca_btl_pvas_record_body(slot.hdr);
-	memcpy(body, seg[0].seg_addr.pval, seg[0].seg_len);
+	copy_short(body, seg[0].seg_addr.pval, seg[0].seg_len);
 	if (frag->base.des_segment_count > 1)
 		memcpy(body + seg[0].seg_len, seg[1].seg_addr.pval, seg[1].seg_len);
 	commit(&slot, len, frag->tag, MCA_BTL_PVAS_RECORD_DATA);
@@ -148,7 +191,7 @@ static enum push_result push(mca_btl_pvas_endpoint_t *ep, struct mca_btl_pvas_fr
 {
 	size_t len = length(frag);
 
-	if (len <= component.copy_limit && push_data(ep, frag, len))
+	if (can_copy(ep, len) && push_data(ep, frag, len))
 		return COPIED;
 	if (len > MCA_BTL_PVAS_MIN_REFERENCE && push_reference(ep, frag))
 		return REFERENCED;
@@ -288,12 +331,12 @@ static bool send_immediate(mca_btl_pvas_endpoint_t *ep, struct opal_convertor_t 
 	if (ep->nr_pending || !reserve(&slot, ep, header_size + payload_size))
 		return false;
 	body = mca_btl_pvas_record_body(slot.hdr);
-	memcpy(body, header, header_size);
+	copy_short(body, header, header_size);
 	if (payload_size && opal_convertor_need_buffers(convertor)) {
 		pack(convertor, body + header_size, payload_size);
 	} else if (payload_size) {
 		opal_convertor_get_current_pointer(convertor, &data);
-		memcpy(body + header_size, data, payload_size);
+		copy_short(body + header_size, data, payload_size);
 	}
 	commit(&slot, header_size + payload_size, tag, MCA_BTL_PVAS_RECORD_DATA);
 	mca_btl_pvas_count(eager, 1);
@@ -311,18 +354,19 @@ int mca_btl_pvas_sendi(struct mca_btl_base_module_t *btl, struct mca_btl_base_en
 		       mca_btl_base_descriptor_t **descriptor)
 {
 	const size_t size = header_size + payload_size;
-	const bool can_copy = size <= component.copy_limit;
-	bool sent = false;
+	bool copied = true, sent = false;
 
-	if (OPAL_LIKELY(can_copy) && mca_btl_pvas_reachable(ep)) {
+	if (mca_btl_pvas_reachable(ep)) {
 		OPAL_THREAD_LOCK(mca_btl_pvas_endpoint_lock(ep));
-		sent = send_immediate(ep, convertor, header, header_size, payload_size, tag);
+		copied = can_copy(ep, size);
+		sent = copied && send_immediate(ep, convertor, header, header_size, payload_size,
+						tag);
 		OPAL_THREAD_UNLOCK(mca_btl_pvas_endpoint_lock(ep));
 	}
 	if (OPAL_LIKELY(sent))
 		return OPAL_SUCCESS;
-	mca_btl_pvas_count(waits, can_copy);
+	mca_btl_pvas_count(waits, copied);
 	if (descriptor)
-		*descriptor = can_copy ? NULL : mca_btl_pvas_alloc(btl, ep, order, size, flags);
+		*descriptor = copied ? NULL : mca_btl_pvas_alloc(btl, ep, order, size, flags);
 	return OPAL_ERR_OUT_OF_RESOURCE;
 }

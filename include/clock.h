@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-2.1-or-later */
 /*
  * The clock of all deadlines and durations: it never jumps. Shared by libpvas, the
- * launcher, Open MPI's component and the tools; not installed.
+ * launcher, Open MPI's component, the tools, the benchmarks and the tests; not installed.
  */
 #ifndef PVAS_CLOCK_H
 #define PVAS_CLOCK_H

@@ -54,6 +54,9 @@
 #define PVAS_FN_MUNMAP "do_mas_munmap"
 #endif
 
+/* shmdt() of 6.12 calls this function, and not that. Before, it is static in mm/mmap.c. */
+#define PVAS_HAVE_ALIGN_MUNMAP (LINUX_VERSION_CODE >= KERNEL_VERSION(6, 12, 0))
+
 /* The arguments of mlock_fixup(), and the registers that have some of them. */
 #if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 3, 0)
 #define PVAS_MLOCK_FIXUP_ARGS struct vma_iterator *vmi, struct vm_area_struct *vma, \
@@ -102,6 +105,14 @@ struct userfaultfd_ctx {
 #else
 #define PVAS_UFFD_FILL_MM(arg) ((const struct mm_struct *)(arg))
 #endif
+
+/* Of the file of an attached System V segment: private to ipc/shm.c, the same in all kernels. */
+struct pvas_shm_file_data {
+	int id;
+	struct ipc_namespace *ns;
+	struct file *file;
+	const struct vm_operations_struct *vm_ops;
+};
 
 /* Under mmap_lock for writing. */
 static inline void pvas_change_flags(struct vm_area_struct *vma, unsigned long set,

@@ -63,10 +63,10 @@
 
 #include "../include/uapi/linux/pvas.h"
 #include "compat.h"
+#include "pvas_layout.h"
 
 struct cred;
 struct file;
-struct pvas_elf_image;
 struct ns_common;
 struct vm_unmapped_area_info;
 struct pid;
@@ -182,10 +182,9 @@ struct pvas_space {
  *
  * @state:	PVAS_PART_*, under space->lock
  * @members:	processes that live in it or are armed for it, under space->lock
+ * @layout:	constant while it has a task
  * @brk_lock:	serializes brk calls of the task's threads
  * @brk:	written under @brk_lock, read without
- * @mmap_top:	the end of the mmap area; see pvas_layout.h
- * @skew:	the random offset of the stack's contents from @stack
  * @exe:	the program, write access denied; set at exec, cleared at reclaim,
  *		under pvas_members_lock
  * @pid:	of the process that owns it
@@ -203,14 +202,10 @@ struct pvas_partition {
 	u32 members;
 	unsigned long base;
 	unsigned long end;
-	unsigned long load;
-	unsigned long heap;
-	unsigned long mmap_top;
+	struct pvas_layout layout;
 	struct mutex brk_lock;
 	unsigned long brk;
 	unsigned long arg_start, arg_end, env_start, env_end;
-	unsigned long stack;
-	unsigned long skew;
 	struct file *exe;
 	struct pid *pid;
 	struct work_struct reclaim;
@@ -255,6 +250,7 @@ struct pvas_member {
 int pvas_free_init(void);
 void pvas_free_exit(void);
 void pvas_free_queue(struct work_struct *work);
+void pvas_free_call(void (*fn)(struct pvas_space *space), struct pvas_space *space);
 void pvas_mmput(struct pvas_space *space);
 void pvas_mmput_here(struct mm_struct *mm);
 void pvas_mmput_init(struct pvas_space *space);
@@ -314,6 +310,7 @@ int pvas_share_take(const struct cred *cred);
 void pvas_share_give_back(const struct cred *cred);
 
 /* pvas_member.c; more in pvas_member.h */
+bool pvas_mm_may_be_space(const struct mm_struct *mm);
 struct pvas_partition *pvas_task_partition(void);
 struct pvas_partition *pvas_task_partition_entered(void);
 struct file *pvas_task_exe_get(struct task_struct *tsk);

@@ -10,7 +10,7 @@ static bool pvas_over_data_limit(const struct pvas_partition *part, unsigned lon
 {
 	unsigned long limit = rlimit(RLIMIT_DATA);
 
-	return limit != RLIM_INFINITY && brk - part->heap > limit;
+	return limit != RLIM_INFINITY && brk - part->layout.heap > limit;
 }
 
 static bool pvas_move_brk(struct pvas_partition *part, unsigned long brk)
@@ -42,8 +42,8 @@ long pvas_mm_brk(struct pvas_partition *part, unsigned long brk)
 
 	if (mutex_lock_killable(&part->brk_lock))
 		return -EINTR;
-	if (brk >= part->heap && brk < part->mmap_top && !pvas_over_data_limit(part, brk) &&
-	    pvas_move_brk(part, brk))
+	if (brk >= part->layout.heap && brk < part->layout.mmap_top &&
+	    !pvas_over_data_limit(part, brk) && pvas_move_brk(part, brk))
 		WRITE_ONCE(part->brk, brk);
 	ret = part->brk;
 	mutex_unlock(&part->brk_lock);

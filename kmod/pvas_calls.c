@@ -160,6 +160,16 @@ static void *pvas_check_mremap(const struct pvas_partition *part, struct pt_regs
 	return stub;
 }
 
+/*
+ * (iterator, vma, mm, start, end, ...). shmdt() looks for the segment's areas in all of the
+ * mm, from the given address upwards.
+ */
+static void *pvas_check_unmap_found(const struct pvas_partition *part, struct pt_regs *regs)
+{
+	return pvas_is_own_mm(part, regs->dx) ? pvas_within(part, regs->cx, regs->r8 - regs->cx) :
+						NULL;
+}
+
 /* (addr) */
 static void *pvas_check_shmdt(const struct pvas_partition *part, struct pt_regs *regs)
 {
@@ -279,8 +289,12 @@ static void *pvas_check_prctl(const struct pvas_partition *part, struct pt_regs 
 		return pvas_stub_eperm;
 	case PR_SET_VMA:
 		return pvas_within(part, regs->dx, regs->cx);
+	/* 0 would take debuggers and core files from all, and close the space. */
+	case PR_SET_DUMPABLE:
+		return regs->si ? NULL : pvas_stub_eperm;
 	/* These change a thread or a process, or nothing. */
-	case PR_SET_PDEATHSIG ... PR_MCE_KILL_GET:
+	case PR_SET_PDEATHSIG ... PR_GET_DUMPABLE:
+	case PR_GET_UNALIGN ... PR_MCE_KILL_GET:
 	case PR_SET_CHILD_SUBREAPER ... PR_GET_TID_ADDRESS:
 	case PR_GET_THP_DISABLE:
 	case PR_CAP_AMBIENT:
@@ -347,6 +361,7 @@ static void *pvas_check_uffd_move(const struct pvas_partition *part, struct pt_r
 /* The most frequent come first. */
 const struct pvas_bound pvas_call_bounds[] = {
 	{ PVAS_FN_MUNMAP, pvas_check_unmap },
+	{ "do_vmi_align_munmap", pvas_check_unmap_found, .absent = !PVAS_HAVE_ALIGN_MUNMAP },
 	{ "do_madvise", pvas_check_madvise },
 	{ "do_mprotect_pkey", pvas_check_range },
 	{ "apply_vma_lock_flags", pvas_check_range },

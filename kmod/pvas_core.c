@@ -225,8 +225,8 @@ static void pvas_describe(const struct pvas_partition *part, struct pvas_task *t
 	task->pid = pid_vnr(part->pid);
 	task->users = part->members;
 	task->gen = part->gen;
-	task->load = part->load;
-	task->heap = part->heap;
+	task->load = part->layout.load;
+	task->heap = part->layout.heap;
 	task->brk = READ_ONCE(part->brk);
 }
 

@@ -18,7 +18,7 @@
  */
 #define PVAS_RECLAIMS	8
 
-/* Undoes pvas_space_alloc(). */
+/* Undoes pvas_space_alloc(). In a worker, see pvas_free_call(). */
 static void pvas_space_dispose(struct pvas_space *space)
 {
 	if (space->wq)
@@ -189,6 +189,13 @@ struct pvas_space *pvas_space_attach(const char *key, u32 len)
 	return NULL;
 }
 
+/* In a worker, see pvas_free_call(). */
+static void pvas_space_make_queues(struct pvas_space *space)
+{
+	space->wq = alloc_workqueue("pvas", WQ_UNBOUND, PVAS_RECLAIMS);
+	space->late_wq = alloc_workqueue("pvas_late", WQ_UNBOUND, PVAS_RECLAIMS);
+}
+
 /* Not published: no lookup finds it. */
 static struct pvas_space *pvas_space_alloc(const struct pvas_create *arg, const char *key)
 {
@@ -222,13 +229,12 @@ static struct pvas_space *pvas_space_alloc(const struct pvas_create *arg, const 
 	}
 	err = pvas_space_measure(space);
 	if (!err) {
-		space->wq = alloc_workqueue("pvas", WQ_UNBOUND, PVAS_RECLAIMS);
-		space->late_wq = alloc_workqueue("pvas_late", WQ_UNBOUND, PVAS_RECLAIMS);
+		pvas_free_call(pvas_space_make_queues, space);
 		err = space->wq && space->late_wq ? 0 : -ENOMEM;
 	}
 	if (!err)
 		return space;
-	pvas_space_dispose(space);
+	pvas_free_call(pvas_space_dispose, space);
 	return ERR_PTR(err);
 }
 
@@ -297,6 +303,6 @@ int pvas_space_create(struct pvas_space **out, struct pvas_create *arg, const ch
 err_hook:
 	pvas_hook_put();
 err_space:
-	pvas_space_dispose(space);
+	pvas_free_call(pvas_space_dispose, space);
 	return err;
 }

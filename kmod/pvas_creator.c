@@ -8,7 +8,6 @@
  * memory of any size), for ever if one of these is the file that holds the space.
  */
 #include <linux/cred.h>
-#include <linux/delay.h>
 #include <linux/mm.h>
 #include <linux/mmu_notifier.h>
 #include <linux/nsproxy.h>
@@ -33,17 +32,22 @@
 #define PVAS_BAD_AREA	(VM_GROWSDOWN | VM_SHARED | VM_MAYSHARE | VM_PFNMAP | VM_MIXEDMAP | \
 			 VM_IO | VM_HUGETLB | VM_LOCKED | VM_LOCKONFAULT)
 
-/* Readers of /proc/PID/ hold mm_users for a moment, which is no reason to fail. */
-static bool pvas_mm_is_private(struct mm_struct *mm)
+/*
+ * Has no other process or kernel thread the mm? Not mm_users, which readers of /proc/PID/
+ * hold, and for as long as they like: any user can read cmdline into a page that never
+ * comes. A reader maps nothing.
+ */
+static bool pvas_mm_is_private(const struct mm_struct *mm)
 {
-	int tries;
+	struct task_struct *p, *t;
+	bool private = true;
 
-	for (tries = 0; tries < 50; tries++) {
-		if (atomic_read(&mm->mm_users) == 1)
-			return true;
-		usleep_range(100, 200);
-	}
-	return false;
+	rcu_read_lock();
+	for_each_process_thread(p, t)
+		if (t != current && READ_ONCE(t->mm) == mm)
+			private = false;
+	rcu_read_unlock();
+	return private;
 }
 
 /* Has the mm nothing attached that ends only with it? */

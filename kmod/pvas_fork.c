@@ -54,9 +54,9 @@ static void pvas_fix_copy(struct pvas_partition *part, struct task_struct *child
 {
 	struct pvas_trim *trim;
 
-	child->mm->start_brk = part->heap;
+	child->mm->start_brk = part->layout.heap;
 	child->mm->brk = part->brk;
-	child->mm->start_stack = part->stack;
+	child->mm->start_stack = part->layout.stack;
 	pvas_exe_set_args(child->mm, part);
 	if (part->exe)
 		pvas_exe_swap(child->mm, part->exe);
@@ -107,6 +107,8 @@ void pvas_task_on_fork(struct task_struct *parent, struct task_struct *child)
 	struct pvas_partition *part;
 	struct pvas_member *m;
 
+	if (!pvas_mm_may_be_space(parent->mm))
+		return;
 	rcu_read_lock();
 	m = pvas_member_find(parent->signal);
 	rcu_read_unlock();

@@ -30,6 +30,34 @@ void pvas_free_queue(struct work_struct *work)
 	queue_work(pvas_free_wq, work);
 }
 
+struct pvas_call {
+	struct work_struct work;
+	void (*fn)(struct pvas_space *space);
+	struct pvas_space *space;
+};
+
+static void pvas_call_work(struct work_struct *work)
+{
+	struct pvas_call *call = container_of(work, struct pvas_call, work);
+
+	call->fn(call->space);
+}
+
+/*
+ * Has a worker call @fn(@space), and waits for it. For what takes locks of the whole
+ * machine, such as the making of work queues: the caller's cgroup can starve the caller
+ * while it holds them, and all other processes would wait.
+ */
+void pvas_free_call(void (*fn)(struct pvas_space *space), struct pvas_space *space)
+{
+	struct pvas_call call = { .fn = fn, .space = space };
+
+	INIT_WORK_ONSTACK(&call.work, pvas_call_work);
+	queue_work(pvas_free_wq, &call.work);
+	flush_work(&call.work);
+	destroy_work_on_stack(&call.work);
+}
+
 /* In a kernel thread: mmput() that leaves no file to others. Can take for ever. */
 void pvas_mmput_here(struct mm_struct *mm)
 {

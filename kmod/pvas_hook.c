@@ -329,6 +329,8 @@ static void pvas_hook_work_fn(struct work_struct *work)
 }
 
 static DECLARE_DELAYED_WORK(pvas_hook_work, pvas_hook_work_fn);
+/* Of its own: users can fill the system's with work that waits for them, such as io_uring's. */
+static struct workqueue_struct *pvas_hook_wq;
 
 static bool pvas_hook_settled(unsigned int failures)
 {
@@ -351,7 +353,7 @@ int pvas_hook_get(void)
 	failures = pvas_hook_failures;
 	spin_unlock(&pvas_hook_lock);
 	if (!pvas_hook_settled(failures))
-		mod_delayed_work(system_unbound_wq, &pvas_hook_work, 0);
+		mod_delayed_work(pvas_hook_wq, &pvas_hook_work, 0);
 	err = wait_event_killable(pvas_hook_wait, pvas_hook_settled(failures)) ? -EINTR : 0;
 	if (!err) {
 		spin_lock(&pvas_hook_lock);
@@ -371,7 +373,7 @@ void pvas_hook_put(void)
 	last = !--pvas_hook_users;
 	spin_unlock(&pvas_hook_lock);
 	if (last)
-		mod_delayed_work(system_unbound_wq, &pvas_hook_work, PVAS_LINGER);
+		mod_delayed_work(pvas_hook_wq, &pvas_hook_work, PVAS_LINGER);
 }
 
 static void pvas_hooks_forget(void)
@@ -406,7 +408,7 @@ static int pvas_hooks_find(void)
 
 int pvas_hook_init(void)
 {
-	int i;
+	int i, err;
 
 	for (i = 0; i < ARRAY_SIZE(pvas_probes); i++) {
 		for_each_kernel_tracepoint(pvas_match_tracepoint, &pvas_probes[i]);
@@ -415,12 +417,19 @@ int pvas_hook_init(void)
 			return -EOPNOTSUPP;
 		}
 	}
-	return pvas_hooks_find();
+	pvas_hook_wq = alloc_workqueue("pvas_hook", WQ_UNBOUND, 1);
+	if (!pvas_hook_wq)
+		return -ENOMEM;
+	err = pvas_hooks_find();
+	if (err)
+		destroy_workqueue(pvas_hook_wq);
+	return err;
 }
 
 void pvas_hook_exit(void)
 {
 	cancel_delayed_work_sync(&pvas_hook_work);
+	destroy_workqueue(pvas_hook_wq);
 	if (pvas_hooked)
 		pvas_hooks_off();
 	tracepoint_synchronize_unregister();

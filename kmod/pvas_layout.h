@@ -221,7 +221,7 @@ static inline void pvas_layout_high(struct pvas_layout *l, __u64 end, __u64 spre
  * @stack_limit: RLIMIT_STACK of the exec, in bytes
  * @r:		random numbers, or zeros
  *
- * Return: 0, or -ENOMEM if the program is larger than half the partition.
+ * Return: 0, or -ENOMEM with @l unchanged if the program is larger than half the partition.
  */
 static inline int pvas_layout(struct pvas_layout *l, __u64 base, __u64 size,
 			      const struct pvas_elf_image *image, __u64 stack_limit,

@@ -4,6 +4,7 @@
  * current->signal is the fast path of every hook.
  */
 #include <linux/pid.h>
+#include <linux/sched/coredump.h>
 #include <linux/sched/signal.h>
 #include <linux/sched/task.h>
 #include <linux/slab.h>
@@ -13,7 +14,7 @@
 
 /* Both are read under RCU and changed under pvas_members_lock. */
 static DEFINE_HASHTABLE(pvas_member_table, 10);
-static DEFINE_HASHTABLE(pvas_armed_table, 6);
+static DEFINE_HASHTABLE(pvas_armed_table, 10);
 DEFINE_SPINLOCK(pvas_members_lock);
 
 void pvas_member_hash(struct pvas_member *m)
@@ -64,11 +65,22 @@ bool pvas_is_armed(const struct signal_struct *sig)
 	return armed;
 }
 
+/*
+ * Can @mm be a space's? Asked before each search in the table, in which one user's
+ * thousands of processes would make those of all others long.
+ */
+bool pvas_mm_may_be_space(const struct mm_struct *mm)
+{
+	return mm && test_bit(MMF_MULTIPROCESS, &mm->flags);
+}
+
 static __always_inline struct pvas_partition *pvas_callers_partition(bool entering_too)
 {
 	struct pvas_partition *part = NULL;
 	struct pvas_member *m;
 
+	if (!pvas_mm_may_be_space(current->mm))
+		return NULL;
 	rcu_read_lock();
 	m = pvas_member_find(current->signal);
 	if (m && (entering_too || !READ_ONCE(m->entering)) && current->mm == m->part->space->mm)

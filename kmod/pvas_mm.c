@@ -4,9 +4,11 @@
 #include <linux/pid.h>
 #include <linux/random.h>
 #include <linux/uaccess.h>
+#include <linux/userfaultfd_k.h>
 
 #include "pvas.h"
-#include "pvas_layout.h"
+
+#define PVAS_PUT_TRIES	100
 
 /**
  * pvas_mm_layout - lay out a partition
@@ -15,28 +17,21 @@
  * @stack_limit: RLIMIT_STACK of the exec, in bytes
  * @randomize:	choose random places instead of the fixed ones
  *
- * Sets load, heap, brk, mmap_top, stack and skew. Return: 0, or -ENOMEM if it
- * does not fit.
+ * Return: 0, or -ENOMEM if it does not fit.
  */
 int pvas_mm_layout(struct pvas_partition *part, const struct pvas_elf_image *image,
 		   unsigned long stack_limit, bool randomize)
 {
 	struct pvas_layout_random random = {};
-	struct pvas_layout l;
 	int err;
 
 	if (randomize)
 		get_random_bytes(&random, sizeof(random));
-	err = pvas_layout(&l, part->base, part->end - part->base, image, stack_limit, &random);
-	if (err)
-		return err;
-	part->load = l.load;
-	part->heap = l.heap;
-	part->brk = l.heap;
-	part->mmap_top = l.mmap_top;
-	part->stack = l.stack;
-	part->skew = l.skew;
-	return 0;
+	err = pvas_layout(&part->layout, part->base, part->end - part->base, image, stack_limit,
+			  &random);
+	if (!err)
+		part->brk = part->layout.heap;
+	return err;
 }
 
 /* Does [addr, addr + len) reach outside the partition? A range that wraps around does. */
@@ -53,12 +48,45 @@ bool pvas_mm_foreign(const struct pvas_partition *part, unsigned long addr, unsi
 void pvas_mm_clamp(const struct pvas_partition *part, struct vm_unmapped_area_info *info)
 {
 	unsigned long low = PAGE_ALIGN(READ_ONCE(part->brk)) + PAGE_SIZE;
-	unsigned long high = part->mmap_top;
+	unsigned long high = part->layout.mmap_top;
 
 	/* A bottom-up search would map right above the heap, which could not grow. */
 	info->flags |= VM_UNMAPPED_AREA_TOPDOWN;
 	info->low_limit = low;
 	info->high_limit = info->high_limit <= (1UL << 32) || low >= high ? low : high;
+}
+
+/*
+ * Brings in a page of partition 0 without waiting for the user. A UFFDIO_REGISTER that had
+ * begun before CREATE can have gone on after it, see pvas_creator_settle(): the page
+ * would wait for a monitor.
+ */
+static int pvas_mm_bring_in(struct mm_struct *mm, unsigned long addr)
+{
+	struct vm_area_struct *vma;
+	int err;
+
+	if (mmap_write_lock_killable(mm))
+		return -EINTR;
+	vma = vma_lookup(mm, addr);
+	if (vma && userfaultfd_armed(vma))
+		pvas_forget_uffd(vma);
+	err = fixup_user_fault(mm, addr, FAULT_FLAG_WRITE, NULL);
+	mmap_write_unlock(mm);
+	return err;
+}
+
+static int pvas_mm_put(struct mm_struct *mm, u32 value, u32 __user *to)
+{
+	int err, tries = PVAS_PUT_TRIES;
+
+	/* The page may be gone again before it is written: then bring it in once more. */
+	do {
+		pagefault_disable();
+		err = put_user(value, to);
+		pagefault_enable();
+	} while (err && --tries && !pvas_mm_bring_in(mm, (unsigned long)to));
+	return err;
 }
 
 /*
@@ -69,21 +97,23 @@ void pvas_mm_clamp(const struct pvas_partition *part, struct vm_unmapped_area_in
 void pvas_mm_publish(struct pvas_partition *part, u32 state)
 {
 	struct pvas_space *space = part->space;
+	struct mm_struct *mm = space->mm;
 	struct pvas_part __user *entry;
 	pid_t pid = pid_nr_ns(part->pid, space->pid_ns);
 
 	entry = (struct pvas_part __user *)space->table + part->index;
 	if (state != PVAS_PART_RUNNING) {
-		if (put_user(state, &entry->state))
+		if (pvas_mm_put(mm, state, &entry->state))
 			return;
 		smp_wmb();	/* readers see the state change first */
 		pid = 0;
 	}
-	if (put_user(part->gen, &entry->gen) || put_user(pid, &entry->pid))
+	if (pvas_mm_put(mm, part->gen, &entry->gen) ||
+	    pvas_mm_put(mm, pid, (u32 __user *)&entry->pid))
 		return;
 	if (state == PVAS_PART_RUNNING) {
 		smp_wmb();	/* readers that see RUNNING see the rest */
-		if (put_user(state, &entry->state))
+		if (pvas_mm_put(mm, state, &entry->state))
 			return;
 	}
 }

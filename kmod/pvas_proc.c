@@ -50,10 +50,10 @@ static void pvas_show_tasks(struct seq_file *m, struct pvas_space *space)
 		part = space->parts[i];
 		if (!part)
 			continue;
-		seq_printf(m, "  task %u pid %d %s users %u range %lx-%lx load %lx heap %lx brk %lx\n",
+		seq_printf(m, "  task %u pid %d %s users %u range %lx-%lx load %llx heap %llx brk %lx\n",
 			   i, pid_nr_ns(part->pid, ns), pvas_state_names[part->state],
-			   part->members, part->base, part->end, part->load, part->heap,
-			   READ_ONCE(part->brk));
+			   part->members, part->base, part->end, part->layout.load,
+			   part->layout.heap, READ_ONCE(part->brk));
 	}
 	spin_unlock(&space->lock);
 }

@@ -136,8 +136,7 @@ u32 pvas_space_shift_of(const struct mm_struct *mm)
 	unsigned long i;
 	u32 shift = 0;
 
-	/* Set on each space's mm and on few others: a cheap first test. */
-	if (!test_bit(MMF_MULTIPROCESS, &mm->flags))
+	if (!pvas_mm_may_be_space(mm))
 		return 0;
 	xa_lock(&pvas_spaces);
 	xa_for_each(&pvas_spaces, i, space) {
@@ -160,7 +159,7 @@ bool pvas_space_is_vacant(struct mm_struct *mm)
 	bool vacant = false;
 	unsigned long i;
 
-	if (!test_bit(MMF_MULTIPROCESS, &mm->flags))
+	if (!pvas_mm_may_be_space(mm))
 		return false;
 	xa_lock(&pvas_spaces);
 	xa_for_each(&pvas_spaces, i, space) {

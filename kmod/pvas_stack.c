@@ -82,13 +82,13 @@ static void pvas_aux_task(struct pvas_aux *aux, const struct pvas_exec *ex)
 
 	if (current->mm->context.vdso)
 		pvas_aux_add(aux, AT_SYSINFO_EHDR, (__force u64)current->mm->context.vdso);
-	pvas_aux_add(aux, AT_PHDR, ex->image.phdr ? part->load + ex->image.phdr : 0);
+	pvas_aux_add(aux, AT_PHDR, ex->image.phdr ? part->layout.load + ex->image.phdr : 0);
 	pvas_aux_add(aux, AT_PHENT, sizeof(Elf64_Phdr));
 	pvas_aux_add(aux, AT_PHNUM, ex->phnum);
 	pvas_aux_add(aux, AT_BASE, 0);
 	pvas_aux_add(aux, AT_FLAGS, ex->bprm->interp_flags & BINPRM_FLAGS_PRESERVE_ARGV0 ?
 		     AT_FLAGS_PRESERVE_ARGV0 : 0);
-	pvas_aux_add(aux, AT_ENTRY, part->load + ex->image.entry);
+	pvas_aux_add(aux, AT_ENTRY, part->layout.load + ex->image.entry);
 	pvas_aux_add(aux, AT_UID, from_kuid_munged(cred->user_ns, cred->uid));
 	pvas_aux_add(aux, AT_EUID, from_kuid_munged(cred->user_ns, cred->euid));
 	pvas_aux_add(aux, AT_GID, from_kgid_munged(cred->user_ns, cred->gid));
@@ -106,8 +106,8 @@ static void pvas_fill_start(struct pvas_start *start, const struct pvas_exec *ex
 	start->shift = part->space->shift;
 	start->exec_fd = fd;
 	start->table = part->space->table;
-	start->load = part->load;
-	start->heap = part->heap;
+	start->load = part->layout.load;
+	start->heap = part->layout.heap;
 	start->gen = part->gen;
 }
 
@@ -135,7 +135,7 @@ int pvas_stack_build(struct pvas_exec *ex, int fd, unsigned long *sp, unsigned l
 {
 	struct pvas_partition *part = ex->part;
 	struct linux_binprm *bprm = ex->bprm;
-	unsigned long base = part->stack - part->skew - ex->buf_len;
+	unsigned long base = part->layout.stack - part->layout.skew - ex->buf_len;
 	size_t strings = ex->buf_len - ALIGN(ex->strings, 16);
 	size_t end = strings + ex->strings, off = strings;
 	size_t random = strings - 16, platform = random - 16;
@@ -183,9 +183,9 @@ int pvas_stack_map(struct pvas_exec *ex, unsigned long sp)
 	unsigned long bottom = PAGE_ALIGN_DOWN(sp - PVAS_STACK_EXTRA);
 	unsigned long prot = PROT_READ | PROT_WRITE | (ex->image.stack_exec ? PROT_EXEC : 0);
 	unsigned long at;
-	size_t skip = sp - (part->stack - part->skew - ex->buf_len);
+	size_t skip = sp - (part->layout.stack - part->layout.skew - ex->buf_len);
 
-	at = vm_mmap(NULL, bottom, part->stack - bottom, prot,
+	at = vm_mmap(NULL, bottom, part->layout.stack - bottom, prot,
 		     MAP_PRIVATE | MAP_ANONYMOUS | MAP_GROWSDOWN | MAP_FIXED_NOREPLACE, 0);
 	if (at != bottom)
 		return IS_ERR_VALUE(at) ? (long)at : -ENOMEM;

@@ -97,9 +97,9 @@ struct pvas_member *pvas_task_creator_alloc(struct pvas_space *space)
 	part = m->part;
 	part->state = PVAS_PART_RESERVED;
 	/* For the fork children of the creator. */
-	part->heap = mm->start_brk;
+	part->layout.heap = mm->start_brk;
 	part->brk = mm->brk;
-	part->stack = mm->start_stack;
+	part->layout.stack = mm->start_stack;
 	part->arg_start = mm->arg_start;
 	part->arg_end = mm->arg_end;
 	part->env_start = mm->env_start;

@@ -7,7 +7,7 @@
  * Filling (COPY, ZEROPAGE, MOVE, ...) is checked in the functions that do it, see
  * pvas_calls.c. REGISTER and UNREGISTER have no such function: their argument is read in
  * the middle of them, and a peer can change it after a check. So one task of a space does
- * this at a time, and its effect is checked afterwards.
+ * this at a time, and what it has changed outside its partition is undone afterwards.
  */
 #include <linux/ftrace.h>
 #include <linux/fs.h>
@@ -15,6 +15,7 @@
 #include <linux/module.h>
 #include <linux/pagemap.h>
 #include <linux/sched.h>
+#include <linux/slab.h>
 #include <linux/uaccess.h>
 #include <linux/userfaultfd_k.h>
 #include <linux/wait.h>
@@ -37,6 +38,103 @@ static bool pvas_uffd_is_foreign(const struct pvas_partition *part,
 	       (vma->vm_start < part->base || vma->vm_end > part->end);
 }
 
+/**
+ * struct pvas_uffd_ranges - what one userfaultfd has registered outside a partition
+ * @n:		ranges
+ * @max:	ranges that @at has room for
+ * @at:		in the order of addresses; those of the same mode that touch are one
+ */
+struct pvas_uffd_ranges {
+	unsigned int n;
+	unsigned int max;
+	struct pvas_uffd_range {
+		unsigned long start;
+		unsigned long end;
+		unsigned long mode;
+	} *at;
+};
+
+static unsigned long pvas_uffd_mode(const struct vm_area_struct *vma)
+{
+	return vma->vm_flags & __VM_UFFD_FLAGS;
+}
+
+/* Adds the part [@start, @end) of an area; or, without @ranges->at, counts it. */
+static void pvas_uffd_add(struct pvas_uffd_ranges *ranges, const struct vm_area_struct *vma,
+			  unsigned long start, unsigned long end)
+{
+	struct pvas_uffd_range *at = ranges->at;
+	unsigned int n = ranges->n;
+
+	if (start >= end)
+		return;
+	if (at && n && at[n - 1].end == start && at[n - 1].mode == pvas_uffd_mode(vma)) {
+		at[n - 1].end = end;
+		return;
+	}
+	if (at && n == ranges->max)
+		return;
+	if (at)
+		at[n] = (struct pvas_uffd_range){ start, end, pvas_uffd_mode(vma) };
+	ranges->n++;
+}
+
+static void pvas_uffd_walk(const struct pvas_partition *part, const struct userfaultfd_ctx *ctx,
+			   struct pvas_uffd_ranges *ranges)
+{
+	struct mm_struct *mm = part->space->mm;
+	struct vm_area_struct *vma;
+	VMA_ITERATOR(vmi, mm, 0);
+
+	ranges->n = 0;
+	mmap_read_lock(mm);
+	for_each_vma(vmi, vma) {
+		if (vma->vm_userfaultfd_ctx.ctx != ctx)
+			continue;
+		pvas_uffd_add(ranges, vma, vma->vm_start, min(vma->vm_end, part->base));
+		pvas_uffd_add(ranges, vma, max(vma->vm_start, part->end), vma->vm_end);
+	}
+	mmap_read_unlock(mm);
+}
+
+static int pvas_uffd_remember(const struct pvas_partition *part, const struct userfaultfd_ctx *ctx,
+			      struct pvas_uffd_ranges *ranges)
+{
+	*ranges = (struct pvas_uffd_ranges){};
+	pvas_uffd_walk(part, ctx, ranges);
+	if (!ranges->n)
+		return 0;
+	ranges->max = ranges->n;
+	ranges->at = kvmalloc_array(ranges->max, sizeof(*ranges->at), GFP_KERNEL_ACCOUNT);
+	if (!ranges->at)
+		return -ENOMEM;
+	pvas_uffd_walk(part, ctx, ranges);
+	return 0;
+}
+
+/* Was the part [@start, @end) of an area registered so? @next: the range to begin with */
+static bool pvas_uffd_had(const struct pvas_uffd_ranges *ranges, unsigned int *next,
+			  const struct vm_area_struct *vma, unsigned long start,
+			  unsigned long end)
+{
+	const struct pvas_uffd_range *at = ranges->at;
+
+	if (start >= end)
+		return true;
+	while (*next < ranges->n && at[*next].end <= start)
+		++*next;
+	return *next < ranges->n && at[*next].start <= start && end <= at[*next].end &&
+	       at[*next].mode == pvas_uffd_mode(vma);
+}
+
+/* Was the area registered so, as far as it lies outside the partition? */
+static bool pvas_uffd_is_old(const struct pvas_partition *part, const struct vm_area_struct *vma,
+			     const struct pvas_uffd_ranges *ranges, unsigned int *next)
+{
+	return pvas_uffd_had(ranges, next, vma, vma->vm_start, min(vma->vm_end, part->base)) &&
+	       pvas_uffd_had(ranges, next, vma, max(vma->vm_start, part->end), vma->vm_end);
+}
+
 static bool pvas_uffd_peers_have_any(struct pvas_partition *part)
 {
 	struct mm_struct *mm = part->space->mm;
@@ -51,18 +149,25 @@ static bool pvas_uffd_peers_have_any(struct pvas_partition *part)
 	return any;
 }
 
-/* Undoes what the caller has registered outside its partition, and wakes waiters there. */
-static bool pvas_uffd_undo(struct pvas_partition *part, struct userfaultfd_ctx *ctx)
+/*
+ * Undoes what the caller has registered outside its partition, and wakes waiters there.
+ * Not what the peers have: tasks can share a userfaultfd, and the kernel merges areas of
+ * neighbours that both have registered with it.
+ */
+static bool pvas_uffd_undo(struct pvas_partition *part, struct userfaultfd_ctx *ctx,
+			   const struct pvas_uffd_ranges *peers)
 {
 	struct { unsigned long start, len; } all = {};
 	struct mm_struct *mm = part->space->mm;
 	struct vm_area_struct *vma;
 	VMA_ITERATOR(vmi, mm, 0);
+	unsigned int next = 0;
 	bool any = false;
 
 	mmap_write_lock(mm);
 	for_each_vma(vmi, vma) {
-		if (vma->vm_userfaultfd_ctx.ctx != ctx || !pvas_uffd_is_foreign(part, vma))
+		if (vma->vm_userfaultfd_ctx.ctx != ctx ||
+		    pvas_uffd_is_old(part, vma, peers, &next))
 			continue;
 		pvas_forget_uffd(vma);
 		any = true;
@@ -89,14 +194,19 @@ static long pvas_uffd_call(struct file *file, unsigned int cmd, unsigned long ar
 static long pvas_uffd_locked(struct pvas_partition *part, struct file *file, unsigned int cmd,
 			     unsigned long arg)
 {
+	struct pvas_uffd_ranges peers;
 	long ret;
 
 	/* It ends the registration with any userfaultfd, not only with this one. */
-	if (cmd == UFFDIO_UNREGISTER && pvas_uffd_peers_have_any(part))
-		return -EBUSY;
+	if (cmd == UFFDIO_UNREGISTER)
+		return pvas_uffd_peers_have_any(part) ? -EBUSY : pvas_uffd_call(file, cmd, arg);
+	ret = pvas_uffd_remember(part, file->private_data, &peers);
+	if (ret)
+		return ret;
 	ret = pvas_uffd_call(file, cmd, arg);
-	if (cmd == UFFDIO_REGISTER && pvas_uffd_undo(part, file->private_data))
-		return -EPERM;
+	if (pvas_uffd_undo(part, file->private_data, &peers))
+		ret = -EPERM;
+	kvfree(peers.at);
 	return ret;
 }
 

@@ -238,8 +238,12 @@ void job_resolve_exits(struct job *job)
 {
 	unsigned int rank;
 
+	if (job->resolving)
+		return;
+	job->resolving = true;
 	for (rank = 0; rank < job->opt->tasks; rank++)
 		job_resolve_exit(job, rank);
+	job->resolving = false;
 }
 
 static void task_ended(struct job *job, unsigned int rank, int wait_status)

@@ -131,9 +131,11 @@ static int prepare(struct run *run)
 	if (err)
 		return fail("cannot prepare the job", err);
 	err = mpi_open(&run->mpi, run->opt, &run->loop, &run->job, &run->places);
-	if (err)
-		return fail("cannot listen on 127.0.0.1 for MPI programs (say --mpi none if there are none)",
-			    err);
+	if (err) {
+		report_error("cannot listen on 127.0.0.1 for MPI programs: %s (--mpi pmi1 needs no port and serves MPICH, --mpi none serves none)",
+			     strerror(-err));
+		return STATUS_FAILED;
+	}
 	return space_open(&run->space, run->opt);
 }
 

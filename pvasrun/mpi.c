@@ -147,7 +147,9 @@ static void check_programs(struct mpi *mpi)
 	mpi->all_direct = true;
 	for (i = 0; i < mpi->common.opt->nr_apps; i++) {
 		flags = elf_needed(mpi->common.opt->apps[i].path);
-		if (!(flags & ELF_NEEDS_MPI))
+		if (flags & ELF_NEEDS_MPI)
+			mpi->any_direct = true;
+		else
 			mpi->all_direct = false;
 		if (flags & ELF_HAS_RPATH)
 			mpi->own_paths = true;
@@ -238,9 +240,11 @@ int mpi_open(struct mpi *mpi, const struct options *opt, struct loop *loop, stru
 		return 0;
 	}
 	mpi_close(mpi);
-	if (opt->mpi != MPI_AUTO)
+	/* Each rank would believe that it is alone, and the job would seem to succeed. */
+	if (opt->mpi != MPI_AUTO || mpi->any_direct)
 		return err;
-	report_note("no MPI: cannot listen on 127.0.0.1: %s", strerror(-err));
+	report_warning("cannot listen on 127.0.0.1: %s: a task that loads MPI at run time will be a job of one rank",
+		       strerror(-err));
 	return 0;
 }
 

@@ -25,12 +25,16 @@ struct mpi {
 	struct pmix_host host;
 	struct pmi1 pmi;
 	bool all_direct;		/* each program is itself linked with MPI */
+	bool any_direct;		/* one of them is */
 	bool own_paths;			/* one of them has a DT_RPATH or DT_RUNPATH */
 	struct session_dir shm;		/* in /dev/shm, if there is one */
 	char shm_error[256];
 };
 
-/* Prepare, for a job that may have MPI ranks. -errno if that fails and --mpi asked for it */
+/*
+ * Prepare, for a job that may have MPI ranks. -errno if that fails and --mpi asked for it, or
+ * a program is linked with MPI
+ */
 int mpi_open(struct mpi *mpi, const struct options *opt, struct loop *loop, struct job *job,
 	     const struct places *places);
 

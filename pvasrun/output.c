@@ -211,10 +211,19 @@ static void stream_ready(struct event *event, uint32_t what)
 /* @ends: to read from, and for the task to write to */
 static int stream_create(const struct stream *stream, int ends[static 2])
 {
-	const struct output *output = stream->output;
+	struct output *output = stream->output;
+	int err;
 
-	if (output->pty && !stream->sink->broken && stream->sink == &output->sinks[0])
-		return pty_open(ends);
+	if (output->pty && !output->pty_failed && !stream->sink->broken &&
+	    stream->sink == &output->sinks[0]) {
+		err = pty_open(ends);
+		if (!err || !output->pty_optional)
+			return err;
+		/* all can be in use by others */
+		report_warning("no pseudo-terminal for the ranks' output: %s: what a rank has not written when it is killed is lost",
+			       strerror(-err));
+		output->pty_failed = true;
+	}
 	return pipe2(ends, O_CLOEXEC) < 0 ? -errno : 0;
 }
 
@@ -278,6 +287,7 @@ int output_open(struct output *output, struct loop *loop, const struct options *
 	*output = (struct output){
 		.loop = loop, .nr_streams = 2 * opt->tasks,
 		.tag = opt->tag_output, .pty = pty_wanted(opt),
+		.pty_optional = opt->pty == PTY_AUTO,
 	};
 	if (!output->tag && !output->pty)
 		return 0;

@@ -39,6 +39,8 @@ struct output {
 	unsigned int open_streams;
 	bool tag;		/* prefix lines with the rank; standard error, too */
 	bool pty;		/* standard output through pseudo-terminals */
+	bool pty_optional;	/* or, where none is free, through pipes */
+	bool pty_failed;
 	bool failed;		/* output was lost, and not because its reader ended */
 	bool finishing;		/* see output_finish_reading() */
 	bool hung_up;		/* the reader of these is gone: see output_hang_up() */

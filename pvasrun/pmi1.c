@@ -276,23 +276,25 @@ static void handle_lines(struct pmi1_rank *r)
 {
 	char *line = r->line, *end;
 
+	r->handling = true;
 	while (r->event.fd >= 0 && (end = memchr(line, '\n', r->line + r->used - line))) {
 		*end = '\0';
 		handle_line(r, line);
 		line = end + 1;
 	}
+	r->handling = false;
 	r->used -= line - r->line;
 	memmove(r->line, line, r->used);
 	if (r->used == sizeof(r->line))
 		rank_close(r);
 }
 
-/* True if there was input. */
+/* True if there was input. What comes while a line is handled is read afterwards. */
 static bool read_once(struct pmi1_rank *r)
 {
 	ssize_t n;
 
-	if (r->event.fd < 0)
+	if (r->event.fd < 0 || r->handling)
 		return false;
 	n = read(r->event.fd, r->line + r->used, sizeof(r->line) - r->used);
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))

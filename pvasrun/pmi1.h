@@ -26,6 +26,7 @@ struct pmi1_rank {
 	struct pmi1 *pmi;
 	bool in_barrier;
 	bool in_spawn;		/* between "mcmd=spawn" and "endcmd", which is answered */
+	bool handling;		/* a line of the buffer: its handler may come back to read more */
 	unsigned int used;
 	char line[PMI1_LINE];
 };

@@ -308,19 +308,29 @@ PVAS_TEST(looks_from_a_sandbox)
 	EXPECT_EQ(0, pt_as_nobody(look_from_each, NULL));
 }
 
-/* a space of a task that is not to be dumped lets nobody in: EPERM */
-PVAS_TEST(not_dumpable)
+/*
+ * no task keeps debuggers, core files and new tasks from its peers, by a setting that they
+ * share; nor does the creator
+ */
+PVAS_TEST(dumpable)
 {
+	const struct pt_slot after = { .nr = SYS_prctl, .args = { PR_SET_DUMPABLE, 0 } };
 	struct pt_raw raw;
+	long ret = 0;
 	pid_t pid;
 
-	ASSERT_EQ(0, pt_raw_make(&raw));
+	pt_raw_init(&raw, PVAS_SHIFT_DEFAULT);
+	raw.after = &after;
+	raw.n_after = 1;
+	raw.after_ret = &ret;
+	ASSERT_EQ(0, pt_raw_create(&raw));
+	EXPECT_EQ(-EPERM, ret);
 	pid = pt_raw_spawn(&raw, 1);
 	ASSERT_LT(0, pid);
-	ASSERT_EQ(0, pt_raw_call(&raw, 1, SYS_prctl, PR_SET_DUMPABLE, 0));
-	EXPECT_EQ(-EPERM, pt_in_child(arm, &raw));
-	ASSERT_EQ(0, pt_raw_call(&raw, 1, SYS_prctl, PR_SET_DUMPABLE, 1));
+	EXPECT_EQ(-EPERM, pt_raw_call(&raw, 1, SYS_prctl, PR_SET_DUMPABLE, 0));
+	EXPECT_EQ(1, pt_raw_call(&raw, 1, SYS_prctl, PR_GET_DUMPABLE));
 	EXPECT_EQ(0, pt_in_child(arm, &raw));
+	EXPECT_EQ(0, pt_raw_call(&raw, 1, SYS_prctl, PR_SET_DUMPABLE, 1));
 	pt_kill(pid);
 	pt_raw_close(&raw);
 }

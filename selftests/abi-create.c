@@ -2,7 +2,6 @@
 /* PVAS_IOC_CREATE, error by error; without libpvas. abi-user.c has who may. */
 #define _GNU_SOURCE
 #include <fcntl.h>
-#include <linux/userfaultfd.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -276,96 +275,6 @@ PVAS_TEST(create_many)
 		pt_raw_close(&raw[i]);
 	EXPECT_EQ(0, pt_raw_make(&more));
 	pt_raw_close(&more);
-}
-
-/* ---- a userfaultfd of the creator's, in the hands of another process ---- */
-
-#define WATCHED_AT (PT_STUB_AT + 0x10000UL)
-#define SINK_FD 201
-#define ROUNDS 80
-
-static struct {
-	long delay_us;
-	volatile int done;
-	volatile int registered;
-} *watch;
-
-static void register_later(int uffd)
-{
-	struct uffdio_register reg = {
-		.range = { WATCHED_AT, 4096 }, .mode = UFFDIO_REGISTER_MODE_MISSING,
-	};
-
-	usleep(watch->delay_us);
-	watch->registered = !ioctl(uffd, UFFDIO_REGISTER, &reg);
-	watch->done = 1;
-	/* Its last file would end the registration. */
-	usleep(200000);
-	_exit(0);
-}
-
-/* In the creator: a page that is not touched, and a process that will register it. */
-static int hand_over_uffd(void *arg)
-{
-	struct uffdio_api api = { .api = UFFD_API };
-	void *p = mmap((void *)WATCHED_AT, 4096, PROT_READ | PROT_WRITE,
-		       MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
-	/* With that, the kernel's own access to it fails, and does not wait. */
-	int fd = syscall(SYS_userfaultfd, O_CLOEXEC | UFFD_USER_MODE_ONLY), fds[2];
-
-	(void)arg;
-	if (p == MAP_FAILED || fd < 0 || ioctl(fd, UFFDIO_API, &api) || pipe(fds) ||
-	    dup2(fds[1], SINK_FD) < 0)
-		return -ENOTSUP;
-	if (!fork())
-		register_later(fd);
-	close(fd);
-	return 0;
-}
-
-/* One more CREATE; -EFAULT if the area is registered in a space that was made */
-static int create_watched(void)
-{
-	static const struct pt_slot look = { .nr = SYS_write, .args = { SINK_FD, WATCHED_AT, 1 } };
-	struct pt_raw raw;
-	long ret = 0;
-	int err;
-
-	watch->done = 0;
-	pt_raw_init(&raw, PVAS_SHIFT_DEFAULT);
-	raw.prepare = hand_over_uffd;
-	raw.keep = WATCHED_AT;
-	raw.after = &look;
-	raw.n_after = 1;
-	raw.after_ret = &ret;
-	err = pt_raw_create(&raw);
-	pt_raw_close(&raw);
-	while (!watch->done)
-		usleep(1000);
-	return err ?: ret == -EFAULT ? -EFAULT : 0;
-}
-
-/* does not register an area while the space is made: the kernel's worker would wait there */
-PVAS_TEST(userfaultfd_meanwhile)
-{
-	int round, err, made = 0, refused = 0;
-
-	watch = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	ASSERT_NE(MAP_FAILED, (void *)watch);
-	watch->delay_us = 2000;
-	for (round = 0; round < ROUNDS; round++) {
-		err = create_watched();
-		EXPECT_TRUE(!err || err == -EBUSY) TH_LOG("error %d in round %d", err, round);
-		/* Towards the moment between the check and the publication */
-		watch->delay_us += err == -EBUSY ? watch->delay_us / 8 + 1 + rand() % 400 :
-						   -(watch->delay_us / 16 + rand() % 400);
-		if (watch->delay_us < 0)
-			watch->delay_us = 0;
-		made += !err;
-		refused += err == -EBUSY;
-	}
-	TH_LOG("%d spaces made, %d refused", made, refused);
-	EXPECT_LT(0, made);
 }
 
 PT_MAIN()

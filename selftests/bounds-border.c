@@ -1,14 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Two tasks map up to the border of their partitions. The kernel makes one area of what
- * they map there. Neither the end of one nor its locks may act on the part of the other.
+ * they map there. Neither the end of one nor its locks may act on the part of the other,
+ * nor a userfaultfd that both have.
  */
 #define _GNU_SOURCE
+#include <fcntl.h>
+#include <linux/userfaultfd.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/shm.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "kselftest_harness.h"
@@ -184,6 +190,127 @@ MODULE_TEST(locks, "each task has an mm of its own")
 	EXPECT_EQ(0, end(&lower));
 	ASSERT_EQ(0, start(&upper, space, 2, "upper_rests"));
 	ASSERT_EQ(0, start(&lower, space, 1, "lower_locks"));
+	EXPECT_EQ(0, end(&lower));
+	EXPECT_EQ(0, end(&upper));
+	pvas_space_destroy(space);
+}
+
+/* ---- a userfaultfd that both have ---- */
+
+#define MAIL_FD 200	/* and MAIL_FD + 1: a pipe */
+#define SHARED_LEN (2 * PAGE)
+
+static int register_pages(int uffd, const char *at)
+{
+	struct uffdio_register reg = {
+		.range = { (uintptr_t)at, SHARED_LEN }, .mode = UFFDIO_REGISTER_MODE_MISSING,
+	};
+
+	return ioctl(uffd, UFFDIO_REGISTER, &reg);
+}
+
+/* Is the area with that address registered? */
+static bool is_registered(const char *at)
+{
+	FILE *f = fopen("/proc/self/smaps", "re");
+	bool here = false, found = false;
+	unsigned long from, to;
+	char line[4096];
+
+	while (f && fgets(line, sizeof(line), f)) {
+		if (sscanf(line, "%lx-%lx ", &from, &to) == 2)
+			here = from <= (uintptr_t)at && (uintptr_t)at < to;
+		else if (here && !strncmp(line, "VmFlags:", 8))
+			found |= strstr(line, " um") != NULL;
+	}
+	if (f)
+		fclose(f);
+	return found;
+}
+
+TASK(lower_registers)
+{
+	struct uffdio_api api = { .api = UFFD_API };
+	char *at = map_at(pt_base() + pt_size() - SHARED_LEN, SHARED_LEN);
+	int mail[2] = { getpid(), syscall(SYS_userfaultfd, O_CLOEXEC | UFFD_USER_MODE_ONLY) };
+
+	CHECK_EQ(0, ioctl(mail[1], UFFDIO_API, &api));
+	CHECK_EQ(0, register_pages(mail[1], at));
+	CHECK_EQ(sizeof(mail), write(MAIL_FD + 1, mail, sizeof(mail)));
+	meet();
+	CHECK(is_registered(at));
+}
+
+TASK(upper_registers)
+{
+	char *at = map_at(pt_base(), SHARED_LEN), *other = anon(SHARED_LEN);
+	int mail[2], fd;
+
+	CHECK_EQ(sizeof(mail), read(MAIL_FD, mail, sizeof(mail)));
+	fd = syscall(SYS_pidfd_getfd, syscall(SYS_pidfd_open, mail[0], 0), mail[1], 0);
+	CHECK(fd >= 0);
+	CHECK_EQ(0, register_pages(fd, other));
+	CHECK_EQ(0, register_pages(fd, at));
+	CHECK(is_registered(at) && is_registered(other));
+	CHECK_ERR(EPERM, register_pages(fd, at - SHARED_LEN));
+	meet();
+}
+
+/* each registers its part, and neither takes the other's away */
+MODULE_TEST(userfaultfd_of_neighbours, "each task has an mm of its own")
+{
+	struct pvas_space *space = PT_SPACE();
+	struct neighbour low, up;
+	int mail[2];
+
+	ASSERT_EQ(0, pipe(mail));
+	ASSERT_EQ(MAIL_FD, dup2(mail[0], MAIL_FD));
+	ASSERT_EQ(MAIL_FD + 1, dup2(mail[1], MAIL_FD + 1));
+	ASSERT_EQ(0, start(&low, space, 1, "lower_registers"));
+	ASSERT_EQ(0, start(&up, space, 2, "upper_registers"));
+	EXPECT_EQ(0, end(&low));
+	EXPECT_EQ(0, end(&up));
+	pvas_space_destroy(space);
+}
+
+/* ---- a part of a System V segment that was moved to the border ---- */
+
+#define SEGMENT_LEN	(4 * PAGE)
+#define MOVED_FROM	(2 * PAGE)
+
+TASK(upper_moves_segment)
+{
+	int id = shmget(IPC_PRIVATE, SEGMENT_LEN, IPC_CREAT | 0600);
+	char *p = shmat(id, NULL, 0), *moved = (char *)pt_base();
+
+	CHECK(p != (char *)-1);
+	CHECK_EQ(0, shmctl(id, IPC_RMID, NULL));
+	memset(p, BYTE, SEGMENT_LEN);
+	CHECK(mremap(p + MOVED_FROM, SEGMENT_LEN - MOVED_FROM, SEGMENT_LEN - MOVED_FROM,
+		     MREMAP_MAYMOVE | MREMAP_FIXED, moved) == moved);
+	meet();
+	CHECK_EQ(BYTE, moved[0]);
+	CHECK_EQ(BYTE, moved[PAGE]);
+	CHECK_EQ(0, shmdt(p));
+}
+
+/* The kernel looks for the segment from there upwards, and in all of the mm. */
+TASK(lower_detaches)
+{
+	char *end = (char *)pt_base() + pt_size(), *at;
+
+	for (at = end - SEGMENT_LEN; at < end; at += PAGE)
+		CHECK(shmdt(at) == 0 || errno == EINVAL || errno == EPERM);
+	meet();
+}
+
+PVAS_TEST(segments)
+{
+	struct pvas_space *space = PT_SPACE();
+	struct neighbour upper, lower;
+
+	ASSERT_EQ(0, start(&upper, space, 2, "upper_moves_segment"));
+	ASSERT_EQ(0, start(&lower, space, 1, "lower_detaches"));
 	EXPECT_EQ(0, end(&lower));
 	EXPECT_EQ(0, end(&upper));
 	pvas_space_destroy(space);

@@ -82,7 +82,9 @@ TASK(change_settings)
 	CHECK_ERR(EPERM, write_to("/proc/self/coredump_filter", "0x1"));
 	/* Allowed: settings of one thread, and queries */
 	CHECK_EQ(0, prctl(PR_SET_NAME, "renamed", 0, 0, 0));
+	CHECK_ERR(EPERM, prctl(PR_SET_DUMPABLE, 0, 0, 0, 0));
 	CHECK_EQ(1, prctl(PR_GET_DUMPABLE, 0, 0, 0, 0));
+	CHECK_EQ(0, prctl(PR_SET_DUMPABLE, 1, 0, 0, 0));
 	CHECK_EQ(0, prctl(PR_SET_TIMERSLACK, 50000, 0, 0, 0));
 }
 
@@ -225,14 +227,14 @@ TASK(race_uffd)
 {
 	char *own = anon(PAGE);
 	struct uffdio_range range = { (uintptr_t)own, PAGE };
-	long end = pt_now_ms() + 1000;
+	long end = now_ms() + 1000;
 	int fd = others_uffd();
 	pthread_t thread;
 
 	CHECK(fd >= 0);
 	racing = (struct uffdio_register){ range, UFFDIO_REGISTER_MODE_MISSING, 0 };
 	CHECK_EQ(0, pthread_create(&thread, NULL, change_range, own));
-	while (pt_now_ms() < end) {
+	while (now_ms() < end) {
 		ioctl(fd, UFFDIO_REGISTER, &racing);
 		ioctl(fd, UFFDIO_UNREGISTER, &range);
 	}

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/auxv.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "kselftest_harness.h"
@@ -211,6 +212,65 @@ MODULE_TEST(proc_exe, "/proc/PID/exe is the launcher's")
 	EXPECT_STREQ(b, buf);
 	pt_kill(pb);
 	pvas_space_destroy(space);
+}
+
+#define MANY_ARGS 20000
+#define ENDS 150
+
+/* So many that the kernel needs a while to write them. */
+static int exec_many_args(void *arg)
+{
+	static char *argv[MANY_ARGS + 1];
+	char *envp[] = { NULL };
+	int i;
+
+	(void)arg;
+	for (i = 0; i < MANY_ARGS; i++)
+		argv[i] = (char *)"a";
+	execve("/bin/true", argv, envp);
+	return -errno;
+}
+
+/* One task ends at some moment of another one's exec. Is the other one's cmdline empty then? */
+static int end_during_exec(struct pt_raw *raw, long delay_us, long *exec_us)
+{
+	pid_t first = pt_raw_spawn(raw, 1), second, killer;
+	char proc[64], buf[16] = "";
+	long began;
+
+	pt_raw_call(raw, 1, SYS_getppid);
+	killer = fork();
+	if (!killer) {
+		usleep(delay_us);
+		_exit(kill(first, SIGKILL));
+	}
+	began = now_ms();
+	second = pt_raw_spawn_by(raw, 2, exec_many_args, NULL);
+	pt_raw_call(raw, 2, SYS_getppid);
+	*exec_us = (now_ms() - began) * 1000;
+	pt_wait(killer);
+	pt_wait(first);
+	snprintf(proc, sizeof(proc), "/proc/%d/cmdline", second);
+	pt_read_file(proc, buf, sizeof(buf));
+	pt_kill(second);
+	return buf[0] != 'a';
+}
+
+/* /proc has the whole command line of a task whose exec was not done when the first one ended */
+MODULE_TEST(cmdline_is_whole, "uses the ABI")
+{
+	long exec_us = 20000, now_us, began = now_ms();
+	struct pt_raw raw;
+	int i, empty = 0;
+
+	ASSERT_EQ(0, pt_raw_make(&raw));
+	for (i = 0; i < ENDS && now_ms() - began < pt_timeout() * 300L; i++) {
+		empty += end_during_exec(&raw, rand() % (exec_us + 1), &now_us);
+		exec_us = (3 * exec_us + now_us) / 4;
+	}
+	TH_LOG("%d of %d times empty, an exec of %ld ms", empty, i, exec_us / 1000);
+	EXPECT_EQ(0, empty);
+	pt_raw_close(&raw);
 }
 
 PT_MAIN()

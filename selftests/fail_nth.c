@@ -105,7 +105,7 @@ static int try_often(struct fail_attempt *a)
  */
 int fail_sweep(const char *what, struct fail_attempt a)
 {
-	long end = pt_now_ms() + pt_timeout() * 700;
+	long end = now_ms() + pt_timeout() * 700;
 	int err, failed = 0;
 
 	for (a.nth = 1; a.nth < MAX_NTH; a.nth++) {
@@ -117,7 +117,7 @@ int fail_sweep(const char *what, struct fail_attempt a)
 			return -1;
 		}
 		failed += err != 0;
-		if (pt_now_ms() > end) {
+		if (now_ms() > end) {
 			say("%s: no time for more than %u allocations", what, a.nth);
 			return failed;
 		}

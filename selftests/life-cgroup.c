@@ -280,9 +280,9 @@ static long create_ms(struct __test_metadata *_metadata)
 
 	ASSERT_TRUE(pt_spaces_gone());
 	usleep(500000);
-	began = pt_now_ms();
+	began = now_ms();
 	ASSERT_EQ(0, pt_raw_make(&raw));
-	began = pt_now_ms() - began;
+	began = now_ms() - began;
 	pt_raw_close(&raw);
 	return began;
 }
@@ -306,10 +306,10 @@ MODULE_TEST(starved_creator, "no hooks")
 	pid = start_starved();
 	ASSERT_TRUE(starved_is_creating());
 	usleep(500000);
-	for (end = pt_now_ms() + STARVED_MS; pt_now_ms() < end; made++) {
-		began = pt_now_ms();
+	for (end = now_ms() + STARVED_MS; now_ms() < end; made++) {
+		began = now_ms();
 		ASSERT_EQ(0, pt_raw_make(&raw));
-		took = pt_now_ms() - began;
+		took = now_ms() - began;
 		longest = took > longest ? took : longest;
 		pt_raw_close(&raw);
 		usleep(400000);

@@ -4,6 +4,7 @@
  * another user's socket that lingers. No memory stays that no process has.
  */
 #define _GNU_SOURCE
+#include <dirent.h>
 #include <fcntl.h>
 #include <linux/aio_abi.h>
 #include <linux/fuse.h>
@@ -15,6 +16,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/mount.h>
+#include <sys/shm.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -236,6 +238,159 @@ MODULE_TEST(silent_server, "the launcher's memory")
 	umount2(dir, MNT_DETACH);
 }
 
+/* ---- many such servers: the work queue on which all users' spaces are freed ---- */
+
+#define MANY 8
+#define FREE_QUEUE "+pvas_free"
+#define LATE_QUEUE "+pvas_late"
+
+/*
+ * To be chosen by the OOM killer. It has no descriptor of the file, whose close would wait
+ * for the server as soon as one task has changed the page.
+ */
+TASK(dirty_fuse_alone)
+{
+	int fd = atoi(pt_args[1]), sig;
+	char *page = mmap(NULL, PAGE, RW, MAP_SHARED, fd, 0);
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGUSR1);
+	sigprocmask(SIG_BLOCK, &set, NULL);
+	CHECK(page != MAP_FAILED);
+	close(fd);
+	CHECK_EQ(0, pt_write_file("/proc/self/oom_score_adj", "1000"));
+	if (pt_failed)
+		return;
+	pt_say("r");
+	sigwait(&set, &sig);
+	page[0] = 1;
+	pt_say("d");
+	pause();
+}
+
+/* How many workers are at work for a queue of this name */
+static int workers(const char *queue)
+{
+	char path[300], comm[64];
+	struct dirent *e;
+	DIR *dir = opendir("/proc");
+	int n = 0;
+
+	while (dir && (e = readdir(dir))) {
+		snprintf(path, sizeof(path), "/proc/%s/comm", e->d_name);
+		n += atoi(e->d_name) && !pt_read_file(path, comm, sizeof(comm)) &&
+		     strstr(comm, queue);
+	}
+	if (dir)
+		closedir(dir);
+	return n;
+}
+
+/* When told: a space of another user's that is made, used and freed */
+static int one_job(void *arg)
+{
+	int before, err, i;
+	struct pt_raw raw;
+	pid_t pid;
+
+	pt_hear(*(int *)arg);
+	before = pt_spaces();
+	err = pt_dumpable() ?: pt_raw_make(&raw);
+	if (err)
+		return err;
+	pid = pt_raw_spawn(&raw, 1);
+	if (pid > 0)
+		pt_kill(pid);
+	pt_raw_close(&raw);
+	for (i = 0; i < 200 && pt_spaces() > before; i++)
+		usleep(50000);
+	return pid < 0 ? pid : pt_spaces() > before ? -ETIME : 0;
+}
+
+/* The OOM killer takes one of them, which is waited for: the kernel counts no requests. */
+static bool end_one_by_oom(pid_t pid[MANY])
+{
+	int tries, i, st;
+
+	if (pt_write_file("/proc/sysrq-trigger", "f"))
+		return false;
+	for (tries = 0; tries < 400; tries++, usleep(25000)) {
+		for (i = 0; i < MANY; i++) {
+			if (!pid[i] || waitpid(pid[i], &st, WNOHANG) != pid[i])
+				continue;
+			pid[i] = 0;
+			return WIFSIGNALED(st) && WTERMSIG(st) == SIGKILL;
+		}
+	}
+	return false;
+}
+
+static void end_many_by_oom(struct __test_metadata *_metadata, int file)
+{
+	struct pvas_space *space[MANY];
+	pid_t pid[MANY];
+	int fds[2], i, most = 0;
+
+	ASSERT_EQ(0, pipe(fds));
+	for (i = 0; i < MANY; i++) {
+		space[i] = PT_SPACE();
+		ASSERT_EQ(1, pt_start_task_fds(space[i], 1, "dirty_fuse_alone", fds[1], file,
+					       &pid[i]));
+		ASSERT_EQ('r', pt_hear(fds[0]));
+	}
+	for (i = 0; i < MANY; i++) {
+		kill(pid[i], SIGUSR1);
+		ASSERT_EQ('d', pt_hear(fds[0]));
+	}
+	for (i = 0; i < MANY; i++) {
+		ASSERT_TRUE(end_one_by_oom(pid));
+	}
+	for (i = 0; i < MANY; i++)
+		pvas_space_destroy(space[i]);
+	for (i = 0; i < 100 && most < MANY; i++, usleep(50000))
+		most = workers(LATE_QUEUE) > most ? workers(LATE_QUEUE) : most;
+	EXPECT_LE(MANY, most);
+	/* Each counts for its user. */
+	EXPECT_LE(MANY, pt_spaces());
+	for (i = 0; i < 20 && workers(FREE_QUEUE); i++)
+		usleep(50000);
+	EXPECT_GT(20, i);
+}
+
+/*
+ * nor do such servers occupy workers of the queue that all users have in common, which runs
+ * 256 works at a time: what waits for one counts for its user until it has ended
+ */
+MODULE_TEST(silent_servers_and_others, "the launcher's memory")
+{
+	const char *dir = pt_tmpdir();
+	pid_t server, other;
+	int file, go[2];
+	char path[256];
+
+	PT_NEED_ROOT();
+	ASSERT_EQ(0, unshare(CLONE_NEWNS));
+	server = fuse_up(dir);
+	if (server < 0)
+		SKIP(return, "no FUSE: %s", strerror(-server));
+	ASSERT_EQ(0, pipe(go));
+	/* From before there is the file, which it could not close. */
+	other = fork();
+	if (!other)
+		_exit(-pt_as_nobody(one_job, &go[0]));
+	snprintf(path, sizeof(path), "%s/f", dir);
+	file = open(path, O_RDWR);
+	ASSERT_LE(0, file);
+	end_many_by_oom(_metadata, file);
+	EXPECT_EQ(1, write(go[1], "g", 1));
+	EXPECT_EQ(0, pt_wait(other));
+	pt_kill(server);
+	close(file);
+	EXPECT_TRUE(pt_spaces_gone());
+	umount2(dir, MNT_DETACH);
+}
+
 /* ---- a release on the machine's one work item for them that does not end ---- */
 
 /* Closes a socket that lingers, in the middle of a poll: whoever ends that releases it. */
@@ -288,6 +443,18 @@ static pid_t start_lingering(void)
 	return err ?: pid;
 }
 
+/* Removed when it is attached: what is left of it is in files that the kernel has alone. */
+TASK(map_segment_and_end)
+{
+	int id = shmget(IPC_PRIVATE, LARGE, IPC_CREAT | 0600);
+	char *p = shmat(id, NULL, 0);
+
+	CHECK(p != (void *)-1);
+	CHECK_EQ(0, shmctl(id, IPC_RMID, NULL));
+	if (p != (void *)-1)
+		memset(p, 1, LARGE);
+}
+
 TASK(map_memfd_and_end)
 {
 	int mem = memfd_create("x", MFD_CLOEXEC);
@@ -303,6 +470,7 @@ TASK(map_memfd_and_end)
 /* files that were mapped are released before waitpid() returns, whoever holds up others' */
 MODULE_TEST(held_up_releases, "the launcher's memory")
 {
+	static const char *const tasks[] = { "map_memfd_and_end", "map_segment_and_end" };
 	struct pvas_space *space = PT_SPACE();
 	long shmem = meminfo_kib("Shmem:");
 	pid_t attacker, pid;
@@ -312,8 +480,8 @@ MODULE_TEST(held_up_releases, "the launcher's memory")
 	attacker = start_lingering();
 	if (attacker < 0)
 		SKIP(return, "no such socket: %s", strerror(-attacker));
-	for (i = 0; i < 3; i++) {
-		pid = pt_start_task(space, 1, "map_memfd_and_end");
+	for (i = 0; i < 4; i++) {
+		pid = pt_start_task(space, 1, tasks[i % 2]);
 		ASSERT_LT(0, pid);
 		EXPECT_EQ(0, pt_wait(pid));
 		EXPECT_GT(shmem + SMALL_KIB, meminfo_kib("Shmem:"));

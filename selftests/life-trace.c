@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The end of spaces as the kernel's own tracing sees it: on which work queue their memory
- * is freed, and how often the list of their members is searched.
+ * The module as the kernel's own tracing sees it: which work queues it uses, in which
+ * process it makes them, and how often it searches the list of a space's members.
  */
 #define _GNU_SOURCE
 #include <sched.h>
@@ -57,6 +57,41 @@ static int traced(const char *word, const char *other)
 	return n;
 }
 
+#define PROBE		"pvas_test_probe"
+
+/* How often the function with the probe was called, or -1 */
+static long probe_hits(void)
+{
+	FILE *f = fopen(trace_file("kprobe_profile"), "re");
+	char line[256], name[64];
+	long hits = -1, n;
+
+	while (f && fgets(line, sizeof(line), f))
+		if (sscanf(line, "%63s %ld", name, &n) == 2 && !strcmp(name, PROBE))
+			hits = n;
+	if (f)
+		fclose(f);
+	return hits;
+}
+
+static int probe_on(const char *function)
+{
+	char text[128];
+	int err = trace_on();
+
+	snprintf(text, sizeof(text), "p:" PROBE " %s", function);
+	if (!err)
+		err = pt_write_file(trace_file("kprobe_events"), text);
+	return err ? err : pt_write_file(trace_file(INSTANCE "events/kprobes/" PROBE "/enable"), "1");
+}
+
+static void probe_off(void)
+{
+	pt_write_file(trace_file(INSTANCE "events/kprobes/" PROBE "/enable"), "0");
+	pt_write_file(trace_file("kprobe_events"), "-:" PROBE);
+	trace_off();
+}
+
 /* The last reference to a space's mm goes with its file, or with its creator. */
 static void make_and_end_spaces(void)
 {
@@ -89,11 +124,78 @@ MODULE_TEST(freed_elsewhere, "no work queues")
 	trace_off();
 }
 
+/*
+ * nor does any work of the module wait in a queue of the system's ("events", "events_unbound"
+ * and others), which users fill with work that waits for them: the hooks go on and off, too
+ */
+MODULE_TEST(own_queues, "no work queues")
+{
+	PT_NEED_ROOT();
+	if (trace_on())
+		SKIP(return, "no tracefs");
+	/* Until the hooks are off */
+	EXPECT_TRUE(pt_spaces_gone());
+	sleep(1);
+	if (pt_write_file(trace_file(INSTANCE "events/workqueue/workqueue_queue_work/enable"), "1"))
+		SKIP(return, "no event workqueue_queue_work");
+	make_and_end_spaces();
+	EXPECT_TRUE(pt_spaces_gone());
+	sleep(1);
+	EXPECT_LE(2, traced("function=pvas_hook_work_fn", "workqueue=pvas"));
+	EXPECT_EQ(traced("function=pvas_", ""), traced("function=pvas_", "workqueue=pvas"));
+	trace_off();
+}
+
+/* ---- by whom work queues are made ---- */
+
+/* A CREATE that is refused when all of the space is made: its key is in use. */
+static int create_twice(void)
+{
+	struct pt_raw raw[2];
+	int i, err[2];
+
+	for (i = 0; i < 2; i++) {
+		pt_raw_init(&raw[i], PVAS_SHIFT_DEFAULT);
+		raw[i].create.flags |= PVAS_CREATE_KEY;
+		raw[i].create.key = (uintptr_t)"life-trace";
+		raw[i].create.key_len = 10;
+		err[i] = pt_raw_create(&raw[i]);
+	}
+	for (i = 0; i < 2; i++)
+		pt_raw_close(&raw[i]);
+	return err[0] ?: err[1];
+}
+
+static void only_by_workers(struct __test_metadata *_metadata, const char *function)
+{
+	int err = probe_on(function), calls;
+
+	if (err)
+		SKIP(return, "no kprobe events: %d", err);
+	EXPECT_EQ(-EEXIST, create_twice());
+	EXPECT_TRUE(pt_spaces_gone());
+	calls = traced(PROBE ":", "");
+	TH_LOG("%d calls of %s", calls, function);
+	EXPECT_LE(2, calls);
+	EXPECT_EQ(calls, traced(PROBE ":", " kworker/"));
+	probe_off();
+}
+
+/*
+ * CREATE and its failure take no lock of all work queues in the caller, which its cgroup
+ * could starve meanwhile: a worker makes and removes the queues
+ */
+MODULE_TEST(queues_are_made_by_workers, "no work queues")
+{
+	PT_NEED_ROOT();
+	only_by_workers(_metadata, "alloc_workqueue");
+	only_by_workers(_metadata, "destroy_workqueue");
+}
+
 /* ---- thousands of processes killed at once ---- */
 
 #define GUESTS		3000
 #define GUEST_STACK	4096
-#define PROBE		"pvas_test_search"
 
 static int guest(void __attribute__((unused)) *arg)
 {
@@ -113,37 +215,6 @@ TASK(many_guests)
 		CHECK(clone(guest, stacks + i * GUEST_STACK, CLONE_VM | SIGCHLD, NULL) > 0);
 	pt_say("r");
 	pause();
-}
-
-/* How often the function with the probe was called, or -1 */
-static long probe_hits(void)
-{
-	FILE *f = fopen(trace_file("kprobe_profile"), "re");
-	char line[256], name[64];
-	long hits = -1, n;
-
-	while (f && fgets(line, sizeof(line), f))
-		if (sscanf(line, "%63s %ld", name, &n) == 2 && !strcmp(name, PROBE))
-			hits = n;
-	if (f)
-		fclose(f);
-	return hits;
-}
-
-static int probe_on(void)
-{
-	int err = trace_on();
-
-	if (!err)
-		err = pt_write_file(trace_file("kprobe_events"), "p:" PROBE " pvas_oom_has_victim");
-	return err ? err : pt_write_file(trace_file(INSTANCE "events/kprobes/" PROBE "/enable"), "1");
-}
-
-static void probe_off(void)
-{
-	pt_write_file(trace_file(INSTANCE "events/kprobes/" PROBE "/enable"), "0");
-	pt_write_file(trace_file("kprobe_events"), "-:" PROBE);
-	trace_off();
 }
 
 /* Clock ticks in @ms: the coarse clock goes by them. */
@@ -171,15 +242,15 @@ MODULE_TEST(killed_together, "no list of members")
 	pid = pt_start_task_fd(space, 1, "many_guests", fds[1]);
 	ASSERT_LT(0, pid);
 	ASSERT_EQ('r', pt_hear(fds[0]));
-	err = probe_on();
+	err = probe_on("pvas_oom_has_victim");
 	if (err)
 		TH_LOG("no kprobe events: %d", err);
-	began = pt_now_ms();
+	began = now_ms();
 	kill(-pid, SIGKILL);
 	EXPECT_EQ(256 + SIGKILL, pt_wait(pid));
-	while (pvas_task_list(space, NULL, 0) > 0 && pt_now_ms() - began < 40000)
+	while (pvas_task_list(space, NULL, 0) > 0 && now_ms() - began < 40000)
 		usleep(1000);
-	took = pt_now_ms() - began;
+	took = now_ms() - began;
 	hits = probe_hits();
 	probe_off();
 	EXPECT_EQ(0, pvas_task_list(space, NULL, 0));

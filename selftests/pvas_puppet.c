@@ -112,11 +112,11 @@ bool pt_raw_answer(struct pt_raw *raw, unsigned int index, long *ret)
 
 long pt_raw_call_args(struct pt_raw *raw, unsigned int index, long nr, const long args[6])
 {
-	long limit = pt_now_ms() + CALL_TIMEOUT_MS, ret;
+	long limit = now_ms() + CALL_TIMEOUT_MS, ret;
 
 	pt_raw_ask(raw, index, nr, args);
 	while (!pt_raw_answer(raw, index, &ret)) {
-		if (pt_now_ms() > limit)
+		if (now_ms() > limit)
 			return -ETIMEDOUT;
 		usleep(1000);
 	}

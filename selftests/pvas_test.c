@@ -11,7 +11,6 @@
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "pvas_test.h"
@@ -132,14 +131,6 @@ int pt_write_file(const char *path, const char *text)
 		err = -errno;
 	close(fd);
 	return err;
-}
-
-long pt_now_ms(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec * 1000 + t.tv_nsec / 1000000;
 }
 
 long pt_ia32(long nr, long a, long b, long c, long d, long e, long f)

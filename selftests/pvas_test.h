@@ -23,6 +23,7 @@
 
 #include <linux/pvas.h>
 
+#include "clock.h"
 #include "pvas.h"
 
 #define PT_ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
@@ -52,8 +53,6 @@ int pt_read_file(const char *path, char *buf, size_t len);
 /* A line of /proc/PID/status in KiB, by its name with the colon; -1: it is not there */
 long pt_status_kib(pid_t pid, const char *name);
 int pt_write_file(const char *path, const char *text);
-/* Milliseconds on a clock that only goes forward */
-long pt_now_ms(void);
 /* int $0x80: an ia32 system call of this 64-bit process */
 long pt_ia32(long nr, long a, long b, long c, long d, long e, long f);
 /* A directory to write in, gone when the test ends. */

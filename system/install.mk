@@ -24,11 +24,12 @@ export prefix libdir mandir
 .PHONY: install install-btl install-module install-dkms install-load \
 	uninstall uninstall-btl uninstall-module
 
-install: libpvas pvasrun tools
+install: libpvas pvasrun tools scale
 	@$(MAKE) -s -C libpvas install
 	@$(MAKE) -s -C pvasrun install
 	@$(MAKE) -s -C tools/ps install
 	@$(MAKE) -s -C tools/gdb install
+	@$(MAKE) -s -C scale install
 	install -D -m 644 include/uapi/linux/pvas.h $(DESTDIR)$(prefix)/include/linux/pvas.h
 	install -D -m 644 system/pvas.rules $(DESTDIR)$(udevdir)/60-pvas.rules
 	install -D -m 644 system/pvas-sysctl.conf $(DESTDIR)$(sysctldir)/10-pvas.conf

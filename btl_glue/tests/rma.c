@@ -123,6 +123,45 @@ static void locks(MPI_Win win, int64_t *mem)
 	MPI_Win_unlock(rank, win);
 }
 
+/* One operation of rank 1's on rank 0's @type at place 5 */
+static void operate(MPI_Win win, int64_t *mem, MPI_Datatype type, MPI_Op op, int64_t first,
+		    int64_t second, int64_t want)
+{
+	int64_t got = first;
+
+	mem[5] = first;
+	MPI_Barrier(MPI_COMM_WORLD);
+	MPI_Win_lock_all(0, win);
+	if (rank == 1) {
+		MPI_Fetch_and_op(&second, &got, type, 0, 5, op, win);
+		MPI_Win_flush(0, win);
+	}
+	MPI_Win_unlock_all(win);
+	MPI_Barrier(MPI_COMM_WORLD);
+	expect(got, first, "the value before the operation");
+	if (rank == 0)
+		expect(mem[5], want, "the result of an operation");
+	MPI_Barrier(MPI_COMM_WORLD);
+}
+
+/* An unsigned number with its highest bit set is large, a signed one is small. */
+static void operators(MPI_Win win, int64_t *mem)
+{
+	const int64_t high = INT64_MIN, high32 = 0x80000000;
+
+	operate(win, mem, MPI_UINT64_T, MPI_MAX, 1, high, high);
+	operate(win, mem, MPI_UINT64_T, MPI_MIN, 1, high, 1);
+	operate(win, mem, MPI_UINT32_T, MPI_MAX, 1, high32, high32);
+	operate(win, mem, MPI_UINT32_T, MPI_MIN, 1, high32, 1);
+	operate(win, mem, MPI_INT64_T, MPI_MAX, 1, high, 1);
+	operate(win, mem, MPI_INT64_T, MPI_MIN, 1, high, high);
+	operate(win, mem, MPI_INT64_T, MPI_LAND, 2, 4, 1);
+	operate(win, mem, MPI_INT64_T, MPI_LOR, 0, 4, 1);
+	operate(win, mem, MPI_INT64_T, MPI_LXOR, 2, 4, 0);
+	operate(win, mem, MPI_INT64_T, MPI_PROD, 3, 5, 15);
+	operate(win, mem, MPI_INT64_T, MPI_BXOR, 6, 3, 5);
+}
+
 static void all_of(MPI_Win win, int64_t *mem)
 {
 	put_get(win, mem);
@@ -130,6 +169,7 @@ static void all_of(MPI_Win win, int64_t *mem)
 	tickets(win, mem);
 	swaps(win, mem);
 	locks(win, mem);
+	operators(win, mem);
 	MPI_Win_free(&win);
 }
 

@@ -113,6 +113,10 @@ convention()
 
 [ -x "$bin/ring" ] || { echo "run.sh: no tests built (make -C btl_glue all tests)" >&2; exit 1; }
 
+# The ring buffer alone
+for how in kill single many; do
+	try records-$how	"$bin/records" $how
+done
 try ring		tasks 4 ring 50
 try counters		tasks 3 counters
 try alltoall		tasks 2 alltoall "$longest"
@@ -126,6 +130,17 @@ says clamped 'btl_pvas_fbox_size is 8192, not 5000 .whole pages' \
 try long-copies	tasks 3 OMPI_MCA_btl_pvas_copy_limit=4200 \
 			OMPI_MCA_btl_pvas_fbox_threshold=2 alltoall "$tiny"
 try few-fragments	tasks 3 OMPI_MCA_btl_pvas_free_list_max=2 alltoall "$tiny"
+try mixed-sizes	tasks 3 mixed "$rounds"
+try mixed-tiny		tasks 3 OMPI_MCA_btl_pvas_fbox_size=1 OMPI_MCA_btl_pvas_fbox_max=1 \
+			OMPI_MCA_btl_pvas_queue_size=1 OMPI_MCA_btl_pvas_free_list_max=2 \
+			OMPI_MCA_btl_pvas_fbox_threshold=2 OMPI_MCA_btl_pvas_fbox_idle=1 \
+			mixed "$rounds"
+try window		tasks 2 limits window
+try too-long		tasks 2 OMPI_MCA_btl_pvas_copy_limit=4200 OMPI_MCA_btl_pvas_fbox_size=4096 \
+			limits long
+try touch		tasks 2 OMPI_MCA_btl_pvas_share_limit=32768 \
+			OMPI_MCA_btl_pvas_first_touch=1 touch
+says chain 'the first handler was called'	tasks 2 chain
 try send-only		tasks 2 OMPI_MCA_btl_pvas_flags=send alltoall 40000
 try rma		tasks 2 rma
 try rma-rdma		tasks 2 OMPI_MCA_osc=rdma rma
@@ -148,6 +163,10 @@ if [ $backend = kernel ]; then
 			-n 2 "$E" --key two "$bin/alltoall" 10000
 else
 	try convention	convention
+	try mixed-7	tasks 7 mixed "$rounds"
+	try boxes	tasks 7 limits boxes
+	try decoy	tasks 3 OMPI_MCA_btl=pvas,self OMPI_MCA_btl_pvas_queue_size=28672 \
+			decoy
 	# A task's child is in no space, and each pvasrun has a space of its own.
 	R=("$B/pvasrun/pvasrun" --backend user)
 	try mixed	timeout -k 5 "$LIMIT" "${R[@]}" -n 2 "$bin/alltoall" 300 : \
@@ -160,7 +179,7 @@ else
 	says other-interface 'uses an MCA interface that is not recognized' of_version 0 3 counters none
 	says other-version 'built for Open MPI 4.9, not for this 4' of_version 32 9 counters none
 	try same-version	of_version 32 1 counters
-	says no-copies 'copy_limit is 256, not 0' tasks 2 OMPI_MCA_btl_pvas_copy_limit=0 alltoall "$tiny"
+	says no-copies 'copy_limit is 128, not 0' tasks 2 OMPI_MCA_btl_pvas_copy_limit=0 alltoall "$tiny"
 	says no-fragments 'free_list_max is 2, not 0' \
 			tasks 2 OMPI_MCA_btl_pvas_free_list_max=0 alltoall "$tiny"
 	says no-sending 'max_send_size is 4224, not 0' \
@@ -182,6 +201,8 @@ if [ $backend = user ]; then
 	done
 	# Nobody ends the others but they themselves.
 	options=(--no-kill)
+	fails offer 'was killed, and we go on' tasks 2 OMPI_MCA_btl_pvas_watch_peers=0 offer
+	fails reused 'ended before MPI_Finalize' tasks 3 OMPI_MCA_btl_pvas_queue_size=28672 reused
 	for how in exit kill send receive medium; do
 		bad alone-$how	tasks 3 early $how
 	done

@@ -16,9 +16,10 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "clock.h"
+#include "syscall_stub.h"
 #include "task_check.h"
 
 #define PAGE	4096UL
@@ -27,8 +28,6 @@
 #define MANY	20000UL
 #define TURNS	3
 #define TURN_NS	500000000
-
-typedef long (*gate_fn)(long nr, long a, long b, long c, long d);
 
 struct action {
 	uint64_t handler, flags, restorer, mask;
@@ -43,20 +42,6 @@ static char *map_at(uint64_t at, uint64_t len, int prot)
 		return p;
 	perror("far_task: mmap");
 	exit(1);
-}
-
-static gate_fn make_gate(uint64_t at)
-{
-	static const unsigned char code[] = {
-		0x48, 0x89, 0xf8,		/* mov %rdi, %rax */
-		0x48, 0x89, 0xf7,		/* mov %rsi, %rdi */
-		0x48, 0x89, 0xd6,		/* mov %rdx, %rsi */
-		0x48, 0x89, 0xca,		/* mov %rcx, %rdx */
-		0x4d, 0x89, 0xc2,		/* mov %r8, %r10 */
-		0x0f, 0x05, 0xc3,		/* syscall; ret */
-	};
-
-	return (gate_fn)memcpy(map_at(at, PAGE, RW | PROT_EXEC), code, sizeof(code));
 }
 
 static struct action *make_action(uint64_t at)
@@ -75,21 +60,13 @@ static void make_many(uint64_t at)
 		CHECK(!mprotect(p + i * PAGE, PAGE, PROT_NONE));
 }
 
-static int64_t now_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec * 1000000000LL + t.tv_nsec;
-}
-
-static long count_served(gate_fn gate, const struct action *act)
+static long count_served(syscall_stub call, const struct action *act)
 {
 	int64_t end = now_ns() + TURN_NS;
 	long n = 0;
 
 	do {
-		CHECK(!gate(SYS_rt_sigaction, SIGUSR1, (long)act, 0, 8));
+		CHECK(!call(SYS_rt_sigaction, SIGUSR1, (long)act, 0, 8));
 		n++;
 	} while (now_ns() < end);
 	return n;
@@ -97,16 +74,18 @@ static long count_served(gate_fn gate, const struct action *act)
 
 static int compare(uint64_t page, uint64_t code)
 {
-	gate_fn gate = make_gate(code);
+	syscall_stub call = make_syscall_stub(code);
 	const struct action *near = make_action(FIRST);
 	const struct action *far = make_action(FIRST + (MANY + 2) * PAGE);
 	long n = 0, m = 0;
 
+	if (!call)
+		return 1;
 	make_many(FIRST + PAGE);
 	map_at(page & ~(PAGE - 1), PAGE, RW);
 	for (int i = 0; i < TURNS; i++) {
-		n += count_served(gate, near);
-		m += count_served(gate, far);
+		n += count_served(call, near);
+		m += count_served(call, far);
 	}
 	printf("served: %ld with the near argument, %ld with the far one\n", n, m);
 	CHECK(m > n / 10);

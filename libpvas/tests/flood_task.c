@@ -15,9 +15,9 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "clock.h"
 #include "task_check.h"
 
 #define TURNS	9
@@ -29,14 +29,6 @@
 enum { IDLE, BUSY, FLOOD, PHASES };
 
 static volatile int *phase;
-
-static int64_t now_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec * 1000000000LL + t.tv_nsec;
-}
 
 /* ---- the children ---- */
 

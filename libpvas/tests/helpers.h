@@ -25,7 +25,7 @@
 static inline const char *ours(const char *name)
 {
 	static char path[4200];
-	ssize_t n = readlink("/proc/self/exe", path, 4096);
+	ssize_t n = readlink("/proc/thread-self/exe", path, 4096);
 
 	path[n < 0 ? 0 : n] = 0;
 	strcpy(strrchr(path, '/') + 1, name);

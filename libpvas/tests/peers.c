@@ -193,10 +193,7 @@ TEST_F(peers, own_marks_stay)
 
 static int64_t cpu_ms(void)
 {
-	struct timespec t;
-
-	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
-	return t.tv_sec * 1000 + t.tv_nsec / 1000000;
+	return clock_ns(CLOCK_PROCESS_CPUTIME_ID) / CLOCK_NS_PER_MS;
 }
 
 /* Descriptors of a process that are a listener's, an epoll's or a pidfd's. */

@@ -24,6 +24,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "syscall_stub.h"
 #include "task_check.h"
 
 #define PAGE	4096UL
@@ -62,46 +63,25 @@ static int leave_strays(char **argv)
 
 /* ---- a program with code at a place in the partition that it has left ---- */
 
-typedef long (*gate_fn)(long nr, long a, long b, long c, long d);
-
-static gate_fn make_gate(uint64_t at)
-{
-	static const unsigned char code[] = {
-		0x48, 0x89, 0xf8,		/* mov %rdi, %rax */
-		0x48, 0x89, 0xf7,		/* mov %rsi, %rdi */
-		0x48, 0x89, 0xd6,		/* mov %rdx, %rsi */
-		0x48, 0x89, 0xca,		/* mov %rcx, %rdx */
-		0x4d, 0x89, 0xc2,		/* mov %r8, %r10 */
-		0x0f, 0x05, 0xc3,		/* syscall; ret */
-	};
-	void *p = mmap((void *)at, PAGE, PROT_READ | PROT_WRITE | PROT_EXEC,
-		       MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
-
-	if (p != (void *)at)
-		return NULL;
-	memcpy(p, code, sizeof(code));
-	return (gate_fn)p;
-}
-
 /* The addresses are the launcher's: nothing is there in this program. */
 static int call_from_partition(char **argv)
 {
-	gate_fn gate = make_gate(strtoul(argv[2], NULL, 0));
+	syscall_stub call = make_syscall_stub(strtoul(argv[2], NULL, 0));
 	long path = strtol(argv[3], NULL, 0), buf = strtol(argv[4], NULL, 0);
 	long act = strtol(argv[5], NULL, 0);
 
-	if (!gate)
+	if (!call)
 		return 1;
 	for (int i = 0; i < 20; i++) {
-		gate(SYS_readlink, path, buf, 8, 0);
-		gate(SYS_rt_sigaction, SIGUSR1, act, 0, 8);
+		call(SYS_readlink, path, buf, 8, 0);
+		call(SYS_rt_sigaction, SIGUSR1, act, 0, 8);
 	}
 	return 0;
 }
 
 static void *exec_it(void *arg)
 {
-	char **argv = arg, *again[] = { argv[0], "gate", NULL, argv[2], argv[3], argv[4], NULL };
+	char **argv = arg, *again[] = { argv[0], "calls", NULL, argv[2], argv[3], argv[4], NULL };
 	char at[24];
 
 	snprintf(at, sizeof(at), "%#lx", ((unsigned long)&failures & ~((1UL << 32) - 1)));
@@ -111,7 +91,7 @@ static void *exec_it(void *arg)
 }
 
 /* By the first thread, or by another. */
-static int exec_gate(char **argv)
+static int exec_calls(char **argv)
 {
 	pthread_t t;
 
@@ -144,7 +124,7 @@ static int lend(const char *pipe)
 static int borrow(char **argv)
 {
 	long (*exec)(const char *, char **, char **) = (void *)strtoul(argv[5], NULL, 0);
-	char at[24], *again[] = { argv[0], "gate", at, argv[2], argv[3], argv[4], NULL };
+	char at[24], *again[] = { argv[0], "calls", at, argv[2], argv[3], argv[4], NULL };
 
 	snprintf(at, sizeof(at), "%#lx", ((unsigned long)&failures & ~((1UL << 32) - 1)));
 	return (int)exec(again[0], again, NULL);
@@ -154,7 +134,7 @@ static int borrow(char **argv)
 static int inherit(char **argv)
 {
 	struct clone_args args = { .exit_signal = SIGCHLD, .set_tid_size = 1 };
-	char *again[] = { argv[0], "gate", argv[2], argv[3], argv[4], argv[5], NULL };
+	char *again[] = { argv[0], "calls", argv[2], argv[3], argv[4], argv[5], NULL };
 	int status = -1;
 	pid_t number, pid;
 
@@ -444,10 +424,10 @@ int main(int argc, char **argv)
 	}
 	if (!strcmp(what, "strays"))
 		return leave_strays(argv);
-	if (!strcmp(what, "gate"))
+	if (!strcmp(what, "calls"))
 		return call_from_partition(argv);
 	if (!strcmp(what, "exec"))
-		return exec_gate(argv);
+		return exec_calls(argv);
 	if (!strcmp(what, "lend"))
 		return lend(argv[2]);
 	if (!strcmp(what, "borrow"))

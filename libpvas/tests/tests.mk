@@ -21,7 +21,7 @@ $(tout):
 
 # ---- unit tests: linked with the archive, because the .so hides private functions ----
 
-units	:= elf layout export program launch space user peers strays confined hung flood errors
+units	:= elf layout export program launch space user peers strays confined sandbox hung flood ended errors
 # The harness defines functions without prototypes, and with unused parameters.
 unit_flags := -std=gnu11 $(filter-out -Wmissing-prototypes,$(WARN)) -Wno-unused-parameter $(incs) -isystem $(kself) -D_GNU_SOURCE -pthread -MMD -MP
 
@@ -40,7 +40,7 @@ $(tout)/launch-nopie: $(tests)/launch.c $(out)/libpvas.a $(kself)/kselftest_harn
 
 # ---- programs for the loader ----
 
-prog	= $(Q)$(CC) -std=gnu11 -Wall -Wextra -D_GNU_SOURCE -I$(here) -O2 -g
+prog	= $(Q)$(CC) -std=gnu11 -Wall -Wextra -D_GNU_SOURCE -I$(top)/include -I$(here) -O2 -g
 
 $(tout)/run_loader: $(tests)/run_loader.c $(out)/libpvas.a | $(tout)
 	$(call say,CC)
@@ -56,13 +56,16 @@ $(tout)/user_task: $(tests)/user_task.c $(tests)/user_task_memory.c $(tests)/use
 $(tout)/peer_task: $(tests)/peer_task.c $(tests)/task_check.h $(out)/libpvas.a | $(tout)
 	$(call say,CC)
 	$(prog) -fPIE -pie -pthread -o $@ $< $(out)/libpvas.a
-$(tout)/stray_task: $(tests)/stray_task.c $(tests)/task_check.h $(out)/libpvas.a | $(tout)
+$(tout)/stray_task: $(tests)/stray_task.c $(tests)/syscall_stub.h $(tests)/task_check.h $(out)/libpvas.a | $(tout)
 	$(call say,CC)
 	$(prog) -fPIE -pie -pthread -o $@ $< $(out)/libpvas.a
+$(tout)/sandbox_task: $(tests)/sandbox_task.c $(tests)/task_check.h | $(tout)
+	$(call say,CC)
+	$(prog) -fPIE -pie -o $@ $<
 $(tout)/flood_task: $(tests)/flood_task.c $(tests)/task_check.h $(out)/libpvas.a | $(tout)
 	$(call say,CC)
 	$(prog) -fPIE -pie -o $@ $< $(out)/libpvas.a
-$(tout)/far_task: $(tests)/far_task.c $(tests)/task_check.h | $(tout)
+$(tout)/far_task: $(tests)/far_task.c $(tests)/syscall_stub.h $(tests)/task_check.h | $(tout)
 	$(call say,CC)
 	$(prog) -fPIE -pie -o $@ $<
 $(tout)/task-launcher: $(tests)/task_launcher.c $(out)/libpvas.a | $(tout)
@@ -97,7 +100,7 @@ $(tout)/shape-execstack: $(tests)/shape.c | $(tout)
 	$(call say,CC)
 	$(Q)gcc -std=gnu11 -O1 -DEXEC_STACK -fPIE -pie -Wl,-z,execstack -o $@ $<
 
-test_progs := $(units:%=$(tout)/%) $(addprefix $(tout)/,launch-nopie run_loader task task-launcher user_task peer_task stray_task flood_task far_task task-static \
+test_progs := $(units:%=$(tout)/%) $(addprefix $(tout)/,launch-nopie run_loader task task-launcher user_task peer_task stray_task sandbox_task flood_task far_task task-static \
 	task-so shape-execstack shape-highbase) $(shapes:%=$(tout)/shape-%)
 
 tests: all $(test_progs)

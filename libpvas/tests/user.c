@@ -12,8 +12,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -327,6 +329,41 @@ TEST_F(life, one_space_a_process)
 	EXPECT_NE(strstr(pvas_error_get(), "has made a space already"), NULL);
 }
 
+/* Map a page of a file whose name is 2000 bytes long, and looks like a mapping in many places. */
+static void *map_long_name(void)
+{
+	char name[4096] = "/tmp/pvas-long-XXXXXX", *end = mkdtemp(name);
+	void *p = MAP_FAILED;
+	int i, k, fd = -1;
+
+	for (i = 0; end && i < 8; i++) {
+		end = stpcpy(name + strlen(name), "/");
+		for (k = 0; k < 17; k++)
+			end = stpcpy(end, "1-7fffffffffff");
+		if (i < 7)
+			mkdir(name, 0700);
+		else
+			fd = open(name, O_RDWR | O_CREAT, 0600);
+	}
+	if (fd >= 0 && !ftruncate(fd, 4096))
+		p = mmap(NULL, 4096, PROT_READ, MAP_PRIVATE, fd, 0);
+	for (i = 0; i < 9; i++) {
+		remove(name);
+		*strrchr(name, '/') = 0;
+	}
+	return p;
+}
+
+TEST(long_file_name)
+{
+	struct pvas_space *s;
+
+	ASSERT_NE(map_long_name(), MAP_FAILED);
+	ASSERT_EQ(pvas_space_create(&s, &user), 0) TH_LOG("%s", pvas_error_get());
+	EXPECT_EQ(run_two(s, "place"), 0);
+	pvas_space_destroy(s);
+}
+
 TEST_F(life, not_for_a_fork_child)
 {
 	pid_t pid = fork();
@@ -384,6 +421,49 @@ TEST(watched_already)
 
 	forbid(&nr, 1, EBUSY);
 	EXPECT_TRUE(create_fails(-ENOSYS, "under a seccomp listener already"));
+}
+
+/* The memory of a process whose first thread has ended can be found by its other threads only. */
+static int memory_is_found(void)
+{
+	FILE *maps = fopen("/proc/self/maps", "re");
+	int c = maps ? getc(maps) : EOF;
+
+	if (maps)
+		fclose(maps);
+	return c != EOF;
+}
+
+static void *run_rules(void *arg)
+{
+	static const char *const rules[] = { "bounds", "place", "heap", "children", "threads" };
+	struct pvas_space *s = NULL;
+	unsigned int i;
+	int status = 0;
+
+	while (memory_is_found())
+		usleep(1000);
+	if (pvas_space_create(&s, arg))
+		_exit(1);
+	for (i = 0; i < sizeof(rules) / sizeof(rules[0]); i++)
+		if (run_two(s, rules[i])) {
+			fprintf(stderr, "# %s\n", rules[i]);
+			status |= 2 << i;
+		}
+	pvas_space_destroy(s);
+	_exit(status);
+}
+
+TEST(first_thread_has_ended)
+{
+	pthread_t thread;
+	pid_t pid = fork();
+
+	if (!pid) {
+		pthread_create(&thread, NULL, run_rules, (void *)&user);
+		pthread_exit(NULL);
+	}
+	EXPECT_EQ(end_of(pid), 0);
 }
 
 TEST(nothing_is_left)

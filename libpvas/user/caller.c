@@ -26,6 +26,11 @@
 
 /* ---- memory ---- */
 
+pid_t user_caller_self(void)
+{
+	return (pid_t)pvas_raw0(__NR_gettid);
+}
+
 /* Bytes to the end of the page: the next page may not be mapped. */
 static size_t in_page(uint64_t at, size_t len)
 {
@@ -34,20 +39,10 @@ static size_t in_page(uint64_t at, size_t len)
 	return len < left ? len : left;
 }
 
-static int open_proc(pid_t tid, const char *name, int flags)
-{
-	char path[48];
-	int fd;
-
-	snprintf(path, sizeof(path), "/proc/%d/%s", tid, name);
-	fd = open(path, flags | O_CLOEXEC);
-	return fd < 0 ? -errno : fd;
-}
-
 /* Where a container forbids process_vm_readv() */
 static ssize_t read_by_proc(pid_t tid, uint64_t from, void *to, size_t len)
 {
-	int fd = open_proc(tid, "mem", O_RDONLY);
+	int fd = user_proc_open(tid, "mem", O_RDONLY);
 	ssize_t n;
 
 	if (fd < 0)
@@ -85,7 +80,7 @@ static ssize_t copy(int nr, pid_t tid, uint64_t remote, void *local, size_t len)
 
 		if ((n == -EPERM || n == -ENOSYS) && nr == __NR_process_vm_readv)
 			n = read_by_proc(tid, remote + done, here.iov_base, here.iov_len);
-		else if ((n == -EPERM || n == -ENOSYS) && tid == (pid_t)pvas_raw0(__NR_getpid))
+		else if ((n == -EPERM || n == -ENOSYS) && tid == user_caller_self())
 			n = store_by_pipe(remote + done, here.iov_base, here.iov_len);
 		if (n <= 0)
 			break;
@@ -99,28 +94,24 @@ ssize_t user_caller_read(pid_t tid, uint64_t from, void *to, size_t len)
 	return copy(__NR_process_vm_readv, tid, from, to, len);
 }
 
-/* Are all pages mapped writable? @maps is an open /proc/PID/maps. */
-static int is_writable(int maps, uint64_t at, size_t len)
+/* Are all pages mapped writable? @fd is an open /proc/PID/maps, and closed. */
+static int is_writable(int fd, uint64_t at, size_t len)
 {
-	unsigned long lo, hi;
-	char line[512], prot[8];
-	FILE *f = fdopen(maps, "r");
-	int begins = 1, is_begin;	/* of a line: long ones come in pieces */
+	FILE *maps = fdopen(fd, "r");
+	struct user_mapping m;
 
-	while (f && len && fgets(line, sizeof(line), f)) {
-		is_begin = begins;
-		begins = !!strchr(line, '\n');
-		if (!is_begin || sscanf(line, "%lx-%lx %7s", &lo, &hi, prot) != 3 || hi <= at)
+	while (maps && len && user_maps_next(maps, &m)) {
+		if (m.end <= at)
 			continue;
-		if (lo > at || prot[1] != 'w')
+		if (m.start > at || !m.writable)
 			break;
-		len = hi - at < len ? len - (hi - at) : 0;
-		at = hi;
+		len = m.end - at < len ? len - (m.end - at) : 0;
+		at = m.end;
 	}
-	if (f)
-		fclose(f);
+	if (maps)
+		fclose(maps);
 	else
-		close(maps);
+		close(fd);
 	return !len;
 }
 
@@ -132,7 +123,7 @@ static int is_writable(int maps, uint64_t at, size_t len)
  */
 static ssize_t write_checked(pid_t tid, uint64_t to, const void *from, size_t len)
 {
-	int fd = open_proc(tid, "mem", O_RDWR), maps = open_proc(tid, "maps", O_RDONLY);
+	int fd = user_proc_open(tid, "mem", O_RDWR), maps = user_proc_open(tid, "maps", O_RDONLY);
 	int valid = user_request_valid();
 	ssize_t n = -1;
 
@@ -147,7 +138,7 @@ static ssize_t write_checked(pid_t tid, uint64_t to, const void *from, size_t le
 
 ssize_t user_caller_write(pid_t tid, uint64_t to, const void *from, size_t len)
 {
-	if (tid != (pid_t)pvas_raw0(__NR_getpid))
+	if (tid != user_caller_self())
 		return write_checked(tid, to, from, len);
 	return copy(__NR_process_vm_writev, tid, to, (void *)from, len);
 }
@@ -247,7 +238,7 @@ static int same_by_probe(pid_t tid)
 
 int user_caller_inside(pid_t tid)
 {
-	long ret = pvas_raw4(__NR_kcmp, getpid(), tid, KCMP_VM, 0);
+	long ret = pvas_raw4(__NR_kcmp, user_caller_self(), tid, KCMP_VM, 0);
 
 	if (ret >= 0)
 		return ret == 0;
@@ -257,15 +248,10 @@ int user_caller_inside(pid_t tid)
 /* The size of its address space in pages. 0: it has none, as an exited first thread. */
 static unsigned long pages_of(pid_t tid)
 {
-	int fd = open_proc(tid, "statm", O_RDONLY);
-	char text[32] = "";
-	ssize_t n;
+	char text[32];
 
-	if (fd < 0)
-		return 0;
-	n = read(fd, text, sizeof(text) - 1);
-	close(fd);
-	return n > 0 ? strtoul(text, NULL, 10) : 0;
+	user_proc_read(tid, "statm", text, sizeof(text));
+	return strtoul(text, NULL, 10);
 }
 
 /*
@@ -290,15 +276,9 @@ int user_caller_left(pid_t tid)
 /* For a process that has changed its user prlimit() needs a capability; this does not. */
 static uint64_t data_limit_by_proc(pid_t pid)
 {
-	int fd = open_proc(pid, "limits", O_RDONLY);
 	char text[2048], *line;
-	ssize_t n;
 
-	if (fd < 0)
-		return RLIM_INFINITY;
-	n = read(fd, text, sizeof(text) - 1);
-	close(fd);
-	text[n < 0 ? 0 : n] = 0;
+	user_proc_read(pid, "limits", text, sizeof(text));
 	line = strstr(text, "\nMax data size");
 	line = line ? line + strcspn(line, "0123456789u") : NULL;
 	return line && *line != 'u' ? strtoull(line, NULL, 10) : RLIM_INFINITY;
@@ -317,15 +297,9 @@ uint64_t user_caller_data_limit(pid_t pid)
 
 pid_t user_caller_process(pid_t tid)
 {
-	int fd = open_proc(tid, "status", O_RDONLY);
 	char text[512], *line;
-	ssize_t n;
 
-	if (fd < 0)
-		return 0;
-	n = read(fd, text, sizeof(text) - 1);
-	close(fd);
-	text[n < 0 ? 0 : n] = 0;
+	user_proc_read(tid, "status", text, sizeof(text));
 	line = strstr(text, "\nTgid:");
 	return line ? atoi(line + 6) : 0;
 }
@@ -333,17 +307,14 @@ pid_t user_caller_process(pid_t tid)
 /* The descriptor's O_* flags, or -errno. */
 static int flags_of(pid_t tid, int fd)
 {
-	char name[32], text[128] = "", *line;
-	int info;
-	ssize_t n;
+	char name[32], text[128], *line;
+	ssize_t len;
 
 	snprintf(name, sizeof(name), "fdinfo/%d", fd);
-	info = open_proc(tid, name, O_RDONLY);
-	if (info < 0)
-		return info == -ENOENT ? -EBADF : info;
-	n = read(info, text, sizeof(text) - 1);
-	close(info);
-	line = n > 0 ? strstr(text, "flags:") : NULL;
+	len = user_proc_read(tid, name, text, sizeof(text));
+	if (len < 0)
+		return len == -ENOENT ? -EBADF : (int)len;
+	line = strstr(text, "flags:");
 	return line ? (int)strtol(line + 6, NULL, 8) : -EACCES;
 }
 
@@ -374,9 +345,9 @@ static int reopen(pid_t tid, int fd, int prot, int flags)
 		return -ENODEV;
 	/* A shared mapping may be made writable later if the descriptor is writable. */
 	if (shared && (has & O_ACCMODE) == O_RDWR)
-		ret = open_proc(tid, name, O_RDWR | O_NOCTTY | O_NONBLOCK);
+		ret = user_proc_open(tid, name, O_RDWR | O_NOCTTY | O_NONBLOCK);
 	if (ret < 0 && !(shared && (prot & PROT_WRITE)))
-		ret = open_proc(tid, name, O_RDONLY | O_NOCTTY | O_NONBLOCK);
+		ret = user_proc_open(tid, name, O_RDONLY | O_NOCTTY | O_NONBLOCK);
 	return ret == -ENOENT ? -EBADF : ret;
 }
 

@@ -32,10 +32,10 @@ static int64_t continue_if(struct user_request *r, int permitted)
 	return permitted ? continue_call(r) : -EPERM;
 }
 
-/* The process whose memory the caller has: for a task this one, whose pid can't be reused. */
+/* A process or thread with the caller's memory: for a task this one, whose id can't be reused. */
 static pid_t memory_pid(const struct user_request *r)
 {
-	return r->inside ? (pid_t)pvas_raw0(__NR_getpid) : r->tid;
+	return r->inside ? user_caller_self() : r->tid;
 }
 
 /* Has it a task, or one that is just starting? */
@@ -64,6 +64,14 @@ static int lock_partition(struct user_request *r)
 static void unlock_partition(struct user_request *r)
 {
 	pthread_mutex_unlock(&r->part->lock);
+}
+
+/* A seccomp filter, also in a call that is not of x86-64's table */
+static int64_t on_sandbox(struct user_request *r)
+{
+	int64_t err = user_sandbox_check(r, memory_pid(r));
+
+	return err ? err : continue_call(r);
 }
 
 /* ---- tasks ---- */
@@ -214,10 +222,31 @@ static int64_t on_shmat(struct user_request *r)
 	return ret == -EINVAL ? attach(r, HUGE_1G) : ret;
 }
 
+static int64_t on_shmdt(struct user_request *r)
+{
+	return on_range(r, r->args[0], 1);
+}
+
+static int64_t on_execve(struct user_request *r)
+{
+	user_exec_begin(r->u, r->tid);
+	return continue_call(r);
+}
+
 static int64_t on_fork(struct user_request *r)
 {
 	user_fork_prepare(r->u, r->part, r->tid);
 	return continue_call(r);
+}
+
+static int64_t clone_with(struct user_request *r, uint64_t flags)
+{
+	return flags & CLONE_VM ? continue_if(r, user_rights_kept_by_clone(flags)) : on_fork(r);
+}
+
+static int64_t on_clone(struct user_request *r)
+{
+	return clone_with(r, r->args[0]);
 }
 
 /* Its first argument is a pointer to a structure that begins with the flags. */
@@ -226,12 +255,50 @@ static int64_t on_clone3(struct user_request *r)
 	uint64_t flags = 0;
 
 	user_caller_read(memory_pid(r), r->args[0], &flags, sizeof(flags));
-	return flags & CLONE_VM ? continue_if(r, user_rights_kept_by_clone(flags)) : on_fork(r);
+	return clone_with(r, flags);
+}
+
+static int64_t on_rights(struct user_request *r)
+{
+	return continue_if(r, user_rights_kept(r->nr, r->args, memory_pid(r)));
+}
+
+/* They return the old id, and no error. */
+static int64_t on_setfsid(struct user_request *r)
+{
+	return user_rights_kept(r->nr, r->args, memory_pid(r)) ? continue_call(r)
+							       : pvas_raw1(r->nr, -1);
+}
+
+static int64_t on_prctl(struct user_request *r)
+{
+	const uint64_t *a = r->args;
+
+	if ((uint32_t)a[0] == OPT_SET_VMA)
+		return on_range(r, a[2], a[3]);
+	/* Only the first thread's setting ends the task with the launcher. */
+	if ((uint32_t)a[0] == PR_SET_PDEATHSIG && r->tid != r->part->pid)
+		return continue_call(r);
+	return -EPERM;
+}
+
+/* Calls that would change the mm of all tasks */
+static int64_t refuse(struct user_request *r)
+{
+	(void)r;
+	return -EPERM;
+}
+
+/* The same, of those for which programs have a fallback */
+static int64_t refuse_as_missing(struct user_request *r)
+{
+	(void)r;
+	return -ENOSYS;
 }
 
 /* ---- tasks and fork children ---- */
 
-static int64_t on_readlink(struct user_request *r, uint64_t path, uint64_t buf, uint64_t room)
+static int64_t answer_readlink(struct user_request *r, uint64_t path, uint64_t buf, uint64_t room)
 {
 	char text[64] = "";
 	char exe[sizeof(r->part->page->exe)] = "";
@@ -249,6 +316,16 @@ static int64_t on_readlink(struct user_request *r, uint64_t path, uint64_t buf, 
 	return (int64_t)len;
 }
 
+static int64_t on_readlink(struct user_request *r)
+{
+	return answer_readlink(r, r->args[0], r->args[1], (uint64_t)(int)r->args[2]);
+}
+
+static int64_t on_readlinkat(struct user_request *r)
+{
+	return answer_readlink(r, r->args[1], r->args[2], (uint64_t)(int)r->args[3]);
+}
+
 #define SA_RESTORER_FLAG 0x04000000UL	/* libc does not show it */
 
 struct kernel_sigaction {
@@ -263,10 +340,10 @@ struct kernel_sigaction {
  * call). With SA_RESTART there is nothing to repair. In a fork child its copy of the
  * page has the restorer's address.
  */
-static int64_t on_sigaction(struct user_request *r, uint64_t act)
+static int64_t on_sigaction(struct user_request *r)
 {
+	uint64_t restorer, act = r->args[1];
 	struct kernel_sigaction sa;
-	uint64_t restorer;
 
 	if (user_caller_read(memory_pid(r), act, &sa, sizeof(sa)) == sizeof(sa) &&
 	    sa.handler != (uint64_t)SIG_DFL && sa.handler != (uint64_t)SIG_IGN &&
@@ -280,104 +357,11 @@ static int64_t on_sigaction(struct user_request *r, uint64_t act)
 	return continue_call(r);
 }
 
-/* ---- dispatch ---- */
+/* ---- fork children ---- */
 
-/* Calls that would change the mm of all tasks. ENOSYS where programs have a fallback for it. */
-static int64_t refuse(struct user_request *r)
+static int64_t on_brk_of_child(struct user_request *r)
 {
-	const uint64_t *a = r->args;
-
-	switch (r->nr) {
-	case __NR_prctl:
-		if ((uint32_t)a[0] == OPT_SET_VMA)
-			return on_range(r, a[2], a[3]);
-		/* Only the first thread's setting ends the task with the launcher. */
-		if ((uint32_t)a[0] == PR_SET_PDEATHSIG && r->tid != r->part->pid)
-			return continue_call(r);
-		return -EPERM;
-	case __NR_arch_prctl:
-	case __NR_mlockall:
-	case __NR_munlockall:
-	case __NR_migrate_pages:
-		return -EPERM;
-	case __NR_io_setup:
-	case __NR_io_uring_setup:
-	case __NR_io_uring_enter:
-	case __NR_userfaultfd:
-	case __NR_process_madvise:
-	case __NR_modify_ldt:
-	case NR_MSEAL:
-	case NR_MAP_SHADOW_STACK:
-		return -ENOSYS;
-	default:
-		return on_range(r, a[0], a[1]);
-	}
-}
-
-static int64_t call_about_rights(struct user_request *r)
-{
-	int kept;
-
-	switch (r->nr) {
-	case __NR_setuid:
-	case __NR_setgid:
-	case __NR_setreuid:
-	case __NR_setregid:
-	case __NR_setresuid:
-	case __NR_setresgid:
-	case __NR_setfsuid:
-	case __NR_setfsgid:
-	case __NR_unshare:
-	case __NR_setns:
-	case __NR_capset:
-		kept = user_rights_kept(r->nr, r->args, memory_pid(r));
-		break;
-	default:
-		return refuse(r);
-	}
-	/* They return the old id, and no error. */
-	if (!kept && (r->nr == __NR_setfsuid || r->nr == __NR_setfsgid))
-		return pvas_raw1(r->nr, -1);
-	return continue_if(r, kept);
-}
-
-int64_t user_call_of_task(struct user_request *r)
-{
-	const uint64_t *a = r->args;
-
-	switch (r->nr) {
-	case __NR_mmap:
-		return on_mmap(r);
-	case __NR_mremap:
-		return on_mremap(r);
-	case __NR_brk:
-		return on_brk(r);
-	case __NR_shmat:
-		return on_shmat(r);
-	case __NR_shmdt:
-		return on_range(r, a[0], 1);
-	case __NR_madvise:
-		return on_madvise(r);
-	case __NR_readlink:
-		return on_readlink(r, a[0], a[1], (uint64_t)(int)a[2]);
-	case __NR_readlinkat:
-		return on_readlink(r, a[1], a[2], (uint64_t)(int)a[3]);
-	case __NR_rt_sigaction:
-		return on_sigaction(r, a[1]);
-	case __NR_execve:
-	case __NR_execveat:
-		user_exec_begin(r->u, r->tid);
-		return continue_call(r);
-	case __NR_clone:
-		return a[0] & CLONE_VM ? continue_if(r, user_rights_kept_by_clone(a[0]))
-				       : on_fork(r);
-	case __NR_fork:
-		return on_fork(r);
-	case __NR_clone3:
-		return on_clone3(r);
-	default:
-		return call_about_rights(r);
-	}
+	return user_child_brk(r->part, r->tid, r->args[0]);
 }
 
 /*
@@ -393,27 +377,96 @@ static int has_page(const struct user_request *r)
 	return n == -EPERM ? -EPERM : n == sizeof(cookie) && cookie == r->u->cookie;
 }
 
+/* ---- dispatch ---- */
+
+/**
+ * struct call - a system call that the filter sends to workers
+ * @nr:		its number
+ * @of_task:	performs or refuses it for a task
+ * @of_child:	for a fork child; NULL: the kernel performs it
+ */
+struct call {
+	int nr;
+	int64_t (*of_task)(struct user_request *r);
+	int64_t (*of_child)(struct user_request *r);
+};
+
+static const struct call calls[] = {
+	{ __NR_mmap, on_mmap },
+	{ __NR_readlink, on_readlink, on_readlink },
+	{ __NR_readlinkat, on_readlinkat, on_readlinkat },
+	{ __NR_brk, on_brk, on_brk_of_child },
+	{ __NR_rt_sigaction, on_sigaction, on_sigaction },
+	{ __NR_mremap, on_mremap },
+	{ __NR_madvise, on_madvise },
+	{ __NR_shmat, on_shmat },
+	{ __NR_shmdt, on_shmdt },
+	{ __NR_execve, on_execve },
+	{ __NR_execveat, on_execve },
+	{ __NR_fork, on_fork },
+	{ __NR_clone, on_clone },
+	{ __NR_clone3, on_clone3 },
+	{ __NR_setuid, on_rights },
+	{ __NR_setgid, on_rights },
+	{ __NR_setreuid, on_rights },
+	{ __NR_setregid, on_rights },
+	{ __NR_setresuid, on_rights },
+	{ __NR_setresgid, on_rights },
+	{ __NR_setfsuid, on_setfsid },
+	{ __NR_setfsgid, on_setfsid },
+	{ __NR_unshare, on_rights },
+	{ __NR_setns, on_rights },
+	{ __NR_capset, on_rights },
+	{ __NR_prctl, on_prctl },
+	{ __NR_arch_prctl, refuse },
+	{ __NR_mlockall, refuse },
+	{ __NR_munlockall, refuse },
+	{ __NR_migrate_pages, refuse },
+	{ __NR_io_setup, refuse_as_missing },
+	{ __NR_io_uring_setup, refuse_as_missing },
+	{ __NR_io_uring_enter, refuse_as_missing },
+	{ __NR_userfaultfd, refuse_as_missing },
+	{ __NR_process_madvise, refuse_as_missing },
+	{ __NR_modify_ldt, refuse_as_missing },
+	{ NR_MSEAL, refuse_as_missing },
+	{ NR_MAP_SHADOW_STACK, refuse_as_missing },
+};
+
+static const struct call *find_call(int nr)
+{
+	size_t i;
+
+	for (i = 0; i < sizeof(calls) / sizeof(calls[0]); i++)
+		if (calls[i].nr == nr)
+			return &calls[i];
+	return NULL;
+}
+
+/* The others begin with the address and the length of a range. */
+int64_t user_call_of_task(struct user_request *r)
+{
+	const struct call *c;
+
+	if (user_sandbox_call(r))
+		return on_sandbox(r);
+	c = find_call(r->nr);
+	return c ? c->of_task(r) : on_range(r, r->args[0], r->args[1]);
+}
+
 /*
  * The break is the one call that the kernel may not perform for a fork child whose memory
  * this process has no right to read: it would report the launcher's break.
  */
 int64_t user_call_of_child(struct user_request *r)
 {
-	const uint64_t *a = r->args;
-	int known = has_page(r);
+	const struct call *c;
+	int known;
 
-	if (!known || (known < 0 && r->nr != __NR_brk))
+	if (user_sandbox_call(r))
+		return on_sandbox(r);
+	c = r->part ? find_call(r->nr) : NULL;
+	if (!c || !c->of_child)
 		return continue_call(r);
-	switch (r->nr) {
-	case __NR_brk:
-		return user_child_brk(r->part, r->tid, a[0]);
-	case __NR_readlink:
-		return on_readlink(r, a[0], a[1], (uint64_t)(int)a[2]);
-	case __NR_readlinkat:
-		return on_readlink(r, a[1], a[2], (uint64_t)(int)a[3]);
-	case __NR_rt_sigaction:
-		return on_sigaction(r, a[1]);
-	default:
-		return continue_call(r);
-	}
+	known = has_page(r);
+	return known > 0 || (known < 0 && r->nr == __NR_brk) ? c->of_child(r) : continue_call(r);
 }

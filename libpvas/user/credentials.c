@@ -8,7 +8,6 @@
  * on all threads, the supervisor included. Landlock rules can't be queried.
  */
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,31 +20,13 @@
 #define STATUS_LEN	(1UL << 20)	/* there can be 65536 groups */
 #define KEEP_CAPS	(1L << 4)	/* of the securebits; execve clears it */
 
-static int open_thread(pid_t tid, const char *name)
-{
-	char path[64];
-	int fd;
-
-	snprintf(path, sizeof(path), "/proc/self/task/%d/%s", tid, name);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	return fd < 0 ? -errno : fd;
-}
-
-/* A file about a thread, as a string. 0 or -errno. */
+/* A whole file about a thread, as a string. 0 or -errno. */
 static int read_thread(pid_t tid, const char *name, char *text, size_t room)
 {
-	int fd = open_thread(tid, name);
-	ssize_t n, len = 0;
+	ssize_t len = user_proc_read(tid, name, text, room);
 
-	text[0] = 0;
-	if (fd < 0)
-		return fd;
-	while ((n = read(fd, text + len, room - 1 - len)) > 0)
-		len += n;
-	text[len] = 0;
-	close(fd);
-	if (n < 0)
-		return -errno;
+	if (len < 0)
+		return (int)len;
 	return (size_t)len == room - 1 ? -EOVERFLOW : 0;
 }
 

@@ -76,7 +76,7 @@ struct user_part *user_part_of_process(struct user_space *u, pid_t tid)
 static pid_t find_page(struct user_space *u, struct user_part *p, pid_t caller, int inside,
 		       pid_t about, struct user_part **at)
 {
-	pid_t own = inside ? (pid_t)pvas_raw0(__NR_getpid) : caller;
+	pid_t own = inside ? user_caller_self() : caller;
 
 	*at = p;
 	if (!about || about == caller || about == (inside ? p->pid : user_caller_process(caller)))

@@ -29,7 +29,6 @@
 
 #define KEPT_NS	((uint32_t)(CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWIPC | \
 			    CLONE_NEWCGROUP))
-#define X32_BIT			0x40000000U
 #define NR_SET_MEMPOLICY_HOME_NODE 450	/* of 5.17 */
 
 /* Older headers lack some of them. */
@@ -238,6 +237,39 @@ static void body_clone(struct program *p)
 	jump(p, BPF_JSET | BPF_K, KEPT_NS, NOTIFY, ALLOW);
 }
 
+/*
+ * Nobody may install a filter unseen, wherever the code is: see sandbox.c. The kernel looks
+ * at the lower half of the first arguments.
+ */
+static void body_seccomp(struct program *p)
+{
+	load(p, ARG(0));
+	jump(p, BPF_JEQ | BPF_K, SECCOMP_SET_MODE_FILTER, NOTIFY, ALLOW);
+}
+
+static void check_prctl_seccomp(struct program *p, unsigned int no)
+{
+	load(p, ARG(0));
+	jump(p, BPF_JEQ | BPF_K, PR_SET_SECCOMP, NEXT, no);
+	load(p, ARG(1));
+	jump(p, BPF_JEQ | BPF_K, SECCOMP_MODE_FILTER, NOTIFY, ALLOW);
+}
+
+/* Of programs that tasks have started: calls that are not of x86-64's table */
+static void other_table(struct program *p, uint32_t nr_seccomp, uint32_t nr_prctl)
+{
+	unsigned int seccomp = new_label(p);
+
+	load(p, offsetof(struct seccomp_data, nr));
+	jump(p, BPF_JEQ | BPF_K, nr_seccomp, seccomp, NEXT);
+	jump(p, BPF_JEQ | BPF_K, nr_prctl, NEXT, ALLOW);
+	check_prctl_seccomp(p, ALLOW);
+	bind(p, seccomp);
+	body_seccomp(p);
+	go(p, ALLOW);
+	go(p, NOTIFY);
+}
+
 /* A worker refuses tasks the options that change the mm of all tasks, or how a task ends. */
 static void body_prctl(struct program *p)
 {
@@ -245,8 +277,10 @@ static void body_prctl(struct program *p)
 		PR_SET_MM, PR_SET_THP_DISABLE, OPT_SET_MDWE, OPT_SET_MEMORY_MERGE,
 	};
 	unsigned int i, dumpable = new_label(p), name = new_label(p), hash = new_label(p);
-	unsigned int death = new_label(p);
+	unsigned int death = new_label(p), others = new_label(p);
 
+	check_prctl_seccomp(p, others);
+	bind(p, others);
 	check_caller(p, ALLOW);
 	load(p, ARG(0));
 	jump(p, BPF_JEQ | BPF_K, PR_SET_PDEATHSIG, death, NEXT);
@@ -337,6 +371,7 @@ static const struct {
 	{ __NR_capset, body_notify },
 	{ __NR_clone, body_clone },
 	{ __NR_prctl, body_prctl },
+	{ __NR_seccomp, body_seccomp },
 	{ __NR_arch_prctl, body_arch_prctl },
 };
 
@@ -376,16 +411,21 @@ static void dispatch(struct program *p)
 static void assemble(struct program *p)
 {
 	unsigned int native = new_label(p), known = new_label(p), other = new_label(p);
+	unsigned int i386 = new_label(p), x32 = new_label(p);
 
 	load(p, offsetof(struct seccomp_data, arch));
 	jump(p, BPF_JEQ | BPF_K, AUDIT_ARCH_X86_64, native, NEXT);
-	check_caller(p, ALLOW);
+	check_caller(p, i386);
 	go(p, EPERM_END);
+	bind(p, i386);
+	other_table(p, I386_NR_SECCOMP, I386_NR_PRCTL);
 	bind(p, native);
 	load(p, offsetof(struct seccomp_data, nr));
 	jump(p, BPF_JGE | BPF_K, X32_BIT, NEXT, known);
-	check_caller(p, ALLOW);
+	check_caller(p, x32);
 	go(p, ENOSYS_END);
+	bind(p, x32);
+	other_table(p, X32_BIT | __NR_seccomp, X32_BIT | __NR_prctl);
 	bind(p, known);
 	jump(p, BPF_JEQ | BPF_K, USER_NR_STOP, NEXT, other);
 	go(p, NOTIFY);

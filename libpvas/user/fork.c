@@ -14,7 +14,7 @@
  * A task that marks memory itself, or has mappings that the kernel can't unmark, is
  * exempt: its partition is never marked.
  */
-#include <fcntl.h>
+#include <errno.h>
 #include <linux/magic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -47,21 +47,13 @@ static int is_fork(const char *text)
  */
 static int has_forked(pid_t tid)
 {
-	char path[40], text[32] = "";
+	char text[32];
 	ssize_t n;
-	int fd;
 
 	if (user_caller_elsewhere(tid))
 		return 1;
-	snprintf(path, sizeof(path), "/proc/%d/syscall", tid);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return errno == ENOENT;
-	n = read(fd, text, sizeof(text) - 1);
-	if (n < 0)
-		n = errno == ESRCH ? 1 : 0;
-	close(fd);
-	return n > 0 && !is_fork(text);
+	n = user_proc_read(tid, "syscall", text, sizeof(text));
+	return n == -ENOENT || n == -ESRCH || (n > 0 && !is_fork(text));
 }
 
 /* Forget those that are complete. Returns how many are left. */
@@ -106,15 +98,14 @@ void user_fork_forget(struct user_space *u, struct user_part *p)
 /* The kernel stops at a mapping that can't be unmarked: then unmark one by one. */
 static void unmark_each(const struct user_part *p)
 {
-	unsigned long lo, hi;
-	char line[512];
-	FILE *f = fopen("/proc/self/maps", "re");
+	FILE *maps = fopen(OWN_MAPS, "re");
+	struct user_mapping m;
 
-	while (f && fgets(line, sizeof(line), f))
-		if (sscanf(line, "%lx-%lx", &lo, &hi) == 2 && lo >= p->base && hi <= p->end)
-			pvas_raw3(__NR_madvise, lo, hi - lo, MADV_DOFORK);
-	if (f)
-		fclose(f);
+	while (maps && user_maps_next(maps, &m))
+		if (m.start >= p->base && m.end <= p->end)
+			pvas_raw3(__NR_madvise, m.start, m.end - m.start, MADV_DOFORK);
+	if (maps)
+		fclose(maps);
 }
 
 /* ENOMEM reports holes: all mappings have been unmarked. */

@@ -39,7 +39,6 @@ int user_layout(struct user_part *p, const struct pvas_elf_image *image, uint64_
 		int randomize)
 {
 	struct pvas_layout_random random;
-	struct pvas_layout l;
 	long err;
 
 	memset(&random, 0, sizeof(random));
@@ -48,14 +47,11 @@ int user_layout(struct user_part *p, const struct pvas_elf_image *image, uint64_
 		if (err != sizeof(random))
 			return err < 0 ? (int)err : -EIO;
 	}
-	err = pvas_layout(&l, p->base, p->end - p->base, image, stack_limit, &random);
+	err = pvas_layout(&p->layout, p->base, p->end - p->base, image, stack_limit, &random);
 	if (err)
 		return (int)err;
-	p->load = l.load;
-	p->heap = p->brk = p->heap_end = l.heap;
-	p->stack = l.stack;
-	p->skew = l.skew;
-	p->mmap_top = p->cursor = l.mmap_top;
+	p->brk = p->heap_end = p->layout.heap;
+	p->cursor = p->layout.mmap_top;
 	memset(p->reuse, 0, sizeof(p->reuse));
 	return 0;
 }
@@ -92,7 +88,7 @@ struct gap {
 /* [lo, hi) is the next mapping; between it and the previous one is free. */
 static void gap_before(struct gap *g, uint64_t lo, uint64_t hi)
 {
-	uint64_t top = lo < g->part->mmap_top ? lo : g->part->mmap_top;
+	uint64_t top = lo < g->part->layout.mmap_top ? lo : g->part->layout.mmap_top;
 	uint64_t at = place_below(top, g->len, g->align);
 
 	if (at && at >= g->low && top > g->low)
@@ -105,24 +101,16 @@ static void gap_before(struct gap *g, uint64_t lo, uint64_t hi)
 static uint64_t scan(const struct user_part *p, uint64_t len, uint64_t align)
 {
 	struct gap g = { .part = p, .len = len, .align = align, .low = floor_of(p) };
-	unsigned long lo, hi;
-	int begins = 1, is_begin;	/* of a line: long ones come in pieces */
-	char line[512];
-	FILE *f = fopen("/proc/self/maps", "re");
+	FILE *maps = fopen(OWN_MAPS, "re");
+	struct user_mapping m;
 
-	if (!f)
+	if (!maps)
 		return 0;
-	while (fgets(line, sizeof(line), f)) {
-		is_begin = begins;
-		begins = !!strchr(line, '\n');
-		if (!is_begin || sscanf(line, "%lx-%lx", &lo, &hi) != 2 || hi <= g.low)
-			continue;
-		if (lo >= p->mmap_top)
-			break;
-		gap_before(&g, lo, hi);
-	}
-	fclose(f);
-	gap_before(&g, p->mmap_top, p->mmap_top);
+	while (user_maps_next(maps, &m) && m.start < p->layout.mmap_top)
+		if (m.end > g.low)
+			gap_before(&g, m.start, m.end);
+	fclose(maps);
+	gap_before(&g, p->layout.mmap_top, p->layout.mmap_top);
 	return g.found;
 }
 
@@ -336,7 +324,7 @@ int64_t user_shmat(struct user_part *p, int id, uint64_t addr, int flags, uint64
 
 static int over_limit(const struct user_part *p, uint64_t brk)
 {
-	return brk - p->heap > user_caller_data_limit(p->pid);
+	return brk - p->layout.heap > user_caller_data_limit(p->pid);
 }
 
 /*
@@ -347,7 +335,7 @@ static uint64_t heap_limit(const struct user_part *p)
 {
 	uint64_t half = (p->end - p->base) / 2;
 
-	return half < 1ULL << 32 ? p->mmap_top : p->base + half;
+	return half < 1ULL << 32 ? p->layout.mmap_top : p->base + half;
 }
 
 static int map_heap(struct user_part *p, uint64_t to)
@@ -356,7 +344,7 @@ static int map_heap(struct user_part *p, uint64_t to)
 
 	if (to <= from)
 		return 0;
-	if (to > p->mmap_top || to > heap_limit(p))
+	if (to > p->layout.mmap_top || to > heap_limit(p))
 		return -ENOMEM;
 	if (pvas_raw6(__NR_mmap, from, to - from, PROT_READ | PROT_WRITE,
 		      RESERVE | MAP_FIXED_NOREPLACE, -1, 0) != (long)from)
@@ -425,7 +413,7 @@ static void note_brk(uint64_t page, pid_t pid, uint64_t brk, uint64_t heap_end)
 
 int64_t user_brk(struct user_part *p, uint64_t brk)
 {
-	if (brk < p->heap || brk >= p->mmap_top)
+	if (brk < p->layout.heap || brk >= p->layout.mmap_top)
 		return (int64_t)p->brk;
 	if (brk > p->brk) {
 		if (over_limit(p, brk) || grow(p, brk))
@@ -434,7 +422,7 @@ int64_t user_brk(struct user_part *p, uint64_t brk)
 		shrink(p, brk);
 	}
 	p->brk = brk;
-	note_brk((uint64_t)p->page, getpid(), brk, p->heap_end);
+	note_brk((uint64_t)p->page, user_caller_self(), brk, p->heap_end);
 	return (int64_t)brk;
 }
 
@@ -448,7 +436,7 @@ void user_make_room(struct user_part *p, uint64_t addr, uint64_t len)
 		return;
 	raw_munmap(cut, p->heap_end - cut);
 	p->heap_end = cut;
-	note_brk((uint64_t)p->page, getpid(), p->brk, p->heap_end);
+	note_brk((uint64_t)p->page, user_caller_self(), p->brk, p->heap_end);
 }
 
 /*

@@ -126,7 +126,6 @@ void user_reclaim_begin(struct user_space *u, struct user_part *p)
 {
 	struct user_part **last = &u->ended;
 
-	user_exec_forget(u, p);
 	user_fork_forget(u, p);
 	stop_watching(u, p);
 	__atomic_add_fetch(&u->changes, 1, __ATOMIC_SEQ_CST);
@@ -138,6 +137,8 @@ void user_reclaim_begin(struct user_space *u, struct user_part *p)
 		last = &(*last)->next;
 	*last = p;
 	set_state(u, p, PVAS_PART_ENDING);
+	/* Not before: while it is RUNNING, only by this can others tell that it has left. */
+	user_exec_forget(u, p);
 }
 
 /* Move the first in the queue to the end. */

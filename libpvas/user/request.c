@@ -66,6 +66,7 @@ int user_request_receive(struct user_space *u, struct user_request *r)
 	r->part = index < u->entries ? &u->parts[index] : NULL;
 	r->id = n.id;
 	r->tid = (pid_t)n.pid;
+	r->arch = n.data.arch;
 	r->nr = n.data.nr;
 	memcpy(r->args, n.data.args, sizeof(r->args));
 	current = r;

@@ -69,20 +69,20 @@ static int find_run(struct user_space *u)
 	unsigned int shift = u->space->shift;
 	uint64_t top = PIE_BASE >> shift;
 	struct run r = { .next = 1, .first = 1, .last = 0 };
-	unsigned long lo, hi;
-	char line[512];
-	FILE *f = fopen("/proc/self/maps", "re");
-	int err = f ? 0 : -errno;
+	FILE *maps = fopen(OWN_MAPS, "re");
+	int err = maps ? 0 : -errno;
+	struct user_mapping m;
 
-	if (!f)
+	if (!maps)
 		return pvas_fail(shortage(err) ? err : -ENOSYS,
-				 "user backend: can't open /proc/self/maps: %s", strerror(-err));
+				 "user backend: can't open %s: %s", OWN_MAPS,
+				 strerror(-err));
 	if (top > u->entries)
 		top = u->entries;
-	while (fgets(line, sizeof(line), f))
-		if (sscanf(line, "%lx-%lx", &lo, &hi) == 2 && lo >> shift < top)
-			run_until(&r, lo >> shift, room_below(lo, hi, shift));
-	fclose(f);
+	while (user_maps_next(maps, &m))
+		if (m.start >> shift < top)
+			run_until(&r, m.start >> shift, room_below(m.start, m.end, shift));
+	fclose(maps);
 	run_until(&r, top, top);
 	if (r.last < r.first)
 		return pvas_fail(-ENOMEM,
@@ -338,7 +338,7 @@ static int user_create(struct pvas_space *s)
 	}
 	u->entries = pvas_header_entries(s->shift);
 	u->listener = u->epoll = u->wake = -1;
-	u->maps = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
+	u->maps = open(OWN_MAPS, O_RDONLY | O_CLOEXEC);
 	pthread_mutex_init(&u->lock, NULL);
 	pthread_mutex_init(&u->fork_lock, NULL);
 	pthread_cond_init(&u->changed, NULL);
@@ -369,11 +369,16 @@ static void user_destroy(struct pvas_space *s)
 	free_all(u);
 }
 
-/* Do not list a task whose exit the caller may have observed: wait for its reclaim. */
+/*
+ * Do not list a task whose exit the caller may have observed: wait for its reclaim. A fork
+ * child of the launcher has no supervisor to wait for, only a copy of the table.
+ */
 static void wait_for_reclaim(struct user_space *u)
 {
 	uint32_t i;
 
+	if (u->owner != (pid_t)pvas_raw0(__NR_getpid))
+		return;
 	for (i = u->space->first; i <= u->space->last; i++)
 		while (user_part_ending(&u->parts[i]))
 			pthread_cond_wait(&u->changed, &u->lock);

@@ -119,12 +119,12 @@ static void add_machine(struct aux *aux, const struct user_space *u)
 
 static void add_task(struct aux *aux, const struct user_part *p, const struct user_program *prog)
 {
-	add(aux, AT_PHDR, prog->image.phdr ? p->load + prog->image.phdr : 0);
+	add(aux, AT_PHDR, prog->image.phdr ? p->layout.load + prog->image.phdr : 0);
 	add(aux, AT_PHENT, sizeof(Elf64_Phdr));
 	add(aux, AT_PHNUM, prog->phnum);
 	add(aux, AT_BASE, 0);
 	add(aux, AT_FLAGS, 0);
-	add(aux, AT_ENTRY, p->load + prog->image.entry);
+	add(aux, AT_ENTRY, p->layout.load + prog->image.entry);
 	add(aux, AT_UID, pvas_raw0(__NR_getuid));
 	add(aux, AT_EUID, pvas_raw0(__NR_geteuid));
 	add(aux, AT_GID, pvas_raw0(__NR_getgid));
@@ -145,16 +145,16 @@ static void fill_start(struct pvas_start *start, const struct user_start *s, int
 	start->shift = s->u->space->shift;
 	start->exec_fd = fd;
 	start->table = s->u->header->table;
-	start->load = p->load;
-	start->heap = p->heap;
+	start->load = p->layout.load;
+	start->heap = p->layout.heap;
 	start->gen = p->gen;
 }
 
 static int map_stack(const struct user_start *s, const struct user_program *prog, uint64_t len)
 {
-	uint64_t bottom = PAGE_DOWN(s->part->stack - len - STACK_EXTRA);
+	uint64_t bottom = PAGE_DOWN(s->part->layout.stack - len - STACK_EXTRA);
 	int prot = PROT_READ | PROT_WRITE | (prog->image.stack_exec ? PROT_EXEC : 0);
-	long at = pvas_raw6(__NR_mmap, bottom, s->part->stack - bottom, prot,
+	long at = pvas_raw6(__NR_mmap, bottom, s->part->layout.stack - bottom, prot,
 			    MAP_PRIVATE | MAP_ANONYMOUS | MAP_GROWSDOWN | MAP_STACK |
 			    MAP_FIXED_NOREPLACE, -1, 0);
 
@@ -196,14 +196,14 @@ int user_stack_make(const struct user_start *s, const struct user_program *prog,
 	if (!err)
 		err = check_size(&plan);
 	words = 1 + plan.argc + 1 + plan.envc + 1 + 2 * AUX_MAX;
-	total = s->part->skew + plan.bytes + words * sizeof(uint64_t) + sizeof(struct pvas_start) +
-		128;
+	total = s->part->layout.skew + plan.bytes + words * sizeof(uint64_t) +
+		sizeof(struct pvas_start) + 128;
 	if (!err)
 		err = map_stack(s, prog, total);
 	if (err)
 		return err;
 
-	plan.text = (char *)s->part->stack - s->part->skew - 8 - plan.bytes;
+	plan.text = (char *)s->part->layout.stack - s->part->layout.skew - 8 - plan.bytes;
 	random = ((uint64_t)plan.text & ~15UL) - 16;
 	name = random - 16;
 	*info = (name - sizeof(struct pvas_start)) & ~15UL;

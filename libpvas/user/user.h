@@ -12,6 +12,7 @@
  *
  *	user.h
  *	table.c		the table of partitions that tasks see
+ *	proc.c		files of a process in /proc
  *	process.c	a task's process: pidfd, wake-ups of the supervisor
  *	request.c	a request of the filter: receive, validate, answer
  *	caller.c	whether a caller shares our mm; its memory and files
@@ -41,6 +42,7 @@
 
 #include <pthread.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <sys/types.h>
 
 #include "../../kmod/pvas_layout.h"
@@ -106,14 +108,10 @@ struct user_page {
  * @forks:	threads that are about to fork
  * @nr_forks:	number of @forks
  * @lock:	protects all below; the new process fills them before it is a task
- * @load:	load address of the program
- * @heap:	where the brk heap begins
+ * @layout:	where its program, heap, mappings and stack lie
  * @brk:	the program break
  * @heap_end:	end of the memory mapped for the heap: see user_brk()
  * @page:	its page in user_space.pages, never NULL
- * @stack:	top of the stack
- * @skew:	bytes between @stack and the stack's contents
- * @mmap_top:	mappings are placed below
  * @cursor:	lowest address at which a mapping was placed lately
  * @reuse:	recent addresses to try again, by length
  */
@@ -136,14 +134,10 @@ struct user_part {
 	pid_t forks[FORKS_MAX];
 	unsigned int nr_forks;
 	pthread_mutex_t lock;
-	uint64_t load;
-	uint64_t heap;
+	struct pvas_layout layout;
 	uint64_t brk;
 	uint64_t heap_end;
 	struct user_page *page;
-	uint64_t stack;
-	uint64_t skew;
-	uint64_t mmap_top;
 	uint64_t cursor;
 	struct {
 		uint64_t at;
@@ -346,13 +340,36 @@ static inline int user_foreign(const struct user_part *p, uint64_t addr, uint64_
 /* The loader's copy in each partition is above the stack, with a page between. */
 static inline uint64_t user_loader_of(const struct user_part *p)
 {
-	return p->stack + PAGE;
+	return p->layout.stack + PAGE;
 }
 
 /* ---- table.c ---- */
 
 /* Store a partition's state where tasks see it. Under user_space.lock, or before they can. */
 void user_publish(struct user_space *u, struct user_part *p, uint32_t state);
+
+/* ---- proc.c ---- */
+
+/* Open /proc/TID/NAME. Returns a descriptor, or -errno. */
+int user_proc_open(pid_t tid, const char *name, int flags);
+
+/*
+ * Read that file as a string, cut to @size. Returns its length, or -errno: then the string
+ * is empty.
+ */
+ssize_t user_proc_read(pid_t tid, const char *name, char *text, size_t size);
+
+struct user_mapping {
+	uint64_t start;
+	uint64_t end;
+	int writable;
+};
+
+/* Not /proc/self/maps, which is empty once the first thread has ended by pthread_exit() */
+#define OWN_MAPS	"/proc/thread-self/maps"
+
+/* Read the next mapping from an open /proc/PID/maps. Returns 0 if there is none. */
+int user_maps_next(FILE *maps, struct user_mapping *m);
 
 /* ---- process.c ---- */
 

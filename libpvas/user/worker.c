@@ -12,8 +12,8 @@
  */
 #include <errno.h>
 #include <stdlib.h>
-#include <time.h>
 
+#include "clock.h"
 #include "worker.h"
 
 enum { OUTSIDE, INSIDE, UNKNOWN };
@@ -103,26 +103,18 @@ void *user_worker_main(void *arg)
 
 /* ---- helpers ---- */
 
-static int64_t processor_time(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-	return t.tv_sec * 1000000000LL + t.tv_nsec;
-}
-
 static int64_t handle_outside(struct user_request *r)
 {
-	return r->part && r->nr != USER_NR_STOP ? user_call_of_child(r) : -ENOSYS;
+	return r->nr != USER_NR_STOP ? user_call_of_child(r) : -ENOSYS;
 }
 
 static void serve_outside(struct user_request *r)
 {
-	int64_t begin = processor_time();
+	int64_t begin = clock_ns(CLOCK_THREAD_CPUTIME_ID);
 
 	if (user_request_valid())
 		user_request_reply(r, handle_outside(r));
-	user_queue_charge(r->u, processor_time() - begin);
+	user_queue_charge(r->u, clock_ns(CLOCK_THREAD_CPUTIME_ID) - begin);
 	free(r);
 }
 

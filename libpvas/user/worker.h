@@ -10,6 +10,11 @@
 /* Not a system call: the filter always sends it to a worker, to end that worker. */
 #define USER_NR_STOP	0x5056
 
+/* Numbers of other system call tables: of i386, and x32's, which are x86-64's with a bit */
+#define I386_NR_PRCTL	172
+#define I386_NR_SECCOMP	354
+#define X32_BIT		0x40000000U
+
 /*
  * Put the calling thread, and all processes it will create, under the filter.
  * Returns the listener, or -errno with an explanation in @why.
@@ -26,6 +31,7 @@ int user_filter_install(unsigned int shift, uint32_t first, uint32_t last, const
  * @changes:	user_space.changes before the request was received
  * @tid:	the caller
  * @inside:	the caller shares our mm: a task, or a thread or vfork child of one
+ * @arch:	whose system call table (AUDIT_ARCH_): tasks have x86-64's only
  * @nr:		system call number
  * @args:	its arguments
  * @continued:	answer: the kernel shall perform the call
@@ -38,6 +44,7 @@ struct user_request {
 	unsigned int changes;
 	pid_t tid;
 	int inside;
+	uint32_t arch;
 	int nr;
 	uint64_t args[6];
 	int continued;
@@ -66,6 +73,12 @@ int user_request_current(const struct user_request *r);
 
 /* Once: create the page for user_caller_inside(). */
 int user_caller_begin(void);
+
+/*
+ * The calling thread, as a name for our memory and address space: getpid() is the first
+ * thread, and that has neither once it has ended by pthread_exit().
+ */
+pid_t user_caller_self(void);
 
 /* Does @tid share our address space? */
 int user_caller_inside(pid_t tid);
@@ -169,6 +182,17 @@ int user_layout(struct user_part *p, const struct pvas_elf_image *image, uint64_
 /* Handle a call of a task, or of a fork child of one. Returns the call's result. */
 int64_t user_call_of_task(struct user_request *r);
 int64_t user_call_of_child(struct user_request *r);
+
+/* ---- sandbox.c ---- */
+
+/* Does the caller install a seccomp filter? */
+int user_sandbox_call(const struct user_request *r);
+
+/*
+ * May it install this one, which is in @memory? 0 or -errno: -EINVAL for a program that can
+ * return SECCOMP_RET_TRACE.
+ */
+int64_t user_sandbox_check(const struct user_request *r, pid_t memory);
 
 /* ---- files.c ---- */
 

@@ -210,9 +210,11 @@ static bool add_line(int fd, const char *text, pmix_op_cbfunc_t done, void *arg)
 	return room;
 }
 
+/* A rank may send a string without a text. */
 static void print(int fd, const char *text)
 {
-	add_line(fd, text, NULL, NULL);
+	if (text)
+		add_line(fd, text, NULL, NULL);
 }
 
 __attribute__((visibility("default")))

@@ -257,11 +257,15 @@ static pmix_status_t wait_for(char **keys, size_t wanted, int seconds, pmix_look
 pmix_status_t pmix_lookup(const pmix_proc_t *proc, char **keys, const pmix_info_t info[],
 			  size_t nr, pmix_lookup_cbfunc_t done, void *data)
 {
-	size_t wanted = count(keys, false);
 	int enough, seconds;
 	bool may_wait = find_directive(info, nr, PMIX_WAIT, &enough);
+	size_t wanted;
 
 	(void)proc;
+	/* a rank may send an empty list, which libpmix passes on as NULL */
+	if (!keys || !*keys)
+		return PMIX_ERR_BAD_PARAM;
+	wanted = count(keys, false);
 	find_directive(info, nr, PMIX_TIMEOUT, &seconds);
 	if (enough > 0 && (size_t)enough < wanted)
 		wanted = enough;

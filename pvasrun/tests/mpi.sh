@@ -174,6 +174,13 @@ test_patience()
 	done
 }
 
+test_empty()
+{
+	run -n 1 "$B/pvasrun/tests/pmix" empty
+	status_is 0
+	out_has 'pmix empty: good'
+}
+
 # Open MPI's messages are printed by the server: each once, unless aggregation is off.
 unreachable() { grep -c '^At least one pair of MPI processes' "$T/err"; }
 

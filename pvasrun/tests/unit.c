@@ -49,6 +49,7 @@ int main(void)
 	test_remove_tree();
 	test_pmi1();
 	test_handshake();
+	test_pmix_proxy();
 	printf("%u passed, %u failed\n", passed, failed);
 	return failed ? 1 : 0;
 }

@@ -32,5 +32,6 @@ void test_trusted(void);
 void test_remove_tree(void);
 void test_pmi1(void);
 void test_handshake(void);
+void test_pmix_proxy(void);
 
 #endif

@@ -69,6 +69,11 @@ def plain(name):
     return "".join(chr(c) if 32 <= c < 127 else f"\\x{c:02x}" for c in os.fsencode(name))
 
 
+def is_plain(name):
+    """May the name be part of a command? gdb begins a new one at each line feed."""
+    return all(32 <= c != 127 for c in os.fsencode(name))
+
+
 def is_sane(space, base):
     """Tasks can write to the header: check all values."""
     return (space.shift in SHIFTS and space.entries <= MAX_ENTRIES and
@@ -176,7 +181,7 @@ def find_file(path):
     if given and os.path.basename(given) == os.path.basename(path):
         tries.append(given)
     for name in tries:
-        if os.path.isfile(name) and os.access(name, os.R_OK):
+        if is_plain(name) and os.path.isfile(name) and os.access(name, os.R_OK):
             return name
     return None
 
@@ -316,6 +321,8 @@ def load(space, index):
 
 
 def quote(path):
+    if not is_plain(path):
+        raise gdb.error(f"control characters in the name {plain(path)}")
     return '"' + path.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 

@@ -83,6 +83,57 @@ test_no_mpi_wanted()
 	out_has 'ring: 2 ranks'
 }
 
+# no_port [ARGUMENT]...: where nobody can listen, as if another user had taken all ports
+no_port()
+{
+	# shellcheck disable=SC2016 # the inner shell's arguments
+	unshare -rn sh -c 'echo 60000 60000 >/proc/sys/net/ipv4/ip_local_port_range &&
+		echo 60000 >/proc/sys/net/ipv4/ip_local_reserved_ports && exec "$@"' - \
+		timeout "$LIMIT" "$B/pvasrun/pvasrun" --backend "$BACKEND" "$@" >"$T/out" 2>"$T/err"
+	status=$?
+}
+
+# Ranks without a server would be as many jobs of one rank, and all would seem to be well.
+test_no_port()
+{
+	for program in "$openmpi" "$mpich"; do
+		no_port -n 2 "$program" ring
+		status_is 1
+		err_has 'cannot listen on 127.0.0.1 for MPI programs: .*\(--mpi pmi1 .*'
+		check "a rank was started" [ ! -s "$T/out" ]
+		no_port -n 1 true : -n 2 "$program" ring
+		status_is 1
+	done
+	no_port --mpi pmi1 -n 2 "$mpich" ring
+	status_is 0
+	out_has 'ring: 2 ranks'
+	no_port -n 2 echo without MPI
+	status_is 0
+	err_has 'cannot listen on 127.0.0.1: .*will be a job of one rank.*'
+	check "programs without MPI run" [ "$(grep -c 'without MPI' "$T/out")" -eq 2 ]
+}
+
+# one_pty [ARGUMENT]...: where other users have all pseudo-terminals but one
+one_pty()
+{
+	# shellcheck disable=SC2016 # the inner shell's arguments
+	unshare -m sh -c 'mount -t devpts -o newinstance,ptmxmode=0666,max=1 none /dev/pts &&
+		mount --bind /dev/pts/ptmx /dev/ptmx && exec "$@"' - \
+		timeout "$LIMIT" "$B/pvasrun/pvasrun" --backend "$BACKEND" "$@" >"$T/out" 2>"$T/err"
+	status=$?
+}
+
+test_no_pty()
+{
+	one_pty -n 3 "$openmpi" ring
+	status_is 0
+	out_has 'ring: 3 ranks'
+	err_has "no pseudo-terminal for the ranks' output: No space left on device: .*"
+	check "more than one warning" [ "$(grep -c . "$T/err")" -eq 1 ]
+	one_pty --pty always -n 3 "$openmpi" ring
+	status_is 1
+}
+
 # alone PROGRAM [ARGUMENT]...: two tasks by a copy of pvasrun in $T/alone
 alone()
 {

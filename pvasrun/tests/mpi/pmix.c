@@ -201,6 +201,47 @@ static void nothing(pmix_status_t status, void *data)
 	(void)data;
 }
 
+static void answered(pmix_status_t status, pmix_pdata_t found[], size_t nr, void *data)
+{
+	(void)found;
+	must(status != PMIX_SUCCESS && !nr, "an empty list is found");
+	++*(volatile int *)data;
+}
+
+static void no_text(const char *key)
+{
+	pmix_info_t info;
+
+	PMIX_INFO_LOAD(&info, key, NULL, PMIX_STRING);
+	PMIx_Log(&info, 1, NULL, 0);
+	strcpy(info.key, "no.text");
+	PMIx_Publish(&info, 1);
+	PMIX_LOAD_KEY(info.key, key);
+}
+
+/* Empty lists and strings: the server answers, and serves on. */
+static void empty(void)
+{
+	char *none[] = { NULL }, *good[] = { "some.name", NULL };
+	volatile int answers = 0;
+	pmix_pdata_t found;
+	pmix_info_t info;
+
+	PMIX_INFO_LOAD(&info, PMIX_WAIT, NULL, PMIX_BOOL);
+	PMIx_Lookup_nb(none, NULL, 0, answered, (void *)&answers);
+	PMIx_Lookup_nb(none, &info, 1, answered, (void *)&answers);
+	while (answers < 2)
+		usleep(1000);
+	PMIx_Unpublish(none, NULL, 0);
+	no_text(PMIX_LOG_STDERR);
+	no_text(PMIX_LOG_STDOUT);
+	PMIX_INFO_LOAD(&info, good[0], "value", PMIX_STRING);
+	is(PMIx_Publish(&info, 1), PMIX_SUCCESS, "publish");
+	PMIX_PDATA_CONSTRUCT(&found);
+	PMIX_LOAD_KEY(found.key, good[0]);
+	is(PMIx_Lookup(&found, 1, NULL, 0), PMIX_SUCCESS, "lookup after all that");
+}
+
 /* More than a pipe holds, without waiting until it is written */
 static void flood(void)
 {
@@ -234,6 +275,8 @@ int main(int argc, char **argv)
 		place();
 	else if (!strcmp(what, "log"))
 		log_texts();
+	else if (!strcmp(what, "empty"))
+		empty();
 	else if (!strcmp(what, "flood"))
 		flood();
 	else

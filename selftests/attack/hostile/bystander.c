@@ -2,7 +2,8 @@
 /*
  * A task that only checks its own state: memory with known contents, and its
  * partition in maps and smaps. Its peers attack the space. Any task may store
- * anywhere in the space, so the attackers never store to this partition.
+ * anywhere in the space, so the attackers never store to this partition, nor does
+ * the kernel for them.
  */
 #include <fcntl.h>
 #include <signal.h>
@@ -21,6 +22,7 @@
 #include "hostile.h"
 
 #define WORDS	(8 * PAGE / 8)
+#define DEEP_WORDS (16 * PAGE / 8)
 #define MAX_LINES 64
 #define LINE	120
 
@@ -50,17 +52,25 @@ static void say(enum what what, uint64_t a, uint64_t b, uint64_t c, const char *
 
 /* ---- contents ---- */
 
-static void check_data(void)
+static void fill(volatile uint64_t *words, unsigned int n)
+{
+	unsigned int i;
+
+	for (i = 0; i < n; i++)
+		words[i] = mix(i, 99);
+}
+
+static void check_words(volatile uint64_t *words, unsigned int n)
 {
 	unsigned int i;
 	uint64_t want;
 
-	for (i = 0; i < WORDS; i++) {
+	for (i = 0; i < n; i++) {
 		want = mix(i, 99);
-		if (data[i] == want)
+		if (words[i] == want)
 			continue;
-		say(F_BYSTANDER_DATA, (uintptr_t)&data[i], data[i], want, NULL);
-		data[i] = want;
+		say(F_BYSTANDER_DATA, (uintptr_t)&words[i], words[i], want, NULL);
+		words[i] = want;
 	}
 }
 
@@ -73,13 +83,10 @@ static void *map(size_t len, int rights, int flags)
 
 static void make_data(void)
 {
-	unsigned int i;
-
 	data = map(WORDS * 8, PROT_READ | PROT_WRITE, MAP_PRIVATE);
 	if (!data)
 		exit(0);
-	for (i = 0; i < WORDS; i++)
-		data[i] = mix(i, 99);
+	fill(data, WORDS);
 	/* One that can't be read, one that only can, one that is still empty. */
 	if (!map(PAGE, PROT_NONE, MAP_PRIVATE) || !map(PAGE, PROT_READ, MAP_SHARED) ||
 	    !map(4 * PAGE, PROT_READ | PROT_WRITE, MAP_SHARED))
@@ -285,12 +292,11 @@ static void look_around(void)
 
 int bystander(unsigned int of_session)
 {
-	char deep[64 * 1024];
+	volatile uint64_t deep[DEEP_WORDS];
 	unsigned int i;
 
 	session = of_session;
-	memset(deep, 1, sizeof(deep));		/* the stack grows now, and not later */
-	__asm__ volatile("" : : "r"(deep) : "memory");
+	fill(deep, DEEP_WORDS);		/* the stack grows now, and not later */
 	look_around();
 	make_data();
 	/* Twice: what reading and comparing themselves map is there then. */
@@ -303,7 +309,8 @@ int bystander(unsigned int of_session)
 	}
 	say_ready();
 	for (i = 0;; i++) {
-		check_data();
+		check_words(data, WORDS);
+		check_words(deep, DEEP_WORDS);
 		check_others();
 		if (i % 4 == 0) {
 			read_proc("/proc/self/smaps", buf, sizeof(buf));

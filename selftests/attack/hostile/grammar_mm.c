@@ -4,6 +4,7 @@
  * to an address (any task may store anywhere in its space), and those that act
  * on the whole mm by design (mlockall, PR_SET_MDWE: see doc/reliability.md).
  */
+#include <fcntl.h>
 #include <linux/mempolicy.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -157,7 +158,10 @@ void op_mm(struct actor *a)
 		forget_shm(arg[0]);
 }
 
-/* A piece of the stack, which grows, moved to the partition's begin, and grown. */
+/*
+ * A piece of the stack, which grows, moved to the partition's begin, and grown. A load
+ * grows it like a store, and changes nothing if the neighbour has memory there.
+ */
 static void move_stack(struct actor *a)
 {
 	char here[64];
@@ -165,16 +169,14 @@ static void move_stack(struct actor *a)
 	int fds[2];
 	long ret;
 
-	if (!a->task || raw6(SYS_pipe2, (uintptr_t)fds, 0, 0, 0, 0, 0))
+	if (!a->task || raw6(SYS_pipe2, (uintptr_t)fds, O_NONBLOCK, 0, 0, 0, 0))
 		return;
 	((volatile char *)page)[0] = 1;
 	to = a->base + (pick(a, 4) ? 0 : pick(a, 4) * PAGE);
 	ret = CALL(a, SYS_mremap, page, PAGE, PAGE, MREMAP_MAYMOVE | MREMAP_FIXED, to);
-	/* Stores below it grow it; read() stores, and can't be killed for it. */
-	if (ret > 0) {
-		raw6(SYS_write, fds[1], (uintptr_t)a->scratch, 8, 0, 0, 0);
-		CALL(a, SYS_read, fds[0], to - PAGE * (1 + pick(a, 255)), 8);
-	}
+	/* write() loads, and can't be killed for it. */
+	if (ret > 0)
+		CALL(a, SYS_write, fds[1], to - PAGE * (1 + pick(a, 255)), 8);
 	raw6(SYS_close, fds[0], 0, 0, 0, 0, 0);
 	raw6(SYS_close, fds[1], 0, 0, 0, 0, 0);
 }

@@ -58,6 +58,22 @@ static void op_destroy(struct actor *a, int fd)
 	CALL(a, SYS_ioctl, fd, PVAS_IOC_DESTROY, &destroy);
 }
 
+/*
+ * The arguments of a random ioctl, among them where the kernel stores its answer: never a
+ * peer's memory, or the header that all share.
+ */
+static uint64_t random_word(struct actor *a)
+{
+	static const uint64_t odd[] = {
+		0, 1, PAGE, 0x7ffffffff000ULL, 0x800000000000ULL, 0xffff888000000000ULL, ~0ULL,
+		~0ULL << 12,
+	};
+
+	if (!pick(a, 3))
+		return odd[pick(a, ARRAY(odd))];
+	return (uintptr_t)a->arena + pick(a, ARENA_PAGES * PAGE);
+}
+
 static void op_random_ioctl(struct actor *a, int fd)
 {
 	uint64_t *words = (uint64_t *)a->scratch;
@@ -67,7 +83,7 @@ static void op_random_ioctl(struct actor *a, int fd)
 	memset(words, 0, 256);
 	*(uint32_t *)words = sizes[nr];
 	for (i = pick(a, 4); i; i--)
-		words[pick(a, 12)] = any_addr(a);
+		words[pick(a, 12)] = random_word(a);
 	CALL(a, SYS_ioctl, fd, _IOC(3, PVAS_IOC_MAGIC, nr, sizes[nr]), words);
 }
 

@@ -135,6 +135,19 @@ says_not "no errors of Python" 'Traceback|Python Exception|struct.error'
 says "a name with control characters" 'gone.x0dx.x1b.31m.xc2.x9b1m.*: no such file here'
 if LC_ALL=C grep -q $'[\r\e\x9b]' "$T/out"; then fail "control characters of a name"; else pass; fi
 
+# A line feed in a name would end a command, and the rest of the name would be the next one.
+lines=$T/$'names\nshell touch owned\n'
+mkdir "$lines"
+cp "$O/gdb/forge" "$lines/prog"
+run_gdb -x "$extension" -ex "python gdb.execute('echo ' + str(find_file('$T/names\nshell touch owned\n/prog')))" \
+	-ex "python gdb.execute('symbol-file ' + quote('$T/names\nshell touch owned\n/prog'))" \
+	-ex "python gdb.execute('file ' + quote('$O/gdb/forge'))" -ex 'info symbol main' -ex 'echo came to the end'
+says "a name of several lines: not found" '^None'
+says "a name of several lines: refused" 'control characters in the name .*names.x0ashell'
+says "other names are not" '^main in section .text'
+says "a name of several lines: gdb goes on" 'came to the end'
+if [ -e owned ]; then fail "a name became a command"; else pass; fi
+
 # A file of 65535 segments, mapped a thousand times
 python3 - >many.elf <<'EOF'
 import struct, sys

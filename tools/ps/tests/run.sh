@@ -64,6 +64,10 @@ refused()
 		grep -qE "^pvasps: $1" "$T/refused"
 }
 
+# ---- the accounting of time that slow processes take ----
+
+[ "$BACKEND" = kernel ] || try "each user's time" "$O/pvasps/unit_reader"
+
 # ---- memory, by partition ----
 
 start_job 3 -n 1 "$O/pvasps/big" 24 : -n 1 "$O/pvasps/big" 1 busy : -n 1 "$O/pvasps/big" 8 huge

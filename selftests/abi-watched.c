@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * PVAS_IOC_CREATE while other processes use the creator's memory: they register it with a
+ * userfaultfd, or read it into a page that does not come.
+ */
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <linux/userfaultfd.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "kselftest_harness.h"
+#include "pvas_test.h"
+
+/* ---- a userfaultfd of the creator's, in the hands of another process ---- */
+
+#define WATCHED_AT (PT_STUB_AT + 0x10000UL)
+#define SINK_FD 201
+#define ROUNDS 80
+
+static struct {
+	long delay_us;
+	volatile int done;
+	volatile int registered;
+	volatile pid_t waits;
+	volatile int go;
+} *watch;
+
+static void register_later(int uffd)
+{
+	struct uffdio_register reg = {
+		.range = { WATCHED_AT, 4096 }, .mode = UFFDIO_REGISTER_MODE_MISSING,
+	};
+
+	usleep(watch->delay_us);
+	watch->registered = !ioctl(uffd, UFFDIO_REGISTER, &reg);
+	watch->done = 1;
+	/* Its last file would end the registration. */
+	usleep(200000);
+	_exit(0);
+}
+
+/* In the creator: a page that is not touched, and a process that will register it. */
+static int hand_over_uffd(void *arg)
+{
+	struct uffdio_api api = { .api = UFFD_API };
+	void *p = mmap((void *)WATCHED_AT, 4096, PROT_READ | PROT_WRITE,
+		       MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+	/* With that, the kernel's own access to it fails, and does not wait. */
+	int fd = syscall(SYS_userfaultfd, O_CLOEXEC | UFFD_USER_MODE_ONLY), fds[2];
+
+	(void)arg;
+	if (p == MAP_FAILED || fd < 0 || ioctl(fd, UFFDIO_API, &api) || pipe(fds) ||
+	    dup2(fds[1], SINK_FD) < 0)
+		return -ENOTSUP;
+	if (!fork())
+		register_later(fd);
+	close(fd);
+	return 0;
+}
+
+/* One more CREATE; -EFAULT if the area is registered in a space that was made */
+static int create_watched(void)
+{
+	static const struct pt_slot look = { .nr = SYS_write, .args = { SINK_FD, WATCHED_AT, 1 } };
+	struct pt_raw raw;
+	long ret = 0;
+	int err;
+
+	watch->done = 0;
+	pt_raw_init(&raw, PVAS_SHIFT_DEFAULT);
+	raw.prepare = hand_over_uffd;
+	raw.keep = WATCHED_AT;
+	raw.after = &look;
+	raw.n_after = 1;
+	raw.after_ret = &ret;
+	err = pt_raw_create(&raw);
+	pt_raw_close(&raw);
+	while (!watch->done)
+		usleep(1000);
+	return err ?: ret == -EFAULT ? -EFAULT : 0;
+}
+
+/* does not register an area while the space is made: the kernel's worker would wait there */
+PVAS_TEST(userfaultfd_meanwhile)
+{
+	int round, err, made = 0, refused = 0;
+
+	watch = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	ASSERT_NE(MAP_FAILED, (void *)watch);
+	watch->delay_us = 2000;
+	for (round = 0; round < ROUNDS; round++) {
+		err = create_watched();
+		EXPECT_TRUE(!err || err == -EBUSY) TH_LOG("error %d in round %d", err, round);
+		/* Towards the moment between the check and the publication */
+		watch->delay_us += err == -EBUSY ? watch->delay_us / 8 + 1 + rand() % 400 :
+						   -(watch->delay_us / 16 + rand() % 400);
+		if (watch->delay_us < 0)
+			watch->delay_us = 0;
+		made += !err;
+		refused += err == -EBUSY;
+	}
+	TH_LOG("%d spaces made, %d refused", made, refused);
+	EXPECT_LT(0, made);
+}
+
+/* ---- the same by a REGISTER that is on its way during CREATE ---- */
+
+struct call {
+	int fd;
+	struct uffdio_register *page;
+};
+
+static void *register_there(void *arg)
+{
+	struct call *call = arg;
+
+	watch->registered = !ioctl(call->fd, UFFDIO_REGISTER, call->page);
+	watch->done = 1;
+	return NULL;
+}
+
+static int open_uffd(void)
+{
+	struct uffdio_api api = { .api = UFFD_API };
+	int fd = syscall(SYS_userfaultfd, O_CLOEXEC);
+
+	return fd < 0 || ioctl(fd, UFFDIO_API, &api) ? -1 : fd;
+}
+
+/* @use, in a thread, uses call.page, which comes when @watch->go is set. */
+static void hold_up(void *(*use)(void *call), int fd)
+{
+	static char page[4096] __attribute__((aligned(4096)));
+	struct uffdio_register *reg = mmap(NULL, 4096, PROT_READ | PROT_WRITE,
+					   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	struct uffdio_register own = {
+		.range = { (uintptr_t)reg, 4096 }, .mode = UFFDIO_REGISTER_MODE_MISSING,
+	};
+	struct uffdio_copy copy = {
+		.dst = (uintptr_t)reg, .src = (uintptr_t)page, .len = 4096,
+	};
+	struct call call = { fd, reg };
+	int monitor = open_uffd();
+	struct uffd_msg msg;
+	pthread_t thread;
+
+	/* The end of this process ends what waits for it, so that the test can fail. */
+	alarm(15);
+	*(struct uffdio_register *)page = (struct uffdio_register){
+		.range = { PT_TABLE_AT, 4096 }, .mode = UFFDIO_REGISTER_MODE_MISSING,
+	};
+	if (monitor < 0 || ioctl(monitor, UFFDIO_REGISTER, &own) ||
+	    pthread_create(&thread, NULL, use, &call) ||
+	    read(monitor, &msg, sizeof(msg)) != sizeof(msg))
+		_exit(1);
+	watch->waits = getpid();
+	while (!watch->go)
+		usleep(1000);
+	if (ioctl(monitor, UFFDIO_COPY, &copy))
+		_exit(1);
+	for (;;)
+		pause();
+}
+
+static int leave_registering(void *arg)
+{
+	int fd = open_uffd(), i;
+
+	(void)arg;
+	if (fd < 0)
+		return -ENOTSUP;
+	if (!fork())
+		hold_up(register_there, fd);
+	close(fd);
+	for (i = 0; i < 500 && !watch->waits; i++)
+		usleep(10000);
+	return watch->waits ? 0 : -ETIME;
+}
+
+static void *read_there(void *arg)
+{
+	struct call *call = arg;
+
+	return (void *)read(call->fd, call->page, 4096);
+}
+
+/* Any user may read this file, and holds the mm while the page does not come. */
+static int leave_reading(void *arg)
+{
+	char path[32];
+	int i;
+
+	(void)arg;
+	snprintf(path, sizeof(path), "/proc/%d/cmdline", getpid());
+	if (!fork())
+		hold_up(read_there, open(path, O_RDONLY | O_CLOEXEC));
+	for (i = 0; i < 500 && !watch->waits; i++)
+		usleep(10000);
+	return watch->waits ? 0 : -ETIME;
+}
+
+/* A reader of the creator's memory is no reason to fail, however long it takes. */
+PVAS_TEST(slow_reader)
+{
+	struct pt_raw raw;
+
+	PT_NEED_ROOT();
+	watch = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	ASSERT_NE(MAP_FAILED, (void *)watch);
+	pt_raw_init(&raw, PVAS_SHIFT_DEFAULT);
+	raw.prepare = leave_reading;
+	EXPECT_EQ(0, pt_raw_create(&raw));
+	EXPECT_EQ(0, kill(watch->waits, 0));
+	kill(watch->waits, SIGKILL);
+	pt_raw_close(&raw);
+}
+
+/* nor by one that has begun before and goes on after it: tasks enter, end and are freed */
+PVAS_TEST(userfaultfd_on_its_way)
+{
+	struct pt_raw raw;
+	pid_t pid;
+
+	PT_NEED_ROOT();
+	watch = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	ASSERT_NE(MAP_FAILED, (void *)watch);
+	pt_raw_init(&raw, PVAS_SHIFT_DEFAULT);
+	raw.prepare = leave_registering;
+	ASSERT_EQ(0, pt_raw_create(&raw));
+	watch->go = 1;
+	while (!watch->done)
+		usleep(1000);
+	EXPECT_EQ(1, watch->registered);
+	pid = pt_raw_spawn(&raw, 1);
+	EXPECT_LT(0, pid);
+	pt_kill(pid);
+	EXPECT_EQ(0, pt_raw_count(raw.fd));
+	/* All that without the end of the one who could have answered. */
+	EXPECT_EQ(0, kill(watch->waits, 0));
+	kill(watch->waits, SIGKILL);
+	pt_raw_close(&raw);
+}
+
+PT_MAIN()
