@@ -15,6 +15,8 @@
  *  rdma.c          get, put and atomics: loads and stores
  *  copy.c          long copies, shared by both sides
  *  peer_failure.c  peers that end before MPI_Finalize
+ *  fault.c         faults in the memory of a peer that has ended; also in coll/pvas
+ *  common.c        finding peers, and Open MPI's version; also in coll/pvas
  *  oversubscribe.c waiting in MPI_Init with more ranks than processors
  *  ring.c          the ring buffer behind the queue and the fast boxes
  *
@@ -46,10 +48,11 @@
 #include "opal/util/proc.h"
 
 #include <linux/pvas.h>
-#include <setjmp.h>
 
+#include "common.h"
 #include "ring.h"
 
+#define MCA_BTL_PVAS_NAME "btl pvas"
 #define MCA_BTL_PVAS_MODEX_VERSION 2
 
 /* A bitmap with one bit for each possible partition */
@@ -338,10 +341,6 @@ static inline opal_mutex_t *mca_btl_pvas_endpoint_lock(const struct mca_btl_base
 	return &mca_btl_pvas_component.locks[ep->index % MCA_BTL_PVAS_NR_LOCKS];
 }
 
-/* module.c */
-#define MCA_BTL_PVAS_PORT_NAME_MAX 32
-void mca_btl_pvas_port_name(char name[MCA_BTL_PVAS_PORT_NAME_MAX], const opal_process_name_t *rank);
-
 /* memory.c */
 void mca_btl_pvas_account(long bytes);
 void *mca_btl_pvas_map(size_t bytes);
@@ -441,9 +440,7 @@ void mca_btl_pvas_raise_timer_slack(void);
 void mca_btl_pvas_restore_timer_slack(void);
 
 /* peer_failure.c */
-extern __thread sigjmp_buf *mca_btl_pvas_fault_return;
 void mca_btl_pvas_catch_faults(void);
-void mca_btl_pvas_restore_fault_handlers(void);
 void mca_btl_pvas_check_next_peer(void);
 void mca_btl_pvas_peer_failed(struct mca_btl_base_endpoint_t *endpoint);
 void mca_btl_pvas_notify_start(struct mca_btl_base_endpoint_t *endpoint);

@@ -2,17 +2,12 @@
 /* The component: its counters, open, init and close, and publishing the modex. */
 #include "btl_pvas.h"
 
-#include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/auxv.h>
 #include <unistd.h>
 
 #include "opal/mca/base/mca_base_pvar.h"
-#include "opal/mca/pmix/pmix.h"
-#include "opal/runtime/opal.h"
-#include "opal/util/output.h"
 #include "opal/util/proc.h"
 
 #include "../libpvas/pvas.h"
@@ -57,29 +52,9 @@ static void register_counters(void)
 			NULL, counters[i].value);
 }
 
-/*
- * Open MPI checks only the version of the component interface, which is the same in
- * 4.1 and 5.0. The headers that we include describe internal structures of one series,
- * so check the series before touching any of them.
- */
-static bool fits_this_open_mpi(void)
-{
-	const mca_base_component_t *us = &component.super.btl_version;
-	int major = 0, minor = 0;
-
-	sscanf(opal_version_string, "%d.%d", &major, &minor);
-	if (major == us->mca_project_major_version && minor == us->mca_project_minor_version)
-		return true;
-	opal_output(0,
-		    "btl pvas: built for Open MPI %d.%d, not for this %s: not used (rebuild it)",
-		    us->mca_project_major_version, us->mca_project_minor_version,
-		    opal_version_string);
-	return false;
-}
-
 static int mca_btl_pvas_component_register(void)
 {
-	if (!fits_this_open_mpi())
+	if (!mca_btl_pvas_fits_open_mpi(&component.super.btl_version, MCA_BTL_PVAS_NAME))
 		return OPAL_ERR_NOT_AVAILABLE;
 	mca_base_var_group_component_register(&component.super.btl_version,
 					      "PVAS byte transfer layer: ranks in one address space");
@@ -146,15 +121,10 @@ static bool make_port(void)
 	return true;
 }
 
-/*
- * Publish the modex twice: by name in the space, where looking it up is cheap, and through
- * PMIx, which makes peers wait until it is there.
- */
 static int publish_modex(void)
 {
 	struct mca_btl_pvas_modex *modex = &component.port->modex;
-	char name[MCA_BTL_PVAS_PORT_NAME_MAX];
-	int rc;
+	bool in_space;
 
 	*modex = (struct mca_btl_pvas_modex) {
 		.version = MCA_BTL_PVAS_MODEX_VERSION,
@@ -165,13 +135,8 @@ static int publish_modex(void)
 		.eager_limit = mca_btl_pvas.super.btl_eager_limit,
 		.port = (uint64_t)component.port,
 	};
-	OPAL_MODEX_SEND(rc, OPAL_PMIX_LOCAL, &component.super.btl_version, modex, sizeof(*modex));
-	if (rc != OPAL_SUCCESS)
-		return rc;
-	mca_btl_pvas_port_name(name, &OPAL_PROC_MY_NAME);
-	/* If the space's table of names is full, PMIx's copy is used. */
-	pvas_name_export(name, modex);
-	return OPAL_SUCCESS;
+	return mca_btl_pvas_publish(&component.super.btl_version, MCA_BTL_PVAS_NAME, modex,
+				    sizeof(*modex), &in_space);
 }
 
 static mca_btl_base_module_t **mca_btl_pvas_component_init(int *nr, bool progress_threads,

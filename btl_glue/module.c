@@ -2,70 +2,12 @@
 /* The module: adding, removing and finalizing endpoints. */
 #include "btl_pvas.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "opal/mca/pmix/pmix.h"
-#include "opal/util/output.h"
 #include "opal/util/proc.h"
 
-#include "../libpvas/pvas.h"
-
 #define component mca_btl_pvas_component
-
-void mca_btl_pvas_port_name(char name[MCA_BTL_PVAS_PORT_NAME_MAX], const opal_process_name_t *rank)
-{
-	snprintf(name, MCA_BTL_PVAS_PORT_NAME_MAX, "btl pvas %x.%x", rank->jobid, rank->vpid);
-}
-
-/*
- * A launcher that starts ranks in their order gives them partitions in that order. To
- * search all of them for each peer takes time in proportion to the square of the ranks.
- */
-static unsigned int likely_index(const struct opal_proc_t *proc)
-{
-	return component.index + proc->proc_name.vpid - OPAL_PROC_MY_NAME.vpid;
-}
-
-/* The modex that the peer published in its space; false if not there, or not yet */
-static bool modex_from_space(const struct opal_proc_t *proc, struct mca_btl_pvas_modex *modex)
-{
-	char name[MCA_BTL_PVAS_PORT_NAME_MAX];
-	void *at;
-	sigjmp_buf back;
-
-	mca_btl_pvas_port_name(name, &proc->proc_name);
-	if (pvas_name_import(likely_index(proc), name, &at) < 0 &&
-	    pvas_name_import(PVAS_ANY, name, &at) < 0)
-		return false;
-	/* If the peer ends during the copy, the fault handler returns here. */
-	if (sigsetjmp(back, 0)) {
-		mca_btl_pvas_fault_return = NULL;
-		return false;
-	}
-	mca_btl_pvas_fault_return = &back;
-	*modex = *(const struct mca_btl_pvas_modex *)at;
-	mca_btl_pvas_fault_return = NULL;
-	return true;
-}
-
-/* The modex from PMIx: slower, for each lookup takes two thread switches in libpmix */
-static bool modex_from_pmix(const struct opal_proc_t *proc, struct mca_btl_pvas_modex *modex)
-{
-	struct mca_btl_pvas_modex *received = NULL;
-	size_t size = 0;
-	int rc;
-
-	OPAL_MODEX_RECV(rc, &component.super.btl_version, &proc->proc_name, (void **)&received,
-			&size);
-	if (rc != OPAL_SUCCESS || !received)
-		return false;
-	if (size == sizeof(*received))
-		*modex = *received;
-	free(received);
-	return size == sizeof(*modex);
-}
 
 /*
  * The peer's modex; false if the peer is not a task of our space. Ids of spaces repeat
@@ -75,7 +17,8 @@ static bool find_in_space(const struct opal_proc_t *proc, struct mca_btl_pvas_mo
 {
 	if (!OPAL_PROC_ON_LOCAL_NODE(proc->proc_flags))
 		return false;
-	if (!modex_from_space(proc, modex) && !modex_from_pmix(proc, modex))
+	if (!mca_btl_pvas_look_up(&component.super.btl_version, MCA_BTL_PVAS_NAME,
+				  &proc->proc_name, modex, sizeof(*modex)))
 		return false;
 	return modex->version == MCA_BTL_PVAS_MODEX_VERSION && modex->space == component.space &&
 	       modex->index < PVAS_MAX_TASKS + 2 && modex->index != component.index &&

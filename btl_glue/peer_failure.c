@@ -12,7 +12,6 @@
 #include "btl_pvas.h"
 
 #include <setjmp.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,12 +21,6 @@
 #include "opal/util/proc.h"
 
 #define component mca_btl_pvas_component
-
-static struct sigaction old_segv, old_bus;
-static bool handlers_installed;
-
-/* Set while this thread accesses a peer's memory that can be freed meanwhile */
-__thread sigjmp_buf *mca_btl_pvas_fault_return;
 
 /* ---- checking peers ---- */
 
@@ -132,78 +125,24 @@ void mca_btl_pvas_notify_finalize(struct mca_btl_base_endpoint_t *ep)
 
 /* ---- faults ---- */
 
-static bool in_failed_partition(const void *addr)
-{
-	uint64_t index = (uint64_t)addr >> component.shift;
-
-	return index && index < PVAS_MAX_TASKS + 2 && index != component.index &&
-	       component.table[index].state != PVAS_PART_RUNNING &&
-	       component.table[index].state != PVAS_PART_RESERVED;
-}
-
-static void raise_default(int sig)
-{
-	signal(sig, SIG_DFL);
-	raise(sig);
-}
-
-static void chain_handler(const struct sigaction *old, int sig, siginfo_t *info, void *context)
-{
-	if (old->sa_flags & SA_SIGINFO)
-		old->sa_sigaction(sig, info, context);
-	else if (old->sa_handler != SIG_DFL && old->sa_handler != SIG_IGN)
-		old->sa_handler(sig);
-	else if (info->si_code > 0)
-		/* The instruction faults again, with the default action. */
-		signal(sig, SIG_DFL);
-	else if (old->sa_handler == SIG_DFL)
-		/* A signal that was sent, by kill() or raise(), does not occur again. */
-		raise_default(sig);
-}
-
-static void fault_handler(int sig, siginfo_t *info, void *context)
+/* The upper layer was reading the peer's memory: there is nowhere to return to. */
+static void peer_lost(uint32_t index)
 {
 	static const char text[] =
 		"btl pvas: a rank on this node ended while its memory was in use; giving up\n";
 
-	if (info->si_code > 0 && in_failed_partition(info->si_addr)) {
-		if (mca_btl_pvas_fault_return)
-			siglongjmp(*mca_btl_pvas_fault_return, 1);
-		if (write(STDERR_FILENO, text, sizeof(text) - 1) < 0)
-			_exit(1);
+	(void)index;
+	if (write(STDERR_FILENO, text, sizeof(text) - 1) < 0)
 		_exit(1);
-	}
-	chain_handler(sig == SIGSEGV ? &old_segv : &old_bus, sig, info, context);
+	_exit(1);
 }
 
 void mca_btl_pvas_catch_faults(void)
 {
-	struct sigaction act = {
-		.sa_sigaction = fault_handler,
-		.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER,
-	};
+	static struct mca_btl_pvas_faults faults = { .lost = peer_lost };
 
-	sigemptyset(&act.sa_mask);
-	sigaction(SIGSEGV, &act, &old_segv);
-	sigaction(SIGBUS, &act, &old_bus);
-	handlers_installed = true;
-}
-
-/* Keep a handler that was installed over ours: it may call ours. */
-static void restore(int sig, const struct sigaction *old)
-{
-	struct sigaction now;
-
-	if (!sigaction(sig, NULL, &now) && now.sa_flags & SA_SIGINFO &&
-	    now.sa_sigaction == fault_handler)
-		sigaction(sig, old, NULL);
-}
-
-void mca_btl_pvas_restore_fault_handlers(void)
-{
-	if (!handlers_installed)
-		return;
-	restore(SIGSEGV, &old_segv);
-	restore(SIGBUS, &old_bus);
-	handlers_installed = false;
+	faults.index = component.index;
+	faults.shift = component.shift;
+	faults.table = component.table;
+	mca_btl_pvas_install_fault_handlers(&faults);
 }

@@ -43,6 +43,7 @@ install: libpvas pvasrun tools scale
 # Into Open MPI's own folder, which is not below our prefix: hence apart.
 install-btl: libpvas
 	@$(MAKE) -s -C btl_glue install
+	@$(MAKE) -s -C coll_glue install
 
 install-load:
 	install -D -m 644 system/pvas-load.conf $(DESTDIR)$(loaddir)/pvas.conf

@@ -23,7 +23,11 @@ static inline void counters_begin(void)
 	MPI_T_pvar_session_create(&counter_session);
 }
 
-/* btl_pvas_NAME, which counts from now on */
+#ifndef COUNTER_PREFIX
+#define COUNTER_PREFIX "btl_pvas_"
+#endif
+
+/* The component's variable of this name, which counts from now on */
 static inline void counter_find(struct counter *c, const char *wanted)
 {
 	int verbosity, class, bind, ro, cont, atomic, len, textlen, count, n, i;
@@ -31,7 +35,7 @@ static inline void counter_find(struct counter *c, const char *wanted)
 	MPI_Datatype type;
 	MPI_T_enum e;
 
-	snprintf(full, sizeof(full), "btl_pvas_%s", wanted);
+	snprintf(full, sizeof(full), COUNTER_PREFIX "%s", wanted);
 	c->found = 0;
 	MPI_T_pvar_get_num(&n);
 	for (i = 0; i < n && !c->found; i++) {

@@ -12,65 +12,17 @@ here=$(dirname "$(readlink -f "$0")")
 top=$(cd "$here/../.." && pwd)
 B=${O:-$top/build}
 bin=$B/btl_glue/tests
-LIMIT=${LIMIT:-120}		# seconds a test; a virtual machine is slow
-backend=user longest=$((8 << 20)) tiny=4100 rounds=60 init_ms='2 10 20 30 40 60 80 100'
+longest=$((8 << 20)) tiny=4100 rounds=60 init_ms='2 10 20 30 40 60 80 100'
 if [ -e /dev/pvas ]; then
-	# A virtual machine, most likely: slow
-	backend=kernel longest=100000 tiny=300 rounds=12 init_ms='300 900'
+	longest=100000 tiny=300 rounds=12 init_ms='300 900'
 fi
-export OMPI_MCA_mca_base_component_path=$B/btl_glue:SYSTEM_DEFAULT
-export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
-MPIRUN=(mpirun.openmpi --oversubscribe)
-# shellcheck source=scripts/testlib
-. "$top/scripts/testlib"
+# shellcheck source=btl_glue/tests/mpilib
+. "$here/mpilib"
 only=("$@")
-options=()			# of pvasrun
-
-# tasks N [VARIABLE=VALUE]... PROGRAM [ARGUMENT]...: N ranks in one space
-tasks()
-{
-	local n=$1 vars=()
-
-	shift
-	while [[ $1 == *=* ]]; do
-		vars+=("$1")
-		shift
-	done
-	if [ $backend = kernel ]; then
-		env "${vars[@]}" timeout -k 5 "$LIMIT" "${MPIRUN[@]}" -n "$n" \
-			"$B/pvasrun/pvasexec" "$bin/$1" "${@:2}"
-	else
-		env "${vars[@]}" timeout -k 5 "$LIMIT" "$B/pvasrun/pvasrun" --backend user \
-			"${options[@]}" -n "$n" "$bin/$1" "${@:2}"
-	fi
-}
-
-# says NAME PATTERN COMMAND [ARGUMENT]...: must succeed and say so
-says() { try "$1" said "${@:2}"; }
-said() { "${@:2}" >"$T/said" 2>&1 && grep -E "$1" "$T/said" || { cat "$T/said"; return 1; }; }
-
-# bad NAME COMMAND [ARGUMENT]...: must fail, in time, without a crash of a rank
-bad() { fails "$1" '' "${@:2}"; }
-
-# fails NAME PATTERN COMMAND [ARGUMENT]...: likewise, and says why
-fails() { try "$1" failed_with "${@:2}"; }
-failed_with()
-{
-	local began=$SECONDS
-
-	! "${@:2}" >"$T/said" 2>&1 && [ $((SECONDS - began)) -lt "$LIMIT" ] &&
-		{ [ -z "$1" ] || grep -Eq "$1" "$T/said"; } &&
-		! grep -Eiq "signal 11|signal 7|segmentation|bus error|status 1(39|35)" "$T/said" && return
-	cat "$T/said"
-	return 1
-}
+# Collective operations are made of messages here.
+export OMPI_MCA_coll=^pvas
 
 segv_ends() { tasks 3 OMPI_MCA_opal_signal=6 early segv 2>&1 | grep -q 'died from signal 11'; }
-
-mpi()
-{
-	timeout -k 5 "$LIMIT" "${MPIRUN[@]}" "$@"
-}
 
 # most_held N: of all ranks, and of the one that had most, after 30 all-to-alls
 most_held()

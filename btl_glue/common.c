@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/* Shared with coll/pvas: the check of Open MPI's version, and the records that ranks publish. */
+#include "common.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "opal/mca/pmix/pmix.h"
+#include "opal/runtime/opal.h"
+#include "opal/util/output.h"
+
+#include "../libpvas/pvas.h"
+
+/*
+ * Open MPI checks only the version of the component interface, which is the same in
+ * 4.1 and 5.0. The headers that we include describe internal structures of one series,
+ * so check the series before touching any of them.
+ */
+bool mca_btl_pvas_fits_open_mpi(const mca_base_component_t *us, const char *name)
+{
+	int major = 0, minor = 0;
+
+	sscanf(opal_version_string, "%d.%d", &major, &minor);
+	if (major == us->mca_project_major_version && minor == us->mca_project_minor_version)
+		return true;
+	opal_output(0, "%s: built for Open MPI %d.%d, not for this %s: not used (rebuild it)", name,
+		    us->mca_project_major_version, us->mca_project_minor_version,
+		    opal_version_string);
+	return false;
+}
+
+#define PORT_NAME_MAX 48
+
+static void port_name(char full[PORT_NAME_MAX], const char *name, const opal_process_name_t *rank)
+{
+	snprintf(full, PORT_NAME_MAX, "%s %x.%x", name, rank->jobid, rank->vpid);
+}
+
+/*
+ * Publish the modex twice: by name in the space, where looking it up is cheap, and through
+ * PMIx, which makes peers wait until it is there. @modex is read by peers. If the table of
+ * names is full, *@in_space is false, and PMIx's copy is used.
+ */
+int mca_btl_pvas_publish(const mca_base_component_t *us, const char *name, void *modex, size_t size,
+			 bool *in_space)
+{
+	char full[PORT_NAME_MAX];
+	int rc;
+
+	OPAL_MODEX_SEND(rc, OPAL_PMIX_LOCAL, us, modex, size);
+	if (rc != OPAL_SUCCESS)
+		return rc;
+	port_name(full, name, &OPAL_PROC_MY_NAME);
+	*in_space = !pvas_name_export(full, modex);
+	return OPAL_SUCCESS;
+}
+
+/*
+ * A launcher that starts ranks in their order gives them partitions in that order. To
+ * search all of them for each peer takes time in proportion to the square of the ranks.
+ */
+static unsigned int likely_index(const opal_process_name_t *rank)
+{
+	return pvas_task_get_index() + rank->vpid - OPAL_PROC_MY_NAME.vpid;
+}
+
+/* The modex that the peer published in its space; false if not there, or not yet */
+bool mca_btl_pvas_look_up_in_space(const char *name, const opal_process_name_t *rank, void *modex,
+				   size_t size)
+{
+	char full[PORT_NAME_MAX];
+	void *at;
+	sigjmp_buf back;
+
+	port_name(full, name, rank);
+	if (pvas_name_import(likely_index(rank), full, &at) < 0 &&
+	    pvas_name_import(PVAS_ANY, full, &at) < 0)
+		return false;
+	/* If the peer ends during the copy, the fault handler returns here. */
+	if (sigsetjmp(back, 0)) {
+		mca_btl_pvas_fault_return = NULL;
+		return false;
+	}
+	mca_btl_pvas_fault_return = &back;
+	memcpy(modex, at, size);
+	mca_btl_pvas_fault_return = NULL;
+	return true;
+}
+
+/* The modex from PMIx: slower, for each lookup takes two thread switches in libpmix */
+static bool look_up_in_pmix(const mca_base_component_t *us, const opal_process_name_t *rank,
+			    void *modex, size_t wanted)
+{
+	void *received = NULL;
+	size_t size = 0;
+	int rc;
+
+	OPAL_MODEX_RECV(rc, us, rank, &received, &size);
+	if (rc != OPAL_SUCCESS || !received)
+		return false;
+	if (size == wanted)
+		memcpy(modex, received, size);
+	free(received);
+	return size == wanted;
+}
+
+bool mca_btl_pvas_look_up(const mca_base_component_t *us, const char *name,
+			  const opal_process_name_t *rank, void *modex, size_t size)
+{
+	return mca_btl_pvas_look_up_in_space(name, rank, modex, size) ||
+	       look_up_in_pmix(us, rank, modex, size);
+}

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Combining the contributions to a reduction, in coll/basic's order. */
+#ifndef COLL_PVAS_FOLD_H
+#define COLL_PVAS_FOLD_H
+
+#include "coll_pvas.h"
+
+/* Ranks for which no memory must be allocated */
+#define MCA_COLL_PVAS_FEW 16
+
+/**
+ * struct mca_coll_pvas_fold - combining the contributions of all ranks
+ * @leaf:	their contributions; all have @type's layout
+ * @copies:	those of another layout, copied
+ * @few:	@leaf, for few ranks
+ * @scratch:	intermediate results of @step elements, @stride bytes apart
+ * @base:	binomial order: the rank that is the tree's root; otherwise unused
+ * @position:	recursive halving: the position in the hypercube
+ */
+struct mca_coll_pvas_fold {
+	struct ompi_op_t *op;
+	struct ompi_datatype_t *type;
+	ptrdiff_t extent;
+	int size;
+	const char **leaf;
+	const char *few[MCA_COLL_PVAS_FEW];
+	char *copies;
+	char *scratch_free;
+	char *scratch;
+	size_t stride;
+	size_t step;
+	int base;
+	int position;
+	void (*combine)(struct mca_coll_pvas_fold *fold, char *out, size_t first, size_t n);
+};
+
+int mca_coll_pvas_fold_reserve(struct mca_coll_pvas_fold *fold, size_t count, int own);
+int mca_coll_pvas_fold_init(struct mca_coll_pvas_module *m, struct mca_coll_pvas_fold *fold,
+			    size_t count, struct ompi_datatype_t *type, struct ompi_op_t *op);
+void mca_coll_pvas_fold_fini(struct mca_coll_pvas_fold *fold);
+void mca_coll_pvas_fold_as_reduce(struct mca_coll_pvas_fold *fold, int root);
+void mca_coll_pvas_fold_as_halving(struct mca_coll_pvas_fold *fold, int rank);
+void mca_coll_pvas_fold_load(struct mca_coll_pvas_fold *fold, char *out, int rank, size_t first,
+			     size_t n);
+
+static inline char *mca_coll_pvas_scratch(const struct mca_coll_pvas_fold *fold, int i)
+{
+	return fold->scratch + i * fold->stride;
+}
+
+bool mca_coll_pvas_can_copy(const struct mca_coll_pvas_module *m, size_t count,
+			    const struct ompi_datatype_t *type);
+
+/* The part of a reduction that a rank combines for all: elements @first to @end */
+struct mca_coll_pvas_part {
+	size_t first;
+	size_t end;
+};
+struct mca_coll_pvas_part mca_coll_pvas_part(const struct mca_coll_pvas_module *m, size_t count,
+					     const struct ompi_datatype_t *type);
+
+#endif /* COLL_PVAS_FOLD_H */

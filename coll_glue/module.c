@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/* The module: for which communicators it is selected, and to whom it passes operations on. */
+#include "operations.h"
+
+#include <string.h>
+
+#define component mca_coll_pvas_component
+
+__thread int mca_coll_pvas_inside;
+
+/* X(name) for each operation that we have */
+#define OPERATIONS(X)								\
+	X(allgather) X(allgatherv) X(allreduce) X(alltoall) X(alltoallv)	\
+	X(alltoallw) X(barrier) X(bcast) X(exscan) X(gather) X(gatherv)		\
+	X(reduce) X(reduce_scatter) X(reduce_scatter_block) X(scan)		\
+	X(scatter) X(scatterv)
+
+static void construct(mca_coll_pvas_module_t *m)
+{
+	memset(&m->previous, 0, sizeof(*m) - offsetof(mca_coll_pvas_module_t, previous));
+}
+
+static void destruct(mca_coll_pvas_module_t *m)
+{
+	mca_coll_pvas_leave(m);
+#define RELEASE(name)						\
+	if (m->previous.name##_module)				\
+		OBJ_RELEASE(m->previous.name##_module);
+	OPERATIONS(RELEASE)
+#undef RELEASE
+}
+
+OBJ_CLASS_INSTANCE(mca_coll_pvas_module_t, mca_coll_base_module_t, construct, destruct);
+
+/* Modules are enabled by rising priority: the functions selected now are those below ours. */
+static int enable(mca_coll_base_module_t *module, struct ompi_communicator_t *comm)
+{
+	mca_coll_pvas_module_t *m = (mca_coll_pvas_module_t *)module;
+
+#define MISSING(name)						\
+	if (!comm->c_coll->coll_##name || !comm->c_coll->coll_##name##_module) \
+		return OMPI_ERROR;
+	OPERATIONS(MISSING)
+#undef MISSING
+#define SAVE(name)						\
+	m->previous.name = comm->c_coll->coll_##name;		\
+	m->previous.name##_module = comm->c_coll->coll_##name##_module; \
+	OBJ_RETAIN(m->previous.name##_module);
+	OPERATIONS(SAVE)
+#undef SAVE
+	m->comm = comm;
+	m->rank = ompi_comm_rank(comm);
+	m->size = ompi_comm_size(comm);
+	return OMPI_SUCCESS;
+}
+
+/*
+ * All ranks must come to the same answer, without asking each other: it follows from what
+ * all of them have published.
+ */
+mca_coll_base_module_t *mca_coll_pvas_comm_query(struct ompi_communicator_t *comm, int *priority)
+{
+	mca_coll_pvas_module_t *m;
+
+	if (!component.ready || OMPI_COMM_IS_INTER(comm) || ompi_comm_size(comm) < 2 ||
+	    ompi_group_have_remote_peers(comm->c_local_group) || !mca_coll_pvas_same_space(comm))
+		return NULL;
+	m = OBJ_NEW(mca_coll_pvas_module_t);
+	if (!m)
+		return NULL;
+	*priority = component.priority;
+	m->super.coll_module_enable = enable;
+#define SET(name) m->super.coll_##name = mca_coll_pvas_##name;
+	OPERATIONS(SET)
+#undef SET
+	return &m->super;
+}

@@ -1,0 +1,324 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/* Saying where data are, and fetching them. */
+#include "coll_pvas.h"
+
+#define component mca_coll_pvas_component
+
+/* ---- posting in our line ---- */
+
+/* Use a line or annex again, once the readers of what was there before have finished with it. */
+static void use_again(struct mca_coll_pvas_module *m, struct mca_coll_pvas_use *use, int reader)
+{
+	if (use->op && use->op > m->all_finished) {
+		if (use->reader == MCA_COLL_PVAS_ALL)
+			mca_coll_pvas_wait_all_finished(m, use->op);
+		else
+			mca_coll_pvas_wait_finished(m, use->reader, use->op);
+	}
+	use->op = m->op;
+	use->reader = reader;
+}
+
+static struct mca_coll_pvas_line *free_line(struct mca_coll_pvas_module *m, int reader)
+{
+	use_again(m, &m->posted[m->op & (m->nr_lines - 1)], reader);
+	return mca_coll_pvas_line(m, m->rank);
+}
+
+static void set_word(struct mca_coll_pvas_module *m, struct mca_coll_pvas_line *line,
+		     unsigned int kind)
+{
+	atomic_store_explicit(&line->word, m->op << 8 | kind, memory_order_release);
+}
+
+void mca_coll_pvas_post_nothing(struct mca_coll_pvas_module *m)
+{
+	set_word(m, free_line(m, MCA_COLL_PVAS_ALL), 0);
+}
+
+void mca_coll_pvas_post_buffers(struct mca_coll_pvas_module *m,
+				const struct mca_coll_pvas_buffers *buffers,
+				enum mca_coll_pvas_kind kind, int reader)
+{
+	struct mca_coll_pvas_line *line = free_line(m, reader);
+
+	line->buffers = *buffers;
+	set_word(m, line, kind);
+}
+
+size_t mca_coll_pvas_most_copied(const struct mca_coll_pvas_module *m)
+{
+	return m->annex_bytes > MCA_COLL_PVAS_INLINE ? m->annex_bytes : MCA_COLL_PVAS_INLINE;
+}
+
+/* The place for data of this length that do not fit into the line itself */
+static struct mca_coll_pvas_record free_annex(struct mca_coll_pvas_module *m, size_t length,
+					      int reader)
+{
+	const unsigned int i = m->op & (m->nr_annexes - 1);
+
+	if (length > MCA_COLL_PVAS_INLINE)
+		use_again(m, &m->annexed[i], reader);
+	return (struct mca_coll_pvas_record) {
+		.offset = MCA_COLL_PVAS_SEGMENTS * m->segment_bytes +
+			  (m->rank * m->nr_annexes + i) * m->annex_bytes,
+		.length = length,
+	};
+}
+
+/* Copy short data into a line, or to the place of @record. */
+static void copy_in(struct mca_coll_pvas_module *m, struct mca_coll_pvas_line *line,
+		    const struct mca_coll_pvas_record *record, const void *buf, size_t count,
+		    const struct ompi_datatype_t *type)
+{
+	char *to = line->data;
+	unsigned int kind = record->length;
+
+	if (record->length > MCA_COLL_PVAS_INLINE) {
+		to = m->ring + record->offset;
+		kind = MCA_COLL_PVAS_COPY;
+	}
+	mca_coll_pvas_copy(to, record->length, &ompi_mpi_byte.dt, buf, count, type);
+	if (kind == MCA_COLL_PVAS_COPY)
+		line->record = *record;
+	set_word(m, line, kind);
+}
+
+/*
+ * Post @nr_blocks blocks of @count elements: themselves if they fit into the line or its
+ * annex, and then true, otherwise a description.
+ */
+bool mca_coll_pvas_post(struct mca_coll_pvas_module *m, const void *buf, size_t count,
+			int nr_blocks, const struct ompi_datatype_t *type, int reader)
+{
+	const size_t bytes = nr_blocks * count * type->super.size;
+	struct mca_coll_pvas_record record;
+
+	if (bytes > mca_coll_pvas_most_copied(m)) {
+		mca_coll_pvas_post_buffers(m, &(struct mca_coll_pvas_buffers) {
+			.buf = (char *)buf, .type = type, .count = count,
+		}, MCA_COLL_PVAS_BUFFERS, reader);
+		return false;
+	}
+	record = free_annex(m, bytes, reader);
+	copy_in(m, free_line(m, reader), &record, buf, nr_blocks * count, type);
+	return true;
+}
+
+/*
+ * Post blocks of different lengths: themselves if they and a table of where they end fit into
+ * the annex, and then true, otherwise a description.
+ */
+bool mca_coll_pvas_post_blocks(struct mca_coll_pvas_module *m,
+			       const struct mca_coll_pvas_buffers *buffers,
+			       enum mca_coll_pvas_kind kind)
+{
+	size_t at = m->size * sizeof(uint32_t), bytes = at;
+	struct mca_coll_pvas_record record;
+	struct mca_coll_pvas_line *line;
+	uint32_t *ends;
+	struct mca_coll_pvas_piece piece;
+	int i;
+
+	for (i = 0; i < m->size && bytes <= m->annex_bytes; i++) {
+		piece = mca_coll_pvas_piece(buffers, kind, i);
+		bytes += piece.count * piece.type->super.size;
+	}
+	if (bytes > m->annex_bytes) {
+		mca_coll_pvas_post_buffers(m, buffers, kind, MCA_COLL_PVAS_ALL);
+		return false;
+	}
+	record = free_annex(m, m->annex_bytes, MCA_COLL_PVAS_ALL);
+	ends = (uint32_t *)(m->ring + record.offset);
+	line = free_line(m, MCA_COLL_PVAS_ALL);
+	for (i = 0; i < m->size; i++) {
+		piece = mca_coll_pvas_piece(buffers, kind, i);
+		bytes = piece.count * piece.type->super.size;
+		mca_coll_pvas_copy((char *)ends + at, bytes, &ompi_mpi_byte.dt, piece.at,
+				   piece.count, piece.type);
+		ends[i] = at += bytes;
+	}
+	line->record = record;
+	set_word(m, line, MCA_COLL_PVAS_COPY_V);
+	return true;
+}
+
+/* Post data that @reader may copy together with us. */
+struct mca_coll_pvas_share *mca_coll_pvas_post_share(struct mca_coll_pvas_module *m, char *at,
+						     size_t bytes, size_t piece, int reader)
+{
+	struct mca_coll_pvas_line *line = free_line(m, reader);
+
+	line->share.at = at;
+	line->share.bytes = bytes;
+	line->share.piece = piece;
+	atomic_init(&line->share.claimed, 0);
+	atomic_init(&line->share.copied, 0);
+	set_word(m, line, MCA_COLL_PVAS_SHARE);
+	return &line->share;
+}
+
+/* Wait until those who read our buffers have finished. */
+void mca_coll_pvas_wait_readers(struct mca_coll_pvas_module *m)
+{
+	const int reader = m->posted[m->op & (m->nr_lines - 1)].reader;
+
+	if (reader == MCA_COLL_PVAS_ALL)
+		mca_coll_pvas_wait_all_finished(m, m->op);
+	else
+		mca_coll_pvas_wait_finished(m, reader, m->op);
+}
+
+struct mca_coll_pvas_line *mca_coll_pvas_wait_post(struct mca_coll_pvas_module *m, int rank)
+{
+	struct mca_coll_pvas_line *line = mca_coll_pvas_line(m, rank);
+
+	mca_coll_pvas_wait_until(m, mca_coll_pvas_has_posted(line, m->op));
+	return line;
+}
+
+/* A rank that has posted in this operation has finished the one before. */
+void mca_coll_pvas_wait_posts(struct mca_coll_pvas_module *m)
+{
+	int i;
+
+	for (i = 0; i < m->size; i++)
+		mca_coll_pvas_wait_post(m, i);
+	if (m->all_finished < m->op - 1)
+		m->all_finished = m->op - 1;
+}
+
+/* ---- from a root to all: slots and ring ---- */
+
+static struct mca_coll_pvas_line *slot(struct mca_coll_pvas_module *m)
+{
+	return &m->slots[m->op % MCA_COLL_PVAS_SLOTS];
+}
+
+/* Only here is a root that sends little to wait for its peers. */
+static struct mca_coll_pvas_line *free_slot(struct mca_coll_pvas_module *m)
+{
+	if (m->op > MCA_COLL_PVAS_SLOTS)
+		mca_coll_pvas_wait_all_finished(m, m->op - MCA_COLL_PVAS_SLOTS);
+	return slot(m);
+}
+
+void mca_coll_pvas_publish_buffers(struct mca_coll_pvas_module *m,
+				   const struct mca_coll_pvas_buffers *buffers,
+				   enum mca_coll_pvas_kind kind)
+{
+	struct mca_coll_pvas_line *line = free_slot(m);
+
+	line->buffers = *buffers;
+	set_word(m, line, kind);
+}
+
+/* All ranks note each record, for any of them can be the next root. */
+static void note_record(struct mca_coll_pvas_module *m, const struct mca_coll_pvas_record *record)
+{
+	m->segment_op[record->offset / m->segment_bytes] = m->op;
+	m->ring_at = record->offset + (record->length + MCA_COLL_PVAS_CACHE_LINE - 1) /
+				      MCA_COLL_PVAS_CACHE_LINE * MCA_COLL_PVAS_CACHE_LINE;
+}
+
+/* A record lies in one segment. Before a segment is used again, all must have read its records. */
+static struct mca_coll_pvas_record new_record(struct mca_coll_pvas_module *m, size_t length)
+{
+	struct mca_coll_pvas_record record = { .offset = m->ring_at, .length = length };
+	const size_t in_segment = record.offset % m->segment_bytes;
+
+	if (in_segment + length > m->segment_bytes)
+		record.offset += m->segment_bytes - in_segment;
+	if (record.offset >= MCA_COLL_PVAS_SEGMENTS * m->segment_bytes)
+		record.offset = 0;
+	if (record.offset % m->segment_bytes == 0)
+		mca_coll_pvas_wait_all_finished(
+			m, m->segment_op[record.offset / m->segment_bytes]);
+	note_record(m, &record);
+	return record;
+}
+
+/* A root's data, if they are short enough to be copied */
+bool mca_coll_pvas_publish_data(struct mca_coll_pvas_module *m, const void *buf, size_t count,
+				const struct ompi_datatype_t *type)
+{
+	const size_t bytes = count * type->super.size;
+	struct mca_coll_pvas_record record = { .length = bytes };
+	struct mca_coll_pvas_line *line;
+
+	if (bytes > MCA_COLL_PVAS_INLINE && bytes > component.ring_limit)
+		return false;
+	line = free_slot(m);
+	if (bytes > MCA_COLL_PVAS_INLINE)
+		record = new_record(m, bytes);
+	copy_in(m, line, &record, buf, count, type);
+	return true;
+}
+
+const struct mca_coll_pvas_line *mca_coll_pvas_wait_slot(struct mca_coll_pvas_module *m)
+{
+	const struct mca_coll_pvas_line *line = slot(m);
+
+	mca_coll_pvas_wait_until(m, mca_coll_pvas_has_posted(line, m->op));
+	if (mca_coll_pvas_kind(line) == MCA_COLL_PVAS_COPY)
+		note_record(m, &line->record);
+	return line;
+}
+
+/* ---- fetching ---- */
+
+/* Where a block lies in the buffers that @b describes */
+struct mca_coll_pvas_piece mca_coll_pvas_piece(const struct mca_coll_pvas_buffers *b,
+					       unsigned int kind, int block)
+{
+	struct mca_coll_pvas_piece piece = { .at = b->buf, .type = b->type };
+
+	piece.count = b->counts ? (size_t)b->counts[block] : b->count;
+	if (kind == MCA_COLL_PVAS_BUFFERS_W) {
+		piece.type = ((const struct ompi_datatype_t *const *)b->type)[block];
+		piece.at += b->displs[block];
+	} else if (b->displs) {
+		piece.at += b->displs[block] * mca_coll_pvas_extent(piece.type);
+	} else if (kind != MCA_COLL_PVAS_BUFFERS_SAME) {
+		piece.at += block * (ptrdiff_t)b->count * mca_coll_pvas_extent(piece.type);
+	}
+	return piece;
+}
+
+/* Where a block of copied data begins; @bytes, of all blocks, become those of one. */
+static size_t begin_of_block(unsigned int kind, const char *data, int block, int nr_blocks,
+			     size_t *bytes)
+{
+	const uint32_t *ends = (const uint32_t *)data;
+	size_t begin;
+
+	if (kind != MCA_COLL_PVAS_COPY_V) {
+		*bytes /= nr_blocks;
+		return block * *bytes;
+	}
+	begin = block ? ends[block - 1] : nr_blocks * sizeof(*ends);
+	*bytes = ends[block] - begin;
+	return begin;
+}
+
+/* Fetch a block of what was posted, which has @nr_blocks of them if they are of equal length. */
+int mca_coll_pvas_fetch(struct mca_coll_pvas_module *m, const struct mca_coll_pvas_line *line,
+			int block, int nr_blocks, void *to, size_t count,
+			const struct ompi_datatype_t *type)
+{
+	const unsigned int kind = mca_coll_pvas_kind(line);
+	const char *data = line->data;
+	size_t bytes = kind, offset;
+	struct mca_coll_pvas_piece piece;
+
+	if (!mca_coll_pvas_was_copied(kind)) {
+		piece = mca_coll_pvas_piece(&line->buffers, kind, block);
+		return mca_coll_pvas_copy(to, count, type, piece.at, piece.count, piece.type);
+	}
+	if (kind > MCA_COLL_PVAS_INLINE) {
+		data = m->ring + line->record.offset;
+		bytes = line->record.length;
+	}
+	offset = begin_of_block(kind, data, block, nr_blocks, &bytes);
+	return mca_coll_pvas_copy(to, count, type, data + offset, bytes, &ompi_mpi_byte.dt);
+}

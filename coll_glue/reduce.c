@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * Reductions. Short contributions are copied where they are posted, and each rank that wants
+ * the result combines them. Of long ones each rank combines a part, reading the others'
+ * buffers and storing the result into theirs: no data move that the operation does not need
+ * (YHCCL: Peng et al., SC 2023; PiP-MColl: Huang et al., CLUSTER 2023).
+ */
+#include "fold.h"
+#include "operations.h"
+
+#include <stdlib.h>
+
+/* Must the result wait in scratch memory until the contribution at the same place was read? */
+static bool must_wait(const struct mca_coll_pvas_line *line)
+{
+	return !line->buffers.result || line->buffers.result == line->buffers.buf;
+}
+
+/* Store a part of the result where rank @r wants it. */
+static int store(struct mca_coll_pvas_module *m, struct mca_coll_pvas_fold *f, int r,
+		 const char *from, size_t first, size_t n)
+{
+	const struct mca_coll_pvas_buffers *b = &mca_coll_pvas_line(m, r)->buffers;
+	char *to = b->result + (ptrdiff_t)first * mca_coll_pvas_extent(b->type);
+
+	if (to == from)
+		return OMPI_SUCCESS;
+	return mca_coll_pvas_copy(to, n, b->type, from, n, f->type);
+}
+
+/* Combine our part, and store it for rank @root, or for all. */
+static int combine_part(struct mca_coll_pvas_module *m, struct mca_coll_pvas_fold *f, int root,
+			size_t count)
+{
+	const struct mca_coll_pvas_part part = mca_coll_pvas_part(m, count, f->type);
+	struct mca_coll_pvas_line *ours = mca_coll_pvas_line(m, m->rank);
+	const bool wait = must_wait(ours);
+	size_t at, n;
+	char *out;
+	int i, r, err, rc = mca_coll_pvas_fold_reserve(f, part.end - part.first, wait);
+
+	for (at = part.first; !rc && at < part.end; at += n) {
+		n = part.end - at < f->step ? part.end - at : f->step;
+		out = wait ? mca_coll_pvas_scratch(f, 0) :
+			     ours->buffers.result + (ptrdiff_t)at * f->extent;
+		f->combine(f, out, at, n);
+		if (root != MCA_COLL_PVAS_ALL) {
+			rc = store(m, f, root, out, at, n);
+			continue;
+		}
+		for (i = 0; i < m->size; i++) {
+			r = (m->rank + i) % m->size;
+			err = store(m, f, r, out, at, n);
+			if (err)
+				rc = err;
+		}
+	}
+	return rc;
+}
+
+/* Contributions are described: all ranks share the work. */
+static int reduce_long(struct mca_coll_pvas_module *m, const struct mca_coll_pvas_buffers *ours,
+		       struct ompi_datatype_t *type, struct ompi_op_t *op, int root)
+{
+	struct mca_coll_pvas_fold fold;
+	int rc;
+
+	mca_coll_pvas_post_buffers(m, ours, MCA_COLL_PVAS_BUFFERS, MCA_COLL_PVAS_ALL);
+	mca_coll_pvas_wait_posts(m);
+	rc = mca_coll_pvas_fold_init(m, &fold, ours->count, type, op);
+	if (!rc) {
+		mca_coll_pvas_fold_as_reduce(&fold, root == MCA_COLL_PVAS_ALL ? 0 : root);
+		rc = combine_part(m, &fold, root, ours->count);
+	}
+	mca_coll_pvas_fold_fini(&fold);
+	mca_coll_pvas_finish(m);
+	mca_coll_pvas_wait_readers(m);
+	return rc;
+}
+
+/* Contributions are in the lines or annexes: combine them all into @result. */
+static int reduce_posted(struct mca_coll_pvas_module *m, void *result, size_t count,
+			 struct ompi_datatype_t *type, struct ompi_op_t *op, int root)
+{
+	struct mca_coll_pvas_fold fold;
+	int rc;
+
+	mca_coll_pvas_wait_posts(m);
+	rc = mca_coll_pvas_fold_init(m, &fold, count, type, op);
+	mca_coll_pvas_fold_as_reduce(&fold, root);
+	if (!rc)
+		rc = mca_coll_pvas_fold_reserve(&fold, count, 0);
+	if (!rc && count)
+		fold.combine(&fold, result, 0, count);
+	mca_coll_pvas_fold_fini(&fold);
+	return rc;
+}
+
+int mca_coll_pvas_allreduce(const void *sbuf, void *rbuf, int count, struct ompi_datatype_t *type,
+			    struct ompi_op_t *op, struct ompi_communicator_t *comm,
+			    mca_coll_base_module_t *module)
+{
+	mca_coll_pvas_module_t *m = (mca_coll_pvas_module_t *)module;
+	const struct mca_coll_pvas_buffers ours = {
+		.buf = sbuf == MPI_IN_PLACE ? rbuf : (char *)sbuf, .result = rbuf, .type = type,
+		.count = count,
+	};
+	int rc;
+
+	(void)comm;
+	if (!mca_coll_pvas_begin(m))
+		return mca_coll_pvas_pass_on(m, allreduce, sbuf, rbuf, count, type, op);
+	if (!mca_coll_pvas_can_copy(m, count, type))
+		return mca_coll_pvas_end(reduce_long(m, &ours, type, op, MCA_COLL_PVAS_ALL));
+	mca_coll_pvas_post(m, ours.buf, count, 1, type, MCA_COLL_PVAS_ALL);
+	rc = reduce_posted(m, rbuf, count, type, op, 0);
+	/* Everybody has posted, and so finished the one before: nobody waits to hear of this. */
+	if (rc)
+		mca_coll_pvas_finish(m);
+	return mca_coll_pvas_end(rc);
+}
+
+int mca_coll_pvas_reduce(const void *sbuf, void *rbuf, int count, struct ompi_datatype_t *type,
+			 struct ompi_op_t *op, int root, struct ompi_communicator_t *comm,
+			 mca_coll_base_module_t *module)
+{
+	mca_coll_pvas_module_t *m = (mca_coll_pvas_module_t *)module;
+	const struct mca_coll_pvas_buffers ours = {
+		.buf = sbuf == MPI_IN_PLACE ? rbuf : (char *)sbuf,
+		.result = m->rank == root ? rbuf : NULL, .type = type, .count = count,
+	};
+	int rc = OMPI_SUCCESS;
+
+	(void)comm;
+	if (!mca_coll_pvas_begin(m))
+		return mca_coll_pvas_pass_on(m, reduce, sbuf, rbuf, count, type, op, root);
+	if (!mca_coll_pvas_can_copy(m, count, type))
+		return mca_coll_pvas_end(reduce_long(m, &ours, type, op, root));
+	mca_coll_pvas_post(m, ours.buf, count, 1, type, root);
+	if (m->rank == root)
+		rc = reduce_posted(m, rbuf, count, type, op, root);
+	mca_coll_pvas_finish(m);
+	return mca_coll_pvas_end(rc);
+}
+
+/* ---- reduce_scatter ---- */
+
+/* coll/basic's limit for recursive halving */
+#define BASIC_LONG (8 << 20)
+
+/* Combine elements @first to @first + @count of the contributions into @result. */
+static int combine_block(struct mca_coll_pvas_fold *f, char *result, size_t first, size_t count)
+{
+	size_t at, n;
+	int rc = mca_coll_pvas_fold_reserve(f, count, 0);
+
+	for (at = 0; !rc && at < count; at += n) {
+		n = count - at < f->step ? count - at : f->step;
+		f->combine(f, result + (ptrdiff_t)at * f->extent, first + at, n);
+	}
+	return rc;
+}
+
+static void choose_order(struct mca_coll_pvas_module *m, struct mca_coll_pvas_fold *f,
+			 size_t total, bool halving)
+{
+	ptrdiff_t gap;
+
+	if (halving && ompi_op_is_commute(f->op) &&
+	    opal_datatype_span(&f->type->super, total, &gap) < BASIC_LONG)
+		mca_coll_pvas_fold_as_halving(f, m->rank);
+	else
+		mca_coll_pvas_fold_as_reduce(f, 0);
+}
+
+/*
+ * Each rank combines its own block, elements @first to @first + @count of @total. With
+ * MPI_IN_PLACE its result may lie where others still read, so it is kept until they have.
+ */
+static int reduce_scatter(struct mca_coll_pvas_module *m, const void *sbuf, char *rbuf,
+			  size_t total, size_t first, size_t count, struct ompi_datatype_t *type,
+			  struct ompi_op_t *op, bool halving)
+{
+	const bool in_place = sbuf == MPI_IN_PLACE;
+	struct mca_coll_pvas_fold fold;
+	char *result = rbuf, *kept = NULL;
+	ptrdiff_t gap, span = opal_datatype_span(&type->super, count, &gap);
+	int rc;
+
+	mca_coll_pvas_post_buffers(m, &(struct mca_coll_pvas_buffers) {
+		.buf = in_place ? rbuf : (char *)sbuf, .type = type, .count = total,
+	}, MCA_COLL_PVAS_BUFFERS, MCA_COLL_PVAS_ALL);
+	mca_coll_pvas_wait_posts(m);
+	rc = mca_coll_pvas_fold_init(m, &fold, total, type, op);
+	if (in_place) {
+		kept = malloc(span + 1);
+		result = kept - gap;
+	}
+	if (in_place && !kept)
+		rc = OMPI_ERR_OUT_OF_RESOURCE;
+	choose_order(m, &fold, total, halving);
+	if (!rc && count)
+		rc = combine_block(&fold, result, first, count);
+	mca_coll_pvas_fold_fini(&fold);
+	mca_coll_pvas_finish(m);
+	mca_coll_pvas_wait_readers(m);
+	if (in_place && !rc)
+		rc = mca_coll_pvas_copy(rbuf, count, type, result, count, type);
+	free(kept);
+	return rc;
+}
+
+int mca_coll_pvas_reduce_scatter(const void *sbuf, void *rbuf, const int *rcounts,
+				 struct ompi_datatype_t *type, struct ompi_op_t *op,
+				 struct ompi_communicator_t *comm, mca_coll_base_module_t *module)
+{
+	mca_coll_pvas_module_t *m = (mca_coll_pvas_module_t *)module;
+	size_t total = 0, first = 0;
+	int i;
+
+	(void)comm;
+	if (!mca_coll_pvas_begin(m))
+		return mca_coll_pvas_pass_on(m, reduce_scatter, sbuf, rbuf, rcounts, type, op);
+	for (i = 0; i < m->size; i++) {
+		if (i == m->rank)
+			first = total;
+		total += rcounts[i];
+	}
+	return mca_coll_pvas_end(reduce_scatter(m, sbuf, rbuf, total, first, rcounts[m->rank],
+						type, op, true));
+}
+
+int mca_coll_pvas_reduce_scatter_block(const void *sbuf, void *rbuf, int rcount,
+				       struct ompi_datatype_t *type, struct ompi_op_t *op,
+				       struct ompi_communicator_t *comm,
+				       mca_coll_base_module_t *module)
+{
+	mca_coll_pvas_module_t *m = (mca_coll_pvas_module_t *)module;
+	const size_t count = rcount;
+
+	(void)comm;
+	if (!mca_coll_pvas_begin(m))
+		return mca_coll_pvas_pass_on(m, reduce_scatter_block, sbuf, rbuf, rcount, type, op);
+	return mca_coll_pvas_end(reduce_scatter(m, sbuf, rbuf, m->size * count, m->rank * count,
+						count, type, op, false));
+}

@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * Operations with a root that only sends or only receives.
+ *
+ * Short data of the root are copied twice, through a slot or the ring, and nobody waits for
+ * anybody behind him, as in XHC (Katevenis, Ploumidis, Marazakis, CLUSTER 2022: "copy-in,
+ * copy-out"). Long ones every rank copies from the root's buffer itself: its readers share
+ * the cost (contention-aware, as Chakraborty et al., CLUSTER 2017, for kernel-assisted
+ * copies, which here need no kernel).
+ */
+#include "operations.h"
+
+/* The root's part once its data are published; it need not wait if they were copied. */
+static void end_root(struct mca_coll_pvas_module *m, const struct mca_coll_pvas_buffers *from,
+		     enum mca_coll_pvas_kind kind, bool copied)
+{
+	mca_coll_pvas_finish(m);
+	if (!copied)
+		mca_coll_pvas_help_all(m, from, kind);
+}
+
+/* The other ranks': take the block @block of @nr_blocks. */
+static int take(struct mca_coll_pvas_module *m, int root, int block, int nr_blocks, void *to,
+		size_t count, const struct ompi_datatype_t *type)
+{
+	const struct mca_coll_pvas_line *slot = mca_coll_pvas_wait_slot(m);
+	const struct mca_coll_pvas_piece ours = { .at = to, .count = count, .type = type };
+	int rc = OMPI_SUCCESS;
+
+	if (!mca_coll_pvas_share(m, slot, &ours, root, true))
+		rc = mca_coll_pvas_fetch(m, slot, block, nr_blocks, to, count, type);
+	mca_coll_pvas_finish(m);
+	return rc;
+}
+
+int mca_coll_pvas_bcast(void *buf, int count, struct ompi_datatype_t *type, int root,
+			struct ompi_communicator_t *comm, mca_coll_base_module_t *module)
+{
+	mca_coll_pvas_module_t *m = (mca_coll_pvas_module_t *)module;
+	const struct mca_coll_pvas_buffers from = {
+		.buf = buf, .type = type, .count = count,
+	};
+	bool copied;
+
+	(void)comm;
+	if (!mca_coll_pvas_begin(m))
+		return mca_coll_pvas_pass_on(m, bcast, buf, count, type, root);
+	if (m->rank != root)
+		return mca_coll_pvas_end(take(m, root, 0, 1, buf, count, type));
+	copied = mca_coll_pvas_publish_data(m, buf, count, type);
+	if (!copied)
+		mca_coll_pvas_publish_buffers(m, &from, MCA_COLL_PVAS_BUFFERS_SAME);
+	end_root(m, &from, MCA_COLL_PVAS_BUFFERS_SAME, copied);
+	return mca_coll_pvas_end(OMPI_SUCCESS);
+}
+
+/* ---- scatter ---- */
+
+/* The block that the root of a scatter sends to itself */
+static int keep_own(struct mca_coll_pvas_module *m, const struct mca_coll_pvas_buffers *from,
+		    void *rbuf, int rcount, const struct ompi_datatype_t *rtype)
+{
+	struct mca_coll_pvas_piece own;
+
+	if (rbuf == MPI_IN_PLACE)
+		return OMPI_SUCCESS;
+	own = mca_coll_pvas_piece(from, MCA_COLL_PVAS_BUFFERS, m->rank);
+	return mca_coll_pvas_copy(rbuf, rcount, rtype, own.at, own.count, own.type);
+}
+
+int mca_coll_pvas_scatter(const void *sbuf, int scount, struct ompi_datatype_t *stype, void *rbuf,
+			  int rcount, struct ompi_datatype_t *rtype, int root,
+			  struct ompi_communicator_t *comm, mca_coll_base_module_t *module)
+{
+	mca_coll_pvas_module_t *m = (mca_coll_pvas_module_t *)module;
+	const struct mca_coll_pvas_buffers from = {
+		.buf = (char *)sbuf, .type = stype, .count = scount,
+	};
+	bool copied;
+	int rc;
+
+	(void)comm;
+	if (!mca_coll_pvas_begin(m))
+		return mca_coll_pvas_pass_on(m, scatter, sbuf, scount, stype, rbuf, rcount, rtype,
+					     root);
+	if (m->rank != root)
+		return mca_coll_pvas_end(take(m, root, m->rank, m->size, rbuf, rcount, rtype));
+	copied = mca_coll_pvas_publish_data(m, sbuf, (size_t)scount * m->size, stype);
+	if (!copied)
+		mca_coll_pvas_publish_buffers(m, &from, MCA_COLL_PVAS_BUFFERS);
+	rc = keep_own(m, &from, rbuf, rcount, rtype);
+	end_root(m, &from, MCA_COLL_PVAS_BUFFERS, copied);
+	return mca_coll_pvas_end(rc);
+}
+
+int mca_coll_pvas_scatterv(const void *sbuf, const int *scounts, const int *displs,
+			   struct ompi_datatype_t *stype, void *rbuf, int rcount,
+			   struct ompi_datatype_t *rtype, int root,
+			   struct ompi_communicator_t *comm, mca_coll_base_module_t *module)
+{
+	mca_coll_pvas_module_t *m = (mca_coll_pvas_module_t *)module;
+	const struct mca_coll_pvas_buffers from = {
+		.buf = (char *)sbuf, .type = stype, .counts = scounts, .displs = displs,
+	};
+	int rc;
+
+	(void)comm;
+	if (!mca_coll_pvas_begin(m))
+		return mca_coll_pvas_pass_on(m, scatterv, sbuf, scounts, displs, stype, rbuf,
+					     rcount, rtype, root);
+	if (m->rank != root)
+		return mca_coll_pvas_end(take(m, root, m->rank, m->size, rbuf, rcount, rtype));
+	mca_coll_pvas_publish_buffers(m, &from, MCA_COLL_PVAS_BUFFERS);
+	rc = keep_own(m, &from, rbuf, rcount, rtype);
+	end_root(m, &from, MCA_COLL_PVAS_BUFFERS, false);
+	return mca_coll_pvas_end(rc);
+}
+
+/* ---- gather ---- */
+
+/* Take what rank @r has for us, or our share of it. */
+static int gather_from(struct mca_coll_pvas_module *m, int r,
+		       const struct mca_coll_pvas_buffers *to)
+{
+	const struct mca_coll_pvas_piece piece = mca_coll_pvas_piece(to, MCA_COLL_PVAS_BUFFERS, r);
+	const struct mca_coll_pvas_line *line = mca_coll_pvas_wait_post(m, r);
+
+	if (mca_coll_pvas_kind(line) != MCA_COLL_PVAS_SHARE)
+		return mca_coll_pvas_fetch(m, line, 0, 1, piece.at, piece.count, piece.type);
+	while (mca_coll_pvas_help(m, to, MCA_COLL_PVAS_BUFFERS, r, false))
+		;
+	return OMPI_SUCCESS;
+}
+
+static int gather_at_root(struct mca_coll_pvas_module *m, const void *sbuf, size_t scount,
+			  const struct ompi_datatype_t *stype,
+			  const struct mca_coll_pvas_buffers *to)
+{
+	const struct mca_coll_pvas_piece own = mca_coll_pvas_piece(to, MCA_COLL_PVAS_BUFFERS,
+								   m->rank);
+	int i, r, err, rc = OMPI_SUCCESS;
+
+	mca_coll_pvas_publish_buffers(m, to, MCA_COLL_PVAS_BUFFERS);
+	if (sbuf != MPI_IN_PLACE)
+		rc = mca_coll_pvas_copy(own.at, own.count, own.type, sbuf, scount, stype);
+	for (i = 1; i < m->size; i++) {
+		err = gather_from(m, (m->rank + i) % m->size, to);
+		if (err)
+			rc = err;
+	}
+	for (r = 0; r < m->size; r++)
+		if (r != m->rank &&
+		    mca_coll_pvas_kind(mca_coll_pvas_line(m, r)) == MCA_COLL_PVAS_SHARE)
+			mca_coll_pvas_wait_finished(m, r, m->op);
+	mca_coll_pvas_finish(m);
+	return rc;
+}
+
+/* Little is posted as it is; long data are copied together with the root, or by it. */
+static void gather_at_others(struct mca_coll_pvas_module *m, const void *sbuf, size_t scount,
+			     const struct ompi_datatype_t *stype, int root)
+{
+	const struct mca_coll_pvas_piece ours = {
+		.at = (char *)sbuf, .count = scount, .type = stype,
+	};
+	bool copied = false;
+
+	if (mca_coll_pvas_is_long(&ours))
+		copied = mca_coll_pvas_share(m, mca_coll_pvas_wait_slot(m), &ours, root, false);
+	if (!copied)
+		copied = mca_coll_pvas_post(m, sbuf, scount, 1, stype, root);
+	mca_coll_pvas_finish(m);
+	if (!copied)
+		mca_coll_pvas_wait_readers(m);
+}
+
+int mca_coll_pvas_gather(const void *sbuf, int scount, struct ompi_datatype_t *stype, void *rbuf,
+			 int rcount, struct ompi_datatype_t *rtype, int root,
+			 struct ompi_communicator_t *comm, mca_coll_base_module_t *module)
+{
+	mca_coll_pvas_module_t *m = (mca_coll_pvas_module_t *)module;
+	int rc = OMPI_SUCCESS;
+
+	(void)comm;
+	if (!mca_coll_pvas_begin(m))
+		return mca_coll_pvas_pass_on(m, gather, sbuf, scount, stype, rbuf, rcount, rtype,
+					     root);
+	if (m->rank != root)
+		gather_at_others(m, sbuf, scount, stype, root);
+	else
+		rc = gather_at_root(m, sbuf, scount, stype, &(struct mca_coll_pvas_buffers) {
+			.buf = rbuf, .type = rtype, .count = rcount,
+		});
+	return mca_coll_pvas_end(rc);
+}
+
+int mca_coll_pvas_gatherv(const void *sbuf, int scount, struct ompi_datatype_t *stype, void *rbuf,
+			  const int *rcounts, const int *displs, struct ompi_datatype_t *rtype,
+			  int root, struct ompi_communicator_t *comm,
+			  mca_coll_base_module_t *module)
+{
+	mca_coll_pvas_module_t *m = (mca_coll_pvas_module_t *)module;
+	int rc = OMPI_SUCCESS;
+
+	(void)comm;
+	if (!mca_coll_pvas_begin(m))
+		return mca_coll_pvas_pass_on(m, gatherv, sbuf, scount, stype, rbuf, rcounts,
+					     displs, rtype, root);
+	if (m->rank != root)
+		gather_at_others(m, sbuf, scount, stype, root);
+	else
+		rc = gather_at_root(m, sbuf, scount, stype, &(struct mca_coll_pvas_buffers) {
+			.buf = rbuf, .type = rtype, .counts = rcounts, .displs = displs,
+		});
+	return mca_coll_pvas_end(rc);
+}

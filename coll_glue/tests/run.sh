@@ -1,0 +1,94 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only
+# The collective component pvas, with MPI programs as tasks of one space.
+#
+#	make -s -C coll_glue all tests && coll_glue/tests/run.sh
+#	selftests/vm/run -- coll_glue/tests/run.sh		# with the module
+#
+# Names as arguments run only those tests. The last line is the sum.
+
+here=$(dirname "$(readlink -f "$0")")
+top=$(cd "$here/../.." && pwd)
+B=${O:-$top/build}
+bin=$B/coll_glue/tests
+rounds=10
+[ ! -e /dev/pvas ] || rounds=3
+# shellcheck source=btl_glue/tests/mpilib
+. "$top/btl_glue/tests/mpilib"
+only=("$@")
+
+# Operations on so many elements: 1 is posted, 200 go through the ring, 40000 are read in place.
+dies() { bad "$1-$2-$3" tasks 3 die "${@:2}"; }
+
+# Ranks with different parameters do not use the component, and one says why.
+other_settings()
+{
+	timeout -k 5 "$LIMIT" "$B/pvasrun/pvasrun" --backend user \
+		-n 1 -x OMPI_MCA_coll_pvas_share=1 "$bin/selected" none : -n 1 "$bin/selected" none
+}
+
+# Functions and variables shared between files are mca_coll_pvas_*, or those of btl_glue.
+convention()
+{
+	local names
+
+	names=$(nm --defined-only --extern-only "$B"/coll_glue/*.o | awk 'NF == 3 { print $3 }')
+	[ "$(wc -l <<<"$names")" -ge 30 ] || return
+	! grep -vE '^mca_(coll|btl)_pvas(_|$)' <<<"$names"
+}
+
+[ -x "$bin/move" ] || { echo "run.sh: no tests built (make -C coll_glue all tests)" >&2; exit 1; }
+
+try selected		tasks 3 selected
+try selected-2		tasks 2 selected
+try excluded		tasks 3 OMPI_MCA_coll=^pvas selected none
+try low-priority	tasks 3 OMPI_MCA_coll_pvas_priority=1 selected none
+try not-offered		tasks 2 OMPI_MCA_coll_pvas_priority=-1 selected none
+try one			tasks 1 selected none
+try plain		mpi -n 2 "$bin/selected" none
+# Numbers of ranks up to and above where coll/basic changes its order
+for n in 2 3 4 7; do
+	try "move-$n"	tasks $n move $rounds
+	try "combine-$n" tasks $n combine $rounds
+done
+try all-by-reference	tasks 3 OMPI_MCA_coll_pvas_ring_limit=0 OMPI_MCA_coll_pvas_share=1 move $rounds 5000
+try shared-copies	tasks 4 OMPI_MCA_coll_pvas_share_copy=1 OMPI_MCA_coll_pvas_ring_limit=0 \
+			OMPI_MCA_coll_pvas_oversubscribed=0 move 4 7000
+try all-share		tasks 4 OMPI_MCA_coll_pvas_share=1 combine $rounds 5000
+says clamped 'coll_pvas_ring_limit is 6144, not 7000' \
+			tasks 2 OMPI_MCA_coll_pvas_ring_limit=7000 move 2
+try ahead		tasks 3 ahead
+try ahead-7		tasks 7 ahead
+try threads		tasks 2 threads
+try mismatch		tasks 3 mismatch
+try handlers		tasks 2 OMPI_MCA_opal_signal=6 handlers
+# Without btl/pvas, whose progress function watches peers, too
+try over-vader		tasks 3 OMPI_MCA_btl=self,vader combine 2
+if [ $backend = user ]; then
+	try convention	convention
+	try move-16	tasks 16 move 2
+	try combine-16	tasks 16 combine 3
+	try many	tasks 2 many 10000
+	try many-5	tasks 5 many 500
+	says settings 'not used with rank 1, which has another version' other_settings
+fi
+for what in barrier bcast gather scatter allgather alltoall reduce allreduce scan reduce_scatter; do
+	dies early $what 40000
+done
+if [ $backend = user ]; then
+	# Nobody ends the others but they themselves.
+	options=(--no-kill)
+	for what in barrier bcast gatherv scatterv allgatherv alltoallw reduce allreduce exscan; do
+		for n in 1 200 40000; do
+			dies alone $what $n
+		done
+	done
+	# Rank 0 has the memory that all use.
+	dies first allreduce 1 0
+	dies first bcast 200 0
+	fails names-it 'coll pvas: rank 2 on this node ended before MPI_Finalize' \
+			tasks 3 OMPI_MCA_btl=self,vader die allreduce 1
+	options=()
+fi
+
+sum_up

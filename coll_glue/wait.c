@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/* Waiting for peers. A peer that has ended is reported: otherwise the wait would never end. */
+#include "coll_pvas.h"
+
+#include <sched.h>
+
+#include "ompi/runtime/mpiruntime.h"
+#include "opal/runtime/opal_progress.h"
+#include "opal/util/output.h"
+
+#define component mca_coll_pvas_component
+
+/* Calls of opal_progress() between two checks of a peer */
+#define CHECK_INTERVAL 256
+
+/* Calls after which a peer has probably lost its processor, even if there is one for each */
+#define PATIENCE 200
+
+/* As in btl/pvas, Open MPI ends the job. */
+static void end_job(struct mca_coll_pvas_module *m, int rank)
+{
+	const opal_process_name_t name = ompi_group_get_proc_name(m->comm->c_local_group, rank);
+
+	opal_output(0, "coll pvas: rank %u on this node ended before MPI_Finalize",
+		    (unsigned int)name.vpid);
+	ompi_mpi_abort(m->comm, 1);
+}
+
+/* Check one peer, another one each time. */
+static void check_next_member(struct mca_coll_pvas_module *m)
+{
+	m->checked = (m->checked + 1) % m->size;
+	if (!mca_coll_pvas_member_alive(&m->block->members[m->checked]))
+		end_job(m, m->checked);
+}
+
+/*
+ * Poll a few times, then let others work: the peer that we wait for may need Open MPI's
+ * progress in this rank, or this processor.
+ */
+void mca_coll_pvas_pause(struct mca_coll_pvas_module *m, unsigned int *polls)
+{
+	const unsigned int spin = component.yield ? 1 : component.spin;
+
+	if (++*polls % spin)
+		return;
+	__builtin_ia32_pause();
+	mca_coll_pvas_count(waits, 1);
+	/* Faults in there are not ours. */
+	mca_coll_pvas_inside--;
+	opal_progress();
+	mca_coll_pvas_inside++;
+	if (component.yield || *polls / spin > PATIENCE)
+		sched_yield();
+	if (*polls / spin % CHECK_INTERVAL == 0)
+		check_next_member(m);
+}
+
+/* A rank that has posted in an operation has finished the one before. */
+static uint64_t last_finished(const struct mca_coll_pvas_module *m, int rank)
+{
+	const struct mca_coll_pvas_line *line = &m->lines[rank * m->nr_lines];
+	uint64_t last = 0, finished, posted;
+	unsigned int i;
+
+	for (i = 0; i < m->nr_lines; i++) {
+		finished = atomic_load_explicit(&line[i].finished, memory_order_acquire);
+		posted = atomic_load_explicit(&line[i].word, memory_order_acquire) >> 8;
+		if (finished > last)
+			last = finished;
+		if (posted && posted - 1 > last)
+			last = posted - 1;
+	}
+	return last;
+}
+
+void mca_coll_pvas_wait_finished(struct mca_coll_pvas_module *m, int rank, uint64_t op)
+{
+	const struct mca_coll_pvas_line *line =
+		&m->lines[rank * m->nr_lines + (op & (m->nr_lines - 1))];
+
+	/* Most often the operation itself is noted as finished. */
+	mca_coll_pvas_wait_until(m, atomic_load_explicit(&line->finished,
+							 memory_order_acquire) >= op ||
+				    last_finished(m, rank) >= op);
+}
+
+void mca_coll_pvas_wait_all_finished(struct mca_coll_pvas_module *m, uint64_t op)
+{
+	uint64_t least = m->op, last;
+	int i;
+
+	if (op <= m->all_finished)
+		return;
+	for (i = 0; i < m->size; i++) {
+		if (i == m->rank)
+			continue;
+		mca_coll_pvas_wait_finished(m, i, op);
+		last = last_finished(m, i);
+		if (last < least)
+			least = last;
+	}
+	m->all_finished = least;
+}
