@@ -344,56 +344,6 @@ TEST_F(strays, segments_of_huge_pages)
 	huge_pages(was);
 }
 
-/* ---- where kcmp is forbidden, nobody can guess the answer ---- */
-
-#define MIX	0x9e3779b97f4a7c15ULL		/* of the numbers that once were asked for */
-
-/* In a copy of our memory: all that looks like a number in a row becomes the next one. */
-static void guess(void)
-{
-	unsigned long lo, hi;
-	char line[600], prot[8];
-	FILE *f = fopen("/proc/self/maps", "r");
-
-	while (fgets(line, sizeof(line), f)) {
-		if (sscanf(line, "%lx-%lx %7s", &lo, &hi, prot) != 3 || strncmp(prot, "rw", 2))
-			continue;
-		if (hi - lo > 16UL << 20)
-			continue;
-		for (uint64_t *w = (uint64_t *)lo; w < (uint64_t *)hi; w++)
-			if ((*w ^ MIX) - 1 < 1000)
-				*w = ((*w ^ MIX) + 1) ^ MIX;
-	}
-	fclose(f);
-}
-
-TEST(no_guess)
-{
-	const int nr[] = { SYS_kcmp };
-	int ready[2], i;
-	pid_t pid;
-	char c;
-
-	forbid(nr, 1, EPERM);
-	ASSERT_EQ(user_caller_begin(), 0);
-	ASSERT_EQ(pipe(ready), 0);
-	for (i = 0; i < 5; i++) {
-		ASSERT_EQ(user_caller_inside(getpid()), 1);
-	}
-	pid = fork();
-	if (!pid) {
-		guess();
-		if (write(ready[1], "", 1) == 1)
-			pause();
-		_exit(0);
-	}
-	ASSERT_EQ(read(ready[0], &c, 1), 1);
-	EXPECT_EQ(user_caller_inside(pid), 0);
-	EXPECT_EQ(user_caller_inside(getpid()), 1);
-	kill(pid, SIGKILL);
-	end_of(pid);
-}
-
 /* ---- a worker that comes back when nobody waits for it ---- */
 
 struct late {

@@ -23,11 +23,20 @@ enum { OUTSIDE, INSIDE, UNKNOWN };
  * process' before we learn of the task's end, and the task's own after an execve().
  * If the request is still valid after the comparison, the caller was compared.
  */
-static int check_inside(const struct user_request *r)
+static int check_inside(int inside)
 {
-	if (!user_caller_inside(r->tid))
+	if (!inside)
 		return 0;
 	return user_request_valid() ? 1 : -ESRCH;
+}
+
+/* Of a thread that is one of a task's by its number */
+static int check_task(const struct user_request *r)
+{
+	/* It may be another program by now, which can make whoever reads its memory wait. */
+	if (__atomic_load_n(&r->part->exec_tid, __ATOMIC_ACQUIRE))
+		return check_inside(user_caller_inside(r->tid));
+	return check_inside(user_caller_still_inside(r->tid));
 }
 
 static int64_t handle_task(struct user_request *r)
@@ -54,7 +63,7 @@ static int serve_task(struct user_request *r)
 	int64_t value = -ENOSYS;
 
 	if (!user_worker_busy(r->u)) {
-		r->inside = check_inside(r);
+		r->inside = check_task(r);
 		if (r->inside)
 			value = r->inside < 0 ? r->inside : handle_task(r);
 		user_worker_idle(r->u);
@@ -128,7 +137,7 @@ static void identify(struct user_request *r)
 		free(r);
 		return;
 	}
-	r->inside = r->part ? check_inside(r) : OUTSIDE;
+	r->inside = r->part ? check_inside(user_caller_inside(r->tid)) : OUTSIDE;
 	if (r->inside == OUTSIDE) {
 		user_queue_defer(r->u, r);
 		return;

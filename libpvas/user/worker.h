@@ -71,7 +71,7 @@ int user_request_current(const struct user_request *r);
 
 /* ---- caller.c ---- */
 
-/* Once: create the page for user_caller_inside(). */
+/* Create the pages for user_caller_inside(), once in a process. */
 int user_caller_begin(void);
 
 /*
@@ -80,8 +80,14 @@ int user_caller_begin(void);
  */
 pid_t user_caller_self(void);
 
-/* Does @tid share our address space? */
+/* Does @tid share our address space? This reads no memory that could be made to wait. */
 int user_caller_inside(pid_t tid);
+
+/*
+ * The same of a task's thread that has not called execve(): only a number that is another
+ * process' by now is to be found out. Quicker where kcmp() is forbidden.
+ */
+int user_caller_still_inside(pid_t tid);
 
 /*
  * Copy from or to a caller's memory. Returns the number of bytes copied, or -EPERM if this
