@@ -50,7 +50,7 @@ static int64_t handle_task(struct user_request *r)
 
 /* ---- workers ---- */
 
-/* Anybody under the filter can make this call; it counts if the supervisor does. */
+/* A fork child has the argument as well; the call counts if the supervisor makes it. */
 static int is_stop_request(const struct user_request *r)
 {
 	return r->nr == USER_NR_STOP && r->tid == r->u->supervisor_tid &&

@@ -7,7 +7,10 @@
 
 /* ---- filter.c ---- */
 
-/* Not a system call: the filter always sends it to a worker, to end that worker. */
+/*
+ * Not a system call: with user_space.cookie as its argument the filter sends it to a worker, to
+ * end that worker.
+ */
 #define USER_NR_STOP	0x5056
 
 /* Numbers of other system call tables: of i386, and x32's, which are x86-64's with a bit */
@@ -19,7 +22,7 @@
  * Put the calling thread, and all processes it will create, under the filter.
  * Returns the listener, or -errno with an explanation in @why.
  */
-int user_filter_install(unsigned int shift, uint32_t first, uint32_t last, const char **why);
+int user_filter_install(const struct user_space *u, const char **why);
 
 /* ---- request.c ---- */
 
