@@ -44,6 +44,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <sys/types.h>
+#include <time.h>
 
 #include "../../kmod/pvas_layout.h"
 #include "../backend.h"
@@ -195,10 +196,23 @@ struct user_list {
 };
 
 /**
+ * struct user_meter - a helper that handles a call of a caller outside
+ * @clock:	its processor time, 0 if there is no such helper
+ * @begin:	what that was when the call began
+ * @charged:	what has been charged for the call
+ */
+struct user_meter {
+	clockid_t clock;
+	int64_t begin;
+	int64_t charged;
+};
+
+/**
  * struct user_queue - requests for the helpers
  * @arrived:	callers to be identified
  * @deferred:	callers that are known to be outside
  * @nr_outside:	helpers that are handling calls of callers outside
+ * @meters:	of these
  * @nr_taken:	how many requests were taken from the queue
  * @credit:	processor time in ns that may be spent on callers outside
  * @refilled:	when @credit was increased
@@ -209,6 +223,7 @@ struct user_queue {
 	struct user_list arrived;
 	struct user_list deferred;
 	unsigned int nr_outside;
+	struct user_meter meters[OUTSIDE_MAX];
 	unsigned int nr_taken;
 	int64_t credit;
 	int64_t refilled;

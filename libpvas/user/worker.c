@@ -13,7 +13,6 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "clock.h"
 #include "worker.h"
 
 enum { OUTSIDE, INSIDE, UNKNOWN };
@@ -119,11 +118,11 @@ static int64_t handle_outside(struct user_request *r)
 
 static void serve_outside(struct user_request *r)
 {
-	int64_t begin = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+	int waits = user_request_valid();
 
-	if (user_request_valid())
+	if (waits)
 		user_request_reply(r, handle_outside(r));
-	user_queue_charge(r->u, clock_ns(CLOCK_THREAD_CPUTIME_ID) - begin);
+	user_queue_done(r->u, r, waits);
 	free(r);
 }
 

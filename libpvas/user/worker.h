@@ -38,6 +38,7 @@ int user_filter_install(const struct user_space *u, const char **why);
  * @nr:		system call number
  * @args:	its arguments
  * @continued:	answer: the kernel shall perform the call
+ * @meter:	of a helper that handles it, if the caller is outside
  * @next:	in a queue for helpers
  */
 struct user_request {
@@ -51,6 +52,7 @@ struct user_request {
 	int nr;
 	uint64_t args[6];
 	int continued;
+	struct user_meter *meter;
 	struct user_request *next;
 };
 
@@ -222,8 +224,8 @@ void user_queue_defer(struct user_space *u, struct user_request *r);
 /* Wait for the next request. NULL: the space is ending. */
 struct user_request *user_queue_next(struct user_space *u);
 
-/* A deferred request is handled. It took @ns of processor time. */
-void user_queue_charge(struct user_space *u, int64_t ns);
+/* This helper has handled a deferred request, or its caller had not @waited for that. */
+void user_queue_done(struct user_space *u, const struct user_request *r, int waited);
 
 /* Is there a request that only a further helper would handle? */
 int user_queue_stuck(const struct user_space *u);
