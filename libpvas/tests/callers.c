@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
  * The user backend: whether a caller shares the launcher's memory, where kcmp() is
- * forbidden. Nobody can guess the answer, and nobody can keep it waiting.
+ * forbidden: nobody can guess the answer, and nobody can keep it waiting. And what writing
+ * to its memory costs.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -9,6 +10,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -131,6 +133,77 @@ TEST(no_wait)
 			SKIP(return, "no userfaultfd");
 	}
 	EXPECT_EQ(user_caller_inside(getpid()), 1);
+}
+
+/* ---- what it costs to write to a caller with mappings without end ---- */
+
+#define MANY	30000UL
+#define LOW	0x100000000UL	/* below all else */
+#define MAP_QUERY 0xc0686611U	/* PROCMAP_QUERY, 6.11 */
+
+/* The last page of so many mappings is writable. */
+static char *make_many(void)
+{
+	char *p = mmap((void *)LOW, MANY * 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	for (unsigned long i = 1; i < MANY; i += 2)
+		if (mprotect(p + i * 4096, 4096, PROT_READ | PROT_WRITE))
+			return NULL;
+	return p + (MANY - 1) * 4096;
+}
+
+static int64_t cpu_ns(void)
+{
+	return clock_ns(CLOCK_THREAD_CPUTIME_ID);
+}
+
+/* Processor time to read all of a process' mappings */
+static int64_t read_all(pid_t pid)
+{
+	int64_t begin = cpu_ns();
+	struct user_mapping m;
+	char path[32];
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%d/maps", pid);
+	f = fopen(path, "r");
+	while (user_maps_next(f, &m))
+		;
+	fclose(f);
+	return cpu_ns() - begin;
+}
+
+static int64_t write_to(pid_t pid, char *at)
+{
+	int64_t begin = cpu_ns();
+
+	user_caller_write(pid, (uint64_t)at, "", 1);
+	return cpu_ns() - begin;
+}
+
+TEST(writing_is_cheap)
+{
+	struct user_space u = { .listener = -1 };
+	struct user_request r = { .u = &u };
+	char *at = make_many();
+	int64_t all;
+	pid_t pid;
+
+	ASSERT_NE(at, NULL);
+	user_request_begin(&r);
+	pid = fork();
+	if (!pid) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		pause();
+		_exit(0);
+	}
+	all = read_all(pid);
+	EXPECT_LT(write_to(pid, at), all / 3);
+	/* As before 6.11 */
+	forbid_with(SYS_ioctl, MAP_QUERY, ENOTTY);
+	EXPECT_LT(write_to(pid, at), all / 3);
+	kill(pid, SIGKILL);
+	end_of(pid);
 }
 
 TEST_HARNESS_MAIN

@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -94,19 +95,54 @@ ssize_t user_caller_read(pid_t tid, uint64_t from, void *to, size_t len)
 	return copy(__NR_process_vm_readv, tid, from, to, len);
 }
 
+/* Of <linux/fs.h>: PROCMAP_QUERY, 6.11 */
+struct map_query {
+	uint64_t size, flags, addr, start, end, found_flags, rest[3];
+	uint32_t numbers[4];
+	uint64_t addresses[2];
+};
+
+#define MAP_QUERY	_IOWR('f', 17, struct map_query)
+#define QUERY_WRITABLE	2
+
+/* The end of the writable mapping at @at. 0: there is none; 1: this kernel has no such call. */
+static uint64_t query_writable(int maps, uint64_t at)
+{
+	struct map_query q = { .size = sizeof(q), .flags = QUERY_WRITABLE, .addr = at };
+	long err = pvas_raw3(__NR_ioctl, maps, MAP_QUERY, &q);
+
+	return err ? err != -ENOENT : q.end;
+}
+
+#define LINES_MAX	4000	/* milliseconds; most programs have some hundred mappings */
+
+/* The same, by reading */
+static uint64_t find_writable(FILE *maps, uint64_t at)
+{
+	struct user_mapping m;
+	int n = 0;
+
+	rewind(maps);
+	while (n++ < LINES_MAX && user_maps_next(maps, &m))
+		if (m.end > at)
+			return m.start <= at && m.writable ? m.end : 0;
+	return 0;
+}
+
 /* Are all pages mapped writable? @fd is an open /proc/PID/maps, and closed. */
 static int is_writable(int fd, uint64_t at, size_t len)
 {
 	FILE *maps = fdopen(fd, "r");
-	struct user_mapping m;
+	uint64_t end = 1;
 
-	while (maps && len && user_maps_next(maps, &m)) {
-		if (m.end <= at)
-			continue;
-		if (m.start > at || !m.writable)
+	while (maps && len && end) {
+		end = query_writable(fd, at);
+		if (end == 1)
+			end = find_writable(maps, at);
+		if (!end)
 			break;
-		len = m.end - at < len ? len - (m.end - at) : 0;
-		at = m.end;
+		len = end - at < len ? len - (end - at) : 0;
+		at = end;
 	}
 	if (maps)
 		fclose(maps);
