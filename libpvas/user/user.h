@@ -19,6 +19,7 @@
  *	exec.c		a task that leaves the space by execve()
  *	exe.c		the answer to readlink("/proc/PID/exe")
  *	rights.c	a task keeps its ids, namespaces and capabilities
+ *	segment.c	a task's right to attach a System V segment
  *	fork.c		fork() in a task leaves its peers alone
  *	place.c		the memory of a partition: placement, brk
  *	calls.c		system calls of tasks and of their fork children

@@ -139,6 +139,11 @@ int user_rights_kept(int nr, const uint64_t *args, pid_t memory);
 /* The same of a clone that shares the mm. */
 int user_rights_kept_by_clone(uint64_t flags);
 
+/* ---- segment.c ---- */
+
+/* May thread @tid attach the segment with these flags of shmat()? 0 or -errno. */
+int user_segment_check(pid_t tid, int id, int flags);
+
 /* ---- fork.c ---- */
 
 /* Thread @tid, which runs code of @p, is about to fork. */
