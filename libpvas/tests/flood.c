@@ -43,7 +43,7 @@ static int run(struct pvas_space *s, const char *call, const char *children,
 	return ret < 0 ? ret : end_of(pid);
 }
 
-static const char *const calls[] = { "readlink", "brk", "sigaction", "setfsuid", "stop" };
+static const char *const calls[] = { "readlink", "brk", "sigaction", "setfsuid" };
 
 #define NR_CALLS (sizeof(calls) / sizeof(calls[0]))
 

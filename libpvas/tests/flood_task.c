@@ -24,8 +24,6 @@
 #define TURN_NS	60000000
 #define PAGE	4096UL
 
-#define NR_STOP	0x5056	/* USER_NR_STOP: not a system call */
-
 enum { IDLE, BUSY, FLOOD, PHASES };
 
 static volatile int *phase;
@@ -62,17 +60,12 @@ static void call_setfsuid(void)
 	syscall(SYS_setfsuid, -1);
 }
 
-static void call_stop(void)
-{
-	syscall(NR_STOP);
-}
-
 static const struct {
 	const char *name;
 	void (*call)(void);
 } calls[] = {
 	{ "readlink", call_readlink }, { "brk", call_brk }, { "sigaction", call_sigaction },
-	{ "setfsuid", call_setfsuid }, { "stop", call_stop },
+	{ "setfsuid", call_setfsuid },
 };
 
 static void __attribute__((noreturn)) flood(void (*call)(void))

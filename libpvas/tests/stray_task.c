@@ -34,14 +34,27 @@
 /* ---- calls that end a worker, if the supervisor makes them ---- */
 
 /* Until the launcher has closed its end of the pipe. */
-static int call_stop(const char *pipe)
+static int call_stop(const char *pipe, const char *cookie)
 {
+	unsigned long arg = strtoul(cookie, NULL, 0);
 	int fd = atoi(pipe);
 
 	while (write(fd, "", 1) == 1)
 		for (int i = 0; i < 100; i++)
-			syscall(NR_STOP);
+			syscall(NR_STOP, arg);
 	return 0;
+}
+
+/* The arguments are wrong: no worker is to see these calls. */
+static void call_unknown(const char *number, const char *cookie)
+{
+	unsigned long arg = strtoul(cookie, NULL, 0);
+
+	for (int i = 0; i < atoi(number); i++) {
+		CHECK(FAILS(syscall(NR_STOP, 0), ENOSYS));
+		CHECK(FAILS(syscall(NR_STOP, arg ^ 1), ENOSYS));
+		CHECK(FAILS(syscall(NR_STOP, arg ^ 1UL << 63), ENOSYS));
+	}
 }
 
 /* A fork child, and a program that one has started, both as nobody if they can. */
@@ -55,8 +68,8 @@ static int leave_strays(char **argv)
 		if (!getuid() && (setgroups(0, NULL) || setgid(NOBODY) || setuid(NOBODY)))
 			_exit(1);
 		if (i)
-			execl(argv[0], argv[0], "stop", argv[2], NULL);
-		_exit(call_stop(argv[2]));
+			execl(argv[0], argv[0], "stop", argv[2], argv[3], NULL);
+		_exit(call_stop(argv[2], argv[3]));
 	}
 	return 0;
 }
@@ -420,7 +433,7 @@ int main(int argc, char **argv)
 
 	if (!strcmp(what, "stop")) {
 		signal(SIGPIPE, SIG_IGN);
-		return call_stop(argv[2]);
+		return call_stop(argv[2], argv[3]);
 	}
 	if (!strcmp(what, "strays"))
 		return leave_strays(argv);
@@ -436,7 +449,9 @@ int main(int argc, char **argv)
 		return inherit(argv);
 	if (!strcmp(what, "fork"))
 		return fork_last();
-	if (!strcmp(what, "modes")) {
+	if (!strcmp(what, "unknown")) {
+		call_unknown(argv[2], argv[3]);
+	} else if (!strcmp(what, "modes")) {
 		map_by_mode();
 	} else if (!strcmp(what, "lock")) {
 		map_locked(argv[2]);

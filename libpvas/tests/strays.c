@@ -80,7 +80,8 @@ FIXTURE_TEARDOWN(strays)
 /* The teardown is the test: it comes back, though they end no earlier than it. */
 TEST_F(strays, dont_dismiss_workers)
 {
-	char text[12], *argv[] = { NULL, "strays", text, NULL };
+	const struct user_space *u = self->s->priv;
+	char text[12], cookie[24], *argv[] = { NULL, "strays", text, cookie, NULL };
 	char buf[64];
 	int p[2], i;
 	pid_t pid;
@@ -88,6 +89,7 @@ TEST_F(strays, dont_dismiss_workers)
 	ASSERT_EQ(pipe2(p, O_CLOEXEC), 0);
 	fcntl(p[1], F_SETFD, 0);
 	snprintf(text, sizeof(text), "%d", p[1]);
+	snprintf(cookie, sizeof(cookie), "%#lx", (unsigned long)u->cookie);
 	ASSERT_GT(start(self->s, argv, &pid), 0);
 	EXPECT_EQ(end_of(pid), 0);
 	close(p[1]);
@@ -96,6 +98,25 @@ TEST_F(strays, dont_dismiss_workers)
 		ASSERT_GT(read(p[0], buf, sizeof(buf)), 0);
 	}
 	fcntl(p[0], F_SETFL, O_NONBLOCK);
+}
+
+/* A call that only the supervisor makes costs no worker's time if others make it. */
+TEST_F(strays, cant_call_workers)
+{
+	const struct user_space *u = self->s->priv;
+	char number[12], cookie[24], *argv[] = { NULL, "unknown", number, cookie, NULL };
+	unsigned int i, served[2];
+	pid_t pid;
+
+	snprintf(cookie, sizeof(cookie), "%#lx", (unsigned long)u->cookie);
+	for (i = 0; i < 2; i++) {
+		served[i] = u->nr_served;
+		snprintf(number, sizeof(number), "%u", i * 1000);
+		ASSERT_GT(start(self->s, argv, &pid), 0);
+		EXPECT_EQ(end_of(pid), 0);
+		served[i] = u->nr_served - served[i];
+	}
+	EXPECT_LT(served[1], served[0] + 500);
 }
 
 static char path[] = "/proc/self/exe";
@@ -342,56 +363,6 @@ TEST_F(strays, segments_of_huge_pages)
 	EXPECT_EQ(end_of(pid), 0);
 	shmctl(id, IPC_RMID, NULL);
 	huge_pages(was);
-}
-
-/* ---- where kcmp is forbidden, nobody can guess the answer ---- */
-
-#define MIX	0x9e3779b97f4a7c15ULL		/* of the numbers that once were asked for */
-
-/* In a copy of our memory: all that looks like a number in a row becomes the next one. */
-static void guess(void)
-{
-	unsigned long lo, hi;
-	char line[600], prot[8];
-	FILE *f = fopen("/proc/self/maps", "r");
-
-	while (fgets(line, sizeof(line), f)) {
-		if (sscanf(line, "%lx-%lx %7s", &lo, &hi, prot) != 3 || strncmp(prot, "rw", 2))
-			continue;
-		if (hi - lo > 16UL << 20)
-			continue;
-		for (uint64_t *w = (uint64_t *)lo; w < (uint64_t *)hi; w++)
-			if ((*w ^ MIX) - 1 < 1000)
-				*w = ((*w ^ MIX) + 1) ^ MIX;
-	}
-	fclose(f);
-}
-
-TEST(no_guess)
-{
-	const int nr[] = { SYS_kcmp };
-	int ready[2], i;
-	pid_t pid;
-	char c;
-
-	forbid(nr, 1, EPERM);
-	ASSERT_EQ(user_caller_begin(), 0);
-	ASSERT_EQ(pipe(ready), 0);
-	for (i = 0; i < 5; i++) {
-		ASSERT_EQ(user_caller_inside(getpid()), 1);
-	}
-	pid = fork();
-	if (!pid) {
-		guess();
-		if (write(ready[1], "", 1) == 1)
-			pause();
-		_exit(0);
-	}
-	ASSERT_EQ(read(ready[0], &c, 1), 1);
-	EXPECT_EQ(user_caller_inside(pid), 0);
-	EXPECT_EQ(user_caller_inside(getpid()), 1);
-	kill(pid, SIGKILL);
-	end_of(pid);
 }
 
 /* ---- a worker that comes back when nobody waits for it ---- */

@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -94,19 +95,54 @@ ssize_t user_caller_read(pid_t tid, uint64_t from, void *to, size_t len)
 	return copy(__NR_process_vm_readv, tid, from, to, len);
 }
 
+/* Of <linux/fs.h>: PROCMAP_QUERY, 6.11 */
+struct map_query {
+	uint64_t size, flags, addr, start, end, found_flags, rest[3];
+	uint32_t numbers[4];
+	uint64_t addresses[2];
+};
+
+#define MAP_QUERY	_IOWR('f', 17, struct map_query)
+#define QUERY_WRITABLE	2
+
+/* The end of the writable mapping at @at. 0: there is none; 1: this kernel has no such call. */
+static uint64_t query_writable(int maps, uint64_t at)
+{
+	struct map_query q = { .size = sizeof(q), .flags = QUERY_WRITABLE, .addr = at };
+	long err = pvas_raw3(__NR_ioctl, maps, MAP_QUERY, &q);
+
+	return err ? err != -ENOENT : q.end;
+}
+
+#define LINES_MAX	4000	/* milliseconds; most programs have some hundred mappings */
+
+/* The same, by reading */
+static uint64_t find_writable(FILE *maps, uint64_t at)
+{
+	struct user_mapping m;
+	int n = 0;
+
+	rewind(maps);
+	while (n++ < LINES_MAX && user_maps_next(maps, &m))
+		if (m.end > at)
+			return m.start <= at && m.writable ? m.end : 0;
+	return 0;
+}
+
 /* Are all pages mapped writable? @fd is an open /proc/PID/maps, and closed. */
 static int is_writable(int fd, uint64_t at, size_t len)
 {
 	FILE *maps = fdopen(fd, "r");
-	struct user_mapping m;
+	uint64_t end = 1;
 
-	while (maps && len && user_maps_next(maps, &m)) {
-		if (m.end <= at)
-			continue;
-		if (m.start > at || !m.writable)
+	while (maps && len && end) {
+		end = query_writable(fd, at);
+		if (end == 1)
+			end = find_writable(maps, at);
+		if (!end)
 			break;
-		len = m.end - at < len ? len - (m.end - at) : 0;
-		at = m.end;
+		len = end - at < len ? len - (end - at) : 0;
+		at = end;
 	}
 	if (maps)
 		fclose(maps);
@@ -148,8 +184,14 @@ ssize_t user_caller_write(pid_t tid, uint64_t to, const void *from, size_t len)
 #define PROBES	(PAGE / sizeof(uint64_t))
 #define OWN_SIZE	(64UL << 20)	/* more than a stack with all arguments */
 
+#define PATTERN	64U		/* pages after that of the probes, some of them in use */
+#define REGION		((1 + PATTERN) * PAGE)
+
 /* Zero in a fork child (MADV_WIPEONFORK), which can't guess what to write there. */
 static uint64_t *probes;
+
+/* Which pages of the pattern are in use; a random number. 0: can't be seen. */
+static uint64_t pattern;
 
 /* This much is always mapped in our address space: see user_caller_elsewhere(). */
 static size_t own_size;
@@ -160,21 +202,56 @@ static void *reserve(size_t len)
 
 	if (p == MAP_FAILED)
 		return NULL;
-	if (!mprotect(p, PAGE, PROT_READ | PROT_WRITE) && !madvise(p, PAGE, MADV_WIPEONFORK))
+	/* A huge page would fill the pattern. It fails where there are none. */
+	madvise(p, REGION, MADV_NOHUGEPAGE);
+	if (!mprotect(p, REGION, PROT_READ | PROT_WRITE) && !madvise(p, REGION, MADV_WIPEONFORK))
 		return p;
 	munmap(p, len);
 	return NULL;
 }
 
-/* One page is used. With a small RLIMIT_AS there is only that. */
+/* The region is used. With a small RLIMIT_AS there is only that. */
 static void make_probes(void)
 {
 	own_size = OWN_SIZE;
 	probes = reserve(own_size);
 	if (probes)
 		return;
-	own_size = PAGE;
+	own_size = REGION;
 	probes = reserve(own_size);
+}
+
+/* A bit for each page of the pattern. 0: none is in use, or this process may not know. */
+static uint64_t pages_in_use(pid_t tid)
+{
+	uint64_t entries[PATTERN] = { 0 }, mask = 0;
+	off_t at = (off_t)(((uint64_t)probes / PAGE + 1) * sizeof(entries[0]));
+	int fd = user_proc_open(tid, "pagemap", O_RDONLY);
+	unsigned int i;
+
+	if (fd < 0)
+		return 0;
+	/* Bits 62 and 63: swapped out, present */
+	if (pread(fd, entries, sizeof(entries), at) == sizeof(entries))
+		for (i = 0; i < PATTERN; i++)
+			mask |= (uint64_t)!!(entries[i] >> 62) << i;
+	close(fd);
+	return mask;
+}
+
+/* In a fork child of a launcher, which makes a space of its own, no page is in use. */
+static void make_pattern(void)
+{
+	uint64_t secret = 0;
+	unsigned int i;
+
+	pattern = pages_in_use(user_caller_self());
+	if (pattern || pvas_raw3(__NR_getrandom, &secret, sizeof(secret), 0) != sizeof(secret))
+		return;
+	for (i = 0; i < PATTERN; i++)
+		if (secret >> i & 1)
+			*((volatile char *)probes + (1 + i) * PAGE) = 1;
+	pattern = pages_in_use(user_caller_self());
 }
 
 /*
@@ -202,7 +279,10 @@ int user_caller_begin(void)
 	if (err)
 		return err;
 	pthread_once(&once, make_probes);
-	return probes ? 0 : -ENOMEM;
+	if (!probes)
+		return -ENOMEM;
+	make_pattern();
+	return 0;
 }
 
 /* A probe that no other thread uses: reading a caller's memory can take long. */
@@ -236,13 +316,38 @@ static int same_by_probe(pid_t tid)
 	return same;
 }
 
-int user_caller_inside(pid_t tid)
+/*
+ * Reading memory waits for whoever provides it, which can be a process that never does
+ * (userfaultfd, FUSE). To ask which pages are in use does not touch them. Of ours the
+ * launcher may have locked all meanwhile: so ask again.
+ */
+static int has_pattern(pid_t tid)
+{
+	uint64_t seen;
+
+	if (!pattern)
+		return 1;
+	seen = pages_in_use(tid);
+	return seen && (seen == pattern || seen == pages_in_use(user_caller_self()));
+}
+
+static int compare(pid_t tid, int known)
 {
 	long ret = pvas_raw4(__NR_kcmp, user_caller_self(), tid, KCMP_VM, 0);
 
 	if (ret >= 0)
 		return ret == 0;
-	return ret == -ESRCH ? 0 : same_by_probe(tid);
+	return ret != -ESRCH && (known || has_pattern(tid)) && same_by_probe(tid);
+}
+
+int user_caller_inside(pid_t tid)
+{
+	return compare(tid, 0);
+}
+
+int user_caller_still_inside(pid_t tid)
+{
+	return compare(tid, 1);
 }
 
 /* The size of its address space in pages. 0: it has none, as an exited first thread. */

@@ -210,8 +210,10 @@ static int64_t attach(struct user_request *r, uint64_t align)
 /* The page size of a segment shows only in that an address of smaller alignment is refused. */
 static int64_t on_shmat(struct user_request *r)
 {
-	int64_t ret = user_fork_check_segment(r->u, r->part, (int)r->args[0], r->args[1]);
+	int64_t ret = user_segment_check(r->tid, (int)r->args[0], (int)r->args[2]);
 
+	if (!ret)
+		ret = user_fork_check_segment(r->u, r->part, (int)r->args[0], r->args[1]);
 	if (ret)
 		return ret;
 	ret = attach(r, PAGE);

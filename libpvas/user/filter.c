@@ -371,6 +371,18 @@ static const struct {
 
 /* ---- assembly ---- */
 
+/*
+ * Of a call that is none, only its argument tells that the supervisor may have made it. It
+ * would cost a worker's time if anybody could make it.
+ */
+static void check_stop(struct program *p, uint64_t cookie)
+{
+	load(p, ARG(0));
+	jump(p, BPF_JEQ | BPF_K, (uint32_t)cookie, NEXT, ALLOW);
+	load(p, HIGH(ARG(0)));
+	jump(p, BPF_JEQ | BPF_K, (uint32_t)(cookie >> 32), NOTIFY, ALLOW);
+}
+
 /* The accumulator has the system call number. */
 static void dispatch(struct program *p)
 {
@@ -400,7 +412,7 @@ static void dispatch(struct program *p)
 }
 
 /* Tasks may not use i386 calls, which can't name their addresses, nor x32's own. */
-static void assemble(struct program *p)
+static void assemble(struct program *p, uint64_t cookie)
 {
 	unsigned int native = new_label(p), known = new_label(p), other = new_label(p);
 	unsigned int i386 = new_label(p), x32 = new_label(p);
@@ -420,6 +432,8 @@ static void assemble(struct program *p)
 	other_table(p, X32_BIT | __NR_seccomp, X32_BIT | __NR_prctl);
 	bind(p, known);
 	jump(p, BPF_JEQ | BPF_K, USER_NR_STOP, NEXT, other);
+	check_stop(p, cookie);
+	go(p, ALLOW);
 	go(p, NOTIFY);
 	bind(p, other);
 	dispatch(p);
@@ -442,16 +456,17 @@ static const char *explain(int err)
 	}
 }
 
-int user_filter_install(unsigned int shift, uint32_t first, uint32_t last, const char **why)
+int user_filter_install(const struct user_space *u, const char **why)
 {
 	struct program p = {
-		.labels = FIRST_FREE_LABEL, .shift = shift - 32, .first = first, .last = last,
+		.labels = FIRST_FREE_LABEL, .shift = u->space->shift - 32,
+		.first = u->space->first, .last = u->space->last,
 	};
 	struct sock_fprog prog = { .filter = p.code };
 	uint64_t flags = SYNC_WAKE_UP;
 	int fd, err;
 
-	assemble(&p);
+	assemble(&p, u->cookie);
 	err = resolve(&p);
 	if (err)
 		return err;

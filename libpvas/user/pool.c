@@ -229,7 +229,7 @@ void user_workers_stop(struct user_space *u)
 	pthread_cond_broadcast(&u->queue.added);
 	while (u->nr_live > u->nr_busy) {
 		pthread_mutex_unlock(&u->pool_lock);
-		pvas_raw0(USER_NR_STOP);
+		pvas_raw1(USER_NR_STOP, u->cookie);
 		pthread_mutex_lock(&u->pool_lock);
 	}
 	pthread_mutex_unlock(&u->pool_lock);

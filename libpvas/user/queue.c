@@ -11,6 +11,7 @@
  * and each thread can have one request, so all get an equal part of that share.
  */
 #include <errno.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <time.h>
 
@@ -21,6 +22,7 @@
 #define CREDIT_MAX	10000000	/* for short bursts: 10 ms */
 #define CREDIT_RESUME	500000		/* once it is used up; longer pauses, fewer of them */
 #define COST_MIN	20000		/* to receive, queue and answer a request, and to make it */
+#define COST_GUESS	1000000		/* until it is known; limits how many begin at once */
 
 static void append(struct user_list *list, struct user_request *r)
 {
@@ -74,11 +76,59 @@ void user_queue_defer(struct user_space *u, struct user_request *r)
 	pthread_mutex_unlock(&u->pool_lock);
 }
 
+/* ---- what calls of callers outside cost ---- */
+
+static int64_t time_of(clockid_t clock)
+{
+	struct timespec t = { 0 };
+
+	clock_gettime(clock, &t);
+	return t.tv_sec * 1000000000LL + t.tv_nsec;
+}
+
+static void charge(struct user_queue *q, struct user_meter *m)
+{
+	int64_t used = time_of(m->clock) - m->begin;
+
+	if (used <= m->charged)
+		return;
+	q->credit -= used - m->charged;
+	m->charged = used;
+}
+
+/*
+ * Charge them while they run: no number of expensive calls can begin before the first of
+ * them is paid.
+ */
+static void charge_all(struct user_queue *q)
+{
+	unsigned int i;
+
+	for (i = 0; q->nr_outside && i < OUTSIDE_MAX; i++)
+		if (q->meters[i].clock)
+			charge(q, &q->meters[i]);
+}
+
+static void begin_outside(struct user_queue *q, struct user_request *r)
+{
+	struct user_meter *m = q->meters;
+
+	while (m->clock)
+		m++;
+	pthread_getcpuclockid(pthread_self(), &m->clock);
+	m->begin = time_of(m->clock);
+	m->charged = COST_GUESS;
+	q->credit -= COST_GUESS;
+	q->nr_outside++;
+	r->meter = m;
+}
+
 /* Returns in how many ns there is credit; 0: now. */
 static int64_t refill(struct user_queue *q)
 {
 	int64_t now = now_ns();
 
+	charge_all(q);
 	q->credit += (now - q->refilled) / SHARE;
 	if (q->credit > CREDIT_MAX)
 		q->credit = CREDIT_MAX;
@@ -91,13 +141,25 @@ static int64_t refill(struct user_queue *q)
 	return 0;
 }
 
-void user_queue_charge(struct user_space *u, int64_t ns)
+void user_queue_done(struct user_space *u, const struct user_request *r, int waited)
 {
+	struct user_queue *q = &u->queue;
+	struct user_meter *m = r->meter;
+	int64_t cost = time_of(m->clock) - m->begin;
+
+	if (cost < COST_MIN)
+		cost = COST_MIN;
 	pthread_mutex_lock(&u->pool_lock);
-	u->queue.credit -= ns > COST_MIN ? ns : COST_MIN;
-	u->queue.nr_outside--;
+	/* Others don't pay for a caller that has been killed. */
+	q->credit += m->charged - (waited ? cost : 0);
+	m->clock = 0;
+	q->nr_outside--;
+	if (q->deferred.first && u->nr_helpers_idle && q->credit >= CREDIT_RESUME)
+		pthread_cond_signal(&q->added);
 	pthread_mutex_unlock(&u->pool_lock);
 }
+
+/* ---- the next request ---- */
 
 /* For @ns, or for ever if that is 0 */
 static void wait_for_requests(struct user_space *u, int64_t ns)
@@ -131,7 +193,7 @@ struct user_request *user_queue_next(struct user_space *u)
 			r = take(q, &q->arrived);
 		} else if (can_serve_outside(q) && !(wait = refill(q))) {
 			r = take(q, &q->deferred);
-			q->nr_outside++;
+			begin_outside(q, r);
 		} else {
 			wait_for_requests(u, wait);
 		}

@@ -185,8 +185,7 @@ static int watch_stop(const struct user_space *u)
 static int install_filter(struct user_space *u)
 {
 	u->supervisor_tid = (pid_t)pvas_raw0(__NR_gettid);
-	u->listener = user_filter_install(u->space->shift, u->space->first, u->space->last,
-					  &u->why);
+	u->listener = user_filter_install(u, &u->why);
 	if (u->listener < 0)
 		return u->listener;
 	return user_watch(u, u->wake, WAKE_ID) ?: watch_stop(u);

@@ -20,6 +20,7 @@
  *	exec.c		a task that leaves the space by execve()
  *	exe.c		the answer to readlink("/proc/PID/exe")
  *	rights.c	a task keeps its ids, namespaces and capabilities
+ *	segment.c	a task's right to attach a System V segment
  *	fork.c		fork() in a task leaves its peers alone
  *	place.c		the memory of a partition: placement, brk
  *	calls.c		system calls of tasks and of their fork children
@@ -46,6 +47,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <sys/types.h>
+#include <time.h>
 
 #include "../../kmod/pvas_layout.h"
 #include "../backend.h"
@@ -212,10 +214,23 @@ struct user_list {
 };
 
 /**
+ * struct user_meter - a helper that handles a call of a caller outside
+ * @clock:	its processor time, 0 if there is no such helper
+ * @begin:	what that was when the call began
+ * @charged:	what has been charged for the call
+ */
+struct user_meter {
+	clockid_t clock;
+	int64_t begin;
+	int64_t charged;
+};
+
+/**
  * struct user_queue - requests for the helpers
  * @arrived:	callers to be identified
  * @deferred:	callers that are known to be outside
  * @nr_outside:	helpers that are handling calls of callers outside
+ * @meters:	of these
  * @nr_taken:	how many requests were taken from the queue
  * @credit:	processor time in ns that may be spent on callers outside
  * @refilled:	when @credit was increased
@@ -226,6 +241,7 @@ struct user_queue {
 	struct user_list arrived;
 	struct user_list deferred;
 	unsigned int nr_outside;
+	struct user_meter meters[OUTSIDE_MAX];
 	unsigned int nr_taken;
 	int64_t credit;
 	int64_t refilled;

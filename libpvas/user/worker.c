@@ -13,7 +13,6 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "clock.h"
 #include "worker.h"
 
 enum { OUTSIDE, INSIDE, UNKNOWN };
@@ -23,11 +22,20 @@ enum { OUTSIDE, INSIDE, UNKNOWN };
  * process' before we learn of the task's end, and the task's own after an execve().
  * If the request is still valid after the comparison, the caller was compared.
  */
-static int check_inside(const struct user_request *r)
+static int check_inside(int inside)
 {
-	if (!user_caller_inside(r->tid))
+	if (!inside)
 		return 0;
 	return user_request_valid() ? 1 : -ESRCH;
+}
+
+/* Of a thread that is one of a task's by its number */
+static int check_task(const struct user_request *r)
+{
+	/* It may be another program by now, which can make whoever reads its memory wait. */
+	if (__atomic_load_n(&r->part->exec_tid, __ATOMIC_ACQUIRE))
+		return check_inside(user_caller_inside(r->tid));
+	return check_inside(user_caller_still_inside(r->tid));
 }
 
 static int64_t handle_task(struct user_request *r)
@@ -41,7 +49,7 @@ static int64_t handle_task(struct user_request *r)
 
 /* ---- workers ---- */
 
-/* Anybody under the filter can make this call; it counts if the supervisor does. */
+/* A fork child has the argument as well; the call counts if the supervisor makes it. */
 static int is_stop_request(const struct user_request *r)
 {
 	return r->nr == USER_NR_STOP && r->tid == r->u->supervisor_tid &&
@@ -54,7 +62,7 @@ static int serve_task(struct user_request *r)
 	int64_t value = -ENOSYS;
 
 	if (!user_worker_busy(r->u)) {
-		r->inside = check_inside(r);
+		r->inside = check_task(r);
 		if (r->inside)
 			value = r->inside < 0 ? r->inside : handle_task(r);
 		user_worker_idle(r->u);
@@ -110,11 +118,11 @@ static int64_t handle_outside(struct user_request *r)
 
 static void serve_outside(struct user_request *r)
 {
-	int64_t begin = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+	int waits = user_request_valid();
 
-	if (user_request_valid())
+	if (waits)
 		user_request_reply(r, handle_outside(r));
-	user_queue_charge(r->u, clock_ns(CLOCK_THREAD_CPUTIME_ID) - begin);
+	user_queue_done(r->u, r, waits);
 	free(r);
 }
 
@@ -128,7 +136,7 @@ static void identify(struct user_request *r)
 		free(r);
 		return;
 	}
-	r->inside = r->part ? check_inside(r) : OUTSIDE;
+	r->inside = r->part ? check_inside(user_caller_inside(r->tid)) : OUTSIDE;
 	if (r->inside == OUTSIDE) {
 		user_queue_defer(r->u, r);
 		return;

@@ -7,7 +7,10 @@
 
 /* ---- filter.c ---- */
 
-/* Not a system call: the filter always sends it to a worker, to end that worker. */
+/*
+ * Not a system call: with user_space.cookie as its argument the filter sends it to a worker, to
+ * end that worker.
+ */
 #define USER_NR_STOP	0x5056
 
 /* Numbers of other system call tables: of i386, and x32's, which are x86-64's with a bit */
@@ -19,7 +22,7 @@
  * Put the calling thread, and all processes it will create, under the filter.
  * Returns the listener, or -errno with an explanation in @why.
  */
-int user_filter_install(unsigned int shift, uint32_t first, uint32_t last, const char **why);
+int user_filter_install(const struct user_space *u, const char **why);
 
 /* ---- request.c ---- */
 
@@ -35,6 +38,7 @@ int user_filter_install(unsigned int shift, uint32_t first, uint32_t last, const
  * @nr:		system call number
  * @args:	its arguments
  * @continued:	answer: the kernel shall perform the call
+ * @meter:	of a helper that handles it, if the caller is outside
  * @next:	in a queue for helpers
  */
 struct user_request {
@@ -48,6 +52,7 @@ struct user_request {
 	int nr;
 	uint64_t args[6];
 	int continued;
+	struct user_meter *meter;
 	struct user_request *next;
 };
 
@@ -71,7 +76,7 @@ int user_request_current(const struct user_request *r);
 
 /* ---- caller.c ---- */
 
-/* Once: create the page for user_caller_inside(). */
+/* Create the pages for user_caller_inside(), once in a process. */
 int user_caller_begin(void);
 
 /*
@@ -80,8 +85,14 @@ int user_caller_begin(void);
  */
 pid_t user_caller_self(void);
 
-/* Does @tid share our address space? */
+/* Does @tid share our address space? This reads no memory that could be made to wait. */
 int user_caller_inside(pid_t tid);
+
+/*
+ * The same of a task's thread that has not called execve(): only a number that is another
+ * process' by now is to be found out. Quicker where kcmp() is forbidden.
+ */
+int user_caller_still_inside(pid_t tid);
 
 /*
  * Copy from or to a caller's memory. Returns the number of bytes copied, or -EPERM if this
@@ -127,6 +138,11 @@ int user_rights_kept(int nr, const uint64_t *args, pid_t memory);
 
 /* The same of a clone that shares the mm. */
 int user_rights_kept_by_clone(uint64_t flags);
+
+/* ---- segment.c ---- */
+
+/* May thread @tid attach the segment with these flags of shmat()? 0 or -errno. */
+int user_segment_check(pid_t tid, int id, int flags);
 
 /* ---- fork.c ---- */
 
@@ -213,8 +229,8 @@ void user_queue_defer(struct user_space *u, struct user_request *r);
 /* Wait for the next request. NULL: the space is ending. */
 struct user_request *user_queue_next(struct user_space *u);
 
-/* A deferred request is handled. It took @ns of processor time. */
-void user_queue_charge(struct user_space *u, int64_t ns);
+/* This helper has handled a deferred request, or its caller had not @waited for that. */
+void user_queue_done(struct user_space *u, const struct user_request *r, int waited);
 
 /* Is there a request that only a further helper would handle? */
 int user_queue_stuck(const struct user_space *u);

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * The user backend's queue of requests of callers outside: what they are charged for. The
+ * requests are made up, there is no space.
+ */
+#include <pthread.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "helpers.h"
+#include "user/worker.h"
+#include "kselftest_harness.h"
+
+#define CREDIT		5000000
+#define DEAD		5000
+#define BURN_NS		50000000
+#define SHARE		4		/* as in queue.c */
+#define COST_GUESS	1000000
+#define HELPERS		OUTSIDE_MAX
+
+static struct user_space u;
+static int served, go;
+
+static void begin(void)
+{
+	pthread_condattr_t attr;
+
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	pthread_cond_init(&u.queue.added, &attr);
+	pthread_cond_init(&u.pool_changed, NULL);
+	pthread_mutex_init(&u.pool_lock, NULL);
+	u.listener = -1;	/* so nobody waits for an answer */
+	u.queue.credit = CREDIT;
+	u.queue.refilled = now_ns();
+}
+
+static void defer(int n)
+{
+	struct user_request *r;
+
+	while (n--) {
+		r = calloc(1, sizeof(*r));
+		r->u = &u;
+		user_queue_defer(&u, r);
+	}
+}
+
+static void end(pthread_t *threads, int n)
+{
+	pthread_mutex_lock(&u.pool_lock);
+	u.abandoned = 1;
+	pthread_cond_broadcast(&u.queue.added);
+	pthread_mutex_unlock(&u.pool_lock);
+	while (n--)
+		pthread_join(threads[n], NULL);
+}
+
+static int left(void)
+{
+	int n;
+
+	pthread_mutex_lock(&u.pool_lock);
+	n = u.queue.deferred.first || u.queue.nr_outside;
+	pthread_mutex_unlock(&u.pool_lock);
+	return n;
+}
+
+/* Callers that have been killed leave the others' share of the processor alone. */
+TEST(the_dead_pay_nothing)
+{
+	pthread_t helper;
+
+	begin();
+	defer(DEAD);
+	u.nr_helpers_live = 1;
+	ASSERT_EQ(pthread_create(&helper, NULL, user_helper_main, &u), 0);
+	while (left())
+		usleep(1000);
+	EXPECT_GE(u.queue.credit, CREDIT);
+	end(&helper, 1);
+}
+
+static void burn(int64_t ns)
+{
+	struct timespec t;
+	int64_t now, until = 0;
+
+	do {
+		clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+		now = t.tv_sec * 1000000000LL + t.tv_nsec;
+		until = until ? until : now + ns;
+	} while (now < until);
+}
+
+/* A helper that comes back only at the end */
+static void *serve(void *arg)
+{
+	const int64_t *ns = arg;
+	struct user_request *r;
+
+	while ((r = user_queue_next(&u))) {
+		burn(*ns);
+		__atomic_add_fetch(&served, 1, __ATOMIC_SEQ_CST);
+		while (!__atomic_load_n(&go, __ATOMIC_ACQUIRE))
+			usleep(1000);
+		user_queue_done(&u, r, 1);
+		free(r);
+	}
+	return NULL;
+}
+
+static void finish(pthread_t *helpers)
+{
+	__atomic_store_n(&go, 1, __ATOMIC_RELEASE);
+	while (left())
+		usleep(1000);
+	end(helpers, HELPERS);
+}
+
+/* Expensive calls wait until those before them are paid for, however many helpers there are. */
+TEST(few_begin_at_once)
+{
+	pthread_t helpers[HELPERS];
+	int64_t ns = 1, from, last = 0;
+	unsigned int i, taken;
+
+	begin();
+	from = u.queue.refilled;
+	defer(HELPERS);
+	for (i = 0; i < HELPERS; i++)
+		ASSERT_EQ(pthread_create(&helpers[i], NULL, serve, &ns), 0);
+	usleep(10000);
+	pthread_mutex_lock(&u.pool_lock);
+	taken = u.queue.nr_taken;
+	last = now_ns();
+	pthread_mutex_unlock(&u.pool_lock);
+	EXPECT_GT(taken, 0);
+	EXPECT_LE(taken, (CREDIT + (last - from) / SHARE) / COST_GUESS + 1);
+	finish(helpers);
+}
+
+/* A call that goes on is charged for: the next ones don't wait for its end to be fewer. */
+TEST(running_calls_are_charged)
+{
+	pthread_t helpers[HELPERS];
+	int64_t ns = BURN_NS, from, credit;
+	int i;
+
+	begin();
+	from = u.queue.refilled;
+	defer(1);
+	ASSERT_EQ(pthread_create(&helpers[0], NULL, serve, &ns), 0);
+	while (!__atomic_load_n(&served, __ATOMIC_SEQ_CST))
+		usleep(1000);
+	defer(1);
+	for (i = 1; i < HELPERS; i++)
+		ASSERT_EQ(pthread_create(&helpers[i], NULL, serve, &ns), 0);
+	usleep(10000);
+	pthread_mutex_lock(&u.pool_lock);
+	credit = u.queue.credit;
+	EXPECT_LE(credit, CREDIT + (now_ns() - from) / SHARE - BURN_NS);
+	pthread_mutex_unlock(&u.pool_lock);
+	finish(helpers);
+}
+
+TEST_HARNESS_MAIN
