@@ -279,6 +279,7 @@ struct mca_coll_pvas_peer {
  * @share_copy:	fewest bytes that two ranks copy together
  * @spin:	iterations of a waiting loop between two calls of opal_progress()
  * @oversubscribed:	whether ranks outnumber processors, as set; -1: unknown
+ * @when_oversubscribed: also used then
  * @yield:	they do: a waiting rank yields
  * @ready:	this process is a task, and has published its modex
  * @lock:	protects @peers and @left_blocks
@@ -293,6 +294,7 @@ struct mca_coll_pvas_component {
 	unsigned int share_copy;
 	unsigned int spin;
 	int oversubscribed;
+	int when_oversubscribed;
 	bool yield;
 
 	bool ready;
