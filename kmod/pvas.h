@@ -116,7 +116,7 @@ struct pvas_files {
  * @oom_scanned: the jiffy of the last search for such a task
  * @killed:	@dead, and all members got SIGKILL; so do children forked later
  * @in_use:	partitions that are not free
- * @occupied:	those of them that a process has entered, and the creator's
+ * @occupied:	those that a process has entered and that are not unmapped, and the creator's
  * @caps:	permitted capabilities of its tasks, from the first one (@caps_set) on
  * @has_creator: the creator, or a guest of its, is still a member
  * @exe_set:	@mm's exe_file is that of a task (and not the creator's)
@@ -131,6 +131,8 @@ struct pvas_files {
  * @reclaim:	held by the work item that unmaps a partition; not under @lock
  * @uffd_lock:	serializes registering areas with a userfaultfd
  * @slices:	unmapped so far, written by the holder of @reclaim
+ * @left:	files that were mapped when the last process left, see pvas_vacate()
+ * @vacate:	frees all memory; then @vacate_late does what can take for ever
  */
 struct pvas_space {
 	struct kref ref;
@@ -174,6 +176,9 @@ struct pvas_space {
 	atomic_t early;
 	wait_queue_head_t quiet;
 	struct work_struct mmput_work;
+	struct pvas_files left;
+	struct work_struct vacate;
+	struct work_struct vacate_late;
 	struct work_struct free_work;
 };
 
@@ -192,6 +197,7 @@ struct pvas_space {
  * @files:	that were mapped in it, and are not released yet
  * @unfinished:	areas are left for @finish to unmap
  * @unclean:	areas are left as long as the mm lives
+ * @vacates:	with it, all memory of the space was freed
  */
 struct pvas_partition {
 	struct kref ref;
@@ -213,6 +219,7 @@ struct pvas_partition {
 	struct pvas_files files;
 	bool unfinished;
 	bool unclean;
+	bool vacates;
 	struct completion reclaimed;
 	struct rcu_head rcu;
 };
@@ -272,6 +279,7 @@ struct pvas_space *pvas_space_get(struct pvas_space *space);
 void pvas_space_put(struct pvas_space *space);
 bool pvas_space_is_open(const struct pvas_space *space);
 bool pvas_space_is_over(struct pvas_space *space);
+bool pvas_space_leave(struct pvas_space *space);
 void pvas_space_kill(struct pvas_space *space);
 void pvas_space_unbind(struct pvas_space *space);
 bool pvas_space_has_mm(const struct mm_struct *mm);
@@ -372,6 +380,7 @@ void pvas_owner_find(struct pvas_space *space);
 
 /* pvas_reclaim.c */
 void pvas_reclaim_start(struct pvas_partition *part);
+void pvas_vacate_start(struct pvas_space *space);
 
 /* pvas_hook.c */
 int pvas_hook_init(void);
