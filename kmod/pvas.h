@@ -31,7 +31,7 @@
  *  pvas_space.c    the table of spaces, and their end
  *  pvas_share.c    each user's share of the spaces
  *  pvas_free.c	    the work queues on which mm and spaces are freed
- *  pvas_files.c    the release of mapped files
+ *  pvas_files.c    the release of mapped files, and of those of a server that may not answer
  *
  * Lifetimes. A space is held by a reference from each open file bound to it,
  * each partition in use and each iterator; it pins its mm (mm_users) as long as
@@ -268,6 +268,8 @@ void pvas_files_hold(struct pvas_files *files, struct mm_struct *mm, unsigned lo
 bool pvas_file_is_memory(const struct file *file);
 void pvas_files_put_memory(struct pvas_files *files);
 void pvas_files_put(struct pvas_files *files);
+void pvas_unmap_remote(struct mm_struct *mm, unsigned long from, unsigned long end,
+		       bool armed);
 
 /* pvas_space.c */
 int pvas_space_reserve_id(struct pvas_space *space);

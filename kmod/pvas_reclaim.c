@@ -186,6 +186,8 @@ static enum pvas_unmapped pvas_unmap_all(struct pvas_partition *part)
 	pvas_exe_pass_on(part);
 	pvas_owner_find(space);
 	pvas_files_hold(&part->files, space->mm, part->base, part->end);
+	if (part->files.n)
+		pvas_unmap_remote(space->mm, part->base, part->end, false);
 	part->unfinished = pvas_zap_slow(space->mm, part->base, part->end);
 	result = pvas_unmap_slices(space, part->base, part->end);
 	pvas_files_put_memory(&part->files);
@@ -241,6 +243,8 @@ static void pvas_unmap_slow(struct pvas_partition *part)
 	if (!mmget_not_zero(space->mm))
 		return;
 	kthread_use_mm(space->mm);
+	if (part->files.n)
+		pvas_unmap_remote(space->mm, part->base, part->end, true);
 	if (vm_munmap(part->base, part->end - part->base))
 		part->unclean = true;
 	if (!part->unclean)
@@ -277,6 +281,8 @@ static void pvas_vacate(struct pvas_space *space)
 
 	kthread_use_mm(mm);
 	pvas_files_hold(&space->left, mm, 0, TASK_SIZE);
+	if (space->left.n)
+		pvas_unmap_remote(mm, 0, TASK_SIZE, false);
 	pvas_zap_slow(mm, 0, TASK_SIZE);
 	pvas_unmap_slices(space, 0, TASK_SIZE);
 	pvas_files_put_memory(&space->left);

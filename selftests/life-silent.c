@@ -4,6 +4,7 @@
  * rest of the machine, and the other tasks of the space.
  */
 #define _GNU_SOURCE
+#include <poll.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -115,6 +116,64 @@ TEST_F(silent, last_task)
 	close(raw.mem);
 	close(raw.fd);
 	close(zero);
+}
+
+TASK(change_silent_file)
+{
+	int file = open(getenv(FILE_ENV), O_RDWR);
+	char *page = mmap(NULL, FUSE_PAGE, RW, MAP_SHARED, file, 0);
+
+	CHECK(page != MAP_FAILED);
+	close(file);
+	if (pt_failed)
+		return;
+	page[0] = 1;
+	pt_say("r");
+	pause();
+}
+
+TASK(map_when_told)
+{
+	char *p;
+
+	pt_say("r");
+	while (pt_hear(atoi(pt_args[1]))) {
+		p = mmap(NULL, LARGE, RW, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		CHECK(p != MAP_FAILED);
+		p[0] = 1;
+		CHECK_EQ(0, munmap(p, LARGE));
+		pt_say("m");
+	}
+}
+
+static bool answers(int fd, char letter)
+{
+	struct pollfd ready = { .fd = fd, .events = POLLIN };
+
+	return poll(&ready, 1, 5000) == 1 && pt_hear(fd) == letter;
+}
+
+/* a task that ends with such a mapping stops none of the others, nor their ends */
+TEST_F(silent, dead_peer)
+{
+	struct pvas_space *space = PT_SPACE();
+	int out[2], in[2];
+	pid_t pid[2];
+
+	ASSERT_EQ(0, pipe(out));
+	ASSERT_EQ(0, pipe(in));
+	ASSERT_EQ(1, pt_start_task_fds(space, 1, "change_silent_file", out[1], in[0], &pid[0]));
+	ASSERT_EQ('r', pt_hear(out[0]));
+	ASSERT_EQ(2, pt_start_task_fds(space, 2, "map_when_told", out[1], in[0], &pid[1]));
+	ASSERT_EQ('r', pt_hear(out[0]));
+	kill(pid[0], SIGKILL);
+	EXPECT_TRUE(ends(pid[0]));
+	sleep(1);
+	EXPECT_EQ(1, write(in[1], "m", 1));
+	EXPECT_TRUE(answers(out[0], 'm'));
+	kill(pid[1], SIGKILL);
+	EXPECT_TRUE(ends(pid[1]));
+	pvas_space_destroy(space);
 }
 
 PT_MAIN()
