@@ -176,4 +176,40 @@ TEST_F(silent, dead_peer)
 	pvas_space_destroy(space);
 }
 
+TASK(fork_when_told)
+{
+	pid_t pid;
+
+	pt_say("r");
+	while (pt_hear(atoi(pt_args[1]))) {
+		pid = fork();
+		if (!pid)
+			_exit(0);
+		CHECK_EQ(0, pt_wait(pid));
+		pt_say("f");
+	}
+}
+
+/* and a living one with such a mapping stops no other's fork child */
+TEST_F(silent, living_peer)
+{
+	struct pvas_space *space = PT_SPACE();
+	int out[2], in[2];
+	pid_t pid[2];
+
+	ASSERT_EQ(0, pipe(out));
+	ASSERT_EQ(0, pipe(in));
+	ASSERT_EQ(1, pt_start_task_fds(space, 1, "change_silent_file", out[1], in[0], &pid[0]));
+	ASSERT_EQ('r', pt_hear(out[0]));
+	ASSERT_EQ(2, pt_start_task_fds(space, 2, "fork_when_told", out[1], in[0], &pid[1]));
+	ASSERT_EQ('r', pt_hear(out[0]));
+	EXPECT_EQ(1, write(in[1], "f", 1));
+	EXPECT_TRUE(answers(out[0], 'f'));
+	kill(pid[1], SIGKILL);
+	EXPECT_TRUE(ends(pid[1]));
+	kill(pid[0], SIGKILL);
+	EXPECT_TRUE(ends(pid[0]));
+	pvas_space_destroy(space);
+}
+
 PT_MAIN()
