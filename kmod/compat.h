@@ -135,6 +135,16 @@ static inline void pvas_zap(struct vm_area_struct *vma, unsigned long from, unsi
 #endif
 }
 
+/* Changes what faults see of an area, which need not take mmap_lock. Under it for writing. */
+static inline void pvas_change_ops(struct vm_area_struct *vma,
+				   const struct vm_operations_struct *ops)
+{
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 4, 0)
+	vma_start_write(vma);
+#endif
+	vma->vm_ops = ops;
+}
+
 /* Ends the registration of an area. Under mmap_lock for writing. */
 static inline void pvas_forget_uffd(struct vm_area_struct *vma)
 {

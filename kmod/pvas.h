@@ -31,7 +31,7 @@
  *  pvas_space.c    the table of spaces, and their end
  *  pvas_share.c    each user's share of the spaces
  *  pvas_free.c	    the work queues on which mm and spaces are freed
- *  pvas_files.c    the release of mapped files
+ *  pvas_files.c    the release of mapped files, and of those of a server that may not answer
  *
  * Lifetimes. A space is held by a reference from each open file bound to it,
  * each partition in use and each iterator; it pins its mm (mm_users) as long as
@@ -116,7 +116,7 @@ struct pvas_files {
  * @oom_scanned: the jiffy of the last search for such a task
  * @killed:	@dead, and all members got SIGKILL; so do children forked later
  * @in_use:	partitions that are not free
- * @occupied:	those of them that a process has entered, and the creator's
+ * @occupied:	those that a process has entered and that are not unmapped, and the creator's
  * @caps:	permitted capabilities of its tasks, from the first one (@caps_set) on
  * @has_creator: the creator, or a guest of its, is still a member
  * @exe_set:	@mm's exe_file is that of a task (and not the creator's)
@@ -131,6 +131,8 @@ struct pvas_files {
  * @reclaim:	held by the work item that unmaps a partition; not under @lock
  * @uffd_lock:	serializes registering areas with a userfaultfd
  * @slices:	unmapped so far, written by the holder of @reclaim
+ * @left:	files that were mapped when the last process left, see pvas_vacate()
+ * @vacate:	frees all memory; then @vacate_late does what can take for ever
  */
 struct pvas_space {
 	struct kref ref;
@@ -174,6 +176,9 @@ struct pvas_space {
 	atomic_t early;
 	wait_queue_head_t quiet;
 	struct work_struct mmput_work;
+	struct pvas_files left;
+	struct work_struct vacate;
+	struct work_struct vacate_late;
 	struct work_struct free_work;
 };
 
@@ -192,6 +197,7 @@ struct pvas_space {
  * @files:	that were mapped in it, and are not released yet
  * @unfinished:	areas are left for @finish to unmap
  * @unclean:	areas are left as long as the mm lives
+ * @vacates:	with it, all memory of the space was freed
  */
 struct pvas_partition {
 	struct kref ref;
@@ -213,6 +219,7 @@ struct pvas_partition {
 	struct pvas_files files;
 	bool unfinished;
 	bool unclean;
+	bool vacates;
 	struct completion reclaimed;
 	struct rcu_head rcu;
 };
@@ -261,6 +268,8 @@ void pvas_files_hold(struct pvas_files *files, struct mm_struct *mm, unsigned lo
 bool pvas_file_is_memory(const struct file *file);
 void pvas_files_put_memory(struct pvas_files *files);
 void pvas_files_put(struct pvas_files *files);
+void pvas_unmap_remote(struct mm_struct *mm, unsigned long from, unsigned long end,
+		       bool armed);
 
 /* pvas_space.c */
 int pvas_space_reserve_id(struct pvas_space *space);
@@ -272,6 +281,7 @@ struct pvas_space *pvas_space_get(struct pvas_space *space);
 void pvas_space_put(struct pvas_space *space);
 bool pvas_space_is_open(const struct pvas_space *space);
 bool pvas_space_is_over(struct pvas_space *space);
+bool pvas_space_leave(struct pvas_space *space);
 void pvas_space_kill(struct pvas_space *space);
 void pvas_space_unbind(struct pvas_space *space);
 bool pvas_space_has_mm(const struct mm_struct *mm);
@@ -372,6 +382,7 @@ void pvas_owner_find(struct pvas_space *space);
 
 /* pvas_reclaim.c */
 void pvas_reclaim_start(struct pvas_partition *part);
+void pvas_vacate_start(struct pvas_space *space);
 
 /* pvas_hook.c */
 int pvas_hook_init(void);

@@ -5,11 +5,16 @@
  * a file whose release does not end, of any user, holds up all that follow. So whoever
  * unmaps the memory of tasks holds its files meanwhile, and releases them itself. Each
  * attachment of a System V segment has a file of its own, which holds that of the segment.
+ *
+ * And the unmapping of files whose server may not answer, see pvas_unmap_remote().
  */
 #include <linux/file.h>
 #include <linux/magic.h>
 #include <linux/mm.h>
+#include <linux/pagemap.h>
 #include <linux/slab.h>
+#include <linux/userfaultfd_k.h>
+#include <linux/writeback.h>
 
 #include "pvas.h"
 
@@ -86,12 +91,103 @@ void pvas_files_put_memory(struct pvas_files *files)
 	files->n = n;
 }
 
+/* A file of a server, of those whose vm_ops->close() writes back, waits, and does nothing else. */
+static bool pvas_file_is_remote(const struct file *file)
+{
+	const struct inode *inode = file ? file_inode(file) : NULL;
+
+	return inode && S_ISREG(inode->i_mode) && (inode->i_sb->s_magic == FUSE_SUPER_MAGIC ||
+						   inode->i_sb->s_magic == V9FS_MAGIC);
+}
+
+/* In place of close(). */
+static void pvas_file_write_back(struct file *file)
+{
+	mapping_set_error(file->f_mapping, write_inode_now(file->f_mapping->host, 1));
+}
+
 /* Releases all, which can take for ever. In a kernel thread. */
 void pvas_files_put(struct pvas_files *files)
 {
+	struct file *file;
+
 	pvas_files_put_memory(files);
-	while (files->n)
-		__fput_sync(files->file[--files->n]);
+	while (files->n) {
+		file = files->file[--files->n];
+		if (pvas_file_is_remote(file))
+			pvas_file_write_back(file);
+		__fput_sync(file);
+	}
 	kvfree(files->file);
 	files->file = NULL;
+}
+
+/* Of an area that is unmapped next: a fault in it is SIGBUS, and its end waits for nobody. */
+static const struct vm_operations_struct pvas_silent_ops;
+
+/* Not those that go on behind the range. */
+static bool pvas_area_is_remote(const struct vm_area_struct *vma, unsigned long from,
+				unsigned long end)
+{
+	return vma->vm_start >= from && vma->vm_end <= end && pvas_file_is_remote(vma->vm_file) &&
+	       vma->vm_ops && vma->vm_ops->close && !vma->vm_ops->open;
+}
+
+/*
+ * Prepares the first such area from *@from on, which becomes its begin. Returns its end,
+ * or 0 if there is none, and the operations that it had.
+ */
+static unsigned long pvas_silence(struct mm_struct *mm, unsigned long *from, unsigned long end,
+				  bool armed, const struct vm_operations_struct **had)
+{
+	unsigned long to = 0;
+	struct vm_area_struct *vma;
+	VMA_ITERATOR(vmi, mm, *from);
+
+	mmap_write_lock(mm);
+	for_each_vma_range(vmi, vma, end) {
+		if (!pvas_area_is_remote(vma, *from, end) || (!armed && userfaultfd_armed(vma)))
+			continue;
+		*had = vma->vm_ops;
+		/* No fork copies them. */
+		pvas_change_flags(vma, VM_DONTCOPY, 0);
+		pvas_change_ops(vma, &pvas_silent_ops);
+		*from = vma->vm_start;
+		to = vma->vm_end;
+		break;
+	}
+	mmap_write_unlock(mm);
+	return to;
+}
+
+/* Undoes it: this module can be gone before the area is. */
+static void pvas_unsilence(struct mm_struct *mm, unsigned long at,
+			   const struct vm_operations_struct *had)
+{
+	struct vm_area_struct *vma;
+
+	mmap_write_lock(mm);
+	vma = vma_lookup(mm, at);
+	if (vma && vma->vm_ops == &pvas_silent_ops)
+		pvas_change_ops(vma, had);
+	mmap_write_unlock(mm);
+}
+
+/*
+ * Unmaps the areas in the range that are of a server's files, without waiting for the
+ * server: vm_munmap() would do so under mmap_lock, which other tasks need even to be killed.
+ * With @armed, those too that have a userfaultfd, whose monitor is waited for, without lock.
+ * @mm is that of current. Its caller holds the files, and then writes back by
+ * pvas_files_put(), if the areas can have changed them.
+ */
+void pvas_unmap_remote(struct mm_struct *mm, unsigned long from, unsigned long end, bool armed)
+{
+	const struct vm_operations_struct *had;
+	unsigned long to;
+
+	while ((to = pvas_silence(mm, &from, end, armed, &had))) {
+		if (vm_munmap(from, to - from))
+			pvas_unsilence(mm, from, had);
+		from = to;
+	}
 }

@@ -17,6 +17,13 @@ struct pvas_trim {
 	struct pvas_partition *part;
 };
 
+/* The child itself has changed no file of others, so it has nothing to write back. */
+static void pvas_trim_range(unsigned long from, unsigned long end)
+{
+	pvas_unmap_remote(current->mm, from, end, true);
+	vm_munmap(from, end - from);
+}
+
 /* Unmaps all task partitions but @own. Reserved ones hold the vdso. */
 static void pvas_trim(const struct pvas_space *space, u32 own)
 {
@@ -28,8 +35,8 @@ static void pvas_trim(const struct pvas_space *space, u32 own)
 		if (from <= own && own < to)
 			to = own;
 		if (from < to)
-			vm_munmap((unsigned long)from << space->shift,
-				  (unsigned long)(to - from) << space->shift);
+			pvas_trim_range((unsigned long)from << space->shift,
+					(unsigned long)to << space->shift);
 	}
 }
 

@@ -31,8 +31,8 @@ static void pvas_creator_left(struct pvas_partition *part)
 	/* A task that entered while the creator let go of the mm may have to own it now. */
 	pvas_owner_find(space);
 	/* It may have touched more since CREATE than a space without processes may have. */
-	if (pvas_space_is_over(space))
-		pvas_mmput(space);
+	if (pvas_space_leave(space))
+		pvas_vacate_start(space);
 }
 
 /* Starts the reclaim if that was the last member. Atomic. */
@@ -52,10 +52,8 @@ static void pvas_member_unlink(struct pvas_member *m)
 	/* An armed process that never entered leaves nothing to unmap. */
 	if (last && part->state == PVAS_PART_RUNNING)
 		part->state = PVAS_PART_ENDING;
-	if (last && part->state == PVAS_PART_RESERVED) {
+	if (last && part->state == PVAS_PART_RESERVED)
 		space->has_creator = false;
-		space->occupied--;
-	}
 	spin_unlock(&space->lock);
 	if (m->reclaims)
 		pvas_reclaim_start(part);

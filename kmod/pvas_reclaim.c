@@ -58,34 +58,36 @@ static bool pvas_area_is_slow(struct vm_area_struct *vma)
 					  !pvas_file_is_memory(vma->vm_file));
 }
 
-/* Frees the pages of such areas, which stay until the late work. */
-static void pvas_zap_slow(struct pvas_partition *part)
+/* Frees the pages of such areas, which stay until the late work. Returns if there are any. */
+static bool pvas_zap_slow(struct mm_struct *mm, unsigned long from, unsigned long end)
 {
-	struct mm_struct *mm = part->space->mm;
 	struct vm_area_struct *vma;
-	VMA_ITERATOR(vmi, mm, part->base);
+	VMA_ITERATOR(vmi, mm, from);
+	bool any = false;
 
 	mmap_read_lock(mm);
-	for_each_vma_range(vmi, vma, part->end) {
+	for_each_vma_range(vmi, vma, end) {
 		if (!pvas_area_is_slow(vma))
 			continue;
-		part->unfinished = true;
+		any = true;
 		/* Not memory, or memory that is the device's. */
 		if (!(vma->vm_flags & (VM_PFNMAP | VM_IO)))
-			pvas_zap(vma, max(vma->vm_start, part->base), min(vma->vm_end, part->end));
+			pvas_zap(vma, max(vma->vm_start, from), min(vma->vm_end, end));
 	}
 	mmap_read_unlock(mm);
+	return any;
 }
 
 /*
- * The end of a slice with at most PVAS_SLICE bytes mapped, whose begin, *@from, is moved
+ * The end of a slice with at most @room bytes mapped, whose begin, *@from, is moved
  * behind slow areas. It does not cut huge pages: hugetlbfs refuses that, and for
  * transparent ones it is not necessary. An area can go on in the next partition: the
  * kernel merges those of neighbours.
  */
-static unsigned long pvas_slice_end(struct mm_struct *mm, unsigned long *from, unsigned long end)
+static unsigned long pvas_slice_end(struct mm_struct *mm, unsigned long *from, unsigned long end,
+				    unsigned long room)
 {
-	unsigned long room = PVAS_SLICE, begin, to = end;
+	unsigned long begin, to = end;
 	struct vm_area_struct *vma;
 
 	mmap_read_lock(mm);
@@ -121,34 +123,35 @@ enum pvas_unmapped {
  * In slices, because otherwise the end of a large task would delay the mapping calls of
  * all its peers, and the OOM reaper.
  */
-static enum pvas_unmapped pvas_unmap_slices(struct pvas_partition *part)
+static enum pvas_unmapped pvas_unmap_slices(struct pvas_space *space, unsigned long from,
+					    unsigned long end)
 {
-	struct pvas_space *space = part->space;
-	unsigned long from = part->base, to;
+	unsigned long to;
 	bool failed = false;
 	int err;
 
 	do {
-		to = pvas_slice_end(space->mm, &from, part->end);
-		if (from >= part->end)
+		to = pvas_slice_end(space->mm, &from, end, PVAS_SLICE);
+		if (from >= end)
 			break;
 		err = vm_munmap(from, to - from);
 		/* Splitting a mapping allocates memory, unmapping all of it does not. */
-		if (err && to < part->end) {
-			to = part->end;
+		if (err) {
+			to = pvas_slice_end(space->mm, &from, end, ULONG_MAX);
 			err = vm_munmap(from, to - from);
 		}
 		if (err)
-			pr_warn_ratelimited("space %u: partition %u can't be unmapped: error %d\n",
-					    space->id, part->index, err);
+			pr_warn_ratelimited("space %u: %lx-%lx can't be unmapped: error %d\n",
+					    space->id, from, to, err);
 		failed |= err;
 		from = to;
 		WRITE_ONCE(space->slices, space->slices + 1);
 		/* Otherwise this takes the lock again before a waiter is awake. */
 		if (mmap_lock_is_contended(space->mm))
 			usleep_range(100, 200);
-	} while (from < part->end && !pvas_oom_has_victim(space));
-	if (from < part->end)
+		/* Without processes, the OOM killer's choice does not free it. */
+	} while (from < end && (!pvas_oom_has_victim(space) || !READ_ONCE(space->occupied)));
+	if (from < end)
 		return PVAS_UNMAP_NEEDLESS;
 	return failed ? PVAS_UNMAP_FAILED : PVAS_UNMAPPED;
 }
@@ -183,8 +186,10 @@ static enum pvas_unmapped pvas_unmap_all(struct pvas_partition *part)
 	pvas_exe_pass_on(part);
 	pvas_owner_find(space);
 	pvas_files_hold(&part->files, space->mm, part->base, part->end);
-	pvas_zap_slow(part);
-	result = pvas_unmap_slices(part);
+	if (part->files.n)
+		pvas_unmap_remote(space->mm, part->base, part->end, false);
+	part->unfinished = pvas_zap_slow(space->mm, part->base, part->end);
+	result = pvas_unmap_slices(space, part->base, part->end);
 	pvas_files_put_memory(&part->files);
 	if (result == PVAS_UNMAPPED && !part->unfinished)
 		pvas_mm_publish(part, PVAS_PART_FREE);
@@ -238,6 +243,8 @@ static void pvas_unmap_slow(struct pvas_partition *part)
 	if (!mmget_not_zero(space->mm))
 		return;
 	kthread_use_mm(space->mm);
+	if (part->files.n)
+		pvas_unmap_remote(space->mm, part->base, part->end, true);
 	if (vm_munmap(part->base, part->end - part->base))
 		part->unclean = true;
 	if (!part->unclean)
@@ -252,7 +259,6 @@ static void pvas_partition_free(struct pvas_partition *part)
 	struct pvas_space *space = part->space;
 
 	spin_lock(&space->lock);
-	space->occupied -= part->state != PVAS_PART_ARMED;
 	if (part->unclean)
 		set_bit(part->index, space->reserved);
 	else
@@ -265,12 +271,64 @@ static void pvas_partition_free(struct pvas_partition *part)
 		pvas_mmput_here(space->mm);
 }
 
+/*
+ * Frees all memory of a space that pvas_space_leave() has closed, and that no process has.
+ * The caller has a reference to the mm, which pvas_vacate_late() drops.
+ */
+static void pvas_vacate(struct pvas_space *space)
+{
+	struct mm_struct *mm = space->mm;
+
+	kthread_use_mm(mm);
+	pvas_files_hold(&space->left, mm, 0, TASK_SIZE);
+	if (space->left.n)
+		pvas_unmap_remote(mm, 0, TASK_SIZE, false);
+	pvas_zap_slow(mm, 0, TASK_SIZE);
+	pvas_unmap_slices(space, 0, TASK_SIZE);
+	pvas_files_put_memory(&space->left);
+	kthread_unuse_mm(mm);
+}
+
+/* The rest, which can take for ever. */
+static void pvas_vacate_late(struct pvas_space *space)
+{
+	pvas_mmput_here(space->mm);
+	pvas_files_put(&space->left);
+}
+
+static void pvas_vacate_late_work(struct work_struct *work)
+{
+	struct pvas_space *space = container_of(work, struct pvas_space, vacate_late);
+
+	pvas_vacate_late(space);
+	pvas_space_put(space);
+}
+
+static void pvas_vacate_work(struct work_struct *work)
+{
+	struct pvas_space *space = container_of(work, struct pvas_space, vacate);
+
+	pvas_vacate(space);
+	INIT_WORK(&space->vacate_late, pvas_vacate_late_work);
+	queue_work(space->late_wq, &space->vacate_late);
+}
+
+/* The last process has left, without a partition to reclaim. Atomic. */
+void pvas_vacate_start(struct pvas_space *space)
+{
+	pvas_space_get(space);
+	INIT_WORK(&space->vacate, pvas_vacate_work);
+	queue_work(space->wq, &space->vacate);
+}
+
 /* The end of a partition: all that can take for ever. */
 static void pvas_finish_work(struct work_struct *work)
 {
 	struct pvas_partition *part = container_of(work, struct pvas_partition, finish);
 	struct file *exe = pvas_exe_release(part);
 
+	if (part->vacates)
+		pvas_vacate_late(part->space);
 	if (part->unfinished)
 		pvas_unmap_slow(part);
 	pvas_files_put(&part->files);
@@ -292,8 +350,13 @@ static void pvas_reclaim_work(struct work_struct *work)
 	if (!space->files && space->in_use == 1)
 		space->dead = true;
 	spin_unlock(&space->lock);
-	if (part->state == PVAS_PART_ENDING)
+	if (part->state == PVAS_PART_ENDING) {
 		pvas_unmap(part);
+		/* Now, because the late work may never end. */
+		part->vacates = pvas_space_leave(space);
+		if (part->vacates)
+			pvas_vacate(space);
+	}
 	if (!atomic_dec_return(&space->early))
 		wake_up_all(&space->quiet);
 	queue_work(space->late_wq, &part->finish);

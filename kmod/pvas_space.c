@@ -211,11 +211,35 @@ void pvas_space_unbind(struct pvas_space *space)
 }
 
 /**
+ * pvas_space_leave - one process less has memory of the space
+ * @space:	a partition of it is unmapped, or its creator has left
+ *
+ * A space ends if its tasks have filled partition 0 and left: the OOM killer would find
+ * no process that owns this memory.
+ *
+ * Return: true, once, if this is so. The caller then has a reference to the mm, and frees
+ * all that is in it.
+ */
+bool pvas_space_leave(struct pvas_space *space)
+{
+	bool vacate;
+
+	spin_lock(&space->lock);
+	space->occupied--;
+	vacate = !space->occupied && pvas_space_is_large(space->mm);
+	if (vacate) {
+		/* After an OOM kill, only work that waits for the user may still hold the mm. */
+		vacate = space->pinned || mmget_not_zero(space->mm);
+		space->pinned = false;
+		space->dead = true;
+	}
+	spin_unlock(&space->lock);
+	return vacate;
+}
+
+/**
  * pvas_space_is_over - can no task enter any more?
  * @space:	a file of it was closed, or a partition of it freed
- *
- * A space is also over if its tasks have filled partition 0 and left: the OOM killer
- * would find no process that owns this memory.
  *
  * Return: true once, and the caller then drops the pin of the mm.
  */
@@ -224,8 +248,7 @@ bool pvas_space_is_over(struct pvas_space *space)
 	bool unpin;
 
 	spin_lock(&space->lock);
-	unpin = space->pinned && ((!space->in_use && !space->files) ||
-				  (!space->occupied && pvas_space_is_large(space->mm)));
+	unpin = space->pinned && !space->in_use && !space->files;
 	if (unpin) {
 		space->pinned = false;
 		space->dead = true;

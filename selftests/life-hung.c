@@ -7,7 +7,6 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <linux/aio_abi.h>
-#include <linux/fuse.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <sched.h>
@@ -25,11 +24,12 @@
 
 #include "kselftest_harness.h"
 #include "pvas_test.h"
+#include "silent_fuse.h"
 
 #define MIB (1UL << 20)
-#define PAGE 4096UL
 #define LARGE (64 * MIB)
 #define SMALL_KIB 16384
+#define PAGE FUSE_PAGE
 #define RW (PROT_READ | PROT_WRITE)
 #define WAIT_MS "/sys/module/pvas/parameters/reclaim_wait_ms"
 
@@ -54,107 +54,6 @@ static long resident_kib(void)
 	pt_read_file("/proc/pvas", line, sizeof(line));
 	at = strstr(line, "rss_kib ");
 	return at ? atol(at + 8) : -1;
-}
-
-/* ---- a FUSE file system with a file of one page, whose server can fall silent ---- */
-
-struct answer {
-	struct fuse_out_header head;
-	char data[PAGE];
-};
-
-static void fill_attr(struct fuse_attr *attr, uint64_t node)
-{
-	attr->ino = node;
-	attr->mode = node == FUSE_ROOT_ID ? S_IFDIR | 0777 : S_IFREG | 0666;
-	attr->nlink = 1;
-	attr->size = PAGE;
-	attr->blksize = PAGE;
-}
-
-static int fuse_answer(const struct fuse_in_header *in, void *data)
-{
-	struct fuse_init_out *init = data;
-	struct fuse_entry_out *entry = data;
-	struct fuse_attr_out *attr = data;
-
-	switch (in->opcode) {
-	case FUSE_INIT:
-		init->major = FUSE_KERNEL_VERSION;
-		init->minor = 31;
-		init->max_write = 4096;
-		init->flags = FUSE_WRITEBACK_CACHE;
-		init->time_gran = 1;
-		return sizeof(*init);
-	case FUSE_LOOKUP:
-		entry->nodeid = 2;
-		entry->attr_valid = entry->entry_valid = 1000;
-		fill_attr(&entry->attr, 2);
-		return sizeof(*entry);
-	case FUSE_GETATTR:
-	case FUSE_SETATTR:
-		attr->attr_valid = 1000;
-		fill_attr(&attr->attr, in->nodeid);
-		return sizeof(*attr);
-	case FUSE_OPEN:
-		return sizeof(struct fuse_open_out);
-	case FUSE_READ:
-		return PAGE;
-	case FUSE_WRITE:
-		((struct fuse_write_out *)data)->size = PAGE;
-		return sizeof(struct fuse_write_out);
-	default:
-		return -1;
-	}
-}
-
-static bool is_silent(uint32_t opcode)
-{
-	return opcode == FUSE_SETATTR || opcode == FUSE_WRITE;
-}
-
-static void fuse_serve(int fd)
-{
-	static union { struct fuse_in_header in; char all[256 << 10]; } ask;
-	struct answer answer;
-	int len;
-
-	while (read(fd, &ask, sizeof(ask)) > 0 || errno == EINTR || errno == ENOENT) {
-		if (is_silent(ask.in.opcode) || ask.in.opcode == FUSE_FORGET ||
-		    ask.in.opcode == FUSE_INTERRUPT)
-			continue;
-		memset(&answer, 0, sizeof(answer));
-		len = fuse_answer(&ask.in, answer.data);
-		answer.head.unique = ask.in.unique;
-		answer.head.error = len < 0 ? -ENOSYS : 0;
-		answer.head.len = sizeof(answer.head) + (len < 0 ? 0 : len);
-		if (write(fd, &answer, answer.head.len) < 0 && errno != ENOENT)
-			break;
-	}
-	_exit(0);
-}
-
-/* The server's pid; the mount is below @dir. */
-static pid_t fuse_up(const char *dir)
-{
-	char options[128];
-	pid_t pid;
-	int fd;
-
-	if (system("modprobe fuse 2>/dev/null")) {
-		/* It may be part of the kernel. */
-	}
-	fd = open("/dev/fuse", O_RDWR | O_CLOEXEC);
-	if (fd < 0)
-		return -errno;
-	snprintf(options, sizeof(options), "fd=%d,rootmode=40000,user_id=0,group_id=0", fd);
-	if (mount("fuse", dir, "fuse", MS_NOSUID | MS_NODEV, options))
-		return -errno;
-	pid = fork();
-	if (!pid)
-		fuse_serve(fd);
-	close(fd);
-	return pid;
 }
 
 /* At the partition's bottom a dirty page of the silent server's; above it much memory */

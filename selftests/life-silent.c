@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * A FUSE server that never answers, and those that have nothing to do with its file: the
+ * rest of the machine, and the other tasks of the space.
+ */
+#define _GNU_SOURCE
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+
+#include "kselftest_harness.h"
+#include "pvas_test.h"
+#include "silent_fuse.h"
+
+#define LARGE (64UL << 20)
+#define SMALL_KIB 16384
+#define AT 0x40000000UL
+#define RW (PROT_READ | PROT_WRITE)
+#define WAIT_MS "/sys/module/pvas/parameters/reclaim_wait_ms"
+/* The path of the file: nobody but its task opens it, because closing it can wait, too. */
+#define FILE_ENV "SILENT_FILE"
+
+FIXTURE(silent) {
+	const char *dir;
+	pid_t server;
+	char wait_ms[32];
+};
+
+FIXTURE_SETUP(silent)
+{
+	char path[256];
+
+	self->server = 0;
+	PT_NEED_MODULE("the launcher's memory");
+	PT_NEED_ROOT();
+	self->dir = pt_tmpdir();
+	ASSERT_EQ(0, unshare(CLONE_NEWNS));
+	self->server = fuse_up(self->dir);
+	if (self->server < 0)
+		SKIP(return, "no FUSE: %s", strerror(-self->server));
+	snprintf(path, sizeof(path), "%s/f", self->dir);
+	ASSERT_EQ(0, setenv(FILE_ENV, path, 1));
+	ASSERT_EQ(0, pt_read_file(WAIT_MS, self->wait_ms, sizeof(self->wait_ms)));
+	pt_write_file(WAIT_MS, "500");
+}
+
+FIXTURE_TEARDOWN(silent)
+{
+	if (self->server <= 0)
+		return;
+	pt_kill(self->server);
+	pt_write_file(WAIT_MS, self->wait_ms);
+	EXPECT_TRUE(pt_spaces_gone());
+	umount2(self->dir, MNT_DETACH);
+}
+
+static long resident_kib(void)
+{
+	char line[256] = "", *at;
+
+	pt_read_file("/proc/pvas", line, sizeof(line));
+	at = strstr(line, "rss_kib ");
+	return at ? atol(at + 8) : -1;
+}
+
+static bool ends(pid_t pid)
+{
+	int i;
+
+	for (i = 0; i < 100; i++, usleep(50000))
+		if (waitpid(pid, NULL, WNOHANG) == pid)
+			return true;
+	return false;
+}
+
+static int map_at(void *arg)
+{
+	void *p = mmap((void *)AT, LARGE, RW, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+
+	(void)arg;
+	return p == (void *)AT ? 0 : -ENOMEM;
+}
+
+/* with the last task, which has filled it, goes the memory in partition 0 */
+TEST_F(silent, last_task)
+{
+	int file = open(getenv(FILE_ENV), O_RDWR), zero = open("/dev/zero", O_RDONLY), i;
+	struct pt_raw raw;
+	long page;
+	pid_t pid;
+
+	pt_raw_init(&raw, PVAS_SHIFT_DEFAULT);
+	raw.prepare = map_at;
+	raw.keep = AT;
+	ASSERT_EQ(0, pt_raw_create(&raw));
+	pid = pt_raw_spawn(&raw, 1);
+	ASSERT_LT(0, pid);
+	page = pt_raw_call(&raw, 1, SYS_mmap, 0, FUSE_PAGE, RW, MAP_SHARED, file, 0);
+	ASSERT_LT(0, page);
+	EXPECT_EQ(0, pt_raw_call(&raw, 1, SYS_close, file));
+	close(file);
+	EXPECT_EQ(LARGE, pt_raw_call(&raw, 1, SYS_read, zero, AT, LARGE));
+	EXPECT_EQ(1, pt_raw_call(&raw, 1, SYS_read, zero, page, 1));
+	EXPECT_LT(LARGE / 1024, resident_kib());
+	kill(pid, SIGKILL);
+	for (i = 0; i < 100 && resident_kib() > SMALL_KIB; i++)
+		usleep(50000);
+	EXPECT_GT(SMALL_KIB, resident_kib());
+	EXPECT_GT(0, pt_raw_arm(raw.fd, 0, 2, 0));
+	EXPECT_TRUE(ends(pid));
+	close(raw.mem);
+	close(raw.fd);
+	close(zero);
+}
+
+TASK(change_silent_file)
+{
+	int file = open(getenv(FILE_ENV), O_RDWR);
+	char *page = mmap(NULL, FUSE_PAGE, RW, MAP_SHARED, file, 0);
+
+	CHECK(page != MAP_FAILED);
+	close(file);
+	if (pt_failed)
+		return;
+	page[0] = 1;
+	pt_say("r");
+	pause();
+}
+
+TASK(map_when_told)
+{
+	char *p;
+
+	pt_say("r");
+	while (pt_hear(atoi(pt_args[1]))) {
+		p = mmap(NULL, LARGE, RW, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		CHECK(p != MAP_FAILED);
+		p[0] = 1;
+		CHECK_EQ(0, munmap(p, LARGE));
+		pt_say("m");
+	}
+}
+
+static bool answers(int fd, char letter)
+{
+	struct pollfd ready = { .fd = fd, .events = POLLIN };
+
+	return poll(&ready, 1, 5000) == 1 && pt_hear(fd) == letter;
+}
+
+/* a task that ends with such a mapping stops none of the others, nor their ends */
+TEST_F(silent, dead_peer)
+{
+	struct pvas_space *space = PT_SPACE();
+	int out[2], in[2];
+	pid_t pid[2];
+
+	ASSERT_EQ(0, pipe(out));
+	ASSERT_EQ(0, pipe(in));
+	ASSERT_EQ(1, pt_start_task_fds(space, 1, "change_silent_file", out[1], in[0], &pid[0]));
+	ASSERT_EQ('r', pt_hear(out[0]));
+	ASSERT_EQ(2, pt_start_task_fds(space, 2, "map_when_told", out[1], in[0], &pid[1]));
+	ASSERT_EQ('r', pt_hear(out[0]));
+	kill(pid[0], SIGKILL);
+	EXPECT_TRUE(ends(pid[0]));
+	sleep(1);
+	EXPECT_EQ(1, write(in[1], "m", 1));
+	EXPECT_TRUE(answers(out[0], 'm'));
+	kill(pid[1], SIGKILL);
+	EXPECT_TRUE(ends(pid[1]));
+	pvas_space_destroy(space);
+}
+
+TASK(fork_when_told)
+{
+	pid_t pid;
+
+	pt_say("r");
+	while (pt_hear(atoi(pt_args[1]))) {
+		pid = fork();
+		if (!pid)
+			_exit(0);
+		CHECK_EQ(0, pt_wait(pid));
+		pt_say("f");
+	}
+}
+
+/* and a living one with such a mapping stops no other's fork child */
+TEST_F(silent, living_peer)
+{
+	struct pvas_space *space = PT_SPACE();
+	int out[2], in[2];
+	pid_t pid[2];
+
+	ASSERT_EQ(0, pipe(out));
+	ASSERT_EQ(0, pipe(in));
+	ASSERT_EQ(1, pt_start_task_fds(space, 1, "change_silent_file", out[1], in[0], &pid[0]));
+	ASSERT_EQ('r', pt_hear(out[0]));
+	ASSERT_EQ(2, pt_start_task_fds(space, 2, "fork_when_told", out[1], in[0], &pid[1]));
+	ASSERT_EQ('r', pt_hear(out[0]));
+	EXPECT_EQ(1, write(in[1], "f", 1));
+	EXPECT_TRUE(answers(out[0], 'f'));
+	kill(pid[1], SIGKILL);
+	EXPECT_TRUE(ends(pid[1]));
+	kill(pid[0], SIGKILL);
+	EXPECT_TRUE(ends(pid[0]));
+	pvas_space_destroy(space);
+}
+
+PT_MAIN()

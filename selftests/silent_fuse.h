@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * A FUSE file system with a file of one page, whose server reads and opens, but never
+ * answers a request that writes.
+ */
+#ifndef SILENT_FUSE_H
+#define SILENT_FUSE_H
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/fuse.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define FUSE_PAGE 4096UL
+
+struct answer {
+	struct fuse_out_header head;
+	char data[FUSE_PAGE];
+};
+
+static void fill_attr(struct fuse_attr *attr, uint64_t node)
+{
+	attr->ino = node;
+	attr->mode = node == FUSE_ROOT_ID ? S_IFDIR | 0777 : S_IFREG | 0666;
+	attr->nlink = 1;
+	attr->size = FUSE_PAGE;
+	attr->blksize = FUSE_PAGE;
+}
+
+static int fuse_answer(const struct fuse_in_header *in, void *data)
+{
+	struct fuse_init_out *init = data;
+	struct fuse_entry_out *entry = data;
+	struct fuse_attr_out *attr = data;
+
+	switch (in->opcode) {
+	case FUSE_INIT:
+		init->major = FUSE_KERNEL_VERSION;
+		init->minor = 31;
+		init->max_write = 4096;
+		init->flags = FUSE_WRITEBACK_CACHE;
+		init->time_gran = 1;
+		return sizeof(*init);
+	case FUSE_LOOKUP:
+		entry->nodeid = 2;
+		entry->attr_valid = entry->entry_valid = 1000;
+		fill_attr(&entry->attr, 2);
+		return sizeof(*entry);
+	case FUSE_GETATTR:
+	case FUSE_SETATTR:
+		attr->attr_valid = 1000;
+		fill_attr(&attr->attr, in->nodeid);
+		return sizeof(*attr);
+	case FUSE_OPEN:
+		return sizeof(struct fuse_open_out);
+	case FUSE_READ:
+		return FUSE_PAGE;
+	case FUSE_WRITE:
+		((struct fuse_write_out *)data)->size = FUSE_PAGE;
+		return sizeof(struct fuse_write_out);
+	default:
+		return -1;
+	}
+}
+
+static bool is_silent(uint32_t opcode)
+{
+	return opcode == FUSE_SETATTR || opcode == FUSE_WRITE;
+}
+
+static void fuse_serve(int fd)
+{
+	static union { struct fuse_in_header in; char all[256 << 10]; } ask;
+	struct answer answer;
+	int len;
+
+	while (read(fd, &ask, sizeof(ask)) > 0 || errno == EINTR || errno == ENOENT) {
+		if (is_silent(ask.in.opcode) || ask.in.opcode == FUSE_FORGET ||
+		    ask.in.opcode == FUSE_INTERRUPT)
+			continue;
+		memset(&answer, 0, sizeof(answer));
+		len = fuse_answer(&ask.in, answer.data);
+		answer.head.unique = ask.in.unique;
+		answer.head.error = len < 0 ? -ENOSYS : 0;
+		answer.head.len = sizeof(answer.head) + (len < 0 ? 0 : len);
+		if (write(fd, &answer, answer.head.len) < 0 && errno != ENOENT)
+			break;
+	}
+	_exit(0);
+}
+
+/* The server's pid; the mount is below @dir. */
+static pid_t fuse_up(const char *dir)
+{
+	char options[128];
+	pid_t pid;
+	int fd;
+
+	if (system("modprobe fuse 2>/dev/null")) {
+		/* It may be part of the kernel. */
+	}
+	fd = open("/dev/fuse", O_RDWR | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	snprintf(options, sizeof(options), "fd=%d,rootmode=40000,user_id=0,group_id=0", fd);
+	if (mount("fuse", dir, "fuse", MS_NOSUID | MS_NODEV, options))
+		return -errno;
+	pid = fork();
+	if (!pid)
+		fuse_serve(fd);
+	close(fd);
+	return pid;
+}
+
+#endif /* SILENT_FUSE_H */
