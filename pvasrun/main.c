@@ -18,6 +18,7 @@
 
 /* The lowest limit of descriptors for tasks, which inherit some of pvasrun's at first */
 #define MIN_FILES 64
+#define MIN_STACK (64UL << 10)
 
 /* After the last task has ended, how long to read what is left in its pipes */
 #define DRAIN_MS 1000
@@ -281,6 +282,18 @@ static int run_options(struct options *opt)
 	return status;
 }
 
+/* It would end by a fault in the middle of things, which says nothing. */
+static int has_stack(void)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_STACK, &limit) || limit.rlim_cur >= MIN_STACK)
+		return 1;
+	report_error("the stack limit of %lu KiB is too low: %lu are needed (ulimit -s)",
+		     (unsigned long)limit.rlim_cur >> 10, MIN_STACK >> 10);
+	return 0;
+}
+
 int main(int argc, char **argv)
 {
 	struct options opt;
@@ -289,6 +302,8 @@ int main(int argc, char **argv)
 
 	leave_space(argv);
 	open_standard_fds();
+	if (!has_stack())
+		return STATUS_FAILED;
 	if (options_parse(&opt, argc, argv, why, sizeof(why))) {
 		report_error("%s", why);
 	} else if (opt.action == ACTION_RUN) {

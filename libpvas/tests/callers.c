@@ -86,7 +86,7 @@ static char *find_wiped(size_t *len)
 	return found;
 }
 
-/* Whoever reads the first page waits for ever; the others are in use, or not. */
+/* A reader of the first page waits for ever; the other pages are in use, or not. */
 static int make_readers_wait(int in_use)
 {
 	struct uffdio_api api = { .api = UFFD_API };

@@ -101,6 +101,8 @@ test_nothing_left()
 
 test_limits()
 {
+	local kib
+
 	(ulimit -n 100; exec $PVASRUN --backend kernel --tag-output -n 240 true) >out 2>err; status=$?
 	status_is 1; one_line 'the limit of 100 open files is too low: 784 are needed with --tag-output \(.*ulimit -n\)'
 	(ulimit -S -n 100; exec $PVASRUN --tag-output -n 60 sh -c 'ulimit -S -n') >out 2>err; status=$?
@@ -113,6 +115,12 @@ test_limits()
 	status_is 1; one_line 'the limit of 100 open files is too low: 544 are needed \(.*ulimit -n\)'
 	(ulimit -n 100; exec $PVASRUN --backend kernel --mpi none -n 240 true) >out 2>err; status=$?
 	status_is 0; silent
+	for kib in 16 63; do
+		(ulimit -s $kib; exec $PVASRUN -n 1 true) >out 2>err; status=$?
+		status_is 1; one_line "the stack limit of $kib KiB is too low: 64 are needed \\(ulimit -s\\)"
+	done
+	(ulimit -S -s 64; exec $PVASRUN -n 1 sh -c 'ulimit -s') >out 2>err; status=$?
+	status_is 0; silent; out_is 64
 	[ "$(id -u)" = 0 ] && [ -n "$plain" ] || return
 	cp "$PVASRUN" "$T/pvasrun-copy" && chmod 755 "$T/pvasrun-copy"
 	setpriv --reuid 65534 --clear-groups prlimit --nproc=100:100 "$T/pvasrun-copy" -n 240 true >out 2>err
