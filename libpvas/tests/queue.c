@@ -111,6 +111,19 @@ static void *serve(void *arg)
 	return NULL;
 }
 
+/* Until each of @n helpers has asked for a request, and has one or waits for it */
+static void all_have_asked(unsigned int n)
+{
+	unsigned int asked;
+
+	do {
+		usleep(1000);
+		pthread_mutex_lock(&u.pool_lock);
+		asked = u.queue.nr_taken + u.nr_helpers_idle;
+		pthread_mutex_unlock(&u.pool_lock);
+	} while (asked < n);
+}
+
 static void finish(pthread_t *helpers)
 {
 	__atomic_store_n(&go, 1, __ATOMIC_RELEASE);
@@ -131,7 +144,7 @@ TEST(few_begin_at_once)
 	defer(HELPERS);
 	for (i = 0; i < HELPERS; i++)
 		ASSERT_EQ(pthread_create(&helpers[i], NULL, serve, &ns), 0);
-	usleep(10000);
+	all_have_asked(HELPERS);
 	pthread_mutex_lock(&u.pool_lock);
 	taken = u.queue.nr_taken;
 	last = now_ns();
@@ -157,7 +170,7 @@ TEST(running_calls_are_charged)
 	defer(1);
 	for (i = 1; i < HELPERS; i++)
 		ASSERT_EQ(pthread_create(&helpers[i], NULL, serve, &ns), 0);
-	usleep(10000);
+	all_have_asked(HELPERS);
 	pthread_mutex_lock(&u.pool_lock);
 	credit = u.queue.credit;
 	EXPECT_LE(credit, CREDIT + (now_ns() - from) / SHARE - BURN_NS);
