@@ -87,7 +87,7 @@ static int write_owner_file(int dir, const char *name)
 static int read_owner_file(int dir, const char *name, struct stat *st)
 {
 	int fd = openat(dir, OWNER_FILE, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-	char found[OWNER_TEXT], text[OWNER_TEXT];
+	char found[OWNER_TEXT] = "", text[OWNER_TEXT];
 	size_t len = owner_text(text, sizeof(text), name);
 	ssize_t n = -1;
 
