@@ -115,8 +115,8 @@ test_limits()
 	status_is 1; one_line 'the limit of 100 open files is too low: 544 are needed \(.*ulimit -n\)'
 	(ulimit -n 100; exec $PVASRUN --backend kernel --mpi none -n 240 true) >out 2>err; status=$?
 	status_is 0; silent
-	for kib in 16 63; do
-		(ulimit -s $kib; exec $PVASRUN -n 1 true) >out 2>err; status=$?
+	for kib in 40 63; do
+		(ulimit -s $kib; exec env -i "PATH=$PATH" $PVASRUN -n 1 true) >out 2>err; status=$?
 		status_is 1; one_line "the stack limit of $kib KiB is too low: 64 are needed \\(ulimit -s\\)"
 	done
 	(ulimit -S -s 64; exec $PVASRUN -n 1 sh -c 'ulimit -s') >out 2>err; status=$?
