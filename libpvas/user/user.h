@@ -21,6 +21,7 @@
  *	exe.c		the answer to readlink("/proc/PID/exe")
  *	rights.c	a task keeps its ids, namespaces and capabilities
  *	segment.c	a task's right to attach a System V segment
+ *	sandbox.c	seccomp filters that tasks install
  *	fork.c		fork() in a task leaves its peers alone
  *	place.c		the memory of a partition: placement, brk
  *	calls.c		system calls of tasks and of their fork children
@@ -50,6 +51,7 @@
 #include <time.h>
 
 #include "../../kmod/pvas_layout.h"
+#include "proc.h"
 #include "../backend.h"
 
 #define PAGE		PVAS_LAYOUT_PAGE
@@ -396,30 +398,6 @@ static inline uint64_t user_loader_of(const struct user_part *p)
 
 /* Store a partition's state where tasks see it. Under user_space.lock, or before they can. */
 void user_publish(struct user_space *u, struct user_part *p, uint32_t state);
-
-/* ---- proc.c ---- */
-
-/* Open /proc/TID/NAME. Returns a descriptor, or -errno. */
-int user_proc_open(pid_t tid, const char *name, int flags);
-
-/*
- * Read that file as a string, cut to @size. Returns its length, or -errno: then the string
- * is empty.
- */
-ssize_t user_proc_read(pid_t tid, const char *name, char *text, size_t size);
-
-struct user_mapping {
-	uint64_t start;
-	uint64_t end;
-	uint64_t offset;	/* in the file */
-	int writable;
-};
-
-/* Not /proc/self/maps, which is empty once the first thread has ended by pthread_exit() */
-#define OWN_MAPS	"/proc/thread-self/maps"
-
-/* Read the next mapping from an open /proc/PID/maps. Returns 0 if there is none. */
-int user_maps_next(FILE *maps, struct user_mapping *m);
 
 /* ---- process.c ---- */
 
