@@ -2,8 +2,10 @@
 /* Unit tests of pvasrun. */
 #include "unit.h"
 
+#include <netinet/in.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/socket.h>
 
 static unsigned int passed, failed;
 
@@ -30,6 +32,18 @@ void check_text_(const char *got, const char *wanted, const char *file, int line
 unsigned int check_failures(void)
 {
 	return failed;
+}
+
+int connect_to(int port)
+{
+	struct sockaddr_in at = {
+		.sin_family = AF_INET, .sin_port = htons(port),
+		.sin_addr.s_addr = htonl(INADDR_LOOPBACK),
+	};
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	check(!connect(fd, (struct sockaddr *)&at, sizeof(at)));
+	return fd;
 }
 
 int main(void)

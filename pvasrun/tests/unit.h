@@ -16,6 +16,9 @@ unsigned int check_failures(void);
 /* All clocks are ahead by so much more. */
 void clock_later(int64_t ms);
 
+/* A connection to that port of 127.0.0.1 */
+int connect_to(int port);
+
 #define check(condition) check_(condition, __FILE__, __LINE__, #condition)
 /* @what: the name of a case in a table */
 #define check_case(condition, what) check_(condition, __FILE__, __LINE__, what)

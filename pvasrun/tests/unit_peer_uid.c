@@ -9,18 +9,6 @@
 #include "../listen.h"
 #include "unit.h"
 
-static int call(int port)
-{
-	struct sockaddr_in at = {
-		.sin_family = AF_INET, .sin_port = htons(port),
-		.sin_addr.s_addr = htonl(INADDR_LOOPBACK),
-	};
-	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-
-	check(!connect(fd, (struct sockaddr *)&at, sizeof(at)));
-	return fd;
-}
-
 /* sock_diag and /proc/net/tcp give the same answer. */
 static void ask_both(struct peer_uid *peer_uid, const struct tcp_ends *ends, bool there)
 {
@@ -51,7 +39,7 @@ static void closed_by_peer(struct peer_uid *peer_uid, int listener, int port, bo
 {
 	struct tcp_ends ends = { 0 };
 	socklen_t len = sizeof(ends.local);
-	int caller = call(port), fd;
+	int caller = connect_to(port), fd;
 
 	check(write(caller, "x", unread) == unread);
 	getsockname(caller, (struct sockaddr *)&ends.peer, &len);
@@ -70,7 +58,7 @@ static void many(struct peer_uid *peer_uid, int listener, int port)
 	bool good[PEER_UID_BATCH];
 
 	for (i = 0; i < PEER_UID_BATCH; i++)
-		theirs[i] = call(port);
+		theirs[i] = connect_to(port);
 	for (i = 0; i < PEER_UID_BATCH; i++) {
 		ours[i] = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
 		if (i % 3 == 0)
@@ -102,7 +90,7 @@ static void accept_by_list(struct peer_uid *peer_uid, int listener, int port)
 
 	peer_uid->netlink = -1;
 	for (i = 0; i < 5; i++)
-		theirs[i] = call(port);
+		theirs[i] = connect_to(port);
 	close(theirs[1]);
 	check(accept_same_user(listener, peer_uid, fds, 4) == 4);
 	for (i = 0; i < 4; i++) {
@@ -119,7 +107,7 @@ static void accept_by_list(struct peer_uid *peer_uid, int listener, int port)
 
 void test_peer_uid(void)
 {
-	int port, listener = listen_loopback(&port), caller = call(port), fd, i;
+	int port, listener = listen_loopback(&port), caller = connect_to(port), fd, i;
 	struct peer_uid peer_uid;
 	struct tcp_ends ends = { 0 };
 	socklen_t len = sizeof(ends.local);
@@ -154,7 +142,7 @@ void test_peer_uid(void)
 	for (i = 0; i < 100; i++) {
 		int closed = 0;
 
-		caller = call(port);
+		caller = connect_to(port);
 		close(caller);
 		check(accept_same_user(listener, &peer_uid, &closed, 1) == 1 && closed == -1);
 	}

@@ -55,18 +55,6 @@ static size_t make_handshake(char *to, const struct handshake *expected)
 	return len;
 }
 
-static int call(int port)
-{
-	struct sockaddr_in at = {
-		.sin_family = AF_INET, .sin_port = htons(port),
-		.sin_addr.s_addr = htonl(INADDR_LOOPBACK),
-	};
-	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-
-	check(!connect(fd, (struct sockaddr *)&at, sizeof(at)));
-	return fd;
-}
-
 static void turns(struct loop *loop)
 {
 	while (loop_turn(loop, 20) > 0)
@@ -112,7 +100,7 @@ static size_t hear_all(struct loop *loop, int server, char last[4])
 /* @unread: the rank has not read all that the server said, so its end is a reset */
 static void one_rank(struct pmix_proxy *proxy, bool unread)
 {
-	int rank = call(proxy->port), server;
+	int rank = connect_to(proxy->port), server;
 	char first[256], last[4];
 	size_t len = make_handshake(first, &proxy->expected), said;
 
