@@ -98,13 +98,14 @@ static unsigned int check_dynamic(int fd, const Elf64_Phdr *seg, unsigned int nr
 
 static unsigned int check_file(int fd)
 {
-	unsigned int nr = 0, i, flags = 0;
+	unsigned int nr = 0, i, flags;
 	Elf64_Phdr *seg = read_segments(fd, &nr);
 
+	flags = seg ? ELF_IS_ELF : 0;
 	for (i = 0; seg && i < nr; i++) {
 		if (seg[i].p_type != PT_DYNAMIC)
 			continue;
-		flags = check_dynamic(fd, seg, nr, i);
+		flags |= check_dynamic(fd, seg, nr, i);
 		break;
 	}
 	free(seg);

@@ -44,6 +44,8 @@ const struct option_row option_rows[] = {
 	  "report decisions" },
 	{ "quiet", 'q', false, false, "-q, --quiet",
 	  "no warnings and no progress" },
+	{ "check", KEY_CHECK, false, false, "--check PROG...",
+	  "report whether these programs can be tasks, and exit" },
 	{ "version", 'V', false, false, "-V, --version",
 	  "print the version and exit" },
 	{ "help", 'h', false, false, "-h, --help",

@@ -13,6 +13,7 @@
 #include "map.h"
 #include "orphans.h"
 #include "precheck.h"
+#include "program.h"
 #include "report.h"
 #include "signals.h"
 
@@ -308,6 +309,10 @@ int main(int argc, char **argv)
 		report_error("%s", why);
 	} else if (opt.action == ACTION_RUN) {
 		status = run_options(&opt);
+	} else if (opt.action == ACTION_CHECK) {
+		status = program_check_all(opt.check);
+		if (fflush(stdout))
+			status = STATUS_FAILED;
 	} else {
 		(opt.action == ACTION_HELP ? help_print : version_print)(stdout);
 		status = fflush(stdout) ? STATUS_FAILED : 0;

@@ -234,6 +234,9 @@ static void take_flag(struct options *opt, int key)
 	case 'q':
 		opt->quiet = true;
 		break;
+	case KEY_CHECK:
+		opt->action = ACTION_CHECK;
+		break;
 	case 'h':
 		opt->action = ACTION_HELP;
 		break;
@@ -312,6 +315,15 @@ static int take_option(struct parser *p, int key, int argc, char **argv)
 	return take_value(p, key, value);
 }
 
+/* All words after --check are programs, also after a "--" */
+static int take_check(struct parser *p, char **words)
+{
+	if (*words && !strcmp(*words, "--"))
+		words++;
+	p->opt->check = words;
+	return *words ? 0 : refuse(p, "no program given (pvasrun --check PROG...)");
+}
+
 /*
  * Parse the options before one program. *@at is then the index of the program, and
  * *@literal is true if a "--" precedes it.
@@ -333,6 +345,8 @@ static int parse_options(struct parser *p, int argc, char **argv, int *at, bool 
 		if (key < 0)
 			break;
 		err = take_option(p, key, argc, argv);
+		if (!err && p->opt->action == ACTION_CHECK)
+			return take_check(p, argv + optind);
 		if (err || p->opt->action != ACTION_RUN)
 			return err;
 	}

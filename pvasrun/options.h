@@ -8,7 +8,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-enum action { ACTION_RUN, ACTION_HELP, ACTION_VERSION };
+enum action { ACTION_RUN, ACTION_CHECK, ACTION_HELP, ACTION_VERSION };
 enum bind_to { BIND_CORE, BIND_NUMA, BIND_NONE, BIND_DEFAULT };
 enum mem_bind { MEM_LOCAL, MEM_INTERLEAVE, MEM_NONE };
 enum mpi_how { MPI_AUTO, MPI_PMIX, MPI_PMI1, MPI_NONE };
@@ -29,6 +29,7 @@ struct app {
 
 struct options {
 	enum action action;
+	char **check;		/* --check: names of programs, NULL-terminated */
 	struct app *apps;
 	unsigned int nr_apps;
 	unsigned int tasks;	/* of all apps */
@@ -65,7 +66,7 @@ enum {
 	KEY_BIND_TO = 256, KEY_MEM_BIND, KEY_WDIR, KEY_STDIN, KEY_TAG_OUTPUT, KEY_TIMEOUT,
 	KEY_PARTITION_SIZE, KEY_BACKEND, KEY_NO_KILL, KEY_MAP, KEY_MPI, KEY_NO_BTL,
 	KEY_NO_ASLR,
-	KEY_ORPHANS, KEY_PTY,
+	KEY_ORPHANS, KEY_PTY, KEY_CHECK,
 };
 
 struct option_row {

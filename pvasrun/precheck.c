@@ -18,6 +18,7 @@
 #include "../libpvas/pvas.h"
 #include "job.h"
 #include "elf_needed.h"
+#include "program.h"
 #include "pty.h"
 #include "report.h"
 
@@ -68,33 +69,6 @@ static int check_wdir(const struct app *app)
 	return STATUS_FAILED;
 }
 
-/* A relative path is relative to the task's working directory. */
-static int find(const struct app *app, char path[static PATH_MAX])
-{
-	const char *name = app->argv[0];
-	char joined[PATH_MAX];
-
-	if (app->wdir && strchr(name, '/') && name[0] != '/') {
-		if (snprintf(joined, sizeof(joined), "%s/%s", app->wdir, name) >= PATH_MAX)
-			return -ENAMETOOLONG;
-		name = joined;
-	}
-	return pvas_program_find(name, NULL, path, PATH_MAX);
-}
-
-static const char *find_hint(const struct app *app, int err)
-{
-	struct stat st;
-
-	if (err == -EACCES && !stat(app->argv[0], &st) && S_ISDIR(st.st_mode))
-		return "it is a directory";
-	if (err == -EACCES)
-		return "make it executable: chmod +x";
-	if (err != -ENOENT)
-		return "check its path";
-	return strchr(app->argv[0], '/') ? "check its path" : "not in PATH; ./prog for one here";
-}
-
 /* The working directory is changed before execve(): the path must be absolute then. */
 static int set_path(struct app *app, const char *path)
 {
@@ -110,21 +84,14 @@ static int set_path(struct app *app, const char *path)
 
 static int check_program(struct app *app)
 {
-	char path[PATH_MAX], why[256] = "";
+	char path[PATH_MAX], why[512];
 	int err;
 
-	err = find(app, path);
-	if (err) {
-		report_error("cannot start %s: %s (%s)", app->argv[0], strerror(-err),
-			     find_hint(app, err));
-		return precheck_status(err);
-	}
-	err = pvas_program_check(path, why, sizeof(why));
-	if (err) {
-		report_error("cannot start %s: %s", path, why[0] ? why : strerror(-err));
-		return precheck_status(err);
-	}
-	return set_path(app, path);
+	err = program_find(app->argv[0], app->wdir, path, why, sizeof(why));
+	if (!err)
+		return set_path(app, path);
+	report_error("cannot start %s: %s", path[0] ? path : app->argv[0], why);
+	return precheck_status(err);
 }
 
 int precheck_programs(struct options *opt)

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* Parsing the command line, and its error messages */
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -223,6 +224,15 @@ static void test_actions(void)
 {
 	struct line line;
 
+	parse(&line, "--check a -n : b");
+	check(line.ret == 0 && line.opt.action == ACTION_CHECK);
+	check(!strcmp(line.opt.check[0], "a") && !strcmp(line.opt.check[1], "-n"));
+	check(!strcmp(line.opt.check[2], ":") && !strcmp(line.opt.check[3], "b"));
+	check(!line.opt.check[4]);
+	parse(&line, "-v --check -- --check");
+	check(line.ret == 0 && !strcmp(line.opt.check[0], "--check") && !line.opt.check[1]);
+	parse(&line, "--check");
+	check(line.ret == -EINVAL);
 	parse(&line, "--help");
 	check(line.ret == 0 && line.opt.action == ACTION_HELP);
 	options_free(&line.opt);

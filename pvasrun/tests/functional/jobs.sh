@@ -80,6 +80,26 @@ test_programs_that_cannot_start()
 	status_is 127; check "nothing starts if one can't" [ ! -e started ]
 }
 
+test_check()
+{
+	printf '#!/bin/sh\ntouch started\n' >script
+	chmod +x script
+	cp /bin/true gawk
+	pvasrun --check ./script gawk ./gawk
+	check "a program that isn't there" [ "$status" = 127 ]
+	silent
+	check "a script" grep -qx './script: can be a task (a script, .*)' out
+	check "not looked up here" grep -q '^gawk: cannot be a task: No such file.*not in PATH' out
+	check "a program" grep -qx './gawk: can be a task (position-independent)' out
+	printf '\002' | dd of=gawk bs=1 seek=16 conv=notrunc 2>/dev/null
+	pvasrun --check ./gawk nosuch
+	status_is 126; silent
+	check "another to take" grep -q '^./gawk: cannot be a task: .*(mawk and .*)$' out
+	pvasrun --check true; status_is 0; silent
+	pvasrun --check; status_is 1; one_line 'no program given .*'
+	check "nothing is started" [ ! -e started ]
+}
+
 test_usage_errors()
 {
 	pvasrun; status_is 1; one_line 'no program given .*'

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* Find programs, and report whether they can be tasks. */
+#include "program.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "../libpvas/pvas.h"
+#include "elf_needed.h"
+#include "precheck.h"
+#include "report.h"
+
+/* Programs that Debian links at fixed addresses, and packages with others for the purpose */
+static const struct {
+	const char *name;
+	const char *instead;
+} alternatives[] = {
+	{ "busybox", "package busybox has one, unlike busybox-static" },
+	{ "gawk", "mawk and original-awk are" },
+};
+
+static const char *alternative_to(const char *path)
+{
+	char *real = realpath(path, NULL);
+	const char *name = strrchr(real ? real : path, '/');
+	const char *instead = NULL;
+	size_t i;
+
+	for (i = 0; name && i < sizeof(alternatives) / sizeof(alternatives[0]); i++)
+		if (!strcmp(name + 1, alternatives[i].name))
+			instead = alternatives[i].instead;
+	free(real);
+	return instead;
+}
+
+static const char *find_hint(const char *name, int err)
+{
+	struct stat st;
+
+	if (err == -EACCES && !stat(name, &st) && S_ISDIR(st.st_mode))
+		return "it is a directory";
+	if (err == -EACCES)
+		return "make it executable: chmod +x";
+	if (err != -ENOENT)
+		return "check its path";
+	return strchr(name, '/') ? "check its path" : "not in PATH; ./prog for one here";
+}
+
+static int find(const char *name, const char *wdir, char path[static PATH_MAX])
+{
+	char joined[PATH_MAX];
+
+	if (wdir && strchr(name, '/') && name[0] != '/') {
+		if (snprintf(joined, sizeof(joined), "%s/%s", wdir, name) >= PATH_MAX)
+			return -ENAMETOOLONG;
+		name = joined;
+	}
+	return pvas_program_find(name, NULL, path, PATH_MAX);
+}
+
+int program_find(const char *name, const char *wdir, char path[static PATH_MAX], char *why,
+		 size_t len)
+{
+	const char *instead;
+	char reason[256] = "";
+	int err;
+
+	err = find(name, wdir, path);
+	if (err) {
+		path[0] = '\0';
+		snprintf(why, len, "%s (%s)", strerror(-err), find_hint(name, err));
+		return err;
+	}
+	err = pvas_program_check(path, reason, sizeof(reason));
+	if (!err)
+		return 0;
+	instead = err == -ENOEXEC ? alternative_to(path) : NULL;
+	snprintf(why, len, "%s%s%s%s", reason[0] ? reason : strerror(-err), instead ? " (" : "",
+		 instead ? instead : "", instead ? ")" : "");
+	return err;
+}
+
+/* ---- --check ---- */
+
+static void print_good(const char *path)
+{
+	unsigned int flags = elf_needed(path);
+
+	printf("%s: can be a task (%s%s%s)\n", path,
+	       flags & ELF_IS_ELF ? "position-independent" : "a script, and so can its interpreter",
+	       flags & ELF_NEEDS_MPI ? ", MPI" : "",
+	       flags & ELF_HAS_RPATH ? ", with a library path of its own" : "");
+}
+
+int program_check_all(char **names)
+{
+	char path[PATH_MAX], why[512];
+	int status = 0, err;
+
+	for (; *names; names++) {
+		err = program_find(*names, NULL, path, why, sizeof(why));
+		if (!err) {
+			print_good(path);
+			continue;
+		}
+		printf("%s: cannot be a task: %s\n", path[0] ? path : *names, why);
+		if (!status)
+			status = precheck_status(err);
+	}
+	return status;
+}
