@@ -136,6 +136,9 @@ try mixed-tiny		tasks 3 OMPI_MCA_btl_pvas_fbox_size=1 OMPI_MCA_btl_pvas_fbox_max
 			OMPI_MCA_btl_pvas_fbox_threshold=2 OMPI_MCA_btl_pvas_fbox_idle=1 \
 			mixed "$rounds"
 try window		tasks 2 limits window
+for what in packed contiguous header; do
+	try starve-$what	tasks 3 starve $what
+done
 try too-long		tasks 2 OMPI_MCA_btl_pvas_copy_limit=4200 OMPI_MCA_btl_pvas_fbox_size=4096 \
 			limits long
 try touch		tasks 2 OMPI_MCA_btl_pvas_share_limit=32768 \
