@@ -16,7 +16,8 @@
  *	process.c	a task's process: pidfd, wake-ups of the supervisor
  *	thread.c	launcher threads with descriptors or directories of their own
  *	request.c	a request of the filter: receive, validate, answer
- *	caller.c	whether a caller shares our mm; its memory and files
+ *	caller.c	a caller's memory and files
+ *	inside.c	whether a caller shares our mm
  *	exec.c		a task that leaves the space by execve()
  *	exe.c		the answer to readlink("/proc/PID/exe")
  *	rights.c	a task keeps its ids, namespaces and capabilities
