@@ -40,6 +40,8 @@ static struct user_pattern *pattern;
 
 #define PROBES	((PAGE - sizeof(*pattern)) / sizeof(*probes))
 
+static int kcmp_forbidden;
+
 /* This much is always mapped in our address space: see user_caller_elsewhere(). */
 static size_t own_size;
 
@@ -154,6 +156,7 @@ int user_caller_begin(void)
 	if (!probes)
 		return -ENOMEM;
 	ensure_pattern();
+	kcmp_forbidden = compare_by_kernel(user_caller_self()) < 0;
 	return 0;
 }
 
@@ -248,6 +251,22 @@ int user_caller_elsewhere(pid_t tid)
 	unsigned long pages = pages_of(tid);
 
 	return pages && pages < own_size / PAGE;
+}
+
+/*
+ * All of /proc that says more takes the lock of the caller's memory, which a thread of the
+ * caller's can hold for as long as a file server doesn't answer. Ours can become larger
+ * or smaller meanwhile.
+ */
+int user_caller_doubtful(pid_t tid)
+{
+	unsigned long own, pages;
+
+	if (!kcmp_forbidden)
+		return 0;
+	own = pages_of(user_caller_self());
+	pages = pages_of(tid);
+	return pages != own && pages != pages_of(user_caller_self());
 }
 
 int user_caller_left(pid_t tid)

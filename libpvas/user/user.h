@@ -231,7 +231,7 @@ struct user_meter {
 /**
  * struct user_queue - requests for the helpers
  * @arrived:	callers to be identified
- * @deferred:	callers that are known to be outside
+ * @deferred:	callers that are outside, or probably so if it can take long to find out
  * @nr_outside:	helpers that are handling calls of callers outside
  * @meters:	of these
  * @nr_taken:	how many requests were taken from the queue

@@ -103,6 +103,12 @@ int user_caller_file(pid_t tid, int fd, int prot, int flags);
 /* Before the others: create the pages for user_caller_inside(), once in a process. */
 int user_caller_begin(void);
 
+/*
+ * Can user_caller_inside() wait for ever, and is @tid probably outside? Then this has to be
+ * found out without having others wait. This doesn't block.
+ */
+int user_caller_doubtful(pid_t tid);
+
 /* Does @tid share our address space? This reads no memory that could be made to wait. */
 int user_caller_inside(pid_t tid);
 
@@ -225,7 +231,7 @@ void user_files_close(struct user_files *f);
 /* Append a copy of a request that was received. Takes the lock. 0 or -errno. */
 int user_queue_add(struct user_space *u, const struct user_request *r);
 
-/* The caller is not a task: its turn comes when there is time for such callers. */
+/* The caller is probably not a task: its turn comes when there is time for such callers. */
 void user_queue_defer(struct user_space *u, struct user_request *r);
 
 /* Wait for the next request. NULL: the space is ending. */
