@@ -93,7 +93,7 @@ static bool is_stuck(void)
 	static uint64_t since;
 	uint64_t now = clock_ns(CLOCK_MONOTONIC_COARSE);
 
-	if (seen != component.nr_released) {
+	if (!since || seen != component.nr_released) {
 		seen = component.nr_released;
 		since = now;
 	}

@@ -23,6 +23,7 @@ only=("$@")
 export OMPI_MCA_coll=^pvas
 
 segv_ends() { tasks 3 OMPI_MCA_opal_signal=6 early segv 2>&1 | grep -q 'died from signal 11'; }
+wild_ends() { tasks 3 OMPI_MCA_opal_signal=6 early wild 2>&1 | grep -q 'died from signal 11'; }
 
 # most_held N: of all ranks, and of the one that had most, after 30 all-to-alls
 most_held()
@@ -217,6 +218,7 @@ if [ $backend = user ]; then
 fi
 # A signal that was sent, where Open MPI has no handler for it below ours
 try early-segv	segv_ends
+try early-wild	wild_ends
 # Between all steps of MPI_Init
 for ms in $init_ms; do
 	bad "early-$ms"	tasks 3 early "$ms"
