@@ -83,7 +83,11 @@ static int set_path(struct app *app, const char *path)
 	return STATUS_FAILED;
 }
 
-/* The system's Python can't be a task, but its host can. Returns as python_host_find(). */
+/*
+ * The system's Python can't be a task, but its host can. A script that begins with "env python3"
+ * can be started, but env would execute Python outside of the space. Sets the path in both
+ * cases, and returns as python_host_find().
+ */
 static int take_host(struct app *app, const char *path, char *why, size_t len)
 {
 	struct python_host host;
@@ -107,12 +111,12 @@ static int check_program(struct app *app)
 	int err, ret = 0;
 
 	err = program_find(app->argv[0], app->wdir, path, why, sizeof(why));
-	if (!err)
-		return set_path(app, path);
-	if (err == -ENOEXEC)
+	if (!err || err == -ENOEXEC)
 		ret = take_host(app, path, why, sizeof(why));
-	if (ret > 0)
-		return 0;
+	if (ret < 0 && !err)
+		report_warning("%s: Python will leave the space: %s", path, why);
+	if (ret > 0 || !err)
+		return app->path ? 0 : STATUS_FAILED;
 	report_error("cannot start %s: %s", path[0] ? path : app->argv[0], why);
 	return precheck_status(err);
 }

@@ -116,12 +116,12 @@ int program_check_all(char **names)
 
 	for (; *names; names++) {
 		err = program_find(*names, NULL, path, why, sizeof(why));
+		if ((!err || err == -ENOEXEC) && has_host(path, names, why, sizeof(why)))
+			continue;
 		if (!err) {
 			print_good(path);
 			continue;
 		}
-		if (err == -ENOEXEC && has_host(path, names, why, sizeof(why)))
-			continue;
 		printf("%s: cannot be a task: %s\n", path[0] ? path : *names, why);
 		if (!status)
 			status = precheck_status(err);

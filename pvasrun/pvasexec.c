@@ -295,12 +295,12 @@ static int take_host(struct cmdline *cmdline, char path[static PATH_MAX])
 {
 	struct python_host host;
 	char why[512];
-	int ret;
+	int ret, err = pvas_program_check(path, NULL, 0);
 
-	if (pvas_program_check(path, NULL, 0) != -ENOEXEC)
+	if (err && err != -ENOEXEC)
 		return 0;
 	ret = python_host_find(path, cmdline->argv, &host, why, sizeof(why));
-	if (!ret)
+	if (!ret || (ret < 0 && !err))
 		return 0;
 	if (ret < 0) {
 		print_error("%s: %s", cmdline->argv[0], why);

@@ -184,10 +184,10 @@ def find(name, rank, timeout):
     """A View of what has this full name."""
     if timeout is None:
         timeout = float("inf")
+    index = -1 if rank is None else _task.index_of(rank)
     if not _task.attached():
         return _find_here(name, timeout)
     until = time.monotonic() + timeout
-    index = -1 if rank is None else _task.index_of(rank)
     gen = 0 if rank is None else _pvas.gen_of(index)
     while True:
         found = _owners(name, rank)

@@ -125,7 +125,7 @@ as_python()
 	echo 'import sys; print(sys.argv, sys.flags.interactive, __name__)' >"$T/program.py"
 	host version -V
 	host -c -c 'import sys; print(sys.argv, sys.path, sys.executable, sys.prefix)' a b
-	host -m -m timeit -h
+	host -m -m calendar 2026 11
 	host options -I -OO -X utf8 -W error -c 'import sys; print(sys.flags, sys.warnoptions)'
 	host file "$T/program.py" -c x
 	host "a folder" "$here/../pvas" x
@@ -175,6 +175,12 @@ messages()
 		judge "host: not installed" 126 '^pvasrun: cannot start /usr/bin/python3: not a position-independent executable, and pvas-python3\.[0-9]+, which would run it, is not there \(install package python3-pvas, made for Python 3\.[0-9]+\)$'
 		run "$T/bin/pvasexec" --key x $python -c ''
 		judge "host: not installed, pvasexec" 126 '^pvasexec: /usr/bin/python3: .*package python3-pvas'
+	fi
+	if wants "host: not installed, env"; then
+		printf '#!/usr/bin/env python3\nimport pvas\nprint(pvas.size)\n' >"$T/script"
+		chmod +x "$T/script"
+		PATH=/usr/bin:/bin run "$T/bin/pvasrun" --backend "$backend" -n 2 "$T/script"
+		judge "host: not installed, env" 0 '^pvasrun: .*/script: Python will leave the space: .*package python3-pvas'
 	fi
 	if wants "host: --check"; then
 		run "$build/pvasrun/pvasrun" --check $python
