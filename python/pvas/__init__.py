@@ -14,10 +14,10 @@ interpreter. Objects stay in it, but memory is for all:
 Without a space the package works, too: rank is 0, size is 1.
 """
 from ._pool import Pool
-from ._share import ended, get, memory, names, share, unshare
+from ._share import ended, get, memory, names, peek, share, unshare
 from ._sync import Barrier, Counter, Lock
-from ._task import Error, PeerEnded, Timeout, rank, size
+from ._task import Error, PeerEnded, Timeout, _pvas, rank, size
 
 __all__ = ["Barrier", "Counter", "Error", "Lock", "PeerEnded", "Pool", "Timeout", "ended",
-           "get", "memory", "names", "rank", "share", "size", "unshare"]
-__version__ = "1.0"
+           "get", "memory", "names", "peek", "rank", "share", "size", "unshare"]
+__version__ = _pvas.version

@@ -2,6 +2,7 @@
 """share() and get(): memory of one task under a name for all."""
 import ast
 import atexit
+import errno
 import sys
 import threading
 import time
@@ -239,19 +240,32 @@ def names():
     return found
 
 
+def _pointer(name, rank, timeout):
+    """That a program in C exports by pvas_name_export(name)"""
+    if not _task.attached():
+        raise Error("there is no space (start this with pvasrun)")
+    index = -1 if rank is None else _task.index_of(rank)
+    ms = -1 if timeout is None else int(timeout * 1000)
+    error = -_pvas.wait_name(name, index, ms)
+    if error == errno.EOWNERDEAD:
+        raise PeerEnded(f"rank {rank} has ended, and does not export {name!r}")
+    found = [] if error else _owners(name, rank)
+    if not found:
+        raise Timeout(f"no task exports {name!r} within {timeout:g} s")
+    return found[0][1]
+
+
 def memory(name, length, rank=None, timeout=_PATIENCE, writable=False):
     """length bytes at the pointer that a program in C exports by pvas_name_export(name).
 
     A memoryview. Nothing keeps that memory there, and nothing says how much there is.
     """
-    if not _task.attached():
-        raise Error("there is no space (start this with pvasrun)")
-    index = -1 if rank is None else _task.index_of(rank)
-    error = _pvas.wait_name(name, index, -1 if timeout is None else int(timeout * 1000))
-    found = [] if error else _owners(name, rank)
-    if not found:
-        raise Timeout(f"no task exports {name!r}")
-    return _pvas.memory(found[0][1], length, writable)
+    return _pvas.memory(_pointer(name, rank, timeout), length, writable)
+
+
+def peek(name, length, rank=None, offset=0, timeout=_PATIENCE):
+    """A copy of such memory, as bytes: PeerEnded, and never a fault, if its task has ended."""
+    return _pvas.peek(_pointer(name, rank, timeout) + offset, length)
 
 
 # ---- the end ----

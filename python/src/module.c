@@ -248,6 +248,24 @@ static PyObject *memory(PyObject *module, PyObject *args)
 				       writable ? PyBUF_WRITE : PyBUF_READ);
 }
 
+/* A copy of a peer's memory, as bytes; PeerEnded if it is gone. */
+static PyObject *peek(PyObject *module, PyObject *args)
+{
+	unsigned long long address;
+	PyObject *copy;
+	Py_ssize_t length;
+
+	(void)module;
+	if (!PyArg_ParseTuple(args, "Kn", &address, &length))
+		return NULL;
+	copy = PyBytes_FromStringAndSize(NULL, length);
+	if (!copy || !guard_copy(PyBytes_AS_STRING(copy), (const void *)(uintptr_t)address, length))
+		return copy;
+	Py_DECREF(copy);
+	PyErr_SetString(peer_ended, "the task that had this memory has ended");
+	return NULL;
+}
+
 /* ---- letting go ---- */
 
 static PyObject *held(PyObject *module, PyObject *none)
@@ -312,6 +330,7 @@ static PyMethodDef functions[] = {
 	{ "wait_name", wait_name, METH_VARARGS, "wait_name(name, index, ms): 0 or -errno" },
 	{ "names_of", names_of, METH_VARARGS, "names_of(index)" },
 	{ "memory", memory, METH_VARARGS, "memory(address, length, writable=False)" },
+	{ "peek", peek, METH_VARARGS, "peek(address, length): a copy" },
 	{ "held", held, METH_NOARGS, "the addresses of records that any task holds" },
 	{ "released", released, METH_NOARGS, "how often a record of this task was let go" },
 	{ "wait_released", wait_released, METH_VARARGS, "wait_released(released(), ms)" },
@@ -359,7 +378,7 @@ PyMODINIT_FUNC PyInit__pvas(void);
 
 PyMODINIT_FUNC PyInit__pvas(void)
 {
-	PyObject *module;
+	PyObject *module, *version;
 
 	if (PyType_Ready(&record_type) || PyType_Ready(&view_type) || PyType_Ready(&words_type) ||
 	    start())
@@ -367,14 +386,17 @@ PyMODINIT_FUNC PyInit__pvas(void)
 	if (!peer_ended)
 		peer_ended = PyErr_NewExceptionWithDoc("pvas.PeerEnded",
 			"A task has ended whose memory, lock or arrival this one needs.", NULL, NULL);
-	module = peer_ended ? PyModule_Create(&definition) : NULL;
+	version = PyUnicode_FromFormat("%d.%d", PVAS_VERSION_MAJOR, PVAS_VERSION_MINOR);
+	module = version && peer_ended ? PyModule_Create(&definition) : NULL;
 	if (!module)
 		return NULL;
-	if (!add(module, "PeerEnded", peer_ended) &&
+	if (!add(module, "version", version) && !add(module, "PeerEnded", peer_ended) &&
 	    !add(module, "Record", (PyObject *)&record_type) &&
 	    !add(module, "View", (PyObject *)&view_type) &&
-	    !add(module, "Words", (PyObject *)&words_type))
+	    !add(module, "Words", (PyObject *)&words_type)) {
+		Py_DECREF(version);
 		return module;
+	}
 	Py_DECREF(module);
 	return NULL;
 }

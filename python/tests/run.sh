@@ -206,6 +206,29 @@ below_pvasexec()
 	judge "pvasexec: --fallback" 0 'pvas-python3\.[0-9]+ runs it'
 }
 
+# In examples/python, on small problems
+examples()
+{
+	local dir=$here/../../examples/python right='bit for bit the serial answer'
+
+	if ! $python -c 'import numpy' 2>/dev/null; then
+		skip "examples" "no NumPy"
+		return
+	fi
+	job "example: heat" 0 "$right" -n 3 $python "$dir/heat.py" --size 50 --steps 21 --verify
+	job "example: heat, a row each" 0 "$right" -n 4 $python "$dir/heat.py" --size 4 --steps 8 --verify
+	job "example: kmeans" 0 "centres right" -n 3 $python "$dir/kmeans.py" --mib 8 --rounds 3
+	job "example: viewer" 0 "^step [1-9]" -x TEAM_SIZE=2 -n 2 "$build/examples/heat" --size 60 --steps 30000 : \
+		-n 1 $python "$dir/viewer.py" --size 60 --every 0.05 --picture "$T/heat.png"
+	[ ! -e "$T/heat.png" ] || check "example: viewer, picture" grep -q IEND "$T/heat.png"
+	$python -c 'import mpi4py' 2>/dev/null || { skip "example: ring" "no mpi4py"; return; }
+	job "example: ring" 0 "2 ranks, of which 2 are tasks of this space: right" -n 2 $python "$dir/ring.py"
+	[ -c /dev/pvas ] && wants "example: ring, pvasexec" || return 0
+	run env OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 mpirun.openmpi --oversubscribe -n 2 \
+		"$build/pvasrun/pvasexec" $python "$dir/ring.py"
+	judge "example: ring, pvasexec" 0 "2 ranks, of which 2 are tasks of this space: right"
+}
+
 [ -x "$build/python/pvas-python3" ] || skip_all "not built (make -C python)"
 alone
 other_version
@@ -218,4 +241,5 @@ jobs_of inside 2
 jobs_of views 3
 jobs_of sync 3
 jobs_of pools 3
+examples
 sum_up
