@@ -22,7 +22,8 @@ struct python_host {
 };
 
 /*
- * @path: a program, or a script that begins with #!; @argv: its arguments. Returns 1 and sets @host if the system's Python would run it; 0 if not;
+ * @path: a program, or a script that begins with #!; @argv: its arguments. Returns 1 and
+ * sets @host if the system's Python would run it at fixed addresses; 0 if not;
  * -ENOEXEC with the reason, and what to do, in @why if there is no host for it; -ENOMEM.
  */
 int python_host_find(const char *path, char *const *argv, struct python_host *host, char *why,

@@ -18,7 +18,7 @@
 #error "INTERPRETER: the path of the interpreter that is linked at fixed addresses"
 #endif
 
-/* Under its own name it would be taken for sys.executable, and put into environments made by venv. */
+/* Its own name would become sys.executable, and part of environments made by venv. */
 static char *interpreter_name(char *name)
 {
 	static char interpreter[] = INTERPRETER;

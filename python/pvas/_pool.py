@@ -90,7 +90,7 @@ def _answer_to(index, address):
 
 
 def _serve():
-    """What the other ranks do until rank 0 ends."""
+    """Work, in a rank other than 0, until rank 0 ends."""
     shared = Shared("pool", "pool", [], 0, None)
     words, at = shared.words, _FIRST + (_task.rank - 1) * _PER_WORKER
     seq, last = 0, None

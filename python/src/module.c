@@ -209,7 +209,7 @@ static PyObject *list_names(const char (*names)[PVAS_NAME_MAX + 1])
 	return list;
 }
 
-/* What a task of Python shares now; empty if it is none. */
+/* The names that a task of Python shares now; empty if it is none. */
 static PyObject *names_of(PyObject *module, PyObject *args)
 {
 	const struct task_block *block;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* What each task of Python shows to its peers, and how they find it. */
+/* The block that each task of Python shows to its peers, and how they find it. */
 #include "task.h"
 
 #include <errno.h>

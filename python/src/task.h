@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * What each task of Python shows to its peers, and how they find it.
+ * The block that each task of Python shows to its peers, and how they find it.
  *
  * A task exports one pointer, to its struct task_block. A reader that holds a record of
  * a peer (see record.h) has its address in a slot of its *own* block, as a hazard

@@ -220,7 +220,7 @@ static PyObject *tuple_of(const int64_t *numbers, unsigned int nr)
 	return tuple;
 }
 
-/* What numpy.ndarray() wants: (shape, dtype's description, offset, strides) */
+/* The arguments of numpy.ndarray(): (shape, dtype's description, offset, strides) */
 static PyObject *view_layout(PyObject *object, PyObject *none)
 {
 	const struct record *r = ((struct view_object *)object)->record;

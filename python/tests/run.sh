@@ -95,9 +95,10 @@ alone()
 other_version()
 {
 	wants "another version" || return 0
-	cp -r "$build/python/pvas" "$T/pvas"
-	mv "$T"/pvas/_pvas.*.so "$T/pvas/_pvas.cpython-36m-x86_64-linux-gnu.so"
-	PYTHONPATH=$T run $python -c 'import pvas'
+	mkdir "$T/other"
+	cp -r "$build/python/pvas" "$T/other/pvas"
+	mv "$T"/other/pvas/_pvas.*.so "$T/other/pvas/_pvas.cpython-36m-x86_64-linux-gnu.so"
+	PYTHONPATH=$T/other run $python -c 'import pvas'
 	judge "another version: the package" 1 'ImportError: pvas is not built for Python 3\.[0-9]+: there is _pvas.cpython-36m'
 }
 
