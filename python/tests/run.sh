@@ -219,8 +219,8 @@ examples()
 	job "example: heat" 0 "$right" -n 3 $python "$dir/heat.py" --size 50 --steps 21 --verify
 	job "example: heat, a row each" 0 "$right" -n 4 $python "$dir/heat.py" --size 4 --steps 8 --verify
 	job "example: kmeans" 0 "centres right" -n 3 $python "$dir/kmeans.py" --mib 8 --rounds 3
-	job "example: viewer" 0 "^step [1-9]" -x TEAM_SIZE=2 -n 2 "$build/examples/heat" --size 60 --steps 30000 : \
-		-n 1 $python "$dir/viewer.py" --size 60 --every 0.05 --picture "$T/heat.png"
+	job "example: viewer" 0 "^step [1-9]" -x TEAM_SIZE=2 -n 2 "$build/examples/heat" --size 120 --steps 100000 : \
+		-n 1 $python "$dir/viewer.py" --size 120 --every 0.05 --picture "$T/heat.png"
 	[ ! -e "$T/heat.png" ] || check "example: viewer, picture" grep -q IEND "$T/heat.png"
 	$python -c 'import mpi4py' 2>/dev/null || { skip "example: ring" "no mpi4py"; return; }
 	job "example: ring" 0 "2 ranks, of which 2 are tasks of this space: right" -n 2 $python "$dir/ring.py"
