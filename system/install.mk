@@ -79,7 +79,7 @@ uninstall-python:
 	@rm -rf $(staged)
 	@$(MAKE) -s install-python DESTDIR=$(staged)
 	cd $(staged) && find . ! -type d | sed 's|^\./||' | (cd $(DESTDIR)/ && xargs -d '\n' rm -f)
-	-cd $(DESTDIR)/ && rmdir $$(cd $(staged) && find . -depth -type d -name pvas)
+	-cd $(DESTDIR)/ && rmdir $$(cd $(staged) && find . -depth -type d -path '*/pvas*')
 	@rm -rf $(staged)
 
 uninstall-module:
