@@ -59,15 +59,20 @@ static PyObject *gone(void)
 	return NULL;
 }
 
+/* "n" and up to two integers: the word of that number, or NULL after an error */
+static int64_t *parse(PyObject *object, PyObject *args, const char *format, long long *a,
+		      long long *b)
+{
+	Py_ssize_t i;
+
+	return PyArg_ParseTuple(args, format, &i, a, b) ? word(object, i) : NULL;
+}
+
 static PyObject *words_load(PyObject *object, PyObject *args)
 {
-	int64_t *at, value = 0;
-	Py_ssize_t i;
+	int64_t *at = parse(object, args, "n", NULL, NULL), value = 0;
 	int failed;
 
-	if (!PyArg_ParseTuple(args, "n", &i))
-		return NULL;
-	at = word(object, i);
 	if (!at)
 		return NULL;
 	GUARDED(failed, value = __atomic_load_n(at, __ATOMIC_SEQ_CST));
@@ -77,13 +82,9 @@ static PyObject *words_load(PyObject *object, PyObject *args)
 static PyObject *words_store(PyObject *object, PyObject *args)
 {
 	long long value;
-	Py_ssize_t i;
-	int64_t *at;
+	int64_t *at = parse(object, args, "nL", &value, NULL);
 	int failed;
 
-	if (!PyArg_ParseTuple(args, "nL", &i, &value))
-		return NULL;
-	at = word(object, i);
 	if (!at)
 		return NULL;
 	GUARDED(failed, __atomic_store_n(at, value, __ATOMIC_SEQ_CST));
@@ -94,14 +95,10 @@ static PyObject *words_store(PyObject *object, PyObject *args)
 
 static PyObject *words_add(PyObject *object, PyObject *args)
 {
-	int64_t *at, old = 0;
 	long long value;
-	Py_ssize_t i;
+	int64_t *at = parse(object, args, "nL", &value, NULL), old = 0;
 	int failed;
 
-	if (!PyArg_ParseTuple(args, "nL", &i, &value))
-		return NULL;
-	at = word(object, i);
 	if (!at)
 		return NULL;
 	GUARDED(failed, old = __atomic_fetch_add(at, value, __ATOMIC_SEQ_CST));
@@ -111,13 +108,9 @@ static PyObject *words_add(PyObject *object, PyObject *args)
 static PyObject *words_cas(PyObject *object, PyObject *args)
 {
 	long long from, to;
-	Py_ssize_t i;
-	int64_t *at, old;
+	int64_t *at = parse(object, args, "nLL", &from, &to), old;
 	int failed, done = 0;
 
-	if (!PyArg_ParseTuple(args, "nLL", &i, &from, &to))
-		return NULL;
-	at = word(object, i);
 	if (!at)
 		return NULL;
 	old = from;
@@ -129,18 +122,13 @@ static PyObject *words_cas(PyObject *object, PyObject *args)
 /* Only the lower half is compared: it is a futex. EFAULT: the next load finds that out. */
 static PyObject *words_wait(PyObject *object, PyObject *args)
 {
-	long long value;
-	Py_ssize_t i;
-	int64_t *at;
-	int ms;
+	long long value, ms;
+	int64_t *at = parse(object, args, "nLL", &value, &ms);
 
-	if (!PyArg_ParseTuple(args, "nLi", &i, &value, &ms))
-		return NULL;
-	at = word(object, i);
 	if (!at)
 		return NULL;
 	Py_BEGIN_ALLOW_THREADS
-	task_wait((uint32_t *)at, (uint32_t)value, ms);
+	task_wait((uint32_t *)at, (uint32_t)value, (int)ms);
 	Py_END_ALLOW_THREADS
 	if (PyErr_CheckSignals())
 		return NULL;
@@ -149,16 +137,12 @@ static PyObject *words_wait(PyObject *object, PyObject *args)
 
 static PyObject *words_wake(PyObject *object, PyObject *args)
 {
-	Py_ssize_t i;
-	int64_t *at;
-	int count = INT_MAX;
+	long long count = INT_MAX;
+	int64_t *at = parse(object, args, "n|L", &count, NULL);
 
-	if (!PyArg_ParseTuple(args, "n|i", &i, &count))
-		return NULL;
-	at = word(object, i);
 	if (!at)
 		return NULL;
-	task_wake((uint32_t *)at, count);
+	task_wake((uint32_t *)at, (int)count);
 	Py_RETURN_NONE;
 }
 

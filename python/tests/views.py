@@ -307,6 +307,25 @@ def test_fork_touch():
     pvas.Barrier("done").wait()
 
 
+def test_exec():
+    """A reader that executes the interpreter has left: it holds nothing, and is alone."""
+    if ME == 0:
+        pvas.share("a", Watched(b"data"))
+        for r in range(1, N):
+            pvas.get("seen", rank=r)
+        pvas.unshare("a")
+        until = time.monotonic() + 60
+        while not Watched.gone and time.monotonic() < until:
+            time.sleep(0.05)
+        assert Watched.gone == 1, "held by a task that has left"
+        return
+    view = pvas.get("a", rank=0)
+    pvas.share("seen", b"")
+    time.sleep(0.3)
+    assert bytes(view) == b"data"
+    os.execv(sys.executable, [sys.executable, "-c", "import pvas, sys; sys.exit(pvas.size != 1)"])
+
+
 def run_threads(*functions):
     """All at once; the first error of one of them is raised here."""
     errors = []
