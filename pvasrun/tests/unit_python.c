@@ -26,7 +26,8 @@ static int find(const char *script, size_t len, char words[static 512])
 	words[0] = '\0';
 	if (ret > 0) {
 		for (i = 0; host.argv[i]; i++)
-			strcat(strcat(words, i ? "|" : ""), strcmp(host.argv[i], path) ? host.argv[i] : "@");
+			strcat(strcat(words, i ? "|" : ""),
+			       strcmp(host.argv[i], path) ? host.argv[i] : "@");
 		free(host.argv);
 	}
 	check(ret != -ENOEXEC || strstr(why, "python3-pvas"));
