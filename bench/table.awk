@@ -60,6 +60,9 @@ function compare(line,	f)
 	return ratio(f[10]) " (" ratio(f[11]) " to " ratio(f[12]) ")"
 }
 
+# Without ours there is nothing to compare.
+function ours(what) { return (what, "pvas") in seen }
+
 # Ours first
 function order(what)
 {
@@ -73,15 +76,16 @@ function table(what,	i, j, nx, ns, x, s, line, n, f)
 	ns = split(order(what), s, " ")
 	printf "\n### %s\n\n%s; %s is better.", (what in title ? title[what] : what),
 		unit[what], (what in better ? better[what] : "lower")
-	printf " Medians; pvas beside each: the median of the ratios of neighbours (least to most).\n\n"
+	printf " Medians%s.\n\n", ours(what) ? \
+		"; pvas beside each: the median of the ratios of neighbours (least to most)" : ""
 	printf "| %s |", (what in xname ? xname[what] : "x")
 	for (i = 1; i <= ns; i++)
 		printf " %s |", s[i]
 	for (i = 1; i <= ns; i++)
-		if (s[i] != "pvas")
+		if (ours(what) && s[i] != "pvas")
 			printf " pvas / %s |", s[i]
 	print " runs |"
-	n = ns + ns + ((what, "pvas") in seen ? 1 : 2)
+	n = ours(what) ? ns + ns + 1 : ns + 2
 	for (i = 0; i < n; i++)
 		printf "| --- "
 	print "|"
@@ -96,7 +100,7 @@ function table(what,	i, j, nx, ns, x, s, line, n, f)
 				most = f[5]
 		}
 		for (i = 1; i <= ns; i++)
-			if (s[i] != "pvas")
+			if (ours(what) && s[i] != "pvas")
 				printf " %s |", compare(row[what, x[j], s[i]])
 		printf " %d |\n", most
 	}

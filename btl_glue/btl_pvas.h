@@ -154,6 +154,7 @@ struct mca_btl_pvas_fbox_in {
  * @sent:	messages sent without a fast box since the last request for one
  * @nr_pending:	fragments for this peer in the component's @pending
  * @stalled:	one of them did not fit in this pass over @pending
+ * @has_extra:	one of its fragments is above the limits
  * @nr_requests:	requests for a fast box so far, up to a limit
  * @gone:	the peer has failed, or one of us has completed MPI_Finalize
  */
@@ -164,8 +165,9 @@ struct mca_btl_base_endpoint_t {
 	uint32_t gen;
 	uint32_t sent;
 	uint16_t nr_pending;
-	uint16_t stalled;
 	uint16_t index;
+	uint8_t stalled;
+	bool has_extra;
 	uint8_t nr_requests;
 	bool gone;
 };
@@ -185,6 +187,7 @@ struct mca_btl_pvas_endpoint_group {
  * @segments:	the buffer, and the user's memory if it is sent in place
  * @next:	in the stack of returned or of free fragments
  * @bytes:	total size, including the buffer
+ * @extra:	the endpoint's only one above the limits, not in the component's numbers
  */
 struct mca_btl_pvas_frag {
 	mca_btl_base_descriptor_t base;
@@ -193,6 +196,7 @@ struct mca_btl_pvas_frag {
 	struct mca_btl_base_endpoint_t *endpoint;
 	uint32_t bytes;
 	mca_btl_base_tag_t tag;
+	bool extra;
 	_Alignas(16) char buffer[];
 };
 typedef struct mca_btl_pvas_frag mca_btl_pvas_frag_t;
@@ -245,6 +249,7 @@ struct mca_btl_pvas_module {
  * @nr_small:	small fragments, used or unused, at most @small_limit
  * @nr_large:	larger fragments, all of them in use
  * @frags_requested:	small fragments requested since the last trim
+ * @nr_released:	fragments within the limits that were released so far
  * @starved:	a request failed, and no callback was made since
  * @pending:	fragments that found no room
  * @completed:	fragments whose callbacks are due
@@ -290,6 +295,7 @@ struct mca_btl_pvas_component {
 	int small_limit;
 	int nr_large;
 	unsigned int frags_requested;
+	unsigned int nr_released;
 	bool starved;
 	opal_list_t pending;
 	opal_list_t completed;

@@ -23,7 +23,8 @@ static uint32_t failed_partition(const void *addr)
 	if (!faults)
 		return 0;
 	index = (uint64_t)addr >> faults->shift;
-	if (index < PVAS_MAX_TASKS + 2 && index != faults->index &&
+	/* A wild pointer mostly leads to where no task has ever been. */
+	if (index < PVAS_MAX_TASKS + 2 && index != faults->index && faults->table[index].gen &&
 	    faults->table[index].state != PVAS_PART_RUNNING &&
 	    faults->table[index].state != PVAS_PART_RESERVED)
 		return index;

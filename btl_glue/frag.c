@@ -8,7 +8,12 @@
 
 #include <stdlib.h>
 
+#include "clock.h"
+
 #define component mca_btl_pvas_component
+
+/* Longer than ranks wait for a processor if many share it, for these would take memory */
+#define STUCK_NS (2000 * CLOCK_NS_PER_MS)
 
 static void frag_construct(mca_btl_pvas_frag_t *frag)
 {
@@ -31,6 +36,7 @@ static struct mca_btl_pvas_frag *frag_new(size_t size)
 		return NULL;
 	OBJ_CONSTRUCT(frag, mca_btl_pvas_frag_t);
 	frag->bytes = sizeof(*frag) + size;
+	frag->extra = false;
 	mca_btl_pvas_account(frag->bytes);
 	return frag;
 }
@@ -80,6 +86,40 @@ static struct mca_btl_pvas_frag *get_large(size_t size)
 	return frag;
 }
 
+/* Has no fragment been released for a while? */
+static bool is_stuck(void)
+{
+	static unsigned int seen;
+	static uint64_t since;
+	uint64_t now = clock_ns(CLOCK_MONOTONIC_COARSE);
+
+	if (!since || seen != component.nr_released) {
+		seen = component.nr_released;
+		since = now;
+	}
+	return now - since >= STUCK_NS;
+}
+
+/*
+ * The limits are for all peers together, and one that does not poll returns none of its
+ * fragments. Each other then gets one nevertheless, for the program may wait for its
+ * messages before that peer polls again: the upper layer's progress function retries all
+ * of them.
+ */
+static struct mca_btl_pvas_frag *get_extra(mca_btl_pvas_endpoint_t *ep, size_t size)
+{
+	struct mca_btl_pvas_frag *frag;
+
+	if (!is_stuck() || ep->has_extra || size > mca_btl_pvas.super.btl_max_send_size)
+		return NULL;
+	frag = frag_new(size <= MCA_BTL_PVAS_SMALL_SIZE ? MCA_BTL_PVAS_SMALL_SIZE : size);
+	if (!frag)
+		return NULL;
+	frag->extra = true;
+	ep->has_extra = true;
+	return frag;
+}
+
 /* NULL if there are too many: the upper layer tries again after a completion. */
 static struct mca_btl_pvas_frag *frag_get(struct mca_btl_base_endpoint_t *ep, size_t size,
 					  uint8_t order, uint32_t flags)
@@ -88,6 +128,8 @@ static struct mca_btl_pvas_frag *frag_get(struct mca_btl_base_endpoint_t *ep, si
 
 	OPAL_THREAD_LOCK(&component.lock);
 	frag = size <= MCA_BTL_PVAS_SMALL_SIZE ? get_small() : get_large(size);
+	if (OPAL_UNLIKELY(!frag))
+		frag = get_extra(ep, size);
 	if (OPAL_UNLIKELY(!frag))
 		component.starved = true;
 	OPAL_THREAD_UNLOCK(&component.lock);
@@ -105,6 +147,12 @@ static struct mca_btl_pvas_frag *frag_get(struct mca_btl_base_endpoint_t *ep, si
 /* The caller holds the component's lock. */
 static void release(struct mca_btl_pvas_frag *frag)
 {
+	if (frag->extra) {
+		frag->endpoint->has_extra = false;
+		frag_delete(frag);
+		return;
+	}
+	component.nr_released++;
 	if (is_small(frag)) {
 		frag->next = component.free_frags;
 		component.free_frags = frag;

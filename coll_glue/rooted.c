@@ -14,9 +14,10 @@
 static void end_root(struct mca_coll_pvas_module *m, const struct mca_coll_pvas_buffers *from,
 		     enum mca_coll_pvas_kind kind, bool copied)
 {
-	mca_coll_pvas_finish(m);
+	/* Before our number: after it, a peer may use the line again that has its share. */
 	if (!copied)
 		mca_coll_pvas_help_all(m, from, kind);
+	mca_coll_pvas_finish(m);
 }
 
 /* The other ranks': take the block @block of @nr_blocks. */

@@ -95,10 +95,10 @@ struct pvas_origin {
 };
 
 /**
- * struct pvas_files - files held while memory is unmapped
+ * struct pvas_files - files held while memory is unmapped, each once
  */
 struct pvas_files {
-	unsigned int n;
+	unsigned int n, room;
 	struct file **file;
 };
 
@@ -253,6 +253,10 @@ struct pvas_member {
 	struct rcu_head rcu;
 };
 
+/* pvas_present.c */
+unsigned long pvas_present_end(struct mm_struct *mm, unsigned long from, unsigned long end,
+			       unsigned int *room);
+
 /* pvas_free.c */
 int pvas_free_init(void);
 void pvas_free_exit(void);
@@ -266,6 +270,8 @@ void pvas_mmput_init(struct pvas_space *space);
 void pvas_files_hold(struct pvas_files *files, struct mm_struct *mm, unsigned long from,
 		     unsigned long end);
 bool pvas_file_is_memory(const struct file *file);
+bool pvas_file_is_local(const struct file *file);
+bool pvas_files_are_local(const struct pvas_files *files);
 void pvas_files_put_memory(struct pvas_files *files);
 void pvas_files_put(struct pvas_files *files);
 void pvas_unmap_remote(struct mm_struct *mm, unsigned long from, unsigned long end,
@@ -314,6 +320,7 @@ bool pvas_space_is_dumpable(const struct pvas_space *space);
 bool pvas_space_may_look(const struct pvas_space *space, const struct file *file);
 bool pvas_space_may_see_tasks(struct pvas_space *space, const struct file *file);
 bool pvas_space_may_kill(const struct pvas_space *space);
+bool pvas_labels_equal(const struct cred *a, const struct cred *b);
 
 /* pvas_share.c */
 int pvas_share_take(const struct cred *cred);

@@ -137,7 +137,7 @@ static bool pvas_ns_equal(const struct pvas_space *space)
  *
  * Smack keeps a list head in each blob, so no two are equal: it lets no process enter.
  */
-static bool pvas_labels_equal(const struct cred *a, const struct cred *b)
+bool notrace pvas_labels_equal(const struct cred *a, const struct cred *b)
 {
 #ifdef CONFIG_SECURITY
 	const unsigned long *x = a->security, *y = b->security;

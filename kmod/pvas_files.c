@@ -11,10 +11,13 @@
 #include <linux/file.h>
 #include <linux/magic.h>
 #include <linux/mm.h>
+#include <linux/net.h>
 #include <linux/pagemap.h>
 #include <linux/slab.h>
+#include <linux/sort.h>
 #include <linux/userfaultfd_k.h>
 #include <linux/writeback.h>
+#include <net/sock.h>
 
 #include "pvas.h"
 
@@ -25,6 +28,38 @@ bool pvas_file_is_memory(const struct file *file)
 
 	return inode && S_ISREG(inode->i_mode) && (inode->i_sb->s_magic == TMPFS_MAGIC ||
 						   inode->i_sb->s_magic == HUGETLBFS_MAGIC);
+}
+
+/*
+ * A file whose release waits for no server and no other process. Not so all others: of a
+ * file system that may have one, sockets, devices.
+ */
+bool pvas_file_is_local(const struct file *file)
+{
+	const struct inode *inode = file_inode(file);
+
+	if (!S_ISREG(inode->i_mode))
+		return false;
+	switch (inode->i_sb->s_magic) {
+	case TMPFS_MAGIC:
+	case HUGETLBFS_MAGIC:
+	case RAMFS_MAGIC:
+	case EXT4_SUPER_MAGIC:
+	case XFS_SUPER_MAGIC:
+	case BTRFS_SUPER_MAGIC:
+		return true;
+	}
+	return false;
+}
+
+bool pvas_files_are_local(const struct pvas_files *files)
+{
+	unsigned int i;
+
+	for (i = 0; i < files->n; i++)
+		if (!pvas_file_is_local(files->file[i]))
+			return false;
+	return true;
 }
 
 /* The file of the System V segment that @file is an attachment of, or NULL. */
@@ -38,43 +73,101 @@ static struct file *pvas_file_of_segment(struct file *file)
 	return data->file;
 }
 
-/* With room for @max, fills in @file. Returns how many there are, areas side by side as one. */
-static unsigned int pvas_files_walk(struct mm_struct *mm, unsigned long from, unsigned long end,
-				    struct file **file, unsigned int max)
+static int pvas_files_compare(const void *a, const void *b)
+{
+	const uintptr_t x = *(const uintptr_t *)a, y = *(const uintptr_t *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+/* Leaves each file once: a file can be mapped in as many areas as the user likes. */
+static void pvas_files_unite(struct pvas_files *files)
+{
+	unsigned int i, n = 0;
+
+	sort(files->file, files->n, sizeof(*files->file), pvas_files_compare, NULL);
+	for (i = 0; i < files->n; i++)
+		if (!n || files->file[i] != files->file[n - 1])
+			files->file[n++] = files->file[i];
+	files->n = n;
+}
+
+#define PVAS_FILES_FIRST 64U
+
+/* Makes room for one more. There is at most twice as much as there are files. */
+static bool pvas_files_make_room(struct pvas_files *files)
+{
+	struct file **more;
+	unsigned int room;
+
+	if (files->n < files->room)
+		return true;
+	if (files->n)
+		pvas_files_unite(files);
+	if (files->n < files->room / 2)
+		return true;
+	room = max(2 * files->room, PVAS_FILES_FIRST);
+	more = kvmalloc_array(room, sizeof(*more), GFP_KERNEL);
+	if (!more)
+		return false;
+	if (files->n)
+		memcpy(more, files->file, files->n * sizeof(*more));
+	kvfree(files->file);
+	files->file = more;
+	files->room = room;
+	return true;
+}
+
+static bool pvas_files_add(struct pvas_files *files, struct file *file)
+{
+	if (!pvas_files_make_room(files))
+		return false;
+	files->file[files->n++] = file;
+	return true;
+}
+
+static bool pvas_files_collect(struct pvas_files *files, struct mm_struct *mm, unsigned long from,
+			       unsigned long end)
 {
 	struct file *last = NULL, *segment;
 	struct vm_area_struct *vma;
-	unsigned int n = 0;
 	VMA_ITERATOR(vmi, mm, from);
 
-	mmap_read_lock(mm);
 	for_each_vma_range(vmi, vma, end) {
 		if (!vma->vm_file || vma->vm_file == last)
 			continue;
-		segment = pvas_file_of_segment(vma->vm_file);
-		if (file && n + !!segment >= max)
-			break;
 		last = vma->vm_file;
-		if (file)
-			file[n] = get_file(last);
-		if (file && segment)
-			file[n + 1] = get_file(segment);
-		n += 1 + !!segment;
+		segment = pvas_file_of_segment(last);
+		if (!pvas_files_add(files, last) || (segment && !pvas_files_add(files, segment)))
+			return false;
 	}
-	mmap_read_unlock(mm);
-	return n;
+	return true;
+}
+
+static void pvas_files_free(struct pvas_files *files)
+{
+	kvfree(files->file);
+	*files = (struct pvas_files) { };
 }
 
 /* Takes a reference to each file that is mapped in the range; without memory, to none. */
 void pvas_files_hold(struct pvas_files *files, struct mm_struct *mm, unsigned long from,
 		     unsigned long end)
 {
-	unsigned int max = pvas_files_walk(mm, from, end, NULL, 0);
+	unsigned int i;
 
-	files->n = 0;
-	files->file = max ? kvmalloc_array(max, sizeof(*files->file), GFP_KERNEL) : NULL;
-	if (files->file)
-		files->n = pvas_files_walk(mm, from, end, files->file, max);
+	*files = (struct pvas_files) { };
+	/* Until the lock is dropped, the areas keep the files. */
+	mmap_read_lock(mm);
+	if (!pvas_files_collect(files, mm, from, end))
+		pvas_files_free(files);
+	if (files->n)
+		pvas_files_unite(files);
+	for (i = 0; i < files->n; i++)
+		get_file(files->file[i]);
+	mmap_read_unlock(mm);
+	if (!files->n)
+		pvas_files_free(files);
 }
 
 /* Releases those whose contents are memory. In a kernel thread. */
@@ -89,6 +182,9 @@ void pvas_files_put_memory(struct pvas_files *files)
 			files->file[n++] = files->file[i];
 	}
 	files->n = n;
+	/* What follows can take for ever. */
+	if (!n)
+		pvas_files_free(files);
 }
 
 /* A file of a server, of those whose vm_ops->close() writes back, waits, and does nothing else. */
@@ -106,6 +202,25 @@ static void pvas_file_write_back(struct file *file)
 	mapping_set_error(file->f_mapping, write_inode_now(file->f_mapping->host, 1));
 }
 
+/*
+ * The release of a socket with SO_LINGER waits until the other side has read all, unless
+ * the process is exiting. As in its exit, which this is part of, the kernel sends the rest
+ * in the background.
+ */
+static void pvas_file_dont_linger(struct file *file)
+{
+	struct socket *sock = sock_from_file(file);
+
+	/* If others have it, they decide. */
+	if (!sock || !sock->sk || file_count(file) != 1)
+		return;
+	lock_sock(sock->sk);
+	/* One of no time is no wait, but resets the connection. */
+	if (sock_flag(sock->sk, SOCK_LINGER) && sock->sk->sk_lingertime)
+		sock_reset_flag(sock->sk, SOCK_LINGER);
+	release_sock(sock->sk);
+}
+
 /* Releases all, which can take for ever. In a kernel thread. */
 void pvas_files_put(struct pvas_files *files)
 {
@@ -116,10 +231,11 @@ void pvas_files_put(struct pvas_files *files)
 		file = files->file[--files->n];
 		if (pvas_file_is_remote(file))
 			pvas_file_write_back(file);
+		else
+			pvas_file_dont_linger(file);
 		__fput_sync(file);
 	}
-	kvfree(files->file);
-	files->file = NULL;
+	pvas_files_free(files);
 }
 
 /* Of an area that is unmapped next: a fault in it is SIGBUS, and its end waits for nobody. */

@@ -3,15 +3,16 @@
  * Guard: tasks keep the attributes that pvas_admit.c has checked. Tasks, their
  * guests and the creator can't change
  *
- *  - ids, permitted capabilities and user namespace: commit_creds(), -EPERM;
+ *  - ids, permitted capabilities, user namespace, the label of a security module and
+ *    the Landlock domain: commit_creds(), -EPERM;
  *  - the user, pid, mount, ipc, cgroup or time namespace, by unshare(2) or
  *    setns(2): -EPERM, and -EUSERS for entering a time namespace, which would
  *    map a page into the shared mm that is freed with the namespace;
  *  - the same for a child that shares the mm, by clone(2): -EPERM.
  *
  * Otherwise an outsider could reach all tasks through one that gave up its ids: the
- * permission to trace a process depends on the ids of the process, and on the
- * dumpable flag of the mm, which all tasks share.
+ * permission to trace a process depends on the ids, the label and the Landlock domain of
+ * the process, and on the dumpable flag of the mm, which all tasks share.
  *
  * A fork child has an mm of its own and may do what any process may. So may an
  * exec out of the space: it has another mm before it changes credentials.
@@ -91,8 +92,10 @@ static void notrace pvas_on_commit_creds(unsigned long ip, unsigned long parent_
 					 struct ftrace_ops *ops, struct ftrace_regs *fregs)
 {
 	const struct cred *new = (const struct cred *)pvas_argument(fregs, 0);
+	const struct cred *old = current_real_cred();
 
-	pvas_refuse_if(new && pvas_creds_differ(new, current_real_cred()), fregs,
+	pvas_refuse_if(new && pvas_task_partition() &&
+		       (pvas_creds_differ(new, old) || !pvas_labels_equal(new, old)), fregs,
 		       pvas_stub_refuse_creds);
 }
 

@@ -20,8 +20,13 @@
 #include "pvas.h"
 
 #define PVAS_LOCK_TRIES		500
-/* Most bytes unmapped per hold of mmap_lock: about 1 ms. */
-#define PVAS_SLICE		(16UL << 20)
+/*
+ * Most unmapped per hold of mmap_lock, about 1 ms: page tables and huge pages, and areas.
+ * Not bytes: a mapping of terabytes that nobody has touched would keep a worker busy for
+ * seconds, on nobody's account.
+ */
+#define PVAS_SLICE_TABLES	((16UL << 20) / PMD_SIZE)
+#define PVAS_SLICE_AREAS	1000
 /* Longer than any slice takes. */
 #define PVAS_TURN		HZ
 
@@ -79,15 +84,17 @@ static bool pvas_zap_slow(struct mm_struct *mm, unsigned long from, unsigned lon
 }
 
 /*
- * The end of a slice with at most @room bytes mapped, whose begin, *@from, is moved
+ * The end of a slice, with all of the range if @whole. Its begin, *@from, is moved
  * behind slow areas. It does not cut huge pages: hugetlbfs refuses that, and for
  * transparent ones it is not necessary. An area can go on in the next partition: the
  * kernel merges those of neighbours.
  */
 static unsigned long pvas_slice_end(struct mm_struct *mm, unsigned long *from, unsigned long end,
-				    unsigned long room)
+				    bool whole)
 {
-	unsigned long begin, to = end;
+	unsigned int tables = whole ? UINT_MAX : PVAS_SLICE_TABLES;
+	unsigned int areas = whole ? UINT_MAX : PVAS_SLICE_AREAS;
+	unsigned long begin, stop, to = end;
 	struct vm_area_struct *vma;
 
 	mmap_read_lock(mm);
@@ -98,15 +105,21 @@ static unsigned long pvas_slice_end(struct mm_struct *mm, unsigned long *from, u
 	}
 	for (; vma; vma = find_vma_intersection(mm, vma->vm_end, end)) {
 		begin = max(vma->vm_start, *from);
-		if (pvas_area_is_slow(vma)) {
+		if (pvas_area_is_slow(vma) || !areas--) {
 			to = begin;
 			break;
 		}
-		if (vma->vm_end - begin > room && !is_vm_hugetlb_page(vma)) {
-			to = max(begin, ALIGN_DOWN(begin + room, PMD_SIZE));
+		/* Their tables can be those of other processes, who free them. */
+		if (is_vm_hugetlb_page(vma)) {
+			tables -= min_t(unsigned long, tables,
+					(vma->vm_end - begin) >> PMD_SHIFT);
+			continue;
+		}
+		stop = pvas_present_end(mm, begin, vma->vm_end, &tables);
+		if (stop < vma->vm_end) {
+			to = max(begin, ALIGN_DOWN(stop, PMD_SIZE));
 			break;
 		}
-		room -= min(room, vma->vm_end - begin);
 	}
 	mmap_read_unlock(mm);
 	return min(to, end);
@@ -131,13 +144,13 @@ static enum pvas_unmapped pvas_unmap_slices(struct pvas_space *space, unsigned l
 	int err;
 
 	do {
-		to = pvas_slice_end(space->mm, &from, end, PVAS_SLICE);
+		to = pvas_slice_end(space->mm, &from, end, false);
 		if (from >= end)
 			break;
 		err = vm_munmap(from, to - from);
 		/* Splitting a mapping allocates memory, unmapping all of it does not. */
 		if (err) {
-			to = pvas_slice_end(space->mm, &from, end, ULONG_MAX);
+			to = pvas_slice_end(space->mm, &from, end, true);
 			err = vm_munmap(from, to - from);
 		}
 		if (err)
@@ -321,12 +334,26 @@ void pvas_vacate_start(struct pvas_space *space)
 	queue_work(space->wq, &space->vacate);
 }
 
+/*
+ * Does the end of the partition wait for nobody? Then it must not wait behind others', on
+ * the queue for what can take for ever.
+ */
+static bool pvas_ends_soon(struct pvas_partition *part)
+{
+	return !part->vacates && !part->unfinished && pvas_files_are_local(&part->files) &&
+	       (!part->exe || pvas_file_is_local(part->exe));
+}
+
 /* The end of a partition: all that can take for ever. */
 static void pvas_finish_work(struct work_struct *work)
 {
 	struct pvas_partition *part = container_of(work, struct pvas_partition, finish);
 	struct file *exe = pvas_exe_release(part);
 
+	if (exe && pvas_file_is_local(exe)) {
+		__fput_sync(exe);
+		exe = NULL;
+	}
 	if (part->vacates)
 		pvas_vacate_late(part->space);
 	if (part->unfinished)
@@ -359,7 +386,10 @@ static void pvas_reclaim_work(struct work_struct *work)
 	}
 	if (!atomic_dec_return(&space->early))
 		wake_up_all(&space->quiet);
-	queue_work(space->late_wq, &part->finish);
+	if (pvas_ends_soon(part))
+		pvas_finish_work(&part->finish);
+	else
+		queue_work(space->late_wq, &part->finish);
 }
 
 /*

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Find Open MPI's component pvas. */
+/* Find the components for Open MPI. */
 #include "component.h"
 
 #include <errno.h>
@@ -10,6 +10,7 @@
 #include "trusted.h"
 
 #define COMPONENT "mca_btl_pvas.so"
+#define PRETEND "mca_coll_pretend.so"
 
 /* From the Makefile; empty if the build found no Open MPI */
 #ifndef OMPI_COMPONENTS
@@ -52,12 +53,12 @@ int companion_open(const char *built, const char *installed, char path[static PA
 }
 
 /* Open MPI loads all components in that directory: other users must not add files. */
-static bool find_in_own_dir(char dir[static PATH_MAX])
+static bool find_in_own_dir(const char *built, const char *installed, char dir[static PATH_MAX])
 {
 	char program[PATH_MAX], real[PATH_MAX];
 	int fd;
 
-	fd = companion_open("../btl_glue/" COMPONENT, "../lib/pvas/openmpi/" COMPONENT, dir);
+	fd = companion_open(built, installed, dir);
 	if (fd < 0)
 		return false;
 	close(fd);
@@ -69,11 +70,16 @@ static bool find_in_own_dir(char dir[static PATH_MAX])
 	return true;
 }
 
+bool component_find_pretend(char dir[static PATH_MAX])
+{
+	return find_in_own_dir("../pretend/" PRETEND, "../lib/pvas/pretend/" PRETEND, dir);
+}
+
 enum component component_find(char dir[static PATH_MAX])
 {
 	char path[PATH_MAX];
 
-	if (find_in_own_dir(dir))
+	if (find_in_own_dir("../btl_glue/" COMPONENT, "../lib/pvas/openmpi/" COMPONENT, dir))
 		return COMPONENT_OWN_DIR;
 	if (OMPI_COMPONENTS[0] && joined(path, OMPI_COMPONENTS, COMPONENT))
 		return COMPONENT_INSTALLED;

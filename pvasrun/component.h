@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Find Open MPI's component pvas. */
+/* Find the components for Open MPI. */
 #ifndef PVASRUN_COMPONENT_H
 #define PVASRUN_COMPONENT_H
 
@@ -16,6 +16,9 @@ enum component {
 
 /* With COMPONENT_OWN_DIR, @dir has no links and only trusted users can change it. */
 enum component component_find(char dir[static PATH_MAX]);
+
+/* Likewise, the directory of the component that --pretend needs; Open MPI never searches it. */
+bool component_find_pretend(char dir[static PATH_MAX]);
 
 /*
  * Open a file that belongs to this program, relative to the program's directory in the

@@ -55,12 +55,15 @@ static uint64_t offset_of(const Elf64_Phdr *seg, unsigned int nr, uint64_t addre
 	return UINT64_MAX;
 }
 
-static bool is_mpi(int fd, uint64_t name)
+/* Of the library whose name is there */
+static unsigned int mpi_flags(int fd, uint64_t name)
 {
-	static const char begin[] = "libmpi";
-	char text[sizeof(begin) - 1];
+	static const char mpi[] = "libmpi", mpich[] = "libmpich";
+	char text[sizeof(mpich) - 1];
 
-	return read_at(fd, text, sizeof(text), name) && !memcmp(text, begin, sizeof(text));
+	if (!read_at(fd, text, sizeof(text), name) || memcmp(text, mpi, sizeof(mpi) - 1))
+		return 0;
+	return ELF_NEEDS_MPI | (memcmp(text, mpich, sizeof(text)) ? 0 : ELF_NEEDS_MPICH);
 }
 
 static unsigned int check_entries(int fd, const Elf64_Phdr *seg, unsigned int nr,
@@ -78,9 +81,8 @@ static unsigned int check_entries(int fd, const Elf64_Phdr *seg, unsigned int nr
 	for (i = 0; i < entries && dyn[i].d_tag != DT_NULL; i++) {
 		if (dyn[i].d_tag == DT_RPATH || dyn[i].d_tag == DT_RUNPATH)
 			flags |= ELF_HAS_RPATH;
-		else if (dyn[i].d_tag == DT_NEEDED && dyn[i].d_un.d_val <= INT64_MAX &&
-			 is_mpi(fd, names + dyn[i].d_un.d_val))
-			flags |= ELF_NEEDS_MPI;
+		else if (dyn[i].d_tag == DT_NEEDED && dyn[i].d_un.d_val <= INT64_MAX)
+			flags |= mpi_flags(fd, names + dyn[i].d_un.d_val);
 	}
 	return flags;
 }

@@ -6,6 +6,7 @@
 #define ELF_NEEDS_MPI	1	/* DT_NEEDED names libmpi* */
 #define ELF_HAS_RPATH	2	/* DT_RPATH or DT_RUNPATH: the program has its own search path */
 #define ELF_IS_ELF	4	/* not a script */
+#define ELF_NEEDS_MPICH	8	/* DT_NEEDED names libmpich* */
 
 /* A set of the flags above; 0 as well if the file is not a readable ELF file. */
 unsigned int elf_needed(const char *path);

@@ -34,6 +34,8 @@ const struct option_row option_rows[] = {
 	  "how the space is made (default: auto)" },
 	{ "mpi", KEY_MPI, true, false, "--mpi auto|pmix|pmi1|none",
 	  "how MPI programs find each other (default: auto)" },
+	{ "pretend", KEY_PRETEND, true, false, "--pretend NODES[:PPN][,full]",
+	  "tell Open MPI that the job has so many nodes like this one" },
 	{ "no-btl", KEY_NO_BTL, false, false, "--no-btl",
 	  "leave it to Open MPI how messages go" },
 	{ "no-aslr", KEY_NO_ASLR, false, false, "--no-aslr",

@@ -10,50 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/*
- * Another user's process is left alone: reading its stat can hang behind an execve; status
- * does not. Root can signal all, and /proc/PID is root's if a process is not dumpable.
- */
-static bool is_own_process(pid_t pid)
-{
-	char path[32], line[256];
-	bool own = false;
-	unsigned int uid;
-	FILE *f;
-
-	snprintf(path, sizeof(path), "/proc/%d/status", pid);
-	f = fopen(path, "re");
-	if (!f)
-		return false;
-	while (fgets(line, sizeof(line), f))
-		if (sscanf(line, "Uid: %u", &uid) == 1)
-			own = uid == getuid();
-	fclose(f);
-	return own;
-}
-
-/* Field 22 of /proc/PID/stat, see proc(5); 0: no such process of this user. */
-static uint64_t start_time(pid_t pid)
-{
-	char path[32], line[1024];
-	unsigned long long started;
-	const char *end;
-	FILE *f;
-
-	if (!is_own_process(pid))
-		return 0;
-	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
-	f = fopen(path, "re");
-	if (!f)
-		return 0;
-	line[fread(line, 1, sizeof(line) - 1, f)] = '\0';
-	fclose(f);
-	end = strrchr(line, ')');	/* of the name, which may contain anything */
-	if (!end || sscanf(end + 1, " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %llu",
-			   &started) != 1)
-		return 0;
-	return started;
-}
+#include "start_time.h"
 
 int job_secret_create(struct job_secret *secret)
 {
@@ -64,7 +21,7 @@ int job_secret_create(struct job_secret *secret)
 	snprintf(secret->digits, sizeof(secret->digits), "%016jx%016jx", (uintmax_t)random[0],
 		 (uintmax_t)random[1]);
 	secret->owner = getpid();
-	secret->started = start_time(secret->owner);
+	secret->started = start_time_of(secret->owner);
 	return 0;
 }
 
@@ -99,11 +56,11 @@ int job_secret_parse(struct job_secret *secret, const char *text, size_t len)
  */
 bool job_secret_is_stale(const struct job_secret *secret)
 {
-	const uint64_t hz = sysconf(_SC_CLK_TCK);
+	const uint64_t hz = sysconf(_SC_CLK_TCK), started = start_time_of(secret->owner);
 	struct timespec now;
 	uint64_t ticks;
 
-	if (start_time(secret->owner) == secret->started)
+	if (started == secret->started || started == START_TIME_UNKNOWN)
 		return false;
 	clock_gettime(CLOCK_BOOTTIME, &now);
 	ticks = now.tv_sec * hz + now.tv_nsec * hz / 1000000000;

@@ -118,6 +118,8 @@ static int prepare(struct run *run)
 	if (!status)
 		status = precheck_limits(run->opt);
 	if (!status)
+		status = precheck_pretend(run->opt);
+	if (!status)
 		status = bind_prepare(run);
 	if (status)
 		return status;

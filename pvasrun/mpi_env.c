@@ -2,6 +2,7 @@
 /* The environment of tasks that are MPI programs. */
 #include "mpi.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <unistd.h>
 
@@ -127,17 +128,39 @@ static int add_component(const struct mpi *mpi, struct env *env)
 	return err || !mpi->all_direct ? err : add_selection(mpi, env);
 }
 
+/* Open MPI creates communicators by operations of all ranks: see coll_glue/pretend. */
+static int add_pretend(const struct mpi *mpi, struct env *env)
+{
+	const char *others = env_get(env, COMPONENT_PATH);
+	char dir[PATH_MAX], paths[2 * PATH_MAX], ranks[16];
+	int err;
+
+	if (!component_find_pretend(dir))
+		return -ENOENT;
+	snprintf(paths, sizeof(paths), "%s:%s", dir,
+		 others ? others : "SYSTEM_DEFAULT:USER_DEFAULT");
+	snprintf(ranks, sizeof(ranks), "%u", mpi->common.opt->tasks);
+	err = env_set(env, COMPONENT_PATH, paths);
+	return err ? err : env_set(env, "OMPI_MCA_coll_pretend_ranks", ranks);
+}
+
+static unsigned int world_size(const struct options *opt)
+{
+	return opt->pretend.nodes ? opt->pretend.nodes * opt->tasks : opt->tasks;
+}
+
 static int add_open_mpi(const struct mpi *mpi, struct env *env)
 {
 	char size[16];
 	int err;
 
-	snprintf(size, sizeof(size), "%u", mpi->common.opt->tasks);
+	snprintf(size, sizeof(size), "%u", world_size(mpi->common.opt));
 	/* without this, 4.1 runs as a singleton; it never connects to the address */
 	err = env_set(env, "OMPI_MCA_orte_local_daemon_uri", "0.0;tcp://127.0.0.1:1");
 	/* for scripts that wrap MPI programs */
 	if (!err)
 		err = env_set(env, "OMPI_COMM_WORLD_SIZE", size);
+	snprintf(size, sizeof(size), "%u", mpi->common.opt->tasks);
 	if (!err)
 		err = env_set(env, "OMPI_COMM_WORLD_LOCAL_SIZE", size);
 	if (!err)
@@ -148,7 +171,9 @@ static int add_open_mpi(const struct mpi *mpi, struct env *env)
 		err = add_directory(mpi, env);
 	if (!err && places_oversubscribed(mpi->common.opt->tasks))
 		err = env_default(env, "OMPI_MCA_mpi_yield_when_idle", "1");
-	return err || mpi->common.opt->no_btl ? err : add_component(mpi, env);
+	if (!err && !mpi->common.opt->no_btl)
+		err = add_component(mpi, env);
+	return err || !mpi->common.opt->pretend.nodes ? err : add_pretend(mpi, env);
 }
 
 int mpi_env(const struct mpi *mpi, struct env *env)

@@ -179,6 +179,30 @@ static int take_pty(struct parser *p, const char *text)
 	return 0;
 }
 
+/* Open MPI counts ranks in an int, and PMIx keeps the highest numbers for itself. */
+#define MAX_RANKS (1U << 30)
+
+static int take_pretend(struct parser *p, const char *text)
+{
+	struct pretence *to = &p->opt->pretend;
+	char words[64], *nodes = words, *per_node, *full;
+
+	snprintf(words, sizeof(words), "%s", text);
+	full = strchr(words, ',');
+	if (full)
+		*full++ = '\0';
+	per_node = strchr(words, ':');
+	if (per_node)
+		*per_node++ = '\0';
+	*to = (struct pretence){ .full = full };
+	if (strlen(text) >= sizeof(words) || (full && strcmp(full, "full")) ||
+	    parse_count(nodes, 1, MAX_RANKS, &to->nodes) ||
+	    (per_node && parse_count(per_node, 1, PVAS_MAX_TASKS, &to->per_node)))
+		return refuse(p, "--pretend '%s': not NODES[:PPN][,full] (1 to %u nodes, 1 to %d tasks)",
+			      text, MAX_RANKS, PVAS_MAX_TASKS);
+	return 0;
+}
+
 static int take_value(struct parser *p, int key, const char *text)
 {
 	switch (key) {
@@ -199,6 +223,8 @@ static int take_value(struct parser *p, int key, const char *text)
 		return take_timeout(p, text);
 	case KEY_PARTITION_SIZE:
 		return take_partition_size(p, text);
+	case KEY_PRETEND:
+		return take_pretend(p, text);
 	case KEY_PTY:
 		return take_pty(p, text);
 	case KEY_ORPHANS:
@@ -408,6 +434,29 @@ static int parse_apps(struct parser *p, int argc, char **argv)
 	}
 }
 
+static int check_pretence(struct parser *p)
+{
+	struct pretence *job = &p->opt->pretend;
+	unsigned int tasks = p->opt->tasks;
+
+	if (!job->nodes)
+		return 0;
+	if (!job->per_node)
+		job->per_node = tasks;
+	if (tasks > (uint64_t)job->nodes * job->per_node)
+		return refuse(p, "--pretend %u:%u: fewer ranks than tasks (%u)", job->nodes,
+			      job->per_node, tasks);
+	if (tasks != job->per_node)
+		return refuse(p, "--pretend %u:%u: a node has PPN ranks, this one %u (give -n and PPN one number)",
+			      job->nodes, job->per_node, tasks);
+	if ((uint64_t)job->nodes * job->per_node > MAX_RANKS)
+		return refuse(p, "--pretend %u:%u: more than %u ranks", job->nodes, job->per_node,
+			      MAX_RANKS);
+	if (p->opt->mpi == MPI_PMI1 || p->opt->mpi == MPI_NONE)
+		return refuse(p, "--pretend: Open MPI's ranks need PMIx (--mpi pmix or auto)");
+	return 0;
+}
+
 int options_parse(struct options *opt, int argc, char **argv, char *why, size_t len)
 {
 	struct parser p = { .opt = opt, .why = why, .len = len };
@@ -427,7 +476,7 @@ int options_parse(struct options *opt, int argc, char **argv, char *why, size_t 
 	if (opt->stdin_to == STDIN_RANK && opt->stdin_rank >= opt->tasks)
 		return refuse(&p, "--stdin %u: there is no such rank (0 to %u)", opt->stdin_rank,
 			      opt->tasks - 1);
-	return 0;
+	return check_pretence(&p);
 }
 
 void options_free(struct options *opt)

@@ -28,6 +28,13 @@ struct app {
 	char **own_argv;	/* @argv if precheck.c has changed it, else NULL */
 };
 
+/* The size of the job that MPI is told of; only the tasks of its first node exist. */
+struct pretence {
+	unsigned int nodes;	/* 0: MPI is told the truth */
+	unsigned int per_node;
+	bool full;		/* PMIx has an entry for each rank, as in a real job */
+};
+
 struct options {
 	enum action action;
 	char **check;		/* --check: names of programs, NULL-terminated */
@@ -49,6 +56,7 @@ struct options {
 	enum orphans orphans;	/* processes that outlive their task */
 	bool no_btl;
 	bool no_aslr;
+	struct pretence pretend;	/* --pretend */
 	uint64_t partition_size;	/* 0: choose */
 	int64_t timeout_ms;	/* 0: none */
 	const char *timeout_text;
@@ -67,7 +75,7 @@ enum {
 	KEY_BIND_TO = 256, KEY_MEM_BIND, KEY_WDIR, KEY_STDIN, KEY_TAG_OUTPUT, KEY_TIMEOUT,
 	KEY_PARTITION_SIZE, KEY_BACKEND, KEY_NO_KILL, KEY_MAP, KEY_MPI, KEY_NO_BTL,
 	KEY_NO_ASLR,
-	KEY_ORPHANS, KEY_PTY, KEY_CHECK,
+	KEY_ORPHANS, KEY_PTY, KEY_CHECK, KEY_PRETEND,
 };
 
 struct option_row {

@@ -22,7 +22,7 @@
 #include "clock.h"
 
 #define ESTABLISHED	1	/* TCP_ESTABLISHED, in both interfaces */
-#define LIST_MS		500	/* 30 ms suffice unless somebody opens very many sockets */
+#define LIST_MS		100	/* 30 ms suffice unless somebody opens very many sockets */
 
 /* ---- sock_diag ---- */
 
@@ -104,37 +104,50 @@ static bool is_end(const struct sockaddr_in *end, unsigned int addr, unsigned in
 	return addr == end->sin_addr.s_addr && port == ntohs(end->sin_port);
 }
 
+enum owner { UNKNOWN, OURS, THEIRS };
+
 /* Returns how many connections are found for the first time in this line. */
-static int find_line(const char *line, const struct tcp_ends *ends, bool *ours, int nr, uid_t uid)
+static int find_line(const char *line, const struct tcp_ends *ends, enum owner *owners, int nr,
+		     uid_t uid)
 {
 	unsigned int from_addr, from_port, to_addr, to_port, state, owner;
 	unsigned long inode;
 	int i, found = 0;
 
 	if (sscanf(line, " %*u: %x:%x %x:%x %x %*x:%*x %*x:%*x %*x %u %*u %lu", &from_addr,
-		   &from_port, &to_addr, &to_port, &state, &owner, &inode) != 7 ||
-	    state != ESTABLISHED || !inode || owner != uid)
+		   &from_port, &to_addr, &to_port, &state, &owner, &inode) != 7)
 		return 0;
 	for (i = 0; i < nr; i++) {
-		if (ours[i] || !is_end(&ends[i].peer, from_addr, from_port) ||
+		if (owners[i] != UNKNOWN || !is_end(&ends[i].peer, from_addr, from_port) ||
 		    !is_end(&ends[i].local, to_addr, to_port))
 			continue;
-		ours[i] = true;
+		owners[i] = state == ESTABLISHED && inode && owner == uid ? OURS : THEIRS;
 		found++;
 	}
 	return found;
 }
 
-/* Other users can make the list long: connections not found in time count as theirs. */
-void peer_uid_by_list(const struct tcp_ends *ends, bool *ours, int nr, uid_t uid)
+/*
+ * Other users can make the list as long as they like. A connection that is not found in
+ * time may be ours: then it is the secret in the handshake that keeps others out.
+ */
+void peer_uid_by_list(const struct tcp_ends *ends, bool *ours, int nr, uid_t uid, int64_t ms)
 {
 	FILE *list = fopen("/proc/net/tcp", "re");
-	int64_t until = now_ms() + LIST_MS;
-	int missing = nr;
+	enum owner owners[PEER_UID_BATCH] = { UNKNOWN };
+	int64_t until = now_ms() + ms;
+	bool late = false, end = false;
+	int missing = nr, i;
 	char line[256];
 
-	while (list && missing && now_ms() < until && fgets(line, sizeof(line), list))
-		missing -= find_line(line, ends, ours, nr, uid);
+	while (list && missing && !late && !end) {
+		late = now_ms() >= until;
+		end = !late && !fgets(line, sizeof(line), list);
+		if (!late && !end)
+			missing -= find_line(line, ends, owners, nr, uid);
+	}
+	for (i = 0; i < nr; i++)
+		ours[i] = owners[i] == OURS || (owners[i] == UNKNOWN && late);
 	if (list)
 		fclose(list);
 }
@@ -214,5 +227,5 @@ void peer_uid_check(struct peer_uid *peer_uid, const int *fds, bool *ours, int n
 			  !peer_uid_by_netlink(peer_uid, &ends[i], &uid) && uid == peer_uid->uid;
 	}
 	if (peer_uid->netlink < 0)
-		peer_uid_by_list(ends, ours, nr, peer_uid->uid);
+		peer_uid_by_list(ends, ours, nr, peer_uid->uid, LIST_MS);
 }

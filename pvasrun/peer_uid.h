@@ -25,7 +25,7 @@ void peer_uid_close(struct peer_uid *peer_uid);
 
 /*
  * For each of @nr connections, at most PEER_UID_BATCH: was it made by a process of our
- * user, and is its end still open?
+ * user, and is its end still open? Yes as well if that can't be found out in time.
  */
 void peer_uid_check(struct peer_uid *peer_uid, const int *fds, bool *ours, int nr);
 
@@ -37,7 +37,10 @@ struct tcp_ends {
 
 /* 0 or -errno */
 int peer_uid_by_netlink(struct peer_uid *peer_uid, const struct tcp_ends *ends, uid_t *uid);
-/* Sets @ours for those connections whose peer is @uid. */
-void peer_uid_by_list(const struct tcp_ends *ends, bool *ours, int nr, uid_t uid);
+/*
+ * Sets @ours for those connections whose peer is @uid, and for those that are not found in
+ * @ms milliseconds. At most PEER_UID_BATCH.
+ */
+void peer_uid_by_list(const struct tcp_ends *ends, bool *ours, int nr, uid_t uid, int64_t ms);
 
 #endif

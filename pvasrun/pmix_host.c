@@ -171,6 +171,8 @@ static int describe(const struct pmix_host *host, struct pmix_job *to)
 		.nspace = job->name,
 		.tmpdir = host->tmp.path,
 		.tasks = job->opt->tasks,
+		.nodes = job->opt->pretend.nodes ? job->opt->pretend.nodes : 1,
+		.full = job->opt->pretend.full,
 		.apps = job->opt->nr_apps,
 		.app_of = describe_apps(job),
 		.cpus = describe_cpus(job),

@@ -3,6 +3,8 @@
 #include "signals.h"
 
 #include <errno.h>
+#include <setjmp.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
@@ -53,6 +55,55 @@ static void ignore_own(sigset_t *inherited)
 			sigaddset(inherited, own_ignored[i]);
 }
 
+/* Set up by stop_all() */
+static sigjmp_buf continued;
+static volatile sig_atomic_t continue_code;
+
+static void on_continue(int signo, siginfo_t *info, void *context)
+{
+	(void)signo;
+	(void)context;
+	continue_code = info->si_code;
+	siglongjmp(continued, 1);
+}
+
+/*
+ * Stop this process, unless SIGCONT comes first: the kernel drops a pending SIGCONT when a
+ * stop signal is sent, and nobody would send another. True if it came, then or later.
+ */
+static bool stop_self(void)
+{
+	const struct sigaction standard = { .sa_handler = SIG_DFL };
+	struct sigaction handle = { .sa_sigaction = on_continue, .sa_flags = SA_SIGINFO };
+	sigset_t both;
+	bool came = false;
+
+	sigemptyset(&both);
+	sigaddset(&both, SIGTSTP);
+	sigaddset(&both, SIGCONT);
+	if (!sigsetjmp(continued, 1)) {
+		sigaction(SIGCONT, &handle, NULL);
+		sigprocmask(SIG_UNBLOCK, &both, NULL);
+		raise(SIGTSTP);
+		sigprocmask(SIG_BLOCK, &both, NULL);
+	} else {
+		came = true;
+	}
+	sigaction(SIGCONT, &standard, NULL);
+	return came;
+}
+
+/*
+ * The terminal sends its signals to the whole foreground group: a task in pvasrun's group
+ * must not get them twice. But if the terminal is closed, only the leader of its session
+ * gets SIGHUP and SIGCONT.
+ */
+static bool was_sent_to_group(int signo, int code)
+{
+	return code == SI_KERNEL &&
+	       !((signo == SIGHUP || signo == SIGCONT) && getsid(0) == getpid());
+}
+
 /*
  * Stop the tasks first, for pvasrun then stops itself. Nothing stops a process group
  * whose leader's parent is of another session (ssh -t HOST pvasrun, setsid, the first
@@ -60,16 +111,10 @@ static void ignore_own(sigset_t *inherited)
  */
 static void stop_all(struct job *job, bool own_groups_only)
 {
-	sigset_t stop, pending;
-
 	job_kill(job, SIGTSTP, own_groups_only);
-	sigemptyset(&stop);
-	sigaddset(&stop, SIGTSTP);
-	sigprocmask(SIG_UNBLOCK, &stop, NULL);
-	raise(SIGTSTP);		/* returns after SIGCONT, which is then pending */
-	sigprocmask(SIG_BLOCK, &stop, NULL);
-	if (!sigpending(&pending) && !sigismember(&pending, SIGCONT))
-		job_kill(job, SIGCONT, own_groups_only);
+	if (stop_self())
+		own_groups_only = was_sent_to_group(SIGCONT, continue_code);
+	job_kill(job, SIGCONT, own_groups_only);
 }
 
 static void handle_end_request(struct job *job, int signo, bool own_groups_only)
@@ -92,17 +137,6 @@ static void handle_end_request(struct job *job, int signo, bool own_groups_only)
 	job_kill(job, signo, own_groups_only);
 	job_reap(job);		/* some may have stopped since */
 	stopped_continue(job);
-}
-
-/*
- * The terminal sends its signals to the whole foreground group: a task in pvasrun's group
- * must not get them twice. But if the terminal is closed, only the leader of its session
- * gets SIGHUP and SIGCONT.
- */
-static bool was_sent_to_group(int signo, int code)
-{
-	return code == SI_KERNEL &&
-	       !((signo == SIGHUP || signo == SIGCONT) && getsid(0) == getpid());
 }
 
 static void handle_signal(struct job *job, int signo, int code)

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -187,7 +188,13 @@ PVAS_TEST(destroy_races_with_spawn)
 #define MUCH (64L << 20)
 
 static pid_t *creator_pid;
-static int hold[2];
+
+/* A space whose creator has closed its file and waits; @use is for those who use it. */
+struct held {
+	struct pt_raw raw, use;
+	pthread_t maker;
+	int go[2];
+};
 
 static int tell_pid(void *arg)
 {
@@ -196,60 +203,184 @@ static int tell_pid(void *arg)
 	return 0;
 }
 
-/* The creator closes its file, and waits. */
 static void *make_and_hold(void *arg)
 {
-	struct pt_raw *raw = arg;
+	struct held *held = arg;
 	struct pt_slot steps[] = {
-		{ .nr = SYS_close, .args = { raw->fd } },
-		{ .nr = SYS_read, .args = { hold[0], PT_DATA_AT + PT_DATA_LEN - 8, 1 } },
+		{ .nr = SYS_close, .args = { held->raw.fd } },
+		{ .nr = SYS_read, .args = { held->go[0], PT_DATA_AT + PT_DATA_LEN - 8, 1 } },
 	};
 	long ret[2];
 
-	raw->after = steps;
-	raw->n_after = PT_ARRAY_SIZE(steps);
-	raw->after_ret = ret;
-	return (void *)(long)pt_raw_create(raw);
+	held->raw.after = steps;
+	held->raw.n_after = PT_ARRAY_SIZE(steps);
+	held->raw.after_ret = ret;
+	return (void *)(long)pt_raw_create(&held->raw);
+}
+
+/* With a task that has much memory; its pid */
+static pid_t make_held(struct __test_metadata *_metadata, struct held *held)
+{
+	char path[64];
+	pid_t task;
+
+	creator_pid = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	ASSERT_NE(MAP_FAILED, (void *)creator_pid);
+	ASSERT_EQ(0, pipe(held->go));
+	pt_raw_init(&held->raw, PVAS_SHIFT_DEFAULT);
+	held->raw.create.flags = 0;
+	held->raw.prepare = tell_pid;
+	held->use = held->raw;
+	ASSERT_EQ(0, pthread_create(&held->maker, NULL, make_and_hold, held));
+	while (pt_raw_count(held->use.fd) < 0)
+		usleep(1000);
+	snprintf(path, sizeof(path), "/proc/%d/mem", *creator_pid);
+	held->use.mem = open(path, O_RDWR | O_CLOEXEC);
+	held->use.data = calloc(1, PT_DATA_LEN);
+	/* The creator's last steps are there: a task's calls must not change them. */
+	ASSERT_EQ(PT_DATA_LEN, pread(held->use.mem, held->use.data, PT_DATA_LEN, PT_DATA_AT));
+	task = pt_raw_spawn(&held->use, 1);
+	ASSERT_LT(0, task);
+	EXPECT_LT(0, pt_raw_call(&held->use, 1, SYS_mmap, 0, MUCH, PROT_READ | PROT_WRITE,
+				 MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0));
+	EXPECT_LE(MUCH >> 10, pt_status_kib(*creator_pid, "VmRSS:"));
+	return task;
+}
+
+static bool end_creator(struct held *held)
+{
+	bool told = write(held->go[1], "g", 1) == 1;
+	void *err;
+
+	pthread_join(held->maker, &err);
+	close(held->go[0]);
+	close(held->go[1]);
+	close(held->use.mem);
+	free(held->use.data);
+	munmap(creator_pid, 4096);
+	held->raw.fd = -1;
+	pt_raw_close(&held->raw);
+	return told && !err;
 }
 
 /* the last task's memory is freed when it ends, though nobody can enter any more */
 PVAS_TEST(creator_outlives_the_last_task)
 {
-	struct pt_raw raw, use;
-	pthread_t maker;
-	char path[64];
-	pid_t pid;
-	int fd;
+	struct held held;
+	pid_t pid = make_held(_metadata, &held);
 
-	creator_pid = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	ASSERT_NE(MAP_FAILED, (void *)creator_pid);
-	ASSERT_EQ(0, pipe(hold));
-	pt_raw_init(&raw, PVAS_SHIFT_DEFAULT);
-	raw.create.flags = 0;
-	raw.prepare = tell_pid;
-	fd = raw.fd;
-	use = raw;
-	ASSERT_EQ(0, pthread_create(&maker, NULL, make_and_hold, &raw));
-	while (pt_raw_count(fd) < 0)
-		usleep(1000);
-	snprintf(path, sizeof(path), "/proc/%d/mem", *creator_pid);
-	use.mem = open(path, O_RDWR | O_CLOEXEC);
-	use.data = calloc(1, PT_DATA_LEN);
-	pid = pt_raw_spawn(&use, 1);
-	ASSERT_LT(0, pid);
-	EXPECT_LT(0, pt_raw_call(&use, 1, SYS_mmap, 0, MUCH, PROT_READ | PROT_WRITE,
-				 MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0));
-	EXPECT_LE(MUCH >> 10, pt_status_kib(*creator_pid, "VmRSS:"));
 	/* It's the last file of the space. */
-	close(fd);
+	close(held.use.fd);
 	pt_kill(pid);
 	EXPECT_GT(MUCH >> 11, pt_status_kib(*creator_pid, "VmRSS:"));
-	EXPECT_EQ(1, write(hold[1], "g", 1));
-	pthread_join(maker, NULL);
-	close(use.mem);
-	free(use.data);
-	raw.fd = -1;
-	pt_raw_close(&raw);
+	EXPECT_TRUE(end_creator(&held));
+}
+
+/*
+ * The file is in a socket that is in itself: after the end of the process only the kernel's
+ * search for such sockets, which the end of any other one starts, finds that out.
+ */
+static int leave_in_flight(int fd)
+{
+	union { struct cmsghdr head; char room[CMSG_SPACE(3 * sizeof(int))]; } control;
+	struct iovec text = { "f", 1 };
+	struct msghdr msg = {
+		.msg_iov = &text, .msg_iovlen = 1, .msg_control = &control,
+		.msg_controllen = sizeof(control),
+	};
+	int fds[3] = { fd };
+
+	if (socketpair(AF_UNIX, SOCK_DGRAM, 0, &fds[1]))
+		return -errno;
+	control.head = (struct cmsghdr){ CMSG_LEN(sizeof(fds)), SOL_SOCKET, SCM_RIGHTS };
+	memcpy(CMSG_DATA(&control.head), fds, sizeof(fds));
+	if (sendmsg(fds[1], &msg, 0) != 1)
+		return -errno;
+	close(fd);
+	return 0;
+}
+
+/* A process that has the only file of the space then, and no pipe that others wait for */
+static pid_t pass_on(int fd, bool in_flight)
+{
+	int fds[2], err = -EPIPE, i;
+	pid_t pid;
+
+	if (pipe(fds))
+		return -errno;
+	pid = fork();
+	if (!pid) {
+		for (i = 3; i < 256; i++)
+			if (i != fd && i != fds[1])
+				close(i);
+		err = in_flight ? leave_in_flight(fd) : 0;
+		if (write(fds[1], &err, sizeof(err)) == sizeof(err))
+			pause();
+		_exit(0);
+	}
+	close(fd);
+	if (read(fds[0], &err, sizeof(err)) != sizeof(err))
+		err = -EPIPE;
+	close(fds[0]);
+	close(fds[1]);
+	return err ?: pid;
+}
+
+enum { CREATOR, LAST_TASK, LAST_FILE };
+
+static void end_in_order(struct __test_metadata *_metadata, const int order[3], bool in_flight)
+{
+	struct held held;
+	pid_t task = make_held(_metadata, &held), holder = pass_on(held.use.fd, in_flight);
+	int i;
+
+	ASSERT_LT(0, holder);
+	for (i = 0; i < 3; i++) {
+		if (order[i] == CREATOR) {
+			EXPECT_TRUE(end_creator(&held));
+		} else if (order[i] == LAST_FILE) {
+			pt_kill(holder);
+			close(socket(AF_UNIX, SOCK_DGRAM, 0));
+		} else {
+			pt_kill(task);
+			EXPECT_GT(MUCH >> 11, pt_resident_kib());
+		}
+	}
+}
+
+static long module_references(void)
+{
+	char text[32] = "-1";
+
+	pt_read_file("/sys/module/pvas/refcnt", text, sizeof(text));
+	return atol(text);
+}
+
+/* creator, last task and last file end in any order: no space is left, and no memory */
+PVAS_TEST(any_order)
+{
+	static const int orders[][3] = {
+		{ CREATOR, LAST_TASK, LAST_FILE }, { CREATOR, LAST_FILE, LAST_TASK },
+		{ LAST_TASK, CREATOR, LAST_FILE }, { LAST_TASK, LAST_FILE, CREATOR },
+		{ LAST_FILE, CREATOR, LAST_TASK }, { LAST_FILE, LAST_TASK, CREATOR },
+	};
+	long before = pt_file_kib("/proc/meminfo", "MemAvailable:"), references;
+	size_t i, tries;
+	int fd = pt_open();
+
+	references = module_references();
+	for (i = 0; i < 2 * PT_ARRAY_SIZE(orders); i++) {
+		end_in_order(_metadata, orders[i / 2], i % 2);
+		EXPECT_EQ(0, pt_raw_spaces_left(fd)) TH_LOG("round %zu", i);
+	}
+	for (tries = 0; tries < 100; tries++, usleep(50000))
+		if (pt_file_kib("/proc/meminfo", "MemAvailable:") > before - (MUCH >> 10))
+			break;
+	EXPECT_GT(100, tries);
+	for (tries = 0; tries < 100 && module_references() > references; tries++)
+		usleep(50000);
+	EXPECT_EQ(references, module_references());
+	close(fd);
 }
 
 PT_MAIN()

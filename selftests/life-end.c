@@ -15,17 +15,6 @@
 #include "kselftest_harness.h"
 #include "pvas_test.h"
 
-static long rss_kib(void)
-{
-	char line[256];
-	long kib = -1;
-	char *at;
-
-	if (!pt_read_file("/proc/pvas", line, sizeof(line)) && (at = strstr(line, "rss_kib ")))
-		kib = atol(at + 8);
-	return kib;
-}
-
 /* wait() has returned: the partition is free, its memory gone; 60 times */
 MODULE_TEST(wait_means_free, "a partition is free a moment later")
 {
@@ -34,7 +23,7 @@ MODULE_TEST(wait_means_free, "a partition is free a moment later")
 	pid_t pid;
 	int i;
 
-	before = rss_kib();
+	before = pt_resident_kib();
 	for (i = 0; i < 60; i++) {
 		ASSERT_EQ(2, pvas_task_spawn(space, 2, pt_self(), pt_task_argv("dirty"), environ,
 					     NULL,
@@ -42,7 +31,7 @@ MODULE_TEST(wait_means_free, "a partition is free a moment later")
 		ASSERT_EQ(0, pt_wait(pid)) TH_LOG("round %d", i);
 		ASSERT_EQ(0, pvas_task_list(space, NULL, 0)) TH_LOG("round %d", i);
 	}
-	after = rss_kib();
+	after = pt_resident_kib();
 	EXPECT_LE(0, before);
 	EXPECT_GT(before + 512, after);
 	pvas_space_destroy(space);

@@ -33,27 +33,39 @@
 #define RW (PROT_READ | PROT_WRITE)
 #define WAIT_MS "/sys/module/pvas/parameters/reclaim_wait_ms"
 
-static long meminfo_kib(const char *name)
+static long shmem_kib(void)
 {
-	FILE *f = fopen("/proc/meminfo", "re");
-	char line[128];
-	long kib = -1;
-
-	while (f && fgets(line, sizeof(line), f))
-		if (!strncmp(line, name, strlen(name)))
-			kib = atol(line + strlen(name));
-	if (f)
-		fclose(f);
-	return kib;
+	return pt_file_kib("/proc/meminfo", "Shmem:");
 }
 
-static long resident_kib(void)
+/* The task changes its page of the silent server's file when it is told to, and stays. */
+static void change_when_told(char *page)
 {
-	char line[256] = "", *at;
+	sigset_t set;
+	int sig;
 
-	pt_read_file("/proc/pvas", line, sizeof(line));
-	at = strstr(line, "rss_kib ");
-	return at ? atol(at + 8) : -1;
+	sigemptyset(&set);
+	sigaddset(&set, SIGUSR1);
+	sigaddset(&set, SIGUSR2);
+	sigprocmask(SIG_BLOCK, &set, NULL);
+	pt_say("r");
+	sigwait(&set, &sig);
+	page[0] = sig == SIGUSR2 ? 1 : FUSE_ANSWERED;
+	pt_say("d");
+	pause();
+}
+
+/* All tasks change it; the server does not answer for what the last one stores. */
+static bool have_changed(const pid_t *pid, int n, int from)
+{
+	int i;
+
+	for (i = 0; i < n; i++) {
+		kill(pid[i], i < n - 1 ? SIGUSR1 : SIGUSR2);
+		if (pt_hear(from) != 'd')
+			return false;
+	}
+	return true;
 }
 
 /* At the partition's bottom a dirty page of the silent server's; above it much memory */
@@ -74,16 +86,14 @@ TASK(dirty_fuse_below)
 		return;
 	memset(p, 1, LARGE);
 	memset(shared, 1, LARGE);
-	page[0] = 1;
-	pt_say("r");
-	pause();
+	change_when_told(page);
 }
 
 #define TASKS 3
 
 static void end_with_silent_server(struct __test_metadata *_metadata, int file, pid_t server)
 {
-	long shmem = meminfo_kib("Shmem:");
+	long shmem = shmem_kib();
 	struct pvas_space *space = PT_SPACE();
 	pid_t pid[TASKS];
 	int fds[2], i;
@@ -94,14 +104,15 @@ static void end_with_silent_server(struct __test_metadata *_metadata, int file, 
 						   &pid[i]));
 		ASSERT_EQ('r', pt_hear(fds[0]));
 	}
-	EXPECT_LT(TASKS * LARGE / 1024, resident_kib());
+	ASSERT_TRUE(have_changed(pid, TASKS, fds[0]));
+	EXPECT_LT(TASKS * LARGE / 1024, pt_resident_kib());
 	for (i = 0; i < TASKS; i++)
 		kill(pid[i], SIGKILL);
-	for (i = 0; i < 200 && (resident_kib() > SMALL_KIB ||
-				meminfo_kib("Shmem:") > shmem + SMALL_KIB); i++)
+	for (i = 0; i < 200 && (pt_resident_kib() > SMALL_KIB ||
+				shmem_kib() > shmem + SMALL_KIB); i++)
 		usleep(50000);
-	EXPECT_GT(SMALL_KIB, resident_kib());
-	EXPECT_GT(shmem + SMALL_KIB, meminfo_kib("Shmem:"));
+	EXPECT_GT(SMALL_KIB, pt_resident_kib());
+	EXPECT_GT(shmem + SMALL_KIB, shmem_kib());
 	/* But they wait for the server, as any process does. */
 	pt_kill(server);
 	for (i = 0; i < TASKS; i++) {
@@ -149,23 +160,14 @@ MODULE_TEST(silent_server, "the launcher's memory")
  */
 TASK(dirty_fuse_alone)
 {
-	int fd = atoi(pt_args[1]), sig;
+	int fd = atoi(pt_args[1]);
 	char *page = mmap(NULL, PAGE, RW, MAP_SHARED, fd, 0);
-	sigset_t set;
 
-	sigemptyset(&set);
-	sigaddset(&set, SIGUSR1);
-	sigprocmask(SIG_BLOCK, &set, NULL);
 	CHECK(page != MAP_FAILED);
 	close(fd);
 	CHECK_EQ(0, pt_write_file("/proc/self/oom_score_adj", "1000"));
-	if (pt_failed)
-		return;
-	pt_say("r");
-	sigwait(&set, &sig);
-	page[0] = 1;
-	pt_say("d");
-	pause();
+	if (!pt_failed)
+		change_when_told(page);
 }
 
 /* How many workers are at work for a queue of this name */
@@ -238,10 +240,7 @@ static void end_many_by_oom(struct __test_metadata *_metadata, int file)
 					       &pid[i]));
 		ASSERT_EQ('r', pt_hear(fds[0]));
 	}
-	for (i = 0; i < MANY; i++) {
-		kill(pid[i], SIGUSR1);
-		ASSERT_EQ('d', pt_hear(fds[0]));
-	}
+	ASSERT_TRUE(have_changed(pid, MANY, fds[0]));
 	for (i = 0; i < MANY; i++) {
 		ASSERT_TRUE(end_one_by_oom(pid));
 	}
@@ -371,7 +370,7 @@ MODULE_TEST(held_up_releases, "the launcher's memory")
 {
 	static const char *const tasks[] = { "map_memfd_and_end", "map_segment_and_end" };
 	struct pvas_space *space = PT_SPACE();
-	long shmem = meminfo_kib("Shmem:");
+	long shmem = shmem_kib();
 	pid_t attacker, pid;
 	int i;
 
@@ -383,14 +382,14 @@ MODULE_TEST(held_up_releases, "the launcher's memory")
 		pid = pt_start_task(space, 1, tasks[i % 2]);
 		ASSERT_LT(0, pid);
 		EXPECT_EQ(0, pt_wait(pid));
-		EXPECT_GT(shmem + SMALL_KIB, meminfo_kib("Shmem:"));
+		EXPECT_GT(shmem + SMALL_KIB, shmem_kib());
 	}
 	/* The same at the end of the last task of a space that is closed */
 	pid = pt_start_task(space, 1, "map_memfd_and_end");
 	ASSERT_LT(0, pid);
 	pvas_space_destroy(space);
 	EXPECT_LE(0, pt_wait(pid));
-	EXPECT_GT(shmem + SMALL_KIB, meminfo_kib("Shmem:"));
+	EXPECT_GT(shmem + SMALL_KIB, shmem_kib());
 	pt_kill(attacker);
 }
 

@@ -5,6 +5,7 @@
 #include <linux/capability.h>
 #include <linux/keyctl.h>
 #include <linux/sched.h>
+#include <linux/landlock.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -182,6 +183,24 @@ static void check_setns(int fd, int type, bool by_pidfd)
 }
 
 /* nor by setns, by a file of the namespace or a process; for time: EUSERS */
+/* A domain would open the unconfined peers to all processes of that domain. */
+TASK_TEST(landlock_refused)
+{
+	struct landlock_ruleset_attr attr = { .handled_access_fs = LANDLOCK_ACCESS_FS_MAKE_SOCK };
+	int fd = syscall(SYS_landlock_create_ruleset, &attr, sizeof(attr), 0);
+	pid_t pid;
+
+	if (fd < 0 || pt_backend() != PVAS_BACKEND_KERNEL)
+		return;
+	CHECK_EQ(0, prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0));
+	CHECK_ERR(EPERM, syscall(SYS_landlock_restrict_self, fd, 0));
+	pid = fork();
+	if (!pid)
+		_exit(syscall(SYS_landlock_restrict_self, fd, 0) ? errno : 0);
+	CHECK_EQ(0, pt_wait(pid));
+	close(fd);
+}
+
 TASK_TEST(setns_refused)
 {
 	int pidfd, fd;

@@ -33,15 +33,6 @@ static int sparse(void *arg)
 	return madvise(p, LEN, advice) ? -ENOTSUP : 0;
 }
 
-static long resident_kib(void)
-{
-	char line[256] = "", *at;
-
-	pt_read_file("/proc/pvas", line, sizeof(line));
-	at = strstr(line, "rss_kib ");
-	return at ? atol(at + 8) : -1;
-}
-
 static long process_kib(pid_t pid)
 {
 	char path[64], text[256];
@@ -96,8 +87,8 @@ static void leave_to_khugepaged(struct __test_metadata *_metadata, int advice)
 	pt_write_file(THP "khugepaged/scan_sleep_millisecs", "10");
 	second = let_fill_another(advice);
 	EXPECT_LT(0, second);
-	EXPECT_LE(0, resident_kib());
-	EXPECT_GT(LEN / 1024 / 8, resident_kib());
+	EXPECT_LE(0, pt_resident_kib());
+	EXPECT_GT(LEN / 1024 / 8, pt_resident_kib());
 	/* It is still there to be entered. */
 	EXPECT_EQ(0, pt_raw_arm(raw.fd, 0, 1, 0));
 	EXPECT_EQ(0, pt_raw_arm(raw.fd, 0, 0, PVAS_SPAWN_CANCEL));

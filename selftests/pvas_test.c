@@ -309,18 +309,31 @@ char *const *pt_task_argv(const char *name)
 	return argv;
 }
 
-long pt_status_kib(pid_t pid, const char *name)
-{
-	char path[64], line[256];
-	long kib = -1;
-	FILE *f;
+/* ---- amounts of memory ---- */
 
-	snprintf(path, sizeof(path), "/proc/%d/status", pid);
-	f = fopen(path, "re");
-	while (f && fgets(line, sizeof(line), f))
-		if (!strncmp(line, name, strlen(name)))
-			kib = atol(line + strlen(name));
+long pt_file_kib(const char *path, const char *name)
+{
+	FILE *f = fopen(path, "re");
+	char line[256], *at;
+	long kib = -1;
+
+	while (f && kib < 0 && fgets(line, sizeof(line), f))
+		if ((at = strstr(line, name)))
+			kib = atol(at + strlen(name));
 	if (f)
 		fclose(f);
 	return kib;
+}
+
+long pt_status_kib(pid_t pid, const char *name)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%d/status", pid);
+	return pt_file_kib(path, name);
+}
+
+long pt_resident_kib(void)
+{
+	return pt_file_kib("/proc/pvas", "rss_kib ");
 }

@@ -50,8 +50,11 @@ int pt_dumpable(void);
 int pt_wait(pid_t pid);
 /* A file of /proc or /sys, to its first newline; -errno */
 int pt_read_file(const char *path, char *buf, size_t len);
-/* A line of /proc/PID/status in KiB, by its name with the colon; -1: it is not there */
+/* The first number in a file that comes after this word; -1: it is not there */
+long pt_file_kib(const char *path, const char *name);
+/* The same of /proc/PID/status; and the memory of the first space in /proc/pvas */
 long pt_status_kib(pid_t pid, const char *name);
+long pt_resident_kib(void);
 int pt_write_file(const char *path, const char *text);
 /* int $0x80: an ia32 system call of this 64-bit process */
 long pt_ia32(long nr, long a, long b, long c, long d, long e, long f);

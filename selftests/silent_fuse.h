@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * A FUSE file system with a file of one page, whose server reads and opens, but never
- * answers a request that writes.
+ * answers a request that writes, unless the page begins with FUSE_ANSWERED.
+ *
+ * The kernel may write the page back after any store, and lets nobody store to it again
+ * before the server has answered. So of several stores all but the last one put
+ * FUSE_ANSWERED there.
  */
 #ifndef SILENT_FUSE_H
 #define SILENT_FUSE_H
@@ -18,6 +22,7 @@
 #include <unistd.h>
 
 #define FUSE_PAGE 4096UL
+#define FUSE_ANSWERED 'a'
 
 struct answer {
 	struct fuse_out_header head;
@@ -69,9 +74,12 @@ static int fuse_answer(const struct fuse_in_header *in, void *data)
 	}
 }
 
-static bool is_silent(uint32_t opcode)
+/* For ever, because an answered write is no reason to answer the times that follow it. */
+static bool is_silent(const struct fuse_in_header *in)
 {
-	return opcode == FUSE_SETATTR || opcode == FUSE_WRITE;
+	const char *page = (const char *)(in + 1) + sizeof(struct fuse_write_in);
+
+	return in->opcode == FUSE_SETATTR || (in->opcode == FUSE_WRITE && *page != FUSE_ANSWERED);
 }
 
 static void fuse_serve(int fd)
@@ -81,7 +89,7 @@ static void fuse_serve(int fd)
 	int len;
 
 	while (read(fd, &ask, sizeof(ask)) > 0 || errno == EINTR || errno == ENOENT) {
-		if (is_silent(ask.in.opcode) || ask.in.opcode == FUSE_FORGET ||
+		if (is_silent(&ask.in) || ask.in.opcode == FUSE_FORGET ||
 		    ask.in.opcode == FUSE_INTERRUPT)
 			continue;
 		memset(&answer, 0, sizeof(answer));

@@ -5,6 +5,7 @@
  *	early exit	it exits while others wait for a message from it
  *	early kill	it is killed, likewise
  *	early segv	it sends itself SIGSEGV
+ *	early wild	it stores to where no task has ever been
  *	early send	it is killed while it sends long messages
  *	early receive	it is killed while it receives them
  *	early medium	it is killed while it sends messages by reference
@@ -96,6 +97,8 @@ static void end(const char *how)
 		end_in_finalize();
 	if (!strcmp(how, "segv"))
 		raise(SIGSEGV);
+	if (!strcmp(how, "wild"))
+		*(volatile char *)0x414141414141 = 1;
 	raise(SIGKILL);
 }
 

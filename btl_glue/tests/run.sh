@@ -23,6 +23,7 @@ only=("$@")
 export OMPI_MCA_coll=^pvas
 
 segv_ends() { tasks 3 OMPI_MCA_opal_signal=6 early segv 2>&1 | grep -q 'died from signal 11'; }
+wild_ends() { tasks 3 OMPI_MCA_opal_signal=6 early wild 2>&1 | grep -q 'died from signal 11'; }
 
 # most_held N: of all ranks, and of the one that had most, after 30 all-to-alls
 most_held()
@@ -136,6 +137,9 @@ try mixed-tiny		tasks 3 OMPI_MCA_btl_pvas_fbox_size=1 OMPI_MCA_btl_pvas_fbox_max
 			OMPI_MCA_btl_pvas_fbox_threshold=2 OMPI_MCA_btl_pvas_fbox_idle=1 \
 			mixed "$rounds"
 try window		tasks 2 limits window
+for what in packed contiguous header; do
+	try starve-$what	tasks 3 starve $what
+done
 try too-long		tasks 2 OMPI_MCA_btl_pvas_copy_limit=4200 OMPI_MCA_btl_pvas_fbox_size=4096 \
 			limits long
 try touch		tasks 2 OMPI_MCA_btl_pvas_share_limit=32768 \
@@ -164,7 +168,8 @@ if [ $backend = kernel ]; then
 else
 	try convention	convention
 	try mixed-7	tasks 7 mixed "$rounds"
-	try boxes	tasks 7 limits boxes
+	# On a loaded machine, boxes would be idle long enough to be given back.
+	try boxes	tasks 7 OMPI_MCA_btl_pvas_fbox_idle=0 limits boxes
 	try decoy	tasks 3 OMPI_MCA_btl=pvas,self OMPI_MCA_btl_pvas_queue_size=28672 \
 			decoy
 	# A task's child is in no space, and each pvasrun has a space of its own.
@@ -213,6 +218,7 @@ if [ $backend = user ]; then
 fi
 # A signal that was sent, where Open MPI has no handler for it below ours
 try early-segv	segv_ends
+try early-wild	wild_ends
 # Between all steps of MPI_Init
 for ms in $init_ms; do
 	bad "early-$ms"	tasks 3 early "$ms"

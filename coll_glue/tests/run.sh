@@ -64,6 +64,8 @@ says clamped 'coll_pvas_ring_limit is 6144, not 7000' \
 			tasks 2 OMPI_MCA_coll_pvas_ring_limit=7000 move 2
 try ahead		tasks 3 ahead
 try ahead-7		tasks 7 ahead
+# Copies are shared only if ranks do not outnumber processors.
+try late		tasks 2 OMPI_MCA_coll_pvas_oversubscribed=0 late 5000
 try threads		tasks 2 threads
 try mismatch		tasks 3 mismatch
 try handlers		tasks 2 OMPI_MCA_opal_signal=6 handlers

@@ -20,8 +20,8 @@
 
 #define MIX	0x9e3779b97f4a7c15ULL		/* of the numbers that once were asked for */
 
-/* In a copy of our memory: all that looks like a number in a row becomes the next one. */
-static void guess(void)
+/* In a copy of our memory */
+static void each_word(void (*see)(uint64_t *word))
 {
 	unsigned long lo, hi;
 	char line[600], prot[8];
@@ -33,10 +33,16 @@ static void guess(void)
 		if (hi - lo > 16UL << 20)
 			continue;
 		for (uint64_t *w = (uint64_t *)lo; w < (uint64_t *)hi; w++)
-			if ((*w ^ MIX) - 1 < 1000)
-				*w = ((*w ^ MIX) + 1) ^ MIX;
+			see(w);
 	}
 	fclose(f);
+}
+
+/* All that looks like a number in a row becomes the next one. */
+static void guess(uint64_t *word)
+{
+	if ((*word ^ MIX) - 1 < 1000)
+		*word = ((*word ^ MIX) + 1) ^ MIX;
 }
 
 TEST(no_guess)
@@ -54,7 +60,7 @@ TEST(no_guess)
 	}
 	pid = fork();
 	if (!pid) {
-		guess();
+		each_word(guess);
 		if (write(ready[1], "", 1) == 1)
 			pause();
 		_exit(0);
@@ -66,7 +72,7 @@ TEST(no_guess)
 	end_of(pid);
 }
 
-/* In a fork child: the range that is wiped by fork, where the launcher would read. */
+/* The range that is wiped by fork, where the launcher reads. */
 static char *find_wiped(size_t *len)
 {
 	unsigned long lo = 0, hi = 0, a, b;
@@ -104,11 +110,14 @@ static int make_readers_wait(int in_use)
 	return ioctl(fd, UFFDIO_REGISTER, &reg);
 }
 
-/* Only the number of its helpers limits who else waits with a launcher that does. */
+/*
+ * Only the number of its helpers limits who else waits with a launcher that does. At last
+ * the launcher locks all of its memory, so that all its pages are in use as well.
+ */
 TEST(no_wait)
 {
 	const int nr[] = { SYS_kcmp };
-	int ready[2], in_use;
+	int ready[2], i;
 	pid_t pid;
 	char c;
 
@@ -116,10 +125,13 @@ TEST(no_wait)
 	forbid(nr, 1, EPERM);
 	ASSERT_EQ(user_caller_begin(), 0);
 	ASSERT_EQ(pipe(ready), 0);
-	for (in_use = 0; in_use < 2; in_use++) {
+	for (i = 0; i < 3; i++) {
+		if (i == 2 && mlockall(MCL_CURRENT))
+			SKIP(return, "can't lock memory");
 		pid = fork();
 		if (!pid) {
-			c = make_readers_wait(in_use) ? 'n' : 'y';
+			prctl(PR_SET_PDEATHSIG, SIGKILL);
+			c = make_readers_wait(i > 0) ? 'n' : 'y';
 			if (write(ready[1], &c, 1) == 1)
 				pause();
 			_exit(0);
@@ -133,6 +145,56 @@ TEST(no_wait)
 			SKIP(return, "no userfaultfd");
 	}
 	EXPECT_EQ(user_caller_inside(getpid()), 1);
+}
+
+#define PATTERN	64
+
+/* Which pages behind the first one are in use */
+static uint64_t pages_in_use(const char *range)
+{
+	uint64_t entries[PATTERN] = { 0 }, mask = 0;
+	int i, fd = open("/proc/self/pagemap", O_RDONLY);
+	off_t at = (off_t)(((uintptr_t)range / 4096 + 1) * sizeof(entries[0]));
+
+	if (pread(fd, entries, sizeof(entries), at) == sizeof(entries))
+		for (i = 0; i < PATTERN; i++)
+			mask |= (uint64_t)!!(entries[i] >> 62) << i;
+	close(fd);
+	return mask;
+}
+
+static uint64_t mixed, copies;
+
+static void find(uint64_t *word)
+{
+	copies += (*word ^ MIX) == mixed;
+}
+
+/* A fork child, which has a copy of most of our memory, does not learn from it what to imitate. */
+TEST(no_imitation)
+{
+	int to[2], from[2];
+	uint64_t used;
+	size_t len;
+	pid_t pid;
+
+	ASSERT_EQ(user_caller_begin(), 0);
+	ASSERT_EQ(pipe(to), 0);
+	ASSERT_EQ(pipe(from), 0);
+	pid = fork();
+	if (!pid) {
+		if (read(to[0], &mixed, sizeof(mixed)) == sizeof(mixed))
+			each_word(find);
+		_exit(write(from[1], &copies, sizeof(copies)) != sizeof(copies));
+	}
+	used = pages_in_use(find_wiped(&len));
+	ASSERT_NE(used, 0);
+	EXPECT_NE(used, ~0ULL);
+	mixed = used ^ MIX;
+	ASSERT_EQ(write(to[1], &mixed, sizeof(mixed)), (ssize_t)sizeof(mixed));
+	ASSERT_EQ(read(from[0], &copies, sizeof(copies)), (ssize_t)sizeof(copies));
+	EXPECT_EQ(copies, 0);
+	end_of(pid);
 }
 
 /* ---- what it costs to write to a caller with mappings without end ---- */

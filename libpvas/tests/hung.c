@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/mount.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "helpers.h"
@@ -67,14 +68,20 @@ FIXTURE_TEARDOWN(hung)
 	rmdir(self->dir);
 }
 
-static int start_with(struct pvas_space *s, const char *what, const char *arg, const char *arg2,
-		      pid_t *pid)
+static int start_of(struct pvas_space *s, const char *program, const char *what, const char *arg,
+		    const char *arg2, pid_t *pid)
 {
 	char *argv[] = {
-		(char *)ours("peer_task"), (char *)what, (char *)arg, (char *)arg2, NULL,
+		(char *)ours(program), (char *)what, (char *)arg, (char *)arg2, NULL,
 	};
 
 	return pvas_task_spawn(s, PVAS_ANY, argv[0], argv, environ, NULL, pid);
+}
+
+static int start_with(struct pvas_space *s, const char *what, const char *arg, const char *arg2,
+		      pid_t *pid)
+{
+	return start_of(s, "peer_task", what, arg, arg2, pid);
 }
 
 static int start(struct pvas_space *s, const char *what, const char *arg, pid_t *pid)
@@ -253,6 +260,39 @@ TEST_F(hung, who_has_it_closed_waits_alone)
 		EXPECT_EQ(end_of(pid[i]), SIGKILL);
 	}
 	destroy(_metadata, self->s);
+}
+
+/*
+ * A process that holds the lock of its own memory for ever, with threads that make calls. Without
+ * kcmp() to identify them takes that lock, and so does to identify what a posix_spawn() starts.
+ */
+TEST_F(hung, who_locks_its_memory_waits_alone)
+{
+	const struct pvas_create_attr attr = {
+		.size = sizeof(attr), .backend = PVAS_BACKEND_USER,
+	};
+	const int nr[] = { SYS_kcmp };
+	char path[80];
+	pid_t holder, other;
+	int i, status;
+
+	alarm(50);
+	pvas_space_destroy(self->s);
+	forbid(nr, 1, EPERM);
+	ASSERT_EQ(pvas_space_create(&self->s, &attr), 0) TH_LOG("%s", pvas_error_get());
+	snprintf(path, sizeof(path), "%s/changed", self->dir);
+	ASSERT_GT(start_of(self->s, "lock_task", path, CHILDREN, NULL, &holder), 0);
+	sleep(2);
+	for (i = 0; i < 3; i++) {
+		ASSERT_GT(start_of(self->s, "lock_task", NULL, NULL, NULL, &other), 0);
+		EXPECT_EQ(end_of(other), 0);
+	}
+	kill(self->server, SIGKILL);
+	status = end_of(holder);
+	destroy(_metadata, self->s);
+	if (WIFEXITED(status) && WEXITSTATUS(status) == 77)
+		SKIP(return, "this kernel does not wait for the server in munmap()");
+	EXPECT_EQ(status, 0);
 }
 
 TEST_HARNESS_MAIN

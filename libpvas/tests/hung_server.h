@@ -18,21 +18,26 @@
 #include <unistd.h>
 
 #define FILE_ID		2
+#define CHANGED_ID	3
+#define FILE_SIZE	16384
 #define CLOSE_HANGS	2	/* stored to *holds_close, if that was not 0, by a close */
 
-/* ---- a file system of one file: its contents never come, its close may never end ---- */
+/*
+ * ---- a file system of two files: of one, "changed", changes are never accepted; of the other
+ * the contents never come. Their close may never end. ----
+ */
 
 static inline struct fuse_attr attr_of(uint64_t id)
 {
 	return (struct fuse_attr){
-		.ino = id, .nlink = 1, .size = 16384,
-		.mode = id == FILE_ID ? S_IFREG | 0644 : S_IFDIR | 0755,
+		.ino = id, .nlink = 1, .size = FILE_SIZE,
+		.mode = id >= FILE_ID ? S_IFREG | 0644 : S_IFDIR | 0755,
 	};
 }
 
 static inline void reply(int dev, uint64_t unique, int err, const void *data, size_t len)
 {
-	char buf[512];
+	static char buf[sizeof(struct fuse_out_header) + FILE_SIZE];
 	struct fuse_out_header out = { .unique = unique, .error = -err };
 
 	out.len = (uint32_t)(sizeof(out) + (err ? 0 : len));
@@ -47,10 +52,11 @@ static inline void answer(int dev, const struct fuse_in_header *in, volatile int
 {
 	struct fuse_init_out init = { .major = 7, .minor = 31, .max_write = 4096 };
 	struct fuse_attr_out attr = { .attr_valid = 1000, .attr = attr_of(in->nodeid) };
+	uint64_t id = strcmp((const char *)(in + 1), "changed") ? FILE_ID : CHANGED_ID;
 	struct fuse_entry_out entry = {
-		.nodeid = FILE_ID, .attr_valid = 1000, .entry_valid = 1000,
-		.attr = attr_of(FILE_ID),
+		.nodeid = id, .attr_valid = 1000, .entry_valid = 1000, .attr = attr_of(id),
 	};
+	static const char zeroes[FILE_SIZE];
 	struct fuse_open_out file = { .open_flags = FOPEN_KEEP_CACHE };
 
 	switch (in->opcode) {
@@ -70,6 +76,11 @@ static inline void answer(int dev, const struct fuse_in_header *in, volatile int
 		reply(dev, in->unique, 0, NULL, 0);
 		break;
 	case FUSE_READ:
+		if (in->nodeid == CHANGED_ID)
+			reply(dev, in->unique, 0, zeroes,
+			      ((const struct fuse_read_in *)(in + 1))->size);
+		break;
+	case FUSE_WRITE:
 	case FUSE_FORGET:
 	case FUSE_BATCH_FORGET:
 	case FUSE_INTERRUPT:

@@ -6,7 +6,7 @@
  * peer's code. Processes outside the space can make requests without end, and can make
  * each of them hang (its arguments can be in a file whose server doesn't answer). So
  * workers only receive their requests, and helpers handle them: first they identify the
- * caller, which is quick; a caller outside then waits for its turn. Its calls get
+ * caller, if that is quick; one outside, or not identified, then waits for its turn. Its calls get
  * a share of one processor, and only some of the helpers. The order is that of arrival,
  * and each thread can have one request, so all get an equal part of that share.
  */

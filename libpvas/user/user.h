@@ -16,7 +16,8 @@
  *	process.c	a task's process: pidfd, wake-ups of the supervisor
  *	thread.c	launcher threads with descriptors or directories of their own
  *	request.c	a request of the filter: receive, validate, answer
- *	caller.c	whether a caller shares our mm; its memory and files
+ *	caller.c	a caller's memory and files
+ *	inside.c	whether a caller shares our mm
  *	exec.c		a task that leaves the space by execve()
  *	exe.c		the answer to readlink("/proc/PID/exe")
  *	rights.c	a task keeps its ids, namespaces and capabilities
@@ -230,7 +231,7 @@ struct user_meter {
 /**
  * struct user_queue - requests for the helpers
  * @arrived:	callers to be identified
- * @deferred:	callers that are known to be outside
+ * @deferred:	callers that are outside, or probably so if it can take long to find out
  * @nr_outside:	helpers that are handling calls of callers outside
  * @meters:	of these
  * @nr_taken:	how many requests were taken from the queue

@@ -116,12 +116,21 @@ static int64_t handle_outside(struct user_request *r)
 	return r->nr != USER_NR_STOP ? user_call_of_child(r) : -ENOSYS;
 }
 
-static void serve_outside(struct user_request *r)
+static int64_t handle(struct user_request *r)
+{
+	if (r->inside == UNKNOWN)
+		r->inside = check_inside(user_caller_inside(r->tid));
+	if (r->inside == OUTSIDE)
+		return handle_outside(r);
+	return r->inside == INSIDE ? handle_task(r) : r->inside;
+}
+
+static void serve_deferred(struct user_request *r)
 {
 	int waits = user_request_valid();
 
 	if (waits)
-		user_request_reply(r, handle_outside(r));
+		user_request_reply(r, handle(r));
 	user_queue_done(r->u, r, waits);
 	free(r);
 }
@@ -136,12 +145,15 @@ static void identify(struct user_request *r)
 		free(r);
 		return;
 	}
-	r->inside = r->part ? check_inside(user_caller_inside(r->tid)) : OUTSIDE;
-	if (r->inside == OUTSIDE) {
+	if (!r->part)
+		r->inside = OUTSIDE;
+	else if (!user_caller_doubtful(r->tid))
+		r->inside = check_inside(user_caller_inside(r->tid));
+	if (r->inside == OUTSIDE || r->inside == UNKNOWN) {
 		user_queue_defer(r->u, r);
 		return;
 	}
-	user_request_reply(r, r->inside == INSIDE ? handle_task(r) : r->inside);
+	user_request_reply(r, handle(r));
 	free(r);
 }
 
@@ -152,8 +164,8 @@ void *user_helper_main(void *arg)
 
 	while ((r = user_queue_next(u))) {
 		user_request_begin(r);
-		if (r->inside == OUTSIDE)
-			serve_outside(r);
+		if (r->meter)
+			serve_deferred(r);
 		else
 			identify(r);
 	}

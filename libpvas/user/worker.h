@@ -76,14 +76,38 @@ int user_request_current(const struct user_request *r);
 
 /* ---- caller.c ---- */
 
-/* Create the pages for user_caller_inside(), once in a process. */
-int user_caller_begin(void);
-
 /*
  * The calling thread, as a name for our memory and address space: getpid() is the first
  * thread, and that has neither once it has ended by pthread_exit().
  */
 pid_t user_caller_self(void);
+
+/*
+ * Copy from or to a caller's memory. Returns the number of bytes copied, or -EPERM if this
+ * process has no right to read that.
+ */
+ssize_t user_caller_read(pid_t tid, uint64_t from, void *to, size_t len);
+ssize_t user_caller_write(pid_t tid, uint64_t to, const void *from, size_t len);
+
+/* RLIMIT_DATA of a process */
+uint64_t user_caller_data_limit(pid_t pid);
+
+/* The process of a thread. 0: gone. */
+pid_t user_caller_process(pid_t tid);
+
+/* In a worker: open the thread's @fd in the workers' descriptor table. Returns it, or -errno. */
+int user_caller_file(pid_t tid, int fd, int prot, int flags);
+
+/* ---- inside.c ---- */
+
+/* Before the others: create the pages for user_caller_inside(), once in a process. */
+int user_caller_begin(void);
+
+/*
+ * Can user_caller_inside() wait for ever, and is @tid probably outside? Then this has to be
+ * found out without having others wait. This doesn't block.
+ */
+int user_caller_doubtful(pid_t tid);
 
 /* Does @tid share our address space? This reads no memory that could be made to wait. */
 int user_caller_inside(pid_t tid);
@@ -95,13 +119,6 @@ int user_caller_inside(pid_t tid);
 int user_caller_still_inside(pid_t tid);
 
 /*
- * Copy from or to a caller's memory. Returns the number of bytes copied, or -EPERM if this
- * process has no right to read that.
- */
-ssize_t user_caller_read(pid_t tid, uint64_t from, void *to, size_t len);
-ssize_t user_caller_write(pid_t tid, uint64_t to, const void *from, size_t len);
-
-/*
  * Is its address space too small to be ours? Unlike the other functions here this doesn't
  * block. True for each process in the middle of an execve(), and for small programs.
  */
@@ -109,15 +126,6 @@ int user_caller_elsewhere(pid_t tid);
 
 /* Does it have an address space that is not ours? */
 int user_caller_left(pid_t tid);
-
-/* RLIMIT_DATA of a process */
-uint64_t user_caller_data_limit(pid_t pid);
-
-/* The process of a thread. 0: gone. */
-pid_t user_caller_process(pid_t tid);
-
-/* In a worker: open the thread's @fd in the workers' descriptor table. Returns it, or -errno. */
-int user_caller_file(pid_t tid, int fd, int prot, int flags);
 
 /* ---- exe.c ---- */
 
@@ -223,7 +231,7 @@ void user_files_close(struct user_files *f);
 /* Append a copy of a request that was received. Takes the lock. 0 or -errno. */
 int user_queue_add(struct user_space *u, const struct user_request *r);
 
-/* The caller is not a task: its turn comes when there is time for such callers. */
+/* The caller is probably not a task: its turn comes when there is time for such callers. */
 void user_queue_defer(struct user_space *u, struct user_request *r);
 
 /* Wait for the next request. NULL: the space is ending. */

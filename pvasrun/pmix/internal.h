@@ -11,6 +11,11 @@
 /* job.c: register the job with libpmix */
 pmix_status_t pmix_register_job(const struct pmix_job *job);
 
+/* maps.c: which rank is on which node, each to be freed; NULL if there is no memory */
+char *pmix_node_map(const struct pmix_job *job);
+char *pmix_proc_map(const struct pmix_job *job);
+char *pmix_local_peers(const struct pmix_job *job);
+
 /* wait.c: wait for an operation that was started with the callback pmix_done() */
 void pmix_wait_init(void);
 pmix_status_t pmix_wait(pmix_status_t started);

@@ -30,6 +30,14 @@ static void add_text(struct infos *to, const char *key, const char *text)
 	add(to, key, text, PMIX_STRING);
 }
 
+/* @of has been filled */
+static void add_proc(struct infos *to, pmix_data_array_t *array, const struct infos *of)
+{
+	array->size = of->nr;
+	add(to, PMIX_PROC_DATA, array, PMIX_DATA_ARRAY);
+	PMIX_DATA_ARRAY_FREE(array);
+}
+
 #define PROC_INFOS 9
 
 static void add_rank(struct infos *to, const struct pmix_job *job, unsigned int rank)
@@ -51,45 +59,46 @@ static void add_rank(struct infos *to, const struct pmix_job *job, unsigned int 
 		add_text(&of, PMIX_CPUSET, job->cpus[rank]);
 	if (job->localities && job->localities[rank])
 		add_text(&of, PMIX_LOCALITY_STRING, job->localities[rank]);
-	array->size = of.nr;
-	add(to, PMIX_PROC_DATA, array, PMIX_DATA_ARRAY);
-	PMIX_DATA_ARRAY_FREE(array);
+	add_proc(to, array, &of);
 }
 
-/* "0,1,2,..." */
-static char *all_ranks(unsigned int tasks)
-{
-	char *text = malloc(tasks * 11 + 1);
-	size_t used = 0;
-	unsigned int i;
+#define PRETENDED_INFOS 4
 
-	for (i = 0; text && i < tasks; i++)
-		used += sprintf(text + used, "%s%u", i ? "," : "", i);
-	return text;
+/*
+ * A rank that does not exist. libpmix 4.2 sends its clients no job data at all if the
+ * last rank of the job has no entry (register_info() in gds_hash.c); others need none.
+ */
+static void add_pretended(struct infos *to, const struct pmix_job *job, unsigned int rank)
+{
+	pmix_rank_t r = rank;
+	uint16_t local = rank % job->tasks;
+	pmix_data_array_t *array;
+	struct infos of;
+
+	PMIX_DATA_ARRAY_CREATE(array, PRETENDED_INFOS, PMIX_INFO);
+	of = (struct infos){ .info = array->array, .room = PRETENDED_INFOS };
+	add(&of, PMIX_RANK, &r, PMIX_PROC_RANK);
+	add(&of, PMIX_LOCAL_RANK, &local, PMIX_UINT16);
+	add(&of, PMIX_NODE_RANK, &local, PMIX_UINT16);
+	add_u32(&of, PMIX_NODEID, rank / job->tasks);
+	add_proc(to, array, &of);
 }
 
-/* One node with all ranks, in the notation of libpmix */
-static pmix_status_t add_node(struct infos *to, unsigned int tasks)
+static pmix_status_t add_maps(struct infos *to, const struct pmix_job *job)
 {
-	char host[256] = "localhost";
-	char *nodes = NULL, *procs = NULL, *ranks = all_ranks(tasks);
-	pmix_status_t rc = PMIX_ERR_NOMEM;
+	char *nodes = pmix_node_map(job), *procs = pmix_proc_map(job);
+	char *local = pmix_local_peers(job);
+	bool made = nodes && procs && local;
 
-	if (!ranks)
-		return rc;
-	gethostname(host, sizeof(host) - 1);
-	rc = PMIx_generate_regex(host, &nodes);
-	if (rc == PMIX_SUCCESS)
-		rc = PMIx_generate_ppn(ranks, &procs);
-	if (rc == PMIX_SUCCESS) {
+	if (made) {
 		add(to, PMIX_NODE_MAP, nodes, PMIX_REGEX);
 		add(to, PMIX_PROC_MAP, procs, PMIX_REGEX);
-		add_text(to, PMIX_LOCAL_PEERS, ranks);
+		add_text(to, PMIX_LOCAL_PEERS, local);
 	}
 	free(nodes);
 	free(procs);
-	free(ranks);
-	return rc;
+	free(local);
+	return made ? PMIX_SUCCESS : PMIX_ERR_NOMEM;
 }
 
 /* Where Open MPI creates its session directories, and that it need not remove them */
@@ -104,22 +113,40 @@ static void add_directories(struct infos *to, const struct pmix_job *job)
 
 #define JOB_INFOS 20
 
+static unsigned int all_ranks(const struct pmix_job *job)
+{
+	return job->nodes * job->tasks;
+}
+
+static unsigned int first_pretended(const struct pmix_job *job)
+{
+	return job->full || job->nodes == 1 ? job->tasks : all_ranks(job) - 1;
+}
+
+static void add_sizes(struct infos *to, const struct pmix_job *job)
+{
+	static const char *const of_job[] = { PMIX_UNIV_SIZE, PMIX_JOB_SIZE, PMIX_MAX_PROCS };
+	static const char *const of_node[] = { PMIX_LOCAL_SIZE, PMIX_NODE_SIZE };
+	unsigned int i;
+
+	for (i = 0; i < sizeof(of_job) / sizeof(of_job[0]); i++)
+		add_u32(to, of_job[i], all_ranks(job));
+	for (i = 0; i < sizeof(of_node) / sizeof(of_node[0]); i++)
+		add_u32(to, of_node[i], job->tasks);
+	add_u32(to, PMIX_NUM_NODES, job->nodes);
+	add_u32(to, PMIX_JOB_NUM_APPS, job->apps);
+}
+
 static pmix_status_t fill(struct infos *to, const struct pmix_job *job)
 {
-	static const char *const sizes[] = {
-		PMIX_UNIV_SIZE, PMIX_JOB_SIZE, PMIX_MAX_PROCS, PMIX_LOCAL_SIZE, PMIX_NODE_SIZE,
-	};
 	pmix_rank_t leader = 0;
 	pmix_status_t rc;
 	unsigned int i;
 
-	rc = add_node(to, job->tasks);
+	rc = add_maps(to, job);
 	if (rc != PMIX_SUCCESS)
 		return rc;
-	for (i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++)
-		add_u32(to, sizes[i], job->tasks);
-	add_u32(to, PMIX_NUM_NODES, 1);
-	add_u32(to, PMIX_JOB_NUM_APPS, job->apps);
+	add_sizes(to, job);
 	add(to, PMIX_LOCALLDR, &leader, PMIX_PROC_RANK);
 	add_text(to, PMIX_JOBID, job->nspace);
 	if (job->topology)
@@ -127,6 +154,8 @@ static pmix_status_t fill(struct infos *to, const struct pmix_job *job)
 	add_directories(to, job);
 	for (i = 0; i < job->tasks; i++)
 		add_rank(to, job, i);
+	for (i = first_pretended(job); i < all_ranks(job); i++)
+		add_pretended(to, job, i);
 	return PMIX_SUCCESS;
 }
 
@@ -147,7 +176,9 @@ static pmix_status_t register_ranks(const struct pmix_job *job)
 
 pmix_status_t pmix_register_job(const struct pmix_job *job)
 {
-	struct infos to = { .room = job->tasks + JOB_INFOS };
+	struct infos to = {
+		.room = JOB_INFOS + job->tasks + all_ranks(job) - first_pretended(job),
+	};
 	pmix_nspace_t nspace;
 	pmix_status_t rc;
 

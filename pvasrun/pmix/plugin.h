@@ -6,6 +6,7 @@
 #ifndef PVASRUN_PMIX_PLUGIN_H
 #define PVASRUN_PMIX_PLUGIN_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 /* Sent to pvasrun, each by one write() to a pipe */
@@ -29,6 +30,8 @@ struct pmix_job {
 	const char *nspace;
 	const char *tmpdir;	/* private to the job */
 	unsigned int tasks;
+	unsigned int nodes;	/* more than 1: of a pretended job, with as many ranks each */
+	bool full;		/* describe all of its ranks and nodes */
 	unsigned int apps;
 	const unsigned int *app_of;	/* by rank */
 	const char *topology;		/* hwloc's XML, or NULL */

@@ -4,7 +4,8 @@
  *
  *	hung_exec DIRECTORY COMMAND ARGUMENT...
  *
- * The directory is mounted over, which needs root. Returns the command's exit status; 77 if
+ * The command has the number of that process in HUNG_PID. The directory is mounted over,
+ * which needs root. Returns the command's exit status; 77 if
  * there can be no such process here.
  */
 #include <sys/mman.h>
@@ -35,8 +36,9 @@ static void __attribute__((noreturn)) hang(const char *dir)
 	_exit(1);
 }
 
-static int run_beside(char **argv, const volatile int *state)
+static int run_beside(char **argv, pid_t hanging, const volatile int *state)
 {
+	char number[16];
 	int i;
 	pid_t pid;
 
@@ -44,6 +46,8 @@ static int run_beside(char **argv, const volatile int *state)
 		usleep(1000);
 	if (*state != CLOSE_HANGS)
 		return SKIPPED;
+	snprintf(number, sizeof(number), "%d", hanging);
+	setenv("HUNG_PID", number, 1);
 	pid = fork();
 	if (!pid) {
 		execvp(argv[0], argv);
@@ -71,7 +75,7 @@ int main(int argc, char **argv)
 	hanging = fork();
 	if (!hanging)
 		hang(argv[1]);
-	status = run_beside(argv + 2, state);
+	status = run_beside(argv + 2, hanging, state);
 	/* With the server the close fails, and the execve() goes on. */
 	kill(server, SIGKILL);
 	exit_of(server);

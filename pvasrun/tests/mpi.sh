@@ -88,6 +88,38 @@ test_selection()
 	selected "$B/pvasrun/tests/rank-rpath" 'btl pvas,self,tcp, pml .*'
 }
 
+# pretend WORLD TASKS OPTION: ranks of a job that is larger than this node
+pretend()
+{
+	run --pretend "$3" -n "$2" "$B/pvasrun/tests/pretend" "$1" "$2"
+	status_is 0
+	silent
+	out_has "pretend: $1 ranks"
+}
+
+test_pretend()
+{
+	pretend 2 2 1
+	pretend 128 2 64
+	pretend 128 2 64:2,full
+	pretend 65536 4 16384:4
+	run --pretend 64 -n 2 "$B/pvasrun/tests/pretend" 128 2 send
+	status_is 17
+	check "which ranks" grep -q 'unable to reach each other' "$T/err"
+	run --pretend 64 -n 2 "$B/pvasrun/tests/pretend" 128 2 bcast
+	check "the root does not exist" grep -q 'the root of a broadcast, rank 127, does not exist' \
+		"$T/err"
+	run --pretend 64 -n 2 "$mpich" ring
+	status_is 1
+	err_has '--pretend: .*rank-mpich is linked with MPICH \(.*\)'
+	# Without the component beside it
+	cp "$B/pvasrun/pvasrun" "$T/pvasrun"
+	"$T/pvasrun" --pretend 64 -n 2 "$B/pvasrun/tests/pretend" 128 2 >"$T/out" 2>"$T/err"
+	status=$?
+	status_is 1
+	err_has '--pretend: mca_coll_pretend.so for Open MPI is missing \(.*\)'
+}
+
 names_of() { good "$1" names 2; }
 test_names() { each names_of; }
 

@@ -127,6 +127,19 @@ static void test_refusals(void)
 		{ "--stdin 2 -n 2 a", "--stdin 2: there is no such rank (0 to 1)" },
 		{ "--timeout 0 -n 1 a", "--timeout '0': not a time (seconds, or 5m, 2h, 1d)" },
 		{ "--timeout soon -n 1 a", "--timeout 'soon': not a time (seconds, or 5m, 2h, 1d)" },
+		{ "--pretend 0 -n 1 a",
+		  "--pretend '0': not NODES[:PPN][,full] (1 to 1073741824 nodes, 1 to 4096 tasks)" },
+		{ "--pretend 1:x -n 1 a",
+		  "--pretend '1:x': not NODES[:PPN][,full] (1 to 1073741824 nodes, 1 to 4096 tasks)" },
+		{ "--pretend 1:2,all -n 2 a",
+		  "--pretend '1:2,all': not NODES[:PPN][,full] (1 to 1073741824 nodes, 1 to 4096 tasks)" },
+		{ "--pretend 1073741824:4 -n 4 a",
+		  "--pretend 1073741824:4: more than 1073741824 ranks" },
+		{ "--pretend 2:1 -n 3 a", "--pretend 2:1: fewer ranks than tasks (3)" },
+		{ "--pretend 2:4 -n 3 a",
+		  "--pretend 2:4: a node has PPN ranks, this one 3 (give -n and PPN one number)" },
+		{ "--pretend 2 --mpi pmi1 -n 1 a",
+		  "--pretend: Open MPI's ranks need PMIx (--mpi pmix or auto)" },
 		{ "--partition-size 2G -n 1 a",
 		  "--partition-size '2G': not a power of two from 4G to 8T" },
 		{ "--partition-size 16T -n 1 a",
@@ -224,6 +237,11 @@ static void test_actions(void)
 {
 	struct line line;
 
+	parse(&line, "--pretend 262144:4,full -n 4 a");
+	check(line.ret == 0 && line.opt.pretend.nodes == 262144 && line.opt.pretend.per_node == 4);
+	check(line.opt.pretend.full);
+	parse(&line, "--pretend 8 -n 2 a : -n 1 b");
+	check(line.ret == 0 && line.opt.pretend.per_node == 3 && !line.opt.pretend.full);
 	parse(&line, "--check a -n : b");
 	check(line.ret == 0 && line.opt.action == ACTION_CHECK);
 	check(!strcmp(line.opt.check[0], "a") && !strcmp(line.opt.check[1], "-n"));

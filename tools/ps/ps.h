@@ -201,6 +201,9 @@ int ps_read_memory(pid_t pid, uint64_t from, void *to, size_t len);
 /* As kcmp(2): 0 if both processes have the same memory; -errno. */
 int ps_compare_memory(pid_t a, pid_t b);
 
+/* The inode of its pid namespace, or -errno. The kernel waits there for its execve(2). */
+int64_t ps_pid_namespace(pid_t pid);
+
 /* A file of /proc/PID. Only one can be open. */
 FILE *ps_reader_open(pid_t pid, const char *file);
 

@@ -18,6 +18,7 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
@@ -33,7 +34,7 @@
 #define SHORT_US	SECOND		/* this: enough for a space that nobody has made slow */
 #define MAX_STUCK	64
 
-enum job { OPEN, READ, MEMORY, COMPARE };
+enum job { OPEN, READ, MEMORY, COMPARE, NAMESPACE };
 
 struct request {
 	enum job job;
@@ -45,7 +46,7 @@ struct request {
 };
 
 struct answer {
-	int64_t result;		/* bytes in @data, or the result of kcmp(2), or -errno */
+	int64_t result;		/* bytes in @data, the result of kcmp(2), an inode, or -errno */
 	char data[CHUNK];
 };
 
@@ -102,6 +103,15 @@ static int64_t open_file(const struct request *q, int *fd)
 	return *fd < 0 ? -errno : 0;
 }
 
+static int64_t pid_namespace(const struct request *q)
+{
+	struct stat st;
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%d/ns/pid", q->pid);
+	return stat(path, &st) ? -errno : (int64_t)st.st_ino;
+}
+
 static int64_t work(const struct request *q, int *fd, char *data)
 {
 	struct iovec local = { data, q->len }, remote = { (void *)q->from, q->len };
@@ -111,6 +121,8 @@ static int64_t work(const struct request *q, int *fd, char *data)
 		return open_file(q, fd);
 	case READ:
 		return result_of(read(*fd, data, q->len));
+	case NAMESPACE:
+		return pid_namespace(q);
 	case MEMORY:
 		return result_of(process_vm_readv(q->pid, &local, 1, &remote, 1, 0));
 	default:
@@ -137,7 +149,7 @@ static void run_helper(int sock)
 		size_t len = offsetof(struct answer, data);
 
 		answer.result = work(&q, &fd, answer.data);
-		if (q.job != COMPARE && answer.result > 0)
+		if ((q.job == READ || q.job == MEMORY) && answer.result > 0)
 			len += answer.result;
 		if (send(3, &answer, len, MSG_NOSIGNAL) < 0)
 			break;
@@ -319,6 +331,11 @@ int ps_read_memory(pid_t pid, uint64_t from, void *to, size_t len)
 int ps_compare_memory(pid_t a, pid_t b)
 {
 	return send_request(&(struct request){ .job = COMPARE, .pid = a, .other = b });
+}
+
+int64_t ps_pid_namespace(pid_t pid)
+{
+	return send_request(&(struct request){ .job = NAMESPACE, .pid = pid });
 }
 
 static ssize_t take_bytes(void *cookie, char *buf, size_t len)

@@ -37,7 +37,7 @@
  * @taken:	it is the task of a partition
  */
 struct member {
-	ino_t ns;
+	int64_t ns;
 	uint32_t id;
 	pid_t inner;
 	pid_t pid;
@@ -115,15 +115,6 @@ static bool is_kernel_task(const struct ps_snapshot *s, pid_t pid)
 	return false;
 }
 
-static ino_t pid_namespace(pid_t pid)
-{
-	struct stat st;
-	char path[64];
-
-	snprintf(path, sizeof(path), "/proc/%d/ns/pid", pid);
-	return stat(path, &st) ? 0 : st.st_ino;
-}
-
 static void add_member(struct found *f, const struct member *m, const struct pvas_header *h)
 {
 	f->members = ps_grow(f->members, f->nr, sizeof(*f->members));
@@ -145,6 +136,10 @@ static void check_process(struct ps_snapshot *s, struct found *f, pid_t pid)
 		return;
 	if (ps_reader_turn(m.uid, PS_FINDING) && find_memory(pid, &base, &end))
 		err = ps_read_memory(pid, base, &h, sizeof(h));
+	if (!err && is_sane(&h, base, end)) {
+		m.ns = ps_pid_namespace(pid);
+		err = m.ns < 0 ? m.ns : 0;
+	}
 	if (ps_reader_late())
 		s->slow++;
 	if (err == -EPERM)
@@ -153,7 +148,6 @@ static void check_process(struct ps_snapshot *s, struct found *f, pid_t pid)
 		return;
 	m.id = h.id;
 	m.inner = ps_status_number(pid, "NSpid");
-	m.ns = pid_namespace(pid);
 	add_member(f, &m, &h);
 }
 

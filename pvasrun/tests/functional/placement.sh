@@ -248,6 +248,21 @@ test_orphans_beside_hung_exec()
 	status_is 0; silent; all_gone
 }
 
+# pvasexec looks whether the owners of other jobs' secrets live.
+test_pvasexec_beside_hung_exec()
+{
+	# add_key(2), to the user keyring
+	local add='$_ = "0" x 32 . " $ENV{HUNG_PID} 1"; $name = "pvasexec-unit;hung";
+		syscall(248, $type = "user", $name, $_, length $_, -4) > 0 or exit 77'
+
+	[ -n "$HUNG_EXEC" ] && mkdir hung || return
+	PMIX_NAMESPACE=unit.$$ "$HUNG_EXEC" hung sh -c 'perl -e "$1" || exit
+		timeout -s KILL 20 "$2" --fallback true' sh "$add" "${HUNG_EXEC%/*/*}/pvasexec" >out 2>err
+	status=$?
+	[ "$status" -ne 77 ] || return 0
+	status_is 0
+}
+
 # ---- at a terminal ----
 
 at_terminal()

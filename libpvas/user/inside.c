@@ -1,0 +1,275 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * User backend: whether a caller shares our address space.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/kcmp.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "rawsys.h"
+#include "worker.h"
+
+#define OWN_SIZE	(64UL << 20)	/* more than a stack with all arguments */
+
+#define PATTERN	64U		/* pages after that of the probes, some of them in use */
+#define REGION		((1 + PATTERN) * PAGE)
+
+/**
+ * struct user_pattern - which pages of the region are in use
+ * @lock:	held while it is made
+ * @made:	how often
+ * @used:	a random number, a bit for each page. 0: can't be seen
+ */
+struct user_pattern {
+	pthread_mutex_t lock;
+	unsigned int made;
+	uint64_t used;
+};
+
+/* Zero in a fork child (MADV_WIPEONFORK), which can't guess what to write there. */
+static uint64_t *probes;
+
+/* Behind the probes: a fork child has no copy of it. */
+static struct user_pattern *pattern;
+
+#define PROBES	((PAGE - sizeof(*pattern)) / sizeof(*probes))
+
+static int kcmp_forbidden;
+
+/* This much is always mapped in our address space: see user_caller_elsewhere(). */
+static size_t own_size;
+
+static void *reserve(size_t len)
+{
+	void *p = mmap(NULL, len, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+	if (p == MAP_FAILED)
+		return NULL;
+	/* A huge page would fill the pattern. It fails where there are none. */
+	madvise(p, REGION, MADV_NOHUGEPAGE);
+	if (!mprotect(p, REGION, PROT_READ | PROT_WRITE) && !madvise(p, REGION, MADV_WIPEONFORK))
+		return p;
+	munmap(p, len);
+	return NULL;
+}
+
+/* The region is used. With a small RLIMIT_AS there is only that. */
+static void make_probes(void)
+{
+	own_size = OWN_SIZE;
+	probes = reserve(own_size);
+	if (!probes) {
+		own_size = REGION;
+		probes = reserve(own_size);
+	}
+	if (probes)
+		pattern = (struct user_pattern *)(probes + PROBES);
+}
+
+/* A bit for each page of the pattern. 0: none is in use, or this process may not know. */
+static uint64_t pages_in_use(pid_t tid)
+{
+	uint64_t entries[PATTERN] = { 0 }, mask = 0;
+	off_t at = (off_t)(((uint64_t)probes / PAGE + 1) * sizeof(entries[0]));
+	int fd = user_proc_open(tid, "pagemap", O_RDONLY);
+	unsigned int i;
+
+	if (fd < 0)
+		return 0;
+	/* Bits 62 and 63: swapped out, present */
+	if (pread(fd, entries, sizeof(entries), at) == sizeof(entries))
+		for (i = 0; i < PATTERN; i++)
+			mask |= (uint64_t)!!(entries[i] >> 62) << i;
+	close(fd);
+	return mask;
+}
+
+/* Under the lock. Pages that are in use because they are locked must be unlocked first. */
+static void make_pattern(void)
+{
+	char *pages = (char *)probes + PAGE;
+	uint64_t secret = 0;
+	unsigned int i;
+
+	munlock(pages, PATTERN * PAGE);
+	madvise(pages, PATTERN * PAGE, MADV_DONTNEED);
+	pvas_raw3(__NR_getrandom, &secret, sizeof(secret), 0);
+	for (i = 0; i < PATTERN; i++)
+		if (secret >> i & 1)
+			*(volatile char *)(pages + i * PAGE) = 1;
+	__atomic_store_n(&pattern->used, pages_in_use(user_caller_self()), __ATOMIC_RELEASE);
+	__atomic_store_n(&pattern->made, pattern->made + 1, __ATOMIC_RELEASE);
+}
+
+/*
+ * There is none before the first space, and in a fork child of a launcher; and if the
+ * launcher locks all of its memory, all pages are in use. Returns how many were made so far.
+ */
+static unsigned int ensure_pattern(void)
+{
+	unsigned int made;
+
+	pthread_mutex_lock(&pattern->lock);
+	if (!pattern->used || pattern->used != pages_in_use(user_caller_self()))
+		make_pattern();
+	made = pattern->made;
+	pthread_mutex_unlock(&pattern->lock);
+	return made;
+}
+
+static long compare_by_kernel(pid_t tid)
+{
+	return pvas_raw4(__NR_kcmp, user_caller_self(), tid, KCMP_VM, 0);
+}
+
+/*
+ * The kernel reports callers by their ids in our pid namespace. In the /proc of another
+ * namespace these ids would name unrelated processes.
+ */
+static int check_proc(void)
+{
+	char text[16] = "";
+
+	if (readlink("/proc/self", text, sizeof(text) - 1) < 0)
+		return pvas_fail(-ENOSYS, "user backend: can't read /proc/self: %s",
+				 strerror(errno));
+	if (atoi(text) != getpid())
+		return pvas_fail(-ENOSYS,
+				 "user backend: /proc is of another pid namespace (mount it anew: unshare --mount-proc)");
+	return 0;
+}
+
+int user_caller_begin(void)
+{
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+	int err = check_proc();
+
+	if (err)
+		return err;
+	pthread_once(&once, make_probes);
+	if (!probes)
+		return -ENOMEM;
+	ensure_pattern();
+	kcmp_forbidden = compare_by_kernel(user_caller_self()) < 0;
+	return 0;
+}
+
+/* A probe that no other thread uses: reading a caller's memory can take long. */
+static unsigned int take_probe(unsigned char *taken)
+{
+	unsigned int i;
+
+	for (i = 0; i < PROBES; i++)
+		if (!__atomic_exchange_n(&taken[i], 1, __ATOMIC_ACQUIRE))
+			break;
+	return i;
+}
+
+/* Store a new random number here: is it at the same address in the caller's memory? */
+static int same_by_probe(pid_t tid)
+{
+	static unsigned char taken[PROBES];
+	unsigned int i = take_probe(taken);
+	uint64_t secret = 0, seen = 0;
+	int same = 0;
+
+	if (i == PROBES)
+		return 0;
+	if (pvas_raw3(__NR_getrandom, &secret, sizeof(secret), 0) == sizeof(secret)) {
+		__atomic_store_n(&probes[i], secret, __ATOMIC_RELEASE);
+		same = user_caller_read(tid, (uint64_t)&probes[i], &seen, sizeof(seen)) ==
+		       sizeof(seen) && seen == secret;
+		__atomic_store_n(&probes[i], 0, __ATOMIC_RELEASE);
+	}
+	__atomic_store_n(&taken[i], 0, __ATOMIC_RELEASE);
+	return same;
+}
+
+/*
+ * Reading memory waits for whoever provides it, which can be a process that never does
+ * (userfaultfd, FUSE). To ask which pages are in use does not touch them.
+ */
+static int has_pattern(pid_t tid)
+{
+	uint64_t used, seen;
+	unsigned int made;
+
+	do {
+		made = __atomic_load_n(&pattern->made, __ATOMIC_ACQUIRE);
+		used = __atomic_load_n(&pattern->used, __ATOMIC_ACQUIRE);
+		if (!used)
+			return 1;
+		seen = pages_in_use(tid);
+		if (seen == used)
+			return 1;
+		/* If ours has become another one meanwhile, that says nothing. */
+	} while (ensure_pattern() != made);
+	return 0;
+}
+
+static int compare(pid_t tid, int known)
+{
+	long ret = compare_by_kernel(tid);
+
+	if (ret >= 0)
+		return ret == 0;
+	return ret != -ESRCH && (known || has_pattern(tid)) && same_by_probe(tid);
+}
+
+int user_caller_inside(pid_t tid)
+{
+	return compare(tid, 0);
+}
+
+int user_caller_still_inside(pid_t tid)
+{
+	return compare(tid, 1);
+}
+
+/* The size of its address space in pages. 0: it has none, as an exited first thread. */
+static unsigned long pages_of(pid_t tid)
+{
+	char text[32];
+
+	user_proc_read(tid, "statm", text, sizeof(text));
+	return strtoul(text, NULL, 10);
+}
+
+/*
+ * kcmp() waits for an execve() that has begun, as do the files of /proc that ask for the
+ * right to trace, and an execve() can hang in closing a file. This file does not. In that
+ * state there is nothing in the new address space but the stack.
+ */
+int user_caller_elsewhere(pid_t tid)
+{
+	unsigned long pages = pages_of(tid);
+
+	return pages && pages < own_size / PAGE;
+}
+
+/*
+ * All of /proc that says more takes the lock of the caller's memory, which a thread of the
+ * caller's can hold for as long as a file server doesn't answer. Ours can become larger
+ * or smaller meanwhile.
+ */
+int user_caller_doubtful(pid_t tid)
+{
+	unsigned long own, pages;
+
+	if (!kcmp_forbidden)
+		return 0;
+	own = pages_of(user_caller_self());
+	pages = pages_of(tid);
+	return pages != own && pages != pages_of(user_caller_self());
+}
+
+int user_caller_left(pid_t tid)
+{
+	return pages_of(tid) && !user_caller_inside(tid);
+}

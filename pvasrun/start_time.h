@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* When a process was started. */
+#ifndef PVASRUN_START_TIME_H
+#define PVASRUN_START_TIME_H
+
+#include <stdint.h>
+#include <sys/types.h>
+
+#define START_TIME_UNKNOWN UINT64_MAX
+
+/*
+ * In clock ticks since the machine's start; 0: there is no such process of this user.
+ * START_TIME_UNKNOWN if that can't be found out in a second: the kernel waits for a process
+ * that is in the middle of an execve(2), which can hang in closing a file.
+ */
+uint64_t start_time_of(pid_t pid);
+
+#endif
