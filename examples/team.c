@@ -125,7 +125,8 @@ int team_init(struct team *team)
 	memset(team, 0, sizeof(*team));
 	if (pvas_task_get_index() >= 0) {
 		team->kind = TEAM_TASKS;
-		return get_place(team, "PVAS_RANK", "PVAS_SIZE");
+		return get_place(team, "PVAS_RANK",
+				 getenv("TEAM_SIZE") ? "TEAM_SIZE" : "PVAS_SIZE");
 	}
 	if (getenv("PLAIN_SEGMENT")) {
 		team->kind = TEAM_PLAIN;

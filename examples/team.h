@@ -38,7 +38,13 @@ struct team {
 	size_t share;
 };
 
-/** team_init - learn rank and size. Return: 0 or -errno, after a line on standard error */
+/**
+ * team_init - learn rank and size
+ *
+ * The first $TEAM_SIZE ranks are members, if that is set: others may watch them.
+ *
+ * Return: 0 or -errno, after a line on standard error
+ */
 int team_init(struct team *team);
 
 /**

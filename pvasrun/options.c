@@ -486,6 +486,7 @@ void options_free(struct options *opt)
 	for (i = 0; i < opt->nr_apps; i++) {
 		free(opt->apps[i].exports);
 		free(opt->apps[i].path);
+		free(opt->apps[i].own_argv);
 	}
 	free(opt->apps);
 }

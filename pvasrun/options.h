@@ -25,6 +25,7 @@ struct app {
 	const char **exports;	/* the values of -x */
 	unsigned int nr_exports;
 	char *path;		/* of the program, set by precheck.c */
+	char **own_argv;	/* @argv if precheck.c has changed it, else NULL */
 };
 
 /* The size of the job that MPI is told of; only the tasks of its first node exist. */

@@ -21,6 +21,7 @@
 #include "elf_needed.h"
 #include "program.h"
 #include "pty.h"
+#include "python.h"
 #include "report.h"
 
 /* Memory maps of one task: minimum, small program, MPI program */
@@ -83,14 +84,40 @@ static int set_path(struct app *app, const char *path)
 	return STATUS_FAILED;
 }
 
+/*
+ * The system's Python can't be a task, but its host can. A script that begins with "env python3"
+ * can be started, but env would execute Python outside of the space. Sets the path in both
+ * cases, and returns as python_host_find().
+ */
+static int take_host(struct app *app, const char *path, char *why, size_t len)
+{
+	struct python_host host;
+	int ret;
+
+	if (set_path(app, path))
+		return -ENOMEM;
+	ret = python_host_find(app->path, app->argv, &host, why, len);
+	if (ret <= 0)
+		return ret;
+	report_note("%s: Python is not position-independent: %s runs it", path, host.path);
+	free(app->path);
+	app->path = strdup(host.path);
+	app->argv = app->own_argv = host.argv;
+	return app->path ? 1 : -ENOMEM;
+}
+
 static int check_program(struct app *app)
 {
 	char path[PATH_MAX], why[512];
-	int err;
+	int err, ret = 0;
 
 	err = program_find(app->argv[0], app->wdir, path, why, sizeof(why));
-	if (!err)
-		return set_path(app, path);
+	if (!err || err == -ENOEXEC)
+		ret = take_host(app, path, why, sizeof(why));
+	if (ret < 0 && !err)
+		report_warning("%s: Python will leave the space: %s", path, why);
+	if (ret > 0 || !err)
+		return app->path ? 0 : STATUS_FAILED;
 	report_error("cannot start %s: %s", path[0] ? path : app->argv[0], why);
 	return precheck_status(err);
 }

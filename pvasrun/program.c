@@ -3,6 +3,7 @@
 #include "program.h"
 
 #include <errno.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,6 +12,7 @@
 #include "../libpvas/pvas.h"
 #include "elf_needed.h"
 #include "precheck.h"
+#include "python.h"
 #include "report.h"
 
 /* Programs that Debian links at fixed addresses, and packages with others for the purpose */
@@ -95,6 +97,18 @@ static void print_good(const char *path)
 	       flags & ELF_HAS_RPATH ? ", with a library path of its own" : "");
 }
 
+static bool has_host(const char *path, char **name, char *why, size_t len)
+{
+	struct python_host host;
+
+	if (python_host_find(path, name, &host, why, len) <= 0)
+		return false;
+	printf("%s: can be a task (Python, run by %s, which is position-independent)\n", path,
+	       host.path);
+	free(host.argv);
+	return true;
+}
+
 int program_check_all(char **names)
 {
 	char path[PATH_MAX], why[512];
@@ -102,6 +116,8 @@ int program_check_all(char **names)
 
 	for (; *names; names++) {
 		err = program_find(*names, NULL, path, why, sizeof(why));
+		if ((!err || err == -ENOEXEC) && has_host(path, names, why, sizeof(why)))
+			continue;
 		if (!err) {
 			print_good(path);
 			continue;

@@ -22,6 +22,7 @@
 #include "job.h"
 #include "jobkey.h"
 #include "parse.h"
+#include "python.h"
 #include "malloc_tunables.h"
 
 struct cmdline {
@@ -289,6 +290,28 @@ static int join_and_exec(const struct cmdline *cmdline, const char *key, const c
 	return report_program_error(cmdline->argv[0], path, err);
 }
 
+/* The system's Python can't be a task, but its host can. */
+static int take_host(struct cmdline *cmdline, char path[static PATH_MAX])
+{
+	struct python_host host;
+	char why[512];
+	int ret, err = pvas_program_check(path, NULL, 0);
+
+	if (err && err != -ENOEXEC)
+		return 0;
+	ret = python_host_find(path, cmdline->argv, &host, why, sizeof(why));
+	if (!ret || (ret < 0 && !err))
+		return 0;
+	if (ret < 0) {
+		print_error("%s: %s", cmdline->argv[0], why);
+		return program_status(-ENOEXEC);
+	}
+	debug_line("%s: Python is not position-independent: %s runs it", path, host.path);
+	strcpy(path, host.path);
+	cmdline->argv = host.argv;
+	return 0;
+}
+
 int main(int argc, char **argv)
 {
 	struct cmdline cmdline = { .key = getenv("PVAS_JOB_KEY") };
@@ -302,6 +325,9 @@ int main(int argc, char **argv)
 	err = pvas_program_find(cmdline.argv[0], NULL, path, sizeof(path));
 	if (err)
 		return report_program_error(cmdline.argv[0], NULL, err);
+	status = take_host(&cmdline, path);
+	if (status)
+		return status;
 	if (!cmdline.key)
 		cmdline.key = find_key(&job);
 	if (!cmdline.key || !*cmdline.key) {

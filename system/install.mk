@@ -21,8 +21,8 @@ staged	:= $(BUILD)/uninstall
 
 export prefix libdir mandir
 
-.PHONY: install install-btl install-module install-dkms install-load \
-	uninstall uninstall-btl uninstall-module
+.PHONY: install install-btl install-python install-module install-dkms install-load \
+	uninstall uninstall-btl uninstall-python uninstall-module
 
 install: libpvas pvasrun tools scale
 	@$(MAKE) -s -C libpvas install
@@ -44,6 +44,10 @@ install: libpvas pvasrun tools scale
 install-btl: libpvas
 	@$(MAKE) -s -C btl_glue install
 	@$(MAKE) -s -C coll_glue install
+
+# For the interpreter PYTHON: apart, too, because not every machine has its headers.
+install-python: python
+	@$(MAKE) -s -C python install
 
 install-load:
 	install -D -m 644 system/pvas-load.conf $(DESTDIR)$(loaddir)/pvas.conf
@@ -69,6 +73,13 @@ uninstall-btl:
 	@rm -rf $(staged)
 	@$(MAKE) -s install-btl DESTDIR=$(staged)
 	cd $(staged) && find . ! -type d | sed 's|^\./||' | (cd $(DESTDIR)/ && xargs -d '\n' rm -f)
+	@rm -rf $(staged)
+
+uninstall-python:
+	@rm -rf $(staged)
+	@$(MAKE) -s install-python DESTDIR=$(staged)
+	cd $(staged) && find . ! -type d | sed 's|^\./||' | (cd $(DESTDIR)/ && xargs -d '\n' rm -f)
+	-cd $(DESTDIR)/ && rmdir $$(cd $(staged) && find . -depth -type d -path '*/pvas*')
 	@rm -rf $(staged)
 
 uninstall-module:

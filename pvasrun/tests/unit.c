@@ -64,6 +64,7 @@ int main(void)
 	test_pmi1();
 	test_handshake();
 	test_pmix_proxy();
+	test_python();
 	printf("%u passed, %u failed\n", passed, failed);
 	return failed ? 1 : 0;
 }

@@ -40,5 +40,6 @@ void test_remove_tree(void);
 void test_pmi1(void);
 void test_handshake(void);
 void test_pmix_proxy(void);
+void test_python(void);
 
 #endif
