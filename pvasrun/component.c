@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Find Open MPI's component pvas. */
+/* Find Open MPI's components pvas. */
 #include "component.h"
 
 #include <errno.h>
@@ -9,7 +9,16 @@
 
 #include "trusted.h"
 
-#define COMPONENT "mca_btl_pvas.so"
+/* A build has those of one series of Open MPI: a BTL for 4.1, later a part that btl/sm uses. */
+static const struct {
+	const char *built, *installed, *btl;
+} components[] = {
+#define COMPONENT(file, btl) { "../btl_glue/" file, "../lib/pvas/openmpi/" file, btl }
+	COMPONENT("mca_btl_pvas.so", "pvas"),
+	COMPONENT("mca_smsc_pvas.so", "sm"),
+#undef COMPONENT
+};
+#define NR_COMPONENTS (sizeof(components) / sizeof(components[0]))
 
 /* From the Makefile; empty if the build found no Open MPI */
 #ifndef OMPI_COMPONENTS
@@ -52,12 +61,12 @@ int companion_open(const char *built, const char *installed, char path[static PA
 }
 
 /* Open MPI loads all components in that directory: other users must not add files. */
-static bool find_in_own_dir(char dir[static PATH_MAX])
+static bool find_in_own_dir(char dir[static PATH_MAX], unsigned int i)
 {
 	char program[PATH_MAX], real[PATH_MAX];
 	int fd;
 
-	fd = companion_open("../btl_glue/" COMPONENT, "../lib/pvas/openmpi/" COMPONENT, dir);
+	fd = companion_open(components[i].built, components[i].installed, dir);
 	if (fd < 0)
 		return false;
 	close(fd);
@@ -69,13 +78,26 @@ static bool find_in_own_dir(char dir[static PATH_MAX])
 	return true;
 }
 
-enum component component_find(char dir[static PATH_MAX])
+static bool is_installed(unsigned int i)
 {
 	char path[PATH_MAX];
 
-	if (find_in_own_dir(dir))
-		return COMPONENT_OWN_DIR;
-	if (OMPI_COMPONENTS[0] && joined(path, OMPI_COMPONENTS, COMPONENT))
-		return COMPONENT_INSTALLED;
+	return OMPI_COMPONENTS[0] &&
+	       joined(path, OMPI_COMPONENTS, strrchr(components[i].built, '/') + 1);
+}
+
+enum component component_find(char dir[static PATH_MAX], const char **btl)
+{
+	unsigned int i;
+
+	for (i = 0; i < 2 * NR_COMPONENTS; i++) {
+		const unsigned int nr = i % NR_COMPONENTS;
+
+		*btl = components[nr].btl;
+		if (i < NR_COMPONENTS && find_in_own_dir(dir, nr))
+			return COMPONENT_OWN_DIR;
+		if (i >= NR_COMPONENTS && is_installed(nr))
+			return COMPONENT_INSTALLED;
+	}
 	return COMPONENT_NONE;
 }

@@ -1,12 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Find Open MPI's component pvas. */
+/* Find Open MPI's components pvas. */
 #ifndef PVASRUN_COMPONENT_H
 #define PVASRUN_COMPONENT_H
 
 #include <limits.h>
 #include <stdbool.h>
 
-#define COMPONENT_PATH	"OMPI_MCA_mca_base_component_path"
+/*
+ * The variable's long name, which precedes the short one: Open MPI 5.0 also passes that
+ * on to libpmix, which then looks for its own components there.
+ */
+#define COMPONENT_PATH	"OMPI_MCA_opal_mca_base_component_path"
+#define COMPONENT_PATH_SHORT "OMPI_MCA_mca_base_component_path"
 
 enum component {
 	COMPONENT_NONE,		/* not built, not installed */
@@ -14,8 +19,11 @@ enum component {
 	COMPONENT_INSTALLED,	/* in Open MPI's own directory */
 };
 
-/* With COMPONENT_OWN_DIR, @dir has no links and only trusted users can change it. */
-enum component component_find(char dir[static PATH_MAX]);
+/*
+ * With COMPONENT_OWN_DIR, @dir has no links and only trusted users can change it. @btl
+ * is the BTL that copies once with what was found: ours, or Open MPI's own.
+ */
+enum component component_find(char dir[static PATH_MAX], const char **btl);
 
 /*
  * Open a file that belongs to this program, relative to the program's directory in the

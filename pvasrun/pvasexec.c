@@ -179,14 +179,17 @@ static unsigned int wanted_index(const struct pvas_space *space)
 
 /* ---- Open MPI ---- */
 
-/* In a build tree Open MPI does not find its component pvas. Installed, it does. */
+/* In a build tree Open MPI does not find its components pvas. Installed, it does. */
 static void set_component_path(void)
 {
 	const char *old = getenv(COMPONENT_PATH);
 	char dir[PATH_MAX], *paths;
+	const char *btl;
 
-	if (component_find(dir) != COMPONENT_OWN_DIR)
+	if (component_find(dir, &btl) != COMPONENT_OWN_DIR)
 		return;
+	if (!old)
+		old = getenv(COMPONENT_PATH_SHORT);
 	if (asprintf(&paths, "%s:%s", dir, old ? old : "SYSTEM_DEFAULT:USER_DEFAULT") < 0)
 		return;
 	setenv(COMPONENT_PATH, paths, 1);
