@@ -4,18 +4,18 @@
  * MPI_Finalize: a rank that waits for one would wait for ever, unless its launcher ends it.
  *
  * Open MPI's progress function checks the peers, one at each call. A rank that finalizes
- * sets its bit in its peers' ports first, so they do not report it. There is nobody to
- * report to: the framework has no way to tell Open MPI, so the rank exits.
+ * sets its bit in its peers' ports first, so they do not report it. The framework has no
+ * way to tell Open MPI of a lost peer, so the launcher is asked to end the job.
  */
 #include "smsc_pvas.h"
 
 #include <stdio.h>
-#include <string.h>
 #include <sys/auxv.h>
 #include <unistd.h>
 
 #include "opal/runtime/opal_progress.h"
 
+#include "../btl_glue/open_mpi.h"
 #include "../libpvas/pvas.h"
 
 #define component mca_smsc_pvas_component
@@ -30,18 +30,16 @@ static uint32_t highest, next;
 
 /* ---- finding them ---- */
 
-static void give_up(const char *text)
-{
-	if (write(STDERR_FILENO, text, strlen(text)) < 0)
-		_exit(1);
-	_exit(1);
-}
-
 /* The caller or Open MPI was reading the peer's memory: there is nowhere to return to. */
 static void peer_lost(uint32_t index)
 {
+	static const char text[] =
+		"smsc pvas: a rank on this node ended while its memory was in use; giving up\n";
+
 	(void)index;
-	give_up("smsc pvas: a rank on this node ended while its memory was in use; giving up\n");
+	if (write(STDERR_FILENO, text, sizeof(text) - 1) < 0)
+		_exit(1);
+	_exit(1);
 }
 
 /* False if this process is not a task of a space, which is not an error */
@@ -142,10 +140,11 @@ static void report(const struct peer *peer)
 {
 	char text[128];
 
-	snprintf(text, sizeof(text),
-		 "smsc pvas: rank %u on this node ended before MPI_Finalize; giving up\n",
+	snprintf(text, sizeof(text), "smsc pvas: rank %u on this node ended before MPI_Finalize",
 		 (unsigned int)peer->rank);
-	give_up(text);
+	/* The launcher may know a better reason: it is not to find this rank ended first. */
+	PMIx_Abort(1, text, NULL, 0);
+	_exit(1);
 }
 
 static int check_next_peer(void)
