@@ -196,6 +196,20 @@ static void set_component_path(void)
 	free(paths);
 }
 
+/*
+ * libpmix 5 maps the job's description at the address that it has in the server, which is
+ * in no partition of the task. A client without that store is sent the data.
+ */
+static void avoid_fixed_addresses(void)
+{
+	const char *stores = getenv("PMIX_GDS_MODULE");
+
+	if (!stores || !strstr(stores, "shmem"))
+		return;
+	setenv("PMIX_GDS_MODULE", "hash", 1);
+	setenv("PMIX_MCA_gds", "hash", 1);
+}
+
 /* ---- executing the program ---- */
 
 static void set_malloc_tunables(void)
@@ -281,6 +295,7 @@ static int join_and_exec(const struct cmdline *cmdline, const char *key, const c
 		if (err)
 			return report_space_error(err);
 		set_component_path();
+		avoid_fixed_addresses();
 		set_malloc_tunables();
 		err = exec_task(space, cmdline, path);
 		if (err == -ENOSPC || err == -EALREADY || err == -EINVAL) {
