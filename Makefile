@@ -25,7 +25,7 @@ export O := $(BUILD)
 user	:= libpvas pvasrun examples tools scale
 
 .PHONY: all module module-all $(user) btl_glue coll_glue smsc_glue deps demo check style check-debug check-mpi \
-	check-packages attack bench bench-quick dist distcheck deb rpm clean
+	check-packages check-matrix attack bench bench-quick dist distcheck deb rpm clean
 
 all: module $(user)
 
@@ -88,6 +88,9 @@ check-mpi:
 
 check-packages: deps
 	@CHECK_STAGES=scripts/check-packages.stages scripts/check
+
+check-matrix:
+	@scripts/check-matrix
 
 deb:
 	@scripts/make-deb
