@@ -13,6 +13,13 @@
 #define COMPONENT_PATH	"OMPI_MCA_opal_mca_base_component_path"
 #define COMPONENT_PATH_SHORT "OMPI_MCA_mca_base_component_path"
 
+/*
+ * Open MPI's btl/sm leaves messages of more than 256 bytes in place where it can map the
+ * sender's memory. Up to this length, header included, a copy has the lower latency.
+ */
+#define SM_INLINE	"OMPI_MCA_btl_sm_max_inline_send"
+#define SM_INLINE_MAX	"1200"
+
 enum component {
 	COMPONENT_NONE,		/* not built, not installed */
 	COMPONENT_OWN_DIR,	/* in a directory that Open MPI does not search by default */

@@ -107,6 +107,8 @@ static int add_selection(const struct mpi *mpi, struct env *env, const char *btl
 	snprintf(btls, sizeof(btls), "%s,self%s", btl, own_libraries(mpi, env) ? ",tcp" : "");
 	err = env_default(env, "OMPI_MCA_btl", btls);
 	if (!err)
+		err = env_default(env, SM_INLINE, SM_INLINE_MAX);
+	if (!err)
 		err = env_default(env, "OMPI_MCA_pml", "ob1");
 	return err ? err : env_default(env, "OMPI_MCA_osc", "^ucx");
 }

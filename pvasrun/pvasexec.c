@@ -180,12 +180,13 @@ static unsigned int wanted_index(const struct pvas_space *space)
 /* ---- Open MPI ---- */
 
 /* In a build tree Open MPI does not find its components pvas. Installed, it does. */
-static void set_component_path(void)
+static void set_open_mpi(void)
 {
 	const char *old = getenv(COMPONENT_PATH);
 	char dir[PATH_MAX], *paths;
 	const char *btl;
 
+	setenv(SM_INLINE, SM_INLINE_MAX, 0);
 	if (component_find(dir, &btl) != COMPONENT_OWN_DIR)
 		return;
 	if (!old)
@@ -294,7 +295,7 @@ static int join_and_exec(const struct cmdline *cmdline, const char *key, const c
 		}
 		if (err)
 			return report_space_error(err);
-		set_component_path();
+		set_open_mpi();
 		avoid_fixed_addresses();
 		set_malloc_tunables();
 		err = exec_task(space, cmdline, path);

@@ -5,6 +5,8 @@
 # btl_glue/bench/p2p.h.
 #
 #	make -s -C smsc_glue all bench && smsc_glue/bench/p2p.sh [SAMPLES [SIZE]...]
+#
+# WITH=VARIABLE=VALUE adds pvas with that set.
 
 here=$(dirname "$(readlink -f "$0")")
 B=${O:-$here/../../build}
@@ -27,11 +29,14 @@ job()
 }
 
 rivals=(pvas memcpy cma none pvas-again)
+[ -z "${WITH:-}" ] || rivals+=(with)
+pvas=("$B/pvasrun/pvasrun" --backend user --bind-to none -n 2)
 "$B/smsc_glue/bench/table" new "$page" "$samples" "$sizes" "${rivals[@]}" || exit 1
 for place in "${!rivals[@]}"; do
 	case ${rivals[place]} in
 	memcpy) ;;	# the first job's
-	pvas*) job "$place" "$B/pvasrun/pvasrun" --backend user --bind-to none -n 2 ;;
+	pvas*) job "$place" "${pvas[@]}" ;;
+	with) job "$place" env "$WITH" "${pvas[@]}" ;;
 	cma) job "$place" mpirun.openmpi -n 2 --bind-to none --mca pml ob1 --mca btl self,sm --mca smsc cma ;;
 	none) job "$place" mpirun.openmpi -n 2 --bind-to none --mca pml ob1 --mca btl self,sm \
 		--mca smsc ^cma,xpmem,knem,pvas ;;
