@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* The component: its parameters and counters, open and close. */
-#include "coll_pvas.h"
+#include "nbc.h"
 
 #include <stdlib.h>
 #include <unistd.h>
@@ -134,6 +134,8 @@ static int register_component(void)
 static int open_component(void)
 {
 	OBJ_CONSTRUCT(&component.lock, opal_mutex_t);
+	OBJ_CONSTRUCT(&component.nbc_lock, opal_mutex_t);
+	OBJ_CONSTRUCT(&component.requests, opal_list_t);
 	if (ompi_mpi_state < OMPI_MPI_STATE_INIT_STARTED || !opal_process_info.num_local_peers ||
 	    component.priority < 0 || !mca_coll_pvas_find_self())
 		return OMPI_SUCCESS;
@@ -145,11 +147,15 @@ static int open_component(void)
 
 static int close_component(void)
 {
+	if (component.ready)
+		mca_coll_pvas_progress_end();
 	mca_btl_pvas_restore_fault_handlers();
 	mca_coll_pvas_unmap_blocks(true);
 	free(component.peers);
 	component.peers = NULL;
 	component.nr_peers = 0;
+	OBJ_DESTRUCT(&component.requests);
+	OBJ_DESTRUCT(&component.nbc_lock);
 	OBJ_DESTRUCT(&component.lock);
 	return OMPI_SUCCESS;
 }
@@ -165,6 +171,7 @@ static int init_query(bool progress_threads, bool mpi_threads)
 	if (!component.ready)
 		return OMPI_ERR_NOT_AVAILABLE;
 	mca_btl_pvas_install_fault_handlers(&component.faults);
+	mca_coll_pvas_progress_begin();
 	return OMPI_SUCCESS;
 }
 

@@ -37,7 +37,7 @@ static int receive(struct mca_coll_pvas_module *m, bool copied, int block, int n
 		line = mca_coll_pvas_wait_post(m, r);
 		awaited = awaited || !mca_coll_pvas_was_copied(mca_coll_pvas_kind(line));
 		piece = mca_coll_pvas_piece(to, kind, r);
-		err = mca_coll_pvas_fetch(m, line, block, nr_blocks, piece.at, piece.count,
+		err = mca_coll_pvas_fetch(line, block, nr_blocks, piece.at, piece.count,
 					  piece.type);
 		if (err)
 			rc = err;
@@ -177,7 +177,9 @@ static int alltoall(struct mca_coll_pvas_module *m, const struct mca_coll_pvas_b
 		copied = mca_coll_pvas_post(m, from->buf, from->count, m->size, from->type,
 					    MCA_COLL_PVAS_ALL);
 	else
-		copied = mca_coll_pvas_post_blocks(m, from, kind);
+		copied = mca_coll_pvas_post_blocks(m, &(struct mca_coll_pvas_blocks) {
+			.buffers = from, .kind = kind, .nr = m->size,
+		}, MCA_COLL_PVAS_ALL);
 	err = copy_own(m, from, to, kind);
 	rc = receive(m, copied, m->rank, m->size, to, kind);
 	return err ? err : rc;

@@ -28,7 +28,7 @@ static int take(struct mca_coll_pvas_module *m, int root, int block, int nr_bloc
 	int rc = OMPI_SUCCESS;
 
 	if (!mca_coll_pvas_share(m, slot, &ours, root, true))
-		rc = mca_coll_pvas_fetch(m, slot, block, nr_blocks, to, count, type);
+		rc = mca_coll_pvas_fetch(slot, block, nr_blocks, to, count, type);
 	mca_coll_pvas_finish(m);
 	return rc;
 }
@@ -126,7 +126,7 @@ static int gather_from(struct mca_coll_pvas_module *m, int r,
 	const struct mca_coll_pvas_line *line = mca_coll_pvas_wait_post(m, r);
 
 	if (mca_coll_pvas_kind(line) != MCA_COLL_PVAS_SHARE)
-		return mca_coll_pvas_fetch(m, line, 0, 1, piece.at, piece.count, piece.type);
+		return mca_coll_pvas_fetch(line, 0, 1, piece.at, piece.count, piece.type);
 	while (mca_coll_pvas_help(m, to, MCA_COLL_PVAS_BUFFERS, r, false))
 		;
 	return OMPI_SUCCESS;

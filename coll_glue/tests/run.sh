@@ -33,7 +33,7 @@ convention()
 	local names
 
 	names=$(nm --defined-only --extern-only "$B"/coll_glue/*.o | awk 'NF == 3 { print $3 }')
-	[ "$(wc -l <<<"$names")" -ge 30 ] || return
+	[ "$(wc -l <<<"$names")" -ge 60 ] || return
 	! grep -vE '^mca_(coll|btl)_pvas(_|$)' <<<"$names"
 }
 
@@ -55,7 +55,16 @@ try plain		mpi -n 2 "$bin/selected" none
 for n in 2 3 4 7; do
 	try "move-$n"	tasks $n move $rounds
 	try "combine-$n" tasks $n combine $rounds
+	try "neighbors-$n" tasks $n neighbors $rounds
+	for test in move combine neighbors; do
+		try "$test-mixed-$n" tasks $n $test $rounds 20000 mixed
+	done
 done
+for test in move combine neighbors; do
+	try "$test-nonblocking-5" tasks 5 $test $rounds 30000 nonblocking
+done
+try inflight-2		tasks 2 inflight
+try inflight-5		tasks 5 inflight
 try all-by-reference	tasks 3 OMPI_MCA_coll_pvas_ring_limit=0 OMPI_MCA_coll_pvas_share=1 move $rounds 5000
 try shared-copies	tasks 4 OMPI_MCA_coll_pvas_share_copy=1 OMPI_MCA_coll_pvas_ring_limit=0 \
 			OMPI_MCA_coll_pvas_oversubscribed=0 move 4 7000
@@ -73,17 +82,22 @@ if [ $backend = user ]; then
 	try convention	convention
 	try move-16	tasks 16 move 2
 	try combine-16	tasks 16 combine 3
+	try neighbors-16 tasks 16 neighbors 3 1 mixed
+	try move-mixed-16 tasks 16 move 2 1 mixed
 	try many	tasks 2 many 10000
 	try many-5	tasks 5 many 500
 	says settings 'not used with rank 1, which has another version' other_settings
 fi
-for what in barrier bcast gather scatter allgather alltoall reduce allreduce scan reduce_scatter; do
+for what in barrier bcast gather scatter allgather alltoall reduce allreduce scan reduce_scatter \
+	neighbor_alltoall ineighbor_alltoallw iallreduce ialltoall; do
 	dies early $what 40000
 done
 if [ $backend = user ]; then
 	# Nobody ends the others but they themselves.
 	options=(--no-kill)
-	for what in barrier bcast gatherv scatterv allgatherv alltoallw reduce allreduce exscan; do
+	for what in barrier bcast gatherv scatterv allgatherv alltoallw reduce allreduce exscan \
+		ibarrier ibcast igather iscatterv iallgatherv ialltoallv ireduce ireduce_scatter iscan \
+		neighbor_allgather ineighbor_alltoall; do
 		for n in 1 200 40000; do
 			dies alone $what $n
 		done

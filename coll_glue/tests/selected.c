@@ -10,24 +10,33 @@
 
 static struct counter done;
 
-/* Is each operation counted, or none? */
-static int check(MPI_Comm comm, int expected)
+static int check_one(const char *what, MPI_Comm comm, int expected)
 {
 	double s[MOST_RANKS] = { 0 }, r[MOST_RANKS];
-	long long before, counted;
+	const long long before = counter_read(&done);
+	long long counted;
+
+	operate(what, s, r, 1, 0, comm);
+	counted = counter_read(&done) - before;
+	if (counted == expected)
+		return 0;
+	printf("%s: %lld, not %d\n", what, counted, expected);
+	return 1;
+}
+
+/* Is each operation counted, blocking and non-blocking, or none? */
+static int check(MPI_Comm comm, int expected)
+{
+	char name[32];
 	int i, bad = 0;
 
+	make_ring(comm);
 	for (i = 0; i < NR_OPERATIONS; i++) {
-		before = counter_read(&done);
-		MPI_Comm_rank(comm, &rank);
-		MPI_Comm_size(comm, &size);
-		operate(operations[i], s, r, 1, 0, comm);
-		counted = counter_read(&done) - before;
-		if (counted == expected)
-			continue;
-		printf("%s: %lld, not %d\n", operations[i], counted, expected);
-		bad++;
+		bad += check_one(operations[i], comm, expected);
+		snprintf(name, sizeof(name), "i%s", operations[i]);
+		bad += check_one(name, comm, expected);
 	}
+	MPI_Comm_free(&ring);
 	return bad;
 }
 
