@@ -93,6 +93,10 @@ struct mca_coll_pvas_modex {
 #define MCA_COLL_PVAS_ANNEXES 4
 #define MCA_COLL_PVAS_ANNEX (2 << 10)
 
+/* The same for non-blocking operations */
+#define MCA_COLL_PVAS_NBC_LINES 32
+#define MCA_COLL_PVAS_NBC_ANNEXES 8
+
 /* Bytes of a block beside two lines for each rank */
 #define MCA_COLL_PVAS_BLOCK_EXTRA (64 << 10)
 
@@ -245,17 +249,22 @@ struct mca_coll_pvas_use {
 /**
  * struct mca_coll_pvas_nbc - the non-blocking operations of a communicator
  * @op:		number of the one that was started last
+ * @posted:	of the last one that has posted its data
  * @attaching:	a broadcast that tells where @block is
+ * @annexed:	the last uses of our annexes
  */
 struct mca_coll_pvas_nbc {
 	enum mca_coll_pvas_state state;
 	uint64_t op;
+	uint64_t posted;
 	struct ompi_request_t *attaching;
 	struct mca_coll_pvas_block *block;
 	unsigned int nr_lines;
 	struct mca_coll_pvas_line *lines;
+	unsigned int nr_annexes;
 	char *annexes;
 	size_t annex_bytes;
+	uint64_t annexed[MCA_COLL_PVAS_NBC_ANNEXES];
 };
 
 /**

@@ -49,7 +49,7 @@ enum mca_coll_pvas_request_state {
  * struct mca_coll_pvas_request - a non-blocking operation in progress
  * @op:		its number among the communicator's non-blocking operations
  * @copied:	our data were posted as they are
- * @at:		the next rank that is waited for, if the order does not matter
+ * @at:		in reductions: the next rank that has to post
  * @nr_left:	sources that have not been fetched from
  * @fetched:	which have
  */
@@ -83,12 +83,10 @@ int mca_coll_pvas_nr_sources(const struct mca_coll_pvas_module *m, int sources);
 bool mca_coll_pvas_step(struct mca_coll_pvas_request *r);
 
 static inline struct mca_coll_pvas_posts
-mca_coll_pvas_nbc_posts(const struct mca_coll_pvas_request *r)
+mca_coll_pvas_nbc_posts(const struct mca_coll_pvas_module *m, uint64_t op)
 {
-	const struct mca_coll_pvas_nbc *nbc = &r->m->nbc;
-
 	return (struct mca_coll_pvas_posts) {
-		&nbc->lines[r->op & (nbc->nr_lines - 1)], nbc->nr_lines,
+		&m->nbc.lines[op & (m->nbc.nr_lines - 1)], m->nbc.nr_lines,
 	};
 }
 

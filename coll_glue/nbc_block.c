@@ -7,29 +7,30 @@
  */
 #include "nbc.h"
 
-/* Operations in progress at a time; later ones wait until all ranks have finished one. */
-#define MOST_LINES 16
+/* Rather few annexes than shorter ones */
+#define LEAST_ANNEXES 2
+#define WANTED_ANNEX (1 << 10)
 
-static unsigned int nr_lines(size_t bytes, int size)
-{
-	unsigned int nr = MOST_LINES;
-
-	/* The other half is for annexes. */
-	while (nr > 1 && nr * size * sizeof(struct mca_coll_pvas_line) > bytes / 2)
-		nr /= 2;
-	return nr;
-}
-
-/* Depends on the number of ranks only, so that all ranks agree before they know the block. */
+/*
+ * Up to half of the memory is for lines. It depends on the number of ranks only, so that all
+ * ranks agree before they know the block.
+ */
 static void plan(struct mca_coll_pvas_module *m)
 {
 	struct mca_coll_pvas_nbc *nbc = &m->nbc;
-	const size_t bytes = mca_coll_pvas_block_bytes(m->size);
-	size_t left;
+	const size_t line = m->size * sizeof(struct mca_coll_pvas_line);
+	size_t bytes = mca_coll_pvas_block_bytes(m->size);
 
-	nbc->nr_lines = nr_lines(bytes, m->size);
-	left = bytes - nbc->nr_lines * m->size * sizeof(struct mca_coll_pvas_line);
-	nbc->annex_bytes = left / (nbc->nr_lines * m->size) / MCA_COLL_PVAS_CACHE_LINE *
+	nbc->nr_lines = MCA_COLL_PVAS_NBC_LINES;
+	while (nbc->nr_lines > 1 && nbc->nr_lines * line > bytes / 2)
+		nbc->nr_lines /= 2;
+	bytes -= nbc->nr_lines * line;
+	nbc->nr_annexes = nbc->nr_lines < MCA_COLL_PVAS_NBC_ANNEXES ? nbc->nr_lines :
+								     MCA_COLL_PVAS_NBC_ANNEXES;
+	while (nbc->nr_annexes > LEAST_ANNEXES &&
+	       bytes / (nbc->nr_annexes * m->size) < WANTED_ANNEX)
+		nbc->nr_annexes /= 2;
+	nbc->annex_bytes = bytes / (nbc->nr_annexes * m->size) / MCA_COLL_PVAS_CACHE_LINE *
 			   MCA_COLL_PVAS_CACHE_LINE;
 	if (nbc->annex_bytes > MCA_COLL_PVAS_ANNEX)
 		nbc->annex_bytes = MCA_COLL_PVAS_ANNEX;
@@ -99,9 +100,9 @@ void mca_coll_pvas_nbc_leave(struct mca_coll_pvas_module *m)
 struct mca_coll_pvas_record mca_coll_pvas_nbc_annex(struct mca_coll_pvas_request *r)
 {
 	const struct mca_coll_pvas_nbc *nbc = &r->m->nbc;
-	const size_t line = r->m->rank * nbc->nr_lines + (r->op & (nbc->nr_lines - 1));
+	const size_t annex = r->m->rank * nbc->nr_annexes + (r->op & (nbc->nr_annexes - 1));
 
 	return (struct mca_coll_pvas_record) {
-		.at = nbc->annexes + line * nbc->annex_bytes, .length = nbc->annex_bytes,
+		.at = nbc->annexes + annex * nbc->annex_bytes, .length = nbc->annex_bytes,
 	};
 }

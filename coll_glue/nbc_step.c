@@ -8,55 +8,89 @@
 
 static struct mca_coll_pvas_line *line_of(const struct mca_coll_pvas_request *r, int rank)
 {
-	return mca_coll_pvas_post_of(mca_coll_pvas_nbc_posts(r), rank);
+	return mca_coll_pvas_post_of(mca_coll_pvas_nbc_posts(r->m, r->op), rank);
 }
 
-/* Have all ranks finished an operation that used the same lines? */
-static bool all_finished(struct mca_coll_pvas_request *r, uint64_t op)
+static bool has_finished(const struct mca_coll_pvas_line *line, uint64_t op)
 {
-	while (r->at < r->m->size &&
-	       atomic_load_explicit(&line_of(r, r->at)->finished, memory_order_acquire) >= op)
-		r->at++;
-	return r->at == r->m->size;
+	return atomic_load_explicit(&line->finished, memory_order_acquire) >= op;
+}
+
+static bool all_finished(const struct mca_coll_pvas_module *m, uint64_t op)
+{
+	const struct mca_coll_pvas_posts posts = mca_coll_pvas_nbc_posts(m, op);
+	int i;
+
+	for (i = 0; i < m->size; i++)
+		if (!has_finished(mca_coll_pvas_post_of(posts, i), op))
+			return false;
+	return true;
 }
 
 /* ---- posting ---- */
 
-static bool in_blocks(const struct mca_coll_pvas_call *call)
+/* Our data, if they are to be copied in blocks */
+static bool in_blocks(const struct mca_coll_pvas_request *r, struct mca_coll_pvas_blocks *blocks)
 {
-	return call->from.counts || call->from_kind == MCA_COLL_PVAS_BUFFERS_W ||
-	       call->from_kind == MCA_COLL_PVAS_BUFFERS_WA ||
-	       call->readers == MCA_COLL_PVAS_NEIGHBORS;
+	const struct mca_coll_pvas_call *call = &r->call;
+	const bool neighbors = call->readers == MCA_COLL_PVAS_NEIGHBORS;
+
+	*blocks = (struct mca_coll_pvas_blocks) {
+		.buffers = &call->from, .kind = call->from_kind, .nr = call->nr_blocks,
+		.receivers = neighbors ? r->m->neighbors->destinations : NULL,
+	};
+	return call->from_kind != MCA_COLL_PVAS_BUFFERS_SAME &&
+	       (neighbors || call->from.counts || call->from_kind != MCA_COLL_PVAS_BUFFERS);
 }
 
-/* Post our data as they are, if they are short; false: they were not. */
-static bool post_copy(struct mca_coll_pvas_request *r, struct mca_coll_pvas_line *line)
+/* Bytes of our data when they are copied; more than an annex has: they are described. */
+static size_t copied_bytes(const struct mca_coll_pvas_request *r)
+{
+	const struct mca_coll_pvas_call *call = &r->call;
+	struct mca_coll_pvas_blocks blocks;
+
+	if (call->described)
+		return SIZE_MAX;
+	if (in_blocks(r, &blocks))
+		return mca_coll_pvas_blocks_bytes(&blocks, r->m->nbc.annex_bytes);
+	return call->from.count * call->nr_blocks *
+	       ((const struct ompi_datatype_t *)call->from.type)->super.size;
+}
+
+/* Are the line and, if it is needed, the annex no longer in use by other operations? */
+static bool have_memory(struct mca_coll_pvas_request *r, size_t bytes)
+{
+	struct mca_coll_pvas_nbc *nbc = &r->m->nbc;
+	uint64_t *annexed = &nbc->annexed[r->op & (nbc->nr_annexes - 1)];
+
+	if (r->op > nbc->nr_lines && !all_finished(r->m, r->op - nbc->nr_lines))
+		return false;
+	if (bytes <= MCA_COLL_PVAS_INLINE || bytes > nbc->annex_bytes)
+		return true;
+	/* Operations are complete in any order, so only the last use tells. */
+	if (*annexed && !all_finished(r->m, *annexed))
+		return false;
+	*annexed = r->op;
+	return true;
+}
+
+static void post_data(struct mca_coll_pvas_request *r, size_t bytes)
 {
 	const struct mca_coll_pvas_call *call = &r->call;
 	struct mca_coll_pvas_record record = mca_coll_pvas_nbc_annex(r);
-	const struct mca_coll_pvas_blocks blocks = {
-		.buffers = &call->from, .kind = call->from_kind, .nr = call->nr_blocks,
-		.receivers = call->readers == MCA_COLL_PVAS_NEIGHBORS ?
-				     r->m->neighbors->destinations : NULL,
-	};
-	size_t bytes;
+	struct mca_coll_pvas_line *line = line_of(r, r->m->rank);
+	struct mca_coll_pvas_blocks blocks;
 
-	if (call->described)
-		return false;
-	if (in_blocks(call) && call->from_kind != MCA_COLL_PVAS_BUFFERS_SAME) {
-		if (!mca_coll_pvas_blocks_fit(&blocks, record.length))
-			return false;
+	r->copied = bytes <= mca_coll_pvas_nbc_most_copied(r->m);
+	if (!r->copied) {
+		mca_coll_pvas_describe(line, r->op, &call->from, call->from_kind);
+	} else if (in_blocks(r, &blocks)) {
 		mca_coll_pvas_copy_blocks_in(line, r->op, &record, &blocks);
-		return true;
+	} else {
+		record.length = bytes;
+		mca_coll_pvas_copy_in(line, r->op, &record, call->from.buf,
+				      call->from.count * call->nr_blocks, call->from.type);
 	}
-	bytes = call->from.count * call->nr_blocks *
-		((const struct ompi_datatype_t *)call->from.type)->super.size;
-	if (bytes > record.length && bytes > MCA_COLL_PVAS_INLINE)
-		return false;
-	record.length = bytes;
-	mca_coll_pvas_copy_in(line, r->op, &record, call->from.buf,
-			      call->from.count * call->nr_blocks, call->from.type);
-	return true;
 }
 
 static void note(struct mca_coll_pvas_request *r, int rc)
@@ -76,19 +110,20 @@ static void copy_own(struct mca_coll_pvas_request *r)
 	note(r, mca_coll_pvas_copy(to.at, to.count, to.type, from.at, from.count, from.type));
 }
 
-/* False: an earlier operation still uses the line. */
+/*
+ * False: an earlier operation still uses the memory, or has not posted itself. Were the order
+ * not the same at all ranks, two operations could wait for each other's annex.
+ */
 static bool post(struct mca_coll_pvas_request *r)
 {
-	const unsigned int nr_lines = r->m->nbc.nr_lines;
-	struct mca_coll_pvas_line *line = line_of(r, r->m->rank);
+	const bool posts = r->call.readers != MCA_COLL_PVAS_NONE;
+	const size_t bytes = posts ? copied_bytes(r) : 0;
 
-	if (r->op > nr_lines && !all_finished(r, r->op - nr_lines))
+	if (r->op != r->m->nbc.posted + 1 || !have_memory(r, bytes))
 		return false;
-	r->at = 0;
-	if (r->call.readers != MCA_COLL_PVAS_NONE)
-		r->copied = post_copy(r, line);
-	if (r->call.readers != MCA_COLL_PVAS_NONE && !r->copied)
-		mca_coll_pvas_describe(line, r->op, &r->call.from, r->call.from_kind);
+	r->m->nbc.posted = r->op;
+	if (posts)
+		post_data(r, bytes);
 	if (r->call.own)
 		copy_own(r);
 	r->state = MCA_COLL_PVAS_POSTED;
@@ -175,11 +210,10 @@ static bool fetch(struct mca_coll_pvas_request *r)
 /* True: all have posted, and this rank has done its part. */
 static bool combine(struct mca_coll_pvas_request *r)
 {
-	while (r->at < r->m->size && mca_coll_pvas_has_posted(line_of(r, r->at), r->op))
-		r->at++;
-	if (r->at < r->m->size)
-		return false;
-	r->call.reduction.posts = mca_coll_pvas_nbc_posts(r);
+	for (; r->at < r->m->size; r->at++)
+		if (!mca_coll_pvas_has_posted(line_of(r, r->at), r->op))
+			return false;
+	r->call.reduction.posts = mca_coll_pvas_nbc_posts(r->m, r->op);
 	note(r, r->call.combine(r->m, &r->call.reduction));
 	return true;
 }
@@ -189,35 +223,32 @@ static bool combine(struct mca_coll_pvas_request *r)
 static void finish(struct mca_coll_pvas_request *r)
 {
 	atomic_store_explicit(&line_of(r, r->m->rank)->finished, r->op, memory_order_release);
-	r->at = 0;
 	r->state = MCA_COLL_PVAS_FINISHED;
 }
 
-static bool neighbors_finished(struct mca_coll_pvas_request *r)
+static bool neighbors_finished(const struct mca_coll_pvas_request *r)
 {
 	const struct mca_coll_pvas_neighbors *n = r->m->neighbors;
-	int rank;
+	int i;
 
-	for (; r->at < n->nr_destinations; r->at++) {
-		rank = n->destinations[r->at];
-		if (rank != MPI_PROC_NULL &&
-		    atomic_load_explicit(&line_of(r, rank)->finished, memory_order_acquire) < r->op)
+	for (i = 0; i < n->nr_destinations; i++)
+		if (n->destinations[i] != MPI_PROC_NULL &&
+		    !has_finished(line_of(r, n->destinations[i]), r->op))
 			return false;
-	}
 	return true;
 }
 
-static bool readers_finished(struct mca_coll_pvas_request *r)
+static bool readers_finished(const struct mca_coll_pvas_request *r)
 {
 	const int readers = r->call.readers;
 
 	if (r->copied || readers == MCA_COLL_PVAS_NONE)
 		return true;
 	if (readers == MCA_COLL_PVAS_ALL)
-		return all_finished(r, r->op);
+		return all_finished(r->m, r->op);
 	if (readers == MCA_COLL_PVAS_NEIGHBORS)
 		return neighbors_finished(r);
-	return atomic_load_explicit(&line_of(r, readers)->finished, memory_order_acquire) >= r->op;
+	return has_finished(line_of(r, readers), r->op);
 }
 
 static void store_kept_result(struct mca_coll_pvas_request *r)

@@ -131,15 +131,18 @@ static size_t block_bytes(const struct mca_coll_pvas_blocks *b, int i)
 	return piece.count * piece.type->super.size;
 }
 
-/* Do the blocks, and a table of where they are, fit into so many bytes? */
-bool mca_coll_pvas_blocks_fit(const struct mca_coll_pvas_blocks *b, size_t room)
+/*
+ * Bytes of the blocks and of a table of where they are; not counted to the end if they are
+ * more than @room, and always more than fit into a line.
+ */
+size_t mca_coll_pvas_blocks_bytes(const struct mca_coll_pvas_blocks *b, size_t room)
 {
 	size_t bytes = table_bytes(b->nr);
 	int i;
 
 	for (i = 0; i < b->nr && bytes <= room; i++)
 		bytes += block_bytes(b, i);
-	return bytes <= room;
+	return bytes > MCA_COLL_PVAS_INLINE ? bytes : MCA_COLL_PVAS_INLINE + 1;
 }
 
 /* Copy blocks that fit to the place of @record. */
@@ -173,7 +176,7 @@ bool mca_coll_pvas_post_blocks(struct mca_coll_pvas_module *m, const struct mca_
 {
 	struct mca_coll_pvas_record record;
 
-	if (!mca_coll_pvas_blocks_fit(b, m->annex_bytes)) {
+	if (mca_coll_pvas_blocks_bytes(b, m->annex_bytes) > m->annex_bytes) {
 		mca_coll_pvas_post_buffers(m, b->buffers, b->kind, reader);
 		return false;
 	}

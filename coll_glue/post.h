@@ -102,7 +102,7 @@ void mca_coll_pvas_describe(struct mca_coll_pvas_line *line, uint64_t op,
 void mca_coll_pvas_copy_in(struct mca_coll_pvas_line *line, uint64_t op,
 			   const struct mca_coll_pvas_record *record, const void *buf,
 			   size_t count, const struct ompi_datatype_t *type);
-bool mca_coll_pvas_blocks_fit(const struct mca_coll_pvas_blocks *b, size_t room);
+size_t mca_coll_pvas_blocks_bytes(const struct mca_coll_pvas_blocks *b, size_t room);
 void mca_coll_pvas_copy_blocks_in(struct mca_coll_pvas_line *line, uint64_t op,
 				  const struct mca_coll_pvas_record *record,
 				  const struct mca_coll_pvas_blocks *b);

@@ -86,6 +86,12 @@ if [ $backend = user ]; then
 	try move-mixed-16 tasks 16 move 2 1 mixed
 	try many	tasks 2 many 10000
 	try many-5	tasks 5 many 500
+	# 2 GiB are stored, and little more is read.
+	if [ "$(awk '/^MemAvailable/ { print $2 }' /proc/meminfo)" -gt $((5 << 20)) ]; then
+		try large	tasks 2 large
+	else
+		skip large "not enough memory"
+	fi
 	says settings 'not used with rank 1, which has another version' other_settings
 fi
 for what in barrier bcast gather scatter allgather alltoall reduce allreduce scan reduce_scatter \
