@@ -69,7 +69,7 @@ struct mca_coll_pvas_modex {
 	uint32_t index;
 	uint32_t gen;
 	int32_t pid;
-	uint32_t settings[5];
+	uint32_t settings[6];
 };
 
 /* ---- the block ---- */
@@ -333,8 +333,9 @@ struct mca_coll_pvas_peer {
  * @share_copy:	fewest bytes that two ranks copy together
  * @spin:	iterations of a waiting loop between two calls of opal_progress()
  * @oversubscribed:	whether ranks outnumber processors, as set; -1: unknown
- * @when_oversubscribed: also used then
+ * @when_oversubscribed: also used then: 0, 1, or -1: for operations that it makes faster
  * @yield:	they do: a waiting rank yields
+ * @choose:	they do, and only some operations are not passed on
  * @ready:	this process is a task, and has published its modex
  * @lock:	protects @peers and @left_blocks
  * @left_blocks:	blocks of ours that not all of their ranks have left
@@ -352,6 +353,7 @@ struct mca_coll_pvas_component {
 	int oversubscribed;
 	int when_oversubscribed;
 	bool yield;
+	bool choose;
 
 	bool ready;
 	struct mca_coll_pvas_modex modex;
@@ -399,6 +401,7 @@ void mca_coll_pvas_leave_block(struct mca_coll_pvas_module *m, struct mca_coll_p
 void mca_coll_pvas_unmap_blocks(bool all);
 
 /* nbc_block.c */
+void mca_coll_pvas_nbc_plan(struct mca_coll_pvas_module *m);
 void mca_coll_pvas_nbc_leave(struct mca_coll_pvas_module *m);
 
 /* wait.c */

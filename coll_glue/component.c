@@ -32,8 +32,7 @@ static void register_parameters(void)
 	component.share_copy = 32 << 10;
 	component.spin = 64;
 	component.oversubscribed = -1;
-	/* Then half of the operations take longer than tuned's: see README.md. */
-	component.when_oversubscribed = 0;
+	component.when_oversubscribed = -1;
 	register_variable("priority", "Priority of this component; -1: not used (default: 45)",
 			  &component.priority, MCA_BASE_VAR_TYPE_INT, OPAL_INFO_LVL_6);
 	register_variable("ring_limit",
@@ -56,7 +55,8 @@ static void register_parameters(void)
 			  "Do ranks outnumber processors? 0 or 1; -1: find out (default: -1)",
 			  &component.oversubscribed, MCA_BASE_VAR_TYPE_INT, OPAL_INFO_LVL_9);
 	register_variable("when_oversubscribed",
-			  "Is this component used if ranks outnumber processors? (default: 0)",
+			  "Is this component used if ranks outnumber processors? 0: no, 1: yes, "
+			  "-1: for operations that it makes faster (default: -1)",
 			  &component.when_oversubscribed, MCA_BASE_VAR_TYPE_INT,
 			  OPAL_INFO_LVL_6);
 }
@@ -140,6 +140,7 @@ static int open_component(void)
 	    component.priority < 0 || !mca_coll_pvas_find_self())
 		return OMPI_SUCCESS;
 	check_parameters();
+	component.choose = component.yield && component.when_oversubscribed < 0;
 	if (!component.yield || component.when_oversubscribed)
 		component.ready = mca_coll_pvas_publish();
 	return OMPI_SUCCESS;

@@ -203,13 +203,13 @@ int mca_coll_pvas_fold_init(struct mca_coll_pvas_module *m, struct mca_coll_pvas
 	f->op = r->op;
 	f->type = r->type;
 	f->extent = mca_coll_pvas_extent(r->type);
-	f->size = m->size;
+	f->size = mca_coll_pvas_contributors(m, r);
 	f->leaf = f->few;
 	f->copies = NULL;
 	f->scratch_free = NULL;
 	f->combine = NULL;
-	if (m->size > MCA_COLL_PVAS_FEW)
-		f->leaf = malloc(m->size * sizeof(*f->leaf));
+	if (f->size > MCA_COLL_PVAS_FEW)
+		f->leaf = malloc(f->size * sizeof(*f->leaf));
 	if (!f->leaf)
 		return OMPI_ERR_OUT_OF_RESOURCE;
 	return collect(f, m->rank, r->count);

@@ -17,6 +17,7 @@
  * @first:	reduce_scatter: the first of our elements, which are @own
  * @halving:	reduce_scatter: coll/basic's order for it can apply
  * @exclusive:	exscan
+ * @ranks:	the first so many ranks contribute; 0: all
  */
 struct mca_coll_pvas_reduction {
 	struct mca_coll_pvas_posts posts;
@@ -29,7 +30,14 @@ struct mca_coll_pvas_reduction {
 	size_t own;
 	bool halving;
 	bool exclusive;
+	int ranks;
 };
+
+static inline int mca_coll_pvas_contributors(const struct mca_coll_pvas_module *m,
+					     const struct mca_coll_pvas_reduction *r)
+{
+	return r->ranks ? r->ranks : m->size;
+}
 
 typedef int mca_coll_pvas_combine_fn(struct mca_coll_pvas_module *m,
 				     const struct mca_coll_pvas_reduction *r);

@@ -50,6 +50,7 @@ static int enable(mca_coll_base_module_t *module, struct ompi_communicator_t *co
 	m->comm = comm;
 	m->rank = ompi_comm_rank(comm);
 	m->size = ompi_comm_size(comm);
+	mca_coll_pvas_nbc_plan(m);
 	return OMPI_SUCCESS;
 }
 

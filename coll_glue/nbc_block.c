@@ -15,7 +15,7 @@
  * Up to half of the memory is for lines. It depends on the number of ranks only, so that all
  * ranks agree before they know the block.
  */
-static void plan(struct mca_coll_pvas_module *m)
+void mca_coll_pvas_nbc_plan(struct mca_coll_pvas_module *m)
 {
 	struct mca_coll_pvas_nbc *nbc = &m->nbc;
 	const size_t line = m->size * sizeof(struct mca_coll_pvas_line);
@@ -49,7 +49,6 @@ void mca_coll_pvas_nbc_begin(struct mca_coll_pvas_module *m)
 
 	if (nbc->state != MCA_COLL_PVAS_NEW)
 		return;
-	plan(m);
 	if (m->rank == 0) {
 		mca_coll_pvas_unmap_blocks(false);
 		nbc->block = mca_coll_pvas_map_block(m);

@@ -23,8 +23,13 @@ int mca_coll_pvas_ibcast(void *buf, int count, struct ompi_datatype_t *type, int
 {
 	mca_coll_pvas_module_t *m = (mca_coll_pvas_module_t *)module;
 	const struct mca_coll_pvas_buffers data = { .buf = buf, .type = type, .count = count };
+	const size_t bytes = mca_coll_pvas_bytes(count, type);
+	const bool faster = bytes <= mca_coll_pvas_nbc_most_copied(m) ||
+			    bytes >= MCA_COLL_PVAS_LEAST_BCAST;
 
 	(void)comm;
+	if (!mca_coll_pvas_prefers(faster))
+		return mca_coll_pvas_pass_on_nbc(m, ibcast, request, buf, count, type, root);
 	mca_coll_pvas_nbc_begin(m);
 	return mca_coll_pvas_start(m, &(struct mca_coll_pvas_call) {
 		.from = data, .from_kind = MCA_COLL_PVAS_BUFFERS_SAME,
@@ -61,6 +66,9 @@ int mca_coll_pvas_igather(const void *sbuf, int scount, struct ompi_datatype_t *
 	}, to = { .buf = rbuf, .type = rtype, .count = rcount };
 
 	(void)comm;
+	if (!mca_coll_pvas_prefers(false))
+		return mca_coll_pvas_pass_on_nbc(m, igather, request, sbuf, scount, stype, rbuf,
+						 rcount, rtype, root);
 	mca_coll_pvas_nbc_begin(m);
 	return gather(m, &from, &to, root, request);
 }
@@ -77,6 +85,9 @@ int mca_coll_pvas_igatherv(const void *sbuf, int scount, struct ompi_datatype_t 
 	}, to = { .buf = rbuf, .type = rtype, .counts = rcounts, .displs = displs };
 
 	(void)comm;
+	if (!mca_coll_pvas_prefers(false))
+		return mca_coll_pvas_pass_on_nbc(m, igatherv, request, sbuf, scount, stype, rbuf,
+						 rcounts, displs, rtype, root);
 	mca_coll_pvas_nbc_begin(m);
 	return gather(m, &from, &to, root, request);
 }
@@ -106,6 +117,9 @@ int mca_coll_pvas_iscatter(const void *sbuf, int scount, struct ompi_datatype_t 
 	}, to = { .buf = rbuf, .type = rtype, .count = rcount };
 
 	(void)comm;
+	if (!mca_coll_pvas_prefers(false))
+		return mca_coll_pvas_pass_on_nbc(m, iscatter, request, sbuf, scount, stype, rbuf,
+						 rcount, rtype, root);
 	mca_coll_pvas_nbc_begin(m);
 	return scatter(m, &from, &to, root, request);
 }
@@ -122,6 +136,9 @@ int mca_coll_pvas_iscatterv(const void *sbuf, const int *scounts, const int *dis
 	}, to = { .buf = rbuf, .type = rtype, .count = rcount };
 
 	(void)comm;
+	if (!mca_coll_pvas_prefers(false))
+		return mca_coll_pvas_pass_on_nbc(m, iscatterv, request, sbuf, scounts, displs,
+						 stype, rbuf, rcount, rtype, root);
 	mca_coll_pvas_nbc_begin(m);
 	return scatter(m, &from, &to, root, request);
 }
@@ -241,8 +258,12 @@ int mca_coll_pvas_ialltoall(const void *sbuf, int scount, struct ompi_datatype_t
 	const struct mca_coll_pvas_buffers from = {
 		.buf = (char *)sbuf, .type = stype, .count = scount,
 	}, to = { .buf = rbuf, .type = rtype, .count = rcount };
+	const size_t bytes = mca_coll_pvas_bytes(rcount, rtype);
 
 	(void)comm;
+	if (!mca_coll_pvas_prefers(bytes >= MCA_COLL_PVAS_LEAST_ALLTOALL))
+		return mca_coll_pvas_pass_on_nbc(m, ialltoall, request, sbuf, scount, stype, rbuf,
+						 rcount, rtype);
 	mca_coll_pvas_nbc_begin(m);
 	return alltoall(m, &from, &to, MCA_COLL_PVAS_BUFFERS, request);
 }
@@ -259,6 +280,9 @@ int mca_coll_pvas_ialltoallv(const void *sbuf, const int *scounts, const int *sd
 	}, to = { .buf = rbuf, .type = rtype, .counts = rcounts, .displs = rdispls };
 
 	(void)comm;
+	if (!mca_coll_pvas_prefers(false))
+		return mca_coll_pvas_pass_on_nbc(m, ialltoallv, request, sbuf, scounts, sdispls,
+						 stype, rbuf, rcounts, rdispls, rtype);
 	mca_coll_pvas_nbc_begin(m);
 	return alltoall(m, &from, &to, MCA_COLL_PVAS_BUFFERS, request);
 }
@@ -276,6 +300,9 @@ int mca_coll_pvas_ialltoallw(const void *sbuf, const int *scounts, const int *sd
 	}, to = { .buf = rbuf, .type = rtypes, .counts = rcounts, .displs = rdispls };
 
 	(void)comm;
+	if (!mca_coll_pvas_prefers(false))
+		return mca_coll_pvas_pass_on_nbc(m, ialltoallw, request, sbuf, scounts, sdispls,
+						 stypes, rbuf, rcounts, rdispls, rtypes);
 	mca_coll_pvas_nbc_begin(m);
 	return alltoall(m, &from, &to, MCA_COLL_PVAS_BUFFERS_W, request);
 }

@@ -39,7 +39,7 @@ int mca_coll_pvas_ineighbor_allgather(const void *sbuf, int scount, struct ompi_
 	}, to = { .buf = rbuf, .type = rtype, .count = rcount };
 
 	(void)comm;
-	if (!begin(m))
+	if (!mca_coll_pvas_prefers(false) || !begin(m))
 		return mca_coll_pvas_pass_on_nbc(m, ineighbor_allgather, request, sbuf, scount,
 						 stype, rbuf, rcount, rtype);
 	return exchange(m, &from, MCA_COLL_PVAS_BUFFERS_SAME, &to, MCA_COLL_PVAS_BUFFERS, request);
@@ -58,7 +58,7 @@ int mca_coll_pvas_ineighbor_allgatherv(const void *sbuf, int scount,
 	}, to = { .buf = rbuf, .type = rtype, .counts = rcounts, .displs = displs };
 
 	(void)comm;
-	if (!begin(m))
+	if (!mca_coll_pvas_prefers(false) || !begin(m))
 		return mca_coll_pvas_pass_on_nbc(m, ineighbor_allgatherv, request, sbuf, scount,
 						 stype, rbuf, rcounts, displs, rtype);
 	return exchange(m, &from, MCA_COLL_PVAS_BUFFERS_SAME, &to, MCA_COLL_PVAS_BUFFERS, request);
@@ -75,7 +75,7 @@ int mca_coll_pvas_ineighbor_alltoall(const void *sbuf, int scount, struct ompi_d
 	}, to = { .buf = rbuf, .type = rtype, .count = rcount };
 
 	(void)comm;
-	if (!begin(m))
+	if (!mca_coll_pvas_prefers(false) || !begin(m))
 		return mca_coll_pvas_pass_on_nbc(m, ineighbor_alltoall, request, sbuf, scount,
 						 stype, rbuf, rcount, rtype);
 	return exchange(m, &from, MCA_COLL_PVAS_BUFFERS, &to, MCA_COLL_PVAS_BUFFERS, request);
@@ -94,7 +94,7 @@ int mca_coll_pvas_ineighbor_alltoallv(const void *sbuf, const int *scounts, cons
 	}, to = { .buf = rbuf, .type = rtype, .counts = rcounts, .displs = rdispls };
 
 	(void)comm;
-	if (!begin(m))
+	if (!mca_coll_pvas_prefers(false) || !begin(m))
 		return mca_coll_pvas_pass_on_nbc(m, ineighbor_alltoallv, request, sbuf, scounts,
 						 sdispls, stype, rbuf, rcounts, rdispls, rtype);
 	return exchange(m, &from, MCA_COLL_PVAS_BUFFERS, &to, MCA_COLL_PVAS_BUFFERS, request);
@@ -114,7 +114,7 @@ int mca_coll_pvas_ineighbor_alltoallw(const void *sbuf, const int *scounts,
 	}, to = { .buf = rbuf, .type = rtypes, .counts = rcounts, .displs = rdispls };
 
 	(void)comm;
-	if (!begin(m))
+	if (!mca_coll_pvas_prefers(false) || !begin(m))
 		return mca_coll_pvas_pass_on_nbc(m, ineighbor_alltoallw, request, sbuf, scounts,
 						 sdispls, stypes, rbuf, rcounts, rdispls, rtypes);
 	return exchange(m, &from, MCA_COLL_PVAS_BUFFERS_WA, &to, MCA_COLL_PVAS_BUFFERS_WA, request);

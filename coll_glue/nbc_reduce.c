@@ -52,6 +52,9 @@ int mca_coll_pvas_ireduce(const void *sbuf, void *rbuf, int count, struct ompi_d
 	struct mca_coll_pvas_call call = reduction(sbuf, rbuf, count, type, op);
 
 	(void)comm;
+	if (!mca_coll_pvas_prefers(false))
+		return mca_coll_pvas_pass_on_nbc(m, ireduce, request, sbuf, rbuf, count, type, op,
+						 root);
 	mca_coll_pvas_nbc_begin(m);
 	call.reduction.root = root;
 	if (m->rank != root)
@@ -95,6 +98,9 @@ int mca_coll_pvas_ireduce_scatter(const void *sbuf, void *rbuf, const int *rcoun
 	int i;
 
 	(void)comm;
+	if (!mca_coll_pvas_prefers(false))
+		return mca_coll_pvas_pass_on_nbc(m, ireduce_scatter, request, sbuf, rbuf, rcounts,
+						 type, op);
 	mca_coll_pvas_nbc_begin(m);
 	for (i = 0; i < m->size; i++) {
 		if (i == m->rank)
@@ -118,6 +124,9 @@ int mca_coll_pvas_ireduce_scatter_block(const void *sbuf, void *rbuf, int rcount
 	const size_t count = rcount;
 
 	(void)comm;
+	if (!mca_coll_pvas_prefers(false))
+		return mca_coll_pvas_pass_on_nbc(m, ireduce_scatter_block, request, sbuf, rbuf,
+						 rcount, type, op);
 	mca_coll_pvas_nbc_begin(m);
 	call = reduction(sbuf, rbuf, m->size * count, type, op);
 	call.reduction.first = m->rank * count;
@@ -130,6 +139,7 @@ static int scan(struct mca_coll_pvas_module *m, struct mca_coll_pvas_call *call,
 {
 	call->described = !is_short(m, call->reduction.count, call->reduction.type);
 	call->combine = call->described ? mca_coll_pvas_scan_part : mca_coll_pvas_scan_own;
+	call->reduction.ranks = call->described ? 0 : m->rank + 1;
 	return mca_coll_pvas_start(m, call, request);
 }
 
@@ -141,6 +151,8 @@ int mca_coll_pvas_iscan(const void *sbuf, void *rbuf, int count, struct ompi_dat
 	struct mca_coll_pvas_call call = reduction(sbuf, rbuf, count, type, op);
 
 	(void)comm;
+	if (!mca_coll_pvas_prefers(false))
+		return mca_coll_pvas_pass_on_nbc(m, iscan, request, sbuf, rbuf, count, type, op);
 	mca_coll_pvas_nbc_begin(m);
 	return scan(m, &call, request);
 }
@@ -153,6 +165,9 @@ int mca_coll_pvas_iexscan(const void *sbuf, void *rbuf, int count, struct ompi_d
 	struct mca_coll_pvas_call call = reduction(sbuf, rbuf, count, type, op);
 
 	(void)comm;
+	if (!mca_coll_pvas_prefers(false))
+		return mca_coll_pvas_pass_on_nbc(m, iexscan, request, sbuf, rbuf, count, type,
+						 op);
 	mca_coll_pvas_nbc_begin(m);
 	call.reduction.exclusive = true;
 	return scan(m, &call, request);

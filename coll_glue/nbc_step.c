@@ -207,10 +207,12 @@ static bool fetch(struct mca_coll_pvas_request *r)
 
 /* ---- reductions ---- */
 
-/* True: all have posted, and this rank has done its part. */
+/* True: all that contribute have posted, and this rank has done its part. */
 static bool combine(struct mca_coll_pvas_request *r)
 {
-	for (; r->at < r->m->size; r->at++)
+	const int nr = mca_coll_pvas_contributors(r->m, &r->call.reduction);
+
+	for (; r->at < nr; r->at++)
 		if (!mca_coll_pvas_has_posted(line_of(r, r->at), r->op))
 			return false;
 	r->call.reduction.posts = mca_coll_pvas_nbc_posts(r->m, r->op);

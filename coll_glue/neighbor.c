@@ -64,7 +64,7 @@ int mca_coll_pvas_neighbor_allgather(const void *sbuf, int scount, struct ompi_d
 	mca_coll_pvas_module_t *m = (mca_coll_pvas_module_t *)module;
 
 	(void)comm;
-	if (!begin(m))
+	if (!mca_coll_pvas_prefers(false) || !begin(m))
 		return mca_coll_pvas_pass_on(m, neighbor_allgather, sbuf, scount, stype, rbuf,
 					     rcount, rtype);
 	return mca_coll_pvas_end(allgather(m, sbuf, scount, stype,
@@ -82,7 +82,7 @@ int mca_coll_pvas_neighbor_allgatherv(const void *sbuf, int scount, struct ompi_
 	mca_coll_pvas_module_t *m = (mca_coll_pvas_module_t *)module;
 
 	(void)comm;
-	if (!begin(m))
+	if (!mca_coll_pvas_prefers(false) || !begin(m))
 		return mca_coll_pvas_pass_on(m, neighbor_allgatherv, sbuf, scount, stype, rbuf,
 					     rcounts, displs, rtype);
 	return mca_coll_pvas_end(allgather(m, sbuf, scount, stype,
@@ -118,7 +118,7 @@ int mca_coll_pvas_neighbor_alltoall(const void *sbuf, int scount, struct ompi_da
 	}, to = { .buf = rbuf, .type = rtype, .count = rcount };
 
 	(void)comm;
-	if (!begin(m))
+	if (!mca_coll_pvas_prefers(false) || !begin(m))
 		return mca_coll_pvas_pass_on(m, neighbor_alltoall, sbuf, scount, stype, rbuf,
 					     rcount, rtype);
 	return mca_coll_pvas_end(alltoall(m, &from, &to, MCA_COLL_PVAS_BUFFERS));
@@ -136,7 +136,7 @@ int mca_coll_pvas_neighbor_alltoallv(const void *sbuf, const int *scounts, const
 	}, to = { .buf = rbuf, .type = rtype, .counts = rcounts, .displs = rdispls };
 
 	(void)comm;
-	if (!begin(m))
+	if (!mca_coll_pvas_prefers(false) || !begin(m))
 		return mca_coll_pvas_pass_on(m, neighbor_alltoallv, sbuf, scounts, sdispls, stype,
 					     rbuf, rcounts, rdispls, rtype);
 	return mca_coll_pvas_end(alltoall(m, &from, &to, MCA_COLL_PVAS_BUFFERS));

@@ -292,12 +292,29 @@ bool mca_coll_pvas_publish_data(struct mca_coll_pvas_module *m, const void *buf,
 	return true;
 }
 
+/* The same with blocks of different lengths */
+bool mca_coll_pvas_publish_blocks(struct mca_coll_pvas_module *m,
+				  const struct mca_coll_pvas_blocks *b)
+{
+	const size_t bytes = mca_coll_pvas_blocks_bytes(b, component.ring_limit);
+	struct mca_coll_pvas_record record;
+	struct mca_coll_pvas_line *line;
+
+	if (bytes > component.ring_limit)
+		return false;
+	line = free_slot(m);
+	record = new_record(m, bytes);
+	mca_coll_pvas_copy_blocks_in(line, m->op, &record, b);
+	return true;
+}
+
 const struct mca_coll_pvas_line *mca_coll_pvas_wait_slot(struct mca_coll_pvas_module *m)
 {
 	const struct mca_coll_pvas_line *line = slot(m);
 
 	mca_coll_pvas_wait_until(m, mca_coll_pvas_has_posted(line, m->op));
-	if (mca_coll_pvas_kind(line) == MCA_COLL_PVAS_COPY)
+	if (mca_coll_pvas_kind(line) == MCA_COLL_PVAS_COPY ||
+	    mca_coll_pvas_kind(line) == MCA_COLL_PVAS_COPY_V)
 		note_record(m, &line->record);
 	return line;
 }

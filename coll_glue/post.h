@@ -5,6 +5,34 @@
 
 #include "coll_pvas.h"
 
+/*
+ * When ranks outnumber processors, each wait is a context switch. Where Open MPI's other
+ * components are faster, because their senders run ahead, an operation is passed on: unless
+ * its data have at least so many bytes, in one block if there are several. All ranks must
+ * agree, so operations whose lengths only some ranks know are passed on as a whole, or never.
+ * Measured; see README.md.
+ */
+#define MCA_COLL_PVAS_LEAST_ALLTOALL (16 << 10)
+#define MCA_COLL_PVAS_LEAST_BCAST (64 << 10)	/* or as short as is copied */
+#define MCA_COLL_PVAS_LEAST_GATHER (64 << 10)
+#define MCA_COLL_PVAS_LEAST_REDUCE (64 << 10)
+#define MCA_COLL_PVAS_LEAST_REDUCE_SCATTER (4 << 10)
+#define MCA_COLL_PVAS_LEAST_SCAN (64 << 10)
+
+static inline size_t mca_coll_pvas_bytes(size_t count, const struct ompi_datatype_t *type)
+{
+	return count * type->super.size;
+}
+
+/* @faster: than other components when ranks outnumber processors */
+static inline bool mca_coll_pvas_prefers(bool faster)
+{
+	if (OPAL_LIKELY(faster || !mca_coll_pvas_component.choose))
+		return true;
+	mca_coll_pvas_count(passed_on, 1);
+	return false;
+}
+
 /* Begin an operation; false: pass it on. */
 static inline bool mca_coll_pvas_begin(struct mca_coll_pvas_module *m)
 {
@@ -116,6 +144,8 @@ void mca_coll_pvas_publish_buffers(struct mca_coll_pvas_module *m,
 				   enum mca_coll_pvas_kind kind);
 bool mca_coll_pvas_publish_data(struct mca_coll_pvas_module *m, const void *buf, size_t count,
 				const struct ompi_datatype_t *type);
+bool mca_coll_pvas_publish_blocks(struct mca_coll_pvas_module *m,
+				  const struct mca_coll_pvas_blocks *b);
 const struct mca_coll_pvas_line *mca_coll_pvas_wait_slot(struct mca_coll_pvas_module *m);
 struct mca_coll_pvas_piece mca_coll_pvas_piece(const struct mca_coll_pvas_buffers *b,
 					       unsigned int kind, int block);

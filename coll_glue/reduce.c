@@ -135,9 +135,10 @@ int mca_coll_pvas_reduce(const void *sbuf, void *rbuf, int count, struct ompi_da
 		.result = m->rank == root ? rbuf : NULL, .type = type, .count = count,
 	};
 	int rc = OMPI_SUCCESS;
+	const size_t bytes = mca_coll_pvas_bytes(count, type);
 
 	(void)comm;
-	if (!mca_coll_pvas_begin(m))
+	if (!mca_coll_pvas_prefers(bytes >= MCA_COLL_PVAS_LEAST_REDUCE) || !mca_coll_pvas_begin(m))
 		return mca_coll_pvas_pass_on(m, reduce, sbuf, rbuf, count, type, op, root);
 	if (!mca_coll_pvas_can_copy(mca_coll_pvas_most_copied(m), count, type))
 		return mca_coll_pvas_end(reduce_long(m, &ours, op, root));
@@ -230,16 +231,18 @@ int mca_coll_pvas_reduce_scatter(const void *sbuf, void *rbuf, const int *rcount
 {
 	mca_coll_pvas_module_t *m = (mca_coll_pvas_module_t *)module;
 	size_t total = 0, first = 0;
+	bool faster;
 	int i;
 
 	(void)comm;
-	if (!mca_coll_pvas_begin(m))
-		return mca_coll_pvas_pass_on(m, reduce_scatter, sbuf, rbuf, rcounts, type, op);
 	for (i = 0; i < m->size; i++) {
 		if (i == m->rank)
 			first = total;
 		total += rcounts[i];
 	}
+	faster = mca_coll_pvas_bytes(total, type) / m->size >= MCA_COLL_PVAS_LEAST_REDUCE_SCATTER;
+	if (!mca_coll_pvas_prefers(faster) || !mca_coll_pvas_begin(m))
+		return mca_coll_pvas_pass_on(m, reduce_scatter, sbuf, rbuf, rcounts, type, op);
 	return mca_coll_pvas_end(reduce_scatter(m, sbuf, &(struct mca_coll_pvas_reduction) {
 		.type = type, .op = op, .count = total, .result = rbuf, .first = first,
 		.own = rcounts[m->rank], .halving = true,
@@ -253,9 +256,10 @@ int mca_coll_pvas_reduce_scatter_block(const void *sbuf, void *rbuf, int rcount,
 {
 	mca_coll_pvas_module_t *m = (mca_coll_pvas_module_t *)module;
 	const size_t count = rcount;
+	const size_t bytes = mca_coll_pvas_bytes(rcount, type);
 
 	(void)comm;
-	if (!mca_coll_pvas_begin(m))
+	if (!mca_coll_pvas_prefers(bytes >= MCA_COLL_PVAS_LEAST_REDUCE_SCATTER) || !mca_coll_pvas_begin(m))
 		return mca_coll_pvas_pass_on(m, reduce_scatter_block, sbuf, rbuf, rcount, type, op);
 	return mca_coll_pvas_end(reduce_scatter(m, sbuf, &(struct mca_coll_pvas_reduction) {
 		.type = type, .op = op, .count = m->size * count, .result = rbuf,

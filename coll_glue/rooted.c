@@ -41,9 +41,12 @@ int mca_coll_pvas_bcast(void *buf, int count, struct ompi_datatype_t *type, int 
 		.buf = buf, .type = type, .count = count,
 	};
 	bool copied;
+	const size_t bytes = mca_coll_pvas_bytes(count, type);
+	const bool faster = bytes <= mca_coll_pvas_component.ring_limit ||
+			    bytes >= MCA_COLL_PVAS_LEAST_BCAST;
 
 	(void)comm;
-	if (!mca_coll_pvas_begin(m))
+	if (!mca_coll_pvas_prefers(faster) || !mca_coll_pvas_begin(m))
 		return mca_coll_pvas_pass_on(m, bcast, buf, count, type, root);
 	if (m->rank != root)
 		return mca_coll_pvas_end(take(m, root, 0, 1, buf, count, type));
@@ -102,17 +105,22 @@ int mca_coll_pvas_scatterv(const void *sbuf, const int *scounts, const int *disp
 	const struct mca_coll_pvas_buffers from = {
 		.buf = (char *)sbuf, .type = stype, .counts = scounts, .displs = displs,
 	};
+	bool copied;
 	int rc;
 
 	(void)comm;
-	if (!mca_coll_pvas_begin(m))
+	if (!mca_coll_pvas_prefers(false) || !mca_coll_pvas_begin(m))
 		return mca_coll_pvas_pass_on(m, scatterv, sbuf, scounts, displs, stype, rbuf,
 					     rcount, rtype, root);
 	if (m->rank != root)
 		return mca_coll_pvas_end(take(m, root, m->rank, m->size, rbuf, rcount, rtype));
-	mca_coll_pvas_publish_buffers(m, &from, MCA_COLL_PVAS_BUFFERS);
+	copied = mca_coll_pvas_publish_blocks(m, &(struct mca_coll_pvas_blocks) {
+		.buffers = &from, .kind = MCA_COLL_PVAS_BUFFERS, .nr = m->size,
+	});
+	if (!copied)
+		mca_coll_pvas_publish_buffers(m, &from, MCA_COLL_PVAS_BUFFERS);
 	rc = keep_own(m, &from, rbuf, rcount, rtype);
-	end_root(m, &from, MCA_COLL_PVAS_BUFFERS, false);
+	end_root(m, &from, MCA_COLL_PVAS_BUFFERS, copied);
 	return mca_coll_pvas_end(rc);
 }
 
@@ -180,9 +188,12 @@ int mca_coll_pvas_gather(const void *sbuf, int scount, struct ompi_datatype_t *s
 {
 	mca_coll_pvas_module_t *m = (mca_coll_pvas_module_t *)module;
 	int rc = OMPI_SUCCESS;
+	const size_t bytes = m->rank == root ? mca_coll_pvas_bytes(rcount, rtype) :
+					       mca_coll_pvas_bytes(scount, stype);
+	const bool faster = bytes >= MCA_COLL_PVAS_LEAST_GATHER;
 
 	(void)comm;
-	if (!mca_coll_pvas_begin(m))
+	if (!mca_coll_pvas_prefers(faster) || !mca_coll_pvas_begin(m))
 		return mca_coll_pvas_pass_on(m, gather, sbuf, scount, stype, rbuf, rcount, rtype,
 					     root);
 	if (m->rank != root)
@@ -203,7 +214,7 @@ int mca_coll_pvas_gatherv(const void *sbuf, int scount, struct ompi_datatype_t *
 	int rc = OMPI_SUCCESS;
 
 	(void)comm;
-	if (!mca_coll_pvas_begin(m))
+	if (!mca_coll_pvas_prefers(false) || !mca_coll_pvas_begin(m))
 		return mca_coll_pvas_pass_on(m, gatherv, sbuf, scount, stype, rbuf, rcounts,
 					     displs, rtype, root);
 	if (m->rank != root)

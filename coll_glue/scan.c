@@ -34,7 +34,10 @@ static int prefixes(struct mca_coll_pvas_module *m, struct mca_coll_pvas_fold *f
 	return rc;
 }
 
-/* Short contributions are copied where they are posted, and each rank combines its own prefix. */
+/*
+ * Short contributions are copied where they are posted, and each rank combines its own prefix,
+ * without waiting for the ranks behind it.
+ */
 int mca_coll_pvas_scan_own(struct mca_coll_pvas_module *m, const struct mca_coll_pvas_reduction *r)
 {
 	const int last = r->exclusive ? m->rank - 1 : m->rank;
@@ -96,16 +99,17 @@ static int scan(struct mca_coll_pvas_module *m, const void *sbuf, void *rbuf, si
 	struct mca_coll_pvas_reduction r = {
 		.type = type, .op = op, .count = count, .result = rbuf, .exclusive = exclusive,
 	};
-	int rc;
+	int i, rc;
 
 	if (!mca_coll_pvas_can_copy(mca_coll_pvas_most_copied(m), count, type))
 		return scan_long(m, &ours, &r);
 	mca_coll_pvas_post(m, ours.buf, count, 1, type, MCA_COLL_PVAS_ALL);
-	mca_coll_pvas_wait_posts(m);
+	for (i = 0; i < m->rank; i++)
+		mca_coll_pvas_wait_post(m, i);
 	r.posts = mca_coll_pvas_posts(m);
+	r.ranks = m->rank + 1;
 	rc = mca_coll_pvas_scan_own(m, &r);
-	if (rc)
-		mca_coll_pvas_finish(m);
+	mca_coll_pvas_finish(m);
 	return rc;
 }
 
@@ -114,9 +118,10 @@ int mca_coll_pvas_scan(const void *sbuf, void *rbuf, int count, struct ompi_data
 		       mca_coll_base_module_t *module)
 {
 	mca_coll_pvas_module_t *m = (mca_coll_pvas_module_t *)module;
+	const size_t bytes = mca_coll_pvas_bytes(count, type);
 
 	(void)comm;
-	if (!mca_coll_pvas_begin(m))
+	if (!mca_coll_pvas_prefers(bytes >= MCA_COLL_PVAS_LEAST_SCAN) || !mca_coll_pvas_begin(m))
 		return mca_coll_pvas_pass_on(m, scan, sbuf, rbuf, count, type, op);
 	return mca_coll_pvas_end(scan(m, sbuf, rbuf, count, type, op, false));
 }
@@ -126,9 +131,10 @@ int mca_coll_pvas_exscan(const void *sbuf, void *rbuf, int count, struct ompi_da
 			 mca_coll_base_module_t *module)
 {
 	mca_coll_pvas_module_t *m = (mca_coll_pvas_module_t *)module;
+	const size_t bytes = mca_coll_pvas_bytes(count, type);
 
 	(void)comm;
-	if (!mca_coll_pvas_begin(m))
+	if (!mca_coll_pvas_prefers(bytes >= MCA_COLL_PVAS_LEAST_SCAN) || !mca_coll_pvas_begin(m))
 		return mca_coll_pvas_pass_on(m, exscan, sbuf, rbuf, count, type, op);
 	return mca_coll_pvas_end(scan(m, sbuf, rbuf, count, type, op, true));
 }

@@ -40,8 +40,15 @@ convention()
 [ -x "$bin/move" ] || { echo "run.sh: no tests built (make -C coll_glue all tests)" >&2; exit 1; }
 
 # The tests have more ranks than some machines have processors.
-try oversubscribed	tasks 3 OMPI_MCA_coll_pvas_oversubscribed=1 selected none
+try oversubscribed	tasks 3 OMPI_MCA_coll_pvas_oversubscribed=1 selected chosen
+try oversubscribed-none	tasks 3 OMPI_MCA_coll_pvas_oversubscribed=1 \
+			OMPI_MCA_coll_pvas_when_oversubscribed=0 selected none
 try as-many		tasks 3 OMPI_MCA_coll_pvas_oversubscribed=0 selected
+# Operations passed on and not, in turns
+for n in 3 5; do
+	try "chosen-move-$n" tasks $n OMPI_MCA_coll_pvas_oversubscribed=1 move $rounds 40000
+	try "chosen-neighbors-$n" tasks $n OMPI_MCA_coll_pvas_oversubscribed=1 neighbors $rounds 40000
+done
 export OMPI_MCA_coll_pvas_when_oversubscribed=1
 
 try selected		tasks 3 selected
@@ -56,12 +63,12 @@ for n in 2 3 4 7; do
 	try "move-$n"	tasks $n move $rounds
 	try "combine-$n" tasks $n combine $rounds
 	try "neighbors-$n" tasks $n neighbors $rounds
-	for test in move combine neighbors; do
-		try "$test-mixed-$n" tasks $n $test $rounds 20000 mixed
+	for program in move combine neighbors; do
+		try "$program-mixed-$n" tasks $n $program $rounds 20000 mixed
 	done
 done
-for test in move combine neighbors; do
-	try "$test-nonblocking-5" tasks 5 $test $rounds 30000 nonblocking
+for program in move combine neighbors; do
+	try "$program-nonblocking-5" tasks 5 $program $rounds 30000 nonblocking
 done
 try inflight-2		tasks 2 inflight
 try inflight-5		tasks 5 inflight
