@@ -6,11 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "opal/mca/pmix/pmix.h"
 #include "opal/runtime/opal.h"
 #include "opal/util/output.h"
 
 #include "../libpvas/pvas.h"
+#include "open_mpi.h"
 
 /*
  * Open MPI checks only the version of the component interface, which is the same in
@@ -48,7 +48,7 @@ int mca_btl_pvas_publish(const mca_base_component_t *us, const char *name, void 
 	char full[PORT_NAME_MAX];
 	int rc;
 
-	OPAL_MODEX_SEND(rc, OPAL_PMIX_LOCAL, us, modex, size);
+	OPAL_MODEX_SEND(rc, MCA_BTL_PVAS_MODEX_LOCAL, us, modex, size);
 	if (rc != OPAL_SUCCESS)
 		return rc;
 	port_name(full, name, &OPAL_PROC_MY_NAME);
@@ -96,7 +96,7 @@ static bool look_up_in_pmix(const mca_base_component_t *us, const opal_process_n
 	size_t size = 0;
 	int rc;
 
-	OPAL_MODEX_RECV(rc, us, rank, &received, &size);
+	MCA_BTL_PVAS_MODEX_RECV(rc, us, rank, &received, &size);
 	if (rc != OPAL_SUCCESS || !received)
 		return false;
 	if (size == wanted)

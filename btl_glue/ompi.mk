@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-# How components of Open MPI are compiled, for btl_glue/ and coll_glue/.
+# How components of Open MPI are compiled, for btl_glue/, coll_glue/ and smsc_glue/. Each sets
+# `series` first: a pattern of the versions that it is for.
 
 CC	?= gcc
 # mpicc can be another MPI's.
@@ -7,6 +8,10 @@ MPICC	?= mpicc.openmpi
 CFLAGS	?= -O2 -g
 ompi_inc := $(shell $(MPICC) --showme:incdirs)
 ompi_lib := $(shell $(MPICC) --showme:libdirs)
+ompi_version := $(shell $(MPICC) --showme:version 2>/dev/null | sed 's/.*Open MPI \([0-9.]*\).*/\1/')
+ifeq ($(filter clean,$(MAKECMDGOALS))$(filter $(series),$(ompi_version)),)
+$(error $(notdir $(here)): for Open MPI $(series), and $(MPICC) is of $(ompi_version))
+endif
 # Where Open MPI finds its components
 mcadir	?= $(shell ompi_info --path pkglibdir --parsable | sed 's/.*://')
 
@@ -26,3 +31,12 @@ link	:= -flto -shared -Wl,--exclude-libs,ALL -Wl,-z,relro,-z,now -Wl,-z,defs -Wl
 
 Q	:= $(if $(V),,@)
 say	= $(if $(V),,@printf '  %-7s %s\n' $(1) $(patsubst $(out)/%,%,$@))
+
+# The components share files of btl_glue/.
+$(out)/%.o: $(here)/%.c | $(out)
+	$(call say,CC)
+	$(Q)$(CC) $(flags) $(CPPFLAGS) $(CFLAGS) -c -o $@ $<
+
+$(out)/%.o: $(top)/btl_glue/%.c | $(out)
+	$(call say,CC)
+	$(Q)$(CC) $(flags) $(CPPFLAGS) $(CFLAGS) -c -o $@ $<

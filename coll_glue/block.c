@@ -13,20 +13,9 @@
 
 #define component mca_coll_pvas_component
 
-static size_t round_up(size_t n, size_t to)
-{
-	return (n + to - 1) / to * to;
-}
-
 static size_t round_down(size_t n)
 {
 	return n / MCA_COLL_PVAS_CACHE_LINE * MCA_COLL_PVAS_CACHE_LINE;
-}
-
-static size_t header_bytes(int size)
-{
-	return round_up(sizeof(struct mca_coll_pvas_block) +
-			size * sizeof(struct mca_coll_pvas_member), MCA_COLL_PVAS_CACHE_LINE);
 }
 
 static size_t lines_bytes(int size, unsigned int nr)
@@ -34,12 +23,18 @@ static size_t lines_bytes(int size, unsigned int nr)
 	return nr * size * sizeof(struct mca_coll_pvas_line);
 }
 
-static struct mca_coll_pvas_block *map_block(struct mca_coll_pvas_module *m)
+/* Bytes of a block for so many ranks, behind its header */
+size_t mca_coll_pvas_block_bytes(int size)
 {
-	const size_t bytes = lines_bytes(m->size, MCA_COLL_PVAS_LEAST_LINES) +
-			     MCA_COLL_PVAS_BLOCK_EXTRA;
+	return lines_bytes(size, MCA_COLL_PVAS_LEAST_LINES) + MCA_COLL_PVAS_BLOCK_EXTRA -
+	       sizeof(struct mca_coll_pvas_block);
+}
+
+struct mca_coll_pvas_block *mca_coll_pvas_map_block(struct mca_coll_pvas_module *m)
+{
+	const size_t bytes = sizeof(struct mca_coll_pvas_block) +
+			     mca_coll_pvas_block_bytes(m->size);
 	struct mca_coll_pvas_block *block;
-	int i;
 
 	block = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (block == MAP_FAILED)
@@ -49,9 +44,14 @@ static struct mca_coll_pvas_block *map_block(struct mca_coll_pvas_module *m)
 	mca_coll_pvas_count(bytes_held, bytes);
 	block->size = m->size;
 	block->bytes = bytes;
-	for (i = 0; i < m->size; i++)
-		block->members[i] = mca_coll_pvas_member(m->comm, i);
 	return block;
+}
+
+/* Behind the header, which is a cache line */
+char *mca_coll_pvas_block_memory(struct mca_coll_pvas_block *block)
+{
+	_Static_assert(sizeof(*block) == MCA_COLL_PVAS_CACHE_LINE, "one cache line");
+	return (char *)(block + 1);
 }
 
 static unsigned int nr_lines(int size)
@@ -70,7 +70,7 @@ static void use_block(struct mca_coll_pvas_module *m, struct mca_coll_pvas_block
 	m->block = block;
 	m->nr_lines = nr_lines(m->size);
 	m->nr_annexes = m->nr_lines < MCA_COLL_PVAS_ANNEXES ? m->nr_lines : MCA_COLL_PVAS_ANNEXES;
-	m->lines = (struct mca_coll_pvas_line *)((char *)block + header_bytes(m->size));
+	m->lines = (struct mca_coll_pvas_line *)mca_coll_pvas_block_memory(block);
 	m->slots = m->lines + m->nr_lines * m->size;
 	m->ring = (char *)(m->slots + MCA_COLL_PVAS_SLOTS);
 	m->segment_bytes = round_down((end - m->ring) / MCA_COLL_PVAS_SEGMENTS);
@@ -91,7 +91,7 @@ int mca_coll_pvas_attach(struct mca_coll_pvas_module *m)
 
 	if (m->rank == 0) {
 		mca_coll_pvas_unmap_blocks(false);
-		block = map_block(m);
+		block = mca_coll_pvas_map_block(m);
 	}
 	rc = mca_coll_pvas_pass_on(m, bcast, &block, sizeof(block), &ompi_mpi_byte.dt, 0);
 	if (rc == OMPI_SUCCESS && block) {
@@ -107,13 +107,8 @@ int mca_coll_pvas_attach(struct mca_coll_pvas_module *m)
  * In MPI_Finalize a peer can have ended already, and blocks are no longer used by anyone when
  * communicators are destroyed: all ranks have met in a barrier.
  */
-void mca_coll_pvas_leave(struct mca_coll_pvas_module *m)
+void mca_coll_pvas_leave_block(struct mca_coll_pvas_module *m, struct mca_coll_pvas_block *block)
 {
-	struct mca_coll_pvas_block *block = m->block;
-
-	if (!block)
-		return;
-	m->block = NULL;
 	mca_coll_pvas_count(communicators, -1);
 	if (m->rank == 0) {
 		OPAL_THREAD_LOCK(&component.lock);

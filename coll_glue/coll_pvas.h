@@ -14,9 +14,16 @@
  *  copy.c        copies between any two datatypes
  *  rooted.c      bcast, scatter(v), gather(v)
  *  exchange.c    barrier, allgather(v), alltoall(v, w)
+ *  topology.c    the neighbors of a rank in its communicator's topology
+ *  neighbor.c    neighbor_allgather(v), neighbor_alltoall(v, w)
  *  fold.c        the order in which contributions are combined
  *  reduce.c      reduce, allreduce, reduce_scatter(_block)
  *  scan.c        scan, exscan
+ *  nbc.c         non-blocking operations: requests and progress
+ *  nbc_block.c   their memory
+ *  nbc_step.c    their steps
+ *  nbc_move.c, nbc_neighbor.c, nbc_reduce.c
+ *                what each of them is made of
  *
  * Protocol. The operations of a communicator are numbered, alike in all of its ranks. In
  * operation n a rank *posts* in one of its lines either its data, if they fit there or into
@@ -42,6 +49,8 @@
 #include "ompi/mca/coll/coll.h"
 #include "ompi/op/op.h"
 
+#include "opal/class/opal_list.h"
+
 #include <linux/pvas.h>
 #include <stdatomic.h>
 
@@ -60,7 +69,7 @@ struct mca_coll_pvas_modex {
 	uint32_t index;
 	uint32_t gen;
 	int32_t pid;
-	uint32_t settings[5];
+	uint32_t settings[6];
 };
 
 /* ---- the block ---- */
@@ -84,11 +93,16 @@ struct mca_coll_pvas_modex {
 #define MCA_COLL_PVAS_ANNEXES 4
 #define MCA_COLL_PVAS_ANNEX (2 << 10)
 
+/* The same for non-blocking operations */
+#define MCA_COLL_PVAS_NBC_LINES 32
+#define MCA_COLL_PVAS_NBC_ANNEXES 8
+
 /* Bytes of a block beside two lines for each rank */
 #define MCA_COLL_PVAS_BLOCK_EXTRA (64 << 10)
 
 /* How data are posted, in the low byte of @word: up to MCA_COLL_PVAS_INLINE it is their length */
 enum mca_coll_pvas_kind {
+	MCA_COLL_PVAS_BUFFERS_WA = 0xf9,	/* as BUFFERS_W, with displacements of MPI_Aint */
 	MCA_COLL_PVAS_COPY_V = 0xfa,	/* copied, with a table of where each block ends */
 	MCA_COLL_PVAS_SHARE = 0xfb,
 	MCA_COLL_PVAS_BUFFERS_SAME = 0xfc,	/* the same block for all */
@@ -103,14 +117,14 @@ enum mca_coll_pvas_kind {
  * @result:	where peers put results, in reductions
  * @type:	the datatype, or an array of them
  * @counts:	for each block, or NULL: all have @count
- * @displs:	likewise, in extents of @type; for an array of types, in bytes
+ * @displs:	likewise, in extents of @type; for an array of types, in bytes: int or MPI_Aint
  */
 struct mca_coll_pvas_buffers {
 	char *buf;
 	char *result;
 	const void *type;
 	const int *counts;
-	const int *displs;
+	const void *displs;
 	size_t count;
 };
 
@@ -128,9 +142,9 @@ struct mca_coll_pvas_share {
 	_Atomic size_t copied;
 };
 
-/* Data in the ring or an annex, and where, from the ring's beginning on */
+/* Data in the ring or an annex, and where */
 struct mca_coll_pvas_record {
-	size_t offset;
+	char *at;
 	size_t length;
 };
 
@@ -151,7 +165,13 @@ struct mca_coll_pvas_line {
 };
 _Static_assert(sizeof(struct mca_coll_pvas_line) == MCA_COLL_PVAS_CACHE_LINE, "one cache line");
 
-/* A rank of the communicator, as a task */
+/* The lines in which ranks post in an operation: that of rank r is @first[r * @stride]. */
+struct mca_coll_pvas_posts {
+	struct mca_coll_pvas_line *first;
+	size_t stride;
+};
+
+/* A rank, as a task */
 struct mca_coll_pvas_member {
 	uint32_t index;
 	uint32_t gen;
@@ -161,40 +181,47 @@ struct mca_coll_pvas_member {
  * struct mca_coll_pvas_block - memory that the ranks of a communicator share
  * @left:	ranks that have freed the communicator
  * @next:	in the owner's list of blocks that not all ranks have left
- * @members:	followed by the lines of each rank, the slots, the ring and the annexes
+ *
+ * The lines of each rank follow, the slots, the ring and the annexes.
  */
 struct mca_coll_pvas_block {
 	_Alignas(MCA_COLL_PVAS_CACHE_LINE) _Atomic unsigned int left;
 	unsigned int size;
 	size_t bytes;
 	struct mca_coll_pvas_block *next;
-	struct mca_coll_pvas_member members[];
 };
 
 /* ---- the module ---- */
 
+/* X(name, type of function) for each operation that we have */
+#define MCA_COLL_PVAS_OPERATIONS(X)						\
+	X(allgather, allgather) X(allgatherv, allgatherv) X(allreduce, allreduce) \
+	X(alltoall, alltoall) X(alltoallv, alltoallv) X(alltoallw, alltoallw)	\
+	X(barrier, barrier) X(bcast, bcast) X(exscan, exscan) X(gather, gather)	\
+	X(gatherv, gatherv) X(reduce, reduce) X(reduce_scatter, reduce_scatter)	\
+	X(reduce_scatter_block, reduce_scatter_block) X(scan, scan)		\
+	X(scatter, scatter) X(scatterv, scatterv)				\
+	X(neighbor_allgather, allgather) X(neighbor_allgatherv, allgatherv)	\
+	X(neighbor_alltoall, alltoall) X(neighbor_alltoallv, alltoallv)		\
+	X(neighbor_alltoallw, neighbor_alltoallw)				\
+	X(iallgather, iallgather) X(iallgatherv, iallgatherv)			\
+	X(iallreduce, iallreduce) X(ialltoall, ialltoall)			\
+	X(ialltoallv, ialltoallv) X(ialltoallw, ialltoallw)			\
+	X(ibarrier, ibarrier) X(ibcast, ibcast) X(iexscan, iexscan)		\
+	X(igather, igather) X(igatherv, igatherv) X(ireduce, ireduce)		\
+	X(ireduce_scatter, ireduce_scatter)					\
+	X(ireduce_scatter_block, ireduce_scatter_block) X(iscan, iscan)		\
+	X(iscatter, iscatter) X(iscatterv, iscatterv)				\
+	X(ineighbor_allgather, iallgather) X(ineighbor_allgatherv, iallgatherv)	\
+	X(ineighbor_alltoall, ialltoall) X(ineighbor_alltoallv, ialltoallv)	\
+	X(ineighbor_alltoallw, ineighbor_alltoallw)
+
 /* The functions that were selected before ours */
 struct mca_coll_pvas_previous {
-#define MCA_COLL_PVAS_PREVIOUS(name)				\
-	mca_coll_base_module_##name##_fn_t name;		\
-	mca_coll_base_module_t *name##_module
-	MCA_COLL_PVAS_PREVIOUS(allgather);
-	MCA_COLL_PVAS_PREVIOUS(allgatherv);
-	MCA_COLL_PVAS_PREVIOUS(allreduce);
-	MCA_COLL_PVAS_PREVIOUS(alltoall);
-	MCA_COLL_PVAS_PREVIOUS(alltoallv);
-	MCA_COLL_PVAS_PREVIOUS(alltoallw);
-	MCA_COLL_PVAS_PREVIOUS(barrier);
-	MCA_COLL_PVAS_PREVIOUS(bcast);
-	MCA_COLL_PVAS_PREVIOUS(exscan);
-	MCA_COLL_PVAS_PREVIOUS(gather);
-	MCA_COLL_PVAS_PREVIOUS(gatherv);
-	MCA_COLL_PVAS_PREVIOUS(reduce);
-	MCA_COLL_PVAS_PREVIOUS(reduce_scatter);
-	MCA_COLL_PVAS_PREVIOUS(reduce_scatter_block);
-	MCA_COLL_PVAS_PREVIOUS(scan);
-	MCA_COLL_PVAS_PREVIOUS(scatter);
-	MCA_COLL_PVAS_PREVIOUS(scatterv);
+#define MCA_COLL_PVAS_PREVIOUS(name, type)			\
+	mca_coll_base_module_##type##_fn_t name;		\
+	mca_coll_base_module_t *name##_module;
+	MCA_COLL_PVAS_OPERATIONS(MCA_COLL_PVAS_PREVIOUS)
 #undef MCA_COLL_PVAS_PREVIOUS
 };
 
@@ -204,16 +231,40 @@ struct mca_coll_pvas_previous {
 
 enum mca_coll_pvas_state {
 	MCA_COLL_PVAS_NEW,
+	MCA_COLL_PVAS_ATTACHING,
 	MCA_COLL_PVAS_READY,
 	MCA_COLL_PVAS_PASSING,	/* there was no memory: all is passed on */
 };
 
+/* Readers of what a rank posts, unless it is one rank */
 #define MCA_COLL_PVAS_ALL (-1)
+#define MCA_COLL_PVAS_NEIGHBORS (-2)
 
 /* The last use of a line or annex: in which operation, and who reads it */
 struct mca_coll_pvas_use {
 	uint64_t op;
 	int reader;
+};
+
+/**
+ * struct mca_coll_pvas_nbc - the non-blocking operations of a communicator
+ * @op:		number of the one that was started last
+ * @posted:	of the last one that has posted its data
+ * @attaching:	a broadcast that tells where @block is
+ * @annexed:	the last uses of our annexes
+ */
+struct mca_coll_pvas_nbc {
+	enum mca_coll_pvas_state state;
+	uint64_t op;
+	uint64_t posted;
+	struct ompi_request_t *attaching;
+	struct mca_coll_pvas_block *block;
+	unsigned int nr_lines;
+	struct mca_coll_pvas_line *lines;
+	unsigned int nr_annexes;
+	char *annexes;
+	size_t annex_bytes;
+	uint64_t annexed[MCA_COLL_PVAS_NBC_ANNEXES];
 };
 
 /**
@@ -227,6 +278,7 @@ struct mca_coll_pvas_use {
  * @ring_at:	offset behind the last record
  * @segment_op:	by segment of the ring: the last operation that used it
  * @checked:	the rank whose task was checked last
+ * @neighbors:	in the communicator's topology; NULL: not looked up yet
  */
 struct mca_coll_pvas_module {
 	mca_coll_base_module_t super;
@@ -250,6 +302,8 @@ struct mca_coll_pvas_module {
 	size_t ring_at;
 	uint64_t segment_op[MCA_COLL_PVAS_SEGMENTS];
 	int checked;
+	struct mca_coll_pvas_neighbors *neighbors;
+	struct mca_coll_pvas_nbc nbc;
 };
 typedef struct mca_coll_pvas_module mca_coll_pvas_module_t;
 OBJ_CLASS_DECLARATION(mca_coll_pvas_module_t);
@@ -279,11 +333,14 @@ struct mca_coll_pvas_peer {
  * @share_copy:	fewest bytes that two ranks copy together
  * @spin:	iterations of a waiting loop between two calls of opal_progress()
  * @oversubscribed:	whether ranks outnumber processors, as set; -1: unknown
- * @when_oversubscribed: also used then
+ * @when_oversubscribed: also used then: 0, 1, or -1: for operations that it makes faster
  * @yield:	they do: a waiting rank yields
+ * @choose:	they do, and only some operations are not passed on
  * @ready:	this process is a task, and has published its modex
  * @lock:	protects @peers and @left_blocks
  * @left_blocks:	blocks of ours that not all of their ranks have left
+ * @nbc_lock:	protects @requests, the non-blocking operations in progress
+ * @in_progress: a thread goes on with them
  */
 struct mca_coll_pvas_component {
 	mca_coll_base_component_t super;
@@ -296,6 +353,7 @@ struct mca_coll_pvas_component {
 	int oversubscribed;
 	int when_oversubscribed;
 	bool yield;
+	bool choose;
 
 	bool ready;
 	struct mca_coll_pvas_modex modex;
@@ -306,6 +364,10 @@ struct mca_coll_pvas_component {
 	unsigned int nr_peers;
 	unsigned int last_peer;
 	struct mca_coll_pvas_block *left_blocks;
+
+	opal_mutex_t nbc_lock;
+	opal_list_t requests;
+	bool in_progress;
 
 	struct mca_coll_pvas_counters counters;
 };
@@ -331,11 +393,19 @@ void mca_coll_pvas_lost(uint32_t index);
 mca_coll_base_module_t *mca_coll_pvas_comm_query(struct ompi_communicator_t *comm, int *priority);
 
 /* block.c */
+struct mca_coll_pvas_block *mca_coll_pvas_map_block(struct mca_coll_pvas_module *m);
+char *mca_coll_pvas_block_memory(struct mca_coll_pvas_block *block);
+size_t mca_coll_pvas_block_bytes(int size);
 int mca_coll_pvas_attach(struct mca_coll_pvas_module *m);
-void mca_coll_pvas_leave(struct mca_coll_pvas_module *m);
+void mca_coll_pvas_leave_block(struct mca_coll_pvas_module *m, struct mca_coll_pvas_block *block);
 void mca_coll_pvas_unmap_blocks(bool all);
 
+/* nbc_block.c */
+void mca_coll_pvas_nbc_plan(struct mca_coll_pvas_module *m);
+void mca_coll_pvas_nbc_leave(struct mca_coll_pvas_module *m);
+
 /* wait.c */
+void mca_coll_pvas_check_next_member(struct mca_coll_pvas_module *m);
 void mca_coll_pvas_pause(struct mca_coll_pvas_module *m, unsigned int *polls);
 void mca_coll_pvas_wait_finished(struct mca_coll_pvas_module *m, int rank, uint64_t op);
 void mca_coll_pvas_wait_all_finished(struct mca_coll_pvas_module *m, uint64_t op);
@@ -348,119 +418,5 @@ void mca_coll_pvas_wait_all_finished(struct mca_coll_pvas_module *m, uint64_t op
 		while (!(condition))				\
 			mca_coll_pvas_pause((m), &polls_);	\
 	} while (0)
-
-/* Begin an operation; false: pass it on. */
-static inline bool mca_coll_pvas_begin(struct mca_coll_pvas_module *m)
-{
-	if (OPAL_UNLIKELY(m->state != MCA_COLL_PVAS_READY) &&
-	    (m->state == MCA_COLL_PVAS_PASSING || mca_coll_pvas_attach(m) != OMPI_SUCCESS)) {
-		mca_coll_pvas_count(passed_on, 1);
-		return false;
-	}
-	m->op++;
-	mca_coll_pvas_inside++;
-	mca_coll_pvas_count(operations, 1);
-	return true;
-}
-
-static inline struct mca_coll_pvas_line *mca_coll_pvas_line(struct mca_coll_pvas_module *m,
-							    int rank)
-{
-	return &m->lines[rank * m->nr_lines + (m->op & (m->nr_lines - 1))];
-}
-
-static inline bool mca_coll_pvas_has_posted(const struct mca_coll_pvas_line *line, uint64_t op)
-{
-	return atomic_load_explicit(&line->word, memory_order_acquire) >> 8 >= op;
-}
-
-static inline unsigned int mca_coll_pvas_kind(const struct mca_coll_pvas_line *line)
-{
-	return atomic_load_explicit(&line->word, memory_order_relaxed) & 0xff;
-}
-
-/* Were the data posted as they are, so that the poster waits for nobody? */
-static inline bool mca_coll_pvas_was_copied(unsigned int kind)
-{
-	return kind <= MCA_COLL_PVAS_INLINE || kind == MCA_COLL_PVAS_COPY ||
-	       kind == MCA_COLL_PVAS_COPY_V;
-}
-
-/* Peers that waited for us to read their buffers can go on. */
-static inline void mca_coll_pvas_finish(struct mca_coll_pvas_module *m)
-{
-	atomic_store_explicit(&mca_coll_pvas_line(m, m->rank)->finished, m->op,
-			      memory_order_release);
-}
-
-static inline int mca_coll_pvas_end(int rc)
-{
-	mca_coll_pvas_inside--;
-	return rc;
-}
-
-/* A part of a rank's buffers */
-struct mca_coll_pvas_piece {
-	char *at;
-	size_t count;
-	const struct ompi_datatype_t *type;
-};
-
-/* post.c */
-struct mca_coll_pvas_line *mca_coll_pvas_wait_post(struct mca_coll_pvas_module *m, int rank);
-void mca_coll_pvas_wait_posts(struct mca_coll_pvas_module *m);
-void mca_coll_pvas_post_nothing(struct mca_coll_pvas_module *m);
-void mca_coll_pvas_post_buffers(struct mca_coll_pvas_module *m,
-				const struct mca_coll_pvas_buffers *buffers,
-				enum mca_coll_pvas_kind kind, int reader);
-size_t mca_coll_pvas_most_copied(const struct mca_coll_pvas_module *m);
-bool mca_coll_pvas_post(struct mca_coll_pvas_module *m, const void *buf, size_t count,
-			int nr_blocks, const struct ompi_datatype_t *type, int reader);
-bool mca_coll_pvas_post_blocks(struct mca_coll_pvas_module *m,
-			       const struct mca_coll_pvas_buffers *buffers,
-			       enum mca_coll_pvas_kind kind);
-struct mca_coll_pvas_share *mca_coll_pvas_post_share(struct mca_coll_pvas_module *m, char *at,
-						     size_t bytes, size_t piece, int reader);
-void mca_coll_pvas_wait_readers(struct mca_coll_pvas_module *m);
-void mca_coll_pvas_publish_buffers(struct mca_coll_pvas_module *m,
-				   const struct mca_coll_pvas_buffers *buffers,
-				   enum mca_coll_pvas_kind kind);
-bool mca_coll_pvas_publish_data(struct mca_coll_pvas_module *m, const void *buf, size_t count,
-				const struct ompi_datatype_t *type);
-const struct mca_coll_pvas_line *mca_coll_pvas_wait_slot(struct mca_coll_pvas_module *m);
-struct mca_coll_pvas_piece mca_coll_pvas_piece(const struct mca_coll_pvas_buffers *b,
-					       unsigned int kind, int block);
-int mca_coll_pvas_fetch(struct mca_coll_pvas_module *m, const struct mca_coll_pvas_line *line,
-			int block, int nr_blocks, void *to, size_t count,
-			const struct ompi_datatype_t *type);
-
-/* share.c */
-bool mca_coll_pvas_is_long(const struct mca_coll_pvas_piece *ours);
-bool mca_coll_pvas_share(struct mca_coll_pvas_module *m, const struct mca_coll_pvas_line *slot,
-			 const struct mca_coll_pvas_piece *ours, int root, bool receive);
-bool mca_coll_pvas_help(struct mca_coll_pvas_module *m, const struct mca_coll_pvas_buffers *ours,
-			enum mca_coll_pvas_kind kind, int r, bool send);
-void mca_coll_pvas_help_all(struct mca_coll_pvas_module *m,
-			    const struct mca_coll_pvas_buffers *ours,
-			    enum mca_coll_pvas_kind kind);
-
-/* copy.c */
-int mca_coll_pvas_copy(void *to, size_t to_count, const struct ompi_datatype_t *to_type,
-		       const void *from, size_t from_count,
-		       const struct ompi_datatype_t *from_type);
-bool mca_coll_pvas_same_layout(const struct ompi_datatype_t *a, const struct ompi_datatype_t *b);
-
-static inline ptrdiff_t mca_coll_pvas_extent(const struct ompi_datatype_t *type)
-{
-	return type->super.ub - type->super.lb;
-}
-
-/* Its data are @count times the size of the type, without gaps, where the buffer begins. */
-static inline bool mca_coll_pvas_is_plain(const struct ompi_datatype_t *type)
-{
-	return type->super.flags & OPAL_DATATYPE_FLAG_NO_GAPS &&
-	       type->super.flags & OPAL_DATATYPE_FLAG_CONTIGUOUS && !type->super.true_lb &&
-	       (size_t)mca_coll_pvas_extent(type) == type->super.size;
-}
 
 #endif /* COLL_PVAS_H */

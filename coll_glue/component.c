@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* The component: its parameters and counters, open and close. */
-#include "coll_pvas.h"
+#include "nbc.h"
 
 #include <stdlib.h>
 #include <unistd.h>
@@ -32,8 +32,7 @@ static void register_parameters(void)
 	component.share_copy = 32 << 10;
 	component.spin = 64;
 	component.oversubscribed = -1;
-	/* Then half of the operations take longer than tuned's: see README.md. */
-	component.when_oversubscribed = 0;
+	component.when_oversubscribed = -1;
 	register_variable("priority", "Priority of this component; -1: not used (default: 45)",
 			  &component.priority, MCA_BASE_VAR_TYPE_INT, OPAL_INFO_LVL_6);
 	register_variable("ring_limit",
@@ -56,7 +55,8 @@ static void register_parameters(void)
 			  "Do ranks outnumber processors? 0 or 1; -1: find out (default: -1)",
 			  &component.oversubscribed, MCA_BASE_VAR_TYPE_INT, OPAL_INFO_LVL_9);
 	register_variable("when_oversubscribed",
-			  "Is this component used if ranks outnumber processors? (default: 0)",
+			  "Is this component used if ranks outnumber processors? 0: no, 1: yes, "
+			  "-1: for operations that it makes faster (default: -1)",
 			  &component.when_oversubscribed, MCA_BASE_VAR_TYPE_INT,
 			  OPAL_INFO_LVL_6);
 }
@@ -134,10 +134,13 @@ static int register_component(void)
 static int open_component(void)
 {
 	OBJ_CONSTRUCT(&component.lock, opal_mutex_t);
+	OBJ_CONSTRUCT(&component.nbc_lock, opal_mutex_t);
+	OBJ_CONSTRUCT(&component.requests, opal_list_t);
 	if (ompi_mpi_state < OMPI_MPI_STATE_INIT_STARTED || !opal_process_info.num_local_peers ||
 	    component.priority < 0 || !mca_coll_pvas_find_self())
 		return OMPI_SUCCESS;
 	check_parameters();
+	component.choose = component.yield && component.when_oversubscribed < 0;
 	if (!component.yield || component.when_oversubscribed)
 		component.ready = mca_coll_pvas_publish();
 	return OMPI_SUCCESS;
@@ -145,11 +148,15 @@ static int open_component(void)
 
 static int close_component(void)
 {
+	if (component.ready)
+		mca_coll_pvas_progress_end();
 	mca_btl_pvas_restore_fault_handlers();
 	mca_coll_pvas_unmap_blocks(true);
 	free(component.peers);
 	component.peers = NULL;
 	component.nr_peers = 0;
+	OBJ_DESTRUCT(&component.requests);
+	OBJ_DESTRUCT(&component.nbc_lock);
 	OBJ_DESTRUCT(&component.lock);
 	return OMPI_SUCCESS;
 }
@@ -165,6 +172,7 @@ static int init_query(bool progress_threads, bool mpi_threads)
 	if (!component.ready)
 		return OMPI_ERR_NOT_AVAILABLE;
 	mca_btl_pvas_install_fault_handlers(&component.faults);
+	mca_coll_pvas_progress_begin();
 	return OMPI_SUCCESS;
 }
 

@@ -8,7 +8,7 @@
  * Nothing in a datatype is private to its process: its descriptions are arrays of numbers,
  * and a convertor, which does have pointers to functions, is always this process's own.
  */
-#include "coll_pvas.h"
+#include "post.h"
 
 #include <limits.h>
 #include <string.h>

@@ -13,7 +13,7 @@ int mca_coll_pvas_barrier(struct ompi_communicator_t *comm, mca_coll_base_module
 	mca_coll_pvas_module_t *m = (mca_coll_pvas_module_t *)module;
 
 	(void)comm;
-	if (!mca_coll_pvas_begin(m))
+	if (!mca_coll_pvas_prefers(false) || !mca_coll_pvas_begin(m))
 		return m->previous.barrier(m->comm, m->previous.barrier_module);
 	mca_coll_pvas_post_nothing(m);
 	mca_coll_pvas_wait_posts(m);
@@ -37,7 +37,7 @@ static int receive(struct mca_coll_pvas_module *m, bool copied, int block, int n
 		line = mca_coll_pvas_wait_post(m, r);
 		awaited = awaited || !mca_coll_pvas_was_copied(mca_coll_pvas_kind(line));
 		piece = mca_coll_pvas_piece(to, kind, r);
-		err = mca_coll_pvas_fetch(m, line, block, nr_blocks, piece.at, piece.count,
+		err = mca_coll_pvas_fetch(line, block, nr_blocks, piece.at, piece.count,
 					  piece.type);
 		if (err)
 			rc = err;
@@ -177,7 +177,9 @@ static int alltoall(struct mca_coll_pvas_module *m, const struct mca_coll_pvas_b
 		copied = mca_coll_pvas_post(m, from->buf, from->count, m->size, from->type,
 					    MCA_COLL_PVAS_ALL);
 	else
-		copied = mca_coll_pvas_post_blocks(m, from, kind);
+		copied = mca_coll_pvas_post_blocks(m, &(struct mca_coll_pvas_blocks) {
+			.buffers = from, .kind = kind, .nr = m->size,
+		}, MCA_COLL_PVAS_ALL);
 	err = copy_own(m, from, to, kind);
 	rc = receive(m, copied, m->rank, m->size, to, kind);
 	return err ? err : rc;
@@ -191,9 +193,10 @@ int mca_coll_pvas_alltoall(const void *sbuf, int scount, struct ompi_datatype_t 
 	const struct mca_coll_pvas_buffers from = {
 		.buf = (char *)sbuf, .type = stype, .count = scount,
 	}, to = { .buf = rbuf, .type = rtype, .count = rcount };
+	const size_t bytes = mca_coll_pvas_bytes(rcount, rtype);
 
 	(void)comm;
-	if (!mca_coll_pvas_begin(m))
+	if (!mca_coll_pvas_prefers(bytes >= MCA_COLL_PVAS_LEAST_ALLTOALL) || !mca_coll_pvas_begin(m))
 		return mca_coll_pvas_pass_on(m, alltoall, sbuf, scount, stype, rbuf, rcount,
 					     rtype);
 	return mca_coll_pvas_end(alltoall(m, &from, &to, MCA_COLL_PVAS_BUFFERS));
@@ -210,7 +213,7 @@ int mca_coll_pvas_alltoallv(const void *sbuf, const int *scounts, const int *sdi
 	}, to = { .buf = rbuf, .type = rtype, .counts = rcounts, .displs = rdispls };
 
 	(void)comm;
-	if (!mca_coll_pvas_begin(m))
+	if (!mca_coll_pvas_prefers(false) || !mca_coll_pvas_begin(m))
 		return mca_coll_pvas_pass_on(m, alltoallv, sbuf, scounts, sdispls, stype, rbuf,
 					     rcounts, rdispls, rtype);
 	return mca_coll_pvas_end(alltoall(m, &from, &to, MCA_COLL_PVAS_BUFFERS));

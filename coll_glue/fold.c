@@ -142,8 +142,8 @@ void mca_coll_pvas_fold_as_halving(struct mca_coll_pvas_fold *f, int rank)
 /* ---- contributions ---- */
 
 /* A peer's contribution, copied if its datatype has another layout than ours */
-static int contribution(struct mca_coll_pvas_module *m, struct mca_coll_pvas_fold *f,
-			const struct mca_coll_pvas_line *line, int rank, size_t count)
+static int contribution(struct mca_coll_pvas_fold *f, const struct mca_coll_pvas_line *line,
+			int rank, size_t count)
 {
 	const unsigned int kind = mca_coll_pvas_kind(line);
 	const struct mca_coll_pvas_buffers *b = &line->buffers;
@@ -151,8 +151,7 @@ static int contribution(struct mca_coll_pvas_module *m, struct mca_coll_pvas_fol
 	char *copy;
 
 	if (mca_coll_pvas_was_copied(kind)) {
-		f->leaf[rank] = kind == MCA_COLL_PVAS_COPY ? m->ring + line->record.offset :
-							     line->data;
+		f->leaf[rank] = kind == MCA_COLL_PVAS_COPY ? line->record.at : line->data;
 		return OMPI_SUCCESS;
 	}
 	f->leaf[rank] = b->buf;
@@ -181,38 +180,39 @@ static bool agrees(const struct mca_coll_pvas_line *line, unsigned int kind, siz
 	       b->count * ((const struct ompi_datatype_t *)b->type)->super.size == bytes;
 }
 
-static int collect(struct mca_coll_pvas_module *m, struct mca_coll_pvas_fold *f, size_t count)
+static int collect(struct mca_coll_pvas_fold *f, int own_rank, size_t count)
 {
-	const unsigned int kind = mca_coll_pvas_kind(mca_coll_pvas_line(m, m->rank));
+	const unsigned int kind = mca_coll_pvas_kind(mca_coll_pvas_post_of(f->posts, own_rank));
 	struct mca_coll_pvas_line *line;
 	int r, rc = OMPI_SUCCESS;
 
 	for (r = 0; r < f->size && !rc; r++) {
-		line = mca_coll_pvas_line(m, r);
+		line = mca_coll_pvas_post_of(f->posts, r);
 		rc = agrees(line, kind, count * f->type->super.size) ?
-			     contribution(m, f, line, r, count) : MPI_ERR_TRUNCATE;
+			     contribution(f, line, r, count) : MPI_ERR_TRUNCATE;
 	}
 	return rc;
 }
 
 /* Collect what all ranks have posted. */
 int mca_coll_pvas_fold_init(struct mca_coll_pvas_module *m, struct mca_coll_pvas_fold *f,
-			    size_t count, struct ompi_datatype_t *type, struct ompi_op_t *op)
+			    const struct mca_coll_pvas_reduction *r)
 {
 	/* Without clearing @few, which would take longer than a short reduction does */
-	f->op = op;
-	f->type = type;
-	f->extent = mca_coll_pvas_extent(type);
-	f->size = m->size;
+	f->posts = r->posts;
+	f->op = r->op;
+	f->type = r->type;
+	f->extent = mca_coll_pvas_extent(r->type);
+	f->size = mca_coll_pvas_contributors(m, r);
 	f->leaf = f->few;
 	f->copies = NULL;
 	f->scratch_free = NULL;
 	f->combine = NULL;
-	if (m->size > MCA_COLL_PVAS_FEW)
-		f->leaf = malloc(m->size * sizeof(*f->leaf));
+	if (f->size > MCA_COLL_PVAS_FEW)
+		f->leaf = malloc(f->size * sizeof(*f->leaf));
 	if (!f->leaf)
 		return OMPI_ERR_OUT_OF_RESOURCE;
-	return collect(m, f, count);
+	return collect(f, m->rank, r->count);
 }
 
 /* A tree has its root's result in the first one or in the caller's, and one for each level. */
@@ -258,14 +258,24 @@ void mca_coll_pvas_fold_fini(struct mca_coll_pvas_fold *f)
 	free(f->scratch_free);
 }
 
+/* Store a part of the result where rank @r, which has described its buffers, wants it. */
+int mca_coll_pvas_fold_store(struct mca_coll_pvas_fold *f, int r, const char *from, size_t first,
+			     size_t n)
+{
+	const struct mca_coll_pvas_buffers *b = &mca_coll_pvas_post_of(f->posts, r)->buffers;
+	char *to = b->result + (ptrdiff_t)first * mca_coll_pvas_extent(b->type);
+
+	if (to == from)
+		return OMPI_SUCCESS;
+	return mca_coll_pvas_copy(to, n, b->type, from, n, f->type);
+}
+
 /* ---- sharing the work ---- */
 
-/* Can contributions be posted as they are, and combined where they are posted? */
-bool mca_coll_pvas_can_copy(const struct mca_coll_pvas_module *m, size_t count,
-			    const struct ompi_datatype_t *type)
+/* Can contributions of at most @most bytes be posted, and combined where they are posted? */
+bool mca_coll_pvas_can_copy(size_t most, size_t count, const struct ompi_datatype_t *type)
 {
-	return count * type->super.size <= mca_coll_pvas_most_copied(m) &&
-	       mca_coll_pvas_is_plain(type);
+	return count * type->super.size <= most && mca_coll_pvas_is_plain(type);
 }
 
 struct mca_coll_pvas_part mca_coll_pvas_part(const struct mca_coll_pvas_module *m, size_t count,

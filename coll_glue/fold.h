@@ -3,10 +3,53 @@
 #ifndef COLL_PVAS_FOLD_H
 #define COLL_PVAS_FOLD_H
 
-#include "coll_pvas.h"
+#include "post.h"
 
 /* Ranks for which no memory must be allocated */
 #define MCA_COLL_PVAS_FEW 16
+
+/**
+ * struct mca_coll_pvas_reduction - a reduction, when all ranks have posted
+ * @posts:	their contributions
+ * @count:	elements of each
+ * @root:	the rank that has the result, or MCA_COLL_PVAS_ALL
+ * @result:	where this rank's is to be stored
+ * @first:	reduce_scatter: the first of our elements, which are @own
+ * @halving:	reduce_scatter: coll/basic's order for it can apply
+ * @exclusive:	exscan
+ * @ranks:	the first so many ranks contribute; 0: all
+ */
+struct mca_coll_pvas_reduction {
+	struct mca_coll_pvas_posts posts;
+	struct ompi_datatype_t *type;
+	struct ompi_op_t *op;
+	size_t count;
+	int root;
+	char *result;
+	size_t first;
+	size_t own;
+	bool halving;
+	bool exclusive;
+	int ranks;
+};
+
+static inline int mca_coll_pvas_contributors(const struct mca_coll_pvas_module *m,
+					     const struct mca_coll_pvas_reduction *r)
+{
+	return r->ranks ? r->ranks : m->size;
+}
+
+typedef int mca_coll_pvas_combine_fn(struct mca_coll_pvas_module *m,
+				     const struct mca_coll_pvas_reduction *r);
+
+/* reduce.c */
+mca_coll_pvas_combine_fn mca_coll_pvas_combine_part;
+mca_coll_pvas_combine_fn mca_coll_pvas_combine_all;
+mca_coll_pvas_combine_fn mca_coll_pvas_combine_own;
+
+/* scan.c */
+mca_coll_pvas_combine_fn mca_coll_pvas_scan_part;
+mca_coll_pvas_combine_fn mca_coll_pvas_scan_own;
 
 /**
  * struct mca_coll_pvas_fold - combining the contributions of all ranks
@@ -18,6 +61,7 @@
  * @position:	recursive halving: the position in the hypercube
  */
 struct mca_coll_pvas_fold {
+	struct mca_coll_pvas_posts posts;
 	struct ompi_op_t *op;
 	struct ompi_datatype_t *type;
 	ptrdiff_t extent;
@@ -36,7 +80,7 @@ struct mca_coll_pvas_fold {
 
 int mca_coll_pvas_fold_reserve(struct mca_coll_pvas_fold *fold, size_t count, int own);
 int mca_coll_pvas_fold_init(struct mca_coll_pvas_module *m, struct mca_coll_pvas_fold *fold,
-			    size_t count, struct ompi_datatype_t *type, struct ompi_op_t *op);
+			    const struct mca_coll_pvas_reduction *r);
 void mca_coll_pvas_fold_fini(struct mca_coll_pvas_fold *fold);
 void mca_coll_pvas_fold_as_reduce(struct mca_coll_pvas_fold *fold, int root);
 void mca_coll_pvas_fold_as_halving(struct mca_coll_pvas_fold *fold, int rank);
@@ -48,8 +92,9 @@ static inline char *mca_coll_pvas_scratch(const struct mca_coll_pvas_fold *fold,
 	return fold->scratch + i * fold->stride;
 }
 
-bool mca_coll_pvas_can_copy(const struct mca_coll_pvas_module *m, size_t count,
-			    const struct ompi_datatype_t *type);
+int mca_coll_pvas_fold_store(struct mca_coll_pvas_fold *fold, int rank, const char *from,
+			     size_t first, size_t n);
+bool mca_coll_pvas_can_copy(size_t most, size_t count, const struct ompi_datatype_t *type);
 
 /* The part of a reduction that a rank combines for all: elements @first to @end */
 struct mca_coll_pvas_part {

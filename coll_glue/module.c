@@ -1,19 +1,14 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* The module: for which communicators it is selected, and to whom it passes operations on. */
+#include "nbc_operations.h"
 #include "operations.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #define component mca_coll_pvas_component
 
 __thread int mca_coll_pvas_inside;
-
-/* X(name) for each operation that we have */
-#define OPERATIONS(X)								\
-	X(allgather) X(allgatherv) X(allreduce) X(alltoall) X(alltoallv)	\
-	X(alltoallw) X(barrier) X(bcast) X(exscan) X(gather) X(gatherv)		\
-	X(reduce) X(reduce_scatter) X(reduce_scatter_block) X(scan)		\
-	X(scatter) X(scatterv)
 
 static void construct(mca_coll_pvas_module_t *m)
 {
@@ -22,11 +17,14 @@ static void construct(mca_coll_pvas_module_t *m)
 
 static void destruct(mca_coll_pvas_module_t *m)
 {
-	mca_coll_pvas_leave(m);
-#define RELEASE(name)						\
+	if (m->block)
+		mca_coll_pvas_leave_block(m, m->block);
+	mca_coll_pvas_nbc_leave(m);
+	free(m->neighbors);
+#define RELEASE(name, type)					\
 	if (m->previous.name##_module)				\
 		OBJ_RELEASE(m->previous.name##_module);
-	OPERATIONS(RELEASE)
+	MCA_COLL_PVAS_OPERATIONS(RELEASE)
 #undef RELEASE
 }
 
@@ -37,20 +35,22 @@ static int enable(mca_coll_base_module_t *module, struct ompi_communicator_t *co
 {
 	mca_coll_pvas_module_t *m = (mca_coll_pvas_module_t *)module;
 
-#define MISSING(name)						\
-	if (!comm->c_coll->coll_##name || !comm->c_coll->coll_##name##_module) \
+	/* The first operations of a communicator, and those without memory, need them. */
+	if (!comm->c_coll->coll_bcast || !comm->c_coll->coll_ibcast)
 		return OMPI_ERROR;
-	OPERATIONS(MISSING)
-#undef MISSING
-#define SAVE(name)						\
+#define SAVE(name, type)					\
 	m->previous.name = comm->c_coll->coll_##name;		\
 	m->previous.name##_module = comm->c_coll->coll_##name##_module; \
-	OBJ_RETAIN(m->previous.name##_module);
-	OPERATIONS(SAVE)
+	if (!m->previous.name || !m->previous.name##_module)	\
+		m->super.coll_##name = NULL;			\
+	else							\
+		OBJ_RETAIN(m->previous.name##_module);
+	MCA_COLL_PVAS_OPERATIONS(SAVE)
 #undef SAVE
 	m->comm = comm;
 	m->rank = ompi_comm_rank(comm);
 	m->size = ompi_comm_size(comm);
+	mca_coll_pvas_nbc_plan(m);
 	return OMPI_SUCCESS;
 }
 
@@ -70,8 +70,8 @@ mca_coll_base_module_t *mca_coll_pvas_comm_query(struct ompi_communicator_t *com
 		return NULL;
 	*priority = component.priority;
 	m->super.coll_module_enable = enable;
-#define SET(name) m->super.coll_##name = mca_coll_pvas_##name;
-	OPERATIONS(SET)
+#define SET(name, type) m->super.coll_##name = mca_coll_pvas_##name;
+	MCA_COLL_PVAS_OPERATIONS(SET)
 #undef SET
 	return &m->super;
 }

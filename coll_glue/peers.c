@@ -52,6 +52,7 @@ bool mca_coll_pvas_publish(void)
 	component.modex.settings[2] = component.share;
 	component.modex.settings[3] = component.share_copy;
 	component.modex.settings[4] = component.yield;
+	component.modex.settings[5] = component.choose;
 	return mca_btl_pvas_publish(&component.super.collm_version, MCA_COLL_PVAS_NAME,
 				    &component.modex, sizeof(component.modex), &in_space) ==
 		       OMPI_SUCCESS && in_space;

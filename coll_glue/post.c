@@ -1,20 +1,27 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* Saying where data are, and fetching them. */
-#include "coll_pvas.h"
+#include "neighbor.h"
+#include "post.h"
 
 #define component mca_coll_pvas_component
 
 /* ---- posting in our line ---- */
 
+static void wait_for(struct mca_coll_pvas_module *m, const struct mca_coll_pvas_use *use)
+{
+	if (use->reader == MCA_COLL_PVAS_ALL)
+		mca_coll_pvas_wait_all_finished(m, use->op);
+	else if (use->reader == MCA_COLL_PVAS_NEIGHBORS)
+		mca_coll_pvas_wait_neighbors_finished(m, use->op);
+	else
+		mca_coll_pvas_wait_finished(m, use->reader, use->op);
+}
+
 /* Use a line or annex again, once the readers of what was there before have finished with it. */
 static void use_again(struct mca_coll_pvas_module *m, struct mca_coll_pvas_use *use, int reader)
 {
-	if (use->op && use->op > m->all_finished) {
-		if (use->reader == MCA_COLL_PVAS_ALL)
-			mca_coll_pvas_wait_all_finished(m, use->op);
-		else
-			mca_coll_pvas_wait_finished(m, use->reader, use->op);
-	}
+	if (use->op && use->op > m->all_finished)
+		wait_for(m, use);
 	use->op = m->op;
 	use->reader = reader;
 }
@@ -25,25 +32,29 @@ static struct mca_coll_pvas_line *free_line(struct mca_coll_pvas_module *m, int 
 	return mca_coll_pvas_line(m, m->rank);
 }
 
-static void set_word(struct mca_coll_pvas_module *m, struct mca_coll_pvas_line *line,
-		     unsigned int kind)
+static void set_word(struct mca_coll_pvas_line *line, uint64_t op, unsigned int kind)
 {
-	atomic_store_explicit(&line->word, m->op << 8 | kind, memory_order_release);
+	atomic_store_explicit(&line->word, op << 8 | kind, memory_order_release);
+}
+
+void mca_coll_pvas_describe(struct mca_coll_pvas_line *line, uint64_t op,
+			    const struct mca_coll_pvas_buffers *buffers,
+			    enum mca_coll_pvas_kind kind)
+{
+	line->buffers = *buffers;
+	set_word(line, op, kind);
 }
 
 void mca_coll_pvas_post_nothing(struct mca_coll_pvas_module *m)
 {
-	set_word(m, free_line(m, MCA_COLL_PVAS_ALL), 0);
+	set_word(free_line(m, MCA_COLL_PVAS_ALL), m->op, 0);
 }
 
 void mca_coll_pvas_post_buffers(struct mca_coll_pvas_module *m,
 				const struct mca_coll_pvas_buffers *buffers,
 				enum mca_coll_pvas_kind kind, int reader)
 {
-	struct mca_coll_pvas_line *line = free_line(m, reader);
-
-	line->buffers = *buffers;
-	set_word(m, line, kind);
+	mca_coll_pvas_describe(free_line(m, reader), m->op, buffers, kind);
 }
 
 size_t mca_coll_pvas_most_copied(const struct mca_coll_pvas_module *m)
@@ -60,28 +71,28 @@ static struct mca_coll_pvas_record free_annex(struct mca_coll_pvas_module *m, si
 	if (length > MCA_COLL_PVAS_INLINE)
 		use_again(m, &m->annexed[i], reader);
 	return (struct mca_coll_pvas_record) {
-		.offset = MCA_COLL_PVAS_SEGMENTS * m->segment_bytes +
-			  (m->rank * m->nr_annexes + i) * m->annex_bytes,
+		.at = m->ring + MCA_COLL_PVAS_SEGMENTS * m->segment_bytes +
+		      (m->rank * m->nr_annexes + i) * m->annex_bytes,
 		.length = length,
 	};
 }
 
 /* Copy short data into a line, or to the place of @record. */
-static void copy_in(struct mca_coll_pvas_module *m, struct mca_coll_pvas_line *line,
-		    const struct mca_coll_pvas_record *record, const void *buf, size_t count,
-		    const struct ompi_datatype_t *type)
+void mca_coll_pvas_copy_in(struct mca_coll_pvas_line *line, uint64_t op,
+			   const struct mca_coll_pvas_record *record, const void *buf,
+			   size_t count, const struct ompi_datatype_t *type)
 {
 	char *to = line->data;
 	unsigned int kind = record->length;
 
 	if (record->length > MCA_COLL_PVAS_INLINE) {
-		to = m->ring + record->offset;
+		to = record->at;
 		kind = MCA_COLL_PVAS_COPY;
 	}
 	mca_coll_pvas_copy(to, record->length, &ompi_mpi_byte.dt, buf, count, type);
 	if (kind == MCA_COLL_PVAS_COPY)
 		line->record = *record;
-	set_word(m, line, kind);
+	set_word(line, op, kind);
 }
 
 /*
@@ -101,45 +112,76 @@ bool mca_coll_pvas_post(struct mca_coll_pvas_module *m, const void *buf, size_t 
 		return false;
 	}
 	record = free_annex(m, bytes, reader);
-	copy_in(m, free_line(m, reader), &record, buf, nr_blocks * count, type);
+	mca_coll_pvas_copy_in(free_line(m, reader), m->op, &record, buf, nr_blocks * count, type);
 	return true;
 }
 
-/*
- * Post blocks of different lengths: themselves if they and a table of where they end fit into
- * the annex, and then true, otherwise a description.
- */
-bool mca_coll_pvas_post_blocks(struct mca_coll_pvas_module *m,
-			       const struct mca_coll_pvas_buffers *buffers,
-			       enum mca_coll_pvas_kind kind)
+/* Bytes of a table of @nr blocks, which has where each begins and where the last one ends */
+static size_t table_bytes(int nr)
 {
-	size_t at = m->size * sizeof(uint32_t), bytes = at;
-	struct mca_coll_pvas_record record;
-	struct mca_coll_pvas_line *line;
-	uint32_t *ends;
-	struct mca_coll_pvas_piece piece;
+	return (nr + 1) * sizeof(uint32_t);
+}
+
+static size_t block_bytes(const struct mca_coll_pvas_blocks *b, int i)
+{
+	const struct mca_coll_pvas_piece piece = mca_coll_pvas_piece(b->buffers, b->kind, i);
+
+	if (b->receivers && b->receivers[i] == MPI_PROC_NULL)
+		return 0;
+	return piece.count * piece.type->super.size;
+}
+
+/*
+ * Bytes of the blocks and of a table of where they are; not counted to the end if they are
+ * more than @room, and always more than fit into a line.
+ */
+size_t mca_coll_pvas_blocks_bytes(const struct mca_coll_pvas_blocks *b, size_t room)
+{
+	size_t bytes = table_bytes(b->nr);
 	int i;
 
-	for (i = 0; i < m->size && bytes <= m->annex_bytes; i++) {
-		piece = mca_coll_pvas_piece(buffers, kind, i);
-		bytes += piece.count * piece.type->super.size;
+	for (i = 0; i < b->nr && bytes <= room; i++)
+		bytes += block_bytes(b, i);
+	return bytes > MCA_COLL_PVAS_INLINE ? bytes : MCA_COLL_PVAS_INLINE + 1;
+}
+
+/* Copy blocks that fit to the place of @record. */
+void mca_coll_pvas_copy_blocks_in(struct mca_coll_pvas_line *line, uint64_t op,
+				  const struct mca_coll_pvas_record *record,
+				  const struct mca_coll_pvas_blocks *b)
+{
+	uint32_t *begins = (uint32_t *)record->at;
+	struct mca_coll_pvas_piece piece;
+	size_t at = table_bytes(b->nr), bytes;
+	int i;
+
+	for (i = 0; i < b->nr; i++) {
+		begins[i] = at;
+		bytes = block_bytes(b, i);
+		if (!bytes)
+			continue;
+		piece = mca_coll_pvas_piece(b->buffers, b->kind, i);
+		mca_coll_pvas_copy(record->at + at, bytes, &ompi_mpi_byte.dt, piece.at, piece.count,
+				   piece.type);
+		at += bytes;
 	}
-	if (bytes > m->annex_bytes) {
-		mca_coll_pvas_post_buffers(m, buffers, kind, MCA_COLL_PVAS_ALL);
+	begins[b->nr] = at;
+	line->record = *record;
+	set_word(line, op, MCA_COLL_PVAS_COPY_V);
+}
+
+/* Post blocks of different lengths: themselves if they fit, and then true, or a description. */
+bool mca_coll_pvas_post_blocks(struct mca_coll_pvas_module *m, const struct mca_coll_pvas_blocks *b,
+			       int reader)
+{
+	struct mca_coll_pvas_record record;
+
+	if (mca_coll_pvas_blocks_bytes(b, m->annex_bytes) > m->annex_bytes) {
+		mca_coll_pvas_post_buffers(m, b->buffers, b->kind, reader);
 		return false;
 	}
-	record = free_annex(m, m->annex_bytes, MCA_COLL_PVAS_ALL);
-	ends = (uint32_t *)(m->ring + record.offset);
-	line = free_line(m, MCA_COLL_PVAS_ALL);
-	for (i = 0; i < m->size; i++) {
-		piece = mca_coll_pvas_piece(buffers, kind, i);
-		bytes = piece.count * piece.type->super.size;
-		mca_coll_pvas_copy((char *)ends + at, bytes, &ompi_mpi_byte.dt, piece.at,
-				   piece.count, piece.type);
-		ends[i] = at += bytes;
-	}
-	line->record = record;
-	set_word(m, line, MCA_COLL_PVAS_COPY_V);
+	record = free_annex(m, m->annex_bytes, reader);
+	mca_coll_pvas_copy_blocks_in(free_line(m, reader), m->op, &record, b);
 	return true;
 }
 
@@ -154,19 +196,14 @@ struct mca_coll_pvas_share *mca_coll_pvas_post_share(struct mca_coll_pvas_module
 	line->share.piece = piece;
 	atomic_init(&line->share.claimed, 0);
 	atomic_init(&line->share.copied, 0);
-	set_word(m, line, MCA_COLL_PVAS_SHARE);
+	set_word(line, m->op, MCA_COLL_PVAS_SHARE);
 	return &line->share;
 }
 
 /* Wait until those who read our buffers have finished. */
 void mca_coll_pvas_wait_readers(struct mca_coll_pvas_module *m)
 {
-	const int reader = m->posted[m->op & (m->nr_lines - 1)].reader;
-
-	if (reader == MCA_COLL_PVAS_ALL)
-		mca_coll_pvas_wait_all_finished(m, m->op);
-	else
-		mca_coll_pvas_wait_finished(m, reader, m->op);
+	wait_for(m, &m->posted[m->op & (m->nr_lines - 1)]);
 }
 
 struct mca_coll_pvas_line *mca_coll_pvas_wait_post(struct mca_coll_pvas_module *m, int rank)
@@ -207,33 +244,33 @@ void mca_coll_pvas_publish_buffers(struct mca_coll_pvas_module *m,
 				   const struct mca_coll_pvas_buffers *buffers,
 				   enum mca_coll_pvas_kind kind)
 {
-	struct mca_coll_pvas_line *line = free_slot(m);
-
-	line->buffers = *buffers;
-	set_word(m, line, kind);
+	mca_coll_pvas_describe(free_slot(m), m->op, buffers, kind);
 }
 
 /* All ranks note each record, for any of them can be the next root. */
 static void note_record(struct mca_coll_pvas_module *m, const struct mca_coll_pvas_record *record)
 {
-	m->segment_op[record->offset / m->segment_bytes] = m->op;
-	m->ring_at = record->offset + (record->length + MCA_COLL_PVAS_CACHE_LINE - 1) /
-				      MCA_COLL_PVAS_CACHE_LINE * MCA_COLL_PVAS_CACHE_LINE;
+	const size_t offset = record->at - m->ring;
+
+	m->segment_op[offset / m->segment_bytes] = m->op;
+	m->ring_at = offset + (record->length + MCA_COLL_PVAS_CACHE_LINE - 1) /
+			      MCA_COLL_PVAS_CACHE_LINE * MCA_COLL_PVAS_CACHE_LINE;
 }
 
 /* A record lies in one segment. Before a segment is used again, all must have read its records. */
 static struct mca_coll_pvas_record new_record(struct mca_coll_pvas_module *m, size_t length)
 {
-	struct mca_coll_pvas_record record = { .offset = m->ring_at, .length = length };
-	const size_t in_segment = record.offset % m->segment_bytes;
+	struct mca_coll_pvas_record record = { .length = length };
+	const size_t in_segment = m->ring_at % m->segment_bytes;
+	size_t offset = m->ring_at;
 
 	if (in_segment + length > m->segment_bytes)
-		record.offset += m->segment_bytes - in_segment;
-	if (record.offset >= MCA_COLL_PVAS_SEGMENTS * m->segment_bytes)
-		record.offset = 0;
-	if (record.offset % m->segment_bytes == 0)
-		mca_coll_pvas_wait_all_finished(
-			m, m->segment_op[record.offset / m->segment_bytes]);
+		offset += m->segment_bytes - in_segment;
+	if (offset >= MCA_COLL_PVAS_SEGMENTS * m->segment_bytes)
+		offset = 0;
+	if (offset % m->segment_bytes == 0)
+		mca_coll_pvas_wait_all_finished(m, m->segment_op[offset / m->segment_bytes]);
+	record.at = m->ring + offset;
 	note_record(m, &record);
 	return record;
 }
@@ -251,7 +288,23 @@ bool mca_coll_pvas_publish_data(struct mca_coll_pvas_module *m, const void *buf,
 	line = free_slot(m);
 	if (bytes > MCA_COLL_PVAS_INLINE)
 		record = new_record(m, bytes);
-	copy_in(m, line, &record, buf, count, type);
+	mca_coll_pvas_copy_in(line, m->op, &record, buf, count, type);
+	return true;
+}
+
+/* The same with blocks of different lengths */
+bool mca_coll_pvas_publish_blocks(struct mca_coll_pvas_module *m,
+				  const struct mca_coll_pvas_blocks *b)
+{
+	const size_t bytes = mca_coll_pvas_blocks_bytes(b, component.ring_limit);
+	struct mca_coll_pvas_record record;
+	struct mca_coll_pvas_line *line;
+
+	if (bytes > component.ring_limit)
+		return false;
+	line = free_slot(m);
+	record = new_record(m, bytes);
+	mca_coll_pvas_copy_blocks_in(line, m->op, &record, b);
 	return true;
 }
 
@@ -260,7 +313,8 @@ const struct mca_coll_pvas_line *mca_coll_pvas_wait_slot(struct mca_coll_pvas_mo
 	const struct mca_coll_pvas_line *line = slot(m);
 
 	mca_coll_pvas_wait_until(m, mca_coll_pvas_has_posted(line, m->op));
-	if (mca_coll_pvas_kind(line) == MCA_COLL_PVAS_COPY)
+	if (mca_coll_pvas_kind(line) == MCA_COLL_PVAS_COPY ||
+	    mca_coll_pvas_kind(line) == MCA_COLL_PVAS_COPY_V)
 		note_record(m, &line->record);
 	return line;
 }
@@ -274,11 +328,14 @@ struct mca_coll_pvas_piece mca_coll_pvas_piece(const struct mca_coll_pvas_buffer
 	struct mca_coll_pvas_piece piece = { .at = b->buf, .type = b->type };
 
 	piece.count = b->counts ? (size_t)b->counts[block] : b->count;
-	if (kind == MCA_COLL_PVAS_BUFFERS_W) {
+	if (kind == MCA_COLL_PVAS_BUFFERS_W || kind == MCA_COLL_PVAS_BUFFERS_WA)
 		piece.type = ((const struct ompi_datatype_t *const *)b->type)[block];
-		piece.at += b->displs[block];
+	if (kind == MCA_COLL_PVAS_BUFFERS_WA) {
+		piece.at += ((const MPI_Aint *)b->displs)[block];
+	} else if (kind == MCA_COLL_PVAS_BUFFERS_W) {
+		piece.at += ((const int *)b->displs)[block];
 	} else if (b->displs) {
-		piece.at += b->displs[block] * mca_coll_pvas_extent(piece.type);
+		piece.at += ((const int *)b->displs)[block] * mca_coll_pvas_extent(piece.type);
 	} else if (kind != MCA_COLL_PVAS_BUFFERS_SAME) {
 		piece.at += block * (ptrdiff_t)b->count * mca_coll_pvas_extent(piece.type);
 	}
@@ -289,22 +346,19 @@ struct mca_coll_pvas_piece mca_coll_pvas_piece(const struct mca_coll_pvas_buffer
 static size_t begin_of_block(unsigned int kind, const char *data, int block, int nr_blocks,
 			     size_t *bytes)
 {
-	const uint32_t *ends = (const uint32_t *)data;
-	size_t begin;
+	const uint32_t *begins = (const uint32_t *)data;
 
 	if (kind != MCA_COLL_PVAS_COPY_V) {
 		*bytes /= nr_blocks;
 		return block * *bytes;
 	}
-	begin = block ? ends[block - 1] : nr_blocks * sizeof(*ends);
-	*bytes = ends[block] - begin;
-	return begin;
+	*bytes = begins[block + 1] - begins[block];
+	return begins[block];
 }
 
 /* Fetch a block of what was posted, which has @nr_blocks of them if they are of equal length. */
-int mca_coll_pvas_fetch(struct mca_coll_pvas_module *m, const struct mca_coll_pvas_line *line,
-			int block, int nr_blocks, void *to, size_t count,
-			const struct ompi_datatype_t *type)
+int mca_coll_pvas_fetch(const struct mca_coll_pvas_line *line, int block, int nr_blocks, void *to,
+			size_t count, const struct ompi_datatype_t *type)
 {
 	const unsigned int kind = mca_coll_pvas_kind(line);
 	const char *data = line->data;
@@ -316,7 +370,7 @@ int mca_coll_pvas_fetch(struct mca_coll_pvas_module *m, const struct mca_coll_pv
 		return mca_coll_pvas_copy(to, count, type, piece.at, piece.count, piece.type);
 	}
 	if (kind > MCA_COLL_PVAS_INLINE) {
-		data = m->ring + line->record.offset;
+		data = line->record.at;
 		bytes = line->record.length;
 	}
 	offset = begin_of_block(kind, data, block, nr_blocks, &bytes);

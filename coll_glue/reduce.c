@@ -16,28 +16,15 @@ static bool must_wait(const struct mca_coll_pvas_line *line)
 	return !line->buffers.result || line->buffers.result == line->buffers.buf;
 }
 
-/* Store a part of the result where rank @r wants it. */
-static int store(struct mca_coll_pvas_module *m, struct mca_coll_pvas_fold *f, int r,
-		 const char *from, size_t first, size_t n)
+/* Combine our part step by step, and store it for the root, or for all. */
+static int combine_steps(struct mca_coll_pvas_module *m, struct mca_coll_pvas_fold *f,
+			 struct mca_coll_pvas_part part, int root)
 {
-	const struct mca_coll_pvas_buffers *b = &mca_coll_pvas_line(m, r)->buffers;
-	char *to = b->result + (ptrdiff_t)first * mca_coll_pvas_extent(b->type);
-
-	if (to == from)
-		return OMPI_SUCCESS;
-	return mca_coll_pvas_copy(to, n, b->type, from, n, f->type);
-}
-
-/* Combine our part, and store it for rank @root, or for all. */
-static int combine_part(struct mca_coll_pvas_module *m, struct mca_coll_pvas_fold *f, int root,
-			size_t count)
-{
-	const struct mca_coll_pvas_part part = mca_coll_pvas_part(m, count, f->type);
-	struct mca_coll_pvas_line *ours = mca_coll_pvas_line(m, m->rank);
+	struct mca_coll_pvas_line *ours = mca_coll_pvas_post_of(f->posts, m->rank);
 	const bool wait = must_wait(ours);
 	size_t at, n;
 	char *out;
-	int i, r, err, rc = mca_coll_pvas_fold_reserve(f, part.end - part.first, wait);
+	int i, err, rc = mca_coll_pvas_fold_reserve(f, part.end - part.first, wait);
 
 	for (at = part.first; !rc && at < part.end; at += n) {
 		n = part.end - at < f->step ? part.end - at : f->step;
@@ -45,12 +32,11 @@ static int combine_part(struct mca_coll_pvas_module *m, struct mca_coll_pvas_fol
 			     ours->buffers.result + (ptrdiff_t)at * f->extent;
 		f->combine(f, out, at, n);
 		if (root != MCA_COLL_PVAS_ALL) {
-			rc = store(m, f, root, out, at, n);
+			rc = mca_coll_pvas_fold_store(f, root, out, at, n);
 			continue;
 		}
 		for (i = 0; i < m->size; i++) {
-			r = (m->rank + i) % m->size;
-			err = store(m, f, r, out, at, n);
+			err = mca_coll_pvas_fold_store(f, (m->rank + i) % m->size, out, at, n);
 			if (err)
 				rc = err;
 		}
@@ -59,41 +45,60 @@ static int combine_part(struct mca_coll_pvas_module *m, struct mca_coll_pvas_fol
 }
 
 /* Contributions are described: all ranks share the work. */
-static int reduce_long(struct mca_coll_pvas_module *m, const struct mca_coll_pvas_buffers *ours,
-		       struct ompi_datatype_t *type, struct ompi_op_t *op, int root)
+int mca_coll_pvas_combine_part(struct mca_coll_pvas_module *m,
+			       const struct mca_coll_pvas_reduction *r)
 {
 	struct mca_coll_pvas_fold fold;
+	int rc = mca_coll_pvas_fold_init(m, &fold, r);
+
+	if (!rc) {
+		mca_coll_pvas_fold_as_reduce(&fold, r->root == MCA_COLL_PVAS_ALL ? 0 : r->root);
+		rc = combine_steps(m, &fold, mca_coll_pvas_part(m, r->count, r->type), r->root);
+	}
+	mca_coll_pvas_fold_fini(&fold);
+	return rc;
+}
+
+/* Contributions are in the lines or annexes: combine them all. */
+int mca_coll_pvas_combine_all(struct mca_coll_pvas_module *m,
+			      const struct mca_coll_pvas_reduction *r)
+{
+	struct mca_coll_pvas_fold fold;
+	int rc = mca_coll_pvas_fold_init(m, &fold, r);
+
+	mca_coll_pvas_fold_as_reduce(&fold, r->root == MCA_COLL_PVAS_ALL ? 0 : r->root);
+	if (!rc)
+		rc = mca_coll_pvas_fold_reserve(&fold, r->count, 0);
+	if (!rc && r->count)
+		fold.combine(&fold, r->result, 0, r->count);
+	mca_coll_pvas_fold_fini(&fold);
+	return rc;
+}
+
+static int reduce_long(struct mca_coll_pvas_module *m, const struct mca_coll_pvas_buffers *ours,
+		       struct ompi_op_t *op, int root)
+{
 	int rc;
 
 	mca_coll_pvas_post_buffers(m, ours, MCA_COLL_PVAS_BUFFERS, MCA_COLL_PVAS_ALL);
 	mca_coll_pvas_wait_posts(m);
-	rc = mca_coll_pvas_fold_init(m, &fold, ours->count, type, op);
-	if (!rc) {
-		mca_coll_pvas_fold_as_reduce(&fold, root == MCA_COLL_PVAS_ALL ? 0 : root);
-		rc = combine_part(m, &fold, root, ours->count);
-	}
-	mca_coll_pvas_fold_fini(&fold);
+	rc = mca_coll_pvas_combine_part(m, &(struct mca_coll_pvas_reduction) {
+		.posts = mca_coll_pvas_posts(m), .type = (struct ompi_datatype_t *)ours->type,
+		.op = op, .count = ours->count, .root = root,
+	});
 	mca_coll_pvas_finish(m);
 	mca_coll_pvas_wait_readers(m);
 	return rc;
 }
 
-/* Contributions are in the lines or annexes: combine them all into @result. */
 static int reduce_posted(struct mca_coll_pvas_module *m, void *result, size_t count,
 			 struct ompi_datatype_t *type, struct ompi_op_t *op, int root)
 {
-	struct mca_coll_pvas_fold fold;
-	int rc;
-
 	mca_coll_pvas_wait_posts(m);
-	rc = mca_coll_pvas_fold_init(m, &fold, count, type, op);
-	mca_coll_pvas_fold_as_reduce(&fold, root);
-	if (!rc)
-		rc = mca_coll_pvas_fold_reserve(&fold, count, 0);
-	if (!rc && count)
-		fold.combine(&fold, result, 0, count);
-	mca_coll_pvas_fold_fini(&fold);
-	return rc;
+	return mca_coll_pvas_combine_all(m, &(struct mca_coll_pvas_reduction) {
+		.posts = mca_coll_pvas_posts(m), .type = type, .op = op, .count = count,
+		.root = root, .result = result,
+	});
 }
 
 int mca_coll_pvas_allreduce(const void *sbuf, void *rbuf, int count, struct ompi_datatype_t *type,
@@ -110,10 +115,10 @@ int mca_coll_pvas_allreduce(const void *sbuf, void *rbuf, int count, struct ompi
 	(void)comm;
 	if (!mca_coll_pvas_begin(m))
 		return mca_coll_pvas_pass_on(m, allreduce, sbuf, rbuf, count, type, op);
-	if (!mca_coll_pvas_can_copy(m, count, type))
-		return mca_coll_pvas_end(reduce_long(m, &ours, type, op, MCA_COLL_PVAS_ALL));
+	if (!mca_coll_pvas_can_copy(mca_coll_pvas_most_copied(m), count, type))
+		return mca_coll_pvas_end(reduce_long(m, &ours, op, MCA_COLL_PVAS_ALL));
 	mca_coll_pvas_post(m, ours.buf, count, 1, type, MCA_COLL_PVAS_ALL);
-	rc = reduce_posted(m, rbuf, count, type, op, 0);
+	rc = reduce_posted(m, rbuf, count, type, op, MCA_COLL_PVAS_ALL);
 	/* Everybody has posted, and so finished the one before: nobody waits to hear of this. */
 	if (rc)
 		mca_coll_pvas_finish(m);
@@ -130,12 +135,13 @@ int mca_coll_pvas_reduce(const void *sbuf, void *rbuf, int count, struct ompi_da
 		.result = m->rank == root ? rbuf : NULL, .type = type, .count = count,
 	};
 	int rc = OMPI_SUCCESS;
+	const size_t bytes = mca_coll_pvas_bytes(count, type);
 
 	(void)comm;
-	if (!mca_coll_pvas_begin(m))
+	if (!mca_coll_pvas_prefers(bytes >= MCA_COLL_PVAS_LEAST_REDUCE) || !mca_coll_pvas_begin(m))
 		return mca_coll_pvas_pass_on(m, reduce, sbuf, rbuf, count, type, op, root);
-	if (!mca_coll_pvas_can_copy(m, count, type))
-		return mca_coll_pvas_end(reduce_long(m, &ours, type, op, root));
+	if (!mca_coll_pvas_can_copy(mca_coll_pvas_most_copied(m), count, type))
+		return mca_coll_pvas_end(reduce_long(m, &ours, op, root));
 	mca_coll_pvas_post(m, ours.buf, count, 1, type, root);
 	if (m->rank == root)
 		rc = reduce_posted(m, rbuf, count, type, op, root);
@@ -173,39 +179,48 @@ static void choose_order(struct mca_coll_pvas_module *m, struct mca_coll_pvas_fo
 		mca_coll_pvas_fold_as_reduce(f, 0);
 }
 
+/* Each rank combines its own block. */
+int mca_coll_pvas_combine_own(struct mca_coll_pvas_module *m,
+			      const struct mca_coll_pvas_reduction *r)
+{
+	struct mca_coll_pvas_fold fold;
+	int rc = mca_coll_pvas_fold_init(m, &fold, r);
+
+	choose_order(m, &fold, r->count, r->halving);
+	if (!rc && r->own)
+		rc = combine_block(&fold, r->result, r->first, r->own);
+	mca_coll_pvas_fold_fini(&fold);
+	return rc;
+}
+
 /*
- * Each rank combines its own block, elements @first to @first + @count of @total. With
- * MPI_IN_PLACE its result may lie where others still read, so it is kept until they have.
+ * With MPI_IN_PLACE the result may lie where others still read, so it is kept until they have.
+ * @r->result is where the result is to be in the end.
  */
-static int reduce_scatter(struct mca_coll_pvas_module *m, const void *sbuf, char *rbuf,
-			  size_t total, size_t first, size_t count, struct ompi_datatype_t *type,
-			  struct ompi_op_t *op, bool halving)
+static int reduce_scatter(struct mca_coll_pvas_module *m, const void *sbuf,
+			  struct mca_coll_pvas_reduction *r)
 {
 	const bool in_place = sbuf == MPI_IN_PLACE;
-	struct mca_coll_pvas_fold fold;
-	char *result = rbuf, *kept = NULL;
-	ptrdiff_t gap, span = opal_datatype_span(&type->super, count, &gap);
-	int rc;
+	char *const result = r->result, *kept = NULL;
+	ptrdiff_t gap, span = opal_datatype_span(&r->type->super, r->own, &gap);
+	int rc = OMPI_SUCCESS;
 
 	mca_coll_pvas_post_buffers(m, &(struct mca_coll_pvas_buffers) {
-		.buf = in_place ? rbuf : (char *)sbuf, .type = type, .count = total,
+		.buf = in_place ? result : (char *)sbuf, .type = r->type, .count = r->count,
 	}, MCA_COLL_PVAS_BUFFERS, MCA_COLL_PVAS_ALL);
 	mca_coll_pvas_wait_posts(m);
-	rc = mca_coll_pvas_fold_init(m, &fold, total, type, op);
+	r->posts = mca_coll_pvas_posts(m);
 	if (in_place) {
 		kept = malloc(span + 1);
-		result = kept - gap;
+		r->result = kept - gap;
+		rc = kept ? OMPI_SUCCESS : OMPI_ERR_OUT_OF_RESOURCE;
 	}
-	if (in_place && !kept)
-		rc = OMPI_ERR_OUT_OF_RESOURCE;
-	choose_order(m, &fold, total, halving);
-	if (!rc && count)
-		rc = combine_block(&fold, result, first, count);
-	mca_coll_pvas_fold_fini(&fold);
+	if (!rc)
+		rc = mca_coll_pvas_combine_own(m, r);
 	mca_coll_pvas_finish(m);
 	mca_coll_pvas_wait_readers(m);
 	if (in_place && !rc)
-		rc = mca_coll_pvas_copy(rbuf, count, type, result, count, type);
+		rc = mca_coll_pvas_copy(result, r->own, r->type, r->result, r->own, r->type);
 	free(kept);
 	return rc;
 }
@@ -216,18 +231,22 @@ int mca_coll_pvas_reduce_scatter(const void *sbuf, void *rbuf, const int *rcount
 {
 	mca_coll_pvas_module_t *m = (mca_coll_pvas_module_t *)module;
 	size_t total = 0, first = 0;
+	bool faster;
 	int i;
 
 	(void)comm;
-	if (!mca_coll_pvas_begin(m))
-		return mca_coll_pvas_pass_on(m, reduce_scatter, sbuf, rbuf, rcounts, type, op);
 	for (i = 0; i < m->size; i++) {
 		if (i == m->rank)
 			first = total;
 		total += rcounts[i];
 	}
-	return mca_coll_pvas_end(reduce_scatter(m, sbuf, rbuf, total, first, rcounts[m->rank],
-						type, op, true));
+	faster = mca_coll_pvas_bytes(total, type) / m->size >= MCA_COLL_PVAS_LEAST_REDUCE_SCATTER;
+	if (!mca_coll_pvas_prefers(faster) || !mca_coll_pvas_begin(m))
+		return mca_coll_pvas_pass_on(m, reduce_scatter, sbuf, rbuf, rcounts, type, op);
+	return mca_coll_pvas_end(reduce_scatter(m, sbuf, &(struct mca_coll_pvas_reduction) {
+		.type = type, .op = op, .count = total, .result = rbuf, .first = first,
+		.own = rcounts[m->rank], .halving = true,
+	}));
 }
 
 int mca_coll_pvas_reduce_scatter_block(const void *sbuf, void *rbuf, int rcount,
@@ -237,10 +256,13 @@ int mca_coll_pvas_reduce_scatter_block(const void *sbuf, void *rbuf, int rcount,
 {
 	mca_coll_pvas_module_t *m = (mca_coll_pvas_module_t *)module;
 	const size_t count = rcount;
+	const size_t bytes = mca_coll_pvas_bytes(rcount, type);
 
 	(void)comm;
-	if (!mca_coll_pvas_begin(m))
+	if (!mca_coll_pvas_prefers(bytes >= MCA_COLL_PVAS_LEAST_REDUCE_SCATTER) || !mca_coll_pvas_begin(m))
 		return mca_coll_pvas_pass_on(m, reduce_scatter_block, sbuf, rbuf, rcount, type, op);
-	return mca_coll_pvas_end(reduce_scatter(m, sbuf, rbuf, m->size * count, m->rank * count,
-						count, type, op, false));
+	return mca_coll_pvas_end(reduce_scatter(m, sbuf, &(struct mca_coll_pvas_reduction) {
+		.type = type, .op = op, .count = m->size * count, .result = rbuf,
+		.first = m->rank * count, .own = count,
+	}));
 }

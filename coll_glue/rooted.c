@@ -29,7 +29,7 @@ static int take(struct mca_coll_pvas_module *m, int root, int block, int nr_bloc
 	int rc = OMPI_SUCCESS;
 
 	if (!mca_coll_pvas_share(m, slot, &ours, root, true))
-		rc = mca_coll_pvas_fetch(m, slot, block, nr_blocks, to, count, type);
+		rc = mca_coll_pvas_fetch(slot, block, nr_blocks, to, count, type);
 	mca_coll_pvas_finish(m);
 	return rc;
 }
@@ -42,9 +42,12 @@ int mca_coll_pvas_bcast(void *buf, int count, struct ompi_datatype_t *type, int 
 		.buf = buf, .type = type, .count = count,
 	};
 	bool copied;
+	const size_t bytes = mca_coll_pvas_bytes(count, type);
+	const bool faster = bytes <= mca_coll_pvas_component.ring_limit ||
+			    bytes >= MCA_COLL_PVAS_LEAST_BCAST;
 
 	(void)comm;
-	if (!mca_coll_pvas_begin(m))
+	if (!mca_coll_pvas_prefers(faster) || !mca_coll_pvas_begin(m))
 		return mca_coll_pvas_pass_on(m, bcast, buf, count, type, root);
 	if (m->rank != root)
 		return mca_coll_pvas_end(take(m, root, 0, 1, buf, count, type));
@@ -103,17 +106,22 @@ int mca_coll_pvas_scatterv(const void *sbuf, const int *scounts, const int *disp
 	const struct mca_coll_pvas_buffers from = {
 		.buf = (char *)sbuf, .type = stype, .counts = scounts, .displs = displs,
 	};
+	bool copied;
 	int rc;
 
 	(void)comm;
-	if (!mca_coll_pvas_begin(m))
+	if (!mca_coll_pvas_prefers(false) || !mca_coll_pvas_begin(m))
 		return mca_coll_pvas_pass_on(m, scatterv, sbuf, scounts, displs, stype, rbuf,
 					     rcount, rtype, root);
 	if (m->rank != root)
 		return mca_coll_pvas_end(take(m, root, m->rank, m->size, rbuf, rcount, rtype));
-	mca_coll_pvas_publish_buffers(m, &from, MCA_COLL_PVAS_BUFFERS);
+	copied = mca_coll_pvas_publish_blocks(m, &(struct mca_coll_pvas_blocks) {
+		.buffers = &from, .kind = MCA_COLL_PVAS_BUFFERS, .nr = m->size,
+	});
+	if (!copied)
+		mca_coll_pvas_publish_buffers(m, &from, MCA_COLL_PVAS_BUFFERS);
 	rc = keep_own(m, &from, rbuf, rcount, rtype);
-	end_root(m, &from, MCA_COLL_PVAS_BUFFERS, false);
+	end_root(m, &from, MCA_COLL_PVAS_BUFFERS, copied);
 	return mca_coll_pvas_end(rc);
 }
 
@@ -127,7 +135,7 @@ static int gather_from(struct mca_coll_pvas_module *m, int r,
 	const struct mca_coll_pvas_line *line = mca_coll_pvas_wait_post(m, r);
 
 	if (mca_coll_pvas_kind(line) != MCA_COLL_PVAS_SHARE)
-		return mca_coll_pvas_fetch(m, line, 0, 1, piece.at, piece.count, piece.type);
+		return mca_coll_pvas_fetch(line, 0, 1, piece.at, piece.count, piece.type);
 	while (mca_coll_pvas_help(m, to, MCA_COLL_PVAS_BUFFERS, r, false))
 		;
 	return OMPI_SUCCESS;
@@ -181,9 +189,12 @@ int mca_coll_pvas_gather(const void *sbuf, int scount, struct ompi_datatype_t *s
 {
 	mca_coll_pvas_module_t *m = (mca_coll_pvas_module_t *)module;
 	int rc = OMPI_SUCCESS;
+	const size_t bytes = m->rank == root ? mca_coll_pvas_bytes(rcount, rtype) :
+					       mca_coll_pvas_bytes(scount, stype);
+	const bool faster = bytes >= MCA_COLL_PVAS_LEAST_GATHER;
 
 	(void)comm;
-	if (!mca_coll_pvas_begin(m))
+	if (!mca_coll_pvas_prefers(faster) || !mca_coll_pvas_begin(m))
 		return mca_coll_pvas_pass_on(m, gather, sbuf, scount, stype, rbuf, rcount, rtype,
 					     root);
 	if (m->rank != root)
@@ -204,7 +215,7 @@ int mca_coll_pvas_gatherv(const void *sbuf, int scount, struct ompi_datatype_t *
 	int rc = OMPI_SUCCESS;
 
 	(void)comm;
-	if (!mca_coll_pvas_begin(m))
+	if (!mca_coll_pvas_prefers(false) || !mca_coll_pvas_begin(m))
 		return mca_coll_pvas_pass_on(m, gatherv, sbuf, scount, stype, rbuf, rcounts,
 					     displs, rtype, root);
 	if (m->rank != root)

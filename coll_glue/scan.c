@@ -7,16 +7,6 @@
 #include "fold.h"
 #include "operations.h"
 
-/* Store a part of the result where rank @r wants it. */
-static int store(struct mca_coll_pvas_module *m, struct mca_coll_pvas_fold *f, int r,
-		 const char *from, size_t first, size_t n)
-{
-	const struct mca_coll_pvas_buffers *b = &mca_coll_pvas_line(m, r)->buffers;
-
-	return mca_coll_pvas_copy(b->result + (ptrdiff_t)first * mca_coll_pvas_extent(b->type), n,
-				  b->type, from, n, f->type);
-}
-
 /*
  * Elements @first to @first + @n of all results. A rank's contribution is loaded before its
  * result is stored, for they can be one buffer.
@@ -34,9 +24,9 @@ static int prefixes(struct mca_coll_pvas_module *m, struct mca_coll_pvas_fold *f
 			ompi_op_reduce(f->op, before, now, n, f->type);
 		err = OMPI_SUCCESS;
 		if (!exclusive)
-			err = store(m, f, r, now, first, n);
+			err = mca_coll_pvas_fold_store(f, r, now, first, n);
 		else if (before)
-			err = store(m, f, r, before, first, n);
+			err = mca_coll_pvas_fold_store(f, r, before, first, n);
 		if (err)
 			rc = err;
 		before = now;
@@ -44,53 +34,56 @@ static int prefixes(struct mca_coll_pvas_module *m, struct mca_coll_pvas_fold *f
 	return rc;
 }
 
-/* Short contributions are copied where they are posted, and each rank combines its own prefix. */
-static int scan_posted(struct mca_coll_pvas_module *m, void *result, size_t count,
-		       struct ompi_datatype_t *type, struct ompi_op_t *op, bool exclusive)
+/*
+ * Short contributions are copied where they are posted, and each rank combines its own prefix,
+ * without waiting for the ranks behind it.
+ */
+int mca_coll_pvas_scan_own(struct mca_coll_pvas_module *m, const struct mca_coll_pvas_reduction *r)
 {
-	const int last = exclusive ? m->rank - 1 : m->rank;
+	const int last = r->exclusive ? m->rank - 1 : m->rank;
 	struct mca_coll_pvas_fold fold;
 	char *before, *now;
-	int r, rc;
+	int i, rc = mca_coll_pvas_fold_init(m, &fold, r);
 
-	mca_coll_pvas_wait_posts(m);
-	rc = mca_coll_pvas_fold_init(m, &fold, count, type, op);
 	if (!rc)
-		rc = mca_coll_pvas_fold_reserve(&fold, count, 2);
-	for (r = 0, before = NULL; !rc && r <= last; r++, before = now) {
-		now = r == last ? result : mca_coll_pvas_scratch(&fold, r % 2);
-		mca_coll_pvas_fold_load(&fold, now, r, 0, count);
+		rc = mca_coll_pvas_fold_reserve(&fold, r->count, 2);
+	for (i = 0, before = NULL; !rc && i <= last; i++, before = now) {
+		now = i == last ? r->result : mca_coll_pvas_scratch(&fold, i % 2);
+		mca_coll_pvas_fold_load(&fold, now, i, 0, r->count);
 		if (before)
-			ompi_op_reduce(op, before, now, count, type);
+			ompi_op_reduce(r->op, before, now, r->count, r->type);
 	}
 	mca_coll_pvas_fold_fini(&fold);
-	if (rc)
-		mca_coll_pvas_finish(m);
 	return rc;
 }
 
-static int scan_long(struct mca_coll_pvas_module *m, const void *sbuf, void *rbuf, size_t count,
-		     struct ompi_datatype_t *type, struct ompi_op_t *op, bool exclusive)
+/* Contributions are described: each rank combines a part of all prefixes. */
+int mca_coll_pvas_scan_part(struct mca_coll_pvas_module *m, const struct mca_coll_pvas_reduction *r)
 {
+	const struct mca_coll_pvas_part part = mca_coll_pvas_part(m, r->count, r->type);
 	struct mca_coll_pvas_fold fold;
-	struct mca_coll_pvas_part part;
 	size_t at, n;
-	int rc;
+	int rc = mca_coll_pvas_fold_init(m, &fold, r);
 
-	mca_coll_pvas_post_buffers(m, &(struct mca_coll_pvas_buffers) {
-		.buf = sbuf == MPI_IN_PLACE ? rbuf : (char *)sbuf, .result = rbuf, .type = type,
-		.count = count,
-	}, MCA_COLL_PVAS_BUFFERS, MCA_COLL_PVAS_ALL);
-	mca_coll_pvas_wait_posts(m);
-	rc = mca_coll_pvas_fold_init(m, &fold, count, type, op);
-	part = mca_coll_pvas_part(m, count, type);
 	if (!rc)
 		rc = mca_coll_pvas_fold_reserve(&fold, part.end - part.first, 2);
 	for (at = part.first; !rc && at < part.end; at += n) {
 		n = part.end - at < fold.step ? part.end - at : fold.step;
-		rc = prefixes(m, &fold, exclusive, at, n);
+		rc = prefixes(m, &fold, r->exclusive, at, n);
 	}
 	mca_coll_pvas_fold_fini(&fold);
+	return rc;
+}
+
+static int scan_long(struct mca_coll_pvas_module *m, const struct mca_coll_pvas_buffers *ours,
+		     struct mca_coll_pvas_reduction *r)
+{
+	int rc;
+
+	mca_coll_pvas_post_buffers(m, ours, MCA_COLL_PVAS_BUFFERS, MCA_COLL_PVAS_ALL);
+	mca_coll_pvas_wait_posts(m);
+	r->posts = mca_coll_pvas_posts(m);
+	rc = mca_coll_pvas_scan_part(m, r);
 	mca_coll_pvas_finish(m);
 	mca_coll_pvas_wait_readers(m);
 	return rc;
@@ -99,11 +92,25 @@ static int scan_long(struct mca_coll_pvas_module *m, const void *sbuf, void *rbu
 static int scan(struct mca_coll_pvas_module *m, const void *sbuf, void *rbuf, size_t count,
 		struct ompi_datatype_t *type, struct ompi_op_t *op, bool exclusive)
 {
-	if (!mca_coll_pvas_can_copy(m, count, type))
-		return scan_long(m, sbuf, rbuf, count, type, op, exclusive);
-	mca_coll_pvas_post(m, sbuf == MPI_IN_PLACE ? rbuf : sbuf, count, 1, type,
-			   MCA_COLL_PVAS_ALL);
-	return scan_posted(m, rbuf, count, type, op, exclusive);
+	const struct mca_coll_pvas_buffers ours = {
+		.buf = sbuf == MPI_IN_PLACE ? rbuf : (char *)sbuf, .result = rbuf, .type = type,
+		.count = count,
+	};
+	struct mca_coll_pvas_reduction r = {
+		.type = type, .op = op, .count = count, .result = rbuf, .exclusive = exclusive,
+	};
+	int i, rc;
+
+	if (!mca_coll_pvas_can_copy(mca_coll_pvas_most_copied(m), count, type))
+		return scan_long(m, &ours, &r);
+	mca_coll_pvas_post(m, ours.buf, count, 1, type, MCA_COLL_PVAS_ALL);
+	for (i = 0; i < m->rank; i++)
+		mca_coll_pvas_wait_post(m, i);
+	r.posts = mca_coll_pvas_posts(m);
+	r.ranks = m->rank + 1;
+	rc = mca_coll_pvas_scan_own(m, &r);
+	mca_coll_pvas_finish(m);
+	return rc;
 }
 
 int mca_coll_pvas_scan(const void *sbuf, void *rbuf, int count, struct ompi_datatype_t *type,
@@ -111,9 +118,10 @@ int mca_coll_pvas_scan(const void *sbuf, void *rbuf, int count, struct ompi_data
 		       mca_coll_base_module_t *module)
 {
 	mca_coll_pvas_module_t *m = (mca_coll_pvas_module_t *)module;
+	const size_t bytes = mca_coll_pvas_bytes(count, type);
 
 	(void)comm;
-	if (!mca_coll_pvas_begin(m))
+	if (!mca_coll_pvas_prefers(bytes >= MCA_COLL_PVAS_LEAST_SCAN) || !mca_coll_pvas_begin(m))
 		return mca_coll_pvas_pass_on(m, scan, sbuf, rbuf, count, type, op);
 	return mca_coll_pvas_end(scan(m, sbuf, rbuf, count, type, op, false));
 }
@@ -123,9 +131,10 @@ int mca_coll_pvas_exscan(const void *sbuf, void *rbuf, int count, struct ompi_da
 			 mca_coll_base_module_t *module)
 {
 	mca_coll_pvas_module_t *m = (mca_coll_pvas_module_t *)module;
+	const size_t bytes = mca_coll_pvas_bytes(count, type);
 
 	(void)comm;
-	if (!mca_coll_pvas_begin(m))
+	if (!mca_coll_pvas_prefers(bytes >= MCA_COLL_PVAS_LEAST_SCAN) || !mca_coll_pvas_begin(m))
 		return mca_coll_pvas_pass_on(m, exscan, sbuf, rbuf, count, type, op);
 	return mca_coll_pvas_end(scan(m, sbuf, rbuf, count, type, op, true));
 }

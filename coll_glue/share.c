@@ -4,7 +4,7 @@
  * publishes its buffers; the other rank posts where its data are, or are to be, claims pieces
  * and copies them. The root claims some, too, if it has nothing else to do.
  */
-#include "coll_pvas.h"
+#include "post.h"
 
 #include <string.h>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* Waiting for peers. A peer that has ended is reported: otherwise the wait would never end. */
-#include "coll_pvas.h"
+#include "post.h"
 
 #include <sched.h>
 
@@ -27,10 +27,13 @@ static void end_job(struct mca_coll_pvas_module *m, int rank)
 }
 
 /* Check one peer, another one each time. */
-static void check_next_member(struct mca_coll_pvas_module *m)
+void mca_coll_pvas_check_next_member(struct mca_coll_pvas_module *m)
 {
+	struct mca_coll_pvas_member member;
+
 	m->checked = (m->checked + 1) % m->size;
-	if (!mca_coll_pvas_member_alive(&m->block->members[m->checked]))
+	member = mca_coll_pvas_member(m->comm, m->checked);
+	if (!mca_coll_pvas_member_alive(&member))
 		end_job(m, m->checked);
 }
 
@@ -53,7 +56,7 @@ void mca_coll_pvas_pause(struct mca_coll_pvas_module *m, unsigned int *polls)
 	if (component.yield || *polls / spin > PATIENCE)
 		sched_yield();
 	if (*polls / spin % CHECK_INTERVAL == 0)
-		check_next_member(m);
+		mca_coll_pvas_check_next_member(m);
 }
 
 /* A rank that has posted in an operation has finished the one before. */

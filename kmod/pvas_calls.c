@@ -188,10 +188,16 @@ static void *pvas_refuse_shared(const struct pvas_partition *part, struct pt_reg
 	return pvas_stub_eperm;
 }
 
-/* (flags). MCL_FUTURE would lock later mappings in every partition. */
+/*
+ * The system call: (flags). MCL_FUTURE would lock later mappings in every partition. Some
+ * compilers inline the function behind it, or change what it is called with.
+ */
 static void *pvas_check_mlockall(const struct pvas_partition *part, struct pt_regs *regs)
 {
-	return regs->di & MCL_FUTURE ? pvas_stub_eperm : NULL;
+	const struct pt_regs *args = (const struct pt_regs *)regs->di;
+	unsigned long flags = in_ia32_syscall() ? args->bx : args->di;
+
+	return flags & MCL_FUTURE ? pvas_stub_eperm : NULL;
 }
 
 /*
@@ -370,7 +376,6 @@ const struct pvas_bound pvas_call_bounds[] = {
 	{ "move_vma", pvas_check_move_vma },
 	{ "ksys_shmdt", pvas_check_shmdt, .absent = !IS_ENABLED(CONFIG_SYSVIPC) },
 	{ "do_mbind", pvas_check_range, .absent = !IS_ENABLED(CONFIG_NUMA) },
-	{ "apply_mlockall_flags", pvas_check_mlockall },
 	{ PVAS_FN_PRCTL, pvas_check_prctl },
 	{ "do_arch_prctl_64", pvas_check_arch_prctl },
 	{ "ioctx_alloc", pvas_refuse_lasting, .absent = !IS_ENABLED(CONFIG_AIO) },
@@ -400,10 +405,12 @@ const struct pvas_bound pvas_call_bounds[] = {
 	{ "move_pages", pvas_check_uffd_move, .absent = PVAS_NO_UFFD || !PVAS_UFFD_MOVE },
 	/* Changes that only one system call makes. */
 	{ "__x64_sys_brk", pvas_check_brk },
+	{ "__x64_sys_mlockall", pvas_check_mlockall },
 	{ "__x64_sys_mremap", pvas_check_mremap },
 	{ "__x64_sys_remap_file_pages", pvas_check_syscall },
 	{ "__x64_sys_set_mempolicy_home_node", pvas_check_syscall },
 	{ "__ia32_sys_brk", pvas_check_brk, .ia32 = true },
+	{ "__ia32_sys_mlockall", pvas_check_mlockall, .ia32 = true },
 	{ "__ia32_sys_mremap", pvas_check_mremap, .ia32 = true },
 	{ "__ia32_sys_remap_file_pages", pvas_check_syscall, .ia32 = true },
 	{ "__ia32_sys_set_mempolicy_home_node", pvas_check_syscall, .ia32 = true },

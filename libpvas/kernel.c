@@ -21,7 +21,7 @@ static int device_ioctl(int fd, unsigned long cmd, void *arg)
 static int open_device(void)
 {
 	int fd = open(DEVICE, O_RDWR | O_CLOEXEC);
-	int high, err;
+	int err;
 
 	if (fd < 0) {
 		err = -errno;
@@ -29,12 +29,8 @@ static int open_device(void)
 			return pvas_fail(-ENODEV, "no " DEVICE ": is the module pvas loaded?");
 		return pvas_fail(err, "can't open " DEVICE ": %s", strerror(-err));
 	}
-	if (fd > 2)
-		return fd;
-	high = fcntl(fd, F_DUPFD_CLOEXEC, 3);
-	err = -errno;
-	close(fd);
-	return high < 0 ? pvas_fail(err, "can't open " DEVICE ": %s", strerror(-err)) : high;
+	fd = pvas_fd_above_standard(fd);
+	return fd < 0 ? pvas_fail(fd, "can't open " DEVICE ": %s", strerror(-fd)) : fd;
 }
 
 static int check_module(int fd, unsigned int shift)

@@ -11,6 +11,12 @@
 
 void pvas_clear_error(void);
 
+/*
+ * Make @fd, which was just opened, one above 2: a program may have closed 0 to 2, and means
+ * to open something else there. Returns it, a negative @fd as it is, or -errno.
+ */
+int pvas_fd_above_standard(int fd);
+
 /* Set the text and return @err, so that it reads: return pvas_fail(-EINVAL, "..."). */
 int pvas_fail(int err, const char *format, ...) __attribute__((format(printf, 2, 3)));
 

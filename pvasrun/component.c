@@ -9,8 +9,18 @@
 
 #include "trusted.h"
 
-#define COMPONENT "mca_btl_pvas.so"
 #define PRETEND "mca_coll_pretend.so"
+
+/* A build has those of one series of Open MPI: a BTL for 4.1, later a part that btl/sm uses. */
+static const struct {
+	const char *built, *installed, *btl;
+} components[] = {
+#define COMPONENT(file, btl) { "../btl_glue/" file, "../lib/pvas/openmpi/" file, btl }
+	COMPONENT("mca_btl_pvas.so", "pvas"),
+	COMPONENT("mca_smsc_pvas.so", "sm"),
+#undef COMPONENT
+};
+#define NR_COMPONENTS (sizeof(components) / sizeof(components[0]))
 
 /* From the Makefile; empty if the build found no Open MPI */
 #ifndef OMPI_COMPONENTS
@@ -75,13 +85,27 @@ bool component_find_pretend(char dir[static PATH_MAX])
 	return find_in_own_dir("../pretend/" PRETEND, "../lib/pvas/pretend/" PRETEND, dir);
 }
 
-enum component component_find(char dir[static PATH_MAX])
+static bool is_installed(unsigned int i)
 {
 	char path[PATH_MAX];
 
-	if (find_in_own_dir("../btl_glue/" COMPONENT, "../lib/pvas/openmpi/" COMPONENT, dir))
-		return COMPONENT_OWN_DIR;
-	if (OMPI_COMPONENTS[0] && joined(path, OMPI_COMPONENTS, COMPONENT))
-		return COMPONENT_INSTALLED;
+	return OMPI_COMPONENTS[0] &&
+	       joined(path, OMPI_COMPONENTS, strrchr(components[i].built, '/') + 1);
+}
+
+enum component component_find(char dir[static PATH_MAX], const char **btl)
+{
+	unsigned int i;
+
+	for (i = 0; i < 2 * NR_COMPONENTS; i++) {
+		const unsigned int nr = i % NR_COMPONENTS;
+
+		*btl = components[nr].btl;
+		if (i < NR_COMPONENTS &&
+		    find_in_own_dir(components[nr].built, components[nr].installed, dir))
+			return COMPONENT_OWN_DIR;
+		if (i >= NR_COMPONENTS && is_installed(nr))
+			return COMPONENT_INSTALLED;
+	}
 	return COMPONENT_NONE;
 }

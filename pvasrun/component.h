@@ -6,7 +6,19 @@
 #include <limits.h>
 #include <stdbool.h>
 
-#define COMPONENT_PATH	"OMPI_MCA_mca_base_component_path"
+/*
+ * The variable's long name, which precedes the short one: Open MPI 5.0 also passes that
+ * on to libpmix, which then looks for its own components there.
+ */
+#define COMPONENT_PATH	"OMPI_MCA_opal_mca_base_component_path"
+#define COMPONENT_PATH_SHORT "OMPI_MCA_mca_base_component_path"
+
+/*
+ * Open MPI's btl/sm leaves messages of more than 256 bytes in place where it can map the
+ * sender's memory. Up to this length, header included, a copy has the lower latency.
+ */
+#define SM_INLINE	"OMPI_MCA_btl_sm_max_inline_send"
+#define SM_INLINE_MAX	"1200"
 
 enum component {
 	COMPONENT_NONE,		/* not built, not installed */
@@ -14,8 +26,11 @@ enum component {
 	COMPONENT_INSTALLED,	/* in Open MPI's own directory */
 };
 
-/* With COMPONENT_OWN_DIR, @dir has no links and only trusted users can change it. */
-enum component component_find(char dir[static PATH_MAX]);
+/*
+ * With COMPONENT_OWN_DIR, @dir has no links and only trusted users can change it. @btl
+ * is the BTL that copies once with what was found: ours, or Open MPI's own.
+ */
+enum component component_find(char dir[static PATH_MAX], const char **btl);
 
 /* Likewise, the directory of the component that --pretend needs; Open MPI never searches it. */
 bool component_find_pretend(char dir[static PATH_MAX]);

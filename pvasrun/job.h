@@ -26,6 +26,7 @@ struct task {
 	bool in_own_group;	/* started as leader of a group; else in pvasrun's group */
 	bool stop_reported;
 	int stopped;		/* by this signal; 0: not stopped */
+	int64_t stopped_at;
 	const struct app *app;
 };
 

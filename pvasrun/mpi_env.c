@@ -95,17 +95,20 @@ static bool own_libraries(const struct mpi *mpi, const struct env *env)
 }
 
 /*
- * All ranks are in the space, so vader's segments would not be used. A pml or osc for
- * network cards would bypass our component, and probing for cards takes a good part of
- * a rank's start. So does tcp, which asks for the address of each peer: it is only for
- * an Open MPI that can't load the component.
+ * All ranks are in the space, so with our @btl vader's segments would not be used. A pml
+ * or osc for network cards would bypass our component, and probing for cards takes a good
+ * part of a rank's start. So does tcp, which asks for the address of each peer: it is only
+ * for an Open MPI that can't load the component.
  */
-static int add_selection(const struct mpi *mpi, struct env *env)
+static int add_selection(const struct mpi *mpi, struct env *env, const char *btl)
 {
+	char btls[32];
 	int err;
 
-	err = env_default(env, "OMPI_MCA_btl",
-			  own_libraries(mpi, env) ? "pvas,self,tcp" : "pvas,self");
+	snprintf(btls, sizeof(btls), "%s,self%s", btl, own_libraries(mpi, env) ? ",tcp" : "");
+	err = env_default(env, "OMPI_MCA_btl", btls);
+	if (!err)
+		err = env_default(env, SM_INLINE, SM_INLINE_MAX);
 	if (!err)
 		err = env_default(env, "OMPI_MCA_pml", "ob1");
 	return err ? err : env_default(env, "OMPI_MCA_osc", "^ucx");
@@ -114,18 +117,19 @@ static int add_selection(const struct mpi *mpi, struct env *env)
 static int add_component(const struct mpi *mpi, struct env *env)
 {
 	char dir[PATH_MAX], paths[PATH_MAX + 64];
-	enum component found = component_find(dir);
+	const char *btl;
+	enum component found = component_find(dir, &btl);
 	int err = 0;
 
 	if (found == COMPONENT_NONE)
 		return 0;
 	if (found == COMPONENT_OWN_DIR) {
-		if (env_get(env, COMPONENT_PATH))
+		if (env_get(env, COMPONENT_PATH) || env_get(env, COMPONENT_PATH_SHORT))
 			return 0;
 		snprintf(paths, sizeof(paths), "%s:SYSTEM_DEFAULT:USER_DEFAULT", dir);
 		err = env_set(env, COMPONENT_PATH, paths);
 	}
-	return err || !mpi->all_direct ? err : add_selection(mpi, env);
+	return err || !mpi->all_direct ? err : add_selection(mpi, env, btl);
 }
 
 /* Open MPI creates communicators by operations of all ranks: see coll_glue/pretend. */

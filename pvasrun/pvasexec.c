@@ -180,18 +180,36 @@ static unsigned int wanted_index(const struct pvas_space *space)
 
 /* ---- Open MPI ---- */
 
-/* In a build tree Open MPI does not find its component pvas. Installed, it does. */
-static void set_component_path(void)
+/* In a build tree Open MPI does not find its components pvas. Installed, it does. */
+static void set_open_mpi(void)
 {
 	const char *old = getenv(COMPONENT_PATH);
 	char dir[PATH_MAX], *paths;
+	const char *btl;
 
-	if (component_find(dir) != COMPONENT_OWN_DIR)
+	setenv(SM_INLINE, SM_INLINE_MAX, 0);
+	if (component_find(dir, &btl) != COMPONENT_OWN_DIR)
 		return;
+	if (!old)
+		old = getenv(COMPONENT_PATH_SHORT);
 	if (asprintf(&paths, "%s:%s", dir, old ? old : "SYSTEM_DEFAULT:USER_DEFAULT") < 0)
 		return;
 	setenv(COMPONENT_PATH, paths, 1);
 	free(paths);
+}
+
+/*
+ * libpmix 5 maps the job's description at the address that it has in the server, which is
+ * in no partition of the task. A client without that store is sent the data.
+ */
+static void avoid_fixed_addresses(void)
+{
+	const char *stores = getenv("PMIX_GDS_MODULE");
+
+	if (!stores || !strstr(stores, "shmem"))
+		return;
+	setenv("PMIX_GDS_MODULE", "hash", 1);
+	setenv("PMIX_MCA_gds", "hash", 1);
 }
 
 /* ---- executing the program ---- */
@@ -278,7 +296,8 @@ static int join_and_exec(const struct cmdline *cmdline, const char *key, const c
 		}
 		if (err)
 			return report_space_error(err);
-		set_component_path();
+		set_open_mpi();
+		avoid_fixed_addresses();
 		set_malloc_tunables();
 		err = exec_task(space, cmdline, path);
 		if (err == -ENOSPC || err == -EALREADY || err == -EINVAL) {

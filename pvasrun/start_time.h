@@ -10,8 +10,8 @@
 
 /*
  * In clock ticks since the machine's start; 0: there is no such process of this user.
- * START_TIME_UNKNOWN if that can't be found out in a second: the kernel waits for a process
- * that is in the middle of an execve(2), which can hang in closing a file.
+ * START_TIME_UNKNOWN if that can't be found out in a second, in all: the kernel waits for a
+ * process that is in the middle of an execve(2), which can hang in closing a file.
  */
 uint64_t start_time_of(pid_t pid);
 

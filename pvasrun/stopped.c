@@ -25,8 +25,21 @@ static bool is_to_report(const struct task *task)
 void stopped_update(struct job *job, struct task *task, int signo)
 {
 	task->stopped = signo;
+	task->stopped_at = now_ms();
 	if (is_to_report(task) && !job->stop_at)
-		job->stop_at = now_ms() + STOP_MS;
+		job->stop_at = task->stopped_at + STOP_MS;
+}
+
+/* For long enough? If not, look again when it will be. */
+static bool is_due(struct job *job, const struct task *task)
+{
+	int64_t due = task->stopped_at + STOP_MS;
+
+	if (now_ms() >= due)
+		return true;
+	if (!job->stop_at || due < job->stop_at)
+		job->stop_at = due;
+	return false;
 }
 
 static void format_hint(const struct job *job, const struct task *task, char *text, size_t len)
@@ -52,7 +65,7 @@ void stopped_report(struct job *job)
 	for (rank = 0; rank < job->opt->tasks; rank++) {
 		struct task *task = &job->tasks[rank];
 
-		if (!is_to_report(task))
+		if (!is_to_report(task) || !is_due(job, task))
 			continue;
 		task->stop_reported = true;
 		if (first)

@@ -41,9 +41,13 @@ install: libpvas pvasrun tools scale
 	$(if $(DESTDIR),,-ldconfig)	# fails where only root may, and that's no matter
 
 # Into Open MPI's own folder, which is not below our prefix: hence apart.
+# The components for the Open MPI that is installed here
 install-btl: libpvas
-	@$(MAKE) -s -C btl_glue install
-	@$(MAKE) -s -C coll_glue install
+	@set -e; case $$($${MPICC:-mpicc.openmpi} --showme:version) in \
+	*' 4.1.'*) parts='btl_glue coll_glue' ;; \
+	*) parts=smsc_glue ;; \
+	esac; \
+	for part in $$parts; do $(MAKE) -s -C $$part install; done
 
 # For the interpreter PYTHON: apart, too, because not every machine has its headers.
 install-python: python

@@ -1,12 +1,15 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only
-# Collective operations beside Open MPI's own, in turns: medians in microseconds, and medians
-# of the ratios of neighbouring runs.
+# Collective operations beside Open MPI's own: medians in microseconds, and medians of ratios.
 #
-#	make -C coll_glue all bench && coll_glue/bench/collectives.sh RANKS RUNS [OPERATION...]
+#	make -C coll_glue all bench && coll_glue/bench/collectives.sh RANKS RUNS [OPERATION | BYTES]...
 #
-#	ours	coll/pvas, under pvasrun		again	the same once more
-#	vader	coll/tuned over vader, under mpirun	btl	coll/tuned over btl/pvas, under pvasrun
+#	ours	coll/pvas
+#	vader	what Open MPI chooses without it (coll/tuned, libnbc, basic), over vader
+#	btl	the same, over btl/pvas
+#	again	coll/pvas once more, which shows the noise
+#
+# A run has ours, a rival and ours again in turns, in one job.
 
 here=$(dirname "$(readlink -f "$0")")
 top=$(cd "$here/../.." && pwd)
@@ -14,25 +17,15 @@ B=${O:-$top/build}
 n=$1 runs=$2
 shift 2
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
-program=("$B/coll_glue/bench/collectives" "$@")
-space=(timeout 600 "$B/pvasrun/pvasrun" --backend user -n "$n")
-
-one_run()	# SYSTEM
-{
-	case $1 in
-	ours | again) "${space[@]}" "${program[@]}" ;;
-	btl) OMPI_MCA_coll=^pvas "${space[@]}" "${program[@]}" ;;
-	vader) timeout 600 mpirun.openmpi --oversubscribe -n "$n" --mca btl self,vader \
-		"${program[@]}" ;;
-	esac
-}
+export OMPI_MCA_coll_pvas_when_oversubscribed=${OMPI_MCA_coll_pvas_when_oversubscribed:-1}
 
 for ((i = 1; i <= runs; i++)); do
-	for system in ours vader btl again; do
-		one_run $system | sed "s/^/$i $system /"
+	for btl in vader pvas; do
+		OMPI_MCA_btl=self,$btl timeout 600 "$B/pvasrun/pvasrun" --backend user -n "$n" \
+			"$B/coll_glue/bench/collectives" "$@" | sed "s/^/$btl /"
 	done
 done | awk '
-	function median(list,    v, k, j, t) {
+	function median(list,    v, k, i, j, t) {
 		k = split(list, v)
 		for (i = 2; i <= k; i++)
 			for (j = i; j > 1 && v[j] < v[j - 1]; j--) {
@@ -41,20 +34,20 @@ done | awk '
 		return k % 2 ? v[(k + 1) / 2] : (v[k / 2] + v[k / 2 + 1]) / 2
 	}
 	{
-		row = $3 " | " $4
+		row = $2 " | " $3
 		if (!(row in seen)) { seen[row] = 1; rows[++nr] = row }
-		us[row, $2] = us[row, $2] " " $5
-		at[row, $2, $1] = $5
-		if ($2 != "ours")
-			ratio[row, $2] = ratio[row, $2] " " at[row, "ours", $1] / $5
+		ours[row] = ours[row] " " $4
+		other[row, $1] = other[row, $1] " " $5
+		ratio[row, $1] = ratio[row, $1] " " $4 / $5
+		again[row] = again[row] " " $4 / $6
 	}
 	END {
 		print "| operation | bytes | ours, us | vader, us | btl, us | ours / vader | ours / btl | ours / again |"
 		print "| --- | --- | --- | --- | --- | --- | --- | --- |"
 		for (r = 1; r <= nr; r++) {
 			row = rows[r]
-			printf "| %s | %.2f | %.2f | %.2f | %.2f | %.2f | %.2f |\n", row, median(us[row, "ours"]),
-				median(us[row, "vader"]), median(us[row, "btl"]), median(ratio[row, "vader"]),
-				median(ratio[row, "btl"]), median(ratio[row, "again"])
+			printf "| %s | %.2f | %.2f | %.2f | %.2f | %.2f | %.2f |\n", row, median(ours[row]),
+				median(other[row, "vader"]), median(other[row, "pvas"]),
+				median(ratio[row, "vader"]), median(ratio[row, "pvas"]), median(again[row])
 		}
 	}'

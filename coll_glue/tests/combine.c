@@ -5,11 +5,10 @@
  * operations gives another result. Operators of our own commute or do not, and work on
  * datatypes with gaps, too.
  *
- *	combine [ROUNDS [SEED]]
+ *	combine [ROUNDS [SEED [WAY]]]
  */
-#include "common.h"
+#include "compare.h"
 
-#define BATCH 16
 #define GUARD 64
 #define MOST_RANKS 64
 
@@ -114,6 +113,8 @@ static void make_kinds(void)
 
 struct operation {
 	int what, root, in_place, count, first, counts[MOST_RANKS];
+	enum way how;
+	MPI_Request request;
 	const struct kind *kind;
 	MPI_Aint bytes;
 	char *s, *r;
@@ -175,34 +176,59 @@ static void choose(struct operation *op, uint64_t seed)
 	memset(op->r, 0x55, GUARD);
 }
 
-static void run(struct operation *op, uint64_t seed, MPI_Comm comm)
+static MPI_Comm comms[2];
+
+static void start(void *arg, uint64_t seed, int which)
 {
+	struct operation *op = arg;
+	MPI_Comm comm = comms[which];
+	MPI_Datatype type;
 	void *s, *r;
+	MPI_Op by;
 
 	choose(op, seed);
+	op->how = choose_way(seed, which);
+	op->request = MPI_REQUEST_NULL;
+	type = op->kind->type;
+	by = op->kind->op;
 	s = op->in_place && (op->what != REDUCE || rank == op->root) ? MPI_IN_PLACE : op->s + GUARD;
 	r = op->r + GUARD;
 	switch (op->what) {
 	case REDUCE:
-		MPI_Reduce(s, r, op->count, op->kind->type, op->kind->op, op->root, comm);
+		START(op, Reduce, reduce, s, r, op->count, type, by, op->root, comm);
 		break;
 	case ALLREDUCE:
-		MPI_Allreduce(s, r, op->count, op->kind->type, op->kind->op, comm);
+		START(op, Allreduce, allreduce, s, r, op->count, type, by, comm);
 		break;
 	case REDUCE_SCATTER:
-		MPI_Reduce_scatter(s, r, op->counts, op->kind->type, op->kind->op, comm);
+		START(op, Reduce_scatter, reduce_scatter, s, r, op->counts, type, by, comm);
 		break;
 	case REDUCE_SCATTER_BLOCK:
-		MPI_Reduce_scatter_block(s, r, op->count / size, op->kind->type, op->kind->op,
-					 comm);
+		START(op, Reduce_scatter_block, reduce_scatter_block, s, r, op->count / size, type,
+		      by, comm);
 		break;
 	case SCAN:
-		MPI_Scan(s, r, op->count, op->kind->type, op->kind->op, comm);
+		START(op, Scan, scan, s, r, op->count, type, by, comm);
 		break;
 	default:
-		MPI_Exscan(s, r, op->count, op->kind->type, op->kind->op, comm);
+		START(op, Exscan, exscan, s, r, op->count, type, by, comm);
 	}
+}
+
+static void complete(void *arg)
+{
+	struct operation *op = arg;
+
+	wait_for(&op->request);
 	memset(op->s, 0xee, op->bytes);
+}
+
+static void release(void *arg)
+{
+	struct operation *op = arg;
+
+	free(op->s);
+	free(op->r);
 }
 
 /* Elements of the result that are defined: others may hold intermediate results. */
@@ -216,8 +242,9 @@ static int defined(const struct operation *op)
 }
 
 /* Gaps are not compared, but what is around the buffer is. */
-static int differs(const struct operation *a, const struct operation *b, uint64_t seed)
+static int differs(const void *ours, const void *basic, uint64_t seed)
 {
+	const struct operation *a = ours, *b = basic;
 	char *x = malloc(a->bytes + 1), *y = malloc(a->bytes + 1);
 	int at_x = 0, at_y = 0, bad;
 
@@ -228,42 +255,24 @@ static int differs(const struct operation *a, const struct operation *b, uint64_
 	free(x);
 	free(y);
 	if (bad)
-		printf("rank %d of %d: %s, seed %llu, root %d%s, kind %d, %d elements\n", rank,
-		       size, names[a->what], (unsigned long long)seed, a->root,
+		printf("rank %d of %d: %s, seed %llu, way %d, root %d%s, kind %d, %d elements\n",
+		       rank, size, names[a->what], (unsigned long long)seed, a->how, a->root,
 		       a->in_place ? ", in place" : "", (int)(a->kind - kinds), a->count);
 	return bad;
 }
 
+static void prepare(void)
+{
+	make_kinds();
+	comms[OURS] = MPI_COMM_WORLD;
+	comms[BASIC] = basic_comm(MPI_COMM_WORLD);
+}
+
 int main(int argc, char **argv)
 {
-	const int rounds = argc > 1 ? atoi(argv[1]) : 10;
-	uint64_t seed = argc > 2 ? atoll(argv[2]) : 1;
-	struct operation ours[BATCH], basic[BATCH];
-	int wrong = 0, all, i, k;
-	MPI_Comm comm;
+	static const struct comparison test = {
+		sizeof(struct operation), prepare, start, complete, differs, release,
+	};
 
-	MPI_Init(&argc, &argv);
-	MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-	MPI_Comm_size(MPI_COMM_WORLD, &size);
-	make_kinds();
-	comm = basic_comm(MPI_COMM_WORLD);
-	for (i = 0; i < rounds; i++, seed += BATCH) {
-		for (k = 0; k < BATCH; k++)
-			run(&ours[k], seed + k, MPI_COMM_WORLD);
-		for (k = 0; k < BATCH; k++)
-			run(&basic[k], seed + k, comm);
-		for (k = 0; k < BATCH; k++) {
-			wrong += differs(&ours[k], &basic[k], seed + k);
-			free(ours[k].s);
-			free(ours[k].r);
-			free(basic[k].s);
-			free(basic[k].r);
-		}
-	}
-	MPI_Allreduce(&wrong, &all, 1, MPI_INT, MPI_SUM, comm);
-	MPI_Comm_free(&comm);
-	if (rank == 0)
-		printf("%d operations, %d wrong\n", rounds * BATCH, all);
-	MPI_Finalize();
-	return all != 0;
+	return compare(argc, argv, &test);
 }

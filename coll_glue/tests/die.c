@@ -21,8 +21,9 @@ int main(int argc, char **argv)
 	MPI_Init(&argc, &argv);
 	MPI_Comm_rank(MPI_COMM_WORLD, &rank);
 	MPI_Comm_size(MPI_COMM_WORLD, &size);
-	s = calloc(n * size, sizeof(*s));
-	r = calloc(n * size, sizeof(*r));
+	s = calloc(n * (size + 2), sizeof(*s));
+	r = calloc(n * (size + 2), sizeof(*r));
+	make_ring(MPI_COMM_WORLD);
 	MPI_Barrier(MPI_COMM_WORLD);
 	/* With the default action it ends the process as SIGKILL does: no handler, no clean-up. */
 	signal(SIGALRM, SIG_DFL);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Each operation by its name, on @n doubles for or from each rank, with rank @root. */
+/*
+ * Each operation by its name, on @n doubles for or from each rank, with rank @root. That of a
+ * non-blocking one begins with an "i", and it is complete on return.
+ */
 #ifndef PVAS_TEST_COLL_OPERATIONS_H
 #define PVAS_TEST_COLL_OPERATIONS_H
 
@@ -9,61 +12,89 @@ static const char *const operations[] = {
 	"barrier", "bcast", "gather", "gatherv", "scatter", "scatterv", "allgather",
 	"allgatherv", "alltoall", "alltoallv", "alltoallw", "reduce", "allreduce",
 	"reduce_scatter", "reduce_scatter_block", "scan", "exscan",
+	"neighbor_allgather", "neighbor_allgatherv", "neighbor_alltoall", "neighbor_alltoallv",
+	"neighbor_alltoallw",
 };
 #define NR_OPERATIONS ((int)(sizeof(operations) / sizeof(operations[0])))
 #define MOST_RANKS 64
 
-static inline int operate_v(const char *what, double *s, double *r, int n, int root, MPI_Comm comm)
-{
-	int counts[MOST_RANKS], displs[MOST_RANKS], bytes[MOST_RANKS], i;
-	MPI_Datatype types[MOST_RANKS];
+/* A topology of all ranks in use, for neighborhood operations */
+static MPI_Comm ring;
 
-	for (i = 0; i < size; i++) {
-		counts[i] = n;
-		displs[i] = i * n;
-		bytes[i] = i * n * sizeof(*s);
-		types[i] = MPI_DOUBLE;
-	}
-	if (!strcmp(what, "gatherv"))
-		return MPI_Gatherv(s, n, MPI_DOUBLE, r, counts, displs, MPI_DOUBLE, root, comm);
-	if (!strcmp(what, "scatterv"))
-		return MPI_Scatterv(s, counts, displs, MPI_DOUBLE, r, n, MPI_DOUBLE, root, comm);
-	if (!strcmp(what, "allgatherv"))
-		return MPI_Allgatherv(s, n, MPI_DOUBLE, r, counts, displs, MPI_DOUBLE, comm);
-	if (!strcmp(what, "alltoallv"))
-		return MPI_Alltoallv(s, counts, displs, MPI_DOUBLE, r, counts, displs, MPI_DOUBLE,
-				     comm);
-	if (!strcmp(what, "alltoallw"))
-		return MPI_Alltoallw(s, counts, bytes, types, r, counts, bytes, types, comm);
-	return MPI_Reduce_scatter(s, r, counts, MPI_DOUBLE, MPI_SUM, comm);
+static inline void make_ring(MPI_Comm comm)
+{
+	const int periodic = 1;
+
+	MPI_Comm_rank(comm, &rank);
+	MPI_Comm_size(comm, &size);
+	MPI_Cart_create(comm, 1, &size, &periodic, 0, &ring);
 }
 
-/* @s and @r have room for @n numbers of each rank. */
+/* Call MPI_Name() or, with @request, MPI_Iname(). */
+#define CALL(Name, name, ...)							\
+	if (!strcmp(what, #name))						\
+		return request ? MPI_I##name(__VA_ARGS__, request) : MPI_##Name(__VA_ARGS__)
+
+static inline int call_blocks(const char *what, double *s, double *r, int n, int root,
+			      MPI_Comm comm, MPI_Request *request)
+{
+	static int counts[MOST_RANKS], displs[MOST_RANKS], bytes[MOST_RANKS], i;
+	static MPI_Aint far[MOST_RANKS];
+	static MPI_Datatype types[MOST_RANKS];
+	const MPI_Datatype t = MPI_DOUBLE;
+
+	for (i = 0; i < MOST_RANKS; i++) {
+		counts[i] = n;
+		displs[i] = i * n;
+		far[i] = bytes[i] = i * n * sizeof(*s);
+		types[i] = t;
+	}
+	CALL(Gatherv, gatherv, s, n, t, r, counts, displs, t, root, comm);
+	CALL(Scatterv, scatterv, s, counts, displs, t, r, n, t, root, comm);
+	CALL(Allgatherv, allgatherv, s, n, t, r, counts, displs, t, comm);
+	CALL(Alltoallv, alltoallv, s, counts, displs, t, r, counts, displs, t, comm);
+	CALL(Alltoallw, alltoallw, s, counts, bytes, types, r, counts, bytes, types, comm);
+	CALL(Reduce_scatter, reduce_scatter, s, r, counts, t, MPI_SUM, comm);
+	CALL(Neighbor_allgather, neighbor_allgather, s, n, t, r, n, t, ring);
+	CALL(Neighbor_allgatherv, neighbor_allgatherv, s, n, t, r, counts, displs, t, ring);
+	CALL(Neighbor_alltoall, neighbor_alltoall, s, n, t, r, n, t, ring);
+	CALL(Neighbor_alltoallv, neighbor_alltoallv, s, counts, displs, t, r, counts, displs, t,
+	     ring);
+	CALL(Neighbor_alltoallw, neighbor_alltoallw, s, counts, far, types, r, counts, far, types,
+	     ring);
+	return MPI_ERR_OTHER;
+}
+
+static inline int call(const char *what, double *s, double *r, int n, int root, MPI_Comm comm,
+		       MPI_Request *request)
+{
+	const MPI_Datatype t = MPI_DOUBLE;
+
+	if (!strcmp(what, "barrier"))
+		return request ? MPI_Ibarrier(comm, request) : MPI_Barrier(comm);
+	CALL(Bcast, bcast, rank == root ? s : r, n, t, root, comm);
+	CALL(Gather, gather, s, n, t, r, n, t, root, comm);
+	CALL(Scatter, scatter, s, n, t, r, n, t, root, comm);
+	CALL(Allgather, allgather, s, n, t, r, n, t, comm);
+	CALL(Alltoall, alltoall, s, n, t, r, n, t, comm);
+	CALL(Reduce, reduce, s, r, n, t, MPI_SUM, root, comm);
+	CALL(Allreduce, allreduce, s, r, n, t, MPI_SUM, comm);
+	CALL(Reduce_scatter_block, reduce_scatter_block, s, r, n, t, MPI_SUM, comm);
+	CALL(Scan, scan, s, r, n, t, MPI_SUM, comm);
+	CALL(Exscan, exscan, s, r, n, t, MPI_SUM, comm);
+	return call_blocks(what, s, r, n, root, comm, request);
+}
+
+/* @s and @r have room for @n numbers of each rank, and of two. */
 static inline int operate(const char *what, double *s, double *r, int n, int root, MPI_Comm comm)
 {
-	if (!strcmp(what, "barrier"))
-		return MPI_Barrier(comm);
-	if (!strcmp(what, "bcast"))
-		return MPI_Bcast(rank == root ? s : r, n, MPI_DOUBLE, root, comm);
-	if (!strcmp(what, "gather"))
-		return MPI_Gather(s, n, MPI_DOUBLE, r, n, MPI_DOUBLE, root, comm);
-	if (!strcmp(what, "scatter"))
-		return MPI_Scatter(s, n, MPI_DOUBLE, r, n, MPI_DOUBLE, root, comm);
-	if (!strcmp(what, "allgather"))
-		return MPI_Allgather(s, n, MPI_DOUBLE, r, n, MPI_DOUBLE, comm);
-	if (!strcmp(what, "alltoall"))
-		return MPI_Alltoall(s, n, MPI_DOUBLE, r, n, MPI_DOUBLE, comm);
-	if (!strcmp(what, "reduce"))
-		return MPI_Reduce(s, r, n, MPI_DOUBLE, MPI_SUM, root, comm);
-	if (!strcmp(what, "allreduce"))
-		return MPI_Allreduce(s, r, n, MPI_DOUBLE, MPI_SUM, comm);
-	if (!strcmp(what, "reduce_scatter_block"))
-		return MPI_Reduce_scatter_block(s, r, n, MPI_DOUBLE, MPI_SUM, comm);
-	if (!strcmp(what, "scan"))
-		return MPI_Scan(s, r, n, MPI_DOUBLE, MPI_SUM, comm);
-	if (!strcmp(what, "exscan"))
-		return MPI_Exscan(s, r, n, MPI_DOUBLE, MPI_SUM, comm);
-	return operate_v(what, s, r, n, root, comm);
+	MPI_Request request;
+	int rc;
+
+	if (what[0] != 'i')
+		return call(what, s, r, n, root, comm, NULL);
+	rc = call(what + 1, s, r, n, root, comm, &request);
+	return rc ? rc : MPI_Wait(&request, MPI_STATUS_IGNORE);
 }
 
 #endif /* PVAS_TEST_COLL_OPERATIONS_H */

@@ -33,15 +33,22 @@ convention()
 	local names
 
 	names=$(nm --defined-only --extern-only "$B"/coll_glue/*.o | awk 'NF == 3 { print $3 }')
-	[ "$(wc -l <<<"$names")" -ge 30 ] || return
+	[ "$(wc -l <<<"$names")" -ge 60 ] || return
 	! grep -vE '^mca_(coll|btl)_pvas(_|$)' <<<"$names"
 }
 
 [ -x "$bin/move" ] || { echo "run.sh: no tests built (make -C coll_glue all tests)" >&2; exit 1; }
 
 # The tests have more ranks than some machines have processors.
-try oversubscribed	tasks 3 OMPI_MCA_coll_pvas_oversubscribed=1 selected none
+try oversubscribed	tasks 3 OMPI_MCA_coll_pvas_oversubscribed=1 selected chosen
+try oversubscribed-none	tasks 3 OMPI_MCA_coll_pvas_oversubscribed=1 \
+			OMPI_MCA_coll_pvas_when_oversubscribed=0 selected none
 try as-many		tasks 3 OMPI_MCA_coll_pvas_oversubscribed=0 selected
+# Operations passed on and not, in turns
+for n in 3 5; do
+	try "chosen-move-$n" tasks $n OMPI_MCA_coll_pvas_oversubscribed=1 move $rounds 40000
+	try "chosen-neighbors-$n" tasks $n OMPI_MCA_coll_pvas_oversubscribed=1 neighbors $rounds 40000
+done
 export OMPI_MCA_coll_pvas_when_oversubscribed=1
 
 try selected		tasks 3 selected
@@ -55,7 +62,16 @@ try plain		mpi -n 2 "$bin/selected" none
 for n in 2 3 4 7; do
 	try "move-$n"	tasks $n move $rounds
 	try "combine-$n" tasks $n combine $rounds
+	try "neighbors-$n" tasks $n neighbors $rounds
+	for program in move combine neighbors; do
+		try "$program-mixed-$n" tasks $n $program $rounds 20000 mixed
+	done
 done
+for program in move combine neighbors; do
+	try "$program-nonblocking-5" tasks 5 $program $rounds 30000 nonblocking
+done
+try inflight-2		tasks 2 inflight
+try inflight-5		tasks 5 inflight
 try all-by-reference	tasks 3 OMPI_MCA_coll_pvas_ring_limit=0 OMPI_MCA_coll_pvas_share=1 move $rounds 5000
 try shared-copies	tasks 4 OMPI_MCA_coll_pvas_share_copy=1 OMPI_MCA_coll_pvas_ring_limit=0 \
 			OMPI_MCA_coll_pvas_oversubscribed=0 move 4 7000
@@ -75,17 +91,28 @@ if [ $backend = user ]; then
 	try convention	convention
 	try move-16	tasks 16 move 2
 	try combine-16	tasks 16 combine 3
+	try neighbors-16 tasks 16 neighbors 3 1 mixed
+	try move-mixed-16 tasks 16 move 2 1 mixed
 	try many	tasks 2 many 10000
 	try many-5	tasks 5 many 500
+	# 2 GiB are stored, and little more is read.
+	if [ "$(awk '/^MemAvailable/ { print $2 }' /proc/meminfo)" -gt $((5 << 20)) ]; then
+		try large	tasks 2 large
+	else
+		skip large "not enough memory"
+	fi
 	says settings 'not used with rank 1, which has another version' other_settings
 fi
-for what in barrier bcast gather scatter allgather alltoall reduce allreduce scan reduce_scatter; do
+for what in barrier bcast gather scatter allgather alltoall reduce allreduce scan reduce_scatter \
+	neighbor_alltoall ineighbor_alltoallw iallreduce ialltoall; do
 	dies early $what 40000
 done
 if [ $backend = user ]; then
 	# Nobody ends the others but they themselves.
 	options=(--no-kill)
-	for what in barrier bcast gatherv scatterv allgatherv alltoallw reduce allreduce exscan; do
+	for what in barrier bcast gatherv scatterv allgatherv alltoallw reduce allreduce exscan \
+		ibarrier ibcast igather iscatterv iallgatherv ialltoallv ireduce ireduce_scatter iscan \
+		neighbor_allgather ineighbor_alltoall; do
 		for n in 1 200 40000; do
 			dies alone $what $n
 		done

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* MPI_THREAD_MULTIPLE: each thread works on a communicator of its own. */
+/*
+ * MPI_THREAD_MULTIPLE: each thread works on a communicator of its own, with blocking and
+ * non-blocking operations, while any of them goes on with those of all.
+ */
 #include "common.h"
 
 #include <pthread.h>
@@ -10,6 +13,23 @@
 
 static MPI_Comm comms[THREADS];
 static int wrong[THREADS];
+
+/* Three operations at once, of which the first is waited for last */
+static int nonblocking(int me, int i, double *s, double *r, int n)
+{
+	MPI_Request requests[3];
+	int k, bad = 0, all = me + rank;
+	double first = me + i;
+
+	MPI_Iallreduce(s, r, n, MPI_DOUBLE, MPI_SUM, comms[me], &requests[0]);
+	MPI_Ibcast(&first, 1, MPI_DOUBLE, i % size, comms[me], &requests[1]);
+	MPI_Iallreduce(MPI_IN_PLACE, &all, 1, MPI_INT, MPI_MAX, comms[me], &requests[2]);
+	for (k = 2; k >= 0; k--)
+		MPI_Wait(&requests[k], MPI_STATUS_IGNORE);
+	for (k = 0; k < n; k++)
+		bad += r[k] != size * (me * 100 + k + i) + size * (size - 1) / 2;
+	return bad + (first != me + i) + (all != me + size - 1);
+}
 
 static void *work(void *arg)
 {
@@ -24,6 +44,7 @@ static void *work(void *arg)
 		MPI_Allreduce(s, r, n, MPI_DOUBLE, MPI_SUM, comms[me]);
 		for (k = 0; k < n; k++)
 			wrong[me] += r[k] != size * (me * 100 + k + i) + size * (size - 1) / 2;
+		wrong[me] += nonblocking(me, i, s, r, n);
 		MPI_Bcast(s, n, MPI_DOUBLE, i % size, comms[me]);
 		wrong[me] += s[n - 1] != me * 100 + i % size + n - 1 + i;
 	}

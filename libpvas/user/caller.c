@@ -234,8 +234,8 @@ static int flags_of(pid_t tid, int fd)
 static int reopen(pid_t tid, int fd, int prot, int flags)
 {
 	int shared = (flags & MAP_TYPE) != MAP_PRIVATE;
-	char name[32], path[64];
-	int ret = -EACCES, has = flags_of(tid, fd);
+	char name[32];
+	int ret = -EACCES, has = flags_of(tid, fd), err;
 	struct stat st;
 
 	if (has < 0)
@@ -245,9 +245,9 @@ static int reopen(pid_t tid, int fd, int prot, int flags)
 	if ((has & O_ACCMODE) == O_WRONLY)
 		return -EACCES;
 	snprintf(name, sizeof(name), "fd/%d", fd);
-	snprintf(path, sizeof(path), "/proc/%d/%s", tid, name);
-	if (stat(path, &st))
-		return errno == ENOENT ? -EBADF : -errno;
+	err = user_proc_stat(tid, name, &st);
+	if (err)
+		return err == -ENOENT ? -EBADF : err;
 	if (!S_ISREG(st.st_mode) && !S_ISBLK(st.st_mode) && !S_ISCHR(st.st_mode))
 		return -ENODEV;
 	/* A shared mapping may be made writable later if the descriptor is writable. */

@@ -227,7 +227,7 @@ static int64_t on_shmat(struct user_request *r)
 static int64_t on_shmdt(struct user_request *r)
 {
 	uint64_t addr = r->args[0];
-	FILE *maps = fopen(OWN_MAPS, "re");
+	FILE *maps = user_maps_open();
 	struct user_mapping m;
 	int foreign = !maps;
 

@@ -117,7 +117,7 @@ static void close_by_number(int keep, uint64_t end)
 
 static int open_list(void)
 {
-	return (int)pvas_raw4(__NR_openat, AT_FDCWD, "/proc/self/fd", O_RDONLY | O_DIRECTORY, 0);
+	return (int)pvas_raw4(__NR_openat, user_proc_fd(), "self/fd", O_RDONLY | O_DIRECTORY, 0);
 }
 
 /*

@@ -67,7 +67,7 @@ static int read_whole(pid_t tid, const char *name, char *text, size_t room)
 /* Of a process or thread: 0 or -errno. */
 static int read_rights(pid_t tid, struct user_rights *r)
 {
-	char path[80];
+	char name[32];
 	unsigned int i;
 	int err;
 
@@ -75,11 +75,8 @@ static int read_rights(pid_t tid, struct user_rights *r)
 	if (err)
 		return err;
 	for (i = 0; i < NR_NS; i++) {
-		ssize_t n;
-
-		snprintf(path, sizeof(path), "/proc/%d/ns/%s", tid, namespaces[i]);
-		n = readlink(path, r->ns[i], NS_LEN - 1);
-		r->ns[i][n < 0 ? 0 : n] = 0;
+		snprintf(name, sizeof(name), "ns/%s", namespaces[i]);
+		user_proc_link(tid, name, r->ns[i], NS_LEN);
 	}
 	if (read_whole(tid, "attr/current", r->label, sizeof(r->label)))
 		r->label[0] = 0;

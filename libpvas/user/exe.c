@@ -7,11 +7,14 @@
  * outlives the parent), a peer's from the peer's page. The kernel answers for
  * other processes.
  */
-#include <errno.h>
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <linux/openat2.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
+#include <sys/vfs.h>
+#include <unistd.h>
 
 #include "rawsys.h"
 #include "worker.h"
@@ -86,17 +89,33 @@ static pid_t find_page(struct user_space *u, struct user_part *p, pid_t caller, 
 	*at = user_part_of_process(u, about);
 	if (!*at || user_caller_elsewhere((*at)->pid))
 		return 0;
-	return user_caller_inside((*at)->pid) ? own : 0;
+	return user_caller_inside((*at)->pid) > 0 ? own : 0;
 }
 
-/* It may have changed its root to a tree without /proc: then the kernel refuses the call. */
+/*
+ * It may have changed its root to a tree without /proc: then the kernel refuses the call.
+ * That tree can be the caller's own, so its links are not followed: where they lead, this
+ * process may have rights that the caller has not.
+ */
 static int sees_proc(pid_t tid)
 {
-	char path[48];
-	struct stat st;
+	struct open_how how = {
+		.flags = O_PATH | O_DIRECTORY | O_CLOEXEC,
+		.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_SYMLINKS,
+	};
+	int root = user_proc_open(tid, "root", O_PATH | O_DIRECTORY), fd;
+	struct statfs fs = { 0 };
 
-	snprintf(path, sizeof(path), "/proc/%d/root/proc/self", tid);
-	return !lstat(path, &st) || (errno != ENOENT && errno != ENOTDIR);
+	if (root < 0)
+		return 0;
+	fd = (int)pvas_raw4(__NR_openat2, root, "proc", &how, sizeof(how));
+	close(root);
+	if (fd < 0)
+		return 0;
+	if (fstatfs(fd, &fs))
+		fs.f_type = 0;
+	close(fd);
+	return fs.f_type == PROC_SUPER_MAGIC;
 }
 
 int user_exe_of(struct user_space *u, struct user_part *p, pid_t caller, int inside,

@@ -14,6 +14,7 @@
  * as a file server does not answer.
  */
 #include <dirent.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -39,17 +40,27 @@ static void note(struct user_files *f, int fd)
 	f->fds[f->count++] = fd;
 }
 
+static DIR *open_list(void)
+{
+	int fd = openat(user_proc_fd(), "thread-self/fd", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+
+	if (fd >= 0 && !dir)
+		close(fd);
+	return dir;
+}
+
 /* All but those that the workers need, and the directory's own. */
 static void list(const struct user_space *u, struct user_files *f)
 {
-	DIR *dir = opendir("/proc/thread-self/fd");
+	DIR *dir = open_list();
 	const struct dirent *entry;
 
 	while (dir && (entry = readdir(dir))) {
 		int fd = atoi(entry->d_name);
 
 		if (*entry->d_name != '.' && fd != u->listener && fd != u->wake &&
-		    fd != dirfd(dir))
+		    fd != user_proc_fd() && fd != dirfd(dir))
 			note(f, fd);
 	}
 	if (dir)

@@ -98,7 +98,7 @@ void user_fork_forget(struct user_space *u, struct user_part *p)
 /* The kernel stops at a mapping that can't be unmarked: then unmark one by one. */
 static void unmark_each(const struct user_part *p)
 {
-	FILE *maps = fopen(OWN_MAPS, "re");
+	FILE *maps = user_maps_open();
 	struct user_mapping m;
 
 	while (maps && user_maps_next(maps, &m))

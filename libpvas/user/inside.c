@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include "rawsys.h"
@@ -41,6 +42,7 @@ static struct user_pattern *pattern;
 #define PROBES	((PAGE - sizeof(*pattern)) / sizeof(*probes))
 
 static int kcmp_forbidden;
+static int reading_forbidden;
 
 /* This much is always mapped in our address space: see user_caller_elsewhere(). */
 static size_t own_size;
@@ -72,21 +74,34 @@ static void make_probes(void)
 		pattern = (struct user_pattern *)(probes + PROBES);
 }
 
-/* A bit for each page of the pattern. 0: none is in use, or this process may not know. */
-static uint64_t pages_in_use(pid_t tid)
+/* A bit for each page of the pattern; or -errno. 0 as well if this process may not know. */
+static int pages_in_use(pid_t tid, uint64_t *mask)
 {
-	uint64_t entries[PATTERN] = { 0 }, mask = 0;
+	uint64_t entries[PATTERN] = { 0 };
 	off_t at = (off_t)(((uint64_t)probes / PAGE + 1) * sizeof(entries[0]));
 	int fd = user_proc_open(tid, "pagemap", O_RDONLY);
 	unsigned int i;
+	ssize_t n;
 
+	*mask = 0;
 	if (fd < 0)
-		return 0;
-	/* Bits 62 and 63: swapped out, present */
-	if (pread(fd, entries, sizeof(entries), at) == sizeof(entries))
-		for (i = 0; i < PATTERN; i++)
-			mask |= (uint64_t)!!(entries[i] >> 62) << i;
+		return fd;
+	n = pread(fd, entries, sizeof(entries), at);
 	close(fd);
+	/* It has no memory any more. */
+	if (n != sizeof(entries))
+		return n < 0 ? -EACCES : -ESRCH;
+	/* Bits 62 and 63: swapped out, present */
+	for (i = 0; i < PATTERN; i++)
+		*mask |= (uint64_t)!!(entries[i] >> 62) << i;
+	return 0;
+}
+
+static uint64_t own_pages_in_use(void)
+{
+	uint64_t mask;
+
+	pages_in_use(user_caller_self(), &mask);
 	return mask;
 }
 
@@ -103,7 +118,7 @@ static void make_pattern(void)
 	for (i = 0; i < PATTERN; i++)
 		if (secret >> i & 1)
 			*(volatile char *)(pages + i * PAGE) = 1;
-	__atomic_store_n(&pattern->used, pages_in_use(user_caller_self()), __ATOMIC_RELEASE);
+	__atomic_store_n(&pattern->used, own_pages_in_use(), __ATOMIC_RELEASE);
 	__atomic_store_n(&pattern->made, pattern->made + 1, __ATOMIC_RELEASE);
 }
 
@@ -116,7 +131,7 @@ static unsigned int ensure_pattern(void)
 	unsigned int made;
 
 	pthread_mutex_lock(&pattern->lock);
-	if (!pattern->used || pattern->used != pages_in_use(user_caller_self()))
+	if (!pattern->used || pattern->used != own_pages_in_use())
 		make_pattern();
 	made = pattern->made;
 	pthread_mutex_unlock(&pattern->lock);
@@ -128,6 +143,14 @@ static long compare_by_kernel(pid_t tid)
 	return pvas_raw4(__NR_kcmp, user_caller_self(), tid, KCMP_VM, 0);
 }
 
+static long read_probe(pid_t tid)
+{
+	uint64_t seen;
+	struct iovec here = { &seen, sizeof(seen) }, there = { probes, sizeof(seen) };
+
+	return pvas_raw6(__NR_process_vm_readv, tid, (long)&here, 1, (long)&there, 1, 0);
+}
+
 /*
  * The kernel reports callers by their ids in our pid namespace. In the /proc of another
  * namespace these ids would name unrelated processes.
@@ -136,7 +159,7 @@ static int check_proc(void)
 {
 	char text[16] = "";
 
-	if (readlink("/proc/self", text, sizeof(text) - 1) < 0)
+	if (readlinkat(user_proc_fd(), "self", text, sizeof(text) - 1) < 0)
 		return pvas_fail(-ENOSYS, "user backend: can't read /proc/self: %s",
 				 strerror(errno));
 	if (atoi(text) != getpid())
@@ -157,6 +180,7 @@ int user_caller_begin(void)
 		return -ENOMEM;
 	ensure_pattern();
 	kcmp_forbidden = compare_by_kernel(user_caller_self()) < 0;
+	reading_forbidden = read_probe(user_caller_self()) < 0;
 	return 0;
 }
 
@@ -171,24 +195,46 @@ static unsigned int take_probe(unsigned char *taken)
 	return i;
 }
 
+/* The number at the probe's address in the caller's memory: is it @secret, which is in ours? */
+static int sees(pid_t tid, const uint64_t *probe, uint64_t secret)
+{
+	uint64_t seen = 0;
+
+	if (user_caller_read(tid, (uint64_t)probe, &seen, sizeof(seen)) != sizeof(seen))
+		return -EACCES;
+	return seen == secret;
+}
+
 /* Store a new random number here: is it at the same address in the caller's memory? */
 static int same_by_probe(pid_t tid)
 {
 	static unsigned char taken[PROBES];
 	unsigned int i = take_probe(taken);
-	uint64_t secret = 0, seen = 0;
-	int same = 0;
+	uint64_t secret = 0;
+	int same = -EAGAIN;
 
 	if (i == PROBES)
-		return 0;
+		return -EAGAIN;
 	if (pvas_raw3(__NR_getrandom, &secret, sizeof(secret), 0) == sizeof(secret)) {
 		__atomic_store_n(&probes[i], secret, __ATOMIC_RELEASE);
-		same = user_caller_read(tid, (uint64_t)&probes[i], &seen, sizeof(seen)) ==
-		       sizeof(seen) && seen == secret;
+		same = sees(tid, &probes[i], secret);
 		__atomic_store_n(&probes[i], 0, __ATOMIC_RELEASE);
 	}
 	__atomic_store_n(&taken[i], 0, __ATOMIC_RELEASE);
 	return same;
+}
+
+/*
+ * Of a caller whose files in /proc this process may not open: a descendant that has other
+ * ids, say. To read one's own memory needs no right; any other is refused unseen.
+ */
+static int is_readable(pid_t tid)
+{
+	long n = read_probe(tid);
+
+	if (n >= 0)
+		return 1;
+	return n == -EPERM && !reading_forbidden ? 0 : -EACCES;
 }
 
 /*
@@ -199,13 +245,18 @@ static int has_pattern(pid_t tid)
 {
 	uint64_t used, seen;
 	unsigned int made;
+	int err;
 
 	do {
 		made = __atomic_load_n(&pattern->made, __ATOMIC_ACQUIRE);
 		used = __atomic_load_n(&pattern->used, __ATOMIC_ACQUIRE);
 		if (!used)
 			return 1;
-		seen = pages_in_use(tid);
+		err = pages_in_use(tid, &seen);
+		if (err == -EACCES || err == -EPERM)
+			return is_readable(tid);
+		if (err)
+			return err;
 		if (seen == used)
 			return 1;
 		/* If ours has become another one meanwhile, that says nothing. */
@@ -216,10 +267,15 @@ static int has_pattern(pid_t tid)
 static int compare(pid_t tid, int known)
 {
 	long ret = compare_by_kernel(tid);
+	int has = 1;
 
 	if (ret >= 0)
 		return ret == 0;
-	return ret != -ESRCH && (known || has_pattern(tid)) && same_by_probe(tid);
+	if (ret == -ESRCH)
+		return -ESRCH;
+	if (!known)
+		has = has_pattern(tid);
+	return has > 0 ? same_by_probe(tid) : has;
 }
 
 int user_caller_inside(pid_t tid)
@@ -271,5 +327,5 @@ int user_caller_doubtful(pid_t tid)
 
 int user_caller_left(pid_t tid)
 {
-	return pages_of(tid) && !user_caller_inside(tid);
+	return pages_of(tid) && user_caller_inside(tid) == 0;
 }

@@ -101,7 +101,7 @@ static void gap_before(struct gap *g, uint64_t lo, uint64_t hi)
 static uint64_t scan(const struct user_part *p, uint64_t len, uint64_t align)
 {
 	struct gap g = { .part = p, .len = len, .align = align, .low = floor_of(p) };
-	FILE *maps = fopen(OWN_MAPS, "re");
+	FILE *maps = user_maps_open();
 	struct user_mapping m;
 
 	if (!maps)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * User backend: the files of a process or thread in /proc.
+ * User backend: the files of a process or thread in /proc. By a descriptor: the launcher may
+ * change its root, and whoever owns the new one could say anything there.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -8,16 +9,98 @@
 #include <string.h>
 #include <unistd.h>
 
+#include <linux/magic.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+
+#include "private.h"
 #include "user.h"
+
+/* Of the launcher, which has one space at a time, and in its workers' table of descriptors */
+static int proc_fd = -1;
+
+int user_proc_begin(void)
+{
+	int fd = open("/proc", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	struct statfs fs;
+
+	if (fd < 0)
+		return pvas_fail(-errno, "user backend: can't open /proc: %s",
+				 strerror(errno));
+	if (fstatfs(fd, &fs) || fs.f_type != PROC_SUPER_MAGIC) {
+		close(fd);
+		return pvas_fail(-ENOSYS, "user backend: /proc is not the kernel's (mount it)");
+	}
+	proc_fd = pvas_fd_above_standard(fd);
+	return proc_fd < 0 ? proc_fd : 0;
+}
+
+void user_proc_forget(void)
+{
+	proc_fd = -1;
+}
+
+void user_proc_end(void)
+{
+	if (proc_fd >= 0)
+		close(proc_fd);
+	proc_fd = -1;
+}
+
+int user_proc_fd(void)
+{
+	return proc_fd;
+}
+
+static int open_there(const char *path, int flags)
+{
+	int fd = openat(proc_fd, path, flags | O_CLOEXEC);
+
+	return fd < 0 ? -errno : fd;
+}
 
 int user_proc_open(pid_t tid, const char *name, int flags)
 {
 	char path[48];
-	int fd;
 
-	snprintf(path, sizeof(path), "/proc/%d/%s", tid, name);
-	fd = open(path, flags | O_CLOEXEC);
-	return fd < 0 ? -errno : fd;
+	snprintf(path, sizeof(path), "%d/%s", tid, name);
+	return open_there(path, flags);
+}
+
+int user_proc_stat(pid_t tid, const char *name, struct stat *st)
+{
+	char path[48];
+
+	snprintf(path, sizeof(path), "%d/%s", tid, name);
+	return fstatat(proc_fd, path, st, 0) ? -errno : 0;
+}
+
+ssize_t user_proc_link(pid_t tid, const char *name, char *text, size_t size)
+{
+	char path[48];
+	ssize_t n;
+
+	snprintf(path, sizeof(path), "%d/%s", tid, name);
+	n = readlinkat(proc_fd, path, text, size - 1);
+	text[n < 0 ? 0 : n] = 0;
+	return n < 0 ? -errno : n;
+}
+
+int user_proc_own_maps(void)
+{
+	return open_there("thread-self/maps", O_RDONLY);
+}
+
+FILE *user_maps_open(void)
+{
+	int fd = user_proc_own_maps();
+	FILE *maps = fd < 0 ? NULL : fdopen(fd, "r");
+
+	if (fd < 0)
+		errno = -fd;
+	else if (!maps)
+		close(fd);
+	return maps;
 }
 
 ssize_t user_proc_read(pid_t tid, const char *name, char *text, size_t size)

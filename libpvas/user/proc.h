@@ -7,8 +7,22 @@
 #include <stdio.h>
 #include <sys/types.h>
 
+struct stat;
+
+/* Before all others, when the space is made; -errno with the text set */
+int user_proc_begin(void);
+void user_proc_end(void);
+/* In a fork child that does not have it */
+void user_proc_forget(void);
+/* The directory */
+int user_proc_fd(void);
+
 /* Open /proc/TID/NAME. Returns a descriptor, or -errno. */
 int user_proc_open(pid_t tid, const char *name, int flags);
+/* What the link refers to: 0 or -errno */
+int user_proc_stat(pid_t tid, const char *name, struct stat *st);
+/* The text of the link, cut to @size. Its length, or -errno: then it is empty. */
+ssize_t user_proc_link(pid_t tid, const char *name, char *text, size_t size);
 
 /*
  * Read that file as a string, cut to @size. Returns its length, or -errno: then the string
@@ -23,8 +37,13 @@ struct user_mapping {
 	int writable;
 };
 
-/* Not /proc/self/maps, which is empty once the first thread has ended by pthread_exit() */
-#define OWN_MAPS	"/proc/thread-self/maps"
+/*
+ * The caller's own mappings: a descriptor, or -errno. Not /proc/self/maps, which is empty
+ * once the first thread has ended by pthread_exit().
+ */
+int user_proc_own_maps(void);
+/* The same to read from; NULL and errno */
+FILE *user_maps_open(void);
 
 /* Read the next mapping from an open /proc/PID/maps. Returns 0 if there is none. */
 int user_maps_next(FILE *maps, struct user_mapping *m);

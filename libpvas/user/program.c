@@ -100,7 +100,7 @@ static int check_rights(int fd, const struct stat *st)
 /* The kernel's name for an open file, as a link of /proc shows it. */
 static void name_of(int fd, char *buf, size_t len)
 {
-	char link[32] = "/proc/self/fd/", digits[12];
+	char link[32] = "self/fd/", digits[12];
 	char *to = link + strlen(link);
 	int n = 0;
 	long got;
@@ -112,7 +112,7 @@ static void name_of(int fd, char *buf, size_t len)
 	while (n)
 		*to++ = digits[--n];
 	*to = 0;
-	got = pvas_raw3(__NR_readlink, link, buf, len - 1);
+	got = pvas_raw4(__NR_readlinkat, user_proc_fd(), link, buf, len - 1);
 	buf[got < 0 ? 0 : got] = 0;
 }
 

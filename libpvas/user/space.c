@@ -69,13 +69,13 @@ static int find_run(struct user_space *u)
 	unsigned int shift = u->space->shift;
 	uint64_t top = PIE_BASE >> shift;
 	struct run r = { .next = 1, .first = 1, .last = 0 };
-	FILE *maps = fopen(OWN_MAPS, "re");
+	FILE *maps = user_maps_open();
 	int err = maps ? 0 : -errno;
 	struct user_mapping m;
 
 	if (!maps)
 		return pvas_fail(shortage(err) ? err : -ENOSYS,
-				 "user backend: can't open %s: %s", OWN_MAPS,
+				 "user backend: can't open /proc/thread-self/maps: %s",
 				 strerror(-err));
 	if (top > u->entries)
 		top = u->entries;
@@ -319,14 +319,18 @@ static int user_create(struct pvas_space *s)
 	}
 	u->entries = pvas_header_entries(s->shift);
 	u->listener = u->epoll = u->wake = u->signals = -1;
-	u->maps = open(OWN_MAPS, O_RDONLY | O_CLOEXEC);
+	u->maps = -1;
 	pthread_mutex_init(&u->lock, NULL);
 	pthread_mutex_init(&u->fork_lock, NULL);
 	pthread_cond_init(&u->changed, NULL);
 	pthread_mutex_init(&u->pool_lock, NULL);
 	pthread_cond_init(&u->pool_changed, NULL);
 	init_monotonic(&u->queue.added);
-	err = fill(u);
+	err = user_proc_begin();
+	if (!err) {
+		u->maps = pvas_fd_above_standard(user_proc_own_maps());
+		err = fill(u);
+	}
 	if (err) {
 		user_supervisor_stop(u);
 		free_all(u);

@@ -185,7 +185,7 @@ static int watch_stop(const struct user_space *u)
 static int install_filter(struct user_space *u)
 {
 	u->supervisor_tid = (pid_t)pvas_raw0(__NR_gettid);
-	u->listener = user_filter_install(u, &u->why);
+	u->listener = pvas_fd_above_standard(user_filter_install(u, &u->why));
 	if (u->listener < 0)
 		return u->listener;
 	return user_watch(u, u->wake, WAKE_ID) ?: watch_stop(u);
@@ -257,9 +257,9 @@ int user_supervisor_start(struct user_space *u)
 
 	sigemptyset(&stop);
 	sigaddset(&stop, STOP_SIGNAL);
-	u->epoll = epoll_create1(EPOLL_CLOEXEC);
-	u->wake = eventfd(0, EFD_CLOEXEC);
-	u->signals = signalfd(-1, &stop, SFD_CLOEXEC);
+	u->epoll = pvas_fd_above_standard(epoll_create1(EPOLL_CLOEXEC));
+	u->wake = pvas_fd_above_standard(eventfd(0, EFD_CLOEXEC));
+	u->signals = pvas_fd_above_standard(signalfd(-1, &stop, SFD_CLOEXEC));
 	if (u->epoll < 0 || u->wake < 0 || u->signals < 0)
 		return -errno;
 	err = pthread_create(&u->supervisor, NULL, supervisor_main, u);

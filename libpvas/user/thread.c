@@ -29,7 +29,7 @@ static long compare(const struct user_space *u, int type)
 
 static void path_of(char path[64], pid_t tid, const char *name)
 {
-	snprintf(path, 64, "/proc/self/task/%d/%s", tid, name);
+	snprintf(path, 64, "self/task/%d/%s", tid, name);
 }
 
 /* Is the pipe @fd of the caller also the supervisor's? A pipe's number is its own. */
@@ -40,9 +40,9 @@ static int is_supervisors(const struct user_space *u, int fd)
 
 	snprintf(name, sizeof(name), "fd/%d", fd);
 	path_of(path, (pid_t)pvas_raw0(__NR_gettid), name);
-	n = pvas_raw3(__NR_readlink, path, a, sizeof(a));
+	n = pvas_raw4(__NR_readlinkat, user_proc_fd(), path, a, sizeof(a));
 	path_of(path, u->supervisor_tid, name);
-	return n > 0 && pvas_raw3(__NR_readlink, path, b, sizeof(b)) == n && !memcmp(a, b, n);
+	return n > 0 && pvas_raw4(__NR_readlinkat, user_proc_fd(), path, b, sizeof(b)) == n && !memcmp(a, b, n);
 }
 
 int user_thread_has_files(const struct user_space *u)
@@ -69,27 +69,22 @@ static int same_directory(const struct user_space *u, const char *name)
 	char path[64];
 
 	path_of(path, (pid_t)pvas_raw0(__NR_gettid), name);
-	if (stat(path, &a))
+	if (fstatat(user_proc_fd(), path, &a, 0))
 		return 0;
 	path_of(path, u->supervisor_tid, name);
-	return !stat(path, &b) && a.st_dev == b.st_dev && a.st_ino == b.st_ino;
+	return !fstatat(user_proc_fd(), path, &b, 0) && a.st_dev == b.st_dev &&
+	       a.st_ino == b.st_ino;
 }
 
 /* -1 if unknown */
 static int umask_of(pid_t tid)
 {
-	char path[64], line[256];
-	int mask = -1;
-	FILE *f;
+	char text[256], *line;
 
-	path_of(path, tid, "status");
-	f = fopen(path, "re");
-	while (f && mask < 0 && fgets(line, sizeof(line), f))
-		if (!strncmp(line, "Umask:", 6))
-			mask = (int)strtol(line + 6, NULL, 8);
-	if (f)
-		fclose(f);
-	return mask;
+	/* It is the second line, after the name, whose line feeds are escaped. */
+	user_proc_read(tid, "status", text, sizeof(text));
+	line = strstr(text, "\nUmask:");
+	return line ? (int)strtol(line + 7, NULL, 8) : -1;
 }
 
 static int has_directories(const struct user_space *u)

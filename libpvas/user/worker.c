@@ -24,8 +24,8 @@ enum { OUTSIDE, INSIDE, UNKNOWN };
  */
 static int check_inside(int inside)
 {
-	if (!inside)
-		return 0;
+	if (inside <= 0)
+		return inside;
 	return user_request_valid() ? 1 : -ESRCH;
 }
 

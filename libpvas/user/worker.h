@@ -109,7 +109,11 @@ int user_caller_begin(void);
  */
 int user_caller_doubtful(pid_t tid);
 
-/* Does @tid share our address space? This reads no memory that could be made to wait. */
+/*
+ * Does @tid share our address space? 1 or 0; -errno if that can't be found out now, for
+ * which descriptors or rights may be missing: then it must not be treated as either. This
+ * reads no memory that could be made to wait.
+ */
 int user_caller_inside(pid_t tid);
 
 /*
@@ -124,7 +128,7 @@ int user_caller_still_inside(pid_t tid);
  */
 int user_caller_elsewhere(pid_t tid);
 
-/* Does it have an address space that is not ours? */
+/* Does it have an address space that is certainly not ours? */
 int user_caller_left(pid_t tid);
 
 /* ---- exe.c ---- */

@@ -64,8 +64,13 @@ test_alltoall() { each alltoall_of; }
 window_of() { good "$1" window 2; }
 test_window() { each window_of; }
 
+# Open MPI 5.0 copies once by its own btl/sm, which has its queues there.
+btl=pvas
+[ ! -e "$B/btl_glue/mca_smsc_pvas.so" ] || btl=sm
+
 test_no_shm()
 {
+	[ $btl = pvas ] || return 0
 	good "$openmpi" no_shm 3
 	run --no-btl -n 2 "$openmpi" no_shm
 	check "vader is not in its place" grep -q 'something in /dev/shm' "$T/err"
@@ -80,12 +85,12 @@ selected()
 
 test_selection()
 {
-	selected "$openmpi" 'btl pvas,self, pml ob1, osc \^ucx'
+	selected "$openmpi" "btl $btl,self, pml ob1, osc \\^ucx"
 	OMPI_MCA_pml=^cm OMPI_MCA_btl=self,vader selected "$openmpi" \
 		'btl self,vader, pml \^cm, osc \^ucx'
 	# Another Open MPI may be loaded, whose ranks need tcp.
-	LD_LIBRARY_PATH=/usr/local/lib selected "$openmpi" 'btl pvas,self,tcp, pml .*'
-	selected "$B/pvasrun/tests/rank-rpath" 'btl pvas,self,tcp, pml .*'
+	LD_LIBRARY_PATH=/usr/local/lib selected "$openmpi" "btl $btl,self,tcp, pml .*"
+	selected "$B/pvasrun/tests/rank-rpath" "btl $btl,self,tcp, pml .*"
 }
 
 # pretend WORLD TASKS OPTION: ranks of a job that is larger than this node
@@ -220,14 +225,15 @@ test_messages()
 {
 	export OMPI_MCA_btl=self
 	run -n 3 "$openmpi" ring
-	status_is 1
+	[ $status -eq 14 ] || status_is 1	# in Open MPI 5.0
 	check "not said once" [ "$(unreachable)" -eq 1 ]
 	# The first rank that fails ends the others, which may not have printed it by then.
 	for _ in 1 2 3 4 5; do
 		OMPI_MCA_orte_base_help_aggregate=0 run -n 3 "$openmpi" ring
 		[ "$(unreachable)" -le 1 ] || break
 	done
-	check "not said more than once" [ "$(unreachable)" -gt 1 ]
+	# 5.0 has no such parameter.
+	[ $btl = sm ] || check "not said more than once" [ "$(unreachable)" -gt 1 ]
 	unset OMPI_MCA_btl
 	run -n 2 "$B/pvasrun/tests/pmix" log
 	status_is 0

@@ -363,4 +363,10 @@ test_stopped_rank()
 	# none is reported that continues at once
 	pvasrun -n 1 perl -e 'my $p = $$; fork or do { select undef, undef, undef, 0.2; kill CONT => $p; exit }; kill STOP => $$; sleep 2'
 	status_is 0; silent
+	# nor one that does so again and again
+	pvasrun -n 1 perl -e 'my $p = $$; fork or do {
+			for (1 .. 8) { kill STOP => $p; select undef, undef, undef, 0.4; kill CONT => $p }
+			exit };
+		for (1 .. 100) { select undef, undef, undef, 0.04 }'
+	status_is 0; silent
 }

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * The memory of a communicator's non-blocking operations: lines and annexes of each rank, as
+ * for blocking ones, but a line of each rank for each operation in progress. A rank may not
+ * wait for others when it starts an operation, so where rank 0 has mapped the block is told
+ * by a non-blocking broadcast of the component below us; operations begin when that is there.
+ */
+#include "nbc.h"
+
+/* Rather few annexes than shorter ones */
+#define LEAST_ANNEXES 2
+#define WANTED_ANNEX (1 << 10)
+
+/*
+ * Up to half of the memory is for lines. It depends on the number of ranks only, so that all
+ * ranks agree before they know the block.
+ */
+void mca_coll_pvas_nbc_plan(struct mca_coll_pvas_module *m)
+{
+	struct mca_coll_pvas_nbc *nbc = &m->nbc;
+	const size_t line = m->size * sizeof(struct mca_coll_pvas_line);
+	size_t bytes = mca_coll_pvas_block_bytes(m->size);
+
+	nbc->nr_lines = MCA_COLL_PVAS_NBC_LINES;
+	while (nbc->nr_lines > 1 && nbc->nr_lines * line > bytes / 2)
+		nbc->nr_lines /= 2;
+	bytes -= nbc->nr_lines * line;
+	nbc->nr_annexes = nbc->nr_lines < MCA_COLL_PVAS_NBC_ANNEXES ? nbc->nr_lines :
+								     MCA_COLL_PVAS_NBC_ANNEXES;
+	while (nbc->nr_annexes > LEAST_ANNEXES &&
+	       bytes / (nbc->nr_annexes * m->size) < WANTED_ANNEX)
+		nbc->nr_annexes /= 2;
+	nbc->annex_bytes = bytes / (nbc->nr_annexes * m->size) / MCA_COLL_PVAS_CACHE_LINE *
+			   MCA_COLL_PVAS_CACHE_LINE;
+	if (nbc->annex_bytes > MCA_COLL_PVAS_ANNEX)
+		nbc->annex_bytes = MCA_COLL_PVAS_ANNEX;
+}
+
+size_t mca_coll_pvas_nbc_most_copied(const struct mca_coll_pvas_module *m)
+{
+	return m->nbc.annex_bytes > MCA_COLL_PVAS_INLINE ? m->nbc.annex_bytes :
+							   MCA_COLL_PVAS_INLINE;
+}
+
+/* Called when an operation is started, in the same order by all ranks */
+void mca_coll_pvas_nbc_begin(struct mca_coll_pvas_module *m)
+{
+	struct mca_coll_pvas_nbc *nbc = &m->nbc;
+
+	if (nbc->state != MCA_COLL_PVAS_NEW)
+		return;
+	if (m->rank == 0) {
+		mca_coll_pvas_unmap_blocks(false);
+		nbc->block = mca_coll_pvas_map_block(m);
+	}
+	if (mca_coll_pvas_pass_on_nbc(m, ibcast, &nbc->attaching, &nbc->block, sizeof(nbc->block),
+				      &ompi_mpi_byte.dt, 0) == OMPI_SUCCESS)
+		nbc->state = MCA_COLL_PVAS_ATTACHING;
+	else
+		nbc->state = MCA_COLL_PVAS_PASSING;
+}
+
+static void use_block(struct mca_coll_pvas_module *m)
+{
+	struct mca_coll_pvas_nbc *nbc = &m->nbc;
+
+	nbc->lines = (struct mca_coll_pvas_line *)mca_coll_pvas_block_memory(nbc->block);
+	nbc->annexes = (char *)(nbc->lines + nbc->nr_lines * m->size);
+	nbc->state = MCA_COLL_PVAS_READY;
+	mca_coll_pvas_count(communicators, 1);
+}
+
+/* False: not yet. If there was no memory, the state is MCA_COLL_PVAS_PASSING: operations fail. */
+bool mca_coll_pvas_nbc_attached(struct mca_coll_pvas_module *m)
+{
+	struct mca_coll_pvas_nbc *nbc = &m->nbc;
+
+	if (nbc->state != MCA_COLL_PVAS_ATTACHING)
+		return true;
+	if (!REQUEST_COMPLETE(nbc->attaching))
+		return false;
+	ompi_request_free(&nbc->attaching);
+	if (nbc->block)
+		use_block(m);
+	else
+		nbc->state = MCA_COLL_PVAS_PASSING;
+	return true;
+}
+
+void mca_coll_pvas_nbc_leave(struct mca_coll_pvas_module *m)
+{
+	struct mca_coll_pvas_nbc *nbc = &m->nbc;
+
+	if (nbc->state == MCA_COLL_PVAS_READY)
+		mca_coll_pvas_leave_block(m, nbc->block);
+}
+
+/* Where short data of the operation go */
+struct mca_coll_pvas_record mca_coll_pvas_nbc_annex(struct mca_coll_pvas_request *r)
+{
+	const struct mca_coll_pvas_nbc *nbc = &r->m->nbc;
+	const size_t annex = r->m->rank * nbc->nr_annexes + (r->op & (nbc->nr_annexes - 1));
+
+	return (struct mca_coll_pvas_record) {
+		.at = nbc->annexes + annex * nbc->annex_bytes, .length = nbc->annex_bytes,
+	};
+}
