@@ -65,10 +65,11 @@ class Lock:
     again: what it protects may be half changed.
     """
     _HOLDER, _WAITERS = range(2)
+    _between_threads = {}   # name -> lock: the word tells tasks apart, and not their threads
 
     def __init__(self, name, home=0, timeout=60):
         self._shared = Shared("lock", name, [0, 0], home, timeout)
-        self._threads = threading.Lock()
+        self._threads = self._between_threads.setdefault((name, home), threading.Lock())
 
     def acquire(self, blocking=True, timeout=-1):
         """True; False: not in time, or not at once."""
