@@ -11,6 +11,7 @@ import functools
 import itertools
 import pickle
 import sys
+import threading
 import time
 import traceback
 from array import array
@@ -194,6 +195,7 @@ class _Crew:
         count = _FIRST + (_task.size - 1) * _PER_WORKER
         self._shared = Shared("pool", "pool", [0] * count, 0, None)
         self.workers = [_Worker(self._shared.words, r) for r in range(1, _task.size)]
+        self.lock = threading.Lock()
         atexit.register(self._quit)
 
     def _quit(self):
@@ -234,16 +236,35 @@ class Pool:
             self._initialize(initializer, initargs)
 
     def _initialize(self, function, arguments):
-        jobs = [_Job(function, [arguments]) for _ in self._workers or [None]]
-        for job, worker in zip(jobs, self._workers):
-            worker.start(job)
-        for job in jobs:
+        jobs = []
+        for worker in list(self._workers):
+            jobs.append(_Job(function, [arguments]))
+            while not self._start(worker, jobs[-1]):
+                self._step_or_wait()
+        for job in jobs or [_Job(function, [arguments])]:
             self._await(job)
+
+    def _start(self, worker, job):
+        """False: it works for another pool."""
+        with _crew().lock:
+            if worker.job:
+                return False
+            worker.start(job)
+            return True
 
     # -- progress: made by whoever waits --
 
     def _step(self):
         """Hand out jobs and take answers. Has anything happened?"""
+        with _crew().lock:
+            return self._step_locked()
+
+    def _step_or_wait(self):
+        events = _crew().events()
+        if not self._step():
+            _crew().wait(events)
+
+    def _step_locked(self):
         moved = False
         for worker in list(self._workers):
             busy = worker.job
@@ -260,6 +281,7 @@ class Pool:
         self._workers.remove(worker)
         error = PeerEnded(f"rank {worker.rank}, a worker of the pool, has ended")
         lost = [worker.job] if worker.job else []
+        worker.job = None
         if not self._workers:
             lost += self._queue
             self._queue.clear()
@@ -270,9 +292,7 @@ class Pool:
         if _task.size == 1 and not job.done:
             job.finish(*_work(job.function, job.arguments))
         while not job.done:
-            events = _crew().events()
-            if not self._step() and not job.done:
-                _crew().wait(events)
+            self._step_or_wait()
         return job.result()
 
     def _submit(self, function, arguments):
@@ -330,9 +350,7 @@ class Pool:
     def _first(self, ahead):
         """The results of one that is done, which is removed."""
         while _task.size > 1 and not any(job.done for job in ahead):
-            events = _crew().events()
-            if not self._step():
-                _crew().wait(events)
+            self._step_or_wait()
         job = next((job for job in ahead if job.done), ahead[0])
         ahead.remove(job)
         return self._await(job)
@@ -356,9 +374,7 @@ class Pool:
         if not self._closed:
             raise ValueError("the pool is still open")
         while any(worker.job for worker in self._workers):
-            events = _crew().events()
-            if not self._step():
-                _crew().wait(events)
+            self._step_or_wait()
 
     def __enter__(self):
         return self

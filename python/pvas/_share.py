@@ -17,6 +17,7 @@ _WARN_AFTER = 5     # seconds, at the end of the interpreter
 
 _shared = {}        # full name -> Record, of this task
 _retired = []       # Records without a name that readers may hold
+_retiring = threading.RLock()
 _dtypes = {}
 _numpy = None
 _reaper = None
@@ -118,17 +119,24 @@ def unshare(name):
 def retire(*records):
     """Keep Records for as long as readers hold them."""
     global _reaper
-    _retired.extend(records)
+    with _retiring:
+        _retired.extend(records)
+    del records
     collect()
-    if _retired and (_reaper is None or not _reaper.is_alive()):
-        _reaper = threading.Thread(target=_reap, name="pvas", daemon=True)
-        _reaper.start()
+    with _retiring:
+        if _retired and (_reaper is None or not _reaper.is_alive()):
+            _reaper = threading.Thread(target=_reap, name="pvas", daemon=True)
+            _reaper.start()
 
 
 def collect():
     """Release what nobody holds any more."""
-    held = _pvas.held()
-    _retired[:] = [r for r in _retired if r.address in held]
+    with _retiring:
+        held = _pvas.held()
+        free = [r for r in _retired if r.address not in held]
+        _retired[:] = [r for r in _retired if r.address in held]
+    # Not under the lock: this may run methods of the user's objects
+    del free
 
 
 def _reap():
@@ -292,6 +300,7 @@ def _leave():
     _pvas.leave()
     for name in list(_shared):
         _pvas.unexport(name)
-        _retired.append(_shared.pop(name))
+        with _retiring:
+            _retired.append(_shared.pop(name))
     if getattr(sys, "last_value", None) is None:
         _wait_for_readers()

@@ -65,10 +65,11 @@ class Lock:
     again: what it protects may be half changed.
     """
     _HOLDER, _WAITERS = range(2)
+    _between_threads = {}   # name -> lock: the word tells tasks apart, and not their threads
 
     def __init__(self, name, home=0, timeout=60):
         self._shared = Shared("lock", name, [0, 0], home, timeout)
-        self._threads = threading.Lock()
+        self._threads = self._between_threads.setdefault((name, home), threading.Lock())
 
     def acquire(self, blocking=True, timeout=-1):
         """True; False: not in time, or not at once."""
@@ -80,6 +81,8 @@ class Lock:
             done = self._acquire(until)
         finally:
             if not done:
+                # An exception of a signal's handler may come after it was taken.
+                self._shared.words.cas(self._HOLDER, _me(), 0)
                 self._threads.release()
         return done
 
@@ -91,12 +94,17 @@ class Lock:
                 words.wake(self._HOLDER)
                 raise PeerEnded(f"rank {_task.rank_of(holder & 0xffffffff)} has ended while it held "
                                 f"{self._shared.what}, which is free again")
-            words.add(self._WAITERS, 1)
-            in_time = not holder or self._shared.wait(self._HOLDER, holder, until)
-            words.add(self._WAITERS, -1)
-            if not in_time:
+            if holder and not self._wait(holder, until):
                 return False
         return True
+
+    def _wait(self, holder, until):
+        words = self._shared.words
+        words.add(self._WAITERS, 1)
+        try:
+            return self._shared.wait(self._HOLDER, holder, until)
+        finally:
+            words.add(self._WAITERS, -1)
 
     def release(self):
         """Only in the task that holds it."""

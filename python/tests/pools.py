@@ -3,6 +3,7 @@
 import os
 import signal
 import sys
+import threading
 import time
 
 import pvas
@@ -103,6 +104,26 @@ def test_errors():
             caught(Exception, lambda: pool.map(lambda x: x, [1]))
             caught(pvas.Error, lambda: pool.apply(open, ("/dev/null",)))
         assert pool.map(square, [2]) == [4]
+
+
+def test_threads():
+    """Threads use one pool, and two pools the same workers."""
+    errors = []
+
+    def use(pool):
+        try:
+            for i in range(10):
+                assert pool.map(square, range(i)) == [x * x for x in range(i)]
+        except BaseException as error:
+            errors.append(error)
+
+    with pvas.Pool() as one, pvas.Pool(initializer=set_start, initargs=(1,)) as other:
+        threads = [threading.Thread(target=use, args=(p,)) for p in (one, one, other)]
+        for t in threads:
+            t.start()
+        for t in threads:
+            t.join()
+    assert not errors, errors
 
 
 def make(n):

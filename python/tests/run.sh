@@ -81,7 +81,7 @@ alone()
 {
 	local name
 
-	for name in calls lazy two_pools errors arrays; do
+	for name in calls lazy two_pools threads errors arrays; do
 		wants "alone: pool $name" || continue
 		run $python "$here/pools.py" $name
 		judge "alone: pool $name" 0

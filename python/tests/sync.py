@@ -63,9 +63,10 @@ def test_lock_limits():
 
 def test_lock_threads():
     """Threads of one task exclude each other, too."""
-    lock, inside = pvas.Lock("l"), []
+    inside = []
 
     def work():
+        lock = pvas.Lock("l")
         for _ in range(50):
             with lock:
                 inside.append(1)

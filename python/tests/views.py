@@ -385,6 +385,30 @@ def test_churn():
     assert seen.value >= 300, f"seen {seen.value} times"
 
 
+def test_retire_threads():
+    """Threads withdraw names at once, which another task reads: none is released too early."""
+    step = pvas.Barrier("step")
+    if ME == 0:
+        for i in range(60):
+            pvas.share(f"r{i}", Watched(bytes([i]) * 64))
+    step.wait()
+    views = [pvas.get(f"r{i}", rank=0) for i in range(60)] if ME == 1 else []
+    step.wait()
+    if ME == 0:
+        run_threads(*(functools.partial(lambda t: [pvas.unshare(f"r{i}") for i in range(t, 60, 3)], t)
+                      for t in range(3)))
+        assert Watched.gone == 0, Watched.gone
+    step.wait()
+    assert all(bytes(v) == bytes([i]) * 64 for i, v in enumerate(views))
+    views.clear()
+    step.wait()
+    until = time.monotonic() + 60
+    while ME == 0 and Watched.gone < 60 and time.monotonic() < until:
+        time.sleep(0.01)
+    assert ME or Watched.gone == 60, Watched.gone
+    step.wait()
+
+
 def test_dlpack():
     """An object with __dlpack__ and no buffer"""
     class Tensor:
