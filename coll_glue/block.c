@@ -23,19 +23,19 @@ static size_t lines_bytes(int size, unsigned int nr)
 	return nr * size * sizeof(struct mca_coll_pvas_line);
 }
 
-/* Bytes of a block for so many ranks, behind its header */
+/* Bytes of a block for short messages of so many ranks, behind its header */
 size_t mca_coll_pvas_block_bytes(int size)
 {
 	return lines_bytes(size, MCA_COLL_PVAS_LEAST_LINES) + MCA_COLL_PVAS_BLOCK_EXTRA -
 	       sizeof(struct mca_coll_pvas_block);
 }
 
-struct mca_coll_pvas_block *mca_coll_pvas_map_block(struct mca_coll_pvas_module *m)
+/* Map a block of so many bytes behind its header. */
+struct mca_coll_pvas_block *mca_coll_pvas_map_block(struct mca_coll_pvas_module *m, size_t bytes)
 {
-	const size_t bytes = sizeof(struct mca_coll_pvas_block) +
-			     mca_coll_pvas_block_bytes(m->size);
 	struct mca_coll_pvas_block *block;
 
+	bytes += sizeof(*block);
 	block = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (block == MAP_FAILED)
 		return NULL;
@@ -91,7 +91,7 @@ int mca_coll_pvas_attach(struct mca_coll_pvas_module *m)
 
 	if (m->rank == 0) {
 		mca_coll_pvas_unmap_blocks(false);
-		block = mca_coll_pvas_map_block(m);
+		block = mca_coll_pvas_map_block(m, mca_coll_pvas_block_bytes(m->size));
 	}
 	rc = mca_coll_pvas_pass_on(m, bcast, &block, sizeof(block), &ompi_mpi_byte.dt, 0);
 	if (rc == OMPI_SUCCESS && block) {

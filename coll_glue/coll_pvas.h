@@ -24,6 +24,7 @@
  *  nbc_step.c    their steps
  *  nbc_move.c, nbc_neighbor.c, nbc_reduce.c
  *                what each of them is made of
+ *  persistent.c  persistent operations
  *
  * Protocol. The operations of a communicator are numbered, alike in all of its ranks. In
  * operation n a rank *posts* in one of its lines either its data, if they fit there or into
@@ -96,6 +97,9 @@ struct mca_coll_pvas_modex {
 /* The same for non-blocking operations */
 #define MCA_COLL_PVAS_NBC_LINES 32
 #define MCA_COLL_PVAS_NBC_ANNEXES 8
+
+/* Persistent operations that share a block, of which each has a line */
+#define MCA_COLL_PVAS_PERSISTENT_LINES 256
 
 /* Bytes of a block beside two lines for each rank */
 #define MCA_COLL_PVAS_BLOCK_EXTRA (64 << 10)
@@ -214,7 +218,25 @@ struct mca_coll_pvas_block {
 	X(iscatter, iscatter) X(iscatterv, iscatterv)				\
 	X(ineighbor_allgather, iallgather) X(ineighbor_allgatherv, iallgatherv)	\
 	X(ineighbor_alltoall, ialltoall) X(ineighbor_alltoallv, ialltoallv)	\
-	X(ineighbor_alltoallw, ineighbor_alltoallw)
+	X(ineighbor_alltoallw, ineighbor_alltoallw)				\
+	MCA_COLL_PVAS_PERSISTENT(X)
+
+#define MCA_COLL_PVAS_PERSISTENT(X)						\
+	X(allgather_init, allgather_init) X(allgatherv_init, allgatherv_init)	\
+	X(allreduce_init, allreduce_init) X(alltoall_init, alltoall_init)	\
+	X(alltoallv_init, alltoallv_init) X(alltoallw_init, alltoallw_init)	\
+	X(barrier_init, barrier_init) X(bcast_init, bcast_init)			\
+	X(exscan_init, exscan_init) X(gather_init, gather_init)			\
+	X(gatherv_init, gatherv_init) X(reduce_init, reduce_init)		\
+	X(reduce_scatter_init, reduce_scatter_init)				\
+	X(reduce_scatter_block_init, reduce_scatter_block_init)			\
+	X(scan_init, scan_init) X(scatter_init, scatter_init)			\
+	X(scatterv_init, scatterv_init)						\
+	X(neighbor_allgather_init, allgather_init)				\
+	X(neighbor_allgatherv_init, allgatherv_init)				\
+	X(neighbor_alltoall_init, alltoall_init)				\
+	X(neighbor_alltoallv_init, alltoallv_init)				\
+	X(neighbor_alltoallw_init, neighbor_alltoallw_init)
 
 /* The functions that were selected before ours */
 struct mca_coll_pvas_previous {
@@ -247,14 +269,16 @@ struct mca_coll_pvas_use {
 };
 
 /**
- * struct mca_coll_pvas_nbc - the non-blocking operations of a communicator
- * @op:		number of the one that was started last
+ * struct mca_coll_pvas_nbc - the non-blocking operations of a communicator, or persistent ones
+ * @users:	persistent: requests, and the communicator
+ * @op:		number of the one that was started last, or of persistent ones
  * @posted:	of the last one that has posted its data
  * @attaching:	a broadcast that tells where @block is
  * @annexed:	the last uses of our annexes
  */
 struct mca_coll_pvas_nbc {
 	enum mca_coll_pvas_state state;
+	atomic_int users;
 	uint64_t op;
 	uint64_t posted;
 	struct ompi_request_t *attaching;
@@ -279,6 +303,8 @@ struct mca_coll_pvas_nbc {
  * @segment_op:	by segment of the ring: the last operation that used it
  * @checked:	the rank whose task was checked last
  * @neighbors:	in the communicator's topology; NULL: not looked up yet
+ * @persistent:	the lines of the persistent operations that come next
+ * @initializing: a persistent operation, which is not started yet
  */
 struct mca_coll_pvas_module {
 	mca_coll_base_module_t super;
@@ -304,6 +330,8 @@ struct mca_coll_pvas_module {
 	int checked;
 	struct mca_coll_pvas_neighbors *neighbors;
 	struct mca_coll_pvas_nbc nbc;
+	struct mca_coll_pvas_nbc *persistent;
+	bool initializing;
 };
 typedef struct mca_coll_pvas_module mca_coll_pvas_module_t;
 OBJ_CLASS_DECLARATION(mca_coll_pvas_module_t);
@@ -393,7 +421,7 @@ void mca_coll_pvas_lost(uint32_t index);
 mca_coll_base_module_t *mca_coll_pvas_comm_query(struct ompi_communicator_t *comm, int *priority);
 
 /* block.c */
-struct mca_coll_pvas_block *mca_coll_pvas_map_block(struct mca_coll_pvas_module *m);
+struct mca_coll_pvas_block *mca_coll_pvas_map_block(struct mca_coll_pvas_module *m, size_t bytes);
 char *mca_coll_pvas_block_memory(struct mca_coll_pvas_block *block);
 size_t mca_coll_pvas_block_bytes(int size);
 int mca_coll_pvas_attach(struct mca_coll_pvas_module *m);
@@ -402,7 +430,10 @@ void mca_coll_pvas_unmap_blocks(bool all);
 
 /* nbc_block.c */
 void mca_coll_pvas_nbc_plan(struct mca_coll_pvas_module *m);
-void mca_coll_pvas_nbc_leave(struct mca_coll_pvas_module *m);
+void mca_coll_pvas_nbc_leave(struct mca_coll_pvas_module *m, struct mca_coll_pvas_nbc *nbc);
+
+/* persistent.c */
+void mca_coll_pvas_put_persistent(struct mca_coll_pvas_module *m, struct mca_coll_pvas_nbc *nbc);
 
 /* wait.c */
 void mca_coll_pvas_check_next_member(struct mca_coll_pvas_module *m);

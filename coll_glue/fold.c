@@ -182,12 +182,12 @@ static bool agrees(const struct mca_coll_pvas_line *line, unsigned int kind, siz
 
 static int collect(struct mca_coll_pvas_fold *f, int own_rank, size_t count)
 {
-	const unsigned int kind = mca_coll_pvas_kind(mca_coll_pvas_post_of(f->posts, own_rank));
+	const unsigned int kind = mca_coll_pvas_kind(mca_coll_pvas_post_of(*f->posts, own_rank));
 	struct mca_coll_pvas_line *line;
 	int r, rc = OMPI_SUCCESS;
 
 	for (r = 0; r < f->size && !rc; r++) {
-		line = mca_coll_pvas_post_of(f->posts, r);
+		line = mca_coll_pvas_post_of(*f->posts, r);
 		rc = agrees(line, kind, count * f->type->super.size) ?
 			     contribution(f, line, r, count) : MPI_ERR_TRUNCATE;
 	}
@@ -199,7 +199,7 @@ int mca_coll_pvas_fold_init(struct mca_coll_pvas_module *m, struct mca_coll_pvas
 			    const struct mca_coll_pvas_reduction *r)
 {
 	/* Without clearing @few, which would take longer than a short reduction does */
-	f->posts = r->posts;
+	f->posts = &r->posts;
 	f->op = r->op;
 	f->type = r->type;
 	f->extent = mca_coll_pvas_extent(r->type);
@@ -262,7 +262,7 @@ void mca_coll_pvas_fold_fini(struct mca_coll_pvas_fold *f)
 int mca_coll_pvas_fold_store(struct mca_coll_pvas_fold *f, int r, const char *from, size_t first,
 			     size_t n)
 {
-	const struct mca_coll_pvas_buffers *b = &mca_coll_pvas_post_of(f->posts, r)->buffers;
+	const struct mca_coll_pvas_buffers *b = &mca_coll_pvas_post_of(*f->posts, r)->buffers;
 	char *to = b->result + (ptrdiff_t)first * mca_coll_pvas_extent(b->type);
 
 	if (to == from)

@@ -53,6 +53,8 @@ mca_coll_pvas_combine_fn mca_coll_pvas_scan_own;
 
 /**
  * struct mca_coll_pvas_fold - combining the contributions of all ranks
+ * @posts:	not a copy: to load both of its members at once would wait for all earlier
+ *		stores, also to lines that other processors hold
  * @leaf:	their contributions; all have @type's layout
  * @copies:	those of another layout, copied
  * @few:	@leaf, for few ranks
@@ -61,7 +63,7 @@ mca_coll_pvas_combine_fn mca_coll_pvas_scan_own;
  * @position:	recursive halving: the position in the hypercube
  */
 struct mca_coll_pvas_fold {
-	struct mca_coll_pvas_posts posts;
+	const struct mca_coll_pvas_posts *posts;
 	struct ompi_op_t *op;
 	struct ompi_datatype_t *type;
 	ptrdiff_t extent;

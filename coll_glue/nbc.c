@@ -19,7 +19,7 @@
 
 /* ---- requests ---- */
 
-static void free_memory(struct mca_coll_pvas_request *r)
+void mca_coll_pvas_free_request(struct mca_coll_pvas_request *r)
 {
 	struct ompi_communicator_t *comm = r->m->comm;
 
@@ -33,13 +33,13 @@ static void free_memory(struct mca_coll_pvas_request *r)
 
 static int free_request(ompi_request_t **request)
 {
-	free_memory((struct mca_coll_pvas_request *)*request);
+	mca_coll_pvas_free_request((struct mca_coll_pvas_request *)*request);
 	*request = MPI_REQUEST_NULL;
 	return OMPI_SUCCESS;
 }
 
-static struct mca_coll_pvas_request *new_request(struct mca_coll_pvas_module *m,
-						 const struct mca_coll_pvas_call *call)
+struct mca_coll_pvas_request *mca_coll_pvas_new_request(struct mca_coll_pvas_module *m,
+							const struct mca_coll_pvas_call *call)
 {
 	const int nr = mca_coll_pvas_nr_sources(m, call->sources);
 	struct mca_coll_pvas_request *r = calloc(1, sizeof(*r) + nr * sizeof(*r->fetched));
@@ -47,17 +47,16 @@ static struct mca_coll_pvas_request *new_request(struct mca_coll_pvas_module *m,
 	if (!r)
 		return NULL;
 	OBJ_CONSTRUCT(&r->super, ompi_coll_base_nbc_request_t);
-	OMPI_REQUEST_INIT(&r->super.super, false);
+	OMPI_REQUEST_INIT(&r->super.super, m->initializing);
 	r->super.super.req_type = OMPI_REQUEST_COLL;
-	r->super.super.req_state = OMPI_REQUEST_ACTIVE;
 	r->super.super.req_status = ompi_status_empty;
 	r->super.super.req_free = free_request;
 	r->super.super.req_cancel = NULL;
 	r->super.super.req_mpi_object.comm = m->comm;
 	OBJ_RETAIN(m->comm);
 	r->m = m;
+	r->nbc = mca_coll_pvas_nbc(m);
 	r->call = *call;
-	r->nr_left = nr;
 	return r;
 }
 
@@ -73,13 +72,18 @@ static bool step(struct mca_coll_pvas_request *r)
 	return complete;
 }
 
-/* Take a number, and begin at once, so that others can go on. */
-static bool begin(struct mca_coll_pvas_request *r)
+/* Begin at once, so that others can go on; true: it is complete already. */
+bool mca_coll_pvas_begin_request(struct mca_coll_pvas_request *r)
 {
 	bool complete;
 
+	mca_coll_pvas_count(operations, 1);
+	r->super.super.req_state = OMPI_REQUEST_ACTIVE;
+	r->state = MCA_COLL_PVAS_STARTED;
+	r->nr_left = mca_coll_pvas_nr_sources(r->m, r->call.sources);
 	OPAL_THREAD_LOCK(&component.nbc_lock);
-	r->op = ++r->m->nbc.op;
+	if (!r->super.super.req_persistent)
+		r->op = r->line = ++r->nbc->op;
 	complete = step(r);
 	if (!complete)
 		opal_list_append(&component.requests, &r->super.super.super.super);
@@ -87,25 +91,30 @@ static bool begin(struct mca_coll_pvas_request *r)
 	return complete;
 }
 
-/* Start an operation, after mca_coll_pvas_nbc_begin(). @call->kept is freed in any case. */
+/*
+ * Start an operation, or initialize a persistent one, after mca_coll_pvas_nbc_begin().
+ * @call->kept is freed in any case.
+ */
 int mca_coll_pvas_start(struct mca_coll_pvas_module *m, const struct mca_coll_pvas_call *call,
 			ompi_request_t **request)
 {
-	struct mca_coll_pvas_request *r = new_request(m, call);
+	struct mca_coll_pvas_request *r;
 	int rc;
 
+	if (m->initializing)
+		return mca_coll_pvas_init(m, call, request);
+	r = mca_coll_pvas_new_request(m, call);
 	if (!r) {
 		free(call->kept);
 		return OMPI_ERR_OUT_OF_RESOURCE;
 	}
-	mca_coll_pvas_count(operations, 1);
-	if (!begin(r)) {
+	if (!mca_coll_pvas_begin_request(r)) {
 		*request = &r->super.super;
 		return OMPI_SUCCESS;
 	}
 	*request = &ompi_request_empty;
 	rc = r->rc;
-	free_memory(r);
+	mca_coll_pvas_free_request(r);
 	return rc;
 }
 

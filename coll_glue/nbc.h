@@ -17,6 +17,7 @@
  * @sources:	those from which we fetch
  * @block:	which of their blocks, unless they are neighbors
  * @own:	copy our own block, too
+ * @swap:	MPI_IN_PLACE: first copy @to to @from, which is memory of our own
  * @described:	our data are not posted as they are, even if they are short
  * @combine:	in reductions: called when all have posted
  * @kept:	memory that is freed with the request
@@ -32,6 +33,7 @@ struct mca_coll_pvas_call {
 	int sources;
 	int block;
 	bool own;
+	bool swap;
 	bool described;
 	mca_coll_pvas_combine_fn *combine;
 	struct mca_coll_pvas_reduction reduction;
@@ -47,7 +49,9 @@ enum mca_coll_pvas_request_state {
 
 /**
  * struct mca_coll_pvas_request - a non-blocking operation in progress
- * @op:		its number among the communicator's non-blocking operations
+ * @nbc:	those that it belongs to
+ * @line:	its number among the communicator's operations of that kind
+ * @op:		the same, or that of a persistent operation's starts
  * @copied:	our data were posted as they are
  * @at:		in reductions: the next rank that has to post
  * @nr_left:	sources that have not been fetched from
@@ -56,8 +60,10 @@ enum mca_coll_pvas_request_state {
 struct mca_coll_pvas_request {
 	ompi_coll_base_nbc_request_t super;
 	struct mca_coll_pvas_module *m;
+	struct mca_coll_pvas_nbc *nbc;
 	struct mca_coll_pvas_call call;
 	enum mca_coll_pvas_request_state state;
+	uint64_t line;
 	uint64_t op;
 	bool copied;
 	int rc;
@@ -69,24 +75,39 @@ struct mca_coll_pvas_request {
 /* nbc.c */
 int mca_coll_pvas_start(struct mca_coll_pvas_module *m, const struct mca_coll_pvas_call *call,
 			ompi_request_t **request);
+struct mca_coll_pvas_request *mca_coll_pvas_new_request(struct mca_coll_pvas_module *m,
+							const struct mca_coll_pvas_call *call);
+void mca_coll_pvas_free_request(struct mca_coll_pvas_request *r);
+bool mca_coll_pvas_begin_request(struct mca_coll_pvas_request *r);
 void mca_coll_pvas_progress_begin(void);
 void mca_coll_pvas_progress_end(void);
 
 /* nbc_block.c */
 void mca_coll_pvas_nbc_begin(struct mca_coll_pvas_module *m);
-size_t mca_coll_pvas_nbc_most_copied(const struct mca_coll_pvas_module *m);
-bool mca_coll_pvas_nbc_attached(struct mca_coll_pvas_module *m);
-struct mca_coll_pvas_record mca_coll_pvas_nbc_annex(struct mca_coll_pvas_request *r);
+size_t mca_coll_pvas_nbc_most_copied(const struct mca_coll_pvas_nbc *nbc);
+bool mca_coll_pvas_nbc_attached(struct mca_coll_pvas_module *m, struct mca_coll_pvas_nbc *nbc);
+struct mca_coll_pvas_record mca_coll_pvas_nbc_annex(const struct mca_coll_pvas_request *r);
 
 /* nbc_step.c */
 int mca_coll_pvas_nr_sources(const struct mca_coll_pvas_module *m, int sources);
 bool mca_coll_pvas_step(struct mca_coll_pvas_request *r);
 
-static inline struct mca_coll_pvas_posts
-mca_coll_pvas_nbc_posts(const struct mca_coll_pvas_module *m, uint64_t op)
+/* Those that an operation belongs to which is started or initialized now */
+/* persistent.c */
+int mca_coll_pvas_init(struct mca_coll_pvas_module *m, const struct mca_coll_pvas_call *call,
+		       ompi_request_t **request);
+
+static inline struct mca_coll_pvas_nbc *mca_coll_pvas_nbc(struct mca_coll_pvas_module *m)
+{
+	return m->initializing ? m->persistent : &m->nbc;
+}
+
+/* The lines of operation @op; persistent ones have a line, and number their starts. */
+static inline struct mca_coll_pvas_posts mca_coll_pvas_nbc_posts(const struct mca_coll_pvas_nbc *nbc,
+								 uint64_t op)
 {
 	return (struct mca_coll_pvas_posts) {
-		&m->nbc.lines[op & (m->nbc.nr_lines - 1)], m->nbc.nr_lines,
+		&nbc->lines[op & (nbc->nr_lines - 1)], nbc->nr_lines,
 	};
 }
 

@@ -36,34 +36,42 @@ void mca_coll_pvas_nbc_plan(struct mca_coll_pvas_module *m)
 		nbc->annex_bytes = MCA_COLL_PVAS_ANNEX;
 }
 
-size_t mca_coll_pvas_nbc_most_copied(const struct mca_coll_pvas_module *m)
+size_t mca_coll_pvas_nbc_most_copied(const struct mca_coll_pvas_nbc *nbc)
 {
-	return m->nbc.annex_bytes > MCA_COLL_PVAS_INLINE ? m->nbc.annex_bytes :
-							   MCA_COLL_PVAS_INLINE;
+	return nbc->annex_bytes > MCA_COLL_PVAS_INLINE ? nbc->annex_bytes : MCA_COLL_PVAS_INLINE;
 }
 
-/* Called when an operation is started, in the same order by all ranks */
+/* Persistent operations have a line of each rank, without annexes. */
+static size_t block_bytes(const struct mca_coll_pvas_module *m)
+{
+	if (m->initializing)
+		return MCA_COLL_PVAS_PERSISTENT_LINES * m->size * sizeof(struct mca_coll_pvas_line);
+	return mca_coll_pvas_block_bytes(m->size);
+}
+
+/* Called when an operation is started or initialized, in the same order by all ranks */
 void mca_coll_pvas_nbc_begin(struct mca_coll_pvas_module *m)
 {
-	struct mca_coll_pvas_nbc *nbc = &m->nbc;
+	struct mca_coll_pvas_nbc *nbc = mca_coll_pvas_nbc(m);
 
 	if (nbc->state != MCA_COLL_PVAS_NEW)
 		return;
 	if (m->rank == 0) {
 		mca_coll_pvas_unmap_blocks(false);
-		nbc->block = mca_coll_pvas_map_block(m);
+		nbc->block = mca_coll_pvas_map_block(m, block_bytes(m));
 	}
 	if (mca_coll_pvas_pass_on_nbc(m, ibcast, &nbc->attaching, &nbc->block, sizeof(nbc->block),
-				      &ompi_mpi_byte.dt, 0) == OMPI_SUCCESS)
-		nbc->state = MCA_COLL_PVAS_ATTACHING;
-	else
+				      &ompi_mpi_byte.dt, 0) != OMPI_SUCCESS) {
 		nbc->state = MCA_COLL_PVAS_PASSING;
+		return;
+	}
+	nbc->state = MCA_COLL_PVAS_ATTACHING;
+	/* The broadcast uses it, even if the user frees it and all requests. */
+	OBJ_RETAIN(m->comm);
 }
 
-static void use_block(struct mca_coll_pvas_module *m)
+static void use_block(struct mca_coll_pvas_module *m, struct mca_coll_pvas_nbc *nbc)
 {
-	struct mca_coll_pvas_nbc *nbc = &m->nbc;
-
 	nbc->lines = (struct mca_coll_pvas_line *)mca_coll_pvas_block_memory(nbc->block);
 	nbc->annexes = (char *)(nbc->lines + nbc->nr_lines * m->size);
 	nbc->state = MCA_COLL_PVAS_READY;
@@ -71,32 +79,30 @@ static void use_block(struct mca_coll_pvas_module *m)
 }
 
 /* False: not yet. If there was no memory, the state is MCA_COLL_PVAS_PASSING: operations fail. */
-bool mca_coll_pvas_nbc_attached(struct mca_coll_pvas_module *m)
+bool mca_coll_pvas_nbc_attached(struct mca_coll_pvas_module *m, struct mca_coll_pvas_nbc *nbc)
 {
-	struct mca_coll_pvas_nbc *nbc = &m->nbc;
-
 	if (nbc->state != MCA_COLL_PVAS_ATTACHING)
 		return true;
 	if (!REQUEST_COMPLETE(nbc->attaching))
 		return false;
 	ompi_request_free(&nbc->attaching);
 	if (nbc->block)
-		use_block(m);
+		use_block(m, nbc);
 	else
 		nbc->state = MCA_COLL_PVAS_PASSING;
+	/* The request that asks retains it, too. */
+	OBJ_RELEASE(m->comm);
 	return true;
 }
 
-void mca_coll_pvas_nbc_leave(struct mca_coll_pvas_module *m)
+void mca_coll_pvas_nbc_leave(struct mca_coll_pvas_module *m, struct mca_coll_pvas_nbc *nbc)
 {
-	struct mca_coll_pvas_nbc *nbc = &m->nbc;
-
 	if (nbc->state == MCA_COLL_PVAS_READY)
 		mca_coll_pvas_leave_block(m, nbc->block);
 }
 
-/* Where short data of the operation go */
-struct mca_coll_pvas_record mca_coll_pvas_nbc_annex(struct mca_coll_pvas_request *r)
+/* Where short data of a non-blocking operation go */
+struct mca_coll_pvas_record mca_coll_pvas_nbc_annex(const struct mca_coll_pvas_request *r)
 {
 	const struct mca_coll_pvas_nbc *nbc = &r->m->nbc;
 	const size_t annex = r->m->rank * nbc->nr_annexes + (r->op & (nbc->nr_annexes - 1));

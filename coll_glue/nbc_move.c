@@ -24,7 +24,8 @@ int mca_coll_pvas_ibcast(void *buf, int count, struct ompi_datatype_t *type, int
 	mca_coll_pvas_module_t *m = (mca_coll_pvas_module_t *)module;
 	const struct mca_coll_pvas_buffers data = { .buf = buf, .type = type, .count = count };
 	const size_t bytes = mca_coll_pvas_bytes(count, type);
-	const bool faster = bytes <= mca_coll_pvas_nbc_most_copied(m) ||
+	const bool faster = (bytes > MCA_COLL_PVAS_INLINE &&
+			     bytes <= mca_coll_pvas_nbc_most_copied(mca_coll_pvas_nbc(m))) ||
 			    bytes >= MCA_COLL_PVAS_LEAST_BCAST;
 
 	(void)comm;
@@ -197,10 +198,10 @@ int mca_coll_pvas_iallgatherv(const void *sbuf, int scount, struct ompi_datatype
 
 /* ---- alltoall ---- */
 
-/* Copy all blocks, in their layout, so that those that we receive can be stored over them. */
-static char *copy_blocks(const struct mca_coll_pvas_module *m,
-			 const struct mca_coll_pvas_buffers *from, enum mca_coll_pvas_kind kind,
-			 struct mca_coll_pvas_buffers *copy)
+/* Memory for a copy of all blocks, in their layout */
+static char *allocate_blocks(const struct mca_coll_pvas_module *m,
+			     const struct mca_coll_pvas_buffers *b, enum mca_coll_pvas_kind kind,
+			     struct mca_coll_pvas_buffers *copy)
 {
 	char *begin = NULL, *end = NULL, *memory;
 	struct mca_coll_pvas_piece piece;
@@ -208,7 +209,7 @@ static char *copy_blocks(const struct mca_coll_pvas_module *m,
 	int i;
 
 	for (i = 0; i < m->size; i++) {
-		piece = mca_coll_pvas_piece(from, kind, i);
+		piece = mca_coll_pvas_piece(b, kind, i);
 		span = opal_datatype_span(&piece.type->super, piece.count, &gap);
 		if (!span)
 			continue;
@@ -218,16 +219,8 @@ static char *copy_blocks(const struct mca_coll_pvas_module *m,
 			end = piece.at + gap + span;
 	}
 	memory = malloc(end - begin + 1);
-	if (!memory)
-		return NULL;
-	*copy = *from;
-	copy->buf = memory + (from->buf - begin);
-	for (i = 0; i < m->size; i++) {
-		const struct mca_coll_pvas_piece to = mca_coll_pvas_piece(copy, kind, i);
-
-		piece = mca_coll_pvas_piece(from, kind, i);
-		mca_coll_pvas_copy(to.at, to.count, to.type, piece.at, piece.count, piece.type);
-	}
+	*copy = *b;
+	copy->buf = memory + (b->buf - begin);
 	return memory;
 }
 
@@ -238,11 +231,11 @@ static int alltoall(struct mca_coll_pvas_module *m, const struct mca_coll_pvas_b
 	struct mca_coll_pvas_call call = {
 		.from = *from, .from_kind = kind, .to = *to, .to_kind = kind, .nr_blocks = m->size,
 		.readers = MCA_COLL_PVAS_ALL, .sources = MCA_COLL_PVAS_ALL, .block = m->rank,
-		.own = from->buf != MPI_IN_PLACE,
+		.own = from->buf != MPI_IN_PLACE, .swap = from->buf == MPI_IN_PLACE,
 	};
 
-	if (from->buf == MPI_IN_PLACE) {
-		call.kept = copy_blocks(m, to, kind, &call.from);
+	if (call.swap) {
+		call.kept = allocate_blocks(m, to, kind, &call.from);
 		if (!call.kept)
 			return OMPI_ERR_OUT_OF_RESOURCE;
 	}

@@ -100,4 +100,10 @@ int mca_coll_pvas_iexscan(const void *sbuf, void *rbuf, int count, struct ompi_d
 			  struct ompi_op_t *op, struct ompi_communicator_t *comm,
 			  ompi_request_t **request, mca_coll_base_module_t *module);
 
+/* Persistent ones, with the types that Open MPI gives them */
+#define MCA_COLL_PVAS_DECLARE(name, type) \
+	__typeof__(*(mca_coll_base_module_##type##_fn_t)NULL) mca_coll_pvas_##name;
+MCA_COLL_PVAS_PERSISTENT(MCA_COLL_PVAS_DECLARE)
+#undef MCA_COLL_PVAS_DECLARE
+
 #endif /* COLL_PVAS_NBC_OPERATIONS_H */

@@ -5,10 +5,10 @@
 #include <stdlib.h>
 
 /* Are contributions copied, wherever the operation gets its lines from? All ranks agree. */
-static bool is_short(const struct mca_coll_pvas_module *m, size_t count,
+static bool is_short(struct mca_coll_pvas_module *m, size_t count,
 		     const struct ompi_datatype_t *type)
 {
-	return mca_coll_pvas_can_copy(mca_coll_pvas_nbc_most_copied(m), count, type);
+	return mca_coll_pvas_can_copy(mca_coll_pvas_nbc_most_copied(mca_coll_pvas_nbc(m)), count, type);
 }
 
 /* What all reductions have in common; contributions are described unless they are short. */

@@ -6,9 +6,14 @@
 #include "nbc.h"
 #include "neighbor.h"
 
+static struct mca_coll_pvas_posts posts_of(const struct mca_coll_pvas_request *r)
+{
+	return mca_coll_pvas_nbc_posts(r->nbc, r->line);
+}
+
 static struct mca_coll_pvas_line *line_of(const struct mca_coll_pvas_request *r, int rank)
 {
-	return mca_coll_pvas_post_of(mca_coll_pvas_nbc_posts(r->m, r->op), rank);
+	return mca_coll_pvas_post_of(posts_of(r), rank);
 }
 
 static bool has_finished(const struct mca_coll_pvas_line *line, uint64_t op)
@@ -16,15 +21,19 @@ static bool has_finished(const struct mca_coll_pvas_line *line, uint64_t op)
 	return atomic_load_explicit(&line->finished, memory_order_acquire) >= op;
 }
 
-static bool all_finished(const struct mca_coll_pvas_module *m, uint64_t op)
+static bool all_finished(struct mca_coll_pvas_posts posts, int size, uint64_t op)
 {
-	const struct mca_coll_pvas_posts posts = mca_coll_pvas_nbc_posts(m, op);
 	int i;
 
-	for (i = 0; i < m->size; i++)
+	for (i = 0; i < size; i++)
 		if (!has_finished(mca_coll_pvas_post_of(posts, i), op))
 			return false;
 	return true;
+}
+
+static bool is_persistent(const struct mca_coll_pvas_request *r)
+{
+	return r->super.super.req_persistent;
 }
 
 /* ---- posting ---- */
@@ -52,7 +61,7 @@ static size_t copied_bytes(const struct mca_coll_pvas_request *r)
 	if (call->described)
 		return SIZE_MAX;
 	if (in_blocks(r, &blocks))
-		return mca_coll_pvas_blocks_bytes(&blocks, r->m->nbc.annex_bytes);
+		return mca_coll_pvas_blocks_bytes(&blocks, r->nbc->annex_bytes);
 	return call->from.count * call->nr_blocks *
 	       ((const struct ompi_datatype_t *)call->from.type)->super.size;
 }
@@ -60,28 +69,42 @@ static size_t copied_bytes(const struct mca_coll_pvas_request *r)
 /* Are the line and, if it is needed, the annex no longer in use by other operations? */
 static bool have_memory(struct mca_coll_pvas_request *r, size_t bytes)
 {
-	struct mca_coll_pvas_nbc *nbc = &r->m->nbc;
-	uint64_t *annexed = &nbc->annexed[r->op & (nbc->nr_annexes - 1)];
+	struct mca_coll_pvas_nbc *nbc = r->nbc;
+	const uint64_t again = is_persistent(r) ? 1 : nbc->nr_lines;
+	uint64_t *annexed;
 
-	if (r->op > nbc->nr_lines && !all_finished(r->m, r->op - nbc->nr_lines))
+	if (r->op > again && !all_finished(posts_of(r), r->m->size, r->op - again))
 		return false;
 	if (bytes <= MCA_COLL_PVAS_INLINE || bytes > nbc->annex_bytes)
 		return true;
 	/* Operations are complete in any order, so only the last use tells. */
-	if (*annexed && !all_finished(r->m, *annexed))
+	annexed = &nbc->annexed[r->op & (nbc->nr_annexes - 1)];
+	if (*annexed &&
+	    !all_finished(mca_coll_pvas_nbc_posts(nbc, *annexed), r->m->size, *annexed))
 		return false;
 	*annexed = r->op;
 	return true;
 }
 
+/*
+ * Were the order of posts not the same at all ranks, two operations could wait for each
+ * other's annex.
+ */
+static bool is_next(const struct mca_coll_pvas_request *r)
+{
+	return is_persistent(r) || r->op == r->nbc->posted + 1;
+}
+
 static void post_data(struct mca_coll_pvas_request *r, size_t bytes)
 {
 	const struct mca_coll_pvas_call *call = &r->call;
-	struct mca_coll_pvas_record record = mca_coll_pvas_nbc_annex(r);
 	struct mca_coll_pvas_line *line = line_of(r, r->m->rank);
+	struct mca_coll_pvas_record record = { 0 };
 	struct mca_coll_pvas_blocks blocks;
 
-	r->copied = bytes <= mca_coll_pvas_nbc_most_copied(r->m);
+	r->copied = bytes <= mca_coll_pvas_nbc_most_copied(r->nbc);
+	if (r->copied && bytes > MCA_COLL_PVAS_INLINE)
+		record = mca_coll_pvas_nbc_annex(r);
 	if (!r->copied) {
 		mca_coll_pvas_describe(line, r->op, &call->from, call->from_kind);
 	} else if (in_blocks(r, &blocks)) {
@@ -110,18 +133,31 @@ static void copy_own(struct mca_coll_pvas_request *r)
 	note(r, mca_coll_pvas_copy(to.at, to.count, to.type, from.at, from.count, from.type));
 }
 
-/*
- * False: an earlier operation still uses the memory, or has not posted itself. Were the order
- * not the same at all ranks, two operations could wait for each other's annex.
- */
+/* MPI_IN_PLACE: blocks are sent from a copy in the same layout, so that others can be stored. */
+static void copy_blocks(struct mca_coll_pvas_request *r)
+{
+	const struct mca_coll_pvas_call *call = &r->call;
+	struct mca_coll_pvas_piece from, to;
+	int i;
+
+	for (i = 0; i < r->m->size; i++) {
+		from = mca_coll_pvas_piece(&call->to, call->to_kind, i);
+		to = mca_coll_pvas_piece(&call->from, call->from_kind, i);
+		mca_coll_pvas_copy(to.at, to.count, to.type, from.at, from.count, from.type);
+	}
+}
+
+/* False: an earlier operation still uses the memory, or has not posted itself. */
 static bool post(struct mca_coll_pvas_request *r)
 {
 	const bool posts = r->call.readers != MCA_COLL_PVAS_NONE;
 	const size_t bytes = posts ? copied_bytes(r) : 0;
 
-	if (r->op != r->m->nbc.posted + 1 || !have_memory(r, bytes))
+	if (!is_next(r) || !have_memory(r, bytes))
 		return false;
-	r->m->nbc.posted = r->op;
+	r->nbc->posted = r->op;
+	if (r->call.swap)
+		copy_blocks(r);
 	if (posts)
 		post_data(r, bytes);
 	if (r->call.own)
@@ -215,7 +251,7 @@ static bool combine(struct mca_coll_pvas_request *r)
 	for (; r->at < nr; r->at++)
 		if (!mca_coll_pvas_has_posted(line_of(r, r->at), r->op))
 			return false;
-	r->call.reduction.posts = mca_coll_pvas_nbc_posts(r->m, r->op);
+	r->call.reduction.posts = posts_of(r);
 	note(r, r->call.combine(r->m, &r->call.reduction));
 	return true;
 }
@@ -247,7 +283,7 @@ static bool readers_finished(const struct mca_coll_pvas_request *r)
 	if (r->copied || readers == MCA_COLL_PVAS_NONE)
 		return true;
 	if (readers == MCA_COLL_PVAS_ALL)
-		return all_finished(r->m, r->op);
+		return all_finished(posts_of(r), r->m->size, r->op);
 	if (readers == MCA_COLL_PVAS_NEIGHBORS)
 		return neighbors_finished(r);
 	return has_finished(line_of(r, readers), r->op);
@@ -265,9 +301,9 @@ static void store_kept_result(struct mca_coll_pvas_request *r)
 /* Go on as far as possible; true: the operation is complete. */
 bool mca_coll_pvas_step(struct mca_coll_pvas_request *r)
 {
-	if (!mca_coll_pvas_nbc_attached(r->m))
+	if (!mca_coll_pvas_nbc_attached(r->m, r->nbc))
 		return false;
-	if (r->m->nbc.state == MCA_COLL_PVAS_PASSING) {
+	if (r->nbc->state == MCA_COLL_PVAS_PASSING) {
 		r->rc = OMPI_ERR_OUT_OF_RESOURCE;
 		return true;
 	}

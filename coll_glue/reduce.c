@@ -20,7 +20,7 @@ static bool must_wait(const struct mca_coll_pvas_line *line)
 static int combine_steps(struct mca_coll_pvas_module *m, struct mca_coll_pvas_fold *f,
 			 struct mca_coll_pvas_part part, int root)
 {
-	struct mca_coll_pvas_line *ours = mca_coll_pvas_post_of(f->posts, m->rank);
+	struct mca_coll_pvas_line *ours = mca_coll_pvas_post_of(*f->posts, m->rank);
 	const bool wait = must_wait(ours);
 	size_t at, n;
 	char *out;

@@ -215,11 +215,19 @@ static void start(void *arg, uint64_t seed, int which)
 	}
 }
 
+static void begin(void *arg)
+{
+	struct operation *op = arg;
+
+	if (op->how == PERSISTENT)
+		MPI_Start(&op->request);
+}
+
 static void complete(void *arg)
 {
 	struct operation *op = arg;
 
-	wait_for(&op->request);
+	wait_for(op->how, &op->request);
 	memset(op->s, 0xee, op->bytes);
 }
 
@@ -271,7 +279,7 @@ static void prepare(void)
 int main(int argc, char **argv)
 {
 	static const struct comparison test = {
-		sizeof(struct operation), prepare, start, complete, differs, release,
+		sizeof(struct operation), prepare, start, begin, complete, differs, release,
 	};
 
 	return compare(argc, argv, &test);

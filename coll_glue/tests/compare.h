@@ -8,12 +8,14 @@
 
 #include "common.h"
 
+#include <mpi-ext.h>
+
 #define BATCH 16
 
 enum { OURS, BASIC };
 
-/* How operations are called. MIXED: blocking or not, the same at all ranks */
-enum way { BLOCKING, NONBLOCKING, MIXED };
+/* How operations are called. MIXED: each in one of the ways, the same at all ranks */
+enum way { BLOCKING, NONBLOCKING, PERSISTENT, MIXED };
 static enum way way;
 
 /**
@@ -21,6 +23,7 @@ static enum way way;
  * @bytes:	size of an operation
  * @prepare:	called once
  * @start:	choose an operation and start it, on coll/basic's communicator or on ours
+ * @begin:	start it if it is persistent
  * @complete:	it is complete, and its send buffer can be overwritten
  * @differs:	compare the results of two operations with the same seed
  * @release:	free what an operation has allocated
@@ -29,6 +32,7 @@ struct comparison {
 	size_t bytes;
 	void (*prepare)(void);
 	void (*start)(void *op, uint64_t seed, int which);
+	void (*begin)(void *op);
 	void (*complete)(void *op);
 	int (*differs)(const void *ours, const void *basic, uint64_t seed);
 	void (*release)(void *op);
@@ -44,21 +48,27 @@ static inline enum way choose_way(uint64_t seed, int which)
 	return way == MIXED ? (enum way)below(&state, MIXED) : way;
 }
 
-/* Start an operation @op, which has members @how and @request, in its way. */
+/* Call an operation @op, which has members @how and @request, in its way. */
 #define START(op, Name, name, ...)						\
 	((op)->how == BLOCKING ? MPI_##Name(__VA_ARGS__) :			\
-				 MPI_I##name(__VA_ARGS__, &(op)->request))
+	 (op)->how == NONBLOCKING ? MPI_I##name(__VA_ARGS__, &(op)->request) :	\
+	 MPIX_##Name##_init(__VA_ARGS__, MPI_INFO_NULL, &(op)->request))
 
-static inline void wait_for(MPI_Request *request)
+static inline void wait_for(enum way how, MPI_Request *request)
 {
 	int flag;
 
 	/* A rank may also test, and some of those requests are complete already. */
 	MPI_Test(request, &flag, MPI_STATUS_IGNORE);
 	MPI_Wait(request, MPI_STATUS_IGNORE);
+	if (how == PERSISTENT)
+		MPI_Request_free(request);
 }
 
-/* All are started in one order, but each rank completes them in an order of its own. */
+/*
+ * All are called in one order, but each rank completes them in an order of its own; likewise
+ * it starts persistent ones.
+ */
 static inline void run_batch(const struct comparison *c, char *ops, uint64_t seed, int which)
 {
 	uint64_t own = seed * 1000 + rank;
@@ -66,6 +76,8 @@ static inline void run_batch(const struct comparison *c, char *ops, uint64_t see
 
 	for (k = 0; k < BATCH; k++)
 		c->start(ops + k * c->bytes, seed + k, which);
+	for (k = 0; k < BATCH; k++)
+		c->begin(ops + (first + 5 * k) % BATCH * c->bytes);
 	for (k = 0; k < BATCH; k++)
 		c->complete(ops + (first + k * step) % BATCH * c->bytes);
 }
@@ -84,16 +96,16 @@ static inline int compare_batch(const struct comparison *c, char *ours, char *ba
 	return wrong;
 }
 
-/* Arguments: [ROUNDS [SEED [blocking|nonblocking|mixed]]] */
+/* Arguments: [ROUNDS [SEED [blocking|nonblocking|persistent|mixed]]] */
 static inline int compare(int argc, char **argv, const struct comparison *c)
 {
-	static const char *const ways[] = { "blocking", "nonblocking", "mixed" };
+	static const char *const ways[] = { "blocking", "nonblocking", "persistent", "mixed" };
 	const int rounds = argc > 1 ? atoi(argv[1]) : 10;
 	uint64_t seed = argc > 2 ? atoll(argv[2]) : 1;
 	char *ours = calloc(BATCH, c->bytes), *basic = calloc(BATCH, c->bytes);
 	int wrong = 0, all, i;
 
-	for (i = 0; i < 3 && argc > 3; i++)
+	for (i = 0; i < 4 && argc > 3; i++)
 		if (!strcmp(argv[3], ways[i]))
 			way = i;
 	MPI_Init(&argc, &argv);

@@ -29,8 +29,6 @@ static double *map(size_t bytes)
 		perror("mmap");
 		MPI_Abort(MPI_COMM_WORLD, 1);
 	}
-	/* A huge page for each number would take too much. */
-	madvise(p, bytes, MADV_NOHUGEPAGE);
 	return p;
 }
 

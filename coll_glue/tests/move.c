@@ -150,11 +150,19 @@ static void start(void *arg, uint64_t seed, int which)
 	MPI_Type_free(&op->r.layout.type);
 }
 
+static void begin(void *arg)
+{
+	struct operation *op = arg;
+
+	if (op->how == PERSISTENT)
+		MPI_Start(&op->request);
+}
+
 static void complete(void *arg)
 {
 	struct operation *op = arg;
 
-	wait_for(&op->request);
+	wait_for(op->how, &op->request);
 	memset(op->s.memory, 0xee, op->s.bytes);
 }
 
@@ -190,7 +198,7 @@ static void prepare(void)
 int main(int argc, char **argv)
 {
 	static const struct comparison test = {
-		sizeof(struct operation), prepare, start, complete, differs, release,
+		sizeof(struct operation), prepare, start, begin, complete, differs, release,
 	};
 
 	return compare(argc, argv, &test);

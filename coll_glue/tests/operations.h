@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Each operation by its name, on @n doubles for or from each rank, with rank @root. That of a
- * non-blocking one begins with an "i", and it is complete on return.
+ * non-blocking one begins with an "i", that of a persistent one with a "p"; they are complete
+ * on return.
  */
 #ifndef PVAS_TEST_COLL_OPERATIONS_H
 #define PVAS_TEST_COLL_OPERATIONS_H
 
 #include "common.h"
+
+#include <mpi-ext.h>
 
 static const char *const operations[] = {
 	"barrier", "bcast", "gather", "gatherv", "scatter", "scatterv", "allgather",
@@ -30,10 +33,14 @@ static inline void make_ring(MPI_Comm comm)
 	MPI_Cart_create(comm, 1, &size, &periodic, 0, &ring);
 }
 
-/* Call MPI_Name() or, with @request, MPI_Iname(). */
+static int persistent;
+
+/* Call MPI_Name() or, with @request, MPI_Iname() or MPIX_Name_init(). */
 #define CALL(Name, name, ...)							\
 	if (!strcmp(what, #name))						\
-		return request ? MPI_I##name(__VA_ARGS__, request) : MPI_##Name(__VA_ARGS__)
+		return !request ? MPI_##Name(__VA_ARGS__) :			\
+		       !persistent ? MPI_I##name(__VA_ARGS__, request) :	\
+		       MPIX_##Name##_init(__VA_ARGS__, MPI_INFO_NULL, request)
 
 static inline int call_blocks(const char *what, double *s, double *r, int n, int root,
 			      MPI_Comm comm, MPI_Request *request)
@@ -70,8 +77,7 @@ static inline int call(const char *what, double *s, double *r, int n, int root, 
 {
 	const MPI_Datatype t = MPI_DOUBLE;
 
-	if (!strcmp(what, "barrier"))
-		return request ? MPI_Ibarrier(comm, request) : MPI_Barrier(comm);
+	CALL(Barrier, barrier, comm);
 	CALL(Bcast, bcast, rank == root ? s : r, n, t, root, comm);
 	CALL(Gather, gather, s, n, t, r, n, t, root, comm);
 	CALL(Scatter, scatter, s, n, t, r, n, t, root, comm);
@@ -91,10 +97,17 @@ static inline int operate(const char *what, double *s, double *r, int n, int roo
 	MPI_Request request;
 	int rc;
 
-	if (what[0] != 'i')
+	if (what[0] != 'i' && what[0] != 'p')
 		return call(what, s, r, n, root, comm, NULL);
+	persistent = what[0] == 'p';
 	rc = call(what + 1, s, r, n, root, comm, &request);
-	return rc ? rc : MPI_Wait(&request, MPI_STATUS_IGNORE);
+	if (!rc && persistent)
+		rc = MPI_Start(&request);
+	if (!rc)
+		rc = MPI_Wait(&request, MPI_STATUS_IGNORE);
+	if (!rc && persistent)
+		rc = MPI_Request_free(&request);
+	return rc;
 }
 
 #endif /* PVAS_TEST_COLL_OPERATIONS_H */

@@ -70,6 +70,11 @@ done
 for program in move combine neighbors; do
 	try "$program-nonblocking-5" tasks 5 $program $rounds 30000 nonblocking
 done
+for program in move combine neighbors; do
+	try "$program-persistent-3" tasks 3 $program $((2 * rounds)) 50000 persistent
+done
+try persistent-2	tasks 2 persistent
+try persistent-5	tasks 5 persistent
 try inflight-2		tasks 2 inflight
 try inflight-5		tasks 5 inflight
 try all-by-reference	tasks 3 OMPI_MCA_coll_pvas_ring_limit=0 OMPI_MCA_coll_pvas_share=1 move $rounds 5000
@@ -97,14 +102,14 @@ if [ $backend = user ]; then
 	try many-5	tasks 5 many 500
 	# 2 GiB are stored, and little more is read.
 	if [ "$(awk '/^MemAvailable/ { print $2 }' /proc/meminfo)" -gt $((5 << 20)) ]; then
-		try large	tasks 2 large
+		LIMIT=400 try large tasks 2 large
 	else
 		skip large "not enough memory"
 	fi
 	says settings 'not used with rank 1, which has another version' other_settings
 fi
 for what in barrier bcast gather scatter allgather alltoall reduce allreduce scan reduce_scatter \
-	neighbor_alltoall ineighbor_alltoallw iallreduce ialltoall; do
+	neighbor_alltoall ineighbor_alltoallw iallreduce ialltoall pallreduce pgather; do
 	dies early $what 40000
 done
 if [ $backend = user ]; then

@@ -15,7 +15,7 @@ enum { NONE, ALL, CHOSEN };
 /* Chosen for data of 8 bytes */
 static const char *const chosen[] = {
 	"bcast", "scatter", "allgather", "allgatherv", "alltoallw", "allreduce",
-	"neighbor_alltoallw", "ibarrier", "ibcast", "iallreduce", "iallgather", "iallgatherv",
+	"neighbor_alltoallw", "ibarrier", "iallreduce", "iallgather", "iallgatherv",
 };
 
 static int is_expected(const char *what, int how)
@@ -43,7 +43,7 @@ static int check_one(const char *what, MPI_Comm comm, int how)
 	return 1;
 }
 
-/* Is each operation counted, blocking and non-blocking, as expected? */
+/* Is each operation counted, blocking, non-blocking and persistent, as expected? */
 static int check(MPI_Comm comm, int how)
 {
 	char name[32];
@@ -53,6 +53,8 @@ static int check(MPI_Comm comm, int how)
 	for (i = 0; i < NR_OPERATIONS; i++) {
 		bad += check_one(operations[i], comm, how);
 		snprintf(name, sizeof(name), "i%s", operations[i]);
+		bad += check_one(name, comm, how);
+		snprintf(name, sizeof(name), "p%s", operations[i]);
 		bad += check_one(name, comm, how);
 	}
 	MPI_Comm_free(&ring);
