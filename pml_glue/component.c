@@ -49,6 +49,9 @@ static void register_parameters(void)
 		      OPAL_INFO_LVL_5);
 	register_uint("copy_limit", "Longest message that is copied into the peer's ring "
 		      "(default: 1024)", &component.copy_limit, 1024, OPAL_INFO_LVL_5);
+	register_uint("burst_limit", "Longest message that is copied by a non-blocking send which "
+		      "follows another one (default: 512)", &component.burst_limit, 512,
+		      OPAL_INFO_LVL_5);
 	register_uint("unexpected_limit", "Longest message that is copied although no receive "
 		      "is posted; a longer one waits with its sender (default: 4k)",
 		      &component.unexpected_limit, 4096, OPAL_INFO_LVL_5);
@@ -245,6 +248,7 @@ static bool prepare(void)
 	check_parameters();
 	OBJ_CONSTRUCT(&component.lock, opal_mutex_t);
 	mca_pml_pvas_list_init(&component.early);
+	component.arrived = 1;
 	return mca_pml_pvas_make_port() && mca_pml_pvas_publish();
 }
 

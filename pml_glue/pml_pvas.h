@@ -145,6 +145,7 @@ struct mca_pml_pvas_request;
  * struct mca_pml_pvas_out - what we send to a peer
  * @pos:	in the ring's data, of the next record
  * @head:	bytes written; @limit bytes can be, as far as we know
+ * @arrived:	the component's when a message of more than @burst_limit was last copied
  * @pending:	sends that have not got into the ring, in order
  * @next:	in the component's list of peers with such sends
  */
@@ -155,6 +156,7 @@ struct mca_pml_pvas_out {
 	uint64_t head;
 	uint64_t limit;
 	size_t inline_limit;
+	uint64_t arrived;
 	bool congested;
 	bool listed;
 	struct mca_pml_pvas_request *pending, **last_pending;
@@ -252,6 +254,7 @@ struct mca_pml_pvas_message {
  * @done:	completed, but for telling the user
  * @freed:	by the user, before it was done
  * @posted:	in a list, waiting for a message
+ * @left:	to be left in place, although it is short
  * @buffer:	of MPI_Bsend, to be freed
  * @offer:	of a send
  * @fetch:	of a receive: the offer whose data come next, of the peer @from
@@ -273,6 +276,7 @@ struct mca_pml_pvas_request {
 	bool done;
 	bool freed;
 	bool posted;
+	bool left;
 	void *buffer;
 	struct mca_pml_pvas_offer offer;
 	struct mca_pml_pvas_offer *fetch;
@@ -307,6 +311,7 @@ struct mca_pml_pvas_counters {
  * @own_in:	counts unexpected messages to ourselves
  * @ins:	the rings that we read
  * @seen:	@port->nr_announced when they were last looked for
+ * @arrived:	records read so far, from 1
  * @pending:	peers with sends that have not got into the ring
  * @touching:	a thread that has the lock writes to a peer's memory
  * @fetching:	threads that read or write a peer's memory without the lock
@@ -317,6 +322,7 @@ struct mca_pml_pvas_component {
 
 	unsigned int ring_size;
 	unsigned int copy_limit;
+	unsigned int burst_limit;
 	unsigned int unexpected_limit;
 	unsigned int unexpected_max;
 	unsigned int share_limit;
@@ -344,6 +350,7 @@ struct mca_pml_pvas_component {
 	struct mca_pml_pvas_in **ins;
 	unsigned int nr_ins;
 	uint64_t seen;
+	uint64_t arrived;
 	struct mca_pml_pvas_out *pending;
 	struct mca_pml_pvas_request *unused;
 	volatile bool touching;

@@ -172,6 +172,7 @@ static int read_ring(struct mca_pml_pvas_in *in)
 		mca_pml_pvas_finish(req);
 		mca_pml_pvas_lock();
 	}
+	component.arrived += nr;
 	return nr;
 }
 

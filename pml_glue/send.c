@@ -89,12 +89,12 @@ enum placed { NO_ROOM, SENT, OFFERED };
 
 static enum placed place(struct mca_pml_pvas_out *out, struct mca_pml_pvas_request *req)
 {
-	if (req->mode != MCA_PML_BASE_SEND_SYNCHRONOUS &&
-	    put_data(req->pc, out, req->buf, req->count, req->type, req->bytes, req->tag))
+	const bool copy = req->mode != MCA_PML_BASE_SEND_SYNCHRONOUS && !req->left;
+
+	if (copy && put_data(req->pc, out, req->buf, req->count, req->type, req->bytes, req->tag))
 		return SENT;
 	/* A short message is offered only if the receiver asks for that. */
-	if (req->mode != MCA_PML_BASE_SEND_SYNCHRONOUS && req->bytes <= out->inline_limit &&
-	    !out->congested)
+	if (copy && req->bytes <= out->inline_limit && !out->congested)
 		return NO_ROOM;
 	return put_reference(out, req) ? OFFERED : NO_ROOM;
 }
@@ -185,6 +185,24 @@ static inline bool send_now(struct mca_pml_pvas_comm *pc, const void *buf, size_
 	return done;
 }
 
+/*
+ * Several non-blocking sends in a row, without a message from anywhere between them: nobody
+ * waits for the first one's latency, and to copy once is faster.
+ */
+static bool in_burst(struct mca_pml_pvas_comm *pc, int dst)
+{
+	struct mca_pml_pvas_out *out;
+	bool again;
+
+	mca_pml_pvas_lock();
+	out = mca_pml_pvas_source(pc, dst)->peer->out;
+	again = out && out->arrived == component.arrived;
+	if (out)
+		out->arrived = component.arrived;
+	mca_pml_pvas_unlock();
+	return again;
+}
+
 static void send_to_peer(struct mca_pml_pvas_out *out, struct mca_pml_pvas_request *req)
 {
 	enum placed placed = NO_ROOM;
@@ -238,6 +256,7 @@ static struct mca_pml_pvas_request *new_send(struct mca_pml_pvas_comm *pc, const
 	if (!req)
 		return NULL;
 	req->send = true;
+	req->left = false;
 	req->mode = mode;
 	req->super.req_status = ompi_status_empty;
 	if (!persistent)
@@ -332,6 +351,7 @@ int mca_pml_pvas_isend(const void *buf, size_t count, struct ompi_datatype_t *ty
 {
 	struct mca_pml_pvas_comm *pc = mca_pml_pvas_owned(comm);
 	struct mca_pml_pvas_request *req;
+	bool left;
 
 	if (!pc)
 		return component.ob1.pml_isend(buf, count, type, dst, tag, mode, comm, request);
@@ -339,11 +359,14 @@ int mca_pml_pvas_isend(const void *buf, size_t count, struct ompi_datatype_t *ty
 	*request = &ompi_request_empty;
 	if (mode == MCA_PML_BASE_SEND_BUFFERED)
 		return send_buffered(pc, buf, count, type, dst, tag);
-	if (mode != MCA_PML_BASE_SEND_SYNCHRONOUS && send_now(pc, buf, count, type, dst, tag))
+	left = mode == MCA_PML_BASE_SEND_SYNCHRONOUS ||
+	       (count * type->super.size > component.burst_limit && in_burst(pc, dst));
+	if (!left && send_now(pc, buf, count, type, dst, tag))
 		return OMPI_SUCCESS;
 	req = new_send(pc, buf, count, type, dst, tag, mode, false);
 	if (!req)
 		return OMPI_ERR_OUT_OF_RESOURCE;
+	req->left = left;
 	*request = &req->super;
 	launch(req);
 	return OMPI_SUCCESS;
