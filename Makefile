@@ -24,7 +24,7 @@ export O := $(BUILD)
 
 user	:= libpvas pvasrun examples tools scale
 
-.PHONY: all module module-all $(user) btl_glue coll_glue deps demo check style check-debug check-mpi \
+.PHONY: all module module-all $(user) btl_glue coll_glue pml_glue deps demo check style check-debug check-mpi \
 	check-packages attack bench bench-quick dist distcheck deb rpm clean
 
 all: module $(user)
@@ -46,7 +46,7 @@ module-all:
 
 libpvas:
 	@$(MAKE) -s -C libpvas
-pvasrun examples btl_glue coll_glue: libpvas
+pvasrun examples btl_glue coll_glue pml_glue: libpvas
 	@$(MAKE) -s -C $@
 tools:
 	@$(MAKE) -s -C tools/ps

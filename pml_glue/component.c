@@ -243,7 +243,7 @@ static int register_component(void)
 
 static bool prepare(void)
 {
-	if (!opal_process_info.num_local_peers || !mca_pml_pvas_find_self())
+	if (!mca_pml_pvas_find_self())
 		return false;
 	check_parameters();
 	OBJ_CONSTRUCT(&component.lock, opal_mutex_t);

@@ -44,6 +44,7 @@ install: libpvas pvasrun tools scale
 install-btl: libpvas
 	@$(MAKE) -s -C btl_glue install
 	@$(MAKE) -s -C coll_glue install
+	@$(MAKE) -s -C pml_glue install
 
 install-load:
 	install -D -m 644 system/pvas-load.conf $(DESTDIR)$(loaddir)/pvas.conf

@@ -10,7 +10,7 @@
 
 #include "../../coll_glue/tests/layouts.h"
 
-#define BYTES (1 << 20)
+#define BYTES (1 << 17)
 
 static unsigned char out[BYTES], in[BYTES], expected[BYTES], packed[BYTES];
 
