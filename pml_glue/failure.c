@@ -104,8 +104,8 @@ void mca_pml_pvas_end_fetch(void)
 }
 
 /*
- * Called by the fault handler: we were using the memory of a task that has ended. What we
- * were doing can't be completed, and the exit status ends the job.
+ * Called by the fault handler: we were using the memory of a task that has ended. The
+ * access can't be completed, and the exit status ends the job.
  */
 void mca_pml_pvas_lost(uint32_t index)
 {

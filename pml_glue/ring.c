@@ -158,8 +158,6 @@ struct mca_pml_pvas_header *mca_pml_pvas_reserve_slowly(struct mca_pml_pvas_out 
 	if (out->limit - out->head < skip + size + MCA_PML_PVAS_STEP)
 		return NULL;
 	if (skip)
-		mca_pml_pvas_store_record(out,
-					  (struct mca_pml_pvas_header *)(out->ring->data + out->pos),
-					  skip, MCA_PML_PVAS_WRAP);
-	return (struct mca_pml_pvas_header *)(out->ring->data + out->pos);
+		mca_pml_pvas_store_record(out, mca_pml_pvas_place(out), skip, MCA_PML_PVAS_WRAP);
+	return mca_pml_pvas_place(out);
 }

@@ -58,12 +58,18 @@ static inline uint32_t mca_pml_pvas_record_size(size_t bytes)
 struct mca_pml_pvas_header *mca_pml_pvas_reserve_slowly(struct mca_pml_pvas_out *out,
 							uint32_t size);
 
+/* Where the next record goes */
+static inline struct mca_pml_pvas_header *mca_pml_pvas_place(const struct mca_pml_pvas_out *out)
+{
+	return (struct mca_pml_pvas_header *)(out->ring->data + out->pos);
+}
+
 /* Room for a record and the place behind it; NULL: there is none now */
 static inline struct mca_pml_pvas_header *mca_pml_pvas_reserve(struct mca_pml_pvas_out *out,
 							       uint32_t size)
 {
 	if (out->size - out->pos >= size && out->limit - out->head >= size + MCA_PML_PVAS_STEP)
-		return (struct mca_pml_pvas_header *)(out->ring->data + out->pos);
+		return mca_pml_pvas_place(out);
 	return mca_pml_pvas_reserve_slowly(out, size);
 }
 

@@ -3,7 +3,7 @@
  * The sender. A short message goes into the receiver's ring, and the send is complete. Of a
  * longer one, of a synchronous one, and of any while the receiver has too many that nobody
  * received, only a reference goes there, and the receiver gives the offer back once it has
- * the data. What finds no room waits in our own memory, in order.
+ * the data. Messages that find no room wait in our own memory, in order.
  */
 #include "ring.h"
 

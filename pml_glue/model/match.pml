@@ -31,10 +31,10 @@ byte number[4], tag[4];
 bool reference[4];
 byte head[SENDERS], tail[SENDERS];
 
-/* What a sender's buffer has, and how often its message was given back */
+/* The contents of a sender's buffer, and how often its message was given back */
 byte buffer[TOTAL], returned[TOTAL], references, sending;
 
-/* What the receiver knows: receives in the order in which they were posted */
+/* In the receiver only: receives in the order in which they were posted */
 byte want_src[RECEIVES], want_tag[RECEIVES];
 bool waiting[RECEIVES];
 byte posted, nr_waiting;

@@ -3,8 +3,8 @@
  * usage: types
  *
  * Messages from each layout of a datatype to each other one, short and long, posted before and
- * after, with and without room for all of it. What must come is what MPI_Pack and MPI_Unpack
- * make of it; nothing else in the buffer changes.
+ * after, with and without room for all of it. The result must be that of MPI_Pack and
+ * MPI_Unpack; nothing else in the buffer changes.
  */
 #include "common.h"
 
