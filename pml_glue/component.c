@@ -309,6 +309,8 @@ static int finalize_component(void)
 	mca_pml = component.ob1;
 	component.active = false;
 	mca_pml_pvas_free_requests();
+	mca_pml_pvas_free_readers();
+	mca_pml_pvas_free_peers();
 	return component.ob1_component.pmlm_finalize();
 }
 

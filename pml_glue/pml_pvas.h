@@ -469,6 +469,7 @@ void mca_pml_pvas_free_message(struct mca_pml_pvas_message *message);
 /* ring.c */
 bool mca_pml_pvas_make_port(void);
 void mca_pml_pvas_find_writers(void);
+void mca_pml_pvas_free_readers(void);
 struct mca_pml_pvas_out *mca_pml_pvas_new_out(struct mca_pml_pvas_peer *peer);
 
 /* request.c */

@@ -102,6 +102,17 @@ void mca_pml_pvas_find_writers(void)
 	}
 }
 
+void mca_pml_pvas_free_readers(void)
+{
+	unsigned int i;
+
+	for (i = 0; i < component.nr_ins; i++)
+		free(component.ins[i]);
+	free(component.ins);
+	component.ins = NULL;
+	component.nr_ins = 0;
+}
+
 /* ---- the writer ---- */
 
 static void announce(struct mca_pml_pvas_port *port, struct mca_pml_pvas_ring *ring)
