@@ -8,7 +8,6 @@
  */
 #include "pml_pvas.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -89,20 +88,6 @@ static unsigned int clamp(const char *name, unsigned int value, unsigned int lea
 	return valid;
 }
 
-/* Has the machine several NUMA nodes? Their list is like 0 or 0-1. */
-static bool several_nodes(void)
-{
-	FILE *f = fopen("/sys/devices/system/node/online", "re");
-	char list[64] = "";
-
-	if (!f)
-		return false;
-	if (!fgets(list, sizeof(list), f))
-		list[0] = 0;
-	fclose(f);
-	return strpbrk(list, "-,");
-}
-
 /* All rings of a rank that exchanges messages with all others take no more than 64 KiB. */
 static unsigned int default_ring_size(unsigned int peers)
 {
@@ -129,45 +114,39 @@ static void check_parameters(void)
 	if (component.share_limit == UNSET)
 		component.share_limit = oversubscribed ? 0 : 32 << 10;
 	if (component.first_touch == UNSET)
-		component.first_touch = component.share_limit && several_nodes();
+		component.first_touch = component.share_limit && mca_btl_pvas_several_nodes();
 	if (component.spin == UNSET)
 		component.spin = oversubscribed ? 1 : 16;
 }
 
 /* ---- counters ---- */
 
-static const struct {
-	const char *name, *text;
-	int class;
-	unsigned long long *value;
-} counters[] = {
+static void register_counter(const char *name, int class, unsigned long long *value,
+			     const char *text)
+{
+	mca_base_component_pvar_register(&version, name, text, OPAL_INFO_LVL_4, class,
+					 MCA_BASE_VAR_TYPE_UNSIGNED_LONG_LONG, NULL,
+					 MCA_BASE_VAR_BIND_NO_OBJECT,
+					 MCA_BASE_PVAR_FLAG_READONLY |
+					 MCA_BASE_PVAR_FLAG_CONTINUOUS, NULL, NULL, NULL, value);
+}
+
 #define COUNTER(name, class, text) \
-	{ #name, text, MCA_BASE_PVAR_CLASS_##class, &component.counters.name }
-	COUNTER(eager, COUNTER, "Messages copied into a peer's ring"),
-	COUNTER(references, COUNTER, "Messages left in place for the peer to fetch"),
-	COUNTER(local, COUNTER, "Messages from this process to itself"),
-	COUNTER(fetched, COUNTER, "Messages copied straight from the sender's buffer"),
-	COUNTER(bytes_fetched, COUNTER, "Bytes of them"),
-	COUNTER(pieces_helped, COUNTER, "Pieces of our messages that we copied for the receiver"),
-	COUNTER(unexpected, COUNTER, "Messages that came before their receive"),
-	COUNTER(unexpected_bytes, LEVEL, "Bytes this process holds for them"),
-	COUNTER(unexpected_most, HIGHWATERMARK, "Most bytes it ever held for them"),
-	COUNTER(waits, COUNTER, "Sends that found no room in the peer's ring"),
-	COUNTER(communicators, LEVEL, "Communicators that this component owns"),
-#undef COUNTER
-};
+	register_counter(#name, MCA_BASE_PVAR_CLASS_##class, &component.counters.name, text)
 
 static void register_counters(void)
 {
-	size_t i;
-
-	for (i = 0; i < sizeof(counters) / sizeof(counters[0]); i++)
-		mca_base_component_pvar_register(
-			&version, counters[i].name, counters[i].text, OPAL_INFO_LVL_4,
-			counters[i].class, MCA_BASE_VAR_TYPE_UNSIGNED_LONG_LONG, NULL,
-			MCA_BASE_VAR_BIND_NO_OBJECT,
-			MCA_BASE_PVAR_FLAG_READONLY | MCA_BASE_PVAR_FLAG_CONTINUOUS, NULL, NULL,
-			NULL, counters[i].value);
+	COUNTER(eager, COUNTER, "Messages copied into a peer's ring");
+	COUNTER(references, COUNTER, "Messages left in place for the peer to fetch");
+	COUNTER(local, COUNTER, "Messages from this process to itself");
+	COUNTER(fetched, COUNTER, "Messages copied straight from the sender's buffer");
+	COUNTER(bytes_fetched, COUNTER, "Bytes of them");
+	COUNTER(pieces_helped, COUNTER, "Pieces of our messages that we copied for the receiver");
+	COUNTER(unexpected, COUNTER, "Messages that came before their receive");
+	COUNTER(unexpected_bytes, LEVEL, "Bytes this process holds for them");
+	COUNTER(unexpected_most, HIGHWATERMARK, "Most bytes it ever held for them");
+	COUNTER(waits, COUNTER, "Sends that found no room in the peer's ring");
+	COUNTER(communicators, LEVEL, "Communicators that this component owns");
 }
 
 /* ---- getting ob1 ---- */
@@ -317,18 +296,16 @@ static int finalize_component(void)
 struct mca_pml_pvas_component mca_pml_pvas_component = {
 	.super = {
 		.pmlm_version = {
-			MCA_PML_BASE_VERSION_2_0_0,
-			.mca_component_name = "pvas",
-			MCA_BASE_MAKE_VERSION(component, OMPI_MAJOR_VERSION, OMPI_MINOR_VERSION,
-					      OMPI_RELEASE_VERSION),
+			.mca_register_component_params = register_component,
 			.mca_open_component = open_component,
 			.mca_close_component = close_component,
-			.mca_register_component_params = register_component,
-		},
-		.pmlm_data = {
-			.param_field = MCA_BASE_METADATA_PARAM_NONE,
+			MCA_PML_BASE_VERSION_2_0_0,
+			MCA_BASE_MAKE_VERSION(component, OMPI_MAJOR_VERSION, OMPI_MINOR_VERSION,
+					      OMPI_RELEASE_VERSION),
+			.mca_component_name = "pvas",
 		},
 		.pmlm_init = init_component,
 		.pmlm_finalize = finalize_component,
+		.pmlm_data = { .param_field = MCA_BASE_METADATA_PARAM_NONE },
 	},
 };

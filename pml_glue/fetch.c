@@ -81,17 +81,6 @@ static size_t piece_size(size_t size)
 	return piece > component.share_piece ? piece : component.share_piece;
 }
 
-/* A new page is allocated on the node of the processor that touches it first: ours. */
-static void touch_pages(char *p, size_t size)
-{
-	volatile char *to = p, *end = p + size;
-
-	while (to < end) {
-		*to = *to;
-		to = (char *)(((uintptr_t)to | (PAGE - 1)) + 1);
-	}
-}
-
 /* False: the description is in use for another peer, or another thread of this rank */
 static bool begin_shared_copy(struct mca_pml_pvas_shared_copy *sc, char *to, const char *from,
 			      size_t size)
@@ -99,13 +88,13 @@ static bool begin_shared_copy(struct mca_pml_pvas_shared_copy *sc, char *to, con
 	if (__atomic_exchange_n(&sc->busy, 1, __ATOMIC_ACQUIRE))
 		return false;
 	if (component.first_touch)
-		touch_pages(to, size);
-	sc->to = to;
-	sc->from = from;
+		mca_btl_pvas_touch_pages(to, size);
 	sc->size = size;
 	sc->piece = piece_size(size);
-	sc->copied_by_sender = 0;
 	sc->nr = (size + sc->piece - 1) / sc->piece;
+	sc->from = from;
+	sc->to = to;
+	sc->copied_by_sender = 0;
 	__atomic_store_n(&sc->left, sc->nr, __ATOMIC_RELEASE);
 	return true;
 }
@@ -158,8 +147,8 @@ void mca_pml_pvas_fetch(struct mca_pml_pvas_request *req)
 		copy_contiguous(req->from, (char *)req->buf + req->type->super.true_lb,
 				(const char *)offer->buf + offer->type->super.true_lb, bytes);
 	else if (bytes)
-		mca_pml_pvas_copy(req->buf, req->count, req->type, offer->buf, offer->count,
-				  offer->type, bytes);
+		mca_coll_pvas_copy_data(req->buf, req->count, req->type, offer->buf, offer->count,
+					offer->type);
 	mca_pml_pvas_give_back(req->from, req->fetch);
 	mca_pml_pvas_end_fetch();
 	req->fetch = NULL;

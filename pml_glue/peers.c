@@ -19,20 +19,17 @@
 /* False if this process is not a task of a space, which is not an error */
 bool mca_pml_pvas_find_self(void)
 {
-	int self = pvas_task_get_index();
-	const struct pvas_start *start;
+	const struct pvas_start *start = (const struct pvas_start *)getauxval(AT_PVAS);
+	const int self = pvas_task_get_index();
 	struct pvas_task_info me;
 
-	if (self < 0 || pvas_task_get(self, &me))
+	if (!start || self < 0 || pvas_task_get(self, &me))
 		return false;
-	start = (const struct pvas_start *)getauxval(AT_PVAS);
-	component.faults = (struct mca_btl_pvas_faults) {
-		.index = self,
-		.shift = start->shift,
-		.table = (const struct pvas_part *)start->table,
-		.lost = mca_pml_pvas_lost,
-	};
 	component.own_in.index = self;
+	component.faults.index = self;
+	component.faults.shift = start->shift;
+	component.faults.table = (const struct pvas_part *)start->table;
+	component.faults.lost = mca_pml_pvas_lost;
 	return true;
 }
 

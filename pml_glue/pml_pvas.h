@@ -18,7 +18,8 @@
  *  probe.c       probe, mprobe, and receiving a message found so
  *  progress.c    reading the rings, completing sends
  *  fetch.c       fetching data that were left with their sender
- *  convert.c     packing, unpacking, copying between any two datatypes
+ *
+ * Copies between datatypes are those of coll/pvas.
  *
  * One lock protects everything but what peers write. It is held neither in a callback nor
  * while data are fetched from a sender's buffer.
@@ -97,12 +98,12 @@ struct mca_pml_pvas_offer {
 struct mca_pml_pvas_shared_copy {
 	_Alignas(MCA_PML_PVAS_LINES) int64_t left;
 	_Alignas(MCA_PML_PVAS_LINES) int64_t busy;
-	int64_t copied_by_sender;
-	int64_t nr;
-	char *to;
-	const char *from;
 	size_t size;
 	size_t piece;
+	int64_t nr;
+	const char *from;
+	char *to;
+	int64_t copied_by_sender;
 };
 
 /**
@@ -534,13 +535,21 @@ void mca_pml_pvas_fetch(struct mca_pml_pvas_request *req);
 void mca_pml_pvas_give_back(struct mca_pml_pvas_peer *peer, struct mca_pml_pvas_offer *offer);
 void mca_pml_pvas_help(void);
 
-/* convert.c */
-void mca_pml_pvas_pack(void *to, size_t bytes, const void *buf, size_t count,
-		       const struct ompi_datatype_t *type);
-void mca_pml_pvas_unpack(const void *from, size_t bytes, void *buf, size_t count,
-			 const struct ompi_datatype_t *type);
-void mca_pml_pvas_copy(void *to, size_t to_count, const struct ompi_datatype_t *to_type,
-		       const void *from, size_t from_count,
-		       const struct ompi_datatype_t *from_type, size_t bytes);
+/* coll_glue/copy.c */
+int mca_coll_pvas_copy_data(void *to, size_t to_count, const struct ompi_datatype_t *to_type,
+			    const void *from, size_t from_count,
+			    const struct ompi_datatype_t *from_type);
+
+static inline void mca_pml_pvas_pack(void *to, size_t bytes, const void *buf, size_t count,
+				     const struct ompi_datatype_t *type)
+{
+	mca_coll_pvas_copy_data(to, bytes, &ompi_mpi_byte.dt, buf, count, type);
+}
+
+static inline void mca_pml_pvas_unpack(const void *from, size_t bytes, void *buf, size_t count,
+				       const struct ompi_datatype_t *type)
+{
+	mca_coll_pvas_copy_data(buf, count, type, from, bytes, &ompi_mpi_byte.dt);
+}
 
 #endif /* PML_PVAS_H */

@@ -17,6 +17,8 @@ only=("$@")
 
 # Its receivers have little room, so that every message meets a full ring or is left in place.
 tiny=(OMPI_MCA_pml_pvas_ring_size=1024 OMPI_MCA_pml_pvas_unexpected_max=2000)
+many=100000
+[ $backend = user ] || many=10000
 # Nothing is copied early.
 never=(OMPI_MCA_pml_pvas_copy_limit=0 OMPI_MCA_pml_pvas_unexpected_limit=0)
 
@@ -35,14 +37,14 @@ not_everywhere()
 		-n 1 -x OMPI_MCA_pml=ob1 "$bin/selected" none : -n 1 "$bin/selected" none
 }
 
-# Functions and variables shared between files are mca_pml_pvas_*, or those of btl_glue.
+# Functions and variables shared between files are mca_pml_pvas_*, or those of the other components.
 convention()
 {
 	local names
 
 	names=$(nm --defined-only --extern-only "$B"/pml_glue/*.o | awk 'NF == 3 { print $3 }')
 	[ "$(wc -l <<<"$names")" -ge 30 ] || return
-	! grep -vE '^mca_(pml|btl)_pvas(_|$)' <<<"$names"
+	! grep -vE '^mca_(pml|btl|coll)_pvas(_|$)' <<<"$names"
 }
 
 parameters()
@@ -73,8 +75,8 @@ try order-never		tasks 3 "${never[@]}" order 8
 try types-never		tasks 2 "${never[@]}" types
 try shared-copies	tasks 2 OMPI_MCA_pml_pvas_share_limit=4096 \
 			OMPI_MCA_pml_pvas_share_piece=4096 OMPI_MCA_pml_pvas_first_touch=1 special
-try flood		tasks 2 flood 100000 3000000
-try flood-4		tasks 4 flood 100000 3000000
+try flood		tasks 2 flood $many 3000000
+try flood-4		tasks 4 flood $many 3000000
 try threads		tasks 2 threads 200
 try threads-3		tasks 3 "${tiny[@]}" threads 60
 try stopped		tasks 3 die stop 1
