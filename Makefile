@@ -24,8 +24,8 @@ export O := $(BUILD)
 
 user	:= libpvas pvasrun examples tools scale
 
-.PHONY: all module module-all $(user) btl_glue coll_glue smsc_glue python deps demo check style check-debug check-mpi \
-	check-packages check-matrix attack bench bench-quick dist distcheck deb rpm clean
+.PHONY: all module module-all $(user) btl_glue coll_glue pml_glue smsc_glue python deps demo check style check-debug \
+	check-mpi check-packages check-matrix attack bench bench-quick dist distcheck deb rpm clean
 
 all: module $(user)
 
@@ -46,7 +46,7 @@ module-all:
 
 libpvas:
 	@$(MAKE) -s -C libpvas
-pvasrun examples btl_glue coll_glue smsc_glue python: libpvas
+pvasrun examples btl_glue coll_glue pml_glue smsc_glue python: libpvas
 	@$(MAKE) -s -C $@
 tools:
 	@$(MAKE) -s -C tools/ps

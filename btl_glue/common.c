@@ -111,3 +111,32 @@ bool mca_btl_pvas_look_up(const mca_base_component_t *us, const char *name,
 	return mca_btl_pvas_look_up_in_space(name, rank, modex, size) ||
 	       look_up_in_pmix(us, rank, modex, size);
 }
+
+/* ---- the machine ---- */
+
+/* Has the machine several NUMA nodes? Their list is like 0 or 0-1. */
+bool mca_btl_pvas_several_nodes(void)
+{
+	FILE *f = fopen("/sys/devices/system/node/online", "re");
+	char list[64] = "";
+
+	if (!f)
+		return false;
+	if (!fgets(list, sizeof(list), f))
+		list[0] = 0;
+	fclose(f);
+	return strpbrk(list, "-,");
+}
+
+#define PAGE 4096U
+
+/* A new page is allocated on the node of the processor that touches it first: ours. */
+void mca_btl_pvas_touch_pages(char *p, size_t size)
+{
+	volatile char *to = p, *end = p + size;
+
+	while (to < end) {
+		*to = *to;
+		to = (char *)(((uintptr_t)to | (PAGE - 1)) + 1);
+	}
+}

@@ -25,6 +25,9 @@ bool mca_btl_pvas_look_up_in_space(const char *name, const opal_process_name_t *
 bool mca_btl_pvas_look_up(const mca_base_component_t *us, const char *name,
 			  const opal_process_name_t *rank, void *modex, size_t size);
 
+bool mca_btl_pvas_several_nodes(void);
+void mca_btl_pvas_touch_pages(char *p, size_t size);
+
 /**
  * struct mca_btl_pvas_faults - what the fault handlers need to know
  * @index:	our partition

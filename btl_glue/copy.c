@@ -77,17 +77,6 @@ static size_t piece_size(size_t size)
 	return piece > component.share_piece ? piece : component.share_piece;
 }
 
-/* A new page is allocated on the node of the processor that touches it first: ours. */
-static void touch_pages(char *p, size_t size)
-{
-	volatile char *to = p, *end = p + size;
-
-	while (to < end) {
-		*to = *to;
-		to = (char *)(((uintptr_t)to | (MCA_BTL_PVAS_PAGE - 1)) + 1);
-	}
-}
-
 static struct mca_btl_pvas_shared_copy *begin_shared_copy(struct mca_btl_base_endpoint_t *ep,
 							  char *to, const char *from, size_t size)
 {
@@ -97,7 +86,7 @@ static struct mca_btl_pvas_shared_copy *begin_shared_copy(struct mca_btl_base_en
 	if (__atomic_exchange_n(&sc->busy, 1, __ATOMIC_ACQUIRE))
 		return NULL;
 	if (component.first_touch)
-		touch_pages(to, size);
+		mca_btl_pvas_touch_pages(to, size);
 	sc->to = to;
 	sc->from = from;
 	sc->size = size;

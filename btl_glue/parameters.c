@@ -121,25 +121,11 @@ static unsigned int share_limit(void)
 	return component.oversubscribed ? 0 : SHARE_LIMIT;
 }
 
-/* Has the machine several NUMA nodes? Their list is like 0 or 0-1. */
-static bool several_nodes(void)
-{
-	FILE *f = fopen("/sys/devices/system/node/online", "re");
-	char list[64] = "";
-
-	if (!f)
-		return false;
-	if (!fgets(list, sizeof(list), f))
-		list[0] = 0;
-	fclose(f);
-	return strpbrk(list, "-,");
-}
-
 static bool first_touch(void)
 {
 	if (component.first_touch != UNSET)
 		return component.first_touch;
-	return component.share_limit && several_nodes();
+	return component.share_limit && mca_btl_pvas_several_nodes();
 }
 
 #define MAX_SIZE (1U << 30)

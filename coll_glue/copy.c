@@ -132,8 +132,9 @@ static void copy_by_pieces(void *to, size_t to_count, const struct ompi_datatype
 }
 
 /* As for a message, what the destination has no room for is left out, and an error. */
-int mca_coll_pvas_copy(void *to, size_t to_count, const struct ompi_datatype_t *to_type,
-		       const void *from, size_t from_count, const struct ompi_datatype_t *from_type)
+int mca_coll_pvas_copy_data(void *to, size_t to_count, const struct ompi_datatype_t *to_type,
+			    const void *from, size_t from_count,
+			    const struct ompi_datatype_t *from_type)
 {
 	const bool to_contiguous = is_contiguous(to_type, to_count);
 	const bool from_contiguous = is_contiguous(from_type, from_count);
@@ -145,7 +146,6 @@ int mca_coll_pvas_copy(void *to, size_t to_count, const struct ompi_datatype_t *
 		bytes = room;
 	if (!bytes)
 		return rc;
-	mca_coll_pvas_count(bytes_copied, bytes);
 	if (to_contiguous && from_contiguous)
 		memcpy((char *)to + to_type->super.true_lb,
 		       (const char *)from + from_type->super.true_lb, bytes);

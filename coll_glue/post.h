@@ -163,9 +163,22 @@ void mca_coll_pvas_help_all(struct mca_coll_pvas_module *m,
 			    enum mca_coll_pvas_kind kind);
 
 /* copy.c */
-int mca_coll_pvas_copy(void *to, size_t to_count, const struct ompi_datatype_t *to_type,
-		       const void *from, size_t from_count,
-		       const struct ompi_datatype_t *from_type);
+int mca_coll_pvas_copy_data(void *to, size_t to_count, const struct ompi_datatype_t *to_type,
+			    const void *from, size_t from_count,
+			    const struct ompi_datatype_t *from_type);
+
+/* Counted; copy_data() is also part of pml/pvas, which has counters of its own. */
+static inline int mca_coll_pvas_copy(void *to, size_t to_count,
+				     const struct ompi_datatype_t *to_type, const void *from,
+				     size_t from_count, const struct ompi_datatype_t *from_type)
+{
+	const size_t room = to_count * to_type->super.size;
+	const size_t bytes = from_count * from_type->super.size;
+
+	mca_coll_pvas_count(bytes_copied, bytes < room ? bytes : room);
+	return mca_coll_pvas_copy_data(to, to_count, to_type, from, from_count, from_type);
+}
+
 bool mca_coll_pvas_same_layout(const struct ompi_datatype_t *a, const struct ompi_datatype_t *b);
 
 static inline ptrdiff_t mca_coll_pvas_extent(const struct ompi_datatype_t *type)

@@ -44,7 +44,7 @@ install: libpvas pvasrun tools scale
 # The components for the Open MPI that is installed here
 install-btl: libpvas
 	@set -e; case $$($${MPICC:-mpicc.openmpi} --showme:version) in \
-	*' 4.1.'*) parts='btl_glue coll_glue' ;; \
+	*' 4.1.'*) parts='btl_glue coll_glue pml_glue' ;; \
 	*) parts=smsc_glue ;; \
 	esac; \
 	for part in $$parts; do $(MAKE) -s -C $$part install; done

@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * Fetching data from the sender's buffer, straight into the receiver's.
+ *
+ * Both sides copy a long message, as in btl/pvas: the receiver describes the copy in the
+ * sender's port, then claims and copies pieces until none is left. The sender, which waits for
+ * its message to be fetched, finds the description when it next polls, and claims pieces, too.
+ * A sender that is busy elsewhere delays nothing: the receiver waits only for claimed pieces.
+ *
+ * @left counts the pieces that are not claimed, and can go below zero. A claim keeps the copy
+ * from ending until that piece is done. The other members are stored before @left, so a late
+ * claim reads those of the copy that its piece belongs to.
+ */
+#include "pml_pvas.h"
+
+#include <sched.h>
+#include <string.h>
+
+#define component mca_pml_pvas_component
+
+/* Iterations of the waiting loop between two checks that the peer is alive */
+#define CHECK_INTERVAL 4096
+
+#define MAX_PIECE (256 << 10)
+#define PAGE 4096U
+
+/* The receiver has the data. The offer is not to be used after that. */
+void mca_pml_pvas_give_back(struct mca_pml_pvas_peer *peer, struct mca_pml_pvas_offer *offer)
+{
+	struct mca_pml_pvas_offer **returned = &peer->port->returned;
+	struct mca_pml_pvas_offer *first = __atomic_load_n(returned, __ATOMIC_RELAXED);
+
+	do
+		offer->next = first;
+	while (!__atomic_compare_exchange_n(returned, &first, offer, true, __ATOMIC_RELEASE,
+					    __ATOMIC_RELAXED));
+}
+
+/* ---- pieces ---- */
+
+static bool claim_piece(struct mca_pml_pvas_shared_copy *sc, int64_t *piece)
+{
+	if (__atomic_load_n(&sc->left, __ATOMIC_RELAXED) <= 0)
+		return false;
+	*piece = __atomic_fetch_sub(&sc->left, 1, __ATOMIC_ACQUIRE) - 1;
+	return *piece >= 0;
+}
+
+static void copy_piece(const struct mca_pml_pvas_shared_copy *sc, int64_t piece)
+{
+	size_t at = piece * sc->piece;
+	size_t len = sc->size - at < sc->piece ? sc->size - at : sc->piece;
+
+	memcpy(sc->to + at, sc->from + at, len);
+}
+
+/* The sender's part; the caller holds the lock. */
+void mca_pml_pvas_help(void)
+{
+	struct mca_pml_pvas_shared_copy *sc = &component.port->shared_copy;
+	int64_t piece;
+
+	component.touching = true;
+	while (claim_piece(sc, &piece)) {
+		copy_piece(sc, piece);
+		__atomic_add_fetch(&sc->copied_by_sender, 1, __ATOMIC_RELEASE);
+		mca_pml_pvas_count(pieces_helped, 1);
+	}
+	component.touching = false;
+}
+
+/* ---- the receiver's part ---- */
+
+/* Large pieces for a long message, but enough of them that both sides end together */
+static size_t piece_size(size_t size)
+{
+	size_t piece = size / 8 & ~(size_t)(PAGE - 1);
+
+	if (piece > MAX_PIECE)
+		return MAX_PIECE;
+	return piece > component.share_piece ? piece : component.share_piece;
+}
+
+/* False: the description is in use for another peer, or another thread of this rank */
+static bool begin_shared_copy(struct mca_pml_pvas_shared_copy *sc, char *to, const char *from,
+			      size_t size)
+{
+	if (__atomic_exchange_n(&sc->busy, 1, __ATOMIC_ACQUIRE))
+		return false;
+	if (component.first_touch)
+		mca_btl_pvas_touch_pages(to, size);
+	sc->size = size;
+	sc->piece = piece_size(size);
+	sc->nr = (size + sc->piece - 1) / sc->piece;
+	sc->from = from;
+	sc->to = to;
+	sc->copied_by_sender = 0;
+	__atomic_store_n(&sc->left, sc->nr, __ATOMIC_RELEASE);
+	return true;
+}
+
+/* Wait for the pieces that the sender has claimed. */
+static void end_shared_copy(struct mca_pml_pvas_peer *peer, int64_t ours)
+{
+	struct mca_pml_pvas_shared_copy *sc = &peer->port->shared_copy;
+	unsigned int polls = 0;
+
+	while (__atomic_load_n(&sc->copied_by_sender, __ATOMIC_ACQUIRE) != sc->nr - ours) {
+		__builtin_ia32_pause();
+		if (++polls % CHECK_INTERVAL)
+			continue;
+		if (!mca_pml_pvas_runs(peer->index, peer->gen))
+			mca_pml_pvas_lost(peer->index);
+		sched_yield();
+	}
+	__atomic_store_n(&sc->busy, 0, __ATOMIC_RELEASE);
+}
+
+static void copy_contiguous(struct mca_pml_pvas_peer *peer, char *to, const char *from,
+			    size_t size)
+{
+	struct mca_pml_pvas_shared_copy *sc = &peer->port->shared_copy;
+	int64_t piece, ours = 0;
+
+	if (!component.share_limit || size < component.share_limit ||
+	    peer == component.own_peer || !begin_shared_copy(sc, to, from, size)) {
+		memcpy(to, from, size);
+		return;
+	}
+	while (claim_piece(sc, &piece)) {
+		copy_piece(sc, piece);
+		ours++;
+	}
+	end_shared_copy(peer, ours);
+}
+
+/* All data of a receive; no lock is held. */
+void mca_pml_pvas_fetch(struct mca_pml_pvas_request *req)
+{
+	const struct mca_pml_pvas_offer *offer = req->fetch;
+	size_t bytes;
+
+	mca_pml_pvas_begin_fetch();
+	bytes = offer->bytes < req->bytes ? offer->bytes : req->bytes;
+	if (mca_pml_pvas_contiguous(req->type, req->count) &&
+	    mca_pml_pvas_contiguous(offer->type, offer->count))
+		copy_contiguous(req->from, (char *)req->buf + req->type->super.true_lb,
+				(const char *)offer->buf + offer->type->super.true_lb, bytes);
+	else if (bytes)
+		mca_coll_pvas_copy_data(req->buf, req->count, req->type, offer->buf, offer->count,
+					offer->type);
+	mca_pml_pvas_give_back(req->from, req->fetch);
+	mca_pml_pvas_end_fetch();
+	req->fetch = NULL;
+	mca_pml_pvas_count(fetched, 1);
+	mca_pml_pvas_count(bytes_fetched, bytes);
+}

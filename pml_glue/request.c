@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * Requests: they come from blocks and go back to a list. A request goes back when it is done
+ * and the user has freed it, whichever is later.
+ */
+#include "pml_pvas.h"
+
+#include <stdlib.h>
+
+#include "ompi/mca/pml/base/pml_base_bsend.h"
+#include "opal/runtime/opal_progress.h"
+
+#define component mca_pml_pvas_component
+
+#define BLOCK 16
+
+/* ---- the class ---- */
+
+static int free_request(ompi_request_t **request)
+{
+	struct mca_pml_pvas_request *req = (struct mca_pml_pvas_request *)*request;
+	bool done;
+
+	mca_pml_pvas_lock();
+	req->freed = true;
+	done = req->done;
+	mca_pml_pvas_unlock();
+	if (done)
+		mca_pml_pvas_recycle(req);
+	*request = MPI_REQUEST_NULL;
+	return OMPI_SUCCESS;
+}
+
+/* Sends are not cancelled, as in ob1: the standard allows that. */
+static int cancel_request(ompi_request_t *request, int flag)
+{
+	struct mca_pml_pvas_request *req = (struct mca_pml_pvas_request *)request;
+	bool cancelled;
+
+	(void)flag;
+	if (req->send)
+		return OMPI_SUCCESS;
+	mca_pml_pvas_lock();
+	cancelled = mca_pml_pvas_unpost(req);
+	mca_pml_pvas_unlock();
+	if (!cancelled)
+		return OMPI_SUCCESS;
+	request->req_status._cancelled = true;
+	mca_pml_pvas_complete(req);
+	return OMPI_SUCCESS;
+}
+
+static void construct(struct mca_pml_pvas_request *req)
+{
+	req->super.req_type = OMPI_REQUEST_PML;
+	req->super.req_start = mca_pml_pvas_start;
+	req->super.req_free = free_request;
+	req->super.req_cancel = cancel_request;
+}
+
+OBJ_CLASS_INSTANCE(mca_pml_pvas_request_t, ompi_request_t, construct, NULL);
+
+/* ---- allocation ---- */
+
+/* The first of a block of requests holds the block together. */
+struct block {
+	struct block *next;
+	struct mca_pml_pvas_request requests[BLOCK];
+};
+
+static struct block *blocks;
+
+/* The caller holds the lock. */
+static bool add_block(void)
+{
+	struct block *block = calloc(1, sizeof(*block));
+	int i;
+
+	if (!block)
+		return false;
+	block->next = blocks;
+	blocks = block;
+	for (i = 0; i < BLOCK; i++) {
+		OBJ_CONSTRUCT(&block->requests[i], mca_pml_pvas_request_t);
+		block->requests[i].next = component.unused;
+		component.unused = &block->requests[i];
+	}
+	return true;
+}
+
+static struct mca_pml_pvas_request *take_unused(void)
+{
+	struct mca_pml_pvas_request *req = NULL;
+
+	mca_pml_pvas_lock();
+	if (component.unused || add_block()) {
+		req = component.unused;
+		component.unused = req->next;
+	}
+	mca_pml_pvas_unlock();
+	return req;
+}
+
+/* A reference to the communicator and the datatype is taken. NULL: no memory */
+struct mca_pml_pvas_request *mca_pml_pvas_new_request(struct mca_pml_pvas_comm *pc,
+						      const void *buf, size_t count,
+						      struct ompi_datatype_t *type, int peer,
+						      int tag, bool persistent)
+{
+	struct mca_pml_pvas_request *req = take_unused();
+
+	if (!req)
+		return NULL;
+	OBJ_RETAIN(pc->comm);
+	OMPI_DATATYPE_RETAIN(type);
+	OMPI_REQUEST_INIT(&req->super, persistent);
+	req->super.req_mpi_object.comm = pc->comm;
+	req->pc = pc;
+	req->comm = pc->comm;
+	req->buf = (void *)buf;
+	req->count = count;
+	req->type = type;
+	req->bytes = count * type->super.size;
+	req->peer = peer;
+	req->tag = tag;
+	req->done = persistent;
+	req->freed = false;
+	req->posted = false;
+	req->buffer = NULL;
+	req->fetch = NULL;
+	return req;
+}
+
+/* Nobody uses the request any more. The communicator may go with it. */
+void mca_pml_pvas_recycle(struct mca_pml_pvas_request *req)
+{
+	struct ompi_communicator_t *comm = req->comm;
+
+	if (req->buffer)
+		mca_pml_base_bsend_request_free(req->buffer);
+	OMPI_REQUEST_FINI(&req->super);
+	OMPI_DATATYPE_RELEASE(req->type);
+	mca_pml_pvas_lock();
+	req->next = component.unused;
+	component.unused = req;
+	mca_pml_pvas_unlock();
+	OBJ_RELEASE(comm);
+}
+
+/* Only if all have come back: the program may still hold others. */
+void mca_pml_pvas_free_requests(void)
+{
+	struct mca_pml_pvas_request *req;
+	struct block *block;
+	size_t nr = 0;
+	int i;
+
+	for (req = component.unused; req; req = req->next)
+		nr++;
+	for (block = blocks; block; block = block->next)
+		nr -= BLOCK;
+	if (nr)
+		return;
+	while ((block = blocks)) {
+		blocks = block->next;
+		for (i = 0; i < BLOCK; i++)
+			OBJ_DESTRUCT(&block->requests[i]);
+		free(block);
+	}
+	component.unused = NULL;
+}
+
+/* ---- completion ---- */
+
+/* The caller doesn't hold the lock: the user's callback may call us. */
+void mca_pml_pvas_complete(struct mca_pml_pvas_request *req)
+{
+	bool freed;
+
+	mca_pml_pvas_lock();
+	req->done = true;
+	freed = req->freed;
+	mca_pml_pvas_unlock();
+	if (freed)
+		mca_pml_pvas_recycle(req);
+	else
+		ompi_request_complete(&req->super, true);
+}
+
+/* Without threads, look into our rings more often than into all of Open MPI. */
+void mca_pml_pvas_wait(struct mca_pml_pvas_request *req)
+{
+	unsigned int i;
+
+	if (opal_using_threads()) {
+		ompi_request_wait_completion(&req->super);
+		return;
+	}
+	for (;;) {
+		for (i = 0; i < component.spin; i++) {
+			if (REQUEST_COMPLETE(&req->super))
+				return;
+			mca_pml_pvas_progress();
+		}
+		if (REQUEST_COMPLETE(&req->super))
+			return;
+		opal_progress();
+	}
+}
+
+/* ---- persistent requests ---- */
+
+static int start_one(struct mca_pml_pvas_request *req)
+{
+	req->done = false;
+	if (req->send)
+		return mca_pml_pvas_start_send(req);
+	mca_pml_pvas_start_receive(req);
+	return OMPI_SUCCESS;
+}
+
+/* Open MPI calls this for requests with our @req_start, and its layers for any. */
+int mca_pml_pvas_start(size_t count, ompi_request_t **requests)
+{
+	size_t i;
+	int rc;
+
+	for (i = 0; i < count; i++) {
+		if (!requests[i] || requests[i]->req_type != OMPI_REQUEST_PML)
+			continue;
+		if (requests[i]->req_start == mca_pml_pvas_start)
+			rc = start_one((struct mca_pml_pvas_request *)requests[i]);
+		else
+			rc = requests[i]->req_start(1, &requests[i]);
+		if (rc != OMPI_SUCCESS)
+			return rc;
+	}
+	return OMPI_SUCCESS;
+}
