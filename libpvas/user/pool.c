@@ -215,11 +215,13 @@ int user_workers_start(struct user_space *u, void *(*worker)(void *), void *(*he
 
 /*
  * Busy workers have a second to become idle. After that no request is handled, and
- * a worker that becomes idle ends by itself; each of the others needs a call to end.
+ * a worker that becomes idle ends by itself; each of the others needs a call to end. If a
+ * call ends none, a sandbox has refused it, and those that are left count as stuck.
  */
 void user_workers_stop(struct user_space *u)
 {
 	struct timespec until;
+	unsigned int live;
 
 	a_second_from_now(&until);
 	pthread_mutex_lock(&u->pool_lock);
@@ -227,11 +229,14 @@ void user_workers_stop(struct user_space *u)
 		;
 	u->abandoned = 1;
 	pthread_cond_broadcast(&u->queue.added);
-	while (u->nr_live > u->nr_busy) {
+	do {
+		live = u->nr_live;
+		if (live <= u->nr_busy)
+			break;
 		pthread_mutex_unlock(&u->pool_lock);
-		pvas_raw1(USER_NR_STOP, u->cookie);
+		user_filter_call_worker(u);
 		pthread_mutex_lock(&u->pool_lock);
-	}
+	} while (u->nr_live != live);
 	pthread_mutex_unlock(&u->pool_lock);
 }
 

@@ -7,12 +7,6 @@
 
 /* ---- filter.c ---- */
 
-/*
- * Not a system call: with user_space.cookie as its argument the filter sends it to a worker, to
- * end that worker.
- */
-#define USER_NR_STOP	0x5056
-
 /* Numbers of other system call tables: of i386, and x32's, which are x86-64's with a bit */
 #define I386_NR_PRCTL	172
 #define I386_NR_SECCOMP	354
@@ -23,6 +17,12 @@
  * Returns the listener, or -errno with an explanation in @why.
  */
 int user_filter_install(const struct user_space *u, const char **why);
+
+/*
+ * In the supervisor, when user_space.stop is set: make the call by which the filter reaches a
+ * worker, to end it. Returns when that has happened, or when a sandbox has refused the call.
+ */
+long user_filter_call_worker(const struct user_space *u);
 
 /* ---- request.c ---- */
 

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * The user backend: pvas_space_destroy() comes back, and ends all tasks, whichever system calls
+ * a sandbox forbids.
+ */
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "helpers.h"
+#include "pvas.h"
+#include "user/worker.h"
+#include "kselftest_harness.h"
+
+#define LAST_NR	470	/* all known calls are below */
+#define SECONDS	60	/* of a busy machine, until a test counts as hung */
+
+static const struct pvas_create_attr user = {
+	.size = sizeof(user), .backend = PVAS_BACKEND_USER,
+};
+
+static int start_sleep(struct pvas_space *s, pid_t *pid)
+{
+	char *argv[] = { "sleep", "1000", NULL };
+
+	return pvas_task_spawn(s, PVAS_ANY, "/bin/sleep", argv, environ, NULL, pid);
+}
+
+/* ---- sandboxes ---- */
+
+/* As Docker's or systemd's: what is not on the list is answered by @action. */
+static void allow_known(unsigned int action)
+{
+	struct sock_filter code[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JGT | BPF_K, LAST_NR, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, action),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	struct sock_fprog prog = { .len = sizeof(code) / sizeof(code[0]), .filter = code };
+
+	prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+	prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &prog);
+}
+
+FIXTURE(sandbox)
+{
+};
+
+FIXTURE_VARIANT(sandbox)
+{
+	unsigned int others;	/* answer to unknown calls */
+	int nr[3];		/* forbidden */
+};
+
+FIXTURE_VARIANT_ADD(sandbox, allows_known_calls) { .others = SECCOMP_RET_ERRNO | EPERM };
+FIXTURE_VARIANT_ADD(sandbox, lacks_other_calls) { .others = SECCOMP_RET_ERRNO | ENOSYS };
+FIXTURE_VARIANT_ADD(sandbox, kills) { .others = SECCOMP_RET_KILL_PROCESS };
+
+FIXTURE_SETUP(sandbox)
+{
+	unsigned int n = 0;
+
+	alarm(SECONDS);
+	while (variant->nr[n])
+		n++;
+	if (n)
+		forbid(variant->nr, n, EPERM);
+	if (variant->others)
+		allow_known(variant->others);
+}
+
+FIXTURE_TEARDOWN(sandbox)
+{
+}
+
+/* As a job does: a task that ends by itself, and one that doesn't. */
+TEST_F(sandbox, ends)
+{
+	char *argv[] = { "true", NULL };
+	struct pvas_space *s;
+	pid_t pid;
+
+	ASSERT_EQ(pvas_space_create(&s, &user), 0) TH_LOG("%s", pvas_error_get());
+	ASSERT_GT(pvas_task_spawn(s, PVAS_ANY, "/bin/true", argv, environ, NULL, &pid), 0)
+		TH_LOG("%s", pvas_error_get());
+	EXPECT_EQ(end_of(pid), 0);
+	EXPECT_EQ(pvas_task_list(s, NULL, 0), 0);
+	ASSERT_GT(start_sleep(s, &pid), 0);
+	pvas_space_destroy(s);
+	EXPECT_EQ(end_of(pid), SIGKILL);
+}
+
+/* Without the call that ends workers there is no space, and nothing of it is left. */
+TEST(no_call_for_workers)
+{
+	const int nr[] = { SYS_rt_sigaction };
+	struct pvas_space *s;
+
+	alarm(SECONDS);
+	forbid(nr, 1, ENOSYS);
+	EXPECT_EQ(pvas_space_create(&s, &user), -EACCES);
+	EXPECT_NE(strstr(pvas_error_get(), "rt_sigaction"), NULL);
+}
+
+/* A call that ends no worker is not repeated. Here nothing receives it. */
+TEST(call_without_effect)
+{
+	static struct user_space u;
+
+	alarm(SECONDS);
+	pthread_mutex_init(&u.pool_lock, NULL);
+	pthread_cond_init(&u.pool_changed, NULL);
+	pthread_cond_init(&u.queue.added, NULL);
+	u.nr_live = 2;
+	user_workers_stop(&u);
+	EXPECT_EQ(u.nr_live, 2);
+	EXPECT_EQ(u.abandoned, 1);
+}
+
+TEST_HARNESS_MAIN
