@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
  * The user backend: pvas_space_destroy() comes back, and ends all tasks, whichever system calls
- * a sandbox forbids.
+ * a sandbox forbids, signals are pending, or descriptors have been closed.
  */
+#include <dirent.h>
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -119,6 +120,36 @@ TEST(call_without_effect)
 	user_workers_stop(&u);
 	EXPECT_EQ(u.nr_live, 2);
 	EXPECT_EQ(u.abandoned, 1);
+}
+
+/* ---- signals, and descriptors that the application has closed ---- */
+
+/* A copy of each ordinary signal that doesn't end the process, pending at each of its threads */
+static void signal_threads(void)
+{
+	DIR *dir = opendir("/proc/self/task");
+	const struct dirent *d;
+	int sig;
+
+	while (dir && (d = readdir(dir)))
+		for (sig = 1; *d->d_name != '.' && atoi(d->d_name) != getpid() && sig < 32; sig++)
+			if (sig != SIGKILL && sig != SIGSTOP)
+				syscall(SYS_tgkill, getpid(), atoi(d->d_name), sig);
+	closedir(dir);
+}
+
+TEST(pending_signals)
+{
+	struct pvas_space *s;
+	pid_t pid;
+
+	ASSERT_EQ(pvas_space_create(&s, &user), 0) TH_LOG("%s", pvas_error_get());
+	ASSERT_GT(start_sleep(s, &pid), 0);
+	signal_threads();
+	sleep(1);	/* and they have slept again since */
+	alarm(SECONDS);
+	pvas_space_destroy(s);
+	EXPECT_EQ(end_of(pid), SIGKILL);
 }
 
 TEST_HARNESS_MAIN

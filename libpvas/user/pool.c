@@ -157,6 +157,13 @@ static int add_threads(struct user_space *u)
 	return err;
 }
 
+static void wake_if_asked(struct user_space *u)
+{
+	if (u->pool_wakes)
+		user_wake(u);
+	u->pool_wakes = 0;
+}
+
 /* The workers share the descriptor table of this thread, which creates them: see files.c. */
 static void *pool_main(void *arg)
 {
@@ -169,6 +176,7 @@ static void *pool_main(void *arg)
 	u->pool_ready = 1;
 	pthread_cond_broadcast(&u->pool_changed);
 	while (!u->pool_stop) {
+		wake_if_asked(u);
 		if (all_busy(u) || helpers_stuck(u))
 			grow_if_stuck(u);
 		else
@@ -178,6 +186,17 @@ static void *pool_main(void *arg)
 	pthread_cond_broadcast(&u->pool_changed);
 	pthread_mutex_unlock(&u->pool_lock);
 	return NULL;
+}
+
+/* Without a pool the caller is the thread that failed to create it, and has the descriptor. */
+void user_workers_wake(struct user_space *u)
+{
+	pthread_mutex_lock(&u->pool_lock);
+	u->pool_wakes = u->pool_live;
+	if (!u->pool_live)
+		user_wake(u);
+	pthread_cond_broadcast(&u->pool_changed);
+	pthread_mutex_unlock(&u->pool_lock);
 }
 
 static void a_second_from_now(struct timespec *until)

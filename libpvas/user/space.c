@@ -318,7 +318,7 @@ static int user_create(struct pvas_space *s)
 		return pvas_fail(-EBUSY, "user backend: this process has made a space already");
 	}
 	u->entries = pvas_header_entries(s->shift);
-	u->listener = u->epoll = u->wake = u->signals = -1;
+	u->listener = u->epoll = u->wake = -1;
 	u->maps = open(OWN_MAPS, O_RDONLY | O_CLOEXEC);
 	pthread_mutex_init(&u->lock, NULL);
 	pthread_mutex_init(&u->fork_lock, NULL);

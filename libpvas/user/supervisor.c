@@ -15,7 +15,6 @@
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/prctl.h>
-#include <sys/signalfd.h>
 #include <unistd.h>
 
 #include "child.h"
@@ -25,9 +24,7 @@
 
 #define EVENTS		32
 #define WAKE_ID		UINT32_MAX	/* an index that no partition has */
-#define STOP_ID		(UINT32_MAX - 1)
 #define STOP_POLL_MS	20
-#define STOP_SIGNAL	SIGURG	/* blocked in the supervisor, so that nobody receives it */
 
 static int earlier(int a, int b)
 {
@@ -164,22 +161,11 @@ static int handle_events(struct user_space *u, int timeout)
 		if (events[i].data.u32 == WAKE_ID) {
 			drain(u->wake);
 			serve_clone_request(u);
-		} else if (events[i].data.u32 != STOP_ID) {
+		} else {
 			handle_exit(u, &u->parts[events[i].data.u32]);
 		}
 	}
 	return !__atomic_load_n(&u->stop, __ATOMIC_ACQUIRE) || kill_all(u);
-}
-
-/*
- * The signal is never read, because reading would take one that the application has sent to
- * itself: hence EPOLLET. So it can wake the supervisor once, but needs no descriptor.
- */
-static int watch_stop(const struct user_space *u)
-{
-	struct epoll_event event = { .events = EPOLLIN | EPOLLET, .data.u32 = STOP_ID };
-
-	return epoll_ctl(u->epoll, EPOLL_CTL_ADD, u->signals, &event) ? -errno : 0;
 }
 
 static int install_filter(struct user_space *u)
@@ -188,7 +174,7 @@ static int install_filter(struct user_space *u)
 	u->listener = user_filter_install(u, &u->why);
 	if (u->listener < 0)
 		return u->listener;
-	return user_watch(u, u->wake, WAKE_ID) ?: watch_stop(u);
+	return user_watch(u, u->wake, WAKE_ID);
 }
 
 static void set_ready(struct user_space *u, int err)
@@ -252,15 +238,11 @@ static void *supervisor_main(void *arg)
 
 int user_supervisor_start(struct user_space *u)
 {
-	sigset_t stop;
 	int err;
 
-	sigemptyset(&stop);
-	sigaddset(&stop, STOP_SIGNAL);
 	u->epoll = epoll_create1(EPOLL_CLOEXEC);
 	u->wake = eventfd(0, EFD_CLOEXEC);
-	u->signals = signalfd(-1, &stop, SFD_CLOEXEC);
-	if (u->epoll < 0 || u->wake < 0 || u->signals < 0)
+	if (u->epoll < 0 || u->wake < 0)
 		return -errno;
 	err = pthread_create(&u->supervisor, NULL, supervisor_main, u);
 	if (err)
@@ -288,7 +270,7 @@ int user_supervisor_stop(struct user_space *u)
 	pthread_mutex_lock(&u->lock);
 	__atomic_store_n(&u->stop, 1, __ATOMIC_RELEASE);
 	if (!u->finished)
-		pvas_raw3(__NR_tgkill, u->owner, u->supervisor_tid, STOP_SIGNAL);
+		user_workers_wake(u);
 	while (!u->finished)
 		pthread_cond_wait(&u->changed, &u->lock);
 	pthread_mutex_unlock(&u->lock);

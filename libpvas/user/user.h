@@ -260,7 +260,6 @@ struct user_queue {
  * @listener:	seccomp listener of the filter
  * @epoll:	the supervisor waits here
  * @wake:	eventfd that wakes the supervisor
- * @signals:	signalfd that wakes it to end, from threads with other descriptors, too
  * @maps:	/proc/self/maps
  * @supervisor:	thread
  * @supervisor_tid: its thread id
@@ -284,6 +283,7 @@ struct user_queue {
  * @pool_live:	@pool has not ended
  * @pool_ready:	@pool has started
  * @pool_stop:	@pool has to end
+ * @pool_wakes:	@pool has to wake the supervisor
  * @pool_err:	why workers could not be created: -errno
  * @pool_lock:	taken after all others
  * @pool_changed: one of these has changed
@@ -324,7 +324,6 @@ struct user_space {
 	int listener;
 	int epoll;
 	int wake;
-	int signals;
 	int maps;
 	pthread_t supervisor;
 	pid_t supervisor_tid;
@@ -349,6 +348,7 @@ struct user_space {
 	int pool_live;
 	int pool_ready;
 	int pool_stop;
+	int pool_wakes;
 	int pool_err;
 	pthread_mutex_t pool_lock;
 	pthread_cond_t pool_changed;

@@ -250,6 +250,12 @@ void user_queue_free(struct user_space *u);
 /* @worker and @helper are the functions of the threads. */
 int user_workers_start(struct user_space *u, void *(*worker)(void *), void *(*helper)(void *));
 
+/*
+ * Wake the supervisor, from any thread of the launcher. The pool's thread does it, because it
+ * has the descriptor even if the caller has others, or has closed it.
+ */
+void user_workers_wake(struct user_space *u);
+
 /* In the supervisor: end all workers but those that are in slow calls. */
 void user_workers_stop(struct user_space *u);
 
