@@ -54,12 +54,18 @@ FIXTURE(sandbox)
 FIXTURE_VARIANT(sandbox)
 {
 	unsigned int others;	/* answer to unknown calls */
-	int nr[3];		/* forbidden */
+	int nr[4];		/* forbidden; ends with 0 */
 };
 
 FIXTURE_VARIANT_ADD(sandbox, allows_known_calls) { .others = SECCOMP_RET_ERRNO | EPERM };
 FIXTURE_VARIANT_ADD(sandbox, lacks_other_calls) { .others = SECCOMP_RET_ERRNO | ENOSYS };
 FIXTURE_VARIANT_ADD(sandbox, kills) { .others = SECCOMP_RET_KILL_PROCESS };
+FIXTURE_VARIANT_ADD(sandbox, no_tgkill) { .nr = { SYS_tgkill } };
+FIXTURE_VARIANT_ADD(sandbox, no_pidfd_signal) { .nr = { SYS_pidfd_send_signal } };
+FIXTURE_VARIANT_ADD(sandbox, no_kill) { .nr = { SYS_kill } };
+FIXTURE_VARIANT_ADD(sandbox, no_signals) {
+	.nr = { SYS_kill, SYS_pidfd_send_signal, SYS_tgkill },
+};
 
 FIXTURE_SETUP(sandbox)
 {

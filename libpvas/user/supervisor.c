@@ -117,7 +117,23 @@ static int poll_execs(struct user_space *u)
 
 /* ---- the end of the space ---- */
 
-/* Returns how many tasks are left. */
+/*
+ * A sandbox may forbid one of the calls. The number is the task's still, or the pidfd would
+ * tell of its end. Returns whether it will end.
+ */
+static int kill_task(const struct user_part *p)
+{
+	long err = pvas_raw4(__NR_pidfd_send_signal, p->pidfd, SIGKILL, NULL, 0);
+
+	if (err && err != -ESRCH && p->pid > 0 && !user_pidfd_dead(p->pidfd))
+		err = pvas_raw2(__NR_kill, p->pid, SIGKILL);
+	return !err || err == -ESRCH;
+}
+
+/*
+ * Returns how many tasks are left to wait for. One that can't be killed dies when this thread
+ * has ended, and until then needs the space.
+ */
 static int kill_all(struct user_space *u)
 {
 	int alive = 0;
@@ -134,9 +150,10 @@ static int kill_all(struct user_space *u)
 		/* A task that is ENDING has died, or left by an exec: maybe just now. */
 		if (__atomic_load_n(&p->exec_tid, __ATOMIC_ACQUIRE))
 			handle_exec(u, p);
-		if (p->state != PVAS_PART_ENDING)
-			pvas_raw4(__NR_pidfd_send_signal, p->pidfd, SIGKILL, NULL, 0);
-		alive++;
+		if (p->state == PVAS_PART_ENDING || kill_task(p))
+			alive++;
+		else
+			u->unkilled = 1;
 	}
 	return alive;
 }
@@ -205,7 +222,7 @@ static void finish(struct user_space *u)
 	int stuck, stays;
 
 	user_workers_stop(u);
-	stuck = user_workers_join(u);
+	stuck = user_workers_join(u) || u->unkilled;
 	user_launcher_close(u);
 	left = u->left;
 	stays = user_left_any(&left);

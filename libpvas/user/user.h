@@ -301,7 +301,8 @@ struct user_queue {
  * @has_supervisor: @supervisor was started
  * @finished:	it has ended the workers and closed all descriptors, and uses this no more
  * @stays:	it doesn't end yet, as the parent of processes that have left
- * @stuck:	a worker is in a call that doesn't end
+ * @stuck:	a worker is in a call that doesn't end, or
+ * @unkilled:	a sandbox forbids to kill the tasks
  * @ready:	the supervisor has started, or failed to:
  * @err:	-errno of that, and
  * @why:	an explanation
@@ -367,6 +368,7 @@ struct user_space {
 	int finished;
 	int stays;
 	int stuck;
+	int unkilled;
 	int ready;
 	int err;
 	const char *why;
