@@ -5,10 +5,12 @@
  */
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "helpers.h"
@@ -23,11 +25,31 @@ static const struct pvas_create_attr user = {
 	.size = sizeof(user), .backend = PVAS_BACKEND_USER,
 };
 
+/* The system call that the process is in; -1: none */
+static int call_of(pid_t pid)
+{
+	char path[40];
+	int nr = -1;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%d/syscall", pid);
+	f = fopen(path, "r");
+	if (!f || fscanf(f, "%d", &nr) != 1)
+		nr = -1;
+	if (f)
+		fclose(f);
+	return nr;
+}
+
+/* Returns when it sleeps. */
 static int start_sleep(struct pvas_space *s, pid_t *pid)
 {
 	char *argv[] = { "sleep", "1000", NULL };
+	int ret = pvas_task_spawn(s, PVAS_ANY, "/bin/sleep", argv, environ, NULL, pid);
 
-	return pvas_task_spawn(s, PVAS_ANY, "/bin/sleep", argv, environ, NULL, pid);
+	while (ret > 0 && call_of(*pid) != SYS_clock_nanosleep)
+		usleep(1000);
+	return ret;
 }
 
 /* ---- sandboxes ---- */
@@ -144,6 +166,14 @@ static void signal_threads(void)
 	closedir(dir);
 }
 
+static int64_t processor_ms(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+	return t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
+
 TEST(pending_signals)
 {
 	struct pvas_space *s;
@@ -156,6 +186,52 @@ TEST(pending_signals)
 	alarm(SECONDS);
 	pvas_space_destroy(s);
 	EXPECT_EQ(end_of(pid), SIGKILL);
+}
+
+/* The supervisor sees tasks end, without turning in circles, and leaves the new file alone. */
+TEST(epoll_replaced)
+{
+	const struct user_space *u;
+	struct pvas_space *s;
+	int64_t begin;
+	pid_t pid[2];
+	int fd;
+
+	ASSERT_EQ(pvas_space_create(&s, &user), 0) TH_LOG("%s", pvas_error_get());
+	u = s->priv;
+	ASSERT_GT(start_sleep(s, &pid[0]), 0);
+	ASSERT_GT(start_sleep(s, &pid[1]), 0);
+	fd = dup2(open("/dev/null", O_RDWR), u->epoll);
+	ASSERT_GE(fd, 0);
+	alarm(SECONDS);
+	/* It learns of this one yet, and then waits for the next event. */
+	kill(pid[0], SIGKILL);
+	EXPECT_EQ(end_of(pid[0]), SIGKILL);
+	begin = processor_ms();
+	sleep(2);
+	EXPECT_LT(processor_ms() - begin, 500);
+	kill(pid[1], SIGKILL);
+	EXPECT_EQ(end_of(pid[1]), SIGKILL);
+	EXPECT_EQ(pvas_task_list(s, NULL, 0), 0);
+	pvas_space_destroy(s);
+	EXPECT_GE(fcntl(fd, F_GETFD), 0);
+}
+
+TEST(all_descriptors_closed)
+{
+	struct pvas_space *s;
+	pid_t pid[2];
+
+	ASSERT_EQ(pvas_space_create(&s, &user), 0) TH_LOG("%s", pvas_error_get());
+	ASSERT_GT(start_sleep(s, &pid[0]), 0);
+	ASSERT_GT(start_sleep(s, &pid[1]), 0);
+	ASSERT_EQ(syscall(SYS_close_range, 3, ~0U, 0), 0);
+	alarm(SECONDS);
+	kill(pid[0], SIGKILL);
+	EXPECT_EQ(end_of(pid[0]), SIGKILL);
+	EXPECT_GE(pvas_task_list(s, NULL, 0), 1);
+	pvas_space_destroy(s);
+	EXPECT_EQ(end_of(pid[1]), SIGKILL);
 }
 
 TEST_HARNESS_MAIN

@@ -44,15 +44,18 @@ int user_pidfd_dead(int pidfd)
 {
 	struct pollfd pfd = { .fd = pidfd, .events = POLLIN };
 
-	return poll(&pfd, 1, 0) > 0;
+	/* Not POLLNVAL: the application may have closed it. */
+	return poll(&pfd, 1, 0) > 0 && (pfd.revents & POLLIN);
 }
 
 int user_child_dead(pid_t pid)
 {
 	siginfo_t info = { 0 };
 
-	return pvas_raw6(__NR_waitid, P_PID, pid, (long)&info, WEXITED | WNOHANG | WNOWAIT, 0,
-			 0) || info.si_pid;
+	long err = pvas_raw6(__NR_waitid, P_PID, pid, (long)&info, WEXITED | WNOHANG | WNOWAIT,
+			     0, 0);
+
+	return err == -ECHILD || (!err && info.si_pid);
 }
 
 void user_release_process(struct user_space *u, struct user_part *p)

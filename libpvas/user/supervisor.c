@@ -24,7 +24,7 @@
 
 #define EVENTS		32
 #define WAKE_ID		UINT32_MAX	/* an index that no partition has */
-#define STOP_POLL_MS	20
+#define POLL_MS		20
 
 static int earlier(int a, int b)
 {
@@ -84,6 +84,13 @@ static void handle_exit(struct user_space *u, struct user_part *p)
 	user_reclaim_begin(u, p);
 }
 
+/* The same without an event */
+static void look_at(struct user_space *u, struct user_part *p)
+{
+	if (p->state == PVAS_PART_RUNNING && user_child_dead(p->pid))
+		handle_exit(u, p);
+}
+
 /* Has it left the space by an execve()? Then its partition becomes free. */
 static int handle_exec(struct user_space *u, struct user_part *p)
 {
@@ -118,14 +125,14 @@ static int poll_execs(struct user_space *u)
 /* ---- the end of the space ---- */
 
 /*
- * A sandbox may forbid one of the calls. The number is the task's still, or the pidfd would
- * tell of its end. Returns whether it will end.
+ * A sandbox may forbid one of the calls, and the application may have closed the pidfd. The
+ * number was the task's a moment ago: see kill_all(). Returns whether the task will end.
  */
 static int kill_task(const struct user_part *p)
 {
 	long err = pvas_raw4(__NR_pidfd_send_signal, p->pidfd, SIGKILL, NULL, 0);
 
-	if (err && err != -ESRCH && p->pid > 0 && !user_pidfd_dead(p->pidfd))
+	if (err && err != -ESRCH && p->pid > 0)
 		err = pvas_raw2(__NR_kill, p->pid, SIGKILL);
 	return !err || err == -ESRCH;
 }
@@ -150,6 +157,7 @@ static int kill_all(struct user_space *u)
 		/* A task that is ENDING has died, or left by an exec: maybe just now. */
 		if (__atomic_load_n(&p->exec_tid, __ATOMIC_ACQUIRE))
 			handle_exec(u, p);
+		look_at(u, p);
 		if (p->state == PVAS_PART_ENDING || kill_task(p))
 			alive++;
 		else
@@ -168,11 +176,36 @@ static void drain(int fd)
 		;
 }
 
+static void look_at_all(struct user_space *u)
+{
+	uint32_t i;
+
+	serve_clone_request(u);
+	for (i = u->space->first; i <= u->space->last; i++)
+		look_at(u, &u->parts[i]);
+}
+
+/*
+ * The application may have closed the descriptor, as daemons close all, or have put a file of
+ * its own in its place, which isn't to be closed at the end. Then nothing reports events.
+ */
+static int wait_for_events(struct user_space *u, struct epoll_event *events, int timeout)
+{
+	int n = epoll_wait(u->epoll, events, EVENTS, timeout);
+
+	if (n >= 0 || errno == EINTR)
+		return n;
+	u->epoll = -1;
+	usleep(POLL_MS * 1000);
+	look_at_all(u);
+	return 0;
+}
+
 /* Returns whether to continue. */
 static int handle_events(struct user_space *u, int timeout)
 {
 	struct epoll_event events[EVENTS];
-	int i, n = epoll_wait(u->epoll, events, EVENTS, timeout);
+	int i, n = wait_for_events(u, events, timeout);
 
 	for (i = 0; i < n; i++) {
 		if (events[i].data.u32 == WAKE_ID) {
@@ -245,7 +278,7 @@ static void *supervisor_main(void *arg)
 	set_ready(u, err);
 	if (err)
 		return NULL;
-	while (handle_events(u, u->stop ? earlier(wait, STOP_POLL_MS) : wait)) {
+	while (handle_events(u, u->stop ? earlier(wait, POLL_MS) : wait)) {
 		wait = poll_execs(u);
 		wait = earlier(wait, user_reclaim_some(u));
 	}
