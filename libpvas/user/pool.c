@@ -49,7 +49,7 @@ static int all_busy(const struct user_space *u)
 
 static int helpers_stuck(const struct user_space *u)
 {
-	return user_queue_stuck(u) && u->nr_helpers < HELPERS_MAX;
+	return user_queue_stuck(u) && (u->nr_helpers_idle || u->nr_helpers < HELPERS_MAX);
 }
 
 int user_worker_busy(struct user_space *u)
@@ -118,7 +118,7 @@ static void grow_if_stuck(struct user_space *u)
 		return;
 	if (all_busy(u) && u->nr_served == served)
 		add_worker(u);
-	if (helpers_stuck(u) && u->queue.nr_taken == taken)
+	if (helpers_stuck(u) && u->queue.nr_taken == taken && !user_queue_wake(u))
 		add_helper(u);
 }
 

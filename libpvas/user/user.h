@@ -238,6 +238,7 @@ struct user_meter {
  * @credit:	processor time in ns that may be spent on callers outside
  * @refilled:	when @credit was increased
  * @paused:	@credit was used up, and is to become more before it is used again
+ * @nr_paused:	helpers that wait for credit
  * @added:	a request has arrived
  */
 struct user_queue {
@@ -249,6 +250,7 @@ struct user_queue {
 	int64_t credit;
 	int64_t refilled;
 	int paused;
+	unsigned int nr_paused;
 	pthread_cond_t added;
 };
 

@@ -240,8 +240,11 @@ struct user_request *user_queue_next(struct user_space *u);
 /* This helper has handled a deferred request, or its caller had not @waited for that. */
 void user_queue_done(struct user_space *u, const struct user_request *r, int waited);
 
-/* Is there a request that only a further helper would handle? */
+/* Is there a request for which no helper will come by itself, unless one that is busy does? */
 int user_queue_stuck(const struct user_space *u);
+
+/* Have an idle helper look for requests. Returns 0 if none is idle. */
+int user_queue_wake(struct user_space *u);
 
 void user_queue_free(struct user_space *u);
 
