@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
  * The user backend: pvas_space_destroy() comes back, and ends all tasks, whichever system calls
- * a sandbox forbids, signals are pending, or descriptors have been closed.
+ * a sandbox forbids, signals are pending, or descriptors have been closed. Afterwards calls of
+ * processes that the tasks have left running fail, and don't wait.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -9,11 +10,13 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/mount.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "helpers.h"
+#include "hung_server.h"
 #include "pvas.h"
 #include "user/worker.h"
 #include "kselftest_harness.h"
@@ -232,6 +235,74 @@ TEST(all_descriptors_closed)
 	EXPECT_GE(pvas_task_list(s, NULL, 0), 1);
 	pvas_space_destroy(s);
 	EXPECT_EQ(end_of(pid[1]), SIGKILL);
+}
+
+/* ---- what the tasks leave running ---- */
+
+FIXTURE(orphans)
+{
+	char dir[32];
+	char file[64];
+	pid_t server;
+	int go[2];
+	int result[2];
+	volatile int holds_close;
+};
+
+/* Needs root, to mount a file system of its own. */
+FIXTURE_SETUP(orphans)
+{
+	int dev = open("/dev/fuse", O_RDWR | O_CLOEXEC);
+
+	self->server = 0;
+	self->holds_close = 0;
+	strcpy(self->dir, "/tmp/pvas-hung-XXXXXX");
+	if (dev < 0 || getuid())
+		SKIP(return, "needs root and /dev/fuse");
+	ASSERT_NE(mkdtemp(self->dir), NULL);
+	if (mount_it(self->dir, dev)) {
+		rmdir(self->dir);
+		SKIP(return, "can't mount");
+	}
+	self->server = fork();
+	if (!self->server)
+		serve(dev, &self->holds_close);
+	close(dev);
+	snprintf(self->file, sizeof(self->file), "%s/file", self->dir);
+	ASSERT_EQ(pipe(self->go), 0);
+	ASSERT_EQ(pipe(self->result), 0);
+}
+
+FIXTURE_TEARDOWN(orphans)
+{
+	if (!self->server)
+		return;
+	kill(self->server, SIGKILL);
+	end_of(self->server);
+	umount2(self->dir, MNT_DETACH);
+	rmdir(self->dir);
+}
+
+/* A helper is in a call that doesn't end. The calls of others fail, as without it. */
+TEST_F(orphans, calls_fail)
+{
+	char go[12], result[12], *argv[] = { NULL, self->file, go, result, NULL };
+	struct pvas_space *s;
+	int err[2];
+	pid_t pid;
+
+	snprintf(go, sizeof(go), "%d", self->go[0]);
+	snprintf(result, sizeof(result), "%d", self->result[1]);
+	argv[0] = (char *)ours("orphan_task");
+	ASSERT_EQ(pvas_space_create(&s, &user), 0) TH_LOG("%s", pvas_error_get());
+	ASSERT_GT(pvas_task_spawn(s, PVAS_ANY, argv[0], argv, environ, NULL, &pid), 0);
+	EXPECT_EQ(end_of(pid), 0);
+	alarm(SECONDS / 2);	/* half of the time that the server lives */
+	pvas_space_destroy(s);
+	ASSERT_EQ(write(self->go[1], "", 1), 1);
+	ASSERT_EQ(read(self->result[0], err, sizeof(err)), sizeof(err));
+	EXPECT_EQ(err[0], ENOSYS);
+	EXPECT_EQ(err[1], ENOSYS);
 }
 
 TEST_HARNESS_MAIN

@@ -11,6 +11,7 @@
  * So a worker counts as busy from the receipt of a request to its answer, and
  * the pool's thread adds a worker when all have been busy for a while.
  */
+#include <fcntl.h>
 #include <pthread.h>
 #include <sys/prctl.h>
 #include <time.h>
@@ -164,6 +165,17 @@ static void wake_if_asked(struct user_space *u)
 	u->pool_wakes = 0;
 }
 
+/*
+ * While a worker is in a slow call, the listener must not stay open in the workers' table: others
+ * would wait for an answer. The number stays in use, or that worker could take a file of its own
+ * for the listener. If the table is the launcher's, no copies of descriptors were to be closed.
+ */
+static void drop_listener(const struct user_space *u)
+{
+	if (u->files.count && pvas_raw3(__NR_dup3, u->wake, u->listener, O_CLOEXEC) < 0)
+		pvas_raw1(__NR_close, u->listener);
+}
+
 /* The workers share the descriptor table of this thread, which creates them: see files.c. */
 static void *pool_main(void *arg)
 {
@@ -182,6 +194,7 @@ static void *pool_main(void *arg)
 		else
 			pthread_cond_wait(&u->pool_changed, &u->pool_lock);
 	}
+	drop_listener(u);
 	u->pool_live = 0;
 	pthread_cond_broadcast(&u->pool_changed);
 	pthread_mutex_unlock(&u->pool_lock);
@@ -273,14 +286,16 @@ static int pool_runs(const struct user_space *u)
 }
 
 /* Returns whether the pool's threads have failed to end in time. */
-static int end_pool(struct user_space *u, const struct timespec *until)
+static int end_pool(struct user_space *u)
 {
+	struct timespec until;
 	int missing;
 
+	a_second_from_now(&until);
 	pthread_mutex_lock(&u->pool_lock);
 	u->pool_stop = 1;
 	pthread_cond_broadcast(&u->pool_changed);
-	while (pool_runs(u) && !pthread_cond_timedwait(&u->pool_changed, &u->pool_lock, until))
+	while (pool_runs(u) && !pthread_cond_timedwait(&u->pool_changed, &u->pool_lock, &until))
 		;
 	missing = pool_runs(u);
 	pthread_mutex_unlock(&u->pool_lock);
@@ -303,7 +318,6 @@ int user_workers_join(struct user_space *u)
 	int missing;
 
 	a_second_from_now(&until);
-	missing = end_pool(u, &until);
 	pthread_mutex_lock(&u->pool_lock);
 	/* If the supervisor has not started, it has not ended them either. */
 	u->abandoned = 1;
@@ -311,8 +325,10 @@ int user_workers_join(struct user_space *u)
 	while ((u->nr_live || u->nr_helpers_live) &&
 	       !pthread_cond_timedwait(&u->pool_changed, &u->pool_lock, &until))
 		;
-	missing += (int)(u->nr_live + u->nr_helpers_live);
+	missing = (int)(u->nr_live + u->nr_helpers_live);
 	pthread_mutex_unlock(&u->pool_lock);
+	/* Not before: it closes the listener. */
+	missing += end_pool(u);
 	end_all(u->workers, u->nr_workers, missing);
 	end_all(u->helpers, u->nr_helpers, missing);
 	u->nr_workers = u->nr_helpers = 0;
