@@ -233,6 +233,7 @@ TEST(all_descriptors_closed)
 	kill(pid[0], SIGKILL);
 	EXPECT_EQ(end_of(pid[0]), SIGKILL);
 	EXPECT_GE(pvas_task_list(s, NULL, 0), 1);
+	EXPECT_LT(start_sleep(s, &pid[0]), 0);
 	pvas_space_destroy(s);
 	EXPECT_EQ(end_of(pid[1]), SIGKILL);
 }

@@ -161,7 +161,7 @@ static int add_threads(struct user_space *u)
 static void wake_if_asked(struct user_space *u)
 {
 	if (u->pool_wakes)
-		user_wake(u);
+		user_try_wake(u);
 	u->pool_wakes = 0;
 }
 
@@ -207,7 +207,7 @@ void user_workers_wake(struct user_space *u)
 	pthread_mutex_lock(&u->pool_lock);
 	u->pool_wakes = u->pool_live;
 	if (!u->pool_live)
-		user_wake(u);
+		user_try_wake(u);
 	pthread_cond_broadcast(&u->pool_changed);
 	pthread_mutex_unlock(&u->pool_lock);
 }

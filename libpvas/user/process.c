@@ -10,14 +10,23 @@
 #include <unistd.h>
 
 #include "rawsys.h"
-#include "user.h"
+#include "worker.h"
+
+int user_try_wake(struct user_space *u)
+{
+	const uint64_t one = 1;
+	ssize_t n;
+
+	do {
+		n = write(u->wake, &one, sizeof(one));
+	} while (n < 0 && errno == EINTR);
+	return n < 0 ? -errno : 0;
+}
 
 void user_wake(struct user_space *u)
 {
-	const uint64_t one = 1;
-
-	while (write(u->wake, &one, sizeof(one)) < 0 && errno == EINTR)
-		;
+	if (user_try_wake(u))
+		user_workers_wake(u);
 }
 
 int user_watch(struct user_space *u, int fd, uint32_t id)

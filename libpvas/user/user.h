@@ -406,7 +406,8 @@ void user_publish(struct user_space *u, struct user_part *p, uint32_t state);
 
 /* ---- process.c ---- */
 
-/* Wake the supervisor, from a thread that has its descriptors. */
+/* Wake the supervisor, from a thread that has its descriptors: this one, or another one. */
+int user_try_wake(struct user_space *u);
 void user_wake(struct user_space *u);
 
 /* The supervisor waits for @fd as event @id. 0 or -errno. */
