@@ -46,7 +46,7 @@ const struct option_row option_rows[] = {
 	  "report decisions" },
 	{ "quiet", 'q', false, false, "-q, --quiet",
 	  "no warnings and no progress" },
-	{ "check", KEY_CHECK, false, false, "--check PROG...",
+	{ "check", KEY_CHECK, false, false, "--check PROG ...",
 	  "report whether these programs can be tasks, and exit" },
 	{ "version", 'V', false, false, "-V, --version",
 	  "print the version and exit" },

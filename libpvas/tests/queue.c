@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * The user backend's queue of requests of callers outside: what they are charged for. The
- * requests are made up, there is no space.
+ * The user backend's queue of requests of callers outside: what they are charged for, and that
+ * none is forgotten. The requests are made up, there is no space.
  */
 #include <pthread.h>
 #include <stdlib.h>
@@ -176,6 +176,80 @@ TEST(running_calls_are_charged)
 	EXPECT_LE(credit, CREDIT + (now_ns() - from) / SHARE - BURN_NS);
 	pthread_mutex_unlock(&u.pool_lock);
 	finish(helpers);
+}
+
+/* ---- a call that hangs ---- */
+
+#define BEHIND	20	/* others */
+
+static void *no_worker(void *arg)
+{
+	while (!__atomic_load_n(&u.abandoned, __ATOMIC_ACQUIRE))
+		usleep(1000);
+	user_worker_ends(&u);
+	return NULL;
+}
+
+/* The first request hangs. */
+static void *serve_or_hang(void *arg)
+{
+	struct user_request *r;
+
+	while ((r = user_queue_next(&u))) {
+		if (!__atomic_fetch_add(&served, 1, __ATOMIC_SEQ_CST))
+			while (!__atomic_load_n(&go, __ATOMIC_ACQUIRE))
+				usleep(1000);
+		user_queue_done(&u, r, 1);
+		free(r);
+	}
+	user_helper_ends(&u);
+	return NULL;
+}
+
+static void no_credit(void)
+{
+	pthread_mutex_lock(&u.pool_lock);
+	u.queue.credit = -CREDIT;
+	u.queue.refilled = now_ns();
+	pthread_mutex_unlock(&u.pool_lock);
+}
+
+/* @more helpers than the one of the pool are idle when the requests come. */
+static void hang_first(struct __test_metadata *_metadata, unsigned int more)
+{
+	pthread_t helpers[HELPERS];
+	unsigned int i;
+
+	alarm(60);
+	begin();
+	u.wake = -1;
+	ASSERT_EQ(user_workers_start(&u, no_worker, serve_or_hang), 0);
+	u.nr_helpers_live += more;
+	for (i = 0; i < more; i++) {
+		ASSERT_EQ(pthread_create(&helpers[i], NULL, serve_or_hang, NULL), 0);
+	}
+	all_have_asked(1 + more);
+	no_credit();
+	defer(1 + BEHIND);
+	while (__atomic_load_n(&served, __ATOMIC_SEQ_CST) < 1 + BEHIND)
+		usleep(1000);
+	__atomic_store_n(&go, 1, __ATOMIC_RELEASE);
+	while (left())
+		usleep(1000);
+	EXPECT_EQ(user_workers_join(&u), 0);
+	while (more--)
+		pthread_join(helpers[more], NULL);
+}
+
+/* The helper that waits for credit takes it. Nobody makes a further call. */
+TEST(hung_call_keeps_none_from_a_new_helper)
+{
+	hang_first(_metadata, 0);
+}
+
+TEST(hung_call_keeps_none_from_idle_helpers)
+{
+	hang_first(_metadata, 3);
 }
 
 TEST_HARNESS_MAIN

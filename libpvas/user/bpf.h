@@ -30,6 +30,7 @@ static const uint32_t results[FIRST_FREE_LABEL] = {
  * @shift:	from the upper half of an address to the index
  * @first:	index
  * @last:	index
+ * @cookie:	see check_stop()
  */
 struct program {
 	struct sock_filter code[CODE_MAX];
@@ -39,6 +40,7 @@ struct program {
 	unsigned int shift;
 	uint32_t first;
 	uint32_t last;
+	uint64_t cookie;
 };
 
 static void op(struct program *p, uint16_t code, uint32_t k)

@@ -193,6 +193,28 @@ static void body_notify(struct program *p)
 }
 
 /*
+ * The supervisor's call to end a worker. Sandboxes refuse numbers that they don't know, and for
+ * the kernel their answer has precedence. So it is a call that all of them allow, with
+ * user_space.cookie as the signal; the kernel itself would refuse the size. The other callers
+ * don't know that number, except fork children, and they gain nothing by it.
+ */
+static void check_stop(struct program *p)
+{
+	unsigned int other = new_label(p);
+
+	load(p, ARG(0));
+	jump(p, BPF_JEQ | BPF_K, (uint32_t)p->cookie, NEXT, other);
+	load(p, HIGH(ARG(0)));
+	jump(p, BPF_JEQ | BPF_K, (uint32_t)(p->cookie >> 32), NOTIFY, other);
+	bind(p, other);
+}
+
+long user_filter_call_worker(const struct user_space *u)
+{
+	return pvas_raw4(__NR_rt_sigaction, u->cookie, 0, 0, 0);
+}
+
+/*
  * A worker replaces the restorer of handlers by one that repairs interrupted calls: see
  * loader/start.S. Not of handlers of faults, which interrupt no call, and from which
  * unwinders often start, which know libc's restorer.
@@ -204,6 +226,7 @@ static void body_sigaction(struct program *p)
 	};
 	unsigned int i, given = new_label(p);
 
+	check_stop(p);
 	check_caller(p, ALLOW);
 	load(p, ARG(1));
 	jump(p, BPF_JEQ | BPF_K, 0, NEXT, given);
@@ -371,18 +394,6 @@ static const struct {
 
 /* ---- assembly ---- */
 
-/*
- * Of a call that is none, only its argument tells that the supervisor may have made it. It
- * would cost a worker's time if anybody could make it.
- */
-static void check_stop(struct program *p, uint64_t cookie)
-{
-	load(p, ARG(0));
-	jump(p, BPF_JEQ | BPF_K, (uint32_t)cookie, NEXT, ALLOW);
-	load(p, HIGH(ARG(0)));
-	jump(p, BPF_JEQ | BPF_K, (uint32_t)(cookie >> 32), NOTIFY, ALLOW);
-}
-
 /* The accumulator has the system call number. */
 static void dispatch(struct program *p)
 {
@@ -412,9 +423,9 @@ static void dispatch(struct program *p)
 }
 
 /* Tasks may not use i386 calls, which can't name their addresses, nor x32's own. */
-static void assemble(struct program *p, uint64_t cookie)
+static void assemble(struct program *p)
 {
-	unsigned int native = new_label(p), known = new_label(p), other = new_label(p);
+	unsigned int native = new_label(p), known = new_label(p);
 	unsigned int i386 = new_label(p), x32 = new_label(p);
 
 	load(p, offsetof(struct seccomp_data, arch));
@@ -431,11 +442,6 @@ static void assemble(struct program *p, uint64_t cookie)
 	bind(p, x32);
 	other_table(p, X32_BIT | __NR_seccomp, X32_BIT | __NR_prctl);
 	bind(p, known);
-	jump(p, BPF_JEQ | BPF_K, USER_NR_STOP, NEXT, other);
-	check_stop(p, cookie);
-	go(p, ALLOW);
-	go(p, NOTIFY);
-	bind(p, other);
 	dispatch(p);
 }
 
@@ -460,16 +466,21 @@ int user_filter_install(const struct user_space *u, const char **why)
 {
 	struct program p = {
 		.labels = FIRST_FREE_LABEL, .shift = u->space->shift - 32,
-		.first = u->space->first, .last = u->space->last,
+		.first = u->space->first, .last = u->space->last, .cookie = u->cookie,
 	};
 	struct sock_fprog prog = { .filter = p.code };
 	uint64_t flags = SYNC_WAKE_UP;
 	int fd, err;
 
-	assemble(&p, u->cookie);
+	assemble(&p);
 	err = resolve(&p);
 	if (err)
 		return err;
+	/* Without the filter the kernel answers it, unless a sandbox does. */
+	if (user_filter_call_worker(u) != -EINVAL) {
+		*why = "a sandbox forbids the system call rt_sigaction";
+		return -EPERM;
+	}
 	prog.len = p.len;
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)) {
 		err = -errno;

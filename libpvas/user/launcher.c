@@ -49,7 +49,6 @@ void user_launcher_close(struct user_space *u)
 	close_fd(&u->listener);
 	close_fd(&u->epoll);
 	close_fd(&u->wake);
-	close_fd(&u->signals);
 	close_fd(&u->maps);
 	user_proc_end();
 }
@@ -70,7 +69,7 @@ static void after_fork_in_child(void)
 		for (i = 0; i < u->entries; i++)
 			close_fd(&u->parts[i].pidfd);
 	}
-	u->listener = u->epoll = u->wake = u->signals = u->maps = -1;
+	u->listener = u->epoll = u->wake = u->maps = -1;
 	user_proc_forget();
 	pthread_mutex_init(&u->lock, NULL);
 }

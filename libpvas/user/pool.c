@@ -11,6 +11,7 @@
  * So a worker counts as busy from the receipt of a request to its answer, and
  * the pool's thread adds a worker when all have been busy for a while.
  */
+#include <fcntl.h>
 #include <pthread.h>
 #include <sys/prctl.h>
 #include <time.h>
@@ -49,7 +50,7 @@ static int all_busy(const struct user_space *u)
 
 static int helpers_stuck(const struct user_space *u)
 {
-	return user_queue_stuck(u) && u->nr_helpers < HELPERS_MAX;
+	return user_queue_stuck(u) && (u->nr_helpers_idle || u->nr_helpers < HELPERS_MAX);
 }
 
 int user_worker_busy(struct user_space *u)
@@ -118,7 +119,7 @@ static void grow_if_stuck(struct user_space *u)
 		return;
 	if (all_busy(u) && u->nr_served == served)
 		add_worker(u);
-	if (helpers_stuck(u) && u->queue.nr_taken == taken)
+	if (helpers_stuck(u) && u->queue.nr_taken == taken && !user_queue_wake(u))
 		add_helper(u);
 }
 
@@ -157,6 +158,24 @@ static int add_threads(struct user_space *u)
 	return err;
 }
 
+static void wake_if_asked(struct user_space *u)
+{
+	if (u->pool_wakes)
+		user_try_wake(u);
+	u->pool_wakes = 0;
+}
+
+/*
+ * While a worker is in a slow call, the listener must not stay open in the workers' table: others
+ * would wait for an answer. The number stays in use, or that worker could take a file of its own
+ * for the listener. If the table is the launcher's, no copies of descriptors were to be closed.
+ */
+static void drop_listener(const struct user_space *u)
+{
+	if (u->files.count && pvas_raw3(__NR_dup3, u->wake, u->listener, O_CLOEXEC) < 0)
+		pvas_raw1(__NR_close, u->listener);
+}
+
 /* The workers share the descriptor table of this thread, which creates them: see files.c. */
 static void *pool_main(void *arg)
 {
@@ -169,15 +188,28 @@ static void *pool_main(void *arg)
 	u->pool_ready = 1;
 	pthread_cond_broadcast(&u->pool_changed);
 	while (!u->pool_stop) {
+		wake_if_asked(u);
 		if (all_busy(u) || helpers_stuck(u))
 			grow_if_stuck(u);
 		else
 			pthread_cond_wait(&u->pool_changed, &u->pool_lock);
 	}
+	drop_listener(u);
 	u->pool_live = 0;
 	pthread_cond_broadcast(&u->pool_changed);
 	pthread_mutex_unlock(&u->pool_lock);
 	return NULL;
+}
+
+/* Without a pool the caller is the thread that failed to create it, and has the descriptor. */
+void user_workers_wake(struct user_space *u)
+{
+	pthread_mutex_lock(&u->pool_lock);
+	u->pool_wakes = u->pool_live;
+	if (!u->pool_live)
+		user_try_wake(u);
+	pthread_cond_broadcast(&u->pool_changed);
+	pthread_mutex_unlock(&u->pool_lock);
 }
 
 static void a_second_from_now(struct timespec *until)
@@ -215,11 +247,13 @@ int user_workers_start(struct user_space *u, void *(*worker)(void *), void *(*he
 
 /*
  * Busy workers have a second to become idle. After that no request is handled, and
- * a worker that becomes idle ends by itself; each of the others needs a call to end.
+ * a worker that becomes idle ends by itself; each of the others needs a call to end. If a
+ * call ends none, a sandbox has refused it, and those that are left count as stuck.
  */
 void user_workers_stop(struct user_space *u)
 {
 	struct timespec until;
+	unsigned int live;
 
 	a_second_from_now(&until);
 	pthread_mutex_lock(&u->pool_lock);
@@ -227,11 +261,14 @@ void user_workers_stop(struct user_space *u)
 		;
 	u->abandoned = 1;
 	pthread_cond_broadcast(&u->queue.added);
-	while (u->nr_live > u->nr_busy) {
+	do {
+		live = u->nr_live;
+		if (live <= u->nr_busy)
+			break;
 		pthread_mutex_unlock(&u->pool_lock);
-		pvas_raw1(USER_NR_STOP, u->cookie);
+		user_filter_call_worker(u);
 		pthread_mutex_lock(&u->pool_lock);
-	}
+	} while (u->nr_live != live);
 	pthread_mutex_unlock(&u->pool_lock);
 }
 
@@ -249,14 +286,16 @@ static int pool_runs(const struct user_space *u)
 }
 
 /* Returns whether the pool's threads have failed to end in time. */
-static int end_pool(struct user_space *u, const struct timespec *until)
+static int end_pool(struct user_space *u)
 {
+	struct timespec until;
 	int missing;
 
+	a_second_from_now(&until);
 	pthread_mutex_lock(&u->pool_lock);
 	u->pool_stop = 1;
 	pthread_cond_broadcast(&u->pool_changed);
-	while (pool_runs(u) && !pthread_cond_timedwait(&u->pool_changed, &u->pool_lock, until))
+	while (pool_runs(u) && !pthread_cond_timedwait(&u->pool_changed, &u->pool_lock, &until))
 		;
 	missing = pool_runs(u);
 	pthread_mutex_unlock(&u->pool_lock);
@@ -279,7 +318,6 @@ int user_workers_join(struct user_space *u)
 	int missing;
 
 	a_second_from_now(&until);
-	missing = end_pool(u, &until);
 	pthread_mutex_lock(&u->pool_lock);
 	/* If the supervisor has not started, it has not ended them either. */
 	u->abandoned = 1;
@@ -287,8 +325,10 @@ int user_workers_join(struct user_space *u)
 	while ((u->nr_live || u->nr_helpers_live) &&
 	       !pthread_cond_timedwait(&u->pool_changed, &u->pool_lock, &until))
 		;
-	missing += (int)(u->nr_live + u->nr_helpers_live);
+	missing = (int)(u->nr_live + u->nr_helpers_live);
 	pthread_mutex_unlock(&u->pool_lock);
+	/* Not before: it closes the listener. */
+	missing += end_pool(u);
 	end_all(u->workers, u->nr_workers, missing);
 	end_all(u->helpers, u->nr_helpers, missing);
 	u->nr_workers = u->nr_helpers = 0;

@@ -10,14 +10,23 @@
 #include <unistd.h>
 
 #include "rawsys.h"
-#include "user.h"
+#include "worker.h"
+
+int user_try_wake(struct user_space *u)
+{
+	const uint64_t one = 1;
+	ssize_t n;
+
+	do {
+		n = write(u->wake, &one, sizeof(one));
+	} while (n < 0 && errno == EINTR);
+	return n < 0 ? -errno : 0;
+}
 
 void user_wake(struct user_space *u)
 {
-	const uint64_t one = 1;
-
-	while (write(u->wake, &one, sizeof(one)) < 0 && errno == EINTR)
-		;
+	if (user_try_wake(u))
+		user_workers_wake(u);
 }
 
 int user_watch(struct user_space *u, int fd, uint32_t id)
@@ -44,15 +53,18 @@ int user_pidfd_dead(int pidfd)
 {
 	struct pollfd pfd = { .fd = pidfd, .events = POLLIN };
 
-	return poll(&pfd, 1, 0) > 0;
+	/* Not POLLNVAL: the application may have closed it. */
+	return poll(&pfd, 1, 0) > 0 && (pfd.revents & POLLIN);
 }
 
 int user_child_dead(pid_t pid)
 {
 	siginfo_t info = { 0 };
 
-	return pvas_raw6(__NR_waitid, P_PID, pid, (long)&info, WEXITED | WNOHANG | WNOWAIT, 0,
-			 0) || info.si_pid;
+	long err = pvas_raw6(__NR_waitid, P_PID, pid, (long)&info, WEXITED | WNOHANG | WNOWAIT,
+			     0, 0);
+
+	return err == -ECHILD || (!err && info.si_pid);
 }
 
 void user_release_process(struct user_space *u, struct user_part *p)

@@ -168,10 +168,12 @@ static void wait_for_requests(struct user_space *u, int64_t ns)
 	struct timespec t = { .tv_sec = until / 1000000000, .tv_nsec = until % 1000000000 };
 
 	u->nr_helpers_idle++;
+	u->queue.nr_paused += !!ns;
 	if (ns)
 		pthread_cond_timedwait(&u->queue.added, &u->pool_lock, &t);
 	else
 		pthread_cond_wait(&u->queue.added, &u->pool_lock);
+	u->queue.nr_paused -= !!ns;
 	u->nr_helpers_idle--;
 }
 
@@ -198,15 +200,29 @@ struct user_request *user_queue_next(struct user_space *u)
 			wait_for_requests(u, wait);
 		}
 	}
+	/* This helper can hang in it, and nobody may come for those behind it. */
+	if (user_queue_stuck(u))
+		pthread_cond_broadcast(&u->pool_changed);
 	pthread_mutex_unlock(&u->pool_lock);
 	return r;
 }
 
+/*
+ * A helper that waits for credit takes what was deferred when there is some. Others that are
+ * idle have to be woken.
+ */
 int user_queue_stuck(const struct user_space *u)
 {
 	const struct user_queue *q = &u->queue;
 
-	return !u->nr_helpers_idle && (q->arrived.first || can_serve_outside(q));
+	return q->arrived.first || (can_serve_outside(q) && !q->nr_paused);
+}
+
+int user_queue_wake(struct user_space *u)
+{
+	if (u->nr_helpers_idle)
+		pthread_cond_signal(&u->queue.added);
+	return u->nr_helpers_idle > 0;
 }
 
 static void free_list(struct user_list *list)

@@ -318,8 +318,7 @@ static int user_create(struct pvas_space *s)
 		return pvas_fail(-EBUSY, "user backend: this process has made a space already");
 	}
 	u->entries = pvas_header_entries(s->shift);
-	u->listener = u->epoll = u->wake = u->signals = -1;
-	u->maps = -1;
+	u->listener = u->epoll = u->wake = u->maps = -1;
 	pthread_mutex_init(&u->lock, NULL);
 	pthread_mutex_init(&u->fork_lock, NULL);
 	pthread_cond_init(&u->changed, NULL);

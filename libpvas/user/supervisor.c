@@ -15,7 +15,6 @@
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/prctl.h>
-#include <sys/signalfd.h>
 #include <unistd.h>
 
 #include "child.h"
@@ -25,9 +24,7 @@
 
 #define EVENTS		32
 #define WAKE_ID		UINT32_MAX	/* an index that no partition has */
-#define STOP_ID		(UINT32_MAX - 1)
-#define STOP_POLL_MS	20
-#define STOP_SIGNAL	SIGURG	/* blocked in the supervisor, so that nobody receives it */
+#define POLL_MS		20
 
 static int earlier(int a, int b)
 {
@@ -87,6 +84,13 @@ static void handle_exit(struct user_space *u, struct user_part *p)
 	user_reclaim_begin(u, p);
 }
 
+/* The same without an event */
+static void look_at(struct user_space *u, struct user_part *p)
+{
+	if (p->state == PVAS_PART_RUNNING && user_child_dead(p->pid))
+		handle_exit(u, p);
+}
+
 /* Has it left the space by an execve()? Then its partition becomes free. */
 static int handle_exec(struct user_space *u, struct user_part *p)
 {
@@ -120,7 +124,23 @@ static int poll_execs(struct user_space *u)
 
 /* ---- the end of the space ---- */
 
-/* Returns how many tasks are left. */
+/*
+ * A sandbox may forbid one of the calls, and the application may have closed the pidfd. The
+ * number was the task's a moment ago: see kill_all(). Returns whether the task will end.
+ */
+static int kill_task(const struct user_part *p)
+{
+	long err = pvas_raw4(__NR_pidfd_send_signal, p->pidfd, SIGKILL, NULL, 0);
+
+	if (err && err != -ESRCH && p->pid > 0)
+		err = pvas_raw2(__NR_kill, p->pid, SIGKILL);
+	return !err || err == -ESRCH;
+}
+
+/*
+ * Returns how many tasks are left to wait for. One that can't be killed dies when this thread
+ * has ended, and until then needs the space.
+ */
 static int kill_all(struct user_space *u)
 {
 	int alive = 0;
@@ -137,9 +157,11 @@ static int kill_all(struct user_space *u)
 		/* A task that is ENDING has died, or left by an exec: maybe just now. */
 		if (__atomic_load_n(&p->exec_tid, __ATOMIC_ACQUIRE))
 			handle_exec(u, p);
-		if (p->state != PVAS_PART_ENDING)
-			pvas_raw4(__NR_pidfd_send_signal, p->pidfd, SIGKILL, NULL, 0);
-		alive++;
+		look_at(u, p);
+		if (p->state == PVAS_PART_ENDING || kill_task(p))
+			alive++;
+		else
+			u->unkilled = 1;
 	}
 	return alive;
 }
@@ -154,32 +176,46 @@ static void drain(int fd)
 		;
 }
 
+static void look_at_all(struct user_space *u)
+{
+	uint32_t i;
+
+	serve_clone_request(u);
+	for (i = u->space->first; i <= u->space->last; i++)
+		look_at(u, &u->parts[i]);
+}
+
+/*
+ * The application may have closed the descriptor, as daemons close all, or have put a file of
+ * its own in its place, which isn't to be closed at the end. Then nothing reports events.
+ */
+static int wait_for_events(struct user_space *u, struct epoll_event *events, int timeout)
+{
+	int n = epoll_wait(u->epoll, events, EVENTS, timeout);
+
+	if (n >= 0 || errno == EINTR)
+		return n;
+	u->epoll = -1;
+	usleep(POLL_MS * 1000);
+	look_at_all(u);
+	return 0;
+}
+
 /* Returns whether to continue. */
 static int handle_events(struct user_space *u, int timeout)
 {
 	struct epoll_event events[EVENTS];
-	int i, n = epoll_wait(u->epoll, events, EVENTS, timeout);
+	int i, n = wait_for_events(u, events, timeout);
 
 	for (i = 0; i < n; i++) {
 		if (events[i].data.u32 == WAKE_ID) {
 			drain(u->wake);
 			serve_clone_request(u);
-		} else if (events[i].data.u32 != STOP_ID) {
+		} else {
 			handle_exit(u, &u->parts[events[i].data.u32]);
 		}
 	}
 	return !__atomic_load_n(&u->stop, __ATOMIC_ACQUIRE) || kill_all(u);
-}
-
-/*
- * The signal is never read, because reading would take one that the application has sent to
- * itself: hence EPOLLET. So it can wake the supervisor once, but needs no descriptor.
- */
-static int watch_stop(const struct user_space *u)
-{
-	struct epoll_event event = { .events = EPOLLIN | EPOLLET, .data.u32 = STOP_ID };
-
-	return epoll_ctl(u->epoll, EPOLL_CTL_ADD, u->signals, &event) ? -errno : 0;
 }
 
 static int install_filter(struct user_space *u)
@@ -188,7 +224,7 @@ static int install_filter(struct user_space *u)
 	u->listener = pvas_fd_above_standard(user_filter_install(u, &u->why));
 	if (u->listener < 0)
 		return u->listener;
-	return user_watch(u, u->wake, WAKE_ID) ?: watch_stop(u);
+	return user_watch(u, u->wake, WAKE_ID);
 }
 
 static void set_ready(struct user_space *u, int err)
@@ -219,7 +255,7 @@ static void finish(struct user_space *u)
 	int stuck, stays;
 
 	user_workers_stop(u);
-	stuck = user_workers_join(u);
+	stuck = user_workers_join(u) || u->unkilled;
 	user_launcher_close(u);
 	left = u->left;
 	stays = user_left_any(&left);
@@ -242,7 +278,7 @@ static void *supervisor_main(void *arg)
 	set_ready(u, err);
 	if (err)
 		return NULL;
-	while (handle_events(u, u->stop ? earlier(wait, STOP_POLL_MS) : wait)) {
+	while (handle_events(u, u->stop ? earlier(wait, POLL_MS) : wait)) {
 		wait = poll_execs(u);
 		wait = earlier(wait, user_reclaim_some(u));
 	}
@@ -252,15 +288,11 @@ static void *supervisor_main(void *arg)
 
 int user_supervisor_start(struct user_space *u)
 {
-	sigset_t stop;
 	int err;
 
-	sigemptyset(&stop);
-	sigaddset(&stop, STOP_SIGNAL);
 	u->epoll = pvas_fd_above_standard(epoll_create1(EPOLL_CLOEXEC));
 	u->wake = pvas_fd_above_standard(eventfd(0, EFD_CLOEXEC));
-	u->signals = pvas_fd_above_standard(signalfd(-1, &stop, SFD_CLOEXEC));
-	if (u->epoll < 0 || u->wake < 0 || u->signals < 0)
+	if (u->epoll < 0 || u->wake < 0)
 		return -errno;
 	err = pthread_create(&u->supervisor, NULL, supervisor_main, u);
 	if (err)
@@ -288,7 +320,7 @@ int user_supervisor_stop(struct user_space *u)
 	pthread_mutex_lock(&u->lock);
 	__atomic_store_n(&u->stop, 1, __ATOMIC_RELEASE);
 	if (!u->finished)
-		pvas_raw3(__NR_tgkill, u->owner, u->supervisor_tid, STOP_SIGNAL);
+		user_workers_wake(u);
 	while (!u->finished)
 		pthread_cond_wait(&u->changed, &u->lock);
 	pthread_mutex_unlock(&u->lock);

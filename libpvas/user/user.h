@@ -238,6 +238,7 @@ struct user_meter {
  * @credit:	processor time in ns that may be spent on callers outside
  * @refilled:	when @credit was increased
  * @paused:	@credit was used up, and is to become more before it is used again
+ * @nr_paused:	helpers that wait for credit
  * @added:	a request has arrived
  */
 struct user_queue {
@@ -249,6 +250,7 @@ struct user_queue {
 	int64_t credit;
 	int64_t refilled;
 	int paused;
+	unsigned int nr_paused;
 	pthread_cond_t added;
 };
 
@@ -260,7 +262,6 @@ struct user_queue {
  * @listener:	seccomp listener of the filter
  * @epoll:	the supervisor waits here
  * @wake:	eventfd that wakes the supervisor
- * @signals:	signalfd that wakes it to end, from threads with other descriptors, too
  * @maps:	/proc/self/maps
  * @supervisor:	thread
  * @supervisor_tid: its thread id
@@ -284,6 +285,7 @@ struct user_queue {
  * @pool_live:	@pool has not ended
  * @pool_ready:	@pool has started
  * @pool_stop:	@pool has to end
+ * @pool_wakes:	@pool has to wake the supervisor
  * @pool_err:	why workers could not be created: -errno
  * @pool_lock:	taken after all others
  * @pool_changed: one of these has changed
@@ -301,7 +303,8 @@ struct user_queue {
  * @has_supervisor: @supervisor was started
  * @finished:	it has ended the workers and closed all descriptors, and uses this no more
  * @stays:	it doesn't end yet, as the parent of processes that have left
- * @stuck:	a worker is in a call that doesn't end
+ * @stuck:	a worker is in a call that doesn't end, or
+ * @unkilled:	a sandbox forbids to kill the tasks
  * @ready:	the supervisor has started, or failed to:
  * @err:	-errno of that, and
  * @why:	an explanation
@@ -324,7 +327,6 @@ struct user_space {
 	int listener;
 	int epoll;
 	int wake;
-	int signals;
 	int maps;
 	pthread_t supervisor;
 	pid_t supervisor_tid;
@@ -349,6 +351,7 @@ struct user_space {
 	int pool_live;
 	int pool_ready;
 	int pool_stop;
+	int pool_wakes;
 	int pool_err;
 	pthread_mutex_t pool_lock;
 	pthread_cond_t pool_changed;
@@ -367,6 +370,7 @@ struct user_space {
 	int finished;
 	int stays;
 	int stuck;
+	int unkilled;
 	int ready;
 	int err;
 	const char *why;
@@ -402,7 +406,8 @@ void user_publish(struct user_space *u, struct user_part *p, uint32_t state);
 
 /* ---- process.c ---- */
 
-/* Wake the supervisor, from a thread that has its descriptors. */
+/* Wake the supervisor, from a thread that has its descriptors: this one, or another one. */
+int user_try_wake(struct user_space *u);
 void user_wake(struct user_space *u);
 
 /* The supervisor waits for @fd as event @id. 0 or -errno. */

@@ -13,6 +13,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "rawsys.h"
 #include "worker.h"
 
 enum { OUTSIDE, INSIDE, UNKNOWN };
@@ -40,8 +41,6 @@ static int check_task(const struct user_request *r)
 
 static int64_t handle_task(struct user_request *r)
 {
-	if (r->nr == USER_NR_STOP)
-		return -ENOSYS;
 	if (__atomic_load_n(&r->part->nr_forks, __ATOMIC_RELAXED))
 		user_fork_returned(r->u, r->part, r->tid);
 	return user_call_of_task(r);
@@ -49,11 +48,14 @@ static int64_t handle_task(struct user_request *r)
 
 /* ---- workers ---- */
 
-/* A fork child has the argument as well; the call counts if the supervisor makes it. */
+/*
+ * A fork child has the argument as well; the call counts if the supervisor makes it. Of anybody
+ * else the kernel refuses it.
+ */
 static int is_stop_request(const struct user_request *r)
 {
-	return r->nr == USER_NR_STOP && r->tid == r->u->supervisor_tid &&
-	       __atomic_load_n(&r->u->stop, __ATOMIC_ACQUIRE);
+	return r->nr == __NR_rt_sigaction && r->args[0] == r->u->cookie &&
+	       r->tid == r->u->supervisor_tid && __atomic_load_n(&r->u->stop, __ATOMIC_ACQUIRE);
 }
 
 /* Returns whether the request has been answered: not that of a caller outside. */
@@ -111,17 +113,12 @@ void *user_worker_main(void *arg)
 
 /* ---- helpers ---- */
 
-static int64_t handle_outside(struct user_request *r)
-{
-	return r->nr != USER_NR_STOP ? user_call_of_child(r) : -ENOSYS;
-}
-
 static int64_t handle(struct user_request *r)
 {
 	if (r->inside == UNKNOWN)
 		r->inside = check_inside(user_caller_inside(r->tid));
 	if (r->inside == OUTSIDE)
-		return handle_outside(r);
+		return user_call_of_child(r);
 	return r->inside == INSIDE ? handle_task(r) : r->inside;
 }
 

@@ -7,12 +7,6 @@
 
 /* ---- filter.c ---- */
 
-/*
- * Not a system call: with user_space.cookie as its argument the filter sends it to a worker, to
- * end that worker.
- */
-#define USER_NR_STOP	0x5056
-
 /* Numbers of other system call tables: of i386, and x32's, which are x86-64's with a bit */
 #define I386_NR_PRCTL	172
 #define I386_NR_SECCOMP	354
@@ -23,6 +17,12 @@
  * Returns the listener, or -errno with an explanation in @why.
  */
 int user_filter_install(const struct user_space *u, const char **why);
+
+/*
+ * In the supervisor, when user_space.stop is set: make the call by which the filter reaches a
+ * worker, to end it. Returns when that has happened, or when a sandbox has refused the call.
+ */
+long user_filter_call_worker(const struct user_space *u);
 
 /* ---- request.c ---- */
 
@@ -244,8 +244,11 @@ struct user_request *user_queue_next(struct user_space *u);
 /* This helper has handled a deferred request, or its caller had not @waited for that. */
 void user_queue_done(struct user_space *u, const struct user_request *r, int waited);
 
-/* Is there a request that only a further helper would handle? */
+/* Is there a request for which no helper will come by itself, unless one that is busy does? */
 int user_queue_stuck(const struct user_space *u);
+
+/* Have an idle helper look for requests. Returns 0 if none is idle. */
+int user_queue_wake(struct user_space *u);
 
 void user_queue_free(struct user_space *u);
 
@@ -253,6 +256,12 @@ void user_queue_free(struct user_space *u);
 
 /* @worker and @helper are the functions of the threads. */
 int user_workers_start(struct user_space *u, void *(*worker)(void *), void *(*helper)(void *));
+
+/*
+ * Wake the supervisor, from any thread of the launcher. The pool's thread does it, because it
+ * has the descriptor even if the caller has others, or has closed it.
+ */
+void user_workers_wake(struct user_space *u);
 
 /* In the supervisor: end all workers but those that are in slow calls. */
 void user_workers_stop(struct user_space *u);
