@@ -23,7 +23,7 @@
  *  nbc_block.c   their memory
  *  nbc_step.c    their steps
  *  nbc_move.c, nbc_neighbor.c, nbc_reduce.c
- *                what each of them is made of
+ *                the parts of each of them
  *  persistent.c  persistent operations
  *
  * Protocol. The operations of a communicator are numbered, alike in all of its ranks. In

@@ -103,8 +103,8 @@ static inline struct mca_coll_pvas_nbc *mca_coll_pvas_nbc(struct mca_coll_pvas_m
 }
 
 /* The lines of operation @op; persistent ones have a line, and number their starts. */
-static inline struct mca_coll_pvas_posts mca_coll_pvas_nbc_posts(const struct mca_coll_pvas_nbc *nbc,
-								 uint64_t op)
+static inline struct mca_coll_pvas_posts
+mca_coll_pvas_nbc_posts(const struct mca_coll_pvas_nbc *nbc, uint64_t op)
 {
 	return (struct mca_coll_pvas_posts) {
 		&nbc->lines[op & (nbc->nr_lines - 1)], nbc->nr_lines,

@@ -8,10 +8,12 @@
 static bool is_short(struct mca_coll_pvas_module *m, size_t count,
 		     const struct ompi_datatype_t *type)
 {
-	return mca_coll_pvas_can_copy(mca_coll_pvas_nbc_most_copied(mca_coll_pvas_nbc(m)), count, type);
+	const size_t most = mca_coll_pvas_nbc_most_copied(mca_coll_pvas_nbc(m));
+
+	return mca_coll_pvas_can_copy(most, count, type);
 }
 
-/* What all reductions have in common; contributions are described unless they are short. */
+/* The common part of all reductions; contributions are described unless they are short. */
 static struct mca_coll_pvas_call reduction(const void *sbuf, void *rbuf, size_t count,
 					   struct ompi_datatype_t *type, struct ompi_op_t *op)
 {

@@ -204,18 +204,18 @@ INIT(alltoall, (SEND, RECEIVE, COMMON), SENT, RECEIVED,)
 INIT(alltoallv, (SEND_V, RECEIVE_V, COMMON), SENT_V, RECEIVED_V,)
 INIT(alltoallw, (const void *sbuf, const int *scounts, const int *sdispls, TYPES stypes,
 		 void *rbuf, const int *rcounts, const int *rdispls, TYPES rtypes, COMMON),
-     sbuf, scounts, sdispls, stypes, rbuf, rcounts, rdispls, rtypes,)
+	sbuf, scounts, sdispls, stypes, rbuf, rcounts, rdispls, rtypes,)
 INIT(reduce, (const void *sbuf, void *rbuf, int count, REDUCE, int root, COMMON),
-     sbuf, rbuf, count, type, op, root,)
+	sbuf, rbuf, count, type, op, root,)
 INIT(allreduce, (const void *sbuf, void *rbuf, int count, REDUCE, COMMON),
-     sbuf, rbuf, count, type, op,)
+	sbuf, rbuf, count, type, op,)
 INIT(reduce_scatter, (const void *sbuf, void *rbuf, const int *rcounts, REDUCE, COMMON),
-     sbuf, rbuf, rcounts, type, op,)
+	sbuf, rbuf, rcounts, type, op,)
 INIT(reduce_scatter_block, (const void *sbuf, void *rbuf, int rcount, REDUCE, COMMON),
-     sbuf, rbuf, rcount, type, op,)
+	sbuf, rbuf, rcount, type, op,)
 INIT(scan, (const void *sbuf, void *rbuf, int count, REDUCE, COMMON), sbuf, rbuf, count, type, op,)
 INIT(exscan, (const void *sbuf, void *rbuf, int count, REDUCE, COMMON),
-     sbuf, rbuf, count, type, op,)
+	sbuf, rbuf, count, type, op,)
 INIT(neighbor_allgather, (SEND, RECEIVE, COMMON), SENT, RECEIVED,)
 INIT(neighbor_allgatherv, (SEND, RECEIVE_V, COMMON), SENT, RECEIVED_V,)
 INIT(neighbor_alltoall, (SEND, RECEIVE, COMMON), SENT, RECEIVED,)
@@ -223,4 +223,4 @@ INIT(neighbor_alltoallv, (SEND_V, RECEIVE_V, COMMON), SENT_V, RECEIVED_V,)
 INIT(neighbor_alltoallw, (const void *sbuf, const int *scounts, const MPI_Aint *sdispls,
 			  TYPES stypes, void *rbuf, const int *rcounts, const MPI_Aint *rdispls,
 			  TYPES rtypes, COMMON),
-     sbuf, scounts, sdispls, stypes, rbuf, rcounts, rdispls, rtypes,)
+	sbuf, scounts, sdispls, stypes, rbuf, rcounts, rdispls, rtypes,)

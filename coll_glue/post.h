@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* What an operation is made of: posting and fetching data, and waiting for it. */
+/* The parts of an operation: posting and fetching data, and waiting for them. */
 #ifndef COLL_PVAS_POST_H
 #define COLL_PVAS_POST_H
 

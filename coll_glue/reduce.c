@@ -259,7 +259,8 @@ int mca_coll_pvas_reduce_scatter_block(const void *sbuf, void *rbuf, int rcount,
 	const size_t bytes = mca_coll_pvas_bytes(rcount, type);
 
 	(void)comm;
-	if (!mca_coll_pvas_prefers(bytes >= MCA_COLL_PVAS_LEAST_REDUCE_SCATTER) || !mca_coll_pvas_begin(m))
+	if (!mca_coll_pvas_prefers(bytes >= MCA_COLL_PVAS_LEAST_REDUCE_SCATTER) ||
+	    !mca_coll_pvas_begin(m))
 		return mca_coll_pvas_pass_on(m, reduce_scatter_block, sbuf, rbuf, rcount, type, op);
 	return mca_coll_pvas_end(reduce_scatter(m, sbuf, &(struct mca_coll_pvas_reduction) {
 		.type = type, .op = op, .count = m->size * count, .result = rbuf,

@@ -32,7 +32,8 @@ static struct system systems[NR_SYSTEMS];
 
 enum {
 	BARRIER, BCAST, REDUCE, ALLREDUCE, ALLGATHER, ALLTOALL, GATHER, SCATTER, COLUMNS,
-	NEIGHBORS, ALLTOALLV, GATHERV, SCATTERV, REDUCE_SCATTER, SCAN, IBARRIER, IBCAST, IALLREDUCE, IALLGATHER, IALLTOALL, NR
+	NEIGHBORS, ALLTOALLV, GATHERV, SCATTERV, REDUCE_SCATTER, SCAN, IBARRIER, IBCAST,
+	IALLREDUCE, IALLGATHER, IALLTOALL, NR
 };
 static const char *const names[] = {
 	"barrier", "bcast", "reduce", "allreduce", "allgather", "alltoall", "gather", "scatter",
@@ -108,6 +109,23 @@ static void exchange_blocks(int what, char *s, char *r, int n, MPI_Comm comm)
 	}
 }
 
+static void combine(int what, char *s, char *r, int n, MPI_Comm comm)
+{
+	switch (what) {
+	case REDUCE:
+		MPI_Reduce(s, r, n / 8, MPI_DOUBLE, MPI_SUM, 0, comm);
+		break;
+	case ALLREDUCE:
+		MPI_Allreduce(s, r, n / 8, MPI_DOUBLE, MPI_SUM, comm);
+		break;
+	case REDUCE_SCATTER:
+		MPI_Reduce_scatter_block(s, r, n / 8, MPI_DOUBLE, MPI_SUM, comm);
+		break;
+	default:
+		MPI_Scan(s, r, n / 8, MPI_DOUBLE, MPI_SUM, comm);
+	}
+}
+
 static void operate(int what, char *s, char *r, int n, const struct system *on)
 {
 	const MPI_Comm comm = on->comm;
@@ -118,12 +136,6 @@ static void operate(int what, char *s, char *r, int n, const struct system *on)
 		break;
 	case BCAST:
 		MPI_Bcast(rank ? r : s, n, MPI_CHAR, 0, comm);
-		break;
-	case REDUCE:
-		MPI_Reduce(s, r, n / 8, MPI_DOUBLE, MPI_SUM, 0, comm);
-		break;
-	case ALLREDUCE:
-		MPI_Allreduce(s, r, n / 8, MPI_DOUBLE, MPI_SUM, comm);
 		break;
 	case ALLGATHER:
 		MPI_Allgather(s, n, MPI_CHAR, r, n, MPI_CHAR, comm);
@@ -148,11 +160,11 @@ static void operate(int what, char *s, char *r, int n, const struct system *on)
 	case SCATTERV:
 		exchange_blocks(what, s, r, n, comm);
 		break;
+	case REDUCE:
+	case ALLREDUCE:
 	case REDUCE_SCATTER:
-		MPI_Reduce_scatter_block(s, r, n / 8, MPI_DOUBLE, MPI_SUM, comm);
-		break;
 	case SCAN:
-		MPI_Scan(s, r, n / 8, MPI_DOUBLE, MPI_SUM, comm);
+		combine(what, s, r, n, comm);
 		break;
 	default:
 		start_and_wait(what, s, r, n, comm);
