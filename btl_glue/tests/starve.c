@@ -71,7 +71,8 @@ int main(int argc, char **argv)
 	if (!strcmp(what, "packed"))
 		MPI_Type_vector(LENGTH, 1, 2, MPI_DOUBLE, &type);
 	else
-		MPI_Type_contiguous(!strcmp(what, "header") ? 2 * LENGTH : LENGTH, MPI_DOUBLE, &type);
+		MPI_Type_contiguous(!strcmp(what, "header") ? 2 * LENGTH : LENGTH, MPI_DOUBLE,
+				    &type);
 	MPI_Type_commit(&type);
 	for (i = 0; i < MANY; i++)
 		buf[i][0] = i + 1;

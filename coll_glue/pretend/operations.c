@@ -63,6 +63,12 @@ static int stand_in_for(const module_t *m, int rank, struct ompi_communicator_t 
 	return other >= 0 ? other : m->existing[0];
 }
 
+static int copy_block(void *rbuf, int to, int from, int rcount, struct ompi_datatype_t *rtype)
+{
+	return ompi_datatype_copy_content_same_ddt(rtype, rcount, block(rbuf, to, rcount, rtype),
+						   block(rbuf, from, rcount, rtype));
+}
+
 static int fill(const module_t *m, void *rbuf, int rcount, struct ompi_datatype_t *rtype,
 		struct ompi_communicator_t *comm)
 {
@@ -71,9 +77,7 @@ static int fill(const module_t *m, void *rbuf, int rcount, struct ompi_datatype_
 	for (rank = 0; rank < ompi_comm_size(comm) && !err; rank++) {
 		other = stand_in_for(m, rank, comm);
 		if (other != rank)
-			err = ompi_datatype_copy_content_same_ddt(rtype, rcount,
-								  block(rbuf, rank, rcount, rtype),
-								  block(rbuf, other, rcount, rtype));
+			err = copy_block(rbuf, rank, other, rcount, rtype);
 	}
 	return err;
 }

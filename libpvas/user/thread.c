@@ -42,7 +42,8 @@ static int is_supervisors(const struct user_space *u, int fd)
 	path_of(path, (pid_t)pvas_raw0(__NR_gettid), name);
 	n = pvas_raw4(__NR_readlinkat, user_proc_fd(), path, a, sizeof(a));
 	path_of(path, u->supervisor_tid, name);
-	return n > 0 && pvas_raw4(__NR_readlinkat, user_proc_fd(), path, b, sizeof(b)) == n && !memcmp(a, b, n);
+	return n > 0 && pvas_raw4(__NR_readlinkat, user_proc_fd(), path, b, sizeof(b)) == n &&
+	       !memcmp(a, b, n);
 }
 
 int user_thread_has_files(const struct user_space *u)
