@@ -41,7 +41,7 @@ static void register_uint(const char *name, const char *text, unsigned int *wher
 					MCA_BASE_VAR_SCOPE_READONLY, where);
 }
 
-static void register_parameters(void)
+static void register_lengths(void)
 {
 	register_uint("ring_size", "Bytes for the ring of a peer that sends to this process "
 		      "(default: 8k, less with more than 8 ranks)", &component.ring_size, UNSET,
@@ -57,6 +57,11 @@ static void register_parameters(void)
 	register_uint("unexpected_max", "Bytes of messages of a peer that this process copies "
 		      "although no receive is posted; more wait with their sender (default: 1m)",
 		      &component.unexpected_max, 1 << 20, OPAL_INFO_LVL_5);
+}
+
+static void register_parameters(void)
+{
+	register_lengths();
 	register_uint("share_limit", "Bytes from which on the sender helps to copy a message "
 		      "(0: never; default: 32k, or 0 if there are more ranks than processors)",
 		      &component.share_limit, UNSET, OPAL_INFO_LVL_5);
