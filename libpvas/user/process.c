@@ -60,7 +60,6 @@ int user_pidfd_dead(int pidfd)
 int user_child_dead(pid_t pid)
 {
 	siginfo_t info = { 0 };
-
 	long err = pvas_raw6(__NR_waitid, P_PID, pid, (long)&info, WEXITED | WNOHANG | WNOWAIT,
 			     0, 0);
 
