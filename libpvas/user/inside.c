@@ -143,12 +143,27 @@ static long compare_by_kernel(pid_t tid)
 	return pvas_raw4(__NR_kcmp, user_caller_self(), tid, KCMP_VM, 0);
 }
 
-static long read_probe(pid_t tid)
+/* The number at @probe in the caller's memory: its size; or -errno, -EFAULT if there is none. */
+static long read_probe(pid_t tid, const uint64_t *probe, uint64_t *seen)
 {
-	uint64_t seen;
-	struct iovec here = { &seen, sizeof(seen) }, there = { probes, sizeof(seen) };
+	struct iovec here = { seen, sizeof(*seen) }, there = { (void *)probe, sizeof(*seen) };
 
 	return pvas_raw6(__NR_process_vm_readv, tid, (long)&here, 1, (long)&there, 1, 0);
+}
+
+/* The same where a container forbids that */
+static long read_probe_by_proc(pid_t tid, const uint64_t *probe, uint64_t *seen)
+{
+	int fd = user_proc_open(tid, "mem", O_RDONLY);
+	ssize_t n;
+
+	if (fd < 0)
+		return fd;
+	n = pread(fd, seen, sizeof(*seen), (off_t)(uintptr_t)probe);
+	if (n < 0)
+		n = errno == EIO ? -EFAULT : -errno;
+	close(fd);
+	return n ? n : -ESRCH;		/* it has no memory any more */
 }
 
 /*
@@ -172,6 +187,7 @@ int user_caller_begin(void)
 {
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
 	int err = check_proc();
+	uint64_t seen;
 
 	if (err)
 		return err;
@@ -180,7 +196,7 @@ int user_caller_begin(void)
 		return -ENOMEM;
 	ensure_pattern();
 	kcmp_forbidden = compare_by_kernel(user_caller_self()) < 0;
-	reading_forbidden = read_probe(user_caller_self()) < 0;
+	reading_forbidden = read_probe(user_caller_self(), probes, &seen) < 0;
 	return 0;
 }
 
@@ -195,14 +211,35 @@ static unsigned int take_probe(unsigned char *taken)
 	return i;
 }
 
-/* The number at the probe's address in the caller's memory: is it @secret, which is in ours? */
+static int may_open(pid_t tid)
+{
+	int fd = user_proc_open(tid, "pagemap", O_RDONLY);
+
+	if (fd >= 0)
+		close(fd);
+	return fd >= 0;
+}
+
+/* Those who share our memory have our ids, so their files can be opened as our own. */
+static int is_shut(pid_t tid)
+{
+	pid_t self = user_caller_self();
+
+	return may_open(self) && !may_open(tid) && may_open(self);
+}
+
+/* Only our own memory can be read without a right to it. */
 static int sees(pid_t tid, const uint64_t *probe, uint64_t secret)
 {
 	uint64_t seen = 0;
+	long n = reading_forbidden ? read_probe_by_proc(tid, probe, &seen)
+				   : read_probe(tid, probe, &seen);
 
-	if (user_caller_read(tid, (uint64_t)probe, &seen, sizeof(seen)) != sizeof(seen))
-		return -EACCES;
-	return seen == secret;
+	if (n == sizeof(seen))
+		return seen == secret;
+	if (n == -EFAULT || (n == -EPERM && !reading_forbidden))
+		return 0;
+	return n == -EACCES && is_shut(tid) ? 0 : (int)n;
 }
 
 /* Store a new random number here: is it at the same address in the caller's memory? */
@@ -226,15 +263,21 @@ static int same_by_probe(pid_t tid)
 
 /*
  * Of a caller whose files in /proc this process may not open: a descendant that has other
- * ids, say. To read one's own memory needs no right; any other is refused unseen.
+ * ids or is not dumpable, say; or ours while the launcher is not dumpable. To read one's own
+ * memory needs no right, and any other is refused unseen.
  */
 static int is_readable(pid_t tid)
 {
-	long n = read_probe(tid);
+	uint64_t seen;
+	long n = read_probe(tid, probes, &seen);
 
 	if (n >= 0)
 		return 1;
-	return n == -EPERM && !reading_forbidden ? 0 : -EACCES;
+	if (n == -ESRCH)
+		return -ESRCH;
+	if (!reading_forbidden)
+		return n == -EPERM ? 0 : -EACCES;
+	return is_shut(tid) ? 0 : -EACCES;
 }
 
 /*
