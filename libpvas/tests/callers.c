@@ -293,6 +293,20 @@ TEST_F(unknown, without_descriptors)
 	end(pid);
 }
 
+/* A second space, when one can't see which pages are in use: it doesn't go on unprotected. */
+TEST_F(unknown, begin_without_descriptors)
+{
+	struct rlimit limit, none;
+
+	ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &limit), 0);
+	none = limit;
+	none.rlim_cur = 0;
+	ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &none), 0);
+	EXPECT_EQ(user_caller_begin(), -EMFILE);
+	ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &limit), 0);
+	EXPECT_EQ(user_caller_begin(), 0);
+}
+
 /* The launcher may not open its tasks' files any more, nor those of others. */
 TEST_F(unknown, not_dumpable)
 {

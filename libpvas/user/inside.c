@@ -97,19 +97,11 @@ static int pages_in_use(pid_t tid, uint64_t *mask)
 	return 0;
 }
 
-static uint64_t own_pages_in_use(void)
-{
-	uint64_t mask;
-
-	pages_in_use(user_caller_self(), &mask);
-	return mask;
-}
-
 /* Under the lock. Pages that are in use because they are locked must be unlocked first. */
 static void make_pattern(void)
 {
 	char *pages = (char *)probes + PAGE;
-	uint64_t secret = 0;
+	uint64_t secret = 0, used;
 	unsigned int i;
 
 	munlock(pages, PATTERN * PAGE);
@@ -118,24 +110,31 @@ static void make_pattern(void)
 	for (i = 0; i < PATTERN; i++)
 		if (secret >> i & 1)
 			*(volatile char *)(pages + i * PAGE) = 1;
-	__atomic_store_n(&pattern->used, own_pages_in_use(), __ATOMIC_RELEASE);
+	/* Without a descriptor now, it is taken to be as it was made. */
+	if (pages_in_use(user_caller_self(), &used) && pattern->made)
+		used = secret;
+	__atomic_store_n(&pattern->used, used, __ATOMIC_RELEASE);
 	__atomic_store_n(&pattern->made, pattern->made + 1, __ATOMIC_RELEASE);
 }
 
 /*
  * There is none before the first space, and in a fork child of a launcher; and if the
- * launcher locks all of its memory, all pages are in use. Returns how many were made so far.
+ * launcher locks all of its memory, all pages are in use. Returns how many were made so far; or
+ * -errno if it can't be seen now: the last one remains.
  */
-static unsigned int ensure_pattern(void)
+static int ensure_pattern(void)
 {
-	unsigned int made;
+	uint64_t used;
+	int err;
 
 	pthread_mutex_lock(&pattern->lock);
-	if (!pattern->used || pattern->used != own_pages_in_use())
+	err = pages_in_use(user_caller_self(), &used);
+	if (!pattern->made || (!err && (!used || used != pattern->used)))
 		make_pattern();
-	made = pattern->made;
+	if (!err)
+		err = (int)pattern->made;
 	pthread_mutex_unlock(&pattern->lock);
-	return made;
+	return err;
 }
 
 static long compare_by_kernel(pid_t tid)
@@ -194,7 +193,9 @@ int user_caller_begin(void)
 	pthread_once(&once, make_probes);
 	if (!probes)
 		return -ENOMEM;
-	ensure_pattern();
+	err = ensure_pattern();
+	if (err == -EMFILE || err == -ENFILE || err == -ENOMEM)
+		return err;
 	kcmp_forbidden = compare_by_kernel(user_caller_self()) < 0;
 	reading_forbidden = read_probe(user_caller_self(), probes, &seen) < 0;
 	return 0;
@@ -287,11 +288,10 @@ static int is_readable(pid_t tid)
 static int has_pattern(pid_t tid)
 {
 	uint64_t used, seen;
-	unsigned int made;
-	int err;
+	int made, now, err;
 
 	do {
-		made = __atomic_load_n(&pattern->made, __ATOMIC_ACQUIRE);
+		made = (int)__atomic_load_n(&pattern->made, __ATOMIC_ACQUIRE);
 		used = __atomic_load_n(&pattern->used, __ATOMIC_ACQUIRE);
 		if (!used)
 			return 1;
@@ -302,8 +302,11 @@ static int has_pattern(pid_t tid)
 			return err;
 		if (seen == used)
 			return 1;
+		now = ensure_pattern();
+		if (now < 0)
+			return now;
 		/* If ours has become another one meanwhile, that says nothing. */
-	} while (ensure_pattern() != made);
+	} while (now != made);
 	return 0;
 }
 
