@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
  * The user backend: whether a caller shares the launcher's memory, where kcmp() is
- * forbidden: nobody can guess the answer, and nobody can keep it waiting. And what writing
- * to its memory costs.
+ * forbidden: nobody can guess the answer, nobody can keep it waiting, and without one it
+ * counts as neither. And what writing to its memory costs.
  */
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/userfaultfd.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -19,6 +21,11 @@
 #include "kselftest_harness.h"
 
 #define MIX	0x9e3779b97f4a7c15ULL		/* of the numbers that once were asked for */
+
+static int begin(void)
+{
+	return user_proc_begin() ?: user_caller_begin();
+}
 
 /* In a copy of our memory */
 static void each_word(void (*see)(uint64_t *word))
@@ -53,7 +60,7 @@ TEST(no_guess)
 	char c;
 
 	forbid(nr, 1, EPERM);
-	ASSERT_EQ(user_caller_begin(), 0);
+	ASSERT_EQ(begin(), 0);
 	ASSERT_EQ(pipe(ready), 0);
 	for (i = 0; i < 5; i++) {
 		ASSERT_EQ(user_caller_still_inside(getpid()), 1);
@@ -123,7 +130,7 @@ TEST(no_wait)
 
 	alarm(60);
 	forbid(nr, 1, EPERM);
-	ASSERT_EQ(user_caller_begin(), 0);
+	ASSERT_EQ(begin(), 0);
 	ASSERT_EQ(pipe(ready), 0);
 	for (i = 0; i < 3; i++) {
 		if (i == 2 && mlockall(MCL_CURRENT))
@@ -178,7 +185,7 @@ TEST(no_imitation)
 	size_t len;
 	pid_t pid;
 
-	ASSERT_EQ(user_caller_begin(), 0);
+	ASSERT_EQ(begin(), 0);
 	ASSERT_EQ(pipe(to), 0);
 	ASSERT_EQ(pipe(from), 0);
 	pid = fork();
@@ -195,6 +202,143 @@ TEST(no_imitation)
 	ASSERT_EQ(read(from[0], &copies, sizeof(copies)), (ssize_t)sizeof(copies));
 	EXPECT_EQ(copies, 0);
 	end_of(pid);
+}
+
+/* ---- what can't be found out is neither inside nor outside ---- */
+
+static int wait_for_ever(void *arg)
+{
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	for (;;)
+		pause();
+	return 0;
+}
+
+/* A process with our memory, as a vfork child of a task */
+static pid_t start_sharing(void)
+{
+	static char stack[1 << 16];
+
+	return clone(wait_for_ever, stack + sizeof(stack), CLONE_VM | SIGCHLD, NULL);
+}
+
+/* One with a copy */
+static pid_t start_copying(int dumpable)
+{
+	int ready[2];
+	pid_t pid;
+	char c;
+
+	if (pipe(ready))
+		return -1;
+	pid = fork();
+	if (!pid) {
+		prctl(PR_SET_DUMPABLE, dumpable);
+		if (write(ready[1], "", 1) == 1)
+			wait_for_ever(NULL);
+		_exit(1);
+	}
+	return read(ready[0], &c, 1) == 1 ? pid : -1;
+}
+
+static void end(pid_t pid)
+{
+	kill(pid, SIGKILL);
+	end_of(pid);
+}
+
+FIXTURE(unknown)
+{
+};
+
+FIXTURE_VARIANT(unknown)
+{
+	unsigned int forbidden;
+};
+
+/* kcmp() only; and to read memory, too */
+FIXTURE_VARIANT_ADD(unknown, kcmp) { .forbidden = 1 };
+FIXTURE_VARIANT_ADD(unknown, reading) { .forbidden = 2 };
+
+FIXTURE_SETUP(unknown)
+{
+	const int nr[] = { SYS_kcmp, SYS_process_vm_readv };
+
+	if (!getuid() && (setgid(65534) || setuid(65534)))
+		SKIP(return, "can't become an ordinary user");
+	prctl(PR_SET_DUMPABLE, 1);
+	forbid(nr, variant->forbidden, EPERM);
+	ASSERT_EQ(begin(), 0);
+}
+
+FIXTURE_TEARDOWN(unknown)
+{
+}
+
+TEST_F(unknown, without_descriptors)
+{
+	struct rlimit limit, none;
+	pid_t pid = start_sharing();
+
+	EXPECT_EQ(user_caller_inside(pid), 1);
+	ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &limit), 0);
+	none = limit;
+	none.rlim_cur = 0;
+	ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &none), 0);
+	EXPECT_LT(user_caller_inside(pid), 0);
+	EXPECT_EQ(user_caller_left(pid), 0);
+	ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &limit), 0);
+	EXPECT_EQ(user_caller_inside(pid), 1);
+	EXPECT_EQ(user_caller_left(pid), 0);
+	end(pid);
+}
+
+/* A second space, when one can't see which pages are in use: it doesn't go on unprotected. */
+TEST_F(unknown, begin_without_descriptors)
+{
+	struct rlimit limit, none;
+
+	ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &limit), 0);
+	none = limit;
+	none.rlim_cur = 0;
+	ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &none), 0);
+	EXPECT_EQ(user_caller_begin(), -EMFILE);
+	ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &limit), 0);
+	EXPECT_EQ(user_caller_begin(), 0);
+}
+
+/* The launcher may not open its tasks' files any more, nor those of others. */
+TEST_F(unknown, not_dumpable)
+{
+	pid_t shares = start_sharing(), copies = start_copying(1);
+
+	ASSERT_GT(copies, 0);
+	prctl(PR_SET_DUMPABLE, 0);
+	if (variant->forbidden == 1) {
+		EXPECT_EQ(user_caller_inside(shares), 1);
+	} else {
+		EXPECT_LT(user_caller_inside(shares), 0);
+	}
+	EXPECT_NE(user_caller_inside(copies), 1);
+	EXPECT_EQ(user_caller_left(shares), 0);
+	prctl(PR_SET_DUMPABLE, 1);
+	EXPECT_EQ(user_caller_inside(shares), 1);
+	EXPECT_EQ(user_caller_inside(copies), 0);
+	EXPECT_EQ(user_caller_left(shares), 0);
+	EXPECT_EQ(user_caller_left(copies), 1);
+	end(shares);
+	end(copies);
+}
+
+/* It is certain of a descendant whose files are shut: its calls are not refused. */
+TEST_F(unknown, descendant_not_dumpable)
+{
+	pid_t copies = start_copying(0);
+
+	ASSERT_GT(copies, 0);
+	EXPECT_EQ(user_caller_inside(copies), 0);
+	EXPECT_EQ(user_caller_still_inside(copies), 0);
+	end(copies);
 }
 
 /* ---- what it costs to write to a caller with mappings without end ---- */

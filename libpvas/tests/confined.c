@@ -4,8 +4,10 @@
  * starting a task, and one that has descriptors of its own does not hang.
  */
 #include <fcntl.h>
+#include <linux/keyctl.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 
@@ -43,6 +45,29 @@ static int own_descriptors(void *arg)
 	return result(unshare(CLONE_FILES));
 }
 
+static int own_session(void *arg)
+{
+	return result(syscall(SYS_keyctl, KEYCTL_JOIN_SESSION_KEYRING, NULL));
+}
+
+static char group[64];
+
+/* Only of version 1, where every thread can have its own */
+static int own_cgroup(void *arg)
+{
+	char path[80];
+	int fd, err;
+
+	snprintf(group, sizeof(group), "/sys/fs/cgroup/pids/pvas-test-%d", getpid());
+	if (mkdir(group, 0755))
+		return -errno;
+	snprintf(path, sizeof(path), "%s/tasks", group);
+	fd = open(path, O_WRONLY | O_CLOEXEC);
+	err = fd < 0 ? -errno : result(write(fd, "0", 1));
+	close(fd);
+	return err;
+}
+
 static const struct confined {
 	const char *what;
 	int (*begin)(void *);
@@ -52,7 +77,8 @@ static const struct confined {
 	{ "namespaces", other_net }, { "seccomp filters", another_filter },
 	{ "Landlock domain", landlock }, { "umask", other_umask },
 	{ "directory", other_directory }, { "", other_root },
-	{ "descriptors", own_descriptors },
+	{ "descriptors", own_descriptors }, { "session's keys", own_session },
+	{ "control groups", own_cgroup },
 };
 
 static struct pvas_space *confined_space;
@@ -108,6 +134,23 @@ TEST_F(confined, caller)
 		pthread_join(t, &bad);
 		EXPECT_EQ(bad, NULL) TH_LOG("%s", confined[i].what);
 	}
+	ASSERT_GT(pvas_task_spawn(confined_space, PVAS_ANY, "/bin/true", argv, environ, NULL, &pid),
+		  0) TH_LOG("%s", pvas_error_get());
+	EXPECT_EQ(end_of(pid), 0);
+	pvas_space_destroy(confined_space);
+	rmdir(group);
+}
+
+/* A session's keys can't be used after its end, but programs run on. */
+TEST(session_has_ended)
+{
+	char *argv[] = { "true", NULL };
+	pid_t pid;
+
+	if (own_session(NULL))
+		SKIP(return, "no keys");
+	ASSERT_EQ(pvas_space_create(&confined_space, &user), 0) TH_LOG("%s", pvas_error_get());
+	ASSERT_EQ(syscall(SYS_keyctl, KEYCTL_REVOKE, KEY_SPEC_SESSION_KEYRING), 0);
 	ASSERT_GT(pvas_task_spawn(confined_space, PVAS_ANY, "/bin/true", argv, environ, NULL, &pid),
 		  0) TH_LOG("%s", pvas_error_get());
 	EXPECT_EQ(end_of(pid), 0);

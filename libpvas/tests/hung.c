@@ -5,6 +5,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -245,6 +246,30 @@ TEST_F(hung, copies_of_files_wait_alone)
 	*self->holds_close = 0;
 	close(fd);
 	reader_waits(_metadata, self, "populate");
+}
+
+/* Nor does the copy of a pipe, although it comes after that one. */
+TEST_F(hung, copies_of_files_hold_no_pipe)
+{
+	const struct pvas_create_attr attr = {
+		.size = sizeof(attr), .backend = PVAS_BACKEND_USER,
+	};
+	struct pollfd reader = { .events = POLLIN };
+	int fd, p[2];
+
+	pvas_space_destroy(self->s);
+	fd = open(self->file, O_RDONLY | O_CLOEXEC);
+	ASSERT_GE(fd, 0);
+	ASSERT_EQ(pipe2(p, O_CLOEXEC), 0);
+	*self->holds_close = 1;
+	ASSERT_EQ(pvas_space_create(&self->s, &attr), 0) TH_LOG("%s", pvas_error_get());
+	close(p[1]);
+	reader.fd = p[0];
+	EXPECT_EQ(poll(&reader, 1, 5000), 1);
+	EXPECT_EQ(*self->holds_close, CLOSE_HANGS);
+	*self->holds_close = 0;
+	close(fd);
+	destroy(_metadata, self->s);
 }
 
 /* A worker closes what it has opened for the mapping. */

@@ -117,7 +117,11 @@ static void close_by_number(int keep, uint64_t end)
 
 static int open_list(void)
 {
-	return (int)pvas_raw4(__NR_openat, user_proc_fd(), "self/fd", O_RDONLY | O_DIRECTORY, 0);
+	int proc = user_program_proc();
+
+	if (proc < 0)
+		return proc;
+	return (int)pvas_raw4(__NR_openat, proc, "self/fd", O_RDONLY | O_DIRECTORY, 0);
 }
 
 /*

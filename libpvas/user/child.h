@@ -36,6 +36,9 @@ struct user_program {
 
 int user_program_open(struct user_program *prog, const char *path);
 
+/* The directory /proc; or -errno */
+int user_program_proc(void);
+
 /* ---- stack.c ---- */
 
 /* Map the stack and fill it. @info is the address of its struct pvas_start. 0 or -errno. */

@@ -14,6 +14,7 @@
  */
 #include <errno.h>
 #include <linux/capability.h>
+#include <linux/keyctl.h>
 #include <linux/securebits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -195,6 +196,23 @@ static long securebits(void)
 	return securebits_or_none(pvas_raw1(__NR_prctl, PR_GET_SECUREBITS)) & ~KEEP_CAPS;
 }
 
+/* ---- keys ---- */
+
+static long keyring(long id)
+{
+	return pvas_raw3(__NR_keyctl, KEYCTL_GET_KEYRING_ID, id, 0);
+}
+
+/* After the end of a session its keyring can't be used any more, which is no difference. */
+static int has_session_keys(const struct user_space *u)
+{
+	long mine = keyring(KEY_SPEC_SESSION_KEYRING);
+
+	if (mine == u->session_keyring)
+		return 1;
+	return mine < 0 && u->session_keyring > 0 && mine == keyring(u->session_keyring);
+}
+
 /* ---- dumpable ---- */
 
 static int may_ptrace_all(void)
@@ -227,6 +245,7 @@ static int begin(struct user_space *u)
 	if (err)
 		return err;
 	u->securebits = securebits();
+	u->session_keyring = keyring(KEY_SPEC_SESSION_KEYRING);
 	what = changed_by_exec(u->rights, u->securebits);
 	if (what)
 		return pvas_fail(-EPERM,
@@ -287,6 +306,8 @@ static int check_caller(const struct user_space *u, struct user_rights *mine)
 	}
 	if (!what && securebits() != u->securebits)
 		what = "securebits";
+	if (!what && !has_session_keys(u))
+		what = "session's keys";
 	if (!what && !has_creators_filters(u))
 		what = "seccomp filters may";
 	if (what)
@@ -312,21 +333,34 @@ int user_credentials_check(const struct user_space *u)
 
 /* ---- the new process ---- */
 
+/* Returns the name of what differs, or NULL. */
+static const char *difference_of_child(const struct user_space *u, const struct user_rights *r)
+{
+	const char *what = find_difference(u->rights, r, 1);
+
+	if (!what && securebits_or_none(u->clone_request.securebits) != u->securebits)
+		what = "securebits";
+	return !what && u->clone_request.shut_out ? "Landlock domain" : what;
+}
+
 int user_credentials_check_child(const struct user_space *u, pid_t pid)
 {
 	struct user_rights *r = malloc(sizeof(*r));
-	const char *what;
+	const char *what = NULL;
 	int err;
 
 	if (!r)
 		return -ENOMEM;
 	err = read_rights(pid, r);
-	what = err ? "status" : find_difference(u->rights, r, 1);
-	if (!what && securebits_or_none(u->clone_request.securebits) != u->securebits)
-		what = "securebits";
-	if (!what && u->clone_request.shut_out)
-		what = "Landlock domain";
+	if (!err)
+		what = difference_of_child(u, r);
 	free(r);
+	/* Of a process that has been killed less is left in /proc. */
+	if ((err || what) && user_child_dead(pid))
+		return -ECHILD;
+	if (err)
+		return pvas_fail(err, "user backend: can't read the new process' status in /proc: %s",
+				 strerror(-err));
 	if (what)
 		return pvas_fail(-EPERM,
 				 "user backend: the new process' %s differ from those of the space's tasks",

@@ -40,6 +40,15 @@ int user_part_ending(const struct user_part *p)
 		 (__atomic_load_n(&p->exec_tid, __ATOMIC_ACQUIRE) && user_exec_left(p))));
 }
 
+void user_wait_for_change(struct user_space *u)
+{
+	struct timespec until;
+
+	clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_sec++;
+	pthread_cond_timedwait(&u->changed, &u->lock, &until);
+}
+
 static void expect(struct user_space *u, struct user_part *p, pid_t tid)
 {
 	p->exec_polls = EXEC_POLLS;

@@ -14,8 +14,10 @@
  * as a file server does not answer.
  */
 #include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "rawsys.h"
@@ -27,17 +29,18 @@
 
 #define FILES_STEP	64
 
-static void note(struct user_files *f, int fd)
+static int note(struct user_files *f, int fd)
 {
 	int *more;
 
 	if (f->count % FILES_STEP == 0) {
 		more = realloc(f->fds, (f->count + FILES_STEP) * sizeof(*f->fds));
 		if (!more)
-			return;
+			return -ENOMEM;
 		f->fds = more;
 	}
 	f->fds[f->count++] = fd;
+	return 0;
 }
 
 static DIR *open_list(void)
@@ -50,37 +53,66 @@ static DIR *open_list(void)
 	return dir;
 }
 
-/* All but those that the workers need, and the directory's own. */
-static void list(const struct user_space *u, struct user_files *f)
+/* All but those that the workers need, and the directory's own: 0 or -errno */
+static int list(const struct user_space *u, struct user_files *f)
 {
 	DIR *dir = open_list();
 	const struct dirent *entry;
+	int err = dir ? 0 : -errno;
 
-	while (dir && (entry = readdir(dir))) {
+	errno = 0;
+	while (!err && (entry = readdir(dir))) {
 		int fd = atoi(entry->d_name);
 
 		if (*entry->d_name != '.' && fd != u->listener && fd != u->wake &&
 		    fd != user_proc_fd() && fd != dirfd(dir))
-			note(f, fd);
+			err = note(f, fd);
+		else
+			errno = 0;
 	}
+	if (!err)
+		err = -errno;
 	if (dir)
 		closedir(dir);
+	return err;
 }
 
-/* Closes nothing. Unlike unshare(2), containers permit it. */
-void user_files_unshare(const struct user_space *u, struct user_files *f)
+/* Unlike unshare(2), containers permit it; some forbid it, and then there are no copies. */
+int user_files_unshare(const struct user_space *u, struct user_files *f)
 {
+	int err = 0;
+
 	f->fds = NULL;
 	f->count = 0;
 	if (!pvas_raw3(__NR_close_range, ~0U, ~0U, CLOSE_RANGE_UNSHARE))
-		list(u, f);
+		err = list(u, f);
+	if (err)
+		free(f->fds);
+	return err;
 }
 
+/* Does it have a server that can be asked at its close? To find that out must not ask it. */
+static int is_file(int fd)
+{
+	struct statx st;
+
+	if (pvas_raw6(__NR_statx, fd, (long)"", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_TYPE,
+		      (long)&st, 0))
+		return 1;
+	return S_ISREG(st.stx_mode) || S_ISDIR(st.stx_mode);
+}
+
+/* Files come last: others wait for the end of pipes and connections. */
 void user_files_close(struct user_files *f)
 {
-	unsigned int i;
+	unsigned int i, files = 0;
 
 	for (i = 0; i < f->count; i++)
+		if (is_file(f->fds[i]))
+			f->fds[files++] = f->fds[i];
+		else
+			pvas_raw1(__NR_close, f->fds[i]);
+	for (i = 0; i < files; i++)
 		pvas_raw1(__NR_close, f->fds[i]);
 	free(f->fds);
 }

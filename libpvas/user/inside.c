@@ -97,19 +97,11 @@ static int pages_in_use(pid_t tid, uint64_t *mask)
 	return 0;
 }
 
-static uint64_t own_pages_in_use(void)
-{
-	uint64_t mask;
-
-	pages_in_use(user_caller_self(), &mask);
-	return mask;
-}
-
 /* Under the lock. Pages that are in use because they are locked must be unlocked first. */
 static void make_pattern(void)
 {
 	char *pages = (char *)probes + PAGE;
-	uint64_t secret = 0;
+	uint64_t secret = 0, used;
 	unsigned int i;
 
 	munlock(pages, PATTERN * PAGE);
@@ -118,24 +110,31 @@ static void make_pattern(void)
 	for (i = 0; i < PATTERN; i++)
 		if (secret >> i & 1)
 			*(volatile char *)(pages + i * PAGE) = 1;
-	__atomic_store_n(&pattern->used, own_pages_in_use(), __ATOMIC_RELEASE);
+	/* Without a descriptor now, it is taken to be as it was made. */
+	if (pages_in_use(user_caller_self(), &used) && pattern->made)
+		used = secret;
+	__atomic_store_n(&pattern->used, used, __ATOMIC_RELEASE);
 	__atomic_store_n(&pattern->made, pattern->made + 1, __ATOMIC_RELEASE);
 }
 
 /*
  * There is none before the first space, and in a fork child of a launcher; and if the
- * launcher locks all of its memory, all pages are in use. Returns how many were made so far.
+ * launcher locks all of its memory, all pages are in use. Returns how many were made so far; or
+ * -errno if it can't be seen now: the last one remains.
  */
-static unsigned int ensure_pattern(void)
+static int ensure_pattern(void)
 {
-	unsigned int made;
+	uint64_t used;
+	int err;
 
 	pthread_mutex_lock(&pattern->lock);
-	if (!pattern->used || pattern->used != own_pages_in_use())
+	err = pages_in_use(user_caller_self(), &used);
+	if (!pattern->made || (!err && (!used || used != pattern->used)))
 		make_pattern();
-	made = pattern->made;
+	if (!err)
+		err = (int)pattern->made;
 	pthread_mutex_unlock(&pattern->lock);
-	return made;
+	return err;
 }
 
 static long compare_by_kernel(pid_t tid)
@@ -143,12 +142,27 @@ static long compare_by_kernel(pid_t tid)
 	return pvas_raw4(__NR_kcmp, user_caller_self(), tid, KCMP_VM, 0);
 }
 
-static long read_probe(pid_t tid)
+/* The number at @probe in the caller's memory: its size; or -errno, -EFAULT if there is none. */
+static long read_probe(pid_t tid, const uint64_t *probe, uint64_t *seen)
 {
-	uint64_t seen;
-	struct iovec here = { &seen, sizeof(seen) }, there = { probes, sizeof(seen) };
+	struct iovec here = { seen, sizeof(*seen) }, there = { (void *)probe, sizeof(*seen) };
 
 	return pvas_raw6(__NR_process_vm_readv, tid, (long)&here, 1, (long)&there, 1, 0);
+}
+
+/* The same where a container forbids that */
+static long read_probe_by_proc(pid_t tid, const uint64_t *probe, uint64_t *seen)
+{
+	int fd = user_proc_open(tid, "mem", O_RDONLY);
+	ssize_t n;
+
+	if (fd < 0)
+		return fd;
+	n = pread(fd, seen, sizeof(*seen), (off_t)(uintptr_t)probe);
+	if (n < 0)
+		n = errno == EIO ? -EFAULT : -errno;
+	close(fd);
+	return n ? n : -ESRCH;		/* it has no memory any more */
 }
 
 /*
@@ -172,15 +186,18 @@ int user_caller_begin(void)
 {
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
 	int err = check_proc();
+	uint64_t seen;
 
 	if (err)
 		return err;
 	pthread_once(&once, make_probes);
 	if (!probes)
 		return -ENOMEM;
-	ensure_pattern();
+	err = ensure_pattern();
+	if (err == -EMFILE || err == -ENFILE || err == -ENOMEM)
+		return err;
 	kcmp_forbidden = compare_by_kernel(user_caller_self()) < 0;
-	reading_forbidden = read_probe(user_caller_self()) < 0;
+	reading_forbidden = read_probe(user_caller_self(), probes, &seen) < 0;
 	return 0;
 }
 
@@ -195,14 +212,35 @@ static unsigned int take_probe(unsigned char *taken)
 	return i;
 }
 
-/* The number at the probe's address in the caller's memory: is it @secret, which is in ours? */
+static int may_open(pid_t tid)
+{
+	int fd = user_proc_open(tid, "pagemap", O_RDONLY);
+
+	if (fd >= 0)
+		close(fd);
+	return fd >= 0;
+}
+
+/* Those who share our memory have our ids, so their files can be opened as our own. */
+static int is_shut(pid_t tid)
+{
+	pid_t self = user_caller_self();
+
+	return may_open(self) && !may_open(tid) && may_open(self);
+}
+
+/* Only our own memory can be read without a right to it. */
 static int sees(pid_t tid, const uint64_t *probe, uint64_t secret)
 {
 	uint64_t seen = 0;
+	long n = reading_forbidden ? read_probe_by_proc(tid, probe, &seen)
+				   : read_probe(tid, probe, &seen);
 
-	if (user_caller_read(tid, (uint64_t)probe, &seen, sizeof(seen)) != sizeof(seen))
-		return -EACCES;
-	return seen == secret;
+	if (n == sizeof(seen))
+		return seen == secret;
+	if (n == -EFAULT || (n == -EPERM && !reading_forbidden))
+		return 0;
+	return n == -EACCES && is_shut(tid) ? 0 : (int)n;
 }
 
 /* Store a new random number here: is it at the same address in the caller's memory? */
@@ -226,15 +264,21 @@ static int same_by_probe(pid_t tid)
 
 /*
  * Of a caller whose files in /proc this process may not open: a descendant that has other
- * ids, say. To read one's own memory needs no right; any other is refused unseen.
+ * ids or is not dumpable, say; or ours while the launcher is not dumpable. To read one's own
+ * memory needs no right, and any other is refused unseen.
  */
 static int is_readable(pid_t tid)
 {
-	long n = read_probe(tid);
+	uint64_t seen;
+	long n = read_probe(tid, probes, &seen);
 
 	if (n >= 0)
 		return 1;
-	return n == -EPERM && !reading_forbidden ? 0 : -EACCES;
+	if (n == -ESRCH)
+		return -ESRCH;
+	if (!reading_forbidden)
+		return n == -EPERM ? 0 : -EACCES;
+	return is_shut(tid) ? 0 : -EACCES;
 }
 
 /*
@@ -244,11 +288,10 @@ static int is_readable(pid_t tid)
 static int has_pattern(pid_t tid)
 {
 	uint64_t used, seen;
-	unsigned int made;
-	int err;
+	int made, now, err;
 
 	do {
-		made = __atomic_load_n(&pattern->made, __ATOMIC_ACQUIRE);
+		made = (int)__atomic_load_n(&pattern->made, __ATOMIC_ACQUIRE);
 		used = __atomic_load_n(&pattern->used, __ATOMIC_ACQUIRE);
 		if (!used)
 			return 1;
@@ -259,8 +302,11 @@ static int has_pattern(pid_t tid)
 			return err;
 		if (seen == used)
 			return 1;
+		now = ensure_pattern();
+		if (now < 0)
+			return now;
 		/* If ours has become another one meanwhile, that says nothing. */
-	} while (ensure_pattern() != made);
+	} while (now != made);
 	return 0;
 }
 

@@ -50,7 +50,9 @@ void user_launcher_close(struct user_space *u)
 	close_fd(&u->epoll);
 	close_fd(&u->wake);
 	close_fd(&u->maps);
-	user_proc_end();
+	/* A fork child that has inherited the space may have another one of its own. */
+	if (u->owner == (pid_t)pvas_raw0(__NR_getpid))
+		user_proc_end();
 }
 
 /*
@@ -66,6 +68,7 @@ static void after_fork_in_child(void)
 		return;
 	if (forking_files) {
 		user_launcher_close(u);
+		user_proc_end();
 		for (i = 0; i < u->entries; i++)
 			close_fd(&u->parts[i].pidfd);
 	}

@@ -180,11 +180,12 @@ static void drop_listener(const struct user_space *u)
 static void *pool_main(void *arg)
 {
 	struct user_space *u = arg;
+	int err;
 
 	prctl(PR_SET_NAME, "pvas-pool");
-	user_files_unshare(u, &u->files);
+	err = user_files_unshare(u, &u->files);
 	pthread_mutex_lock(&u->pool_lock);
-	u->pool_err = add_threads(u);
+	u->pool_err = err ? err : add_threads(u);
 	u->pool_ready = 1;
 	pthread_cond_broadcast(&u->pool_changed);
 	while (!u->pool_stop) {

@@ -19,7 +19,7 @@ int user_proc_fd(void);
 
 /* Open /proc/TID/NAME. Returns a descriptor, or -errno. */
 int user_proc_open(pid_t tid, const char *name, int flags);
-/* The file that the link refers to: 0 or -errno */
+/* Status of the file that the link refers to: 0 or -errno */
 int user_proc_stat(pid_t tid, const char *name, struct stat *st);
 /* The text of the link, cut to @size. Its length, or -errno: then it is empty. */
 ssize_t user_proc_link(pid_t tid, const char *name, char *text, size_t size);

@@ -9,7 +9,9 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
+#include <linux/magic.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "privilege.h"
@@ -42,13 +44,18 @@ static int open_executable(const char *path, struct stat *st)
 		fd = pvas_raw4(__NR_openat, AT_FDCWD, path,
 			       O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0);
 	} while (fd == -EINTR);
+	if (fd < 0)
+		return fd == -EACCES ? -EPERM : (int)fd;
 	/* The path may name another file by now. */
-	err = fd < 0 ? 0 : pvas_raw2(__NR_fstat, fd, st);
-	if (fd >= 0 && (err || !S_ISREG(st->st_mode))) {
-		pvas_raw1(__NR_close, fd);
-		return err ? err : -EACCES;
-	}
-	return fd == -EACCES ? -EPERM : fd;
+	err = pvas_raw2(__NR_fstat, fd, st);
+	if (!err && !S_ISREG(st->st_mode))
+		err = -EACCES;
+	if (!err)
+		err = pvas_raw4(__NR_faccessat2, fd, "", X_OK, AT_EACCESS | AT_EMPTY_PATH);
+	if (!err)
+		return (int)fd;
+	pvas_raw1(__NR_close, fd);
+	return (int)err;
 }
 
 /* ---- ELF ---- */
@@ -97,6 +104,30 @@ static int check_rights(int fd, const struct stat *st)
 	return pvas_privilege_of(fd, st->st_mode) ? -EPERM : 0;
 }
 
+static int is_proc(int fd)
+{
+	struct statfs fs;
+
+	return !pvas_raw2(__NR_fstatfs, fd, &fs) && fs.f_type == PROC_SUPER_MAGIC;
+}
+
+/*
+ * The setup function may have closed the launcher's, and opened something else at its number;
+ * and changed the root to a tree of which another user says what is in /proc.
+ */
+int user_program_proc(void)
+{
+	int fd = user_proc_fd();
+
+	if (is_proc(fd))
+		return fd;
+	fd = (int)pvas_raw4(__NR_openat, AT_FDCWD, "/proc", O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
+	if (fd < 0 || is_proc(fd))
+		return fd;
+	pvas_raw1(__NR_close, fd);
+	return -ENOENT;
+}
+
 /* The kernel's name for an open file, as a link of /proc shows it. */
 static void name_of(int fd, char *buf, size_t len)
 {
@@ -112,7 +143,7 @@ static void name_of(int fd, char *buf, size_t len)
 	while (n)
 		*to++ = digits[--n];
 	*to = 0;
-	got = pvas_raw4(__NR_readlinkat, user_proc_fd(), link, buf, len - 1);
+	got = pvas_raw4(__NR_readlinkat, user_program_proc(), link, buf, len - 1);
 	buf[got < 0 ? 0 : got] = 0;
 }
 

@@ -370,7 +370,7 @@ static void wait_for_reclaim(struct user_space *u)
 	files = user_thread_has_files(u) == 1;
 	for (i = u->space->first; i <= u->space->last; i++)
 		while (is_ending(&u->parts[i], files))
-			pthread_cond_wait(&u->changed, &u->lock);
+			user_wait_for_change(u);
 }
 
 static int user_tasks(const struct pvas_space *s, struct pvas_task_info *tasks, size_t room)

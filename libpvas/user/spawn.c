@@ -45,7 +45,7 @@ static int reserve(struct user_space *u, unsigned int index)
 
 	pthread_mutex_lock(&u->lock);
 	while ((i = find_free(u, index)) == -EAGAIN)
-		pthread_cond_wait(&u->changed, &u->lock);
+		user_wait_for_change(u);
 	if (i >= 0) {
 		p = &u->parts[i];
 		p->state = PVAS_PART_ARMED;
@@ -209,11 +209,41 @@ static int start_in(struct user_space *u, struct user_part *p, struct pvas_spawn
 	return err;
 }
 
+static int lock_in_time(pthread_mutex_t *lock)
+{
+	int ms = 1000;
+
+	while (pthread_mutex_trylock(lock)) {
+		if (!ms--)
+			return -EBUSY;
+		usleep(1000);
+	}
+	return 0;
+}
+
+static void lose(struct user_space *u, struct user_part *p)
+{
+	pthread_mutex_lock(&u->lock);
+	p->state = PVAS_PART_RESERVED;
+	user_publish(u, p, PVAS_PART_RESERVED);
+	user_release_process(u, p);
+	pthread_mutex_unlock(&u->lock);
+}
+
+/*
+ * A worker that is in a call of the process may map there until it leaves the lock. One that
+ * waits for a hung file server keeps the partition.
+ */
 static void kill_unwatched(struct user_space *u, struct user_part *p)
 {
 	pvas_raw4(__NR_pidfd_send_signal, p->pidfd, SIGKILL, NULL, 0);
 	reap(u, p);
+	if (lock_in_time(&p->lock)) {
+		lose(u, p);
+		return;
+	}
 	munmap((void *)p->base, p->end - p->base);
+	pthread_mutex_unlock(&p->lock);
 	set_free(u, p);
 }
 

@@ -9,6 +9,7 @@
  * frees their memory (reclaim.c).
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -32,6 +33,20 @@ static int earlier(int a, int b)
 }
 
 /* ---- the beginning of a task ---- */
+
+/* As all others: see pvas_fd_above_standard(). Without a free number it remains. */
+static void move_pidfd(struct user_part *p)
+{
+	int old = p->pidfd, high;
+
+	if (old > STDERR_FILENO)
+		return;
+	high = fcntl(old, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+	if (high < 0)
+		return;
+	p->pidfd = high;
+	close(old);
+}
 
 /*
  * The new process runs on the stack of the handle and with the thread pointer
@@ -57,6 +72,7 @@ static int make_task(struct user_space *u, struct user_clone_request *c)
 		p->pidfd = -1;
 		return err;
 	}
+	move_pidfd(p);
 	user_pidfd_note(u, p->pidfd, 1);
 	return 0;
 }

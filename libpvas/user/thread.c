@@ -5,7 +5,7 @@
  * After unshare(CLONE_FILES) a number names another descriptor than in the supervisor,
  * and after unshare(CLONE_FS) root, working directory and umask can be others than those
  * that a task gets from the supervisor. Where kcmp() is forbidden, as in containers, they
- * are compared by their effects.
+ * are compared by their effects. A thread can also have control groups of its own.
  */
 #include "thread.h"
 
@@ -42,8 +42,9 @@ static int is_supervisors(const struct user_space *u, int fd)
 	path_of(path, (pid_t)pvas_raw0(__NR_gettid), name);
 	n = pvas_raw4(__NR_readlinkat, user_proc_fd(), path, a, sizeof(a));
 	path_of(path, u->supervisor_tid, name);
-	return n > 0 && pvas_raw4(__NR_readlinkat, user_proc_fd(), path, b, sizeof(b)) == n &&
-	       !memcmp(a, b, n);
+	if (n <= 0 || pvas_raw4(__NR_readlinkat, user_proc_fd(), path, b, sizeof(b)) != n)
+		return 0;
+	return !memcmp(a, b, n);
 }
 
 int user_thread_has_files(const struct user_space *u)
@@ -98,6 +99,24 @@ static int has_directories(const struct user_space *u)
 	       umask_of((pid_t)pvas_raw0(__NR_gettid)) == umask_of(u->supervisor_tid);
 }
 
+/* ---- control groups ---- */
+
+#define CGROUPS_LEN	8192
+
+/* A task gets the supervisor's; and both can be moved while they are read. */
+static int has_cgroups(const struct user_space *u)
+{
+	char mine[CGROUPS_LEN], its[CGROUPS_LEN], again[CGROUPS_LEN];
+	pid_t self = (pid_t)pvas_raw0(__NR_gettid);
+
+	do {
+		user_proc_read(self, "cgroup", mine, sizeof(mine));
+		user_proc_read(u->supervisor_tid, "cgroup", its, sizeof(its));
+		user_proc_read(self, "cgroup", again, sizeof(again));
+	} while (strcmp(mine, again));
+	return !strcmp(mine, its);
+}
+
 const char *user_thread_differs(const struct user_space *u, int *err)
 {
 	int ret = user_thread_has_files(u);
@@ -108,5 +127,7 @@ const char *user_thread_differs(const struct user_space *u, int *err)
 	}
 	if (!ret)
 		return "descriptors";
-	return has_directories(u) ? NULL : "root, working directory or umask";
+	if (!has_directories(u))
+		return "root, working directory or umask";
+	return has_cgroups(u) ? NULL : "control groups";
 }

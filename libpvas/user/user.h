@@ -310,6 +310,7 @@ struct user_queue {
  * @why:	an explanation
  * @rights:	of the thread that created the space
  * @securebits:	of the same thread
+ * @session_keyring: of the same thread; or -errno
  * @creation:	number of this space among those of the process
  * @one_filter:	threads with as many seccomp filters as the creator have the same
  * @fixed:	kernel.randomize_va_space is 0
@@ -376,6 +377,7 @@ struct user_space {
 	const char *why;
 	struct user_rights *rights;
 	long securebits;
+	long session_keyring;
 	uint64_t creation;
 	int one_filter;
 	int fixed;
@@ -441,6 +443,12 @@ int user_exec_poll_ms(struct user_part *p);
 
 /* The task has ended or is about to be seen so by the supervisor. Under user_space.lock. */
 int user_part_ending(const struct user_part *p);
+
+/*
+ * Until a partition has changed, or a second has passed: the supervisor may lack descriptors
+ * to see what this thread has seen. Under user_space.lock.
+ */
+void user_wait_for_change(struct user_space *u);
 
 /* ---- reclaim.c: in the supervisor ---- */
 

@@ -225,7 +225,7 @@ int64_t user_sandbox_check(const struct user_request *r, pid_t memory);
 /* ---- files.c ---- */
 
 /* In the pool's thread: give it a descriptor table of its own, a copy. */
-void user_files_unshare(const struct user_space *u, struct user_files *f);
+int user_files_unshare(const struct user_space *u, struct user_files *f);
 
 /* Close the copies that workers don't need. */
 void user_files_close(struct user_files *f);

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * The user backend: the descriptors that a space takes from its launcher. A file server
+ * that hangs is in hung.c.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/resource.h>
+
+#include "helpers.h"
+#include "pvas.h"
+#include "kselftest_harness.h"
+
+#define ENOUGH	64
+
+static const struct pvas_create_attr user = {
+	.size = sizeof(user), .backend = PVAS_BACKEND_USER,
+};
+
+static int set_limit(int n)
+{
+	struct rlimit limit;
+
+	getrlimit(RLIMIT_NOFILE, &limit);
+	limit.rlim_cur = (rlim_t)n;
+	return setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+/* Above the numbers in use there are @n free ones. */
+static int leave_free(int n)
+{
+	int fd = dup(0);
+
+	close(fd);
+	return set_limit(fd + n);
+}
+
+/* Does the reader of a pipe see that its only writer is closed? */
+static int sees_end(struct pvas_space *s, int *p)
+{
+	struct pollfd reader = { .fd = p[0], .events = POLLIN };
+
+	close(p[1]);
+	return poll(&reader, 1, 5000) == 1 && (reader.revents & POLLHUP);
+}
+
+/* However few there are: either no space, or no copies. */
+TEST(no_copies_remain)
+{
+	int n, p[2], err, made = 0;
+	struct pvas_space *s;
+
+	for (n = 1; n < ENOUGH && made < 3; n++) {
+		ASSERT_EQ(set_limit(ENOUGH * 2), 0);
+		ASSERT_EQ(pipe2(p, O_CLOEXEC), 0);
+		ASSERT_EQ(leave_free(n), 0);
+		err = pvas_space_create(&s, &user);
+		ASSERT_EQ(set_limit(ENOUGH * 2), 0);
+		if (!err) {
+			EXPECT_TRUE(sees_end(s, p)) TH_LOG("%d free", n);
+			pvas_space_destroy(s);
+			made++;
+		} else {
+			EXPECT_TRUE(err == -EMFILE || err == -ENFILE)
+				TH_LOG("%d free: %d %s", n, err, pvas_error_get());
+			close(p[1]);
+		}
+		close(p[0]);
+	}
+	EXPECT_EQ(made, 3);
+}
+
+/* A start says that it lacks one, not that it lacks a right. */
+TEST(start_without)
+{
+	char *argv[] = { "true", NULL };
+	struct pvas_space *s;
+	int n, ret = -EMFILE;
+	pid_t pid;
+
+	ASSERT_EQ(set_limit(ENOUGH * 2), 0);
+	ASSERT_EQ(pvas_space_create(&s, &user), 0) TH_LOG("%s", pvas_error_get());
+	for (n = 0; n < ENOUGH && ret < 0; n++) {
+		ASSERT_EQ(leave_free(n), 0);
+		ret = pvas_task_spawn(s, PVAS_ANY, "/bin/true", argv, environ, NULL, &pid);
+		ASSERT_EQ(set_limit(ENOUGH * 2), 0);
+		EXPECT_TRUE(ret > 0 || ret == -EMFILE)
+			TH_LOG("%d free: %d %s", n, ret, pvas_error_get());
+	}
+	ASSERT_GT(ret, 0);
+	EXPECT_EQ(end_of(pid), 0);
+	pvas_space_destroy(s);
+}
+
+/* The numbers, of 0 to 2, that are open, as a mask */
+static int standard_open(void)
+{
+	int i, mask = 0;
+
+	for (i = 0; i < 3; i++)
+		mask |= (fcntl(i, F_GETFD) >= 0) << i;
+	return mask;
+}
+
+static void create_without_standard(void)
+{
+	char *argv[] = { "sleep", "1000", NULL };
+	struct pvas_space *s;
+	int i, bad = 0;
+	pid_t pid;
+
+	for (i = 0; i < 3; i++)
+		close(i);
+	if (pvas_space_create(&s, &user))
+		_exit(100);
+	bad |= standard_open();
+	if (pvas_task_spawn(s, PVAS_ANY, "/bin/sleep", argv, environ, NULL, &pid) < 0)
+		_exit(101);
+	bad |= standard_open() << 3;
+	pvas_space_destroy(s);
+	_exit(bad);
+}
+
+/* A daemon opens something else there. */
+TEST(not_the_standard_ones)
+{
+	pid_t pid = fork();
+
+	if (!pid)
+		create_without_standard();
+	EXPECT_EQ(end_of(pid), 0);
+}
+
+TEST_HARNESS_MAIN
