@@ -135,6 +135,16 @@ static inline void pvas_zap(struct vm_area_struct *vma, unsigned long from, unsi
 #endif
 }
 
+/* Pins one page of the caller's. Under mmap_lock, without waiting for a userfaultfd. */
+static inline long pvas_pin(unsigned long addr, unsigned int flags, struct page **page)
+{
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 5, 0)
+	return pin_user_pages(addr, 1, flags, page);
+#else
+	return pin_user_pages(addr, 1, flags, page, NULL);
+#endif
+}
+
 /* Changes what faults see of an area, which need not take mmap_lock. Under it for writing. */
 static inline void pvas_change_ops(struct vm_area_struct *vma,
 				   const struct vm_operations_struct *ops)

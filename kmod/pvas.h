@@ -24,6 +24,7 @@
  *  pvas_brk.c	    the brk of each task
  *  pvas_exe.c	    the program and command line that /proc shows
  *  pvas_mm.c	    layout and bounds of a partition
+ *  pvas_table.c    the table of partitions in the space header
  *  pvas_admit.c    permission to enter a space
  *  pvas_member.c   members and partitions, and the lookup of a process
  *  pvas_oom.c	    the end of a space whose task the OOM killer has chosen
@@ -102,11 +103,16 @@ struct pvas_files {
 	struct file **file;
 };
 
+struct pvas_range {
+	unsigned long start, end;
+};
+
 /**
  * struct pvas_space - one shared mm and its partitions
  *
  * Immutable once made: @id, @shift, @first, @last, @flags, @mm, @cred,
- * @pid_ns, @origin, @loader, @table, @table_entries, @key, @key_len, @wq, @late_wq.
+ * @pid_ns, @origin, @loader, @table, @table_entries, @n_table_pages, @key, @key_len, @wq,
+ * @late_wq.
  * The rest: under @lock.
  *
  * @pinned:	the space holds mm_users of @mm
@@ -121,6 +127,7 @@ struct pvas_files {
  * @has_creator: the creator, or a guest of its, is still a member
  * @exe_set:	@mm's exe_file is that of a task (and not the creator's)
  * @gen:	source of pvas_part.gen
+ * @table_pages: those of @table that an entry was written to, pinned; or NULL
  * @parts:	by index, NULL if free or reserved
  * @reserved:	partitions that no task gets: those in use at CREATE, and those that could
  *		not be unmapped
@@ -130,6 +137,7 @@ struct pvas_files {
  * @early:	partitions that @wq is not done with, which @late_wq waits for by @quiet
  * @reclaim:	held by the work item that unmaps a partition; not under @lock
  * @uffd_lock:	serializes registering areas with a userfaultfd
+ * @uffd_moved: where registered areas were moved to during such a call, under mmap_lock
  * @slices:	unmapped so far, written by the holder of @reclaim
  * @left:	files that were mapped when the last process left, see pvas_vacate()
  * @vacate:	frees all memory; then @vacate_late does what can take for ever
@@ -165,12 +173,15 @@ struct pvas_space {
 	u32 in_use;
 	u32 occupied;
 	u32 gen;
+	u32 n_table_pages;
+	struct page **table_pages;
 	unsigned long *reserved;
 	struct pvas_partition **parts;
 	struct list_head members;
 	struct semaphore reclaim;
 	unsigned int slices;
 	struct mutex uffd_lock;
+	struct pvas_range uffd_moved;
 	struct workqueue_struct *wq;
 	struct workqueue_struct *late_wq;
 	atomic_t early;
@@ -369,7 +380,16 @@ int pvas_mm_layout(struct pvas_partition *part, const struct pvas_elf_image *ima
 		   unsigned long stack_limit, bool randomize);
 bool pvas_mm_foreign(const struct pvas_partition *part, unsigned long addr, unsigned long len);
 void pvas_mm_clamp(const struct pvas_partition *part, struct vm_unmapped_area_info *info);
-void pvas_mm_publish(struct pvas_partition *part, u32 state);
+
+/* pvas_table.c */
+int pvas_table_init(struct pvas_space *space);
+void pvas_table_exit(struct pvas_space *space);
+void pvas_table_publish(struct pvas_partition *part, u32 state);
+
+/* pvas_uffd.c */
+void pvas_uffd_on_move(struct pvas_space *space, const struct vm_area_struct *vma,
+		       unsigned long start, unsigned long len);
+bool pvas_uffd_waits(const struct vm_area_struct *vma);
 
 /* pvas_brk.c */
 long pvas_mm_brk(struct pvas_partition *part, unsigned long brk);

@@ -127,11 +127,15 @@ static void *pvas_check_madvise(const struct pvas_partition *part, struct pt_reg
 static void *pvas_check_move_vma(const struct pvas_partition *part, struct pt_regs *regs)
 {
 	const struct vm_area_struct *vma = (const struct vm_area_struct *)regs->di;
+	void *stub;
 
 	/* A moved stack would grow towards the mapping below its new place. */
 	if (vma->vm_flags & VM_GROWSDOWN)
 		return pvas_stub_eperm;
-	return pvas_within(part, regs->si, regs->dx) ?: pvas_within(part, regs->r8, regs->cx);
+	stub = pvas_within(part, regs->si, regs->dx) ?: pvas_within(part, regs->r8, regs->cx);
+	if (!stub)
+		pvas_uffd_on_move(part->space, vma, regs->r8, regs->cx);
+	return stub;
 }
 
 /* A system call with (addr, len, ...). No ia32 call can name an address in a partition. */

@@ -27,6 +27,7 @@ static void pvas_space_dispose(struct pvas_space *space)
 		destroy_workqueue(space->late_wq);
 	pvas_share_give_back(space->cred);
 	pvas_origin_put(space);
+	pvas_table_exit(space);
 	bitmap_free(space->reserved);
 	kvfree(space->parts);
 	kfree(space);
@@ -108,7 +109,7 @@ static int pvas_space_measure(struct pvas_space *space)
 		space->last--;
 
 	space->parts = kvcalloc(space->last + 1, sizeof(*space->parts), GFP_KERNEL_ACCOUNT);
-	return space->parts ? 0 : -ENOMEM;
+	return space->parts ? pvas_table_init(space) : -ENOMEM;
 }
 
 static int pvas_space_check_args(const struct pvas_create *arg)

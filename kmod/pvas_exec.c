@@ -96,7 +96,7 @@ static int pvas_build_task(struct pvas_exec *ex)
 	err = pvas_stack_build(ex, fd, &sp, &start) ?: pvas_stack_map(ex, sp);
 	if (err)
 		return err;
-	pvas_mm_publish(part, PVAS_PART_RUNNING);
+	pvas_table_publish(part, PVAS_PART_RUNNING);
 	pvas_exe_show(part, bprm->file);
 	pvas_task_entered();
 

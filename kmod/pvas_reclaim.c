@@ -14,7 +14,6 @@
 #include <linux/mm.h>
 #include <linux/sched/mm.h>
 #include <linux/sched/signal.h>
-#include <linux/userfaultfd_k.h>
 #include <linux/wait.h>
 
 #include "pvas.h"
@@ -27,6 +26,8 @@
  */
 #define PVAS_SLICE_TABLES	((16UL << 20) / PMD_SIZE)
 #define PVAS_SLICE_AREAS	1000
+/* Longer than an exit takes that nobody holds up. */
+#define PVAS_QUIET_MAX		(5 * HZ)
 /* Longer than any slice takes. */
 #define PVAS_TURN		HZ
 
@@ -59,8 +60,8 @@ static bool pvas_wait_for_lock(struct pvas_space *space)
  */
 static bool pvas_area_is_slow(struct vm_area_struct *vma)
 {
-	return userfaultfd_armed(vma) || (vma->vm_ops && vma->vm_ops->close &&
-					  !pvas_file_is_memory(vma->vm_file));
+	return pvas_uffd_waits(vma) || (vma->vm_ops && vma->vm_ops->close &&
+					!pvas_file_is_memory(vma->vm_file));
 }
 
 /* Frees the pages of such areas, which stay until the late work. Returns if there are any. */
@@ -195,7 +196,7 @@ static enum pvas_unmapped pvas_unmap_all(struct pvas_partition *part)
 	if (pvas_oom_has_victim(space) || !pvas_wait_for_lock(space))
 		return PVAS_UNMAP_NEEDLESS;
 	kthread_use_mm(space->mm);
-	pvas_mm_publish(part, PVAS_PART_ENDING);
+	pvas_table_publish(part, PVAS_PART_ENDING);
 	pvas_exe_pass_on(part);
 	pvas_owner_find(space);
 	pvas_files_hold(&part->files, space->mm, part->base, part->end);
@@ -205,7 +206,7 @@ static enum pvas_unmapped pvas_unmap_all(struct pvas_partition *part)
 	result = pvas_unmap_slices(space, part->base, part->end);
 	pvas_files_put_memory(&part->files);
 	if (result == PVAS_UNMAPPED && !part->unfinished)
-		pvas_mm_publish(part, PVAS_PART_FREE);
+		pvas_table_publish(part, PVAS_PART_FREE);
 	kthread_unuse_mm(space->mm);
 	return result;
 }
@@ -243,16 +244,27 @@ static bool pvas_is_quiet(struct pvas_space *space)
 }
 
 /*
- * Unmaps the slow areas. Before, all other tasks that are ending let go of their memory,
- * which they could not do while this holds mmap_lock.
+ * Nobody says that a process is past its exit_mm(), so this has to look. A debugger or the
+ * reader of a core dump can hold a process in its exit for ever.
+ */
+static void pvas_wait_for_quiet(struct pvas_space *space)
+{
+	unsigned long end = jiffies + PVAS_QUIET_MAX, pause = HZ / 50;
+
+	while (!wait_event_idle_timeout(space->quiet, pvas_is_quiet(space), pause) &&
+	       time_before(jiffies, end))
+		pause = min(2 * pause, (unsigned long)HZ);
+}
+
+/*
+ * Unmaps the slow areas. Before, the other tasks that are ending get time to let go of
+ * their memory, which they can't do while this holds mmap_lock.
  */
 static void pvas_unmap_slow(struct pvas_partition *part)
 {
 	struct pvas_space *space = part->space;
 
-	/* Nobody says that a process is past its exit_mm(). */
-	while (!wait_event_idle_timeout(space->quiet, pvas_is_quiet(space), HZ / 50))
-		;
+	pvas_wait_for_quiet(space);
 	if (!mmget_not_zero(space->mm))
 		return;
 	kthread_use_mm(space->mm);
@@ -261,7 +273,7 @@ static void pvas_unmap_slow(struct pvas_partition *part)
 	if (vm_munmap(part->base, part->end - part->base))
 		part->unclean = true;
 	if (!part->unclean)
-		pvas_mm_publish(part, PVAS_PART_FREE);
+		pvas_table_publish(part, PVAS_PART_FREE);
 	kthread_unuse_mm(space->mm);
 	pvas_mmput_here(space->mm);
 }

@@ -8,6 +8,8 @@
  * pvas_calls.c. REGISTER and UNREGISTER have no such function: their argument is read in
  * the middle of them, and a peer can change it after a check. So one task of a space does
  * this at a time, and what it has changed outside its partition is undone afterwards.
+ * Except for what looks as if its owner had extended or moved it meanwhile by mremap(),
+ * which can't be made to wait.
  */
 #include <linux/ftrace.h>
 #include <linux/fs.h>
@@ -30,6 +32,14 @@
 #define PVAS_UFFD_TRIES		100
 
 #ifdef CONFIG_USERFAULTFD
+
+/* Does unmapping the area wait until a monitor has read the event? */
+bool pvas_uffd_waits(const struct vm_area_struct *vma)
+{
+	const struct userfaultfd_ctx *ctx = vma->vm_userfaultfd_ctx.ctx;
+
+	return ctx && READ_ONCE(ctx->features) & UFFD_FEATURE_EVENT_UNMAP;
+}
 
 static bool pvas_uffd_is_foreign(const struct pvas_partition *part,
 				 const struct vm_area_struct *vma)
@@ -59,7 +69,7 @@ static unsigned long pvas_uffd_mode(const struct vm_area_struct *vma)
 	return vma->vm_flags & __VM_UFFD_FLAGS;
 }
 
-/* Adds the part [@start, @end) of an area; or, without @ranges->at, counts it. */
+/* Adds the part [@start, @end) of an area; or, without room for it, counts it. */
 static void pvas_uffd_add(struct pvas_uffd_ranges *ranges, const struct vm_area_struct *vma,
 			  unsigned long start, unsigned long end)
 {
@@ -68,13 +78,12 @@ static void pvas_uffd_add(struct pvas_uffd_ranges *ranges, const struct vm_area_
 
 	if (start >= end)
 		return;
-	if (at && n && at[n - 1].end == start && at[n - 1].mode == pvas_uffd_mode(vma)) {
+	if (n && n <= ranges->max && at[n - 1].end == start &&
+	    at[n - 1].mode == pvas_uffd_mode(vma)) {
 		at[n - 1].end = end;
 		return;
 	}
-	if (at && n == ranges->max)
-		return;
-	if (at)
+	if (n < ranges->max)
 		at[n] = (struct pvas_uffd_range){ start, end, pvas_uffd_mode(vma) };
 	ranges->n++;
 }
@@ -88,6 +97,7 @@ static void pvas_uffd_walk(const struct pvas_partition *part, const struct userf
 
 	ranges->n = 0;
 	mmap_read_lock(mm);
+	part->space->uffd_moved = (struct pvas_range){ ULONG_MAX, 0 };
 	for_each_vma(vmi, vma) {
 		if (vma->vm_userfaultfd_ctx.ctx != ctx)
 			continue;
@@ -101,18 +111,22 @@ static int pvas_uffd_remember(const struct pvas_partition *part, const struct us
 			      struct pvas_uffd_ranges *ranges)
 {
 	*ranges = (struct pvas_uffd_ranges){};
-	pvas_uffd_walk(part, ctx, ranges);
-	if (!ranges->n)
-		return 0;
-	ranges->max = ranges->n;
-	ranges->at = kvmalloc_array(ranges->max, sizeof(*ranges->at), GFP_KERNEL_ACCOUNT);
-	if (!ranges->at)
-		return -ENOMEM;
-	pvas_uffd_walk(part, ctx, ranges);
-	return 0;
+	for (;;) {
+		pvas_uffd_walk(part, ctx, ranges);
+		if (ranges->n <= ranges->max)
+			return 0;
+		kvfree(ranges->at);
+		ranges->max = ranges->n;
+		ranges->at = kvmalloc_array(ranges->max, sizeof(*ranges->at), GFP_KERNEL_ACCOUNT);
+		if (!ranges->at)
+			return -ENOMEM;
+	}
 }
 
-/* Was the part [@start, @end) of an area registered so? @next: the range to begin with */
+/*
+ * Was the part [@start, @end) of an area registered so? @next: the range to begin with.
+ * Behind a registered range, too: mremap() can have extended it in the meantime.
+ */
 static bool pvas_uffd_had(const struct pvas_uffd_ranges *ranges, unsigned int *next,
 			  const struct vm_area_struct *vma, unsigned long start,
 			  unsigned long end)
@@ -123,7 +137,7 @@ static bool pvas_uffd_had(const struct pvas_uffd_ranges *ranges, unsigned int *n
 		return true;
 	while (*next < ranges->n && at[*next].end <= start)
 		++*next;
-	return *next < ranges->n && at[*next].start <= start && end <= at[*next].end &&
+	return *next < ranges->n && at[*next].start <= start &&
 	       at[*next].mode == pvas_uffd_mode(vma);
 }
 
@@ -133,6 +147,27 @@ static bool pvas_uffd_is_old(const struct pvas_partition *part, const struct vm_
 {
 	return pvas_uffd_had(ranges, next, vma, vma->vm_start, min(vma->vm_end, part->base)) &&
 	       pvas_uffd_had(ranges, next, vma, max(vma->vm_start, part->end), vma->vm_end);
+}
+
+/* Has the area been moved there since pvas_uffd_walk()? */
+static bool pvas_uffd_was_moved(const struct pvas_space *space, const struct vm_area_struct *vma)
+{
+	return vma->vm_start >= space->uffd_moved.start && vma->vm_start < space->uffd_moved.end;
+}
+
+/*
+ * A task moves a part of an area to @start. The caller has mmap_lock for writing. One range
+ * for all moves during a call: two of them are rare.
+ */
+void pvas_uffd_on_move(struct pvas_space *space, const struct vm_area_struct *vma,
+		       unsigned long start, unsigned long len)
+{
+	struct pvas_range *moved = &space->uffd_moved;
+
+	if (!vma->vm_userfaultfd_ctx.ctx)
+		return;
+	moved->start = min(moved->start, start);
+	moved->end = max(moved->end, start + len);
 }
 
 static bool pvas_uffd_peers_have_any(struct pvas_partition *part)
@@ -167,7 +202,8 @@ static bool pvas_uffd_undo(struct pvas_partition *part, struct userfaultfd_ctx *
 	mmap_write_lock(mm);
 	for_each_vma(vmi, vma) {
 		if (vma->vm_userfaultfd_ctx.ctx != ctx ||
-		    pvas_uffd_is_old(part, vma, peers, &next))
+		    pvas_uffd_is_old(part, vma, peers, &next) ||
+		    pvas_uffd_was_moved(part->space, vma))
 			continue;
 		pvas_forget_uffd(vma);
 		any = true;
@@ -303,6 +339,16 @@ void notrace pvas_on_uffd(unsigned long ip, unsigned long parent_ip, struct ftra
 }
 
 #else
+
+void pvas_uffd_on_move(struct pvas_space *space, const struct vm_area_struct *vma,
+		       unsigned long start, unsigned long len)
+{
+}
+
+bool pvas_uffd_waits(const struct vm_area_struct *vma)
+{
+	return false;
+}
 
 void notrace pvas_on_uffd(unsigned long ip, unsigned long parent_ip, struct ftrace_ops *ops,
 			  struct ftrace_regs *fregs)

@@ -7,6 +7,7 @@
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <linux/userfaultfd.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -270,6 +271,86 @@ MODULE_TEST(userfaultfd_of_neighbours, "each task has an mm of its own")
 	ASSERT_EQ(0, start(&up, space, 2, "upper_registers"));
 	EXPECT_EQ(0, end(&low));
 	EXPECT_EQ(0, end(&up));
+	pvas_space_destroy(space);
+}
+
+/* ---- an area that grows while a peer registers one of its own ---- */
+
+#define GROWN	200	/* pages */
+#define HOLES	1000	/* areas that each REGISTER looks at, so that it takes long */
+#define GROW_MS	5000
+
+static int register_page(int uffd, const char *at)
+{
+	struct uffdio_register reg = {
+		.range = { (uintptr_t)at, PAGE }, .mode = UFFDIO_REGISTER_MODE_MISSING,
+	};
+
+	return ioctl(uffd, UFFDIO_REGISTER, &reg);
+}
+
+TASK(registers_again)
+{
+	struct uffdio_api api = { .api = UFFD_API };
+	int mail[2] = { getpid(), syscall(SYS_userfaultfd, O_CLOEXEC | UFFD_USER_MODE_ONLY) }, i;
+	struct pollfd over = { .fd = atoi(pt_args[1]), .events = POLLIN };
+	char *own = anon(PAGE), *many = anon(HOLES * PAGE);
+
+	for (i = 0; i < HOLES; i += 2) {
+		CHECK_EQ(0, mprotect(many + i * PAGE, PAGE, PROT_READ));
+	}
+	CHECK_EQ(0, ioctl(mail[1], UFFDIO_API, &api));
+	CHECK_EQ(sizeof(mail), write(MAIL_FD + 1, mail, sizeof(mail)));
+	pt_say("r");
+	while (!poll(&over, 1, 0) && !pt_failed) {
+		CHECK_EQ(0, register_page(mail[1], own));
+	}
+}
+
+/* Is the page served by the userfaultfd? */
+static bool fill(int uffd, char *at)
+{
+	static char page[PAGE] __attribute__((aligned(PAGE)));
+	struct uffdio_copy copy = { (uintptr_t)at, (uintptr_t)page, PAGE, 0, 0 };
+
+	return !ioctl(uffd, UFFDIO_COPY, &copy) || errno == EAGAIN;
+}
+
+TASK(grows_registered)
+{
+	char *p = anon(GROWN * PAGE);
+	long until = now_ms() + GROW_MS;
+	int mail[2], fd, i;
+
+	CHECK_EQ(sizeof(mail), read(MAIL_FD, mail, sizeof(mail)));
+	fd = syscall(SYS_pidfd_getfd, syscall(SYS_pidfd_open, mail[0], 0), mail[1], 0);
+	CHECK(fd >= 0);
+	meet();
+	while (now_ms() < until && !pt_failed) {
+		CHECK_EQ(0, munmap(p, GROWN * PAGE));
+		map_at((uintptr_t)p, PAGE);
+		CHECK_EQ(0, register_page(fd, p));
+		for (i = 1; i < GROWN && !pt_failed; i++) {
+			CHECK(mremap(p, i * PAGE, (i + 1) * PAGE, 0) == p);
+			CHECK(fill(fd, p + i * PAGE));
+		}
+	}
+}
+
+/* the owner does not lose it, nor the peer's call fail */
+MODULE_TEST(userfaultfd_of_growing, "each task has an mm of its own")
+{
+	struct pvas_space *space = PT_SPACE();
+	struct neighbour one, two;
+	int mail[2];
+
+	ASSERT_EQ(0, pipe(mail));
+	ASSERT_EQ(MAIL_FD, dup2(mail[0], MAIL_FD));
+	ASSERT_EQ(MAIL_FD + 1, dup2(mail[1], MAIL_FD + 1));
+	ASSERT_EQ(0, start(&one, space, 1, "registers_again"));
+	ASSERT_EQ(0, start(&two, space, 3, "grows_registered"));
+	EXPECT_EQ(0, end(&two));
+	EXPECT_EQ(0, end(&one));
 	pvas_space_destroy(space);
 }
 

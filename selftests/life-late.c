@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Work that is left to kernel threads when tasks have ended: no more than their memory was
- * worth, on nobody's account; and it waits for no one who is not there.
+ * worth, on nobody's account; it needs no memory; and it waits for no one who is not there.
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <dirent.h>
 #include <fcntl.h>
+#include <linux/if_packet.h>
+#include <linux/userfaultfd.h>
 #include <netinet/in.h>
 #include <sched.h>
 #include <signal.h>
@@ -16,6 +18,7 @@
 #include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <net/if.h>
 
@@ -176,6 +179,143 @@ MODULE_TEST(lingering_sockets, "who closes files")
 	pvas_space_destroy(space);
 	EXPECT_TRUE(pt_spaces_gone());
 	pt_kill(server);
+}
+
+/* ---- the table of partitions ---- */
+
+/* The frame of the table's first page, which has the entries of the first tasks; or 0 */
+static uint64_t table_frame(pid_t pid)
+{
+	uint64_t entry = 0;
+	char path[64];
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/%d/pagemap", pid);
+	fd = open(path, O_RDONLY);
+	if (pread(fd, &entry, sizeof(entry), PT_TABLE_AT / 4096 * sizeof(entry)) != sizeof(entry))
+		entry = 0;
+	close(fd);
+	return entry & ((1UL << 55) - 1);
+}
+
+/*
+ * At the limit of a cgroup, the end of a task must not need a page: it writes to its entry
+ * without copying the page, which a fork child has, too.
+ */
+MODULE_TEST(entry_is_there, "the launcher writes its table")
+{
+	uint64_t frame;
+	struct pt_raw raw;
+	pid_t pid[2], child;
+
+	PT_NEED_ROOT();
+	ASSERT_EQ(0, pt_raw_make(&raw));
+	pid[0] = pt_raw_spawn(&raw, 1);
+	pid[1] = pt_raw_spawn(&raw, 2);
+	ASSERT_LT(0, pid[0]);
+	ASSERT_LT(0, pid[1]);
+	frame = table_frame(pid[1]);
+	ASSERT_NE(0, frame);
+	child = pt_raw_call(&raw, 2, SYS_fork);
+	ASSERT_LT(0, child);
+	pt_kill(pid[0]);
+	EXPECT_EQ(PVAS_PART_FREE, pt_raw_part(&raw, 1).state);
+	EXPECT_EQ(frame, table_frame(pid[1]));
+	EXPECT_NE(frame, table_frame(child));
+	kill(child, SIGKILL);
+	pt_kill(pid[1]);
+	pt_raw_close(&raw);
+	EXPECT_TRUE(pt_spaces_gone());
+}
+
+/* ---- a task that is held in its exit ---- */
+
+/* A page of the puppet at index 1, registered with this userfaultfd of its */
+static long register_page(struct pt_raw *raw)
+{
+	struct uffdio_api api = { .api = UFFD_API };
+	struct uffdio_register reg = { .mode = UFFDIO_REGISTER_MODE_MISSING };
+	long fd = pt_raw_call(raw, 1, SYS_userfaultfd, UFFD_USER_MODE_ONLY);
+	long page = pt_raw_call(raw, 1, SYS_mmap, 0, 4096, PROT_READ | PROT_WRITE,
+				MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (fd < 0 || page < 0)
+		return -1;
+	memcpy(raw->data, &api, sizeof(api));
+	if (pt_raw_call(raw, 1, SYS_ioctl, fd, UFFDIO_API, PT_DATA_AT))
+		return -1;
+	reg.range.start = page;
+	reg.range.len = 4096;
+	memcpy(raw->data, &reg, sizeof(reg));
+	return pt_raw_call(raw, 1, SYS_ioctl, fd, UFFDIO_REGISTER, PT_DATA_AT) ? -1 : fd;
+}
+
+/* The descriptor of another process: who holds it does not let go of what is registered. */
+static int take_fd(pid_t pid, int fd)
+{
+	return syscall(SYS_pidfd_getfd, syscall(SYS_pidfd_open, pid, 0), fd, 0);
+}
+
+MODULE_TEST(userfaultfd_beside_held_exit, "who unmaps")
+{
+	struct pt_raw raw;
+	pid_t pid, held;
+	long fd, began;
+
+	PT_NEED_ROOT();
+	ASSERT_EQ(0, pt_raw_make(&raw));
+	pid = pt_raw_spawn(&raw, 1);
+	held = pt_raw_spawn(&raw, 2);
+	ASSERT_LT(0, pid);
+	ASSERT_LT(0, held);
+	fd = register_page(&raw);
+	ASSERT_LE(0, fd);
+	ASSERT_LE(0, take_fd(pid, fd));
+	ASSERT_EQ(0, pt_hold_exit(held));
+	began = now_ms();
+	pt_kill(pid);
+	EXPECT_GT(4000, now_ms() - began);
+	EXPECT_EQ(PVAS_PART_FREE, pt_raw_part(&raw, 1).state);
+	pt_let_exit(held);
+	pt_raw_close(&raw);
+	EXPECT_TRUE(pt_spaces_gone());
+}
+
+/* A mapping whose end the module does not know: its vm_ops->close() could take for ever. */
+TASK(map_ring)
+{
+	const struct tpacket_req ring = {
+		.tp_block_size = 4096, .tp_block_nr = 1, .tp_frame_size = 2048, .tp_frame_nr = 2,
+	};
+	int fd = socket(AF_PACKET, SOCK_RAW, 0);
+
+	CHECK_EQ(0, setsockopt(fd, SOL_PACKET, PACKET_RX_RING, &ring, sizeof(ring)));
+	CHECK(mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0) != MAP_FAILED);
+}
+
+MODULE_TEST(device_beside_held_exit, "who unmaps")
+{
+	struct pvas_space *space = PT_SPACE();
+	pid_t held, pid, again = -1;
+	int fds[2], i;
+
+	PT_NEED_ROOT();
+	ASSERT_EQ(0, pipe(fds));
+	held = pt_start_task_fd(space, 1, "ready_and_pause", fds[1]);
+	ASSERT_LT(0, held);
+	ASSERT_EQ('r', pt_hear(fds[0]));
+	ASSERT_EQ(0, pt_hold_exit(held));
+	pid = pt_start_task(space, 2, "map_ring");
+	ASSERT_LT(0, pid);
+	EXPECT_EQ(0, pt_wait(pid));
+	for (i = 0; i < 200 && again < 0; i++, usleep(50000))
+		again = pt_start_task(space, 2, "succeed");
+	EXPECT_LT(0, again);
+	if (again > 0)
+		pt_wait(again);
+	pt_let_exit(held);
+	pvas_space_destroy(space);
+	EXPECT_TRUE(pt_spaces_gone());
 }
 
 PT_MAIN()

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
+#include <sys/ptrace.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -92,6 +93,28 @@ int pt_in_child(int (*fn)(void *arg), void *arg)
 int pt_as_nobody(int (*fn)(void *arg), void *arg)
 {
 	return in_child_as(fn, arg, NOBODY);
+}
+
+int pt_hold_exit(pid_t pid)
+{
+	int status;
+
+	if (ptrace(PTRACE_SEIZE, pid, 0, PTRACE_O_TRACEEXIT) || kill(pid, SIGTERM))
+		return -1;
+	/* The signal itself stops it once. */
+	while (waitpid(pid, &status, __WALL) == pid && WIFSTOPPED(status)) {
+		if (status >> 8 == (SIGTRAP | PTRACE_EVENT_EXIT << 8))
+			return 0;
+		if (ptrace(PTRACE_CONT, pid, 0, WSTOPSIG(status)))
+			break;
+	}
+	return -1;
+}
+
+void pt_let_exit(pid_t pid)
+{
+	ptrace(PTRACE_DETACH, pid, 0, 0);
+	pt_wait(pid);
 }
 
 int pt_wait(pid_t pid)

@@ -56,6 +56,12 @@ long pt_file_kib(const char *path, const char *name);
 long pt_status_kib(pid_t pid, const char *name);
 long pt_resident_kib(void);
 int pt_write_file(const char *path, const char *text);
+/*
+ * Ends a child, which then stands still in its exit, with its memory; 0 or -1. Not even
+ * SIGKILL ends it then, but pt_let_exit() does.
+ */
+int pt_hold_exit(pid_t pid);
+void pt_let_exit(pid_t pid);
 /* int $0x80: an ia32 system call of this 64-bit process */
 long pt_ia32(long nr, long a, long b, long c, long d, long e, long f);
 /* A directory to write in, gone when the test ends. */
