@@ -132,6 +132,25 @@ struct mca_coll_pvas_buffers {
 	size_t count;
 };
 
+/* As many elements for each rank */
+static inline struct mca_coll_pvas_buffers mca_coll_pvas_equal_blocks(const void *buf, int count,
+								      const void *type)
+{
+	return (struct mca_coll_pvas_buffers) {
+		.buf = (char *)buf, .type = type, .count = count,
+	};
+}
+
+/* As many for each rank as @counts says, where @displs says */
+static inline struct mca_coll_pvas_buffers mca_coll_pvas_blocks(const void *buf, const int *counts,
+								const void *displs,
+								const void *type)
+{
+	return (struct mca_coll_pvas_buffers) {
+		.buf = (char *)buf, .type = type, .counts = counts, .displs = displs,
+	};
+}
+
 /**
  * struct mca_coll_pvas_share - a copy that two ranks make together; see share.c
  * @at:		the poster's data

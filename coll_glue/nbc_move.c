@@ -62,9 +62,8 @@ int mca_coll_pvas_igather(const void *sbuf, int scount, struct ompi_datatype_t *
 			  mca_coll_base_module_t *module)
 {
 	mca_coll_pvas_module_t *m = (mca_coll_pvas_module_t *)module;
-	const struct mca_coll_pvas_buffers from = {
-		.buf = (char *)sbuf, .type = stype, .count = scount,
-	}, to = { .buf = rbuf, .type = rtype, .count = rcount };
+	const struct mca_coll_pvas_buffers from = mca_coll_pvas_equal_blocks(sbuf, scount, stype),
+	to = mca_coll_pvas_equal_blocks(rbuf, rcount, rtype);
 
 	(void)comm;
 	if (!mca_coll_pvas_prefers(false))
@@ -113,9 +112,8 @@ int mca_coll_pvas_iscatter(const void *sbuf, int scount, struct ompi_datatype_t 
 			   mca_coll_base_module_t *module)
 {
 	mca_coll_pvas_module_t *m = (mca_coll_pvas_module_t *)module;
-	const struct mca_coll_pvas_buffers from = {
-		.buf = (char *)sbuf, .type = stype, .count = scount,
-	}, to = { .buf = rbuf, .type = rtype, .count = rcount };
+	const struct mca_coll_pvas_buffers from = mca_coll_pvas_equal_blocks(sbuf, scount, stype),
+	to = mca_coll_pvas_equal_blocks(rbuf, rcount, rtype);
 
 	(void)comm;
 	if (!mca_coll_pvas_prefers(false))
@@ -172,9 +170,8 @@ int mca_coll_pvas_iallgather(const void *sbuf, int scount, struct ompi_datatype_
 			     mca_coll_base_module_t *module)
 {
 	mca_coll_pvas_module_t *m = (mca_coll_pvas_module_t *)module;
-	const struct mca_coll_pvas_buffers from = {
-		.buf = (char *)sbuf, .type = stype, .count = scount,
-	}, to = { .buf = rbuf, .type = rtype, .count = rcount };
+	const struct mca_coll_pvas_buffers from = mca_coll_pvas_equal_blocks(sbuf, scount, stype),
+	to = mca_coll_pvas_equal_blocks(rbuf, rcount, rtype);
 
 	(void)comm;
 	mca_coll_pvas_nbc_begin(m);
@@ -248,9 +245,8 @@ int mca_coll_pvas_ialltoall(const void *sbuf, int scount, struct ompi_datatype_t
 			    mca_coll_base_module_t *module)
 {
 	mca_coll_pvas_module_t *m = (mca_coll_pvas_module_t *)module;
-	const struct mca_coll_pvas_buffers from = {
-		.buf = (char *)sbuf, .type = stype, .count = scount,
-	}, to = { .buf = rbuf, .type = rtype, .count = rcount };
+	const struct mca_coll_pvas_buffers from = mca_coll_pvas_equal_blocks(sbuf, scount, stype),
+	to = mca_coll_pvas_equal_blocks(rbuf, rcount, rtype);
 	const size_t bytes = mca_coll_pvas_bytes(rcount, rtype);
 
 	(void)comm;
@@ -268,9 +264,8 @@ int mca_coll_pvas_ialltoallv(const void *sbuf, const int *scounts, const int *sd
 			     mca_coll_base_module_t *module)
 {
 	mca_coll_pvas_module_t *m = (mca_coll_pvas_module_t *)module;
-	const struct mca_coll_pvas_buffers from = {
-		.buf = (char *)sbuf, .type = stype, .counts = scounts, .displs = sdispls,
-	}, to = { .buf = rbuf, .type = rtype, .counts = rcounts, .displs = rdispls };
+	const struct mca_coll_pvas_buffers from = mca_coll_pvas_blocks(sbuf, scounts, sdispls, stype),
+	to = mca_coll_pvas_blocks(rbuf, rcounts, rdispls, rtype);
 
 	(void)comm;
 	if (!mca_coll_pvas_prefers(false))

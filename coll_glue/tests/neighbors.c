@@ -201,29 +201,7 @@ static void start(void *arg, uint64_t seed, int which)
 	MPI_Type_free(&op->r.layout.type);
 }
 
-static void begin(void *arg)
-{
-	struct operation *op = arg;
-
-	if (op->how == PERSISTENT)
-		MPI_Start(&op->request);
-}
-
-static void complete(void *arg)
-{
-	struct operation *op = arg;
-
-	wait_for(op->how, &op->request);
-	memset(op->s.memory, 0xee, op->s.bytes);
-}
-
-static void release(void *arg)
-{
-	struct operation *op = arg;
-
-	free(op->s.memory);
-	free(op->r.memory);
-}
+#include "move_data.h"
 
 static int differs(const void *ours, const void *basic, uint64_t seed)
 {
