@@ -182,7 +182,7 @@ void pvas_files_put_memory(struct pvas_files *files)
 			files->file[n++] = files->file[i];
 	}
 	files->n = n;
-	/* What follows can take for ever. */
+	/* The release of a file can take for ever. */
 	if (!n)
 		pvas_files_free(files);
 }
