@@ -170,19 +170,35 @@ void pvas_files_hold(struct pvas_files *files, struct mm_struct *mm, unsigned lo
 		pvas_files_free(files);
 }
 
+/* Before their segments: the last one would leave its segment to others, by fput(). */
+static void pvas_files_put_attachments(struct pvas_files *files)
+{
+	unsigned int i;
+
+	for (i = 0; i < files->n; i++) {
+		if (!pvas_file_of_segment(files->file[i]))
+			continue;
+		__fput_sync(files->file[i]);
+		files->file[i] = NULL;
+	}
+}
+
 /* Releases those whose contents are memory. In a kernel thread. */
 void pvas_files_put_memory(struct pvas_files *files)
 {
 	unsigned int i, n = 0;
 
+	pvas_files_put_attachments(files);
 	for (i = 0; i < files->n; i++) {
+		if (!files->file[i])
+			continue;
 		if (pvas_file_is_memory(files->file[i]))
 			__fput_sync(files->file[i]);
 		else
 			files->file[n++] = files->file[i];
 	}
 	files->n = n;
-	/* The rest of the end can take for ever. */
+	/* The release of a file can take for ever. */
 	if (!n)
 		pvas_files_free(files);
 }
