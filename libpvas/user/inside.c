@@ -195,7 +195,8 @@ int user_caller_begin(void)
 		return -ENOMEM;
 	err = ensure_pattern();
 	if (err == -EMFILE || err == -ENFILE || err == -ENOMEM)
-		return err;
+		return pvas_fail(err, "user backend: can't read /proc/PID/pagemap: %s",
+				 strerror(-err));
 	kcmp_forbidden = compare_by_kernel(user_caller_self()) < 0;
 	reading_forbidden = read_probe(user_caller_self(), probes, &seen) < 0;
 	return 0;
