@@ -34,7 +34,8 @@ int mca_coll_pvas_ineighbor_allgather(const void *sbuf, int scount, struct ompi_
 				      mca_coll_base_module_t *module)
 {
 	mca_coll_pvas_module_t *m = (mca_coll_pvas_module_t *)module;
-	const struct mca_coll_pvas_buffers from = mca_coll_pvas_equal_blocks(sbuf, scount, stype),
+	const struct mca_coll_pvas_buffers
+	from = mca_coll_pvas_equal_blocks(sbuf, scount, stype),
 	to = mca_coll_pvas_equal_blocks(rbuf, rcount, rtype);
 
 	(void)comm;
@@ -69,7 +70,8 @@ int mca_coll_pvas_ineighbor_alltoall(const void *sbuf, int scount, struct ompi_d
 				     mca_coll_base_module_t *module)
 {
 	mca_coll_pvas_module_t *m = (mca_coll_pvas_module_t *)module;
-	const struct mca_coll_pvas_buffers from = mca_coll_pvas_equal_blocks(sbuf, scount, stype),
+	const struct mca_coll_pvas_buffers
+	from = mca_coll_pvas_equal_blocks(sbuf, scount, stype),
 	to = mca_coll_pvas_equal_blocks(rbuf, rcount, rtype);
 
 	(void)comm;
@@ -87,7 +89,8 @@ int mca_coll_pvas_ineighbor_alltoallv(const void *sbuf, const int *scounts, cons
 				      mca_coll_base_module_t *module)
 {
 	mca_coll_pvas_module_t *m = (mca_coll_pvas_module_t *)module;
-	const struct mca_coll_pvas_buffers from = mca_coll_pvas_blocks(sbuf, scounts, sdispls, stype),
+	const struct mca_coll_pvas_buffers
+	from = mca_coll_pvas_blocks(sbuf, scounts, sdispls, stype),
 	to = mca_coll_pvas_blocks(rbuf, rcounts, rdispls, rtype);
 
 	(void)comm;

@@ -223,6 +223,7 @@ static void hang_first(struct __test_metadata *_metadata, unsigned int more)
 	alarm(60);
 	begin();
 	u.wake = -1;
+	ASSERT_EQ(user_proc_begin(), 0);
 	ASSERT_EQ(user_workers_start(&u, no_worker, serve_or_hang), 0);
 	u.nr_helpers_live += more;
 	for (i = 0; i < more; i++) {
