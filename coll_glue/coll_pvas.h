@@ -142,7 +142,7 @@ static inline struct mca_coll_pvas_buffers mca_coll_pvas_equal_blocks(const void
 }
 
 /* As many for each rank as @counts says, where @displs says */
-static inline struct mca_coll_pvas_buffers mca_coll_pvas_blocks(const void *buf, const int *counts,
+static inline struct mca_coll_pvas_buffers mca_coll_pvas_runs(const void *buf, const int *counts,
 								const void *displs,
 								const void *type)
 {

@@ -190,8 +190,7 @@ int mca_coll_pvas_alltoall(const void *sbuf, int scount, struct ompi_datatype_t 
 			   struct ompi_communicator_t *comm, mca_coll_base_module_t *module)
 {
 	mca_coll_pvas_module_t *m = (mca_coll_pvas_module_t *)module;
-	const struct mca_coll_pvas_buffers
-	from = mca_coll_pvas_equal_blocks(sbuf, scount, stype),
+	const struct mca_coll_pvas_buffers from = mca_coll_pvas_equal_blocks(sbuf, scount, stype),
 	to = mca_coll_pvas_equal_blocks(rbuf, rcount, rtype);
 	const size_t bytes = mca_coll_pvas_bytes(rcount, rtype);
 
@@ -209,9 +208,8 @@ int mca_coll_pvas_alltoallv(const void *sbuf, const int *scounts, const int *sdi
 			    struct ompi_communicator_t *comm, mca_coll_base_module_t *module)
 {
 	mca_coll_pvas_module_t *m = (mca_coll_pvas_module_t *)module;
-	const struct mca_coll_pvas_buffers
-	from = mca_coll_pvas_blocks(sbuf, scounts, sdispls, stype),
-	to = mca_coll_pvas_blocks(rbuf, rcounts, rdispls, rtype);
+	const struct mca_coll_pvas_buffers from = mca_coll_pvas_runs(sbuf, scounts, sdispls, stype),
+	to = mca_coll_pvas_runs(rbuf, rcounts, rdispls, rtype);
 
 	(void)comm;
 	if (!mca_coll_pvas_prefers(false) || !mca_coll_pvas_begin(m))

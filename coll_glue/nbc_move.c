@@ -62,8 +62,7 @@ int mca_coll_pvas_igather(const void *sbuf, int scount, struct ompi_datatype_t *
 			  mca_coll_base_module_t *module)
 {
 	mca_coll_pvas_module_t *m = (mca_coll_pvas_module_t *)module;
-	const struct mca_coll_pvas_buffers
-	from = mca_coll_pvas_equal_blocks(sbuf, scount, stype),
+	const struct mca_coll_pvas_buffers from = mca_coll_pvas_equal_blocks(sbuf, scount, stype),
 	to = mca_coll_pvas_equal_blocks(rbuf, rcount, rtype);
 
 	(void)comm;
@@ -113,8 +112,7 @@ int mca_coll_pvas_iscatter(const void *sbuf, int scount, struct ompi_datatype_t 
 			   mca_coll_base_module_t *module)
 {
 	mca_coll_pvas_module_t *m = (mca_coll_pvas_module_t *)module;
-	const struct mca_coll_pvas_buffers
-	from = mca_coll_pvas_equal_blocks(sbuf, scount, stype),
+	const struct mca_coll_pvas_buffers from = mca_coll_pvas_equal_blocks(sbuf, scount, stype),
 	to = mca_coll_pvas_equal_blocks(rbuf, rcount, rtype);
 
 	(void)comm;
@@ -172,8 +170,7 @@ int mca_coll_pvas_iallgather(const void *sbuf, int scount, struct ompi_datatype_
 			     mca_coll_base_module_t *module)
 {
 	mca_coll_pvas_module_t *m = (mca_coll_pvas_module_t *)module;
-	const struct mca_coll_pvas_buffers
-	from = mca_coll_pvas_equal_blocks(sbuf, scount, stype),
+	const struct mca_coll_pvas_buffers from = mca_coll_pvas_equal_blocks(sbuf, scount, stype),
 	to = mca_coll_pvas_equal_blocks(rbuf, rcount, rtype);
 
 	(void)comm;
@@ -248,8 +245,7 @@ int mca_coll_pvas_ialltoall(const void *sbuf, int scount, struct ompi_datatype_t
 			    mca_coll_base_module_t *module)
 {
 	mca_coll_pvas_module_t *m = (mca_coll_pvas_module_t *)module;
-	const struct mca_coll_pvas_buffers
-	from = mca_coll_pvas_equal_blocks(sbuf, scount, stype),
+	const struct mca_coll_pvas_buffers from = mca_coll_pvas_equal_blocks(sbuf, scount, stype),
 	to = mca_coll_pvas_equal_blocks(rbuf, rcount, rtype);
 	const size_t bytes = mca_coll_pvas_bytes(rcount, rtype);
 
@@ -268,9 +264,8 @@ int mca_coll_pvas_ialltoallv(const void *sbuf, const int *scounts, const int *sd
 			     mca_coll_base_module_t *module)
 {
 	mca_coll_pvas_module_t *m = (mca_coll_pvas_module_t *)module;
-	const struct mca_coll_pvas_buffers
-	from = mca_coll_pvas_blocks(sbuf, scounts, sdispls, stype),
-	to = mca_coll_pvas_blocks(rbuf, rcounts, rdispls, rtype);
+	const struct mca_coll_pvas_buffers from = mca_coll_pvas_runs(sbuf, scounts, sdispls, stype),
+	to = mca_coll_pvas_runs(rbuf, rcounts, rdispls, rtype);
 
 	(void)comm;
 	if (!mca_coll_pvas_prefers(false))

@@ -34,8 +34,7 @@ int mca_coll_pvas_ineighbor_allgather(const void *sbuf, int scount, struct ompi_
 				      mca_coll_base_module_t *module)
 {
 	mca_coll_pvas_module_t *m = (mca_coll_pvas_module_t *)module;
-	const struct mca_coll_pvas_buffers
-	from = mca_coll_pvas_equal_blocks(sbuf, scount, stype),
+	const struct mca_coll_pvas_buffers from = mca_coll_pvas_equal_blocks(sbuf, scount, stype),
 	to = mca_coll_pvas_equal_blocks(rbuf, rcount, rtype);
 
 	(void)comm;
@@ -70,8 +69,7 @@ int mca_coll_pvas_ineighbor_alltoall(const void *sbuf, int scount, struct ompi_d
 				     mca_coll_base_module_t *module)
 {
 	mca_coll_pvas_module_t *m = (mca_coll_pvas_module_t *)module;
-	const struct mca_coll_pvas_buffers
-	from = mca_coll_pvas_equal_blocks(sbuf, scount, stype),
+	const struct mca_coll_pvas_buffers from = mca_coll_pvas_equal_blocks(sbuf, scount, stype),
 	to = mca_coll_pvas_equal_blocks(rbuf, rcount, rtype);
 
 	(void)comm;
@@ -89,9 +87,8 @@ int mca_coll_pvas_ineighbor_alltoallv(const void *sbuf, const int *scounts, cons
 				      mca_coll_base_module_t *module)
 {
 	mca_coll_pvas_module_t *m = (mca_coll_pvas_module_t *)module;
-	const struct mca_coll_pvas_buffers
-	from = mca_coll_pvas_blocks(sbuf, scounts, sdispls, stype),
-	to = mca_coll_pvas_blocks(rbuf, rcounts, rdispls, rtype);
+	const struct mca_coll_pvas_buffers from = mca_coll_pvas_runs(sbuf, scounts, sdispls, stype),
+	to = mca_coll_pvas_runs(rbuf, rcounts, rdispls, rtype);
 
 	(void)comm;
 	if (!mca_coll_pvas_prefers(false) || !begin(m))

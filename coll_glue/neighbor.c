@@ -113,8 +113,7 @@ int mca_coll_pvas_neighbor_alltoall(const void *sbuf, int scount, struct ompi_da
 				    mca_coll_base_module_t *module)
 {
 	mca_coll_pvas_module_t *m = (mca_coll_pvas_module_t *)module;
-	const struct mca_coll_pvas_buffers
-	from = mca_coll_pvas_equal_blocks(sbuf, scount, stype),
+	const struct mca_coll_pvas_buffers from = mca_coll_pvas_equal_blocks(sbuf, scount, stype),
 	to = mca_coll_pvas_equal_blocks(rbuf, rcount, rtype);
 
 	(void)comm;
@@ -131,9 +130,8 @@ int mca_coll_pvas_neighbor_alltoallv(const void *sbuf, const int *scounts, const
 				     mca_coll_base_module_t *module)
 {
 	mca_coll_pvas_module_t *m = (mca_coll_pvas_module_t *)module;
-	const struct mca_coll_pvas_buffers
-	from = mca_coll_pvas_blocks(sbuf, scounts, sdispls, stype),
-	to = mca_coll_pvas_blocks(rbuf, rcounts, rdispls, rtype);
+	const struct mca_coll_pvas_buffers from = mca_coll_pvas_runs(sbuf, scounts, sdispls, stype),
+	to = mca_coll_pvas_runs(rbuf, rcounts, rdispls, rtype);
 
 	(void)comm;
 	if (!mca_coll_pvas_prefers(false) || !begin(m))
