@@ -11,6 +11,7 @@
 
 /* A batch system suspends the processes of a job one by one, pvasrun perhaps last. */
 #define STOP_MS 1000
+#define TOGETHER_MS 200
 
 /*
  * SIGTSTP comes from the terminal or from pvasrun, and stops the whole job, so nothing
@@ -30,16 +31,18 @@ void stopped_update(struct job *job, struct task *task, int signo)
 		job->stop_at = task->stopped_at + STOP_MS;
 }
 
-/* For long enough? If not, look again when it will be. */
-static bool is_due(struct job *job, const struct task *task)
+/* When the first of them has to be reported; 0: none */
+static int64_t first_due(const struct job *job)
 {
-	int64_t due = task->stopped_at + STOP_MS;
+	int64_t due, first = 0;
+	unsigned int rank;
 
-	if (now_ms() >= due)
-		return true;
-	if (!job->stop_at || due < job->stop_at)
-		job->stop_at = due;
-	return false;
+	for (rank = 0; rank < job->opt->tasks; rank++) {
+		due = job->tasks[rank].stopped_at + STOP_MS;
+		if (is_to_report(&job->tasks[rank]) && (!first || due < first))
+			first = due;
+	}
+	return first;
 }
 
 static void format_hint(const struct job *job, const struct task *task, char *text, size_t len)
@@ -57,15 +60,19 @@ static void format_hint(const struct job *job, const struct task *task, char *te
 
 void stopped_report(struct job *job)
 {
+	const int64_t now = now_ms();
 	const struct task *first = NULL;
 	unsigned int rank, others = 0;
 	char text[96], more[32] = "";
 
-	job->stop_at = 0;
+	job->stop_at = first_due(job);
+	if (job->stop_at > now)
+		return;
 	for (rank = 0; rank < job->opt->tasks; rank++) {
 		struct task *task = &job->tasks[rank];
 
-		if (!is_to_report(task) || !is_due(job, task))
+		/* Those that were stopped together are reported together. */
+		if (!is_to_report(task) || task->stopped_at + STOP_MS > now + TOGETHER_MS)
 			continue;
 		task->stop_reported = true;
 		if (first)
@@ -73,6 +80,7 @@ void stopped_report(struct job *job)
 		else
 			first = task;
 	}
+	job->stop_at = first_due(job);
 	if (!first || job->ending)
 		return;
 	format_hint(job, first, text, sizeof(text));
