@@ -89,13 +89,18 @@ static int too_long(void)
 	       expect(copied - counter_read(&eager), 0, "minus messages that were copied");
 }
 
+/* The last one's request may take some away from peers that have been silent since. */
 static int many(void)
 {
+	long long now, most = 0;
 	int i;
 
-	for (i = 1; i < size; i++)
+	for (i = 1; i < size; i++) {
 		warm_up(i, 0);
-	return rank ? 0 : expect(counter_read(&boxes), size - 2, "fast boxes");
+		now = counter_read(&boxes);
+		most = now > most ? now : most;
+	}
+	return rank ? 0 : expect(most, size - 2, "fast boxes");
 }
 
 int main(int argc, char **argv)
