@@ -105,7 +105,7 @@ MODULE_TEST(untouched, "who frees the memory")
 		pid = pt_start_task(space, PVAS_ANY, tasks[i]);
 		ASSERT_LT(0, pid);
 		EXPECT_EQ(0, pt_wait(pid));
-		EXPECT_GT(before + 2 * hz, workers_jiffies()) TH_LOG("%s", tasks[i]);
+		EXPECT_GT(before + 4 * hz, workers_jiffies()) TH_LOG("%s", tasks[i]);
 	}
 	pvas_space_destroy(space);
 	EXPECT_TRUE(pt_spaces_gone());
