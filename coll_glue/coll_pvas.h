@@ -141,10 +141,10 @@ static inline struct mca_coll_pvas_buffers mca_coll_pvas_equal_blocks(const void
 	};
 }
 
-/* As many for each rank as @counts says, where @displs says */
+/* As many for each rank as @counts says, where @displs says; @type: one, or one for each */
 static inline struct mca_coll_pvas_buffers mca_coll_pvas_runs(const void *buf, const int *counts,
-								const void *displs,
-								const void *type)
+							      const void *displs,
+							      const void *type)
 {
 	return (struct mca_coll_pvas_buffers) {
 		.buf = (char *)buf, .type = type, .counts = counts, .displs = displs,

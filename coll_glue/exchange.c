@@ -224,9 +224,9 @@ int mca_coll_pvas_alltoallw(const void *sbuf, const int *scounts, const int *sdi
 			    struct ompi_communicator_t *comm, mca_coll_base_module_t *module)
 {
 	mca_coll_pvas_module_t *m = (mca_coll_pvas_module_t *)module;
-	const struct mca_coll_pvas_buffers from = {
-		.buf = (char *)sbuf, .type = stypes, .counts = scounts, .displs = sdispls,
-	}, to = { .buf = rbuf, .type = rtypes, .counts = rcounts, .displs = rdispls };
+	const struct mca_coll_pvas_buffers
+	from = mca_coll_pvas_runs(sbuf, scounts, sdispls, stypes),
+	to = mca_coll_pvas_runs(rbuf, rcounts, rdispls, rtypes);
 
 	(void)comm;
 	if (!mca_coll_pvas_begin(m))
