@@ -27,24 +27,14 @@ static long compare(const struct user_space *u, int type)
 
 /* ---- descriptors ---- */
 
-static void path_of(char path[64], pid_t tid, const char *name)
-{
-	snprintf(path, 64, "self/task/%d/%s", tid, name);
-}
-
 /* Is the pipe @fd of the caller also the supervisor's? A pipe's number is its own. */
 static int is_supervisors(const struct user_space *u, int fd)
 {
-	char path[64], name[16], a[64], b[64];
-	ssize_t n;
+	char name[16], a[64], b[64];
 
 	snprintf(name, sizeof(name), "fd/%d", fd);
-	path_of(path, (pid_t)pvas_raw0(__NR_gettid), name);
-	n = pvas_raw4(__NR_readlinkat, user_proc_fd(), path, a, sizeof(a));
-	path_of(path, u->supervisor_tid, name);
-	if (n <= 0 || pvas_raw4(__NR_readlinkat, user_proc_fd(), path, b, sizeof(b)) != n)
-		return 0;
-	return !memcmp(a, b, n);
+	return user_proc_link((pid_t)pvas_raw0(__NR_gettid), name, a, sizeof(a)) > 0 &&
+	       user_proc_link(u->supervisor_tid, name, b, sizeof(b)) > 0 && !strcmp(a, b);
 }
 
 int user_thread_has_files(const struct user_space *u)
@@ -68,13 +58,9 @@ int user_thread_has_files(const struct user_space *u)
 static int same_directory(const struct user_space *u, const char *name)
 {
 	struct stat a, b;
-	char path[64];
 
-	path_of(path, (pid_t)pvas_raw0(__NR_gettid), name);
-	if (fstatat(user_proc_fd(), path, &a, 0))
-		return 0;
-	path_of(path, u->supervisor_tid, name);
-	return !fstatat(user_proc_fd(), path, &b, 0) && a.st_dev == b.st_dev &&
+	return !user_proc_stat((pid_t)pvas_raw0(__NR_gettid), name, &a) &&
+	       !user_proc_stat(u->supervisor_tid, name, &b) && a.st_dev == b.st_dev &&
 	       a.st_ino == b.st_ino;
 }
 
