@@ -198,16 +198,44 @@ static void test_place(void)
 
 /* ---- brk ---- */
 
-/* The heap ends where a mapping is. */
+#define ABOVE (64UL << 20)	/* more than is mapped above the break in advance */
+
+/* The heap ends where a mapping is, also one in a hole that the task has made above the break. */
+static char *wall_by(int how, char *at)
+{
+	char *page;
+
+	switch (how) {
+	case 0:
+		return mmap(at, PAGE, RW, ANON | MAP_FIXED_NOREPLACE, -1, 0);
+	case 1:
+		CHECK(munmap(at - 2 * PAGE, ABOVE) == 0);
+		return mmap(at, PAGE, RW, ANON, -1, 0);
+	default:
+		CHECK(brk(at) == 0 && munmap(at - PAGE, ABOVE) == 0);
+		page = mmap(at - PAGE, PAGE, RW, MAP_SHARED | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+		CHECK(page == at - PAGE && mremap(page, PAGE, 2 * PAGE, 0) == page);
+		return at;
+	}
+}
+
 static void heap_meets_a_mapping(void)
 {
-	char *now = sbrk(0), *wall = (char *)(((uintptr_t)now + 64 * PAGE) & ~(PAGE - 1));
+	char *now = sbrk(0), *at = (char *)(((uintptr_t)now + 64 * PAGE) & ~(PAGE - 1)), *wall;
+	int how;
 
-	CHECK(mmap(wall, PAGE, RW, ANON | MAP_FIXED_NOREPLACE, -1, 0) == wall);
-	*wall = 42;
-	CHECK(FAILS(brk(wall + 1), ENOMEM));
-	CHECK(brk(wall) == 0 && *wall == 42);
-	CHECK(brk(now) == 0 && munmap(wall, PAGE) == 0);
+	for (how = 0; how < 3; how++) {
+		wall = wall_by(how, at);
+		CHECK(wall == at);
+		/* The other end of a shared mapping of one page can't be stored to. */
+		if (how < 2)
+			*wall = 42;
+		CHECK(FAILS(brk(wall + 1), ENOMEM));
+		CHECK(brk(wall) == 0 && (how == 2 || *wall == 42));
+		CHECK(brk(now) == 0);
+		CHECK(msync(wall, PAGE, MS_ASYNC) == 0);	/* it is there */
+		CHECK(munmap(wall, PAGE) == 0);
+	}
 }
 
 /* Down and up again: zero and writable, whatever was done with it, or beyond it. */

@@ -295,7 +295,10 @@ static int64_t on_prctl(struct user_request *r)
 	return -EPERM;
 }
 
-/* Calls that would change the mm of all tasks */
+/*
+ * Calls that would change the mm of all tasks, or who may trace the caller: programs inside
+ * a task's own Landlock domain could then reach the memory of its peers, which are outside.
+ */
 static int64_t refuse(struct user_request *r)
 {
 	(void)r;
@@ -431,6 +434,8 @@ static const struct call calls[] = {
 	{ __NR_setns, on_rights },
 	{ __NR_capset, on_rights },
 	{ __NR_prctl, on_prctl },
+	{ NR_LANDLOCK_RESTRICT_SELF, refuse },
+	{ NR_LSM_SET_SELF_ATTR, refuse },
 	{ __NR_arch_prctl, refuse },
 	{ __NR_mlockall, refuse },
 	{ __NR_munlockall, refuse },

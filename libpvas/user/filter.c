@@ -29,13 +29,8 @@
 
 #define KEPT_NS	((uint32_t)(CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWIPC | \
 			    CLONE_NEWCGROUP))
-#define NR_SET_MEMPOLICY_HOME_NODE 450	/* of 5.17 */
 
 /* Older headers lack some of them. */
-#define OPT_SET_MDWE		65	/* PR_SET_MDWE, 6.3 */
-#define OPT_SET_MEMORY_MERGE	67	/* PR_SET_MEMORY_MERGE, 6.4 */
-#define OPT_FUTEX_HASH		78	/* PR_FUTEX_HASH, 6.16 */
-#define OPT_FUTEX_HASH_SET	1
 #define ARCH_MAP_VDSO_FIRST	0x2001
 #define ARCH_MAP_VDSO_LAST	0x2003
 #define ARCH_TAGGED_ADDR	0x4002	/* ARCH_ENABLE_TAGGED_ADDR, 6.4 */
@@ -384,6 +379,8 @@ static const struct {
 	{ __NR_unshare, body_notify },
 	{ __NR_setns, body_notify },
 	{ __NR_capset, body_notify },
+	{ NR_LANDLOCK_RESTRICT_SELF, body_notify },
+	{ NR_LSM_SET_SELF_ATTR, body_notify },
 	{ __NR_clone, body_clone },
 	{ __NR_prctl, body_prctl },
 	{ __NR_seccomp, body_seccomp },

@@ -212,8 +212,10 @@ int64_t user_mmap(struct user_part *p, const struct user_mmap *m)
 	/* No partition has addresses below 2 GiB, and the caller can't use others. */
 	if (m->flags & MAP_32BIT)
 		return -ENOMEM;
-	if (hint && !user_foreign(p, hint, len))
+	if (hint && !user_foreign(p, hint, len)) {
+		user_make_room(p, hint, len);
 		ret = try_at(hint, m);
+	}
 	if (ret == -EEXIST)
 		ret = map_somewhere(p, m, len, good_alignment(m, len));
 	/* The huge page size of the file or of the flags shows only by EINVAL. */
@@ -247,6 +249,8 @@ int64_t user_mremap(struct user_part *p, uint64_t old, uint64_t old_len, uint64_
 	if (!in_place && !(flags & MREMAP_MAYMOVE))
 		return -ENOMEM;
 	if (in_place && !(flags & MREMAP_DONTUNMAP) && old_len) {
+		if (new_len > old_len)
+			user_make_room(p, old + old_len, new_len - old_len);
 		ret = pvas_raw4(__NR_mremap, old, old_len, new_len, flags & ~MREMAP_MAYMOVE);
 		if (!(flags & MREMAP_MAYMOVE) || ret != -ENOMEM)
 			return ret;
@@ -426,6 +430,10 @@ int64_t user_brk(struct user_part *p, uint64_t brk)
 	return (int64_t)brk;
 }
 
+/*
+ * Between the break and heap_end there may be no mapping but the heap's, or the break would
+ * overwrite it: also not in a hole that the task has made there by munmap().
+ */
 void user_make_room(struct user_part *p, uint64_t addr, uint64_t len)
 {
 	uint64_t cut = PAGE_UP(p->brk);

@@ -232,6 +232,8 @@ struct user_meter {
  * struct user_queue - requests for the helpers
  * @arrived:	callers to be identified
  * @deferred:	callers that are outside, or probably so if it can take long to find out
+ * @nr_waiting:	requests in both lists
+ * @sweep_at:	that many, and those of callers that have been killed are freed
  * @nr_outside:	helpers that are handling calls of callers outside
  * @meters:	of these
  * @nr_taken:	how many requests were taken from the queue
@@ -244,6 +246,8 @@ struct user_meter {
 struct user_queue {
 	struct user_list arrived;
 	struct user_list deferred;
+	unsigned int nr_waiting;
+	unsigned int sweep_at;
 	unsigned int nr_outside;
 	struct user_meter meters[OUTSIDE_MAX];
 	unsigned int nr_taken;

@@ -71,6 +71,9 @@ int user_request_of_task(const struct user_request *r);
 /* In a worker: is the caller of the current request still waiting? */
 int user_request_valid(void);
 
+/* Has the caller of this one been killed? */
+int user_request_is_dead(const struct user_request *r);
+
 /* Has no task ended since the request was made? Then its partition is still the caller's. */
 int user_request_current(const struct user_request *r);
 
