@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -158,6 +159,27 @@ TEST_F(hung, who_lists_tasks_waits_seconds)
 	destroy(_metadata, self->s);
 }
 
+static void *list_tasks(void *s)
+{
+	pvas_task_list(s, NULL, 0);
+	return NULL;
+}
+
+/* A thread that is cancelled while it waits leaves no lock behind. */
+TEST_F(hung, who_is_cancelled_holds_up_nobody)
+{
+	pthread_t lister;
+	void *result;
+
+	kill_in_worker(_metadata, self);
+	ASSERT_EQ(pthread_create(&lister, NULL, list_tasks, self->s), 0);
+	usleep(100000);
+	pthread_cancel(lister);
+	pthread_join(lister, &result);
+	EXPECT_EQ(pvas_task_list(self->s, NULL, 0), 1);
+	destroy(_metadata, self->s);
+}
+
 TEST_F(hung, who_wants_the_partition_waits_seconds)
 {
 	unsigned int index = (unsigned int)kill_in_worker(_metadata, self);
@@ -166,6 +188,21 @@ TEST_F(hung, who_wants_the_partition_waits_seconds)
 
 	EXPECT_EQ(pvas_task_spawn(self->s, index, "/bin/true", argv, environ, NULL, &pid), -EBUSY);
 	destroy(_metadata, self->s);
+}
+
+/* It can't be killed before the server answers. */
+TEST_F(hung, who_reads_it_outlives_the_space)
+{
+	char *argv[] = { (char *)"/bin/cat", self->server.file, NULL };
+	pid_t pid;
+
+	ASSERT_GT(pvas_task_spawn(self->s, PVAS_ANY, argv[0], argv, environ, NULL, &pid), 0);
+	usleep(500000);
+	alarm(50);
+	destroy(_metadata, self->s);
+	EXPECT_EQ(waitpid(pid, NULL, WNOHANG), 0);
+	kill(self->server.pid, SIGKILL);
+	EXPECT_EQ(end_of(pid), SIGKILL);
 }
 
 /* Processes that are no tasks, as many as they like. */

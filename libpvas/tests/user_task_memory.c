@@ -3,6 +3,7 @@
  * Mappings and changes that a task may make, and those refused, with their errno: the rules are
  * the same on both backends. Part of user_task.
  */
+#include <pthread.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -238,6 +239,45 @@ static void heap_meets_a_mapping(void)
 	}
 }
 
+/* Its end, and all of malloc()'s memory */
+static char *volatile heap_end;
+static volatile int moved_enough;
+
+static void *move_break(void *arg)
+{
+	while (!heap_end)
+		;
+	while (!moved_enough) {
+		syscall(SYS_brk, heap_end + PAGE);
+		syscall(SYS_brk, heap_end);
+	}
+	return arg;
+}
+
+/* It has its place also if the break moves at that moment, and the heap is mapped ahead. */
+static void mappings_stay_above_the_break(void)
+{
+	pthread_t mover;
+	int i, lost = 0;
+	char *at, *low;
+
+	/* It calls malloc(). */
+	CHECK(pthread_create(&mover, NULL, move_break, NULL) == 0);
+	heap_end = sbrk(0);
+	at = (char *)(((uintptr_t)heap_end + (4 << 20)) & ~(PAGE - 1));
+	low = at - 16 * PAGE;
+	for (i = 0; i < 500; i++) {
+		CHECK(mmap(at, PAGE, RW, ANON | MAP_FIXED, -1, 0) == at);
+		CHECK(mmap(low, PAGE, RW, ANON | MAP_FIXED, -1, 0) == low);
+		lost += msync(at, PAGE, MS_ASYNC) != 0;
+		munmap(low, PAGE);
+		munmap(at, PAGE);
+	}
+	moved_enough = 1;
+	pthread_join(mover, NULL);
+	CHECK(!lost);
+}
+
 /* Down and up again: zero and writable, whatever was done with it, or beyond it. */
 static void heap_comes_back_new(void)
 {
@@ -293,6 +333,22 @@ static void test_heap(void)
 	CHECK(sbrk(1) == start + (1UL << 20));
 }
 
+/* ---- the stack ---- */
+
+/* At another place it would grow towards what is below, out of the partition at its bottom. */
+static void stack_stays(void)
+{
+	char *page = (char *)((uintptr_t)environ[0] & ~(PAGE - 1)), *to = map(4 * PAGE);
+	int flags = MREMAP_MAYMOVE | MREMAP_FIXED;
+
+	CHECK(MAP_FAILS(mremap(page, PAGE, PAGE, flags, base), EPERM));
+	CHECK(MAP_FAILS(mremap(page, PAGE, PAGE, flags, to), EPERM));
+	CHECK(MAP_FAILS(mremap(page, PAGE, PAGE, flags | MREMAP_DONTUNMAP, to), EPERM));
+	CHECK(MAP_FAILS(mremap(page, PAGE, PAGE, MREMAP_MAYMOVE | MREMAP_DONTUNMAP), EPERM));
+	CHECK(MAP_FAILS(mremap(page - PAGE, 2 * PAGE, 300 * PAGE, MREMAP_MAYMOVE), EPERM));
+	CHECK(inside(to) && munmap(to, 4 * PAGE) == 0);
+}
+
 int test_memory(const char *what)
 {
 	if (!strcmp(what, "bounds"))
@@ -301,6 +357,10 @@ int test_memory(const char *what)
 		test_place();
 	else if (!strcmp(what, "heap"))
 		test_heap();
+	else if (!strcmp(what, "moving_break"))
+		mappings_stay_above_the_break();
+	else if (!strcmp(what, "stack"))
+		stack_stays();
 	else
 		return -1;
 	return failures;

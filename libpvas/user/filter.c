@@ -156,16 +156,13 @@ static void body_mmap(struct program *p)
 	go(p, ALLOW);
 }
 
-/* As mmap(). Shrinking never moves. */
+/* A worker chooses the place, or has to see that it is no stack that moves. Shrinking never does. */
 static void body_mremap(struct program *p)
 {
-	unsigned int fixed = new_label(p);
-
 	check_caller(p, ALLOW);
 	check_range(p, ARG(0), ARG(1));
 	load(p, ARG(3));
-	jump(p, BPF_JSET | BPF_K, MREMAP_FIXED, fixed, NEXT);
-	jump(p, BPF_JSET | BPF_K, MREMAP_DONTUNMAP, NOTIFY, NEXT);
+	jump(p, BPF_JSET | BPF_K, MREMAP_FIXED | MREMAP_DONTUNMAP, NOTIFY, NEXT);
 	/* A worker compares lengths of 4 GiB and more. */
 	load(p, HIGH(ARG(1)));
 	jump(p, BPF_JEQ | BPF_K, 0, NEXT, NOTIFY);
@@ -175,10 +172,6 @@ static void body_mremap(struct program *p)
 	op(p, BPF_MISC | BPF_TAX, 0);
 	load(p, ARG(1));
 	jump(p, BPF_JGE | BPF_X, 0, ALLOW, NOTIFY);
-	bind(p, fixed);
-	check_range(p, ARG(4), ARG(2));
-	check_above_heap(p, ARG(4));
-	go(p, ALLOW);
 }
 
 static void body_notify(struct program *p)

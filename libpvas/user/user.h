@@ -308,7 +308,7 @@ struct user_queue {
  * @finished:	it has ended the workers and closed all descriptors, and uses this no more
  * @stays:	it doesn't end yet, as the parent of processes that have left
  * @stuck:	a worker is in a call that doesn't end, or
- * @unkilled:	a sandbox forbids to kill the tasks
+ * @unkilled:	a sandbox forbids to kill the tasks, or they are in a call that does not end
  * @ready:	the supervisor has started, or failed to:
  * @err:	-errno of that, and
  * @why:	an explanation
