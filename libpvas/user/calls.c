@@ -19,6 +19,7 @@
 
 #include "loader/blob.h"
 #include "rawsys.h"
+#include "stay.h"
 #include "worker.h"
 
 static int64_t continue_call(struct user_request *r)
@@ -240,8 +241,30 @@ static int64_t on_shmdt(struct user_request *r)
 	return foreign ? -EPERM : on_range(r, addr, 1);
 }
 
+/* Returns whether the task's own code goes on with it: see stay.h. */
+static int stays(struct user_request *r)
+{
+	struct user_stay *e;
+	int done;
+
+	if (lock_partition(r))
+		return 0;
+	user_stay_disarm(r->part->stay);
+	unlock_partition(r);
+	e = user_stay_prepare(r);
+	if (!e || lock_partition(r)) {
+		user_stay_free(e);
+		return 0;
+	}
+	done = user_stay_hand_over(r, e);
+	unlock_partition(r);
+	return done;
+}
+
 static int64_t on_execve(struct user_request *r)
 {
+	if (stays(r))
+		return 0;
 	user_exec_begin(r->u, r->tid);
 	return continue_call(r);
 }
