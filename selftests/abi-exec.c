@@ -14,7 +14,7 @@
 
 #define ARGV_AT		256
 #define CHAIN		1000
-#define STORM		6000
+#define STORM		2000
 
 static void ask_to_exec(struct pt_raw *raw, unsigned int index)
 {
@@ -39,11 +39,15 @@ static bool has_begun(const struct pt_raw *raw, unsigned int index, uint32_t sin
 	return true;
 }
 
-/* Ends a chain, and returns whether the puppet still does what it is told. */
+/*
+ * Ends a chain, and returns whether the puppet still does what it is told. It may have seen
+ * half of the last request: then it answers that.
+ */
 static bool stop(struct pt_raw *raw, unsigned int index, pid_t pid)
 {
 	pt_raw_forget(raw, index);
-	return pt_raw_call(raw, index, SYS_getpid) == pid;
+	return pt_raw_call(raw, index, SYS_getpid) == pid ||
+	       pt_raw_call(raw, index, SYS_getpid) == pid;
 }
 
 /* a thousand execs: the same process in the same partition, and nothing is left of the others */
@@ -130,7 +134,9 @@ MODULE_TEST(chain_without_a_file, "the ABI of /dev/pvas")
 	uint32_t gen;
 	pid_t pid;
 
-	ASSERT_EQ(0, pt_raw_make(&raw));
+	pt_raw_init(&raw, PVAS_SHIFT_DEFAULT);
+	raw.create.flags = 0;
+	ASSERT_EQ(0, pt_raw_create(&raw));
 	pid = pt_raw_spawn(&raw, 1);
 	ASSERT_LT(0, pid);
 	ASSERT_EQ(pid, pt_raw_call(&raw, 1, SYS_getpid));

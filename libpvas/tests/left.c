@@ -23,7 +23,7 @@ static const struct pvas_create_attr user = {
 /* Returns when the shell has become another one, which has written to @out. */
 static pid_t leave(struct pvas_space *s, const int p[2])
 {
-	char *argv[] = { "sh", "-c", "exec sh -c 'echo; exec sleep 1000'", NULL };
+	char *argv[] = { "sh", "-c", "export PVAS_EXEC=leave; exec sh -c 'echo; exec sleep 1000'", NULL };
 	struct pvas_spawn_attr attr = { .size = sizeof(attr), .set_fds = 1,
 					.fds = { -1, p[1], -1 } };
 	pid_t pid;

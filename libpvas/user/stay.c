@@ -42,18 +42,14 @@ static int number_in(const char *status, const char *name)
 	return line ? atoi(line + strlen(name)) : -1;
 }
 
-/*
- * Its only thread; and no filter of its own, which could refuse it what an execve() does
- * unseen, as to open the program.
- */
+/* Has it no filter of its own, which could refuse it what an execve() does unseen? */
 static int is_plain(const struct user_request *r)
 {
 	char own[4096], others[4096];
 
 	user_proc_read(r->tid, "status", own, sizeof(own));
 	user_proc_read(r->u->supervisor_tid, "status", others, sizeof(others));
-	return number_in(own, "\nThreads:") == 1 &&
-	       number_in(own, "\nSeccomp_filters:") == number_in(others, "\nSeccomp_filters:");
+	return number_in(own, "\nSeccomp_filters:") == number_in(others, "\nSeccomp_filters:");
 }
 
 /* ---- the copy ---- */
@@ -166,11 +162,14 @@ struct user_stay *user_stay_prepare(struct user_request *r)
 
 /* ---- the jump ---- */
 
-/* The thread that executes the code waits, or is the caller. 0 or -errno. */
+/*
+ * The thread that executes the code waits, or is the caller. Others may be executing code in
+ * the same page. 0 or -errno.
+ */
 static int write_code(uint64_t at, const unsigned char *code)
 {
 	uint64_t page = PAGE_DOWN(at), len = PAGE_UP(at + STAY_CODE_LEN) - page;
-	long err = pvas_raw3(__NR_mprotect, page, len, PROT_READ | PROT_WRITE);
+	long err = pvas_raw3(__NR_mprotect, page, len, PROT_READ | PROT_WRITE | PROT_EXEC);
 
 	if (!err)
 		memcpy((void *)at, code, STAY_CODE_LEN);

@@ -10,8 +10,8 @@
  * either becomes the program, in its partition, or makes the system call again, which
  * leaves the space or fails as it always would.
  *
- * Only a process with one thread can do that: none other runs the changed instructions, or
- * uses the memory that is unmapped.
+ * Only the first thread can do that, which the process is left with. The others end by a
+ * signal that the C library uses within, and that programs don't block.
  */
 #ifndef PVAS_USER_STAY_H
 #define PVAS_USER_STAY_H
@@ -69,6 +69,14 @@ int user_stay_hand_over(struct user_request *r, struct user_stay *e);
 void user_stay_disarm(struct user_stay *e);
 
 void user_stay_free(struct user_stay *e);
+
+/* ---- stay_threads.c: in the task ---- */
+
+/* Can the others be ended? Waits for a moment. */
+int user_stay_may_end_threads(void);
+
+/* End all threads but the calling one. Returns 0 if there are some that don't end. */
+int user_stay_end_threads(void);
 
 /* ---- stay_task.c: in the task ---- */
 

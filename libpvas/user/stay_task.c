@@ -132,7 +132,8 @@ static int may_stay(const struct user_start *s, struct user_program *prog)
 
 	prog->fd = -1;
 	err = user_program_open(prog, s->call->path);
-	if (!err && fits(s->part, prog) && !user_stack_check(s, prog) && forget_rseq())
+	if (!err && fits(s->part, prog) && !user_stack_check(s, prog) &&
+	    user_stay_may_end_threads() && forget_rseq())
 		return 1;
 	if (prog->fd >= 0)
 		pvas_raw1(__NR_close, prog->fd);
@@ -260,6 +261,8 @@ static void __attribute__((noreturn, noinline)) commit(struct user_stay *e,
 						       const struct user_start *s,
 						       const struct user_program *prog)
 {
+	if (!user_stay_end_threads())
+		die();
 	reset_signals();
 	delete_timers();
 	end_robust_list();

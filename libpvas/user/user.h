@@ -34,6 +34,7 @@
  *	program.c	a new task: which file is its program: #! and ELF checks
  *	stack.c		its stack
  *	child.c		the new process, from clone() to the loader
+ *	stay_threads.c	an execve() that stays: the end of the task's other threads
  *	stay_task.c	an execve() that stays: the task's part
  *	filter.c	the filter (bpf.h: its assembler)
  *	reclaim.c	the partition of a task that has ended becomes free
