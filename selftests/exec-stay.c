@@ -115,7 +115,7 @@ TASK(check_memory)
 	struct pvas_task_info info[2];
 	unsigned char there;
 
-	/* What the old program had mapped is gone. */
+	/* The old program's mappings are gone. */
 	CHECK_ERR(ENOMEM, mincore((void *)heap, 4096, &there));
 	CHECK_EQ(1, pvas_task_list(NULL, info, 2));
 	CHECK_EQ(getpid(), info[0].pid);

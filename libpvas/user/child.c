@@ -30,14 +30,6 @@
 #define NUMBERS_MAX	(1 << 20)	/* of descriptors: fs.nr_open, if nobody has raised it */
 #define NAME_LEN	16	/* TASK_COMM_LEN */
 
-struct dirent64 {
-	uint64_t ino;
-	int64_t off;
-	uint16_t len;
-	uint8_t type;
-	char name[];
-};
-
 static size_t loader_length(void)
 {
 	return PAGE_UP((size_t)(pvas_blob_end - pvas_blob));

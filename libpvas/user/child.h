@@ -50,6 +50,15 @@ int user_stack_check(const struct user_start *s, const struct user_program *prog
 
 /* ---- child.c ---- */
 
+/* As getdents64() fills it */
+struct dirent64 {
+	uint64_t ino;
+	int64_t off;
+	uint16_t len;
+	uint8_t type;
+	char name[];
+};
+
 /* The first function of the new process; @arg is a struct user_start. */
 int user_child_main(void *arg);
 

@@ -78,11 +78,12 @@ static char *copy_string(struct copy *c, uint64_t from)
 /* A list that ends with NULL, and may be missing. */
 static char **copy_list(struct copy *c, uint64_t from)
 {
+	pid_t self = user_caller_self();
 	char **begin = c->to;
 	uint64_t at = 0;
 
 	while (c->to < c->to_end) {
-		if (from && user_caller_read(user_caller_self(), from, &at, sizeof(at)) != sizeof(at))
+		if (from && user_caller_read(self, from, &at, sizeof(at)) != sizeof(at))
 			return NULL;
 		if (!at) {
 			*c->to++ = NULL;

@@ -240,8 +240,8 @@ static void unmap_partition(const struct user_part *p)
 		die();
 }
 
-static void __attribute__((noreturn)) become(const struct user_stay *e, const struct user_start *s,
-					     const struct user_program *prog)
+static void __attribute__((noreturn))
+become(const struct user_stay *e, const struct user_start *s, const struct user_program *prog)
 {
 	struct user_part *p = e->part;
 	uint64_t sp, info;
@@ -257,9 +257,8 @@ static void __attribute__((noreturn)) become(const struct user_stay *e, const st
  * The thread pointer changes, so this can't return, nor check the canary of its caller.
  * Peers see the partition end and be taken again.
  */
-static void __attribute__((noreturn, noinline)) commit(struct user_stay *e,
-						       const struct user_start *s,
-						       const struct user_program *prog)
+static void __attribute__((noreturn, noinline))
+commit(struct user_stay *e, const struct user_start *s, const struct user_program *prog)
 {
 	if (!user_stay_end_threads())
 		die();

@@ -22,14 +22,6 @@
 #define WAIT_BEFORE	1000	/* milliseconds; a new thread blocks all signals for a moment */
 #define WAIT_AFTER	10000
 
-struct dirent64 {
-	uint64_t ino;
-	int64_t off;
-	uint16_t len;
-	uint8_t type;
-	char name[];
-};
-
 void user_stay_thread_end(void);
 
 __asm__(".text\n\t"
@@ -42,7 +34,7 @@ __asm__(".text\n\t"
 	"syscall\n\t"
 	".size user_stay_thread_end, . - user_stay_thread_end\n");
 
-/* The thread pointer is that of the task's C library: functions that know a locale can't be used. */
+/* The thread pointer is the task's: functions that depend on the locale can't be used. */
 static pid_t number_of(const char *digits)
 {
 	pid_t n = 0;
