@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * A warning for programs that expect to be a task, but have left the space by execve():
- * for MPI ranks, whose messages go other ways, and all that ask libpvas who they are.
+ * Programs that leave the space by execve(): how to have that, and a warning for those that
+ * expect to be a task: MPI ranks, whose messages go other ways, and all that ask libpvas.
  */
+#include <errno.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,12 +15,14 @@
 
 /* The launchers set it: only their children, and not those of tasks, were meant to be tasks. */
 #define LAUNCHER	"PVAS_LAUNCHER"
+#define EXEC		"PVAS_EXEC"
+#define LEAVE		"leave"
 
 static int should_be_task(void)
 {
-	const char *launcher = getenv(LAUNCHER), *wish = getenv("PVAS_EXEC");
+	const char *launcher = getenv(LAUNCHER), *wish = getenv(EXEC);
 
-	return launcher && atoi(launcher) == getppid() && !(wish && !strcmp(wish, "leave"));
+	return launcher && atoi(launcher) == getppid() && !(wish && !strcmp(wish, LEAVE));
 }
 
 static void warn(void)
@@ -43,4 +46,17 @@ void pvas_warn_of_leaving(void)
 
 	if (!__atomic_exchange_n(&asked, 1, __ATOMIC_RELAXED) && should_be_task())
 		warn();
+}
+
+PVAS_PUBLIC int pvas_exec_leave(int leave)
+{
+	int saved = errno, err;
+
+	pvas_clear_error();
+	if (leave != 0 && leave != 1)
+		return pvas_fail(-EINVAL, "%d is neither 0 nor 1", leave);
+	err = leave ? setenv(EXEC, LEAVE, 1) : unsetenv(EXEC);
+	err = err ? -errno : 0;
+	errno = saved;
+	return err;
 }

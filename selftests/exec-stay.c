@@ -251,10 +251,22 @@ TASK(leave_by_variable)
 	exec_as("check_left", NULL, NULL);
 }
 
-/* PVAS_EXEC=leave */
+TASK(leave_by_call)
+{
+	CHECK(pvas_task_get_index() > 0);
+	CHECK_EQ(0, pvas_exec_leave(1));
+	if (pt_args[0])
+		exec_as("check_left", NULL, NULL);
+	CHECK_EQ(0, pvas_exec_leave(0));
+	CHECK(!getenv("PVAS_EXEC"));
+	exec_as("leave_by_call", "again", NULL);
+}
+
+/* PVAS_EXEC=leave, also by the call, which can be taken back */
 PVAS_TEST(leaves_by_variable)
 {
 	EXPECT_EQ(0, pt_run_task("leave_by_variable"));
+	EXPECT_EQ(0, pt_run_task("leave_by_call"));
 }
 
 TASK(leave_by_rights)
