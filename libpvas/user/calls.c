@@ -241,22 +241,13 @@ static int64_t on_shmdt(struct user_request *r)
 	return foreign ? -EPERM : on_range(r, addr, 1);
 }
 
-/* Returns whether the task's own code goes on with it: see stay.h. */
 static int stays(struct user_request *r)
 {
-	struct user_stay *e;
 	int done;
 
 	if (lock_partition(r))
 		return 0;
-	user_stay_disarm(r->part->stay);
-	unlock_partition(r);
-	e = user_stay_prepare(r);
-	if (!e || lock_partition(r)) {
-		user_stay_free(e);
-		return 0;
-	}
-	done = user_stay_hand_over(r, e);
+	done = user_stay(r);
 	unlock_partition(r);
 	return done;
 }

@@ -140,7 +140,7 @@ void user_stay_free(struct user_stay *e)
 		munmap(e, e->size);
 }
 
-struct user_stay *user_stay_prepare(struct user_request *r)
+static struct user_stay *prepare(const struct user_request *r)
 {
 	struct user_stay *e;
 
@@ -199,23 +199,33 @@ static void make_jump(unsigned char *code, const struct user_stay *e)
 	memcpy(code + 20, "\xff\xe0", 2);
 }
 
-int user_stay_hand_over(struct user_request *r, struct user_stay *e)
+static int hand_over(const struct user_request *r, struct user_stay *e)
 {
-	struct user_part *p = r->part;
 	unsigned char jump[STAY_CODE_LEN];
 
-	if (user_foreign(p, e->again, 2 + STAY_CODE_LEN) ||
-	    memcmp((void *)e->again, SYSCALL, 2)) {
-		user_stay_free(e);
+	if (user_foreign(r->part, e->again, 2 + STAY_CODE_LEN) ||
+	    memcmp((void *)e->again, SYSCALL, 2))
 		return 0;
-	}
 	make_jump(jump, e);
 	memcpy(e->code, (void *)r->ip, sizeof(e->code));
-	if (write_code(r->ip, jump)) {
+	if (write_code(r->ip, jump))
+		return 0;
+	e->armed = 1;
+	return 1;
+}
+
+/* The last one's jump is still there if a signal handler has jumped out of its way. */
+int user_stay(struct user_request *r)
+{
+	struct user_part *p = r->part;
+	struct user_stay *e;
+
+	user_stay_disarm(p->stay);
+	e = prepare(r);
+	if (!e || !hand_over(r, e)) {
 		user_stay_free(e);
 		return 0;
 	}
-	e->armed = 1;
 	user_stay_free(p->stay);
 	p->stay = e;
 	user_exec_forget(r->u, p);

@@ -59,11 +59,11 @@ struct user_stay {
 	void *tls[16];
 };
 
-/* In a worker: copy the arguments. NULL if the task has to leave the space. */
-struct user_stay *user_stay_prepare(struct user_request *r);
-
-/* Under user_part.lock: have the caller go on in user_stay_main(). Returns 0 if that can't be. */
-int user_stay_hand_over(struct user_request *r, struct user_stay *e);
+/*
+ * In a worker, under user_part.lock: have the caller go on in user_stay_main(). Returns 0 if
+ * it has to leave the space.
+ */
+int user_stay(struct user_request *r);
 
 /* Restore the instructions, if they are replaced; @e may be NULL. Raw system calls only. */
 void user_stay_disarm(struct user_stay *e);
