@@ -310,6 +310,22 @@ PVAS_TEST(leaves_if_not_pie)
 	EXPECT_EQ(status, pt_run_task("exec_nopie"));
 }
 
+TASK(exec_file)
+{
+	exec_with(pt_args[0], "check_left", NULL, NULL);
+}
+
+/* nor one that is set-uid, whether or not the kernel heeds that */
+PVAS_TEST(leaves_if_set_uid)
+{
+	struct pvas_space *space = PT_SPACE();
+	char *argv[] = { (char *)pt_self(), (char *)"--task", (char *)"exec_file",
+			 strdup(pt_copy_file("suid", pt_self(), 04755)), NULL };
+
+	EXPECT_EQ(0, run_at(space, 1, argv));
+	pvas_space_destroy(space);
+}
+
 /* ---- guests ---- */
 
 TASK(check_stayed)

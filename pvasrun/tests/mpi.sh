@@ -178,6 +178,13 @@ test_after_exec()
 	run -n 2 env PVAS_EXEC=leave "$openmpi" ring
 	status_is 0
 	out_has 'ring: 2 ranks'
+	[ "$BACKEND" = kernel ] || return 0
+	# and where mpirun starts the ranks
+	OMPI_MCA_btl=$btl,self timeout "$LIMIT" mpirun --allow-run-as-root --oversubscribe -n 2 \
+		"$B/pvasrun/pvasexec" env A=1 nice "$openmpi" ring >"$T/out" 2>"$T/err"
+	status=$?
+	status_is 0
+	out_has 'ring: 2 ranks'
 }
 
 test_two_jobs()
