@@ -36,12 +36,17 @@ static int refuse(const struct why *w, int err, const char *format, ...)
 static int refuse(const struct why *w, int err, const char *format, ...)
 {
 	va_list ap;
+	char *p;
 
 	if (!w->text || !w->len)
 		return err;
 	va_start(ap, format);
 	vsnprintf(w->text, w->len, format, ap);
 	va_end(ap);
+	/* It can have names out of a file of another user's, and is printed on terminals. */
+	for (p = w->text; *p; p++)
+		if (*p < ' ' || *p > '~')
+			*p = '?';
 	return err;
 }
 
@@ -135,34 +140,50 @@ static int explain_elf(const struct elf_file *f, int err, const struct why *w)
 	return refuse(w, -ENOEXEC, "malformed or truncated ELF file");
 }
 
-/* The path may name any kind of file, and a regular file may have been replaced by a FIFO. */
-static int open_to_read(const char *path)
+/*
+ * Open a regular file. Nothing else is opened, not even for a moment: that starts a watchdog,
+ * rewinds a tape, or lets the writer of a FIFO go on. The path can be another user's choice.
+ */
+static int open_regular(const char *path, struct stat *st)
 {
-	return open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	int at = open(path, O_PATH | O_CLOEXEC), fd = -1;
+	char self[32];
+
+	if (at < 0)
+		return -errno;
+	if (fstat(at, st)) {
+		fd = -errno;
+	} else if (!S_ISREG(st->st_mode)) {
+		fd = -EINVAL;
+	} else {
+		snprintf(self, sizeof(self), "/proc/self/fd/%d", at);
+		fd = open(self, O_RDONLY | O_CLOEXEC);
+		if (fd < 0)
+			fd = -errno;
+	}
+	close(at);
+	return fd;
 }
 
 /* ---- the interpreter ---- */
 
 static int check_interp_file(const char *path, const struct why *w)
 {
-	struct elf_file f = { .fd = open_to_read(path) };
 	struct stat st;
-	int err;
+	struct elf_file f = { .fd = open_regular(path, &st) };
+	int err = 0;
 
-	if (f.fd < 0) {
-		if (errno == EACCES)
-			return refuse(w, -EACCES, "interpreter %s not readable", path);
-		return refuse(w, -errno, errno == ENOENT ? "interpreter %s not found" :
+	if (f.fd == -EINVAL)
+		return refuse(w, -EACCES, "interpreter %s is not a regular file", path);
+	if (f.fd == -EACCES)
+		return refuse(w, -EACCES, "interpreter %s not readable", path);
+	if (f.fd < 0)
+		return refuse(w, f.fd, f.fd == -ENOENT ? "interpreter %s not found" :
 			      "interpreter %s can't be opened", path);
-	}
-	err = fstat(f.fd, &st) ? -errno : 0;
 	f.size = (uint64_t)st.st_size;
-	if (!err && !S_ISREG(st.st_mode))
-		err = refuse(w, -EACCES, "interpreter %s is not a regular file", path);
-	else if (!err && faccessat(AT_FDCWD, path, X_OK, AT_EACCESS))
+	if (faccessat(AT_FDCWD, path, X_OK, AT_EACCESS))
 		err = refuse(w, -EACCES, "interpreter %s not executable", path);
-	else if (!err && (read_all(f.fd, &f.head, sizeof(f.head), 0) || read_elf(&f) ||
-			  f.image.interp_len))
+	else if (read_all(f.fd, &f.head, sizeof(f.head), 0) || read_elf(&f) || f.image.interp_len)
 		err = refuse(w, -ELIBBAD, "interpreter %s is malformed", path);
 	close(f.fd);
 	return err;
@@ -213,16 +234,14 @@ static int open_program(const char *path, struct stat *st, const struct why *w)
 							       : "not a regular file");
 	if (faccessat(AT_FDCWD, path, X_OK, AT_EACCESS))
 		return refuse(w, -EACCES, "not executable");
-	fd = open_to_read(path);
-	if (fd >= 0 && !fstat(fd, st) && S_ISREG(st->st_mode))
+	fd = open_regular(path, st);
+	if (fd >= 0)
 		return fd;
-	if (fd >= 0) {
-		close(fd);
+	if (fd == -EINVAL)
 		return refuse(w, -EACCES, "not a regular file");
-	}
-	if (errno == EACCES)
+	if (fd == -EACCES)
 		return refuse(w, -EPERM, "not readable");
-	return refuse(w, -errno, "can't be opened: %s", strerror(errno));
+	return refuse(w, fd, "can't be opened: %s", strerror(-fd));
 }
 
 /* The word after #!, cut out as binfmt_script does. NULL: there is none. */

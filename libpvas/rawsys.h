@@ -15,7 +15,14 @@
 /* Older headers lack these. */
 #define NR_MAP_SHADOW_STACK	453	/* of 6.6 */
 #define NR_MSEAL		462	/* of 6.10 */
+#define NR_LANDLOCK_RESTRICT_SELF 446	/* of 5.13 */
+#define NR_SET_MEMPOLICY_HOME_NODE 450	/* of 5.17 */
+#define NR_LSM_SET_SELF_ATTR	460	/* of 6.8 */
 #define OPT_SET_VMA		0x53564d41	/* PR_SET_VMA, of 5.17 */
+#define OPT_SET_MDWE		65	/* PR_SET_MDWE, of 6.3 */
+#define OPT_SET_MEMORY_MERGE	67	/* PR_SET_MEMORY_MERGE, of 6.4 */
+#define OPT_FUTEX_HASH		78	/* PR_FUTEX_HASH, of 6.16 */
+#define OPT_FUTEX_HASH_SET	1
 
 static inline long pvas_raw6(long nr, long a, long b, long c, long d, long e, long f)
 {

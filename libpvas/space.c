@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* A launcher's handle of a space: create it, query it, end it. */
 #include <errno.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -65,7 +66,7 @@ PVAS_PUBLIC int pvas_space_create(struct pvas_space **space, const struct pvas_c
 {
 	struct pvas_create_attr a;
 	struct pvas_space *s;
-	int err;
+	int cancel, err;
 
 	pvas_clear_error();
 	err = pvas_get_create_attr(&a, attr);
@@ -74,10 +75,12 @@ PVAS_PUBLIC int pvas_space_create(struct pvas_space **space, const struct pvas_c
 	s = malloc(sizeof(*s));
 	if (!s)
 		return -ENOMEM;
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
 	if (a.backend == PVAS_BACKEND_AUTO)
 		err = create_auto(s, &a);
 	else
 		err = create_with(s, &a, a.backend);
+	pthread_setcancelstate(cancel, NULL);
 	if (err) {
 		free(s);
 		return err;
@@ -88,11 +91,15 @@ PVAS_PUBLIC int pvas_space_create(struct pvas_space **space, const struct pvas_c
 
 PVAS_PUBLIC int pvas_space_destroy(struct pvas_space *space)
 {
+	int cancel;
+
 	pvas_clear_error();
 	if (!space)
 		return 0;
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
 	space->ops->destroy(space);
 	free(space);
+	pthread_setcancelstate(cancel, NULL);
 	return 0;
 }
 

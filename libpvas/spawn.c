@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* pvas_task_spawn: start a task as posix_spawn() starts a process. */
 #include <errno.h>
+#include <pthread.h>
 #include <string.h>
 
 #include "backend.h"
@@ -20,7 +21,7 @@ PVAS_PUBLIC int pvas_task_spawn(struct pvas_space *space, unsigned int index, co
 		.envp = envp,
 	};
 	int saved = errno;
-	int err;
+	int cancel, err;
 
 	pvas_clear_error();
 	err = pvas_copy_attr(&call.attr, sizeof(call.attr), ATTR_SIZE_1, attr);
@@ -32,9 +33,11 @@ PVAS_PUBLIC int pvas_task_spawn(struct pvas_space *space, unsigned int index, co
 	if (index != PVAS_ANY && (index < space->first || index > space->last))
 		return pvas_fail(-EINVAL, "index %u is not from %u to %u", index, space->first,
 				 space->last);
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
 	err = pvas_get_stack(space);
 	if (!err)
 		err = space->ops->spawn(&call);
+	pthread_setcancelstate(cancel, NULL);
 	if (err)
 		pvas_debug("space %u: %s is no task: %s%s%s", space->id, path, strerror(-err),
 			   *pvas_error_get() ? ": " : "", pvas_error_get());

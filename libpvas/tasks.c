@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* Queries for launchers and tasks: the bounds of a space, and its tasks. */
 #include <errno.h>
+#include <pthread.h>
 
 #include "backend.h"
 
@@ -57,6 +58,11 @@ static int tasks_here(struct pvas_task_info *tasks, size_t room)
 PVAS_PUBLIC int pvas_task_list(const struct pvas_space *space, struct pvas_task_info *tasks,
 			       size_t room)
 {
+	int cancel, ret;
+
 	pvas_clear_error();
-	return space ? space->ops->tasks(space, tasks, room) : tasks_here(tasks, room);
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
+	ret = space ? space->ops->tasks(space, tasks, room) : tasks_here(tasks, room);
+	pthread_setcancelstate(cancel, NULL);
+	return ret;
 }

@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "../libpvas/pvas.h"
 #include "clock.h"
 #include "report.h"
 #include "stopped.h"
@@ -296,6 +297,52 @@ void job_reap(struct job *job)
 
 	while ((pid = waitpid(-1, &wait_status, WNOHANG | WUNTRACED | WCONTINUED)) > 0)
 		child_changed(job, pid, wait_status);
+}
+
+/* ---- tasks that are ending ---- */
+
+#define ENDING_MS	5000	/* to free a large memory */
+#define GONE_MS		1000	/* from then to the end of the process, if it does end */
+#define LOOK_MS		5
+
+/* Of the live tasks but @rank: are some ending, or only not in the space any more? */
+static void look_for_ending(const struct job *job, unsigned int rank, bool *ending, bool *gone)
+{
+	const unsigned int tasks = job->opt->tasks;
+	struct pvas_task_info *info = calloc(tasks, sizeof(*info));
+	int i, nr = info && job->space ? pvas_task_list(job->space, info, tasks) : -1;
+	unsigned int running = 0;
+
+	*ending = *gone = false;
+	for (i = 0; i < nr && i < (int)tasks; i++) {
+		running += info[i].state == PVAS_TASK_RUNNING;
+		if (info[i].state == PVAS_TASK_ENDING && info[i].pid != job->tasks[rank].pid)
+			*ending = true;
+	}
+	if (nr >= 0)
+		*gone = running < job->live;
+	free(info);
+}
+
+/*
+ * Peers see by the table of the space that a task ends, with the module long before its
+ * parent can.
+ */
+void job_reap_ending(struct job *job, unsigned int rank)
+{
+	const int64_t begin = now_ms();
+	bool ending = true, gone = true;
+
+	for (;;) {
+		job_reap(job);
+		if (job->ending)
+			return;
+		look_for_ending(job, rank, &ending, &gone);
+		if (!(ending && now_ms() < begin + ENDING_MS) &&
+		    !(gone && now_ms() < begin + GONE_MS))
+			return;
+		usleep(LOOK_MS * 1000);
+	}
 }
 
 static void timeout_expired(struct job *job)

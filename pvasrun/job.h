@@ -39,6 +39,7 @@ struct pid_map {
 
 struct job {
 	const struct options *opt;
+	const struct pvas_space *space;	/* NULL: not yet */
 	struct task *tasks;
 	struct pid_map map;
 	unsigned int started;
@@ -74,6 +75,12 @@ void job_started(struct job *job, unsigned int rank, pid_t pid, bool in_own_grou
 
 /* Wait for all children that have ended, stopped or continued. */
 void job_reap(struct job *job);
+
+/*
+ * @rank says that it aborts, perhaps because it has seen a peer end: wait for those that are
+ * ending, so that they are known before it.
+ */
+void job_reap_ending(struct job *job, unsigned int rank);
 
 /* @rank has exited with status 0, but peers depend on it: end the job. */
 void job_ended_early(struct job *job, unsigned int rank, const char *how);

@@ -80,7 +80,8 @@ static int setup(void *arg)
 	/* before the limit is set: its number may be above it */
 	if (mpi_setup_child(start->launcher->mpi) < 0)
 		return -errno;
-	if (setrlimit(RLIMIT_NOFILE, &start->launcher->files) < 0)
+	if (setrlimit(RLIMIT_NOFILE, &start->launcher->files) < 0 ||
+	    setrlimit(RLIMIT_CPU, &start->launcher->processor_time) < 0)
 		return -errno;
 	return ignore_again(start);
 }

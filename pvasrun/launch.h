@@ -27,6 +27,7 @@ struct launcher {
 	struct input *input;
 	const sigset_t *ignored;	/* signals that tasks ignore, too */
 	struct rlimit files;		/* of each task */
+	struct rlimit processor_time;
 };
 
 /*

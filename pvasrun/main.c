@@ -44,6 +44,7 @@ struct run {
 	struct output output;	/* used if output_forwards() */
 	struct input input;	/* used with --stdin all */
 	struct rlimit files;	/* as inherited; precheck.c may raise pvasrun's own */
+	struct rlimit processor_time;	/* as inherited */
 	struct job_space space;
 	struct subreaper orphans;
 	struct left left;
@@ -147,7 +148,9 @@ static int prepare(struct run *run)
 			     strerror(-err));
 		return STATUS_FAILED;
 	}
-	return space_open(&run->space, run->opt);
+	err = space_open(&run->space, run->opt);
+	run->job.space = run->space.space;
+	return err;
 }
 
 /* For loop_turn(); -1: no limit */
@@ -229,6 +232,7 @@ static void start_tasks(struct run *run)
 		.input = &run->input,
 		.ignored = &run->signals.ignored,
 		.files = run->files,
+		.processor_time = run->processor_time,
 	};
 
 	launch(&launcher);
@@ -278,6 +282,20 @@ static void clean_up(struct run *run)
 	loop_close(&run->loop);
 }
 
+/*
+ * With the user backend the mapping calls of all tasks are pvasrun's time. Each task may stay
+ * below a limit that all have inherited while the sum doesn't.
+ */
+static void raise_processor_time(struct rlimit *inherited)
+{
+	struct rlimit all;
+
+	getrlimit(RLIMIT_CPU, inherited);
+	all = *inherited;
+	all.rlim_cur = all.rlim_max;
+	setrlimit(RLIMIT_CPU, &all);
+}
+
 static int run_options(struct options *opt)
 {
 	static struct run run;	/* large, and zero to begin with */
@@ -288,6 +306,7 @@ static int run_options(struct options *opt)
 	if (!getrlimit(RLIMIT_NOFILE, &run.files) && run.files.rlim_cur < MIN_FILES)
 		run.files.rlim_cur = run.files.rlim_max < MIN_FILES ? run.files.rlim_max :
 									 MIN_FILES;
+	raise_processor_time(&run.processor_time);
 	report_setup(opt->verbose, opt->quiet);
 	status = run_job(&run);
 	clean_up(&run);

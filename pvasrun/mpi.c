@@ -75,7 +75,8 @@ static void rank_aborted(void *arg, unsigned int rank, int code, const char *tex
 	const struct task *task = &mpi->job->tasks[rank];
 
 	mpi->states[rank] = RANK_FINALIZED;
-	/* it probably aborted because a peer exited: report that one first */
+	/* it probably aborted because a peer ended: report that one first */
+	job_reap_ending(mpi->job, rank);
 	job_resolve_exits(mpi->job);
 	if (mpi->job->ending)
 		return;

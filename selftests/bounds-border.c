@@ -229,15 +229,39 @@ static bool is_registered(const char *at)
 	return found;
 }
 
-TASK(lower_registers)
+/* A userfaultfd, or -1 */
+static int new_uffd(void)
 {
 	struct uffdio_api api = { .api = UFFD_API };
-	char *at = map_at(pt_base() + pt_size() - SHARED_LEN, SHARED_LEN);
-	int mail[2] = { getpid(), syscall(SYS_userfaultfd, O_CLOEXEC | UFFD_USER_MODE_ONLY) };
+	int fd = syscall(SYS_userfaultfd, O_CLOEXEC | UFFD_USER_MODE_ONLY);
 
-	CHECK_EQ(0, ioctl(mail[1], UFFDIO_API, &api));
-	CHECK_EQ(0, register_pages(mail[1], at));
-	CHECK_EQ(sizeof(mail), write(MAIL_FD + 1, mail, sizeof(mail)));
+	return fd < 0 || ioctl(fd, UFFDIO_API, &api) ? -1 : fd;
+}
+
+static bool send_uffd(int fd)
+{
+	const int mail[2] = { getpid(), fd };
+
+	return write(MAIL_FD + 1, mail, sizeof(mail)) == sizeof(mail);
+}
+
+static int received_uffd(void)
+{
+	int mail[2];
+
+	if (read(MAIL_FD, mail, sizeof(mail)) != sizeof(mail))
+		return -1;
+	return syscall(SYS_pidfd_getfd, syscall(SYS_pidfd_open, mail[0], 0), mail[1], 0);
+}
+
+TASK(lower_registers)
+{
+	char *at = map_at(pt_base() + pt_size() - SHARED_LEN, SHARED_LEN);
+	int fd = new_uffd();
+
+	CHECK(fd >= 0);
+	CHECK_EQ(0, register_pages(fd, at));
+	CHECK(send_uffd(fd));
 	meet();
 	CHECK(is_registered(at));
 }
@@ -245,10 +269,8 @@ TASK(lower_registers)
 TASK(upper_registers)
 {
 	char *at = map_at(pt_base(), SHARED_LEN), *other = anon(SHARED_LEN);
-	int mail[2], fd;
+	int fd = received_uffd();
 
-	CHECK_EQ(sizeof(mail), read(MAIL_FD, mail, sizeof(mail)));
-	fd = syscall(SYS_pidfd_getfd, syscall(SYS_pidfd_open, mail[0], 0), mail[1], 0);
 	CHECK(fd >= 0);
 	CHECK_EQ(0, register_pages(fd, other));
 	CHECK_EQ(0, register_pages(fd, at));
@@ -257,21 +279,28 @@ TASK(upper_registers)
 	meet();
 }
 
-/* each registers its part, and neither takes the other's away */
-MODULE_TEST(userfaultfd_of_neighbours, "each task has an mm of its own")
+/* Two tasks, of which the first sends the second its userfaultfd, start and end. */
+static void share_uffd(struct __test_metadata *_metadata, const char *sender, int index,
+		       const char *receiver)
 {
 	struct pvas_space *space = PT_SPACE();
-	struct neighbour low, up;
+	struct neighbour one, two;
 	int mail[2];
 
 	ASSERT_EQ(0, pipe(mail));
 	ASSERT_EQ(MAIL_FD, dup2(mail[0], MAIL_FD));
 	ASSERT_EQ(MAIL_FD + 1, dup2(mail[1], MAIL_FD + 1));
-	ASSERT_EQ(0, start(&low, space, 1, "lower_registers"));
-	ASSERT_EQ(0, start(&up, space, 2, "upper_registers"));
-	EXPECT_EQ(0, end(&low));
-	EXPECT_EQ(0, end(&up));
+	ASSERT_EQ(0, start(&one, space, 1, sender));
+	ASSERT_EQ(0, start(&two, space, index, receiver));
+	EXPECT_EQ(0, end(&two));
+	EXPECT_EQ(0, end(&one));
 	pvas_space_destroy(space);
+}
+
+/* each registers its part, and neither takes the other's away */
+MODULE_TEST(userfaultfd_of_neighbours, "each task has an mm of its own")
+{
+	share_uffd(_metadata, "lower_registers", 2, "upper_registers");
 }
 
 /* ---- an area that grows while a peer registers one of its own ---- */
@@ -291,19 +320,18 @@ static int register_page(int uffd, const char *at)
 
 TASK(registers_again)
 {
-	struct uffdio_api api = { .api = UFFD_API };
-	int mail[2] = { getpid(), syscall(SYS_userfaultfd, O_CLOEXEC | UFFD_USER_MODE_ONLY) }, i;
 	struct pollfd over = { .fd = atoi(pt_args[1]), .events = POLLIN };
+	int fd = new_uffd(), i;
 	char *own = anon(PAGE), *many = anon(HOLES * PAGE);
 
 	for (i = 0; i < HOLES; i += 2) {
 		CHECK_EQ(0, mprotect(many + i * PAGE, PAGE, PROT_READ));
 	}
-	CHECK_EQ(0, ioctl(mail[1], UFFDIO_API, &api));
-	CHECK_EQ(sizeof(mail), write(MAIL_FD + 1, mail, sizeof(mail)));
+	CHECK(fd >= 0);
+	CHECK(send_uffd(fd));
 	pt_say("r");
 	while (!poll(&over, 1, 0) && !pt_failed) {
-		CHECK_EQ(0, register_page(mail[1], own));
+		CHECK_EQ(0, register_page(fd, own));
 	}
 }
 
@@ -320,10 +348,8 @@ TASK(grows_registered)
 {
 	char *p = anon(GROWN * PAGE);
 	long until = now_ms() + GROW_MS;
-	int mail[2], fd, i;
+	int fd = received_uffd(), i;
 
-	CHECK_EQ(sizeof(mail), read(MAIL_FD, mail, sizeof(mail)));
-	fd = syscall(SYS_pidfd_getfd, syscall(SYS_pidfd_open, mail[0], 0), mail[1], 0);
 	CHECK(fd >= 0);
 	meet();
 	while (now_ms() < until && !pt_failed) {
@@ -340,18 +366,7 @@ TASK(grows_registered)
 /* the owner does not lose it, nor the peer's call fail */
 MODULE_TEST(userfaultfd_of_growing, "each task has an mm of its own")
 {
-	struct pvas_space *space = PT_SPACE();
-	struct neighbour one, two;
-	int mail[2];
-
-	ASSERT_EQ(0, pipe(mail));
-	ASSERT_EQ(MAIL_FD, dup2(mail[0], MAIL_FD));
-	ASSERT_EQ(MAIL_FD + 1, dup2(mail[1], MAIL_FD + 1));
-	ASSERT_EQ(0, start(&one, space, 1, "registers_again"));
-	ASSERT_EQ(0, start(&two, space, 3, "grows_registered"));
-	EXPECT_EQ(0, end(&two));
-	EXPECT_EQ(0, end(&one));
-	pvas_space_destroy(space);
+	share_uffd(_metadata, "registers_again", 3, "grows_registered");
 }
 
 /* ---- a part of a System V segment that was moved to the border ---- */

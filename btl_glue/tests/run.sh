@@ -122,6 +122,8 @@ try ring		tasks 4 ring 50
 try counters		tasks 3 counters
 try alltoall		tasks 2 alltoall "$longest"
 try alltoall-4		tasks 4 alltoall 10000
+try limits-differ	tasks 2 OMPI_MCA_btl_pvas_queue_size=1 OMPI_MCA_btl_pvas_fbox_threshold=0 \
+			limits_differ
 try tiny-queue		tasks 2 OMPI_MCA_btl_pvas_queue_size=1 \
 			OMPI_MCA_btl_pvas_fbox_threshold=0 alltoall "$tiny"
 try tiny-box		tasks 3 OMPI_MCA_btl_pvas_fbox_size=1 OMPI_MCA_btl_pvas_fbox_max=1 \

@@ -286,10 +286,10 @@ TEST_F(unknown, without_descriptors)
 	none.rlim_cur = 0;
 	ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &none), 0);
 	EXPECT_LT(user_caller_inside(pid), 0);
-	EXPECT_EQ(user_caller_left(pid), 0);
+	EXPECT_EQ(user_caller_left(pid, pid), 0);
 	ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &limit), 0);
 	EXPECT_EQ(user_caller_inside(pid), 1);
-	EXPECT_EQ(user_caller_left(pid), 0);
+	EXPECT_EQ(user_caller_left(pid, pid), 0);
 	end(pid);
 }
 
@@ -320,12 +320,12 @@ TEST_F(unknown, not_dumpable)
 		EXPECT_LT(user_caller_inside(shares), 0);
 	}
 	EXPECT_NE(user_caller_inside(copies), 1);
-	EXPECT_EQ(user_caller_left(shares), 0);
+	EXPECT_EQ(user_caller_left(shares, shares), 0);
 	prctl(PR_SET_DUMPABLE, 1);
 	EXPECT_EQ(user_caller_inside(shares), 1);
 	EXPECT_EQ(user_caller_inside(copies), 0);
-	EXPECT_EQ(user_caller_left(shares), 0);
-	EXPECT_EQ(user_caller_left(copies), 1);
+	EXPECT_EQ(user_caller_left(shares, shares), 0);
+	EXPECT_EQ(user_caller_left(copies, copies), 1);
 	end(shares);
 	end(copies);
 }

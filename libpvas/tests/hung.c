@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,47 +27,28 @@
 
 FIXTURE(hung)
 {
-	char dir[32];
-	char file[64];
-	pid_t server;
+	struct hung_server server;
 	volatile int *holds_close;
 	struct pvas_space *s;
 };
 
 FIXTURE_SETUP(hung)
 {
-	int dev = open("/dev/fuse", O_RDWR | O_CLOEXEC);
+	const char *why;
 
-	self->server = 0;
 	self->holds_close = mmap(NULL, sizeof(int), PROT_READ | PROT_WRITE,
 				 MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	strcpy(self->dir, "/tmp/pvas-hung-XXXXXX");
-	if (dev < 0 || getuid())
-		SKIP(return, "needs root and /dev/fuse");
-	ASSERT_NE(mkdtemp(self->dir), NULL);
-	if (mount_it(self->dir, dev)) {
-		rmdir(self->dir);
-		SKIP(return, "can't mount");
-	}
-	self->server = fork();
-	if (!self->server)
-		serve(dev, self->holds_close);
-	close(dev);
-	snprintf(self->file, sizeof(self->file), "%s/file", self->dir);
+	why = hung_server_start(&self->server, self->holds_close);
+	if (why)
+		SKIP(return, "%s", why);
 	ASSERT_EQ(pvas_space_create(&self->s, &(struct pvas_create_attr){
 			.size = sizeof(struct pvas_create_attr), .backend = PVAS_BACKEND_USER }), 0)
 		TH_LOG("%s", pvas_error_get());
 }
 
-/* With the server its files fail, and who waits goes on. */
 FIXTURE_TEARDOWN(hung)
 {
-	if (!self->server)
-		return;
-	kill(self->server, SIGKILL);
-	end_of(self->server);
-	umount2(self->dir, MNT_DETACH);
-	rmdir(self->dir);
+	hung_server_stop(&self->server);
 }
 
 static int start_of(struct pvas_space *s, const char *program, const char *what, const char *arg,
@@ -135,7 +117,7 @@ static void reader_waits(struct __test_metadata *_metadata, FIXTURE_DATA(hung) *
 	pid_t pid[TASKS];
 	int i;
 
-	all_wait(_metadata, self->s, what, self->file, pid);
+	all_wait(_metadata, self->s, what, self->server.file, pid);
 	for (i = 0; i < TASKS; i++) {
 		EXPECT_EQ(end_of(pid[i]), SIGKILL);
 	}
@@ -158,7 +140,7 @@ TEST_F(hung, who_names_a_link_in_it_waits_alone)
 static int kill_in_worker(struct __test_metadata *_metadata, FIXTURE_DATA(hung) *self)
 {
 	pid_t pid;
-	int index = start(self->s, "locked", self->file, &pid);
+	int index = start(self->s, "locked", self->server.file, &pid);
 
 	EXPECT_GT(index, 0);
 	usleep(300000);
@@ -177,6 +159,27 @@ TEST_F(hung, who_lists_tasks_waits_seconds)
 	destroy(_metadata, self->s);
 }
 
+static void *list_tasks(void *s)
+{
+	pvas_task_list(s, NULL, 0);
+	return NULL;
+}
+
+/* A thread that is cancelled while it waits leaves no lock behind. */
+TEST_F(hung, who_is_cancelled_holds_up_nobody)
+{
+	pthread_t lister;
+	void *result;
+
+	kill_in_worker(_metadata, self);
+	ASSERT_EQ(pthread_create(&lister, NULL, list_tasks, self->s), 0);
+	usleep(100000);
+	pthread_cancel(lister);
+	pthread_join(lister, &result);
+	EXPECT_EQ(pvas_task_list(self->s, NULL, 0), 1);
+	destroy(_metadata, self->s);
+}
+
 TEST_F(hung, who_wants_the_partition_waits_seconds)
 {
 	unsigned int index = (unsigned int)kill_in_worker(_metadata, self);
@@ -187,12 +190,27 @@ TEST_F(hung, who_wants_the_partition_waits_seconds)
 	destroy(_metadata, self->s);
 }
 
+/* It can't be killed before the server answers. */
+TEST_F(hung, who_reads_it_outlives_the_space)
+{
+	char *argv[] = { (char *)"/bin/cat", self->server.file, NULL };
+	pid_t pid;
+
+	ASSERT_GT(pvas_task_spawn(self->s, PVAS_ANY, argv[0], argv, environ, NULL, &pid), 0);
+	usleep(500000);
+	alarm(50);
+	destroy(_metadata, self->s);
+	EXPECT_EQ(waitpid(pid, NULL, WNOHANG), 0);
+	kill(self->server.pid, SIGKILL);
+	EXPECT_EQ(end_of(pid), SIGKILL);
+}
+
 /* Processes that are no tasks, as many as they like. */
 TEST_F(hung, who_has_left_waits_alone)
 {
 	pid_t pid;
 
-	ASSERT_GT(start_with(self->s, "children-name", self->file, CHILDREN, &pid), 0);
+	ASSERT_GT(start_with(self->s, "children-name", self->server.file, CHILDREN, &pid), 0);
 	usleep(500000);
 	others_go_on(_metadata, self->s);
 	EXPECT_EQ(waitpid(pid, NULL, WNOHANG), 0);
@@ -209,13 +227,13 @@ static void exec_waits(struct __test_metadata *_metadata, FIXTURE_DATA(hung) *se
 	pid_t pid;
 
 	*self->holds_close = 1;
-	ASSERT_GT(start_with(self->s, "exec", self->file, by_thread, &pid), 0);
+	ASSERT_GT(start_with(self->s, "exec", self->server.file, by_thread, &pid), 0);
 	usleep(300000);
 	others_go_on(_metadata, self->s);
 	/* It has left the space already. */
 	EXPECT_EQ(pvas_task_list(self->s, NULL, 0), 0);
 	EXPECT_EQ(waitpid(pid, NULL, WNOHANG), 0);
-	kill(self->server, SIGKILL);
+	kill(self->server.pid, SIGKILL);
 	EXPECT_EQ(end_of(pid), 0);
 	destroy(_metadata, self->s);
 }
@@ -239,7 +257,7 @@ TEST_F(hung, copies_of_files_wait_alone)
 	int fd;
 
 	pvas_space_destroy(self->s);
-	fd = open(self->file, O_RDONLY | O_CLOEXEC);
+	fd = open(self->server.file, O_RDONLY | O_CLOEXEC);
 	ASSERT_GE(fd, 0);
 	*self->holds_close = 1;
 	ASSERT_EQ(pvas_space_create(&self->s, &attr), 0) TH_LOG("%s", pvas_error_get());
@@ -258,7 +276,7 @@ TEST_F(hung, copies_of_files_hold_no_pipe)
 	int fd, p[2];
 
 	pvas_space_destroy(self->s);
-	fd = open(self->file, O_RDONLY | O_CLOEXEC);
+	fd = open(self->server.file, O_RDONLY | O_CLOEXEC);
 	ASSERT_GE(fd, 0);
 	ASSERT_EQ(pipe2(p, O_CLOEXEC), 0);
 	*self->holds_close = 1;
@@ -279,8 +297,8 @@ TEST_F(hung, who_has_it_closed_waits_alone)
 	int i;
 
 	*self->holds_close = 1;
-	all_wait(_metadata, self->s, "map", self->file, pid);
-	kill(self->server, SIGKILL);
+	all_wait(_metadata, self->s, "map", self->server.file, pid);
+	kill(self->server.pid, SIGKILL);
 	for (i = 0; i < TASKS; i++) {
 		EXPECT_EQ(end_of(pid[i]), SIGKILL);
 	}
@@ -305,14 +323,14 @@ TEST_F(hung, who_locks_its_memory_waits_alone)
 	pvas_space_destroy(self->s);
 	forbid(nr, 1, EPERM);
 	ASSERT_EQ(pvas_space_create(&self->s, &attr), 0) TH_LOG("%s", pvas_error_get());
-	snprintf(path, sizeof(path), "%s/changed", self->dir);
+	snprintf(path, sizeof(path), "%s/changed", self->server.dir);
 	ASSERT_GT(start_of(self->s, "lock_task", path, CHILDREN, NULL, &holder), 0);
 	sleep(2);
 	for (i = 0; i < 3; i++) {
 		ASSERT_GT(start_of(self->s, "lock_task", NULL, NULL, NULL, &other), 0);
 		EXPECT_EQ(end_of(other), 0);
 	}
-	kill(self->server, SIGKILL);
+	kill(self->server.pid, SIGKILL);
 	status = end_of(holder);
 	destroy(_metadata, self->s);
 	if (WIFEXITED(status) && WEXITSTATUS(status) == 77)

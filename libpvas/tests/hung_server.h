@@ -15,6 +15,7 @@
 #include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #define FILE_ID		2
@@ -112,6 +113,48 @@ static inline int mount_it(const char *dir, int dev)
 	snprintf(options, sizeof(options), "fd=%d,rootmode=40000,user_id=0,group_id=0", dev);
 	return unshare(CLONE_NEWNS) || mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) ||
 	       mount("hung", dir, "fuse", MS_NODEV | MS_NOSUID, options);
+}
+
+/* ---- a server in a process, and its files in a new directory ---- */
+
+struct hung_server {
+	char dir[32];
+	char file[64];
+	pid_t pid;
+};
+
+/* NULL, or why there can't be one here */
+static inline const char *hung_server_start(struct hung_server *server, volatile int *holds_close)
+{
+	int dev = open("/dev/fuse", O_RDWR | O_CLOEXEC);
+
+	server->pid = 0;
+	strcpy(server->dir, "/tmp/pvas-hung-XXXXXX");
+	if (dev < 0 || getuid())
+		return "needs root and /dev/fuse";
+	if (!mkdtemp(server->dir))
+		return "no directory in /tmp";
+	if (mount_it(server->dir, dev)) {
+		rmdir(server->dir);
+		return "can't mount";
+	}
+	server->pid = fork();
+	if (!server->pid)
+		serve(dev, holds_close);
+	close(dev);
+	snprintf(server->file, sizeof(server->file), "%s/file", server->dir);
+	return NULL;
+}
+
+/* With the server its files fail, and who waits goes on. */
+static inline void hung_server_stop(struct hung_server *server)
+{
+	if (server->pid <= 0)
+		return;
+	kill(server->pid, SIGKILL);
+	waitpid(server->pid, NULL, 0);
+	umount2(server->dir, MNT_DETACH);
+	rmdir(server->dir);
 }
 
 #endif /* PVAS_TEST_HUNG_SERVER_H */

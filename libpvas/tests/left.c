@@ -20,19 +20,25 @@ static const struct pvas_create_attr user = {
 	.size = sizeof(user), .backend = PVAS_BACKEND_USER,
 };
 
-/* Returns when the shell has become another one, which has written to @out. */
-static pid_t leave(struct pvas_space *s, const int p[2])
+/* Returns when the task has become another program, which has written to the pipe. */
+static pid_t leave_as(struct pvas_space *s, const int p[2], char **argv)
 {
-	char *argv[] = { "sh", "-c", "export PVAS_EXEC=leave; exec sh -c 'echo; exec sleep 1000'", NULL };
 	struct pvas_spawn_attr attr = { .size = sizeof(attr), .set_fds = 1,
 					.fds = { -1, p[1], -1 } };
 	pid_t pid;
 	char c;
 
-	if (pvas_task_spawn(s, PVAS_ANY, "/bin/sh", argv, environ, &attr, &pid) < 0 ||
+	if (pvas_task_spawn(s, PVAS_ANY, argv[0], argv, environ, &attr, &pid) < 0 ||
 	    read(p[0], &c, 1) != 1)
 		return -1;
 	return pid;
+}
+
+static pid_t leave(struct pvas_space *s, const int p[2])
+{
+	char *argv[] = { "/bin/sh", "-c", "export PVAS_EXEC=leave; exec sh -c 'echo; exec sleep 1000'", NULL };
+
+	return leave_as(s, p, argv);
 }
 
 static int wait_until_left(struct pvas_space *s)
@@ -115,6 +121,21 @@ TEST_F(left, lives_on_unseen)
 	pid_t pid = leave(self->s, self->p);
 
 	ASSERT_GT(pid, 0);
+	pvas_space_destroy(self->s);
+	EXPECT_TRUE(is_alive(pid));
+	EXPECT_EQ(end_by(pid, SIGTERM), SIGTERM);
+	EXPECT_TRUE(one_thread_is_left());
+}
+
+/* It has no memory then, and only other threads show that the program has another one. */
+TEST_F(left, first_thread_ends)
+{
+	char *program = (char *)ours("user_task");
+	char *argv[] = { program, "leave", program, "first_thread_ends", NULL };
+	pid_t pid = leave_as(self->s, self->p, argv);
+
+	ASSERT_GT(pid, 0);
+	EXPECT_EQ(wait_until_left(self->s), 0);
 	pvas_space_destroy(self->s);
 	EXPECT_TRUE(is_alive(pid));
 	EXPECT_EQ(end_by(pid, SIGTERM), SIGTERM);

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/inotify.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -157,6 +158,38 @@ TEST_F(dir, interpreter)
 	ls[p->p_offset] = '/';
 	ls[p->p_offset + p->p_filesz - 1] = 'x';
 	CHECK_LS(-ENOEXEC, "malformed interpreter path");
+}
+
+/* Not even for a moment: to open it would let its writer go on. */
+TEST_F(dir, interpreter_is_not_opened)
+{
+	char top[] = "/tmp/pvas-XXXXXX", name[24], why[128], event[512];
+	int seen = inotify_init1(IN_NONBLOCK);
+
+	ASSERT_NE(mkdtemp(top), NULL);
+	snprintf(name, sizeof(name), "%s/f", top);	/* not longer than ls' interpreter */
+	ASSERT_EQ(mkfifo(name, 0777), 0);
+	ASSERT_GE(inotify_add_watch(seen, name, IN_OPEN), 0);
+	load_ls();
+	strcpy(ls + ls_phdr(PT_INTERP)->p_offset, name);
+	snprintf(why, sizeof(why), "interpreter %s is not a regular file", name);
+	CHECK_LS(-EACCES, why);
+	EXPECT_LT(read(seen, event, sizeof(event)), 0);
+	close(seen);
+	unlink(name);
+	rmdir(top);
+}
+
+/* Names in it are another user's choice, and the reason is printed on a terminal. */
+TEST_F(dir, reasons_are_printable)
+{
+	const char head[] = "#!/x\033[2J\a\177\n";
+
+	put(self->file, head, sizeof(head) - 1, 0755);
+	CHECK(self->file, -ENOENT, "its interpreter /x?[2J??: not found");
+	load_ls();
+	strcpy(ls + ls_phdr(PT_INTERP)->p_offset, "/x\n\033[2J");
+	CHECK_LS(-ENOENT, "interpreter /x??[2J not found");
 }
 
 TEST_F(dir, privileges)

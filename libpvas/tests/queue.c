@@ -3,8 +3,13 @@
  * The user backend's queue of requests of callers outside: what they are charged for, and that
  * none is forgotten. The requests are made up, there is no space.
  */
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <malloc.h>
 #include <pthread.h>
 #include <stdlib.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -80,6 +85,39 @@ TEST(the_dead_pay_nothing)
 		usleep(1000);
 	EXPECT_GE(u.queue.credit, CREDIT);
 	end(&helper, 1);
+}
+
+/* A listener of seccomp, for which no request waits */
+static int listener(void)
+{
+	struct sock_filter allow = { .code = BPF_RET | BPF_K, .k = SECCOMP_RET_ALLOW };
+	struct sock_fprog program = { 1, &allow };
+
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
+		return -1;
+	return (int)syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER,
+			    SECCOMP_FILTER_FLAG_NEW_LISTENER, &program);
+}
+
+/* Nobody serves the list. Callers come, are killed, and leave nothing in it. */
+TEST(the_dead_take_no_memory)
+{
+	const struct user_request r = { .u = &u };
+	struct mallinfo2 before, after;
+	int i;
+
+	begin();
+	u.listener = listener();
+	ASSERT_GE(u.listener, 0);
+	before = mallinfo2();
+	for (i = 0; i < 20 * DEAD; i++) {
+		ASSERT_EQ(user_queue_add(&u, &r), 0);
+		defer(1);
+	}
+	after = mallinfo2();
+	EXPECT_LT(after.uordblks - before.uordblks, 1000 * sizeof(r));
+	close(u.listener);
+	user_queue_free(&u);
 }
 
 static void burn(int64_t ns)

@@ -87,6 +87,10 @@ static void refused(void)
 		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_TRACE),
 		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_TRACE | 0x1234),
 		BPF_STMT(BPF_RET | BPF_A, 0),
+		/* Unknown to the kernel, which would kill the caller */
+		BPF_STMT(BPF_RET | BPF_K, 0x7fd00000),
+		BPF_STMT(BPF_RET | BPF_K, 0x7ff10000),
+		BPF_STMT(BPF_RET | BPF_K, 0x00010000),
 	};
 	static const unsigned int lengths[] = { 4, 64, 65, LONG };
 	unsigned int i, k;

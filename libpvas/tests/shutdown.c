@@ -242,9 +242,7 @@ TEST(all_descriptors_closed)
 
 FIXTURE(orphans)
 {
-	char dir[32];
-	char file[64];
-	pid_t server;
+	struct hung_server server;
 	int go[2];
 	int result[2];
 	volatile int holds_close;
@@ -253,41 +251,25 @@ FIXTURE(orphans)
 /* Needs root, to mount a file system of its own. */
 FIXTURE_SETUP(orphans)
 {
-	int dev = open("/dev/fuse", O_RDWR | O_CLOEXEC);
+	const char *why;
 
-	self->server = 0;
 	self->holds_close = 0;
-	strcpy(self->dir, "/tmp/pvas-hung-XXXXXX");
-	if (dev < 0 || getuid())
-		SKIP(return, "needs root and /dev/fuse");
-	ASSERT_NE(mkdtemp(self->dir), NULL);
-	if (mount_it(self->dir, dev)) {
-		rmdir(self->dir);
-		SKIP(return, "can't mount");
-	}
-	self->server = fork();
-	if (!self->server)
-		serve(dev, &self->holds_close);
-	close(dev);
-	snprintf(self->file, sizeof(self->file), "%s/file", self->dir);
+	why = hung_server_start(&self->server, &self->holds_close);
+	if (why)
+		SKIP(return, "%s", why);
 	ASSERT_EQ(pipe(self->go), 0);
 	ASSERT_EQ(pipe(self->result), 0);
 }
 
 FIXTURE_TEARDOWN(orphans)
 {
-	if (!self->server)
-		return;
-	kill(self->server, SIGKILL);
-	end_of(self->server);
-	umount2(self->dir, MNT_DETACH);
-	rmdir(self->dir);
+	hung_server_stop(&self->server);
 }
 
 /* A helper is in a call that doesn't end. The calls of others fail, as without it. */
 TEST_F(orphans, calls_fail)
 {
-	char go[12], result[12], *argv[] = { NULL, self->file, go, result, NULL };
+	char go[12], result[12], *argv[] = { NULL, self->server.file, go, result, NULL };
 	struct pvas_space *s;
 	int err[2];
 	pid_t pid;

@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -63,12 +64,14 @@ FIXTURE_VARIANT(rules)
 	int ordinary;
 	int container;
 	int legacy;
+	int hidden;
 	uint64_t size;
 };
 
 FIXTURE_VARIANT_ADD(rules, own_user) { .size = 0 };
 FIXTURE_VARIANT_ADD(rules, ordinary_user) { .ordinary = 1 };
 FIXTURE_VARIANT_ADD(rules, container) { .container = 1, .ordinary = 1 };
+FIXTURE_VARIANT_ADD(rules, hidden_processes) { .hidden = 1, .ordinary = 1 };
 FIXTURE_VARIANT_ADD(rules, unlimited_stack) { .legacy = 1 };
 FIXTURE_VARIANT_ADD(rules, smallest) { .size = 1ULL << 32 };
 FIXTURE_VARIANT_ADD(rules, largest) { .size = 1ULL << 43 };
@@ -83,11 +86,20 @@ static void enter_container(void)
 	forbid(nr, 4, EPERM);
 }
 
+/* As on many clusters: in /proc there are only processes that one may trace. */
+static int hide_processes(void)
+{
+	return unshare(CLONE_NEWNS) || mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) ||
+	       mount("proc", "/proc", "proc", 0, "hidepid=2");
+}
+
 FIXTURE_SETUP(rules)
 {
 	struct pvas_create_attr attr = user;
 	struct rlimit unlimited = { RLIM_INFINITY, RLIM_INFINITY };
 
+	if (variant->hidden && hide_processes())
+		SKIP(return, "can't mount /proc");
 	if (variant->ordinary && !getuid() && (setgid(65534) || setuid(65534)))
 		SKIP(return, "can't become an ordinary user");
 	/* set*id() makes a process undumpable; an ordinary one is not. */
@@ -111,6 +123,8 @@ FIXTURE_TEARDOWN(rules)
 RULE(bounds)
 RULE(place)
 RULE(heap)
+RULE(moving_break)
+RULE(stack)
 RULE(files)
 RULE(children)
 RULE(filter)

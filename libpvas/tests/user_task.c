@@ -44,7 +44,7 @@ static void *map_in_thread(void *arg)
 
 static void test_files(void)
 {
-	char path[4096], *p;
+	char path[4096], name[64], *p;
 	pthread_t t;
 	void *q;
 	int fd;
@@ -73,6 +73,12 @@ static void test_files(void)
 	CHECK(readlink("/proc/self/exe", path, sizeof(path) - 1) > 0);
 	CHECK(strstr(path, "/user_task"));
 	CHECK(readlink("/proc/self/exe", path, 4) == 4 && !memcmp(path, "/", 1));
+	snprintf(name, sizeof(name), "/proc/%ld/exe", (1L << 32) + getpid());
+	CHECK(FAILS(readlink(name, path, sizeof(path)), ENOENT));
+	snprintf(name, sizeof(name), "/proc/1/task/%d/exe", getpid());
+	CHECK(FAILS(readlink(name, path, sizeof(path)), ENOENT));
+	snprintf(name, sizeof(name), "/proc/%d/task/%d/exe", getpid(), getpid());
+	CHECK(readlink(name, path, sizeof(path)) > 0);
 	CHECK(FAILS(readlink("/nonesuch", path, 4), ENOENT));
 	CHECK(FAILS(syscall(SYS_readlink, 1, path, 4), EFAULT));
 	CHECK(FAILS(syscall(SYS_readlink, "/proc/self/exe", 1, 4), EFAULT));
@@ -118,6 +124,28 @@ static int fork_child(void)
 	return failures != 0;
 }
 
+/* Nobody else may look into it, nor, where /proc hides such processes, see it. */
+static int undumpable_child(void)
+{
+	struct sigaction act = { .sa_handler = SIG_IGN };
+	char *p;
+	pid_t pid;
+
+	failures = 0;
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	CHECK(prctl(PR_SET_DUMPABLE, 0) == 0);
+	p = map(PAGE);
+	CHECK(p != MAP_FAILED && munmap(p, PAGE) == 0);
+	CHECK(sigaction(SIGUSR1, &act, NULL) == 0);
+	CHECK(malloc(1 << 20));
+	pid = fork();
+	if (!pid)
+		_exit(0);
+	CHECK(end_of(pid) == 0);
+	CHECK(system("exit 3") == 3 << 8);
+	return failures != 0;
+}
+
 static void *allocate(void *arg)
 {
 	int i;
@@ -143,6 +171,10 @@ static void test_children(const char *self)
 			_exit(fork_child());
 		CHECK(end_of(pid) == 0);
 	}
+	pid = fork();
+	if (!pid)
+		_exit(undumpable_child());
+	CHECK(end_of(pid) == 0);
 	pthread_join(t, NULL);
 	CHECK(system("exit 3") == 3 << 8);
 	CHECK(posix_spawn(&pid, self, NULL, NULL, args, envp) == 0);
@@ -272,6 +304,25 @@ static void test_threads(void)
 		pthread_join(t[i], NULL);
 }
 
+/* ---- programs that are no tasks ---- */
+
+static void *say_and_wait(void *arg)
+{
+	while (write(STDOUT_FILENO, "\n", 1) != 1)
+		;
+	sleep(1000);
+	return arg;
+}
+
+static int first_thread_ends(void)
+{
+	pthread_t t;
+
+	if (pthread_create(&t, NULL, say_and_wait, NULL))
+		return 1;
+	pthread_exit(NULL);
+}
+
 int main(int argc, char **argv)
 {
 	const char *what = argc > 1 ? argv[1] : "";
@@ -281,6 +332,8 @@ int main(int argc, char **argv)
 		return 0;
 	if (!strcmp(what, "heap_of_kernel"))
 		return heap_of_kernel();
+	if (!strcmp(what, "first_thread_ends"))
+		return first_thread_ends();
 	if (pvas_partition_get(pvas_task_get_index(), (void **)&base, &size))
 		return 2;
 	failed = test_memory(what);

@@ -3,6 +3,7 @@
  * Mappings and changes that a task may make, and those refused, with their errno: the rules are
  * the same on both backends. Part of user_task.
  */
+#include <pthread.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -198,16 +199,83 @@ static void test_place(void)
 
 /* ---- brk ---- */
 
-/* The heap ends where a mapping is. */
+#define ABOVE (64UL << 20)	/* more than is mapped above the break in advance */
+
+/* The heap ends where a mapping is, also one in a hole that the task has made above the break. */
+static char *wall_by(int how, char *at)
+{
+	char *page;
+
+	switch (how) {
+	case 0:
+		return mmap(at, PAGE, RW, ANON | MAP_FIXED_NOREPLACE, -1, 0);
+	case 1:
+		CHECK(munmap(at - 2 * PAGE, ABOVE) == 0);
+		return mmap(at, PAGE, RW, ANON, -1, 0);
+	default:
+		CHECK(brk(at) == 0 && munmap(at - PAGE, ABOVE) == 0);
+		page = mmap(at - PAGE, PAGE, RW, MAP_SHARED | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+		CHECK(page == at - PAGE && mremap(page, PAGE, 2 * PAGE, 0) == page);
+		return at;
+	}
+}
+
 static void heap_meets_a_mapping(void)
 {
-	char *now = sbrk(0), *wall = (char *)(((uintptr_t)now + 64 * PAGE) & ~(PAGE - 1));
+	char *now = sbrk(0), *at = (char *)(((uintptr_t)now + 64 * PAGE) & ~(PAGE - 1)), *wall;
+	int how;
 
-	CHECK(mmap(wall, PAGE, RW, ANON | MAP_FIXED_NOREPLACE, -1, 0) == wall);
-	*wall = 42;
-	CHECK(FAILS(brk(wall + 1), ENOMEM));
-	CHECK(brk(wall) == 0 && *wall == 42);
-	CHECK(brk(now) == 0 && munmap(wall, PAGE) == 0);
+	for (how = 0; how < 3; how++) {
+		wall = wall_by(how, at);
+		CHECK(wall == at);
+		/* The other end of a shared mapping of one page can't be stored to. */
+		if (how < 2)
+			*wall = 42;
+		CHECK(FAILS(brk(wall + 1), ENOMEM));
+		CHECK(brk(wall) == 0 && (how == 2 || *wall == 42));
+		CHECK(brk(now) == 0);
+		CHECK(msync(wall, PAGE, MS_ASYNC) == 0);	/* it is there */
+		CHECK(munmap(wall, PAGE) == 0);
+	}
+}
+
+/* Its end, and all of malloc()'s memory */
+static char *volatile heap_end;
+static volatile int moved_enough;
+
+static void *move_break(void *arg)
+{
+	while (!heap_end)
+		;
+	while (!moved_enough) {
+		syscall(SYS_brk, heap_end + PAGE);
+		syscall(SYS_brk, heap_end);
+	}
+	return arg;
+}
+
+/* It has its place also if the break moves at that moment, and the heap is mapped ahead. */
+static void mappings_stay_above_the_break(void)
+{
+	pthread_t mover;
+	int i, lost = 0;
+	char *at, *low;
+
+	/* It calls malloc(). */
+	CHECK(pthread_create(&mover, NULL, move_break, NULL) == 0);
+	heap_end = sbrk(0);
+	at = (char *)(((uintptr_t)heap_end + (4 << 20)) & ~(PAGE - 1));
+	low = at - 16 * PAGE;
+	for (i = 0; i < 500; i++) {
+		CHECK(mmap(at, PAGE, RW, ANON | MAP_FIXED, -1, 0) == at);
+		CHECK(mmap(low, PAGE, RW, ANON | MAP_FIXED, -1, 0) == low);
+		lost += msync(at, PAGE, MS_ASYNC) != 0;
+		munmap(low, PAGE);
+		munmap(at, PAGE);
+	}
+	moved_enough = 1;
+	pthread_join(mover, NULL);
+	CHECK(!lost);
 }
 
 /* Down and up again: zero and writable, whatever was done with it, or beyond it. */
@@ -265,6 +333,22 @@ static void test_heap(void)
 	CHECK(sbrk(1) == start + (1UL << 20));
 }
 
+/* ---- the stack ---- */
+
+/* At another place it would grow towards what is below, out of the partition at its bottom. */
+static void stack_stays(void)
+{
+	char *page = (char *)((uintptr_t)environ[0] & ~(PAGE - 1)), *to = map(4 * PAGE);
+	int flags = MREMAP_MAYMOVE | MREMAP_FIXED;
+
+	CHECK(MAP_FAILS(mremap(page, PAGE, PAGE, flags, base), EPERM));
+	CHECK(MAP_FAILS(mremap(page, PAGE, PAGE, flags, to), EPERM));
+	CHECK(MAP_FAILS(mremap(page, PAGE, PAGE, flags | MREMAP_DONTUNMAP, to), EPERM));
+	CHECK(MAP_FAILS(mremap(page, PAGE, PAGE, MREMAP_MAYMOVE | MREMAP_DONTUNMAP), EPERM));
+	CHECK(MAP_FAILS(mremap(page - PAGE, 2 * PAGE, 300 * PAGE, MREMAP_MAYMOVE), EPERM));
+	CHECK(inside(to) && munmap(to, 4 * PAGE) == 0);
+}
+
 int test_memory(const char *what)
 {
 	if (!strcmp(what, "bounds"))
@@ -273,6 +357,10 @@ int test_memory(const char *what)
 		test_place();
 	else if (!strcmp(what, "heap"))
 		test_heap();
+	else if (!strcmp(what, "moving_break"))
+		mappings_stay_above_the_break();
+	else if (!strcmp(what, "stack"))
+		stack_stays();
 	else
 		return -1;
 	return failures;

@@ -46,7 +46,7 @@ static ssize_t read_by_proc(pid_t tid, uint64_t from, void *to, size_t len)
 	ssize_t n;
 
 	if (fd < 0)
-		return fd == -EACCES ? -EPERM : 0;
+		return fd == -EACCES || fd == -ENOENT ? -EPERM : 0;
 	n = pread(fd, to, len, (off_t)from);
 	close(fd);
 	return n < 0 ? 0 : n;

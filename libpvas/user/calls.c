@@ -92,17 +92,6 @@ static int64_t on_madvise(struct user_request *r)
 	return on_range(r, r->args[0], r->args[1]);
 }
 
-static int64_t on_mmap_fixed(struct user_request *r)
-{
-	if (user_foreign(r->part, r->args[0], r->args[1]))
-		return -ENOMEM;
-	if (lock_partition(r))
-		return -ESRCH;
-	user_make_room(r->part, r->args[0], r->args[1]);
-	unlock_partition(r);
-	return continue_call(r);
-}
-
 /* As mmap() does, ignore errors. The file may be slow: not under the partition's lock. */
 static void populate(const struct user_mmap *m, int64_t at)
 {
@@ -119,7 +108,10 @@ static int64_t map_for(struct user_request *r, struct user_mmap *m)
 
 	m->flags &= ~MAP_POPULATE;
 	if (!lock_partition(r)) {
-		ret = user_mmap(r->part, m);
+		if (m->flags & (MAP_FIXED | MAP_FIXED_NOREPLACE))
+			ret = user_mmap_fixed(r->part, m);
+		else
+			ret = user_mmap(r->part, m);
 		unlock_partition(r);
 	}
 	if (wait && ret > 0)
@@ -139,8 +131,6 @@ static int64_t on_mmap(struct user_request *r)
 		return -ENOMEM;
 	if (m.flags & MAP_HUGETLB)
 		user_fork_exempt(r->u, r->part);
-	if (m.flags & (MAP_FIXED | MAP_FIXED_NOREPLACE))
-		return on_mmap_fixed(r);
 	if (m.flags & MAP_ANONYMOUS)
 		return map_for(r, &m);
 	m.fd = user_caller_file(r->tid, (int)r->args[4], m.prot, m.flags);
@@ -156,6 +146,7 @@ static int64_t on_mmap(struct user_request *r)
 static int64_t on_mremap_fixed(struct user_request *r)
 {
 	uint64_t to = r->args[4], len = r->args[2];
+	int64_t ret;
 
 	if (to + len < to)
 		return continue_call(r);	/* for the kernel to refuse */
@@ -163,9 +154,9 @@ static int64_t on_mremap_fixed(struct user_request *r)
 		return -EPERM;
 	if (lock_partition(r))
 		return -ESRCH;
-	user_make_room(r->part, to, len);
+	ret = user_mremap_fixed(r->part, r->args);
 	unlock_partition(r);
-	return continue_call(r);
+	return ret;
 }
 
 static int64_t on_mremap(struct user_request *r)
@@ -309,7 +300,10 @@ static int64_t on_prctl(struct user_request *r)
 	return -EPERM;
 }
 
-/* Calls that would change the mm of all tasks */
+/*
+ * Calls that would change the mm of all tasks, or who may trace the caller: programs inside
+ * a task's own Landlock domain could then reach the memory of its peers, which are outside.
+ */
 static int64_t refuse(struct user_request *r)
 {
 	(void)r;
@@ -445,6 +439,8 @@ static const struct call calls[] = {
 	{ __NR_setns, on_rights },
 	{ __NR_capset, on_rights },
 	{ __NR_prctl, on_prctl },
+	{ NR_LANDLOCK_RESTRICT_SELF, refuse },
+	{ NR_LSM_SET_SELF_ATTR, refuse },
 	{ __NR_arch_prctl, refuse },
 	{ __NR_mlockall, refuse },
 	{ __NR_munlockall, refuse },

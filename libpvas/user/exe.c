@@ -8,6 +8,7 @@
  * other processes.
  */
 #include <fcntl.h>
+#include <limits.h>
 #include <linux/magic.h>
 #include <linux/openat2.h>
 #include <stdio.h>
@@ -23,6 +24,7 @@
 static int take_number(const char **path, const char *self, pid_t *number)
 {
 	size_t len = strlen(self);
+	long value;
 	char *end;
 
 	if (!strncmp(*path, self, len) && (*path)[len] == '/') {
@@ -32,13 +34,17 @@ static int take_number(const char **path, const char *self, pid_t *number)
 	}
 	if ((*path)[0] != '/' || (*path)[1] < '1' || (*path)[1] > '9')
 		return 0;
-	*number = (pid_t)strtol(*path + 1, &end, 10);
+	value = strtol(*path + 1, &end, 10);
+	*number = (pid_t)value;
 	*path = end;
-	return *end == '/';
+	return *end == '/' && value <= INT_MAX;
 }
 
-/* The process or thread that /proc/N[/task/M]/exe is about; 0: the caller; -1: no such name. */
-static pid_t subject(const char *path)
+/*
+ * The process or thread that /proc/N[/task/M]/exe is about; 0: the caller; -1: no such name, as
+ * if M is a thread of another process.
+ */
+static pid_t subject(const char *path, pid_t caller)
 {
 	pid_t pid, tid;
 
@@ -54,7 +60,9 @@ static pid_t subject(const char *path)
 	if (strncmp(path, "/task", 5))
 		return -1;
 	path += 5;
-	return take_number(&path, "/0", &tid) && tid && !strcmp(path, "/exe") ? tid : -1;
+	if (!take_number(&path, "/0", &tid) || !tid || strcmp(path, "/exe"))
+		return -1;
+	return user_caller_process(tid) == (pid ? pid : user_caller_process(caller)) ? tid : -1;
 }
 
 static struct user_part *find_task(struct user_space *u, pid_t pid)
@@ -122,7 +130,7 @@ int user_exe_of(struct user_space *u, struct user_part *p, pid_t caller, int ins
 		const char *path, char *exe, size_t len)
 {
 	struct user_part *at;
-	pid_t about = subject(path), mem;
+	pid_t about = subject(path, caller), mem;
 
 	if (about < 0)
 		return 0;

@@ -6,6 +6,11 @@
  * the address spaces: often at first, then less often. After that it is a large
  * program, or the execve() has failed.
  */
+#include <dirent.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <unistd.h>
+
 #include "user.h"
 #include "worker.h"
 
@@ -15,21 +20,53 @@
 #define EXEC_RARE_MS	500
 #define EXEC_LAST_MS	5000	/* for as long as the task lives */
 
+/* A thread of it that has an address space, if the first has none. 0: none has. */
+static pid_t live_among_others(pid_t pid)
+{
+	int fd = user_proc_open(pid, "task", O_RDONLY | O_DIRECTORY);
+	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	const struct dirent *entry;
+	pid_t tid = 0;
+
+	if (!dir) {
+		if (fd >= 0)
+			close(fd);
+		return 0;
+	}
+	while (!tid && (entry = readdir(dir))) {
+		tid = (pid_t)atoi(entry->d_name);
+		if (!tid || !user_caller_pages(pid, tid))
+			tid = 0;
+	}
+	closedir(dir);
+	return tid;
+}
+
+static pid_t live_thread(pid_t pid)
+{
+	return user_caller_pages(pid, pid) ? pid : live_among_others(pid);
+}
+
 /*
- * After an exec, whichever thread has called it, the first thread has another mm. It has
- * none when it has ended before the others. All tasks' starts and ends wait for the
+ * After an exec, whichever thread has called it, the first thread has another mm, as have those
+ * that it starts. It has none when it has ended before the others. All tasks' starts and ends wait for the
  * answer, and to compare the address spaces would wait for an execve() that has passed the
  * point of no return. So that is not done in its first milliseconds, and after that only
  * if user_caller_elsewhere() shows that the process is not in that state.
  */
 int user_exec_left(const struct user_part *p)
 {
+	pid_t tid;
+
 	/* The number can be another process' before the supervisor learns of the end. */
 	if (user_pidfd_dead(p->pidfd))
 		return 0;
-	if (user_caller_elsewhere(p->pid))
+	tid = live_thread(p->pid);
+	if (!tid)
+		return 0;
+	if (user_caller_elsewhere(tid))
 		return 1;
-	return p->exec_polls < EXEC_POLLS - 1 && user_caller_left(p->pid);
+	return p->exec_polls < EXEC_POLLS - 1 && user_caller_left(p->pid, tid);
 }
 
 int user_part_ending(const struct user_part *p)

@@ -241,7 +241,7 @@ static int sees(pid_t tid, const uint64_t *probe, uint64_t secret)
 		return seen == secret;
 	if (n == -EFAULT || (n == -EPERM && !reading_forbidden))
 		return 0;
-	return n == -EACCES && is_shut(tid) ? 0 : (int)n;
+	return (n == -EACCES || n == -ENOENT) && is_shut(tid) ? 0 : (int)n;
 }
 
 /* Store a new random number here: is it at the same address in the caller's memory? */
@@ -297,7 +297,8 @@ static int has_pattern(pid_t tid)
 		if (!used)
 			return 1;
 		err = pages_in_use(tid, &seen);
-		if (err == -EACCES || err == -EPERM)
+		/* ENOENT: /proc may be mounted with hidepid=2, and hide it. */
+		if (err == -EACCES || err == -EPERM || err == -ENOENT)
 			return is_readable(tid);
 		if (err)
 			return err;
@@ -344,6 +345,15 @@ static unsigned long pages_of(pid_t tid)
 	return strtoul(text, NULL, 10);
 }
 
+unsigned long user_caller_pages(pid_t pid, pid_t tid)
+{
+	char name[32], text[32];
+
+	snprintf(name, sizeof(name), "task/%d/statm", tid);
+	user_proc_read(pid, name, text, sizeof(text));
+	return strtoul(text, NULL, 10);
+}
+
 /*
  * kcmp() waits for an execve() that has begun, as do the files of /proc that ask for the
  * right to trace, and an execve() can hang in closing a file. This file does not. In that
@@ -372,7 +382,11 @@ int user_caller_doubtful(pid_t tid)
 	return pages != own && pages != pages_of(user_caller_self());
 }
 
-int user_caller_left(pid_t tid)
+/*
+ * A thread that ends has no address space, which is not ours either; and it doesn't get one
+ * again. So it had one all the time if it still has one afterwards.
+ */
+int user_caller_left(pid_t pid, pid_t tid)
 {
-	return pages_of(tid) && user_caller_inside(tid) == 0;
+	return user_caller_inside(tid) == 0 && user_caller_pages(pid, tid);
 }

@@ -212,8 +212,10 @@ int64_t user_mmap(struct user_part *p, const struct user_mmap *m)
 	/* No partition has addresses below 2 GiB, and the caller can't use others. */
 	if (m->flags & MAP_32BIT)
 		return -ENOMEM;
-	if (hint && !user_foreign(p, hint, len))
+	if (hint && !user_foreign(p, hint, len)) {
+		user_make_room(p, hint, len);
 		ret = try_at(hint, m);
+	}
 	if (ret == -EEXIST)
 		ret = map_somewhere(p, m, len, good_alignment(m, len));
 	/* The huge page size of the file or of the flags shows only by EINVAL. */
@@ -224,6 +226,14 @@ int64_t user_mmap(struct user_part *p, const struct user_mmap *m)
 	return ret;
 }
 
+int64_t user_mmap_fixed(struct user_part *p, const struct user_mmap *m)
+{
+	if (user_foreign(p, m->addr, m->len))
+		return -ENOMEM;
+	user_make_room(p, m->addr, m->len);
+	return raw_mmap(m->addr, m, m->flags);
+}
+
 /* ---- mremap, shmat: over a reservation, because they have no NOREPLACE ---- */
 
 static int64_t reserve(struct user_part *p, uint64_t len, uint64_t align)
@@ -231,6 +241,15 @@ static int64_t reserve(struct user_part *p, uint64_t len, uint64_t align)
 	const struct user_mmap m = { .len = len, .prot = PROT_NONE, .flags = RESERVE, .fd = -1 };
 
 	return map_somewhere(p, &m, len, align);
+}
+
+/*
+ * At another place it would grow towards what is below, out of the partition at its bottom.
+ * All that lies where the stack may grow to counts as the stack.
+ */
+static int is_of_stack(const struct user_part *p, uint64_t addr, uint64_t len)
+{
+	return addr < p->layout.stack && addr + len > p->layout.mmap_top;
 }
 
 int64_t user_mremap(struct user_part *p, uint64_t old, uint64_t old_len, uint64_t new_len,
@@ -247,10 +266,14 @@ int64_t user_mremap(struct user_part *p, uint64_t old, uint64_t old_len, uint64_
 	if (!in_place && !(flags & MREMAP_MAYMOVE))
 		return -ENOMEM;
 	if (in_place && !(flags & MREMAP_DONTUNMAP) && old_len) {
+		if (new_len > old_len)
+			user_make_room(p, old + old_len, new_len - old_len);
 		ret = pvas_raw4(__NR_mremap, old, old_len, new_len, flags & ~MREMAP_MAYMOVE);
 		if (!(flags & MREMAP_MAYMOVE) || ret != -ENOMEM)
 			return ret;
 	}
+	if (is_of_stack(p, old, old_len))
+		return -EPERM;
 	at = reserve(p, len, len & (HUGE_2M - 1) ? PAGE : HUGE_2M);
 	if (at < 0)
 		return at;
@@ -258,6 +281,14 @@ int64_t user_mremap(struct user_part *p, uint64_t old, uint64_t old_len, uint64_
 	if (ret < 0)
 		raw_munmap(at, len);
 	return ret;
+}
+
+int64_t user_mremap_fixed(struct user_part *p, const uint64_t args[5])
+{
+	if (is_of_stack(p, args[0], args[1]))
+		return -EPERM;
+	user_make_room(p, args[4], args[2]);
+	return pvas_raw6(__NR_mremap, args[0], args[1], args[2], args[3], args[4], 0);
 }
 
 static int64_t segment_size(int id)
@@ -426,6 +457,10 @@ int64_t user_brk(struct user_part *p, uint64_t brk)
 	return (int64_t)brk;
 }
 
+/*
+ * Between the break and heap_end there may be no mapping but the heap's, or the break would
+ * overwrite it: also not in a hole that the task has made there by munmap().
+ */
 void user_make_room(struct user_part *p, uint64_t addr, uint64_t len)
 {
 	uint64_t cut = PAGE_UP(p->brk);

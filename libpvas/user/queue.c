@@ -23,8 +23,9 @@
 #define CREDIT_RESUME	500000		/* once it is used up; longer pauses, fewer of them */
 #define COST_MIN	20000		/* to receive, queue and answer a request, and to make it */
 #define COST_GUESS	1000000		/* until it is known; limits how many begin at once */
+#define SWEEP_MIN	64		/* requests */
 
-static void append(struct user_list *list, struct user_request *r)
+static void link_last(struct user_list *list, struct user_request *r)
 {
 	r->next = NULL;
 	if (list->first)
@@ -34,11 +35,44 @@ static void append(struct user_list *list, struct user_request *r)
 	list->last = r;
 }
 
+static unsigned int drop_dead(struct user_list *list)
+{
+	struct user_request *r = list->first, *next;
+	unsigned int nr_kept = 0;
+
+	list->first = NULL;
+	for (; r; r = next) {
+		next = r->next;
+		if (user_request_is_dead(r)) {
+			free(r);
+			continue;
+		}
+		link_last(list, r);
+		nr_kept++;
+	}
+	return nr_kept;
+}
+
+/*
+ * A list that nobody serves at the moment is not to grow by callers that come and are killed:
+ * no limit of theirs counts it. So it is at most twice as long as they are many, and the time
+ * for each new request is constant.
+ */
+static void append(struct user_queue *q, struct user_list *list, struct user_request *r)
+{
+	link_last(list, r);
+	if (++q->nr_waiting <= q->sweep_at)
+		return;
+	q->nr_waiting = drop_dead(&q->arrived) + drop_dead(&q->deferred);
+	q->sweep_at = 2 * q->nr_waiting < SWEEP_MIN ? SWEEP_MIN : 2 * q->nr_waiting;
+}
+
 static struct user_request *take(struct user_queue *q, struct user_list *list)
 {
 	struct user_request *r = list->first;
 
 	list->first = r->next;
+	q->nr_waiting--;
 	q->nr_taken++;
 	return r;
 }
@@ -54,7 +88,7 @@ int user_queue_add(struct user_space *u, const struct user_request *r)
 	pthread_mutex_lock(&u->pool_lock);
 	if (!u->abandoned) {
 		err = 0;
-		append(&u->queue.arrived, copy);
+		append(&u->queue, &u->queue.arrived, copy);
 		if (u->nr_helpers_idle)
 			pthread_cond_signal(&u->queue.added);
 		else
@@ -72,7 +106,7 @@ void user_queue_defer(struct user_space *u, struct user_request *r)
 	/* This helper can hang before it comes back to the list. */
 	if (!u->queue.deferred.first && u->nr_helpers_idle)
 		pthread_cond_signal(&u->queue.added);
-	append(&u->queue.deferred, r);
+	append(&u->queue, &u->queue.deferred, r);
 	pthread_mutex_unlock(&u->pool_lock);
 }
 

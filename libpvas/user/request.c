@@ -30,6 +30,13 @@ int user_request_valid(void)
 	return !listener_ioctl(current->u->listener, SECCOMP_IOCTL_NOTIF_ID_VALID, &id);
 }
 
+int user_request_is_dead(const struct user_request *r)
+{
+	uint64_t id = r->id;
+
+	return listener_ioctl(r->u->listener, SECCOMP_IOCTL_NOTIF_ID_VALID, &id) == -ENOENT;
+}
+
 int user_request_current(const struct user_request *r)
 {
 	return __atomic_load_n(&r->u->changes, __ATOMIC_ACQUIRE) == r->changes ||

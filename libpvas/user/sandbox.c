@@ -46,13 +46,29 @@ int user_sandbox_call(const struct user_request *r)
 	return nr == __NR_seccomp || (nr == __NR_prctl && (uint32_t)r->args[0] == PR_SET_SECCOMP);
 }
 
-/* Can the instruction return SECCOMP_RET_TRACE? The accumulator's value is not known here. */
-static int can_trace(const struct sock_filter *f)
+/*
+ * Can the instruction return an action that ours precedes, and that does more than allow the
+ * call? That is SECCOMP_RET_TRACE, and those unknown here, for which a kernel that doesn't know
+ * them either would kill the caller. The accumulator's value is not known here.
+ */
+static int is_preceded(const struct sock_filter *f)
 {
 	if (BPF_CLASS(f->code) != BPF_RET)
 		return 0;
-	return BPF_RVAL(f->code) != BPF_K ||
-	       (f->k & SECCOMP_RET_ACTION_FULL) == SECCOMP_RET_TRACE;
+	if (BPF_RVAL(f->code) != BPF_K)
+		return 1;
+	switch (f->k & SECCOMP_RET_ACTION_FULL) {
+	case SECCOMP_RET_KILL_PROCESS:
+	case SECCOMP_RET_KILL_THREAD:
+	case SECCOMP_RET_TRAP:
+	case SECCOMP_RET_ERRNO:
+	case SECCOMP_RET_USER_NOTIF:
+	case SECCOMP_RET_LOG:
+	case SECCOMP_RET_ALLOW:
+		return 0;
+	default:
+		return 1;
+	}
 }
 
 /* 0 if no instruction can */
@@ -69,7 +85,7 @@ static int64_t check_program(pid_t memory, uint64_t filter, unsigned int len)
 		if (bytes != (ssize_t)(n * sizeof(chunk[0])))
 			return bytes == -EPERM ? -EPERM : -EFAULT;
 		for (i = 0; i < n; i++)
-			if (can_trace(&chunk[i]))
+			if (is_preceded(&chunk[i]))
 				return -EINVAL;
 	}
 	return 0;

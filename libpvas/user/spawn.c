@@ -198,11 +198,8 @@ static int start(struct user_space *u, struct user_part *p, struct pvas_spawn_ca
 
 static int start_in(struct user_space *u, struct user_part *p, struct pvas_spawn_call *call)
 {
-	int cancel, err;
+	int err = start(u, p, call);
 
-	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
-	err = start(u, p, call);
-	pthread_setcancelstate(cancel, NULL);
 	if (!err)
 		return 0;
 	munmap((void *)p->base, p->end - p->base);

@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #include "child.h"
+#include "clock.h"
 #include "left.h"
 #include "rawsys.h"
 #include "worker.h"
@@ -26,6 +27,7 @@
 #define EVENTS		32
 #define WAKE_ID		UINT32_MAX	/* an index that no partition has */
 #define POLL_MS		20
+#define NO_END_MS	10000	/* that long after the last end, those alive are in a hung call */
 
 static int earlier(int a, int b)
 {
@@ -182,6 +184,31 @@ static int kill_all(struct user_space *u)
 	return alive;
 }
 
+/* Of tasks when the space ends: how many there still are, and since when there are so many */
+struct ends {
+	int alive;
+	int64_t last;
+};
+
+/*
+ * A task in a call for which a file server has to answer does not die before it does. It needs
+ * the space until then, but nobody has to wait for it.
+ */
+static int end_all(struct user_space *u, struct ends *ends)
+{
+	int64_t now = now_ns();
+	int alive = kill_all(u);
+
+	if (alive != ends->alive) {
+		ends->alive = alive;
+		ends->last = now;
+	}
+	if (!alive || now - ends->last < NO_END_MS * 1000000LL)
+		return alive;
+	u->unkilled = 1;
+	return 0;
+}
+
 /* ---- the thread ---- */
 
 static void drain(int fd)
@@ -218,7 +245,7 @@ static int wait_for_events(struct user_space *u, struct epoll_event *events, int
 }
 
 /* Returns whether to continue. */
-static int handle_events(struct user_space *u, int timeout)
+static int handle_events(struct user_space *u, struct ends *ends, int timeout)
 {
 	struct epoll_event events[EVENTS];
 	int i, n = wait_for_events(u, events, timeout);
@@ -231,7 +258,7 @@ static int handle_events(struct user_space *u, int timeout)
 			handle_exit(u, &u->parts[events[i].data.u32]);
 		}
 	}
-	return !__atomic_load_n(&u->stop, __ATOMIC_ACQUIRE) || kill_all(u);
+	return !__atomic_load_n(&u->stop, __ATOMIC_ACQUIRE) || end_all(u, ends);
 }
 
 static int install_filter(struct user_space *u)
@@ -286,6 +313,7 @@ static void finish(struct user_space *u)
 static void *supervisor_main(void *arg)
 {
 	struct user_space *u = arg;
+	struct ends ends = { 0 };
 	int wait = -1;
 	int err;
 
@@ -294,7 +322,7 @@ static void *supervisor_main(void *arg)
 	set_ready(u, err);
 	if (err)
 		return NULL;
-	while (handle_events(u, u->stop ? earlier(wait, POLL_MS) : wait)) {
+	while (handle_events(u, &ends, u->stop ? earlier(wait, POLL_MS) : wait)) {
 		wait = poll_execs(u);
 		wait = earlier(wait, user_reclaim_some(u));
 	}

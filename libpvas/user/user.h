@@ -240,6 +240,8 @@ struct user_meter {
  * struct user_queue - requests for the helpers
  * @arrived:	callers to be identified
  * @deferred:	callers that are outside, or probably so if it can take long to find out
+ * @nr_waiting:	requests in both lists
+ * @sweep_at:	that many, and those of callers that have been killed are freed
  * @nr_outside:	helpers that are handling calls of callers outside
  * @meters:	of these
  * @nr_taken:	how many requests were taken from the queue
@@ -252,6 +254,8 @@ struct user_meter {
 struct user_queue {
 	struct user_list arrived;
 	struct user_list deferred;
+	unsigned int nr_waiting;
+	unsigned int sweep_at;
 	unsigned int nr_outside;
 	struct user_meter meters[OUTSIDE_MAX];
 	unsigned int nr_taken;
@@ -312,7 +316,7 @@ struct user_queue {
  * @finished:	it has ended the workers and closed all descriptors, and uses this no more
  * @stays:	it doesn't end yet, as the parent of processes that have left
  * @stuck:	a worker is in a call that doesn't end, or
- * @unkilled:	a sandbox forbids to kill the tasks
+ * @unkilled:	a sandbox forbids to kill the tasks, or they are in a call that does not end
  * @ready:	the supervisor has started, or failed to:
  * @err:	-errno of that, and
  * @why:	an explanation

@@ -73,6 +73,9 @@ int user_request_of_task(const struct user_request *r);
 /* In a worker: is the caller of the current request still waiting? */
 int user_request_valid(void);
 
+/* Has the caller of this one been killed? */
+int user_request_is_dead(const struct user_request *r);
+
 /* Has no task ended since the request was made? Then its partition is still the caller's. */
 int user_request_current(const struct user_request *r);
 
@@ -130,8 +133,14 @@ int user_caller_still_inside(pid_t tid);
  */
 int user_caller_elsewhere(pid_t tid);
 
-/* Does it have an address space that is certainly not ours? */
-int user_caller_left(pid_t tid);
+/*
+ * The size in pages of the address space of thread @tid of process @pid. 0: it has none, as a
+ * first thread that has ended before the others; or is no thread of that process any more.
+ */
+unsigned long user_caller_pages(pid_t pid, pid_t tid);
+
+/* Does that thread have an address space that is certainly not ours? */
+int user_caller_left(pid_t pid, pid_t tid);
 
 /* ---- exe.c ---- */
 
@@ -192,12 +201,17 @@ struct user_mmap {
 
 /* They return an address or value, or -errno, as the system calls do. */
 int64_t user_mmap(struct user_part *p, const struct user_mmap *m);
+int64_t user_mmap_fixed(struct user_part *p, const struct user_mmap *m);
 int64_t user_mremap(struct user_part *p, uint64_t old, uint64_t old_len, uint64_t new_len,
 		    int flags);
+int64_t user_mremap_fixed(struct user_part *p, const uint64_t args[5]);
 int64_t user_shmat(struct user_part *p, int id, uint64_t addr, int flags, uint64_t align);
 int64_t user_brk(struct user_part *p, uint64_t brk);
 
-/* The task maps to a fixed address: unmap spare memory of the heap that is in the way. */
+/*
+ * The task maps to an address that it names: unmap spare memory of the heap that is in the way.
+ * The mapping has to follow under the same lock, or the heap may come in its way again.
+ */
 void user_make_room(struct user_part *p, uint64_t addr, uint64_t len);
 
 /* As user_brk(), for a fork child with a copy of the partition. */

@@ -198,13 +198,25 @@ class Barrier:
         if self.broken:
             self._check()
         self._mine += 1
+        try:
+            order = self._arrive()
+            self._pass(until)
+        except BaseException:
+            # Also that of a signal's handler. It has arrived, and would again at its next call.
+            if self._words.load(self._PHASE) < self._mine:
+                self.abort()
+            raise
+        return order
+
+    def _arrive(self):
         order = self.parties * self._mine - self._words.add(self._ARRIVED, 1) - 1
         if not order:
             self._words.store(self._PHASE, self._mine)
             self._words.wake(self._PHASE)
+        return order
+
+    def _pass(self, until):
         while self._words.load(self._PHASE) < self._mine:
             if not self._shared.wait(self._PHASE, self._mine - 1, until):
-                self.abort()
                 raise threading.BrokenBarrierError(f"{self._shared.what}: not all came in time")
             self._check()
-        return order

@@ -177,6 +177,25 @@ def test_barrier_limits():
     pvas.Barrier("done").wait()
 
 
+def test_barrier_interrupt():
+    """A rank that a signal's handler takes out of wait() has arrived: nobody passes by that twice."""
+    barrier, late = pvas.Barrier("b"), pvas.Counter("late")
+    done = pvas.Barrier("done")
+    if ME == 0:
+        signal.signal(signal.SIGALRM, lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+        signal.setitimer(signal.ITIMER_REAL, 0.2)
+        caught(KeyboardInterrupt, barrier.wait)
+    elif ME == N - 1:
+        time.sleep(1)
+        late.add(1)
+    try:
+        barrier.wait()
+        assert late.value
+    except threading.BrokenBarrierError:
+        pass
+    done.wait()
+
+
 def test_counter():
     """Each number goes to one task."""
     counter, done = pvas.Counter("c", 5), pvas.Barrier("done")

@@ -144,6 +144,9 @@ test_limits()
 	(ulimit -S -n 100; exec $PVASRUN --tag-output -n 60 sh -c 'ulimit -S -n') >out 2>err; status=$?
 	status_is 0
 	check "tasks have the old limit" [ "$(grep -c '\] 100$' out)" -eq 60 ]
+	# their mapping calls are pvasrun's time
+	(ulimit -S -t 100; exec $PVASRUN -n 2 sh -c 'ulimit -S -t; [ $PVAS_RANK = 0 ] || grep "cpu time" /proc/$PPID/limits') >out 2>err
+	check "tasks have the old limit of time, pvasrun has not" eval '[ "$(grep -c "^100$" out)" -eq 2 ] && ! grep "time  *100 " out'
 	# room for files that are open until execve(), and for PMI_FD
 	(ulimit -S -n 20; exec $PVASRUN -n 2 sh -c 'ulimit -S -n') >out 2>err; status=$?
 	status_is 0; silent; out_is $'64\n64'
