@@ -159,6 +159,34 @@ test_behind_a_shell()
 	behind_a_shell "$mpich ring && true"
 }
 
+# Behind a program that execs it, a rank is a task, with Open MPI's component in use. One that
+# leaves the space is named.
+test_after_exec()
+{
+	local wrapper
+
+	for wrapper in 'env A=1' 'nice' "sh -c exec\\ $openmpi\\ ring"; do
+		eval "OMPI_MCA_btl=$btl,self run -n 2 $wrapper $openmpi ring"
+		status_is 0
+		silent
+		out_has 'ring: 2 ranks'
+		check "no warning" eval '! grep -q ^libpvas: "$T/err"'
+	done
+	run -n 2 env A=1 "$mpich" ring
+	status_is 0
+	out_has 'ring: 2 ranks'
+	run -n 2 env PVAS_EXEC=leave "$openmpi" ring
+	status_is 0
+	out_has 'ring: 2 ranks'
+	[ "$BACKEND" = kernel ] || return 0
+	# and where mpirun starts the ranks
+	OMPI_MCA_btl=$btl,self timeout "$LIMIT" mpirun --allow-run-as-root --oversubscribe -n 2 \
+		"$B/pvasrun/pvasexec" env A=1 nice "$openmpi" ring >"$T/out" 2>"$T/err"
+	status=$?
+	status_is 0
+	out_has 'ring: 2 ranks'
+}
+
 test_two_jobs()
 {
 	launch -n 3 "$openmpi" alltoall >"$T/other" 2>&1 &
