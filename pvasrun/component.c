@@ -10,6 +10,7 @@
 #include "trusted.h"
 
 #define PRETEND "mca_coll_pretend.so"
+#define PRETEND_MPICH "pvas_pretend_mpich.so"
 
 /* A build has those of one series of Open MPI: a BTL for 4.1, later a part that btl/sm uses. */
 static const struct {
@@ -83,6 +84,17 @@ static bool find_in_own_dir(const char *built, const char *installed, char dir[s
 bool component_find_pretend(char dir[static PATH_MAX])
 {
 	return find_in_own_dir("../pretend/" PRETEND, "../lib/pvas/pretend/" PRETEND, dir);
+}
+
+bool component_find_pretend_mpich(char path[static PATH_MAX])
+{
+	int fd = companion_open("../pretend/" PRETEND_MPICH, "../lib/pvas/pretend/" PRETEND_MPICH,
+				path);
+
+	if (fd < 0)
+		return false;
+	close(fd);
+	return true;
 }
 
 static bool is_installed(unsigned int i)

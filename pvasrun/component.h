@@ -34,6 +34,8 @@ enum component component_find(char dir[static PATH_MAX], const char **btl);
 
 /* Likewise, the directory of the component that --pretend needs; Open MPI never searches it. */
 bool component_find_pretend(char dir[static PATH_MAX]);
+/* And the path of the library that MPICH's ranks preload */
+bool component_find_pretend_mpich(char path[static PATH_MAX]);
 
 /*
  * Open a file that belongs to this program, relative to the program's directory in the

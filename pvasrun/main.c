@@ -13,6 +13,7 @@
 #include "map.h"
 #include "orphans.h"
 #include "precheck.h"
+#include "pretend.h"
 #include "program.h"
 #include "report.h"
 #include "signals.h"
@@ -118,7 +119,7 @@ static int prepare(struct run *run)
 	if (!status)
 		status = precheck_limits(run->opt);
 	if (!status)
-		status = precheck_pretend(run->opt);
+		status = pretend_check(run->opt);
 	if (!status)
 		status = bind_prepare(run);
 	if (status)
