@@ -28,6 +28,14 @@ static void drop_outer_job(struct env *env)
 		env_drop(env, prefixes[i], NULL);
 }
 
+/* libpmix looks there for components, besides its own: it shares what the server tells it. */
+static int add_gds(struct env *env)
+{
+	char dir[PATH_MAX];
+
+	return component_find_gds(dir) ? env_default(env, PMIX_COMPONENT_PATH, dir) : 0;
+}
+
 /*
  * The same variables as PMIx_server_setup_fork() sets, before any server runs. Each
  * version of a client reads one of the names, and the server understands all versions.
@@ -61,7 +69,7 @@ static int add_pmix(const struct mpi *mpi, struct env *env)
 	/* ranks are served once the last of them is started */
 	if (!err)
 		err = env_default(env, "PMIX_MCA_ptl_base_handshake_wait_time", "600");
-	return err;
+	return err ? err : add_gds(env);
 }
 
 static int add_pmi1(const struct mpi *mpi, struct env *env)
