@@ -72,7 +72,7 @@ bool gds_pvas_publish(const char *nspace)
 }
 
 /* Ranks call PMIx_Finalize at about the same time, or one of them has failed. */
-#define WITHDRAW_MS 1000
+#define WITHDRAW_MS 10000
 
 static void withdraw_own(void)
 {
