@@ -63,6 +63,11 @@ static uint64_t box_bytes(uint64_t left, uint64_t others, bool first)
 	return bytes <= left || first ? bytes : 0;
 }
 
+static uint64_t left_of_budget(uint64_t taken)
+{
+	return taken < BUDGET ? BUDGET - taken : 0;
+}
+
 /* Bytes of all fast boxes, and their number in *@boxes */
 static uint64_t fast_bytes(uint64_t peers, uint64_t cap, uint64_t *boxes)
 {
@@ -71,8 +76,7 @@ static uint64_t fast_bytes(uint64_t peers, uint64_t cap, uint64_t *boxes)
 	if (cap > peers)
 		cap = peers;
 	for (*boxes = 0; *boxes < cap; ++*boxes) {
-		bytes = box_bytes(taken + sum < BUDGET ? BUDGET - taken - sum : 0,
-				  cap - *boxes - 1, !*boxes);
+		bytes = box_bytes(left_of_budget(SUM(taken, sum)), cap - *boxes - 1, !*boxes);
 		if (!bytes)
 			break;
 		sum += bytes;
