@@ -85,8 +85,10 @@ static bool can_copy(const mca_btl_pvas_endpoint_t *ep, size_t len)
 {
 	struct mca_btl_pvas_fbox *fbox = __atomic_load_n(&ep->fbox_out, __ATOMIC_ACQUIRE);
 
-	if (!fbox || len <= MCA_BTL_PVAS_MIN_REFERENCE || len > component.copy_limit)
-		return len <= component.copy_limit;
+	const unsigned int limit = component.limits[ep->distance].copy;
+
+	if (!fbox || len <= MCA_BTL_PVAS_MIN_REFERENCE || len > limit)
+		return len <= limit;
 	if (component.oversubscribed)
 		return mca_btl_pvas_ring_stays_half_free(&fbox->ring, len);
 	return mca_btl_pvas_record_size(len) <= mca_btl_pvas_ring_max_record(&fbox->ring);

@@ -137,6 +137,7 @@ convention()
 for how in kill single many; do
 	try records-$how	"$bin/records" $how
 done
+try distance		"$bin/distance"
 try ring		tasks 4 ring 50
 try counters		tasks 3 counters
 try alltoall		tasks 2 alltoall "$longest"
