@@ -6,7 +6,9 @@
  * rank's name, which is the same everywhere, or the address of a process that has been used.
  * The first rank writes the table of MPI_COMM_WORLD into a file in memory. All ranks map it
  * privately over those pages of such tables that are equal to it; a store makes a copy of
- * the page, as before. The block that malloc() gave stays what it is.
+ * the page, as before. The block that malloc() gave stays what it is; below its threshold for
+ * memory maps (under pvasrun, 16 MiB), the table may begin elsewhere in its first page than
+ * that of the first rank does, and is not shared.
  */
 #include "coll_pretend.h"
 

@@ -119,7 +119,7 @@ test_pretend()
 	pretend pretend 128 2 64:2,full
 	pretend pretend 65536 4 16384:4
 	# The table of all ranks is there once: at least one map of it in each rank.
-	pretend pretend 1048576 4 262144:4
+	pretend pretend 2097152 4 524288:4
 	check "tables are not shared" awk '/^shared maps:/ { exit !($3 >= 4) }' "$T/out"
 	run --pretend 64 -n 2 "$B/pvasrun/tests/pretend" 128 2 send
 	status_is 17
