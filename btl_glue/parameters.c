@@ -165,7 +165,8 @@ static void clamp_pages(const char *name, unsigned int *value, size_t min)
 /* For each distance its own default, or for all what was set; at last the longest of all */
 static void set_copy_limits(size_t eager_limit)
 {
-	const unsigned int most = mca_btl_pvas_clamp(MCA_BTL_PVAS_MIN_REFERENCE, eager_limit, MAX_SIZE);
+	const unsigned int most = mca_btl_pvas_clamp(MCA_BTL_PVAS_MIN_REFERENCE, eager_limit,
+						     MAX_SIZE);
 	const bool given = component.copy_limit != UNSET;
 	unsigned int i, limit;
 
@@ -173,7 +174,8 @@ static void set_copy_limits(size_t eager_limit)
 	if (given && component.copy_limit > most)
 		component.copy_limit = most;
 	if (given)
-		clamp_uint("copy_limit", &component.copy_limit, MCA_BTL_PVAS_MIN_REFERENCE, MAX_SIZE);
+		clamp_uint("copy_limit", &component.copy_limit, MCA_BTL_PVAS_MIN_REFERENCE,
+			   MAX_SIZE);
 	else
 		component.copy_limit = 0;
 	for (i = 0; i < MCA_BTL_PVAS_DISTANCES; i++) {

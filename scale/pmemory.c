@@ -74,16 +74,13 @@ static int set_defaults(struct options *o)
 
 int pvas_command(const struct options *given)
 {
+	static void (*const print[])(const struct options *o) = {
+		[TEXT] = print_text, [CSV] = print_csv, [JSON] = print_json,
+	};
 	struct options o = *given;
 	int status = set_defaults(&o);
 
-	if (status)
-		return status;
-	if (o.format == CSV)
-		print_csv(&o);
-	else if (o.format == JSON)
-		print_json(&o);
-	else
-		print_text(&o);
-	return 0;
+	if (!status)
+		print[o.format](&o);
+	return status;
 }

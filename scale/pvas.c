@@ -100,6 +100,7 @@ uint64_t scale_pvas_bytes(uint64_t ranks, uint64_t cap)
 	/* Alone, a rank does not use the component. */
 	if (!peers)
 		return 0;
-	return SUM(QUEUE, endpoint_bytes(peers), PRODUCT(FAST_ENTRY, (peers < cap ? peers : cap) + 1),
-		   fragments(peers) * FRAGMENT, fast_bytes(peers, cap, &boxes));
+	return SUM(QUEUE, endpoint_bytes(peers), fragments(peers) * FRAGMENT,
+		   PRODUCT(FAST_ENTRY, (peers < cap ? peers : cap) + 1),
+		   fast_bytes(peers, cap, &boxes));
 }

@@ -94,8 +94,8 @@ static void find(void)
 static void map_run(char *to, size_t at, size_t bytes)
 {
 	/* A failure leaves the pages as they are. */
-	if (bytes && mmap(to + at, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_FIXED, shared.fd,
-			  at) != MAP_FAILED)
+	if (bytes && mmap(to + at, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_FIXED,
+			  shared.fd, at) != MAP_FAILED)
 		madvise(to + at, bytes, MADV_POPULATE_READ);
 }
 

@@ -193,8 +193,9 @@ static bool is_plain(const ucp_request_param_t *param)
 	       !(param->op_attr_mask & UCP_OP_ATTR_FIELD_DATATYPE);
 }
 
-EXPORT ucs_status_ptr_t ucp_tag_recv_nbx(ucp_worker_h worker, void *buf, size_t count, ucp_tag_t tag,
-					 ucp_tag_t mask, const ucp_request_param_t *param)
+EXPORT ucs_status_ptr_t ucp_tag_recv_nbx(ucp_worker_h worker, void *buf, size_t count,
+					 ucp_tag_t tag, ucp_tag_t mask,
+					 const ucp_request_param_t *param)
 {
 	struct receive *r = NULL;
 

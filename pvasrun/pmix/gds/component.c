@@ -81,8 +81,8 @@ static pmix_status_t store_modex(struct pmix_namespace_t *ns, pmix_buffer_t *buf
 	return hash->store_modex(ns, buf, data);
 }
 
-static pmix_status_t assemb_kvs_req(const pmix_proc_t *proc, pmix_list_t *values, pmix_buffer_t *buf,
-				    void *data)
+static pmix_status_t assemb_kvs_req(const pmix_proc_t *proc, pmix_list_t *values,
+				    pmix_buffer_t *buf, void *data)
 {
 	return hash->assemb_kvs_req(proc, values, buf, data);
 }

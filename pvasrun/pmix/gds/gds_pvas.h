@@ -28,8 +28,9 @@ bool gds_pvas_publish(const char *nspace);
 bool gds_pvas_find(const char *nspace);
 
 /* Look up in the published description. */
-pmix_status_t gds_pvas_fetch(const pmix_proc_t *proc, pmix_scope_t scope, bool copy, const char *key,
-			     pmix_info_t info[], size_t ninfo, pmix_list_t *values);
+pmix_status_t gds_pvas_fetch(const pmix_proc_t *proc, pmix_scope_t scope, bool copy,
+			     const char *key, pmix_info_t info[], size_t ninfo,
+			     pmix_list_t *values);
 
 /* At the end: rank 0 waits until no other rank looks it up any more. */
 void gds_pvas_leave(void);

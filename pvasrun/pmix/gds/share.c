@@ -126,8 +126,9 @@ void gds_pvas_leave(void)
  * that nothing of it is written, and nothing behind it is looked at. Only libpmix's own thread
  * calls this.
  */
-pmix_status_t gds_pvas_fetch(const pmix_proc_t *proc, pmix_scope_t scope, bool copy, const char *key,
-			     pmix_info_t info[], size_t ninfo, pmix_list_t *values)
+pmix_status_t gds_pvas_fetch(const pmix_proc_t *proc, pmix_scope_t scope, bool copy,
+			     const char *key, pmix_info_t info[], size_t ninfo,
+			     pmix_list_t *values)
 {
 	volatile pmix_list_item_t *first = own_jobs->pmix_list_sentinel.pmix_list_next;
 	pmix_status_t rc;

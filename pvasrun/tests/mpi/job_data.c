@@ -65,7 +65,7 @@ static void check_rank(pmix_rank_t rank)
 	is(rank, PMIX_NODE_RANK, rank % per_node);
 }
 
-/* What ranks tell each other is not part of it. */
+/* Values that ranks publish are not part of it. */
 static void check_modex(void)
 {
 	pmix_value_t value;
