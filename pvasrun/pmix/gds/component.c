@@ -42,8 +42,8 @@ static pmix_status_t store_job_info(const char *nspace, pmix_buffer_t *buf)
 	if (ours && pmix_globals.myid.rank != 0 && gds_pvas_find(nspace))
 		return PMIX_SUCCESS;
 	rc = hash->store_job_info(nspace, buf);
-	if (rc == PMIX_SUCCESS && ours && pmix_globals.myid.rank == 0)
-		gds_pvas_publish(nspace);
+	if (ours && pmix_globals.myid.rank == 0)
+		gds_pvas_publish(nspace, rc == PMIX_SUCCESS);
 	return rc;
 }
 
@@ -147,6 +147,8 @@ static int query(pmix_mca_base_module_t **found, int *priority)
 {
 	bool used = fits() && pvas_task_get_index() >= 0;
 
+	if (used)
+		gds_pvas_announce();
 	*found = used ? (pmix_mca_base_module_t *)&module : NULL;
 	*priority = used ? 5 : -1;
 	return used ? PMIX_SUCCESS : PMIX_ERR_NOT_AVAILABLE;

@@ -23,8 +23,11 @@
 
 #include <stdbool.h>
 
-/* share.c: false if there is none, and then libpmix's own component has it all */
-bool gds_pvas_publish(const char *nspace);
+/* share.c: at the beginning, a rank says that it is a client of PMIx. */
+void gds_pvas_announce(void);
+/* Rank 0, after libpmix's own component has @stored the description, or has failed */
+void gds_pvas_publish(const char *nspace, bool stored);
+/* Another rank: false if there is none, and then that component has it all */
 bool gds_pvas_find(const char *nspace);
 
 /* Look up in the published description. */

@@ -11,8 +11,14 @@
 
 #define NAME "pmix job"
 
-/* How long to wait for rank 0, which starts at the same time */
-#define WAIT_MS 2000
+/* A client exports it first, and then NAME is to come. */
+#define CLIENT "pmix client"
+
+/* How long to wait for rank 0 to be a client: it starts at the same time. */
+#define WAIT_MS 5000
+
+/* And then for the description, which the server sends to one rank after the other */
+#define DESCRIPTION_MS 120000
 
 /* libpmix declares this in a header that it does not install: gds_hash.h. */
 struct hash_component {
@@ -25,7 +31,7 @@ extern struct hash_component pmix_mca_gds_hash_component;
 
 /**
  * struct description - what rank 0 publishes
- * @job:	an item of the component's list of jobs
+ * @job:	an item of the component's list of jobs; NULL: rank 0 has failed
  * @ranks:	of the job, for the client's own record of it
  * @readers:	ranks that have found it, and have not called PMIx_Finalize
  */
@@ -51,24 +57,31 @@ static pmix_namespace_t *own_namespace(const char *nspace)
 
 /* ---- rank 0 ---- */
 
-/* After the component has stored the job, which is the last of its list. */
-bool gds_pvas_publish(const char *nspace)
+void gds_pvas_announce(void)
 {
-	pmix_namespace_t *ns = own_namespace(nspace);
+	pvas_name_export(CLIENT, NULL);
+}
 
-	if (!ns || own.job || pmix_list_is_empty(own_jobs))
-		return false;
-	strncpy(own.nspace, nspace, PMIX_MAX_NSLEN);
+/* The component has stored the job, which is the last of its list. */
+static void take_out(const pmix_namespace_t *ns)
+{
+	strncpy(own.nspace, ns->nspace, PMIX_MAX_NSLEN);
 	own.job = pmix_list_get_last(own_jobs);
 	own.ranks = ns->nprocs;
 	pmix_list_remove_item(own_jobs, own.job);
-	if (pvas_name_export(NAME, &own)) {
+}
+
+/* Others wait for the name, also if there is nothing behind it. */
+void gds_pvas_publish(const char *nspace, bool stored)
+{
+	pmix_namespace_t *ns = own_namespace(nspace);
+
+	if (stored && ns && !pmix_list_is_empty(own_jobs))
+		take_out(ns);
+	if (!pvas_name_export(NAME, &own))
+		found = own.job ? &own : NULL;
+	else if (own.job)
 		pmix_list_append(own_jobs, own.job);
-		own.job = NULL;
-		return false;
-	}
-	found = &own;
-	return true;
 }
 
 /* Ranks call PMIx_Finalize at about the same time, or one of them has failed. */
@@ -100,7 +113,10 @@ bool gds_pvas_find(const char *nspace)
 	void *at;
 
 	from = pvas_task_get_index() - pmix_globals.myid.rank;
-	if (pvas_name_import_wait(from, NAME, WAIT_MS, &at) < 0 ||
+	if (pvas_name_import_wait(from, CLIENT, WAIT_MS, &at) < 0 ||
+	    pvas_name_import_wait(from, NAME, DESCRIPTION_MS, &at) < 0)
+		return false;
+	if (!((struct description *)at)->job ||
 	    strncmp(((struct description *)at)->nspace, nspace, PMIX_MAX_NSLEN))
 		return false;
 	found = at;
@@ -114,6 +130,7 @@ bool gds_pvas_find(const char *nspace)
 /* It stays in memory until the task ends. */
 void gds_pvas_leave(void)
 {
+	pvas_name_unexport(CLIENT);
 	if (found == &own)
 		withdraw_own();
 	else if (is_there())
