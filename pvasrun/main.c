@@ -14,6 +14,7 @@
 #include "map.h"
 #include "orphans.h"
 #include "precheck.h"
+#include "pretend.h"
 #include "program.h"
 #include "report.h"
 #include "signals.h"
@@ -126,7 +127,7 @@ static int prepare(struct run *run)
 	if (!status)
 		status = precheck_limits(run->opt);
 	if (!status)
-		status = precheck_pretend(run->opt);
+		status = pretend_check(run->opt);
 	if (!status)
 		status = bind_prepare(run);
 	if (status)
