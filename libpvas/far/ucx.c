@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/* UCX as stores and memory servers use it */
+#include <pthread.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+#include <ucs/debug/debug.h>
+#include <ucs/debug/log_def.h>
+#include "ucx.h"
+
+_Thread_local int far_ucx_quiet;
+static bool quiet_all;
+
+/*
+ * A connection without traffic ends when the other side has been silent for a minute: a link
+ * may be cut for a while. Shared memory works for processes of one user only, and a memory
+ * server on the same node is of little use.
+ */
+static const struct {
+	const char *name, *value;
+} settings[] = {
+	{ "TLS", "^sm" },
+	{ "TCP_KEEPIDLE", "20s" },
+	{ "TCP_KEEPINTVL", "10s" },
+	{ "TCP_KEEPCNT", "4" },
+	{ "CM_USE_ALL_DEVICES", "n" },
+};
+
+static ucs_log_func_rc_t hush(const char *file, unsigned int line, const char *function,
+			      ucs_log_level_t level, const ucs_log_component_config_t *config,
+			      const char *message, va_list args)
+{
+	(void)file, (void)line, (void)function, (void)level, (void)config, (void)message, (void)args;
+	return quiet_all || far_ucx_quiet ? UCS_LOG_FUNC_RC_STOP : UCS_LOG_FUNC_RC_CONTINUE;
+}
+
+/* UCX's library takes the signals of errors when it is loaded; the program's own way is better. */
+static void load(void)
+{
+	ucs_debug_disable_signal(SIGSEGV);
+	ucs_debug_disable_signal(SIGBUS);
+	ucs_debug_disable_signal(SIGILL);
+	ucs_debug_disable_signal(SIGFPE);
+	ucs_log_push_handler(hush);
+}
+
+static void load_once(void)
+{
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+	pthread_once(&once, load);
+}
+
+void far_ucx_quiet_all(void)
+{
+	load_once();
+	quiet_all = true;
+}
+
+ucs_status_t far_ucx_open(ucp_context_h *context)
+{
+	ucp_params_t params = {
+		.field_mask = UCP_PARAM_FIELD_FEATURES | UCP_PARAM_FIELD_NAME,
+		/* Not RMA: with it, UCX writes where the other side says. */
+		.features = UCP_FEATURE_AM | UCP_FEATURE_WAKEUP,
+		.name = "pvas-far",
+	};
+	ucp_config_t *config;
+	ucs_status_t status;
+	char name[64];
+	size_t i;
+
+	load_once();
+	status = ucp_config_read(NULL, NULL, &config);
+	if (status != UCS_OK)
+		return status;
+	for (i = 0; i < sizeof(settings) / sizeof(*settings); i++) {
+		snprintf(name, sizeof(name), "UCX_%s", settings[i].name);
+		if (!getenv(name))	/* one that this release of UCX lacks is no error */
+			ucp_config_modify(config, settings[i].name, settings[i].value);
+	}
+	status = ucp_init(&params, config, context);
+	ucp_config_release(config);
+	return status;
+}
+
+ucs_status_t far_ucx_worker(ucp_context_h context, uint64_t gate, ucp_worker_h *worker, int *efd)
+{
+	ucp_worker_params_t params = {
+		.field_mask = UCP_WORKER_PARAM_FIELD_THREAD_MODE | UCP_WORKER_PARAM_FIELD_FLAGS,
+		.thread_mode = UCS_THREAD_MODE_SERIALIZED,
+		.flags = UCP_WORKER_FLAG_IGNORE_REQUEST_LEAK,
+		.client_id = gate,
+	};
+	ucs_status_t status;
+
+	if (gate)
+		params.field_mask |= UCP_WORKER_PARAM_FIELD_CLIENT_ID;
+	status = ucp_worker_create(context, &params, worker);
+	if (status != UCS_OK)
+		return status;
+	status = ucp_worker_get_efd(*worker, efd);
+	if (status != UCS_OK)
+		ucp_worker_destroy(*worker);
+	return status;
+}
+
+ucs_status_t far_ucx_handler(ucp_worker_h worker, unsigned int id, ucp_am_recv_callback_t cb,
+			     void *arg)
+{
+	ucp_am_handler_param_t param = {
+		.field_mask = UCP_AM_HANDLER_PARAM_FIELD_ID | UCP_AM_HANDLER_PARAM_FIELD_CB |
+			      UCP_AM_HANDLER_PARAM_FIELD_ARG,
+		.id = id,
+		.cb = cb,
+		.arg = arg,
+	};
+
+	return ucp_worker_set_am_recv_handler(worker, &param);
+}
+
+double far_now(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return now.tv_sec + now.tv_nsec * 1e-9;
+}
