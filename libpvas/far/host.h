@@ -58,6 +58,7 @@ struct host {
 	ucp_worker_h worker;
 	ucp_ep_h ep;
 	int efd;
+	struct far_spin spin;
 
 	pthread_mutex_t lock;
 	pthread_cond_t changed;

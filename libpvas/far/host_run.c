@@ -6,9 +6,6 @@
 #include <string.h>
 #include "host.h"
 
-/* Seconds to look for events before sleeping: an answer is often there in less */
-#define SPIN_S		20e-6
-
 /* An error of the connection, which ends the store: who waits is told, later operations fail. */
 void host_break(struct host *host, int err, const char *why)
 {
@@ -49,18 +46,16 @@ static void check_patience(struct host *host)
 
 static bool progress(struct host *host, double until)
 {
-	double spun = far_now() + SPIN_S;
-	bool any = false;
+	bool any;
 
-	if (spun > until)
-		spun = until;
 	far_ucx_quiet++;
-	do {
-		while (ucp_worker_progress(host->worker)) {
-			any = true;
-			host_pump(host);
-		}
-	} while (!any && far_now() < spun);
+	any = ucp_worker_progress(host->worker) ||
+	      (until > far_now() && far_spin(&host->spin, host->worker));
+	while (any) {
+		host_pump(host);
+		if (!ucp_worker_progress(host->worker))
+			break;
+	}
 	far_ucx_quiet--;
 	return any;
 }

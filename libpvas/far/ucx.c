@@ -1,14 +1,20 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* UCX as stores and memory servers use it */
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 #include <ucs/debug/debug.h>
 #include <ucs/debug/log_def.h>
 #include "ucx.h"
+
+/* Seconds to look for events, and the most waits to go without after that was in vain */
+#define SPIN_S		60e-6
+#define SPIN_SKIP_MOST	255
 
 _Thread_local int far_ucx_quiet;
 static bool quiet_all;
@@ -19,13 +25,13 @@ static bool quiet_all;
  * server on the same node is of little use.
  */
 static const struct {
-	const char *name, *value;
+	const char *variable, *name, *value;
 } settings[] = {
-	{ "TLS", "^sm" },
-	{ "TCP_KEEPIDLE", "20s" },
-	{ "TCP_KEEPINTVL", "10s" },
-	{ "TCP_KEEPCNT", "4" },
-	{ "CM_USE_ALL_DEVICES", "n" },
+	{ "UCX_TLS", "TLS", "^sm" },
+	{ "UCX_TCP_KEEPIDLE", "KEEPIDLE", "20s" },
+	{ "UCX_TCP_KEEPINTVL", "KEEPINTVL", "10s" },
+	{ "UCX_TCP_KEEPCNT", "KEEPCNT", "4" },
+	{ "UCX_TCP_CM_REUSEADDR", "CM_REUSEADDR", "y" },
 };
 
 static ucs_log_func_rc_t hush(const char *file, unsigned int line, const char *function,
@@ -36,6 +42,14 @@ static ucs_log_func_rc_t hush(const char *file, unsigned int line, const char *f
 	return quiet_all || far_ucx_quiet ? UCS_LOG_FUNC_RC_STOP : UCS_LOG_FUNC_RC_CONTINUE;
 }
 
+/* PVAS_DEBUG=1 shows UCX's messages, too. */
+static bool debug(void)
+{
+	const char *value = getenv("PVAS_DEBUG");
+
+	return value && *value && strcmp(value, "0");
+}
+
 /* UCX's library takes the signals of errors when it is loaded; the program's own way is better. */
 static void load(void)
 {
@@ -43,7 +57,8 @@ static void load(void)
 	ucs_debug_disable_signal(SIGBUS);
 	ucs_debug_disable_signal(SIGILL);
 	ucs_debug_disable_signal(SIGFPE);
-	ucs_log_push_handler(hush);
+	if (!debug())
+		ucs_log_push_handler(hush);
 }
 
 static void load_once(void)
@@ -69,18 +84,15 @@ ucs_status_t far_ucx_open(ucp_context_h *context)
 	};
 	ucp_config_t *config;
 	ucs_status_t status;
-	char name[64];
 	size_t i;
 
 	load_once();
 	status = ucp_config_read(NULL, NULL, &config);
 	if (status != UCS_OK)
 		return status;
-	for (i = 0; i < sizeof(settings) / sizeof(*settings); i++) {
-		snprintf(name, sizeof(name), "UCX_%s", settings[i].name);
-		if (!getenv(name))	/* one that this release of UCX lacks is no error */
+	for (i = 0; i < sizeof(settings) / sizeof(*settings); i++)
+		if (!getenv(settings[i].variable))
 			ucp_config_modify(config, settings[i].name, settings[i].value);
-	}
 	status = ucp_init(&params, config, context);
 	ucp_config_release(config);
 	return status;
@@ -119,6 +131,31 @@ ucs_status_t far_ucx_handler(ucp_worker_h worker, unsigned int id, ucp_am_recv_c
 	};
 
 	return ucp_worker_set_am_recv_handler(worker, &param);
+}
+
+/*
+ * An idle processor takes longer to wake up than an answer to come; but where the other side
+ * waits for this processor, every moment here is lost.
+ */
+bool far_spin(struct far_spin *spin, ucp_worker_h worker)
+{
+	double until;
+
+	if (spin->skipped < spin->skip) {
+		spin->skipped++;
+		return false;
+	}
+	until = far_now() + SPIN_S;
+	do {
+		if (ucp_worker_progress(worker)) {
+			spin->skip = 0;
+			return true;
+		}
+		sched_yield();
+	} while (far_now() < until);
+	spin->skipped = 0;
+	spin->skip = spin->skip < SPIN_SKIP_MOST ? 2 * spin->skip + 1 : SPIN_SKIP_MOST;
+	return false;
 }
 
 double far_now(void)

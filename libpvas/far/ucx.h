@@ -30,6 +30,18 @@ ucs_status_t far_ucx_worker(ucp_context_h context, uint64_t gate, ucp_worker_h *
 ucs_status_t far_ucx_handler(ucp_worker_h worker, unsigned int id, ucp_am_recv_callback_t cb,
 			     void *arg);
 
+/**
+ * struct far_spin - whether it is worth while to look for events for a time before sleeping
+ * @skip:	waits without, after one that was in vain; doubles with each
+ * @skipped:	those since
+ */
+struct far_spin {
+	unsigned int skip, skipped;
+};
+
+/** far_spin - look for events of a worker for a time. Return: was there one? */
+bool far_spin(struct far_spin *spin, ucp_worker_h worker);
+
 /** far_now - seconds since some time */
 double far_now(void);
 

@@ -12,8 +12,6 @@
 #include <unistd.h>
 #include "memd.h"
 
-/* Seconds to look for events before sleeping */
-#define SPIN_S	20e-6
 /* Rounds of UCX's progress until other things get their turn */
 #define ROUNDS	64
 
@@ -98,14 +96,11 @@ static bool progress(struct memd *memd)
 	return any;
 }
 
+/* The door's visitors may wait. */
 static bool work(struct memd *memd)
 {
-	double spun = far_now() + SPIN_S;
-	bool any;
+	bool any = progress(memd) || (memd->conn_count && far_spin(&memd->spin, memd->worker));
 
-	do {
-		any = progress(memd);
-	} while (!any && far_now() < spun);
 	conns_reap(memd);
 	return graves_dig(memd) || any;
 }

@@ -120,6 +120,7 @@ struct memd {
 	ucp_worker_h door, worker;
 	ucp_listener_h listener;
 	int door_efd, worker_efd;
+	struct far_spin spin;
 	struct job *jobs;
 	struct conn *conns[MAX_CONNS];
 	unsigned int conn_count;
