@@ -5,16 +5,31 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include "auth.h"
 #include "key.h"
 #include "store.h"
 
 /* The digits and a newline */
 #define TEXT_BYTES	(2 * FAR_KEY_BYTES + 1)
 
-_Static_assert(FAR_KEY_BYTES == FAR_NONCE_BYTES, "keys are made as nonces are");
+int far_random(void *to, size_t bytes)
+{
+	ssize_t got;
+
+	do {
+		got = getrandom(to, bytes, 0);
+	} while (got < 0 && errno == EINTR);
+	if (got < 0)
+		return -errno;
+	return (size_t)got == bytes ? 0 : -EIO;
+}
+
+void far_wipe(void *secret, size_t bytes)
+{
+	explicit_bzero(secret, bytes);
+}
 
 static int refuse(int err, char *why, size_t len, const char *text)
 {
@@ -148,7 +163,7 @@ int far_key_make(const char *name, char *why, size_t len)
 	uint8_t key[FAR_KEY_BYTES];
 	int fd, err;
 
-	err = far_nonce(key);
+	err = far_random(key, sizeof(key));
 	if (err < 0)
 		return refuse(err, why, len, strerror(-err));
 	fd = open(name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);

@@ -18,6 +18,12 @@
  */
 int far_key_read(const char *name, uint8_t *key, char *why, size_t len);
 
+/** far_random - random bytes, at most 256. Return: 0 or a negative errno value */
+int far_random(void *to, size_t bytes);
+
+/** far_wipe - overwrites a secret, even if nobody reads that memory again */
+void far_wipe(void *secret, size_t bytes);
+
 /** far_key_make - write a new random key to a new file that only its owner may read */
 int far_key_make(const char *name, char *why, size_t len);
 

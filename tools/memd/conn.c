@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include "key.h"
 #include "memd.h"
 
 /* Called by UCX in progress */

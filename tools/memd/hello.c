@@ -2,6 +2,7 @@
 /* The handshake: see wire.h */
 #include <errno.h>
 #include <string.h>
+#include "key.h"
 #include "memd.h"
 
 static void challenge(struct conn *conn, uint32_t status)
@@ -16,7 +17,7 @@ static void challenge(struct conn *conn, uint32_t status)
 	message->version = FAR_WIRE_VERSION;
 	message->status = status;
 	message->conn = conn->index;
-	if (far_nonce(message->nonce) < 0) {
+	if (far_random(message->nonce, sizeof(message->nonce)) < 0) {
 		conn_doom(conn, "no random numbers");
 		return;
 	}

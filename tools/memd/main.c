@@ -10,6 +10,7 @@
 #include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
+#include "key.h"
 #include "memd.h"
 
 /* Rounds of UCX's progress until other things get their turn */

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "key.h"
-#include "store.h"
+#include "host.h"
 #include "ucx.h"
 
 #define BYTES	(64ull << 20)
@@ -91,7 +91,7 @@ static void measure(const char *spec, const uint8_t *key, size_t page_size, doub
 	char *buf;
 
 	buf = aligned_alloc(4096, page_size * DEPTH);
-	if (!buf || far_store_host.open(&config, &store)) {
+	if (!buf || far_store_ucx.open(&config, &store)) {
 		fprintf(stderr, "%s\n", far_error());
 		exit(1);
 	}

@@ -6,6 +6,7 @@
  *
  *	put:FIRST:COUNT:SEED	put pages with contents made from the seed
  *	get:FIRST:COUNT:SEED	get them; other contents are an error
+ *	zero:FIRST:COUNT	get pages that are all zero
  *	discard:FIRST:COUNT
  *	churn:SECONDS		put and get pages by submit() and poll() until then; the longest
  *				time without an answer is printed
@@ -19,7 +20,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "key.h"
-#include "store.h"
+#include "host.h"
 #include "ucx.h"
 
 #define BATCH	16
@@ -51,6 +52,18 @@ static int compare(const uint64_t *from, uint64_t first, uint64_t count, uint64_
 	for (i = 0; i < count * words; i++)
 		if (from[i] != word(seed, first * words + i)) {
 			printf("wrong contents in page %llu\n", (unsigned long long)(first + i / words));
+			return 2;
+		}
+	return 0;
+}
+
+static int find_nonzero(uint64_t count)
+{
+	uint64_t i;
+
+	for (i = 0; i < count * store->page_size / 8; i++)
+		if (buf[i]) {
+			printf("not zero: word %llu\n", (unsigned long long)i);
 			return 2;
 		}
 	return 0;
@@ -130,6 +143,12 @@ static int step(const char *text)
 			return failed();
 		return compare(buf, first, count, seed);
 	}
+	if (sscanf(text, "zero:%llu:%llu", &first, &count) == 2) {
+		memset(buf, 0x55, count * store->page_size);
+		if (store->ops->get(store, first, count, buf))
+			return failed();
+		return find_nonzero(count);
+	}
 	if (sscanf(text, "discard:%llu:%llu", &first, &count) == 2) {
 		store->ops->discard(store, first, count);
 		return 0;
@@ -157,7 +176,7 @@ static int open_store(char **argv)
 		printf("key: %s\n", why);
 		return 1;
 	}
-	if (far_store_host.open(&config, &store))
+	if (far_store_ucx.open(&config, &store))
 		return failed();
 	buf = aligned_alloc(4096, config.page_size * config.pages);
 	return buf ? 0 : 3;

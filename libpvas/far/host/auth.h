@@ -11,9 +11,6 @@
 /** far_gate - the number that a store with this key sends when it connects */
 uint64_t far_gate(const uint8_t *key);
 
-/** far_nonce - random bytes. Return: 0 or a negative errno value */
-int far_nonce(uint8_t *nonce);
-
 /** far_prove_store - the MAC of a store's proof */
 void far_prove_store(const uint8_t *key, const struct far_hello *hello,
 		     const struct far_challenge *challenge, uint8_t *mac);
@@ -25,8 +22,5 @@ void far_prove_server(const uint8_t *key, const struct far_hello *hello,
 
 /** far_mac_equal - compares two MACs in a time that doesn't depend on them */
 bool far_mac_equal(const uint8_t *a, const uint8_t *b);
-
-/** far_wipe - overwrites a secret, even if nobody reads that memory again */
-void far_wipe(void *secret, size_t bytes);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * A store on a memory server. Internal to store_host.c, host_connect.c, host_run.c, host_io.c.
+ * A store on a memory server. Internal to store_ucx.c, host_connect.c, host_run.c, host_io.c.
  *
  * An operation is a run of pages; it goes to the server in pieces of at most FAR_PIECE_BYTES.
  * A slot is a piece under way. All that is below, and the worker, is protected by @lock. One
@@ -12,7 +12,7 @@
 
 #include <pthread.h>
 #include <stdbool.h>
-#include "store.h"
+#include "../store.h"
 #include "ucx.h"
 #include "wire.h"
 
@@ -50,6 +50,8 @@ struct host_slot {
 	bool answered;
 	struct far_request request;
 };
+
+extern const struct far_store_ops far_store_ucx;
 
 struct host {
 	struct far_store store;
@@ -90,6 +92,7 @@ ucs_status_t host_handshake_reply(struct host *host, const void *header, size_t 
 
 /* host_run.c: with the lock held, which they release while they sleep */
 void host_break(struct host *host, int err, const char *why);
+void host_lost(struct host *host, ucs_status_t status);
 void host_drive(struct host *host, double until);
 void host_wake(struct host *host);
 

@@ -3,13 +3,12 @@
  * HMAC-SHA-256 over both sides' messages, with a label for each purpose: a MAC made for one
  * purpose, or for one connection, is of no use in another.
  */
-#include <errno.h>
 #include <nettle/hmac.h>
 #include <nettle/memops.h>
 #include <string.h>
-#include <sys/random.h>
+#include "../key.h"
+#include "../store.h"
 #include "auth.h"
-#include "store.h"
 
 _Static_assert(FAR_MAC_BYTES == SHA256_DIGEST_SIZE, "auth");
 
@@ -40,18 +39,6 @@ uint64_t far_gate(const uint8_t *key)
 	return gate;
 }
 
-int far_nonce(uint8_t *nonce)
-{
-	ssize_t got;
-
-	do {
-		got = getrandom(nonce, FAR_NONCE_BYTES, 0);
-	} while (got < 0 && errno == EINTR);
-	if (got < 0)
-		return -errno;
-	return got == FAR_NONCE_BYTES ? 0 : -EIO;
-}
-
 void far_prove_store(const uint8_t *key, const struct far_hello *hello,
 		     const struct far_challenge *challenge, uint8_t *mac)
 {
@@ -79,9 +66,4 @@ void far_prove_server(const uint8_t *key, const struct far_hello *hello,
 bool far_mac_equal(const uint8_t *a, const uint8_t *b)
 {
 	return memeql_sec(a, b, FAR_MAC_BYTES);
-}
-
-void far_wipe(void *secret, size_t bytes)
-{
-	explicit_bzero(secret, bytes);
 }

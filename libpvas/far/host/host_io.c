@@ -47,7 +47,7 @@ static void slot_done(struct host_slot *slot, int err)
 static void message_done(struct host_slot *slot, ucs_status_t status)
 {
 	if (status != UCS_OK && status != UCS_ERR_CANCELED)
-		host_break(slot->host, -EIO, ucs_status_string(status));
+		host_lost(slot->host, status);
 	slot_done(slot, status == UCS_OK ? 0 : -EIO);
 }
 

@@ -15,6 +15,16 @@ void host_break(struct host *host, int err, const char *why)
 	snprintf(host->why, sizeof(host->why), "%s", why);
 }
 
+void host_lost(struct host *host, ucs_status_t status)
+{
+	bool never = host->expected == FAR_OP_CHALLENGE;
+	char why[160];
+
+	snprintf(why, sizeof(why), "%s: %s", never ? "no connection (is pvas-memd running there?)" :
+		 "the connection was lost", ucs_status_string(status));
+	host_break(host, never ? -ECONNREFUSED : -EIO, why);
+}
+
 /* The descriptor is readable at once if something happened since the last progress. */
 static void sleep_until(struct host *host, double until)
 {

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "../key.h"
 #include "auth.h"
 #include "host.h"
 
@@ -33,17 +34,12 @@ static void send_message(struct host *host, const void *message, size_t bytes)
 static void lost(void *arg, ucp_ep_h ep, ucs_status_t status)
 {
 	struct host *host = arg;
-	char why[160];
 
 	(void)ep;
-	if (status == UCS_ERR_REJECTED) {
+	if (status == UCS_ERR_REJECTED)
 		host_break(host, -EACCES, "it doesn't know this job's key, or has too many stores");
-		return;
-	}
-	snprintf(why, sizeof(why), "%s: %s", host->expected == FAR_OP_CHALLENGE ?
-		 "no connection (is pvas-memd running there?)" : "the connection was lost",
-		 ucs_status_string(status));
-	host_break(host, host->expected == FAR_OP_CHALLENGE ? -ECONNREFUSED : -EIO, why);
+	else
+		host_lost(host, status);
 }
 
 static ucs_status_t bad_handshake(struct host *host)
@@ -246,7 +242,7 @@ int host_connect(struct host *host, const uint8_t *key)
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
 	far_ucx_quiet++;
-	err = far_nonce(host->hello.nonce);
+	err = far_random(host->hello.nonce, sizeof(host->hello.nonce));
 	if (err)
 		host_break(host, err, "no random numbers");
 	else
