@@ -6,11 +6,25 @@
 #include "key.h"
 #include "memd.h"
 
+/*
+ * UCX may tell of an error after an endpoint could not be made: so it gets no pointer, but
+ * a number that is never used again.
+ */
+static struct memd *server;
+
+static void *handle(const struct conn *conn)
+{
+	return (void *)(conn->number * MAX_CONNS + conn->index);
+}
+
 /* Called by UCX in progress */
 static void lost(void *arg, ucp_ep_h ep, ucs_status_t status)
 {
+	struct conn *conn = server->conns[(uintptr_t)arg % MAX_CONNS];
+
 	(void)ep;
-	conn_doom(arg, ucs_status_string(status));
+	if (conn && handle(conn) == arg)
+		conn_doom(conn, ucs_status_string(status));
 }
 
 static struct conn *make(struct memd *memd, struct job *job)
@@ -23,8 +37,10 @@ static struct conn *make(struct memd *memd, struct job *job)
 	conn = i < MAX_CONNS ? calloc(1, sizeof(*conn)) : NULL;
 	if (!conn)
 		return NULL;
+	server = memd;
 	conn->memd = memd;
 	conn->index = i;
+	conn->number = ++memd->numbers;
 	conn->job = job;
 	conn->deadline = far_now() + HANDSHAKE_S;
 	for (i = 0; i < FAR_SLOTS; i++)
@@ -55,16 +71,17 @@ int conn_accept(struct memd *memd, struct job *job, ucp_conn_request_h request)
 			      UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE,
 		.conn_request = request,
 		.err_mode = UCP_ERR_HANDLING_MODE_PEER,
-		.err_handler = { lost, conn },
+		.err_handler = { lost, NULL },
 	};
 
 	if (!conn) {
 		ucp_listener_reject(memd->listener, request);
 		return -EMFILE;
 	}
+	params.err_handler.arg = handle(conn);
 	if (ucp_ep_create(memd->worker, &params, &conn->ep) != UCS_OK) {
 		free(conn);
-		return -EIO;
+		return 0;	/* it has gone */
 	}
 	memd->conns[conn->index] = conn;
 	memd->conn_count++;
@@ -126,7 +143,7 @@ void conn_send(struct conn *conn, struct answer *answer, size_t bytes, const voi
 	if (!conn->users && conn->state == CONN_OPEN)
 		conn->deadline = far_now() + PATIENCE_S;
 	conn->users++;
-	status = ucp_am_send_nbx(conn->ep, FAR_AM_REPLY, &answer->reply, bytes, data, data_bytes,
+	status = ucp_am_send_nbx(conn->ep, FAR_AM, &answer->reply, bytes, data, data_bytes,
 				 &param);
 	if (!UCS_PTR_IS_PTR(status))
 		answer_done(answer, UCS_PTR_STATUS(status));

@@ -154,7 +154,7 @@ static int start(struct loop *loop)
 	if (status == UCS_OK)
 		status = far_ucx_worker(memd->context, 0, &memd->worker, &memd->worker_efd);
 	if (status == UCS_OK)
-		status = far_ucx_handler(memd->worker, FAR_AM_REQUEST, conn_receive, memd);
+		status = far_ucx_handler(memd->worker, conn_receive, memd);
 	if (status != UCS_OK) {
 		fprintf(stderr, "pvas-memd: UCX: %s\n", ucs_status_string(status));
 		return -ENODEV;

@@ -77,6 +77,7 @@ struct slot {
 
 /**
  * struct conn - a store's connection
+ * @number:	no other connection ever has it
  * @users:	messages and receives that UCX has not ended: they use the pages' memory
  * @deadline:	it is ended then; moves on while the other side answers
  * @closing:	UCX's request to close the endpoint
@@ -84,6 +85,7 @@ struct slot {
 struct conn {
 	struct memd *memd;
 	unsigned int index;
+	uint64_t number;
 	struct job *job;
 	ucp_ep_h ep;
 	enum conn_state state;
@@ -124,6 +126,7 @@ struct memd {
 	struct job *jobs;
 	struct conn *conns[MAX_CONNS];
 	unsigned int conn_count;
+	uint64_t numbers;
 	struct grave *graves;
 	uint64_t reserved;
 	unsigned int notices;

@@ -25,7 +25,7 @@ static void send_message(struct host *host, const void *message, size_t bytes)
 	};
 	ucs_status_ptr_t status;
 
-	status = ucp_am_send_nbx(host->ep, FAR_AM_REQUEST, message, bytes, NULL, 0, &param);
+	status = ucp_am_send_nbx(host->ep, FAR_AM, message, bytes, NULL, 0, &param);
 	if (UCS_PTR_IS_ERR(status))
 		host_break(host, -EIO, ucs_status_string(UCS_PTR_STATUS(status)));
 }
@@ -247,7 +247,7 @@ int host_connect(struct host *host, const uint8_t *key)
 		host_break(host, err, "no random numbers");
 	else
 		err = make_worker(host, key);
-	if (!err && far_ucx_handler(host->worker, FAR_AM_REPLY, host_receive, host) != UCS_OK)
+	if (!err && far_ucx_handler(host->worker, host_receive, host) != UCS_OK)
 		err = -ENODEV;
 	if (!err)
 		err = try_addresses(host, key);

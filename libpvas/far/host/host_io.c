@@ -82,7 +82,7 @@ static void send_slot(struct host *host, struct host_slot *slot)
 	slot->users = 2;
 	slot->answered = false;
 	far_ucx_quiet++;
-	status = ucp_am_send_nbx(host->ep, FAR_AM_REQUEST, &slot->request, sizeof(slot->request),
+	status = ucp_am_send_nbx(host->ep, FAR_AM, &slot->request, sizeof(slot->request),
 				 slot->buf, bytes, &param);
 	far_ucx_quiet--;
 	if (UCS_PTR_IS_ERR(status))

@@ -11,10 +11,13 @@
 #include <ucs/debug/debug.h>
 #include <ucs/debug/log_def.h>
 #include "ucx.h"
+#include "wire.h"
 
 /* Seconds to look for events, and the most waits to go without after that was in vain */
 #define SPIN_S		60e-6
 #define SPIN_SKIP_MOST	255
+/* Numbers of active messages that are set, a power of two */
+#define HANDLERS	64
 
 _Thread_local int far_ucx_quiet;
 static bool quiet_all;
@@ -22,7 +25,8 @@ static bool quiet_all;
 /*
  * A connection without traffic ends when the other side has been silent for a minute: a link
  * may be cut for a while. Shared memory works for processes of one user only, and a memory
- * server on the same node is of little use.
+ * server on the same node is of little use. UCX 1.13 may abort the process when a connection
+ * is reset in the middle of a message that it sends without a copy in several pieces.
  */
 static const struct {
 	const char *variable, *name, *value;
@@ -31,6 +35,9 @@ static const struct {
 	{ "UCX_TCP_KEEPIDLE", "KEEPIDLE", "20s" },
 	{ "UCX_TCP_KEEPINTVL", "KEEPINTVL", "10s" },
 	{ "UCX_TCP_KEEPCNT", "KEEPCNT", "4" },
+	{ "UCX_ZCOPY_THRESH", "ZCOPY_THRESH", "inf" },
+	{ "UCX_TCP_TX_SEG_SIZE", "TX_SEG_SIZE", "64k" },
+	{ "UCX_TCP_RX_SEG_SIZE", "RX_SEG_SIZE", "128k" },
 	{ "UCX_TCP_CM_REUSEADDR", "CM_REUSEADDR", "y" },
 };
 
@@ -119,18 +126,26 @@ ucs_status_t far_ucx_worker(ucp_context_h context, uint64_t gate, ucp_worker_h *
 	return status;
 }
 
-ucs_status_t far_ucx_handler(ucp_worker_h worker, unsigned int id, ucp_am_recv_callback_t cb,
-			     void *arg)
+/*
+ * UCX 1.13 leaves the other entries of its table uninitialised when it grows, and calls what
+ * they have there if a message has that number. It doubles: a power of two fills it.
+ */
+ucs_status_t far_ucx_handler(ucp_worker_h worker, ucp_am_recv_callback_t cb, void *arg)
 {
 	ucp_am_handler_param_t param = {
 		.field_mask = UCP_AM_HANDLER_PARAM_FIELD_ID | UCP_AM_HANDLER_PARAM_FIELD_CB |
 			      UCP_AM_HANDLER_PARAM_FIELD_ARG,
-		.id = id,
-		.cb = cb,
 		.arg = arg,
 	};
+	ucs_status_t status = UCS_OK;
+	unsigned int id;
 
-	return ucp_worker_set_am_recv_handler(worker, &param);
+	for (id = 0; id < HANDLERS && status == UCS_OK; id++) {
+		param.id = id;
+		param.cb = id == FAR_AM ? cb : NULL;
+		status = ucp_worker_set_am_recv_handler(worker, &param);
+	}
+	return status;
 }
 
 /*

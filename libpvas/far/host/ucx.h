@@ -26,9 +26,8 @@ ucs_status_t far_ucx_open(ucp_context_h *context);
  */
 ucs_status_t far_ucx_worker(ucp_context_h context, uint64_t gate, ucp_worker_h *worker, int *efd);
 
-/** far_ucx_handler - call this function for active messages of this number */
-ucs_status_t far_ucx_handler(ucp_worker_h worker, unsigned int id, ucp_am_recv_callback_t cb,
-			     void *arg);
+/** far_ucx_handler - call this function for active messages */
+ucs_status_t far_ucx_handler(ucp_worker_h worker, ucp_am_recv_callback_t cb, void *arg);
 
 /**
  * struct far_spin - whether it is worth while to look for events for a time before sleeping

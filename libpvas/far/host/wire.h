@@ -30,9 +30,8 @@
 #define FAR_WIRE_VERSION	1
 #endif
 
-/* Numbers of active messages */
-#define FAR_AM_REQUEST		0x50
-#define FAR_AM_REPLY		0x51
+/* The number of our active messages */
+#define FAR_AM			0
 
 #define FAR_NONCE_BYTES		32
 #define FAR_MAC_BYTES		32

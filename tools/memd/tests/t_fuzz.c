@@ -168,13 +168,13 @@ static bool handshake(const struct far_hello *hello, bool right_proof)
 {
 	struct far_proof proof = { .op = FAR_OP_PROOF };
 
-	transmit(FAR_AM_REQUEST, hello, sizeof(*hello), 0, UCP_AM_SEND_FLAG_REPLY);
+	transmit(FAR_AM, hello, sizeof(*hello), 0, UCP_AM_SEND_FLAG_REPLY);
 	await(&challenge.op, 0);
 	proof.conn = challenge.conn;
 	far_prove_store(key, hello, &challenge, proof.mac);
 	if (!right_proof)
 		proof.mac[below(sizeof(proof.mac))] ^= 1 << below(8);
-	transmit(FAR_AM_REQUEST, &proof, sizeof(proof), 0, UCP_AM_SEND_FLAG_REPLY);
+	transmit(FAR_AM, &proof, sizeof(proof), 0, UCP_AM_SEND_FLAG_REPLY);
 	await(&welcome.op, 0xffffffff);
 	return !lost && welcome.op == FAR_OP_WELCOME && !welcome.status;
 }
@@ -217,7 +217,7 @@ static void fuzz_handshake(void)
 			exit(2);
 		return;
 	}
-	transmit(FAR_AM_REQUEST, headers[1023], bytes, below(DATA), any_flags());
+	transmit(FAR_AM, headers[1023], bytes, below(DATA), any_flags());
 	progress(0.02);
 }
 
@@ -250,7 +250,7 @@ static void fuzz_requests(void)
 		case 6: header = below(sizeof(headers[0])); break;
 		case 7: request.first = UINT64_MAX - below(8); request.count = below(16); break;
 		}
-		transmit(below(50) ? FAR_AM_REQUEST : below(100), &request,
+		transmit(below(50) ? FAR_AM : below(100), &request,
 		     header < sizeof(request) ? header : sizeof(request), bytes, any_flags());
 	}
 	progress(0.01 + (below(8) ? 0 : 0.05));
@@ -307,7 +307,7 @@ static int set_up(char **argv)
 	if (!data || far_ucx_open(&context) != UCS_OK ||
 	    far_ucx_worker(context, far_gate(key), &worker, &efd) != UCS_OK)
 		return -1;
-	return far_ucx_handler(worker, FAR_AM_REPLY, on_message, NULL) == UCS_OK ? 0 : -1;
+	return far_ucx_handler(worker, on_message, NULL) == UCS_OK ? 0 : -1;
 }
 
 int main(int argc, char **argv)
