@@ -74,14 +74,18 @@ int conn_accept(struct memd *memd, struct job *job, ucp_conn_request_h request)
 		.err_handler = { lost, NULL },
 	};
 
+	ucs_status_t status;
+
 	if (!conn) {
 		ucp_listener_reject(memd->listener, request);
 		return -EMFILE;
 	}
 	params.err_handler.arg = handle(conn);
-	if (ucp_ep_create(memd->worker, &params, &conn->ep) != UCS_OK) {
+	status = ucp_ep_create(memd->worker, &params, &conn->ep);
+	if (status != UCS_OK) {
+		notice(memd, "job %s: no connection: %s", job->name, ucs_status_string(status));
 		free(conn);
-		return 0;	/* it has gone */
+		return 0;
 	}
 	memd->conns[conn->index] = conn;
 	memd->conn_count++;

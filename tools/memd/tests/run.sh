@@ -25,6 +25,9 @@ cleanup()
 	rm -rf "$T"
 }
 
+# UCX takes the devices that work when it starts.
+has_carrier() { ip -n $here link show memd0 | grep -q LOWER_UP && ip -n $there link show memd0 | grep -q LOWER_UP; }
+
 # Inside both namespaces there is nothing but each other.
 make_link()
 {
@@ -32,7 +35,7 @@ make_link()
 		ip link add memd0 netns $here type veth peer name memd0 netns $there &&
 		ip -n $here addr add 10.77.0.1/24 dev memd0 && ip -n $there addr add $at/24 dev memd0 &&
 		ip -n $here link set memd0 up && ip -n $there link set memd0 up &&
-		ip -n $here link set lo up && ip -n $there link set lo up
+		ip -n $here link set lo up && ip -n $there link set lo up && until_true 10 has_carrier
 }
 
 # start_server OPTION...: its output is in $T/server
