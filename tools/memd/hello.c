@@ -69,6 +69,7 @@ static uint32_t reserve(struct conn *conn)
 	conn->memd->reserved += bytes;
 	conn->job->reserved += bytes;
 	conn->job->stores++;
+	silence_limit(conn->memd);
 	return 0;
 }
 

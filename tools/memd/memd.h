@@ -111,6 +111,7 @@ struct grave {
 struct options {
 	const char *listen;
 	uint64_t ram, job_ram;
+	int silence;
 	const char **keys;
 	unsigned int key_count;
 	bool until_eof, verbose;
@@ -167,6 +168,9 @@ void pages_mark(struct conn *conn, uint64_t first, uint64_t count, bool present)
 void pages_discard(struct conn *conn, uint64_t first, uint64_t count);
 void pages_bury(struct conn *conn);
 bool graves_dig(struct memd *memd);
+
+/* silence.c */
+void silence_limit(const struct memd *memd);
 
 /* report.c */
 void report(const struct memd *memd);

@@ -15,7 +15,7 @@
 
 static const char help[] =
 "usage: pvas-memd --key NAME [--key NAME]... [--ram SIZE] [--job-ram SIZE]\n"
-"                 [--listen [ADDRESS:]PORT] [--until-eof] [--verbose]\n"
+"                 [--listen [ADDRESS:]PORT] [--silence SECONDS] [--until-eof] [--verbose]\n"
 "       pvas-memd --make-key FILE\n"
 "\n"
 "Keeps far pages of jobs in this node's memory: pvasrun --far HOST:PORT.\n"
@@ -27,6 +27,7 @@ static const char help[] =
 "  -j, --job-ram SIZE     and at most SIZE for each job\n"
 "  -l, --listen [ADDRESS:]PORT\n"
 "                         (default: 7700; 0: any free port, which is printed)\n"
+"  -s, --silence SECONDS  end connections whose other side is silent for so long (default: 60)\n"
 "  -e, --until-eof        end when standard input ends\n"
 "  -v, --verbose          print each store that begins or ends\n"
 "  -m, --make-key FILE    make a new key, in a new file, and exit\n"
@@ -40,6 +41,7 @@ static const struct option names[] = {
 	{ "ram", required_argument, NULL, 'r' },
 	{ "job-ram", required_argument, NULL, 'j' },
 	{ "listen", required_argument, NULL, 'l' },
+	{ "silence", required_argument, NULL, 's' },
 	{ "until-eof", no_argument, NULL, 'e' },
 	{ "verbose", no_argument, NULL, 'v' },
 	{ "make-key", required_argument, NULL, 'm' },
@@ -101,6 +103,19 @@ static int take_size(const char *option, const char *text, uint64_t *size)
 	return 1;
 }
 
+static int take_seconds(const char *text, int *seconds)
+{
+	char *end;
+	long n = strtol(text, &end, 10);
+
+	if (end != text && !*end && n >= 1 && n <= 86400) {
+		*seconds = n;
+		return -1;
+	}
+	fprintf(stderr, "pvas-memd: --silence %s: not 1 to 86400 seconds\n", text);
+	return 1;
+}
+
 /* Return: an exit status, or -1: go on */
 static int take(struct options *options, int c)
 {
@@ -115,6 +130,8 @@ static int take(struct options *options, int c)
 	case 'l':
 		options->listen = optarg;
 		return -1;
+	case 's':
+		return take_seconds(optarg, &options->silence);
 	case 'e':
 		options->until_eof = true;
 		return -1;
@@ -142,10 +159,11 @@ int options_parse(struct options *options, int argc, char **argv)
 	options->listen = "7700";
 	options->ram = half_available();
 	options->job_ram = UINT64_MAX;
+	options->silence = 60;
 	options->keys = calloc(argc, sizeof(*options->keys));
 	if (!options->keys)
 		return 1;
-	while ((c = getopt_long(argc, argv, "k:r:j:l:evm:Vh", names, NULL)) != -1) {
+	while ((c = getopt_long(argc, argv, "k:r:j:l:s:evm:Vh", names, NULL)) != -1) {
 		status = take(options, c);
 		if (status >= 0)
 			return status;

@@ -42,7 +42,7 @@ make_link()
 start_server()
 {
 	port=$((port + 1))
-	ip netns exec $there env ${settings:-} "$bin/pvas-memd" --listen $at:$port --verbose "$@" \
+	ip netns exec $there "$bin/pvas-memd" --listen $at:$port --verbose "$@" \
 		>"$T/server" 2>"$T/server.err" </dev/null &
 	server=$!
 	until_true 10 grep -q '^pvas-memd: listening' "$T/server"
@@ -270,9 +270,7 @@ test_link_cut()
 # A node that is gone without a word; the silence that is allowed is shortened here.
 test_lost_node()
 {
-	settings='UCX_TCP_KEEPIDLE=1s UCX_TCP_KEEPINTVL=1s UCX_TCP_KEEPCNT=2'
-	start_server --key "$T/a" --ram 1G
-	settings=
+	start_server --key "$T/a" --ram 1G --silence 3
 	ip netns exec $here "$bin/t_store" $at:$port "$T/a" 4096 100 put:0:100:1 wait < <(sleep 60) \
 		>"$T/client" 2>&1 &
 	client=$!
@@ -351,7 +349,7 @@ test_noise()
 	begin_store a 65536 16 churn:8
 	sleep 1
 	before=$(resident)
-	ports=$(ip netns exec $there ss -ltnp | awk -v p="pid=$server," '$0 ~ p {sub(".*:", "", $4); print $4}')
+	ports=$(ip netns exec $there ss -ltnp | awk -v p="pid=$server," -v at="$at:" '$0 ~ p && sub(at, "", $4) {print $4}')
 	ip netns exec $here timeout 60 python3 "$top/tools/memd/tests/noise.py" $at $ports >"$T/out" 2>&1
 	verdict $? "noise is sent to ports" "$ports"
 	[ $(($(resident) - before)) -lt 65536 ]
