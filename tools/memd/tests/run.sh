@@ -355,7 +355,9 @@ test_noise()
 	[ $(($(resident) - before)) -lt 65536 ]
 	verdict $? "the server's memory: $before KiB, then $(resident)"
 	wait $client
-	verdict $? "the store goes on"
+	status=$?
+	cp "$T/client" "$T/out"
+	verdict $status "the store goes on"
 	store a 4096 10 put:0:10:1 get:0:10:1
 	verdict $? "a new one is served"
 	end_server
