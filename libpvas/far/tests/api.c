@@ -7,8 +7,14 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+
+#include "helpers.h"
 
 #include "far_test.h"
+
+#define FAILS(error, call) EXPECT_EQ(-(error), call)
 
 static const struct how small = { "zip", 65536 };
 
@@ -23,18 +29,18 @@ TEST(no_pager)
 	struct pvas_far_counters c = { .size = sizeof(c) };
 	void *p = &c;
 
-	EXPECT_EQ(-ESRCH, pvas_far_close());
-	EXPECT_EQ(-ESRCH, pvas_far_alloc(&p, 1));
-	EXPECT_EQ(-ESRCH, pvas_far_free(p));
-	EXPECT_EQ(-ESRCH, pvas_far_advise(p, 1, PVAS_FAR_COLD));
-	EXPECT_EQ(-ESRCH, pvas_far_pin(p, 1));
-	EXPECT_EQ(-ESRCH, pvas_far_unpin(p, 1));
-	EXPECT_EQ(-ESRCH, pvas_far_get_counters(&c));
+	FAILS(ESRCH, pvas_far_close());
+	FAILS(ESRCH, pvas_far_alloc(&p, 1));
+	FAILS(ESRCH, pvas_far_free(p));
+	FAILS(ESRCH, pvas_far_advise(p, 1, PVAS_FAR_COLD));
+	FAILS(ESRCH, pvas_far_pin(p, 1));
+	FAILS(ESRCH, pvas_far_unpin(p, 1));
+	FAILS(ESRCH, pvas_far_get_counters(&c));
 	EXPECT_NE(NULL, strstr(pvas_far_error(), "no pager"));
 }
 
-/* What pvas_far_open() says to an attribute set by @change */
-static int open_with(const char *stores, uint64_t ram, uint64_t far_size, uint64_t page)
+/* pvas_far_open() with these attributes */
+static int far_open(const char *stores, uint64_t ram, uint64_t far_size, uint64_t page)
 {
 	struct pvas_far_attr a = {
 		.size = sizeof(a), .stores = stores, .ram = ram, .far = far_size, .page = page,
@@ -45,40 +51,42 @@ static int open_with(const char *stores, uint64_t ram, uint64_t far_size, uint64
 
 TEST(bad_attributes)
 {
-	struct { struct pvas_far_attr a; uint64_t later; } longer = { .a.size = sizeof(longer), .later = 1 };
+	struct { struct pvas_far_attr a; uint64_t later; } longer = {
+		.a.size = sizeof(longer), .later = 1,
+	};
 	struct pvas_far_attr a = { .size = 8 };
 
-	EXPECT_EQ(-EINVAL, pvas_far_open(&a));
-	EXPECT_EQ(-E2BIG, pvas_far_open(&longer.a));
+	FAILS(EINVAL, pvas_far_open(&a));
+	FAILS(E2BIG, pvas_far_open(&longer.a));
 	a = (struct pvas_far_attr){ .size = sizeof(a), .flags = 1U << 31 };
-	EXPECT_EQ(-EINVAL, pvas_far_open(&a));
+	FAILS(EINVAL, pvas_far_open(&a));
 	a = (struct pvas_far_attr){ .size = sizeof(a), .copies = 3 };
-	EXPECT_EQ(-EINVAL, pvas_far_open(&a));
+	FAILS(EINVAL, pvas_far_open(&a));
 	a = (struct pvas_far_attr){ .size = sizeof(a), .copies = 2, .stores = "zip", .ram = RAM };
-	EXPECT_EQ(-EINVAL, pvas_far_open(&a));
+	FAILS(EINVAL, pvas_far_open(&a));
 	a = (struct pvas_far_attr){ .size = sizeof(a), .threads = 65 };
-	EXPECT_EQ(-EINVAL, pvas_far_open(&a));
-	EXPECT_EQ(-EINVAL, open_with("zip", RAM, SIZE, 2048));
-	EXPECT_EQ(-EINVAL, open_with("zip", RAM, SIZE, 3 * PAGE));
-	EXPECT_EQ(-EINVAL, open_with("zip", RAM, SIZE, (size_t)128 << 20));
-	EXPECT_EQ(-EINVAL, open_with("zip", RAM, (uint64_t)1 << 50, PAGE));
-	EXPECT_EQ(-EINVAL, open_with("zip", (PVAS_FAR_RAM_MIN_PAGES - 1) * PAGE, SIZE, PAGE));
+	FAILS(EINVAL, pvas_far_open(&a));
+	FAILS(EINVAL, far_open("zip", RAM, SIZE, 2048));
+	FAILS(EINVAL, far_open("zip", RAM, SIZE, 3 * PAGE));
+	FAILS(EINVAL, far_open("zip", RAM, SIZE, (size_t)128 << 20));
+	FAILS(EINVAL, far_open("zip", RAM, (uint64_t)1 << 50, PAGE));
+	FAILS(EINVAL, far_open("zip", (PVAS_FAR_RAM_MIN_PAGES - 1) * PAGE, SIZE, PAGE));
 	EXPECT_NE(NULL, strstr(pvas_far_error(), "2097152 at least"));
 }
 
 TEST(bad_stores)
 {
-	EXPECT_EQ(-EINVAL, open_with("nowhere:1", RAM, SIZE, PAGE));
-	EXPECT_EQ(-EINVAL, open_with("zip,,zip", RAM, SIZE, PAGE));
-	EXPECT_EQ(-EINVAL, open_with("zip:9", RAM, SIZE, PAGE));
-	EXPECT_EQ(-EINVAL, open_with("file:", RAM, SIZE, PAGE));
-	EXPECT_EQ(-EINVAL, open_with("file:/dev/null", RAM, SIZE, PAGE));
-	EXPECT_EQ(-ENOENT, open_with("file:/nowhere/at/all", RAM, SIZE, PAGE));
-	EXPECT_EQ(-ENOTDIR, open_with("file:/dev/null/x", RAM, SIZE, PAGE));
+	EXPECT_GT(0, far_open("nowhere", RAM, SIZE, PAGE));
+	FAILS(EINVAL, far_open("zip,,zip", RAM, SIZE, PAGE));
+	FAILS(EINVAL, far_open("zip:9", RAM, SIZE, PAGE));
+	FAILS(EINVAL, far_open("file:", RAM, SIZE, PAGE));
+	FAILS(EINVAL, far_open("file:/dev/null", RAM, SIZE, PAGE));
+	FAILS(ENOENT, far_open("file:/nowhere/at/all", RAM, SIZE, PAGE));
+	FAILS(ENOTDIR, far_open("file:/dev/null/x", RAM, SIZE, PAGE));
 	EXPECT_NE(NULL, strstr(pvas_far_error(), "file:/dev/null/x"));
 	/* After all that, a good one */
-	EXPECT_EQ(0, open_with("zip", RAM, SIZE, PAGE));
-	EXPECT_EQ(-EBUSY, open_with("zip", RAM, SIZE, PAGE));
+	EXPECT_EQ(0, far_open("zip", RAM, SIZE, PAGE));
+	FAILS(EBUSY, far_open("zip", RAM, SIZE, PAGE));
 	EXPECT_EQ(0, pvas_far_close());
 }
 
@@ -92,11 +100,11 @@ TEST(environment)
 	EXPECT_EQ(65536, counters().page);
 	EXPECT_EQ(0, pvas_far_close());
 	setenv("PVAS_FAR_RAM", "4X", 1);
-	EXPECT_EQ(-EINVAL, pvas_far_open(NULL));
+	FAILS(EINVAL, pvas_far_open(NULL));
 	EXPECT_NE(NULL, strstr(pvas_far_error(), "PVAS_FAR_RAM=4X"));
 	setenv("PVAS_FAR_RAM", "4M", 1);
 	setenv("PVAS_FAR", "file:/nowhere", 1);
-	EXPECT_EQ(-ENOENT, pvas_far_open(NULL));
+	FAILS(ENOENT, pvas_far_open(NULL));
 }
 
 TEST(too_few_resources)
@@ -106,14 +114,75 @@ TEST(too_few_resources)
 	getrlimit(RLIMIT_NOFILE, &old);
 	limit.rlim_max = old.rlim_max;
 	setrlimit(RLIMIT_NOFILE, &limit);
-	EXPECT_EQ(-EMFILE, open_with("zip", RAM, SIZE, PAGE));
+	FAILS(EMFILE, far_open("zip", RAM, SIZE, PAGE));
 	setrlimit(RLIMIT_NOFILE, &old);
-	EXPECT_EQ(-ENOMEM, ({
-		struct rlimit as = { (rlim_t)1 << 30, (rlim_t)1 << 30 };
+	limit = (struct rlimit){ (rlim_t)1 << 30, (rlim_t)1 << 30 };
+	setrlimit(RLIMIT_AS, &limit);
+	FAILS(ENOMEM, far_open("zip", RAM, (uint64_t)1 << 40, PAGE));
+}
 
-		setrlimit(RLIMIT_AS, &as);
-		open_with("zip", RAM, (uint64_t)1 << 40, PAGE);
-	}));
+/* Calls that a container's filter, or the kernel, may refuse */
+static const int uffd[] = { __NR_userfaultfd };
+static const int file[] = { __NR_openat };
+static const int thread[] = { __NR_clone, __NR_clone3 };
+
+TEST(no_userfaultfd)
+{
+	struct pvas_far_attr a = { .size = sizeof(a), .flags = PVAS_FAR_USER_FAULTS_ONLY };
+
+	forbid(uffd, 1, ENOSYS);
+	FAILS(ENOSYS, pvas_far_open(&a));
+	EXPECT_NE(NULL, strstr(pvas_far_error(), "no userfaultfd"));
+}
+
+TEST(userfaultfd_forbidden)
+{
+	struct pvas_far_attr a = { .size = sizeof(a), .flags = PVAS_FAR_USER_FAULTS_ONLY };
+
+	forbid(uffd, 1, EPERM);
+	FAILS(EPERM, pvas_far_open(&a));
+}
+
+TEST(too_many_files)
+{
+	struct pvas_far_attr a = { .size = sizeof(a), .flags = PVAS_FAR_USER_FAULTS_ONLY };
+
+	forbid(uffd, 1, ENFILE);
+	FAILS(ENFILE, pvas_far_open(&a));
+}
+
+TEST(file_may_not_be_opened)
+{
+	forbid(file, 1, EACCES);
+	FAILS(EACCES, far_open("file:/var/tmp", RAM, SIZE, PAGE));
+}
+
+TEST(no_threads)
+{
+	forbid(thread, 2, EAGAIN);
+	FAILS(EAGAIN, far_open("zip", RAM, SIZE, PAGE));
+	/* Not half of a pager either */
+	FAILS(ESRCH, pvas_far_close());
+	FAILS(EAGAIN, far_open("zip", RAM, SIZE, PAGE));
+}
+
+TEST(child_of_fork)
+{
+	int status;
+	pid_t pid;
+	void *p;
+
+	ASSERT_EQ(0, far_open("zip", RAM, SIZE, PAGE));
+	pid = fork();
+	if (!pid) {
+		FAILS(ECHILD, pvas_far_open(NULL));
+		FAILS(ECHILD, pvas_far_alloc(&p, 1));
+		FAILS(ECHILD, pvas_far_close());
+		_exit(_metadata->exit_code);
+	}
+	ASSERT_EQ(pid, waitpid(pid, &status, 0));
+	EXPECT_EQ(0, status);
+	EXPECT_EQ(0, pvas_far_close());
 }
 
 /* ---- stores that are too small ---- */
@@ -126,9 +195,9 @@ TEST(file_too_small)
 	ASSERT_LE(0, fd);
 	snprintf(spec, sizeof(spec), "file:%s", path);
 	ASSERT_EQ(0, ftruncate(fd, SIZE - 1));
-	EXPECT_EQ(-ENOSPC, open_with(spec, RAM, SIZE, PAGE));
+	FAILS(ENOSPC, far_open(spec, RAM, SIZE, PAGE));
 	ASSERT_EQ(0, ftruncate(fd, SIZE));
-	EXPECT_EQ(0, open_with(spec, RAM, SIZE, PAGE));
+	EXPECT_EQ(0, far_open(spec, RAM, SIZE, PAGE));
 	EXPECT_EQ(0, pvas_far_close());
 	unlink(path);
 	close(fd);
@@ -156,19 +225,19 @@ TEST_F(far, alloc_and_free)
 {
 	char *q, *r;
 
-	EXPECT_EQ(-EINVAL, pvas_far_alloc((void **)&q, 0));
-	EXPECT_EQ(-ENOMEM, pvas_far_alloc((void **)&q, SIZE / 2 + 1));
-	EXPECT_EQ(-ENOMEM, pvas_far_alloc((void **)&q, SIZE_MAX));
+	FAILS(EINVAL, pvas_far_alloc((void **)&q, 0));
+	FAILS(ENOMEM, pvas_far_alloc((void **)&q, SIZE / 2 + 1));
+	FAILS(ENOMEM, pvas_far_alloc((void **)&q, SIZE_MAX));
 	ASSERT_EQ(0, pvas_far_alloc((void **)&q, 1));
 	ASSERT_EQ(0, pvas_far_alloc((void **)&r, PAGE + 1));
 	EXPECT_EQ(q + PAGE, r);
 	EXPECT_EQ(0, (uintptr_t)q % PAGE);
 	EXPECT_EQ(SIZE / 2 + 3 * PAGE, counters().allocated);
-	EXPECT_EQ(-EINVAL, pvas_far_free(self->p + PAGE));
-	EXPECT_EQ(-EINVAL, pvas_far_free(&q));
+	FAILS(EINVAL, pvas_far_free(self->p + PAGE));
+	FAILS(EINVAL, pvas_far_free(&q));
 	EXPECT_EQ(0, pvas_far_free(NULL));
 	EXPECT_EQ(0, pvas_far_free(q));
-	EXPECT_EQ(-EINVAL, pvas_far_free(q));
+	FAILS(EINVAL, pvas_far_free(q));
 	EXPECT_EQ(0, pvas_far_free(self->p));
 	EXPECT_EQ(0, pvas_far_free(r));
 	EXPECT_EQ(0, counters().allocated);
@@ -196,13 +265,13 @@ TEST_F(far, bad_ranges)
 {
 	char *q;
 
-	EXPECT_EQ(-EINVAL, pvas_far_advise(self->p, PAGE, 99));
-	EXPECT_EQ(-EINVAL, pvas_far_advise(self->p, SIZE / 2 + 1, PVAS_FAR_COLD));
-	EXPECT_EQ(-EINVAL, pvas_far_advise(self->p, SIZE_MAX, PVAS_FAR_COLD));
-	EXPECT_EQ(-EINVAL, pvas_far_advise(self->p - 1, 1, PVAS_FAR_COLD));
-	EXPECT_EQ(-EINVAL, pvas_far_advise(&q, 1, PVAS_FAR_COLD));
-	EXPECT_EQ(-EINVAL, pvas_far_pin(self->p + SIZE / 2, 1));
-	EXPECT_EQ(-EINVAL, pvas_far_unpin(self->p, 1));
+	FAILS(EINVAL, pvas_far_advise(self->p, PAGE, 99));
+	FAILS(EINVAL, pvas_far_advise(self->p, SIZE / 2 + 1, PVAS_FAR_COLD));
+	FAILS(EINVAL, pvas_far_advise(self->p, SIZE_MAX, PVAS_FAR_COLD));
+	FAILS(EINVAL, pvas_far_advise(self->p - 1, 1, PVAS_FAR_COLD));
+	FAILS(EINVAL, pvas_far_advise(&q, 1, PVAS_FAR_COLD));
+	FAILS(EINVAL, pvas_far_pin(self->p + SIZE / 2, 1));
+	FAILS(EINVAL, pvas_far_unpin(self->p, 1));
 	EXPECT_EQ(0, pvas_far_advise(self->p, 0, PVAS_FAR_COLD));
 }
 
@@ -261,7 +330,7 @@ TEST_F(far, discard)
 	EXPECT_EQ(0, self->p[3 * PAGE - 1]);
 	EXPECT_EQ(1, self->p[3 * PAGE]);
 	ASSERT_EQ(0, pvas_far_pin(self->p, 1));
-	EXPECT_EQ(-EINVAL, pvas_far_advise(self->p, PAGE, PVAS_FAR_DISCARD));
+	FAILS(EINVAL, pvas_far_advise(self->p, PAGE, PVAS_FAR_DISCARD));
 	EXPECT_EQ(0, pvas_far_advise(self->p, SIZE / 2, PVAS_FAR_COLD));
 	EXPECT_EQ(0, pvas_far_unpin(self->p, 1));
 }
@@ -287,7 +356,7 @@ TEST_F(far, pinned_memory_stays)
 	uint64_t faults;
 	size_t i;
 
-	EXPECT_EQ(-ENOMEM, pvas_far_pin(self->p, 40 * PAGE));
+	FAILS(ENOMEM, pvas_far_pin(self->p, 40 * PAGE));
 	ASSERT_EQ(0, pvas_far_pin(self->p, 4 * PAGE));
 	ASSERT_EQ(0, pvas_far_pin(self->p, PAGE));
 	memset(self->p, 5, SIZE / 2);
@@ -298,10 +367,21 @@ TEST_F(far, pinned_memory_stays)
 		p[i] = 7;
 	EXPECT_EQ(faults, counters().faults + counters().write_faults);
 	ASSERT_EQ(0, pvas_far_unpin(self->p, 4 * PAGE));
-	EXPECT_EQ(-EINVAL, pvas_far_unpin(self->p, 1));
+	FAILS(EINVAL, pvas_far_unpin(self->p, 1));
 	memset(self->p + 4 * PAGE, 5, SIZE / 2 - 4 * PAGE);
 	EXPECT_EQ(7, p[3 * PAGE]);
 	EXPECT_LT(faults, counters().faults);
+}
+
+TEST_F(far, pinned_too_often)
+{
+	unsigned int i;
+
+	for (i = 0; i < UINT16_MAX; i++)
+		ASSERT_EQ(0, pvas_far_pin(self->p, 1));
+	FAILS(EOVERFLOW, pvas_far_pin(self->p, 1));
+	EXPECT_EQ(0, pvas_far_unpin(self->p, 1));
+	EXPECT_EQ(0, pvas_far_pin(self->p, 1));
 }
 
 TEST_F(far, system_calls)
@@ -322,7 +402,7 @@ TEST_F(far, system_calls)
 	close(fd);
 }
 
-/* Who may have more than an ordinary user gives any far memory to system calls. */
+/* With more rights than an ordinary user's, any far memory can be given to system calls. */
 TEST(system_calls_with_privilege)
 {
 	const struct how how = { "zip", 65536, .kernel_faults = true };

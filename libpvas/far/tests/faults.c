@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* What goes wrong around the pager: children, signals, memory freed too early, stores that fail. */
+/* Trouble around the pager: children, signals, memory freed too early, stores that fail. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -141,7 +141,7 @@ static void unmap_far(volatile char *p)
 	munmap((char *)p, SIZE / 2);
 }
 
-/* Whoever still touches it gets a signal; the pager serves others as before. */
+/* A thread that still touches it gets a signal; the pager serves others as before. */
 TEST_F(faults, freed_while_paged)
 {
 	volatile char *q;
@@ -227,7 +227,8 @@ static void lose_file(const char *spec, const char *path, unsigned int copies, e
 }
 
 /* Run it with its standard error in @said: the child's exit status */
-static int run_losing(const char *stores, unsigned int copies, enum fails what, char *said, size_t room)
+static int run_losing(const char *stores, unsigned int copies, enum fails what, char *said,
+		      size_t room)
 {
 	char path[] = "/var/tmp/pvas-far-XXXXXX", spec[128];
 	int fd = mkstemp(path), tube[2], status = -1;

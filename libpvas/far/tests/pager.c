@@ -27,7 +27,9 @@ FIXTURE_VARIANT_ADD(pager, zip_4k) { { "zip", 4096 }, MIB };
 FIXTURE_VARIANT_ADD(pager, zip_4k_no_move) { { "zip", 4096, .no_move = true }, MIB };
 FIXTURE_VARIANT_ADD(pager, zip_64k) { { "zip", 65536, .kernel_faults = true }, 8 * MIB };
 FIXTURE_VARIANT_ADD(pager, file_64k) { { "file:/var/tmp", 65536 }, 8 * MIB };
-FIXTURE_VARIANT_ADD(pager, file_64k_no_move) { { "file:/var/tmp", 65536, .no_move = true }, 8 * MIB };
+FIXTURE_VARIANT_ADD(pager, file_64k_no_move) {
+	{ "file:/var/tmp", 65536, .no_move = true }, 8 * MIB
+};
 FIXTURE_VARIANT_ADD(pager, file_1m) { { "file:/var/tmp", 1 << 20 }, 40 * MIB };
 FIXTURE_VARIANT_ADD(pager, smallest) { { "zip", 65536 }, PVAS_FAR_RAM_MIN_PAGES * 65536 };
 FIXTURE_VARIANT_ADD(pager, smallest_no_move) { { "zip", 65536, .no_move = true },
@@ -108,7 +110,7 @@ TEST_F(pager, no_store_is_lost)
 	struct writer w[THREADS];
 
 	for (i = 0; i < THREADS; i++) {
-		w[i] = (struct writer){ self->p, self->size / page, page / sizeof(uint64_t), i, ops };
+		w[i] = (struct writer){ self->p, self->size / page, page / 8, i, ops };
 		ASSERT_EQ(0, pthread_create(&thread[i], NULL, write_at_random, &w[i]));
 	}
 	for (i = 0; i < THREADS; i++) {
