@@ -5,7 +5,7 @@
  *	far fault STORES		microseconds to load from a page of 4 KiB that is not
  *					resident: median and 90th percentile of 20,000
  *	far stream STORES MIB THREADS	STREAM's four kernels on three arrays of MIB MiB in all,
- *					with 11 % of them resident: the best rate of 3 rounds of each
+ *					11 % of them resident: the best rate of 3 rounds
  */
 #include <pthread.h>
 #include <stdio.h>
