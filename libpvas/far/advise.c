@@ -75,24 +75,36 @@ static int discard(const char *addr, size_t size, uint64_t first, uint64_t end)
 	return 0;
 }
 
-FAR_PUBLIC int pvas_far_advise(void *addr, size_t size, int advice)
+/* The beginning of a function on a range: takes the lock, unless it fails. */
+static int begin(const void *addr, size_t size, uint64_t *first, uint64_t *end)
 {
-	uint64_t first, end;
 	int err = far_check();
 
 	if (err)
 		return err;
 	pthread_mutex_lock(&far.lock);
-	err = far_range_get(addr, size, &first, &end);
-	if (!err && advice == PVAS_FAR_WILL_NEED)
+	err = far_range_get(addr, size, first, end);
+	if (err)
+		pthread_mutex_unlock(&far.lock);
+	return err;
+}
+
+FAR_PUBLIC int pvas_far_advise(void *addr, size_t size, int advice)
+{
+	uint64_t first, end;
+	int err = begin(addr, size, &first, &end);
+
+	if (err)
+		return err;
+	if (advice == PVAS_FAR_WILL_NEED)
 		will_need(first, end);
-	else if (!err && (advice == PVAS_FAR_SEQUENTIAL || advice == PVAS_FAR_NORMAL))
+	else if (advice == PVAS_FAR_SEQUENTIAL || advice == PVAS_FAR_NORMAL)
 		set_sequential(first, end, advice == PVAS_FAR_SEQUENTIAL);
-	else if (!err && advice == PVAS_FAR_COLD)
+	else if (advice == PVAS_FAR_COLD)
 		set_cold(first, end);
-	else if (!err && advice == PVAS_FAR_DISCARD)
+	else if (advice == PVAS_FAR_DISCARD)
 		err = discard(addr, size, first, end);
-	else if (!err)
+	else
 		err = far_fail(-EINVAL, "no advice has the number %d", advice);
 	pthread_mutex_unlock(&far.lock);
 	return err;
@@ -128,14 +140,11 @@ static int add_pins(uint64_t first, uint64_t end)
 FAR_PUBLIC int pvas_far_pin(void *addr, size_t size)
 {
 	uint64_t first, end, n;
-	int err = far_check();
+	int err = begin(addr, size, &first, &end);
 
 	if (err)
 		return err;
-	pthread_mutex_lock(&far.lock);
-	err = far_range_get(addr, size, &first, &end);
-	if (!err)
-		err = add_pins(first, end);
+	err = add_pins(first, end);
 	/* Pinned before it is brought in, a page can't go again meanwhile. */
 	for (n = first; !err && n < end; n++)
 		bring_in(n, true);
@@ -146,13 +155,11 @@ FAR_PUBLIC int pvas_far_pin(void *addr, size_t size)
 FAR_PUBLIC int pvas_far_unpin(void *addr, size_t size)
 {
 	uint64_t first, end, n;
-	int err = far_check();
+	int err = begin(addr, size, &first, &end);
 
 	if (err)
 		return err;
-	pthread_mutex_lock(&far.lock);
-	err = far_range_get(addr, size, &first, &end);
-	for (n = first; !err && n < end; n++)
+	for (n = first; n < end; n++)
 		if (!far.page[n].pins)
 			err = far_fail(-EINVAL, "not all of it is pinned");
 	if (!err) {
@@ -174,7 +181,8 @@ FAR_PUBLIC int pvas_far_get_counters(struct pvas_far_counters *counters)
 		return far_fail(-EINVAL, "counters.size is not the size of the struct");
 	pthread_mutex_lock(&far.lock);
 	now = far.count;
-	now.resident = (far.mapped + far.fetch_count + far.out_count - far.free_out.count) * far.page_size;
+	now.resident = far.mapped + far.fetch_count + far.out_count - far.free_out.count;
+	now.resident *= far.page_size;
 	now.allocated = far.allocated * far.page_size;
 	pthread_mutex_unlock(&far.lock);
 	now.size = counters->size;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* What pvas_far_open() is to make: attributes, else the environment, else defaults. */
+/* The parameters of pvas_far_open(): attributes, else the environment, else defaults. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -56,7 +56,7 @@ static uint64_t power_of_two_below(uint64_t n)
 	return p;
 }
 
-/* What was not set */
+/* For all that was not set */
 static void set_defaults(struct far_config *c)
 {
 	if (!c->ram)

@@ -9,16 +9,23 @@
 #include "far.h"
 #include "store.h"
 
-/* Pages put in one go */
-enum { RUN = 16 };
+enum {
+	RUN = 16,	/* pages put in one go */
+	LOOK = 256,	/* pages looked at for a clean one */
+};
 
-static bool is_evictable(const struct far_page *page, bool clean)
+static bool is_evictable(const struct far_page *page)
 {
-	return page->state == FAR_MAPPED && !page->pins && !(clean && page->flags & FAR_DIRTY);
+	return page->state == FAR_MAPPED && !page->pins;
 }
 
-/* The page that the clock's hand finds, FAR_NONE if all have to stay. */
-static uint32_t choose(bool clean)
+static bool was_referenced(const struct far_page *page)
+{
+	return page->flags & FAR_REFERENCED && !(page->flags & FAR_COLD);
+}
+
+/* The page that the clock's hand finds, FAR_NONE if all have to stay */
+static uint32_t choose(void)
 {
 	uint64_t steps = 2 * (uint64_t)far.resident.count;
 	struct far_page *page;
@@ -28,11 +35,30 @@ static uint32_t choose(bool clean)
 		n = far.resident.head;
 		page = &far.page[n];
 		far_list_remove(&far.resident, far.page_link, n);
-		if (is_evictable(page, clean) &&
-		    (!(page->flags & FAR_REFERENCED) || page->flags & FAR_COLD))
+		if (is_evictable(page) && !was_referenced(page))
 			return n;
 		page->flags &= (uint8_t)~FAR_REFERENCED;
 		far_list_add_tail(&far.resident, far.page_link, n);
+	}
+	return FAR_NONE;
+}
+
+/*
+ * The same if there is no slot: only a clean page can go. The hand stays: else pages that were
+ * just read would go before those that were written long ago, and wait for being put.
+ */
+static uint32_t choose_clean(void)
+{
+	uint32_t n = far.resident.head, steps;
+	const struct far_page *page;
+
+	for (steps = 0; n != FAR_NONE && steps < LOOK; steps++) {
+		page = &far.page[n];
+		if (is_evictable(page) && !was_referenced(page) && !(page->flags & FAR_DIRTY)) {
+			far_list_remove(&far.resident, far.page_link, n);
+			return n;
+		}
+		n = far.page_link[n].next;
 	}
 	return FAR_NONE;
 }
@@ -73,7 +99,7 @@ static void not_taken(uint32_t n, uint32_t slot, int err)
 bool far_evict(void)
 {
 	bool room = far.free_out.count || far.clean.count;
-	uint32_t n = choose(!room), slot = FAR_NO_SLOT;
+	uint32_t n = room ? choose() : choose_clean(), slot = FAR_NO_SLOT;
 	struct far_page *page;
 	int err;
 
@@ -154,7 +180,8 @@ static void put_run(uint32_t slot, uint64_t page, unsigned int count, bool *zero
 			;
 		if (i == from)
 			i++;
-		else if (far_stripe_put(&far.stripe, page + from, i - from, far_slot_addr(slot + from)))
+		else if (far_stripe_put(&far.stripe, page + from, i - from,
+					far_slot_addr(slot + from)))
 			far_die(far_error());
 	}
 }

@@ -63,7 +63,8 @@ void far_fault(const struct far_fault *fault)
 
 	if (n >= far.pages) {
 		/* A slot: a program that writes there at random gets what it finds. */
-		far_uffd_zero(&far.uffd, (void *)(fault->addr & ~(uintptr_t)4095));
+		if (far_uffd_zero(&far.uffd, (void *)(fault->addr & ~(uintptr_t)4095)))
+			far_uffd_wake(&far.uffd, (void *)(fault->addr & ~(uintptr_t)4095), 4096);
 		return;
 	}
 	pthread_mutex_lock(&far.lock);

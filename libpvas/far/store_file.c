@@ -7,8 +7,8 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <pthread.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
@@ -85,12 +85,33 @@ static int open_existing(struct file_store *f, const struct stat *st, uint64_t s
 	return err;
 }
 
+/* A file that has a name for a moment: not all file systems have O_TMPFILE. */
+static int open_and_unlink(const char *folder)
+{
+	size_t room = strlen(folder) + 32;
+	char *path = malloc(room);
+	int fd = -1, err = ENOMEM;
+
+	if (path) {
+		snprintf(path, room, "%s/.pvas-far-XXXXXX", folder);
+		fd = mkostemp(path, O_CLOEXEC);
+		err = errno;
+		if (fd >= 0)
+			unlink(path);
+	}
+	free(path);
+	errno = err;
+	return fd;
+}
+
 static int open_unnamed(struct file_store *f, uint64_t size)
 {
 	int err;
 
 	f->own = true;
 	f->fd = open_either(f->path, O_RDWR | O_TMPFILE | O_EXCL);
+	if (f->fd < 0 && (errno == EOPNOTSUPP || errno == EISDIR))
+		f->fd = open_and_unlink(f->path);
 	if (f->fd < 0)
 		return fail(f, "open");
 	err = fallocate(f->fd, 0, 0, (off_t)size) ? errno : 0;

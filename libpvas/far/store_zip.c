@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* The store zip: memory, each page compressed by LZ4. A page that gets no smaller is kept as it is. */
+/* The store zip: memory, each page compressed by LZ4, or as it is if that makes it no smaller. */
 #include <errno.h>
 #include <lz4.h>
 #include <pthread.h>

@@ -10,7 +10,8 @@
 #include "stripe.h"
 
 /* Where copy @copy of a page is: the store; *@row receives the place in it. */
-static unsigned int place_of(const struct far_stripe *s, uint64_t page, unsigned int copy, uint64_t *row)
+static unsigned int place_of(const struct far_stripe *s, uint64_t page, unsigned int copy,
+			     uint64_t *row)
 {
 	*row = page / s->count + copy * s->rows;
 	return (unsigned int)((page + copy) % s->count);

@@ -132,8 +132,8 @@ bool far_uffd_read(const struct far_uffd *u, struct far_fault *fault)
 }
 
 /* One copy of the kernel's: 0 (in part if *@done < @size), or a negative errno value */
-static int copy_once(const struct far_uffd *u, void *to, const void *from, size_t size, bool protect,
-		     size_t *done)
+static int copy_once(const struct far_uffd *u, void *to, const void *from, size_t size,
+		     bool protect, size_t *done)
 {
 	struct uffdio_copy c = {
 		.dst = (uintptr_t)to,
@@ -155,7 +155,8 @@ int far_uffd_copy(const struct far_uffd *u, void *to, const void *from, size_t s
 	int err;
 
 	while (at < size) {
-		err = copy_once(u, (char *)to + at, (const char *)from + at, size - at, protect, &done);
+		err = copy_once(u, (char *)to + at, (const char *)from + at, size - at, protect,
+				&done);
 		at += done;
 		if (err == -EEXIST)
 			/* By a move that stopped half-way, whose part is newer */
@@ -178,7 +179,7 @@ int far_uffd_zero(const struct far_uffd *u, void *to)
 	do {
 		err = copy_once(u, to, zeros, KERNEL_PAGE, false, &done);
 	} while (err == -EAGAIN);
-	return err == -EEXIST ? err : 0;
+	return err;
 }
 
 /* One move of the kernel's: as copy_once() */
@@ -194,7 +195,8 @@ static int move_once(const struct far_uffd *u, void *to, void *from, size_t size
 }
 
 /* Move all; *@at says how far it got. Holes stay holes if @holes, else are an error. */
-static int move_all(const struct far_uffd *u, void *to, void *from, size_t size, bool holes, size_t *at)
+static int move_all(const struct far_uffd *u, void *to, void *from, size_t size, bool holes,
+		    size_t *at)
 {
 	size_t done;
 	int err = 0;
@@ -235,8 +237,14 @@ void far_uffd_unprotect(const struct far_uffd *u, void *addr, size_t size)
 {
 	struct uffdio_writeprotect w = { .range = { (uintptr_t)addr, size } };
 
-	while (ioctl(u->fd, UFFDIO_WRITEPROTECT, &w) && errno == EAGAIN)
-		sched_yield();
+	int err;
+
+	do {
+		err = ioctl(u->fd, UFFDIO_WRITEPROTECT, &w) ? errno : 0;
+	} while (err == EAGAIN);
+	/* Unmapped meanwhile: whoever waits shall find that out. */
+	if (err)
+		far_uffd_wake(u, addr, size);
 }
 
 void far_uffd_wake(const struct far_uffd *u, void *addr, size_t size)

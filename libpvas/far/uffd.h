@@ -46,7 +46,7 @@ bool far_uffd_read(const struct far_uffd *u, struct far_fault *fault);
 int far_uffd_copy(const struct far_uffd *u, void *to, const void *from, size_t size, bool protect);
 int far_uffd_move(const struct far_uffd *u, void *to, void *from, size_t size);
 
-/* Copy one page of the kernel's, of zeros. Return: 0, or -EEXIST: there is one. */
+/* Map one page of the kernel's, of zeros. Return: 0, -EEXIST (there is one), -ENOENT. */
 int far_uffd_zero(const struct far_uffd *u, void *to);
 
 /* Let the page be written, and wake those who wait for that. */
