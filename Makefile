@@ -53,6 +53,7 @@ pvasrun examples btl_glue coll_glue pml_glue smsc_glue python: libpvas
 tools:
 	@$(MAKE) -s -C tools/ps
 	@$(MAKE) -s -C tools/gdb
+	@$(MAKE) -s -C tools/memd
 scale:
 	@$(MAKE) -s -C scale
 

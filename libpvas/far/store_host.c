@@ -5,10 +5,12 @@
 #include <limits.h>
 #include <pthread.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "host/plugin.h"
+#include "key.h"
 
 #ifndef FAR_PLUGINS
 #define FAR_PLUGINS "/usr/local/lib/pvas"
@@ -61,15 +63,38 @@ static int load(const char *spec)
 	return far_fail(-ELIBBAD, "server %s: %s is of another version of PVAS", spec, path);
 }
 
+/* A file's name is no secret, its contents are. */
+static int open_with_key(const struct far_store_config *config, const char *name,
+			 struct far_store **store)
+{
+	struct far_store_config own = *config;
+	uint8_t key[FAR_KEY_BYTES];
+	char why[160];
+	int err;
+
+	err = far_key_read(name, key, why, sizeof(why));
+	if (err)
+		return far_fail(err, "server %s: key %s (PVAS_FAR_KEY): %s", config->spec, name, why);
+	own.key = key;
+	err = loaded->open(&own, store);
+	far_wipe(key, sizeof(key));
+	return err;
+}
+
 static int open_host(const struct far_store_config *config, struct far_store **store)
 {
+	const char *name = getenv("PVAS_FAR_KEY");
 	int err = 0;
 
 	pthread_mutex_lock(&lock);
 	if (!loaded)
 		err = load(config->spec);
 	pthread_mutex_unlock(&lock);
-	return err ? err : loaded->open(config, store);
+	if (err)
+		return err;
+	if (name && *name)
+		return open_with_key(config, name, store);
+	return loaded->open(config, store);
 }
 
 const struct far_store_ops far_store_host = {

@@ -11,7 +11,7 @@ static double mib(uint64_t bytes)
 	return bytes / 1048576.0;
 }
 
-/* What the server holds: at SIGUSR1, and at the end */
+/* The memory in use, in all and for each job: at SIGUSR1, and at the end */
 void report(const struct memd *memd)
 {
 	const struct job *job;

@@ -102,7 +102,7 @@ void host_drive(struct host *host, double until)
 	pthread_cond_broadcast(&host->changed);
 }
 
-/* Whoever sleeps in host_drive() is to look again: something was sent. */
+/* The thread that sleeps in host_drive() is to look again: something was sent. */
 void host_wake(struct host *host)
 {
 	if (host->asleep)

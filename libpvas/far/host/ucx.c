@@ -45,7 +45,8 @@ static ucs_log_func_rc_t hush(const char *file, unsigned int line, const char *f
 			      ucs_log_level_t level, const ucs_log_component_config_t *config,
 			      const char *message, va_list args)
 {
-	(void)file, (void)line, (void)function, (void)level, (void)config, (void)message, (void)args;
+	(void)file, (void)line, (void)function, (void)level;
+	(void)config, (void)message, (void)args;
 	return quiet_all || far_ucx_quiet ? UCS_LOG_FUNC_RC_STOP : UCS_LOG_FUNC_RC_CONTINUE;
 }
 

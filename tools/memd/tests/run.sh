@@ -132,6 +132,10 @@ test_plugin()
 	start_server --key "$T/a" --ram 1G
 	ip netns exec $here "$bin/t_plugin" $at:$port "$T/a" >"$T/out"
 	verdict $? "libpvasfar loads its plugin"
+	PVAS_FAR_KEY=$T/a ip netns exec $here "$bin/t_plugin" $at:$port "$T/b" >"$T/out"
+	verdict $? "and reads the file PVAS_FAR_KEY"
+	! PVAS_FAR_KEY=$T/none ip netns exec $here "$bin/t_plugin" $at:$port "$T/a" >"$T/out"
+	says "if it can" 'key .*/none \(PVAS_FAR_KEY\): No such file'
 	end_server
 	cp "$bin/t_plugin" "$T"
 	"$T/t_plugin" $at:$port "$T/a" >"$T/out"

@@ -36,7 +36,8 @@ static double alone(struct far_store *store, int put, char *buf, double seconds)
 	while (n < MOST && far_now() < end) {
 		page = (n * 7919ull) % store->pages;
 		begin = far_now();
-		err = put ? store->ops->put(store, page, 1, buf) : store->ops->get(store, page, 1, buf);
+		err = put ? store->ops->put(store, page, 1, buf) :
+			    store->ops->get(store, page, 1, buf);
 		times[n++] = far_now() - begin;
 		if (err) {
 			fprintf(stderr, "%s\n", far_error());
