@@ -45,13 +45,6 @@ static void received(void *request, ucs_status_t status, size_t bytes, void *arg
 static ucs_status_t put(struct slot *slot, char *place, void *data, size_t bytes,
 			const ucp_am_recv_param_t *param)
 {
-	ucp_request_param_t receive = {
-		.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA |
-				UCP_OP_ATTR_FIELD_MEMORY_TYPE,
-		.cb.recv_am = received,
-		.user_data = slot,
-		.memory_type = UCS_MEMORY_TYPE_HOST,
-	};
 	struct conn *conn = slot->conn;
 	ucs_status_ptr_t status;
 
@@ -63,7 +56,7 @@ static ucs_status_t put(struct slot *slot, char *place, void *data, size_t bytes
 	if (!conn->users)
 		conn->deadline = far_now() + PATIENCE_S;
 	conn->users++;
-	status = ucp_am_recv_data_nbx(conn->memd->worker, data, place, bytes, &receive);
+	status = far_ucx_fetch(conn->memd->worker, data, place, bytes, received, slot);
 	if (UCS_PTR_IS_PTR(status))
 		return UCS_INPROGRESS;
 	conn->users--;

@@ -200,13 +200,6 @@ static ucs_status_t refuse_reply(struct host *host)
 static ucs_status_t receive_pages(struct host_slot *slot, void *data, size_t bytes,
 				  const ucp_am_recv_param_t *param)
 {
-	ucp_request_param_t receive = {
-		.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA |
-				UCP_OP_ATTR_FIELD_MEMORY_TYPE,
-		.cb.recv_am = received,
-		.user_data = slot,
-		.memory_type = UCS_MEMORY_TYPE_HOST,
-	};
 	ucs_status_ptr_t status;
 
 	if (!(param->recv_attr & UCP_AM_RECV_ATTR_FLAG_RNDV)) {
@@ -214,7 +207,7 @@ static ucs_status_t receive_pages(struct host_slot *slot, void *data, size_t byt
 		slot_done(slot, 0);
 		return UCS_OK;
 	}
-	status = ucp_am_recv_data_nbx(slot->host->worker, data, slot->buf, bytes, &receive);
+	status = far_ucx_fetch(slot->host->worker, data, slot->buf, bytes, received, slot);
 	if (!UCS_PTR_IS_PTR(status))
 		message_done(slot, UCS_PTR_STATUS(status));
 	return UCS_INPROGRESS;

@@ -149,6 +149,20 @@ ucs_status_t far_ucx_handler(ucp_worker_h worker, ucp_am_recv_callback_t cb, voi
 	return status;
 }
 
+ucs_status_ptr_t far_ucx_fetch(ucp_worker_h worker, void *announced, void *to, size_t bytes,
+			       ucp_am_recv_data_nbx_callback_t done, void *arg)
+{
+	ucp_request_param_t param = {
+		.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA |
+				UCP_OP_ATTR_FIELD_MEMORY_TYPE,
+		.cb.recv_am = done,
+		.user_data = arg,
+		.memory_type = UCS_MEMORY_TYPE_HOST,
+	};
+
+	return ucp_am_recv_data_nbx(worker, announced, to, bytes, &param);
+}
+
 /*
  * An idle processor takes longer to wake up than an answer to come; but where the other side
  * waits for this processor, every moment here is lost.

@@ -29,6 +29,10 @@ ucs_status_t far_ucx_worker(ucp_context_h context, uint64_t gate, ucp_worker_h *
 /** far_ucx_handler - call this function for active messages */
 ucs_status_t far_ucx_handler(ucp_worker_h worker, ucp_am_recv_callback_t cb, void *arg);
 
+/** far_ucx_fetch - receive a message's data that UCX has announced (rendezvous) */
+ucs_status_ptr_t far_ucx_fetch(ucp_worker_h worker, void *announced, void *to, size_t bytes,
+			       ucp_am_recv_data_nbx_callback_t done, void *arg);
+
 /**
  * struct far_spin - whether it is worth while to look for events for a time before sleeping
  * @skip:	waits without, after one that was in vain; doubles with each
