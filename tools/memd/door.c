@@ -128,9 +128,3 @@ int door_open(struct memd *memd, char *why, size_t len)
 	announce(memd);
 	return 0;
 }
-
-void door_close(struct memd *memd)
-{
-	ucp_listener_destroy(memd->listener);
-	ucp_worker_destroy(memd->door);
-}

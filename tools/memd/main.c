@@ -15,6 +15,8 @@
 
 /* Rounds of UCX's progress until other things get their turn */
 #define ROUNDS	64
+/* For UCX and ourselves, beside the pages */
+#define OWN_BYTES	(256ull << 20)
 
 struct loop {
 	struct memd *memd;
@@ -31,7 +33,7 @@ static void harden(void)
 	prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
 	setrlimit(RLIMIT_CORE, &none);
 	if (!getrlimit(RLIMIT_NOFILE, &files)) {
-		files.rlim_cur = files.rlim_max;
+		files.rlim_cur = files.rlim_max < MAX_FDS ? files.rlim_max : MAX_FDS;
 		setrlimit(RLIMIT_NOFILE, &files);
 	}
 }
@@ -41,6 +43,22 @@ static int watch(struct loop *loop, int fd)
 	struct epoll_event event = { .events = EPOLLIN, .data.fd = fd };
 
 	return epoll_ctl(loop->epoll, EPOLL_CTL_ADD, fd, &event) < 0 ? -errno : 0;
+}
+
+/*
+ * UCX takes memory for a message in one piece before anybody has looked at it. A job that
+ * sends too large ones gets no answer; the others' pages are not swapped out for it.
+ */
+static void limit_memory(const struct options *options)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_DATA, &limit))
+		return;
+	if (options->ram + OWN_BYTES < limit.rlim_cur) {
+		limit.rlim_cur = options->ram + OWN_BYTES;
+		setrlimit(RLIMIT_DATA, &limit);
+	}
 }
 
 /* Before UCX makes its thread, which must not get them. */
@@ -130,6 +148,7 @@ static void run(struct loop *loop)
 
 		if (far_now() > tick) {
 			jobs_prune(memd);
+			strangers_end();
 			wait_for_events(loop, 0);
 			tick = far_now() + 1;
 		}
@@ -174,17 +193,18 @@ static int start(struct loop *loop)
 	return err;
 }
 
-/* Stores see that the server is gone; the kernel clears the memory. */
-static void stop(struct memd *memd)
+/*
+ * The kernel closes the connections and clears the memory. UCX 1.13 crashes when it is asked to
+ * end after connections that were only begun.
+ */
+static _Noreturn void stop(struct memd *memd)
 {
 	struct job *job;
 
 	report(memd);
 	for (job = memd->jobs; job; job = job->next)
 		far_wipe(job->key, sizeof(job->key));
-	door_close(memd);
-	ucp_worker_destroy(memd->worker);
-	ucp_cleanup(memd->context);
+	_exit(0);
 }
 
 int main(int argc, char **argv)
@@ -196,6 +216,7 @@ int main(int argc, char **argv)
 	if (status >= 0)
 		return status;
 	harden();
+	limit_memory(&memd.options);
 	if (take_signals(&loop) < 0) {
 		fprintf(stderr, "pvas-memd: %s\n", strerror(errno));
 		return 1;
@@ -204,5 +225,4 @@ int main(int argc, char **argv)
 		return 1;
 	run(&loop);
 	stop(&memd);
-	return 0;
 }

@@ -19,6 +19,7 @@
 
 #define MAX_CONNS	1024
 #define MAX_JOB_STORES	64
+#define MAX_FDS		16384
 /* Answers of a connection that UCX has not sent yet: of all slots, some of them used again */
 #define MAX_ANSWERS	(4 * FAR_SLOTS)
 /* Seconds for the handshake, and for an answer to be taken by the other side */
@@ -136,7 +137,6 @@ struct memd {
 
 /* door.c */
 int door_open(struct memd *memd, char *why, size_t len);
-void door_close(struct memd *memd);
 
 /* jobs.c */
 int jobs_read(struct memd *memd);
@@ -171,6 +171,7 @@ bool graves_dig(struct memd *memd);
 
 /* silence.c */
 void silence_limit(const struct memd *memd);
+void strangers_end(void);
 
 /* report.c */
 void report(const struct memd *memd);

@@ -1,16 +1,21 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Ends connections of nodes that are gone without a word. UCX 1.13 has settings for that, but
+ * Connections on which nothing comes.
+ *
+ * Ends those of nodes that are gone without a word. UCX 1.13 has settings for that, but
  * doesn't apply them to connections that it accepted: without this, the memory of such a job
  * would never be freed.
  */
+#include <linux/tcp.h>
 #include <netinet/in.h>
-#include <netinet/tcp.h>
+#include <stddef.h>
 #include <sys/socket.h>
 #include "memd.h"
 
-/* UCX takes few descriptors for a connection, and the kernel gives the lowest. */
-#define MOST_FDS	(8 * MAX_CONNS)
+/* A store sends more than this when it connects. */
+#define FEW_BYTES	64
+/* The kernel's TCP_ESTABLISHED, which <linux/tcp.h> doesn't have */
+#define ESTABLISHED	1
 
 static void set(int fd, int level, int option, int value)
 {
@@ -25,7 +30,7 @@ void silence_limit(const struct memd *memd)
 	socklen_t len;
 	int fd;
 
-	for (fd = 0; fd < MOST_FDS; fd++) {
+	for (fd = 0; fd < MAX_FDS; fd++) {
 		len = sizeof(peer);
 		if (getpeername(fd, (struct sockaddr *)&peer, &len) < 0 ||
 		    (peer.ss_family != AF_INET && peer.ss_family != AF_INET6))
@@ -35,5 +40,27 @@ void silence_limit(const struct memd *memd)
 		set(fd, IPPROTO_TCP, TCP_KEEPCNT, 4);
 		set(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, seconds * 1000);
 		set(fd, SOL_SOCKET, SO_KEEPALIVE, 1);
+	}
+}
+
+/*
+ * Ends connections that have sent next to nothing for a time: UCX waits for them forever, and
+ * with enough of them nobody else could connect. UCX sees the end, and forgets them.
+ */
+void strangers_end(void)
+{
+	struct tcp_info info;
+	socklen_t len;
+	int fd;
+
+	for (fd = 0; fd < MAX_FDS; fd++) {
+		len = sizeof(info);
+		if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &len) < 0 ||
+		    len < offsetof(struct tcp_info, tcpi_segs_out) ||
+		    info.tcpi_state != ESTABLISHED)
+			continue;
+		if (info.tcpi_bytes_received < FEW_BYTES &&
+		    info.tcpi_last_ack_recv > HANDSHAKE_S * 1000)
+			shutdown(fd, SHUT_RDWR);
 	}
 }

@@ -60,7 +60,8 @@ begin_test() { stop_server; : >"$T/out"; }
 end_server() { verdict "$(kill -0 "$server" 2>/dev/null; echo $?)" "the server is there still"; stop_server; }
 
 # store KEY PAGE_SIZE PAGES STEP...
-store() { timeout 100 ip netns exec $here "$bin/t_store" $at:$port "$T/$1" "${@:2}" >"$T/out" 2>&1 </dev/null; }
+store() { ask_store "$@" >"$T/out" 2>&1 </dev/null; }
+ask_store() { timeout 100 ip netns exec $here "$bin/t_store" $at:$port "$T/$1" "${@:2}"; }
 # In the background; its pid is $client
 begin_store()
 {
@@ -350,7 +351,9 @@ test_noise()
 	local ports before
 
 	start_server --key "$T/a" --ram 1G
-	begin_store a 65536 16 churn:8
+	begin_store a 65536 16 churn:18
+	(sleep 17; echo) | ask_store a 4096 10 put:0:10:1 wait get:0:10:1 &
+	quiet_store=$!
 	sleep 1
 	before=$(resident)
 	ports=$(ip netns exec $there ss -ltnp | awk -v p="pid=$server," -v at="$at:" '$0 ~ p && sub(at, "", $4) {print $4}')
@@ -362,6 +365,8 @@ test_noise()
 	status=$?
 	cp "$T/client" "$T/out"
 	verdict $status "the store goes on"
+	wait $quiet_store
+	verdict $? "and one that had nothing to do"
 	store a 4096 10 put:0:10:1 get:0:10:1
 	verdict $? "a new one is served"
 	end_server

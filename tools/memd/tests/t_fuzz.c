@@ -20,7 +20,7 @@
 #include "ucx.h"
 
 #define PAGES	256u
-#define DATA	(4u << 20)
+#define DATA	(64u << 20)
 
 static uint8_t key[FAR_KEY_BYTES];
 static ucp_context_h context;
@@ -217,7 +217,7 @@ static void fuzz_handshake(void)
 			exit(2);
 		return;
 	}
-	transmit(FAR_AM, headers[1023], bytes, below(DATA), any_flags());
+	transmit(FAR_AM, headers[1023], bytes, below(1u << 20), any_flags());
 	progress(0.02);
 }
 
@@ -246,7 +246,7 @@ static void fuzz_requests(void)
 		case 2: request.slot = edge(); break;
 		case 3: request.conn = edge(); break;
 		case 4: request.op = edge(); break;
-		case 5: bytes = below(DATA); break;
+		case 5: bytes = below(below(8) ? 1u << 20 : DATA); break;
 		case 6: header = below(sizeof(headers[0])); break;
 		case 7: request.first = UINT64_MAX - below(8); request.count = below(16); break;
 		}
