@@ -87,6 +87,24 @@ try ahead		tasks 3 ahead
 try ahead-7		tasks 7 ahead
 # Copies are shared only if ranks do not outnumber processors.
 try late		tasks 2 OMPI_MCA_coll_pvas_oversubscribed=0 late 5000
+# Several nodes, which here share a space: ranks of each node together, or dealt out. Other
+# components than basic fail with the datatypes of these tests, with or without us.
+below=('OMPI_MCA_coll=pvas,basic,libnbc,self,inter' OMPI_MCA_coll_pvas_segment=1000)
+for n in 4 7; do
+	for program in move combine; do
+		try "nodes-$program-$n" tasks $n "${below[@]}" OMPI_MCA_coll_pvas_node_ranks=2 \
+			$program $rounds 1 blocking close
+		try "nodes-$program-shuffled-$n" tasks $n "${below[@]}" OMPI_MCA_coll_pvas_node_ranks=3 \
+			$program $rounds 7000 blocking shuffled close
+	done
+done
+try nodes-used		tasks 5 OMPI_MCA_coll_pvas_node_ranks=2 nodes used
+try nodes-chosen	tasks 4 OMPI_MCA_coll_pvas_node_ranks=2 \
+			OMPI_MCA_coll_pvas_when_oversubscribed=-1 nodes used
+try nodes-alone		tasks 3 OMPI_MCA_coll_pvas_node_ranks=1 nodes unused
+try nodes-off		tasks 4 OMPI_MCA_coll_pvas_node_ranks=2 OMPI_MCA_coll_pvas_segment=0 nodes used
+try nodes-too-many	tasks 4 OMPI_MCA_coll_pvas_node_ranks=2 OMPI_MCA_coll_pvas_most_ranks=3 nodes unused
+try nodes-excluded	tasks 4 OMPI_MCA_coll_pvas_node_ranks=2 OMPI_MCA_coll=^pvas nodes unused
 try threads		tasks 2 threads
 try mismatch		tasks 3 mismatch
 try handlers		tasks 2 OMPI_MCA_opal_signal=6 handlers
@@ -111,6 +129,10 @@ fi
 for what in barrier bcast gather scatter allgather alltoall reduce allreduce scan reduce_scatter \
 	neighbor_alltoall ineighbor_alltoallw iallreduce ialltoall pallreduce pgather; do
 	dies early $what 40000
+done
+for what in barrier bcast allgather reduce allreduce; do
+	bad "nodes-early-$what" tasks 5 OMPI_MCA_coll_pvas_node_ranks=2 die $what 40000
+	bad "nodes-leader-$what" tasks 5 OMPI_MCA_coll_pvas_node_ranks=2 die $what 40000 2
 done
 if [ $backend = user ]; then
 	# Nobody ends the others but they themselves.
