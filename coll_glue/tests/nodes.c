@@ -4,15 +4,14 @@
  * sums the same in each run and at all ranks, and are communicators freed with what was made
  * for them?
  *
- *	nodes used|unused [COMMUNICATORS]
+ *	nodes used|unused [COMMUNICATORS [NUMBERS]]
  */
 #define COUNTER_PREFIX "coll_pvas_"
 #include "common.h"
 #include "counter.h"
 
-#define NUMBERS 700001
-
 static struct counter operations;
+static int numbers = 700001;
 
 static double number(int of, int i)
 {
@@ -22,20 +21,20 @@ static double number(int of, int i)
 /* Sums that depend on the order: the same twice, and the same everywhere */
 static int check_sums(MPI_Comm comm)
 {
-	double *s = malloc(NUMBERS * sizeof(*s)), *once = malloc(NUMBERS * sizeof(*s));
-	double *again = malloc(NUMBERS * sizeof(*s));
+	double *s = malloc(numbers * sizeof(*s)), *once = malloc(numbers * sizeof(*s));
+	double *again = malloc(numbers * sizeof(*s));
 	int i, bad;
 
-	for (i = 0; i < NUMBERS; i++)
+	for (i = 0; i < numbers; i++)
 		s[i] = number(rank, i);
-	MPI_Allreduce(s, once, NUMBERS, MPI_DOUBLE, MPI_SUM, comm);
-	MPI_Allreduce(s, again, NUMBERS, MPI_DOUBLE, MPI_SUM, comm);
-	bad = memcmp(once, again, NUMBERS * sizeof(*s)) != 0;
-	MPI_Bcast(again, NUMBERS, MPI_DOUBLE, size - 1, comm);
-	bad += memcmp(once, again, NUMBERS * sizeof(*s)) != 0;
-	memset(again, 0, NUMBERS * sizeof(*s));
-	MPI_Reduce(s, again, NUMBERS, MPI_DOUBLE, MPI_SUM, size - 1, comm);
-	for (i = 0; rank == size - 1 && i < NUMBERS; i++)
+	MPI_Allreduce(s, once, numbers, MPI_DOUBLE, MPI_SUM, comm);
+	MPI_Allreduce(s, again, numbers, MPI_DOUBLE, MPI_SUM, comm);
+	bad = memcmp(once, again, numbers * sizeof(*s)) != 0;
+	MPI_Bcast(again, numbers, MPI_DOUBLE, size - 1, comm);
+	bad += memcmp(once, again, numbers * sizeof(*s)) != 0;
+	memset(again, 0, numbers * sizeof(*s));
+	MPI_Reduce(s, again, numbers, MPI_DOUBLE, MPI_SUM, size - 1, comm);
+	for (i = 0; rank == size - 1 && i < numbers; i++)
 		bad += again[i] - once[i] > 1e-9 || once[i] - again[i] > 1e-9;
 	free(s);
 	free(once);
@@ -45,7 +44,7 @@ static int check_sums(MPI_Comm comm)
 
 static int check_blocks(MPI_Comm comm)
 {
-	const int n = NUMBERS / 10;
+	const int n = numbers / 10;
 	double *s = malloc(n * sizeof(*s)), *r = malloc((size_t)n * size * sizeof(*r));
 	int i, k, bad = 0;
 
@@ -100,6 +99,8 @@ int main(int argc, char **argv)
 	long long before, after;
 	int bad, all;
 
+	if (argc > 3)
+		numbers = atoi(argv[3]);
 	MPI_Init(&argc, &argv);
 	MPI_Comm_rank(MPI_COMM_WORLD, &rank);
 	MPI_Comm_size(MPI_COMM_WORLD, &size);
