@@ -84,10 +84,13 @@ struct mca_coll_pvas_modex {
 #define MCA_COLL_PVAS_CACHE_LINE 64
 #define MCA_COLL_PVAS_INLINE 48
 #define MCA_COLL_PVAS_SLOTS 64
-#define MCA_COLL_PVAS_SEGMENTS 4
+#define MCA_COLL_PVAS_SEGMENTS 2
 
 /* Most bytes of a segment; the longest record must fit even if there are very many ranks. */
-#define MCA_COLL_PVAS_SEGMENT (6 << 10)
+#define MCA_COLL_PVAS_SEGMENT (16 << 10)
+
+/* The longest record of which each rank reads only a part */
+#define MCA_COLL_PVAS_PARTS (4 << 10)
 
 /* Lines of a rank: in a small communicator there is room for more. */
 #define MCA_COLL_PVAS_LINES 32

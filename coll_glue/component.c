@@ -27,9 +27,9 @@ static void register_parameters(void)
 {
 	/* Above tuned's 30; below 50, so that coll/sync, which wraps others, finds us. */
 	component.priority = 45;
-	component.ring_limit = 4 << 10;
+	component.ring_limit = MCA_COLL_PVAS_SEGMENT;
 	component.share = 4 << 10;
-	component.share_copy = 32 << 10;
+	component.share_copy = 8 << 10;
 	component.segment = 64 << 10;
 	component.most_ranks = 4096;
 	component.node_ranks = 0;
@@ -39,8 +39,9 @@ static void register_parameters(void)
 	register_variable("priority", "Priority of this component; -1: not used (default: 45)",
 			  &component.priority, MCA_BASE_VAR_TYPE_INT, OPAL_INFO_LVL_6);
 	register_variable("ring_limit",
-			  "Longest message in bytes that the root of a broadcast or scatter copies, "
-			  "without waiting for its peers to have it (at most 6k, default: 4k)",
+			  "Longest message in bytes that the root of a broadcast copies, without "
+			  "waiting for its peers to have it; of a scatter, at most 4k of it "
+			  "(default, and at most: 16k)",
 			  &component.ring_limit, MCA_BASE_VAR_TYPE_UNSIGNED_INT, OPAL_INFO_LVL_5);
 	register_variable("share",
 			  "Fewest bytes of a reduction that a rank combines for the others "
@@ -48,7 +49,7 @@ static void register_parameters(void)
 			  OPAL_INFO_LVL_5);
 	register_variable("share_copy",
 			  "Fewest bytes that a root and another rank copy together; not done if ranks "
-			  "outnumber processors (default: 32k)", &component.share_copy,
+			  "outnumber processors (default: 8k)", &component.share_copy,
 			  MCA_BASE_VAR_TYPE_UNSIGNED_INT, OPAL_INFO_LVL_5);
 	register_variable("segment",
 			  "Bytes of a segment of long data that go from node to node, while others are "

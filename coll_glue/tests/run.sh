@@ -81,8 +81,8 @@ try all-by-reference	tasks 3 OMPI_MCA_coll_pvas_ring_limit=0 OMPI_MCA_coll_pvas_
 try shared-copies	tasks 4 OMPI_MCA_coll_pvas_share_copy=1 OMPI_MCA_coll_pvas_ring_limit=0 \
 			OMPI_MCA_coll_pvas_oversubscribed=0 move 4 7000
 try all-share		tasks 4 OMPI_MCA_coll_pvas_share=1 combine $rounds 5000
-says clamped 'coll_pvas_ring_limit is 6144, not 7000' \
-			tasks 2 OMPI_MCA_coll_pvas_ring_limit=7000 move 2
+says clamped 'coll_pvas_ring_limit is 16384, not 17000' \
+			tasks 2 OMPI_MCA_coll_pvas_ring_limit=17000 move 2
 try ahead		tasks 3 ahead
 try ahead-7		tasks 7 ahead
 # Copies are shared only if ranks do not outnumber processors.
