@@ -172,8 +172,8 @@ static int attach(struct mca_coll_pvas_nodes *m)
 	int rc, all_found = found;
 
 	m->state = MCA_COLL_PVAS_ATTACHING;
-	rc = m->previous.allreduce(MPI_IN_PLACE, &all_found, 1, &ompi_mpi_int.dt, &ompi_mpi_op_min.op,
-				   m->comm, m->previous.allreduce_module);
+	rc = m->previous.allreduce(MPI_IN_PLACE, &all_found, 1, &ompi_mpi_int.dt,
+				   &ompi_mpi_op_min.op, m->comm, m->previous.allreduce_module);
 	if (rc == OMPI_SUCCESS && all_found)
 		rc = ompi_comm_split(m->comm, m->me, rank, &m->node, false);
 	if (rc == OMPI_SUCCESS && all_found)

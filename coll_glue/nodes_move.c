@@ -227,7 +227,8 @@ static int spread_segments(struct allgather *a)
 			rc = start_next(a, &ahead, i + MCA_COLL_PVAS_WINDOW);
 		from = a->all + here.at;
 		if (rc == OMPI_SUCCESS)
-			rc = mca_coll_pvas_do(m->node, bcast, from, next_segment(a, &here), BYTE, 0);
+			rc = mca_coll_pvas_do(m->node, bcast, from, next_segment(a, &here), BYTE,
+					      0);
 	}
 	return mca_coll_pvas_wait_window(&a->window, rc);
 }

@@ -82,7 +82,8 @@ bool mca_coll_pvas_share(struct mca_coll_pvas_module *m, const struct mca_coll_p
 	    (kind != MCA_COLL_PVAS_BUFFERS && kind != MCA_COLL_PVAS_BUFFERS_SAME))
 		return false;
 	/* The root of a scatter, unlike that of a broadcast, copies a block of its own meanwhile. */
-	if (receive && kind == MCA_COLL_PVAS_BUFFERS && bytes < LEAST_SCATTER * component.share_copy)
+	if (receive && kind == MCA_COLL_PVAS_BUFFERS &&
+	    bytes < LEAST_SCATTER * component.share_copy)
 		return false;
 	theirs = mca_coll_pvas_piece(&slot->buffers, kind, m->rank);
 	other = contiguous(&theirs);
