@@ -15,6 +15,7 @@
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "kselftest_harness.h"
@@ -104,6 +105,61 @@ PVAS_TEST(stays_as_posix_says)
 	ASSERT_LT(0, pid);
 	EXPECT_EQ(0, pt_wait(pid));
 	EXPECT_EQ(0, pvas_task_list(space, &info, 1));
+	pvas_space_destroy(space);
+}
+
+/* ---- timers, and mutexes that others wait for ---- */
+
+static pthread_mutex_t *shared_mutex(int fd)
+{
+	void *p = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+
+	return p == MAP_FAILED ? NULL : p;
+}
+
+TASK(check_timers)
+{
+	pthread_mutex_t *m = shared_mutex(atoi(pt_args[0]));
+	char line[64];
+
+	/* No line: no timer. This kernel may have no such file. */
+	CHECK(pt_read_file("/proc/self/timers", line, sizeof(line)) || !line[0]);
+	usleep(300000);
+	CHECK(m && pthread_mutex_lock(m) == EOWNERDEAD);
+}
+
+TASK(lock_and_exec)
+{
+	struct itimerspec soon = { .it_value = { .tv_nsec = 100000000 } };
+	struct sigevent event = { .sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGUSR1 };
+	pthread_mutex_t *m = shared_mutex(atoi(pt_args[0]));
+	pthread_mutexattr_t attr;
+	timer_t timer;
+
+	CHECK(m);
+	pthread_mutexattr_init(&attr);
+	pthread_mutexattr_setpshared(&attr, PTHREAD_PROCESS_SHARED);
+	pthread_mutexattr_setrobust(&attr, PTHREAD_MUTEX_ROBUST);
+	CHECK_EQ(0, pthread_mutex_init(m, &attr));
+	CHECK_EQ(0, pthread_mutex_lock(m));
+	/* It would kill the new program. */
+	CHECK_EQ(0, timer_create(CLOCK_MONOTONIC, &event, &timer));
+	CHECK_EQ(0, timer_settime(timer, 0, &soon, NULL));
+	exec_as("check_timers", pt_args[0], NULL);
+}
+
+/* POSIX timers are gone, and the owner of a robust mutex has died */
+PVAS_TEST(stays_without_timers_and_locks)
+{
+	struct pvas_space *space = PT_SPACE();
+	int fd = memfd_create("mutex", 0);
+	pid_t pid;
+
+	ASSERT_EQ(0, ftruncate(fd, 4096));
+	pid = pt_start_task_fd(space, 1, "lock_and_exec", fd);
+	ASSERT_LT(0, pid);
+	EXPECT_EQ(0, pt_wait(pid));
+	close(fd);
 	pvas_space_destroy(space);
 }
 

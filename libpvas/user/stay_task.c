@@ -197,15 +197,16 @@ static void delete_timers(void)
 static void give_up(uint32_t *word)
 {
 	const uint32_t tid = (uint32_t)pvas_raw0(__NR_gettid);
-	uint32_t old = __atomic_load_n(word, __ATOMIC_RELAXED);
+	uint32_t dead, old = __atomic_load_n(word, __ATOMIC_RELAXED);
 
-	while ((old & FUTEX_TID_MASK) == tid)
-		if (__atomic_compare_exchange_n(word, &old, (old & FUTEX_WAITERS) | FUTEX_OWNER_DIED,
-						0, __ATOMIC_RELEASE, __ATOMIC_RELAXED)) {
-			if (old & FUTEX_WAITERS)
-				pvas_raw3(__NR_futex, word, FUTEX_WAKE, 1);
+	do {
+		if ((old & FUTEX_TID_MASK) != tid)
 			return;
-		}
+		dead = (old & FUTEX_WAITERS) | FUTEX_OWNER_DIED;
+	} while (!__atomic_compare_exchange_n(word, &old, dead, 0, __ATOMIC_RELEASE,
+					      __ATOMIC_RELAXED));
+	if (old & FUTEX_WAITERS)
+		pvas_raw3(__NR_futex, word, FUTEX_WAKE, 1);
 }
 
 /* As the kernel does, which trusts the list no more than that. Bit 0: priority inheritance */
