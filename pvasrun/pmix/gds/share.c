@@ -20,13 +20,16 @@
 /* And then for the description, which the server sends to one rank after the other */
 #define DESCRIPTION_MS 120000
 
-/* libpmix declares this in a header that it does not install: gds_hash.h. */
+/*
+ * libpmix declares this in a header that it does not install: gds_hash.h. Weak, for another
+ * version may lack it; the component is loaded then, but not used.
+ */
 struct hash_component {
 	pmix_gds_base_component_t super;
 	pmix_list_t sessions;
 	pmix_list_t jobs;
 };
-extern struct hash_component pmix_mca_gds_hash_component;
+extern struct hash_component pmix_mca_gds_hash_component __attribute__((weak));
 #define own_jobs (&pmix_mca_gds_hash_component.jobs)
 
 /**
