@@ -24,8 +24,9 @@ export prefix libdir mandir
 .PHONY: install install-btl install-python install-module install-dkms install-load \
 	uninstall uninstall-btl uninstall-python uninstall-module
 
-install: libpvas pvasrun tools scale
+install: libpvas far pvasrun tools scale
 	@$(MAKE) -s -C libpvas install
+	@$(MAKE) -s -C libpvas/far install
 	@$(MAKE) -s -C pvasrun install
 	@$(MAKE) -s -C tools/ps install
 	@$(MAKE) -s -C tools/gdb install

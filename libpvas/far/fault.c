@@ -61,6 +61,8 @@ void far_fault(const struct far_fault *fault)
 {
 	uint64_t n = (fault->addr - (uintptr_t)far.base) / far.page_size;
 
+	if (fault->moved)
+		far_die("the program has moved far memory by mremap(), which is not possible");
 	if (n >= far.pages) {
 		/* A slot: a program that writes there at random gets what it finds. */
 		if (far_uffd_zero(&far.uffd, (void *)(fault->addr & ~(uintptr_t)4095)))

@@ -47,9 +47,8 @@ static void fetch(uint64_t n, uint32_t slot)
 }
 
 /* Without the lock: map a busy page, from a slot or as zeros. */
-static int map(uint64_t n, uint32_t slot)
+static int map(uint64_t n, uint32_t slot, bool dirty)
 {
-	bool dirty = far.page[n].flags & FAR_DIRTY;
 	void *addr = far_page_addr(n);
 
 	if (slot == FAR_NO_SLOT)
@@ -97,6 +96,7 @@ void far_page_place(uint64_t n, bool write)
 	struct far_page *page = &far.page[n];
 	enum far_state from = page->state;
 	uint32_t slot = from == FAR_SLOT ? page->slot : FAR_NO_SLOT;
+	bool dirty;
 	int err;
 
 	page->state = FAR_BUSY;
@@ -111,10 +111,11 @@ void far_page_place(uint64_t n, bool write)
 	}
 	if (write)
 		page->flags |= FAR_DIRTY;
+	dirty = page->flags & FAR_DIRTY;
 	pthread_mutex_unlock(&far.lock);
 	if (from == FAR_STORED)
 		fetch(n, slot);
-	err = map(n, slot);
+	err = map(n, slot, dirty);
 	pthread_mutex_lock(&far.lock);
 	if (slot != FAR_NO_SLOT)
 		far_slot_free(slot);

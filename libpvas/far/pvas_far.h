@@ -111,8 +111,9 @@ int pvas_far_close(void);
  * @addr:	receives its address, a multiple of the page size
  * @size:	its size; rounded up to pages
  *
- * It reads as zeros. It may not be unmapped, moved, mapped anew or given to madvise(2);
- * a program that does so finds zeros there, or other contents than it expects.
+ * It reads as zeros. It may not be unmapped, mapped anew or given to madvise(2): a program
+ * that does so finds zeros there, or other contents than it expects. A program that moves it
+ * (mremap(2)) ends with status 1 and one line on standard error.
  *
  * Return: 0, -EINVAL (@size is 0), -ENOMEM (more than was given to pvas_far_open(), or
  * too many memory areas), -ESRCH (no pager), -ECHILD.

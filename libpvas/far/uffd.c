@@ -74,7 +74,9 @@ static int negotiate(int fd, uint64_t wanted, uint64_t *features)
 
 int far_uffd_open(struct far_uffd *u, bool user_only)
 {
-	uint64_t wanted = UFFD_FEATURE_PAGEFAULT_FLAG_WP | UFFD_FEATURE_THREAD_ID, features;
+	/* The event: else moved memory would be no longer registered, and read as zeros. */
+	uint64_t wanted = UFFD_FEATURE_PAGEFAULT_FLAG_WP | UFFD_FEATURE_THREAD_ID |
+			  UFFD_FEATURE_EVENT_REMAP, features;
 	int err, fd = new_descriptor(user_only, &u->kernel);
 
 	if (fd < 0)
@@ -123,7 +125,8 @@ bool far_uffd_read(const struct far_uffd *u, struct far_fault *fault)
 	do {
 		if (read(u->fd, &msg, sizeof(msg)) != sizeof(msg))
 			return false;
-	} while (msg.event != UFFD_EVENT_PAGEFAULT);
+	} while (msg.event != UFFD_EVENT_PAGEFAULT && msg.event != UFFD_EVENT_REMAP);
+	fault->moved = msg.event == UFFD_EVENT_REMAP;
 	fault->addr = msg.arg.pagefault.address;
 	fault->tid = (pid_t)msg.arg.pagefault.feat.ptid;
 	fault->protect = msg.arg.pagefault.flags & UFFD_PAGEFAULT_FLAG_WP;

@@ -26,6 +26,7 @@ struct far_fault {
 	pid_t tid;
 	bool write;	/* by a store, as far as the kernel says */
 	bool protect;	/* the page is there, but write-protected */
+	bool moved;	/* no fault: the program has called mremap() for far memory */
 };
 
 /* Return 0 or a negative errno value with a text, as store.h's functions do. */

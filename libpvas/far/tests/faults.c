@@ -185,6 +185,44 @@ TEST_F(faults, dropped_by_the_program)
 		EXPECT_EQ(3, self->p[i]);
 }
 
+/* Moved memory would be no longer far, and read as zeros: an error instead. */
+static void move_far(const struct how *how)
+{
+	volatile char *p;
+	void *to;
+
+	if (open_far(how, RAM, SIZE) || pvas_far_alloc((void **)&p, SIZE))
+		_exit(10);
+	memset((char *)p, 3, SIZE);
+	to = mmap(NULL, SIZE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	p = mremap((char *)p, SIZE, SIZE, MREMAP_MAYMOVE | MREMAP_FIXED, to);
+	_exit(p[0] == 3 ? 11 : 12);
+}
+
+TEST(moved_by_the_program)
+{
+	const struct how how = { "zip", PAGE };
+	char said[200];
+	int tube[2], status;
+	ssize_t n;
+	pid_t pid;
+
+	ASSERT_EQ(0, pipe(tube));
+	pid = fork();
+	if (!pid) {
+		dup2(tube[1], 2);
+		move_far(&how);
+	}
+	close(tube[1]);
+	n = read(tube[0], said, sizeof(said) - 1);
+	said[n > 0 ? n : 0] = 0;
+	ASSERT_EQ(pid, waitpid(pid, &status, 0));
+	EXPECT_EQ(1, WIFEXITED(status) ? WEXITSTATUS(status) : -1);
+	EXPECT_STREQ("pvas-far: the program has moved far memory by mremap(), which is not possible\n",
+		     said);
+	close(tube[0]);
+}
+
 /* ---- stores that fail; each in a child, which ends ---- */
 
 /* Let the descriptor of a file be one of another: what the pager does with it fails. */
@@ -290,7 +328,7 @@ static int open_in_small_fs(const char *dir)
 {
 	struct how how = { "file:/tmp", PAGE };
 
-	if (unshare(CLONE_NEWNS) && unshare(CLONE_NEWUSER | CLONE_NEWNS))
+	if (unshare(CLONE_NEWNS))
 		return 77;
 	if (mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) ||
 	    mount("none", dir, "tmpfs", 0, "size=8M"))
