@@ -275,6 +275,15 @@ struct mca_coll_pvas_previous {
 #undef MCA_COLL_PVAS_PREVIOUS
 };
 
+/* Keep the function of @comm that was selected before ours; without one, ours is not used. */
+#define MCA_COLL_PVAS_SAVE(m, comm, name)						\
+	(m)->previous.name = (comm)->c_coll->coll_##name;				\
+	(m)->previous.name##_module = (comm)->c_coll->coll_##name##_module;		\
+	if (!(m)->previous.name || !(m)->previous.name##_module)			\
+		(m)->super.coll_##name = NULL;						\
+	else										\
+		OBJ_RETAIN((m)->previous.name##_module);
+
 /* Call the function that was selected before ours. */
 #define mca_coll_pvas_pass_on(m, name, ...) \
 	((m)->previous.name(__VA_ARGS__, (m)->comm, (m)->previous.name##_module))

@@ -41,13 +41,7 @@ static int enable(mca_coll_base_module_t *module, struct ompi_communicator_t *co
 	/* The first operations of a communicator, and those without memory, need them. */
 	if (!comm->c_coll->coll_bcast || !comm->c_coll->coll_ibcast)
 		return OMPI_ERROR;
-#define SAVE(name, type)					\
-	m->previous.name = comm->c_coll->coll_##name;		\
-	m->previous.name##_module = comm->c_coll->coll_##name##_module; \
-	if (!m->previous.name || !m->previous.name##_module)	\
-		m->super.coll_##name = NULL;			\
-	else							\
-		OBJ_RETAIN(m->previous.name##_module);
+#define SAVE(name, type) MCA_COLL_PVAS_SAVE(m, comm, name)
 	MCA_COLL_PVAS_OPERATIONS(SAVE)
 #undef SAVE
 	m->comm = comm;

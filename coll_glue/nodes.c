@@ -34,13 +34,7 @@ static int enable(mca_coll_base_module_t *module, struct ompi_communicator_t *co
 	mca_coll_pvas_nodes_t *m = (mca_coll_pvas_nodes_t *)module;
 
 	m->comm = comm;
-#define SAVE(name, type)					\
-	m->previous.name = comm->c_coll->coll_##name;		\
-	m->previous.name##_module = comm->c_coll->coll_##name##_module; \
-	if (!m->previous.name || !m->previous.name##_module)	\
-		m->super.coll_##name = NULL;			\
-	else							\
-		OBJ_RETAIN(m->previous.name##_module);
+#define SAVE(name, type) MCA_COLL_PVAS_SAVE(m, comm, name)
 	MCA_COLL_PVAS_NODES_OPERATIONS(SAVE)
 #undef SAVE
 	return OMPI_SUCCESS;

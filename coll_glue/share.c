@@ -81,7 +81,7 @@ bool mca_coll_pvas_share(struct mca_coll_pvas_module *m, const struct mca_coll_p
 	if (!mca_coll_pvas_is_long(ours) ||
 	    (kind != MCA_COLL_PVAS_BUFFERS && kind != MCA_COLL_PVAS_BUFFERS_SAME))
 		return false;
-	/* The root of a scatter, unlike that of a broadcast, copies a block of its own meanwhile. */
+	/* The root of a scatter, unlike that of a broadcast, has a block of its own to copy. */
 	if (receive && kind == MCA_COLL_PVAS_BUFFERS &&
 	    bytes < LEAST_SCATTER * component.share_copy)
 		return false;

@@ -100,7 +100,7 @@ static inline MPI_Datatype halo_part(int side, const int d[3], int outside)
 	return type;
 }
 
-/* What is sent in direction k is received in the opposite one, 25 - k. */
+/* The part sent in direction k is received in the opposite one, 25 - k. */
 static inline void make_halo(struct layouts *l, int n)
 {
 	int k, d[3];

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: LGPL-2.1-or-later
 /*
  * Many broadcasts, each in a buffer of its own: they leave nothing behind, no mapping and no
  * memory, and MPI_Finalize has nothing to undo.

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: LGPL-2.1-or-later
 /*
  * A communicator over several nodes: is the component used for it, are long messages right,
  * sums the same in each run and at all ranks, and are communicators freed with what was made

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: LGPL-2.1-or-later
 /*
  * Roots that are no rank: each operation returns MPI_ERR_ROOT, stores nothing, and the next
  * one with a good root works.

@@ -1,5 +1,5 @@
 #!/bin/bash
-# SPDX-License-Identifier: GPL-2.0-only
+# SPDX-License-Identifier: LGPL-2.1-or-later
 #
 # Collective operations of one job on two and on four nodes, which are network namespaces on
 # one kernel: each has a space of its own, and tcp goes between them.

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: LGPL-2.1-or-later
 /*
  * A peer paused by SIGSTOP in the middle of operations: the others wait for it, as long as it
  * takes, and all results are right.
