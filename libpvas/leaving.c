@@ -17,6 +17,7 @@
 #define LAUNCHER	"PVAS_LAUNCHER"
 #define EXEC		"PVAS_EXEC"
 #define LEAVE		"leave"
+#define STAY		"stay"
 
 static int should_be_task(void)
 {
@@ -35,7 +36,8 @@ static void warn(void)
 	if (n > 0)
 		pvas_program_check(path, why, sizeof(why));
 	n = snprintf(line, sizeof(line), "libpvas: rank %s (pid %d) is no task: %s runs outside the space%s%s\n",
-		     rank ? rank : "?", getpid(), path, why[0] ? ": " : "", why);
+		     rank ? rank : "?", getpid(), path, why[0] ? ": " : " (see PVAS_EXEC in pvas(7))",
+		     why);
 	if (n > 0 && (size_t)n < sizeof(line) && write(STDERR_FILENO, line, n) < 0)
 		return;
 }
@@ -55,7 +57,7 @@ PVAS_PUBLIC int pvas_exec_leave(int leave)
 	pvas_clear_error();
 	if (leave != 0 && leave != 1)
 		return pvas_fail(-EINVAL, "%d is neither 0 nor 1", leave);
-	err = leave ? setenv(EXEC, LEAVE, 1) : unsetenv(EXEC);
+	err = setenv(EXEC, leave ? LEAVE : STAY, 1);
 	err = err ? -errno : 0;
 	errno = saved;
 	return err;

@@ -5,6 +5,9 @@
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
+#include <grp.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <pthread.h>
 #include <signal.h>
 #include <spawn.h>
@@ -314,7 +317,7 @@ TASK(leave_by_call)
 	if (pt_args[0])
 		exec_as("check_left", NULL, NULL);
 	CHECK_EQ(0, pvas_exec_leave(0));
-	CHECK(!getenv("PVAS_EXEC"));
+	CHECK(!strcmp(getenv("PVAS_EXEC"), "stay"));
 	exec_as("leave_by_call", "again", NULL);
 }
 
@@ -344,10 +347,32 @@ TASK(leave_by_capabilities)
 }
 
 /* ... or fewer */
-MODULE_TEST(leaves_by_capabilities, "capabilities stay as they are")
+PVAS_TEST(leaves_by_capabilities)
 {
 	PT_NEED_ROOT();
 	EXPECT_EQ(0, pt_run_task("leave_by_capabilities"));
+}
+
+/* Its status in /proc becomes long. */
+TASK(leave_by_filter)
+{
+	struct sock_filter allow = { .code = BPF_RET | BPF_K, .k = SECCOMP_RET_ALLOW };
+	struct sock_fprog program = { 1, &allow };
+	gid_t groups[2000];
+	gid_t i;
+
+	for (i = 0; i < 2000; i++)
+		groups[i] = 100000 + i;
+	setgroups(2000, groups);	/* which the module refuses, and ordinary users may not */
+	CHECK_EQ(0, prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0));
+	CHECK_EQ(0, syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &program));
+	exec_as("check_left", NULL, NULL);
+}
+
+/* a program with a filter that its peers don't have */
+PVAS_TEST(leaves_by_filter)
+{
+	EXPECT_EQ(0, pt_run_task("leave_by_filter"));
 }
 
 TASK(exec_nopie)

@@ -35,6 +35,7 @@ struct user_mapping {
 	uint64_t end;
 	uint64_t offset;	/* in the file */
 	int writable;
+	int private_code;	/* r-xp */
 };
 
 /*

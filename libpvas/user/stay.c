@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 
 #include "rawsys.h"
 #include "stay.h"
@@ -15,8 +16,9 @@
 #define POINTERS_SIZE	(2UL << 20)
 #define STRINGS_SIZE	(7UL << 20)	/* more than an execve() takes */
 #define CHUNK		256
+#define STATUS_SIZE	(1UL << 20)	/* with 65536 groups */
 
-#define ENV_LEAVE	"PVAS_EXEC=leave"
+#define ENV_STAY	"PVAS_EXEC=stay"
 #define SYSCALL		"\x0f\x05"
 
 /**
@@ -42,14 +44,34 @@ static int number_in(const char *status, const char *name)
 	return line ? atoi(line + strlen(name)) : -1;
 }
 
-/* Has it no filter of its own, which could refuse it what an execve() does unseen? */
+/* The lines of the capabilities, from the inheritable to the ambient ones. */
+static int same_capabilities(const char *own, const char *others)
+{
+	const char *a = strstr(own, "\nCapInh:"), *b = strstr(others, "\nCapInh:");
+	const char *end = a ? strstr(a, "\nNoNewPrivs:") : NULL;
+
+	return end && b && !strncmp(a, b, end + 1 - a);
+}
+
+/*
+ * Has it no filter of its own, which could refuse it what an execve() does unseen? Has it the
+ * supervisor's capabilities, which an execve() does not change (user_credentials_check()), and
+ * no securebits by which it would?
+ */
 static int is_plain(const struct user_request *r)
 {
-	char own[4096], others[4096];
+	char *own = malloc(2 * STATUS_SIZE), *others = own + STATUS_SIZE;
+	int filters, plain = 0;
 
-	user_proc_read(r->tid, "status", own, sizeof(own));
-	user_proc_read(r->u->supervisor_tid, "status", others, sizeof(others));
-	return number_in(own, "\nSeccomp_filters:") == number_in(others, "\nSeccomp_filters:");
+	if (!own)
+		return 0;
+	user_proc_read(r->tid, "status", own, STATUS_SIZE);
+	user_proc_read(r->u->supervisor_tid, "status", others, STATUS_SIZE);
+	filters = number_in(own, "\nSeccomp_filters:");
+	if (filters > 0 && filters == number_in(others, "\nSeccomp_filters:"))
+		plain = same_capabilities(own, others);
+	free(own);
+	return plain;
 }
 
 /* ---- the copy ---- */
@@ -111,10 +133,11 @@ static int copy_arguments(struct user_stay *e, const uint64_t *args)
 	return !!e->envp;
 }
 
-static int wants_to_leave(char *const *envp)
+/* Not without being asked: see doc/backends.md. */
+static int wants_to_stay(char *const *envp)
 {
 	for (; *envp; envp++)
-		if (!strcmp(*envp, ENV_LEAVE))
+		if (!strcmp(*envp, ENV_STAY))
 			return 1;
 	return 0;
 }
@@ -144,7 +167,7 @@ static struct user_stay *prepare(const struct user_request *r)
 {
 	struct user_stay *e;
 
-	if (r->tid != r->part->pid || __atomic_exchange_n(&r->part->leaving, 0, __ATOMIC_ACQ_REL))
+	if (__atomic_exchange_n(&r->part->leaving, 0, __ATOMIC_ACQ_REL))
 		return NULL;
 	if (r->nr != __NR_execve || !is_plain(r))
 		return NULL;
@@ -155,7 +178,8 @@ static struct user_stay *prepare(const struct user_request *r)
 	e->part = r->part;
 	e->nr = r->nr;
 	e->again = r->ip - 2;
-	if (copy_arguments(e, r->args) && !wants_to_leave(e->envp))
+	e->securebits = pvas_raw2(__NR_prctl, PR_GET_SECUREBITS, 0);
+	if (copy_arguments(e, r->args) && wants_to_stay(e->envp))
 		return e;
 	user_stay_free(e);
 	return NULL;
@@ -199,15 +223,30 @@ static void make_jump(unsigned char *code, const struct user_stay *e)
 	memcpy(code + 20, "\xff\xe0", 2);
 }
 
+/* As a program has it: a write to another kind would be seen by others, or change it. */
+static int is_private_code(uint64_t at)
+{
+	FILE *maps = user_maps_open();
+	struct user_mapping m = { 0 };
+
+	while (maps && user_maps_next(maps, &m) && m.end < at + 2 + STAY_CODE_LEN)
+		;
+	if (maps)
+		fclose(maps);
+	return m.start <= at && m.end >= at + 2 + STAY_CODE_LEN && m.private_code;
+}
+
 static int hand_over(const struct user_request *r, struct user_stay *e)
 {
-	unsigned char jump[STAY_CODE_LEN];
+	unsigned char jump[STAY_CODE_LEN], call[2 + STAY_CODE_LEN];
+	pid_t self = user_caller_self();
 
-	if (user_foreign(r->part, e->again, 2 + STAY_CODE_LEN) ||
-	    memcmp((void *)e->again, SYSCALL, 2))
+	if (user_foreign(r->part, e->again, 2 + STAY_CODE_LEN) || !is_private_code(e->again) ||
+	    user_caller_read(self, e->again, call, sizeof(call)) != sizeof(call) ||
+	    memcmp(call, SYSCALL, 2))
 		return 0;
 	make_jump(jump, e);
-	memcpy(e->code, (void *)r->ip, sizeof(e->code));
+	memcpy(e->code, call + 2, sizeof(e->code));
 	if (write_code(r->ip, jump))
 		return 0;
 	e->armed = 1;
@@ -220,6 +259,9 @@ int user_stay(struct user_request *r)
 	struct user_part *p = r->part;
 	struct user_stay *e;
 
+	/* The code belongs to the first thread, which is here, and not on its way to the jump. */
+	if (r->tid != p->pid)
+		return 0;
 	user_stay_disarm(p->stay);
 	e = prepare(r);
 	if (!e || !hand_over(r, e)) {

@@ -36,6 +36,7 @@
  * @size:	of the mapping
  * @code:	the instructions behind the system call that the jump has replaced
  * @armed:	they are replaced
+ * @securebits:	of the launcher
  * @mask:	the signals that were blocked
  * @path:	copies of its arguments
  * @argv:
@@ -52,6 +53,7 @@ struct user_stay {
 	size_t size;
 	unsigned char code[STAY_CODE_LEN];
 	int armed;
+	long securebits;
 	uint64_t mask;
 	char *path;
 	char **argv;

@@ -53,11 +53,14 @@ __asm__(".text\n\t"
 	"movq %r8, 88(%rcx)\n\t"
 	"movq %r9, 96(%rcx)\n\t"
 	"movq " STRING(STAY_STACK) "(%rcx), %rsp\n\t"
+	"subq $512, %rsp\n\t"
+	"fxsave64 (%rsp)\n\t"
 	"movq %rcx, %rbx\n\t"
 	"movq %rcx, %rdi\n\t"
 	"xorl %ebp, %ebp\n\t"
 	"cld\n\t"
 	"call user_stay_main\n\t"
+	"fxrstor64 (%rsp)\n\t"
 	"movq %rbx, %rcx\n\t"
 	"movq 0(%rcx), %rbx\n\t"
 	"movq 8(%rcx), %rbp\n\t"
@@ -126,11 +129,14 @@ static int forget_rseq(void)
 	return !err || err == -ENOSYS;
 }
 
-static int may_stay(const struct user_start *s, struct user_program *prog)
+static int may_stay(const struct user_stay *e, const struct user_start *s,
+		    struct user_program *prog)
 {
 	int err;
 
 	prog->fd = -1;
+	if (pvas_raw2(__NR_prctl, PR_GET_SECUREBITS, 0) != e->securebits)
+		return 0;
 	err = user_program_open(prog, s->call->path);
 	if (!err && fits(s->part, prog) && !user_stack_check(s, prog) &&
 	    user_stay_may_end_threads() && forget_rseq())
@@ -268,6 +274,7 @@ commit(struct user_stay *e, const struct user_start *s, const struct user_progra
 	end_robust_list();
 	pvas_raw1(__NR_set_tid_address, 0);
 	pvas_raw2(__NR_prctl, PR_SET_KEEPCAPS, 0);
+	pvas_raw6(__NR_prctl, PR_SET_SYSCALL_USER_DISPATCH, PR_SYS_DISPATCH_OFF, 0, 0, 0, 0);
 	pvas_raw1(__NR_unshare, CLONE_FILES);
 	user_child_close_on_exec(prog->fd);
 	user_child_take_name(e->path);
@@ -290,7 +297,7 @@ void user_stay_main(struct user_stay *e)
 
 	pvas_raw4(__NR_rt_sigprocmask, SIG_SETMASK, &all, &e->mask, 8);
 	user_stay_disarm(e);
-	if (may_stay(&s, &prog))
+	if (may_stay(e, &s, &prog))
 		commit(e, &s, &prog);
 	__atomic_store_n(&e->part->leaving, 1, __ATOMIC_RELEASE);
 	pvas_raw4(__NR_rt_sigprocmask, SIG_SETMASK, &e->mask, NULL, 8);
