@@ -215,7 +215,7 @@ void user_workers_wake(struct user_space *u)
 
 static void a_second_from_now(struct timespec *until)
 {
-	clock_gettime(CLOCK_REALTIME, until);
+	clock_gettime(CLOCK_MONOTONIC, until);
 	until->tv_sec++;
 }
 

@@ -290,6 +290,7 @@ static void abandon(struct user_space *u)
 }
 
 static void init_monotonic(pthread_cond_t *cond)
+/* The other clock can be set back, and waits of a second would become longer by that. */
 {
 	pthread_condattr_t attr;
 
@@ -321,9 +322,9 @@ static int user_create(struct pvas_space *s)
 	u->listener = u->epoll = u->wake = u->maps = -1;
 	pthread_mutex_init(&u->lock, NULL);
 	pthread_mutex_init(&u->fork_lock, NULL);
-	pthread_cond_init(&u->changed, NULL);
+	init_monotonic(&u->changed);
 	pthread_mutex_init(&u->pool_lock, NULL);
-	pthread_cond_init(&u->pool_changed, NULL);
+	init_monotonic(&u->pool_changed);
 	init_monotonic(&u->queue.added);
 	err = user_proc_begin();
 	if (!err) {
