@@ -52,7 +52,7 @@ $(tout)/user_task: $(tests)/user_task.c $(tests)/user_task_memory.c $(tests)/use
 		$(tests)/user_task.h \
 		$(tests)/task_check.h $(out)/libpvas.a | $(tout)
 	$(call say,CC)
-	$(prog) -fPIE -pie -pthread -o $@ $(filter %.c %.a,$^)
+	$(prog) $(incs) -fPIE -pie -pthread -o $@ $(filter %.c %.a,$^)
 $(tout)/peer_task: $(tests)/peer_task.c $(tests)/task_check.h $(out)/libpvas.a | $(tout)
 	$(call say,CC)
 	$(prog) -fPIE -pie -pthread -o $@ $< $(out)/libpvas.a

@@ -102,6 +102,7 @@ static int make_header(struct user_space *u)
 		return pvas_fail(-ENOMEM, "no room for the space header below 4 GiB");
 	u->header = (struct pvas_header *)at;
 	pvas_header_init(u->header, u->space->shift);
+	u->table = pvas_header_part(u->header, 0);
 	madvise(u->header, len, MADV_NOHUGEPAGE);
 	if (madvise(u->header, len, MADV_WIPEONFORK))
 		return pvas_fail(-errno, "user backend: no MADV_WIPEONFORK");

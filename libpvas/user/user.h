@@ -263,6 +263,7 @@ struct user_queue {
  * @space:	the handle
  * @owner:	the process that created it
  * @header:	the space header, in partition 0
+ * @table:	the one in it: a task may have overwritten the address that is there
  * @listener:	seccomp listener of the filter
  * @epoll:	the supervisor waits here
  * @wake:	eventfd that wakes the supervisor
@@ -329,6 +330,7 @@ struct user_space {
 	struct pvas_space *space;
 	pid_t owner;
 	struct pvas_header *header;
+	struct pvas_part *table;
 	int listener;
 	int epoll;
 	int wake;
