@@ -213,6 +213,55 @@ TEST_F(life, exec_leads_out)
 	EXPECT_EQ(end_of(pid), SIGKILL);
 }
 
+/* A partition is no more than addresses that were free: the launcher can map there. */
+static void launcher_has_mapped(struct __test_metadata *_metadata, struct pvas_space *s)
+{
+	char *argv[] = { (char *)"true", NULL }, *p;
+	uint64_t size;
+	pid_t pid;
+	int i;
+
+	pvas_space_get_bounds(s, NULL, NULL, &size);
+	p = mmap((void *)(12 * size + size / 2), 4096, PROT_READ | PROT_WRITE,
+		 MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	ASSERT_EQ((uint64_t)p / size, 12);
+	strcpy(p, "precious");
+	EXPECT_EQ(pvas_task_spawn(s, 12, "/nonesuch", argv, environ, NULL, &pid), -EBUSY);
+	EXPECT_EQ(pvas_task_spawn(s, 12, "/bin/true", argv, environ, NULL, &pid), -EBUSY);
+	for (i = 0; i < 13; i++) {
+		ASSERT_GT(start(s, PVAS_ANY, "nothing", NULL, &pid), 0);
+	}
+	while (waitpid(-1, NULL, 0) > 0)
+		;
+	EXPECT_STREQ(p, "precious");
+	munmap(p, 4096);
+	EXPECT_EQ(pvas_task_spawn(s, 12, "/bin/true", argv, environ, NULL, &pid), 12);
+	EXPECT_EQ(end_of(pid), 0);
+}
+
+TEST_F(life, launchers_memory)
+{
+	launcher_has_mapped(_metadata, self->s);
+}
+
+TEST_F(life, launchers_memory_under_a_limit)
+{
+	const struct rlimit limit = { 1UL << 36, 1UL << 36 };
+
+	ASSERT_EQ(setrlimit(RLIMIT_AS, &limit), 0);
+	launcher_has_mapped(_metadata, self->s);
+}
+
+/* The address of the table in the header is another one now. */
+TEST_F(life, wild_store)
+{
+	pid_t pid;
+
+	ASSERT_EQ(start(self->s, 5, "wild_store", NULL, &pid), 5);
+	EXPECT_EQ(end_of(pid), 0);
+	EXPECT_TRUE(all_ended(self->s));
+}
+
 TEST_F_TIMEOUT(life, sixty_four, 400)
 {
 	pid_t pid[64];
