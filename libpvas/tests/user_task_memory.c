@@ -170,6 +170,19 @@ static void place_mremap(void)
 	CHECK(inside(b) && b != a && !strcmp(b, "shared"));
 }
 
+/* Several mappings at once are refused, and stay where they are. */
+static void place_several(void)
+{
+	char *p = map(2 * PAGE);
+
+	strcpy(p, "stays");
+	CHECK(mprotect(p + PAGE, PAGE, PROT_READ) == 0);
+	CHECK(mremap(p, 2 * PAGE, 2 * PAGE, MREMAP_MAYMOVE | MREMAP_DONTUNMAP) == MAP_FAILED);
+	CHECK(!strcmp(p, "stays"));
+	CHECK(MAP_FAILS(mremap(p, PAGE, 1UL << 60, MREMAP_MAYMOVE), EINVAL) || errno == ENOMEM);
+	CHECK(munmap(p, 2 * PAGE) == 0);
+}
+
 static void place_shm(void)
 {
 	int id = shmget(IPC_PRIVATE, 3 * PAGE, IPC_CREAT | 0600);
@@ -177,6 +190,7 @@ static void place_shm(void)
 
 	shmctl(id, IPC_RMID, NULL);
 	CHECK(inside(a) && inside(b) && a != b);
+	CHECK(FAILS((intptr_t)shmat(id, NULL, SHM_REMAP), EINVAL));
 	strcpy(a, "segment");
 	CHECK(!strcmp(b, "segment"));
 	CHECK(shmdt(a) == 0 && shmdt(b) == 0);
@@ -194,6 +208,7 @@ static void test_place(void)
 	place_many();
 	place_large();
 	place_mremap();
+	place_several();
 	place_shm();
 }
 

@@ -290,8 +290,8 @@ static void abandon(struct user_space *u)
 	user_launcher_release(u);
 }
 
-static void init_monotonic(pthread_cond_t *cond)
 /* The other clock can be set back, and waits of a second would become longer by that. */
+static void init_monotonic(pthread_cond_t *cond)
 {
 	pthread_condattr_t attr;
 
