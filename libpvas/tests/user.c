@@ -252,6 +252,37 @@ TEST_F(life, launchers_memory_under_a_limit)
 	launcher_has_mapped(_metadata, self->s);
 }
 
+/* A task with devices, also by a file of sysfs or at an address, is copied by the others' forks. */
+static int marks_after_fork(struct pvas_space *s, const char *what)
+{
+	int status, ret;
+	pid_t pid;
+
+	ret = start(s, PVAS_ANY, what, NULL, &pid);
+	if (ret < 0 || waitpid(pid, &status, WUNTRACED) != pid || !WIFSTOPPED(status))
+		return -1;
+	ret = fork();
+	if (!ret)
+		_exit(0);
+	end_of(ret);
+	kill(pid, SIGCONT);
+	return end_of(pid);
+}
+
+TEST_F(life, marks)
+{
+	void *p;
+	int fd;
+
+	EXPECT_EQ(marks_after_fork(self->s, "marks"), 0);
+	EXPECT_EQ(marks_after_fork(self->s, "marks_fixed"), 0);
+	fd = open("/sys/kernel/btf/vmlinux", O_RDONLY | O_CLOEXEC);
+	p = mmap(NULL, 4096, PROT_READ, MAP_PRIVATE, fd, 0);
+	if (p != MAP_FAILED)
+		EXPECT_EQ(marks_after_fork(self->s, "marks_sysfs"), 0);
+	close(fd);
+}
+
 /* The address of the table in the header is another one now. */
 TEST_F(life, wild_store)
 {

@@ -5,7 +5,7 @@
  * mapping.
  *
  *	user_task bounds|place|heap|files|children|signals|filter|threads|exec PROGRAM
- *	user_task above_break|map_flags|interrupted|below|wild_store
+ *	user_task above_break|map_flags|interrupted|below|wild_store|marks|marks_sysfs|marks_fixed
  */
 #include <errno.h>
 #include <fcntl.h>

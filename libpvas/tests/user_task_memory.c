@@ -3,8 +3,11 @@
  * Mappings and changes that a task may make, and those refused, with their errno: the rules are
  * the same on both backends. Part of user_task.
  */
+#include <fcntl.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ipc.h>
@@ -364,6 +367,50 @@ static void stack_stays(void)
 	CHECK(inside(to) && munmap(to, 4 * PAGE) == 0);
 }
 
+/* ---- marks for the forks of others ---- */
+
+/* Is the mapping at @p left out of forks? */
+static int is_marked(const char *p)
+{
+	FILE *f = fopen("/proc/thread-self/smaps", "re");
+	unsigned long at = 0, lo, hi;
+	char line[512];
+	int marked = -1;
+
+	while (f && marked < 0 && fgets(line, sizeof(line), f)) {
+		if (sscanf(line, "%lx-%lx ", &lo, &hi) == 2)
+			at = lo;
+		else if (at == (uintptr_t)p && !strncmp(line, "VmFlags:", 8))
+			marked = strstr(line, " dc") != NULL;
+	}
+	if (f)
+		fclose(f);
+	return marked;
+}
+
+static char *map_file_at(char *at, const char *path, int prot, int flags)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	char *p = mmap(at, PAGE, prot, flags, fd, 0);
+
+	close(fd);
+	return p;
+}
+
+/* A device's mapping that is marked stays so: the kernel does not remove the mark. */
+static void marks_of(const char *what)
+{
+	char *p = map(PAGE);
+
+	if (!strcmp(what, "marks_sysfs"))
+		p = map_file_at(NULL, "/sys/kernel/btf/vmlinux", PROT_READ, MAP_PRIVATE);
+	if (!strcmp(what, "marks_fixed"))
+		p = map_file_at(base + size / 4 * 3, "/dev/zero", PROT_READ, MAP_SHARED | MAP_FIXED);
+	CHECK(inside(p));
+	raise(SIGSTOP);
+	CHECK(is_marked(p) == !strcmp(what, "marks"));
+}
+
 int test_memory(const char *what)
 {
 	if (!strcmp(what, "bounds"))
@@ -376,6 +423,8 @@ int test_memory(const char *what)
 		mappings_stay_above_the_break();
 	else if (!strcmp(what, "stack"))
 		stack_stays();
+	else if (!strncmp(what, "marks", 5))
+		marks_of(what);
 	else
 		return -1;
 	return failures;
