@@ -24,8 +24,8 @@
 #define CHILDREN "80"	/* more than there can be workers */
 
 /*
- * Of this program and of the library in it. Whoever waits until a time of this clock, which may
- * be set back, waits too long.
+ * Of this program and of the library in it. A wait until a time of this clock, which may be set
+ * back, takes too long.
  */
 int clock_gettime(clockid_t clock, struct timespec *now)
 {

@@ -405,7 +405,8 @@ static void marks_of(const char *what)
 	if (!strcmp(what, "marks_sysfs"))
 		p = map_file_at(NULL, "/sys/kernel/btf/vmlinux", PROT_READ, MAP_PRIVATE);
 	if (!strcmp(what, "marks_fixed"))
-		p = map_file_at(base + size / 4 * 3, "/dev/zero", PROT_READ, MAP_SHARED | MAP_FIXED);
+		p = map_file_at(base + size / 4 * 3, "/dev/zero", PROT_READ,
+				MAP_SHARED | MAP_FIXED);
 	CHECK(inside(p));
 	raise(SIGSTOP);
 	CHECK(is_marked(p) == !strcmp(what, "marks"));

@@ -23,8 +23,6 @@
 
 #define AHEAD		(32UL << 20)	/* mapped beyond the break: see grow() */
 
-#define ADDRESSES_END	(1UL << 47)
-
 #define RESERVE		(MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE)
 
 static int64_t raw_mmap(uint64_t at, const struct user_mmap *m, int flags)
@@ -254,22 +252,6 @@ static int is_of_stack(const struct user_part *p, uint64_t addr, uint64_t len)
 	return addr < p->layout.stack && addr + len > p->layout.mmap_top;
 }
 
-/*
- * With an address the kernel moves several mappings (since Linux 6.17), one by one, and can fail
- * between. Without one, as the caller has asked, only a single mapping can be moved.
- */
-static int is_one_mapping(uint64_t addr, uint64_t len)
-{
-	FILE *maps = user_maps_open();
-	struct user_mapping m = { 0 };
-
-	while (maps && m.end <= addr && user_maps_next(maps, &m))
-		;
-	if (maps)
-		fclose(maps);
-	return m.start <= addr && len <= m.end - addr;
-}
-
 int64_t user_mremap(struct user_part *p, uint64_t old, uint64_t old_len, uint64_t new_len,
 		    int flags)
 {
@@ -277,7 +259,7 @@ int64_t user_mremap(struct user_part *p, uint64_t old, uint64_t old_len, uint64_
 	int64_t at, ret;
 	int in_place;
 
-	if (!new_len || len < new_len || len > ADDRESSES_END || (flags & MREMAP_FIXED))
+	if (!new_len || len < new_len || len >> 47 || (flags & MREMAP_FIXED))
 		return -EINVAL;
 	/* In place if it shrinks, or if it stays inside the partition */
 	in_place = new_len <= old_len || !user_foreign(p, old, len);
@@ -292,7 +274,8 @@ int64_t user_mremap(struct user_part *p, uint64_t old, uint64_t old_len, uint64_
 	}
 	if (is_of_stack(p, old, old_len))
 		return -EPERM;
-	if ((flags & MREMAP_DONTUNMAP) && !is_one_mapping(old, old_len))
+	/* With an address, several are moved (since Linux 6.17), and that can fail between. */
+	if ((flags & MREMAP_DONTUNMAP) && !user_maps_is_one(old, old_len))
 		return -EINVAL;
 	at = reserve(p, len, len & (HUGE_2M - 1) ? PAGE : HUGE_2M);
 	if (at < 0)

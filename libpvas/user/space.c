@@ -290,17 +290,6 @@ static void abandon(struct user_space *u)
 	user_launcher_release(u);
 }
 
-/* The other clock can be set back, and waits of a second would become longer by that. */
-static void init_monotonic(pthread_cond_t *cond)
-{
-	pthread_condattr_t attr;
-
-	pthread_condattr_init(&attr);
-	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-	pthread_cond_init(cond, &attr);
-	pthread_condattr_destroy(&attr);
-}
-
 static int user_create(struct pvas_space *s)
 {
 	struct user_space *u;
@@ -323,10 +312,10 @@ static int user_create(struct pvas_space *s)
 	u->listener = u->epoll = u->wake = u->maps = -1;
 	pthread_mutex_init(&u->lock, NULL);
 	pthread_mutex_init(&u->fork_lock, NULL);
-	init_monotonic(&u->changed);
+	user_init_condition(&u->changed);
 	pthread_mutex_init(&u->pool_lock, NULL);
-	init_monotonic(&u->pool_changed);
-	init_monotonic(&u->queue.added);
+	user_init_condition(&u->pool_changed);
+	user_init_condition(&u->queue.added);
 	err = user_proc_begin();
 	if (!err) {
 		u->maps = pvas_fd_above_standard(user_proc_own_maps());

@@ -21,20 +21,6 @@
 
 /* ---- a partition: under user_space.lock ---- */
 
-/* Is there a mapping between? If it can't be found out, there may be one. */
-static int is_mapped_between(uint64_t from, uint64_t to)
-{
-	FILE *maps = user_maps_open();
-	struct user_mapping m = { 0 };
-
-	while (maps && m.end <= from && user_maps_next(maps, &m))
-		;
-	if (!maps)
-		return 1;
-	fclose(maps);
-	return m.end > from && m.start < to;
-}
-
 /*
  * The launcher, or a library in it, may have mapped memory there since the space was made: the
  * kernel does not know of partitions. At the end of a task all that is there is unmapped.
@@ -49,7 +35,7 @@ static int is_empty(const struct user_space *u, uint32_t index)
 	if (at == (long)from)
 		munmap((void *)from, len);
 	/* EEXIST, or it is too long for a limit. */
-	return at == (long)from || (at != -EEXIST && !is_mapped_between(from, from + len));
+	return at == (long)from || (at != -EEXIST && user_maps_is_free(from, from + len));
 }
 
 /* Its index, or -EBUSY, -ENOSPC, or -EAGAIN: wait, then try again. */

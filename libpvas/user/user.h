@@ -58,7 +58,6 @@
 #define PAGE		PVAS_LAYOUT_PAGE
 #define PAGE_UP(n)	pvas_layout_up(n, PAGE)
 #define PAGE_DOWN(n)	pvas_layout_down(n, PAGE)
-
 #define HUGE_2M		PVAS_LAYOUT_PMD
 #define HUGE_1G		PVAS_LAYOUT_PUD
 
@@ -69,7 +68,6 @@
 #define REUSE_SLOTS	16
 #define FORKS_MAX	4
 #define PIDFDS_NOTED	4096
-
 #define USER_STUCK_MS	5	/* how soon to retry a partition that could not be reclaimed */
 #define USER_STUCK_MAX	200	/* retries, after which nobody waits for it any longer */
 

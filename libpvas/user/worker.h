@@ -268,6 +268,9 @@ void user_queue_free(struct user_space *u);
 
 /* ---- pool.c ---- */
 
+/* Of a space: its waits end at a time of the monotonic clock. */
+void user_init_condition(pthread_cond_t *cond);
+
 /* @worker and @helper are the functions of the threads. */
 int user_workers_start(struct user_space *u, void *(*worker)(void *), void *(*helper)(void *));
 
