@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* The module: for which communicators it is selected, and to whom it passes operations on. */
 #include "nbc_operations.h"
+#include "nodes.h"
 #include "operations.h"
 
 #include <stdlib.h>
@@ -40,13 +41,7 @@ static int enable(mca_coll_base_module_t *module, struct ompi_communicator_t *co
 	/* The first operations of a communicator, and those without memory, need them. */
 	if (!comm->c_coll->coll_bcast || !comm->c_coll->coll_ibcast)
 		return OMPI_ERROR;
-#define SAVE(name, type)					\
-	m->previous.name = comm->c_coll->coll_##name;		\
-	m->previous.name##_module = comm->c_coll->coll_##name##_module; \
-	if (!m->previous.name || !m->previous.name##_module)	\
-		m->super.coll_##name = NULL;			\
-	else							\
-		OBJ_RETAIN(m->previous.name##_module);
+#define SAVE(name, type) MCA_COLL_PVAS_SAVE(m, comm, name)
 	MCA_COLL_PVAS_OPERATIONS(SAVE)
 #undef SAVE
 	m->comm = comm;
@@ -64,9 +59,10 @@ mca_coll_base_module_t *mca_coll_pvas_comm_query(struct ompi_communicator_t *com
 {
 	mca_coll_pvas_module_t *m;
 
-	if (!component.ready || OMPI_COMM_IS_INTER(comm) || ompi_comm_size(comm) < 2 ||
-	    ompi_group_have_remote_peers(comm->c_local_group) || !mca_coll_pvas_same_space(comm))
+	if (!component.ready || OMPI_COMM_IS_INTER(comm) || ompi_comm_size(comm) < 2)
 		return NULL;
+	if (ompi_group_have_remote_peers(comm->c_local_group) || !mca_coll_pvas_same_space(comm))
+		return mca_coll_pvas_nodes_query(comm, priority);
 	m = OBJ_NEW(mca_coll_pvas_module_t);
 	if (!m)
 		return NULL;

@@ -24,11 +24,13 @@ export prefix libdir mandir
 .PHONY: install install-btl install-python install-module install-dkms install-load \
 	uninstall uninstall-btl uninstall-python uninstall-module
 
-install: libpvas pvasrun tools scale
+install: libpvas far pvasrun tools scale
 	@$(MAKE) -s -C libpvas install
+	@$(MAKE) -s -C libpvas/far install
 	@$(MAKE) -s -C pvasrun install
 	@$(MAKE) -s -C tools/ps install
 	@$(MAKE) -s -C tools/gdb install
+	@$(MAKE) -s -C tools/memd install
 	@$(MAKE) -s -C scale install
 	install -D -m 644 include/uapi/linux/pvas.h $(DESTDIR)$(prefix)/include/linux/pvas.h
 	install -D -m 644 system/pvas.rules $(DESTDIR)$(udevdir)/60-pvas.rules

@@ -20,6 +20,7 @@
 
 #include "loader/blob.h"
 #include "rawsys.h"
+#include "stay.h"
 #include "worker.h"
 
 static int64_t continue_call(struct user_request *r)
@@ -202,11 +203,10 @@ static int64_t attach(struct user_request *r, uint64_t align)
 /* The page size of a segment shows only in that an address of smaller alignment is refused. */
 static int64_t on_shmat(struct user_request *r)
 {
-	int64_t ret;
+	int64_t ret = !r->args[1] && (r->args[2] & SHM_REMAP) ? -EINVAL : 0;
 
-	if (!r->args[1] && (r->args[2] & SHM_REMAP))
-		return -EINVAL;
-	ret = user_segment_check(r->tid, (int)r->args[0], (int)r->args[2]);
+	if (!ret)
+		ret = user_segment_check(r->tid, (int)r->args[0], (int)r->args[2]);
 	if (!ret)
 		ret = user_fork_check_segment(r->u, r->part, (int)r->args[0], r->args[1]);
 	if (ret)
@@ -235,8 +235,21 @@ static int64_t on_shmdt(struct user_request *r)
 	return foreign ? -EPERM : on_range(r, addr, 1);
 }
 
+static int stays(struct user_request *r)
+{
+	int done;
+
+	if (lock_partition(r))
+		return 0;
+	done = user_stay(r);
+	unlock_partition(r);
+	return done;
+}
+
 static int64_t on_execve(struct user_request *r)
 {
+	if (stays(r))
+		return 0;
 	user_exec_begin(r->u, r->tid);
 	return continue_call(r);
 }
@@ -278,20 +291,13 @@ static int64_t on_setfsid(struct user_request *r)
 							       : pvas_raw1(r->nr, -1);
 }
 
-/* For the kernel to refuse */
-static int is_invalid(uint32_t option, uint64_t value)
-{
-	return (option == PR_SET_PDEATHSIG && value >= _NSIG) ||
-	       (option == PR_SET_DUMPABLE && value > 1);
-}
-
 static int64_t on_prctl(struct user_request *r)
 {
 	const uint64_t *a = r->args;
 
 	if ((uint32_t)a[0] == OPT_SET_VMA)
 		return on_range(r, a[2], a[3]);
-	if (is_invalid((uint32_t)a[0], a[1]))
+	if (user_rights_invalid((int)a[0], a[1]))
 		return continue_call(r);
 	/* Only the first thread's setting ends the task with the launcher. */
 	if ((uint32_t)a[0] == PR_SET_PDEATHSIG && r->tid != r->part->pid)

@@ -161,7 +161,7 @@ static void body_mmap(struct program *p)
 	go(p, ALLOW);
 }
 
-/* A worker chooses the place, or has to see that no stack moves. To shrink moves nothing. */
+/* A worker chooses the place, or has to see that no stack moves. Shrinking moves nothing. */
 static void body_mremap(struct program *p)
 {
 	check_caller(p, ALLOW);

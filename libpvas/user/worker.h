@@ -36,6 +36,7 @@ long user_filter_call_worker(const struct user_space *u);
  * @inside:	the caller shares our mm: a task, or a thread or vfork child of one
  * @arch:	whose system call table (AUDIT_ARCH_): tasks have x86-64's only
  * @nr:		system call number
+ * @ip:		of the instruction after it
  * @args:	its arguments
  * @continued:	answer: the kernel shall perform the call
  * @meter:	of a helper that handles it, if the caller is outside
@@ -50,6 +51,7 @@ struct user_request {
 	int inside;
 	uint32_t arch;
 	int nr;
+	uint64_t ip;
 	uint64_t args[6];
 	int continued;
 	struct user_meter *meter;
@@ -159,6 +161,9 @@ int user_rights_kept(int nr, const uint64_t *args, pid_t memory);
 
 /* The same of a clone that shares the mm. */
 int user_rights_kept_by_clone(uint64_t flags);
+
+/* Has this prctl() a value that the kernel refuses? */
+int user_rights_invalid(int option, uint64_t value);
 
 /* ---- segment.c ---- */
 
