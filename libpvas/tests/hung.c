@@ -23,6 +23,19 @@
 #define TASKS	8	/* more than there are workers at first */
 #define CHILDREN "80"	/* more than there can be workers */
 
+/*
+ * Of this program and of the library in it. A wait until a time of this clock, which may be set
+ * back, takes too long.
+ */
+int clock_gettime(clockid_t clock, struct timespec *now)
+{
+	int err = (int)syscall(SYS_clock_gettime, clock, now);
+
+	if (clock == CLOCK_REALTIME)
+		now->tv_sec += 3600;
+	return err;
+}
+
 /* ---- tasks ---- */
 
 FIXTURE(hung)

@@ -29,12 +29,8 @@ static int served, go;
 
 static void begin(void)
 {
-	pthread_condattr_t attr;
-
-	pthread_condattr_init(&attr);
-	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-	pthread_cond_init(&u.queue.added, &attr);
-	pthread_cond_init(&u.pool_changed, NULL);
+	user_init_condition(&u.queue.added);
+	user_init_condition(&u.pool_changed);
 	pthread_mutex_init(&u.pool_lock, NULL);
 	u.listener = -1;	/* so nobody waits for an answer */
 	u.queue.credit = CREDIT;

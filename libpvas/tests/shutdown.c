@@ -145,8 +145,8 @@ TEST(call_without_effect)
 
 	alarm(SECONDS);
 	pthread_mutex_init(&u.pool_lock, NULL);
-	pthread_cond_init(&u.pool_changed, NULL);
-	pthread_cond_init(&u.queue.added, NULL);
+	user_init_condition(&u.pool_changed);
+	user_init_condition(&u.queue.added);
 	u.nr_live = 2;
 	user_workers_stop(&u);
 	EXPECT_EQ(u.nr_live, 2);

@@ -284,6 +284,7 @@ static void keep_namespaces(void)
 		CHECK(FAILS(clone_with(1, kept[i]), EPERM));
 	}
 	CHECK(FAILS(unshare(0x80), EPERM));	/* CLONE_NEWTIME */
+	CHECK(FAILS(setns(-1, 0), EBADF));
 	CHECK(FAILS(setns(fd, 0), EPERM) && FAILS(setns(fd, CLONE_NEWNS), EPERM));
 	close(fd);
 	CHECK(!unshare(CLONE_FILES));
@@ -332,6 +333,8 @@ static void die_with_launcher(void)
 	pid_t pid;
 
 	CHECK(FAILS(prctl(PR_SET_PDEATHSIG, 0), EPERM));
+	CHECK(FAILS(prctl(PR_SET_PDEATHSIG, 999), EINVAL));
+	CHECK(FAILS(prctl(PR_SET_DUMPABLE, 7, 0, 0, 0), EINVAL));
 	CHECK(FAILS(prctl(PR_SET_PDEATHSIG, SIGTERM), EPERM));
 	CHECK(!prctl(PR_SET_PDEATHSIG, SIGKILL));
 	CHECK(!prctl(PR_GET_PDEATHSIG, &sig) && sig == SIGKILL);

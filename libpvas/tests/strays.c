@@ -396,7 +396,7 @@ TEST(late_worker)
 	pthread_t t;
 
 	pthread_mutex_init(&l.u.pool_lock, NULL);
-	pthread_cond_init(&l.u.pool_changed, NULL);
+	user_init_condition(&l.u.pool_changed);
 	l.u.stop = 1;
 	l.u.nr_live = 1;
 	ASSERT_EQ(pthread_create(&t, NULL, come_late, &l), 0);

@@ -21,7 +21,7 @@ $(tout):
 
 # ---- unit tests: linked with the archive, because the .so hides private functions ----
 
-units	:= elf layout export program launch space user peers strays callers confined rights roots descriptors left sandbox segment hung flood queue shutdown ended errors
+units	:= elf layout export program launch space user launcher peers strays callers confined rights roots descriptors left sandbox segment hung flood queue shutdown ended errors
 # The harness defines functions without prototypes, and with unused parameters.
 unit_flags := -std=gnu11 $(filter-out -Wmissing-prototypes,$(WARN)) -Wno-unused-parameter $(incs) -isystem $(kself) -D_GNU_SOURCE -pthread -MMD -MP
 
@@ -52,7 +52,7 @@ $(tout)/user_task: $(tests)/user_task.c $(tests)/user_task_memory.c $(tests)/use
 		$(tests)/user_task.h \
 		$(tests)/task_check.h $(out)/libpvas.a | $(tout)
 	$(call say,CC)
-	$(prog) -fPIE -pie -pthread -o $@ $(filter %.c %.a,$^)
+	$(prog) $(incs) -fPIE -pie -pthread -o $@ $(filter %.c %.a,$^)
 $(tout)/peer_task: $(tests)/peer_task.c $(tests)/task_check.h $(out)/libpvas.a | $(tout)
 	$(call say,CC)
 	$(prog) -fPIE -pie -pthread -o $@ $< $(out)/libpvas.a

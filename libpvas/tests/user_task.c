@@ -5,7 +5,7 @@
  * mapping.
  *
  *	user_task bounds|place|heap|files|children|signals|filter|threads|leave PROGRAM
- *	user_task above_break|map_flags|interrupted|below
+ *	user_task above_break|map_flags|interrupted|below|wild_store|marks|marks_sysfs|marks_fixed
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -29,6 +29,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "header.h"
+#include "private.h"
 #include "pvas.h"
 #include "user_task.h"
 
@@ -351,6 +353,8 @@ int main(int argc, char **argv)
 		test_filter();
 	else if (!strcmp(what, "threads"))
 		test_threads();
+	else if (!strcmp(what, "wild_store"))
+		pvas_self().header->table = 8;
 	else if (!strcmp(what, "leave") && argc > 2 && !setenv("PVAS_EXEC", "leave", 1))
 		execv(argv[2], argv + 2);
 	else

@@ -3,8 +3,11 @@
  * Mappings and changes that a task may make, and those refused, with their errno: the rules are
  * the same on both backends. Part of user_task.
  */
+#include <fcntl.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ipc.h>
@@ -170,6 +173,19 @@ static void place_mremap(void)
 	CHECK(inside(b) && b != a && !strcmp(b, "shared"));
 }
 
+/* Several mappings at once are refused, and stay where they are. */
+static void place_several(void)
+{
+	char *p = map(2 * PAGE);
+
+	strcpy(p, "stays");
+	CHECK(mprotect(p + PAGE, PAGE, PROT_READ) == 0);
+	CHECK(mremap(p, 2 * PAGE, 2 * PAGE, MREMAP_MAYMOVE | MREMAP_DONTUNMAP) == MAP_FAILED);
+	CHECK(!strcmp(p, "stays"));
+	CHECK(MAP_FAILS(mremap(p, PAGE, 1UL << 60, MREMAP_MAYMOVE), EINVAL) || errno == ENOMEM);
+	CHECK(munmap(p, 2 * PAGE) == 0);
+}
+
 static void place_shm(void)
 {
 	int id = shmget(IPC_PRIVATE, 3 * PAGE, IPC_CREAT | 0600);
@@ -177,6 +193,7 @@ static void place_shm(void)
 
 	shmctl(id, IPC_RMID, NULL);
 	CHECK(inside(a) && inside(b) && a != b);
+	CHECK(FAILS((intptr_t)shmat(id, NULL, SHM_REMAP), EINVAL));
 	strcpy(a, "segment");
 	CHECK(!strcmp(b, "segment"));
 	CHECK(shmdt(a) == 0 && shmdt(b) == 0);
@@ -194,6 +211,7 @@ static void test_place(void)
 	place_many();
 	place_large();
 	place_mremap();
+	place_several();
 	place_shm();
 }
 
@@ -349,6 +367,51 @@ static void stack_stays(void)
 	CHECK(inside(to) && munmap(to, 4 * PAGE) == 0);
 }
 
+/* ---- marks for the forks of others ---- */
+
+/* Is the mapping at @p left out of forks? */
+static int is_marked(const char *p)
+{
+	FILE *f = fopen("/proc/thread-self/smaps", "re");
+	unsigned long at = 0, lo, hi;
+	char line[512];
+	int marked = -1;
+
+	while (f && marked < 0 && fgets(line, sizeof(line), f)) {
+		if (sscanf(line, "%lx-%lx ", &lo, &hi) == 2)
+			at = lo;
+		else if (at == (uintptr_t)p && !strncmp(line, "VmFlags:", 8))
+			marked = strstr(line, " dc") != NULL;
+	}
+	if (f)
+		fclose(f);
+	return marked;
+}
+
+static char *map_file_at(char *at, const char *path, int prot, int flags)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	char *p = mmap(at, PAGE, prot, flags, fd, 0);
+
+	close(fd);
+	return p;
+}
+
+/* A device's mapping that is marked stays so: the kernel does not remove the mark. */
+static void marks_of(const char *what)
+{
+	char *p = map(PAGE);
+
+	if (!strcmp(what, "marks_sysfs"))
+		p = map_file_at(NULL, "/sys/kernel/btf/vmlinux", PROT_READ, MAP_PRIVATE);
+	if (!strcmp(what, "marks_fixed"))
+		p = map_file_at(base + size / 4 * 3, "/dev/zero", PROT_READ,
+				MAP_SHARED | MAP_FIXED);
+	CHECK(inside(p));
+	raise(SIGSTOP);
+	CHECK(is_marked(p) == !strcmp(what, "marks"));
+}
+
 int test_memory(const char *what)
 {
 	if (!strcmp(what, "bounds"))
@@ -361,6 +424,8 @@ int test_memory(const char *what)
 		mappings_stay_above_the_break();
 	else if (!strcmp(what, "stack"))
 		stack_stays();
+	else if (!strncmp(what, "marks", 5))
+		marks_of(what);
 	else
 		return -1;
 	return failures;

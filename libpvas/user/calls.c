@@ -15,6 +15,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/shm.h>
 #include <unistd.h>
 
 #include "loader/blob.h"
@@ -202,8 +203,10 @@ static int64_t attach(struct user_request *r, uint64_t align)
 /* The page size of a segment shows only in that an address of smaller alignment is refused. */
 static int64_t on_shmat(struct user_request *r)
 {
-	int64_t ret = user_segment_check(r->tid, (int)r->args[0], (int)r->args[2]);
+	int64_t ret = !r->args[1] && (r->args[2] & SHM_REMAP) ? -EINVAL : 0;
 
+	if (!ret)
+		ret = user_segment_check(r->tid, (int)r->args[0], (int)r->args[2]);
 	if (!ret)
 		ret = user_fork_check_segment(r->u, r->part, (int)r->args[0], r->args[1]);
 	if (ret)
@@ -294,6 +297,8 @@ static int64_t on_prctl(struct user_request *r)
 
 	if ((uint32_t)a[0] == OPT_SET_VMA)
 		return on_range(r, a[2], a[3]);
+	if (user_rights_invalid((int)a[0], a[1]))
+		return continue_call(r);
 	/* Only the first thread's setting ends the task with the launcher. */
 	if ((uint32_t)a[0] == PR_SET_PDEATHSIG && r->tid != r->part->pid)
 		return continue_call(r);

@@ -81,7 +81,7 @@ void user_wait_for_change(struct user_space *u)
 {
 	struct timespec until;
 
-	clock_gettime(CLOCK_REALTIME, &until);
+	clock_gettime(CLOCK_MONOTONIC, &until);
 	until.tv_sec++;
 	pthread_cond_timedwait(&u->changed, &u->lock, &until);
 }

@@ -143,14 +143,19 @@ static void body_madvise(struct program *p)
 /*
  * Where the kernel would choose the address, a worker has to. It also has to see what
  * could come in the way of the heap, which is in the lower half of the partition: see
- * heap_limit() in place.c.
+ * heap_limit() in place.c. And devices, for fork.c: they are mapped shared.
  */
 static void body_mmap(struct program *p)
 {
+	unsigned int anonymous = new_label(p);
+
 	check_caller(p, ALLOW);
 	load(p, ARG(3));
 	jump(p, BPF_JSET | BPF_K, MAP_GROWSDOWN | MAP_HUGETLB, NOTIFY, NEXT);
 	jump(p, BPF_JSET | BPF_K, MAP_FIXED | MAP_FIXED_NOREPLACE, NEXT, NOTIFY);
+	jump(p, BPF_JSET | BPF_K, MAP_ANONYMOUS, anonymous, NEXT);
+	jump(p, BPF_JSET | BPF_K, MAP_SHARED, NOTIFY, NEXT);
+	bind(p, anonymous);
 	check_range(p, ARG(0), ARG(1));
 	check_above_heap(p, ARG(0));
 	go(p, ALLOW);

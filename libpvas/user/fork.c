@@ -187,17 +187,28 @@ void user_fork_exempt(struct user_space *u, struct user_part *p)
 	pthread_mutex_unlock(&u->fork_lock);
 }
 
+/* Of huge pages, or of a driver: as the memory of PCI devices, in regular files of sysfs */
+static int is_special(int fd)
+{
+	struct statfs fs;
+
+	if (fstatfs(fd, &fs))
+		return 0;
+	return fs.f_type == HUGETLBFS_MAGIC || fs.f_type == SYSFS_MAGIC ||
+	       fs.f_type == PROC_SUPER_MAGIC || fs.f_type == DEBUGFS_MAGIC;
+}
+
 /* The kernel marks mappings of devices and of huge pages, but refuses to unmark them. */
 void user_fork_check_file(struct user_space *u, struct user_part *p, int fd)
 {
-	struct statfs fs;
 	struct stat st;
 
 	if (p->exempt || fstat(fd, &st))
 		return;
-	if (S_ISREG(st.st_mode) && st.st_blksize < (2 << 20))
+	/* Those files have no blocks. A server of others need not be asked. */
+	if (S_ISREG(st.st_mode) && st.st_blksize < (2 << 20) && st.st_blocks)
 		return;
-	if (!S_ISREG(st.st_mode) || (!fstatfs(fd, &fs) && fs.f_type == HUGETLBFS_MAGIC))
+	if (!S_ISREG(st.st_mode) || is_special(fd))
 		user_fork_exempt(u, p);
 }
 

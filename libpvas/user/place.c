@@ -259,7 +259,7 @@ int64_t user_mremap(struct user_part *p, uint64_t old, uint64_t old_len, uint64_
 	int64_t at, ret;
 	int in_place;
 
-	if (!new_len || len < new_len || (flags & MREMAP_FIXED))
+	if (!new_len || len < new_len || len >> 47 || (flags & MREMAP_FIXED))
 		return -EINVAL;
 	/* In place if it shrinks, or if it stays inside the partition */
 	in_place = new_len <= old_len || !user_foreign(p, old, len);
@@ -274,6 +274,9 @@ int64_t user_mremap(struct user_part *p, uint64_t old, uint64_t old_len, uint64_
 	}
 	if (is_of_stack(p, old, old_len))
 		return -EPERM;
+	/* With an address, several are moved (since Linux 6.17), and that can fail between. */
+	if ((flags & MREMAP_DONTUNMAP) && !user_maps_is_one(old, old_len))
+		return -EINVAL;
 	at = reserve(p, len, len & (HUGE_2M - 1) ? PAGE : HUGE_2M);
 	if (at < 0)
 		return at;

@@ -213,9 +213,20 @@ void user_workers_wake(struct user_space *u)
 	pthread_mutex_unlock(&u->pool_lock);
 }
 
+/* The other clock can be set back, and waits of a second would become longer by that. */
+void user_init_condition(pthread_cond_t *cond)
+{
+	pthread_condattr_t attr;
+
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	pthread_cond_init(cond, &attr);
+	pthread_condattr_destroy(&attr);
+}
+
 static void a_second_from_now(struct timespec *until)
 {
-	clock_gettime(CLOCK_REALTIME, until);
+	clock_gettime(CLOCK_MONOTONIC, until);
 	until->tv_sec++;
 }
 

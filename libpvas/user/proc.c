@@ -136,3 +136,31 @@ int user_maps_next(FILE *maps, struct user_mapping *m)
 	}
 	return found;
 }
+
+/* The first mapping of the caller's own that ends above @addr. Returns 0 if it can't be read. */
+static int first_above(uint64_t addr, struct user_mapping *m)
+{
+	FILE *maps = user_maps_open();
+
+	memset(m, 0, sizeof(*m));
+	while (maps && m->end <= addr && user_maps_next(maps, m))
+		;
+	if (!maps)
+		return 0;
+	fclose(maps);
+	return 1;
+}
+
+int user_maps_is_one(uint64_t addr, uint64_t len)
+{
+	struct user_mapping m;
+
+	return first_above(addr, &m) && m.end > addr && m.start <= addr && len <= m.end - addr;
+}
+
+int user_maps_is_free(uint64_t from, uint64_t to)
+{
+	struct user_mapping m;
+
+	return first_above(from, &m) && (m.end <= from || m.start >= to);
+}

@@ -49,4 +49,8 @@ FILE *user_maps_open(void);
 /* Read the next mapping from an open /proc/PID/maps. Returns 0 if there is none. */
 int user_maps_next(FILE *maps, struct user_mapping *m);
 
+/* Of the caller's own: is all of this in one mapping? Is there none? No, if one can't tell. */
+int user_maps_is_one(uint64_t addr, uint64_t len);
+int user_maps_is_free(uint64_t from, uint64_t to);
+
 #endif /* PVAS_USER_PROC_H */

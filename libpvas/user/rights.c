@@ -9,7 +9,9 @@
  */
 #include <linux/capability.h>
 #include <linux/sched.h>
+#include <signal.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 #include "rawsys.h"
@@ -57,6 +59,12 @@ int user_rights_kept_by_clone(uint64_t flags)
 	return !(flags & KEPT_NS);
 }
 
+int user_rights_invalid(int option, uint64_t value)
+{
+	return (option == PR_SET_PDEATHSIG && value >= _NSIG) ||
+	       (option == PR_SET_DUMPABLE && value > 1);
+}
+
 int user_rights_kept(int nr, const uint64_t *args, pid_t memory)
 {
 	switch (nr) {
@@ -78,6 +86,8 @@ int user_rights_kept(int nr, const uint64_t *args, pid_t memory)
 		return user_rights_kept_by_clone(args[0]);
 	case __NR_capset:
 		return keeps_permitted(args, memory);
+	case __NR_setns:
+		return (int)args[0] < 0;	/* no descriptor: for the kernel to refuse */
 	default:
 		return 0;
 	}

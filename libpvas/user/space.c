@@ -102,6 +102,7 @@ static int make_header(struct user_space *u)
 		return pvas_fail(-ENOMEM, "no room for the space header below 4 GiB");
 	u->header = (struct pvas_header *)at;
 	pvas_header_init(u->header, u->space->shift);
+	u->table = pvas_header_part(u->header, 0);
 	madvise(u->header, len, MADV_NOHUGEPAGE);
 	if (madvise(u->header, len, MADV_WIPEONFORK))
 		return pvas_fail(-errno, "user backend: no MADV_WIPEONFORK");
@@ -289,16 +290,6 @@ static void abandon(struct user_space *u)
 	user_launcher_release(u);
 }
 
-static void init_monotonic(pthread_cond_t *cond)
-{
-	pthread_condattr_t attr;
-
-	pthread_condattr_init(&attr);
-	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-	pthread_cond_init(cond, &attr);
-	pthread_condattr_destroy(&attr);
-}
-
 static int user_create(struct pvas_space *s)
 {
 	struct user_space *u;
@@ -321,10 +312,10 @@ static int user_create(struct pvas_space *s)
 	u->listener = u->epoll = u->wake = u->maps = -1;
 	pthread_mutex_init(&u->lock, NULL);
 	pthread_mutex_init(&u->fork_lock, NULL);
-	pthread_cond_init(&u->changed, NULL);
+	user_init_condition(&u->changed);
 	pthread_mutex_init(&u->pool_lock, NULL);
-	pthread_cond_init(&u->pool_changed, NULL);
-	init_monotonic(&u->queue.added);
+	user_init_condition(&u->pool_changed);
+	user_init_condition(&u->queue.added);
 	err = user_proc_begin();
 	if (!err) {
 		u->maps = pvas_fd_above_standard(user_proc_own_maps());

@@ -21,6 +21,23 @@
 
 /* ---- a partition: under user_space.lock ---- */
 
+/*
+ * The launcher, or a library in it, may have mapped memory there since the space was made: the
+ * kernel does not know of partitions. At the end of a task all that is there is unmapped.
+ */
+static int is_empty(const struct user_space *u, uint32_t index)
+{
+	uint64_t from = (uint64_t)index << u->space->shift, len = 1UL << u->space->shift;
+	long at = pvas_raw6(__NR_mmap, from, len, PROT_NONE,
+			    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1,
+			    0);
+
+	if (at == (long)from)
+		munmap((void *)from, len);
+	/* EEXIST, or it is too long for a limit. */
+	return at == (long)from || (at != -EEXIST && user_maps_is_free(from, from + len));
+}
+
 /* Its index, or -EBUSY, -ENOSPC, or -EAGAIN: wait, then try again. */
 static int find_free(struct user_space *u, unsigned int index)
 {
@@ -29,7 +46,7 @@ static int find_free(struct user_space *u, unsigned int index)
 	if (index != PVAS_ANY)
 		first = last = index;
 	for (i = first; i <= last; i++)
-		if (u->parts[i].state == PVAS_PART_FREE)
+		if (u->parts[i].state == PVAS_PART_FREE && is_empty(u, i))
 			return (int)i;
 	/* Last, because it costs a system call each. */
 	for (i = first; i <= last; i++)

@@ -2,13 +2,12 @@
 /*
  * User backend: the table of partitions in the space header, which tasks read.
  */
-#include "../header.h"
 #include "user.h"
 
 /* As the module does: @state last on entry and first on leaving. */
 void user_publish(struct user_space *u, struct user_part *p, uint32_t state)
 {
-	struct pvas_part *entry = pvas_header_part(u->header, (uint32_t)(p - u->parts));
+	struct pvas_part *entry = &u->table[p - u->parts];
 
 	if (state != PVAS_PART_RUNNING)
 		__atomic_store_n(&entry->state, state, __ATOMIC_SEQ_CST);

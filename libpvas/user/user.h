@@ -61,7 +61,6 @@
 #define PAGE		PVAS_LAYOUT_PAGE
 #define PAGE_UP(n)	pvas_layout_up(n, PAGE)
 #define PAGE_DOWN(n)	pvas_layout_down(n, PAGE)
-
 #define HUGE_2M		PVAS_LAYOUT_PMD
 #define HUGE_1G		PVAS_LAYOUT_PUD
 
@@ -72,7 +71,6 @@
 #define REUSE_SLOTS	16
 #define FORKS_MAX	4
 #define PIDFDS_NOTED	4096
-
 #define USER_STUCK_MS	5	/* how soon to retry a partition that could not be reclaimed */
 #define USER_STUCK_MAX	200	/* retries, after which nobody waits for it any longer */
 
@@ -271,6 +269,7 @@ struct user_queue {
  * @space:	the handle
  * @owner:	the process that created it
  * @header:	the space header, in partition 0
+ * @table:	the one in it: a task may have overwritten the address that is there
  * @listener:	seccomp listener of the filter
  * @epoll:	the supervisor waits here
  * @wake:	eventfd that wakes the supervisor
@@ -337,6 +336,7 @@ struct user_space {
 	struct pvas_space *space;
 	pid_t owner;
 	struct pvas_header *header;
+	struct pvas_part *table;
 	int listener;
 	int epoll;
 	int wake;

@@ -162,6 +162,9 @@ int user_rights_kept(int nr, const uint64_t *args, pid_t memory);
 /* The same of a clone that shares the mm. */
 int user_rights_kept_by_clone(uint64_t flags);
 
+/* Has this prctl() a value that the kernel refuses? */
+int user_rights_invalid(int option, uint64_t value);
+
 /* ---- segment.c ---- */
 
 /* May thread @tid attach the segment with these flags of shmat()? 0 or -errno. */
@@ -269,6 +272,9 @@ int user_queue_wake(struct user_space *u);
 void user_queue_free(struct user_space *u);
 
 /* ---- pool.c ---- */
+
+/* Of a space: its waits end at a time of the monotonic clock. */
+void user_init_condition(pthread_cond_t *cond);
 
 /* @worker and @helper are the functions of the threads. */
 int user_workers_start(struct user_space *u, void *(*worker)(void *), void *(*helper)(void *));

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * The user backend and the launcher's memory: what it maps itself, what it copies in a fork,
+ * and what its tasks may store to. Needs neither module nor root.
+ */
+#include <fcntl.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "helpers.h"
+#include "pvas.h"
+#include "kselftest_harness.h"
+
+static int start(struct pvas_space *s, unsigned int index, const char *what, pid_t *pid)
+{
+	char *argv[] = { (char *)ours("user_task"), (char *)what, NULL };
+
+	return pvas_task_spawn(s, index, argv[0], argv, environ, NULL, pid);
+}
+
+FIXTURE(launcher)
+{
+	struct pvas_space *s;
+};
+
+FIXTURE_SETUP(launcher)
+{
+	const struct pvas_create_attr user = {
+		.size = sizeof(user), .backend = PVAS_BACKEND_USER,
+	};
+
+	ASSERT_EQ(pvas_space_create(&self->s, &user), 0) TH_LOG("%s", pvas_error_get());
+}
+
+FIXTURE_TEARDOWN(launcher)
+{
+	pvas_space_destroy(self->s);
+}
+
+/* A partition is no more than addresses that were free: the launcher can map there. */
+static void launcher_has_mapped(struct __test_metadata *_metadata, struct pvas_space *s)
+{
+	char *argv[] = { (char *)"true", NULL }, *p;
+	uint64_t size;
+	pid_t pid;
+	int i;
+
+	pvas_space_get_bounds(s, NULL, NULL, &size);
+	p = mmap((void *)(12 * size + size / 2), 4096, PROT_READ | PROT_WRITE,
+		 MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	ASSERT_EQ((uint64_t)p / size, 12);
+	strcpy(p, "precious");
+	EXPECT_EQ(pvas_task_spawn(s, 12, "/nonesuch", argv, environ, NULL, &pid), -EBUSY);
+	EXPECT_EQ(pvas_task_spawn(s, 12, "/bin/true", argv, environ, NULL, &pid), -EBUSY);
+	for (i = 0; i < 13; i++) {
+		ASSERT_GT(start(s, PVAS_ANY, "nothing", &pid), 0);
+	}
+	while (waitpid(-1, NULL, 0) > 0)
+		;
+	EXPECT_STREQ(p, "precious");
+	munmap(p, 4096);
+	EXPECT_EQ(pvas_task_spawn(s, 12, "/bin/true", argv, environ, NULL, &pid), 12);
+	EXPECT_EQ(end_of(pid), 0);
+}
+
+TEST_F(launcher, launchers_memory)
+{
+	launcher_has_mapped(_metadata, self->s);
+}
+
+TEST_F(launcher, launchers_memory_under_a_limit)
+{
+	const struct rlimit limit = { 1UL << 36, 1UL << 36 };
+
+	ASSERT_EQ(setrlimit(RLIMIT_AS, &limit), 0);
+	launcher_has_mapped(_metadata, self->s);
+}
+
+/* A task with devices, also by a file of sysfs or at an address, is copied by the others' forks. */
+static int marks_after_fork(struct pvas_space *s, const char *what)
+{
+	int status, ret;
+	pid_t pid;
+
+	ret = start(s, PVAS_ANY, what, &pid);
+	if (ret < 0 || waitpid(pid, &status, WUNTRACED) != pid || !WIFSTOPPED(status))
+		return -1;
+	ret = fork();
+	if (!ret)
+		_exit(0);
+	end_of(ret);
+	kill(pid, SIGCONT);
+	return end_of(pid);
+}
+
+TEST_F(launcher, marks)
+{
+	void *p;
+	int fd;
+
+	EXPECT_EQ(marks_after_fork(self->s, "marks"), 0);
+	EXPECT_EQ(marks_after_fork(self->s, "marks_fixed"), 0);
+	fd = open("/sys/kernel/btf/vmlinux", O_RDONLY | O_CLOEXEC);
+	p = mmap(NULL, 4096, PROT_READ, MAP_PRIVATE, fd, 0);
+	if (p != MAP_FAILED)
+		EXPECT_EQ(marks_after_fork(self->s, "marks_sysfs"), 0);
+	close(fd);
+}
+
+/* The address of the table in the header is another one now. */
+TEST_F(launcher, wild_store)
+{
+	pid_t pid;
+
+	ASSERT_EQ(start(self->s, 5, "wild_store", &pid), 5);
+	EXPECT_EQ(end_of(pid), 0);
+	EXPECT_EQ(pvas_task_list(self->s, NULL, 0), 0);
+}
+
+TEST_HARNESS_MAIN
