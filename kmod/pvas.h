@@ -75,8 +75,8 @@ struct pid_namespace;
 
 /**
  * struct pvas_origin - attributes of the creator that a process must have to enter
- * @mnt_ns:	its namespaces, held
- * @ipc_ns:
+ * @mnt_ns:	the number of its mount namespace, see pvas_mnt_ns_number()
+ * @ipc_ns:	its other namespaces, held
  * @cgroup_ns:
  * @no_new_privs: see prctl(2)
  * @seccomp_mode: 0, or its @filter is compared too
@@ -86,7 +86,7 @@ struct pid_namespace;
  * Ids, capabilities, labels and the user namespace: pvas_space.cred.
  */
 struct pvas_origin {
-	struct ns_common *mnt_ns;
+	u64 mnt_ns;
 	struct ns_common *ipc_ns;
 	struct ns_common *cgroup_ns;
 	bool no_new_privs;

@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * A space that no process is in does not grow: the kernel's threads that work on any mm
- * would charge that memory to nobody.
+ * would charge that memory to nobody. Nor does it keep a container's file systems.
  */
 #define _GNU_SOURCE
+#include <fcntl.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/mount.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "kselftest_harness.h"
@@ -113,6 +117,54 @@ PVAS_TEST(khugepaged)
 	leave_to_khugepaged(_metadata, MADV_HUGEPAGE);
 	pt_write_file(THP "khugepaged/scan_sleep_millisecs", scan);
 	pt_write_file(THP "khugepaged/pages_to_scan", alloc);
+}
+
+/* ---- mounts ---- */
+
+/* Alone in a mount namespace, it fills a file system, makes a space and stays. */
+static void be_container(const char *dir, int out)
+{
+	struct pt_raw raw;
+	char path[256];
+	int file;
+
+	snprintf(path, sizeof(path), "%s/f", dir);
+	if (unshare(CLONE_NEWNS) || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) ||
+	    mount("t", dir, "tmpfs", 0, NULL))
+		_exit(1);
+	file = open(path, O_RDWR | O_CREAT, 0600);
+	if (posix_fallocate(file, 0, LEN) || close(file) || pt_raw_make(&raw) ||
+	    write(out, &raw.fd, sizeof(raw.fd)) != sizeof(raw.fd))
+		_exit(1);
+	pause();
+}
+
+/* a container's file systems end with its last process, though its space is still open */
+PVAS_TEST(mounts)
+{
+	const char *dir = pt_tmpdir();
+	long shmem = pt_file_kib("/proc/meminfo", "Shmem:");
+	int out[2], fd, i;
+	pid_t pid;
+
+	PT_NEED_MODULE("no process of another mount namespace has a space");
+	PT_NEED_ROOT();
+	ASSERT_EQ(0, pipe(out));
+	pid = fork();
+	if (!pid)
+		be_container(dir, out[1]);
+	close(out[1]);
+	ASSERT_EQ(sizeof(fd), read(out[0], &fd, sizeof(fd)));
+	fd = syscall(SYS_pidfd_getfd, syscall(SYS_pidfd_open, pid, 0), fd, 0);
+	ASSERT_LE(0, fd);
+	EXPECT_LT(shmem + (long)(LEN / 2048), pt_file_kib("/proc/meminfo", "Shmem:"));
+	pt_kill(pid);
+	for (i = 0; i < 100 && pt_file_kib("/proc/meminfo", "Shmem:") > shmem + 16384; i++)
+		usleep(50000);
+	EXPECT_GT(100, i);
+	EXPECT_EQ(1, pt_spaces());
+	close(fd);
+	EXPECT_TRUE(pt_spaces_gone());
 }
 
 PT_MAIN()
