@@ -112,7 +112,7 @@ struct pvas_range {
  *
  * Immutable once made: @id, @shift, @first, @last, @flags, @mm, @cred,
  * @pid_ns, @origin, @loader, @table, @table_entries, @n_table_pages, @key, @key_len, @wq,
- * @late_wq.
+ * @late_wq, @slow_wq.
  * The rest: under @lock.
  *
  * @pinned:	the space holds mm_users of @mm
@@ -134,7 +134,9 @@ struct pvas_range {
  * @members:	all tasks and guests, those that are armed, and the creator
  * @wq:		the work queue that reclaims its partitions
  * @late_wq:	the one for what can take for ever, because the user decides when it ends
- * @early:	partitions that @wq is not done with, which @late_wq waits for by @quiet
+ * @slow_wq:	the one for what is known to wait for a server or a monitor, so that those
+ *		that do not answer keep @late_wq from nobody else
+ * @early:	partitions that @wq is not done with, which @slow_wq waits for by @quiet
  * @reclaim:	held by the work item that unmaps a partition; not under @lock
  * @uffd_lock:	serializes registering areas with a userfaultfd
  * @uffd_moved: where registered areas were moved to during such a call, under mmap_lock
@@ -184,6 +186,7 @@ struct pvas_space {
 	struct pvas_range uffd_moved;
 	struct workqueue_struct *wq;
 	struct workqueue_struct *late_wq;
+	struct workqueue_struct *slow_wq;
 	atomic_t early;
 	wait_queue_head_t quiet;
 	struct work_struct mmput_work;
@@ -283,6 +286,7 @@ void pvas_files_hold(struct pvas_files *files, struct mm_struct *mm, unsigned lo
 bool pvas_file_is_memory(const struct file *file);
 bool pvas_file_is_local(const struct file *file);
 bool pvas_files_are_local(const struct pvas_files *files);
+bool pvas_files_have_changes(const struct pvas_files *files);
 void pvas_files_put_memory(struct pvas_files *files);
 void pvas_files_put(struct pvas_files *files);
 void pvas_unmap_remote(struct mm_struct *mm, unsigned long from, unsigned long end,
