@@ -22,7 +22,7 @@ prefix	?= /usr/local
 # Packages may put the built tree elsewhere: each part knows O.
 export O := $(BUILD)
 
-user	:= libpvas pvasrun examples tools scale
+user	:= libpvas far pvasrun examples tools scale
 
 .PHONY: all module module-all $(user) btl_glue coll_glue pml_glue smsc_glue python deps demo check style check-debug \
 	check-mpi check-packages check-matrix attack bench bench-quick dist distcheck deb rpm clean
@@ -46,11 +46,14 @@ module-all:
 
 libpvas:
 	@$(MAKE) -s -C libpvas
+far:
+	@$(MAKE) -s -C libpvas/far
 pvasrun examples btl_glue coll_glue pml_glue smsc_glue python: libpvas
 	@$(MAKE) -s -C $@
 tools:
 	@$(MAKE) -s -C tools/ps
 	@$(MAKE) -s -C tools/gdb
+	@$(MAKE) -s -C tools/memd
 scale:
 	@$(MAKE) -s -C scale
 

@@ -3,14 +3,19 @@
  * The memory of a rank for a job of that many ranks. usage: scale COMMUNICATORS
  *
  * Rank 0 prints lines "WHAT RANKS UNIT VALUE": bytes in use of its heap, after MPI_Init
- * and for each communicator or group of all ranks. (The mm is that of all tasks, so its
- * own sizes would not do.) The job may be a pretended one.
+ * and for each communicator or group of all ranks, and what the BTL pvas holds; and of all
+ * tasks together, while those communicators exist, Pss and page tables. (The mm is that of
+ * all tasks, so its own sizes would not do.) Each rank prints "mine RANKS B VALUE": its heap
+ * then. The job may be a pretended one.
  */
 #include <malloc.h>
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
+
+#include "../btl_glue/tests/counter.h"
 
 #define COMMS_MAX 64
 
@@ -29,6 +34,33 @@ static double in_use(void)
 	return m.uordblks + m.hblkhd;
 }
 
+/* A line of a file in /proc/self, in bytes */
+static double of_all(const char *file, const char *name)
+{
+	FILE *f = fopen(file, "r");
+	char line[256];
+	double kib = 0;
+
+	while (f && fgets(line, sizeof(line), f))
+		if (!strncmp(line, name, strlen(name)))
+			kib = atof(line + strlen(name));
+	if (f)
+		fclose(f);
+	return 1024 * kib;
+}
+
+static int rank, ranks;
+static double at_start;
+
+static void print_all(void)
+{
+	printf("mine %d B %.0f\n", ranks, in_use() - at_start);
+	if (rank)
+		return;
+	printf("pss %d B %.0f\n", ranks, of_all("/proc/self/smaps_rollup", "Pss:"));
+	printf("page-tables %d B %.0f\n", ranks, of_all("/proc/self/status", "VmPTE:"));
+}
+
 /* An allocator may round the first: the mean of several */
 static double copies(int nr)
 {
@@ -39,6 +71,7 @@ static double copies(int nr)
 	for (i = 0; i < nr; i++)
 		MPI_Comm_dup(MPI_COMM_WORLD, &copy[i]);
 	used = (in_use() - before) / nr;
+	print_all();
 	for (i = 0; i < nr; i++)
 		MPI_Comm_free(&copy[i]);
 	return used;
@@ -74,11 +107,22 @@ static double groups(int ranks)
 	return used;
 }
 
+static void print_btl(void)
+{
+	struct counter held;
+
+	counters_begin();
+	counter_find(&held, "bytes_held");
+	if (held.found)
+		printf("btl %d B %lld\n", ranks, counter_read(&held));
+}
+
 int main(int argc, char **argv)
 {
-	int nr = argc == 2 ? atoi(argv[1]) : 0, rank, ranks;
-	double time = now(), at_start = in_use(), init, copy, split, group;
+	int nr = argc == 2 ? atoi(argv[1]) : 0;
+	double time = now(), init, copy, split, group;
 
+	at_start = in_use();
 	if (nr < 1 || nr > COMMS_MAX)
 		return 2;
 	MPI_Init(&argc, &argv);
@@ -89,6 +133,8 @@ int main(int argc, char **argv)
 	copy = copies(nr);
 	split = splits(nr);
 	group = groups(ranks);
+	if (!rank)
+		print_btl();
 	if (!rank)
 		printf("init-time %d s %.3f\ninit %d B %.0f\ncopy %d B %.0f\nsplit %d B %.0f\ngroup %d B %.0f\n",
 		       ranks, time, ranks, init, ranks, copy, ranks, split, ranks, group);

@@ -50,6 +50,7 @@
 #include <linux/pvas.h>
 
 #include "common.h"
+#include "distance.h"
 #include "ring.h"
 
 #define MCA_BTL_PVAS_NAME "btl pvas"
@@ -155,6 +156,7 @@ struct mca_btl_pvas_fbox_in {
  * @nr_pending:	fragments for this peer in the component's @pending
  * @stalled:	one of them did not fit in this pass over @pending
  * @has_extra:	one of its fragments is above the limits
+ * @distance:	how far apart the two ranks are: an enum mca_btl_pvas_distance
  * @nr_requests:	requests for a fast box so far, up to a limit
  * @gone:	the peer has failed, or one of us has completed MPI_Finalize
  */
@@ -165,13 +167,17 @@ struct mca_btl_base_endpoint_t {
 	uint32_t gen;
 	uint32_t sent;
 	uint16_t nr_pending;
-	uint16_t index;
+	uint16_t index : 13;
+	uint16_t distance : 3;
 	uint8_t stalled;
 	bool has_extra;
 	uint8_t nr_requests;
 	bool gone;
 };
 typedef struct mca_btl_base_endpoint_t mca_btl_pvas_endpoint_t;
+
+_Static_assert(PVAS_MAX_TASKS + 2 <= 1 << 13 && MCA_BTL_PVAS_DISTANCES <= 1 << 3,
+	       "bits of an endpoint");
 
 /**
  * struct mca_btl_pvas_endpoint_group - endpoints of one call of add_procs
@@ -237,6 +243,9 @@ struct mca_btl_pvas_module {
 
 /**
  * struct mca_btl_pvas_component - the component and its state
+ * @copy_limit:		for all distances; UINT_MAX: their own defaults
+ * @share_limit:	likewise
+ * @limits:		those that are used
  * @oversubscribed:	there are more ranks than processors
  * @index:	our partition
  * @table:	the space's partition table
@@ -266,6 +275,7 @@ struct mca_btl_pvas_component {
 	unsigned int fbox_idle;
 	unsigned int copy_limit;
 	unsigned int share_limit;
+	struct mca_btl_pvas_limits limits[MCA_BTL_PVAS_DISTANCES];
 	unsigned int share_piece;
 	unsigned int first_touch;
 	bool oversubscribed;

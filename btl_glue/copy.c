@@ -127,12 +127,19 @@ static bool copy_with_sender(struct mca_btl_base_endpoint_t *ep,
 	return end_shared_copy(ep, sc, ours);
 }
 
+static bool is_shared(const struct mca_btl_base_endpoint_t *ep, size_t size)
+{
+	const unsigned int limit = component.limits[ep->distance].share;
+
+	return limit && size >= limit;
+}
+
 bool mca_btl_pvas_copy_from(struct mca_btl_base_endpoint_t *ep, void *to, const void *from,
 			    size_t size)
 {
 	struct mca_btl_pvas_shared_copy *sc = NULL;
 
-	if (ep && component.share_limit && size >= component.share_limit)
+	if (ep && is_shared(ep, size))
 		sc = begin_shared_copy(ep, to, from, size);
 	if (sc)
 		return copy_with_sender(ep, sc);

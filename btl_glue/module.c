@@ -36,6 +36,7 @@ static void init_endpoint(mca_btl_pvas_endpoint_t *ep, struct opal_proc_t *proc,
 		.port = (struct mca_btl_pvas_port *)modex->port,
 		.gen = modex->gen,
 		.index = modex->index,
+		.distance = mca_btl_pvas_distance(proc->proc_flags),
 	};
 }
 

@@ -16,7 +16,6 @@
 
 /* A default that depends on the machine and the number of ranks */
 #define UNSET UINT_MAX
-#define SHARE_LIMIT (32 << 10)
 
 static void register_uint(const char *name, const char *text, unsigned int *where,
 			  unsigned int value, mca_base_var_info_lvl_t level)
@@ -49,10 +48,12 @@ static void register_own(void)
 		      &component.fbox_idle, 1000, OPAL_INFO_LVL_5);
 	register_uint("copy_limit", "Longest message, with its header, that is copied into the peer's "
 		      "memory at once; a longer one stays in place until the peer has it "
-		      "(default: 1100)", &component.copy_limit, 1100, OPAL_INFO_LVL_5);
+		      "(default: 1100, or what the distance of the two ranks suggests)",
+		      &component.copy_limit, UNSET, OPAL_INFO_LVL_5);
 	register_uint("share_limit",
 		      "Bytes from which on the sender helps to copy a message "
-		      "(0: never; default: 32k, or 0 if there are more ranks than processors)",
+		      "(0: never; default: 32k, or 0 if the two ranks share a core or there are more "
+		      "ranks than processors)",
 		      &component.share_limit, UNSET, OPAL_INFO_LVL_5);
 	register_uint("share_piece", "Fewest bytes that either side copies at a time (default: 16k)",
 		      &component.share_piece, 16 << 10, OPAL_INFO_LVL_9);
@@ -113,14 +114,6 @@ void mca_btl_pvas_register_parameters(void)
 
 /* ---- clamping ---- */
 
-/* A sender that waits spins, so it can help if no other rank needs its processor. */
-static unsigned int share_limit(void)
-{
-	if (component.share_limit != UNSET)
-		return component.share_limit;
-	return component.oversubscribed ? 0 : SHARE_LIMIT;
-}
-
 static bool first_touch(void)
 {
 	if (component.first_touch != UNSET)
@@ -169,6 +162,46 @@ static void clamp_pages(const char *name, unsigned int *value, size_t min)
 	*value = valid;
 }
 
+/* For each distance its own default, or for all what was set; at last the longest of all */
+static void set_copy_limits(size_t eager_limit)
+{
+	const unsigned int most = mca_btl_pvas_clamp(MCA_BTL_PVAS_MIN_REFERENCE, eager_limit,
+						     MAX_SIZE);
+	const bool given = component.copy_limit != UNSET;
+	unsigned int i, limit;
+
+	/* No message is longer than @most, so a longer limit needs no warning. */
+	if (given && component.copy_limit > most)
+		component.copy_limit = most;
+	if (given)
+		clamp_uint("copy_limit", &component.copy_limit, MCA_BTL_PVAS_MIN_REFERENCE,
+			   MAX_SIZE);
+	else
+		component.copy_limit = 0;
+	for (i = 0; i < MCA_BTL_PVAS_DISTANCES; i++) {
+		limit = given ? component.copy_limit : mca_btl_pvas_limits_of(i)->copy;
+		component.limits[i].copy = limit < most ? limit : most;
+		if (component.limits[i].copy > component.copy_limit)
+			component.copy_limit = component.limits[i].copy;
+	}
+}
+
+/* Likewise. A sender that waits spins, so it can help if no other rank needs its processor. */
+static void set_share_limits(void)
+{
+	const bool given = component.share_limit != UNSET;
+	unsigned int i;
+
+	for (i = 0; i < MCA_BTL_PVAS_DISTANCES; i++) {
+		if (given)
+			component.limits[i].share = component.share_limit;
+		else
+			component.limits[i].share = component.oversubscribed ? 0 :
+						    mca_btl_pvas_limits_of(i)->share;
+	}
+	component.share_limit = component.limits[MCA_BTL_PVAS_FAR].share;
+}
+
 /* Open MPI itself rejects an eager_limit that is too small. */
 static void check_messages(void)
 {
@@ -176,11 +209,7 @@ static void check_messages(void)
 
 	clamp_size("eager_limit", &btl->btl_eager_limit, 0, MAX_SIZE);
 	clamp_size("max_send_size", &btl->btl_max_send_size, btl->btl_eager_limit, MAX_SIZE);
-	/* No message is longer, so this needs no warning. */
-	if (component.copy_limit > btl->btl_eager_limit)
-		component.copy_limit = mca_btl_pvas_clamp(MCA_BTL_PVAS_MIN_REFERENCE,
-							  btl->btl_eager_limit, MAX_SIZE);
-	clamp_uint("copy_limit", &component.copy_limit, MCA_BTL_PVAS_MIN_REFERENCE, MAX_SIZE);
+	set_copy_limits(btl->btl_eager_limit);
 }
 
 /* A rank cannot give more fast boxes than it has peers; fragments are counted in 16 bits. */
@@ -217,7 +246,7 @@ void mca_btl_pvas_check_parameters(void)
 	clamp_pages("share_piece", &component.share_piece, MCA_BTL_PVAS_PAGE);
 	component.oversubscribed =
 		opal_process_info.num_local_peers >= sysconf(_SC_NPROCESSORS_ONLN);
-	component.share_limit = share_limit();
+	set_share_limits();
 	component.first_touch = first_touch();
 	component.budget = 3 * (size_t)component.fbox_size / 2 + FRAG_BUDGET;
 }

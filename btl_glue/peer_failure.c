@@ -46,6 +46,20 @@ void mca_btl_pvas_peer_failed(struct mca_btl_base_endpoint_t *ep)
 				      NULL);
 }
 
+/* It is the peer's memory, which can end with it, also after a good MPI_Finalize. */
+static void release_or_forget(struct mca_btl_base_endpoint_t *ep, struct mca_btl_pvas_fbox *fbox)
+{
+	sigjmp_buf back;
+
+	if (!sigsetjmp(back, 0)) {
+		mca_btl_pvas_fault_return = &back;
+		mca_btl_pvas_fbox_release(ep, fbox);
+	} else {
+		__atomic_store_n(&ep->fbox_out, NULL, __ATOMIC_RELEASE);
+	}
+	mca_btl_pvas_fault_return = NULL;
+}
+
 /* A closed fast box must be released even if there is nothing to send. */
 static void release_fbox_if_closing(struct mca_btl_base_endpoint_t *ep)
 {
@@ -54,7 +68,7 @@ static void release_fbox_if_closing(struct mca_btl_base_endpoint_t *ep)
 	OPAL_THREAD_LOCK(mca_btl_pvas_endpoint_lock(ep));
 	fbox = __atomic_load_n(&ep->fbox_out, __ATOMIC_ACQUIRE);
 	if (fbox)
-		mca_btl_pvas_fbox_release(ep, fbox);
+		release_or_forget(ep, fbox);
 	OPAL_THREAD_UNLOCK(mca_btl_pvas_endpoint_lock(ep));
 }
 

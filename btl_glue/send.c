@@ -84,10 +84,11 @@ INLINE bool reserve(struct slot *slot, mca_btl_pvas_endpoint_t *ep, size_t len)
 static bool can_copy(const mca_btl_pvas_endpoint_t *ep, size_t len)
 {
 	struct mca_btl_pvas_fbox *fbox = __atomic_load_n(&ep->fbox_out, __ATOMIC_ACQUIRE);
+	const unsigned int limit = component.limits[ep->distance].copy;
 
 	/* The queue has the reader's size, whose copy_limit can be another. */
-	if (!fbox || len <= MCA_BTL_PVAS_MIN_REFERENCE || len > component.copy_limit)
-		return len <= component.copy_limit && mca_btl_pvas_record_size(len) <=
+	if (!fbox || len <= MCA_BTL_PVAS_MIN_REFERENCE || len > limit)
+		return len <= limit && mca_btl_pvas_record_size(len) <=
 		       mca_btl_pvas_ring_max_record(&ep->port->queue);
 	if (component.oversubscribed)
 		return mca_btl_pvas_ring_stays_half_free(&fbox->ring, len);

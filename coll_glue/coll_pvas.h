@@ -25,6 +25,10 @@
  *  nbc_move.c, nbc_neighbor.c, nbc_reduce.c
  *                the parts of each of them
  *  persistent.c  persistent operations
+ *  home.c        which ranks of other nodes use this component, too
+ *  nodes.c       communicators over several nodes: one of each node's ranks, and one of leaders
+ *  nodes_move.c, nodes_reduce.c
+ *                their operations
  *
  * Protocol. The operations of a communicator are numbered, alike in all of its ranks. In
  * operation n a rank *posts* in one of its lines either its data, if they fit there or into
@@ -58,19 +62,21 @@
 #include "../btl_glue/common.h"
 
 #define MCA_COLL_PVAS_NAME "coll pvas"
-#define MCA_COLL_PVAS_MODEX_VERSION 1
+#define MCA_COLL_PVAS_MODEX_VERSION 2
 
 /**
  * struct mca_coll_pvas_modex - what a rank publishes to its peers
+ * @home:	of a job on several nodes: the space, and no other space anywhere; not 0
  * @settings:	parameters that all ranks of a communicator must have in common
  */
 struct mca_coll_pvas_modex {
+	uint64_t home;
 	uint32_t version;
 	uint32_t space;
 	uint32_t index;
 	uint32_t gen;
 	int32_t pid;
-	uint32_t settings[6];
+	uint32_t settings[8];
 };
 
 /* ---- the block ---- */
@@ -78,10 +84,13 @@ struct mca_coll_pvas_modex {
 #define MCA_COLL_PVAS_CACHE_LINE 64
 #define MCA_COLL_PVAS_INLINE 48
 #define MCA_COLL_PVAS_SLOTS 64
-#define MCA_COLL_PVAS_SEGMENTS 4
+#define MCA_COLL_PVAS_SEGMENTS 2
 
 /* Most bytes of a segment; the longest record must fit even if there are very many ranks. */
-#define MCA_COLL_PVAS_SEGMENT (6 << 10)
+#define MCA_COLL_PVAS_SEGMENT (16 << 10)
+
+/* The longest record of which each rank reads only a part */
+#define MCA_COLL_PVAS_PARTS (4 << 10)
 
 /* Lines of a rank: in a small communicator there is room for more. */
 #define MCA_COLL_PVAS_LINES 32
@@ -367,10 +376,11 @@ struct mca_coll_pvas_counters {
 	unsigned long long bytes_held;
 };
 
-/* A process that was looked up; @index is 0 if it is not in our space. */
+/* A process that was looked up. 0: it is not in our space, or its home is unknown. */
 struct mca_coll_pvas_peer {
 	opal_process_name_t name;
 	struct mca_coll_pvas_member member;
+	uint64_t home;
 };
 
 /**
@@ -378,6 +388,9 @@ struct mca_coll_pvas_peer {
  * @ring_limit:	longest message that a root copies into the ring
  * @share:	fewest bytes of a reduction that a rank combines
  * @share_copy:	fewest bytes that two ranks copy together
+ * @segment:	bytes of a segment, when operations over several nodes are pipelined
+ * @most_ranks:	of a communicator over several nodes
+ * @node_ranks:	for tests: so many ranks make a node, although they share a space with others
  * @spin:	iterations of a waiting loop between two calls of opal_progress()
  * @oversubscribed:	whether ranks outnumber processors, as set; -1: unknown
  * @when_oversubscribed: also used then: 0, 1, or -1: for operations that it makes faster
@@ -396,6 +409,9 @@ struct mca_coll_pvas_component {
 	unsigned int ring_limit;
 	unsigned int share;
 	unsigned int share_copy;
+	unsigned int segment;
+	unsigned int most_ranks;
+	unsigned int node_ranks;
 	unsigned int spin;
 	int oversubscribed;
 	int when_oversubscribed;
@@ -432,9 +448,17 @@ extern __thread int mca_coll_pvas_inside;
 bool mca_coll_pvas_find_self(void);
 bool mca_coll_pvas_publish(void);
 bool mca_coll_pvas_same_space(struct ompi_communicator_t *comm);
+uint64_t mca_coll_pvas_home(struct ompi_communicator_t *comm, int rank);
 struct mca_coll_pvas_member mca_coll_pvas_member(struct ompi_communicator_t *comm, int rank);
 bool mca_coll_pvas_member_alive(const struct mca_coll_pvas_member *member);
 void mca_coll_pvas_lost(uint32_t index);
+
+/* home.c */
+bool mca_coll_pvas_several_nodes(void);
+void mca_coll_pvas_find_home(void);
+bool mca_coll_pvas_publish_home(void);
+uint64_t mca_coll_pvas_home_of(const struct mca_coll_pvas_modex *modex);
+uint64_t mca_coll_pvas_look_up_home(const opal_process_name_t *rank);
 
 /* module.c */
 mca_coll_base_module_t *mca_coll_pvas_comm_query(struct ompi_communicator_t *comm, int *priority);

@@ -27,17 +27,21 @@ static void register_parameters(void)
 {
 	/* Above tuned's 30; below 50, so that coll/sync, which wraps others, finds us. */
 	component.priority = 45;
-	component.ring_limit = 4 << 10;
+	component.ring_limit = MCA_COLL_PVAS_SEGMENT;
 	component.share = 4 << 10;
-	component.share_copy = 32 << 10;
+	component.share_copy = 8 << 10;
+	component.segment = 64 << 10;
+	component.most_ranks = 4096;
+	component.node_ranks = 0;
 	component.spin = 64;
 	component.oversubscribed = -1;
 	component.when_oversubscribed = -1;
 	register_variable("priority", "Priority of this component; -1: not used (default: 45)",
 			  &component.priority, MCA_BASE_VAR_TYPE_INT, OPAL_INFO_LVL_6);
 	register_variable("ring_limit",
-			  "Longest message in bytes that the root of a broadcast or scatter copies, "
-			  "without waiting for its peers to have it (at most 6k, default: 4k)",
+			  "Longest message in bytes that the root of a broadcast copies, without "
+			  "waiting for its peers to have it; of a scatter, at most 4k of it "
+			  "(default, and at most: 16k)",
 			  &component.ring_limit, MCA_BASE_VAR_TYPE_UNSIGNED_INT, OPAL_INFO_LVL_5);
 	register_variable("share",
 			  "Fewest bytes of a reduction that a rank combines for the others "
@@ -45,8 +49,20 @@ static void register_parameters(void)
 			  OPAL_INFO_LVL_5);
 	register_variable("share_copy",
 			  "Fewest bytes that a root and another rank copy together; not done if ranks "
-			  "outnumber processors (default: 32k)", &component.share_copy,
+			  "outnumber processors (default: 8k)", &component.share_copy,
 			  MCA_BASE_VAR_TYPE_UNSIGNED_INT, OPAL_INFO_LVL_5);
+	register_variable("segment",
+			  "Bytes of a segment of long data that go from node to node, while others are "
+			  "copied inside the nodes; 0: no operations over several nodes (default: 64k)",
+			  &component.segment, MCA_BASE_VAR_TYPE_UNSIGNED_INT, OPAL_INFO_LVL_5);
+	register_variable("most_ranks",
+			  "Most ranks of a communicator over several nodes for which this component is "
+			  "used: all of them are looked up (default: 4096)", &component.most_ranks,
+			  MCA_BASE_VAR_TYPE_UNSIGNED_INT, OPAL_INFO_LVL_6);
+	register_variable("node_ranks",
+			  "For tests: so many ranks count as a node of their own; 0: those of a space "
+			  "(default: 0)", &component.node_ranks, MCA_BASE_VAR_TYPE_UNSIGNED_INT,
+			  OPAL_INFO_LVL_9);
 	register_variable("spin",
 			  "Iterations of a waiting loop between two calls of Open MPI's progress "
 			  "function; always 1 if ranks outnumber processors (default: 64)",
@@ -136,8 +152,9 @@ static int open_component(void)
 	OBJ_CONSTRUCT(&component.lock, opal_mutex_t);
 	OBJ_CONSTRUCT(&component.nbc_lock, opal_mutex_t);
 	OBJ_CONSTRUCT(&component.requests, opal_list_t);
-	if (ompi_mpi_state < OMPI_MPI_STATE_INIT_STARTED || !opal_process_info.num_local_peers ||
-	    component.priority < 0 || !mca_coll_pvas_find_self())
+	if (ompi_mpi_state < OMPI_MPI_STATE_INIT_STARTED || component.priority < 0 ||
+	    (!opal_process_info.num_local_peers && !mca_coll_pvas_several_nodes()) ||
+	    !mca_coll_pvas_find_self())
 		return OMPI_SUCCESS;
 	check_parameters();
 	component.choose = component.yield && component.when_oversubscribed < 0;

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
  * Copies between any two datatypes, of which one can be a peer's, read where it is. Data
- * move once: contiguous to contiguous by memcpy(); a layout to the same layout, to or from
+ * move once: contiguous to contiguous by memcpy(); a layout to the same layout, maybe at
+ * another place (what is sent of an array with a halo, and what is received there), to or from
  * contiguous memory by one of Open MPI's functions; otherwise the source's contiguous pieces
- * are enumerated, and each is unpacked into the destination.
+ * are enumerated, and each is unpacked into the destination. Short pieces are not worth a call
+ * each: they are packed into a buffer that stays in the cache, and unpacked from there.
  *
  * Nothing in a datatype is private to its process: its descriptions are arrays of numbers,
  * and a convertor, which does have pointers to functions, is always this process's own.
@@ -19,6 +21,10 @@
 
 /* Pieces of the source that are enumerated at a time */
 #define PIECES 32
+
+/* Pieces that are short, in the mean, go through a buffer of so many bytes. */
+#define SHORT_PIECE 256
+#define CHUNK (8 << 10)
 
 static bool is_contiguous(const struct ompi_datatype_t *type, size_t count)
 {
@@ -40,6 +46,40 @@ bool mca_coll_pvas_same_layout(const struct ompi_datatype_t *a, const struct omp
 		return true;
 	return x->desc.used == y->desc.used &&
 	       !memcmp(x->desc.desc, y->desc.desc, x->desc.used * sizeof(*x->desc.desc));
+}
+
+/* Are elements the same, but for a distance of both sides, which is the same for all of them? */
+static bool same_element(const dt_elem_desc_t *x, const dt_elem_desc_t *y, ptrdiff_t shift)
+{
+	dt_elem_desc_t moved = *y;
+
+	if (x->elem.common.type == OPAL_DATATYPE_LOOP)
+		return !memcmp(&x->loop, &y->loop, sizeof(x->loop));
+	if (x->elem.common.type == OPAL_DATATYPE_END_LOOP) {
+		moved.end_loop.first_elem_disp += shift;
+		return y->elem.common.type == OPAL_DATATYPE_END_LOOP &&
+		       x->end_loop.items == y->end_loop.items &&
+		       x->end_loop.first_elem_disp == moved.end_loop.first_elem_disp;
+	}
+	moved.elem.disp += shift;
+	return !memcmp(&x->elem, &moved.elem, sizeof(x->elem));
+}
+
+/* Is @a the layout @b, but *@shift bytes farther on? */
+static bool is_shifted(const struct ompi_datatype_t *a, const struct ompi_datatype_t *b,
+		       ptrdiff_t *shift)
+{
+	const opal_datatype_t *x = &a->super, *y = &b->super;
+	size_t i;
+
+	*shift = x->true_lb - y->true_lb;
+	if (x->size != y->size || x->ub - x->lb != y->ub - y->lb || x->desc.used != y->desc.used ||
+	    x->true_ub - y->true_ub != *shift)
+		return false;
+	for (i = 0; i < x->desc.used; i++)
+		if (!same_element(&x->desc.desc[i], &y->desc.desc[i], *shift))
+			return false;
+	return true;
 }
 
 static int copy_same_layout(const struct ompi_datatype_t *type, size_t count, char *to,
@@ -107,6 +147,43 @@ static size_t unpack_pieces(opal_convertor_t *to, struct iovec *pieces, uint32_t
 	return done;
 }
 
+/* Copy through a buffer. */
+static void copy_by_chunks(opal_convertor_t *source, opal_convertor_t *target, size_t bytes)
+{
+	char chunk[CHUNK];
+	struct iovec iov;
+	size_t done = 0, length;
+	uint32_t nr;
+
+	while (done < bytes) {
+		iov.iov_base = chunk;
+		iov.iov_len = length = bytes - done < CHUNK ? bytes - done : CHUNK;
+		nr = 1;
+		opal_convertor_pack(source, &iov, &nr, &length);
+		if (!length)
+			return;
+		done += length;
+		iov.iov_base = chunk;
+		iov.iov_len = length;
+		nr = 1;
+		opal_convertor_unpack(target, &iov, &nr, &length);
+	}
+}
+
+/* By the first pieces */
+static bool has_short_pieces(const void *from, size_t count, const struct ompi_datatype_t *type)
+{
+	opal_convertor_t source;
+	struct iovec pieces[PIECES];
+	size_t length = count * type->super.size;
+	uint32_t nr = PIECES;
+
+	prepare(&source, true, from, count, type);
+	opal_convertor_raw(&source, pieces, &nr, &length);
+	OBJ_DESTRUCT(&source);
+	return nr && length / nr < SHORT_PIECE;
+}
+
 static void copy_by_pieces(void *to, size_t to_count, const struct ompi_datatype_t *to_type,
 			   const void *from, size_t from_count,
 			   const struct ompi_datatype_t *from_type, size_t bytes)
@@ -119,6 +196,10 @@ static void copy_by_pieces(void *to, size_t to_count, const struct ompi_datatype
 
 	prepare(&source, true, from, from_count, from_type);
 	prepare(&target, false, to, to_count, to_type);
+	if (has_short_pieces(from, from_count, from_type)) {
+		copy_by_chunks(&source, &target, bytes);
+		done = bytes;
+	}
 	while (done < bytes && !ended) {
 		nr = PIECES;
 		length = bytes;
@@ -141,6 +222,7 @@ int mca_coll_pvas_copy_data(void *to, size_t to_count, const struct ompi_datatyp
 	const size_t room = to_count * to_type->super.size;
 	size_t bytes = from_count * from_type->super.size;
 	const int rc = bytes > room ? MPI_ERR_TRUNCATE : OMPI_SUCCESS;
+	ptrdiff_t shift;
 
 	if (rc)
 		bytes = room;
@@ -157,6 +239,8 @@ int mca_coll_pvas_copy_data(void *to, size_t to_count, const struct ompi_datatyp
 			to_type);
 	else if (to_count == from_count && mca_coll_pvas_same_layout(to_type, from_type))
 		return copy_same_layout(to_type, to_count, to, from);
+	else if (to_count == from_count && is_shifted(from_type, to_type, &shift))
+		return copy_same_layout(to_type, to_count, to, (const char *)from + shift);
 	else
 		copy_by_pieces(to, to_count, to_type, from, from_count, from_type, bytes);
 	return rc;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* The module: for which communicators it is selected, and to whom it passes operations on. */
 #include "nbc_operations.h"
+#include "nodes.h"
 #include "operations.h"
 
 #include <stdlib.h>
@@ -64,9 +65,10 @@ mca_coll_base_module_t *mca_coll_pvas_comm_query(struct ompi_communicator_t *com
 {
 	mca_coll_pvas_module_t *m;
 
-	if (!component.ready || OMPI_COMM_IS_INTER(comm) || ompi_comm_size(comm) < 2 ||
-	    ompi_group_have_remote_peers(comm->c_local_group) || !mca_coll_pvas_same_space(comm))
+	if (!component.ready || OMPI_COMM_IS_INTER(comm) || ompi_comm_size(comm) < 2)
 		return NULL;
+	if (ompi_group_have_remote_peers(comm->c_local_group) || !mca_coll_pvas_same_space(comm))
+		return mca_coll_pvas_nodes_query(comm, priority);
 	m = OBJ_NEW(mca_coll_pvas_module_t);
 	if (!m)
 		return NULL;

@@ -53,9 +53,15 @@ bool mca_coll_pvas_publish(void)
 	component.modex.settings[3] = component.share_copy;
 	component.modex.settings[4] = component.yield;
 	component.modex.settings[5] = component.choose;
-	return mca_btl_pvas_publish(&component.super.collm_version, MCA_COLL_PVAS_NAME,
-				    &component.modex, sizeof(component.modex), &in_space) ==
-		       OMPI_SUCCESS && in_space;
+	component.modex.settings[6] = component.segment;
+	component.modex.settings[7] = component.most_ranks;
+	if (mca_coll_pvas_several_nodes())
+		mca_coll_pvas_find_home();
+	if (mca_btl_pvas_publish(&component.super.collm_version, MCA_COLL_PVAS_NAME,
+				 &component.modex, sizeof(component.modex),
+				 &in_space) != OMPI_SUCCESS || !in_space)
+		return false;
+	return !component.modex.home || mca_coll_pvas_publish_home();
 }
 
 bool mca_coll_pvas_member_alive(const struct mca_coll_pvas_member *member)
@@ -93,9 +99,15 @@ static void look_up(struct mca_coll_pvas_peer *peer)
 	static bool warned;
 
 	peer->member = (struct mca_coll_pvas_member) { 0 };
-	if (!find_modex(&peer->name, &modex) || modex.space != component.modex.space ||
-	    modex.index >= PVAS_MAX_TASKS + 2)
+	peer->home = 0;
+	if (!find_modex(&peer->name, &modex)) {
+		if (component.modex.home)
+			peer->home = mca_coll_pvas_look_up_home(&peer->name);
 		return;
+	}
+	if (modex.space != component.modex.space || modex.index >= PVAS_MAX_TASKS + 2)
+		return;
+	peer->home = mca_coll_pvas_home_of(&modex);
 	peer->member = (struct mca_coll_pvas_member) { modex.index, modex.gen };
 	if (mca_coll_pvas_member_alive(&peer->member) &&
 	    component.faults.table[modex.index].pid == modex.pid && alike(&modex))
@@ -162,12 +174,30 @@ struct mca_coll_pvas_member mca_coll_pvas_member(struct ompi_communicator_t *com
 	return member;
 }
 
+/* 0: unknown, or not in use */
+uint64_t mca_coll_pvas_home(struct ompi_communicator_t *comm, int rank)
+{
+	const opal_process_name_t name = ompi_group_get_proc_name(comm->c_local_group, rank);
+	struct mca_coll_pvas_peer *peer;
+	uint64_t home = 0;
+
+	if (same_name(&name, &OPAL_PROC_MY_NAME))
+		return component.modex.home;
+	OPAL_THREAD_LOCK(&component.lock);
+	peer = find_peer(&name);
+	if (peer)
+		home = peer->home;
+	OPAL_THREAD_UNLOCK(&component.lock);
+	return home;
+}
+
 bool mca_coll_pvas_same_space(struct ompi_communicator_t *comm)
 {
 	int i;
 
 	for (i = 0; i < ompi_comm_size(comm); i++)
-		if (!mca_coll_pvas_member(comm, i).index)
+		if (!mca_coll_pvas_member(comm, i).index ||
+		    mca_coll_pvas_home(comm, i) != component.modex.home)
 			return false;
 	return true;
 }

@@ -275,15 +275,22 @@ static struct mca_coll_pvas_record new_record(struct mca_coll_pvas_module *m, si
 	return record;
 }
 
-/* A root's data, if they are short enough to be copied */
+/* Most bytes that a root copies if a rank takes only a part of them */
+static size_t most_parts(void)
+{
+	return component.ring_limit < MCA_COLL_PVAS_PARTS ? component.ring_limit :
+							    MCA_COLL_PVAS_PARTS;
+}
+
+/* A root's data, if they are short enough to be copied; @parts: of which a rank takes a part */
 bool mca_coll_pvas_publish_data(struct mca_coll_pvas_module *m, const void *buf, size_t count,
-				const struct ompi_datatype_t *type)
+				const struct ompi_datatype_t *type, bool parts)
 {
 	const size_t bytes = count * type->super.size;
 	struct mca_coll_pvas_record record = { .length = bytes };
 	struct mca_coll_pvas_line *line;
 
-	if (bytes > MCA_COLL_PVAS_INLINE && bytes > component.ring_limit)
+	if (bytes > MCA_COLL_PVAS_INLINE && bytes > (parts ? most_parts() : component.ring_limit))
 		return false;
 	line = free_slot(m);
 	if (bytes > MCA_COLL_PVAS_INLINE)
@@ -296,11 +303,11 @@ bool mca_coll_pvas_publish_data(struct mca_coll_pvas_module *m, const void *buf,
 bool mca_coll_pvas_publish_blocks(struct mca_coll_pvas_module *m,
 				  const struct mca_coll_pvas_blocks *b)
 {
-	const size_t bytes = mca_coll_pvas_blocks_bytes(b, component.ring_limit);
+	const size_t bytes = mca_coll_pvas_blocks_bytes(b, most_parts());
 	struct mca_coll_pvas_record record;
 	struct mca_coll_pvas_line *line;
 
-	if (bytes > component.ring_limit)
+	if (bytes > most_parts())
 		return false;
 	line = free_slot(m);
 	record = new_record(m, bytes);

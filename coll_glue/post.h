@@ -143,7 +143,7 @@ void mca_coll_pvas_publish_buffers(struct mca_coll_pvas_module *m,
 				   const struct mca_coll_pvas_buffers *buffers,
 				   enum mca_coll_pvas_kind kind);
 bool mca_coll_pvas_publish_data(struct mca_coll_pvas_module *m, const void *buf, size_t count,
-				const struct ompi_datatype_t *type);
+				const struct ompi_datatype_t *type, bool parts);
 bool mca_coll_pvas_publish_blocks(struct mca_coll_pvas_module *m,
 				  const struct mca_coll_pvas_blocks *b);
 const struct mca_coll_pvas_line *mca_coll_pvas_wait_slot(struct mca_coll_pvas_module *m);

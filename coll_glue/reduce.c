@@ -193,12 +193,27 @@ int mca_coll_pvas_combine_own(struct mca_coll_pvas_module *m,
 	return rc;
 }
 
+/* Contributions are copied, as in an allreduce: nobody waits for its readers. */
+static int reduce_scatter_short(struct mca_coll_pvas_module *m, const void *buf,
+				struct mca_coll_pvas_reduction *r)
+{
+	int rc;
+
+	mca_coll_pvas_post(m, buf, r->count, 1, r->type, MCA_COLL_PVAS_ALL);
+	mca_coll_pvas_wait_posts(m);
+	r->posts = mca_coll_pvas_posts(m);
+	rc = mca_coll_pvas_combine_own(m, r);
+	if (rc)
+		mca_coll_pvas_finish(m);
+	return rc;
+}
+
 /*
  * With MPI_IN_PLACE the result may lie where others still read, so it is kept until they have.
  * @r->result is where the result is to be in the end.
  */
-static int reduce_scatter(struct mca_coll_pvas_module *m, const void *sbuf,
-			  struct mca_coll_pvas_reduction *r)
+static int reduce_scatter_long(struct mca_coll_pvas_module *m, const void *sbuf,
+			       struct mca_coll_pvas_reduction *r)
 {
 	const bool in_place = sbuf == MPI_IN_PLACE;
 	char *const result = r->result, *kept = NULL;
@@ -223,6 +238,14 @@ static int reduce_scatter(struct mca_coll_pvas_module *m, const void *sbuf,
 		rc = mca_coll_pvas_copy(result, r->own, r->type, r->result, r->own, r->type);
 	free(kept);
 	return rc;
+}
+
+static int reduce_scatter(struct mca_coll_pvas_module *m, const void *sbuf,
+			  struct mca_coll_pvas_reduction *r)
+{
+	if (mca_coll_pvas_can_copy(mca_coll_pvas_most_copied(m), r->count, r->type))
+		return reduce_scatter_short(m, sbuf == MPI_IN_PLACE ? r->result : sbuf, r);
+	return reduce_scatter_long(m, sbuf, r);
 }
 
 int mca_coll_pvas_reduce_scatter(const void *sbuf, void *rbuf, const int *rcounts,

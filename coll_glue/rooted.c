@@ -51,7 +51,7 @@ int mca_coll_pvas_bcast(void *buf, int count, struct ompi_datatype_t *type, int 
 		return mca_coll_pvas_pass_on(m, bcast, buf, count, type, root);
 	if (m->rank != root)
 		return mca_coll_pvas_end(take(m, root, 0, 1, buf, count, type));
-	copied = mca_coll_pvas_publish_data(m, buf, count, type);
+	copied = mca_coll_pvas_publish_data(m, buf, count, type, false);
 	if (!copied)
 		mca_coll_pvas_publish_buffers(m, &from, MCA_COLL_PVAS_BUFFERS_SAME);
 	end_root(m, &from, MCA_COLL_PVAS_BUFFERS_SAME, copied);
@@ -89,7 +89,7 @@ int mca_coll_pvas_scatter(const void *sbuf, int scount, struct ompi_datatype_t *
 					     root);
 	if (m->rank != root)
 		return mca_coll_pvas_end(take(m, root, m->rank, m->size, rbuf, rcount, rtype));
-	copied = mca_coll_pvas_publish_data(m, sbuf, (size_t)scount * m->size, stype);
+	copied = mca_coll_pvas_publish_data(m, sbuf, (size_t)scount * m->size, stype, true);
 	if (!copied)
 		mca_coll_pvas_publish_buffers(m, &from, MCA_COLL_PVAS_BUFFERS);
 	rc = keep_own(m, &from, rbuf, rcount, rtype);

@@ -42,16 +42,23 @@ int mca_coll_pvas_scan_own(struct mca_coll_pvas_module *m, const struct mca_coll
 {
 	const int last = r->exclusive ? m->rank - 1 : m->rank;
 	struct mca_coll_pvas_fold fold;
-	char *before, *now;
+	const char *before = NULL;
+	char *now;
 	int i, rc = mca_coll_pvas_fold_init(m, &fold, r);
 
-	if (!rc)
+	if (!rc && last > 1)
 		rc = mca_coll_pvas_fold_reserve(&fold, r->count, 2);
-	for (i = 0, before = NULL; !rc && i <= last; i++, before = now) {
+	for (i = 0; !rc && i <= last; i++) {
+		/* The first contribution is only read, where it is. */
+		if (i == 0 && last) {
+			before = fold.leaf[0];
+			continue;
+		}
 		now = i == last ? r->result : mca_coll_pvas_scratch(&fold, i % 2);
 		mca_coll_pvas_fold_load(&fold, now, i, 0, r->count);
 		if (before)
-			ompi_op_reduce(r->op, before, now, r->count, r->type);
+			ompi_op_reduce(r->op, (void *)before, now, r->count, r->type);
+		before = now;
 	}
 	mca_coll_pvas_fold_fini(&fold);
 	return rc;
@@ -99,7 +106,7 @@ static int scan(struct mca_coll_pvas_module *m, const void *sbuf, void *rbuf, si
 	struct mca_coll_pvas_reduction r = {
 		.type = type, .op = op, .count = count, .result = rbuf, .exclusive = exclusive,
 	};
-	int i, rc;
+	int i, rc = OMPI_SUCCESS;
 
 	if (!mca_coll_pvas_can_copy(mca_coll_pvas_most_copied(m), count, type))
 		return scan_long(m, &ours, &r);
@@ -108,7 +115,10 @@ static int scan(struct mca_coll_pvas_module *m, const void *sbuf, void *rbuf, si
 		mca_coll_pvas_wait_post(m, i);
 	r.posts = mca_coll_pvas_posts(m);
 	r.ranks = m->rank + 1;
-	rc = mca_coll_pvas_scan_own(m, &r);
+	if (m->rank)
+		rc = mca_coll_pvas_scan_own(m, &r);
+	else if (!exclusive && ours.buf != rbuf)
+		rc = mca_coll_pvas_copy(rbuf, count, type, ours.buf, count, type);
 	mca_coll_pvas_finish(m);
 	return rc;
 }

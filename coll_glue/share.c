@@ -14,6 +14,9 @@
 #define LEAST_PIECE (16 << 10)
 #define MOST_PIECE (256 << 10)
 
+/* Blocks of a scatter are shared from so many times @share_copy on. */
+#define LEAST_SCATTER 4
+
 /* Where contiguous data begin; NULL if these are not */
 static char *contiguous(const struct mca_coll_pvas_piece *piece)
 {
@@ -77,6 +80,10 @@ bool mca_coll_pvas_share(struct mca_coll_pvas_module *m, const struct mca_coll_p
 
 	if (!mca_coll_pvas_is_long(ours) ||
 	    (kind != MCA_COLL_PVAS_BUFFERS && kind != MCA_COLL_PVAS_BUFFERS_SAME))
+		return false;
+	/* The root of a scatter, unlike that of a broadcast, copies a block of its own meanwhile. */
+	if (receive && kind == MCA_COLL_PVAS_BUFFERS &&
+	    bytes < LEAST_SCATTER * component.share_copy)
 		return false;
 	theirs = mca_coll_pvas_piece(&slot->buffers, kind, m->rank);
 	other = contiguous(&theirs);

@@ -8,6 +8,7 @@
  *  pvas_program.c  is the program fit to be a task?
  *  pvas_join.c	    the change to the mm of the space
  *  pvas_stack.c    the new stack
+ *  pvas_stay.c	    the exec of a task, which stays in its partition
  *  pvas_create.c   CREATE and ATTACH
  *  pvas_creator.c  the permitted contents of an mm that becomes a space
  *  pvas_hook.c	    ftrace hooks and tracepoint probes: on with the first space, off
@@ -212,6 +213,8 @@ struct pvas_space {
  * @unfinished:	areas are left for @finish to unmap
  * @unclean:	areas are left as long as the mm lives
  * @vacates:	with it, all memory of the space was freed
+ * @next:	of the same task's next program: takes the index when this is freed; under
+ *		space->lock
  */
 struct pvas_partition {
 	struct kref ref;
@@ -234,6 +237,7 @@ struct pvas_partition {
 	bool unfinished;
 	bool unclean;
 	bool vacates;
+	struct pvas_partition *next;
 	struct completion reclaimed;
 	struct rcu_head rcu;
 };
@@ -331,6 +335,7 @@ void pvas_origin_take(struct pvas_space *space);
 void pvas_origin_put(struct pvas_space *space);
 bool pvas_space_may_enter(struct pvas_space *space, const struct cred *cred);
 bool pvas_space_admit(struct pvas_space *space);
+bool pvas_caps_last(void);
 bool pvas_space_is_dumpable(const struct pvas_space *space);
 bool pvas_space_may_look(const struct pvas_space *space, const struct file *file);
 bool pvas_space_may_see_tasks(struct pvas_space *space, const struct file *file);
@@ -363,6 +368,7 @@ void pvas_task_entered(void);
 /* pvas_leave.c */
 int pvas_task_disarm(void);
 void pvas_task_leave_for_exec(void);
+int pvas_member_end(struct pvas_member *m);
 void pvas_task_on_exec(struct task_struct *tsk);
 void pvas_task_on_exit(struct task_struct *tsk);
 

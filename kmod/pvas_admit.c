@@ -18,6 +18,7 @@
 #include <linux/sched/signal.h>
 #include <linux/sched/task.h>
 #include <linux/seccomp.h>
+#include <linux/securebits.h>
 #include <linux/slab.h>
 #include <linux/time_namespace.h>
 #include <linux/user_namespace.h>
@@ -84,6 +85,20 @@ static bool pvas_caps_admit(struct pvas_space *space, const struct cred *cred)
 	equal = space->caps_set && pvas_caps_equal(caps, space->caps);
 	spin_unlock(&space->lock);
 	return equal;
+}
+
+/*
+ * Will the caller have the same permitted capabilities after the exec of a program without
+ * any of its own? As cap_bprm_creds_from_file() sets them.
+ */
+bool pvas_caps_last(void)
+{
+	const struct cred *cred = current_cred();
+	kernel_cap_t caps = cred->cap_ambient;
+
+	if (!issecure(SECURE_NOROOT) && uid_eq(cred->uid, make_kuid(cred->user_ns, 0)))
+		caps = cap_combine(caps, cap_combine(cred->cap_bset, cred->cap_inheritable));
+	return pvas_caps_equal(caps, cred->cap_permitted);
 }
 
 /* ---- namespaces ---- */

@@ -56,7 +56,7 @@ static int pvas_ioctl_info(struct pvas_file *pf, union pvas_args *args)
 		return -EINVAL;
 	arg->abi_major = PVAS_ABI_MAJOR;
 	arg->abi_minor = PVAS_ABI_MINOR;
-	arg->features = PVAS_FEATURE_TASK_EXE;
+	arg->features = PVAS_FEATURE_TASK_EXE | PVAS_FEATURE_EXEC_STAYS;
 	if (IS_ENABLED(CONFIG_IA32_EMULATION))
 		arg->features |= PVAS_FEATURE_IA32;
 	arg->shift_min = PVAS_SHIFT_MIN;

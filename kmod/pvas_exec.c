@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The binfmt handler: the exec of an armed process enters its space.
+ * The binfmt handler: the exec of an armed process enters its space, and that of a task
+ * stays in it (see pvas_stay.c).
  *
- * It is the first in the list of formats. It leaves every process that is not armed to
+ * It is the first in the list of formats. It leaves every other process to
  * the others, and scripts to binfmt_script, whose interpreter then comes here. Everything
  * that can be wrong with the program is found before the point of no return. Then the
  * kernel's own begin_new_exec() and setup_new_exec() run on the private mm that execve()
@@ -22,6 +23,8 @@
 #include "pvas.h"
 #include "pvas_elf.h"
 #include "pvas_exec.h"
+#include "pvas_member.h"
+#include "pvas_stay.h"
 
 /*
  * As in binfmt_elf, which reads randomize_va_space; that is not exported. PF_RANDOMIZE
@@ -111,14 +114,20 @@ static int pvas_build_task(struct pvas_exec *ex)
 static int pvas_enter(struct pvas_exec *ex)
 {
 	struct file *exe = ex->bprm->file;
+	struct pvas_member *stays = ex->stays;
 	int err;
 
 	err = pvas_deny_write(exe);
 	if (err)
 		return err;
 	get_file(exe);
-	if (pvas_task_enter(ex->part, exe))
+	if (!stays && pvas_task_enter(ex->part, exe))
 		return 0;
+	err = stays ? pvas_stay_enter(stays, exe) : -ESRCH;
+	if (err != -ESRCH) {
+		ex->stays = NULL;
+		return err;
+	}
 	pvas_allow_write(exe);
 	fput(exe);
 	return -ESRCH;
@@ -146,24 +155,52 @@ static int pvas_exec_commit(struct pvas_exec *ex)
 		return -EPERM;
 	if (copy_from_user(ex->buf + strings, (void __user *)p, ex->strings))
 		return -EFAULT;
-	pvas_task_leave_for_exec();
+	if (!ex->stays)
+		pvas_task_leave_for_exec();
 	err = pvas_enter(ex);
 	if (err)
 		return err;
 	return pvas_join(ex->part->space) ?: pvas_build_task(ex);
 }
 
+/* Does the program become a task? Then with the partition and, if the caller is one, a member. */
+static bool pvas_exec_begin(struct pvas_exec *ex)
+{
+	ex->part = pvas_task_armed();
+	if (ex->part)
+		return true;
+	ex->stays = pvas_stay_begin(ex->bprm);
+	if (!ex->stays)
+		return false;
+	ex->part = ex->stays->part;
+	kref_get(&ex->part->ref);
+	return true;
+}
+
+static void pvas_exec_end(struct pvas_exec *ex)
+{
+	kvfree(ex->buf);
+	if (ex->stays)
+		pvas_member_free(ex->stays);
+	pvas_partition_put(ex->part);
+}
+
 static int pvas_load_binary(struct linux_binprm *bprm)
 {
 	struct pvas_exec ex = { .bprm = bprm };
-	int err = -ENOEXEC;
+	int err;
 
-	ex.part = pvas_task_armed();
-	if (!ex.part)
-		return -ENOEXEC;
 	if (bprm->buf[0] == '#' && bprm->buf[1] == '!')
-		goto out;
-	err = pvas_exec_prepare(&ex) ?: pvas_exec_commit(&ex);
+		return -ENOEXEC;
+	if (!pvas_exec_begin(&ex))
+		return -ENOEXEC;
+	err = pvas_exec_prepare(&ex);
+	/* A task's program that can't be one runs outside the space. */
+	if (ex.stays && (err || !pvas_stay_may())) {
+		pvas_exec_end(&ex);
+		return -ENOEXEC;
+	}
+	err = err ?: pvas_exec_commit(&ex);
 	/*
 	 * After -ENOEXEC the kernel tries the next format, and binfmt_elf would run the
 	 * program outside the space. No format begins with these bytes, and because they
@@ -171,9 +208,7 @@ static int pvas_load_binary(struct linux_binprm *bprm)
 	 */
 	if (err == -ENOEXEC)
 		memset(bprm->buf, '?', 4);
-	kvfree(ex.buf);
-out:
-	pvas_partition_put(ex.part);
+	pvas_exec_end(&ex);
 	return err;
 }
 

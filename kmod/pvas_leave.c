@@ -180,6 +180,26 @@ void pvas_task_leave_for_exec(void)
 	}
 }
 
+/**
+ * pvas_member_end - in an exec that stays: end the old program
+ * @m:		its member, no longer in the table
+ *
+ * Waits for its memory without the limit that an exit has, unless the caller is killed.
+ *
+ * Return: 0, -EINTR, or -ENOMEM if something in the partition can't be unmapped.
+ */
+int pvas_member_end(struct pvas_member *m)
+{
+	int err;
+
+	pvas_member_unlink(m);
+	err = wait_for_completion_killable(&m->part->reclaimed) ? -EINTR : 0;
+	if (!err && m->part->unclean)
+		err = -ENOMEM;
+	pvas_member_left(&m->work);
+	return err;
+}
+
 /* Tracepoint sched_process_exec: was it an exec out of the space? */
 void pvas_task_on_exec(struct task_struct *tsk)
 {

@@ -187,6 +187,13 @@ static bool pvas_take_turn(struct pvas_space *space)
 	return false;
 }
 
+/* Not free if the task's next program waits for it: that shows itself when it runs. */
+static void pvas_publish_end(struct pvas_partition *part)
+{
+	if (!READ_ONCE(part->next))
+		pvas_table_publish(part, PVAS_PART_FREE);
+}
+
 /* The caller has a reference to the mm. */
 static enum pvas_unmapped pvas_unmap_all(struct pvas_partition *part)
 {
@@ -206,7 +213,7 @@ static enum pvas_unmapped pvas_unmap_all(struct pvas_partition *part)
 	result = pvas_unmap_slices(space, part->base, part->end);
 	pvas_files_put_memory(&part->files);
 	if (result == PVAS_UNMAPPED && !part->unfinished)
-		pvas_table_publish(part, PVAS_PART_FREE);
+		pvas_publish_end(part);
 	kthread_unuse_mm(space->mm);
 	return result;
 }
@@ -273,22 +280,28 @@ static void pvas_unmap_slow(struct pvas_partition *part)
 	if (vm_munmap(part->base, part->end - part->base))
 		part->unclean = true;
 	if (!part->unclean)
-		pvas_table_publish(part, PVAS_PART_FREE);
+		pvas_publish_end(part);
 	kthread_unuse_mm(space->mm);
 	pvas_mmput_here(space->mm);
 }
 
-/* Removes the partition from its space. Its index can be taken again if nothing is left in it. */
+/*
+ * Removes the partition from its space. Its index can be taken again if nothing is left in it;
+ * or its task's next program has it, which can end first, if it was killed while it waited.
+ */
 static void pvas_partition_free(struct pvas_partition *part)
 {
 	struct pvas_space *space = part->space;
+	struct pvas_partition **at;
 
 	spin_lock(&space->lock);
 	if (part->unclean)
 		set_bit(part->index, space->reserved);
 	else
 		part->state = PVAS_PART_FREE;
-	space->parts[part->index] = NULL;
+	for (at = &space->parts[part->index]; *at != part; at = &(*at)->next)
+		;
+	*at = part->next;
 	space->in_use--;
 	spin_unlock(&space->lock);
 	/* Not pvas_mmput(): this runs on the space's own queue. */

@@ -56,6 +56,11 @@ struct pvas_self {
 
 struct pvas_self pvas_self(void);
 
+/* ---- leaving.c ---- */
+
+/* The caller is no task: warn, once, if it was started as one. */
+void pvas_warn_of_leaving(void);
+
 /* ---- partition.c: reading the partition table ---- */
 
 struct pvas_task_info;

@@ -365,6 +365,18 @@ int pvas_task_find(const void *addr);
  */
 int pvas_task_get(unsigned int index, struct pvas_task_info *info);
 
+/**
+ * pvas_exec_leave - have the programs that the caller runs leave the space
+ * @leave:	1: a program that this task runs by execve(2) runs outside the space, as an
+ *		ordinary process; 0: it stays a task, if it can be one (the default)
+ *
+ * This sets or removes PVAS_EXEC in the environment, and is as safe in threads as
+ * setenv(3). If the program gets another environment, put PVAS_EXEC=leave there.
+ *
+ * Return: 0, -EINVAL (@leave is neither 0 nor 1), -ENOMEM.
+ */
+int pvas_exec_leave(int leave);
+
 /* ------------------------------------------------------------------ */
 /* Export and import: find each other's data by name                    */
 /* ------------------------------------------------------------------ */

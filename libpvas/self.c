@@ -16,6 +16,8 @@ static const struct pvas_start *find_start(void)
 	if (s)
 		return s;
 	s = (const struct pvas_start *)getauxval(AT_PVAS);
+	if (!s)
+		pvas_warn_of_leaving();
 	errno = saved;
 	__atomic_store_n(&found, s, __ATOMIC_RELAXED);
 	return s;

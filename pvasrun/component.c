@@ -10,6 +10,8 @@
 #include "trusted.h"
 
 #define PRETEND "mca_coll_pretend.so"
+#define GDS "pmix_mca_gds_pvas.so"
+#define PRETEND_MPICH "pvas_pretend_mpich.so"
 
 /* A build has those of one series of Open MPI: a BTL for 4.1, later a part that btl/sm uses. */
 static const struct {
@@ -83,6 +85,22 @@ static bool find_in_own_dir(const char *built, const char *installed, char dir[s
 bool component_find_pretend(char dir[static PATH_MAX])
 {
 	return find_in_own_dir("../pretend/" PRETEND, "../lib/pvas/pretend/" PRETEND, dir);
+}
+
+bool component_find_gds(char dir[static PATH_MAX])
+{
+	return find_in_own_dir("gds/" GDS, "../lib/pvas/gds/" GDS, dir);
+}
+
+bool component_find_pretend_mpich(char path[static PATH_MAX])
+{
+	int fd = companion_open("../pretend/" PRETEND_MPICH, "../lib/pvas/pretend/" PRETEND_MPICH,
+				path);
+
+	if (fd < 0)
+		return false;
+	close(fd);
+	return true;
 }
 
 static bool is_installed(unsigned int i)

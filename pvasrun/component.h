@@ -12,6 +12,8 @@
  */
 #define COMPONENT_PATH	"OMPI_MCA_opal_mca_base_component_path"
 #define COMPONENT_PATH_SHORT "OMPI_MCA_mca_base_component_path"
+/* Directories with components of libpmix, besides its own */
+#define PMIX_COMPONENT_PATH "PMIX_MCA_mca_base_component_path"
 
 /*
  * Open MPI's btl/sm leaves messages of more than 256 bytes in place where it can map the
@@ -34,6 +36,10 @@ enum component component_find(char dir[static PATH_MAX], const char **btl);
 
 /* Likewise, the directory of the component that --pretend needs; Open MPI never searches it. */
 bool component_find_pretend(char dir[static PATH_MAX]);
+/* Likewise, the directory of the component of libpmix: see pmix/gds */
+bool component_find_gds(char dir[static PATH_MAX]);
+/* And the path of the library that MPICH's ranks preload */
+bool component_find_pretend_mpich(char path[static PATH_MAX]);
 
 /*
  * Open a file that belongs to this program, relative to the program's directory in the

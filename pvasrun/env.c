@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "report.h"
 #include "malloc_tunables.h"
@@ -137,7 +138,7 @@ int env_init(struct env *env, char *const *inherited, const struct app *app,
 
 	while (inherited[nr])
 		nr++;
-	*env = (struct env){ .room = nr + app->nr_exports + 5 };
+	*env = (struct env){ .room = nr + app->nr_exports + 6 };
 	env->vars = calloc(env->room, sizeof(*env->vars));
 	if (!env->vars)
 		return -ENOMEM;
@@ -150,6 +151,9 @@ int env_init(struct env *env, char *const *inherited, const struct app *app,
 	snprintf(text, sizeof(text), "%u", space);
 	if (!err)
 		err = env_set(env, "PVAS_SPACE", text);
+	snprintf(text, sizeof(text), "%d", getpid());
+	if (!err)
+		err = env_set(env, "PVAS_LAUNCHER", text);
 	env_set_rank(env, app->first_rank);
 	return err;
 }

@@ -25,6 +25,7 @@ struct task {
 	bool exit_pending;	/* status 0, but its finalize request has not arrived yet */
 	bool in_own_group;	/* started as leader of a group; else in pvasrun's group */
 	bool stop_reported;
+	bool left_reported;	/* its program is not in the space any more */
 	int stopped;		/* by this signal; 0: not stopped */
 	int64_t stopped_at;
 	const struct app *app;

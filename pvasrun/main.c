@@ -10,9 +10,11 @@
 
 #include "clock.h"
 #include "launch.h"
+#include "left.h"
 #include "map.h"
 #include "orphans.h"
 #include "precheck.h"
+#include "pretend.h"
 #include "program.h"
 #include "report.h"
 #include "signals.h"
@@ -29,6 +31,7 @@
 
 /* Set while pvasrun executes itself to leave a space, so that it happens only once */
 #define LEAVING "PVASRUN_LEAVES_SPACE"
+#define PVAS_EXEC "PVAS_EXEC"
 
 /* All parts of a run */
 struct run {
@@ -45,6 +48,7 @@ struct run {
 	struct rlimit processor_time;	/* as inherited */
 	struct job_space space;
 	struct subreaper orphans;
+	struct left left;
 };
 
 /*
@@ -72,6 +76,9 @@ static void leave_space(char **argv)
 	ssize_t len;
 
 	if (pvas_task_get_index() < 0 || getenv(LEAVING)) {
+		/* The user's own PVAS_EXEC=leave is for the tasks. */
+		if (getenv(LEAVING) && !strcmp(getenv(LEAVING), "1"))
+			unsetenv(PVAS_EXEC);
 		unsetenv(LEAVING);
 		return;
 	}
@@ -79,7 +86,8 @@ static void leave_space(char **argv)
 	if (len <= 0)
 		return;
 	path[len] = '\0';
-	setenv(LEAVING, "1", 1);
+	setenv(LEAVING, getenv(PVAS_EXEC) ? "as the user wants" : "1", 1);
+	setenv(PVAS_EXEC, "leave", 1);
 	execv(path, argv);
 	unsetenv(LEAVING);
 }
@@ -119,7 +127,7 @@ static int prepare(struct run *run)
 	if (!status)
 		status = precheck_limits(run->opt);
 	if (!status)
-		status = precheck_pretend(run->opt);
+		status = pretend_check(run->opt);
 	if (!status)
 		status = bind_prepare(run);
 	if (status)
@@ -169,6 +177,7 @@ static void wait_for_tasks(struct run *run)
 	while (run->job.live || run->job.exits_pending) {
 		int64_t now = now_ms(), until = job_deadline(&run->job, now);
 
+		until = left_report(&run->left, now, until);
 		loop_turn(&run->loop, wait_ms(now, or_report(now, until)));
 		if (!run->output.hung_up)
 			continue;
@@ -240,6 +249,7 @@ static int run_job(struct run *run)
 	orphans_open(&run->orphans, &run->loop, &run->job,
 		     pvas_space_get_backend(run->space.space) == PVAS_BACKEND_USER);
 	start_tasks(run);
+	left_begin(&run->left, &run->job, &run->space);
 	if (run->opt->map)
 		map_print(&run->job, &run->space, &run->places);
 	wait_for_tasks(run);

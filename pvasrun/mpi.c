@@ -202,7 +202,7 @@ static void init(struct mpi *mpi, const struct options *opt, struct loop *loop, 
 			},
 		},
 		.pmix = opt->mpi == MPI_AUTO || opt->mpi == MPI_PMIX,
-		.pmi1 = (opt->mpi == MPI_AUTO && !opt->pretend.nodes) || opt->mpi == MPI_PMI1,
+		.pmi1 = opt->mpi == MPI_AUTO || opt->mpi == MPI_PMI1,
 	};
 	pmix_proxy_init(&mpi->proxy);
 	pmix_host_init(&mpi->host, &mpi->common);

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "component.h"
+#include "pretend.h"
 
 /*
  * If mpirun, srun or mpiexec started pvasrun itself, their variables describe another
@@ -25,6 +26,14 @@ static void drop_outer_job(struct env *env)
 	env_drop(env, "PMIX_", "PMIX_MCA_");
 	for (i = 0; i < sizeof(prefixes) / sizeof(prefixes[0]); i++)
 		env_drop(env, prefixes[i], NULL);
+}
+
+/* libpmix looks there for components, besides its own: it shares what the server tells it. */
+static int add_gds(struct env *env)
+{
+	char dir[PATH_MAX];
+
+	return component_find_gds(dir) ? env_default(env, PMIX_COMPONENT_PATH, dir) : 0;
 }
 
 /*
@@ -60,7 +69,7 @@ static int add_pmix(const struct mpi *mpi, struct env *env)
 	/* ranks are served once the last of them is started */
 	if (!err)
 		err = env_default(env, "PMIX_MCA_ptl_base_handshake_wait_time", "600");
-	return err;
+	return err ? err : add_gds(env);
 }
 
 static int add_pmi1(const struct mpi *mpi, struct env *env)
@@ -70,7 +79,7 @@ static int add_pmi1(const struct mpi *mpi, struct env *env)
 
 	snprintf(text, sizeof(text), "%d", mpi->pmi.child_fd_number);
 	err = env_set(env, "PMI_FD", text);
-	snprintf(text, sizeof(text), "%u", mpi->common.opt->tasks);
+	snprintf(text, sizeof(text), "%u", options_world_size(mpi->common.opt));
 	if (!err)
 		err = env_set(env, "PMI_SIZE", text);
 	return err ? err : env_set_ranked(env, "PMI_RANK", 0);
@@ -132,33 +141,12 @@ static int add_component(const struct mpi *mpi, struct env *env)
 	return err || !mpi->all_direct ? err : add_selection(mpi, env, btl);
 }
 
-/* Open MPI creates communicators by operations of all ranks: see coll_glue/pretend. */
-static int add_pretend(const struct mpi *mpi, struct env *env)
-{
-	const char *others = env_get(env, COMPONENT_PATH);
-	char dir[PATH_MAX], paths[2 * PATH_MAX], ranks[16];
-	int err;
-
-	if (!component_find_pretend(dir))
-		return -ENOENT;
-	snprintf(paths, sizeof(paths), "%s:%s", dir,
-		 others ? others : "SYSTEM_DEFAULT:USER_DEFAULT");
-	snprintf(ranks, sizeof(ranks), "%u", mpi->common.opt->tasks);
-	err = env_set(env, COMPONENT_PATH, paths);
-	return err ? err : env_set(env, "OMPI_MCA_coll_pretend_ranks", ranks);
-}
-
-static unsigned int world_size(const struct options *opt)
-{
-	return opt->pretend.nodes ? opt->pretend.nodes * opt->tasks : opt->tasks;
-}
-
 static int add_open_mpi(const struct mpi *mpi, struct env *env)
 {
 	char size[16];
 	int err;
 
-	snprintf(size, sizeof(size), "%u", world_size(mpi->common.opt));
+	snprintf(size, sizeof(size), "%u", options_world_size(mpi->common.opt));
 	/* without this, 4.1 runs as a singleton; it never connects to the address */
 	err = env_set(env, "OMPI_MCA_orte_local_daemon_uri", "0.0;tcp://127.0.0.1:1");
 	/* for scripts that wrap MPI programs */
@@ -177,7 +165,7 @@ static int add_open_mpi(const struct mpi *mpi, struct env *env)
 		err = env_default(env, "OMPI_MCA_mpi_yield_when_idle", "1");
 	if (!err && !mpi->common.opt->no_btl)
 		err = add_component(mpi, env);
-	return err || !mpi->common.opt->pretend.nodes ? err : add_pretend(mpi, env);
+	return err;
 }
 
 int mpi_env(const struct mpi *mpi, struct env *env)
@@ -192,5 +180,5 @@ int mpi_env(const struct mpi *mpi, struct env *env)
 		err = add_open_mpi(mpi, env);
 	if (!err && mpi->pmi1)
 		err = add_pmi1(mpi, env);
-	return err;
+	return err ? err : pretend_env(mpi->common.opt, env);
 }

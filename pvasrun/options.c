@@ -452,8 +452,8 @@ static int check_pretence(struct parser *p)
 	if ((uint64_t)job->nodes * job->per_node > MAX_RANKS)
 		return refuse(p, "--pretend %u:%u: more than %u ranks", job->nodes, job->per_node,
 			      MAX_RANKS);
-	if (p->opt->mpi == MPI_PMI1 || p->opt->mpi == MPI_NONE)
-		return refuse(p, "--pretend: Open MPI's ranks need PMIx (--mpi pmix or auto)");
+	if (p->opt->mpi == MPI_NONE)
+		return refuse(p, "--pretend: ranks of MPI need PMIx or PMI-1 (not --mpi none)");
 	return 0;
 }
 

@@ -62,6 +62,12 @@ struct options {
 	const char *timeout_text;
 };
 
+/* As MPI is told */
+static inline unsigned int options_world_size(const struct options *opt)
+{
+	return opt->pretend.nodes ? opt->pretend.nodes * opt->tasks : opt->tasks;
+}
+
 /*
  * Parse the command line. argv is changed: each ':' becomes the NULL that ends the
  * arguments before it. Returns 0, or -errno with a line in @why. Call options_free() in

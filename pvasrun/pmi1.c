@@ -100,6 +100,24 @@ static void put(struct pmi1_rank *r, const char *line)
 	reply(r, ok ? "cmd=put_result rc=0 msg=success\n" : "cmd=put_result rc=-1 msg=refused\n");
 }
 
+/*
+ * MPICH's address of a rank that does not exist (--pretend): that of the rank with its place
+ * on this node. Keys are "-allgather-shm-1-RANK", and the same with "-seg-1/2" behind it.
+ */
+static const char *find_stand_in(const struct pmi1 *pmi, const char *key)
+{
+	char other[PMI1_LINE + 16];
+	unsigned int round, rank;
+	int len = 0;
+
+	if (!pmi->job->opt->pretend.nodes ||
+	    sscanf(key, "-allgather-shm-%u-%u%n", &round, &rank, &len) != 2)
+		return NULL;
+	snprintf(other, sizeof(other), "-allgather-shm-%u-%u%s", round,
+		 rank % pmi->job->opt->tasks, key + len);
+	return pmi1_find(&pmi->pairs, other);
+}
+
 static void get(struct pmi1_rank *r, const char *line)
 {
 	char key[PMI1_LINE];
@@ -107,6 +125,8 @@ static void get(struct pmi1_rank *r, const char *line)
 
 	value_of(line, "key", false, key, sizeof(key));
 	value = pmi1_find(&r->pmi->pairs, key);
+	if (!value)
+		value = find_stand_in(r->pmi, key);
 	if (value)
 		reply(r, "cmd=get_result rc=0 msg=success value=%s\n", value);
 	else
@@ -203,7 +223,7 @@ static void get_appnum(struct pmi1_rank *r)
 
 static void get_universe_size(struct pmi1_rank *r)
 {
-	reply(r, "cmd=universe_size size=%u\n", r->pmi->job->opt->tasks);
+	reply(r, "cmd=universe_size size=%u\n", options_world_size(r->pmi->job->opt));
 }
 
 static const struct {
@@ -354,10 +374,12 @@ static int reserve_child_fd(void)
 
 static int store_mapping(struct pmi1 *pmi)
 {
+	const struct options *opt = pmi->job->opt;
 	char mapping[64];
 
-	/* one node with all ranks */
-	snprintf(mapping, sizeof(mapping), "(vector,(0,1,%u))", pmi->job->opt->tasks);
+	/* nodes from 0, how many, and ranks of each: one, but for --pretend */
+	snprintf(mapping, sizeof(mapping), "(vector,(0,%u,%u))",
+		 opt->pretend.nodes ? opt->pretend.nodes : 1, opt->tasks);
 	return pmi1_store(&pmi->pairs, "PMI_process_mapping", mapping) ? 0 : -ENOMEM;
 }
 

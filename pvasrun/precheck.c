@@ -16,7 +16,6 @@
 #include <linux/pvas.h>
 
 #include "../libpvas/pvas.h"
-#include "component.h"
 #include "job.h"
 #include "elf_needed.h"
 #include "program.h"
@@ -135,27 +134,6 @@ int precheck_programs(struct options *opt)
 			return status;
 	}
 	return 0;
-}
-
-/*
- * Without its component, MPI_Comm_dup() would wait for ranks that do not exist. MPICH
- * connects each rank to all others when it starts.
- */
-int precheck_pretend(const struct options *opt)
-{
-	char dir[PATH_MAX];
-	unsigned int i;
-
-	for (i = 0; opt->pretend.nodes && i < opt->nr_apps; i++)
-		if (elf_needed(opt->apps[i].path) & ELF_NEEDS_MPICH) {
-			report_error("--pretend: %s is linked with MPICH (build it with Open MPI 4.1)",
-				     opt->apps[i].path);
-			return STATUS_FAILED;
-		}
-	if (!opt->pretend.nodes || component_find_pretend(dir))
-		return 0;
-	report_error("--pretend: mca_coll_pretend.so for Open MPI is missing (install package pvas-openmpi; in the source tree: make coll_glue)");
-	return STATUS_FAILED;
 }
 
 /* ---- limits ---- */

@@ -223,6 +223,15 @@ static void set_malloc_tunables(void)
 	free(text);
 }
 
+/* By this libpvas knows in a program that it should be a task: not in one that a task starts. */
+static void set_launcher(void)
+{
+	char text[16];
+
+	snprintf(text, sizeof(text), "%d", getppid());
+	setenv("PVAS_LAUNCHER", text, 1);
+}
+
 static int program_status(int err)
 {
 	return err == -ENOENT ? STATUS_NOT_FOUND : STATUS_CANNOT_EXECUTE;
@@ -299,6 +308,7 @@ static int join_and_exec(const struct cmdline *cmdline, const char *key, const c
 		set_open_mpi();
 		avoid_fixed_addresses();
 		set_malloc_tunables();
+		set_launcher();
 		err = exec_task(space, cmdline, path);
 		if (err == -ENOSPC || err == -EALREADY || err == -EINVAL) {
 			print_error("cannot enter the job's address space: %s", pvas_error_get());

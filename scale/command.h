@@ -9,6 +9,7 @@
  *  memory.c		pvas-scale memory: checks, text
  *  memory_data.c	the same as CSV and JSON
  *  kmemory.c		pvas-scale memory --model k
+ *  pmemory.c		pvas-scale memory --model pvas
  *  exchange.c		pvas-scale neighbour
  *  extrapolate.c	pvas-scale fit
  *  plot.c		figures, by gnuplot
@@ -31,7 +32,7 @@
 
 enum command { MEMORY = 1, NEIGHBOUR = 2, FIT = 4 };
 enum format { TEXT, CSV, JSON };
-enum model { BOTH, BASELINE, LEAN, K_COMPUTER };
+enum model { BOTH, BASELINE, LEAN, K_COMPUTER, PVAS };
 
 struct list {
 	unsigned int nr;
@@ -122,6 +123,7 @@ void memory_csv(const struct options *o, const struct scale_job *job, unsigned i
 void memory_json(const struct options *o, const struct scale_job *job, unsigned int nr);
 bool memory_has(const struct options *o, enum scale_model model);
 int k_command(const struct options *o);
+int pvas_command(const struct options *o);
 int exchange_command(const struct options *o);
 int fit_command(const struct options *o);
 

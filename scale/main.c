@@ -15,13 +15,13 @@ const char help_text[] =
 	"       pvas-scale fit FILE [options]\n"
 	"Compute what an MPI library takes on a large machine, by published models.\n\n"
 	"memory: bytes a node\n"
-	"  --model MODEL         baseline, lean, both or k (default: both)\n"
+	"  --model MODEL         baseline, lean, both, k or pvas (default: both)\n"
 	"  --nodes LIST          sizes of the machine (default: 1048576)\n"
 	"  --ranks LIST          instead of --nodes: sizes of the job\n"
 	"  --ppn M               ranks on a node (default: 4; 1 with --model k)\n"
 	"  --comms C             communicators of the job's size (default: 10)\n"
 	"  --contexts G          active contexts, with the model lean (default: 1024)\n"
-	"  --cap PEERS           fast peers, with --model k (default: 1024)\n"
+	"  --cap PEERS           fast peers, with --model k (default: 1024) or pvas (8)\n"
 	"  --hops H              distance of a peer, with --model k (default: 1)\n"
 	"  --original            as printed, without the paper's errata\n"
 	"  --plot FILE           draw several sizes (.svg, .png), also with neighbour\n\n"
@@ -100,6 +100,8 @@ static int run(struct options *o)
 	case FIT:
 		return fit_command(o);
 	default:
+		if (o->model == PVAS)
+			return pvas_command(o);
 		return o->model == K_COMPUTER ? k_command(o) : memory_command(o);
 	}
 }

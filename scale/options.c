@@ -15,7 +15,7 @@ enum key {
 	KEY_VERSION = 'V'
 };
 
-static const char *const model_names[] = { "both", "baseline", "lean", "k", NULL };
+static const char *const model_names[] = { "both", "baseline", "lean", "k", "pvas", NULL };
 
 static const struct option long_options[] = {
 	{ "csv", no_argument, NULL, KEY_CSV },
@@ -125,7 +125,7 @@ static const char *wanted(int key)
 {
 	switch (key) {
 	case KEY_MODEL:
-		return "not baseline, lean, both or k";
+		return "not baseline, lean, both, k or pvas";
 	case KEY_LATENCY:
 		return "not a time like 1us";
 	case KEY_BANDWIDTH:

@@ -8,6 +8,7 @@
  *  table.c		lean paper, table 1: these by part of the library
  *  memory_notes.c	contradictions in the lean paper that concern a job
  *  kcomputer.c		K paper: memory with fast, capped and lean buffers
+ *  pvas.c		the K paper's rule in our BTL
  *  neighbour.c		neighbour paper, equations 1 to 8: time of an exchange
  *  schedule.c		neighbour paper: its schedule, and a check of what it promises
  *  fit.c, fit_read.c	measured bytes, fitted to terms as those of the lean paper
@@ -127,6 +128,10 @@ uint64_t scale_k_all_eager_bytes(uint64_t ranks);
 uint64_t scale_k_eager_limit_bytes(uint64_t hops);
 uint64_t scale_k_latency_ns(uint64_t hops);
 void scale_k_notes(struct scale_notes *notes);
+
+/* The BTL pvas: a rank of so many on a node, which has exchanged messages with all others */
+uint64_t scale_pvas_fast_peers(uint64_t ranks, uint64_t cap);
+uint64_t scale_pvas_bytes(uint64_t ranks, uint64_t cap);
 
 /**
  * struct scale_exchange - each process sends one message to each of its neighbours

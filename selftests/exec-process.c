@@ -129,6 +129,7 @@ TASK(exec_out)
 	char *argv[] = { (char *)pt_self(), (char *)"--task", (char *)"say_hello", pt_args[0],
 			 NULL };
 
+	setenv("PVAS_EXEC", "leave", 1);
 	execv(pt_self(), argv);
 	_exit(99);
 }

@@ -29,6 +29,7 @@ install: libpvas pvasrun tools scale
 	@$(MAKE) -s -C pvasrun install
 	@$(MAKE) -s -C tools/ps install
 	@$(MAKE) -s -C tools/gdb install
+	@$(MAKE) -s -C tools/memd install
 	@$(MAKE) -s -C scale install
 	install -D -m 644 include/uapi/linux/pvas.h $(DESTDIR)$(prefix)/include/linux/pvas.h
 	install -D -m 644 system/pvas.rules $(DESTDIR)$(udevdir)/60-pvas.rules

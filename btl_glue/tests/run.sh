@@ -54,6 +54,25 @@ lean()
 	done
 }
 
+# A rank of Open MPI takes up to 500 memory maps, of which a space has a limited number..
+MAPS=800
+
+# The bytes of the rank that had most, within a tenth of what pvas-scale computes
+model()
+{
+	local most wanted limit n
+
+	read -r limit </proc/sys/vm/max_map_count
+	for n in 4 9 16 25 36 64 100 144 225; do
+		[ $((n * MAPS)) -le "$limit" ] || { echo "$n ranks: vm.max_map_count"; break; }
+		read -r _ most < <(most_held $n)
+		wanted=$("$B/scale/pvas-scale" memory --model pvas --ranks $n --csv | sed -n '2s/.*,//p')
+		echo "$n ranks: ${most:=0} bytes, model ${wanted:=0}"
+		[ $((10 * most)) -ge $((9 * wanted)) ] && [ $((10 * most)) -le $((11 * wanted)) ] &&
+			[ "$wanted" -gt 0 ] || return
+	done
+}
+
 # of_version OFFSET VALUE PROGRAM [ARGUMENT]...: with a copy of the component whose struct
 # has this number there: 0 the interface's major version, 32 Open MPI's minor one
 of_version()
@@ -118,10 +137,12 @@ convention()
 for how in kill single many; do
 	try records-$how	"$bin/records" $how
 done
+try distance		"$bin/distance"
 try ring		tasks 4 ring 50
 try counters		tasks 3 counters
 try alltoall		tasks 2 alltoall "$longest"
 try alltoall-4		tasks 4 alltoall 10000
+try late-finalize	tasks 2 late
 try limits-differ	tasks 2 OMPI_MCA_btl_pvas_queue_size=1 OMPI_MCA_btl_pvas_fbox_threshold=0 \
 			limits_differ
 try tiny-queue		tasks 2 OMPI_MCA_btl_pvas_queue_size=1 \
@@ -156,6 +177,7 @@ try idle-keep		tasks 2 OMPI_MCA_btl_pvas_fbox_idle=0 idle keep
 try threads		tasks 2 threads "$rounds"
 # More ranks than natively are too many for a virtual machine.
 [ $backend = kernel ] || try lean lean
+[ $backend = kernel ] || try model model
 # Without us: Open MPI's own ways must be found.
 try plain		mpi -n 2 "$bin/counters" none
 # Nor is there another way. What Open MPI says of it mpirun 4.1.4 at times loses.

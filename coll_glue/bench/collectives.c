@@ -3,64 +3,90 @@
  * The time of collective operations, in the way of OSU's micro-benchmarks: the mean over the
  * ranks of the time for one operation, several in a row. Unlike there, buffers change from one
  * operation to the next, the sender stores into what it sends, and the time is that of the
- * best of many pieces. Pieces with coll/pvas, without it, and with it once more take turns, on
- * communicators of one job, so that other users of the machine disturb all of them alike. One
- * line an operation and size: name, bytes, microseconds with coll/pvas, without, with.
+ * best of many pieces. Pieces with coll/pvas, without it, with it once more, and with coll/sm
+ * take turns, on communicators of one job, so that other users of the machine disturb all of
+ * them alike. One line an operation and size: name, bytes, and microseconds in this order; with
+ * "alone", with what the MPI chooses.
  *
- *	collectives [OPERATION | BYTES]...
+ *	collectives [alone] [OPERATION | BYTES]...
+ *	PIECES=...	of which the best one counts
  */
-#include <mpi.h>
+#include "layouts.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define LONGEST (1 << 20)
 #define BUFFERS 4
-#define PIECES 31
 #define MOST_SIZES 16
 
-static int rank, size;
+static int rank, size, pieces = 31;
 static char *sent[BUFFERS], *received[BUFFERS];
 
-/* A communicator of all ranks, and a ring of them */
+/* A cube for the halo's exchange, for faces of up to so many bytes */
+#define LONGEST_FACE (64 << 10)
+static double *cubes[2];
+
+/* "fresh": a buffer is used for one operation, but its pages have been touched before. */
+static char *fresh;
+static size_t fresh_at, fresh_bytes;
+
+/* A communicator of all ranks, a ring of them, and a grid with its diagonals */
 struct system {
-	MPI_Comm comm, ring;
+	MPI_Comm comm, ring, grid;
 };
 
-enum { OURS, OTHER, AGAIN, NR_SYSTEMS };
-static struct system systems[NR_SYSTEMS];
+enum { OURS, OTHER, AGAIN, SM, MOST_SYSTEMS };
+static struct system systems[MOST_SYSTEMS];
+static int nr_systems = MOST_SYSTEMS;
+
+/* Which components make up a communicator of that system, for Open MPI */
+static const char *const preferences[MOST_SYSTEMS] = {
+	[OTHER] = "^pvas", [SM] = "sm,tuned,libnbc,basic,^pvas",
+};
 
 enum {
 	BARRIER, BCAST, REDUCE, ALLREDUCE, ALLGATHER, ALLTOALL, GATHER, SCATTER, COLUMNS,
 	NEIGHBORS, ALLTOALLV, GATHERV, SCATTERV, REDUCE_SCATTER, SCAN, IBARRIER, IBCAST,
-	IALLREDUCE, IALLGATHER, IALLTOALL, NR
+	IALLREDUCE, IALLGATHER, IALLTOALL, SUBARRAYS, HALO, FRESH, NR
 };
 static const char *const names[] = {
 	"barrier", "bcast", "reduce", "allreduce", "allgather", "alltoall", "gather", "scatter",
 	"columns", "neighbors", "alltoallv", "gatherv", "scatterv", "reduce_scatter", "scan",
-	"ibarrier", "ibcast", "iallreduce", "iallgather", "ialltoall",
+	"ibarrier", "ibcast", "iallreduce", "iallgather", "ialltoall", "subarrays", "halo",
+	"fresh",
 };
 
-/* An alltoallw in which both sides are columns of a matrix of doubles */
-static void exchange_columns(void *s, void *r, int n, MPI_Comm comm)
+/* Exchanges with derived datatypes; both sides have the same. */
+static void exchange_layouts(int what, char *s, char *r, int n, const struct system *on)
 {
-	static MPI_Datatype column, types[64];
-	static int of, counts[64], displs[64];
-	int i;
+	static struct layouts columns, boxes, halo;
 
-	if (of != n) {
-		if (of)
-			MPI_Type_free(&column);
-		MPI_Type_vector(n / 8, 1, size, MPI_DOUBLE, &column);
-		MPI_Type_commit(&column);
-		of = n;
-		for (i = 0; i < size; i++) {
-			types[i] = column;
-			counts[i] = 1;
-			displs[i] = 8 * i;
-		}
+	switch (what) {
+	case COLUMNS:
+		if (columns.of != n)
+			make_columns(&columns, n, size);
+		exchange(&columns, s, r, on->comm);
+		break;
+	case SUBARRAYS:
+		if (boxes.of != n)
+			make_cubes(&boxes, n, size);
+		exchange(&boxes, s, r, on->comm);
+		break;
+	default:
+		if (halo.of != n)
+			make_halo(&halo, n);
+		exchange_halo(&halo, cubes[0], cubes[1], on->grid);
 	}
-	MPI_Alltoallw(s, counts, displs, types, r, counts, displs, types, comm);
+}
+
+static void bcast_fresh(int n, MPI_Comm comm)
+{
+	if (fresh_at + n > fresh_bytes)
+		fresh_at = 0;
+	MPI_Bcast(fresh + fresh_at, n, MPI_CHAR, 0, comm);
+	fresh_at += n;
 }
 
 /* A non-blocking operation, which is complete on return */
@@ -150,7 +176,12 @@ static void operate(int what, char *s, char *r, int n, const struct system *on)
 		MPI_Scatter(s, n, MPI_CHAR, r, n, MPI_CHAR, 0, comm);
 		break;
 	case COLUMNS:
-		exchange_columns(s, r, n, comm);
+	case SUBARRAYS:
+	case HALO:
+		exchange_layouts(what, s, r, n, on);
+		break;
+	case FRESH:
+		bcast_fresh(n, comm);
 		break;
 	case NEIGHBORS:
 		MPI_Neighbor_alltoall(s, n, MPI_CHAR, r, n, MPI_CHAR, on->ring);
@@ -171,6 +202,11 @@ static void operate(int what, char *s, char *r, int n, const struct system *on)
 	}
 }
 
+static int has_sent_buffer(int what)
+{
+	return what != BARRIER && what != IBARRIER && what != HALO && what != FRESH;
+}
+
 static double piece(int what, int n, int times, const struct system *on)
 {
 	double begin, mine;
@@ -179,7 +215,7 @@ static double piece(int what, int n, int times, const struct system *on)
 	MPI_Barrier(MPI_COMM_WORLD);
 	begin = MPI_Wtime();
 	for (i = 0; i < times; i++) {
-		if (what != BARRIER && what != IBARRIER)
+		if (has_sent_buffer(what))
 			memset(sent[i % BUFFERS], i & 1, n);
 		operate(what, sent[i % BUFFERS], received[i % BUFFERS], n, on);
 	}
@@ -189,16 +225,16 @@ static double piece(int what, int n, int times, const struct system *on)
 }
 
 /* The best of many short pieces, in which other processes have little chance to disturb */
-static void measure(int what, int n, double best[NR_SYSTEMS])
+static void measure(int what, int n, double best[MOST_SYSTEMS])
 {
 	const int times = n <= 1 << 10 ? 100 : n <= 8 << 10 ? 40 : n <= 64 << 10 ? 12 : 4;
 	double now;
 	int i, k;
 
-	for (k = 0; k < NR_SYSTEMS; k++)
+	for (k = 0; k < nr_systems; k++)
 		best[k] = piece(what, n, times, &systems[k]);
-	for (i = 1; i < PIECES; i++) {
-		for (k = 0; k < NR_SYSTEMS; k++) {
+	for (i = 1; i < pieces; i++) {
+		for (k = 0; k < nr_systems; k++) {
 			now = piece(what, n, times, &systems[k]);
 			if (now < best[k])
 				best[k] = now;
@@ -214,14 +250,35 @@ static void make_systems(void)
 	int k;
 
 	MPI_Cart_create(MPI_COMM_WORLD, 1, &size, &periodic, 0, &ring);
-	for (k = 0; k < NR_SYSTEMS; k++) {
+	for (k = 0; k < nr_systems; k++) {
 		MPI_Info_create(&info);
-		if (k == OTHER)
-			MPI_Info_set(info, "ompi_comm_coll_preference", "^pvas");
+		if (preferences[k])
+			MPI_Info_set(info, "ompi_comm_coll_preference", preferences[k]);
 		MPI_Comm_dup_with_info(MPI_COMM_WORLD, info, &systems[k].comm);
 		MPI_Comm_dup_with_info(ring, info, &systems[k].ring);
+		systems[k].grid = make_grid(MPI_COMM_WORLD, info);
 		MPI_Info_free(&info);
 	}
+}
+
+/* A rank has two neighbors, even if it is alone. */
+static void make_buffers(void)
+{
+	const size_t bytes = (size_t)(size + 1) * LONGEST;
+	const int side = halo_side(LONGEST_FACE) + 2;
+	int i;
+
+	for (i = 0; i < BUFFERS; i++) {
+		sent[i] = malloc(bytes);
+		received[i] = malloc(bytes);
+		memset(sent[i], 1, bytes);
+		memset(received[i], 1, bytes);
+	}
+	for (i = 0; i < 2; i++)
+		cubes[i] = calloc((size_t)side * side * side, sizeof(**cubes));
+	fresh_bytes = (size_t)(pieces + 1) * nr_systems * 12 * (32 << 10);
+	fresh = malloc(fresh_bytes);
+	memset(fresh, 1, fresh_bytes);
 }
 
 static int wanted(const char *name, int argc, char **argv)
@@ -252,32 +309,57 @@ static int choose_sizes(int argc, char **argv, int sizes[MOST_SIZES])
 	return sizeof(ours) / sizeof(ours[0]);
 }
 
+/* Is this length of use with this operation? */
+static int fits(int what, int n, int first)
+{
+	if (what == BARRIER || what == IBARRIER)
+		return first;
+	if (what == HALO)
+		return n >= 64 && n <= LONGEST_FACE;
+	return what != SUBARRAYS || n >= 64;
+}
+
+static void print(int what, int n, const double *us)
+{
+	int k;
+
+	if (rank)
+		return;
+	printf("%s %d", names[what], n);
+	for (k = 0; k < nr_systems; k++)
+		printf(" %.3f", us[k]);
+	printf("\n");
+	fflush(stdout);
+}
+
 int main(int argc, char **argv)
 {
 	int sizes[MOST_SIZES], nr_sizes, what, i;
-	double us[NR_SYSTEMS];
+	double us[MOST_SYSTEMS];
 
 	MPI_Init(&argc, &argv);
 	MPI_Comm_rank(MPI_COMM_WORLD, &rank);
 	MPI_Comm_size(MPI_COMM_WORLD, &size);
+	if (getenv("PIECES") && atoi(getenv("PIECES")) > 0)
+		pieces = atoi(getenv("PIECES"));
+	if (argc > 1 && !strcmp(argv[1], "alone")) {
+		nr_systems = 1;
+		argc--;
+		argv++;
+	}
 	make_systems();
 	nr_sizes = choose_sizes(argc, argv, sizes);
-	for (i = 0; i < BUFFERS; i++) {
-		/* A rank has two neighbors, even if it is alone. */
-		sent[i] = calloc(size + 1, LONGEST);
-		received[i] = calloc(size + 1, LONGEST);
-		memset(sent[i], 1, (size_t)(size + 1) * LONGEST);
-		memset(received[i], 1, (size_t)(size + 1) * LONGEST);
-	}
+	make_buffers();
 	for (what = 0; what < NR; what++) {
 		for (i = 0; i < nr_sizes && wanted(names[what], argc, argv); i++) {
-			if ((what == BARRIER || what == IBARRIER) && i)
+			if (what == FRESH && i)
 				break;
+			if (what == FRESH)
+				sizes[0] = 32 << 10;
+			if (!fits(what, sizes[i], !i))
+				continue;
 			measure(what, sizes[i], us);
-			if (rank == 0)
-				printf("%s %d %.3f %.3f %.3f\n", names[what], sizes[i], us[OURS],
-				       us[OTHER], us[AGAIN]);
-			fflush(stdout);
+			print(what, sizes[i], us);
 		}
 	}
 	MPI_Finalize();

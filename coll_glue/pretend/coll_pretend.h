@@ -34,6 +34,9 @@ typedef struct {
 
 OBJ_CLASS_DECLARATION(mca_coll_pretend_module_t);
 
+/* share.c */
+void mca_coll_pretend_share_group(struct ompi_group_t *group);
+
 /* The rank in MPI_COMM_WORLD of a member of @comm */
 uint32_t mca_coll_pretend_world_rank(struct ompi_communicator_t *comm, int rank);
 

@@ -70,6 +70,7 @@ static mca_coll_base_module_t *query(struct ompi_communicator_t *comm, int *prio
 			OBJ_RELEASE(m);
 		return NULL;
 	}
+	mca_coll_pretend_share_group(comm->c_local_group);
 	*priority = component.priority;
 	m->super.coll_module_enable = enable;
 	m->super.coll_allgather = mca_coll_pretend_allgather;

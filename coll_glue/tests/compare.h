@@ -18,6 +18,12 @@ enum { OURS, BASIC };
 enum way { BLOCKING, NONBLOCKING, PERSISTENT, MIXED };
 static enum way way;
 
+/* The communicator that is tested: all ranks, maybe in another order than they were started in */
+static MPI_Comm everybody;
+
+/* Sums in another order than coll/basic's are right, too. */
+static int close_is_equal;
+
 /**
  * struct comparison - a test
  * @bytes:	size of an operation
@@ -96,21 +102,38 @@ static inline int compare_batch(const struct comparison *c, char *ours, char *ba
 	return wrong;
 }
 
-/* Arguments: [ROUNDS [SEED [blocking|nonblocking|persistent|mixed]]] */
+static inline void make_everybody(int shuffled)
+{
+	int world_rank, world_size;
+
+	MPI_Comm_rank(MPI_COMM_WORLD, &world_rank);
+	MPI_Comm_size(MPI_COMM_WORLD, &world_size);
+	everybody = MPI_COMM_WORLD;
+	/* Those of a node are neither neighbors then, nor is the first one the node's first. */
+	if (shuffled)
+		MPI_Comm_split(MPI_COMM_WORLD, 0, world_rank * 7919 % 101, &everybody);
+	MPI_Comm_rank(everybody, &rank);
+	MPI_Comm_size(everybody, &size);
+}
+
+/* Arguments: [ROUNDS [SEED [blocking|nonblocking|persistent|mixed [shuffled] [close]]]] */
 static inline int compare(int argc, char **argv, const struct comparison *c)
 {
 	static const char *const ways[] = { "blocking", "nonblocking", "persistent", "mixed" };
 	const int rounds = argc > 1 ? atoi(argv[1]) : 10;
 	uint64_t seed = argc > 2 ? atoll(argv[2]) : 1;
 	char *ours = calloc(BATCH, c->bytes), *basic = calloc(BATCH, c->bytes);
-	int wrong = 0, all, i;
+	int wrong = 0, shuffled = 0, all, i;
 
 	for (i = 0; i < 4 && argc > 3; i++)
 		if (!strcmp(argv[3], ways[i]))
 			way = i;
+	for (i = 4; i < argc; i++) {
+		close_is_equal |= !strcmp(argv[i], "close");
+		shuffled |= !strcmp(argv[i], "shuffled");
+	}
 	MPI_Init(&argc, &argv);
-	MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-	MPI_Comm_size(MPI_COMM_WORLD, &size);
+	make_everybody(shuffled);
 	c->prepare();
 	for (i = 0; i < rounds; i++)
 		wrong += compare_batch(c, ours, basic, seed + i * BATCH);

@@ -5,13 +5,35 @@
 
 #include <mpi.h>
 
-#define NR_LAYOUTS 7
-#define ELEMENTS 12	/* a multiple of the number of elements in each layout */
+#define NR_LAYOUTS 11
+#define ELEMENTS 48	/* a multiple of the number of elements in each layout */
 
 struct layout {
 	MPI_Datatype type;
 	int elements;
 };
+
+/* A part of an array, at one of several places: the same layout but for a distance */
+static inline MPI_Datatype layout_part(int place, MPI_Datatype base)
+{
+	static const int whole[] = { 3, 4, 6 }, part[] = { 2, 3, 2 };
+	const int at[] = { place & 1, place >> 1, 2 * place - place / 2 };
+	MPI_Datatype type;
+
+	MPI_Type_create_subarray(3, whole, part, at, MPI_ORDER_C, base, &type);
+	return type;
+}
+
+/* Pieces that are not short */
+static inline MPI_Datatype layout_long(MPI_Datatype base, MPI_Aint extent)
+{
+	MPI_Datatype inner, type;
+
+	MPI_Type_contiguous(ELEMENTS, base, &inner);
+	MPI_Type_create_resized(inner, 0, (ELEMENTS + 2) * extent, &type);
+	MPI_Type_free(&inner);
+	return type;
+}
 
 static inline struct layout layout_create(int which, MPI_Datatype base)
 {
@@ -42,6 +64,16 @@ static inline struct layout layout_create(int which, MPI_Datatype base)
 	case 5:
 		MPI_Type_indexed(3, lengths, at, base, &l.type);
 		l.elements = 6;
+		break;
+	case 6:
+	case 7:
+	case 8:
+		l.type = layout_part(which - 6, base);
+		l.elements = 12;
+		break;
+	case 9:
+		l.type = layout_long(base, extent);
+		l.elements = ELEMENTS;
 		break;
 	default:
 		MPI_Type_vector(2, 1, 2, base, &inner);

@@ -5,7 +5,7 @@
  * are done without a pause; each send buffer is overwritten as soon as the operation is complete,
  * and datatypes are freed while it is not.
  *
- *	move [ROUNDS [SEED [WAY]]]
+ *	move [ROUNDS [SEED [WAY [shuffled] [close]]]]
  */
 #include "compare.h"
 #include "sides.h"
@@ -169,8 +169,8 @@ static int differs(const void *ours, const void *basic, uint64_t seed)
 
 static void prepare(void)
 {
-	comms[OURS] = MPI_COMM_WORLD;
-	comms[BASIC] = basic_comm(MPI_COMM_WORLD);
+	comms[OURS] = everybody;
+	comms[BASIC] = basic_comm(everybody);
 }
 
 int main(int argc, char **argv)

@@ -18,13 +18,22 @@ rounds=10
 only=("$@")
 
 # Operations on so many elements: 1 is posted, 200 go through the ring, 40000 are read in place.
-dies() { bad "$1-$2-$3" tasks 3 die "${@:2}"; }
+dies() { fails "$1-$2-$3" "$named" tasks 3 die "${@:2}"; }
+named=''
 
 # Ranks with different parameters do not use the component, and one says why.
 other_settings()
 {
 	timeout -k 5 "$LIMIT" "$B/pvasrun/pvasrun" --backend user \
 		-n 1 -x OMPI_MCA_coll_pvas_share=1 "$bin/selected" none : -n 1 "$bin/selected" none
+}
+
+# The same on several nodes: no rank may wait for one that does not use the component.
+other_nodes_settings()
+{
+	timeout -k 5 "$LIMIT" "$B/pvasrun/pvasrun" --backend user -x OMPI_MCA_coll_pvas_node_ranks=2 \
+		-n 2 "$bin/nodes" unused 10 3000 : \
+		-n 2 -x OMPI_MCA_coll_pvas_segment=1000 "$bin/nodes" unused 10 3000
 }
 
 # Functions and variables shared between files are mca_coll_pvas_*, or those of btl_glue.
@@ -81,14 +90,36 @@ try all-by-reference	tasks 3 OMPI_MCA_coll_pvas_ring_limit=0 OMPI_MCA_coll_pvas_
 try shared-copies	tasks 4 OMPI_MCA_coll_pvas_share_copy=1 OMPI_MCA_coll_pvas_ring_limit=0 \
 			OMPI_MCA_coll_pvas_oversubscribed=0 move 4 7000
 try all-share		tasks 4 OMPI_MCA_coll_pvas_share=1 combine $rounds 5000
-says clamped 'coll_pvas_ring_limit is 6144, not 7000' \
-			tasks 2 OMPI_MCA_coll_pvas_ring_limit=7000 move 2
+says clamped 'coll_pvas_ring_limit is 16384, not 17000' \
+			tasks 2 OMPI_MCA_coll_pvas_ring_limit=17000 move 2
 try ahead		tasks 3 ahead
 try ahead-7		tasks 7 ahead
 # Copies are shared only if ranks do not outnumber processors.
 try late		tasks 2 OMPI_MCA_coll_pvas_oversubscribed=0 late 5000
+# Several nodes, which here share a space: ranks of each node together, or dealt out. Other
+# components than basic fail with the datatypes of these tests, with or without us.
+below=('OMPI_MCA_coll=pvas,basic,libnbc,self,inter' OMPI_MCA_coll_pvas_segment=1000)
+for n in 4 7; do
+	for program in move combine; do
+		try "nodes-$program-$n" tasks $n "${below[@]}" OMPI_MCA_coll_pvas_node_ranks=2 \
+			$program $rounds 1 blocking close
+		try "nodes-$program-shuffled-$n" tasks $n "${below[@]}" OMPI_MCA_coll_pvas_node_ranks=3 \
+			$program $rounds 7000 blocking shuffled close
+	done
+done
+try nodes-used		tasks 5 OMPI_MCA_coll_pvas_node_ranks=2 nodes used
+try nodes-chosen	tasks 4 OMPI_MCA_coll_pvas_node_ranks=2 \
+			OMPI_MCA_coll_pvas_when_oversubscribed=-1 nodes used
+try nodes-alone		tasks 3 OMPI_MCA_coll_pvas_node_ranks=1 nodes unused
+try nodes-off		tasks 4 OMPI_MCA_coll_pvas_node_ranks=2 OMPI_MCA_coll_pvas_segment=0 nodes used
+try nodes-too-many	tasks 4 OMPI_MCA_coll_pvas_node_ranks=2 OMPI_MCA_coll_pvas_most_ranks=3 nodes unused
+try nodes-excluded	tasks 4 OMPI_MCA_coll_pvas_node_ranks=2 OMPI_MCA_coll=^pvas nodes unused
 try threads		tasks 2 threads
 try mismatch		tasks 3 mismatch
+try roots		tasks 3 roots
+try stopped		tasks 3 stopped
+try stopped-2		tasks 2 OMPI_MCA_coll_pvas_oversubscribed=0 stopped 700
+try fresh		tasks 2 fresh 5000
 try handlers		tasks 2 OMPI_MCA_opal_signal=6 handlers
 # Without btl/pvas, whose progress function watches peers, too
 try over-vader		tasks 3 OMPI_MCA_btl=self,vader combine 2
@@ -106,15 +137,23 @@ if [ $backend = user ]; then
 	else
 		skip large "not enough memory"
 	fi
+	says nodes-settings 'not used with rank [0-3], which has another version' other_nodes_settings
 	says settings 'not used with rank 1, which has another version' other_settings
 fi
+# pvasrun names the rank that was lost, or, if it is not to, one that waits for it does.
+[ $backend != user ] || named='rank [02] \(pid [0-9]+, .* died from signal'
 for what in barrier bcast gather scatter allgather alltoall reduce allreduce scan reduce_scatter \
 	neighbor_alltoall ineighbor_alltoallw iallreduce ialltoall pallreduce pgather; do
 	dies early $what 40000
 done
+for what in barrier bcast allgather reduce allreduce; do
+	bad "nodes-early-$what" tasks 5 OMPI_MCA_coll_pvas_node_ranks=2 die $what 40000
+	bad "nodes-leader-$what" tasks 5 OMPI_MCA_coll_pvas_node_ranks=2 die $what 40000 2
+done
 if [ $backend = user ]; then
 	# Nobody ends the others but they themselves.
 	options=(--no-kill)
+	named='(coll|btl) pvas: rank [02] on this node ended before MPI_Finalize'
 	for what in barrier bcast gatherv scatterv allgatherv alltoallw reduce allreduce exscan \
 		ibarrier ibcast igather iscatterv iallgatherv ialltoallv ireduce ireduce_scatter iscan \
 		neighbor_allgather ineighbor_alltoall; do

@@ -37,7 +37,7 @@ FIXTURE_VARIANT(ended)
 FIXTURE_VARIANT_ADD(ended, by_exit) { .script = "exit 0" };
 FIXTURE_VARIANT_ADD(ended, by_kill) { .script = "kill -KILL $$" };
 FIXTURE_VARIANT_ADD(ended, by_exec) {
-	.script = "exec sh -c 'echo; exec sleep 100'", .leaves = 1,
+	.script = "export PVAS_EXEC=leave; exec sh -c 'echo; exec sleep 100'", .leaves = 1,
 };
 
 FIXTURE_SETUP(ended)

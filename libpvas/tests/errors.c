@@ -251,6 +251,8 @@ TEST(not_a_task)
 	void *p;
 
 	FAILS(ESRCH, pvas_task_get_index());
+	FAILS(EINVAL, pvas_exec_leave(2));
+	FAILS(EINVAL, pvas_exec_leave(-1));
 	FAILS(ESRCH, pvas_partition_get(1, NULL, NULL));
 	FAILS(ESRCH, pvas_task_find(&p));
 	FAILS(ESRCH, pvas_task_get(1, &info));
@@ -464,6 +466,16 @@ TEST(check_programs)
 	leave_no_memory();
 	FAILS(ENOMEM, program_check("/bin/true"));
 	give_memory_back();
+	EXPECT_EQ(failed, 0);
+}
+
+TEST(leave_without_memory)
+{
+	leave_no_memory();
+	FAILS(ENOMEM, pvas_exec_leave(1));
+	give_memory_back();
+	EXPECT_EQ(pvas_exec_leave(1), 0);
+	EXPECT_EQ(pvas_exec_leave(0), 0);
 	EXPECT_EQ(failed, 0);
 }
 

@@ -36,7 +36,7 @@ static pid_t leave_as(struct pvas_space *s, const int p[2], char **argv)
 
 static pid_t leave(struct pvas_space *s, const int p[2])
 {
-	char *argv[] = { "/bin/sh", "-c", "exec sh -c 'echo; exec sleep 1000'", NULL };
+	char *argv[] = { "/bin/sh", "-c", "export PVAS_EXEC=leave; exec sh -c 'echo; exec sleep 1000'", NULL };
 
 	return leave_as(s, p, argv);
 }
@@ -131,7 +131,7 @@ TEST_F(left, lives_on_unseen)
 TEST_F(left, first_thread_ends)
 {
 	char *program = (char *)ours("user_task");
-	char *argv[] = { program, "exec", program, "first_thread_ends", NULL };
+	char *argv[] = { program, "leave", program, "first_thread_ends", NULL };
 	pid_t pid = leave_as(self->s, self->p, argv);
 
 	ASSERT_GT(pid, 0);

@@ -104,6 +104,7 @@ static void *exec_it(void *arg)
 
 	snprintf(at, sizeof(at), "%#lx", ((unsigned long)&failures & ~((1UL << 32) - 1)));
 	again[2] = at;
+	setenv("PVAS_EXEC", "leave", 1);
 	execv(again[0], again);
 	_exit(2);
 }

@@ -202,7 +202,7 @@ TEST_F(life, kill_and_start_again)
 /* A process that leaves by exec is still the caller's child, but no longer a task. */
 TEST_F(life, exec_leads_out)
 {
-	char *argv[] = { (char *)ours("user_task"), "exec", "/bin/sleep", "100", NULL };
+	char *argv[] = { (char *)ours("user_task"), "leave", "/bin/sleep", "100", NULL };
 	pid_t pid;
 
 	ASSERT_EQ(pvas_task_spawn(self->s, 4, argv[0], argv, environ, NULL, &pid), 4);
@@ -234,7 +234,7 @@ static void *start_and_leave(void *arg)
 {
 	struct from_thread *f = arg;
 
-	f->ret = start(f->s, 2, "exec", "/bin/true", &f->pid);
+	f->ret = start(f->s, 2, "leave", "/bin/true", &f->pid);
 	return NULL;
 }
 

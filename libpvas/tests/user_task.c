@@ -4,7 +4,7 @@
  * user.c; a status of 0 means that all was right. user_task_memory.c has the rules of
  * mapping.
  *
- *	user_task bounds|place|heap|files|children|signals|filter|threads|exec PROGRAM
+ *	user_task bounds|place|heap|files|children|signals|filter|threads|leave PROGRAM
  *	user_task above_break|map_flags|interrupted|below
  */
 #include <errno.h>
@@ -351,7 +351,7 @@ int main(int argc, char **argv)
 		test_filter();
 	else if (!strcmp(what, "threads"))
 		test_threads();
-	else if (!strcmp(what, "exec") && argc > 2)
+	else if (!strcmp(what, "leave") && argc > 2 && !setenv("PVAS_EXEC", "leave", 1))
 		execv(argv[2], argv + 2);
 	else
 		return 2;

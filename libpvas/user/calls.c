@@ -19,6 +19,7 @@
 
 #include "loader/blob.h"
 #include "rawsys.h"
+#include "stay.h"
 #include "worker.h"
 
 static int64_t continue_call(struct user_request *r)
@@ -231,8 +232,21 @@ static int64_t on_shmdt(struct user_request *r)
 	return foreign ? -EPERM : on_range(r, addr, 1);
 }
 
+static int stays(struct user_request *r)
+{
+	int done;
+
+	if (lock_partition(r))
+		return 0;
+	done = user_stay(r);
+	unlock_partition(r);
+	return done;
+}
+
 static int64_t on_execve(struct user_request *r)
 {
+	if (stays(r))
+		return 0;
 	user_exec_begin(r->u, r->tid);
 	return continue_call(r);
 }

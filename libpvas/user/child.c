@@ -30,14 +30,6 @@
 #define NUMBERS_MAX	(1 << 20)	/* of descriptors: fs.nr_open, if nobody has raised it */
 #define NAME_LEN	16	/* TASK_COMM_LEN */
 
-struct dirent64 {
-	uint64_t ino;
-	int64_t off;
-	uint16_t len;
-	uint8_t type;
-	char name[];
-};
-
 static size_t loader_length(void)
 {
 	return PAGE_UP((size_t)(pvas_blob_end - pvas_blob));
@@ -174,7 +166,7 @@ static void close_pidfds(const struct user_space *u, const struct user_part *sel
 	}
 }
 
-static void close_on_exec(int keep)
+void user_child_close_on_exec(int keep)
 {
 	int dir = make_list(keep);
 	char buf[4096] __attribute__((aligned(8)));
@@ -193,7 +185,7 @@ static void close_on_exec(int keep)
 	pvas_raw1(__NR_close, dir);
 }
 
-static void take_name(const char *path)
+void user_child_take_name(const char *path)
 {
 	const char *slash = strrchr(path, '/');
 	char name[NAME_LEN] = "";
@@ -232,8 +224,8 @@ static int may_randomize(const struct user_space *u)
 	return !u->fixed && !(persona >= 0 && (persona & ADDR_NO_RANDOMIZE));
 }
 
-static int make_memory(const struct user_start *s, const struct user_program *prog,
-		       uint64_t *sp, uint64_t *info)
+int user_child_make_memory(const struct user_start *s, const struct user_program *prog,
+			   uint64_t *sp, uint64_t *info)
 {
 	struct rlimit limit = { RLIM_INFINITY, RLIM_INFINITY };
 	int err;
@@ -251,11 +243,11 @@ static int make_memory(const struct user_start *s, const struct user_program *pr
 
 /*
  * On the new stack, first release the thread pointer, then wake its owner, then
- * unblock signals, whose handlers are all default. The empty signal mask is a zero
- * pushed to the stack.
+ * set the signal mask, which is pushed to the stack; all handlers are default.
  */
-static void __attribute__((noreturn)) jump(uint64_t sp, uint64_t info, uint64_t entry, int *start)
+void user_child_jump(uint64_t sp, uint64_t info, uint64_t entry, int *start, uint64_t mask)
 {
+	register uint64_t rmask __asm__("rbx") = mask;
 	register uint64_t rinfo __asm__("r12") = info;
 	register uint64_t rentry __asm__("r13") = entry;
 	register int *rstart __asm__("r14") = start;
@@ -275,7 +267,7 @@ static void __attribute__((noreturn)) jump(uint64_t sp, uint64_t info, uint64_t 
 			 "movl %[set_tid], %%eax\n\t"
 			 "xorl %%edi, %%edi\n\t"
 			 "syscall\n\t"
-			 "pushq $0\n\t"
+			 "pushq %[mask]\n\t"
 			 "movl %[sigmask], %%eax\n\t"
 			 "movl %[setmask], %%edi\n\t"
 			 "movq %%rsp, %%rsi\n\t"
@@ -290,6 +282,7 @@ static void __attribute__((noreturn)) jump(uint64_t sp, uint64_t info, uint64_t 
 			 "movq %[info], %%rdi\n\t"
 			 "jmpq *%[entry]"
 			 : : [sp] "r"(rsp_), [info] "r"(rinfo), [entry] "r"(rentry),
+			     [mask] "r"(rmask),
 			     [start] "r"(rstart), [arch_prctl] "i"(__NR_arch_prctl),
 			     [set_fs] "i"(ARCH_SET_FS), [done] "i"(START_DONE),
 			     [futex] "i"(__NR_futex), [wake] "i"(FUTEX_WAKE),
@@ -306,15 +299,15 @@ static int become_task(const struct user_start *s, struct user_program *prog)
 
 	err = user_program_open(prog, s->call->path);
 	if (!err)
-		err = make_memory(s, prog, &sp, &info);
+		err = user_child_make_memory(s, prog, &sp, &info);
 	if (err)
 		return err;
-	close_on_exec(prog->fd);
-	take_name(s->call->path);
+	user_child_close_on_exec(prog->fd);
+	user_child_take_name(s->call->path);
 	s->part->pid = (pid_t)pvas_raw0(__NR_getpid);
 	user_publish(s->u, s->part, PVAS_PART_RUNNING);
 	s->call->err = 0;
-	jump(sp, info, user_loader_of(s->part) + PVAS_BLOB_TASK, &s->part->start);
+	user_child_jump(sp, info, user_loader_of(s->part) + PVAS_BLOB_TASK, &s->part->start, 0);
 }
 
 int user_child_main(void *arg)

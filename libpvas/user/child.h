@@ -45,9 +45,35 @@ int user_program_proc(void);
 int user_stack_make(const struct user_start *s, const struct user_program *prog,
 		    uint64_t *sp, uint64_t *info);
 
+/* Are there not too many arguments? 0 or -E2BIG. */
+int user_stack_check(const struct user_start *s, const struct user_program *prog);
+
 /* ---- child.c ---- */
+
+/* As getdents64() fills it */
+struct dirent64 {
+	uint64_t ino;
+	int64_t off;
+	uint16_t len;
+	uint8_t type;
+	char name[];
+};
 
 /* The first function of the new process; @arg is a struct user_start. */
 int user_child_main(void *arg);
+
+/* The steps of an execve(): close the descriptors that are close-on-exec, but @keep; */
+void user_child_close_on_exec(int keep);
+
+/* name the process after its program; */
+void user_child_take_name(const char *path);
+
+/* map the loader and the stack: 0 or -errno; */
+int user_child_make_memory(const struct user_start *s, const struct user_program *prog,
+			   uint64_t *sp, uint64_t *info);
+
+/* and start the loader at @entry, with this signal mask. @start: the futex, see START_DONE. */
+void __attribute__((noreturn)) user_child_jump(uint64_t sp, uint64_t info, uint64_t entry,
+					       int *start, uint64_t mask);
 
 #endif /* PVAS_USER_CHILD_H */

@@ -48,11 +48,11 @@ static pid_t live_thread(pid_t pid)
 }
 
 /*
- * After an exec, whichever thread has called it, the first thread has another mm, as have those
- * that it starts. It has none when it has ended before the others. All tasks' starts and ends wait for the
- * answer, and to compare the address spaces would wait for an execve() that has passed the
- * point of no return. So that is not done in its first milliseconds, and after that only
- * if user_caller_elsewhere() shows that the process is not in that state.
+ * After an exec, whichever thread has called it, the first thread has another mm, as have
+ * those that it starts. It has none when it has ended before the others. All tasks' starts
+ * and ends wait for the answer, and to compare the address spaces would wait for an execve()
+ * that has passed the point of no return. So that is not done in its first milliseconds, and
+ * after that only if user_caller_elsewhere() shows that the process is not in that state.
  */
 int user_exec_left(const struct user_part *p)
 {

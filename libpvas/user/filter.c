@@ -156,7 +156,7 @@ static void body_mmap(struct program *p)
 	go(p, ALLOW);
 }
 
-/* A worker chooses the place, or has to see that it is no stack that moves. Shrinking never does. */
+/* A worker chooses the place, or has to see that no stack moves. Shrinking moves nothing. */
 static void body_mremap(struct program *p)
 {
 	check_caller(p, ALLOW);

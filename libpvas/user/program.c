@@ -143,8 +143,11 @@ static void name_of(int fd, char *buf, size_t len)
 	while (n)
 		*to++ = digits[--n];
 	*to = 0;
-	got = pvas_raw4(__NR_readlinkat, user_program_proc(), link, buf, len - 1);
+	n = user_program_proc();
+	got = pvas_raw4(__NR_readlinkat, n, link, buf, len - 1);
 	buf[got < 0 ? 0 : got] = 0;
+	if (n >= 0 && n != user_proc_fd())
+		pvas_raw1(__NR_close, n);
 }
 
 static int take_elf(struct user_program *prog, const struct stat *st)

@@ -14,6 +14,7 @@
 
 #include "clock.h"
 #include "rawsys.h"
+#include "stay.h"
 #include "worker.h"
 
 #define SLICE_MIN	(8UL << 20)	/* full of small pages: a millisecond */
@@ -173,6 +174,10 @@ static int reclaim_one(struct user_space *u, struct user_part *p)
 		return 0;
 	}
 	done = unmap_some(u, p);
+	if (done) {
+		user_stay_free(p->stay);
+		p->stay = NULL;
+	}
 	pthread_mutex_unlock(&p->lock);
 	if (!done) {
 		rotate(u);

@@ -75,6 +75,7 @@ int user_request_receive(struct user_space *u, struct user_request *r)
 	r->tid = (pid_t)n.pid;
 	r->arch = n.data.arch;
 	r->nr = n.data.nr;
+	r->ip = n.data.instruction_pointer;
 	memcpy(r->args, n.data.args, sizeof(r->args));
 	current = r;
 	return 0;

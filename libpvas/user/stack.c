@@ -183,6 +183,14 @@ static uint64_t *put_envp(struct plan *plan, uint64_t *to)
 	return to;
 }
 
+int user_stack_check(const struct user_start *s, const struct user_program *prog)
+{
+	struct plan plan = { .prog = prog, .argv = s->call->argv, .envp = s->call->envp };
+	int err = measure(&plan);
+
+	return err ? err : check_size(&plan);
+}
+
 int user_stack_make(const struct user_start *s, const struct user_program *prog,
 		    uint64_t *sp, uint64_t *info)
 {

@@ -19,6 +19,7 @@
  *	caller.c	a caller's memory and files
  *	inside.c	whether a caller shares our mm
  *	exec.c		a task that leaves the space by execve()
+ *	stay.c		a task that stays in it: the worker's part
  *	exe.c		the answer to readlink("/proc/PID/exe")
  *	rights.c	a task keeps its ids, namespaces and capabilities
  *	segment.c	a task's right to attach a System V segment
@@ -33,6 +34,8 @@
  *	program.c	a new task: which file is its program: #! and ELF checks
  *	stack.c		its stack
  *	child.c		the new process, from clone() to the loader
+ *	stay_threads.c	an execve() that stays: the end of the task's other threads
+ *	stay_task.c	an execve() that stays: the task's part
  *	filter.c	the filter (bpf.h: its assembler)
  *	reclaim.c	the partition of a task that has ended becomes free
  *	left.c		programs that have left the space by execve()
@@ -102,6 +105,8 @@ struct user_page {
  * @pid:	its task
  * @pidfd:	of its task, -1 if none
  * @exec_tid:	thread of the task that has called execve(), 0 if none
+ * @stay:	its execve() that stays in the space, the last one; or NULL. Under @lock
+ * @leaving:	its next execve() leaves the space
  * @exec_polls:	how many frequent checks remain for the success of that execve()
  * @start:	futex between launcher and new process: START_*
  * @base:	first address
@@ -128,6 +133,8 @@ struct user_part {
 	pid_t pid;
 	int pidfd;
 	pid_t exec_tid;
+	struct user_stay *stay;
+	int leaving;
 	int exec_polls;
 	int start;
 	uint64_t base;
@@ -209,6 +216,7 @@ struct user_left {
 
 struct user_request;
 struct user_rights;
+struct user_stay;
 
 /* Requests in the order of their arrival */
 struct user_list {

@@ -36,6 +36,7 @@ long user_filter_call_worker(const struct user_space *u);
  * @inside:	the caller shares our mm: a task, or a thread or vfork child of one
  * @arch:	whose system call table (AUDIT_ARCH_): tasks have x86-64's only
  * @nr:		system call number
+ * @ip:		of the instruction after it
  * @args:	its arguments
  * @continued:	answer: the kernel shall perform the call
  * @meter:	of a helper that handles it, if the caller is outside
@@ -50,6 +51,7 @@ struct user_request {
 	int inside;
 	uint32_t arch;
 	int nr;
+	uint64_t ip;
 	uint64_t args[6];
 	int continued;
 	struct user_meter *meter;

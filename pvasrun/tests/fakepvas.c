@@ -190,6 +190,14 @@ int pvas_space_get_bounds(const struct pvas_space *space, unsigned int *first,
 	return 0;
 }
 
+int pvas_task_list(const struct pvas_space *space, struct pvas_task_info *tasks, size_t room)
+{
+	(void)space;
+	(void)tasks;
+	(void)room;
+	return -ENOSYS;
+}
+
 int pvas_task_get_index(void)
 {
 	return -ESRCH;

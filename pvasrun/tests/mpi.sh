@@ -93,36 +93,79 @@ test_selection()
 	selected "$B/pvasrun/tests/rank-rpath" "btl $btl,self,tcp, pml .*"
 }
 
-# pretend WORLD TASKS OPTION: ranks of a job that is larger than this node
+# pretend PROGRAM WORLD TASKS OPTION: ranks of a job that is larger than this node
 pretend()
 {
-	run --pretend "$3" -n "$2" "$B/pvasrun/tests/pretend" "$1" "$2"
+	run --pretend "$4" -n "$3" "$B/pvasrun/tests/$1" "$2" "$3"
 	status_is 0
 	silent
-	out_has "pretend: $1 ranks"
+	out_has "pretend: $2 ranks"
+}
+
+# without FILE PROGRAM: a pvasrun that does not find FILE beside it
+without()
+{
+	cp "$B/pvasrun/pvasrun" "$T/pvasrun"
+	"$T/pvasrun" --pretend 64 -n 2 "$B/pvasrun/tests/$2" 128 2 >"$T/out" 2>"$T/err"
+	status=$?
+	status_is 1
+	err_has "--pretend: $1.* is missing \(.*\)"
 }
 
 test_pretend()
 {
-	pretend 2 2 1
-	pretend 128 2 64
-	pretend 128 2 64:2,full
-	pretend 65536 4 16384:4
+	pretend pretend 2 2 1
+	pretend pretend 128 2 64
+	pretend pretend 128 2 64:2,full
+	pretend pretend 65536 4 16384:4
+	# The table of all ranks is there once: at least one map of it in each rank.
+	pretend pretend 2097152 4 524288:4
+	check "tables are not shared" awk '/^shared maps:/ { exit !($3 >= 4) }' "$T/out"
 	run --pretend 64 -n 2 "$B/pvasrun/tests/pretend" 128 2 send
 	status_is 17
 	check "which ranks" grep -q 'unable to reach each other' "$T/err"
 	run --pretend 64 -n 2 "$B/pvasrun/tests/pretend" 128 2 bcast
 	check "the root does not exist" grep -q 'the root of a broadcast, rank 127, does not exist' \
 		"$T/err"
-	run --pretend 64 -n 2 "$mpich" ring
+	without mca_coll_pretend.so pretend
+}
+
+test_pretend_mpich()
+{
+	pretend pretend-mpich 2 2 1
+	pretend pretend-mpich 128 2 64
+	pretend pretend-mpich 128 2 64:2,full
+	pretend pretend-mpich 16384 4 4096
+	run --pretend 64 --mpi pmi1 -n 2 "$B/pvasrun/tests/pretend-mpich" 128 2
+	status_is 0
+	run --pretend 64 -n 2 "$B/pvasrun/tests/pretend-mpich" 128 2 send
+	check "MPI_Send succeeded" [ "$status" -ne 0 ]
+	check "which rank" grep -qx 'pvasrun --pretend: a message to rank 127, which does not exist' \
+		"$T/err"
+	run --pretend 3 -n 2 "$B/pvasrun/tests/pretend-mpich" 6 2
 	status_is 1
-	err_has '--pretend: .*rank-mpich is linked with MPICH \(.*\)'
-	# Without the component beside it
-	cp "$B/pvasrun/pvasrun" "$T/pvasrun"
-	"$T/pvasrun" --pretend 64 -n 2 "$B/pvasrun/tests/pretend" 128 2 >"$T/out" 2>"$T/err"
-	status=$?
+	err_has '--pretend: 6 ranks: with MPICH, NODES and PPN must be powers of two'
+	run --pretend 262144 -n 2 "$B/pvasrun/tests/pretend-mpich" 524288 2
 	status_is 1
-	err_has '--pretend: mca_coll_pretend.so for Open MPI is missing \(.*\)'
+	err_has '--pretend: 524288 ranks: MPICH 4.0 has at most 524287 \(.*\)'
+	without pvas_pretend_mpich.so pretend-mpich
+}
+
+# libpmix's description of the job is there once: four ranks take at most 1.1 of what one takes.
+test_job_data()
+{
+	run --pretend 512:4,full -n 4 "$B/pvasrun/tests/job_data" 2048 4
+	status_is 0
+	mv "$T/out" "$T/large"
+	run --pretend 1:4 -n 4 "$B/pvasrun/tests/job_data" 4 4
+	status_is 0
+	check "not once: $(tr '\n' ' ' <"$T/large")" awk '
+		FNR == NR { small[$1] = $2; next }
+		{ sum += $2 - small[$1] } $1 == 0 { first = $2 - small[$1] }
+		END { exit !(FNR == 4 && first > 2e6 && sum <= 1.1 * first) }' "$T/out" "$T/large"
+	run --pretend 1:4 -n 4 "$B/pvasrun/tests/job_data" 4 4 leave
+	status_is 0
+	silent
 }
 
 names_of() { good "$1" names 2; }
@@ -157,6 +200,34 @@ test_behind_a_shell()
 {
 	behind_a_shell "$openmpi ring && exec $openmpi ring"
 	behind_a_shell "$mpich ring && true"
+}
+
+# Behind a program that execs it, a rank is a task, with Open MPI's component in use. One that
+# leaves the space is named.
+test_after_exec()
+{
+	local wrapper
+
+	for wrapper in 'env A=1' 'nice' "sh -c exec\\ $openmpi\\ ring"; do
+		eval "OMPI_MCA_btl=$btl,self run -n 2 $wrapper $openmpi ring"
+		status_is 0
+		silent
+		out_has 'ring: 2 ranks'
+		check "no warning" eval '! grep -q ^libpvas: "$T/err"'
+	done
+	run -n 2 env A=1 "$mpich" ring
+	status_is 0
+	out_has 'ring: 2 ranks'
+	run -n 2 env PVAS_EXEC=leave "$openmpi" ring
+	status_is 0
+	out_has 'ring: 2 ranks'
+	[ "$BACKEND" = kernel ] || return 0
+	# and where mpirun starts the ranks
+	OMPI_MCA_btl=$btl,self timeout "$LIMIT" mpirun --allow-run-as-root --oversubscribe -n 2 \
+		"$B/pvasrun/pvasexec" env A=1 nice "$openmpi" ring >"$T/out" 2>"$T/err"
+	status=$?
+	status_is 0
+	out_has 'ring: 2 ranks'
 }
 
 test_two_jobs()

@@ -100,6 +100,11 @@ memory()
 		memory --nodes 1,7,9216,2^30 --ppn 3
 	check "JSON of the K computer" answers '[12900000000, 1520000000, 140000000]' \
 		'[m["bytes"] for m in d["jobs"][0]["modes"]]' memory --model k
+	shows "BTL pvas" '^64 4 17496 17\.5 KB$' memory --model pvas --ranks 64
+	shows "BTL pvas, one fast peer" '^64 1 ' memory --model pvas --ranks 64 --cap 1
+	shows "CSV of the BTL pvas" '^225,8,pvas,3,18368$' memory --model pvas --csv
+	check "JSON of the BTL pvas" answers '[17384, 17496]' '[j["bytes"] for j in d["jobs"]]' \
+		memory --model pvas --ranks 4,64
 	shows "CSV" '^1048576,4,4194304,10,1024,1,lean,sum,0,1073794416$' memory --csv
 	shows "CSV of the K computer" '^9216,1,9216,1024,k,capped,1024,1520000000$' memory --model k --csv
 }
@@ -174,6 +179,10 @@ bad_memory()
 	bad "1 rank a node" memory --model k --ppn 4
 	bad "does not go with --model k" memory --model k --comms 4
 	bad "go with --model k only" memory --cap 4
+	for option in --nodes=4 --ppn=4 --comms=4 --contexts=4 --original --hops=4 --plot=x.svg; do
+		bad "does not go with --model pvas" memory --model pvas "$option"
+	done
+	bad "do not fit" memory --model pvas --ranks 2^60
 	bad "do not fit" memory --model k --nodes 2^60
 	bad "do not fit" memory --model k --hops 18446744073709551615
 	bad "no option of this command" memory --bytes 4

@@ -46,6 +46,7 @@ int main(void)
 {
 	test_lean();
 	test_kcomputer();
+	test_pvas();
 	test_neighbour();
 	test_fit();
 	test_words();

@@ -24,6 +24,7 @@ void expect_printed(double got, const char *wanted, const char *name, const char
 
 void test_lean(void);
 void test_kcomputer(void);
+void test_pvas(void);
 void test_neighbour(void);
 void test_fit(void);
 void test_words(void);

@@ -86,6 +86,7 @@ struct pvas_info {
 
 #define PVAS_FEATURE_TASK_EXE	(1ULL << 0)	/* /proc/PID/exe is each task's own */
 #define PVAS_FEATURE_IA32	(1ULL << 1)	/* int 0x80 calls are bounded too */
+#define PVAS_FEATURE_EXEC_STAYS	(1ULL << 2)	/* the exec of a task stays in its space */
 
 /**
  * struct pvas_create - make the caller's mm a space (PVAS_IOC_CREATE)
@@ -198,6 +199,11 @@ struct pvas_attach {
  * time or pid namespace is set for its children; or a task has made the space not
  * dumpable. A seccomp filter counts as the creator's as long as a task or the
  * creator's parent has it.
+ *
+ * The execve() of a task stays in its partition, as a new program of the same task, if the
+ * new program could be armed and run there: the rules above are asked again. Else the
+ * program runs outside the space, as it does with PVAS_EXEC=leave in its environment, by a
+ * 32-bit call, and as long as a vfork child uses the memory for more than a second.
  *
  * A task keeps the rights it was admitted with: calls that would change its ids,
  * permitted capabilities, or user, pid, mount, ipc, cgroup or time namespace fail

@@ -20,6 +20,42 @@ test_map_and_verbose()
 	check "partition size" grep -q 'partitions of 32G' err
 }
 
+# A task that execs stays one, and keeps rank, pid and what a wrapper has set.
+test_wrappers()
+{
+	local maps='^1[0-9a-f]{9}-.* /[^ ]*/grep$' with
+
+	[ -z "$plain" ] || return 0	# no partitions
+	printf '#!/bin/sh\nexec "$@"\n' >wrapper
+	chmod +x wrapper
+	for with in 'env A=1' 'nice -n 2' 'taskset 1' "$T/wrapper nice"; do
+		pvasrun -n 1 --partition-size 64G $with grep -cE "$maps" /proc/self/maps
+		status_is 0
+		check "$with: in the space" [ "$(cat out)" -gt 0 ]
+	done
+	pvasrun -n 1 sh -c 'echo $$ $PVAS_RANK; exec env sh -c "echo \$\$ \$PVAS_RANK"'
+	check "pid and rank stay" [ "$(uniq out | wc -l)" -eq 1 ]
+	pvasrun -n 1 nice -n 3 nice
+	out_is 3
+	pvasrun -n 1 --partition-size 64G env PVAS_EXEC=leave grep -cE "$maps" /proc/self/maps
+	out_is 0
+}
+
+# One that can't be a task leaves, and --verbose says which and why.
+test_left()
+{
+	[ -z "$plain" ] || return 0
+	printf 'int sleep(int); int main(void) { sleep(1); return 0; }' |
+		cc -x c -no-pie -o nopie - || return
+	pvasrun -n 2 env "$T/nopie"
+	status_is 0; silent
+	pvasrun -v -n 2 env "$T/nopie"
+	status_is 0
+	check "both are named" [ "$(grep -cE "^pvasrun: rank [01] \(pid [0-9]+\) is no task any more: $T/nopie runs outside the space: not a position-independent" err)" -eq 2 ]
+	pvasrun -v -n 2 env sleep 1
+	check "none is" eval '! grep "no task" err'
+}
+
 # The addresses of program, heap, libraries and stack of the task in partition 1
 places() { "$@" $PVASRUN -n 1 $ASLR cat /proc/self/maps 2>&1 | grep -oE '^1[0-9a-f]{9}-[0-9a-f]*'; }
 

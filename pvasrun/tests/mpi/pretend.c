@@ -3,7 +3,8 @@
  * A rank of a job that is larger than its node: pretend WORLD TASKS [send | bcast]
  *
  * WORLD ranks, of which TASKS exist. It creates communicators and groups of all of them,
- * and prints "pretend: N ranks" if each is right; or sends to a rank that does not exist.
+ * and prints "pretend: N ranks" if each is right, and how many memory maps of all ranks are
+ * of a shared table of a group; or sends to a rank that does not exist.
  */
 #include <mpi.h>
 #include <stdio.h>
@@ -93,6 +94,20 @@ static void check_operations(void)
 	free(all);
 }
 
+/* Of all ranks of this node, for they share one address space */
+static int shared_maps(void)
+{
+	FILE *f = fopen("/proc/self/maps", "r");
+	char line[512];
+	int nr = 0;
+
+	while (f && fgets(line, sizeof(line), f))
+		nr += strstr(line, "memfd:pvas-group") != NULL;
+	if (f)
+		fclose(f);
+	return nr;
+}
+
 int main(int argc, char **argv)
 {
 	MPI_Init(&argc, &argv);
@@ -109,6 +124,9 @@ int main(int argc, char **argv)
 		check_node();
 		check_operations();
 	}
+	MPI_Barrier(MPI_COMM_WORLD);
+	if (!rank)
+		printf("shared maps: %d\n", shared_maps());
 	MPI_Finalize();
 	if (!rank)
 		printf("pretend: %d ranks\n", world);

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * A communicator over several nodes: is the component used for it, are long messages right,
+ * sums the same in each run and at all ranks, and are communicators freed with what was made
+ * for them?
+ *
+ *	nodes used|unused [COMMUNICATORS [NUMBERS]]
+ */
+#define COUNTER_PREFIX "coll_pvas_"
+#include "common.h"
+#include "counter.h"
+
+static struct counter operations;
+static int numbers = 700001;
+
+static double number(int of, int i)
+{
+	return 1.0 / (1 + of + i % 1000);
+}
+
+/* Sums that depend on the order: the same twice, and the same everywhere */
+static int check_sums(MPI_Comm comm)
+{
+	double *s = malloc(numbers * sizeof(*s)), *once = malloc(numbers * sizeof(*s));
+	double *again = malloc(numbers * sizeof(*s));
+	int i, bad;
+
+	for (i = 0; i < numbers; i++)
+		s[i] = number(rank, i);
+	MPI_Allreduce(s, once, numbers, MPI_DOUBLE, MPI_SUM, comm);
+	MPI_Allreduce(s, again, numbers, MPI_DOUBLE, MPI_SUM, comm);
+	bad = memcmp(once, again, numbers * sizeof(*s)) != 0;
+	MPI_Bcast(again, numbers, MPI_DOUBLE, size - 1, comm);
+	bad += memcmp(once, again, numbers * sizeof(*s)) != 0;
+	memset(again, 0, numbers * sizeof(*s));
+	MPI_Reduce(s, again, numbers, MPI_DOUBLE, MPI_SUM, size - 1, comm);
+	for (i = 0; rank == size - 1 && i < numbers; i++)
+		bad += again[i] - once[i] > 1e-9 || once[i] - again[i] > 1e-9;
+	free(s);
+	free(once);
+	free(again);
+	return bad;
+}
+
+static int check_blocks(MPI_Comm comm)
+{
+	const int n = numbers / 10;
+	double *s = malloc(n * sizeof(*s)), *r = malloc((size_t)n * size * sizeof(*r));
+	int i, k, bad = 0;
+
+	for (i = 0; i < n; i++)
+		s[i] = number(rank, i);
+	MPI_Allgather(s, n, MPI_DOUBLE, r, n, MPI_DOUBLE, comm);
+	for (k = 0; k < size; k++)
+		for (i = 0; i < n; i++)
+			bad += r[k * n + i] != number(k, i);
+	free(s);
+	free(r);
+	return bad;
+}
+
+/* No rank may leave before the last one has come. */
+static int check_barrier(MPI_Comm comm)
+{
+	double came = MPI_Wtime(), last, left;
+
+	MPI_Barrier(comm);
+	left = MPI_Wtime();
+	MPI_Allreduce(&came, &last, 1, MPI_DOUBLE, MPI_MAX, comm);
+	return left < last;
+}
+
+static int check_used(const char *expected)
+{
+	const long long before = counter_read(&operations);
+	int x = rank;
+
+	MPI_Bcast(&x, 1, MPI_INT, 0, MPI_COMM_WORLD);
+	return x != 0 || (counter_read(&operations) > before) != !strcmp(expected, "used");
+}
+
+static void make_and_free(int times)
+{
+	MPI_Comm comm;
+	int i, x;
+
+	for (i = 0; i < times; i++) {
+		x = rank;
+		MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+		MPI_Bcast(&x, 1, MPI_INT, i % size, comm);
+		MPI_Comm_free(&comm);
+	}
+}
+
+int main(int argc, char **argv)
+{
+	const int times = argc > 2 ? atoi(argv[2]) : 100;
+	struct counter communicators;
+	long long before, after;
+	int bad, all;
+
+	if (argc > 3)
+		numbers = atoi(argv[3]);
+	MPI_Init(&argc, &argv);
+	MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+	MPI_Comm_size(MPI_COMM_WORLD, &size);
+	counters_begin();
+	counter_find(&operations, "operations");
+	counter_find(&communicators, "communicators");
+	bad = check_used(argv[1]) + check_sums(MPI_COMM_WORLD) + check_blocks(MPI_COMM_WORLD) +
+	      check_barrier(MPI_COMM_WORLD);
+	make_and_free(2);
+	before = counter_read(&communicators);
+	make_and_free(times);
+	after = counter_read(&communicators);
+	bad += after != before;
+	MPI_Allreduce(&bad, &all, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+	if (rank == 0)
+		printf("%d ranks, %d wrong, %lld communicators, %lld before\n", size, all, after,
+		       before);
+	MPI_Finalize();
+	return all != 0;
+}

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The exec of a task that stays one: the new program takes over the partition.
+ *
+ * The new program gets a struct pvas_partition and a member of its own, as if it had been
+ * armed for the same index. They wait behind those of the old program, which ends as any
+ * task does: other tasks see it ending, its memory is freed by the same work item, and only
+ * then the exec goes on. The index is never free in between.
+ *
+ * A program that can't be a task, or that has PVAS_EXEC=leave in its environment, leaves the
+ * space: the other formats run it. All reasons are found before the point of no return.
+ */
+#include <linux/completion.h>
+#include <linux/mm.h>
+#include <linux/pid.h>
+#include <linux/sched/signal.h>
+#include <linux/sched/task_stack.h>
+#include <linux/string.h>
+#include <linux/uaccess.h>
+#include <linux/unistd.h>
+
+#include "pvas.h"
+#include "pvas_member.h"
+#include "pvas_stay.h"
+
+#define PVAS_ENV_LEAVE		"PVAS_EXEC=leave"
+/* How long the exec waits for vfork children that are still loading their programs. */
+#define PVAS_GUESTS_WAIT	HZ
+
+/* Only asks what the user wants: so it does not matter that another thread can change it. */
+static bool pvas_wants_to_leave(const struct linux_binprm *bprm)
+{
+	const struct pt_regs *regs = task_pt_regs(current);
+	const u64 __user *envp = (const u64 __user *)(regs->orig_ax == __NR_execveat ?
+						      regs->r10 : regs->dx);
+	char var[sizeof(PVAS_ENV_LEAVE)];
+	u64 at;
+	int i;
+
+	for (i = 0; i < bprm->envc; i++) {
+		if (get_user(at, envp + i) || !at)
+			break;
+		if (strncpy_from_user(var, u64_to_user_ptr(at), sizeof(var)) == sizeof(var) - 1 &&
+		    !strcmp(var, PVAS_ENV_LEAVE))
+			return true;
+	}
+	return false;
+}
+
+/**
+ * pvas_stay_begin - does the exec of the caller keep it in its space?
+ * @bprm:	the exec
+ *
+ * Vfork children and the creator do not stay.
+ *
+ * Return: the member that the process would become, which is in no table yet; or NULL.
+ */
+struct pvas_member *pvas_stay_begin(const struct linux_binprm *bprm)
+{
+	const struct pvas_partition *old = pvas_task_partition();
+	struct pvas_member *m;
+
+	if (!old || READ_ONCE(old->state) != PVAS_PART_RUNNING || old->pid != task_tgid(current))
+		return NULL;
+	if (in_ia32_syscall() || pvas_wants_to_leave(bprm))
+		return NULL;
+	m = pvas_member_alloc(old->space);
+	if (!m)
+		return NULL;
+	m->part->index = old->index;
+	m->part->base = old->base;
+	m->part->end = old->end;
+	return m;
+}
+
+/* A vfork child is a member until its own program is loaded, a moment after its parent runs. */
+static bool pvas_is_alone(const struct pvas_partition *part)
+{
+	unsigned long end = jiffies + PVAS_GUESTS_WAIT;
+
+	while (READ_ONCE(part->members) > 1)
+		if (time_after(jiffies, end) || schedule_timeout_killable(1) < 0 ||
+		    fatal_signal_pending(current))
+			return false;
+	return true;
+}
+
+/* Its monitor may be one of the threads that the exec ends: then nobody would answer. */
+static bool pvas_is_monitored(const struct pvas_partition *part)
+{
+	struct vm_area_struct *vma;
+	VMA_ITERATOR(vmi, current->mm, part->base);
+	bool found = false;
+
+	if (mmap_read_lock_killable(current->mm))
+		return true;
+	for_each_vma_range(vmi, vma, part->end) {
+		found = pvas_uffd_waits(vma);
+		if (found)
+			break;
+	}
+	mmap_read_unlock(current->mm);
+	return found;
+}
+
+/* Before the point of no return, in addition to the checks of a program that enters. */
+bool pvas_stay_may(void)
+{
+	const struct pvas_partition *old = pvas_task_partition();
+
+	return pvas_caps_last() && pvas_is_alone(old) && !pvas_is_monitored(old);
+}
+
+/* Puts @m in the place of the caller's member, which is returned; NULL if the space has ended. */
+static struct pvas_member *pvas_replace(struct pvas_member *m, struct file *exe)
+{
+	struct pvas_partition *part = m->part;
+	struct pvas_space *space = part->space;
+	struct pvas_member *old = NULL;
+
+	spin_lock(&space->lock);
+	spin_lock(&pvas_members_lock);
+	if (!space->dead)
+		old = pvas_member_find(current->signal);
+	if (old) {
+		hash_del_rcu(&old->node);
+		old->part->next = part;
+		part->gen = ++space->gen;
+		part->exe = exe;
+		part->state = PVAS_PART_RUNNING;
+		m->entering = true;
+		space->in_use++;
+		space->occupied++;
+		list_add_tail(&m->list, &space->members);
+		pvas_member_hash(m);
+	}
+	spin_unlock(&pvas_members_lock);
+	spin_unlock(&space->lock);
+	return old;
+}
+
+/**
+ * pvas_stay_enter - past the point of no return: make the caller the task @m
+ * @m:		from pvas_stay_begin(); on success, and on -EINTR and -ENOMEM, it is in the
+ *		tables, and the caller's exit removes it
+ * @exe:	the program: the partition takes over the reference and the denial of writing
+ *
+ * Return: 0, -ESRCH if the space has ended, -EINTR if the caller is killed, -ENOMEM if the
+ * memory of the old program can't be unmapped.
+ */
+int pvas_stay_enter(struct pvas_member *m, struct file *exe)
+{
+	struct pvas_member *old = pvas_replace(m, exe);
+
+	return old ? pvas_member_end(old) : -ESRCH;
+}

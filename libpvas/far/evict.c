@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * Make room: pages leave in the order of the clock, first into a slot, from which a fault
+ * gets them back at once (the second chance), then into the stores. The lock is held.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "far.h"
+#include "store.h"
+
+enum {
+	RUN = 16,	/* pages put in one go */
+	LOOK = 256,	/* pages looked at for a clean one */
+};
+
+static bool is_evictable(const struct far_page *page)
+{
+	return page->state == FAR_MAPPED && !page->pins;
+}
+
+static bool was_referenced(const struct far_page *page)
+{
+	return page->flags & FAR_REFERENCED && !(page->flags & FAR_COLD);
+}
+
+/* The page that the clock's hand finds, FAR_NONE if all have to stay */
+static uint32_t choose(void)
+{
+	uint64_t steps = 2 * (uint64_t)far.resident.count;
+	struct far_page *page;
+	uint32_t n;
+
+	for (; steps; steps--) {
+		n = far.resident.head;
+		page = &far.page[n];
+		far_list_remove(&far.resident, far.page_link, n);
+		if (is_evictable(page) && !was_referenced(page))
+			return n;
+		page->flags &= (uint8_t)~FAR_REFERENCED;
+		far_list_add_tail(&far.resident, far.page_link, n);
+	}
+	return FAR_NONE;
+}
+
+/*
+ * The same if there is no slot: only a clean page can go. The hand stays: else pages that were
+ * just read would go before those that were written long ago, and wait for being put.
+ */
+static uint32_t choose_clean(void)
+{
+	uint32_t n = far.resident.head, steps;
+	const struct far_page *page;
+
+	for (steps = 0; n != FAR_NONE && steps < LOOK; steps++) {
+		page = &far.page[n];
+		if (is_evictable(page) && !was_referenced(page) && !(page->flags & FAR_DIRTY)) {
+			far_list_remove(&far.resident, far.page_link, n);
+			return n;
+		}
+		n = far.page_link[n].next;
+	}
+	return FAR_NONE;
+}
+
+static bool has_second_chance(const struct far_page *page)
+{
+	return page->flags & FAR_DIRTY || !(page->flags & (FAR_COLD | FAR_SEQUENTIAL));
+}
+
+/* Without the lock: unmap a busy page. The slot that it goes to must have no page in it. */
+static int unmap(uint32_t n, uint32_t slot)
+{
+	if (slot == FAR_NO_SLOT) {
+		/* Clean, so it is write-protected, and nobody can have changed it since. */
+		far_uffd_drop(far_page_addr(n), far.page_size);
+		return 0;
+	}
+	if (far.uffd.move)
+		far_uffd_drop(far_slot_addr(slot), far.page_size);
+	return far_uffd_take(&far.uffd, far_slot_addr(slot), far_page_addr(n), far.page_size);
+}
+
+/* The end of far_evict() if the page could not be taken */
+static void not_taken(uint32_t n, uint32_t slot, int err)
+{
+	far_slot_free(slot);
+	if (err == -EBUSY) {
+		far.mapped++;
+		far.page[n].flags |= FAR_DIRTY | FAR_REFERENCED;
+		far_list_add_tail(&far.resident, far.page_link, n);
+		far_page_settle(n, FAR_MAPPED);
+	} else {
+		far_page_forget(n);
+		far_page_settle(n, FAR_EMPTY);
+	}
+}
+
+bool far_evict(void)
+{
+	bool room = far.free_out.count || far.clean.count;
+	uint32_t n = room ? choose() : choose_clean(), slot = FAR_NO_SLOT;
+	struct far_page *page;
+	int err;
+
+	if (n == FAR_NONE)
+		return false;
+	page = &far.page[n];
+	if (room && has_second_chance(page))
+		slot = far_slot_for_out();
+	page->state = FAR_BUSY;
+	pthread_mutex_unlock(&far.lock);
+	err = unmap(n, slot);
+	pthread_mutex_lock(&far.lock);
+	far.mapped--;
+	if (err) {
+		not_taken(n, slot, err);
+		return true;
+	}
+	page->flags &= (uint8_t)~(FAR_COLD | FAR_REFERENCED);
+	far.count.dropped += !(page->flags & FAR_DIRTY);
+	if (slot == FAR_NO_SLOT) {
+		far_page_settle(n, page->flags & FAR_IN_STORE ? FAR_STORED : FAR_EMPTY);
+		return true;
+	}
+	page->slot = slot;
+	far.slot[slot].page = n;
+	far_slot_queue(slot, page->flags & FAR_DIRTY ? &far.dirty : &far.clean);
+	far_page_settle(n, FAR_SLOT);
+	return true;
+}
+
+void far_frame_reserve(void)
+{
+	while (far.mapped >= far.frames)
+		if (!far_evict())
+			far_wait();
+	far.mapped++;
+	pthread_cond_signal(&far.work);
+}
+
+/* Take from the dirty slots those that lie in a row and hold pages in a row: how many. */
+static unsigned int take_run(uint32_t *slot, uint64_t *page)
+{
+	unsigned int n = 0;
+	uint32_t next = far.dirty.head;
+
+	*slot = next;
+	if (next == FAR_NONE)
+		return 0;
+	*page = far.slot[next].page;
+	while (n < RUN && next == *slot + n && far.slot[next].page == *page + n) {
+		uint32_t after = far.slot_link[next].next;
+
+		far_slot_unqueue(next);
+		far.page[*page + n].state = FAR_BUSY;
+		n++;
+		next = after;
+	}
+	return n;
+}
+
+static bool is_zero(const void *page)
+{
+	const uint64_t *word = page;
+
+	/* Compared with itself, one word on: all are as the first. */
+	return !*word && !memcmp(word, word + 1, far.page_size - sizeof(*word));
+}
+
+/* Without the lock: put a run, but not its pages of zeros, which @zero tells. */
+static void put_run(uint32_t slot, uint64_t page, unsigned int count, bool *zero)
+{
+	unsigned int i, from;
+
+	for (i = 0; i < count; i++)
+		zero[i] = is_zero(far_slot_addr(slot + i));
+	for (from = 0; from < count; from = i) {
+		for (i = from; i < count && !zero[i]; i++)
+			;
+		if (i == from)
+			i++;
+		else if (far_stripe_put(&far.stripe, page + from, i - from,
+					far_slot_addr(slot + from)))
+			far_die(far_error());
+	}
+}
+
+/* A page's copy in the stores is as new as its slot now. */
+static void was_put(uint64_t n, uint32_t slot, bool zero)
+{
+	struct far_page *page = &far.page[n];
+
+	page->flags &= (uint8_t)~FAR_DIRTY;
+	if (zero) {
+		far.count.zeros++;
+		if (page->flags & FAR_IN_STORE)
+			far_stripe_discard(&far.stripe, n);
+		page->flags &= (uint8_t)~FAR_IN_STORE;
+	} else {
+		far.count.put++;
+		page->flags |= FAR_IN_STORE;
+	}
+	far_slot_queue(slot, &far.clean);
+	far_page_settle(n, FAR_SLOT);
+}
+
+bool far_write_back(void)
+{
+	bool zero[RUN];
+	uint64_t page;
+	uint32_t slot;
+	unsigned int i, count = take_run(&slot, &page);
+
+	if (!count)
+		return false;
+	pthread_mutex_unlock(&far.lock);
+	put_run(slot, page, count, zero);
+	pthread_mutex_lock(&far.lock);
+	for (i = 0; i < count; i++)
+		was_put(page + i, slot + i, zero[i]);
+	return true;
+}

@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * The pager's data. README.md has its design: the states of a page, and the order of
+ * operations by which no store is lost.
+ */
+#ifndef PVAS_FAR_FAR_H
+#define PVAS_FAR_FAR_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "list.h"
+#include "pvas_far.h"
+#include "stripe.h"
+#include "uffd.h"
+
+#define FAR_PUBLIC __attribute__((visibility("default")))
+
+/* Where a page's contents are */
+enum far_state {
+	FAR_FREE,	/* not allocated */
+	FAR_EMPTY,	/* nowhere: it reads as zeros */
+	FAR_STORED,	/* in the stores only */
+	FAR_SLOT,	/* in a slot, not mapped: read ahead, or on its way out */
+	FAR_MAPPED,	/* mapped; write-protected if not FAR_DIRTY */
+	FAR_BUSY,	/* one thread is changing that, without the lock; all others wait */
+};
+
+/* Of a page; kept while it is busy */
+enum {
+	FAR_DIRTY = 1 << 0,	/* memory is newer than the stores */
+	FAR_IN_STORE = 1 << 1,	/* the stores have a copy, perhaps an old one */
+	FAR_REFERENCED = 1 << 2, /* a thread asked for it since the clock passed */
+	FAR_WANTED = 1 << 3,	/* threads wait for it while it is busy */
+	FAR_COLD = 1 << 4,	/* no second chance */
+	FAR_SEQUENTIAL = 1 << 5,
+	FAR_START = 1 << 6,	/* the first page of an allocation */
+	FAR_AHEAD = 1 << 7,	/* read ahead, not touched yet */
+};
+
+#define FAR_NO_SLOT UINT32_MAX
+
+/**
+ * struct far_page - a page of far memory
+ * @slot:	in FAR_SLOT: which
+ * @pins:	pvas_far_pin()s of it; a pinned page is not taken
+ * @state:	enum far_state
+ * @flags:	FAR_DIRTY and so on
+ */
+struct far_page {
+	uint32_t slot;
+	uint16_t pins;
+	uint8_t state;
+	uint8_t flags;
+};
+
+/**
+ * struct far_slot - memory for one page that is not mapped
+ * @page:	the page in it
+ * @list:	the list that it is in: free, ready, clean or dirty; NULL: in use by a thread
+ */
+struct far_slot {
+	uint64_t page;
+	struct far_list *list;
+};
+
+/**
+ * struct far_job - a page to be fetched ahead
+ */
+struct far_job {
+	uint64_t page;
+	uint32_t slot;
+};
+
+/* The accesses of one thread in one place: see ahead.c */
+enum { FAR_STREAMS = 64, FAR_STRIDES = 8 };
+
+struct far_stream {
+	pid_t tid;
+	unsigned int count;		/* of strides seen */
+	unsigned int window;		/* pages to fetch ahead */
+	uint64_t last;			/* page */
+	uint64_t used;			/* when */
+	int64_t stride[FAR_STRIDES];
+};
+
+enum { FAR_WORKERS = 2, FAR_THREADS_MAX = 64 };
+
+/**
+ * struct far_pager - the pager
+ *
+ * @lock protects all that changes after pvas_far_open(), but a busy page's contents, and a
+ * slot's that is in no list: these belong to the thread that made them so.
+ *
+ * @base:	far memory: one range, registered as a whole; allocations are parts of it
+ * @pages:	how many it has
+ * @page:	one a page
+ * @page_link:	places in @resident
+ * @resident:	mapped pages, in the order of the clock: its hand is at the head
+ * @frames:	how many pages may be mapped
+ * @mapped:	how many are, or are about to be
+ * @slots:	numbers 0 to @fetch_count - 1: to fetch into, ordinary memory; all others: for
+ *		pages on their way out, registered, so that the kernel can move pages there
+ * @free_fetch, @ready: of the former: unused; with a page read ahead
+ * @free_out, @clean, @dirty: of the latter: unused; with a page that is in the stores or can
+ *		be dropped; with a page still to be put
+ * @changed:	a page is no longer busy, a slot or frame is free; broadcast if @waiting
+ * @work:	there may be work for the workers
+ * @job:	a ring of @fetch_count
+ * @writing:	pages being put now
+ * @changes:	counts what @changed tells, for those who must look twice
+ */
+struct far_pager {
+	struct far_uffd uffd;
+	struct far_stripe stripe;
+	size_t page_size;
+	char *base;
+	uint64_t pages;
+	struct far_page *page;
+	struct far_link *page_link;
+	struct far_list resident;
+	uint64_t frames;
+	uint64_t mapped;
+	uint64_t pinned;
+	uint64_t allocated;
+
+	char *slot_base;
+	const void *zeros;
+	struct far_slot *slot;
+	struct far_link *slot_link;
+	uint32_t fetch_count;
+	uint32_t out_count;
+	struct far_list free_fetch, ready, free_out, clean, dirty;
+
+	struct far_job *job;
+	unsigned int job_head, job_count;
+	struct far_stream stream[FAR_STREAMS];
+	uint64_t stream_clock;
+
+	pthread_mutex_t lock;
+	pthread_cond_t changed;
+	pthread_cond_t work;
+	unsigned int waiting;
+	unsigned int writing;
+	unsigned int threads;
+	unsigned int started;
+	pthread_t thread[FAR_THREADS_MAX + FAR_WORKERS];
+	int stop_fd;
+	bool stop;
+	pid_t pid;
+	uint64_t ram;
+	struct pvas_far_counters count;
+};
+
+extern struct far_pager far;
+
+static inline void *far_page_addr(uint64_t page)
+{
+	return far.base + page * far.page_size;
+}
+
+static inline void *far_slot_addr(uint32_t slot)
+{
+	return far.slot_base + (size_t)slot * far.page_size;
+}
+
+/* ---- attr.c: attributes, environment, and what follows from them ---- */
+
+struct far_config {
+	char stores[4096];
+	uint64_t ram, size, page;
+	unsigned int copies, threads;
+	bool user_only;
+};
+
+int far_config_get(struct far_config *config, const struct pvas_far_attr *attr);
+
+/* ---- memory.c: the pager's memory ---- */
+
+int far_memory_map(const struct far_config *config);
+void far_memory_unmap(void);
+
+/* ---- thread.c ---- */
+
+int far_threads_start(void);
+void far_threads_stop(void);
+
+/* One line on standard error, and the end of the process: a page can't be had. */
+void far_die(const char *what) __attribute__((noreturn));
+
+/* ---- the following are called with the lock held; * may release it meanwhile ---- */
+
+/* page.c */
+void far_page_settle(uint64_t page, enum far_state state);	/* it is no longer busy */
+void far_wait(void);						/* * for @changed */
+void far_changed(void);
+void far_page_wait(uint64_t page);				/* * until it is not busy */
+void far_page_place(uint64_t page, bool write);			/* * not FREE, MAPPED, BUSY */
+void far_page_unprotect(uint64_t page);				/* * mapped, clean */
+void far_page_forget(uint64_t page);				/* * drop its contents: now EMPTY */
+
+/* slot.c */
+void far_slot_queue(uint32_t slot, struct far_list *list);
+void far_slot_unqueue(uint32_t slot);
+void far_slot_touch(uint32_t slot);				/* queue it anew */
+void far_slot_free(uint32_t slot);
+uint32_t far_slot_for_fetch(bool demand);			/* * if @demand: waits for one */
+uint32_t far_slot_for_out(void);				/* FAR_NO_SLOT: none now */
+
+/* evict.c */
+void far_frame_reserve(void);					/* * count one more in @mapped */
+bool far_evict(void);						/* * one page: false: none now */
+bool far_write_back(void);					/* * false: nothing to be put */
+
+/* ahead.c */
+void far_ahead(uint64_t page, pid_t tid);			/* a fault: queues jobs */
+bool far_ahead_work(void);					/* * one job: false: none */
+
+/* fault.c */
+void far_fault(const struct far_fault *fault);			/* takes the lock itself */
+
+#endif

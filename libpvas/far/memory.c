@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/* The pager's memory: far memory itself, slots and tables. Their sizes follow from the budget. */
+#include <errno.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "far.h"
+#include "store.h"
+
+static uint64_t clamp(uint64_t n, uint64_t least, uint64_t most)
+{
+	return n < least ? least : n > most ? most : n;
+}
+
+static size_t slots_size(void)
+{
+	return (size_t)(far.fetch_count + far.out_count) * far.page_size;
+}
+
+/* Memory that takes no room until it is used */
+static void *map(size_t size, int protection)
+{
+	void *p = mmap(NULL, size, protection, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+	return p == MAP_FAILED ? NULL : p;
+}
+
+static void unmap(const void *addr, size_t size)
+{
+	if (addr)
+		munmap((void *)(uintptr_t)addr, size);
+}
+
+/*
+ * Of pages: aligned, not in children, which have no pager, and not in core dumps. No huge
+ * pages: the kernel would fill a whole one where one small page was put.
+ */
+static char *map_pages(uint64_t pages, int protection)
+{
+	size_t size = pages * far.page_size, lead;
+	char *p = map(size + far.page_size, protection);
+
+	if (!p)
+		return NULL;
+	lead = -(uintptr_t)p & (far.page_size - 1);
+	if (lead)
+		munmap(p, lead);
+	munmap(p + lead + size, far.page_size - lead);
+	p += lead;
+	madvise(p, size, MADV_NOHUGEPAGE);
+	madvise(p, size, MADV_DONTDUMP);
+	if (!madvise(p, size, MADV_DONTFORK))
+		return p;
+	munmap(p, size);
+	return NULL;
+}
+
+/* The budget is for mapped pages and all slots: how many of each. */
+static void divide(uint64_t budget)
+{
+	far.fetch_count = (uint32_t)clamp(budget / 16, 4, 64);
+	far.out_count = (uint32_t)clamp(budget / 8, 4, 1024);
+	far.frames = budget - far.fetch_count - far.out_count;
+}
+
+static void init_lists(void)
+{
+	uint32_t i;
+
+	far.resident = far.free_fetch = far.ready = FAR_LIST_EMPTY;
+	far.free_out = far.clean = far.dirty = FAR_LIST_EMPTY;
+	for (i = 0; i < far.fetch_count + far.out_count; i++)
+		far_slot_free(i);
+}
+
+static int map_tables(void)
+{
+	uint32_t slots = far.fetch_count + far.out_count;
+
+	far.page = map(far.pages * sizeof(*far.page), PROT_READ | PROT_WRITE);
+	far.page_link = map(far.pages * sizeof(*far.page_link), PROT_READ | PROT_WRITE);
+	far.slot = map(slots * sizeof(*far.slot), PROT_READ | PROT_WRITE);
+	far.slot_link = map(slots * sizeof(*far.slot_link), PROT_READ | PROT_WRITE);
+	far.job = map(far.fetch_count * sizeof(*far.job), PROT_READ | PROT_WRITE);
+	/* Never written: it reads as zeros, and takes no memory. */
+	far.zeros = map(far.page_size, PROT_READ);
+	if (!far.page || !far.page_link || !far.slot || !far.slot_link || !far.job || !far.zeros)
+		return far_fail(-ENOMEM, "no memory for the tables of %llu pages",
+				(unsigned long long)far.pages);
+	init_lists();
+	return 0;
+}
+
+static int map_all(void)
+{
+	far.base = map_pages(far.pages, PROT_NONE);
+	far.slot_base = map_pages(far.fetch_count + far.out_count, PROT_READ | PROT_WRITE);
+	if (!far.base || !far.slot_base)
+		return far_fail(-ENOMEM, "no addresses for %llu bytes of far memory (a limit: ulimit -v?)",
+				(unsigned long long)far.pages * far.page_size);
+	return map_tables();
+}
+
+static int register_all(void)
+{
+	int err = far_uffd_register(&far.uffd, far.base, far.pages * far.page_size);
+
+	if (err || !far.uffd.move)
+		return err;
+	return far_uffd_register(&far.uffd, far_slot_addr(far.fetch_count),
+				 far.out_count * far.page_size);
+}
+
+int far_memory_map(const struct far_config *config)
+{
+	int err;
+
+	far.page_size = config->page;
+	far.ram = config->ram / config->page * config->page;
+	far.pages = (config->size + config->page - 1) / config->page;
+	divide(config->ram / config->page);
+	err = map_all();
+	if (!err)
+		err = register_all();
+	if (err)
+		far_memory_unmap();
+	return err;
+}
+
+void far_memory_unmap(void)
+{
+	uint32_t slots = far.fetch_count + far.out_count;
+
+	unmap(far.base, far.pages * far.page_size);
+	unmap(far.slot_base, slots_size());
+	unmap(far.page, far.pages * sizeof(*far.page));
+	unmap(far.page_link, far.pages * sizeof(*far.page_link));
+	unmap(far.slot, slots * sizeof(*far.slot));
+	unmap(far.slot_link, slots * sizeof(*far.slot_link));
+	unmap(far.job, far.fetch_count * sizeof(*far.job));
+	unmap(far.zeros, far.page_size);
+}

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/* A page's way from one state to another. The lock is held, except where said. */
+#include <errno.h>
+#include <stdio.h>
+
+#include "far.h"
+#include "store.h"
+
+void far_changed(void)
+{
+	if (far.waiting)
+		pthread_cond_broadcast(&far.changed);
+}
+
+void far_wait(void)
+{
+	far.waiting++;
+	/* The workers put pages early if somebody waits. */
+	pthread_cond_broadcast(&far.work);
+	pthread_cond_wait(&far.changed, &far.lock);
+	far.waiting--;
+}
+
+void far_page_wait(uint64_t n)
+{
+	while (far.page[n].state == FAR_BUSY)
+		far_wait();
+}
+
+void far_page_settle(uint64_t n, enum far_state state)
+{
+	struct far_page *page = &far.page[n];
+
+	page->state = (uint8_t)state;
+	if (page->flags & FAR_WANTED) {
+		page->flags &= (uint8_t)~FAR_WANTED;
+		far_uffd_wake(&far.uffd, far_page_addr(n), far.page_size);
+	}
+	far_changed();
+}
+
+/* Without the lock: get a busy page's contents. */
+static void fetch(uint64_t n, uint32_t slot)
+{
+	if (far_stripe_get(&far.stripe, n, far_slot_addr(slot)))
+		far_die(far_error());
+}
+
+/* Without the lock: map a busy page, from a slot or as zeros. */
+static int map(uint64_t n, uint32_t slot)
+{
+	bool dirty = far.page[n].flags & FAR_DIRTY;
+	void *addr = far_page_addr(n);
+
+	if (slot == FAR_NO_SLOT)
+		return far_uffd_copy(&far.uffd, addr, far.zeros, far.page_size, !dirty);
+	/*
+	 * A page that was moved can be written before it could be write-protected: such a
+	 * store would go unnoticed. Hence only if the page is dirty in any case.
+	 */
+	if (dirty && far.uffd.move)
+		return far_uffd_move(&far.uffd, addr, far_slot_addr(slot), far.page_size);
+	return far_uffd_copy(&far.uffd, addr, far_slot_addr(slot), far.page_size, !dirty);
+}
+
+/* The counters of a page that is found in a slot */
+static void count_slot(struct far_page *page)
+{
+	if (page->flags & FAR_AHEAD)
+		far.count.ahead_used++;
+	else
+		far.count.returned++;
+	page->flags &= (uint8_t)~FAR_AHEAD;
+}
+
+/* The end of far_page_place() */
+static void placed(uint64_t n, int err)
+{
+	struct far_page *page = &far.page[n];
+
+	if (err) {
+		/* The program has unmapped it; whoever touches it shall find that out. */
+		far.mapped--;
+		far_page_forget(n);
+		page->flags |= FAR_WANTED;
+		far_page_settle(n, FAR_EMPTY);
+		return;
+	}
+	far_list_add_tail(&far.resident, far.page_link, (uint32_t)n);
+	if (!(page->flags & FAR_SEQUENTIAL))
+		page->flags |= FAR_REFERENCED;
+	far_page_settle(n, FAR_MAPPED);
+}
+
+void far_page_place(uint64_t n, bool write)
+{
+	struct far_page *page = &far.page[n];
+	enum far_state from = page->state;
+	uint32_t slot = from == FAR_SLOT ? page->slot : FAR_NO_SLOT;
+	int err;
+
+	page->state = FAR_BUSY;
+	if (from == FAR_SLOT) {
+		far_slot_unqueue(slot);
+		count_slot(page);
+	}
+	far_frame_reserve();
+	if (from == FAR_STORED) {
+		slot = far_slot_for_fetch(true);
+		far.count.fetched++;
+	}
+	if (write)
+		page->flags |= FAR_DIRTY;
+	pthread_mutex_unlock(&far.lock);
+	if (from == FAR_STORED)
+		fetch(n, slot);
+	err = map(n, slot);
+	pthread_mutex_lock(&far.lock);
+	if (slot != FAR_NO_SLOT)
+		far_slot_free(slot);
+	placed(n, err);
+}
+
+void far_page_unprotect(uint64_t n)
+{
+	struct far_page *page = &far.page[n];
+
+	/* Busy: nobody may begin to take it between the two. */
+	page->state = FAR_BUSY;
+	page->flags |= FAR_DIRTY | FAR_REFERENCED;
+	far.count.write_faults++;
+	pthread_mutex_unlock(&far.lock);
+	far_uffd_unprotect(&far.uffd, far_page_addr(n), far.page_size);
+	pthread_mutex_lock(&far.lock);
+	far_page_settle(n, FAR_MAPPED);
+}
+
+void far_page_forget(uint64_t n)
+{
+	struct far_page *page = &far.page[n];
+
+	if (page->state == FAR_MAPPED) {
+		far_list_remove(&far.resident, far.page_link, (uint32_t)n);
+		far.mapped--;
+	} else if (page->state == FAR_SLOT) {
+		far_slot_unqueue(page->slot);
+		far_slot_free(page->slot);
+	}
+	if (page->flags & FAR_IN_STORE)
+		far_stripe_discard(&far.stripe, n);
+	page->flags &= FAR_START | FAR_SEQUENTIAL | FAR_WANTED;
+	page->state = FAR_BUSY;
+}

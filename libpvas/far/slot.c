@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/* Slots: memory for pages that are not mapped. The lock is held. */
+#include "far.h"
+
+static bool is_for_fetch(uint32_t slot)
+{
+	return slot < far.fetch_count;
+}
+
+void far_slot_queue(uint32_t slot, struct far_list *list)
+{
+	far_list_add_tail(list, far.slot_link, slot);
+	far.slot[slot].list = list;
+}
+
+void far_slot_unqueue(uint32_t slot)
+{
+	far_list_remove(far.slot[slot].list, far.slot_link, slot);
+	far.slot[slot].list = NULL;
+}
+
+void far_slot_touch(uint32_t slot)
+{
+	struct far_list *list = far.slot[slot].list;
+
+	far_slot_unqueue(slot);
+	far_slot_queue(slot, list);
+}
+
+void far_slot_free(uint32_t slot)
+{
+	far_slot_queue(slot, is_for_fetch(slot) ? &far.free_fetch : &far.free_out);
+	far_changed();
+}
+
+/* Take the longest queued slot of a list, whose page needs it no longer. */
+static uint32_t reuse(struct far_list *list)
+{
+	uint32_t slot = list->head;
+	struct far_page *page;
+
+	if (slot == FAR_NONE)
+		return FAR_NO_SLOT;
+	far_slot_unqueue(slot);
+	if (list == &far.free_fetch || list == &far.free_out)
+		return slot;
+	page = &far.page[far.slot[slot].page];
+	page->flags &= (uint8_t)~FAR_AHEAD;
+	page->state = page->flags & FAR_IN_STORE ? FAR_STORED : FAR_EMPTY;
+	return slot;
+}
+
+uint32_t far_slot_for_fetch(bool demand)
+{
+	uint32_t slot;
+
+	for (;;) {
+		slot = reuse(&far.free_fetch);
+		/* Of what was read ahead in vain, something must go, or it would stay for ever. */
+		if (slot == FAR_NO_SLOT && (demand || far.ready.count > far.fetch_count / 2))
+			slot = reuse(&far.ready);
+		if (slot != FAR_NO_SLOT || !demand)
+			return slot;
+		far_wait();
+	}
+}
+
+uint32_t far_slot_for_out(void)
+{
+	uint32_t slot = reuse(&far.free_out);
+
+	return slot != FAR_NO_SLOT ? slot : reuse(&far.clean);
+}

@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * The store file:PATH. Its room is allocated when it is opened, so that a full file system is
+ * an error then and not in the middle of a job. A file in a folder has no name: nothing is
+ * left of it, whatever the end of the process.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <linux/fs.h>
+
+#include "store.h"
+
+/**
+ * struct file_store - an open file
+ * @fd:		by which pages pass it: with O_DIRECT, where the file system has that
+ * @own:	it is ours alone, so discarded pages can give their room back
+ * @path:	for messages
+ */
+struct file_store {
+	struct far_store store;
+	int fd;
+	bool own;
+	uint64_t put_bytes, get_bytes;
+	char path[];
+};
+
+static struct file_store *to_file(struct far_store *store)
+{
+	return (struct file_store *)store;
+}
+
+static int fail(const struct file_store *f, const char *call)
+{
+	int err = errno ? errno : EIO;
+
+	return far_fail(-err, "file:%s: %s: %s", f->path, call, strerror(err));
+}
+
+/* Open with O_DIRECT, or without if the file system refuses it. */
+static int open_either(const char *path, int flags)
+{
+	int fd = open(path, flags | O_DIRECT | O_CLOEXEC, 0600);
+
+	return fd < 0 && errno == EINVAL ? open(path, flags | O_CLOEXEC, 0600) : fd;
+}
+
+/* An existing file or device: large enough, and nobody else's */
+static int check_existing(const struct file_store *f, const struct stat *st, uint64_t size)
+{
+	uint64_t has = (uint64_t)st->st_size;
+
+	if (S_ISBLK(st->st_mode) && ioctl(f->fd, BLKGETSIZE64, &has))
+		return fail(f, "BLKGETSIZE64");
+	if (has < size)
+		return far_fail(-ENOSPC, "file:%s: has %" PRIu64 " bytes, %" PRIu64 " are needed",
+				f->path, has, size);
+	if (flock(f->fd, LOCK_EX | LOCK_NB))
+		return errno == EWOULDBLOCK ?
+			far_fail(-EBUSY, "file:%s: another process uses it", f->path) : fail(f, "flock");
+	return 0;
+}
+
+static int open_existing(struct file_store *f, const struct stat *st, uint64_t size)
+{
+	int err;
+
+	if (!S_ISREG(st->st_mode) && !S_ISBLK(st->st_mode))
+		return far_fail(-EINVAL, "file:%s: neither a file, nor a block device, nor a folder", f->path);
+	f->fd = open_either(f->path, O_RDWR);
+	if (f->fd < 0)
+		return fail(f, "open");
+	err = check_existing(f, st, size);
+	if (err)
+		close(f->fd);
+	return err;
+}
+
+/* A file that has a name for a moment: not all file systems have O_TMPFILE. */
+static int open_and_unlink(const char *folder)
+{
+	size_t room = strlen(folder) + 32;
+	char *path = malloc(room);
+	int fd = -1, err = ENOMEM;
+
+	if (path) {
+		snprintf(path, room, "%s/.pvas-far-XXXXXX", folder);
+		fd = mkostemp(path, O_CLOEXEC);
+		err = errno;
+		if (fd >= 0)
+			unlink(path);
+	}
+	free(path);
+	errno = err;
+	return fd;
+}
+
+static int open_unnamed(struct file_store *f, uint64_t size)
+{
+	int err;
+
+	f->own = true;
+	f->fd = open_either(f->path, O_RDWR | O_TMPFILE | O_EXCL);
+	if (f->fd < 0 && (errno == EOPNOTSUPP || errno == EISDIR))
+		f->fd = open_and_unlink(f->path);
+	if (f->fd < 0)
+		return fail(f, "open");
+	err = fallocate(f->fd, 0, 0, (off_t)size) ? errno : 0;
+	if (err == EOPNOTSUPP)
+		err = ftruncate(f->fd, (off_t)size) ? errno : 0;
+	if (!err)
+		return 0;
+	close(f->fd);
+	return far_fail(-err, "file:%s: no room for %" PRIu64 " bytes: %s", f->path, size, strerror(err));
+}
+
+static int file_open(const struct far_store_config *config, struct far_store **store)
+{
+	uint64_t size = config->pages * config->page_size;
+	size_t len = strlen(config->spec) + 1;
+	struct file_store *f;
+	struct stat st;
+	int err;
+
+	if (len == 1)
+		return far_fail(-EINVAL, "file: a path is missing (file:PATH)");
+	f = calloc(1, sizeof(*f) + len);
+	if (!f)
+		return far_fail(-ENOMEM, "no memory");
+	memcpy(f->path, config->spec, len);
+	f->store = (struct far_store){ &far_store_file, config->page_size, config->pages };
+	if (stat(f->path, &st))
+		err = fail(f, "stat");
+	else
+		err = S_ISDIR(st.st_mode) ? open_unnamed(f, size) : open_existing(f, &st, size);
+	if (err)
+		free(f);
+	else
+		*store = &f->store;
+	return err;
+}
+
+/* Buffers and offsets are multiples of 4096 bytes. A few devices want more for O_DIRECT. */
+static bool without_direct(struct file_store *f)
+{
+	int flags = fcntl(f->fd, F_GETFL);
+
+	return errno == EINVAL && flags >= 0 && flags & O_DIRECT &&
+	       !fcntl(f->fd, F_SETFL, flags & ~O_DIRECT);
+}
+
+static int file_put(struct far_store *store, uint64_t first, uint64_t count, const void *buf)
+{
+	struct file_store *f = to_file(store);
+	size_t size = count * store->page_size, at = 0;
+	off_t from = (off_t)(first * store->page_size);
+	ssize_t n;
+
+	while (at < size) {
+		n = pwrite(f->fd, (const char *)buf + at, size - at, from + (off_t)at);
+		if (n > 0)
+			at += (size_t)n;
+		else if (n < 0 && errno != EINTR && !without_direct(f))
+			return fail(f, "write");
+	}
+	__atomic_fetch_add(&f->put_bytes, size, __ATOMIC_RELAXED);
+	return 0;
+}
+
+static int file_get(struct far_store *store, uint64_t first, uint64_t count, void *buf)
+{
+	struct file_store *f = to_file(store);
+	size_t size = count * store->page_size, at = 0;
+	off_t from = (off_t)(first * store->page_size);
+	ssize_t n;
+
+	while (at < size) {
+		n = pread(f->fd, (char *)buf + at, size - at, from + (off_t)at);
+		if (n > 0)
+			at += (size_t)n;
+		else if (!n)
+			return far_fail(-EIO, "file:%s: it was truncated", f->path);
+		else if (errno != EINTR && !without_direct(f))
+			return fail(f, "read");
+	}
+	__atomic_fetch_add(&f->get_bytes, size, __ATOMIC_RELAXED);
+	return 0;
+}
+
+/* The room stays allocated: a later put must not fail. */
+static void file_discard(struct far_store *store, uint64_t first, uint64_t count)
+{
+	struct file_store *f = to_file(store);
+
+	if (f->own)
+		fallocate(f->fd, FALLOC_FL_ZERO_RANGE | FALLOC_FL_KEEP_SIZE,
+			  (off_t)(first * store->page_size), (off_t)(count * store->page_size));
+}
+
+static void file_counters(struct far_store *store, struct far_store_counters *counters)
+{
+	struct file_store *f = to_file(store);
+
+	counters->put_bytes = __atomic_load_n(&f->put_bytes, __ATOMIC_RELAXED);
+	counters->get_bytes = __atomic_load_n(&f->get_bytes, __ATOMIC_RELAXED);
+	counters->held_bytes = store->pages * store->page_size;
+}
+
+static void file_close(struct far_store *store)
+{
+	struct file_store *f = to_file(store);
+
+	close(f->fd);
+	free(f);
+}
+
+const struct far_store_ops far_store_file = {
+	.scheme = "file",
+	.open = file_open,
+	.put = file_put,
+	.get = file_get,
+	.discard = file_discard,
+	.counters = file_counters,
+	.close = file_close,
+};

@@ -1,0 +1,395 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/* Trouble around the pager: children, signals, memory freed too early, stores that fail. */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <sched.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+#include "far_test.h"
+
+#define PAGE ((size_t)65536)
+#define RAM (64 * PAGE)
+#define SIZE (256 * PAGE)
+
+FIXTURE(faults)
+{
+	volatile char *p;
+};
+
+FIXTURE_VARIANT(faults)
+{
+	struct how how;
+};
+
+FIXTURE_VARIANT_ADD(faults, move) { { "zip", PAGE } };
+FIXTURE_VARIANT_ADD(faults, no_move) { { "zip", PAGE, .no_move = true } };
+
+FIXTURE_SETUP(faults)
+{
+	ASSERT_EQ(0, open_far(&variant->how, RAM, SIZE));
+	ASSERT_EQ(0, pvas_far_alloc((void **)&self->p, SIZE));
+	memset((char *)self->p, 3, SIZE);
+}
+
+FIXTURE_TEARDOWN(faults)
+{
+	pvas_far_close();
+}
+
+/* ---- children ---- */
+
+TEST_F(faults, fork_child_has_none)
+{
+	pid_t pid = fork();
+	void *q;
+	int status;
+
+	if (!pid) {
+		if (pvas_far_alloc(&q, 1) != -ECHILD || pvas_far_open(NULL) != -ECHILD)
+			_exit(1);
+		_exit(self->p[SIZE - 1]);
+	}
+	ASSERT_EQ(pid, waitpid(pid, &status, 0));
+	ASSERT_TRUE(WIFSIGNALED(status));
+	EXPECT_EQ(SIGSEGV, WTERMSIG(status));
+	EXPECT_EQ(3, self->p[0]);
+}
+
+TEST_F(faults, commands_can_be_run)
+{
+	EXPECT_EQ(0, system("test -d /"));
+	EXPECT_EQ(3, self->p[0]);
+}
+
+/* ---- signals ---- */
+
+static volatile char *in_handler;
+static volatile int seen;
+
+static void on_signal(int sig)
+{
+	(void)sig;
+	seen = in_handler[0] + in_handler[SIZE / 2];
+}
+
+TEST_F(faults, touched_in_a_handler)
+{
+	in_handler = self->p;
+	signal(SIGUSR1, on_signal);
+	raise(SIGUSR1);
+	EXPECT_EQ(6, seen);
+}
+
+/* ---- memory that goes away while threads page it ---- */
+
+static __thread sigjmp_buf out;
+
+static void on_segv(int sig)
+{
+	siglongjmp(out, sig);
+}
+
+static bool stop;
+
+/* Touch at random until told to stop, or until the memory is gone: 1 */
+static void *touch(void *arg)
+{
+	volatile char *p = arg;
+	uint64_t seed = (uintptr_t)&seed;
+
+	if (sigsetjmp(out, 1))
+		return (void *)1;
+	while (!__atomic_load_n(&stop, __ATOMIC_ACQUIRE))
+		p[next_random(&seed) % (SIZE / 2)] += 1;
+	return NULL;
+}
+
+static void touch_while(volatile char *p, void (*change)(volatile char *p), void **gone)
+{
+	pthread_t thread[4];
+	int i;
+
+	stop = false;
+	signal(SIGSEGV, on_segv);
+	for (i = 0; i < 4; i++)
+		pthread_create(&thread[i], NULL, touch, (char *)p);
+	usleep(100000);
+	change(p);
+	usleep(100000);
+	__atomic_store_n(&stop, true, __ATOMIC_RELEASE);
+	for (i = 0; i < 4; i++)
+		pthread_join(thread[i], &gone[i]);
+	signal(SIGSEGV, SIG_DFL);
+}
+
+static void free_far(volatile char *p)
+{
+	pvas_far_free((char *)p);
+}
+
+static void unmap_far(volatile char *p)
+{
+	munmap((char *)p, SIZE / 2);
+}
+
+/* A thread that still touches it gets a signal; the pager serves others as before. */
+TEST_F(faults, freed_while_paged)
+{
+	volatile char *q;
+	void *gone[4];
+	size_t i;
+	int t;
+
+	touch_while(self->p, free_far, gone);
+	for (t = 0; t < 4; t++)
+		EXPECT_EQ((void *)1, gone[t]);
+	ASSERT_EQ(0, pvas_far_alloc((void **)&q, SIZE));
+	for (i = 0; i < SIZE; i += PAGE)
+		EXPECT_EQ(0, q[i]);
+}
+
+TEST_F(faults, unmapped_while_paged)
+{
+	void *gone[4];
+	size_t i;
+	int t;
+
+	touch_while(self->p, unmap_far, gone);
+	for (t = 0; t < 4; t++)
+		EXPECT_EQ((void *)1, gone[t]);
+	for (i = SIZE / 2; i < SIZE; i += PAGE)
+		EXPECT_EQ(3, self->p[i]);
+}
+
+/* The program drops memory, which it must not: no thread may hang. */
+TEST_F(faults, dropped_by_the_program)
+{
+	size_t i;
+
+	for (i = 0; i < 8 * PAGE; i += PAGE)
+		self->p[i] = 4;
+	madvise((char *)self->p, 8 * PAGE, MADV_DONTNEED);
+	for (i = 0; i < 8 * PAGE; i += PAGE)
+		EXPECT_EQ(0, self->p[i]);
+	madvise((char *)self->p, 8 * PAGE, MADV_DONTNEED);
+	for (i = 8 * PAGE; i < SIZE; i += PAGE)
+		EXPECT_EQ(3, self->p[i]);
+}
+
+/* ---- stores that fail; each in a child, which ends ---- */
+
+/* Let the descriptor of a file be one of another: what the pager does with it fails. */
+static int replace_file(const char *path, const char *other)
+{
+	char link[64], name[256];
+	int fd, with = open(other, O_RDWR | O_CLOEXEC);
+	ssize_t n;
+
+	for (fd = 3; fd < 100; fd++) {
+		snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+		n = readlink(link, name, sizeof(name) - 1);
+		name[n > 0 ? n : 0] = 0;
+		if (fd != with && !strcmp(name, path))
+			dup2(with, fd);
+	}
+	return close(with);
+}
+
+enum fails { PUT, GET };
+
+/* Fill far memory, let the store fail, and read: what a child does */
+static void lose_file(const char *spec, const char *path, unsigned int copies, enum fails what)
+{
+	const struct how how = { spec, PAGE, copies };
+	volatile char *p;
+	size_t i;
+
+	if (open_far(&how, RAM, SIZE) || pvas_far_alloc((void **)&p, SIZE))
+		_exit(10);
+	memset((char *)p, 3, SIZE);
+	if (replace_file(path, what == PUT ? "/dev/full" : "/dev/null"))
+		_exit(11);
+	if (what == PUT)
+		memset((char *)p, 4, SIZE);
+	for (i = 0; i < SIZE; i += PAGE)
+		if (p[i] != (what == PUT ? 4 : 3))
+			_exit(12);
+	_exit(0);
+}
+
+/* Run it with its standard error in @said: the child's exit status */
+static int run_losing(const char *stores, unsigned int copies, enum fails what, char *said,
+		      size_t room)
+{
+	char path[] = "/var/tmp/pvas-far-XXXXXX", spec[128];
+	int fd = mkstemp(path), tube[2], status = -1;
+	ssize_t n;
+	pid_t pid;
+
+	if (fd < 0 || ftruncate(fd, 2 * SIZE) || pipe(tube))
+		return -1;
+	close(fd);
+	snprintf(spec, sizeof(spec), stores, path);
+	pid = fork();
+	if (!pid) {
+		dup2(tube[1], 2);
+		lose_file(spec, path, copies, what);
+	}
+	close(tube[1]);
+	n = read(tube[0], said, room - 1);
+	said[n > 0 ? n : 0] = 0;
+	waitpid(pid, &status, 0);
+	close(tube[0]);
+	unlink(path);
+	return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+static bool is_one_line(const char *said)
+{
+	return *said && strcspn(said, "\n") == strlen(said) - 1;
+}
+
+TEST(store_fails)
+{
+	char said[1000];
+
+	EXPECT_EQ(1, run_losing("file:%s", 1, GET, said, sizeof(said)));
+	EXPECT_NE(NULL, strstr(said, "pvas-far: file:/var/tmp/pvas-far-"));
+	EXPECT_NE(NULL, strstr(said, "truncated"));
+	EXPECT_TRUE(is_one_line(said));
+	EXPECT_EQ(1, run_losing("file:%s", 1, PUT, said, sizeof(said)));
+	EXPECT_NE(NULL, strstr(said, "pvas-far: file:/var/tmp/pvas-far-"));
+	EXPECT_NE(NULL, strstr(said, "write: No space left on device"));
+	EXPECT_TRUE(is_one_line(said));
+}
+
+TEST(store_fails_but_there_are_copies)
+{
+	char said[1000];
+
+	EXPECT_EQ(0, run_losing("zip,file:%s,zip", 2, GET, said, sizeof(said)));
+	EXPECT_NE(NULL, strstr(said, "its pages have second copies"));
+	EXPECT_TRUE(is_one_line(said));
+	EXPECT_EQ(0, run_losing("zip,file:%s,zip", 2, PUT, said, sizeof(said)));
+	EXPECT_NE(NULL, strstr(said, "its pages have second copies"));
+	EXPECT_TRUE(is_one_line(said));
+}
+
+/* ---- a full file system ---- */
+
+static int open_in_small_fs(const char *dir)
+{
+	struct how how = { "file:/tmp", PAGE };
+
+	if (unshare(CLONE_NEWNS) && unshare(CLONE_NEWUSER | CLONE_NEWNS))
+		return 77;
+	if (mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) ||
+	    mount("none", dir, "tmpfs", 0, "size=8M"))
+		return 77;
+	return open_far(&how, RAM, SIZE) == -ENOSPC && strstr(pvas_far_error(), "no room") ? 0 : 1;
+}
+
+TEST(file_system_full)
+{
+	pid_t pid = fork();
+	int status;
+
+	if (!pid)
+		_exit(open_in_small_fs("/tmp"));
+	ASSERT_EQ(pid, waitpid(pid, &status, 0));
+	ASSERT_TRUE(WIFEXITED(status));
+	if (WEXITSTATUS(status) == 77)
+		SKIP(return, "may not mount a file system");
+	EXPECT_EQ(0, WEXITSTATUS(status));
+}
+
+/* ---- a killed program leaves nothing ---- */
+
+static unsigned int entries(const char *dir)
+{
+	unsigned int n = 0;
+	DIR *d = opendir(dir);
+
+	while (d && readdir(d))
+		n++;
+	if (d)
+		closedir(d);
+	return n;
+}
+
+static void run_until_killed(const char *dir, int ready)
+{
+	char spec[64];
+	struct how how = { spec, PAGE };
+	void *p;
+
+	snprintf(spec, sizeof(spec), "file:%s", dir);
+	if (open_far(&how, RAM, SIZE) || pvas_far_alloc(&p, SIZE))
+		_exit(1);
+	memset(p, 1, SIZE);
+	if (write(ready, "", 1) != 1)
+		_exit(1);
+	for (;;)
+		memset(p, 2, SIZE);
+}
+
+TEST(killed)
+{
+	char dir[] = "/var/tmp/pvas-far-XXXXXX", c;
+	int ready[2], status;
+	pid_t pid;
+
+	ASSERT_NE(NULL, mkdtemp(dir));
+	ASSERT_EQ(0, pipe(ready));
+	pid = fork();
+	if (!pid)
+		run_until_killed(dir, ready[1]);
+	close(ready[1]);
+	EXPECT_EQ(1, read(ready[0], &c, 1));
+	kill(pid, SIGKILL);
+	ASSERT_EQ(pid, waitpid(pid, &status, 0));
+	EXPECT_TRUE(WIFSIGNALED(status));
+	EXPECT_EQ(2, entries(dir));
+	EXPECT_EQ(0, rmdir(dir));
+	close(ready[0]);
+}
+
+/* Two jobs on one file would destroy each other's pages. */
+TEST(file_in_use)
+{
+	char path[] = "/var/tmp/pvas-far-XXXXXX", spec[64];
+	struct how how = { spec, PAGE };
+	int fd = mkstemp(path), started[2], end[2], status;
+	pid_t pid;
+	char c;
+
+	snprintf(spec, sizeof(spec), "file:%s", path);
+	ASSERT_EQ(0, ftruncate(fd, SIZE) | pipe(started) | pipe(end));
+	pid = fork();
+	if (!pid) {
+		close(end[1]);
+		if (open_far(&how, RAM, SIZE) || write(started[1], "", 1) != 1)
+			_exit(1);
+		_exit(read(end[0], &c, 1) != 0);
+	}
+	EXPECT_EQ(1, read(started[0], &c, 1));
+	EXPECT_EQ(-EBUSY, open_far(&how, RAM, SIZE));
+	close(end[1]);
+	ASSERT_EQ(pid, waitpid(pid, &status, 0));
+	EXPECT_EQ(0, status);
+	EXPECT_EQ(0, open_far(&how, RAM, SIZE));
+	EXPECT_EQ(0, pvas_far_close());
+	unlink(path);
+	close(fd);
+}
+
+TEST_HARNESS_MAIN

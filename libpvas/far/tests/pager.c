@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * The pager with each kind of store, page and kernel: contents are those last written, by
+ * any number of threads, and never more is resident than the budget.
+ */
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "far_test.h"
+
+FIXTURE(pager)
+{
+	size_t ram;
+	size_t size;
+	volatile uint64_t *p;
+};
+
+FIXTURE_VARIANT(pager)
+{
+	struct how how;
+	size_t ram;
+};
+
+FIXTURE_VARIANT_ADD(pager, zip_4k) { { "zip", 4096 }, MIB };
+FIXTURE_VARIANT_ADD(pager, zip_4k_no_move) { { "zip", 4096, .no_move = true }, MIB };
+FIXTURE_VARIANT_ADD(pager, zip_64k) { { "zip", 65536, .kernel_faults = true }, 8 * MIB };
+FIXTURE_VARIANT_ADD(pager, file_64k) { { "file:/var/tmp", 65536 }, 8 * MIB };
+FIXTURE_VARIANT_ADD(pager, file_64k_no_move) {
+	{ "file:/var/tmp", 65536, .no_move = true }, 8 * MIB
+};
+FIXTURE_VARIANT_ADD(pager, file_1m) { { "file:/var/tmp", 1 << 20 }, 40 * MIB };
+FIXTURE_VARIANT_ADD(pager, smallest) { { "zip", 65536 }, PVAS_FAR_RAM_MIN_PAGES * 65536 };
+FIXTURE_VARIANT_ADD(pager, smallest_no_move) { { "zip", 65536, .no_move = true },
+					       PVAS_FAR_RAM_MIN_PAGES * 65536 };
+FIXTURE_VARIANT_ADD(pager, striped) { { "zip,file:/var/tmp,zip", 65536 }, 4 * MIB };
+FIXTURE_VARIANT_ADD(pager, copies) { { "zip,zip,zip", 65536, .copies = 2 }, 4 * MIB };
+
+FIXTURE_SETUP(pager)
+{
+	self->ram = variant->ram;
+	self->size = 4 * variant->ram;
+	ASSERT_EQ(0, open_far(&variant->how, self->ram, self->size));
+	ASSERT_EQ(0, pvas_far_alloc((void **)&self->p, self->size));
+}
+
+FIXTURE_TEARDOWN(pager)
+{
+	EXPECT_EQ(0, pvas_far_close());
+}
+
+TEST_F(pager, sweep)
+{
+	size_t i, n = self->size / sizeof(*self->p), wrong = 0;
+	int round;
+
+	for (i = 0; i < n; i++)
+		wrong += self->p[i] != 0;
+	for (round = 1; round <= 2; round++) {
+		for (i = 0; i < n; i++)
+			self->p[i] = i * (size_t)round;
+		for (i = 0; i < n; i++)
+			wrong += self->p[i] != i * (size_t)round;
+	}
+	EXPECT_EQ(0, wrong);
+}
+
+/* ---- 16 threads store to the same pages, each to words of its own ---- */
+
+enum { THREADS = 16 };
+
+struct writer {
+	volatile uint64_t *p;
+	size_t pages, page_words;
+	unsigned int number;
+	unsigned int ops;
+	unsigned int wrong;
+};
+
+static void *write_at_random(void *arg)
+{
+	struct writer *w = arg;
+	uint32_t *count = calloc(w->pages, sizeof(*count));
+	uint64_t seed = 88172645463325252ULL + w->number;
+	volatile uint64_t *word;
+	unsigned int op;
+	size_t page;
+
+	for (op = 0; op < w->ops; op++) {
+		page = next_random(&seed) % w->pages;
+		word = w->p + page * w->page_words + w->number;
+		/* A load brings the page in write-protected; the store must fault again. */
+		if (next_random(&seed) % 2)
+			w->wrong += *word != count[page];
+		*word = ++count[page];
+	}
+	for (page = 0; page < w->pages; page++)
+		w->wrong += w->p[page * w->page_words + w->number] != count[page];
+	free(count);
+	return NULL;
+}
+
+TEST_F(pager, no_store_is_lost)
+{
+	size_t page = counters().page;
+	/* Large pages cost time, not only faults. */
+	unsigned int i, ops = page > 65536 ? 250 : 4000;
+	pthread_t thread[THREADS];
+	struct writer w[THREADS];
+
+	for (i = 0; i < THREADS; i++) {
+		w[i] = (struct writer){ self->p, self->size / page, page / 8, i, ops };
+		ASSERT_EQ(0, pthread_create(&thread[i], NULL, write_at_random, &w[i]));
+	}
+	for (i = 0; i < THREADS; i++) {
+		pthread_join(thread[i], NULL);
+		EXPECT_EQ(0, w[i].wrong);
+	}
+	EXPECT_LT(0, counters().fetched);
+	EXPECT_LT(0, counters().write_faults);
+}
+
+/* ---- the budget ---- */
+
+struct watch {
+	bool stop;
+	size_t most;
+	unsigned int looks;
+};
+
+static void *watch_resident(void *arg)
+{
+	struct timespec pause = { .tv_nsec = 10000000 };
+	struct watch *w = arg;
+	size_t now;
+
+	while (!__atomic_load_n(&w->stop, __ATOMIC_ACQUIRE)) {
+		now = resident();
+		w->most = now > w->most ? now : w->most;
+		w->looks++;
+		nanosleep(&pause, NULL);
+	}
+	return NULL;
+}
+
+/* The program's own memory, and what zip has compressed, are not in the budget. */
+TEST_F(pager, budget)
+{
+	size_t i, n = self->size / sizeof(*self->p), base = resident(), stored = 0;
+	struct watch w = { false };
+	struct pvas_far_counters c;
+	pthread_t watcher;
+	int round;
+
+	ASSERT_EQ(0, pthread_create(&watcher, NULL, watch_resident, &w));
+	for (round = 0; round < 3; round++)
+		for (i = 0; i < n; i++)
+			self->p[i] += i;
+	__atomic_store_n(&w.stop, true, __ATOMIC_RELEASE);
+	pthread_join(watcher, NULL);
+	c = counters();
+	EXPECT_LE(c.resident, self->ram);
+	/* Integers in a row get about half as small; 2 MiB: the heaps' own loss. */
+	if (strstr(variant->how.stores, "zip"))
+		stored = c.stored + c.stored / 2 + 2 * MIB;
+	EXPECT_LE(w.most, base + self->ram + self->ram / 20 + stored + MIB / 2);
+	EXPECT_LT(3, w.looks);
+}
+
+/* ---- what is not transferred ---- */
+
+TEST_F(pager, clean_pages_are_dropped)
+{
+	size_t page = counters().page, i, n = self->size / page, put, sum = 0;
+
+	for (i = 0; i < n; i++)
+		self->p[i * page / 8] = i + 1;
+	/* Once more, so that all are in the store */
+	for (i = 0; i < n; i++)
+		sum += self->p[i * page / 8];
+	EXPECT_EQ(n * (n + 1) / 2, sum);
+	put = counters().put;
+	for (i = 0; i < 2 * n; i++)
+		sum += self->p[i % n * page / 8];
+	EXPECT_LE(counters().put, put + n / 4);
+	EXPECT_LT(n, counters().dropped);
+}
+
+TEST_F(pager, zeros_are_not_put)
+{
+	size_t page = counters().page, i, n = self->size / page;
+
+	for (i = 0; i < n; i++)
+		self->p[i * page / 8] = 0;
+	for (i = 0; i < n; i++)
+		EXPECT_EQ(0, self->p[i * page / 8]);
+	EXPECT_EQ(0, counters().put);
+	EXPECT_LT(0, counters().zeros);
+}
+
+TEST_HARNESS_MAIN

@@ -1,0 +1,32 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+# The tests of far memory. Included by ../Makefile.
+
+tests	:= $(here)/tests
+tout	:= $(out)/tests
+kself	:= $(abspath $(O))/kselftest
+
+units	:= api faults pager programs
+# The harness defines functions without prototypes, and with unused parameters.
+unit_flags := -std=gnu11 $(filter-out -Wmissing-prototypes,$(WARN)) -Wno-unused-parameter \
+	-I$(here) -I$(top)/include -I$(top)/libpvas/tests -isystem $(kself) -D_GNU_SOURCE -pthread -MMD -MP
+
+# The kernel's test harness: libpvas/tests/tests.mk extracts it.
+$(kself)/kselftest_harness.h:
+	$(Q)$(MAKE) -s -C $(top)/libpvas $@
+
+$(units:%=$(tout)/%): $(tout)/%: $(tests)/%.c $(tests)/no_move.c $(out)/libpvasfar.a $(kself)/kselftest_harness.h | $(tout)
+	$(call say,CC)
+	$(Q)$(CC) $(unit_flags) $(CFLAGS) -Wl,--wrap=ioctl -o $@ $< $(tests)/no_move.c $(out)/libpvasfar.a $(libs)
+
+# As printed it does not compile with -fopenmp: it returns out of a parallel loop. 64 MiB here.
+$(tout)/figure3: $(tests)/data/figure3.c $(here)/dlm.h $(out)/libpvasfar.so | $(tout)
+	$(call say,CC)
+	$(Q)$(CC) -std=gnu11 -w -O2 -I$(here) '-DENUM=(1UL<<23)' -o $@ $< -L$(out) -Wl,-rpath,$(out) -lpvasfar
+$(tout)/figure3.ok: $(tout)/figure3
+	$(Q)PVAS_FAR=zip PVAS_FAR_RAM=16M PVAS_FAR_PAGE=64K timeout 60 $<
+	$(Q)! PVAS_FAR=zip PVAS_FAR_RAM=1K $< 2>$@
+	$(Q)grep -q '^dlm_startup: a budget of 1024 bytes is too small' $@
+
+tests: all $(units:%=$(tout)/%) $(tout)/figure3
+check: tests $(tout)/figure3.ok
+	$(Q)$(tests)/run.sh $(tout) $(units)

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/* The pager's threads: some serve faults, some put pages and fetch ahead. */
+#include <errno.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "far.h"
+#include "store.h"
+
+enum { STACK = 256 * 1024 };
+
+void far_die(const char *what)
+{
+	char line[600];
+	int n = snprintf(line, sizeof(line), "pvas-far: %s\n", what);
+
+	if (n >= (int)sizeof(line))
+		n = sizeof(line) - 1;
+	if (write(2, line, (size_t)n) < 0)
+		_exit(1);
+	_exit(1);
+}
+
+/* A fault wakes one thread, not all of them: hence one epoll a thread. */
+static int wait_descriptor(void)
+{
+	struct epoll_event fault = { .events = EPOLLIN | EPOLLEXCLUSIVE };
+	struct epoll_event stop = { .events = EPOLLIN };
+	int fd = epoll_create1(EPOLL_CLOEXEC);
+
+	if (fd < 0)
+		return -errno;
+	if (!epoll_ctl(fd, EPOLL_CTL_ADD, far.uffd.fd, &fault) &&
+	    !epoll_ctl(fd, EPOLL_CTL_ADD, far.stop_fd, &stop))
+		return fd;
+	close(fd);
+	return -errno;
+}
+
+static void *serve(void *arg)
+{
+	int fd = (int)(intptr_t)arg;
+	struct epoll_event event;
+	struct far_fault fault;
+
+	while (!__atomic_load_n(&far.stop, __ATOMIC_ACQUIRE)) {
+		while (far_uffd_read(&far.uffd, &fault))
+			far_fault(&fault);
+		epoll_wait(fd, &event, 1, -1);
+	}
+	close(fd);
+	return NULL;
+}
+
+/* Frames that are kept free, so that a fault need not wait for one */
+static uint64_t reserve(void)
+{
+	return far.frames / 32 + 2;
+}
+
+/* One thing that has to be done, if there is one */
+static bool work(void)
+{
+	bool urgent = far.waiting || far.dirty.count > far.out_count / 2;
+
+	if (urgent && far_write_back())
+		return true;
+	if (far_ahead_work())
+		return true;
+	if (far.mapped + reserve() > far.frames && far_evict())
+		return true;
+	return far.dirty.count > far.out_count / 4 && far_write_back();
+}
+
+static void *worker(void *arg)
+{
+	(void)arg;
+	pthread_mutex_lock(&far.lock);
+	while (!far.stop)
+		if (!work())
+			pthread_cond_wait(&far.work, &far.lock);
+	pthread_mutex_unlock(&far.lock);
+	return NULL;
+}
+
+static int start(void *(*run)(void *), void *arg)
+{
+	pthread_attr_t attr;
+	sigset_t all, old;
+	int err;
+
+	sigfillset(&all);
+	pthread_attr_init(&attr);
+	pthread_attr_setstacksize(&attr, STACK);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	err = pthread_create(&far.thread[far.started], &attr, run, arg);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	pthread_attr_destroy(&attr);
+	if (err)
+		return far_fail(-err, "can't create a thread: %s", strerror(err));
+	pthread_setname_np(far.thread[far.started++], "pvas-far");
+	return 0;
+}
+
+static int start_server(void)
+{
+	int fd = wait_descriptor(), err;
+
+	if (fd < 0)
+		return far_fail(fd, "epoll: %s", strerror(-fd));
+	err = start(serve, (void *)(intptr_t)fd);
+	if (err)
+		close(fd);
+	return err;
+}
+
+int far_threads_start(void)
+{
+	unsigned int i;
+	int err = 0;
+
+	far.stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (far.stop_fd < 0)
+		return far_fail(-errno, "eventfd: %s", strerror(errno));
+	for (i = 0; i < far.threads && !err; i++)
+		err = start_server();
+	for (i = 0; i < FAR_WORKERS && !err; i++)
+		err = start(worker, NULL);
+	if (err)
+		far_threads_stop();
+	return err;
+}
+
+void far_threads_stop(void)
+{
+	uint64_t one = 1;
+
+	pthread_mutex_lock(&far.lock);
+	__atomic_store_n(&far.stop, true, __ATOMIC_RELEASE);
+	pthread_cond_broadcast(&far.work);
+	pthread_mutex_unlock(&far.lock);
+	if (write(far.stop_fd, &one, sizeof(one)) != sizeof(one))
+		return;		/* It can't be full. */
+	while (far.started)
+		pthread_join(far.thread[--far.started], NULL);
+	close(far.stop_fd);
+}

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * User backend: an execve() that stays in the space ends the other threads of the task.
+ *
+ * The only way to end a thread and not its process is that it does so itself. glibc lets no
+ * program block the signal by which setuid() reaches all threads: this sends it to them,
+ * with a handler that ends the thread.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdint.h>
+#include <string.h>
+#include <time.h>
+
+#include "child.h"
+#include "rawsys.h"
+#include "stay.h"
+
+#define SIGNAL		33	/* glibc's SIGSETXID */
+#define WITH_RESTORER	0x04000000UL
+#define WAIT_BEFORE	1000	/* milliseconds; a new thread blocks all signals for a moment */
+#define WAIT_AFTER	10000
+
+void user_stay_thread_end(void);
+
+__asm__(".text\n\t"
+	".hidden user_stay_thread_end\n\t"
+	".globl user_stay_thread_end\n\t"
+	".type user_stay_thread_end, @function\n"
+	"user_stay_thread_end:\n\t"
+	"movl $60, %eax\n\t"		/* exit */
+	"xorl %edi, %edi\n\t"
+	"syscall\n\t"
+	".size user_stay_thread_end, . - user_stay_thread_end\n");
+
+/* The thread pointer is the task's: functions that depend on the locale can't be used. */
+static pid_t number_of(const char *digits)
+{
+	pid_t n = 0;
+
+	for (; *digits >= '0' && *digits <= '9'; digits++)
+		n = n * 10 + *digits - '0';
+	return n;
+}
+
+/* Of "\nSigBlk:\t0000000000000000": the digit that has the signal's bit */
+static int is_blocked(const char *line)
+{
+	char c = line[9 + 15 - (SIGNAL - 1) / 4];
+	int digit = c >= 'a' ? c - 'a' + 10 : c - '0';
+
+	return digit >> (SIGNAL - 1) % 4 & 1;
+}
+
+static void pause_1ms(void)
+{
+	const struct timespec t = { 0, 1000000 };
+
+	pvas_raw2(__NR_nanosleep, &t, NULL);
+}
+
+/* It is in no call that lasts, such as vfork(), and does not block the signal. */
+static int is_ready(int dir, const char *name)
+{
+	char path[32], text[2048], *at;
+	long fd, n;
+
+	strncpy(path, name, sizeof(path) - 8);
+	path[sizeof(path) - 8] = 0;
+	strcat(path, "/status");
+	fd = pvas_raw4(__NR_openat, dir, path, O_RDONLY | O_CLOEXEC, 0);
+	if (fd < 0)
+		return fd == -ENOENT;
+	n = pvas_raw_pread((int)fd, text, sizeof(text) - 1, 0);
+	pvas_raw1(__NR_close, fd);
+	if (n <= 0)
+		return 1;
+	text[n] = 0;
+	at = strstr(text, "\nState:\t");
+	if (!at || at[8] == 'D')
+		return 0;
+	at = strstr(text, "\nSigBlk:\t");
+	return at && !is_blocked(at);
+}
+
+static void end(const char *name)
+{
+	pvas_raw3(__NR_tgkill, pvas_raw0(__NR_getpid), number_of(name), SIGNAL);
+}
+
+/* Returns how many others there are, or (@ending is 0) that are not ready; -errno */
+static int count_others(int dir, int ending)
+{
+	const long self = pvas_raw0(__NR_gettid);
+	char buf[2048] __attribute__((aligned(8)));
+	int count = 0;
+	long n, at;
+
+	pvas_raw3(__NR_lseek, dir, 0, 0);
+	while ((n = pvas_raw3(__NR_getdents64, dir, buf, sizeof(buf))) > 0) {
+		for (at = 0; at < n; at += ((struct dirent64 *)(buf + at))->len) {
+			const char *name = ((struct dirent64 *)(buf + at))->name;
+
+			if (*name == '.' || number_of(name) == self)
+				continue;
+			if (ending)
+				end(name);
+			count += ending || !is_ready(dir, name);
+		}
+	}
+	return n < 0 ? (int)n : count;
+}
+
+static int wait_for_others(int ending, int ms)
+{
+	int proc = user_program_proc(), dir, count = -1;
+
+	dir = (int)pvas_raw4(__NR_openat, proc, "self/task", O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
+	while (dir >= 0 && (count = count_others(dir, ending)) > 0 && ms--)
+		pause_1ms();
+	pvas_raw1(__NR_close, dir);
+	if (proc >= 0 && proc != user_proc_fd())
+		pvas_raw1(__NR_close, proc);
+	return !count;
+}
+
+int user_stay_may_end_threads(void)
+{
+	return wait_for_others(0, WAIT_BEFORE);
+}
+
+int user_stay_end_threads(void)
+{
+	const uint64_t act[4] = {
+		(uint64_t)user_stay_thread_end, WITH_RESTORER, (uint64_t)user_stay_thread_end,
+	};
+
+	pvas_raw4(__NR_rt_sigaction, SIGNAL, act, NULL, 8);
+	return wait_for_others(1, WAIT_AFTER);
+}

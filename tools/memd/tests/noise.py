@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""usage: noise.py ADDRESS PORT...: connections that end at once, that say nothing, and with random bytes
+
+The last two must be ended by the server.
+
+The bytes are such as other programs send: a web browser's, a scanner's. They are few and the
+same each time: UCX itself does not defend itself against those who know its protocol.
+"""
+import random
+import socket
+import sys
+import time
+
+random.seed(7)
+address, ports = sys.argv[1], [int(p) for p in sys.argv[2:]]
+idle, kept = [], 0
+for port in ports:
+    for i in range(60):
+        s = socket.create_connection((address, port), timeout=5)
+        if i % 3 == 0:
+            s.close()
+        elif i % 3 == 1:
+            idle.append(s)
+        else:
+            s.sendall([b"GET / HTTP/1.1\r\n\r\n", b"\x16\x03\x01\x02\x00", b"SSH-2.0-x\r\n",
+                       random.randbytes(7)][i // 3 % 4])
+            idle.append(s)
+time.sleep(12)
+for s in idle:
+    s.settimeout(0.1)
+    try:
+        kept += bool(s.recv(1000))
+    except TimeoutError:
+        kept += 1
+    except OSError:
+        pass
+print(len(idle), "connections,", kept, "not ended")
+sys.exit(0 if ports and not kept else 1)
