@@ -255,6 +255,7 @@ struct pvas_partition {
  * @entering:	exec is still building the task: hooks ignore it
  * @reclaims:	its leaving has started the reclaim of the partition
  * @work:	runs after the process has left
+ * @mnt_ns:	until then, its mount namespace, held: see pvas_member_leave()
  */
 struct pvas_member {
 	struct hlist_node node;
@@ -268,6 +269,7 @@ struct pvas_member {
 	bool entering;
 	bool reclaims;
 	struct callback_head work;
+	struct ns_common *mnt_ns;
 	struct rcu_head rcu;
 };
 
@@ -333,6 +335,8 @@ bool pvas_in_initial_time_ns(void);
 bool pvas_ids_are_plain(const struct cred *cred);
 void pvas_origin_take(struct pvas_space *space);
 void pvas_origin_put(struct pvas_space *space);
+struct ns_common *pvas_mnt_ns_get(void);
+void pvas_ns_put(struct ns_common *ns);
 bool pvas_space_may_enter(struct pvas_space *space, const struct cred *cred);
 bool pvas_space_admit(struct pvas_space *space);
 bool pvas_caps_last(void);

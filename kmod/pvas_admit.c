@@ -150,7 +150,14 @@ static struct ns_common *pvas_ns_hold(struct ns_common *ns)
 	return ns && ns->ops ? ns->ops->get(current) : NULL;
 }
 
-static void pvas_ns_put(struct ns_common *ns)
+/* The caller's mount namespace, with a reference. Atomic. */
+struct ns_common *pvas_mnt_ns_get(void)
+{
+	return pvas_ns_hold((struct ns_common *)current->nsproxy->mnt_ns);
+}
+
+/* @ns may be NULL. */
+void pvas_ns_put(struct ns_common *ns)
 {
 	if (ns)
 		ns->ops->put(ns);
