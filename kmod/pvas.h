@@ -76,8 +76,8 @@ struct pid_namespace;
 
 /**
  * struct pvas_origin - attributes of the creator that a process must have to enter
- * @mnt_ns:	its namespaces, held
- * @ipc_ns:
+ * @mnt_ns:	the number of its mount namespace, see pvas_mnt_ns_number()
+ * @ipc_ns:	its other namespaces, held
  * @cgroup_ns:
  * @no_new_privs: see prctl(2)
  * @seccomp_mode: 0, or its @filter is compared too
@@ -87,7 +87,7 @@ struct pid_namespace;
  * Ids, capabilities, labels and the user namespace: pvas_space.cred.
  */
 struct pvas_origin {
-	struct ns_common *mnt_ns;
+	u64 mnt_ns;
 	struct ns_common *ipc_ns;
 	struct ns_common *cgroup_ns;
 	bool no_new_privs;
@@ -113,7 +113,7 @@ struct pvas_range {
  *
  * Immutable once made: @id, @shift, @first, @last, @flags, @mm, @cred,
  * @pid_ns, @origin, @loader, @table, @table_entries, @n_table_pages, @key, @key_len, @wq,
- * @late_wq.
+ * @late_wq, @slow_wq.
  * The rest: under @lock.
  *
  * @pinned:	the space holds mm_users of @mm
@@ -135,7 +135,9 @@ struct pvas_range {
  * @members:	all tasks and guests, those that are armed, and the creator
  * @wq:		the work queue that reclaims its partitions
  * @late_wq:	the one for what can take for ever, because the user decides when it ends
- * @early:	partitions that @wq is not done with, which @late_wq waits for by @quiet
+ * @slow_wq:	the one for what is known to wait for a server or a monitor, so that those
+ *		that do not answer keep @late_wq from nobody else
+ * @early:	partitions that @wq is not done with, which @slow_wq waits for by @quiet
  * @reclaim:	held by the work item that unmaps a partition; not under @lock
  * @uffd_lock:	serializes registering areas with a userfaultfd
  * @uffd_moved: where registered areas were moved to during such a call, under mmap_lock
@@ -185,6 +187,7 @@ struct pvas_space {
 	struct pvas_range uffd_moved;
 	struct workqueue_struct *wq;
 	struct workqueue_struct *late_wq;
+	struct workqueue_struct *slow_wq;
 	atomic_t early;
 	wait_queue_head_t quiet;
 	struct work_struct mmput_work;
@@ -252,6 +255,7 @@ struct pvas_partition {
  * @entering:	exec is still building the task: hooks ignore it
  * @reclaims:	its leaving has started the reclaim of the partition
  * @work:	runs after the process has left
+ * @mnt_ns:	until then, its mount namespace, held: see pvas_member_leave()
  */
 struct pvas_member {
 	struct hlist_node node;
@@ -265,6 +269,7 @@ struct pvas_member {
 	bool entering;
 	bool reclaims;
 	struct callback_head work;
+	struct ns_common *mnt_ns;
 	struct rcu_head rcu;
 };
 
@@ -287,6 +292,7 @@ void pvas_files_hold(struct pvas_files *files, struct mm_struct *mm, unsigned lo
 bool pvas_file_is_memory(const struct file *file);
 bool pvas_file_is_local(const struct file *file);
 bool pvas_files_are_local(const struct pvas_files *files);
+bool pvas_files_have_changes(const struct pvas_files *files);
 void pvas_files_put_memory(struct pvas_files *files);
 void pvas_files_put(struct pvas_files *files);
 void pvas_unmap_remote(struct mm_struct *mm, unsigned long from, unsigned long end,
@@ -329,6 +335,8 @@ bool pvas_in_initial_time_ns(void);
 bool pvas_ids_are_plain(const struct cred *cred);
 void pvas_origin_take(struct pvas_space *space);
 void pvas_origin_put(struct pvas_space *space);
+struct ns_common *pvas_mnt_ns_get(void);
+void pvas_ns_put(struct ns_common *ns);
 bool pvas_space_may_enter(struct pvas_space *space, const struct cred *cred);
 bool pvas_space_admit(struct pvas_space *space);
 bool pvas_caps_last(void);

@@ -103,10 +103,35 @@ bool pvas_caps_last(void)
 
 /* ---- namespaces ---- */
 
-/* struct mnt_namespace is private to fs/; this is its first member. */
-static struct ns_common *pvas_mnt_ns(void)
+/*
+ * struct mnt_namespace is private to fs/, and differs between kernels. It begins with a
+ * struct ns_common, and a few words later come:
+ */
+struct pvas_mnt_ns_part {
+	struct user_namespace *user_ns;
+	struct ucounts *ucounts;
+	u64 seq;
+};
+
+#define PVAS_MNT_NS_WORDS	16
+
+/*
+ * The number of the caller's mount namespace, which no other ever has; 0 if it is not found.
+ * A space holds no mount namespace: if a kernel thread drops the last reference to one, its
+ * file systems stay until the one work item of the whole machine for that (delayed_mntput)
+ * is done with those of others, which can take for ever.
+ */
+static u64 pvas_mnt_ns_number(void)
 {
-	return (struct ns_common *)current->nsproxy->mnt_ns;
+	struct ns_common *ns = (struct ns_common *)current->nsproxy->mnt_ns;
+	const struct user_namespace *owner = ns->ops->owner(ns);
+	const unsigned long *word = (const unsigned long *)(ns + 1);
+	unsigned int i;
+
+	for (i = 0; i < PVAS_MNT_NS_WORDS; i++, word++)
+		if (*word == (unsigned long)owner)
+			return ((const struct pvas_mnt_ns_part *)word)->seq;
+	return 0;
 }
 
 static struct ns_common *pvas_ipc_ns(void)
@@ -125,7 +150,14 @@ static struct ns_common *pvas_ns_hold(struct ns_common *ns)
 	return ns && ns->ops ? ns->ops->get(current) : NULL;
 }
 
-static void pvas_ns_put(struct ns_common *ns)
+/* The caller's mount namespace, with a reference. Atomic. */
+struct ns_common *pvas_mnt_ns_get(void)
+{
+	return pvas_ns_hold((struct ns_common *)current->nsproxy->mnt_ns);
+}
+
+/* @ns may be NULL. */
+void pvas_ns_put(struct ns_common *ns)
 {
 	if (ns)
 		ns->ops->put(ns);
@@ -137,7 +169,7 @@ static bool pvas_ns_equal(const struct pvas_space *space)
 
 	return task_active_pid_ns(current) == space->pid_ns &&
 	       current->nsproxy->pid_ns_for_children == space->pid_ns &&
-	       pvas_mnt_ns() == o->mnt_ns && pvas_cgroup_ns() == o->cgroup_ns &&
+	       o->mnt_ns && pvas_mnt_ns_number() == o->mnt_ns && pvas_cgroup_ns() == o->cgroup_ns &&
 	       (!o->ipc_ns || pvas_ipc_ns() == o->ipc_ns) && pvas_in_initial_time_ns();
 }
 
@@ -254,7 +286,7 @@ void pvas_origin_take(struct pvas_space *space)
 
 	space->cred = get_current_cred();
 	space->pid_ns = get_pid_ns(task_active_pid_ns(current));
-	o->mnt_ns = pvas_ns_hold(pvas_mnt_ns());
+	o->mnt_ns = pvas_mnt_ns_number();
 	o->ipc_ns = pvas_ns_hold(pvas_ipc_ns());
 	o->cgroup_ns = pvas_ns_hold(pvas_cgroup_ns());
 	o->no_new_privs = task_no_new_privs(current);
@@ -269,7 +301,6 @@ void pvas_origin_put(struct pvas_space *space)
 		put_task_struct(o->witness);
 	pvas_ns_put(o->cgroup_ns);
 	pvas_ns_put(o->ipc_ns);
-	pvas_ns_put(o->mnt_ns);
 	put_pid_ns(space->pid_ns);
 	put_cred(space->cred);
 }

@@ -25,6 +25,8 @@ static void pvas_space_dispose(struct pvas_space *space)
 		destroy_workqueue(space->wq);
 	if (space->late_wq)
 		destroy_workqueue(space->late_wq);
+	if (space->slow_wq)
+		destroy_workqueue(space->slow_wq);
 	pvas_share_give_back(space->cred);
 	pvas_origin_put(space);
 	pvas_table_exit(space);
@@ -195,6 +197,7 @@ static void pvas_space_make_queues(struct pvas_space *space)
 {
 	space->wq = alloc_workqueue("pvas", WQ_UNBOUND, PVAS_RECLAIMS);
 	space->late_wq = alloc_workqueue("pvas_late", WQ_UNBOUND, PVAS_RECLAIMS);
+	space->slow_wq = alloc_workqueue("pvas_slow", WQ_UNBOUND, PVAS_RECLAIMS);
 }
 
 /* Not published: no lookup finds it. */
@@ -231,7 +234,7 @@ static struct pvas_space *pvas_space_alloc(const struct pvas_create *arg, const 
 	err = pvas_space_measure(space);
 	if (!err) {
 		pvas_free_call(pvas_space_make_queues, space);
-		err = space->wq && space->late_wq ? 0 : -ENOMEM;
+		err = space->wq && space->late_wq && space->slow_wq ? 0 : -ENOMEM;
 	}
 	if (!err)
 		return space;

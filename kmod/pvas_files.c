@@ -62,6 +62,27 @@ bool pvas_files_are_local(const struct pvas_files *files)
 	return true;
 }
 
+/* I_SYNC: somebody is writing them already, and is waited for. */
+static bool pvas_file_has_changes(const struct file *file)
+{
+	struct address_space *mapping = file->f_mapping;
+
+	return mapping_tagged(mapping, PAGECACHE_TAG_DIRTY) ||
+	       mapping_tagged(mapping, PAGECACHE_TAG_WRITEBACK) ||
+	       READ_ONCE(mapping->host->i_state) & (I_DIRTY_ALL | I_SYNC);
+}
+
+/* Is there one whose release has to wait until a server has written? */
+bool pvas_files_have_changes(const struct pvas_files *files)
+{
+	unsigned int i;
+
+	for (i = 0; i < files->n; i++)
+		if (!pvas_file_is_local(files->file[i]) && pvas_file_has_changes(files->file[i]))
+			return true;
+	return false;
+}
+
 /* The file of the System V segment that @file is an attachment of, or NULL. */
 static struct file *pvas_file_of_segment(struct file *file)
 {

@@ -75,12 +75,17 @@ static void pvas_member_left(struct callback_head *work)
 	if (m->reclaims && wait_for_completion_timeout(&m->part->reclaimed, timeout))
 		flush_work(&m->part->finish);
 	pvas_oom_wait(m->part->space, timeout);
+	pvas_ns_put(m->mnt_ns);
 	pvas_member_free(m);
 }
 
 /*
  * Atomic. The wait for the reclaim comes later, from task work. Not the reclaim: exit
  * closes the files before, and a FUSE server that does not answer can block that.
+ *
+ * Until then the process keeps its mount namespace, which exit would give up before: if the
+ * workers that release its files had the last references to mounts, these would wait for
+ * others, see pvas_mnt_ns_number().
  */
 static void pvas_member_leave(struct pvas_member *m, enum task_work_notify_mode notify)
 {
@@ -89,6 +94,8 @@ static void pvas_member_leave(struct pvas_member *m, enum task_work_notify_mode 
 	/* Too late in exit for task work: no wait for the reclaim. */
 	if (task_work_add(current, &m->work, notify))
 		pvas_member_free(m);
+	else
+		m->mnt_ns = pvas_mnt_ns_get();
 }
 
 static struct pvas_member *pvas_take_armed(struct signal_struct *sig)

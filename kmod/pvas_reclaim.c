@@ -369,6 +369,21 @@ static bool pvas_ends_soon(struct pvas_partition *part)
 	       (!part->exe || pvas_file_is_local(part->exe));
 }
 
+/*
+ * The queue for the end of a partition. Those of several tasks that used the same hung server
+ * occupy all workers of one queue, which must not be that of tasks that never used it.
+ */
+static struct workqueue_struct *pvas_finish_queue(struct pvas_partition *part)
+{
+	struct pvas_space *space = part->space;
+
+	/* Of a space's partitions, only one does. */
+	if (part->vacates)
+		return space->late_wq;
+	return part->unfinished || pvas_files_have_changes(&part->files) ? space->slow_wq :
+									   space->late_wq;
+}
+
 /* The end of a partition: all that can take for ever. */
 static void pvas_finish_work(struct work_struct *work)
 {
@@ -414,7 +429,7 @@ static void pvas_reclaim_work(struct work_struct *work)
 	if (pvas_ends_soon(part))
 		pvas_finish_work(&part->finish);
 	else
-		queue_work(space->late_wq, &part->finish);
+		queue_work(pvas_finish_queue(part), &part->finish);
 }
 
 /*

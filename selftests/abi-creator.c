@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The process that makes a space: what its mm may hold, what it can still do, and
- * how many spaces its user can have. Without libpvas.
+ * The process that makes a space: what its mm may hold, and what it can still do. Without
+ * libpvas.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -18,7 +18,6 @@
 #include "kselftest_harness.h"
 #include "pvas_test.h"
 
-#define PARAM "/sys/module/pvas/parameters/"
 #define PAGE 4096UL
 #define RW (PROT_READ | PROT_WRITE)
 #define EXTRA_AT (PT_STUB_AT + 0x10000UL)	/* stays mapped, see pt_raw.user */
@@ -374,95 +373,6 @@ PVAS_TEST(stays_itself)
 		EXPECT_EQ(-EPERM, after[i]) TH_LOG("step %zu", i);
 	}
 	pt_raw_close(&raw);
-}
-
-/* ---- shares ---- */
-
-static int take_all(int *fds, int n)
-{
-	struct pt_raw raw;
-	int i, err = 0;
-
-	for (i = 0; i < n; i++) {
-		err = pt_raw_make(&raw);
-		fds[i] = raw.fd;
-		if (err)
-			break;
-		close(raw.mem);
-	}
-	return err ? err : -EOVERFLOW;
-}
-
-static int *made;
-
-static int as_user(void *arg)
-{
-	static int fds[64];
-	int i, err;
-
-	err = pt_become(*(uid_t *)arg) ?: pt_dumpable();
-	if (err)
-		return -ENOTSUP;
-	err = take_all(fds, 64);
-	for (i = 0; i < 64 && fds[i]; i++)
-		(*made)++;
-	(*made)--;
-	return err;
-}
-
-static int as_user_in_namespace(void *arg)
-{
-	uid_t *uid = arg;
-
-	if (pt_become(*uid) || unshare(CLONE_NEWUSER))
-		return -ENOTSUP;
-	/* Unmapped there, but the namespace is that user's all the same. */
-	static int fds[64];
-	int err = pt_dumpable() ?: take_all(fds, 64);
-	int i;
-
-	for (i = 0; i < 64 && fds[i]; i++)
-		(*made)++;
-	(*made)--;
-	return err;
-}
-
-static int one_as(uid_t uid)
-{
-	int err = pt_in_child(as_user, &uid);
-
-	return err == -ENOSPC ? 0 : err;
-}
-
-/* a user has a share, and others theirs at the same time; root is not held to it */
-PVAS_TEST(share_of_a_user)
-{
-	char total[32], own[32];
-	uid_t user = 12345;
-	int fd = pt_open();
-
-	PT_NEED_ROOT();
-	made = mmap(NULL, PAGE, RW, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	ASSERT_EQ(0, pt_read_file(PARAM "max_spaces", total, sizeof(total)));
-	ASSERT_EQ(0, pt_read_file(PARAM "max_spaces_per_user", own, sizeof(own)));
-	ASSERT_EQ(0, pt_write_file(PARAM "max_spaces_per_user", "5"));
-	EXPECT_EQ(-ENOSPC, pt_in_child(as_user, &user));
-	EXPECT_EQ(5, *made);
-	/* A quarter of all is the most. Spaces count until all of them is freed. */
-	ASSERT_EQ(0, pt_write_file(PARAM "max_spaces", "12"));
-	ASSERT_EQ(0, pt_raw_spaces_left(fd));
-	*made = 0;
-	EXPECT_EQ(-ENOSPC, pt_in_child(as_user, &user));
-	EXPECT_EQ(3, *made);
-	ASSERT_EQ(0, pt_raw_spaces_left(fd));
-	*made = 0;
-	EXPECT_EQ(-ENOSPC, pt_in_child(as_user_in_namespace, &user));
-	EXPECT_EQ(3, *made);
-	ASSERT_EQ(0, pt_raw_spaces_left(fd));
-	EXPECT_EQ(0, one_as(user + 1));
-	EXPECT_EQ(0, pt_write_file(PARAM "max_spaces", total));
-	EXPECT_EQ(0, pt_write_file(PARAM "max_spaces_per_user", own));
-	close(fd);
 }
 
 PT_MAIN()

@@ -214,4 +214,67 @@ TEST_F(silent, living_peer)
 	pvas_space_destroy(pair.space);
 }
 
+/* ---- more of them than a space has workers ---- */
+
+#define CHANGERS 9
+
+/* All have closed the file before anything is changed: closing it can wait, too. */
+TASK(change_to_letter)
+{
+	int file = open(getenv(FILE_ENV), O_RDWR);
+	char *page = mmap(NULL, FUSE_PAGE, RW, MAP_SHARED, file, 0);
+
+	CHECK(page != MAP_FAILED);
+	close(file);
+	pt_say("r");
+	while (page != MAP_FAILED) {
+		page[0] = pt_hear(atoi(pt_args[1]));
+		pt_say("d");
+	}
+}
+
+/* The server does not answer for the letter of the last one. */
+static bool start_changers(struct pvas_space *space, pid_t *pid)
+{
+	int out[2], in[CHANGERS][2], i;
+	char letter;
+
+	if (pipe(out))
+		return false;
+	for (i = 0; i < CHANGERS; i++)
+		if (pipe(in[i]) ||
+		    pt_start_task_fds(space, i + 1, "change_to_letter", out[1], in[i][0],
+				      &pid[i]) != i + 1 || pt_hear(out[0]) != 'r')
+			return false;
+	for (i = 0; i < CHANGERS; i++) {
+		letter = i < CHANGERS - 1 ? FUSE_ANSWERED : 'x';
+		if (write(in[i][1], &letter, 1) != 1 || pt_hear(out[0]) != 'd')
+			return false;
+	}
+	return true;
+}
+
+/* many tasks that end with such a mapping keep nobody's partition from being freed */
+TEST_F(silent, many_dead_peers)
+{
+	struct pvas_space *space = PT_SPACE();
+	pid_t pid[CHANGERS], other;
+	int i;
+
+	ASSERT_TRUE(start_changers(space, pid));
+	for (i = 0; i < CHANGERS; i++)
+		kill(pid[i], SIGKILL);
+	for (i = 0; i < CHANGERS; i++) {
+		EXPECT_TRUE(ends(pid[i]));
+	}
+	/* Its program's file is not of those that are released at once. */
+	for (i = 0; i < 3; i++) {
+		other = pt_start_task(space, CHANGERS + 1, "succeed");
+		EXPECT_LT(0, other);
+		if (other > 0)
+			EXPECT_EQ(0, pt_wait(other));
+	}
+	pvas_space_destroy(space);
+}
+
 PT_MAIN()

@@ -1,13 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * A space that no process is in does not grow: the kernel's threads that work on any mm
- * would charge that memory to nobody.
+ * would charge that memory to nobody. Nor does it keep a container's file systems.
  */
 #define _GNU_SOURCE
+#include <fcntl.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "kselftest_harness.h"
@@ -113,6 +118,92 @@ PVAS_TEST(khugepaged)
 	leave_to_khugepaged(_metadata, MADV_HUGEPAGE);
 	pt_write_file(THP "khugepaged/scan_sleep_millisecs", scan);
 	pt_write_file(THP "khugepaged/pages_to_scan", alloc);
+}
+
+/* ---- mounts ---- */
+
+/* Alone in a mount namespace, it fills a file system, makes a space and stays. */
+static void be_container(const char *dir, int out, bool with_task)
+{
+	struct pt_raw raw;
+	char path[256];
+	int file, told;
+
+	snprintf(path, sizeof(path), "%s/f", dir);
+	if (unshare(CLONE_NEWNS) || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) ||
+	    mount("t", dir, "tmpfs", 0, NULL))
+		_exit(1);
+	file = open(path, O_RDWR | O_CREAT, 0600);
+	if (posix_fallocate(file, 0, LEN) || pt_raw_make(&raw))
+		_exit(1);
+	told = raw.fd;
+	if (with_task) {
+		told = pt_raw_spawn(&raw, 1);
+		if (told < 0 || pt_raw_call(&raw, 1, SYS_mmap, 0, LEN, PROT_READ, MAP_SHARED |
+					    MAP_POPULATE, file, 0) < 0 ||
+		    pt_raw_call(&raw, 1, SYS_close, file))
+			_exit(1);
+	}
+	if (write(out, &told, sizeof(told)) == sizeof(told))
+		pause();
+	_exit(1);
+}
+
+static long shmem_kib(void)
+{
+	return pt_file_kib("/proc/meminfo", "Shmem:");
+}
+
+/* a container's file systems end with its last process, though its space is still open */
+PVAS_TEST(mounts)
+{
+	const char *dir = pt_tmpdir();
+	long shmem = shmem_kib();
+	int out[2], fd, i;
+	pid_t pid;
+
+	PT_NEED_MODULE("no process of another mount namespace has a space");
+	PT_NEED_ROOT();
+	ASSERT_EQ(0, pipe(out));
+	pid = fork();
+	if (!pid)
+		be_container(dir, out[1], false);
+	close(out[1]);
+	ASSERT_EQ(sizeof(fd), read(out[0], &fd, sizeof(fd)));
+	fd = syscall(SYS_pidfd_getfd, syscall(SYS_pidfd_open, pid, 0), fd, 0);
+	ASSERT_LE(0, fd);
+	EXPECT_LT(shmem + (long)(LEN / 2048), shmem_kib());
+	pt_kill(pid);
+	for (i = 0; i < 100 && shmem_kib() > shmem + 16384; i++)
+		usleep(50000);
+	EXPECT_GT(100, i);
+	EXPECT_EQ(1, pt_spaces());
+	close(fd);
+	EXPECT_TRUE(pt_spaces_gone());
+}
+
+/* and if that was a task, before waitpid() returns: no kernel thread is left with a mount */
+PVAS_TEST(mounts_of_a_task)
+{
+	const char *dir = pt_tmpdir();
+	long shmem = shmem_kib();
+	pid_t pid, task;
+	int out[2];
+
+	PT_NEED_MODULE("no process of another mount namespace has a space");
+	PT_NEED_ROOT();
+	ASSERT_EQ(0, pipe(out));
+	ASSERT_EQ(0, prctl(PR_SET_CHILD_SUBREAPER, 1));
+	pid = fork();
+	if (!pid)
+		be_container(dir, out[1], true);
+	close(out[1]);
+	ASSERT_EQ(sizeof(task), read(out[0], &task, sizeof(task)));
+	pt_kill(pid);
+	EXPECT_LT(shmem + (long)(LEN / 2048), shmem_kib());
+	pt_kill(task);
+	EXPECT_GT(shmem + 16384, shmem_kib());
+	EXPECT_TRUE(pt_spaces_gone());
 }
 
 PT_MAIN()
