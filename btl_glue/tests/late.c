@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: LGPL-2.1-or-later
 /*
  * A rank in MPI_Finalize loses its processor between the look whether a peer is there and the
  * one into its memory. Meanwhile the peer completes its MPI_Finalize, and ends.

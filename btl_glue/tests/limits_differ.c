@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: LGPL-2.1-or-later
 /*
  * Ranks with different copy_limit: a sender that copies more than its receiver's queue has
  * room for. Buffered sends have no other way than a copy if the component promises one.

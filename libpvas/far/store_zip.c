@@ -111,9 +111,9 @@ static int put_one(struct zip_store *z, uint64_t n, const char *from)
 	if (!data)
 		return far_fail(-ENOMEM, "zip: no memory for a page");
 	memcpy(data, buffer ? buffer : from, (size_t)size);
-	z->page[n].data = data;
-	z->page[n].size = (uint32_t)size;
+	z->page[n] = (struct zip_page){ data, (uint32_t)size };
 	__atomic_fetch_add(&z->held, (uint64_t)size, __ATOMIC_RELAXED);
+	/* cppcheck-suppress memleak ; the store has it */
 	return 0;
 }
 

@@ -60,11 +60,12 @@ static int same_capabilities(const char *own, const char *others)
  */
 static int is_plain(const struct user_request *r)
 {
-	char *own = malloc(2 * STATUS_SIZE), *others = own + STATUS_SIZE;
+	char *own = malloc(2 * STATUS_SIZE), *others;
 	int filters, plain = 0;
 
 	if (!own)
 		return 0;
+	others = own + STATUS_SIZE;
 	user_proc_read(r->tid, "status", own, STATUS_SIZE);
 	user_proc_read(r->u->supervisor_tid, "status", others, STATUS_SIZE);
 	filters = number_in(own, "\nSeccomp_filters:");

@@ -55,8 +55,9 @@
 #include <time.h>
 
 #include "../../kmod/pvas_layout.h"
-#include "proc.h"
 #include "../backend.h"
+#include "proc.h"
+#include "queue.h"
 
 #define PAGE		PVAS_LAYOUT_PAGE
 #define PAGE_UP(n)	pvas_layout_up(n, PAGE)
@@ -67,7 +68,6 @@
 #define WORKERS		4	/* at the start */
 #define WORKERS_MAX	64	/* while others wait for file servers */
 #define HELPERS_MAX	64
-#define OUTSIDE_MAX	32	/* helpers that handle calls of processes outside */
 #define REUSE_SLOTS	16
 #define FORKS_MAX	4
 #define PIDFDS_NOTED	4096
@@ -215,54 +215,6 @@ struct user_left {
 struct user_request;
 struct user_rights;
 struct user_stay;
-
-/* Requests in the order of their arrival */
-struct user_list {
-	struct user_request *first;
-	struct user_request *last;
-};
-
-/**
- * struct user_meter - a helper that handles a call of a caller outside
- * @clock:	its processor time, 0 if there is no such helper
- * @begin:	what that was when the call began
- * @charged:	what has been charged for the call
- */
-struct user_meter {
-	clockid_t clock;
-	int64_t begin;
-	int64_t charged;
-};
-
-/**
- * struct user_queue - requests for the helpers
- * @arrived:	callers to be identified
- * @deferred:	callers that are outside, or probably so if it can take long to find out
- * @nr_waiting:	requests in both lists
- * @sweep_at:	that many, and those of callers that have been killed are freed
- * @nr_outside:	helpers that are handling calls of callers outside
- * @meters:	of these
- * @nr_taken:	how many requests were taken from the queue
- * @credit:	processor time in ns that may be spent on callers outside
- * @refilled:	when @credit was increased
- * @paused:	@credit was used up, and is to become more before it is used again
- * @nr_paused:	helpers that wait for credit
- * @added:	a request has arrived
- */
-struct user_queue {
-	struct user_list arrived;
-	struct user_list deferred;
-	unsigned int nr_waiting;
-	unsigned int sweep_at;
-	unsigned int nr_outside;
-	struct user_meter meters[OUTSIDE_MAX];
-	unsigned int nr_taken;
-	int64_t credit;
-	int64_t refilled;
-	int paused;
-	unsigned int nr_paused;
-	pthread_cond_t added;
-};
 
 /**
  * struct user_space - what pvas_space.priv points to

@@ -60,7 +60,8 @@ static ucs_status_t take_challenge(struct host *host, const void *header, size_t
 		return bad_handshake(host);
 	if (challenge->version != FAR_WIRE_VERSION) {
 		snprintf(why, sizeof(why), "it has version %u of the protocol, this program %u "
-			 "(install the same PVAS on both)", challenge->version, FAR_WIRE_VERSION);
+			 "(install the same PVAS on both)", (unsigned int)challenge->version,
+			 (unsigned int)FAR_WIRE_VERSION);
 		host_break(host, -EPROTONOSUPPORT, why);
 		return UCS_OK;
 	}

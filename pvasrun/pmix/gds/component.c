@@ -163,6 +163,6 @@ pmix_gds_base_component_t pmix_mca_gds_pvas_component = {
 					   PMIX_RELEASE_VERSION),
 		.pmix_mca_query_component = query,
 	},
-	.data = { PMIX_MCA_BASE_METADATA_PARAM_CHECKPOINT },
+	.data.param_field = PMIX_MCA_BASE_METADATA_PARAM_CHECKPOINT,
 	.priority = 5,
 };

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* User backend: the requests of callers that are not threads of a task, see queue.c. */
+#ifndef PVAS_USER_QUEUE_H
+#define PVAS_USER_QUEUE_H
+
+#include <pthread.h>
+#include <stdint.h>
+#include <time.h>
+
+struct user_request;
+
+#define OUTSIDE_MAX	32	/* helpers that handle calls of processes outside */
+
+/* Requests in the order of their arrival */
+struct user_list {
+	struct user_request *first;
+	struct user_request *last;
+};
+
+/**
+ * struct user_meter - a helper that handles a call of a caller outside
+ * @clock:	its processor time, 0 if there is no such helper
+ * @begin:	what that was when the call began
+ * @charged:	what has been charged for the call
+ */
+struct user_meter {
+	clockid_t clock;
+	int64_t begin;
+	int64_t charged;
+};
+
+/**
+ * struct user_queue - requests for the helpers
+ * @arrived:	callers to be identified
+ * @deferred:	callers that are outside, or probably so if it can take long to find out
+ * @nr_waiting:	requests in both lists
+ * @sweep_at:	that many, and those of callers that have been killed are freed
+ * @nr_outside:	helpers that are handling calls of callers outside
+ * @meters:	of these
+ * @nr_taken:	how many requests were taken from the queue
+ * @credit:	processor time in ns that may be spent on callers outside
+ * @refilled:	when @credit was increased
+ * @paused:	@credit was used up, and is to become more before it is used again
+ * @nr_paused:	helpers that wait for credit
+ * @added:	a request has arrived
+ */
+struct user_queue {
+	struct user_list arrived;
+	struct user_list deferred;
+	unsigned int nr_waiting;
+	unsigned int sweep_at;
+	unsigned int nr_outside;
+	struct user_meter meters[OUTSIDE_MAX];
+	unsigned int nr_taken;
+	int64_t credit;
+	int64_t refilled;
+	int paused;
+	unsigned int nr_paused;
+	pthread_cond_t added;
+};
+
+#endif /* PVAS_USER_QUEUE_H */
