@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Connections: from the door to their end */
+/* Connections: from the entrance to their end */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,7 +24,7 @@ static void lost(void *arg, ucp_ep_h ep, ucs_status_t status)
 
 	(void)ep;
 	if (conn && handle(conn) == arg)
-		conn_doom(conn, ucs_status_string(status));
+		conn_fail(conn, ucs_status_string(status));
 }
 
 static struct conn *make(struct memd *memd, struct job *job)
@@ -92,10 +92,10 @@ int conn_accept(struct memd *memd, struct job *job, ucp_conn_request_h request)
 	return 0;
 }
 
-void conn_doom(struct conn *conn, const char *why)
+void conn_fail(struct conn *conn, const char *why)
 {
-	if (!conn->doomed)
-		conn->doomed = why;
+	if (!conn->failure)
+		conn->failure = why;
 }
 
 /* NULL: the other side takes no answers. It has more under way than a store ever has. */
@@ -106,7 +106,7 @@ struct answer *conn_answer(struct conn *conn)
 	if (answer)
 		conn->free_answers = answer->next;
 	else
-		conn_doom(conn, "too many requests");
+		conn_fail(conn, "too many requests");
 	return answer;
 }
 
@@ -118,7 +118,7 @@ static void answer_done(struct answer *answer, ucs_status_t status)
 	answer->next = conn->free_answers;
 	conn->free_answers = answer;
 	if (status != UCS_OK)
-		conn_doom(conn, ucs_status_string(status));
+		conn_fail(conn, ucs_status_string(status));
 	else if (conn->state == CONN_OPEN)
 		conn->deadline = far_now() + PATIENCE_S;
 }
@@ -176,12 +176,12 @@ ucs_status_t conn_receive(void *arg, const void *header, size_t header_bytes, vo
 
 	if (param->recv_attr & UCP_AM_RECV_ATTR_FIELD_REPLY_EP)
 		conn = find(arg, param->reply_ep, header, header_bytes);
-	if (!conn || conn->doomed)
+	if (!conn || conn->failure)
 		return UCS_OK;
 	if (conn->state == CONN_OPEN)
 		return serve(conn, header, header_bytes, data, bytes, param);
 	if (bytes)
-		conn_doom(conn, "a message with data before the handshake");
+		conn_fail(conn, "a message with data before the handshake");
 	else if (conn->state == CONN_NEW)
 		hello_receive(conn, header, header_bytes);
 	else if (conn->state == CONN_CHALLENGED)
@@ -193,8 +193,8 @@ static void end(struct conn *conn)
 {
 	struct memd *memd = conn->memd;
 
-	say(memd, "job %s: a store ends: %s", conn->job->name, conn->doomed);
-	pages_bury(conn);
+	say(memd, "job %s: a store ends: %s", conn->job->name, conn->failure);
+	pages_release(conn);
 	memd->conns[conn->index] = NULL;
 	memd->conn_count--;
 	far_wipe(conn, sizeof(*conn));
@@ -235,8 +235,8 @@ void conns_reap(struct memd *memd)
 		if (!conn)
 			continue;
 		if ((conn->state != CONN_OPEN || conn->users) && now > conn->deadline)
-			conn_doom(conn, "no answer");
-		if (conn->doomed && conn->ep)
+			conn_fail(conn, "no answer");
+		if (conn->failure && conn->ep)
 			begin_close(conn);
 		if (!conn->ep && closed(conn))
 			end(conn);

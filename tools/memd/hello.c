@@ -18,7 +18,7 @@ static void challenge(struct conn *conn, uint32_t status)
 	message->status = status;
 	message->conn = conn->index;
 	if (far_random(message->nonce, sizeof(message->nonce)) < 0) {
-		conn_doom(conn, "no random numbers");
+		conn_fail(conn, "no random numbers");
 		return;
 	}
 	conn->state = status ? CONN_REFUSED : CONN_CHALLENGED;
@@ -31,18 +31,18 @@ void hello_receive(struct conn *conn, const void *header, size_t bytes)
 	struct far_hello *hello = &conn->hello;
 
 	if (bytes < offsetof(struct far_hello, reserved)) {
-		conn_doom(conn, "a malformed hello");
+		conn_fail(conn, "a malformed hello");
 		return;
 	}
 	memcpy(hello, header, bytes < sizeof(*hello) ? bytes : sizeof(*hello));
 	if (hello->op != FAR_OP_HELLO || hello->magic != FAR_WIRE_MAGIC) {
-		conn_doom(conn, "a malformed hello");
+		conn_fail(conn, "a malformed hello");
 	} else if (hello->version != FAR_WIRE_VERSION) {
 		notice(conn->memd, "job %s: refused, it has version %u of the protocol, not %u",
 		       conn->job->name, hello->version, FAR_WIRE_VERSION);
 		challenge(conn, EPROTONOSUPPORT);
 	} else if (bytes != sizeof(*hello)) {
-		conn_doom(conn, "a malformed hello");
+		conn_fail(conn, "a malformed hello");
 	} else {
 		challenge(conn, 0);
 	}
@@ -64,7 +64,8 @@ static uint32_t reserve(struct conn *conn)
 	if (!sizes_fit(hello))
 		return EINVAL;
 	if (bytes > job_free(conn->memd, conn->job) ||
-	    pages_make(&conn->pages, hello->page_size, hello->pages) < 0)
+	    pages_make(&conn->pages, conn->memd->reserved, hello->page_size,
+		       hello->pages) < 0)
 		return ENOSPC;
 	conn->memd->reserved += bytes;
 	conn->job->reserved += bytes;
@@ -101,7 +102,7 @@ void proof_receive(struct conn *conn, const void *header, size_t bytes)
 
 	memcpy(&proof, header, bytes < sizeof(proof) ? bytes : sizeof(proof));
 	if (bytes != sizeof(proof) || proof.op != FAR_OP_PROOF || proof.conn != conn->index) {
-		conn_doom(conn, "a malformed proof");
+		conn_fail(conn, "a malformed proof");
 		return;
 	}
 	far_prove_store(conn->job->key, &conn->hello, &conn->challenge, mac);

@@ -11,7 +11,7 @@
 #include "key.h"
 #include "memd.h"
 
-static int add_job(struct memd *memd, const char *name, const uint8_t *key)
+static int add_job(struct memd *memd, const char *name, const uint8_t *key, bool once)
 {
 	struct job *job, **end = &memd->jobs;
 	const char *slash = strrchr(name, '/');
@@ -20,6 +20,7 @@ static int add_job(struct memd *memd, const char *name, const uint8_t *key)
 		if (!far_mac_equal((*end)->key, key))
 			continue;
 		(*end)->listed = true;
+		(*end)->once |= once;
 		return 0;
 	}
 	job = calloc(1, sizeof(*job));
@@ -27,13 +28,15 @@ static int add_job(struct memd *memd, const char *name, const uint8_t *key)
 		return -ENOMEM;
 	snprintf(job->name, sizeof(job->name), "%s", slash ? slash + 1 : name);
 	memcpy(job->key, key, sizeof(job->key));
-	job->gate = far_gate(key);
+	job->token = far_token(key);
 	job->listed = true;
+	job->once = once;
 	*end = job;
 	return 0;
 }
 
-static int read_file(struct memd *memd, const char *name)
+/* @once: from a descriptor, which can't be read again */
+static int read_file(struct memd *memd, const char *name, bool once)
 {
 	uint8_t key[FAR_KEY_BYTES];
 	char why[160];
@@ -43,7 +46,7 @@ static int read_file(struct memd *memd, const char *name)
 	if (err)
 		fprintf(stderr, "pvas-memd: key %s: %s\n", name, why);
 	else
-		err = add_job(memd, name, key);
+		err = add_job(memd, name, key, once);
 	far_wipe(key, sizeof(key));
 	return err;
 }
@@ -59,6 +62,18 @@ static int check_folder(int fd, const char *name)
 		return 0;
 	fprintf(stderr, "pvas-memd: keys in %s: other users can change this folder\n", name);
 	return -EPERM;
+}
+
+/* Was it read, and is no key that may be used? */
+static bool is_verdict(int err)
+{
+	return !err || err == -EINVAL || err == -ENOENT || err == -EPERM;
+}
+
+/* An error that says nothing of the key, as one for lack of descriptors, is kept. */
+static int worse(int a, int b)
+{
+	return !is_verdict(a) || !b ? a : b;
 }
 
 /* A file that is no key is left out, with a line. */
@@ -79,8 +94,7 @@ static int read_folder(struct memd *memd, int fd, const char *name)
 		if (entry->d_name[0] == '.')
 			continue;
 		snprintf(path, sizeof(path), "%s/%s", name, entry->d_name);
-		if (read_file(memd, path) == -ENOMEM)
-			err = -ENOMEM;
+		err = worse(err, read_file(memd, path, false));
 	}
 	closedir(dir);
 	return err;
@@ -91,14 +105,17 @@ static int read_name(struct memd *memd, const char *name)
 	int fd;
 
 	if (!strcmp(name, "-") || !strncmp(name, "fd:", 3))
-		return read_file(memd, name);
+		return read_file(memd, name, true);
 	fd = open(name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (fd >= 0)
 		return read_folder(memd, fd, name);
-	return read_file(memd, name);
+	return read_file(memd, name, false);
 }
 
-/* Descriptors can be read once; their jobs stay. */
+/*
+ * Descriptors can be read once; their jobs stay. If something can't be read now, all stay: no
+ * job is to end because the server has no descriptor left, or a file server doesn't answer.
+ */
 int jobs_read(struct memd *memd)
 {
 	bool again = memd->jobs;
@@ -107,25 +124,27 @@ int jobs_read(struct memd *memd)
 	int err, result = 0;
 
 	for (job = memd->jobs; job; job = job->next)
-		job->listed = !strcmp(job->name, "-") || !strncmp(job->name, "fd:", 3);
+		job->listed = job->once;
 	for (i = 0; i < memd->options.key_count; i++) {
 		const char *name = memd->options.keys[i];
 
 		if (again && (!strcmp(name, "-") || !strncmp(name, "fd:", 3)))
 			continue;
 		err = read_name(memd, name);
-		if (err)
-			result = err;
+		result = worse(result, err);
 	}
+	if (!is_verdict(result))
+		for (job = memd->jobs; job; job = job->next)
+			job->listed = true;
 	return result;
 }
 
-struct job *job_find(struct memd *memd, uint64_t gate)
+struct job *job_find(struct memd *memd, uint64_t token)
 {
 	struct job *job;
 
 	for (job = memd->jobs; job; job = job->next)
-		if (job->gate == gate && job->listed)
+		if (job->token == token && job->listed)
 			return job;
 	return NULL;
 }
@@ -153,7 +172,7 @@ void jobs_prune(struct memd *memd)
 			if (memd->conns[i] && memd->conns[i]->job == job) {
 				used = true;
 				if (!job->listed)
-					conn_doom(memd->conns[i], "the job's key was removed");
+					conn_fail(memd->conns[i], "the job's key was removed");
 			}
 		if (job->listed || used) {
 			at = &job->next;

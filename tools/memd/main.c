@@ -15,8 +15,6 @@
 
 /* Rounds of UCX's progress until other things get their turn */
 #define ROUNDS	64
-/* For UCX and ourselves, beside the pages */
-#define OWN_BYTES	(256ull << 20)
 
 struct loop {
 	struct memd *memd;
@@ -43,22 +41,6 @@ static int watch(struct loop *loop, int fd)
 	struct epoll_event event = { .events = EPOLLIN, .data.fd = fd };
 
 	return epoll_ctl(loop->epoll, EPOLL_CTL_ADD, fd, &event) < 0 ? -errno : 0;
-}
-
-/*
- * UCX takes memory for a message in one piece before anybody has looked at it. A job that
- * sends too large ones gets no answer; the others' pages are not swapped out for it.
- */
-static void limit_memory(const struct options *options)
-{
-	struct rlimit limit;
-
-	if (getrlimit(RLIMIT_DATA, &limit))
-		return;
-	if (options->ram + OWN_BYTES < limit.rlim_cur) {
-		limit.rlim_cur = options->ram + OWN_BYTES;
-		setrlimit(RLIMIT_DATA, &limit);
-	}
 }
 
 /* Before UCX makes its thread, which must not get them. */
@@ -110,18 +92,18 @@ static bool progress(struct memd *memd)
 
 	for (i = 0; i < ROUNDS && ucp_worker_progress(memd->worker); i++)
 		any = true;
-	if (ucp_worker_progress(memd->door))
+	if (ucp_worker_progress(memd->entrance))
 		any = true;
 	return any;
 }
 
-/* The door's visitors may wait. */
+/* New connections may wait. */
 static bool work(struct memd *memd)
 {
 	bool any = progress(memd) || (memd->conn_count && far_spin(&memd->spin, memd->worker));
 
 	conns_reap(memd);
-	return graves_dig(memd) || any;
+	return released_free_some(memd) || any;
 }
 
 static void wait_for_events(struct loop *loop, int timeout_ms)
@@ -153,7 +135,7 @@ static void run(struct loop *loop)
 			tick = far_now() + 1;
 		}
 		if (!busy && ucp_worker_arm(memd->worker) == UCS_OK &&
-		    ucp_worker_arm(memd->door) == UCS_OK)
+		    ucp_worker_arm(memd->entrance) == UCS_OK)
 			wait_for_events(loop, 1000);
 	}
 }
@@ -178,14 +160,14 @@ static int start(struct loop *loop)
 		fprintf(stderr, "pvas-memd: UCX: %s\n", ucs_status_string(status));
 		return -ENODEV;
 	}
-	err = door_open(memd, why, sizeof(why));
+	err = entrance_open(memd, why, sizeof(why));
 	if (err) {
 		fprintf(stderr, "pvas-memd: %s\n", why);
 		return err;
 	}
 	err = watch(loop, memd->worker_efd);
 	if (!err)
-		err = watch(loop, memd->door_efd);
+		err = watch(loop, memd->entrance_efd);
 	if (!err && memd->options.until_eof)
 		err = watch(loop, STDIN_FILENO);
 	if (err)
@@ -216,7 +198,7 @@ int main(int argc, char **argv)
 	if (status >= 0)
 		return status;
 	harden();
-	limit_memory(&memd.options);
+	pages_limit(0);
 	if (take_signals(&loop) < 0) {
 		fprintf(stderr, "pvas-memd: %s\n", strerror(errno));
 		return 1;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * pvas-memd, the memory server. One thread: a loop over UCX's events (main.c) calls the
- * functions below. Connections come in at the door (door.c), which admits those that send a
- * job's gate; each becomes a struct conn (conn.c, serve.c) on a worker that strangers have no
+ * functions below. Connections come in at the entrance (entrance.c), which admits those that send a
+ * job's token; each becomes a struct conn (conn.c, serve.c) on a worker that strangers have no
  * endpoint on.
  *
- * Functions that UCX calls don't free a connection: they doom it, and the loop ends it.
+ * Functions that UCX calls don't free a connection: they mark it as failed, and the loop ends it.
  */
 #ifndef PVAS_MEMD_H
 #define PVAS_MEMD_H
@@ -30,15 +30,16 @@
  * struct job - those who know one key
  * @name:	of its key file; shown, not a secret
  * @reserved:	bytes of all its stores; @held: bytes of pages that were put
+ * @once:	its key came from a descriptor, which can't be read again
  * @listed:	its key was there when the keys were last read
  */
 struct job {
 	char name[64];
 	uint8_t key[FAR_KEY_BYTES];
-	uint64_t gate;
+	uint64_t token;
 	uint64_t reserved, held, put_bytes, get_bytes;
 	unsigned int stores;
-	bool listed;
+	bool listed, once;
 	struct job *next;
 };
 
@@ -50,7 +51,7 @@ struct pages {
 };
 
 enum conn_state {
-	CONN_NEW,		/* admitted by its gate */
+	CONN_NEW,		/* admitted by its token */
 	CONN_CHALLENGED,
 	CONN_OPEN,
 	CONN_REFUSED,		/* told why; ended by the other side, or soon */
@@ -90,7 +91,7 @@ struct conn {
 	struct job *job;
 	ucp_ep_h ep;
 	enum conn_state state;
-	const char *doomed;
+	const char *failure;
 	ucs_status_ptr_t closing;
 	double deadline;
 	int users;
@@ -101,12 +102,12 @@ struct conn {
 	struct answer answers[MAX_ANSWERS], *free_answers;
 };
 
-/** struct grave - pages whose store has ended; their memory is given back in slices */
-struct grave {
+/** struct released - pages whose store has ended; their memory is given back in slices */
+struct released {
 	struct pages pages;
 	uint64_t gone;
 	struct job *job;
-	struct grave *next;
+	struct released *next;
 };
 
 struct options {
@@ -121,32 +122,32 @@ struct options {
 struct memd {
 	struct options options;
 	ucp_context_h context;
-	ucp_worker_h door, worker;
+	ucp_worker_h entrance, worker;
 	ucp_listener_h listener;
-	int door_efd, worker_efd;
+	int entrance_efd, worker_efd;
 	struct far_spin spin;
 	struct job *jobs;
 	struct conn *conns[MAX_CONNS];
 	unsigned int conn_count;
 	uint64_t numbers;
-	struct grave *graves;
+	struct released *released;
 	uint64_t reserved;
 	unsigned int notices;
 	double notice_at;
 };
 
-/* door.c */
-int door_open(struct memd *memd, char *why, size_t len);
+/* entrance.c */
+int entrance_open(struct memd *memd, char *why, size_t len);
 
 /* jobs.c */
 int jobs_read(struct memd *memd);
-struct job *job_find(struct memd *memd, uint64_t gate);
+struct job *job_find(struct memd *memd, uint64_t token);
 uint64_t job_free(const struct memd *memd, const struct job *job);
 void jobs_prune(struct memd *memd);
 
 /* conn.c */
 int conn_accept(struct memd *memd, struct job *job, ucp_conn_request_h request);
-void conn_doom(struct conn *conn, const char *why);
+void conn_fail(struct conn *conn, const char *why);
 void conns_reap(struct memd *memd);
 struct answer *conn_answer(struct conn *conn);
 void conn_send(struct conn *conn, struct answer *answer, size_t bytes, const void *data,
@@ -163,11 +164,12 @@ ucs_status_t serve(struct conn *conn, const void *header, size_t header_bytes, v
 		   size_t bytes, const ucp_am_recv_param_t *param);
 
 /* pages.c */
-int pages_make(struct pages *pages, uint64_t page_size, uint64_t count);
+int pages_make(struct pages *pages, uint64_t reserved, uint64_t page_size, uint64_t count);
+void pages_limit(uint64_t reserved);
 void pages_mark(struct conn *conn, uint64_t first, uint64_t count, bool present);
 void pages_discard(struct conn *conn, uint64_t first, uint64_t count);
-void pages_bury(struct conn *conn);
-bool graves_dig(struct memd *memd);
+void pages_release(struct conn *conn);
+bool released_free_some(struct memd *memd);
 
 /* silence.c */
 void silence_limit(const struct memd *memd);

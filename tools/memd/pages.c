@@ -7,14 +7,33 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include "memd.h"
 
 /* Bytes given back at a time: others' requests wait that long */
 #define SLICE		(64ull << 20)
 /* Smaller pages may be few in a huge one. */
 #define HUGE_FROM	(64u << 10)
+/* For all but stores: UCX, and what it takes for messages */
+#define OWN_BYTES	(256ull << 20)
 
-int pages_make(struct pages *pages, uint64_t page_size, uint64_t count)
+/*
+ * UCX takes memory for a message in one piece before anybody has looked at it. A job that sends
+ * too large ones gets no answer, and takes nothing of the room of others' stores: what is not
+ * reserved can't be taken either.
+ */
+void pages_limit(uint64_t reserved)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_DATA, &limit))
+		return;
+	limit.rlim_cur = reserved + OWN_BYTES < limit.rlim_max ? reserved + OWN_BYTES :
+								 limit.rlim_max;
+	setrlimit(RLIMIT_DATA, &limit);
+}
+
+int pages_make(struct pages *pages, uint64_t reserved, uint64_t page_size, uint64_t count)
 {
 	uint64_t bytes = page_size * count;
 	void *base;
@@ -22,9 +41,11 @@ int pages_make(struct pages *pages, uint64_t page_size, uint64_t count)
 	pages->present = calloc((count + 63) / 64, sizeof(*pages->present));
 	if (!pages->present)
 		return -ENOMEM;
+	pages_limit(reserved + bytes);
 	base = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
 		    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (base == MAP_FAILED) {
+		pages_limit(reserved);
 		free(pages->present);
 		pages->present = NULL;
 		return -ENOMEM;
@@ -67,12 +88,12 @@ void pages_discard(struct conn *conn, uint64_t first, uint64_t count)
 	madvise(pages->base + first * pages->page_size, count * pages->page_size, MADV_DONTNEED);
 }
 
-/* The store has ended. Without memory for a grave, all at once. */
-void pages_bury(struct conn *conn)
+/* The store has ended. Without memory for a released, all at once. */
+void pages_release(struct conn *conn)
 {
 	struct memd *memd = conn->memd;
 	struct pages *pages = &conn->pages;
-	struct grave *grave;
+	struct released *released;
 
 	if (!pages->base)
 		return;
@@ -80,37 +101,39 @@ void pages_bury(struct conn *conn)
 	conn->job->held -= pages->held;
 	free(pages->present);
 	pages->present = NULL;
-	grave = calloc(1, sizeof(*grave));
-	if (grave) {
-		grave->pages = *pages;
-		grave->job = conn->job;
-		grave->next = memd->graves;
-		memd->graves = grave;
+	released = calloc(1, sizeof(*released));
+	if (released) {
+		released->pages = *pages;
+		released->job = conn->job;
+		released->next = memd->released;
+		memd->released = released;
 	} else {
 		munmap(pages->base, pages->page_size * pages->count);
 		conn->job->reserved -= pages->page_size * pages->count;
 		memd->reserved -= pages->page_size * pages->count;
+		pages_limit(memd->reserved);
 	}
 	memset(pages, 0, sizeof(*pages));
 }
 
 /* Gives back one slice. Return: is there more? */
-bool graves_dig(struct memd *memd)
+bool released_free_some(struct memd *memd)
 {
-	struct grave *grave = memd->graves;
+	struct released *released = memd->released;
 	uint64_t bytes, slice;
 
-	if (!grave)
+	if (!released)
 		return false;
-	bytes = grave->pages.page_size * grave->pages.count;
-	slice = bytes - grave->gone < SLICE ? bytes - grave->gone : SLICE;
-	munmap(grave->pages.base + grave->gone, slice);
-	grave->gone += slice;
-	grave->job->reserved -= slice;
+	bytes = released->pages.page_size * released->pages.count;
+	slice = bytes - released->gone < SLICE ? bytes - released->gone : SLICE;
+	munmap(released->pages.base + released->gone, slice);
+	released->gone += slice;
+	released->job->reserved -= slice;
 	memd->reserved -= slice;
-	if (grave->gone == bytes) {
-		memd->graves = grave->next;
-		free(grave);
+	pages_limit(memd->reserved);
+	if (released->gone == bytes) {
+		memd->released = released->next;
+		free(released);
 	}
-	return memd->graves;
+	return memd->released;
 }

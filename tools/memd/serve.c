@@ -10,7 +10,7 @@ static void reply(struct slot *slot, int status, const void *data, size_t bytes)
 	struct answer *answer = conn_answer(conn);
 
 	slot->busy = false;
-	if (!answer || conn->doomed)
+	if (!answer || conn->failure)
 		return;
 	answer->reply = (struct far_reply){
 		.op = FAR_OP_REPLY, .slot = slot->request.slot, .status = status,
@@ -37,8 +37,8 @@ static void received(void *request, ucs_status_t status, size_t bytes, void *arg
 	slot->conn->users--;
 	slot->conn->deadline = far_now() + PATIENCE_S;
 	if (status != UCS_OK)
-		conn_doom(slot->conn, ucs_status_string(status));
-	if (!slot->conn->doomed)
+		conn_fail(slot->conn, ucs_status_string(status));
+	if (!slot->conn->failure)
 		put_done(slot);
 }
 
@@ -63,7 +63,7 @@ static ucs_status_t put(struct slot *slot, char *place, void *data, size_t bytes
 	if (UCS_PTR_STATUS(status) == UCS_OK)
 		put_done(slot);
 	else
-		conn_doom(conn, ucs_status_string(UCS_PTR_STATUS(status)));
+		conn_fail(conn, ucs_status_string(UCS_PTR_STATUS(status)));
 	return UCS_INPROGRESS;
 }
 
@@ -105,7 +105,7 @@ ucs_status_t serve(struct conn *conn, const void *header, size_t header_bytes, v
 	}
 	if (fault) {
 		notice(conn->memd, "job %s: a store is ended: it sent %s", conn->job->name, fault);
-		conn_doom(conn, fault);
+		conn_fail(conn, fault);
 		return UCS_OK;
 	}
 	slot = &conn->slots[request.slot];

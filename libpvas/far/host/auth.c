@@ -29,14 +29,14 @@ static void end(struct hmac_sha256_ctx *ctx, uint8_t *mac, size_t bytes)
 	far_wipe(ctx, sizeof(*ctx));
 }
 
-uint64_t far_gate(const uint8_t *key)
+uint64_t far_token(const uint8_t *key)
 {
 	struct hmac_sha256_ctx ctx;
-	uint64_t gate;
+	uint64_t token;
 
-	begin(&ctx, key, "pvas-memd gate");
-	end(&ctx, (uint8_t *)&gate, sizeof(gate));
-	return gate;
+	begin(&ctx, key, "pvas-memd token");
+	end(&ctx, (uint8_t *)&token, sizeof(token));
+	return token;
 }
 
 void far_prove_store(const uint8_t *key, const struct far_hello *hello,

@@ -8,8 +8,8 @@
 #include <stdint.h>
 #include "wire.h"
 
-/** far_gate - the number that a store with this key sends when it connects */
-uint64_t far_gate(const uint8_t *key);
+/** far_token - the number that a store with this key sends when it connects */
+uint64_t far_token(const uint8_t *key);
 
 /** far_prove_store - the MAC of a store's proof */
 void far_prove_store(const uint8_t *key, const struct far_hello *hello,

@@ -224,7 +224,7 @@ static int make_worker(struct host *host, const uint8_t *key)
 	ucs_status_t status = far_ucx_open(&host->context);
 
 	if (status == UCS_OK) {
-		status = far_ucx_worker(host->context, far_gate(key), &host->worker, &host->efd);
+		status = far_ucx_worker(host->context, far_token(key), &host->worker, &host->efd);
 		if (status == UCS_OK)
 			return 0;
 		ucp_cleanup(host->context);

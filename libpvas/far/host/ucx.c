@@ -106,17 +106,17 @@ ucs_status_t far_ucx_open(ucp_context_h *context)
 	return status;
 }
 
-ucs_status_t far_ucx_worker(ucp_context_h context, uint64_t gate, ucp_worker_h *worker, int *efd)
+ucs_status_t far_ucx_worker(ucp_context_h context, uint64_t token, ucp_worker_h *worker, int *efd)
 {
 	ucp_worker_params_t params = {
 		.field_mask = UCP_WORKER_PARAM_FIELD_THREAD_MODE | UCP_WORKER_PARAM_FIELD_FLAGS,
 		.thread_mode = UCS_THREAD_MODE_SERIALIZED,
 		.flags = UCP_WORKER_FLAG_IGNORE_REQUEST_LEAK,
-		.client_id = gate,
+		.client_id = token,
 	};
 	ucs_status_t status;
 
-	if (gate)
+	if (token)
 		params.field_mask |= UCP_WORKER_PARAM_FIELD_CLIENT_ID;
 	status = ucp_worker_create(context, &params, worker);
 	if (status != UCS_OK)

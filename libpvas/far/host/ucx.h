@@ -22,9 +22,9 @@ ucs_status_t far_ucx_open(ucp_context_h *context);
 
 /**
  * far_ucx_worker - a worker, and the descriptor that becomes readable with its events
- * @gate:	is sent with each connection, if it isn't 0
+ * @token:	is sent with each connection, if it isn't 0
  */
-ucs_status_t far_ucx_worker(ucp_context_h context, uint64_t gate, ucp_worker_h *worker, int *efd);
+ucs_status_t far_ucx_worker(ucp_context_h context, uint64_t token, ucp_worker_h *worker, int *efd);
 
 /** far_ucx_handler - call this function for active messages */
 ucs_status_t far_ucx_handler(ucp_worker_h worker, ucp_am_recv_callback_t cb, void *arg);

@@ -6,7 +6,7 @@
  * and the answer to get also have pages, as its data. Numbers are little-endian.
  *
  *	store				server
- *	connection, with the gate  -->	known gate? else the connection is refused
+ *	connection, with the token  -->	known token? else the connection is refused
  *	hello			   -->
  *				   <--	challenge, or challenge with a status; closes
  *	proof			   -->	wrong proof? else memory is reserved
@@ -14,7 +14,7 @@
  *	put, get, discard	   -->
  *				   <--	reply, one for each, in any order
  *
- * The gate is 64 bits made from the key, so that a server answers nobody who doesn't know a
+ * The token is 64 bits made from the key, so that a server answers nobody who doesn't know a
  * key; as it is the same each time it admits to the challenge only. Both sides prove that
  * they know the key; neither sends it. Pages are not encrypted.
  *

@@ -27,7 +27,7 @@ static unsigned int port_of(const struct sockaddr_storage *address)
 	return ntohs(((const struct sockaddr_in *)address)->sin_port);
 }
 
-/* Called by UCX in the door's progress. A stranger is sent away before anything is kept of it. */
+/* Called by UCX in its progress. A stranger is sent away before anything is kept of it. */
 static void knock(ucp_conn_request_h request, void *arg)
 {
 	ucp_conn_request_attr_t attr = {
@@ -87,7 +87,7 @@ static ucs_status_t listen_at(struct memd *memd, const struct addrinfo *address)
 		.conn_handler = { knock, memd },
 	};
 
-	return ucp_listener_create(memd->door, &params, &memd->listener);
+	return ucp_listener_create(memd->entrance, &params, &memd->listener);
 }
 
 /* The line that a script waits for, with the port that was chosen */
@@ -104,7 +104,7 @@ static void announce(struct memd *memd)
 	fflush(stdout);
 }
 
-int door_open(struct memd *memd, char *why, size_t len)
+int entrance_open(struct memd *memd, char *why, size_t len)
 {
 	struct addrinfo *list;
 	ucs_status_t status;
@@ -113,11 +113,11 @@ int door_open(struct memd *memd, char *why, size_t len)
 	err = resolve(memd->options.listen, &list, why, len);
 	if (err)
 		return err;
-	status = far_ucx_worker(memd->context, 0, &memd->door, &memd->door_efd);
+	status = far_ucx_worker(memd->context, 0, &memd->entrance, &memd->entrance_efd);
 	if (status == UCS_OK) {
 		status = listen_at(memd, list);
 		if (status != UCS_OK)
-			ucp_worker_destroy(memd->door);
+			ucp_worker_destroy(memd->entrance);
 	}
 	freeaddrinfo(list);
 	if (status != UCS_OK) {
