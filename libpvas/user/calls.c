@@ -120,6 +120,18 @@ static int64_t map_for(struct user_request *r, struct user_mmap *m)
 	return ret;
 }
 
+/*
+ * There the heap doesn't come, as to the place of the program: the kernel may map. Then the
+ * mapping is the task's also for those who follow it, as perf does.
+ */
+static int is_below_heap(const struct user_request *r)
+{
+	uint64_t addr = r->args[0], len = r->args[1];
+
+	return (r->args[3] & (MAP_FIXED | MAP_FIXED_NOREPLACE)) && addr + len >= addr &&
+	       !user_foreign(r->part, addr, len) && addr + len <= r->part->layout.heap;
+}
+
 static int64_t on_mmap(struct user_request *r)
 {
 	struct user_mmap m = {
@@ -133,13 +145,13 @@ static int64_t on_mmap(struct user_request *r)
 	if (m.flags & MAP_HUGETLB)
 		user_fork_exempt(r->u, r->part);
 	if (m.flags & MAP_ANONYMOUS)
-		return map_for(r, &m);
+		return is_below_heap(r) ? continue_call(r) : map_for(r, &m);
 	m.fd = user_caller_file(r->tid, (int)r->args[4], m.prot, m.flags);
 	/* It is the workers' table that is full, not the task's: mmap(2) has no EMFILE. */
 	if (m.fd < 0)
 		return m.fd == -EMFILE ? -ENFILE : m.fd;
 	user_fork_check_file(r->u, r->part, m.fd);
-	ret = map_for(r, &m);
+	ret = is_below_heap(r) ? continue_call(r) : map_for(r, &m);
 	close(m.fd);
 	return ret;
 }
@@ -324,34 +336,6 @@ static int64_t refuse_as_missing(struct user_request *r)
 
 /* ---- tasks and fork children ---- */
 
-static int64_t answer_readlink(struct user_request *r, uint64_t path, uint64_t buf, uint64_t room)
-{
-	char text[64] = "";
-	char exe[sizeof(r->part->page->exe)] = "";
-	size_t len;
-
-	user_caller_read(memory_pid(r), path, text, sizeof(text) - 1);
-	if ((int64_t)room <= 0 ||
-	    !user_exe_of(r->u, r->part, r->tid, r->inside, text, exe, sizeof(exe)))
-		return continue_call(r);
-	len = strlen(exe);
-	if (len > room)
-		len = room;
-	if (user_caller_write(memory_pid(r), buf, exe, len) != (ssize_t)len)
-		return -EFAULT;
-	return (int64_t)len;
-}
-
-static int64_t on_readlink(struct user_request *r)
-{
-	return answer_readlink(r, r->args[0], r->args[1], (uint64_t)(int)r->args[2]);
-}
-
-static int64_t on_readlinkat(struct user_request *r)
-{
-	return answer_readlink(r, r->args[1], r->args[2], (uint64_t)(int)r->args[3]);
-}
-
 #define SA_RESTORER_FLAG 0x04000000UL	/* libc does not show it */
 
 struct kernel_sigaction {
@@ -419,8 +403,8 @@ struct call {
 
 static const struct call calls[] = {
 	{ __NR_mmap, on_mmap },
-	{ __NR_readlink, on_readlink, on_readlink },
-	{ __NR_readlinkat, on_readlinkat, on_readlinkat },
+	{ __NR_readlink, user_on_readlink, user_on_readlink },
+	{ __NR_readlinkat, user_on_readlinkat, user_on_readlinkat },
 	{ __NR_brk, on_brk, on_brk_of_child },
 	{ __NR_rt_sigaction, on_sigaction, on_sigaction },
 	{ __NR_mremap, on_mremap },

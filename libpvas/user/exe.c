@@ -7,6 +7,7 @@
  * outlives the parent), a peer's from the peer's page. The kernel answers for
  * other processes.
  */
+#include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <linux/magic.h>
@@ -126,8 +127,8 @@ static int sees_proc(pid_t tid)
 	return fs.f_type == PROC_SUPER_MAGIC;
 }
 
-int user_exe_of(struct user_space *u, struct user_part *p, pid_t caller, int inside,
-		const char *path, char *exe, size_t len)
+static int exe_of(struct user_space *u, struct user_part *p, pid_t caller, int inside,
+		  const char *path, char *exe, size_t len)
 {
 	struct user_part *at;
 	pid_t about = subject(path, caller), mem;
@@ -139,4 +140,35 @@ int user_exe_of(struct user_space *u, struct user_part *p, pid_t caller, int ins
 		return 0;
 	user_caller_read(mem, (uint64_t)at->page->exe, exe, len - 1);
 	return *exe != 0;
+}
+
+static int64_t answer(struct user_request *r, uint64_t path, uint64_t buf, uint64_t room)
+{
+	pid_t memory = r->inside ? user_caller_self() : r->tid;
+	char text[64] = "";
+	char exe[sizeof(r->part->page->exe)] = "";
+	size_t len;
+
+	user_caller_read(memory, path, text, sizeof(text) - 1);
+	if ((int64_t)room <= 0 ||
+	    !exe_of(r->u, r->part, r->tid, r->inside, text, exe, sizeof(exe))) {
+		r->continued = 1;
+		return 0;
+	}
+	len = strlen(exe);
+	if (len > room)
+		len = room;
+	if (user_caller_write(memory, buf, exe, len) != (ssize_t)len)
+		return -EFAULT;
+	return (int64_t)len;
+}
+
+int64_t user_on_readlink(struct user_request *r)
+{
+	return answer(r, r->args[0], r->args[1], (uint64_t)(int)r->args[2]);
+}
+
+int64_t user_on_readlinkat(struct user_request *r)
+{
+	return answer(r, r->args[1], r->args[2], (uint64_t)(int)r->args[3]);
 }

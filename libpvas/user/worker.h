@@ -145,11 +145,11 @@ int user_caller_left(pid_t pid, pid_t tid);
 /* ---- exe.c ---- */
 
 /*
- * Is @path, of a thread that is @inside or of a fork child, the exe link of a
- * task? Then @exe is filled, as a string.
+ * readlink() and readlinkat() of a task or fork child. The result if the path is the exe link of
+ * a task; else the kernel performs the call.
  */
-int user_exe_of(struct user_space *u, struct user_part *p, pid_t caller, int inside,
-		const char *path, char *exe, size_t len);
+int64_t user_on_readlink(struct user_request *r);
+int64_t user_on_readlinkat(struct user_request *r);
 
 /* The partition of the task that this process or thread belongs to, or NULL. */
 struct user_part *user_part_of_process(struct user_space *u, pid_t tid);
