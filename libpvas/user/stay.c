@@ -170,7 +170,7 @@ static struct user_stay *prepare(const struct user_request *r)
 
 	if (__atomic_exchange_n(&r->part->leaving, 0, __ATOMIC_ACQ_REL))
 		return NULL;
-	if (r->nr != __NR_execve || !is_plain(r))
+	if (r->nr != __NR_execve)
 		return NULL;
 	e = allocate();
 	if (!e)
@@ -180,7 +180,7 @@ static struct user_stay *prepare(const struct user_request *r)
 	e->nr = r->nr;
 	e->again = r->ip - 2;
 	e->securebits = pvas_raw2(__NR_prctl, PR_GET_SECUREBITS, 0);
-	if (copy_arguments(e, r->args) && wants_to_stay(e->envp))
+	if (copy_arguments(e, r->args) && wants_to_stay(e->envp) && is_plain(r))
 		return e;
 	user_stay_free(e);
 	return NULL;
