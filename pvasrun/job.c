@@ -222,47 +222,46 @@ static void rank_left_early(struct job *job, unsigned int rank, const char *how)
 /* A busy PMIx server may read a rank's finalize request only after its exit. */
 #define EXIT_PENDING_MS 10000
 
-static void ended_well(struct job *job, unsigned int rank)
-{
-	const char *early;
-	bool maybe = false;
-
-	if (!job->left_early)
-		return;
-	early = job->left_early(job->left_early_arg, rank, &maybe);
-	if (early && maybe) {
-		job->tasks[rank].exit_pending = true;
-		job->exits_pending++;
-		job->exit_pending_until = now_ms() + EXIT_PENDING_MS;
-	} else if (early) {
-		rank_left_early(job, rank, early);
-	}
-}
-
-void job_resolve_exit(struct job *job, unsigned int rank)
+/*
+ * The question can read what other ranks have asked for, and so lead to an abort that asks
+ * about this exit too: the exit is pending from before the question to after the answer.
+ */
+static void resolve_exit(struct job *job, unsigned int rank, bool wait)
 {
 	const char *early;
 	bool maybe;
 
-	if (!job->tasks[rank].exit_pending)
+	early = job->left_early(job->left_early_arg, rank, &maybe);
+	if (!job->tasks[rank].exit_pending || (early && maybe && wait))
 		return;
 	job->tasks[rank].exit_pending = false;
 	job->exits_pending--;
-	early = job->left_early(job->left_early_arg, rank, &maybe);
 	if (early)
 		rank_left_early(job, rank, early);
+}
+
+static void ended_well(struct job *job, unsigned int rank)
+{
+	if (!job->left_early)
+		return;
+	job->tasks[rank].exit_pending = true;
+	job->exits_pending++;
+	job->exit_pending_until = now_ms() + EXIT_PENDING_MS;
+	resolve_exit(job, rank, true);
+}
+
+void job_resolve_exit(struct job *job, unsigned int rank)
+{
+	if (job->tasks[rank].exit_pending)
+		resolve_exit(job, rank, false);
 }
 
 void job_resolve_exits(struct job *job)
 {
 	unsigned int rank;
 
-	if (job->resolving)
-		return;
-	job->resolving = true;
 	for (rank = 0; rank < job->opt->tasks; rank++)
 		job_resolve_exit(job, rank);
-	job->resolving = false;
 }
 
 static void task_ended(struct job *job, unsigned int rank, int wait_status)

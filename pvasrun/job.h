@@ -45,7 +45,6 @@ struct job {
 	unsigned int started;
 	unsigned int live;
 	unsigned int exits_pending;	/* tasks with exit_pending */
-	bool resolving;			/* in job_resolve_exits(), which can lead to itself */
 	int64_t exit_pending_until;
 
 	int status;		/* pvasrun's exit status; the first failing task's */

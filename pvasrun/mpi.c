@@ -75,6 +75,10 @@ static void rank_aborted(void *arg, unsigned int rank, int code, const char *tex
 	const struct task *task = &mpi->job->tasks[rank];
 
 	mpi->states[rank] = RANK_FINALIZED;
+	/* the first decides, also if others are read while it asks about the ended ranks */
+	if (mpi->aborting)
+		return;
+	mpi->aborting = true;
 	/* it probably aborted because a peer ended: report that one first */
 	job_reap_ending(mpi->job, rank);
 	job_resolve_exits(mpi->job);

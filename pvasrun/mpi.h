@@ -20,6 +20,7 @@ struct mpi {
 	struct job *job;
 	enum rank_state *states;	/* of each rank; NULL: MPI is not used */
 	bool any_rank;			/* one has called MPI_Init */
+	bool aborting;			/* one has called MPI_Abort */
 	bool pmix, pmi1;		/* the protocols in use */
 	struct pmix_proxy proxy;
 	struct pmix_host host;

@@ -88,6 +88,21 @@ test_finalize()
 	silent
 }
 
+# A rank exits early and another aborts because of that: both are read in one turn, since the
+# first has stopped pvasrun. The exit is the cause. While pvasrun is stopped, nobody can fork.
+# A child keeps the first's connection open: its end is not seen before its exit.
+test_abort_after_exit()
+{
+	run -n 2 bash -c "$WIRE"'say '"$INIT"'; echo $$ >"$0.$PMI_RANK"
+		until [ -s "$0.0" ] && [ -s "$0.1" ]; do sleep 0.1; done; read -r first <"$0.0"
+		if [ $PMI_RANK = 0 ]; then sleep 5 & sleep 1; kill -STOP $PPID; exit 0; fi
+		until [ "$state" = Z ]; do read -r _ _ state _ <"/proc/$first/stat"; done
+		echo "cmd=abort exitcode=7" >&$PMI_FD; kill -CONT $PPID; exec sleep 20' "$T/pid"
+	status_is 1
+	err_has 'rank 0 \(pid [0-9]+, bash\) exited without MPI_Finalize'
+	check "only the cause is reported" [ "$(grep -c "^pvasrun: rank" "$T/err")" -eq 1 ]
+}
+
 # A task without MPI ends before or after the others have called MPI_Init.
 no_init_of()
 {
