@@ -71,12 +71,6 @@ MODULE_TEST(armed_exit, "the ABI of /dev/pvas")
 	pt_raw_close(&raw);
 }
 
-static void *idle_thread(void *arg)
-{
-	pause();
-	return arg;
-}
-
 static void *exec_thread(void *arg)
 {
 	execl(pt_self(), pt_self(), (char *)NULL);
@@ -98,7 +92,7 @@ MODULE_TEST(threaded_exec, "the ABI of /dev/pvas")
 		pid = fork();
 		if (!pid) {
 			for (i = 0; i < 8; i++)
-				if (pthread_create(&t, NULL, idle_thread, NULL))
+				if (pthread_create(&t, NULL, pt_idle_thread, NULL))
 					_exit(98);
 			if (pt_raw_arm(raw.fd, 0, 1, 0))
 				_exit(97);

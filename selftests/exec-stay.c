@@ -220,19 +220,13 @@ static void *exec_by_thread(void *arg)
 	return arg;
 }
 
-static void *idle_thread(void *arg)
-{
-	pause();
-	return arg;
-}
-
 TASK(threads_and_exec)
 {
 	pthread_t t;
 	int i;
 
 	for (i = 0; i < 8; i++)
-		CHECK_EQ(0, pthread_create(&t, NULL, idle_thread, NULL));
+		CHECK_EQ(0, pthread_create(&t, NULL, pt_idle_thread, NULL));
 	if (getenv("BY_THREAD")) {
 		CHECK_EQ(0, pthread_create(&t, NULL, exec_by_thread, NULL));
 		pause();

@@ -59,12 +59,6 @@ PVAS_TEST(leader_exits_first)
 	EXPECT_EQ(21, pt_run_task("leader_goes_first"));
 }
 
-static void *idle_thread(void *arg)
-{
-	pause();
-	return arg;
-}
-
 static void *exec_from_thread(void *arg)
 {
 	execl("/bin/sh", "sh", "-c", "exit 17", (char *)NULL);
@@ -78,7 +72,7 @@ TASK(thread_execs)
 	int i;
 
 	for (i = 0; i < 4; i++)
-		CHECK_EQ(0, pthread_create(&t, NULL, idle_thread, NULL));
+		CHECK_EQ(0, pthread_create(&t, NULL, pt_idle_thread, NULL));
 	CHECK_EQ(0, pthread_create(&t, NULL, exec_from_thread, NULL));
 	pause();
 }

@@ -322,6 +322,12 @@ const char *pt_self(void)
 	return path;
 }
 
+void *pt_idle_thread(void *arg)
+{
+	pause();
+	return arg;
+}
+
 char *const *pt_task_argv(const char *name)
 {
 	static char *argv[4];

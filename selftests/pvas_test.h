@@ -278,6 +278,8 @@ char *const *pt_task_argv(const char *name);
 extern char **pt_args;
 /* This program. */
 const char *pt_self(void);
+/* Of a thread that waits for ever. */
+void *pt_idle_thread(void *arg);
 
 /* In a task: one letter to the descriptor in pt_args[0]. */
 void pt_say(const char *what);

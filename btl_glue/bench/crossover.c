@@ -14,26 +14,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "opal_config.h"
-#include "opal/mca/hwloc/base/base.h"
-
-#include "../../pvasrun/locality.h"
-#include "../distance.h"
+#include "../tests/between.h"
 
 #define RUNS 101
 #define RUN_US 500.
 
 /* ---- the machine ---- */
-
-static enum mca_btl_pvas_distance distance_of(hwloc_topology_t t, hwloc_obj_t a, hwloc_obj_t b)
-{
-	char *one = locality_of(t, a->cpuset), *other = locality_of(t, b->cpuset);
-	uint16_t shared = opal_hwloc_compute_relative_locality(one, other);
-
-	free(one);
-	free(other);
-	return mca_btl_pvas_distance(shared);
-}
 
 /* A processor and itself: two ranks that take turns on it */
 static int print_pairs(void)
@@ -48,7 +34,7 @@ static int print_pairs(void)
 	a = hwloc_get_obj_by_type(t, HWLOC_OBJ_PU, 0);
 	printf("same processor %u %u\n", a->os_index, a->os_index);
 	for (b = a->next_cousin; b; b = b->next_cousin) {
-		d = distance_of(t, a, b);
+		d = between(t, a, b);
 		if (seen & 1U << d)
 			continue;
 		seen |= 1U << d;

@@ -7,11 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "opal_config.h"
-#include "opal/mca/hwloc/base/base.h"
-
-#include "../../pvasrun/locality.h"
-#include "../distance.h"
+#include "between.h"
 
 static const struct {
 	const char *machine;
@@ -47,16 +43,6 @@ static enum mca_btl_pvas_distance expected(hwloc_topology_t t, hwloc_obj_t a, hw
 	return MCA_BTL_PVAS_FAR;
 }
 
-static enum mca_btl_pvas_distance found(hwloc_topology_t t, hwloc_obj_t a, hwloc_obj_t b)
-{
-	char *one = locality_of(t, a->cpuset), *other = locality_of(t, b->cpuset);
-	uint16_t shared = opal_hwloc_compute_relative_locality(one, other);
-
-	free(one);
-	free(other);
-	return mca_btl_pvas_distance(shared);
-}
-
 /* Wrong pairs; the distances that there are, in *seen */
 static unsigned int compare_all(hwloc_topology_t t, unsigned int *seen)
 {
@@ -71,8 +57,8 @@ static unsigned int compare_all(hwloc_topology_t t, unsigned int *seen)
 			b = hwloc_get_obj_by_type(t, HWLOC_OBJ_PU, j);
 			if (i == j)
 				continue;
-			*seen |= 1U << found(t, a, b);
-			wrong += found(t, a, b) != expected(t, a, b);
+			*seen |= 1U << between(t, a, b);
+			wrong += between(t, a, b) != expected(t, a, b);
 		}
 	return wrong;
 }
