@@ -37,7 +37,7 @@ static int parse_size(const char *text, uint64_t *size)
 /* An attribute, or the environment's variable if it is 0 */
 static int choose(uint64_t *value, uint64_t attr, const char *variable)
 {
-	const char *text = getenv(variable);
+	const char *text = secure_getenv(variable);
 
 	*value = attr;
 	if (attr || !text || !*text)
@@ -115,7 +115,7 @@ static int import(struct pvas_far_attr *to, const struct pvas_far_attr *attr)
 static int choose_stores(struct far_config *c, const char *stores)
 {
 	if (!stores)
-		stores = getenv("PVAS_FAR");
+		stores = secure_getenv("PVAS_FAR");
 	if (!stores || !*stores)
 		stores = "zip";
 	if (strlen(stores) >= sizeof(c->stores))

@@ -54,8 +54,28 @@ static int open_either(const char *path, int flags)
 	return fd < 0 && errno == EINVAL ? open(path, flags | O_CLOEXEC, 0600) : fd;
 }
 
-/* An existing file or device: large enough, and nobody else's */
-static int check_existing(const struct file_store *f, const struct stat *st, uint64_t size)
+/*
+ * Pages are memory of this process: nobody else may read or change them. Who has no access to
+ * the file can't lock it, either. A group may have access to devices, as "disk" has.
+ */
+static int check_owner(const struct file_store *f, const struct stat *st)
+{
+	mode_t others = S_ISBLK(st->st_mode) ? 07 : 077;
+
+	if (S_ISLNK(st->st_mode))
+		return far_fail(-ELOOP, "file:%s: a symbolic link (name the file itself)", f->path);
+	if (!S_ISREG(st->st_mode) && !S_ISBLK(st->st_mode))
+		return far_fail(-EINVAL, "file:%s: neither a file, nor a block device, nor a folder", f->path);
+	if (st->st_uid != geteuid() && st->st_uid != 0)
+		return far_fail(-EPERM, "file:%s: belongs to another user", f->path);
+	if (st->st_mode & others)
+		return far_fail(-EPERM, "file:%s: other users have rights to it (chmod %s)", f->path,
+				S_ISBLK(st->st_mode) ? "660" : "600");
+	return 0;
+}
+
+/* Large enough, and used by nobody else */
+static int check_room(const struct file_store *f, const struct stat *st, uint64_t size)
 {
 	uint64_t has = (uint64_t)st->st_size;
 
@@ -70,16 +90,19 @@ static int check_existing(const struct file_store *f, const struct stat *st, uin
 	return 0;
 }
 
-static int open_existing(struct file_store *f, const struct stat *st, uint64_t size)
+/* @at is an O_PATH descriptor of the file, so that what has been checked is what is opened. */
+static int open_existing(struct file_store *f, int at, const struct stat *st, uint64_t size)
 {
-	int err;
+	char path[40];
+	int err = check_owner(f, st);
 
-	if (!S_ISREG(st->st_mode) && !S_ISBLK(st->st_mode))
-		return far_fail(-EINVAL, "file:%s: neither a file, nor a block device, nor a folder", f->path);
-	f->fd = open_either(f->path, O_RDWR);
+	if (err)
+		return err;
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", at);
+	f->fd = open_either(path, O_RDWR);
 	if (f->fd < 0)
 		return fail(f, "open");
-	err = check_existing(f, st, size);
+	err = check_room(f, st, size);
 	if (err)
 		close(f->fd);
 	return err;
@@ -123,12 +146,27 @@ static int open_unnamed(struct file_store *f, uint64_t size)
 	return far_fail(-err, "file:%s: no room for %" PRIu64 " bytes: %s", f->path, size, strerror(err));
 }
 
+/* A folder's name may be a link: what is made there has no name. */
+static int open_file(struct file_store *f, uint64_t size)
+{
+	struct stat st;
+	int at, err;
+
+	if (!stat(f->path, &st) && S_ISDIR(st.st_mode))
+		return open_unnamed(f, size);
+	at = open(f->path, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+	if (at < 0)
+		return fail(f, "open");
+	err = fstat(at, &st) ? fail(f, "fstat") : open_existing(f, at, &st, size);
+	close(at);
+	return err;
+}
+
 static int file_open(const struct far_store_config *config, struct far_store **store)
 {
 	uint64_t size = config->pages * config->page_size;
 	size_t len = strlen(config->spec) + 1;
 	struct file_store *f;
-	struct stat st;
 	int err;
 
 	if (len == 1)
@@ -138,10 +176,7 @@ static int file_open(const struct far_store_config *config, struct far_store **s
 		return far_fail(-ENOMEM, "no memory");
 	memcpy(f->path, config->spec, len);
 	f->store = (struct far_store){ &far_store_file, config->page_size, config->pages };
-	if (stat(f->path, &st))
-		err = fail(f, "stat");
-	else
-		err = S_ISDIR(st.st_mode) ? open_unnamed(f, size) : open_existing(f, &st, size);
+	err = open_file(f, size);
 	if (err)
 		free(f);
 	else

@@ -4,6 +4,8 @@
 #include <errno.h>
 #include <limits.h>
 #include <pthread.h>
+#include <sched.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,49 +14,72 @@
 #include "host/plugin.h"
 #include "key.h"
 
-#ifndef FAR_PLUGINS
-#define FAR_PLUGINS "/usr/local/lib/pvas"
-#endif
-
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static const struct far_store_ops *loaded;
 
-/* Beside this code, which is in a library or a program: as built, as installed */
-static int find_beside(char *path, size_t len)
-{
-	static const char *const places[] = { "", "pvas/", "../libpvasfar/", "../lib/pvas/" };
-	const char *slash;
-	Dl_info here;
-	size_t i;
+/* A dlopen() in a thread of its own */
+struct loading {
+	const char *path;
+	void *plugin;
+	char why[200];
+};
 
-	if (!dladdr(&loaded, &here) || !here.dli_fname)
-		return -ENOENT;
-	slash = strrchr(here.dli_fname, '/');
-	if (!slash)
-		return -ENOENT;
-	for (i = 0; i < sizeof(places) / sizeof(*places); i++) {
-		snprintf(path, len, "%.*s%s" FAR_PLUGIN, (int)(slash + 1 - here.dli_fname),
-			 here.dli_fname, places[i]);
-		if (!access(path, R_OK))
-			return 0;
+/*
+ * UCX obeys a file ucx.conf of the current directory, in which others may be able to create
+ * files: such a file names programs to run and files to write. So its constructors run in a
+ * thread whose directory is /.
+ */
+static void *load_elsewhere(void *arg)
+{
+	struct loading *l = arg;
+
+	if (unshare(CLONE_FS) || chdir("/")) {
+		snprintf(l->why, sizeof(l->why), "can't leave the current directory: %s",
+			 strerror(errno));
+		return NULL;
 	}
-	return -ENOENT;
+	l->plugin = dlopen(l->path, RTLD_NOW | RTLD_LOCAL);
+	if (!l->plugin)
+		snprintf(l->why, sizeof(l->why), "%s (install libucx0)", dlerror());
+	return NULL;
 }
 
+static void *load_plugin(const char *path, const char *spec)
+{
+	struct loading l = { .path = path };
+	sigset_t all, old;
+	pthread_t thread;
+	int err;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	err = pthread_create(&thread, NULL, load_elsewhere, &l);
+	if (!err)
+		pthread_join(thread, NULL);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	if (!l.plugin)
+		far_fail(-ELIBACC, "server %s: %s", spec, err ? strerror(err) : l.why);
+	return l.plugin;
+}
+
+/*
+ * Only from where it was installed, or the user says: beside a program, and the folders above
+ * it, others may be able to create files.
+ */
 static int load(const char *spec)
 {
+	const char *folder = secure_getenv("PVAS_FAR_PLUGINS");
 	char path[PATH_MAX];
 	far_plugin_fn *start;
 	void *plugin;
 
-	if (find_beside(path, sizeof(path)))
-		snprintf(path, sizeof(path), FAR_PLUGINS "/" FAR_PLUGIN);
+	snprintf(path, sizeof(path), "%s/" FAR_PLUGIN, folder && *folder == '/' ? folder : FAR_PLUGINS);
 	if (access(path, R_OK))
 		return far_fail(-ELIBACC, "server %s: no memory servers in this installation: %s is missing "
-				"(stores file:PATH and zip need nothing)", spec, FAR_PLUGIN);
-	plugin = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+				"(stores file:PATH and zip need nothing)", spec, path);
+	plugin = load_plugin(path, spec);
 	if (!plugin)
-		return far_fail(-ELIBACC, "server %s: %s (install libucx0)", spec, dlerror());
+		return -ELIBACC;
 	start = (far_plugin_fn *)dlsym(plugin, FAR_PLUGIN_START);
 	loaded = start ? start(FAR_PLUGIN_VERSION, far_fail) : NULL;
 	if (loaded)
@@ -83,7 +108,7 @@ static int open_with_key(const struct far_store_config *config, const char *name
 
 static int open_host(const struct far_store_config *config, struct far_store **store)
 {
-	const char *name = getenv("PVAS_FAR_KEY");
+	const char *name = secure_getenv("PVAS_FAR_KEY");
 	int err = 0;
 
 	pthread_mutex_lock(&lock);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* pvas-memd: starts, and loops until it is told to end */
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,6 +22,33 @@ struct loop {
 	int epoll, signals;
 	bool ended;
 };
+
+/*
+ * UCX obeys a file ucx.conf of the current directory, in which others may be able to create
+ * files: such a file names programs to run and files to write. It looks for the file in a
+ * constructor, before which only functions in .preinit_array run.
+ */
+static int start_directory = -1;
+
+static void leave_directory(void)
+{
+	start_directory = open(".", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (chdir("/"))
+		_exit(1);
+}
+
+__attribute__((section(".preinit_array"), used))
+static void (*const before_libraries)(void) = leave_directory;
+
+/* Back, for paths in options */
+static void return_to_directory(void)
+{
+	if (start_directory < 0)
+		return;		/* it could not be searched, either */
+	if (fchdir(start_directory))
+		fprintf(stderr, "pvas-memd: relative paths begin at /: %s\n", strerror(errno));
+	close(start_directory);
+}
 
 /* Nobody may look into this process: it has all jobs' pages and keys. */
 static void harden(void)
@@ -193,7 +221,10 @@ int main(int argc, char **argv)
 {
 	static struct memd memd;
 	struct loop loop = { .memd = &memd };
-	int status = options_parse(&memd.options, argc, argv);
+	int status;
+
+	return_to_directory();
+	status = options_parse(&memd.options, argc, argv);
 
 	if (status >= 0)
 		return status;

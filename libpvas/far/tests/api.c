@@ -203,6 +203,61 @@ TEST(file_too_small)
 	close(fd);
 }
 
+/* ---- files that others can read or write ---- */
+
+FIXTURE(file)
+{
+	char path[32], link[40], spec[64];
+	int fd;
+};
+
+FIXTURE_SETUP(file)
+{
+	strcpy(self->path, "/var/tmp/pvas-far-XXXXXX");
+	self->fd = mkstemp(self->path);
+	ASSERT_LE(0, self->fd);
+	ASSERT_EQ(0, ftruncate(self->fd, SIZE));
+	snprintf(self->spec, sizeof(self->spec), "file:%s", self->path);
+	snprintf(self->link, sizeof(self->link), "%s.link", self->path);
+}
+
+FIXTURE_TEARDOWN(file)
+{
+	unlink(self->path);
+	unlink(self->link);
+	close(self->fd);
+}
+
+TEST_F(file, rights_of_others)
+{
+	static const mode_t modes[] = { 0640, 0620, 0604, 0602, 0644, 0666 };
+	size_t i;
+
+	for (i = 0; i < sizeof(modes) / sizeof(*modes); i++) {
+		ASSERT_EQ(0, fchmod(self->fd, modes[i]));
+		FAILS(EPERM, far_open(self->spec, RAM, SIZE, PAGE));
+	}
+	ASSERT_EQ(0, fchmod(self->fd, 0600));
+	EXPECT_EQ(0, far_open(self->spec, RAM, SIZE, PAGE));
+	EXPECT_EQ(0, pvas_far_close());
+}
+
+TEST_F(file, of_another_user)
+{
+	if (geteuid())
+		SKIP(return, "needs root, to give a file away");
+	ASSERT_EQ(0, fchown(self->fd, 65534, 65534));
+	FAILS(EPERM, far_open(self->spec, RAM, SIZE, PAGE));
+	EXPECT_NE(NULL, strstr(pvas_far_error(), "belongs to another user"));
+}
+
+TEST_F(file, link_to_it)
+{
+	ASSERT_EQ(0, symlink(self->path, self->link));
+	snprintf(self->spec, sizeof(self->spec), "file:%s", self->link);
+	FAILS(ELOOP, far_open(self->spec, RAM, SIZE, PAGE));
+}
+
 /* ---- allocation ---- */
 
 FIXTURE(far)

@@ -14,6 +14,7 @@ quiet=1 subject=memd
 # shellcheck source=scripts/testlib
 . "$top/scripts/testlib"
 bin=$O/memd
+export PVAS_FAR_PLUGINS=$O/libpvasfar
 [ -x "$bin/pvas-memd" ] || skip_all "built without UCX"
 
 here=pvm$$a there=pvm$$b at=10.77.0.2 port=7700 server=
@@ -138,10 +139,34 @@ test_plugin()
 	! PVAS_FAR_KEY=$T/none ip netns exec $here "$bin/t_plugin" $at:$port "$T/a" >"$T/out"
 	says "if it can" 'key .*/none \(PVAS_FAR_KEY\): No such file'
 	end_server
-	cp "$bin/t_plugin" "$T"
-	"$T/t_plugin" $at:$port "$T/a" >"$T/out"
+	# nor is it taken from beside the program, or where others may have put it
+	mkdir -p "$T/app" "$T/app/pvas" "$T/libpvasfar" "$T/lib/pvas"
+	cp "$bin/t_plugin" "$T/app"
+	for place in app app/pvas libpvasfar lib/pvas; do
+		cp "$O/libpvasfar/pvasfar-host.so" "$T/$place"
+	done
+	(cd "$T/app" && PVAS_FAR_PLUGINS='' ./t_plugin $at:$port "$T/a" >"$T/out")
 	says "and says if there is none" 'no memory servers in this installation'
 	one_line "without a plugin"
+}
+
+# Others may have put a file ucx.conf where the server or a program is started.
+test_directory()
+{
+	mkdir "$T/shared"
+	echo "UCX_LOG_FILE=$T/written" >"$T/shared/ucx.conf"
+	(cd "$T/shared" && "$bin/pvas-memd" --version >/dev/null && "$bin/pvas-memd" --make-key k)
+	verdict $? "the server starts"
+	start_server --key "$T/a" --ram 1G
+	(cd "$T/shared" && ip netns exec $here "$bin/t_plugin" $at:$port "$T/a" >"$T/out")
+	verdict $? "a store opens"
+	end_server
+	[ ! -e "$T/written" ]
+	verdict $? "neither obeys it"
+	(cd "$T/shared" && "$bin/pvas-memd" --key none >"$T/out" 2>&1)
+	says "paths begin there" 'key none: No such file'
+	(cd "$T/shared" && timeout 2 "$bin/pvas-memd" --listen 127.0.0.1:0 --key k --ram 1M >"$T/out" 2>&1)
+	says "also those of keys" 'listening at 127\.0\.0\.1 port'
 }
 
 test_wrong_key()
