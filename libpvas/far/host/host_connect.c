@@ -6,9 +6,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include "../key.h"
 #include "auth.h"
 #include "host.h"
+
+#define CONNECT_TRIES		4
+#define CONNECT_PAUSE_US	100000
 
 static void message_sent(void *request, ucs_status_t status, void *arg)
 {
@@ -201,19 +205,24 @@ static int try_address(struct host *host, const struct addrinfo *address, const 
 	return err;
 }
 
-/* A server's name may have several addresses: an error other than "not there" is final. */
+/*
+ * A server's name may have several addresses: an error other than "not there" is final. UCX
+ * may lose a connection of a busy server while it is set up, so that is tried again.
+ */
 static int try_addresses(struct host *host, const uint8_t *key)
 {
 	struct addrinfo *list, *address;
-	int err;
+	int err, tries;
 
 	err = resolve(host, &list);
 	if (err)
 		return err;
-	for (address = list; address; address = address->ai_next) {
-		err = try_address(host, address, key);
-		if (err != -ECONNREFUSED)
-			break;
+	err = -ECONNREFUSED;
+	for (tries = 0; tries < CONNECT_TRIES && err == -ECONNREFUSED; tries++) {
+		if (tries)
+			usleep(CONNECT_PAUSE_US);
+		for (address = list; address && err == -ECONNREFUSED; address = address->ai_next)
+			err = try_address(host, address, key);
 	}
 	freeaddrinfo(list);
 	return err;
