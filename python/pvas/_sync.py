@@ -4,6 +4,7 @@
 Each lies in the memory of one task, its home, under a name. When the home is killed, all
 others get PeerEnded; one that finishes keeps the memory for as long as others use it.
 """
+import atexit
 import threading
 import time
 from array import array
@@ -58,18 +59,24 @@ def _left(task):
     return _task.attached() and _pvas.left(task & 0xffffffff, task >> 32)
 
 
+def _ended(task):
+    return _task.attached() and _pvas.ended(task & 0xffffffff, task >> 32)
+
+
 class Lock:
     """A lock between tasks, with the interface of threading.Lock.
 
     If its holder ends, one task that waits for it gets PeerEnded, and the lock is free
     again: what it protects may be half changed.
     """
-    _HOLDER, _WAITERS = range(2)
+    _HOLDER, _WAITERS, _ABANDONED = range(3)
     _between_threads = {}   # name -> lock: the word tells tasks apart, and not their threads
+    _held = {}              # name -> the lock and the thread of this task that holds it
 
     def __init__(self, name, home=0, timeout=60):
-        self._shared = Shared("lock", name, [0, 0], home, timeout)
-        self._threads = self._between_threads.setdefault((name, home), threading.Lock())
+        self._shared = Shared("lock", name, [0, 0, 0], home, timeout)
+        self._name = name, home
+        self._threads = self._between_threads.setdefault(self._name, threading.Lock())
 
     def acquire(self, blocking=True, timeout=-1):
         """True; False: not in time, or not at once."""
@@ -79,9 +86,12 @@ class Lock:
         done = False
         try:
             done = self._acquire(until)
+            if done:
+                self._held[self._name] = self, threading.current_thread()
         finally:
             if not done:
                 # An exception of a signal's handler may come after it was taken.
+                self._held.pop(self._name, None)
                 self._shared.words.cas(self._HOLDER, _me(), 0)
                 self._threads.release()
         return done
@@ -90,7 +100,9 @@ class Lock:
         words = self._shared.words
         while not words.cas(self._HOLDER, 0, _me()):
             holder = words.load(self._HOLDER)
-            if holder and _left(holder) and words.cas(self._HOLDER, holder, 0):
+            # A task that is about to end has threads and handlers that still run.
+            gone = holder and (words.cas(self._ABANDONED, holder, 0) or _ended(holder))
+            if gone and words.cas(self._HOLDER, holder, 0):
                 words.wake(self._HOLDER)
                 raise PeerEnded(f"rank {_task.rank_of(holder & 0xffffffff)} has ended while it held "
                                 f"{self._shared.what}, which is free again")
@@ -109,11 +121,24 @@ class Lock:
     def release(self):
         """Only in the task that holds it."""
         words = self._shared.words
-        if not words.cas(self._HOLDER, _me(), 0):
+        held = self._held.pop(self._name, None)
+        if not held or not words.cas(self._HOLDER, _me(), 0):
             raise RuntimeError(f"this task does not hold {self._shared.what}")
         self._threads.release()
         if words.load(self._WAITERS):
             words.wake(self._HOLDER, 1)
+
+    @classmethod
+    def _abandon(cls):
+        """At the end of the main thread: nobody will release what it, or an ended one, holds."""
+        for lock, thread in list(cls._held.values()):
+            if thread is threading.main_thread() or not thread.is_alive():
+                words = lock._shared.words
+                try:
+                    words.store(cls._ABANDONED, _me())
+                    words.wake(cls._HOLDER)
+                except PeerEnded:
+                    pass
 
     def locked(self):
         """Does any task hold it?"""
@@ -125,6 +150,12 @@ class Lock:
 
     def __exit__(self, *error):
         self.release()
+
+
+@atexit.register
+def _leave():
+    if _pvas.self() is not None:
+        Lock._abandon()
 
 
 class Counter:

@@ -71,6 +71,16 @@ static PyObject *left(PyObject *module, PyObject *args)
 	return PyBool_FromLong(task_ended(id) || task_leaving(id));
 }
 
+static PyObject *ended(PyObject *module, PyObject *args)
+{
+	struct task_id id;
+
+	(void)module;
+	if (!PyArg_ParseTuple(args, "II", &id.index, &id.gen))
+		return NULL;
+	return PyBool_FromLong(task_ended(id));
+}
+
 /* The partitions that have a task, in their order */
 static PyObject *indices(PyObject *module, PyObject *none)
 {
@@ -321,6 +331,7 @@ static PyMethodDef functions[] = {
 	{ "rank_of", rank_of, METH_VARARGS, "rank_of(index)" },
 	{ "index_of", index_of, METH_VARARGS, "index_of(rank); -1: there is no such partition" },
 	{ "gen_of", gen_of, METH_VARARGS, "gen_of(index)" },
+	{ "ended", ended, METH_VARARGS, "ended(index, gen): has it ended?" },
 	{ "left", left, METH_VARARGS, "left(index, gen): has it ended, or is about to?" },
 	{ "indices", indices, METH_NOARGS, "of all tasks" },
 	{ "leave", leave, METH_NOARGS, "this task needs nothing of others any more" },

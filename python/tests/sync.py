@@ -106,6 +106,59 @@ def test_holder_killed():
     both.wait()
 
 
+def leaves_while_watched(hold):
+    """Rank 0's main thread comes to its end, but waits for a reader of its array."""
+    lock, inside = pvas.Lock("l", home=1), pvas.Counter("inside", home=1)
+    pvas.Barrier("step", home=1).wait()
+    if ME == 0:
+        hold(lock, inside)
+        pvas.share("held", b"x")
+        pvas.Barrier("read", home=1).wait()
+        return None
+    view = pvas.get("held", rank=0)
+    pvas.Barrier("read", home=1).wait()
+    while "held" in pvas.names():
+        time.sleep(0.01)
+    return lock, inside, view
+
+
+def test_lock_of_thread():
+    """What a thread holds while its main thread is at its end, nobody else gets."""
+    def work(lock, inside, ready):
+        with lock:
+            inside.add()
+            ready.set()
+            time.sleep(2)
+            inside.add(-1)
+
+    def hold(lock, inside):
+        ready = threading.Event()
+        threading.Thread(target=work, args=(lock, inside, ready), daemon=True).start()
+        ready.wait()
+
+    job = leaves_while_watched(hold)
+    if job:
+        lock, inside, _ = job
+        with lock:
+            assert inside.value == 0, "two hold the lock"
+
+
+def test_lock_of_main_thread():
+    """What it holds at its end is free, with an error to one that waits."""
+    job = leaves_while_watched(lambda lock, inside: lock.acquire())
+    if job:
+        lock, inside, _ = job
+        try:
+            lock.acquire()
+        except pvas.PeerEnded as error:
+            assert "rank 0 has ended while it held lock 'l'" in str(error), error
+            inside.add()
+            lock.acquire()
+        lock.release()
+        pvas.Barrier("both", ranks=[1, 2], home=1).wait()
+        assert inside.value == 1, inside.value
+
+
 def test_home_killed():
     """All who use the lock get the error."""
     lock, counter = pvas.Lock("l"), pvas.Counter("c")
