@@ -20,7 +20,7 @@ static const char *address_text(const struct sockaddr_storage *address, char *te
 	return text;
 }
 
-static unsigned int port_of(const struct sockaddr_storage *address)
+unsigned int address_port(const struct sockaddr_storage *address)
 {
 	if (address->ss_family == AF_INET6)
 		return ntohs(((const struct sockaddr_in6 *)address)->sin6_port);
@@ -98,28 +98,39 @@ static void announce(struct memd *memd)
 
 	if (ucp_listener_query(memd->listener, &attr) != UCS_OK)
 		return;
+	memd->port = address_port(&attr.sockaddr);
 	printf("pvas-memd: listening at %s port %u, %.1f MiB\n",
-	       address_text(&attr.sockaddr, text, sizeof(text)), port_of(&attr.sockaddr),
+	       address_text(&attr.sockaddr, text, sizeof(text)), memd->port,
 	       memd->options.ram / 1048576.0);
 	fflush(stdout);
 }
 
+/* Where to listen, and the network for that */
+int entrance_resolve(struct memd *memd, char *why, size_t len)
+{
+	int err = resolve(memd->options.listen, &memd->addresses, why, len);
+
+	if (err || far_network_of(memd->addresses->ai_addr, memd->network))
+		return err;
+	*memd->network = '\0';
+	if (!far_network_several())
+		return 0;
+	snprintf(why, len, "this node has several networks (name an address with --listen, "
+		 "or networks by UCX_NET_DEVICES)");
+	return -EINVAL;
+}
+
 int entrance_open(struct memd *memd, char *why, size_t len)
 {
-	struct addrinfo *list;
 	ucs_status_t status;
-	int err;
 
-	err = resolve(memd->options.listen, &list, why, len);
-	if (err)
-		return err;
 	status = far_ucx_worker(memd->context, 0, &memd->entrance, &memd->entrance_efd);
 	if (status == UCS_OK) {
-		status = listen_at(memd, list);
+		status = listen_at(memd, memd->addresses);
 		if (status != UCS_OK)
 			ucp_worker_destroy(memd->entrance);
 	}
-	freeaddrinfo(list);
+	freeaddrinfo(memd->addresses);
 	if (status != UCS_OK) {
 		snprintf(why, len, "can't listen at %s: %s", memd->options.listen,
 			 status == UCS_ERR_BUSY ? "the port is in use" : ucs_status_string(status));

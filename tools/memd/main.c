@@ -158,7 +158,7 @@ static void run(struct loop *loop)
 
 		if (far_now() > tick) {
 			jobs_prune(memd);
-			strangers_end();
+			strangers_end(memd);
 			wait_for_events(loop, 0);
 			tick = far_now() + 1;
 		}
@@ -178,8 +178,13 @@ static int start(struct loop *loop)
 	err = jobs_read(memd);
 	if (err)
 		return err;
+	err = entrance_resolve(memd, why, sizeof(why));
+	if (err) {
+		fprintf(stderr, "pvas-memd: %s\n", why);
+		return err;
+	}
 	far_ucx_quiet_all();
-	status = far_ucx_open(&memd->context);
+	status = far_ucx_open(&memd->context, *memd->network ? memd->network : NULL);
 	if (status == UCS_OK)
 		status = far_ucx_worker(memd->context, 0, &memd->worker, &memd->worker_efd);
 	if (status == UCS_OK)

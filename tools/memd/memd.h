@@ -15,6 +15,7 @@
 #include "auth.h"
 #include "store.h"
 #include "ucx.h"
+#include "ucx_network.h"
 #include "wire.h"
 
 #define MAX_CONNS	1024
@@ -124,6 +125,9 @@ struct memd {
 	ucp_context_h context;
 	ucp_worker_h entrance, worker;
 	ucp_listener_h listener;
+	struct addrinfo *addresses;	/* where it is to listen: the first of them */
+	char network[FAR_NETWORK];	/* the only one, or "" */
+	unsigned int port;		/* where it listens */
 	int entrance_efd, worker_efd;
 	struct far_spin spin;
 	struct job *jobs;
@@ -137,7 +141,9 @@ struct memd {
 };
 
 /* entrance.c */
+int entrance_resolve(struct memd *memd, char *why, size_t len);
 int entrance_open(struct memd *memd, char *why, size_t len);
+unsigned int address_port(const struct sockaddr_storage *address);
 
 /* jobs.c */
 int jobs_read(struct memd *memd);
@@ -173,7 +179,7 @@ bool released_free_some(struct memd *memd);
 
 /* silence.c */
 void silence_limit(const struct memd *memd);
-void strangers_end(void);
+void strangers_end(const struct memd *memd);
 
 /* report.c */
 void report(const struct memd *memd);

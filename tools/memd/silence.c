@@ -12,8 +12,13 @@
 #include <sys/socket.h>
 #include "memd.h"
 
-/* A store sends more than this when it connects. */
+/*
+ * A store sends more than this when it connects: to the port where the server listens, and to
+ * the one that UCX opens for data, which gets further connections of it, one for each network
+ * that both have. They can remain without data for long.
+ */
 #define FEW_BYTES	64
+#define FEW_DATA_BYTES	16
 /* The kernel's TCP_ESTABLISHED, which <linux/tcp.h> doesn't have */
 #define ESTABLISHED	1
 
@@ -43,13 +48,23 @@ void silence_limit(const struct memd *memd)
 	}
 }
 
+static unsigned int local_port(int fd)
+{
+	struct sockaddr_storage address = { 0 };
+	socklen_t len = sizeof(address);
+
+	getsockname(fd, (struct sockaddr *)&address, &len);
+	return address_port(&address);
+}
+
 /*
  * Ends connections that have sent next to nothing for a time: UCX waits for them forever, and
  * with enough of them nobody else could connect. UCX sees the end, and forgets them.
  */
-void strangers_end(void)
+void strangers_end(const struct memd *memd)
 {
 	struct tcp_info info;
+	unsigned int few;
 	socklen_t len;
 	int fd;
 
@@ -59,7 +74,8 @@ void strangers_end(void)
 		    len < offsetof(struct tcp_info, tcpi_segs_out) ||
 		    info.tcpi_state != ESTABLISHED)
 			continue;
-		if (info.tcpi_bytes_received < FEW_BYTES &&
+		few = local_port(fd) == memd->port ? FEW_BYTES : FEW_DATA_BYTES;
+		if (info.tcpi_bytes_received < few &&
 		    info.tcpi_last_ack_recv > HANDSHAKE_S * 1000)
 			shutdown(fd, SHUT_RDWR);
 	}

@@ -10,6 +10,7 @@
 #include "../key.h"
 #include "auth.h"
 #include "host.h"
+#include "ucx_network.h"
 
 #define CONNECT_TRIES		4
 #define CONNECT_PAUSE_US	100000
@@ -209,28 +210,25 @@ static int try_address(struct host *host, const struct addrinfo *address, const 
  * A server's name may have several addresses: an error other than "not there" is final. UCX
  * may lose a connection of a busy server while it is set up, so that is tried again.
  */
-static int try_addresses(struct host *host, const uint8_t *key)
+static int try_addresses(struct host *host, const struct addrinfo *list, const uint8_t *key)
 {
-	struct addrinfo *list, *address;
-	int err, tries;
+	const struct addrinfo *address;
+	int err = -ECONNREFUSED, tries;
 
-	err = resolve(host, &list);
-	if (err)
-		return err;
-	err = -ECONNREFUSED;
 	for (tries = 0; tries < CONNECT_TRIES && err == -ECONNREFUSED; tries++) {
 		if (tries)
 			usleep(CONNECT_PAUSE_US);
 		for (address = list; address && err == -ECONNREFUSED; address = address->ai_next)
 			err = try_address(host, address, key);
 	}
-	freeaddrinfo(list);
 	return err;
 }
 
-static int make_worker(struct host *host, const uint8_t *key)
+static int make_worker(struct host *host, const struct addrinfo *server, const uint8_t *key)
 {
-	ucs_status_t status = far_ucx_open(&host->context);
+	char network[FAR_NETWORK];
+	bool one = far_network_to(server->ai_addr, server->ai_addrlen, network);
+	ucs_status_t status = far_ucx_open(&host->context, one ? network : NULL);
 
 	if (status == UCS_OK) {
 		status = far_ucx_worker(host->context, far_token(key), &host->worker, &host->efd);
@@ -243,9 +241,19 @@ static int make_worker(struct host *host, const uint8_t *key)
 	return host->err;
 }
 
+static int connect_to(struct host *host, const struct addrinfo *list, const uint8_t *key)
+{
+	int err = make_worker(host, list, key);
+
+	if (!err && far_ucx_handler(host->worker, host_receive, host) != UCS_OK)
+		err = -ENODEV;
+	return err ? err : try_addresses(host, list, key);
+}
+
 /* UCX makes a thread: it is not to take the program's signals. */
 int host_connect(struct host *host, const uint8_t *key)
 {
+	struct addrinfo *list;
 	sigset_t all, before;
 	int err;
 
@@ -256,11 +264,11 @@ int host_connect(struct host *host, const uint8_t *key)
 	if (err)
 		host_break(host, err, "no random numbers");
 	else
-		err = make_worker(host, key);
-	if (!err && far_ucx_handler(host->worker, host_receive, host) != UCS_OK)
-		err = -ENODEV;
-	if (!err)
-		err = try_addresses(host, key);
+		err = resolve(host, &list);
+	if (!err) {
+		err = connect_to(host, list, key);
+		freeaddrinfo(list);
+	}
 	far_ucx_quiet--;
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	return err;

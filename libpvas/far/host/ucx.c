@@ -82,7 +82,7 @@ void far_ucx_quiet_all(void)
 	quiet_all = true;
 }
 
-ucs_status_t far_ucx_open(ucp_context_h *context)
+ucs_status_t far_ucx_open(ucp_context_h *context, const char *network)
 {
 	ucp_params_t params = {
 		.field_mask = UCP_PARAM_FIELD_FEATURES | UCP_PARAM_FIELD_NAME,
@@ -101,6 +101,8 @@ ucs_status_t far_ucx_open(ucp_context_h *context)
 	for (i = 0; i < sizeof(settings) / sizeof(*settings); i++)
 		if (!getenv(settings[i].variable))
 			ucp_config_modify(config, settings[i].name, settings[i].value);
+	if (network)
+		ucp_config_modify(config, "NET_DEVICES", network);
 	status = ucp_init(&params, config, context);
 	ucp_config_release(config);
 	return status;

@@ -17,8 +17,11 @@ extern _Thread_local int far_ucx_quiet;
 /** far_ucx_quiet_all - none of UCX's messages is printed in this process */
 void far_ucx_quiet_all(void);
 
-/** far_ucx_open - a context with our settings, where the user's environment has none */
-ucs_status_t far_ucx_open(ucp_context_h *context);
+/**
+ * far_ucx_open - a context with our settings, where the user's environment has none
+ * @network:	only this one, as from far_network_of(); NULL: all
+ */
+ucs_status_t far_ucx_open(ucp_context_h *context, const char *network);
 
 /**
  * far_ucx_worker - a worker, and the descriptor that becomes readable with its events

@@ -3,16 +3,18 @@
 #include "gds_pvas.h"
 
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "../libpvas/pvas.h"
 
-#define NAME "pmix job"
-
-/* A client exports it first, and then NAME is to come. */
-#define CLIENT "pmix client"
+/*
+ * Names that rank 0 exports, for its job alone: others may have tasks in the same space. The
+ * first one tells that the other one, with the description, is to come.
+ */
+static char client_name[32], job_name[32];
 
 /* How long to wait for rank 0 to be a client: it starts at the same time. */
 #define WAIT_MS 5000
@@ -60,9 +62,27 @@ static pmix_namespace_t *own_namespace(const char *nspace)
 
 /* ---- rank 0 ---- */
 
+/* The namespace is a secret of the job, which needs not be in a table. */
+static uint64_t hash_of(const char *text)
+{
+	uint64_t hash = 14695981039346656037ULL;	/* FNV-1a */
+
+	for (; *text; text++)
+		hash = (hash ^ (unsigned char)*text) * 1099511628211ULL;
+	return hash;
+}
+
+/* libpmix asks for components before it knows who it is. */
 void gds_pvas_announce(void)
 {
-	pvas_name_export(CLIENT, NULL);
+	const char *nspace = getenv("PMIX_NAMESPACE"), *rank = getenv("PMIX_RANK");
+
+	if (!nspace || !rank)
+		return;
+	snprintf(client_name, sizeof(client_name), "pmix client %016jx", (uintmax_t)hash_of(nspace));
+	snprintf(job_name, sizeof(job_name), "pmix job %016jx", (uintmax_t)hash_of(nspace));
+	if (!strcmp(rank, "0"))
+		pvas_name_export(client_name, NULL);
 }
 
 /* The component has stored the job, which is the last of its list. */
@@ -81,7 +101,7 @@ void gds_pvas_publish(const char *nspace, bool stored)
 
 	if (stored && ns && !pmix_list_is_empty(own_jobs))
 		take_out(ns);
-	if (!pvas_name_export(NAME, &own))
+	if (!pvas_name_export(job_name, &own))
 		found = own.job ? &own : NULL;
 	else if (own.job)
 		pmix_list_append(own_jobs, own.job);
@@ -96,7 +116,7 @@ static void withdraw_own(void)
 
 	for (ms = 0; ms < WITHDRAW_MS && __atomic_load_n(&own.readers, __ATOMIC_ACQUIRE); ms++)
 		usleep(1000);
-	pvas_name_unexport(NAME);
+	pvas_name_unexport(job_name);
 }
 
 /* ---- all ranks ---- */
@@ -106,23 +126,35 @@ static bool is_there(void)
 {
 	void *at;
 
-	return found == &own || (found && pvas_name_import(from, NAME, &at) >= 0 && at == found);
+	return found == &own || (found && pvas_name_import(from, job_name, &at) >= 0 && at == found);
 }
 
-/* A launcher that starts ranks in their order gives them partitions in that order. */
-bool gds_pvas_find(const char *nspace)
+/*
+ * Waits for rank 0, unless it can't be in the space: of a job on several nodes, it is on
+ * another one. Partitions are given in the order of ranks, with gaps where one was taken.
+ */
+static void *find_description(void)
 {
-	pmix_namespace_t *ns;
+	int index = pvas_task_get_index();
 	void *at;
 
-	from = pvas_task_get_index() - pmix_globals.myid.rank;
-	if (pvas_name_import_wait(from, CLIENT, WAIT_MS, &at) < 0 ||
-	    pvas_name_import_wait(from, NAME, DESCRIPTION_MS, &at) < 0)
+	if (!*job_name || index <= (int64_t)pmix_globals.myid.rank)
+		return NULL;
+	index = pvas_name_import_wait(PVAS_ANY, client_name, WAIT_MS, &at);
+	if (index < 0 || pvas_name_import_wait(index, job_name, DESCRIPTION_MS, &at) < 0)
+		return NULL;
+	from = index;
+	return at;
+}
+
+bool gds_pvas_find(const char *nspace)
+{
+	struct description *there = find_description();
+	pmix_namespace_t *ns;
+
+	if (!there || !there->job || strncmp(there->nspace, nspace, PMIX_MAX_NSLEN))
 		return false;
-	if (!((struct description *)at)->job ||
-	    strncmp(((struct description *)at)->nspace, nspace, PMIX_MAX_NSLEN))
-		return false;
-	found = at;
+	found = there;
 	__atomic_add_fetch(&found->readers, 1, __ATOMIC_RELEASE);
 	ns = own_namespace(nspace);
 	if (ns && !ns->nprocs)
@@ -133,7 +165,7 @@ bool gds_pvas_find(const char *nspace)
 /* It stays in memory until the task ends. */
 void gds_pvas_leave(void)
 {
-	pvas_name_unexport(CLIENT);
+	pvas_name_unexport(client_name);
 	if (found == &own)
 		withdraw_own();
 	else if (is_there())

@@ -27,7 +27,7 @@ cleanup()
 }
 
 # UCX takes the devices that work when it starts.
-has_carrier() { ip -n $here link show memd0 | grep -q LOWER_UP && ip -n $there link show memd0 | grep -q LOWER_UP; }
+carrier_of() { ip -n $here link show "$1" | grep -q LOWER_UP && ip -n $there link show "$1" | grep -q LOWER_UP; }
 
 # Inside both namespaces there is nothing but each other.
 make_link()
@@ -36,7 +36,7 @@ make_link()
 		ip link add memd0 netns $here type veth peer name memd0 netns $there &&
 		ip -n $here addr add 10.77.0.1/24 dev memd0 && ip -n $there addr add $at/24 dev memd0 &&
 		ip -n $here link set memd0 up && ip -n $there link set memd0 up &&
-		ip -n $here link set lo up && ip -n $there link set lo up && until_true 10 has_carrier
+		ip -n $here link set lo up && ip -n $there link set lo up && until_true 10 carrier_of memd0
 }
 
 # start_server OPTION...: its output is in $T/server
@@ -167,6 +167,25 @@ test_directory()
 	says "paths begin there" 'key none: No such file'
 	(cd "$T/shared" && timeout 2 "$bin/pvas-memd" --listen 127.0.0.1:0 --key k --ram 1M >"$T/out" 2>&1)
 	says "also those of keys" 'listening at 127\.0\.0\.1 port'
+}
+
+# UCX uses each network that both nodes have: a connection that waits for its first long message
+# is no stranger's.
+test_two_networks()
+{
+	ip link add memd1 netns $here type veth peer name memd1 netns $there &&
+		ip -n $here addr add 10.78.0.1/24 dev memd1 && ip -n $there addr add 10.78.0.2/24 dev memd1 &&
+		ip -n $here link set memd1 up && ip -n $there link set memd1 up && until_true 10 carrier_of memd1
+	verdict $? "a second network"
+	! ip netns exec $there "$bin/pvas-memd" --key "$T/a" --listen 7700 2>"$T/out"
+	says "a server must know which" 'several networks \(name an address'
+	start_server --key "$T/a" --ram 1G
+	[ "$(ip netns exec $there ss -tlnH | grep -vc "^LISTEN.* $at:")" = 0 ]
+	verdict $? "and listens nowhere else"
+	(sleep 8; echo) | ask_store a 65536 64 put:0:1:1 wait put:0:64:2 get:0:64:2 >"$T/out" 2>&1
+	verdict $? "a store that says nothing for a while goes on"
+	end_server
+	ip -n $here link del memd1
 }
 
 test_wrong_key()

@@ -304,7 +304,7 @@ static int set_up(char **argv)
 		return -1;
 	far_ucx_quiet_all();
 	data = calloc(1, DATA);
-	if (!data || far_ucx_open(&context) != UCS_OK ||
+	if (!data || far_ucx_open(&context, NULL) != UCS_OK ||
 	    far_ucx_worker(context, far_token(key), &worker, &efd) != UCS_OK)
 		return -1;
 	return far_ucx_handler(worker, on_message, NULL) == UCS_OK ? 0 : -1;
