@@ -116,6 +116,7 @@ struct pvas_range {
  * @late_wq, @slow_wq.
  * The rest: under @lock.
  *
+ * @paid:	for whom it counts, see pvas_share.c
  * @pinned:	the space holds mm_users of @mm
  * @files:	open files bound to it
  * @dead:	after an OOM kill, or at its end: no process may enter any more
@@ -159,6 +160,7 @@ struct pvas_space {
 	const struct cred *cred;
 	struct pid_namespace *pid_ns;
 	struct pvas_origin origin;
+	struct list_head paid;
 	u32 key_len;
 	char key[PVAS_KEY_MAX];
 
@@ -347,8 +349,8 @@ bool pvas_space_may_kill(const struct pvas_space *space);
 bool pvas_labels_equal(const struct cred *a, const struct cred *b);
 
 /* pvas_share.c */
-int pvas_share_take(const struct cred *cred);
-void pvas_share_give_back(const struct cred *cred);
+int pvas_share_take(struct pvas_space *space);
+void pvas_share_give_back(struct pvas_space *space);
 
 /* pvas_member.c; more in pvas_member.h */
 bool pvas_mm_may_be_space(const struct mm_struct *mm);

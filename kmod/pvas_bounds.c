@@ -196,6 +196,16 @@ static void notrace pvas_on_remote(unsigned long ip, unsigned long parent_ip,
 		regs->ip = (unsigned long)pvas_stub_zero;
 }
 
+/* (mm, ...): by a process that is in a call with memory of another one, as process_vm_writev(2) */
+static void notrace pvas_on_remote_pages(unsigned long ip, unsigned long parent_ip,
+					 struct ftrace_ops *ops, struct ftrace_regs *fregs)
+{
+	struct pt_regs *regs = ftrace_get_regs(fregs);
+
+	if (regs && pvas_space_is_vacant((struct mm_struct *)regs->di))
+		regs->ip = (unsigned long)pvas_stub_enomem;
+}
+
 /* (task) */
 static void notrace pvas_on_exe_file(unsigned long ip, unsigned long parent_ip,
 				     struct ftrace_ops *ops, struct ftrace_regs *fregs)
@@ -215,6 +225,9 @@ static const char * const pvas_exe_names[] = { "get_task_exe_file", NULL };
 static const char * const pvas_expand_names[] = { "expand_downwards", NULL };
 static const char * const pvas_reap_names[] = { "__oom_reap_task_mm", NULL };
 static const char * const pvas_remote_names[] = { "__access_remote_vm", NULL };
+static const char * const pvas_remote_pages_names[] = {
+	"get_user_pages_remote", "pin_user_pages_remote", NULL
+};
 static const char * const pvas_uffd_names[] = { "userfaultfd_ioctl", NULL };
 
 /* A call without arguments has one function for both ABIs, with its innermost name. */
@@ -237,6 +250,8 @@ static struct pvas_hook pvas_bounds[] = {
 	  .ops = { .func = pvas_on_reap, .flags = PVAS_OPS_FLAGS | FTRACE_OPS_FL_IPMODIFY } },
 	{ .names = pvas_remote_names,
 	  .ops = { .func = pvas_on_remote, .flags = PVAS_OPS_FLAGS | FTRACE_OPS_FL_IPMODIFY } },
+	{ .names = pvas_remote_pages_names,
+	  .ops = { .func = pvas_on_remote_pages, .flags = PVAS_OPS_FLAGS | FTRACE_OPS_FL_IPMODIFY } },
 	{ .patterns = pvas_all_ia32_names, .only_if = &pvas_refuse_ia32,
 	  .ops = { .func = pvas_on_ia32, .flags = PVAS_OPS_FLAGS | FTRACE_OPS_FL_IPMODIFY } },
 	{ .names = pvas_copy_names,

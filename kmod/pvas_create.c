@@ -27,7 +27,7 @@ static void pvas_space_dispose(struct pvas_space *space)
 		destroy_workqueue(space->late_wq);
 	if (space->slow_wq)
 		destroy_workqueue(space->slow_wq);
-	pvas_share_give_back(space->cred);
+	pvas_share_give_back(space);
 	pvas_origin_put(space);
 	pvas_table_exit(space);
 	bitmap_free(space->reserved);
@@ -225,7 +225,7 @@ static struct pvas_space *pvas_space_alloc(const struct pvas_create *arg, const 
 	memcpy(space->key, key, arg->key_len);
 	space->mm = current->mm;
 	pvas_origin_take(space);
-	err = pvas_share_take(space->cred);
+	err = pvas_share_take(space);
 	if (err) {
 		pvas_origin_put(space);
 		kfree(space);

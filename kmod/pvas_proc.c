@@ -5,6 +5,7 @@
  */
 #include <linux/cred.h>
 #include <linux/mm.h>
+#include <linux/module.h>
 #include <linux/pid_namespace.h>
 #include <linux/proc_fs.h>
 #include <linux/sched/mm.h>
@@ -79,9 +80,41 @@ static int pvas_proc_show(struct seq_file *m, void *v)
 	return 0;
 }
 
+/*
+ * An open file holds the module. Removing the entry would wait for a reader, whose page can be
+ * of a file server that does not answer.
+ */
+static int pvas_proc_open(struct inode *inode, struct file *file)
+{
+	int err;
+
+	if (!try_module_get(THIS_MODULE))
+		return -ENODEV;
+	err = single_open(file, pvas_proc_show, NULL);
+	if (err)
+		module_put(THIS_MODULE);
+	return err;
+}
+
+static int pvas_proc_release(struct inode *inode, struct file *file)
+{
+	int err = single_release(inode, file);
+
+	/* Removing the entry waits for this function. */
+	module_put(THIS_MODULE);
+	return err;
+}
+
+static const struct proc_ops pvas_proc_ops = {
+	.proc_open	= pvas_proc_open,
+	.proc_read_iter	= seq_read_iter,
+	.proc_lseek	= seq_lseek,
+	.proc_release	= pvas_proc_release,
+};
+
 int pvas_proc_init(void)
 {
-	return proc_create_single("pvas", 0444, NULL, pvas_proc_show) ? 0 : -ENOMEM;
+	return proc_create("pvas", 0444, NULL, &pvas_proc_ops) ? 0 : -ENOMEM;
 }
 
 void pvas_proc_exit(void)

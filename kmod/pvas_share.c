@@ -5,16 +5,21 @@
  *
  * A space counts from CREATE until it is freed, wherever its files are, for its creator
  * and, as with ucounts, for the owners of the user namespaces around: a user who maps
- * 65536 ids into a namespace of their own still has one share.
+ * 65536 ids into a namespace of their own still has one share. Such ids can also be had
+ * outside of it, by set-uid files: so a space counts for the user who has logged in, too.
  *
  * Root owns the user namespaces of all containers that it has made, and one container's
  * spaces must not keep the others from making theirs. So each of these namespaces has a
- * share of its own. This gives nobody more than before: those who can give such a namespace
- * other ids than their own can also become the users with these ids.
+ * share of its own, and so has each user in it, since containers often have the same ids.
+ * This gives nobody more than before: those who can give such a namespace other ids than
+ * their own can also become the users with these ids. Containers without a user namespace
+ * are told apart by their pid namespace.
  */
+#include <linux/audit.h>
 #include <linux/cred.h>
 #include <linux/list.h>
 #include <linux/moduleparam.h>
+#include <linux/pid_namespace.h>
 #include <linux/slab.h>
 #include <linux/spinlock.h>
 #include <linux/uidgid.h>
@@ -33,22 +38,34 @@ MODULE_PARM_DESC(max_spaces_per_user,
 
 /* A quarter for each user, so that three users cannot have all of them. */
 #define PVAS_SHARE_OF_ALL	4
+/* And an eighth that no number of users can take from root. */
+#define PVAS_RESERVE_OF_ALL	8
 
 /**
  * struct pvas_payer - those for whom a space counts
  * @uid:	a user
- * @ns:		NULL, or a container of root's, which is then meant instead of its owner @uid.
- *		The credentials of each space that counts for it hold it
+ * @where:	NULL; or a container of root's: its user namespace, or for a user 0 without
+ *		rights outside its pid namespace. Each space that counts for it holds it
  */
 struct pvas_payer {
 	kuid_t uid;
-	const struct user_namespace *ns;
+	const void *where;
 };
 
 struct pvas_user {
 	struct list_head list;
 	struct pvas_payer payer;
 	unsigned int spaces;
+};
+
+/**
+ * struct pvas_paid - one of the users for whom a space counts
+ * @list:	of pvas_space.paid
+ * @user:	in pvas_users once the space counts, and new before that
+ */
+struct pvas_paid {
+	struct list_head list;
+	struct pvas_user *user;
 };
 
 static LIST_HEAD(pvas_users);
@@ -67,14 +84,14 @@ static unsigned int pvas_share_of(struct pvas_payer payer, bool whole_root)
 {
 	unsigned int all = READ_ONCE(pvas_max_spaces);
 
-	if (uid_eq(payer.uid, GLOBAL_ROOT_UID) && whole_root)
+	if (uid_eq(payer.uid, GLOBAL_ROOT_UID) && !payer.where && whole_root)
 		return all;
 	return min(READ_ONCE(pvas_max_spaces_per_user), DIV_ROUND_UP(all, PVAS_SHARE_OF_ALL));
 }
 
 static bool pvas_payer_equal(struct pvas_payer a, struct pvas_payer b)
 {
-	return uid_eq(a.uid, b.uid) && a.ns == b.ns;
+	return uid_eq(a.uid, b.uid) && a.where == b.where;
 }
 
 static struct pvas_user *pvas_user_find(struct pvas_payer payer)
@@ -87,93 +104,149 @@ static struct pvas_user *pvas_user_find(struct pvas_payer payer)
 	return NULL;
 }
 
-static void pvas_user_less(struct pvas_payer payer)
+static void pvas_user_less(struct pvas_user *user)
 {
-	struct pvas_user *user = pvas_user_find(payer);
-
 	if (--user->spaces)
 		return;
 	list_del(&user->list);
 	kfree(user);
 }
 
-/* Allocates a count that a new user may need; unused ones are freed again. */
-static int pvas_spare_add(struct list_head *spare)
-{
-	struct pvas_user *user = kzalloc(sizeof(*user), GFP_KERNEL_ACCOUNT);
+/* ---- for whom a space counts ---- */
 
-	if (!user)
+/* One more; if it is the same as the last one, it counts once. */
+static int pvas_paid_add(struct list_head *paid, kuid_t uid, const void *where)
+{
+	struct pvas_payer payer = { .uid = uid, .where = where };
+	struct pvas_paid *last, *new;
+
+	last = list_empty(paid) ? NULL : list_last_entry(paid, struct pvas_paid, list);
+	if (last && pvas_payer_equal(last->user->payer, payer))
+		return 0;
+	new = kzalloc(sizeof(*new), GFP_KERNEL_ACCOUNT);
+	if (!new)
 		return -ENOMEM;
-	list_add(&user->list, spare);
-	return 0;
-}
-
-static void pvas_spare_free(struct list_head *spare)
-{
-	struct pvas_user *user, *next;
-
-	list_for_each_entry_safe(user, next, spare, list)
-		kfree(user);
-}
-
-static int pvas_user_more(struct pvas_payer payer, bool whole_root, struct list_head *spare)
-{
-	struct pvas_user *user = pvas_user_find(payer);
-
-	if ((user ? user->spaces : 0) >= pvas_share_of(payer, whole_root))
-		return -ENOSPC;
-	if (!user) {
-		user = list_first_entry(spare, struct pvas_user, list);
-		user->payer = payer;
-		list_move(&user->list, &pvas_users);
+	new->user = kzalloc(sizeof(*new->user), GFP_KERNEL_ACCOUNT);
+	if (!new->user) {
+		kfree(new);
+		return -ENOMEM;
 	}
-	user->spaces++;
+	new->user->payer = payer;
+	list_add_tail(&new->list, paid);
 	return 0;
 }
 
-/* The owner of @ns; or, of root's namespaces, that itself. */
-static struct pvas_payer pvas_payer_of(const struct user_namespace *ns)
+/* Frees the list, and with it the users that no space counts for. */
+static void pvas_paid_free(struct list_head *paid)
 {
-	bool container = ns->parent == &init_user_ns && uid_eq(ns->owner, GLOBAL_ROOT_UID);
+	struct pvas_paid *p, *next;
 
-	return (struct pvas_payer) { .uid = ns->owner, .ns = container ? ns : NULL };
+	list_for_each_entry_safe(p, next, paid, list) {
+		if (p->user && !p->user->spaces)
+			kfree(p->user);
+		kfree(p);
+	}
+	INIT_LIST_HEAD(paid);
 }
 
-/* The next one to count a space for: for the namespace that @payer is from. */
-static const struct user_namespace *pvas_share_next(const struct user_namespace *ns,
-						    struct pvas_payer *payer)
+/* The container of root's that @ns is, or is in; or NULL */
+static const struct user_namespace *pvas_container_of(const struct user_namespace *ns)
 {
-	struct pvas_payer last = *payer;
-
-	while (ns != &init_user_ns && pvas_payer_equal(*payer, last)) {
-		*payer = pvas_payer_of(ns);
+	while (ns->parent && ns->parent != &init_user_ns)
 		ns = ns->parent;
-	}
-	return pvas_payer_equal(*payer, last) ? NULL : ns;
+	return ns->parent && uid_eq(ns->owner, GLOBAL_ROOT_UID) ? ns : NULL;
 }
 
-/* Undoes the count for the first @n of them. */
-static void pvas_share_undo(const struct cred *cred, int n)
+/* The innermost pid namespace around that only whole root could have made */
+static const struct pid_namespace *pvas_roots_pid_ns(const struct pid_namespace *ns)
 {
-	const struct user_namespace *ns = cred->user_ns;
-	struct pvas_payer payer = { .uid = cred->uid };
-
-	for (; ns && n; ns = pvas_share_next(ns, &payer), n--)
-		pvas_user_less(payer);
+	while (ns->parent && ns->user_ns != &init_user_ns)
+		ns = ns->parent;
+	return ns;
 }
 
-static int pvas_share_do(const struct cred *cred, bool whole_root, struct list_head *spare)
+static int pvas_paid_by_creator(const struct pvas_space *space, bool whole_root,
+				struct list_head *paid)
 {
-	const struct user_namespace *ns = cred->user_ns;
-	struct pvas_payer payer = { .uid = cred->uid };
-	int err, n = 0;
+	const struct cred *cred = space->cred;
 
-	if (pvas_n_spaces >= READ_ONCE(pvas_max_spaces))
+	if (!uid_eq(cred->uid, GLOBAL_ROOT_UID))
+		return pvas_paid_add(paid, cred->uid, pvas_container_of(cred->user_ns));
+	return pvas_paid_add(paid, cred->uid,
+			     whole_root ? NULL : pvas_roots_pid_ns(space->pid_ns));
+}
+
+/* Who has logged in, however often it has changed its ids since */
+static int pvas_paid_by_login(const struct pvas_space *space, struct list_head *paid)
+{
+	kuid_t login = audit_get_loginuid(current);
+
+	if (space->cred->user_ns != &init_user_ns || uid_eq(space->cred->uid, GLOBAL_ROOT_UID) ||
+	    !uid_valid(login) || uid_eq(login, GLOBAL_ROOT_UID))
+		return 0;
+	return pvas_paid_add(paid, login, NULL);
+}
+
+static int pvas_paid_by_all(const struct pvas_space *space, bool whole_root,
+			    struct list_head *paid)
+{
+	const struct user_namespace *ns;
+	int err;
+
+	err = pvas_paid_by_creator(space, whole_root, paid);
+	if (!err)
+		err = pvas_paid_by_login(space, paid);
+	for (ns = space->cred->user_ns; !err && ns != &init_user_ns; ns = ns->parent)
+		err = pvas_paid_add(paid, ns->owner, pvas_container_of(ns));
+	return err;
+}
+
+/* ---- counting ---- */
+
+/* The count of one of them, in place of the new one */
+static int pvas_paid_count(struct pvas_paid *p, bool whole_root)
+{
+	struct pvas_user *known = pvas_user_find(p->user->payer);
+
+	if ((known ? known->spaces : 0) >= pvas_share_of(p->user->payer, whole_root))
 		return -ENOSPC;
-	for (; ns; ns = pvas_share_next(ns, &payer), n++) {
-		err = pvas_user_more(payer, whole_root, spare);
+	if (known) {
+		kfree(p->user);
+		p->user = known;
+	} else {
+		list_add(&p->user->list, &pvas_users);
+	}
+	p->user->spaces++;
+	return 0;
+}
+
+/* Undoes it for those before @end. */
+static void pvas_paid_uncount(struct list_head *paid, const struct list_head *end)
+{
+	struct pvas_paid *p;
+
+	list_for_each_entry(p, paid, list) {
+		if (&p->list == end)
+			break;
+		pvas_user_less(p->user);
+		p->user = NULL;
+	}
+}
+
+static int pvas_share_do(struct list_head *paid, bool whole_root)
+{
+	unsigned int all = READ_ONCE(pvas_max_spaces);
+	struct pvas_paid *p;
+	int err;
+
+	if (!whole_root)
+		all -= all / PVAS_RESERVE_OF_ALL;
+	if (pvas_n_spaces >= all)
+		return -ENOSPC;
+	list_for_each_entry(p, paid, list) {
+		err = pvas_paid_count(p, whole_root);
 		if (err) {
-			pvas_share_undo(cred, n);
+			pvas_paid_uncount(paid, &p->list);
 			return err;
 		}
 	}
@@ -182,34 +255,33 @@ static int pvas_share_do(const struct cred *cred, bool whole_root, struct list_h
 }
 
 /**
- * pvas_share_take - count one more space
- * @cred:	its creator's; the space holds a reference
+ * pvas_share_take - count one more space of the caller's
+ * @space:	the space, with its credentials and its pid namespace
  *
  * Return: 0, -ENOSPC or -ENOMEM.
  */
-int pvas_share_take(const struct cred *cred)
+int pvas_share_take(struct pvas_space *space)
 {
-	const struct user_namespace *ns = cred->user_ns;
 	bool whole_root = ns_capable_noaudit(&init_user_ns, CAP_SYS_RESOURCE);
-	struct pvas_payer payer = { .uid = cred->uid };
-	LIST_HEAD(spare);
-	int err = 0;
+	int err;
 
-	for (; ns && !err; ns = pvas_share_next(ns, &payer))
-		err = pvas_spare_add(&spare);
+	INIT_LIST_HEAD(&space->paid);
+	err = pvas_paid_by_all(space, whole_root, &space->paid);
 	if (!err) {
 		spin_lock(&pvas_users_lock);
-		err = pvas_share_do(cred, whole_root, &spare);
+		err = pvas_share_do(&space->paid, whole_root);
 		spin_unlock(&pvas_users_lock);
 	}
-	pvas_spare_free(&spare);
+	if (err)
+		pvas_paid_free(&space->paid);
 	return err;
 }
 
-void pvas_share_give_back(const struct cred *cred)
+void pvas_share_give_back(struct pvas_space *space)
 {
 	spin_lock(&pvas_users_lock);
-	pvas_share_undo(cred, INT_MAX);
+	pvas_paid_uncount(&space->paid, &space->paid);
 	pvas_n_spaces--;
 	spin_unlock(&pvas_users_lock);
+	pvas_paid_free(&space->paid);
 }

@@ -7,11 +7,15 @@
 #include <fcntl.h>
 #include <linux/aio_abi.h>
 #include <linux/io_uring.h>
+#include <linux/userfaultfd.h>
+#include <pthread.h>
 #include <sched.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
+#include <sys/uio.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -331,6 +335,57 @@ PVAS_TEST(filled_from_outside)
 	EXPECT_EQ(0, pt_raw_arm(raw.fd, 0, 1, 0));
 	EXPECT_EQ(0, pt_raw_arm(raw.fd, 0, 0, PVAS_SPAWN_CANCEL));
 	pt_raw_close(&raw);
+}
+
+/* A call that fills a space from the page @held on, which nobody has read yet */
+struct long_write {
+	pid_t pid;
+	char *held;
+	char *rest;
+	ssize_t n;
+};
+
+static void *do_long_write(void *arg)
+{
+	struct iovec from[LATER >> 20], to = { (void *)MUCH_AT, LATER };
+	struct long_write *w = arg;
+	size_t i;
+
+	for (i = 0; i < PT_ARRAY_SIZE(from); i++)
+		from[i] = (struct iovec){ i ? w->rest : w->held, i ? 1 << 20 : PAGE };
+	w->n = process_vm_writev(w->pid, from, PT_ARRAY_SIZE(from), &to, 1, 0);
+	return NULL;
+}
+
+/* nor by a call that began before */
+PVAS_TEST(filled_by_a_long_call)
+{
+	struct long_write w = { .rest = mmap(NULL, 1 << 20, RW, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0),
+				.held = mmap(NULL, PAGE, RW, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) };
+	struct uffdio_register reg = { .range = { (uintptr_t)w.held, PAGE },
+				       .mode = UFFDIO_REGISTER_MODE_MISSING };
+	struct uffdio_zeropage zero = { .range = reg.range };
+	struct uffdio_api api = { .api = UFFD_API };
+	int fd = syscall(SYS_userfaultfd, O_CLOEXEC);
+	struct uffd_msg fault;
+	struct pt_raw raw;
+	pthread_t thread;
+
+	PT_NEED_ROOT();
+	ASSERT_EQ(0, ioctl(fd, UFFDIO_API, &api));
+	ASSERT_EQ(0, ioctl(fd, UFFDIO_REGISTER, &reg));
+	ASSERT_EQ(0, create_and_fill(&raw, PAGE));
+	w.pid = pt_raw_spawn(&raw, 1);
+	ASSERT_LT(0, w.pid);
+	ASSERT_EQ(0, pthread_create(&thread, NULL, do_long_write, &w));
+	ASSERT_EQ(sizeof(fault), read(fd, &fault, sizeof(fault)));
+	pt_kill(w.pid);
+	ASSERT_EQ(0, ioctl(fd, UFFDIO_ZEROPAGE, &zero));
+	pthread_join(thread, NULL);
+	EXPECT_LT(0, w.n);
+	EXPECT_GT(16 << 20, w.n);
+	pt_raw_close(&raw);
+	close(fd);
 }
 
 /* so does one that a task has filled, though a process is armed for it */

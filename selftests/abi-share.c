@@ -4,10 +4,13 @@
  */
 #define _GNU_SOURCE
 #include <grp.h>
+#include <linux/capability.h>
 #include <sched.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/mount.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -119,8 +122,50 @@ static int as_user_in_container(void *arg)
 	return take_and_count();
 }
 
+/* A user who has logged in, and has become another one */
+static int as_login(void *arg)
+{
+	return pt_write_file("/proc/self/loginuid", "12345") ? -ENOTSUP : as_user(arg);
+}
+
+/* It does not set limits any more. */
+static int drop_sys_resource(void)
+{
+	struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
+	struct __user_cap_data_struct data[2];
+	int i;
+
+	if (syscall(SYS_capget, &header, data))
+		return -errno;
+	data[0].effective &= ~(1U << CAP_SYS_RESOURCE);
+	data[0].permitted &= ~(1U << CAP_SYS_RESOURCE);
+	for (i = 0; i < 2; i++)
+		data[i].inheritable = 0;
+	return syscall(SYS_capset, &header, data) ? -errno : 0;
+}
+
+/*
+ * Root of a container without a user namespace: it has a pid namespace, and few rights. The
+ * caller goes on as the first process there.
+ */
+static int as_weak_root(void *arg)
+{
+	pid_t pid;
+
+	(void)arg;
+	if (unshare(CLONE_NEWPID | CLONE_NEWNS))
+		return -ENOTSUP;
+	pid = fork();
+	if (pid)
+		_exit(pt_wait(pid));
+	if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) ||
+	    mount("proc", "/proc", "proc", 0, NULL) || drop_sys_resource())
+		return -ENOTSUP;
+	return take_and_count();
+}
+
 /* A container that has taken all that it can, and keeps it until @go is closed */
-static pid_t start_greedy(uid_t first, int *go)
+static pid_t start_greedy(int (*as)(void *arg), uid_t first, int *go)
 {
 	int fds[2], ready[2];
 	pid_t pid;
@@ -131,7 +176,7 @@ static pid_t start_greedy(uid_t first, int *go)
 	pid = fork();
 	if (!pid) {
 		close(fds[1]);
-		c = as_container(&first) == -ENOSPC ? 'y' : 'n';
+		c = as(&first) == -ENOSPC ? 'y' : 'n';
 		if (write(ready[1], &c, 1) == 1 && read(fds[0], &c, 1))
 			_exit(1);
 		_exit(0);
@@ -186,7 +231,7 @@ PVAS_TEST(share_of_a_container)
 	made = mmap(NULL, PAGE, RW, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	ASSERT_EQ(0, pt_read_file(PARAM "max_spaces_per_user", own, sizeof(own)));
 	ASSERT_EQ(0, pt_write_file(PARAM "max_spaces_per_user", "5"));
-	greedy = start_greedy(first, &go);
+	greedy = start_greedy(as_container, first, &go);
 	EXPECT_LT(0, greedy);
 	EXPECT_EQ(5, *made);
 	*made = 0;
@@ -196,10 +241,101 @@ PVAS_TEST(share_of_a_container)
 	*made = 0;
 	EXPECT_EQ(-ENOSPC, pt_in_child(as_user_in_container, &other));
 	EXPECT_EQ(5, *made);
+	/* Containers often have the same ids. */
+	*made = 0;
+	EXPECT_EQ(-ENOSPC, pt_in_child(as_container, &first));
+	EXPECT_EQ(5, *made);
+	*made = 0;
+	EXPECT_EQ(-ENOSPC, pt_in_child(as_user_in_container, &first));
+	EXPECT_EQ(5, *made);
 	close(go);
 	EXPECT_EQ(0, pt_wait(greedy));
 	EXPECT_EQ(0, pt_raw_spaces_left(fd));
 	EXPECT_EQ(0, pt_write_file(PARAM "max_spaces_per_user", own));
+	close(fd);
+}
+
+/* and one without a user namespace, whose root has few rights */
+PVAS_TEST(share_of_a_weak_root)
+{
+	int fd = pt_open(), go = -1;
+	struct pt_raw raw;
+	char own[32];
+	pid_t greedy;
+
+	PT_NEED_ROOT();
+	made = mmap(NULL, PAGE, RW, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	ASSERT_EQ(0, pt_read_file(PARAM "max_spaces_per_user", own, sizeof(own)));
+	ASSERT_EQ(0, pt_write_file(PARAM "max_spaces_per_user", "5"));
+	/* Whole root's count for nobody else. */
+	ASSERT_EQ(0, pt_raw_make(&raw));
+	greedy = start_greedy(as_weak_root, 0, &go);
+	EXPECT_LT(0, greedy);
+	EXPECT_EQ(5, *made);
+	*made = 0;
+	EXPECT_EQ(-ENOSPC, pt_in_child(as_weak_root, NULL));
+	EXPECT_EQ(5, *made);
+	close(go);
+	EXPECT_EQ(0, pt_wait(greedy));
+	pt_raw_close(&raw);
+	EXPECT_EQ(0, pt_raw_spaces_left(fd));
+	EXPECT_EQ(0, pt_write_file(PARAM "max_spaces_per_user", own));
+	close(fd);
+}
+
+/* Set-uid files give the ids of a user's own namespace outside of it: the login counts. */
+PVAS_TEST(share_of_a_login)
+{
+	uid_t first = 100001, second = 100002;
+	int fd = pt_open(), go = -1;
+	char own[32];
+	pid_t greedy;
+
+	PT_NEED_ROOT();
+	made = mmap(NULL, PAGE, RW, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	ASSERT_EQ(0, pt_read_file(PARAM "max_spaces_per_user", own, sizeof(own)));
+	ASSERT_EQ(0, pt_write_file(PARAM "max_spaces_per_user", "5"));
+	greedy = start_greedy(as_login, first, &go);
+	EXPECT_LT(0, greedy);
+	EXPECT_EQ(5, *made);
+	*made = 0;
+	EXPECT_EQ(-ENOSPC, pt_in_child(as_login, &second));
+	EXPECT_EQ(0, *made);
+	EXPECT_EQ(0, one_as(second));
+	close(go);
+	EXPECT_EQ(0, pt_wait(greedy));
+	EXPECT_EQ(0, pt_raw_spaces_left(fd));
+	EXPECT_EQ(0, pt_write_file(PARAM "max_spaces_per_user", own));
+	close(fd);
+}
+
+/* Many users at once leave something to root. */
+PVAS_TEST(reserve_of_root)
+{
+	int fd = pt_open(), go[8], n = 0;
+	char total[32];
+	struct pt_raw raw;
+	pid_t greedy[8];
+	uid_t user;
+
+	PT_NEED_ROOT();
+	made = mmap(NULL, PAGE, RW, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	ASSERT_EQ(0, pt_read_file(PARAM "max_spaces", total, sizeof(total)));
+	ASSERT_EQ(0, pt_write_file(PARAM "max_spaces", "16"));
+	for (user = 20001; n < 5; user++, n++) {
+		greedy[n] = start_greedy(as_user, user, &go[n]);
+		EXPECT_LT(0, greedy[n]);
+	}
+	/* take_and_count() counts the refused one off. */
+	EXPECT_EQ(14, *made);
+	EXPECT_EQ(0, pt_raw_make(&raw));
+	pt_raw_close(&raw);
+	while (n--) {
+		close(go[n]);
+		EXPECT_EQ(0, pt_wait(greedy[n]));
+	}
+	EXPECT_EQ(0, pt_raw_spaces_left(fd));
+	EXPECT_EQ(0, pt_write_file(PARAM "max_spaces", total));
 	close(fd);
 }
 
