@@ -421,6 +421,7 @@ void pvas_exe_pass_on(struct pvas_partition *gone);
 
 /* pvas_owner.c */
 bool pvas_owner_take(struct pvas_space *space, struct task_struct *tsk);
+int pvas_owner_join(struct pvas_space *space);
 void pvas_owner_find(struct pvas_space *space);
 
 /* pvas_reclaim.c */

@@ -206,6 +206,21 @@ static void notrace pvas_on_remote_pages(unsigned long ip, unsigned long parent_
 		regs->ip = (unsigned long)pvas_stub_enomem;
 }
 
+/*
+ * (mm or vma, ...). Unmapping waits until the monitor of a userfaultfd has read of it. The
+ * end of a task can wait for none, which may be of another process: by a call that began
+ * before the space was made, it can still register areas at any later time.
+ */
+static void notrace pvas_on_unmap_event(unsigned long ip, unsigned long parent_ip,
+					struct ftrace_ops *ops, struct ftrace_regs *fregs)
+{
+	struct pt_regs *regs = ftrace_get_regs(fregs);
+
+	if (regs && (current->flags & PF_KTHREAD) && current->mm &&
+	    pvas_space_shift_of(current->mm))
+		regs->ip = (unsigned long)pvas_stub_zero;
+}
+
 /* (task) */
 static void notrace pvas_on_exe_file(unsigned long ip, unsigned long parent_ip,
 				     struct ftrace_ops *ops, struct ftrace_regs *fregs)
@@ -228,6 +243,7 @@ static const char * const pvas_remote_names[] = { "__access_remote_vm", NULL };
 static const char * const pvas_remote_pages_names[] = {
 	"get_user_pages_remote", "pin_user_pages_remote", NULL
 };
+static const char * const pvas_unmap_event_names[] = { "userfaultfd_unmap_prep", NULL };
 static const char * const pvas_uffd_names[] = { "userfaultfd_ioctl", NULL };
 
 /* A call without arguments has one function for both ABIs, with its innermost name. */
@@ -244,6 +260,8 @@ static struct pvas_hook pvas_bounds[] = {
 	  .ops = { .func = pvas_on_call, .flags = PVAS_OPS_FLAGS | FTRACE_OPS_FL_IPMODIFY } },
 	{ .optional = pvas_uffd_names,
 	  .ops = { .func = pvas_on_uffd, .flags = PVAS_OPS_FLAGS | FTRACE_OPS_FL_IPMODIFY } },
+	{ .optional = pvas_unmap_event_names,
+	  .ops = { .func = pvas_on_unmap_event, .flags = PVAS_OPS_FLAGS | FTRACE_OPS_FL_IPMODIFY } },
 	{ .names = pvas_expand_names,
 	  .ops = { .func = pvas_on_expand, .flags = PVAS_OPS_FLAGS | FTRACE_OPS_FL_IPMODIFY } },
 	{ .names = pvas_reap_names,

@@ -93,12 +93,12 @@ int pvas_join(struct pvas_space *space)
 	pvas_switch_mm(fresh, mm);
 	mmdrop(mm);
 
-	pvas_owner_take(space, current);
+	err = pvas_owner_join(space);
 	RCU_INIT_POINTER(fresh->owner, NULL);
 	up_write(&current->signal->exec_update_lock);
 	mmput(fresh);
 	/* If the OOM reaper was faster, page faults in this mm fail. */
-	return pvas_oom_was_here(space) ? -ESRCH : 0;
+	return err ?: pvas_oom_was_here(space) ? -ESRCH : 0;
 
 err_lock:
 	up_write(&current->signal->exec_update_lock);

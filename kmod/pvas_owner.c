@@ -6,7 +6,13 @@
  * is looked for on both sides: by the task after it has the mm, and after each exit and
  * exec of a member. task_lock() orders the two: either the search finds the mm in the
  * task, or the task finds no owner.
+ *
+ * While an owner that has left the mm still searches, the mm has an owner, but none that
+ * stays: a task that enters waits for the search, which may have passed it by. The end of
+ * the owner's exec, which looks once more, is the user's to decide: its program can be of
+ * a file server that does not answer.
  */
+#include <linux/delay.h>
 #include <linux/pid.h>
 #include <linux/rculist.h>
 #include <linux/sched/mm.h>
@@ -27,6 +33,42 @@ bool pvas_owner_take(struct pvas_space *space, struct task_struct *tsk)
 		rcu_assign_pointer(mm->owner, tsk);
 	task_unlock(tsk);
 	return uses;
+}
+
+/* Has the mm an owner that uses it? */
+static bool pvas_owner_stays(const struct mm_struct *mm)
+{
+	struct task_struct *owner;
+	bool stays;
+
+	rcu_read_lock();
+	owner = rcu_dereference(mm->owner);
+	stays = owner && READ_ONCE(owner->mm) == mm;
+	rcu_read_unlock();
+	return stays;
+}
+
+/**
+ * pvas_owner_join - see to it that the mm that the caller has just got has an owner
+ * @space:	the space
+ *
+ * Return: 0 or -EINTR.
+ */
+int pvas_owner_join(struct pvas_space *space)
+{
+	for (;;) {
+		pvas_owner_take(space, current);
+		/*
+		 * Pairs with the lock that the search of mm_update_next_owner() takes after
+		 * the owner has changed its mm: an owner that seems to stay finds the caller.
+		 */
+		smp_mb();
+		if (pvas_owner_stays(space->mm))
+			return 0;
+		if (fatal_signal_pending(current))
+			return -EINTR;
+		usleep_range(20, 100);
+	}
 }
 
 /* If the mm has no owner, make one of the members it. Atomic. */

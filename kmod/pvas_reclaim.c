@@ -60,8 +60,7 @@ static bool pvas_wait_for_lock(struct pvas_space *space)
  */
 static bool pvas_area_is_slow(struct vm_area_struct *vma)
 {
-	return pvas_uffd_waits(vma) || (vma->vm_ops && vma->vm_ops->close &&
-					!pvas_file_is_memory(vma->vm_file));
+	return vma->vm_ops && vma->vm_ops->close && !pvas_file_is_memory(vma->vm_file);
 }
 
 /* Frees the pages of such areas, which stay until the late work. Returns if there are any. */
@@ -86,12 +85,12 @@ static bool pvas_zap_slow(struct mm_struct *mm, unsigned long from, unsigned lon
 
 /*
  * The end of a slice, with all of the range if @whole. Its begin, *@from, is moved
- * behind slow areas. It does not cut huge pages: hugetlbfs refuses that, and for
+ * behind slow areas, some of which may have become so just now. It does not cut huge pages: hugetlbfs refuses that, and for
  * transparent ones it is not necessary. An area can go on in the next partition: the
  * kernel merges those of neighbours.
  */
 static unsigned long pvas_slice_end(struct mm_struct *mm, unsigned long *from, unsigned long end,
-				    bool whole)
+				    bool whole, bool *skipped)
 {
 	unsigned int tables = whole ? UINT_MAX : PVAS_SLICE_TABLES;
 	unsigned int areas = whole ? UINT_MAX : PVAS_SLICE_AREAS;
@@ -101,6 +100,7 @@ static unsigned long pvas_slice_end(struct mm_struct *mm, unsigned long *from, u
 	mmap_read_lock(mm);
 	vma = find_vma_intersection(mm, *from, end);
 	while (vma && pvas_area_is_slow(vma)) {
+		*skipped = true;
 		*from = vma->vm_end;
 		vma = find_vma_intersection(mm, *from, end);
 	}
@@ -138,20 +138,20 @@ enum pvas_unmapped {
  * all its peers, and the OOM reaper.
  */
 static enum pvas_unmapped pvas_unmap_slices(struct pvas_space *space, unsigned long from,
-					    unsigned long end)
+					    unsigned long end, bool *skipped)
 {
 	unsigned long to;
 	bool failed = false;
 	int err;
 
 	do {
-		to = pvas_slice_end(space->mm, &from, end, false);
+		to = pvas_slice_end(space->mm, &from, end, false, skipped);
 		if (from >= end)
 			break;
 		err = vm_munmap(from, to - from);
 		/* Splitting a mapping allocates memory, unmapping all of it does not. */
 		if (err) {
-			to = pvas_slice_end(space->mm, &from, end, true);
+			to = pvas_slice_end(space->mm, &from, end, true, skipped);
 			err = vm_munmap(from, to - from);
 		}
 		if (err)
@@ -210,7 +210,7 @@ static enum pvas_unmapped pvas_unmap_all(struct pvas_partition *part)
 	if (part->files.n)
 		pvas_unmap_remote(space->mm, part->base, part->end, false);
 	part->unfinished = pvas_zap_slow(space->mm, part->base, part->end);
-	result = pvas_unmap_slices(space, part->base, part->end);
+	result = pvas_unmap_slices(space, part->base, part->end, &part->unfinished);
 	pvas_files_put_memory(&part->files);
 	if (result == PVAS_UNMAPPED && !part->unfinished)
 		pvas_publish_end(part);
@@ -316,13 +316,15 @@ static void pvas_partition_free(struct pvas_partition *part)
 static void pvas_vacate(struct pvas_space *space)
 {
 	struct mm_struct *mm = space->mm;
+	bool any_slow;
 
 	kthread_use_mm(mm);
 	pvas_files_hold(&space->left, mm, 0, TASK_SIZE);
 	if (space->left.n)
 		pvas_unmap_remote(mm, 0, TASK_SIZE, false);
-	pvas_zap_slow(mm, 0, TASK_SIZE);
-	pvas_unmap_slices(space, 0, TASK_SIZE);
+	/* pvas_vacate_late() looks again. */
+	any_slow = pvas_zap_slow(mm, 0, TASK_SIZE);
+	pvas_unmap_slices(space, 0, TASK_SIZE, &any_slow);
 	pvas_files_put_memory(&space->left);
 	kthread_unuse_mm(mm);
 }

@@ -30,6 +30,7 @@ static struct {
 	volatile int registered;
 	volatile pid_t waits;
 	volatile int go;
+	volatile uintptr_t at;	/* what is registered then */
 } *watch;
 
 static void register_later(int uffd)
@@ -126,9 +127,9 @@ static void *register_there(void *arg)
 	return NULL;
 }
 
-static int open_uffd(void)
+static int open_uffd(uint64_t features)
 {
-	struct uffdio_api api = { .api = UFFD_API };
+	struct uffdio_api api = { .api = UFFD_API, .features = features };
 	int fd = syscall(SYS_userfaultfd, O_CLOEXEC);
 
 	return fd < 0 || ioctl(fd, UFFDIO_API, &api) ? -1 : fd;
@@ -147,15 +148,12 @@ static void hold_up(void *(*use)(void *call), int fd)
 		.dst = (uintptr_t)reg, .src = (uintptr_t)page, .len = 4096,
 	};
 	struct call call = { fd, reg };
-	int monitor = open_uffd();
+	int monitor = open_uffd(0);
 	struct uffd_msg msg;
 	pthread_t thread;
 
 	/* The end of this process ends what waits for it, so that the test can fail. */
 	alarm(15);
-	*(struct uffdio_register *)page = (struct uffdio_register){
-		.range = { PT_TABLE_AT, 4096 }, .mode = UFFDIO_REGISTER_MODE_MISSING,
-	};
 	if (monitor < 0 || ioctl(monitor, UFFDIO_REGISTER, &own) ||
 	    pthread_create(&thread, NULL, use, &call) ||
 	    read(monitor, &msg, sizeof(msg)) != sizeof(msg))
@@ -163,6 +161,9 @@ static void hold_up(void *(*use)(void *call), int fd)
 	watch->waits = getpid();
 	while (!watch->go)
 		usleep(1000);
+	*(struct uffdio_register *)page = (struct uffdio_register){
+		.range = { watch->at, 4096 }, .mode = UFFDIO_REGISTER_MODE_MISSING,
+	};
 	if (ioctl(monitor, UFFDIO_COPY, &copy))
 		_exit(1);
 	for (;;)
@@ -171,9 +172,8 @@ static void hold_up(void *(*use)(void *call), int fd)
 
 static int leave_registering(void *arg)
 {
-	int fd = open_uffd(), i;
+	int fd = open_uffd(*(uint64_t *)arg), i;
 
-	(void)arg;
 	if (fd < 0)
 		return -ENOTSUP;
 	if (!fork())
@@ -225,6 +225,7 @@ PVAS_TEST(slow_reader)
 /* nor by one that has begun before and goes on after it: tasks enter, end and are freed */
 PVAS_TEST(userfaultfd_on_its_way)
 {
+	uint64_t features = 0;
 	struct pt_raw raw;
 	pid_t pid;
 
@@ -233,7 +234,9 @@ PVAS_TEST(userfaultfd_on_its_way)
 	ASSERT_NE(MAP_FAILED, (void *)watch);
 	pt_raw_init(&raw, PVAS_SHIFT_DEFAULT);
 	raw.prepare = leave_registering;
+	raw.prepare_arg = &features;
 	ASSERT_EQ(0, pt_raw_create(&raw));
+	watch->at = PT_TABLE_AT;
 	watch->go = 1;
 	while (!watch->done)
 		usleep(1000);
@@ -243,6 +246,38 @@ PVAS_TEST(userfaultfd_on_its_way)
 	pt_kill(pid);
 	EXPECT_EQ(0, pt_raw_count(raw.fd));
 	/* All that without the end of the one who could have answered. */
+	EXPECT_EQ(0, kill(watch->waits, 0));
+	kill(watch->waits, SIGKILL);
+	pt_raw_close(&raw);
+}
+
+/* not even if it is the memory of a task that it registers, whose end would be an event */
+PVAS_TEST(userfaultfd_of_a_task)
+{
+	uint64_t features = UFFD_FEATURE_EVENT_UNMAP;
+	struct pt_raw raw;
+	pid_t pid;
+	long at;
+
+	PT_NEED_ROOT();
+	watch = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	ASSERT_NE(MAP_FAILED, (void *)watch);
+	pt_raw_init(&raw, PVAS_SHIFT_DEFAULT);
+	raw.prepare = leave_registering;
+	raw.prepare_arg = &features;
+	ASSERT_EQ(0, pt_raw_create(&raw));
+	pid = pt_raw_spawn(&raw, 1);
+	ASSERT_LT(0, pid);
+	at = pt_raw_call(&raw, 1, SYS_mmap, 0, 1 << 20, PROT_READ | PROT_WRITE,
+			 MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	ASSERT_LT(0, at);
+	watch->at = at;
+	watch->go = 1;
+	while (!watch->done)
+		usleep(1000);
+	EXPECT_EQ(1, watch->registered);
+	pt_kill(pid);
+	EXPECT_EQ(0, pt_raw_count(raw.fd));
 	EXPECT_EQ(0, kill(watch->waits, 0));
 	kill(watch->waits, SIGKILL);
 	pt_raw_close(&raw);
