@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* PVAS_IOC_QUERY, error by error; without libpvas. */
 #define _GNU_SOURCE
+#include <fcntl.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -27,6 +29,23 @@ PVAS_TEST(query_by_task)
 	EXPECT_EQ(1, query->count);
 	pt_kill(pid);
 	pt_raw_close(&raw);
+}
+
+/* an open /proc/pvas: rmmod is refused, and does not wait for its reader */
+PVAS_TEST(proc_holds_the_module)
+{
+	const char *refs = "/sys/module/pvas/refcnt";
+	char before[16], after[16];
+	int fd;
+
+	ASSERT_EQ(0, pt_read_file(refs, before, sizeof(before)));
+	fd = open("/proc/pvas", O_RDONLY);
+	ASSERT_LE(0, fd);
+	ASSERT_EQ(0, pt_read_file(refs, after, sizeof(after)));
+	EXPECT_EQ(atoi(before) + 1, atoi(after));
+	close(fd);
+	ASSERT_EQ(0, pt_read_file(refs, after, sizeof(after)));
+	EXPECT_EQ(atoi(before), atoi(after));
 }
 
 /* no space at all: ESRCH; no such id: ENOENT */
