@@ -87,9 +87,9 @@ struct pvas_far_attr {
  *  -EINVAL	a bad attribute or variable, @ram below PVAS_FAR_RAM_MIN_PAGES pages, no such
  *		store, or more copies than stores; -E2BIG: an unknown attribute
  *  -ENOSYS	the kernel has no userfaultfd with write protection (it needs Linux 5.11)
- *  -EPERM	this process may not use it
+ *  -EPERM	this process may not use it, or others have rights to a file
  *  -ENOSPC	a file is too small, or its file system is too full
- *  -ENOENT, -EACCES, -ENOTDIR, ... from open(2) of a file
+ *  -ENOENT, -EACCES, -ENOTDIR, -ELOOP (no link is followed), ... from open(2) of a file
  *  -ENOMEM	no memory, or no free addresses for @far
  *  -EAGAIN	too many processes
  *  -EMFILE, -ENFILE: too many open files
