@@ -289,12 +289,15 @@ uintptr_t pt_base(void);
 size_t pt_size(void);
 bool pt_inside(const void *p, size_t len);
 
+/* Otherwise the harness would allow each test 30 s, on any machine. */
 #define PT_HARNESS() \
 	static int pt_run_harness(int argc, char **argv) \
 	{ \
+		struct __fixture_metadata *f; \
 		struct __test_metadata *t; \
-		for (t = __fixture_list->tests; t; t = t->next) \
-			t->timeout = pt_timeout(); \
+		for (f = __fixture_list; f; f = f->next) \
+			for (t = f->tests; t; t = t->next) \
+				t->timeout = pt_timeout(); \
 		return test_harness_run(argc, argv); \
 	}
 
