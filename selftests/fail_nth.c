@@ -145,9 +145,10 @@ bool fail_proper(int err)
 /* A space goes with its last task or file; its end is a work item's. */
 int fail_spaces_become(int want)
 {
-	int i, n = -1;
+	long limit = now_ms() + pt_timeout() * 1000L / 3;
+	int n;
 
-	for (i = 0; i < 1000 && (n = pt_spaces()) != want; i++)
+	while ((n = pt_spaces()) != want && now_ms() < limit)
 		usleep(10000);
 	return n;
 }

@@ -214,12 +214,12 @@ static int exec_with_nth(void *arg)
 /* Is the puppet there, or has the exec killed it? 0: there, or what it died of. */
 static int puppet_status(struct pt_raw *raw, pid_t pid)
 {
-	int i, status;
-	long ret;
+	long limit = now_ms() + pt_timeout() * 1000L / 2, ret;
+	int status;
 
 	/* It may be about to die: a call that it answers tells. */
 	pt_raw_ask(raw, raw->create.first, SYS_getpid, (long[6]){ 0 });
-	for (i = 0; i < 3000; i++) {
+	while (now_ms() < limit) {
 		if (waitpid(pid, &status, WNOHANG) == pid)
 			return WIFSIGNALED(status) ? WTERMSIG(status) : -1;
 		if (pt_raw_answer(raw, raw->create.first, &ret))

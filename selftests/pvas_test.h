@@ -140,7 +140,7 @@ int pt_raw_arm(int fd, uint32_t id, uint32_t index, uint32_t flags);
 int pt_raw_count(int fd);
 /* How many spaces INFO counts; -errno */
 int pt_raw_spaces(int fd);
-/* As many after up to 5 s: one is counted until its memory is freed, a moment after its file. */
+/* As many in the end: one is counted until its memory is freed, a moment after its file. */
 int pt_raw_spaces_left(int fd);
 /* QUERY by id, with a file of its own: 0 or -errno. @arg is a struct pt_raw. */
 int pt_raw_query(void *arg);
