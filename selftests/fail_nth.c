@@ -69,6 +69,73 @@ bool fail_reached(int fd)
 	return n > 0 && atoi(text) == 0;
 }
 
+static int set_both(const char *name, const char *text)
+{
+	static const char * const kinds[] = { "failslab", "fail_page_alloc" };
+	char path[128];
+	size_t i;
+
+	for (i = 0; i < PT_ARRAY_SIZE(kinds); i++) {
+		snprintf(path, sizeof(path), "/sys/kernel/debug/%s/%s", kinds[i], name);
+		if (pt_write_file(path, text))
+			return -EIO;
+	}
+	return 0;
+}
+
+static long number_in(const char *path)
+{
+	char text[32] = "";
+
+	pt_read_file(path, text, sizeof(text));
+	return atol(text);
+}
+
+/* Where the code of the module is */
+static int say_where(void)
+{
+	char from[32] = "", size[32] = "", end[32];
+
+	if (pt_read_file("/sys/module/pvas/sections/.text", from, sizeof(from)) < 0 ||
+	    pt_read_file("/sys/module/pvas/coresize", size, sizeof(size)) < 0)
+		return -ENOENT;
+	snprintf(end, sizeof(end), "0x%lx", strtoul(from, NULL, 0) + strtoul(size, NULL, 0));
+	return set_both("require-start", from) ?: set_both("require-end", end);
+}
+
+#define TIMES	1000000	/* as often as it may fail, then as often as it still may */
+
+int fail_in_module(enum fail_depth depth)
+{
+	char text[16];
+	int err;
+
+	snprintf(text, sizeof(text), "%d", TIMES);
+	err = set_both("probability", "0") ?: set_both("times", text);
+	if (err || depth == FAIL_NONE)
+		return err ?: set_both("require-start", "0") ?:
+		       set_both("require-end", "0xffffffffffffffff");
+	snprintf(text, sizeof(text), "%d", depth);
+	return set_both("stacktrace-depth", text) ?: say_where() ?: set_both("probability", "100");
+}
+
+int fail_count(void)
+{
+	return 2 * TIMES - number_in("/sys/kernel/debug/failslab/times") -
+	       number_in("/sys/kernel/debug/fail_page_alloc/times");
+}
+
+int fail_exec(void __attribute__((unused)) *unused)
+{
+	execl(pt_self(), "puppet", (char *)NULL);
+	return -errno;
+}
+
+pid_t fail_spawn(struct pt_raw *raw)
+{
+	return pt_raw_spawn_by(raw, raw->create.first, fail_exec, NULL);
+}
+
 /* The errors allowed when an allocation fails; E2BIG is exec's, without a stack page. */
 bool fail_proper(int err)
 {
@@ -78,9 +145,10 @@ bool fail_proper(int err)
 /* A space goes with its last task or file; its end is a work item's. */
 int fail_spaces_become(int want)
 {
-	int i, n = -1;
+	long limit = now_ms() + pt_timeout() * 1000L / 3;
+	int n;
 
-	for (i = 0; i < 1000 && (n = pt_spaces()) != want; i++)
+	while ((n = pt_spaces()) != want && now_ms() < limit)
 		usleep(10000);
 	return n;
 }

@@ -3,7 +3,8 @@
  * Every allocation that can fail does, one after the other: the kernel's fault
  * injection lets the n-th allocation of a call fail, for n = 1, 2, 3, ... until
  * the call makes fewer than n. Each failure must give an error that says so,
- * leave nothing behind, and the same call must work the next time.
+ * leave nothing behind, and the same call must work the next time. faults-end.c has
+ * the ends of tasks and spaces, which can't fail.
  *
  * Needs a kernel with CONFIG_FAILSLAB and CONFIG_FAIL_PAGE_ALLOC, as the debug
  * kernel is; Debian's are not.
@@ -12,12 +13,9 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
-#include <spawn.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/sendfile.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -28,17 +26,6 @@
 
 #define MAX_NTH		2000	/* more than an exec makes: then it is a failure */
 #define RW		(PROT_READ | PROT_WRITE)
-
-#define FAULT_TEST(name_) \
-	static void faults_##name_(struct __test_metadata *_metadata); \
-	PVAS_TEST(name_) \
-	{ \
-		const char *why = fail_possible(); \
-		if (why) \
-			SKIP(return, "%s", why); \
-		faults_##name_(_metadata); \
-	} \
-	static void faults_##name_(struct __test_metadata __attribute__((unused)) *_metadata)
 
 /* ---- create ---- */
 
@@ -85,7 +72,7 @@ static int create_once(struct fail_attempt *a)
 	c->raw = &raw;
 	err = pt_raw_create(&raw);
 	*c->reached = *raw.nth_left && atoi(raw.nth_left) == 0;
-	if (!err && pt_raw_spawn(&raw, raw.create.first) < 0)
+	if (!err && fail_spawn(&raw) < 0)
 		err = -ENOTRECOVERABLE;
 	pt_raw_close(&raw);
 	while (waitpid(-1, NULL, 0) > 0)
@@ -165,7 +152,7 @@ FAULT_TEST(open_arm_query)
 	EXPECT_LT(1, fail_sweep_child("arm", arm, &raw));
 	EXPECT_LT(1, fail_sweep_child("arm and die", arm_and_die, &raw));
 	EXPECT_EQ(0, pt_raw_count(raw.fd));
-	pid = pt_raw_spawn(&raw, raw.create.first);
+	pid = fail_spawn(&raw);
 	ASSERT_LT(0, pid);
 	EXPECT_LT(0, fail_sweep_child("query", query, &raw.fd));
 	EXPECT_EQ(1, pt_raw_count(raw.fd));
@@ -216,11 +203,10 @@ static int exec_with_nth(void *arg)
 	const unsigned int *nth = arg;
 	int fd = fail_open_nth(0), err;
 
+	pt_self();
 	if (fd < 0 || fail_set_nth(fd, *nth))
 		return -ENOTRECOVERABLE;
-	/* Not by /proc, which says that there is no such file. */
-	execl(pt_self(), "puppet", (char *)NULL);
-	err = -errno;
+	err = fail_exec(NULL);
 	fail_set_nth(fd, 0);
 	return err;
 }
@@ -228,12 +214,12 @@ static int exec_with_nth(void *arg)
 /* Is the puppet there, or has the exec killed it? 0: there, or what it died of. */
 static int puppet_status(struct pt_raw *raw, pid_t pid)
 {
-	int i, status;
-	long ret;
+	long limit = now_ms() + pt_timeout() * 1000L / 2, ret;
+	int status;
 
 	/* It may be about to die: a call that it answers tells. */
 	pt_raw_ask(raw, raw->create.first, SYS_getpid, (long[6]){ 0 });
-	for (i = 0; i < 3000; i++) {
+	while (now_ms() < limit) {
 		if (waitpid(pid, &status, WNOHANG) == pid)
 			return WIFSIGNALED(status) ? WTERMSIG(status) : -1;
 		if (pt_raw_answer(raw, raw->create.first, &ret))
@@ -389,45 +375,6 @@ FAULT_TEST(in_a_task)
 	EXPECT_EQ(0, fail_spaces_become(0));
 }
 
-/* How many allocations an end makes can't be read any more when it is over. */
-#define END_NTH		40
-
-FAULT_TEST(end_of_a_task)
-{
-	struct pt_raw raw;
-	unsigned int nth;
-	int fd, i;
-	pid_t pid;
-
-	ASSERT_EQ(0, pt_raw_make(&raw));
-	for (nth = 1; nth <= END_NTH; nth++) {
-		pid = pt_raw_spawn(&raw, raw.create.first);
-		ASSERT_LT(0, pid);
-		ASSERT_EQ(pid, pt_raw_call(&raw, raw.create.first, SYS_getpid));
-		fd = fail_open_nth(pid);
-		ASSERT_EQ(0, fail_set_nth(fd, nth));
-		close(fd);
-		if (nth % 2) {
-			pt_raw_ask(&raw, raw.create.first, SYS_exit_group, (long[6]){ 3 });
-		} else {
-			kill(pid, SIGKILL);
-		}
-		EXPECT_EQ(nth % 2 ? 3 : 256 + SIGKILL, pt_wait(pid));
-		/* The wait means that the partition is free. */
-		ASSERT_EQ(0, pt_raw_count(raw.fd)) TH_LOG("allocation %u", nth);
-	}
-	pt_raw_close(&raw);
-	for (i = 1; i <= END_NTH; i++) {
-		ASSERT_EQ(0, pt_raw_make(&raw));
-		fd = fail_open_nth(0);
-		fail_set_nth(fd, i);
-		pt_raw_close(&raw);
-		fail_set_nth(fd, 0);
-		close(fd);
-		ASSERT_EQ(0, fail_spaces_become(0)) TH_LOG("close, allocation %u", i);
-	}
-}
-
 /* ---- the hooks: last, because registering them takes seconds on a slow machine ---- */
 
 /* The first space registers the hooks: half of them must not stay. */
@@ -441,42 +388,4 @@ FAULT_TEST(create_and_hook)
 	TH_LOG("%d allocations made it fail", failed);
 }
 
-/* ---- main ---- */
-
-#define PLACE "/dev/shm"	/* a tmpfs */
-
-/*
- * Other file systems take a failed allocation for worse than it is (the root of our
- * virtual machine loses its connection to the host): no page of this program may have
- * to come from one.
- */
-static int move_and_run(char **argv)
-{
-	char path[] = PLACE "/pvas-faults.XXXXXX";
-	int from = open("/proc/self/exe", O_RDONLY | O_CLOEXEC), to = mkostemp(path, O_CLOEXEC);
-	int status = 1;
-	pid_t pid;
-
-	if (from < 0 || to < 0 || fchmod(to, 0700))
-		return 1;
-	while (sendfile(to, from, NULL, 1 << 20) > 0)
-		;
-	close(to);
-	if (!posix_spawn(&pid, path, NULL, NULL, argv, environ))
-		status = pt_wait(pid);
-	unlink(path);
-	return status;
-}
-
-PT_HARNESS()
-
-static int run_harness(int argc, char **argv)
-{
-	return strncmp(pt_self(), PLACE, strlen(PLACE)) ? move_and_run(argv) :
-	       pt_run_harness(argc, argv);
-}
-
-int main(int argc, char **argv)
-{
-	return pt_main(argc, argv, run_harness);
-}
+FAULT_MAIN()

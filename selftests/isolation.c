@@ -83,7 +83,6 @@ FIXTURE_SETUP(two_users)
 {
 	const char *why;
 	pid_t pid;
-	int i;
 
 	self->skip = geteuid() || !pt_have_device(&why);
 	if (self->skip)
@@ -94,7 +93,7 @@ FIXTURE_SETUP(two_users)
 	if (!pid)
 		launch_victim();
 	job->launcher = pid;
-	for (i = 0; i < 1000 && !__atomic_load_n(&job->id, __ATOMIC_SEQ_CST); i++)
+	while (!__atomic_load_n(&job->id, __ATOMIC_SEQ_CST) && !waitpid(pid, NULL, WNOHANG))
 		usleep(20000);
 	ASSERT_NE(0, job->id);
 }
@@ -401,6 +400,12 @@ TEST_F(two_users, own_user_other_namespaces)
 	EXPECT_EQ(0, in_namespaces(CLONE_NEWIPC, 0, 0));
 	EXPECT_EQ(0, in_namespaces(0x02000000, 0, 0));	/* CLONE_NEWCGROUP */
 	EXPECT_EQ(0, in_namespaces(CLONE_NEWNET | CLONE_NEWUTS, 0, 1));
+}
+
+/* Tests with a fixture, too, have the time that $TIMEOUT says. */
+TEST_F(two_users, time_limit)
+{
+	EXPECT_EQ((int)pt_timeout(), _metadata->timeout);
 }
 
 PT_MAIN()

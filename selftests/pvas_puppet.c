@@ -73,7 +73,11 @@ pid_t pt_raw_spawn(struct pt_raw *raw, unsigned int index)
 	return pt_raw_spawn_by(raw, index, exec_true, NULL);
 }
 
-#define CALL_TIMEOUT_MS 20000
+/* A third of the test's time, so that it still can say what did not come. */
+static long patience_end(void)
+{
+	return now_ms() + pt_timeout() * 1000L / 3;
+}
 
 static unsigned long slot_at(unsigned int index)
 {
@@ -112,7 +116,7 @@ bool pt_raw_answer(struct pt_raw *raw, unsigned int index, long *ret)
 
 long pt_raw_call_args(struct pt_raw *raw, unsigned int index, long nr, const long args[6])
 {
-	long limit = now_ms() + CALL_TIMEOUT_MS, ret;
+	long limit = patience_end(), ret;
 
 	pt_raw_ask(raw, index, nr, args);
 	while (!pt_raw_answer(raw, index, &ret)) {
@@ -150,9 +154,9 @@ int pt_raw_spaces(int fd)
 
 int pt_raw_spaces_left(int fd)
 {
-	int tries;
+	long limit = patience_end();
 
-	for (tries = 500; pt_raw_spaces(fd) > 0 && tries; tries--)
+	while (pt_raw_spaces(fd) > 0 && now_ms() < limit)
 		usleep(10000);
 	return pt_raw_spaces(fd);
 }

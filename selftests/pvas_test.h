@@ -140,7 +140,7 @@ int pt_raw_arm(int fd, uint32_t id, uint32_t index, uint32_t flags);
 int pt_raw_count(int fd);
 /* How many spaces INFO counts; -errno */
 int pt_raw_spaces(int fd);
-/* As many after up to 5 s: one is counted until its memory is freed, a moment after its file. */
+/* As many in the end: one is counted until its memory is freed, a moment after its file. */
 int pt_raw_spaces_left(int fd);
 /* QUERY by id, with a file of its own: 0 or -errno. @arg is a struct pt_raw. */
 int pt_raw_query(void *arg);
@@ -291,12 +291,15 @@ uintptr_t pt_base(void);
 size_t pt_size(void);
 bool pt_inside(const void *p, size_t len);
 
+/* Otherwise the harness would allow each test 30 s, on any machine. */
 #define PT_HARNESS() \
 	static int pt_run_harness(int argc, char **argv) \
 	{ \
+		struct __fixture_metadata *f; \
 		struct __test_metadata *t; \
-		for (t = __fixture_list->tests; t; t = t->next) \
-			t->timeout = pt_timeout(); \
+		for (f = __fixture_list; f; f = f->next) \
+			for (t = f->tests; t; t = t->next) \
+				t->timeout = pt_timeout(); \
 		return test_harness_run(argc, argv); \
 	}
 
