@@ -230,6 +230,13 @@ int user_layout(struct user_part *p, const struct pvas_elf_image *image, uint64_
 int64_t user_call_of_task(struct user_request *r);
 int64_t user_call_of_child(struct user_request *r);
 
+/* The lock of the caller's partition. -ESRCH: the task is gone, and it is not taken. */
+int user_call_lock(struct user_request *r);
+void user_call_unlock(struct user_request *r);
+
+/* Is it a call that user_call_of_task() does more with than to let the kernel perform it? */
+int user_call_known(int nr);
+
 /* ---- sandbox.c ---- */
 
 /* Does the caller install a seccomp filter? */
