@@ -273,33 +273,38 @@ static bool pin(uint64_t n)
 
 static uint64_t job_hold(uint64_t addr, uint64_t len, int write)
 {
-	uint64_t at, n, until = addr, end = addr + len;
+	uint64_t at, n, end = addr + len;
 
 	pthread_mutex_lock(&far.lock);
-	for (at = addr; at < end; at = until) {
+	for (at = addr; at < end; at = (uint64_t)far_page_addr(n) + far.page_size) {
 		n = far_page_at(at);
-		if (n == far.pages || far.page[n].state == FAR_FREE || !pin(n))
+		if (n == far.pages)
+			break;		/* the rest is the kernel's to look at */
+		if (!pin(n)) {
+			end = at;
 			break;
+		}
+		/* If it is not mapped, the call fails as it should. */
 		far_page_bring_in(n, write);
 		pthread_mutex_unlock(&far.lock);
 		far_uffd_fill(&far.uffd, far_page_addr(n), far.page_size);
 		pthread_mutex_lock(&far.lock);
-		until = (uint64_t)far_page_addr(n) + far.page_size;
 	}
 	pthread_mutex_unlock(&far.lock);
-	return (until < end ? until : end) - addr;
+	return end - addr;
 }
 
 static void job_release(uint64_t addr, uint64_t len)
 {
-	uint64_t n, last;
+	uint64_t at, n;
 
-	if (!len)
-		return;
-	last = far_page_at(addr + len - 1);
 	pthread_mutex_lock(&far.lock);
-	for (n = far_page_at(addr); n <= last && n < far.pages; n++)
+	for (at = addr; at < addr + len; at = (uint64_t)far_page_addr(n) + far.page_size) {
+		n = far_page_at(at);
+		if (n == far.pages)
+			break;
 		far_job_unpin(n);
+	}
 	far_changed();
 	pthread_mutex_unlock(&far.lock);
 }

@@ -253,11 +253,13 @@ bool far_uffd_is_mapped(void *addr, size_t size)
 int far_uffd_move(const struct far_uffd *u, void *to, void *from, size_t size)
 {
 	size_t at;
+	int err;
 
 	if (!move_all(u, to, from, size, false, &at))
 		return 0;
 	/* Threads may have the first part already: the rest must follow, in another way. */
-	return far_uffd_copy(u, (char *)to + at, (char *)from + at, size - at, false);
+	err = far_uffd_copy(u, (char *)to + at, (char *)from + at, size - at, false);
+	return at ? 0 : err;
 }
 
 static int protect(const struct far_uffd *u, void *addr, size_t size, uint64_t mode)

@@ -319,6 +319,8 @@ int user_far_call(struct user_request *r, int64_t *value)
 	if (map_call(r, value))
 		return 1;
 	if (!f->kernel) {
+		if (user_far_transfer(r, value))
+			return 1;
 		*value = user_far_hold(r);
 		if (*value)
 			return 1;

@@ -103,6 +103,9 @@ pid_t user_caller_process(pid_t tid);
 /* In a worker: open the thread's @fd in the workers' descriptor table. Returns it, or -errno. */
 int user_caller_file(pid_t tid, int fd, int prot, int flags);
 
+/* The same open file, or -errno: -EPERM, -ENOSYS or -EINVAL where that is not possible. */
+int user_caller_descriptor(pid_t tid, int fd);
+
 /* ---- inside.c ---- */
 
 /* Before the others: create the pages for user_caller_inside(), once in a process. */

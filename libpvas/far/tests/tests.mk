@@ -27,6 +27,18 @@ $(tout)/figure3.ok: $(tout)/figure3
 	$(Q)! PVAS_FAR=zip PVAS_FAR_RAM=1K $< 2>$@
 	$(Q)grep -q '^dlm_startup: a budget of 1024 bytes is too small' $@
 
+# A task of a job with far memory: an ordinary program, but for the test of peers
+job_srcs := $(wildcard $(tests)/job/*.c)
+$(tout)/task: $(job_srcs) $(tests)/job/job.h $(abspath $(O))/libpvas/libpvas.a | $(tout)
+	$(call say,CC)
+	$(Q)$(CC) -std=gnu11 $(WARN) -D_GNU_SOURCE -pthread -I$(top)/libpvas -I$(top)/include/uapi $(CFLAGS) \
+		-o $(new) $(job_srcs) $(abspath $(O))/libpvas/libpvas.a $(keep)
+
 tests: all $(units:%=$(tout)/%) $(tout)/figure3
 check: tests $(tout)/figure3.ok
 	$(Q)$(tests)/run.sh $(tout) $(units)
+
+# Needs libpvas and pvasrun
+check-job: all $(tout)/task
+	$(Q)O=$(abspath $(O)) $(tests)/job/run.sh
+.PHONY: check-job
