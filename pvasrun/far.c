@@ -120,6 +120,19 @@ const char *far_failure(void)
 	return failure[0] ? failure : NULL;
 }
 
+/* The last page of a mapping is used in part only: of many small ones, that is much. */
+static int plan(struct pvas_far_config *config)
+{
+	int err = pager->plan(&attr, &config->size, &config->page);
+
+	if (err || attr.page)
+		return err;
+	while (config->page > PVAS_FAR_PAGE_MIN && config->page > config->threshold / 4)
+		config->page /= 2;
+	attr.page = config->page;
+	return 0;
+}
+
 int far_prepare(const struct options *opt)
 {
 	static struct pvas_far_config config;
@@ -138,7 +151,7 @@ int far_prepare(const struct options *opt)
 	};
 	config.threshold = opt->far.threshold;
 	config.rows = 2 * opt->tasks + 8;	/* some may be in use by libraries of pvasrun */
-	if (pager->plan(&attr, &config.size, &config.page)) {
+	if (plan(&config)) {
 		report_error("--ram: %s", pager->error());
 		return STATUS_FAILED;
 	}

@@ -96,7 +96,7 @@ enum { FAR_WORKERS = 2, FAR_THREADS_MAX = 64 };
  * slot's that is in no list: these belong to the thread that made them so.
  *
  * @base:	far memory: one range, registered as a whole; allocations are parts of it. Of a
- *		job: the far part of the first partition, of which allocations are registered
+ *		job: the far part of the first partition; its allocations are registered
  * @pages:	how many it has, or all far parts together have
  * @part_pages:	of these, how many lie in a row; the others follow at
  * @stride:	the distance in bytes from one row to the next
@@ -264,7 +264,8 @@ uint32_t far_slot_for_out(void);				/* FAR_NO_SLOT: none now */
 /* evict.c */
 void far_frame_reserve(void);					/* * count one more in @mapped */
 bool far_evict(void);						/* * one page: false: none now */
-bool far_evict_page(uint64_t page);				/* * a mapped one, into a slot; false: not now */
+/* * a mapped page, into a slot; false: not now */
+bool far_evict_page(uint64_t page);
 bool far_write_back(void);					/* * false: nothing to be put */
 
 /* ahead.c */

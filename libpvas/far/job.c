@@ -8,6 +8,7 @@
  * A page is free when nothing of it is mapped.
  */
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -17,6 +18,9 @@
 #include "places.h"
 
 #define KERNEL_PAGE 4096UL
+
+/* Of each row, the end of the highest mapping so far */
+static uint64_t *top;
 
 static uint64_t size_up(uint64_t n)
 {
@@ -78,6 +82,8 @@ void far_job_mark(uint64_t first, uint64_t count)
 		far.place[n] = far_place_take();
 	}
 	far.allocated += count;
+	if (n > top[first / far.part_pages])
+		top[first / far.part_pages] = n;
 }
 
 static int64_t map_in(uint64_t from, uint64_t end, uint64_t len)
@@ -190,14 +196,11 @@ static int64_t job_unmap(uint64_t addr, uint64_t len)
 
 static void job_end(unsigned int row)
 {
-	uint64_t from = row * far.part_pages, n;
+	uint64_t from = row * far.part_pages;
 
-	pthread_mutex_lock(&far.lock);
-	for (n = from + far.part_pages; n > from && far.page[n - 1].state == FAR_FREE; n--)
-		;
-	pthread_mutex_unlock(&far.lock);
-	if (n > from)
-		far_job_unmap((uint64_t)far_page_addr(from), (n - from) * far.page_size);
+	if (top[row] > from)
+		far_job_unmap((uint64_t)far_page_addr(from), (top[row] - from) * far.page_size);
+	top[row] = 0;
 }
 
 /* ---- discard ---- */
@@ -321,6 +324,15 @@ static int job_plan(const struct pvas_far_attr *attr, uint64_t *size, uint64_t *
 	return err;
 }
 
+static void job_close(void)
+{
+	far_keeper_stop();
+	far_places_close();
+	free(top);
+	top = NULL;
+	far_pager_close();
+}
+
 static int job_open(const struct pvas_far_attr *attr, const struct pvas_far_rows *rows,
 		    int *kernel)
 {
@@ -333,22 +345,18 @@ static int job_open(const struct pvas_far_attr *attr, const struct pvas_far_rows
 	if (err)
 		return err;
 	config.rows = &own;
-	/* Of a process without rights the kernel serves no faults of its own. */
 	err = far_pager_open(&config);
 	if (err)
 		return err;
 	far.capacity = (config.size + config.page - 1) / config.page;
-	err = far_places_open(far.capacity);
+	top = calloc(rows->count, sizeof(*top));
+	err = top ? far_places_open(far.capacity) : -ENOMEM;
+	if (!err)
+		err = far_keeper_start();
 	if (err)
-		far_pager_close();
+		job_close();
 	*kernel = far.uffd.kernel;
 	return err;
-}
-
-static void job_close(void)
-{
-	far_places_close();
-	far_pager_close();
 }
 
 static void job_totals(struct pvas_far_totals *t)

@@ -22,6 +22,10 @@ void far_job_unpin(uint64_t page);
 
 int64_t far_job_move(uint64_t addr, uint64_t len, uint64_t new_len, int may_move);
 
+/* keeper.c: 0 or -errno */
+int far_keeper_start(void);
+void far_keeper_stop(void);
+
 extern const struct pvas_far_ops pvas_far_job_ops;
 
 #endif

@@ -350,7 +350,7 @@ static int take_piece(const struct far_uffd *u, void *slot, void *addr)
 	return madvise(addr, KERNEL_PAGE, MADV_DONTNEED) && errno == EINVAL ? -EBUSY : 0;
 }
 
-/* What can't be taken as a whole: several areas, or a protection of the program's own */
+/* If it can't be taken as a whole: several areas, or a protection of the program's own */
 static int take_pieces(const struct far_uffd *u, void *slot, void *addr, size_t size)
 {
 	size_t at;

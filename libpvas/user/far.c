@@ -17,8 +17,8 @@
 #include "rawsys.h"
 
 /* A mapping of stacks, of huge pages or without reservation is not for far memory. */
-#define NEVER_FAR	(MAP_FIXED | MAP_FIXED_NOREPLACE | MAP_GROWSDOWN | MAP_HUGETLB | MAP_STACK | \
-			 MAP_NORESERVE | MAP_LOCKED | MAP_32BIT | MAP_SHARED)
+#define NEVER_FAR	(MAP_FIXED | MAP_FIXED_NOREPLACE | MAP_GROWSDOWN | MAP_HUGETLB | \
+			 MAP_STACK | MAP_NORESERVE | MAP_LOCKED | MAP_32BIT | MAP_SHARED)
 
 static const struct pvas_far_config *next;
 

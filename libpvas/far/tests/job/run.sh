@@ -86,12 +86,13 @@ refuses key 'key' --ram 16M --far 127.0.0.1:9 --far-key "$tmp/none"
 "$pvasrun" --mpi none --ram 16M --far "file:$tmp" -n 2 "$task" forever > "$tmp/log" 2>&1 &
 launcher=$!
 sleep 2
+# Two tasks, and the process that keeps the pager's descriptor
 tasks=$(ps -o pid= --ppid $launcher)
 kill -KILL $launcher
 sleep 1
 ps -o stat= -p "$(echo $tasks | tr ' ' ,)" > "$tmp/log"
 # Dead ones may wait for a parent that does not look.
-[ "$(wc -w <<< "$tasks")" -eq 2 ] && ! grep -qv Z "$tmp/log" &&
+[ "$(wc -w <<< "$tasks")" -eq 3 ] && ! grep -qv Z "$tmp/log" &&
 	[ -z "$(find "$tmp" -maxdepth 1 -name '.pvas*')" ]
 ok killed $?
 { wait $launcher; } 2> "$tmp/log"

@@ -180,9 +180,10 @@ static void test_fixed(void)
 	press();
 	check(!memcmp(at, "\177ELF", 4));
 	check(!wrong((uint64_t *)p, RAM / 2 + PAGE, 11));
-	check(!wrong((uint64_t *)(at + 3 * PAGE), RAM / 2 - 4 * PAGE, 11 + (RAM / 2 + 4 * PAGE) / 8));
-	check(mmap(at, 3 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_FIXED | MAP_ANONYMOUS, -1,
-		   0) == at);
+	check(!wrong((uint64_t *)(at + 3 * PAGE), RAM / 2 - 4 * PAGE,
+		     11 + (RAM / 2 + 4 * PAGE) / 8));
+	check(mmap(at, 3 * PAGE, PROT_READ | PROT_WRITE,
+		   MAP_PRIVATE | MAP_FIXED | MAP_ANONYMOUS, -1, 0) == at);
 	check(!at[0] && !at[3 * PAGE - 1]);
 	check(!munmap(p, RAM));
 }
