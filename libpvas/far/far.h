@@ -161,6 +161,7 @@ struct far_pager {
 	pthread_t thread[FAR_THREADS_MAX + FAR_WORKERS];
 	int stop_fd;
 	bool stop;
+	bool dying;
 	pid_t pid;
 	uint64_t ram;
 	struct pvas_far_counters count;

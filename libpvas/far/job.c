@@ -131,16 +131,23 @@ static void set_free(uint64_t n)
 	far_page_settle(n, FAR_FREE);
 }
 
+/* As far_page_wait(); false: the job ends, and the page may stay busy for ever. */
+static bool wait_for(uint64_t n)
+{
+	while (far.page[n].state == FAR_BUSY && !far.dying)
+		far_wait();
+	return !far.dying;
+}
+
 /* Make the pages busy that have memory, with no contents. With the lock, which it releases. */
-static void empty(uint64_t first, uint64_t end)
+static bool empty(uint64_t first, uint64_t end)
 {
 	uint64_t n;
 
-	for (n = first; n < end; n++) {
-		far_page_wait(n);
+	for (n = first; n < end && wait_for(n); n++)
 		if (far.page[n].state != FAR_FREE)
 			far_page_forget(n);
-	}
+	return !far.dying;
 }
 
 /* The same pages after @empty and munmap() */
@@ -156,8 +163,7 @@ static void free_busy(uint64_t first, uint64_t end)
 /* A page of which a part was unmapped: free if that was the rest. */
 static void free_if_empty(uint64_t n)
 {
-	far_page_wait(n);
-	if (far.page[n].state == FAR_FREE ||
+	if (!wait_for(n) || far.page[n].state == FAR_FREE ||
 	    far_uffd_is_mapped(far_page_addr(n), far.page_size))
 		return;
 	far_page_forget(n);
@@ -167,13 +173,16 @@ static void free_if_empty(uint64_t n)
 int64_t far_job_unmap(uint64_t addr, uint64_t len)
 {
 	uint64_t first = far_page_at(addr), last = far_page_at(addr + len - 1), full, end;
+	bool emptied;
 	int64_t err;
 
 	full = first + (addr != (uint64_t)far_page_addr(first));
 	end = last + (addr + len == (uint64_t)far_page_addr(last) + far.page_size);
 	pthread_mutex_lock(&far.lock);
-	empty(full, end);
+	emptied = empty(full, end);
 	pthread_mutex_unlock(&far.lock);
+	if (!emptied)
+		return -EIO;
 	err = munmap((void *)addr, len) ? -errno : 0;
 	pthread_mutex_lock(&far.lock);
 	free_busy(full, end);
@@ -220,11 +229,14 @@ static void drop_part(uint64_t n, uint64_t addr, uint64_t len)
 
 static void drop_whole(uint64_t first, uint64_t end)
 {
+	bool emptied;
 	uint64_t n;
 
 	pthread_mutex_lock(&far.lock);
-	empty(first, end);
+	emptied = empty(first, end);
 	pthread_mutex_unlock(&far.lock);
+	if (!emptied)
+		return;
 	far_uffd_drop(far_page_addr(first), (end - first) * far.page_size);
 	pthread_mutex_lock(&far.lock);
 	for (n = first; n < end; n++)
@@ -327,6 +339,9 @@ static int job_plan(const struct pvas_far_attr *attr, uint64_t *size, uint64_t *
 static void job_close(void)
 {
 	far_keeper_stop();
+	/* A thread of the pager waits for its end; so does what it holds. */
+	if (far.dying)
+		return;
 	far_places_close();
 	free(top);
 	top = NULL;
@@ -355,7 +370,8 @@ static int job_open(const struct pvas_far_attr *attr, const struct pvas_far_rows
 		err = far_keeper_start();
 	if (err)
 		job_close();
-	*kernel = far.uffd.kernel;
+	/* Without UFFDIO_MOVE a page can leave while a device writes to it: it must be held. */
+	*kernel = far.uffd.kernel && far.uffd.move;
 	return err;
 }
 

@@ -32,7 +32,13 @@ void far_die(const char *what)
 {
 	while (far_when_dying) {
 		far_when_dying(what);
-		pause();
+		/* The page stays busy: those who wait for it must not do so for ever. */
+		pthread_mutex_lock(&far.lock);
+		far.dying = true;
+		pthread_cond_broadcast(&far.changed);
+		pthread_mutex_unlock(&far.lock);
+		for (;;)
+			pause();
 	}
 	die_here(what);
 }

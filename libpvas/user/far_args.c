@@ -8,6 +8,7 @@
  */
 #include <linux/futex.h>
 #include <poll.h>
+#include <signal.h>
 #include <sys/epoll.h>
 #include <sys/sem.h>
 #include <sys/socket.h>
@@ -101,6 +102,15 @@ static void add_futexes(struct list *l, uint64_t at, uint64_t count)
 		add(l, w.addr, sizeof(uint64_t), 1);
 }
 
+/* A handler's frame is written by the kernel. */
+static void add_signal_stack(struct list *l, uint64_t at)
+{
+	stack_t s;
+
+	if (at && fetch(l, at, &s, sizeof(s)) && !(s.ss_flags & SS_DISABLE))
+		add(l, (uint64_t)s.ss_sp, s.ss_size, 1);
+}
+
 /* Calls whose arguments point to pointers. Returns 0 for all others. */
 static int add_indirect(struct list *l, const struct user_request *r)
 {
@@ -136,6 +146,9 @@ static int add_indirect(struct list *l, const struct user_request *r)
 	case __NR_execveat:
 		add_strings(l, a[r->nr == __NR_execveat ? 2 : 1]);
 		add_strings(l, a[r->nr == __NR_execveat ? 3 : 2]);
+		return 0;
+	case __NR_sigaltstack:
+		add_signal_stack(l, a[0]);
 		return 0;
 	case NR_FUTEX_WAITV:
 		add_futexes(l, a[0], a[1]);

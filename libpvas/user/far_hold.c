@@ -19,6 +19,7 @@
 
 #define TRIES		400	/* to find room for more; 5 ms between */
 #define PAUSE_US	5000
+#define OUTLASTS	(-1)	/* in the place of a thread: held as long as the task exists */
 
 /**
  * struct user_far_held - what is held for one call
@@ -40,6 +41,13 @@ static void let_go(const struct user_far *f, const struct user_far_piece *p, uns
 		f->ops->release(p[n].addr, p[n].len);
 }
 
+/* The kernel uses the memory later on, as long as the thread exists. */
+static int outlasts(int nr)
+{
+	return nr == __NR_sigaltstack || nr == __NR_set_robust_list || nr == __NR_rseq ||
+	       nr == __NR_set_tid_address;
+}
+
 static int is_of_thread(const struct user_far_held *h, const void *tid)
 {
 	return h->tid == *(const pid_t *)tid;
@@ -54,9 +62,12 @@ static int is_of_part(const struct user_far_held *h, const void *part)
 static int is_over(const struct user_far_held *h, const void *unused)
 {
 	char text[256];
-	ssize_t n = user_proc_read(h->tid, "syscall", text, sizeof(text));
+	ssize_t n;
 
 	(void)unused;
+	if (h->tid == OUTLASTS)
+		return 0;
+	n = user_proc_read(h->tid, "syscall", text, sizeof(text));
 	if (n <= 0)
 		return n == -ENOENT || n == -ESRCH;
 	return *text != 'r' && strncmp(text, h->text, strlen(h->text));
@@ -142,7 +153,7 @@ static int64_t hold_all(const struct user_request *r, struct user_far_piece *pie
 		return err;
 	}
 	h->part = r->part;
-	h->tid = r->tid;
+	h->tid = outlasts(r->nr) ? OUTLASTS : r->tid;
 	h->count = count;
 	memcpy(h->pieces, pieces, count * sizeof(*pieces));
 	snprintf(h->text, sizeof(h->text), "%d 0x%llx 0x%llx ", r->nr,

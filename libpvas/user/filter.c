@@ -409,6 +409,25 @@ static void check_far(struct program *p, uint32_t arg)
 }
 
 /*
+ * A range that begins in one quarter of a partition and ends in another, or nearly so, can
+ * reach into the far part from below: a worker cuts it.
+ */
+static void check_quarters(struct program *p, unsigned int same)
+{
+	load(p, HIGH(ARG(0)));
+	op(p, BPF_MISC | BPF_TAX, 0);
+	load(p, HIGH(ARG(1)));
+	op(p, BPF_ALU | BPF_ADD | BPF_X, 0);
+	op(p, BPF_ALU | BPF_ADD | BPF_K, 1);
+	op(p, BPF_ALU | BPF_RSH | BPF_K, p->shift - 2);
+	op(p, BPF_ST, M_CARRY);
+	load(p, HIGH(ARG(0)));
+	op(p, BPF_ALU | BPF_RSH | BPF_K, p->shift - 2);
+	op(p, BPF_LDX | BPF_MEM, M_CARRY);
+	jump(p, BPF_JEQ | BPF_X, 0, same, NOTIFY);
+}
+
+/*
  * The pager has to know of calls that change far memory, whose first argument it is. If it
  * can't serve the kernel's faults, a worker has to see all calls on far memory, and those whose
  * arguments point to pointers.
@@ -418,9 +437,12 @@ static void far_calls(struct program *p, const struct user_far *f)
 	static const uint32_t indirect[] = {
 		__NR_readv, __NR_writev, __NR_preadv, __NR_pwritev, __NR_preadv2, __NR_pwritev2,
 		__NR_vmsplice, __NR_process_vm_readv, __NR_process_vm_writev, __NR_sendmsg,
-		__NR_recvmsg, __NR_sendmmsg, __NR_recvmmsg, NR_FUTEX_WAITV,
+		__NR_recvmsg, __NR_sendmmsg, __NR_recvmmsg, __NR_sigaltstack, NR_FUTEX_WAITV,
 	};
-	unsigned int i, others = new_label(p);
+	static const uint32_t ranges[] = {
+		__NR_munmap, __NR_madvise, __NR_mremap, __NR_mlock, __NR_mlock2,
+	};
+	unsigned int i, range = new_label(p), others = new_label(p);
 
 	check_caller(p, others);
 	for (i = 0; i < (f->kernel ? 1 : 6); i++)
@@ -428,7 +450,11 @@ static void far_calls(struct program *p, const struct user_far *f)
 	load(p, offsetof(struct seccomp_data, nr));
 	for (i = 0; !f->kernel && i < sizeof(indirect) / sizeof(indirect[0]); i++)
 		jump(p, BPF_JEQ | BPF_K, indirect[i], NOTIFY, NEXT);
+	for (i = 0; i < sizeof(ranges) / sizeof(ranges[0]); i++)
+		jump(p, BPF_JEQ | BPF_K, ranges[i], range, NEXT);
 	go(p, others);
+	bind(p, range);
+	check_quarters(p, others);
 	go(p, NOTIFY);
 	bind(p, others);
 	load(p, offsetof(struct seccomp_data, nr));

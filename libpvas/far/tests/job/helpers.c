@@ -27,6 +27,16 @@ bool is_far(const void *p)
 	return (uintptr_t)p - (uintptr_t)base - size / 4 < size / 4;
 }
 
+char *far_start(const void *p)
+{
+	size_t size = 0;
+	void *base;
+
+	check(is_far(p) &&
+	      !pvas_partition_get((unsigned int)pvas_task_get_index(), &base, &size));
+	return (char *)base + size / 4;
+}
+
 static sigjmp_buf out;
 
 static void on_segv(int sig)

@@ -19,6 +19,9 @@ void check_at(bool ok, const char *condition, const char *where, int line);
 /* In the second quarter of the caller's partition? */
 bool is_far(const void *p);
 
+/* Where the caller's far part begins */
+char *far_start(const void *p);
+
 /* Does a load from there get SIGSEGV? */
 bool faults(const void *p);
 

@@ -58,7 +58,7 @@ refuses() { # name words options...
 	ok "$name" $?
 }
 
-tests=(calls messages file unmap remap madvise mprotect fixed fork exec threads)
+tests=(calls messages file unmap spans stacks remap madvise mprotect fixed fork exec threads)
 [ $# -eq 0 ] || tests=("$@")
 hows=(own)
 [ ${#ordinary[@]} -eq 0 ] || hows+=(ordinary)
@@ -85,6 +85,7 @@ refuses key 'key' --ram 16M --far 127.0.0.1:9 --far-key "$tmp/none"
 # The pager is killed: so are the tasks, and nothing is left.
 "$pvasrun" --mpi none --ram 16M --far "file:$tmp" -n 2 "$task" forever > "$tmp/log" 2>&1 &
 launcher=$!
+disown
 sleep 2
 # Two tasks, and the process that keeps the pager's descriptor
 tasks=$(ps -o pid= --ppid $launcher)
@@ -95,7 +96,16 @@ ps -o stat= -p "$(echo $tasks | tr ' ' ,)" > "$tmp/log"
 [ "$(wc -w <<< "$tasks")" -eq 3 ] && ! grep -qv Z "$tmp/log" &&
 	[ -z "$(find "$tmp" -maxdepth 1 -name '.pvas*')" ]
 ok killed $?
-{ wait $launcher; } 2> "$tmp/log"
+
+# A page can't be got any more: one line, and the end.
+truncate -s 300M "$tmp/store"
+"$pvasrun" --mpi none --ram 16M --far "file:$tmp/store" -n 2 "$task" forever > "$tmp/log" 2>&1 &
+launcher=$!
+sleep 2
+truncate -s 0 "$tmp/store"
+timeout 20 tail --pid=$launcher -f /dev/null; kill -KILL $launcher 2>/dev/null; wait $launcher
+[ $? -eq 1 ] && grep -q 'store: .*: the job ends$' "$tmp/log"
+ok store-fails $?
 
 # Without --ram there is none.
 timeout 60 "$pvasrun" --mpi none -n 1 "$task" fill > "$tmp/log" 2>&1

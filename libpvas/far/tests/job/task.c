@@ -99,6 +99,31 @@ static void test_unmap(void)
 	check(!munmap(q, size));
 }
 
+/* Ranges that begin below the far part, which the pager has to know of */
+static void test_spans(void)
+{
+	size_t size = 64 * PAGE, i;
+	char *p = map(RAM), *local, *end;
+
+	fill((uint64_t *)p, RAM, 4);
+	press();
+	local = far_start(p);
+	end = local;
+	check(p == end);
+	local = mmap(end - size, size, PROT_READ | PROT_WRITE,
+		     MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+	check(local == end - size);
+	memset(local, 1, size);
+	check(mlock(local, 2 * size) && errno == ENOMEM);
+	check(!madvise(local, 2 * size, MADV_DONTNEED));
+	for (i = 0; i < 2 * size; i++)
+		check(!local[i]);
+	check(!wrong((uint64_t *)(p + size), RAM - size, 4 + size / 8));
+	check(!munmap(local, 2 * size));
+	check(faults(local) && faults(p) && faults(p + size - 1));
+	check(!wrong((uint64_t *)(p + size), RAM - size, 4 + size / 8));
+}
+
 static void test_remap(void)
 {
 	size_t size = 2 * MIB, at;
@@ -220,6 +245,31 @@ static void test_exec(void)
 	_exit(1);
 }
 
+static volatile int handled;
+
+static void on_signal(int sig)
+{
+	volatile char room[8192];
+
+	room[0] = (char)sig;
+	handled += room[0] == SIGUSR1;
+}
+
+/* A signal's stack in far memory */
+static void test_stacks(void)
+{
+	struct sigaction act = { .sa_handler = on_signal, .sa_flags = SA_ONSTACK };
+	stack_t s = { .ss_sp = map(MIB), .ss_size = 16 * PAGE };
+	int i;
+
+	check(!sigaltstack(&s, NULL) && !sigaction(SIGUSR1, &act, NULL));
+	for (i = 0; i < 4; i++) {
+		press();
+		check(!raise(SIGUSR1));
+	}
+	check(handled == 4);
+}
+
 /* ---- threads ---- */
 
 enum { THREADS = 16 };
@@ -281,6 +331,7 @@ static const struct {
 	void (*run)(void);
 } tests[] = {
 	{ "fill", test_fill }, { "unmap", test_unmap }, { "remap", test_remap },
+	{ "spans", test_spans }, { "stacks", test_stacks },
 	{ "madvise", test_madvise }, { "mprotect", test_mprotect }, { "fixed", test_fixed },
 	{ "fork", test_fork }, { "exec", test_exec }, { "threads", test_threads },
 	{ "forever", test_forever }, { "full", test_full }, { "calls", test_calls },
