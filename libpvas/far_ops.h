@@ -15,7 +15,7 @@
 struct pvas_far_attr;
 
 #define PVAS_FAR_OPS_VERSION	1
-#define PVAS_FAR_JOB_OPS	"pvas_far_job_ops"	/* the symbol of libpvasfar.so */
+#define PVAS_FAR_JOB_OPS	"far_job_ops"	/* the symbol of libpvasfar.so */
 
 /**
  * struct pvas_far_rows - where the far parts are

@@ -171,7 +171,8 @@ extern struct far_pager far;
 
 static inline void *far_page_addr(uint64_t page)
 {
-	return far.base + page / far.part_pages * far.stride + page % far.part_pages * far.page_size;
+	return far.base + page / far.part_pages * far.stride +
+	       page % far.part_pages * far.page_size;
 }
 
 /* The page that contains an address; far.pages if there is none */

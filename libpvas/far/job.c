@@ -389,7 +389,7 @@ static void job_totals(struct pvas_far_totals *t)
 	};
 }
 
-FAR_PUBLIC const struct pvas_far_ops pvas_far_job_ops = {
+FAR_PUBLIC const struct pvas_far_ops far_job_ops = {
 	.version = PVAS_FAR_OPS_VERSION,
 	.plan = job_plan,
 	.open = job_open,

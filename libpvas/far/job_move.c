@@ -90,7 +90,7 @@ static int64_t move(uint64_t addr, uint64_t len, uint64_t new_len)
 
 	if (addr != (uint64_t)far_page_addr(from))
 		return -ENOMEM;
-	at = pvas_far_job_ops.map((unsigned int)(from / far.part_pages), new_len);
+	at = far_job_ops.map((unsigned int)(from / far.part_pages), new_len);
 	if (at < 0)
 		return at;
 	to = far_page_at((uint64_t)at);

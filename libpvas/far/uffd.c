@@ -232,7 +232,8 @@ static int move_all(const struct far_uffd *u, void *to, void *from, size_t size,
 			far_uffd_zero(u, (char *)to + *at);
 			*at += KERNEL_PAGE;
 		}
-		if (err == -EAGAIN || (err == -ENOENT && holes) || (err == -EINVAL && shorter(&len)))
+		if (err == -EAGAIN || (err == -ENOENT && holes) ||
+		    (err == -EINVAL && shorter(&len)))
 			err = 0;
 	}
 	return *at < size ? err : 0;
