@@ -44,6 +44,7 @@ struct pvas_far_totals {
  * @error:	text of the last failure in this thread
  * @map:	private memory for reading and writing, of @len bytes, in far part @row: its
  *		address, or -ENOMEM
+ * @map_at:	the same at an address, with this protection; it replaces what is there, or fails
  * @unmap:	[addr, addr + len) of a far part; both are multiples of 4096. 0 or -errno
  * @discard:	the same range reads as zeros. 0 or -errno
  * @move:	mremap(): the new address, or -errno
@@ -65,6 +66,7 @@ struct pvas_far_ops {
 	void (*close)(void);
 	const char *(*error)(void);
 	int64_t (*map)(unsigned int row, uint64_t len);
+	int64_t (*map_at)(uint64_t addr, uint64_t len, int prot, int replace);
 	int64_t (*unmap)(uint64_t addr, uint64_t len);
 	int64_t (*discard)(uint64_t addr, uint64_t len);
 	int64_t (*move)(uint64_t addr, uint64_t len, uint64_t new_len, int may_move);

@@ -203,6 +203,61 @@ static int64_t job_unmap(uint64_t addr, uint64_t len)
 	return far_job_unmap(addr, len);
 }
 
+/* ---- map at an address ---- */
+
+/* Of a page that is mapped in part, bring in the rest: see grow() in job_move.c. With the lock. */
+static void hold_edge(uint64_t n)
+{
+	far_job_pin(n);
+	far_page_bring_in(n, true);
+}
+
+static uint64_t count_free(uint64_t first, uint64_t last)
+{
+	uint64_t n, count = 0;
+
+	for (n = first; n <= last; n++)
+		count += far.page[n].state == FAR_FREE;
+	return count;
+}
+
+static int64_t map_between(uint64_t addr, uint64_t len, uint64_t first, uint64_t last)
+{
+	int64_t at = -ENOMEM;
+	uint64_t n;
+
+	if (count_free(first, last) <= far.capacity - far.allocated)
+		at = far_job_map_at(addr, len);
+	for (n = first; at > 0 && n <= last; n++)
+		if (far.page[n].state == FAR_FREE)
+			far_job_mark(n, 1);
+	return at;
+}
+
+static int64_t job_map_at(uint64_t addr, uint64_t len, int prot, int replace)
+{
+	uint64_t first = far_page_at(addr), last;
+	int64_t at;
+
+	len = size_up(len);
+	if (addr & (KERNEL_PAGE - 1) || !far_job_is_in_row(addr, len))
+		return -EINVAL;
+	last = far_page_at(addr + len - 1);
+	at = replace ? far_job_unmap(addr, len) : 0;
+	if (at)
+		return at;
+	pthread_mutex_lock(&far.lock);
+	hold_edge(first);
+	hold_edge(last);
+	at = map_between(addr, len, first, last);
+	far_job_unpin(first);
+	far_job_unpin(last);
+	pthread_mutex_unlock(&far.lock);
+	if (at > 0 && mprotect((void *)addr, len, prot))
+		return -errno;
+	return at;
+}
+
 static void job_end(unsigned int row)
 {
 	uint64_t from = row * far.part_pages;
@@ -396,6 +451,7 @@ FAR_PUBLIC const struct pvas_far_ops far_job_ops = {
 	.close = job_close,
 	.error = far_error,
 	.map = job_map,
+	.map_at = job_map_at,
 	.unmap = job_unmap,
 	.discard = job_discard,
 	.move = far_job_move,

@@ -13,6 +13,7 @@
 #include <linux/mman.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/shm.h>
 
 #include "rawsys.h"
 
@@ -171,6 +172,37 @@ static void tell_full(struct user_far *f, uint64_t len)
 			(unsigned long long)len);
 }
 
+/* The local memory beside it. The address, or -errno */
+static int64_t map_local(struct user_request *r, uint64_t from, uint64_t to)
+{
+	struct user_mmap m = {
+		.addr = from, .len = to - from, .prot = (int)r->args[2], .flags = (int)r->args[3],
+		.fd = -1,
+	};
+
+	return from < to ? user_mmap_fixed(r->part, &m) : (int64_t)from;
+}
+
+/*
+ * All that is in the far part is the pager's, which moves whole pages of its own: nothing else
+ * may lie there. So private anonymous memory is far there, and all other kinds are refused.
+ */
+static int64_t map_fixed(struct user_request *r, const struct parts *c)
+{
+	const uint64_t wanted = MAP_PRIVATE | MAP_ANONYMOUS, flags = r->args[3];
+	int64_t at;
+
+	if ((flags & (wanted | MAP_SHARED | MAP_GROWSDOWN | MAP_HUGETLB)) != wanted)
+		return -ENOMEM;
+	at = r->u->far->ops->map_at(c->addr, c->end - c->addr, (int)r->args[2],
+				    !(flags & MAP_FIXED_NOREPLACE));
+	if (at > 0)
+		at = map_local(r, c->from, c->addr);
+	if (at > 0)
+		at = map_local(r, c->end, c->to);
+	return at > 0 ? (int64_t)c->from : at;
+}
+
 static int on_mmap(struct user_request *r, int64_t *value)
 {
 	struct user_far *f = r->u->far;
@@ -182,10 +214,11 @@ static int on_mmap(struct user_request *r, int64_t *value)
 			tell_full(f, r->args[1]);
 		return 1;
 	}
-	/* Something else in the place of far memory: it may go on as local memory. */
-	if ((r->args[3] & MAP_FIXED) && cut(r->part, r->args[0], r->args[1], &c))
-		unmap_parts(f, &c);
-	return 0;
+	if (!(r->args[3] & (MAP_FIXED | MAP_FIXED_NOREPLACE)) ||
+	    !cut(r->part, r->args[0], r->args[1], &c))
+		return 0;
+	*value = map_fixed(r, &c);
+	return 1;
 }
 
 static int on_munmap(struct user_request *r, int64_t *value)
@@ -257,6 +290,11 @@ static int on_mremap(struct user_request *r, int64_t *value)
 		*value = -EINVAL;
 		return 1;
 	}
+	/* Local memory below must not grow into the far part. */
+	if (a[0] < r->part->far_start && cut(r->part, a[0], a[2], &c)) {
+		*value = -ENOMEM;
+		return 1;
+	}
 	if (!cut(r->part, a[0], a[1] ? a[1] : 1, &c))
 		return 0;
 	if (a[3] & ~(uint64_t)MREMAP_MAYMOVE || c.from != c.addr || c.end != c.to)
@@ -268,8 +306,12 @@ static int on_mremap(struct user_request *r, int64_t *value)
 
 static int on_shmat(struct user_request *r, int64_t *value)
 {
+	struct shmid_ds ds;
+	struct parts c;
+
 	*value = -EINVAL;
-	return user_far_has(r->u, r->args[1]);
+	return r->args[1] && !pvas_raw3(__NR_shmctl, (int)r->args[0], IPC_STAT, &ds) &&
+	       cut(r->part, PAGE_DOWN(r->args[1]), ds.shm_segsz + PAGE, &c);
 }
 
 static int (*find_handler(int nr))(struct user_request *r, int64_t *value)

@@ -82,6 +82,31 @@ refuses small-partitions '16 GiB' --ram 16M --partition-size 4G
 refuses no-room 'no room' --ram 16M --far "file:$tmp" --far-size 30T
 refuses key 'key' --ram 16M --far 127.0.0.1:9 --far-key "$tmp/none"
 
+# A memory server: with the key, without it, with another one, too small
+memd=$O/memd/pvas-memd
+if [ -x "$memd" ]; then
+	"$memd" --make-key "$tmp/key" && "$memd" --make-key "$tmp/other"
+	"$memd" --key "$tmp/key" --ram 300M --listen 127.0.0.1:0 > "$tmp/memd" 2>&1 &
+	server=$!
+	for _ in $(seq 50); do grep -q listening "$tmp/memd" && break; sleep 0.1; done
+	at=127.0.0.1:$(grep -o 'listening.*' "$tmp/memd" | grep -oE ':[0-9]+' | tr -d : | head -1)
+	works own 2 fill --far "$at" --far-key "$tmp/key"
+	refuses no-key 'key' --ram 16M --far "$at"
+	refuses wrong-key 'key' --ram 16M --far "$at" --far-key "$tmp/other"
+	refuses server-full "$at" --ram 16M --far "$at" --far-key "$tmp/key" --far-size 400M
+	# Killed in the middle
+	"$pvasrun" --mpi none --ram 16M --far "$at" --far-key "$tmp/key" -n 2 "$task" forever \
+		> "$tmp/log" 2>&1 &
+	launcher=$!
+	sleep 2
+	kill -KILL $server
+	timeout 30 tail --pid=$launcher -f /dev/null
+	kill -KILL $launcher 2> "$tmp/none" || true
+	wait $launcher
+	[ $? -eq 1 ] && grep -q "$at.*: the job ends$" "$tmp/log"
+	ok server-killed $?
+fi
+
 # The pager is killed: so are the tasks, and nothing is left.
 "$pvasrun" --mpi none --ram 16M --far "file:$tmp" -n 2 "$task" forever > "$tmp/log" 2>&1 &
 launcher=$!

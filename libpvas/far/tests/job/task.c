@@ -194,22 +194,36 @@ static void test_mprotect(void)
 	check(!wrong((uint64_t *)p, RAM, 10));
 }
 
-/* A file in the middle of it */
+/* Other memory in the middle of it, and nothing else */
 static void test_fixed(void)
 {
 	int fd = open("/proc/self/exe", O_RDONLY);
 	char *p = map(RAM), *at = p + RAM / 2 + PAGE;
 
 	fill((uint64_t *)p, RAM, 11);
-	check(mmap(at, 3 * PAGE, PROT_READ, MAP_PRIVATE | MAP_FIXED, fd, 0) == at);
+	check(mmap(at, 3 * PAGE, PROT_READ, MAP_PRIVATE | MAP_FIXED, fd, 0) == MAP_FAILED &&
+	      errno == ENOMEM);
+	check(mmap(at, 3 * PAGE, PROT_READ | PROT_WRITE,
+		   MAP_PRIVATE | MAP_FIXED | MAP_ANONYMOUS, -1, 0) == at);
+	check(!at[0] && !at[3 * PAGE - 1]);
+	fill((uint64_t *)at, 3 * PAGE, 12);
 	press();
-	check(!memcmp(at, "\177ELF", 4));
+	check(!wrong((uint64_t *)at, 3 * PAGE, 12));
 	check(!wrong((uint64_t *)p, RAM / 2 + PAGE, 11));
 	check(!wrong((uint64_t *)(at + 3 * PAGE), RAM / 2 - 4 * PAGE,
 		     11 + (RAM / 2 + 4 * PAGE) / 8));
 	check(mmap(at, 3 * PAGE, PROT_READ | PROT_WRITE,
 		   MAP_PRIVATE | MAP_FIXED | MAP_ANONYMOUS, -1, 0) == at);
 	check(!at[0] && !at[3 * PAGE - 1]);
+	/* Over a gap, and with another protection */
+	check(!munmap(at, RAM / 4));
+	check(mmap(at + PAGE, RAM / 8, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS |
+		   MAP_FIXED_NOREPLACE, -1, 0) == at + PAGE);
+	check(mmap(at - PAGE, RAM / 8, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS |
+		   MAP_FIXED_NOREPLACE, -1, 0) == MAP_FAILED && errno == EEXIST);
+	press();
+	check(!at[PAGE] && !at[RAM / 8] && faults(at) && faults(at + PAGE + RAM / 8));
+	check(!wrong((uint64_t *)p, RAM / 2 + PAGE, 11));
 	check(!munmap(p, RAM));
 }
 
