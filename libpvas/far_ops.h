@@ -51,6 +51,7 @@ struct pvas_far_totals {
  * @hold:	bring in what lies in [addr, addr + len), ready to be written if @write, and keep
  *		it until it is released. Returns how many bytes from @addr on are held
  * @release:	undo one @hold of as many bytes
+ * @room:	how many bytes in a row can be held now
  * @end:	the task is gone: unmap all of far part @row
  * @totals:	counters
  * @when_dying:	called with a line of text, by any thread, if a page can't be had any more: to
@@ -72,6 +73,7 @@ struct pvas_far_ops {
 	int64_t (*move)(uint64_t addr, uint64_t len, uint64_t new_len, int may_move);
 	uint64_t (*hold)(uint64_t addr, uint64_t len, int write);
 	void (*release)(uint64_t addr, uint64_t len);
+	uint64_t (*room)(void);
 	void (*end)(unsigned int row);
 	void (*totals)(struct pvas_far_totals *totals);
 	void (**when_dying)(const char *why);

@@ -364,6 +364,17 @@ static uint64_t job_hold(uint64_t addr, uint64_t len, int write)
 	return end - addr;
 }
 
+/* The first and the last page may be used in part. */
+static uint64_t job_room(void)
+{
+	uint64_t pages;
+
+	pthread_mutex_lock(&far.lock);
+	pages = far.frames / 2 > far.pinned + 2 ? far.frames / 2 - far.pinned - 2 : 0;
+	pthread_mutex_unlock(&far.lock);
+	return pages * far.page_size;
+}
+
 static void job_release(uint64_t addr, uint64_t len)
 {
 	uint64_t at, n;
@@ -457,6 +468,7 @@ FAR_PUBLIC const struct pvas_far_ops far_job_ops = {
 	.move = far_job_move,
 	.hold = job_hold,
 	.release = job_release,
+	.room = job_room,
 	.end = job_end,
 	.totals = job_totals,
 	.when_dying = &far_when_dying,

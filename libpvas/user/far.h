@@ -70,10 +70,19 @@ struct user_far_piece {
 	int write;
 };
 
-#define FAR_PIECES_MAX	1024
+/**
+ * struct user_far_list - all pieces of a call that lie in far parts
+ * @piece:	to be freed
+ * @err:	they could not be found out: -ENOMEM
+ */
+struct user_far_list {
+	struct user_space *u;
+	struct user_far_piece *piece;
+	unsigned int count, room;
+	int err;
+};
 
-/* Those of a call that lie in far parts, at most FAR_PIECES_MAX. */
-unsigned int user_far_pieces(const struct user_request *r, struct user_far_piece *pieces);
+void user_far_pieces(const struct user_request *r, struct user_far_list *list);
 
 /* ---- far_hold.c ---- */
 

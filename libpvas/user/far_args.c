@@ -6,9 +6,11 @@
  * The table has calls with buffers of any length, and those whose arguments point to pointers.
  * Of all others a pointer means a small structure or a path: a page is enough.
  */
-#include <linux/futex.h>
+#include <errno.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/epoll.h>
 #include <sys/sem.h>
 #include <sys/socket.h>
@@ -19,29 +21,42 @@
 
 #define SMALL	4096
 #define VECTORS	1024	/* UIO_MAXIOV */
+#define STRING_MAX	(128UL << 10)	/* MAX_ARG_STRLEN */
 
-/**
- * struct list - pieces of a call, collected
- * @u:		the space
- * @at:		where the next one goes
- * @left:	room
- */
-struct list {
-	struct user_space *u;
-	struct user_far_piece *at;
-	unsigned int left;
-};
+#define STEP	64
 
-static void add(struct list *l, uint64_t addr, uint64_t len, int write)
+/* The same as the last one, or its continuation, as strings are that lie in a row */
+static int joins(const struct user_far_list *l, uint64_t addr, uint64_t len, int write)
 {
-	if (!len || !l->left || !user_far_has(l->u, addr))
+	struct user_far_piece *last = l->count ? &l->piece[l->count - 1] : NULL;
+
+	if (!last || last->write != write || addr < last->addr || addr > last->addr + last->len)
+		return 0;
+	if (addr + len > last->addr + last->len)
+		last->len = addr + len - last->addr;
+	return 1;
+}
+
+static void add(struct user_far_list *l, uint64_t addr, uint64_t len, int write)
+{
+	struct user_far_piece *more;
+
+	if (!len || l->err || !user_far_has(l->u, addr) || joins(l, addr, len, write))
 		return;
-	*l->at++ = (struct user_far_piece){ addr, len, write };
-	l->left--;
+	if (l->count == l->room) {
+		more = realloc(l->piece, (l->room + STEP) * sizeof(*more));
+		if (!more) {
+			l->err = -ENOMEM;
+			return;
+		}
+		l->piece = more;
+		l->room += STEP;
+	}
+	l->piece[l->count++] = (struct user_far_piece){ addr, len, write };
 }
 
 /* Read the task's memory, which may be far itself. Returns whether all of it could be read. */
-static int fetch(const struct list *l, uint64_t from, void *to, size_t len)
+static int fetch(const struct user_far_list *l, uint64_t from, void *to, size_t len)
 {
 	const struct pvas_far_ops *ops = l->u->far->ops;
 	uint64_t held = user_far_has(l->u, from) ? ops->hold(from, len, 0) : 0;
@@ -51,7 +66,7 @@ static int fetch(const struct list *l, uint64_t from, void *to, size_t len)
 	return n == (ssize_t)len;
 }
 
-static void add_vectors(struct list *l, uint64_t at, uint64_t count, int write)
+static void add_vectors(struct user_far_list *l, uint64_t at, uint64_t count, int write)
 {
 	struct iovec v;
 
@@ -60,7 +75,7 @@ static void add_vectors(struct list *l, uint64_t at, uint64_t count, int write)
 		add(l, (uint64_t)v.iov_base, v.iov_len, write);
 }
 
-static void add_message(struct list *l, uint64_t at, int write)
+static void add_message(struct user_far_list *l, uint64_t at, int write)
 {
 	struct msghdr m;
 
@@ -72,7 +87,7 @@ static void add_message(struct list *l, uint64_t at, int write)
 	add_vectors(l, (uint64_t)m.msg_iov, m.msg_iovlen, write);
 }
 
-static void add_messages(struct list *l, uint64_t at, uint64_t count, int write)
+static void add_messages(struct user_far_list *l, uint64_t at, uint64_t count, int write)
 {
 	uint64_t i;
 
@@ -81,19 +96,40 @@ static void add_messages(struct list *l, uint64_t at, uint64_t count, int write)
 		add_message(l, at + i * sizeof(struct mmsghdr), write);
 }
 
-/* argv or envp, whose strings can be anywhere */
-static void add_strings(struct list *l, uint64_t at)
+/* With its end, which is found in steps that do not cross a page */
+static void add_string(struct user_far_list *l, uint64_t at)
 {
-	uint64_t string;
+	char text[256];
+	uint64_t from = at, n;
+	const char *end = NULL;
 
-	while (at && l->left && fetch(l, at, &string, sizeof(string)) && string) {
-		add(l, at, sizeof(string), 0);
-		add(l, string, SMALL, 0);
-		at += sizeof(string);
+	if (!user_far_has(l->u, at))
+		return;
+	for (; !end && from - at < STRING_MAX; from += n) {
+		n = sizeof(text) - (from & (sizeof(text) - 1));
+		if (!fetch(l, from, text, n))
+			break;
+		end = memchr(text, 0, n);
 	}
+	add(l, at, from - at, 0);
 }
 
-static void add_futexes(struct list *l, uint64_t at, uint64_t count)
+/* argv or envp: the array, then its strings, each of which can be anywhere */
+static void add_strings(struct user_far_list *l, uint64_t list)
+{
+	uint64_t at, string;
+
+	for (at = list; at && fetch(l, at, &string, sizeof(string)); at += sizeof(string)) {
+		add(l, at, sizeof(string), 0);
+		if (!string)
+			break;
+	}
+	for (at = list; at && !l->err && fetch(l, at, &string, sizeof(string)) && string;
+	     at += sizeof(string))
+		add_string(l, string);
+}
+
+static void add_futexes(struct user_far_list *l, uint64_t at, uint64_t count)
 {
 	struct { uint64_t value, addr, flags; } w;
 
@@ -103,7 +139,7 @@ static void add_futexes(struct list *l, uint64_t at, uint64_t count)
 }
 
 /* A handler's frame is written by the kernel. */
-static void add_signal_stack(struct list *l, uint64_t at)
+static void add_signal_stack(struct user_far_list *l, uint64_t at)
 {
 	stack_t s;
 
@@ -112,7 +148,7 @@ static void add_signal_stack(struct list *l, uint64_t at)
 }
 
 /* Calls whose arguments point to pointers. Returns 0 for all others. */
-static int add_indirect(struct list *l, const struct user_request *r)
+static int add_indirect(struct user_far_list *l, const struct user_request *r)
 {
 	const uint64_t *a = r->args;
 
@@ -238,19 +274,17 @@ static uint64_t length_of(const struct user_request *r, unsigned int arg, int *w
 	return SMALL;
 }
 
-unsigned int user_far_pieces(const struct user_request *r, struct user_far_piece *pieces)
+void user_far_pieces(const struct user_request *r, struct user_far_list *list)
 {
-	struct list l = { .u = r->u, .at = pieces, .left = FAR_PIECES_MAX };
 	unsigned int i;
+	uint64_t len;
 	int write;
 
-	if (add_indirect(&l, r))
-		return FAR_PIECES_MAX - l.left;
-	for (i = 0; i < 6; i++)
-		if (user_far_has(r->u, r->args[i])) {
-			uint64_t len = length_of(r, i, &write);
-
-			add(&l, r->args[i], len, write);
-		}
-	return FAR_PIECES_MAX - l.left;
+	*list = (struct user_far_list){ .u = r->u };
+	if (add_indirect(list, r))
+		return;
+	for (i = 0; i < 6; i++) {
+		len = length_of(r, i, &write);
+		add(list, r->args[i], len, write);
+	}
 }

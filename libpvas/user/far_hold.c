@@ -168,8 +168,13 @@ static int64_t hold_all(const struct user_request *r, struct user_far_piece *pie
 
 int64_t user_far_hold(struct user_request *r)
 {
-	struct user_far_piece pieces[FAR_PIECES_MAX];
-	unsigned int count = user_far_pieces(r, pieces);
+	struct user_far_list list;
+	int64_t err;
 
-	return count ? hold_all(r, pieces, count) : 0;
+	user_far_pieces(r, &list);
+	err = list.err;
+	if (!err && list.count)
+		err = hold_all(r, list.piece, list.count);
+	free(list.piece);
+	return err;
 }

@@ -6,8 +6,13 @@
  * part only. From a pipe or socket programs expect that; from a file many do not. So a worker
  * makes the call, in pieces, on the task's open file. No signal interrupts it, as none
  * interrupts a file's.
+ *
+ * Others must not get between the pieces: where the file's offset counts, it is moved behind
+ * all of them first. An append can't be made in pieces; the task may find that it was short.
  */
 #include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -15,7 +20,7 @@
 #include "far.h"
 #include "rawsys.h"
 
-#define LONG	(256UL << 10)
+#define PIECE	(1UL << 20)
 #define TRIES	400
 #define PAUSE	5000
 
@@ -38,50 +43,82 @@ static int is_limited(const struct user_request *r)
 			       limit.rlim_cur != RLIM_INFINITY);
 }
 
-static int is_file(int fd)
+/* A file with an offset, and not for appending */
+static int is_suitable(int fd)
 {
+	int flags = fcntl(fd, F_GETFL);
 	struct stat st;
 
-	return !fstat(fd, &st) && (S_ISREG(st.st_mode) || S_ISBLK(st.st_mode));
+	return flags >= 0 && !(flags & O_APPEND) && !fstat(fd, &st) && S_ISREG(st.st_mode);
 }
 
-/* One piece: what read() or write() returns; *@asked is how much was tried. */
-static int64_t move_piece(const struct user_request *r, int fd, uint64_t done, uint64_t *asked)
+/* One piece: what pread() or pwrite() returns; *@asked is how much was tried. */
+static int64_t move_piece(const struct user_request *r, int fd, uint64_t done, uint64_t offset,
+			  uint64_t *asked)
 {
 	const struct pvas_far_ops *ops = r->u->far->ops;
 	uint64_t at = r->args[1] + done, left = r->args[2] - done, held = 0;
-	int64_t n;
+	int64_t n = -EINTR;
 	int tries;
 
-	for (tries = 0; tries < TRIES && !held; tries++) {
+	for (tries = 0; tries < TRIES && !held && user_request_valid(); tries++) {
 		if (tries)
 			usleep(PAUSE);
-		held = ops->hold(at, left < LONG ? left : LONG, is_read(r));
-		if (!user_request_valid())
-			break;
+		held = ops->hold(at, left < PIECE ? left : PIECE, is_read(r));
 	}
 	*asked = held;
 	if (!held)
 		return -ENOMEM;
-	if (is_at(r))
-		n = pvas_raw4(r->nr, fd, at, held, r->args[3] + done);
-	else
-		n = pvas_raw3(r->nr, fd, at, held);
+	if (user_request_valid())
+		n = pvas_raw4(is_read(r) ? __NR_pread64 : __NR_pwrite64, fd, at, held,
+			      offset + done);
 	ops->release(at, held);
 	return n;
 }
 
-static int64_t transfer(const struct user_request *r, int fd)
+static int64_t move_pieces(const struct user_request *r, int fd, uint64_t offset)
 {
 	uint64_t done = 0, asked;
 	int64_t n;
 
 	do {
-		n = move_piece(r, fd, done, &asked);
+		n = move_piece(r, fd, done, offset, &asked);
 		if (n > 0)
 			done += (uint64_t)n;
 	} while (n > 0 && (uint64_t)n == asked && done < r->args[2]);
 	return done ? (int64_t)done : n;
+}
+
+/* How much is left in the file, at most @len: the offset must not go beyond its end. */
+static uint64_t readable(int fd, uint64_t offset, uint64_t len)
+{
+	struct stat st;
+	uint64_t end = fstat(fd, &st) ? offset : (uint64_t)st.st_size;
+
+	return end <= offset ? 0 : end - offset < len ? end - offset : len;
+}
+
+static int64_t move_at_offset(const struct user_request *r, int fd)
+{
+	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+	uint64_t len = r->args[2];
+	off_t offset;
+	int64_t n;
+
+	pthread_mutex_lock(&lock);
+	offset = lseek(fd, 0, SEEK_CUR);
+	if (offset >= 0 && is_read(r))
+		len = readable(fd, (uint64_t)offset, len);
+	if (offset >= 0)
+		lseek(fd, offset + (off_t)len, SEEK_SET);
+	pthread_mutex_unlock(&lock);
+	if (offset < 0)
+		return -errno;
+	n = move_pieces(r, fd, (uint64_t)offset);
+	/* Fewer than announced: an error, or the file has become shorter. */
+	if (n != (int64_t)len)
+		lseek(fd, offset + (n > 0 ? n : 0), SEEK_SET);
+	return n;
 }
 
 int user_far_transfer(const struct user_request *r, int64_t *value)
@@ -89,16 +126,17 @@ int user_far_transfer(const struct user_request *r, int64_t *value)
 	int fd;
 
 	if ((!is_read(r) && r->nr != __NR_write && r->nr != __NR_pwrite64) ||
-	    r->args[2] <= LONG || !user_far_has(r->u, r->args[1]) || is_limited(r))
+	    !user_far_has(r->u, r->args[1]) || r->args[2] <= r->u->far->ops->room() ||
+	    is_limited(r))
 		return 0;
 	fd = user_caller_descriptor(r->tid, (int)r->args[0]);
 	if (fd < 0)
 		return 0;
-	if (!is_file(fd)) {
+	if (!is_suitable(fd)) {
 		close(fd);
 		return 0;
 	}
-	*value = transfer(r, fd);
+	*value = is_at(r) ? move_pieces(r, fd, r->args[3]) : move_at_offset(r, fd);
 	close(fd);
 	return 1;
 }

@@ -11,6 +11,7 @@ pvasrun=$O/pvasrun/pvasrun
 tmp=$(mktemp -d) || exit 1
 chmod 1777 "$tmp"
 trap 'rm -rf "$tmp"' EXIT
+export FAR_TEST_FILE=$tmp/records
 passed=0
 failed=0
 ordinary=()
@@ -68,6 +69,8 @@ for how in "${hows[@]}"; do
 	done
 	works "$how" 4 fill --far "file:$tmp"
 	works "$how" 3 peer --far-page 16K
+	rm -f "$FAR_TEST_FILE"
+	works "$how" 4 append
 done
 [ $# -eq 0 ] || exit $((failed > 0))
 
@@ -89,7 +92,7 @@ if [ -x "$memd" ]; then
 	"$memd" --key "$tmp/key" --ram 300M --listen 127.0.0.1:0 > "$tmp/memd" 2>&1 &
 	server=$!
 	for _ in $(seq 50); do grep -q listening "$tmp/memd" && break; sleep 0.1; done
-	at=127.0.0.1:$(grep -o 'listening.*' "$tmp/memd" | grep -oE ':[0-9]+' | tr -d : | head -1)
+	at=127.0.0.1:$(sed -n 's/.*listening at .* port \([0-9]*\),.*/\1/p' "$tmp/memd")
 	works own 2 fill --far "$at" --far-key "$tmp/key"
 	refuses no-key 'key' --ram 16M --far "$at"
 	refuses wrong-key 'key' --ram 16M --far "$at" --far-key "$tmp/other"

@@ -249,13 +249,25 @@ static void test_fork(void)
 	check(!wrong(p, RAM, 13));
 }
 
+/* With many arguments and a long one, all in far memory that is not resident */
 static void test_exec(void)
 {
-	char *argv[] = { "sh", "-c", "exit 0", NULL };
-	uint64_t *p = map(RAM);
+	enum { COUNT = 3000, LONG = 100000 };
+	char *p = map(8 * MIB), **argv = (char **)p, *text = p + MIB;
+	int i;
 
-	fill(p, RAM, 15);
-	execv("/bin/sh", argv);
+	argv[0] = "sh";
+	argv[1] = "-c";
+	argv[2] = strcpy(text, "[ $# -eq 2997 ] && [ ${#1} -eq 100000 ] && [ ${2997} = a2999 ]");
+	argv[3] = "sh";
+	argv[4] = memset(text + 4 * MIB, 'x', LONG);
+	for (i = 5; i <= COUNT; i++) {
+		text += 200;
+		argv[i] = text;
+		sprintf(text, "a%d", i - 1);
+	}
+	press();
+	execv("/bin/bash", argv);
 	_exit(1);
 }
 
@@ -328,6 +340,30 @@ static void test_forever(void)
 		fill(p, 2 * RAM, 17);
 }
 
+/* Records of all tasks in one file, none of them torn; more than can be held is cut short. */
+static void test_append(void)
+{
+	int fd = open(getenv("FAR_TEST_FILE"), O_RDWR | O_CREAT | O_APPEND, 0600), i;
+	char *p = map(2 * RAM), *q;
+	struct stat st;
+	size_t at;
+	ssize_t n;
+
+	check(fd >= 0);
+	for (i = 0; i < 10; i++) {
+		memset(p, 'a' + getpid() % 26, MIB);
+		check(write(fd, p, MIB) == MIB);
+	}
+	n = write(fd, p, 2 * RAM);
+	check(n > 0 && n % PAGE == 0);
+	q = map(MIB);
+	check(!fstat(fd, &st));
+	for (at = 0; at < 10 * MIB; at += MIB) {
+		check(pread(fd, q, MIB, (off_t)at) == MIB);
+		check(!memcmp(q, q + 1, MIB - 1));
+	}
+}
+
 /* The stores are full: an error, not a signal later. */
 static void test_full(void)
 {
@@ -348,7 +384,7 @@ static const struct {
 	{ "spans", test_spans }, { "stacks", test_stacks },
 	{ "madvise", test_madvise }, { "mprotect", test_mprotect }, { "fixed", test_fixed },
 	{ "fork", test_fork }, { "exec", test_exec }, { "threads", test_threads },
-	{ "forever", test_forever }, { "full", test_full }, { "calls", test_calls },
+	{ "append", test_append }, { "forever", test_forever }, { "full", test_full }, { "calls", test_calls },
 	{ "messages", test_messages }, { "peer", test_peer }, { "file", test_file },
 };
 
