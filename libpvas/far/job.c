@@ -18,6 +18,7 @@
 #include "places.h"
 
 #define KERNEL_PAGE 4096UL
+#define FIRST 2	/* pages: a small buffer can lie in two */
 
 /* Of each row, the end of the highest mapping so far */
 static uint64_t *top;
@@ -331,11 +332,15 @@ void far_job_unpin(uint64_t n)
 		far.pinned--;
 }
 
-/* At most a part of the budget, so that there is always a page that can go */
-static bool pin(uint64_t n)
+/*
+ * At most half of the budget, so that there is always a page that can go; and a quarter for
+ * what is more than the first pages of a call, so that long ones leave room for others.
+ */
+static bool pin(uint64_t n, uint64_t nth)
 {
-	if (far.page[n].pins == UINT16_MAX ||
-	    (!far.page[n].pins && far.pinned >= far.frames / 2))
+	uint64_t most = nth < FIRST ? far.frames / 2 : far.frames / 4;
+
+	if (far.page[n].pins == UINT16_MAX || (!far.page[n].pins && far.pinned >= most))
 		return false;
 	far_job_pin(n);
 	return true;
@@ -343,14 +348,14 @@ static bool pin(uint64_t n)
 
 static uint64_t job_hold(uint64_t addr, uint64_t len, int write)
 {
-	uint64_t at, n, end = addr + len;
+	uint64_t at, n, end = addr + len, nth = 0;
 
 	pthread_mutex_lock(&far.lock);
 	for (at = addr; at < end; at = (uint64_t)far_page_addr(n) + far.page_size) {
 		n = far_page_at(at);
 		if (n == far.pages)
 			break;		/* the rest is the kernel's to look at */
-		if (!pin(n)) {
+		if (!pin(n, nth++)) {
 			end = at;
 			break;
 		}
@@ -370,7 +375,7 @@ static uint64_t job_room(void)
 	uint64_t pages;
 
 	pthread_mutex_lock(&far.lock);
-	pages = far.frames / 2 > far.pinned + 2 ? far.frames / 2 - far.pinned - 2 : 0;
+	pages = far.frames / 4 > far.pinned + 2 ? far.frames / 4 - far.pinned - 2 : 0;
 	pthread_mutex_unlock(&far.lock);
 	return pages * far.page_size;
 }

@@ -12,24 +12,28 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "far.h"
 #include "rawsys.h"
 
-#define TRIES		400	/* to find room for more; 5 ms between */
+#define TRIES		400	/* to find room for some of it; 5 ms between */
+#define TRIES_ALL	20	/* and for all */
 #define PAUSE_US	5000
-#define OUTLASTS	(-1)	/* in the place of a thread: held as long as the task exists */
+#define SHARE		(256UL << 10)	/* for a call that can wait for long */
 
 /**
  * struct user_far_held - what is held for one call
  * @part:	of the caller's code
+ * @lasting:	0, or the call's number: the kernel uses the memory as long as the thread exists
  * @text:	the beginning of /proc/PID/syscall while it is in the call
  */
 struct user_far_held {
 	struct user_far_held *next;
 	const struct user_part *part;
 	pid_t tid;
+	int lasting;
 	char text[64];
 	unsigned int count;
 	struct user_far_piece pieces[];
@@ -41,8 +45,7 @@ static void let_go(const struct user_far *f, const struct user_far_piece *p, uns
 		f->ops->release(p[n].addr, p[n].len);
 }
 
-/* The kernel uses the memory later on, as long as the thread exists. */
-static int outlasts(int nr)
+static int is_lasting(int nr)
 {
 	return nr == __NR_sigaltstack || nr == __NR_set_robust_list || nr == __NR_rseq ||
 	       nr == __NR_set_tid_address;
@@ -50,7 +53,15 @@ static int outlasts(int nr)
 
 static int is_of_thread(const struct user_far_held *h, const void *tid)
 {
-	return h->tid == *(const pid_t *)tid;
+	return !h->lasting && h->tid == *(const pid_t *)tid;
+}
+
+/* Of the same thread and for the same purpose: the new one takes its place. */
+static int is_replaced(const struct user_far_held *h, const void *request)
+{
+	const struct user_request *r = request;
+
+	return h->lasting == r->nr && h->tid == r->tid;
 }
 
 static int is_of_part(const struct user_far_held *h, const void *part)
@@ -65,11 +76,11 @@ static int is_over(const struct user_far_held *h, const void *unused)
 	ssize_t n;
 
 	(void)unused;
-	if (h->tid == OUTLASTS)
-		return 0;
 	n = user_proc_read(h->tid, "syscall", text, sizeof(text));
 	if (n <= 0)
 		return n == -ENOENT || n == -ESRCH;
+	if (h->lasting)
+		return 0;
 	return *text != 'r' && strncmp(text, h->text, strlen(h->text));
 }
 
@@ -120,7 +131,8 @@ static int hold_piece(struct user_far *f, struct user_far_piece *p)
 	uint64_t held = 0;
 	int tries;
 
-	for (tries = 0; tries < TRIES && !held; tries++) {
+	for (tries = 0; tries < (held ? TRIES_ALL : TRIES) && held < p->len; tries++) {
+		f->ops->release(p->addr, held);
 		if (tries) {
 			remove_if(f, is_over, NULL);
 			usleep(PAUSE_US);
@@ -153,7 +165,8 @@ static int64_t hold_all(const struct user_request *r, struct user_far_piece *pie
 		return err;
 	}
 	h->part = r->part;
-	h->tid = outlasts(r->nr) ? OUTLASTS : r->tid;
+	h->tid = r->tid;
+	h->lasting = is_lasting(r->nr) ? r->nr : 0;
 	h->count = count;
 	memcpy(h->pieces, pieces, count * sizeof(*pieces));
 	snprintf(h->text, sizeof(h->text), "%d 0x%llx 0x%llx ", r->nr,
@@ -166,6 +179,50 @@ static int64_t hold_all(const struct user_request *r, struct user_far_piece *pie
 	return 0;
 }
 
+/* Does it transfer to or from something else than a file, which can let it wait for ever? */
+static int can_wait(const struct user_request *r)
+{
+	struct stat st;
+	int fd, waits;
+
+	switch (r->nr) {
+	case __NR_recvfrom:
+	case __NR_recvmsg:
+	case __NR_recvmmsg:
+	case __NR_sendto:
+	case __NR_sendmsg:
+	case __NR_sendmmsg:
+	case __NR_vmsplice:
+		return 1;
+	case __NR_read:
+	case __NR_readv:
+	case __NR_write:
+	case __NR_writev:
+		break;
+	default:
+		return 0;
+	}
+	fd = user_caller_descriptor(r->tid, (int)r->args[0]);
+	waits = fd >= 0 && (fstat(fd, &st) || !S_ISREG(st.st_mode));
+	if (fd >= 0)
+		close(fd);
+	return waits;
+}
+
+/* Then a part is enough: programs expect short transfers there. */
+static void cut_long_ones(const struct user_request *r, struct user_far_list *list)
+{
+	unsigned int i, nr_long = 0;
+
+	for (i = 0; i < list->count; i++)
+		nr_long += list->piece[i].len > SHARE;
+	if (!nr_long || !can_wait(r))
+		return;
+	for (i = 0; i < list->count; i++)
+		if (list->piece[i].len > SHARE)
+			list->piece[i].len = SHARE;
+}
+
 int64_t user_far_hold(struct user_request *r)
 {
 	struct user_far_list list;
@@ -173,6 +230,9 @@ int64_t user_far_hold(struct user_request *r)
 
 	user_far_pieces(r, &list);
 	err = list.err;
+	if (is_lasting(r->nr))
+		remove_if(r->u->far, is_replaced, r);
+	cut_long_ones(r, &list);
 	if (!err && list.count)
 		err = hold_all(r, list.piece, list.count);
 	free(list.piece);

@@ -44,12 +44,12 @@ static int is_limited(const struct user_request *r)
 }
 
 /* A file with an offset, and not for appending */
-static int is_suitable(int fd)
+static int is_suitable(const struct user_request *r, int fd)
 {
 	int flags = fcntl(fd, F_GETFL);
 	struct stat st;
 
-	return flags >= 0 && !(flags & O_APPEND) && !fstat(fd, &st) && S_ISREG(st.st_mode);
+	return flags >= 0 && (is_read(r) || !(flags & O_APPEND)) && !fstat(fd, &st) && S_ISREG(st.st_mode);
 }
 
 /* One piece: what pread() or pwrite() returns; *@asked is how much was tried. */
@@ -132,7 +132,7 @@ int user_far_transfer(const struct user_request *r, int64_t *value)
 	fd = user_caller_descriptor(r->tid, (int)r->args[0]);
 	if (fd < 0)
 		return 0;
-	if (!is_suitable(fd)) {
+	if (!is_suitable(r, fd)) {
 		close(fd);
 		return 0;
 	}

@@ -208,6 +208,12 @@ static void *receive(void *arg)
 	return NULL;
 }
 
+static void *wait_for_ever(void *arg)
+{
+	check(recv(*(int *)arg, far_memory(4 * RAM), 4 * RAM, 0) > 0);
+	return NULL;
+}
+
 /* Both ends in far memory, while both wait for each other */
 void test_messages(void)
 {
@@ -233,6 +239,26 @@ static volatile uint64_t *memory_of(unsigned int rank)
 	check(pvas_name_import_wait((unsigned int)pvas_task_get_index() - own + rank, "far",
 				     30000, &p) >= 0);
 	return p;
+}
+
+/* One waits for ever for more than can be held: the others' calls go on. */
+void test_waiting(void)
+{
+	int ends[2], others[2], i;
+	pthread_t thread;
+	char *p = far_memory(MIB);
+	struct timespec t = { .tv_nsec = 200000000 };
+
+	check(!socketpair(AF_UNIX, SOCK_STREAM, 0, ends));
+	check(!socketpair(AF_UNIX, SOCK_STREAM, 0, others));
+	check(!pthread_create(&thread, NULL, wait_for_ever, &ends[0]));
+	nanosleep(&t, NULL);
+	for (i = 0; i < 5; i++) {
+		evict();
+		check(send(others[0], p, 10000, 0) == 10000);
+		evict();
+		check(recv(others[1], p + MIB / 2, 10000, MSG_WAITALL) == 10000);
+	}
 }
 
 /* Each rank reads the far memory of the one before it, by a pointer, while that one writes. */

@@ -30,6 +30,7 @@ size_t resident(void);
 
 void test_calls(void);
 void test_messages(void);
+void test_waiting(void);
 void test_peer(void);
 void test_file(void);
 

@@ -59,7 +59,7 @@ refuses() { # name words options...
 	ok "$name" $?
 }
 
-tests=(calls messages file unmap spans stacks remap madvise mprotect fixed fork exec threads)
+tests=(calls messages waiting file unmap spans stacks remap madvise mprotect fixed fork exec threads)
 [ $# -eq 0 ] || tests=("$@")
 hows=(own)
 [ ${#ordinary[@]} -eq 0 ] || hows+=(ordinary)

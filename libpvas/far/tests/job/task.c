@@ -294,6 +294,17 @@ static void test_stacks(void)
 		check(!raise(SIGUSR1));
 	}
 	check(handled == 4);
+	/* Others after it, and none: nothing is held for those before. */
+	for (i = 0; i < 400; i++) {
+		s.ss_sp = map(MIB);
+		s.ss_flags = 0;
+		check(!sigaltstack(&s, NULL));
+		s.ss_flags = SS_DISABLE;
+		check(!sigaltstack(&s, NULL));
+		check(!munmap(s.ss_sp, MIB));
+	}
+	press();
+	check(write(-1, map(MIB), 10) < 0 && errno == EBADF);
 }
 
 /* ---- threads ---- */
@@ -384,7 +395,7 @@ static const struct {
 	{ "spans", test_spans }, { "stacks", test_stacks },
 	{ "madvise", test_madvise }, { "mprotect", test_mprotect }, { "fixed", test_fixed },
 	{ "fork", test_fork }, { "exec", test_exec }, { "threads", test_threads },
-	{ "append", test_append }, { "forever", test_forever }, { "full", test_full }, { "calls", test_calls },
+	{ "append", test_append }, { "waiting", test_waiting }, { "forever", test_forever }, { "full", test_full }, { "calls", test_calls },
 	{ "messages", test_messages }, { "peer", test_peer }, { "file", test_file },
 };
 
