@@ -167,9 +167,9 @@ void env_set_rank(struct env *env, unsigned int rank)
 			 env->ranked[i].name, env->ranked[i].rank0 + rank);
 }
 
-int env_set_malloc_tunables(struct env *env)
+int env_set_malloc_tunables(struct env *env, unsigned long far_threshold)
 {
-	char *text = malloc_tunables(env_get(env, TUNABLES));
+	char *text = malloc_tunables(env_get(env, TUNABLES), far_threshold);
 	int err;
 
 	if (!text)

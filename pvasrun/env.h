@@ -42,7 +42,7 @@ const char *env_get(const struct env *env, const char *name);
 void env_drop(struct env *env, const char *prefix, const char *except);
 
 /* Set tunables of malloc, unless the user has set some: see malloc_tunables.h. */
-int env_set_malloc_tunables(struct env *env);
+int env_set_malloc_tunables(struct env *env, unsigned long far_threshold);
 
 void env_set_rank(struct env *env, unsigned int rank);
 void env_free(struct env *env);

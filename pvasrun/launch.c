@@ -263,7 +263,7 @@ static int launch_app(const struct launcher *launcher, struct start *start, cons
 	err = env_init(&env, environ, app, launcher->opt->tasks,
 		       pvas_space_get_id(launcher->space->space));
 	if (!err)
-		err = env_set_malloc_tunables(&env);
+		err = env_set_malloc_tunables(&env, launcher->opt->far.threshold);
 	if (!err)
 		err = mpi_env(launcher->mpi, &env);
 	/* ranks parse the topology as XML, and libxml2 leaves floating-point exceptions set */

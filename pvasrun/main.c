@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "clock.h"
+#include "far.h"
 #include "launch.h"
 #include "left.h"
 #include "map.h"
@@ -127,6 +128,8 @@ static int prepare(struct run *run)
 	if (!status)
 		status = precheck_limits(run->opt);
 	if (!status)
+		status = far_prepare(run->opt);
+	if (!status)
 		status = pretend_check(run->opt);
 	if (!status)
 		status = bind_prepare(run);
@@ -151,6 +154,8 @@ static int prepare(struct run *run)
 	}
 	err = space_open(&run->space, run->opt);
 	run->job.space = run->space.space;
+	if (!err && far_watch(&run->loop, &run->job))
+		return fail("cannot watch the pager", -errno);
 	return err;
 }
 
@@ -261,6 +266,7 @@ static int run_job(struct run *run)
 		drain_output(run, interrupt);
 	if (run->output.failed && !run->job.status)
 		run->job.status = STATUS_FAILED;
+	far_report();
 	mpi_close(&run->mpi);
 	if (run->job.death_signal && run->job.death_signal == interrupt) {
 		space_close(&run->space);

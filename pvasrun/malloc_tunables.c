@@ -13,10 +13,11 @@
  * blocks. doc/one-space.md has measurements. A top_pad of 2 MiB or more would make the
  * first byte used of it take a huge page.
  */
-static const char tunables[] = "glibc.malloc.mmap_threshold=16777216:"
-	"glibc.malloc.trim_threshold=67108864:glibc.malloc.top_pad=1048576";
+#define MMAP_THRESHOLD	(16UL << 20)
+#define OTHERS		"glibc.malloc.trim_threshold=67108864:glibc.malloc.top_pad=1048576"
 
-char *malloc_tunables(const char *old)
+/* With far memory all that is to be far must be mapped. */
+char *malloc_tunables(const char *old, unsigned long far_threshold)
 {
 	char *text;
 
@@ -25,7 +26,10 @@ char *malloc_tunables(const char *old)
 		old = "";
 	if (strstr(old, "glibc.malloc."))
 		return NULL;
-	if (asprintf(&text, "%s%s%s", old, *old ? ":" : "", tunables) < 0) {
+	if (!far_threshold || far_threshold > MMAP_THRESHOLD)
+		far_threshold = MMAP_THRESHOLD;
+	if (asprintf(&text, "%s%sglibc.malloc.mmap_threshold=%lu:" OTHERS, old, *old ? ":" : "",
+		     far_threshold) < 0) {
 		errno = ENOMEM;
 		return NULL;
 	}

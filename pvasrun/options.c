@@ -203,8 +203,17 @@ static int take_pretend(struct parser *p, const char *text)
 	return 0;
 }
 
+static int take_far(struct parser *p, int key, const char *text)
+{
+	const char *wrong = options_take_far(&p->opt->far, key, text);
+
+	return wrong ? refuse(p, "%s (not '%s')", wrong, text) : 0;
+}
+
 static int take_value(struct parser *p, int key, const char *text)
 {
+	if (key >= KEY_RAM)
+		return take_far(p, key, text);
 	switch (key) {
 	case 'n':
 		return take_tasks(p, text);
@@ -460,6 +469,7 @@ static int check_pretence(struct parser *p)
 int options_parse(struct options *opt, int argc, char **argv, char *why, size_t len)
 {
 	struct parser p = { .opt = opt, .why = why, .len = len };
+	const char *wrong;
 	int err;
 
 	*opt = (struct options){
@@ -476,7 +486,8 @@ int options_parse(struct options *opt, int argc, char **argv, char *why, size_t 
 	if (opt->stdin_to == STDIN_RANK && opt->stdin_rank >= opt->tasks)
 		return refuse(&p, "--stdin %u: there is no such rank (0 to %u)", opt->stdin_rank,
 			      opt->tasks - 1);
-	return check_pretence(&p);
+	wrong = options_check_far(opt);
+	return wrong ? refuse(&p, "%s", wrong) : check_pretence(&p);
 }
 
 void options_free(struct options *opt)

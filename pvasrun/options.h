@@ -35,6 +35,14 @@ struct pretence {
 	bool full;		/* PMIx has an entry for each rank, as in a real job */
 };
 
+/* --ram and --far */
+struct far_options {
+	uint64_t ram;		/* 0: no far memory */
+	uint64_t size, page, threshold;	/* 0: choose */
+	unsigned int copies;	/* 0: one */
+	const char *stores, *key;	/* NULL: memory, compressed; none */
+};
+
 struct options {
 	enum action action;
 	char **check;		/* --check: names of programs, NULL-terminated */
@@ -57,6 +65,7 @@ struct options {
 	bool no_btl;
 	bool no_aslr;
 	struct pretence pretend;	/* --pretend */
+	struct far_options far;
 	uint64_t partition_size;	/* 0: choose */
 	int64_t timeout_ms;	/* 0: none */
 	const char *timeout_text;
@@ -82,6 +91,8 @@ enum {
 	KEY_PARTITION_SIZE, KEY_BACKEND, KEY_NO_KILL, KEY_MAP, KEY_MPI, KEY_NO_BTL,
 	KEY_NO_ASLR,
 	KEY_ORPHANS, KEY_PTY, KEY_CHECK, KEY_PRETEND,
+	KEY_RAM, KEY_FAR, KEY_FAR_SIZE, KEY_FAR_PAGE, KEY_FAR_THRESHOLD, KEY_FAR_COPIES,
+	KEY_FAR_KEY,
 };
 
 struct option_row {
@@ -93,10 +104,16 @@ struct option_row {
 	const char *text;
 };
 
-#define MAX_OPTION_ROWS 32
+#define MAX_OPTION_ROWS 40
 
 extern const struct option_row option_rows[];
 extern const unsigned int nr_option_rows;
+
+/* options_far.c: the options of far memory. NULL or what is wrong with the value */
+const char *options_take_far(struct far_options *far, int key, const char *text);
+
+/* Do they fit together? NULL or why not */
+const char *options_check_far(struct options *opt);
 
 void help_print(FILE *to);
 void version_print(FILE *to);

@@ -216,7 +216,7 @@ static void avoid_fixed_addresses(void)
 
 static void set_malloc_tunables(void)
 {
-	char *text = malloc_tunables(getenv(TUNABLES));
+	char *text = malloc_tunables(getenv(TUNABLES), 0);
 
 	if (text)
 		setenv(TUNABLES, text, 1);

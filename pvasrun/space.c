@@ -8,6 +8,7 @@
 #include <linux/pvas.h>
 
 #include "diagnose.h"
+#include "far.h"
 #include "job.h"
 #include "precheck.h"
 #include "report.h"
@@ -43,6 +44,10 @@ static int report_create_error(int err, int backend)
 	const char *why = pvas_error_get();
 	char limit[128];
 
+	if (far_failure()) {
+		report_error("far memory: %s", far_failure());
+		return STATUS_FAILED;
+	}
 	if ((err == -ENOMEM || err == -EAGAIN) && diagnose_memory_limit(limit, sizeof(limit))) {
 		report_error("cannot make the address space: %s: %s (raise it: ulimit -d unlimited -v unlimited)",
 			     strerror(-err), limit);

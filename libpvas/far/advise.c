@@ -7,24 +7,12 @@
 #include "far.h"
 #include "store.h"
 
-/* Bring a page in, in the calling thread. With the lock, which it releases meanwhile. */
-static void bring_in(uint64_t n, bool write)
-{
-	far_page_wait(n);
-	if (far.page[n].state == FAR_FREE)
-		return;
-	if (far.page[n].state != FAR_MAPPED)
-		far_page_place(n, write);
-	else if (write && !(far.page[n].flags & FAR_DIRTY))
-		far_page_unprotect(n);
-}
-
 static void will_need(uint64_t first, uint64_t end)
 {
 	uint64_t n, most = far.frames / 2;
 
 	for (n = first; n < end && n - first < most; n++)
-		bring_in(n, false);
+		far_page_bring_in(n, false);
 }
 
 static void set_sequential(uint64_t first, uint64_t end, bool on)
@@ -147,7 +135,7 @@ FAR_PUBLIC int pvas_far_pin(void *addr, size_t size)
 	err = add_pins(first, end);
 	/* Pinned before it is brought in, a page can't go again meanwhile. */
 	for (n = first; !err && n < end; n++)
-		bring_in(n, true);
+		far_page_bring_in(n, true);
 	pthread_mutex_unlock(&far.lock);
 	return err;
 }

@@ -107,7 +107,7 @@ bool far_ahead_work(void)
 	far.count.ahead++;
 	far.count.fetched++;
 	pthread_mutex_unlock(&far.lock);
-	if (far_stripe_get(&far.stripe, job.page, far_slot_addr(job.slot)))
+	if (far_stripe_get(&far.stripe, far_place_of(job.page), far_slot_addr(job.slot)))
 		far_die(far_error());
 	pthread_mutex_lock(&far.lock);
 	page = &far.page[job.page];

@@ -28,14 +28,13 @@ int far_check(void)
 
 int far_range_get(const void *addr, size_t size, uint64_t *first, uint64_t *end)
 {
-	uintptr_t offset = (uintptr_t)addr - (uintptr_t)far.base;
-	uint64_t n;
+	uint64_t n, last;
 
-	if ((uintptr_t)addr < (uintptr_t)far.base || offset / far.page_size >= far.pages ||
-	    size > far.pages * far.page_size - offset)
+	*first = *end = far_page_at((uintptr_t)addr);
+	last = size ? far_page_at((uintptr_t)addr + size - 1) : *first;
+	if (*first == far.pages || last == far.pages || last < *first)
 		return far_fail(-EINVAL, "not far memory");
-	*first = offset / far.page_size;
-	*end = size ? (offset + size - 1) / far.page_size + 1 : *first;
+	*end = size ? last + 1 : *first;
 	for (n = *first; n < *end; n++)
 		if (far.page[n].state == FAR_FREE)
 			return far_fail(-EINVAL, "not all of it is allocated far memory");
@@ -52,7 +51,8 @@ static int set_up(const struct far_config *c)
 	err = far_memory_map(c);
 	if (err)
 		goto err_uffd;
-	err = far_stripe_open(&far.stripe, c->stores, c->copies, far.page_size, far.pages);
+	err = far_stripe_open(&far.stripe, c->stores, c->copies, far.page_size,
+			      (c->size + c->page - 1) / c->page);
 	if (!err)
 		return 0;
 	far_memory_unmap();
@@ -79,6 +79,29 @@ static void tear_down(void)
 	reset();
 }
 
+int far_pager_open(const struct far_config *config)
+{
+	int err = set_up(config);
+
+	if (err) {
+		reset();
+		return err;
+	}
+	far.threads = config->threads;
+	err = far_threads_start();
+	if (err)
+		tear_down();
+	else
+		far.pid = getpid();
+	return err;
+}
+
+void far_pager_close(void)
+{
+	far_threads_stop();
+	tear_down();
+}
+
 FAR_PUBLIC int pvas_far_open(const struct pvas_far_attr *attr)
 {
 	struct far_config config;
@@ -88,31 +111,16 @@ FAR_PUBLIC int pvas_far_open(const struct pvas_far_attr *attr)
 	if (far.pid)
 		return far.pid == getpid() ? far_fail(-EBUSY, "there is a pager already") : far_check();
 	err = far_config_get(&config, attr);
-	if (err)
-		return err;
-	err = set_up(&config);
-	if (err) {
-		reset();
-		return err;
-	}
-	far.threads = config.threads;
-	err = far_threads_start();
-	if (err)
-		tear_down();
-	else
-		far.pid = getpid();
-	return err;
+	return err ? err : far_pager_open(&config);
 }
 
 FAR_PUBLIC int pvas_far_close(void)
 {
 	int err = far_check();
 
-	if (err)
-		return err;
-	far_threads_stop();
-	tear_down();
-	return 0;
+	if (!err)
+		far_pager_close();
+	return err;
 }
 
 /* The first of @count free pages in a row, from @from on; far.pages if there are none */

@@ -96,18 +96,12 @@ static void not_taken(uint32_t n, uint32_t slot, int err)
 	}
 }
 
-bool far_evict(void)
+/* A page that is in the clock's list no more, into a slot, or dropped. Returns whether it went. */
+static bool put_out(uint32_t n, uint32_t slot)
 {
-	bool room = far.free_out.count || far.clean.count;
-	uint32_t n = room ? choose() : choose_clean(), slot = FAR_NO_SLOT;
-	struct far_page *page;
+	struct far_page *page = &far.page[n];
 	int err;
 
-	if (n == FAR_NONE)
-		return false;
-	page = &far.page[n];
-	if (room && has_second_chance(page))
-		slot = far_slot_for_out();
 	page->state = FAR_BUSY;
 	pthread_mutex_unlock(&far.lock);
 	err = unmap(n, slot);
@@ -115,7 +109,7 @@ bool far_evict(void)
 	far.mapped--;
 	if (err) {
 		not_taken(n, slot, err);
-		return true;
+		return err != -EBUSY;
 	}
 	page->flags &= (uint8_t)~(FAR_COLD | FAR_REFERENCED);
 	far.count.dropped += !(page->flags & FAR_DIRTY);
@@ -128,6 +122,29 @@ bool far_evict(void)
 	far_slot_queue(slot, page->flags & FAR_DIRTY ? &far.dirty : &far.clean);
 	far_page_settle(n, FAR_SLOT);
 	return true;
+}
+
+bool far_evict(void)
+{
+	bool room = far.free_out.count || far.clean.count;
+	uint32_t n = room ? choose() : choose_clean(), slot = FAR_NO_SLOT;
+
+	if (n == FAR_NONE)
+		return false;
+	if (room && has_second_chance(&far.page[n]))
+		slot = far_slot_for_out();
+	put_out(n, slot);
+	return true;
+}
+
+bool far_evict_page(uint64_t n)
+{
+	uint32_t slot = far_slot_for_out();
+
+	if (slot == FAR_NO_SLOT)
+		return false;
+	far_list_remove(&far.resident, far.page_link, (uint32_t)n);
+	return put_out((uint32_t)n, slot);
 }
 
 void far_frame_reserve(void)
@@ -149,7 +166,8 @@ static unsigned int take_run(uint32_t *slot, uint64_t *page)
 	if (next == FAR_NONE)
 		return 0;
 	*page = far.slot[next].page;
-	while (n < RUN && next == *slot + n && far.slot[next].page == *page + n) {
+	while (n < RUN && next == *slot + n && far.slot[next].page == *page + n &&
+	       far_place_of(*page + n) == far_place_of(*page) + n) {
 		uint32_t after = far.slot_link[next].next;
 
 		far_slot_unqueue(next);
@@ -180,7 +198,7 @@ static void put_run(uint32_t slot, uint64_t page, unsigned int count, bool *zero
 			;
 		if (i == from)
 			i++;
-		else if (far_stripe_put(&far.stripe, page + from, i - from,
+		else if (far_stripe_put(&far.stripe, far_place_of(page) + from, i - from,
 					far_slot_addr(slot + from)))
 			far_die(far_error());
 	}
@@ -195,7 +213,7 @@ static void was_put(uint64_t n, uint32_t slot, bool zero)
 	if (zero) {
 		far.count.zeros++;
 		if (page->flags & FAR_IN_STORE)
-			far_stripe_discard(&far.stripe, n);
+			far_stripe_discard(&far.stripe, far_place_of(n));
 		page->flags &= (uint8_t)~FAR_IN_STORE;
 	} else {
 		far.count.put++;

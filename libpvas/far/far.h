@@ -95,13 +95,19 @@ enum { FAR_WORKERS = 2, FAR_THREADS_MAX = 64 };
  * @lock protects all that changes after pvas_far_open(), but a busy page's contents, and a
  * slot's that is in no list: these belong to the thread that made them so.
  *
- * @base:	far memory: one range, registered as a whole; allocations are parts of it
- * @pages:	how many it has
+ * @base:	far memory: one range, registered as a whole; allocations are parts of it. Of a
+ *		job: the far part of the first partition; its allocations are registered
+ * @pages:	how many it has, or all far parts together have
+ * @part_pages:	of these, how many lie in a row; the others follow at
+ * @stride:	the distance in bytes from one row to the next
+ * @rows:	it is a job's
+ * @place:	of each page, its number in the stores; NULL: they are the same
  * @page:	one a page
  * @page_link:	places in @resident
  * @resident:	mapped pages, in the order of the clock: its hand is at the head
  * @frames:	how many pages may be mapped
  * @mapped:	how many are, or are about to be
+ * @capacity:	of a job: how many pages may be @allocated
  * @slots:	numbers 0 to @fetch_count - 1: to fetch into, ordinary memory; all others: for
  *		pages on their way out, registered, so that the kernel can move pages there
  * @free_fetch, @ready: of the former: unused; with a page read ahead
@@ -119,6 +125,10 @@ struct far_pager {
 	size_t page_size;
 	char *base;
 	uint64_t pages;
+	uint64_t part_pages;
+	uint64_t stride;
+	uint32_t *place;
+	bool rows;
 	struct far_page *page;
 	struct far_link *page_link;
 	struct far_list resident;
@@ -126,6 +136,7 @@ struct far_pager {
 	uint64_t mapped;
 	uint64_t pinned;
 	uint64_t allocated;
+	uint64_t capacity;
 
 	char *slot_base;
 	const void *zeros;
@@ -150,6 +161,7 @@ struct far_pager {
 	pthread_t thread[FAR_THREADS_MAX + FAR_WORKERS];
 	int stop_fd;
 	bool stop;
+	bool dying;
 	pid_t pid;
 	uint64_t ram;
 	struct pvas_far_counters count;
@@ -159,7 +171,25 @@ extern struct far_pager far;
 
 static inline void *far_page_addr(uint64_t page)
 {
-	return far.base + page * far.page_size;
+	return far.base + page / far.part_pages * far.stride +
+	       page % far.part_pages * far.page_size;
+}
+
+/* The page that contains an address; far.pages if there is none */
+static inline uint64_t far_page_at(uintptr_t addr)
+{
+	uint64_t from = addr - (uintptr_t)far.base, row = from / far.stride;
+	uint64_t page = from % far.stride / far.page_size;
+
+	if (addr < (uintptr_t)far.base || page >= far.part_pages)
+		return far.pages;
+	page += row * far.part_pages;
+	return page < far.pages ? page : far.pages;
+}
+
+static inline uint64_t far_place_of(uint64_t page)
+{
+	return far.place ? far.place[page] : page;
 }
 
 static inline void *far_slot_addr(uint32_t slot)
@@ -174,6 +204,20 @@ struct far_config {
 	uint64_t ram, size, page;
 	unsigned int copies, threads;
 	bool user_only;
+	const struct far_rows *rows;
+};
+
+/**
+ * struct far_rows - far memory of a job: pages in rows, one in each partition
+ * @base:	the first row
+ * @stride:	from one to the next, in bytes
+ * @length:	of each, in bytes
+ * @count:	of them
+ */
+struct far_rows {
+	char *base;
+	uint64_t stride, length;
+	unsigned int count;
 };
 
 int far_config_get(struct far_config *config, const struct pvas_far_attr *attr);
@@ -188,8 +232,16 @@ void far_memory_unmap(void);
 int far_threads_start(void);
 void far_threads_stop(void);
 
-/* One line on standard error, and the end of the process: a page can't be had. */
+/*
+ * A page can't be had: one line on standard error, and the end of the process; of a job,
+ * @far_when_dying ends it, and this thread waits for that.
+ */
 void far_die(const char *what) __attribute__((noreturn));
+extern void (*far_when_dying)(const char *what);
+
+/* api.c: the pager without its public functions */
+int far_pager_open(const struct far_config *config);
+void far_pager_close(void);
 
 /* ---- the following are called with the lock held; * may release it meanwhile ---- */
 
@@ -201,6 +253,7 @@ void far_page_wait(uint64_t page);				/* * until it is not busy */
 void far_page_place(uint64_t page, bool write);			/* * not FREE, MAPPED, BUSY */
 void far_page_unprotect(uint64_t page);				/* * mapped, clean */
 void far_page_forget(uint64_t page);				/* * drop its contents: now EMPTY */
+void far_page_bring_in(uint64_t page, bool write);		/* * in the calling thread */
 
 /* slot.c */
 void far_slot_queue(uint32_t slot, struct far_list *list);
@@ -213,6 +266,8 @@ uint32_t far_slot_for_out(void);				/* FAR_NO_SLOT: none now */
 /* evict.c */
 void far_frame_reserve(void);					/* * count one more in @mapped */
 bool far_evict(void);						/* * one page: false: none now */
+/* * a mapped page, into a slot; false: not now */
+bool far_evict_page(uint64_t page);
 bool far_write_back(void);					/* * false: nothing to be put */
 
 /* ahead.c */

@@ -59,7 +59,7 @@ static void serve_missing(uint64_t n, const struct far_fault *fault)
 
 void far_fault(const struct far_fault *fault)
 {
-	uint64_t n = (fault->addr - (uintptr_t)far.base) / far.page_size;
+	uint64_t n = far_page_at(fault->addr);
 
 	if (fault->moved)
 		far_die("the program has moved far memory by mremap(), which is not possible");

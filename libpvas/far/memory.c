@@ -81,6 +81,11 @@ static int map_tables(void)
 	far.page_link = map(far.pages * sizeof(*far.page_link), PROT_READ | PROT_WRITE);
 	far.slot = map(slots * sizeof(*far.slot), PROT_READ | PROT_WRITE);
 	far.slot_link = map(slots * sizeof(*far.slot_link), PROT_READ | PROT_WRITE);
+	if (far.rows) {
+		far.place = map(far.pages * sizeof(*far.place), PROT_READ | PROT_WRITE);
+		if (!far.place)
+			return far_fail(-ENOMEM, "no memory for a table of places");
+	}
 	far.job = map(far.fetch_count * sizeof(*far.job), PROT_READ | PROT_WRITE);
 	/* Never written: it reads as zeros, and takes no memory. */
 	far.zeros = map(far.page_size, PROT_READ);
@@ -91,9 +96,10 @@ static int map_tables(void)
 	return 0;
 }
 
-static int map_all(void)
+static int map_all(const struct far_rows *rows)
 {
-	far.base = map_pages(far.pages, PROT_NONE);
+	if (!rows)
+		far.base = map_pages(far.pages, PROT_NONE);
 	far.slot_base = map_pages(far.fetch_count + far.out_count, PROT_READ | PROT_WRITE);
 	if (!far.base || !far.slot_base)
 		return far_fail(-ENOMEM, "no addresses for %llu bytes of far memory (a limit: ulimit -v?)",
@@ -101,14 +107,26 @@ static int map_all(void)
 	return map_tables();
 }
 
-static int register_all(void)
+static int register_all(const struct far_rows *rows)
 {
-	int err = far_uffd_register(&far.uffd, far.base, far.pages * far.page_size);
+	int err = rows ? 0 : far_uffd_register(&far.uffd, far.base, far.pages * far.page_size);
 
 	if (err || !far.uffd.move)
 		return err;
 	return far_uffd_register(&far.uffd, far_slot_addr(far.fetch_count),
 				 far.out_count * far.page_size);
+}
+
+/* Which addresses have which pages */
+static void set_shape(const struct far_config *config)
+{
+	const struct far_rows *rows = config->rows;
+
+	far.part_pages = (rows ? rows->length : config->size + config->page - 1) / config->page;
+	far.stride = rows ? rows->stride : far.part_pages * config->page;
+	far.pages = far.part_pages * (rows ? rows->count : 1);
+	far.base = rows ? rows->base : NULL;
+	far.rows = !!rows;
 }
 
 int far_memory_map(const struct far_config *config)
@@ -117,11 +135,11 @@ int far_memory_map(const struct far_config *config)
 
 	far.page_size = config->page;
 	far.ram = config->ram / config->page * config->page;
-	far.pages = (config->size + config->page - 1) / config->page;
+	set_shape(config);
 	divide(config->ram / config->page);
-	err = map_all();
+	err = map_all(config->rows);
 	if (!err)
-		err = register_all();
+		err = register_all(config->rows);
 	if (err)
 		far_memory_unmap();
 	return err;
@@ -131,7 +149,10 @@ void far_memory_unmap(void)
 {
 	uint32_t slots = far.fetch_count + far.out_count;
 
-	unmap(far.base, far.pages * far.page_size);
+	/* Of a job, the partitions' memory goes with them. */
+	if (!far.rows)
+		unmap(far.base, far.pages * far.page_size);
+	unmap(far.place, far.pages * sizeof(*far.place));
 	unmap(far.slot_base, slots_size());
 	unmap(far.page, far.pages * sizeof(*far.page));
 	unmap(far.page_link, far.pages * sizeof(*far.page_link));

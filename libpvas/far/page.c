@@ -42,7 +42,7 @@ void far_page_settle(uint64_t n, enum far_state state)
 /* Without the lock: get a busy page's contents. */
 static void fetch(uint64_t n, uint32_t slot)
 {
-	if (far_stripe_get(&far.stripe, n, far_slot_addr(slot)))
+	if (far_stripe_get(&far.stripe, far_place_of(n), far_slot_addr(slot)))
 		far_die(far_error());
 }
 
@@ -148,7 +148,18 @@ void far_page_forget(uint64_t n)
 		far_slot_free(page->slot);
 	}
 	if (page->flags & FAR_IN_STORE)
-		far_stripe_discard(&far.stripe, n);
+		far_stripe_discard(&far.stripe, far_place_of(n));
 	page->flags &= FAR_START | FAR_SEQUENTIAL | FAR_WANTED;
 	page->state = FAR_BUSY;
+}
+
+void far_page_bring_in(uint64_t n, bool write)
+{
+	far_page_wait(n);
+	if (far.page[n].state == FAR_FREE)
+		return;
+	if (far.page[n].state != FAR_MAPPED)
+		far_page_place(n, write);
+	else if (write && !(far.page[n].flags & FAR_DIRTY))
+		far_page_unprotect(n);
 }

@@ -14,7 +14,7 @@
 
 enum { STACK = 256 * 1024 };
 
-void far_die(const char *what)
+static void __attribute__((noreturn)) die_here(const char *what)
 {
 	char line[600];
 	int n = snprintf(line, sizeof(line), "pvas-far: %s\n", what);
@@ -24,6 +24,23 @@ void far_die(const char *what)
 	if (write(2, line, (size_t)n) < 0)
 		_exit(1);
 	_exit(1);
+}
+
+void (*far_when_dying)(const char *what);
+
+void far_die(const char *what)
+{
+	while (far_when_dying) {
+		far_when_dying(what);
+		/* The page stays busy: those who wait for it must not do so for ever. */
+		pthread_mutex_lock(&far.lock);
+		far.dying = true;
+		pthread_cond_broadcast(&far.changed);
+		pthread_mutex_unlock(&far.lock);
+		for (;;)
+			pause();
+	}
+	die_here(what);
 }
 
 /* A fault wakes one thread, not all of them: hence one epoll a thread. */

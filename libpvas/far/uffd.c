@@ -152,26 +152,42 @@ static int copy_once(const struct far_uffd *u, void *to, const void *from, size_
 	return *done ? 0 : -errno;
 }
 
+/*
+ * The length of the next try, after one that has failed: the kernel refuses a range that is
+ * not in one area. False: this page is in none.
+ */
+static bool shorter(size_t *len)
+{
+	if (*len == KERNEL_PAGE)
+		return false;
+	*len = *len / 2 & ~(size_t)(KERNEL_PAGE - 1);
+	return true;
+}
+
 int far_uffd_copy(const struct far_uffd *u, void *to, const void *from, size_t size, bool protect)
 {
-	size_t at = 0, done;
+	size_t at = 0, missing = 0, len = size, done;
 	int err;
 
 	while (at < size) {
-		err = copy_once(u, (char *)to + at, (const char *)from + at, size - at, protect,
-				&done);
+		len = len < size - at ? len : size - at;
+		err = copy_once(u, (char *)to + at, (const char *)from + at, len, protect, &done);
 		at += done;
-		if (err == -EEXIST)
+		if (!err) {
+			len *= 2;
+		} else if (err == -EEXIST) {
 			/* By a move that stopped half-way, whose part is newer */
 			at += KERNEL_PAGE;
-		else if (err == -EAGAIN)
+		} else if (err == -EAGAIN) {
 			sched_yield();
-		else if (err)
-			return -ENOENT;
+		} else if (!shorter(&len)) {
+			at += KERNEL_PAGE;
+			missing += KERNEL_PAGE;
+		}
 	}
 	/* The kernel wakes for what it copied; nobody may wait for what was there. */
 	far_uffd_wake(u, to, size);
-	return 0;
+	return missing == size ? -ENOENT : 0;
 }
 
 int far_uffd_zero(const struct far_uffd *u, void *to)
@@ -201,53 +217,73 @@ static int move_once(const struct far_uffd *u, void *to, void *from, size_t size
 static int move_all(const struct far_uffd *u, void *to, void *from, size_t size, bool holes,
 		    size_t *at)
 {
-	size_t done;
+	size_t done, len = size;
 	int err = 0;
 
-	for (*at = 0; *at < size && (!err || err == -EAGAIN);) {
-		err = move_once(u, (char *)to + *at, (char *)from + *at, size - *at, &done);
+	for (*at = 0; *at < size && !err;) {
+		len = len < size - *at ? len : size - *at;
+		err = move_once(u, (char *)to + *at, (char *)from + *at, len, &done);
 		*at += done;
+		if (!err)
+			len *= 2;
 		if (err == -EAGAIN)
 			sched_yield();
 		if (err == -ENOENT && holes) {
 			far_uffd_zero(u, (char *)to + *at);
 			*at += KERNEL_PAGE;
-			err = 0;
 		}
+		if (err == -EAGAIN || (err == -ENOENT && holes) ||
+		    (err == -EINVAL && shorter(&len)))
+			err = 0;
 	}
 	return *at < size ? err : 0;
 }
 
-/* Is there memory at all at an address? */
-static bool is_mapped(void *addr)
+/* Is there memory at all in a range? */
+bool far_uffd_is_mapped(void *addr, size_t size)
 {
 	unsigned char there;
+	size_t at;
 
-	return !mincore(addr, KERNEL_PAGE, &there) || errno != ENOMEM;
+	for (at = 0; at < size; at += KERNEL_PAGE)
+		if (!mincore((char *)addr + at, KERNEL_PAGE, &there) || errno != ENOMEM)
+			return true;
+	return false;
 }
 
 int far_uffd_move(const struct far_uffd *u, void *to, void *from, size_t size)
 {
 	size_t at;
+	int err;
 
 	if (!move_all(u, to, from, size, false, &at))
 		return 0;
 	/* Threads may have the first part already: the rest must follow, in another way. */
-	return far_uffd_copy(u, (char *)to + at, (char *)from + at, size - at, false);
+	err = far_uffd_copy(u, (char *)to + at, (char *)from + at, size - at, false);
+	return at ? 0 : err;
 }
 
-void far_uffd_unprotect(const struct far_uffd *u, void *addr, size_t size)
+static int protect(const struct far_uffd *u, void *addr, size_t size, uint64_t mode)
 {
-	struct uffdio_writeprotect w = { .range = { (uintptr_t)addr, size } };
-
+	struct uffdio_writeprotect w = { .range = { (uintptr_t)addr, size }, .mode = mode };
 	int err;
 
 	do {
 		err = ioctl(u->fd, UFFDIO_WRITEPROTECT, &w) ? errno : 0;
 	} while (err == EAGAIN);
-	/* Unmapped meanwhile: whoever waits shall find that out. */
-	if (err)
-		far_uffd_wake(u, addr, size);
+	return -err;
+}
+
+void far_uffd_unprotect(const struct far_uffd *u, void *addr, size_t size)
+{
+	size_t at;
+
+	if (!protect(u, addr, size, 0))
+		return;
+	/* Not one area, or partly unmapped: whoever waits there shall find that out. */
+	for (at = 0; at < size; at += KERNEL_PAGE)
+		protect(u, (char *)addr + at, KERNEL_PAGE, 0);
+	far_uffd_wake(u, addr, size);
 }
 
 void far_uffd_wake(const struct far_uffd *u, void *addr, size_t size)
@@ -262,20 +298,8 @@ void far_uffd_drop(void *addr, size_t size)
 	madvise(addr, size, MADV_DONTNEED);
 }
 
-static int take_by_move(const struct far_uffd *u, void *slot, void *addr, size_t size)
-{
-	size_t at;
-
-	if (!move_all(u, slot, addr, size, true, &at))
-		return 0;
-	if (!is_mapped(addr))
-		return -ENOENT;
-	far_uffd_move(u, addr, slot, at);
-	return -EBUSY;
-}
-
 /* Where the program dropped memory itself, reading would wait for a fault to be served. */
-static void fill_holes(const struct far_uffd *u, void *addr, size_t size)
+void far_uffd_fill(const struct far_uffd *u, void *addr, size_t size)
 {
 	unsigned char there[256];
 	size_t at, i, n;
@@ -283,30 +307,84 @@ static void fill_holes(const struct far_uffd *u, void *addr, size_t size)
 	for (at = 0; at < size; at += n * KERNEL_PAGE) {
 		n = (size - at) / KERNEL_PAGE;
 		n = n < sizeof(there) ? n : sizeof(there);
+		/* Of a range that is partly unmapped, nothing is told: then page by page. */
 		if (mincore((char *)addr + at, n * KERNEL_PAGE, there))
-			return;
+			memset(there, 0, n);
 		for (i = 0; i < n; i++)
 			if (!(there[i] & 1))
 				far_uffd_zero(u, (char *)addr + at + i * KERNEL_PAGE);
 	}
 }
 
+/* As a debugger reads: also what the program has protected from itself */
+static bool read_protected(void *to, const void *from)
+{
+	int fd = open("/proc/self/mem", O_RDONLY | O_CLOEXEC);
+	ssize_t n = fd < 0 ? -1 : pread(fd, to, KERNEL_PAGE, (off_t)(uintptr_t)from);
+
+	if (fd >= 0)
+		close(fd);
+	return n == KERNEL_PAGE;
+}
+
+static bool copy_out(void *to, const void *from, size_t size)
+{
+	struct iovec here = { to, size }, there = { (void *)(uintptr_t)from, size };
+
+	/* Not memcpy(): the program may unmap it at any moment. */
+	return process_vm_readv(getpid(), &here, 1, &there, 1, 0) == (ssize_t)size;
+}
+
+/* One of the kernel's pages: write-protected, copied, dropped, in this order. */
+static int take_piece(const struct far_uffd *u, void *slot, void *addr)
+{
+	if (u->move)
+		far_uffd_zero(u, slot);
+	else
+		memset(slot, 0, KERNEL_PAGE);
+	if (!far_uffd_is_mapped(addr, KERNEL_PAGE))
+		return 0;
+	far_uffd_zero(u, addr);		/* if the program has dropped it */
+	if (protect(u, addr, KERNEL_PAGE, UFFDIO_WRITEPROTECT_MODE_WP) ||
+	    !(copy_out(slot, addr, KERNEL_PAGE) || read_protected(slot, addr)))
+		return far_uffd_is_mapped(addr, KERNEL_PAGE) ? -EBUSY : 0;
+	return madvise(addr, KERNEL_PAGE, MADV_DONTNEED) && errno == EINVAL ? -EBUSY : 0;
+}
+
+/* If it can't be taken as a whole: several areas, or a protection of the program's own */
+static int take_pieces(const struct far_uffd *u, void *slot, void *addr, size_t size)
+{
+	size_t at;
+	int err = 0;
+
+	for (at = 0; at < size && !err; at += KERNEL_PAGE)
+		err = take_piece(u, (char *)slot + at, (char *)addr + at);
+	if (err)
+		/* Back, but for the piece that has stayed */
+		far_uffd_copy(u, addr, slot, at - KERNEL_PAGE, false);
+	return err;
+}
+
+static int take_by_move(const struct far_uffd *u, void *slot, void *addr, size_t size)
+{
+	size_t at;
+	int err = move_all(u, slot, addr, size, true, &at);
+
+	if (err == -EINVAL)
+		err = take_pieces(u, (char *)slot + at, (char *)addr + at, size - at);
+	if (!err)
+		return 0;
+	if (!far_uffd_is_mapped(addr, size))
+		return -ENOENT;
+	far_uffd_move(u, addr, slot, at);
+	return -EBUSY;
+}
+
 static int take_by_copy(const struct far_uffd *u, void *slot, void *addr, size_t size)
 {
-	struct uffdio_writeprotect w = {
-		.range = { (uintptr_t)addr, size },
-		.mode = UFFDIO_WRITEPROTECT_MODE_WP,
-	};
-	struct iovec to = { slot, size }, from = { addr, size };
-	int err;
-
-	fill_holes(u, addr, size);
-	do {
-		err = ioctl(u->fd, UFFDIO_WRITEPROTECT, &w) ? errno : 0;
-	} while (err == EAGAIN);
-	/* Not memcpy(): the program may unmap it at any moment. */
-	if (err || process_vm_readv(getpid(), &to, 1, &from, 1, 0) != (ssize_t)size)
-		return is_mapped(addr) ? -EBUSY : -ENOENT;
+	far_uffd_fill(u, addr, size);
+	if (protect(u, addr, size, UFFDIO_WRITEPROTECT_MODE_WP) || !copy_out(slot, addr, size))
+		return far_uffd_is_mapped(addr, size) ? take_pieces(u, slot, addr, size) : -ENOENT;
 	far_uffd_drop(addr, size);
 	return 0;
 }

@@ -70,6 +70,12 @@ void far_uffd_wake(const struct far_uffd *u, void *addr, size_t size);
  */
 int far_uffd_take(const struct far_uffd *u, void *slot, void *addr, size_t size);
 
+/* Where a mapped page has holes, because the program dropped memory there: zeros. */
+void far_uffd_fill(const struct far_uffd *u, void *addr, size_t size);
+
+/* Is there any memory in a range? */
+bool far_uffd_is_mapped(void *addr, size_t size);
+
 /* Unmap a page that is write-protected and whose contents are elsewhere. */
 void far_uffd_drop(void *addr, size_t size);
 

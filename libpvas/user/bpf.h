@@ -8,7 +8,7 @@
 #include <linux/seccomp.h>
 #include <stdint.h>
 
-#define CODE_MAX	512
+#define CODE_MAX	640
 #define LABELS_MAX	160	/* of 256: a jump holds a byte */
 
 /* Labels: the next instruction, the return values, then those of new_label(). */

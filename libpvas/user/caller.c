@@ -276,17 +276,25 @@ static int open_pidfd(pid_t tid)
 	return (int)pvas_raw2(__NR_pidfd_open, pid, 0);
 }
 
+int user_caller_descriptor(pid_t tid, int fd)
+{
+	int pidfd = open_pidfd(tid);
+	long ret;
+
+	if (pidfd < 0)
+		return pidfd;
+	ret = pvas_raw3(__NR_pidfd_getfd, pidfd, fd, 0);
+	close(pidfd);
+	return (int)ret;
+}
+
 int user_caller_file(pid_t tid, int fd, int prot, int flags)
 {
-	int pidfd;
 	long ret;
 
 	if (fd < 0)
 		return -EBADF;
-	pidfd = open_pidfd(tid);
-	ret = pidfd < 0 ? pidfd : pvas_raw3(__NR_pidfd_getfd, pidfd, fd, 0);
-	if (pidfd >= 0)
-		close(pidfd);
+	ret = user_caller_descriptor(tid, fd);
 	if (ret == -EPERM || ret == -ENOSYS || ret == -EINVAL)
 		ret = reopen(tid, fd, prot, flags);
 	return (int)ret;

@@ -18,6 +18,7 @@
 #include <sys/shm.h>
 #include <unistd.h>
 
+#include "far.h"
 #include "loader/blob.h"
 #include "rawsys.h"
 #include "stay.h"
@@ -52,7 +53,7 @@ static int is_live(const struct user_part *p)
  * The caller may be gone, and the partition be the next task's; but not if no task
  * has ended since the request was made.
  */
-static int lock_partition(struct user_request *r)
+int user_call_lock(struct user_request *r)
 {
 	struct user_part *p = r->part;
 
@@ -63,7 +64,7 @@ static int lock_partition(struct user_request *r)
 	return -ESRCH;
 }
 
-static void unlock_partition(struct user_request *r)
+void user_call_unlock(struct user_request *r)
 {
 	pthread_mutex_unlock(&r->part->lock);
 }
@@ -108,12 +109,12 @@ static int64_t map_for(struct user_request *r, struct user_mmap *m)
 	int64_t ret = -ESRCH;
 
 	m->flags &= ~MAP_POPULATE;
-	if (!lock_partition(r)) {
+	if (!user_call_lock(r)) {
 		if (m->flags & (MAP_FIXED | MAP_FIXED_NOREPLACE))
 			ret = user_mmap_fixed(r->part, m);
 		else
 			ret = user_mmap(r->part, m);
-		unlock_partition(r);
+		user_call_unlock(r);
 	}
 	if (wait && ret > 0)
 		populate(m, ret);
@@ -165,10 +166,10 @@ static int64_t on_mremap_fixed(struct user_request *r)
 		return continue_call(r);	/* for the kernel to refuse */
 	if (user_foreign(r->part, to, len))
 		return -EPERM;
-	if (lock_partition(r))
+	if (user_call_lock(r))
 		return -ESRCH;
 	ret = user_mremap_fixed(r->part, r->args);
-	unlock_partition(r);
+	user_call_unlock(r);
 	return ret;
 }
 
@@ -183,10 +184,10 @@ static int64_t on_mremap(struct user_request *r)
 		return on_mremap_fixed(r);
 	if (a[3] & ~(uint64_t)(MREMAP_MAYMOVE | MREMAP_DONTUNMAP))
 		return -EINVAL;
-	if (lock_partition(r))
+	if (user_call_lock(r))
 		return -ESRCH;
 	ret = user_mremap(r->part, a[0], a[1], a[2], (int)a[3]);
-	unlock_partition(r);
+	user_call_unlock(r);
 	return ret;
 }
 
@@ -194,10 +195,10 @@ static int64_t on_brk(struct user_request *r)
 {
 	int64_t ret;
 
-	if (lock_partition(r))
+	if (user_call_lock(r))
 		return -ESRCH;
 	ret = user_brk(r->part, r->args[0]);
-	unlock_partition(r);
+	user_call_unlock(r);
 	return ret;
 }
 
@@ -205,10 +206,10 @@ static int64_t attach(struct user_request *r, uint64_t align)
 {
 	int64_t ret;
 
-	if (lock_partition(r))
+	if (user_call_lock(r))
 		return -ESRCH;
 	ret = user_shmat(r->part, (int)r->args[0], r->args[1], (int)r->args[2], align);
-	unlock_partition(r);
+	user_call_unlock(r);
 	return ret;
 }
 
@@ -251,10 +252,11 @@ static int stays(struct user_request *r)
 {
 	int done;
 
-	if (lock_partition(r))
+	/* There the pager's memory would be unmapped behind its back. */
+	if (r->u->far || user_call_lock(r))
 		return 0;
 	done = user_stay(r);
-	unlock_partition(r);
+	user_call_unlock(r);
 	return done;
 }
 
@@ -454,11 +456,28 @@ static const struct call *find_call(int nr)
 	return NULL;
 }
 
+int user_call_known(int nr)
+{
+	static const int ranges[] = {
+		__NR_munmap, __NR_mprotect, __NR_pkey_mprotect, __NR_mlock, __NR_mlock2,
+		__NR_munlock, __NR_mbind, __NR_remap_file_pages, NR_SET_MEMPOLICY_HOME_NODE,
+	};
+	size_t i;
+
+	for (i = 0; i < sizeof(ranges) / sizeof(ranges[0]); i++)
+		if (ranges[i] == nr)
+			return 1;
+	return !!find_call(nr);
+}
+
 /* The others begin with the address and the length of a range. */
 int64_t user_call_of_task(struct user_request *r)
 {
 	const struct call *c;
+	int64_t value;
 
+	if (user_far_call(r, &value))
+		return value;
 	if (user_sandbox_call(r))
 		return on_sandbox(r);
 	c = find_call(r->nr);

@@ -77,14 +77,17 @@ static int list(const struct user_space *u, struct user_files *f)
 	return err;
 }
 
-/* Unlike unshare(2), containers permit it; some forbid it, and then there are no copies. */
+/*
+ * Unlike unshare(2), containers permit it; some forbid it, and then there are no copies. Nor
+ * with far memory: workers call the pager, whose descriptors are the launcher's.
+ */
 int user_files_unshare(const struct user_space *u, struct user_files *f)
 {
 	int err = 0;
 
 	f->fds = NULL;
 	f->count = 0;
-	if (!pvas_raw3(__NR_close_range, ~0U, ~0U, CLOSE_RANGE_UNSHARE))
+	if (!u->far && !pvas_raw3(__NR_close_range, ~0U, ~0U, CLOSE_RANGE_UNSHARE))
 		err = list(u, f);
 	if (err)
 		free(f->fds);

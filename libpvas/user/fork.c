@@ -102,16 +102,29 @@ static void unmark_each(const struct user_part *p)
 	struct user_mapping m;
 
 	while (maps && user_maps_next(maps, &m))
-		if (m.start >= p->base && m.end <= p->end)
+		if (m.start >= p->base && m.end <= p->end &&
+		    (m.start >= p->far_end || m.end <= p->far_start))
 			pvas_raw3(__NR_madvise, m.start, m.end - m.start, MADV_DOFORK);
 	if (maps)
 		fclose(maps);
 }
 
 /* ENOMEM reports holes: all mappings have been unmarked. */
+static int unmark_range(uint64_t from, uint64_t to)
+{
+	return pvas_raw3(__NR_madvise, from, to - from, MADV_DOFORK) == -EINVAL;
+}
+
+/* Far memory stays marked: a child has no pager, and would find zeros. */
 static void unmark(struct user_part *p)
 {
-	if (p->marked && pvas_raw3(__NR_madvise, p->base, p->end - p->base, MADV_DOFORK) == -EINVAL)
+	int failed = 0;
+
+	if (p->marked && p->far_end)
+		failed = unmark_range(p->base, p->far_start) | unmark_range(p->far_end, p->end);
+	else if (p->marked)
+		failed = unmark_range(p->base, p->end);
+	if (failed)
 		unmark_each(p);
 	p->marked = 0;
 }

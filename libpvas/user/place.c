@@ -50,6 +50,8 @@ int user_layout(struct user_part *p, const struct pvas_elf_image *image, uint64_
 	err = pvas_layout(&p->layout, p->base, p->end - p->base, image, stack_limit, &random);
 	if (err)
 		return (int)err;
+	if (p->far_end && p->layout.heap >= p->far_start)
+		return -ENOMEM;
 	p->brk = p->heap_end = p->layout.heap;
 	p->cursor = p->layout.mmap_top;
 	memset(p->reuse, 0, sizeof(p->reuse));
@@ -58,10 +60,10 @@ int user_layout(struct user_part *p, const struct pvas_elf_image *image, uint64_
 
 /* ---- choosing an address ---- */
 
-/* Bottom-most address for a mapping: the heap needs room to grow. */
+/* Bottom-most address for a mapping: the heap needs room to grow. Far memory is the pager's. */
 static uint64_t floor_of(const struct user_part *p)
 {
-	return p->heap_end + PAGE;
+	return p->far_end ? p->far_end : p->heap_end + PAGE;
 }
 
 static uint64_t place_below(uint64_t top, uint64_t len, uint64_t align)
@@ -199,6 +201,11 @@ static uint64_t good_alignment(const struct user_mmap *m, uint64_t len)
 	return (m->flags & MAP_ANONYMOUS) && !(len & (HUGE_2M - 1)) ? HUGE_2M : PAGE;
 }
 
+static int is_in_far_part(const struct user_part *p, uint64_t addr, uint64_t len)
+{
+	return addr < p->far_end && addr + len > p->far_start;
+}
+
 int64_t user_mmap(struct user_part *p, const struct user_mmap *m)
 {
 	uint64_t len = PAGE_UP(m->len);
@@ -212,7 +219,7 @@ int64_t user_mmap(struct user_part *p, const struct user_mmap *m)
 	/* No partition has addresses below 2 GiB, and the caller can't use others. */
 	if (m->flags & MAP_32BIT)
 		return -ENOMEM;
-	if (hint && !user_foreign(p, hint, len)) {
+	if (hint && !user_foreign(p, hint, len) && !is_in_far_part(p, hint, len)) {
 		user_make_room(p, hint, len);
 		ret = try_at(hint, m);
 	}
@@ -369,6 +376,8 @@ static uint64_t heap_limit(const struct user_part *p)
 {
 	uint64_t half = (p->end - p->base) / 2;
 
+	if (p->far_end)
+		return p->far_start;
 	return half < 1ULL << 32 ? p->layout.mmap_top : p->base + half;
 }
 

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "clock.h"
+#include "far.h"
 #include "rawsys.h"
 #include "stay.h"
 #include "worker.h"
@@ -173,6 +174,8 @@ static int reclaim_one(struct user_space *u, struct user_part *p)
 		rotate(u);
 		return 0;
 	}
+	if (p->reclaim == p->base)
+		user_far_end_part(u, p);
 	done = unmap_some(u, p);
 	if (done) {
 		user_stay_free(p->stay);

@@ -14,6 +14,7 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
+#include "far.h"
 #include "rawsys.h"
 #include "thread.h"
 #include "worker.h"
@@ -215,6 +216,7 @@ static uint32_t new_id(void)
 
 static void free_all(struct user_space *u)
 {
+	user_far_finish(u);
 	if (u->header)
 		munmap(u->header, pvas_header_length(u->entries));
 	if (u->pages)
@@ -280,7 +282,8 @@ static int fill(struct user_space *u)
 	u->fixed = is_fixed();
 	u->space->id = new_id();
 	pvas_header_publish(u->header, u->space->id, u->space->first, u->space->last);
-	return start_threads(u);
+	err = user_far_begin(u);
+	return err ? err : start_threads(u);
 }
 
 /* A worker is in a call that doesn't end: keep all it needs until it does. */

@@ -14,6 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "far.h"
 #include "rawsys.h"
 #include "worker.h"
 
@@ -73,6 +74,7 @@ static int reserve(struct user_space *u, unsigned int index)
 		user_fork_begin(p);
 		p->base = (uint64_t)i << u->space->shift;
 		p->end = p->base + (1UL << u->space->shift);
+		user_far_begin_part(u, p);
 		user_publish(u, p, PVAS_PART_ARMED);
 	}
 	pthread_mutex_unlock(&u->lock);

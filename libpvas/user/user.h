@@ -30,6 +30,7 @@
  *	files.c		workers have a descriptor table of their own
  *	queue.c		requests of callers other than tasks' threads
  *	pool.c		how many workers there are, and how they end
+ *	far*.c		far memory: see far.h
  *	worker.c	the threads that receive and answer the filter's requests
  *	program.c	a new task: which file is its program: #! and ELF checks
  *	stack.c		its stack
@@ -109,6 +110,8 @@ struct user_page {
  * @start:	futex between launcher and new process: START_*
  * @base:	first address
  * @end:	first address above
+ * @far_start:	its far part: see far.h; 0 if there is none
+ * @far_end:	and its end
  * @reclaim:	after the task's end: everything below is unmapped
  * @slice:	bytes to unmap next
  * @stuck:	how often a worker prevented its reclaim
@@ -137,6 +140,8 @@ struct user_part {
 	int start;
 	uint64_t base;
 	uint64_t end;
+	uint64_t far_start;
+	uint64_t far_end;
 	uint64_t reclaim;
 	uint64_t slice;
 	unsigned int stuck;
@@ -212,6 +217,7 @@ struct user_left {
 	unsigned int room;
 };
 
+struct user_far;
 struct user_request;
 struct user_rights;
 struct user_stay;
@@ -281,6 +287,7 @@ struct user_stay;
  * @cookie:	random, in each of @pages
  * @aux:	auxiliary vector entries that are the same for all tasks, in pairs
  * @nr_aux:	number of pairs in @aux
+ * @far:	far memory, NULL if there is none
  * @entries:	number of @parts
  * @parts:	by index
  */
@@ -349,6 +356,7 @@ struct user_space {
 	uint64_t cookie;
 	uint64_t aux[32];
 	unsigned int nr_aux;
+	struct user_far *far;
 	uint32_t entries;
 	struct user_part *parts;
 };

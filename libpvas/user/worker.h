@@ -103,6 +103,9 @@ pid_t user_caller_process(pid_t tid);
 /* In a worker: open the thread's @fd in the workers' descriptor table. Returns it, or -errno. */
 int user_caller_file(pid_t tid, int fd, int prot, int flags);
 
+/* The same open file, or -errno: -EPERM, -ENOSYS or -EINVAL where that is not possible. */
+int user_caller_descriptor(pid_t tid, int fd);
+
 /* ---- inside.c ---- */
 
 /* Before the others: create the pages for user_caller_inside(), once in a process. */
@@ -229,6 +232,13 @@ int user_layout(struct user_part *p, const struct pvas_elf_image *image, uint64_
 /* Handle a call of a task, or of a fork child of one. Returns the call's result. */
 int64_t user_call_of_task(struct user_request *r);
 int64_t user_call_of_child(struct user_request *r);
+
+/* The lock of the caller's partition. -ESRCH: the task is gone, and it is not taken. */
+int user_call_lock(struct user_request *r);
+void user_call_unlock(struct user_request *r);
+
+/* Is it a call that user_call_of_task() does more with than to let the kernel perform it? */
+int user_call_known(int nr);
 
 /* ---- sandbox.c ---- */
 

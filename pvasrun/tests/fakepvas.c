@@ -18,6 +18,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "../../libpvas/far_ops.h"
 #include "../../libpvas/pvas.h"
 
 struct pvas_space {
@@ -47,6 +48,12 @@ int pvas_space_create(struct pvas_space **space, const struct pvas_create_attr *
 	(*space)->backend = attr->backend ? attr->backend : PVAS_BACKEND_KERNEL;
 	(*space)->partition_size = attr->partition_size ? attr->partition_size : 64ULL << 30;
 	return 0;
+}
+
+/* Plain processes have no far memory. */
+void pvas_user_set_far(const struct pvas_far_config *config)
+{
+	(void)config;
 }
 
 int pvas_space_destroy(struct pvas_space *space)

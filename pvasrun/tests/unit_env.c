@@ -41,18 +41,18 @@ void test_env(void)
 	env_set_rank(&env, 239);
 	check_text(joined(&env), rank, "rank");
 	check_text(inherited[2], "PVAS_RANK=99", "our own is untouched");
-	check(env_set_malloc_tunables(&env) == 0);
+	check(env_set_malloc_tunables(&env, 0) == 0);
 	check(strstr(joined(&env), " GLIBC_TUNABLES=glibc.malloc.mmap_threshold=") != NULL);
 	env_free(&env);
 
 	inherited[1] = tuned;
 	check(env_init(&env, inherited, &app, 240, 7) == 0);
-	check(env_set_malloc_tunables(&env) == 0);
+	check(env_set_malloc_tunables(&env, 0) == 0);
 	check(strstr(joined(&env), " GLIBC_TUNABLES=glibc.cpu.x=1:glibc.malloc.mmap_") != NULL);
 	env_free(&env);
 	strcpy(tuned, "GLIBC_TUNABLES=glibc.malloc.y=1");
 	check(env_init(&env, inherited, &app, 240, 7) == 0);
-	check(env_set_malloc_tunables(&env) == 0);
+	check(env_set_malloc_tunables(&env, 0) == 0);
 	check(strstr(joined(&env), " GLIBC_TUNABLES=glibc.malloc.y=1 ") != NULL);
 	env_free(&env);
 }

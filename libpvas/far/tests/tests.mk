@@ -8,7 +8,7 @@ kself	:= $(abspath $(O))/kselftest
 units	:= api faults pager programs
 # The harness defines functions without prototypes, and with unused parameters.
 unit_flags := -std=gnu11 $(filter-out -Wmissing-prototypes,$(WARN)) -Wno-unused-parameter \
-	-I$(here) -I$(top)/include -I$(top)/libpvas/tests -isystem $(kself) -D_GNU_SOURCE -pthread -MMD -MP
+	-I$(here) -I$(top)/include -I$(top)/libpvas/tests -isystem $(kself) -D_GNU_SOURCE -pthread
 
 # The kernel's test harness: libpvas/tests/tests.mk extracts it.
 $(kself)/kselftest_harness.h:
@@ -16,17 +16,29 @@ $(kself)/kselftest_harness.h:
 
 $(units:%=$(tout)/%): $(tout)/%: $(tests)/%.c $(tests)/no_move.c $(out)/libpvasfar.a $(kself)/kselftest_harness.h | $(tout)
 	$(call say,CC)
-	$(Q)$(CC) $(unit_flags) $(CFLAGS) -Wl,--wrap=ioctl -o $@ $< $(tests)/no_move.c $(out)/libpvasfar.a $(libs)
+	$(Q)$(CC) $(unit_flags) $(deps) $(CFLAGS) -Wl,--wrap=ioctl -o $(new) $< $(tests)/no_move.c $(out)/libpvasfar.a $(libs) $(keep_deps) $(keep)
 
 # As printed it does not compile with -fopenmp: it returns out of a parallel loop. 64 MiB here.
 $(tout)/figure3: $(tests)/data/figure3.c $(here)/dlm.h $(out)/libpvasfar.so | $(tout)
 	$(call say,CC)
-	$(Q)$(CC) -std=gnu11 -w -O2 -I$(here) '-DENUM=(1UL<<23)' -o $@ $< -L$(out) -Wl,-rpath,$(out) -lpvasfar
+	$(Q)$(CC) -std=gnu11 -w -O2 -I$(here) '-DENUM=(1UL<<23)' -o $(new) $< -L$(out) -Wl,-rpath,$(out) -lpvasfar $(keep)
 $(tout)/figure3.ok: $(tout)/figure3
 	$(Q)PVAS_FAR=zip PVAS_FAR_RAM=16M PVAS_FAR_PAGE=64K timeout 60 $<
 	$(Q)! PVAS_FAR=zip PVAS_FAR_RAM=1K $< 2>$@
 	$(Q)grep -q '^dlm_startup: a budget of 1024 bytes is too small' $@
 
+# A task of a job with far memory: an ordinary program, but for the test of peers
+job_srcs := $(wildcard $(tests)/job/*.c)
+$(tout)/task: $(job_srcs) $(tests)/job/job.h $(abspath $(O))/libpvas/libpvas.a | $(tout)
+	$(call say,CC)
+	$(Q)$(CC) -std=gnu11 $(WARN) -D_GNU_SOURCE -pthread -I$(top)/libpvas -I$(top)/include/uapi $(CFLAGS) \
+		-o $(new) $(job_srcs) $(abspath $(O))/libpvas/libpvas.a $(keep)
+
 tests: all $(units:%=$(tout)/%) $(tout)/figure3
 check: tests $(tout)/figure3.ok
 	$(Q)$(tests)/run.sh $(tout) $(units)
+
+# Needs libpvas and pvasrun
+check-job: all $(tout)/task
+	$(Q)O=$(abspath $(O)) $(tests)/job/run.sh
+.PHONY: check-job

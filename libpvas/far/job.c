@@ -1,0 +1,480 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * The pager of a job: far memory lies in the tasks' partitions, and libpvas' user backend
+ * calls these functions for the tasks. See ../far_ops.h.
+ *
+ * A mapping takes whole pages of the pager's, but has the length that the task asked for: the
+ * rest of its last page is a hole, as are parts that the task unmaps. uffd.c copes with them.
+ * A page is free when nothing of it is mapped.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "api.h"
+#include "job.h"
+#include "places.h"
+
+#define KERNEL_PAGE 4096UL
+#define FIRST 2	/* pages: a small buffer can lie in two */
+
+/* Of each row, the end of the highest mapping so far */
+static uint64_t *top;
+
+static uint64_t size_up(uint64_t n)
+{
+	return (n + KERNEL_PAGE - 1) & ~(KERNEL_PAGE - 1);
+}
+
+/* Does it all lie in one partition's far part? */
+bool far_job_is_in_row(uint64_t addr, uint64_t len)
+{
+	uint64_t first = far_page_at(addr), last;
+
+	if (first == far.pages || !len || len > far.part_pages * far.page_size)
+		return false;
+	last = far_page_at(addr + len - 1);
+	return last != far.pages && last / far.part_pages == first / far.part_pages;
+}
+
+/* ---- map ---- */
+
+/* The first of @count free pages in a row, from @from on; @end if there are none */
+static uint64_t find_free(uint64_t from, uint64_t end, uint64_t count)
+{
+	uint64_t n, run = 0;
+
+	for (n = from; n < end; n++) {
+		run = far.page[n].state == FAR_FREE ? run + 1 : 0;
+		if (run == count)
+			return n + 1 - count;
+	}
+	return end;
+}
+
+/* Nothing but this is ever registered of a task: anonymous memory that was just mapped here. */
+int64_t far_job_map_at(uint64_t at, uint64_t len)
+{
+	void *p = mmap((void *)at, len, PROT_READ | PROT_WRITE,
+		       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
+
+	if (p == MAP_FAILED)
+		return -errno;
+	madvise(p, len, MADV_NOHUGEPAGE);
+	madvise(p, len, MADV_DONTDUMP);
+	/* A fork child has no pager, and would find zeros there. */
+	if (p == (void *)at && !madvise(p, len, MADV_DONTFORK) &&
+	    !far_uffd_register(&far.uffd, p, len))
+		return (int64_t)at;
+	munmap(p, len);
+	return -ENOMEM;
+}
+
+void far_job_mark(uint64_t first, uint64_t count)
+{
+	uint64_t n;
+
+	for (n = first; n < first + count; n++) {
+		/* Not the pins: the page may be held still, for an earlier mapping. */
+		far.page[n].flags = 0;
+		far.page[n].state = FAR_EMPTY;
+		far.place[n] = far_place_take();
+	}
+	far.allocated += count;
+	if (n > top[first / far.part_pages])
+		top[first / far.part_pages] = n;
+}
+
+static int64_t map_in(uint64_t from, uint64_t end, uint64_t len)
+{
+	uint64_t count = (len + far.page_size - 1) / far.page_size, n = from;
+	int64_t at = -EEXIST;
+
+	if (count > far.capacity - far.allocated)
+		return -ENOMEM;
+	while (at == -EEXIST) {
+		n = find_free(n, end, count);
+		if (n == end)
+			return -ENOMEM;
+		at = far_job_map_at((uint64_t)far_page_addr(n), len);
+		/* The task has mapped something there itself. */
+		if (at < 0)
+			n++;
+	}
+	if (at > 0)
+		far_job_mark(n, count);
+	return at;
+}
+
+static int64_t job_map(unsigned int row, uint64_t len)
+{
+	uint64_t from = row * far.part_pages;
+	int64_t at;
+
+	if (!len || len > far.capacity * far.page_size)
+		return -ENOMEM;
+	pthread_mutex_lock(&far.lock);
+	at = map_in(from, from + far.part_pages, size_up(len));
+	pthread_mutex_unlock(&far.lock);
+	return at;
+}
+
+/* ---- unmap ---- */
+
+/* A busy page that has no memory any more */
+static void set_free(uint64_t n)
+{
+	far_place_give(far.place[n]);
+	far.page[n].flags &= FAR_WANTED;
+	far.allocated--;
+	far_page_settle(n, FAR_FREE);
+}
+
+/* As far_page_wait(); false: the job ends, and the page may stay busy for ever. */
+static bool wait_for(uint64_t n)
+{
+	while (far.page[n].state == FAR_BUSY && !far.dying)
+		far_wait();
+	return !far.dying;
+}
+
+/* Make the pages busy that have memory, with no contents. With the lock, which it releases. */
+static bool empty(uint64_t first, uint64_t end)
+{
+	uint64_t n;
+
+	for (n = first; n < end && wait_for(n); n++)
+		if (far.page[n].state != FAR_FREE)
+			far_page_forget(n);
+	return !far.dying;
+}
+
+/* The same pages after @empty and munmap() */
+static void free_busy(uint64_t first, uint64_t end)
+{
+	uint64_t n;
+
+	for (n = first; n < end; n++)
+		if (far.page[n].state == FAR_BUSY)
+			set_free(n);
+}
+
+/* A page of which a part was unmapped: free if that was the rest. */
+static void free_if_empty(uint64_t n)
+{
+	if (!wait_for(n) || far.page[n].state == FAR_FREE ||
+	    far_uffd_is_mapped(far_page_addr(n), far.page_size))
+		return;
+	far_page_forget(n);
+	set_free(n);
+}
+
+int64_t far_job_unmap(uint64_t addr, uint64_t len)
+{
+	uint64_t first = far_page_at(addr), last = far_page_at(addr + len - 1), full, end;
+	bool emptied;
+	int64_t err;
+
+	full = first + (addr != (uint64_t)far_page_addr(first));
+	end = last + (addr + len == (uint64_t)far_page_addr(last) + far.page_size);
+	pthread_mutex_lock(&far.lock);
+	emptied = empty(full, end);
+	pthread_mutex_unlock(&far.lock);
+	if (!emptied)
+		return -EIO;
+	err = munmap((void *)addr, len) ? -errno : 0;
+	pthread_mutex_lock(&far.lock);
+	free_busy(full, end);
+	if (full != first)
+		free_if_empty(first);
+	if (last >= end && (last != first || full == first))
+		free_if_empty(last);
+	far_changed();
+	pthread_mutex_unlock(&far.lock);
+	return err;
+}
+
+static int64_t job_unmap(uint64_t addr, uint64_t len)
+{
+	len = size_up(len);
+	if (addr & (KERNEL_PAGE - 1) || !far_job_is_in_row(addr, len))
+		return -EINVAL;
+	return far_job_unmap(addr, len);
+}
+
+/* ---- map at an address ---- */
+
+/* Of a page that is mapped in part, bring in the rest: see grow() in job_move.c. With the lock. */
+static void hold_edge(uint64_t n)
+{
+	far_job_pin(n);
+	far_page_bring_in(n, true);
+}
+
+static uint64_t count_free(uint64_t first, uint64_t last)
+{
+	uint64_t n, count = 0;
+
+	for (n = first; n <= last; n++)
+		count += far.page[n].state == FAR_FREE;
+	return count;
+}
+
+static int64_t map_between(uint64_t addr, uint64_t len, uint64_t first, uint64_t last)
+{
+	int64_t at = -ENOMEM;
+	uint64_t n;
+
+	if (count_free(first, last) <= far.capacity - far.allocated)
+		at = far_job_map_at(addr, len);
+	for (n = first; at > 0 && n <= last; n++)
+		if (far.page[n].state == FAR_FREE)
+			far_job_mark(n, 1);
+	return at;
+}
+
+static int64_t job_map_at(uint64_t addr, uint64_t len, int prot, int replace)
+{
+	uint64_t first = far_page_at(addr), last;
+	int64_t at;
+
+	len = size_up(len);
+	if (addr & (KERNEL_PAGE - 1) || !far_job_is_in_row(addr, len))
+		return -EINVAL;
+	last = far_page_at(addr + len - 1);
+	at = replace ? far_job_unmap(addr, len) : 0;
+	if (at)
+		return at;
+	pthread_mutex_lock(&far.lock);
+	hold_edge(first);
+	hold_edge(last);
+	at = map_between(addr, len, first, last);
+	far_job_unpin(first);
+	far_job_unpin(last);
+	pthread_mutex_unlock(&far.lock);
+	if (at > 0 && mprotect((void *)addr, len, prot))
+		return -errno;
+	return at;
+}
+
+static void job_end(unsigned int row)
+{
+	uint64_t from = row * far.part_pages;
+
+	if (top[row] > from)
+		far_job_unmap((uint64_t)far_page_addr(from), (top[row] - from) * far.page_size);
+	top[row] = 0;
+}
+
+/* ---- discard ---- */
+
+/* A part of a page: drop the kernel's pages from it while it is resident. Holes read as zeros. */
+static void drop_part(uint64_t n, uint64_t addr, uint64_t len)
+{
+	pthread_mutex_lock(&far.lock);
+	far_job_pin(n);
+	far_page_bring_in(n, true);
+	pthread_mutex_unlock(&far.lock);
+	madvise((void *)addr, len, MADV_DONTNEED);
+	pthread_mutex_lock(&far.lock);
+	far_job_unpin(n);
+	pthread_mutex_unlock(&far.lock);
+}
+
+static void drop_whole(uint64_t first, uint64_t end)
+{
+	bool emptied;
+	uint64_t n;
+
+	pthread_mutex_lock(&far.lock);
+	emptied = empty(first, end);
+	pthread_mutex_unlock(&far.lock);
+	if (!emptied)
+		return;
+	far_uffd_drop(far_page_addr(first), (end - first) * far.page_size);
+	pthread_mutex_lock(&far.lock);
+	for (n = first; n < end; n++)
+		if (far.page[n].state == FAR_BUSY)
+			far_page_settle(n, FAR_EMPTY);
+	pthread_mutex_unlock(&far.lock);
+}
+
+static int64_t job_discard(uint64_t addr, uint64_t len)
+{
+	uint64_t to = addr + size_up(len), n, at, until;
+
+	if (addr & (KERNEL_PAGE - 1) || (len && !far_job_is_in_row(addr, to - addr)))
+		return -EINVAL;
+	for (at = addr; at < to; at = until) {
+		n = far_page_at(at);
+		until = (uint64_t)far_page_addr(n) + far.page_size;
+		until = until < to ? until : to;
+		if (until - at == far.page_size)
+			drop_whole(n, n + 1);
+		else
+			drop_part(n, at, until - at);
+	}
+	return 0;
+}
+
+/* ---- hold: for system calls ---- */
+
+void far_job_pin(uint64_t n)
+{
+	far.pinned += !far.page[n].pins++;
+}
+
+void far_job_unpin(uint64_t n)
+{
+	if (far.page[n].pins && !--far.page[n].pins)
+		far.pinned--;
+}
+
+/*
+ * At most half of the budget, so that there is always a page that can go; and a quarter for
+ * what is more than the first pages of a call, so that long ones leave room for others.
+ */
+static bool pin(uint64_t n, uint64_t nth)
+{
+	uint64_t most = nth < FIRST ? far.frames / 2 : far.frames / 4;
+
+	if (far.page[n].pins == UINT16_MAX || (!far.page[n].pins && far.pinned >= most))
+		return false;
+	far_job_pin(n);
+	return true;
+}
+
+static uint64_t job_hold(uint64_t addr, uint64_t len, int write)
+{
+	uint64_t at, n, end = addr + len, nth = 0;
+
+	pthread_mutex_lock(&far.lock);
+	for (at = addr; at < end; at = (uint64_t)far_page_addr(n) + far.page_size) {
+		n = far_page_at(at);
+		if (n == far.pages)
+			break;		/* the rest is the kernel's to look at */
+		if (!pin(n, nth++)) {
+			end = at;
+			break;
+		}
+		/* If it is not mapped, the call fails as it should. */
+		far_page_bring_in(n, write);
+		pthread_mutex_unlock(&far.lock);
+		far_uffd_fill(&far.uffd, far_page_addr(n), far.page_size);
+		pthread_mutex_lock(&far.lock);
+	}
+	pthread_mutex_unlock(&far.lock);
+	return end - addr;
+}
+
+/* The first and the last page may be used in part. */
+static uint64_t job_room(void)
+{
+	uint64_t pages;
+
+	pthread_mutex_lock(&far.lock);
+	pages = far.frames / 4 > far.pinned + 2 ? far.frames / 4 - far.pinned - 2 : 0;
+	pthread_mutex_unlock(&far.lock);
+	return pages * far.page_size;
+}
+
+static void job_release(uint64_t addr, uint64_t len)
+{
+	uint64_t at, n;
+
+	pthread_mutex_lock(&far.lock);
+	for (at = addr; at < addr + len; at = (uint64_t)far_page_addr(n) + far.page_size) {
+		n = far_page_at(at);
+		if (n == far.pages)
+			break;
+		far_job_unpin(n);
+	}
+	far_changed();
+	pthread_mutex_unlock(&far.lock);
+}
+
+/* ---- the pager ---- */
+
+static int job_plan(const struct pvas_far_attr *attr, uint64_t *size, uint64_t *page)
+{
+	struct far_config config;
+	int err = far_config_get(&config, attr);
+
+	*size = config.size;
+	*page = config.page;
+	return err;
+}
+
+static void job_close(void)
+{
+	far_keeper_stop();
+	/* A thread of the pager waits for its end; so does what it holds. */
+	if (far.dying)
+		return;
+	far_places_close();
+	free(top);
+	top = NULL;
+	far_pager_close();
+}
+
+static int job_open(const struct pvas_far_attr *attr, const struct pvas_far_rows *rows,
+		    int *kernel)
+{
+	const struct far_rows own = {
+		(char *)rows->base, rows->stride, rows->length, rows->count,
+	};
+	struct far_config config;
+	int err = far_config_get(&config, attr);
+
+	if (err)
+		return err;
+	config.rows = &own;
+	err = far_pager_open(&config);
+	if (err)
+		return err;
+	far.capacity = (config.size + config.page - 1) / config.page;
+	top = calloc(rows->count, sizeof(*top));
+	err = top ? far_places_open(far.capacity) : -ENOMEM;
+	if (!err)
+		err = far_keeper_start();
+	if (err)
+		job_close();
+	/* Without UFFDIO_MOVE a page can leave while a device writes to it: it must be held. */
+	*kernel = far.uffd.kernel && far.uffd.move;
+	return err;
+}
+
+static void job_totals(struct pvas_far_totals *t)
+{
+	struct pvas_far_counters c = { .size = sizeof(c) };
+
+	memset(t, 0, sizeof(*t));
+	if (pvas_far_get_counters(&c))
+		return;
+	*t = (struct pvas_far_totals){
+		.page = c.page, .ram = c.ram, .resident = c.resident, .allocated = c.allocated,
+		.stored = c.stored, .faults = c.faults, .fetched = c.fetched, .put = c.put,
+		.waited = c.waited,
+	};
+}
+
+FAR_PUBLIC const struct pvas_far_ops far_job_ops = {
+	.version = PVAS_FAR_OPS_VERSION,
+	.plan = job_plan,
+	.open = job_open,
+	.close = job_close,
+	.error = far_error,
+	.map = job_map,
+	.map_at = job_map_at,
+	.unmap = job_unmap,
+	.discard = job_discard,
+	.move = far_job_move,
+	.hold = job_hold,
+	.release = job_release,
+	.room = job_room,
+	.end = job_end,
+	.totals = job_totals,
+	.when_dying = &far_when_dying,
+};

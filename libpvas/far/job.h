@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* The pager of a job: shared by job.c and job_move.c */
+#ifndef PVAS_FAR_JOB_H
+#define PVAS_FAR_JOB_H
+
+#include "../far_ops.h"
+#include "far.h"
+#include "store.h"
+
+/* Map and register memory at an address: it, or -errno. */
+int64_t far_job_map_at(uint64_t at, uint64_t len);
+
+/* Free pages are mapped now. With the lock. */
+void far_job_mark(uint64_t first, uint64_t count);
+
+int64_t far_job_unmap(uint64_t addr, uint64_t len);
+bool far_job_is_in_row(uint64_t addr, uint64_t len);
+
+/* With the lock */
+void far_job_pin(uint64_t page);
+void far_job_unpin(uint64_t page);
+
+int64_t far_job_move(uint64_t addr, uint64_t len, uint64_t new_len, int may_move);
+
+/* keeper.c: 0 or -errno */
+int far_keeper_start(void);
+void far_keeper_stop(void);
+
+extern const struct pvas_far_ops far_job_ops;
+
+#endif

@@ -1,0 +1,144 @@
+#!/bin/bash
+# SPDX-License-Identifier: LGPL-2.1-or-later
+# Run the tests of a job's far memory: as this user, and as an ordinary one if this is root, since
+# the kernel then serves no faults of its own.
+# usage: O=build-dir run.sh [test...]
+
+here=$(dirname "$(readlink -f "$0")")
+O=${O:-$here/../../../../build}
+task=$O/libpvasfar/tests/task
+pvasrun=$O/pvasrun/pvasrun
+tmp=$(mktemp -d) || exit 1
+chmod 1777 "$tmp"
+trap 'rm -rf "$tmp"' EXIT
+export FAR_TEST_FILE=$tmp/records
+passed=0
+failed=0
+ordinary=()
+[ "$(id -u)" -ne 0 ] ||
+	ordinary=(setpriv --reuid=65534 --regid=65534 --clear-groups --bounding-set=-all)
+if [ ${#ordinary[@]} -gt 0 ]; then
+	# Others may not enter this folder.
+	mkdir "$tmp/bin" "$tmp/bin/pvasrun" "$tmp/bin/libpvasfar"
+	cp "$pvasrun" "$tmp/bin/pvasrun/"
+	cp "$O"/libpvasfar/libpvasfar.so* "$O"/libpvasfar/pvasfar-host.so "$tmp/bin/libpvasfar/" 2>/dev/null
+	cp "$task" "$tmp/bin/task"
+fi
+
+ok() { # name status
+	if [ "$2" -eq 0 ]; then
+		passed=$((passed + 1))
+		echo "ok $1"
+	else
+		failed=$((failed + 1))
+		echo "not ok $1"
+		sed 's/^/# /' "$tmp/log"
+	fi
+}
+
+# Not by all users: $tmp/bin belongs to root.
+job() { # how ranks test options...
+	local how=$1 n=$2 name=$3 run=("$pvasrun") program=$task
+	shift 3
+	[ "$how" = ordinary ] && run=("${ordinary[@]}" env "HOME=$tmp" "$tmp/bin/pvasrun/pvasrun") program=$tmp/bin/task
+	timeout -k 5 120 "${run[@]}" --mpi none --ram 16M "$@" -n "$n" "$program" "$name" > "$tmp/log" 2>&1
+}
+
+works() { # how ranks test options...
+	job "$@"
+	ok "$1-$3${4:+ ${*:4}}" $?
+}
+
+# It fails with a line that has these words, and status 1.
+refuses() { # name words options...
+	local name=$1 words=$2 status
+	shift 2
+	timeout -k 5 60 "$pvasrun" --mpi none "$@" -n 1 "$task" fill > "$tmp/log" 2>&1
+	status=$?
+	[ "$status" -eq 1 ] && [ "$(wc -l < "$tmp/log")" -eq 1 ] && grep -q -- "$words" "$tmp/log"
+	ok "$name" $?
+}
+
+tests=(calls messages waiting file unmap spans stacks remap madvise mprotect fixed fork exec threads)
+[ $# -eq 0 ] || tests=("$@")
+hows=(own)
+[ ${#ordinary[@]} -eq 0 ] || hows+=(ordinary)
+for how in "${hows[@]}"; do
+	for t in "${tests[@]}"; do
+		works "$how" 1 "$t" --far-page 64K
+	done
+	works "$how" 4 fill --far "file:$tmp"
+	works "$how" 3 peer --far-page 16K
+	rm -f "$FAR_TEST_FILE"
+	works "$how" 4 append
+done
+[ $# -eq 0 ] || exit $((failed > 0))
+
+works own 2 peer --far "file:$tmp,file:$tmp" --far-copies 2
+works own 1 full --far-size 48M
+refuses budget 'too small' --ram 64K --far-page 64K
+refuses no-store 'No such file' --ram 16M --far "file:$tmp/none"
+refuses bad-store 'is_no_server' --ram 16M --far is_no_server:1
+refuses without-ram '--ram' --far zip
+refuses kernel-backend 'user backend' --ram 16M --backend kernel
+refuses small-partitions '16 GiB' --ram 16M --partition-size 4G
+refuses no-room 'no room' --ram 16M --far "file:$tmp" --far-size 30T
+refuses key 'key' --ram 16M --far 127.0.0.1:9 --far-key "$tmp/none"
+
+# A memory server: with the key, without it, with another one, too small
+memd=$O/memd/pvas-memd
+if [ -x "$memd" ]; then
+	"$memd" --make-key "$tmp/key" && "$memd" --make-key "$tmp/other"
+	"$memd" --key "$tmp/key" --ram 300M --listen 127.0.0.1:0 > "$tmp/memd" 2>&1 &
+	server=$!
+	for _ in $(seq 50); do grep -q listening "$tmp/memd" && break; sleep 0.1; done
+	at=127.0.0.1:$(sed -n 's/.*listening at .* port \([0-9]*\),.*/\1/p' "$tmp/memd")
+	works own 2 fill --far "$at" --far-key "$tmp/key"
+	refuses no-key 'key' --ram 16M --far "$at"
+	refuses wrong-key 'key' --ram 16M --far "$at" --far-key "$tmp/other"
+	refuses server-full "$at" --ram 16M --far "$at" --far-key "$tmp/key" --far-size 400M
+	# Killed in the middle
+	"$pvasrun" --mpi none --ram 16M --far "$at" --far-key "$tmp/key" -n 2 "$task" forever \
+		> "$tmp/log" 2>&1 &
+	launcher=$!
+	sleep 2
+	kill -KILL $server
+	timeout 30 tail --pid=$launcher -f /dev/null
+	kill -KILL $launcher 2> "$tmp/none" || true
+	wait $launcher
+	[ $? -eq 1 ] && grep -q "$at.*: the job ends$" "$tmp/log"
+	ok server-killed $?
+fi
+
+# The pager is killed: so are the tasks, and nothing is left.
+"$pvasrun" --mpi none --ram 16M --far "file:$tmp" -n 2 "$task" forever > "$tmp/log" 2>&1 &
+launcher=$!
+disown
+sleep 2
+# Two tasks, and the process that keeps the pager's descriptor
+tasks=$(ps -o pid= --ppid $launcher)
+kill -KILL $launcher
+sleep 1
+ps -o stat= -p "$(echo $tasks | tr ' ' ,)" > "$tmp/log"
+# Dead ones may wait for a parent that does not look.
+[ "$(wc -w <<< "$tasks")" -eq 3 ] && ! grep -qv Z "$tmp/log" &&
+	[ -z "$(find "$tmp" -maxdepth 1 -name '.pvas*')" ]
+ok killed $?
+
+# A page can't be got any more: one line, and the end.
+truncate -s 300M "$tmp/store"
+"$pvasrun" --mpi none --ram 16M --far "file:$tmp/store" -n 2 "$task" forever > "$tmp/log" 2>&1 &
+launcher=$!
+sleep 2
+truncate -s 0 "$tmp/store"
+timeout 20 tail --pid=$launcher -f /dev/null; kill -KILL $launcher 2>/dev/null; wait $launcher
+[ $? -eq 1 ] && grep -q 'store: .*: the job ends$' "$tmp/log"
+ok store-fails $?
+
+# Without --ram there is none.
+timeout 60 "$pvasrun" --mpi none -n 1 "$task" fill > "$tmp/log" 2>&1
+[ $? -eq 1 ] && grep -q 'is_far' "$tmp/log"
+ok none-without-ram $?
+
+echo "$passed passed, $failed failed"
+[ "$failed" -eq 0 ]

@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Far memory of the job. The pager's threads run here, in the process whose mm is the space;
+ * they and libpvas call each other, and this file only brings them together.
+ */
+#include "far.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "../libpvas/far/pvas_far.h"
+#include "../libpvas/far_ops.h"
+#include "../libpvas/pvas.h"
+#include "component.h"
+#include "report.h"
+
+#define TEXT_(x)	#x
+#define TEXT(x)		TEXT_(x)
+#define LIBRARY		"libpvasfar.so." TEXT(PVAS_VERSION_MAJOR)
+#define KEY		"PVAS_FAR_KEY"
+
+static const struct pvas_far_ops *pager;
+static struct pvas_far_ops ours;	/* the pager's, with another @open */
+static struct pvas_far_attr attr;
+static const char *key;
+static char failure[512];
+static int served_by_kernel;
+
+/* The pager's last words, and the job that they end */
+static struct {
+	struct event event;
+	struct job *job;
+	char why[512];
+	unsigned int dying;
+} death = { .event.fd = -1 };
+
+/* ---- the library ---- */
+
+static int find_library(char path[static PATH_MAX])
+{
+	static const char *const installed[] = {
+		"../lib/" LIBRARY, "../lib/x86_64-linux-gnu/" LIBRARY, "../lib64/" LIBRARY,
+	};
+	int fd = -ENOENT;
+	size_t i;
+
+	for (i = 0; i < sizeof(installed) / sizeof(installed[0]) && fd == -ENOENT; i++)
+		fd = companion_open("../libpvasfar/" LIBRARY, installed[i], path);
+	if (fd >= 0)
+		close(fd);
+	return fd;
+}
+
+static int load(void)
+{
+	char path[PATH_MAX];
+	int err = find_library(path);
+	void *library;
+
+	if (err < 0) {
+		report_error(err == -EPERM ?
+			     "--ram: other users could have changed %s (install all of PVAS)" :
+			     "--ram: %s is missing (install libpvasfar)",
+			     err == -EPERM ? path : LIBRARY);
+		return STATUS_FAILED;
+	}
+	/* Never unloaded: it has threads. */
+	library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+	if (!library) {
+		report_error("--ram: %s", dlerror());
+		return STATUS_FAILED;
+	}
+	pager = dlsym(library, PVAS_FAR_JOB_OPS);
+	if (pager && pager->version == PVAS_FAR_OPS_VERSION)
+		return 0;
+	report_error("--ram: %s is of another version of PVAS (install all of one)", path);
+	return STATUS_FAILED;
+}
+
+/* ---- the pager ---- */
+
+/* A file's name is passed by the environment, which is not for the tasks. */
+static int open_with_key(const struct pvas_far_rows *rows, int *kernel)
+{
+	const char *old = getenv(KEY);
+	char *kept = old ? strdup(old) : NULL;
+	int err;
+
+	setenv(KEY, key, 1);
+	err = pager->open(&attr, rows, kernel);
+	if (kept)
+		setenv(KEY, kept, 1);
+	else
+		unsetenv(KEY);
+	free(kept);
+	return err;
+}
+
+static int open_pager(const struct pvas_far_attr *unused, const struct pvas_far_rows *rows,
+		      int *kernel)
+{
+	int err = key ? open_with_key(rows, kernel) : pager->open(&attr, rows, kernel);
+
+	(void)unused;
+	failure[0] = '\0';
+	if (err)
+		snprintf(failure, sizeof(failure), "%s",
+			 pager->error()[0] ? pager->error() : strerror(-err));
+	served_by_kernel = *kernel;
+	return err;
+}
+
+const char *far_failure(void)
+{
+	return failure[0] ? failure : NULL;
+}
+
+/* The last page of a mapping is used in part only: of many small ones, that is much. */
+static int plan(struct pvas_far_config *config)
+{
+	int err = pager->plan(&attr, &config->size, &config->page);
+
+	if (err || attr.page)
+		return err;
+	while (config->page > PVAS_FAR_PAGE_MIN && config->page > config->threshold / 4)
+		config->page /= 2;
+	attr.page = config->page;
+	return 0;
+}
+
+int far_prepare(const struct options *opt)
+{
+	static struct pvas_far_config config;
+	int status;
+
+	if (!opt->far.ram)
+		return 0;
+	status = load();
+	if (status)
+		return status;
+	key = opt->far.key;
+	attr = (struct pvas_far_attr){
+		.size = sizeof(attr), .stores = opt->far.stores ? opt->far.stores : "zip",
+		.ram = opt->far.ram, .far = opt->far.size, .page = opt->far.page,
+		.copies = opt->far.copies,
+	};
+	config.threshold = opt->far.threshold;
+	config.rows = 2 * opt->tasks + 8;	/* some may be in use by libraries of pvasrun */
+	if (plan(&config)) {
+		report_error("--ram: %s", pager->error());
+		return STATUS_FAILED;
+	}
+	ours = *pager;
+	ours.open = open_pager;
+	config.ops = &ours;
+	pvas_user_set_far(&config);
+	return 0;
+}
+
+/* ---- its end ---- */
+
+/* In a thread of the pager: the first one speaks. */
+static void die(const char *why)
+{
+	uint64_t one = 1;
+
+	if (__atomic_exchange_n(&death.dying, 1, __ATOMIC_ACQ_REL))
+		return;
+	snprintf(death.why, sizeof(death.why), "%s", why);
+	if (write(death.event.fd, &one, sizeof(one)) != sizeof(one))
+		_exit(STATUS_FAILED);
+}
+
+/* The tasks that wait for the page never get it. */
+static void on_death(struct event *event, uint32_t what)
+{
+	uint64_t count;
+
+	(void)what;
+	if (read(event->fd, &count, sizeof(count)) != sizeof(count))
+		return;
+	report_error("far memory: %s: the job ends", death.why);
+	job_end(death.job, STATUS_FAILED);
+}
+
+int far_watch(struct loop *loop, struct job *job)
+{
+	if (!pager)
+		return 0;
+	death.job = job;
+	death.event.ready = on_death;
+	death.event.fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (death.event.fd < 0)
+		return -errno;
+	*pager->when_dying = die;
+	report_note("far memory: system calls on it are served by %s",
+		    served_by_kernel ? "the kernel" : "pvasrun, as this user's userfaultfd serves none");
+	return loop_watch(loop, &death.event, EPOLLIN);
+}
+
+void far_report(void)
+{
+	struct pvas_far_totals t;
+
+	if (!pager)
+		return;
+	pager->totals(&t);
+	report_note("far memory: %llu faults took %llu ms, %llu MiB came in, %llu MiB went out",
+		    (unsigned long long)t.faults, (unsigned long long)t.waited / 1000,
+		    (unsigned long long)(t.fetched * t.page >> 20),
+		    (unsigned long long)(t.put * t.page >> 20));
+}

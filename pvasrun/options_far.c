@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* The options of far memory. */
+#include <string.h>
+
+#include "../libpvas/far/pvas_far.h"
+#include "../libpvas/pvas.h"
+#include "options.h"
+#include "parse.h"
+
+/* Many arrays are larger, and few other things */
+#define THRESHOLD	(1ULL << 20)
+
+static int take_size(const char *text, uint64_t least, uint64_t most, uint64_t *value)
+{
+	return parse_size(text, value) || *value < least || *value > most;
+}
+
+const char *options_take_far(struct far_options *far, int key, const char *text)
+{
+	const uint64_t page = PVAS_FAR_PAGE_MIN, most = 1ULL << 45;
+
+	switch (key) {
+	case KEY_RAM:
+		return take_size(text, page, most, &far->ram) ? "--ram is a size, as 2G" : NULL;
+	case KEY_FAR_SIZE:
+		return take_size(text, page, most, &far->size) ? "--far-size is a size, as 64G" : NULL;
+	case KEY_FAR_PAGE:
+		return take_size(text, page, PVAS_FAR_PAGE_MAX, &far->page) ||
+			       (far->page & (far->page - 1)) ?
+			       "--far-page is a power of two from 4K to 64M" : NULL;
+	case KEY_FAR_THRESHOLD:
+		return take_size(text, page, most, &far->threshold) ?
+			       "--far-threshold is a size from 4K on" : NULL;
+	case KEY_FAR_COPIES:
+		return parse_count(text, 1, 2, &far->copies) ? "--far-copies is 1 or 2" : NULL;
+	case KEY_FAR_KEY:
+		far->key = text;
+		return *text ? NULL : "--far-key is a file's name";
+	default:
+		far->stores = text;
+		return *text ? NULL : "--far is a list of stores (zip, file:PATH or HOST:PORT)";
+	}
+}
+
+const char *options_check_far(struct options *opt)
+{
+	const struct far_options *far = &opt->far;
+
+	if (!far->ram && (far->stores || far->size || far->page || far->threshold || far->copies ||
+			  far->key))
+		return "--far and its options need --ram";
+	if (!far->ram)
+		return NULL;
+	if (opt->backend == PVAS_BACKEND_KERNEL)
+		return "--ram: only the user backend has far memory (leave --backend kernel out)";
+	opt->backend = PVAS_BACKEND_USER;
+	if (!far->threshold)
+		opt->far.threshold = THRESHOLD;
+	return NULL;
+}
