@@ -23,6 +23,9 @@ if [ ${#ordinary[@]} -gt 0 ]; then
 	cp "$pvasrun" "$tmp/bin/pvasrun/"
 	cp "$O"/libpvasfar/libpvasfar.so* "$O"/libpvasfar/pvasfar-host.so "$tmp/bin/libpvasfar/" 2>/dev/null
 	cp "$task" "$tmp/bin/task"
+	export PVAS_FAR_PLUGINS=$tmp/bin/libpvasfar
+else
+	export PVAS_FAR_PLUGINS=$O/libpvasfar
 fi
 
 ok() { # name status
@@ -126,7 +129,7 @@ ps -o stat= -p "$(echo $tasks | tr ' ' ,)" > "$tmp/log"
 ok killed $?
 
 # A page can't be got any more: one line, and the end.
-truncate -s 300M "$tmp/store"
+truncate -s 300M "$tmp/store" && chmod 600 "$tmp/store"
 "$pvasrun" --mpi none --ram 16M --far "file:$tmp/store" -n 2 "$task" forever > "$tmp/log" 2>&1 &
 launcher=$!
 sleep 2
