@@ -1,0 +1,377 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * Accumulates. The origin's data are brought into an array of elements, unless they are one; the
+ * target's elements are combined where they are, piece by piece. Without atomic instructions for an
+ * element, it is combined under the target's lock for that.
+ */
+#include "element.h"
+
+#include <stdlib.h>
+
+#include "ompi/request/request.h"
+
+/* Pieces of the target that are enumerated at a time */
+#define PIECES 32
+
+/* Arrays up to this size are on the stack. */
+#define SMALL 1024
+
+/**
+ * struct call - an accumulate
+ * @old:	an array of elements for the values before the operation, or NULL
+ * @n:		elements
+ * @alone:	no other rank or thread can accumulate there meanwhile
+ */
+struct call {
+	struct mca_osc_pvas_module *m;
+	struct mca_osc_pvas_target *target;
+	struct mca_osc_pvas_operation operation;
+	char *at;
+	size_t count;
+	ompi_datatype_t *type;
+	const char *from;
+	char *old;
+	size_t n;
+	bool alone;
+};
+
+/* ---- the lock for what has no atomic instruction ---- */
+
+static void lock_elements(struct call *c)
+{
+	uint64_t *lock = &c->target->state->acc_lock, none = 0;
+
+	mca_osc_pvas_count(locked_accumulates, 1);
+	while (!__atomic_compare_exchange_n(lock, &none, c->m->rank + 1, false, __ATOMIC_ACQUIRE,
+					    __ATOMIC_RELAXED)) {
+		mca_osc_pvas_wait_until(c->m, !mca_osc_pvas_load(lock));
+		none = 0;
+	}
+}
+
+static void unlock_elements(struct call *c)
+{
+	__atomic_store_n(&c->target->state->acc_lock, 0, __ATOMIC_RELEASE);
+}
+
+/* ---- combining ---- */
+
+static void combine_array(struct call *c, char *to, const char *from, char *old, size_t n)
+{
+	if (c->alone) {
+		mca_osc_pvas_apply_plain(&c->operation, to, from, old, n);
+	} else if (mca_osc_pvas_is_atomic(&c->operation, to)) {
+		mca_osc_pvas_apply_atomic(&c->operation, to, from, old, n);
+	} else {
+		lock_elements(c);
+		mca_osc_pvas_apply_plain(&c->operation, to, from, old, n);
+		unlock_elements(c);
+	}
+}
+
+/* The target's elements have gaps between them, but none inside. */
+static void combine_pieces(struct call *c)
+{
+	const size_t element = c->operation.type->super.size, bytes = c->n * element;
+	struct iovec pieces[PIECES];
+	opal_convertor_t convertor;
+	size_t done = 0, length;
+	uint32_t nr, i;
+	int ended = 0;
+
+	OBJ_CONSTRUCT(&convertor, opal_convertor_t);
+	opal_convertor_copy_and_prepare_for_send(ompi_mpi_local_convertor, &c->type->super,
+						 c->count, c->at, 0, &convertor);
+	while (done < bytes && !ended) {
+		nr = PIECES;
+		length = bytes;
+		ended = opal_convertor_raw(&convertor, pieces, &nr, &length);
+		if (!nr)
+			break;
+		for (i = 0; i < nr && done < bytes; i++) {
+			length = pieces[i].iov_len < bytes - done ? pieces[i].iov_len : bytes - done;
+			combine_array(c, pieces[i].iov_base, c->from ? c->from + done : NULL,
+				      c->old ? c->old + done : NULL, length / element);
+			done += length;
+		}
+	}
+	OBJ_DESTRUCT(&convertor);
+}
+
+/* Elements with gaps inside: those of the target are brought into an array, and back. */
+static int combine_copy(struct call *c)
+{
+	const struct mca_osc_pvas_operation *o = &c->operation;
+	char *copy = malloc(c->n * mca_coll_pvas_extent(o->type) + 1);
+	int rc;
+
+	if (!copy)
+		return OMPI_ERR_OUT_OF_RESOURCE;
+	lock_elements(c);
+	rc = mca_coll_pvas_copy_data(copy, c->n, o->type, c->at, c->count, c->type);
+	mca_osc_pvas_apply_plain(o, copy, c->from, c->old, c->n);
+	if (rc == OMPI_SUCCESS && o->kind != MCA_OSC_PVAS_NO_OP)
+		rc = mca_coll_pvas_copy_data(c->at, c->count, c->type, copy, c->n, o->type);
+	unlock_elements(c);
+	free(copy);
+	return rc;
+}
+
+/* Are these data an array of elements? What lies in gaps is not ours to read or write. */
+static bool is_array(const ompi_datatype_t *element, const ompi_datatype_t *type, size_t count)
+{
+	return mca_coll_pvas_is_plain(element) && mca_osc_pvas_is_contiguous(type, count);
+}
+
+static int combine(struct call *c)
+{
+	if (!mca_coll_pvas_is_plain(c->operation.type))
+		return combine_copy(c);
+	if (is_array(c->operation.type, c->type, c->count))
+		combine_array(c, c->at + c->type->super.true_lb, c->from, c->old, c->n);
+	else
+		combine_pieces(c);
+	return OMPI_SUCCESS;
+}
+
+/* ---- the origin's side ---- */
+
+/**
+ * struct array - a buffer of the origin as an array of elements
+ * @copy:	allocated, if not NULL
+ */
+struct array {
+	char *at;
+	char *copy;
+	char small[SMALL];
+};
+
+/* False: no memory. The data are not yet copied. */
+static bool make_array(struct array *a, const struct call *c, void *buf, size_t count,
+		       const ompi_datatype_t *type)
+{
+	const size_t bytes = c->n * mca_coll_pvas_extent(c->operation.type);
+
+	a->copy = NULL;
+	a->at = a->small;
+	if (is_array(c->operation.type, type, count))
+		a->at = (char *)buf + type->super.true_lb;
+	else if (bytes > SMALL)
+		a->at = a->copy = malloc(bytes);
+	return a->at;
+}
+
+static bool is_copied(const struct array *a)
+{
+	return a->at == a->small || a->copy;
+}
+
+/* An origin's buffer */
+struct buffer {
+	void *at;
+	size_t count;
+	ompi_datatype_t *type;
+};
+
+/* MPI_REPLACE and MPI_NO_OP of elements of several types */
+static int exchange_mixed(struct call *c, const struct buffer *origin, const struct buffer *result)
+{
+	int rc = OMPI_SUCCESS;
+
+	if (c->operation.kind > MCA_OSC_PVAS_NO_OP)
+		return MPI_ERR_OP;
+	lock_elements(c);
+	if (result)
+		rc = mca_coll_pvas_copy_data(result->at, result->count, result->type, c->at,
+					     c->count, c->type);
+	if (rc == OMPI_SUCCESS && c->operation.kind == MCA_OSC_PVAS_REPLACE)
+		rc = mca_coll_pvas_copy_data(c->at, c->count, c->type, origin->at, origin->count,
+					     origin->type);
+	unlock_elements(c);
+	return rc;
+}
+
+static int with_origin(struct call *c, const struct buffer *origin)
+{
+	struct array a;
+	int rc = OMPI_SUCCESS;
+
+	if (c->operation.kind == MCA_OSC_PVAS_NO_OP)
+		return combine(c);
+	if (!make_array(&a, c, origin->at, origin->count, origin->type))
+		return OMPI_ERR_OUT_OF_RESOURCE;
+	if (is_copied(&a))
+		rc = mca_coll_pvas_copy_data(a.at, c->n, c->operation.type, origin->at,
+					     origin->count, origin->type);
+	c->from = a.at;
+	if (rc == OMPI_SUCCESS)
+		rc = combine(c);
+	free(a.copy);
+	return rc;
+}
+
+static int with_result(struct call *c, const struct buffer *origin, const struct buffer *result)
+{
+	struct array a;
+	int rc;
+
+	if (!result)
+		return with_origin(c, origin);
+	if (!make_array(&a, c, result->at, result->count, result->type))
+		return OMPI_ERR_OUT_OF_RESOURCE;
+	c->old = a.at;
+	rc = with_origin(c, origin);
+	if (rc == OMPI_SUCCESS && is_copied(&a))
+		rc = mca_coll_pvas_copy_data(result->at, result->count, result->type, a.at, c->n,
+					     c->operation.type);
+	free(a.copy);
+	return rc;
+}
+
+static size_t bytes_of(const struct buffer *b)
+{
+	return b->count * b->type->super.size;
+}
+
+/* Open MPI has checked that the operator is defined for the type. */
+static ompi_datatype_t *element_of(ompi_datatype_t *type)
+{
+	if (ompi_datatype_is_predefined(type))
+		return type;
+	return ompi_datatype_get_single_predefined_type_from_args(type);
+}
+
+static bool is_alone(const struct mca_osc_pvas_target *target)
+{
+	return target->access == MCA_OSC_PVAS_EXCLUSIVE && !opal_using_threads();
+}
+
+static int accumulate(struct mca_osc_pvas_module *m, int rank, ptrdiff_t disp,
+		      const struct buffer *origin, const struct buffer *result,
+		      const struct buffer *where, ompi_op_t *op)
+{
+	struct call c = {
+		.m = m, .target = &m->targets[rank], .count = where->count, .type = where->type,
+	};
+	int rc = mca_osc_pvas_reach(m, rank, disp, where->count, where->type, &c.at);
+
+	mca_osc_pvas_count(accumulates, 1);
+	if (rc)
+		return rc == MCA_OSC_PVAS_NOTHING ? OMPI_SUCCESS : rc;
+	mca_osc_pvas_operation_init(&c.operation, op, element_of(where->type));
+	if ((c.operation.kind != MCA_OSC_PVAS_NO_OP && bytes_of(origin) != bytes_of(where)) ||
+	    (result && bytes_of(result) < bytes_of(where)))
+		return MPI_ERR_TRUNCATE;
+	if (!c.operation.type)
+		return exchange_mixed(&c, origin, result);
+	c.n = bytes_of(where) / c.operation.type->super.size;
+	c.alone = is_alone(c.target);
+	return with_result(&c, origin, result);
+}
+
+/* ---- MPI's calls ---- */
+
+int mca_osc_pvas_accumulate(const void *origin, int origin_count,
+			    struct ompi_datatype_t *origin_type, int rank, ptrdiff_t disp,
+			    int count, struct ompi_datatype_t *type, struct ompi_op_t *op,
+			    ompi_win_t *win)
+{
+	return accumulate(mca_osc_pvas_module_of(win), rank, disp,
+			  &(struct buffer) { (void *)origin, origin_count, origin_type }, NULL,
+			  &(struct buffer) { NULL, count, type }, op);
+}
+
+int mca_osc_pvas_get_accumulate(const void *origin, int origin_count,
+				struct ompi_datatype_t *origin_type, void *result,
+				int result_count, struct ompi_datatype_t *result_type, int rank,
+				ptrdiff_t disp, int count, struct ompi_datatype_t *type,
+				struct ompi_op_t *op, ompi_win_t *win)
+{
+	return accumulate(mca_osc_pvas_module_of(win), rank, disp,
+			  &(struct buffer) { (void *)origin, origin_count, origin_type },
+			  &(struct buffer) { result, result_count, result_type },
+			  &(struct buffer) { NULL, count, type }, op);
+}
+
+int mca_osc_pvas_raccumulate(const void *origin, int origin_count,
+			     struct ompi_datatype_t *origin_type, int rank, ptrdiff_t disp,
+			     int count, struct ompi_datatype_t *type, struct ompi_op_t *op,
+			     ompi_win_t *win, struct ompi_request_t **request)
+{
+	*request = &ompi_request_empty;
+	return mca_osc_pvas_accumulate(origin, origin_count, origin_type, rank, disp, count, type,
+				       op, win);
+}
+
+int mca_osc_pvas_rget_accumulate(const void *origin, int origin_count,
+				 struct ompi_datatype_t *origin_type, void *result,
+				 int result_count, struct ompi_datatype_t *result_type, int rank,
+				 ptrdiff_t disp, int count, struct ompi_datatype_t *type,
+				 struct ompi_op_t *op, ompi_win_t *win,
+				 struct ompi_request_t **request)
+{
+	*request = &ompi_request_empty;
+	return mca_osc_pvas_get_accumulate(origin, origin_count, origin_type, result, result_count,
+					   result_type, rank, disp, count, type, op, win);
+}
+
+int mca_osc_pvas_fetch_and_op(const void *origin, void *result, struct ompi_datatype_t *type,
+			      int rank, ptrdiff_t disp, struct ompi_op_t *op, ompi_win_t *win)
+{
+	struct mca_osc_pvas_module *m = mca_osc_pvas_module_of(win);
+	struct mca_osc_pvas_operation operation;
+	const struct buffer one = { (void *)origin, 1, type };
+	char *at;
+	int rc;
+
+	if (!ompi_datatype_is_predefined(type))
+		return MPI_ERR_TYPE;
+	mca_osc_pvas_operation_init(&operation, op, type);
+	if (!operation.bytes)
+		return accumulate(m, rank, disp, &one, &(struct buffer) { result, 1, type }, &one,
+				  op);
+	rc = mca_osc_pvas_reach(m, rank, disp, 1, type, &at);
+	if (rc)
+		return rc;
+	if (!mca_osc_pvas_is_atomic(&operation, at))
+		return accumulate(m, rank, disp, &one, &(struct buffer) { result, 1, type }, &one,
+				  op);
+	mca_osc_pvas_count(accumulates, 1);
+	mca_osc_pvas_apply_atomic(&operation, at, origin, result, 1);
+	return OMPI_SUCCESS;
+}
+
+static bool is_comparable(const ompi_datatype_t *type)
+{
+	const uint32_t data = type->super.flags & OMPI_DATATYPE_FLAG_DATA_TYPE;
+
+	return ompi_datatype_is_predefined(type) && data != OMPI_DATATYPE_FLAG_DATA_FLOAT &&
+	       data != OMPI_DATATYPE_FLAG_DATA_COMPLEX && mca_coll_pvas_is_plain(type);
+}
+
+int mca_osc_pvas_compare_and_swap(const void *origin, const void *compare, void *result,
+				  struct ompi_datatype_t *type, int rank, ptrdiff_t disp,
+				  ompi_win_t *win)
+{
+	struct mca_osc_pvas_module *m = mca_osc_pvas_module_of(win);
+	struct call c = { .m = m, .target = &m->targets[rank] };
+	int rc;
+
+	if (!is_comparable(type))
+		return MPI_ERR_TYPE;
+	rc = mca_osc_pvas_reach(m, rank, disp, 1, type, &c.at);
+	if (rc)
+		return rc;
+	mca_osc_pvas_count(accumulates, 1);
+	mca_osc_pvas_operation_init(&c.operation, &ompi_mpi_op_replace.op, type);
+	if (mca_osc_pvas_is_atomic(&c.operation, c.at)) {
+		mca_osc_pvas_compare_exchange(c.operation.bytes, c.at, compare, origin, result);
+		return OMPI_SUCCESS;
+	}
+	lock_elements(&c);
+	memcpy(result, c.at, type->super.size);
+	if (!memcmp(result, compare, type->super.size))
+		memcpy(c.at, origin, type->super.size);
+	unlock_elements(&c);
+	return OMPI_SUCCESS;
+}
