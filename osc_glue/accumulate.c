@@ -16,6 +16,34 @@
 /* Arrays up to this size are on the stack. */
 #define SMALL 1024
 
+/* ---- atomic instructions ---- */
+
+/*
+ * An announcement that this rank uses some, on whichever target; it never waits then. A long
+ * accumulate of another rank, or one that has no atomic instructions, goes first.
+ */
+static inline void end_atomic(struct mca_osc_pvas_module *m)
+{
+	if (opal_using_threads())
+		__atomic_fetch_sub(&m->own->busy, 1, __ATOMIC_RELEASE);
+	else
+		__atomic_store_n(&m->own->busy, 0, __ATOMIC_RELEASE);
+}
+
+static inline void begin_atomic(struct mca_osc_pvas_module *m, struct mca_osc_pvas_state *state)
+{
+	for (;;) {
+		if (opal_using_threads())
+			__atomic_fetch_add(&m->own->busy, 1, __ATOMIC_SEQ_CST);
+		else
+			__atomic_exchange_n(&m->own->busy, 1, __ATOMIC_SEQ_CST);
+		if (__builtin_expect(!mca_osc_pvas_load(&state->acc_lock), 1))
+			return;
+		end_atomic(m);
+		mca_osc_pvas_wait_until(m, !mca_osc_pvas_load(&state->acc_lock));
+	}
+}
+
 /**
  * struct call - an accumulate
  * @old:	an array of elements for the values before the operation, or NULL
@@ -35,14 +63,15 @@ struct call {
 	bool alone;
 };
 
-/* ---- the lock for what has no atomic instruction ---- */
+/* ---- keeping others away ---- */
 
+/* For elements without atomic instructions, which all ranks access with this lock */
 static void lock_elements(struct call *c)
 {
 	uint64_t *lock = &c->target->state->acc_lock, none = 0;
 
 	mca_osc_pvas_count(locked_accumulates, 1);
-	while (!__atomic_compare_exchange_n(lock, &none, c->m->rank + 1, false, __ATOMIC_ACQUIRE,
+	while (!__atomic_compare_exchange_n(lock, &none, c->m->rank + 1, false, __ATOMIC_SEQ_CST,
 					    __ATOMIC_RELAXED)) {
 		mca_osc_pvas_wait_until(c->m, !mca_osc_pvas_load(lock));
 		none = 0;
@@ -54,6 +83,27 @@ static void unlock_elements(struct call *c)
 	__atomic_store_n(&c->target->state->acc_lock, 0, __ATOMIC_RELEASE);
 }
 
+/*
+ * So many elements that atomic instructions would take longer than to keep all others away: those
+ * that come later see the lock, and for those that came before we wait.
+ */
+static bool is_long(const struct call *c)
+{
+	return c->n >= 64 + 16 * (size_t)c->m->size;
+}
+
+static void lock_all_elements(struct call *c)
+{
+	uint64_t *busy;
+	int i;
+
+	lock_elements(c);
+	for (i = 0; i < c->m->size; i++) {
+		busy = &c->m->targets[i].state->busy;
+		mca_osc_pvas_wait_until(c->m, !mca_osc_pvas_load(busy));
+	}
+}
+
 /* ---- combining ---- */
 
 static void combine_array(struct call *c, char *to, const char *from, char *old, size_t n)
@@ -61,7 +111,9 @@ static void combine_array(struct call *c, char *to, const char *from, char *old,
 	if (c->alone) {
 		mca_osc_pvas_apply_plain(&c->operation, to, from, old, n);
 	} else if (mca_osc_pvas_is_atomic(&c->operation, to)) {
+		begin_atomic(c->m, c->target->state);
 		mca_osc_pvas_apply_atomic(&c->operation, to, from, old, n);
+		end_atomic(c->m);
 	} else {
 		lock_elements(c);
 		mca_osc_pvas_apply_plain(&c->operation, to, from, old, n);
@@ -107,12 +159,14 @@ static int combine_copy(struct call *c)
 
 	if (!copy)
 		return OMPI_ERR_OUT_OF_RESOURCE;
-	lock_elements(c);
+	if (!c->alone)
+		lock_elements(c);
 	rc = mca_coll_pvas_copy_data(copy, c->n, o->type, c->at, c->count, c->type);
 	mca_osc_pvas_apply_plain(o, copy, c->from, c->old, c->n);
 	if (rc == OMPI_SUCCESS && o->kind != MCA_OSC_PVAS_NO_OP)
 		rc = mca_coll_pvas_copy_data(c->at, c->count, c->type, copy, c->n, o->type);
-	unlock_elements(c);
+	if (!c->alone)
+		unlock_elements(c);
 	free(copy);
 	return rc;
 }
@@ -123,7 +177,7 @@ static bool is_array(const ompi_datatype_t *element, const ompi_datatype_t *type
 	return mca_coll_pvas_is_plain(element) && mca_osc_pvas_is_contiguous(type, count);
 }
 
-static int combine(struct call *c)
+static int combine_elements(struct call *c)
 {
 	if (!mca_coll_pvas_is_plain(c->operation.type))
 		return combine_copy(c);
@@ -132,6 +186,19 @@ static int combine(struct call *c)
 	else
 		combine_pieces(c);
 	return OMPI_SUCCESS;
+}
+
+static int combine(struct call *c)
+{
+	int rc;
+
+	if (c->alone || !is_long(c))
+		return combine_elements(c);
+	lock_all_elements(c);
+	c->alone = true;
+	rc = combine_elements(c);
+	unlock_elements(c);
+	return rc;
 }
 
 /* ---- the origin's side ---- */
@@ -337,7 +404,9 @@ int mca_osc_pvas_fetch_and_op(const void *origin, void *result, struct ompi_data
 		return accumulate(m, rank, disp, &one, &(struct buffer) { result, 1, type }, &one,
 				  op);
 	mca_osc_pvas_count(accumulates, 1);
+	begin_atomic(m, m->targets[rank].state);
 	mca_osc_pvas_apply_atomic(&operation, at, origin, result, 1);
+	end_atomic(m);
 	return OMPI_SUCCESS;
 }
 
@@ -365,7 +434,9 @@ int mca_osc_pvas_compare_and_swap(const void *origin, const void *compare, void 
 	mca_osc_pvas_count(accumulates, 1);
 	mca_osc_pvas_operation_init(&c.operation, &ompi_mpi_op_replace.op, type);
 	if (mca_osc_pvas_is_atomic(&c.operation, c.at)) {
+		begin_atomic(m, c.target->state);
 		mca_osc_pvas_compare_exchange(c.operation.bytes, c.at, compare, origin, result);
+		end_atomic(m);
 		return OMPI_SUCCESS;
 	}
 	lock_elements(&c);

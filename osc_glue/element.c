@@ -107,6 +107,16 @@ static void block##bits(const struct mca_osc_pvas_operation *o, element##bits *t
 	}										\
 }											\
 											\
+/* Open MPI's own function for short numbers can saturate: op/avx. */			\
+__attribute__((optimize("O3"))) static void						\
+add##bits(unaligned##bits *to, const unaligned##bits *from, size_t n)			\
+{											\
+	size_t i;									\
+											\
+	for (i = 0; i < n; i++)								\
+		to[i] += from[i];							\
+}											\
+											\
 static void apply##bits(const struct mca_osc_pvas_operation *o, element##bits *to,	\
 			const char *from, unaligned##bits *old, size_t n)		\
 {											\
@@ -189,6 +199,24 @@ void mca_osc_pvas_compare_exchange(size_t bytes, char *at, const char *compare, 
 
 /* ---- not atomic: the caller keeps others away ---- */
 
+static void add(size_t bytes, char *to, const char *from, size_t n)
+{
+	switch (bytes) {
+	case 1:
+		add8((unaligned8 *)to, (const unaligned8 *)from, n);
+		break;
+	case 2:
+		add16((unaligned16 *)to, (const unaligned16 *)from, n);
+		break;
+	case 4:
+		add32((unaligned32 *)to, (const unaligned32 *)from, n);
+		break;
+	case 8:
+		add64((unaligned64 *)to, (const unaligned64 *)from, n);
+		break;
+	}
+}
+
 void mca_osc_pvas_apply_plain(const struct mca_osc_pvas_operation *o, char *to, const char *from,
 			      char *old, size_t n)
 {
@@ -198,6 +226,8 @@ void mca_osc_pvas_apply_plain(const struct mca_osc_pvas_operation *o, char *to, 
 		memcpy(old, to, bytes);
 	if (o->kind == MCA_OSC_PVAS_REPLACE)
 		memcpy(to, from, bytes);
+	else if (o->kind == MCA_OSC_PVAS_ADD && o->bytes)
+		add(o->bytes, to, from, n);
 	else if (o->kind != MCA_OSC_PVAS_NO_OP)
 		reduce(o, from, to, n);
 }

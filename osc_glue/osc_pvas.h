@@ -68,6 +68,7 @@ struct mca_osc_pvas_flag {
  * @lock:	rank + 1 of the exclusive holder << 32 | number of shared holders
  * @wanted:	somebody waits for the exclusive lock
  * @acc_lock:	rank + 1 of who accumulates without atomic instructions
+ * @busy:	threads of this rank that accumulate with them, on any target
  * @completed:	times that an origin has completed an access epoch
  * @shared:	rank 0's: where contiguous shared memory begins; MAP_FAILED: there is none
  * @arrived:	barriers in which the peer of each round has arrived
@@ -77,6 +78,7 @@ struct mca_osc_pvas_state {
 	_Alignas(MCA_OSC_PVAS_LINES) uint64_t lock;
 	uint32_t wanted;
 	_Alignas(MCA_OSC_PVAS_LINES) uint64_t acc_lock;
+	_Alignas(MCA_OSC_PVAS_LINES) uint64_t busy;
 	_Alignas(MCA_OSC_PVAS_LINES) uint64_t completed;
 	_Alignas(MCA_OSC_PVAS_LINES) char *shared;
 	struct mca_osc_pvas_regions *regions;
