@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
  * Accumulates. The origin's data are brought into an array of elements, unless they are one; the
- * target's elements are combined where they are, piece by piece. Without atomic instructions for an
- * element, it is combined under the target's lock for that.
+ * target's elements are combined where they are, piece by piece: one by an atomic instruction, more
+ * of them with the target's lock for accumulates.
  */
 #include "element.h"
 
@@ -19,8 +19,8 @@
 /* ---- atomic instructions ---- */
 
 /*
- * An announcement that this rank uses some, on whichever target; it never waits then. A long
- * accumulate of another rank, or one that has no atomic instructions, goes first.
+ * An announcement that this rank uses one, on whichever target; it never waits then. A rank that
+ * has the lock goes first.
  */
 static inline void end_atomic(struct mca_osc_pvas_module *m)
 {
@@ -65,8 +65,7 @@ struct call {
 
 /* ---- keeping others away ---- */
 
-/* For elements without atomic instructions, which all ranks access with this lock */
-static void lock_elements(struct call *c)
+static void lock_target(struct call *c)
 {
 	uint64_t *lock = &c->target->state->acc_lock, none = 0;
 
@@ -78,26 +77,23 @@ static void lock_elements(struct call *c)
 	}
 }
 
-static void unlock_elements(struct call *c)
+static void unlock_target(struct call *c)
 {
 	__atomic_store_n(&c->target->state->acc_lock, 0, __ATOMIC_RELEASE);
 }
 
-/*
- * So many elements that atomic instructions would take longer than to keep all others away: those
- * that come later see the lock, and for those that came before we wait.
- */
+/* So many elements that it is faster to wait for all who use atomic instructions */
 static bool is_long(const struct call *c)
 {
 	return c->n >= 64 + 16 * (size_t)c->m->size;
 }
 
-static void lock_all_elements(struct call *c)
+/* Those that come later see the lock, and wait. */
+static void wait_for_atomics(struct call *c)
 {
 	uint64_t *busy;
 	int i;
 
-	lock_elements(c);
 	for (i = 0; i < c->m->size; i++) {
 		busy = &c->m->targets[i].state->busy;
 		mca_osc_pvas_wait_until(c->m, !mca_osc_pvas_load(busy));
@@ -106,19 +102,13 @@ static void lock_all_elements(struct call *c)
 
 /* ---- combining ---- */
 
+/* The caller has announced it, or has the lock. */
 static void combine_array(struct call *c, char *to, const char *from, char *old, size_t n)
 {
-	if (c->alone) {
-		mca_osc_pvas_apply_plain(&c->operation, to, from, old, n);
-	} else if (mca_osc_pvas_is_atomic(&c->operation, to)) {
-		begin_atomic(c->m, c->target->state);
+	if (!c->alone && mca_osc_pvas_is_atomic(&c->operation, to))
 		mca_osc_pvas_apply_atomic(&c->operation, to, from, old, n);
-		end_atomic(c->m);
-	} else {
-		lock_elements(c);
+	else
 		mca_osc_pvas_apply_plain(&c->operation, to, from, old, n);
-		unlock_elements(c);
-	}
 }
 
 /* The target's elements have gaps between them, but none inside. */
@@ -159,14 +149,10 @@ static int combine_copy(struct call *c)
 
 	if (!copy)
 		return OMPI_ERR_OUT_OF_RESOURCE;
-	if (!c->alone)
-		lock_elements(c);
 	rc = mca_coll_pvas_copy_data(copy, c->n, o->type, c->at, c->count, c->type);
 	mca_osc_pvas_apply_plain(o, copy, c->from, c->old, c->n);
 	if (rc == OMPI_SUCCESS && o->kind != MCA_OSC_PVAS_NO_OP)
 		rc = mca_coll_pvas_copy_data(c->at, c->count, c->type, copy, c->n, o->type);
-	if (!c->alone)
-		unlock_elements(c);
 	free(copy);
 	return rc;
 }
@@ -188,16 +174,35 @@ static int combine_elements(struct call *c)
 	return OMPI_SUCCESS;
 }
 
+static bool is_one_atomic(const struct call *c)
+{
+	return c->n == 1 && is_array(c->operation.type, c->type, c->count) &&
+	       mca_osc_pvas_is_atomic(&c->operation, c->at + c->type->super.true_lb);
+}
+
+/*
+ * MPI demands that elements are atomic, but programs exchange structures as arrays of bytes, so
+ * all of an accumulate is, with respect to others of more than one element.
+ */
 static int combine(struct call *c)
 {
 	int rc;
 
-	if (c->alone || !is_long(c))
+	if (c->alone)
 		return combine_elements(c);
-	lock_all_elements(c);
-	c->alone = true;
+	if (is_one_atomic(c)) {
+		begin_atomic(c->m, c->target->state);
+		rc = combine_elements(c);
+		end_atomic(c->m);
+		return rc;
+	}
+	lock_target(c);
+	if (is_long(c)) {
+		wait_for_atomics(c);
+		c->alone = true;
+	}
 	rc = combine_elements(c);
-	unlock_elements(c);
+	unlock_target(c);
 	return rc;
 }
 
@@ -247,14 +252,14 @@ static int exchange_mixed(struct call *c, const struct buffer *origin, const str
 
 	if (c->operation.kind > MCA_OSC_PVAS_NO_OP)
 		return MPI_ERR_OP;
-	lock_elements(c);
+	lock_target(c);
 	if (result)
 		rc = mca_coll_pvas_copy_data(result->at, result->count, result->type, c->at,
 					     c->count, c->type);
 	if (rc == OMPI_SUCCESS && c->operation.kind == MCA_OSC_PVAS_REPLACE)
 		rc = mca_coll_pvas_copy_data(c->at, c->count, c->type, origin->at, origin->count,
 					     origin->type);
-	unlock_elements(c);
+	unlock_target(c);
 	return rc;
 }
 
@@ -439,10 +444,10 @@ int mca_osc_pvas_compare_and_swap(const void *origin, const void *compare, void 
 		end_atomic(m);
 		return OMPI_SUCCESS;
 	}
-	lock_elements(&c);
+	lock_target(&c);
 	memcpy(result, c.at, type->super.size);
 	if (!memcmp(result, compare, type->super.size))
 		memcpy(c.at, origin, type->super.size);
-	unlock_elements(&c);
+	unlock_target(&c);
 	return OMPI_SUCCESS;
 }

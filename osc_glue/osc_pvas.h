@@ -67,8 +67,8 @@ struct mca_osc_pvas_flag {
  * struct mca_osc_pvas_state - the part of a rank in a window that its peers use
  * @lock:	rank + 1 of the exclusive holder << 32 | number of shared holders
  * @wanted:	somebody waits for the exclusive lock
- * @acc_lock:	rank + 1 of who accumulates without atomic instructions
- * @busy:	threads of this rank that accumulate with them, on any target
+ * @acc_lock:	rank + 1 of who accumulates by more than an atomic instruction
+ * @busy:	threads of this rank that use such an instruction, on any target
  * @completed:	times that an origin has completed an access epoch
  * @shared:	rank 0's: where contiguous shared memory begins; MAP_FAILED: there is none
  * @arrived:	barriers in which the peer of each round has arrived

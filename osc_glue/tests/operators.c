@@ -261,6 +261,28 @@ static void all_at_once(void)
 	}
 }
 
+/* Programs exchange structures as bytes: nobody sees half of one. */
+static void structures(void)
+{
+	unsigned char ours[16], seen[16];
+	int i, k, halves = 0;
+
+	MPI_Barrier(MPI_COMM_WORLD);
+	MPI_Win_lock_all(0, win);
+	for (i = 0; i < 2000; i++) {
+		memset(ours, size * (i % 10) + rank, sizeof(ours));
+		MPI_Accumulate(ours, 16, MPI_BYTE, 0, 0, 16, MPI_BYTE, MPI_REPLACE, win);
+		MPI_Get_accumulate(NULL, 0, MPI_BYTE, seen, 16, MPI_BYTE, 0, 0, 16, MPI_BYTE,
+				   MPI_NO_OP, win);
+		MPI_Win_flush(0, win);
+		for (k = 1; k < 16; k++)
+			halves += seen[k] != seen[0];
+	}
+	MPI_Win_unlock_all(win);
+	expect(!halves, "%d bytes are from another structure", halves);
+	MPI_Barrier(MPI_COMM_WORLD);
+}
+
 /* ---- compare and swap ---- */
 
 #define DRAWS 200
@@ -313,6 +335,7 @@ int main(int argc, char **argv)
 	unsigned_numbers(MPI_LOCK_EXCLUSIVE);
 	MPI_Barrier(MPI_COMM_WORLD);
 	all_at_once();
+	structures();
 	draw(MPI_INT8_T, 1, 0);
 	draw(MPI_UINT16_T, 2, 0);
 	draw(MPI_INT, 4, 4);
