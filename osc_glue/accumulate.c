@@ -82,10 +82,10 @@ static void unlock_target(struct call *c)
 	__atomic_store_n(&c->target->state->acc_lock, 0, __ATOMIC_RELEASE);
 }
 
-/* So many elements that it is faster to wait for all who use atomic instructions */
+/* So many elements that it is faster to wait for all who use atomic instructions: most use none. */
 static bool is_long(const struct call *c)
 {
-	return c->n >= 64 + 16 * (size_t)c->m->size;
+	return c->n >= 4 + (size_t)c->m->size;
 }
 
 /* Those that come later see the lock, and wait. */
@@ -318,6 +318,32 @@ static bool is_alone(const struct mca_osc_pvas_target *target)
 	return target->access == MCA_OSC_PVAS_EXCLUSIVE && !opal_using_threads();
 }
 
+/* One element of a predefined type on either side, which most accumulates are; false: another */
+static inline bool single(struct mca_osc_pvas_module *m, int rank, char *at,
+			  const struct mca_osc_pvas_operation *o, const void *from, void *old)
+{
+	struct mca_osc_pvas_target *target = &m->targets[rank];
+
+	if (!mca_osc_pvas_is_atomic(o, at))
+		return false;
+	if (is_alone(target)) {
+		m->stored = true;
+		mca_osc_pvas_apply_plain(o, at, from, old, 1);
+		return true;
+	}
+	/* A plain store, if nobody asks for the value before */
+	m->stored |= o->kind == MCA_OSC_PVAS_REPLACE;
+	begin_atomic(m, target->state);
+	mca_osc_pvas_apply_atomic(o, at, from, old, 1);
+	end_atomic(m);
+	return true;
+}
+
+static inline bool is_single(const struct buffer *b, const ompi_datatype_t *type)
+{
+	return !b || (b->count == 1 && b->type == type);
+}
+
 static int accumulate(struct mca_osc_pvas_module *m, int rank, ptrdiff_t disp,
 		      const struct buffer *origin, const struct buffer *result,
 		      const struct buffer *where, ompi_op_t *op)
@@ -331,6 +357,11 @@ static int accumulate(struct mca_osc_pvas_module *m, int rank, ptrdiff_t disp,
 	if (rc)
 		return rc == MCA_OSC_PVAS_NOTHING ? OMPI_SUCCESS : rc;
 	mca_osc_pvas_operation_init(&c.operation, op, element_of(where->type));
+	if (is_single(where, c.operation.type) && is_single(origin, where->type) &&
+	    is_single(result, where->type) &&
+	    single(m, rank, c.at, &c.operation, origin->at, result ? result->at : NULL))
+		return OMPI_SUCCESS;
+	m->stored = true;
 	if ((c.operation.kind != MCA_OSC_PVAS_NO_OP && bytes_of(origin) != bytes_of(where)) ||
 	    (result && bytes_of(result) < bytes_of(where)))
 		return MPI_ERR_TRUNCATE;
@@ -398,20 +429,14 @@ int mca_osc_pvas_fetch_and_op(const void *origin, void *result, struct ompi_data
 
 	if (!ompi_datatype_is_predefined(type))
 		return MPI_ERR_TYPE;
-	mca_osc_pvas_operation_init(&operation, op, type);
-	if (!operation.bytes)
-		return accumulate(m, rank, disp, &one, &(struct buffer) { result, 1, type }, &one,
-				  op);
 	rc = mca_osc_pvas_reach(m, rank, disp, 1, type, &at);
 	if (rc)
 		return rc;
-	if (!mca_osc_pvas_is_atomic(&operation, at))
+	mca_osc_pvas_operation_init(&operation, op, type);
+	if (!single(m, rank, at, &operation, origin, result))
 		return accumulate(m, rank, disp, &one, &(struct buffer) { result, 1, type }, &one,
 				  op);
 	mca_osc_pvas_count(accumulates, 1);
-	begin_atomic(m, m->targets[rank].state);
-	mca_osc_pvas_apply_atomic(&operation, at, origin, result, 1);
-	end_atomic(m);
 	return OMPI_SUCCESS;
 }
 
@@ -444,6 +469,7 @@ int mca_osc_pvas_compare_and_swap(const void *origin, const void *compare, void 
 		end_atomic(m);
 		return OMPI_SUCCESS;
 	}
+	m->stored = true;
 	lock_target(&c);
 	memcpy(result, c.at, type->super.size);
 	if (!memcmp(result, compare, type->super.size))

@@ -91,7 +91,7 @@ int mca_osc_pvas_start(struct ompi_group_t *group, int assertion, ompi_win_t *wi
 	return OMPI_SUCCESS;
 }
 
-int mca_osc_pvas_complete(ompi_win_t *win)
+int mca_osc_pvas_complete_epoch(ompi_win_t *win)
 {
 	struct mca_osc_pvas_module *m = mca_osc_pvas_module_of(win);
 	struct mca_osc_pvas_target *target;

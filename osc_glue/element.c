@@ -17,6 +17,8 @@ static enum mca_osc_pvas_kind kind_of(const ompi_op_t *op, const ompi_datatype_t
 	case OMPI_OP_REPLACE:
 		return MCA_OSC_PVAS_REPLACE;
 	case OMPI_OP_SUM:
+		if (data == OMPI_DATATYPE_FLAG_DATA_FLOAT)
+			return MCA_OSC_PVAS_ADD_REAL;
 		return data == OMPI_DATATYPE_FLAG_DATA_INT ? MCA_OSC_PVAS_ADD :
 							     MCA_OSC_PVAS_FUNCTION;
 	case OMPI_OP_BAND:
@@ -50,6 +52,37 @@ static void reduce(const struct mca_osc_pvas_operation *o, const void *from, voi
 
 /* ---- atomic ---- */
 
+/* The sums that programs need most often, without a call */
+static inline void add_float(uint32_t *to, const char *from)
+{
+	float sum, value;
+
+	memcpy(&sum, to, sizeof(sum));
+	memcpy(&value, from, sizeof(value));
+	sum += value;
+	memcpy(to, &sum, sizeof(sum));
+}
+
+static inline void add_double(uint64_t *to, const char *from)
+{
+	double sum, value;
+
+	memcpy(&sum, to, sizeof(sum));
+	memcpy(&value, from, sizeof(value));
+	sum += value;
+	memcpy(to, &sum, sizeof(sum));
+}
+
+static inline void combine_one(const struct mca_osc_pvas_operation *o, void *to, const char *from)
+{
+	if (o->kind == MCA_OSC_PVAS_ADD_REAL && o->bytes == 8)
+		add_double(to, from);
+	else if (o->kind == MCA_OSC_PVAS_ADD_REAL && o->bytes == 4)
+		add_float(to, from);
+	else
+		reduce(o, from, to, 1);
+}
+
 /* Of @to; buffers of the program need not be aligned. */
 #define DEFINE_ELEMENTS(bits)								\
 typedef uint##bits##_t element##bits __attribute__((may_alias));			\
@@ -74,15 +107,14 @@ static inline uint##bits##_t change##bits(enum mca_osc_pvas_kind kind, element##
 	}										\
 }											\
 											\
-/* One at a time: another rank has changed it meanwhile. */				\
-static uint##bits##_t retry##bits(const struct mca_osc_pvas_operation *o,		\
+static uint##bits##_t exchange##bits(const struct mca_osc_pvas_operation *o,		\
 				  element##bits *to, const char *from)			\
 {											\
 	uint##bits##_t seen = __atomic_load_n(to, __ATOMIC_SEQ_CST), next;		\
 											\
 	do {										\
 		next = seen;								\
-		reduce(o, from, &next, 1);						\
+		combine_one(o, &next, from);						\
 	} while (!__atomic_compare_exchange_n(to, &seen, next, false, __ATOMIC_SEQ_CST,	\
 					      __ATOMIC_SEQ_CST));			\
 	return seen;									\
@@ -101,7 +133,7 @@ static void block##bits(const struct mca_osc_pvas_operation *o, element##bits *t
 		if (seen[i] != next[i] &&						\
 		    !__atomic_compare_exchange_n(&to[i], &seen[i], next[i], false,	\
 						 __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))	\
-			seen[i] = retry##bits(o, &to[i], from + i * sizeof(*to));	\
+			seen[i] = exchange##bits(o, &to[i], from + i * sizeof(*to));	\
 		if (old)								\
 			old[i] = seen[i];						\
 	}										\
@@ -124,7 +156,11 @@ static void apply##bits(const struct mca_osc_pvas_operation *o, element##bits *t
 	uint##bits##_t seen;								\
 	size_t i, some;									\
 											\
-	if (o->kind == MCA_OSC_PVAS_FUNCTION) {						\
+	if (o->kind >= MCA_OSC_PVAS_ADD_REAL && n == 1) {				\
+		seen = exchange##bits(o, to, from);					\
+		if (old)								\
+			*old = seen;							\
+	} else if (o->kind >= MCA_OSC_PVAS_ADD_REAL) {					\
 		for (i = 0; i < n; i += some) {						\
 			some = n - i < BLOCK ? n - i : BLOCK;				\
 			block##bits(o, to + i, (const char *)(values + i),		\

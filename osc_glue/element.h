@@ -15,6 +15,7 @@ enum mca_osc_pvas_kind {
 	MCA_OSC_PVAS_AND,
 	MCA_OSC_PVAS_OR,
 	MCA_OSC_PVAS_XOR,
+	MCA_OSC_PVAS_ADD_REAL,
 	MCA_OSC_PVAS_FUNCTION,
 };
 

@@ -143,7 +143,8 @@ struct mca_osc_pvas_target {
  * @barriers:	barriers so far
  * @nr_empty:	regions of no bytes that are attached
  * @checked:	the peer that was checked last
- * @idle:	calls since Open MPI's progress function was called
+ * @until_poll:	calls that can be polls until the next call of Open MPI's progress function
+ * @stored:	there may be stores that are not yet visible to all
  * @memory:	what we have mapped for the window, of @mapped bytes
  */
 struct mca_osc_pvas_module {
@@ -166,7 +167,8 @@ struct mca_osc_pvas_module {
 
 	int nr_empty;
 	int checked;
-	unsigned int idle;
+	unsigned int until_poll;
+	bool stored;
 	void *memory;
 	size_t mapped;
 };
@@ -264,6 +266,14 @@ static inline void mca_osc_pvas_complete_all(void)
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 }
 
+/* A flush: gets, and atomic instructions, need no fence. */
+static inline void mca_osc_pvas_complete(struct mca_osc_pvas_module *m)
+{
+	if (m->stored)
+		mca_osc_pvas_complete_all();
+	m->stored = false;
+}
+
 /* passive.c */
 int mca_osc_pvas_begin_access(struct mca_osc_pvas_module *m, struct mca_osc_pvas_target *target);
 int mca_osc_pvas_lock(int type, int rank, int assertion, ompi_win_t *win);
@@ -277,7 +287,7 @@ int mca_osc_pvas_flush_all(ompi_win_t *win);
 /* active.c */
 int mca_osc_pvas_fence(int assertion, ompi_win_t *win);
 int mca_osc_pvas_start(struct ompi_group_t *group, int assertion, ompi_win_t *win);
-int mca_osc_pvas_complete(ompi_win_t *win);
+int mca_osc_pvas_complete_epoch(ompi_win_t *win);
 int mca_osc_pvas_post(struct ompi_group_t *group, int assertion, ompi_win_t *win);
 int mca_osc_pvas_wait(ompi_win_t *win);
 int mca_osc_pvas_test(ompi_win_t *win, int *flag);

@@ -202,6 +202,7 @@ int mca_osc_pvas_begin_access(struct mca_osc_pvas_module *m, struct mca_osc_pvas
 
 int mca_osc_pvas_sync(ompi_win_t *win)
 {
+	/* Also for the program's own stores */
 	mca_osc_pvas_complete_all();
 	mca_osc_pvas_poll(mca_osc_pvas_module_of(win));
 	return OMPI_SUCCESS;
@@ -214,14 +215,18 @@ int mca_osc_pvas_flush(int rank, ompi_win_t *win)
 
 	if (!m->lock_all && m->targets[rank].access < MCA_OSC_PVAS_SHARED)
 		return OMPI_ERR_RMA_SYNC;
-	return mca_osc_pvas_sync(win);
+	mca_osc_pvas_complete(m);
+	mca_osc_pvas_poll(m);
+	return OMPI_SUCCESS;
 }
 
 int mca_osc_pvas_flush_all(ompi_win_t *win)
 {
-	const struct mca_osc_pvas_module *m = mca_osc_pvas_module_of(win);
+	struct mca_osc_pvas_module *m = mca_osc_pvas_module_of(win);
 
 	if (!m->lock_all && !m->nr_locks)
 		return OMPI_ERR_RMA_SYNC;
-	return mca_osc_pvas_sync(win);
+	mca_osc_pvas_complete(m);
+	mca_osc_pvas_poll(m);
+	return OMPI_SUCCESS;
 }

@@ -15,7 +15,10 @@ int mca_osc_pvas_put(const void *origin, int origin_count, struct ompi_datatype_
 	mca_osc_pvas_count(puts, 1);
 	if (rc == MCA_OSC_PVAS_NOTHING)
 		return origin_count && origin_type->super.size ? MPI_ERR_TRUNCATE : OMPI_SUCCESS;
-	return rc ? rc : mca_osc_pvas_copy(at, count, type, origin, origin_count, origin_type);
+	if (rc)
+		return rc;
+	m->stored = true;
+	return mca_osc_pvas_copy(at, count, type, origin, origin_count, origin_type);
 }
 
 int mca_osc_pvas_get(void *origin, int origin_count, struct ompi_datatype_t *origin_type,

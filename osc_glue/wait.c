@@ -38,8 +38,10 @@ void mca_osc_pvas_pause(struct mca_osc_pvas_module *m, unsigned int *polls)
  */
 void mca_osc_pvas_poll(struct mca_osc_pvas_module *m)
 {
-	if (++m->idle % component.poll_interval)
+	/* Not by a division, which takes longer than a put */
+	if (m->until_poll--)
 		return;
+	m->until_poll = component.poll_interval - 1;
 	opal_progress();
 	if (component.yield)
 		sched_yield();
