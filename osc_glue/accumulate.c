@@ -318,8 +318,32 @@ static bool is_alone(const struct mca_osc_pvas_target *target)
 	return target->access == MCA_OSC_PVAS_EXCLUSIVE && !opal_using_threads();
 }
 
-/* One element of a predefined type on either side, which most accumulates are; false: another */
-static inline bool single(struct mca_osc_pvas_module *m, int rank, char *at,
+static int accumulate(struct mca_osc_pvas_module *m, int rank, ptrdiff_t disp,
+		      const struct buffer *origin, const struct buffer *result,
+		      const struct buffer *where, ompi_op_t *op)
+{
+	struct call c = {
+		.m = m, .target = &m->targets[rank], .count = where->count, .type = where->type,
+	};
+	int rc = mca_osc_pvas_reach(m, rank, disp, where->count, where->type, &c.at);
+
+	mca_osc_pvas_count(accumulates, 1);
+	if (rc)
+		return rc == MCA_OSC_PVAS_NOTHING ? OMPI_SUCCESS : rc;
+	mca_osc_pvas_operation_init(&c.operation, op, element_of(where->type));
+	m->stored = true;
+	if ((c.operation.kind != MCA_OSC_PVAS_NO_OP && bytes_of(origin) != bytes_of(where)) ||
+	    (result && bytes_of(result) < bytes_of(where)))
+		return MPI_ERR_TRUNCATE;
+	if (!c.operation.type)
+		return exchange_mixed(&c, origin, result);
+	c.n = bytes_of(where) / c.operation.type->super.size;
+	c.alone = is_alone(c.target);
+	return with_result(&c, origin, result);
+}
+
+/* False: not at that address */
+static inline bool combine_one(struct mca_osc_pvas_module *m, int rank, char *at,
 			  const struct mca_osc_pvas_operation *o, const void *from, void *old)
 {
 	struct mca_osc_pvas_target *target = &m->targets[rank];
@@ -339,37 +363,22 @@ static inline bool single(struct mca_osc_pvas_module *m, int rank, char *at,
 	return true;
 }
 
-static inline bool is_single(const struct buffer *b, const ompi_datatype_t *type)
+/* One element of a predefined type on either side, which most accumulates are */
+static int accumulate_one(struct mca_osc_pvas_module *m, int rank, ptrdiff_t disp,
+			  const void *from, void *old, ompi_datatype_t *type, ompi_op_t *op)
 {
-	return !b || (b->count == 1 && b->type == type);
-}
+	const struct buffer origin = { (void *)from, 1, type }, result = { old, 1, type };
+	struct mca_osc_pvas_operation operation;
+	char *at;
+	int rc = mca_osc_pvas_reach(m, rank, disp, 1, type, &at);
 
-static int accumulate(struct mca_osc_pvas_module *m, int rank, ptrdiff_t disp,
-		      const struct buffer *origin, const struct buffer *result,
-		      const struct buffer *where, ompi_op_t *op)
-{
-	struct call c = {
-		.m = m, .target = &m->targets[rank], .count = where->count, .type = where->type,
-	};
-	int rc = mca_osc_pvas_reach(m, rank, disp, where->count, where->type, &c.at);
-
-	mca_osc_pvas_count(accumulates, 1);
 	if (rc)
-		return rc == MCA_OSC_PVAS_NOTHING ? OMPI_SUCCESS : rc;
-	mca_osc_pvas_operation_init(&c.operation, op, element_of(where->type));
-	if (is_single(where, c.operation.type) && is_single(origin, where->type) &&
-	    is_single(result, where->type) &&
-	    single(m, rank, c.at, &c.operation, origin->at, result ? result->at : NULL))
-		return OMPI_SUCCESS;
-	m->stored = true;
-	if ((c.operation.kind != MCA_OSC_PVAS_NO_OP && bytes_of(origin) != bytes_of(where)) ||
-	    (result && bytes_of(result) < bytes_of(where)))
-		return MPI_ERR_TRUNCATE;
-	if (!c.operation.type)
-		return exchange_mixed(&c, origin, result);
-	c.n = bytes_of(where) / c.operation.type->super.size;
-	c.alone = is_alone(c.target);
-	return with_result(&c, origin, result);
+		return rc;
+	mca_osc_pvas_operation_init(&operation, op, type);
+	if (!combine_one(m, rank, at, &operation, from, old))
+		return accumulate(m, rank, disp, &origin, old ? &result : NULL, &origin, op);
+	mca_osc_pvas_count(accumulates, 1);
+	return OMPI_SUCCESS;
 }
 
 /* ---- MPI's calls ---- */
@@ -379,6 +388,10 @@ int mca_osc_pvas_accumulate(const void *origin, int origin_count,
 			    int count, struct ompi_datatype_t *type, struct ompi_op_t *op,
 			    ompi_win_t *win)
 {
+	if (count == 1 && origin_count == 1 && type == origin_type &&
+	    ompi_datatype_is_predefined(type))
+		return accumulate_one(mca_osc_pvas_module_of(win), rank, disp, origin, NULL, type,
+				      op);
 	return accumulate(mca_osc_pvas_module_of(win), rank, disp,
 			  &(struct buffer) { (void *)origin, origin_count, origin_type }, NULL,
 			  &(struct buffer) { NULL, count, type }, op);
@@ -421,23 +434,9 @@ int mca_osc_pvas_rget_accumulate(const void *origin, int origin_count,
 int mca_osc_pvas_fetch_and_op(const void *origin, void *result, struct ompi_datatype_t *type,
 			      int rank, ptrdiff_t disp, struct ompi_op_t *op, ompi_win_t *win)
 {
-	struct mca_osc_pvas_module *m = mca_osc_pvas_module_of(win);
-	struct mca_osc_pvas_operation operation;
-	const struct buffer one = { (void *)origin, 1, type };
-	char *at;
-	int rc;
-
 	if (!ompi_datatype_is_predefined(type))
 		return MPI_ERR_TYPE;
-	rc = mca_osc_pvas_reach(m, rank, disp, 1, type, &at);
-	if (rc)
-		return rc;
-	mca_osc_pvas_operation_init(&operation, op, type);
-	if (!single(m, rank, at, &operation, origin, result))
-		return accumulate(m, rank, disp, &one, &(struct buffer) { result, 1, type }, &one,
-				  op);
-	mca_osc_pvas_count(accumulates, 1);
-	return OMPI_SUCCESS;
+	return accumulate_one(mca_osc_pvas_module_of(win), rank, disp, origin, result, type, op);
 }
 
 static bool is_comparable(const ompi_datatype_t *type)

@@ -44,6 +44,8 @@ done | awk '
 			}
 		return k ? v[int((k + 1) / 2)] : 0
 	}
+	# Others cannot do each operation on each window.
+	function figure(list, form) { return list == "" ? "-" : sprintf(form, median(list)) }
 	NF == 3 {
 		if (!($2 in seen)) { seen[$2] = 1; rows[++nr] = $2 }
 		all[$2, $1] = all[$2, $1] " " $3
@@ -58,13 +60,16 @@ done | awk '
 		split("", now)
 	}
 	END {
+		split("ours rdma vader sm again", name)
 		print "| operation | ours, ns | rdma, ns | vader, ns | sm, ns | ours / rdma | ours / vader | ours / sm | ours / again |"
 		print "| --- | --- | --- | --- | --- | --- | --- | --- | --- |"
 		for (r = 1; r <= nr; r++) {
 			o = rows[r]
-			printf "| %s | %.0f | %.0f | %.0f | %.0f | %.2f | %.2f | %.2f | %.2f |\n", o,
-				median(all[o, "ours"]), median(all[o, "rdma"]), median(all[o, "vader"]),
-				median(all[o, "sm"]), median(ratio[o, "rdma"]), median(ratio[o, "vader"]),
-				median(ratio[o, "sm"]), median(ratio[o, "again"])
+			printf "| %s", o
+			for (i = 1; i <= 4; i++)
+				printf " | %s", figure(all[o, name[i]], "%.0f")
+			for (i = 2; i <= 5; i++)
+				printf " | %s", figure(ratio[o, name[i]], "%.2f")
+			print " |"
 		}
 	}'
