@@ -82,7 +82,7 @@ static void unlock_target(struct call *c)
 	__atomic_store_n(&c->target->state->acc_lock, 0, __ATOMIC_RELEASE);
 }
 
-/* So many elements that it is faster to wait for all who use atomic instructions: most use none. */
+/* So many elements that it is faster to wait for all who use atomic instructions */
 static bool is_long(const struct call *c)
 {
 	return c->n >= 4 + (size_t)c->m->size;
@@ -131,7 +131,8 @@ static void combine_pieces(struct call *c)
 		if (!nr)
 			break;
 		for (i = 0; i < nr && done < bytes; i++) {
-			length = pieces[i].iov_len < bytes - done ? pieces[i].iov_len : bytes - done;
+			length = pieces[i].iov_len;
+			length = length < bytes - done ? length : bytes - done;
 			combine_array(c, pieces[i].iov_base, c->from ? c->from + done : NULL,
 				      c->old ? c->old + done : NULL, length / element);
 			done += length;

@@ -79,7 +79,7 @@ static int register_component(void)
 	return OMPI_SUCCESS;
 }
 
-/* What is published here is exchanged in MPI_Init; ompi_info opens components, too. */
+/* The modex is exchanged later in MPI_Init; ompi_info opens components, too. */
 static int open_component(void)
 {
 	if (ompi_mpi_state < OMPI_MPI_STATE_INIT_STARTED || component.priority < 0 ||

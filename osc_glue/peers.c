@@ -82,7 +82,8 @@ bool mca_osc_pvas_find_member(const struct ompi_group_t *group, int rank,
 	if (!self && (!find_modex(&name, &modex) || modex.space != component.modex.space ||
 		      modex.index >= PVAS_MAX_TASKS + 2 ||
 		      !mca_osc_pvas_alive(modex.index, modex.gen) ||
-		      component.faults.table[modex.index].pid != modex.pid || !alike(&modex, &name)))
+		      component.faults.table[modex.index].pid != modex.pid ||
+		      !alike(&modex, &name)))
 		return false;
 	target->vpid = name.vpid;
 	target->index = modex.index;

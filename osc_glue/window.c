@@ -10,7 +10,7 @@
 
 #define component mca_osc_pvas_component
 
-/* What ranks tell each other; @state NULL: this rank has no memory for the window */
+/* Each rank tells it the others; @state NULL: it has no memory for the window. */
 struct proposal {
 	struct mca_osc_pvas_state *state;
 	char *base;

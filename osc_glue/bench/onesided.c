@@ -99,11 +99,14 @@ int main(int argc, char **argv)
 
 	MPI_Init(&argc, &argv);
 	MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-	buf = calloc(1, LONG);
-	other = malloc(LONG);
+	/* All begin a page, as allocated windows do: copies of long data depend on that. */
+	buf = aligned_alloc(4096, LONG);
+	other = aligned_alloc(4096, LONG);
+	memset(buf, 0, LONG);
 	memset(other, 1, LONG);
 	if (argc > 1)
-		MPI_Win_create(mem = malloc(LONG), LONG, 8, MPI_INFO_NULL, MPI_COMM_WORLD, &win);
+		MPI_Win_create(mem = aligned_alloc(4096, LONG), LONG, 8, MPI_INFO_NULL,
+			       MPI_COMM_WORLD, &win);
 	else
 		MPI_Win_allocate(LONG, 8, MPI_INFO_NULL, MPI_COMM_WORLD, &mem, &win);
 	memset(mem, 0, LONG);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* What all tests begin and end with. */
+/* The beginning and the end of all tests. */
 #ifndef PVAS_TEST_OSC_COMMON_H
 #define PVAS_TEST_OSC_COMMON_H
 

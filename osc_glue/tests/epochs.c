@@ -210,8 +210,8 @@ static void out_of_range(void)
 	fails(MPI_ERR_RMA_RANGE, MPI_Put(&cell, 1, MPI_INT64_T, right, 0, 1, back, win));
 	fails(MPI_ERR_RMA_RANGE, MPI_Accumulate(&cell, 1, MPI_INT64_T, right, CELLS, 1, MPI_INT64_T,
 						MPI_SUM, win));
-	fails(MPI_ERR_RMA_RANGE, MPI_Fetch_and_op(&cell, &result, MPI_INT64_T, right, CELLS, MPI_SUM,
-						  win));
+	fails(MPI_ERR_RMA_RANGE, MPI_Fetch_and_op(&cell, &result, MPI_INT64_T, right, CELLS,
+						  MPI_SUM, win));
 	fails(MPI_ERR_RMA_RANGE, MPI_Compare_and_swap(&cell, &cell, &result, MPI_INT64_T, right,
 						      CELLS, win));
 	fails(MPI_SUCCESS, MPI_Put(&cell, 0, MPI_INT64_T, right, CELLS, 0, MPI_INT64_T, win));
@@ -244,7 +244,8 @@ static void errors_of_epochs(void)
 	fails(MPI_ERR_RMA_SYNC, MPI_Win_start(world, 0, win));
 	fails(MPI_ERR_RMA_SYNC, MPI_Win_free(&win));
 	if (size > 1)
-		fails(MPI_ERR_RMA_SYNC, MPI_Put(&cell, 1, MPI_INT64_T, rank, 0, 1, MPI_INT64_T, win));
+		fails(MPI_ERR_RMA_SYNC, MPI_Put(&cell, 1, MPI_INT64_T, rank, 0, 1, MPI_INT64_T,
+						win));
 	MPI_Win_unlock(right, win);
 	MPI_Win_lock_all(0, win);
 	fails(MPI_ERR_RMA_SYNC, MPI_Win_lock(MPI_LOCK_SHARED, right, 0, win));

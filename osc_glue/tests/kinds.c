@@ -103,21 +103,21 @@ static void regions(void)
 	}
 	rc = class_of(MPI_Win_attach(win, memory[3] + 1, 8));
 	expect(rc == MPI_ERR_RMA_ATTACH, "overlapping regions: %d", rc);
-	MPI_Sendrecv(ours, REGIONS, MPI_AINT, (rank + size - 1) % size, 0, theirs, REGIONS, MPI_AINT,
-		     right, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+	MPI_Sendrecv(ours, REGIONS, MPI_AINT, (rank + size - 1) % size, 0, theirs, REGIONS,
+		     MPI_AINT, right, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
 	MPI_Win_lock_all(0, win);
 	for (i = 0; i < REGIONS; i++) {
 		value = 1000 * rank + i;
 		MPI_Put(&value, 1, MPI_INT64_T, right, theirs[i] + 792, 1, MPI_INT64_T, win);
-		rc = class_of(MPI_Put(&value, 1, MPI_INT64_T, right, theirs[i] + 796, 1, MPI_INT64_T,
-				      win));
+		rc = class_of(MPI_Put(&value, 1, MPI_INT64_T, right, theirs[i] + 796, 1,
+				      MPI_INT64_T, win));
 		expect(rc == MPI_ERR_RMA_RANGE, "put behind a region: %d", rc);
 	}
 	MPI_Win_unlock_all(win);
 	MPI_Barrier(MPI_COMM_WORLD);
 	for (i = 0; i < REGIONS; i++) {
-		expect(memory[i][99] == 1000 * ((rank + size - 1) % size) + i, "region %d has %ld", i,
-		       (long)memory[i][99]);
+		expect(memory[i][99] == 1000 * ((rank + size - 1) % size) + i, "region %d has %ld",
+		       i, (long)memory[i][99]);
 		rc = MPI_Win_detach(win, memory[i]);
 		expect(!rc, "detach: %d", rc);
 	}
@@ -179,8 +179,8 @@ static void too_large(void)
 	void *base;
 
 	MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
-	expect(MPI_Win_allocate(rank ? 8 : (MPI_Aint)1 << 60, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &base,
-				&win) != MPI_SUCCESS, "there are 2^60 bytes");
+	expect(MPI_Win_allocate(rank ? 8 : (MPI_Aint)1 << 60, 1, MPI_INFO_NULL, MPI_COMM_WORLD,
+				&base, &win) != MPI_SUCCESS, "there are 2^60 bytes");
 	expect(MPI_Win_allocate_shared((MPI_Aint)1 << 62, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &base,
 				       &win) != MPI_SUCCESS, "there are 2^62 bytes, or more");
 	MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL);

@@ -27,7 +27,7 @@ static void fill(unsigned char *buf, int key, int bytes, MPI_Datatype base)
 			((double *)buf)[i] = key + i;
 }
 
-/* What a copy between layouts leaves in @to */
+/* As a copy between layouts leaves it in @to */
 static void copy(unsigned char *to, const struct layout *to_layout, const unsigned char *from,
 		 const struct layout *from_layout)
 {

@@ -81,6 +81,14 @@ static void fill(unsigned char *buf, MPI_Datatype type, int n, MPI_Op op)
 			((long double *)buf)[i] = below(&seed, 9) - 4;
 }
 
+/* Of each long double, 10 of 16 bytes are the number. */
+static int is_number(MPI_Datatype type, int byte)
+{
+	if (type == MPI_LONG_DOUBLE || type == MPI_C_LONG_DOUBLE_COMPLEX)
+		return byte % 16 < 10;
+	return type != MPI_LONG_DOUBLE_INT || byte % 20 < 10 || byte % 20 >= 16;
+}
+
 /* Without what lies between the members of pairs */
 static int same(const unsigned char *a, const unsigned char *b, MPI_Datatype type, int n)
 {
@@ -90,10 +98,8 @@ static int same(const unsigned char *a, const unsigned char *b, MPI_Datatype typ
 	MPI_Pack(a, n, type, x, ROOM, &at, MPI_COMM_SELF);
 	MPI_Pack(b, n, type, y, ROOM, &bytes, MPI_COMM_SELF);
 	for (i = 0; i < at; i++)
-		/* Of each long double, 10 of 16 bytes are the number. */
-		if (x[i] != y[i] && ((type != MPI_LONG_DOUBLE && type != MPI_C_LONG_DOUBLE_COMPLEX &&
-				      type != MPI_LONG_DOUBLE_INT) || i % 16 < 10))
-			return type == MPI_LONG_DOUBLE_INT && i % 20 >= 10 && i % 20 < 16;
+		if (x[i] != y[i] && is_number(type, i))
+			return 0;
 	return 1;
 }
 
