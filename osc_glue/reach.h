@@ -12,14 +12,21 @@
 /* No data to move; not an error */
 #define MCA_OSC_PVAS_NOTHING 1
 
-/* How far @count elements extend from where the buffer begins */
-static inline void mca_osc_pvas_span(const struct ompi_datatype_t *type, size_t count,
-				     ptrdiff_t *first, ptrdiff_t *last)
+/*
+ * From where to where @count elements at @offset extend; false: farther than numbers go, which
+ * must not wrap around into the window.
+ */
+static inline bool mca_osc_pvas_span(const struct ompi_datatype_t *type, size_t count,
+				     ptrdiff_t offset, ptrdiff_t *first, ptrdiff_t *last)
 {
-	const ptrdiff_t step = (ptrdiff_t)(count - 1) * mca_coll_pvas_extent(type);
+	ptrdiff_t step;
 
-	*first = type->super.true_lb + (step < 0 ? step : 0);
-	*last = type->super.true_ub + (step > 0 ? step : 0);
+	if (__builtin_mul_overflow(count - 1, mca_coll_pvas_extent(type), &step) ||
+	    __builtin_add_overflow(offset, type->super.true_lb, first) ||
+	    __builtin_add_overflow(offset, type->super.true_ub, last))
+		return false;
+	return step < 0 ? !__builtin_add_overflow(*first, step, first) :
+			  !__builtin_add_overflow(*last, step, last);
 }
 
 /*
@@ -42,10 +49,8 @@ static inline int mca_osc_pvas_reach(struct mca_osc_pvas_module *m, int rank, pt
 		mca_osc_pvas_end_job(m, rank);
 	if (!count || !type->super.size)
 		return MCA_OSC_PVAS_NOTHING;
-	mca_osc_pvas_span(type, count, &first, &last);
 	if (__builtin_mul_overflow(disp, target->disp_unit, &offset) ||
-	    __builtin_add_overflow(offset, first, &first) ||
-	    __builtin_add_overflow(offset, last, &last))
+	    !mca_osc_pvas_span(type, count, offset, &first, &last))
 		return OMPI_ERR_RMA_RANGE;
 	*at = target->base + offset;
 	if (m->flavor == MPI_WIN_FLAVOR_DYNAMIC)

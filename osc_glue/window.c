@@ -257,17 +257,21 @@ int mca_osc_pvas_select(ompi_win_t *win, void **base, size_t size, int disp_unit
 
 /* ---- and freeing it ---- */
 
-/* Collective. Open MPI frees, in MPI_Finalize, what the program has forgotten. */
+/*
+ * Collective. What the program has forgotten, Open MPI frees in MPI_Finalize, when all ranks have
+ * met there and have finished with it: they may end before we would have heard of them.
+ */
 int mca_osc_pvas_free(ompi_win_t *win)
 {
 	struct mca_osc_pvas_module *m = mca_osc_pvas_module_of(win);
+	const bool forgotten = ompi_mpi_state >= OMPI_MPI_STATE_FINALIZE_STARTED;
 
 	if (!m)
 		return OMPI_SUCCESS;
-	if ((m->nr_locks || m->lock_all || m->nr_started >= 0 || m->exposed) &&
-	    ompi_mpi_state < OMPI_MPI_STATE_FINALIZE_STARTED)
+	if (!forgotten && (m->nr_locks || m->lock_all || m->nr_started >= 0 || m->exposed))
 		return OMPI_ERR_RMA_SYNC;
-	mca_osc_pvas_barrier(m);
+	if (!forgotten)
+		mca_osc_pvas_barrier(m);
 	win->w_osc_module = NULL;
 	free(m->started);
 	release_module(m);

@@ -5,11 +5,12 @@
  * The last rank is killed, or becomes another program, in a state in which others need it: they
  * must end soon, with one line that names it. Or it is stopped, and continued after a while: then
  * all goes on. States: exclusive, shared, lock_all, fence, start, wait, free, poll, put,
- * accumulate, create.
+ * accumulate, create. unmapped: it has unmapped the memory of its window.
  */
 #include "common.h"
 
 #include <signal.h>
+#include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -164,9 +165,27 @@ static void with_fence(void)
 	MPI_Win_fence(MPI_MODE_NOSUCCEED, win);
 }
 
+/* The last rank's window is no memory any more. */
+static void with_unmapped(void)
+{
+	void *at = mmap(NULL, BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	MPI_Win another;
+
+	MPI_Win_create(at, BYTES, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &another);
+	munmap(at, BYTES);
+	MPI_Win_lock_all(0, another);
+	MPI_Barrier(MPI_COMM_WORLD);
+	if (!rank)
+		MPI_Put(buf, BYTES, MPI_CHAR, last, 0, BYTES, MPI_CHAR, another);
+	MPI_Win_unlock_all(another);
+	MPI_Barrier(MPI_COMM_WORLD);
+}
+
 static void all_states(void)
 {
-	if (!strcmp(state, "exclusive"))
+	if (!strcmp(state, "unmapped"))
+		with_unmapped();
+	else if (!strcmp(state, "exclusive"))
 		with_lock(MPI_LOCK_EXCLUSIVE);
 	else if (!strcmp(state, "shared"))
 		with_lock(MPI_LOCK_SHARED);

@@ -199,10 +199,16 @@ static void polling(void)
 static void out_of_range(void)
 {
 	int64_t cell = 0, result;
-	MPI_Datatype back;
+	MPI_Datatype back, far, farther;
 
 	MPI_Type_create_hvector(2, 1, -8, MPI_INT64_T, &back);
 	MPI_Type_commit(&back);
+	/* The sum of its distances is 2^64, and so 0. */
+	MPI_Type_create_resized(MPI_INT64_T, 0, (MPI_Aint)1 << 62, &farther);
+	MPI_Type_contiguous(2, farther, &far);
+	MPI_Type_commit(&farther);
+	MPI_Type_commit(&far);
+	fails(MPI_ERR_RMA_SYNC, MPI_Put(&cell, 1, MPI_INT64_T, right, 0, 5, farther, win));
 	MPI_Win_lock(MPI_LOCK_SHARED, right, 0, win);
 	fails(MPI_ERR_RMA_RANGE, MPI_Put(&cell, 1, MPI_INT64_T, right, CELLS, 1, MPI_INT64_T, win));
 	fails(MPI_ERR_RMA_RANGE, MPI_Get(&cell, 1, MPI_INT64_T, right, (MPI_Aint)1 << 60, 1,
@@ -214,12 +220,16 @@ static void out_of_range(void)
 						  MPI_SUM, win));
 	fails(MPI_ERR_RMA_RANGE, MPI_Compare_and_swap(&cell, &cell, &result, MPI_INT64_T, right,
 						      CELLS, win));
+	fails(MPI_ERR_RMA_RANGE, MPI_Put(&cell, 1, MPI_INT64_T, right, 0, 1, far, win));
 	fails(MPI_SUCCESS, MPI_Put(&cell, 0, MPI_INT64_T, right, CELLS, 0, MPI_INT64_T, win));
 	fails(MPI_SUCCESS, MPI_Put(&cell, 1, MPI_INT64_T, MPI_PROC_NULL, 0, 1, MPI_INT64_T, win));
 	fails(MPI_ERR_TRUNCATE, MPI_Put(mem, 2, MPI_INT64_T, right, 0, 1, MPI_INT64_T, win));
 	fails(MPI_ERR_TYPE, MPI_Compare_and_swap(&cell, &cell, &result, MPI_DOUBLE, right, 0, win));
+	fails(MPI_ERR_RMA_RANGE, MPI_Put(mem, 5, MPI_INT64_T, right, 0, 5, farther, win));
 	MPI_Win_unlock(right, win);
 	MPI_Type_free(&back);
+	MPI_Type_free(&far);
+	MPI_Type_free(&farther);
 }
 
 static void errors_of_epochs(void)

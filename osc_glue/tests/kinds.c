@@ -154,19 +154,19 @@ static void wrong_kind(void)
 static void many(void)
 {
 	struct counter held;
-	MPI_Win win[64];
+	MPI_Win win[16];
 	long long before;
 	void *base;
 	int i, k;
 
 	counter_find(&held, "bytes_held");
 	before = counter_read(&held);
-	for (k = 0; k < 3; k++) {
-		for (i = 0; i < 64; i++)
+	for (k = 0; k < 2; k++) {
+		for (i = 0; i < 16; i++)
 			MPI_Win_allocate(4096, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &base, &win[i]);
-		expect(counter_read(&held) == before + 64 * 4096, "%lld bytes are held",
+		expect(counter_read(&held) == before + 16 * 4096, "%lld bytes are held",
 		       counter_read(&held));
-		for (i = 0; i < 64; i++)
+		for (i = 0; i < 16; i++)
 			MPI_Win_free(&win[i]);
 	}
 	expect(counter_read(&held) == before, "%lld bytes are left", counter_read(&held) - before);
@@ -186,6 +186,17 @@ static void too_large(void)
 	MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL);
 }
 
+/* Open MPI frees it in MPI_Finalize; some ranks have an open epoch then. */
+static void forget_one(void)
+{
+	MPI_Win win;
+	void *base;
+
+	MPI_Win_allocate(4096, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &base, &win);
+	if (rank % 2)
+		MPI_Win_lock_all(0, win);
+}
+
 int main(int argc, char **argv)
 {
 	begin(&argc, &argv);
@@ -199,5 +210,6 @@ int main(int argc, char **argv)
 	wrong_kind();
 	many();
 	too_large();
+	forget_one();
 	return finish();
 }

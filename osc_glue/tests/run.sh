@@ -40,6 +40,14 @@ convention()
 	! grep -vE '^mca_(osc|btl|coll)_pvas(_|$)' <<<"$names"
 }
 
+# What is put into memory that its owner has unmapped goes nowhere: the origin ends.
+unmapped()
+{
+	! tasks 2 die kill unmapped >"$T/said" 2>&1 && grep -q 'signal 11' "$T/said" && return
+	cat "$T/said"
+	return 1
+}
+
 parameters()
 {
 	ompi_info --param osc pvas --level 9 | grep -q osc_pvas_poll_interval
@@ -80,6 +88,7 @@ if [ $backend = user ]; then
 	fails kill-over-vader 'osc pvas: rank 2 on this node ended before MPI_Finalize' \
 			tasks 3 OMPI_MCA_btl=self,vader OMPI_MCA_coll=^pvas die kill fence
 	options=()
+	try unmapped	unmapped
 fi
 
 sum_up
