@@ -33,8 +33,7 @@ static void register_parameters(void)
 	register_parameter("poll_interval", "Calls of MPI_Win_flush(), MPI_Win_sync() and others "
 			   "that a program may poll with between two calls of the progress "
 			   "function (default: 64, or 8 if ranks outnumber processors)",
-			   MCA_BASE_VAR_TYPE_UNSIGNED_INT, OPAL_INFO_LVL_9,
-			   &component.poll_interval);
+			   MCA_BASE_VAR_TYPE_INT, OPAL_INFO_LVL_9, &component.poll_interval);
 }
 
 static void check_parameters(void)
@@ -44,7 +43,7 @@ static void check_parameters(void)
 		component.poll_interval = 8;
 	if (!component.spin)
 		component.spin = 1;
-	if (!component.poll_interval)
+	if (component.poll_interval < 1)
 		component.poll_interval = 1;
 }
 

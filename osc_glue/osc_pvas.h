@@ -167,7 +167,7 @@ struct mca_osc_pvas_module {
 
 	int nr_empty;
 	int checked;
-	unsigned int until_poll;
+	int until_poll;
 	bool stored;
 	void *memory;
 	size_t mapped;
@@ -185,15 +185,17 @@ struct mca_osc_pvas_counters {
 	unsigned long long bytes_held;
 };
 
+/* @making: a window that Open MPI does not know yet */
 struct mca_osc_pvas_component {
 	ompi_osc_base_component_t super;
 
 	int priority;
 	unsigned int spin;
-	unsigned int poll_interval;
+	int poll_interval;
 	bool yield;
 
 	bool ready;
+	const struct mca_osc_pvas_module *making;
 	struct mca_osc_pvas_modex modex;
 	struct mca_btl_pvas_faults faults;
 	struct mca_osc_pvas_counters counters;

@@ -2,8 +2,9 @@
 /* Passive target: locks, and the calls inside of their epochs. */
 #include "osc_pvas.h"
 
-/* Polls for which a shared lock lets one go first who waits for the exclusive one */
+/* Polls for which a shared lock lets one go first who waits for the exclusive one; with yields */
 #define COURTESY 1000
+#define COURTESY_YIELDS 16
 
 #define HOLDER_SHIFT 32
 
@@ -11,10 +12,11 @@
 
 static void acquire_shared(struct mca_osc_pvas_module *m, struct mca_osc_pvas_state *state)
 {
+	const unsigned int most = mca_osc_pvas_component.yield ? COURTESY_YIELDS : COURTESY;
 	unsigned int polls = 0;
 	uint64_t before;
 
-	while (mca_osc_pvas_load(&state->wanted) && polls < COURTESY)
+	while (mca_osc_pvas_load(&state->wanted) && polls < most)
 		mca_osc_pvas_pause(m, &polls);
 	for (;;) {
 		before = __atomic_fetch_add(&state->lock, 1, __ATOMIC_SEQ_CST);

@@ -123,24 +123,29 @@ void mca_osc_pvas_check_next_peer(struct mca_osc_pvas_module *m)
 		mca_osc_pvas_end_job(m, m->checked);
 }
 
+static int rank_in(const struct mca_osc_pvas_module *m, uint32_t index)
+{
+	int r;
+
+	for (r = 0; r < m->size; r++)
+		if (m->targets[r].index == index)
+			return m->targets[r].vpid;
+	return -1;
+}
+
 /* The rank of MPI_COMM_WORLD that was in that partition; -1: none of our windows' */
 static int rank_of(uint32_t index)
 {
-	const struct mca_osc_pvas_module *m;
+	int i, rank = component.making ? rank_in(component.making, index) : -1;
 	const ompi_win_t *win;
-	int i, r;
 
 	/* Not by a function of the array: that takes a lock. */
-	for (i = 1; i < ompi_mpi_windows.size; i++) {
+	for (i = 1; rank < 0 && i < ompi_mpi_windows.size; i++) {
 		win = ompi_mpi_windows.addr[i];
-		if (!win || !win->w_osc_module || win->w_osc_module->osc_put != mca_osc_pvas_put)
-			continue;
-		m = mca_osc_pvas_module_of(win);
-		for (r = 0; r < m->size; r++)
-			if (m->targets[r].index == index)
-				return m->targets[r].vpid;
+		if (win && win->w_osc_module && win->w_osc_module->osc_put == mca_osc_pvas_put)
+			rank = rank_in(mca_osc_pvas_module_of(win), index);
 	}
-	return -1;
+	return rank;
 }
 
 /*

@@ -38,10 +38,10 @@ void mca_osc_pvas_pause(struct mca_osc_pvas_module *m, unsigned int *polls)
  */
 void mca_osc_pvas_poll(struct mca_osc_pvas_module *m)
 {
-	/* Not by a division, which takes longer than a put */
-	if (m->until_poll--)
+	/* Not by a division, which takes longer than a put; threads can make it negative. */
+	if (--m->until_poll > 0)
 		return;
-	m->until_poll = component.poll_interval - 1;
+	m->until_poll = component.poll_interval;
 	opal_progress();
 	if (component.yield)
 		sched_yield();
@@ -56,13 +56,15 @@ void mca_osc_pvas_poll(struct mca_osc_pvas_module *m)
 void mca_osc_pvas_barrier(struct mca_osc_pvas_module *m)
 {
 	const uint64_t count = ++m->barriers;
+	const struct mca_osc_pvas_target *to;
 	int round, distance;
-	uint64_t *to;
 
 	mca_osc_pvas_complete_all();
 	for (round = 0, distance = 1; distance < m->size; round++, distance *= 2) {
-		to = &m->targets[(m->rank + distance) % m->size].state->arrived[round].count;
-		__atomic_store_n(to, count, __ATOMIC_RELEASE);
+		to = &m->targets[(m->rank + distance) % m->size];
+		if (!mca_osc_pvas_alive(to->index, to->gen))
+			mca_osc_pvas_end_job(m, (m->rank + distance) % m->size);
+		__atomic_store_n(&to->state->arrived[round].count, count, __ATOMIC_RELEASE);
 		mca_osc_pvas_wait_until(m, mca_osc_pvas_load(&m->own->arrived[round].count) >=
 					   count);
 	}

@@ -132,8 +132,11 @@ static bool share(struct mca_osc_pvas_module *m)
 	}
 	mca_osc_pvas_barrier(m);
 	at = m->targets[0].state->shared;
-	if (at == MAP_FAILED)
+	if (at == MAP_FAILED) {
+		/* Rank 0 must not free its state before all have read this. */
+		mca_osc_pvas_barrier(m);
 		return false;
+	}
 	for (i = 0; i < m->size; i++) {
 		m->targets[i].base = m->targets[i].bytes ? at : NULL;
 		at += m->targets[i].bytes;
@@ -233,17 +236,20 @@ int mca_osc_pvas_select(ompi_win_t *win, void **base, size_t size, int disp_unit
 
 	if (m)
 		read_info(m, info);
+	component.making = m;
 	ours = propose(m, *base, size, disp_unit);
 	rc = exchange(m, comm, &ours);
 	if (rc == OMPI_SUCCESS && is_shared_contiguous(m) && !share(m))
 		rc = OMPI_ERR_OUT_OF_RESOURCE;
 	if (rc != OMPI_SUCCESS) {
+		component.making = NULL;
 		if (m)
 			release_module(m);
 		return rc;
 	}
 	/* Nobody touches a state before all have their table. */
 	mca_osc_pvas_barrier(m);
+	component.making = NULL;
 	if (flavor == MPI_WIN_FLAVOR_ALLOCATE || flavor == MPI_WIN_FLAVOR_SHARED)
 		*base = m->targets[m->rank].base;
 	win->w_osc_module = &m->super;
