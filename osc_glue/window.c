@@ -264,7 +264,7 @@ int mca_osc_pvas_select(ompi_win_t *win, void **base, size_t size, int disp_unit
 /* ---- and freeing it ---- */
 
 /*
- * Collective. What the program has forgotten, Open MPI frees in MPI_Finalize, when all ranks have
+ * Collective. Forgotten windows are freed by Open MPI in MPI_Finalize, when all ranks have
  * met there and have finished with it: they may end before we would have heard of them.
  */
 int mca_osc_pvas_free(ompi_win_t *win)

@@ -40,7 +40,7 @@ convention()
 	! grep -vE '^mca_(osc|btl|coll)_pvas(_|$)' <<<"$names"
 }
 
-# What is put into memory that its owner has unmapped goes nowhere: the origin ends.
+# Data for memory that its owner has unmapped go nowhere: the origin ends.
 unmapped()
 {
 	! tasks 2 die kill unmapped >"$T/said" 2>&1 && grep -q 'signal 11' "$T/said" && return
