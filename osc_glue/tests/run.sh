@@ -72,6 +72,10 @@ try other-layers	tasks 3 OMPI_MCA_coll=^pvas OMPI_MCA_btl=self,vader epochs 60
 for state in exclusive fence put; do
 	try "stop-$state"	tasks 3 die stop $state
 done
+if [ $backend = kernel ]; then
+	# Half of the ranks are in no space.
+	try mixed	mpi -n 2 "$B/pvasrun/pvasexec" "$bin/selected" none : -n 2 "$bin/selected" none
+fi
 if [ $backend = user ]; then
 	try convention	convention
 	says version	'not used with rank [01], which has another version' other_version
