@@ -6,11 +6,13 @@
  * must end soon, with one line that names it. Or it is stopped, and continued after a while: then
  * all goes on. States: exclusive, shared, lock_all, fence, start, wait, free, poll, put,
  * accumulate, create. unmapped: it has unmapped the memory of its window.
+ * A number: a random moment, different for each number.
  */
 #include "common.h"
 
 #include <signal.h>
 #include <sys/mman.h>
+#include <sys/time.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -181,6 +183,41 @@ static void with_unmapped(void)
 	MPI_Barrier(MPI_COMM_WORLD);
 }
 
+static void kill_self(int sig)
+{
+	(void)sig;
+	raise(SIGKILL);
+}
+
+/* At a random moment, while all do all kinds of things to all */
+static void at_random(uint64_t seed)
+{
+	struct itimerval soon = { .it_value.tv_usec = 1 + below(&seed, 30000) };
+	uint64_t own = seed + rank;
+	double old;
+	int i, n, target;
+
+	signal(SIGALRM, kill_self);
+	if (rank == last)
+		setitimer(ITIMER_REAL, &soon, NULL);
+	for (i = 0;; i++) {
+		target = below(&own, size);
+		n = 1 << below(&own, 13);
+		MPI_Win_lock(below(&own, 2) ? MPI_LOCK_EXCLUSIVE : MPI_LOCK_SHARED, target, 0, win);
+		MPI_Put(buf, n, MPI_DOUBLE, target, 0, n, MPI_DOUBLE, win);
+		MPI_Get_accumulate(buf, 3, MPI_DOUBLE, buf + 64, 3, MPI_DOUBLE, target, 0, 3,
+				   MPI_DOUBLE, MPI_SUM, win);
+		MPI_Accumulate(buf, n, MPI_DOUBLE, target, 0, n, MPI_DOUBLE, MPI_SUM, win);
+		MPI_Fetch_and_op(buf, &old, MPI_DOUBLE, target, 0, MPI_SUM, win);
+		MPI_Win_unlock(target, win);
+		if (i % 16)
+			continue;
+		MPI_Win_fence(0, win);
+		MPI_Get(buf, n, MPI_DOUBLE, target, 0, n, MPI_DOUBLE, win);
+		MPI_Win_fence(MPI_MODE_NOSUCCEED, win);
+	}
+}
+
 static void all_states(void)
 {
 	if (!strcmp(state, "unmapped"))
@@ -217,6 +254,8 @@ int main(int argc, char **argv)
 	if (!rank && *how == 's')
 		alarm(1);
 	MPI_Barrier(MPI_COMM_WORLD);
+	if (atoi(state))
+		at_random(atoi(state));
 	all_states();
 	MPI_Barrier(MPI_COMM_WORLD);
 	MPI_Win_free(&win);

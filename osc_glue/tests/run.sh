@@ -86,6 +86,10 @@ if [ $backend = user ]; then
 		fails "kill-$state" 'osc pvas: rank 2 on this node ended before MPI_Finalize' \
 				tasks 3 die kill $state
 	done
+	for seed in 1 2 3 4 5; do
+		fails "kill-$seed" 'osc pvas: rank 2 on this node ended before MPI_Finalize' \
+				tasks 3 die kill $seed
+	done
 	bad kill-create	tasks 3 die kill create
 	fails exec	'osc pvas: rank 1 on this node ended before MPI_Finalize' \
 			tasks 2 die exec shared
