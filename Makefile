@@ -24,7 +24,7 @@ export O := $(BUILD)
 
 user	:= libpvas far pvasrun examples tools scale
 
-.PHONY: all module module-all $(user) btl_glue coll_glue pml_glue smsc_glue python deps demo check style check-debug \
+.PHONY: all module module-all $(user) btl_glue coll_glue osc_glue pml_glue smsc_glue python deps demo check style check-debug \
 	check-mpi check-packages check-matrix attack bench bench-quick dist distcheck deb rpm clean
 
 all: module $(user)
@@ -48,7 +48,7 @@ libpvas:
 	@$(MAKE) -s -C libpvas
 far:
 	@$(MAKE) -s -C libpvas/far
-pvasrun examples btl_glue coll_glue pml_glue smsc_glue python: libpvas
+pvasrun examples btl_glue coll_glue osc_glue pml_glue smsc_glue python: libpvas
 	@$(MAKE) -s -C $@
 tools:
 	@$(MAKE) -s -C tools/ps

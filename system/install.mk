@@ -46,7 +46,7 @@ install: libpvas far pvasrun tools scale
 # The components for the Open MPI that is installed here
 install-btl: libpvas
 	@set -e; case $$($${MPICC:-mpicc.openmpi} --showme:version) in \
-	*' 4.1.'*) parts='btl_glue coll_glue pml_glue' ;; \
+	*' 4.1.'*) parts='btl_glue coll_glue osc_glue pml_glue' ;; \
 	*) parts=smsc_glue ;; \
 	esac; \
 	for part in $$parts; do $(MAKE) -s -C $$part install; done
