@@ -91,7 +91,7 @@ if [ $backend = user ]; then
 				tasks 3 die kill $seed
 	done
 	bad kill-create	tasks 3 die kill create
-	fails exec	'osc pvas: rank 1 on this node ended before MPI_Finalize' \
+	fails exec	'(osc|btl) pvas: rank 1 on this node ended before MPI_Finalize' \
 			tasks 2 die exec shared
 	fails kill-over-vader 'osc pvas: rank 2 on this node ended before MPI_Finalize' \
 			tasks 3 OMPI_MCA_btl=self,vader OMPI_MCA_coll=^pvas die kill fence
