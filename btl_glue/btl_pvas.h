@@ -331,6 +331,9 @@ extern struct mca_btl_pvas_module mca_btl_pvas;
 /* A fragment is freed after its callback, which may need another one. */
 #define MCA_BTL_PVAS_MIN_FRAGS 2
 
+/* By default: a page of data, and the upper layer's header */
+#define MCA_BTL_PVAS_EAGER_LIMIT (MCA_BTL_PVAS_PAGE + 128)
+
 /* Shortest fragment that is passed by reference if it does not fit */
 #define MCA_BTL_PVAS_MIN_REFERENCE 128
 

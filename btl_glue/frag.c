@@ -252,7 +252,7 @@ mca_btl_base_descriptor_t *mca_btl_pvas_prepare_src(struct mca_btl_base_module_t
 	if (opal_convertor_need_buffers(convertor))
 		return (mca_btl_base_descriptor_t *)prepare_packed(ep, convertor, order, reserve,
 								   size, flags);
-	/* Contiguous data is sent in place, and copied at most once. */
+	/* Contiguous data is sent in place. */
 	opal_convertor_get_current_pointer(convertor, &data);
 	frag = frag_get(ep, reserve, order, flags);
 	if (!frag)

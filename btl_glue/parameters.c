@@ -84,7 +84,7 @@ static void register_module(void)
 	/* Above vader's: where both reach a peer, this one is used. */
 	btl->btl_exclusivity = MCA_BTL_EXCLUSIVITY_HIGH + 1;
 	/* 4 KiB of data and a header of the upper layer */
-	btl->btl_eager_limit = 4096 + 128;
+	btl->btl_eager_limit = MCA_BTL_PVAS_EAGER_LIMIT;
 	btl->btl_rndv_eager_limit = btl->btl_eager_limit;
 	btl->btl_max_send_size = 32 << 10;
 	btl->btl_min_rdma_pipeline_size = INT_MAX;

@@ -2,6 +2,9 @@
 /* The progress function: reads the records that peers wrote into our queue and fast boxes. */
 #include "btl_pvas.h"
 
+#include <stdlib.h>
+#include <string.h>
+
 #include "clock.h"
 
 #define component mca_btl_pvas_component
@@ -61,18 +64,51 @@ static void return_frag(struct mca_btl_pvas_port *port, struct mca_btl_pvas_frag
 					      __ATOMIC_RELEASE, __ATOMIC_RELAXED));
 }
 
-/* A fragment whose sender has ended is lost; mca_btl_pvas_check_next_peer() reports the sender. */
-static void deliver_reference(union mca_btl_pvas_record_hdr *hdr)
+/*
+ * Of a whole message in two segments, ob1 of Open MPI 4.1 counts the first one's bytes only
+ * when it compares the length with that of a receive that was posted before: if the receive
+ * is too short, MPI_ERR_TRUNCATE is lost. So it gets such a message in one segment. Parts of
+ * longer ones are preceded by a header that has the length. False: no memory now.
+ */
+static bool deliver_joined(mca_btl_base_tag_t tag, const struct mca_btl_pvas_reference *ref)
+{
+	const mca_btl_base_segment_t *seg = ref->segments;
+	char room[MCA_BTL_PVAS_EAGER_LIMIT];
+	mca_btl_base_segment_t joined = { .seg_len = seg[0].seg_len + seg[1].seg_len };
+	char *to = joined.seg_len <= sizeof(room) ? room : malloc(joined.seg_len);
+
+	if (!to)
+		return false;
+	memcpy(to, seg[0].seg_addr.pval, seg[0].seg_len);
+	memcpy(to + seg[0].seg_len, seg[1].seg_addr.pval, seg[1].seg_len);
+	return_frag(ref->port, ref->frag);
+	joined.seg_addr.pval = to;
+	trigger(tag, &joined, 1);
+	if (to != room)
+		free(to);
+	return true;
+}
+
+/*
+ * False: it must wait. A fragment whose sender has ended is lost;
+ * mca_btl_pvas_check_next_peer() reports the sender.
+ */
+static bool deliver_reference(union mca_btl_pvas_record_hdr *hdr)
 {
 	struct mca_btl_pvas_reference *ref = mca_btl_pvas_record_body(hdr);
+	mca_btl_base_segment_t *seg = ref->segments;
 
 	if (!mca_btl_pvas_peer_alive(hdr->from, ref->gen))
-		return;
-	prefetch(ref->segments[0].seg_addr.pval, ref->segments[0].seg_len);
-	if (ref->count > 1)
-		prefetch(ref->segments[1].seg_addr.pval, ref->segments[1].seg_len);
-	trigger(hdr->tag, ref->segments, ref->count);
+		return true;
+	prefetch(seg[0].seg_addr.pval, seg[0].seg_len);
+	if (ref->count > 1) {
+		prefetch(seg[1].seg_addr.pval, seg[1].seg_len);
+		if (seg[0].seg_len + seg[1].seg_len <= mca_btl_pvas.super.btl_eager_limit)
+			return deliver_joined(hdr->tag, ref);
+	}
+	trigger(hdr->tag, seg, ref->count);
 	return_frag(ref->port, ref->frag);
+	return true;
 }
 
 static void deliver_fbox_request(union mca_btl_pvas_record_hdr *hdr)
@@ -100,8 +136,7 @@ static bool deliver(union mca_btl_pvas_record_hdr *hdr)
 		deliver_data(hdr);
 		break;
 	case MCA_BTL_PVAS_RECORD_REFERENCE:
-		deliver_reference(hdr);
-		break;
+		return deliver_reference(hdr);
 	case MCA_BTL_PVAS_RECORD_FBOX_REQUEST:
 		deliver_fbox_request(hdr);
 		break;

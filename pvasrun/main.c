@@ -284,7 +284,6 @@ static void clean_up(struct run *run)
 	output_close(&run->output);
 	signals_close(&run->signals);
 	job_free(&run->job);
-	orphans_close(&run->orphans);
 	places_free(&run->places);
 	loop_close(&run->loop);
 }

@@ -79,28 +79,60 @@ static bool is_child(const char *pid, struct orphan *orphan)
 	return child && alive;
 }
 
-static bool was_before(const struct subreaper *orphans, pid_t pid)
+/*
+ * Has it, or the process that forked it, been started with a task's environment? pvasrun's
+ * own children from before its execve() have not, nor their descendants.
+ */
+static bool has_tasks_environment(pid_t pid)
 {
-	unsigned int i;
+	char path[64], wanted[32], *line = NULL;
+	bool found = false;
+	size_t size = 0;
+	FILE *file;
 
-	for (i = 0; i < orphans->nr_before; i++)
-		if (orphans->before[i] == pid)
-			return true;
-	return false;
+	snprintf(path, sizeof(path), "/proc/%d/environ", pid);
+	snprintf(wanted, sizeof(wanted), "PVAS_LAUNCHER=%d", getpid());
+	file = fopen(path, "re");
+	while (file && !found && getdelim(&line, &size, '\0', file) > 0)
+		found = !strcmp(line, wanted);
+	free(line);
+	if (file)
+		fclose(file);
+	return found;
+}
+
+/* Pids in a /proc of another namespace are other processes' in ours. */
+static bool proc_is_ours(void)
+{
+	FILE *file = fopen("/proc/self/status", "re");
+	int in_proc, in_next;
+	bool ours = false;
+	char line[256];
+
+	while (file && fgets(line, sizeof(line), file)) {
+		if (!strncmp(line, "Pid:\t", 5))
+			ours = atoi(line + 5) == getpid();
+		else if (sscanf(line, "NSpid: %d %d", &in_proc, &in_next) == 2)
+			ours = false;
+	}
+	if (file)
+		fclose(file);
+	return ours;
 }
 
 static void find(const struct subreaper *orphans, struct list *list)
 {
 	struct orphan orphan, *more;
 	struct dirent *entry;
-	DIR *proc = opendir("/proc");
+	DIR *proc = orphans->blind ? NULL : opendir("/proc");
 
 	*list = (struct list){ 0 };
 	if (!proc)
 		return;
 	while ((entry = readdir(proc))) {
 		if (entry->d_name[0] < '1' || entry->d_name[0] > '9' ||
-		    !is_child(entry->d_name, &orphan) || was_before(orphans, orphan.pid))
+		    !is_child(entry->d_name, &orphan) ||
+		    (orphans->mixed && !has_tasks_environment(orphan.pid)))
 			continue;
 		more = reallocarray(list->all, list->nr + 1, sizeof(*more));
 		if (!more)
@@ -125,26 +157,11 @@ static bool none_left(const struct subreaper *orphans)
 
 	if (no_children())
 		return true;
-	if (!orphans->nr_before)
+	if (!orphans->mixed)
 		return false;
 	find(orphans, &list);
 	free(list.all);
 	return !list.nr;
-}
-
-/* pvasrun may have children from before its execve(). */
-static void remember_children(struct subreaper *orphans)
-{
-	struct list list;
-	unsigned int i;
-
-	if (no_children())
-		return;
-	find(orphans, &list);
-	orphans->before = calloc(list.nr ? list.nr : 1, sizeof(*orphans->before));
-	for (i = 0; orphans->before && i < list.nr; i++)
-		orphans->before[orphans->nr_before++] = list.all[i].pid;
-	free(list.all);
 }
 
 void orphans_open(struct subreaper *orphans, struct loop *loop, struct job *job, bool user_backend)
@@ -152,13 +169,9 @@ void orphans_open(struct subreaper *orphans, struct loop *loop, struct job *job,
 	*orphans = (struct subreaper){ .loop = loop, .job = job };
 	if (job->opt->orphans == ORPHANS_WARN && !user_backend)
 		return;
-	remember_children(orphans);
+	orphans->mixed = !no_children();
+	orphans->blind = !proc_is_ours();
 	orphans->adopts = !prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
-}
-
-void orphans_close(struct subreaper *orphans)
-{
-	free(orphans->before);
 }
 
 /* ---- wait or kill ---- */
@@ -177,6 +190,17 @@ static bool wait_for_all(struct subreaper *orphans, int64_t until)
 	return true;
 }
 
+/* A pid that is no child's may be anybody's. */
+static void signal_child(pid_t pid, int signo)
+{
+	siginfo_t info;
+
+	if (waitid(P_PID, pid, &info, WEXITED | WNOHANG | WNOWAIT))
+		return;
+	kill(pid, signo);
+	kill(pid, SIGCONT);
+}
+
 static void signal_all(const struct list *list, const struct list *done, int signo)
 {
 	unsigned int i, j;
@@ -184,11 +208,14 @@ static void signal_all(const struct list *list, const struct list *done, int sig
 	for (i = 0; i < list->nr; i++) {
 		for (j = 0; done && j < done->nr && done->all[j].pid != list->all[i].pid; j++)
 			;
-		if (!done || j == done->nr) {
-			kill(list->all[i].pid, signo);
-			kill(list->all[i].pid, SIGCONT);
-		}
+		if (!done || j == done->nr)
+			signal_child(list->all[i].pid, signo);
 	}
+}
+
+static void report_blind(void)
+{
+	report_warning("can't find what tasks left running: /proc is missing or of another pid namespace (mount it anew: unshare --mount-proc)");
 }
 
 /* When one ends, pvasrun adopts its children: repeat until there are none. */
@@ -197,6 +224,10 @@ static void kill_all(struct subreaper *orphans, int signo)
 	int64_t begin = now_ms();
 	struct list list, done = { 0 };
 
+	if (orphans->blind) {
+		report_blind();
+		return;
+	}
 	orphans->job->interrupt = 0;
 	while (!none_left(orphans) && now_ms() < begin + 2 * GRACE_MS) {
 		bool hard = orphans->job->interrupt || now_ms() >= begin + GRACE_MS;
@@ -247,8 +278,12 @@ int orphans_end(struct subreaper *orphans)
 	struct job *job = orphans->job;
 	bool ended_by_us = job->ending;
 
-	if (!orphans->adopts || none_left(orphans))
+	if (!orphans->adopts || no_children())
 		return 0;
+	if (orphans->blind && orphans->mixed) {
+		report_blind();
+		return 0;
+	}
 	job->interrupt = 0;
 	if (job->opt->orphans == ORPHANS_WAIT && !ended_by_us)
 		return wait_or_kill(orphans);

@@ -10,8 +10,8 @@ struct subreaper {
 	struct loop *loop;
 	struct job *job;
 	bool adopts;		/* pvasrun is their subreaper */
-	pid_t *before;		/* children that pvasrun had before the job */
-	unsigned int nr_before;
+	bool mixed;		/* pvasrun had children before the job */
+	bool blind;		/* /proc doesn't tell which children it has */
 };
 
 /*
@@ -19,7 +19,6 @@ struct subreaper {
  * backend (@user_backend) requires it.
  */
 void orphans_open(struct subreaper *orphans, struct loop *loop, struct job *job, bool user_backend);
-void orphans_close(struct subreaper *orphans);
 
 /*
  * After all tasks have ended: warn of orphans, wait for them or kill them (--orphans).

@@ -42,7 +42,23 @@ static bool has_acl(int fd)
 	return getxattr(path, "system.posix_acl_access", NULL, 0) >= 0;
 }
 
-/* A user private group has the same number and name, and no other member. */
+/* Also members by their primary group, which /etc/group doesn't name */
+static bool is_primary_of_others(uid_t uid, gid_t gid)
+{
+	const struct passwd *user;
+	bool found = false;
+
+	setpwent();
+	while (!found && (user = getpwent()))
+		found = user->pw_gid == gid && user->pw_uid != uid;
+	endpwent();
+	return found;
+}
+
+/*
+ * A user private group has the same number and name, and no other member. Users of a
+ * directory service that can't be listed are not seen.
+ */
 bool trusted_group(uid_t uid, gid_t gid)
 {
 	const struct passwd *user;
@@ -54,13 +70,13 @@ bool trusted_group(uid_t uid, gid_t gid)
 	user = getpwuid(uid);
 	group = getgrgid(gid);
 	if (!group)
-		return true;
+		return !is_primary_of_others(uid, gid);
 	if (!user || strcmp(group->gr_name, user->pw_name))
 		return false;
 	for (member = group->gr_mem; member && *member; member++)
 		if (strcmp(*member, user->pw_name))
 			return false;
-	return true;
+	return !is_primary_of_others(uid, gid);
 }
 
 static bool others_may_write(int fd, const struct stat *st)

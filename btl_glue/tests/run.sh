@@ -172,6 +172,8 @@ try send-only		tasks 2 OMPI_MCA_btl_pvas_flags=send alltoall 40000
 try rma		tasks 2 rma
 try rma-rdma		tasks 2 OMPI_MCA_osc=rdma rma
 try rma-pt2pt		tasks 2 OMPI_MCA_osc=pt2pt rma
+try truncate		tasks 2 truncate
+try truncate-long	tasks 2 OMPI_MCA_btl_pvas_eager_limit=20000 truncate 12000
 try idle		tasks 3 OMPI_MCA_btl_pvas_fbox_idle=50 idle
 try idle-keep		tasks 2 OMPI_MCA_btl_pvas_fbox_idle=0 idle keep
 try threads		tasks 2 threads "$rounds"

@@ -96,9 +96,53 @@ static void list(void)
 	check(!removexattr(in_dir("bin/plugin"), "system.posix_acl_access"));
 }
 
+/* The users of this system, instead of libc's functions */
+static const struct passwd *users;
+
+void setpwent(void)
+{
+}
+
+struct passwd *getpwent(void)
+{
+	return users && users->pw_name ? (struct passwd *)users++ : NULL;
+}
+
+void endpwent(void)
+{
+}
+
+/* Is the group of that number private to its user, if @list is all users? */
+static bool private_among(uid_t id, const struct passwd *list)
+{
+	bool private;
+
+	users = list;
+	private = trusted_group(id, id);
+	users = NULL;
+	return private;
+}
+
+static void primary_groups(void)
+{
+	const struct passwd alone[] = { { .pw_name = "root" },
+					{ .pw_name = "a", .pw_uid = 54321, .pw_gid = 54321 },
+					{ .pw_name = "a2", .pw_uid = 54321, .pw_gid = 54321 },
+					{ .pw_name = "b", .pw_uid = 54322, .pw_gid = 54322 },
+					{ 0 } };
+	const struct passwd shared[] = { { .pw_name = "root" },
+					 { .pw_name = "operator", .pw_uid = 11 },
+					 { .pw_name = "a", .pw_uid = 54321, .pw_gid = 54321 },
+					 { .pw_name = "b", .pw_uid = 54322, .pw_gid = 54321 },
+					 { 0 } };
+
+	check(private_among(0, alone) && private_among(54321, alone));
+	check(!private_among(0, shared) && !private_among(54321, shared));
+}
+
 static void groups(void)
 {
-	check(trusted_group(0, 0));
+	primary_groups();
 	check(!trusted_group(0, 1) && !trusted_group(1, 0));
 	check(trusted_group(54321, 54321));
 	/* a group with several members and the number of a user */

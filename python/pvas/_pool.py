@@ -221,7 +221,8 @@ class Pool:
     """Workers are the ranks from 1, or the first `processes` of them.
 
     A job of one rank, and a program without a space, do the work themselves. If a worker
-    ends in the middle of its work, the call that waits for it gets PeerEnded.
+    ends in the middle of its work, the call that waits for it gets PeerEnded. A new pool does
+    without workers that have ended.
     """
 
     def __init__(self, processes=None, initializer=None, initargs=()):
@@ -236,19 +237,23 @@ class Pool:
             self._initialize(initializer, initargs)
 
     def _initialize(self, function, arguments):
-        jobs = []
+        jobs = [_Job(function, [arguments])] if _task.size == 1 else []
         for worker in list(self._workers):
-            jobs.append(_Job(function, [arguments]))
-            while not self._start(worker, jobs[-1]):
+            job = _Job(function, [arguments])
+            while (started := self._start(worker, job)) is None:
                 self._step_or_wait()
-        for job in jobs or [_Job(function, [arguments])]:
+            if started:
+                jobs.append(job)
+        for job in jobs:
             self._await(job)
 
     def _start(self, worker, job):
-        """False: it works for another pool."""
+        """None: it works for another pool. False: it has ended, perhaps in that work."""
         with _crew().lock:
-            if worker.job:
+            if worker.ended():
                 return False
+            if worker.job:
+                return None
             worker.start(job)
             return True
 
@@ -298,10 +303,12 @@ class Pool:
     def _submit(self, function, arguments):
         if self._closed:
             raise ValueError("this pool is closed")
-        if _task.size > 1 and not self._workers:
-            raise PeerEnded("no worker of this pool is left")
         job = _Job(function, arguments)
-        if _task.size > 1:
+        if _task.size == 1:
+            return job
+        with _crew().lock:      # another thread may lose the last worker
+            if not self._workers:
+                raise PeerEnded("no worker of this pool is left")
             self._queue.append(job)
         return job
 

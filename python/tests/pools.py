@@ -95,6 +95,28 @@ def test_two_pools():
     caught(ValueError, lambda: pvas.Pool(0))
 
 
+def leave_at_two(x):
+    if x == 2:
+        time.sleep(2)
+        os._exit(0)
+    return x
+
+
+def test_worker_ends():
+    """A new pool's initializer waits for a worker that ends in the work for another pool."""
+    if pvas.size == 1:
+        return
+    one = pvas.Pool()
+    calls = one.imap(leave_at_two, [1, 2])
+    assert next(calls) == 1
+    other = pvas.Pool(initializer=set_start, initargs=(3,))
+    if WORKERS > 1:
+        assert other.map(get_start, range(20)) == [3] * 20
+    else:
+        caught(pvas.PeerEnded, lambda: other.map(get_start, range(20)))
+    caught(pvas.PeerEnded, lambda: next(calls))
+
+
 def test_errors():
     """An exception comes back, with the traceback in the worker; the pool goes on."""
     with pvas.Pool() as pool:

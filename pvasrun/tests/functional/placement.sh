@@ -279,6 +279,46 @@ test_orphans_kill()
 	status_is 0; silent; all_gone
 }
 
+# The worker of a helper from before the execve() of pvasrun, which adopts it during the job
+test_orphans_of_others()
+{
+	local adopted='until grep -q "^PPid:.$PVAS_LAUNCHER\$" /proc/$(cat $T/mine)/status; do sleep 0.05; done'
+
+	(sh -c "sleep 100 & echo \$! >$T/mine; until [ -e $T/pid.0 ]; do sleep 0.05; done" &
+		exec $PVASRUN --orphans kill -n 1 sh -c "$DAEMON 100; $DAEMON_UP; $adopted") >out 2>err
+	status=$?
+	status_is 0; silent; all_gone
+	check "asked first" [ -e termed ]
+	check "no others" kill "$(cat mine)"
+}
+
+# In a pid namespace without a /proc of its own: there, pid 2 has children 3, 4, ... that are
+# other processes here.
+test_orphans_other_proc()
+{
+	local how in='unshare --user --map-root-user --pid --fork --kill-child'
+
+	user_backend && return		# refuses such a /proc
+	$in --mount-proc true 2>/dev/null || return 0
+	cat >inner <<-'EOF'
+		$PVASRUN --orphans $1 ${2:+--timeout $2} -n 1 sh -c 'sleep 100 & exec sleep 1' 2>$T/err & job=$!
+		for i in 1 2 3 4 5 6 7 8 9 10 11 12; do sleep 100 & done
+		wait $job
+		jobs -r >$T/running
+		echo "$job $(grep -c "sleep 100" $T/running)"
+	EOF
+	cat >outer <<-'EOF'
+		bash -c 'for i in 1 2 3 4 5 6 7 8 9 10 11 12; do sleep 100 & done; wait' &
+		sleep 0.5
+		unshare --pid --fork --kill-child bash $T/inner "$@"
+	EOF
+	for how in kill "wait 3"; do
+		PVASRUN=$PVASRUN $in --mount-proc bash outer $how >out
+		out_is "2 12"
+		check "it says so" grep -q "can't find what tasks left running: /proc is" err
+	done
+}
+
 # pvasrun looks for them among all processes: a foreign one that hangs doesn't hold it up.
 test_orphans_beside_hung_exec()
 {
