@@ -46,6 +46,24 @@ static void bounds_of(char *other)
 	CHECK(munmap(own, 4 * PAGE) == 0);
 }
 
+/* The kernel rounds lengths to whole pages: these become 0, or a page. */
+static void bounds_of_rounded(char *other)
+{
+	const size_t none = -1UL, page = -(PAGE / 2) + 1;
+	char *own = map(PAGE);
+
+	CHECK(syscall(SYS_mremap, other, none, PAGE, MREMAP_MAYMOVE) == -1 && errno == EPERM);
+	CHECK(syscall(SYS_mremap, other, none, PAGE, MREMAP_MAYMOVE | MREMAP_FIXED, own) == -1 &&
+	      errno == EPERM);
+	CHECK(syscall(SYS_mremap, own, PAGE, none, MREMAP_MAYMOVE | MREMAP_FIXED, other) == -1 &&
+	      (errno == EPERM || errno == EINVAL));
+	CHECK(FAILS(syscall(SYS_mlock, other + PAGE / 2, page), EPERM));
+	CHECK(FAILS(syscall(SYS_mlock2, other + PAGE / 2, page, 0), EPERM));
+	CHECK(FAILS(syscall(SYS_munlock, other + PAGE / 2, page), EPERM));
+	CHECK(syscall(SYS_mlock, own + PAGE / 2, page) == 0 && munlock(own, PAGE) == 0);
+	CHECK(munmap(own, PAGE) == 0);
+}
+
 static void bounds_own_edge(void)
 {
 	char *end = base + size, params[256] = "";
@@ -90,6 +108,8 @@ static void test_bounds(void)
 	bounds_of(base + size);
 	bounds_of(base - 16 * PAGE);
 	bounds_of((char *)PAGE);
+	bounds_of_rounded(base + size);
+	bounds_of_rounded(base - 16 * PAGE);
 	bounds_own_edge();
 	bounds_other_abis(base + size);
 	CHECK(inside(&here));

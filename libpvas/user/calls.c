@@ -78,10 +78,16 @@ static int64_t on_sandbox(struct user_request *r)
 
 /* ---- tasks ---- */
 
-/* -EPERM for a range of another's; a range that wraps around is for the kernel to refuse. */
+/*
+ * -EPERM for a range of another's; a range that wraps around is for the kernel to refuse. It
+ * rounds to whole pages first, as this does: mlock() of one that ends below its beginning can
+ * be of a page, and others take a length that becomes 0 for none.
+ */
 static int64_t on_range(struct user_request *r, uint64_t addr, uint64_t len)
 {
-	if (addr + len >= addr && user_foreign(r->part, addr, len))
+	uint64_t from = PAGE_DOWN(addr), pages = PAGE_UP(len + (addr - from));
+
+	if (from + pages >= from && (pages || !len) && user_foreign(r->part, from, pages))
 		return -EPERM;
 	return continue_call(r);
 }
@@ -162,7 +168,7 @@ static int64_t on_mremap_fixed(struct user_request *r)
 	int64_t ret;
 
 	if (to + len < to)
-		return continue_call(r);	/* for the kernel to refuse */
+		return -EINVAL;
 	if (user_foreign(r->part, to, len))
 		return -EPERM;
 	if (lock_partition(r))
@@ -177,7 +183,8 @@ static int64_t on_mremap(struct user_request *r)
 	const uint64_t *a = r->args;
 	int64_t ret;
 
-	if (a[0] + a[1] >= a[0] && user_foreign(r->part, a[0], a[1]))
+	/* Also a length that wraps around: rounded up, it can be 0, which is a copy of the mapping. */
+	if (user_foreign(r->part, a[0], a[1]))
 		return -EPERM;
 	if (a[3] & MREMAP_FIXED)
 		return on_mremap_fixed(r);
