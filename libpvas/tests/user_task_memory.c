@@ -15,6 +15,7 @@
 #include <sys/resource.h>
 #include <sys/shm.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "user_task.h"
@@ -346,6 +347,29 @@ static void heap_comes_back_new(void)
 	CHECK(brk(start) == 0);
 }
 
+/* A mapping over a part of the heap ends with it: a fork child's new heap is zero. */
+static void heap_with_a_mapping(void)
+{
+	const size_t len = 16 * PAGE;
+	char *start = sbrk(len), *over = start + len / 2;
+	int status = -1;
+	size_t i;
+	pid_t pid;
+
+	CHECK(mmap(over, PAGE, RW, MAP_SHARED | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == over);
+	memset(start, 1, len);
+	CHECK(sbrk(-(intptr_t)len) == start + len);
+	pid = fork();
+	if (!pid) {
+		if (sbrk(len) != start)
+			_exit(2);
+		for (i = 0; i < len && !start[i]; i++)
+			;
+		_exit(i < len);
+	}
+	CHECK(waitpid(pid, &status, 0) == pid && status == 0);
+}
+
 static void test_heap(void)
 {
 	struct rlimit limit = { 64UL << 20, 64UL << 20 };
@@ -355,6 +379,7 @@ static void test_heap(void)
 	CHECK(inside(start));
 	heap_meets_a_mapping();
 	heap_comes_back_new();
+	heap_with_a_mapping();
 	p = sbrk(100UL << 20);
 	CHECK(p == start);
 	memset(p, 1, 100UL << 20);
