@@ -472,6 +472,13 @@ int64_t user_call_of_task(struct user_request *r)
 	return c ? c->of_task(r) : on_range(r, r->args[0], r->args[1]);
 }
 
+int user_call_reads_child(const struct user_request *r)
+{
+	const struct call *c = r->part ? find_call(r->nr) : NULL;
+
+	return user_sandbox_call(r) || (c && c->of_child);
+}
+
 /*
  * The break is the one call that the kernel may not perform for a fork child whose memory
  * this process has no right to read: it would report the launcher's break.
