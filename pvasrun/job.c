@@ -289,13 +289,49 @@ static void child_changed(struct job *job, pid_t pid, int wait_status)
 		task_ended(job, slot - 1, wait_status);
 }
 
-void job_reap(struct job *job)
+static bool wait_for(struct job *job, pid_t which)
 {
 	int wait_status;
-	pid_t pid;
+	pid_t pid = waitpid(which, &wait_status, WNOHANG | WUNTRACED | WCONTINUED);
 
-	while ((pid = waitpid(-1, &wait_status, WNOHANG | WUNTRACED | WCONTINUED)) > 0)
+	if (pid > 0)
 		child_changed(job, pid, wait_status);
+	return pid > 0;
+}
+
+#define REAP_MS 2
+
+/* Returns whether there may be more. */
+static bool wait_for_some(struct job *job)
+{
+	const int64_t until = now_ms() + REAP_MS;
+
+	while (now_ms() < until)
+		if (!wait_for(job, -1))
+			return false;
+	return true;
+}
+
+static void wait_for_tasks(struct job *job)
+{
+	unsigned int rank;
+
+	for (rank = 0; rank < job->opt->tasks; rank++)
+		if (job->tasks[rank].pid && !job->tasks[rank].ended)
+			wait_for(job, job->tasks[rank].pid);
+}
+
+/*
+ * Each call looks at all children. Thousands that a task has left, perhaps as another user,
+ * can stop and continue faster than that. Then the tasks are looked at one by one, and the
+ * rest has to wait for the loop's next turn.
+ */
+void job_reap(struct job *job)
+{
+	if (!wait_for_some(job))
+		return;
+	wait_for_tasks(job);
+	raise(SIGCHLD);
 }
 
 /* ---- tasks that are ending ---- */

@@ -72,7 +72,10 @@ void job_free(struct job *job);
 /* @rank was started as @pid. */
 void job_started(struct job *job, unsigned int rank, pid_t pid, bool in_own_group);
 
-/* Wait for all children that have ended, stopped or continued. */
+/*
+ * Wait for children that have ended, stopped or continued: for all tasks. If others are left
+ * after two milliseconds, there is a SIGCHLD again.
+ */
 void job_reap(struct job *job);
 
 /*

@@ -2,12 +2,20 @@
 /*
  * Ranks whose program has left the space. Nothing tells of that, so the list of tasks is
  * compared with the job: often at first, when wrappers start their programs.
+ *
+ * Such a program can have other rights than pvasrun, and a mount namespace of its own: its path
+ * is text, and its file, or the interpreter that this names, can be on a server of that user's
+ * that doesn't answer. So a child looks at the file, by /proc, and nobody waits for that child.
  */
 #include "left.h"
 
+#include <fcntl.h>
 #include <limits.h>
+#include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 #include "clock.h"
@@ -15,12 +23,14 @@
 
 #define FIRST_MS	100
 #define LONGEST_MS	10000
+#define PATIENCE_MS	1000	/* for all answers of a job */
 
 void left_begin(struct left *left, struct job *job, const struct job_space *space)
 {
 	left->job = job;
 	left->space = space;
 	left->pause = FIRST_MS;
+	left->patience = PATIENCE_MS;
 	left->at = job->opt->verbose ? now_ms() + FIRST_MS : 0;
 }
 
@@ -34,7 +44,53 @@ static bool is_listed(const struct pvas_task_info *tasks, int nr, pid_t pid)
 	return false;
 }
 
-static void report(const struct task *task, unsigned int rank)
+/* It keeps no file of pvasrun's: if it hangs, it holds up no reader of them. */
+static void __attribute__((noreturn)) check_in_child(pid_t pid, int to)
+{
+	char file[32], why[256] = "";
+
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	dup2(to, STDIN_FILENO);
+	close_range(STDIN_FILENO + 1, ~0U, 0);
+	snprintf(file, sizeof(file), "/proc/%d/exe", pid);
+	pvas_program_check(file, why, sizeof(why));
+	_exit(write(STDIN_FILENO, why, sizeof(why)) != sizeof(why));
+}
+
+/* Why its program can't be a task. Empty: it can, or there is no answer in time. */
+static void ask_child(struct left *left, pid_t pid, char why[static 256])
+{
+	const int64_t begin = now_ms();
+	struct pollfd answer = { .events = POLLIN };
+	int ends[2];
+	pid_t child;
+
+	if (left->patience <= 0 || pipe2(ends, O_CLOEXEC) < 0)
+		return;
+	child = fork();
+	if (!child)
+		check_in_child(pid, ends[1]);
+	close(ends[1]);
+	answer.fd = ends[0];
+	if (child < 0 || poll(&answer, 1, (int)left->patience) != 1 ||
+	    read(ends[0], why, 256) != 256)
+		why[0] = '\0';
+	close(ends[0]);
+	left->patience -= now_ms() - begin;
+	/* job_reap() waits for it. */
+	if (child > 0)
+		kill(child, SIGKILL);
+}
+
+/* It is printed on a terminal. */
+static void make_printable(char *text)
+{
+	for (; *text; text++)
+		if (*text < ' ' || *text > '~')
+			*text = '?';
+}
+
+static void report(struct left *left, const struct task *task, unsigned int rank)
 {
 	char link[32], path[PATH_MAX], why[256] = "";
 	ssize_t len;
@@ -44,12 +100,13 @@ static void report(const struct task *task, unsigned int rank)
 	if (len <= 0)
 		return;		/* it has ended */
 	path[len] = '\0';
-	pvas_program_check(path, why, sizeof(why));
+	make_printable(path);
+	ask_child(left, task->pid, why);
 	report_note("rank %u (pid %d) is no task any more: %s runs outside the space%s%s", rank,
 		    task->pid, path, why[0] ? ": " : "", why);
 }
 
-static void compare(const struct left *left, const struct pvas_task_info *tasks, int nr)
+static void compare(struct left *left, const struct pvas_task_info *tasks, int nr)
 {
 	unsigned int rank;
 
@@ -60,11 +117,11 @@ static void compare(const struct left *left, const struct pvas_task_info *tasks,
 		    is_listed(tasks, nr, task->pid))
 			continue;
 		task->left_reported = true;
-		report(task, rank);
+		report(left, task, rank);
 	}
 }
 
-static void look(const struct left *left)
+static void look(struct left *left)
 {
 	/* Others can be in the space, too. */
 	size_t room = 2 * left->job->opt->tasks + 64;

@@ -11,6 +11,7 @@ struct left {
 	const struct job_space *space;
 	int64_t at;		/* when to look again; 0: never */
 	int64_t pause;
+	int64_t patience;	/* ms that are left to wait for answers about files */
 };
 
 /* All tasks are started. */

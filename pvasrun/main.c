@@ -308,7 +308,8 @@ static int run_options(struct options *opt)
 	int status;
 
 	run.opt = opt;
-	run.loop.self.fd = run.signals.event.fd = -1;
+	run.loop.self.fd = -1;
+	run.signals.event.fd = run.signals.child.event.fd = -1;
 	if (!getrlimit(RLIMIT_NOFILE, &run.files) && run.files.rlim_cur < MIN_FILES)
 		run.files.rlim_cur = run.files.rlim_max < MIN_FILES ? run.files.rlim_max :
 									 MIN_FILES;

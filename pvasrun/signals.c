@@ -157,12 +157,40 @@ static void ready(struct event *event, uint32_t what)
 	struct signalfd_siginfo info;
 
 	(void)what;
-	while (read(event->fd, &info, sizeof(info)) == sizeof(info)) {
-		if (info.ssi_signo == SIGCHLD)
-			job_reap(signals->job);
-		else
-			handle_signal(signals->job, info.ssi_signo, info.ssi_code);
-	}
+	if (read(event->fd, &info, sizeof(info)) == sizeof(info))
+		handle_signal(signals->job, info.ssi_signo, info.ssi_code);
+}
+
+static void child_ready(struct event *event, uint32_t what)
+{
+	struct signalfd_siginfo info;
+
+	(void)what;
+	if (read(event->fd, &info, sizeof(info)) == sizeof(info))
+		job_reap(((struct child_signal *)event)->job);
+}
+
+static int watch(struct event *event, struct loop *loop, const sigset_t *set)
+{
+	event->fd = signalfd(-1, set, SFD_NONBLOCK | SFD_CLOEXEC);
+	if (event->fd < 0)
+		return -errno;
+	return loop_watch(loop, event, EPOLLIN);
+}
+
+static int watch_all(struct signals *signals, struct loop *loop, const sigset_t *wanted)
+{
+	sigset_t child;
+	int err;
+
+	sigemptyset(&child);
+	sigaddset(&child, SIGCHLD);
+	if (sigprocmask(SIG_BLOCK, wanted, NULL) < 0 || sigprocmask(SIG_BLOCK, &child, NULL) < 0)
+		return -errno;
+	signals->event = (struct event){ .ready = ready, .fd = -1 };
+	signals->child.event = (struct event){ .ready = child_ready, .fd = -1 };
+	err = watch(&signals->event, loop, wanted);
+	return err ? err : watch(&signals->child.event, loop, &child);
 }
 
 int signals_open(struct signals *signals, struct loop *loop, struct job *job)
@@ -171,10 +199,9 @@ int signals_open(struct signals *signals, struct loop *loop, struct job *job)
 	sigset_t mask;
 	size_t i;
 
-	signals->job = job;
+	signals->job = signals->child.job = job;
 	sigemptyset(&signals->ignored);
 	sigemptyset(&mask);
-	sigaddset(&mask, SIGCHLD);
 	for (i = 0; i < NR_FORWARDED; i++) {
 		if (inherited_ignored(forwarded[i])) {
 			sigaddset(&signals->ignored, forwarded[i]);
@@ -188,19 +215,15 @@ int signals_open(struct signals *signals, struct loop *loop, struct job *job)
 	}
 	sigaction(SIGCHLD, &standard, NULL);
 	ignore_own(&signals->ignored);
-	if (sigprocmask(SIG_BLOCK, &mask, NULL) < 0)
-		return -errno;
-	signals->event = (struct event){ .ready = ready };
-	signals->event.fd = signalfd(-1, &mask, SFD_NONBLOCK | SFD_CLOEXEC);
-	if (signals->event.fd < 0)
-		return -errno;
-	return loop_watch(loop, &signals->event, EPOLLIN);
+	return watch_all(signals, loop, &mask);
 }
 
 void signals_close(struct signals *signals)
 {
 	if (signals->event.fd >= 0)
 		close(signals->event.fd);
+	if (signals->child.event.fd >= 0)
+		close(signals->child.event.fd);
 }
 
 void signals_die_from(int signo)

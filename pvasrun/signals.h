@@ -8,8 +8,15 @@
 #include "event.h"
 #include "job.h"
 
+/* SIGCHLD, which may be pending at all times and then hide the others */
+struct child_signal {
+	struct event event;
+	struct job *job;
+};
+
 struct signals {
 	struct event event;
+	struct child_signal child;
 	struct job *job;
 	sigset_t ignored;	/* inherited: from nohup(1), or a shell's "&" */
 };

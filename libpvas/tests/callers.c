@@ -412,4 +412,66 @@ TEST(writing_is_cheap)
 	end_of(pid);
 }
 
+/* ---- whose calls may hang only a part of the helpers ---- */
+
+/* A child that has become a stranger. It ends with this process. */
+static pid_t stranger(int (*become)(void))
+{
+	int ends[2];
+	char done;
+	pid_t pid;
+
+	if (pipe(ends))
+		return -1;
+	pid = fork();
+	if (!pid) {
+		if (become() || prctl(PR_SET_PDEATHSIG, SIGKILL) || write(ends[1], "", 1) != 1)
+			_exit(1);
+		for (;;)
+			pause();
+	}
+	close(ends[1]);
+	if (read(ends[0], &done, 1) != 1)
+		pid = -1;
+	close(ends[0]);
+	return pid;
+}
+
+static int other_user(void)
+{
+	return setresuid(-1, 65534, -1);
+}
+
+static int other_namespace(void)
+{
+	return unshare(CLONE_NEWUSER);
+}
+
+static int nothing(void)
+{
+	return 0;
+}
+
+TEST(strangers)
+{
+	pid_t pid;
+
+	ASSERT_EQ(user_proc_begin(), 0);
+	EXPECT_EQ(user_caller_is_own(getpid()), 1);
+	pid = stranger(nothing);
+	ASSERT_GT(pid, 0);
+	EXPECT_EQ(user_caller_is_own(pid), 1);
+	kill(pid, SIGKILL);
+	end_of(pid);
+	EXPECT_EQ(user_caller_is_own(pid), 0);
+	pid = stranger(other_user);
+	EXPECT_EQ(pid > 0 && user_caller_is_own(pid), 0);
+	if (pid > 0)
+		kill(pid, SIGKILL);
+	pid = stranger(other_namespace);
+	EXPECT_EQ(pid > 0 && user_caller_is_own(pid), 0);
+	if (pid > 0)
+		kill(pid, SIGKILL);
+}
+
 TEST_HARNESS_MAIN

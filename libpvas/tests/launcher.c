@@ -3,7 +3,9 @@
  * The user backend and the launcher's memory: what it maps itself, what it copies in a fork,
  * and what its tasks may store to. Needs neither module nor root.
  */
+#include <dirent.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -118,6 +120,63 @@ TEST_F(launcher, wild_store)
 	ASSERT_EQ(start(self->s, 5, "wild_store", &pid), 5);
 	EXPECT_EQ(end_of(pid), 0);
 	EXPECT_EQ(pvas_task_list(self->s, NULL, 0), 0);
+}
+
+/* ---- a thread that forks beside one that makes spaces ---- */
+
+#define SPACES 100
+
+/* How many descriptors there are whose file's name begins with @prefix */
+static int count_files(const char *prefix)
+{
+	char name[64];
+	const struct dirent *d;
+	DIR *dir = opendir("/proc/self/fd");
+	int n = 0;
+
+	while (dir && (d = readdir(dir)))
+		if (readlinkat(dirfd(dir), d->d_name, name, sizeof(name)) >= (ssize_t)strlen(prefix))
+			n += !memcmp(name, prefix, strlen(prefix));
+	closedir(dir);
+	return n;
+}
+
+/* The children get nothing of a space. */
+static void *fork_until(void *arg)
+{
+	int *stop = arg, status = 0;
+
+	while (!__atomic_load_n(stop, __ATOMIC_ACQUIRE) && !status) {
+		pid_t pid = fork();
+
+		if (!pid)
+			_exit(count_files("anon_inode:") > 0);
+		status = end_of(pid);
+	}
+	return (void *)(long)status;
+}
+
+/* A fork that begins before the end of a space, or before it is complete, does no harm. */
+TEST(forks_beside_spaces)
+{
+	const struct pvas_create_attr user = {
+		.size = sizeof(user), .backend = PVAS_BACKEND_USER,
+	};
+	int i, before, stop = 0;
+	struct pvas_space *s;
+	pthread_t thread;
+	void *status;
+
+	before = count_files("");
+	ASSERT_EQ(pthread_create(&thread, NULL, fork_until, &stop), 0);
+	for (i = 0; i < SPACES; i++) {
+		ASSERT_EQ(pvas_space_create(&s, &user), 0) TH_LOG("%s", pvas_error_get());
+		pvas_space_destroy(s);
+	}
+	__atomic_store_n(&stop, 1, __ATOMIC_RELEASE);
+	pthread_join(thread, &status);
+	EXPECT_EQ(status, NULL);
+	EXPECT_EQ(count_files(""), before);
 }
 
 TEST_HARNESS_MAIN

@@ -287,4 +287,36 @@ TEST(hung_call_keeps_none_from_idle_helpers)
 	hang_first(_metadata, 3);
 }
 
+/* All places for strangers' calls are taken, and more of them wait. Others come to their turn. */
+TEST(hung_strangers_keep_none_of_the_job)
+{
+	pthread_t helpers[HELPERS];
+	struct user_request *r;
+	int64_t ns = 1;
+	int i;
+
+	alarm(60);
+	begin();
+	u.queue.credit = INT64_MAX / 2;
+	for (i = 0; i < 2 * HELPERS; i++) {
+		r = calloc(1, sizeof(*r));
+		r->u = &u;
+		r->stranger = 1;
+		user_queue_defer(&u, r);
+	}
+	for (i = 0; i < HELPERS; i++)
+		ASSERT_EQ(pthread_create(&helpers[i], NULL, serve, &ns), 0);
+	all_have_asked(HELPERS);
+	defer(1);
+	while (__atomic_load_n(&served, __ATOMIC_SEQ_CST) < STRANGERS_MAX + 1)
+		usleep(1000);
+	__atomic_store_n(&go, 1, __ATOMIC_RELEASE);
+	while (__atomic_load_n(&served, __ATOMIC_SEQ_CST) < 2 * HELPERS + 1)
+		usleep(1000);
+	while (left())
+		usleep(1000);
+	end(helpers, HELPERS);
+	EXPECT_EQ(u.queue.nr_strangers, 0);
+}
+
 TEST_HARNESS_MAIN

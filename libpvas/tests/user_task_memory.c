@@ -15,6 +15,7 @@
 #include <sys/resource.h>
 #include <sys/shm.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "user_task.h"
@@ -44,6 +45,24 @@ static void bounds_of(char *other)
 	CHECK(MAP_FAILS(mmap(other, PAGE, RW, ANON | MAP_FIXED_NOREPLACE, -1, 0), ENOMEM));
 	CHECK(inside(mmap(other, PAGE, RW, ANON, -1, 0)));	/* a hint is only that */
 	CHECK(munmap(own, 4 * PAGE) == 0);
+}
+
+/* The kernel rounds lengths to whole pages: these become 0, or a page. */
+static void bounds_of_rounded(char *other)
+{
+	const size_t none = -1UL, page = -(PAGE / 2) + 1;
+	char *own = map(PAGE);
+
+	CHECK(syscall(SYS_mremap, other, none, PAGE, MREMAP_MAYMOVE) == -1 && errno == EPERM);
+	CHECK(syscall(SYS_mremap, other, none, PAGE, MREMAP_MAYMOVE | MREMAP_FIXED, own) == -1 &&
+	      errno == EPERM);
+	CHECK(syscall(SYS_mremap, own, PAGE, none, MREMAP_MAYMOVE | MREMAP_FIXED, other) == -1 &&
+	      (errno == EPERM || errno == EINVAL));
+	CHECK(FAILS(syscall(SYS_mlock, other + PAGE / 2, page), EPERM));
+	CHECK(FAILS(syscall(SYS_mlock2, other + PAGE / 2, page, 0), EPERM));
+	CHECK(FAILS(syscall(SYS_munlock, other + PAGE / 2, page), EPERM));
+	CHECK(syscall(SYS_mlock, own + PAGE / 2, page) == 0 && munlock(own, PAGE) == 0);
+	CHECK(munmap(own, PAGE) == 0);
 }
 
 static void bounds_own_edge(void)
@@ -90,6 +109,8 @@ static void test_bounds(void)
 	bounds_of(base + size);
 	bounds_of(base - 16 * PAGE);
 	bounds_of((char *)PAGE);
+	bounds_of_rounded(base + size);
+	bounds_of_rounded(base - 16 * PAGE);
 	bounds_own_edge();
 	bounds_other_abis(base + size);
 	CHECK(inside(&here));
@@ -326,6 +347,29 @@ static void heap_comes_back_new(void)
 	CHECK(brk(start) == 0);
 }
 
+/* A mapping over a part of the heap ends with it: a fork child's new heap is zero. */
+static void heap_with_a_mapping(void)
+{
+	const size_t len = 16 * PAGE;
+	char *start = sbrk(len), *over = start + len / 2;
+	int status = -1;
+	size_t i;
+	pid_t pid;
+
+	CHECK(mmap(over, PAGE, RW, MAP_SHARED | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == over);
+	memset(start, 1, len);
+	CHECK(sbrk(-(intptr_t)len) == start + len);
+	pid = fork();
+	if (!pid) {
+		if (sbrk(len) != start)
+			_exit(2);
+		for (i = 0; i < len && !start[i]; i++)
+			;
+		_exit(i < len);
+	}
+	CHECK(waitpid(pid, &status, 0) == pid && status == 0);
+}
+
 static void test_heap(void)
 {
 	struct rlimit limit = { 64UL << 20, 64UL << 20 };
@@ -335,6 +379,7 @@ static void test_heap(void)
 	CHECK(inside(start));
 	heap_meets_a_mapping();
 	heap_comes_back_new();
+	heap_with_a_mapping();
 	p = sbrk(100UL << 20);
 	CHECK(p == start);
 	memset(p, 1, 100UL << 20);

@@ -178,6 +178,41 @@ ssize_t user_caller_write(pid_t tid, uint64_t to, const void *from, size_t len)
 	return copy(__NR_process_vm_writev, tid, to, (void *)from, len);
 }
 
+/* ---- identity ---- */
+
+/* The user ids, a tab before each. 0: gone, or not readable */
+static int ids_of(pid_t tid, char *ids, size_t size)
+{
+	char text[512], *line;
+
+	user_proc_read(tid, "status", text, sizeof(text));
+	line = strstr(text, "\nUid:");
+	if (!line)
+		return 0;
+	line += strlen("\nUid:");
+	line[strcspn(line, "\n")] = 0;
+	snprintf(ids, size, "%s", line);
+	return 1;
+}
+
+/* Of its user namespace. One that is longer than this is not compared. */
+static int map_of(pid_t tid, char *map, size_t size)
+{
+	ssize_t n = user_proc_read(tid, "uid_map", map, size);
+
+	return n > 0 && (size_t)n < size - 1;
+}
+
+int user_caller_is_own(pid_t tid)
+{
+	char ids[2][64], maps[2][1024];
+	pid_t self = user_caller_self();
+
+	return ids_of(tid, ids[0], sizeof(ids[0])) && ids_of(self, ids[1], sizeof(ids[1])) &&
+	       !strcmp(ids[0], ids[1]) && map_of(tid, maps[0], sizeof(maps[0])) &&
+	       map_of(self, maps[1], sizeof(maps[1])) && !strcmp(maps[0], maps[1]);
+}
+
 /* ---- limits ---- */
 
 /* For a process that has changed its user prlimit() needs a capability; this does not. */

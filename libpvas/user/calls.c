@@ -79,10 +79,16 @@ static int64_t on_sandbox(struct user_request *r)
 
 /* ---- tasks ---- */
 
-/* -EPERM for a range of another's; a range that wraps around is for the kernel to refuse. */
+/*
+ * -EPERM for a range of another's; a range that wraps around is for the kernel to refuse. It
+ * rounds to whole pages first, as this does: mlock() of one that ends below its beginning can
+ * be of a page, and others take a length that becomes 0 for none.
+ */
 static int64_t on_range(struct user_request *r, uint64_t addr, uint64_t len)
 {
-	if (addr + len >= addr && user_foreign(r->part, addr, len))
+	uint64_t from = PAGE_DOWN(addr), pages = PAGE_UP(len + (addr - from));
+
+	if (from + pages >= from && (pages || !len) && user_foreign(r->part, from, pages))
 		return -EPERM;
 	return continue_call(r);
 }
@@ -163,7 +169,7 @@ static int64_t on_mremap_fixed(struct user_request *r)
 	int64_t ret;
 
 	if (to + len < to)
-		return continue_call(r);	/* for the kernel to refuse */
+		return -EINVAL;
 	if (user_foreign(r->part, to, len))
 		return -EPERM;
 	if (user_call_lock(r))
@@ -178,7 +184,8 @@ static int64_t on_mremap(struct user_request *r)
 	const uint64_t *a = r->args;
 	int64_t ret;
 
-	if (a[0] + a[1] >= a[0] && user_foreign(r->part, a[0], a[1]))
+	/* Also a length that wraps around: rounded up, it can be 0, which is a copy of the mapping. */
+	if (user_foreign(r->part, a[0], a[1]))
 		return -EPERM;
 	if (a[3] & MREMAP_FIXED)
 		return on_mremap_fixed(r);
@@ -482,6 +489,13 @@ int64_t user_call_of_task(struct user_request *r)
 		return on_sandbox(r);
 	c = find_call(r->nr);
 	return c ? c->of_task(r) : on_range(r, r->args[0], r->args[1]);
+}
+
+int user_call_reads_child(const struct user_request *r)
+{
+	const struct call *c = r->part ? find_call(r->nr) : NULL;
+
+	return user_sandbox_call(r) || (c && c->of_child);
 }
 
 /*

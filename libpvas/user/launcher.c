@@ -10,19 +10,32 @@
 #include "thread.h"
 #include "worker.h"
 
+/*
+ * Held while a thread of the launcher forks, and while a space begins or ends: so a space that
+ * the fork handlers have seen exists until the fork is done, and a fork child has all or none of
+ * its descriptors. Taken before all locks of a space.
+ */
+static pthread_mutex_t launcher_lock = PTHREAD_ERRORCHECK_MUTEX_INITIALIZER_NP;
+
 /* There is one address space, and empty partitions would look free to a second space. */
 static struct user_space *active_space;
 
 /* Of this thread, from before a fork to after it. */
+static __thread int forking;		/* it has the lock */
 static __thread struct user_space *forking_space;
 static __thread int forking_files;	/* the child gets the descriptors of the space, too */
 
-/* The child gets no copy of the tasks' memory, which would only slow them. */
+/*
+ * The child gets no copy of the tasks' memory, which would only slow them. A signal handler
+ * that forks while its thread makes a space has the lock already, and goes without.
+ */
 static void before_fork(void)
 {
-	struct user_space *u = __atomic_load_n(&active_space, __ATOMIC_ACQUIRE);
+	struct user_space *u;
 
 	forking_space = NULL;
+	forking = !pthread_mutex_lock(&launcher_lock);
+	u = forking ? active_space : NULL;
 	if (!u || u->owner != (pid_t)pvas_raw0(__NR_getpid) || !u->ready)
 		return;
 	user_fork_of_launcher(u);
@@ -35,6 +48,8 @@ static void after_fork(void)
 {
 	if (forking_space)
 		pthread_mutex_unlock(&forking_space->lock);
+	if (forking)
+		pthread_mutex_unlock(&launcher_lock);
 }
 
 static void close_fd(int *fd)
@@ -44,7 +59,7 @@ static void close_fd(int *fd)
 	*fd = -1;
 }
 
-void user_launcher_close(struct user_space *u)
+static void close_all(struct user_space *u)
 {
 	close_fd(&u->listener);
 	close_fd(&u->epoll);
@@ -53,6 +68,13 @@ void user_launcher_close(struct user_space *u)
 	/* A fork child that has inherited the space may have another one of its own. */
 	if (u->owner == (pid_t)pvas_raw0(__NR_getpid))
 		user_proc_end();
+}
+
+void user_launcher_close(struct user_space *u)
+{
+	pthread_mutex_lock(&launcher_lock);
+	close_all(u);
+	pthread_mutex_unlock(&launcher_lock);
 }
 
 /*
@@ -64,10 +86,11 @@ static void after_fork_in_child(void)
 	struct user_space *u = forking_space;
 	uint32_t i;
 
+	launcher_lock = (pthread_mutex_t)PTHREAD_ERRORCHECK_MUTEX_INITIALIZER_NP;
 	if (!u)
 		return;
 	if (forking_files) {
-		user_launcher_close(u);
+		close_all(u);
 		user_proc_end();
 		for (i = 0; i < u->entries; i++)
 			close_fd(&u->parts[i].pidfd);
@@ -86,20 +109,27 @@ static void register_fork_handlers(void)
 int user_launcher_claim(struct user_space *u)
 {
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
-	struct user_space *other;
 
 	pthread_once(&once, register_fork_handlers);
-	other = __atomic_load_n(&active_space, __ATOMIC_ACQUIRE);
-	if (other && other->owner == u->owner)
+	pthread_mutex_lock(&launcher_lock);
+	if (active_space && active_space->owner == u->owner) {
+		pthread_mutex_unlock(&launcher_lock);
 		return 0;
-	return __atomic_compare_exchange_n(&active_space, &other, u, 0, __ATOMIC_ACQ_REL,
-					   __ATOMIC_RELAXED);
+	}
+	active_space = u;
+	return 1;
+}
+
+void user_launcher_begun(void)
+{
+	pthread_mutex_unlock(&launcher_lock);
 }
 
 void user_launcher_release(struct user_space *u)
 {
-	struct user_space *expected = u;
-
-	__atomic_compare_exchange_n(&active_space, &expected, NULL, 0, __ATOMIC_ACQ_REL,
-				    __ATOMIC_RELAXED);
+	pthread_mutex_lock(&launcher_lock);
+	close_all(u);
+	if (active_space == u)
+		active_space = NULL;
+	pthread_mutex_unlock(&launcher_lock);
 }

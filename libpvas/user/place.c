@@ -442,9 +442,9 @@ static void shrink(struct user_part *p, uint64_t brk)
 	}
 	if (to > p->heap_end)
 		to = p->heap_end;
-	/* madvise() does not free locked pages. */
-	if (from < to && pvas_raw3(__NR_madvise, from, to - from, MADV_DONTNEED))
-		map_again(from, to);
+	/* What the task has mapped over it goes, too: a fork child would get that as new heap. */
+	if (map_again(from, to))
+		pvas_raw3(__NR_madvise, from, to - from, MADV_DONTNEED);
 }
 
 static void note_brk(uint64_t page, pid_t pid, uint64_t brk, uint64_t heap_end)

@@ -9,6 +9,10 @@
  * caller, if that is quick; one outside, or not identified, then waits for its turn. Its calls get
  * a share of one processor, and only some of the helpers. The order is that of arrival,
  * and each thread can have one request, so all get an equal part of that share.
+ *
+ * Other users and sandboxes (by user namespaces, which they need for a file system of their own)
+ * get half of these helpers only for calls that can hang: the tasks' own fork children don't
+ * wait for them.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -63,7 +67,8 @@ static void append(struct user_queue *q, struct user_list *list, struct user_req
 	link_last(list, r);
 	if (++q->nr_waiting <= q->sweep_at)
 		return;
-	q->nr_waiting = drop_dead(&q->arrived) + drop_dead(&q->deferred);
+	q->nr_waiting = drop_dead(&q->arrived) + drop_dead(&q->deferred) +
+			drop_dead(&q->strangers);
 	q->sweep_at = 2 * q->nr_waiting < SWEEP_MIN ? SWEEP_MIN : 2 * q->nr_waiting;
 }
 
@@ -102,11 +107,15 @@ int user_queue_add(struct user_space *u, const struct user_request *r)
 
 void user_queue_defer(struct user_space *u, struct user_request *r)
 {
+	struct user_queue *q = &u->queue;
+	struct user_list *list = r->stranger ? &q->strangers : &q->deferred;
+
 	pthread_mutex_lock(&u->pool_lock);
 	/* This helper can hang before it comes back to the list. */
-	if (!u->queue.deferred.first && u->nr_helpers_idle)
-		pthread_cond_signal(&u->queue.added);
-	append(&u->queue, &u->queue.deferred, r);
+	if (!list->first && u->nr_helpers_idle)
+		pthread_cond_signal(&q->added);
+	r->turn = q->nr_deferred++;
+	append(q, list, r);
 	pthread_mutex_unlock(&u->pool_lock);
 }
 
@@ -154,6 +163,7 @@ static void begin_outside(struct user_queue *q, struct user_request *r)
 	m->charged = COST_GUESS;
 	q->credit -= COST_GUESS;
 	q->nr_outside++;
+	q->nr_strangers += r->stranger;
 	r->meter = m;
 }
 
@@ -175,6 +185,26 @@ static int64_t refill(struct user_queue *q)
 	return 0;
 }
 
+static int can_serve_stranger(const struct user_queue *q)
+{
+	return q->strangers.first && q->nr_strangers < STRANGERS_MAX;
+}
+
+static int can_serve_outside(const struct user_queue *q)
+{
+	return q->nr_outside < OUTSIDE_MAX && (q->deferred.first || can_serve_stranger(q));
+}
+
+/* The one that was deferred first, of those that can be served. */
+static struct user_request *take_outside(struct user_queue *q)
+{
+	const struct user_request *own = q->deferred.first, *other = q->strangers.first;
+
+	if (!own || (can_serve_stranger(q) && (int)(other->turn - own->turn) < 0))
+		return take(q, &q->strangers);
+	return take(q, &q->deferred);
+}
+
 void user_queue_done(struct user_space *u, const struct user_request *r, int waited)
 {
 	struct user_queue *q = &u->queue;
@@ -188,7 +218,8 @@ void user_queue_done(struct user_space *u, const struct user_request *r, int wai
 	q->credit += m->charged - (waited ? cost : 0);
 	m->clock = 0;
 	q->nr_outside--;
-	if (q->deferred.first && u->nr_helpers_idle && q->credit >= CREDIT_RESUME)
+	q->nr_strangers -= r->stranger;
+	if (can_serve_outside(q) && u->nr_helpers_idle && q->credit >= CREDIT_RESUME)
 		pthread_cond_signal(&q->added);
 	pthread_mutex_unlock(&u->pool_lock);
 }
@@ -211,11 +242,6 @@ static void wait_for_requests(struct user_space *u, int64_t ns)
 	u->nr_helpers_idle--;
 }
 
-static int can_serve_outside(const struct user_queue *q)
-{
-	return q->deferred.first && q->nr_outside < OUTSIDE_MAX;
-}
-
 struct user_request *user_queue_next(struct user_space *u)
 {
 	struct user_queue *q = &u->queue;
@@ -228,7 +254,7 @@ struct user_request *user_queue_next(struct user_space *u)
 		if (q->arrived.first) {
 			r = take(q, &q->arrived);
 		} else if (can_serve_outside(q) && !(wait = refill(q))) {
-			r = take(q, &q->deferred);
+			r = take_outside(q);
 			begin_outside(q, r);
 		} else {
 			wait_for_requests(u, wait);
@@ -273,4 +299,5 @@ void user_queue_free(struct user_space *u)
 {
 	free_list(&u->queue.arrived);
 	free_list(&u->queue.deferred);
+	free_list(&u->queue.strangers);
 }

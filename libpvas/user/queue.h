@@ -10,6 +10,7 @@
 struct user_request;
 
 #define OUTSIDE_MAX	32	/* helpers that handle calls of processes outside */
+#define STRANGERS_MAX	16	/* of these, for strangers' that can hang */
 
 /* Requests in the order of their arrival */
 struct user_list {
@@ -33,10 +34,13 @@ struct user_meter {
  * struct user_queue - requests for the helpers
  * @arrived:	callers to be identified
  * @deferred:	callers that are outside, or probably so if it can take long to find out
- * @nr_waiting:	requests in both lists
+ * @strangers:	of these, strangers' that can hang
+ * @nr_deferred: how many requests have been deferred
+ * @nr_waiting:	requests in all lists
  * @sweep_at:	that many, and those of callers that have been killed are freed
  * @nr_outside:	helpers that are handling calls of callers outside
  * @meters:	of these
+ * @nr_strangers: how many of these were in @strangers
  * @nr_taken:	how many requests were taken from the queue
  * @credit:	processor time in ns that may be spent on callers outside
  * @refilled:	when @credit was increased
@@ -47,10 +51,13 @@ struct user_meter {
 struct user_queue {
 	struct user_list arrived;
 	struct user_list deferred;
+	struct user_list strangers;
+	unsigned int nr_deferred;
 	unsigned int nr_waiting;
 	unsigned int sweep_at;
 	unsigned int nr_outside;
 	struct user_meter meters[OUTSIDE_MAX];
+	unsigned int nr_strangers;
 	unsigned int nr_taken;
 	int64_t credit;
 	int64_t refilled;

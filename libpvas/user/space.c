@@ -216,6 +216,8 @@ static uint32_t new_id(void)
 
 static void free_all(struct user_space *u)
 {
+	/* First: a fork under way uses the rest. */
+	user_launcher_release(u);
 	user_far_finish(u);
 	if (u->header)
 		munmap(u->header, pvas_header_length(u->entries));
@@ -224,9 +226,7 @@ static void free_all(struct user_space *u)
 	if (u->parts)
 		munmap(u->parts, u->entries * sizeof(*u->parts));
 	user_credentials_end(u);
-	user_launcher_close(u);
 	pvas_free_stack(u->space);
-	user_launcher_release(u);
 	free(u);
 }
 
@@ -324,6 +324,7 @@ static int user_create(struct pvas_space *s)
 		u->maps = pvas_fd_above_standard(user_proc_own_maps());
 		err = fill(u);
 	}
+	user_launcher_begun();
 	if (err) {
 		user_supervisor_stop(u);
 		free_all(u);

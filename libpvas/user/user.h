@@ -458,8 +458,14 @@ int user_spawn(struct pvas_spawn_call *call);
 
 /* ---- launcher.c: a process has one space ---- */
 
-/* Returns whether @u is now the space of this process; not if it has one already. */
+/*
+ * Returns whether @u is now the space of this process; not if it has one already. Then no
+ * thread of it forks until the space has begun, or failed to.
+ */
 int user_launcher_claim(struct user_space *u);
+void user_launcher_begun(void);
+
+/* Close its descriptors. No fork is looking at it when this returns: it can be freed. */
 void user_launcher_release(struct user_space *u);
 
 /* Close listener, epoll and the other descriptors of the space. */

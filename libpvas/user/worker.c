@@ -132,6 +132,12 @@ static void serve_deferred(struct user_request *r)
 	free(r);
 }
 
+/* By what the caller does. The kernel performs all other calls of those outside. */
+static int can_hang(const struct user_request *r)
+{
+	return r->inside != OUTSIDE || user_call_reads_child(r);
+}
+
 /*
  * The caller has just been killed, or is identified. If it was killed while the request was
  * in the queue, its number can be that of a process that hangs in execve(): not looked at.
@@ -147,6 +153,7 @@ static void identify(struct user_request *r)
 	else if (!user_caller_doubtful(r->tid))
 		r->inside = check_inside(user_caller_inside(r->tid));
 	if (r->inside == OUTSIDE || r->inside == UNKNOWN) {
+		r->stranger = can_hang(r) && !user_caller_is_own(r->tid);
 		user_queue_defer(r->u, r);
 		return;
 	}

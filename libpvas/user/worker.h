@@ -39,6 +39,8 @@ long user_filter_call_worker(const struct user_space *u);
  * @ip:		of the instruction after it
  * @args:	its arguments
  * @continued:	answer: the kernel shall perform the call
+ * @stranger:	deferred: of another user, or in another user namespace, and it can hang
+ * @turn:	number of requests that were deferred before
  * @meter:	of a helper that handles it, if the caller is outside
  * @next:	in a queue for helpers
  */
@@ -54,6 +56,8 @@ struct user_request {
 	uint64_t ip;
 	uint64_t args[6];
 	int continued;
+	int stranger;
+	unsigned int turn;
 	struct user_meter *meter;
 	struct user_request *next;
 };
@@ -93,6 +97,9 @@ pid_t user_caller_self(void);
  */
 ssize_t user_caller_read(pid_t tid, uint64_t from, void *to, size_t len);
 ssize_t user_caller_write(pid_t tid, uint64_t to, const void *from, size_t len);
+
+/* Has it our user ids, and our user namespace or one that can't be told from it? Never blocks. */
+int user_caller_is_own(pid_t tid);
 
 /* RLIMIT_DATA of a process */
 uint64_t user_caller_data_limit(pid_t pid);
@@ -240,6 +247,9 @@ void user_call_unlock(struct user_request *r);
 /* Is it a call that user_call_of_task() does more with than to let the kernel perform it? */
 int user_call_known(int nr);
 
+/* Does the second read the caller's memory, and can so hang? */
+int user_call_reads_child(const struct user_request *r);
+
 /* ---- sandbox.c ---- */
 
 /* Does the caller install a seccomp filter? */
@@ -264,7 +274,10 @@ void user_files_close(struct user_files *f);
 /* Append a copy of a request that was received. Takes the lock. 0 or -errno. */
 int user_queue_add(struct user_space *u, const struct user_request *r);
 
-/* The caller is probably not a task: its turn comes when there is time for such callers. */
+/*
+ * The caller is probably not a task: its turn comes when there is time for such callers.
+ * @stranger is set.
+ */
 void user_queue_defer(struct user_space *u, struct user_request *r);
 
 /* Wait for the next request. NULL: the space is ending. */

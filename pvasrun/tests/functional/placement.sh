@@ -59,6 +59,18 @@ test_left()
 	check "none is" eval '! grep "no task" err'
 }
 
+# A file that can't be opened in time, as on another user's server, delays nothing.
+test_left_file_hangs()
+{
+	local begin=$SECONDS
+
+	[ -n "$plain" ] || return 0
+	FAKEPVAS_LEFT=1 pvasrun -v --timeout 2 -n 2 sleep $((60 * SLOW))
+	status_is 124
+	check "in time" [ $((SECONDS - begin)) -lt $((20 * SLOW)) ]
+	check "both are named" [ "$(grep -cE "^pvasrun: rank [01] .* is no task any more: .*sleep runs outside the space$" err)" -eq 2 ]
+}
+
 # The addresses of program, heap, libraries and stack of the task in partition 1
 places() { "$@" $PVASRUN -n 1 $ASLR cat /proc/self/maps 2>&1 | grep -oE '^1[0-9a-f]{9}-[0-9a-f]*'; }
 

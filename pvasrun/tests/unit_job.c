@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* Children that change without end, as those of other users may. */
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "../job.h"
+#include "../signals.h"
+#include "unit.h"
+
+#define STRANGER	1	/* a process that is no child */
+#define SECONDS		10	/* to fail after, instead of never */
+
+static bool flood;
+
+/* Instead of libc's: as if a stranger had changed each time that somebody asks for all. */
+pid_t waitpid(pid_t pid, int *wait_status, int options)
+{
+	if (!flood || pid != -1)
+		return wait4(pid, wait_status, options, NULL);
+	*wait_status = 0xffff;		/* WIFCONTINUED() */
+	return STRANGER;
+}
+
+static void turns(struct loop *loop, unsigned int nr)
+{
+	while (nr--)
+		loop_turn(loop, 0);
+}
+
+static void changes(struct job *job, struct loop *loop, pid_t pid)
+{
+	siginfo_t info;
+
+	kill(pid, SIGSTOP);
+	check(!waitid(P_PID, pid, &info, WSTOPPED | WNOWAIT));
+	turns(loop, 4);
+	check(job->tasks[0].stopped == SIGSTOP);
+	/* of the signals that are forwarded, one that comes after SIGCHLD */
+	raise(SIGCONT);
+	turns(loop, 8);
+	check(!job->tasks[0].stopped);
+	kill(pid, SIGKILL);
+	check(!waitid(P_PID, pid, &info, WEXITED | WNOWAIT));
+	turns(loop, 4);
+	check(job->tasks[0].ended && !job->live);
+}
+
+static void in_flood(void)
+{
+	const struct app app = { .argv = (char *[]){ "task", NULL }, .tasks = 1 };
+	const struct options opt = { .tasks = 1, .apps = (struct app *)&app, .nr_apps = 1,
+				     .no_kill = true };
+	struct signals signals;
+	struct loop loop;
+	struct job job;
+	pid_t pid;
+
+	alarm(SECONDS);
+	check(!loop_open(&loop) && !job_init(&job, &opt));
+	check(!signals_open(&signals, &loop, &job));
+	pid = fork();
+	while (!pid)
+		pause();
+	job_started(&job, 0, pid, false);
+	job.ending = true;	/* its end is no news */
+	flood = true;
+	raise(SIGCHLD);
+	changes(&job, &loop, pid);
+	flood = false;
+	signals_close(&signals);
+	job_free(&job);
+	loop_close(&loop);
+}
+
+void test_job(void)
+{
+	int wait_status;
+	pid_t pid = fork();
+
+	if (!pid) {
+		in_flood();
+		_exit(check_failures() > 0);
+	}
+	check(waitpid(pid, &wait_status, 0) == pid && !wait_status);
+}
