@@ -10,15 +10,12 @@
 #include <fcntl.h>
 #include <linux/mman.h>
 #include <sched.h>
-#include <signal.h>
-#include <stddef.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/shm.h>
 #include <unistd.h>
 
-#include "loader/blob.h"
 #include "rawsys.h"
 #include "stay.h"
 #include "worker.h"
@@ -261,7 +258,7 @@ static int stays(struct user_request *r)
 static int64_t on_execve(struct user_request *r)
 {
 	if (stays(r))
-		return 0;
+		return STAY_RESTART;
 	user_exec_begin(r->u, r->tid);
 	return continue_call(r);
 }
@@ -274,6 +271,8 @@ static int64_t on_fork(struct user_request *r)
 
 static int64_t clone_with(struct user_request *r, uint64_t flags)
 {
+	if ((flags & CLONE_VM) && !(flags & (CLONE_THREAD | CLONE_VFORK)))
+		__atomic_store_n(&r->part->shared, 1, __ATOMIC_RELEASE);
 	return flags & CLONE_VM ? continue_if(r, user_rights_kept_by_clone(flags)) : on_fork(r);
 }
 
@@ -334,39 +333,6 @@ static int64_t refuse_as_missing(struct user_request *r)
 	return -ENOSYS;
 }
 
-/* ---- tasks and fork children ---- */
-
-#define SA_RESTORER_FLAG 0x04000000UL	/* libc does not show it */
-
-struct kernel_sigaction {
-	uint64_t handler;
-	uint64_t flags;
-	uint64_t restorer;
-};
-
-/*
- * Replace libc's restorer, which the handler returns to, by the loader's, which
- * restarts interrupted calls (the structure is libc's copy, on its stack during this
- * call). With SA_RESTART there is nothing to repair. In a fork child its copy of the
- * page has the restorer's address.
- */
-static int64_t on_sigaction(struct user_request *r)
-{
-	uint64_t restorer, act = r->args[1];
-	struct kernel_sigaction sa;
-
-	if (user_caller_read(memory_pid(r), act, &sa, sizeof(sa)) == sizeof(sa) &&
-	    sa.handler != (uint64_t)SIG_DFL && sa.handler != (uint64_t)SIG_IGN &&
-	    (sa.flags & SA_RESTORER_FLAG) && !(sa.flags & SA_RESTART) &&
-	    user_caller_read(memory_pid(r), (uint64_t)&r->part->page->loader, &restorer,
-			     sizeof(restorer)) == sizeof(restorer)) {
-		restorer += PVAS_BLOB_RESTORE;
-		user_caller_write(memory_pid(r), act + offsetof(struct kernel_sigaction, restorer),
-				  &restorer, sizeof(restorer));
-	}
-	return continue_call(r);
-}
-
 /* ---- fork children ---- */
 
 static int64_t on_brk_of_child(struct user_request *r)
@@ -406,7 +372,7 @@ static const struct call calls[] = {
 	{ __NR_readlink, user_on_readlink, user_on_readlink },
 	{ __NR_readlinkat, user_on_readlinkat, user_on_readlinkat },
 	{ __NR_brk, on_brk, on_brk_of_child },
-	{ __NR_rt_sigaction, on_sigaction, on_sigaction },
+	{ __NR_rt_sigaction, user_on_sigaction, user_on_sigaction },
 	{ __NR_mremap, on_mremap },
 	{ __NR_madvise, on_madvise },
 	{ __NR_shmat, on_shmat },

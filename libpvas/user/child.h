@@ -25,7 +25,7 @@
 struct user_program {
 	int fd;
 	const char *path;
-	char exe[PAGE - 32];
+	char exe[USER_EXE_LEN];
 	struct pvas_elf_image image;
 	unsigned int phnum;
 	const char *head[2 * USER_SCRIPT_DEPTH + 1];

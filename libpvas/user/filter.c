@@ -210,7 +210,8 @@ long user_filter_call_worker(const struct user_space *u)
 /*
  * A worker replaces the restorer of handlers by one that repairs interrupted calls: see
  * loader/start.S. Not of handlers of faults, which interrupt no call, and from which
- * unwinders often start, which know libc's restorer.
+ * unwinders often start, which know libc's restorer. And it answers for the signal whose handler
+ * is the launcher's: see sigaction.c.
  */
 static void body_sigaction(struct program *p)
 {
@@ -221,6 +222,8 @@ static void body_sigaction(struct program *p)
 
 	check_stop(p);
 	check_caller(p, ALLOW);
+	load(p, ARG(0));
+	jump(p, BPF_JEQ | BPF_K, USER_STAY_SIGNAL, NOTIFY, NEXT);
 	load(p, ARG(1));
 	jump(p, BPF_JEQ | BPF_K, 0, NEXT, given);
 	load(p, HIGH(ARG(1)));
@@ -235,13 +238,15 @@ static void body_sigaction(struct program *p)
 /*
  * fork() copies the mm, which all tasks share: before it, a worker excludes the peers'
  * memory. Threads, vfork() and posix_spawn() copy nothing, and have to stay in the
- * launcher's namespaces. (CLONE_NEWTIME exists in clone3() only.)
+ * launcher's namespaces. (CLONE_NEWTIME exists in clone3() only.) Other processes with the
+ * caller's memory end the execs that stay.
  */
 static void body_clone(struct program *p)
 {
 	check_caller(p, ALLOW);
 	load(p, ARG(0));
 	jump(p, BPF_JSET | BPF_K, CLONE_VM, NEXT, NOTIFY);
+	jump(p, BPF_JSET | BPF_K, CLONE_THREAD | CLONE_VFORK, NEXT, NOTIFY);
 	jump(p, BPF_JSET | BPF_K, KEPT_NS, NOTIFY, ALLOW);
 }
 

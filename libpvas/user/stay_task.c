@@ -30,58 +30,7 @@
 #define RSEQ_ALIGN	32
 #define SLICE_MIN	(64UL << 20)
 
-#define STRING_(x)	#x
-#define STRING(x)	STRING_(x)
-
-/* The system call has clobbered %rcx and %r11, and %rax has its result. */
-__asm__(".text\n\t"
-	".hidden user_stay_entry\n\t"
-	".globl user_stay_entry\n\t"
-	".type user_stay_entry, @function\n"
-	"user_stay_entry:\n\t"
-	"movq %rbx, 0(%rcx)\n\t"
-	"movq %rbp, 8(%rcx)\n\t"
-	"movq %rsp, 16(%rcx)\n\t"
-	"movq %r12, 24(%rcx)\n\t"
-	"movq %r13, 32(%rcx)\n\t"
-	"movq %r14, 40(%rcx)\n\t"
-	"movq %r15, 48(%rcx)\n\t"
-	"movq %rdi, 56(%rcx)\n\t"
-	"movq %rsi, 64(%rcx)\n\t"
-	"movq %rdx, 72(%rcx)\n\t"
-	"movq %r10, 80(%rcx)\n\t"
-	"movq %r8, 88(%rcx)\n\t"
-	"movq %r9, 96(%rcx)\n\t"
-	"movq " STRING(STAY_STACK) "(%rcx), %rsp\n\t"
-	"subq $512, %rsp\n\t"
-	"fxsave64 (%rsp)\n\t"
-	"movq %rcx, %rbx\n\t"
-	"movq %rcx, %rdi\n\t"
-	"xorl %ebp, %ebp\n\t"
-	"cld\n\t"
-	"call user_stay_main\n\t"
-	"fxrstor64 (%rsp)\n\t"
-	"movq %rbx, %rcx\n\t"
-	"movq 0(%rcx), %rbx\n\t"
-	"movq 8(%rcx), %rbp\n\t"
-	"movq 16(%rcx), %rsp\n\t"
-	"movq 24(%rcx), %r12\n\t"
-	"movq 32(%rcx), %r13\n\t"
-	"movq 40(%rcx), %r14\n\t"
-	"movq 48(%rcx), %r15\n\t"
-	"movq 56(%rcx), %rdi\n\t"
-	"movq 64(%rcx), %rsi\n\t"
-	"movq 72(%rcx), %rdx\n\t"
-	"movq 80(%rcx), %r10\n\t"
-	"movq 88(%rcx), %r8\n\t"
-	"movq 96(%rcx), %r9\n\t"
-	"movq " STRING(STAY_NR) "(%rcx), %rax\n\t"
-	"jmpq *" STRING(STAY_AGAIN) "(%rcx)\n\t"
-	".size user_stay_entry, . - user_stay_entry\n");
-
-_Static_assert(offsetof(struct user_stay, stack) == STAY_STACK, "for the assembler");
-_Static_assert(offsetof(struct user_stay, again) == STAY_AGAIN, "for the assembler");
-_Static_assert(offsetof(struct user_stay, nr) == STAY_NR, "for the assembler");
+#define EXECVE_CHECK	0x10000	/* AT_EXECVE_CHECK, 6.14 */
 
 /* ---- before the point of no return ---- */
 
@@ -114,14 +63,12 @@ static void search_rseq(char *thread)
 }
 
 /* The kernel kills a process if it can't write to its registered area. */
-static int forget_rseq(void)
+int user_stay_forget_rseq(uint64_t thread_pointer)
 {
 	static char area[256] __attribute__((aligned(RSEQ_ALIGN)));
-	uint64_t thread = 0;
 	int err;
 
-	pvas_raw2(__NR_arch_prctl, ARCH_GET_FS, &thread);
-	search_rseq((char *)(thread & ~(uint64_t)(RSEQ_ALIGN - 1)));
+	search_rseq((char *)(thread_pointer & ~(uint64_t)(RSEQ_ALIGN - 1)));
 	/* Only a thread without one can register this. */
 	err = rseq(area, 32, 0);
 	if (!err)
@@ -129,20 +76,41 @@ static int forget_rseq(void)
 	return !err || err == -ENOSYS;
 }
 
-static int may_stay(const struct user_stay *e, const struct user_start *s,
-		    struct user_program *prog)
+/*
+ * Would the kernel let it execute this file? Security modules and Landlock may forbid that, and
+ * the file may be open for writing. Older kernels don't know the flag, and can't be asked.
+ */
+static int may_execute(int fd, const char *path)
+{
+	char *argv[] = { (char *)path, NULL };
+	long err = pvas_raw6(__NR_execveat, fd, (long)path, (long)argv, (long)(argv + 1),
+			     EXECVE_CHECK | (*path ? 0 : AT_EMPTY_PATH), 0);
+
+	return !err || err == -EINVAL || err == -ENOSYS;
+}
+
+/* The interpreter of a script gets a name that will lead nowhere. */
+static int loses_script(const struct user_stay *e)
+{
+	return e->prog.depth && e->dirfd >= 0 &&
+	       (pvas_raw2(__NR_fcntl, e->dirfd, F_GETFD) & FD_CLOEXEC);
+}
+
+static int may_stay(struct user_stay *e, const struct user_start *s)
 {
 	int err;
 
-	prog->fd = -1;
+	e->prog.fd = -1;
 	if (pvas_raw2(__NR_prctl, PR_GET_SECUREBITS, 0) != e->securebits)
 		return 0;
-	err = user_program_open(prog, s->call->path);
-	if (!err && fits(s->part, prog) && !user_stack_check(s, prog) &&
-	    user_stay_may_end_threads() && forget_rseq())
+	err = user_program_open(&e->prog, e->path);
+	if (!err && fits(s->part, &e->prog) && !loses_script(e) &&
+	    may_execute(AT_FDCWD, e->path) && may_execute(e->prog.fd, "") &&
+	    !user_stack_check(s, &e->prog) && user_stay_may_end_threads() &&
+	    user_stay_forget_rseq(e->thread_pointer))
 		return 1;
-	if (prog->fd >= 0)
-		pvas_raw1(__NR_close, prog->fd);
+	if (e->prog.fd >= 0)
+		pvas_raw1(__NR_close, e->prog.fd);
 	return 0;
 }
 
@@ -247,58 +215,69 @@ static void unmap_partition(const struct user_part *p)
 		die();
 }
 
-static void __attribute__((noreturn))
-become(const struct user_stay *e, const struct user_start *s, const struct user_program *prog)
+/* What the old program would have had to do on it does not concern the new one. */
+static void forget_signal(void)
 {
+	const uint64_t set = 1UL << (USER_STAY_SIGNAL - 1);
+	const struct timespec none = { 0, 0 };
+
+	while (pvas_raw4(__NR_rt_sigtimedwait, &set, NULL, &none, sizeof(set)) > 0)
+		;
+}
+
+static struct user_start start_of(const struct user_stay *e)
+{
+	return (struct user_start){ .u = e->u, .part = e->part, .call = (void *)&e->call };
+}
+
+static void __attribute__((noreturn)) become(struct user_stay *e)
+{
+	const struct user_start s = start_of(e);
 	struct user_part *p = e->part;
 	uint64_t sp, info;
 
 	unmap_partition(p);
-	if (user_child_make_memory(s, prog, &sp, &info))
+	if (user_child_make_memory(&s, &e->prog, &sp, &info))
 		die();
 	user_publish(e->u, p, PVAS_PART_RUNNING);
+	/* A worker may free it when the new program makes a call. */
+	__atomic_store_n(&e->state, STAY_DONE, __ATOMIC_RELEASE);
 	user_child_jump(sp, info, user_loader_of(p) + PVAS_BLOB_TASK, &p->start, e->mask);
 }
 
-/*
- * The thread pointer changes, so this can't return, nor check the canary of its caller.
- * Peers see the partition end and be taken again.
- */
-static void __attribute__((noreturn, noinline))
-commit(struct user_stay *e, const struct user_start *s, const struct user_program *prog)
+/* Peers see the partition end and be taken again. */
+void user_stay_commit(struct user_stay *e)
 {
 	if (!user_stay_end_threads())
 		die();
 	reset_signals();
+	forget_signal();
 	delete_timers();
 	end_robust_list();
 	pvas_raw1(__NR_set_tid_address, 0);
 	pvas_raw2(__NR_prctl, PR_SET_KEEPCAPS, 0);
 	pvas_raw6(__NR_prctl, PR_SET_SYSCALL_USER_DISPATCH, PR_SYS_DISPATCH_OFF, 0, 0, 0, 0);
 	pvas_raw1(__NR_unshare, CLONE_FILES);
-	user_child_close_on_exec(prog->fd);
+	user_child_close_on_exec(e->prog.fd);
 	user_child_take_name(e->path);
 	user_publish(e->u, e->part, PVAS_PART_ENDING);
 	__atomic_add_fetch(&e->part->gen, 1, __ATOMIC_RELAXED);
-	e->tls[0] = e->tls;
-	pvas_raw2(__NR_arch_prctl, ARCH_SET_FS, e->tls);
 	pvas_raw2(__NR_arch_prctl, ARCH_SET_GS, 0);
-	become(e, s, prog);
+	become(e);
 }
 
+/* In the handler: all signals are blocked. */
 void user_stay_main(struct user_stay *e)
 {
-	struct pvas_spawn_call call = {
+	const struct user_start s = start_of(e);
+
+	e->call = (struct pvas_spawn_call){
 		.space = e->u->space, .path = e->path, .argv = e->argv, .envp = e->envp,
 	};
-	const struct user_start s = { .u = e->u, .part = e->part, .call = &call };
-	const uint64_t all = ~0ULL;
-	struct user_program prog;
-
-	pvas_raw4(__NR_rt_sigprocmask, SIG_SETMASK, &all, &e->mask, 8);
-	user_stay_disarm(e);
-	if (may_stay(e, &s, &prog))
-		commit(e, &s, &prog);
-	__atomic_store_n(&e->part->leaving, 1, __ATOMIC_RELEASE);
-	pvas_raw4(__NR_rt_sigprocmask, SIG_SETMASK, &e->mask, NULL, 8);
+	if (!may_stay(e, &s))
+		return;
+	if (e->tid == e->part->pid)
+		user_stay_commit(e);
+	user_stay_hand_over(e);
+	pvas_raw1(__NR_close, e->prog.fd);
 }

@@ -17,7 +17,7 @@
 #include "rawsys.h"
 #include "stay.h"
 
-#define SIGNAL		33	/* glibc's SIGSETXID */
+#define SIGNAL		USER_STAY_SIGNAL
 #define WITH_RESTORER	0x04000000UL
 #define WAIT_BEFORE	1000	/* milliseconds; a new thread blocks all signals for a moment */
 #define WAIT_AFTER	10000

@@ -20,6 +20,7 @@
  *	inside.c	whether a caller shares our mm
  *	exec.c		a task that leaves the space by execve()
  *	stay.c		a task that stays in it: the worker's part
+ *	sigaction.c	handlers of tasks and of their fork children
  *	exe.c		the answer to readlink("/proc/PID/exe")
  *	rights.c	a task keeps its ids, namespaces and capabilities
  *	segment.c	a task's right to attach a System V segment
@@ -35,7 +36,9 @@
  *	stack.c		its stack
  *	child.c		the new process, from clone() to the loader
  *	stay_threads.c	an execve() that stays: the end of the task's other threads
+ *	stay_leader.c	an execve() that stays: by another thread than the first
  *	stay_task.c	an execve() that stays: the task's part
+ *	stay_signal.c	an execve() that stays: how a worker reaches the task
  *	filter.c	the filter (bpf.h: its assembler)
  *	reclaim.c	the partition of a task that has ended becomes free
  *	left.c		programs that have left the space by execve()
@@ -56,6 +59,7 @@
 
 #include "../../kmod/pvas_layout.h"
 #include "../backend.h"
+#include "../loader/blob.h"
 #include "proc.h"
 #include "queue.h"
 
@@ -74,12 +78,26 @@
 #define USER_STUCK_MS	5	/* how soon to retry a partition that could not be reclaimed */
 #define USER_STUCK_MAX	200	/* retries, after which nobody waits for it any longer */
 
+/* A signal's action, as the kernel has it */
+struct user_action {
+	uint64_t handler;
+	uint64_t flags;
+	uint64_t restorer;
+	uint64_t mask;
+};
+
+#define USER_STAY_SIGNAL	33	/* glibc's SIGSETXID; see stay.h and sigaction.c */
+#define USER_THUNK_LEN		22	/* movabs $part, %rcx; movabs $handler, %rax; jmp *%rax */
+#define USER_EXE_LEN		(PAGE - 72)
+
 /**
  * struct user_page - one page of the launcher's memory for each partition
  * @brk:	the task's program break
  * @heap_end:	end of the memory mapped for the heap
  * @loader:	address of the loader's copy
  * @cookie:	user_space.cookie
+ * @action:	what the program wants done on USER_STAY_SIGNAL, and
+ * @ignores:	the kernel has it: the program has once ignored the signal
  * @exe:	the task's program, for readlink() of /proc/self/exe
  *
  * A fork child has a copy of this page, with the values at the time of its fork. By the
@@ -93,7 +111,9 @@ struct user_page {
 	uint64_t heap_end;
 	uint64_t loader;
 	uint64_t cookie;
-	char exe[PAGE - 32];
+	struct user_action action;
+	uint64_t ignores;
+	char exe[USER_EXE_LEN];
 };
 
 /**
@@ -104,7 +124,9 @@ struct user_page {
  * @pidfd:	of its task, -1 if none
  * @exec_tid:	thread of the task that has called execve(), 0 if none
  * @stay:	its execve() that stays in the space, the last one; or NULL. Under @lock
- * @leaving:	its next execve() leaves the space
+ * @armed:	thread of the task whose @stay waits for the handler
+ * @handed:	thread that has handed @stay over to the first one
+ * @shared:	its memory or handlers can be another process'
  * @exec_polls:	how many frequent checks remain for the success of that execve()
  * @start:	futex between launcher and new process: START_*
  * @base:	first address
@@ -132,7 +154,9 @@ struct user_part {
 	int pidfd;
 	pid_t exec_tid;
 	struct user_stay *stay;
-	int leaving;
+	pid_t armed;
+	pid_t handed;
+	int shared;
 	int exec_polls;
 	int start;
 	uint64_t base;
@@ -363,6 +387,14 @@ static inline int user_foreign(const struct user_part *p, uint64_t addr, uint64_
 static inline uint64_t user_loader_of(const struct user_part *p)
 {
 	return p->layout.stack + PAGE;
+}
+
+/* Above it are the instructions that call user_stay_signal(). */
+#define USER_LOADER_LEN	(pvas_blob_end - pvas_blob)
+
+static inline uint64_t user_thunk_of(const struct user_part *p)
+{
+	return pvas_layout_up(user_loader_of(p) + USER_LOADER_LEN, 16);
 }
 
 /* ---- table.c ---- */
