@@ -455,7 +455,7 @@ TASK(vfork_and_exec)
 }
 
 /* memory that a vfork child still uses stays for it: then the exec leaves the space */
-MODULE_TEST(leaves_a_guest_alone, "the memory of vfork children goes with the task")
+PVAS_TEST(leaves_a_guest_alone)
 {
 	EXPECT_EQ(0, pt_run_task("vfork_and_exec"));
 }

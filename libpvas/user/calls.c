@@ -244,23 +244,16 @@ static int64_t on_shmdt(struct user_request *r)
 	return foreign ? -EPERM : on_range(r, addr, 1);
 }
 
-static int stays(struct user_request *r)
-{
-	int done;
-
-	if (lock_partition(r))
-		return 0;
-	done = user_stay(r);
-	unlock_partition(r);
-	return done;
-}
-
+/* Under the lock, for other threads' calls to see which one leaves. */
 static int64_t on_execve(struct user_request *r)
 {
-	if (stays(r))
-		return STAY_RESTART;
-	user_exec_begin(r->u, r->tid);
-	return continue_call(r);
+	int locked = !lock_partition(r), stays = locked && user_stay(r);
+
+	if (!stays)
+		user_exec_begin(r->u, r->tid);
+	if (locked)
+		unlock_partition(r);
+	return stays ? STAY_RESTART : continue_call(r);
 }
 
 static int64_t on_fork(struct user_request *r)

@@ -250,56 +250,63 @@ static int is_gone(const struct user_part *p, pid_t tid)
 	return pvas_raw3(__NR_tgkill, p->pid, tid, 0) == -ESRCH;
 }
 
+enum last { LAST_GONE, LAST_REFUSES, LAST_BUSY };
+
 /*
- * Get rid of the partition's last one. Returns 0 if it is still in use, by another thread, which
- * can be killed by an execve() that leaves; or if this call has been refused, or restarted too
- * often. @tries: how often.
+ * Get rid of the partition's last one, unless it is still in use by another thread. It refuses a
+ * call that has been refused, or restarted too often: @tries.
  */
-static int drop_last(const struct user_request *r, int *tries)
+static enum last drop_last(const struct user_request *r, int *tries)
 {
 	struct user_part *p = r->part;
 	struct user_stay *e = p->stay;
-	int armed, state, may;
+	int armed, state, refuses;
 
 	*tries = 0;
 	if (!e)
-		return 1;
+		return LAST_GONE;
 	armed = __atomic_exchange_n(&p->armed, 0, __ATOMIC_ACQ_REL);
 	state = __atomic_load_n(&e->state, __ATOMIC_ACQUIRE);
+	if (!armed && (state == STAY_TAKEN ||
+		       (state == STAY_NEW && e->tid != r->tid && !is_gone(p, e->tid))))
+		return LAST_BUSY;
+	refuses = state == STAY_REFUSED && is_same_call(r, e);
 	/* The handler has not come, or another one first. */
-	if (armed || state == STAY_PUT_OFF) {
-		may = !is_same_call(r, e) || e->tries < TRIES_MAX;
-		*tries = is_same_call(r, e) ? e->tries + 1 : 0;
-	} else if (state == STAY_DONE) {
-		may = 1;
-	} else if (state != STAY_TAKEN && (e->tid == r->tid || is_gone(p, e->tid))) {
-		may = state != STAY_REFUSED || !is_same_call(r, e);
-	} else {
-		return 0;
+	if ((armed || state == STAY_PUT_OFF) && is_same_call(r, e)) {
+		*tries = e->tries + 1;
+		refuses = *tries > TRIES_MAX;
 	}
 	p->stay = NULL;
 	user_stay_free(e);
-	return may;
+	return refuses ? LAST_REFUSES : LAST_GONE;
 }
 
 /* ---- the call ---- */
 
-/* Others than the task's own threads, as children by vfork(), are ordinary processes. */
-int user_stay(struct user_request *r)
+/*
+ * Could the kernel be performing another thread's execve()? That would take along the signal by
+ * which the execve() of this thread ends others, and die.
+ */
+static int other_leaves(const struct user_request *r)
+{
+	pid_t tid = __atomic_load_n(&r->part->exec_tid, __ATOMIC_ACQUIRE);
+
+	return tid && tid != r->tid && !is_gone(r->part, tid);
+}
+
+/* The handler comes before the call is made again. */
+static int signal_caller(const struct user_request *r)
+{
+	return !pvas_raw3(__NR_tgkill, r->part->pid, r->tid, USER_STAY_SIGNAL);
+}
+
+static int hand_over(const struct user_request *r, struct user_stay *e)
 {
 	struct user_part *p = r->part;
-	struct user_stay *e;
-	int tries;
 
-	if (r->arch != AUDIT_ARCH_X86_64 || !user_request_of_task(r) || p->shared ||
-	    p->page->ignores || !drop_last(r, &tries))
-		return 0;
-	e = prepare(r, tries);
-	if (!e)
-		return 0;
 	p->stay = e;
 	__atomic_store_n(&p->armed, r->tid, __ATOMIC_RELEASE);
-	if (!pvas_raw3(__NR_tgkill, p->pid, r->tid, USER_STAY_SIGNAL)) {
+	if (signal_caller(r)) {
 		user_exec_forget(r->u, p);
 		return 1;
 	}
@@ -307,4 +314,22 @@ int user_stay(struct user_request *r)
 	p->stay = NULL;
 	user_stay_free(e);
 	return 0;
+}
+
+/* Others than the task's own threads, as children by vfork(), are ordinary processes. */
+int user_stay(struct user_request *r)
+{
+	struct user_part *p = r->part;
+	struct user_stay *e;
+	enum last last;
+	int tries;
+
+	if (r->arch != AUDIT_ARCH_X86_64 || !user_request_of_task(r) || p->shared ||
+	    p->page->ignores || other_leaves(r))
+		return 0;
+	last = drop_last(r, &tries);
+	if (last == LAST_BUSY)
+		return signal_caller(r);
+	e = last == LAST_GONE ? prepare(r, tries) : NULL;
+	return e && hand_over(r, e);
 }

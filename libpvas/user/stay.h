@@ -117,6 +117,11 @@ int user_stay_may_end_threads(void);
 /* End all threads but the calling one. Returns 0 if there are some that don't end. */
 int user_stay_end_threads(void);
 
+/* ---- stay_signals.c: in the task ---- */
+
+/* Handlers, timers and their signals */
+void user_stay_reset_signals(void);
+
 /* ---- stay_task.c: in the task ---- */
 
 /* Becomes the program; or returns for the system call to be made again. */

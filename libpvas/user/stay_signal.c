@@ -9,6 +9,7 @@
 #include <asm/prctl.h>
 #include <signal.h>
 #include <string.h>
+#include <time.h>
 #include <ucontext.h>
 
 #include "loader/blob.h"
@@ -117,6 +118,20 @@ static NO_CANARY struct user_stay *claim(struct user_part *p, const ucontext_t *
 	return e;
 }
 
+/*
+ * Another thread's execve() may go on, and end this one by the same signal. Until then, or until
+ * it has failed, the call of this one is made again and again.
+ */
+static NO_CANARY void wait_for_other(void)
+{
+	const uint64_t set = 1UL << (USER_STAY_SIGNAL - 1);
+	const struct timespec t = { 0, 1000000 };
+
+	pvas_raw4(__NR_rt_sigprocmask, SIG_UNBLOCK, &set, NULL, 8);
+	pvas_raw2(__NR_nanosleep, &t, NULL);
+	pvas_raw4(__NR_rt_sigprocmask, SIG_BLOCK, &set, NULL, 8);
+}
+
 static NO_CANARY void run(struct user_stay *e, int leader, void (*function)(struct user_stay *))
 {
 	uint64_t *tls = e->tls[leader];
@@ -131,6 +146,14 @@ static NO_CANARY void run(struct user_stay *e, int leader, void (*function)(stru
 static NO_CANARY int is_task(const struct user_part *p)
 {
 	return __atomic_load_n(&p->pid, __ATOMIC_ACQUIRE) == pvas_raw0(__NR_getpid);
+}
+
+/* Is that what the thread will do next? */
+static NO_CANARY int is_execve(const ucontext_t *frame)
+{
+	long nr = frame->uc_mcontext.gregs[REG_RAX];
+
+	return nr == __NR_execve || nr == __NR_execveat;
 }
 
 /* Sent by a worker, or by user_stay_hand_over()? */
@@ -161,5 +184,7 @@ NO_CANARY void user_stay_signal(int sig, siginfo_t *info, ucontext_t *frame, str
 		__atomic_store_n(&e->state, STAY_REFUSED, __ATOMIC_RELEASE);
 	} else if (!is_ours(info, p)) {
 		pass_on(sig, info, frame, p);
+	} else if (is_execve(frame)) {
+		wait_for_other();
 	}
 }

@@ -122,51 +122,6 @@ static void __attribute__((noreturn)) die(void)
 		pvas_raw2(__NR_kill, pvas_raw0(__NR_getpid), SIGKILL);
 }
 
-/* Those that are ignored stay so. The kernel's structure, with the mask at its end */
-static void reset_signals(void)
-{
-	const stack_t none = { .ss_flags = SS_DISABLE };
-	uint64_t act[4];
-	int sig;
-
-	for (sig = 1; sig <= NR_SIGNALS; sig++) {
-		if (pvas_raw4(__NR_rt_sigaction, sig, NULL, act, 8))
-			continue;
-		if (act[0] != (uint64_t)SIG_IGN)
-			act[0] = (uint64_t)SIG_DFL;
-		act[1] = act[2] = act[3] = 0;
-		pvas_raw4(__NR_rt_sigaction, sig, act, NULL, 8);
-	}
-	pvas_raw2(__NR_sigaltstack, &none, NULL);
-}
-
-/* Without /proc/self/timers the kernel's first numbers are tried. */
-static void delete_timers(void)
-{
-	char text[4096], *line;
-	int proc = user_program_proc(), id;
-	long fd, n = 0;
-
-	fd = pvas_raw4(__NR_openat, proc, "self/timers", O_RDONLY | O_CLOEXEC, 0);
-	if (fd < 0) {
-		for (id = 0; id < 256; id++)
-			pvas_raw1(__NR_timer_delete, id);
-		return;
-	}
-	do {
-		n = pvas_raw_pread((int)fd, text, sizeof(text) - 1, 0);
-		text[n < 0 ? 0 : n] = 0;
-		line = text;
-		id = -1;
-		while ((line = strstr(line, "ID: ")) && strchr(line, '\n')) {
-			for (id = 0, line += 4; *line >= '0' && *line <= '9'; line++)
-				id = id * 10 + *line - '0';
-			pvas_raw1(__NR_timer_delete, id);
-		}
-	} while (n == sizeof(text) - 1 && id >= 0);
-	pvas_raw1(__NR_close, fd);
-}
-
 /* A robust mutex in memory of others, that the task holds: its owner has died. */
 static void give_up(uint32_t *word)
 {
@@ -215,16 +170,6 @@ static void unmap_partition(const struct user_part *p)
 		die();
 }
 
-/* What the old program would have had to do on it does not concern the new one. */
-static void forget_signal(void)
-{
-	const uint64_t set = 1UL << (USER_STAY_SIGNAL - 1);
-	const struct timespec none = { 0, 0 };
-
-	while (pvas_raw4(__NR_rt_sigtimedwait, &set, NULL, &none, sizeof(set)) > 0)
-		;
-}
-
 static struct user_start start_of(const struct user_stay *e)
 {
 	return (struct user_start){ .u = e->u, .part = e->part, .call = (void *)&e->call };
@@ -250,9 +195,7 @@ void user_stay_commit(struct user_stay *e)
 {
 	if (!user_stay_end_threads())
 		die();
-	reset_signals();
-	forget_signal();
-	delete_timers();
+	user_stay_reset_signals();
 	end_robust_list();
 	pvas_raw1(__NR_set_tid_address, 0);
 	pvas_raw2(__NR_prctl, PR_SET_KEEPCAPS, 0);
