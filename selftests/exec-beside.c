@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/ptrace.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
@@ -295,12 +296,25 @@ TASK(exec_without_queue)
 	exec_as("check_outside_if_user", NULL);
 }
 
+/* Calls of code elsewhere become SIGSYS: with the user backend those of the launcher's. */
+TASK(exec_dispatched)
+{
+	uintptr_t self = (uintptr_t)&exec_as & ~(uintptr_t)(pt_size() - 1);
+	char block = SYSCALL_DISPATCH_FILTER_ALLOW;
+
+	CHECK_EQ(0, prctl(PR_SET_SYSCALL_USER_DISPATCH, PR_SYS_DISPATCH_ON, self, pt_size(),
+			  &block));
+	block = SYSCALL_DISPATCH_FILTER_BLOCK;
+	exec_as("check_outside_if_user", NULL);
+}
+
 /* without that signal the user backend has the program leave */
 PVAS_TEST(without_library_signal)
 {
 	EXPECT_EQ(0, pt_run_task("ignore_and_exec"));
 	EXPECT_EQ(0, pt_run_task("block_and_exec"));
 	EXPECT_EQ(0, pt_run_task("exec_without_queue"));
+	EXPECT_EQ(0, pt_run_task("exec_dispatched"));
 }
 
 /* ---- other calls ---- */

@@ -265,7 +265,7 @@ static int64_t on_fork(struct user_request *r)
 static int64_t clone_with(struct user_request *r, uint64_t flags)
 {
 	if ((flags & CLONE_VM) && !(flags & (CLONE_THREAD | CLONE_VFORK)))
-		__atomic_store_n(&r->part->shared, 1, __ATOMIC_RELEASE);
+		__atomic_store_n(&r->part->unfit, 1, __ATOMIC_RELEASE);
 	return flags & CLONE_VM ? continue_if(r, user_rights_kept_by_clone(flags)) : on_fork(r);
 }
 
@@ -301,6 +301,11 @@ static int64_t on_prctl(struct user_request *r)
 
 	if ((uint32_t)a[0] == OPT_SET_VMA)
 		return on_range(r, a[2], a[3]);
+	/* The handler of stay_signal.c would not get through. */
+	if ((uint32_t)a[0] == PR_SET_SYSCALL_USER_DISPATCH) {
+		__atomic_store_n(&r->part->unfit, 1, __ATOMIC_RELEASE);
+		return continue_call(r);
+	}
 	if (user_rights_invalid((int)a[0], a[1]))
 		return continue_call(r);
 	/* Only the first thread's setting ends the task with the launcher. */

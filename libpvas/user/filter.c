@@ -298,6 +298,7 @@ static void body_prctl(struct program *p)
 	load(p, ARG(0));
 	jump(p, BPF_JEQ | BPF_K, PR_SET_PDEATHSIG, death, NEXT);
 	jump(p, BPF_JEQ | BPF_K, PR_SET_DUMPABLE, dumpable, NEXT);
+	jump(p, BPF_JEQ | BPF_K, PR_SET_SYSCALL_USER_DISPATCH, NOTIFY, NEXT);
 	jump(p, BPF_JEQ | BPF_K, OPT_SET_VMA, name, NEXT);
 	jump(p, BPF_JEQ | BPF_K, OPT_FUTEX_HASH, hash, NEXT);
 	for (i = 0; i < sizeof(shared) / sizeof(shared[0]); i++)

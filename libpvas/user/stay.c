@@ -324,7 +324,7 @@ int user_stay(struct user_request *r)
 	enum last last;
 	int tries;
 
-	if (r->arch != AUDIT_ARCH_X86_64 || !user_request_of_task(r) || p->shared ||
+	if (r->arch != AUDIT_ARCH_X86_64 || !user_request_of_task(r) || p->unfit ||
 	    p->page->ignores || other_leaves(r))
 		return 0;
 	last = drop_last(r, &tries);

@@ -127,7 +127,8 @@ struct user_page {
  * @stay:	its execve() that stays in the space, the last one; or NULL. Under @lock
  * @armed:	thread of the task whose @stay waits for the handler
  * @handed:	thread that has handed @stay over to the first one
- * @shared:	its memory or handlers can be another process'
+ * @unfit:	its execs leave: another process can have its memory or handlers, or its calls are
+ *		dispatched to it
  * @exec_polls:	how many frequent checks remain for the success of that execve()
  * @start:	futex between launcher and new process: START_*
  * @base:	first address
@@ -157,7 +158,7 @@ struct user_part {
 	struct user_stay *stay;
 	pid_t armed;
 	pid_t handed;
-	int shared;
+	int unfit;
 	int exec_polls;
 	int start;
 	uint64_t base;
