@@ -143,8 +143,8 @@ static char **copy_list(struct copy *c, uint64_t from)
 }
 
 /*
- * The name that the kernel gives to a path that is relative to a descriptor. What is wrong is
- * left to the kernel, too.
+ * The name that the kernel gives to a path that is relative to a descriptor. The kernel refuses
+ * what is wrong.
  */
 static char *copy_path(struct copy *c, struct user_stay *e, int fd, uint64_t from, int flags)
 {

@@ -33,7 +33,7 @@ enum user_stay_state {
 	STAY_DONE,	/* the new program runs */
 };
 
-/* What a thread has of its own, and an execve() keeps */
+/* Settings of a thread that an execve() keeps */
 struct user_stay_thread {
 	uint64_t scheduling[8];		/* struct sched_attr */
 	uint64_t affinity[128];

@@ -4,7 +4,7 @@
  *
  * The process is left with the id of the first thread, and only that can go on with it. So the
  * caller, when it has checked all, sends the signal to the first thread, whose handler goes on,
- * and ends itself. What the kernel keeps for each thread has to be the same for both.
+ * and ends itself. Both need to have the same settings.
  */
 #include <asm/prctl.h>
 #include <linux/ioprio.h>
@@ -28,7 +28,7 @@ struct signal_value {
 	char rest[96];
 };
 
-/* Of the calling thread. What can't be asked here is taken to be as in others. */
+/* Of the calling thread. Settings that can't be asked here are taken to be as in others. */
 static void describe(struct user_stay_thread *t)
 {
 	memset(t, 0, sizeof(*t));

@@ -126,7 +126,7 @@ void user_stay_reset_signals(void)
 	siginfo_t info;
 
 	reset_actions();
-	/* What the old program would have had to do on it does not concern the new one. */
+	/* The old program would have had to do something on it. */
 	while (take(SET(USER_STAY_SIGNAL), &info) > 0)
 		;
 	if (delete_timers())
