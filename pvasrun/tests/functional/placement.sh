@@ -28,7 +28,8 @@ test_wrappers()
 	[ -z "$plain" ] || return 0	# no partitions
 	printf '#!/bin/sh\nexec "$@"\n' >wrapper
 	chmod +x wrapper
-	for with in 'env A=1' 'nice -n 2' 'taskset 1' "$T/wrapper nice"; do
+	for with in 'env A=1' 'nice -n 2' 'taskset 1' 'numactl -l' 'strace -D -o /dev/null' "$T/wrapper nice"; do
+		[ -n "$(command -v "${with%% *}")" ] || continue
 		pvasrun -n 1 --partition-size 64G $with grep -cE "$maps" /proc/self/maps
 		status_is 0
 		check "$with: in the space" [ "$(cat out)" -gt 0 ]
@@ -53,6 +54,12 @@ test_left()
 	pvasrun -v -n 2 env "$T/nopie"
 	status_is 0
 	check "both are named" [ "$(grep -cE "^pvasrun: rank [01] \(pid [0-9]+\) is no task any more: $T/nopie runs outside the space: not a position-independent" err)" -eq 2 ]
+	pvasrun -v -n 1 env PVAS_EXEC=leave sleep 1
+	check "a wish is named" grep -q 'PVAS_EXEC=leave is in its environment$' err
+	if [ "$(id -u)" = 0 ]; then
+		pvasrun -v -n 1 setpriv --bounding-set -sys_time sleep 1
+		check "capabilities are named" grep -q 'it has other capabilities than the tasks$' err
+	fi
 	pvasrun -v -n 2 env sleep 1
 	check "none is" eval '! grep "no task" err'
 }
