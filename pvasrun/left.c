@@ -66,7 +66,7 @@ static bool wants_to_leave(const char *pid)
 	return found;
 }
 
-/* What follows this name in the status of a process, to the end of the line */
+/* The rest of the line with this name in the status of a process */
 static void status_of(const char *pid, const char *name, char *value, size_t size)
 {
 	static char text[STATUS_MAX];

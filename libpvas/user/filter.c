@@ -210,8 +210,7 @@ long user_filter_call_worker(const struct user_space *u)
 /*
  * A worker replaces the restorer of handlers by one that repairs interrupted calls: see
  * loader/start.S. Not of handlers of faults, which interrupt no call, and from which
- * unwinders often start, which know libc's restorer. And it answers for the signal whose handler
- * is the launcher's: see sigaction.c.
+ * unwinders often start, which know libc's restorer. One signal is the launcher's: sigaction.c.
  */
 static void body_sigaction(struct program *p)
 {
@@ -238,8 +237,8 @@ static void body_sigaction(struct program *p)
 /*
  * fork() copies the mm, which all tasks share: before it, a worker excludes the peers'
  * memory. Threads, vfork() and posix_spawn() copy nothing, and have to stay in the
- * launcher's namespaces. (CLONE_NEWTIME exists in clone3() only.) Other processes with the
- * caller's memory end the execs that stay.
+ * launcher's namespaces. (CLONE_NEWTIME exists in clone3() only.) Beside others with its memory
+ * a task's execs leave.
  */
 static void body_clone(struct program *p)
 {
