@@ -5,6 +5,7 @@
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
+#include <linux/landlock.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -12,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/ptrace.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
@@ -23,6 +25,7 @@
 #include "pvas_test.h"
 #include "program.h"
 
+#define AT_EXECVE_CHECK_FLAG 0x10000	/* AT_EXECVE_CHECK, 6.14 */
 #define LIBRARY_SIGNAL	33	/* glibc's SIGSETXID: see libpvas/user/stay.h */
 
 TASK(check_outside)
@@ -109,6 +112,90 @@ TASK_TEST(fails_with_registers)
 		return;
 	CHECK_EQ(-ENOENT, fail_with(&upper));
 	CHECK_EQ(0x123456789abcdef, upper);
+}
+
+/* Does the kernel tell the user backend whether it would execute a file? */
+static int can_ask(void)
+{
+	char *argv[] = { (char *)"", NULL };
+
+	return pt_backend() != PVAS_BACKEND_USER ||
+	       !syscall(SYS_execveat, AT_FDCWD, pt_self(), argv, environ, AT_EXECVE_CHECK_FLAG);
+}
+
+TASK(exec_written)
+{
+	int fd = open(pt_args[0], O_WRONLY);
+
+	CHECK(fd >= 0);
+	CHECK_ERR(ETXTBSY, execv(pt_args[0], pt_argv_as("succeed", NULL)));
+	close(fd);
+	if (!pt_failed)
+		execv(pt_args[0], pt_argv_as("check_inside", pt_number(getpid())));
+}
+
+/* a file that is open for writing is refused, before Linux 6.14 not by the user backend */
+PVAS_TEST(of_open_file)
+{
+	struct pvas_space *space = PT_SPACE();
+	char *argv[] = { (char *)pt_self(), "--task", "exec_written",
+			 strdup(pt_copy_file("copy", pt_self(), 0755)), NULL };
+	pid_t pid;
+
+	if (!can_ask())
+		SKIP(return, "before Linux 6.14");
+	ASSERT_EQ(1, pvas_task_spawn(space, 1, argv[0], argv, environ, NULL, &pid));
+	EXPECT_EQ(0, pt_wait(pid));
+	pvas_space_destroy(space);
+}
+
+static int allow(int rules, const char *path)
+{
+	struct landlock_path_beneath_attr attr = {
+		.allowed_access = LANDLOCK_ACCESS_FS_EXECUTE,
+		.parent_fd = open(path, O_PATH | O_CLOEXEC),
+	};
+	int err = (int)syscall(SYS_landlock_add_rule, rules, LANDLOCK_RULE_PATH_BENEATH, &attr, 0);
+
+	close(attr.parent_fd);
+	return err;
+}
+
+/* Of all files, only /usr and this program may be executed. -1: there is no Landlock. */
+static int confine(void)
+{
+	struct landlock_ruleset_attr attr = { .handled_access_fs = LANDLOCK_ACCESS_FS_EXECUTE };
+	int rules = (int)syscall(SYS_landlock_create_ruleset, &attr, 8, 0);
+
+	if (rules < 0 || allow(rules, "/usr") || allow(rules, pt_self()))
+		return -1;
+	prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+	return (int)syscall(SYS_landlock_restrict_self, rules, 0);
+}
+
+TASK(exec_forbidden)
+{
+	CHECK_ERR(EACCES, execv(pt_args[0], pt_argv_as("succeed", NULL)));
+	if (!pt_failed)
+		pt_exec_as("check_inside", pt_number(getpid()));
+}
+
+/* one that the job's Landlock domain forbids to execute, too */
+PVAS_TEST(of_forbidden_file)
+{
+	char *argv[] = { (char *)pt_self(), "--task", "exec_forbidden",
+			 strdup(pt_copy_file("copy", pt_self(), 0755)), NULL };
+	struct pvas_space *space;
+	pid_t pid;
+
+	if (!can_ask())
+		SKIP(return, "before Linux 6.14");
+	if (confine())
+		SKIP(return, "no Landlock");
+	space = PT_SPACE();
+	ASSERT_EQ(1, pvas_task_spawn(space, 1, argv[0], argv, environ, NULL, &pid));
+	EXPECT_EQ(0, pt_wait(pid));
+	pvas_space_destroy(space);
 }
 
 /* ---- other threads ---- */

@@ -140,12 +140,20 @@ PVAS_TEST(keeps_queue)
 
 /* ---- the signal that the C library uses within ---- */
 
-TASK(set_ids_and_exec)
+/* In a task, or in a fork child of one */
+static int set_ids(void)
 {
 	pt_start_threads(3);
 	/* glibc has each thread do it, by this signal. */
-	CHECK_EQ(0, setgid(getgid()));
-	CHECK_EQ(0, setresuid(-1, getuid(), -1));
+	return setgid(getgid()) || setresuid(-1, getuid(), -1);
+}
+
+TASK(set_ids_and_exec)
+{
+	if (!fork())
+		_exit(set_ids());
+	CHECK_EQ(0, pt_wait(-1));
+	CHECK_EQ(0, set_ids());
 	pt_exec_as("check_inside", pt_number(getpid()));
 }
 

@@ -82,8 +82,8 @@ static int is_plain(const struct user_space *u, pid_t tid, char *own, char *othe
 	       has_signal(own, "\nSigCgt:");
 }
 
-/* Both the calling thread, and the first one, which becomes the program */
-static int are_plain(const struct user_request *r)
+/* Both the calling thread, and @other */
+static int are_plain(const struct user_request *r, pid_t other)
 {
 	char *text = malloc(2 * STATUS_SIZE);
 	int plain;
@@ -91,8 +91,7 @@ static int are_plain(const struct user_request *r)
 	if (!text)
 		return 0;
 	plain = is_plain(r->u, r->tid, text, text + STATUS_SIZE) &&
-		(r->tid == r->part->pid ||
-		 is_plain(r->u, r->part->pid, text, text + STATUS_SIZE));
+		(r->tid == other || is_plain(r->u, other, text, text + STATUS_SIZE));
 	free(text);
 	return plain;
 }
@@ -236,7 +235,8 @@ static struct user_stay *prepare(const struct user_request *r, int tries)
 	e->nr = r->nr;
 	memcpy(e->args, r->args, sizeof(e->args));
 	e->securebits = pvas_raw2(__NR_prctl, PR_GET_SECUREBITS, 0);
-	if (copy_arguments(e, r->nr, r->args) && !wants_to_leave(e->envp) && are_plain(r))
+	if (copy_arguments(e, r->nr, r->args) && !wants_to_leave(e->envp) &&
+	    are_plain(r, r->part->pid))
 		return e;
 	user_stay_free(e);
 	return NULL;
@@ -329,7 +329,7 @@ int user_stay(struct user_request *r)
 		return 0;
 	last = drop_last(r, &tries);
 	if (last == LAST_BUSY)
-		return signal_caller(r);
+		return are_plain(r, r->tid) && signal_caller(r);
 	e = last == LAST_GONE ? prepare(r, tries) : NULL;
 	return e && hand_over(r, e);
 }

@@ -88,7 +88,7 @@ static int has_signal(const char *status, const char *set)
 	return digit >> (SIGNAL - 1) % 4 & 1;
 }
 
-/* It is in no call that lasts, such as vfork(), and does not block the signal. */
+/* It is in no call that lasts, such as vfork(), nor stopped, and does not block the signal. */
 static int is_ready(int dir, const char *name)
 {
 	char text[STATUS_SIZE], *at;
@@ -97,21 +97,15 @@ static int is_ready(int dir, const char *name)
 	if (n <= 0)
 		return !n;
 	at = strstr(text, "\nState:\t");
-	return at && at[8] != 'D' && strstr(text, "\nSigCgt:") && !has_signal(text, "\nSigBlk:");
+	return at && !strchr("DTt", at[8]) && strstr(text, "\nSigCgt:") && !has_signal(text, "\nSigBlk:");
 }
 
-/* Signals queue up: not another one while it has one. */
-static void end(int dir, const char *name)
-{
-	char text[STATUS_SIZE];
-
-	if (read_status(dir, name, text, sizeof(text)) > 0 && has_signal(text, "\nSigPnd:"))
-		return;
-	pvas_raw3(__NR_tgkill, pvas_raw0(__NR_getpid), number_of(name), SIGNAL);
-}
-
-/* Returns how many others there are, or (@ending is 0) that are not ready; -errno */
-static int count_others(int dir, int ending)
+/*
+ * Calls @function for each other thread until it returns 0, but not after @until. Returns how many
+ * are left, or -errno.
+ */
+static int each_other(int dir, int (*function)(int dir, const char *name, int64_t until),
+		      int64_t until)
 {
 	const long self = pvas_raw0(__NR_gettid);
 	char buf[2048] __attribute__((aligned(8)));
@@ -123,42 +117,71 @@ static int count_others(int dir, int ending)
 		for (at = 0; at < n; at += ((struct dirent64 *)(buf + at))->len) {
 			const char *name = ((struct dirent64 *)(buf + at))->name;
 
-			if (*name == '.' || number_of(name) == self)
-				continue;
-			if (ending)
-				end(dir, name);
-			count += ending || !is_ready(dir, name);
+			if (*name != '.' && number_of(name) != self)
+				count += function(dir, name, until);
 		}
 	}
 	return n < 0 ? (int)n : count;
 }
 
-/* @ms: at most; -1: until they have ended, as an execve() does */
-static int wait_for_others(int ending, int ms)
+/*
+ * One after the other: threads that start children without pause are hardly ever all ready at the
+ * same moment. Later they come out of such calls, too.
+ */
+static int wait_until_ready(int dir, const char *name, int64_t until)
 {
-	int proc = user_program_proc(), dir, count = -1;
-	int64_t until = now_ms() + ms;
+	int ready = is_ready(dir, name);
+
+	while (!ready && now_ms() < until) {
+		pause_1ms();
+		ready = is_ready(dir, name);
+	}
+	return !ready;
+}
+
+/* Signals queue up: not another one while it has one. Returns 1: it is still there. */
+static int end(int dir, const char *name, int64_t until)
+{
+	char text[STATUS_SIZE];
+
+	(void)until;
+	if (read_status(dir, name, text, sizeof(text)) <= 0 || !has_signal(text, "\nSigPnd:"))
+		pvas_raw3(__NR_tgkill, pvas_raw0(__NR_getpid), number_of(name), SIGNAL);
+	return 1;
+}
+
+static int open_threads(void)
+{
+	int proc = user_program_proc(), dir;
 
 	dir = (int)pvas_raw4(__NR_openat, proc, "self/task", O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
-	while (dir >= 0 && (count = count_others(dir, ending)) > 0 && (ms < 0 || now_ms() < until))
-		pause_1ms();
-	pvas_raw1(__NR_close, dir);
 	if (proc >= 0 && proc != user_proc_fd())
 		pvas_raw1(__NR_close, proc);
-	return !count;
+	return dir;
 }
 
 int user_stay_may_end_threads(void)
 {
-	return wait_for_others(0, WAIT_BEFORE);
+	int dir = open_threads(), left;
+
+	if (dir < 0)
+		return 0;
+	left = each_other(dir, wait_until_ready, now_ms() + WAIT_BEFORE);
+	pvas_raw1(__NR_close, dir);
+	return !left;
 }
 
+/* Until they have ended, as an execve() does */
 int user_stay_end_threads(void)
 {
 	const uint64_t act[4] = {
 		(uint64_t)user_stay_thread_end, WITH_RESTORER, (uint64_t)user_stay_thread_end,
 	};
+	int dir = open_threads(), left = -1;
 
 	pvas_raw4(__NR_rt_sigaction, SIGNAL, act, NULL, 8);
-	return wait_for_others(1, -1);
+	while (dir >= 0 && (left = each_other(dir, end, 0)) > 0)
+		pause_1ms();
+	pvas_raw1(__NR_close, dir);
+	return !left;
 }
