@@ -56,7 +56,8 @@ TASK(exec_in_directory)
 	CHECK_ERR(EBADF, syscall(SYS_execveat, 999, name, pt_argv_as("x", NULL), environ, 0));
 	CHECK_ERR(EBADF, syscall(SYS_execveat, -5, name, pt_argv_as("x", NULL), environ, 0));
 	CHECK_ERR(EINVAL, syscall(SYS_execveat, fd, name, pt_argv_as("x", NULL), environ, 0x80000));
-	syscall(SYS_execveat, fd, name, pt_argv_as("check_inside", pt_number(getpid())), environ, 0);
+	syscall(SYS_execveat, fd, name, pt_argv_as("check_inside", pt_number(getpid())), environ,
+		0);
 	CHECK_EQ(0, errno);
 }
 

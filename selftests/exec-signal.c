@@ -248,6 +248,30 @@ TASK(exec_dispatched)
 	pt_exec_as("check_outside_if_user", NULL);
 }
 
+/* 8 KiB have always been enough. */
+TASK(exec_with_stack)
+{
+	size_t size = pt_args[0] ? 8192 : 2048;
+	stack_t stack = { .ss_sp = malloc(size), .ss_size = size };
+
+	CHECK_EQ(0, sigaltstack(&stack, NULL));
+	if (pt_args[0])
+		pt_exec_as("check_inside", pt_number(getpid()));
+	pt_exec_as("check_outside_if_user", NULL);
+}
+
+TASK(exec_with_large_stack)
+{
+	pt_exec_as("exec_with_stack", "large");
+}
+
+/* nor does a stack for handlers end the task that is too small for the backend's */
+PVAS_TEST(with_stack)
+{
+	EXPECT_EQ(0, pt_run_task("exec_with_stack"));
+	EXPECT_EQ(0, pt_run_task("exec_with_large_stack"));
+}
+
 /* without that signal the user backend has the program leave */
 PVAS_TEST(without_library_signal)
 {

@@ -244,10 +244,14 @@ static int64_t on_shmdt(struct user_request *r)
 	return foreign ? -EPERM : on_range(r, addr, 1);
 }
 
-/* Under the lock, for other threads' calls to see which one leaves. */
+/*
+ * Programs that children start don't stay. Under the lock, for other threads' calls to see which
+ * one leaves.
+ */
 static int64_t on_execve(struct user_request *r)
 {
-	int locked = !lock_partition(r), stays = locked && user_stay(r);
+	int locked = user_request_of_task(r) && !lock_partition(r);
+	int stays = locked && user_stay(r);
 
 	if (!stays)
 		user_exec_begin(r->u, r->tid);
@@ -371,6 +375,7 @@ static const struct call calls[] = {
 	{ __NR_readlinkat, user_on_readlinkat, user_on_readlinkat },
 	{ __NR_brk, on_brk, on_brk_of_child },
 	{ __NR_rt_sigaction, user_on_sigaction, user_on_sigaction },
+	{ __NR_sigaltstack, user_on_sigaltstack },
 	{ __NR_mremap, on_mremap },
 	{ __NR_madvise, on_madvise },
 	{ __NR_shmat, on_shmat },

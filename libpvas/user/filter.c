@@ -5,8 +5,7 @@
  * A caller is identified by its code: the partition of the instruction pointer is the
  * caller's own. Code elsewhere (the launcher, and every program that a task has
  * started by execve()) is allowed everything, although it inherits the filter. All
- * partition sizes are multiples of 4 GiB, so the upper half of an address determines
- * the partition.
+ * sizes of partitions are multiples of 4 GiB: an address' upper half determines the partition.
  *
  * System calls that are not listed here are allowed by their number alone: since
  * Linux 5.11 the kernel caches that, and they cost no more than without a filter.
@@ -208,9 +207,9 @@ long user_filter_call_worker(const struct user_space *u)
 }
 
 /*
- * A worker replaces the restorer of handlers by one that repairs interrupted calls: see
- * loader/start.S. Not of handlers of faults, which interrupt no call, and from which
- * unwinders often start, which know libc's restorer. One signal is the launcher's: sigaction.c.
+ * A worker replaces the restorer of handlers by one that repairs interrupted calls (start.S).
+ * Not of handlers of faults, from which unwinders often start, which know libc's restorer. One
+ * signal's action is the worker's own matter: sigaction.c.
  */
 static void body_sigaction(struct program *p)
 {
@@ -352,6 +351,7 @@ static const struct {
 	{ NR_SET_MEMPOLICY_HOME_NODE, body_range },
 	{ __NR_rt_sigaction, body_sigaction },
 	{ __NR_brk, body_notify },
+	{ __NR_sigaltstack, body_notify },
 	{ __NR_shmat, body_notify },
 	{ __NR_shmdt, body_notify },
 	{ __NR_readlink, body_notify },

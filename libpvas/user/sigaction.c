@@ -14,6 +14,7 @@
 #include "worker.h"
 
 #define SA_RESTORER_FLAG 0x04000000UL	/* libc does not show it */
+#define STACK_MIN	7168		/* a frame with the registers of AVX-512, and the handler */
 
 static int64_t continue_call(struct user_request *r)
 {
@@ -101,4 +102,16 @@ int64_t user_on_sigaction(struct user_request *r)
 	if (r->args[3] != sizeof(uint64_t) || !has_page(r))
 		return continue_call(r);
 	return exchange(r);
+}
+
+/* The handler of stay_signal.c would run there: without enough room the task would die of it. */
+int64_t user_on_sigaltstack(struct user_request *r)
+{
+	stack_t stack;
+
+	if (r->args[0] && reads(r, r->args[0], &stack, sizeof(stack)) &&
+	    !(stack.ss_flags & SS_DISABLE) &&
+	    stack.ss_size < STACK_MIN)
+		__atomic_store_n(&r->part->unfit, 1, __ATOMIC_RELEASE);
+	return continue_call(r);
 }

@@ -16,8 +16,8 @@
 #include "worker.h"
 
 #define HEAD_SIZE	PAGE_UP(sizeof(struct user_stay))
-#define POINTERS_SIZE	(2UL << 20)
-#define STRINGS_SIZE	(7UL << 20)	/* more than an execve() takes */
+#define POINTERS_SIZE	(7UL << 20)	/* more than an execve() takes */
+#define STRINGS_SIZE	(7UL << 20)	/* the same */
 #define CHUNK		256
 #define STATUS_SIZE	(1UL << 20)	/* with 65536 groups */
 
@@ -316,7 +316,6 @@ static int hand_over(const struct user_request *r, struct user_stay *e)
 	return 0;
 }
 
-/* Others than the task's own threads, as children by vfork(), are ordinary processes. */
 int user_stay(struct user_request *r)
 {
 	struct user_part *p = r->part;
@@ -324,8 +323,7 @@ int user_stay(struct user_request *r)
 	enum last last;
 	int tries;
 
-	if (r->arch != AUDIT_ARCH_X86_64 || !user_request_of_task(r) || p->unfit ||
-	    p->page->ignores || other_leaves(r))
+	if (r->arch != AUDIT_ARCH_X86_64 || p->unfit || p->page->ignores || other_leaves(r))
 		return 0;
 	last = drop_last(r, &tries);
 	if (last == LAST_BUSY)

@@ -23,7 +23,6 @@
 #include "stay.h"
 #include "worker.h"
 
-#define NR_SIGNALS	64
 #define ROBUST_MAX	2048	/* ROBUST_LIST_LIMIT */
 #define RSEQ_BELOW	(64L << 10)	/* where a thread's rseq area is, as seen from %fs */
 #define RSEQ_ABOVE	(8L << 10)

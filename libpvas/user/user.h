@@ -127,8 +127,8 @@ struct user_page {
  * @stay:	its execve() that stays in the space, the last one; or NULL. Under @lock
  * @armed:	thread of the task whose @stay waits for the handler
  * @handed:	thread that has handed @stay over to the first one
- * @unfit:	its execs leave: another process can have its memory or handlers, or its calls are
- *		dispatched to it
+ * @unfit:	its execs leave: another process can have its memory or handlers, its calls are
+ *		dispatched to it, or a stack for handlers is too small
  * @exec_polls:	how many frequent checks remain for the success of that execve()
  * @start:	futex between launcher and new process: START_*
  * @base:	first address
