@@ -16,6 +16,7 @@
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -72,20 +73,56 @@ TASK(exec_lost_script)
 	pt_exec_as("check_inside", pt_number(getpid()));
 }
 
+/* What is at the descriptor's name in another root is another program. */
+TASK(exec_in_root)
+{
+	int fd = open(pt_self(), O_RDONLY);
+
+	CHECK_EQ(60, dup2(fd, 60));
+	CHECK_EQ(0, chroot(pt_args[0]));
+	fexecve(60, pt_argv_as("check_root", NULL), environ);
+	/* There is no dynamic linker in that root. */
+	CHECK_EQ(ENOENT, errno);
+}
+
+/* Exit status of the task function @name with an argument, or -errno */
+static int run_with(const char *name, const char *arg)
+{
+	char *argv[] = { (char *)pt_self(), "--task", (char *)name, (char *)arg, NULL };
+	struct pvas_space *space;
+	pid_t pid;
+	int ret = pt_create(&space, 0, 0);
+
+	if (ret)
+		return ret;
+	ret = pvas_task_spawn(space, 1, argv[0], argv, environ, NULL, &pid);
+	if (ret > 0)
+		ret = pt_wait(pid);
+	pvas_space_destroy(space);
+	return ret;
+}
+
 /* execveat() with a descriptor of the program, or of its directory */
 PVAS_TEST(by_descriptor)
 {
-	char *argv[] = { (char *)pt_self(), "--task", "exec_lost_script",
-			 strdup(pt_put_file("script", "#!/bin/sh\n", 10, 0755)), NULL };
-	struct pvas_space *space;
-	pid_t pid;
-
 	EXPECT_EQ(0, pt_run_task("exec_by_descriptor"));
 	EXPECT_EQ(0, pt_run_task("exec_in_directory"));
-	space = PT_SPACE();
-	ASSERT_EQ(1, pvas_task_spawn(space, 1, argv[0], argv, environ, NULL, &pid));
-	EXPECT_EQ(0, pt_wait(pid));
-	pvas_space_destroy(space);
+	EXPECT_EQ(0, run_with("exec_lost_script",
+			      strdup(pt_put_file("script", "#!/bin/sh\n", 10, 0755))));
+}
+
+/* ... whatever has its name in another root */
+PVAS_TEST(by_descriptor_in_root)
+{
+	char root[256], path[300];
+
+	PT_NEED_ROOT();
+	snprintf(root, sizeof(root), "%s", pt_tmp("root"));
+	snprintf(path, sizeof(path), "%s/dev/fd", root);
+	ASSERT_EQ(0, mkdir(root, 0755) || mkdir(strcat(strcpy(path, root), "/dev"), 0755) ||
+		  mkdir(strcat(path, "/fd"), 0755));
+	ASSERT_NE(NULL, pt_copy_file("root/dev/fd/60", pt_beside("nopie"), 0755));
+	EXPECT_EQ(0, run_with("exec_in_root", root));
 }
 
 /* An execve() that fails, with a number in the upper half of a vector register */
@@ -138,16 +175,9 @@ TASK(exec_written)
 /* a file that is open for writing is refused, before Linux 6.14 not by the user backend */
 PVAS_TEST(of_open_file)
 {
-	struct pvas_space *space = PT_SPACE();
-	char *argv[] = { (char *)pt_self(), "--task", "exec_written",
-			 strdup(pt_copy_file("copy", pt_self(), 0755)), NULL };
-	pid_t pid;
-
 	if (!can_ask())
 		SKIP(return, "before Linux 6.14");
-	ASSERT_EQ(1, pvas_task_spawn(space, 1, argv[0], argv, environ, NULL, &pid));
-	EXPECT_EQ(0, pt_wait(pid));
-	pvas_space_destroy(space);
+	EXPECT_EQ(0, run_with("exec_written", strdup(pt_copy_file("copy", pt_self(), 0755))));
 }
 
 static int allow(int rules, const char *path)
@@ -184,19 +214,13 @@ TASK(exec_forbidden)
 /* one that the job's Landlock domain forbids to execute, too */
 PVAS_TEST(of_forbidden_file)
 {
-	char *argv[] = { (char *)pt_self(), "--task", "exec_forbidden",
-			 strdup(pt_copy_file("copy", pt_self(), 0755)), NULL };
-	struct pvas_space *space;
-	pid_t pid;
+	const char *copy = strdup(pt_copy_file("copy", pt_self(), 0755));
 
 	if (!can_ask())
 		SKIP(return, "before Linux 6.14");
 	if (confine())
 		SKIP(return, "no Landlock");
-	space = PT_SPACE();
-	ASSERT_EQ(1, pvas_task_spawn(space, 1, argv[0], argv, environ, NULL, &pid));
-	EXPECT_EQ(0, pt_wait(pid));
-	pvas_space_destroy(space);
+	EXPECT_EQ(0, run_with("exec_forbidden", copy));
 }
 
 /* ---- other threads ---- */
@@ -306,6 +330,58 @@ TASK(exec_with_threads_settings)
 PVAS_TEST(by_thread_with_settings)
 {
 	EXPECT_EQ(0, pt_run_task("exec_with_threads_settings"));
+}
+
+/* The thread's umask is 0123, the descriptor 100 is closed, and with groups it has one. */
+TASK(check_own)
+{
+	gid_t group = 0;
+
+	CHECK_EQ(0123, umask(0));
+	CHECK_ERR(EBADF, fcntl(100, F_GETFD));
+	if (atoi(pt_args[0])) {
+		CHECK_EQ(1, getgroups(1, &group));
+		CHECK_EQ(12345, group);
+	}
+}
+
+static void *exec_with_own(void *arg)
+{
+	const gid_t group = 12345;
+	int files = *(char *)arg == 'f', groups;
+
+	CHECK_EQ(0, unshare(files ? CLONE_FILES : CLONE_FS));
+	if (files)
+		close(100);
+	else
+		umask(0123);
+	/* glibc's function would do it in all threads. The module refuses it. */
+	groups = *(char *)arg == 'g' && !syscall(SYS_setgroups, 1, &group);
+	pt_exec_as("check_own", pt_number(groups));
+	return NULL;
+}
+
+TASK(exec_with_own_things)
+{
+	pthread_t t;
+
+	if (*pt_args[0] == 'f')
+		umask(0123);
+	if (*pt_args[0] == 'f')
+		CHECK_EQ(100, dup2(0, 100));
+	CHECK_EQ(0, pthread_create(&t, NULL, exec_with_own, pt_args[0]));
+	pthread_join(t, NULL);
+}
+
+/* by a thread with descriptors, umask or groups of its own: the program has these */
+PVAS_TEST(by_thread_with_own)
+{
+	const char *kinds[] = { "files", "umask", "groups" };
+	size_t i;
+
+	for (i = 0; i < PT_ARRAY_SIZE(kinds); i++) {
+		EXPECT_EQ(0, run_with("exec_with_own_things", kinds[i])) TH_LOG("%s", kinds[i]);
+	}
 }
 
 static pthread_barrier_t barrier;

@@ -28,20 +28,20 @@ static int read_exact(int fd, void *buf, size_t len, uint64_t off)
 }
 
 /* Open an executable file. Errors are those of execve(), and -EPERM if it can't be read. */
-static int open_executable(const char *path, struct stat *st)
+static int open_executable(int dir, const char *path, struct stat *st)
 {
 	long fd, err;
 
-	err = pvas_raw4(__NR_newfstatat, AT_FDCWD, path, st, 0);
+	err = pvas_raw4(__NR_newfstatat, dir, path, st, 0);
 	if (err)
 		return err;
 	if (!S_ISREG(st->st_mode))
 		return -EACCES;
-	err = pvas_raw4(__NR_faccessat2, AT_FDCWD, path, X_OK, AT_EACCESS);
+	err = pvas_raw4(__NR_faccessat2, dir, path, X_OK, AT_EACCESS);
 	if (err)
 		return err;
 	do {
-		fd = pvas_raw4(__NR_openat, AT_FDCWD, path,
+		fd = pvas_raw4(__NR_openat, dir, path,
 			       O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0);
 	} while (fd == -EINTR);
 	if (fd < 0)
@@ -88,7 +88,7 @@ static int check_interp(int fd, const struct pvas_elf_image *image)
 		err = pvas_elf_check_interp_path(path, image->interp_len);
 	if (err)
 		return err;
-	fd = open_executable(path, &st);
+	fd = open_executable(AT_FDCWD, path, &st);
 	if (fd < 0)
 		return fd;
 	err = read_image(fd, (uint64_t)st.st_size, &head, &interp);
@@ -128,13 +128,11 @@ int user_program_proc(void)
 	return -ENOENT;
 }
 
-/* The kernel's name for an open file, as a link of /proc shows it. */
-static void name_of(int fd, char *buf, size_t len)
+/* "self/fd/FD" */
+static void make_link(char link[32], int fd)
 {
-	char link[32] = "self/fd/", digits[12];
-	char *to = link + strlen(link);
+	char digits[12], *to = stpcpy(link, "self/fd/");
 	int n = 0;
-	long got;
 
 	do {
 		digits[n++] = '0' + fd % 10;
@@ -143,6 +141,16 @@ static void name_of(int fd, char *buf, size_t len)
 	while (n)
 		*to++ = digits[--n];
 	*to = 0;
+}
+
+/* The kernel's name for an open file, as a link of /proc shows it. */
+static void name_of(int fd, char *buf, size_t len)
+{
+	char link[32];
+	long got;
+	int n;
+
+	make_link(link, fd);
 	n = user_program_proc();
 	got = pvas_raw4(__NR_readlinkat, n, link, buf, len - 1);
 	buf[got < 0 ? 0 : got] = 0;
@@ -227,13 +235,13 @@ static int take_script(struct user_program *prog, const char **path)
 }
 
 /* Returns 1 for a script: @path is then its interpreter. */
-static int try_open(struct user_program *prog, const char **path)
+static int try_open(struct user_program *prog, int dir, const char *file, const char **path)
 {
 	char *line = prog->lines[prog->depth];
 	struct stat st;
 	long n;
 
-	prog->fd = open_executable(*path, &st);
+	prog->fd = open_executable(dir, file, &st);
 	if (prog->fd < 0)
 		return prog->fd;
 	n = pvas_raw_pread(prog->fd, line, USER_SCRIPT_HEAD, 0);
@@ -245,14 +253,37 @@ static int try_open(struct user_program *prog, const char **path)
 	return take_script(prog, path) ?: 1;
 }
 
-int user_program_open(struct user_program *prog, const char *path)
+static int open_at(struct user_program *prog, int dir, const char *file, const char *path)
 {
 	int ret;
 
 	prog->path = path;
 	prog->nr_head = prog->depth = 0;
-	do {
-		ret = try_open(prog, &path);
-	} while (ret == 1);
+	ret = try_open(prog, dir, file, &path);
+	while (ret == 1)
+		ret = try_open(prog, AT_FDCWD, path, &path);
+	return ret;
+}
+
+int user_program_open(struct user_program *prog, const char *path)
+{
+	return open_at(prog, AT_FDCWD, path, path);
+}
+
+/* Not by its path: under a root of another user's, anything could be there. */
+int user_program_open_at(struct user_program *prog, int dir, const char *file, const char *path)
+{
+	char link[32];
+	int proc, ret;
+
+	if (*file || dir < 0)
+		return open_at(prog, dir, file, path);
+	proc = user_program_proc();
+	if (proc < 0)
+		return proc;
+	make_link(link, dir);
+	ret = open_at(prog, proc, link, path);
+	if (proc != user_proc_fd())
+		pvas_raw1(__NR_close, proc);
 	return ret;
 }

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/audit.h>
+#include <linux/kcmp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -41,13 +42,6 @@ struct copy {
 
 /* ---- may it stay? ---- */
 
-static int number_in(const char *status, const char *name)
-{
-	const char *line = strstr(status, name);
-
-	return line ? atoi(line + strlen(name)) : -1;
-}
-
 /* Is the signal in this set of the thread, or of the process? */
 static int has_signal(const char *status, const char *set)
 {
@@ -56,44 +50,41 @@ static int has_signal(const char *status, const char *set)
 	return !line || (strtoull(line + strlen(set), NULL, 16) >> (USER_STAY_SIGNAL - 1) & 1);
 }
 
-/* The lines of the capabilities, from the inheritable to the ambient ones. */
-static int same_capabilities(const char *own, const char *others)
+/* Does it receive the signal? */
+static int has_handler(pid_t tid)
 {
-	const char *a = strstr(own, "\nCapInh:"), *b = strstr(others, "\nCapInh:");
-	const char *end = a ? strstr(a, "\nNoNewPrivs:") : NULL;
+	char *status = malloc(STATUS_SIZE);
+	int has;
 
-	return end && b && !strncmp(a, b, end + 1 - a);
+	if (!status)
+		return 0;
+	user_proc_read(tid, "status", status, STATUS_SIZE);
+	has = !has_signal(status, "\nSigBlk:") && has_signal(status, "\nSigCgt:");
+	free(status);
+	return has;
+}
+
+/* A thread can have a table of descriptors, root and other things of its own. */
+static int share(pid_t a, pid_t b, int type)
+{
+	return !pvas_raw4(__NR_kcmp, a, b, type, 0);
 }
 
 /*
- * Has it no filter of its own, which could refuse it what an execve() does unseen? Has it the
- * supervisor's capabilities, which an execve() does not change (user_credentials_check()), and
- * no securebits by which it would? And does it receive the signal?
+ * All rules of entering hold again, which also means that a filter of the task's own could not
+ * refuse it what an execve() does unseen. The first thread becomes the program: it has to be as
+ * the calling one.
  */
-static int is_plain(const struct user_space *u, pid_t tid, char *own, char *others)
+static int may_stay(const struct user_request *r)
 {
-	int filters;
+	pid_t pid = r->part->pid;
 
-	user_proc_read(tid, "status", own, STATUS_SIZE);
-	user_proc_read(u->supervisor_tid, "status", others, STATUS_SIZE);
-	filters = number_in(own, "\nSeccomp_filters:");
-	return filters > 0 && filters == number_in(others, "\nSeccomp_filters:") &&
-	       same_capabilities(own, others) && !has_signal(own, "\nSigBlk:") &&
-	       has_signal(own, "\nSigCgt:");
-}
-
-/* Both the calling thread, and @other */
-static int are_plain(const struct user_request *r, pid_t other)
-{
-	char *text = malloc(2 * STATUS_SIZE);
-	int plain;
-
-	if (!text)
+	if (!has_handler(r->tid) || !user_credentials_hold(r->u, r->tid))
 		return 0;
-	plain = is_plain(r->u, r->tid, text, text + STATUS_SIZE) &&
-		(r->tid == other || is_plain(r->u, other, text, text + STATUS_SIZE));
-	free(text);
-	return plain;
+	return r->tid == pid ||
+	       (has_handler(pid) && user_credentials_hold(r->u, pid) &&
+		user_credentials_alike(r->tid, pid) && share(r->tid, pid, KCMP_FILES) &&
+		share(r->tid, pid, KCMP_FS) && share(r->tid, pid, KCMP_SYSVSEM));
 }
 
 /* ---- the copy ---- */
@@ -149,12 +140,13 @@ static char *copy_path(struct copy *c, struct user_stay *e, int fd, uint64_t fro
 {
 	char *begin = c->text, *path;
 
-	e->dirfd = -1;
+	e->dirfd = AT_FDCWD;
 	if (fd >= 0)
 		c->text += sprintf(begin, "/dev/fd/%d/", fd);
 	path = copy_string(c, from);
 	if (!path || (fd < 0 && fd != AT_FDCWD))
 		return NULL;
+	e->file = path;
 	if (fd < 0 || *path == '/')
 		return *path ? path : NULL;
 	if (!*path && !(flags & AT_EMPTY_PATH))
@@ -235,8 +227,7 @@ static struct user_stay *prepare(const struct user_request *r, int tries)
 	e->nr = r->nr;
 	memcpy(e->args, r->args, sizeof(e->args));
 	e->securebits = pvas_raw2(__NR_prctl, PR_GET_SECUREBITS, 0);
-	if (copy_arguments(e, r->nr, r->args) && !wants_to_leave(e->envp) &&
-	    are_plain(r, r->part->pid))
+	if (copy_arguments(e, r->nr, r->args) && !wants_to_leave(e->envp) && may_stay(r))
 		return e;
 	user_stay_free(e);
 	return NULL;
@@ -327,7 +318,7 @@ int user_stay(struct user_request *r)
 		return 0;
 	last = drop_last(r, &tries);
 	if (last == LAST_BUSY)
-		return are_plain(r, r->tid) && signal_caller(r);
+		return has_handler(r->tid) && signal_caller(r);
 	e = last == LAST_GONE ? prepare(r, tries) : NULL;
 	return e && hand_over(r, e);
 }

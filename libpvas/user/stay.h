@@ -55,7 +55,8 @@ struct user_stay_thread {
  * @again:	address of the system call instruction
  * @nr:		number of the call
  * @args:	its arguments, to recognise it
- * @dirfd:	of execveat(), if the path is relative to it; else -1
+ * @dirfd:	of execveat(), if the path is relative to it; else AT_FDCWD
+ * @file:	the path as it was given
  * @securebits:	of the launcher
  * @mask:	the signals that were blocked
  * @path:	copies of its arguments
@@ -81,6 +82,7 @@ struct user_stay {
 	int dirfd;
 	long securebits;
 	uint64_t mask;
+	char *file;
 	char *path;
 	char **argv;
 	char **envp;

@@ -91,7 +91,7 @@ static int may_execute(int fd, const char *path)
 /* The interpreter of a script gets a name that will lead nowhere. */
 static int loses_script(const struct user_stay *e)
 {
-	return e->prog.depth && e->dirfd >= 0 &&
+	return e->prog.depth && e->dirfd != AT_FDCWD &&
 	       (pvas_raw2(__NR_fcntl, e->dirfd, F_GETFD) & FD_CLOEXEC);
 }
 
@@ -102,9 +102,9 @@ static int may_stay(struct user_stay *e, const struct user_start *s)
 	e->prog.fd = -1;
 	if (pvas_raw2(__NR_prctl, PR_GET_SECUREBITS, 0) != e->securebits)
 		return 0;
-	err = user_program_open(&e->prog, e->path);
+	err = user_program_open_at(&e->prog, e->dirfd, e->file, e->path);
 	if (!err && fits(s->part, &e->prog) && !loses_script(e) &&
-	    may_execute(AT_FDCWD, e->path) && may_execute(e->prog.fd, "") &&
+	    may_execute(e->dirfd, e->file) && may_execute(e->prog.fd, "") &&
 	    !user_stack_check(s, &e->prog) && user_stay_may_end_threads() &&
 	    user_stay_forget_rseq(e->thread_pointer))
 		return 1;

@@ -19,6 +19,7 @@
  *	caller.c	a caller's memory and files
  *	inside.c	whether a caller shares our mm
  *	exec.c		a task that leaves the space by execve()
+ *	credentials.c	whether a new task has the rights of the space's creator
  *	stay.c		a task that stays in it: the worker's part
  *	sigaction.c	handlers of tasks and of their fork children
  *	exe.c		the answer to readlink("/proc/PID/exe")
@@ -45,7 +46,6 @@
  *	left.c		programs that have left the space by execve()
  *	launcher.c	the launcher process: its one space, its fork(), its descriptors
  *	supervisor.c	the thread that has the filter, clones tasks and sees them end
- *	credentials.c	whether a new task has the rights of the space's creator
  *	spawn.c		starting a task: the launcher's side
  *	space.c		the space: where it lies, how it begins and ends
  */
@@ -477,6 +477,12 @@ int user_credentials_check(const struct user_space *u);
 
 /* The same of a new process, which has stored its part in user_space.clone_request. */
 int user_credentials_check_child(const struct user_space *u, pid_t pid);
+
+/* Has a thread of a task still these rights? */
+int user_credentials_hold(const struct user_space *u, pid_t tid);
+
+/* Have two threads of a task the same rights and control groups? */
+int user_credentials_alike(pid_t a, pid_t b);
 
 /* ---- spawn.c ---- */
 
