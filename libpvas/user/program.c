@@ -58,6 +58,24 @@ static int open_executable(int dir, const char *path, struct stat *st)
 	return (int)err;
 }
 
+#define EXECVE_CHECK	0x10000	/* AT_EXECVE_CHECK, 6.14 */
+
+/*
+ * Would the kernel let it execute this file? Security modules and Landlock may forbid that, and
+ * the file may be open for writing. Older kernels don't know the flag, and can't be asked.
+ */
+static int ask_kernel(const struct user_program *prog, int fd)
+{
+	char *argv[] = { (char *)"", NULL };
+	long err;
+
+	if (!prog->asks)
+		return 0;
+	err = pvas_raw6(__NR_execveat, fd, (long)"", (long)argv, (long)(argv + 1),
+			EXECVE_CHECK | AT_EMPTY_PATH, 0);
+	return err == -EINVAL || err == -ENOSYS ? 0 : (int)err;
+}
+
 /* ---- ELF ---- */
 
 static int read_image(int fd, uint64_t size, Elf64_Ehdr *head, struct pvas_elf_image *image)
@@ -75,15 +93,16 @@ static int read_image(int fd, uint64_t size, Elf64_Ehdr *head, struct pvas_elf_i
 	return err;
 }
 
-static int check_interp(int fd, const struct pvas_elf_image *image)
+static int check_interp(const struct user_program *prog)
 {
+	const struct pvas_elf_image *image = &prog->image;
 	struct pvas_elf_image interp = { 0 };
 	char path[PATH_MAX];
 	Elf64_Ehdr head;
 	struct stat st;
-	int err;
+	int err, fd;
 
-	err = read_exact(fd, path, image->interp_len, image->interp_off);
+	err = read_exact(prog->fd, path, image->interp_len, image->interp_off);
 	if (!err)
 		err = pvas_elf_check_interp_path(path, image->interp_len);
 	if (err)
@@ -91,7 +110,7 @@ static int check_interp(int fd, const struct pvas_elf_image *image)
 	fd = open_executable(AT_FDCWD, path, &st);
 	if (fd < 0)
 		return fd;
-	err = read_image(fd, (uint64_t)st.st_size, &head, &interp);
+	err = ask_kernel(prog, fd) ?: read_image(fd, (uint64_t)st.st_size, &head, &interp);
 	if (err == -ENOEXEC || (!err && interp.interp_len))
 		err = -ELIBBAD;
 	pvas_raw1(__NR_close, fd);
@@ -167,7 +186,7 @@ static int take_elf(struct user_program *prog, const struct stat *st)
 	if (!err)
 		err = check_rights(prog->fd, st);
 	if (!err && prog->image.interp_len)
-		err = check_interp(prog->fd, &prog->image);
+		err = check_interp(prog);
 	prog->phnum = head.e_phnum;
 	name_of(prog->fd, prog->exe, sizeof(prog->exe));
 	return err;
@@ -244,7 +263,7 @@ static int try_open(struct user_program *prog, int dir, const char *file, const 
 	prog->fd = open_executable(dir, file, &st);
 	if (prog->fd < 0)
 		return prog->fd;
-	n = pvas_raw_pread(prog->fd, line, USER_SCRIPT_HEAD, 0);
+	n = ask_kernel(prog, prog->fd) ?: pvas_raw_pread(prog->fd, line, USER_SCRIPT_HEAD, 0);
 	if (n < 0)
 		return (int)n;
 	line[n] = 0;
@@ -267,6 +286,7 @@ static int open_at(struct user_program *prog, int dir, const char *file, const c
 
 int user_program_open(struct user_program *prog, const char *path)
 {
+	prog->asks = 0;
 	return open_at(prog, AT_FDCWD, path, path);
 }
 
@@ -276,6 +296,7 @@ int user_program_open_at(struct user_program *prog, int dir, const char *file, c
 	char link[32];
 	int proc, ret;
 
+	prog->asks = 1;
 	if (*file || dir < 0)
 		return open_at(prog, dir, file, path);
 	proc = user_program_proc();

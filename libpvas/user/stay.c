@@ -20,6 +20,8 @@
 #define POINTERS_SIZE	(7UL << 20)	/* more than an execve() takes */
 #define STRINGS_SIZE	(7UL << 20)	/* the same */
 #define CHUNK		256
+#define FIRST_STACK	(4UL << 20)	/* of the first thread's stack, at its top */
+#define FRAME_ROOM	7168		/* as STACK_MIN in sigaction.c */
 #define STATUS_SIZE	(1UL << 20)	/* with 65536 groups */
 
 #define TRIES_MAX	100		/* before signals without end */
@@ -64,6 +66,37 @@ static int has_handler(pid_t tid)
 	return has;
 }
 
+static int is_mapped(uint64_t at)
+{
+	char byte;
+
+	return user_caller_read(user_caller_self(), at, &byte, 1) == 1;
+}
+
+/*
+ * Is there room for the handler on the thread's stack? The first one's grows. It is not known where
+ * this can't be asked, nor whether the handler will have a stack of its own.
+ */
+static int has_stack(const struct user_request *r)
+{
+	const struct user_part *p = r->part;
+	char text[256], *at;
+	uint64_t sp;
+
+	if (user_proc_read(r->tid, "syscall", text, sizeof(text)) <= 0)
+		return 1;
+	/* The last but one of "NR ARGUMENTS... SP PC" */
+	at = strrchr(text, ' ');
+	if (!at)
+		return 1;
+	for (*at = 0; at > text && *at != ' '; at--)
+		;
+	sp = strtoull(at, NULL, 16);
+	if (sp <= p->layout.stack && p->layout.stack - sp < FIRST_STACK)
+		return 1;
+	return is_mapped(sp - FRAME_ROOM) && is_mapped(sp - FRAME_ROOM / 2);
+}
+
 /* A thread can have a table of descriptors, root and other things of its own. */
 static int share(pid_t a, pid_t b, int type)
 {
@@ -79,7 +112,7 @@ static int may_stay(const struct user_request *r)
 {
 	pid_t pid = r->part->pid;
 
-	if (!has_handler(r->tid) || !user_credentials_hold(r->u, r->tid))
+	if (!has_handler(r->tid) || !has_stack(r) || !user_credentials_hold(r->u, r->tid))
 		return 0;
 	return r->tid == pid ||
 	       (has_handler(pid) && user_credentials_hold(r->u, pid) &&

@@ -42,6 +42,9 @@ struct user_stay_thread {
 	long io_priority;
 	long timer_slack;
 	long securebits;
+	long session_keyring;
+	long nr_groups;
+	uint64_t spaces[2];
 };
 
 /**
@@ -65,8 +68,8 @@ struct user_stay_thread {
  * @call:	the same for the functions that start a task
  * @prog:	the program
  * @thread:	of @tid, if that is not the first thread
- * @thread_pointer: of @tid
- * @stacks:	tops of the stacks of @tid and the first thread
+ * @thread_pointers: of @tid and, if it is handed over to, the first thread
+ * @stacks:	tops of their stacks
  * @tls:	for their thread pointers: the task's own may be none, and is unmapped
  */
 struct user_stay {
@@ -89,7 +92,7 @@ struct user_stay {
 	struct pvas_spawn_call call;
 	struct user_program prog;
 	struct user_stay_thread thread;
-	uint64_t thread_pointer;
+	uint64_t thread_pointers[2];
 	uint64_t stacks[2];
 	uint64_t tls[2][STAY_TLS_WORDS];
 };
@@ -130,21 +133,33 @@ void user_stay_reset_signals(void);
 /* Becomes the program; or returns for the system call to be made again. */
 void user_stay_main(struct user_stay *e);
 
-/* The same when all has been checked, in the first thread, which has been handed over to. */
+/* When all has been checked, in the first thread. */
 void user_stay_commit(struct user_stay *e);
 
 /*
- * Cancel the calling thread's registration, which is near its thread pointer. Returns 0 if that is
- * impossible.
+ * Has the calling thread nothing that only the kernel could take from it, and no registered
+ * rseq area any more? @leader: it is the first one, and has been handed over to.
  */
-int user_stay_forget_rseq(uint64_t thread_pointer);
+int user_stay_is_ready(const struct user_stay *e, int leader);
+
+/* ---- stay_robust.c: in the task ---- */
+
+/* Does the thread hold a robust mutex with priority inheritance? */
+int user_stay_inherits_priority(void);
+
+/* Its robust mutexes have lost their owner. */
+void user_stay_give_up_locks(void);
 
 /* ---- stay_leader.c: in the task ---- */
 
 /* Not in the first thread: have that go on, and end; or return if it can't. */
 void user_stay_hand_over(struct user_stay *e);
 
-/* In the first thread: its execve() to go on with, or NULL. */
+/* In the first thread: an execve() that waits for it, or NULL. */
 struct user_stay *user_stay_take_over(struct user_part *p);
+
+/* Go on with it, or return. Then the other thread gets it back. */
+void user_stay_lead(struct user_stay *e);
+void user_stay_give_back(struct user_part *p);
 
 #endif /* PVAS_USER_STAY_H */

@@ -6,11 +6,13 @@
  * caller, when it has checked all, sends the signal to the first thread, whose handler goes on,
  * and ends itself. Both need to have the same settings.
  */
-#include <asm/prctl.h>
 #include <linux/ioprio.h>
+#include <linux/kcmp.h>
+#include <linux/keyctl.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <time.h>
 
 #include "rawsys.h"
@@ -28,6 +30,20 @@ struct signal_value {
 	char rest[96];
 };
 
+/* Its network and UTS namespaces; the others are those of all tasks. */
+static void describe_spaces(struct user_stay_thread *t)
+{
+	static const char *const names[] = { "thread-self/ns/net", "thread-self/ns/uts" };
+	int proc = user_program_proc(), i;
+	struct stat st;
+
+	for (i = 0; i < 2; i++)
+		if (!pvas_raw4(__NR_newfstatat, proc, names[i], &st, 0))
+			t->spaces[i] = st.st_ino;
+	if (proc >= 0 && proc != user_proc_fd())
+		pvas_raw1(__NR_close, proc);
+}
+
 /* Of the calling thread. Settings that can't be asked here are taken to be as in others. */
 static void describe(struct user_stay_thread *t)
 {
@@ -39,6 +55,10 @@ static void describe(struct user_stay_thread *t)
 	t->io_priority = pvas_raw2(__NR_ioprio_get, IOPRIO_WHO_PROCESS, 0);
 	t->timer_slack = pvas_raw1(__NR_prctl, PR_GET_TIMERSLACK);
 	t->securebits = pvas_raw2(__NR_prctl, PR_GET_SECUREBITS, 0);
+	t->session_keyring = pvas_raw3(__NR_keyctl, KEYCTL_GET_KEYRING_ID,
+				       KEY_SPEC_SESSION_KEYRING, 0);
+	t->nr_groups = pvas_raw2(__NR_getgroups, 0, NULL);
+	describe_spaces(t);
 }
 
 /* Raw, because the signal must not be taken for the library's own. */
@@ -79,36 +99,47 @@ void user_stay_hand_over(struct user_stay *e)
 		pvas_raw1(__NR_exit, 0);
 }
 
-/* Its registration is gone even if the execve() fails; glibc then asks the kernel instead. */
-static int is_alike(const struct user_stay *e)
-{
-	struct user_stay_thread own;
-	uint64_t thread_pointer = 0;
-
-	describe(&own);
-	memcpy(own.affinity, e->thread.affinity, sizeof(own.affinity));
-	pvas_raw2(__NR_arch_prctl, ARCH_GET_FS, &thread_pointer);
-	return !memcmp(&own, &e->thread, sizeof(own)) && user_stay_forget_rseq(thread_pointer);
-}
-
 struct user_stay *user_stay_take_over(struct user_part *p)
 {
 	pid_t tid = __atomic_load_n(&p->handed, __ATOMIC_ACQUIRE);
-	struct user_stay *e;
-	int takes;
 
 	if (tid <= 0 || p->pid != pvas_raw0(__NR_gettid) ||
 	    !__atomic_compare_exchange_n(&p->handed, &tid, TAKING, 0, __ATOMIC_ACQ_REL,
 					 __ATOMIC_RELAXED))
 		return NULL;
-	e = p->stay;
-	takes = is_alike(e);
-	if (takes)
-		__atomic_store_n(&e->state, STAY_TAKEN, __ATOMIC_RELEASE);
-	/* If not, the other thread has it again. */
+	return p->stay;
+}
+
+void user_stay_give_back(struct user_part *p)
+{
 	__atomic_store_n(&p->handed, 0, __ATOMIC_RELEASE);
-	if (!takes)
-		return NULL;
+}
+
+static int shares(const struct user_stay *e, int type)
+{
+	return !pvas_raw4(__NR_kcmp, e->part->pid, e->tid, type, 0);
+}
+
+/*
+ * A worker has compared the threads, but this one could run since. Its rseq area is gone even if
+ * the execve() fails; glibc then asks the kernel instead.
+ */
+static int is_alike(const struct user_stay *e)
+{
+	struct user_stay_thread own;
+
+	describe(&own);
+	memcpy(own.affinity, e->thread.affinity, sizeof(own.affinity));
+	return !memcmp(&own, &e->thread, sizeof(own)) && shares(e, KCMP_FILES) &&
+	       shares(e, KCMP_FS) && user_stay_is_ready(e, 1);
+}
+
+void user_stay_lead(struct user_stay *e)
+{
+	if (!is_alike(e))
+		return;
+	__atomic_store_n(&e->state, STAY_TAKEN, __ATOMIC_RELEASE);
+	user_stay_give_back(e->part);
 	pvas_raw3(__NR_sched_setaffinity, 0, sizeof(e->thread.affinity), e->thread.affinity);
-	return e;
+	user_stay_commit(e);
 }

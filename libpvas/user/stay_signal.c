@@ -136,11 +136,11 @@ static NO_CANARY void run(struct user_stay *e, int leader, void (*function)(stru
 {
 	uint64_t *tls = e->tls[leader];
 
-	pvas_raw2(__NR_arch_prctl, ARCH_GET_FS, &e->thread_pointer);
+	pvas_raw2(__NR_arch_prctl, ARCH_GET_FS, &e->thread_pointers[leader]);
 	tls[0] = (uint64_t)tls;
 	pvas_raw2(__NR_arch_prctl, ARCH_SET_FS, tls);
 	user_stay_call(e, e->stacks[leader], function);
-	pvas_raw2(__NR_arch_prctl, ARCH_SET_FS, e->thread_pointer);
+	pvas_raw2(__NR_arch_prctl, ARCH_SET_FS, e->thread_pointers[leader]);
 }
 
 static NO_CANARY int is_task(const struct user_part *p)
@@ -174,7 +174,8 @@ NO_CANARY void user_stay_signal(int sig, siginfo_t *info, ucontext_t *frame, str
 	}
 	e = user_stay_take_over(p);
 	if (e) {
-		run(e, 1, user_stay_commit);
+		run(e, 1, user_stay_lead);
+		user_stay_give_back(p);
 		return;
 	}
 	e = claim(p, frame);

@@ -15,22 +15,46 @@
 #define NR_SIGNALS	64
 #define FIRST_QUEUED	32
 #define SET(sig)	(1UL << ((sig) - 1))
+#define IGNORED		(SET(SIGCHLD) | SET(SIGCONT) | SET(SIGURG) | SET(SIGWINCH))	/* by default */
 
-/* Those that are ignored stay so. The kernel's structure, with the mask at its end */
+/* ---- actions ---- */
+
+/* The next one of a set, without waiting. Its number, or less than 1 */
+static long take(uint64_t set, siginfo_t *info)
+{
+	const struct timespec none = { 0, 0 };
+
+	return pvas_raw4(__NR_rt_sigtimedwait, &set, info, &none, sizeof(set));
+}
+
+/*
+ * A pending signal whose default is to be ignored would be discarded. The kernel's structure, with
+ * the mask at its end
+ */
+static void reset_action(int sig)
+{
+	uint64_t act[4] = { 0 }, none[4] = { 0 };
+	siginfo_t info;
+	int pending;
+
+	if (pvas_raw4(__NR_rt_sigaction, sig, NULL, act, 8) || act[0] == (uint64_t)SIG_IGN)
+		return;
+	if (act[0] == (uint64_t)SIG_DFL && !act[1] && !act[3])
+		return;
+	pending = (SET(sig) & IGNORED) && take(SET(sig), &info) > 0;
+	pvas_raw4(__NR_rt_sigaction, sig, none, NULL, 8);
+	if (pending)
+		pvas_raw3(__NR_rt_sigqueueinfo, pvas_raw0(__NR_getpid), sig, &info);
+}
+
+/* Those that are ignored stay so. */
 static void reset_actions(void)
 {
 	const stack_t none = { .ss_flags = SS_DISABLE };
-	uint64_t act[4];
 	int sig;
 
-	for (sig = 1; sig <= NR_SIGNALS; sig++) {
-		if (pvas_raw4(__NR_rt_sigaction, sig, NULL, act, 8))
-			continue;
-		if (act[0] != (uint64_t)SIG_IGN)
-			act[0] = (uint64_t)SIG_DFL;
-		act[1] = act[2] = act[3] = 0;
-		pvas_raw4(__NR_rt_sigaction, sig, act, NULL, 8);
-	}
+	for (sig = 1; sig <= NR_SIGNALS; sig++)
+		reset_action(sig);
 	pvas_raw2(__NR_sigaltstack, &none, NULL);
 }
 
@@ -67,14 +91,6 @@ static int delete_timers(void)
 }
 
 /* ---- pending signals ---- */
-
-/* The next one of a set, without waiting. Its number, or less than 1 */
-static long take(uint64_t set, siginfo_t *info)
-{
-	const struct timespec none = { 0, 0 };
-
-	return pvas_raw4(__NR_rt_sigtimedwait, &set, info, &none, sizeof(set));
-}
 
 static int is_mark(const siginfo_t *info)
 {

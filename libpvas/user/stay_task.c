@@ -8,7 +8,6 @@
 #include <asm/prctl.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/futex.h>
 #include <sched.h>
 #include <signal.h>
 #include <string.h>
@@ -23,13 +22,10 @@
 #include "stay.h"
 #include "worker.h"
 
-#define ROBUST_MAX	2048	/* ROBUST_LIST_LIMIT */
 #define RSEQ_BELOW	(64L << 10)	/* where a thread's rseq area is, as seen from %fs */
 #define RSEQ_ABOVE	(8L << 10)
 #define RSEQ_ALIGN	32
 #define SLICE_MIN	(64UL << 20)
-
-#define EXECVE_CHECK	0x10000	/* AT_EXECVE_CHECK, 6.14 */
 
 /* ---- before the point of no return ---- */
 
@@ -62,7 +58,7 @@ static void search_rseq(char *thread)
 }
 
 /* The kernel kills a process if it can't write to its registered area. */
-int user_stay_forget_rseq(uint64_t thread_pointer)
+static int forget_rseq(uint64_t thread_pointer)
 {
 	static char area[256] __attribute__((aligned(RSEQ_ALIGN)));
 	int err;
@@ -76,16 +72,13 @@ int user_stay_forget_rseq(uint64_t thread_pointer)
 }
 
 /*
- * Would the kernel let it execute this file? Security modules and Landlock may forbid that, and
- * the file may be open for writing. Older kernels don't know the flag, and can't be asked.
+ * The kernel releases mutexes with priority inheritance, which a task can't do: the next owner
+ * would not know that this one has died.
  */
-static int may_execute(int fd, const char *path)
+int user_stay_is_ready(const struct user_stay *e, int leader)
 {
-	char *argv[] = { (char *)path, NULL };
-	long err = pvas_raw6(__NR_execveat, fd, (long)path, (long)argv, (long)(argv + 1),
-			     EXECVE_CHECK | (*path ? 0 : AT_EMPTY_PATH), 0);
-
-	return !err || err == -EINVAL || err == -ENOSYS;
+	return (e->tid != e->part->pid && !leader) ||
+	       (!user_stay_inherits_priority() && forget_rseq(e->thread_pointers[leader]));
 }
 
 /* The interpreter of a script gets a name that will lead nowhere. */
@@ -104,9 +97,8 @@ static int may_stay(struct user_stay *e, const struct user_start *s)
 		return 0;
 	err = user_program_open_at(&e->prog, e->dirfd, e->file, e->path);
 	if (!err && fits(s->part, &e->prog) && !loses_script(e) &&
-	    may_execute(e->dirfd, e->file) && may_execute(e->prog.fd, "") &&
 	    !user_stack_check(s, &e->prog) && user_stay_may_end_threads() &&
-	    user_stay_forget_rseq(e->thread_pointer))
+	    user_stay_is_ready(e, 0))
 		return 1;
 	if (e->prog.fd >= 0)
 		pvas_raw1(__NR_close, e->prog.fd);
@@ -119,40 +111,6 @@ static void __attribute__((noreturn)) die(void)
 {
 	for (;;)
 		pvas_raw2(__NR_kill, pvas_raw0(__NR_getpid), SIGKILL);
-}
-
-/* A robust mutex in memory of others, that the task holds: its owner has died. */
-static void give_up(uint32_t *word)
-{
-	const uint32_t tid = (uint32_t)pvas_raw0(__NR_gettid);
-	uint32_t dead, old = __atomic_load_n(word, __ATOMIC_RELAXED);
-
-	do {
-		if ((old & FUTEX_TID_MASK) != tid)
-			return;
-		dead = (old & FUTEX_WAITERS) | FUTEX_OWNER_DIED;
-	} while (!__atomic_compare_exchange_n(word, &old, dead, 0, __ATOMIC_RELEASE,
-					      __ATOMIC_RELAXED));
-	if (old & FUTEX_WAITERS)
-		pvas_raw3(__NR_futex, word, FUTEX_WAKE, 1);
-}
-
-/* As the kernel does, which trusts the list no more than that. Bit 0: priority inheritance */
-static void end_robust_list(void)
-{
-	struct robust_list_head *head = NULL;
-	struct robust_list *at;
-	size_t len = 0;
-	int i;
-
-	if (pvas_raw3(__NR_get_robust_list, 0, &head, &len) || !head)
-		return;
-	at = (struct robust_list *)((uint64_t)head->list.next & ~1UL);
-	for (i = 0; i < ROBUST_MAX && at && at != &head->list; i++) {
-		give_up((uint32_t *)((char *)at + head->futex_offset));
-		at = (struct robust_list *)((uint64_t)at->next & ~1UL);
-	}
-	pvas_raw2(__NR_set_robust_list, NULL, sizeof(*head));
 }
 
 /* In slices, between which others can map: see reclaim.c. */
@@ -195,7 +153,7 @@ void user_stay_commit(struct user_stay *e)
 	if (!user_stay_end_threads())
 		die();
 	user_stay_reset_signals();
-	end_robust_list();
+	user_stay_give_up_locks();
 	pvas_raw1(__NR_set_tid_address, 0);
 	pvas_raw2(__NR_prctl, PR_SET_KEEPCAPS, 0);
 	pvas_raw6(__NR_prctl, PR_SET_SYSCALL_USER_DISPATCH, PR_SYS_DISPATCH_OFF, 0, 0, 0, 0);

@@ -38,6 +38,7 @@
  *	child.c		the new process, from clone() to the loader
  *	stay_threads.c	an execve() that stays: the end of the task's other threads
  *	stay_signals.c	an execve() that stays: signals and timers
+ *	stay_robust.c	an execve() that stays: mutexes that the task holds
  *	stay_leader.c	an execve() that stays: by another thread than the first
  *	stay_task.c	an execve() that stays: the task's part
  *	stay_signal.c	an execve() that stays: how a worker reaches the task
