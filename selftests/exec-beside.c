@@ -73,7 +73,7 @@ TASK(exec_lost_script)
 	pt_exec_as("check_inside", pt_number(getpid()));
 }
 
-/* What is at the descriptor's name in another root is another program. */
+/* In another root there is another program at the descriptor's name. */
 TASK(exec_in_root)
 {
 	int fd = open(pt_self(), O_RDONLY);
@@ -192,13 +192,13 @@ static int allow(int rules, const char *path)
 	return err;
 }
 
-/* Of all files, only /usr and this program may be executed. -1: there is no Landlock. */
-static int confine(void)
+/* Only /usr, this program and @path may be executed. -1: there is no Landlock. */
+static int confine(const char *path)
 {
 	struct landlock_ruleset_attr attr = { .handled_access_fs = LANDLOCK_ACCESS_FS_EXECUTE };
 	int rules = (int)syscall(SYS_landlock_create_ruleset, &attr, 8, 0);
 
-	if (rules < 0 || allow(rules, "/usr") || allow(rules, pt_self()))
+	if (rules < 0 || allow(rules, "/usr") || allow(rules, pt_self()) || allow(rules, path))
 		return -1;
 	prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
 	return (int)syscall(SYS_landlock_restrict_self, rules, 0);
@@ -206,7 +206,12 @@ static int confine(void)
 
 TASK(exec_forbidden)
 {
+	char script[256];
+
 	CHECK_ERR(EACCES, execv(pt_args[0], pt_argv_as("succeed", NULL)));
+	/* It may be executed, but its interpreter may not. */
+	snprintf(script, sizeof(script), "%s.script", pt_args[0]);
+	CHECK_ERR(EACCES, execv(script, pt_argv_as("succeed", NULL)));
 	if (!pt_failed)
 		pt_exec_as("check_inside", pt_number(getpid()));
 }
@@ -215,10 +220,13 @@ TASK(exec_forbidden)
 PVAS_TEST(of_forbidden_file)
 {
 	const char *copy = strdup(pt_copy_file("copy", pt_self(), 0755));
+	char line[300];
+	int len = snprintf(line, sizeof(line), "#!%s\n", copy);
+	const char *script = pt_put_file("copy.script", line, len, 0755);
 
 	if (!can_ask())
 		SKIP(return, "before Linux 6.14");
-	if (confine())
+	if (confine(script))
 		SKIP(return, "no Landlock");
 	EXPECT_EQ(0, run_with("exec_forbidden", copy));
 }

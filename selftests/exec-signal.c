@@ -4,13 +4,16 @@
  * user backend reaches a thread that calls execve().
  */
 #define _GNU_SOURCE
+#include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <time.h>
+#include <ucontext.h>
 #include <unistd.h>
 
 #include "kselftest_harness.h"
@@ -109,6 +112,11 @@ TASK(check_queue)
 		CHECK_EQ(i, info.si_value.sival_int);
 		CHECK_EQ(SI_QUEUE, info.si_code);
 	}
+	/* By default it is ignored. */
+	sigemptyset(&set);
+	sigaddset(&set, SIGCHLD);
+	CHECK_EQ(SIGCHLD, sigtimedwait(&set, &info, &(struct timespec){ 5, 0 }));
+	CHECK_EQ(CLD_EXITED, info.si_code);
 	CHECK(pvas_task_get_index() > 0);
 }
 
@@ -123,7 +131,11 @@ TASK(queue_and_exec)
 	sigemptyset(&set);
 	sigaddset(&set, SIGRTMIN + 1);
 	sigaddset(&set, SIGRTMIN + 2);
+	sigaddset(&set, SIGCHLD);
 	CHECK_EQ(0, sigprocmask(SIG_BLOCK, &set, NULL));
+	signal(SIGCHLD, tick);
+	if (!fork())
+		_exit(0);
 	for (i = 0; i < 3; i++)
 		CHECK_EQ(0, sigqueue(getpid(), SIGRTMIN + 1, (union sigval){ .sival_int = i }));
 	CHECK_EQ(0, timer_create(CLOCK_MONOTONIC, &event, &timer));
@@ -136,6 +148,55 @@ TASK(queue_and_exec)
 PVAS_TEST(keeps_queue)
 {
 	EXPECT_EQ(0, pt_run_task("queue_and_exec"));
+}
+
+/* ---- mutexes ---- */
+
+static pthread_mutex_t *shared_mutex(int fd)
+{
+	void *p = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+
+	return p == MAP_FAILED ? NULL : p;
+}
+
+TASK(hold_and_sleep)
+{
+	pthread_mutexattr_t attr;
+	pthread_mutex_t *m = shared_mutex(atoi(pt_args[0]));
+
+	CHECK(m);
+	pthread_mutexattr_init(&attr);
+	pthread_mutexattr_setpshared(&attr, PTHREAD_PROCESS_SHARED);
+	pthread_mutexattr_setrobust(&attr, PTHREAD_MUTEX_ROBUST);
+	pthread_mutexattr_setprotocol(&attr, PTHREAD_PRIO_INHERIT);
+	CHECK_EQ(0, pthread_mutex_init(m, &attr));
+	CHECK_EQ(0, pthread_mutex_lock(m));
+	__atomic_store_n((int *)(m + 1), 1, __ATOMIC_RELEASE);
+	usleep(300000);
+	execl("/bin/sleep", "sleep", "20", NULL);
+}
+
+/* who waits for a mutex with priority inheritance gets it when its holder execs */
+PVAS_TEST(holding_mutex)
+{
+	struct pvas_space *space = PT_SPACE();
+	int fd = memfd_create("mutex", 0), tries = 1000;
+	struct timespec until;
+	pthread_mutex_t *m;
+	pid_t pid;
+
+	ASSERT_EQ(0, ftruncate(fd, 4096));
+	m = shared_mutex(fd);
+	pid = pt_start_task_fd(space, 1, "hold_and_sleep", fd);
+	ASSERT_LT(0, pid);
+	while (!__atomic_load_n((int *)(m + 1), __ATOMIC_ACQUIRE) && tries--)
+		usleep(10000);
+	clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_sec += 10;
+	EXPECT_EQ(EOWNERDEAD, pthread_mutex_timedlock(m, &until));
+	pt_kill(pid);
+	close(fd);
+	pvas_space_destroy(space);
 }
 
 /* ---- the signal that the C library uses within ---- */
@@ -260,6 +321,26 @@ TASK(exec_with_stack)
 	pt_exec_as("check_outside_if_user", NULL);
 }
 
+static ucontext_t coroutine;
+
+static void exec_in_coroutine(void)
+{
+	pt_exec_as("check_outside_if_user", NULL);
+}
+
+/* There is nothing below it. */
+TASK(exec_on_small_stack)
+{
+	char *p = mmap(NULL, 1 << 16, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	CHECK_EQ(0, mprotect(p + 8192, 4096, PROT_READ | PROT_WRITE));
+	getcontext(&coroutine);
+	coroutine.uc_stack = (stack_t){ .ss_sp = p + 8192, .ss_size = 4096 };
+	coroutine.uc_link = NULL;
+	makecontext(&coroutine, exec_in_coroutine, 0);
+	setcontext(&coroutine);
+}
+
 TASK(exec_with_large_stack)
 {
 	pt_exec_as("exec_with_stack", "large");
@@ -270,6 +351,7 @@ PVAS_TEST(with_stack)
 {
 	EXPECT_EQ(0, pt_run_task("exec_with_stack"));
 	EXPECT_EQ(0, pt_run_task("exec_with_large_stack"));
+	EXPECT_EQ(0, pt_run_task("exec_on_small_stack"));
 }
 
 /* without that signal the user backend has the program leave */
