@@ -204,11 +204,6 @@ PVAS_TEST(stays_with_new_memory)
 
 TASK(check_pid)
 {
-	/* The user backend can end all threads but the first. */
-	if (getenv("BY_THREAD") && pt_backend() == PVAS_BACKEND_USER) {
-		CHECK_EQ(-ESRCH, pvas_task_get_index());
-		return;
-	}
 	CHECK_EQ(5, pvas_task_get_index());
 	CHECK_EQ(atoi(pt_args[0]), getpid());
 	CHECK_EQ(getpid(), syscall(SYS_gettid));
@@ -454,7 +449,7 @@ TASK(vfork_and_exec)
 }
 
 /* memory that a vfork child still uses stays for it: then the exec leaves the space */
-MODULE_TEST(leaves_a_guest_alone, "the memory of vfork children goes with the task")
+PVAS_TEST(leaves_a_guest_alone)
 {
 	EXPECT_EQ(0, pt_run_task("vfork_and_exec"));
 }

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* Task functions, started through libpvas, and those all have: see pvas_test.h. */
 #define _GNU_SOURCE
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "pvas_test.h"
@@ -31,6 +33,65 @@ TASK(dirty)
 	memset(p, 1, 1 << 20);
 	free(malloc(1 << 20));
 }
+
+/* The first argument, if any, is the pid that it has to have. */
+TASK(check_inside)
+{
+	CHECK(pvas_task_get_index() > 0);
+	CHECK(pt_inside(malloc(100), 100));
+	CHECK_EQ(getpid(), syscall(SYS_gettid));
+	if (pt_args[0])
+		CHECK_EQ(atoi(pt_args[0]), getpid());
+}
+
+/* With the module it stays. */
+TASK(check_outside_if_user)
+{
+	CHECK_EQ(pt_backend() == PVAS_BACKEND_USER, pvas_task_get_index() < 0);
+}
+
+/* ---- an exec of a task ---- */
+
+char *const *pt_argv_as(const char *name, const char *arg)
+{
+	static char *argv[5];
+
+	argv[0] = (char *)pt_self();
+	argv[1] = (char *)"--task";
+	argv[2] = (char *)name;
+	argv[3] = (char *)arg;
+	return argv;
+}
+
+void pt_exec_as(const char *name, const char *arg)
+{
+	execv(pt_self(), pt_argv_as(name, arg));
+	CHECK_EQ(0, errno);
+}
+
+const char *pt_number(long n)
+{
+	static char text[24];
+
+	snprintf(text, sizeof(text), "%ld", n);
+	return text;
+}
+
+static void *idle_thread(void *arg)
+{
+	pause();
+	return arg;
+}
+
+void pt_start_threads(int n)
+{
+	pthread_t t;
+
+	while (n--)
+		CHECK_EQ(0, pthread_create(&t, NULL, idle_thread, NULL));
+}
+
+/* ---- letters ---- */
 
 void pt_say(const char *what)
 {

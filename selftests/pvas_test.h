@@ -9,8 +9,8 @@
  *
  * A test program has TEST()s of the kernel's harness, and TASK()s: functions
  * that run inside a task, started by pt_run_task("name"). Both are in one file,
- * so what is tested and what does it stand together. Three TASK()s are in all:
- * "succeed", "ready_and_pause" and "dirty"; see pvas_task.c.
+ * so what is tested and what does it stand together. Some TASK()s are in all:
+ * "succeed", "ready_and_pause", "dirty" and more in pvas_task.c.
  */
 #ifndef PVAS_TEST_H
 #define PVAS_TEST_H
@@ -285,6 +285,14 @@ void *pt_idle_thread(void *arg);
 void pt_say(const char *what);
 /* The letter; 0 if there comes none. */
 char pt_hear(int fd);
+
+/* In a task: become its function @name, with an argument, which may be NULL. */
+void pt_exec_as(const char *name, const char *arg);
+/* The arguments for that; good until the next call, as the number */
+char *const *pt_argv_as(const char *name, const char *arg);
+const char *pt_number(long n);
+/* Threads that sleep */
+void pt_start_threads(int n);
 
 /* In a task: its partition. */
 uintptr_t pt_base(void);

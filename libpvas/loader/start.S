@@ -117,7 +117,7 @@ restarted:
 	.short	__NR_clone, __NR_fork, __NR_clone3, __NR_unshare, __NR_setns
 	.short	__NR_setuid, __NR_setgid, __NR_setreuid, __NR_setregid, __NR_setresuid
 	.short	__NR_setresgid, __NR_setfsuid, __NR_setfsgid, __NR_capset
-	.short	__NR_prctl, __NR_arch_prctl, __NR_io_setup, __NR_io_uring_setup
+	.short	__NR_sigaltstack, __NR_prctl, __NR_arch_prctl, __NR_io_setup, __NR_io_uring_setup
 	.short	__NR_userfaultfd, __NR_modify_ldt, 0
 
 	.section .note.GNU-stack, "", @progbits

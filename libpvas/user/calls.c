@@ -10,8 +10,6 @@
 #include <fcntl.h>
 #include <linux/mman.h>
 #include <sched.h>
-#include <signal.h>
-#include <stddef.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -19,7 +17,6 @@
 #include <unistd.h>
 
 #include "far.h"
-#include "loader/blob.h"
 #include "rawsys.h"
 #include "stay.h"
 #include "worker.h"
@@ -255,24 +252,21 @@ static int64_t on_shmdt(struct user_request *r)
 	return foreign ? -EPERM : on_range(r, addr, 1);
 }
 
-static int stays(struct user_request *r)
-{
-	int done;
-
-	/* There the pager's memory would be unmapped behind its back. */
-	if (r->u->far || user_call_lock(r))
-		return 0;
-	done = user_stay(r);
-	user_call_unlock(r);
-	return done;
-}
-
+/*
+ * Programs that children start don't stay; nor do those of a job with far memory: the pager's
+ * memory would be unmapped behind its back. Under the lock, for other threads' calls to see
+ * which one leaves.
+ */
 static int64_t on_execve(struct user_request *r)
 {
-	if (stays(r))
-		return 0;
-	user_exec_begin(r->u, r->tid);
-	return continue_call(r);
+	int locked = user_request_of_task(r) && !user_call_lock(r);
+	int stays = locked && !r->u->far && user_stay(r);
+
+	if (!stays)
+		user_exec_begin(r->u, r->tid);
+	if (locked)
+		user_call_unlock(r);
+	return stays ? STAY_RESTART : continue_call(r);
 }
 
 static int64_t on_fork(struct user_request *r)
@@ -283,6 +277,8 @@ static int64_t on_fork(struct user_request *r)
 
 static int64_t clone_with(struct user_request *r, uint64_t flags)
 {
+	if ((flags & CLONE_VM) && !(flags & (CLONE_THREAD | CLONE_VFORK)))
+		__atomic_store_n(&r->part->unfit, 1, __ATOMIC_RELEASE);
 	return flags & CLONE_VM ? continue_if(r, user_rights_kept_by_clone(flags)) : on_fork(r);
 }
 
@@ -318,6 +314,11 @@ static int64_t on_prctl(struct user_request *r)
 
 	if ((uint32_t)a[0] == OPT_SET_VMA)
 		return on_range(r, a[2], a[3]);
+	/* The handler of stay_signal.c would not get through. */
+	if ((uint32_t)a[0] == PR_SET_SYSCALL_USER_DISPATCH) {
+		__atomic_store_n(&r->part->unfit, 1, __ATOMIC_RELEASE);
+		return continue_call(r);
+	}
 	if (user_rights_invalid((int)a[0], a[1]))
 		return continue_call(r);
 	/* Only the first thread's setting ends the task with the launcher. */
@@ -341,39 +342,6 @@ static int64_t refuse_as_missing(struct user_request *r)
 {
 	(void)r;
 	return -ENOSYS;
-}
-
-/* ---- tasks and fork children ---- */
-
-#define SA_RESTORER_FLAG 0x04000000UL	/* libc does not show it */
-
-struct kernel_sigaction {
-	uint64_t handler;
-	uint64_t flags;
-	uint64_t restorer;
-};
-
-/*
- * Replace libc's restorer, which the handler returns to, by the loader's, which
- * restarts interrupted calls (the structure is libc's copy, on its stack during this
- * call). With SA_RESTART there is nothing to repair. In a fork child its copy of the
- * page has the restorer's address.
- */
-static int64_t on_sigaction(struct user_request *r)
-{
-	uint64_t restorer, act = r->args[1];
-	struct kernel_sigaction sa;
-
-	if (user_caller_read(memory_pid(r), act, &sa, sizeof(sa)) == sizeof(sa) &&
-	    sa.handler != (uint64_t)SIG_DFL && sa.handler != (uint64_t)SIG_IGN &&
-	    (sa.flags & SA_RESTORER_FLAG) && !(sa.flags & SA_RESTART) &&
-	    user_caller_read(memory_pid(r), (uint64_t)&r->part->page->loader, &restorer,
-			     sizeof(restorer)) == sizeof(restorer)) {
-		restorer += PVAS_BLOB_RESTORE;
-		user_caller_write(memory_pid(r), act + offsetof(struct kernel_sigaction, restorer),
-				  &restorer, sizeof(restorer));
-	}
-	return continue_call(r);
 }
 
 /* ---- fork children ---- */
@@ -415,7 +383,8 @@ static const struct call calls[] = {
 	{ __NR_readlink, user_on_readlink, user_on_readlink },
 	{ __NR_readlinkat, user_on_readlinkat, user_on_readlinkat },
 	{ __NR_brk, on_brk, on_brk_of_child },
-	{ __NR_rt_sigaction, on_sigaction, on_sigaction },
+	{ __NR_rt_sigaction, user_on_sigaction, user_on_sigaction },
+	{ __NR_sigaltstack, user_on_sigaltstack },
 	{ __NR_mremap, on_mremap },
 	{ __NR_madvise, on_madvise },
 	{ __NR_shmat, on_shmat },

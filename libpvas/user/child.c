@@ -22,8 +22,8 @@
 #include <unistd.h>
 
 #include "child.h"
-#include "loader/blob.h"
 #include "rawsys.h"
+#include "stay.h"
 #include "worker.h"
 
 #define AFFINITY_BYTES	1024	/* 8192 processors */
@@ -32,7 +32,7 @@
 
 static size_t loader_length(void)
 {
-	return PAGE_UP((size_t)(pvas_blob_end - pvas_blob));
+	return PAGE_UP(pvas_layout_up(USER_LOADER_LEN, 16) + USER_THUNK_LEN);
 }
 
 /* ---- as fork would have given it ---- */
@@ -212,7 +212,8 @@ static int make_top(const struct user_space *u, struct user_part *p,
 	p->page->loader = loader;
 	p->page->cookie = u->cookie;
 	strcpy(p->page->exe, prog->exe);
-	memcpy((void *)loader, pvas_blob, pvas_blob_end - pvas_blob);
+	memcpy((void *)loader, pvas_blob, USER_LOADER_LEN);
+	user_stay_make_thunk((unsigned char *)user_thunk_of(p), p);
 	return pvas_raw3(__NR_mprotect, loader, loader_length(), PROT_READ | PROT_EXEC);
 }
 
@@ -236,6 +237,8 @@ int user_child_make_memory(const struct user_start *s, const struct user_program
 		err = make_top(s->u, s->part, prog);
 	if (!err)
 		err = user_stack_make(s, prog, sp, info);
+	if (!err)
+		user_stay_catch(s->part);
 	return err;
 }
 

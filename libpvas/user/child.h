@@ -21,20 +21,28 @@
  * @nr_head:	number of @head; 0: argv is unchanged
  * @lines:	the #! lines that @head points into
  * @depth:	number of @lines
+ * @asks:	the kernel is asked about each file
  */
 struct user_program {
 	int fd;
 	const char *path;
-	char exe[PAGE - 32];
+	char exe[USER_EXE_LEN];
 	struct pvas_elf_image image;
 	unsigned int phnum;
 	const char *head[2 * USER_SCRIPT_DEPTH + 1];
 	unsigned int nr_head;
 	char lines[USER_SCRIPT_DEPTH][USER_SCRIPT_HEAD + 1];
 	unsigned int depth;
+	int asks;
 };
 
 int user_program_open(struct user_program *prog, const char *path);
+
+/*
+ * The same of an exec of a task: a file below a directory, or if @file is "" that of the descriptor, whose
+ * name is @path.
+ */
+int user_program_open_at(struct user_program *prog, int dir, const char *file, const char *path);
 
 /* The directory /proc; or -errno */
 int user_program_proc(void);

@@ -367,3 +367,40 @@ int user_credentials_check_child(const struct user_space *u, pid_t pid)
 				 what);
 	return 0;
 }
+
+/* ---- a task that execs ---- */
+
+int user_credentials_hold(const struct user_space *u, pid_t tid)
+{
+	struct user_rights *r = malloc(sizeof(*r));
+	int hold = r && !read_rights(tid, r) && !find_difference(u->rights, r, 1);
+
+	free(r);
+	return hold;
+}
+
+static int alike(pid_t a, pid_t b, struct user_rights *x, struct user_rights *y)
+{
+	static const char *const lines[] = {
+		"\nNoNewPrivs:", "\nSpeculation_Store_Bypass:", "\nSpeculationIndirectBranch:",
+	};
+	unsigned int i;
+
+	if (read_rights(a, x) || read_rights(b, y) || find_difference(x, y, 0))
+		return 0;
+	for (i = 0; i < sizeof(lines) / sizeof(lines[0]); i++)
+		if (!same_line(x, y, lines[i]))
+			return 0;
+	user_proc_read(a, "cgroup", x->status, sizeof(x->status));
+	user_proc_read(b, "cgroup", y->status, sizeof(y->status));
+	return !strcmp(x->status, y->status);
+}
+
+int user_credentials_alike(pid_t a, pid_t b)
+{
+	struct user_rights *r = malloc(2 * sizeof(*r));
+	int same = r && alike(a, b, r, r + 1);
+
+	free(r);
+	return same;
+}

@@ -5,8 +5,7 @@
  * A caller is identified by its code: the partition of the instruction pointer is the
  * caller's own. Code elsewhere (the launcher, and every program that a task has
  * started by execve()) is allowed everything, although it inherits the filter. All
- * partition sizes are multiples of 4 GiB, so the upper half of an address determines
- * the partition.
+ * sizes of partitions are multiples of 4 GiB: an address' upper half determines the partition.
  *
  * System calls that are not listed here are allowed by their number alone: since
  * Linux 5.11 the kernel caches that, and they cost no more than without a filter.
@@ -209,9 +208,9 @@ long user_filter_call_worker(const struct user_space *u)
 }
 
 /*
- * A worker replaces the restorer of handlers by one that repairs interrupted calls: see
- * loader/start.S. Not of handlers of faults, which interrupt no call, and from which
- * unwinders often start, which know libc's restorer.
+ * A worker replaces the restorer of handlers by one that repairs interrupted calls (start.S).
+ * Not of handlers of faults, from which unwinders often start, which know libc's restorer. One
+ * signal's action is the worker's own matter: sigaction.c.
  */
 static void body_sigaction(struct program *p)
 {
@@ -222,6 +221,8 @@ static void body_sigaction(struct program *p)
 
 	check_stop(p);
 	check_caller(p, ALLOW);
+	load(p, ARG(0));
+	jump(p, BPF_JEQ | BPF_K, USER_STAY_SIGNAL, NOTIFY, NEXT);
 	load(p, ARG(1));
 	jump(p, BPF_JEQ | BPF_K, 0, NEXT, given);
 	load(p, HIGH(ARG(1)));
@@ -236,13 +237,15 @@ static void body_sigaction(struct program *p)
 /*
  * fork() copies the mm, which all tasks share: before it, a worker excludes the peers'
  * memory. Threads, vfork() and posix_spawn() copy nothing, and have to stay in the
- * launcher's namespaces. (CLONE_NEWTIME exists in clone3() only.)
+ * launcher's namespaces. (CLONE_NEWTIME exists in clone3() only.) Beside others with its memory
+ * a task's execs leave.
  */
 static void body_clone(struct program *p)
 {
 	check_caller(p, ALLOW);
 	load(p, ARG(0));
 	jump(p, BPF_JSET | BPF_K, CLONE_VM, NEXT, NOTIFY);
+	jump(p, BPF_JSET | BPF_K, CLONE_THREAD | CLONE_VFORK, NEXT, NOTIFY);
 	jump(p, BPF_JSET | BPF_K, KEPT_NS, NOTIFY, ALLOW);
 }
 
@@ -294,6 +297,7 @@ static void body_prctl(struct program *p)
 	load(p, ARG(0));
 	jump(p, BPF_JEQ | BPF_K, PR_SET_PDEATHSIG, death, NEXT);
 	jump(p, BPF_JEQ | BPF_K, PR_SET_DUMPABLE, dumpable, NEXT);
+	jump(p, BPF_JEQ | BPF_K, PR_SET_SYSCALL_USER_DISPATCH, NOTIFY, NEXT);
 	jump(p, BPF_JEQ | BPF_K, OPT_SET_VMA, name, NEXT);
 	jump(p, BPF_JEQ | BPF_K, OPT_FUTEX_HASH, hash, NEXT);
 	for (i = 0; i < sizeof(shared) / sizeof(shared[0]); i++)
@@ -348,6 +352,7 @@ static const struct {
 	{ NR_SET_MEMPOLICY_HOME_NODE, body_range },
 	{ __NR_rt_sigaction, body_sigaction },
 	{ __NR_brk, body_notify },
+	{ __NR_sigaltstack, body_notify },
 	{ __NR_shmat, body_notify },
 	{ __NR_shmdt, body_notify },
 	{ __NR_readlink, body_notify },

@@ -129,7 +129,6 @@ int user_maps_next(FILE *maps, struct user_mapping *m)
 		found = sscanf(line, "%" SCNx64 "-%" SCNx64 " %7s %" SCNx64, &m->start, &m->end,
 			       prot, &m->offset) == 4;
 		m->writable = found && prot[1] == 'w';
-		m->private_code = found && !strcmp(prot, "r-xp");
 		/* The rest of a long file name could look like a mapping. */
 		while (!strchr(line, '\n') && fgets(line, sizeof(line), maps))
 			;

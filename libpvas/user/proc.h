@@ -35,7 +35,6 @@ struct user_mapping {
 	uint64_t end;
 	uint64_t offset;	/* in the file */
 	int writable;
-	int private_code;	/* r-xp */
 };
 
 /*

@@ -28,20 +28,20 @@ static int read_exact(int fd, void *buf, size_t len, uint64_t off)
 }
 
 /* Open an executable file. Errors are those of execve(), and -EPERM if it can't be read. */
-static int open_executable(const char *path, struct stat *st)
+static int open_executable(int dir, const char *path, struct stat *st)
 {
 	long fd, err;
 
-	err = pvas_raw4(__NR_newfstatat, AT_FDCWD, path, st, 0);
+	err = pvas_raw4(__NR_newfstatat, dir, path, st, 0);
 	if (err)
 		return err;
 	if (!S_ISREG(st->st_mode))
 		return -EACCES;
-	err = pvas_raw4(__NR_faccessat2, AT_FDCWD, path, X_OK, AT_EACCESS);
+	err = pvas_raw4(__NR_faccessat2, dir, path, X_OK, AT_EACCESS);
 	if (err)
 		return err;
 	do {
-		fd = pvas_raw4(__NR_openat, AT_FDCWD, path,
+		fd = pvas_raw4(__NR_openat, dir, path,
 			       O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0);
 	} while (fd == -EINTR);
 	if (fd < 0)
@@ -56,6 +56,24 @@ static int open_executable(const char *path, struct stat *st)
 		return (int)fd;
 	pvas_raw1(__NR_close, fd);
 	return (int)err;
+}
+
+#define EXECVE_CHECK	0x10000	/* AT_EXECVE_CHECK, 6.14 */
+
+/*
+ * Would the kernel let it execute this file? Security modules and Landlock may forbid that, and
+ * the file may be open for writing. Older kernels don't know the flag, and can't be asked.
+ */
+static int ask_kernel(const struct user_program *prog, int fd)
+{
+	char *argv[] = { (char *)"", NULL };
+	long err;
+
+	if (!prog->asks)
+		return 0;
+	err = pvas_raw6(__NR_execveat, fd, (long)"", (long)argv, (long)(argv + 1),
+			EXECVE_CHECK | AT_EMPTY_PATH, 0);
+	return err == -EINVAL || err == -ENOSYS ? 0 : (int)err;
 }
 
 /* ---- ELF ---- */
@@ -75,23 +93,24 @@ static int read_image(int fd, uint64_t size, Elf64_Ehdr *head, struct pvas_elf_i
 	return err;
 }
 
-static int check_interp(int fd, const struct pvas_elf_image *image)
+static int check_interp(const struct user_program *prog)
 {
+	const struct pvas_elf_image *image = &prog->image;
 	struct pvas_elf_image interp = { 0 };
 	char path[PATH_MAX];
 	Elf64_Ehdr head;
 	struct stat st;
-	int err;
+	int err, fd;
 
-	err = read_exact(fd, path, image->interp_len, image->interp_off);
+	err = read_exact(prog->fd, path, image->interp_len, image->interp_off);
 	if (!err)
 		err = pvas_elf_check_interp_path(path, image->interp_len);
 	if (err)
 		return err;
-	fd = open_executable(path, &st);
+	fd = open_executable(AT_FDCWD, path, &st);
 	if (fd < 0)
 		return fd;
-	err = read_image(fd, (uint64_t)st.st_size, &head, &interp);
+	err = ask_kernel(prog, fd) ?: read_image(fd, (uint64_t)st.st_size, &head, &interp);
 	if (err == -ENOEXEC || (!err && interp.interp_len))
 		err = -ELIBBAD;
 	pvas_raw1(__NR_close, fd);
@@ -128,13 +147,11 @@ int user_program_proc(void)
 	return -ENOENT;
 }
 
-/* The kernel's name for an open file, as a link of /proc shows it. */
-static void name_of(int fd, char *buf, size_t len)
+/* "self/fd/FD" */
+static void make_link(char link[32], int fd)
 {
-	char link[32] = "self/fd/", digits[12];
-	char *to = link + strlen(link);
+	char digits[12], *to = stpcpy(link, "self/fd/");
 	int n = 0;
-	long got;
 
 	do {
 		digits[n++] = '0' + fd % 10;
@@ -143,6 +160,16 @@ static void name_of(int fd, char *buf, size_t len)
 	while (n)
 		*to++ = digits[--n];
 	*to = 0;
+}
+
+/* The kernel's name for an open file, as a link of /proc shows it. */
+static void name_of(int fd, char *buf, size_t len)
+{
+	char link[32];
+	long got;
+	int n;
+
+	make_link(link, fd);
 	n = user_program_proc();
 	got = pvas_raw4(__NR_readlinkat, n, link, buf, len - 1);
 	buf[got < 0 ? 0 : got] = 0;
@@ -159,7 +186,7 @@ static int take_elf(struct user_program *prog, const struct stat *st)
 	if (!err)
 		err = check_rights(prog->fd, st);
 	if (!err && prog->image.interp_len)
-		err = check_interp(prog->fd, &prog->image);
+		err = check_interp(prog);
 	prog->phnum = head.e_phnum;
 	name_of(prog->fd, prog->exe, sizeof(prog->exe));
 	return err;
@@ -227,16 +254,16 @@ static int take_script(struct user_program *prog, const char **path)
 }
 
 /* Returns 1 for a script: @path is then its interpreter. */
-static int try_open(struct user_program *prog, const char **path)
+static int try_open(struct user_program *prog, int dir, const char *file, const char **path)
 {
 	char *line = prog->lines[prog->depth];
 	struct stat st;
 	long n;
 
-	prog->fd = open_executable(*path, &st);
+	prog->fd = open_executable(dir, file, &st);
 	if (prog->fd < 0)
 		return prog->fd;
-	n = pvas_raw_pread(prog->fd, line, USER_SCRIPT_HEAD, 0);
+	n = ask_kernel(prog, prog->fd) ?: pvas_raw_pread(prog->fd, line, USER_SCRIPT_HEAD, 0);
 	if (n < 0)
 		return (int)n;
 	line[n] = 0;
@@ -245,14 +272,39 @@ static int try_open(struct user_program *prog, const char **path)
 	return take_script(prog, path) ?: 1;
 }
 
-int user_program_open(struct user_program *prog, const char *path)
+static int open_at(struct user_program *prog, int dir, const char *file, const char *path)
 {
 	int ret;
 
 	prog->path = path;
 	prog->nr_head = prog->depth = 0;
-	do {
-		ret = try_open(prog, &path);
-	} while (ret == 1);
+	ret = try_open(prog, dir, file, &path);
+	while (ret == 1)
+		ret = try_open(prog, AT_FDCWD, path, &path);
+	return ret;
+}
+
+int user_program_open(struct user_program *prog, const char *path)
+{
+	prog->asks = 0;
+	return open_at(prog, AT_FDCWD, path, path);
+}
+
+/* Not by its path: under a root of another user's, anything could be there. */
+int user_program_open_at(struct user_program *prog, int dir, const char *file, const char *path)
+{
+	char link[32];
+	int proc, ret;
+
+	prog->asks = 1;
+	if (*file || dir < 0)
+		return open_at(prog, dir, file, path);
+	proc = user_program_proc();
+	if (proc < 0)
+		return proc;
+	make_link(link, dir);
+	ret = open_at(prog, proc, link, path);
+	if (proc != user_proc_fd())
+		pvas_raw1(__NR_close, proc);
 	return ret;
 }

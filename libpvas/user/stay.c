@@ -3,6 +3,10 @@
  * User backend: the execve() of a task that stays in its space, the worker's part.
  */
 #include <errno.h>
+#include <fcntl.h>
+#include <linux/audit.h>
+#include <linux/kcmp.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -12,14 +16,17 @@
 #include "stay.h"
 #include "worker.h"
 
-#define STACK_SIZE	(512UL << 10)
-#define POINTERS_SIZE	(2UL << 20)
-#define STRINGS_SIZE	(7UL << 20)	/* more than an execve() takes */
+#define HEAD_SIZE	PAGE_UP(sizeof(struct user_stay))
+#define POINTERS_SIZE	(7UL << 20)	/* more than an execve() takes */
+#define STRINGS_SIZE	(7UL << 20)	/* the same */
 #define CHUNK		256
+#define FIRST_STACK	(4UL << 20)	/* of the first thread's stack, at its top */
+#define FRAME_ROOM	7168		/* as STACK_MIN in sigaction.c */
 #define STATUS_SIZE	(1UL << 20)	/* with 65536 groups */
 
+#define TRIES_MAX	100		/* before signals without end */
+
 #define ENV_STAY	"PVAS_EXEC=stay"
-#define SYSCALL		"\x0f\x05"
 
 /**
  * struct copy - the arguments that have been copied
@@ -37,42 +44,80 @@ struct copy {
 
 /* ---- may it stay? ---- */
 
-static int number_in(const char *status, const char *name)
+/* Is the signal in this set of the thread, or of the process? */
+static int has_signal(const char *status, const char *set)
 {
-	const char *line = strstr(status, name);
+	const char *line = strstr(status, set);
 
-	return line ? atoi(line + strlen(name)) : -1;
+	return !line || (strtoull(line + strlen(set), NULL, 16) >> (USER_STAY_SIGNAL - 1) & 1);
 }
 
-/* The lines of the capabilities, from the inheritable to the ambient ones. */
-static int same_capabilities(const char *own, const char *others)
+/* Does it receive the signal? */
+static int has_handler(pid_t tid)
 {
-	const char *a = strstr(own, "\nCapInh:"), *b = strstr(others, "\nCapInh:");
-	const char *end = a ? strstr(a, "\nNoNewPrivs:") : NULL;
+	char *status = malloc(STATUS_SIZE);
+	int has;
 
-	return end && b && !strncmp(a, b, end + 1 - a);
+	if (!status)
+		return 0;
+	user_proc_read(tid, "status", status, STATUS_SIZE);
+	has = !has_signal(status, "\nSigBlk:") && has_signal(status, "\nSigCgt:");
+	free(status);
+	return has;
+}
+
+static int is_mapped(uint64_t at)
+{
+	char byte;
+
+	return user_caller_read(user_caller_self(), at, &byte, 1) == 1;
 }
 
 /*
- * Has it no filter of its own, which could refuse it what an execve() does unseen? Has it the
- * supervisor's capabilities, which an execve() does not change (user_credentials_check()), and
- * no securebits by which it would?
+ * Is there room for the handler on the thread's stack? The first one's grows. It is not known where
+ * this can't be asked, nor whether the handler will have a stack of its own.
  */
-static int is_plain(const struct user_request *r)
+static int has_stack(const struct user_request *r)
 {
-	char *own = malloc(2 * STATUS_SIZE), *others;
-	int filters, plain = 0;
+	const struct user_part *p = r->part;
+	char text[256], *at;
+	uint64_t sp;
 
-	if (!own)
+	if (user_proc_read(r->tid, "syscall", text, sizeof(text)) <= 0)
+		return 1;
+	/* The last but one of "NR ARGUMENTS... SP PC" */
+	at = strrchr(text, ' ');
+	if (!at)
+		return 1;
+	for (*at = 0; at > text && *at != ' '; at--)
+		;
+	sp = strtoull(at, NULL, 16);
+	if (sp <= p->layout.stack && p->layout.stack - sp < FIRST_STACK)
+		return 1;
+	return is_mapped(sp - FRAME_ROOM) && is_mapped(sp - FRAME_ROOM / 2);
+}
+
+/* A thread can have a table of descriptors, root and other things of its own. */
+static int share(pid_t a, pid_t b, int type)
+{
+	return !pvas_raw4(__NR_kcmp, a, b, type, 0);
+}
+
+/*
+ * All rules of entering hold again, which also means that a filter of the task's own could not
+ * refuse it what an execve() does unseen. The first thread becomes the program: it has to be as
+ * the calling one.
+ */
+static int may_stay(const struct user_request *r)
+{
+	pid_t pid = r->part->pid;
+
+	if (!has_handler(r->tid) || !has_stack(r) || !user_credentials_hold(r->u, r->tid))
 		return 0;
-	others = own + STATUS_SIZE;
-	user_proc_read(r->tid, "status", own, STATUS_SIZE);
-	user_proc_read(r->u->supervisor_tid, "status", others, STATUS_SIZE);
-	filters = number_in(own, "\nSeccomp_filters:");
-	if (filters > 0 && filters == number_in(others, "\nSeccomp_filters:"))
-		plain = same_capabilities(own, others);
-	free(own);
-	return plain;
+	return r->tid == pid ||
+	       (has_handler(pid) && user_credentials_hold(r->u, pid) &&
+		user_credentials_alike(r->tid, pid) && share(r->tid, pid, KCMP_FILES) &&
+		share(r->tid, pid, KCMP_FS) && share(r->tid, pid, KCMP_SYSVSEM));
 }
 
 /* ---- the copy ---- */
@@ -120,21 +165,50 @@ static char **copy_list(struct copy *c, uint64_t from)
 	return NULL;
 }
 
-static int copy_arguments(struct user_stay *e, const uint64_t *args)
+/*
+ * The name that the kernel gives to a path that is relative to a descriptor. The kernel refuses
+ * what is wrong.
+ */
+static char *copy_path(struct copy *c, struct user_stay *e, int fd, uint64_t from, int flags)
 {
-	char *pointers = (char *)e->stack;
+	char *begin = c->text, *path;
+
+	e->dirfd = AT_FDCWD;
+	if (fd >= 0)
+		c->text += sprintf(begin, "/dev/fd/%d/", fd);
+	path = copy_string(c, from);
+	if (!path || (fd < 0 && fd != AT_FDCWD))
+		return NULL;
+	e->file = path;
+	if (fd < 0 || *path == '/')
+		return *path ? path : NULL;
+	if (!*path && !(flags & AT_EMPTY_PATH))
+		return NULL;
+	if (!*path)
+		path[-1] = 0;
+	e->dirfd = fd;
+	return begin;
+}
+
+/* Of execveat() the first one is the descriptor, and the last one the flags. */
+static int copy_arguments(struct user_stay *e, int nr, const uint64_t *args)
+{
+	char *pointers = (char *)e->stacks[1];
 	struct copy c = {
 		.to = (char **)pointers, .to_end = (char **)(pointers + POINTERS_SIZE),
 		.text = pointers + POINTERS_SIZE, .text_end = (char *)e + e->size,
 	};
+	int at = nr == __NR_execveat;
 
-	e->path = copy_string(&c, args[0]);
-	e->argv = e->path ? copy_list(&c, args[1]) : NULL;
-	e->envp = e->argv ? copy_list(&c, args[2]) : NULL;
+	if (at && (args[4] & ~(uint64_t)AT_EMPTY_PATH))
+		return 0;
+	e->path = copy_path(&c, e, at ? (int)args[0] : AT_FDCWD, args[at], at ? (int)args[4] : 0);
+	e->argv = e->path ? copy_list(&c, args[at + 1]) : NULL;
+	e->envp = e->argv ? copy_list(&c, args[at + 2]) : NULL;
 	return !!e->envp;
 }
 
-/* Not without being asked: see doc/backends.md. */
+/* Not the default: see doc/backends.md. */
 static int wants_to_stay(char *const *envp)
 {
 	for (; *envp; envp++)
@@ -143,10 +217,12 @@ static int wants_to_stay(char *const *envp)
 	return 0;
 }
 
+/* ---- the structure ---- */
+
 /* Only what is used of it gets memory. */
 static struct user_stay *allocate(void)
 {
-	size_t size = PAGE + STACK_SIZE + POINTERS_SIZE + STRINGS_SIZE;
+	size_t size = HEAD_SIZE + 2 * STAY_STACK_SIZE + POINTERS_SIZE + STRINGS_SIZE;
 	struct user_stay *e = mmap(NULL, size, PROT_READ | PROT_WRITE,
 				   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 
@@ -154,7 +230,8 @@ static struct user_stay *allocate(void)
 		return NULL;
 	madvise(e, size, MADV_NOHUGEPAGE);
 	e->size = size;
-	e->stack = (uint64_t)e + PAGE + STACK_SIZE;
+	e->stacks[0] = (uint64_t)e + HEAD_SIZE + STAY_STACK_SIZE;
+	e->stacks[1] = e->stacks[0] + STAY_STACK_SIZE;
 	return e;
 }
 
@@ -164,113 +241,118 @@ void user_stay_free(struct user_stay *e)
 		munmap(e, e->size);
 }
 
-static struct user_stay *prepare(const struct user_request *r)
+static int is_same_call(const struct user_request *r, const struct user_stay *e)
 {
-	struct user_stay *e;
+	return e->tid == r->tid && e->again == r->ip - 2 && e->nr == r->nr &&
+	       !memcmp(e->args, r->args, sizeof(e->args));
+}
 
-	if (__atomic_exchange_n(&r->part->leaving, 0, __ATOMIC_ACQ_REL))
-		return NULL;
-	if (r->nr != __NR_execve)
-		return NULL;
-	e = allocate();
+static struct user_stay *prepare(const struct user_request *r, int tries)
+{
+	struct user_stay *e = allocate();
+
 	if (!e)
 		return NULL;
 	e->u = r->u;
 	e->part = r->part;
-	e->nr = r->nr;
+	e->tid = r->tid;
+	e->tries = tries;
 	e->again = r->ip - 2;
+	e->nr = r->nr;
+	memcpy(e->args, r->args, sizeof(e->args));
 	e->securebits = pvas_raw2(__NR_prctl, PR_GET_SECUREBITS, 0);
-	if (copy_arguments(e, r->args) && wants_to_stay(e->envp) && is_plain(r))
+	if (copy_arguments(e, r->nr, r->args) && wants_to_stay(e->envp) && may_stay(r))
 		return e;
 	user_stay_free(e);
 	return NULL;
 }
 
-/* ---- the jump ---- */
+/* ---- the one before ---- */
+
+/* Has this thread ended? */
+static int is_gone(const struct user_part *p, pid_t tid)
+{
+	return pvas_raw3(__NR_tgkill, p->pid, tid, 0) == -ESRCH;
+}
+
+enum last { LAST_GONE, LAST_REFUSES, LAST_BUSY };
 
 /*
- * The thread that executes the code waits, or is the caller. Others may be executing code in
- * the same page. 0 or -errno.
+ * Get rid of the partition's last one, unless it is still in use by another thread. It refuses a
+ * call that has been refused, or restarted too often: @tries.
  */
-static int write_code(uint64_t at, const unsigned char *code)
+static enum last drop_last(const struct user_request *r, int *tries)
 {
-	uint64_t page = PAGE_DOWN(at), len = PAGE_UP(at + STAY_CODE_LEN) - page;
-	long err = pvas_raw3(__NR_mprotect, page, len, PROT_READ | PROT_WRITE | PROT_EXEC);
+	struct user_part *p = r->part;
+	struct user_stay *e = p->stay;
+	int armed, state, refuses;
 
-	if (!err)
-		memcpy((void *)at, code, STAY_CODE_LEN);
-	/* One of two pages may have been changed. */
-	if (pvas_raw3(__NR_mprotect, page, len, PROT_READ | PROT_EXEC) && !err)
-		err = -EACCES;
-	return (int)err;
+	*tries = 0;
+	if (!e)
+		return LAST_GONE;
+	armed = __atomic_exchange_n(&p->armed, 0, __ATOMIC_ACQ_REL);
+	state = __atomic_load_n(&e->state, __ATOMIC_ACQUIRE);
+	if (!armed && (state == STAY_TAKEN ||
+		       (state == STAY_NEW && e->tid != r->tid && !is_gone(p, e->tid))))
+		return LAST_BUSY;
+	refuses = state == STAY_REFUSED && is_same_call(r, e);
+	/* The handler has not come, or another one first. */
+	if ((armed || state == STAY_PUT_OFF) && is_same_call(r, e)) {
+		*tries = e->tries + 1;
+		refuses = *tries > TRIES_MAX;
+	}
+	p->stay = NULL;
+	user_stay_free(e);
+	return refuses ? LAST_REFUSES : LAST_GONE;
 }
 
-void user_stay_disarm(struct user_stay *e)
+/* ---- the call ---- */
+
+/*
+ * Could the kernel be performing another thread's execve()? That would take along the signal by
+ * which the execve() of this thread ends others, and die.
+ */
+static int other_leaves(const struct user_request *r)
 {
-	if (!e || !e->armed)
-		return;
-	e->armed = 0;
-	write_code(e->again + 2, e->code);
+	pid_t tid = __atomic_load_n(&r->part->exec_tid, __ATOMIC_ACQUIRE);
+
+	return tid && tid != r->tid && !is_gone(r->part, tid);
 }
 
-static void make_jump(unsigned char *code, const struct user_stay *e)
+/* The handler comes before the call is made again. */
+static int signal_caller(const struct user_request *r)
 {
-	uint64_t entry = (uint64_t)user_stay_entry, arg = (uint64_t)e;
-
-	memcpy(code, "\x48\xb9", 2);
-	memcpy(code + 2, &arg, sizeof(arg));
-	memcpy(code + 10, "\x48\xb8", 2);
-	memcpy(code + 12, &entry, sizeof(entry));
-	memcpy(code + 20, "\xff\xe0", 2);
-}
-
-/* As a program has it: a write to another kind would be seen by others, or change it. */
-static int is_private_code(uint64_t at)
-{
-	FILE *maps = user_maps_open();
-	struct user_mapping m = { 0 };
-
-	while (maps && user_maps_next(maps, &m) && m.end < at + 2 + STAY_CODE_LEN)
-		;
-	if (maps)
-		fclose(maps);
-	return m.start <= at && m.end >= at + 2 + STAY_CODE_LEN && m.private_code;
+	return !pvas_raw3(__NR_tgkill, r->part->pid, r->tid, USER_STAY_SIGNAL);
 }
 
 static int hand_over(const struct user_request *r, struct user_stay *e)
 {
-	unsigned char jump[STAY_CODE_LEN], call[2 + STAY_CODE_LEN];
-	pid_t self = user_caller_self();
+	struct user_part *p = r->part;
 
-	if (user_foreign(r->part, e->again, 2 + STAY_CODE_LEN) || !is_private_code(e->again) ||
-	    user_caller_read(self, e->again, call, sizeof(call)) != sizeof(call) ||
-	    memcmp(call, SYSCALL, 2))
-		return 0;
-	make_jump(jump, e);
-	memcpy(e->code, call + 2, sizeof(e->code));
-	if (write_code(r->ip, jump))
-		return 0;
-	e->armed = 1;
-	return 1;
+	p->stay = e;
+	__atomic_store_n(&p->armed, r->tid, __ATOMIC_RELEASE);
+	if (signal_caller(r)) {
+		user_exec_forget(r->u, p);
+		return 1;
+	}
+	__atomic_store_n(&p->armed, 0, __ATOMIC_RELEASE);
+	p->stay = NULL;
+	user_stay_free(e);
+	return 0;
 }
 
-/* The last one's jump is still there if a signal handler has jumped out of its way. */
 int user_stay(struct user_request *r)
 {
 	struct user_part *p = r->part;
 	struct user_stay *e;
+	enum last last;
+	int tries;
 
-	/* The code belongs to the first thread, which is here, and not on its way to the jump. */
-	if (r->tid != p->pid)
+	if (r->arch != AUDIT_ARCH_X86_64 || p->unfit || p->page->ignores || other_leaves(r))
 		return 0;
-	user_stay_disarm(p->stay);
-	e = prepare(r);
-	if (!e || !hand_over(r, e)) {
-		user_stay_free(e);
-		return 0;
-	}
-	user_stay_free(p->stay);
-	p->stay = e;
-	user_exec_forget(r->u, p);
-	return 1;
+	last = drop_last(r, &tries);
+	if (last == LAST_BUSY)
+		return has_handler(r->tid) && signal_caller(r);
+	e = last == LAST_GONE ? prepare(r, tries) : NULL;
+	return e && hand_over(r, e);
 }

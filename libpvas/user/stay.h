@@ -2,75 +2,118 @@
 /*
  * The user backend: the execve() of a task that stays in its space.
  *
- * An execve() would leave the mm, so the task itself does what an execve() does. The
- * worker that gets the call copies the arguments, writes a jump behind the task's system
- * call instruction, and lets the call return. So the task's thread comes to
- * user_stay_main(), with a stack of the launcher's, in the launcher's code, where the filter
- * allows it everything. It restores the instructions, and checks the program. Then it
- * either becomes the program, in its partition, or makes the system call again, which
- * leaves the space or fails as it always would.
+ * An execve() would leave the mm, so the task itself does what an execve() does. The worker
+ * that gets the call copies the arguments, sends a signal to the calling thread, and has the
+ * kernel restart the call. A handler of the launcher's runs before that: it either becomes the
+ * program, in the task's partition, or returns. Then the call is made again, and leaves the
+ * space or fails as it always would. All registers and the signal mask are in the frame that
+ * the kernel has made for the handler.
  *
- * Only the first thread can do that, which the process is left with. The others end by a
- * signal that the C library uses within, and that programs don't block.
+ * The signal is one that the C library uses within, and that programs neither block nor catch.
+ * Its handler passes on to the library what was not sent for an execve(): see user_handler.
+ *
+ * Only the first thread can become the program, because the process is left with its id. The
+ * others end by the same signal.
  */
 #ifndef PVAS_USER_STAY_H
 #define PVAS_USER_STAY_H
 
-#include "user.h"
+#include "child.h"
+#include "worker.h"
 
-/* Offsets for the assembler in stay_task.c */
-#define STAY_STACK	104
-#define STAY_AGAIN	112
-#define STAY_NR		120
+#define STAY_STACK_SIZE	(512UL << 10)
+#define STAY_TLS_WORDS	320	/* what functions of the C library may look at */
 
-#define STAY_CODE_LEN	22	/* movabs $stay, %rcx; movabs $user_stay_entry, %rax; jmp *%rax */
+/* It is the worker's until it is claimed, then the thread's until it is given back or ends. */
+enum user_stay_state {
+	STAY_NEW,
+	STAY_PUT_OFF,	/* another signal's handler comes first, and then the call again */
+	STAY_REFUSED,	/* the next call with the same arguments leaves */
+	STAY_TAKEN,	/* the first thread goes on */
+	STAY_DONE,	/* the new program runs */
+};
+
+/* Settings of a thread that an execve() keeps */
+struct user_stay_thread {
+	uint64_t scheduling[8];		/* struct sched_attr */
+	uint64_t affinity[128];
+	uint64_t nodes[16];
+	int policy;
+	long io_priority;
+	long timer_slack;
+	long securebits;
+	long session_keyring;
+	long nr_groups;
+	uint64_t spaces[2];
+};
 
 /**
  * struct user_stay - an execve() of a task: the head of a mapping of the launcher's
- * @registers:	of the task's thread, as they were at the system call
- * @stack:	top of the stack to use
- * @again:	address of the system call instruction
- * @nr:		its number
  * @u:		the space
  * @part:	the partition
  * @size:	of the mapping
- * @code:	the instructions behind the system call that the jump has replaced
- * @armed:	they are replaced
+ * @state:	STAY_*
+ * @tid:	the thread that has made the call
+ * @tries:	how often it has been restarted before the handler came
+ * @again:	address of the system call instruction
+ * @nr:		number of the call
+ * @args:	its arguments, to recognise it
+ * @dirfd:	of execveat(), if the path is relative to it; else AT_FDCWD
+ * @file:	the path as it was given
  * @securebits:	of the launcher
  * @mask:	the signals that were blocked
  * @path:	copies of its arguments
  * @argv:
  * @envp:
- * @tls:	for the thread pointer, once the task's own is unmapped
+ * @call:	the same for the functions that start a task
+ * @prog:	the program
+ * @thread:	of @tid, if that is not the first thread
+ * @thread_pointers: of @tid and, if it is handed over to, the first thread
+ * @stacks:	tops of their stacks
+ * @tls:	for their thread pointers: the task's own may be none, and is unmapped
  */
 struct user_stay {
-	uint64_t registers[13];
-	uint64_t stack;
-	uint64_t again;
-	uint64_t nr;
 	struct user_space *u;
 	struct user_part *part;
 	size_t size;
-	unsigned char code[STAY_CODE_LEN];
-	int armed;
+	int state;
+	pid_t tid;
+	int tries;
+	uint64_t again;
+	int nr;
+	uint64_t args[6];
+	int dirfd;
 	long securebits;
 	uint64_t mask;
+	char *file;
 	char *path;
 	char **argv;
 	char **envp;
-	void *tls[16];
+	struct pvas_spawn_call call;
+	struct user_program prog;
+	struct user_stay_thread thread;
+	uint64_t thread_pointers[2];
+	uint64_t stacks[2];
+	uint64_t tls[2][STAY_TLS_WORDS];
 };
 
 /*
- * In a worker, under user_part.lock: have the caller go on in user_stay_main(). Returns 0 if
- * it has to leave the space.
+ * In a worker, under user_part.lock, for a thread of the task: have it go on in
+ * user_stay_signal(), when its call has been answered by this error. Returns 0 if it has to leave
+ * the space.
  */
+#define STAY_RESTART	(-513)		/* ERESTARTNOINTR */
 int user_stay(struct user_request *r);
 
-/* Restore the instructions, if they are replaced; @e may be NULL. Raw system calls only. */
-void user_stay_disarm(struct user_stay *e);
-
 void user_stay_free(struct user_stay *e);
+
+/* ---- stay_signal.c ---- */
+
+/* The instructions behind the loader, which call the handler. */
+void user_stay_make_thunk(unsigned char *code, const struct user_part *p);
+
+/* In a process that is becoming a task, when it has its memory: install the handler. */
+void user_stay_catch(struct user_part *p);
 
 /* ---- stay_threads.c: in the task ---- */
 
@@ -80,12 +123,43 @@ int user_stay_may_end_threads(void);
 /* End all threads but the calling one. Returns 0 if there are some that don't end. */
 int user_stay_end_threads(void);
 
+/* ---- stay_signals.c: in the task ---- */
+
+/* Handlers, timers and their signals */
+void user_stay_reset_signals(void);
+
 /* ---- stay_task.c: in the task ---- */
 
-/* The changed code jumps here, with the structure in %rcx. */
-void user_stay_entry(void);
-
-/* Becomes the program, or returns for the system call to be made again. */
+/* Becomes the program; or returns for the system call to be made again. */
 void user_stay_main(struct user_stay *e);
+
+/* When all has been checked, in the first thread. */
+void user_stay_commit(struct user_stay *e);
+
+/*
+ * Has the calling thread nothing that only the kernel could take from it, and no registered
+ * rseq area any more? @leader: it is the first one, and has been handed over to.
+ */
+int user_stay_is_ready(const struct user_stay *e, int leader);
+
+/* ---- stay_robust.c: in the task ---- */
+
+/* Does the thread hold a robust mutex with priority inheritance? */
+int user_stay_inherits_priority(void);
+
+/* Its robust mutexes have lost their owner. */
+void user_stay_give_up_locks(void);
+
+/* ---- stay_leader.c: in the task ---- */
+
+/* Not in the first thread: have that go on, and end; or return if it can't. */
+void user_stay_hand_over(struct user_stay *e);
+
+/* In the first thread: an execve() that waits for it, or NULL. */
+struct user_stay *user_stay_take_over(struct user_part *p);
+
+/* Go on with it, or return. Then the other thread gets it back. */
+void user_stay_lead(struct user_stay *e);
+void user_stay_give_back(struct user_part *p);
 
 #endif /* PVAS_USER_STAY_H */

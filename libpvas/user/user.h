@@ -19,7 +19,9 @@
  *	caller.c	a caller's memory and files
  *	inside.c	whether a caller shares our mm
  *	exec.c		a task that leaves the space by execve()
+ *	credentials.c	whether a new task has the rights of the space's creator
  *	stay.c		a task that stays in it: the worker's part
+ *	sigaction.c	handlers of tasks and of their fork children
  *	exe.c		the answer to readlink("/proc/PID/exe")
  *	rights.c	a task keeps its ids, namespaces and capabilities
  *	segment.c	a task's right to attach a System V segment
@@ -36,13 +38,16 @@
  *	stack.c		its stack
  *	child.c		the new process, from clone() to the loader
  *	stay_threads.c	an execve() that stays: the end of the task's other threads
+ *	stay_signals.c	an execve() that stays: signals and timers
+ *	stay_robust.c	an execve() that stays: mutexes that the task holds
+ *	stay_leader.c	an execve() that stays: by another thread than the first
  *	stay_task.c	an execve() that stays: the task's part
+ *	stay_signal.c	an execve() that stays: how a worker reaches the task
  *	filter.c	the filter (bpf.h: its assembler)
  *	reclaim.c	the partition of a task that has ended becomes free
  *	left.c		programs that have left the space by execve()
  *	launcher.c	the launcher process: its one space, its fork(), its descriptors
  *	supervisor.c	the thread that has the filter, clones tasks and sees them end
- *	credentials.c	whether a new task has the rights of the space's creator
  *	spawn.c		starting a task: the launcher's side
  *	space.c		the space: where it lies, how it begins and ends
  */
@@ -57,6 +62,7 @@
 
 #include "../../kmod/pvas_layout.h"
 #include "../backend.h"
+#include "../loader/blob.h"
 #include "proc.h"
 #include "queue.h"
 
@@ -75,12 +81,26 @@
 #define USER_STUCK_MS	5	/* how soon to retry a partition that could not be reclaimed */
 #define USER_STUCK_MAX	200	/* retries, after which nobody waits for it any longer */
 
+/* A signal's action, as the kernel has it */
+struct user_action {
+	uint64_t handler;
+	uint64_t flags;
+	uint64_t restorer;
+	uint64_t mask;
+};
+
+#define USER_STAY_SIGNAL	33	/* glibc's SIGSETXID; see stay.h and sigaction.c */
+#define USER_THUNK_LEN		22	/* movabs $part, %rcx; movabs $handler, %rax; jmp *%rax */
+#define USER_EXE_LEN		(PAGE - 72)
+
 /**
  * struct user_page - one page of the launcher's memory for each partition
  * @brk:	the task's program break
  * @heap_end:	end of the memory mapped for the heap
  * @loader:	address of the loader's copy
  * @cookie:	user_space.cookie
+ * @action:	what the program wants done on USER_STAY_SIGNAL, and
+ * @ignores:	the kernel has it: the program has once ignored the signal
  * @exe:	the task's program, for readlink() of /proc/self/exe
  *
  * A fork child has a copy of this page, with the values at the time of its fork. By the
@@ -94,7 +114,9 @@ struct user_page {
 	uint64_t heap_end;
 	uint64_t loader;
 	uint64_t cookie;
-	char exe[PAGE - 32];
+	struct user_action action;
+	uint64_t ignores;
+	char exe[USER_EXE_LEN];
 };
 
 /**
@@ -105,7 +127,10 @@ struct user_page {
  * @pidfd:	of its task, -1 if none
  * @exec_tid:	thread of the task that has called execve(), 0 if none
  * @stay:	its execve() that stays in the space, the last one; or NULL. Under @lock
- * @leaving:	its next execve() leaves the space
+ * @armed:	thread of the task whose @stay waits for the handler
+ * @handed:	thread that has handed @stay over to the first one
+ * @unfit:	its execs leave: another process can have its memory or handlers, its calls are
+ *		dispatched to it, or a stack for handlers is too small
  * @exec_polls:	how many frequent checks remain for the success of that execve()
  * @start:	futex between launcher and new process: START_*
  * @base:	first address
@@ -135,7 +160,9 @@ struct user_part {
 	int pidfd;
 	pid_t exec_tid;
 	struct user_stay *stay;
-	int leaving;
+	pid_t armed;
+	pid_t handed;
+	int unfit;
 	int exec_polls;
 	int start;
 	uint64_t base;
@@ -373,6 +400,14 @@ static inline uint64_t user_loader_of(const struct user_part *p)
 	return p->layout.stack + PAGE;
 }
 
+/* Above it are the instructions that call user_stay_signal(). */
+#define USER_LOADER_LEN	(pvas_blob_end - pvas_blob)
+
+static inline uint64_t user_thunk_of(const struct user_part *p)
+{
+	return pvas_layout_up(user_loader_of(p) + USER_LOADER_LEN, 16);
+}
+
 /* ---- table.c ---- */
 
 /* Store a partition's state where tasks see it. Under user_space.lock, or before they can. */
@@ -451,6 +486,12 @@ int user_credentials_check(const struct user_space *u);
 
 /* The same of a new process, which has stored its part in user_space.clone_request. */
 int user_credentials_check_child(const struct user_space *u, pid_t pid);
+
+/* Has a thread of a task still these rights? */
+int user_credentials_hold(const struct user_space *u, pid_t tid);
+
+/* Have two threads of a task the same rights and control groups? */
+int user_credentials_alike(pid_t a, pid_t b);
 
 /* ---- spawn.c ---- */
 

@@ -164,6 +164,14 @@ int64_t user_on_readlinkat(struct user_request *r);
 /* The partition of the task that this process or thread belongs to, or NULL. */
 struct user_part *user_part_of_process(struct user_space *u, pid_t tid);
 
+/* ---- sigaction.c ---- */
+
+/* rt_sigaction() of a task or fork child */
+int64_t user_on_sigaction(struct user_request *r);
+
+/* sigaltstack() of a task */
+int64_t user_on_sigaltstack(struct user_request *r);
+
 /* ---- rights.c ---- */
 
 /* Would this call of a task, with arguments in @memory, leave the task its rights? */

@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * User backend: the handler of the signal by which a worker reaches a thread of a task: see
+ * stay.h.
+ *
+ * Each partition has a few instructions behind its loader, which call the handler with the
+ * partition. So it also knows that in a fork child, whose memory is a copy.
+ */
+#include <asm/prctl.h>
+#include <signal.h>
+#include <string.h>
+#include <time.h>
+#include <ucontext.h>
+
+#include "loader/blob.h"
+#include "rawsys.h"
+#include "stay.h"
+#include "worker.h"
+
+#define SA_RESTORER_FLAG 0x04000000UL
+
+/* Before the thread pointer is the launcher's, there may be none. */
+#define NO_CANARY	__attribute__((no_stack_protector))
+
+void user_stay_return(void);
+void user_stay_call(struct user_stay *e, uint64_t stack, void (*function)(struct user_stay *));
+void user_stay_signal(int sig, siginfo_t *info, ucontext_t *frame, struct user_part *p);
+
+__asm__(".text\n\t"
+	".hidden user_stay_return\n\t"
+	".globl user_stay_return\n\t"
+	".type user_stay_return, @function\n"
+	"user_stay_return:\n\t"
+	"movl $15, %eax\n\t"		/* rt_sigreturn */
+	"syscall\n\t"
+	".size user_stay_return, . - user_stay_return\n\t"
+	".hidden user_stay_call\n\t"
+	".globl user_stay_call\n\t"
+	".type user_stay_call, @function\n"
+	"user_stay_call:\n\t"
+	"pushq %rbp\n\t"
+	"movq %rsp, %rbp\n\t"
+	"movq %rsi, %rsp\n\t"
+	"call *%rdx\n\t"
+	"movq %rbp, %rsp\n\t"
+	"popq %rbp\n\t"
+	"ret\n\t"
+	".size user_stay_call, . - user_stay_call\n");
+
+/* ---- to install it ---- */
+
+void user_stay_make_thunk(unsigned char *code, const struct user_part *p)
+{
+	uint64_t handler = (uint64_t)user_stay_signal, arg = (uint64_t)p;
+
+	memcpy(code, "\x48\xb9", 2);
+	memcpy(code + 2, &arg, sizeof(arg));
+	memcpy(code + 10, "\x48\xb8", 2);
+	memcpy(code + 12, &handler, sizeof(handler));
+	memcpy(code + 20, "\xff\xe0", 2);
+}
+
+void user_stay_catch(struct user_part *p)
+{
+	struct user_action act = {
+		.handler = user_thunk_of(p),
+		.flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK | SA_RESTORER_FLAG,
+		.restorer = (uint64_t)user_stay_return, .mask = ~0ULL,
+	};
+
+	memset(&p->page->action, 0, sizeof(p->page->action));
+	p->page->ignores = 0;
+	pvas_raw4(__NR_rt_sigaction, USER_STAY_SIGNAL, &act, NULL, 8);
+}
+
+/* ---- not for us ---- */
+
+/* Die of it, when the handler has returned. */
+static void die_of(int sig)
+{
+	const struct user_action none = { 0 };
+
+	pvas_raw4(__NR_rt_sigaction, sig, &none, NULL, 8);
+	pvas_raw3(__NR_tgkill, pvas_raw0(__NR_getpid), pvas_raw0(__NR_gettid), sig);
+}
+
+static NO_CANARY void pass_on(int sig, siginfo_t *info, void *frame, const struct user_part *p)
+{
+	const struct user_action act = p->page->action;
+
+	if (act.handler == (uint64_t)SIG_DFL)
+		die_of(sig);
+	else if (act.handler != (uint64_t)SIG_IGN)
+		((void (*)(int, siginfo_t *, void *))act.handler)(sig, info, frame);
+}
+
+/* ---- an execve() ---- */
+
+/*
+ * The call is the next thing that the thread will do, unless handlers of other signals come
+ * first: then it is made again after them.
+ */
+static NO_CANARY struct user_stay *claim(struct user_part *p, const ucontext_t *frame)
+{
+	pid_t tid = (pid_t)pvas_raw0(__NR_gettid);
+	struct user_stay *e;
+
+	if (!__atomic_compare_exchange_n(&p->armed, &tid, 0, 0, __ATOMIC_ACQ_REL,
+					 __ATOMIC_RELAXED))
+		return NULL;
+	e = p->stay;
+	if ((uint64_t)frame->uc_mcontext.gregs[REG_RIP] != e->again ||
+	    frame->uc_mcontext.gregs[REG_RAX] != e->nr) {
+		__atomic_store_n(&e->state, STAY_PUT_OFF, __ATOMIC_RELEASE);
+		return NULL;
+	}
+	memcpy(&e->mask, &frame->uc_sigmask, sizeof(e->mask));
+	return e;
+}
+
+/*
+ * Another thread's execve() may go on, and end this one by the same signal. Until then, or until
+ * it has failed, the call of this one is made again and again.
+ */
+static NO_CANARY void wait_for_other(void)
+{
+	const uint64_t set = 1UL << (USER_STAY_SIGNAL - 1);
+	const struct timespec t = { 0, 1000000 };
+
+	pvas_raw4(__NR_rt_sigprocmask, SIG_UNBLOCK, &set, NULL, 8);
+	pvas_raw2(__NR_nanosleep, &t, NULL);
+	pvas_raw4(__NR_rt_sigprocmask, SIG_BLOCK, &set, NULL, 8);
+}
+
+static NO_CANARY void run(struct user_stay *e, int leader, void (*function)(struct user_stay *))
+{
+	uint64_t *tls = e->tls[leader];
+
+	pvas_raw2(__NR_arch_prctl, ARCH_GET_FS, &e->thread_pointers[leader]);
+	tls[0] = (uint64_t)tls;
+	pvas_raw2(__NR_arch_prctl, ARCH_SET_FS, tls);
+	user_stay_call(e, e->stacks[leader], function);
+	pvas_raw2(__NR_arch_prctl, ARCH_SET_FS, e->thread_pointers[leader]);
+}
+
+static NO_CANARY int is_task(const struct user_part *p)
+{
+	return __atomic_load_n(&p->pid, __ATOMIC_ACQUIRE) == pvas_raw0(__NR_getpid);
+}
+
+/* Is that what the thread will do next? */
+static NO_CANARY int is_execve(const ucontext_t *frame)
+{
+	long nr = frame->uc_mcontext.gregs[REG_RAX];
+
+	return nr == __NR_execve || nr == __NR_execveat;
+}
+
+/* Sent by a worker, or by user_stay_hand_over()? */
+static NO_CANARY int is_ours(const siginfo_t *info, const struct user_part *p)
+{
+	if (info->si_code == SI_TKILL)
+		return info->si_pid == pvas_raw0(__NR_getppid);
+	return info->si_code == SI_QUEUE && info->si_value.sival_ptr == p;
+}
+
+NO_CANARY void user_stay_signal(int sig, siginfo_t *info, ucontext_t *frame, struct user_part *p)
+{
+	struct user_stay *e;
+
+	if (!is_task(p)) {
+		pass_on(sig, info, frame, p);
+		return;
+	}
+	e = user_stay_take_over(p);
+	if (e) {
+		run(e, 1, user_stay_lead);
+		user_stay_give_back(p);
+		return;
+	}
+	e = claim(p, frame);
+	if (e) {
+		run(e, 0, user_stay_main);
+		/* From now on a worker may free it. */
+		__atomic_store_n(&e->state, STAY_REFUSED, __ATOMIC_RELEASE);
+	} else if (!is_ours(info, p)) {
+		pass_on(sig, info, frame, p);
+	} else if (is_execve(frame)) {
+		wait_for_other();
+	}
+}
