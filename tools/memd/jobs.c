@@ -67,7 +67,8 @@ static int check_folder(int fd, const char *name)
 /* Was it read, and is no key that may be used? */
 static bool is_verdict(int err)
 {
-	return !err || err == -EINVAL || err == -ENOENT || err == -EPERM;
+	return !err || err == -EINVAL || err == -ENOENT || err == -EPERM || err == -ELOOP ||
+	       err == -ENXIO;
 }
 
 /* An error that says nothing of the key, as one for lack of descriptors, is kept. */
@@ -81,8 +82,8 @@ static int read_folder(struct memd *memd, int fd, const char *name)
 {
 	char path[4096];
 	struct dirent *entry;
+	int err, one;
 	DIR *dir;
-	int err;
 
 	err = check_folder(fd, name);
 	dir = err ? NULL : fdopendir(fd);
@@ -94,7 +95,9 @@ static int read_folder(struct memd *memd, int fd, const char *name)
 		if (entry->d_name[0] == '.')
 			continue;
 		snprintf(path, sizeof(path), "%s/%s", name, entry->d_name);
-		err = worse(err, read_file(memd, path, false));
+		one = read_file(memd, path, false);
+		if (!is_verdict(one))
+			err = one;
 	}
 	closedir(dir);
 	return err;

@@ -333,6 +333,32 @@ test_lost_node()
 	end_server
 }
 
+# Beside keys there are files that are none.
+test_keys_folder()
+{
+	local name
+
+	mkdir -m 700 "$T/mixed" && mkdir "$T/mixed/folder" && cp -p "$T/a" "$T/mixed/first"
+	cp "$T/b" "$T/mixed/readable" && chmod 644 "$T/mixed/readable"
+	echo 'The keys of all jobs' >"$T/mixed/README" && chmod 600 "$T/mixed/README"
+	ln -s ../b "$T/mixed/link"
+	python3 -c 'import socket, sys; socket.socket(socket.AF_UNIX).bind(sys.argv[1])' "$T/mixed/socket"
+	start_server --key "$T/mixed" --ram 1G
+	verdict $? "the server starts"
+	cp "$T/server.err" "$T/out"
+	for name in folder readable README link socket; do
+		says "$name is left out" "pvas-memd: key .*/mixed/$name: "
+	done
+	store a 4096 10 put:0:10:1 get:0:10:1
+	verdict $? "the key is served"
+	kill -HUP "$server"
+	store a 4096 10 put:0:10:1 get:0:10:1
+	verdict $? "also after it was read again"
+	store b 4096 10
+	says "the others are not" "doesn't know"
+	end_server
+}
+
 test_keys_change()
 {
 	mkdir -m 700 "$T/keys" && cp -p "$T/a" "$T/keys/first"
