@@ -130,6 +130,8 @@ int far_config_get(struct far_config *c, const struct pvas_far_attr *attr)
 	uint64_t copies, threads;
 	int err = import(&a, attr);
 
+	c->rows = NULL;
+
 	if (!err)
 		err = choose_stores(c, a.stores);
 	if (!err)

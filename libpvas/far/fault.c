@@ -57,6 +57,12 @@ static void serve_missing(uint64_t n, const struct far_fault *fault)
 	far.count.waited += microseconds() - began;
 }
 
+static bool is_slot(uintptr_t addr)
+{
+	return addr - (uintptr_t)far.slot_base <
+	       (uint64_t)(far.fetch_count + far.out_count) * far.page_size;
+}
+
 void far_fault(const struct far_fault *fault)
 {
 	uint64_t n = far_page_at(fault->addr);
@@ -64,7 +70,10 @@ void far_fault(const struct far_fault *fault)
 	if (fault->moved)
 		far_die("the program has moved far memory by mremap(), which is not possible");
 	if (n >= far.pages) {
-		/* A slot: a program that writes there at random gets what it finds. */
+		/* Memory that was just moved, of which another thread tells: no zeros there. */
+		if (!is_slot(fault->addr))
+			return;
+		/* A program that writes there at random gets what it finds. */
 		if (far_uffd_zero(&far.uffd, (void *)(fault->addr & ~(uintptr_t)4095)))
 			far_uffd_wake(&far.uffd, (void *)(fault->addr & ~(uintptr_t)4095), 4096);
 		return;

@@ -20,8 +20,11 @@
 #define KERNEL_PAGE 4096UL
 #define FIRST 2	/* pages: a small buffer can lie in two */
 
-/* Of each row, the end of the highest mapping so far */
-static uint64_t *top;
+/*
+ * Of each row, the end of the highest mapping so far, and a page below which none is free: so
+ * that the search for room does not begin at the beginning each time
+ */
+static uint64_t *top, *low;
 
 static uint64_t size_up(uint64_t n)
 {
@@ -89,7 +92,8 @@ void far_job_mark(uint64_t first, uint64_t count)
 
 static int64_t map_in(uint64_t from, uint64_t end, uint64_t len)
 {
-	uint64_t count = (len + far.page_size - 1) / far.page_size, n = from;
+	uint64_t count = (len + far.page_size - 1) / far.page_size, row = from / far.part_pages;
+	uint64_t start = low[row] > from ? low[row] : from, n = start;
 	int64_t at = -EEXIST;
 
 	if (count > far.capacity - far.allocated)
@@ -99,12 +103,14 @@ static int64_t map_in(uint64_t from, uint64_t end, uint64_t len)
 		if (n == end)
 			return -ENOMEM;
 		at = far_job_map_at((uint64_t)far_page_addr(n), len);
-		/* The task has mapped something there itself. */
 		if (at < 0)
 			n++;
 	}
-	if (at > 0)
-		far_job_mark(n, count);
+	if (at < 0)
+		return at;
+	far_job_mark(n, count);
+	if (n == start)
+		low[row] = n + count;
 	return at;
 }
 
@@ -129,6 +135,8 @@ static void set_free(uint64_t n)
 	far_place_give(far.place[n]);
 	far.page[n].flags &= FAR_WANTED;
 	far.allocated--;
+	if (n < low[n / far.part_pages])
+		low[n / far.part_pages] = n;
 	far_page_settle(n, FAR_FREE);
 }
 
@@ -415,7 +423,8 @@ static void job_close(void)
 		return;
 	far_places_close();
 	free(top);
-	top = NULL;
+	free(low);
+	top = low = NULL;
 	far_pager_close();
 }
 
@@ -430,13 +439,18 @@ static int job_open(const struct pvas_far_attr *attr, const struct pvas_far_rows
 
 	if (err)
 		return err;
+	/* Lists have 32 bits for a page. */
+	if (own.length / config.page * own.count >= FAR_NONE - 1)
+		return far_fail(-EINVAL, "pages of %llu bytes are too small for that much far memory in %u partitions",
+				(unsigned long long)config.page, own.count);
 	config.rows = &own;
 	err = far_pager_open(&config);
 	if (err)
 		return err;
 	far.capacity = (config.size + config.page - 1) / config.page;
 	top = calloc(rows->count, sizeof(*top));
-	err = top ? far_places_open(far.capacity) : -ENOMEM;
+	low = calloc(rows->count, sizeof(*low));
+	err = top && low ? far_places_open(far.capacity) : -ENOMEM;
 	if (!err)
 		err = far_keeper_start();
 	if (err)

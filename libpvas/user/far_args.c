@@ -147,6 +147,28 @@ static void add_signal_stack(struct user_far_list *l, uint64_t at)
 		add(l, (uint64_t)s.ss_sp, s.ss_size, 1);
 }
 
+/* The last argument of pselect(): a pointer and its length */
+static void add_signal_set(struct user_far_list *l, uint64_t at)
+{
+	uint64_t set[2];
+
+	if (at && fetch(l, at, set, sizeof(set)))
+		add(l, set[0], set[1], 0);
+}
+
+/* struct clone_args: where the kernel stores numbers, and a list that it reads */
+static void add_clone(struct user_far_list *l, uint64_t at, uint64_t len)
+{
+	uint64_t c[10] = { 0 };
+
+	if (!fetch(l, at, c, len < sizeof(c) ? len : sizeof(c)))
+		return;
+	add(l, c[1], sizeof(int), 1);	/* pidfd, child_tid, parent_tid */
+	add(l, c[2], sizeof(int), 1);
+	add(l, c[3], sizeof(int), 1);
+	add(l, c[8], c[9] < 64 ? c[9] * sizeof(int) : 0, 0);	/* set_tid */
+}
+
 /* Calls whose arguments point to pointers. Returns 0 for all others. */
 static int add_indirect(struct user_far_list *l, const struct user_request *r)
 {
@@ -182,6 +204,12 @@ static int add_indirect(struct user_far_list *l, const struct user_request *r)
 	case __NR_execveat:
 		add_strings(l, a[r->nr == __NR_execveat ? 2 : 1]);
 		add_strings(l, a[r->nr == __NR_execveat ? 3 : 2]);
+		return 0;
+	case __NR_pselect6:
+		add_signal_set(l, a[5]);
+		return 0;
+	case __NR_clone3:
+		add_clone(l, a[0], a[1]);
 		return 0;
 	case __NR_sigaltstack:
 		add_signal_stack(l, a[0]);

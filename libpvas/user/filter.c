@@ -443,6 +443,7 @@ static void far_calls(struct program *p, const struct user_far *f)
 		__NR_readv, __NR_writev, __NR_preadv, __NR_pwritev, __NR_preadv2, __NR_pwritev2,
 		__NR_vmsplice, __NR_process_vm_readv, __NR_process_vm_writev, __NR_sendmsg,
 		__NR_recvmsg, __NR_sendmmsg, __NR_recvmmsg, __NR_sigaltstack, NR_FUTEX_WAITV,
+		__NR_pselect6,
 	};
 	static const uint32_t ranges[] = {
 		__NR_munmap, __NR_madvise, __NR_mremap, __NR_mlock, __NR_mlock2,

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <signal.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,6 +14,7 @@
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/time.h>
 #include <sys/uio.h>
 #include <time.h>
@@ -74,6 +76,10 @@ static void small_calls(char *p)
 	evict();
 	check(poll(fds, 1, 0) == 1 && fds->revents == POLLOUT);
 	check(write(-1, p, 10) < 0 && errno == EBADF);
+	sigemptyset((sigset_t *)(p + 7 * MIB));
+	evict();
+	check(syscall(SYS_pselect6, 0, NULL, NULL, NULL, now,
+		      (uintptr_t[]){ (uintptr_t)p + 7 * MIB, 8 }) == 0);
 	check(write(ends[1], p, 1) == 1);
 	check(read(ends[0], p - PAGE, 1) < 0 && errno == EFAULT);
 }

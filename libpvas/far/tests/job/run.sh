@@ -85,6 +85,7 @@ refuses bad-store 'is_no_server' --ram 16M --far is_no_server:1
 refuses without-ram '--ram' --far zip
 refuses kernel-backend 'user backend' --ram 16M --backend kernel
 refuses small-partitions '16 GiB' --ram 16M --partition-size 4G
+refuses too-many-pages 'too small for' --ram 16M --far-page 4K --far-size 2T
 refuses no-room 'no room' --ram 16M --far "file:$tmp" --far-size 30T
 refuses key 'key' --ram 16M --far 127.0.0.1:9 --far-key "$tmp/none"
 
