@@ -130,13 +130,14 @@ TEST_F(launcher, wild_store)
 static int count_files(const char *prefix)
 {
 	char name[64];
+	const ssize_t len = (ssize_t)strlen(prefix);
 	const struct dirent *d;
 	DIR *dir = opendir("/proc/self/fd");
 	int n = 0;
 
 	while (dir && (d = readdir(dir)))
-		if (readlinkat(dirfd(dir), d->d_name, name, sizeof(name)) >= (ssize_t)strlen(prefix))
-			n += !memcmp(name, prefix, strlen(prefix));
+		if (readlinkat(dirfd(dir), d->d_name, name, sizeof(name)) >= len)
+			n += !memcmp(name, prefix, len);
 	closedir(dir);
 	return n;
 }

@@ -238,6 +238,49 @@ TEST(all_descriptors_closed)
 	EXPECT_EQ(end_of(pid[1]), SIGKILL);
 }
 
+/* A pidfd of @pid with the number @fd, and files with all that are free below */
+static int take_numbers(pid_t pid, int fd)
+{
+	int n = -1;
+
+	while (n < fd && (n = open("/etc/passwd", O_RDONLY)) >= 0 && n < fd)
+		;
+	if (n != fd)
+		return -1;
+	close(n);
+	return (int)syscall(SYS_pidfd_open, pid, 0) == fd ? 0 : -1;
+}
+
+/* Then the application's own files get their numbers. They, and what they name, are left alone. */
+TEST(numbers_taken)
+{
+	const struct user_space *u;
+	struct pvas_space *s;
+	pid_t pid[2], other;
+	int index, fd, last;
+
+	ASSERT_EQ(pvas_space_create(&s, &user), 0) TH_LOG("%s", pvas_error_get());
+	u = s->priv;
+	index = start_sleep(s, &pid[0]);
+	ASSERT_GT(index, 0);
+	last = u->parts[index].pidfd;
+	ASSERT_EQ(syscall(SYS_close_range, 3, ~0U, 0), 0);
+	other = fork();
+	while (!other)
+		pause();
+	ASSERT_EQ(take_numbers(other, last), 0);
+	alarm(SECONDS);
+	EXPECT_EQ(pvas_task_list(s, NULL, 0), 1);
+	EXPECT_LT(start_sleep(s, &pid[1]), 0);
+	pvas_space_destroy(s);
+	EXPECT_EQ(end_of(pid[0]), SIGKILL);
+	for (fd = 3; fd <= last; fd++)
+		EXPECT_GE(fcntl(fd, F_GETFD), 0) TH_LOG("%d", fd);
+	EXPECT_EQ(waitpid(other, NULL, WNOHANG), 0);
+	kill(other, SIGKILL);
+	end_of(other);
+}
+
 /* ---- what the tasks leave running ---- */
 
 FIXTURE(orphans)

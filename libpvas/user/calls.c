@@ -181,7 +181,7 @@ static int64_t on_mremap(struct user_request *r)
 	const uint64_t *a = r->args;
 	int64_t ret;
 
-	/* Also a length that wraps around: rounded up, it can be 0, which is a copy of the mapping. */
+	/* Also a length that wraps around: rounded up to 0, it asks for a copy of the mapping. */
 	if (user_foreign(r->part, a[0], a[1]))
 		return -EPERM;
 	if (a[3] & MREMAP_FIXED)

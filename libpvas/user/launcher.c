@@ -52,19 +52,20 @@ static void after_fork(void)
 		pthread_mutex_unlock(&launcher_lock);
 }
 
-static void close_fd(int *fd)
+/* Not a file of the application's that has got the number */
+static void close_fd(const struct user_space *u, int *fd)
 {
-	if (*fd >= 0)
+	if (user_file_is_of(*fd, u->owner))
 		pvas_raw1(__NR_close, *fd);
 	*fd = -1;
 }
 
 static void close_all(struct user_space *u)
 {
-	close_fd(&u->listener);
-	close_fd(&u->epoll);
-	close_fd(&u->wake);
-	close_fd(&u->maps);
+	close_fd(u, &u->listener);
+	close_fd(u, &u->epoll);
+	close_fd(u, &u->wake);
+	close_fd(u, &u->maps);
 	/* A fork child that has inherited the space may have another one of its own. */
 	if (u->owner == (pid_t)pvas_raw0(__NR_getpid))
 		user_proc_end();
@@ -93,7 +94,7 @@ static void after_fork_in_child(void)
 		close_all(u);
 		user_proc_end();
 		for (i = 0; i < u->entries; i++)
-			close_fd(&u->parts[i].pidfd);
+			close_fd(u, &u->parts[i].pidfd);
 	}
 	u->listener = u->epoll = u->wake = u->maps = -1;
 	user_proc_forget();

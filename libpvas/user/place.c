@@ -442,7 +442,7 @@ static void shrink(struct user_part *p, uint64_t brk)
 	}
 	if (to > p->heap_end)
 		to = p->heap_end;
-	/* What the task has mapped over it goes, too: a fork child would get that as new heap. */
+	/* With all that the task has mapped over it: a fork child would get that as new heap. */
 	if (map_again(from, to))
 		pvas_raw3(__NR_madvise, from, to - from, MADV_DONTNEED);
 }

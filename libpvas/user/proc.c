@@ -18,6 +18,16 @@
 
 /* Of the launcher, which has one space at a time, and in its workers' table of descriptors */
 static int proc_fd = -1;
+static struct stat proc_is;
+
+/* Unless the application has closed it, and has another file with that number */
+static int proc(void)
+{
+	struct stat st;
+
+	return proc_fd >= 0 && !fstat(proc_fd, &st) && st.st_dev == proc_is.st_dev &&
+	       st.st_ino == proc_is.st_ino ? proc_fd : -1;
+}
 
 int user_proc_begin(void)
 {
@@ -27,7 +37,7 @@ int user_proc_begin(void)
 	if (fd < 0)
 		return pvas_fail(-errno, "user backend: can't open /proc: %s",
 				 strerror(errno));
-	if (fstatfs(fd, &fs) || fs.f_type != PROC_SUPER_MAGIC) {
+	if (fstatfs(fd, &fs) || fs.f_type != PROC_SUPER_MAGIC || fstat(fd, &proc_is)) {
 		close(fd);
 		return pvas_fail(-ENOSYS, "user backend: /proc is not the kernel's (mount it)");
 	}
@@ -42,7 +52,7 @@ void user_proc_forget(void)
 
 void user_proc_end(void)
 {
-	if (proc_fd >= 0)
+	if (proc() >= 0)
 		close(proc_fd);
 	proc_fd = -1;
 }
@@ -54,7 +64,7 @@ int user_proc_fd(void)
 
 static int open_there(const char *path, int flags)
 {
-	int fd = openat(proc_fd, path, flags | O_CLOEXEC);
+	int fd = openat(proc(), path, flags | O_CLOEXEC);
 
 	return fd < 0 ? -errno : fd;
 }
@@ -72,7 +82,7 @@ int user_proc_stat(pid_t tid, const char *name, struct stat *st)
 	char path[48];
 
 	snprintf(path, sizeof(path), "%d/%s", tid, name);
-	return fstatat(proc_fd, path, st, 0) ? -errno : 0;
+	return fstatat(proc(), path, st, 0) ? -errno : 0;
 }
 
 ssize_t user_proc_link(pid_t tid, const char *name, char *text, size_t size)
@@ -81,7 +91,7 @@ ssize_t user_proc_link(pid_t tid, const char *name, char *text, size_t size)
 	ssize_t n;
 
 	snprintf(path, sizeof(path), "%d/%s", tid, name);
-	n = readlinkat(proc_fd, path, text, size - 1);
+	n = readlinkat(proc(), path, text, size - 1);
 	text[n < 0 ? 0 : n] = 0;
 	return n < 0 ? -errno : n;
 }

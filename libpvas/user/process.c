@@ -4,7 +4,9 @@
  * supervisor waits for.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
+#include <signal.h>
 #include <sys/epoll.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -12,11 +14,51 @@
 #include "rawsys.h"
 #include "worker.h"
 
+/* ---- whose file has that number? ---- */
+
+#define MARK	32	/* a signal of libc's own: nobody else asks for it */
+
+static int cannot_mark;
+
+/*
+ * The application may close descriptors of the space and open files that get their numbers. So
+ * ours have a signal and an owner, which without O_ASYNC have no other effect.
+ */
+void user_file_mark(int fd)
+{
+	struct f_owner_ex owner = { F_OWNER_PID, (pid_t)pvas_raw0(__NR_getpid) };
+
+	if (fd < 0)
+		return;
+	if (pvas_raw3(__NR_fcntl, fd, F_SETSIG, MARK) == -EPERM ||
+	    pvas_raw3(__NR_fcntl, fd, F_SETOWN_EX, &owner) == -EPERM)
+		cannot_mark = 1;	/* in a sandbox: then all count as ours */
+}
+
+/* The kernel forgets an owner that has ended. */
+int user_file_is_of(int fd, pid_t pid)
+{
+	struct f_owner_ex owner = { 0 };
+
+	return fd >= 0 && (cannot_mark || (pvas_raw3(__NR_fcntl, fd, F_GETSIG, 0) == MARK &&
+					   !pvas_raw3(__NR_fcntl, fd, F_GETOWN_EX, &owner) &&
+					   (owner.pid == pid || !owner.pid)));
+}
+
+int user_file_is_ours(int fd)
+{
+	return user_file_is_of(fd, (pid_t)pvas_raw0(__NR_getpid));
+}
+
+/* ---- the supervisor's events ---- */
+
 int user_try_wake(struct user_space *u)
 {
 	const uint64_t one = 1;
 	ssize_t n;
 
+	if (!user_file_is_ours(u->wake))
+		return -EBADF;
 	do {
 		n = write(u->wake, &one, sizeof(one));
 	} while (n < 0 && errno == EINTR);
@@ -33,8 +75,12 @@ int user_watch(struct user_space *u, int fd, uint32_t id)
 {
 	struct epoll_event event = { .events = EPOLLIN, .data.u32 = id };
 
+	if (!user_file_is_ours(u->epoll) || !user_file_is_ours(fd))
+		return -EBADF;
 	return epoll_ctl(u->epoll, EPOLL_CTL_ADD, fd, &event) ? -errno : 0;
 }
+
+/* ---- a task's process ---- */
 
 /* Descriptors above PIDFDS_NOTED are closed in new tasks one by one, as any other. */
 void user_pidfd_note(struct user_space *u, int fd, int there)
@@ -54,7 +100,18 @@ int user_pidfd_dead(int pidfd)
 	struct pollfd pfd = { .fd = pidfd, .events = POLLIN };
 
 	/* Not POLLNVAL: the application may have closed it. */
-	return poll(&pfd, 1, 0) > 0 && (pfd.revents & POLLIN);
+	return poll(&pfd, 1, 0) > 0 && (pfd.revents & POLLIN) && user_file_is_ours(pidfd);
+}
+
+long user_kill(const struct user_part *p)
+{
+	long err = -EBADF;
+
+	if (user_file_is_ours(p->pidfd))
+		err = pvas_raw4(__NR_pidfd_send_signal, p->pidfd, SIGKILL, NULL, 0);
+	if (err && err != -ESRCH && p->pid > 0)
+		err = pvas_raw2(__NR_kill, p->pid, SIGKILL);
+	return err;
 }
 
 int user_child_dead(pid_t pid)
@@ -70,7 +127,8 @@ void user_release_process(struct user_space *u, struct user_part *p)
 {
 	if (p->pidfd >= 0) {
 		user_pidfd_note(u, p->pidfd, 0);
-		close(p->pidfd);
+		if (user_file_is_ours(p->pidfd))
+			close(p->pidfd);
 	}
 	p->pidfd = -1;
 	p->pid = 0;

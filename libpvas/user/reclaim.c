@@ -46,7 +46,7 @@ static uint64_t find_next(const struct user_space *u, const struct user_part *p,
 	};
 
 	*end = p->end;
-	if (pvas_raw3(__NR_ioctl, u->maps, QUERY_MAPPING, &q))
+	if (!user_file_is_ours(u->maps) || pvas_raw3(__NR_ioctl, u->maps, QUERY_MAPPING, &q))
 		return p->reclaim;
 	if (q.start >= p->end)
 		return p->end;
@@ -121,7 +121,8 @@ static void set_state(struct user_space *u, struct user_part *p, uint32_t state)
 /* Closing the pidfd is not enough: a process that the launcher has forked may have it too. */
 static void stop_watching(const struct user_space *u, const struct user_part *p)
 {
-	pvas_raw4(__NR_epoll_ctl, u->epoll, EPOLL_CTL_DEL, p->pidfd, NULL);
+	if (user_file_is_ours(u->epoll))
+		pvas_raw4(__NR_epoll_ctl, u->epoll, EPOLL_CTL_DEL, p->pidfd, NULL);
 }
 
 void user_reclaim_begin(struct user_space *u, struct user_part *p)

@@ -322,6 +322,7 @@ static int user_create(struct pvas_space *s)
 	err = user_proc_begin();
 	if (!err) {
 		u->maps = pvas_fd_above_standard(user_proc_own_maps());
+		user_file_mark(u->maps);
 		err = fill(u);
 	}
 	user_launcher_begun();

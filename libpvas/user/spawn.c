@@ -253,7 +253,7 @@ static void lose(struct user_space *u, struct user_part *p)
  */
 static void kill_unwatched(struct user_space *u, struct user_part *p)
 {
-	pvas_raw4(__NR_pidfd_send_signal, p->pidfd, SIGKILL, NULL, 0);
+	user_kill(p);
 	reap(u, p);
 	if (lock_in_time(&p->lock)) {
 		lose(u, p);

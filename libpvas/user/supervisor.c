@@ -75,6 +75,7 @@ static int make_task(struct user_space *u, struct user_clone_request *c)
 		return err;
 	}
 	move_pidfd(p);
+	user_file_mark(p->pidfd);
 	user_pidfd_note(u, p->pidfd, 1);
 	return 0;
 }
@@ -142,16 +143,11 @@ static int poll_execs(struct user_space *u)
 
 /* ---- the end of the space ---- */
 
-/*
- * A sandbox may forbid one of the calls, and the application may have closed the pidfd. The
- * number was the task's a moment ago: see kill_all(). Returns whether the task will end.
- */
+/* The number was the task's a moment ago: see kill_all(). Returns whether the task will end. */
 static int kill_task(const struct user_part *p)
 {
-	long err = pvas_raw4(__NR_pidfd_send_signal, p->pidfd, SIGKILL, NULL, 0);
+	long err = user_kill(p);
 
-	if (err && err != -ESRCH && p->pid > 0)
-		err = pvas_raw2(__NR_kill, p->pid, SIGKILL);
 	return !err || err == -ESRCH;
 }
 
@@ -234,11 +230,13 @@ static void look_at_all(struct user_space *u)
  */
 static int wait_for_events(struct user_space *u, struct epoll_event *events, int timeout)
 {
-	int n = epoll_wait(u->epoll, events, EVENTS, timeout);
+	int n;
 
-	if (n >= 0 || errno == EINTR)
-		return n;
-	u->epoll = -1;
+	if (user_file_is_ours(u->epoll) && user_file_is_ours(u->wake)) {
+		n = epoll_wait(u->epoll, events, EVENTS, timeout);
+		if (n >= 0 || errno == EINTR)
+			return n;
+	}
 	usleep(POLL_MS * 1000);
 	look_at_all(u);
 	return 0;
@@ -252,7 +250,8 @@ static int handle_events(struct user_space *u, struct ends *ends, int timeout)
 
 	for (i = 0; i < n; i++) {
 		if (events[i].data.u32 == WAKE_ID) {
-			drain(u->wake);
+			if (user_file_is_ours(u->wake))
+				drain(u->wake);
 			serve_clone_request(u);
 		} else {
 			handle_exit(u, &u->parts[events[i].data.u32]);
@@ -267,6 +266,7 @@ static int install_filter(struct user_space *u)
 	u->listener = pvas_fd_above_standard(user_filter_install(u, &u->why));
 	if (u->listener < 0)
 		return u->listener;
+	user_file_mark(u->listener);
 	return user_watch(u, u->wake, WAKE_ID);
 }
 
@@ -336,8 +336,11 @@ int user_supervisor_start(struct user_space *u)
 
 	u->epoll = pvas_fd_above_standard(epoll_create1(EPOLL_CLOEXEC));
 	u->wake = pvas_fd_above_standard(eventfd(0, EFD_CLOEXEC));
-	if (u->epoll < 0 || u->wake < 0)
-		return -errno;
+	err = u->epoll < 0 || u->wake < 0 ? -errno : 0;
+	user_file_mark(u->epoll);
+	user_file_mark(u->wake);
+	if (err)
+		return err;
 	err = pthread_create(&u->supervisor, NULL, supervisor_main, u);
 	if (err)
 		return -err;
