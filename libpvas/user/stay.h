@@ -117,11 +117,15 @@ void user_stay_catch(struct user_part *p);
 
 /* ---- stay_threads.c: in the task ---- */
 
-/* Can the others be ended? Waits for a moment. */
-int user_stay_may_end_threads(void);
+/* Have all others wait in the handler. Returns 0 if that takes too long. */
+int user_stay_park_others(struct user_part *p);
+void user_stay_release_others(struct user_part *p);
 
-/* End all threads but the calling one. Returns 0 if there are some that don't end. */
-int user_stay_end_threads(void);
+/* In the handler of one of these: wait, if there is a reason. */
+void user_stay_park(struct user_part *p);
+
+/* End all those that wait. */
+void user_stay_end_others(struct user_part *p);
 
 /* ---- stay_signals.c: in the task ---- */
 

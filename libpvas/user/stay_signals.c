@@ -15,7 +15,8 @@
 #define NR_SIGNALS	64
 #define FIRST_QUEUED	32
 #define SET(sig)	(1UL << ((sig) - 1))
-#define IGNORED		(SET(SIGCHLD) | SET(SIGCONT) | SET(SIGURG) | SET(SIGWINCH))	/* by default */
+/* By default */
+#define IGNORED		(SET(SIGCHLD) | SET(SIGCONT) | SET(SIGURG) | SET(SIGWINCH))
 
 /* ---- actions ---- */
 

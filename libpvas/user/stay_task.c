@@ -97,7 +97,7 @@ static int may_stay(struct user_stay *e, const struct user_start *s)
 		return 0;
 	err = user_program_open_at(&e->prog, e->dirfd, e->file, e->path);
 	if (!err && fits(s->part, &e->prog) && !loses_script(e) &&
-	    !user_stack_check(s, &e->prog) && user_stay_may_end_threads() &&
+	    !user_stack_check(s, &e->prog) && user_stay_park_others(e->part) &&
 	    user_stay_is_ready(e, 0))
 		return 1;
 	if (e->prog.fd >= 0)
@@ -150,8 +150,7 @@ static void __attribute__((noreturn)) become(struct user_stay *e)
 /* Peers see the partition end and be taken again. */
 void user_stay_commit(struct user_stay *e)
 {
-	if (!user_stay_end_threads())
-		die();
+	user_stay_end_others(e->part);
 	user_stay_reset_signals();
 	user_stay_give_up_locks();
 	pvas_raw1(__NR_set_tid_address, 0);
