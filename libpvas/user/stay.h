@@ -54,6 +54,7 @@ struct user_stay_thread {
  * @size:	of the mapping
  * @state:	STAY_*
  * @tid:	the thread that has made the call
+ * @began:	when the worker has made it: now_ms()
  * @tries:	how often it has been restarted before the handler came
  * @again:	address of the system call instruction
  * @nr:		number of the call
@@ -78,6 +79,7 @@ struct user_stay {
 	size_t size;
 	int state;
 	pid_t tid;
+	int64_t began;
 	int tries;
 	uint64_t again;
 	int nr;
@@ -117,6 +119,9 @@ void user_stay_catch(struct user_part *p);
 
 /* ---- stay_threads.c: in the task ---- */
 
+/* user_part.parks: others wait; they end; or one leaves by an execve() of the kernel's */
+enum { PARK_NOT, PARK_WAIT, PARK_END, PARK_LEAVES };
+
 /* Have all others wait in the handler. Returns 0 if that takes too long. */
 int user_stay_park_others(struct user_part *p);
 void user_stay_release_others(struct user_part *p);
@@ -128,6 +133,10 @@ void user_stay_park(struct user_part *p);
 void user_stay_end_others(struct user_part *p);
 
 /* ---- stay_signals.c: in the task ---- */
+
+/* Of those not in @mask, let through the ones with the default action; or block all again. */
+void user_stay_admit_signals(uint64_t mask);
+void user_stay_block_signals(void);
 
 /* Handlers, timers and their signals */
 void user_stay_reset_signals(void);

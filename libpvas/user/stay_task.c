@@ -95,7 +95,9 @@ static int may_stay(struct user_stay *e, const struct user_start *s)
 	e->prog.fd = -1;
 	if (pvas_raw2(__NR_prctl, PR_GET_SECUREBITS, 0) != e->securebits)
 		return 0;
+	user_stay_admit_signals(e->mask);
 	err = user_program_open_at(&e->prog, e->dirfd, e->file, e->path);
+	user_stay_block_signals();
 	if (!err && fits(s->part, &e->prog) && !loses_script(e) &&
 	    !user_stack_check(s, &e->prog) && user_stay_park_others(e->part) &&
 	    user_stay_is_ready(e, 0))

@@ -21,8 +21,6 @@
 #define STATUS_SIZE	(96UL << 10)	/* with 10000 groups */
 #define WAIT_MS		1000	/* a new thread blocks all signals for a moment */
 
-enum { PARK_NOT, PARK_WAIT, PARK_END };
-
 /* The thread pointer is not the library's: functions that depend on the locale can't be used. */
 static pid_t number_of(const char *digits)
 {
@@ -147,11 +145,16 @@ static int all_are_parked(struct user_part *p, int dir, int count)
 int user_stay_park_others(struct user_part *p)
 {
 	int64_t until = now_ms() + WAIT_MS;
-	int dir = open_threads(), count, parked = 0;
+	int dir = open_threads(), count, parked = 0, parks = PARK_NOT;
 
 	if (dir < 0)
 		return 0;
-	__atomic_store_n(&p->parks, PARK_WAIT, __ATOMIC_RELEASE);
+	/* The signal would kill the program of one that leaves. */
+	if (!__atomic_compare_exchange_n(&p->parks, &parks, PARK_WAIT, 0, __ATOMIC_ACQ_REL,
+					 __ATOMIC_RELAXED)) {
+		pvas_raw1(__NR_close, dir);
+		return 0;
+	}
 	do {
 		count = call_others(p, dir);
 		parked = count >= 0 && all_are_parked(p, dir, count);
@@ -164,7 +167,10 @@ int user_stay_park_others(struct user_part *p)
 
 void user_stay_release_others(struct user_part *p)
 {
-	__atomic_store_n(&p->parks, PARK_NOT, __ATOMIC_RELEASE);
+	int parks = PARK_WAIT;
+
+	__atomic_compare_exchange_n(&p->parks, &parks, PARK_NOT, 0, __ATOMIC_ACQ_REL,
+				    __ATOMIC_RELAXED);
 }
 
 /* In the handler of another thread. The first one may have to go on with the execve(). */
@@ -172,15 +178,17 @@ void user_stay_park(struct user_part *p)
 {
 	int is_first = p->pid == pvas_raw0(__NR_gettid), parks;
 
-	if (!__atomic_load_n(&p->parks, __ATOMIC_ACQUIRE))
+	parks = __atomic_load_n(&p->parks, __ATOMIC_ACQUIRE);
+	if (parks != PARK_WAIT && parks != PARK_END)
 		return;
 	__atomic_add_fetch(&p->nr_parked, 1, __ATOMIC_ACQ_REL);
-	while ((parks = __atomic_load_n(&p->parks, __ATOMIC_ACQUIRE))) {
+	while (parks == PARK_WAIT || parks == PARK_END) {
 		if (is_first && __atomic_load_n(&p->handed, __ATOMIC_ACQUIRE))
 			break;
 		while (parks == PARK_END)
 			pvas_raw1(__NR_exit, 0);
 		pause_1ms();
+		parks = __atomic_load_n(&p->parks, __ATOMIC_ACQUIRE);
 	}
 	__atomic_sub_fetch(&p->nr_parked, 1, __ATOMIC_ACQ_REL);
 }
@@ -195,5 +203,5 @@ void user_stay_end_others(struct user_part *p)
 		pause_1ms();
 	pvas_raw1(__NR_close, dir);
 	p->nr_parked = 0;
-	user_stay_release_others(p);
+	__atomic_store_n(&p->parks, PARK_NOT, __ATOMIC_RELEASE);
 }
