@@ -39,8 +39,8 @@ struct user_program {
 int user_program_open(struct user_program *prog, const char *path);
 
 /*
- * The same of an exec of a task: a file below a directory, or if @file is "" that of the descriptor, whose
- * name is @path.
+ * The same of an exec of a task: a file below a directory, or if @file is "" that of the
+ * descriptor, whose name is @path.
  */
 int user_program_open_at(struct user_program *prog, int dir, const char *file, const char *path);
 

@@ -12,6 +12,7 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 
+#include "clock.h"
 #include "rawsys.h"
 #include "stay.h"
 #include "worker.h"
@@ -24,6 +25,7 @@
 #define FRAME_ROOM	7168		/* as STACK_MIN in sigaction.c */
 #define STATUS_SIZE	(1UL << 20)	/* with 65536 groups */
 
+#define BUSY_MS		1000		/* another thread's may hang in opening a file */
 #define TRIES_MAX	100		/* before signals without end */
 
 #define ENV_STAY	"PVAS_EXEC=stay"
@@ -256,6 +258,7 @@ static struct user_stay *prepare(const struct user_request *r, int tries)
 	e->u = r->u;
 	e->part = r->part;
 	e->tid = r->tid;
+	e->began = now_ms();
 	e->tries = tries;
 	e->again = r->ip - 2;
 	e->nr = r->nr;
@@ -294,7 +297,7 @@ static enum last drop_last(const struct user_request *r, int *tries)
 	state = __atomic_load_n(&e->state, __ATOMIC_ACQUIRE);
 	if (!armed && (state == STAY_TAKEN ||
 		       (state == STAY_NEW && e->tid != r->tid && !is_gone(p, e->tid))))
-		return LAST_BUSY;
+		return now_ms() - e->began < BUSY_MS ? LAST_BUSY : LAST_REFUSES;
 	refuses = state == STAY_REFUSED && is_same_call(r, e);
 	/* The handler has not come, or another one first. */
 	if ((armed || state == STAY_PUT_OFF) && is_same_call(r, e)) {
@@ -341,7 +344,7 @@ static int hand_over(const struct user_request *r, struct user_stay *e)
 	return 0;
 }
 
-int user_stay(struct user_request *r)
+static int try_to_stay(const struct user_request *r)
 {
 	struct user_part *p = r->part;
 	struct user_stay *e;
@@ -355,4 +358,27 @@ int user_stay(struct user_request *r)
 		return has_handler(r->tid) && signal_caller(r);
 	e = last == LAST_GONE ? prepare(r, tries) : NULL;
 	return e && hand_over(r, e);
+}
+
+/* Not while the others wait for the end of all threads: then that one's turn comes first. */
+static int may_leave(struct user_part *p)
+{
+	int parks = PARK_NOT;
+
+	return __atomic_compare_exchange_n(&p->parks, &parks, PARK_LEAVES, 0, __ATOMIC_ACQ_REL,
+					   __ATOMIC_RELAXED) || parks == PARK_LEAVES;
+}
+
+int user_stay(struct user_request *r)
+{
+	struct user_part *p = r->part;
+	int parks = PARK_LEAVES;
+
+	/* The one that was leaving has not. */
+	if (!other_leaves(r))
+		__atomic_compare_exchange_n(&p->parks, &parks, PARK_NOT, 0, __ATOMIC_ACQ_REL,
+					    __ATOMIC_RELAXED);
+	if (try_to_stay(r))
+		return 1;
+	return !may_leave(p) && has_handler(r->tid) && signal_caller(r);
 }

@@ -54,6 +54,7 @@ struct user_stay_thread {
  * @size:	of the mapping
  * @state:	STAY_*
  * @tid:	the thread that has made the call
+ * @began:	when the worker has made it: now_ms()
  * @tries:	how often it has been restarted before the handler came
  * @again:	address of the system call instruction
  * @nr:		number of the call
@@ -78,6 +79,7 @@ struct user_stay {
 	size_t size;
 	int state;
 	pid_t tid;
+	int64_t began;
 	int tries;
 	uint64_t again;
 	int nr;
@@ -117,13 +119,24 @@ void user_stay_catch(struct user_part *p);
 
 /* ---- stay_threads.c: in the task ---- */
 
-/* Can the others be ended? Waits for a moment. */
-int user_stay_may_end_threads(void);
+/* user_part.parks: others wait; they end; or one leaves by an execve() of the kernel's */
+enum { PARK_NOT, PARK_WAIT, PARK_END, PARK_LEAVES };
 
-/* End all threads but the calling one. Returns 0 if there are some that don't end. */
-int user_stay_end_threads(void);
+/* Have all others wait in the handler. Returns 0 if that takes too long. */
+int user_stay_park_others(struct user_part *p);
+void user_stay_release_others(struct user_part *p);
+
+/* In the handler of one of these: wait, if there is a reason. */
+void user_stay_park(struct user_part *p);
+
+/* End all those that wait. */
+void user_stay_end_others(struct user_part *p);
 
 /* ---- stay_signals.c: in the task ---- */
+
+/* Of those not in @mask, let through the ones with the default action; or block all again. */
+void user_stay_admit_signals(uint64_t mask);
+void user_stay_block_signals(void);
 
 /* Handlers, timers and their signals */
 void user_stay_reset_signals(void);

@@ -3,13 +3,12 @@
  * User backend: an execve() that stays in the space, by another thread than the first.
  *
  * The process is left with the id of the first thread, and only that can go on with it. So the
- * caller, when it has checked all, sends the signal to the first thread, whose handler goes on,
- * and ends itself. Both need to have the same settings.
+ * caller, when it has checked all, and the first thread waits in the handler, has that go on, and
+ * ends itself. Both need to have the same settings.
  */
 #include <linux/ioprio.h>
 #include <linux/kcmp.h>
 #include <linux/keyctl.h>
-#include <signal.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
@@ -20,15 +19,6 @@
 
 #define WAIT_MS		1000	/* the first thread may be in a call that lasts */
 #define TAKING		(-1)	/* user_part.handed while the first thread looks at it */
-
-/* The kernel's, for rt_tgsigqueueinfo() */
-struct signal_value {
-	int signo, error, code, pad;
-	pid_t pid;
-	uid_t uid;
-	void *value;
-	char rest[96];
-};
 
 /* Its network and UTS namespaces; the others are those of all tasks. */
 static void describe_spaces(struct user_stay_thread *t)
@@ -61,16 +51,6 @@ static void describe(struct user_stay_thread *t)
 	describe_spaces(t);
 }
 
-/* Raw, because the signal must not be taken for the library's own. */
-static long signal_first(struct user_part *p)
-{
-	struct signal_value info = {
-		.signo = USER_STAY_SIGNAL, .code = SI_QUEUE, .pid = p->pid, .value = p,
-	};
-
-	return pvas_raw4(__NR_rt_tgsigqueueinfo, p->pid, p->pid, USER_STAY_SIGNAL, &info);
-}
-
 static void wait_a_moment(void)
 {
 	const struct timespec t = { 0, 1000000 };
@@ -87,9 +67,8 @@ void user_stay_hand_over(struct user_stay *e)
 
 	describe(&e->thread);
 	__atomic_store_n(&p->handed, e->tid, __ATOMIC_RELEASE);
-	if (!signal_first(p))
-		for (ms = 0; ms < WAIT_MS && __atomic_load_n(&p->handed, __ATOMIC_ACQUIRE); ms++)
-			wait_a_moment();
+	for (ms = 0; ms < WAIT_MS && __atomic_load_n(&p->handed, __ATOMIC_ACQUIRE); ms++)
+		wait_a_moment();
 	if (__atomic_compare_exchange_n(&p->handed, &expected, 0, 0, __ATOMIC_ACQ_REL,
 					__ATOMIC_RELAXED))
 		return;

@@ -156,12 +156,27 @@ static NO_CANARY int is_execve(const ucontext_t *frame)
 	return nr == __NR_execve || nr == __NR_execveat;
 }
 
-/* Sent by a worker, or by user_stay_hand_over()? */
+/* Sent by a worker, or by user_stay_park_others()? */
 static NO_CANARY int is_ours(const siginfo_t *info, const struct user_part *p)
 {
 	if (info->si_code == SI_TKILL)
 		return info->si_pid == pvas_raw0(__NR_getppid);
 	return info->si_code == SI_QUEUE && info->si_value.sival_ptr == p;
+}
+
+/* Another thread's execve() wants this one to wait, or the first one to go on with it. */
+static NO_CANARY void answer(const ucontext_t *frame, struct user_part *p)
+{
+	struct user_stay *e;
+
+	user_stay_park(p);
+	e = user_stay_take_over(p);
+	if (e) {
+		run(e, 1, user_stay_lead);
+		user_stay_give_back(p);
+	} else if (is_execve(frame)) {
+		wait_for_other();
+	}
 }
 
 NO_CANARY void user_stay_signal(int sig, siginfo_t *info, ucontext_t *frame, struct user_part *p)
@@ -172,20 +187,15 @@ NO_CANARY void user_stay_signal(int sig, siginfo_t *info, ucontext_t *frame, str
 		pass_on(sig, info, frame, p);
 		return;
 	}
-	e = user_stay_take_over(p);
-	if (e) {
-		run(e, 1, user_stay_lead);
-		user_stay_give_back(p);
-		return;
-	}
 	e = claim(p, frame);
 	if (e) {
 		run(e, 0, user_stay_main);
+		user_stay_release_others(p);
 		/* From now on a worker may free it. */
 		__atomic_store_n(&e->state, STAY_REFUSED, __ATOMIC_RELEASE);
 	} else if (!is_ours(info, p)) {
 		pass_on(sig, info, frame, p);
-	} else if (is_execve(frame)) {
-		wait_for_other();
+	} else {
+		answer(frame, p);
 	}
 }

@@ -15,7 +15,8 @@
 #define NR_SIGNALS	64
 #define FIRST_QUEUED	32
 #define SET(sig)	(1UL << ((sig) - 1))
-#define IGNORED		(SET(SIGCHLD) | SET(SIGCONT) | SET(SIGURG) | SET(SIGWINCH))	/* by default */
+/* By default */
+#define IGNORED		(SET(SIGCHLD) | SET(SIGCONT) | SET(SIGURG) | SET(SIGWINCH))
 
 /* ---- actions ---- */
 
@@ -45,6 +46,26 @@ static void reset_action(int sig)
 	pvas_raw4(__NR_rt_sigaction, sig, none, NULL, 8);
 	if (pending)
 		pvas_raw3(__NR_rt_sigqueueinfo, pvas_raw0(__NR_getpid), sig, &info);
+}
+
+/* While it opens files, which may hang: signals that run no code of the program's */
+void user_stay_admit_signals(uint64_t mask)
+{
+	uint64_t act[4], blocked = ~0ULL;
+	int sig;
+
+	for (sig = 1; sig <= NR_SIGNALS; sig++)
+		if (!(mask & SET(sig)) && sig != USER_STAY_SIGNAL &&
+		    !pvas_raw4(__NR_rt_sigaction, sig, NULL, act, 8) && act[0] == (uint64_t)SIG_DFL)
+			blocked &= ~SET(sig);
+	pvas_raw4(__NR_rt_sigprocmask, SIG_SETMASK, &blocked, NULL, 8);
+}
+
+void user_stay_block_signals(void)
+{
+	const uint64_t all = ~0ULL;
+
+	pvas_raw4(__NR_rt_sigprocmask, SIG_SETMASK, &all, NULL, 8);
 }
 
 /* Those that are ignored stay so. */

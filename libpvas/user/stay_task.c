@@ -95,9 +95,11 @@ static int may_stay(struct user_stay *e, const struct user_start *s)
 	e->prog.fd = -1;
 	if (pvas_raw2(__NR_prctl, PR_GET_SECUREBITS, 0) != e->securebits)
 		return 0;
+	user_stay_admit_signals(e->mask);
 	err = user_program_open_at(&e->prog, e->dirfd, e->file, e->path);
+	user_stay_block_signals();
 	if (!err && fits(s->part, &e->prog) && !loses_script(e) &&
-	    !user_stack_check(s, &e->prog) && user_stay_may_end_threads() &&
+	    !user_stack_check(s, &e->prog) && user_stay_park_others(e->part) &&
 	    user_stay_is_ready(e, 0))
 		return 1;
 	if (e->prog.fd >= 0)
@@ -150,8 +152,7 @@ static void __attribute__((noreturn)) become(struct user_stay *e)
 /* Peers see the partition end and be taken again. */
 void user_stay_commit(struct user_stay *e)
 {
-	if (!user_stay_end_threads())
-		die();
+	user_stay_end_others(e->part);
 	user_stay_reset_signals();
 	user_stay_give_up_locks();
 	pvas_raw1(__NR_set_tid_address, 0);

@@ -2,9 +2,9 @@
 /*
  * User backend: an execve() that stays in the space ends the other threads of the task.
  *
- * The only way to end a thread and not its process is that it does so itself. glibc lets no
- * program block the signal by which setuid() reaches all threads: this sends it to them,
- * with a handler that ends the thread.
+ * The only way to end a thread and not its process is that it does so itself. The signal gets all
+ * threads into the handler, where they wait. When all are there, none is in a call that lasts, or
+ * can begin one, and that is the point of no return: they end. Or they go on.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -18,23 +18,10 @@
 #include "stay.h"
 
 #define SIGNAL		USER_STAY_SIGNAL
-#define WITH_RESTORER	0x04000000UL
-#define STATUS_SIZE	(96UL << 10)	/* with 10000 groups: beside others the program leaves */
-#define WAIT_BEFORE	1000	/* milliseconds; a new thread blocks all signals for a moment */
+#define STATUS_SIZE	(96UL << 10)	/* with 10000 groups */
+#define WAIT_MS		1000	/* a new thread blocks all signals for a moment */
 
-void user_stay_thread_end(void);
-
-__asm__(".text\n\t"
-	".hidden user_stay_thread_end\n\t"
-	".globl user_stay_thread_end\n\t"
-	".type user_stay_thread_end, @function\n"
-	"user_stay_thread_end:\n\t"
-	"movl $60, %eax\n\t"		/* exit */
-	"xorl %edi, %edi\n\t"
-	"syscall\n\t"
-	".size user_stay_thread_end, . - user_stay_thread_end\n");
-
-/* The thread pointer is the task's: functions that depend on the locale can't be used. */
+/* The thread pointer is not the library's: functions that depend on the locale can't be used. */
 static pid_t number_of(const char *digits)
 {
 	pid_t n = 0;
@@ -88,24 +75,35 @@ static int has_signal(const char *status, const char *set)
 	return digit >> (SIGNAL - 1) % 4 & 1;
 }
 
-/* It is in no call that lasts, such as vfork(), nor stopped, and does not block the signal. */
-static int is_ready(int dir, const char *name)
-{
-	char text[STATUS_SIZE], *at;
-	long n = read_status(dir, name, text, sizeof(text));
+/* The kernel's, for rt_tgsigqueueinfo(): not to be taken for the library's own */
+struct signal_value {
+	int signo, error, code, pad;
+	pid_t pid;
+	uid_t uid;
+	void *value;
+	char rest[96];
+};
 
-	if (n <= 0)
-		return !n;
-	at = strstr(text, "\nState:\t");
-	return at && !strchr("DTt", at[8]) && strstr(text, "\nSigCgt:") && !has_signal(text, "\nSigBlk:");
+static long call_thread(struct user_part *p, pid_t tid)
+{
+	struct signal_value info = {
+		.signo = SIGNAL, .code = SI_QUEUE, .pid = p->pid, .value = p,
+	};
+
+	return pvas_raw4(__NR_rt_tgsigqueueinfo, p->pid, tid, SIGNAL, &info);
 }
 
-/*
- * Calls @function for each other thread until it returns 0, but not after @until. Returns how many
- * are left, or -errno.
- */
-static int each_other(int dir, int (*function)(int dir, const char *name, int64_t until),
-		      int64_t until)
+/* Signals queue up: not another one while it has one, or is in the handler. */
+static int needs_call(int dir, const char *name)
+{
+	char text[STATUS_SIZE];
+
+	return read_status(dir, name, text, sizeof(text)) > 0 &&
+	       !has_signal(text, "\nSigPnd:") && !has_signal(text, "\nSigBlk:");
+}
+
+/* Call all others. Returns how many there are, or -errno. */
+static int call_others(struct user_part *p, int dir)
 {
 	const long self = pvas_raw0(__NR_gettid);
 	char buf[2048] __attribute__((aligned(8)));
@@ -117,37 +115,14 @@ static int each_other(int dir, int (*function)(int dir, const char *name, int64_
 		for (at = 0; at < n; at += ((struct dirent64 *)(buf + at))->len) {
 			const char *name = ((struct dirent64 *)(buf + at))->name;
 
-			if (*name != '.' && number_of(name) != self)
-				count += function(dir, name, until);
+			if (*name == '.' || number_of(name) == self)
+				continue;
+			count++;
+			if (needs_call(dir, name) && call_thread(p, number_of(name)) == -EPERM)
+				return -EPERM;
 		}
 	}
 	return n < 0 ? (int)n : count;
-}
-
-/*
- * One after the other: threads that start children without pause are hardly ever all ready at the
- * same moment. Later they come out of such calls, too.
- */
-static int wait_until_ready(int dir, const char *name, int64_t until)
-{
-	int ready = is_ready(dir, name);
-
-	while (!ready && now_ms() < until) {
-		pause_1ms();
-		ready = is_ready(dir, name);
-	}
-	return !ready;
-}
-
-/* Signals queue up: not another one while it has one. Returns 1: it is still there. */
-static int end(int dir, const char *name, int64_t until)
-{
-	char text[STATUS_SIZE];
-
-	(void)until;
-	if (read_status(dir, name, text, sizeof(text)) <= 0 || !has_signal(text, "\nSigPnd:"))
-		pvas_raw3(__NR_tgkill, pvas_raw0(__NR_getpid), number_of(name), SIGNAL);
-	return 1;
 }
 
 static int open_threads(void)
@@ -160,28 +135,73 @@ static int open_threads(void)
 	return dir;
 }
 
-int user_stay_may_end_threads(void)
+/* Twice: one that came later may have made another before. */
+static int all_are_parked(struct user_part *p, int dir, int count)
 {
-	int dir = open_threads(), left;
+	return count == __atomic_load_n(&p->nr_parked, __ATOMIC_ACQUIRE) &&
+	       call_others(p, dir) == count;
+}
+
+int user_stay_park_others(struct user_part *p)
+{
+	int64_t until = now_ms() + WAIT_MS;
+	int dir = open_threads(), count, parked = 0, parks = PARK_NOT;
 
 	if (dir < 0)
 		return 0;
-	left = each_other(dir, wait_until_ready, now_ms() + WAIT_BEFORE);
+	/* The signal would kill the program of one that leaves. */
+	if (!__atomic_compare_exchange_n(&p->parks, &parks, PARK_WAIT, 0, __ATOMIC_ACQ_REL,
+					 __ATOMIC_RELAXED)) {
+		pvas_raw1(__NR_close, dir);
+		return 0;
+	}
+	do {
+		count = call_others(p, dir);
+		parked = count >= 0 && all_are_parked(p, dir, count);
+		if (!parked)
+			pause_1ms();
+	} while (!parked && count >= 0 && now_ms() < until);
 	pvas_raw1(__NR_close, dir);
-	return !left;
+	return parked;
 }
 
-/* Until they have ended, as an execve() does */
-int user_stay_end_threads(void)
+void user_stay_release_others(struct user_part *p)
 {
-	const uint64_t act[4] = {
-		(uint64_t)user_stay_thread_end, WITH_RESTORER, (uint64_t)user_stay_thread_end,
-	};
-	int dir = open_threads(), left = -1;
+	int parks = PARK_WAIT;
 
-	pvas_raw4(__NR_rt_sigaction, SIGNAL, act, NULL, 8);
-	while (dir >= 0 && (left = each_other(dir, end, 0)) > 0)
+	__atomic_compare_exchange_n(&p->parks, &parks, PARK_NOT, 0, __ATOMIC_ACQ_REL,
+				    __ATOMIC_RELAXED);
+}
+
+/* In the handler of another thread. The first one may have to go on with the execve(). */
+void user_stay_park(struct user_part *p)
+{
+	int is_first = p->pid == pvas_raw0(__NR_gettid), parks;
+
+	parks = __atomic_load_n(&p->parks, __ATOMIC_ACQUIRE);
+	if (parks != PARK_WAIT && parks != PARK_END)
+		return;
+	__atomic_add_fetch(&p->nr_parked, 1, __ATOMIC_ACQ_REL);
+	while (parks == PARK_WAIT || parks == PARK_END) {
+		if (is_first && __atomic_load_n(&p->handed, __ATOMIC_ACQUIRE))
+			break;
+		while (parks == PARK_END)
+			pvas_raw1(__NR_exit, 0);
+		pause_1ms();
+		parks = __atomic_load_n(&p->parks, __ATOMIC_ACQUIRE);
+	}
+	__atomic_sub_fetch(&p->nr_parked, 1, __ATOMIC_ACQ_REL);
+}
+
+/* All are parked, but for the one that has handed over to this one, which ends, too. */
+void user_stay_end_others(struct user_part *p)
+{
+	int dir = open_threads();
+
+	__atomic_store_n(&p->parks, PARK_END, __ATOMIC_RELEASE);
+	while (dir >= 0 && call_others(p, dir) > 0)
 		pause_1ms();
 	pvas_raw1(__NR_close, dir);
-	return !left;
+	p->nr_parked = 0;
+	__atomic_store_n(&p->parks, PARK_NOT, __ATOMIC_RELEASE);
 }

@@ -129,6 +129,8 @@ struct user_page {
  * @stay:	its execve() that stays in the space, the last one; or NULL. Under @lock
  * @armed:	thread of the task whose @stay waits for the handler
  * @handed:	thread that has handed @stay over to the first one
+ * @parks:	an execve() has other threads of the task wait: see stay_threads.c
+ * @nr_parked:	so many do
  * @unfit:	its execs leave: another process can have its memory or handlers, its calls are
  *		dispatched to it, or a stack for handlers is too small
  * @exec_polls:	how many frequent checks remain for the success of that execve()
@@ -162,6 +164,8 @@ struct user_part {
 	struct user_stay *stay;
 	pid_t armed;
 	pid_t handed;
+	int parks;
+	int nr_parked;
 	int unfit;
 	int exec_polls;
 	int start;
