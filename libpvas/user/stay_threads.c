@@ -93,13 +93,15 @@ static long call_thread(struct user_part *p, pid_t tid)
 	return pvas_raw4(__NR_rt_tgsigqueueinfo, p->pid, tid, SIGNAL, &info);
 }
 
-/* Signals queue up: not another one while it has one, or is in the handler. */
+/*
+ * Signals queue up: not another one while it has one. It may block them for a moment, again and
+ * again, as glibc does around vfork().
+ */
 static int needs_call(int dir, const char *name)
 {
 	char text[STATUS_SIZE];
 
-	return read_status(dir, name, text, sizeof(text)) > 0 &&
-	       !has_signal(text, "\nSigPnd:") && !has_signal(text, "\nSigBlk:");
+	return read_status(dir, name, text, sizeof(text)) > 0 && !has_signal(text, "\nSigPnd:");
 }
 
 /* Call all others. Returns how many there are, or -errno. */
