@@ -85,9 +85,9 @@ static bool pvas_zap_slow(struct mm_struct *mm, unsigned long from, unsigned lon
 
 /*
  * The end of a slice, with all of the range if @whole. Its begin, *@from, is moved
- * behind slow areas, some of which may have become so just now. It does not cut huge pages: hugetlbfs refuses that, and for
- * transparent ones it is not necessary. An area can go on in the next partition: the
- * kernel merges those of neighbours.
+ * behind slow areas, some of which may have become so just now. It does not cut huge
+ * pages: hugetlbfs refuses that, and for transparent ones it is not necessary. An area can
+ * go on in the next partition: the kernel merges those of neighbours.
  */
 static unsigned long pvas_slice_end(struct mm_struct *mm, unsigned long *from, unsigned long end,
 				    bool whole, bool *skipped)

@@ -176,7 +176,7 @@ static int pvas_paid_by_creator(const struct pvas_space *space, bool whole_root,
 			     whole_root ? NULL : pvas_roots_pid_ns(space->pid_ns));
 }
 
-/* Who has logged in, however often it has changed its ids since */
+/* The user who has logged in, whatever its ids are now */
 static int pvas_paid_by_login(const struct pvas_space *space, struct list_head *paid)
 {
 	kuid_t login = audit_get_loginuid(current);

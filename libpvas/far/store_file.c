@@ -55,7 +55,7 @@ static int open_either(const char *path, int flags)
 }
 
 /*
- * Pages are memory of this process: nobody else may read or change them. Who has no access to
+ * Pages are memory of this process: nobody else may read or change them. Those without access to
  * the file can't lock it, either. A group may have access to devices, as "disk" has.
  */
 static int check_owner(const struct file_store *f, const struct stat *st)

@@ -73,7 +73,9 @@ static int load(const char *spec)
 	far_plugin_fn *start;
 	void *plugin;
 
-	snprintf(path, sizeof(path), "%s/" FAR_PLUGIN, folder && *folder == '/' ? folder : FAR_PLUGINS);
+	if (!folder || *folder != '/')
+		folder = FAR_PLUGINS;
+	snprintf(path, sizeof(path), "%s/" FAR_PLUGIN, folder);
 	if (access(path, R_OK))
 		return far_fail(-ELIBACC, "server %s: no memory servers in this installation: %s is missing "
 				"(stores file:PATH and zip need nothing)", spec, path);

@@ -123,7 +123,7 @@ def leaves_while_watched(hold):
 
 
 def test_lock_of_thread():
-    """What a thread holds while its main thread is at its end, nobody else gets."""
+    """Nobody gets a lock that a thread holds while its main thread is at its end."""
     def work(lock, inside, ready):
         with lock:
             inside.add()
@@ -144,7 +144,7 @@ def test_lock_of_thread():
 
 
 def test_lock_of_main_thread():
-    """What it holds at its end is free, with an error to one that waits."""
+    """A lock that it holds at its end is free, with an error to one that waits."""
     job = leaves_while_watched(lambda lock, inside: lock.acquire())
     if job:
         lock, inside, _ = job

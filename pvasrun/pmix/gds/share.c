@@ -126,7 +126,8 @@ static bool is_there(void)
 {
 	void *at;
 
-	return found == &own || (found && pvas_name_import(from, job_name, &at) >= 0 && at == found);
+	return found == &own ||
+	       (found && pvas_name_import(from, job_name, &at) >= 0 && at == found);
 }
 
 /*
