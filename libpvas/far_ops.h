@@ -94,6 +94,6 @@ struct pvas_far_config {
 };
 
 /* Of libpvas' user backend; NULL: none. Hidden from users of the library. */
-void pvas_user_set_far(const struct pvas_far_config *config);
+void libpvas_set_far(const struct pvas_far_config *config);
 
 #endif

@@ -158,7 +158,7 @@ int far_prepare(const struct options *opt)
 	ours = *pager;
 	ours.open = open_pager;
 	config.ops = &ours;
-	pvas_user_set_far(&config);
+	libpvas_set_far(&config);
 	return 0;
 }
 

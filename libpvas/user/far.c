@@ -23,7 +23,7 @@
 
 static const struct pvas_far_config *next;
 
-void pvas_user_set_far(const struct pvas_far_config *config)
+PVAS_PUBLIC void libpvas_set_far(const struct pvas_far_config *config)
 {
 	next = config;
 }

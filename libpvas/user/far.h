@@ -42,7 +42,7 @@ struct user_far {
 	unsigned int nr_held;
 };
 
-/* The next space of this process has far memory if pvas_user_set_far() was called. 0 or -errno */
+/* The next space of this process has far memory if libpvas_set_far() was called. 0 or -errno */
 int user_far_begin(struct user_space *u);
 void user_far_finish(struct user_space *u);
 

@@ -53,7 +53,7 @@ int pvas_space_create(struct pvas_space **space, const struct pvas_create_attr *
 }
 
 /* Plain processes have no far memory. */
-void pvas_user_set_far(const struct pvas_far_config *config)
+void libpvas_set_far(const struct pvas_far_config *config)
 {
 	(void)config;
 }
