@@ -171,7 +171,14 @@ once()
 }
 
 # The kernel's vdso can be where a partition would be, which is skipped then: those behind it
-# have not the partition that their rank says. Not with the user backend.
+# have not the partition that their rank says. Where it is, is random, and on kernels before 6.12
+# never there. Not with the user backend.
+has_gap()
+{
+	run --partition-size 4T --map -n 12 true
+	awk '$1 ~ /^[0-9]+$/ && $2 != $1 + 1 { n++ } END { exit !n }' "$T/err"
+}
+
 test_gap()
 {
 	local limit
@@ -179,9 +186,11 @@ test_gap()
 	[ "$BACKEND" = kernel ] || return 0
 	limit=$(ulimit -Ss)
 	ulimit -Ss unlimited
-	run --partition-size 4T --map -n 12 true
-	check "no partition is skipped" awk '$1 ~ /^[0-9]+$/ && $2 != $1 + 1 { n++ } END { exit !n }' "$T/err"
-	once 12 1e6 --partition-size 4T
+	if has_gap || has_gap || has_gap || has_gap; then
+		once 12 1e6 --partition-size 4T
+	else
+		skip "a gap between partitions" "this kernel leaves none"
+	fi
 	ulimit -Ss "$limit"
 }
 
