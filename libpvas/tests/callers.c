@@ -452,24 +452,26 @@ static int nothing(void)
 	return 0;
 }
 
+static struct user_space own_space;
+
 TEST(strangers)
 {
 	pid_t pid;
 
 	ASSERT_EQ(user_proc_begin(), 0);
-	EXPECT_EQ(user_caller_is_own(getpid()), 1);
+	EXPECT_EQ(user_caller_is_own(&own_space, getpid()), 1);
 	pid = stranger(nothing);
 	ASSERT_GT(pid, 0);
-	EXPECT_EQ(user_caller_is_own(pid), 1);
+	EXPECT_EQ(user_caller_is_own(&own_space, pid), 1);
 	kill(pid, SIGKILL);
 	end_of(pid);
-	EXPECT_EQ(user_caller_is_own(pid), 0);
+	EXPECT_EQ(user_caller_is_own(&own_space, pid), 0);
 	pid = stranger(other_user);
-	EXPECT_EQ(pid > 0 && user_caller_is_own(pid), 0);
+	EXPECT_EQ(pid > 0 && user_caller_is_own(&own_space, pid), 0);
 	if (pid > 0)
 		kill(pid, SIGKILL);
 	pid = stranger(other_namespace);
-	EXPECT_EQ(pid > 0 && user_caller_is_own(pid), 0);
+	EXPECT_EQ(pid > 0 && user_caller_is_own(&own_space, pid), 0);
 	if (pid > 0)
 		kill(pid, SIGKILL);
 }

@@ -203,14 +203,44 @@ static int map_of(pid_t tid, char *map, size_t size)
 	return n > 0 && (size_t)n < size - 1;
 }
 
-int user_caller_is_own(pid_t tid)
+/* The launcher's: its ids as ids_of() has them */
+static void own_ids(char *ids, size_t size)
 {
-	char ids[2][64], maps[2][1024];
-	pid_t self = user_caller_self();
+	uid_t real, effective, saved, file;
 
-	return ids_of(tid, ids[0], sizeof(ids[0])) && ids_of(self, ids[1], sizeof(ids[1])) &&
-	       !strcmp(ids[0], ids[1]) && map_of(tid, maps[0], sizeof(maps[0])) &&
-	       map_of(self, maps[1], sizeof(maps[1])) && !strcmp(maps[0], maps[1]);
+	getresuid(&real, &effective, &saved);
+	file = (uid_t)pvas_raw1(__NR_setfsuid, -1);
+	snprintf(ids, size, "\t%u\t%u\t%u\t%u", real, effective, saved, file);
+}
+
+/*
+ * Is it the launcher's map? That is kept once it has been written: a process with threads, as
+ * it is while there is a space, can't change its user namespace.
+ */
+static int has_own_map(struct user_map *own, const char *map)
+{
+	char now[sizeof(own->text)];
+	__typeof__(own->state) state = MAP_UNKNOWN;
+
+	if (__atomic_load_n(&own->state, __ATOMIC_ACQUIRE) == MAP_KNOWN)
+		return !strcmp(own->text, map);
+	if (!map_of(user_caller_self(), now, sizeof(now)))
+		return 0;
+	if (__atomic_compare_exchange_n(&own->state, &state, MAP_BUSY, 0, __ATOMIC_ACQUIRE,
+					__ATOMIC_RELAXED)) {
+		strcpy(own->text, now);
+		__atomic_store_n(&own->state, MAP_KNOWN, __ATOMIC_RELEASE);
+	}
+	return !strcmp(now, map);
+}
+
+int user_caller_is_own(struct user_space *u, pid_t tid)
+{
+	char ids[64], own[64], map[sizeof(u->map.text)];
+
+	own_ids(own, sizeof(own));
+	return ids_of(tid, ids, sizeof(ids)) && !strcmp(ids, own) &&
+	       map_of(tid, map, sizeof(map)) && has_own_map(&u->map, map);
 }
 
 /* ---- limits ---- */

@@ -254,6 +254,15 @@ struct user_rights;
 struct user_stay;
 
 /**
+ * struct user_map - the launcher's map of user ids: see user_caller_is_own()
+ * @state:	MAP_KNOWN: @text has it
+ */
+struct user_map {
+	enum { MAP_UNKNOWN, MAP_BUSY, MAP_KNOWN } state;
+	char text[1024];
+};
+
+/**
  * struct user_space - what pvas_space.priv points to
  * @space:	the handle
  * @owner:	the process that created it
@@ -263,6 +272,7 @@ struct user_stay;
  * @epoll:	the supervisor waits here
  * @wake:	eventfd that wakes the supervisor
  * @maps:	/proc/self/maps
+ * @map:	of user ids
  * @supervisor:	thread
  * @supervisor_tid: its thread id
  * @pool:	thread that creates workers and helpers
@@ -331,6 +341,7 @@ struct user_space {
 	int epoll;
 	int wake;
 	int maps;
+	struct user_map map;
 	pthread_t supervisor;
 	pid_t supervisor_tid;
 	pthread_t pool;

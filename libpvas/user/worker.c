@@ -153,7 +153,7 @@ static void identify(struct user_request *r)
 	else if (!user_caller_doubtful(r->tid))
 		r->inside = check_inside(user_caller_inside(r->tid));
 	if (r->inside == OUTSIDE || r->inside == UNKNOWN) {
-		r->stranger = can_hang(r) && !user_caller_is_own(r->tid);
+		r->stranger = can_hang(r) && !user_caller_is_own(r->u, r->tid);
 		user_queue_defer(r->u, r);
 		return;
 	}

@@ -99,7 +99,7 @@ ssize_t user_caller_read(pid_t tid, uint64_t from, void *to, size_t len);
 ssize_t user_caller_write(pid_t tid, uint64_t to, const void *from, size_t len);
 
 /* Has it our user ids, and our user namespace or one that can't be told from it? Never blocks. */
-int user_caller_is_own(pid_t tid);
+int user_caller_is_own(struct user_space *u, pid_t tid);
 
 /* RLIMIT_DATA of a process */
 uint64_t user_caller_data_limit(pid_t pid);
