@@ -186,6 +186,16 @@ static pid_t start_greedy(int (*as)(void *arg), uid_t first, int *go)
 	return read(ready[0], &c, 1) == 1 && c == 'y' ? pid : -1;
 }
 
+/* A share of five spaces; the one before, as text */
+static int five_for_each(char *own, size_t size)
+{
+	made = mmap(NULL, PAGE, RW, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (made == MAP_FAILED)
+		return -errno;
+	return pt_read_file(PARAM "max_spaces_per_user", own, size) ?:
+	       pt_write_file(PARAM "max_spaces_per_user", "5");
+}
+
 /* ---- tests ---- */
 
 /* a user has a share, and others theirs at the same time; root is not held to it */
@@ -228,9 +238,7 @@ PVAS_TEST(share_of_a_container)
 	pid_t greedy;
 
 	PT_NEED_ROOT();
-	made = mmap(NULL, PAGE, RW, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	ASSERT_EQ(0, pt_read_file(PARAM "max_spaces_per_user", own, sizeof(own)));
-	ASSERT_EQ(0, pt_write_file(PARAM "max_spaces_per_user", "5"));
+	ASSERT_EQ(0, five_for_each(own, sizeof(own)));
 	greedy = start_greedy(as_container, first, &go);
 	EXPECT_LT(0, greedy);
 	EXPECT_EQ(5, *made);
@@ -264,9 +272,7 @@ PVAS_TEST(share_of_a_weak_root)
 	pid_t greedy;
 
 	PT_NEED_ROOT();
-	made = mmap(NULL, PAGE, RW, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	ASSERT_EQ(0, pt_read_file(PARAM "max_spaces_per_user", own, sizeof(own)));
-	ASSERT_EQ(0, pt_write_file(PARAM "max_spaces_per_user", "5"));
+	ASSERT_EQ(0, five_for_each(own, sizeof(own)));
 	/* Whole root's count for nobody else. */
 	ASSERT_EQ(0, pt_raw_make(&raw));
 	greedy = start_greedy(as_weak_root, 0, &go);
@@ -292,9 +298,7 @@ PVAS_TEST(share_of_a_login)
 	pid_t greedy;
 
 	PT_NEED_ROOT();
-	made = mmap(NULL, PAGE, RW, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	ASSERT_EQ(0, pt_read_file(PARAM "max_spaces_per_user", own, sizeof(own)));
-	ASSERT_EQ(0, pt_write_file(PARAM "max_spaces_per_user", "5"));
+	ASSERT_EQ(0, five_for_each(own, sizeof(own)));
 	greedy = start_greedy(as_login, first, &go);
 	EXPECT_LT(0, greedy);
 	EXPECT_EQ(5, *made);

@@ -222,6 +222,18 @@ PVAS_TEST(slow_reader)
 	pt_raw_close(&raw);
 }
 
+/* A space whose creator has left a REGISTER behind, by a userfaultfd with these features */
+static int create_registering(struct pt_raw *raw, uint64_t *features)
+{
+	watch = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (watch == MAP_FAILED)
+		return -errno;
+	pt_raw_init(raw, PVAS_SHIFT_DEFAULT);
+	raw->prepare = leave_registering;
+	raw->prepare_arg = features;
+	return pt_raw_create(raw);
+}
+
 /* nor by one that has begun before and goes on after it: tasks enter, end and are freed */
 PVAS_TEST(userfaultfd_on_its_way)
 {
@@ -230,12 +242,7 @@ PVAS_TEST(userfaultfd_on_its_way)
 	pid_t pid;
 
 	PT_NEED_ROOT();
-	watch = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	ASSERT_NE(MAP_FAILED, (void *)watch);
-	pt_raw_init(&raw, PVAS_SHIFT_DEFAULT);
-	raw.prepare = leave_registering;
-	raw.prepare_arg = &features;
-	ASSERT_EQ(0, pt_raw_create(&raw));
+	ASSERT_EQ(0, create_registering(&raw, &features));
 	watch->at = PT_TABLE_AT;
 	watch->go = 1;
 	while (!watch->done)
@@ -260,12 +267,7 @@ PVAS_TEST(userfaultfd_of_a_task)
 	long at;
 
 	PT_NEED_ROOT();
-	watch = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	ASSERT_NE(MAP_FAILED, (void *)watch);
-	pt_raw_init(&raw, PVAS_SHIFT_DEFAULT);
-	raw.prepare = leave_registering;
-	raw.prepare_arg = &features;
-	ASSERT_EQ(0, pt_raw_create(&raw));
+	ASSERT_EQ(0, create_registering(&raw, &features));
 	pid = pt_raw_spawn(&raw, 1);
 	ASSERT_LT(0, pid);
 	at = pt_raw_call(&raw, 1, SYS_mmap, 0, 1 << 20, PROT_READ | PROT_WRITE,
