@@ -151,7 +151,10 @@ scripts()
 	local line name
 
 	while read -r name line; do
-		printf '#!%s\nimport pvas, sys\nprint(pvas.size, sys.argv, flush=True)\n' "$line" >"$T/script"
+		# One write for a whole line: with -u, print() writes each piece by itself, and
+		# those of two tasks mix.
+		printf '#!%s\nimport pvas, sys\nsys.stdout.write("%%d %%s\\n" %% (pvas.size, sys.argv))\n' \
+			"$line" >"$T/script"
 		chmod +x "$T/script"
 		wants "script: $name" || continue
 		PATH=/usr/bin:/bin run "${pvasrun[@]}" -n 2 "$T/script" 'a b'
