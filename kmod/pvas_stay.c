@@ -26,6 +26,8 @@
 #define PVAS_ENV_LEAVE		"PVAS_EXEC=leave"
 /* How long the exec waits for vfork children that are still loading their programs. */
 #define PVAS_GUESTS_WAIT	HZ
+/* And when it can't leave any more, for those that a thread has made meanwhile. */
+#define PVAS_LATE_GUESTS_WAIT	(10 * HZ)
 
 /* Only asks what the user wants: so it does not matter that another thread can change it. */
 static bool pvas_wants_to_leave(const struct linux_binprm *bprm)
@@ -74,9 +76,9 @@ struct pvas_member *pvas_stay_begin(const struct linux_binprm *bprm)
 }
 
 /* A vfork child is a member until its own program is loaded, a moment after its parent runs. */
-static bool pvas_is_alone(const struct pvas_partition *part)
+static bool pvas_is_alone(const struct pvas_partition *part, unsigned long wait)
 {
-	unsigned long end = jiffies + PVAS_GUESTS_WAIT;
+	unsigned long end = jiffies + wait;
 
 	while (READ_ONCE(part->members) > 1)
 		if (time_after(jiffies, end) || schedule_timeout_killable(1) < 0 ||
@@ -108,10 +110,41 @@ bool pvas_stay_may(void)
 {
 	const struct pvas_partition *old = pvas_task_partition();
 
-	return pvas_caps_last() && pvas_is_alone(old) && !pvas_is_monitored(old);
+	return pvas_caps_last() && pvas_is_alone(old, PVAS_GUESTS_WAIT) &&
+	       !pvas_is_monitored(old);
 }
 
-/* Puts @m in the place of the caller's member, which is returned; NULL if the space has ended. */
+/* The caller's, past the point of no return, where it has an mm of its own. */
+static struct pvas_partition *pvas_old_partition(void)
+{
+	struct pvas_partition *part = NULL;
+	struct pvas_member *m;
+
+	rcu_read_lock();
+	m = pvas_member_find(current->signal);
+	/* Valid without a reference: nobody else ends the caller's membership. */
+	if (m)
+		part = m->part;
+	rcu_read_unlock();
+	return part;
+}
+
+/*
+ * The caller's member, if no other process has the old program's memory: the reclaim would
+ * unmap it under that process, or wait for it. The caller has no other threads that could
+ * make one now.
+ */
+static struct pvas_member *pvas_old_member(void)
+{
+	struct pvas_member *old = pvas_member_find(current->signal);
+
+	return old && old->part->members == 1 ? old : NULL;
+}
+
+/*
+ * Puts @m in the place of the caller's member, which is returned; NULL if the space has ended,
+ * or if the old program is not.
+ */
 static struct pvas_member *pvas_replace(struct pvas_member *m, struct file *exe)
 {
 	struct pvas_partition *part = m->part;
@@ -121,7 +154,7 @@ static struct pvas_member *pvas_replace(struct pvas_member *m, struct file *exe)
 	spin_lock(&space->lock);
 	spin_lock(&pvas_members_lock);
 	if (!space->dead)
-		old = pvas_member_find(current->signal);
+		old = pvas_old_member();
 	if (old) {
 		hash_del_rcu(&old->node);
 		old->part->next = part;
@@ -145,12 +178,20 @@ static struct pvas_member *pvas_replace(struct pvas_member *m, struct file *exe)
  *		tables, and the caller's exit removes it
  * @exe:	the program: the partition takes over the reference and the denial of writing
  *
- * Return: 0, -ESRCH if the space has ended, -EINTR if the caller is killed, -ENOMEM if the
- * memory of the old program can't be unmapped.
+ * Return: 0, -ESRCH if the space has ended or another process keeps the memory of the old
+ * program, -EINTR if the caller is killed, -ENOMEM if that memory can't be unmapped.
  */
 int pvas_stay_enter(struct pvas_member *m, struct file *exe)
 {
-	struct pvas_member *old = pvas_replace(m, exe);
+	struct pvas_partition *part = pvas_old_partition();
+	struct pvas_member *old;
 
+	/*
+	 * A thread may have made a child that shares the memory after pvas_stay_may(). If it
+	 * does not end soon, the caller is killed, and its partition ends with the child.
+	 */
+	if (!part || !pvas_is_alone(part, PVAS_LATE_GUESTS_WAIT))
+		return -ESRCH;
+	old = pvas_replace(m, exe);
 	return old ? pvas_member_end(old) : -ESRCH;
 }
