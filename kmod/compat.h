@@ -74,6 +74,7 @@
 #endif
 
 #define PVAS_HAVE_PAGEMAP_SCAN (LINUX_VERSION_CODE >= KERNEL_VERSION(6, 7, 0))
+#define PVAS_HAVE_SETSELFATTR (LINUX_VERSION_CODE >= KERNEL_VERSION(6, 8, 0))
 #define PVAS_HAVE_MSEAL	 (LINUX_VERSION_CODE >= KERNEL_VERSION(6, 10, 0))
 
 /* The functions behind userfaultfd's ioctls have other names since these versions. */

@@ -83,6 +83,8 @@ struct pid_namespace;
  * @seccomp_mode: 0, or its @filter is compared too
  * @filter:	the seccomp filter; there is no reference to take
  * @witness:	its parent, held, if that had the filter; or NULL
+ * @relabelled: credentials with the newest version of its label, if the security policy has
+ *		been reloaded, held; or NULL. Under pvas_space.lock
  *
  * Ids, capabilities, labels and the user namespace: pvas_space.cred.
  */
@@ -94,6 +96,7 @@ struct pvas_origin {
 	int seccomp_mode;
 	const void *filter;
 	struct task_struct *witness;
+	const struct cred *relabelled;
 };
 
 /**
@@ -347,6 +350,7 @@ bool pvas_space_may_look(const struct pvas_space *space, const struct file *file
 bool pvas_space_may_see_tasks(struct pvas_space *space, const struct file *file);
 bool pvas_space_may_kill(const struct pvas_space *space);
 bool pvas_labels_equal(const struct cred *a, const struct cred *b);
+void pvas_origin_relabel(struct pvas_space *space, const struct cred *cred);
 
 /* pvas_share.c */
 int pvas_share_take(struct pvas_space *space);

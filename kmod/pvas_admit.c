@@ -200,6 +200,35 @@ bool notrace pvas_labels_equal(const struct cred *a, const struct cred *b)
 	return true;
 }
 
+/*
+ * A member of the space is about to have @cred, with a newer version of its label. The space's
+ * other processes come to it as well, each at its next call that asks the security module.
+ * Atomic.
+ */
+void notrace pvas_origin_relabel(struct pvas_space *space, const struct cred *cred)
+{
+	const struct cred *before;
+
+	spin_lock(&space->lock);
+	before = space->origin.relabelled;
+	space->origin.relabelled = get_cred(cred);
+	spin_unlock(&space->lock);
+	if (before)
+		put_cred(before);
+}
+
+/* Is it the label of the creator, or the newest version of that? */
+static bool pvas_label_fits(struct pvas_space *space, const struct cred *cred)
+{
+	bool fits = pvas_labels_equal(cred, space->cred);
+
+	spin_lock(&space->lock);
+	if (!fits && space->origin.relabelled)
+		fits = pvas_labels_equal(cred, space->origin.relabelled);
+	spin_unlock(&space->lock);
+	return fits;
+}
+
 /* ---- seccomp ---- */
 
 #ifdef CONFIG_SECCOMP_FILTER
@@ -302,6 +331,8 @@ void pvas_origin_put(struct pvas_space *space)
 	pvas_ns_put(o->cgroup_ns);
 	pvas_ns_put(o->ipc_ns);
 	put_pid_ns(space->pid_ns);
+	if (o->relabelled)
+		put_cred(o->relabelled);
 	put_cred(space->cred);
 }
 
@@ -315,7 +346,7 @@ static bool pvas_is_alike(struct pvas_space *space, const struct cred *cred)
 	       gid_eq(cred->sgid, own->sgid) && cred->user_ns == own->user_ns &&
 	       pvas_ns_equal(space) &&
 	       task_no_new_privs(current) == space->origin.no_new_privs &&
-	       pvas_labels_equal(cred, own) && pvas_seccomp_equal(space);
+	       pvas_label_fits(space, cred) && pvas_seccomp_equal(space);
 }
 
 /**

@@ -3,8 +3,11 @@
  * Guard: tasks keep the attributes that pvas_admit.c has checked. Tasks, their
  * guests and the creator can't change
  *
- *  - ids, permitted capabilities, user namespace, the label of a security module and
- *    the Landlock domain: commit_creds(), -EPERM;
+ *  - ids, permitted capabilities, user namespace and the Landlock domain: commit_creds(),
+ *    -EPERM;
+ *  - the label of a security module, or of what it will make: security_setprocattr() and
+ *    security_setselfattr(), -EPERM. Behind these, AppArmor and SELinux ignore the result of
+ *    commit_creds(), and the process would believe that it is confined;
  *  - the user, pid, mount, ipc, cgroup or time namespace, by unshare(2) or
  *    setns(2): -EPERM, and -EUSERS for entering a time namespace, which would
  *    map a page into the shared mm that is freed with the namespace;
@@ -85,6 +88,25 @@ static unsigned long notrace pvas_argument(struct ftrace_regs *fregs, int n)
 	return n ? regs->si : regs->di;
 }
 
+/*
+ * Does AppArmor put the newest version of the caller's profile in the place of one that has
+ * been reloaded? It has counted on that: if the credentials are not changed, it drops one
+ * reference too many. What the caller itself asks for has been refused before.
+ */
+static bool notrace pvas_is_newer_label(unsigned long parent_ip)
+{
+#ifdef CONFIG_SECURITY_APPARMOR
+	static const char replaces[] = "aa_replace_current_label";
+	char name[sizeof(replaces) + 1];
+
+	/* A longer name is cut, and differs in its last character. */
+	snprintf(name, sizeof(name), "%ps", (void *)parent_ip);
+	return !strcmp(name, replaces);
+#else
+	return false;
+#endif
+}
+
 /* ---- ftrace callbacks ---- */
 
 /* (new) */
@@ -92,11 +114,25 @@ static void notrace pvas_on_commit_creds(unsigned long ip, unsigned long parent_
 					 struct ftrace_ops *ops, struct ftrace_regs *fregs)
 {
 	const struct cred *new = (const struct cred *)pvas_argument(fregs, 0);
-	const struct cred *old = current_real_cred();
+	struct pvas_partition *part = pvas_task_partition();
+	bool refuse;
 
-	pvas_refuse_if(new && pvas_task_partition() &&
-		       (pvas_creds_differ(new, old) || !pvas_labels_equal(new, old)), fregs,
-		       pvas_stub_refuse_creds);
+	if (!new || !part)
+		return;
+	refuse = pvas_creds_differ(new, current_real_cred());
+	if (!refuse && !pvas_labels_equal(new, current_real_cred())) {
+		refuse = !pvas_is_newer_label(parent_ip);
+		if (!refuse)
+			pvas_origin_relabel(part->space, new);
+	}
+	pvas_refuse_if(refuse, fregs, pvas_stub_refuse_creds);
+}
+
+/* security_setprocattr(), security_setselfattr() */
+static void notrace pvas_on_setattr(unsigned long ip, unsigned long parent_ip,
+				    struct ftrace_ops *ops, struct ftrace_regs *fregs)
+{
+	pvas_refuse_if(true, fregs, pvas_stub_refuse);
 }
 
 /* (unshare_flags, ...): afterwards unshare() ignores errors */
@@ -154,6 +190,15 @@ static void notrace pvas_on_kthread_comm(unsigned long ip, unsigned long parent_
 /* ---- the hooks ---- */
 
 static const char * const pvas_creds_names[] = { "commit_creds", NULL };
+static const char * const pvas_setattr_names[] = {
+#ifdef CONFIG_SECURITY
+	"security_setprocattr",
+#if PVAS_HAVE_SETSELFATTR
+	"security_setselfattr",
+#endif
+#endif
+	NULL
+};
 static const char * const pvas_unshare_names[] = {
 #ifdef CONFIG_USER_NS
 	"unshare_userns",
@@ -189,6 +234,7 @@ static const char * const pvas_comm_names[] = { "get_kthread_comm", NULL };
 
 static struct pvas_hook pvas_guards[] = {
 	PVAS_GUARD_HOOK(pvas_creds_names, pvas_on_commit_creds),
+	PVAS_GUARD_HOOK(pvas_setattr_names, pvas_on_setattr),
 	PVAS_GUARD_HOOK(pvas_unshare_names, pvas_on_unshare),
 	PVAS_GUARD_HOOK(pvas_copy_ns_names, pvas_on_copy_ns),
 	PVAS_GUARD_HOOK(pvas_copy_creds_names, pvas_on_copy_creds),
