@@ -218,6 +218,7 @@ struct pvas_space {
  * @unfinished:	areas are left for @finish to unmap
  * @unclean:	areas are left as long as the mm lives
  * @vacates:	with it, all memory of the space was freed
+ * @in_exec:	its task is in an exec that stays: nobody may begin to share its memory
  * @next:	of the same task's next program: takes the index when this is freed; under
  *		space->lock
  */
@@ -242,6 +243,7 @@ struct pvas_partition {
 	bool unfinished;
 	bool unclean;
 	bool vacates;
+	bool in_exec;
 	struct pvas_partition *next;
 	struct completion reclaimed;
 	struct rcu_head rcu;
@@ -350,6 +352,7 @@ bool pvas_space_may_look(const struct pvas_space *space, const struct file *file
 bool pvas_space_may_see_tasks(struct pvas_space *space, const struct file *file);
 bool pvas_space_may_kill(const struct pvas_space *space);
 bool pvas_labels_equal(const struct cred *a, const struct cred *b);
+bool pvas_is_relabelled(struct pvas_space *space, const struct cred *cred);
 void pvas_origin_relabel(struct pvas_space *space, const struct cred *cred);
 
 /* pvas_share.c */

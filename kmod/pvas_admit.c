@@ -217,16 +217,21 @@ void notrace pvas_origin_relabel(struct pvas_space *space, const struct cred *cr
 		put_cred(before);
 }
 
+/* Atomic. */
+bool notrace pvas_is_relabelled(struct pvas_space *space, const struct cred *cred)
+{
+	bool is;
+
+	spin_lock(&space->lock);
+	is = space->origin.relabelled && pvas_labels_equal(cred, space->origin.relabelled);
+	spin_unlock(&space->lock);
+	return is;
+}
+
 /* Is it the label of the creator, or the newest version of that? */
 static bool pvas_label_fits(struct pvas_space *space, const struct cred *cred)
 {
-	bool fits = pvas_labels_equal(cred, space->cred);
-
-	spin_lock(&space->lock);
-	if (!fits && space->origin.relabelled)
-		fits = pvas_labels_equal(cred, space->origin.relabelled);
-	spin_unlock(&space->lock);
-	return fits;
+	return pvas_labels_equal(cred, space->cred) || pvas_is_relabelled(space, cred);
 }
 
 /* ---- seccomp ---- */

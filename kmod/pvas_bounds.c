@@ -77,7 +77,7 @@ static void notrace pvas_on_ia32(unsigned long ip, unsigned long parent_ip,
 	struct pt_regs *regs = ftrace_get_regs(fregs);
 
 	if (regs && in_ia32_syscall() && pvas_task_partition())
-		regs->ip = (unsigned long)pvas_stub_eperm;
+		pvas_redirect(regs, pvas_stub_eperm);
 }
 
 static void notrace pvas_on_search(unsigned long ip, unsigned long parent_ip,
@@ -145,7 +145,7 @@ static void notrace pvas_on_copy(unsigned long ip, unsigned long parent_ip,
 	index = pvas_index_of(part->space, vma->vm_start);
 	if (index >= part->space->first && index <= part->space->last &&
 	    !test_bit(index, part->space->reserved))
-		regs->ip = (unsigned long)pvas_stub_copy_nothing;
+		pvas_redirect(regs, pvas_stub_copy_nothing);
 }
 
 /*
@@ -169,7 +169,7 @@ static void notrace pvas_on_expand(unsigned long ip, unsigned long parent_ip,
 		return;
 	begin = ALIGN_DOWN(vma->vm_end - 1, 1UL << shift);
 	if (regs->si < begin + PVAS_LAYOUT_GAP_LOW)
-		regs->ip = (unsigned long)pvas_stub_enomem;
+		pvas_redirect(regs, pvas_stub_enomem);
 }
 
 /*
@@ -183,7 +183,7 @@ static void notrace pvas_on_reap(unsigned long ip, unsigned long parent_ip,
 
 	if (regs && !(current->flags & PF_KTHREAD) &&
 	    pvas_space_shift_of((struct mm_struct *)regs->di))
-		regs->ip = (unsigned long)pvas_stub_true;
+		pvas_redirect(regs, pvas_stub_true);
 }
 
 /* (mm, ...): by a process that has /proc/PID/mem open */
@@ -193,7 +193,7 @@ static void notrace pvas_on_remote(unsigned long ip, unsigned long parent_ip,
 	struct pt_regs *regs = ftrace_get_regs(fregs);
 
 	if (regs && pvas_space_is_vacant((struct mm_struct *)regs->di))
-		regs->ip = (unsigned long)pvas_stub_zero;
+		pvas_redirect(regs, pvas_stub_zero);
 }
 
 /* (mm, ...): by a process that is in a call with memory of another one, as process_vm_writev(2) */
@@ -203,7 +203,7 @@ static void notrace pvas_on_remote_pages(unsigned long ip, unsigned long parent_
 	struct pt_regs *regs = ftrace_get_regs(fregs);
 
 	if (regs && pvas_space_is_vacant((struct mm_struct *)regs->di))
-		regs->ip = (unsigned long)pvas_stub_enomem;
+		pvas_redirect(regs, pvas_stub_enomem);
 }
 
 /*
@@ -218,7 +218,7 @@ static void notrace pvas_on_unmap_event(unsigned long ip, unsigned long parent_i
 
 	if (regs && (current->flags & PF_KTHREAD) && current->mm &&
 	    pvas_space_shift_of(current->mm))
-		regs->ip = (unsigned long)pvas_stub_zero;
+		pvas_redirect(regs, pvas_stub_zero);
 }
 
 /* (task) */
@@ -228,7 +228,7 @@ static void notrace pvas_on_exe_file(unsigned long ip, unsigned long parent_ip,
 	struct pt_regs *regs = ftrace_get_regs(fregs);
 
 	if (regs && pvas_task_has_exe((struct task_struct *)regs->di))
-		regs->ip = (unsigned long)pvas_stub_exe_file;
+		pvas_redirect(regs, pvas_stub_exe_file);
 }
 
 /* ---- the hooks ---- */

@@ -464,5 +464,5 @@ void notrace pvas_on_call(unsigned long ip, unsigned long parent_ip, struct ftra
 	bound = pvas_find_bound(ip);
 	stub = bound ? bound->check(part, regs) : pvas_stub_eperm;
 	if (stub)
-		regs->ip = (unsigned long)stub;
+		pvas_redirect(regs, stub);
 }

@@ -181,7 +181,7 @@ static void pvas_exec_end(struct pvas_exec *ex)
 {
 	kvfree(ex->buf);
 	if (ex->stays)
-		pvas_member_free(ex->stays);
+		pvas_stay_end(ex->stays);
 	pvas_partition_put(ex->part);
 }
 

@@ -41,6 +41,11 @@ static int pvas_stub_refuse(void)
 	return -EPERM;
 }
 
+static int pvas_stub_refuse_for_now(void)
+{
+	return -EAGAIN;
+}
+
 static int pvas_stub_refuse_time(void)
 {
 	return -EUSERS;
@@ -51,6 +56,24 @@ static int pvas_stub_refuse_creds(struct cred *new)
 {
 	abort_creds(new);
 	return -EPERM;
+}
+
+/*
+ * In place of commit_creds(), for credentials with another label: is it just the newest version
+ * of the caller's, which is what the security module gives to all that are prepared now?
+ */
+static int pvas_stub_commit_newer(struct cred *new)
+{
+	struct cred *now = prepare_creds();
+	bool newer = now && pvas_labels_equal(new, now);
+
+	if (now)
+		abort_creds(now);
+	if (!newer)
+		return pvas_stub_refuse_creds(new);
+	pvas_origin_relabel(pvas_task_partition()->space, new);
+	/* This time the hook knows the label. */
+	return commit_creds(new);
 }
 
 static void pvas_stub_task_comm(char *buf, size_t size, struct task_struct *tsk)
@@ -76,7 +99,7 @@ static void notrace pvas_refuse_if(bool refuse, struct ftrace_regs *fregs, void 
 	struct pt_regs *regs = ftrace_get_regs(fregs);
 
 	if (refuse && regs && pvas_task_partition())
-		regs->ip = (unsigned long)stub;
+		pvas_redirect(regs, stub);
 }
 
 static unsigned long notrace pvas_argument(struct ftrace_regs *fregs, int n)
@@ -93,7 +116,7 @@ static unsigned long notrace pvas_argument(struct ftrace_regs *fregs, int n)
  * been reloaded? It has counted on that: if the credentials are not changed, it drops one
  * reference too many. What the caller itself asks for has been refused before.
  */
-static bool notrace pvas_is_newer_label(unsigned long parent_ip)
+static bool notrace pvas_is_replaced_label(unsigned long parent_ip)
 {
 #ifdef CONFIG_SECURITY_APPARMOR
 	static const char replaces[] = "aa_replace_current_label";
@@ -115,17 +138,18 @@ static void notrace pvas_on_commit_creds(unsigned long ip, unsigned long parent_
 {
 	const struct cred *new = (const struct cred *)pvas_argument(fregs, 0);
 	struct pvas_partition *part = pvas_task_partition();
-	bool refuse;
 
 	if (!new || !part)
 		return;
-	refuse = pvas_creds_differ(new, current_real_cred());
-	if (!refuse && !pvas_labels_equal(new, current_real_cred())) {
-		refuse = !pvas_is_newer_label(parent_ip);
-		if (!refuse)
-			pvas_origin_relabel(part->space, new);
-	}
-	pvas_refuse_if(refuse, fregs, pvas_stub_refuse_creds);
+	if (pvas_creds_differ(new, current_real_cred()))
+		pvas_refuse_if(true, fregs, pvas_stub_refuse_creds);
+	else if (pvas_labels_equal(new, current_real_cred()) ||
+		 pvas_is_relabelled(part->space, new))
+		return;
+	else if (pvas_is_replaced_label(parent_ip))
+		pvas_origin_relabel(part->space, new);
+	else
+		pvas_refuse_if(true, fregs, pvas_stub_commit_newer);
 }
 
 /* security_setprocattr(), security_setselfattr() */
@@ -158,7 +182,12 @@ static void notrace pvas_on_copy_creds(unsigned long ip, unsigned long parent_ip
 {
 	unsigned long flags = pvas_argument(fregs, 1);
 
+	struct pvas_partition *part = pvas_task_partition();
+
 	pvas_refuse_if((flags & CLONE_VM) && (flags & CLONE_NEWUSER), fregs, pvas_stub_refuse);
+	/* It would keep the memory that the exec of another thread is about to free. */
+	pvas_refuse_if((flags & CLONE_VM) && !(flags & CLONE_THREAD) && part &&
+		       READ_ONCE(part->in_exec), fregs, pvas_stub_refuse_for_now);
 }
 
 /* (nsset, ns): setns(2), with a file of the namespace or a pidfd */
@@ -184,7 +213,7 @@ static void notrace pvas_on_kthread_comm(unsigned long ip, unsigned long parent_
 	struct pt_regs *regs = ftrace_get_regs(fregs);
 
 	if (regs && pvas_task_has_exe((struct task_struct *)regs->dx))
-		regs->ip = (unsigned long)pvas_stub_task_comm;
+		pvas_redirect(regs, pvas_stub_task_comm);
 }
 
 /* ---- the hooks ---- */

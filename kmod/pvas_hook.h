@@ -7,8 +7,8 @@
 #define PVAS_HOOK_H
 
 #include <linux/ftrace.h>
+#include <linux/ptrace.h>
 
-struct pt_regs;
 struct pvas_partition;
 
 /* PERMANENT: the sysctl kernel.ftrace_enabled must not switch the bounds off. */
@@ -62,6 +62,19 @@ struct pvas_hook_set {
 	struct pvas_hook *hooks;
 	unsigned int n;
 };
+
+/*
+ * In a callback: instead of its function, the kernel calls @stub. Another tracer of the function
+ * may be a direct one, such as a BPF program that runs after it. Where that has been attached
+ * while the ops was on no function of the kernel's, ftrace has not told it that the address of
+ * the function can change, and it would call the function itself. It has left its address in
+ * orig_ax, since it came to the ops's list later, and is not called then.
+ */
+static __always_inline void pvas_redirect(struct pt_regs *regs, void *stub)
+{
+	regs->ip = (unsigned long)stub;
+	regs->orig_ax = 0;
+}
 
 extern const struct pvas_hook_set pvas_bounds_set;	/* pvas_bounds.c */
 extern bool pvas_refuse_ia32;

@@ -108,13 +108,14 @@ static bool pvas_is_monitored(const struct pvas_partition *part)
 /* Before the point of no return, in addition to the checks of a program that enters. */
 bool pvas_stay_may(void)
 {
-	const struct pvas_partition *old = pvas_task_partition();
+	struct pvas_partition *old = pvas_task_partition();
 
+	WRITE_ONCE(old->in_exec, true);
 	return pvas_caps_last() && pvas_is_alone(old, PVAS_GUESTS_WAIT) &&
 	       !pvas_is_monitored(old);
 }
 
-/* The caller's, past the point of no return, where it has an mm of its own. */
+/* The caller's, also past the point of no return, where it has an mm of its own. */
 static struct pvas_partition *pvas_old_partition(void)
 {
 	struct pvas_partition *part = NULL;
@@ -127,6 +128,16 @@ static struct pvas_partition *pvas_old_partition(void)
 		part = m->part;
 	rcu_read_unlock();
 	return part;
+}
+
+/* The exec has failed, or leaves the space. */
+void pvas_stay_end(struct pvas_member *m)
+{
+	struct pvas_partition *old = pvas_old_partition();
+
+	if (old)
+		WRITE_ONCE(old->in_exec, false);
+	pvas_member_free(m);
 }
 
 /*
@@ -187,8 +198,9 @@ int pvas_stay_enter(struct pvas_member *m, struct file *exe)
 	struct pvas_member *old;
 
 	/*
-	 * A thread may have made a child that shares the memory after pvas_stay_may(). If it
-	 * does not end soon, the caller is killed, and its partition ends with the child.
+	 * A clone() that had begun before @in_exec was set may have made a child that shares
+	 * the memory. If it does not end soon, the caller is killed, and its partition ends
+	 * with the child.
 	 */
 	if (!part || !pvas_is_alone(part, PVAS_LATE_GUESTS_WAIT))
 		return -ESRCH;

@@ -335,7 +335,7 @@ void notrace pvas_on_uffd(unsigned long ip, unsigned long parent_ip, struct ftra
 	part = pvas_task_partition();
 	stub = pvas_uffd_check(part && part->space->mm == ctx->mm, regs->si);
 	if (stub)
-		regs->ip = (unsigned long)stub;
+		pvas_redirect(regs, stub);
 }
 
 #else

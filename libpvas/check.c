@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "../kmod/pvas_elf.h"
+#include "open_regular.h"
 #include "private.h"
 #include "privilege.h"
 #include "pvas.h"
@@ -138,31 +139,6 @@ static int explain_elf(const struct elf_file *f, int err, const struct why *w)
 	if (pvas_elf_check_ehdr(&f->head) || !f->head.e_entry)
 		return explain_head(&f->head, w);
 	return refuse(w, -ENOEXEC, "malformed or truncated ELF file");
-}
-
-/*
- * Open a regular file. Nothing else is opened, not even for a moment: that starts a watchdog,
- * rewinds a tape, or lets the writer of a FIFO go on. The path can be another user's choice.
- */
-static int open_regular(const char *path, struct stat *st)
-{
-	int at = open(path, O_PATH | O_CLOEXEC), fd = -1;
-	char self[32];
-
-	if (at < 0)
-		return -errno;
-	if (fstat(at, st)) {
-		fd = -errno;
-	} else if (!S_ISREG(st->st_mode)) {
-		fd = -EINVAL;
-	} else {
-		snprintf(self, sizeof(self), "/proc/self/fd/%d", at);
-		fd = open(self, O_RDONLY | O_CLOEXEC);
-		if (fd < 0)
-			fd = -errno;
-	}
-	close(at);
-	return fd;
 }
 
 /* ---- the interpreter ---- */

@@ -11,6 +11,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "open_regular.h"
+
 /*
  * Offsets in the file are checked before use. The file is read and not mapped, because
  * its owner may truncate it at any time: access to a mapping would raise SIGBUS.
@@ -114,17 +116,15 @@ static unsigned int check_file(int fd)
 	return flags;
 }
 
-/* O_NONBLOCK: the path may have become a FIFO since it was looked up. */
 unsigned int elf_needed(const char *path)
 {
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-	unsigned int flags = 0;
+	unsigned int flags;
 	struct stat st;
+	int fd = open_regular(path, &st);
 
 	if (fd < 0)
 		return 0;
-	if (!fstat(fd, &st) && S_ISREG(st.st_mode))
-		flags = check_file(fd);
+	flags = check_file(fd);
 	close(fd);
 	return flags;
 }

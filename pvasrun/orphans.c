@@ -20,10 +20,12 @@
 #include <unistd.h>
 
 #include "clock.h"
+#include "environment.h"
 #include "report.h"
 
 #define COMM_MAX	64
 #define POLL_MS		50
+#define PATIENCE_MS	1000	/* for the environments of all processes */
 #define SOON_MS		500	/* the other processes of a pipeline end by themselves */
 
 struct orphan {
@@ -81,24 +83,25 @@ static bool is_child(const char *pid, struct orphan *orphan)
 
 /*
  * Has it, or the process that forked it, been started with a task's environment? pvasrun's
- * own children from before its execve() have not, nor their descendants.
+ * own children from before its execve() have not, nor their descendants. One that doesn't say
+ * counts as a task's.
  */
-static bool has_tasks_environment(pid_t pid)
+static bool has_tasks_environment(struct subreaper *orphans, pid_t pid)
 {
-	char path[64], wanted[32], *line = NULL;
-	bool found = false;
-	size_t size = 0;
-	FILE *file;
+	char wanted[32];
 
-	snprintf(path, sizeof(path), "/proc/%d/environ", pid);
+	if (!orphans->mixed)
+		return true;
 	snprintf(wanted, sizeof(wanted), "PVAS_LAUNCHER=%d", getpid());
-	file = fopen(path, "re");
-	while (file && !found && getdelim(&line, &size, '\0', file) > 0)
-		found = !strcmp(line, wanted);
-	free(line);
-	if (file)
-		fclose(file);
-	return found;
+	return environment_has(pid, wanted, &orphans->patience) != ENVIRONMENT_HAS_NOT;
+}
+
+/* Not a process that pvasrun itself made for its own work: these send no signal when they end. */
+static bool is_adopted(pid_t pid)
+{
+	siginfo_t info;
+
+	return !waitid(P_PID, pid, &info, WEXITED | WNOHANG | WNOWAIT);
 }
 
 /* Pids in a /proc of another namespace are other processes' in ours. */
@@ -120,7 +123,7 @@ static bool proc_is_ours(void)
 	return ours;
 }
 
-static void find(const struct subreaper *orphans, struct list *list)
+static void find(struct subreaper *orphans, struct list *list)
 {
 	struct orphan orphan, *more;
 	struct dirent *entry;
@@ -131,8 +134,8 @@ static void find(const struct subreaper *orphans, struct list *list)
 		return;
 	while ((entry = readdir(proc))) {
 		if (entry->d_name[0] < '1' || entry->d_name[0] > '9' ||
-		    !is_child(entry->d_name, &orphan) ||
-		    (orphans->mixed && !has_tasks_environment(orphan.pid)))
+		    !is_child(entry->d_name, &orphan) || !is_adopted(orphan.pid) ||
+		    !has_tasks_environment(orphans, orphan.pid))
 			continue;
 		more = reallocarray(list->all, list->nr + 1, sizeof(*more));
 		if (!more)
@@ -151,7 +154,7 @@ static bool no_children(void)
 	return waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) < 0 && errno == ECHILD;
 }
 
-static bool none_left(const struct subreaper *orphans)
+static bool none_left(struct subreaper *orphans)
 {
 	struct list list;
 
@@ -166,7 +169,7 @@ static bool none_left(const struct subreaper *orphans)
 
 void orphans_open(struct subreaper *orphans, struct loop *loop, struct job *job, bool user_backend)
 {
-	*orphans = (struct subreaper){ .loop = loop, .job = job };
+	*orphans = (struct subreaper){ .loop = loop, .job = job, .patience = PATIENCE_MS };
 	if (job->opt->orphans == ORPHANS_WARN && !user_backend)
 		return;
 	orphans->mixed = !no_children();
@@ -193,9 +196,7 @@ static bool wait_for_all(struct subreaper *orphans, int64_t until)
 /* A pid that is no child's may be anybody's. */
 static void signal_child(pid_t pid, int signo)
 {
-	siginfo_t info;
-
-	if (waitid(P_PID, pid, &info, WEXITED | WNOHANG | WNOWAIT))
+	if (!is_adopted(pid))
 		return;
 	kill(pid, signo);
 	kill(pid, SIGCONT);
@@ -242,7 +243,7 @@ static void kill_all(struct subreaper *orphans, int signo)
 	free(done.all);
 }
 
-static void report_orphans(const struct subreaper *orphans)
+static void report_orphans(struct subreaper *orphans)
 {
 	char more[32] = "";
 	struct list list;

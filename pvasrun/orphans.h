@@ -11,6 +11,7 @@ struct subreaper {
 	struct job *job;
 	bool adopts;		/* pvasrun is their subreaper */
 	bool mixed;		/* pvasrun had children before the job */
+	int64_t patience;	/* milliseconds to wait for answers about processes */
 	bool blind;		/* /proc doesn't tell which children it has */
 };
 

@@ -12,6 +12,7 @@
 
 #include "../libpvas/pvas.h"
 #include "component.h"
+#include "open_regular.h"
 
 #define SYSTEM		"/usr/bin/python3."
 #define SCRIPT_HEAD	256	/* the kernel reads no more of a #! line */
@@ -28,11 +29,12 @@ struct words {
 
 static int read_head(const char *path, char head[static SCRIPT_HEAD + 1])
 {
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	struct stat st;
+	int fd = open_regular(path, &st);
 	ssize_t n;
 
 	if (fd < 0)
-		return -errno;
+		return fd;
 	n = pread(fd, head, SCRIPT_HEAD, 0);
 	close(fd);
 	if (n < 0)

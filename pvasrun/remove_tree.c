@@ -52,9 +52,10 @@ int open_own_directory(int at, const char *name)
 {
 	int path_fd, fd;
 
-	path_fd = openat(at, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	/* A rank may have mounted a file system there, whose server never answers. */
+	path_fd = open_here(at, name);
 	if (path_fd < 0)
-		return -errno;
+		return path_fd;
 	make_accessible(path_fd);
 	fd = openat(path_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (fd < 0)

@@ -2,10 +2,13 @@
 /* Remove all of a directory, and nothing else */
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mount.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -290,6 +293,49 @@ static void half_made(void)
 	check(!rmdir(file) && rmdir(used) && errno == ENOTEMPTY);
 }
 
+/* File systems that never answer are mounted in the tree: not even a child can end that waits. */
+static void hung_mounts(void)
+{
+	static const char * const places[] = { "mounted", "a/mounted", "a/b/mounted" };
+	char path[PATH_MAX], options[64];
+	unsigned int i;
+	int fuse;
+
+	if (unshare(CLONE_NEWNS) || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL))
+		return;
+	for (i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
+		fuse = open("/dev/fuse", O_RDWR | O_CLOEXEC);
+		snprintf(path, sizeof(path), "%s/%s", dir, places[i]);
+		snprintf(options, sizeof(options), "fd=%d,rootmode=40000,user_id=0,group_id=0",
+			 fuse);
+		if (fuse < 0 || mount("none", path, "fuse", 0, options))
+			return;
+	}
+	empty_directory(open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC), "kept", now_ms() + 1000);
+}
+
+static void leaves_hung_mounts(int top)
+{
+	pid_t pid, ended = 0;
+	int i;
+
+	check(!mkdirat(top, "mounted", 0700) && !mkdirat(top, "a", 0700) &&
+	      !mkdirat(top, "a/mounted", 0700) && !mkdirat(top, "a/b", 0700) &&
+	      !mkdirat(top, "a/b/mounted", 0700));
+	pid = fork();
+	if (!pid) {
+		hung_mounts();
+		_exit(0);
+	}
+	for (i = 0; i < 1000 && !ended; i++) {
+		ended = waitpid(pid, NULL, WNOHANG);
+		usleep(10000);
+	}
+	check(ended == pid);
+	if (!ended)
+		kill(pid, SIGKILL);
+}
+
 static void all(void)
 {
 	int top;
@@ -305,6 +351,7 @@ static void all(void)
 	sweeps_run_out_of_time();
 	no_space(top);
 	half_made();
+	leaves_hung_mounts(top);
 	empty_directory(top, NULL, now_ms() + 10000);
 	close(top);
 	check(!rmdir(dir));

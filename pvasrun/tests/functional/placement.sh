@@ -331,6 +331,18 @@ test_orphans_other_proc()
 	done
 }
 
+# Each process can make any of its memory its environment, which pvasrun reads if it had children.
+test_orphans_environment()
+{
+	[ -n "$BIG_ENVIRONMENT" ] || return
+	timeout -s KILL 30 bash -c "sleep 100 & echo \$! >$T/mine
+		exec $PVASRUN --orphans kill -n 1 '$BIG_ENVIRONMENT' $T/pid.0" >out 2>err
+	status=$?
+	status_is 0; silent
+	kill "$(cat mine)" "$(cat pid.0)" 2>/dev/null
+	kill -KILL "$(cat pid.0)" 2>/dev/null
+}
+
 # pvasrun looks for them among all processes: a foreign one that hangs doesn't hold it up.
 test_orphans_beside_hung_exec()
 {
