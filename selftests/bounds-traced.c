@@ -7,6 +7,8 @@
 #include <fcntl.h>
 #include <linux/bpf.h>
 #include <linux/btf.h>
+#include <sched.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -142,11 +144,11 @@ static bool attach_all(int *links)
 TASK(try_bounds)
 {
 	void *header = (void *)(uintptr_t)strtoul(pt_args[0], NULL, 16);
+	const unsigned long user = CLONE_VM | CLONE_VFORK | CLONE_NEWUSER | SIGCHLD;
 
 	CHECK_ERR(EPERM, madvise(header, 4096, MADV_DONTNEED));
 	CHECK_ERR(EPERM, setresuid(65534, 65534, 65534));
-	CHECK_ERR(EPERM, syscall(SYS_clone, CLONE_VM | CLONE_VFORK | CLONE_NEWUSER | SIGCHLD, 0, 0,
-				 0, 0));
+	CHECK_ERR(EPERM, syscall(SYS_clone, user, 0, 0, 0, 0));
 }
 
 static int try_in_space(void)
@@ -162,8 +164,8 @@ static int try_in_space(void)
 	/* Memory of partition 0, which a task can't change */
 	own = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	snprintf(at, sizeof(at), "%lx", (unsigned long)own);
-	pid = pt_start_task_args(space, 1, "try_bounds", at);
-	ret = pid < 0 ? -1 : pt_wait(pid);
+	ret = pvas_task_spawn(space, 1, pt_self(), pt_argv_as("try_bounds", at), environ, NULL, &pid);
+	ret = ret < 0 ? ret : pt_wait(pid);
 	pvas_space_destroy(space);
 	munmap(own, 4096);
 	return ret;
@@ -194,7 +196,7 @@ PVAS_TEST(attached_beside)
 
 	if (pt_backend() != PVAS_BACKEND_KERNEL)
 		SKIP(return, "the user backend has no hooks");
-	/* Another space keeps the hooks on; this process can only have one. */
+	/* The hooks stay on for a moment: a process can have only one space. */
 	if (!attach_all(links)) {
 		pvas_space_destroy(space);
 		SKIP(return, "no BPF tracing on this kernel");
