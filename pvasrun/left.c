@@ -5,7 +5,8 @@
  *
  * Such a program can have other rights than pvasrun, and a mount namespace of its own: its path
  * is text, and its file, or the interpreter that this names, can be on a server of that user's
- * that doesn't answer. So a child looks at the file, by /proc, and nobody waits for that child.
+ * that doesn't answer. Even the link to it waits, with Linux 6.18, for an execve() that has
+ * begun. So a child looks at both, by /proc, and nobody waits for that child.
  */
 #include "left.h"
 
@@ -31,6 +32,7 @@ void left_begin(struct left *left, struct job *job, const struct job_space *spac
 	left->space = space;
 	left->pause = FIRST_MS;
 	left->patience = PATIENCE_MS;
+	left->more_patience = PATIENCE_MS;
 	left->at = job->opt->verbose ? now_ms() + FIRST_MS : 0;
 }
 
@@ -44,42 +46,66 @@ static bool is_listed(const struct pvas_task_info *tasks, int nr, pid_t pid)
 	return false;
 }
 
+/* What a child finds */
+struct found {
+	char path[PATH_MAX];	/* empty: the process has ended */
+	char why[256];		/* its program can't be a task; or empty */
+};
+
 /* It keeps no file of pvasrun's: if it hangs, it holds up no reader of them. */
 static void __attribute__((noreturn)) check_in_child(pid_t pid, int to)
 {
-	char file[32], why[256] = "";
+	struct found found = { .path = "" };
+	char file[32];
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	dup2(to, STDIN_FILENO);
 	close_range(STDIN_FILENO + 1, ~0U, 0);
 	snprintf(file, sizeof(file), "/proc/%d/exe", pid);
-	pvas_program_check(file, why, sizeof(why));
-	_exit(write(STDIN_FILENO, why, sizeof(why)) != sizeof(why));
+	if (readlink(file, found.path, sizeof(found.path) - 1) < 0)
+		found.path[0] = '\0';
+	/* The name alone says enough if the rest takes too long. */
+	if (write(STDIN_FILENO, found.path, sizeof(found.path)) < 0)
+		_exit(1);
+	pvas_program_check(file, found.why, sizeof(found.why));
+	_exit(write(STDIN_FILENO, found.why, sizeof(found.why)) != sizeof(found.why));
 }
 
-/* Why its program can't be a task. Empty: it can, or there is no answer in time. */
-static void ask_child(struct left *left, pid_t pid, char why[static 256])
+static bool read_in_time(int from, void *answer, size_t len, int64_t *patience)
 {
 	const int64_t begin = now_ms();
-	struct pollfd answer = { .events = POLLIN };
+	struct pollfd ready = { .fd = from, .events = POLLIN };
+	bool known;
+
+	known = *patience > 0 && poll(&ready, 1, (int)*patience) == 1 &&
+		read(from, answer, len) == (ssize_t)len;
+	*patience -= now_ms() - begin;
+	return known;
+}
+
+/* False: the process has ended. What isn't known in time is empty. */
+static bool ask_child(struct left *left, pid_t pid, struct found *found)
+{
+	bool known = false;
 	int ends[2];
 	pid_t child;
 
+	*found = (struct found){ .path = "" };
 	if (left->patience <= 0 || pipe2(ends, O_CLOEXEC) < 0)
-		return;
+		return true;
 	child = fork();
 	if (!child)
 		check_in_child(pid, ends[1]);
 	close(ends[1]);
-	answer.fd = ends[0];
-	if (child < 0 || poll(&answer, 1, (int)left->patience) != 1 ||
-	    read(ends[0], why, 256) != 256)
-		why[0] = '\0';
+	if (child > 0)
+		known = read_in_time(ends[0], found->path, sizeof(found->path), &left->patience);
+	if (known && !read_in_time(ends[0], found->why, sizeof(found->why), &left->more_patience))
+		found->why[0] = '\0';
 	close(ends[0]);
-	left->patience -= now_ms() - begin;
 	/* job_reap() waits for it. */
 	if (child > 0)
 		kill(child, SIGKILL);
+	return !known || found->path[0];
 }
 
 /* It is printed on a terminal. */
@@ -92,18 +118,14 @@ static void make_printable(char *text)
 
 static void report(struct left *left, const struct task *task, unsigned int rank)
 {
-	char link[32], path[PATH_MAX], why[256] = "";
-	ssize_t len;
+	struct found found;
 
-	snprintf(link, sizeof(link), "/proc/%d/exe", task->pid);
-	len = readlink(link, path, sizeof(path) - 1);
-	if (len <= 0)
-		return;		/* it has ended */
-	path[len] = '\0';
-	make_printable(path);
-	ask_child(left, task->pid, why);
+	if (!ask_child(left, task->pid, &found))
+		return;
+	make_printable(found.path);
 	report_note("rank %u (pid %d) is no task any more: %s runs outside the space%s%s", rank,
-		    task->pid, path, why[0] ? ": " : "", why);
+		    task->pid, found.path[0] ? found.path : "its program",
+		    found.why[0] ? ": " : "", found.why);
 }
 
 static void compare(struct left *left, const struct pvas_task_info *tasks, int nr)

@@ -11,7 +11,8 @@ struct left {
 	const struct job_space *space;
 	int64_t at;		/* when to look again; 0: never */
 	int64_t pause;
-	int64_t patience;	/* ms that are left to wait for answers about files */
+	int64_t patience;	/* how long it waits for the names of programs, in ms, in all */
+	int64_t more_patience;	/* and for what is wrong with them */
 };
 
 /* All tasks are started. */
