@@ -180,6 +180,9 @@ static void exec_other(struct actor *a)
 	char *argv[] = { program, (char *)"--version", NULL };
 	char *leave[] = { (char *)"PVAS_EXEC=leave", NULL };
 
+	/* Not to the log. */
+	raw6(SYS_close, STDOUT_FILENO, 0, 0, 0, 0, 0);
+	raw6(SYS_close, STDERR_FILENO, 0, 0, 0, 0, 0);
 	execve(program, argv, pick(a, 2) ? leave : &leave[1]);
 }
 
