@@ -96,7 +96,7 @@ static void pvas_add_guest(struct pvas_partition *part, struct task_struct *chil
 	pvas_member_init(m, part, child);
 
 	spin_lock(&space->lock);
-	part->members++;
+	WRITE_ONCE(part->members, part->members + 1);
 	list_add_tail(&m->list, &space->members);
 	/* pvas_space_kill() may have run before the child was on the list. */
 	killed = space->killed;

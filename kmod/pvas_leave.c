@@ -44,7 +44,8 @@ static void pvas_member_unlink(struct pvas_member *m)
 
 	spin_lock(&space->lock);
 	list_del(&m->list);
-	last = --part->members == 0;
+	WRITE_ONCE(part->members, part->members - 1);
+	last = !part->members;
 	m->reclaims = last && part->state != PVAS_PART_RESERVED;
 	/* Under the same lock: pvas_is_quiet() sees it as one step. */
 	if (m->reclaims)

@@ -150,7 +150,8 @@ struct file *pvas_partition_take_exe(struct pvas_partition *part)
 
 	spin_lock(&pvas_members_lock);
 	exe = part->exe;
-	part->exe = NULL;
+	/* pvas_task_has_exe() looks without the lock. */
+	WRITE_ONCE(part->exe, NULL);
 	spin_unlock(&pvas_members_lock);
 	return exe;
 }

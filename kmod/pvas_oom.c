@@ -17,10 +17,10 @@ static void pvas_oom_close(struct pvas_space *space)
 	bool unpin;
 
 	spin_lock(&space->lock);
-	space->dead = true;
-	space->oom = true;
+	WRITE_ONCE(space->dead, true);
+	WRITE_ONCE(space->oom, true);
 	unpin = space->pinned;
-	space->pinned = false;
+	WRITE_ONCE(space->pinned, false);
 	spin_unlock(&space->lock);
 	if (unpin)
 		pvas_mmput(space);

@@ -417,7 +417,7 @@ static void pvas_reclaim_work(struct work_struct *work)
 	spin_lock(&space->lock);
 	/* With the last partition of a closed space, all of the mm is freed. */
 	if (!space->files && space->in_use == 1)
-		space->dead = true;
+		WRITE_ONCE(space->dead, true);
 	spin_unlock(&space->lock);
 	if (part->state == PVAS_PART_ENDING) {
 		pvas_unmap(part);

@@ -187,7 +187,7 @@ void pvas_space_kill(struct pvas_space *space)
 	spin_lock(&space->lock);
 	space->killed = true;
 	/* Nobody may enter any more, not even through other open files. */
-	space->dead = true;
+	WRITE_ONCE(space->dead, true);
 	list_for_each_entry(m, &space->members, list)
 		kill_pid(m->pid, SIGKILL, 1);
 	spin_unlock(&space->lock);
@@ -225,13 +225,13 @@ bool pvas_space_leave(struct pvas_space *space)
 	bool vacate;
 
 	spin_lock(&space->lock);
-	space->occupied--;
+	WRITE_ONCE(space->occupied, space->occupied - 1);
 	vacate = !space->occupied && pvas_space_is_large(space->mm);
 	if (vacate) {
 		/* After an OOM kill, only work that waits for the user may still hold the mm. */
 		vacate = space->pinned || mmget_not_zero(space->mm);
-		space->pinned = false;
-		space->dead = true;
+		WRITE_ONCE(space->pinned, false);
+		WRITE_ONCE(space->dead, true);
 	}
 	spin_unlock(&space->lock);
 	return vacate;
@@ -250,8 +250,8 @@ bool pvas_space_is_over(struct pvas_space *space)
 	spin_lock(&space->lock);
 	unpin = space->pinned && !space->in_use && !space->files;
 	if (unpin) {
-		space->pinned = false;
-		space->dead = true;
+		WRITE_ONCE(space->pinned, false);
+		WRITE_ONCE(space->dead, true);
 	}
 	spin_unlock(&space->lock);
 	return unpin;

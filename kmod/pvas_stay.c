@@ -168,13 +168,13 @@ static struct pvas_member *pvas_replace(struct pvas_member *m, struct file *exe)
 		old = pvas_old_member();
 	if (old) {
 		hash_del_rcu(&old->node);
-		old->part->next = part;
+		WRITE_ONCE(old->part->next, part);
 		part->gen = ++space->gen;
 		part->exe = exe;
 		part->state = PVAS_PART_RUNNING;
 		m->entering = true;
 		space->in_use++;
-		space->occupied++;
+		WRITE_ONCE(space->occupied, space->occupied + 1);
 		list_add_tail(&m->list, &space->members);
 		pvas_member_hash(m);
 	}

@@ -191,7 +191,7 @@ bool pvas_task_enter(struct pvas_partition *part, struct file *exe)
 		m->entering = true;
 		part->exe = exe;
 		part->state = PVAS_PART_RUNNING;
-		space->occupied++;
+		WRITE_ONCE(space->occupied, space->occupied + 1);
 		pvas_member_hash(m);
 	}
 	spin_unlock(&pvas_members_lock);

@@ -14,9 +14,14 @@ unsigned int pick(struct actor *a, unsigned int below)
 	return rnd(&a->rng, below);
 }
 
-static void log_entry(struct actor *a, const struct op_entry *op)
+uint64_t log_slot(const struct actor *a)
 {
-	uint64_t slot = PAGE + (uint64_t)(a->pid % LOG_SLOTS) * sizeof(struct op_log);
+	return PAGE + (uint64_t)(a->pid % LOG_SLOTS) * sizeof(struct op_log);
+}
+
+void log_entry(struct actor *a, const struct op_entry *op)
+{
+	uint64_t slot = log_slot(a);
 	uint32_t head[6] = {
 		a->pid, a->session, a->plan, raw6(SYS_getuid, 0, 0, 0, 0, 0, 0), a->number,
 		a->log_n + 1,
@@ -26,6 +31,15 @@ static void log_entry(struct actor *a, const struct op_entry *op)
 	     slot + offsetof(struct op_log, ops) + a->log_n % LOG_OPS * sizeof(*op), 0, 0);
 	raw6(SYS_pwrite64, BOARD_FD, (uintptr_t)head, sizeof(head), slot, 0, 0);
 	a->log_n++;
+}
+
+void count_exec(struct actor *a, size_t offset)
+{
+	uint32_t n = 0;
+
+	raw6(SYS_pread64, BOARD_FD, (uintptr_t)&n, sizeof(n), log_slot(a) + offset, 0, 0);
+	n++;
+	raw6(SYS_pwrite64, BOARD_FD, (uintptr_t)&n, sizeof(n), log_slot(a) + offset, 0, 0);
 }
 
 void note(struct actor *a, unsigned int what, uint64_t v)

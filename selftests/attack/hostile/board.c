@@ -36,17 +36,20 @@ static const char *const texts[F_N] = {
 	[F_LOCKED] = "locked memory is %ld KiB, was %ld",
 	[F_IDLE] = "the attackers did %ld ops only",
 	[F_VICTIM] = "a victim's memory changed: pid %ld status %lx",
+	[F_NO_SPACE] = "none of %ld creators made a space: error %ld",
+	[F_NO_EXEC] = "none of %ld execs of tasks stayed in the space",
 };
 
 static const char *const names[F_N] = {
 	"", "secret", "pointer", "wall", "data", "maps", "died", "stuck", "ownerless", "crosses",
 	"reserved", "exec", "captured", "job", "slow", "reclaim", "vfork", "kill", "spaces", "aio",
-	"module", "memory", "locked", "idle", "victim",
+	"module", "memory", "locked", "idle", "victim", "creators",
+	"execs",
 };
 
 static const char *const notes[N_LAST] = {
 	"start", "CREATE", "SPAWN", "scan", "peek", "fork", "io_uring", "userfaultfd", "exit",
-	"pass a descriptor", "int 0x80",
+	"pass a descriptor", "int 0x80", "exec",
 };
 
 static int found_read;
@@ -196,20 +199,32 @@ int print_findings(void)
 }
 
 /* A round in which nobody attacked would find nothing, too. */
-unsigned int count_ops(unsigned int *processes)
+static void count_creator(struct tally *tally, const struct op_entry *create)
+{
+	tally->creators++;
+	if (create->ret)
+		tally->error = create->ret;
+	else
+		tally->spaces++;
+}
+
+void count_ops(struct tally *tally)
 {
 	static struct op_log log;
-	unsigned int i, ops = 0;
+	unsigned int i;
 
-	*processes = 0;
+	*tally = (struct tally){ 0 };
 	for (i = 0; i < LOG_SLOTS; i++) {
 		if (pread(BOARD_FD, &log, offsetof(struct op_log, ops),
 			  PAGE + i * sizeof(log)) <= 0)
 			break;
-		ops += log.n;
-		*processes += log.n > 0;
+		tally->ops += log.n;
+		tally->processes += log.n > 0;
+		tally->execs += log.execs;
+		tally->stayed += log.stayed;
+		if (log.create.nr)
+			count_creator(tally, &log.create);
 	}
-	return ops;
 }
 
 unsigned int count_found(void)

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Spaces made without libpvas. The creator's program stays mapped, in reserved
- * partitions, so that the "loader" of such a space can be a function of this program.
+ * Plans with spaces made without libpvas, whose "loader" is a function of this program.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -19,56 +18,10 @@
 
 #include "hostile.h"
 
-#define STUB_AT		0x10000000UL
-#define TABLE_AT	0x20000000UL
-#define TABLE_ENTRIES	8192UL
 #define TLS_ROOM	8192
 
 /* For raw_entry(), in the creator's data: set before CREATE. */
 static struct manager of_space;
-
-/* Without an entry: exit_group(STUB_EXIT), to be seen by whose program it is. */
-static void write_stub(unsigned char *at, void *entry)
-{
-	static const unsigned char leave[] = {
-		0xb8, 231, 0, 0, 0, 0xbf, STUB_EXIT, 0, 0, 0, 0x0f, 0x05,
-	};
-
-	if (!entry) {
-		memcpy(at, leave, sizeof(leave));
-		return;
-	}
-	at[0] = 0x48;		/* movabs $entry, %rax; call *%rax */
-	at[1] = 0xb8;
-	memcpy(at + 2, &entry, 8);
-	at[10] = 0xff;
-	at[11] = 0xd0;
-}
-
-int raw_create(struct actor *a, int fd, const char *key, void *entry)
-{
-	struct pvas_create create = {
-		.size = sizeof(create), .shift = PVAS_SHIFT_DEFAULT, .loader = STUB_AT,
-		.table = TABLE_AT, .table_entries = TABLE_ENTRIES,
-		.flags = pick(a, 3) ? PVAS_CREATE_KILL_ON_CLOSE : 0,
-	};
-	int map = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE;
-
-	if (a->task)
-		return -EBUSY;
-	if (key) {
-		create.flags = PVAS_CREATE_KEY;
-		create.key = (uintptr_t)key;
-		create.key_len = strlen(key);
-	}
-	if (raw6(SYS_mmap, STUB_AT, PAGE, PROT_READ | PROT_WRITE | PROT_EXEC, map, -1, 0) ==
-	    STUB_AT)
-		write_stub((unsigned char *)STUB_AT, entry);
-	raw6(SYS_mmap, TABLE_AT, TABLE_ENTRIES * sizeof(struct pvas_part), PROT_READ | PROT_WRITE,
-	     MAP_SHARED | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
-	note(a, N_CREATE, fd);
-	return CALL(a, SYS_ioctl, fd, PVAS_IOC_CREATE, &create);
-}
 
 static void check_vfork(unsigned int session)
 {
@@ -156,14 +109,6 @@ static void ring_with_device(struct actor *a, int fd)
 		CALL(a, SYS_io_uring_register, a->ring.fd, IORING_REGISTER_FILES, &fd, 1);
 }
 
-static void foreign_mapping(struct actor *a)
-{
-	uint64_t at = (uint64_t)(1 + pick(a, 8)) << PVAS_SHIFT_DEFAULT;
-
-	CALL(a, SYS_mmap, at, 4 * PAGE, PROT_READ | PROT_WRITE,
-	     MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_POPULATE, -1, 0);
-}
-
 static void odd_thing(struct actor *a, int fd)
 {
 	switch (pick(a, 9)) {
@@ -187,13 +132,7 @@ static void creator(struct manager *m, int fd)
 	dirty(&a, 8 << 20);
 	for (i = pick(&a, 3); i; i--)
 		odd_thing(&a, fd);
-	a.in_space = !raw_create(&a, fd, NULL, raw_entry);
-	if (!pick(&a, 3))
-		foreign_mapping(&a);
-	for (i = pick(&a, 4); i; i--)
-		odd_thing(&a, fd);
-	if (!pick(&a, 4))
-		pause();
+	raw_create(&a, fd, NULL, raw_entry, pick(&a, 12));
 	_exit(0);
 }
 
@@ -229,7 +168,7 @@ static void guess(struct manager *m, struct actor *a, int fd)
 	(void)m;
 	key[4] += pick(a, 4);
 	if (!fork()) {
-		raw_create(a, fd, key, NULL);
+		raw_create(a, fd, key, NULL, pick(a, 3));
 		_exit(0);
 	}
 }
@@ -247,7 +186,7 @@ static void two_files(struct manager *m, struct actor *a)
 	pid = fork();
 	if (!pid) {
 		of_space = *m;
-		raw_create(a, one, key, raw_entry);
+		raw_create(a, one, key, raw_entry, 0);
 		_exit(0);
 	}
 	waitpid(pid, &status, 0);

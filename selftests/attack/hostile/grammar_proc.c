@@ -4,6 +4,7 @@
 #include <sched.h>
 #include <signal.h>
 #include <spawn.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -159,4 +160,52 @@ void op_proc(struct actor *a)
 	}
 	if (a->depth && !pick(a, 30))
 		end_somehow(a);
+}
+
+/* ---- the exec of a task ---- */
+
+static void *exec_by_thread(void *argv)
+{
+	execv(self_path, argv);
+	return NULL;
+}
+
+/* One that leaves the space or fails: the attacker goes on only in the latter case. */
+static void exec_other(struct actor *a)
+{
+	static const char *const programs[] = {
+		"/bin/true", "/bin/true", "/bin/su", "/nonexistent", "/etc/passwd", "/dev/null",
+	};
+	char *program = (char *)programs[pick(a, ARRAY(programs))];
+	char *argv[] = { program, (char *)"--version", NULL };
+	char *leave[] = { (char *)"PVAS_EXEC=leave", NULL };
+
+	/* Not to the log. */
+	raw6(SYS_close, STDOUT_FILENO, 0, 0, 0, 0, 0);
+	raw6(SYS_close, STDERR_FILENO, 0, 0, 0, 0, 0);
+	execve(program, argv, pick(a, 2) ? leave : &leave[1]);
+}
+
+/*
+ * Its threads, children, rings and mappings are as the ops left them. The new program is an
+ * attacker in the same partition.
+ */
+void exec_again(struct actor *a, char **argv)
+{
+	char number[16];
+	char *again[] = { self_path, (char *)"--role", argv[0], argv[1], argv[2], argv[3], argv[4],
+			  number, argv[6], (char *)"again", NULL };
+	unsigned int way = pick(a, 8);
+	pthread_t t;
+
+	note(a, N_EXEC, way);
+	if (way < 2)
+		return;
+	if (way < 4)
+		exec_other(a);
+	snprintf(number, sizeof(number), "%u", a->number + 100000);
+	count_exec(a, offsetof(struct op_log, execs));
+	if (way < 6 && !pthread_create(&t, NULL, exec_by_thread, again))
+		pthread_join(t, NULL);
+	execv(self_path, again);
 }

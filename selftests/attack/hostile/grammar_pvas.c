@@ -94,12 +94,20 @@ static void op_cancel(struct actor *a, int fd)
 	CALL(a, SYS_ioctl, fd, PVAS_IOC_SPAWN, &spawn);
 }
 
+/* In a child: a creator's program ends with CREATE. */
 static void op_create(struct actor *a, int fd)
 {
 	char key[8] = "job-0";
+	long pid;
 
 	key[4] += pick(a, 4);
-	raw_create(a, fd, pick(a, 3) ? NULL : key, NULL);
+	pid = raw6(SYS_clone, SIGCHLD, 0, 0, 0, 0, 0);
+	if (!pid) {
+		raw_create(a, fd, pick(a, 3) ? NULL : key, NULL, pick(a, 6));
+		raw6(SYS_exit_group, 0, 0, 0, 0, 0, 0);
+	}
+	if (pid > 0)
+		a->child = pid;
 }
 
 static void *exec_in_thread(void *arg)

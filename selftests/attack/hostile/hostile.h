@@ -10,7 +10,8 @@
  *  scan.c      looks for secrets and kernel pointers in all that can be read
  *  session.c   a user's attackers: started, killed, reaped
  *  plans.c     how a session's processes come about
- *  creator.c   spaces made without libpvas, by processes with odd resources
+ *  create.c    CREATE without libpvas, and what a creator does then
+ *  creator.c   plans with such spaces, by processes with odd resources
  *  actor.c     one attacking process: the choice of ops
  *  grammar_*.c the ops, by subject
  *
@@ -44,7 +45,7 @@ enum what {
 	F_SECRET = 1, F_POINTER, F_WALL, F_BYSTANDER_DATA, F_BYSTANDER_MAPS, F_BYSTANDER_DIED,
 	F_BYSTANDER_STUCK, F_OWNERLESS, F_CROSSES, F_RESERVED, F_EXEC_FAILED, F_EXEC_CAPTURED,
 	F_JOB, F_JOB_SLOW, F_RECLAIM, F_VFORK_KILLED, F_KILL, F_SPACES, F_AIO, F_MODULE, F_MEMORY,
-	F_LOCKED, F_IDLE, F_VICTIM, F_N
+	F_LOCKED, F_IDLE, F_VICTIM, F_NO_SPACE, F_NO_EXEC, F_N
 };
 
 /* A process reports numbers only: it may have no working libc. */
@@ -90,7 +91,9 @@ struct op_log {
 	uint32_t uid;
 	uint32_t number;
 	uint32_t n;
-	uint64_t pad[13];
+	uint32_t execs, stayed;
+	uint64_t pad[4];
+	struct op_entry create;	/* its last CREATE, if it has come back */
 	struct op_entry ops[LOG_OPS];
 };
 
@@ -103,7 +106,15 @@ void found(enum what what, unsigned int session, uint64_t a, uint64_t b, uint64_
 /* Prints what has come; how many findings those were. */
 int print_findings(void);
 unsigned int count_found(void);
-unsigned int count_ops(unsigned int *processes);
+
+/* Sums of what the attackers of a round did. */
+struct tally {
+	unsigned int processes, ops;
+	unsigned int creators, spaces;	/* CREATE without libpvas; those that succeeded */
+	unsigned int execs, stayed;	/* of tasks; attackers that came out of one as a task */
+	int64_t error;			/* of a CREATE that failed */
+};
+void count_ops(struct tally *tally);
 extern bool print_all;
 uint64_t mix(uint64_t a, uint64_t b);
 /* Word @i of a secret: computed, so the pattern is in no memory of whoever looks for it. */
@@ -176,6 +187,11 @@ void actor_run(struct actor *a, unsigned int ops);
 long call(struct actor *a, uint64_t nr, uint64_t arg0, uint64_t arg1, uint64_t arg2,
 	  uint64_t arg3, uint64_t arg4, uint64_t arg5);
 void note(struct actor *a, unsigned int what, uint64_t v);
+void log_entry(struct actor *a, const struct op_entry *op);
+/* Where the actor's log is on the board. */
+uint64_t log_slot(const struct actor *a);
+/* One more in a counter of the actor's log. */
+void count_exec(struct actor *a, size_t offset);
 void keep_fd(struct actor *a, long fd);
 int any_fd(struct actor *a);
 uint64_t any_addr(struct actor *a);
@@ -188,7 +204,7 @@ uint64_t any_len(struct actor *a);
 
 enum note {
 	N_START = 0, N_CREATE, N_ARMED, N_SCAN, N_PEEK, N_FORK, N_RING, N_UFFD, N_EXIT, N_PASS,
-	N_INT80, N_LAST
+	N_INT80, N_EXEC, N_LAST
 };
 
 /* ---- grammar_*.c: one op each ---- */
@@ -201,6 +217,8 @@ void op_ns(struct actor *a);
 void op_timens(struct actor *a);
 void op_cred(struct actor *a);
 void op_proc(struct actor *a);
+/* The end of a task: often as another program, which stays in its partition. */
+void exec_again(struct actor *a, char **argv);
 void op_pvas(struct actor *a);
 void op_pass(struct actor *a);
 long pass_fd(int fd);
@@ -217,7 +235,7 @@ bool copy_out(int pipe_fds[2], uint64_t addr, void *buf, size_t len);
 
 struct map_line {
 	uint64_t start, end;
-	bool readable, special;
+	bool readable, special, vdso;
 	char *text;
 	size_t len;
 };
@@ -269,10 +287,17 @@ void manage(struct manager *m);
 /* ---- creator.c ---- */
 void plan_creator(struct manager *m);
 void plan_keyed(struct manager *m);
-int raw_create(struct actor *a, int fd, const char *key, void *entry);
 void raw_entry(void);
 /* A task of the space bound to @fd; its exit status, or -errno. */
 int raw_task(int fd, int *err);
+
+/* ---- create.c ---- */
+/*
+ * Makes the caller a space with so many random calls after it, and ends it. Comes back only
+ * if something of it could not be mapped. Without an @entry tasks exit with STUB_EXIT.
+ */
+void raw_create(struct actor *a, int fd, const char *key, const void *entry,
+		unsigned int attacks);
 
 /* ---- leftovers.c ---- */
 void left_baseline(void);

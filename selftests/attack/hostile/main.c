@@ -32,6 +32,8 @@
 #include "../left.h"
 #include "hostile.h"
 
+#define LEAST_TRIES 40	/* of which one has to succeed */
+
 char self_path[PATH_MAX];
 
 /* ---- roles: this program as a task ---- */
@@ -76,8 +78,12 @@ static int role(char **argv)
 	a.base = (uintptr_t)base;
 	a.end = a.base + len;
 	actor_init(&a, session, plan, number, seed, round);
+	if (argv[7])
+		count_exec(&a, offsetof(struct op_log, stayed));
 	op_scan(&a);
-	actor_run(&a, 10 + pick(&a, 150));
+	/* Many don't survive their own ops: some exec soon. */
+	actor_run(&a, pick(&a, 2) ? pick(&a, 6) : 10 + pick(&a, 150));
+	exec_again(&a, argv);
 	_exit(0);
 }
 
@@ -149,19 +155,35 @@ static bool get_options(struct options *o, int argc, char **argv)
 	return true;
 }
 
+/* Attacks that nothing comes of would find nothing. */
+static void judge_tally(const struct tally *round, struct tally *sum)
+{
+	if (!round->ops)
+		found(F_IDLE, 0, 0, 0, 0, NULL);
+	sum->creators += round->creators;
+	sum->spaces += round->spaces;
+	sum->execs += round->execs;
+	sum->stayed += round->stayed;
+	if (sum->creators >= LEAST_TRIES && !sum->spaces)
+		found(F_NO_SPACE, 0, sum->creators, round->error, 0, NULL);
+	if (sum->execs >= LEAST_TRIES && !sum->stayed)
+		found(F_NO_EXEC, 0, sum->execs, 0, 0, NULL);
+}
+
 static void run_rounds(const struct options *o)
 {
 	double begin = now();
-	unsigned int i, ops, processes;
+	struct tally tally, sum = { 0 };
+	unsigned int i;
 
 	for (i = 0; i < o->rounds && now() - begin < o->seconds; i++) {
 		run_round(o->seed, o->first + i, o->round_seconds, o->plans);
-		ops = count_ops(&processes);
-		if (!ops)
-			found(F_IDLE, 0, ops, 0, 0, NULL);
+		count_ops(&tally);
+		judge_tally(&tally, &sum);
 		print_findings();
-		printf("# round %u: %.0f s, %u processes, %u ops, %u findings\n", o->first + i,
-		       now() - begin, processes, ops, count_found());
+		printf("# round %u: %.0f s, %u processes, %u ops, %u of %u spaces, %u of %u execs, "
+		       "%u findings\n", o->first + i, now() - begin, tally.processes, tally.ops,
+		       tally.spaces, tally.creators, tally.stayed, tally.execs, count_found());
 		fflush(stdout);
 		if (count_found() && !o->keep)
 			break;
@@ -179,6 +201,8 @@ int main(int argc, char **argv)
 	sigaddset(&term, SIGTERM);
 	sigprocmask(SIG_BLOCK, &term, NULL);
 	signal(SIGPIPE, SIG_IGN);
+	if (readlink("/proc/self/exe", self_path, sizeof(self_path) - 1) < 0)
+		return 2;
 	if (argc > 8 && !strcmp(argv[1], "--role"))
 		return role(argv + 2);
 	if (!get_options(&o, argc, argv))
@@ -187,8 +211,6 @@ int main(int argc, char **argv)
 		printf("hostile: needs root and the module\n");
 		return 4;
 	}
-	if (readlink("/proc/self/exe", self_path, sizeof(self_path) - 1) < 0)
-		return 2;
 	warm_up();
 	left_baseline();
 	run_rounds(&o);

@@ -74,6 +74,7 @@ bool next_map(char **at, struct map_line *line)
 			continue;
 		line->readable = p[1] == 'r';
 		line->special = has(line->text, line->len, "[vvar");
+		line->vdso = has(line->text, line->len, "[vdso");
 		*at = end + !!*end;
 		return true;
 	}
