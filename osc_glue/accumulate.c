@@ -246,7 +246,10 @@ struct buffer {
 	ompi_datatype_t *type;
 };
 
-/* MPI_REPLACE and MPI_NO_OP of elements of several types */
+/*
+ * MPI_REPLACE and MPI_NO_OP of elements of several types. Others may use atomic instructions on
+ * some of these elements, each of which they can access by itself.
+ */
 static int exchange_mixed(struct call *c, const struct buffer *origin, const struct buffer *result)
 {
 	int rc = OMPI_SUCCESS;
@@ -254,6 +257,7 @@ static int exchange_mixed(struct call *c, const struct buffer *origin, const str
 	if (c->operation.kind > MCA_OSC_PVAS_NO_OP)
 		return MPI_ERR_OP;
 	lock_target(c);
+	wait_for_atomics(c);
 	if (result)
 		rc = mca_coll_pvas_copy_data(result->at, result->count, result->type, c->at,
 					     c->count, c->type);
