@@ -420,6 +420,7 @@ int mca_osc_pvas_raccumulate(const void *origin, int origin_count,
 			     ompi_win_t *win, struct ompi_request_t **request)
 {
 	*request = &ompi_request_empty;
+	mca_osc_pvas_poll(mca_osc_pvas_module_of(win));
 	return mca_osc_pvas_accumulate(origin, origin_count, origin_type, rank, disp, count, type,
 				       op, win);
 }
@@ -432,6 +433,7 @@ int mca_osc_pvas_rget_accumulate(const void *origin, int origin_count,
 				 struct ompi_request_t **request)
 {
 	*request = &ompi_request_empty;
+	mca_osc_pvas_poll(mca_osc_pvas_module_of(win));
 	return mca_osc_pvas_get_accumulate(origin, origin_count, origin_type, result, result_count,
 					   result_type, rank, disp, count, type, op, win);
 }

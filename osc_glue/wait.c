@@ -33,7 +33,8 @@ void mca_osc_pvas_pause(struct mca_osc_pvas_module *m, unsigned int *polls)
 }
 
 /*
- * Some programs wait for a peer by a get and a flush, again and again, or by MPI_Win_sync().
+ * Some programs wait for a peer by a get and a flush, again and again, by MPI_Win_sync(), or by a
+ * get with a request that is complete at once.
  * That peer may need this rank's progress, or its processor, or may have ended.
  */
 void mca_osc_pvas_poll(struct mca_osc_pvas_module *m)
