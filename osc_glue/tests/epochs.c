@@ -281,6 +281,30 @@ static void out_of_range(void)
 	MPI_Type_free(&farther);
 }
 
+/* Calls with MPI_PROC_NULL, in an epoch with another rank, do nothing. Open MPI refuses locks. */
+static void nobody(void)
+{
+	const int none = MPI_PROC_NULL;
+	int64_t cell = 7, result = 7;
+	MPI_Request request[2];
+
+	MPI_Win_lock(MPI_LOCK_SHARED, right, 0, win);
+	fails(MPI_SUCCESS, MPI_Get(&cell, 1, MPI_INT64_T, none, 0, 1, MPI_INT64_T, win));
+	fails(MPI_SUCCESS, MPI_Accumulate(&cell, 1, MPI_INT64_T, none, 0, 1, MPI_INT64_T, MPI_SUM,
+					  win));
+	fails(MPI_SUCCESS, MPI_Fetch_and_op(&cell, &result, MPI_INT64_T, none, 0, MPI_SUM, win));
+	fails(MPI_SUCCESS, MPI_Compare_and_swap(&cell, &cell, &result, MPI_INT64_T, none, 0, win));
+	fails(MPI_SUCCESS, MPI_Rput(&cell, 1, MPI_INT64_T, none, 0, 1, MPI_INT64_T, win,
+				    &request[0]));
+	fails(MPI_SUCCESS, MPI_Rget(&cell, 1, MPI_INT64_T, none, 0, 1, MPI_INT64_T, win,
+				    &request[1]));
+	fails(MPI_SUCCESS, MPI_Waitall(2, request, MPI_STATUSES_IGNORE));
+	fails(MPI_SUCCESS, MPI_Win_flush(none, win));
+	fails(MPI_SUCCESS, MPI_Win_flush_local(none, win));
+	MPI_Win_unlock(right, win);
+	expect(cell == 7 && result == 7, "data came from nobody");
+}
+
 static void errors_of_epochs(void)
 {
 	MPI_Group world;
@@ -332,6 +356,7 @@ int main(int argc, char **argv)
 	MPI_Win_set_errhandler(win, MPI_ERRORS_RETURN);
 	errors_of_epochs();
 	out_of_range();
+	nobody();
 	fences();
 	groups();
 	locks();
