@@ -336,7 +336,7 @@ static int accumulate(struct mca_osc_pvas_module *m, int rank, ptrdiff_t disp,
 	if (rc)
 		return rc == MCA_OSC_PVAS_NOTHING ? OMPI_SUCCESS : rc;
 	mca_osc_pvas_operation_init(&c.operation, op, element_of(where->type));
-	m->stored = true;
+	mca_osc_pvas_will_store(m);
 	if ((c.operation.kind != MCA_OSC_PVAS_NO_OP && bytes_of(origin) != bytes_of(where)) ||
 	    (result && bytes_of(result) < bytes_of(where)))
 		return MPI_ERR_TRUNCATE;
@@ -356,12 +356,13 @@ static inline bool combine_one(struct mca_osc_pvas_module *m, int rank, char *at
 	if (!mca_osc_pvas_is_atomic(o, at))
 		return false;
 	if (is_alone(target)) {
-		m->stored = true;
+		mca_osc_pvas_will_store(m);
 		mca_osc_pvas_apply_plain(o, at, from, old, 1);
 		return true;
 	}
 	/* A plain store, if nobody asks for the value before */
-	m->stored |= o->kind == MCA_OSC_PVAS_REPLACE;
+	if (o->kind == MCA_OSC_PVAS_REPLACE)
+		mca_osc_pvas_will_store(m);
 	begin_atomic(m, target->state);
 	mca_osc_pvas_apply_atomic(o, at, from, old, 1);
 	end_atomic(m);
@@ -475,7 +476,7 @@ int mca_osc_pvas_compare_and_swap(const void *origin, const void *compare, void 
 		end_atomic(m);
 		return OMPI_SUCCESS;
 	}
-	m->stored = true;
+	mca_osc_pvas_will_store(m);
 	lock_target(&c);
 	memcpy(result, c.at, type->super.size);
 	if (!memcmp(result, compare, type->super.size))

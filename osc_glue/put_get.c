@@ -17,7 +17,7 @@ int mca_osc_pvas_put(const void *origin, int origin_count, struct ompi_datatype_
 		return origin_count && origin_type->super.size ? MPI_ERR_TRUNCATE : OMPI_SUCCESS;
 	if (rc)
 		return rc;
-	m->stored = true;
+	mca_osc_pvas_will_store(m);
 	return mca_osc_pvas_copy(at, count, type, origin, origin_count, origin_type);
 }
 

@@ -39,10 +39,13 @@ void mca_osc_pvas_pause(struct mca_osc_pvas_module *m, unsigned int *polls)
  */
 void mca_osc_pvas_poll(struct mca_osc_pvas_module *m)
 {
-	/* Not by a division, which takes longer than a put; threads can make it negative. */
-	if (--m->until_poll > 0)
+	/* Not by a division, which takes longer than a put */
+	const int left = __atomic_load_n(&m->until_poll, __ATOMIC_RELAXED) - 1;
+
+	__atomic_store_n(&m->until_poll, left > 0 ? left : component.poll_interval,
+			 __ATOMIC_RELAXED);
+	if (left > 0)
 		return;
-	m->until_poll = component.poll_interval;
 	opal_progress();
 	if (component.yield)
 		sched_yield();
