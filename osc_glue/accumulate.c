@@ -48,6 +48,7 @@ static inline void begin_atomic(struct mca_osc_pvas_module *m, struct mca_osc_pv
  * struct call - an accumulate
  * @old:	an array of elements for the values before the operation, or NULL
  * @n:		elements
+ * @flat:	the target's elements are one array
  * @alone:	no other rank or thread can accumulate there meanwhile
  */
 struct call {
@@ -60,12 +61,13 @@ struct call {
 	const char *from;
 	char *old;
 	size_t n;
+	bool flat;
 	bool alone;
 };
 
 /* ---- keeping others away ---- */
 
-static void lock_target(struct call *c)
+static inline void lock_target(struct call *c)
 {
 	uint64_t *lock = &c->target->state->acc_lock, none = 0;
 
@@ -77,7 +79,7 @@ static void lock_target(struct call *c)
 	}
 }
 
-static void unlock_target(struct call *c)
+static inline void unlock_target(struct call *c)
 {
 	__atomic_store_n(&c->target->state->acc_lock, 0, __ATOMIC_RELEASE);
 }
@@ -89,21 +91,18 @@ static bool is_long(const struct call *c)
 }
 
 /* Those that come later see the lock, and wait. */
-static void wait_for_atomics(struct call *c)
+static inline void wait_for_atomics(struct call *c)
 {
-	uint64_t *busy;
-	int i;
+	const struct mca_osc_pvas_target *rank = c->m->targets, *end = rank + c->m->size;
 
-	for (i = 0; i < c->m->size; i++) {
-		busy = &c->m->targets[i].state->busy;
-		mca_osc_pvas_wait_until(c->m, !mca_osc_pvas_load(busy));
-	}
+	for (; rank < end; rank++)
+		mca_osc_pvas_wait_until(c->m, !mca_osc_pvas_load(&rank->state->busy));
 }
 
 /* ---- combining ---- */
 
 /* The caller has announced it, or has the lock. */
-static void combine_array(struct call *c, char *to, const char *from, char *old, size_t n)
+static inline void combine_array(struct call *c, char *to, const char *from, char *old, size_t n)
 {
 	if (!c->alone && mca_osc_pvas_is_atomic(&c->operation, to))
 		mca_osc_pvas_apply_atomic(&c->operation, to, from, old, n);
@@ -164,20 +163,20 @@ static bool is_array(const ompi_datatype_t *element, const ompi_datatype_t *type
 	return mca_coll_pvas_is_plain(element) && mca_osc_pvas_is_contiguous(type, count);
 }
 
-static int combine_elements(struct call *c)
+static inline int combine_elements(struct call *c)
 {
-	if (!mca_coll_pvas_is_plain(c->operation.type))
-		return combine_copy(c);
-	if (is_array(c->operation.type, c->type, c->count))
+	if (c->flat)
 		combine_array(c, c->at + c->type->super.true_lb, c->from, c->old, c->n);
+	else if (!mca_coll_pvas_is_plain(c->operation.type))
+		return combine_copy(c);
 	else
 		combine_pieces(c);
 	return OMPI_SUCCESS;
 }
 
-static bool is_one_atomic(const struct call *c)
+static inline bool is_one_atomic(const struct call *c)
 {
-	return c->n == 1 && is_array(c->operation.type, c->type, c->count) &&
+	return c->n == 1 && c->flat &&
 	       mca_osc_pvas_is_atomic(&c->operation, c->at + c->type->super.true_lb);
 }
 
@@ -246,7 +245,10 @@ struct buffer {
 	ompi_datatype_t *type;
 };
 
-/* MPI_REPLACE and MPI_NO_OP of elements of several types */
+/*
+ * MPI_REPLACE and MPI_NO_OP of elements of several types. Others may use atomic instructions on
+ * some of these elements, each of which they can access by itself.
+ */
 static int exchange_mixed(struct call *c, const struct buffer *origin, const struct buffer *result)
 {
 	int rc = OMPI_SUCCESS;
@@ -254,6 +256,7 @@ static int exchange_mixed(struct call *c, const struct buffer *origin, const str
 	if (c->operation.kind > MCA_OSC_PVAS_NO_OP)
 		return MPI_ERR_OP;
 	lock_target(c);
+	wait_for_atomics(c);
 	if (result)
 		rc = mca_coll_pvas_copy_data(result->at, result->count, result->type, c->at,
 					     c->count, c->type);
@@ -332,13 +335,14 @@ static int accumulate(struct mca_osc_pvas_module *m, int rank, ptrdiff_t disp,
 	if (rc)
 		return rc == MCA_OSC_PVAS_NOTHING ? OMPI_SUCCESS : rc;
 	mca_osc_pvas_operation_init(&c.operation, op, element_of(where->type));
-	m->stored = true;
+	mca_osc_pvas_will_store(m);
 	if ((c.operation.kind != MCA_OSC_PVAS_NO_OP && bytes_of(origin) != bytes_of(where)) ||
 	    (result && bytes_of(result) < bytes_of(where)))
 		return MPI_ERR_TRUNCATE;
 	if (!c.operation.type)
 		return exchange_mixed(&c, origin, result);
 	c.n = bytes_of(where) / c.operation.type->super.size;
+	c.flat = is_array(c.operation.type, c.type, c.count);
 	c.alone = is_alone(c.target);
 	return with_result(&c, origin, result);
 }
@@ -352,12 +356,13 @@ static inline bool combine_one(struct mca_osc_pvas_module *m, int rank, char *at
 	if (!mca_osc_pvas_is_atomic(o, at))
 		return false;
 	if (is_alone(target)) {
-		m->stored = true;
+		mca_osc_pvas_will_store(m);
 		mca_osc_pvas_apply_plain(o, at, from, old, 1);
 		return true;
 	}
 	/* A plain store, if nobody asks for the value before */
-	m->stored |= o->kind == MCA_OSC_PVAS_REPLACE;
+	if (o->kind == MCA_OSC_PVAS_REPLACE)
+		mca_osc_pvas_will_store(m);
 	begin_atomic(m, target->state);
 	mca_osc_pvas_apply_atomic(o, at, from, old, 1);
 	end_atomic(m);
@@ -382,6 +387,25 @@ static int accumulate_one(struct mca_osc_pvas_module *m, int rank, ptrdiff_t dis
 	return OMPI_SUCCESS;
 }
 
+/* As many of them, which are an array on either side */
+static int accumulate_array(struct mca_osc_pvas_module *m, int rank, ptrdiff_t disp,
+			    const void *from, size_t n, ompi_datatype_t *type, ompi_op_t *op)
+{
+	struct call c = {
+		.m = m, .target = &m->targets[rank], .count = n, .type = type, .from = from,
+		.n = n, .flat = true,
+	};
+	int rc = mca_osc_pvas_reach(m, rank, disp, n, type, &c.at);
+
+	mca_osc_pvas_count(accumulates, 1);
+	if (rc)
+		return rc == MCA_OSC_PVAS_NOTHING ? OMPI_SUCCESS : rc;
+	mca_osc_pvas_operation_init(&c.operation, op, type);
+	mca_osc_pvas_will_store(m);
+	c.alone = is_alone(c.target);
+	return combine(&c);
+}
+
 /* ---- MPI's calls ---- */
 
 int mca_osc_pvas_accumulate(const void *origin, int origin_count,
@@ -389,11 +413,15 @@ int mca_osc_pvas_accumulate(const void *origin, int origin_count,
 			    int count, struct ompi_datatype_t *type, struct ompi_op_t *op,
 			    ompi_win_t *win)
 {
-	if (count == 1 && origin_count == 1 && type == origin_type &&
-	    ompi_datatype_is_predefined(type))
-		return accumulate_one(mca_osc_pvas_module_of(win), rank, disp, origin, NULL, type,
-				      op);
-	return accumulate(mca_osc_pvas_module_of(win), rank, disp,
+	struct mca_osc_pvas_module *m = mca_osc_pvas_module_of(win);
+
+	if (count == origin_count && type == origin_type && ompi_datatype_is_predefined(type)) {
+		if (count == 1)
+			return accumulate_one(m, rank, disp, origin, NULL, type, op);
+		if (mca_coll_pvas_is_plain(type))
+			return accumulate_array(m, rank, disp, origin, count, type, op);
+	}
+	return accumulate(m, rank, disp,
 			  &(struct buffer) { (void *)origin, origin_count, origin_type }, NULL,
 			  &(struct buffer) { NULL, count, type }, op);
 }
@@ -416,6 +444,7 @@ int mca_osc_pvas_raccumulate(const void *origin, int origin_count,
 			     ompi_win_t *win, struct ompi_request_t **request)
 {
 	*request = &ompi_request_empty;
+	mca_osc_pvas_poll(mca_osc_pvas_module_of(win));
 	return mca_osc_pvas_accumulate(origin, origin_count, origin_type, rank, disp, count, type,
 				       op, win);
 }
@@ -428,6 +457,7 @@ int mca_osc_pvas_rget_accumulate(const void *origin, int origin_count,
 				 struct ompi_request_t **request)
 {
 	*request = &ompi_request_empty;
+	mca_osc_pvas_poll(mca_osc_pvas_module_of(win));
 	return mca_osc_pvas_get_accumulate(origin, origin_count, origin_type, result, result_count,
 					   result_type, rank, disp, count, type, op, win);
 }
@@ -469,7 +499,7 @@ int mca_osc_pvas_compare_and_swap(const void *origin, const void *compare, void 
 		end_atomic(m);
 		return OMPI_SUCCESS;
 	}
-	m->stored = true;
+	mca_osc_pvas_will_store(m);
 	lock_target(&c);
 	memcpy(result, c.at, type->super.size);
 	if (!memcmp(result, compare, type->super.size))

@@ -4,8 +4,9 @@
  * README.md has the design.
  *
  * Threads: with MPI_THREAD_MULTIPLE, calls that move data may run at the same time, also in
- * one window; they change nothing but @access of a target, by compare-and-exchange. MPI lets
- * no two threads open and close epochs of one window at the same time.
+ * one window. They change @access of a target by compare-and-exchange. They change @stored,
+ * @until_poll, @checked and @hint without any order, so these are only hints; counters may miss
+ * some calls. MPI lets no two threads open and close epochs of one window at the same time.
  */
 #ifndef OSC_PVAS_H
 #define OSC_PVAS_H
@@ -114,7 +115,7 @@ enum mca_osc_pvas_lock_all {
  * struct mca_osc_pvas_target - a rank of a window
  * @index:	its partition, and @gen, that partition's task
  * @vpid:	its rank in MPI_COMM_WORLD
- * @hint:	the region of a dynamic window that was used last
+ * @hint:	the region of a dynamic window that was used last, or any other one
  * @nr_posted:	times that we have posted for it
  * @nr_started:	times that it has posted, and we have started
  */
@@ -144,7 +145,7 @@ struct mca_osc_pvas_target {
  * @nr_empty:	regions of no bytes that are attached
  * @checked:	the peer that was checked last
  * @until_poll:	calls that can be polls until the next call of Open MPI's progress function
- * @stored:	there may be stores that are not yet visible to all
+ * @stored:	there may be stores that are not yet visible to all; not used with threads
  * @memory:	what we have mapped for the window, of @mapped bytes
  */
 struct mca_osc_pvas_module {
@@ -268,12 +269,21 @@ static inline void mca_osc_pvas_complete_all(void)
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 }
 
-/* A flush: gets, and atomic instructions, need no fence. */
+/* The caller is about to store into the window. */
+static inline void mca_osc_pvas_will_store(struct mca_osc_pvas_module *m)
+{
+	__atomic_store_n(&m->stored, true, __ATOMIC_RELAXED);
+}
+
+/*
+ * A flush: gets, and atomic instructions, need no fence. Threads always make one: another one's
+ * flush may have cleared @stored, and its fence says nothing about this thread's stores.
+ */
 static inline void mca_osc_pvas_complete(struct mca_osc_pvas_module *m)
 {
-	if (m->stored)
+	if (opal_using_threads() || __atomic_load_n(&m->stored, __ATOMIC_RELAXED))
 		mca_osc_pvas_complete_all();
-	m->stored = false;
+	__atomic_store_n(&m->stored, false, __ATOMIC_RELAXED);
 }
 
 /* passive.c */

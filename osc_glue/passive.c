@@ -210,12 +210,16 @@ int mca_osc_pvas_sync(ompi_win_t *win)
 	return OMPI_SUCCESS;
 }
 
-/* Also MPI_Win_flush_local(): the origin's buffer is free, and data are at the target. */
+/*
+ * Also MPI_Win_flush_local(): the origin's buffer is free, and data are at the target. Open MPI
+ * hands MPI_PROC_NULL on, for which there is nothing to complete.
+ */
 int mca_osc_pvas_flush(int rank, ompi_win_t *win)
 {
 	struct mca_osc_pvas_module *m = mca_osc_pvas_module_of(win);
 
-	if (!m->lock_all && m->targets[rank].access < MCA_OSC_PVAS_SHARED)
+	if (rank != MPI_PROC_NULL && !m->lock_all &&
+	    m->targets[rank].access < MCA_OSC_PVAS_SHARED)
 		return OMPI_ERR_RMA_SYNC;
 	mca_osc_pvas_complete(m);
 	mca_osc_pvas_poll(m);

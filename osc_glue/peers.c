@@ -115,12 +115,12 @@ void mca_osc_pvas_end_job(const struct mca_osc_pvas_module *m, int rank)
 /* Check one peer, another one each time. */
 void mca_osc_pvas_check_next_peer(struct mca_osc_pvas_module *m)
 {
-	const struct mca_osc_pvas_target *target;
+	const int rank = (__atomic_load_n(&m->checked, __ATOMIC_RELAXED) + 1) % m->size;
+	const struct mca_osc_pvas_target *target = &m->targets[rank];
 
-	m->checked = (m->checked + 1) % m->size;
-	target = &m->targets[m->checked];
+	__atomic_store_n(&m->checked, rank, __ATOMIC_RELAXED);
 	if (!mca_osc_pvas_alive(target->index, target->gen))
-		mca_osc_pvas_end_job(m, m->checked);
+		mca_osc_pvas_end_job(m, rank);
 }
 
 static int rank_in(const struct mca_osc_pvas_module *m, uint32_t index)

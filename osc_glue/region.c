@@ -133,16 +133,17 @@ static bool contains(const struct mca_osc_pvas_region *region, const char *from,
 bool mca_osc_pvas_is_attached(struct mca_osc_pvas_target *target, const char *from, const char *to)
 {
 	const struct mca_osc_pvas_regions *list = mca_osc_pvas_load(&target->state->regions);
+	const uint32_t hint = __atomic_load_n(&target->hint, __ATOMIC_RELAXED);
 	uint32_t i;
 
 	if (!list)
 		return false;
-	if (target->hint < list->nr && contains(&list->region[target->hint], from, to))
+	if (hint < list->nr && contains(&list->region[hint], from, to))
 		return true;
 	for (i = 0; i < list->nr; i++) {
 		if (!contains(&list->region[i], from, to))
 			continue;
-		target->hint = i;
+		__atomic_store_n(&target->hint, i, __ATOMIC_RELAXED);
 		return true;
 	}
 	return false;

@@ -33,15 +33,19 @@ void mca_osc_pvas_pause(struct mca_osc_pvas_module *m, unsigned int *polls)
 }
 
 /*
- * Some programs wait for a peer by a get and a flush, again and again, or by MPI_Win_sync().
+ * Some programs wait for a peer by a get and a flush, again and again, by MPI_Win_sync(), or by a
+ * get with a request that is complete at once.
  * That peer may need this rank's progress, or its processor, or may have ended.
  */
 void mca_osc_pvas_poll(struct mca_osc_pvas_module *m)
 {
-	/* Not by a division, which takes longer than a put; threads can make it negative. */
-	if (--m->until_poll > 0)
+	/* Not by a division, which takes longer than a put */
+	const int left = __atomic_load_n(&m->until_poll, __ATOMIC_RELAXED) - 1;
+
+	__atomic_store_n(&m->until_poll, left > 0 ? left : component.poll_interval,
+			 __ATOMIC_RELAXED);
+	if (left > 0)
 		return;
-	m->until_poll = component.poll_interval;
 	opal_progress();
 	if (component.yield)
 		sched_yield();

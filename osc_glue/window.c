@@ -10,7 +10,7 @@
 
 #define component mca_osc_pvas_component
 
-/* Each rank tells it the others; @state NULL: it has no memory for the window. */
+/* Each rank tells it the others; @state NULL: it could not map the window's memory. */
 struct proposal {
 	struct mca_osc_pvas_state *state;
 	char *base;
@@ -160,25 +160,38 @@ static bool fill_target(struct mca_osc_pvas_module *m, struct ompi_communicator_
 	return true;
 }
 
-/* All ranks see the same proposals, so either all make the window, or none. */
-static int exchange(struct mca_osc_pvas_module *m, struct ompi_communicator_t *comm,
-		    const struct proposal *ours)
+/*
+ * Either all ranks make the window, or none, and all with the same layout: infos may differ, and
+ * segments lie apart only if all ranks allow it.
+ */
+static int agree(struct mca_osc_pvas_module *m, struct ompi_communicator_t *comm, bool has_memory)
 {
-	struct proposal *all = malloc(ompi_comm_size(comm) * sizeof(*all));
-	int i, rc;
+	int all[] = { has_memory, has_memory && m->noncontig };
+	int rc = comm->c_coll->coll_allreduce(MPI_IN_PLACE, all, 2, MPI_INT, MPI_MIN, comm,
+					      comm->c_coll->coll_allreduce_module);
 
-	if (!all)
+	if (rc != OMPI_SUCCESS)
+		return rc;
+	if (!all[0])
 		return OMPI_ERR_OUT_OF_RESOURCE;
-	rc = comm->c_coll->coll_allgather((void *)ours, sizeof(*ours), MPI_BYTE, all,
-					  sizeof(*ours), MPI_BYTE, comm,
-					  comm->c_coll->coll_allgather_module);
-	for (i = 0; rc == OMPI_SUCCESS && i < ompi_comm_size(comm); i++) {
+	m->noncontig = all[1];
+	return OMPI_SUCCESS;
+}
+
+/* All ranks see the same proposals, so they come to the same result. */
+static int exchange(struct mca_osc_pvas_module *m, struct ompi_communicator_t *comm,
+		    const struct proposal *ours, struct proposal *all)
+{
+	int i, rc = comm->c_coll->coll_allgather((void *)ours, sizeof(*ours), MPI_BYTE, all,
+						 sizeof(*ours), MPI_BYTE, comm,
+						 comm->c_coll->coll_allgather_module);
+
+	for (i = 0; rc == OMPI_SUCCESS && i < m->size; i++) {
 		if (!all[i].state)
 			rc = OMPI_ERR_OUT_OF_RESOURCE;
 		else if (!fill_target(m, comm, i, &all[i]))
 			rc = OMPI_ERR_UNREACH;
 	}
-	free(all);
 	return rc;
 }
 
@@ -190,10 +203,8 @@ static bool is_shared_contiguous(const struct mca_osc_pvas_module *m)
 static struct proposal propose(struct mca_osc_pvas_module *m, void *base, size_t bytes,
 			       int disp_unit)
 {
-	struct proposal ours = { m ? m->own : NULL, base, bytes, disp_unit };
+	struct proposal ours = { m->own, base, bytes, disp_unit };
 
-	if (!m)
-		return ours;
 	if (m->flavor == MPI_WIN_FLAVOR_DYNAMIC) {
 		/* Displacements are addresses. */
 		ours.base = NULL;
@@ -226,21 +237,35 @@ static void read_info(struct mca_osc_pvas_module *m, struct opal_info_t *info)
 		m->noncontig = found && noncontig;
 }
 
+static int make(struct mca_osc_pvas_module *m, struct proposal *all, void *base, size_t size,
+		int disp_unit, struct ompi_communicator_t *comm)
+{
+	struct proposal ours;
+	int rc = agree(m, comm, m && all);
+
+	if (rc != OMPI_SUCCESS)
+		return rc;
+	ours = propose(m, base, size, disp_unit);
+	rc = exchange(m, comm, &ours, all);
+	if (rc == OMPI_SUCCESS && is_shared_contiguous(m) && !share(m))
+		rc = OMPI_ERR_OUT_OF_RESOURCE;
+	return rc;
+}
+
 int mca_osc_pvas_select(ompi_win_t *win, void **base, size_t size, int disp_unit,
 			struct ompi_communicator_t *comm, struct opal_info_t *info, int flavor,
 			int *model)
 {
 	struct mca_osc_pvas_module *m = new_module(comm, flavor);
-	struct proposal ours;
+	struct proposal *all = malloc(ompi_comm_size(comm) * sizeof(*all));
 	int rc;
 
 	if (m)
 		read_info(m, info);
 	component.making = m;
-	ours = propose(m, *base, size, disp_unit);
-	rc = exchange(m, comm, &ours);
-	if (rc == OMPI_SUCCESS && is_shared_contiguous(m) && !share(m))
-		rc = OMPI_ERR_OUT_OF_RESOURCE;
+	/* Of dynamic windows, @base is NULL. */
+	rc = make(m, all, base ? *base : NULL, size, disp_unit, comm);
+	free(all);
 	if (rc != OMPI_SUCCESS) {
 		component.making = NULL;
 		if (m)

@@ -186,6 +186,55 @@ static void polling(void)
 	MPI_Win_unlock_all(win);
 }
 
+/* One poll of a flag in rank 1, by operations that complete without a flush */
+static int flag_by_request(int way)
+{
+	int64_t flag = 0;
+	MPI_Request request;
+	int done = 0;
+
+	if (way % 2)
+		MPI_Rget_accumulate(NULL, 0, MPI_INT64_T, &flag, 1, MPI_INT64_T, 1, 6, 1,
+				    MPI_INT64_T, MPI_NO_OP, win, &request);
+	else
+		MPI_Rget(&flag, 1, MPI_INT64_T, 1, 6, 1, MPI_INT64_T, win, &request);
+	if (way < 2)
+		MPI_Wait(&request, MPI_STATUS_IGNORE);
+	while (way >= 2 && !done)
+		MPI_Test(&request, &done, MPI_STATUS_IGNORE);
+	return flag == way + 1;
+}
+
+/* The peer sets the flag when its message has arrived: the rank that polls must make progress. */
+static void polling_by_requests(int way)
+{
+	const int bytes = 8 << 20;
+	char *buf = calloc(1, bytes);
+	MPI_Request message;
+	double began = MPI_Wtime();
+	int64_t flag = way + 1;
+
+	MPI_Win_lock_all(0, win);
+	if (rank == 0) {
+		MPI_Irecv(buf, bytes, MPI_BYTE, 1, 5, MPI_COMM_WORLD, &message);
+		MPI_Barrier(MPI_COMM_WORLD);
+		while (!flag_by_request(way) && MPI_Wtime() - began < 20)
+			;
+		expect(MPI_Wtime() - began < 20, "way %d: no message arrives in a loop of requests",
+		       way);
+		MPI_Wait(&message, MPI_STATUS_IGNORE);
+	} else {
+		MPI_Barrier(MPI_COMM_WORLD);
+		if (rank == 1) {
+			MPI_Ssend(buf, bytes, MPI_BYTE, 0, 5, MPI_COMM_WORLD);
+			MPI_Accumulate(&flag, 1, MPI_INT64_T, 1, 6, 1, MPI_INT64_T, MPI_REPLACE,
+				       win);
+		}
+	}
+	MPI_Win_unlock_all(win);
+	free(buf);
+}
+
 /* ---- errors ---- */
 
 #define fails(wanted, call)								\
@@ -232,6 +281,30 @@ static void out_of_range(void)
 	MPI_Type_free(&farther);
 }
 
+/* Calls with MPI_PROC_NULL, in an epoch with another rank, do nothing. Open MPI refuses locks. */
+static void nobody(void)
+{
+	const int none = MPI_PROC_NULL;
+	int64_t cell = 7, result = 7;
+	MPI_Request request[2];
+
+	MPI_Win_lock(MPI_LOCK_SHARED, right, 0, win);
+	fails(MPI_SUCCESS, MPI_Get(&cell, 1, MPI_INT64_T, none, 0, 1, MPI_INT64_T, win));
+	fails(MPI_SUCCESS, MPI_Accumulate(&cell, 1, MPI_INT64_T, none, 0, 1, MPI_INT64_T, MPI_SUM,
+					  win));
+	fails(MPI_SUCCESS, MPI_Fetch_and_op(&cell, &result, MPI_INT64_T, none, 0, MPI_SUM, win));
+	fails(MPI_SUCCESS, MPI_Compare_and_swap(&cell, &cell, &result, MPI_INT64_T, none, 0, win));
+	fails(MPI_SUCCESS, MPI_Rput(&cell, 1, MPI_INT64_T, none, 0, 1, MPI_INT64_T, win,
+				    &request[0]));
+	fails(MPI_SUCCESS, MPI_Rget(&cell, 1, MPI_INT64_T, none, 0, 1, MPI_INT64_T, win,
+				    &request[1]));
+	fails(MPI_SUCCESS, MPI_Waitall(2, request, MPI_STATUSES_IGNORE));
+	fails(MPI_SUCCESS, MPI_Win_flush(none, win));
+	fails(MPI_SUCCESS, MPI_Win_flush_local(none, win));
+	MPI_Win_unlock(right, win);
+	expect(cell == 7 && result == 7, "data came from nobody");
+}
+
 static void errors_of_epochs(void)
 {
 	MPI_Group world;
@@ -272,6 +345,8 @@ static void errors_of_epochs(void)
 
 int main(int argc, char **argv)
 {
+	int way;
+
 	begin(&argc, &argv);
 	rounds = argc > 1 ? atoi(argv[1]) : 100;
 	right = (rank + 1) % size;
@@ -281,10 +356,14 @@ int main(int argc, char **argv)
 	MPI_Win_set_errhandler(win, MPI_ERRORS_RETURN);
 	errors_of_epochs();
 	out_of_range();
+	nobody();
 	fences();
 	groups();
 	locks();
 	polling();
+	clear();
+	for (way = 0; size > 1 && way < 4; way++)
+		polling_by_requests(way);
 	MPI_Barrier(MPI_COMM_WORLD);
 	MPI_Win_free(&win);
 	return finish();

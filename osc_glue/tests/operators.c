@@ -6,6 +6,8 @@
  */
 #include "common.h"
 
+#include <stddef.h>
+
 #define MOST 70		/* more than are combined at a time */
 #define WIDEST 32
 #define ROOM (WIDEST * (MOST + 2))
@@ -289,6 +291,57 @@ static void structures(void)
 	MPI_Barrier(MPI_COMM_WORLD);
 }
 
+#define ADDITIONS 20000
+
+struct mixed {
+	int number;
+	double real;
+};
+
+static MPI_Datatype mixed_type(void)
+{
+	const int length[] = { 1, 1 };
+	const MPI_Aint at[] = { offsetof(struct mixed, number), offsetof(struct mixed, real) };
+	MPI_Datatype type, members[] = { MPI_INT, MPI_DOUBLE };
+
+	MPI_Type_create_struct(2, length, at, members, &type);
+	MPI_Type_commit(&type);
+	return type;
+}
+
+/* Others add to a member of a structure that one rank takes, and sets to 0. */
+static void take_structure(void)
+{
+	MPI_Datatype type = mixed_type();
+	struct mixed zero = { 0, 0 }, taken;
+	int one = 1, before, finished = 0, all = 0, i;
+	MPI_Request others;
+	long sum = 0;
+
+	memset(memory, 0, sizeof(zero));
+	MPI_Barrier(MPI_COMM_WORLD);
+	MPI_Win_lock_all(0, win);
+	for (i = 0; rank && i < ADDITIONS; i++) {
+		MPI_Fetch_and_op(&one, &before, MPI_INT, size - 1, 0, MPI_SUM, win);
+		MPI_Win_flush(size - 1, win);
+	}
+	MPI_Ibarrier(MPI_COMM_WORLD, &others);
+	for (; !all; all = finished) {
+		MPI_Test(&others, &finished, MPI_STATUS_IGNORE);
+		for (i = 0; !rank && i < 100; i++) {
+			MPI_Get_accumulate(&zero, 1, type, &taken, 1, type, size - 1, 0, 1, type,
+					   MPI_REPLACE, win);
+			MPI_Win_flush(size - 1, win);
+			sum += taken.number;
+		}
+	}
+	MPI_Win_unlock_all(win);
+	expect(rank || sum == (long)ADDITIONS * (size - 1), "%ld of %d additions were taken", sum,
+	       ADDITIONS * (size - 1));
+	MPI_Type_free(&type);
+	MPI_Barrier(MPI_COMM_WORLD);
+}
+
 /* ---- compare and swap ---- */
 
 #define DRAWS 200
@@ -342,6 +395,7 @@ int main(int argc, char **argv)
 	MPI_Barrier(MPI_COMM_WORLD);
 	all_at_once();
 	structures();
+	take_structure();
 	draw(MPI_INT8_T, 1, 0);
 	draw(MPI_UINT16_T, 2, 0);
 	draw(MPI_INT, 4, 4);

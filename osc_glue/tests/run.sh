@@ -64,7 +64,11 @@ for n in 1 2 3 4 7; do
 	try "operators-$n"	tasks $n operators
 	try "epochs-$n"		tasks $n epochs $((240 / n))
 done
+for n in 1 2 3; do
+	try "memory-$n"		tasks $n memory
+done
 try layouts		tasks 2 layouts
+try flushes		tasks 1 flushes
 try threads-2		tasks 2 threads 60
 try threads-4		tasks 4 threads 20
 # Fences and windows without coll/pvas, messages over vader
