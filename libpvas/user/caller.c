@@ -40,9 +40,9 @@ static size_t in_page(uint64_t at, size_t len)
 }
 
 /* Where a container forbids process_vm_readv() */
-static ssize_t read_by_proc(pid_t tid, uint64_t from, void *to, size_t len)
+static ssize_t read_by_proc(uint64_t from, void *to, size_t len)
 {
-	int fd = user_proc_open(tid, "mem", O_RDONLY);
+	int fd = user_proc_open(user_caller_self(), "mem", O_RDONLY);
 	ssize_t n;
 
 	if (fd < 0)
@@ -67,7 +67,8 @@ static ssize_t store_by_pipe(uint64_t to, const void *from, size_t len)
 	return n;
 }
 
-static ssize_t copy(int nr, pid_t tid, uint64_t remote, void *local, size_t len)
+/* From or to our own memory, where the arguments of tasks are */
+static ssize_t copy(int nr, uint64_t remote, void *local, size_t len)
 {
 	size_t done = 0;
 	long n = 0;
@@ -76,11 +77,11 @@ static ssize_t copy(int nr, pid_t tid, uint64_t remote, void *local, size_t len)
 		struct iovec here = { (char *)local + done, in_page(remote + done, len - done) };
 		struct iovec there = { (void *)(remote + done), here.iov_len };
 
-		n = pvas_raw6(nr, tid, (long)&here, 1, (long)&there, 1, 0);
+		n = pvas_raw6(nr, user_caller_self(), (long)&here, 1, (long)&there, 1, 0);
 
 		if ((n == -EPERM || n == -ENOSYS) && nr == __NR_process_vm_readv)
-			n = read_by_proc(tid, remote + done, here.iov_base, here.iov_len);
-		else if ((n == -EPERM || n == -ENOSYS) && tid == user_caller_self())
+			n = read_by_proc(remote + done, here.iov_base, here.iov_len);
+		else if (n == -EPERM || n == -ENOSYS)
 			n = store_by_pipe(remote + done, here.iov_base, here.iov_len);
 		if (n <= 0)
 			break;
@@ -91,7 +92,9 @@ static ssize_t copy(int nr, pid_t tid, uint64_t remote, void *local, size_t len)
 
 ssize_t user_caller_read(pid_t tid, uint64_t from, void *to, size_t len)
 {
-	return copy(__NR_process_vm_readv, tid, from, to, len);
+	if (tid != user_caller_self())
+		return user_reader_read(tid, from, to, len);
+	return copy(__NR_process_vm_readv, from, to, len);
 }
 
 /* Of <linux/fs.h>: PROCMAP_QUERY, 6.11 */
@@ -151,31 +154,23 @@ static int is_writable(int fd, uint64_t at, size_t len)
 }
 
 /*
- * The thread id can be another process' by now. So open the memory first, then
- * check that the request is still valid: if so, the memory is the caller's. Such a
- * write ignores page protection, so check that as well. Other threads of the process
+ * Such a write ignores page protection, so check that as well. Other threads of the process
  * may change mappings meanwhile; that harms the process only.
  */
 static ssize_t write_checked(pid_t tid, uint64_t to, const void *from, size_t len)
 {
-	int fd = user_proc_open(tid, "mem", O_RDWR), maps = user_proc_open(tid, "maps", O_RDONLY);
-	int valid = user_request_valid();
-	ssize_t n = -1;
+	int maps = user_proc_open(tid, "maps", O_RDONLY);
 
-	if (maps >= 0)
-		valid = is_writable(maps, to, len) && valid;
-	if (valid && fd >= 0 && maps >= 0)
-		n = pwrite(fd, from, len, (off_t)to);
-	if (fd >= 0)
-		close(fd);
-	return n;
+	if (maps < 0 || !is_writable(maps, to, len))
+		return -1;
+	return user_reader_write(tid, to, from, len);
 }
 
 ssize_t user_caller_write(pid_t tid, uint64_t to, const void *from, size_t len)
 {
 	if (tid != user_caller_self())
 		return write_checked(tid, to, from, len);
-	return copy(__NR_process_vm_writev, tid, to, (void *)from, len);
+	return copy(__NR_process_vm_writev, to, (void *)from, len);
 }
 
 /* ---- identity ---- */

@@ -209,7 +209,7 @@ void user_queue_done(struct user_space *u, const struct user_request *r, int wai
 {
 	struct user_queue *q = &u->queue;
 	struct user_meter *m = r->meter;
-	int64_t cost = time_of(m->clock) - m->begin;
+	int64_t cost = time_of(m->clock) - m->begin + (int64_t)user_reader_cost();
 
 	if (cost < COST_MIN)
 		cost = COST_MIN;

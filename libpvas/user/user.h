@@ -16,6 +16,7 @@
  *	process.c	a task's process: pidfd, wake-ups of the supervisor
  *	thread.c	launcher threads with descriptors or directories of their own
  *	request.c	a request of the filter: receive, validate, answer
+ *	reader.c	processes that read the memory of callers outside
  *	caller.c	a caller's memory and files
  *	inside.c	whether a caller shares our mm
  *	exec.c		a task that leaves the space by execve()
@@ -65,6 +66,7 @@
 #include "../loader/blob.h"
 #include "proc.h"
 #include "queue.h"
+#include "reader.h"
 
 #define PAGE		PVAS_LAYOUT_PAGE
 #define PAGE_UP(n)	pvas_layout_up(n, PAGE)
@@ -288,6 +290,7 @@ struct user_map {
  * @nr_helpers_live: of these, have not ended
  * @nr_helpers_idle: of these, wait for a request
  * @queue:	requests for the helpers
+ * @readers:	of the helpers
  * @abandoned:	no further request is handled; a busy worker ends when it becomes idle
  * @closer:	thread that closes @files, if @has_closer
  * @files:	the copies of descriptors that workers don't need
@@ -357,6 +360,7 @@ struct user_space {
 	unsigned int nr_helpers_live;
 	unsigned int nr_helpers_idle;
 	struct user_queue queue;
+	struct user_readers readers;
 	int abandoned;
 	pthread_t closer;
 	int has_closer;

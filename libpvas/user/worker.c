@@ -172,7 +172,9 @@ void *user_helper_main(void *arg)
 			serve_deferred(r);
 		else
 			identify(r);
+		user_reader_done();
 	}
+	user_reader_leave();
 	user_helper_ends(u);
 	return NULL;
 }

@@ -68,6 +68,9 @@ int user_request_receive(struct user_space *u, struct user_request *r);
 /* Return @value from the call, or have the kernel perform it. */
 void user_request_reply(const struct user_request *r, int64_t value);
 
+/* The space of the request that this worker handles */
+struct user_space *user_request_space(void);
+
 /* This worker handles @r from now on: for user_request_valid(). */
 void user_request_begin(const struct user_request *r);
 
@@ -92,8 +95,8 @@ int user_request_current(const struct user_request *r);
 pid_t user_caller_self(void);
 
 /*
- * Copy from or to a caller's memory. Returns the number of bytes copied, or -EPERM if this
- * process has no right to read that.
+ * Copy from or to a caller's memory. Returns the number of bytes copied, -EPERM if this
+ * process has no right to read that, or why it can't now.
  */
 ssize_t user_caller_read(pid_t tid, uint64_t from, void *to, size_t len);
 ssize_t user_caller_write(pid_t tid, uint64_t to, const void *from, size_t len);
@@ -276,6 +279,9 @@ int user_files_unshare(const struct user_space *u, struct user_files *f);
 
 /* Close the copies that workers don't need. */
 void user_files_close(struct user_files *f);
+
+/* In a copy of that thread's process: those that can't hang, but not @keep */
+void user_files_close_others(const struct user_files *f, int keep);
 
 /* ---- queue.c: requests that helpers handle; under user_space.pool_lock unless noted ---- */
 
