@@ -120,12 +120,12 @@ static bool proc_is_ours(void)
 	return ours;
 }
 
-/* Not one made without an exit signal: the library's own readers, and far memory's keeper */
+/* Not one that pvasrun has made for itself: those end without a signal, see far_agent.c. */
 static bool is_waited_for(pid_t pid)
 {
 	siginfo_t info;
 
-	return !waitid(P_PID, pid, &info, WEXITED | WNOHANG | WNOWAIT);
+	return !waitid(P_PID, (id_t)pid, &info, WEXITED | WNOHANG | WNOWAIT);
 }
 
 static void find(const struct subreaper *orphans, struct list *list)
