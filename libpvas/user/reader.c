@@ -93,6 +93,8 @@ int user_reader_start(struct user_space *u)
 	int ends[2];
 	long pid;
 
+	if (!region)
+		return -ENOMEM;
 	pthread_mutex_init(&u->readers.lock, NULL);
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends))
 		return -errno;

@@ -39,7 +39,7 @@ long user_filter_call_worker(const struct user_space *u);
  * @ip:		of the instruction after it
  * @args:	its arguments
  * @continued:	answer: the kernel shall perform the call
- * @stranger:	deferred: of another user, or in another user namespace, and it can hang
+ * @stranger:	at its turn: of another user, or in another user namespace, and it can hang
  * @turn:	number of requests that were deferred before
  * @meter:	of a helper that handles it, if the caller is outside
  * @next:	in a queue for helpers
@@ -288,17 +288,20 @@ void user_files_close_others(const struct user_files *f, int keep);
 /* Append a copy of a request that was received. Takes the lock. 0 or -errno. */
 int user_queue_add(struct user_space *u, const struct user_request *r);
 
-/*
- * The caller is probably not a task: its turn comes when there is time for such callers.
- * @stranger is set.
- */
+/* The caller is probably not a task: its turn comes when there is time for such callers. */
 void user_queue_defer(struct user_space *u, struct user_request *r);
 
 /* Wait for the next request. NULL: the space is ending. */
 struct user_request *user_queue_next(struct user_space *u);
 
+/*
+ * At its turn it turned out to be a stranger's that can hang. Returns 0 if too many of these are
+ * being handled: it waits for another turn.
+ */
+int user_queue_admit(struct user_space *u, struct user_request *r);
+
 /* This helper has handled a deferred request, or its caller had not @waited for that. */
-void user_queue_done(struct user_space *u, const struct user_request *r, int waited);
+void user_queue_done(struct user_space *u, struct user_request *r, int waited);
 
 /* Is there a request for which no helper will come by itself, unless one that is busy does? */
 int user_queue_stuck(const struct user_space *u);
