@@ -476,6 +476,9 @@ static int run(int argc, char **argv)
 		return map_file(argv[2], 0);
 	if (!strcmp(what, "name"))
 		return name_in(argv[2]);
+	if (!strcmp(what, "map-none"))
+		return mmap(NULL, PAGE, PROT_READ, MAP_SHARED, atoi(argv[2]), 0) != MAP_FAILED ||
+		       errno != ENODEV;
 	if (!strcmp(what, "children-pass"))
 		return children_pass(argv[2], b);
 	if (!strcmp(what, "exec"))

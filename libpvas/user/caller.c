@@ -17,11 +17,14 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "rawsys.h"
 #include "worker.h"
 
+#define QUEUE_MAGIC	0x19800202	/* MQUEUE_MAGIC, FILENT_SIZE of ipc/mqueue.c */
+#define QUEUE_SIZE	80
 #define THREAD_PIDFD	O_EXCL	/* PIDFD_THREAD, 6.9 */
 
 /* ---- memory ---- */
@@ -348,12 +351,39 @@ int user_caller_descriptor(pid_t tid, int fd)
 	return (int)ret;
 }
 
+/*
+ * A message queue? It can't be mapped, and to close a copy of it would end the launcher's request
+ * to be notified (mq_notify). A descriptor that was opened with O_PATH may be closed. Only those
+ * that look like one are asked for their file system.
+ */
+static int is_queue(pid_t tid, int fd)
+{
+	struct statfs fs = { 0 };
+	struct statx st;
+	char name[32];
+	int path;
+
+	snprintf(name, sizeof(name), "fd/%d", fd);
+	if (user_proc_statx(tid, name, &st) || !S_ISREG(st.stx_mode) || st.stx_blocks ||
+	    st.stx_size != QUEUE_SIZE)
+		return 0;
+	path = user_proc_open(tid, name, O_PATH);
+	if (path < 0)
+		return 0;
+	if (fstatfs(path, &fs))
+		fs.f_type = 0;
+	close(path);
+	return fs.f_type == QUEUE_MAGIC;
+}
+
 int user_caller_file(pid_t tid, int fd, int prot, int flags)
 {
 	long ret;
 
 	if (fd < 0)
 		return -EBADF;
+	if (is_queue(tid, fd))
+		return -ENODEV;
 	ret = user_caller_descriptor(tid, fd);
 	if (ret == -EPERM || ret == -ENOSYS || ret == -EINVAL)
 		ret = reopen(tid, fd, prot, flags);

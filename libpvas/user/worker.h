@@ -146,6 +146,9 @@ int user_caller_still_inside(pid_t tid);
  */
 int user_caller_elsewhere(pid_t tid);
 
+/* The same of a thread of this process: its number can't be another process' already. */
+int user_caller_is_small(pid_t pid, pid_t tid);
+
 /*
  * The size in pages of the address space of thread @tid of process @pid. 0: it has none, as a
  * first thread that has ended before the others; or is no thread of that process any more.
