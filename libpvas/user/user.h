@@ -28,7 +28,8 @@
  *	segment.c	a task's right to attach a System V segment
  *	sandbox.c	seccomp filters that tasks install
  *	fork.c		fork() in a task leaves its peers alone
- *	place.c		the memory of a partition: placement, brk
+ *	heap.c		the heap of a partition: brk
+ *	place.c		the memory of a partition: placement
  *	calls.c		system calls of tasks and of their fork children
  *	files.c		workers have a descriptor table of their own
  *	queue.c		requests of callers other than tasks' threads
@@ -44,7 +45,7 @@
  *	stay_leader.c	an execve() that stays: by another thread than the first
  *	stay_task.c	an execve() that stays: the task's part
  *	stay_signal.c	an execve() that stays: how a worker reaches the task
- *	filter.c	the filter (bpf.h: its assembler)
+ *	filter*.c	the filter (bpf.h: its assembler)
  *	reclaim.c	the partition of a task that has ended becomes free
  *	left.c		programs that have left the space by execve()
  *	launcher.c	the launcher process: its one space, its fork(), its descriptors

@@ -218,6 +218,19 @@ void user_fork_begin(struct user_part *p);
 /* The task has ended. */
 void user_fork_forget(struct user_space *u, struct user_part *p);
 
+/* ---- heap.c: under user_part.lock, and for tasks only, but for the last ---- */
+
+int64_t user_brk(struct user_part *p, uint64_t brk);
+
+/*
+ * The task maps to an address that it names: unmap spare memory of the heap that is in the way.
+ * The mapping has to follow under the same lock, or the heap may come in its way again.
+ */
+void user_make_room(struct user_part *p, uint64_t addr, uint64_t len);
+
+/* As user_brk(), for a fork child with a copy of the partition. */
+int64_t user_child_brk(struct user_part *p, pid_t child, uint64_t brk);
+
 /* ---- place.c: all under user_part.lock, and for tasks only ---- */
 
 struct user_mmap {
@@ -233,16 +246,6 @@ int64_t user_mremap(struct user_part *p, uint64_t old, uint64_t old_len, uint64_
 		    int flags);
 int64_t user_mremap_fixed(struct user_part *p, const uint64_t args[5]);
 int64_t user_shmat(struct user_part *p, int id, uint64_t addr, int flags, uint64_t align);
-int64_t user_brk(struct user_part *p, uint64_t brk);
-
-/*
- * The task maps to an address that it names: unmap spare memory of the heap that is in the way.
- * The mapping has to follow under the same lock, or the heap may come in its way again.
- */
-void user_make_room(struct user_part *p, uint64_t addr, uint64_t len);
-
-/* As user_brk(), for a fork child with a copy of the partition. */
-int64_t user_child_brk(struct user_part *p, pid_t child, uint64_t brk);
 
 /* Choose all addresses, as the module's pvas_mm_layout(). 0 or -errno. Raw system calls only. */
 int user_layout(struct user_part *p, const struct pvas_elf_image *image, uint64_t stack_limit,
