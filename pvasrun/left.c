@@ -10,7 +10,6 @@
 #include "left.h"
 
 #include <fcntl.h>
-#include <limits.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -23,6 +22,8 @@
 
 #define FIRST_MS	100
 #define LONGEST_MS	10000
+#define PATH_LEN	2048	/* written at once */
+#define WHY_LEN		256
 #define PATIENCE_MS	1000	/* for all answers of a job */
 
 void left_begin(struct left *left, struct job *job, const struct job_space *space)
@@ -44,42 +45,62 @@ static bool is_listed(const struct pvas_task_info *tasks, int nr, pid_t pid)
 	return false;
 }
 
-/* It keeps no file of pvasrun's: if it hangs, it holds up no reader of them. */
-static void __attribute__((noreturn)) check_in_child(pid_t pid, int to)
+/*
+ * It keeps no file of pvasrun's: if it hangs, it holds up no reader of them. Already the name can
+ * take long: since Linux 6.18 its reader waits for an execve() that has begun.
+ */
+static void __attribute__((noreturn)) look_in_child(pid_t pid, int to)
 {
-	char file[32], why[256] = "";
+	char file[32], path[PATH_LEN] = "", why[WHY_LEN] = "";
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	dup2(to, STDIN_FILENO);
 	close_range(STDIN_FILENO + 1, ~0U, 0);
 	snprintf(file, sizeof(file), "/proc/%d/exe", pid);
-	pvas_program_check(file, why, sizeof(why));
+	if (readlink(file, path, sizeof(path) - 1) > 0 &&
+	    write(STDIN_FILENO, path, sizeof(path)) == sizeof(path))
+		pvas_program_check(file, why, sizeof(why));
 	_exit(write(STDIN_FILENO, why, sizeof(why)) != sizeof(why));
 }
 
-/* Why its program can't be a task. Empty: it can, or there is no answer in time. */
-static void ask_child(struct left *left, pid_t pid, char why[static 256])
+/* Returns whether there is an answer in time. */
+static bool read_answer(struct left *left, int fd, char *text, size_t len)
 {
 	const int64_t begin = now_ms();
-	struct pollfd answer = { .events = POLLIN };
+	struct pollfd answer = { .fd = fd, .events = POLLIN };
+	bool whole = left->patience > 0 && poll(&answer, 1, (int)left->patience) == 1 &&
+		     read(fd, text, len) == (ssize_t)len;
+
+	left->patience -= now_ms() - begin;
+	return whole;
+}
+
+/*
+ * The path of its program, and why that can't be a task; empty: it can, or nothing is known in
+ * time. Returns false if the process has ended.
+ */
+static bool ask_child(struct left *left, pid_t pid, char path[static PATH_LEN],
+		      char why[static WHY_LEN])
+{
+	bool known = false;
 	int ends[2];
 	pid_t child;
 
 	if (left->patience <= 0 || pipe2(ends, O_CLOEXEC) < 0)
-		return;
+		return true;
 	child = fork();
 	if (!child)
-		check_in_child(pid, ends[1]);
+		look_in_child(pid, ends[1]);
 	close(ends[1]);
-	answer.fd = ends[0];
-	if (child < 0 || poll(&answer, 1, (int)left->patience) != 1 ||
-	    read(ends[0], why, 256) != 256)
+	if (child > 0)
+		known = read_answer(left, ends[0], path, PATH_LEN);
+	if (known && !read_answer(left, ends[0], why, WHY_LEN))
 		why[0] = '\0';
 	close(ends[0]);
-	left->patience -= now_ms() - begin;
 	/* job_reap() waits for it. */
 	if (child > 0)
 		kill(child, SIGKILL);
+	return known || left->patience <= 0;
 }
 
 /* It is printed on a terminal. */
@@ -92,18 +113,13 @@ static void make_printable(char *text)
 
 static void report(struct left *left, const struct task *task, unsigned int rank)
 {
-	char link[32], path[PATH_MAX], why[256] = "";
-	ssize_t len;
+	char path[PATH_LEN] = "", why[WHY_LEN] = "";
 
-	snprintf(link, sizeof(link), "/proc/%d/exe", task->pid);
-	len = readlink(link, path, sizeof(path) - 1);
-	if (len <= 0)
-		return;		/* it has ended */
-	path[len] = '\0';
+	if (!ask_child(left, task->pid, path, why))
+		return;
 	make_printable(path);
-	ask_child(left, task->pid, why);
 	report_note("rank %u (pid %d) is no task any more: %s runs outside the space%s%s", rank,
-		    task->pid, path, why[0] ? ": " : "", why);
+		    task->pid, path[0] ? path : "its program", why[0] ? ": " : "", why);
 }
 
 static void compare(struct left *left, const struct pvas_task_info *tasks, int nr)

@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 #include "clock.h"
+#include "environment.h"
 #include "report.h"
 
 #define COMM_MAX	64
@@ -79,28 +80,6 @@ static bool is_child(const char *pid, struct orphan *orphan)
 	return child && alive;
 }
 
-/*
- * Has it, or the process that forked it, been started with a task's environment? pvasrun's
- * own children from before its execve() have not, nor their descendants.
- */
-static bool has_tasks_environment(pid_t pid)
-{
-	char path[64], wanted[32], *line = NULL;
-	bool found = false;
-	size_t size = 0;
-	FILE *file;
-
-	snprintf(path, sizeof(path), "/proc/%d/environ", pid);
-	snprintf(wanted, sizeof(wanted), "PVAS_LAUNCHER=%d", getpid());
-	file = fopen(path, "re");
-	while (file && !found && getdelim(&line, &size, '\0', file) > 0)
-		found = !strcmp(line, wanted);
-	free(line);
-	if (file)
-		fclose(file);
-	return found;
-}
-
 /* Pids in a /proc of another namespace are other processes' in ours. */
 static bool proc_is_ours(void)
 {
@@ -128,6 +107,30 @@ static bool is_waited_for(pid_t pid)
 	return !waitid(P_PID, (id_t)pid, &info, WEXITED | WNOHANG | WNOWAIT);
 }
 
+/*
+ * Those that have, or whose parents had, a task's environment. pvasrun's own children from before
+ * its execve() have not, nor their descendants.
+ */
+static void keep_tasks(struct list *list)
+{
+	pid_t *pids = calloc(list->nr + 1, sizeof(*pids));
+	bool *has = calloc(list->nr + 1, sizeof(*has));
+	unsigned int i, kept = 0;
+	char variable[32];
+
+	snprintf(variable, sizeof(variable), "PVAS_LAUNCHER=%d", getpid());
+	for (i = 0; pids && i < list->nr; i++)
+		pids[i] = list->all[i].pid;
+	if (pids && has)
+		environment_ask(variable, pids, list->nr, has);
+	for (i = 0; i < list->nr; i++)
+		if (has && has[i])
+			list->all[kept++] = list->all[i];
+	list->nr = kept;
+	free(pids);
+	free(has);
+}
+
 static void find(const struct subreaper *orphans, struct list *list)
 {
 	struct orphan orphan, *more;
@@ -139,8 +142,7 @@ static void find(const struct subreaper *orphans, struct list *list)
 		return;
 	while ((entry = readdir(proc))) {
 		if (entry->d_name[0] < '1' || entry->d_name[0] > '9' ||
-		    !is_child(entry->d_name, &orphan) || !is_waited_for(orphan.pid) ||
-		    (orphans->mixed && !has_tasks_environment(orphan.pid)))
+		    !is_child(entry->d_name, &orphan) || !is_waited_for(orphan.pid))
 			continue;
 		more = reallocarray(list->all, list->nr + 1, sizeof(*more));
 		if (!more)
@@ -149,6 +151,8 @@ static void find(const struct subreaper *orphans, struct list *list)
 		list->all[list->nr++] = orphan;
 	}
 	closedir(proc);
+	if (orphans->mixed)
+		keep_tasks(list);
 }
 
 /* Cheaper than reading /proc: usually there are none. */
