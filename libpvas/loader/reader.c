@@ -184,9 +184,11 @@ static int serve(struct pvas_reader_request *r, struct pvas_reader_answer *a)
 				first = 0;
 			continue;
 		}
-		if (fd >= 0) {
+		/* Even if none has come, for want of a descriptor: not that of the one before */
+		if (r->op & PVAS_READER_OTHER) {
 			pvas_raw1(__NR_close, memory);
 			memory = fd;
+			r->op &= ~(__u32)PVAS_READER_OTHER;
 		}
 		copy(memory, r, a);
 	}

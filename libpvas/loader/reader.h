@@ -12,9 +12,11 @@
 
 /* A new reader, for the connection that comes with the message */
 #define PVAS_READER_NEW		1
-/* Copy from or to a memory: a /proc/PID/mem that comes with this message, or came before. */
+/* Copy from or to the memory that came before */
 #define PVAS_READER_READ	2
 #define PVAS_READER_WRITE	3
+/* With these: of another caller, a /proc/PID/mem, which comes with the message */
+#define PVAS_READER_OTHER	4
 
 /**
  * struct pvas_reader_request

@@ -102,11 +102,11 @@ static void shrink(struct user_part *p, uint64_t brk)
 		pvas_raw3(__NR_madvise, from, to - from, MADV_DONTNEED);
 }
 
-static void note_brk(uint64_t page, pid_t pid, uint64_t brk, uint64_t heap_end)
+static int note_brk(uint64_t page, pid_t pid, uint64_t brk, uint64_t heap_end)
 {
 	const uint64_t words[2] = { brk, heap_end };
 
-	user_caller_write(pid, page, words, sizeof(words));
+	return user_caller_write(pid, page, words, sizeof(words)) == sizeof(words);
 }
 
 int64_t user_brk(struct user_part *p, uint64_t brk)
@@ -156,6 +156,5 @@ int64_t user_child_brk(struct user_part *p, pid_t child, uint64_t brk)
 		return 0;
 	if (brk <= words[0] || brk > words[1])
 		return (int64_t)words[0];
-	note_brk((uint64_t)p->page, child, brk, words[1]);
-	return (int64_t)brk;
+	return (int64_t)(note_brk((uint64_t)p->page, child, brk, words[1]) ? brk : words[0]);
 }

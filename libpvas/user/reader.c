@@ -244,11 +244,14 @@ static void leave_reader(void)
 	has_memory = 0;
 }
 
-static ssize_t exchange(struct user_space *u, const struct pvas_reader_request *r, size_t len,
+static ssize_t exchange(struct user_space *u, struct pvas_reader_request *r, size_t len,
 			struct pvas_reader_answer *a)
 {
-	int err = send_to(connection, r, len, memory);
+	int err;
 
+	if (!has_memory)
+		r->op |= PVAS_READER_OTHER;
+	err = send_to(connection, r, len, memory);
 	if (!err)
 		err = receive_from(u, connection, a);
 	if (err) {
@@ -291,7 +294,8 @@ ssize_t user_reader_read(pid_t tid, uint64_t from, void *to, size_t len)
 		memcpy((char *)to + done, a.data, (size_t)n);
 		done += (size_t)n;
 	}
-	return !done && n == -EAGAIN ? n : (ssize_t)done;
+	/* EIO: nothing is mapped there. */
+	return !done && n < 0 && n != -EIO ? -EAGAIN : (ssize_t)done;
 }
 
 ssize_t user_reader_write(pid_t tid, uint64_t to, const void *from, size_t len)
