@@ -20,7 +20,7 @@
 
 #define ANSWER_MS	1000	/* to wait for one answer */
 
-/* What is left of the time for answers that don't come, in this job */
+/* The rest of the time for answers that don't come, in this job */
 static int64_t patience = 2 * ANSWER_MS;
 
 static bool has_variable(pid_t pid, const char *variable)

@@ -67,9 +67,9 @@ int pty_open(int ends[static 2])
 }
 
 /*
- * Whatever a task has started, as another user, too, can stop the output of all who have this
- * terminal (tcflow(3)); none of them could to a pipe. So it goes on at once. A descriptor that is
- * opened now would not do: the terminal can be in exclusive use (TIOCEXCL).
+ * A program that a task has started, as another user, too, can stop the output of all who have
+ * this terminal (tcflow(3)), which it could not to a pipe. So it goes on at once. A descriptor
+ * that is opened now would not do: the terminal can be in exclusive use (TIOCEXCL).
  */
 static void keep_flowing(int status, int other_end)
 {

@@ -2,9 +2,10 @@
 /*
  * User backend: a process that reads the memory of others for the launcher.
  *
- * It begins as a copy of the launcher, in the blob and on a stack beside it. Whoever's memory it
- * reads can make it wait for ever, in a state in which the kernel doesn't let it end. So it keeps
- * nothing of the launcher's: neither memory nor descriptors, except its connection.
+ * It begins as a copy of the launcher, in the blob and on a stack beside it. The owner of the
+ * memory that it reads can make it wait for ever, in a state in which the kernel doesn't let it
+ * end. So it keeps nothing of the launcher's: neither memory nor descriptors, except its
+ * connection.
  */
 #include "reader.h"
 

@@ -48,7 +48,8 @@ static inline void op(struct program *p, uint16_t code, uint32_t k)
 	p->code[p->len++] = (struct sock_filter){ .code = code, .k = k };
 }
 
-static inline void jump(struct program *p, uint16_t test, uint32_t k, unsigned int yes, unsigned int no)
+static inline void jump(struct program *p, uint16_t test, uint32_t k, unsigned int yes,
+			unsigned int no)
 {
 	p->code[p->len++] = (struct sock_filter){
 		.code = BPF_JMP | test, .k = k, .jt = yes, .jf = no,
@@ -79,7 +80,8 @@ static inline void bind(struct program *p, unsigned int label)
 }
 
 /* The filter returns each result in many places: find the next. */
-static inline unsigned int find_result(const struct program *p, unsigned int from, unsigned int label)
+static inline unsigned int find_result(const struct program *p, unsigned int from,
+				       unsigned int label)
 {
 	unsigned int i;
 

@@ -10,7 +10,7 @@
 #include "rawsys.h"
 #include "worker.h"
 
-#define HEAP_MEMORY	(MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE)
+#define HEAP		(MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE)
 #define AHEAD		(32UL << 20)	/* mapped beyond the break: see grow() */
 
 static void unmap(uint64_t at, uint64_t len)
@@ -45,7 +45,7 @@ static int map_heap(struct user_part *p, uint64_t to)
 	if (to > p->layout.mmap_top || to > heap_limit(p))
 		return -ENOMEM;
 	if (pvas_raw6(__NR_mmap, from, to - from, PROT_READ | PROT_WRITE,
-		      HEAP_MEMORY | MAP_FIXED_NOREPLACE, -1, 0) != (long)from)
+		      HEAP | MAP_FIXED_NOREPLACE, -1, 0) != (long)from)
 		return -ENOMEM;
 	p->heap_end = to;
 	return 0;
@@ -56,7 +56,7 @@ static int map_again(uint64_t from, uint64_t to)
 {
 	if (from >= to)
 		return 0;
-	return pvas_raw6(__NR_mmap, from, to - from, PROT_READ | PROT_WRITE, HEAP_MEMORY | MAP_FIXED,
+	return pvas_raw6(__NR_mmap, from, to - from, PROT_READ | PROT_WRITE, HEAP | MAP_FIXED,
 			 -1, 0) == (long)from ? 0 : -ENOMEM;
 }
 

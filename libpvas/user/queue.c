@@ -12,7 +12,7 @@
  *
  * Other users and sandboxes (by user namespaces, which they need for a file system of their own)
  * get half of these helpers only for calls that can hang: the tasks' own fork children don't
- * wait for them. Who they are is found out at their turn, for that has its cost, too.
+ * wait for them. A caller is told from others at its turn, for that has its cost, too.
  */
 #include <errno.h>
 #include <pthread.h>

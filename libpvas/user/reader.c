@@ -2,9 +2,9 @@
 /*
  * User backend: the memory of callers outside, by processes that read it in the launcher's place.
  *
- * Such memory can be a file of a server that never answers (FUSE). Whoever touches it then waits
- * in a state that not even SIGKILL ends: a thread of the launcher would keep it, and the memory of
- * the job, for as long as the server likes. So each helper has a reader, a process of its
+ * Such memory can be a file of a server that never answers (FUSE). A thread that touches it
+ * waits in a state that not even SIGKILL ends: one of the launcher's would keep it, and the memory
+ * of the job, for as long as the server likes. So each helper has a reader, a process of its
  * own with next to no memory, and waits for it so that it can be killed, or give up.
  *
  * Under Yama only an ancestor may open the memory of a process, so a helper opens it and passes

@@ -172,7 +172,7 @@ test_pty()
 	status_is 141; check "in time" [ $SECONDS -le $((4 * SLOW)) ]
 }
 
-# What shares a rank's terminal can't stop its output (tcflow), also not with TIOCEXCL.
+# A program that shares a rank's terminal can't stop its output (tcflow), also not with TIOCEXCL.
 test_pty_goes_on()
 {
 	pvasrun --timeout 20 --pty always -n 2 perl -MPOSIX -e '$| = 1; ioctl STDOUT, 0x540c, 0;
