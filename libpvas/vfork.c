@@ -10,7 +10,6 @@
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <pthread.h>
 #include <sched.h>
 #include <signal.h>
 #include <sys/mman.h>
@@ -225,17 +224,14 @@ int pvas_vfork_exec(struct pvas_spawn_call *call, int (*enter)(struct pvas_spawn
 	struct child c = { .call = call, .enter = enter };
 	const uint64_t all = ~0ULL;
 	uint64_t mask;
-	int cancel;
 
 	call->err = -ECHILD;	/* holds if the child is killed before it can report */
 	call->stage = STAGE_PREPARE;
-	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
 	pvas_raw4(__NR_rt_sigprocmask, SIG_SETMASK, &all, &mask, NSIG_BYTES);
 	call->pid = start_child(&c);
 	if (call->pid > 0 && call->err)
 		pvas_reap(call->pid);
 	pvas_raw4(__NR_rt_sigprocmask, SIG_SETMASK, &mask, NULL, NSIG_BYTES);
-	pthread_setcancelstate(cancel, NULL);
 
 	if (call->pid < 0)
 		return pvas_fail(call->pid, "can't make a process");

@@ -206,6 +206,7 @@ static void drain_output(struct run *run, int interrupt)
 	else if (last && last < until)
 		last = until;
 	job->interrupt = 0;
+	output_tasks_ended(&run->output);
 	while (!job->interrupt) {
 		now = now_ms();
 		if (now >= until && !run->output.finishing)

@@ -27,10 +27,18 @@
 
 /* ---- sinks ---- */
 
+static void stream_release(struct stream *stream)
+{
+	if (stream->pty_end >= 0)
+		close(stream->pty_end);
+	stream->pty_end = -1;
+}
+
 static void stream_close(struct stream *stream)
 {
 	if (stream->event.fd < 0)
 		return;
+	stream_release(stream);
 	loop_forget(&stream->output->streams_loop, &stream->event);
 	close(stream->event.fd);
 	stream->event.fd = -1;
@@ -193,7 +201,10 @@ static void stream_ready(struct event *event, uint32_t what)
 	ssize_t n;
 
 	(void)what;
-	n = read(event->fd, bytes, sizeof(bytes));
+	if (stream->pty)
+		n = pty_read(event->fd, stream->pty_end, bytes, sizeof(bytes));
+	else
+		n = read(event->fd, bytes, sizeof(bytes));
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return;
 	if (n > 0 && stream->output->tag)
@@ -209,7 +220,7 @@ static void stream_ready(struct event *event, uint32_t what)
 }
 
 /* @ends: to read from, and for the task to write to */
-static int stream_create(const struct stream *stream, int ends[static 2])
+static int stream_create(struct stream *stream, int ends[static 2])
 {
 	struct output *output = stream->output;
 	int err;
@@ -217,6 +228,7 @@ static int stream_create(const struct stream *stream, int ends[static 2])
 	if (output->pty && !output->pty_failed && !stream->sink->broken &&
 	    stream->sink == &output->sinks[0]) {
 		err = pty_open(ends);
+		stream->pty = !err;
 		if (!err || !output->pty_optional)
 			return err;
 		/* all can be in use by others */
@@ -241,12 +253,15 @@ static int stream_open(struct stream *stream, unsigned int rank, int *write_end)
 		return 0;
 	}
 	fcntl(ends[0], F_SETFL, O_NONBLOCK);	/* our end only */
+	if (stream->pty)
+		stream->pty_end = fcntl(ends[1], F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
 	stream->event = (struct event){ .fd = ends[0], .ready = stream_ready };
 	tagger_init(&stream->tagger, rank);
 	err = loop_watch(&stream->output->streams_loop, &stream->event, EPOLLIN);
 	if (err) {
 		close(ends[0]);
 		close(ends[1]);
+		stream_release(stream);
 		stream->event.fd = -1;
 		return err;
 	}
@@ -301,6 +316,7 @@ int output_open(struct output *output, struct loop *loop, const struct options *
 		output->streams[i].output = output;
 		output->streams[i].sink = &output->sinks[i % 2];
 		output->streams[i].event.fd = -1;
+		output->streams[i].pty_end = -1;
 	}
 	for (i = 0; i < 2; i++)
 		sink_open(output, &output->sinks[i], STDOUT_FILENO + i);
@@ -321,6 +337,14 @@ void output_close(struct output *output)
 	}
 	free(output->streams);
 	loop_close(&output->streams_loop);
+}
+
+void output_tasks_ended(struct output *output)
+{
+	unsigned int i;
+
+	for (i = 0; i < output->nr_streams; i++)
+		stream_release(&output->streams[i]);
 }
 
 /* Only what the tasks left in their pipes is still read: at most what those hold. */

@@ -26,6 +26,8 @@ struct stream {
 	struct output *output;
 	struct sink *sink;
 	struct tagger tagger;
+	bool pty;		/* it is a pseudo-terminal, */
+	int pty_end;		/* and this the task's end of it, until all tasks have ended; -1 */
 	ssize_t left;		/* output_finish_reading(): so many bytes, at most */
 };
 
@@ -64,8 +66,11 @@ static inline bool output_forwards(const struct output *output)
 	return output->tag || output->pty;
 }
 
+/* All tasks have ended: what they left running may stop its output, or close it. */
+void output_tasks_ended(struct output *output);
+
 /*
- * All tasks have ended: read what they wrote, and close the streams. Programs that they
+ * After that: read what they wrote, and close the streams. Programs that they
  * left running may write without end.
  */
 void output_finish_reading(struct output *output);

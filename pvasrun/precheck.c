@@ -262,7 +262,7 @@ static bool may_be_user_backend(const struct options *opt)
 	       (opt->backend == PVAS_BACKEND_AUTO && access("/dev/pvas", R_OK | W_OK));
 }
 
-/* One descriptor for each copied stream, and some for pvasrun and libpvas */
+/* A descriptor for each copied stream, and some for pvasrun and libpvas */
 static int check_files(const struct options *opt)
 {
 	rlim_t need = 64;
@@ -272,6 +272,8 @@ static int check_files(const struct options *opt)
 		need += 2 * opt->tasks;
 	else if (pty_wanted(opt))
 		need += opt->tasks;
+	if (pty_wanted(opt))
+		need += opt->tasks;	/* of each pseudo-terminal both ends */
 	if (opt->stdin_to == STDIN_ALL)
 		need += opt->tasks;
 	if (may_be_user_backend(opt))

@@ -11,6 +11,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <sys/ioctl.h>
+#include <sys/uio.h>
 #include <termios.h>
 #include <unistd.h>
 
@@ -44,6 +45,7 @@ static int set_raw(int fd)
 
 int pty_open(int ends[static 2])
 {
+	const int packets = 1;
 	int err;
 
 	ends[1] = -1;
@@ -54,10 +56,37 @@ int pty_open(int ends[static 2])
 	if (!unlockpt(ends[0]))
 		ends[1] = ioctl(ends[0], TIOCGPTPEER, O_RDWR | O_NOCTTY | O_CLOEXEC);
 	err = ends[1] < 0 ? -errno : set_raw(ends[1]);
+	if (!err && ioctl(ends[0], TIOCPKT, &packets) < 0)
+		err = -errno;
 	if (!err)
 		return 0;
 	close(ends[0]);
 	if (ends[1] >= 0)
 		close(ends[1]);
 	return err;
+}
+
+/*
+ * A program that a task has started, as another user, too, can stop the output of all who have
+ * this terminal (tcflow(3)), which it could not to a pipe. So it goes on at once. A descriptor
+ * that is opened now would not do: the terminal can be in exclusive use (TIOCEXCL).
+ */
+static void keep_flowing(int status, int other_end)
+{
+	if ((status & TIOCPKT_STOP) && other_end >= 0)
+		tcflow(other_end, TCOON);
+}
+
+ssize_t pty_read(int end, int other_end, char *bytes, size_t len)
+{
+	unsigned char status = 0;
+	struct iovec parts[2] = { { &status, 1 }, { bytes, len } };
+	ssize_t n;
+
+	n = readv(end, parts, 2);
+	if (n != 1)
+		return n > 1 ? n - 1 : n;
+	keep_flowing(status, other_end);
+	errno = EAGAIN;
+	return -1;
 }

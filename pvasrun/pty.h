@@ -3,6 +3,9 @@
 #ifndef PVASRUN_PTY_H
 #define PVASRUN_PTY_H
 
+#include <stddef.h>
+#include <sys/types.h>
+
 #include "options.h"
 
 /* After precheck_programs() */
@@ -10,5 +13,11 @@ bool pty_wanted(const struct options *opt);
 
 /* @ends: to read from, and for a task to write to. 0 or -errno */
 int pty_open(int ends[static 2]);
+
+/*
+ * As read(), from the first of them; -1 with EAGAIN, too, if there was only a change of its
+ * state. The other one, if it is not -1, ends a stop of the output.
+ */
+ssize_t pty_read(int end, int other_end, char *bytes, size_t len);
 
 #endif

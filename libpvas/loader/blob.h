@@ -9,5 +9,6 @@ extern const char pvas_blob[], pvas_blob_end[];
 #define PVAS_BLOB_TASK		0	/* a task starts here */
 #define PVAS_BLOB_CONVERT	16	/* a process becomes a space here */
 #define PVAS_BLOB_RESTORE	32	/* a signal handler returns to here (user backend) */
+#define PVAS_BLOB_READER	48	/* a reader of others' memory (user backend) */
 
 #endif /* PVAS_LOADER_BLOB_H */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * The entries of the blob, at the offsets in loader/blob.h: 0 for a task, 16 for the
- * process that becomes a space, 32 for the return from a signal handler.
+ * process that becomes a space, 32 for the return from a signal handler, 48 for a reader.
  */
 #include <asm/unistd.h>
 
@@ -14,6 +14,8 @@ _start:
 	jmp	convert
 	.balign	16, 0xcc
 	jmp	restore
+	.balign	16, 0xcc
+	jmp	reader
 	.balign	16, 0xcc
 
 /*
@@ -56,6 +58,15 @@ convert:
 	call	pvas_convert_main
 	ud2
 	.size	convert, . - convert
+
+/* User backend: the arguments of pvas_reader_main(), %rsp = top of its stack; no return. */
+	.type	reader, @function
+reader:
+	xorl	%ebp, %ebp
+	andq	$-16, %rsp
+	call	pvas_reader_main
+	ud2
+	.size	reader, . - reader
 
 /*
  * User backend: a signal handler without SA_RESTART returns here instead of to libc's

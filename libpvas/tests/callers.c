@@ -341,6 +341,22 @@ TEST_F(unknown, descendant_not_dumpable)
 	end(copies);
 }
 
+/* A small process, as one that has left, is not taken for a thread that had its number before. */
+TEST(number_of_another)
+{
+	pid_t pid;
+
+	ASSERT_EQ(begin(), 0);
+	pid = vfork();
+	if (!pid) {
+		execl("/bin/sleep", "sleep", "100", NULL);
+		_exit(127);
+	}
+	EXPECT_EQ(user_caller_is_small(pid, pid), 1);
+	EXPECT_EQ(user_caller_is_small(getpid(), pid), 0);
+	end(pid);
+}
+
 /* ---- what it costs to write to a caller with mappings without end ---- */
 
 #define MANY	30000UL

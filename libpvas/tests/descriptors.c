@@ -9,6 +9,8 @@
 #include <signal.h>
 #include <stdio.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "helpers.h"
 #include "pvas.h"
@@ -132,6 +134,32 @@ TEST(not_the_standard_ones)
 	if (!pid)
 		create_without_standard();
 	EXPECT_EQ(end_of(pid), 0);
+}
+
+/* A message queue: a task's mmap(), which fails, leaves the launcher's request alone. */
+TEST(notification_remains)
+{
+	struct sigevent none = { .sigev_notify = SIGEV_NONE };
+	char number[16], *argv[] = { NULL, (char *)"map-none", number, NULL };
+	int queue = (int)syscall(SYS_mq_open, "pvas-test", O_RDWR | O_CREAT, 0600, NULL);
+	struct pvas_space *s;
+	pid_t pid;
+
+	if (queue < 0)
+		SKIP(return, "no message queues: %s", strerror(errno));
+	syscall(SYS_mq_unlink, "pvas-test");
+	ASSERT_EQ(fcntl(queue, F_SETFD, 0), 0);
+	ASSERT_EQ(pvas_space_create(&s, &user), 0) TH_LOG("%s", pvas_error_get());
+	usleep(100000);		/* copies are closed */
+	ASSERT_EQ(syscall(SYS_mq_notify, queue, &none), 0);
+	argv[0] = (char *)ours("peer_task");
+	snprintf(number, sizeof(number), "%d", queue);
+	ASSERT_GT(pvas_task_spawn(s, PVAS_ANY, argv[0], argv, environ, NULL, &pid), 0);
+	EXPECT_EQ(end_of(pid), 0);
+	EXPECT_EQ(syscall(SYS_mq_notify, queue, &none), -1);
+	EXPECT_EQ(errno, EBUSY);
+	pvas_space_destroy(s);
+	close(queue);
 }
 
 TEST_HARNESS_MAIN

@@ -3,6 +3,7 @@
  * The user backend and a file server that doesn't answer: who maps its file
  * waits, nobody else. Needs root, to mount a file system of its own.
  */
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -223,7 +224,7 @@ TEST_F(hung, who_has_left_waits_alone)
 {
 	pid_t pid;
 
-	ASSERT_GT(start_with(self->s, "children-name", self->server.file, CHILDREN, &pid), 0);
+	ASSERT_GT(start_with(self->s, "children-pass", self->server.file, CHILDREN, &pid), 0);
 	usleep(500000);
 	others_go_on(_metadata, self->s);
 	EXPECT_EQ(waitpid(pid, NULL, WNOHANG), 0);
@@ -232,6 +233,80 @@ TEST_F(hung, who_has_left_waits_alone)
 	others_go_on(_metadata, self->s);
 	destroy(_metadata, self->s);
 }
+
+/* ---- whose arguments nobody can read ---- */
+
+static int threads(void)
+{
+	DIR *dir = opendir("/proc/self/task");
+	int n = -2;	/* not . and .. */
+
+	while (dir && readdir(dir))
+		n++;
+	if (dir)
+		closedir(dir);
+	return n;
+}
+
+/* The threads of the space end although what they have asked for never comes. */
+TEST_F(hung, whose_argument_is_in_it_keeps_no_thread)
+{
+	pid_t pid;
+
+	ASSERT_GT(start_with(self->s, "children-pass", self->server.file, "6", &pid), 0);
+	usleep(1000000);
+	kill(pid, SIGKILL);
+	EXPECT_EQ(end_of(pid), SIGKILL);
+	EXPECT_GT(threads(), 1);
+	destroy(_metadata, self->s);
+	EXPECT_EQ(threads(), 1);
+}
+
+static void __attribute__((noreturn)) launch(const char *file, int ready)
+{
+	const struct pvas_create_attr attr = {
+		.size = sizeof(attr), .backend = PVAS_BACKEND_USER,
+	};
+	struct pvas_space *s;
+	pid_t pid;
+
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (!pvas_space_create(&s, &attr) &&
+	    start_with(s, "children-pass", file, "6", &pid) > 0 && write(ready, "", 1) == 1)
+		for (;;)
+			pause();
+	_exit(1);
+}
+
+static int ends_within(pid_t pid, int ms)
+{
+	int64_t until = now_ms() + ms;
+
+	while (!waitpid(pid, NULL, WNOHANG) && now_ms() < until)
+		usleep(10000);
+	return now_ms() < until;
+}
+
+/* Nor is a launcher kept that is killed. */
+TEST_F(hung, whose_argument_is_in_it_keeps_no_launcher)
+{
+	int ready[2];
+	pid_t pid;
+	char c;
+
+	pvas_space_destroy(self->s);
+	ASSERT_EQ(pipe(ready), 0);
+	pid = fork();
+	if (!pid)
+		launch(self->server.file, ready[1]);
+	close(ready[1]);
+	ASSERT_EQ(read(ready[0], &c, 1), 1);
+	usleep(1000000);
+	kill(pid, SIGKILL);
+	EXPECT_TRUE(ends_within(pid, 20000));
+}
+
+/* ---- execve() ---- */
 
 /* The launcher compares its memory with the task's, which waits for the execve(). */
 static void exec_waits(struct __test_metadata *_metadata, FIXTURE_DATA(hung) *self,

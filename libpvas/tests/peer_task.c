@@ -405,8 +405,21 @@ static int name_in(const char *path)
 	return syscall(SYS_readlink, name, text, sizeof(text)) == -1;
 }
 
+/* The same of all calls whose argument a helper reads */
+static int pass(const char *path, int which)
+{
+	void *arg = mmap(NULL, PAGE, PROT_READ, MAP_PRIVATE, open(path, O_RDONLY), 0);
+
+	if (which % 3 == 0)
+		return name_in(path);
+	if (which % 3 == 1)
+		return (int)syscall(SYS_rt_sigaction, SIGUSR1, arg, NULL, sizeof(uint64_t));
+	prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+	return (int)syscall(SYS_seccomp, 1, 0, arg);	/* SECCOMP_SET_MODE_FILTER */
+}
+
 /* The same by many children that share no memory with it. Some of the reads may fail. */
-static int children_name_in(const char *path, int n)
+static int children_pass(const char *path, int n)
 {
 	while (n-- > 0) {
 		pid_t pid = fork();
@@ -414,7 +427,7 @@ static int children_name_in(const char *path, int n)
 		if (!pid) {
 			prctl(PR_SET_PDEATHSIG, SIGKILL);
 			for (;;)
-				name_in(path);
+				pass(path, n);
 		}
 		CHECK(pid > 0);
 	}
@@ -463,8 +476,11 @@ static int run(int argc, char **argv)
 		return map_file(argv[2], 0);
 	if (!strcmp(what, "name"))
 		return name_in(argv[2]);
-	if (!strcmp(what, "children-name"))
-		return children_name_in(argv[2], b);
+	if (!strcmp(what, "map-none"))
+		return mmap(NULL, PAGE, PROT_READ, MAP_SHARED, atoi(argv[2]), 0) != MAP_FAILED ||
+		       errno != ENODEV;
+	if (!strcmp(what, "children-pass"))
+		return children_pass(argv[2], b);
 	if (!strcmp(what, "exec"))
 		return exec_closing(argv[2], b);
 	if (!strcmp(what, "fork"))

@@ -249,7 +249,7 @@ TEST_F(strays, forks_of_an_ended_task)
 	for (i = 0; i < 10000 && !__atomic_load_n(&u->parts[index].nr_forks, __ATOMIC_RELAXED); i++)
 		usleep(1000);
 	EXPECT_EQ(u->parts[index].nr_forks, 1);
-	EXPECT_EQ(u->parts[index].forks[0], pid);
+	EXPECT_EQ(u->parts[index].forks[0].tid, pid);
 	kill(pid, SIGKILL);
 	EXPECT_EQ(end_of(pid), SIGKILL);
 	EXPECT_EQ(pvas_task_list(self->s, NULL, 0), 0);

@@ -43,19 +43,20 @@ struct program {
 	uint64_t cookie;
 };
 
-static void op(struct program *p, uint16_t code, uint32_t k)
+static inline void op(struct program *p, uint16_t code, uint32_t k)
 {
 	p->code[p->len++] = (struct sock_filter){ .code = code, .k = k };
 }
 
-static void jump(struct program *p, uint16_t test, uint32_t k, unsigned int yes, unsigned int no)
+static inline void jump(struct program *p, uint16_t test, uint32_t k, unsigned int yes,
+			unsigned int no)
 {
 	p->code[p->len++] = (struct sock_filter){
 		.code = BPF_JMP | test, .k = k, .jt = yes, .jf = no,
 	};
 }
 
-static void go(struct program *p, unsigned int label)
+static inline void go(struct program *p, unsigned int label)
 {
 	if (label < FIRST_FREE_LABEL)
 		op(p, BPF_RET | BPF_K, results[label]);
@@ -63,23 +64,24 @@ static void go(struct program *p, unsigned int label)
 		op(p, BPF_JMP | BPF_JA, label);
 }
 
-static void load(struct program *p, uint32_t offset)
+static inline void load(struct program *p, uint32_t offset)
 {
 	op(p, BPF_LD | BPF_W | BPF_ABS, offset);
 }
 
-static unsigned int new_label(struct program *p)
+static inline unsigned int new_label(struct program *p)
 {
 	return p->labels++;
 }
 
-static void bind(struct program *p, unsigned int label)
+static inline void bind(struct program *p, unsigned int label)
 {
 	p->where[label] = p->len;
 }
 
 /* The filter returns each result in many places: find the next. */
-static unsigned int find_result(const struct program *p, unsigned int from, unsigned int label)
+static inline unsigned int find_result(const struct program *p, unsigned int from,
+				       unsigned int label)
 {
 	unsigned int i;
 
@@ -89,7 +91,7 @@ static unsigned int find_result(const struct program *p, unsigned int from, unsi
 	return i;
 }
 
-static unsigned int distance(const struct program *p, unsigned int from, unsigned int label)
+static inline unsigned int distance(const struct program *p, unsigned int from, unsigned int label)
 {
 	if (label == NEXT)
 		return 0;
@@ -99,7 +101,7 @@ static unsigned int distance(const struct program *p, unsigned int from, unsigne
 }
 
 /* Replace labels by distances. Jumps go forward only, conditional ones by at most 255. */
-static int resolve(struct program *p)
+static inline int resolve(struct program *p)
 {
 	unsigned int i, yes, no;
 

@@ -17,11 +17,14 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "rawsys.h"
 #include "worker.h"
 
+#define QUEUE_MAGIC	0x19800202	/* MQUEUE_MAGIC, FILENT_SIZE of ipc/mqueue.c */
+#define QUEUE_SIZE	80
 #define THREAD_PIDFD	O_EXCL	/* PIDFD_THREAD, 6.9 */
 
 /* ---- memory ---- */
@@ -40,9 +43,9 @@ static size_t in_page(uint64_t at, size_t len)
 }
 
 /* Where a container forbids process_vm_readv() */
-static ssize_t read_by_proc(pid_t tid, uint64_t from, void *to, size_t len)
+static ssize_t read_by_proc(uint64_t from, void *to, size_t len)
 {
-	int fd = user_proc_open(tid, "mem", O_RDONLY);
+	int fd = user_proc_open(user_caller_self(), "mem", O_RDONLY);
 	ssize_t n;
 
 	if (fd < 0)
@@ -67,7 +70,8 @@ static ssize_t store_by_pipe(uint64_t to, const void *from, size_t len)
 	return n;
 }
 
-static ssize_t copy(int nr, pid_t tid, uint64_t remote, void *local, size_t len)
+/* From or to our own memory, where the arguments of tasks are */
+static ssize_t copy(int nr, uint64_t remote, void *local, size_t len)
 {
 	size_t done = 0;
 	long n = 0;
@@ -76,11 +80,11 @@ static ssize_t copy(int nr, pid_t tid, uint64_t remote, void *local, size_t len)
 		struct iovec here = { (char *)local + done, in_page(remote + done, len - done) };
 		struct iovec there = { (void *)(remote + done), here.iov_len };
 
-		n = pvas_raw6(nr, tid, (long)&here, 1, (long)&there, 1, 0);
+		n = pvas_raw6(nr, user_caller_self(), (long)&here, 1, (long)&there, 1, 0);
 
 		if ((n == -EPERM || n == -ENOSYS) && nr == __NR_process_vm_readv)
-			n = read_by_proc(tid, remote + done, here.iov_base, here.iov_len);
-		else if ((n == -EPERM || n == -ENOSYS) && tid == user_caller_self())
+			n = read_by_proc(remote + done, here.iov_base, here.iov_len);
+		else if (n == -EPERM || n == -ENOSYS)
 			n = store_by_pipe(remote + done, here.iov_base, here.iov_len);
 		if (n <= 0)
 			break;
@@ -91,7 +95,9 @@ static ssize_t copy(int nr, pid_t tid, uint64_t remote, void *local, size_t len)
 
 ssize_t user_caller_read(pid_t tid, uint64_t from, void *to, size_t len)
 {
-	return copy(__NR_process_vm_readv, tid, from, to, len);
+	if (tid != user_caller_self())
+		return user_reader_read(tid, from, to, len);
+	return copy(__NR_process_vm_readv, from, to, len);
 }
 
 /* Of <linux/fs.h>: PROCMAP_QUERY, 6.11 */
@@ -151,31 +157,23 @@ static int is_writable(int fd, uint64_t at, size_t len)
 }
 
 /*
- * The thread id can be another process' by now. So open the memory first, then
- * check that the request is still valid: if so, the memory is the caller's. Such a
- * write ignores page protection, so check that as well. Other threads of the process
+ * Such a write ignores page protection, so check that as well. Other threads of the process
  * may change mappings meanwhile; that harms the process only.
  */
 static ssize_t write_checked(pid_t tid, uint64_t to, const void *from, size_t len)
 {
-	int fd = user_proc_open(tid, "mem", O_RDWR), maps = user_proc_open(tid, "maps", O_RDONLY);
-	int valid = user_request_valid();
-	ssize_t n = -1;
+	int maps = user_proc_open(tid, "maps", O_RDONLY);
 
-	if (maps >= 0)
-		valid = is_writable(maps, to, len) && valid;
-	if (valid && fd >= 0 && maps >= 0)
-		n = pwrite(fd, from, len, (off_t)to);
-	if (fd >= 0)
-		close(fd);
-	return n;
+	if (maps < 0 || !is_writable(maps, to, len))
+		return -1;
+	return user_reader_write(tid, to, from, len);
 }
 
 ssize_t user_caller_write(pid_t tid, uint64_t to, const void *from, size_t len)
 {
 	if (tid != user_caller_self())
 		return write_checked(tid, to, from, len);
-	return copy(__NR_process_vm_writev, tid, to, (void *)from, len);
+	return copy(__NR_process_vm_writev, to, (void *)from, len);
 }
 
 /* ---- identity ---- */
@@ -353,12 +351,39 @@ int user_caller_descriptor(pid_t tid, int fd)
 	return (int)ret;
 }
 
+/*
+ * A message queue? It can't be mapped, and to close a copy of it would end the launcher's request
+ * to be notified (mq_notify). A descriptor that was opened with O_PATH may be closed. Only those
+ * that look like one are asked for their file system.
+ */
+static int is_queue(pid_t tid, int fd)
+{
+	struct statfs fs = { 0 };
+	struct statx st;
+	char name[32];
+	int path;
+
+	snprintf(name, sizeof(name), "fd/%d", fd);
+	if (user_proc_statx(tid, name, &st) || !S_ISREG(st.stx_mode) || st.stx_blocks ||
+	    st.stx_size != QUEUE_SIZE)
+		return 0;
+	path = user_proc_open(tid, name, O_PATH);
+	if (path < 0)
+		return 0;
+	if (fstatfs(path, &fs))
+		fs.f_type = 0;
+	close(path);
+	return fs.f_type == QUEUE_MAGIC;
+}
+
 int user_caller_file(pid_t tid, int fd, int prot, int flags)
 {
 	long ret;
 
 	if (fd < 0)
 		return -EBADF;
+	if (is_queue(tid, fd))
+		return -ENODEV;
 	ret = user_caller_descriptor(tid, fd);
 	if (ret == -EPERM || ret == -ENOSYS || ret == -EINVAL)
 		ret = reopen(tid, fd, prot, flags);

@@ -361,7 +361,7 @@ static int has_page(const struct user_request *r)
 	ssize_t n = user_caller_read(memory_pid(r), (uint64_t)&r->part->page->cookie, &cookie,
 				     sizeof(cookie));
 
-	return n == -EPERM ? -EPERM : n == sizeof(cookie) && cookie == r->u->cookie;
+	return n < 0 ? (int)n : n == sizeof(cookie) && cookie == r->u->cookie;
 }
 
 /* ---- dispatch ---- */

@@ -260,15 +260,10 @@ static int begin(struct user_space *u)
 
 int user_credentials_begin(struct user_space *u)
 {
-	int cancel, err;
-
 	u->rights = malloc(sizeof(*u->rights));
 	if (!u->rights)
 		return -ENOMEM;
-	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
-	err = begin(u);
-	pthread_setcancelstate(cancel, NULL);
-	return err;
+	return begin(u);
 }
 
 void user_credentials_end(struct user_space *u)
@@ -320,13 +315,11 @@ static int check_caller(const struct user_space *u, struct user_rights *mine)
 int user_credentials_check(const struct user_space *u)
 {
 	struct user_rights *mine = malloc(sizeof(*mine));
-	int cancel, err;
+	int err;
 
 	if (!mine)
 		return -ENOMEM;
-	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
 	err = check_caller(u, mine);
-	pthread_setcancelstate(cancel, NULL);
 	free(mine);
 	return err;
 }

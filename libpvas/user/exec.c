@@ -64,7 +64,7 @@ int user_exec_left(const struct user_part *p)
 	tid = live_thread(p->pid);
 	if (!tid)
 		return 0;
-	if (user_caller_elsewhere(tid))
+	if (user_caller_is_small(p->pid, tid))
 		return 1;
 	return p->exec_polls < EXEC_POLLS - 1 && user_caller_left(p->pid, tid);
 }

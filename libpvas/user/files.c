@@ -105,6 +105,15 @@ static int is_file(int fd)
 	return S_ISREG(st.stx_mode) || S_ISDIR(st.stx_mode);
 }
 
+void user_files_close_others(const struct user_files *f, int keep)
+{
+	unsigned int i;
+
+	for (i = 0; i < f->count; i++)
+		if (f->fds[i] != keep && !is_file(f->fds[i]))
+			pvas_raw1(__NR_close, f->fds[i]);
+}
+
 /* Files come last: others wait for the end of pipes and connections. */
 void user_files_close(struct user_files *f)
 {

@@ -23,8 +23,7 @@
 #include <sys/prctl.h>
 
 #include "rawsys.h"
-#include "bpf.h"
-#include "far.h"
+#include "filter.h"
 #include "worker.h"
 
 #define KEPT_NS	((uint32_t)(CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWIPC | \
@@ -40,18 +39,9 @@
 #define SYNC_WAKE_UP	1UL		/* SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP, 6.6 */
 #define IOCTL_SET_FLAGS	_IOW('!', 4, uint64_t)
 
-#define ARG(n)		((uint32_t)offsetof(struct seccomp_data, args[n]))
-#define IP		((uint32_t)offsetof(struct seccomp_data, instruction_pointer))
-#define HIGH(offset)	((offset) + 4)
-
-/* Words of the filter's scratch memory */
-#define M_INDEX		0
-#define M_CARRY		1
-
 /* ---- checks: execution continues after them if they pass ---- */
 
-/* Store the caller's partition index in M_INDEX. Go to @no if it is in no partition. */
-static void check_caller(struct program *p, unsigned int no)
+void user_filter_check_caller(struct program *p, unsigned int no)
 {
 	load(p, HIGH(IP));
 	op(p, BPF_ALU | BPF_RSH | BPF_K, p->shift);
@@ -118,7 +108,7 @@ static void check_above_heap(struct program *p, uint32_t addr)
 /* munmap() and others: the first arguments are address and length. */
 static void body_range(struct program *p)
 {
-	check_caller(p, ALLOW);
+	user_filter_check_caller(p, ALLOW);
 	check_range(p, ARG(0), ARG(1));
 	go(p, ALLOW);
 }
@@ -130,7 +120,7 @@ static void body_range(struct program *p)
  */
 static void body_madvise(struct program *p)
 {
-	check_caller(p, ALLOW);
+	user_filter_check_caller(p, ALLOW);
 	load(p, ARG(2));
 	jump(p, BPF_JEQ | BPF_K, MADV_DONTFORK, NOTIFY, NEXT);
 	load(p, HIGH(ARG(0)));
@@ -149,7 +139,7 @@ static void body_mmap(struct program *p)
 {
 	unsigned int anonymous = new_label(p);
 
-	check_caller(p, ALLOW);
+	user_filter_check_caller(p, ALLOW);
 	load(p, ARG(3));
 	jump(p, BPF_JSET | BPF_K, MAP_GROWSDOWN | MAP_HUGETLB, NOTIFY, NEXT);
 	jump(p, BPF_JSET | BPF_K, MAP_FIXED | MAP_FIXED_NOREPLACE, NEXT, NOTIFY);
@@ -164,7 +154,7 @@ static void body_mmap(struct program *p)
 /* A worker chooses the place, or has to see that no stack moves. Shrinking moves nothing. */
 static void body_mremap(struct program *p)
 {
-	check_caller(p, ALLOW);
+	user_filter_check_caller(p, ALLOW);
 	check_range(p, ARG(0), ARG(1));
 	load(p, ARG(3));
 	jump(p, BPF_JSET | BPF_K, MREMAP_FIXED | MREMAP_DONTUNMAP, NOTIFY, NEXT);
@@ -181,7 +171,7 @@ static void body_mremap(struct program *p)
 
 static void body_notify(struct program *p)
 {
-	check_caller(p, ALLOW);
+	user_filter_check_caller(p, ALLOW);
 	go(p, NOTIFY);
 }
 
@@ -220,7 +210,7 @@ static void body_sigaction(struct program *p)
 	unsigned int i, given = new_label(p);
 
 	check_stop(p);
-	check_caller(p, ALLOW);
+	user_filter_check_caller(p, ALLOW);
 	load(p, ARG(0));
 	jump(p, BPF_JEQ | BPF_K, USER_STAY_SIGNAL, NOTIFY, NEXT);
 	load(p, ARG(1));
@@ -242,7 +232,7 @@ static void body_sigaction(struct program *p)
  */
 static void body_clone(struct program *p)
 {
-	check_caller(p, ALLOW);
+	user_filter_check_caller(p, ALLOW);
 	load(p, ARG(0));
 	jump(p, BPF_JSET | BPF_K, CLONE_VM, NEXT, NOTIFY);
 	jump(p, BPF_JSET | BPF_K, CLONE_THREAD | CLONE_VFORK, NEXT, NOTIFY);
@@ -293,7 +283,7 @@ static void body_prctl(struct program *p)
 
 	check_prctl_seccomp(p, others);
 	bind(p, others);
-	check_caller(p, ALLOW);
+	user_filter_check_caller(p, ALLOW);
 	load(p, ARG(0));
 	jump(p, BPF_JEQ | BPF_K, PR_SET_PDEATHSIG, death, NEXT);
 	jump(p, BPF_JEQ | BPF_K, PR_SET_DUMPABLE, dumpable, NEXT);
@@ -325,7 +315,7 @@ static void body_arch_prctl(struct program *p)
 	static const uint32_t shared[] = { ARCH_TAGGED_ADDR, ARCH_TAGGED_SVA, ARCH_SHADOW_STACK };
 	unsigned int i;
 
-	check_caller(p, ALLOW);
+	user_filter_check_caller(p, ALLOW);
 	load(p, ARG(0));
 	for (i = 0; i < sizeof(shared) / sizeof(shared[0]); i++)
 		jump(p, BPF_JEQ | BPF_K, shared[i], NOTIFY, NEXT);
@@ -395,77 +385,6 @@ static const struct {
 
 /* ---- assembly ---- */
 
-/* ---- far memory: see far.h ---- */
-
-/* Is this argument in the second quarter of a partition? Then a worker has to see the call. */
-static void check_far(struct program *p, uint32_t arg)
-{
-	unsigned int local = new_label(p);
-
-	load(p, HIGH(arg));
-	op(p, BPF_ALU | BPF_RSH | BPF_K, p->shift - 2);
-	op(p, BPF_ALU | BPF_AND | BPF_K, 3);
-	jump(p, BPF_JEQ | BPF_K, 1, NEXT, local);
-	load(p, HIGH(arg));
-	op(p, BPF_ALU | BPF_RSH | BPF_K, p->shift);
-	jump(p, BPF_JGE | BPF_K, p->first, NEXT, local);
-	jump(p, BPF_JGT | BPF_K, p->last, local, NOTIFY);
-	bind(p, local);
-}
-
-/*
- * A range that begins in one quarter of a partition and ends in another, or nearly so, can
- * reach into the far part from below: a worker cuts it.
- */
-static void check_quarters(struct program *p, unsigned int same)
-{
-	load(p, HIGH(ARG(0)));
-	op(p, BPF_MISC | BPF_TAX, 0);
-	load(p, HIGH(ARG(1)));
-	op(p, BPF_ALU | BPF_ADD | BPF_X, 0);
-	op(p, BPF_ALU | BPF_ADD | BPF_K, 1);
-	op(p, BPF_ALU | BPF_RSH | BPF_K, p->shift - 2);
-	op(p, BPF_ST, M_CARRY);
-	load(p, HIGH(ARG(0)));
-	op(p, BPF_ALU | BPF_RSH | BPF_K, p->shift - 2);
-	op(p, BPF_LDX | BPF_MEM, M_CARRY);
-	jump(p, BPF_JEQ | BPF_X, 0, same, NOTIFY);
-}
-
-/*
- * The pager has to know of calls that change far memory, whose first argument it is. If it
- * can't serve the kernel's faults, a worker has to see all calls on far memory, and those whose
- * arguments point to pointers.
- */
-static void far_calls(struct program *p, const struct user_far *f)
-{
-	static const uint32_t indirect[] = {
-		__NR_readv, __NR_writev, __NR_preadv, __NR_pwritev, __NR_preadv2, __NR_pwritev2,
-		__NR_vmsplice, __NR_process_vm_readv, __NR_process_vm_writev, __NR_sendmsg,
-		__NR_recvmsg, __NR_sendmmsg, __NR_recvmmsg, __NR_sigaltstack, NR_FUTEX_WAITV,
-		__NR_pselect6,
-	};
-	static const uint32_t ranges[] = {
-		__NR_munmap, __NR_madvise, __NR_mremap, __NR_mlock, __NR_mlock2,
-	};
-	unsigned int i, range = new_label(p), others = new_label(p);
-
-	check_caller(p, others);
-	for (i = 0; i < (f->kernel ? 1 : 6); i++)
-		check_far(p, ARG(i));
-	load(p, offsetof(struct seccomp_data, nr));
-	for (i = 0; !f->kernel && i < sizeof(indirect) / sizeof(indirect[0]); i++)
-		jump(p, BPF_JEQ | BPF_K, indirect[i], NOTIFY, NEXT);
-	for (i = 0; i < sizeof(ranges) / sizeof(ranges[0]); i++)
-		jump(p, BPF_JEQ | BPF_K, ranges[i], range, NEXT);
-	go(p, others);
-	bind(p, range);
-	check_quarters(p, others);
-	go(p, NOTIFY);
-	bind(p, others);
-	load(p, offsetof(struct seccomp_data, nr));
-}
-
 /* The accumulator has the system call number. */
 static void dispatch(struct program *p)
 {
@@ -502,20 +421,20 @@ static void assemble(struct program *p, const struct user_far *far)
 
 	load(p, offsetof(struct seccomp_data, arch));
 	jump(p, BPF_JEQ | BPF_K, AUDIT_ARCH_X86_64, native, NEXT);
-	check_caller(p, i386);
+	user_filter_check_caller(p, i386);
 	go(p, EPERM_END);
 	bind(p, i386);
 	other_table(p, I386_NR_SECCOMP, I386_NR_PRCTL);
 	bind(p, native);
 	load(p, offsetof(struct seccomp_data, nr));
 	jump(p, BPF_JGE | BPF_K, X32_BIT, NEXT, known);
-	check_caller(p, x32);
+	user_filter_check_caller(p, x32);
 	go(p, ENOSYS_END);
 	bind(p, x32);
 	other_table(p, X32_BIT | __NR_seccomp, X32_BIT | __NR_prctl);
 	bind(p, known);
 	if (far)
-		far_calls(p, far);
+		user_filter_far(p, far);
 	dispatch(p);
 }
 

@@ -9,7 +9,8 @@
  *
  * Nothing reports when the kernel has made the copy. Until then the forking task's
  * partition must not be marked for another task's fork, and is copied with it. The
- * copy is complete when the thread makes another call, or has exited.
+ * copy is complete when the thread makes another call, or has exited. Its number can then be
+ * another's: of a task's thread that shows by the process; others have a limited time.
  *
  * A task that marks memory itself, or has mappings that the kernel can't unmark, is
  * exempt: its partition is never marked.
@@ -25,12 +26,15 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
+#include "clock.h"
 #include "rawsys.h"
 #include "worker.h"
 
 #ifndef HUGETLBFS_MAGIC
 #define HUGETLBFS_MAGIC 0x958458f6
 #endif
+
+#define FORK_NS		10000000000LL	/* longer than any fork takes, of those not of a task */
 
 /* ---- pending forks: under fork_lock ---- */
 
@@ -41,18 +45,25 @@ static int is_fork(const char *text)
 	return *text == 'r' || nr == __NR_clone || nr == __NR_fork || nr == __NR_clone3;
 }
 
+static int is_thread_of(pid_t process, pid_t tid)
+{
+	return process && pvas_raw3(__NR_tgkill, process, tid, 0) != -ESRCH;
+}
+
 /*
  * Is it blocked in another call, or gone? A thread that runs may still be in the fork. If
  * it has called execve() since, don't read its file: that could wait for the execve().
  */
-static int has_forked(pid_t tid)
+static int has_forked(const struct user_fork *f)
 {
 	char text[32];
 	ssize_t n;
 
-	if (user_caller_elsewhere(tid))
+	if (f->process ? !is_thread_of(f->process, f->tid) : now_ns() >= f->until)
 		return 1;
-	n = user_proc_read(tid, "syscall", text, sizeof(text));
+	if (user_caller_elsewhere(f->tid))
+		return 1;
+	n = user_proc_read(f->tid, "syscall", text, sizeof(text));
 	return n == -ENOENT || n == -ESRCH || (n > 0 && !is_fork(text));
 }
 
@@ -62,7 +73,7 @@ static unsigned int count_forks(struct user_part *p)
 	unsigned int i, n = 0;
 
 	for (i = 0; i < p->nr_forks; i++)
-		if (!has_forked(p->forks[i]))
+		if (!has_forked(&p->forks[i]))
 			p->forks[n++] = p->forks[i];
 	__atomic_store_n(&p->nr_forks, n, __ATOMIC_RELAXED);
 	return n;
@@ -73,7 +84,7 @@ static void forget(struct user_part *p, pid_t tid)
 	unsigned int i, n = 0;
 
 	for (i = 0; i < p->nr_forks; i++)
-		if (p->forks[i] != tid)
+		if (p->forks[i].tid != tid)
 			p->forks[n++] = p->forks[i];
 	__atomic_store_n(&p->nr_forks, n, __ATOMIC_RELAXED);
 }
@@ -160,26 +171,28 @@ static void exempt(struct user_part *p)
 	p->exempt = 1;
 }
 
-/* Unmark its memory for the fork that @tid is about to make. */
-static void expect_fork(struct user_part *p, pid_t tid)
+/* Unmark its memory for the fork that @tid is about to make. @task: of its own, or NULL. */
+static void expect_fork(struct user_part *p, pid_t tid, const struct user_part *task)
 {
 	unmark(p);
 	forget(p, tid);
 	if (p->nr_forks == FORKS_MAX && count_forks(p) == FORKS_MAX)
 		exempt(p);
 	else
-		p->forks[p->nr_forks++] = tid;
+		p->forks[p->nr_forks++] = (struct user_fork){
+			.tid = tid, .process = task ? task->pid : 0, .until = now_ns() + FORK_NS,
+		};
 }
 
 void user_fork_prepare(struct user_space *u, struct user_part *p, pid_t tid)
 {
-	struct user_part *own = tid == p->pid ? p : user_part_of_process(u, tid);
+	struct user_part *own = is_thread_of(p->pid, tid) ? p : user_part_of_process(u, tid);
 
 	pthread_mutex_lock(&u->fork_lock);
-	expect_fork(p, tid);
+	expect_fork(p, tid, own);
 	/* The caller runs code of a peer. */
 	if (own && own != p)
-		expect_fork(own, tid);
+		expect_fork(own, tid, own);
 	mark_others(u);
 	pthread_mutex_unlock(&u->fork_lock);
 }

@@ -359,11 +359,19 @@ unsigned long user_caller_pages(pid_t pid, pid_t tid)
  * right to trace, and an execve() can hang in closing a file. This file does not. In that
  * state there is nothing in the new address space but the stack.
  */
+static int is_small(unsigned long pages)
+{
+	return pages && pages < own_size / PAGE;
+}
+
 int user_caller_elsewhere(pid_t tid)
 {
-	unsigned long pages = pages_of(tid);
+	return is_small(pages_of(tid));
+}
 
-	return pages && pages < own_size / PAGE;
+int user_caller_is_small(pid_t pid, pid_t tid)
+{
+	return is_small(user_caller_pages(pid, tid));
 }
 
 /*

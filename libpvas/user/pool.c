@@ -184,6 +184,8 @@ static void *pool_main(void *arg)
 
 	prctl(PR_SET_NAME, "pvas-pool");
 	err = user_files_unshare(u, &u->files);
+	if (!err)
+		err = user_reader_start(u);
 	pthread_mutex_lock(&u->pool_lock);
 	u->pool_err = err ? err : add_threads(u);
 	u->pool_ready = 1;
@@ -196,6 +198,7 @@ static void *pool_main(void *arg)
 			pthread_cond_wait(&u->pool_changed, &u->pool_lock);
 	}
 	drop_listener(u);
+	user_reader_stop(u);
 	u->pool_live = 0;
 	pthread_cond_broadcast(&u->pool_changed);
 	pthread_mutex_unlock(&u->pool_lock);

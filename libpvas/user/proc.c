@@ -85,6 +85,14 @@ int user_proc_stat(pid_t tid, const char *name, struct stat *st)
 	return fstatat(proc(), path, st, 0) ? -errno : 0;
 }
 
+int user_proc_statx(pid_t tid, const char *name, struct statx *st)
+{
+	char path[48];
+
+	snprintf(path, sizeof(path), "%d/%s", tid, name);
+	return statx(proc(), path, AT_STATX_DONT_SYNC, STATX_BASIC_STATS, st) ? -errno : 0;
+}
+
 ssize_t user_proc_link(pid_t tid, const char *name, char *text, size_t size)
 {
 	char path[48];

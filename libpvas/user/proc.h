@@ -8,6 +8,7 @@
 #include <sys/types.h>
 
 struct stat;
+struct statx;
 
 /* Before all others, when the space is made; -errno with the text set */
 int user_proc_begin(void);
@@ -21,6 +22,8 @@ int user_proc_fd(void);
 int user_proc_open(pid_t tid, const char *name, int flags);
 /* Status of the file that the link refers to: 0 or -errno */
 int user_proc_stat(pid_t tid, const char *name, struct stat *st);
+/* The same without asking the file's server */
+int user_proc_statx(pid_t tid, const char *name, struct statx *st);
 /* The text of the link, cut to @size. Its length, or -errno: then it is empty. */
 ssize_t user_proc_link(pid_t tid, const char *name, char *text, size_t size);
 

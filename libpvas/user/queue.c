@@ -12,7 +12,7 @@
  *
  * Other users and sandboxes (by user namespaces, which they need for a file system of their own)
  * get half of these helpers only for calls that can hang: the tasks' own fork children don't
- * wait for them.
+ * wait for them. A caller is told from others at its turn, for that has its cost, too.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -108,14 +108,13 @@ int user_queue_add(struct user_space *u, const struct user_request *r)
 void user_queue_defer(struct user_space *u, struct user_request *r)
 {
 	struct user_queue *q = &u->queue;
-	struct user_list *list = r->stranger ? &q->strangers : &q->deferred;
 
 	pthread_mutex_lock(&u->pool_lock);
 	/* This helper can hang before it comes back to the list. */
-	if (!list->first && u->nr_helpers_idle)
+	if (!q->deferred.first && u->nr_helpers_idle)
 		pthread_cond_signal(&q->added);
 	r->turn = q->nr_deferred++;
-	append(q, list, r);
+	append(q, &q->deferred, r);
 	pthread_mutex_unlock(&u->pool_lock);
 }
 
@@ -205,19 +204,43 @@ static struct user_request *take_outside(struct user_queue *q)
 	return take(q, &q->deferred);
 }
 
-void user_queue_done(struct user_space *u, const struct user_request *r, int waited)
+/* Others don't pay for a caller that has been killed. */
+static void end_meter(struct user_queue *q, struct user_request *r, int waited)
 {
-	struct user_queue *q = &u->queue;
 	struct user_meter *m = r->meter;
-	int64_t cost = time_of(m->clock) - m->begin;
+	int64_t cost = time_of(m->clock) - m->begin + (int64_t)user_reader_cost();
 
 	if (cost < COST_MIN)
 		cost = COST_MIN;
-	pthread_mutex_lock(&u->pool_lock);
-	/* Others don't pay for a caller that has been killed. */
 	q->credit += m->charged - (waited ? cost : 0);
 	m->clock = 0;
 	q->nr_outside--;
+	r->meter = NULL;
+}
+
+int user_queue_admit(struct user_space *u, struct user_request *r)
+{
+	struct user_queue *q = &u->queue;
+	int admitted;
+
+	pthread_mutex_lock(&u->pool_lock);
+	admitted = q->nr_strangers < STRANGERS_MAX;
+	if (admitted) {
+		q->nr_strangers++;
+	} else {
+		end_meter(q, r, 1);
+		append(q, &q->strangers, r);
+	}
+	pthread_mutex_unlock(&u->pool_lock);
+	return admitted;
+}
+
+void user_queue_done(struct user_space *u, struct user_request *r, int waited)
+{
+	struct user_queue *q = &u->queue;
+
+	pthread_mutex_lock(&u->pool_lock);
+	end_meter(q, r, waited);
 	q->nr_strangers -= r->stranger;
 	if (can_serve_outside(q) && u->nr_helpers_idle && q->credit >= CREDIT_RESUME)
 		pthread_cond_signal(&q->added);

@@ -34,13 +34,13 @@ struct user_meter {
  * struct user_queue - requests for the helpers
  * @arrived:	callers to be identified
  * @deferred:	callers that are outside, or probably so if it can take long to find out
- * @strangers:	of these, strangers' that can hang
+ * @strangers:	of these, strangers' that can hang, and for which there was no helper
  * @nr_deferred: how many requests have been deferred
  * @nr_waiting:	requests in all lists
  * @sweep_at:	that many, and those of callers that have been killed are freed
  * @nr_outside:	helpers that are handling calls of callers outside
  * @meters:	of these
- * @nr_strangers: how many of these were in @strangers
+ * @nr_strangers: of these, strangers' that can hang
  * @nr_taken:	how many requests were taken from the queue
  * @credit:	processor time in ns that may be spent on callers outside
  * @refilled:	when @credit was increased

@@ -43,6 +43,11 @@ int user_request_current(const struct user_request *r)
 	       user_request_valid();
 }
 
+struct user_space *user_request_space(void)
+{
+	return current->u;
+}
+
 void user_request_begin(const struct user_request *r)
 {
 	current = r;

@@ -20,7 +20,7 @@
 
 #include "worker.h"
 
-#define CHUNK		64	/* instructions */
+#define CHUNK		512	/* instructions: a page, which is read at once */
 
 /* The argument of both calls, as 64-bit and as 32-bit programs have it */
 union fprog {
@@ -83,7 +83,7 @@ static int64_t check_program(pid_t memory, uint64_t filter, unsigned int len)
 		bytes = user_caller_read(memory, filter + done * sizeof(chunk[0]), chunk,
 					 n * sizeof(chunk[0]));
 		if (bytes != (ssize_t)(n * sizeof(chunk[0])))
-			return bytes == -EPERM ? -EPERM : -EFAULT;
+			return bytes < 0 ? bytes : -EFAULT;
 		for (i = 0; i < n; i++)
 			if (is_preceded(&chunk[i]))
 				return -EINVAL;
@@ -99,7 +99,7 @@ int64_t user_sandbox_check(const struct user_request *r, pid_t memory)
 
 	bytes = user_caller_read(memory, r->args[2], &f, (size_t)want);
 	if (bytes != want)
-		return bytes == -EPERM ? -EPERM : -EFAULT;
+		return bytes < 0 ? bytes : -EFAULT;
 	if (is_compat(r))
 		return check_program(memory, f.compat.filter, f.compat.len);
 	return check_program(memory, (uint64_t)f.native.filter, f.native.len);

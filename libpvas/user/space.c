@@ -269,6 +269,8 @@ static int fill(struct user_space *u)
 	if (!err)
 		err = user_caller_begin();
 	if (!err)
+		err = user_reader_begin();
+	if (!err)
 		err = user_credentials_begin(u);
 	if (!err)
 		err = find_run(u);

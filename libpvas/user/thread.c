@@ -87,20 +87,36 @@ static int has_directories(const struct user_space *u)
 
 /* ---- control groups ---- */
 
-#define CGROUPS_LEN	8192
+#define CGROUPS_LEN	(1 << 17)	/* of 15 hierarchies with paths of PATH_MAX, and more */
 
-/* A task gets the supervisor's; and both can be moved while they are read. */
-static int has_cgroups(const struct user_space *u)
-{
+struct cgroups {
 	char mine[CGROUPS_LEN], its[CGROUPS_LEN], again[CGROUPS_LEN];
+};
+
+/*
+ * A task gets the supervisor's; and both can be moved while they are read. A list that is cut is
+ * not compared.
+ */
+static int are_equal(const struct user_space *u, struct cgroups *c)
+{
 	pid_t self = (pid_t)pvas_raw0(__NR_gettid);
+	ssize_t len;
 
 	do {
-		user_proc_read(self, "cgroup", mine, sizeof(mine));
-		user_proc_read(u->supervisor_tid, "cgroup", its, sizeof(its));
-		user_proc_read(self, "cgroup", again, sizeof(again));
-	} while (strcmp(mine, again));
-	return !strcmp(mine, its);
+		len = user_proc_read(self, "cgroup", c->mine, sizeof(c->mine));
+		user_proc_read(u->supervisor_tid, "cgroup", c->its, sizeof(c->its));
+		user_proc_read(self, "cgroup", c->again, sizeof(c->again));
+	} while (strcmp(c->mine, c->again));
+	return len < CGROUPS_LEN - 1 && !strcmp(c->mine, c->its);
+}
+
+static int has_cgroups(const struct user_space *u)
+{
+	struct cgroups *c = malloc(sizeof(*c));
+	int equal = c && are_equal(u, c);
+
+	free(c);
+	return equal;
 }
 
 const char *user_thread_differs(const struct user_space *u, int *err)

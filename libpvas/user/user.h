@@ -16,6 +16,7 @@
  *	process.c	a task's process: pidfd, wake-ups of the supervisor
  *	thread.c	launcher threads with descriptors or directories of their own
  *	request.c	a request of the filter: receive, validate, answer
+ *	reader.c	processes that read the memory of callers outside
  *	caller.c	a caller's memory and files
  *	inside.c	whether a caller shares our mm
  *	exec.c		a task that leaves the space by execve()
@@ -27,7 +28,8 @@
  *	segment.c	a task's right to attach a System V segment
  *	sandbox.c	seccomp filters that tasks install
  *	fork.c		fork() in a task leaves its peers alone
- *	place.c		the memory of a partition: placement, brk
+ *	heap.c		the heap of a partition: brk
+ *	place.c		the memory of a partition: placement
  *	calls.c		system calls of tasks and of their fork children
  *	files.c		workers have a descriptor table of their own
  *	queue.c		requests of callers other than tasks' threads
@@ -43,7 +45,7 @@
  *	stay_leader.c	an execve() that stays: by another thread than the first
  *	stay_task.c	an execve() that stays: the task's part
  *	stay_signal.c	an execve() that stays: how a worker reaches the task
- *	filter.c	the filter (bpf.h: its assembler)
+ *	filter*.c	the filter (bpf.h: its assembler)
  *	reclaim.c	the partition of a task that has ended becomes free
  *	left.c		programs that have left the space by execve()
  *	launcher.c	the launcher process: its one space, its fork(), its descriptors
@@ -63,8 +65,11 @@
 #include "../../kmod/pvas_layout.h"
 #include "../backend.h"
 #include "../loader/blob.h"
+#include "clone.h"
 #include "proc.h"
+#include "process.h"
 #include "queue.h"
+#include "reader.h"
 
 #define PAGE		PVAS_LAYOUT_PAGE
 #define PAGE_UP(n)	pvas_layout_up(n, PAGE)
@@ -120,6 +125,18 @@ struct user_page {
 };
 
 /**
+ * struct user_fork - a thread that is about to fork
+ * @tid:	the thread
+ * @process:	its process; 0: not a task's, so that its number can be another's unseen
+ * @until:	then it counts as ended
+ */
+struct user_fork {
+	pid_t tid;
+	pid_t process;
+	int64_t until;
+};
+
+/**
  * struct user_part - a partition
  * @state:	PVAS_PART_*; under user_space.lock
  * @gen:	how often it was reserved; under user_space.lock
@@ -145,7 +162,7 @@ struct user_page {
  * @next:	next in the queue of partitions to be reclaimed
  * @marked:	parts of it may be MADV_DONTFORK; under fork_lock, as the next three
  * @exempt:	never to be marked MADV_DONTFORK
- * @forks:	threads that are about to fork
+ * @forks:	who is about to fork
  * @nr_forks:	number of @forks
  * @lock:	protects all below; the new process fills them before it is a task
  * @layout:	where its program, heap, mappings and stack lie
@@ -179,7 +196,7 @@ struct user_part {
 	struct user_part *next;
 	int marked;
 	int exempt;
-	pid_t forks[FORKS_MAX];
+	struct user_fork forks[FORKS_MAX];
 	unsigned int nr_forks;
 	pthread_mutex_t lock;
 	struct pvas_layout layout;
@@ -191,48 +208,6 @@ struct user_part {
 		uint64_t at;
 		uint64_t len;
 	} reuse[REUSE_SLOTS];
-};
-
-#define START_DEAD	0	/* stored by the kernel (CLONE_CHILD_CLEARTID) */
-#define START_WAIT	1
-#define START_DONE	2	/* the task runs, and has left the launcher's stack and TLS */
-#define START_CHECK	3	/* it waits until its rights have been checked, */
-#define START_GO	4	/* and may go on, */
-#define START_REFUSED	5	/* or not */
-
-/**
- * struct user_clone_request - a request to the supervisor: clone a process
- * @call:	the spawn to perform, or NULL
- * @part:	its partition
- * @tls:	thread pointer of the requester, which sleeps: the new process borrows it
- * @stack:	top of the new process' first stack
- * @persona:	of the requester, for personality(2)
- * @caller:	thread of the requester, for its processor affinity
- * @securebits:	of the new process, after the setup function
- * @shut_out:	the setup function has entered a Landlock domain
- * @done:	the supervisor has finished: @err is valid
- * @err:	0 or -errno
- */
-struct user_clone_request {
-	struct pvas_spawn_call *call;
-	struct user_part *part;
-	void *tls;
-	void *stack;
-	unsigned long persona;
-	pid_t caller;
-	long securebits;
-	int shut_out;
-	int done;
-	int err;
-};
-
-/* Argument of the new process. */
-struct user_start {
-	struct user_space *u;
-	struct user_part *part;
-	struct pvas_spawn_call *call;
-	unsigned long persona;
-	pid_t caller;
 };
 
 /* Descriptors to be closed */
@@ -288,6 +263,7 @@ struct user_map {
  * @nr_helpers_live: of these, have not ended
  * @nr_helpers_idle: of these, wait for a request
  * @queue:	requests for the helpers
+ * @readers:	of the helpers
  * @abandoned:	no further request is handled; a busy worker ends when it becomes idle
  * @closer:	thread that closes @files, if @has_closer
  * @files:	the copies of descriptors that workers don't need
@@ -357,6 +333,7 @@ struct user_space {
 	unsigned int nr_helpers_live;
 	unsigned int nr_helpers_idle;
 	struct user_queue queue;
+	struct user_readers readers;
 	int abandoned;
 	pthread_t closer;
 	int has_closer;
@@ -427,40 +404,6 @@ static inline uint64_t user_thunk_of(const struct user_part *p)
 
 /* Store a partition's state where tasks see it. Under user_space.lock, or before they can. */
 void user_publish(struct user_space *u, struct user_part *p, uint32_t state);
-
-/* ---- process.c ---- */
-
-/* Mark a file that has just been opened as the space's, of this process. */
-void user_file_mark(int fd);
-
-/* Is the file that has this number now so marked, by this process or by @pid? */
-int user_file_is_ours(int fd);
-int user_file_is_of(int fd, pid_t pid);
-
-/* Wake the supervisor, from a thread that has its descriptors: this one, or another one. */
-int user_try_wake(struct user_space *u);
-void user_wake(struct user_space *u);
-
-/* The supervisor waits for @fd as event @id. 0 or -errno. */
-int user_watch(struct user_space *u, int fd, uint32_t id);
-
-/* The descriptor @fd is the pidfd of a task, or no longer. */
-void user_pidfd_note(struct user_space *u, int fd, int there);
-
-/* Has the process behind a pidfd ended? No, if the application has closed it. */
-int user_pidfd_dead(int pidfd);
-
-/* Has this child of the launcher ended? Needs no descriptor. */
-int user_child_dead(pid_t pid);
-
-/*
- * Kill a task that has not been reaped a moment ago, by its pidfd or, if the application has
- * closed that or a sandbox forbids the call, by its number. 0 or -errno.
- */
-long user_kill(const struct user_part *p);
-
-/* A partition has no process any more. Under user_space.lock. */
-void user_release_process(struct user_space *u, struct user_part *p);
 
 /* ---- exec.c ---- */
 

@@ -122,20 +122,30 @@ static int64_t handle(struct user_request *r)
 	return r->inside == INSIDE ? handle_task(r) : r->inside;
 }
 
-static void serve_deferred(struct user_request *r)
-{
-	int waits = user_request_valid();
-
-	if (waits)
-		user_request_reply(r, handle(r));
-	user_queue_done(r->u, r, waits);
-	free(r);
-}
-
 /* By what the caller does. The kernel performs all other calls of those outside. */
 static int can_hang(const struct user_request *r)
 {
 	return r->inside != OUTSIDE || user_call_reads_child(r);
+}
+
+static int is_new_stranger(struct user_request *r)
+{
+	if (r->stranger)
+		return 0;
+	r->stranger = can_hang(r) && !user_caller_is_own(r->u, r->tid);
+	return r->stranger;
+}
+
+static void serve_deferred(struct user_request *r)
+{
+	int waits = user_request_valid();
+
+	if (waits && is_new_stranger(r) && !user_queue_admit(r->u, r))
+		return;
+	if (waits)
+		user_request_reply(r, handle(r));
+	user_queue_done(r->u, r, waits);
+	free(r);
 }
 
 /*
@@ -153,7 +163,6 @@ static void identify(struct user_request *r)
 	else if (!user_caller_doubtful(r->tid))
 		r->inside = check_inside(user_caller_inside(r->tid));
 	if (r->inside == OUTSIDE || r->inside == UNKNOWN) {
-		r->stranger = can_hang(r) && !user_caller_is_own(r->u, r->tid);
 		user_queue_defer(r->u, r);
 		return;
 	}
@@ -172,7 +181,9 @@ void *user_helper_main(void *arg)
 			serve_deferred(r);
 		else
 			identify(r);
+		user_reader_done();
 	}
+	user_reader_leave();
 	user_helper_ends(u);
 	return NULL;
 }

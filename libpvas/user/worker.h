@@ -39,7 +39,7 @@ long user_filter_call_worker(const struct user_space *u);
  * @ip:		of the instruction after it
  * @args:	its arguments
  * @continued:	answer: the kernel shall perform the call
- * @stranger:	deferred: of another user, or in another user namespace, and it can hang
+ * @stranger:	at its turn: of another user, or in another user namespace, and it can hang
  * @turn:	number of requests that were deferred before
  * @meter:	of a helper that handles it, if the caller is outside
  * @next:	in a queue for helpers
@@ -68,6 +68,9 @@ int user_request_receive(struct user_space *u, struct user_request *r);
 /* Return @value from the call, or have the kernel perform it. */
 void user_request_reply(const struct user_request *r, int64_t value);
 
+/* The space of the request that this worker handles */
+struct user_space *user_request_space(void);
+
 /* This worker handles @r from now on: for user_request_valid(). */
 void user_request_begin(const struct user_request *r);
 
@@ -92,8 +95,8 @@ int user_request_current(const struct user_request *r);
 pid_t user_caller_self(void);
 
 /*
- * Copy from or to a caller's memory. Returns the number of bytes copied, or -EPERM if this
- * process has no right to read that.
+ * Copy from or to a caller's memory. Returns the number of bytes copied, -EPERM if this
+ * process has no right to read that, or why it can't now.
  */
 ssize_t user_caller_read(pid_t tid, uint64_t from, void *to, size_t len);
 ssize_t user_caller_write(pid_t tid, uint64_t to, const void *from, size_t len);
@@ -142,6 +145,9 @@ int user_caller_still_inside(pid_t tid);
  * block. True for each process in the middle of an execve(), and for small programs.
  */
 int user_caller_elsewhere(pid_t tid);
+
+/* The same of a thread of this process: its number can't be another process' already. */
+int user_caller_is_small(pid_t pid, pid_t tid);
 
 /*
  * The size in pages of the address space of thread @tid of process @pid. 0: it has none, as a
@@ -212,6 +218,19 @@ void user_fork_begin(struct user_part *p);
 /* The task has ended. */
 void user_fork_forget(struct user_space *u, struct user_part *p);
 
+/* ---- heap.c: under user_part.lock, and for tasks only, but for the last ---- */
+
+int64_t user_brk(struct user_part *p, uint64_t brk);
+
+/*
+ * The task maps to an address that it names: unmap spare memory of the heap that is in the way.
+ * The mapping has to follow under the same lock, or the heap may come in its way again.
+ */
+void user_make_room(struct user_part *p, uint64_t addr, uint64_t len);
+
+/* As user_brk(), for a fork child with a copy of the partition. */
+int64_t user_child_brk(struct user_part *p, pid_t child, uint64_t brk);
+
 /* ---- place.c: all under user_part.lock, and for tasks only ---- */
 
 struct user_mmap {
@@ -227,16 +246,6 @@ int64_t user_mremap(struct user_part *p, uint64_t old, uint64_t old_len, uint64_
 		    int flags);
 int64_t user_mremap_fixed(struct user_part *p, const uint64_t args[5]);
 int64_t user_shmat(struct user_part *p, int id, uint64_t addr, int flags, uint64_t align);
-int64_t user_brk(struct user_part *p, uint64_t brk);
-
-/*
- * The task maps to an address that it names: unmap spare memory of the heap that is in the way.
- * The mapping has to follow under the same lock, or the heap may come in its way again.
- */
-void user_make_room(struct user_part *p, uint64_t addr, uint64_t len);
-
-/* As user_brk(), for a fork child with a copy of the partition. */
-int64_t user_child_brk(struct user_part *p, pid_t child, uint64_t brk);
 
 /* Choose all addresses, as the module's pvas_mm_layout(). 0 or -errno. Raw system calls only. */
 int user_layout(struct user_part *p, const struct pvas_elf_image *image, uint64_t stack_limit,
@@ -277,22 +286,28 @@ int user_files_unshare(const struct user_space *u, struct user_files *f);
 /* Close the copies that workers don't need. */
 void user_files_close(struct user_files *f);
 
+/* In a copy of that thread's process: those that can't hang, but not @keep */
+void user_files_close_others(const struct user_files *f, int keep);
+
 /* ---- queue.c: requests that helpers handle; under user_space.pool_lock unless noted ---- */
 
 /* Append a copy of a request that was received. Takes the lock. 0 or -errno. */
 int user_queue_add(struct user_space *u, const struct user_request *r);
 
-/*
- * The caller is probably not a task: its turn comes when there is time for such callers.
- * @stranger is set.
- */
+/* The caller is probably not a task: its turn comes when there is time for such callers. */
 void user_queue_defer(struct user_space *u, struct user_request *r);
 
 /* Wait for the next request. NULL: the space is ending. */
 struct user_request *user_queue_next(struct user_space *u);
 
+/*
+ * At its turn it turned out to be a stranger's that can hang. Returns 0 if too many of these are
+ * being handled: it waits for another turn.
+ */
+int user_queue_admit(struct user_space *u, struct user_request *r);
+
 /* This helper has handled a deferred request, or its caller had not @waited for that. */
-void user_queue_done(struct user_space *u, const struct user_request *r, int waited);
+void user_queue_done(struct user_space *u, struct user_request *r, int waited);
 
 /* Is there a request for which no helper will come by itself, unless one that is busy does? */
 int user_queue_stuck(const struct user_space *u);

@@ -3,6 +3,9 @@
  * Runs a command while another process hangs in execve(), in closing a file.
  *
  *	hung_exec DIRECTORY COMMAND ARGUMENT...
+ *	hung_exec DIRECTORY
+ *
+ * Without a command it hangs itself, and prints the number of its server.
  *
  * The command has the number of that process in HUNG_PID. The directory is mounted over,
  * which needs root. Returns the command's exit status; 77 if
@@ -36,6 +39,18 @@ static void __attribute__((noreturn)) hang(const char *dir)
 	_exit(1);
 }
 
+static void __attribute__((noreturn)) hang_itself(const char *dir, int dev, int *state)
+{
+	pid_t server = fork();
+
+	if (!server)
+		serve(dev, state);
+	printf("%d\n", server);
+	fflush(stdout);
+	close(dev);
+	hang(dir);
+}
+
 static int run_beside(char **argv, pid_t hanging, const volatile int *state)
 {
 	char number[16];
@@ -63,11 +78,13 @@ int main(int argc, char **argv)
 	int dev = open("/dev/fuse", O_RDWR | O_CLOEXEC), status;
 	pid_t server, hanging;
 
-	if (argc < 3 || state == MAP_FAILED)
+	if (argc < 2 || state == MAP_FAILED)
 		return 1;
 	if (dev < 0 || mount_it(argv[1], dev))
 		return SKIPPED;
 	*state = 1;
+	if (argc == 2)
+		hang_itself(argv[1], dev, (int *)state);
 	server = fork();
 	if (!server)
 		serve(dev, state);

@@ -354,6 +354,33 @@ test_orphans_beside_hung_exec()
 	status_is 0; silent; all_gone
 }
 
+hung_server_known() { [ -s "$T/server" ]; }
+job_is_gone() { ! kill -0 "$job" 2>/dev/null; }
+
+# One that a task has left, and that hangs, keeps pvasrun neither from its end nor its signals.
+test_orphans_hung()
+{
+	user_backend && [ -n "$HUNG_EXEC" ] && mkdir hung || return
+	(sleep 100 & echo $! >mine; exec $PVASRUN -n 1 sh -c "'$HUNG_EXEC' hung >server & sleep 2") \
+		>out 2>err & job=$!
+	check "it ends" until_true 15 job_is_gone
+	until_true 1 hung_server_known || return 0	# it can't be made here
+	check "it is named" grep -q 'left running by a task' err
+	kill "$(cat server)" "$(cat mine)" 2>/dev/null; kill -KILL "$job" 2>/dev/null
+	wait "$job" 2>/dev/null
+}
+
+# Nor does a rank that has left the space, and hangs.
+test_left_rank_hung()
+{
+	user_backend && [ -n "$HUNG_EXEC" ] && mkdir hung || return
+	PVAS_EXEC=leave $PVASRUN -v --timeout 5 -n 1 sh -c "exec '$HUNG_EXEC' hung" : -n 1 sleep 100 >server 2>err & job=$!
+	check "it ends" until_true 20 job_is_gone
+	until_true 1 hung_server_known && kill "$(cat server)" 2>/dev/null
+	kill -KILL "$job" 2>/dev/null
+	wait "$job" 2>/dev/null
+}
+
 # pvasexec looks whether the owners of other jobs' secrets live.
 test_pvasexec_beside_hung_exec()
 {

@@ -172,6 +172,19 @@ test_pty()
 	status_is 141; check "in time" [ $SECONDS -le $((4 * SLOW)) ]
 }
 
+# A program that shares a rank's terminal can't stop its output (tcflow), also not with TIOCEXCL.
+test_pty_goes_on()
+{
+	pvasrun --timeout 20 --pty always -n 2 perl -MPOSIX -e '$| = 1; ioctl STDOUT, 0x540c, 0;
+		for (1 .. 3) { tcflow(1, TCOOFF) or die; print "$ENV{PVAS_RANK} $_\n" }'
+	status_is 0; silent
+	sorted_is $'0 1\n0 2\n0 3\n1 1\n1 2\n1 3'
+	# and what is left running with it keeps nobody
+	SECONDS=0
+	pvasrun -q --pty always -n 1 perl -MPOSIX -e 'exit if fork; alarm 20; for (;;) { tcflow(1, TCOOFF); tcflow(1, TCOON) }'
+	status_is 0; check "in time" [ $SECONDS -le $((10 * SLOW)) ]
+}
+
 test_descriptors()
 {
 	local own

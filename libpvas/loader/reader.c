@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * User backend: a process that reads the memory of others for the launcher.
+ *
+ * It begins as a copy of the launcher, in the blob and on a stack beside it. The owner of the
+ * memory that it reads can make it wait for ever, in a state in which the kernel doesn't let it
+ * end. So it keeps nothing of the launcher's: neither memory nor descriptors, except its
+ * connection.
+ */
+#include "reader.h"
+
+#include <linux/close_range.h>
+#include <linux/fcntl.h>
+#include <linux/prctl.h>
+#include <linux/resource.h>
+#include <linux/time.h>
+#include <linux/time_types.h>
+#include <stddef.h>
+
+#include "../../kmod/pvas_elf.h"
+#include "../rawsys.h"
+
+#define CONNECTION	0	/* its descriptor */
+#define USER_END	(PVAS_ELF_ADDR_MAX - PVAS_ELF_PAGE)
+#define NUMBERS_MAX	(1 << 20)
+
+/* Of <signal.h> and <sys/socket.h>, which need libc */
+#define KILL		9
+#define TERM		15
+#define CHILD		17
+#define DEFAULT		0UL
+#define IGNORE		1UL
+#define UNBLOCK		1
+#define RIGHTS		1
+#define LEVEL_SOCKET	1
+#define NO_SIGNAL	0x4000
+#define CMSG_CLOEXEC	0x40000000
+#define SHARE_FILES	0x400	/* CLONE_FILES */
+
+struct action {
+	unsigned long handler, flags, restorer, mask;
+};
+
+struct part {
+	void *data;
+	unsigned long len;
+};
+
+struct message {
+	void *name;
+	int name_len;
+	struct part *parts;
+	unsigned long nr_parts;
+	void *control;
+	unsigned long control_len;
+	int flags;
+};
+
+struct control {
+	unsigned long len;
+	int level;
+	int type;
+	int fd;
+	int pad;
+};
+
+void pvas_reader_main(unsigned long lo, unsigned long hi, int connection);
+
+static void __attribute__((noreturn)) end(void)
+{
+	for (;;)
+		pvas_raw1(__NR_exit_group, 0);
+}
+
+/* Like the launcher's memory, this must not be kept by who hangs. */
+static void unmap_all_but(unsigned long lo, unsigned long hi)
+{
+	pvas_raw2(__NR_munmap, 0, lo);
+	pvas_raw2(__NR_munmap, hi, USER_END - hi);
+}
+
+/* ---- descriptors ---- */
+
+static void close_one_by_one(void)
+{
+	struct rlimit64 limit = { NUMBERS_MAX, NUMBERS_MAX };
+	int fd;
+
+	pvas_raw4(__NR_prlimit64, 0, RLIMIT_NOFILE, 0, &limit);
+	for (fd = CONNECTION + 1; fd < NUMBERS_MAX && (__u64)fd < limit.rlim_cur; fd++)
+		pvas_raw1(__NR_close, fd);
+}
+
+/*
+ * To close a file can take as long as its server doesn't answer. So the table is left to another
+ * process, whose end closes it.
+ */
+static void leave_descriptors(void)
+{
+	long pid = pvas_raw4(__NR_clone, SHARE_FILES | CHILD, 0, 0, 0);
+	long err;
+
+	if (!pid) {
+		pvas_raw2(__NR_prctl, PR_SET_PDEATHSIG, KILL);
+		for (;;)
+			pvas_raw0(__NR_pause);
+	}
+	err = pvas_raw3(__NR_close_range, CONNECTION + 1, ~0U, CLOSE_RANGE_UNSHARE);
+	if (pid > 0)
+		pvas_raw2(__NR_kill, pid, KILL);
+	if (err)
+		close_one_by_one();
+}
+
+/* ---- messages ---- */
+
+/* Returns the message's length. Stores the descriptor that came with it, or -1. */
+static long receive(struct pvas_reader_request *r, int *fd)
+{
+	struct part part = { r, sizeof(*r) };
+	struct control c = { .len = 0 };
+	struct message m = {
+		.parts = &part, .nr_parts = 1, .control = &c, .control_len = sizeof(c),
+	};
+	long n;
+
+	do {
+		n = pvas_raw3(__NR_recvmsg, CONNECTION, &m, CMSG_CLOEXEC);
+	} while (n == -EINTR);
+	*fd = n > 0 && m.control_len >= offsetof(struct control, pad) && c.type == RIGHTS &&
+	      c.level == LEVEL_SOCKET ? c.fd : -1;
+	return n;
+}
+
+static void answer(struct pvas_reader_answer *a, unsigned long len)
+{
+	struct __kernel_timespec t = { 0 };
+
+	pvas_raw2(__NR_clock_gettime, CLOCK_PROCESS_CPUTIME_ID, &t);
+	a->used = (__u64)t.tv_sec * 1000000000 + (__u64)t.tv_nsec;
+	pvas_raw6(__NR_sendto, CONNECTION, (long)a,
+		  (long)(offsetof(struct pvas_reader_answer, data) + len), NO_SIGNAL, 0, 0);
+}
+
+/* ---- requests ---- */
+
+/* Returns in the new reader, too: 0. */
+static long begin_another(int connection)
+{
+	const unsigned long term = 1UL << (TERM - 1);
+	long pid = pvas_raw4(__NR_clone, CHILD, 0, 0, 0);
+
+	if (!pid) {
+		pvas_raw2(__NR_prctl, PR_SET_PDEATHSIG, KILL);
+		pvas_raw4(__NR_rt_sigprocmask, UNBLOCK, &term, 0, sizeof(term));
+		pvas_raw3(__NR_dup3, connection, CONNECTION, O_CLOEXEC);
+	}
+	if (connection >= 0)
+		pvas_raw1(__NR_close, connection);
+	return pid;
+}
+
+static void copy(int memory, struct pvas_reader_request *r, struct pvas_reader_answer *a)
+{
+	unsigned long len = r->len < PVAS_READER_PAGE ? r->len : PVAS_READER_PAGE;
+
+	if (r->op == PVAS_READER_READ)
+		a->result = pvas_raw4(__NR_pread64, memory, a->data, len, r->at);
+	else
+		a->result = pvas_raw4(__NR_pwrite64, memory, r->data, len, r->at);
+	answer(a, r->op == PVAS_READER_READ && a->result > 0 ? (unsigned long)a->result : 0);
+}
+
+/* Until the other end of the connection is closed. Returns whether this is the first reader. */
+static int serve(struct pvas_reader_request *r, struct pvas_reader_answer *a)
+{
+	int fd, memory = -1, first = 1;
+
+	while (receive(r, &fd) > 0) {
+		if (r->op == PVAS_READER_NEW) {
+			a->result = begin_another(fd);
+			if (a->result)
+				answer(a, 0);
+			else
+				first = 0;
+			continue;
+		}
+		/* Even if none has come, for want of a descriptor: not that of the one before */
+		if (r->op & PVAS_READER_OTHER) {
+			pvas_raw1(__NR_close, memory);
+			memory = fd;
+			r->op &= ~(__u32)PVAS_READER_OTHER;
+		}
+		copy(memory, r, a);
+	}
+	return first;
+}
+
+/*
+ * The first one outlives the others, which would otherwise become children of a launcher that is
+ * a subreaper. Those that can be ended are.
+ */
+static void end_others(void)
+{
+	long pid;
+
+	pvas_raw2(__NR_kill, 0, TERM);
+	do {
+		pid = pvas_raw4(__NR_wait4, -1, 0, 0, 0);
+	} while (pid >= 0 || pid == -EINTR);
+}
+
+/* All signals are blocked; these two matter. The kernel reaps the others that end. */
+static void set_signals(void)
+{
+	const struct action ignore = { .handler = IGNORE }, end = { .handler = DEFAULT };
+
+	pvas_raw4(__NR_rt_sigaction, CHILD, &ignore, 0, sizeof(ignore.mask));
+	pvas_raw4(__NR_rt_sigaction, TERM, &end, 0, sizeof(end.mask));
+}
+
+/* [@lo, @hi) has the blob and the stack. */
+void pvas_reader_main(unsigned long lo, unsigned long hi, int connection)
+{
+	struct pvas_reader_request r;
+	struct pvas_reader_answer a;
+
+	pvas_raw2(__NR_prctl, PR_SET_NAME, "pvas-reader");
+	pvas_raw2(__NR_setpgid, 0, 0);
+	set_signals();
+	unmap_all_but(lo, hi);
+	if (connection != CONNECTION)
+		pvas_raw3(__NR_dup3, connection, CONNECTION, O_CLOEXEC);
+	leave_descriptors();
+	if (serve(&r, &a))
+		end_others();
+	end();
+}

@@ -1,0 +1,341 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * User backend: the memory of callers outside, by processes that read it in the launcher's place.
+ *
+ * Such memory can be a file of a server that never answers (FUSE). A thread that touches it
+ * waits in a state that not even SIGKILL ends: one of the launcher's would keep it, and the memory
+ * of the job, for as long as the server likes. So each helper has a reader, a process of its
+ * own with next to no memory, and waits for it so that it can be killed, or give up.
+ *
+ * Under Yama only an ancestor may open the memory of a process, so a helper opens it and passes
+ * the descriptor. The first reader never touches any: it begins before the tasks, as a copy of the
+ * launcher, and makes the others, which is cheap because it has unmapped that copy.
+ */
+#include "reader.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stddef.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "../loader/reader.h"
+#include "rawsys.h"
+#include "rseq.h"
+#include "worker.h"
+
+#define STACK		(8 * PAGE)
+#define LOOK_US		100000		/* how often who waits looks whether the space has ended */
+#define END_TRIES	100		/* milliseconds */
+
+/* The blob and above it the stack of readers: of each in its own copy */
+static char *region;
+
+/* A helper's */
+static __thread int connection = -1;
+static __thread int memory = -1;	/* of the caller, to be passed with the next message */
+static __thread int has_memory;		/* the reader has it */
+static __thread uint64_t used;		/* by the reader, processor time in ns */
+static __thread uint64_t charged;	/* of that */
+
+static size_t text_length(void)
+{
+	return PAGE_UP((size_t)USER_LOADER_LEN);
+}
+
+static void make_region(void)
+{
+	size_t text = text_length();
+	char *p = mmap(NULL, text + STACK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+		       -1, 0);
+
+	if (p == MAP_FAILED)
+		return;
+	memcpy(p, pvas_blob, USER_LOADER_LEN);
+	if (mprotect(p, text, PROT_READ | PROT_EXEC))
+		munmap(p, text + STACK);
+	else
+		region = p;
+}
+
+int user_reader_begin(void)
+{
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+	pthread_once(&once, make_region);
+	return region ? 0 : -ENOMEM;
+}
+
+/* ---- the first one ---- */
+
+static void __attribute__((noreturn)) become_reader(struct user_files *files, int fd)
+{
+	char *stack = region + text_length() + STACK, *entry = region + PVAS_BLOB_READER;
+
+	/* Others wait for the end of pipes, and a file before them in the table can hang. */
+	user_files_close_others(files, fd);
+	pvas_rseq_unregister();
+	__asm__ volatile("movq %0, %%rsp\n\t"
+			 "jmpq *%1"
+			 : : "a"(stack), "c"(entry), "D"(region), "S"(stack), "d"(fd) : "memory");
+	__builtin_unreachable();
+}
+
+/* SIGCHLD would tell the application of a child that it has not made. */
+int user_reader_start(struct user_space *u)
+{
+	int ends[2];
+	long pid;
+
+	if (!region)
+		return -ENOMEM;
+	pthread_mutex_init(&u->readers.lock, NULL);
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends))
+		return -errno;
+	pid = pvas_raw4(__NR_clone, 0, 0, 0, 0);
+	if (!pid)
+		become_reader(&u->files, ends[1]);
+	close(ends[1]);
+	if (pid < 0) {
+		close(ends[0]);
+		return (int)pid;
+	}
+	user_file_mark(ends[0]);
+	u->readers.connection = ends[0];
+	u->readers.pid = (pid_t)pid;
+	return 0;
+}
+
+/* It ends with the connection, and after all others: if one of these hangs, later. */
+void user_reader_stop(struct user_space *u)
+{
+	const struct timespec ms = { .tv_nsec = 1000000 };
+	struct user_readers *r = &u->readers;
+	int tries = END_TRIES;
+
+	if (!r->pid)
+		return;
+	if (user_file_is_ours(r->connection))
+		close(r->connection);
+	while (!pvas_raw4(__NR_wait4, r->pid, NULL, __WCLONE | WNOHANG, NULL) && --tries)
+		nanosleep(&ms, NULL);
+	r->pid = 0;
+}
+
+/* ---- messages ---- */
+
+static int send_to(int to, const struct pvas_reader_request *r, size_t len, int fd)
+{
+	struct iovec part = { (void *)r, offsetof(struct pvas_reader_request, data) + len };
+	union {
+		struct cmsghdr head;
+		char room[CMSG_SPACE(sizeof(int))];
+	} c = { 0 };
+	struct msghdr m = { .msg_iov = &part, .msg_iovlen = 1 };
+
+	if (fd >= 0) {
+		c.head.cmsg_level = SOL_SOCKET;
+		c.head.cmsg_type = SCM_RIGHTS;
+		c.head.cmsg_len = CMSG_LEN(sizeof(int));
+		memcpy(CMSG_DATA(&c.head), &fd, sizeof(fd));
+		m.msg_control = &c;
+		m.msg_controllen = sizeof(c);
+	}
+	return sendmsg(to, &m, MSG_NOSIGNAL) < 0 ? -errno : 0;
+}
+
+/* This can be killed, unlike the reader, and ends with the space. */
+static int receive_from(const struct user_space *u, int from, struct pvas_reader_answer *a)
+{
+	ssize_t n;
+
+	do {
+		n = recv(from, a, sizeof(*a), 0);
+	} while (n < 0 && (errno == EINTR || errno == EAGAIN) &&
+		 !__atomic_load_n(&u->abandoned, __ATOMIC_RELAXED));
+	if (n >= (ssize_t)offsetof(struct pvas_reader_answer, data))
+		return 0;
+	return n < 0 && errno == EAGAIN ? -EINTR : -EAGAIN;
+}
+
+/* ---- a helper's ---- */
+
+static int ask_for_another(struct user_space *u, int fd)
+{
+	struct pvas_reader_request r = { .op = PVAS_READER_NEW };
+	struct pvas_reader_answer a;
+	int err = -EAGAIN;
+
+	pthread_mutex_lock(&u->readers.lock);
+	if (u->readers.pid && user_file_is_ours(u->readers.connection))
+		err = send_to(u->readers.connection, &r, 0, fd);
+	if (!err)
+		err = receive_from(u, u->readers.connection, &a);
+	pthread_mutex_unlock(&u->readers.lock);
+	return err ? err : a.result < 0 ? (int)a.result : 0;
+}
+
+static int connect_reader(struct user_space *u)
+{
+	const struct timeval look = { .tv_usec = LOOK_US };
+	int ends[2], err;
+
+	if (connection >= 0)
+		return 0;
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends))
+		return -errno;
+	err = ask_for_another(u, ends[1]);
+	close(ends[1]);
+	if (!err && setsockopt(ends[0], SOL_SOCKET, SO_RCVTIMEO, &look, sizeof(look)))
+		err = -errno;
+	if (err) {
+		close(ends[0]);
+		return err;
+	}
+	connection = ends[0];
+	used = charged = 0;
+	return 0;
+}
+
+static void forget_memory(void)
+{
+	if (memory >= 0)
+		close(memory);
+	memory = -1;
+	has_memory = 0;
+}
+
+/* The number can be another process' by now: not if the request is still valid afterwards. */
+static int open_memory(pid_t tid)
+{
+	int fd = user_proc_open(tid, "mem", O_RDWR);
+
+	if (fd == -EACCES || fd == -EPERM)
+		fd = user_proc_open(tid, "mem", O_RDONLY);
+	if (fd < 0)
+		return fd == -EACCES || fd == -ENOENT ? -EPERM : fd;
+	if (!user_request_valid()) {
+		close(fd);
+		return -ESRCH;
+	}
+	memory = fd;
+	return 0;
+}
+
+static int prepare(struct user_space *u, pid_t tid)
+{
+	int err = connect_reader(u);
+
+	return err || memory >= 0 || has_memory ? err : open_memory(tid);
+}
+
+/* A reader that has failed, or may still be at it, is not asked again. */
+static void leave_reader(void)
+{
+	if (connection >= 0)
+		close(connection);
+	connection = -1;
+	has_memory = 0;
+}
+
+static ssize_t exchange(struct user_space *u, struct pvas_reader_request *r, size_t len,
+			struct pvas_reader_answer *a)
+{
+	int err;
+
+	if (!has_memory)
+		r->op |= PVAS_READER_OTHER;
+	err = send_to(connection, r, len, memory);
+	if (!err)
+		err = receive_from(u, connection, a);
+	if (err) {
+		leave_reader();
+		return -EAGAIN;
+	}
+	has_memory = 1;
+	if (memory >= 0)
+		close(memory);
+	memory = -1;
+	used = a->used;
+	return (ssize_t)a->result;
+}
+
+/* To the end of a page: the next one may not be mapped. */
+static size_t in_page(uint64_t at, size_t len)
+{
+	size_t left = PAGE - (at & (PAGE - 1));
+
+	return len < left ? len : left;
+}
+
+ssize_t user_reader_read(pid_t tid, uint64_t from, void *to, size_t len)
+{
+	struct user_space *u = user_request_space();
+	struct pvas_reader_request r;
+	struct pvas_reader_answer a;
+	size_t done = 0;
+	ssize_t n = prepare(u, tid);
+
+	if (n < 0)
+		return n;
+	while (done < len) {
+		r.op = PVAS_READER_READ;
+		r.at = from + done;
+		r.len = (uint32_t)in_page(r.at, len - done);
+		n = exchange(u, &r, 0, &a);
+		if (n <= 0)
+			break;
+		memcpy((char *)to + done, a.data, (size_t)n);
+		done += (size_t)n;
+	}
+	/* EIO: nothing is mapped there. */
+	return !done && n < 0 && n != -EIO ? -EAGAIN : (ssize_t)done;
+}
+
+ssize_t user_reader_write(pid_t tid, uint64_t to, const void *from, size_t len)
+{
+	struct user_space *u = user_request_space();
+	struct pvas_reader_request r;
+	struct pvas_reader_answer a;
+	size_t done = 0;
+	ssize_t n = prepare(u, tid);
+
+	if (n < 0)
+		return n;
+	while (done < len) {
+		r.op = PVAS_READER_WRITE;
+		r.at = to + done;
+		r.len = (uint32_t)in_page(r.at, len - done);
+		memcpy(r.data, (const char *)from + done, r.len);
+		n = exchange(u, &r, r.len, &a);
+		if (n <= 0)
+			break;
+		done += (size_t)n;
+	}
+	return (ssize_t)done;
+}
+
+void user_reader_done(void)
+{
+	forget_memory();
+}
+
+void user_reader_leave(void)
+{
+	forget_memory();
+	leave_reader();
+}
+
+uint64_t user_reader_cost(void)
+{
+	uint64_t cost = used - charged;
+
+	charged = used;
+	return cost;
+}

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* User backend: the memory of callers outside, see reader.c. */
+#ifndef PVAS_USER_READER_H
+#define PVAS_USER_READER_H
+
+#include <pthread.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+struct user_space;
+
+/**
+ * struct user_readers - the processes that read
+ * @pid:	the first one, 0 if there is none
+ * @connection:	to it, in the workers' table of descriptors
+ * @lock:	held while it makes another one
+ */
+struct user_readers {
+	pid_t pid;
+	int connection;
+	pthread_mutex_t lock;
+};
+
+/* Before the place of the space is chosen. 0 or -ENOMEM */
+int user_reader_begin(void);
+
+/* In the pool's thread, before there are tasks. 0 or -errno */
+int user_reader_start(struct user_space *u);
+void user_reader_stop(struct user_space *u);
+
+/*
+ * In a helper: copy from or to the memory of the current request's caller, which is not ours.
+ * The number of bytes; -EPERM if this process has no right to it, or why there is no reader.
+ */
+ssize_t user_reader_read(pid_t tid, uint64_t from, void *to, size_t len);
+ssize_t user_reader_write(pid_t tid, uint64_t to, const void *from, size_t len);
+
+/* In a helper: the request is handled. */
+void user_reader_done(void);
+
+/* In a helper that ends */
+void user_reader_leave(void);
+
+/* Processor time in ns that this helper's reader has used since this was asked last */
+uint64_t user_reader_cost(void);
+
+#endif /* PVAS_USER_READER_H */
