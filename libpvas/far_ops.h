@@ -14,7 +14,8 @@
 
 struct pvas_far_attr;
 
-#define PVAS_FAR_OPS_VERSION	1
+#define PVAS_FAR_OPS_VERSION	2
+#define PVAS_FAR_KEY_TEXT	66		/* a line with a key, and a NUL */
 #define PVAS_FAR_JOB_OPS	"far_job_ops"	/* the symbol of libpvasfar.so */
 
 /**
@@ -38,6 +39,9 @@ struct pvas_far_totals {
  * struct pvas_far_ops - the pager
  * @version:	PVAS_FAR_OPS_VERSION
  * @plan:	check attributes: how much far memory there will be, and the size of its pages
+ * @key:	the key that all memory servers of the job are told: that in @file, or a new one
+ *		(NULL). @line receives the line that servers read, PVAS_FAR_KEY_TEXT bytes; NULL:
+ *		it is forgotten. 0 or -errno
  * @open:	start it, in the process whose mm is the space. *@kernel: it serves the kernel's
  *		faults, too, so that system calls need no help. 0 or -errno, see @error
  * @close:	end it. No task is left
@@ -62,6 +66,7 @@ struct pvas_far_totals {
 struct pvas_far_ops {
 	unsigned int version;
 	int (*plan)(const struct pvas_far_attr *attr, uint64_t *size, uint64_t *page);
+	int (*key)(const char *file, char *line);
 	int (*open)(const struct pvas_far_attr *attr, const struct pvas_far_rows *rows,
 		    int *kernel);
 	void (*close)(void);

@@ -477,6 +477,7 @@ static void job_totals(struct pvas_far_totals *t)
 FAR_PUBLIC const struct pvas_far_ops far_job_ops = {
 	.version = PVAS_FAR_OPS_VERSION,
 	.plan = job_plan,
+	.key = far_job_key,
 	.open = job_open,
 	.close = job_close,
 	.error = far_error,

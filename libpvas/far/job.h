@@ -26,6 +26,9 @@ int64_t far_job_move(uint64_t addr, uint64_t len, uint64_t new_len, int may_move
 int far_keeper_start(void);
 void far_keeper_stop(void);
 
+/* job_key.c: see @key of struct pvas_far_ops */
+int far_job_key(const char *file, char *line);
+
 extern const struct pvas_far_ops far_job_ops;
 
 #endif

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "host/plugin.h"
+#include "job_key.h"
 #include "key.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -108,6 +109,14 @@ static int open_with_key(const struct far_store_config *config, const char *name
 	return err;
 }
 
+static int open_with_job_key(const struct far_store_config *config, struct far_store **store)
+{
+	struct far_store_config own = *config;
+
+	own.key = far_key_of_job();
+	return loaded->open(&own, store);
+}
+
 static int open_host(const struct far_store_config *config, struct far_store **store)
 {
 	const char *name = secure_getenv("PVAS_FAR_KEY");
@@ -119,6 +128,8 @@ static int open_host(const struct far_store_config *config, struct far_store **s
 	pthread_mutex_unlock(&lock);
 	if (err)
 		return err;
+	if (far_key_of_job())
+		return open_with_job_key(config, store);
 	if (name && *name)
 		return open_with_key(config, name, store);
 	return loaded->open(config, store);

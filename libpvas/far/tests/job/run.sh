@@ -2,11 +2,12 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # Run the tests of a job's far memory: as this user, and as an ordinary one if this is root, since
 # the kernel then serves no faults of its own.
-# usage: O=build-dir run.sh [test...]
+# usage: O=build-dir run.sh [test...|start]
 
 here=$(dirname "$(readlink -f "$0")")
 O=${O:-$here/../../../../build}
 task=$O/libpvasfar/tests/task
+memd=$O/memd/pvas-memd
 pvasrun=$O/pvasrun/pvasrun
 tmp=$(mktemp -d) || exit 1
 chmod 1777 "$tmp"
@@ -62,6 +63,11 @@ refuses() { # name words options...
 	ok "$name" $?
 }
 
+if [ "$*" = start ]; then
+	. "$here/start.sh"
+	echo "$passed passed, $failed failed"
+	exit $((failed > 0))
+fi
 tests=(calls messages waiting file unmap spans stacks remap madvise mprotect fixed fork exec threads)
 [ $# -eq 0 ] || tests=("$@")
 hows=(own)
@@ -90,7 +96,6 @@ refuses no-room 'no room' --ram 16M --far "file:$tmp" --far-size 30T
 refuses key 'key' --ram 16M --far 127.0.0.1:9 --far-key "$tmp/none"
 
 # A memory server: with the key, without it, with another one, too small
-memd=$O/memd/pvas-memd
 if [ -x "$memd" ]; then
 	"$memd" --make-key "$tmp/key" && "$memd" --make-key "$tmp/other"
 	"$memd" --key "$tmp/key" --ram 300M --listen 127.0.0.1:0 > "$tmp/memd" 2>&1 &
@@ -112,6 +117,7 @@ if [ -x "$memd" ]; then
 	wait $launcher
 	[ $? -eq 1 ] && grep -q "$at.*: the job ends$" "$tmp/log"
 	ok server-killed $?
+	. "$here/start.sh"
 fi
 
 # The pager is killed: so are the tasks, and nothing is left.
