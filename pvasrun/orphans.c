@@ -120,6 +120,14 @@ static bool proc_is_ours(void)
 	return ours;
 }
 
+/* Not one that pvasrun has made for itself: those end without a signal, see far_agent.c. */
+static bool is_waited_for(pid_t pid)
+{
+	siginfo_t info;
+
+	return !waitid(P_PID, (id_t)pid, &info, WEXITED | WNOHANG | WNOWAIT);
+}
+
 static void find(const struct subreaper *orphans, struct list *list)
 {
 	struct orphan orphan, *more;
@@ -131,7 +139,7 @@ static void find(const struct subreaper *orphans, struct list *list)
 		return;
 	while ((entry = readdir(proc))) {
 		if (entry->d_name[0] < '1' || entry->d_name[0] > '9' ||
-		    !is_child(entry->d_name, &orphan) ||
+		    !is_child(entry->d_name, &orphan) || !is_waited_for(orphan.pid) ||
 		    (orphans->mixed && !has_tasks_environment(orphan.pid)))
 			continue;
 		more = reallocarray(list->all, list->nr + 1, sizeof(*more));
@@ -193,9 +201,7 @@ static bool wait_for_all(struct subreaper *orphans, int64_t until)
 /* A pid that is no child's may be anybody's. */
 static void signal_child(pid_t pid, int signo)
 {
-	siginfo_t info;
-
-	if (waitid(P_PID, pid, &info, WEXITED | WNOHANG | WNOWAIT))
+	if (!is_waited_for(pid))
 		return;
 	kill(pid, signo);
 	kill(pid, SIGCONT);

@@ -25,6 +25,22 @@ struct loading {
 	char why[200];
 };
 
+/* UCX's constructors take signals, SIGHUP among them: the program's own way is better. */
+static void *load_with_signals_kept(const char *path)
+{
+	struct sigaction before[NSIG], after;
+	void *plugin;
+	int sig;
+
+	for (sig = 1; sig < NSIG; sig++)
+		sigaction(sig, NULL, &before[sig]);
+	plugin = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+	for (sig = 1; sig < NSIG; sig++)
+		if (!sigaction(sig, NULL, &after) && after.sa_handler != before[sig].sa_handler)
+			sigaction(sig, &before[sig], NULL);
+	return plugin;
+}
+
 /*
  * UCX obeys a file ucx.conf of the current directory, in which others may be able to create
  * files: such a file names programs to run and files to write. So its constructors run in a
@@ -39,7 +55,7 @@ static void *load_elsewhere(void *arg)
 			 strerror(errno));
 		return NULL;
 	}
-	l->plugin = dlopen(l->path, RTLD_NOW | RTLD_LOCAL);
+	l->plugin = load_with_signals_kept(l->path);
 	if (!l->plugin)
 		snprintf(l->why, sizeof(l->why), "%s (install libucx0)", dlerror());
 	return NULL;

@@ -120,6 +120,11 @@ if [ -x "$memd" ]; then
 	. "$here/start.sh"
 fi
 
+# Of the processes that stay, only those of tasks are named.
+timeout 60 "$pvasrun" --mpi none --ram 16M -n 1 sh -c 'sleep 2 & :' > "$tmp/log" 2>&1
+grep -q ': sleep (pid [0-9]*), left running by a task' "$tmp/log"
+ok orphans $?
+
 # The pager is killed: so are the tasks, and nothing is left.
 "$pvasrun" --mpi none --ram 16M --far "file:$tmp" -n 2 "$task" forever > "$tmp/log" 2>&1 &
 launcher=$!
