@@ -13,6 +13,8 @@
 #include <stdint.h>
 
 struct pvas_far_attr;
+struct pvas_far_seen;
+struct pvas_space;
 
 #define PVAS_FAR_OPS_VERSION	2
 #define PVAS_FAR_KEY_TEXT	66		/* a line with a key, and a NUL */
@@ -33,6 +35,7 @@ struct pvas_far_rows {
 /** struct pvas_far_totals - see @totals */
 struct pvas_far_totals {
 	uint64_t page, ram, resident, allocated, stored, faults, fetched, put, waited;
+	uint64_t returned, ahead, ahead_used;
 };
 
 /**
@@ -58,6 +61,7 @@ struct pvas_far_totals {
  * @room:	how many bytes in a row can be held now
  * @end:	the task is gone: unmap all of far part @row
  * @totals:	counters
+ * @row:	bytes of far part @row that are allocated, and of these in memory
  * @when_dying:	called with a line of text, by any thread, if a page can't be had any more: to
  *		end the job
  *
@@ -81,6 +85,7 @@ struct pvas_far_ops {
 	uint64_t (*room)(void);
 	void (*end)(unsigned int row);
 	void (*totals)(struct pvas_far_totals *totals);
+	void (*row)(unsigned int row, uint64_t *allocated, uint64_t *resident);
 	void (**when_dying)(const char *why);
 };
 
@@ -100,5 +105,8 @@ struct pvas_far_config {
 
 /* Of libpvas' user backend; NULL: none. Hidden from users of the library. */
 void libpvas_set_far(const struct pvas_far_config *config);
+
+/* Write to the space's header what others may see of its far memory: see ../header.h */
+void libpvas_far_publish(const struct pvas_space *space, const struct pvas_far_seen *seen);
 
 #endif

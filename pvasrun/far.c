@@ -17,6 +17,7 @@
 #include "../libpvas/far_ops.h"
 #include "../libpvas/pvas.h"
 #include "component.h"
+#include "far_live.h"
 #include "far_start.h"
 #include "report.h"
 
@@ -260,7 +261,7 @@ int far_watch(struct loop *loop, struct job *job)
 	pager->key(NULL, NULL);
 	report_note("far memory: system calls on it are served by %s",
 		    served_by_kernel ? "the kernel" : "pvasrun, as this user's userfaultfd serves none");
-	if (far_start_watch(loop))
+	if (far_start_watch(loop) || far_live_begin(loop, pager, job->space))
 		return -EIO;
 	return loop_watch(loop, &death.event, EPOLLIN);
 }
@@ -276,6 +277,7 @@ void far_report(void)
 
 	if (!pager)
 		return;
+	far_live_end();
 	pager->totals(&t);
 	report_note("far memory: %llu faults took %llu ms, %llu MiB came in, %llu MiB went out",
 		    (unsigned long long)t.faults, (unsigned long long)t.waited / 1000,

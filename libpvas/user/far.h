@@ -7,6 +7,7 @@
  *	far_args.c	which memory a system call's arguments mean
  *	far_hold.c	far memory in system calls that the pager can't serve
  *	far_io.c	of these, long transfers from and to files
+ *	far_seen.c	what others may see
  */
 #ifndef PVAS_USER_FAR_H
 #define PVAS_USER_FAR_H

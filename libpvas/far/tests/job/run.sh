@@ -120,6 +120,11 @@ if [ -x "$memd" ]; then
 	. "$here/start.sh"
 fi
 
+# On a terminal, with --verbose, a line each second says what the pager does.
+timeout 60 script -qec "timeout 5 $pvasrun -v --mpi none --ram 16M -n 1 $task forever" /dev/null > "$tmp/log" < /dev/null
+grep -q 'far memory: [0-9]* of 32 MiB here, [1-9][0-9]* faults/s, .* hits, [0-9]* MiB/s in' "$tmp/log"
+ok live-line $?
+
 # Of the processes that stay, only those of tasks are named.
 timeout 60 "$pvasrun" --mpi none --ram 16M -n 1 sh -c 'sleep 2 & :' > "$tmp/log" 2>&1
 grep -q ': sleep (pid [0-9]*), left running by a task' "$tmp/log"
