@@ -68,7 +68,7 @@ if [ "$*" = start ]; then
 	echo "$passed passed, $failed failed"
 	exit $((failed > 0))
 fi
-tests=(calls messages waiting file unmap spans stacks remap madvise mprotect fixed fork exec threads)
+tests=(calls messages waiting file unmap spans stacks remap neighbours madvise mprotect fixed fork exec threads)
 [ $# -eq 0 ] || tests=("$@")
 hows=(own)
 [ ${#ordinary[@]} -eq 0 ] || hows+=(ordinary)

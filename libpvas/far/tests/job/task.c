@@ -157,6 +157,32 @@ static void test_remap(void)
 	check(mremap(q, PAGE, 16 * RAM, MREMAP_MAYMOVE | MREMAP_FIXED, q) == MAP_FAILED);
 }
 
+/* Two mappings in one of the pager's pages: one of them moves, and leaves the other as it is. */
+static void test_neighbours(void)
+{
+	size_t size = MIB + PAGE, rest = RAM - MIB - 2 * PAGE, i;
+	char *p = map(RAM), *other = p + MIB + 2 * PAGE, *q;
+
+	fill((uint64_t *)p, size, 21);
+	fill((uint64_t *)other, rest, 22);
+	check(!munmap(p + size, PAGE));
+	press();
+	q = mremap(p, size, 4 * MIB, MREMAP_MAYMOVE);
+	check(q != MAP_FAILED && q != p);
+	check(!wrong((uint64_t *)q, size, 21) && !wrong((uint64_t *)other, rest, 22));
+	for (i = size; i < 4 * MIB; i++)
+		check(!q[i]);
+	check(faults(p) && faults(p + size - 1));
+	press();
+	check(!wrong((uint64_t *)q, size, 21) && !wrong((uint64_t *)other, rest, 22));
+	/* One that may not be read, less than a page, and between two others */
+	fill((uint64_t *)other, rest, 23);
+	check(!mprotect(other + 3 * PAGE, PAGE, PROT_NONE));
+	check(mremap(other + 3 * PAGE, PAGE, 2 * PAGE, MREMAP_MAYMOVE) == MAP_FAILED);
+	check(!mprotect(other + 3 * PAGE, PAGE, PROT_READ | PROT_WRITE));
+	check(!wrong((uint64_t *)other, rest, 23));
+}
+
 static void test_madvise(void)
 {
 	char *p = map(RAM), *q = p + 5 * PAGE;
@@ -392,6 +418,7 @@ static const struct {
 	void (*run)(void);
 } tests[] = {
 	{ "fill", test_fill }, { "unmap", test_unmap }, { "remap", test_remap },
+	{ "neighbours", test_neighbours },
 	{ "spans", test_spans }, { "stacks", test_stacks },
 	{ "madvise", test_madvise }, { "mprotect", test_mprotect }, { "fixed", test_fixed },
 	{ "fork", test_fork }, { "exec", test_exec }, { "threads", test_threads },
