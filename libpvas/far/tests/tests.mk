@@ -42,13 +42,16 @@ $(tout)/kernels: $(tests)/programs/kernels.c | $(tout)
 $(tout)/fft: $(tests)/programs/fft.c | $(tout)
 	$(call say,CC)
 	$(Q)$(CC) -std=gnu11 $(WARN) -O2 -o $(new) $< -lfftw3_threads -lfftw3 -lm -pthread $(keep)
+$(tout)/storage: $(tests)/programs/storage.c | $(tout)
+	$(call say,CC)
+	$(Q)$(CC) -std=gnu11 $(WARN) -O2 -pthread -o $(new) $< $(keep)
 
 tests: all $(units:%=$(tout)/%) $(tout)/figure3
 check: tests $(tout)/figure3.ok
 	$(Q)$(tests)/run.sh $(tout) $(units)
 
 # Needs libpvas and pvasrun
-check-job: all $(tout)/task $(tout)/kernels $(fftw)
+check-job: all $(tout)/task $(tout)/storage $(tout)/kernels $(fftw)
 	$(Q)O=$(abspath $(O)) $(tests)/job/run.sh
 	$(Q)O=$(abspath $(O)) $(tests)/programs/run.sh --short
 check-programs: all $(tout)/task $(tout)/kernels $(fftw)

@@ -24,6 +24,7 @@ if [ ${#ordinary[@]} -gt 0 ]; then
 	cp "$pvasrun" "$tmp/bin/pvasrun/"
 	cp "$O"/libpvasfar/libpvasfar.so* "$O"/libpvasfar/pvasfar-host.so "$tmp/bin/libpvasfar/" 2>/dev/null
 	cp "$task" "$tmp/bin/task"
+	cp "$O/libpvasfar/tests/storage" "$tmp/bin/storage"
 	export PVAS_FAR_PLUGINS=$tmp/bin/libpvasfar
 else
 	export PVAS_FAR_PLUGINS=$O/libpvasfar
@@ -45,6 +46,7 @@ job() { # how ranks test options...
 	local how=$1 n=$2 name=$3 run=("$pvasrun") program=$task
 	shift 3
 	[ "$how" = ordinary ] && run=("${ordinary[@]}" env "HOME=$tmp" "$tmp/bin/pvasrun/pvasrun") program=$tmp/bin/task
+	[ "$name" = storage ] && program=$(dirname "$program")/storage
 	timeout -k 5 120 "${run[@]}" --mpi none --ram 16M "$@" -n "$n" "$program" "$name" > "$tmp/log" 2>&1
 }
 
@@ -68,7 +70,7 @@ if [ "$*" = start ]; then
 	echo "$passed passed, $failed failed"
 	exit $((failed > 0))
 fi
-tests=(calls messages waiting file unmap spans stacks remap neighbours madvise mprotect fixed fork exec threads)
+tests=(calls messages waiting file unmap storage spans stacks remap neighbours madvise mprotect fixed fork exec threads)
 [ $# -eq 0 ] || tests=("$@")
 hows=(own)
 [ ${#ordinary[@]} -eq 0 ] || hows+=(ordinary)
