@@ -133,6 +133,7 @@ fi
 
 if [ "$BACKEND" = user ] && [ -e "$O/libpvasfar/libpvasfar.so" ]; then
 	start_job 2 --ram 16M -n 1 "$O/pvasps/big" 24 : -n 1 "$O/pvasps/big" 1
+	task=$(pgrep -P "$job" -n)	# the oldest is the process that keeps the pager's descriptor
 	try "it is shown after a second" until_true 10 ask -n -- far "space['far_kib'] > 0"
 	checks -- "more than 24 MiB are far" "24 << 10 <= space['far_kib'] < 36 << 10" \
 		"16 of them local, at most" "0 < space['far_local_kib'] <= 16 << 10 == space['far_budget_kib']" \
