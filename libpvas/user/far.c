@@ -368,6 +368,8 @@ int user_far_call(struct user_request *r, int64_t *value)
 	if (!f)
 		return 0;
 	user_far_returned(f, r->tid);
+	if (r->nr == __NR_exit || r->nr == __NR_exit_group)
+		user_far_hold_locks(r);
 	if (map_call(r, value))
 		return 1;
 	if (!f->kernel) {

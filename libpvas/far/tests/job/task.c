@@ -19,6 +19,7 @@
 #include <sys/stat.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "job.h"
@@ -297,6 +298,46 @@ static void test_exec(void)
 	_exit(1);
 }
 
+static pthread_mutex_t *robust;
+static volatile int owned;
+
+static void *own(void *arg)
+{
+	check(!pthread_mutex_lock(robust));
+	owned = 1;
+	while (owned == 1)
+		usleep(1000);
+	return arg;
+}
+
+/* The owner of a robust mutex ends while the mutex is in no resident page. */
+static void test_robust(void)
+{
+	pthread_mutexattr_t attr;
+	struct timespec until;
+	pthread_t thread;
+	int i;
+
+	robust = map(RAM);
+	pthread_mutexattr_init(&attr);
+	pthread_mutexattr_setrobust(&attr, PTHREAD_MUTEX_ROBUST);
+	for (i = 0; i < 3; i++) {
+		robust = (pthread_mutex_t *)((char *)robust + i * 5 * PAGE);
+		check(!pthread_mutex_init(robust, &attr));
+		owned = 0;
+		check(!pthread_create(&thread, NULL, own, NULL));
+		while (!owned)
+			usleep(1000);
+		press();
+		owned = 2;
+		pthread_join(thread, NULL);
+		clock_gettime(CLOCK_REALTIME, &until);
+		until.tv_sec += 5;
+		check(pthread_mutex_timedlock(robust, &until) == EOWNERDEAD);
+		check(!pthread_mutex_consistent(robust) && !pthread_mutex_unlock(robust));
+	}
+}
+
 static volatile int handled;
 
 static void on_signal(int sig)
@@ -418,7 +459,7 @@ static const struct {
 	void (*run)(void);
 } tests[] = {
 	{ "fill", test_fill }, { "unmap", test_unmap }, { "remap", test_remap },
-	{ "neighbours", test_neighbours },
+	{ "neighbours", test_neighbours }, { "robust", test_robust },
 	{ "spans", test_spans }, { "stacks", test_stacks },
 	{ "madvise", test_madvise }, { "mprotect", test_mprotect }, { "fixed", test_fixed },
 	{ "fork", test_fork }, { "exec", test_exec }, { "threads", test_threads },
