@@ -47,8 +47,9 @@ static void show(const struct pvas_far_seen *seen)
 	if (seen->hits < UNKNOWN)
 		snprintf(share, sizeof(share), "%u%%", (unsigned int)seen->hits / 10);
 	snprintf(text, sizeof(text),
-		 "far memory: %llu of %llu MiB here, %llu faults/s, %s hits, %llu MiB/s in, %llu MiB/s out",
-		 (unsigned long long)seen->resident >> 20, (unsigned long long)seen->allocated >> 20,
+		 "far memory: %llu of %llu MiB here, %llu faults/s, %s hits, %llu MiB/s in, %llu out",
+		 (unsigned long long)seen->resident >> 20,
+		 (unsigned long long)seen->allocated >> 20,
 		 (unsigned long long)seen->faults_s, share, (unsigned long long)seen->in_s >> 20,
 		 (unsigned long long)seen->out_s >> 20);
 	progress_line(text);

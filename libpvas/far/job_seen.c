@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* What others may see: counters, and how much far memory a task has. */
+/* For those who look on: counters, and how much far memory a task has. */
 #include <string.h>
 
 #include "job.h"

@@ -71,7 +71,8 @@ static void add_vectors(struct user_far_list *l, uint64_t at, uint64_t count, in
 	struct iovec v;
 
 	user_far_add(l, at, count * sizeof(v), 0);
-	for (; count && count <= VECTORS && user_far_fetch(l, at, &v, sizeof(v)); count--, at += sizeof(v))
+	for (; count && count <= VECTORS && user_far_fetch(l, at, &v, sizeof(v));
+	     count--, at += sizeof(v))
 		user_far_add(l, (uint64_t)v.iov_base, v.iov_len, write);
 }
 
@@ -119,7 +120,8 @@ static void add_strings(struct user_far_list *l, uint64_t list)
 {
 	uint64_t at, string;
 
-	for (at = list; at && user_far_fetch(l, at, &string, sizeof(string)); at += sizeof(string)) {
+	for (at = list; at && user_far_fetch(l, at, &string, sizeof(string));
+	     at += sizeof(string)) {
 		user_far_add(l, at, sizeof(string), 0);
 		if (!string)
 			break;
@@ -134,7 +136,8 @@ static void add_futexes(struct user_far_list *l, uint64_t at, uint64_t count)
 	struct { uint64_t value, addr, flags; } w;
 
 	user_far_add(l, at, count * sizeof(w), 0);
-	for (; count && count <= 128 && user_far_fetch(l, at, &w, sizeof(w)); count--, at += sizeof(w))
+	for (; count && count <= 128 && user_far_fetch(l, at, &w, sizeof(w));
+	     count--, at += sizeof(w))
 		user_far_add(l, w.addr, sizeof(uint64_t), 1);
 }
 

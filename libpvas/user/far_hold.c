@@ -47,8 +47,8 @@ static void let_go(const struct user_far *f, const struct user_far_piece *p, uns
 
 static int is_lasting(int nr)
 {
-	return nr == __NR_exit || nr == __NR_exit_group || nr == __NR_sigaltstack || nr == __NR_set_robust_list || nr == __NR_rseq ||
-	       nr == __NR_set_tid_address;
+	return nr == __NR_exit || nr == __NR_exit_group || nr == __NR_sigaltstack ||
+	       nr == __NR_set_robust_list || nr == __NR_rseq || nr == __NR_set_tid_address;
 }
 
 static int is_of_thread(const struct user_far_held *h, const void *tid)

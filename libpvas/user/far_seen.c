@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* User backend: what others may see of far memory, in the header, as pvasps reads it. */
+/* User backend: far memory as others may see it, in the header, as pvasps reads it. */
 #include "far.h"
 #include "../header.h"
 

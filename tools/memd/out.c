@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * What the server prints, to places that may take it at some later time: a terminal that was
- * stopped, a pipe that nobody reads. A thread for each waits there, and the server never does;
- * what has no room in between is lost.
+ * The server's messages may go to a place that takes them at some later time only: a terminal
+ * that was stopped, a pipe that nobody reads. A thread for each waits there, and the server
+ * never does; those that find no room in between are lost.
  */
 #include <errno.h>
 #include <fcntl.h>

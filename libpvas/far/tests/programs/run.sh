@@ -30,7 +30,7 @@ run_far()
 
 	shift 3
 	[ "$store" != start ] || where=(--far-start localhost)
-	timeout -k 5 1500 "$pvasrun" --verbose --ram "${ram}M" --far-page $page "${where[@]}" "${options[@]}" -n "$n" "$@" \
+	timeout -k 5 1500 "$pvasrun" --verbose --ram "${ram}M" --far-page "$page" "${where[@]}" "${options[@]}" -n "$n" "$@" \
 		>"$T/far" 2>"$T/err" </dev/null
 }
 
