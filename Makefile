@@ -89,6 +89,10 @@ check-mpi:
 	@scripts/install-deps --mpi
 	@CHECK_STAGES=scripts/check-mpi.stages scripts/check
 
+check-far-programs: deps
+	@$(MAKE) -s libpvas far pvasrun tools btl_glue
+	@$(MAKE) -s -C libpvas/far check-programs
+
 check-packages: deps
 	@CHECK_STAGES=scripts/check-packages.stages scripts/check
 

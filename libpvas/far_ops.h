@@ -13,8 +13,11 @@
 #include <stdint.h>
 
 struct pvas_far_attr;
+struct pvas_far_seen;
+struct pvas_space;
 
-#define PVAS_FAR_OPS_VERSION	1
+#define PVAS_FAR_OPS_VERSION	2
+#define PVAS_FAR_KEY_TEXT	66		/* a line with a key, and a NUL */
 #define PVAS_FAR_JOB_OPS	"far_job_ops"	/* the symbol of libpvasfar.so */
 
 /**
@@ -32,12 +35,16 @@ struct pvas_far_rows {
 /** struct pvas_far_totals - see @totals */
 struct pvas_far_totals {
 	uint64_t page, ram, resident, allocated, stored, faults, fetched, put, waited;
+	uint64_t returned, ahead, ahead_used;
 };
 
 /**
  * struct pvas_far_ops - the pager
  * @version:	PVAS_FAR_OPS_VERSION
  * @plan:	check attributes: how much far memory there will be, and the size of its pages
+ * @key:	the key that all memory servers of the job are told: that in @file, or a new one
+ *		(NULL). @line receives the line that servers read, PVAS_FAR_KEY_TEXT bytes; NULL:
+ *		it is forgotten. 0 or -errno
  * @open:	start it, in the process whose mm is the space. *@kernel: it serves the kernel's
  *		faults, too, so that system calls need no help. 0 or -errno, see @error
  * @close:	end it. No task is left
@@ -54,6 +61,7 @@ struct pvas_far_totals {
  * @room:	how many bytes in a row can be held now
  * @end:	the task is gone: unmap all of far part @row
  * @totals:	counters
+ * @row:	bytes of far part @row that are allocated, and of these in memory
  * @when_dying:	called with a line of text, by any thread, if a page can't be had any more: to
  *		end the job
  *
@@ -62,6 +70,7 @@ struct pvas_far_totals {
 struct pvas_far_ops {
 	unsigned int version;
 	int (*plan)(const struct pvas_far_attr *attr, uint64_t *size, uint64_t *page);
+	int (*key)(const char *file, char *line);
 	int (*open)(const struct pvas_far_attr *attr, const struct pvas_far_rows *rows,
 		    int *kernel);
 	void (*close)(void);
@@ -76,6 +85,7 @@ struct pvas_far_ops {
 	uint64_t (*room)(void);
 	void (*end)(unsigned int row);
 	void (*totals)(struct pvas_far_totals *totals);
+	void (*row)(unsigned int row, uint64_t *allocated, uint64_t *resident);
 	void (**when_dying)(const char *why);
 };
 
@@ -95,5 +105,8 @@ struct pvas_far_config {
 
 /* Of libpvas' user backend; NULL: none. Hidden from users of the library. */
 void libpvas_set_far(const struct pvas_far_config *config);
+
+/* Write to the space's header what others may see of its far memory: see ../header.h */
+void libpvas_far_publish(const struct pvas_space *space, const struct pvas_far_seen *seen);
 
 #endif

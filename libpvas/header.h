@@ -31,6 +31,7 @@
 #define PVAS_HEADER_VERSION	1
 #define PVAS_HEADER_TABLE	4096	/* offset of the table: part of the ABI */
 #define PVAS_HEADER_SCRATCH	65536
+#define PVAS_HEADER_FAR		2048	/* offset of struct pvas_far_seen, in the first page */
 
 /* The header begins at a multiple of STEP, and ends below LIMIT: in partition 0. */
 #define PVAS_HEADER_STEP	(256UL << 20)
@@ -117,6 +118,31 @@ struct pvas_header {
 	struct pvas_eventcount exports;
 };
 
+/**
+ * struct pvas_far_seen - far memory, for those who look on: updated each second
+ * @ram:	the budget, in bytes; 0: no far memory
+ * @allocated:	bytes of far memory
+ * @resident:	of them, bytes in memory, with the pager's buffers
+ * @stored:	bytes that the stores use
+ * @faults:	in all
+ * @faults_s:	of them, in the last second
+ * @in_s:	bytes that came from the stores in the last second
+ * @out_s:	and went there
+ * @hits:	of 1000 pages that threads waited for in the last second, those that no store had
+ *		to be asked for; more than 1000: unknown
+ *
+ * And of each partition, in KiB, 32 bits each: see PVAS_PART_FAR.
+ */
+struct pvas_far_seen {
+	uint64_t ram, allocated, resident, stored, faults, faults_s, in_s, out_s, hits;
+};
+
+/* Words of struct pvas_part's @reserved: KiB of the task's far memory, and of them in memory */
+#define PVAS_PART_FAR		0
+#define PVAS_PART_FAR_LOCAL	1
+
+_Static_assert(sizeof(struct pvas_header) <= PVAS_HEADER_FAR, "layout");
+_Static_assert(PVAS_HEADER_FAR + sizeof(struct pvas_far_seen) <= PVAS_HEADER_TABLE, "layout");
 _Static_assert(sizeof(struct pvas_slot) == 128, "layout");
 _Static_assert(sizeof(struct pvas_area) == 32768, "layout");
 _Static_assert(offsetof(struct pvas_header, exports) == 64, "layout");

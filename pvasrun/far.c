@@ -17,6 +17,8 @@
 #include "../libpvas/far_ops.h"
 #include "../libpvas/pvas.h"
 #include "component.h"
+#include "far_live.h"
+#include "far_start.h"
 #include "report.h"
 
 #define TEXT_(x)	#x
@@ -133,6 +135,61 @@ static int plan(struct pvas_far_config *config)
 	return 0;
 }
 
+/* ---- servers of its own ---- */
+
+/* Pages go to the stores in turn: see stripe.c of the library. */
+static uint64_t bytes_each(const struct pvas_far_config *config, const struct far_options *far)
+{
+	uint64_t pages = (config->size + config->page - 1) / config->page;
+	unsigned int stores = far->nr_start;
+	const char *c;
+
+	for (c = far->stores; c; c = strchr(c, ','), c = c ? c + 1 : NULL)
+		stores++;
+	return (pages + stores - 1) / stores * config->page * (far->copies ? far->copies : 1);
+}
+
+static int fail_start(const char *why)
+{
+	report_error("--far-start: %s", why);
+	return STATUS_FAILED;
+}
+
+static int start_with_key(const struct pvas_far_config *config, const struct far_options *far)
+{
+	const char *file = far->key ? far->key : getenv(KEY);
+	char line[PVAS_FAR_KEY_TEXT], why[160];
+	int err;
+
+	if (far_hosts_resolve(far->start, far->nr_start, why, sizeof(why)))
+		return fail_start(why);
+	if (pager->key(file && *file ? file : NULL, line))
+		return fail_start(pager->error());
+	err = far_start(far->start, far->nr_start, bytes_each(config, far), line);
+	explicit_bzero(line, sizeof(line));
+	return err ? STATUS_FAILED : 0;
+}
+
+/* Its stores are those of --far, and theirs. */
+static int start_servers(const struct pvas_far_config *config, const struct far_options *far)
+{
+	static char stores[4096];
+	size_t at = 0;
+	int status;
+
+	if (!far->nr_start)
+		return 0;
+	status = start_with_key(config, far);
+	if (status)
+		return status;
+	if (far->stores)
+		at = (size_t)snprintf(stores, sizeof(stores), "%s,", far->stores);
+	if (at >= sizeof(stores) || far_start_stores(stores + at, sizeof(stores) - at))
+		return fail_start("the list of stores is too long");
+	attr.stores = stores;
+	return 0;
+}
+
 int far_prepare(const struct options *opt)
 {
 	static struct pvas_far_config config;
@@ -155,6 +212,9 @@ int far_prepare(const struct options *opt)
 		report_error("--ram: %s", pager->error());
 		return STATUS_FAILED;
 	}
+	status = start_servers(&config, &opt->far);
+	if (status)
+		return status;
 	ours = *pager;
 	ours.open = open_pager;
 	config.ops = &ours;
@@ -198,9 +258,17 @@ int far_watch(struct loop *loop, struct job *job)
 	if (death.event.fd < 0)
 		return -errno;
 	*pager->when_dying = die;
+	pager->key(NULL, NULL);
 	report_note("far memory: system calls on it are served by %s",
 		    served_by_kernel ? "the kernel" : "pvasrun, as this user's userfaultfd serves none");
+	if (far_start_watch(loop) || far_live_begin(loop, pager, job->space))
+		return -EIO;
 	return loop_watch(loop, &death.event, EPOLLIN);
+}
+
+void far_end(void)
+{
+	far_start_end();
 }
 
 void far_report(void)
@@ -209,6 +277,7 @@ void far_report(void)
 
 	if (!pager)
 		return;
+	far_live_end();
 	pager->totals(&t);
 	report_note("far memory: %llu faults took %llu ms, %llu MiB came in, %llu MiB went out",
 		    (unsigned long long)t.faults, (unsigned long long)t.waited / 1000,

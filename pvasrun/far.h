@@ -22,4 +22,7 @@ int far_watch(struct loop *loop, struct job *job);
 /* With --verbose: what the pager did. While the space exists. */
 void far_report(void);
 
+/* End the memory servers that were started for this job. The space is gone. */
+void far_end(void);
+
 #endif

@@ -48,6 +48,8 @@ const struct option_row option_rows[] = {
 	  "in how many stores each page is (default: 1)" },
 	{ "far-key", KEY_FAR_KEY, true, false, "--far-key FILE",
 	  "the key of this job on memory servers" },
+	{ "far-start", KEY_FAR_START, true, false, "--far-start HOST[,HOST ...]",
+	  "start memory servers there, for this job, by ssh or Slurm" },
 	{ "pretend", KEY_PRETEND, true, false, "--pretend NODES[:PPN][,full]",
 	  "tell Open MPI that the job has so many nodes like this one" },
 	{ "no-btl", KEY_NO_BTL, false, false, "--no-btl",

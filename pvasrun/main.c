@@ -271,6 +271,7 @@ static int run_job(struct run *run)
 	mpi_close(&run->mpi);
 	if (run->job.death_signal && run->job.death_signal == interrupt) {
 		space_close(&run->space);
+		far_end();
 		report_flush();
 		signals_die_from(interrupt);
 	}
@@ -281,6 +282,7 @@ static void clean_up(struct run *run)
 {
 	mpi_close(&run->mpi);
 	space_close(&run->space);
+	far_end();
 	input_close(&run->input);
 	output_close(&run->output);
 	signals_close(&run->signals);

@@ -4,6 +4,7 @@
 
 #include "../libpvas/far/pvas_far.h"
 #include "../libpvas/pvas.h"
+#include "far_hosts.h"
 #include "options.h"
 #include "parse.h"
 
@@ -13,6 +14,20 @@
 static int take_size(const char *text, uint64_t least, uint64_t most, uint64_t *value)
 {
 	return parse_size(text, value) || *value < least || *value > most;
+}
+
+static const char *take_hosts(struct far_options *far, const char *text)
+{
+	static struct far_host hosts[FAR_HOSTS_MAX];
+	static char why[160] = "--far-start is a list of hosts: ";
+	const size_t said = strlen("--far-start is a list of hosts: ");
+	int count = far_hosts_parse(text, hosts, why + said, sizeof(why) - said);
+
+	if (count < 0)
+		return why;
+	far->start = hosts;
+	far->nr_start = (unsigned int)count;
+	return NULL;
 }
 
 const char *options_take_far(struct far_options *far, int key, const char *text)
@@ -36,6 +51,8 @@ const char *options_take_far(struct far_options *far, int key, const char *text)
 	case KEY_FAR_KEY:
 		far->key = text;
 		return *text ? NULL : "--far-key is a file's name";
+	case KEY_FAR_START:
+		return take_hosts(far, text);
 	default:
 		far->stores = text;
 		return *text ? NULL : "--far is a list of stores (zip, file:PATH or HOST:PORT)";
@@ -47,7 +64,7 @@ const char *options_check_far(struct options *opt)
 	const struct far_options *far = &opt->far;
 
 	if (!far->ram && (far->stores || far->size || far->page || far->threshold || far->copies ||
-			  far->key))
+			  far->key || far->start))
 		return "--far and its options need --ram";
 	if (!far->ram)
 		return NULL;

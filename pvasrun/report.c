@@ -193,6 +193,17 @@ void progress_update(unsigned int started, unsigned int total)
 	progress_shown = true;
 }
 
+void progress_line(const char *text)
+{
+	char line[160];
+
+	if (!verbose || !isatty(STDERR_FILENO) || report_waits())
+		return;
+	snprintf(line, sizeof(line), "\r\033[K pvasrun: %s", text);
+	put(line, strlen(line));
+	progress_shown = true;
+}
+
 void progress_end(void)
 {
 	progress_clear();

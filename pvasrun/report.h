@@ -36,4 +36,7 @@ void progress_begin(void);
 void progress_update(unsigned int started, unsigned int total);
 void progress_end(void);
 
+/* In their place: a line of the caller's, which the next one replaces. Only with --verbose */
+void progress_line(const char *text);
+
 #endif

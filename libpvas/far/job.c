@@ -26,6 +26,11 @@
  */
 static uint64_t *top, *low;
 
+uint64_t far_job_top(unsigned int row)
+{
+	return top[row];
+}
+
 static uint64_t size_up(uint64_t n)
 {
 	return (n + KERNEL_PAGE - 1) & ~(KERNEL_PAGE - 1);
@@ -460,23 +465,10 @@ static int job_open(const struct pvas_far_attr *attr, const struct pvas_far_rows
 	return err;
 }
 
-static void job_totals(struct pvas_far_totals *t)
-{
-	struct pvas_far_counters c = { .size = sizeof(c) };
-
-	memset(t, 0, sizeof(*t));
-	if (pvas_far_get_counters(&c))
-		return;
-	*t = (struct pvas_far_totals){
-		.page = c.page, .ram = c.ram, .resident = c.resident, .allocated = c.allocated,
-		.stored = c.stored, .faults = c.faults, .fetched = c.fetched, .put = c.put,
-		.waited = c.waited,
-	};
-}
-
 FAR_PUBLIC const struct pvas_far_ops far_job_ops = {
 	.version = PVAS_FAR_OPS_VERSION,
 	.plan = job_plan,
+	.key = far_job_key,
 	.open = job_open,
 	.close = job_close,
 	.error = far_error,
@@ -489,6 +481,7 @@ FAR_PUBLIC const struct pvas_far_ops far_job_ops = {
 	.release = job_release,
 	.room = job_room,
 	.end = job_end,
-	.totals = job_totals,
+	.totals = far_job_totals,
+	.row = far_job_row,
 	.when_dying = &far_when_dying,
 };

@@ -22,9 +22,19 @@ void far_job_unpin(uint64_t page);
 
 int64_t far_job_move(uint64_t addr, uint64_t len, uint64_t new_len, int may_move);
 
+/* job_seen.c: see struct pvas_far_ops */
+void far_job_totals(struct pvas_far_totals *totals);
+void far_job_row(unsigned int row, uint64_t *allocated, uint64_t *resident);
+
+/* Of a row, the end of the highest mapping so far: all pages behind it are free. With the lock */
+uint64_t far_job_top(unsigned int row);
+
 /* keeper.c: 0 or -errno */
 int far_keeper_start(void);
 void far_keeper_stop(void);
+
+/* job_key.c: see @key of struct pvas_far_ops */
+int far_job_key(const char *file, char *line);
 
 extern const struct pvas_far_ops far_job_ops;
 

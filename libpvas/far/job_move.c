@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* mremap() of a job's far memory: it grows where it is, or its pages get other addresses. */
 #include <errno.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include "job.h"
@@ -82,10 +83,35 @@ static void give(uint64_t from, uint64_t to)
 	a->state = FAR_EMPTY;
 }
 
+/* Does another mapping begin in the last page of one that ends at @end? */
+static bool is_shared(uint64_t last, uint64_t end)
+{
+	uint64_t page_end = (uint64_t)far_page_addr(last) + far.page_size;
+
+	return far_uffd_is_mapped((void *)end, page_end - end);
+}
+
+/*
+ * A part of a page that another mapping has the rest of. By the kernel, as the task may have
+ * taken the right to read it away.
+ */
+static bool copy_part(uint64_t to, uint64_t from, uint64_t len)
+{
+	uint64_t held_from = far_job_ops.hold(from, len, 0), held_to = far_job_ops.hold(to, len, 1);
+	struct iovec there = { (void *)from, len }, here = { (void *)to, len };
+	bool copied = held_from == len && held_to == len &&
+		      process_vm_readv(getpid(), &here, 1, &there, 1, 0) == (ssize_t)len;
+
+	far_job_ops.release(from, held_from);
+	far_job_ops.release(to, held_to);
+	return copied;
+}
+
 /* To another place. The task doesn't touch the memory meanwhile, or it may find zeros. */
 static int64_t move(uint64_t addr, uint64_t len, uint64_t new_len)
 {
 	uint64_t from = far_page_at(addr), count = far_page_at(addr + len - 1) + 1 - from, to, n;
+	uint64_t part;
 	int64_t at;
 
 	if (addr != (uint64_t)far_page_addr(from))
@@ -94,6 +120,13 @@ static int64_t move(uint64_t addr, uint64_t len, uint64_t new_len)
 	if (at < 0)
 		return at;
 	to = far_page_at((uint64_t)at);
+	if (is_shared(from + count - 1, addr + len)) {
+		part = --count * far.page_size;
+		if (!copy_part((uint64_t)at + part, addr + part, len - part)) {
+			far_job_unmap((uint64_t)at, new_len);
+			return -ENOMEM;
+		}
+	}
 	pthread_mutex_lock(&far.lock);
 	for (n = 0; n < count; n++)
 		give(from + n, to + n);

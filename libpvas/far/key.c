@@ -143,15 +143,21 @@ int far_key_read(const char *name, uint8_t *key, char *why, size_t len)
 	return err;
 }
 
-static int write_key(int fd, const uint8_t *key)
+void far_key_text(const uint8_t *key, char *text)
 {
-	char text[TEXT_BYTES + 1];
 	size_t i;
-	int err = 0;
 
 	for (i = 0; i < FAR_KEY_BYTES; i++)
 		sprintf(text + 2 * i, "%02x", key[i]);
-	text[TEXT_BYTES - 1] = '\n';
+	strcpy(text + TEXT_BYTES - 1, "\n");
+}
+
+static int write_key(int fd, const uint8_t *key)
+{
+	char text[FAR_KEY_TEXT];
+	int err = 0;
+
+	far_key_text(key, text);
 	if (write(fd, text, TEXT_BYTES) != TEXT_BYTES || fsync(fd) < 0)
 		err = errno ? -errno : -EIO;
 	far_wipe(text, sizeof(text));

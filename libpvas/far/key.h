@@ -6,6 +6,8 @@
 #include <stdint.h>
 #include <stddef.h>
 
+#include "store.h"
+
 /**
  * far_key_read - read a job's key
  * @name:	a file; "-": standard input; "fd:N": an open descriptor, which is closed
@@ -17,6 +19,12 @@
  * Return: 0 or a negative errno value.
  */
 int far_key_read(const char *name, uint8_t *key, char *why, size_t len);
+
+/* The digits, a newline and a NUL */
+#define FAR_KEY_TEXT	(2 * FAR_KEY_BYTES + 2)
+
+/** far_key_text - the line that far_key_read() reads; @text has FAR_KEY_TEXT bytes */
+void far_key_text(const uint8_t *key, char *text);
 
 /** far_random - random bytes, at most 256. Return: 0 or a negative errno value */
 int far_random(void *to, size_t bytes);

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "host/plugin.h"
+#include "job_key.h"
 #include "key.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -23,6 +24,22 @@ struct loading {
 	void *plugin;
 	char why[200];
 };
+
+/* UCX's constructors take signals, SIGHUP among them: the program's own way is better. */
+static void *load_with_signals_kept(const char *path)
+{
+	struct sigaction before[NSIG], after;
+	void *plugin;
+	int sig;
+
+	for (sig = 1; sig < NSIG; sig++)
+		sigaction(sig, NULL, &before[sig]);
+	plugin = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+	for (sig = 1; sig < NSIG; sig++)
+		if (!sigaction(sig, NULL, &after) && after.sa_handler != before[sig].sa_handler)
+			sigaction(sig, &before[sig], NULL);
+	return plugin;
+}
 
 /*
  * UCX obeys a file ucx.conf of the current directory, in which others may be able to create
@@ -38,7 +55,7 @@ static void *load_elsewhere(void *arg)
 			 strerror(errno));
 		return NULL;
 	}
-	l->plugin = dlopen(l->path, RTLD_NOW | RTLD_LOCAL);
+	l->plugin = load_with_signals_kept(l->path);
 	if (!l->plugin)
 		snprintf(l->why, sizeof(l->why), "%s (install libucx0)", dlerror());
 	return NULL;
@@ -108,6 +125,14 @@ static int open_with_key(const struct far_store_config *config, const char *name
 	return err;
 }
 
+static int open_with_job_key(const struct far_store_config *config, struct far_store **store)
+{
+	struct far_store_config own = *config;
+
+	own.key = far_key_of_job();
+	return loaded->open(&own, store);
+}
+
 static int open_host(const struct far_store_config *config, struct far_store **store)
 {
 	const char *name = secure_getenv("PVAS_FAR_KEY");
@@ -119,6 +144,8 @@ static int open_host(const struct far_store_config *config, struct far_store **s
 	pthread_mutex_unlock(&lock);
 	if (err)
 		return err;
+	if (far_key_of_job())
+		return open_with_job_key(config, store);
 	if (name && *name)
 		return open_with_key(config, name, store);
 	return loaded->open(config, store);

@@ -9,6 +9,7 @@
  */
 #include "far.h"
 
+#include <asm/prctl.h>
 #include <errno.h>
 #include <linux/mman.h>
 #include <stdlib.h>
@@ -351,6 +352,15 @@ static int map_call(struct user_request *r, int64_t *value)
 	return done;
 }
 
+/*
+ * The thread's own base registers, which change nobody's memory: thread-local storage of a large
+ * program is far, as any large mapping.
+ */
+static int sets_base(const struct user_request *r)
+{
+	return r->nr == __NR_arch_prctl && r->args[0] >= ARCH_SET_GS && r->args[0] <= ARCH_GET_GS;
+}
+
 int user_far_call(struct user_request *r, int64_t *value)
 {
 	struct user_far *f = r->u->far;
@@ -358,6 +368,8 @@ int user_far_call(struct user_request *r, int64_t *value)
 	if (!f)
 		return 0;
 	user_far_returned(f, r->tid);
+	if (r->nr == __NR_exit || r->nr == __NR_exit_group)
+		user_far_hold_locks(r);
 	if (map_call(r, value))
 		return 1;
 	if (!f->kernel) {
@@ -367,7 +379,7 @@ int user_far_call(struct user_request *r, int64_t *value)
 		if (*value)
 			return 1;
 	}
-	if (user_call_known(r->nr))
+	if (user_call_known(r->nr) && !sets_base(r))
 		return 0;
 	r->continued = 1;
 	*value = 0;

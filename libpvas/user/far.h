@@ -7,6 +7,8 @@
  *	far_args.c	which memory a system call's arguments mean
  *	far_hold.c	far memory in system calls that the pager can't serve
  *	far_io.c	of these, long transfers from and to files
+ *	far_robust.c	mutexes of threads that end
+ *	far_seen.c	what others may see
  */
 #ifndef PVAS_USER_FAR_H
 #define PVAS_USER_FAR_H
@@ -82,12 +84,24 @@ struct user_far_list {
 	int err;
 };
 
+/* One piece more, if it is far. */
+void user_far_add(struct user_far_list *list, uint64_t addr, uint64_t len, int write);
+
+/* Read from the task's memory, far or not. Whether all was there */
+int user_far_fetch(const struct user_far_list *list, uint64_t from, void *to, size_t len);
+
+/* ---- far_robust.c: the mutexes that threads have which end by this call ---- */
+void user_far_locks(const struct user_request *r, struct user_far_list *list);
+
 void user_far_pieces(const struct user_request *r, struct user_far_list *list);
 
 /* ---- far_hold.c ---- */
 
 /* Bring in what the call uses, and hold it while the kernel makes the call. 0 or -errno. */
 int64_t user_far_hold(struct user_request *r);
+
+/* A thread, or all of the process, ends: hold the robust mutexes that they have. */
+void user_far_hold_locks(struct user_request *r);
 
 /* The thread makes another call: the last one is over. */
 void user_far_returned(struct user_far *f, pid_t tid);

@@ -37,7 +37,7 @@ static int joins(const struct user_far_list *l, uint64_t addr, uint64_t len, int
 	return 1;
 }
 
-static void add(struct user_far_list *l, uint64_t addr, uint64_t len, int write)
+void user_far_add(struct user_far_list *l, uint64_t addr, uint64_t len, int write)
 {
 	struct user_far_piece *more;
 
@@ -56,7 +56,7 @@ static void add(struct user_far_list *l, uint64_t addr, uint64_t len, int write)
 }
 
 /* Read the task's memory, which may be far itself. Returns whether all of it could be read. */
-static int fetch(const struct user_far_list *l, uint64_t from, void *to, size_t len)
+int user_far_fetch(const struct user_far_list *l, uint64_t from, void *to, size_t len)
 {
 	const struct pvas_far_ops *ops = l->u->far->ops;
 	uint64_t held = user_far_has(l->u, from) ? ops->hold(from, len, 0) : 0;
@@ -70,20 +70,21 @@ static void add_vectors(struct user_far_list *l, uint64_t at, uint64_t count, in
 {
 	struct iovec v;
 
-	add(l, at, count * sizeof(v), 0);
-	for (; count && count <= VECTORS && fetch(l, at, &v, sizeof(v)); count--, at += sizeof(v))
-		add(l, (uint64_t)v.iov_base, v.iov_len, write);
+	user_far_add(l, at, count * sizeof(v), 0);
+	for (; count && count <= VECTORS && user_far_fetch(l, at, &v, sizeof(v));
+	     count--, at += sizeof(v))
+		user_far_add(l, (uint64_t)v.iov_base, v.iov_len, write);
 }
 
 static void add_message(struct user_far_list *l, uint64_t at, int write)
 {
 	struct msghdr m;
 
-	add(l, at, sizeof(m), write);
-	if (!fetch(l, at, &m, sizeof(m)))
+	user_far_add(l, at, sizeof(m), write);
+	if (!user_far_fetch(l, at, &m, sizeof(m)))
 		return;
-	add(l, (uint64_t)m.msg_name, m.msg_namelen, write);
-	add(l, (uint64_t)m.msg_control, m.msg_controllen, write);
+	user_far_add(l, (uint64_t)m.msg_name, m.msg_namelen, write);
+	user_far_add(l, (uint64_t)m.msg_control, m.msg_controllen, write);
 	add_vectors(l, (uint64_t)m.msg_iov, m.msg_iovlen, write);
 }
 
@@ -91,7 +92,7 @@ static void add_messages(struct user_far_list *l, uint64_t at, uint64_t count, i
 {
 	uint64_t i;
 
-	add(l, at, count * sizeof(struct mmsghdr), 1);
+	user_far_add(l, at, count * sizeof(struct mmsghdr), 1);
 	for (i = 0; i < count && i < VECTORS; i++)
 		add_message(l, at + i * sizeof(struct mmsghdr), write);
 }
@@ -107,11 +108,11 @@ static void add_string(struct user_far_list *l, uint64_t at)
 		return;
 	for (; !end && from - at < STRING_MAX; from += n) {
 		n = sizeof(text) - (from & (sizeof(text) - 1));
-		if (!fetch(l, from, text, n))
+		if (!user_far_fetch(l, from, text, n))
 			break;
 		end = memchr(text, 0, n);
 	}
-	add(l, at, from - at, 0);
+	user_far_add(l, at, from - at, 0);
 }
 
 /* argv or envp: the array, then its strings, each of which can be anywhere */
@@ -119,12 +120,13 @@ static void add_strings(struct user_far_list *l, uint64_t list)
 {
 	uint64_t at, string;
 
-	for (at = list; at && fetch(l, at, &string, sizeof(string)); at += sizeof(string)) {
-		add(l, at, sizeof(string), 0);
+	for (at = list; at && user_far_fetch(l, at, &string, sizeof(string));
+	     at += sizeof(string)) {
+		user_far_add(l, at, sizeof(string), 0);
 		if (!string)
 			break;
 	}
-	for (at = list; at && !l->err && fetch(l, at, &string, sizeof(string)) && string;
+	for (at = list; at && !l->err && user_far_fetch(l, at, &string, sizeof(string)) && string;
 	     at += sizeof(string))
 		add_string(l, string);
 }
@@ -133,9 +135,10 @@ static void add_futexes(struct user_far_list *l, uint64_t at, uint64_t count)
 {
 	struct { uint64_t value, addr, flags; } w;
 
-	add(l, at, count * sizeof(w), 0);
-	for (; count && count <= 128 && fetch(l, at, &w, sizeof(w)); count--, at += sizeof(w))
-		add(l, w.addr, sizeof(uint64_t), 1);
+	user_far_add(l, at, count * sizeof(w), 0);
+	for (; count && count <= 128 && user_far_fetch(l, at, &w, sizeof(w));
+	     count--, at += sizeof(w))
+		user_far_add(l, w.addr, sizeof(uint64_t), 1);
 }
 
 /* A handler's frame is written by the kernel. */
@@ -143,8 +146,8 @@ static void add_signal_stack(struct user_far_list *l, uint64_t at)
 {
 	stack_t s;
 
-	if (at && fetch(l, at, &s, sizeof(s)) && !(s.ss_flags & SS_DISABLE))
-		add(l, (uint64_t)s.ss_sp, s.ss_size, 1);
+	if (at && user_far_fetch(l, at, &s, sizeof(s)) && !(s.ss_flags & SS_DISABLE))
+		user_far_add(l, (uint64_t)s.ss_sp, s.ss_size, 1);
 }
 
 /* The last argument of pselect(): a pointer and its length */
@@ -152,8 +155,8 @@ static void add_signal_set(struct user_far_list *l, uint64_t at)
 {
 	uint64_t set[2];
 
-	if (at && fetch(l, at, set, sizeof(set)))
-		add(l, set[0], set[1], 0);
+	if (at && user_far_fetch(l, at, set, sizeof(set)))
+		user_far_add(l, set[0], set[1], 0);
 }
 
 /* struct clone_args: where the kernel stores numbers, and a list that it reads */
@@ -161,12 +164,12 @@ static void add_clone(struct user_far_list *l, uint64_t at, uint64_t len)
 {
 	uint64_t c[10] = { 0 };
 
-	if (!fetch(l, at, c, len < sizeof(c) ? len : sizeof(c)))
+	if (!user_far_fetch(l, at, c, len < sizeof(c) ? len : sizeof(c)))
 		return;
-	add(l, c[1], sizeof(int), 1);	/* pidfd, child_tid, parent_tid */
-	add(l, c[2], sizeof(int), 1);
-	add(l, c[3], sizeof(int), 1);
-	add(l, c[8], c[9] < 64 ? c[9] * sizeof(int) : 0, 0);	/* set_tid */
+	user_far_add(l, c[1], sizeof(int), 1);	/* pidfd, child_tid, parent_tid */
+	user_far_add(l, c[2], sizeof(int), 1);
+	user_far_add(l, c[3], sizeof(int), 1);
+	user_far_add(l, c[8], c[9] < 64 ? c[9] * sizeof(int) : 0, 0);	/* set_tid */
 }
 
 /* Calls whose arguments point to pointers. Returns 0 for all others. */
@@ -313,6 +316,6 @@ void user_far_pieces(const struct user_request *r, struct user_far_list *list)
 		return;
 	for (i = 0; i < 6; i++) {
 		len = length_of(r, i, &write);
-		add(list, r->args[i], len, write);
+		user_far_add(list, r->args[i], len, write);
 	}
 }

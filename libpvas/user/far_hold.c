@@ -47,8 +47,8 @@ static void let_go(const struct user_far *f, const struct user_far_piece *p, uns
 
 static int is_lasting(int nr)
 {
-	return nr == __NR_sigaltstack || nr == __NR_set_robust_list || nr == __NR_rseq ||
-	       nr == __NR_set_tid_address;
+	return nr == __NR_exit || nr == __NR_exit_group || nr == __NR_sigaltstack ||
+	       nr == __NR_set_robust_list || nr == __NR_rseq || nr == __NR_set_tid_address;
 }
 
 static int is_of_thread(const struct user_far_held *h, const void *tid)
@@ -237,4 +237,15 @@ int64_t user_far_hold(struct user_request *r)
 		err = hold_all(r, list.piece, list.count);
 	free(list.piece);
 	return err;
+}
+
+/* The call can't fail: if they can't be held, those who wait for them are not told. */
+void user_far_hold_locks(struct user_request *r)
+{
+	struct user_far_list list;
+
+	user_far_locks(r, &list);
+	if (!list.err && list.count)
+		hold_all(r, list.piece, list.count);
+	free(list.piece);
 }

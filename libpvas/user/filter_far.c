@@ -44,7 +44,7 @@ static void check_quarters(struct program *p, unsigned int same)
 /*
  * The pager has to know of calls that change far memory, whose first argument it is. If it
  * can't serve the kernel's faults, a worker has to see all calls on far memory, and those whose
- * arguments point to pointers.
+ * arguments point to pointers. And of ends: see far_robust.c.
  */
 void user_filter_far(struct program *p, const struct user_far *f)
 {
@@ -67,6 +67,8 @@ void user_filter_far(struct program *p, const struct user_far *f)
 		jump(p, BPF_JEQ | BPF_K, indirect[i], NOTIFY, NEXT);
 	for (i = 0; i < sizeof(ranges) / sizeof(ranges[0]); i++)
 		jump(p, BPF_JEQ | BPF_K, ranges[i], range, NEXT);
+	jump(p, BPF_JEQ | BPF_K, __NR_exit, NOTIFY, NEXT);
+	jump(p, BPF_JEQ | BPF_K, __NR_exit_group, NOTIFY, NEXT);
 	go(p, others);
 	bind(p, range);
 	check_quarters(p, others);

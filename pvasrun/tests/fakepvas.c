@@ -58,6 +58,12 @@ void libpvas_set_far(const struct pvas_far_config *config)
 	(void)config;
 }
 
+void libpvas_far_publish(const struct pvas_space *space, const struct pvas_far_seen *seen)
+{
+	(void)space;
+	(void)seen;
+}
+
 int pvas_space_destroy(struct pvas_space *space)
 {
 	free(space);

@@ -219,6 +219,7 @@ static _Noreturn void stop(struct memd *memd)
 	report(memd);
 	for (job = memd->jobs; job; job = job->next)
 		far_wipe(job->key, sizeof(job->key));
+	out_end();
 	_exit(0);
 }
 
@@ -235,12 +236,14 @@ int main(int argc, char **argv)
 		return status;
 	harden();
 	pages_limit(0);
-	if (take_signals(&loop) < 0) {
+	if (take_signals(&loop) < 0 || out_begin() < 0) {
 		fprintf(stderr, "pvas-memd: %s\n", strerror(errno));
 		return 1;
 	}
-	if (start(&loop) < 0)
+	if (start(&loop) < 0) {
+		out_end();
 		return 1;
+	}
 	run(&loop);
 	stop(&memd);
 }

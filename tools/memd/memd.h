@@ -181,6 +181,10 @@ bool released_free_some(struct memd *memd);
 void silence_limit(const struct memd *memd);
 void strangers_end(const struct memd *memd);
 
+/* out.c: from now on printing never waits; before the end, wait a little for what is left */
+int out_begin(void);
+void out_end(void);
+
 /* report.c */
 void report(const struct memd *memd);
 void notice(struct memd *memd, const char *format, ...) __attribute__((format(printf, 2, 3)));

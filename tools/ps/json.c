@@ -55,7 +55,21 @@ static void put_areas(const struct ps_task *task)
 	putchar(']');
 }
 
-static void put_task(const struct ps_task *task, bool measured, bool areas)
+/* Of a space's far memory */
+static void put_far(const struct pvas_far_seen *far)
+{
+	put_number("far_kib", far->allocated >> 10, far->ram);
+	put_number("far_local_kib", far->resident >> 10, far->ram);
+	put_number("far_budget_kib", far->ram >> 10, far->ram);
+	put_number("far_stored_kib", far->stored >> 10, far->ram);
+	put_number("far_faults", far->faults, far->ram);
+	put_number("far_faults_per_s", far->faults_s, far->ram);
+	put_number("far_hits_per_1000", far->hits, far->ram && far->hits <= 1000);
+	put_number("far_in_kib_per_s", far->in_s >> 10, far->ram);
+	put_number("far_out_kib_per_s", far->out_s >> 10, far->ram);
+}
+
+static void put_task(const struct ps_task *task, bool measured, bool far, bool areas)
 {
 	printf("{\"index\":%u,\"pid\":%d,\"state\":\"%s\",\"name\":", task->index, task->pid,
 	       task->state);
@@ -65,6 +79,8 @@ static void put_task(const struct ps_task *task, bool measured, bool areas)
 	put_number("heap", task->heap, task->heap);
 	put_number("brk", task->brk, task->brk);
 	put_memory(&task->mem, measured);
+	put_number("far_kib", task->far_kib, far);
+	put_number("far_local_kib", task->local_kib, far);
 	printf(",\"threads\":%u,\"cpu_ms\":%lu", task->threads, task->cpu_ms);
 	if (areas)
 		put_areas(task);
@@ -87,11 +103,12 @@ static void put_space(const struct ps_space *space, bool areas)
 	put_number("header_kib", space->header.rss_kib, space->measured);
 	put_number("outside_kib", space->rest.rss_kib, space->measured);
 	put_number("cpu_ms", ps_cpu_ms(space), space->detail);
+	put_far(&space->far);
 	printf(",\"tasks\":[");
 	for (i = 0; space->detail && i < space->nr_tasks; i++) {
 		if (i)
 			putchar(',');
-		put_task(&space->tasks[i], space->measured, areas);
+		put_task(&space->tasks[i], space->measured, space->far.ram, areas);
 	}
 	printf("]}");
 }

@@ -10,6 +10,7 @@
  *  reader.c    reads that may block: maps and memory of other users' processes
  *  smaps.c     memory by partition
  *  proc.c      small files of /proc/PID
+ *  far.c       far memory
  *  text.c      the plain list
  *  json.c      the list for programs
  *  watch.c     the live view
@@ -21,6 +22,10 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <sys/types.h>
+
+#include <linux/pvas.h>
+
+#include "../../libpvas/header.h"
 
 #define PS_FAILED	1	/* exit status, as pvasrun's */
 
@@ -69,6 +74,8 @@ struct ps_area {
  * @born:	start time of the process, in clock ticks since boot
  * @cpu_percent: of one processor, since the previous snapshot; for the live view
  * @mem:	memory use of its partition
+ * @far_kib:	far memory in its partition
+ * @local_kib:	of it, in memory
  * @areas:	the same in pieces, in the order of addresses
  * @nr_areas:	how many
  */
@@ -87,6 +94,8 @@ struct ps_task {
 	uint64_t born;
 	double cpu_percent;
 	struct ps_memory mem;
+	uint64_t far_kib;
+	uint64_t local_kib;
 	struct ps_area *areas;
 	uint32_t nr_areas;
 };
@@ -106,6 +115,7 @@ struct ps_task {
  * @rss_kib:	resident memory of the whole address space
  * @tables_kib:	its page tables
  * @maps:	its mappings
+ * @far:	far memory; its @ram is 0 if there is none
  * @header:	memory use of partition 0: space header and loader
  * @rest:	memory use outside of partition 0 and the partitions of tasks
  */
@@ -123,6 +133,7 @@ struct ps_space {
 	uint64_t rss_kib;
 	uint64_t tables_kib;
 	uint64_t maps;
+	struct pvas_far_seen far;
 	struct ps_memory header;
 	struct ps_memory rest;
 };
@@ -226,6 +237,11 @@ void ps_read_task(struct ps_task *task);
 
 /* A name without bytes that a terminal could interpret. */
 const char *ps_name_text(const char *name, char buf[static 64]);
+
+/* ---- far.c ---- */
+
+/* "12.0G far, 2.0G of it local ...", for a space that has some */
+const char *ps_far_text(const struct ps_space *space, char buf[static 160]);
 
 /* ---- text.c, json.c, watch.c ---- */
 

@@ -49,6 +49,7 @@ static void print_sums(const struct ps_space *space)
 static void print_space(const struct ps_space *space)
 {
 	struct passwd *user = getpwuid(space->uid);
+	char far[160];
 
 	printf("space %u: %s backend, ", space->id, space->user ? "user" : "kernel");
 	if (user)
@@ -61,10 +62,13 @@ static void print_space(const struct ps_space *space)
 		printf(", launcher %d", space->launcher);
 	puts(space->closing ? ", closing" : "");
 	print_sums(space);
+	if (space->far.ram)
+		printf("  %s\n", ps_far_text(space, far));
 }
 
-static void print_task(const struct ps_task *task, bool measured)
+static void print_task(const struct ps_task *task, bool measured, bool far)
 {
+	char all[24], local[24], far_text[64] = "";
 	char rss[24] = "-", huge[24] = "-", maps[24] = "-", cpu[24], name[64];
 
 	if (measured) {
@@ -72,8 +76,11 @@ static void print_task(const struct ps_task *task, bool measured)
 		ps_size_text(task->mem.huge_kib, huge);
 		snprintf(maps, sizeof(maps), "%lu", task->mem.maps);
 	}
-	printf("  %5u %8d %-8s %012lx-%012lx %6s %6s %5s %4u %9s  %s\n", task->index, task->pid,
-	       task->state, task->start, task->end, rss, huge, maps, task->threads,
+	if (far)
+		snprintf(far_text, sizeof(far_text), " %6s %6s",
+			 ps_size_text(task->far_kib, all), ps_size_text(task->local_kib, local));
+	printf("  %5u %8d %-8s %012lx-%012lx %6s %6s%s %5s %4u %9s  %s\n", task->index, task->pid,
+	       task->state, task->start, task->end, rss, huge, far_text, maps, task->threads,
 	       ps_cpu_text(task->cpu_ms, cpu), ps_name_text(task->name, name));
 }
 
@@ -90,9 +97,10 @@ void ps_print_text(const struct ps_snapshot *s)
 			putchar('\n');
 		print_space(space);
 		if (space->detail && space->nr_tasks)
-			puts("  INDEX      PID STATE    RANGE                         RES   HUGE  MAPS  THR       CPU  COMMAND");
+			printf("  INDEX      PID STATE    RANGE                         RES   HUGE%s  MAPS  THR       CPU  COMMAND\n",
+			       space->far.ram ? "    FAR  LOCAL" : "");
 		for (j = 0; space->detail && j < space->nr_tasks; j++)
-			print_task(&space->tasks[j], space->measured);
+			print_task(&space->tasks[j], space->measured, space->far.ram);
 	}
 	if (s->hidden)
 		printf("%u process%s may be of spaces of the user backend that can't be read (ptrace_scope; run as root)\n",

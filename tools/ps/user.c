@@ -23,10 +23,6 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include <linux/pvas.h>
-
-#include "../../libpvas/header.h"
-
 /**
  * struct member - a process with a header in its memory
  * @ns:		its pid namespace
@@ -190,7 +186,7 @@ static pid_t take_process(struct found *f, const struct member *launcher, pid_t 
 	return m->pid;
 }
 
-static void add_task(struct ps_space *space, uint32_t index, uint32_t state, pid_t pid)
+static void add_task(struct ps_space *space, uint32_t index, const struct pvas_part *part)
 {
 	static const char *const states[] = {
 		[PVAS_PART_ARMED] = "armed", [PVAS_PART_RUNNING] = "running",
@@ -201,8 +197,10 @@ static void add_task(struct ps_space *space, uint32_t index, uint32_t state, pid
 	space->tasks = ps_grow(space->tasks, space->nr_tasks, sizeof(*space->tasks));
 	task = &space->tasks[space->nr_tasks++];
 	task->index = index;
-	task->pid = pid;
-	strcpy(task->state, states[state]);
+	task->pid = part->pid;
+	strcpy(task->state, states[part->state]);
+	task->far_kib = part->reserved[PVAS_PART_FAR];
+	task->local_kib = part->reserved[PVAS_PART_FAR_LOCAL];
 	task->start = (uint64_t)index << space->shift;
 	task->end = task->start + (1UL << space->shift);
 }
@@ -225,9 +223,9 @@ static void add_tasks(struct ps_space *space, struct found *f, const struct laun
 	}
 	for (i = l->header.first; i <= l->header.last; i++) {
 		if (parts[i].pid)
-			add_task(space, i, parts[i].state, parts[i].pid);
+			add_task(space, i, &parts[i]);
 		else if (parts[i].state == PVAS_PART_ENDING && ending && ending--)
-			add_task(space, i, parts[i].state, 0);
+			add_task(space, i, &parts[i]);
 	}
 }
 
@@ -241,7 +239,9 @@ static void add_space(struct ps_snapshot *s, struct found *f, const struct launc
 	if (!parts)
 		exit(ps_fail("no memory"));
 	if (!ps_reader_turn(l->m.uid, PS_FINDING) ||
-	    ps_read_memory(l->m.pid, h->table, parts, h->entries * sizeof(*parts))) {
+	    ps_read_memory(l->m.pid, h->table, parts, h->entries * sizeof(*parts)) ||
+	    ps_read_memory(l->m.pid, h->table - PVAS_HEADER_TABLE + PVAS_HEADER_FAR, &space.far,
+			   sizeof(space.far))) {
 		s->slow += ps_reader_late();
 	} else {
 		space.rss_kib = ps_status_number(l->m.pid, "VmRSS");

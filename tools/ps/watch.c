@@ -195,17 +195,20 @@ static void draw_title(const struct view *v)
 
 static void draw_space(int line, const struct ps_space *space)
 {
-	char rss[24], huge[24], tables[24];
+	char rss[24], huge[24], tables[24], far[160] = "";
 	double percent = 0;
 	uint32_t i;
 
+	if (space->far.ram)
+		ps_far_text(space, far);
 	for (i = 0; space->tasks && i < space->nr_tasks; i++)
 		percent += space->tasks[i].cpu_percent;
-	put_line(line, "space %u (%s, uid %u): %u tasks, CPU %.0f%%, resident %s, huge %s, page tables %s, maps %lu",
+	put_line(line, "space %u (%s, uid %u): %u tasks, CPU %.0f%%, resident %s, huge %s, page tables %s, maps %lu%s%s",
 		 space->id, space->user ? "user" : "kernel", space->uid, space->nr_tasks, percent,
 		 ps_size_text(space->rss_kib, rss),
 		 space->measured ? ps_size_text(ps_huge_kib(space), huge) : "-",
-		 ps_size_text(space->tables_kib, tables), space->maps);
+		 ps_size_text(space->tables_kib, tables), space->maps, *far ? ", " : "",
+		 far);
 }
 
 /* At most a third of the lines are for sums of spaces. Returns the next line. */

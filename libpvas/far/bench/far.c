@@ -1,11 +1,17 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * Two figures of far memory.
+ * Three figures of far memory, in lines "WHAT NAME UNIT VALUE", as bench/sections/far keeps them.
  *
- *	far fault STORES		microseconds to load from a page of 4 KiB that is not
+ *	far fault NAME STORES		microseconds to load from a page of 4 KiB that is not
  *					resident: median and 90th percentile of 20,000
- *	far stream STORES MIB THREADS	STREAM's four kernels on three arrays of MIB MiB in all,
- *					11 % of them resident: the best rate of 3 rounds
+ *	far stream NAME STORES MIB THREADS
+ *					STREAM's four kernels on three arrays of MIB MiB in all,
+ *					11 % of them resident: the best rate of 3 rounds; and
+ *					what came from the stores meanwhile, a second
+ *	far micro NAME STORES MIB THREADS
+ *					the program of figure 3 of the DLM paper: seconds to write
+ *					an array of which 40 % are resident, and then to read one
+ *					element of each MiB
  */
 #include <pthread.h>
 #include <stdio.h>
@@ -48,7 +54,7 @@ static int compare(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-static int fault(const char *stores)
+static int fault(const char *name, const char *stores)
 {
 	const size_t page = 4096, pages = 32768;
 	volatile uint64_t *p = start(stores, pages * page / 8, pages * page, page);
@@ -73,7 +79,7 @@ static int fault(const char *stores)
 		n += took[n] > 2;
 	}
 	qsort(took, n, sizeof(*took), compare);
-	printf("fault %s: median %.1f us, 90 %% %.1f us, of %zu\n", stores, took[n / 2], took[n * 9 / 10], n);
+	printf("fault %s us %.1f\nfault-90 %s us %.1f\n", name, took[n / 2], name, took[n * 9 / 10]);
 	return pvas_far_close();
 }
 
@@ -129,14 +135,23 @@ static double rate(int which)
 	return (double)(arrays[which] * elements * sizeof(double)) / (now() - began);
 }
 
-static int stream(const char *stores, size_t mib, unsigned int n)
+/* Bytes that came from the stores so far */
+static double fetched(void)
+{
+	struct pvas_far_counters c = { .size = sizeof(c) };
+
+	pvas_far_get_counters(&c);
+	return (double)(c.fetched * c.page);
+}
+
+static int stream(const char *name, const char *stores, size_t mib, unsigned int n)
 {
 	static const char *const names[] = { "copy", "scale", "add", "triad" };
 	size_t size = mib << 20, i;
-	double best[4] = { 0 }, r;
+	double best[4] = { 0 }, r, began, before;
 	int k, round;
 
-	threads = n < 1 ? 1 : n > THREADS_MAX ? THREADS_MAX : n;
+	threads = n;
 	elements = size / 3 / sizeof(double);
 	a = start(stores, size / 100 * 11, size, 1 << 20);
 	b = a + elements;
@@ -146,25 +161,81 @@ static int stream(const char *stores, size_t mib, unsigned int n)
 		b[i] = 2;
 		c[i] = 0;
 	}
+	began = now();
+	before = fetched();
 	for (round = 0; round < ROUNDS; round++)
 		for (k = 0; k < 4; k++) {
 			r = rate(k);
 			best[k] = r > best[k] ? r : best[k];
 		}
-	printf("stream %s, %zu MiB, %u threads:", stores, mib, threads);
+	printf("link %s MB/s %.1f\n", name, (fetched() - before) / (now() - began));
 	for (k = 0; k < 4; k++)
-		printf(" %s %.0f", names[k], best[k]);
-	printf(" MB/s\n");
+		printf("%s %s MB/s %.1f\n", names[k], name, best[k]);
 	return pvas_far_close();
+}
+
+/* ---- figure 3 ---- */
+
+enum { EACH = 1 << 17 };	/* an element of each MiB */
+
+static uint64_t *array;
+static size_t wrong;
+
+static void *write_part(void *arg)
+{
+	size_t t = (size_t)arg, i;
+
+	for (i = elements * t / threads; i < elements * (t + 1) / threads; i++)
+		array[i] = i;
+	return NULL;
+}
+
+static void *read_part(void *arg)
+{
+	size_t t = (size_t)arg, i = (elements * t / threads + EACH - 1) / EACH * EACH;
+
+	for (; i < elements * (t + 1) / threads; i += EACH)
+		if (array[i] != i)
+			__atomic_add_fetch(&wrong, 1, __ATOMIC_RELAXED);
+	return NULL;
+}
+
+static double seconds(void *(*how)(void *arg))
+{
+	pthread_t thread[THREADS_MAX];
+	double began = now();
+	size_t t;
+
+	for (t = 0; t < threads; t++)
+		pthread_create(&thread[t], NULL, how, (void *)t);
+	for (t = 0; t < threads; t++)
+		pthread_join(thread[t], NULL);
+	return (now() - began) / 1e6;
+}
+
+static int micro(const char *name, const char *stores, size_t mib, unsigned int n)
+{
+	size_t size = mib << 20;
+
+	threads = n;
+	elements = size / sizeof(*array);
+	/* 800 MB of 2 GiB */
+	array = start(stores, size / 5 * 2, size, 1 << 20);
+	printf("write %s s %.3f\n", name, seconds(write_part));
+	printf("read %s s %.3f\n", name, seconds(read_part));
+	return wrong ? 1 : pvas_far_close();
 }
 
 int main(int argc, char **argv)
 {
-	if (argc == 3 && !strcmp(argv[1], "fault"))
-		return fault(argv[2]);
-	if (argc == 5 && !strcmp(argv[1], "stream"))
-		return stream(argv[2], strtoul(argv[3], NULL, 0),
-			      (unsigned int)strtoul(argv[4], NULL, 0));
-	fprintf(stderr, "usage: far fault STORES | far stream STORES MIB THREADS\n");
+	unsigned long n = argc == 6 ? strtoul(argv[5], NULL, 0) : 0;
+
+	if (argc == 4 && !strcmp(argv[1], "fault"))
+		return fault(argv[2], argv[3]);
+	if (n && n <= THREADS_MAX && !strcmp(argv[1], "stream"))
+		return stream(argv[2], argv[3], strtoul(argv[4], NULL, 0), (unsigned int)n);
+	if (n && n <= THREADS_MAX && !strcmp(argv[1], "micro"))
+		return micro(argv[2], argv[3], strtoul(argv[4], NULL, 0), (unsigned int)n);
+	fprintf(stderr, "usage: far fault NAME STORES | far stream|micro NAME STORES MIB THREADS\n");
 	return 2;
 }

@@ -34,11 +34,26 @@ $(tout)/task: $(job_srcs) $(tests)/job/job.h $(abspath $(O))/libpvas/libpvas.a |
 	$(Q)$(CC) -std=gnu11 $(WARN) -D_GNU_SOURCE -pthread -I$(top)/libpvas -I$(top)/include/uapi $(CFLAGS) \
 		-o $(new) $(job_srcs) $(abspath $(O))/libpvas/libpvas.a $(keep)
 
+# Programs of the DLM paper
+fftw	:= $(shell $(PKG_CONFIG) --exists fftw3 && echo $(tout)/fft)
+$(tout)/kernels: $(tests)/programs/kernels.c | $(tout)
+	$(call say,CC)
+	$(Q)$(CC) -std=gnu11 $(WARN) -O2 -fopenmp -o $(new) $< $(keep)
+$(tout)/fft: $(tests)/programs/fft.c | $(tout)
+	$(call say,CC)
+	$(Q)$(CC) -std=gnu11 $(WARN) -O2 -o $(new) $< -lfftw3_threads -lfftw3 -lm -pthread $(keep)
+$(tout)/storage: $(tests)/programs/storage.c | $(tout)
+	$(call say,CC)
+	$(Q)$(CC) -std=gnu11 $(WARN) -O2 -pthread -o $(new) $< $(keep)
+
 tests: all $(units:%=$(tout)/%) $(tout)/figure3
 check: tests $(tout)/figure3.ok
 	$(Q)$(tests)/run.sh $(tout) $(units)
 
 # Needs libpvas and pvasrun
-check-job: all $(tout)/task
+check-job: all $(tout)/task $(tout)/storage $(tout)/kernels $(fftw)
 	$(Q)O=$(abspath $(O)) $(tests)/job/run.sh
-.PHONY: check-job
+	$(Q)O=$(abspath $(O)) $(tests)/programs/run.sh --short
+check-programs: all $(tout)/task $(tout)/kernels $(fftw)
+	$(Q)O=$(abspath $(O)) $(tests)/programs/run.sh
+.PHONY: check-job check-programs

@@ -202,6 +202,23 @@ test_wrong_key()
 	end_server
 }
 
+# Nobody reads what the server says, and the pipe is full.
+test_unread()
+{
+	rm -f "$T/server.err"
+	mkfifo "$T/server.err"
+	exec 8<>"$T/server.err"
+	dd if=/dev/zero of="$T/server.err" bs=4096 oflag=nonblock 2>/dev/null
+	start_server --key "$T/a" --ram 1G 8>&-
+	store b 4096 10
+	says "a stranger is refused" "doesn't know this job's key"
+	store a 4096 10 put:0:10:1 get:0:10:1
+	verdict $? "and a job is served"
+	exec 8>&-
+	end_server
+	rm -f "$T/server.err"
+}
+
 test_limits()
 {
 	start_server --key "$T/a" --key "$T/b" --ram 100M --job-ram 60M

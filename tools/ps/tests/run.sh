@@ -129,6 +129,29 @@ else
 	skip "no spaces, no failure: root only (unshare)"
 fi
 
+# ---- far memory ----
+
+if [ "$BACKEND" = user ] && [ -e "$O/libpvasfar/libpvasfar.so" ]; then
+	start_job 2 --ram 16M -n 1 "$O/pvasps/big" 24 : -n 1 "$O/pvasps/big" 1
+	task=$(pgrep -P "$job" -n)	# the oldest is the process that keeps the pager's descriptor
+	try "it is shown after a second" until_true 10 ask -n -- far "space['far_kib'] > 0"
+	checks -- "more than 24 MiB are far" "24 << 10 <= space['far_kib'] < 36 << 10" \
+		"16 of them local, at most" "0 < space['far_local_kib'] <= 16 << 10 == space['far_budget_kib']" \
+		"the rest is stored" "space['far_stored_kib'] > 0 and space['far_faults'] > 0" \
+		"it is quiet now" "space['far_hits_per_1000'] is None or space['far_hits_per_1000'] <= 1000" \
+		"most of it the first's" "t[0]['far_kib'] + t[1]['far_kib'] == space['far_kib'] and t[0]['far_kib'] >= 24 << 10" \
+		"of which some is local" "t[0]['far_local_kib'] <= 16 << 10 > t[1]['far_local_kib']"
+	id=$(space_id)
+	try "the list has columns" sh -c "'$ps' --space $id | grep -q ' FAR  LOCAL '"
+	try "and sums" sh -c "'$ps' --space $id | grep -q '^  far .* of it local .* faults [0-9]*/s'"
+	end_job
+	start_job 1 -n 1 "$O/pvasps/big" 24
+	checks -n -- "no far memory, none told" "space['far_kib'] is None and t[0]['far_kib'] is None"
+	end_job
+else
+	skip "far memory: the user backend has it"
+fi
+
 # ---- many tasks: what is shown stays readable, and the terminal whole ----
 
 start_job "$TASKS" -n "$TASKS" "$O/pvasps/big" 1

@@ -2,11 +2,12 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # Run the tests of a job's far memory: as this user, and as an ordinary one if this is root, since
 # the kernel then serves no faults of its own.
-# usage: O=build-dir run.sh [test...]
+# usage: O=build-dir run.sh [test...|start]
 
 here=$(dirname "$(readlink -f "$0")")
 O=${O:-$here/../../../../build}
 task=$O/libpvasfar/tests/task
+memd=$O/memd/pvas-memd
 pvasrun=$O/pvasrun/pvasrun
 tmp=$(mktemp -d) || exit 1
 chmod 1777 "$tmp"
@@ -23,6 +24,7 @@ if [ ${#ordinary[@]} -gt 0 ]; then
 	cp "$pvasrun" "$tmp/bin/pvasrun/"
 	cp "$O"/libpvasfar/libpvasfar.so* "$O"/libpvasfar/pvasfar-host.so "$tmp/bin/libpvasfar/" 2>/dev/null
 	cp "$task" "$tmp/bin/task"
+	cp "$O/libpvasfar/tests/storage" "$tmp/bin/storage"
 	export PVAS_FAR_PLUGINS=$tmp/bin/libpvasfar
 else
 	export PVAS_FAR_PLUGINS=$O/libpvasfar
@@ -44,6 +46,7 @@ job() { # how ranks test options...
 	local how=$1 n=$2 name=$3 run=("$pvasrun") program=$task
 	shift 3
 	[ "$how" = ordinary ] && run=("${ordinary[@]}" env "HOME=$tmp" "$tmp/bin/pvasrun/pvasrun") program=$tmp/bin/task
+	[ "$name" = storage ] && program=$(dirname "$program")/storage
 	timeout -k 5 120 "${run[@]}" --mpi none --ram 16M "$@" -n "$n" "$program" "$name" > "$tmp/log" 2>&1
 }
 
@@ -62,7 +65,12 @@ refuses() { # name words options...
 	ok "$name" $?
 }
 
-tests=(calls messages waiting file unmap spans stacks remap madvise mprotect fixed fork exec threads)
+if [ "$*" = start ]; then
+	. "$here/start.sh"
+	echo "$passed passed, $failed failed"
+	exit $((failed > 0))
+fi
+tests=(calls messages waiting file unmap storage spans stacks remap robust neighbours madvise mprotect fixed fork exec threads)
 [ $# -eq 0 ] || tests=("$@")
 hows=(own)
 [ ${#ordinary[@]} -eq 0 ] || hows+=(ordinary)
@@ -90,7 +98,6 @@ refuses no-room 'no room' --ram 16M --far "file:$tmp" --far-size 30T
 refuses key 'key' --ram 16M --far 127.0.0.1:9 --far-key "$tmp/none"
 
 # A memory server: with the key, without it, with another one, too small
-memd=$O/memd/pvas-memd
 if [ -x "$memd" ]; then
 	"$memd" --make-key "$tmp/key" && "$memd" --make-key "$tmp/other"
 	"$memd" --key "$tmp/key" --ram 300M --listen 127.0.0.1:0 > "$tmp/memd" 2>&1 &
@@ -112,7 +119,18 @@ if [ -x "$memd" ]; then
 	wait $launcher
 	[ $? -eq 1 ] && grep -q "$at.*: the job ends$" "$tmp/log"
 	ok server-killed $?
+	. "$here/start.sh"
 fi
+
+# On a terminal, with --verbose, a line each second says what the pager does.
+timeout 60 script -qec "timeout 5 $pvasrun -v --mpi none --ram 16M -n 1 $task forever" /dev/null > "$tmp/log" < /dev/null
+grep -q 'far memory: [0-9]* of 32 MiB here, [1-9][0-9]* faults/s, .* hits, [0-9]* MiB/s in' "$tmp/log"
+ok live-line $?
+
+# Of the processes that stay, only those of tasks are named.
+timeout 60 "$pvasrun" --mpi none --ram 16M -n 1 sh -c 'sleep 2 & :' > "$tmp/log" 2>&1
+grep -q ': sleep (pid [0-9]*), left running by a task' "$tmp/log"
+ok orphans $?
 
 # The pager is killed: so are the tasks, and nothing is left.
 "$pvasrun" --mpi none --ram 16M --far "file:$tmp" -n 2 "$task" forever > "$tmp/log" 2>&1 &

@@ -19,6 +19,7 @@
 #include <sys/stat.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "job.h"
@@ -157,6 +158,32 @@ static void test_remap(void)
 	check(mremap(q, PAGE, 16 * RAM, MREMAP_MAYMOVE | MREMAP_FIXED, q) == MAP_FAILED);
 }
 
+/* Two mappings in one of the pager's pages: one of them moves, and leaves the other as it is. */
+static void test_neighbours(void)
+{
+	size_t size = MIB + PAGE, rest = RAM - MIB - 2 * PAGE, i;
+	char *p = map(RAM), *other = p + MIB + 2 * PAGE, *q;
+
+	fill((uint64_t *)p, size, 21);
+	fill((uint64_t *)other, rest, 22);
+	check(!munmap(p + size, PAGE));
+	press();
+	q = mremap(p, size, 4 * MIB, MREMAP_MAYMOVE);
+	check(q != MAP_FAILED && q != p);
+	check(!wrong((uint64_t *)q, size, 21) && !wrong((uint64_t *)other, rest, 22));
+	for (i = size; i < 4 * MIB; i++)
+		check(!q[i]);
+	check(faults(p) && faults(p + size - 1));
+	press();
+	check(!wrong((uint64_t *)q, size, 21) && !wrong((uint64_t *)other, rest, 22));
+	/* One that may not be read, less than a page, and between two others */
+	fill((uint64_t *)other, rest, 23);
+	check(!mprotect(other + 3 * PAGE, PAGE, PROT_NONE));
+	check(mremap(other + 3 * PAGE, PAGE, 2 * PAGE, MREMAP_MAYMOVE) == MAP_FAILED);
+	check(!mprotect(other + 3 * PAGE, PAGE, PROT_READ | PROT_WRITE));
+	check(!wrong((uint64_t *)other, rest, 23));
+}
+
 static void test_madvise(void)
 {
 	char *p = map(RAM), *q = p + 5 * PAGE;
@@ -269,6 +296,46 @@ static void test_exec(void)
 	press();
 	execv("/bin/bash", argv);
 	_exit(1);
+}
+
+static pthread_mutex_t *robust;
+static volatile int owned;
+
+static void *own(void *arg)
+{
+	check(!pthread_mutex_lock(robust));
+	owned = 1;
+	while (owned == 1)
+		usleep(1000);
+	return arg;
+}
+
+/* The owner of a robust mutex ends while the mutex is in no resident page. */
+static void test_robust(void)
+{
+	pthread_mutexattr_t attr;
+	struct timespec until;
+	pthread_t thread;
+	int i;
+
+	robust = map(RAM);
+	pthread_mutexattr_init(&attr);
+	pthread_mutexattr_setrobust(&attr, PTHREAD_MUTEX_ROBUST);
+	for (i = 0; i < 3; i++) {
+		robust = (pthread_mutex_t *)((char *)robust + i * 5 * PAGE);
+		check(!pthread_mutex_init(robust, &attr));
+		owned = 0;
+		check(!pthread_create(&thread, NULL, own, NULL));
+		while (!owned)
+			usleep(1000);
+		press();
+		owned = 2;
+		pthread_join(thread, NULL);
+		clock_gettime(CLOCK_REALTIME, &until);
+		until.tv_sec += 5;
+		check(pthread_mutex_timedlock(robust, &until) == EOWNERDEAD);
+		check(!pthread_mutex_consistent(robust) && !pthread_mutex_unlock(robust));
+	}
 }
 
 static volatile int handled;
@@ -392,6 +459,7 @@ static const struct {
 	void (*run)(void);
 } tests[] = {
 	{ "fill", test_fill }, { "unmap", test_unmap }, { "remap", test_remap },
+	{ "neighbours", test_neighbours }, { "robust", test_robust },
 	{ "spans", test_spans }, { "stacks", test_stacks },
 	{ "madvise", test_madvise }, { "mprotect", test_mprotect }, { "fixed", test_fixed },
 	{ "fork", test_fork }, { "exec", test_exec }, { "threads", test_threads },
