@@ -4,8 +4,10 @@
  * user backend reaches a thread that calls execve().
  */
 #define _GNU_SOURCE
+#include <linux/futex.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -195,6 +197,49 @@ PVAS_TEST(holding_mutex)
 	until.tv_sec += 10;
 	EXPECT_EQ(EOWNERDEAD, pthread_mutex_timedlock(m, &until));
 	pt_kill(pid);
+	close(fd);
+	pvas_space_destroy(space);
+}
+
+/* In memory that both programs have: a mutex, as the kernel sees it */
+struct bare_mutex {
+	struct robust_list list;
+	uint32_t word;
+};
+
+TASK(check_pending_mutex)
+{
+	struct bare_mutex *m = (void *)shared_mutex(atoi(pt_args[0]));
+
+	CHECK(m && (m->word & FUTEX_OWNER_DIED));
+}
+
+/* As in the middle of pthread_mutex_lock(), when a handler or another thread makes the exec */
+TASK(exec_in_operation)
+{
+	static struct robust_list_head head;
+	struct bare_mutex *m = (void *)shared_mutex(atoi(pt_args[0]));
+
+	CHECK(m);
+	head.list.next = &head.list;
+	head.futex_offset = offsetof(struct bare_mutex, word) - offsetof(struct bare_mutex, list);
+	head.list_op_pending = &m->list;
+	CHECK_EQ(0, syscall(SYS_set_robust_list, &head, sizeof(head)));
+	m->word = getpid();
+	pt_exec_as("check_pending_mutex", pt_args[0]);
+}
+
+/* a mutex that the thread was about to take or release is given up, too */
+PVAS_TEST(in_operation_on_mutex)
+{
+	struct pvas_space *space = PT_SPACE();
+	int fd = memfd_create("mutex", 0);
+	pid_t pid;
+
+	ASSERT_EQ(0, ftruncate(fd, 4096));
+	pid = pt_start_task_fd(space, 1, "exec_in_operation", fd);
+	ASSERT_LT(0, pid);
+	EXPECT_EQ(0, pt_wait(pid));
 	close(fd);
 	pvas_space_destroy(space);
 }
