@@ -8,6 +8,7 @@
 #include <asm/prctl.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/securebits.h>
 #include <sched.h>
 #include <signal.h>
 #include <string.h>
@@ -88,19 +89,44 @@ static int loses_script(const struct user_stay *e)
 	       (pvas_raw2(__NR_fcntl, e->dirfd, F_GETFD) & FD_CLOEXEC);
 }
 
+/* A call of the partition's code, which the filter passes to a worker: see check_stop() there */
+void user_stay_make_call(uint64_t cookie, uint64_t code);
+
+__asm__(".text\n\t"
+	".hidden user_stay_make_call\n\t"
+	".globl user_stay_make_call\n\t"
+	".type user_stay_make_call, @function\n"
+	"user_stay_make_call:\n\t"
+	"movq %rsi, %r8\n\t"
+	"xorl %esi, %esi\n\t"
+	"xorl %edx, %edx\n\t"
+	"xorl %r10d, %r10d\n\t"
+	"movl $13, %eax\n\t"		/* rt_sigaction */
+	"jmp *%r8\n\t"
+	".size user_stay_make_call, . - user_stay_make_call\n");
+
+/* A filter that has arrived meanwhile can make the call return anything, but not store this. */
+int user_stay_ask(struct user_stay *e)
+{
+	user_stay_make_call(e->u->cookie, user_thunk_of(e->part) + USER_THUNK_CALL);
+	return __atomic_load_n(&e->confirmed, __ATOMIC_ACQUIRE);
+}
+
 static int may_stay(struct user_stay *e, const struct user_start *s)
 {
 	int err;
 
 	e->prog.fd = -1;
-	if (pvas_raw2(__NR_prctl, PR_GET_SECUREBITS, 0) != e->securebits)
+	/* The only one that an execve() clears is cleared in user_stay_commit(). */
+	if ((pvas_raw2(__NR_prctl, PR_GET_SECUREBITS, 0) & ~(long)SECBIT_KEEP_CAPS) !=
+	    (e->securebits & ~(long)SECBIT_KEEP_CAPS))
 		return 0;
 	user_stay_admit_signals(e->mask);
 	err = user_program_open_at(&e->prog, e->dirfd, e->file, e->path);
 	user_stay_block_signals();
 	if (!err && fits(s->part, &e->prog) && !loses_script(e) &&
 	    !user_stack_check(s, &e->prog) && user_stay_park_others(e->part) &&
-	    user_stay_is_ready(e, 0))
+	    user_stay_is_ready(e, 0) && (e->tid != e->part->pid || user_stay_ask(e)))
 		return 1;
 	if (e->prog.fd >= 0)
 		pvas_raw1(__NR_close, e->prog.fd);
