@@ -11,6 +11,7 @@
 #include <stddef.h>
 
 #include "rawsys.h"
+#include "stay.h"
 #include "worker.h"
 
 #define SA_RESTORER_FLAG 0x04000000UL	/* libc does not show it */
@@ -96,6 +97,8 @@ static int has_page(const struct user_request *r)
 
 int64_t user_on_sigaction(struct user_request *r)
 {
+	if (r->args[0] == r->u->cookie && r->inside)
+		return user_stay_confirm(r);
 	if ((int)r->args[0] != USER_STAY_SIGNAL)
 		return replace_restorer(r);
 	/* Of a wrong size: the kernel says so. */

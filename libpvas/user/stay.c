@@ -108,18 +108,39 @@ static int share(pid_t a, pid_t b, int type)
 /*
  * All rules of entering hold again, which also means that a filter of the task's own could not
  * refuse it what an execve() does unseen. The first thread becomes the program: it has to be as
- * the calling one.
+ * @tid, which has made the call.
  */
+static int has_rights(const struct user_space *u, pid_t pid, pid_t tid)
+{
+	return user_credentials_hold(u, tid) &&
+	       (tid == pid ||
+		(user_credentials_hold(u, pid) && user_credentials_alike(tid, pid) &&
+		 share(tid, pid, KCMP_FILES) && share(tid, pid, KCMP_FS) &&
+		 share(tid, pid, KCMP_SYSVSEM)));
+}
+
 static int may_stay(const struct user_request *r)
 {
 	pid_t pid = r->part->pid;
 
-	if (!has_handler(r->tid) || !has_stack(r) || !user_credentials_hold(r->u, r->tid))
-		return 0;
-	return r->tid == pid ||
-	       (has_handler(pid) && user_credentials_hold(r->u, pid) &&
-		user_credentials_alike(r->tid, pid) && share(r->tid, pid, KCMP_FILES) &&
-		share(r->tid, pid, KCMP_FS) && share(r->tid, pid, KCMP_SYSVSEM));
+	return has_handler(r->tid) && has_stack(r) && (r->tid == pid || has_handler(pid)) &&
+	       has_rights(r->u, pid, r->tid);
+}
+
+int64_t user_stay_confirm(struct user_request *r)
+{
+	struct user_part *p = r->part;
+	int64_t ret = -EPERM;
+
+	if (user_call_lock(r))
+		return -ESRCH;
+	if (p->stay && r->tid == p->pid && has_rights(r->u, p->pid, p->stay->tid) &&
+	    user_request_valid()) {
+		__atomic_store_n(&p->stay->confirmed, 1, __ATOMIC_RELEASE);
+		ret = 0;
+	}
+	user_call_unlock(r);
+	return ret;
 }
 
 /* ---- the copy ---- */

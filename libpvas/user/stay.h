@@ -62,6 +62,7 @@ struct user_stay_thread {
  * @dirfd:	of execveat(), if the path is relative to it; else AT_FDCWD
  * @file:	the path as it was given
  * @securebits:	of the launcher
+ * @confirmed:	by user_stay_confirm()
  * @mask:	the signals that were blocked
  * @path:	copies of its arguments
  * @argv:
@@ -86,6 +87,7 @@ struct user_stay {
 	uint64_t args[6];
 	int dirfd;
 	long securebits;
+	int confirmed;
 	uint64_t mask;
 	char *file;
 	char *path;
@@ -108,6 +110,13 @@ struct user_stay {
 int user_stay(struct user_request *r);
 
 void user_stay_free(struct user_stay *e);
+
+/*
+ * In a worker, for the first thread, in the handler: no other thread of the task runs any more.
+ * Its rights can have changed since user_stay() looked at them. user_stay.confirmed is set if
+ * they still are those of the space's tasks, and those of the thread that has made the call.
+ */
+int64_t user_stay_confirm(struct user_request *r);
 
 /* ---- stay_signal.c ---- */
 
@@ -154,6 +163,9 @@ void user_stay_commit(struct user_stay *e);
  * rseq area any more? @leader: it is the first one, and has been handed over to.
  */
 int user_stay_is_ready(const struct user_stay *e, int leader);
+
+/* In the first thread, when no other one runs: has it the rights to go on? */
+int user_stay_ask(struct user_stay *e);
 
 /* ---- stay_robust.c: in the task ---- */
 

@@ -7,7 +7,6 @@
  * ends itself. Both need to have the same settings.
  */
 #include <linux/ioprio.h>
-#include <linux/kcmp.h>
 #include <linux/keyctl.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -94,14 +93,9 @@ void user_stay_give_back(struct user_part *p)
 	__atomic_store_n(&p->handed, 0, __ATOMIC_RELEASE);
 }
 
-static int shares(const struct user_stay *e, int type)
-{
-	return !pvas_raw4(__NR_kcmp, e->part->pid, e->tid, type, 0);
-}
-
 /*
- * A worker has compared the threads, but this one could run since. Its rseq area is gone even if
- * the execve() fails; glibc then asks the kernel instead.
+ * A worker compares rights, descriptors and directories. The rseq area is gone even if the
+ * execve() fails; glibc then asks the kernel instead.
  */
 static int is_alike(const struct user_stay *e)
 {
@@ -109,13 +103,12 @@ static int is_alike(const struct user_stay *e)
 
 	describe(&own);
 	memcpy(own.affinity, e->thread.affinity, sizeof(own.affinity));
-	return !memcmp(&own, &e->thread, sizeof(own)) && shares(e, KCMP_FILES) &&
-	       shares(e, KCMP_FS) && user_stay_is_ready(e, 1);
+	return !memcmp(&own, &e->thread, sizeof(own)) && user_stay_is_ready(e, 1);
 }
 
 void user_stay_lead(struct user_stay *e)
 {
-	if (!is_alike(e))
+	if (!is_alike(e) || !user_stay_ask(e))
 		return;
 	__atomic_store_n(&e->state, STAY_TAKEN, __ATOMIC_RELEASE);
 	user_stay_give_back(e->part);
