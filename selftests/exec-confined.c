@@ -11,8 +11,10 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -176,6 +178,85 @@ PVAS_TEST(by_the_first_thread)
 		setenv("CHANGE", what[i / ROUNDS], 1);
 		ASSERT_EQ(0, pt_run_task("exec_beside_change")) TH_LOG("%s", what[i / ROUNDS]);
 	}
+}
+
+/* ---- limits ---- */
+
+/* More than that is mapped in the mm, but not by the program. */
+TASK(exec_with_limit)
+{
+	struct rlimit limit;
+
+	CHECK_EQ(0, getrlimit(atoi(pt_args[0]), &limit));
+	limit.rlim_cur = 400UL << 20;
+	CHECK_EQ(0, setrlimit(atoi(pt_args[0]), &limit));
+	execl("/bin/true", "true", (char *)NULL);
+	CHECK_EQ(0, errno);
+}
+
+TASK(map_and_say)
+{
+	CHECK(mmap(NULL, 2UL << 30, PROT_READ | PROT_WRITE,
+		   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0) != MAP_FAILED);
+	pt_say("r");
+	pause();
+}
+
+static int run_with_limit(struct pvas_space *space, const char *limit)
+{
+	char *argv[] = { (char *)pt_self(), "--task", "exec_with_limit", (char *)limit, NULL };
+	pid_t pid;
+	int ret = pvas_task_spawn(space, 1, argv[0], argv, environ, NULL, &pid);
+
+	return ret < 0 ? ret : pt_wait(pid);
+}
+
+/* a limit of memory that the task has set does not count what its peers have */
+PVAS_TEST(by_limits)
+{
+	struct pvas_space *space;
+	int ready[2];
+	pid_t pid;
+
+	PT_NEED_USER("the module counts the peers' memory");
+	space = PT_SPACE();
+	ASSERT_EQ(0, pipe(ready));
+	pid = pt_start_task_fd(space, 2, "map_and_say", ready[1]);
+	ASSERT_LT(0, pid);
+	ASSERT_EQ('r', pt_hear(ready[0]));
+	EXPECT_EQ(0, run_with_limit(space, "2"));	/* RLIMIT_DATA */
+	EXPECT_EQ(0, run_with_limit(space, "9"));	/* RLIMIT_AS */
+	pt_kill(pid);
+	pvas_space_destroy(space);
+}
+
+/* ---- a control group ---- */
+
+TASK(exec_in_group)
+{
+	CHECK_EQ(0, pt_write_file(getenv("GROUP"), pt_number(getpid())));
+	pt_exec_as("check_outside_if_user", NULL);
+}
+
+/* memory would be charged to the launcher's group, whatever the task's allows */
+PVAS_TEST(by_group)
+{
+	static const char *const roots[] = { "/sys/fs/cgroup/memory", "/sys/fs/cgroup" };
+	char dir[128], file[160];
+	size_t i;
+
+	for (i = 0; i < PT_ARRAY_SIZE(roots); i++) {
+		snprintf(dir, sizeof(dir), "%s/pvas-test-%d", roots[i], getpid());
+		snprintf(file, sizeof(file), "%s/cgroup.procs", dir);
+		if (!mkdir(dir, 0755) && !access(file, W_OK))
+			break;
+		rmdir(dir);
+	}
+	if (i == PT_ARRAY_SIZE(roots))
+		SKIP(return, "no control group can be made");
+	setenv("GROUP", file, 1);
+	EXPECT_EQ(0, pt_run_task("exec_in_group"));
+	EXPECT_EQ(0, rmdir(dir));
 }
 
 PT_MAIN()

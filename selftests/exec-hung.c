@@ -173,8 +173,7 @@ PVAS_TEST(beside_new_child)
 	size_t i;
 	pid_t pid;
 
-	if (pt_backend() != PVAS_BACKEND_USER)
-		SKIP(return, "the module waits for the child");
+	PT_NEED_USER("the exec waits for the child");
 	space = PT_SPACE();
 	for (i = 0; i < PT_ARRAY_SIZE(delays); i++) {
 		argv[3] = (char *)delays[i];

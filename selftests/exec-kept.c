@@ -4,6 +4,7 @@
  * execute the same program, and that describes what it finds. The descriptions are compared.
  */
 #define _GNU_SOURCE
+#include <asm/prctl.h>
 #include <fcntl.h>
 #include <linux/ioprio.h>
 #include <linux/mempolicy.h>
@@ -15,6 +16,7 @@
 #include <sys/file.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/personality.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -114,6 +116,9 @@ static void describe_process(const char *old_pid)
 		tty >= 0 && tcgetpgrp(tty) == pid);
 	dprintf(1, "umask %o in %s name %s subreaper %d deathsig %d keepcaps %d\n", mask,
 		getcwd(dir, sizeof(dir)), name, subreaper, deathsig, keeps);
+	dprintf(1, "personality %x cpuid %ld speculation %d\n", personality(~0UL),
+		syscall(SYS_arch_prctl, ARCH_GET_CPUID, 0),
+		prctl(PR_GET_SPECULATION_CTRL, PR_SPEC_STORE_BYPASS, 0, 0, 0));
 	dprintf(1, "ids %d %d %d %d, %d groups\n", getuid(), geteuid(), getgid(), getegid(),
 		getgroups(0, NULL));
 }
@@ -248,6 +253,10 @@ static void set_process(void)
 	CHECK_EQ(0, prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0));
 	CHECK_EQ(0, prctl(PR_SET_NAME, "another", 0, 0, 0));
 	prctl(PR_SET_KEEPCAPS, 1, 0, 0, 0);
+	/* Not all processors have these. */
+	syscall(SYS_arch_prctl, ARCH_SET_CPUID, 0);
+	prctl(PR_SET_SPECULATION_CTRL, PR_SPEC_STORE_BYPASS, PR_SPEC_DISABLE_NOEXEC, 0, 0);
+	CHECK(personality(READ_IMPLIES_EXEC | ADDR_NO_RANDOMIZE) >= 0);
 }
 
 static void set_files(void)

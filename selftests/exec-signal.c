@@ -374,7 +374,7 @@ static void exec_in_coroutine(void)
 }
 
 /* There is nothing below it. */
-TASK(exec_on_small_stack)
+static void *run_on_small_stack(void *function)
 {
 	char *p = mmap(NULL, 1 << 16, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
@@ -382,8 +382,40 @@ TASK(exec_on_small_stack)
 	getcontext(&coroutine);
 	coroutine.uc_stack = (stack_t){ .ss_sp = p + 8192, .ss_size = 4096 };
 	coroutine.uc_link = NULL;
-	makecontext(&coroutine, exec_in_coroutine, 0);
+	makecontext(&coroutine, (void (*)(void))function, 0);
 	setcontext(&coroutine);
+	return NULL;
+}
+
+TASK(exec_on_small_stack)
+{
+	run_on_small_stack(exec_in_coroutine);
+}
+
+static volatile int in_coroutine;
+
+static void wait_in_coroutine(void)
+{
+	in_coroutine = 1;
+	while (!pt_args[0])
+		__asm__ volatile("pause" ::: "memory");
+	syscall(SYS_pause);
+}
+
+/* The argument, if any, has the thread wait. */
+TASK(exec_beside_small_stack)
+{
+	pthread_t t;
+
+	CHECK_EQ(0, pthread_create(&t, NULL, run_on_small_stack, wait_in_coroutine));
+	while (!in_coroutine)
+		usleep(1000);
+	pt_exec_as("check_outside_if_user", NULL);
+}
+
+TASK(exec_beside_small_stack_that_waits)
+{
+	pt_exec_as("exec_beside_small_stack", "waits");
 }
 
 TASK(exec_with_large_stack)
@@ -391,12 +423,14 @@ TASK(exec_with_large_stack)
 	pt_exec_as("exec_with_stack", "large");
 }
 
-/* nor does a stack for handlers end the task that is too small for the backend's */
+/* nor does a stack end the task that is too small for the backend's handler, of any thread */
 PVAS_TEST(with_stack)
 {
 	EXPECT_EQ(0, pt_run_task("exec_with_stack"));
 	EXPECT_EQ(0, pt_run_task("exec_with_large_stack"));
 	EXPECT_EQ(0, pt_run_task("exec_on_small_stack"));
+	EXPECT_EQ(0, pt_run_task("exec_beside_small_stack"));
+	EXPECT_EQ(0, pt_run_task("exec_beside_small_stack_that_waits"));
 }
 
 /* without that signal the user backend has the program leave */

@@ -15,7 +15,6 @@
 #include "worker.h"
 
 #define SA_RESTORER_FLAG 0x04000000UL	/* libc does not show it */
-#define STACK_MIN	7168		/* a frame with the registers of AVX-512, and the handler */
 
 static int64_t continue_call(struct user_request *r)
 {
@@ -114,7 +113,7 @@ int64_t user_on_sigaltstack(struct user_request *r)
 
 	if (r->args[0] && reads(r, r->args[0], &stack, sizeof(stack)) &&
 	    !(stack.ss_flags & SS_DISABLE) &&
-	    stack.ss_size < STACK_MIN)
+	    stack.ss_size < USER_STAY_FRAME)
 		__atomic_store_n(&r->part->unfit, 1, __ATOMIC_RELEASE);
 	return continue_call(r);
 }

@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 
 #include "clock.h"
 #include "rawsys.h"
@@ -21,9 +22,9 @@
 #define POINTERS_SIZE	(7UL << 20)	/* more than an execve() takes */
 #define STRINGS_SIZE	(7UL << 20)	/* the same */
 #define CHUNK		256
-#define FIRST_STACK	(4UL << 20)	/* of the first thread's stack, at its top */
-#define FRAME_ROOM	7168		/* as STACK_MIN in sigaction.c */
 #define STATUS_SIZE	(1UL << 20)	/* with 65536 groups */
+
+#define ROOM		(64UL << 20)	/* for program, stack and dynamic linker */
 
 #define BUSY_MS		1000		/* another thread's may hang in opening a file */
 #define TRIES_MAX	100		/* before signals without end */
@@ -94,9 +95,9 @@ static int has_stack(const struct user_request *r)
 	for (*at = 0; at > text && *at != ' '; at--)
 		;
 	sp = strtoull(at, NULL, 16);
-	if (sp <= p->layout.stack && p->layout.stack - sp < FIRST_STACK)
+	if (sp <= p->layout.stack && p->layout.stack - sp < USER_STAY_FIRST_STACK)
 		return 1;
-	return is_mapped(sp - FRAME_ROOM) && is_mapped(sp - FRAME_ROOM / 2);
+	return is_mapped(sp - USER_STAY_FRAME) && is_mapped(sp - USER_STAY_FRAME / 2);
 }
 
 /* A thread can have a table of descriptors, root and other things of its own. */
@@ -106,13 +107,45 @@ static int share(pid_t a, pid_t b, int type)
 }
 
 /*
+ * The kernel compares these limits with the mm, which has the memory of all tasks. One that a task
+ * has set is meant for its program alone; the others leave some room.
+ */
+static int has_memory(pid_t pid)
+{
+	struct rlimit vm, data, own_vm, own_data;
+	unsigned long pages = 0, data_pages = 0;
+	char text[128];
+
+	if (pvas_raw4(__NR_prlimit64, pid, RLIMIT_AS, NULL, &vm) ||
+	    pvas_raw4(__NR_prlimit64, pid, RLIMIT_DATA, NULL, &data) ||
+	    getrlimit(RLIMIT_AS, &own_vm) || getrlimit(RLIMIT_DATA, &own_data) ||
+	    vm.rlim_cur != own_vm.rlim_cur || data.rlim_cur != own_data.rlim_cur)
+		return 0;
+	if (vm.rlim_cur == RLIM_INFINITY && data.rlim_cur == RLIM_INFINITY)
+		return 1;
+	user_proc_read(user_caller_self(), "statm", text, sizeof(text));
+	return sscanf(text, "%lu %*u %*u %*u %*u %lu", &pages, &data_pages) == 2 &&
+	       pages * PAGE + ROOM <= vm.rlim_cur && data_pages * PAGE + ROOM <= data.rlim_cur;
+}
+
+/* The memory of all tasks is charged to the launcher's: a limit around one program has no effect. */
+static int has_group(pid_t tid)
+{
+	char its[4096], own[4096];
+
+	user_proc_read(tid, "cgroup", its, sizeof(its));
+	user_proc_read(user_caller_self(), "cgroup", own, sizeof(own));
+	return !strcmp(its, own);
+}
+
+/*
  * All rules of entering hold again, which also means that a filter of the task's own could not
  * refuse it what an execve() does unseen. The first thread becomes the program: it has to be as
  * @tid, which has made the call.
  */
 static int has_rights(const struct user_space *u, pid_t pid, pid_t tid)
 {
-	return user_credentials_hold(u, tid) &&
+	return user_credentials_hold(u, tid) && has_memory(pid) && has_group(tid) &&
 	       (tid == pid ||
 		(user_credentials_hold(u, pid) && user_credentials_alike(tid, pid) &&
 		 share(tid, pid, KCMP_FILES) && share(tid, pid, KCMP_FS) &&

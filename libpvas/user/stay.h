@@ -22,6 +22,8 @@
 #include "worker.h"
 
 #define STAY_STACK_SIZE	(512UL << 10)
+#define USER_STAY_FIRST_STACK (4UL << 20) /* of the first thread's stack, at its top */
+#define USER_STAY_FRAME	7168	/* a signal frame with the registers of AVX-512, and the handler */
 #define STAY_TLS_WORDS	320	/* what functions of the C library may look at */
 
 /* It is the worker's until it is claimed, then the thread's until it is given back or ends. */
@@ -44,6 +46,12 @@ struct user_stay_thread {
 	long securebits;
 	long session_keyring;
 	long nr_groups;
+	long personality;
+	long l1d_flush;
+	long cpuid;
+	int tsc;
+	long machine_check;
+	uint64_t core_cookie;
 	uint64_t spaces[2];
 };
 
@@ -163,6 +171,9 @@ void user_stay_commit(struct user_stay *e);
  * rseq area any more? @leader: it is the first one, and has been handed over to.
  */
 int user_stay_is_ready(const struct user_stay *e, int leader);
+
+/* Has the calling thread asked for another security label for its next program? */
+int user_stay_awaits_label(void);
 
 /* In the first thread, when no other one runs: has it the rights to go on? */
 int user_stay_ask(struct user_stay *e);
