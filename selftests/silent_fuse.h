@@ -60,7 +60,9 @@ static int fuse_answer(const struct fuse_in_header *in, void *data)
 		init->time_gran = 1;
 		return sizeof(*init);
 	case FUSE_LOOKUP:
-		entry->nodeid = strcmp((const char *)(in + 1), FUSE_NEVER_OPENS) ? FILE_NODE : NEVER_NODE;
+		entry->nodeid = FILE_NODE;
+		if (!strcmp((const char *)(in + 1), FUSE_NEVER_OPENS))
+			entry->nodeid = NEVER_NODE;
 		entry->attr_valid = entry->entry_valid = 1000;
 		fill_attr(&entry->attr, entry->nodeid);
 		return sizeof(*entry);

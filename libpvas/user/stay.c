@@ -128,7 +128,7 @@ static int has_memory(pid_t pid)
 	       pages * PAGE + ROOM <= vm.rlim_cur && data_pages * PAGE + ROOM <= data.rlim_cur;
 }
 
-/* The memory of all tasks is charged to the launcher's: a limit around one program has no effect. */
+/* All tasks' memory is charged to the launcher's: a limit around one program has no effect. */
 static int has_group(pid_t tid)
 {
 	char its[4096], own[4096];
