@@ -433,6 +433,43 @@ PVAS_TEST(with_stack)
 	EXPECT_EQ(0, pt_run_task("exec_beside_small_stack_that_waits"));
 }
 
+/* Its program gets what is pending, and unblocks it. */
+TASK(check_unblocked)
+{
+	unsigned long none = 0;
+
+	CHECK_EQ(0, syscall(SYS_rt_sigprocmask, SIG_SETMASK, &none, NULL, 8));
+}
+
+/* As runtimes that do without the library, it blocks all signals, for longer than its peer waits. */
+static void *exec_blocking(void *arg)
+{
+	unsigned long all = ~0UL;
+
+	CHECK_EQ(0, syscall(SYS_rt_sigprocmask, SIG_SETMASK, &all, NULL, 8));
+	*(volatile int *)arg = 1;
+	usleep(200000);
+	pt_exec_as("check_unblocked", "of the blocking thread");
+	return NULL;
+}
+
+TASK(exec_beside_blocking)
+{
+	volatile int begun = 0;
+	pthread_t t;
+
+	CHECK_EQ(0, pthread_create(&t, NULL, exec_blocking, (void *)&begun));
+	while (!begun)
+		usleep(1000);
+	pt_exec_as("check_unblocked", NULL);
+}
+
+/* nor does another thread's program get it that leaves meanwhile */
+PVAS_TEST(by_blocking_thread)
+{
+	EXPECT_EQ(0, pt_run_task("exec_beside_blocking"));
+}
+
 /* without that signal the user backend has the program leave */
 PVAS_TEST(without_library_signal)
 {

@@ -55,18 +55,33 @@ static int has_signal(const char *status, const char *set)
 	return !line || (strtoull(line + strlen(set), NULL, 16) >> (USER_STAY_SIGNAL - 1) & 1);
 }
 
+static char *status_of(pid_t tid)
+{
+	char *status = malloc(STATUS_SIZE);
+
+	if (status)
+		user_proc_read(tid, "status", status, STATUS_SIZE);
+	return status;
+}
+
 /* Does it receive the signal? */
 static int has_handler(pid_t tid)
 {
-	char *status = malloc(STATUS_SIZE);
-	int has;
+	char *status = status_of(tid);
+	int has = status && !has_signal(status, "\nSigBlk:") && has_signal(status, "\nSigCgt:");
 
-	if (!status)
-		return 0;
-	user_proc_read(tid, "status", status, STATUS_SIZE);
-	has = !has_signal(status, "\nSigBlk:") && has_signal(status, "\nSigCgt:");
 	free(status);
 	return has;
+}
+
+/* Does it wait for this thread? */
+static int is_pending(pid_t tid)
+{
+	char *status = status_of(tid);
+	int is = status && has_signal(status, "\nSigPnd:");
+
+	free(status);
+	return is;
 }
 
 static int is_mapped(uint64_t at)
@@ -433,5 +448,10 @@ int user_stay(struct user_request *r)
 					    __ATOMIC_RELAXED);
 	if (try_to_stay(r))
 		return 1;
-	return !may_leave(p) && has_handler(r->tid) && signal_caller(r);
+	if (may_leave(p))
+		return 0;
+	if (has_handler(r->tid))
+		return signal_caller(r);
+	/* It blocks the signal that has been sent to it: its program would die of that. */
+	return is_pending(r->tid) ? -EAGAIN : 0;
 }

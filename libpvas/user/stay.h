@@ -112,7 +112,7 @@ struct user_stay {
 /*
  * In a worker, under user_part.lock, for a thread of the task: have it go on in
  * user_stay_signal(), when its call has been answered by this error. Returns 0 if it has to leave
- * the space.
+ * the space, or -errno if it can't do that now.
  */
 #define STAY_RESTART	(-513)		/* ERESTARTNOINTR */
 int user_stay(struct user_request *r);

@@ -121,51 +121,47 @@ static int is_mapped(uint64_t at)
 			 (long)&there, 1, 0) != -EFAULT;
 }
 
-enum stack { STACK_OK, STACK_SMALL, STACK_UNKNOWN };
-
 /*
- * Has a thread room for the handler on its stack? The kernel tells where that is only of one that
- * waits. The first thread's grows.
+ * Has a thread that waits room for the handler on its stack, as far as that can be known? @call:
+ * its /proc/self/task/TID/syscall. The first thread's stack grows.
  */
-static enum stack stack_of(const struct user_part *p, int dir, const char *name)
+static int has_stack(const struct user_part *p, char *call)
 {
-	char text[256];
-	uint64_t sp;
+	uint64_t sp = sp_of(call);
 
-	if (read_file(dir, name, "/syscall", text, sizeof(text)) <= 0)
-		return STACK_OK;
-	if (*text == 'r')
-		return STACK_UNKNOWN;
-	sp = sp_of(text);
-	if (!sp || (sp <= p->layout.stack && p->layout.stack - sp < USER_STAY_FIRST_STACK))
-		return STACK_OK;
-	return is_mapped(sp - USER_STAY_FRAME) && is_mapped(sp - USER_STAY_FRAME / 2)
-		       ? STACK_OK : STACK_SMALL;
+	return !sp || (sp <= p->layout.stack && p->layout.stack - sp < USER_STAY_FIRST_STACK) ||
+	       (is_mapped(sp - USER_STAY_FRAME) && is_mapped(sp - USER_STAY_FRAME / 2));
+}
+
+/* Does it wait for a child's execve()? Then glibc blocks all signals, but not for long. */
+static int makes_child(const char *call)
+{
+	const pid_t nr = number_of(call);
+
+	return nr == __NR_clone || nr == __NR_clone3 || nr == __NR_vfork;
 }
 
 /*
- * Signals queue up: not another one while it has one. It may block them for a moment, again and
- * again, as glibc does around vfork().
+ * Returns -ENOSPC if its stack has no room. If it runs, the kernel doesn't tell. Signals queue up:
+ * not another one while it has one. Nor while it blocks them for long: if it leaves, its program
+ * would inherit the signal, and die of it.
  */
-static int needs_call(int dir, const char *name)
-{
-	char text[STATUS_SIZE];
-
-	return read_file(dir, name, "/status", text, sizeof(text)) > 0 &&
-	       !has_signal(text, "\nSigPnd:");
-}
-
-/* Returns -ENOSPC if its stack has no room, and later if that is not known yet. */
 static int call_other(struct user_part *p, int dir, const char *name)
 {
-	enum stack stack;
+	char status[STATUS_SIZE], call[256];
+	long known;
 
-	if (!needs_call(dir, name))
+	if (read_file(dir, name, "/status", status, sizeof(status)) <= 0 ||
+	    has_signal(status, "\nSigPnd:"))
 		return 0;
-	stack = stack_of(p, dir, name);
-	if (stack == STACK_OK && call_thread(p, number_of(name)) == -EPERM)
-		return -EPERM;
-	return stack == STACK_SMALL ? -ENOSPC : 0;
+	known = read_file(dir, name, "/syscall", call, sizeof(call));
+	if (known > 0 && *call == 'r')
+		return 0;
+	if (has_signal(status, "\nSigBlk:") && (known <= 0 || !makes_child(call)))
+		return 0;
+	if (known > 0 && !has_stack(p, call))
+		return -ENOSPC;
+	return call_thread(p, number_of(name)) == -EPERM ? -EPERM : 0;
 }
 
 /* Call all others. Returns how many there are, or -errno. */
