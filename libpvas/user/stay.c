@@ -153,6 +153,15 @@ static int has_group(pid_t tid)
 	return !strcmp(its, own);
 }
 
+/* Those that it has made itself: for them its end, where another one goes on, is their parent's. */
+static int has_children(pid_t tid)
+{
+	char name[48], text[64];
+
+	snprintf(name, sizeof(name), "task/%d/children", tid);
+	return user_proc_read(tid, name, text, sizeof(text)) != 0;
+}
+
 /*
  * All rules of entering hold again, which also means that a filter of the task's own could not
  * refuse it what an execve() does unseen. The first thread becomes the program: it has to be as
@@ -162,7 +171,8 @@ static int has_rights(const struct user_space *u, pid_t pid, pid_t tid)
 {
 	return user_credentials_hold(u, tid) && has_memory(pid) && has_group(tid) &&
 	       (tid == pid ||
-		(user_credentials_hold(u, pid) && user_credentials_alike(tid, pid) &&
+		(!has_children(tid) && user_credentials_hold(u, pid) &&
+		 user_credentials_alike(tid, pid) &&
 		 share(tid, pid, KCMP_FILES) && share(tid, pid, KCMP_FS) &&
 		 share(tid, pid, KCMP_SYSVSEM)));
 }
