@@ -3,6 +3,7 @@
 #include "nbc_operations.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 int mca_coll_pvas_ibarrier(struct ompi_communicator_t *comm, ompi_request_t **request,
 			   mca_coll_base_module_t *module)
@@ -145,7 +146,7 @@ int mca_coll_pvas_iscatterv(const void *sbuf, const int *scounts, const int *dis
 /* ---- allgather ---- */
 
 static int allgather(struct mca_coll_pvas_module *m, const struct mca_coll_pvas_buffers *from,
-		     const struct mca_coll_pvas_buffers *to, ompi_request_t **request)
+		     const struct mca_coll_pvas_buffers *to, char *kept, ompi_request_t **request)
 {
 	const bool in_place = from->buf == MPI_IN_PLACE;
 	struct mca_coll_pvas_buffers ours = *from;
@@ -161,7 +162,24 @@ static int allgather(struct mca_coll_pvas_module *m, const struct mca_coll_pvas_
 		.from = ours, .from_kind = MCA_COLL_PVAS_BUFFERS_SAME,
 		.to = *to, .to_kind = MCA_COLL_PVAS_BUFFERS, .nr_blocks = 1,
 		.readers = MCA_COLL_PVAS_ALL, .sources = MCA_COLL_PVAS_ALL, .own = !in_place,
+		.kept = kept,
 	}, request);
+}
+
+/*
+ * mpi4py (3.1.6) frees its arrays when MPI_Iallgatherv returns, and Open MPI's own component has
+ * read them by then.
+ */
+static char *keep_arrays(const struct mca_coll_pvas_module *m, struct mca_coll_pvas_buffers *b)
+{
+	const size_t bytes = m->size * sizeof(int);
+	char *kept = malloc(2 * bytes);
+
+	if (!kept)
+		return NULL;
+	b->counts = memcpy(kept, b->counts, bytes);
+	b->displs = memcpy(kept + bytes, b->displs, bytes);
+	return kept;
 }
 
 int mca_coll_pvas_iallgather(const void *sbuf, int scount, struct ompi_datatype_t *stype,
@@ -175,7 +193,7 @@ int mca_coll_pvas_iallgather(const void *sbuf, int scount, struct ompi_datatype_
 
 	(void)comm;
 	mca_coll_pvas_nbc_begin(m);
-	return allgather(m, &from, &to, request);
+	return allgather(m, &from, &to, NULL, request);
 }
 
 int mca_coll_pvas_iallgatherv(const void *sbuf, int scount, struct ompi_datatype_t *stype,
@@ -186,11 +204,17 @@ int mca_coll_pvas_iallgatherv(const void *sbuf, int scount, struct ompi_datatype
 	mca_coll_pvas_module_t *m = (mca_coll_pvas_module_t *)module;
 	const struct mca_coll_pvas_buffers from = {
 		.buf = (char *)sbuf, .type = stype, .count = scount,
-	}, to = { .buf = rbuf, .type = rtype, .counts = rcounts, .displs = displs };
+	};
+	struct mca_coll_pvas_buffers to = {
+		.buf = rbuf, .type = rtype, .counts = rcounts, .displs = displs,
+	};
+	char *kept = keep_arrays(m, &to);
 
 	(void)comm;
+	if (!kept)
+		return OMPI_ERR_OUT_OF_RESOURCE;
 	mca_coll_pvas_nbc_begin(m);
-	return allgather(m, &from, &to, request);
+	return allgather(m, &from, &to, kept, request);
 }
 
 /* ---- alltoall ---- */

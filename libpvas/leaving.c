@@ -15,6 +15,7 @@
 
 /* The launchers set it: only their children, and not those of tasks, were meant to be tasks. */
 #define LAUNCHER	"PVAS_LAUNCHER"
+#define SPACE		"PVAS_SPACE"
 #define EXEC		"PVAS_EXEC"
 #define LEAVE		"leave"
 #define STAY		"stay"
@@ -24,6 +25,20 @@ static int should_be_task(void)
 	const char *launcher = getenv(LAUNCHER), *wish = getenv(EXEC);
 
 	return launcher && atoi(launcher) == getppid() && !(wish && !strcmp(wish, LEAVE));
+}
+
+/*
+ * A process can have several copies of this library, as Open MPI's components do. A variable that
+ * is of no use outside the space is changed in its place, which is safe beside other threads.
+ * pvasrun looks for the launcher's, but pvasexec has no other one.
+ */
+static int is_first_copy(void)
+{
+	char *mark = getenv(SPACE);
+
+	if (!mark || !*mark)
+		mark = getenv(LAUNCHER);
+	return __atomic_exchange_n(mark, '-', __ATOMIC_RELAXED) != '-';
 }
 
 static void warn(void)
@@ -46,7 +61,7 @@ void pvas_warn_of_leaving(void)
 {
 	static int asked;
 
-	if (!__atomic_exchange_n(&asked, 1, __ATOMIC_RELAXED) && should_be_task())
+	if (!__atomic_exchange_n(&asked, 1, __ATOMIC_RELAXED) && should_be_task() && is_first_copy())
 		warn();
 }
 

@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/personality.h>
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
 #include <sys/resource.h>
@@ -257,9 +258,10 @@ TASK(exec_beside_read)
 	CHECK_EQ(0, read(a_pipe[0], a_pipe, 1));
 }
 
+/* Where its stack is cannot be seen. */
 TASK(exec_beside_loop)
 {
-	start_exec("check_inside");
+	start_exec("check_outside_if_user");
 	for (;;)
 		__asm__ volatile("" ::: "memory");
 }
@@ -284,7 +286,60 @@ TASK(exec_beside_priority)
 	pause();
 }
 
-/* by a thread, while the first one waits, runs, or has ended; or has another priority */
+TASK(check_personality)
+{
+	CHECK_EQ(ADDR_NO_RANDOMIZE, personality(~0UL));
+	CHECK_EQ(pt_backend() == PVAS_BACKEND_USER, pvas_task_get_index() < 0);
+}
+
+static void *exec_with_personality(void *arg)
+{
+	CHECK(personality(ADDR_NO_RANDOMIZE) >= 0);
+	pt_exec_as("check_personality", NULL);
+	return arg;
+}
+
+TASK(exec_beside_personality)
+{
+	pthread_t t;
+
+	CHECK_EQ(0, pthread_create(&t, NULL, exec_with_personality, NULL));
+	pause();
+}
+
+/* It would be killed at the end of the thread that has made it. */
+TASK(check_child)
+{
+	CHECK_EQ(7, pt_wait(-1));
+	CHECK_EQ(pt_backend() == PVAS_BACKEND_USER, pvas_task_get_index() < 0);
+}
+
+static void *exec_with_child(void *arg)
+{
+	int ready[2];
+	char c;
+
+	CHECK_EQ(0, pipe(ready));
+	if (!fork()) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
+		if (write(ready[1], "r", 1) == 1)
+			usleep(300000);
+		_exit(7);
+	}
+	CHECK_EQ(1, read(ready[0], &c, 1));
+	pt_exec_as("check_child", NULL);
+	return arg;
+}
+
+TASK(exec_by_parent)
+{
+	pthread_t t;
+
+	CHECK_EQ(0, pthread_create(&t, NULL, exec_with_child, NULL));
+	pause();
+}
+
+/* by a thread, while the first one waits, runs, or has ended; or has other settings */
 PVAS_TEST(by_thread)
 {
 	EXPECT_EQ(0, pt_run_task("exec_beside_read"));
@@ -292,6 +347,8 @@ PVAS_TEST(by_thread)
 	EXPECT_EQ(0, pt_run_task("exec_beside_calls"));
 	EXPECT_EQ(0, pt_run_task("exec_beside_end"));
 	EXPECT_EQ(0, pt_run_task("exec_beside_priority"));
+	EXPECT_EQ(0, pt_run_task("exec_beside_personality"));
+	EXPECT_EQ(0, pt_run_task("exec_by_parent"));
 }
 
 TASK(check_thread)

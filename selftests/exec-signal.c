@@ -4,8 +4,10 @@
  * user backend reaches a thread that calls execve().
  */
 #define _GNU_SOURCE
+#include <linux/futex.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -199,6 +201,49 @@ PVAS_TEST(holding_mutex)
 	pvas_space_destroy(space);
 }
 
+/* In memory that both programs have: a mutex, as the kernel sees it */
+struct bare_mutex {
+	struct robust_list list;
+	uint32_t word;
+};
+
+TASK(check_pending_mutex)
+{
+	struct bare_mutex *m = (void *)shared_mutex(atoi(pt_args[0]));
+
+	CHECK(m && (m->word & FUTEX_OWNER_DIED));
+}
+
+/* As in the middle of pthread_mutex_lock(), when a handler or another thread makes the exec */
+TASK(exec_in_operation)
+{
+	static struct robust_list_head head;
+	struct bare_mutex *m = (void *)shared_mutex(atoi(pt_args[0]));
+
+	CHECK(m);
+	head.list.next = &head.list;
+	head.futex_offset = offsetof(struct bare_mutex, word) - offsetof(struct bare_mutex, list);
+	head.list_op_pending = &m->list;
+	CHECK_EQ(0, syscall(SYS_set_robust_list, &head, sizeof(head)));
+	m->word = getpid();
+	pt_exec_as("check_pending_mutex", pt_args[0]);
+}
+
+/* a mutex that the thread was about to take or release is given up, too */
+PVAS_TEST(in_operation_on_mutex)
+{
+	struct pvas_space *space = PT_SPACE();
+	int fd = memfd_create("mutex", 0);
+	pid_t pid;
+
+	ASSERT_EQ(0, ftruncate(fd, 4096));
+	pid = pt_start_task_fd(space, 1, "exec_in_operation", fd);
+	ASSERT_LT(0, pid);
+	EXPECT_EQ(0, pt_wait(pid));
+	close(fd);
+	pvas_space_destroy(space);
+}
+
 /* ---- the signal that the C library uses within ---- */
 
 /* In a task, or in a fork child of one */
@@ -329,7 +374,7 @@ static void exec_in_coroutine(void)
 }
 
 /* There is nothing below it. */
-TASK(exec_on_small_stack)
+static void *run_on_small_stack(void *function)
 {
 	char *p = mmap(NULL, 1 << 16, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
@@ -337,8 +382,40 @@ TASK(exec_on_small_stack)
 	getcontext(&coroutine);
 	coroutine.uc_stack = (stack_t){ .ss_sp = p + 8192, .ss_size = 4096 };
 	coroutine.uc_link = NULL;
-	makecontext(&coroutine, exec_in_coroutine, 0);
+	makecontext(&coroutine, (void (*)(void))function, 0);
 	setcontext(&coroutine);
+	return NULL;
+}
+
+TASK(exec_on_small_stack)
+{
+	run_on_small_stack(exec_in_coroutine);
+}
+
+static volatile int in_coroutine;
+
+static void wait_in_coroutine(void)
+{
+	in_coroutine = 1;
+	while (!pt_args[0])
+		__asm__ volatile("pause" ::: "memory");
+	syscall(SYS_pause);
+}
+
+/* The argument, if any, has the thread wait. */
+TASK(exec_beside_small_stack)
+{
+	pthread_t t;
+
+	CHECK_EQ(0, pthread_create(&t, NULL, run_on_small_stack, wait_in_coroutine));
+	while (!in_coroutine)
+		usleep(1000);
+	pt_exec_as("check_outside_if_user", NULL);
+}
+
+TASK(exec_beside_small_stack_that_waits)
+{
+	pt_exec_as("exec_beside_small_stack", "waits");
 }
 
 TASK(exec_with_large_stack)
@@ -346,12 +423,51 @@ TASK(exec_with_large_stack)
 	pt_exec_as("exec_with_stack", "large");
 }
 
-/* nor does a stack for handlers end the task that is too small for the backend's */
+/* nor does a stack end the task that is too small for the backend's handler, of any thread */
 PVAS_TEST(with_stack)
 {
 	EXPECT_EQ(0, pt_run_task("exec_with_stack"));
 	EXPECT_EQ(0, pt_run_task("exec_with_large_stack"));
 	EXPECT_EQ(0, pt_run_task("exec_on_small_stack"));
+	EXPECT_EQ(0, pt_run_task("exec_beside_small_stack"));
+	EXPECT_EQ(0, pt_run_task("exec_beside_small_stack_that_waits"));
+}
+
+/* Its program gets what is pending, and unblocks it. */
+TASK(check_unblocked)
+{
+	unsigned long none = 0;
+
+	CHECK_EQ(0, syscall(SYS_rt_sigprocmask, SIG_SETMASK, &none, NULL, 8));
+}
+
+/* As runtimes that do without the library, it blocks all signals, for longer than its peer waits. */
+static void *exec_blocking(void *arg)
+{
+	unsigned long all = ~0UL;
+
+	CHECK_EQ(0, syscall(SYS_rt_sigprocmask, SIG_SETMASK, &all, NULL, 8));
+	*(volatile int *)arg = 1;
+	usleep(200000);
+	pt_exec_as("check_unblocked", "of the blocking thread");
+	return NULL;
+}
+
+TASK(exec_beside_blocking)
+{
+	volatile int begun = 0;
+	pthread_t t;
+
+	CHECK_EQ(0, pthread_create(&t, NULL, exec_blocking, (void *)&begun));
+	while (!begun)
+		usleep(1000);
+	pt_exec_as("check_unblocked", NULL);
+}
+
+/* nor does another thread's program get it that leaves meanwhile */
+PVAS_TEST(by_blocking_thread)
+{
+	EXPECT_EQ(0, pt_run_task("exec_beside_blocking"));
 }
 
 /* without that signal the user backend has the program leave */

@@ -210,6 +210,12 @@ void pt_check_failed(const char *file, int line, const char *what, long got, lon
 		SKIP(return, "user backend: " why); \
 } while (0)
 
+/* For what the module does otherwise. */
+#define PT_NEED_USER(why) do { \
+	if (pt_backend() != PVAS_BACKEND_USER) \
+		SKIP(return, "module: " why); \
+} while (0)
+
 /* As PVAS_TEST(), of the ABI or of a promise that needs the module. */
 #define MODULE_TEST(name_, why_) \
 	static void module_##name_(struct __test_metadata *_metadata); \

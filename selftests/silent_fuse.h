@@ -6,6 +6,9 @@
  * The kernel may write the page back after any store, and lets nobody store to it again
  * before the server has answered. So of several stores all but the last one put
  * FUSE_ANSWERED there.
+ *
+ * The file FUSE_NEVER_OPENS is never opened: the server stops, by SIGSTOP, so that its parent knows
+ * of the attempt, and only lets a signal interrupt that.
  */
 #ifndef SILENT_FUSE_H
 #define SILENT_FUSE_H
@@ -13,6 +16,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/fuse.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,6 +27,9 @@
 
 #define FUSE_PAGE 4096UL
 #define FUSE_ANSWERED 'a'
+#define FUSE_NEVER_OPENS "never"
+
+enum { FILE_NODE = 2, NEVER_NODE };
 
 struct answer {
 	struct fuse_out_header head;
@@ -32,7 +39,7 @@ struct answer {
 static void fill_attr(struct fuse_attr *attr, uint64_t node)
 {
 	attr->ino = node;
-	attr->mode = node == FUSE_ROOT_ID ? S_IFDIR | 0777 : S_IFREG | 0666;
+	attr->mode = node == FUSE_ROOT_ID ? S_IFDIR | 0777 : S_IFREG | 0777;
 	attr->nlink = 1;
 	attr->size = FUSE_PAGE;
 	attr->blksize = FUSE_PAGE;
@@ -53,9 +60,11 @@ static int fuse_answer(const struct fuse_in_header *in, void *data)
 		init->time_gran = 1;
 		return sizeof(*init);
 	case FUSE_LOOKUP:
-		entry->nodeid = 2;
+		entry->nodeid = FILE_NODE;
+		if (!strcmp((const char *)(in + 1), FUSE_NEVER_OPENS))
+			entry->nodeid = NEVER_NODE;
 		entry->attr_valid = entry->entry_valid = 1000;
-		fill_attr(&entry->attr, 2);
+		fill_attr(&entry->attr, entry->nodeid);
 		return sizeof(*entry);
 	case FUSE_GETATTR:
 	case FUSE_SETATTR:
@@ -79,7 +88,22 @@ static bool is_silent(const struct fuse_in_header *in)
 {
 	const char *page = (const char *)(in + 1) + sizeof(struct fuse_write_in);
 
+	if (in->opcode == FUSE_OPEN && in->nodeid == NEVER_NODE)
+		return raise(SIGSTOP) == 0;
 	return in->opcode == FUSE_SETATTR || (in->opcode == FUSE_WRITE && *page != FUSE_ANSWERED);
+}
+
+/* A signal interrupts the open that is not answered, and nothing else. */
+static void fuse_interrupt(int fd, const struct fuse_in_header *in)
+{
+	static struct fuse_out_header head = { .len = sizeof(head), .error = -EINTR };
+
+	if (in->opcode == FUSE_OPEN && in->nodeid == NEVER_NODE)
+		head.unique = in->unique;
+	else if (in->opcode == FUSE_INTERRUPT &&
+		 ((const struct fuse_interrupt_in *)(in + 1))->unique == head.unique &&
+		 write(fd, &head, sizeof(head)) < 0)
+		perror("silent_fuse.h");
 }
 
 static void fuse_serve(int fd)
@@ -89,6 +113,7 @@ static void fuse_serve(int fd)
 	int len;
 
 	while (read(fd, &ask, sizeof(ask)) > 0 || errno == EINTR || errno == ENOENT) {
+		fuse_interrupt(fd, &ask.in);
 		if (is_silent(&ask.in) || ask.in.opcode == FUSE_FORGET ||
 		    ask.in.opcode == FUSE_INTERRUPT)
 			continue;

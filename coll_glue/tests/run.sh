@@ -84,6 +84,7 @@ for program in move combine neighbors; do
 done
 try persistent-2	tasks 2 persistent
 try persistent-5	tasks 5 persistent
+try arrays-3		tasks 3 arrays 300
 try inflight-2		tasks 2 inflight
 try inflight-5		tasks 5 inflight
 try all-by-reference	tasks 3 OMPI_MCA_coll_pvas_ring_limit=0 OMPI_MCA_coll_pvas_share=1 move $rounds 5000

@@ -266,6 +266,8 @@ static int64_t on_execve(struct user_request *r)
 		user_exec_begin(r->u, r->tid);
 	if (locked)
 		user_call_unlock(r);
+	if (stays < 0)
+		return stays;
 	return stays ? STAY_RESTART : continue_call(r);
 }
 

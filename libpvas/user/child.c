@@ -322,7 +322,7 @@ int user_child_main(void *arg)
 	err = bind_to_launcher(s.u);
 	if (!err) {
 		take_affinity(s.caller);
-		pvas_raw1(__NR_personality, s.persona);
+		pvas_raw1(__NR_personality, s.persona & ~(unsigned long)READ_IMPLIES_EXEC);
 		close_pidfds(s.u, s.part);
 		err = pvas_child_prepare(s.call);
 	}

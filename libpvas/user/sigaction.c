@@ -11,10 +11,10 @@
 #include <stddef.h>
 
 #include "rawsys.h"
+#include "stay.h"
 #include "worker.h"
 
 #define SA_RESTORER_FLAG 0x04000000UL	/* libc does not show it */
-#define STACK_MIN	7168		/* a frame with the registers of AVX-512, and the handler */
 
 static int64_t continue_call(struct user_request *r)
 {
@@ -96,6 +96,8 @@ static int has_page(const struct user_request *r)
 
 int64_t user_on_sigaction(struct user_request *r)
 {
+	if (r->args[0] == r->u->cookie && r->inside)
+		return user_stay_confirm(r);
 	if ((int)r->args[0] != USER_STAY_SIGNAL)
 		return replace_restorer(r);
 	/* Of a wrong size: the kernel says so. */
@@ -111,7 +113,7 @@ int64_t user_on_sigaltstack(struct user_request *r)
 
 	if (r->args[0] && reads(r, r->args[0], &stack, sizeof(stack)) &&
 	    !(stack.ss_flags & SS_DISABLE) &&
-	    stack.ss_size < STACK_MIN)
+	    stack.ss_size < USER_STAY_FRAME)
 		__atomic_store_n(&r->part->unfit, 1, __ATOMIC_RELEASE);
 	return continue_call(r);
 }

@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 
 #include "clock.h"
 #include "rawsys.h"
@@ -21,14 +22,14 @@
 #define POINTERS_SIZE	(7UL << 20)	/* more than an execve() takes */
 #define STRINGS_SIZE	(7UL << 20)	/* the same */
 #define CHUNK		256
-#define FIRST_STACK	(4UL << 20)	/* of the first thread's stack, at its top */
-#define FRAME_ROOM	7168		/* as STACK_MIN in sigaction.c */
 #define STATUS_SIZE	(1UL << 20)	/* with 65536 groups */
+
+#define ROOM		(64UL << 20)	/* for program, stack and dynamic linker */
 
 #define BUSY_MS		1000		/* another thread's may hang in opening a file */
 #define TRIES_MAX	100		/* before signals without end */
 
-#define ENV_STAY	"PVAS_EXEC=stay"
+#define ENV_LEAVE	"PVAS_EXEC=leave"
 
 /**
  * struct copy - the arguments that have been copied
@@ -54,18 +55,33 @@ static int has_signal(const char *status, const char *set)
 	return !line || (strtoull(line + strlen(set), NULL, 16) >> (USER_STAY_SIGNAL - 1) & 1);
 }
 
+static char *status_of(pid_t tid)
+{
+	char *status = malloc(STATUS_SIZE);
+
+	if (status)
+		user_proc_read(tid, "status", status, STATUS_SIZE);
+	return status;
+}
+
 /* Does it receive the signal? */
 static int has_handler(pid_t tid)
 {
-	char *status = malloc(STATUS_SIZE);
-	int has;
+	char *status = status_of(tid);
+	int has = status && !has_signal(status, "\nSigBlk:") && has_signal(status, "\nSigCgt:");
 
-	if (!status)
-		return 0;
-	user_proc_read(tid, "status", status, STATUS_SIZE);
-	has = !has_signal(status, "\nSigBlk:") && has_signal(status, "\nSigCgt:");
 	free(status);
 	return has;
+}
+
+/* Does it wait for this thread? */
+static int is_pending(pid_t tid)
+{
+	char *status = status_of(tid);
+	int is = status && has_signal(status, "\nSigPnd:");
+
+	free(status);
+	return is;
 }
 
 static int is_mapped(uint64_t at)
@@ -94,9 +110,9 @@ static int has_stack(const struct user_request *r)
 	for (*at = 0; at > text && *at != ' '; at--)
 		;
 	sp = strtoull(at, NULL, 16);
-	if (sp <= p->layout.stack && p->layout.stack - sp < FIRST_STACK)
+	if (sp <= p->layout.stack && p->layout.stack - sp < USER_STAY_FIRST_STACK)
 		return 1;
-	return is_mapped(sp - FRAME_ROOM) && is_mapped(sp - FRAME_ROOM / 2);
+	return is_mapped(sp - USER_STAY_FRAME) && is_mapped(sp - USER_STAY_FRAME / 2);
 }
 
 /* A thread can have a table of descriptors, root and other things of its own. */
@@ -106,20 +122,83 @@ static int share(pid_t a, pid_t b, int type)
 }
 
 /*
+ * The kernel compares these limits with the mm, which has the memory of all tasks. One that a task
+ * has set is meant for its program alone; the others leave some room.
+ */
+static int has_memory(pid_t pid)
+{
+	struct rlimit vm, data, own_vm, own_data;
+	unsigned long pages = 0, data_pages = 0;
+	char text[128];
+
+	if (pvas_raw4(__NR_prlimit64, pid, RLIMIT_AS, NULL, &vm) ||
+	    pvas_raw4(__NR_prlimit64, pid, RLIMIT_DATA, NULL, &data) ||
+	    getrlimit(RLIMIT_AS, &own_vm) || getrlimit(RLIMIT_DATA, &own_data) ||
+	    vm.rlim_cur != own_vm.rlim_cur || data.rlim_cur != own_data.rlim_cur)
+		return 0;
+	if (vm.rlim_cur == RLIM_INFINITY && data.rlim_cur == RLIM_INFINITY)
+		return 1;
+	user_proc_read(user_caller_self(), "statm", text, sizeof(text));
+	return sscanf(text, "%lu %*u %*u %*u %*u %lu", &pages, &data_pages) == 2 &&
+	       pages * PAGE + ROOM <= vm.rlim_cur && data_pages * PAGE + ROOM <= data.rlim_cur;
+}
+
+/* All tasks' memory is charged to the launcher's: a limit around one program has no effect. */
+static int has_group(pid_t tid)
+{
+	char its[4096], own[4096];
+
+	user_proc_read(tid, "cgroup", its, sizeof(its));
+	user_proc_read(user_caller_self(), "cgroup", own, sizeof(own));
+	return !strcmp(its, own);
+}
+
+/* Those that it has made itself: for them its end, where another one goes on, is their parent's. */
+static int has_children(pid_t tid)
+{
+	char name[48], text[64];
+
+	snprintf(name, sizeof(name), "task/%d/children", tid);
+	return user_proc_read(tid, name, text, sizeof(text)) != 0;
+}
+
+/*
  * All rules of entering hold again, which also means that a filter of the task's own could not
  * refuse it what an execve() does unseen. The first thread becomes the program: it has to be as
- * the calling one.
+ * @tid, which has made the call.
  */
+static int has_rights(const struct user_space *u, pid_t pid, pid_t tid)
+{
+	return user_credentials_hold(u, tid) && has_memory(pid) && has_group(tid) &&
+	       (tid == pid ||
+		(!has_children(tid) && user_credentials_hold(u, pid) &&
+		 user_credentials_alike(tid, pid) &&
+		 share(tid, pid, KCMP_FILES) && share(tid, pid, KCMP_FS) &&
+		 share(tid, pid, KCMP_SYSVSEM)));
+}
+
 static int may_stay(const struct user_request *r)
 {
 	pid_t pid = r->part->pid;
 
-	if (!has_handler(r->tid) || !has_stack(r) || !user_credentials_hold(r->u, r->tid))
-		return 0;
-	return r->tid == pid ||
-	       (has_handler(pid) && user_credentials_hold(r->u, pid) &&
-		user_credentials_alike(r->tid, pid) && share(r->tid, pid, KCMP_FILES) &&
-		share(r->tid, pid, KCMP_FS) && share(r->tid, pid, KCMP_SYSVSEM));
+	return has_handler(r->tid) && has_stack(r) && (r->tid == pid || has_handler(pid)) &&
+	       has_rights(r->u, pid, r->tid);
+}
+
+int64_t user_stay_confirm(struct user_request *r)
+{
+	struct user_part *p = r->part;
+	int64_t ret = -EPERM;
+
+	if (user_call_lock(r))
+		return -ESRCH;
+	if (p->stay && r->tid == p->pid && has_rights(r->u, p->pid, p->stay->tid) &&
+	    user_request_valid()) {
+		__atomic_store_n(&p->stay->confirmed, 1, __ATOMIC_RELEASE);
+		ret = 0;
+	}
+	user_call_unlock(r);
+	return ret;
 }
 
 /* ---- the copy ---- */
@@ -210,11 +289,10 @@ static int copy_arguments(struct user_stay *e, int nr, const uint64_t *args)
 	return !!e->envp;
 }
 
-/* Not the default: see doc/backends.md. */
-static int wants_to_stay(char *const *envp)
+static int wants_to_leave(char *const *envp)
 {
 	for (; *envp; envp++)
-		if (!strcmp(*envp, ENV_STAY))
+		if (!strcmp(*envp, ENV_LEAVE))
 			return 1;
 	return 0;
 }
@@ -264,7 +342,7 @@ static struct user_stay *prepare(const struct user_request *r, int tries)
 	e->nr = r->nr;
 	memcpy(e->args, r->args, sizeof(e->args));
 	e->securebits = pvas_raw2(__NR_prctl, PR_GET_SECUREBITS, 0);
-	if (copy_arguments(e, r->nr, r->args) && wants_to_stay(e->envp) && may_stay(r))
+	if (copy_arguments(e, r->nr, r->args) && !wants_to_leave(e->envp) && may_stay(r))
 		return e;
 	user_stay_free(e);
 	return NULL;
@@ -380,5 +458,10 @@ int user_stay(struct user_request *r)
 					    __ATOMIC_RELAXED);
 	if (try_to_stay(r))
 		return 1;
-	return !may_leave(p) && has_handler(r->tid) && signal_caller(r);
+	if (may_leave(p))
+		return 0;
+	if (has_handler(r->tid))
+		return signal_caller(r);
+	/* It blocks the signal that has been sent to it: its program would die of that. */
+	return is_pending(r->tid) ? -EAGAIN : 0;
 }

@@ -22,6 +22,8 @@
 #include "worker.h"
 
 #define STAY_STACK_SIZE	(512UL << 10)
+#define USER_STAY_FIRST_STACK (4UL << 20) /* of the first thread's stack, at its top */
+#define USER_STAY_FRAME	7168	/* a signal frame with the registers of AVX-512, and the handler */
 #define STAY_TLS_WORDS	320	/* what functions of the C library may look at */
 
 /* It is the worker's until it is claimed, then the thread's until it is given back or ends. */
@@ -44,6 +46,12 @@ struct user_stay_thread {
 	long securebits;
 	long session_keyring;
 	long nr_groups;
+	long personality;
+	long l1d_flush;
+	long cpuid;
+	int tsc;
+	long machine_check;
+	uint64_t core_cookie;
 	uint64_t spaces[2];
 };
 
@@ -62,6 +70,7 @@ struct user_stay_thread {
  * @dirfd:	of execveat(), if the path is relative to it; else AT_FDCWD
  * @file:	the path as it was given
  * @securebits:	of the launcher
+ * @confirmed:	by user_stay_confirm()
  * @mask:	the signals that were blocked
  * @path:	copies of its arguments
  * @argv:
@@ -86,6 +95,7 @@ struct user_stay {
 	uint64_t args[6];
 	int dirfd;
 	long securebits;
+	int confirmed;
 	uint64_t mask;
 	char *file;
 	char *path;
@@ -102,12 +112,19 @@ struct user_stay {
 /*
  * In a worker, under user_part.lock, for a thread of the task: have it go on in
  * user_stay_signal(), when its call has been answered by this error. Returns 0 if it has to leave
- * the space.
+ * the space, or -errno if it can't do that now.
  */
 #define STAY_RESTART	(-513)		/* ERESTARTNOINTR */
 int user_stay(struct user_request *r);
 
 void user_stay_free(struct user_stay *e);
+
+/*
+ * In a worker, for the first thread, in the handler: no other thread of the task runs any more.
+ * Its rights can have changed since user_stay() looked at them. user_stay.confirmed is set if
+ * they still are those of the space's tasks, and those of the thread that has made the call.
+ */
+int64_t user_stay_confirm(struct user_request *r);
 
 /* ---- stay_signal.c ---- */
 
@@ -154,6 +171,12 @@ void user_stay_commit(struct user_stay *e);
  * rseq area any more? @leader: it is the first one, and has been handed over to.
  */
 int user_stay_is_ready(const struct user_stay *e, int leader);
+
+/* Has the calling thread asked for another security label for its next program? */
+int user_stay_awaits_label(void);
+
+/* In the first thread, when no other one runs: has it the rights to go on? */
+int user_stay_ask(struct user_stay *e);
 
 /* ---- stay_robust.c: in the task ---- */
 

@@ -6,8 +6,8 @@
  * caller, when it has checked all, and the first thread waits in the handler, has that go on, and
  * ends itself. Both need to have the same settings.
  */
+#include <asm/prctl.h>
 #include <linux/ioprio.h>
-#include <linux/kcmp.h>
 #include <linux/keyctl.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -34,6 +34,17 @@ static void describe_spaces(struct user_stay_thread *t)
 		pvas_raw1(__NR_close, proc);
 }
 
+static void describe_processor(struct user_stay_thread *t)
+{
+	t->personality = pvas_raw1(__NR_personality, ~0U);
+	t->l1d_flush = pvas_raw2(__NR_prctl, PR_GET_SPECULATION_CTRL, PR_SPEC_L1D_FLUSH);
+	t->cpuid = pvas_raw2(__NR_arch_prctl, ARCH_GET_CPUID, 0);
+	pvas_raw2(__NR_prctl, PR_GET_TSC, &t->tsc);
+	t->machine_check = pvas_raw6(__NR_prctl, PR_MCE_KILL_GET, 0, 0, 0, 0, 0);
+	pvas_raw6(__NR_prctl, PR_SCHED_CORE, PR_SCHED_CORE_GET, 0, PR_SCHED_CORE_SCOPE_THREAD,
+		  (long)&t->core_cookie, 0);
+}
+
 /* Of the calling thread. Settings that can't be asked here are taken to be as in others. */
 static void describe(struct user_stay_thread *t)
 {
@@ -48,6 +59,7 @@ static void describe(struct user_stay_thread *t)
 	t->session_keyring = pvas_raw3(__NR_keyctl, KEYCTL_GET_KEYRING_ID,
 				       KEY_SPEC_SESSION_KEYRING, 0);
 	t->nr_groups = pvas_raw2(__NR_getgroups, 0, NULL);
+	describe_processor(t);
 	describe_spaces(t);
 }
 
@@ -94,14 +106,9 @@ void user_stay_give_back(struct user_part *p)
 	__atomic_store_n(&p->handed, 0, __ATOMIC_RELEASE);
 }
 
-static int shares(const struct user_stay *e, int type)
-{
-	return !pvas_raw4(__NR_kcmp, e->part->pid, e->tid, type, 0);
-}
-
 /*
- * A worker has compared the threads, but this one could run since. Its rseq area is gone even if
- * the execve() fails; glibc then asks the kernel instead.
+ * A worker compares rights, descriptors and directories. The rseq area is gone even if the
+ * execve() fails; glibc then asks the kernel instead.
  */
 static int is_alike(const struct user_stay *e)
 {
@@ -109,13 +116,12 @@ static int is_alike(const struct user_stay *e)
 
 	describe(&own);
 	memcpy(own.affinity, e->thread.affinity, sizeof(own.affinity));
-	return !memcmp(&own, &e->thread, sizeof(own)) && shares(e, KCMP_FILES) &&
-	       shares(e, KCMP_FS) && user_stay_is_ready(e, 1);
+	return !memcmp(&own, &e->thread, sizeof(own)) && user_stay_is_ready(e, 1);
 }
 
 void user_stay_lead(struct user_stay *e)
 {
-	if (!is_alike(e))
+	if (!is_alike(e) || user_stay_awaits_label() || !user_stay_ask(e))
 		return;
 	__atomic_store_n(&e->state, STAY_TAKEN, __ATOMIC_RELEASE);
 	user_stay_give_back(e->part);

@@ -58,6 +58,7 @@ void user_stay_make_thunk(unsigned char *code, const struct user_part *p)
 	memcpy(code + 10, "\x48\xb8", 2);
 	memcpy(code + 12, &handler, sizeof(handler));
 	memcpy(code + 20, "\xff\xe0", 2);
+	memcpy(code + USER_THUNK_CALL, "\x0f\x05\xc3", 3);
 }
 
 void user_stay_catch(struct user_part *p)

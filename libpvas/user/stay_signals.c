@@ -28,24 +28,44 @@ static long take(uint64_t set, siginfo_t *info)
 	return pvas_raw4(__NR_rt_sigtimedwait, &set, info, &none, sizeof(set));
 }
 
-/*
- * A pending signal whose default is to be ignored would be discarded. The kernel's structure, with
- * the mask at its end
- */
-static void reset_action(int sig)
+static int is_pending(int sig)
 {
-	uint64_t act[4] = { 0 }, none[4] = { 0 };
-	siginfo_t info;
-	int pending;
+	uint64_t pending = 0;
 
-	if (pvas_raw4(__NR_rt_sigaction, sig, NULL, act, 8) || act[0] == (uint64_t)SIG_IGN)
-		return;
-	if (act[0] == (uint64_t)SIG_DFL && !act[1] && !act[3])
-		return;
-	pending = (SET(sig) & IGNORED) && take(SET(sig), &info) > 0;
-	pvas_raw4(__NR_rt_sigaction, sig, none, NULL, 8);
+	pvas_raw2(__NR_rt_sigpending, &pending, sizeof(pending));
+	return !!(pending & SET(sig));
+}
+
+/*
+ * To have a signal ignored, also as its default, discards it if it is pending: this puts it back.
+ * The kernel's structure, with the mask at its end
+ */
+static void set_action(int sig, uint64_t handler)
+{
+	const uint64_t act[4] = { handler };
+	siginfo_t info;
+	int pending = 0;
+
+	if (handler == (uint64_t)SIG_IGN || (SET(sig) & IGNORED))
+		pending = take(SET(sig), &info) > 0;
+	pvas_raw4(__NR_rt_sigaction, sig, act, NULL, 8);
 	if (pending)
 		pvas_raw3(__NR_rt_sigqueueinfo, pvas_raw0(__NR_getpid), sig, &info);
+}
+
+/* One that is ignored stays so. If many of it are pending, flags stay that mean nothing. */
+static void reset_action(int sig)
+{
+	uint64_t act[4] = { 0 };
+	int ignored;
+
+	if (pvas_raw4(__NR_rt_sigaction, sig, NULL, act, 8))
+		return;
+	ignored = act[0] == (uint64_t)SIG_IGN;
+	if ((act[0] == (uint64_t)SIG_DFL || ignored) && !act[1] && !act[3])
+		return;
+	if (!ignored || sig < FIRST_QUEUED || !is_pending(sig))
+		set_action(sig, ignored ? (uint64_t)SIG_IGN : (uint64_t)SIG_DFL);
 }
 
 /* While it opens files, which may hang: signals that run no code of the program's */
@@ -68,7 +88,6 @@ void user_stay_block_signals(void)
 	pvas_raw4(__NR_rt_sigprocmask, SIG_SETMASK, &all, NULL, 8);
 }
 
-/* Those that are ignored stay so. */
 static void reset_actions(void)
 {
 	const stack_t none = { .ss_flags = SS_DISABLE };
@@ -149,12 +168,10 @@ static void drop_timer_signals(int sig)
 
 static void drop_all_timer_signals(void)
 {
-	uint64_t pending = 0;
 	int sig;
 
-	pvas_raw2(__NR_rt_sigpending, &pending, sizeof(pending));
 	for (sig = 1; sig <= NR_SIGNALS; sig++)
-		if (pending & SET(sig))
+		if (is_pending(sig))
 			drop_timer_signals(sig);
 }
 

@@ -8,10 +8,12 @@
 #include <asm/prctl.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/securebits.h>
 #include <sched.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/personality.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 
@@ -88,19 +90,71 @@ static int loses_script(const struct user_stay *e)
 	       (pvas_raw2(__NR_fcntl, e->dirfd, F_GETFD) & FD_CLOEXEC);
 }
 
+/* A call of the partition's code, which the filter passes to a worker: see check_stop() there */
+void user_stay_make_call(uint64_t cookie, uint64_t code);
+
+__asm__(".text\n\t"
+	".hidden user_stay_make_call\n\t"
+	".globl user_stay_make_call\n\t"
+	".type user_stay_make_call, @function\n"
+	"user_stay_make_call:\n\t"
+	"movq %rsi, %r8\n\t"
+	"xorl %esi, %esi\n\t"
+	"xorl %edx, %edx\n\t"
+	"xorl %r10d, %r10d\n\t"
+	"movl $13, %eax\n\t"		/* rt_sigaction */
+	"jmp *%r8\n\t"
+	".size user_stay_make_call, . - user_stay_make_call\n");
+
+/* A filter that has arrived meanwhile can make the call return anything, but not store this. */
+int user_stay_ask(struct user_stay *e)
+{
+	user_stay_make_call(e->u->cookie, user_thunk_of(e->part) + USER_THUNK_CALL);
+	return __atomic_load_n(&e->confirmed, __ATOMIC_ACQUIRE);
+}
+
+/* Has a security module been asked for a label at the next execve()? One file a module */
+static int is_label_set(int proc, const char *name)
+{
+	char text[64];
+	long fd = pvas_raw4(__NR_openat, proc, name, O_RDONLY | O_CLOEXEC, 0), n;
+
+	if (fd < 0)
+		return fd != -ENOENT;
+	n = pvas_raw_pread((int)fd, text, sizeof(text), 0);
+	pvas_raw1(__NR_close, fd);
+	/* EINVAL: no module has such a thing, or none is set */
+	return n < 0 ? n != -EINVAL : n > 0 && text[0] && text[0] != '\n';
+}
+
+int user_stay_awaits_label(void)
+{
+	int proc = user_program_proc();
+	int set = is_label_set(proc, "thread-self/attr/exec") ||
+		  is_label_set(proc, "thread-self/attr/apparmor/exec");
+
+	if (proc >= 0 && proc != user_proc_fd())
+		pvas_raw1(__NR_close, proc);
+	return set;
+}
+
 static int may_stay(struct user_stay *e, const struct user_start *s)
 {
 	int err;
 
 	e->prog.fd = -1;
-	if (pvas_raw2(__NR_prctl, PR_GET_SECUREBITS, 0) != e->securebits)
+	/* The only one that an execve() clears is cleared in user_stay_commit(). */
+	if ((pvas_raw2(__NR_prctl, PR_GET_SECUREBITS, 0) & ~(long)SECBIT_KEEP_CAPS) !=
+	    (e->securebits & ~(long)SECBIT_KEEP_CAPS))
+		return 0;
+	if (user_stay_awaits_label())
 		return 0;
 	user_stay_admit_signals(e->mask);
 	err = user_program_open_at(&e->prog, e->dirfd, e->file, e->path);
 	user_stay_block_signals();
 	if (!err && fits(s->part, &e->prog) && !loses_script(e) &&
 	    !user_stack_check(s, &e->prog) && user_stay_park_others(e->part) &&
-	    user_stay_is_ready(e, 0))
+	    user_stay_is_ready(e, 0) && (e->tid != e->part->pid || user_stay_ask(e)))
 		return 1;
 	if (e->prog.fd >= 0)
 		pvas_raw1(__NR_close, e->prog.fd);
@@ -149,6 +203,26 @@ static void __attribute__((noreturn)) become(struct user_stay *e)
 	user_child_jump(sp, info, user_loader_of(p) + PVAS_BLOB_TASK, &p->start, e->mask);
 }
 
+static void reset_processor(void)
+{
+	long speculation = pvas_raw2(__NR_prctl, PR_GET_SPECULATION_CTRL, PR_SPEC_STORE_BYPASS);
+
+	if (speculation > 0 && (speculation & PR_SPEC_DISABLE_NOEXEC))
+		pvas_raw3(__NR_prctl, PR_SET_SPECULATION_CTRL, PR_SPEC_STORE_BYPASS,
+			  PR_SPEC_ENABLE);
+	if (!pvas_raw2(__NR_arch_prctl, ARCH_GET_CPUID, 0))
+		pvas_raw2(__NR_arch_prctl, ARCH_SET_CPUID, 1);
+}
+
+/* Of all its bits the one that the kernel clears for a program of this architecture */
+static void clear_personality(void)
+{
+	long persona = pvas_raw1(__NR_personality, ~0U);
+
+	if (persona >= 0 && (persona & READ_IMPLIES_EXEC))
+		pvas_raw1(__NR_personality, persona & ~(long)READ_IMPLIES_EXEC);
+}
+
 /* Peers see the partition end and be taken again. */
 void user_stay_commit(struct user_stay *e)
 {
@@ -157,6 +231,8 @@ void user_stay_commit(struct user_stay *e)
 	user_stay_give_up_locks();
 	pvas_raw1(__NR_set_tid_address, 0);
 	pvas_raw2(__NR_prctl, PR_SET_KEEPCAPS, 0);
+	clear_personality();
+	reset_processor();
 	pvas_raw6(__NR_prctl, PR_SET_SYSCALL_USER_DISPATCH, PR_SYS_DISPATCH_OFF, 0, 0, 0, 0);
 	pvas_raw1(__NR_unshare, CLONE_FILES);
 	user_child_close_on_exec(e->prog.fd);

@@ -11,6 +11,7 @@
 #include <signal.h>
 #include <stdint.h>
 #include <string.h>
+#include <sys/uio.h>
 #include <time.h>
 
 #include "child.h"
@@ -46,15 +47,15 @@ static void pause_1ms(void)
 	pvas_raw2(__NR_nanosleep, &t, NULL);
 }
 
-/* The status of a thread. Its length; 0: it is gone; -errno */
-static long read_status(int dir, const char *name, char *text, size_t size)
+/* A file of a thread. Its length; 0: it is gone; -errno */
+static long read_file(int dir, const char *name, const char *file, char *text, size_t size)
 {
 	char path[32];
 	long fd, n;
 
-	strncpy(path, name, sizeof(path) - 8);
-	path[sizeof(path) - 8] = 0;
-	strcat(path, "/status");
+	strncpy(path, name, sizeof(path) - 10);
+	path[sizeof(path) - 10] = 0;
+	strcat(path, file);
 	*text = 0;
 	fd = pvas_raw4(__NR_openat, dir, path, O_RDONLY | O_CLOEXEC, 0);
 	if (fd < 0)
@@ -93,15 +94,74 @@ static long call_thread(struct user_part *p, pid_t tid)
 	return pvas_raw4(__NR_rt_tgsigqueueinfo, p->pid, tid, SIGNAL, &info);
 }
 
-/*
- * Signals queue up: not another one while it has one. It may block them for a moment, again and
- * again, as glibc does around vfork().
- */
-static int needs_call(int dir, const char *name)
-{
-	char text[STATUS_SIZE];
+/* ---- stacks ---- */
 
-	return read_status(dir, name, text, sizeof(text)) > 0 && !has_signal(text, "\nSigPnd:");
+/* The last but one of the words "NR ARGUMENTS... SP PC" in hexadecimal; 0: there are none */
+static uint64_t sp_of(char *text)
+{
+	char *at = text + strlen(text), *c;
+	uint64_t sp = 0;
+	int blanks = 0;
+
+	while (at > text && blanks < 2)
+		blanks += *--at == ' ';
+	for (c = at + 1; blanks == 2 && *c && *c != ' '; c++)
+		if (*c != 'x')
+			sp = sp << 4 | (uint64_t)(*c <= '9' ? *c - '0' : *c - 'a' + 10);
+	return sp;
+}
+
+/* A sandbox may forbid to ask. */
+static int is_mapped(uint64_t at)
+{
+	char byte;
+	struct iovec here = { &byte, 1 }, there = { (void *)at, 1 };
+
+	return pvas_raw6(__NR_process_vm_readv, pvas_raw0(__NR_gettid), (long)&here, 1,
+			 (long)&there, 1, 0) != -EFAULT;
+}
+
+/*
+ * Has a thread that waits room for the handler on its stack, as far as that can be known? @call:
+ * its /proc/self/task/TID/syscall. The first thread's stack grows.
+ */
+static int has_stack(const struct user_part *p, char *call)
+{
+	uint64_t sp = sp_of(call);
+
+	return !sp || (sp <= p->layout.stack && p->layout.stack - sp < USER_STAY_FIRST_STACK) ||
+	       (is_mapped(sp - USER_STAY_FRAME) && is_mapped(sp - USER_STAY_FRAME / 2));
+}
+
+/* Does it wait for a child's execve()? Then glibc blocks all signals, but not for long. */
+static int makes_child(const char *call)
+{
+	const pid_t nr = number_of(call);
+
+	return nr == __NR_clone || nr == __NR_clone3 || nr == __NR_vfork;
+}
+
+/*
+ * Returns -ENOSPC if its stack has no room. If it runs, the kernel doesn't tell. Signals queue up:
+ * not another one while it has one. Nor while it blocks them for long: if it leaves, its program
+ * would inherit the signal, and die of it.
+ */
+static int call_other(struct user_part *p, int dir, const char *name)
+{
+	char status[STATUS_SIZE], call[256];
+	long known;
+
+	if (read_file(dir, name, "/status", status, sizeof(status)) <= 0 ||
+	    has_signal(status, "\nSigPnd:"))
+		return 0;
+	known = read_file(dir, name, "/syscall", call, sizeof(call));
+	if (known > 0 && *call == 'r')
+		return 0;
+	if (has_signal(status, "\nSigBlk:") && (known <= 0 || !makes_child(call)))
+		return 0;
+	if (known > 0 && !has_stack(p, call))
+		return -ENOSPC;
+	return call_thread(p, number_of(name)) == -EPERM ? -EPERM : 0;
 }
 
 /* Call all others. Returns how many there are, or -errno. */
@@ -109,7 +169,7 @@ static int call_others(struct user_part *p, int dir)
 {
 	const long self = pvas_raw0(__NR_gettid);
 	char buf[2048] __attribute__((aligned(8)));
-	int count = 0;
+	int count = 0, err;
 	long n, at;
 
 	pvas_raw3(__NR_lseek, dir, 0, 0);
@@ -120,8 +180,9 @@ static int call_others(struct user_part *p, int dir)
 			if (*name == '.' || number_of(name) == self)
 				continue;
 			count++;
-			if (needs_call(dir, name) && call_thread(p, number_of(name)) == -EPERM)
-				return -EPERM;
+			err = call_other(p, dir, name);
+			if (err)
+				return err;
 		}
 	}
 	return n < 0 ? (int)n : count;

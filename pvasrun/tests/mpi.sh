@@ -240,7 +240,6 @@ test_behind_a_shell()
 # leaves the space is named.
 test_after_exec()
 {
-	local -x PVAS_EXEC=stay		# which only the user backend needs
 	local wrapper
 
 	for wrapper in 'env A=1' 'nice' "sh -c exec\\ $openmpi\\ ring"; do
@@ -256,6 +255,12 @@ test_after_exec()
 	run -n 2 env PVAS_EXEC=leave "$openmpi" ring
 	status_is 0
 	out_has 'ring: 2 ranks'
+	check "as the user wants" eval '! grep -q ^libpvas: "$T/err"'
+	mpicc.openmpi -O1 -fno-pie -no-pie -o "$T/nopie" "$top/pvasrun/tests/mpi/rank.c" -lm
+	run -n 2 env A=1 "$T/nopie" ring
+	status_is 0
+	out_has 'ring: 2 ranks'
+	check "both are named" [ "$(grep -cE "^libpvas: rank [01] \(pid [0-9]+\) is no task: $T/nopie runs outside the space: not a position-independent" "$T/err")" -eq 2 ]
 	[ "$BACKEND" = kernel ] || return 0
 	# and where mpirun starts the ranks
 	OMPI_MCA_btl=$btl,self timeout "$LIMIT" mpirun --allow-run-as-root --oversubscribe -n 2 \

@@ -7,7 +7,7 @@ import sys
 import threading
 import time
 
-from . import _task
+from . import _foreign, _task
 from ._task import Error, PeerEnded, Timeout, _pvas
 
 ARRAY = "py:"       # before the names that users give
@@ -50,6 +50,20 @@ def _record_of_array(array, readonly):
         return _pvas.Record(array.view(f"V{array.dtype.itemsize}"), text, readonly)
 
 
+def _record_of_foreign(obj, readonly):
+    """Of an object without a buffer that says in another way where its memory is; else None"""
+    try:
+        memoryview(obj).release()
+        return None
+    except (TypeError, BufferError):
+        pass
+    for method, reader in (("__arrow_c_array__", _foreign.arrow), ("__dlpack__", _foreign.dlpack)):
+        if hasattr(obj, method):
+            buffer, dtype, constant = reader(obj)
+            return _pvas.Record(buffer, repr(dtype), readonly or constant)
+    return None
+
+
 def record_of(obj, readonly=False):
     """A Record of an object's memory."""
     if "numpy" in sys.modules and numpy():
@@ -57,7 +71,7 @@ def record_of(obj, readonly=False):
             obj = numpy().from_dlpack(obj)
         if isinstance(obj, numpy().ndarray):
             return _record_of_array(obj, readonly)
-    return _pvas.Record(obj, "", readonly)
+    return _record_of_foreign(obj, readonly) or _pvas.Record(obj, "", readonly)
 
 
 def _dtype_of(text):
@@ -98,7 +112,8 @@ def publish(name, record):
 def share(name, obj, readonly=False):
     """Let all tasks use the memory of obj under this name, without a copy.
 
-    obj: an array of NumPy, or any object with a buffer (PEP 3118) or __dlpack__. Until
+    obj: an array of NumPy, or any object with a buffer (PEP 3118), __dlpack__ or
+    __arrow_c_array__ (of elements of one size, without nulls; it is read-only). Until
     unshare(name) this task keeps it, and after that as long as others have views of it.
     readonly: others get views that can't be written to.
     """

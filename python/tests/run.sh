@@ -243,6 +243,7 @@ environment
 below_pvasexec
 jobs_of inside 2
 jobs_of views 3
+jobs_of foreign 2
 jobs_of sync 3
 jobs_of pools 3
 examples

@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The exec of a task that would have to wait for what may never come: for a file server that does
+ * not answer, or for the child of another thread that uses the task's memory.
+ */
+#define _GNU_SOURCE
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "kselftest_harness.h"
+#include "pvas_test.h"
+#include "silent_fuse.h"
+
+#define FILE_ENV	"SILENT_FILE"
+#define SOON_MS		10000	/* on a busy machine; a hang lasts longer */
+#define CHILD_S		20
+
+/* ---- a file server ---- */
+
+FIXTURE(silent) {
+	const char *dir;
+	pid_t server;
+	struct pvas_space *space;
+};
+
+FIXTURE_SETUP(silent)
+{
+	char path[256];
+
+	self->server = 0;
+	PT_NEED_DEVICE();
+	PT_NEED_ROOT();
+	self->dir = pt_tmpdir();
+	ASSERT_EQ(0, unshare(CLONE_NEWNS));
+	self->server = fuse_up(self->dir);
+	if (self->server < 0)
+		SKIP(return, "no FUSE: %s", strerror(-self->server));
+	snprintf(path, sizeof(path), "%s/%s", self->dir, FUSE_NEVER_OPENS);
+	ASSERT_EQ(0, setenv(FILE_ENV, path, 1));
+	self->space = PT_SPACE();
+}
+
+FIXTURE_TEARDOWN(silent)
+{
+	if (self->server <= 0)
+		return;
+	pvas_space_destroy(self->space);
+	pt_kill(self->server);
+	umount2(self->dir, MNT_DETACH);
+	pt_remove_tmpdir();
+}
+
+/* The server stops when somebody opens the file. */
+static bool is_being_opened(pid_t server)
+{
+	int status;
+
+	return waitpid(server, &status, WUNTRACED) == server && WIFSTOPPED(status) &&
+	       !kill(server, SIGCONT);
+}
+
+/* As pt_wait(), or -ETIME: then it is killed. */
+static int ends_soon(pid_t pid)
+{
+	int status, i;
+
+	for (i = 0; i < SOON_MS; i += 10, usleep(10000))
+		if (waitpid(pid, &status, WNOHANG) == pid)
+			return WIFEXITED(status) ? WEXITSTATUS(status) : 256 + WTERMSIG(status);
+	pt_kill(pid);
+	return -ETIME;
+}
+
+static void *exec_silent_file(void *arg)
+{
+	execl(getenv(FILE_ENV), "x", (char *)NULL);
+	CHECK_EQ(0, errno);
+	return arg;
+}
+
+TASK(exec_silent)
+{
+	exec_silent_file(NULL);
+}
+
+/* a signal ends the task while its exec waits for the program to be opened */
+TEST_F(silent, ended_by_signal)
+{
+	pid_t pid = pt_start_task(self->space, 1, "exec_silent");
+
+	ASSERT_LT(0, pid);
+	ASSERT_TRUE(is_being_opened(self->server));
+	EXPECT_EQ(0, kill(pid, SIGTERM));
+	EXPECT_EQ(256 + SIGTERM, ends_soon(pid));
+}
+
+TASK(exec_silent_by_thread)
+{
+	pthread_t t;
+
+	CHECK_EQ(0, pthread_create(&t, NULL, exec_silent_file, NULL));
+	CHECK_EQ('g', pt_hear(atoi(pt_args[0])));
+	pt_exec_as("check_outside_if_user", NULL);
+}
+
+/* and another thread's exec does not wait for that one: with the user backend it leaves */
+TEST_F(silent, exec_of_another_thread)
+{
+	int go[2];
+	pid_t pid;
+
+	ASSERT_EQ(0, pipe(go));
+	pid = pt_start_task_fd(self->space, 1, "exec_silent_by_thread", go[0]);
+	ASSERT_LT(0, pid);
+	ASSERT_TRUE(is_being_opened(self->server));
+	ASSERT_EQ(1, write(go[1], "g", 1));
+	EXPECT_EQ(0, ends_soon(pid));
+}
+
+/* ---- a child ---- */
+
+static volatile int begins;
+static int delay_us;
+
+static void *vfork_in_time(void *arg)
+{
+	const struct timespec t = { CHILD_S, 0 };
+	int64_t end;
+
+	while (!begins)
+		;
+	end = now_ms() + delay_us / 1000;
+	while (now_ms() < end)
+		;
+	if (!vfork()) {
+		syscall(SYS_nanosleep, &t, NULL);
+		_exit(0);
+	}
+	return arg;
+}
+
+TASK(check_soon)
+{
+	CHECK(now_ms() - atoll(pt_args[0]) < SOON_MS);
+}
+
+/* A child begins at some moment of the exec, which takes longer with many threads. */
+TASK(exec_beside_vfork)
+{
+	pthread_t t;
+
+	delay_us = atoi(pt_args[0]);
+	CHECK_EQ(0, pthread_create(&t, NULL, vfork_in_time, NULL));
+	pt_start_threads(100);
+	usleep(50000);
+	begins = 1;
+	pt_exec_as("check_soon", pt_number(now_ms()));
+}
+
+/* an exec does not wait for a child that another thread begins in the meantime */
+PVAS_TEST(beside_new_child)
+{
+	static const char *const delays[] = { "0", "1000", "2000", "3000", "5000", "8000" };
+	char *argv[] = { (char *)pt_self(), "--task", "exec_beside_vfork", NULL, NULL };
+	struct pvas_space *space;
+	size_t i;
+	pid_t pid;
+
+	PT_NEED_USER("the exec waits for the child");
+	space = PT_SPACE();
+	for (i = 0; i < PT_ARRAY_SIZE(delays); i++) {
+		argv[3] = (char *)delays[i];
+		ASSERT_LT(0, pvas_task_spawn(space, 1, argv[0], argv, environ, NULL, &pid));
+		EXPECT_EQ(0, pt_wait(pid)) TH_LOG("after %s us", delays[i]);
+	}
+	pvas_space_destroy(space);
+}
+
+PT_MAIN()
