@@ -114,7 +114,7 @@ static unsigned long notrace pvas_argument(struct ftrace_regs *fregs, int n)
 /*
  * Does AppArmor put the newest version of the caller's profile in the place of one that has
  * been reloaded? It has counted on that: if the credentials are not changed, it drops one
- * reference too many. What the caller itself asks for has been refused before.
+ * reference too many. A label that the caller asks for has been refused before.
  */
 static bool notrace pvas_is_replaced_label(unsigned long parent_ip)
 {

@@ -68,7 +68,8 @@ static enum environment search_file(int fd, const char *variable)
 	return ENVIRONMENT_HAS_NOT;
 }
 
-static void __attribute__((noreturn)) search_in_child(const char *path, const char *variable, int to)
+static void __attribute__((noreturn)) search_in_child(const char *path, const char *variable,
+						      int to)
 {
 	char answer = ENVIRONMENT_HAS_NOT;
 	int fd;
@@ -117,7 +118,7 @@ enum environment environment_has(pid_t pid, const char *variable, int64_t *patie
 	if (*patience <= 0)
 		return ENVIRONMENT_UNKNOWN;
 	answer = ask_child(pid, variable, (int)*patience);
-	/* What answers at once costs nothing, however often it is asked. */
+	/* A process that answers at once can be asked any number of times. */
 	*patience -= now_ms() - begin > 10 ? now_ms() - begin : 0;
 	return answer;
 }

@@ -46,7 +46,7 @@ static bool is_listed(const struct pvas_task_info *tasks, int nr, pid_t pid)
 	return false;
 }
 
-/* What a child finds */
+/* The answer of a child */
 struct found {
 	char path[PATH_MAX];	/* empty: the process has ended */
 	char why[256];		/* its program can't be a task; or empty */
@@ -83,7 +83,7 @@ static bool read_in_time(int from, void *answer, size_t len, int64_t *patience)
 	return known;
 }
 
-/* False: the process has ended. What isn't known in time is empty. */
+/* False: the process has ended. All that isn't known in time is empty. */
 static bool ask_child(struct left *left, pid_t pid, struct found *found)
 {
 	bool known = false;

@@ -27,7 +27,7 @@ static const char * const traced[] = { "do_madvise", "commit_creds", "copy_creds
 
 /* ---- BPF ---- */
 
-/* What follows a type of this kind, with @n members */
+/* The bytes that follow a type of this kind, with @n members */
 static size_t btf_extra(unsigned int kind, unsigned int n)
 {
 	switch (kind) {
@@ -164,7 +164,8 @@ static int try_in_space(void)
 	/* Memory of partition 0, which a task can't change */
 	own = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	snprintf(at, sizeof(at), "%lx", (unsigned long)own);
-	ret = pvas_task_spawn(space, 1, pt_self(), pt_argv_as("try_bounds", at), environ, NULL, &pid);
+	ret = pvas_task_spawn(space, 1, pt_self(), pt_argv_as("try_bounds", at), environ, NULL,
+			      &pid);
 	ret = ret < 0 ? ret : pt_wait(pid);
 	pvas_space_destroy(space);
 	munmap(own, 4096);

@@ -103,7 +103,7 @@ static int birth_after(struct pvas_space *space, long us)
 }
 
 /*
- * Whoever is killed while it waits for such a process does not take the memory away. The last
+ * A task that is killed while it waits for such a process leaves that the memory. The last
  * moment for a birth is just before the exec ends the other threads: the rounds stay near it.
  */
 PVAS_TEST(guest_born_in_exec)

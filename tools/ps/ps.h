@@ -197,8 +197,8 @@ enum ps_phase { PS_FINDING, PS_MEASURING, PS_PHASES };
 /* A new snapshot: read slow users again, unless a helper still hangs because of them. */
 void ps_reader_begin(void);
 
-/* The user whose uid this is: @uid, or the one whom subuid(5) gives it to */
-uid_t ps_owner_of(uid_t uid);
+/* Whose time processes of @uid take: its own, or that of all uids of a container, see owner.c */
+uid_t ps_account_of(uid_t uid);
 
 /* The next reads are of a process of @uid. False: the time for this user is used up. */
 bool ps_reader_turn(uid_t uid, enum ps_phase phase);

@@ -266,7 +266,7 @@ void ps_reader_begin(void)
 bool ps_reader_turn(uid_t uid, enum ps_phase phase)
 {
 	end_turn();
-	turn.uid = ps_owner_of(uid);
+	turn.uid = ps_account_of(uid);
 	turn.phase = phase;
 	turn.start = now_us();
 	turn.late = time_left() <= 0;

@@ -83,7 +83,7 @@ static unsigned int passed, failed;
 	} \
 } while (0)
 
-#define ALICE	65500		/* has 200000 to 265535; an uid, so that no user need exist */
+#define ALICE	200000		/* the first of 65536 uids of a container */
 #define BOB	65501
 
 static void write_subuid(void)
@@ -92,7 +92,7 @@ static void write_subuid(void)
 		"65500:200000:65536\n"
 		"nonsense\n"
 		"no-such-user-of-pvasps:300000:10\n"
-		"65501:400000:1\n"
+		"root:1000000:1000000000\n"
 		"65501:500000:2";
 	int fd = mkstemp(subuid);
 
@@ -100,18 +100,20 @@ static void write_subuid(void)
 	close(fd);
 }
 
-static void test_owners(void)
+/* A user's own time is not taken by containers, nor one container's by another. */
+static void test_accounts(void)
 {
-	static const struct { uid_t uid, owner; } cases[] = {
-		{ 0, 0 }, { ALICE, ALICE }, { 199999, 199999 }, { 200000, ALICE },
+	static const struct { uid_t uid, account; } cases[] = {
+		{ 0, 0 }, { 65500, 65500 }, { 199999, 199999 }, { 200000, ALICE },
 		{ 265535, ALICE }, { 265536, 265536 }, { 300003, 300000 }, { 300009, 300000 },
-		{ 300010, 300010 }, { 400000, BOB }, { 400001, 400001 }, { 500001, BOB },
-		{ (uid_t)-2, (uid_t)-2 },
+		{ 300010, 300010 }, { 500001, 500000 }, { 1000000, 1000000 },
+		{ 1000001, 1000000 }, { 1065535, 1000000 }, { 1065536, 1065536 },
+		{ 1500000, 1458752 }, { (uid_t)-2, (uid_t)-2 },
 	};
 	size_t i;
 
 	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
-		check(ps_owner_of(cases[i].uid) == cases[i].owner);
+		check(ps_account_of(cases[i].uid) == cases[i].account);
 }
 
 /* One process of @uid, read for so long; false: it is passed over */
@@ -152,7 +154,7 @@ static void test_free_time(void)
 	ps_reader_begin();
 	for (i = 0; i < 50; i++)
 		check(read_one(200000 + i, FREE_US));
-	check(read_one(400000, 0));
+	check(read_one(BOB, 0));
 	alice = user_of(ALICE, false);
 	check(alice && alice->us[PS_FINDING] == 0);
 	for (i = 0; i < 1000; i++)
@@ -170,7 +172,7 @@ static void test_many_users(void)
 	for (i = 0; i < 4; i++)
 		check(read_one(600000 + i, 3 * SECOND));
 	check(read_one(BOB, SHORT_US + FREE_US));
-	check(!read_one(400000, 0));
+	check(!read_one(BOB, 0));
 	check(read_one(0, 0));
 }
 
@@ -260,7 +262,7 @@ static void test_stuck(void)
 	}
 	ps_reader_begin();
 	check(read_one(200005, 0));
-	turn.uid = ps_owner_of(200005);
+	turn.uid = ps_account_of(200005);
 	stuck[nr_stuck++] = (struct stuck){ pid, turn.uid };
 	ps_reader_begin();
 	check(!read_one(200005, 0));
@@ -277,7 +279,7 @@ static void test_stuck(void)
 int main(void)
 {
 	write_subuid();
-	test_owners();
+	test_accounts();
 	test_uids_share();
 	test_free_time();
 	test_many_users();
