@@ -29,7 +29,6 @@
 static const struct pvas_far_ops *pager;
 static struct pvas_far_ops ours;	/* the pager's, with another @open */
 static struct pvas_far_attr attr;
-static const char *key;
 static char failure[512];
 static int served_by_kernel;
 
@@ -86,27 +85,10 @@ static int load(void)
 
 /* ---- the pager ---- */
 
-/* A file's name is passed by the environment, which is not for the tasks. */
-static int open_with_key(const struct pvas_far_rows *rows, int *kernel)
-{
-	const char *old = getenv(KEY);
-	char *kept = old ? strdup(old) : NULL;
-	int err;
-
-	setenv(KEY, key, 1);
-	err = pager->open(&attr, rows, kernel);
-	if (kept)
-		setenv(KEY, kept, 1);
-	else
-		unsetenv(KEY);
-	free(kept);
-	return err;
-}
-
 static int open_pager(const struct pvas_far_attr *unused, const struct pvas_far_rows *rows,
 		      int *kernel)
 {
-	int err = key ? open_with_key(rows, kernel) : pager->open(&attr, rows, kernel);
+	int err = pager->open(&attr, rows, kernel);
 
 	(void)unused;
 	failure[0] = '\0';
@@ -155,6 +137,19 @@ static int fail_start(const char *why)
 	return STATUS_FAILED;
 }
 
+/* Once for all servers: a descriptor can be read once. */
+static int read_key(const char *file)
+{
+	char line[PVAS_FAR_KEY_TEXT];
+	int err = pager->key(file, line);
+
+	explicit_bzero(line, sizeof(line));
+	if (!err)
+		return 0;
+	report_error("--far-key: %s", pager->error());
+	return STATUS_FAILED;
+}
+
 static int start_with_key(const struct pvas_far_config *config, const struct far_options *far)
 {
 	const char *file = far->key ? far->key : getenv(KEY);
@@ -178,7 +173,7 @@ static int start_servers(const struct pvas_far_config *config, const struct far_
 	int status;
 
 	if (!far->nr_start)
-		return 0;
+		return far->key ? read_key(far->key) : 0;
 	status = start_with_key(config, far);
 	if (status)
 		return status;
@@ -200,7 +195,6 @@ int far_prepare(const struct options *opt)
 	status = load();
 	if (status)
 		return status;
-	key = opt->far.key;
 	attr = (struct pvas_far_attr){
 		.size = sizeof(attr), .stores = opt->far.stores ? opt->far.stores : "zip",
 		.ram = opt->far.ram, .far = opt->far.size, .page = opt->far.page,

@@ -76,6 +76,12 @@ static int is_over(const struct user_far_held *h, const void *unused)
 	ssize_t n;
 
 	(void)unused;
+	/*
+	 * First: with another mm it is at the end of an execve(), which may wait for a file server
+	 * in closing a file. The kernel would let us wait, too, with the lock.
+	 */
+	if (user_caller_elsewhere(h->tid))
+		return 1;
 	n = user_proc_read(h->tid, "syscall", text, sizeof(text));
 	if (n <= 0)
 		return n == -ENOENT || n == -ESRCH;

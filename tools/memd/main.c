@@ -236,12 +236,15 @@ int main(int argc, char **argv)
 		return status;
 	harden();
 	pages_limit(0);
-	if (take_signals(&loop) < 0 || out_begin() < 0) {
+	if (take_signals(&loop) < 0) {
 		fprintf(stderr, "pvas-memd: %s\n", strerror(errno));
 		return 1;
 	}
-	if (start(&loop) < 0) {
-		out_end();
+	if (start(&loop) < 0)
+		return 1;
+	status = out_begin();
+	if (status < 0) {
+		fprintf(stderr, "pvas-memd: %s\n", strerror(-status));
 		return 1;
 	}
 	run(&loop);

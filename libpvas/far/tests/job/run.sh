@@ -105,6 +105,7 @@ if [ -x "$memd" ]; then
 	for _ in $(seq 50); do grep -q listening "$tmp/memd" && break; sleep 0.1; done
 	at=127.0.0.1:$(sed -n 's/.*listening at .* port \([0-9]*\),.*/\1/p' "$tmp/memd")
 	works own 2 fill --far "$at" --far-key "$tmp/key"
+	works own 1 fill --far "$at,$at" --far-copies 2 --far-size 64M --far-key fd:9 9< "$tmp/key"
 	refuses no-key 'key' --ram 16M --far "$at"
 	refuses wrong-key 'key' --ram 16M --far "$at" --far-key "$tmp/other"
 	refuses server-full "$at" --ram 16M --far "$at" --far-key "$tmp/key" --far-size 400M
