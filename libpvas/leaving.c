@@ -61,8 +61,9 @@ void pvas_warn_of_leaving(void)
 {
 	static int asked;
 
-	if (!__atomic_exchange_n(&asked, 1, __ATOMIC_RELAXED) && should_be_task() &&
-	    is_first_copy())
+	if (__atomic_exchange_n(&asked, 1, __ATOMIC_RELAXED))
+		return;
+	if (should_be_task() && is_first_copy())
 		warn();
 }
 

@@ -441,7 +441,7 @@ TASK(check_unblocked)
 	CHECK_EQ(0, syscall(SYS_rt_sigprocmask, SIG_SETMASK, &none, NULL, 8));
 }
 
-/* As runtimes that do without the library, it blocks all signals, longer than its peer waits. */
+/* As runtimes that do without the library, it blocks all signals, and for long. */
 static void *exec_blocking(void *arg)
 {
 	unsigned long all = ~0UL;
