@@ -5,6 +5,7 @@
  * of them with the target's lock for accumulates.
  */
 #include "element.h"
+#include "exclude.h"
 
 #include <stdlib.h>
 
@@ -15,34 +16,6 @@
 
 /* Arrays up to this size are on the stack. */
 #define SMALL 1024
-
-/* ---- atomic instructions ---- */
-
-/*
- * An announcement that this rank uses one, on whichever target; it never waits then. A rank that
- * has the lock goes first.
- */
-static inline void end_atomic(struct mca_osc_pvas_module *m)
-{
-	if (opal_using_threads())
-		__atomic_fetch_sub(&m->own->busy, 1, __ATOMIC_RELEASE);
-	else
-		__atomic_store_n(&m->own->busy, 0, __ATOMIC_RELEASE);
-}
-
-static inline void begin_atomic(struct mca_osc_pvas_module *m, struct mca_osc_pvas_state *state)
-{
-	for (;;) {
-		if (opal_using_threads())
-			__atomic_fetch_add(&m->own->busy, 1, __ATOMIC_SEQ_CST);
-		else
-			__atomic_exchange_n(&m->own->busy, 1, __ATOMIC_SEQ_CST);
-		if (__builtin_expect(!mca_osc_pvas_load(&state->acc_lock), 1))
-			return;
-		end_atomic(m);
-		mca_osc_pvas_wait_until(m, !mca_osc_pvas_load(&state->acc_lock));
-	}
-}
 
 /**
  * struct call - an accumulate
@@ -65,38 +38,10 @@ struct call {
 	bool alone;
 };
 
-/* ---- keeping others away ---- */
-
-static inline void lock_target(struct call *c)
-{
-	uint64_t *lock = &c->target->state->acc_lock, none = 0;
-
-	mca_osc_pvas_count(locked_accumulates, 1);
-	while (!__atomic_compare_exchange_n(lock, &none, c->m->rank + 1, false, __ATOMIC_SEQ_CST,
-					    __ATOMIC_RELAXED)) {
-		mca_osc_pvas_wait_until(c->m, !mca_osc_pvas_load(lock));
-		none = 0;
-	}
-}
-
-static inline void unlock_target(struct call *c)
-{
-	__atomic_store_n(&c->target->state->acc_lock, 0, __ATOMIC_RELEASE);
-}
-
 /* So many elements that it is faster to wait for all who use atomic instructions */
 static bool is_long(const struct call *c)
 {
 	return c->n >= 4 + (size_t)c->m->size;
-}
-
-/* Those that come later see the lock, and wait. */
-static inline void wait_for_atomics(struct call *c)
-{
-	const struct mca_osc_pvas_target *rank = c->m->targets, *end = rank + c->m->size;
-
-	for (; rank < end; rank++)
-		mca_osc_pvas_wait_until(c->m, !mca_osc_pvas_load(&rank->state->busy));
 }
 
 /* ---- combining ---- */
@@ -191,18 +136,18 @@ static int combine(struct call *c)
 	if (c->alone)
 		return combine_elements(c);
 	if (is_one_atomic(c)) {
-		begin_atomic(c->m, c->target->state);
+		mca_osc_pvas_begin_atomic(c->m, c->target->state);
 		rc = combine_elements(c);
-		end_atomic(c->m);
+		mca_osc_pvas_end_atomic(c->m);
 		return rc;
 	}
-	lock_target(c);
+	mca_osc_pvas_lock_accumulates(c->m, c->target->state);
 	if (is_long(c)) {
-		wait_for_atomics(c);
+		mca_osc_pvas_wait_for_atomics(c->m);
 		c->alone = true;
 	}
 	rc = combine_elements(c);
-	unlock_target(c);
+	mca_osc_pvas_unlock_accumulates(c->target->state);
 	return rc;
 }
 
@@ -255,15 +200,15 @@ static int exchange_mixed(struct call *c, const struct buffer *origin, const str
 
 	if (c->operation.kind > MCA_OSC_PVAS_NO_OP)
 		return MPI_ERR_OP;
-	lock_target(c);
-	wait_for_atomics(c);
+	mca_osc_pvas_lock_accumulates(c->m, c->target->state);
+	mca_osc_pvas_wait_for_atomics(c->m);
 	if (result)
 		rc = mca_coll_pvas_copy_data(result->at, result->count, result->type, c->at,
 					     c->count, c->type);
 	if (rc == OMPI_SUCCESS && c->operation.kind == MCA_OSC_PVAS_REPLACE)
 		rc = mca_coll_pvas_copy_data(c->at, c->count, c->type, origin->at, origin->count,
 					     origin->type);
-	unlock_target(c);
+	mca_osc_pvas_unlock_accumulates(c->target->state);
 	return rc;
 }
 
@@ -363,9 +308,9 @@ static inline bool combine_one(struct mca_osc_pvas_module *m, int rank, char *at
 	/* A plain store, if nobody asks for the value before */
 	if (o->kind == MCA_OSC_PVAS_REPLACE)
 		mca_osc_pvas_will_store(m);
-	begin_atomic(m, target->state);
+	mca_osc_pvas_begin_atomic(m, target->state);
 	mca_osc_pvas_apply_atomic(o, at, from, old, 1);
-	end_atomic(m);
+	mca_osc_pvas_end_atomic(m);
 	return true;
 }
 
@@ -494,16 +439,16 @@ int mca_osc_pvas_compare_and_swap(const void *origin, const void *compare, void 
 	mca_osc_pvas_count(accumulates, 1);
 	mca_osc_pvas_operation_init(&c.operation, &ompi_mpi_op_replace.op, type);
 	if (mca_osc_pvas_is_atomic(&c.operation, c.at)) {
-		begin_atomic(m, c.target->state);
+		mca_osc_pvas_begin_atomic(m, c.target->state);
 		mca_osc_pvas_compare_exchange(c.operation.bytes, c.at, compare, origin, result);
-		end_atomic(m);
+		mca_osc_pvas_end_atomic(m);
 		return OMPI_SUCCESS;
 	}
 	mca_osc_pvas_will_store(m);
-	lock_target(&c);
+	mca_osc_pvas_lock_accumulates(m, c.target->state);
 	memcpy(result, c.at, type->super.size);
 	if (!memcmp(result, compare, type->super.size))
 		memcpy(c.at, origin, type->super.size);
-	unlock_target(&c);
+	mca_osc_pvas_unlock_accumulates(c.target->state);
 	return OMPI_SUCCESS;
 }
