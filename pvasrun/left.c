@@ -24,14 +24,14 @@
 #define LONGEST_MS	10000
 #define PATH_LEN	2048	/* written at once */
 #define WHY_LEN		256
-#define PATIENCE_MS	1000	/* for all answers of a job */
+#define PATIENCE_MS	1000	/* for all names of a job, and for all other answers */
 
 void left_begin(struct left *left, struct job *job, const struct job_space *space)
 {
 	left->job = job;
 	left->space = space;
 	left->pause = FIRST_MS;
-	left->patience = PATIENCE_MS;
+	left->for_names = left->for_files = PATIENCE_MS;
 	left->at = job->opt->verbose ? now_ms() + FIRST_MS : 0;
 }
 
@@ -64,14 +64,14 @@ static void __attribute__((noreturn)) look_in_child(pid_t pid, int to)
 }
 
 /* Returns whether there is an answer in time. */
-static bool read_answer(struct left *left, int fd, char *text, size_t len)
+static bool read_answer(int64_t *patience, int fd, char *text, size_t len)
 {
 	const int64_t begin = now_ms();
 	struct pollfd answer = { .fd = fd, .events = POLLIN };
-	bool whole = left->patience > 0 && poll(&answer, 1, (int)left->patience) == 1 &&
+	bool whole = *patience > 0 && poll(&answer, 1, (int)*patience) == 1 &&
 		     read(fd, text, len) == (ssize_t)len;
 
-	left->patience -= now_ms() - begin;
+	*patience -= now_ms() - begin;
 	return whole;
 }
 
@@ -86,21 +86,21 @@ static bool ask_child(struct left *left, pid_t pid, char path[static PATH_LEN],
 	int ends[2];
 	pid_t child;
 
-	if (left->patience <= 0 || pipe2(ends, O_CLOEXEC) < 0)
+	if (left->for_names <= 0 || pipe2(ends, O_CLOEXEC) < 0)
 		return true;
 	child = fork();
 	if (!child)
 		look_in_child(pid, ends[1]);
 	close(ends[1]);
 	if (child > 0)
-		known = read_answer(left, ends[0], path, PATH_LEN);
-	if (known && !read_answer(left, ends[0], why, WHY_LEN))
+		known = read_answer(&left->for_names, ends[0], path, PATH_LEN);
+	if (known && !read_answer(&left->for_files, ends[0], why, WHY_LEN))
 		why[0] = '\0';
 	close(ends[0]);
 	/* job_reap() waits for it. */
 	if (child > 0)
 		kill(child, SIGKILL);
-	return known || left->patience <= 0;
+	return known || left->for_names <= 0;
 }
 
 /* It is printed on a terminal. */

@@ -11,7 +11,8 @@ struct left {
 	const struct job_space *space;
 	int64_t at;		/* when to look again; 0: never */
 	int64_t pause;
-	int64_t patience;	/* ms that are left to wait for answers about files */
+	int64_t for_names;	/* ms that are left to wait for names of programs, */
+	int64_t for_files;	/* and for answers about the files */
 };
 
 /* All tasks are started. */
