@@ -274,51 +274,50 @@ static size_t in_page(uint64_t at, size_t len)
 	return len < left ? len : left;
 }
 
-ssize_t user_reader_read(pid_t tid, uint64_t from, void *to, size_t len)
+/* A part that doesn't cross a page, to @to or from @from */
+static ssize_t copy_part(struct user_space *u, uint64_t at, char *to, const char *from, size_t len)
+{
+	struct pvas_reader_request r = {
+		.op = to ? PVAS_READER_READ : PVAS_READER_WRITE, .len = (uint32_t)len, .at = at,
+	};
+	struct pvas_reader_answer a;
+	ssize_t n;
+
+	if (from)
+		memcpy(r.data, from, len);
+	n = exchange(u, &r, from ? len : 0, &a);
+	if (to && n > 0)
+		memcpy(to, a.data, (size_t)n);
+	return n;
+}
+
+static ssize_t copy(pid_t tid, uint64_t at, char *to, const char *from, size_t len)
 {
 	struct user_space *u = user_request_space();
-	struct pvas_reader_request r;
-	struct pvas_reader_answer a;
 	size_t done = 0;
 	ssize_t n = prepare(u, tid);
 
 	if (n < 0)
 		return n;
 	while (done < len) {
-		r.op = PVAS_READER_READ;
-		r.at = from + done;
-		r.len = (uint32_t)in_page(r.at, len - done);
-		n = exchange(u, &r, 0, &a);
+		n = copy_part(u, at + done, to ? to + done : NULL, from ? from + done : NULL,
+			      in_page(at + done, len - done));
 		if (n <= 0)
 			break;
-		memcpy((char *)to + done, a.data, (size_t)n);
 		done += (size_t)n;
 	}
 	/* EIO: nothing is mapped there. */
 	return !done && n < 0 && n != -EIO ? -EAGAIN : (ssize_t)done;
 }
 
+ssize_t user_reader_read(pid_t tid, uint64_t from, void *to, size_t len)
+{
+	return copy(tid, from, to, NULL, len);
+}
+
 ssize_t user_reader_write(pid_t tid, uint64_t to, const void *from, size_t len)
 {
-	struct user_space *u = user_request_space();
-	struct pvas_reader_request r;
-	struct pvas_reader_answer a;
-	size_t done = 0;
-	ssize_t n = prepare(u, tid);
-
-	if (n < 0)
-		return n;
-	while (done < len) {
-		r.op = PVAS_READER_WRITE;
-		r.at = to + done;
-		r.len = (uint32_t)in_page(r.at, len - done);
-		memcpy(r.data, (const char *)from + done, r.len);
-		n = exchange(u, &r, r.len, &a);
-		if (n <= 0)
-			break;
-		done += (size_t)n;
-	}
-	return (ssize_t)done;
+	return copy(tid, to, NULL, from, len);
 }
 
 void user_reader_done(void)
