@@ -154,8 +154,7 @@ class _Worker:
         self._gen = _pvas.gen_of(self.index)
         self.job = None
 
-    def _post(self, kind, address):
-        self._words.store(self._at + _REQUEST, address)
+    def _post(self, kind):
         self._words.store(self._at + _KIND, kind)
         self._seq += 1
         self._words.store(self._at + _SEQ, self._seq)
@@ -168,10 +167,12 @@ class _Worker:
             job.finish(False, (error, "while it was sent"))
             return
         self.job = job
-        self._post(_WORK, job.message.address)
+        self._words.store(self._at + _REQUEST, job.message.address)
+        self._post(_WORK)
 
     def quit(self):
-        self._post(_QUIT, 0)
+        """Even while it begins to work: so its request stays as it is."""
+        self._post(_QUIT)
 
     def ended(self):
         return _pvas.left(self.index, self._gen)

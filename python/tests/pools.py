@@ -7,6 +7,7 @@ import threading
 import time
 
 import pvas
+from pvas import _pool
 
 try:
     import numpy as np
@@ -200,6 +201,37 @@ def test_interrupted():
     with pvas.Pool() as pool:
         pool.map(square, range(4))
         sys.exit(3)
+
+
+class SlowWords:
+    """The words of a worker that takes long to read where its work is."""
+
+    def __init__(self, words):
+        self._words = words
+
+    def load(self, i):
+        if (i - _pool._FIRST) % _pool._PER_WORKER == _pool._REQUEST:
+            time.sleep(0.3)
+        return self._words.load(i)
+
+    def __getattr__(self, name):
+        return getattr(self._words, name)
+
+
+class SlowShared(_pool.Shared):
+    def __init__(self, *args):
+        super().__init__(*args)
+        self.words = SlowWords(self.words)
+
+
+def test_ends_while_work_begins():
+    """Rank 0 ends while workers read where their work is: that stays right."""
+    if pvas.rank:
+        _pool.Shared = SlowShared
+    pool = pvas.Pool()
+    results = pool.imap(square, range(20), chunksize=1)
+    assert next(results) == 0
+    sys.exit(0)
 
 
 if __name__ == "__main__":

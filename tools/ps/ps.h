@@ -197,7 +197,7 @@ enum ps_phase { PS_FINDING, PS_MEASURING, PS_PHASES };
 /* A new snapshot: read slow users again, unless a helper still hangs because of them. */
 void ps_reader_begin(void);
 
-/* Whose time processes of @uid take: its own, or that of all uids of a container, see owner.c */
+/* The account that pays for the time of processes of @uid: one for all uids of a container */
 uid_t ps_account_of(uid_t uid);
 
 /* The next reads are of a process of @uid. False: the time for this user is used up. */
