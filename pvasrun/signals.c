@@ -151,23 +151,37 @@ static void handle_signal(struct job *job, int signo, int code)
 		job_kill(job, signo, own_groups_only);
 }
 
-static void ready(struct event *event, uint32_t what)
+static bool take_signal(struct signals *signals)
 {
-	struct signals *signals = (struct signals *)event;
 	struct signalfd_siginfo info;
 
+	if (read(signals->event.fd, &info, sizeof(info)) != sizeof(info))
+		return false;
+	handle_signal(signals->job, info.ssi_signo, info.ssi_code);
+	return true;
+}
+
+static void ready(struct event *event, uint32_t what)
+{
 	(void)what;
-	if (read(event->fd, &info, sizeof(info)) == sizeof(info))
-		handle_signal(signals->job, info.ssi_signo, info.ssi_code);
+	take_signal((struct signals *)event);
 }
 
 static void child_ready(struct event *event, uint32_t what)
 {
+	struct child_signal *child = (struct child_signal *)event;
 	struct signalfd_siginfo info;
+	size_t i;
 
 	(void)what;
+	/*
+	 * The terminal sends Ctrl-C to all of the group before any of it can end. So pvasrun's
+	 * own signal is the reason why tasks end, and not a task's death from it.
+	 */
+	for (i = 0; i < NR_FORWARDED && take_signal(child->signals); i++)
+		;
 	if (read(event->fd, &info, sizeof(info)) == sizeof(info))
-		job_reap(((struct child_signal *)event)->job);
+		job_reap(child->signals->job);
 }
 
 static int watch(struct event *event, struct loop *loop, const sigset_t *set)
@@ -199,7 +213,8 @@ int signals_open(struct signals *signals, struct loop *loop, struct job *job)
 	sigset_t mask;
 	size_t i;
 
-	signals->job = signals->child.job = job;
+	signals->job = job;
+	signals->child.signals = signals;
 	sigemptyset(&signals->ignored);
 	sigemptyset(&mask);
 	for (i = 0; i < NR_FORWARDED; i++) {

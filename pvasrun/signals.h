@@ -11,7 +11,7 @@
 /* SIGCHLD, which may be pending at all times and then hide the others */
 struct child_signal {
 	struct event event;
-	struct job *job;
+	struct signals *signals;
 };
 
 struct signals {

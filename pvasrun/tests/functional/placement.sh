@@ -397,8 +397,12 @@ test_pvasexec_beside_hung_exec()
 
 at_terminal()
 {
+	local ended
+
 	[ -n "$TERMINAL" ] || return
-	check "$1" "$TERMINAL" "${@:2}" >out
+	"$TERMINAL" "${@:2}" >out 2>err
+	ended=$?
+	check "$1" [ $ended -eq 0 ]
 }
 
 test_terminal_input()
