@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: LGPL-2.1-only */
+/* SPDX-License-Identifier: GPL-2.0-only OR LGPL-2.1-or-later */
 /* Opening a file whose path may be another user's choice. */
 #ifndef PVAS_OPEN_REGULAR_H
 #define PVAS_OPEN_REGULAR_H

@@ -63,7 +63,8 @@ static void parallel(unsigned int threads, void (*body)(double *const *, size_t,
 
 	for (t = 0; t < threads; t++) {
 		part[t] = (struct loop){ body, arrays, n * t / threads, n * (t + 1) / threads };
-		pthread_create(&part[t].thread, NULL, run_part, &part[t]);
+		if (pthread_create(&part[t].thread, NULL, run_part, &part[t]))
+			abort();	/* no more threads on this machine just now */
 	}
 	for (t = 0; t < threads; t++)
 		pthread_join(part[t].thread, NULL);
