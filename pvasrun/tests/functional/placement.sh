@@ -24,6 +24,7 @@ test_map_and_verbose()
 test_wrappers()
 {
 	local maps='^1[0-9a-f]{9}-.* /[^ ]*/grep$' with
+	local -x PVAS_EXEC=stay		# which only the user backend needs
 
 	[ -z "$plain" ] || return 0	# no partitions
 	printf '#!/bin/sh\nexec "$@"\n' >wrapper
@@ -44,6 +45,8 @@ test_wrappers()
 # One that can't be a task leaves, and --verbose says which and why.
 test_left()
 {
+	local -x PVAS_EXEC=stay
+
 	[ -z "$plain" ] || return 0
 	printf 'int sleep(int); int main(void) { sleep(1); return 0; }' |
 		cc -x c -no-pie -o nopie - || return
