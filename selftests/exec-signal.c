@@ -470,6 +470,38 @@ PVAS_TEST(by_blocking_thread)
 	EXPECT_EQ(0, pt_run_task("exec_beside_blocking"));
 }
 
+/* ---- children with another exit signal ---- */
+
+TASK(rest)
+{
+	sleep(2);
+}
+
+static void end_soon(void)
+{
+	usleep(500000);
+	_exit(0);
+}
+
+TASK(exec_beside_signalling_child)
+{
+	struct { uint64_t flags, pidfd, child_tid, parent_tid, exit_signal, stack[3]; } a = {
+		.exit_signal = SIGUSR2,
+	};
+
+	if (!syscall(SYS_clone, SIGUSR1, 0, 0, 0, 0))
+		end_soon();
+	if (!syscall(SYS_clone3, &a, sizeof(a)))
+		end_soon();
+	pt_exec_as("rest", NULL);
+}
+
+/* an execve changes it to SIGCHLD, which ends no program */
+PVAS_TEST(of_children)
+{
+	EXPECT_EQ(0, pt_run_task("exec_beside_signalling_child"));
+}
+
 /* without that signal the user backend has the program leave */
 PVAS_TEST(without_library_signal)
 {

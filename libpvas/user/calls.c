@@ -9,7 +9,10 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/mman.h>
+#include <linux/sched.h>
 #include <sched.h>
+#include <signal.h>
+#include <stddef.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -277,25 +280,31 @@ static int64_t on_fork(struct user_request *r)
 	return continue_call(r);
 }
 
-static int64_t clone_with(struct user_request *r, uint64_t flags)
+/*
+ * An execve of the kernel's changes the signal that a child's end sends to SIGCHLD: one that
+ * stays can't, and another signal would end the new program.
+ */
+static int64_t clone_with(struct user_request *r, uint64_t flags, uint64_t exit_signal)
 {
-	if ((flags & CLONE_VM) && !(flags & (CLONE_THREAD | CLONE_VFORK)))
+	if (((flags & CLONE_VM) && !(flags & (CLONE_THREAD | CLONE_VFORK))) ||
+	    (exit_signal && exit_signal != SIGCHLD))
 		__atomic_store_n(&r->part->unfit, 1, __ATOMIC_RELEASE);
 	return flags & CLONE_VM ? continue_if(r, user_rights_kept_by_clone(flags)) : on_fork(r);
 }
 
 static int64_t on_clone(struct user_request *r)
 {
-	return clone_with(r, r->args[0]);
+	return clone_with(r, r->args[0], r->args[0] & CSIGNAL);
 }
 
-/* Its first argument is a pointer to a structure that begins with the flags. */
+/* Its first argument is a pointer to the others. */
 static int64_t on_clone3(struct user_request *r)
 {
-	uint64_t flags = 0;
+	struct clone_args a = { 0 };
 
-	user_caller_read(memory_pid(r), r->args[0], &flags, sizeof(flags));
-	return clone_with(r, flags);
+	user_caller_read(memory_pid(r), r->args[0], &a,
+			 offsetof(struct clone_args, stack));
+	return clone_with(r, a.flags, a.exit_signal);
 }
 
 static int64_t on_rights(struct user_request *r)
