@@ -193,6 +193,13 @@ static void stream_finish(struct stream *stream)
 	stream_close(stream);
 }
 
+/* True: what tasks have left there is read, or so much that it can't be from them. */
+static bool stream_is_finished(struct stream *stream, ssize_t n)
+{
+	stream->left -= n;
+	return stream->output->finishing && (stream->left <= 0 || !has_input(stream->event.fd));
+}
+
 static void stream_ready(struct event *event, uint32_t what)
 {
 	struct stream *stream = (struct stream *)event;
@@ -205,15 +212,15 @@ static void stream_ready(struct event *event, uint32_t what)
 		n = pty_read(event->fd, stream->pty_end, bytes, sizeof(bytes));
 	else
 		n = read(event->fd, bytes, sizeof(bytes));
-	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+	/* Changes of a terminal's state have no end if a process goes on with them. */
+	if (n < 0 && (errno == EAGAIN || errno == EINTR) &&
+	    !stream_is_finished(stream, sizeof(bytes)))
 		return;
 	if (n > 0 && stream->output->tag)
 		check_added(tagger_feed(&stream->tagger, bytes, n, queue));
 	else if (n > 0)
 		check_added(buffer_add(queue, bytes, n));
-	stream->left -= n;
-	if (n <= 0 || (stream->output->finishing &&
-		       (stream->left <= 0 || !has_input(event->fd))))
+	if (n <= 0 || stream_is_finished(stream, n))
 		stream_finish(stream);
 	write_files(stream->output);
 	update_watches(stream->output);
