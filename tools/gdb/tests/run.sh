@@ -47,11 +47,11 @@ pid_of_rank()
 {
 	local pid
 
-	for pid in $(pgrep -P "$job"); do
+	for pid in $(tasks_of "$job"); do
 		tr '\0' '\n' <"/proc/$pid/environ" | grep -qx "PVAS_RANK=$1" && echo "$pid" && return
 	done
 	# The user backend's tasks have the launcher's environ.
-	pgrep -P "$job" | sed -n "$(($1 + 1))p"
+	tasks_of "$job" | sed -n "$(($1 + 1))p"
 }
 
 # line FILE-MARK: the line of crew.c with this text

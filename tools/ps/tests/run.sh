@@ -26,7 +26,7 @@ end_job() { [ -z "$job" ] || { kill "$job"; wait "$job"; } 2>/dev/null; job=; }
 trap 'end_job; rm -rf "$T"' EXIT
 
 ready() { [ "$(grep -c ready "$T/job")" -eq "$1" ]; }
-first_task() { pgrep -P "$job" -o; }
+first_task() { tasks_of "$job" | head -n 1; }
 
 # start_job READY ARGS: a job, and wait until so many of its tasks say "ready"
 start_job()
@@ -83,7 +83,7 @@ checks --areas -- \
 	"backend" "space['backend'] == '$BACKEND' and space['detail']" \
 	"task count" "len(t) == 3 and all(x['state'] == 'running' for x in t)" \
 	"names" "[x['name'] for x in t] == ['big'] * 3" \
-	"pids are the job's" "sorted(x['pid'] for x in t) == sorted([$(pgrep -P "$job" | paste -sd,)])" \
+	"pids are the job's" "sorted(x['pid'] for x in t) == sorted([$(tasks_of "$job" | paste -sd,)])" \
 	"launcher" "space['launcher'] == ($job if '$BACKEND' == 'user' else None)" \
 	"24 MiB are in the first" "24 << 10 <= t[0]['resident_kib'] < 40 << 10" \
 	"and not in the second" "1 << 10 <= t[1]['resident_kib'] < 16 << 10" \
@@ -133,7 +133,7 @@ fi
 
 if [ "$BACKEND" = user ] && [ -e "$O/libpvasfar/libpvasfar.so" ]; then
 	start_job 2 --ram 16M -n 1 "$O/pvasps/big" 24 : -n 1 "$O/pvasps/big" 1
-	task=$(pgrep -P "$job" -n)	# the oldest is the process that keeps the pager's descriptor
+	task=$(first_task)
 	try "it is shown after a second" until_true 10 ask -n -- far "space['far_kib'] > 0"
 	checks -- "more than 24 MiB are far" "24 << 10 <= space['far_kib'] < 36 << 10" \
 		"16 of them local, at most" "0 < space['far_local_kib'] <= 16 << 10 == space['far_budget_kib']" \
@@ -194,7 +194,7 @@ if [ "$BACKEND" = user ] && [ "$(id -u)" = 0 ]; then
 	start_forger
 	start_job 2 -n 2 "$O/pvasps/big" 1
 	id=$(space_id)
-	tasks=$(pgrep -P "$job" | paste -sd,)
+	tasks=$(tasks_of "$job" | paste -sd,)
 	try "a header is forged" forged "$id" ${tasks//,/ } $forger
 	checks -n -- "its own user's" "space['uid'] == 0 and space['launcher'] == $job" \
 		"its own tasks, no others" "sorted(x['pid'] for x in t) == sorted([$tasks])"
