@@ -431,8 +431,8 @@ test_terminal_keys()
 	[ -n "$TERMINAL" ] && check "exactly once" [ "$(sort ints)" = $'int0\nint1\nint2' ]
 	rm -f pid.* go
 	at_terminal "Ctrl-Z stops all, fg continues" run="until [ -e $T/pid.2 -a -e $T/pid.1 -a -e $T/pid.0 ]; do sleep 0.05; done" \
-		type=$'\032' state='stopped 20' pause=300 \
-		run='for p in $(cat $T/pid.*); do grep -q ") T" /proc/$p/stat || exit 1; done' fg \
+		type=$'\032' state='stopped 20' \
+		run='for p in $(cat $T/pid.*); do until grep -q ") T" /proc/$p/stat; do sleep 0.05; done; done' fg \
 		run="touch $T/go" state='exit 0' -- \
 		$PVASRUN -n 3 sh -c "$READY"' until [ -e $T/go ]; do sleep 0.05; done'
 }

@@ -87,7 +87,7 @@ says "and no others" '^No symbol "stroke" in current context'
 # All others have gone on.
 run_gdb -x "$extension" -p "$rank3" -ex 'break stroke' -ex continue -ex continue -ex bt
 says "attached again" '^#1 .* eight \(rank=3\)'
-if [ "$(pgrep -c -P "$job")" -eq 8 ]; then pass; else fail "a task was lost"; fi
+if [ "$(tasks_of "$job" | wc -l)" -eq 8 ]; then pass; else fail "a task was lost"; fi
 
 # Not a task: quiet, and a command says so.
 sleep 300 &
