@@ -21,7 +21,6 @@
 
 /* The hooks linger after the last space. */
 #define HOOKS_OFF_US	1000000
-#define ARRAY(a)	(sizeof(a) / sizeof((a)[0]))
 
 static const char * const traced[] = { "do_madvise", "commit_creds", "copy_creds" };
 
@@ -102,7 +101,7 @@ static int attach(const char *btf, const char *name)
 		.prog_type = BPF_PROG_TYPE_TRACING,
 		.expected_attach_type = BPF_TRACE_FEXIT,
 		.insns = (uint64_t)(uintptr_t)code,
-		.insn_cnt = ARRAY(code),
+		.insn_cnt = PT_ARRAY_SIZE(code),
 		.license = (uint64_t)(uintptr_t)"GPL",
 		.attach_btf_id = btf_id_of(btf, name),
 	};
@@ -119,7 +118,7 @@ static int attach(const char *btf, const char *name)
 
 static void detach(int *links)
 {
-	for (size_t i = 0; i < ARRAY(traced); i++)
+	for (size_t i = 0; i < PT_ARRAY_SIZE(traced); i++)
 		close(links[i]);
 }
 
@@ -129,7 +128,7 @@ static bool attach_all(int *links)
 	char *btf = read_btf();
 	bool all = btf;
 
-	for (size_t i = 0; i < ARRAY(traced); i++) {
+	for (size_t i = 0; i < PT_ARRAY_SIZE(traced); i++) {
 		links[i] = btf ? attach(btf, traced[i]) : -1;
 		all &= links[i] >= 0;
 	}
@@ -175,7 +174,7 @@ static int try_in_space(void)
 /* attached while there is no space, but there was one; and detached again */
 PVAS_TEST(attached_before)
 {
-	int links[ARRAY(traced)];
+	int links[PT_ARRAY_SIZE(traced)];
 
 	if (pt_backend() != PVAS_BACKEND_KERNEL)
 		SKIP(return, "the user backend has no hooks");
@@ -193,7 +192,7 @@ PVAS_TEST(attached_before)
 PVAS_TEST(attached_beside)
 {
 	struct pvas_space *space = PT_SPACE();
-	int links[ARRAY(traced)];
+	int links[PT_ARRAY_SIZE(traced)];
 
 	if (pt_backend() != PVAS_BACKEND_KERNEL)
 		SKIP(return, "the user backend has no hooks");

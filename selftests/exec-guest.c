@@ -103,8 +103,9 @@ static int birth_after(struct pvas_space *space, long us)
 }
 
 /*
- * A task that is killed while it waits for such a process leaves that the memory. The last
- * moment for a birth is just before the exec ends the other threads: the rounds stay near it.
+ * A task that is killed while it waits for such a process leaves the memory to that process.
+ * The last moment for a birth is just before the exec ends the other threads: the rounds stay
+ * near it.
  */
 PVAS_TEST(guest_born_in_exec)
 {

@@ -232,16 +232,7 @@ TASK(exec_in_operation)
 /* a mutex that the thread was about to take or release is given up, too */
 PVAS_TEST(in_operation_on_mutex)
 {
-	struct pvas_space *space = PT_SPACE();
-	int fd = memfd_create("mutex", 0);
-	pid_t pid;
-
-	ASSERT_EQ(0, ftruncate(fd, 4096));
-	pid = pt_start_task_fd(space, 1, "exec_in_operation", fd);
-	ASSERT_LT(0, pid);
-	EXPECT_EQ(0, pt_wait(pid));
-	close(fd);
-	pvas_space_destroy(space);
+	EXPECT_EQ(0, pt_run_task_with_page("exec_in_operation"));
 }
 
 /* ---- the signal that the C library uses within ---- */

@@ -154,16 +154,7 @@ TASK(lock_and_exec)
 /* POSIX timers are gone, and the owner of a robust mutex has died */
 PVAS_TEST(stays_without_timers_and_locks)
 {
-	struct pvas_space *space = PT_SPACE();
-	int fd = memfd_create("mutex", 0);
-	pid_t pid;
-
-	ASSERT_EQ(0, ftruncate(fd, 4096));
-	pid = pt_start_task_fd(space, 1, "lock_and_exec", fd);
-	ASSERT_LT(0, pid);
-	EXPECT_EQ(0, pt_wait(pid));
-	close(fd);
-	pvas_space_destroy(space);
+	EXPECT_EQ(0, pt_run_task_with_page("lock_and_exec"));
 }
 
 /* ---- memory ---- */

@@ -172,7 +172,8 @@ pid_t pt_start_task_fd(struct pvas_space *space, unsigned int index, const char 
 	return ret < 0 ? ret : pid;
 }
 
-int pt_run_task(const char *name)
+/* @fd: -1, or its argument */
+static int run_task(const char *name, int fd)
 {
 	struct pvas_space *space;
 	pid_t pid;
@@ -181,9 +182,26 @@ int pt_run_task(const char *name)
 	ret = pt_create(&space, 0, 0);
 	if (ret)
 		return ret;
-	pid = pt_start_task(space, PVAS_ANY, name);
+	pid = fd < 0 ? pt_start_task(space, PVAS_ANY, name) :
+		       pt_start_task_fd(space, PVAS_ANY, name, fd);
 	ret = pid < 0 ? pid : pt_wait(pid);
 	pvas_space_destroy(space);
+	return ret;
+}
+
+int pt_run_task(const char *name)
+{
+	return run_task(name, -1);
+}
+
+int pt_run_task_with_page(const char *name)
+{
+	int fd = memfd_create("page", 0), ret = -errno;
+
+	if (fd < 0)
+		return ret;
+	ret = ftruncate(fd, 4096) ? -errno : run_task(name, fd);
+	close(fd);
 	return ret;
 }
 
