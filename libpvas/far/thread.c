@@ -16,13 +16,18 @@ enum { STACK = 256 * 1024 };
 
 static void __attribute__((noreturn)) die_here(const char *what)
 {
+	static bool dying;
 	char line[600];
 	int n = snprintf(line, sizeof(line), "pvas-far: %s\n", what);
 
 	if (n >= (int)sizeof(line))
 		n = sizeof(line) - 1;
-	if (write(2, line, (size_t)n) < 0)
-		_exit(1);
+	/* Several threads may find at once that a store has failed: one says so. */
+	if (__atomic_exchange_n(&dying, true, __ATOMIC_ACQ_REL))
+		for (;;)
+			pause();
+	while (write(2, line, (size_t)n) < 0 && errno == EINTR)
+		;
 	_exit(1);
 }
 
