@@ -1,27 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/*
- * /proc/PID/environ is read by a child that nobody waits for: its open() waits for an
- * execve(2) of that process that has begun, and read() for the pages, both perhaps for a file
- * server that doesn't answer.
- *
- * The child sends no signal when it ends, so that it is not taken for one of the job's. It may
- * use only calls of the kernel: pvasrun may have other threads, which held locks.
- */
+/* The environment of another process, read by a child: see ask.h. */
 #include "environment.h"
 
-#include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
-#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/prctl.h>
-#include <sys/syscall.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
-#include "clock.h"
+#include "ask.h"
 
 /* The kernel's limit for arguments and environment: three quarters of _STK_LIM */
 #define LONGEST		(6UL << 20)
@@ -68,57 +55,34 @@ static enum environment search_file(int fd, const char *variable)
 	return ENVIRONMENT_HAS_NOT;
 }
 
-static void __attribute__((noreturn)) search_in_child(const char *path, const char *variable,
-						      int to)
+struct question {
+	char path[32];
+	const char *variable;
+};
+
+static void search(const void *about)
 {
+	const struct question *question = about;
 	char answer = ENVIRONMENT_HAS_NOT;
-	int fd;
+	int fd = open(question->path, O_RDONLY | O_CLOEXEC);
 
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	/* If it hangs, it holds up no reader of pvasrun's files. */
-	dup2(to, STDIN_FILENO);
-	close_range(STDIN_FILENO + 1, ~0U, 0);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd >= 0)
-		answer = (char)search_file(fd, variable);
-	_exit(write(STDIN_FILENO, &answer, 1) != 1);
-}
-
-static enum environment ask_child(pid_t pid, const char *variable, int timeout)
-{
-	struct pollfd ready = { .events = POLLIN };
-	char answer = ENVIRONMENT_UNKNOWN, path[32];
-	int ends[2];
-	pid_t child;
-
-	snprintf(path, sizeof(path), "/proc/%d/environ", pid);
-	if (pipe2(ends, O_CLOEXEC) < 0)
-		return ENVIRONMENT_UNKNOWN;
-	child = (pid_t)syscall(SYS_clone, 0, NULL, NULL, NULL, NULL);
-	if (!child)
-		search_in_child(path, variable, ends[1]);
-	close(ends[1]);
-	ready.fd = ends[0];
-	if (child < 0 || poll(&ready, 1, timeout) != 1 || read(ends[0], &answer, 1) != 1)
-		answer = ENVIRONMENT_UNKNOWN;
-	close(ends[0]);
-	if (child > 0) {
-		kill(child, SIGKILL);
-		/* One that hangs is left to init. One that has answered ends at once. */
-		waitpid(child, NULL, __WALL | (answer == ENVIRONMENT_UNKNOWN ? WNOHANG : 0));
-	}
-	return (enum environment)answer;
+		answer = (char)search_file(fd, question->variable);
+	if (write(STDIN_FILENO, &answer, 1) != 1)
+		return;
 }
 
 enum environment environment_has(pid_t pid, const char *variable, int64_t *patience)
 {
-	const int64_t begin = now_ms();
-	enum environment answer;
+	struct question question = { .variable = variable };
+	char answer = ENVIRONMENT_UNKNOWN;
+	struct ask ask;
 
-	if (*patience <= 0)
+	snprintf(question.path, sizeof(question.path), "/proc/%d/environ", pid);
+	if (*patience <= 0 || ask_begin(&ask, search, &question))
 		return ENVIRONMENT_UNKNOWN;
-	answer = ask_child(pid, variable, (int)*patience);
-	/* A process that answers at once can be asked any number of times. */
-	*patience -= now_ms() - begin > 10 ? now_ms() - begin : 0;
-	return answer;
+	if (!ask_read(&ask, &answer, 1, patience))
+		answer = ENVIRONMENT_UNKNOWN;
+	ask_end(&ask);
+	return (enum environment)answer;
 }

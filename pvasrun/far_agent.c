@@ -22,6 +22,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "ask.h"
 #include "job.h"
 
 /* After pvasrun's end, and after SIGTERM */
@@ -205,8 +206,7 @@ static int fork_agent(struct far_agent *agent, const struct command *c, int in, 
 
 	if (self < 0)
 		return -errno;
-	/* Without a signal at its end */
-	agent->pid = (pid_t)syscall(__NR_clone, 0, NULL, NULL, NULL, NULL);
+	agent->pid = fork_without_signal();
 	if (!agent->pid)
 		be_agent(c, in, out, self);
 	err = agent->pid < 0 ? -errno : 0;

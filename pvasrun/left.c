@@ -6,19 +6,16 @@
  * Such a program can have other rights than pvasrun, and a mount namespace of its own: its path
  * is text, and its file, or the interpreter that this names, can be on a server of that user's
  * that doesn't answer. Even the link to it waits, with Linux 6.18, for an execve() that has
- * begun. So a child looks at both, by /proc, and nobody waits for that child.
+ * begun. So a child looks at both, by /proc: see ask.h.
  */
 #include "left.h"
 
-#include <fcntl.h>
 #include <limits.h>
-#include <poll.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/prctl.h>
 #include <unistd.h>
 
+#include "ask.h"
 #include "clock.h"
 #include "report.h"
 
@@ -52,59 +49,35 @@ struct found {
 	char why[256];		/* its program can't be a task; or empty */
 };
 
-/* It keeps no file of pvasrun's: if it hangs, it holds up no reader of them. */
-static void __attribute__((noreturn)) check_in_child(pid_t pid, int to)
+/* The name alone says enough if the rest takes too long. */
+static void check_program(const void *about)
 {
 	struct found found = { .path = "" };
 	char file[32];
 
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	dup2(to, STDIN_FILENO);
-	close_range(STDIN_FILENO + 1, ~0U, 0);
-	snprintf(file, sizeof(file), "/proc/%d/exe", pid);
+	snprintf(file, sizeof(file), "/proc/%d/exe", *(const pid_t *)about);
 	if (readlink(file, found.path, sizeof(found.path) - 1) < 0)
 		found.path[0] = '\0';
-	/* The name alone says enough if the rest takes too long. */
 	if (write(STDIN_FILENO, found.path, sizeof(found.path)) < 0)
-		_exit(1);
+		return;
 	pvas_program_check(file, found.why, sizeof(found.why));
-	_exit(write(STDIN_FILENO, found.why, sizeof(found.why)) != sizeof(found.why));
-}
-
-static bool read_in_time(int from, void *answer, size_t len, int64_t *patience)
-{
-	const int64_t begin = now_ms();
-	struct pollfd ready = { .fd = from, .events = POLLIN };
-	bool known;
-
-	known = *patience > 0 && poll(&ready, 1, (int)*patience) == 1 &&
-		read(from, answer, len) == (ssize_t)len;
-	*patience -= now_ms() - begin;
-	return known;
+	if (write(STDIN_FILENO, found.why, sizeof(found.why)) < 0)
+		return;
 }
 
 /* False: the process has ended. All that isn't known in time is empty. */
-static bool ask_child(struct left *left, pid_t pid, struct found *found)
+static bool find(struct left *left, pid_t pid, struct found *found)
 {
-	bool known = false;
-	int ends[2];
-	pid_t child;
+	struct ask ask;
+	bool known;
 
 	*found = (struct found){ .path = "" };
-	if (left->patience <= 0 || pipe2(ends, O_CLOEXEC) < 0)
+	if (left->patience <= 0 || ask_begin(&ask, check_program, &pid))
 		return true;
-	child = fork();
-	if (!child)
-		check_in_child(pid, ends[1]);
-	close(ends[1]);
-	if (child > 0)
-		known = read_in_time(ends[0], found->path, sizeof(found->path), &left->patience);
-	if (known && !read_in_time(ends[0], found->why, sizeof(found->why), &left->more_patience))
+	known = ask_read(&ask, found->path, sizeof(found->path), &left->patience);
+	if (known && !ask_read(&ask, found->why, sizeof(found->why), &left->more_patience))
 		found->why[0] = '\0';
-	close(ends[0]);
-	/* job_reap() waits for it. */
-	if (child > 0)
-		kill(child, SIGKILL);
+	ask_end(&ask);
 	return !known || found->path[0];
 }
 
@@ -120,7 +93,7 @@ static void report(struct left *left, const struct task *task, unsigned int rank
 {
 	struct found found;
 
-	if (!ask_child(left, task->pid, &found))
+	if (!find(left, task->pid, &found))
 		return;
 	make_printable(found.path);
 	report_note("rank %u (pid %d) is no task any more: %s runs outside the space%s%s", rank,

@@ -2,13 +2,13 @@
 /* When a process was started. */
 #include "start_time.h"
 
-#include <poll.h>
-#include <signal.h>
+#include <fcntl.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <unistd.h>
+
+#include "ask.h"
 
 #define ANSWER_MS 1000
 
@@ -40,14 +40,16 @@ static uint64_t read_stat(pid_t pid)
 	char path[32], line[1024];
 	unsigned long long started;
 	const char *end;
-	FILE *f;
+	ssize_t len;
+	int fd;
 
 	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
-	f = fopen(path, "re");
-	if (!f)
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
 		return 0;
-	line[fread(line, 1, sizeof(line) - 1, f)] = '\0';
-	fclose(f);
+	len = read(fd, line, sizeof(line) - 1);
+	close(fd);
+	line[len > 0 ? len : 0] = '\0';
 	end = strrchr(line, ')');	/* of the name, which may contain anything */
 	if (!end || sscanf(end + 1, " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %llu",
 			   &started) != 1)
@@ -55,44 +57,26 @@ static uint64_t read_stat(pid_t pid)
 	return started;
 }
 
-static void __attribute__((noreturn)) read_in_child(pid_t pid, int to)
+static void answer_start(const void *about)
 {
-	uint64_t started = read_stat(pid);
+	const uint64_t started = read_stat(*(const pid_t *)about);
 
-	_exit(write(to, &started, sizeof(started)) != sizeof(started));
+	if (write(STDIN_FILENO, &started, sizeof(started)) < 0)
+		return;
 }
-
-/* The kernel ends that wait by SIGKILL. */
-static void end_child(pid_t child)
-{
-	kill(child, SIGKILL);
-	waitpid(child, NULL, 0);
-}
-
-/* Of several processes, one that gives no answer is enough to have waited for. */
-static bool no_answer;
 
 static uint64_t read_stat_in_time(pid_t pid)
 {
+	/* Of several processes, one that gives no answer is enough to have waited for. */
+	static int64_t patience = ANSWER_MS;
 	uint64_t started = START_TIME_UNKNOWN;
-	struct pollfd answer = { .events = POLLIN };
-	int ends[2];
-	pid_t child;
+	struct ask ask;
 
-	if (no_answer || pipe(ends) < 0)
+	if (patience <= 0 || ask_begin(&ask, answer_start, &pid))
 		return START_TIME_UNKNOWN;
-	child = fork();
-	if (!child)
-		read_in_child(pid, ends[1]);
-	close(ends[1]);
-	answer.fd = ends[0];
-	if (child > 0 && (poll(&answer, 1, ANSWER_MS) != 1 ||
-			  read(ends[0], &started, sizeof(started)) != sizeof(started)))
+	if (!ask_read(&ask, &started, sizeof(started), &patience))
 		started = START_TIME_UNKNOWN;
-	close(ends[0]);
-	no_answer = started == START_TIME_UNKNOWN;
-	if (child > 0)
-		end_child(child);
+	ask_end(&ask);
 	return started;
 }
 

@@ -65,6 +65,7 @@ int main(void)
 	test_handshake();
 	test_pmix_proxy();
 	test_python();
+	test_ask();
 	test_job();
 	printf("%u passed, %u failed\n", passed, failed);
 	return failed ? 1 : 0;

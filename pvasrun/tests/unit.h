@@ -41,6 +41,7 @@ void test_pmi1(void);
 void test_handshake(void);
 void test_pmix_proxy(void);
 void test_python(void);
+void test_ask(void);
 void test_job(void);
 
 #endif
