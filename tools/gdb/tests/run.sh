@@ -32,6 +32,7 @@ start_job()
 {
 	local tries=$((300 * SLOW))
 
+	: >"$T/job"	# or the last one's tasks would be ready
 	"$O/pvasrun/pvasrun" --backend "$BACKEND" --partition-size 64G -q -n 7 "$O/gdb/crew" : -n 1 "$O/gdb/crew2" \
 		>"$T/job" 2>&1 &
 	job=$!
@@ -104,10 +105,10 @@ forged()
 {
 	local tries=$((100 * SLOW))
 
-	rm -f "$T/name.$1.$2"*
+	rm -f "$T/name.$1.$2"* "$T/forged"
 	"$O/gdb/forge" "$1" "$2" "$T/name.$1.$2" "${@:3}" >"$T/forged" 2>&1 &
 	other=$!
-	until grep -q ready "$T/forged" || [ $((tries -= 1)) -eq 0 ]; do sleep 0.1; done
+	until grep -qs ready "$T/forged" || [ $((tries -= 1)) -eq 0 ]; do sleep 0.1; done
 	run_gdb -x "$extension" -p "$other" -ex 'pvas info' -ex 'echo came to the end'
 	kill -KILL "$other"
 	wait "$other" 2>/dev/null

@@ -43,6 +43,8 @@ make_link()
 start_server()
 {
 	port=$((port + 1))
+	# The lines of the last one must not be taken for those of this one.
+	: >"$T/server"
 	ip netns exec $there "$bin/pvas-memd" --listen $at:$port --verbose "$@" \
 		>"$T/server" 2>"$T/server.err" </dev/null &
 	server=$!

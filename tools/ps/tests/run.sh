@@ -31,6 +31,7 @@ first_task() { tasks_of "$job" | head -n 1; }
 # start_job READY ARGS: a job, and wait until so many of its tasks say "ready"
 start_job()
 {
+	: >"$T/job"	# or the last one's tasks would be ready
 	"$O/pvasrun/pvasrun" --backend "$BACKEND" -q "${@:2}" >"$T/job" 2>&1 &
 	job=$!
 	until_true 30 ready "$1" || { fail "the job does not start"; cat "$T/job"; exit 1; }
@@ -169,10 +170,10 @@ end_job
 # ---- another user's process that claims to be in our space ----
 
 # forged ID PID...: the forger, which was there first, has this space now
-forged() { echo "$@" >&9; until_true 10 grep -q forged "$T/forged"; }
+forged() { echo "$@" >&9; until_true 10 grep -qs forged "$T/forged"; }
 start_forger()
 {
-	rm -f "$T/orders"
+	rm -f "$T/orders" "$T/forged"
 	mkfifo "$T/orders"
 	cp "$O/pvasps/forge" "$T/forge"
 	exec 9<>"$T/orders"
@@ -182,6 +183,7 @@ start_forger()
 # stranger COMMAND...: a forger that needs no orders
 stranger()
 {
+	: >"$T/forged"
 	"$@" </dev/null >"$T/forged" &
 	forger=$!
 	until_true 10 grep -q forged "$T/forged"
