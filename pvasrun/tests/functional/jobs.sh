@@ -100,6 +100,30 @@ test_check()
 	check "nothing is started" [ ! -e started ]
 }
 
+# exchanged WHAT: ./program, while a FIFO takes its place and gives it back
+exchanged()
+{
+	local all=() status
+
+	for _ in {1..100}; do all+=(./program); done
+	mkfifo -m 755 fifo
+	"$EXCHANGE" program fifo 30 "${EXCHANGE%/tests/*}/pvasrun" --check "${all[@]}" >out 2>&1
+	status=$?
+	check "while $1 is exchanged: status $status" [ $status = 0 ]
+	rm -f program fifo
+}
+
+# Another user's program may become a device at any moment; to open that has effects.
+test_check_exchanged()
+{
+	[ -n "$EXCHANGE" ] || return
+	cp /bin/true program
+	exchanged "a program"
+	printf '#!/bin/sh\n' >program
+	chmod 755 program
+	exchanged "a script"
+}
+
 test_usage_errors()
 {
 	pvasrun; status_is 1; one_line 'no program given .*'
