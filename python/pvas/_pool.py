@@ -45,7 +45,8 @@ class Message:
 
     def _keep(self, buffer):
         raw = buffer.raw()
-        if raw.nbytes < _BY_POINTER:
+        # Of these the reader makes a copy in any case, which its owner's end must not meet.
+        if raw.nbytes < _BY_POINTER or isinstance(raw.obj, (bytes, bytearray)):
             return True
         self._records.append(_pvas.Record(raw, "", self._readonly))
         return False
@@ -57,9 +58,11 @@ class Message:
 
 
 def _read(index, address):
-    head = memoryview(_pvas.View(index, address))
-    views = [memoryview(_pvas.View(index, a)) for a in head]
-    return pickle.loads(views[0], buffers=views[1:])
+    """Of a peer that may end at any time: only arrays are not copied first."""
+    head = array("Q")
+    head.frombytes(_pvas.View(index, address).copy())
+    message = _pvas.View(index, head[0]).copy()
+    return pickle.loads(message, buffers=[memoryview(_pvas.View(index, a)) for a in head[1:]])
 
 
 # ---- the worker ----

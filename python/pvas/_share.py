@@ -13,11 +13,11 @@ from ._task import Error, PeerEnded, Timeout, _pvas
 ARRAY = "py:"       # before the names that users give
 INNER = "py!"       # before those of locks and the like, which names() does not list
 _PATIENCE = 60      # default of get(), in seconds
-_WARN_AFTER = 5     # seconds, at the end of the interpreter
 
 _shared = {}        # full name -> Record, of this task
 _retired = []       # Records without a name that readers may hold
 _retiring = threading.RLock()
+_WARN_AFTER = 5     # seconds, at the end of the interpreter
 _dtypes = {}
 _numpy = None
 _reaper = None
@@ -293,15 +293,17 @@ def peek(name, length, rank=None, offset=0, timeout=_PATIENCE):
 
 # ---- the end ----
 
-def _wait_for_readers():
-    warn_at = time.monotonic() + _WARN_AFTER
+def _wait_for_working():
+    """For readers that are not at their own end. Was the user told?"""
+    warn_at, told = time.monotonic() + _WARN_AFTER, False
     while True:
         seq = _pvas.released()
         collect()
-        if not _retired:
-            return
-        if time.monotonic() > warn_at:
-            warn_at = float("inf")
+        held = _pvas.held(True)
+        if not any(r.address in held for r in _retired):
+            return told
+        if not told and time.monotonic() > warn_at:
+            told = True
             print(f"pvas: rank {_task.rank} has finished, and waits for tasks that use its arrays",
                   file=sys.stderr, flush=True)
         _pvas.wait_released(seq, 200)
@@ -309,7 +311,7 @@ def _wait_for_readers():
 
 @atexit.register
 def _leave():
-    """Memory ends with its task: wait for readers, unless this is the end of an error."""
+    """Memory ends with its task, which waits for readers, but not at the end of an error."""
     if _pvas.self() is None:
         return
     _pvas.leave()
@@ -317,5 +319,9 @@ def _leave():
         _pvas.unexport(name)
         with _retiring:
             _retired.append(_shared.pop(name))
-    if getattr(sys, "last_value", None) is None:
-        _wait_for_readers()
+    wait = getattr(sys, "last_value", None) is None
+    told = wait and _wait_for_working()
+    with _retiring:
+        records = _retired[:]
+        _retired.clear()
+    _pvas.keep(records, wait, told)

@@ -101,13 +101,16 @@ class Lock:
         while not words.cas(self._HOLDER, 0, _me()):
             holder = words.load(self._HOLDER)
             # A task that is about to end has threads and handlers that still run.
-            gone = holder and (words.cas(self._ABANDONED, holder, 0) or _ended(holder))
+            gone = holder and (words.load(self._ABANDONED) == holder or _ended(holder))
+            # In this order: this task may be killed between the two.
             if gone and words.cas(self._HOLDER, holder, 0):
+                words.cas(self._ABANDONED, holder, 0)
                 words.wake(self._HOLDER)
                 raise PeerEnded(f"rank {_task.rank_of(holder & 0xffffffff)} has ended while it held "
                                 f"{self._shared.what}, which is free again")
             if holder and not self._wait(holder, until):
                 return False
+        words.cas(self._ABANDONED, _me(), 0)
         return True
 
     def _wait(self, holder, until):

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "guard.h"
+#include "leave.h"
 #include "task.h"
 
 PyObject *peer_ended;
@@ -104,19 +105,6 @@ static PyObject *indices(PyObject *module, PyObject *none)
 	}
 	PyMem_RawFree(tasks);
 	return list;
-}
-
-/* From now on nobody should wait for this task, which itself only waits for its readers. */
-static PyObject *leave(PyObject *module, PyObject *none)
-{
-	struct task_slots *slots;
-
-	(void)module;
-	(void)none;
-	__atomic_store_n(&task_block.leaving, 1, __ATOMIC_SEQ_CST);
-	for (slots = &task_block.slots; slots; slots = slots->next)
-		memset(slots->held, 0, sizeof(slots->held));
-	Py_RETURN_NONE;
 }
 
 /* ---- names ---- */
@@ -278,15 +266,17 @@ static PyObject *peek(PyObject *module, PyObject *args)
 
 /* ---- letting go ---- */
 
-static PyObject *held(PyObject *module, PyObject *none)
+static PyObject *held(PyObject *module, PyObject *args)
 {
+	int working = 0;
 	uint64_t *all;
 	PyObject *set, *item;
 	int nr, i;
 
 	(void)module;
-	(void)none;
-	nr = task_held(&all);
+	if (!PyArg_ParseTuple(args, "|p", &working))
+		return NULL;
+	nr = task_held(&all, working);
 	if (nr < 0)
 		return set_error(nr);
 	set = PySet_New(NULL);
@@ -334,7 +324,8 @@ static PyMethodDef functions[] = {
 	{ "ended", ended, METH_VARARGS, "ended(index, gen): has it ended?" },
 	{ "left", left, METH_VARARGS, "left(index, gen): has it ended, or is about to?" },
 	{ "indices", indices, METH_NOARGS, "of all tasks" },
-	{ "leave", leave, METH_NOARGS, "this task needs nothing of others any more" },
+	{ "leave", leave_begin, METH_NOARGS, "this task is about to end" },
+	{ "keep", leave_keep, METH_VARARGS, "keep(records, wait, told): until nobody reads them" },
 	{ "export", export, METH_VARARGS, "export(name, address)" },
 	{ "unexport", unexport, METH_VARARGS, "unexport(name)" },
 	{ "find", find, METH_VARARGS, "find(name, index): an address, or None" },
@@ -342,7 +333,8 @@ static PyMethodDef functions[] = {
 	{ "names_of", names_of, METH_VARARGS, "names_of(index)" },
 	{ "memory", memory, METH_VARARGS, "memory(address, length, writable=False)" },
 	{ "peek", peek, METH_VARARGS, "peek(address, length): a copy" },
-	{ "held", held, METH_NOARGS, "the addresses of records that any task holds" },
+	{ "held", held, METH_VARARGS,
+	  "held(working=False): the addresses of records that any task holds, or one that isn't leaving" },
 	{ "released", released, METH_NOARGS, "how often a record of this task was let go" },
 	{ "wait_released", wait_released, METH_VARARGS, "wait_released(released(), ms)" },
 	{ 0 },
@@ -369,6 +361,10 @@ static int start(void)
 		err = guard_install();
 	if (err) {
 		set_error(err);
+		return -1;
+	}
+	if (leave_init()) {
+		PyErr_SetString(PyExc_RuntimeError, "too many modules with functions for the end");
 		return -1;
 	}
 	started = 1;

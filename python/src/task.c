@@ -130,12 +130,18 @@ int task_ended(struct task_id id)
 	return info.state != PVAS_TASK_RUNNING && info.state != PVAS_TASK_STARTING;
 }
 
+static bool is_leaving(const struct task_block *block)
+{
+	uint32_t leaving;
+
+	return guard_copy(&leaving, &block->leaving, sizeof(leaving)) || leaving;
+}
+
 int task_leaving(struct task_id id)
 {
 	struct task_block *block = task_block_of(id.index, &id);
-	uint32_t leaving;
 
-	return block && (guard_copy(&leaving, &block->leaving, sizeof(leaving)) || leaving);
+	return block && is_leaving(block);
 }
 
 /* ---- what is held ---- */
@@ -228,7 +234,7 @@ static int add_held(struct list *list, const struct task_block *block)
 	return err;
 }
 
-static int add_all(struct list *list, struct pvas_task_info *tasks, int nr)
+static int add_all(struct list *list, struct pvas_task_info *tasks, int nr, bool working)
 {
 	struct task_block *block;
 	struct task_id id;
@@ -238,13 +244,13 @@ static int add_all(struct list *list, struct pvas_task_info *tasks, int nr)
 		if (tasks[i].index == here.self.index)
 			continue;
 		block = task_block_of(tasks[i].index, &id);
-		if (block)
+		if (block && !(working && is_leaving(block)))
 			err = add_held(list, block);
 	}
 	return err;
 }
 
-int task_held(uint64_t **all)
+int task_held(uint64_t **all, bool working)
 {
 	size_t room = here.size ? here.last - here.first + 1 : 0;
 	struct pvas_task_info *tasks = calloc(room + 1, sizeof(*tasks));
@@ -255,10 +261,10 @@ int task_held(uint64_t **all)
 		return -ENOMEM;
 	/* After a name was withdrawn: who has not seen that has the address in a slot. */
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
-	err = add_held(&list, &task_block);
+	err = working ? 0 : add_held(&list, &task_block);
 	nr = err || !task_attached() ? 0 : pvas_task_list(NULL, tasks, room);
 	if (!err)
-		err = nr < 0 ? nr : add_all(&list, tasks, nr);
+		err = nr < 0 ? nr : add_all(&list, tasks, nr, working);
 	free(tasks);
 	if (err) {
 		free(list.all);

@@ -11,6 +11,7 @@
 #ifndef PVAS_PYTHON_TASK_H
 #define PVAS_PYTHON_TASK_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <stddef.h>
 
@@ -87,8 +88,11 @@ int task_hold(uint64_t address, uint64_t **slot);
 /* Let go of it, and tell the owner, whose block is @owner. */
 void task_release(uint64_t *slot, struct task_block *owner, struct task_id id);
 
-/* All addresses that are held by any task, in a block for free(); their number, or -errno */
-int task_held(uint64_t **all);
+/*
+ * All addresses that are held by any task, or by another one that isn't leaving if only the
+ * @working count, in a block for free(); their number, or -errno
+ */
+int task_held(uint64_t **all, bool working);
 
 /* Sleep until @word is not @value, at most @ms. */
 void task_wait(uint32_t *word, uint32_t value, int ms);

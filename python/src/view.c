@@ -204,6 +204,22 @@ static PyObject *view_span(PyObject *object, PyObject *none)
 	return (PyObject *)span;
 }
 
+/* A copy of it as bytes, which a peer's end does not take away; holes are copied, too. */
+static PyObject *view_copy(PyObject *object, PyObject *none)
+{
+	const struct view_object *self = (struct view_object *)object;
+	const void *from = (const void *)(uintptr_t)self->record->begin;
+	Py_ssize_t length = (Py_ssize_t)self->record->length;
+	PyObject *copy = PyBytes_FromStringAndSize(NULL, length);
+
+	(void)none;
+	if (!copy || !guard_copy(PyBytes_AS_STRING(copy), from, (size_t)length))
+		return copy;
+	Py_DECREF(copy);
+	end_error(self->owner.index);
+	return NULL;
+}
+
 static PyObject *tuple_of(const int64_t *numbers, unsigned int nr)
 {
 	PyObject *tuple = PyTuple_New(nr), *item;
@@ -247,6 +263,7 @@ static PyObject *view_ended(PyObject *object, void *closure)
 
 static PyMethodDef view_methods[] = {
 	{ "span", view_span, METH_NOARGS, "all the memory as bytes, holes included" },
+	{ "copy", view_copy, METH_NOARGS, "a copy of all the memory, as bytes" },
 	{ "layout", view_layout, METH_NOARGS, "(shape, dtype, offset into the span, strides)" },
 	{ 0 },
 };

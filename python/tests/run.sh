@@ -65,10 +65,12 @@ jobs_of()
 	for name in $(of "$file"); do
 		status_wanted=0 text='' options=()
 		case $name in
+		waiter_killed) options=(--no-kill) text='^the lock is free' status_wanted=137 ;;
 		*killed) options=(--no-kill) status_wanted=137 ;;
 		touch_dead) options=(--no-kill) text='memory of rank 0 was used, but that task has ended' status_wanted=137 ;;
 		fork_touch) text='made by fork has no views' ;;
 		owner_waits) text='' ;;
+		used_by_late_handler) text='^saved 45' ;;
 		interrupted) status_wanted=3 ;;
 		esac
 		job "$file: $name" $status_wanted "$text" "${options[@]}" -n "$tasks" $python "$here/$file.py" "$name"
@@ -246,5 +248,6 @@ jobs_of views 3
 jobs_of foreign 2
 jobs_of sync 3
 jobs_of pools 3
+jobs_of ends 3
 examples
 sum_up
