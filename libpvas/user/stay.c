@@ -192,8 +192,8 @@ int64_t user_stay_confirm(struct user_request *r)
 
 	if (user_call_lock(r))
 		return -ESRCH;
-	if (p->stay && r->tid == p->pid && has_rights(r->u, p->pid, p->stay->tid) &&
-	    user_request_valid()) {
+	if (p->stay && r->tid == p->pid && !__atomic_load_n(&p->unfit, __ATOMIC_ACQUIRE) &&
+	    has_rights(r->u, p->pid, p->stay->tid) && user_request_valid()) {
 		__atomic_store_n(&p->stay->confirmed, 1, __ATOMIC_RELEASE);
 		ret = 0;
 	}
