@@ -42,7 +42,7 @@ AFTER(page_zero);
 
 FIXTURE_SETUP(execs)
 {
-	setenv("PVAS_EXEC", "stay", 1);
+	unsetenv("PVAS_EXEC");
 	ASSERT_EQ(pvas_space_create(&self->s, &user), 0) TH_LOG("%s", pvas_error_get());
 }
 
