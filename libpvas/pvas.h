@@ -368,8 +368,7 @@ int pvas_task_get(unsigned int index, struct pvas_task_info *info);
 /**
  * pvas_exec_leave - have the programs that the caller runs leave the space
  * @leave:	1: a program that this task runs by execve(2) runs outside the space, as an
- *		ordinary process; 0: it stays a task, if it can be one. That is the default
- *		with the kernel backend, but not with the user backend
+ *		ordinary process; 0: it stays a task, if it can be one, as by default
  *
  * This sets PVAS_EXEC in the environment to leave or stay, and is as safe in threads as
  * setenv(3). If the program gets another environment, put PVAS_EXEC there.

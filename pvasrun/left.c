@@ -98,7 +98,7 @@ static void report(struct left *left, const struct task *task, unsigned int rank
 	make_printable(found.path);
 	report_note("rank %u (pid %d) is no task any more: %s runs outside the space%s%s", rank,
 		    task->pid, found.path[0] ? found.path : "its program",
-		    found.why[0] ? ": " : "", found.why);
+		    found.why[0] ? ": " : " (see PVAS_EXEC in pvas(7))", found.why);
 }
 
 static void compare(struct left *left, const struct pvas_task_info *tasks, int nr)

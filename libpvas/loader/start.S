@@ -125,7 +125,7 @@ restarted:
 	.short	__NR_mlock, __NR_mlock2, __NR_munlock, __NR_mlockall, __NR_munlockall
 	.short	__NR_remap_file_pages, __NR_migrate_pages, __NR_set_mempolicy_home_node
 	.short	__NR_readlink, __NR_readlinkat, __NR_execve, __NR_execveat
-	.short	__NR_clone, __NR_fork, __NR_clone3, __NR_unshare, __NR_setns
+	.short	__NR_clone, __NR_fork, __NR_vfork, __NR_clone3, __NR_unshare, __NR_setns
 	.short	__NR_setuid, __NR_setgid, __NR_setreuid, __NR_setregid, __NR_setresuid
 	.short	__NR_setresgid, __NR_setfsuid, __NR_setfsgid, __NR_capset
 	.short	__NR_sigaltstack, __NR_prctl, __NR_arch_prctl, __NR_io_setup, __NR_io_uring_setup

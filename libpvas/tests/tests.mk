@@ -21,7 +21,7 @@ $(tout):
 
 # ---- unit tests: linked with the archive, because the .so hides private functions ----
 
-units	:= elf layout export program launch space user launcher peers strays callers forks confined rights roots descriptors left sandbox segment hung flood queue shutdown ended errors
+units	:= elf layout export program launch space user launcher peers strays callers forks confined rights roots descriptors left sandbox segment hung flood queue shutdown ended execs errors
 # The harness defines functions without prototypes, and with unused parameters.
 unit_flags := -std=gnu11 $(filter-out -Wmissing-prototypes,$(WARN)) -Wno-unused-parameter $(incs) -isystem $(kself) -D_GNU_SOURCE -pthread -MMD -MP
 
@@ -74,6 +74,9 @@ $(tout)/lock_task: $(tests)/lock_task.c $(tests)/task_check.h | $(tout)
 $(tout)/orphan_task: $(tests)/orphan_task.c | $(tout)
 	$(call say,CC)
 	$(prog) -fPIE -pie -o $@ $<
+$(tout)/exec_task: $(tests)/exec_task.c $(tests)/task_check.h $(out)/libpvas.a | $(tout)
+	$(call say,CC)
+	$(prog) -fPIE -pie -o $@ $< $(out)/libpvas.a
 $(tout)/rights_task: $(tests)/rights_task.c $(tests)/task_check.h | $(tout)
 	$(call say,CC)
 	$(prog) -fPIE -pie -o $@ $<
@@ -115,7 +118,7 @@ $(tout)/shape-execstack: $(tests)/shape.c | $(tout)
 	$(call say,CC)
 	$(Q)gcc -std=gnu11 -O1 -DEXEC_STACK -fPIE -pie -Wl,-z,execstack -o $@ $<
 
-test_progs := $(units:%=$(tout)/%) $(addprefix $(tout)/,launch-nopie run_loader task task-launcher user_task peer_task stray_task sandbox_task segment_task flood_task lock_task orphan_task far_task rights_task roots_task task-static \
+test_progs := $(units:%=$(tout)/%) $(addprefix $(tout)/,launch-nopie run_loader task task-launcher user_task peer_task stray_task sandbox_task segment_task flood_task lock_task orphan_task far_task exec_task rights_task roots_task task-static \
 	task-so shape-execstack shape-highbase) $(shapes:%=$(tout)/shape-%)
 
 tests: all $(test_progs)

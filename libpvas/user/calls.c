@@ -274,39 +274,6 @@ static int64_t on_execve(struct user_request *r)
 	return stays ? STAY_RESTART : continue_call(r);
 }
 
-static int64_t on_fork(struct user_request *r)
-{
-	user_fork_prepare(r->u, r->part, r->tid);
-	return continue_call(r);
-}
-
-/*
- * An execve of the kernel's changes the signal that a child's end sends to SIGCHLD: one that
- * stays can't, and another signal would end the new program.
- */
-static int64_t clone_with(struct user_request *r, uint64_t flags, uint64_t exit_signal)
-{
-	if (((flags & CLONE_VM) && !(flags & (CLONE_THREAD | CLONE_VFORK))) ||
-	    (exit_signal && exit_signal != SIGCHLD))
-		__atomic_store_n(&r->part->unfit, 1, __ATOMIC_RELEASE);
-	return flags & CLONE_VM ? continue_if(r, user_rights_kept_by_clone(flags)) : on_fork(r);
-}
-
-static int64_t on_clone(struct user_request *r)
-{
-	return clone_with(r, r->args[0], r->args[0] & CSIGNAL);
-}
-
-/* Its first argument is a pointer to the others. */
-static int64_t on_clone3(struct user_request *r)
-{
-	struct clone_args a = { 0 };
-
-	user_caller_read(memory_pid(r), r->args[0], &a,
-			 offsetof(struct clone_args, stack));
-	return clone_with(r, a.flags, a.exit_signal);
-}
-
 static int64_t on_rights(struct user_request *r)
 {
 	return continue_if(r, user_rights_kept(r->nr, r->args, memory_pid(r)));
@@ -327,7 +294,7 @@ static int64_t on_prctl(struct user_request *r)
 		return on_range(r, a[2], a[3]);
 	/* The handler of stay_signal.c would not get through. */
 	if ((uint32_t)a[0] == PR_SET_SYSCALL_USER_DISPATCH) {
-		__atomic_store_n(&r->part->unfit, 1, __ATOMIC_RELEASE);
+		user_unfit(r);
 		return continue_call(r);
 	}
 	if (user_rights_invalid((int)a[0], a[1]))
@@ -402,9 +369,11 @@ static const struct call calls[] = {
 	{ __NR_shmdt, on_shmdt },
 	{ __NR_execve, on_execve },
 	{ __NR_execveat, on_execve },
-	{ __NR_fork, on_fork },
-	{ __NR_clone, on_clone },
-	{ __NR_clone3, on_clone3 },
+	{ __NR_fork, user_on_fork },
+	{ __NR_vfork, user_on_vfork },
+	{ __NR_clone, user_on_clone },
+	{ __NR_clone3, user_on_clone3 },
+	{ __NR_perf_event_open, user_on_perf_event_open },
 	{ __NR_setuid, on_rights },
 	{ __NR_setgid, on_rights },
 	{ __NR_setreuid, on_rights },

@@ -26,9 +26,6 @@
 #include "filter.h"
 #include "worker.h"
 
-#define KEPT_NS	((uint32_t)(CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWIPC | \
-			    CLONE_NEWCGROUP))
-
 /* Older headers lack some of them. */
 #define ARCH_MAP_VDSO_FIRST	0x2001
 #define ARCH_MAP_VDSO_LAST	0x2003
@@ -225,21 +222,6 @@ static void body_sigaction(struct program *p)
 }
 
 /*
- * fork() copies the mm, which all tasks share: before it, a worker excludes the peers'
- * memory. Threads, vfork() and posix_spawn() copy nothing, and have to stay in the
- * launcher's namespaces. (CLONE_NEWTIME exists in clone3() only.) Beside others with its memory
- * a task's execs leave.
- */
-static void body_clone(struct program *p)
-{
-	user_filter_check_caller(p, ALLOW);
-	load(p, ARG(0));
-	jump(p, BPF_JSET | BPF_K, CLONE_VM, NEXT, NOTIFY);
-	jump(p, BPF_JSET | BPF_K, CLONE_THREAD | CLONE_VFORK, NEXT, NOTIFY);
-	jump(p, BPF_JSET | BPF_K, KEPT_NS, NOTIFY, ALLOW);
-}
-
-/*
  * Nobody may install a filter unseen, wherever the code is: see sandbox.c. The kernel looks
  * at the lower half of the first arguments.
  */
@@ -354,7 +336,10 @@ static const struct {
 	{ NR_MSEAL, body_notify },
 	{ NR_MAP_SHADOW_STACK, body_notify },
 	{ __NR_fork, body_notify },
+	{ __NR_vfork, body_notify },
+	{ __NR_clone, body_notify },
 	{ __NR_clone3, body_notify },
+	{ __NR_perf_event_open, body_notify },
 	{ __NR_mlockall, body_notify },
 	{ __NR_munlockall, body_notify },
 	{ __NR_userfaultfd, body_notify },
@@ -375,7 +360,6 @@ static const struct {
 	{ __NR_capset, body_notify },
 	{ NR_LANDLOCK_RESTRICT_SELF, body_notify },
 	{ NR_LSM_SET_SELF_ATTR, body_notify },
-	{ __NR_clone, body_clone },
 	{ __NR_prctl, body_prctl },
 	{ __NR_seccomp, body_seccomp },
 	{ __NR_arch_prctl, body_arch_prctl },

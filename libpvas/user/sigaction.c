@@ -114,6 +114,6 @@ int64_t user_on_sigaltstack(struct user_request *r)
 	if (r->args[0] && reads(r, r->args[0], &stack, sizeof(stack)) &&
 	    !(stack.ss_flags & SS_DISABLE) &&
 	    stack.ss_size < USER_STAY_FRAME)
-		__atomic_store_n(&r->part->unfit, 1, __ATOMIC_RELEASE);
+		user_unfit(r);
 	return continue_call(r);
 }

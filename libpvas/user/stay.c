@@ -29,7 +29,7 @@
 #define BUSY_MS		1000		/* another thread's may hang in opening a file */
 #define TRIES_MAX	100		/* before signals without end */
 
-#define ENV_STAY	"PVAS_EXEC=stay"
+#define ENV_LEAVE	"PVAS_EXEC=leave"
 
 /**
  * struct copy - the arguments that have been copied
@@ -192,8 +192,8 @@ int64_t user_stay_confirm(struct user_request *r)
 
 	if (user_call_lock(r))
 		return -ESRCH;
-	if (p->stay && r->tid == p->pid && has_rights(r->u, p->pid, p->stay->tid) &&
-	    user_request_valid()) {
+	if (p->stay && r->tid == p->pid && !__atomic_load_n(&p->unfit, __ATOMIC_ACQUIRE) &&
+	    has_rights(r->u, p->pid, p->stay->tid) && user_request_valid()) {
 		__atomic_store_n(&p->stay->confirmed, 1, __ATOMIC_RELEASE);
 		ret = 0;
 	}
@@ -289,11 +289,10 @@ static int copy_arguments(struct user_stay *e, int nr, const uint64_t *args)
 	return !!e->envp;
 }
 
-/* Not the default: see doc/backends.md. */
-static int wants_to_stay(char *const *envp)
+static int wants_to_leave(char *const *envp)
 {
 	for (; *envp; envp++)
-		if (!strcmp(*envp, ENV_STAY))
+		if (!strcmp(*envp, ENV_LEAVE))
 			return 1;
 	return 0;
 }
@@ -343,7 +342,7 @@ static struct user_stay *prepare(const struct user_request *r, int tries)
 	e->nr = r->nr;
 	memcpy(e->args, r->args, sizeof(e->args));
 	e->securebits = pvas_raw2(__NR_prctl, PR_GET_SECUREBITS, 0);
-	if (copy_arguments(e, r->nr, r->args) && wants_to_stay(e->envp) && may_stay(r))
+	if (copy_arguments(e, r->nr, r->args) && !wants_to_leave(e->envp) && may_stay(r))
 		return e;
 	user_stay_free(e);
 	return NULL;

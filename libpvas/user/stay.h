@@ -51,6 +51,7 @@ struct user_stay_thread {
 	long cpuid;
 	int tsc;
 	long machine_check;
+	long io_flusher;
 	uint64_t core_cookie;
 	uint64_t spaces[2];
 };
@@ -172,8 +173,11 @@ void user_stay_commit(struct user_stay *e);
  */
 int user_stay_is_ready(const struct user_stay *e, int leader);
 
-/* Has the calling thread asked for another security label for its next program? */
-int user_stay_awaits_label(void);
+/*
+ * Has the calling thread what only the kernel's execve() can give or take: labels for its next
+ * program or for what it makes, keyrings of its own, a page at address 0?
+ */
+int user_stay_needs_kernel(void);
 
 /* In the first thread, when no other one runs: has it the rights to go on? */
 int user_stay_ask(struct user_stay *e);

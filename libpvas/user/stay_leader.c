@@ -41,6 +41,7 @@ static void describe_processor(struct user_stay_thread *t)
 	t->cpuid = pvas_raw2(__NR_arch_prctl, ARCH_GET_CPUID, 0);
 	pvas_raw2(__NR_prctl, PR_GET_TSC, &t->tsc);
 	t->machine_check = pvas_raw6(__NR_prctl, PR_MCE_KILL_GET, 0, 0, 0, 0, 0);
+	t->io_flusher = pvas_raw6(__NR_prctl, PR_GET_IO_FLUSHER, 0, 0, 0, 0, 0);
 	pvas_raw6(__NR_prctl, PR_SCHED_CORE, PR_SCHED_CORE_GET, 0, PR_SCHED_CORE_SCOPE_THREAD,
 		  (long)&t->core_cookie, 0);
 }
@@ -121,7 +122,7 @@ static int is_alike(const struct user_stay *e)
 
 void user_stay_lead(struct user_stay *e)
 {
-	if (!is_alike(e) || user_stay_awaits_label() || !user_stay_ask(e))
+	if (!is_alike(e) || user_stay_needs_kernel() || !user_stay_ask(e))
 		return;
 	__atomic_store_n(&e->state, STAY_TAKEN, __ATOMIC_RELEASE);
 	user_stay_give_back(e->part);

@@ -8,6 +8,7 @@
 #include <asm/prctl.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/keyctl.h>
 #include <linux/securebits.h>
 #include <sched.h>
 #include <signal.h>
@@ -113,7 +114,7 @@ int user_stay_ask(struct user_stay *e)
 	return __atomic_load_n(&e->confirmed, __ATOMIC_ACQUIRE);
 }
 
-/* Has a security module been asked for a label at the next execve()? One file a module */
+/* Has a security module been asked for a label at the next execve(), or until then? */
 static int is_label_set(int proc, const char *name)
 {
 	char text[64];
@@ -127,15 +128,35 @@ static int is_label_set(int proc, const char *name)
 	return n < 0 ? n != -EINVAL : n > 0 && text[0] && text[0] != '\n';
 }
 
-int user_stay_awaits_label(void)
+static int has_labels(void)
 {
-	int proc = user_program_proc();
-	int set = is_label_set(proc, "thread-self/attr/exec") ||
-		  is_label_set(proc, "thread-self/attr/apparmor/exec");
+	static const char *const names[] = {
+		"thread-self/attr/exec", "thread-self/attr/apparmor/exec",
+		"thread-self/attr/fscreate", "thread-self/attr/keycreate",
+		"thread-self/attr/sockcreate",
+	};
+	int proc = user_program_proc(), set = 0;
+	unsigned int i;
 
+	for (i = 0; i < sizeof(names) / sizeof(names[0]) && !set; i++)
+		set = is_label_set(proc, names[i]);
 	if (proc >= 0 && proc != user_proc_fd())
 		pvas_raw1(__NR_close, proc);
 	return set;
+}
+
+/* Those of the thread and of the process, which another program does not get */
+static int has_keys(void)
+{
+	return pvas_raw3(__NR_keyctl, KEYCTL_GET_KEYRING_ID, KEY_SPEC_THREAD_KEYRING, 0) > 0 ||
+	       pvas_raw3(__NR_keyctl, KEYCTL_GET_KEYRING_ID, KEY_SPEC_PROCESS_KEYRING, 0) > 0;
+}
+
+int user_stay_needs_kernel(void)
+{
+	long persona = pvas_raw1(__NR_personality, ~0U);
+
+	return (persona >= 0 && (persona & MMAP_PAGE_ZERO)) || has_keys() || has_labels();
 }
 
 static int may_stay(struct user_stay *e, const struct user_start *s)
@@ -147,7 +168,7 @@ static int may_stay(struct user_stay *e, const struct user_start *s)
 	if ((pvas_raw2(__NR_prctl, PR_GET_SECUREBITS, 0) & ~(long)SECBIT_KEEP_CAPS) !=
 	    (e->securebits & ~(long)SECBIT_KEEP_CAPS))
 		return 0;
-	if (user_stay_awaits_label())
+	if (user_stay_needs_kernel())
 		return 0;
 	user_stay_admit_signals(e->mask);
 	err = user_program_open_at(&e->prog, e->dirfd, e->file, e->path);

@@ -259,10 +259,13 @@ void user_stay_park(struct user_part *p)
 /* All are parked, but for the one that has handed over to this one, which ends, too. */
 void user_stay_end_others(struct user_part *p)
 {
-	int dir = open_threads();
+	int dir;
 
+	/* There was one before, to park them: now descriptors can only be short for a moment. */
+	while ((dir = open_threads()) < 0)
+		pause_1ms();
 	__atomic_store_n(&p->parks, PARK_END, __ATOMIC_RELEASE);
-	while (dir >= 0 && call_others(p, dir) > 0)
+	while (call_others(p, dir) > 0)
 		pause_1ms();
 	pvas_raw1(__NR_close, dir);
 	p->nr_parked = 0;

@@ -151,7 +151,8 @@ struct user_fork {
  * @parks:	an execve() has other threads of the task wait: see stay_threads.c
  * @nr_parked:	so many do
  * @unfit:	its execs leave: another process can have its memory or handlers, its calls are
- *		dispatched to it, or a stack for handlers is too small
+ *		dispatched to it, a stack for handlers is too small, or there are perf events that
+ *		an execve() ends. Never cleared while the task lives
  * @exec_polls:	how many frequent checks remain for the success of that execve()
  * @start:	futex between launcher and new process: START_*
  * @base:	first address

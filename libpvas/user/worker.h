@@ -194,6 +194,17 @@ int user_rights_invalid(int option, uint64_t value);
 /* May thread @tid attach the segment with these flags of shmat()? 0 or -errno. */
 int user_segment_check(pid_t tid, int id, int flags);
 
+/* ---- unfit.c ---- */
+
+/* From now on the execs of the task that makes this call leave the space. */
+void user_unfit(const struct user_request *r);
+
+int64_t user_on_fork(struct user_request *r);
+int64_t user_on_vfork(struct user_request *r);
+int64_t user_on_clone(struct user_request *r);
+int64_t user_on_clone3(struct user_request *r);
+int64_t user_on_perf_event_open(struct user_request *r);
+
 /* ---- fork.c ---- */
 
 /* Thread @tid, which runs code of @p, is about to fork. */

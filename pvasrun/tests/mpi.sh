@@ -240,7 +240,6 @@ test_behind_a_shell()
 # leaves the space is named.
 test_after_exec()
 {
-	local -x PVAS_EXEC=stay		# which only the user backend needs
 	local wrapper
 
 	for wrapper in 'env A=1' 'nice' "sh -c exec\\ $openmpi\\ ring"; do

@@ -24,7 +24,6 @@ test_map_and_verbose()
 test_wrappers()
 {
 	local maps='^1[0-9a-f]{9}-.* /[^ ]*/grep$' with
-	local -x PVAS_EXEC=stay		# which only the user backend needs
 
 	[ -z "$plain" ] || return 0	# no partitions
 	printf '#!/bin/sh\nexec "$@"\n' >wrapper
@@ -45,8 +44,6 @@ test_wrappers()
 # One that can't be a task leaves, and --verbose says which and why.
 test_left()
 {
-	local -x PVAS_EXEC=stay
-
 	[ -z "$plain" ] || return 0
 	printf 'int sleep(int); int main(void) { sleep(1); return 0; }' |
 		cc -x c -no-pie -o nopie - || return
@@ -57,6 +54,9 @@ test_left()
 	check "both are named" [ "$(grep -cE "^pvasrun: rank [01] \(pid [0-9]+\) is no task any more: $T/nopie runs outside the space: not a position-independent" err)" -eq 2 ]
 	pvasrun -v -n 2 env sleep 1
 	check "none is" eval '! grep "no task" err'
+	# This limit would be compared with the memory of all tasks.
+	pvasrun --backend user -v -n 1 sh -c 'ulimit -v 1000000000; exec sleep 1'
+	check "limited one is named" grep -qE '^pvasrun: rank 0 .* is no task any more: .*sleep runs outside the space \(see PVAS_EXEC in pvas\(7\)\)$' err
 }
 
 # A file that can't be opened in time, as on another user's server, delays nothing.
@@ -68,7 +68,7 @@ test_left_file_hangs()
 	FAKEPVAS_LEFT=1 pvasrun -v --timeout 2 -n 2 sleep $((60 * SLOW))
 	status_is 124
 	check "in time" [ $((SECONDS - begin)) -lt $((20 * SLOW)) ]
-	check "both are named" [ "$(grep -cE "^pvasrun: rank [01] .* is no task any more: .*sleep runs outside the space$" err)" -eq 2 ]
+	check "both are named" [ "$(grep -cE "^pvasrun: rank [01] .* is no task any more: .*sleep runs outside the space \(see PVAS_EXEC in pvas\(7\)\)$" err)" -eq 2 ]
 }
 
 # The addresses of program, heap, libraries and stack of the task in partition 1

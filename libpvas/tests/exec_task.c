@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * Prepares something and execs itself: run by tests/execs.c as a task. The program checks
+ * whether it is a task still; a status of 0 means that it was right.
+ */
+#include <linux/keyctl.h>
+#include <linux/perf_event.h>
+#include <sched.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <sys/personality.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "pvas.h"
+#include "task_check.h"
+
+#define SKIPPED		77
+#define STACK		65536
+#define ENABLE_ON_EXEC	(1ULL << 12)
+/* Older headers lack these. */
+#define REMOVE_ON_EXEC	(1ULL << 36)
+#define SIGTRAP_BIT	(1ULL << 37)
+
+static char stacks[2][STACK] __attribute__((aligned(64)));
+
+static char *top(int i)
+{
+	return stacks[i] + STACK - 64;
+}
+
+static void rest(void)
+{
+	const struct timespec t = { 0, 300000000 };
+
+	syscall(SYS_nanosleep, &t, NULL);
+}
+
+/* ---- others with the memory of the task, which it does not wait for ---- */
+
+static int rest_and_end(void *arg)
+{
+	rest();
+	syscall(SYS_exit_group, arg ? 1 : 0);
+	return 0;
+}
+
+static int make_thread(void *arg)
+{
+	clone(rest_and_end, top(1),
+	      CLONE_VM | CLONE_THREAD | CLONE_SIGHAND | CLONE_FS | CLONE_FILES, arg);
+	syscall(SYS_exit, 0);
+	return 0;
+}
+
+static int kill_and_rest(void *arg)
+{
+	(void)arg;
+	syscall(SYS_kill, syscall(SYS_getppid), SIGKILL);
+	return rest_and_end(NULL);
+}
+
+static int make_child(void *arg)
+{
+	clone(kill_and_rest, top(1), CLONE_VM | CLONE_VFORK | SIGCHLD, arg);
+	return 1;
+}
+
+static void run_as_vfork_child(int (*function)(void *))
+{
+	CHECK(clone(function, top(0), CLONE_VM | CLONE_VFORK | SIGCHLD, NULL) > 0);
+}
+
+static void thread_of_child(void)
+{
+	run_as_vfork_child(make_thread);
+}
+
+static void child_of_child(void)
+{
+	run_as_vfork_child(make_child);
+}
+
+/* The same by the call that has no flags */
+static void child_by_vfork(void)
+{
+	if (!vfork()) {
+		if (!vfork())
+			kill_and_rest(NULL);
+		_exit(1);
+	}
+}
+
+/* ---- what many programs do ---- */
+
+static void ordinary_children(void)
+{
+	char *argv[] = { "true", NULL };
+	pid_t pid;
+	int i;
+
+	for (i = 0; i < 3; i++) {
+		pid = i == 0 ? vfork() : i == 1 ? fork() : 0;
+		if (!pid && i < 2)
+			_exit(0);
+		if (i == 2)
+			CHECK(posix_spawn(&pid, "/bin/true", NULL, NULL, argv, environ) == 0);
+		CHECK(waitpid(pid, NULL, 0) == pid);
+	}
+}
+
+static void nothing(void)
+{
+}
+
+static void leave(void)
+{
+	setenv("PVAS_EXEC", "leave", 1);
+}
+
+/* ---- perf events ---- */
+
+static void open_event(uint64_t flags)
+{
+	struct {
+		uint32_t type, size;
+		uint64_t config, period, sample_type, read_format, flags, rest[20];
+	} a = {
+		.type = PERF_TYPE_SOFTWARE, .size = 128, .config = PERF_COUNT_SW_PAGE_FAULTS,
+		.period = 1, .flags = flags | 1ULL << 5 | 1ULL << 6,	/* not of the kernel */
+	};
+
+	if (syscall(SYS_perf_event_open, &a, 0, -1, -1, 0) >= 0)
+		return;
+	fprintf(stderr, "# no such perf event: %s\n", strerror(errno));
+	exit(SKIPPED);
+}
+
+static void handle(int sig)
+{
+	(void)sig;
+}
+
+/* Each page fault of the new program, which has no handler, would be a SIGTRAP. */
+static void event_with_signal(void)
+{
+	signal(SIGTRAP, handle);
+	open_event(SIGTRAP_BIT | REMOVE_ON_EXEC);
+}
+
+static void event_that_begins(void)
+{
+	open_event(ENABLE_ON_EXEC | 1);
+}
+
+static void event_that_counts(void)
+{
+	open_event(0);
+}
+
+/* ---- keys, and a page ---- */
+
+static void add_key(long keyring)
+{
+	if (syscall(SYS_add_key, "user", "pvas-test", "secret", 6, keyring) < 0)
+		exit(SKIPPED);
+}
+
+static void key_of_thread(void)
+{
+	add_key(KEY_SPEC_THREAD_KEYRING);
+}
+
+static void key_of_process(void)
+{
+	add_key(KEY_SPEC_PROCESS_KEYRING);
+}
+
+static void page_zero(void)
+{
+	CHECK(personality(MMAP_PAGE_ZERO) >= 0);
+}
+
+/* ---- */
+
+static const struct {
+	const char *name;
+	void (*prepare)(void);
+	int stays;
+} cases[] = {
+	{ "thread_of_child", thread_of_child, 0 },
+	{ "child_of_child", child_of_child, 0 },
+	{ "child_by_vfork", child_by_vfork, 0 },
+	{ "ordinary_children", ordinary_children, 1 },
+	{ "nothing", nothing, 1 },
+	{ "leave", leave, 0 },
+	{ "event_with_signal", event_with_signal, 0 },
+	{ "event_that_begins", event_that_begins, 0 },
+	{ "event_that_counts", event_that_counts, 1 },
+	{ "key_of_thread", key_of_thread, 0 },
+	{ "key_of_process", key_of_process, 0 },
+	{ "page_zero", page_zero, 0 },
+};
+
+int main(int argc, char **argv)
+{
+	char *next[] = { argv[0], NULL, NULL };
+	size_t i;
+
+	if (argc == 2 && (!strcmp(argv[1], "task") || !strcmp(argv[1], "no task"))) {
+		CHECK((pvas_task_get_index() >= 0) == !strcmp(argv[1], "task"));
+		return failures;
+	}
+	for (i = 0; argc == 2 && i < sizeof(cases) / sizeof(cases[0]); i++) {
+		if (strcmp(cases[i].name, argv[1]))
+			continue;
+		cases[i].prepare();
+		next[1] = cases[i].stays ? "task" : "no task";
+		execv(argv[0], next);
+	}
+	return 1;
+}
