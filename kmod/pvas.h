@@ -304,6 +304,7 @@ void pvas_files_put_memory(struct pvas_files *files);
 void pvas_files_put(struct pvas_files *files);
 void pvas_unmap_remote(struct mm_struct *mm, unsigned long from, unsigned long end,
 		       bool armed);
+void pvas_silence_copy(struct vm_area_struct *copy);
 
 /* pvas_space.c */
 int pvas_space_reserve_id(struct pvas_space *space);
@@ -350,7 +351,7 @@ bool pvas_caps_last(void);
 bool pvas_space_is_dumpable(const struct pvas_space *space);
 bool pvas_space_may_look(const struct pvas_space *space, const struct file *file);
 bool pvas_space_may_see_tasks(struct pvas_space *space, const struct file *file);
-bool pvas_space_may_kill(const struct pvas_space *space);
+bool pvas_space_may_kill(struct pvas_space *space);
 bool pvas_labels_equal(const struct cred *a, const struct cred *b);
 bool pvas_is_relabelled(struct pvas_space *space, const struct cred *cred);
 void pvas_origin_relabel(struct pvas_space *space, const struct cred *cred);

@@ -379,14 +379,31 @@ bool pvas_space_is_dumpable(const struct pvas_space *space)
 	return get_dumpable(space->mm) == SUID_DUMP_USER;
 }
 
-/* May the caller send SIGKILL to the tasks of a space? As for kill(2), or as one of them. */
-bool pvas_space_may_kill(const struct pvas_space *space)
+/* Has the process that created a space a number in the caller's pid namespace? */
+static bool pvas_sees_pids(const struct pvas_space *space)
+{
+	const struct pid_namespace *own = task_active_pid_ns(current), *ns = space->pid_ns;
+
+	while (ns && ns != own)
+		ns = ns->parent;
+	return ns;
+}
+
+/*
+ * May the caller send SIGKILL to the tasks of a space? As for kill(2), or as one of them. A
+ * security module can forbid a signal between labels that differ, which it can't be asked: such a
+ * caller has confined itself since it made the space, or got the file from another process.
+ */
+bool pvas_space_may_kill(struct pvas_space *space)
 {
 	const struct pvas_partition *part = pvas_task_partition();
 	const struct cred *cred = current_cred();
 
-	return (part && part->space == space) || uid_eq(cred->euid, space->cred->uid) ||
-	       uid_eq(cred->uid, space->cred->uid) ||
+	if (part && part->space == space)
+		return true;
+	if (!pvas_sees_pids(space) || !pvas_label_fits(space, cred))
+		return false;
+	return uid_eq(cred->euid, space->cred->uid) || uid_eq(cred->uid, space->cred->uid) ||
 	       ns_capable(space->cred->user_ns, CAP_KILL);
 }
 

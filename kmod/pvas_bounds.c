@@ -143,9 +143,11 @@ static void notrace pvas_on_copy(unsigned long ip, unsigned long parent_ip,
 	if (vma->vm_start < part->end && vma->vm_end > part->base)
 		return;
 	index = pvas_index_of(part->space, vma->vm_start);
-	if (index >= part->space->first && index <= part->space->last &&
-	    !test_bit(index, part->space->reserved))
-		pvas_redirect(regs, pvas_stub_copy_nothing);
+	if (index < part->space->first || index > part->space->last ||
+	    test_bit(index, part->space->reserved))
+		return;
+	pvas_silence_copy((struct vm_area_struct *)regs->di);
+	pvas_redirect(regs, pvas_stub_copy_nothing);
 }
 
 /*

@@ -287,6 +287,17 @@ static bool pvas_area_is_remote(const struct vm_area_struct *vma, unsigned long 
 }
 
 /*
+ * Of a copy that a child of fork() has, which it never uses: it is unmapped before the child
+ * runs, or by the parent if the fork fails, and neither may wait for the server. Nothing is
+ * mapped in it, and it needs no operations; those of this module could outlive it.
+ */
+void pvas_silence_copy(struct vm_area_struct *copy)
+{
+	if (pvas_area_is_remote(copy, copy->vm_start, copy->vm_end))
+		copy->vm_ops = NULL;
+}
+
+/*
  * Prepares the first such area from *@from on, which becomes its begin. Returns its end,
  * or 0 if there is none, and the operations that it had.
  */

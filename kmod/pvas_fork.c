@@ -68,10 +68,12 @@ static void pvas_fix_copy(struct pvas_partition *part, struct task_struct *child
 	if (part->exe)
 		pvas_exe_swap(child->mm, part->exe);
 
-	/* Without memory for it, the child has all mappings, but no private pages of others. */
 	trim = kmalloc(sizeof(*trim), GFP_ATOMIC);
-	if (!trim)
+	if (!trim) {
+		/* It must not run with mappings of others, from which pages are missing. */
+		send_sig(SIGKILL, child, 1);
 		return;
+	}
 	kref_get(&part->ref);
 	trim->part = part;
 	init_task_work(&trim->work, pvas_trim_work);

@@ -168,12 +168,17 @@ static const struct pid_namespace *pvas_roots_pid_ns(const struct pid_namespace 
 static int pvas_paid_by_creator(const struct pvas_space *space, bool whole_root,
 				struct list_head *paid)
 {
+	const struct pid_namespace *pid_ns = pvas_roots_pid_ns(space->pid_ns);
 	const struct cred *cred = space->cred;
+	int err;
 
-	if (!uid_eq(cred->uid, GLOBAL_ROOT_UID))
-		return pvas_paid_add(paid, cred->uid, pvas_container_of(cred->user_ns));
-	return pvas_paid_add(paid, cred->uid,
-			     whole_root ? NULL : pvas_roots_pid_ns(space->pid_ns));
+	if (uid_eq(cred->uid, GLOBAL_ROOT_UID))
+		return pvas_paid_add(paid, cred->uid, whole_root ? NULL : pid_ns);
+	err = pvas_paid_add(paid, cred->uid, pvas_container_of(cred->user_ns));
+	/* The root of a container without a user namespace can take any other id. */
+	if (!err && pid_ns->parent && cred->user_ns == &init_user_ns)
+		err = pvas_paid_add(paid, GLOBAL_ROOT_UID, pid_ns);
+	return err;
 }
 
 /* The user who has logged in, whatever its ids are now */

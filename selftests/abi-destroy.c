@@ -2,11 +2,14 @@
 /* PVAS_IOC_DESTROY, error by error, and what closing the file does; without libpvas. */
 #define _GNU_SOURCE
 #include <fcntl.h>
+#include <linux/landlock.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -96,6 +99,50 @@ PVAS_TEST(destroy_with_others_attached)
 	pt_raw_close(&again);
 	pt_raw_close(&raw);
 	close(other);
+}
+
+static int kill_space(void *arg)
+{
+	struct pvas_destroy destroy = { .size = sizeof(destroy), .flags = PVAS_DESTROY_KILL };
+
+	return pt_ioctl(((struct pt_raw *)arg)->fd, PVAS_IOC_DESTROY, &destroy);
+}
+
+/* The tasks have no numbers there. */
+static int kill_from_namespace(void *arg)
+{
+	if (unshare(CLONE_NEWUSER | CLONE_NEWPID))
+		return -ENOTSUP;
+	return pt_in_child(kill_space, arg);
+}
+
+/* A Landlock domain can forbid signals to processes outside. */
+static int kill_from_domain(void *arg)
+{
+	struct landlock_ruleset_attr attr = { .handled_access_fs = LANDLOCK_ACCESS_FS_MAKE_SOCK };
+	int fd = syscall(SYS_landlock_create_ruleset, &attr, sizeof(attr), 0);
+
+	if (fd < 0 || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) ||
+	    syscall(SYS_landlock_restrict_self, fd, 0))
+		return -ENOTSUP;
+	return kill_space(arg);
+}
+
+/* a process that has the file and has confined itself ends no tasks by it */
+PVAS_TEST(destroy_by_confined)
+{
+	struct pt_raw raw;
+	pid_t pid;
+
+	ASSERT_EQ(0, pt_raw_make(&raw));
+	pid = pt_raw_spawn(&raw, 1);
+	ASSERT_LT(0, pid);
+	EXPECT_EQ(-EPERM, pt_in_child(kill_from_namespace, &raw));
+	EXPECT_EQ(-EPERM, pt_in_child(kill_from_domain, &raw));
+	EXPECT_EQ(pid, pt_raw_call(&raw, 1, SYS_getpid));
+	EXPECT_EQ(0, pt_in_child(kill_space, &raw));
+	EXPECT_EQ(256 + SIGKILL, pt_wait(pid));
+	pt_raw_close(&raw);
 }
 
 /* an armed process is a reason too: EBUSY; with KILL it gets SIGKILL */

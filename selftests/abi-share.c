@@ -148,11 +148,10 @@ static int drop_sys_resource(void)
  * Root of a container without a user namespace: it has a pid namespace, and few rights. The
  * caller goes on as the first process there.
  */
-static int as_weak_root(void *arg)
+static int enter_weak_container(void)
 {
 	pid_t pid;
 
-	(void)arg;
 	if (unshare(CLONE_NEWPID | CLONE_NEWNS))
 		return -ENOTSUP;
 	pid = fork();
@@ -161,7 +160,13 @@ static int as_weak_root(void *arg)
 	if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) ||
 	    mount("proc", "/proc", "proc", 0, NULL) || drop_sys_resource())
 		return -ENOTSUP;
-	return take_and_count();
+	return 0;
+}
+
+static int as_weak_root(void *arg)
+{
+	(void)arg;
+	return enter_weak_container() ?: take_and_count();
 }
 
 /* A container that has taken all that it can, and keeps it until @go is closed */
@@ -284,6 +289,50 @@ PVAS_TEST(share_of_a_weak_root)
 	close(go);
 	EXPECT_EQ(0, pt_wait(greedy));
 	pt_raw_close(&raw);
+	EXPECT_EQ(0, pt_raw_spaces_left(fd));
+	EXPECT_EQ(0, pt_write_file(PARAM "max_spaces_per_user", own));
+	close(fd);
+}
+
+/* Root of a container, which takes all that it can with the ids of several users */
+static int as_many_users(void *arg)
+{
+	static uid_t users[] = { 6001, 6002, 6003 };
+	unsigned int i;
+	int status;
+	pid_t pid;
+
+	(void)arg;
+	if (enter_weak_container())
+		return -ENOTSUP;
+	for (i = 0; i < sizeof(users) / sizeof(users[0]); i++) {
+		int fds[2];
+
+		if (pipe(fds))
+			return -errno;
+		pid = fork();
+		if (!pid) {
+			status = as_user(&users[i]);
+			_exit(write(fds[1], &status, sizeof(status)) != sizeof(status) || pause());
+		}
+		if (read(fds[0], &status, sizeof(status)) != sizeof(status) || status != -ENOSPC)
+			return -EIO;
+	}
+	return 0;
+}
+
+/* All ids that a container's root can take have its share together. */
+PVAS_TEST(share_of_ids_of_a_container)
+{
+	uid_t outside = 7777;
+	int fd = pt_open();
+	char own[32];
+
+	PT_NEED_ROOT();
+	ASSERT_EQ(0, five_for_each(own, sizeof(own)));
+	EXPECT_EQ(0, pt_in_child(as_many_users, NULL));
+	EXPECT_EQ(5, *made);
+	EXPECT_EQ(0, one_as(outside));
 	EXPECT_EQ(0, pt_raw_spaces_left(fd));
 	EXPECT_EQ(0, pt_write_file(PARAM "max_spaces_per_user", own));
 	close(fd);

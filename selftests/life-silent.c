@@ -4,12 +4,14 @@
  * rest of the machine, and the other tasks of the space.
  */
 #define _GNU_SOURCE
+#include <linux/sched.h>
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
@@ -208,6 +210,34 @@ TEST_F(silent, living_peer)
 	struct pair pair;
 
 	start_pair(_metadata, &pair, "fork_when_told");
+	EXPECT_TRUE(other_does(&pair, 'f'));
+	EXPECT_TRUE(killed(pair.other));
+	EXPECT_TRUE(killed(pair.changer));
+	pvas_space_destroy(pair.space);
+}
+
+/* There is no number for a descriptor of the child, which fork() notices after it has the memory. */
+TASK(fail_to_fork_when_told)
+{
+	const struct rlimit none = { 0, 0 };
+	struct clone_args args = { .flags = CLONE_PIDFD, .exit_signal = SIGCHLD };
+	int pidfd;
+
+	args.pidfd = (uintptr_t)&pidfd;
+	CHECK_EQ(0, setrlimit(RLIMIT_NOFILE, &none));
+	pt_say("r");
+	while (pt_hear(atoi(pt_args[1]))) {
+		CHECK_ERR(EMFILE, syscall(SYS_clone3, &args, sizeof(args)));
+		pt_say("f");
+	}
+}
+
+/* nor does it stop another's fork that fails */
+TEST_F(silent, failing_fork)
+{
+	struct pair pair;
+
+	start_pair(_metadata, &pair, "fail_to_fork_when_told");
 	EXPECT_TRUE(other_does(&pair, 'f'));
 	EXPECT_TRUE(killed(pair.other));
 	EXPECT_TRUE(killed(pair.changer));
