@@ -199,6 +199,7 @@ int far_prepare(const struct options *opt)
 		.size = sizeof(attr), .stores = opt->far.stores ? opt->far.stores : "zip",
 		.ram = opt->far.ram, .far = opt->far.size, .page = opt->far.page,
 		.copies = opt->far.copies,
+		.protocol = opt->far.protocol ? opt->far.protocol : "pvas",
 	};
 	config.threshold = opt->far.threshold;
 	config.rows = 2 * opt->tasks + 8;	/* some may be in use by libraries of pvasrun */

@@ -50,6 +50,8 @@ const struct option_row option_rows[] = {
 	  "the key of this job on memory servers" },
 	{ "far-start", KEY_FAR_START, true, false, "--far-start HOST[,HOST ...]",
 	  "start memory servers there, for this job, by ssh or Slurm" },
+	{ "far-protocol", KEY_FAR_PROTOCOL, true, false, "--far-protocol pvas|r3|r58|r77",
+	  "how pages are exchanged: r3, r58, r77 as DLM did, to compare" },
 	{ "pretend", KEY_PRETEND, true, false, "--pretend NODES[:PPN][,full]",
 	  "tell Open MPI that the job has so many nodes like this one" },
 	{ "no-btl", KEY_NO_BTL, false, false, "--no-btl",

@@ -41,6 +41,7 @@ struct far_options {
 	uint64_t size, page, threshold;	/* 0: choose */
 	unsigned int copies;	/* 0: one */
 	const char *stores, *key;	/* NULL: memory, compressed; none */
+	const char *protocol;	/* NULL: pvas */
 	struct far_host *start;	/* where to start memory servers, and on how many hosts */
 	unsigned int nr_start;
 };
@@ -94,7 +95,7 @@ enum {
 	KEY_NO_ASLR,
 	KEY_ORPHANS, KEY_PTY, KEY_CHECK, KEY_PRETEND,
 	KEY_RAM, KEY_FAR, KEY_FAR_SIZE, KEY_FAR_PAGE, KEY_FAR_THRESHOLD, KEY_FAR_COPIES,
-	KEY_FAR_KEY, KEY_FAR_START,
+	KEY_FAR_KEY, KEY_FAR_START, KEY_FAR_PROTOCOL,
 };
 
 struct option_row {

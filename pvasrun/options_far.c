@@ -30,6 +30,17 @@ static const char *take_hosts(struct far_options *far, const char *text)
 	return NULL;
 }
 
+static int is_protocol(const char *text)
+{
+	static const char *const names[] = { "pvas", "r3", "r58", "r77" };
+	size_t i;
+
+	for (i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		if (!strcmp(text, names[i]))
+			return 1;
+	return 0;
+}
+
 const char *options_take_far(struct far_options *far, int key, const char *text)
 {
 	const uint64_t page = PVAS_FAR_PAGE_MIN, most = 1ULL << 45;
@@ -53,6 +64,9 @@ const char *options_take_far(struct far_options *far, int key, const char *text)
 		return *text ? NULL : "--far-key is a file's name";
 	case KEY_FAR_START:
 		return take_hosts(far, text);
+	case KEY_FAR_PROTOCOL:
+		far->protocol = text;
+		return is_protocol(text) ? NULL : "--far-protocol is pvas, r3, r58 or r77";
 	default:
 		far->stores = text;
 		return *text ? NULL : "--far is a list of stores (zip, file:PATH or HOST:PORT)";
@@ -64,7 +78,7 @@ const char *options_check_far(struct options *opt)
 	const struct far_options *far = &opt->far;
 
 	if (!far->ram && (far->stores || far->size || far->page || far->threshold || far->copies ||
-			  far->key || far->start))
+			  far->key || far->start || far->protocol))
 		return "--far and its options need --ram";
 	if (!far->ram)
 		return NULL;

@@ -48,6 +48,8 @@ static int set_up(const struct far_config *c)
 
 	if (err)
 		return err;
+	far.protocol = c->protocol;
+	far.uffd.late_wake = far_exchanges();
 	err = far_memory_map(c);
 	if (err)
 		goto err_uffd;
@@ -73,6 +75,7 @@ static void reset(void)
 
 static void tear_down(void)
 {
+	far_suspend_close();
 	far_memory_unmap();
 	far_uffd_close(&far.uffd);
 	far_stripe_close(&far.stripe);
@@ -88,7 +91,9 @@ int far_pager_open(const struct far_config *config)
 		return err;
 	}
 	far.threads = config->threads;
-	err = far_threads_start();
+	err = far_exchanges() ? far_suspend_open() : 0;
+	if (!err)
+		err = far_threads_start();
 	if (err)
 		tear_down();
 	else

@@ -124,6 +124,17 @@ static int choose_stores(struct far_config *c, const char *stores)
 	return 0;
 }
 
+static int choose_protocol(struct far_config *c, const char *name)
+{
+	if (!name)
+		name = secure_getenv("PVAS_FAR_PROTOCOL");
+	if (!name || !*name)
+		name = far_protocol_pvas.name;
+	c->protocol = far_protocol_find(name);
+	return c->protocol ? 0 :
+	       far_fail(-EINVAL, "there is no protocol '%.40s' (pvas, r3, r58 or r77)", name);
+}
+
 int far_config_get(struct far_config *c, const struct pvas_far_attr *attr)
 {
 	struct pvas_far_attr a;
@@ -134,6 +145,8 @@ int far_config_get(struct far_config *c, const struct pvas_far_attr *attr)
 
 	if (!err)
 		err = choose_stores(c, a.stores);
+	if (!err)
+		err = choose_protocol(c, a.protocol);
 	if (!err)
 		err = choose(&c->ram, a.ram, "PVAS_FAR_RAM");
 	if (!err)

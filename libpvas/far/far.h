@@ -13,6 +13,7 @@
 #include <sys/types.h>
 
 #include "list.h"
+#include "protocol.h"
 #include "pvas_far.h"
 #include "stripe.h"
 #include "uffd.h"
@@ -87,6 +88,11 @@ struct far_stream {
 	int64_t stride[FAR_STRIDES];
 };
 
+/* The times of a page's exchange */
+struct far_trip {
+	uint64_t at[FAR_MOMENTS];
+};
+
 enum { FAR_WORKERS = 2, FAR_THREADS_MAX = 64 };
 
 /**
@@ -116,6 +122,9 @@ enum { FAR_WORKERS = 2, FAR_THREADS_MAX = 64 };
  * @changed:	a page is no longer busy, a slot or frame is free; broadcast if @waiting
  * @work:	there may be work for the workers
  * @job:	a ring of @fetch_count
+ * @protocol:	how pages are exchanged
+ * @trip:	of the paper's protocols: one a page
+ * @internal, @asked, @external: their queues of busy pages
  * @writing:	pages being put now
  * @changes:	counts what @changed tells, for those who must look twice
  */
@@ -150,6 +159,10 @@ struct far_pager {
 	unsigned int job_head, job_count;
 	struct far_stream stream[FAR_STREAMS];
 	uint64_t stream_clock;
+
+	const struct far_protocol *protocol;
+	struct far_trip *trip;
+	struct far_list internal, asked, external;
 
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
@@ -187,6 +200,12 @@ static inline uint64_t far_page_at(uintptr_t addr)
 	return page < far.pages ? page : far.pages;
 }
 
+/* Is it one of the paper's protocols? */
+static inline bool far_exchanges(void)
+{
+	return far.protocol->communicate;
+}
+
 static inline uint64_t far_place_of(uint64_t page)
 {
 	return far.place ? far.place[page] : page;
@@ -204,6 +223,7 @@ struct far_config {
 	uint64_t ram, size, page;
 	unsigned int copies, threads;
 	bool user_only;
+	const struct far_protocol *protocol;
 	const struct far_rows *rows;
 };
 
@@ -247,6 +267,7 @@ void far_pager_close(void);
 
 /* page.c */
 void far_page_settle(uint64_t page, enum far_state state);	/* it is no longer busy */
+void far_page_placed(uint64_t page, int err);			/* busy, just mapped, or not */
 void far_wait(void);						/* * for @changed */
 void far_changed(void);
 void far_page_wait(uint64_t page);				/* * until it is not busy */
@@ -260,6 +281,7 @@ void far_slot_queue(uint32_t slot, struct far_list *list);
 void far_slot_unqueue(uint32_t slot);
 void far_slot_touch(uint32_t slot);				/* queue it anew */
 void far_slot_free(uint32_t slot);
+void far_slot_release_clean(void);				/* all of @clean */
 uint32_t far_slot_for_fetch(bool demand);			/* * if @demand: waits for one */
 uint32_t far_slot_for_out(void);				/* FAR_NO_SLOT: none now */
 

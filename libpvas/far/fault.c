@@ -86,13 +86,19 @@ void far_fault(const struct far_fault *fault)
 		break;
 	case FAR_BUSY:
 		far.page[n].flags |= FAR_WANTED;
-		far_ahead(n, fault->tid);
+		if (!far_exchanges())
+			far_ahead(n, fault->tid);
 		break;
 	case FAR_MAPPED:
 		serve_mapped(n, fault);
 		break;
 	default:
-		serve_missing(n, fault);
+		if (!far_exchanges()) {
+			serve_missing(n, fault);
+			break;
+		}
+		far.page[n].flags |= FAR_WANTED;
+		far_protocol_request(n);
 	}
 	pthread_mutex_unlock(&far.lock);
 }

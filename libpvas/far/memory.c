@@ -58,8 +58,10 @@ static char *map_pages(uint64_t pages, int protection)
 /* The budget is for mapped pages and all slots: how many of each. */
 static void divide(uint64_t budget)
 {
-	far.fetch_count = (uint32_t)clamp(budget / 16, 4, 64);
-	far.out_count = (uint32_t)clamp(budget / 8, 4, 1024);
+	bool own = !far_exchanges();
+
+	far.fetch_count = (uint32_t)clamp(budget / 16, 4, own ? 64 : far.protocol->fetch_slots);
+	far.out_count = (uint32_t)clamp(budget / 8, 4, own ? 1024 : far.protocol->out_slots);
 	far.frames = budget - far.fetch_count - far.out_count;
 }
 
@@ -69,8 +71,27 @@ static void init_lists(void)
 
 	far.resident = far.free_fetch = far.ready = FAR_LIST_EMPTY;
 	far.free_out = far.clean = far.dirty = FAR_LIST_EMPTY;
+	far.internal = far.asked = far.external = FAR_LIST_EMPTY;
 	for (i = 0; i < far.fetch_count + far.out_count; i++)
 		far_slot_free(i);
+}
+
+/* Where pages are in the stores, if that is not their number; and the times of exchanges */
+static int map_places(void)
+{
+	uint64_t n;
+
+	if (!far.rows && !far_exchanges())
+		return 0;
+	far.place = map(far.pages * sizeof(*far.place), PROT_READ | PROT_WRITE);
+	if (far_exchanges())
+		far.trip = map(far.pages * sizeof(*far.trip), PROT_READ | PROT_WRITE);
+	if (!far.place || (far_exchanges() && !far.trip))
+		return far_fail(-ENOMEM, "no memory for a table of places");
+	/* Of a job, a page has a place when it is mapped. */
+	for (n = 0; !far.rows && n < far.pages; n++)
+		far.place[n] = (uint32_t)n;
+	return 0;
 }
 
 static int map_tables(void)
@@ -81,11 +102,6 @@ static int map_tables(void)
 	far.page_link = map(far.pages * sizeof(*far.page_link), PROT_READ | PROT_WRITE);
 	far.slot = map(slots * sizeof(*far.slot), PROT_READ | PROT_WRITE);
 	far.slot_link = map(slots * sizeof(*far.slot_link), PROT_READ | PROT_WRITE);
-	if (far.rows) {
-		far.place = map(far.pages * sizeof(*far.place), PROT_READ | PROT_WRITE);
-		if (!far.place)
-			return far_fail(-ENOMEM, "no memory for a table of places");
-	}
 	far.job = map(far.fetch_count * sizeof(*far.job), PROT_READ | PROT_WRITE);
 	/* Never written: it reads as zeros, and takes no memory. */
 	far.zeros = map(far.page_size, PROT_READ);
@@ -93,7 +109,7 @@ static int map_tables(void)
 		return far_fail(-ENOMEM, "no memory for the tables of %llu pages",
 				(unsigned long long)far.pages);
 	init_lists();
-	return 0;
+	return map_places();
 }
 
 static int map_all(const struct far_rows *rows)
@@ -153,6 +169,7 @@ void far_memory_unmap(void)
 	if (!far.rows)
 		unmap(far.base, far.pages * far.page_size);
 	unmap(far.place, far.pages * sizeof(*far.place));
+	unmap(far.trip, far.pages * sizeof(*far.trip));
 	unmap(far.slot_base, slots_size());
 	unmap(far.page, far.pages * sizeof(*far.page));
 	unmap(far.page_link, far.pages * sizeof(*far.page_link));

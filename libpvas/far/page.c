@@ -72,8 +72,7 @@ static void count_slot(struct far_page *page)
 	page->flags &= (uint8_t)~FAR_AHEAD;
 }
 
-/* The end of far_page_place() */
-static void placed(uint64_t n, int err)
+void far_page_placed(uint64_t n, int err)
 {
 	struct far_page *page = &far.page[n];
 
@@ -119,7 +118,7 @@ void far_page_place(uint64_t n, bool write)
 	pthread_mutex_lock(&far.lock);
 	if (slot != FAR_NO_SLOT)
 		far_slot_free(slot);
-	placed(n, err);
+	far_page_placed(n, err);
 }
 
 void far_page_unprotect(uint64_t n)
@@ -158,8 +157,12 @@ void far_page_bring_in(uint64_t n, bool write)
 	far_page_wait(n);
 	if (far.page[n].state == FAR_FREE)
 		return;
-	if (far.page[n].state != FAR_MAPPED)
+	if (far.page[n].state != FAR_MAPPED && far_exchanges()) {
+		far_protocol_request(n);
+		far_page_wait(n);
+	} else if (far.page[n].state != FAR_MAPPED) {
 		far_page_place(n, write);
-	else if (write && !(far.page[n].flags & FAR_DIRTY))
+	} else if (write && !(far.page[n].flags & FAR_DIRTY)) {
 		far_page_unprotect(n);
+	}
 }

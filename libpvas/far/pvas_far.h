@@ -43,6 +43,9 @@ extern "C" {
 /** How many stores pages can be spread over */
 #define PVAS_FAR_STORES_MAX 16
 
+/** Into how many steps the time of an exchange is divided */
+#define PVAS_FAR_STEPS 5
+
 /* Serve faults of this process's own code only, and none of the kernel on its behalf, even
  * if the pager could: as it is for ordinary users in any case. For tests. */
 #define PVAS_FAR_USER_FAULTS_ONLY (1U << 0)
@@ -63,6 +66,9 @@ extern "C" {
  * @copies:	1, or 2: each page is in two stores, and one may fail. 0: PVAS_FAR_COPIES, or 1
  * @threads:	threads that serve faults, 1 to 64. 0: PVAS_FAR_THREADS, or 4
  * @flags:	PVAS_FAR_USER_FAULTS_ONLY or 0
+ * @reserved:	0
+ * @protocol:	how pages are exchanged with the stores: "pvas", or, to be compared with it,
+ *		"r3", "r58" or "r77" of DLM: see pvas-far(7). NULL: PVAS_FAR_PROTOCOL, or "pvas"
  */
 struct pvas_far_attr {
 	size_t size;
@@ -74,6 +80,7 @@ struct pvas_far_attr {
 	unsigned int threads;
 	unsigned int flags;
 	unsigned int reserved;
+	const char *protocol;
 };
 
 /**
@@ -83,8 +90,9 @@ struct pvas_far_attr {
  * To be called by one thread, before all other functions here.
  *
  * Return: 0, or
- *  -EBUSY	it is started already; or another process uses a file of @stores
- *  -EINVAL	a bad attribute or variable, @ram below PVAS_FAR_RAM_MIN_PAGES pages, no such
+ *  -EBUSY	it is started already; or another process uses a file of @stores; or, with a
+ *		protocol of DLM's, no real-time signal is left
+ *  -EINVAL	a bad attribute or variable, no such protocol, @ram below PVAS_FAR_RAM_MIN_PAGES pages, no such
  *		store, or more copies than stores; -E2BIG: an unknown attribute
  *  -ENOSYS	the kernel has no userfaultfd with write protection (it needs Linux 5.11)
  *  -EPERM	this process may not use it, or others have rights to a file
@@ -195,6 +203,11 @@ int pvas_far_unpin(void *addr, size_t size);
  * @waited:	microseconds that faults took in all, from the pager's seeing them
  * @system_calls: 1: system calls may be given far memory that is not pinned; 0: they fail
  *		with -EFAULT if it is not resident
+ * @exchanges:	of r3, r58 and r77: pages that were brought in
+ * @suspended:	how often a thread was suspended for that
+ * @step:	microseconds that these took in all: in the internal queue, until the page was
+ *		received (r77: until the receiver turned to it), in the external queue, until it
+ *		was in place and another one sent, until the threads were woken
  */
 struct pvas_far_counters {
 	size_t size;
@@ -214,6 +227,9 @@ struct pvas_far_counters {
 	uint64_t ahead_used;
 	uint64_t waited;
 	uint64_t system_calls;
+	uint64_t exchanges;
+	uint64_t suspended;
+	uint64_t step[PVAS_FAR_STEPS];
 };
 
 /**

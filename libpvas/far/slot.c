@@ -50,6 +50,12 @@ static uint32_t reuse(struct far_list *list)
 	return slot;
 }
 
+void far_slot_release_clean(void)
+{
+	while (far.clean.count)
+		far_slot_free(reuse(&far.clean));
+}
+
 uint32_t far_slot_for_fetch(bool demand)
 {
 	uint32_t slot;

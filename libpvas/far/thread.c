@@ -110,6 +110,29 @@ static void *worker(void *arg)
 	return NULL;
 }
 
+/* A thread of one of the paper's protocols */
+static void *take_steps(bool (*step)(void))
+{
+	pthread_mutex_lock(&far.lock);
+	while (!far.stop)
+		if (!step())
+			pthread_cond_wait(&far.work, &far.lock);
+	pthread_mutex_unlock(&far.lock);
+	return NULL;
+}
+
+static void *communicate(void *arg)
+{
+	(void)arg;
+	return take_steps(far.protocol->communicate);
+}
+
+static void *receive(void *arg)
+{
+	(void)arg;
+	return take_steps(far.protocol->receive);
+}
+
 static int start(void *(*run)(void *), void *arg)
 {
 	pthread_attr_t attr;
@@ -141,18 +164,36 @@ static int start_server(void)
 	return err;
 }
 
-int far_threads_start(void)
+/* One thread that reads faults, and those of the protocol */
+static int start_protocol(void)
+{
+	int err = start_server();
+
+	if (!err)
+		err = start(communicate, NULL);
+	return err || !far.protocol->receive ? err : start(receive, NULL);
+}
+
+static int start_own(void)
 {
 	unsigned int i;
 	int err = 0;
 
-	far.stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	if (far.stop_fd < 0)
-		return far_fail(-errno, "eventfd: %s", strerror(errno));
 	for (i = 0; i < far.threads && !err; i++)
 		err = start_server();
 	for (i = 0; i < FAR_WORKERS && !err; i++)
 		err = start(worker, NULL);
+	return err;
+}
+
+int far_threads_start(void)
+{
+	int err;
+
+	far.stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (far.stop_fd < 0)
+		return far_fail(-errno, "eventfd: %s", strerror(errno));
+	err = far_exchanges() ? start_protocol() : start_own();
 	if (err)
 		far_threads_stop();
 	return err;

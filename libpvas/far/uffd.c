@@ -27,6 +27,7 @@ struct uffdio_move {
 	__s64 move;
 };
 #define UFFDIO_MOVE _IOWR(UFFDIO, 0x05, struct uffdio_move)
+#define UFFDIO_MOVE_MODE_DONTWAKE (1ULL << 0)
 #endif
 #ifndef USERFAULTFD_IOC_NEW
 #define USERFAULTFD_IOC_NEW _IO(0xAA, 0x00)
@@ -136,13 +137,13 @@ bool far_uffd_read(const struct far_uffd *u, struct far_fault *fault)
 
 /* One copy of the kernel's: 0 (in part if *@done < @size), or a negative errno value */
 static int copy_once(const struct far_uffd *u, void *to, const void *from, size_t size,
-		     bool protect, size_t *done)
+		     uint64_t mode, size_t *done)
 {
 	struct uffdio_copy c = {
 		.dst = (uintptr_t)to,
 		.src = (uintptr_t)from,
 		.len = size,
-		.mode = protect ? UFFDIO_COPY_MODE_WP : 0,
+		.mode = mode,
 	};
 
 	*done = size;
@@ -166,12 +167,15 @@ static bool shorter(size_t *len)
 
 int far_uffd_copy(const struct far_uffd *u, void *to, const void *from, size_t size, bool protect)
 {
+	uint64_t mode = protect ? UFFDIO_COPY_MODE_WP : 0;
 	size_t at = 0, missing = 0, len = size, done;
 	int err;
 
+	if (u->late_wake)
+		mode |= UFFDIO_COPY_MODE_DONTWAKE;
 	while (at < size) {
 		len = len < size - at ? len : size - at;
-		err = copy_once(u, (char *)to + at, (const char *)from + at, len, protect, &done);
+		err = copy_once(u, (char *)to + at, (const char *)from + at, len, mode, &done);
 		at += done;
 		if (!err) {
 			len *= 2;
@@ -186,7 +190,8 @@ int far_uffd_copy(const struct far_uffd *u, void *to, const void *from, size_t s
 		}
 	}
 	/* The kernel wakes for what it copied; nobody may wait for what was there. */
-	far_uffd_wake(u, to, size);
+	if (!u->late_wake)
+		far_uffd_wake(u, to, size);
 	return missing == size ? -ENOENT : 0;
 }
 
@@ -196,7 +201,7 @@ int far_uffd_zero(const struct far_uffd *u, void *to)
 	int err;
 
 	do {
-		err = copy_once(u, to, zeros, KERNEL_PAGE, false, &done);
+		err = copy_once(u, to, zeros, KERNEL_PAGE, 0, &done);
 	} while (err == -EAGAIN);
 	return err;
 }
@@ -204,7 +209,12 @@ int far_uffd_zero(const struct far_uffd *u, void *to)
 /* One move of the kernel's: as copy_once() */
 static int move_once(const struct far_uffd *u, void *to, void *from, size_t size, size_t *done)
 {
-	struct uffdio_move m = { .dst = (uintptr_t)to, .src = (uintptr_t)from, .len = size };
+	struct uffdio_move m = {
+		.dst = (uintptr_t)to,
+		.src = (uintptr_t)from,
+		.len = size,
+		.mode = u->late_wake ? UFFDIO_MOVE_MODE_DONTWAKE : 0,
+	};
 
 	*done = size;
 	if (!ioctl(u->fd, UFFDIO_MOVE, &m))

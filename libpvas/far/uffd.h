@@ -13,11 +13,13 @@
  * @fd:		its descriptor, non-blocking
  * @move:	it has UFFDIO_MOVE (Linux 6.8)
  * @kernel:	it serves the kernel's faults, too: system calls may be given far memory
+ * @late_wake:	who waits for a page is not woken when it is mapped: the caller does that later
  */
 struct far_uffd {
 	int fd;
 	bool move;
 	bool kernel;
+	bool late_wake;
 };
 
 /** struct far_fault - a fault to be served */

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * Three figures of far memory, in lines "WHAT NAME UNIT VALUE", as bench/sections/far keeps them.
+ * Figures of far memory, in lines "WHAT NAME UNIT VALUE", as bench/sections/far keeps them. With the
+ * protocol that PVAS_FAR_PROTOCOL says.
  *
  *	far fault NAME STORES		microseconds to load from a page of 4 KiB that is not
  *					resident: median and 90th percentile of 20,000
@@ -8,12 +9,21 @@
  *					STREAM's four kernels on three arrays of MIB MiB in all,
  *					11 % of them resident: the best rate of 3 rounds; and
  *					what came from the stores meanwhile, a second
+ *	far mean NAME STORES MIB THREADS PERCENT
+ *					the same with so much resident: the mean of all rates
  *	far micro NAME STORES MIB THREADS
  *					the program of figure 3 of the DLM paper: seconds to write
  *					an array of which 40 % are resident, and then to read one
  *					element of each MiB
+ *	far figure3 NAME STORES MIB THREADS
+ *					the same program: seconds in all, and the mean of each step
+ *					of an exchange, as figures 5 and 8 of that paper have it
+ *	far product NAME STORES MIB THREADS PERCENT
+ *					seconds for a product of two matrices, blocked; all three
+ *					have MIB MiB, of which so much is resident
  */
 #include <pthread.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -144,16 +154,15 @@ static double fetched(void)
 	return (double)(c.fetched * c.page);
 }
 
-static int stream(const char *name, const char *stores, size_t mib, unsigned int n)
+static int stream(const char *name, const char *stores, size_t mib, unsigned int percent, bool mean)
 {
 	static const char *const names[] = { "copy", "scale", "add", "triad" };
 	size_t size = mib << 20, i;
-	double best[4] = { 0 }, r, began, before;
+	double best[4] = { 0 }, r, began, before, sum = 0;
 	int k, round;
 
-	threads = n;
 	elements = size / 3 / sizeof(double);
-	a = start(stores, size / 100 * 11, size, 1 << 20);
+	a = start(stores, size / 100 * percent, size, 1 << 20);
 	b = a + elements;
 	c = b + elements;
 	for (i = 0; i < elements; i++) {
@@ -167,9 +176,13 @@ static int stream(const char *name, const char *stores, size_t mib, unsigned int
 		for (k = 0; k < 4; k++) {
 			r = rate(k);
 			best[k] = r > best[k] ? r : best[k];
+			sum += r;
 		}
-	printf("link %s MB/s %.1f\n", name, (fetched() - before) / (now() - began));
-	for (k = 0; k < 4; k++)
+	if (mean)
+		printf("mean %s MB/s %.1f\n", name, sum / (4 * ROUNDS));
+	else
+		printf("link %s MB/s %.1f\n", name, (fetched() - before) / (now() - began));
+	for (k = 0; !mean && k < 4; k++)
 		printf("%s %s MB/s %.1f\n", names[k], name, best[k]);
 	return pvas_far_close();
 }
@@ -213,29 +226,108 @@ static double seconds(void *(*how)(void *arg))
 	return (now() - began) / 1e6;
 }
 
-static int micro(const char *name, const char *stores, size_t mib, unsigned int n)
+/* As figures 5 and 8 have it; nothing of pvas, which has no such steps */
+static void print_steps(const char *name)
+{
+	struct pvas_far_counters c = { .size = sizeof(c) };
+	int i;
+
+	pvas_far_get_counters(&c);
+	for (i = 0; c.exchanges && i < PVAS_FAR_STEPS; i++)
+		printf("step-%d %s us %.1f\n", i + 1, name, (double)c.step[i] / (double)c.exchanges);
+	if (c.faults)
+		printf("wait %s us %.1f\n", name, (double)c.waited / (double)c.faults);
+}
+
+static int micro(const char *name, const char *stores, size_t mib, bool figure)
 {
 	size_t size = mib << 20;
+	double write, read;
 
-	threads = n;
 	elements = size / sizeof(*array);
 	/* 800 MB of 2 GiB */
 	array = start(stores, size / 5 * 2, size, 1 << 20);
-	printf("write %s s %.3f\n", name, seconds(write_part));
-	printf("read %s s %.3f\n", name, seconds(read_part));
+	write = seconds(write_part);
+	read = seconds(read_part);
+	if (!figure) {
+		printf("write %s s %.3f\nread %s s %.3f\n", name, write, name, read);
+	} else {
+		printf("figure3 %s s %.3f\n", name, write + read);
+		print_steps(name);
+	}
+	return wrong ? 1 : pvas_far_close();
+}
+
+/* ---- product: a = b * c, c transposed ---- */
+
+enum { BLOCK = 64 };
+
+static size_t order;
+
+static void multiply_block(size_t i, size_t j, size_t k)
+{
+	size_t x, y, z;
+	double sum;
+
+	for (x = i; x < i + BLOCK; x++)
+		for (y = j; y < j + BLOCK; y++) {
+			sum = 0;
+			for (z = k; z < k + BLOCK; z++)
+				sum += b[x * order + z] * c[y * order + z];
+			a[x * order + y] += sum;
+		}
+}
+
+static void *multiply_part(void *arg)
+{
+	size_t t = (size_t)arg, i, j, k;
+
+	for (i = t * BLOCK; i < order; i += threads * BLOCK)
+		for (j = 0; j < order; j += BLOCK)
+			for (k = 0; k < order; k += BLOCK)
+				multiply_block(i, j, k);
+	return NULL;
+}
+
+static int product(const char *name, const char *stores, size_t mib, unsigned int percent)
+{
+	size_t size = mib << 20, i;
+
+	while ((order + BLOCK) * (order + BLOCK) * 3 * sizeof(double) <= size)
+		order += BLOCK;
+	a = start(stores, size / 100 * percent, size, 1 << 18);
+	b = a + order * order;
+	c = b + order * order;
+	for (i = 0; i < order * order; i++) {
+		b[i] = (double)(i % order);
+		c[i] = 1;
+	}
+	printf("product %s s %.3f\n", name, seconds(multiply_part));
+	/* Of each row of b, the sum */
+	for (i = 0; i < order * order; i++)
+		wrong += a[i] != (double)(order * (order - 1) / 2);
 	return wrong ? 1 : pvas_far_close();
 }
 
 int main(int argc, char **argv)
 {
-	unsigned long n = argc == 6 ? strtoul(argv[5], NULL, 0) : 0;
+	unsigned long n = argc >= 6 && argc <= 7 ? strtoul(argv[5], NULL, 0) : 0;
+	unsigned int percent = argc == 7 ? (unsigned int)strtoul(argv[6], NULL, 0) : 11;
+	size_t mib = n ? strtoul(argv[4], NULL, 0) : 0;
 
 	if (argc == 4 && !strcmp(argv[1], "fault"))
 		return fault(argv[2], argv[3]);
-	if (n && n <= THREADS_MAX && !strcmp(argv[1], "stream"))
-		return stream(argv[2], argv[3], strtoul(argv[4], NULL, 0), (unsigned int)n);
-	if (n && n <= THREADS_MAX && !strcmp(argv[1], "micro"))
-		return micro(argv[2], argv[3], strtoul(argv[4], NULL, 0), (unsigned int)n);
-	fprintf(stderr, "usage: far fault NAME STORES | far stream|micro NAME STORES MIB THREADS\n");
+	threads = n <= THREADS_MAX ? (unsigned int)n : 0;
+	if (threads && !strcmp(argv[1], "stream"))
+		return stream(argv[2], argv[3], mib, percent, false);
+	if (threads && !strcmp(argv[1], "mean"))
+		return stream(argv[2], argv[3], mib, percent, true);
+	if (threads && !strcmp(argv[1], "micro"))
+		return micro(argv[2], argv[3], mib, false);
+	if (threads && !strcmp(argv[1], "figure3"))
+		return micro(argv[2], argv[3], mib, true);
+	if (threads && !strcmp(argv[1], "product"))
+		return product(argv[2], argv[3], mib, percent);
+	fprintf(stderr, "usage: far fault NAME STORES | far stream|mean|micro|figure3|product NAME STORES MIB THREADS [PERCENT]\n");
 	return 2;
 }

@@ -26,6 +26,7 @@ struct how {
 	unsigned int copies;
 	bool no_move;
 	bool kernel_faults;
+	const char *protocol;
 };
 
 /* Start the pager with this budget and so much far memory. */
@@ -38,6 +39,7 @@ static inline int open_far(const struct how *how, size_t ram, size_t size)
 		.far = size,
 		.page = how->page,
 		.copies = how->copies,
+		.protocol = how->protocol,
 		.flags = how->kernel_faults ? 0 : PVAS_FAR_USER_FAULTS_ONLY,
 	};
 	int err;

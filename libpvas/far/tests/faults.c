@@ -33,6 +33,11 @@ FIXTURE_VARIANT(faults)
 FIXTURE_VARIANT_ADD(faults, move) { { "zip", PAGE } };
 FIXTURE_VARIANT_ADD(faults, no_move) { { "zip", PAGE, .no_move = true } };
 
+FIXTURE_VARIANT_ADD(faults, r3) { { "zip", PAGE, .protocol = "r3" } };
+FIXTURE_VARIANT_ADD(faults, r58) { { "zip", PAGE, .protocol = "r58" } };
+FIXTURE_VARIANT_ADD(faults, r77) { { "zip", PAGE, .protocol = "r77" } };
+FIXTURE_VARIANT_ADD(faults, r77_no_move) { { "zip", PAGE, .no_move = true, .protocol = "r77" } };
+
 FIXTURE_SETUP(faults)
 {
 	ASSERT_EQ(0, open_far(&variant->how, RAM, SIZE));
@@ -312,7 +317,13 @@ static bool is_one_line(const char *said)
 	return *said && strcspn(said, "\n") == strlen(said) - 1;
 }
 
-TEST(store_fails)
+static const char *const protocols[] = { "pvas", "r3", "r58", "r77" };
+
+/* In processes of their own: with each protocol, as the environment has it */
+#define FOR_EACH_PROTOCOL(i) \
+	for (i = 0; i < 4 && !setenv("PVAS_FAR_PROTOCOL", protocols[i], 1); i++)
+
+static void lose_all(struct __test_metadata *_metadata)
 {
 	char said[1000];
 
@@ -324,6 +335,14 @@ TEST(store_fails)
 	EXPECT_NE(NULL, strstr(said, "pvas-far: file:/var/tmp/pvas-far-"));
 	EXPECT_NE(NULL, strstr(said, "write: No space left on device"));
 	EXPECT_TRUE(is_one_line(said));
+}
+
+TEST(store_fails)
+{
+	int i;
+
+	FOR_EACH_PROTOCOL(i)
+		lose_all(_metadata);
 }
 
 /* All threads of the pager meet the same error: the user reads it once. */
@@ -338,7 +357,7 @@ TEST(store_fails_in_all_threads)
 	}
 }
 
-TEST(store_fails_but_there_are_copies)
+static void lose_copies(struct __test_metadata *_metadata)
 {
 	char said[1000];
 
@@ -348,6 +367,14 @@ TEST(store_fails_but_there_are_copies)
 	EXPECT_EQ(0, run_losing("zip,file:%s,zip", 2, PUT, said, sizeof(said)));
 	EXPECT_NE(NULL, strstr(said, "its pages have second copies"));
 	EXPECT_TRUE(is_one_line(said));
+}
+
+TEST(store_fails_but_there_are_copies)
+{
+	int i;
+
+	FOR_EACH_PROTOCOL(i)
+		lose_copies(_metadata);
 }
 
 /* ---- a full file system ---- */
@@ -408,7 +435,7 @@ static void run_until_killed(const char *dir, int ready)
 		memset(p, 2, SIZE);
 }
 
-TEST(killed)
+static void kill_one(struct __test_metadata *_metadata)
 {
 	char dir[] = "/var/tmp/pvas-far-XXXXXX", c;
 	int ready[2], status;
@@ -427,6 +454,14 @@ TEST(killed)
 	EXPECT_EQ(2, entries(dir));
 	EXPECT_EQ(0, rmdir(dir));
 	close(ready[0]);
+}
+
+TEST(killed)
+{
+	int i;
+
+	FOR_EACH_PROTOCOL(i)
+		kill_one(_metadata);
 }
 
 /* Two jobs on one file would destroy each other's pages. */

@@ -37,6 +37,32 @@ FIXTURE_VARIANT_ADD(pager, smallest_no_move) { { "zip", 65536, .no_move = true }
 FIXTURE_VARIANT_ADD(pager, striped) { { "zip,file:/var/tmp,zip", 65536 }, 4 * MIB };
 FIXTURE_VARIANT_ADD(pager, copies) { { "zip,zip,zip", 65536, .copies = 2 }, 4 * MIB };
 
+/* The DLM paper's protocols */
+FIXTURE_VARIANT_ADD(pager, r3) { { "zip", 4096, .protocol = "r3" }, MIB };
+FIXTURE_VARIANT_ADD(pager, r58) { { "zip", 4096, .protocol = "r58" }, MIB };
+FIXTURE_VARIANT_ADD(pager, r77) { { "zip", 4096, .protocol = "r77" }, MIB };
+FIXTURE_VARIANT_ADD(pager, r3_no_move) {
+	{ "zip", 65536, .no_move = true, .protocol = "r3" }, 8 * MIB
+};
+FIXTURE_VARIANT_ADD(pager, r58_no_move) {
+	{ "zip", 65536, .no_move = true, .protocol = "r58" }, 8 * MIB
+};
+FIXTURE_VARIANT_ADD(pager, r77_no_move) {
+	{ "zip", 65536, .no_move = true, .protocol = "r77" }, 8 * MIB
+};
+FIXTURE_VARIANT_ADD(pager, r58_smallest) {
+	{ "zip", 65536, .protocol = "r58" }, PVAS_FAR_RAM_MIN_PAGES * 65536
+};
+FIXTURE_VARIANT_ADD(pager, r77_file_1m) {
+	{ "file:/var/tmp", 1 << 20, .protocol = "r77" }, 40 * MIB
+};
+FIXTURE_VARIANT_ADD(pager, r58_striped) {
+	{ "zip,file:/var/tmp,zip", 65536, .protocol = "r58" }, 4 * MIB
+};
+FIXTURE_VARIANT_ADD(pager, r77_copies) {
+	{ "zip,zip,zip", 65536, .copies = 2, .protocol = "r77" }, 4 * MIB
+};
+
 FIXTURE_SETUP(pager)
 {
 	self->ram = variant->ram;
@@ -126,7 +152,8 @@ TEST_F(pager, no_store_is_lost)
 		EXPECT_EQ(0, w[i].wrong);
 	}
 	EXPECT_LT(0, counters().fetched);
-	EXPECT_LT(0, counters().write_faults);
+	/* Of the protocols, all pages count as written. */
+	EXPECT_EQ(!variant->how.protocol, counters().write_faults > 0);
 }
 
 /* ---- the budget ---- */
@@ -182,6 +209,8 @@ TEST_F(pager, clean_pages_are_dropped)
 {
 	size_t page = counters().page, i, n = self->size / page, put, sum = 0;
 
+	if (variant->how.protocol)
+		SKIP(return, "the paper's protocols send all pages");
 	for (i = 0; i < n; i++)
 		self->p[i * page / 8] = i + 1;
 	/* Once more, so that all are in the store */

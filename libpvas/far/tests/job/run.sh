@@ -87,6 +87,16 @@ done
 
 works own 2 peer --far "file:$tmp,file:$tmp" --far-copies 2
 works own 1 full --far-size 48M
+# DLM's protocols: what tasks do with their memory is the same
+for protocol in r3 r58 r77; do
+	for t in "1 calls" "1 threads" "1 remap" "1 neighbours" "1 fork" "3 peer" "4 append" "4 fill"; do
+		rm -f "$FAR_TEST_FILE"
+		works own "${t% *}" "${t#* }" --far-page 64K --far "file:$tmp" --far-protocol $protocol
+	done
+	[ ${#ordinary[@]} -eq 0 ] || works ordinary 1 storage --far-page 64K --far-protocol $protocol
+done
+refuses no-protocol 'pvas, r3, r58 or r77' --ram 16M --far-protocol r99
+refuses protocol-without-ram '--ram' --far-protocol r77
 refuses budget 'too small' --ram 64K --far-page 64K
 refuses no-store 'No such file' --ram 16M --far "file:$tmp/none"
 refuses bad-store 'is_no_server' --ram 16M --far is_no_server:1
@@ -157,6 +167,17 @@ truncate -s 0 "$tmp/store"
 timeout 20 tail --pid=$launcher -f /dev/null; kill -KILL $launcher 2>/dev/null; wait $launcher
 [ $? -eq 1 ] && grep -q 'store: .*: the job ends$' "$tmp/log"
 ok store-fails $?
+
+for protocol in r3 r58 r77; do
+	truncate -s 300M "$tmp/store"
+	"$pvasrun" --mpi none --ram 16M --far-protocol $protocol --far "file:$tmp/store" -n 2 "$task" forever > "$tmp/log" 2>&1 &
+	launcher=$!
+	sleep 2
+	truncate -s 0 "$tmp/store"
+	timeout 20 tail --pid=$launcher -f /dev/null; kill -KILL $launcher 2>/dev/null; wait $launcher
+	[ $? -eq 1 ] && grep -q 'store: .*: the job ends$' "$tmp/log"
+	ok store-fails-$protocol $?
+done
 
 # Without --ram there is none.
 timeout 60 "$pvasrun" --mpi none -n 1 "$task" fill > "$tmp/log" 2>&1
