@@ -135,8 +135,11 @@ struct pvas_vma_remap {
 #define PVAS_UFFD_MFILL	 (LINUX_VERSION_CODE >= KERNEL_VERSION(6, 4, 0))
 #define PVAS_UFFD_POISON (LINUX_VERSION_CODE >= KERNEL_VERSION(6, 6, 0))
 #define PVAS_UFFD_MOVE	 (LINUX_VERSION_CODE >= KERNEL_VERSION(6, 8, 0))
-/* The compiler has made it a part of its caller, where its arguments can't be checked. */
-#define PVAS_UFFD_MOVE_INLINED PVAS_IS_7_2
+/*
+ * The compiler has made move_pages() a part of its caller, and a variant of mfill_atomic_poison()
+ * with other arguments: then these can't be checked, and tasks can't use MOVE and POISON.
+ */
+#define PVAS_UFFD_UNCHECKED PVAS_IS_7_2
 
 /* Before 6.8 the structure was private to fs/userfaultfd.c: identical up to @mm. */
 #if !PVAS_UFFD_MOVE

@@ -423,9 +423,9 @@ const struct pvas_bound pvas_call_bounds[] = {
 	{ "mfill_atomic_zeropage", pvas_check_uffd_fill,
 	  .absent = PVAS_NO_UFFD || !PVAS_UFFD_MFILL },
 	{ "mfill_atomic_poison", pvas_check_uffd_fill,
-	  .absent = PVAS_NO_UFFD || !PVAS_UFFD_POISON },
+	  .absent = PVAS_NO_UFFD || !PVAS_UFFD_POISON || PVAS_UFFD_UNCHECKED },
 	{ "move_pages", pvas_check_uffd_move,
-	  .absent = PVAS_NO_UFFD || !PVAS_UFFD_MOVE || PVAS_UFFD_MOVE_INLINED },
+	  .absent = PVAS_NO_UFFD || !PVAS_UFFD_MOVE || PVAS_UFFD_UNCHECKED },
 	/* Changes that only one system call makes. */
 	{ "__x64_sys_brk", pvas_check_brk },
 	{ "__x64_sys_mlockall", pvas_check_mlockall },

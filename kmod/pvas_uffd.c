@@ -309,10 +309,10 @@ static void *pvas_uffd_check(bool own, unsigned int cmd)
 	case _UFFDIO_ZEROPAGE:
 	case _UFFDIO_WRITEPROTECT:
 	case _UFFDIO_CONTINUE:
-	case PVAS_UFFD_NR_POISON:
 		return NULL;
 	case PVAS_UFFD_NR_MOVE:
-		return PVAS_UFFD_MOVE_INLINED ? pvas_stub_uffd_eperm : NULL;
+	case PVAS_UFFD_NR_POISON:
+		return PVAS_UFFD_UNCHECKED ? pvas_stub_uffd_eperm : NULL;
 	default:
 		return pvas_stub_uffd_einval;
 	}
