@@ -135,7 +135,8 @@ static void *pvas_check_vector_madvise(const struct pvas_partition *part, struct
 	if (!pvas_is_own_mm(part, regs->di))
 		return NULL;
 	for (i = 0; !stub && i < iter->nr_segs; i++)
-		stub = pvas_within(part, (__force unsigned long)range[i].iov_base, range[i].iov_len);
+		stub = pvas_within(part, (__force unsigned long)range[i].iov_base,
+				   range[i].iov_len);
 	return stub ?: pvas_knows_advice(regs->dx) ? NULL : pvas_stub_einval;
 }
 
