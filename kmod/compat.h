@@ -9,13 +9,27 @@
 #include <linux/fs.h>
 #include <linux/mm.h>
 #include <linux/percpu_counter.h>
+#include <linux/proc_ns.h>
 #include <linux/sched.h>
+#include <linux/sched/coredump.h>
 #include <linux/userfaultfd_k.h>
 #include <linux/version.h>
 
 /* dkms.conf and README.md have the same range; scripts/check-range compares them. */
+#ifndef PVAS_UNTESTED
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 1, 0) || LINUX_VERSION_CODE >= KERNEL_VERSION(6, 13, 0)
 #error "pvas is tested with kernels 6.1 to 6.12 only"
+#endif
+#endif
+
+/* Between 6.12 and this one no kernel has been looked at, so one macro has all differences. */
+#define PVAS_IS_7_2	(LINUX_VERSION_CODE >= KERNEL_VERSION(7, 2, 0))
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 13, 0) && !PVAS_IS_7_2
+#error "pvas does not work with kernels 6.13 to 7.1"
+#endif
+#if PVAS_IS_7_2
+#include <linux/sched/exec_state.h>
+#include <asm/vdso/vsyscall.h>
 #endif
 
 /*
@@ -73,6 +87,45 @@
 #define PVAS_MLOCK_FIXUP_END(regs) ((regs)->cx)
 #endif
 
+/*
+ * Of move_vma(): the registers that have its arguments; in 7.2 one of them has the address of
+ * this, which is private to mm/mremap.c. __x64_sys_mremap() has checked what this has.
+ */
+#if PVAS_IS_7_2
+struct pvas_vma_remap {
+	unsigned long addr;
+	unsigned long old_len;
+	unsigned long new_len;
+	unsigned long flags;
+	unsigned long new_addr;
+	struct vm_userfaultfd_ctx *uf;
+	struct list_head *uf_unmap_early;
+	struct list_head *uf_unmap;
+	struct vm_area_struct *vma;
+};
+
+#define PVAS_MOVE_VMA_ARG(regs)	  ((const struct pvas_vma_remap *)(regs)->di)
+#define PVAS_MOVE_VMA_VMA(regs)	  (PVAS_MOVE_VMA_ARG(regs)->vma)
+#define PVAS_MOVE_VMA_FROM(regs)  (PVAS_MOVE_VMA_ARG(regs)->addr)
+#define PVAS_MOVE_VMA_OLD(regs)	  (PVAS_MOVE_VMA_ARG(regs)->old_len)
+#define PVAS_MOVE_VMA_NEW(regs)	  (PVAS_MOVE_VMA_ARG(regs)->new_len)
+#define PVAS_MOVE_VMA_TO(regs)	  (PVAS_MOVE_VMA_ARG(regs)->new_addr)
+#else
+#define PVAS_MOVE_VMA_VMA(regs)	  ((const struct vm_area_struct *)(regs)->di)
+#define PVAS_MOVE_VMA_FROM(regs)  ((regs)->si)
+#define PVAS_MOVE_VMA_OLD(regs)	  ((regs)->dx)
+#define PVAS_MOVE_VMA_NEW(regs)	  ((regs)->cx)
+#define PVAS_MOVE_VMA_TO(regs)	  ((regs)->r8)
+#endif
+
+/* Before, process_madvise() calls do_madvise() for each range. */
+#define PVAS_HAVE_VECTOR_MADVISE PVAS_IS_7_2
+#if PVAS_HAVE_VECTOR_MADVISE
+#define PVAS_ITER_RANGES(iter)	 iter_iov(iter)
+#else
+#define PVAS_ITER_RANGES(iter)	 ((const struct iovec *)NULL)
+#endif
+
 #define PVAS_HAVE_PAGEMAP_SCAN (LINUX_VERSION_CODE >= KERNEL_VERSION(6, 7, 0))
 #define PVAS_HAVE_SETSELFATTR (LINUX_VERSION_CODE >= KERNEL_VERSION(6, 8, 0))
 #define PVAS_HAVE_MSEAL	 (LINUX_VERSION_CODE >= KERNEL_VERSION(6, 10, 0))
@@ -82,6 +135,11 @@
 #define PVAS_UFFD_MFILL	 (LINUX_VERSION_CODE >= KERNEL_VERSION(6, 4, 0))
 #define PVAS_UFFD_POISON (LINUX_VERSION_CODE >= KERNEL_VERSION(6, 6, 0))
 #define PVAS_UFFD_MOVE	 (LINUX_VERSION_CODE >= KERNEL_VERSION(6, 8, 0))
+/*
+ * The compiler has made move_pages() a part of its caller, and a variant of mfill_atomic_poison()
+ * with other arguments: then these can't be checked, and tasks can't use MOVE and POISON.
+ */
+#define PVAS_UFFD_UNCHECKED PVAS_IS_7_2
 
 /* Before 6.8 the structure was private to fs/userfaultfd.c: identical up to @mm. */
 #if !PVAS_UFFD_MOVE
@@ -129,7 +187,9 @@ static inline void pvas_change_flags(struct vm_area_struct *vma, unsigned long s
 /* Frees the pages of a part of an area. Under mmap_lock. */
 static inline void pvas_zap(struct vm_area_struct *vma, unsigned long from, unsigned long end)
 {
-#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 3, 0)
+#if PVAS_IS_7_2
+	zap_vma_range(vma, from, end - from);
+#elif LINUX_VERSION_CODE >= KERNEL_VERSION(6, 3, 0)
 	zap_page_range_single(vma, from, end - from, NULL);
 #else
 	zap_page_range(vma, from, end - from);
@@ -161,6 +221,102 @@ static inline void pvas_forget_uffd(struct vm_area_struct *vma)
 {
 	pvas_change_flags(vma, 0, __VM_UFFD_FLAGS);
 	vma->vm_userfaultfd_ctx = NULL_VM_UFFD_CTX;
+}
+
+static inline bool pvas_mm_has_flag(const struct mm_struct *mm, int flag)
+{
+#if PVAS_IS_7_2
+	return mm_flags_test(flag, mm);
+#else
+	return test_bit(flag, &mm->flags);
+#endif
+}
+
+static inline void pvas_mm_set_flag(struct mm_struct *mm, int flag)
+{
+#if PVAS_IS_7_2
+	mm_flags_set(flag, mm);
+#else
+	set_bit(flag, &mm->flags);
+#endif
+}
+
+/*
+ * Whether a process is dumpable belongs to its mm; in 7.2, to each task that has made an exec,
+ * and its threads. Both are asked: what a kernel does not have is dumpable. No function that
+ * tells is exported there, but a task that is held has this until it is freed.
+ */
+static inline bool pvas_mm_is_dumpable(struct mm_struct *mm)
+{
+#if PVAS_IS_7_2
+	return true;
+#else
+	return get_dumpable(mm) == SUID_DUMP_USER;
+#endif
+}
+
+static inline bool pvas_task_is_dumpable(const struct task_struct *tsk)
+{
+#if PVAS_IS_7_2
+	bool is;
+
+	rcu_read_lock();
+	is = READ_ONCE(rcu_dereference(tsk->exec_state)->dumpable) == TASK_DUMPABLE_OWNER;
+	rcu_read_unlock();
+	return is;
+#else
+	return true;
+#endif
+}
+
+/* The first of the vdso's data pages, which come before its code. */
+static inline unsigned long pvas_vdso_start(const struct mm_struct *mm)
+{
+	unsigned long vdso = (unsigned long)mm->context.vdso;
+
+#if PVAS_IS_7_2
+	return vdso - __VDSO_PAGES * PAGE_SIZE;
+#else
+	return vdso + mm->context.vdso_image->sym_vvar_start;
+#endif
+}
+
+static inline unsigned int pvas_inode_state(struct inode *inode)
+{
+#if PVAS_IS_7_2
+	return inode_state_read_once(inode);
+#else
+	return READ_ONCE(inode->i_state);
+#endif
+}
+
+/*
+ * The number of a mount namespace, which no other ever has; 0 if it is not found. The struct is
+ * private to fs/. It begins with a struct ns_common, which has the number in 7.2. Before, it
+ * differs between kernels: a few words later come:
+ */
+struct pvas_mnt_ns_part {
+	struct user_namespace *user_ns;
+	struct ucounts *ucounts;
+	u64 seq;
+};
+
+#define PVAS_MNT_NS_WORDS	16
+
+static inline u64 pvas_mnt_ns_id(struct ns_common *ns)
+{
+#if PVAS_IS_7_2
+	return ns->ns_id;
+#else
+	const struct user_namespace *owner = ns->ops->owner(ns);
+	const unsigned long *word = (const unsigned long *)(ns + 1);
+	unsigned int i;
+
+	for (i = 0; i < PVAS_MNT_NS_WORDS; i++, word++)
+		if (*word == (unsigned long)owner)
+			return ((const struct pvas_mnt_ns_part *)word)->seq;
+	return 0;
+#endif
 }
 
 /*

@@ -348,7 +348,7 @@ void pvas_ns_put(struct ns_common *ns);
 bool pvas_space_may_enter(struct pvas_space *space, const struct cred *cred);
 bool pvas_space_admit(struct pvas_space *space);
 bool pvas_caps_last(void);
-bool pvas_space_is_dumpable(const struct pvas_space *space);
+bool pvas_space_is_dumpable(struct pvas_space *space);
 bool pvas_space_may_look(const struct pvas_space *space, const struct file *file);
 bool pvas_space_may_see_tasks(struct pvas_space *space, const struct file *file);
 bool pvas_space_may_kill(struct pvas_space *space);

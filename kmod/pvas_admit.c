@@ -104,34 +104,13 @@ bool pvas_caps_last(void)
 /* ---- namespaces ---- */
 
 /*
- * struct mnt_namespace is private to fs/, and differs between kernels. It begins with a
- * struct ns_common, and a few words later come:
- */
-struct pvas_mnt_ns_part {
-	struct user_namespace *user_ns;
-	struct ucounts *ucounts;
-	u64 seq;
-};
-
-#define PVAS_MNT_NS_WORDS	16
-
-/*
- * The number of the caller's mount namespace, which no other ever has; 0 if it is not found.
- * A space holds no mount namespace: if a kernel thread drops the last reference to one, its
+ * The number of the caller's mount namespace, or 0. A space holds no mount namespace: if a kernel thread drops the last reference to one, its
  * file systems stay until the one work item of the whole machine for that (delayed_mntput)
  * is done with those of others, which can take for ever.
  */
 static u64 pvas_mnt_ns_number(void)
 {
-	struct ns_common *ns = (struct ns_common *)current->nsproxy->mnt_ns;
-	const struct user_namespace *owner = ns->ops->owner(ns);
-	const unsigned long *word = (const unsigned long *)(ns + 1);
-	unsigned int i;
-
-	for (i = 0; i < PVAS_MNT_NS_WORDS; i++, word++)
-		if (*word == (unsigned long)owner)
-			return ((const struct pvas_mnt_ns_part *)word)->seq;
-	return 0;
+	return pvas_mnt_ns_id((struct ns_common *)current->nsproxy->mnt_ns);
 }
 
 static struct ns_common *pvas_ipc_ns(void)
@@ -373,10 +352,20 @@ bool pvas_space_admit(struct pvas_space *space)
 	return pvas_is_alike(space, current_cred()) && pvas_caps_admit(space, current_cred());
 }
 
-/* A task that is not dumpable keeps out processes of its own user: so does its space. */
-bool pvas_space_is_dumpable(const struct pvas_space *space)
+/*
+ * A task that is not dumpable keeps out processes of its own user: so does its space. Those
+ * that are armed are not in it yet.
+ */
+bool pvas_space_is_dumpable(struct pvas_space *space)
 {
-	return get_dumpable(space->mm) == SUID_DUMP_USER;
+	bool is = pvas_mm_is_dumpable(space->mm);
+	struct pvas_member *m;
+
+	spin_lock(&space->lock);
+	list_for_each_entry(m, &space->members, list)
+		is = is && (hlist_unhashed_lockless(&m->node) || pvas_task_is_dumpable(m->tsk));
+	spin_unlock(&space->lock);
+	return is;
 }
 
 /* Has the process that created a space a number in the caller's pid namespace? */

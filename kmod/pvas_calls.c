@@ -14,6 +14,7 @@
 #include <linux/prctl.h>
 #include <linux/sched.h>
 #include <linux/tcp.h>
+#include <linux/uio.h>
 #include <asm/prctl.h>
 #include <asm/syscall.h>
 
@@ -123,18 +124,35 @@ static void *pvas_check_madvise(const struct pvas_partition *part, struct pt_reg
 	       pvas_knows_advice(regs->cx) ? NULL : pvas_stub_einval;
 }
 
-/* (vma, old address, old length, new length, new address, ...) */
+/* (mm, iterator, advice) of process_madvise(): its ranges have been copied from the caller. */
+static void *pvas_check_vector_madvise(const struct pvas_partition *part, struct pt_regs *regs)
+{
+	const struct iov_iter *iter = (const struct iov_iter *)regs->si;
+	const struct iovec *range = PVAS_ITER_RANGES(iter);
+	void *stub = NULL;
+	unsigned long i;
+
+	if (!pvas_is_own_mm(part, regs->di))
+		return NULL;
+	for (i = 0; !stub && i < iter->nr_segs; i++)
+		stub = pvas_within(part, (__force unsigned long)range[i].iov_base,
+				   range[i].iov_len);
+	return stub ?: pvas_knows_advice(regs->dx) ? NULL : pvas_stub_einval;
+}
+
 static void *pvas_check_move_vma(const struct pvas_partition *part, struct pt_regs *regs)
 {
-	const struct vm_area_struct *vma = (const struct vm_area_struct *)regs->di;
+	const struct vm_area_struct *vma = PVAS_MOVE_VMA_VMA(regs);
+	unsigned long to = PVAS_MOVE_VMA_TO(regs), len = PVAS_MOVE_VMA_NEW(regs);
 	void *stub;
 
 	/* A moved stack would grow towards the mapping below its new place. */
 	if (vma->vm_flags & VM_GROWSDOWN)
 		return pvas_stub_eperm;
-	stub = pvas_within(part, regs->si, regs->dx) ?: pvas_within(part, regs->r8, regs->cx);
+	stub = pvas_within(part, PVAS_MOVE_VMA_FROM(regs), PVAS_MOVE_VMA_OLD(regs)) ?:
+	       pvas_within(part, to, len);
 	if (!stub)
-		pvas_uffd_on_move(part->space, vma, regs->r8, regs->cx);
+		pvas_uffd_on_move(part->space, vma, to, len);
 	return stub;
 }
 
@@ -373,6 +391,7 @@ const struct pvas_bound pvas_call_bounds[] = {
 	{ PVAS_FN_MUNMAP, pvas_check_unmap },
 	{ "do_vmi_align_munmap", pvas_check_unmap_found, .absent = !PVAS_HAVE_ALIGN_MUNMAP },
 	{ "do_madvise", pvas_check_madvise },
+	{ "vector_madvise", pvas_check_vector_madvise, .absent = !PVAS_HAVE_VECTOR_MADVISE },
 	{ "do_mprotect_pkey", pvas_check_range },
 	{ "apply_vma_lock_flags", pvas_check_range },
 	{ "mlock_fixup", pvas_check_mlock_fixup },
@@ -405,8 +424,9 @@ const struct pvas_bound pvas_call_bounds[] = {
 	{ "mfill_atomic_zeropage", pvas_check_uffd_fill,
 	  .absent = PVAS_NO_UFFD || !PVAS_UFFD_MFILL },
 	{ "mfill_atomic_poison", pvas_check_uffd_fill,
-	  .absent = PVAS_NO_UFFD || !PVAS_UFFD_POISON },
-	{ "move_pages", pvas_check_uffd_move, .absent = PVAS_NO_UFFD || !PVAS_UFFD_MOVE },
+	  .absent = PVAS_NO_UFFD || !PVAS_UFFD_POISON || PVAS_UFFD_UNCHECKED },
+	{ "move_pages", pvas_check_uffd_move,
+	  .absent = PVAS_NO_UFFD || !PVAS_UFFD_MOVE || PVAS_UFFD_UNCHECKED },
 	/* Changes that only one system call makes. */
 	{ "__x64_sys_brk", pvas_check_brk },
 	{ "__x64_sys_mlockall", pvas_check_mlockall },

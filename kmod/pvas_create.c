@@ -253,7 +253,7 @@ static int pvas_space_open(struct pvas_space *space)
 	mmgrab(space->mm);
 	mmget(space->mm);
 	/* Lets the kernel set the oom_score_adj of all tasks at once, as for vfork. */
-	set_bit(MMF_MULTIPROCESS, &space->mm->flags);
+	pvas_mm_set_flag(space->mm, MMF_MULTIPROCESS);
 	space->pinned = true;
 	space->files = 1;
 	/* The open file that the caller used holds the module. */

@@ -74,8 +74,8 @@ int pvas_creator_check(void)
 
 	if (in_ia32_syscall() || test_thread_flag(TIF_ADDR32))
 		return -EINVAL;
-	if (!pvas_ids_are_plain(current_cred()) || get_dumpable(mm) != SUID_DUMP_USER ||
-	    !pvas_in_initial_time_ns() ||
+	if (!pvas_ids_are_plain(current_cred()) || !pvas_mm_is_dumpable(mm) ||
+	    !pvas_task_is_dumpable(current) || !pvas_in_initial_time_ns() ||
 	    current->nsproxy->pid_ns_for_children != task_active_pid_ns(current))
 		return -EPERM;
 	if (mm->total_vm > PVAS_MAPPED_PAGES || pvas_space_is_large(mm))
@@ -92,7 +92,7 @@ static bool pvas_area_is_vdso(struct vm_area_struct *vma)
 	unsigned long vdso = (unsigned long)vma->vm_mm->context.vdso;
 
 	return image && vdso && !vma->vm_file && !vma_is_anonymous(vma) &&
-	       vma->vm_start >= vdso + image->sym_vvar_start &&
+	       vma->vm_start >= pvas_vdso_start(vma->vm_mm) &&
 	       vma->vm_end <= vdso + image->size;
 }
 

@@ -151,7 +151,7 @@ static int pvas_exec_commit(struct pvas_exec *ex)
 	setup_new_exec(bprm);
 	/* Only now the credentials are those of the new program. */
 	if (!pvas_space_admit(ex->part->space) || bprm->secureexec ||
-	    get_dumpable(current->mm) != SUID_DUMP_USER)
+	    !pvas_mm_is_dumpable(current->mm) || !pvas_task_is_dumpable(current))
 		return -EPERM;
 	if (copy_from_user(ex->buf + strings, (void __user *)p, ex->strings))
 		return -EFAULT;

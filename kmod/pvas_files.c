@@ -69,7 +69,7 @@ static bool pvas_file_has_changes(const struct file *file)
 
 	return mapping_tagged(mapping, PAGECACHE_TAG_DIRTY) ||
 	       mapping_tagged(mapping, PAGECACHE_TAG_WRITEBACK) ||
-	       READ_ONCE(mapping->host->i_state) & (I_DIRTY_ALL | I_SYNC);
+	       pvas_inode_state(mapping->host) & (I_DIRTY_ALL | I_SYNC);
 }
 
 /* Is there one whose release has to wait until a server has written? */

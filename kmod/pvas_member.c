@@ -71,7 +71,7 @@ bool pvas_is_armed(const struct signal_struct *sig)
  */
 bool pvas_mm_may_be_space(const struct mm_struct *mm)
 {
-	return mm && test_bit(MMF_MULTIPROCESS, &mm->flags);
+	return mm && pvas_mm_has_flag(mm, MMF_MULTIPROCESS);
 }
 
 static __always_inline struct pvas_partition *pvas_callers_partition(bool entering_too)

@@ -5,6 +5,7 @@
  * memory that the OOM killer waits for, and it would go on to the next process until
  * the kernel panics.
  */
+#include <linux/sched.h>
 #include <linux/sched/coredump.h>
 #include <linux/sched/mm.h>
 #include <linux/sched/signal.h>
@@ -92,7 +93,7 @@ void pvas_oom_wait(const struct pvas_space *space, unsigned long timeout)
 	if (!READ_ONCE(space->oom))
 		return;
 
-	while (!test_bit(MMF_OOM_SKIP, &mm->flags) && time_before(jiffies, end))
+	while (!pvas_mm_has_flag(mm, MMF_OOM_SKIP) && time_before(jiffies, end))
 		schedule_timeout_uninterruptible(1);
 }
 
@@ -107,6 +108,6 @@ bool pvas_oom_was_here(struct pvas_space *space)
 {
 	const struct mm_struct *mm = space->mm;
 
-	return test_bit(MMF_OOM_SKIP, &mm->flags) || test_bit(MMF_UNSTABLE, &mm->flags) ||
+	return pvas_mm_has_flag(mm, MMF_OOM_SKIP) || pvas_mm_has_flag(mm, MMF_UNSTABLE) ||
 	       pvas_oom_has_victim(space);
 }

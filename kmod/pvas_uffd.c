@@ -307,11 +307,12 @@ static void *pvas_uffd_check(bool own, unsigned int cmd)
 	switch (_IOC_NR(cmd)) {
 	case _UFFDIO_COPY:
 	case _UFFDIO_ZEROPAGE:
-	case PVAS_UFFD_NR_MOVE:
 	case _UFFDIO_WRITEPROTECT:
 	case _UFFDIO_CONTINUE:
-	case PVAS_UFFD_NR_POISON:
 		return NULL;
+	case PVAS_UFFD_NR_MOVE:
+	case PVAS_UFFD_NR_POISON:
+		return PVAS_UFFD_UNCHECKED ? pvas_stub_uffd_eperm : NULL;
 	default:
 		return pvas_stub_uffd_einval;
 	}
