@@ -12,6 +12,7 @@
 
 #include "clock.h"
 #include "env.h"
+#include "inherited.h"
 #include "precheck.h"
 #include "diagnose.h"
 #include "report.h"
@@ -170,6 +171,7 @@ static int spawn(const struct launcher *launcher, struct start *start, const str
 	 * one or two that it occupies can't be used (EINVAL).
 	 */
 	ret = mpi_prepare_rank(launcher->mpi, rank);
+	inherited_only();
 	while (!ret) {
 		index = space->first + rank + space->skipped;
 		ret = pvas_task_spawn(space->space, index, app->path, app->argv, env->vars, &attr,

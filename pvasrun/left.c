@@ -81,21 +81,12 @@ static bool find(struct left *left, pid_t pid, struct found *found)
 	return !known || found->path[0];
 }
 
-/* It is printed on a terminal. */
-static void make_printable(char *text)
-{
-	for (; *text; text++)
-		if (*text < ' ' || *text > '~')
-			*text = '?';
-}
-
 static void report(struct left *left, const struct task *task, unsigned int rank)
 {
 	struct found found;
 
 	if (!find(left, task->pid, &found))
 		return;
-	make_printable(found.path);
 	report_note("rank %u (pid %d) is no task any more: %s runs outside the space%s%s", rank,
 		    task->pid, found.path[0] ? found.path : "its program",
 		    found.why[0] ? ": " : " (see PVAS_EXEC in pvas(7))", found.why);

@@ -10,6 +10,7 @@
 
 #include "clock.h"
 #include "far.h"
+#include "inherited.h"
 #include "launch.h"
 #include "left.h"
 #include "map.h"
@@ -345,6 +346,12 @@ int main(int argc, char **argv)
 	open_standard_fds();
 	if (!has_stack())
 		return STATUS_FAILED;
+	status = inherited_note();
+	if (status) {
+		report_error("cannot list its open files: %s", strerror(-status));
+		return STATUS_FAILED;
+	}
+	status = STATUS_FAILED;
 	if (options_parse(&opt, argc, argv, why, sizeof(why))) {
 		report_error("%s", why);
 	} else if (opt.action == ACTION_RUN) {

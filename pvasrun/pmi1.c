@@ -4,10 +4,12 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -213,7 +215,7 @@ static void get_maxes(struct pmi1_rank *r)
 
 static void get_my_kvsname(struct pmi1_rank *r)
 {
-	reply(r, "cmd=my_kvsname kvsname=%s\n", r->pmi->job->name);
+	reply(r, "cmd=my_kvsname kvsname=%s\n", r->pmi->name);
 }
 
 static void get_appnum(struct pmi1_rank *r)
@@ -254,7 +256,8 @@ static bool is_spawn(struct pmi1_rank *r, const char *line)
 		r->in_spawn = true;
 	if (!r->in_spawn)
 		return false;
-	if (!strncmp(line, "execname=", 9)) {
+	if (!strncmp(line, "execname=", 9) && !r->spawn_told) {
+		r->spawn_told = true;
 		value_of(line, "execname", true, program, sizeof(program));
 		callbacks(r)->spawn_refused(callbacks(r)->arg, rank_of(r), program);
 	}
@@ -309,16 +312,44 @@ static void handle_lines(struct pmi1_rank *r)
 		rank_close(r);
 }
 
-/* True if there was input. While a line is handled, later input is left for afterwards. */
+/* As read(2); *@own: is it from a process of this user? One call never mixes two users' bytes. */
+static ssize_t receive(int fd, void *buf, size_t room, bool *own)
+{
+	union {
+		char space[CMSG_SPACE(sizeof(struct ucred))];
+		struct cmsghdr align;
+	} control;
+	struct iovec iov = { buf, room };
+	struct msghdr msg = {
+		.msg_iov = &iov, .msg_iovlen = 1,
+		.msg_control = &control, .msg_controllen = sizeof(control),
+	};
+	ssize_t n = recvmsg(fd, &msg, MSG_CMSG_CLOEXEC);
+	struct cmsghdr *head = n > 0 ? CMSG_FIRSTHDR(&msg) : NULL;
+	struct ucred sender = { .uid = (uid_t)-1 };
+
+	if (head && head->cmsg_level == SOL_SOCKET && head->cmsg_type == SCM_CREDENTIALS)
+		memcpy(&sender, CMSG_DATA(head), sizeof(sender));
+	*own = sender.uid == getuid() || sender.uid == geteuid();
+	return n;
+}
+
+/*
+ * True if there was input. While a line is handled, later input is left for afterwards. All
+ * programs that a rank starts inherit its end, other users' programs too: those say nothing.
+ */
 static bool read_once(struct pmi1_rank *r)
 {
+	bool own;
 	ssize_t n;
 
 	if (r->event.fd < 0 || r->handling)
 		return false;
-	n = read(r->event.fd, r->line + r->used, sizeof(r->line) - r->used);
+	n = receive(r->event.fd, r->line + r->used, sizeof(r->line) - r->used, &own);
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return false;
+	if (n > 0 && !own)
+		return true;
 	if (n <= 0) {
 		rank_close(r);
 		return false;
@@ -394,6 +425,7 @@ void pmi1_init(struct pmi1 *pmi, const struct mpi_job *job)
 int pmi1_open(struct pmi1 *pmi)
 {
 	const unsigned int tasks = pmi->job->opt->tasks;
+	uint64_t random;
 	unsigned int i;
 	int err;
 
@@ -407,6 +439,9 @@ int pmi1_open(struct pmi1 *pmi)
 		pmi->ranks[i].event = (struct event){ .fd = -1, .ready = rank_ready };
 		pmi->ranks[i].pmi = pmi;
 	}
+	if (getrandom(&random, sizeof(random), 0) != sizeof(random))
+		return -EIO;
+	snprintf(pmi->name, sizeof(pmi->name), "kvs-%016" PRIx64, random);
 	pmi->child_fd_number = reserve_child_fd();
 	return pmi->child_fd_number < 0 ? pmi->child_fd_number : store_mapping(pmi);
 }
@@ -414,11 +449,13 @@ int pmi1_open(struct pmi1 *pmi)
 int pmi1_prepare_rank(struct pmi1 *pmi, unsigned int rank)
 {
 	struct event *event = &pmi->ranks[rank].event;
+	const int on = 1;
 	int ends[2];
 	int err;
 
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) < 0)
 		return -errno;
+	setsockopt(ends[0], SOL_SOCKET, SO_PASSCRED, &on, sizeof(on));
 	fcntl(ends[0], F_SETFL, O_NONBLOCK);
 	event->fd = ends[0];
 	pmi->child_fd = ends[1];

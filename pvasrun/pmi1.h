@@ -26,6 +26,7 @@ struct pmi1_rank {
 	struct pmi1 *pmi;
 	bool in_barrier;
 	bool in_spawn;		/* between "mcmd=spawn" and "endcmd", which is answered */
+	bool spawn_told;	/* the user knows that it is refused */
 	bool handling;		/* a line of the buffer: its handler may come back to read more */
 	unsigned int used;
 	char line[PMI1_LINE];
@@ -38,6 +39,7 @@ struct pmi1 {
 	int child_fd_number;	/* PMI_FD: the same in each rank, and free in pvasrun */
 	int child_fd;		/* the end for the rank that is being started */
 	unsigned int in_barrier;
+	char name[32];		/* not the job's, which is a secret of its ranks */
 	struct pmi1_store pairs;	/* from "put" */
 	struct pmi1_store names;	/* from "publish_name" */
 };

@@ -92,6 +92,19 @@ static void progress_clear(void)
 }
 
 /* One write(), so that output of tasks on the same terminal does not split the line. */
+/*
+ * A line can name what others have chosen, users too, and is printed on a terminal. Bytes above
+ * ASCII remain, for names in UTF-8, but not those of its control characters.
+ */
+static void make_printable(char *text)
+{
+	unsigned char *c;
+
+	for (c = (unsigned char *)text; *c; c++)
+		if (*c < ' ' || *c == 0x7f || (*c == 0xc2 && c[1] >= 0x80 && c[1] < 0xa0))
+			*c = '?';
+}
+
 static void print_line(const char *prefix, const char *format, va_list args)
 {
 	char line[1024] = "";
@@ -105,6 +118,7 @@ static void print_line(const char *prefix, const char *format, va_list args)
 	used += n;
 	if (used > sizeof(line) - 2)
 		used = sizeof(line) - 2;
+	make_printable(line);
 	line[used++] = '\n';
 	progress_clear();
 	put(line, used);

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Tasks inherit the descriptors that pvasrun itself inherited, and no others. A library that
+ * pvasrun uses may open some without O_CLOEXEC: those of UCX are connections to memory servers,
+ * through which programs of other users, which tasks start, could read the job's memory.
+ */
+#ifndef PVASRUN_INHERITED_H
+#define PVASRUN_INHERITED_H
+
+/* Called first: all that is open now was inherited. 0 or -errno */
+int inherited_note(void);
+
+/* Before each task: all others are closed by execve(2). */
+void inherited_only(void);
+
+#endif
