@@ -88,6 +88,7 @@ FIXTURE_VARIANT_ADD(sandbox, kills) { .others = SECCOMP_RET_KILL_PROCESS };
 FIXTURE_VARIANT_ADD(sandbox, no_tgkill) { .nr = { SYS_tgkill } };
 FIXTURE_VARIANT_ADD(sandbox, no_pidfd_signal) { .nr = { SYS_pidfd_send_signal } };
 FIXTURE_VARIANT_ADD(sandbox, no_kill) { .nr = { SYS_kill } };
+FIXTURE_VARIANT_ADD(sandbox, no_faccessat2) { .nr = { SYS_faccessat2 } };
 FIXTURE_VARIANT_ADD(sandbox, no_signals) {
 	.nr = { SYS_kill, SYS_pidfd_send_signal, SYS_tgkill },
 };
