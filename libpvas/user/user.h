@@ -160,7 +160,7 @@ struct user_fork {
  * @far_end:	and its end
  * @reclaim:	after the task's end: everything below is unmapped
  * @slice:	bytes to unmap next
- * @handled:	requests of its task, and of others in the mm that run its code, that are handled now
+ * @handled:	requests of its task, and of others in the mm that run its code, handled now
  * @stuck:	how often a worker prevented its reclaim
  * @next:	next in the queue of partitions to be reclaimed
  * @marked:	parts of it may be MADV_DONTFORK; under fork_lock, as the next three

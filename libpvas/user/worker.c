@@ -40,7 +40,7 @@ static int check_task(const struct user_request *r)
 }
 
 /*
- * What is at the task's addresses when it has been killed must not be the next one's while this
+ * When the task has been killed, its addresses must not become the next one's while this
  * may still store there. So either the partition is not reclaimed yet, or this is too late.
  */
 static int64_t handle_task(struct user_request *r)
