@@ -1,16 +1,19 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * User backend: a process that reads the memory of others for the launcher.
+ * User backend: a process that reads the memory of others, and looks at their files, for the
+ * launcher.
  *
- * It begins as a copy of the launcher, in the blob and on a stack beside it. The owner of the
- * memory that it reads can make it wait for ever, in a state in which the kernel doesn't let it
- * end. So it keeps nothing of the launcher's: neither memory nor descriptors, except its
- * connection.
+ * It begins as a copy of the launcher, in the blob and on a stack beside it. The owner of what
+ * it reads can make it wait for ever, in a state in which the kernel doesn't let it end. So it
+ * keeps nothing of the launcher's: neither memory nor descriptors, except its connection, and
+ * /proc.
  */
 #include "reader.h"
 
 #include <linux/close_range.h>
+#include <asm/statfs.h>
 #include <linux/fcntl.h>
+#include <linux/openat2.h>
 #include <linux/prctl.h>
 #include <linux/resource.h>
 #include <linux/time.h>
@@ -20,9 +23,11 @@
 #include "../../kmod/pvas_elf.h"
 #include "../rawsys.h"
 
-#define CONNECTION	0	/* its descriptor */
+#define CONNECTION	0	/* its descriptors */
+#define PROC		1
 #define USER_END	(PVAS_ELF_ADDR_MAX - PVAS_ELF_PAGE)
 #define NUMBERS_MAX	(1 << 20)
+#define END_TRIES	100	/* milliseconds */
 
 /* Of <signal.h> and <sys/socket.h>, which need libc */
 #define KILL		9
@@ -31,6 +36,7 @@
 #define DEFAULT		0UL
 #define IGNORE		1UL
 #define UNBLOCK		1
+#define NO_HANG		1
 #define RIGHTS		1
 #define LEVEL_SOCKET	1
 #define NO_SIGNAL	0x4000
@@ -64,7 +70,7 @@ struct control {
 	int pad;
 };
 
-void pvas_reader_main(unsigned long lo, unsigned long hi, int connection);
+void pvas_reader_main(unsigned long lo, unsigned long hi, int connection, int proc);
 
 static void __attribute__((noreturn)) end(void)
 {
@@ -81,13 +87,13 @@ static void unmap_all_but(unsigned long lo, unsigned long hi)
 
 /* ---- descriptors ---- */
 
-static void close_one_by_one(void)
+static void close_one_by_one(int first)
 {
 	struct rlimit64 limit = { NUMBERS_MAX, NUMBERS_MAX };
 	int fd;
 
 	pvas_raw4(__NR_prlimit64, 0, RLIMIT_NOFILE, 0, &limit);
-	for (fd = CONNECTION + 1; fd < NUMBERS_MAX && (__u64)fd < limit.rlim_cur; fd++)
+	for (fd = first; fd < NUMBERS_MAX && (__u64)fd < limit.rlim_cur; fd++)
 		pvas_raw1(__NR_close, fd);
 }
 
@@ -95,7 +101,7 @@ static void close_one_by_one(void)
  * To close a file can take as long as its server doesn't answer. So the table is left to another
  * process, whose end closes it.
  */
-static void leave_descriptors(void)
+static void leave_descriptors(int first)
 {
 	const struct __kernel_timespec long_enough = { .tv_sec = 1 };
 	long pid = pvas_raw4(__NR_clone, SHARE_FILES | CHILD, 0, 0, 0);
@@ -107,11 +113,11 @@ static void leave_descriptors(void)
 		pvas_raw2(__NR_nanosleep, (long)&long_enough, 0);
 		end();
 	}
-	err = pvas_raw3(__NR_close_range, CONNECTION + 1, ~0U, CLOSE_RANGE_UNSHARE);
+	err = pvas_raw3(__NR_close_range, first, ~0U, CLOSE_RANGE_UNSHARE);
 	if (pid > 0)
 		pvas_raw2(__NR_kill, pid, KILL);
 	if (err)
-		close_one_by_one();
+		close_one_by_one(first);
 }
 
 /* ---- messages ---- */
@@ -173,6 +179,43 @@ static void copy(int memory, struct pvas_reader_request *r, struct pvas_reader_a
 	answer(a, r->op == PVAS_READER_READ && a->result > 0 ? (unsigned long)a->result : 0);
 }
 
+/* The type of the file system of an open file, which is closed; or -errno */
+static long close_and_tell(long fd)
+{
+	struct statfs fs;
+	long err = fd < 0 ? fd : pvas_raw2(__NR_fstatfs, fd, (long)&fs);
+
+	if (fd >= 0)
+		pvas_raw1(__NR_close, fd);
+	return err ? err : (long)fs.f_type;
+}
+
+/*
+ * Links are not followed from the first path on: where they lead, this process may have rights
+ * that the owner of what is there has not.
+ */
+static long type_of(const char *path, const char *below)
+{
+	struct open_how how = {
+		.flags = O_PATH | O_CLOEXEC,
+		.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_SYMLINKS,
+	};
+	long fd = pvas_raw4(__NR_openat, PROC, path, O_PATH | O_CLOEXEC, 0), root = fd;
+
+	if (below && fd >= 0) {
+		fd = pvas_raw4(__NR_openat2, root, below, &how, sizeof(how));
+		pvas_raw1(__NR_close, root);
+	}
+	return close_and_tell(fd);
+}
+
+static void look_up(struct pvas_reader_request *r, struct pvas_reader_answer *a)
+{
+	r->data[PVAS_READER_PAGE - 1] = 0;
+	a->result = type_of(r->data, r->at && r->at < PVAS_READER_PAGE ? r->data + r->at : 0);
+	answer(a, 0);
+}
+
 /* Until the other end of the connection is closed. Returns whether this is the first reader. */
 static int serve(struct pvas_reader_request *r, struct pvas_reader_answer *a)
 {
@@ -185,6 +228,10 @@ static int serve(struct pvas_reader_request *r, struct pvas_reader_answer *a)
 				answer(a, 0);
 			else
 				first = 0;
+			continue;
+		}
+		if (r->op == PVAS_READER_TYPE) {
+			look_up(r, a);
 			continue;
 		}
 		/* Even if none has come, for want of a descriptor: not that of the one before */
@@ -200,16 +247,22 @@ static int serve(struct pvas_reader_request *r, struct pvas_reader_answer *a)
 
 /*
  * The first one outlives the others, which would otherwise become children of a launcher that is
- * a subreaper. Those that can be ended are.
+ * a subreaper. Those that can be ended are. In a sandbox that forbids them a group of their own
+ * they have a moment to end with their connections; the kernel kills the rest with this one.
  */
-static void end_others(void)
+static void end_others(int in_own_group)
 {
+	const struct __kernel_timespec ms = { .tv_nsec = 1000000 };
+	int tries = END_TRIES;
 	long pid;
 
-	pvas_raw2(__NR_kill, 0, TERM);
+	if (in_own_group)
+		pvas_raw2(__NR_kill, 0, TERM);
 	do {
-		pid = pvas_raw4(__NR_wait4, -1, 0, 0, 0);
-	} while (pid >= 0 || pid == -EINTR);
+		pid = pvas_raw4(__NR_wait4, -1, 0, in_own_group ? 0 : NO_HANG, 0);
+		if (!pid)
+			pvas_raw2(__NR_nanosleep, (long)&ms, 0);
+	} while ((pid >= 0 || pid == -EINTR) && (pid || --tries));
 }
 
 /* All signals are blocked; these two matter. The kernel reaps the others that end. */
@@ -222,19 +275,21 @@ static void set_signals(void)
 }
 
 /* [@lo, @hi) has the blob and the stack. */
-void pvas_reader_main(unsigned long lo, unsigned long hi, int connection)
+void pvas_reader_main(unsigned long lo, unsigned long hi, int connection, int proc)
 {
 	struct pvas_reader_request r;
 	struct pvas_reader_answer a;
+	int in_own_group, has_proc;
 
 	pvas_raw2(__NR_prctl, PR_SET_NAME, "pvas-reader");
-	pvas_raw2(__NR_setpgid, 0, 0);
+	in_own_group = !pvas_raw2(__NR_setpgid, 0, 0);
 	set_signals();
 	unmap_all_but(lo, hi);
 	if (connection != CONNECTION)
 		pvas_raw3(__NR_dup3, connection, CONNECTION, O_CLOEXEC);
-	leave_descriptors();
+	has_proc = pvas_raw3(__NR_dup3, proc, PROC, O_CLOEXEC) == PROC;
+	leave_descriptors(has_proc ? PROC + 1 : CONNECTION + 1);
 	if (serve(&r, &a))
-		end_others();
+		end_others(in_own_group);
 	end();
 }

@@ -17,13 +17,15 @@
 #define PVAS_READER_WRITE	3
 /* With these: of another caller, a /proc/PID/mem, which comes with the message */
 #define PVAS_READER_OTHER	4
+/* The file system, as statfs.f_type, of what is found by two paths: see user_reader_type() */
+#define PVAS_READER_TYPE	8
 
 /**
  * struct pvas_reader_request
  * @op:		PVAS_READER_*
- * @len:	bytes to copy
- * @at:		address there
- * @data:	to write
+ * @len:	bytes to copy; of a name, with its end
+ * @at:		address there; where the second path begins, 0 if there is none
+ * @data:	to write; or the paths
  */
 struct pvas_reader_request {
 	__u32 op;
@@ -34,7 +36,7 @@ struct pvas_reader_request {
 
 /**
  * struct pvas_reader_answer
- * @result:	number of bytes, or -errno
+ * @result:	number of bytes, or the type; or -errno
  * @used:	processor time in ns that the reader has used so far
  * @data:	that were read
  */

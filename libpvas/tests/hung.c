@@ -136,7 +136,8 @@ static void reader_waits(struct __test_metadata *_metadata, FIXTURE_DATA(hung) *
 		EXPECT_EQ(end_of(pid[i]), SIGKILL);
 	}
 	others_go_on(_metadata, self->s);
-	EXPECT_EQ(pvas_task_list(self->s, NULL, 0), 0);
+	/* No other task gets their partitions: workers are going to store there. */
+	EXPECT_EQ(pvas_task_list(self->s, NULL, 0), TASKS);
 	destroy(_metadata, self->s);
 }
 
@@ -266,7 +267,7 @@ TEST_F(hung, whose_argument_is_in_it_keeps_no_thread)
 	EXPECT_EQ(threads(), 1);
 }
 
-static void __attribute__((noreturn)) launch(const char *file, int ready)
+static void __attribute__((noreturn)) launch(const char *const task[4], int ready)
 {
 	const struct pvas_create_attr attr = {
 		.size = sizeof(attr), .backend = PVAS_BACKEND_USER,
@@ -276,7 +277,7 @@ static void __attribute__((noreturn)) launch(const char *file, int ready)
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (!pvas_space_create(&s, &attr) &&
-	    start_with(s, "children-pass", file, "6", &pid) > 0 && write(ready, "", 1) == 1)
+	    start_of(s, task[0], task[1], task[2], task[3], &pid) > 0 && write(ready, "", 1) == 1)
 		for (;;)
 			pause();
 	_exit(1);
@@ -291,8 +292,9 @@ static int ends_within(pid_t pid, int ms)
 	return now_ms() < until;
 }
 
-/* Nor is a launcher kept that is killed. */
-TEST_F(hung, whose_argument_is_in_it_keeps_no_launcher)
+/* Nor is a launcher kept that is killed, with this task: a program and its arguments. */
+static void keeps_no_launcher(struct __test_metadata *_metadata, FIXTURE_DATA(hung) *self,
+			      const char *const task[4])
 {
 	int ready[2];
 	pid_t pid;
@@ -302,12 +304,44 @@ TEST_F(hung, whose_argument_is_in_it_keeps_no_launcher)
 	ASSERT_EQ(pipe(ready), 0);
 	pid = fork();
 	if (!pid)
-		launch(self->server.file, ready[1]);
+		launch(task, ready[1]);
 	close(ready[1]);
 	ASSERT_EQ(read(ready[0], &c, 1), 1);
 	usleep(1000000);
 	kill(pid, SIGKILL);
 	EXPECT_TRUE(ends_within(pid, 20000));
+}
+
+TEST_F(hung, whose_argument_is_in_it_keeps_no_launcher)
+{
+	const char *task[4] = { "peer_task", "children-pass", self->server.file, "6" };
+
+	keeps_no_launcher(_metadata, self, task);
+}
+
+/* To answer it, its root is asked for /proc. */
+TEST_F(hung, whose_root_it_is_keeps_no_launcher)
+{
+	const char *task[4] = { "roots_task", "exe", self->server.dir };
+
+	keeps_no_launcher(_metadata, self, task);
+}
+
+TEST_F(hung, whose_own_root_it_is_keeps_no_launcher)
+{
+	const char *task[4] = { "roots_task", "exe-itself", self->server.dir };
+
+	keeps_no_launcher(_metadata, self, task);
+}
+
+/* It could be a message queue, or have huge pages. */
+TEST_F(hung, who_maps_a_bare_file_keeps_no_launcher)
+{
+	char file[64];
+	const char *task[4] = { "peer_task", "map", file };
+
+	snprintf(file, sizeof(file), "%s/bare", self->server.dir);
+	keeps_no_launcher(_metadata, self, task);
 }
 
 /* ---- execve() ---- */

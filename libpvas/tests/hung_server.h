@@ -20,18 +20,27 @@
 
 #define FILE_ID		2
 #define CHANGED_ID	3
+#define BARE_ID		4
+#define BARE_SIZE	80	/* of a message queue, as far as that can be seen */
 #define FILE_SIZE	16384
 #define CLOSE_HANGS	2	/* stored to *holds_close, if that was not 0, by a close */
 
 /*
- * ---- a file system of two files: of one, "changed", changes are never accepted; of the other
- * the contents never come. Their close may never end. ----
+ * ---- a file system of three files: of one, "changed", changes are never accepted; of the others
+ * the contents never come; and one, "bare", has no blocks. Their close may never end. Whether
+ * there is a "proc", and of what type the file system is, is never answered. ----
  */
+
+static inline uint64_t id_of(const char *name)
+{
+	return !strcmp(name, "changed") ? CHANGED_ID : !strcmp(name, "bare") ? BARE_ID : FILE_ID;
+}
 
 static inline struct fuse_attr attr_of(uint64_t id)
 {
 	return (struct fuse_attr){
-		.ino = id, .nlink = 1, .size = FILE_SIZE,
+		.ino = id, .nlink = 1, .size = id == BARE_ID ? BARE_SIZE : FILE_SIZE,
+		.blocks = id == BARE_ID ? 0 : FILE_SIZE / 512,
 		.mode = id >= FILE_ID ? S_IFREG | 0644 : S_IFDIR | 0755,
 	};
 }
@@ -53,7 +62,8 @@ static inline void answer(int dev, const struct fuse_in_header *in, volatile int
 {
 	struct fuse_init_out init = { .major = 7, .minor = 31, .max_write = 4096 };
 	struct fuse_attr_out attr = { .attr_valid = 1000, .attr = attr_of(in->nodeid) };
-	uint64_t id = strcmp((const char *)(in + 1), "changed") ? FILE_ID : CHANGED_ID;
+	const char *name = (const char *)(in + 1);
+	uint64_t id = id_of(name);
 	struct fuse_entry_out entry = {
 		.nodeid = id, .attr_valid = 1000, .entry_valid = 1000, .attr = attr_of(id),
 	};
@@ -68,7 +78,8 @@ static inline void answer(int dev, const struct fuse_in_header *in, volatile int
 		reply(dev, in->unique, 0, &attr, sizeof(attr));
 		break;
 	case FUSE_LOOKUP:
-		reply(dev, in->unique, 0, &entry, sizeof(entry));
+		if (strcmp(name, "proc"))
+			reply(dev, in->unique, 0, &entry, sizeof(entry));
 		break;
 	case FUSE_OPEN:
 		reply(dev, in->unique, 0, &file, sizeof(file));
@@ -81,6 +92,7 @@ static inline void answer(int dev, const struct fuse_in_header *in, volatile int
 			reply(dev, in->unique, 0, zeroes,
 			      ((const struct fuse_read_in *)(in + 1))->size);
 		break;
+	case FUSE_STATFS:
 	case FUSE_WRITE:
 	case FUSE_FORGET:
 	case FUSE_BATCH_FORGET:

@@ -92,6 +92,15 @@ TEST_F(roots, caller_without_proc)
 	EXPECT_EQ(status, 0);
 }
 
+/* A task with a root of its own, as with the launcher's */
+TEST_F(roots, task_with_another)
+{
+	if (geteuid())
+		SKIP(return, "needs root");
+	EXPECT_EQ(run(self->s, "exe-itself", root), 0);
+	EXPECT_EQ(run(self->s, "exe-itself", "/"), 1 << 8);
+}
+
 /* The answer would tell whether there is such a directory in the launcher's root. */
 TEST_F(roots, caller_with_link)
 {

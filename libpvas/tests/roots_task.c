@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
  * Task of the unit "roots", static so that it runs in an empty root.
- * usage: roots_task exe DIR | tries | open NUMBER...
+ * usage: roots_task exe DIR | exe-itself DIR | tries | open NUMBER...
  */
 #include <fcntl.h>
 #include <sched.h>
@@ -68,6 +68,8 @@ int main(int argc, char **argv)
 {
 	if (argc == 3 && !strcmp(argv[1], "exe"))
 		return ask_by_child(argv[2]);
+	if (argc == 3 && !strcmp(argv[1], "exe-itself"))
+		return ask_in(argv[2]);
 	if (argc == 2 && !strcmp(argv[1], "tries"))
 		return try_programs();
 	if (argc > 2 && !strcmp(argv[1], "open"))

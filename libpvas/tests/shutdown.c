@@ -88,6 +88,7 @@ FIXTURE_VARIANT_ADD(sandbox, kills) { .others = SECCOMP_RET_KILL_PROCESS };
 FIXTURE_VARIANT_ADD(sandbox, no_tgkill) { .nr = { SYS_tgkill } };
 FIXTURE_VARIANT_ADD(sandbox, no_pidfd_signal) { .nr = { SYS_pidfd_send_signal } };
 FIXTURE_VARIANT_ADD(sandbox, no_kill) { .nr = { SYS_kill } };
+FIXTURE_VARIANT_ADD(sandbox, no_faccessat2) { .nr = { SYS_faccessat2 } };
 FIXTURE_VARIANT_ADD(sandbox, no_signals) {
 	.nr = { SYS_kill, SYS_pidfd_send_signal, SYS_tgkill },
 };
@@ -124,6 +125,30 @@ TEST_F(sandbox, ends)
 	ASSERT_GT(start_sleep(s, &pid), 0);
 	pvas_space_destroy(s);
 	EXPECT_EQ(end_of(pid), SIGKILL);
+}
+
+/* Without a group of their own, the end of the readers is not that of the launcher's group. */
+static void __attribute__((noreturn)) end_without_group(void)
+{
+	const int nr[] = { SYS_setpgid };
+	struct pvas_space *s;
+
+	setpgid(0, 0);
+	forbid(nr, 1, EPERM);
+	if (pvas_space_create(&s, &user))
+		_exit(1);
+	pvas_space_destroy(s);
+	usleep(500000);
+	_exit(0);
+}
+
+TEST(no_group_for_readers)
+{
+	pid_t pid = fork();
+
+	if (!pid)
+		end_without_group();
+	EXPECT_EQ(end_of(pid), 0);
 }
 
 /* Without the call that ends workers there is no space, and nothing of it is left. */

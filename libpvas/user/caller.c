@@ -17,7 +17,6 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
-#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "rawsys.h"
@@ -299,7 +298,7 @@ static int reopen(pid_t tid, int fd, int prot, int flags)
 	int shared = (flags & MAP_TYPE) != MAP_PRIVATE;
 	char name[32];
 	int ret = -EACCES, has = flags_of(tid, fd), err;
-	struct stat st;
+	struct statx st;
 
 	if (has < 0)
 		return has;
@@ -308,10 +307,10 @@ static int reopen(pid_t tid, int fd, int prot, int flags)
 	if ((has & O_ACCMODE) == O_WRONLY)
 		return -EACCES;
 	snprintf(name, sizeof(name), "fd/%d", fd);
-	err = user_proc_stat(tid, name, &st);
+	err = user_proc_statx(tid, name, &st);
 	if (err)
 		return err == -ENOENT ? -EBADF : err;
-	if (!S_ISREG(st.st_mode) && !S_ISBLK(st.st_mode) && !S_ISCHR(st.st_mode))
+	if (!S_ISREG(st.stx_mode) && !S_ISBLK(st.stx_mode) && !S_ISCHR(st.stx_mode))
 		return -ENODEV;
 	/* A shared mapping may be made writable later if the descriptor is writable. */
 	if (shared && (has & O_ACCMODE) == O_RDWR)
@@ -353,27 +352,16 @@ int user_caller_descriptor(pid_t tid, int fd)
 
 /*
  * A message queue? It can't be mapped, and to close a copy of it would end the launcher's request
- * to be notified (mq_notify). A descriptor that was opened with O_PATH may be closed. Only those
- * that look like one are asked for their file system.
+ * to be notified (mq_notify). Only those that look like one are asked for their file system.
  */
 static int is_queue(pid_t tid, int fd)
 {
-	struct statfs fs = { 0 };
 	struct statx st;
 	char name[32];
-	int path;
 
 	snprintf(name, sizeof(name), "fd/%d", fd);
-	if (user_proc_statx(tid, name, &st) || !S_ISREG(st.stx_mode) || st.stx_blocks ||
-	    st.stx_size != QUEUE_SIZE)
-		return 0;
-	path = user_proc_open(tid, name, O_PATH);
-	if (path < 0)
-		return 0;
-	if (fstatfs(path, &fs))
-		fs.f_type = 0;
-	close(path);
-	return fs.f_type == QUEUE_MAGIC;
+	return !user_proc_statx(tid, name, &st) && S_ISREG(st.stx_mode) && !st.stx_blocks &&
+	       st.stx_size == QUEUE_SIZE && user_reader_type(tid, name, NULL) == QUEUE_MAGIC;
 }
 
 int user_caller_file(pid_t tid, int fd, int prot, int flags)

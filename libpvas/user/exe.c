@@ -8,15 +8,11 @@
  * other processes.
  */
 #include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <linux/magic.h>
-#include <linux/openat2.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/vfs.h>
-#include <unistd.h>
 
 #include "rawsys.h"
 #include "worker.h"
@@ -102,29 +98,13 @@ static pid_t find_page(struct user_space *u, struct user_part *p, pid_t caller, 
 }
 
 /*
- * It may have changed its root to a tree without /proc: then the kernel refuses the call.
- * That tree can be the caller's own, so its links are not followed: where they lead, this
- * process may have rights that the caller has not.
+ * It may have changed its root to a tree without /proc: then the kernel refuses the call. The
+ * server of that tree need not answer. Nor are its links followed: see user_reader_type().
  */
-static int sees_proc(pid_t tid)
+static int sees_proc(pid_t tid, int inside)
 {
-	struct open_how how = {
-		.flags = O_PATH | O_DIRECTORY | O_CLOEXEC,
-		.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_SYMLINKS,
-	};
-	int root = user_proc_open(tid, "root", O_PATH | O_DIRECTORY), fd;
-	struct statfs fs = { 0 };
-
-	if (root < 0)
-		return 0;
-	fd = (int)pvas_raw4(__NR_openat2, root, "proc", &how, sizeof(how));
-	close(root);
-	if (fd < 0)
-		return 0;
-	if (fstatfs(fd, &fs))
-		fs.f_type = 0;
-	close(fd);
-	return fs.f_type == PROC_SUPER_MAGIC;
+	return (inside && user_proc_in_root(tid)) ||
+	       user_reader_type(tid, "root", "proc") == PROC_SUPER_MAGIC;
 }
 
 static int exe_of(struct user_space *u, struct user_part *p, pid_t caller, int inside,
@@ -136,7 +116,7 @@ static int exe_of(struct user_space *u, struct user_part *p, pid_t caller, int i
 	if (about < 0)
 		return 0;
 	mem = find_page(u, p, caller, inside, about, &at);
-	if (!mem || !sees_proc(caller))
+	if (!mem || !sees_proc(caller, inside))
 		return 0;
 	user_caller_read(mem, (uint64_t)at->page->exe, exe, len - 1);
 	return *exe != 0;

@@ -12,7 +12,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "far.h"
@@ -188,7 +187,6 @@ static int64_t hold_all(const struct user_request *r, struct user_far_piece *pie
 /* Does it transfer to or from something else than a file, which can let it wait for ever? */
 static int can_wait(const struct user_request *r)
 {
-	struct stat st;
 	int fd, waits;
 
 	switch (r->nr) {
@@ -209,7 +207,7 @@ static int can_wait(const struct user_request *r)
 		return 0;
 	}
 	fd = user_caller_descriptor(r->tid, (int)r->args[0]);
-	waits = fd >= 0 && (fstat(fd, &st) || !S_ISREG(st.st_mode));
+	waits = fd >= 0 && !user_file_is_regular(fd);
 	if (fd >= 0)
 		close(fd);
 	return waits;

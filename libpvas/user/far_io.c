@@ -47,10 +47,7 @@ static int is_limited(const struct user_request *r)
 static int is_suitable(const struct user_request *r, int fd)
 {
 	int flags = fcntl(fd, F_GETFL);
-	struct stat st;
-
-	return flags >= 0 && (is_read(r) || !(flags & O_APPEND)) && !fstat(fd, &st) &&
-	       S_ISREG(st.st_mode);
+	return flags >= 0 && (is_read(r) || !(flags & O_APPEND)) && user_file_is_regular(fd);
 }
 
 /* One piece: what pread() or pwrite() returns; *@asked is how much was tried. */

@@ -23,7 +23,6 @@
 #include <sys/mman.h>
 #include <sys/shm.h>
 #include <sys/stat.h>
-#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "clock.h"
@@ -214,27 +213,27 @@ void user_fork_exempt(struct user_space *u, struct user_part *p)
 }
 
 /* Of huge pages, or of a driver: as the memory of PCI devices, in regular files of sysfs */
-static int is_special(int fd)
+static int is_special(const char *name)
 {
-	struct statfs fs;
+	int64_t type = user_reader_type(user_caller_self(), name, NULL);
 
-	if (fstatfs(fd, &fs))
-		return 0;
-	return fs.f_type == HUGETLBFS_MAGIC || fs.f_type == SYSFS_MAGIC ||
-	       fs.f_type == PROC_SUPER_MAGIC || fs.f_type == DEBUGFS_MAGIC;
+	return type < 0 || type == HUGETLBFS_MAGIC || type == SYSFS_MAGIC ||
+	       type == PROC_SUPER_MAGIC || type == DEBUGFS_MAGIC;
 }
 
 /* The kernel marks mappings of devices and of huge pages, but refuses to unmark them. */
 void user_fork_check_file(struct user_space *u, struct user_part *p, int fd)
 {
-	struct stat st;
+	struct statx st;
+	char name[32];
 
-	if (p->exempt || fstat(fd, &st))
+	snprintf(name, sizeof(name), "fd/%d", fd);
+	if (p->exempt || user_proc_statx(user_caller_self(), name, &st))
 		return;
 	/* Those files have no blocks. A server of others need not be asked. */
-	if (S_ISREG(st.st_mode) && st.st_blksize < (2 << 20) && st.st_blocks)
+	if (S_ISREG(st.stx_mode) && st.stx_blksize < (2 << 20) && st.stx_blocks)
 		return;
-	if (!S_ISREG(st.st_mode) || is_special(fd))
+	if (!S_ISREG(st.stx_mode) || is_special(name))
 		user_fork_exempt(u, p);
 }
 

@@ -86,12 +86,24 @@ static int grow(struct user_part *p, uint64_t brk)
 	return err ? err : map_again(PAGE_UP(p->brk), to < before ? to : before);
 }
 
+/*
+ * A fork child gets its copy of the page with the memory of that moment: so what goes is noted
+ * before, and what comes afterwards.
+ */
+static int note_brk(uint64_t page, pid_t pid, uint64_t brk, uint64_t heap_end)
+{
+	const uint64_t words[2] = { brk, heap_end };
+
+	return user_caller_write(pid, page, words, sizeof(words)) == sizeof(words);
+}
+
 /* Memory above the new break has to read as zero if the break grows again. */
 static void shrink(struct user_part *p, uint64_t brk)
 {
 	uint64_t from = PAGE_UP(brk), to = PAGE_UP(p->brk), keep = from + 2 * AHEAD;
 
 	if (keep < p->heap_end) {
+		note_brk((uint64_t)p->page, user_caller_self(), brk, keep);
 		unmap(keep, p->heap_end - keep);
 		p->heap_end = keep;
 	}
@@ -100,13 +112,6 @@ static void shrink(struct user_part *p, uint64_t brk)
 	/* With all that the task has mapped over it: a fork child would get that as new heap. */
 	if (map_again(from, to))
 		pvas_raw3(__NR_madvise, from, to - from, MADV_DONTNEED);
-}
-
-static int note_brk(uint64_t page, pid_t pid, uint64_t brk, uint64_t heap_end)
-{
-	const uint64_t words[2] = { brk, heap_end };
-
-	return user_caller_write(pid, page, words, sizeof(words)) == sizeof(words);
 }
 
 int64_t user_brk(struct user_part *p, uint64_t brk)
@@ -136,9 +141,9 @@ void user_make_room(struct user_part *p, uint64_t addr, uint64_t len)
 		cut = PAGE_DOWN(addr);
 	if (cut >= p->heap_end || addr + len <= PAGE_UP(p->brk))
 		return;
+	note_brk((uint64_t)p->page, user_caller_self(), p->brk, cut);
 	unmap(cut, p->heap_end - cut);
 	p->heap_end = cut;
-	note_brk((uint64_t)p->page, user_caller_self(), p->brk, p->heap_end);
 }
 
 /*

@@ -16,9 +16,12 @@
 #include "private.h"
 #include "user.h"
 
+#define LOOKS_AT (STATX_BASIC_STATS | STATX_MNT_ID)
+
 /* Of the launcher, which has one space at a time, and in its workers' table of descriptors */
 static int proc_fd = -1;
 static struct stat proc_is;
+static struct statx root_is;
 
 /* Unless the application has closed it, and has another file with that number */
 static int proc(void)
@@ -41,6 +44,8 @@ int user_proc_begin(void)
 		close(fd);
 		return pvas_fail(-ENOSYS, "user backend: /proc is not the kernel's (mount it)");
 	}
+	if (statx(AT_FDCWD, "/", AT_STATX_DONT_SYNC, LOOKS_AT, &root_is))
+		root_is.stx_mask = 0;
 	proc_fd = pvas_fd_above_standard(fd);
 	return proc_fd < 0 ? proc_fd : 0;
 }
@@ -77,20 +82,23 @@ int user_proc_open(pid_t tid, const char *name, int flags)
 	return open_there(path, flags);
 }
 
-int user_proc_stat(pid_t tid, const char *name, struct stat *st)
-{
-	char path[48];
-
-	snprintf(path, sizeof(path), "%d/%s", tid, name);
-	return fstatat(proc(), path, st, 0) ? -errno : 0;
-}
-
 int user_proc_statx(pid_t tid, const char *name, struct statx *st)
 {
 	char path[48];
 
 	snprintf(path, sizeof(path), "%d/%s", tid, name);
-	return statx(proc(), path, AT_STATX_DONT_SYNC, STATX_BASIC_STATS, st) ? -errno : 0;
+	return statx(proc(), path, AT_STATX_DONT_SYNC, LOOKS_AT, st) ? -errno : 0;
+}
+
+/* By the mount: the same directory can be mounted elsewhere without /proc. */
+int user_proc_in_root(pid_t tid)
+{
+	struct statx st;
+
+	return !user_proc_statx(tid, "root", &st) && (st.stx_mask & STATX_MNT_ID) &&
+	       (root_is.stx_mask & STATX_MNT_ID) && st.stx_mnt_id == root_is.stx_mnt_id &&
+	       st.stx_dev_major == root_is.stx_dev_major &&
+	       st.stx_dev_minor == root_is.stx_dev_minor && st.stx_ino == root_is.stx_ino;
 }
 
 ssize_t user_proc_link(pid_t tid, const char *name, char *text, size_t size)

@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <sys/types.h>
 
-struct stat;
 struct statx;
 
 /* Before all others, when the space is made; -errno with the text set */
@@ -17,12 +16,12 @@ void user_proc_end(void);
 void user_proc_forget(void);
 /* The directory */
 int user_proc_fd(void);
+/* Has the thread the root in which this was found as /proc? 0: perhaps. */
+int user_proc_in_root(pid_t tid);
 
 /* Open /proc/TID/NAME. Returns a descriptor, or -errno. */
 int user_proc_open(pid_t tid, const char *name, int flags);
-/* Status of the file that the link refers to: 0 or -errno */
-int user_proc_stat(pid_t tid, const char *name, struct stat *st);
-/* The same without asking the file's server */
+/* Status of the file that the link refers to, without asking its server: 0 or -errno */
 int user_proc_statx(pid_t tid, const char *name, struct statx *st);
 /* The text of the link, cut to @size. Its length, or -errno: then it is empty. */
 ssize_t user_proc_link(pid_t tid, const char *name, char *text, size_t size);

@@ -8,6 +8,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <sys/epoll.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -48,6 +49,14 @@ int user_file_is_of(int fd, pid_t pid)
 int user_file_is_ours(int fd)
 {
 	return user_file_is_of(fd, (pid_t)pvas_raw0(__NR_getpid));
+}
+
+int user_file_is_regular(int fd)
+{
+	struct statx st;
+
+	return !statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_TYPE, &st) &&
+	       S_ISREG(st.stx_mode);
 }
 
 /* ---- the supervisor's events ---- */

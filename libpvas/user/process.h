@@ -16,6 +16,9 @@ void user_file_mark(int fd);
 int user_file_is_ours(int fd);
 int user_file_is_of(int fd, pid_t pid);
 
+/* Its server is not asked. */
+int user_file_is_regular(int fd);
+
 /* Wake the supervisor, from a thread that has its descriptors: this one, or another one. */
 int user_try_wake(struct user_space *u);
 void user_wake(struct user_space *u);

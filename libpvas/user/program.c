@@ -27,17 +27,36 @@ static int read_exact(int fd, void *buf, size_t len, uint64_t off)
 	return (size_t)n == len ? 0 : -ENOEXEC;
 }
 
+/* A sandbox may not know faccessat2(). Programs' real and effective ids are the same here. */
+static long may_execute(int dir, const char *path)
+{
+	long err = pvas_raw4(__NR_faccessat2, dir, path, X_OK, AT_EACCESS);
+
+	return err == -ENOSYS || err == -EPERM ? pvas_raw3(__NR_faccessat, dir, path, X_OK) : err;
+}
+
+/* The same of an open file; without that call, of the one whose path has been examined */
+static long may_execute_open(int fd, const struct stat *now, const struct stat *before)
+{
+	long err = pvas_raw4(__NR_faccessat2, fd, "", X_OK, AT_EACCESS | AT_EMPTY_PATH);
+
+	if (err != -ENOSYS && err != -EPERM)
+		return err;
+	return now->st_dev == before->st_dev && now->st_ino == before->st_ino ? 0 : -EACCES;
+}
+
 /* Open an executable file. Errors are those of execve(), and -EPERM if it can't be read. */
 static int open_executable(int dir, const char *path, struct stat *st)
 {
+	struct stat before;
 	long fd, err;
 
-	err = pvas_raw4(__NR_newfstatat, dir, path, st, 0);
+	err = pvas_raw4(__NR_newfstatat, dir, path, &before, 0);
 	if (err)
 		return err;
-	if (!S_ISREG(st->st_mode))
+	if (!S_ISREG(before.st_mode))
 		return -EACCES;
-	err = pvas_raw4(__NR_faccessat2, dir, path, X_OK, AT_EACCESS);
+	err = may_execute(dir, path);
 	if (err)
 		return err;
 	do {
@@ -51,7 +70,7 @@ static int open_executable(int dir, const char *path, struct stat *st)
 	if (!err && !S_ISREG(st->st_mode))
 		err = -EACCES;
 	if (!err)
-		err = pvas_raw4(__NR_faccessat2, fd, "", X_OK, AT_EACCESS | AT_EMPTY_PATH);
+		err = may_execute_open(fd, st, &before);
 	if (!err)
 		return (int)fd;
 	pvas_raw1(__NR_close, fd);

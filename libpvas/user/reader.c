@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * User backend: the memory of callers outside, by processes that read it in the launcher's place.
+ * User backend: the memory of callers outside, and all callers' files, by processes that look at
+ * them in the launcher's place.
  *
  * Such memory can be a file of a server that never answers (FUSE). A thread that touches it
  * waits in a state that not even SIGKILL ends: one of the launcher's would keep it, and the memory
@@ -17,6 +18,7 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
@@ -77,13 +79,15 @@ int user_reader_begin(void)
 static void __attribute__((noreturn)) become_reader(struct user_files *files, int fd)
 {
 	char *stack = region + text_length() + STACK, *entry = region + PVAS_BLOB_READER;
+	long proc = user_proc_fd();
 
 	/* Others wait for the end of pipes, and a file before them in the table can hang. */
 	user_files_close_others(files, fd);
 	pvas_rseq_unregister();
 	__asm__ volatile("movq %0, %%rsp\n\t"
 			 "jmpq *%1"
-			 : : "a"(stack), "c"(entry), "D"(region), "S"(stack), "d"(fd) : "memory");
+			 : : "a"(stack), "b"(entry), "D"(region), "S"(stack), "d"(fd), "c"(proc)
+			 : "memory");
 	__builtin_unreachable();
 }
 
@@ -244,25 +248,32 @@ static void leave_reader(void)
 	has_memory = 0;
 }
 
-static ssize_t exchange(struct user_space *u, struct pvas_reader_request *r, size_t len,
-			struct pvas_reader_answer *a)
+static int talk(struct user_space *u, const struct pvas_reader_request *r, size_t len, int fd,
+		struct pvas_reader_answer *a)
 {
-	int err;
+	int err = send_to(connection, r, len, fd);
 
-	if (!has_memory)
-		r->op |= PVAS_READER_OTHER;
-	err = send_to(connection, r, len, memory);
 	if (!err)
 		err = receive_from(u, connection, a);
 	if (err) {
 		leave_reader();
 		return -EAGAIN;
 	}
+	used = a->used;
+	return 0;
+}
+
+static ssize_t exchange(struct user_space *u, struct pvas_reader_request *r, size_t len,
+			struct pvas_reader_answer *a)
+{
+	if (!has_memory)
+		r->op |= PVAS_READER_OTHER;
+	if (talk(u, r, len, memory, a))
+		return -EAGAIN;
 	has_memory = 1;
 	if (memory >= 0)
 		close(memory);
 	memory = -1;
-	used = a->used;
 	return (ssize_t)a->result;
 }
 
@@ -318,6 +329,23 @@ ssize_t user_reader_read(pid_t tid, uint64_t from, void *to, size_t len)
 ssize_t user_reader_write(pid_t tid, uint64_t to, const void *from, size_t len)
 {
 	return copy(tid, to, NULL, from, len);
+}
+
+int64_t user_reader_type(pid_t tid, const char *name, const char *below)
+{
+	struct pvas_reader_request r = { .op = PVAS_READER_TYPE };
+	struct pvas_reader_answer a;
+	size_t len = (size_t)snprintf(r.data, sizeof(r.data), "%d/%s", tid, name) + 1;
+	int err = connect_reader(user_request_space());
+
+	if (err)
+		return err;
+	if (below) {
+		r.at = len;
+		len += (size_t)snprintf(r.data + len, sizeof(r.data) - len, "%s", below) + 1;
+	}
+	err = talk(user_request_space(), &r, len, -1, &a);
+	return err ? err : a.result;
 }
 
 void user_reader_done(void)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* User backend: the memory of callers outside, see reader.c. */
+/* User backend: the memory and files of callers, see reader.c. */
 #ifndef PVAS_USER_READER_H
 #define PVAS_USER_READER_H
 
@@ -35,10 +35,16 @@ void user_reader_stop(struct user_space *u);
 ssize_t user_reader_read(pid_t tid, uint64_t from, void *to, size_t len);
 ssize_t user_reader_write(pid_t tid, uint64_t to, const void *from, size_t len);
 
+/*
+ * In a worker or helper: the file system (statfs.f_type) of /proc/TID/NAME; or of @below, in the
+ * directory that this is, with that as root and without links. -errno if it can't be told.
+ */
+int64_t user_reader_type(pid_t tid, const char *name, const char *below);
+
 /* In a helper: the request is handled. */
 void user_reader_done(void);
 
-/* In a helper that ends */
+/* In a worker or helper that ends */
 void user_reader_leave(void);
 
 /* Processor time in ns that this helper's reader has used since this was asked last */

@@ -170,7 +170,7 @@ static int reclaim_one(struct user_space *u, struct user_part *p)
 {
 	int done;
 
-	if (pthread_mutex_trylock(&p->lock)) {
+	if (__atomic_load_n(&p->handled, __ATOMIC_SEQ_CST) || pthread_mutex_trylock(&p->lock)) {
 		add_stuck(u, p);
 		rotate(u);
 		return 0;

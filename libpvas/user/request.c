@@ -39,7 +39,7 @@ int user_request_is_dead(const struct user_request *r)
 
 int user_request_current(const struct user_request *r)
 {
-	return __atomic_load_n(&r->u->changes, __ATOMIC_ACQUIRE) == r->changes ||
+	return __atomic_load_n(&r->u->changes, __ATOMIC_SEQ_CST) == r->changes ||
 	       user_request_valid();
 }
 

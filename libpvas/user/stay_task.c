@@ -255,7 +255,9 @@ void user_stay_commit(struct user_stay *e)
 	clear_personality();
 	reset_processor();
 	pvas_raw6(__NR_prctl, PR_SET_SYSCALL_USER_DISPATCH, PR_SYS_DISPATCH_OFF, 0, 0, 0, 0);
-	pvas_raw1(__NR_unshare, CLONE_FILES);
+	/* Containers that forbid the first permit the second. */
+	if (pvas_raw1(__NR_unshare, CLONE_FILES))
+		pvas_raw3(__NR_close_range, ~0U, ~0U, CLOSE_RANGE_UNSHARE);
 	user_child_close_on_exec(e->prog.fd);
 	user_child_take_name(e->path);
 	user_publish(e->u, e->part, PVAS_PART_ENDING);

@@ -57,11 +57,12 @@ int user_thread_has_files(const struct user_space *u)
 
 static int same_directory(const struct user_space *u, const char *name)
 {
-	struct stat a, b;
+	struct statx a, b;
 
-	return !user_proc_stat((pid_t)pvas_raw0(__NR_gettid), name, &a) &&
-	       !user_proc_stat(u->supervisor_tid, name, &b) && a.st_dev == b.st_dev &&
-	       a.st_ino == b.st_ino;
+	return !user_proc_statx((pid_t)pvas_raw0(__NR_gettid), name, &a) &&
+	       !user_proc_statx(u->supervisor_tid, name, &b) &&
+	       a.stx_dev_major == b.stx_dev_major && a.stx_dev_minor == b.stx_dev_minor &&
+	       a.stx_ino == b.stx_ino;
 }
 
 /* -1 if unknown */

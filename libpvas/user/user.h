@@ -161,6 +161,7 @@ struct user_fork {
  * @far_end:	and its end
  * @reclaim:	after the task's end: everything below is unmapped
  * @slice:	bytes to unmap next
+ * @handled:	requests of its task, and of others in the mm that run its code, handled now
  * @stuck:	how often a worker prevented its reclaim
  * @next:	next in the queue of partitions to be reclaimed
  * @marked:	parts of it may be MADV_DONTFORK; under fork_lock, as the next three
@@ -195,6 +196,7 @@ struct user_part {
 	uint64_t far_end;
 	uint64_t reclaim;
 	uint64_t slice;
+	int handled;
 	unsigned int stuck;
 	struct user_part *next;
 	int marked;

@@ -39,11 +39,21 @@ static int check_task(const struct user_request *r)
 	return check_inside(user_caller_still_inside(r->tid));
 }
 
+/*
+ * When the task has been killed, its addresses must not become the next one's while this
+ * may still store there. So either the partition is not reclaimed yet, or this is too late.
+ */
 static int64_t handle_task(struct user_request *r)
 {
+	int64_t value = -ESRCH;
+
+	__atomic_add_fetch(&r->part->handled, 1, __ATOMIC_SEQ_CST);
 	if (__atomic_load_n(&r->part->nr_forks, __ATOMIC_RELAXED))
 		user_fork_returned(r->u, r->part, r->tid);
-	return user_call_of_task(r);
+	if (user_request_current(r))
+		value = user_call_of_task(r);
+	__atomic_sub_fetch(&r->part->handled, 1, __ATOMIC_SEQ_CST);
+	return value;
 }
 
 /* ---- workers ---- */
@@ -108,6 +118,7 @@ void *user_worker_main(void *arg)
 		if (!err)
 			user_request_reply(&r, -ENOSYS);
 	}
+	user_reader_leave();
 	return NULL;
 }
 
