@@ -104,9 +104,9 @@ bool pvas_caps_last(void)
 /* ---- namespaces ---- */
 
 /*
- * The number of the caller's mount namespace, or 0. A space holds no mount namespace: if a kernel thread drops the last reference to one, its
- * file systems stay until the one work item of the whole machine for that (delayed_mntput)
- * is done with those of others, which can take for ever.
+ * The number of the caller's mount namespace, or 0. A space holds no mount namespace: if a kernel
+ * thread drops the last reference to one, its file systems stay until the one work item of the
+ * whole machine for that (delayed_mntput) is done with those of others, which can take for ever.
  */
 static u64 pvas_mnt_ns_number(void)
 {

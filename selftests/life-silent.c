@@ -216,7 +216,7 @@ TEST_F(silent, living_peer)
 	pvas_space_destroy(pair.space);
 }
 
-/* There is no number for a descriptor of the child, which fork() notices after it has the memory. */
+/* There is no number for a descriptor of the child, which clone3() notices late: it has the mm. */
 TASK(fail_to_fork_when_told)
 {
 	const struct rlimit none = { 0, 0 };

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
  * One page comes in, another one goes out: the steps that the paper's protocols share. The lock is
- * held, except where said. One thread exchanges, so between two exchanges at least one frame is free,
- * and a page comes in before the other leaves, as in the paper, within the budget.
+ * held, except where said. One thread exchanges, so between two exchanges at least one frame is
+ * free, and a page comes in before the other leaves, as in the paper, within the budget.
  */
 #include "far.h"
 #include "protocol.h"
@@ -26,9 +26,9 @@ void far_exchange_get(uint64_t n)
 }
 
 /*
- * The page on its way out gets the place of @n, which is in memory, and that one the other's; an old
- * copy stays where it is. One is busy, the other in a slot with the lock held: nobody uses their
- * places now.
+ * The page on its way out gets the place of @n, which is in memory, and that one the other's; an
+ * old copy stays where it is. One is busy, the other in a slot with the lock held: nobody uses
+ * their places now.
  */
 static void swap_places(uint64_t n, uint64_t out)
 {
@@ -41,7 +41,7 @@ static void swap_places(uint64_t n, uint64_t out)
 	far.page[out].flags ^= differ;
 }
 
-/* Send one page. @n: the one that has just come from the stores, or far.pages. False: none can go. */
+/* Send one page. @n: the one that has just come from the stores, or far.pages. False: none can. */
 static bool send_one(uint64_t n)
 {
 	bool went = far_evict();

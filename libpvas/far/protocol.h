@@ -63,7 +63,7 @@ const struct far_protocol *far_protocol_find(const char *name);
 
 /* ---- protocol.c: with the lock held ---- */
 
-/* A page that is EMPTY, STORED or in a SLOT is wanted: busy from now on, and in the internal queue. */
+/* A page that is EMPTY, STORED or in a SLOT is wanted: now busy, and in the internal queue. */
 void far_protocol_request(uint64_t page);
 
 void far_protocol_stamp(uint64_t page, enum far_moment moment);

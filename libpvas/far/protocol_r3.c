@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
  * r3, section 2 and figure 1 of the paper: the communication thread alone does all, in order. It
- * takes a request, asks the server, receives the page, suspends the program's threads, puts the page
- * in place, sends another one, and resumes and wakes them; then comes the next request.
+ * takes a request, asks the server, receives the page, suspends the program's threads, puts the
+ * page in place, sends another one, and resumes and wakes them; then comes the next request.
  */
 #include "far.h"
 #include "protocol.h"

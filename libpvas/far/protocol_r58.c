@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * r58, section 3.1 and figure 2 of the paper: a receiver thread takes pages into buffers, and puts a
- * request to place each in the external queue. All else is the communication thread's, which looks
- * at its two queues in turn. The numbers are those of the paper's list.
+ * r58, section 3.1 and figure 2 of the paper: a receiver thread takes pages into buffers, and puts
+ * a request to place each in the external queue. All else is the communication thread's, which
+ * looks at its two queues in turn. The numbers are those of the paper's list.
  */
 #include "far.h"
 #include "protocol.h"

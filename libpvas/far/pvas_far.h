@@ -92,8 +92,8 @@ struct pvas_far_attr {
  * Return: 0, or
  *  -EBUSY	it is started already; or another process uses a file of @stores; or, with a
  *		protocol of DLM's, no real-time signal is left
- *  -EINVAL	a bad attribute or variable, no such protocol, @ram below PVAS_FAR_RAM_MIN_PAGES pages, no such
- *		store, or more copies than stores; -E2BIG: an unknown attribute
+ *  -EINVAL	a bad attribute or variable, no such protocol, @ram below PVAS_FAR_RAM_MIN_PAGES
+ *		pages, no such store, or more copies than stores; -E2BIG: an unknown attribute
  *  -ENOSYS	the kernel has no userfaultfd with write protection (it needs Linux 5.11)
  *  -EPERM	this process may not use it, or others have rights to a file
  *  -ENOSPC	a file is too small, or its file system is too full

@@ -4,8 +4,9 @@
  * Each that runs gets a signal, whose handler waits. Those that wait in the kernel, for a page for
  * example, are left alone: they can't touch the page, and no call of theirs is interrupted.
  *
- * DLM must not let a thread see a page that is there in part. Here the kernel sees to that, and all
- * of this only costs the time that it costs DLM. So whenever it can't be done at once it is not done:
+ * DLM must not let a thread see a page that is there in part. Here the kernel sees to that, and
+ * all of this only costs the time that it costs DLM. So whenever it can't be done at once it is
+ * not done:
  *
  *  - threads that block the signal, as the pager's and the stores' do, go on;
  *  - nobody waits for a thread that is not in the handler after ACK_MS;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * Figure 19 of the DLM paper: fft NAME STORES MIB THREADS PERCENT, the time of a 3-D transform by FFTW
- * from one array to another, of MIB MiB in all, of which so much is resident: "fft NAME s VALUE".
+ * Figure 19 of the DLM paper: fft NAME STORES MIB THREADS PERCENT, the time of a 3-D transform by
+ * FFTW from one array to another, of MIB MiB in all, of which so much is resident: "fft NAME s
+ * VALUE".
  * FFTW knows of no far memory. With the protocol that PVAS_FAR_PROTOCOL says.
  */
 #include <fftw3.h>
