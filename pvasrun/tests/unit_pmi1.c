@@ -2,6 +2,7 @@
 /* PMI-1: its store, and requests that arrive while one is handled */
 #include <stdio.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "../pmi1.h"
@@ -63,6 +64,19 @@ static void aborted(void *arg, unsigned int rank, int code, const char *text)
 	depth--;
 }
 
+/* A program of another user that the rank has started */
+static void write_as_stranger(const char *text)
+{
+	pid_t pid = fork();
+
+	if (!pid) {
+		if (!setresuid(65534, 65534, 65534))
+			write_text(text);
+		_exit(0);
+	}
+	waitpid(pid, NULL, 0);
+}
+
 /* More of a rank's requests arrive while one of them is handled: each is handled once, in order. */
 static void test_nested(void)
 {
@@ -89,6 +103,16 @@ static void test_nested(void)
 	for (i = 0; i < 10; i++)
 		loop_turn(&outer, 0);
 	check(aborts == 5 && deepest == 1 && !pmi.ranks[1].used);
+	if (!geteuid()) {
+		write_as_stranger("cmd=abort exitcode=1\ncmd=ab");
+		for (i = 0; i < 10; i++)
+			loop_turn(&outer, 0);
+		check(aborts == 5 && !pmi.ranks[0].used && !pmi.ranks[1].used);
+		write_text("cmd=abort exitcode=6\n");
+		for (i = 0; i < 10; i++)
+			loop_turn(&outer, 0);
+		check(aborts == 6);
+	}
 	close(rank_end);
 	pmi1_close(&pmi);
 	loop_close(&outer);

@@ -52,6 +52,11 @@ begin_forever()
 }
 
 starts local 2 --far-start localhost
+# Whoever has a connection to a server reads the pages.
+timeout -k 5 120 "$pvasrun" --mpi none --ram 16M --far-start localhost -n 1 sh -c 'ls -l /proc/$$/fd; echo listed' \
+	>"$tmp/log" 2>&1
+grep -q '^listed' "$tmp/log" && ! grep -qE 'socket:|eventpoll|eventfd' "$tmp/log"
+ok start-no-sockets $?
 starts ssh 2 --far-start node7=127.0.0.1
 SLURM_JOB_ID=1 starts srun 2 --far-start node7=127.0.0.1
 starts several 2 --far-start ssh:a=127.0.0.1,srun:greets=127.0.0.1 --far-copies 2
