@@ -52,7 +52,7 @@ begin_forever()
 }
 
 starts local 2 --far-start localhost
-# Whoever has a connection to a server reads the pages.
+# With a connection to a server anybody reads the pages.
 timeout -k 5 120 "$pvasrun" --mpi none --ram 16M --far-start localhost -n 1 sh -c 'ls -l /proc/$$/fd; echo listed' \
 	>"$tmp/log" 2>&1
 grep -q '^listed' "$tmp/log" && ! grep -qE 'socket:|eventpoll|eventfd' "$tmp/log"
