@@ -368,6 +368,7 @@ struct file *pvas_task_exe_get(struct task_struct *tsk);
 bool pvas_task_has_exe(struct task_struct *tsk);
 struct file *pvas_partition_exe(struct pvas_partition *part);
 struct file *pvas_partition_take_exe(struct pvas_partition *part);
+struct pvas_partition *pvas_partition_get_of(const struct signal_struct *sig);
 void pvas_partition_put(struct pvas_partition *part);
 
 /* pvas_task.c */

@@ -12,37 +12,32 @@
 #include "pvas.h"
 #include "pvas_exec.h"
 
-static unsigned int pvas_cgroup_kill_seq(void)
+/*
+ * As long as PF_KTHREAD was set, cgroup.kill has left out this process. If it was moved to
+ * another cgroup meanwhile, that one's number says nothing. Under RCU since @cgrp was read.
+ */
+static void pvas_catch_up_with_kill(struct cgroup *cgrp, unsigned int kill_seq)
 {
-	unsigned int seq;
-
-	rcu_read_lock();
-	seq = READ_ONCE(task_dfl_cgroup(current)->kill_seq);
-	rcu_read_unlock();
-	return seq;
+	if (READ_ONCE(cgrp->kill_seq) != kill_seq)
+		send_sig(SIGKILL, current, 1);
 }
 
 /*
- * As long as PF_KTHREAD was set, cgroup.kill and the cgroup freezer have left out this
- * process. This does the same afterwards.
+ * The same for the freezer. It changes the flag first and then takes siglock for each process:
+ * what is read under that lock is what it did or has yet to do.
  */
-static void pvas_catch_up_with_cgroup(unsigned int kill_seq)
+static void pvas_catch_up_with_freezer(void)
 {
 	struct sighand_struct *sighand = rcu_dereference_protected(current->sighand, true);
-	bool freeze;
 
-	rcu_read_lock();
-	freeze = test_bit(CGRP_FREEZE, &task_dfl_cgroup(current)->flags);
-	rcu_read_unlock();
-	if (pvas_cgroup_kill_seq() != kill_seq)
-		send_sig(SIGKILL, current, 1);
-	if (!freeze)
-		return;
 	spin_lock_irq(&sighand->siglock);
-	if (!(current->jobctl & JOBCTL_TRAP_FREEZE)) {
+	rcu_read_lock();
+	if (test_bit(CGRP_FREEZE, &task_dfl_cgroup(current)->flags) &&
+	    !(current->jobctl & JOBCTL_TRAP_FREEZE)) {
 		current->jobctl |= JOBCTL_TRAP_FREEZE;
 		set_thread_flag(TIF_SIGPENDING);
 	}
+	rcu_read_unlock();
 	spin_unlock_irq(&sighand->siglock);
 }
 
@@ -55,15 +50,20 @@ static void pvas_catch_up_with_cgroup(unsigned int kill_seq)
 static void pvas_switch_mm(struct mm_struct *fresh, struct mm_struct *mm)
 {
 	unsigned int kill_seq;
+	struct cgroup *cgrp;
 
+	rcu_read_lock();
 	preempt_disable();
-	kill_seq = pvas_cgroup_kill_seq();
+	cgrp = task_dfl_cgroup(current);
+	kill_seq = READ_ONCE(cgrp->kill_seq);
 	current->flags |= PF_KTHREAD;
 	kthread_unuse_mm(fresh);
 	kthread_use_mm(mm);
 	current->flags &= ~PF_KTHREAD;
 	preempt_enable();
-	pvas_catch_up_with_cgroup(kill_seq);
+	pvas_catch_up_with_kill(cgrp, kill_seq);
+	rcu_read_unlock();
+	pvas_catch_up_with_freezer();
 }
 
 /**

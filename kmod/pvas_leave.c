@@ -233,6 +233,7 @@ void pvas_task_on_exec(struct task_struct *tsk)
  */
 void pvas_task_on_exit(struct task_struct *tsk)
 {
+	struct pvas_partition *part;
 	struct pvas_member *m;
 
 	if (!atomic_read(&tsk->signal->live)) {
@@ -241,16 +242,14 @@ void pvas_task_on_exit(struct task_struct *tsk)
 			pvas_member_leave(m, TWA_NONE);
 	}
 
-	rcu_read_lock();
-	m = pvas_member_find(tsk->signal);
-	rcu_read_unlock();
-	/* It stays as long as this thread of it is counted. */
-	if (!m)
+	part = pvas_partition_get_of(tsk->signal);
+	if (!part)
 		return;
 	if ((tsk->exit_code & 0x7f) == SIGKILL)
-		pvas_oom_on_kill(tsk, m->part);
-	pvas_owner_find(m->part->space);
+		pvas_oom_on_kill(tsk, part);
+	pvas_owner_find(part->space);
 	m = pvas_take_thread(tsk);
 	if (m)
 		pvas_member_leave(m, TWA_NONE);
+	pvas_partition_put(part);
 }

@@ -170,6 +170,36 @@ void pvas_partition_put(struct pvas_partition *part)
 	kref_put(&part->ref, pvas_partition_release);
 }
 
+/**
+ * pvas_partition_get_of - the partition of a process, with a reference
+ * @sig:	the process
+ *
+ * For a thread that has let go of the mm. One that the kernel created is not counted in
+ * pvas_member.threads, so another one of the process may end the membership meanwhile.
+ *
+ * Return: the partition, or NULL if the process is in no space.
+ */
+struct pvas_partition *pvas_partition_get_of(const struct signal_struct *sig)
+{
+	struct pvas_partition *part = NULL;
+	struct pvas_member *m;
+
+	rcu_read_lock();
+	m = pvas_member_find(sig);
+	rcu_read_unlock();
+	/* Most processes are in no space: their exits don't take the lock. */
+	if (!m)
+		return NULL;
+	spin_lock(&pvas_members_lock);
+	m = pvas_member_find(sig);
+	if (m) {
+		part = m->part;
+		kref_get(&part->ref);
+	}
+	spin_unlock(&pvas_members_lock);
+	return part;
+}
+
 static struct pvas_partition *pvas_partition_alloc(struct pvas_space *space)
 {
 	struct pvas_partition *part = kzalloc(sizeof(*part), GFP_KERNEL_ACCOUNT);
