@@ -150,31 +150,33 @@ static int read_key(const char *file)
 	return STATUS_FAILED;
 }
 
-static int start_with_key(const struct pvas_far_config *config, const struct far_options *far)
+static int start_with_key(const struct pvas_far_config *config, const struct options *opt)
 {
+	const struct far_options *far = &opt->far;
 	const char *file = far->key ? far->key : getenv(KEY);
 	char line[PVAS_FAR_KEY_TEXT], why[160];
-	int err;
+	int status;
 
 	if (far_hosts_resolve(far->start, far->nr_start, why, sizeof(why)))
 		return fail_start(why);
 	if (pager->key(file && *file ? file : NULL, line))
 		return fail_start(pager->error());
-	err = far_start(far->start, far->nr_start, bytes_each(config, far), line);
+	status = far_start(opt, bytes_each(config, far), line);
 	explicit_bzero(line, sizeof(line));
-	return err ? STATUS_FAILED : 0;
+	return status;
 }
 
 /* Its stores are those of --far, and theirs. */
-static int start_servers(const struct pvas_far_config *config, const struct far_options *far)
+static int start_servers(const struct pvas_far_config *config, const struct options *opt)
 {
+	const struct far_options *far = &opt->far;
 	static char stores[4096];
 	size_t at = 0;
 	int status;
 
 	if (!far->nr_start)
 		return far->key ? read_key(far->key) : 0;
-	status = start_with_key(config, far);
+	status = start_with_key(config, opt);
 	if (status)
 		return status;
 	if (far->stores)
@@ -207,7 +209,7 @@ int far_prepare(const struct options *opt)
 		report_error("--ram: %s", pager->error());
 		return STATUS_FAILED;
 	}
-	status = start_servers(&config, &opt->far);
+	status = start_servers(&config, opt);
 	if (status)
 		return status;
 	ours = *pager;

@@ -17,6 +17,7 @@
 #include "clock.h"
 #include "component.h"
 #include "far_agent.h"
+#include "job.h"
 #include "report.h"
 
 #define START_MS	60000
@@ -140,28 +141,38 @@ static int report_end(struct server *s)
 	report_error("--far-start %s: no server (%s ended with status %d%s%s)", s->host->name,
 		     by[s->host->way], WIFEXITED(status) ? WEXITSTATUS(status) : -1,
 		     s->last[0] ? ": " : "", s->last);
-	return -1;
+	return STATUS_FAILED;
 }
 
-static int wait_for_one(struct server *s, int64_t until)
+static int report_late(const struct server *s, const struct options *opt)
+{
+	const char *colon = s->last[0] ? ": " : "";
+
+	if (opt->timeout_at && now_ms() >= opt->timeout_at) {
+		report_error("--timeout %s: the time is over, and no server listens on %s%s%s",
+			     opt->timeout_text, s->host->name, colon, s->last);
+		return STATUS_TIMEOUT;
+	}
+	report_error("--far-start %s: no server listens after %d seconds%s%s", s->host->name,
+		     START_MS / 1000, colon, s->last);
+	return STATUS_FAILED;
+}
+
+static int wait_for_one(struct server *s, int64_t until, const struct options *opt)
 {
 	struct pollfd out = { .fd = s->agent.out, .events = POLLIN };
 
 	while (!s->port) {
 		int64_t left = until - now_ms();
 
-		if (left <= 0) {
-			report_error("--far-start %s: no server listens after %d seconds%s%s",
-				     s->host->name, START_MS / 1000, s->last[0] ? ": " : "",
-				     s->last);
-			return -1;
-		}
+		if (left <= 0)
+			return report_late(s, opt);
 		if (poll(&out, 1, (int)left) == 1 && !read_some(s) && !s->port)
 			return report_end(s);
 		if (!s->port && s->noise > NOISE_MAX) {
 			report_error("--far-start %s: it prints much, but not where a server listens",
 				     s->host->name);
-			return -1;
+			return STATUS_FAILED;
 		}
 	}
 	report_note("memory server on %s: %s port %u", s->host->name, s->host->address, s->port);
@@ -182,30 +193,35 @@ static int find_memd(char path[static PATH_MAX])
 	return -1;
 }
 
-int far_start(const struct far_host *hosts, unsigned int count, uint64_t ram, const char *line)
+int far_start(const struct options *opt, uint64_t ram, const char *line)
 {
+	unsigned int i, count = opt->far.nr_start;
 	int64_t until = now_ms() + START_MS;
 	char memd[PATH_MAX];
-	unsigned int i;
+	int status;
 
+	if (opt->timeout_at && opt->timeout_at < until)
+		until = opt->timeout_at;
 	if (find_memd(memd))
-		return -1;
+		return STATUS_FAILED;
 	servers = calloc(count, sizeof(*servers));
 	if (!servers) {
 		report_error("--far-start: %s", strerror(ENOMEM));
-		return -1;
+		return STATUS_FAILED;
 	}
 	for (i = 0; i < count; i++) {
 		struct server *s = &servers[nr_servers++];
 
-		s->host = &hosts[i];
+		s->host = &opt->far.start[i];
 		s->agent.in = s->agent.out = -1;
 		if (start_one(s, memd, ram, line))
-			return -1;
+			return STATUS_FAILED;
 	}
-	for (i = 0; i < count; i++)
-		if (wait_for_one(&servers[i], until))
-			return -1;
+	for (i = 0; i < count; i++) {
+		status = wait_for_one(&servers[i], until, opt);
+		if (status)
+			return status;
+	}
 	return 0;
 }
 

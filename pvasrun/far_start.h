@@ -7,12 +7,13 @@
 
 #include "event.h"
 #include "far_hosts.h"
+#include "options.h"
 
 /*
  * Start a server on each host, with @ram bytes, and wait until all listen. @line, with the
- * job's key, is what each of them reads. 0, or -1 after a line on standard error.
+ * job's key, is what each of them reads. 0, or the exit status after a line on standard error.
  */
-int far_start(const struct far_host *hosts, unsigned int count, uint64_t ram, const char *line);
+int far_start(const struct options *opt, uint64_t ram, const char *line);
 
 /* Their names as stores: "10.0.0.7:7700,10.0.0.8:7700". 0 or -ENAMETOOLONG */
 int far_start_stores(char *text, size_t size);

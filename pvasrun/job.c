@@ -46,9 +46,7 @@ int job_init(struct job *job, const struct options *opt)
 {
 	unsigned int i, rank;
 
-	*job = (struct job){ .opt = opt };
-	if (opt->timeout_ms)
-		job->timeout_at = now_ms() + opt->timeout_ms;
+	*job = (struct job){ .opt = opt, .timeout_at = opt->timeout_at };
 	job->tasks = calloc(opt->tasks, sizeof(*job->tasks));
 	if (!job->tasks || map_init(&job->map, opt->tasks))
 		return -ENOMEM;

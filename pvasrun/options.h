@@ -71,6 +71,7 @@ struct options {
 	struct far_options far;
 	uint64_t partition_size;	/* 0: choose */
 	int64_t timeout_ms;	/* 0: none */
+	int64_t timeout_at;	/* the end of it, of now_ms(); 0: never */
 	const char *timeout_text;
 };
 

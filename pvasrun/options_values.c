@@ -11,6 +11,7 @@
 #include <linux/pvas.h>
 
 #include "../libpvas/pvas.h"
+#include "clock.h"
 #include "parse.h"
 
 int options_refuse(struct parser *p, const char *format, ...)
@@ -74,6 +75,7 @@ static int take_timeout(struct parser *p, const char *text)
 	p->opt->timeout_text = text;
 	if (parse_seconds(text, &p->opt->timeout_ms))
 		return options_refuse(p, "--timeout '%s': not a time (seconds, or 5m, 2h, 1d)", text);
+	p->opt->timeout_at = p->opt->timeout_ms ? now_ms() + p->opt->timeout_ms : 0;
 	return 0;
 }
 

@@ -80,6 +80,11 @@ refuses_start chatty 'prints much' chatty=127.0.0.1
 refuses_start port 'ssh ended with status 3' liar=127.0.0.1
 refuses_start escapes 'status 4: a?\[2Jb)' escapes=127.0.0.1
 refuses_start foreign-address 'can.t listen' local=192.0.2.1
+start=$SECONDS
+PATH=$tmp/agents:$PATH "$pvasrun" --mpi none --timeout 1.5 --ram 16M --far-start mute=127.0.0.1 -n 1 "$task" fill >"$tmp/log" 2>&1
+[ $? -eq 124 ] && [ $((SECONDS - start)) -lt 20 ] &&
+	[ "$(cat "$tmp/log")" = 'pvasrun: --timeout 1.5: the time is over, and no server listens on mute' ]
+ok start-timeout $?
 refuses start-without-ram -- '--ram' --far-start a
 [ -z "$(pgrep -f "$here/bin/agent")" ]
 ok start-refused-leave-nothing $?
