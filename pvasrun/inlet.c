@@ -7,8 +7,9 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <sys/socket.h>
 #include <unistd.h>
+
+#include "late_close.h"
 
 void inlet_open(struct inlet *inlet, int fd)
 {
@@ -31,6 +32,6 @@ ssize_t inlet_read(const struct inlet *inlet, char *bytes, size_t len)
 		n = splice(inlet->fd, NULL, inlet->file.pipe[1], NULL, len, SPLICE_F_NONBLOCK);
 		return n > 0 ? read(inlet->file.pipe[0], bytes, n) : n;
 	}
-	n = recv(inlet->fd, bytes, len, MSG_DONTWAIT);
+	n = receive_bytes(inlet->fd, bytes, len, NULL);
 	return n < 0 && errno == ENOTSOCK ? read(inlet->fd, bytes, len) : n;
 }

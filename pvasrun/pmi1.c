@@ -68,8 +68,11 @@ static const struct mpi_callbacks *callbacks(const struct pmi1_rank *r)
 static void rank_close(struct pmi1_rank *r)
 {
 	loop_forget(&r->pmi->loop, &r->event);
-	if (r->event.fd >= 0)
+	if (r->event.fd >= 0) {
+		/* The rank is to see it: this close isn't the last one. */
+		shutdown(r->event.fd, SHUT_RDWR);
 		close(r->event.fd);
+	}
 	r->event.fd = -1;
 }
 
@@ -312,31 +315,10 @@ static void handle_lines(struct pmi1_rank *r)
 		rank_close(r);
 }
 
-/* As read(2); *@own: is it from a process of this user? One call never mixes two users' bytes. */
-static ssize_t receive(int fd, void *buf, size_t room, bool *own)
-{
-	union {
-		char space[CMSG_SPACE(sizeof(struct ucred))];
-		struct cmsghdr align;
-	} control;
-	struct iovec iov = { buf, room };
-	struct msghdr msg = {
-		.msg_iov = &iov, .msg_iovlen = 1,
-		.msg_control = &control, .msg_controllen = sizeof(control),
-	};
-	ssize_t n = recvmsg(fd, &msg, MSG_CMSG_CLOEXEC);
-	struct cmsghdr *head = n > 0 ? CMSG_FIRSTHDR(&msg) : NULL;
-	struct ucred sender = { .uid = (uid_t)-1 };
-
-	if (head && head->cmsg_level == SOL_SOCKET && head->cmsg_type == SCM_CREDENTIALS)
-		memcpy(&sender, CMSG_DATA(head), sizeof(sender));
-	*own = sender.uid == getuid() || sender.uid == geteuid();
-	return n;
-}
-
 /*
  * True if there was input. While a line is handled, later input is left for afterwards. All
- * programs that a rank starts inherit its end, other users' programs too: those say nothing.
+ * programs that a rank starts inherit its end, other users' programs too: those say nothing. With
+ * files in the queue, which only their closing can end, the connection is over.
  */
 static bool read_once(struct pmi1_rank *r)
 {
@@ -345,7 +327,7 @@ static bool read_once(struct pmi1_rank *r)
 
 	if (r->event.fd < 0 || r->handling)
 		return false;
-	n = receive(r->event.fd, r->line + r->used, sizeof(r->line) - r->used, &own);
+	n = receive_bytes(r->event.fd, r->line + r->used, sizeof(r->line) - r->used, &own);
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return false;
 	if (n > 0 && !own)
@@ -419,7 +401,7 @@ void pmi1_init(struct pmi1 *pmi, const struct mpi_job *job)
 	const size_t room = ROOM_MIN + (size_t)job->opt->tasks * ROOM_PER_RANK;
 
 	*pmi = (struct pmi1){ .job = job, .pairs.room = room, .names.room = room };
-	pmi->child_fd = pmi->child_fd_number = pmi->loop.self.fd = -1;
+	pmi->child_fd = pmi->child_fd_number = pmi->loop.self.fd = pmi->late.to = -1;
 }
 
 int pmi1_open(struct pmi1 *pmi)
@@ -429,7 +411,9 @@ int pmi1_open(struct pmi1 *pmi)
 	unsigned int i;
 	int err;
 
-	err = loop_open(&pmi->loop);
+	err = late_close_begin(&pmi->late);
+	if (!err)
+		err = loop_open(&pmi->loop);
 	if (err)
 		return err;
 	pmi->ranks = calloc(tasks, sizeof(*pmi->ranks));
@@ -456,10 +440,12 @@ int pmi1_prepare_rank(struct pmi1 *pmi, unsigned int rank)
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) < 0)
 		return -errno;
 	setsockopt(ends[0], SOL_SOCKET, SO_PASSCRED, &on, sizeof(on));
-	fcntl(ends[0], F_SETFL, O_NONBLOCK);
 	event->fd = ends[0];
 	pmi->child_fd = ends[1];
-	err = loop_watch(&pmi->loop, event, EPOLLIN);
+	fcntl(ends[0], F_SETFL, O_NONBLOCK);
+	err = late_close_add(&pmi->late, ends[0]);
+	if (!err)
+		err = loop_watch(&pmi->loop, event, EPOLLIN);
 	if (err)
 		pmi1_rank_started(pmi);
 	return err;
@@ -490,6 +476,7 @@ void pmi1_close(struct pmi1 *pmi)
 
 	for (i = 0; pmi->ranks && i < pmi->job->opt->tasks; i++)
 		rank_close(&pmi->ranks[i]);
+	late_close_end(&pmi->late);
 	loop_forget(pmi->job->loop, &pmi->loop.self);
 	loop_close(&pmi->loop);
 	if (pmi->child_fd_number >= 0)

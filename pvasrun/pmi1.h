@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "event.h"
+#include "late_close.h"
 #include "mpi_job.h"
 
 #define PMI1_LINE 4096		/* MPICH's lines have up to 1024 bytes */
@@ -34,6 +35,7 @@ struct pmi1_rank {
 
 struct pmi1 {
 	struct loop loop;	/* of all ranks */
+	struct late_close late;
 	const struct mpi_job *job;
 	struct pmi1_rank *ranks;
 	int child_fd_number;	/* PMI_FD: the same in each rank, and free in pvasrun */

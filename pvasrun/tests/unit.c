@@ -62,6 +62,7 @@ int main(void)
 	test_trusted();
 	test_remove_tree();
 	test_pmi1();
+	test_late_close();
 	test_handshake();
 	test_pmix_proxy();
 	test_python();

@@ -38,6 +38,7 @@ void test_jobkey(void);
 void test_trusted(void);
 void test_remove_tree(void);
 void test_pmi1(void);
+void test_late_close(void);
 void test_handshake(void);
 void test_pmix_proxy(void);
 void test_python(void);

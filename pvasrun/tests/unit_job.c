@@ -11,7 +11,7 @@
 #include "unit.h"
 
 #define STRANGER	1	/* a process that is no child */
-#define SECONDS		10	/* to fail after, instead of never */
+#define SECONDS		60	/* to fail after, instead of never */
 
 static bool flood;
 
