@@ -23,8 +23,9 @@ static void pvas_catch_up_with_kill(struct cgroup *cgrp, unsigned int kill_seq)
 }
 
 /*
- * The same for the freezer. It changes the flag first and then takes siglock for each process:
- * what is read under that lock is what it did or has yet to do.
+ * The same for the freezer, as cgroup_freeze_task() does it. The freezer changes the flag first
+ * and then takes siglock for each process: what is read under that lock is what it did or has yet
+ * to do. An earlier freeze that nobody has come to obey yet may have been taken back.
  */
 static void pvas_catch_up_with_freezer(void)
 {
@@ -32,8 +33,9 @@ static void pvas_catch_up_with_freezer(void)
 
 	spin_lock_irq(&sighand->siglock);
 	rcu_read_lock();
-	if (test_bit(CGRP_FREEZE, &task_dfl_cgroup(current)->flags) &&
-	    !(current->jobctl & JOBCTL_TRAP_FREEZE)) {
+	if (!test_bit(CGRP_FREEZE, &task_dfl_cgroup(current)->flags)) {
+		current->jobctl &= ~JOBCTL_TRAP_FREEZE;
+	} else if (!(current->jobctl & JOBCTL_TRAP_FREEZE)) {
 		current->jobctl |= JOBCTL_TRAP_FREEZE;
 		set_thread_flag(TIF_SIGPENDING);
 	}

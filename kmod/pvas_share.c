@@ -13,7 +13,7 @@
  * share of its own, and so has each user in it, since containers often have the same ids.
  * This gives nobody more than before: those who can give such a namespace other ids than
  * their own can also become the users with these ids. Containers without a user namespace
- * are told apart by their pid namespace.
+ * are told apart by their pid namespace, for which all spaces made in it count.
  */
 #include <linux/audit.h>
 #include <linux/cred.h>
@@ -175,8 +175,11 @@ static int pvas_paid_by_creator(const struct pvas_space *space, bool whole_root,
 	if (uid_eq(cred->uid, GLOBAL_ROOT_UID))
 		return pvas_paid_add(paid, cred->uid, whole_root ? NULL : pid_ns);
 	err = pvas_paid_add(paid, cred->uid, pvas_container_of(cred->user_ns));
-	/* The root of a container without a user namespace can take any other id. */
-	if (!err && pid_ns->parent && cred->user_ns == &init_user_ns)
+	/*
+	 * The root of a container without a user namespace can take any other id, and give it to a
+	 * user namespace of its own.
+	 */
+	if (!err && pid_ns->parent)
 		err = pvas_paid_add(paid, GLOBAL_ROOT_UID, pid_ns);
 	return err;
 }

@@ -294,10 +294,13 @@ PVAS_TEST(share_of_a_weak_root)
 	close(fd);
 }
 
-/* Root of a container, which takes all that it can with the ids of several users */
+/*
+ * Root of a container, which takes all that it can with the ids of several users, and in user
+ * namespaces to which it gives ids
+ */
 static int as_many_users(void *arg)
 {
-	static uid_t users[] = { 6001, 6002, 6003 };
+	static uid_t users[] = { 6001, 6002, 6003, 400000, 500000 };
 	unsigned int i;
 	int status;
 	pid_t pid;
@@ -312,7 +315,8 @@ static int as_many_users(void *arg)
 			return -errno;
 		pid = fork();
 		if (!pid) {
-			status = as_user(&users[i]);
+			status = users[i] < CONTAINER_IDS ? as_user(&users[i]) :
+							    as_container(&users[i]);
 			_exit(write(fds[1], &status, sizeof(status)) != sizeof(status) || pause());
 		}
 		if (read(fds[0], &status, sizeof(status)) != sizeof(status) || status != -ENOSPC)
