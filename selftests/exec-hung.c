@@ -5,7 +5,6 @@
  */
 #define _GNU_SOURCE
 #include <pthread.h>
-#include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,7 +17,6 @@
 #include "pvas_test.h"
 #include "silent_fuse.h"
 
-#define FILE_ENV	"SILENT_FILE"
 #define SOON_MS		10000	/* on a busy machine; a hang lasts longer */
 #define CHILD_S		20
 
@@ -32,18 +30,13 @@ FIXTURE(silent) {
 
 FIXTURE_SETUP(silent)
 {
-	char path[256];
-
 	self->server = 0;
 	PT_NEED_DEVICE();
 	PT_NEED_ROOT();
 	self->dir = pt_tmpdir();
-	ASSERT_EQ(0, unshare(CLONE_NEWNS));
-	self->server = fuse_up(self->dir);
+	self->server = fuse_begin(self->dir, FUSE_NEVER_OPENS);
 	if (self->server < 0)
 		SKIP(return, "no FUSE: %s", strerror(-self->server));
-	snprintf(path, sizeof(path), "%s/%s", self->dir, FUSE_NEVER_OPENS);
-	ASSERT_EQ(0, setenv(FILE_ENV, path, 1));
 	self->space = PT_SPACE();
 }
 
@@ -52,8 +45,7 @@ FIXTURE_TEARDOWN(silent)
 	if (self->server <= 0)
 		return;
 	pvas_space_destroy(self->space);
-	pt_kill(self->server);
-	umount2(self->dir, MNT_DETACH);
+	fuse_end(self->server, self->dir);
 	pt_remove_tmpdir();
 }
 
@@ -80,7 +72,7 @@ static int ends_soon(pid_t pid)
 
 static void *exec_silent_file(void *arg)
 {
-	execl(getenv(FILE_ENV), "x", (char *)NULL);
+	execl(getenv(FUSE_FILE_ENV), "x", (char *)NULL);
 	CHECK_EQ(0, errno);
 	return arg;
 }

@@ -1,13 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/*
- * The exec of a task: it stays in its partition, and has what an exec leaves to a process;
- * or it leaves the space, if the new program can't be a task or wants to.
- */
+/* The exec of a task: it stays in its partition, and has what an exec leaves to a process. */
 #define _GNU_SOURCE
 #include <fcntl.h>
-#include <grp.h>
-#include <linux/filter.h>
-#include <linux/seccomp.h>
 #include <pthread.h>
 #include <signal.h>
 #include <spawn.h>
@@ -17,8 +11,6 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "kselftest_harness.h"
@@ -26,17 +18,13 @@
 #include "program.h"
 
 /* In a task: become the task function @name of this program, with two arguments. */
-static void exec_with(const char *path, const char *name, const char *a, const char *b)
-{
-	char *argv[] = { (char *)path, (char *)"--task", (char *)name, (char *)a, (char *)b, NULL };
-
-	execv(path, argv);
-	CHECK_EQ(0, errno);
-}
-
 static void exec_as(const char *name, const char *a, const char *b)
 {
-	exec_with(pt_self(), name, a, b);
+	char *argv[] = { (char *)pt_self(), (char *)"--task", (char *)name, (char *)a, (char *)b,
+			 NULL };
+
+	execv(argv[0], argv);
+	CHECK_EQ(0, errno);
 }
 
 static const char *number(unsigned long n)
@@ -109,52 +97,6 @@ PVAS_TEST(stays_as_posix_says)
 	EXPECT_EQ(0, pt_wait(pid));
 	EXPECT_EQ(0, pvas_task_list(space, &info, 1));
 	pvas_space_destroy(space);
-}
-
-/* ---- timers, and mutexes that others wait for ---- */
-
-static pthread_mutex_t *shared_mutex(int fd)
-{
-	void *p = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-
-	return p == MAP_FAILED ? NULL : p;
-}
-
-TASK(check_timers)
-{
-	pthread_mutex_t *m = shared_mutex(atoi(pt_args[0]));
-	char line[64];
-
-	/* No line: no timer. This kernel may have no such file. */
-	CHECK(pt_read_file("/proc/self/timers", line, sizeof(line)) || !line[0]);
-	usleep(300000);
-	CHECK(m && pthread_mutex_lock(m) == EOWNERDEAD);
-}
-
-TASK(lock_and_exec)
-{
-	struct itimerspec soon = { .it_value = { .tv_nsec = 100000000 } };
-	struct sigevent event = { .sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGUSR1 };
-	pthread_mutex_t *m = shared_mutex(atoi(pt_args[0]));
-	pthread_mutexattr_t attr;
-	timer_t timer;
-
-	CHECK(m);
-	pthread_mutexattr_init(&attr);
-	pthread_mutexattr_setpshared(&attr, PTHREAD_PROCESS_SHARED);
-	pthread_mutexattr_setrobust(&attr, PTHREAD_MUTEX_ROBUST);
-	CHECK_EQ(0, pthread_mutex_init(m, &attr));
-	CHECK_EQ(0, pthread_mutex_lock(m));
-	/* It would kill the new program. */
-	CHECK_EQ(0, timer_create(CLOCK_MONOTONIC, &event, &timer));
-	CHECK_EQ(0, timer_settime(timer, 0, &soon, NULL));
-	exec_as("check_timers", pt_args[0], NULL);
-}
-
-/* POSIX timers are gone, and the owner of a robust mutex has died */
-PVAS_TEST(stays_without_timers_and_locks)
-{
-	EXPECT_EQ(0, pt_run_task_with_page("lock_and_exec"));
 }
 
 /* ---- memory ---- */
@@ -277,116 +219,6 @@ PVAS_TEST(wrappers)
 	pvas_space_destroy(space);
 }
 
-/* ---- leaving ---- */
-
-TASK(check_left)
-{
-	CHECK_EQ(-ESRCH, pvas_task_get_index());
-}
-
-TASK(leave_by_variable)
-{
-	setenv("PVAS_EXEC", "leave", 1);
-	exec_as("check_left", NULL, NULL);
-}
-
-TASK(leave_by_call)
-{
-	CHECK(pvas_task_get_index() > 0);
-	CHECK_EQ(0, pvas_exec_leave(1));
-	if (pt_args[0])
-		exec_as("check_left", NULL, NULL);
-	CHECK_EQ(0, pvas_exec_leave(0));
-	CHECK(!strcmp(getenv("PVAS_EXEC"), "stay"));
-	exec_as("leave_by_call", "again", NULL);
-}
-
-/* PVAS_EXEC=leave, also by the call, which can be taken back */
-PVAS_TEST(leaves_by_variable)
-{
-	EXPECT_EQ(0, pt_run_task("leave_by_variable"));
-	EXPECT_EQ(0, pt_run_task("leave_by_call"));
-}
-
-TASK(leave_by_rights)
-{
-	CHECK_EQ(0, prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0));
-	exec_as("check_left", NULL, NULL);
-}
-
-/* a program that would have other rights than the tasks */
-MODULE_TEST(leaves_by_rights, "a task has no_new_privs anyway")
-{
-	EXPECT_EQ(0, pt_run_task("leave_by_rights"));
-}
-
-TASK(leave_by_capabilities)
-{
-	CHECK_EQ(0, prctl(PR_CAPBSET_DROP, 20, 0, 0, 0));
-	exec_as("check_left", NULL, NULL);
-}
-
-/* ... or fewer */
-PVAS_TEST(leaves_by_capabilities)
-{
-	PT_NEED_ROOT();
-	EXPECT_EQ(0, pt_run_task("leave_by_capabilities"));
-}
-
-/* Its status in /proc becomes long. */
-TASK(leave_by_filter)
-{
-	struct sock_filter allow = { .code = BPF_RET | BPF_K, .k = SECCOMP_RET_ALLOW };
-	struct sock_fprog program = { 1, &allow };
-	gid_t groups[2000];
-	gid_t i;
-
-	for (i = 0; i < 2000; i++)
-		groups[i] = 100000 + i;
-	setgroups(2000, groups);	/* which the module refuses, and ordinary users may not */
-	CHECK_EQ(0, prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0));
-	CHECK_EQ(0, syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &program));
-	exec_as("check_left", NULL, NULL);
-}
-
-/* a program with a filter that its peers don't have */
-PVAS_TEST(leaves_by_filter)
-{
-	EXPECT_EQ(0, pt_run_task("leave_by_filter"));
-}
-
-TASK(exec_nopie)
-{
-	execl(pt_beside("nopie"), "nopie", (char *)NULL);
-	CHECK_EQ(0, errno);
-}
-
-/* a program that is not position-independent runs outside */
-PVAS_TEST(leaves_if_not_pie)
-{
-	int status;
-
-	ASSERT_EQ(0, access(pt_beside("nopie"), X_OK));
-	status = pt_wait(fork() ?: (execl(pt_beside("nopie"), "nopie", (char *)NULL), 0));
-	EXPECT_EQ(status, pt_run_task("exec_nopie"));
-}
-
-TASK(exec_file)
-{
-	exec_with(pt_args[0], "check_left", NULL, NULL);
-}
-
-/* nor one that is set-uid, whether or not the kernel heeds that */
-PVAS_TEST(leaves_if_set_uid)
-{
-	struct pvas_space *space = PT_SPACE();
-	char *argv[] = { (char *)pt_self(), (char *)"--task", (char *)"exec_file",
-			 strdup(pt_copy_file("suid", pt_self(), 04755)), NULL };
-
-	EXPECT_EQ(0, run_at(space, 1, argv));
-	pvas_space_destroy(space);
-}
-
 /* ---- guests ---- */
 
 TASK(check_stayed)
@@ -418,33 +250,6 @@ PVAS_TEST(stays_beside_children)
 	pvas_space_destroy(space);
 }
 
-static void *vfork_thread(void *arg)
-{
-	/* A process with the task's memory: it sleeps for 3 s. */
-	if (!vfork()) {
-		struct timespec t = { 3, 0 };
-
-		syscall(SYS_nanosleep, &t, NULL);
-		_exit(0);
-	}
-	return arg;
-}
-
-TASK(vfork_and_exec)
-{
-	pthread_t t;
-
-	CHECK_EQ(0, pthread_create(&t, NULL, vfork_thread, NULL));
-	usleep(300000);
-	exec_as("check_left", NULL, NULL);
-}
-
-/* memory that a vfork child still uses stays for it: then the exec leaves the space */
-PVAS_TEST(leaves_a_guest_alone)
-{
-	EXPECT_EQ(0, pt_run_task("vfork_and_exec"));
-}
-
 /* ---- failures ---- */
 
 TASK(fail_to_exec)
@@ -461,18 +266,15 @@ TASK(fail_to_exec)
 	CHECK_ERR(EACCES, execv("/tmp", argv));
 	CHECK_ERR(ENOEXEC, execv(pt_args[0], argv));
 	if (!pt_failed)
-		exec_as("check_stayed", "4", NULL);
+		exec_as("check_stayed", number(pvas_task_get_index()), NULL);
 }
 
 /* an exec that fails changes nothing: a later one stays */
 PVAS_TEST(fails_before)
 {
-	struct pvas_space *space = PT_SPACE();
-	char *argv[] = { (char *)pt_self(), (char *)"--task", (char *)"fail_to_exec",
-			 strdup(pt_put_file("junk", "\1\2\3\4", 4, 0755)), NULL };
+	const char *junk = strdup(pt_put_file("junk", "\1\2\3\4", 4, 0755));
 
-	EXPECT_EQ(0, run_at(space, 4, argv));
-	pvas_space_destroy(space);
+	EXPECT_EQ(0, pt_run_task_with("fail_to_exec", junk));
 }
 
 TASK(exec_without_files)

@@ -24,8 +24,6 @@
 #define AT 0x40000000UL
 #define RW (PROT_READ | PROT_WRITE)
 #define WAIT_MS "/sys/module/pvas/parameters/reclaim_wait_ms"
-/* The path of the file: nobody but its task opens it, because closing it can wait, too. */
-#define FILE_ENV "SILENT_FILE"
 
 FIXTURE(silent) {
 	const char *dir;
@@ -35,18 +33,13 @@ FIXTURE(silent) {
 
 FIXTURE_SETUP(silent)
 {
-	char path[256];
-
 	self->server = 0;
 	PT_NEED_MODULE("the launcher's memory");
 	PT_NEED_ROOT();
 	self->dir = pt_tmpdir();
-	ASSERT_EQ(0, unshare(CLONE_NEWNS));
-	self->server = fuse_up(self->dir);
+	self->server = fuse_begin(self->dir, "f");
 	if (self->server < 0)
 		SKIP(return, "no FUSE: %s", strerror(-self->server));
-	snprintf(path, sizeof(path), "%s/f", self->dir);
-	ASSERT_EQ(0, setenv(FILE_ENV, path, 1));
 	ASSERT_EQ(0, pt_read_file(WAIT_MS, self->wait_ms, sizeof(self->wait_ms)));
 	pt_write_file(WAIT_MS, "500");
 }
@@ -55,10 +48,9 @@ FIXTURE_TEARDOWN(silent)
 {
 	if (self->server <= 0)
 		return;
-	pt_kill(self->server);
+	fuse_end(self->server, self->dir);
 	pt_write_file(WAIT_MS, self->wait_ms);
 	EXPECT_TRUE(pt_spaces_gone());
-	umount2(self->dir, MNT_DETACH);
 }
 
 static bool ends(pid_t pid)
@@ -82,7 +74,7 @@ static int map_at(void *arg)
 /* with the last task, which has filled it, goes the memory in partition 0 */
 TEST_F(silent, last_task)
 {
-	int file = open(getenv(FILE_ENV), O_RDWR), zero = open("/dev/zero", O_RDONLY), i;
+	int file = open(getenv(FUSE_FILE_ENV), O_RDWR), zero = open("/dev/zero", O_RDONLY), i;
 	struct pt_raw raw;
 	long page;
 	pid_t pid;
@@ -113,7 +105,7 @@ TEST_F(silent, last_task)
 
 TASK(change_silent_file)
 {
-	int file = open(getenv(FILE_ENV), O_RDWR);
+	int file = open(getenv(FUSE_FILE_ENV), O_RDWR);
 	char *page = mmap(NULL, FUSE_PAGE, RW, MAP_SHARED, file, 0);
 
 	CHECK(page != MAP_FAILED);
@@ -251,7 +243,7 @@ TEST_F(silent, failing_fork)
 /* All have closed the file before anything is changed: closing it can wait, too. */
 TASK(change_to_letter)
 {
-	int file = open(getenv(FILE_ENV), O_RDWR);
+	int file = open(getenv(FUSE_FILE_ENV), O_RDWR);
 	char *page = mmap(NULL, FUSE_PAGE, RW, MAP_SHARED, file, 0);
 
 	CHECK(page != MAP_FAILED);

@@ -172,26 +172,25 @@ pid_t pt_start_task_fd(struct pvas_space *space, unsigned int index, const char 
 	return ret < 0 ? ret : pid;
 }
 
-/* @fd: -1, or its argument */
-static int run_task(const char *name, int fd)
+int pt_run_task_with(const char *name, const char *arg)
 {
+	char *argv[] = { (char *)pt_self(), (char *)"--task", (char *)name, (char *)arg, NULL };
 	struct pvas_space *space;
 	pid_t pid;
-	int ret;
+	int ret = pt_create(&space, 0, 0);
 
-	ret = pt_create(&space, 0, 0);
 	if (ret)
 		return ret;
-	pid = fd < 0 ? pt_start_task(space, PVAS_ANY, name) :
-		       pt_start_task_fd(space, PVAS_ANY, name, fd);
-	ret = pid < 0 ? pid : pt_wait(pid);
+	ret = pvas_task_spawn(space, PVAS_ANY, argv[0], argv, environ, NULL, &pid);
+	if (ret >= 0)
+		ret = pt_wait(pid);
 	pvas_space_destroy(space);
 	return ret;
 }
 
 int pt_run_task(const char *name)
 {
-	return run_task(name, -1);
+	return pt_run_task_with(name, NULL);
 }
 
 int pt_run_task_with_page(const char *name)
@@ -200,7 +199,7 @@ int pt_run_task_with_page(const char *name)
 
 	if (fd < 0)
 		return ret;
-	ret = ftruncate(fd, 4096) ? -errno : run_task(name, fd);
+	ret = ftruncate(fd, 4096) ? -errno : pt_run_task_with(name, pt_number(fd));
 	close(fd);
 	return ret;
 }

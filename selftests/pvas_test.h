@@ -271,6 +271,8 @@ int pt_spaces(void);
 bool pt_spaces_gone(void);
 /* Exit status of the task function @name, run in a space of its own, or -errno. */
 int pt_run_task(const char *name);
+/* The same, with an argument. */
+int pt_run_task_with(const char *name, const char *arg);
 /* The same, with the descriptor of a page of shared memory as its argument. */
 int pt_run_task_with_page(const char *name);
 /* The same in a given space; pid or -errno. */

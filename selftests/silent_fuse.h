@@ -16,6 +16,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/fuse.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -23,11 +24,14 @@
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #define FUSE_PAGE 4096UL
 #define FUSE_ANSWERED 'a'
 #define FUSE_NEVER_OPENS "never"
+/* The path of the file: nobody but its task opens it, because closing it can wait, too. */
+#define FUSE_FILE_ENV "SILENT_FILE"
 
 enum { FILE_NODE = 2, NEVER_NODE };
 
@@ -149,6 +153,26 @@ static pid_t fuse_up(const char *dir)
 		fuse_serve(fd);
 	close(fd);
 	return pid;
+}
+
+/* The same in a mount namespace of the caller's own, with the file's path in the environment */
+static inline pid_t fuse_begin(const char *dir, const char *file)
+{
+	char path[256];
+	pid_t pid;
+
+	if (unshare(CLONE_NEWNS))
+		return -errno;
+	pid = fuse_up(dir);
+	snprintf(path, sizeof(path), "%s/%s", dir, file);
+	return pid > 0 && setenv(FUSE_FILE_ENV, path, 1) ? -errno : pid;
+}
+
+static inline void fuse_end(pid_t server, const char *dir)
+{
+	kill(server, SIGKILL);
+	waitpid(server, NULL, 0);
+	umount2(dir, MNT_DETACH);
 }
 
 #endif /* SILENT_FUSE_H */

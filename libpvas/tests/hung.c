@@ -78,7 +78,7 @@ static int start_of(struct pvas_space *s, const char *program, const char *what,
 static int start_with(struct pvas_space *s, const char *what, const char *arg, const char *arg2,
 		      pid_t *pid)
 {
-	return start_of(s, "peer_task", what, arg, arg2, pid);
+	return start_of(s, "hung_task", what, arg, arg2, pid);
 }
 
 static int start(struct pvas_space *s, const char *what, const char *arg, pid_t *pid)
@@ -93,10 +93,10 @@ static void others_go_on(struct __test_metadata *_metadata, struct pvas_space *s
 	int i;
 
 	for (i = 0; i < 3; i++) {
-		ASSERT_GT(start(s, "own-state", NULL, &other), 0);
+		ASSERT_GT(start_of(s, "peer_task", "own-state", NULL, NULL, &other), 0);
 		EXPECT_EQ(end_of(other), 0);
 	}
-	ASSERT_GT(start(s, "descriptors", NULL, &other), 0);
+	ASSERT_GT(start_of(s, "peer_task", "descriptors", NULL, NULL, &other), 0);
 	EXPECT_EQ(end_of(other), 0);
 }
 
@@ -314,7 +314,7 @@ static void keeps_no_launcher(struct __test_metadata *_metadata, FIXTURE_DATA(hu
 
 TEST_F(hung, whose_argument_is_in_it_keeps_no_launcher)
 {
-	const char *task[4] = { "peer_task", "children-pass", self->server.file, "6" };
+	const char *task[4] = { "hung_task", "children-pass", self->server.file, "6" };
 
 	keeps_no_launcher(_metadata, self, task);
 }
@@ -338,7 +338,7 @@ TEST_F(hung, whose_own_root_it_is_keeps_no_launcher)
 TEST_F(hung, who_maps_a_bare_file_keeps_no_launcher)
 {
 	char file[64];
-	const char *task[4] = { "peer_task", "map", file };
+	const char *task[4] = { "hung_task", "map", file };
 
 	snprintf(file, sizeof(file), "%s/bare", self->server.dir);
 	keeps_no_launcher(_metadata, self, task);

@@ -385,80 +385,6 @@ static int eat(int in, int out, size_t len)
 	return write(out, &c, 1) != 1 || read(in, &c, 1) < 0;
 }
 
-/*
- * A file whose contents may never come: with MAP_LOCKED a worker waits amid the mapping,
- * with the partition's lock. Nor does the close of it end: a worker's, after this.
- */
-static int map_file(const char *path, int flags)
-{
-	int fd = open(path, O_RDONLY);
-
-	return mmap(NULL, PAGE, PROT_READ, MAP_PRIVATE | flags, fd, 0) == MAP_FAILED;
-}
-
-/* A worker reads the name. */
-static int name_in(const char *path)
-{
-	const char *name = mmap(NULL, PAGE, PROT_READ, MAP_PRIVATE, open(path, O_RDONLY), 0);
-	char text[8];
-
-	return syscall(SYS_readlink, name, text, sizeof(text)) == -1;
-}
-
-/* The same of all calls whose argument a helper reads */
-static int pass(const char *path, int which)
-{
-	void *arg = mmap(NULL, PAGE, PROT_READ, MAP_PRIVATE, open(path, O_RDONLY), 0);
-
-	if (which % 3 == 0)
-		return name_in(path);
-	if (which % 3 == 1)
-		return (int)syscall(SYS_rt_sigaction, SIGUSR1, arg, NULL, sizeof(uint64_t));
-	prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
-	return (int)syscall(SYS_seccomp, 1, 0, arg);	/* SECCOMP_SET_MODE_FILTER */
-}
-
-/* The same by many children that share no memory with it. Some of the reads may fail. */
-static int children_pass(const char *path, int n)
-{
-	while (n-- > 0) {
-		pid_t pid = fork();
-
-		if (!pid) {
-			prctl(PR_SET_PDEATHSIG, SIGKILL);
-			for (;;)
-				pass(path, n);
-		}
-		CHECK(pid > 0);
-	}
-	return wait(NULL) > 0;
-}
-
-static void *exec_true(void *arg)
-{
-	setenv("PVAS_EXEC", "leave", 1);
-	execl("/bin/true", "true", NULL);
-	return arg;
-}
-
-/* An execve() that closes a file: of the thread that has just forked, or of another. */
-static int exec_closing(const char *path, int by_thread)
-{
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
-	pid_t pid = fork();
-	pthread_t t;
-
-	if (!pid)
-		_exit(0);
-	CHECK(fd >= 0 && pid > 0);
-	if (!by_thread)
-		exec_true(NULL);
-	/* No call that the workers see comes between fork and execve(). */
-	CHECK(pthread_create(&t, NULL, exec_true, NULL) == 0);
-	for (;;)
-		syscall(SYS_pause);
-}
-
 static int run(int argc, char **argv)
 {
 	const char *what = argv[1];
@@ -468,21 +394,9 @@ static int run(int argc, char **argv)
 		return touch(a, b, strtoul(argv[4], NULL, 10) << 20);
 	if (!strcmp(what, "eat"))
 		return eat(a, b, strtoul(argv[4], NULL, 10) << 20);
-	if (!strcmp(what, "populate"))
-		return map_file(argv[2], MAP_POPULATE);
-	if (!strcmp(what, "locked"))
-		return map_file(argv[2], MAP_LOCKED);
-	if (!strcmp(what, "map"))
-		return map_file(argv[2], 0);
-	if (!strcmp(what, "name"))
-		return name_in(argv[2]);
 	if (!strcmp(what, "map-none"))
 		return mmap(NULL, PAGE, PROT_READ, MAP_SHARED, atoi(argv[2]), 0) != MAP_FAILED ||
 		       errno != ENODEV;
-	if (!strcmp(what, "children-pass"))
-		return children_pass(argv[2], b);
-	if (!strcmp(what, "exec"))
-		return exec_closing(argv[2], b);
 	if (!strcmp(what, "fork"))
 		forker(argv[4], a, b);
 	else if (!strcmp(what, "marks"))

@@ -56,6 +56,9 @@ $(tout)/user_task: $(tests)/user_task.c $(tests)/user_task_memory.c $(tests)/use
 $(tout)/peer_task: $(tests)/peer_task.c $(tests)/task_check.h $(out)/libpvas.a | $(tout)
 	$(call say,CC)
 	$(prog) -fPIE -pie -pthread -o $@ $< $(out)/libpvas.a
+$(tout)/hung_task: $(tests)/hung_task.c $(tests)/task_check.h | $(tout)
+	$(call say,CC)
+	$(prog) -fPIE -pie -pthread -o $@ $<
 $(tout)/stray_task: $(tests)/stray_task.c $(tests)/syscall_stub.h $(tests)/task_check.h $(out)/libpvas.a | $(tout)
 	$(call say,CC)
 	$(prog) -fPIE -pie -pthread -o $@ $< $(out)/libpvas.a
@@ -118,7 +121,7 @@ $(tout)/shape-execstack: $(tests)/shape.c | $(tout)
 	$(call say,CC)
 	$(Q)gcc -std=gnu11 -O1 -DEXEC_STACK -fPIE -pie -Wl,-z,execstack -o $@ $<
 
-test_progs := $(units:%=$(tout)/%) $(addprefix $(tout)/,launch-nopie run_loader task task-launcher user_task peer_task stray_task sandbox_task segment_task flood_task lock_task orphan_task far_task exec_task rights_task roots_task task-static \
+test_progs := $(units:%=$(tout)/%) $(addprefix $(tout)/,launch-nopie run_loader task task-launcher user_task peer_task hung_task stray_task sandbox_task segment_task flood_task lock_task orphan_task far_task exec_task rights_task roots_task task-static \
 	task-so shape-execstack shape-highbase) $(shapes:%=$(tout)/shape-%)
 
 tests: all $(test_progs)
