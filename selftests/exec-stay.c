@@ -387,6 +387,37 @@ PVAS_TEST(leaves_if_set_uid)
 	pvas_space_destroy(space);
 }
 
+TASK(check_locked)
+{
+	struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
+	pid_t self = getpid(), pid;
+
+	CHECK_EQ(-ESRCH, pvas_task_get_index());
+	pid = fork();
+	if (!pid) {
+		fcntl(atoi(pt_args[0]), F_GETLK, &lock);
+		_exit(lock.l_pid != self);
+	}
+	CHECK_EQ(0, pt_wait(pid));
+}
+
+TASK(lock_own_and_exec)
+{
+	struct flock lock = { .l_type = F_RDLCK, .l_whence = SEEK_SET };
+	int fd = open(pt_self(), O_RDONLY);
+
+	CHECK_EQ(0, fcntl(fd, F_SETLK, &lock));
+	exec_as("check_locked", number(fd), NULL);
+}
+
+/* a program that has locked its own file keeps the lock */
+PVAS_TEST(leaves_with_locks)
+{
+	if (strcmp(getenv("PVAS_TEST_BACKEND") ?: "", "user"))
+		SKIP(return, "the module's loader releases them");
+	EXPECT_EQ(0, pt_run_task("lock_own_and_exec"));
+}
+
 /* ---- guests ---- */
 
 TASK(check_stayed)
