@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* The exec of a task that leaves the space: the new program can't be a task, or wants to leave. */
 #define _GNU_SOURCE
+#include <fcntl.h>
 #include <grp.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
@@ -147,6 +148,37 @@ TASK(vfork_and_exec)
 PVAS_TEST(leaves_a_guest_alone)
 {
 	EXPECT_EQ(0, pt_run_task("vfork_and_exec"));
+}
+
+TASK(check_locked)
+{
+	struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
+	pid_t self = getpid(), pid;
+
+	CHECK_EQ(-ESRCH, pvas_task_get_index());
+	pid = fork();
+	if (!pid) {
+		fcntl(atoi(pt_args[0]), F_GETLK, &lock);
+		_exit(lock.l_pid != self);
+	}
+	CHECK_EQ(0, pt_wait(pid));
+}
+
+TASK(lock_own_and_exec)
+{
+	struct flock lock = { .l_type = F_RDLCK, .l_whence = SEEK_SET };
+	int fd = open(pt_self(), O_RDONLY);
+
+	CHECK_EQ(0, fcntl(fd, F_SETLK, &lock));
+	pt_exec_as("check_locked", pt_number(fd));
+}
+
+/* a program that has locked its own file keeps the lock */
+PVAS_TEST(leaves_with_locks)
+{
+	if (strcmp(getenv("PVAS_TEST_BACKEND") ?: "", "user"))
+		SKIP(return, "the module's loader releases them");
+	EXPECT_EQ(0, pt_run_task("lock_own_and_exec"));
 }
 
 PT_MAIN()

@@ -107,13 +107,16 @@ static void close_by_number(int keep, uint64_t end)
 		close_one(fd, keep);
 }
 
-static int open_list(void)
+int user_child_open_list(void)
 {
-	int proc = user_program_proc();
+	int proc = user_program_proc(), list;
 
 	if (proc < 0)
 		return proc;
-	return (int)pvas_raw4(__NR_openat, proc, "self/fd", O_RDONLY | O_DIRECTORY, 0);
+	list = (int)pvas_raw4(__NR_openat, proc, "thread-self/fd", O_RDONLY | O_DIRECTORY, 0);
+	if (proc != user_proc_fd())
+		pvas_raw1(__NR_close, proc);
+	return list;
 }
 
 /*
@@ -124,19 +127,19 @@ static int open_list(void)
 static int make_list(int keep)
 {
 	struct rlimit limit = { 1024, 1024 };
-	int dir = open_list();
+	int dir = user_child_open_list();
 
 	if (dir < 0) {
 		pvas_raw4(__NR_prlimit64, 0, RLIMIT_NOFILE, NULL, &limit);
 		close_by_number(keep, limit.rlim_cur);
-		dir = open_list();
+		dir = user_child_open_list();
 	}
 	if (dir < 0)
 		close_by_number(keep, NUMBERS_MAX);
 	return dir;
 }
 
-static int number_of(const char *name)
+int user_child_number_of(const char *name)
 {
 	int n = 0;
 
@@ -179,7 +182,7 @@ void user_child_close_on_exec(int keep)
 			const char *name = ((struct dirent64 *)(buf + at))->name;
 
 			if (*name != '.')
-				close_one(number_of(name), keep);
+				close_one(user_child_number_of(name), keep);
 		}
 	}
 	pvas_raw1(__NR_close, dir);

@@ -21,7 +21,7 @@
  * @nr_head:	number of @head; 0: argv is unchanged
  * @lines:	the #! lines that @head points into
  * @depth:	number of @lines
- * @asks:	the kernel is asked about each file
+ * @asks:	the kernel is asked about each file, and a locked one refused: an exec of a task
  */
 struct user_program {
 	int fd;
@@ -47,6 +47,13 @@ int user_program_open_at(struct user_program *prog, int dir, const char *file, c
 /* The directory /proc; or -errno */
 int user_program_proc(void);
 
+/* ---- locked.c ---- */
+
+struct stat;
+
+/* Would it cost the process record locks to open this file and close it? */
+int user_program_is_locked(const struct stat *st);
+
 /* ---- stack.c ---- */
 
 /* Map the stack and fill it. @info is the address of its struct pvas_start. 0 or -errno. */
@@ -66,6 +73,15 @@ struct dirent64 {
 	uint8_t type;
 	char name[];
 };
+
+/*
+ * A list of the open descriptors for getdents64(), which is one of them, and not close-on-exec; or
+ * -errno.
+ */
+int user_child_open_list(void);
+
+/* The number of one, as it is there */
+int user_child_number_of(const char *name);
 
 /* The first function of the new process; @arg is a struct user_start. */
 int user_child_main(void *arg);

@@ -45,8 +45,12 @@ static long may_execute_open(int fd, const struct stat *now, const struct stat *
 	return now->st_dev == before->st_dev && now->st_ino == before->st_ino ? 0 : -EACCES;
 }
 
-/* Open an executable file. Errors are those of execve(), and -EPERM if it can't be read. */
-static int open_executable(int dir, const char *path, struct stat *st)
+/*
+ * Open an executable file. Errors are those of execve(), -EPERM if it can't be read, and -EBUSY if
+ * a task must not because of locks.
+ */
+static int open_executable(const struct user_program *prog, int dir, const char *path,
+			   struct stat *st)
 {
 	struct stat before;
 	long fd, err;
@@ -59,6 +63,8 @@ static int open_executable(int dir, const char *path, struct stat *st)
 	err = may_execute(dir, path);
 	if (err)
 		return err;
+	if (prog->asks && user_program_is_locked(&before))
+		return -EBUSY;
 	do {
 		fd = pvas_raw4(__NR_openat, dir, path,
 			       O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0);
@@ -126,7 +132,7 @@ static int check_interp(const struct user_program *prog)
 		err = pvas_elf_check_interp_path(path, image->interp_len);
 	if (err)
 		return err;
-	fd = open_executable(AT_FDCWD, path, &st);
+	fd = open_executable(prog, AT_FDCWD, path, &st);
 	if (fd < 0)
 		return fd;
 	err = ask_kernel(prog, fd) ?: read_image(fd, (uint64_t)st.st_size, &head, &interp);
@@ -279,7 +285,7 @@ static int try_open(struct user_program *prog, int dir, const char *file, const 
 	struct stat st;
 	long n;
 
-	prog->fd = open_executable(dir, file, &st);
+	prog->fd = open_executable(prog, dir, file, &st);
 	if (prog->fd < 0)
 		return prog->fd;
 	n = ask_kernel(prog, prog->fd) ?: pvas_raw_pread(prog->fd, line, USER_SCRIPT_HEAD, 0);

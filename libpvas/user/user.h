@@ -36,6 +36,7 @@
  *	pool.c		how many workers there are, and how they end
  *	far*.c		far memory: see far.h
  *	worker.c	the threads that receive and answer the filter's requests
+ *	locked.c	record locks on what an execve() that stays would open
  *	program.c	a new task: which file is its program: #! and ELF checks
  *	stack.c		its stack
  *	child.c		the new process, from clone() to the loader
