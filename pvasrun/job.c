@@ -163,6 +163,7 @@ void job_kill_now(struct job *job, int signo)
 	record_signal(job, signo);
 	job->ending = true;
 	job->kill_at = 0;
+	job->leave_at = now_ms() + KILLED_MS;
 	job_kill(job, SIGKILL, false);
 }
 
@@ -266,6 +267,8 @@ static void task_ended(struct job *job, unsigned int rank, int wait_status)
 {
 	job->tasks[rank].ended = true;
 	job->live--;
+	if (job->leave_at)
+		job->leave_at = now_ms() + KILLED_MS;
 	if (!WIFEXITED(wait_status) || WEXITSTATUS(wait_status))
 		task_failed(job, rank, wait_status);
 	else
@@ -392,7 +395,20 @@ static void kill_rest(struct job *job)
 	if (job->interrupt)
 		record_signal(job, job->interrupt);
 	job->kill_at = 0;
+	job->leave_at = now_ms() + KILLED_MS;
 	job_kill(job, SIGKILL, false);
+}
+
+/*
+ * A call that can't be interrupted, of a file server that doesn't answer for example, keeps even
+ * a killed task. It ends with the call.
+ */
+static void leave_rest(struct job *job)
+{
+	report_error("%u tasks can't be killed: left behind (a file server or a device doesn't answer?)",
+		     job->live);
+	job->leave_at = 0;
+	job->live = 0;
 }
 
 /* The earlier of two times; 0 means none. */
@@ -409,11 +425,15 @@ int64_t job_deadline(struct job *job, int64_t now)
 		timeout_expired(job);
 	if (job->kill_at && now >= job->kill_at)
 		kill_rest(job);
+	if (job->leave_at && job->live && now >= job->leave_at)
+		leave_rest(job);
 	if (job->exits_pending && (job->ending || now >= job->exit_pending_until))
 		job_resolve_exits(job);
 	if (job->stop_at && now >= job->stop_at)
 		stopped_report(job);
 	next = earlier(job->kill_at, job->stop_at);
+	if (job->live)
+		next = earlier(next, job->leave_at);
 	if (job->exits_pending)
 		next = earlier(next, job->exit_pending_until);
 	if (!job->ending)

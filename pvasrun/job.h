@@ -17,6 +17,8 @@
 
 /* Between SIGTERM, or the user's signal, and SIGKILL */
 #define GRACE_MS 3000
+/* After SIGKILL, and after each task's end since, until those that don't end are left behind */
+#define KILLED_MS 30000
 
 struct task {
 	pid_t pid;		/* 0: not started */
@@ -53,6 +55,7 @@ struct job {
 	bool ending;		/* the tasks were told to end */
 	int64_t timeout_at;	/* of --timeout; 0: never */
 	int64_t kill_at;	/* when remaining tasks get SIGKILL; 0: never */
+	int64_t leave_at;	/* when those that SIGKILL has not ended are left behind; 0: never */
 	int64_t stop_at;	/* when to report stopped tasks; 0: never */
 	int interrupt;		/* the last INT, TERM, HUP or QUIT passed on, 0: none */
 	int64_t interrupted_at;

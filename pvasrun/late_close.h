@@ -2,10 +2,10 @@
 /*
  * A process that closes sockets in pvasrun's place, when pvasrun has ended the connection to it.
  *
- * What others have sent to an AF_UNIX socket and nobody has received is closed with it: files of
- * all kinds, SCM_RIGHTS of unix(7). That can take as long as their sender likes, a TCP connection
- * with SO_LINGER for example, or a file whose server doesn't answer. So pvasrun's close(2) must
- * not be the last one.
+ * The last close(2) of an AF_UNIX socket also closes the files that others have sent to it and
+ * nobody has received, SCM_RIGHTS of unix(7). That can take as long as their sender likes: a TCP
+ * connection with SO_LINGER for example, or a file whose server doesn't answer. So the last
+ * close(2) must not be pvasrun's.
  */
 #ifndef PVASRUN_LATE_CLOSE_H
 #define PVASRUN_LATE_CLOSE_H

@@ -183,6 +183,8 @@ static void wait_for_tasks(struct run *run)
 	while (run->job.live || run->job.exits_pending) {
 		int64_t now = now_ms(), until = job_deadline(&run->job, now);
 
+		if (!run->job.live && !run->job.exits_pending)
+			break;
 		until = left_report(&run->left, now, until);
 		loop_turn(&run->loop, wait_ms(now, or_report(now, until)));
 		if (!run->output.hung_up)

@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "../clock.h"
 #include "../job.h"
 #include "../signals.h"
 #include "unit.h"
@@ -75,6 +76,22 @@ static void in_flood(void)
 	loop_close(&loop);
 }
 
+/* Tasks that SIGKILL doesn't end are left behind after a time, and each one's end begins it anew. */
+static void test_left_behind(void)
+{
+	struct options opt = { .tasks = 2, .nr_apps = 0 };
+	struct job job;
+	int64_t now = now_ms();
+
+	check(!job_init(&job, &opt));
+	job.live = 2;
+	job.ending = true;
+	job.leave_at = now + 100;
+	check(job_deadline(&job, now) == now + 100 && job.live == 2);
+	check(job_deadline(&job, now + 100) == -1 && !job.live);
+	job_free(&job);
+}
+
 void test_job(void)
 {
 	int wait_status;
@@ -85,4 +102,5 @@ void test_job(void)
 		_exit(check_failures() > 0);
 	}
 	check(waitpid(pid, &wait_status, 0) == pid && !wait_status);
+	test_left_behind();
 }
