@@ -76,7 +76,7 @@ static void in_flood(void)
 	loop_close(&loop);
 }
 
-/* Tasks that SIGKILL doesn't end are left behind after a time, and each one's end begins it anew. */
+/* Tasks that SIGKILL does not end are left behind in the end; each end of one begins it anew. */
 static void test_left_behind(void)
 {
 	struct options opt = { .tasks = 2, .nr_apps = 0 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Files that others put into a socket of pvasrun: neither receiving nor closing it waits for them. */
+/* Files that others send to a socket of pvasrun: neither receiving nor closing waits for them. */
 #include <errno.h>
 #include <fcntl.h>
 #include <netinet/in.h>
