@@ -37,7 +37,7 @@ static void copy_piece(const struct mca_btl_pvas_shared_copy *sc, int64_t piece)
 	size_t at = piece * sc->piece;
 	size_t len = sc->size - at < sc->piece ? sc->size - at : sc->piece;
 
-	memcpy(sc->to + at, sc->from + at, len);
+	mca_btl_pvas_memcpy(sc->to + at, sc->from + at, len);
 }
 
 /* ---- the sender ---- */
@@ -143,6 +143,6 @@ bool mca_btl_pvas_copy_from(struct mca_btl_base_endpoint_t *ep, void *to, const 
 		sc = begin_shared_copy(ep, to, from, size);
 	if (sc)
 		return copy_with_sender(ep, sc);
-	memcpy(to, from, size);
+	mca_btl_pvas_memcpy(to, from, size);
 	return true;
 }

@@ -27,7 +27,7 @@ static bool copy(struct mca_btl_base_endpoint_t *ep, enum direction direction, v
 		if (direction == FROM_PEER) {
 			done = mca_btl_pvas_copy_from(ep, local, (const void *)remote, size);
 		} else {
-			memcpy((void *)remote, local, size);
+			mca_btl_pvas_memcpy((void *)remote, local, size);
 			/* Order the data before its notification, which can be a plain store. */
 			__atomic_thread_fence(__ATOMIC_RELEASE);
 			done = true;

@@ -229,8 +229,8 @@ int mca_coll_pvas_copy_data(void *to, size_t to_count, const struct ompi_datatyp
 	if (!bytes)
 		return rc;
 	if (to_contiguous && from_contiguous)
-		memcpy((char *)to + to_type->super.true_lb,
-		       (const char *)from + from_type->super.true_lb, bytes);
+		mca_btl_pvas_memcpy((char *)to + to_type->super.true_lb,
+				    (const char *)from + from_type->super.true_lb, bytes);
 	else if (to_contiguous)
 		convert(true, (char *)to + to_type->super.true_lb, bytes, from, from_count,
 			from_type);

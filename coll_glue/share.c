@@ -50,9 +50,9 @@ static bool copy_piece(struct mca_coll_pvas_share *share, char *other, bool to_p
 		return false;
 	n = share->bytes - offset < share->piece ? share->bytes - offset : share->piece;
 	if (to_poster)
-		memcpy(share->at + offset, other + offset, n);
+		mca_btl_pvas_memcpy(share->at + offset, other + offset, n);
 	else
-		memcpy(other + offset, share->at + offset, n);
+		mca_btl_pvas_memcpy(other + offset, share->at + offset, n);
 	mca_coll_pvas_count(bytes_copied, n);
 	atomic_fetch_add_explicit(&share->copied, n, memory_order_release);
 	return true;

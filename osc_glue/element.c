@@ -259,9 +259,9 @@ void mca_osc_pvas_apply_plain(const struct mca_osc_pvas_operation *o, char *to, 
 	const size_t bytes = n * mca_coll_pvas_extent(o->type);
 
 	if (old)
-		memcpy(old, to, bytes);
+		mca_btl_pvas_memcpy(old, to, bytes);
 	if (o->kind == MCA_OSC_PVAS_REPLACE)
-		memcpy(to, from, bytes);
+		mca_btl_pvas_memcpy(to, from, bytes);
 	else if (o->kind == MCA_OSC_PVAS_ADD && o->bytes)
 		add(o->bytes, to, from, n);
 	else if (o->kind != MCA_OSC_PVAS_NO_OP)

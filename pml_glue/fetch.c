@@ -51,7 +51,7 @@ static void copy_piece(const struct mca_pml_pvas_shared_copy *sc, int64_t piece)
 	size_t at = piece * sc->piece;
 	size_t len = sc->size - at < sc->piece ? sc->size - at : sc->piece;
 
-	memcpy(sc->to + at, sc->from + at, len);
+	mca_btl_pvas_memcpy(sc->to + at, sc->from + at, len);
 }
 
 /* The sender's part; the caller holds the lock. */
@@ -124,7 +124,7 @@ static void copy_contiguous(struct mca_pml_pvas_peer *peer, char *to, const char
 
 	if (!component.share_limit || size < component.share_limit ||
 	    peer == component.own_peer || !begin_shared_copy(sc, to, from, size)) {
-		memcpy(to, from, size);
+		mca_btl_pvas_memcpy(to, from, size);
 		return;
 	}
 	while (claim_piece(sc, &piece)) {

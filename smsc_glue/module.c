@@ -50,7 +50,7 @@ static int copy_to(mca_smsc_endpoint_t *ep, void *local, void *remote, size_t si
 {
 	(void)ep;
 	(void)reg;
-	memcpy(remote, local, size);
+	mca_btl_pvas_memcpy(remote, local, size);
 	count(size);
 	return OPAL_SUCCESS;
 }
@@ -59,7 +59,7 @@ static int copy_from(mca_smsc_endpoint_t *ep, void *local, void *remote, size_t 
 {
 	(void)ep;
 	(void)reg;
-	memcpy(local, remote, size);
+	mca_btl_pvas_memcpy(local, remote, size);
 	count(size);
 	return OPAL_SUCCESS;
 }

@@ -93,6 +93,7 @@ try shared-copies	tasks 4 OMPI_MCA_coll_pvas_share_copy=1 OMPI_MCA_coll_pvas_rin
 try all-share		tasks 4 OMPI_MCA_coll_pvas_share=1 combine $rounds 5000
 says clamped 'coll_pvas_ring_limit is 16384, not 17000' \
 			tasks 2 OMPI_MCA_coll_pvas_ring_limit=17000 move 2
+try behind		tasks 3 behind
 try ahead		tasks 3 ahead
 try ahead-7		tasks 7 ahead
 # Copies are shared only if ranks do not outnumber processors.
