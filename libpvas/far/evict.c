@@ -153,7 +153,8 @@ void far_frame_reserve(void)
 		if (!far_evict())
 			far_wait();
 	far.mapped++;
-	pthread_cond_signal(&far.work);
+	if (far.mapped + far_reserve_low() > far.frames)
+		pthread_cond_signal(&far.work);
 }
 
 /* Take from the dirty slots those that lie in a row and hold pages in a row: how many. */

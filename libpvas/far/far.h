@@ -7,6 +7,7 @@
 #define PVAS_FAR_FAR_H
 
 #include <pthread.h>
+#include <sched.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -113,6 +114,7 @@ enum { FAR_WORKERS = 2, FAR_THREADS_MAX = 64 };
  * @resident:	mapped pages, in the order of the clock: its hand is at the head
  * @frames:	how many pages may be mapped
  * @mapped:	how many are, or are about to be
+ * @free_low:	too few frames are free: a worker evicts until there are enough
  * @capacity:	of a job: how many pages may be @allocated
  * @slots:	numbers 0 to @fetch_count - 1: to fetch into, ordinary memory; all others: for
  *		pages on their way out, registered, so that the kernel can move pages there
@@ -143,6 +145,7 @@ struct far_pager {
 	struct far_list resident;
 	uint64_t frames;
 	uint64_t mapped;
+	bool free_low;
 	uint64_t pinned;
 	uint64_t allocated;
 	uint64_t capacity;
@@ -206,6 +209,17 @@ static inline bool far_exchanges(void)
 	return far.protocol->communicate;
 }
 
+/* Frames that are kept free, so that a fault need not wait for one; when to make more free */
+static inline uint64_t far_reserve(void)
+{
+	return far.frames / 32 + 2;
+}
+
+static inline uint64_t far_reserve_low(void)
+{
+	return far_reserve() / 2 + 1;
+}
+
 static inline uint64_t far_place_of(uint64_t page)
 {
 	return far.place ? far.place[page] : page;
@@ -241,6 +255,18 @@ struct far_rows {
 };
 
 int far_config_get(struct far_config *config, const struct pvas_far_attr *attr);
+
+/* ---- home.c ---- */
+
+/** struct far_home - where a thread that serves faults runs: on @at; -1: anywhere in @all */
+struct far_home {
+	int at;
+	bool known;
+	cpu_set_t all;
+};
+
+void far_home_begin(struct far_home *home);		/* the calling thread's */
+void far_home_follow(struct far_home *home, pid_t tid);	/* it has served this thread */
 
 /* ---- memory.c: the pager's memory ---- */
 

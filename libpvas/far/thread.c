@@ -69,20 +69,32 @@ static void *serve(void *arg)
 	int fd = (int)(intptr_t)arg;
 	struct epoll_event event;
 	struct far_fault fault;
+	struct far_home home;
 
+	far_home_begin(&home);
 	while (!__atomic_load_n(&far.stop, __ATOMIC_ACQUIRE)) {
-		while (far_uffd_read(&far.uffd, &fault))
+		while (far_uffd_read(&far.uffd, &fault)) {
 			far_fault(&fault);
+			if (!far_exchanges())
+				far_home_follow(&home, fault.tid);
+		}
 		epoll_wait(fd, &event, 1, -1);
 	}
 	close(fd);
 	return NULL;
 }
 
-/* Frames that are kept free, so that a fault need not wait for one */
-static uint64_t reserve(void)
+/*
+ * Pages leave in batches: with each fault one, each would wake a worker, which takes longer than
+ * the fault itself.
+ */
+static bool must_refill(void)
 {
-	return far.frames / 32 + 2;
+	if (!far.free_low && far.mapped + far_reserve_low() > far.frames)
+		far.free_low = true;
+	if (far.mapped + far_reserve() <= far.frames)
+		far.free_low = false;
+	return far.free_low;
 }
 
 /* One thing that has to be done, if there is one */
@@ -94,7 +106,7 @@ static bool work(void)
 		return true;
 	if (far_ahead_work())
 		return true;
-	if (far.mapped + reserve() > far.frames && far_evict())
+	if (must_refill() && far_evict())
 		return true;
 	return far.dirty.count > far.out_count / 4 && far_write_back();
 }
