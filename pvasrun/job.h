@@ -55,7 +55,7 @@ struct job {
 	bool ending;		/* the tasks were told to end */
 	int64_t timeout_at;	/* of --timeout; 0: never */
 	int64_t kill_at;	/* when remaining tasks get SIGKILL; 0: never */
-	int64_t leave_at;	/* when those that SIGKILL has not ended are left behind; 0: never */
+	int64_t leave_at;	/* when those SIGKILL has not ended are left; 0: never */
 	int64_t stop_at;	/* when to report stopped tasks; 0: never */
 	int interrupt;		/* the last INT, TERM, HUP or QUIT passed on, 0: none */
 	int64_t interrupted_at;
