@@ -180,6 +180,7 @@ static void find(uint64_t *word)
 /* A fork child, which has a copy of most of our memory, does not learn from it what to imitate. */
 TEST(no_imitation)
 {
+	const int nr[] = { SYS_kcmp };
 	int to[2], from[2];
 	uint64_t used;
 	size_t len;
@@ -188,6 +189,9 @@ TEST(no_imitation)
 	ASSERT_EQ(begin(), 0);
 	ASSERT_EQ(pipe(to), 0);
 	ASSERT_EQ(pipe(from), 0);
+	/* A comparison has seen it as well: of a process that isn't ours. */
+	forbid(nr, 1, EPERM);
+	EXPECT_EQ(user_caller_inside(getppid()), 0);
 	pid = fork();
 	if (!pid) {
 		if (read(to[0], &mixed, sizeof(mixed)) == sizeof(mixed))

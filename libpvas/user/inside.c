@@ -74,6 +74,17 @@ static void make_probes(void)
 		pattern = (struct user_pattern *)(probes + PROBES);
 }
 
+/*
+ * A fork child has a copy of our stack too, and with it of all that was seen of the pattern
+ * there. For callers of functions that saw it.
+ */
+static __attribute__((noinline)) void wipe_stack(void)
+{
+	char below[1 << 13];
+
+	explicit_bzero(below, sizeof(below));
+}
+
 /* A bit for each page of the pattern; or -errno. 0 as well if this process may not know. */
 static int pages_in_use(pid_t tid, uint64_t *mask)
 {
@@ -122,7 +133,7 @@ static void make_pattern(void)
  * launcher locks all of its memory, all pages are in use. Returns how many were made so far; or
  * -errno if it can't be seen now: the last one remains.
  */
-static int ensure_pattern(void)
+static __attribute__((noinline)) int ensure_pattern(void)
 {
 	uint64_t used;
 	int err;
@@ -194,6 +205,7 @@ int user_caller_begin(void)
 	if (!probes)
 		return -ENOMEM;
 	err = ensure_pattern();
+	wipe_stack();
 	if (err == -EMFILE || err == -ENFILE || err == -ENOMEM)
 		return pvas_fail(err, "user backend: can't read /proc/PID/pagemap: %s",
 				 strerror(-err));
@@ -286,7 +298,7 @@ static int is_readable(pid_t tid)
  * Reading memory waits for whoever provides it, which can be a process that never does
  * (userfaultfd, FUSE). To ask which pages are in use does not touch them.
  */
-static int has_pattern(pid_t tid)
+static __attribute__((noinline)) int has_pattern(pid_t tid)
 {
 	uint64_t used, seen;
 	int made, now, err;
@@ -321,8 +333,10 @@ static int compare(pid_t tid, int known)
 		return ret == 0;
 	if (ret == -ESRCH)
 		return -ESRCH;
-	if (!known)
+	if (!known) {
 		has = has_pattern(tid);
+		wipe_stack();
+	}
 	return has > 0 ? same_by_probe(tid) : has;
 }
 
