@@ -25,7 +25,7 @@ export O := $(BUILD)
 user	:= libpvas far pvasrun examples tools scale
 
 .PHONY: all module module-all $(user) btl_glue coll_glue osc_glue pml_glue smsc_glue python deps demo check style check-debug \
-	check-mpi check-packages check-matrix attack bench bench-quick dist distcheck deb rpm clean
+	check-mpi check-packages check-matrix check-vm attack bench bench-quick dist distcheck deb rpm clean
 
 all: module $(user)
 
@@ -84,6 +84,9 @@ attack: deps
 	@$(MAKE) -s module-all libpvas pvasrun
 	@$(MAKE) -s -C selftests attack
 	@scripts/attack
+
+check-vm: deps
+	@CHECK_STAGES=scripts/check-vm.stages scripts/check
 
 check-mpi:
 	@scripts/install-deps --mpi
