@@ -54,6 +54,7 @@ check: tests $(tout)/figure3.ok
 check-job: all $(tout)/task $(tout)/storage $(tout)/kernels $(fftw)
 	$(Q)O=$(abspath $(O)) $(tests)/job/run.sh
 	$(Q)O=$(abspath $(O)) $(tests)/programs/run.sh --short
-check-programs: all $(tout)/task $(tout)/kernels $(fftw)
+check-programs: tests $(tout)/task $(tout)/kernels $(fftw)
 	$(Q)O=$(abspath $(O)) $(tests)/programs/run.sh
+	$(Q)MORE=10 $(tout)/pager -t no_store_is_lost
 .PHONY: check-job check-programs
