@@ -200,7 +200,8 @@ environment()
 	wants "host: a virtual environment" || return 0
 	run $python -m venv --without-pip --system-site-packages "$T/venv"
 	[ $status -ne 0 ] || PATH=$T/venv/bin:$PATH run "${pvasrun[@]}" -n 2 python3 -c \
-		'import sys, pvas; print(pvas.size, sys.prefix, sys.executable, sys.prefix != sys.base_prefix)'
+		'import sys, pvas
+sys.stdout.write(f"{pvas.size} {sys.prefix} {sys.executable} {sys.prefix != sys.base_prefix}\n")'
 	judge "host: a virtual environment" 0 "^2 $T/venv $T/venv/bin/python3 True"
 }
 
