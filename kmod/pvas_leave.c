@@ -208,12 +208,17 @@ int pvas_member_end(struct pvas_member *m)
 	return err;
 }
 
-/* Tracepoint sched_process_exec: was it an exec out of the space? */
+/*
+ * Tracepoint sched_process_exec: was it an exec out of the space? One that entered is not armed
+ * any more; any other has not used it, and the new program did not ask for it.
+ */
 void pvas_task_on_exec(struct task_struct *tsk)
 {
-	struct pvas_member *m;
+	struct pvas_member *m = pvas_take_armed(tsk->signal);
 	bool out;
 
+	if (m)
+		pvas_member_leave(m, TWA_RESUME);
 	rcu_read_lock();
 	m = pvas_member_find(tsk->signal);
 	out = m && tsk->mm != m->part->space->mm;

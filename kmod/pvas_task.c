@@ -58,19 +58,30 @@ static int pvas_arm_locked(struct pvas_space *space, struct pvas_member *m, u32 
  * @space:	the space; the caller has checked the permission
  * @index:	the partition to take; with @any, receives the one chosen
  * @any:	take the lowest free one
+ *
+ * Waits for an exec of another thread.
  */
 int pvas_task_arm(struct pvas_space *space, u32 *index, bool any)
 {
+	struct mutex *exec = &current->signal->cred_guard_mutex;
 	struct pvas_member *m = pvas_member_alloc(space);
 	int err;
 
 	if (!m)
 		return -ENOMEM;
-	spin_lock(&space->lock);
-	spin_lock(&pvas_members_lock);
-	err = pvas_arm_locked(space, m, index, any);
-	spin_unlock(&pvas_members_lock);
-	spin_unlock(&space->lock);
+	/*
+	 * An exec of another thread may have found the process not armed; it must not get its
+	 * program's rights and be armed. It ends this thread if it succeeds.
+	 */
+	err = mutex_lock_interruptible(exec) ? -ERESTARTNOINTR : 0;
+	if (!err) {
+		spin_lock(&space->lock);
+		spin_lock(&pvas_members_lock);
+		err = pvas_arm_locked(space, m, index, any);
+		spin_unlock(&pvas_members_lock);
+		spin_unlock(&space->lock);
+		mutex_unlock(exec);
+	}
 	if (err)
 		pvas_member_free(m);
 	return err;
