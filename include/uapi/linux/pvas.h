@@ -198,7 +198,7 @@ struct pvas_attach {
  * no_new_privs; or it has mixed ids, lives in a time namespace of its own, or a
  * time or pid namespace is set for its children; or a task has made the space not
  * dumpable. A seccomp filter counts as the creator's as long as a task or the
- * creator's parent has it.
+ * creator's parent has it. -EINTR a signal came while another thread was in execve().
  *
  * The execve() of a task stays in its partition, as a new program of the same task, if the
  * new program could be armed and run there: the rules above are asked again. Else the
