@@ -131,7 +131,9 @@ static int run_traced(struct pvas_space *space, const char *name, int keeps)
 	if (pipe(go))
 		return -errno;
 	pid = pt_start_task_fd(space, 1, name, go[0]);
-	if (pid < 0 || ptrace(PTRACE_SEIZE, pid, NULL, NULL))
+	if (pid < 0)
+		return pid;
+	if (ptrace(PTRACE_SEIZE, pid, NULL, NULL))
 		return -errno;
 	if (write(go[1], "g", 1) != 1)
 		return -errno;
