@@ -24,12 +24,14 @@
  * struct file_store - an open file
  * @fd:		by which pages pass it: with O_DIRECT, where the file system has that
  * @own:	it is ours alone, so discarded pages can give their room back
+ * @size:	of the part that pages are put into, in bytes
  * @path:	for messages
  */
 struct file_store {
 	struct far_store store;
 	int fd;
 	bool own;
+	off_t size;
 	uint64_t put_bytes, get_bytes;
 	char path[];
 };
@@ -176,6 +178,7 @@ static int file_open(const struct far_store_config *config, struct far_store **s
 		return far_fail(-ENOMEM, "no memory");
 	memcpy(f->path, config->spec, len);
 	f->store = (struct far_store){ &far_store_file, config->page_size, config->pages };
+	f->size = (off_t)size;
 	err = open_file(f, size);
 	if (err)
 		free(f);
@@ -193,13 +196,29 @@ static bool without_direct(struct file_store *f)
 	       !fcntl(f->fd, F_SETFL, flags & ~O_DIRECT);
 }
 
+/*
+ * Is a regular file as large as it was? One that somebody has truncated grows again by a put of a later
+ * page, and what lies before that reads as zeros.
+ */
+static int check_size(const struct file_store *f)
+{
+	struct stat st;
+
+	if (fstat(f->fd, &st) || !S_ISREG(st.st_mode) || st.st_size >= f->size)
+		return 0;
+	return far_fail(-EIO, "file:%s: it was truncated", f->path);
+}
+
 static int file_put(struct far_store *store, uint64_t first, uint64_t count, const void *buf)
 {
 	struct file_store *f = to_file(store);
 	size_t size = count * store->page_size, at = 0;
 	off_t from = (off_t)(first * store->page_size);
+	int err = check_size(f);
 	ssize_t n;
 
+	if (err)
+		return err;
 	while (at < size) {
 		n = pwrite(f->fd, (const char *)buf + at, size - at, from + (off_t)at);
 		if (n > 0)
@@ -228,7 +247,7 @@ static int file_get(struct far_store *store, uint64_t first, uint64_t count, voi
 			return fail(f, "read");
 	}
 	__atomic_fetch_add(&f->get_bytes, size, __ATOMIC_RELAXED);
-	return 0;
+	return check_size(f);
 }
 
 /* The room stays allocated: a later put must not fail. */

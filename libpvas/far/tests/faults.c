@@ -263,7 +263,17 @@ static int replace_file(const char *path, const char *other)
 	return close(with);
 }
 
-enum fails { PUT, GET };
+/* Of TRUNCATED and GROWN the file is cut off; of the latter it has then grown to a half of its size. */
+enum fails { PUT, GET, TRUNCATED, GROWN };
+
+static int break_file(const char *path, enum fails what)
+{
+	if (what == PUT)
+		return replace_file(path, "/dev/full");
+	if (what == GET)
+		return replace_file(path, "/dev/null");
+	return truncate(path, 0) || truncate(path, what == GROWN ? SIZE / 2 : 0);
+}
 
 /* Fill far memory, let the store fail, and read: what a child does */
 static void lose_file(const char *spec, const char *path, unsigned int copies, enum fails what)
@@ -275,12 +285,12 @@ static void lose_file(const char *spec, const char *path, unsigned int copies, e
 	if (open_far(&how, RAM, SIZE) || pvas_far_alloc((void **)&p, SIZE))
 		_exit(10);
 	memset((char *)p, 3, SIZE);
-	if (replace_file(path, what == PUT ? "/dev/full" : "/dev/null"))
+	if (break_file(path, what))
 		_exit(11);
-	if (what == PUT)
+	if (what == PUT || what == TRUNCATED)
 		memset((char *)p, 4, SIZE);
 	for (i = 0; i < SIZE; i += PAGE)
-		if (p[i] != (what == PUT ? 4 : 3))
+		if (p[i] != (what == PUT || what == TRUNCATED ? 4 : 3))
 			_exit(12);
 	_exit(0);
 }
@@ -325,16 +335,21 @@ static const char *const protocols[] = { "pvas", "r3", "r58", "r77" };
 
 static void lose_all(struct __test_metadata *_metadata)
 {
+	static const char *const reasons[] = {
+		[PUT] = "write: No space left on device",
+		[GET] = "truncated",
+		[TRUNCATED] = "truncated",
+		[GROWN] = "truncated",
+	};
 	char said[1000];
+	int what;
 
-	EXPECT_EQ(1, run_losing("file:%s", 1, GET, said, sizeof(said)));
-	EXPECT_NE(NULL, strstr(said, "pvas-far: file:/var/tmp/pvas-far-"));
-	EXPECT_NE(NULL, strstr(said, "truncated"));
-	EXPECT_TRUE(is_one_line(said));
-	EXPECT_EQ(1, run_losing("file:%s", 1, PUT, said, sizeof(said)));
-	EXPECT_NE(NULL, strstr(said, "pvas-far: file:/var/tmp/pvas-far-"));
-	EXPECT_NE(NULL, strstr(said, "write: No space left on device"));
-	EXPECT_TRUE(is_one_line(said));
+	for (what = PUT; what <= GROWN; what++) {
+		EXPECT_EQ(1, run_losing("file:%s", 1, what, said, sizeof(said)));
+		EXPECT_NE(NULL, strstr(said, "pvas-far: file:/var/tmp/pvas-far-"));
+		EXPECT_NE(NULL, strstr(said, reasons[what]));
+		EXPECT_TRUE(is_one_line(said));
+	}
 }
 
 TEST(store_fails)
