@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -16,18 +17,33 @@
 #define AT_ONCE_MS	10	/* Any number of answers may take so long. */
 #define KILLED_MS	100	/* until a child must have ended */
 
+/* A child needs nothing in it. */
+static void *unneeded;
+static size_t unneeded_length;
+
+void ask_without(void *begin, size_t length)
+{
+	unneeded = begin;
+	unneeded_length = length;
+}
+
 pid_t fork_without_signal(void)
 {
 	return (pid_t)syscall(SYS_clone, 0, NULL, NULL, NULL, NULL);
 }
 
-/* It keeps no file of pvasrun's: if it hangs, it holds up no reader of them. */
+/*
+ * It keeps no file of pvasrun's: if it hangs, it holds up no reader of them; and no memory of
+ * tasks, which would be used as long as it hangs.
+ */
 static void __attribute__((noreturn)) run(void (*answer)(const void *about), const void *about,
 					  int to)
 {
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	dup2(to, STDIN_FILENO);
 	close_range(STDIN_FILENO + 1, ~0U, 0);
+	if (unneeded_length)
+		munmap(unneeded, unneeded_length);
 	answer(about);
 	_exit(0);
 }

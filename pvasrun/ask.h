@@ -15,6 +15,12 @@
 /* fork(2), but the parent gets no signal when the child ends, and wait(2) needs __WALL. */
 pid_t fork_without_signal(void);
 
+/*
+ * Children unmap their copy of this memory first. With the user backend, that of all tasks is in
+ * pvasrun's address space.
+ */
+void ask_without(void *begin, size_t length);
+
 struct ask {
 	pid_t child;
 	int from;

@@ -14,6 +14,7 @@
 #include "env.h"
 #include "inherited.h"
 #include "precheck.h"
+#include "ask.h"
 #include "diagnose.h"
 #include "report.h"
 
@@ -144,6 +145,14 @@ static bool have_terminal(void)
 	return true;
 }
 
+/* With the user backend, the memory of tasks is in this address space. */
+static void leave_out_tasks(const struct job_space *space, unsigned int last)
+{
+	if (pvas_space_get_backend(space->space) == PVAS_BACKEND_USER)
+		ask_without((void *)(space->first * space->partition_size),
+			    (last - space->first + 1) * space->partition_size);
+}
+
 static int spawn(const struct launcher *launcher, struct start *start, const struct env *env,
 		 unsigned int rank)
 {
@@ -186,6 +195,7 @@ static int spawn(const struct launcher *launcher, struct start *start, const str
 	if (ret < 0)
 		return ret;
 	launcher->job->tasks[rank].index = index;
+	leave_out_tasks(space, index);
 	job_started(launcher->job, rank, pid, start->own_group);
 	return 0;
 }

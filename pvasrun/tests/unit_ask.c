@@ -2,6 +2,8 @@
 /* Children that answer, end without an answer, or never answer */
 #include <errno.h>
 #include <signal.h>
+#include <string.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -57,6 +59,39 @@ static unsigned int answers(void (*answer)(const void *about), int64_t *patience
 	return n;
 }
 
+/* Is there memory at this address? */
+static void look_at_memory(const void *about)
+{
+	unsigned char in_memory;
+	const int n = mincore((void *)(uintptr_t)about, 1, &in_memory) ? -errno : 1;
+
+	check(write(STDIN_FILENO, &n, sizeof(n)) == sizeof(n));
+}
+
+/* A child keeps no copy of memory that it does not need. */
+static void check_unneeded(void)
+{
+	const size_t length = 1 << 20;
+	int64_t patience = 60000;
+	struct ask ask;
+	void *tasks;
+	int i, n;
+
+	tasks = mmap(NULL, length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	check(tasks != MAP_FAILED);
+	memset(tasks, 1, length);
+	for (i = 0; i < 2; i++) {
+		check(!ask_begin(&ask, look_at_memory, tasks));
+		check(ask_read(&ask, &n, sizeof(n), &patience));
+		check(n == (i ? -ENOMEM : 1));
+		ask_end(&ask);
+		ask_without(tasks, length);
+	}
+	check(*(char *)tasks == 1);
+	ask_without(NULL, 0);
+	munmap(tasks, length);
+}
+
 void test_ask(void)
 {
 	const int64_t begin = now_ms();
@@ -77,4 +112,6 @@ void test_ask(void)
 	errno = 0;
 	check(waitpid(ask.child, NULL, WNOHANG) == -1 && errno == ECHILD);
 	ask_end(&ask);
+
+	check_unneeded();
 }
