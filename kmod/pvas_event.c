@@ -108,28 +108,37 @@ const struct pvas_hook_set pvas_event_set = { NULL, 0 };
 DEFINE_STATIC_CALL_NULL(pvas_wake_up_new_task, wake_up_new_task);
 DEFINE_STATIC_CALL_NULL(pvas_exit_files, exit_files);
 
-/* By its return address, the hook knows a stub's call: it must be no jump. */
-#define pvas_no_tail_call()	barrier()
+/*
+ * A stub holds the module, which it returns to: the closing of files can take for ever, also
+ * that of a thread whose process has left its space. Where the module is being removed there is
+ * no space, and so no event. By its return address the hook knows a stub's call, which is no
+ * jump, because module_put() comes last.
+ */
+static void notrace pvas_redirect_held(struct pt_regs *regs, void *stub)
+{
+	if (try_module_get(THIS_MODULE))
+		pvas_redirect(regs, stub);
+}
 
 static void pvas_stub_fork(struct task_struct *child)
 {
 	pvas_task_on_fork(current, child);
 	static_call(pvas_wake_up_new_task)(child);
-	pvas_no_tail_call();
+	module_put(THIS_MODULE);
 }
 
 static void pvas_stub_exec(struct linux_binprm *bprm)
 {
 	pvas_task_on_exec(current);
 	finalize_exec(bprm);
-	pvas_no_tail_call();
+	module_put(THIS_MODULE);
 }
 
 static void pvas_stub_exit(struct task_struct *tsk)
 {
 	pvas_task_on_exit(tsk);
 	static_call(pvas_exit_files)(tsk);
-	pvas_no_tail_call();
+	module_put(THIS_MODULE);
 }
 
 /* (child). For threads that the kernel creates in a process there is no event, either. */
@@ -142,7 +151,7 @@ static void notrace pvas_on_wake_up(unsigned long ip, unsigned long parent_ip,
 		return;
 	if (pvas_mm_may_be_space(current->mm) &&
 	    !pvas_is_kernel_worker((struct task_struct *)regs->di))
-		pvas_redirect(regs, pvas_stub_fork);
+		pvas_redirect_held(regs, pvas_stub_fork);
 }
 
 /* (bprm). The module's own format calls it, too, for a process that enters. */
@@ -154,7 +163,7 @@ static void notrace pvas_on_finalize(unsigned long ip, unsigned long parent_ip,
 	if (!regs || within_module(parent_ip, THIS_MODULE))
 		return;
 	if (pvas_is_known(current->signal))
-		pvas_redirect(regs, pvas_stub_exec);
+		pvas_redirect_held(regs, pvas_stub_exec);
 }
 
 /* (task). A fork that fails calls it for the child. */
@@ -167,7 +176,7 @@ static void notrace pvas_on_exit_files(unsigned long ip, unsigned long parent_ip
 		return;
 	if ((struct task_struct *)regs->di == current && (current->flags & PF_EXITING) &&
 	    pvas_is_known(current->signal))
-		pvas_redirect(regs, pvas_stub_exit);
+		pvas_redirect_held(regs, pvas_stub_exit);
 }
 
 static const char * const pvas_wake_up_names[] = { "wake_up_new_task", NULL };
