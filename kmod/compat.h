@@ -44,15 +44,31 @@
 #error "pvas does not work with CONFIG_RANDSTRUCT: it counts on where a mount namespace begins"
 #endif
 
-/* The tracepoint probes run with preemption off, and take spinlocks, which sleep there. */
-#ifdef CONFIG_PREEMPT_RT
-#error "pvas does not work with CONFIG_PREEMPT_RT: it takes spinlocks with preemption off"
-#endif
-
 #if !defined(CONFIG_X86_64) || !defined(CONFIG_DYNAMIC_FTRACE_WITH_REGS) || \
 	!defined(CONFIG_MEMCG) || !defined(CONFIG_CGROUPS)
 #error "pvas needs x86-64, CONFIG_DYNAMIC_FTRACE_WITH_REGS, CONFIG_MEMCG and CONFIG_CGROUPS"
 #endif
+
+/* dkms.conf and README.md have this, too. */
+#if defined(CONFIG_PREEMPT_RT) && LINUX_VERSION_CODE < KERNEL_VERSION(6, 12, 0)
+#error "pvas is tested with CONFIG_PREEMPT_RT from kernel 6.12 on only"
+#endif
+
+/* Tracepoint probes run with preemption off. With PREEMPT_RT, spinlocks sleep. */
+#define PVAS_PROBES_MAY_LOCK	(!IS_ENABLED(CONFIG_PREEMPT_RT))
+
+/* Around instructions that take spinlocks. */
+static inline void pvas_preempt_disable_nort(void)
+{
+	if (!IS_ENABLED(CONFIG_PREEMPT_RT))
+		preempt_disable();
+}
+
+static inline void pvas_preempt_enable_nort(void)
+{
+	if (!IS_ENABLED(CONFIG_PREEMPT_RT))
+		preempt_enable();
+}
 
 /* Every mmap, mremap and shmat gets its address here; 6.10 renamed it. */
 #if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 10, 0)

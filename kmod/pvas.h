@@ -11,8 +11,8 @@
  *  pvas_stay.c	    the exec of a task, which stays in its partition
  *  pvas_create.c   CREATE and ATTACH
  *  pvas_creator.c  the permitted contents of an mm that becomes a space
- *  pvas_hook.c	    ftrace hooks and tracepoint probes: on with the first space, off
- *		    after the last
+ *  pvas_hook.c	    ftrace hooks: on with the first space, off after the last
+ *  pvas_event.c    fork, exec and exit of processes
  *  pvas_bounds.c   the hooks in mm/: placement, stacks, fork
  *  pvas_calls.c    the table of limits on a task's calls that change the mm
  *  pvas_uffd.c	    userfaultfds of a space
@@ -44,9 +44,14 @@
  * too, of an empty partition that is in no table.
  *
  * Locks, outermost first: space->lock (spinning; partition table, states,
- * counters), pvas_members_lock (spinning; both hashes). Neither is held over
- * anything that sleeps. Both are taken from tracepoint probes, which run
+ * counters), pvas_members_lock (spinning; both hashes), space->label_lock. None is held
+ * over anything that sleeps. The first two are taken from tracepoint probes, which run
  * with preemption off in process context, never from interrupts.
+ *
+ * With PREEMPT_RT, where spinlocks sleep unless they are raw: ftrace callbacks, which run with
+ * preemption off if another tracer has the function too, take no lock but space->label_lock.
+ * pvas_members_lock is raw for pvas_exit(): a stub can run without a reference to the module, as
+ * that for get_task_exe_file(), and synchronize_rcu_tasks() does not wait for one that sleeps.
  */
 #ifndef PVAS_KMOD_H
 #define PVAS_KMOD_H
@@ -84,7 +89,7 @@ struct pid_namespace;
  * @filter:	the seccomp filter; there is no reference to take
  * @witness:	its parent, held, if that had the filter; or NULL
  * @relabelled: credentials with the newest version of its label, if the security policy has
- *		been reloaded, held; or NULL. Under pvas_space.lock
+ *		been reloaded, held; or NULL. Under pvas_space.label_lock
  *
  * Ids, capabilities, labels and the user namespace: pvas_space.cred.
  */
@@ -148,6 +153,7 @@ struct pvas_range {
  * @slices:	unmapped so far, written by the holder of @reclaim
  * @left:	files that were mapped when the last process left, see pvas_vacate()
  * @vacate:	frees all memory; then @vacate_late does what can take for ever
+ * @rcu:	for pvas_space_shift_of() and the like, which take no reference
  */
 struct pvas_space {
 	struct kref ref;
@@ -163,6 +169,7 @@ struct pvas_space {
 	const struct cred *cred;
 	struct pid_namespace *pid_ns;
 	struct pvas_origin origin;
+	raw_spinlock_t label_lock;
 	struct list_head paid;
 	u32 key_len;
 	char key[PVAS_KEY_MAX];
@@ -200,6 +207,7 @@ struct pvas_space {
 	struct work_struct vacate;
 	struct work_struct vacate_late;
 	struct work_struct free_work;
+	struct rcu_head rcu;
 };
 
 /**

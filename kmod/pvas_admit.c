@@ -188,10 +188,10 @@ void notrace pvas_origin_relabel(struct pvas_space *space, const struct cred *cr
 {
 	const struct cred *before;
 
-	spin_lock(&space->lock);
+	raw_spin_lock(&space->label_lock);
 	before = space->origin.relabelled;
 	space->origin.relabelled = get_cred(cred);
-	spin_unlock(&space->lock);
+	raw_spin_unlock(&space->label_lock);
 	if (before)
 		put_cred(before);
 }
@@ -201,9 +201,9 @@ bool notrace pvas_is_relabelled(struct pvas_space *space, const struct cred *cre
 {
 	bool is;
 
-	spin_lock(&space->lock);
+	raw_spin_lock(&space->label_lock);
 	is = space->origin.relabelled && pvas_labels_equal(cred, space->origin.relabelled);
-	spin_unlock(&space->lock);
+	raw_spin_unlock(&space->label_lock);
 	return is;
 }
 

@@ -32,7 +32,7 @@ static void pvas_space_dispose(struct pvas_space *space)
 	pvas_table_exit(space);
 	bitmap_free(space->reserved);
 	kvfree(space->parts);
-	kfree(space);
+	kfree_rcu(space, rcu);
 }
 
 static void pvas_space_free(struct work_struct *work)
@@ -210,6 +210,7 @@ static struct pvas_space *pvas_space_alloc(const struct pvas_create *arg, const 
 		return ERR_PTR(-ENOMEM);
 	kref_init(&space->ref);
 	spin_lock_init(&space->lock);
+	raw_spin_lock_init(&space->label_lock);
 	sema_init(&space->reclaim, 1);
 	mutex_init(&space->uffd_lock);
 	INIT_LIST_HEAD(&space->members);

@@ -43,12 +43,16 @@ static void pvas_trim(const struct pvas_space *space, u32 own)
 static void pvas_trim_work(struct callback_head *work)
 {
 	struct pvas_trim *trim = container_of(work, struct pvas_trim, work);
+	struct pvas_partition *part = trim->part;
 
 	if (current->mm)
-		pvas_trim(trim->part->space, trim->part->index);
-	/* pvas_exit() waits with synchronize_rcu_tasks() until we have returned. */
-	pvas_partition_put(trim->part);
+		pvas_trim(part->space, part->index);
 	kfree(trim);
+	/*
+	 * pvas_exit() waits with synchronize_rcu_tasks() until we have returned, which must
+	 * not sleep from here on.
+	 */
+	pvas_partition_put(part);
 }
 
 /*
@@ -102,9 +106,9 @@ static void pvas_add_guest(struct pvas_partition *part, struct task_struct *chil
 	list_add_tail(&m->list, &space->members);
 	/* pvas_space_kill() may have run before the child was on the list. */
 	killed = space->killed;
-	spin_lock(&pvas_members_lock);
+	raw_spin_lock(&pvas_members_lock);
 	pvas_member_hash(m);
-	spin_unlock(&pvas_members_lock);
+	raw_spin_unlock(&pvas_members_lock);
 	spin_unlock(&space->lock);
 	if (killed)
 		send_sig(SIGKILL, child, 1);
@@ -125,9 +129,9 @@ void pvas_task_on_fork(struct task_struct *parent, struct task_struct *child)
 	if (!m)
 		return;
 	if (child->signal == parent->signal) {
-		spin_lock(&pvas_members_lock);
+		raw_spin_lock(&pvas_members_lock);
 		m->threads++;
-		spin_unlock(&pvas_members_lock);
+		raw_spin_unlock(&pvas_members_lock);
 		return;
 	}
 	part = m->part;

@@ -2,16 +2,13 @@
 /*
  * Hooks are switched on with the first space and off after the last, so a machine
  * without a space pays nothing. Each subject has its own set: pvas_bounds.c,
- * pvas_guard.c.
+ * pvas_guard.c, pvas_event.c.
  *
  * Once needed, an ftrace_ops stays registered until the module is removed: unregistering
  * waits, under ftrace's own lock, until each task that was preempted has run again, and a
  * user who starves tasks could delay the next space of all users. Without a space, each
  * ops is on an empty function of this module that is never called. Changing from one to
  * the other patches the kernel's text once, and does not wait for tasks.
- *
- * Tracepoints: sched_process_fork, sched_process_exec, sched_process_exit, to count the
- * processes in a partition.
  *
  * A process outside all spaces costs one hash look-up for each hook.
  */
@@ -35,7 +32,7 @@
 #define PVAS_LINGER	msecs_to_jiffies(200)
 
 static const struct pvas_hook_set * const pvas_hook_sets[] = {
-	&pvas_bounds_set, &pvas_guard_set
+	&pvas_event_set, &pvas_bounds_set, &pvas_guard_set
 };
 
 /* Every hook of every set, in their order. */
@@ -211,50 +208,13 @@ static void pvas_hook_forget(struct pvas_hook *hook)
 	hook->n_ips = 0;
 }
 
-/* ---- tracepoints ---- */
-
-static void pvas_probe_fork(void *data, struct task_struct *parent, struct task_struct *child)
-{
-	pvas_task_on_fork(parent, child);
-}
-
-static void pvas_probe_exec(void *data, struct task_struct *tsk, pid_t old_pid,
-			    struct linux_binprm *bprm)
-{
-	pvas_task_on_exec(tsk);
-}
-
-static void pvas_probe_exit(void *data, struct task_struct *tsk)
-{
-	pvas_task_on_exit(tsk);
-}
-
-static struct pvas_probe {
-	const char *name;
-	void *func;
-	struct tracepoint *tp;
-	bool on;
-} pvas_probes[] = {
-	{ .name = "sched_process_fork", .func = pvas_probe_fork },
-	{ .name = "sched_process_exec", .func = pvas_probe_exec },
-	{ .name = "sched_process_exit", .func = pvas_probe_exit },
-};
-
-static void pvas_match_tracepoint(struct tracepoint *tp, void *priv)
-{
-	struct pvas_probe *probe = priv;
-
-	if (!strcmp(tp->name, probe->name))
-		probe->tp = tp;
-}
-
 /* ---- on with the first space, off after the last ---- */
 
 /*
  * Hooks are switched by a worker: the cgroup of a process can starve it while it holds the
  * locks that this takes, some of them ftrace's own, and all other processes would wait.
  */
-static DEFINE_SPINLOCK(pvas_hook_lock);
+static DEFINE_RAW_SPINLOCK(pvas_hook_lock);
 static DECLARE_WAIT_QUEUE_HEAD(pvas_hook_wait);
 /* All under pvas_hook_lock. Spaces that need the hooks, or wait for them: */
 static unsigned int pvas_hook_users;
@@ -267,13 +227,8 @@ static void pvas_hooks_off(void)
 {
 	const struct pvas_hook_set * const *set;
 	struct pvas_hook *hook;
-	int i;
 
-	for (i = ARRAY_SIZE(pvas_probes) - 1; i >= 0; i--) {
-		if (pvas_probes[i].on)
-			tracepoint_probe_unregister(pvas_probes[i].tp, pvas_probes[i].func, NULL);
-		pvas_probes[i].on = false;
-	}
+	pvas_event_off();
 	for_each_pvas_hook(set, hook)
 		pvas_hook_off(hook);
 }
@@ -282,12 +237,8 @@ static int pvas_hooks_on(void)
 {
 	const struct pvas_hook_set * const *set;
 	struct pvas_hook *hook;
-	int i, err = 0;
+	int err = pvas_event_on();
 
-	for (i = 0; !err && i < ARRAY_SIZE(pvas_probes); i++) {
-		err = tracepoint_probe_register(pvas_probes[i].tp, pvas_probes[i].func, NULL);
-		pvas_probes[i].on = !err;
-	}
 	for_each_pvas_hook(set, hook)
 		if (!err)
 			err = pvas_hook_on(hook);
@@ -300,13 +251,13 @@ static void pvas_hook_put_on(void)
 {
 	int err = pvas_hooks_on();
 
-	spin_lock(&pvas_hook_lock);
+	raw_spin_lock(&pvas_hook_lock);
 	pvas_hooked = !err;
 	if (err) {
 		pvas_hook_error = err;
 		pvas_hook_failures++;
 	}
-	spin_unlock(&pvas_hook_lock);
+	raw_spin_unlock(&pvas_hook_lock);
 	wake_up_all(&pvas_hook_wait);
 }
 
@@ -315,13 +266,13 @@ static void pvas_hook_work_fn(struct work_struct *work)
 {
 	bool on, off;
 
-	spin_lock(&pvas_hook_lock);
+	raw_spin_lock(&pvas_hook_lock);
 	on = pvas_hook_users && !pvas_hooked;
 	off = !pvas_hook_users && pvas_hooked;
 	/* A pvas_hook_get() from here on waits for the next run. */
 	if (off)
 		pvas_hooked = false;
-	spin_unlock(&pvas_hook_lock);
+	raw_spin_unlock(&pvas_hook_lock);
 	if (on)
 		pvas_hook_put_on();
 	if (off)
@@ -336,9 +287,9 @@ static bool pvas_hook_settled(unsigned int failures)
 {
 	bool settled;
 
-	spin_lock(&pvas_hook_lock);
+	raw_spin_lock(&pvas_hook_lock);
 	settled = pvas_hooked || pvas_hook_failures != failures;
-	spin_unlock(&pvas_hook_lock);
+	raw_spin_unlock(&pvas_hook_lock);
 	return settled;
 }
 
@@ -348,17 +299,17 @@ int pvas_hook_get(void)
 	unsigned int failures;
 	int err;
 
-	spin_lock(&pvas_hook_lock);
+	raw_spin_lock(&pvas_hook_lock);
 	pvas_hook_users++;
 	failures = pvas_hook_failures;
-	spin_unlock(&pvas_hook_lock);
+	raw_spin_unlock(&pvas_hook_lock);
 	if (!pvas_hook_settled(failures))
 		mod_delayed_work(pvas_hook_wq, &pvas_hook_work, 0);
 	err = wait_event_killable(pvas_hook_wait, pvas_hook_settled(failures)) ? -EINTR : 0;
 	if (!err) {
-		spin_lock(&pvas_hook_lock);
+		raw_spin_lock(&pvas_hook_lock);
 		err = pvas_hooked ? 0 : pvas_hook_error;
-		spin_unlock(&pvas_hook_lock);
+		raw_spin_unlock(&pvas_hook_lock);
 	}
 	if (err)
 		pvas_hook_put();
@@ -369,9 +320,9 @@ void pvas_hook_put(void)
 {
 	bool last;
 
-	spin_lock(&pvas_hook_lock);
+	raw_spin_lock(&pvas_hook_lock);
 	last = !--pvas_hook_users;
-	spin_unlock(&pvas_hook_lock);
+	raw_spin_unlock(&pvas_hook_lock);
 	if (last)
 		mod_delayed_work(pvas_hook_wq, &pvas_hook_work, PVAS_LINGER);
 }
@@ -408,21 +359,23 @@ static int pvas_hooks_find(void)
 
 int pvas_hook_init(void)
 {
-	int i, err;
+	int err;
 
-	for (i = 0; i < ARRAY_SIZE(pvas_probes); i++) {
-		for_each_kernel_tracepoint(pvas_match_tracepoint, &pvas_probes[i]);
-		if (!pvas_probes[i].tp) {
-			pr_err("no tracepoint %s in this kernel\n", pvas_probes[i].name);
-			return -EOPNOTSUPP;
-		}
-	}
 	pvas_hook_wq = alloc_workqueue("pvas_hook", WQ_UNBOUND, 1);
 	if (!pvas_hook_wq)
 		return -ENOMEM;
 	err = pvas_hooks_find();
 	if (err)
-		destroy_workqueue(pvas_hook_wq);
+		goto err_wq;
+	err = pvas_event_init();
+	if (err)
+		goto err_hooks;
+	return 0;
+
+err_hooks:
+	pvas_hooks_forget();
+err_wq:
+	destroy_workqueue(pvas_hook_wq);
 	return err;
 }
 

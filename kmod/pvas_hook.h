@@ -89,4 +89,10 @@ void pvas_on_uffd(unsigned long ip, unsigned long parent_ip, struct ftrace_ops *
 		  struct ftrace_regs *fregs);
 extern const struct pvas_hook_set pvas_guard_set;	/* pvas_guard.c */
 
+/* pvas_event.c */
+extern const struct pvas_hook_set pvas_event_set;
+int pvas_event_init(void);
+int pvas_event_on(void);
+void pvas_event_off(void);
+
 #endif /* PVAS_HOOK_H */

@@ -48,6 +48,12 @@ static void pvas_catch_up_with_freezer(void)
  * mask of the mm right in every kernel version. It requires a kernel thread, so the task
  * has PF_KTHREAD set for these few instructions. A task holds mm_users where a kernel
  * thread holds mm_count: hence the extra mmgrab() and mmdrop() in the caller.
+ *
+ * With PREEMPT_RT both functions take a lock that sleeps, so the task can be preempted as what
+ * it seems to be, a kernel thread between two mm, and for as long as others keep the CPU. The
+ * scheduler then does not save its FPU registers, of which begin_new_exec() has made the copy
+ * in memory the valid one. Meanwhile it looks like a kernel thread to others: doc/reliability.md
+ * says to whom. All that must not be missed is done again afterwards.
  */
 static void pvas_switch_mm(struct mm_struct *fresh, struct mm_struct *mm)
 {
@@ -55,14 +61,14 @@ static void pvas_switch_mm(struct mm_struct *fresh, struct mm_struct *mm)
 	struct cgroup *cgrp;
 
 	rcu_read_lock();
-	preempt_disable();
+	pvas_preempt_disable_nort();
 	cgrp = task_dfl_cgroup(current);
 	kill_seq = READ_ONCE(cgrp->kill_seq);
 	current->flags |= PF_KTHREAD;
 	kthread_unuse_mm(fresh);
 	kthread_use_mm(mm);
 	current->flags &= ~PF_KTHREAD;
-	preempt_enable();
+	pvas_preempt_enable_nort();
 	pvas_catch_up_with_kill(cgrp, kill_seq);
 	rcu_read_unlock();
 	pvas_catch_up_with_freezer();

@@ -105,11 +105,11 @@ static struct pvas_member *pvas_take_armed(struct signal_struct *sig)
 
 	if (!pvas_is_armed(sig))
 		return NULL;
-	spin_lock(&pvas_members_lock);
+	raw_spin_lock(&pvas_members_lock);
 	m = pvas_armed_find(sig);
 	if (m)
 		hash_del_rcu(&m->armed_node);
-	spin_unlock(&pvas_members_lock);
+	raw_spin_unlock(&pvas_members_lock);
 	return m;
 }
 
@@ -130,11 +130,11 @@ static struct pvas_member *pvas_take_member(struct signal_struct *sig)
 {
 	struct pvas_member *m;
 
-	spin_lock(&pvas_members_lock);
+	raw_spin_lock(&pvas_members_lock);
 	m = pvas_member_find(sig);
 	if (m)
 		hash_del_rcu(&m->node);
-	spin_unlock(&pvas_members_lock);
+	raw_spin_unlock(&pvas_members_lock);
 	return m;
 }
 
@@ -165,7 +165,7 @@ static struct pvas_member *pvas_take_thread(struct task_struct *tsk)
 {
 	struct pvas_member *m;
 
-	spin_lock(&pvas_members_lock);
+	raw_spin_lock(&pvas_members_lock);
 	m = pvas_member_find(tsk->signal);
 	if (m && !pvas_is_kernel_worker(tsk))
 		m->threads--;
@@ -173,7 +173,7 @@ static struct pvas_member *pvas_take_thread(struct task_struct *tsk)
 		m = NULL;
 	if (m)
 		hash_del_rcu(&m->node);
-	spin_unlock(&pvas_members_lock);
+	raw_spin_unlock(&pvas_members_lock);
 	return m;
 }
 

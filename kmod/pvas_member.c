@@ -15,7 +15,7 @@
 /* Both are read under RCU and changed under pvas_members_lock. */
 static DEFINE_HASHTABLE(pvas_member_table, 10);
 static DEFINE_HASHTABLE(pvas_armed_table, 10);
-DEFINE_SPINLOCK(pvas_members_lock);
+DEFINE_RAW_SPINLOCK(pvas_members_lock);
 
 void pvas_member_hash(struct pvas_member *m)
 {
@@ -63,6 +63,17 @@ bool pvas_is_armed(const struct signal_struct *sig)
 	armed = pvas_armed_find(sig);
 	rcu_read_unlock();
 	return armed;
+}
+
+/* Is it a member's, or an armed process's? The same. */
+bool pvas_is_known(const struct signal_struct *sig)
+{
+	bool known;
+
+	rcu_read_lock();
+	known = pvas_member_find(sig) || pvas_armed_find(sig);
+	rcu_read_unlock();
+	return known;
 }
 
 /*
@@ -124,11 +135,11 @@ struct file *pvas_task_exe_get(struct task_struct *tsk)
 	struct file *exe = NULL;
 	struct pvas_member *m;
 
-	spin_lock(&pvas_members_lock);
+	raw_spin_lock(&pvas_members_lock);
 	m = pvas_member_find(tsk->signal);
 	if (m && m->part->exe)
 		exe = get_file(m->part->exe);
-	spin_unlock(&pvas_members_lock);
+	raw_spin_unlock(&pvas_members_lock);
 	return exe;
 }
 
@@ -137,9 +148,9 @@ struct file *pvas_partition_exe(struct pvas_partition *part)
 {
 	struct file *exe;
 
-	spin_lock(&pvas_members_lock);
+	raw_spin_lock(&pvas_members_lock);
 	exe = part->exe ? get_file(part->exe) : NULL;
-	spin_unlock(&pvas_members_lock);
+	raw_spin_unlock(&pvas_members_lock);
 	return exe;
 }
 
@@ -148,11 +159,11 @@ struct file *pvas_partition_take_exe(struct pvas_partition *part)
 {
 	struct file *exe;
 
-	spin_lock(&pvas_members_lock);
+	raw_spin_lock(&pvas_members_lock);
 	exe = part->exe;
 	/* pvas_task_has_exe() looks without the lock. */
 	WRITE_ONCE(part->exe, NULL);
-	spin_unlock(&pvas_members_lock);
+	raw_spin_unlock(&pvas_members_lock);
 	return exe;
 }
 
@@ -190,13 +201,13 @@ struct pvas_partition *pvas_partition_get_of(const struct signal_struct *sig)
 	/* Most processes are in no space: their exits don't take the lock. */
 	if (!m)
 		return NULL;
-	spin_lock(&pvas_members_lock);
+	raw_spin_lock(&pvas_members_lock);
 	m = pvas_member_find(sig);
 	if (m) {
 		part = m->part;
 		kref_get(&part->ref);
 	}
-	spin_unlock(&pvas_members_lock);
+	raw_spin_unlock(&pvas_members_lock);
 	return part;
 }
 

@@ -11,12 +11,13 @@
 
 #include "pvas.h"
 
-extern spinlock_t pvas_members_lock;
+extern raw_spinlock_t pvas_members_lock;
 
 /* Under RCU or pvas_members_lock. */
 struct pvas_member *pvas_member_find(const struct signal_struct *sig);
 struct pvas_member *pvas_armed_find(const struct signal_struct *sig);
 bool pvas_is_armed(const struct signal_struct *sig);
+bool pvas_is_known(const struct signal_struct *sig);
 
 /* Under pvas_members_lock. To remove: hash_del_rcu() of the node. */
 void pvas_member_hash(struct pvas_member *m);

@@ -138,14 +138,14 @@ u32 pvas_space_shift_of(const struct mm_struct *mm)
 
 	if (!pvas_mm_may_be_space(mm))
 		return 0;
-	xa_lock(&pvas_spaces);
+	rcu_read_lock();
 	xa_for_each(&pvas_spaces, i, space) {
 		if (space->mm == mm && READ_ONCE(space->pinned)) {
 			shift = space->shift;
 			break;
 		}
 	}
-	xa_unlock(&pvas_spaces);
+	rcu_read_unlock();
 	return shift;
 }
 
@@ -161,14 +161,14 @@ bool pvas_space_is_vacant(struct mm_struct *mm)
 
 	if (!pvas_mm_may_be_space(mm))
 		return false;
-	xa_lock(&pvas_spaces);
+	rcu_read_lock();
 	xa_for_each(&pvas_spaces, i, space) {
 		if (space->mm == mm) {
 			vacant = !READ_ONCE(space->occupied);
 			break;
 		}
 	}
-	xa_unlock(&pvas_spaces);
+	rcu_read_unlock();
 	return vacant && pvas_space_is_large(mm);
 }
 

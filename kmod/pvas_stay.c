@@ -163,7 +163,7 @@ static struct pvas_member *pvas_replace(struct pvas_member *m, struct file *exe)
 	struct pvas_member *old = NULL;
 
 	spin_lock(&space->lock);
-	spin_lock(&pvas_members_lock);
+	raw_spin_lock(&pvas_members_lock);
 	if (!space->dead)
 		old = pvas_old_member();
 	if (old) {
@@ -178,7 +178,7 @@ static struct pvas_member *pvas_replace(struct pvas_member *m, struct file *exe)
 		list_add_tail(&m->list, &space->members);
 		pvas_member_hash(m);
 	}
-	spin_unlock(&pvas_members_lock);
+	raw_spin_unlock(&pvas_members_lock);
 	spin_unlock(&space->lock);
 	return old;
 }

@@ -76,9 +76,9 @@ int pvas_task_arm(struct pvas_space *space, u32 *index, bool any)
 	err = mutex_lock_interruptible(exec) ? -ERESTARTNOINTR : 0;
 	if (!err) {
 		spin_lock(&space->lock);
-		spin_lock(&pvas_members_lock);
+		raw_spin_lock(&pvas_members_lock);
 		err = pvas_arm_locked(space, m, index, any);
-		spin_unlock(&pvas_members_lock);
+		raw_spin_unlock(&pvas_members_lock);
 		spin_unlock(&space->lock);
 		mutex_unlock(exec);
 	}
@@ -130,10 +130,10 @@ void pvas_task_creator_add(struct pvas_member *m, struct file *exe)
 	list_add_tail(&m->list, &space->members);
 	space->has_creator = true;
 	space->occupied++;
-	spin_lock(&pvas_members_lock);
+	raw_spin_lock(&pvas_members_lock);
 	m->part->exe = exe;
 	pvas_member_hash(m);
-	spin_unlock(&pvas_members_lock);
+	raw_spin_unlock(&pvas_members_lock);
 	spin_unlock(&space->lock);
 }
 
@@ -147,11 +147,11 @@ struct file *pvas_task_creator_remove(struct pvas_member *m)
 	list_del(&m->list);
 	space->has_creator = false;
 	space->occupied--;
-	spin_lock(&pvas_members_lock);
+	raw_spin_lock(&pvas_members_lock);
 	exe = m->part->exe;
 	m->part->exe = NULL;
 	hash_del_rcu(&m->node);
-	spin_unlock(&pvas_members_lock);
+	raw_spin_unlock(&pvas_members_lock);
 	spin_unlock(&space->lock);
 	pvas_member_free(m);
 	return exe;
@@ -168,13 +168,13 @@ struct pvas_partition *pvas_task_armed(void)
 
 	if (!pvas_is_armed(current->signal))
 		return NULL;
-	spin_lock(&pvas_members_lock);
+	raw_spin_lock(&pvas_members_lock);
 	m = pvas_armed_find(current->signal);
 	if (m) {
 		part = m->part;
 		kref_get(&part->ref);
 	}
-	spin_unlock(&pvas_members_lock);
+	raw_spin_unlock(&pvas_members_lock);
 	return part;
 }
 
@@ -193,7 +193,7 @@ bool pvas_task_enter(struct pvas_partition *part, struct file *exe)
 	bool may;
 
 	spin_lock(&space->lock);
-	spin_lock(&pvas_members_lock);
+	raw_spin_lock(&pvas_members_lock);
 	m = pvas_armed_find(current->signal);
 	may = m && m->part == part && !space->dead;
 	if (may) {
@@ -205,7 +205,7 @@ bool pvas_task_enter(struct pvas_partition *part, struct file *exe)
 		WRITE_ONCE(space->occupied, space->occupied + 1);
 		pvas_member_hash(m);
 	}
-	spin_unlock(&pvas_members_lock);
+	raw_spin_unlock(&pvas_members_lock);
 	spin_unlock(&space->lock);
 	return may;
 }
@@ -215,8 +215,8 @@ void pvas_task_entered(void)
 {
 	struct pvas_member *m;
 
-	spin_lock(&pvas_members_lock);
+	raw_spin_lock(&pvas_members_lock);
 	m = pvas_member_find(current->signal);
 	WRITE_ONCE(m->entering, false);
-	spin_unlock(&pvas_members_lock);
+	raw_spin_unlock(&pvas_members_lock);
 }
