@@ -216,6 +216,16 @@ static inline void pvas_change_ops(struct vm_area_struct *vma,
 	vma->vm_ops = ops;
 }
 
+/* Drops the lock that a page fault holds. Before 6.6, a userfault is under mmap_lock only. */
+static inline void pvas_release_fault(struct vm_fault *vmf)
+{
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 6, 0)
+	release_fault_lock(vmf);
+#else
+	mmap_read_unlock(vmf->vma->vm_mm);
+#endif
+}
+
 /* Ends the registration of an area. Under mmap_lock for writing. */
 static inline void pvas_forget_uffd(struct vm_area_struct *vma)
 {
