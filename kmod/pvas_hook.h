@@ -90,6 +90,10 @@ void pvas_on_uffd(unsigned long ip, unsigned long parent_ip, struct ftrace_ops *
 void pvas_on_userfault(unsigned long ip, unsigned long parent_ip, struct ftrace_ops *ops,
 		       struct ftrace_regs *fregs);
 
+/* pvas_keys.c */
+void pvas_on_key(unsigned long ip, unsigned long parent_ip, struct ftrace_ops *ops,
+		 struct ftrace_regs *fregs);
+
 extern const struct pvas_hook_set pvas_guard_set;	/* pvas_guard.c */
 
 #endif /* PVAS_HOOK_H */
