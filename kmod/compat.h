@@ -6,14 +6,17 @@
 #ifndef PVAS_COMPAT_H
 #define PVAS_COMPAT_H
 
+#include <linux/version.h>
 #include <linux/fs.h>
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 3, 0)
+#include <linux/filelock.h>
+#endif
 #include <linux/mm.h>
 #include <linux/percpu_counter.h>
 #include <linux/proc_ns.h>
 #include <linux/sched.h>
 #include <linux/sched/coredump.h>
 #include <linux/userfaultfd_k.h>
-#include <linux/version.h>
 
 /* dkms.conf and README.md have the same range; scripts/check-range compares them. */
 #ifndef PVAS_UNTESTED
@@ -189,6 +192,15 @@ struct pvas_shm_file_data {
 	const struct vm_operations_struct *vm_ops;
 };
 
+/* Of a struct file_lock: where it is in the list of its file, and whose it is */
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 9, 0)
+#define PVAS_LOCK_LIST		c.flc_list
+#define PVAS_LOCK_OWNER(lock)	((lock)->c.flc_owner)
+#else
+#define PVAS_LOCK_LIST		fl_list
+#define PVAS_LOCK_OWNER(lock)	((lock)->fl_owner)
+#endif
+
 /* Under mmap_lock for writing. */
 static inline void pvas_change_flags(struct vm_area_struct *vma, unsigned long set,
 				     unsigned long clear)
@@ -230,6 +242,16 @@ static inline void pvas_change_ops(struct vm_area_struct *vma,
 	vma_start_write(vma);
 #endif
 	vma->vm_ops = ops;
+}
+
+/* Drops the lock that a page fault holds. Before 6.6, a userfault is under mmap_lock only. */
+static inline void pvas_release_fault(struct vm_fault *vmf)
+{
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 6, 0)
+	release_fault_lock(vmf);
+#else
+	mmap_read_unlock(vmf->vma->vm_mm);
+#endif
 }
 
 /* Ends the registration of an area. Under mmap_lock for writing. */

@@ -116,6 +116,9 @@ struct pvas_range {
 	unsigned long start, end;
 };
 
+/* Protection keys that an mm can have, whether it has them or not */
+#define PVAS_KEYS	16
+
 /**
  * struct pvas_space - one shared mm and its partitions
  *
@@ -149,6 +152,8 @@ struct pvas_range {
  * @early:	partitions that @wq is not done with, which @slow_wq waits for by @quiet
  * @reclaim:	held by the work item that unmaps a partition; not under @lock
  * @uffd_lock:	serializes registering areas with a userfaultfd
+ * @key_owner:	of each protection key: pvas_partition.gen of the one that allocated it last, or 0;
+ *		written under mmap_lock
  * @uffd_moved: where registered areas were moved to during such a call, under mmap_lock
  * @slices:	unmapped so far, written by the holder of @reclaim
  * @left:	files that were mapped when the last process left, see pvas_vacate()
@@ -197,6 +202,7 @@ struct pvas_space {
 	unsigned int slices;
 	struct mutex uffd_lock;
 	struct pvas_range uffd_moved;
+	u32 key_owner[PVAS_KEYS];
 	struct workqueue_struct *wq;
 	struct workqueue_struct *late_wq;
 	struct workqueue_struct *slow_wq;
@@ -423,6 +429,9 @@ void pvas_table_publish(struct pvas_partition *part, u32 state);
 void pvas_uffd_on_move(struct pvas_space *space, const struct vm_area_struct *vma,
 		       unsigned long start, unsigned long len);
 bool pvas_uffd_waits(const struct vm_area_struct *vma);
+
+/* pvas_keys.c */
+void pvas_keys_free(struct pvas_partition *part);
 
 /* pvas_brk.c */
 long pvas_mm_brk(struct pvas_partition *part, unsigned long brk);

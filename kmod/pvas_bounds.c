@@ -7,7 +7,8 @@
  *  - [__]get_unmapped_area: drop a hint outside the partition, refuse a
  *    MAP_FIXED outside it (-ENOMEM), and MAP_GROWSDOWN, which would grow out;
  *  - functions that change mappings or settings of the mm: see pvas_calls.c;
- *  - userfaultfd_ioctl: see pvas_uffd.c;
+ *  - userfaultfd_ioctl, handle_userfault: see pvas_uffd.c;
+ *  - arch_set_user_pkey_access: whose each protection key is, see pvas_keys.c;
  *  - expand_downwards: no stack grows out of its partition, no matter which
  *    process touches it;
  *  - __oom_reap_task_mm: process_mrelease(2) frees no page of a living space;
@@ -247,6 +248,8 @@ static const char * const pvas_remote_pages_names[] = {
 };
 static const char * const pvas_unmap_event_names[] = { "userfaultfd_unmap_prep", NULL };
 static const char * const pvas_uffd_names[] = { "userfaultfd_ioctl", NULL };
+static const char * const pvas_key_names[] = { "arch_set_user_pkey_access", NULL };
+static const char * const pvas_userfault_names[] = { "handle_userfault", NULL };
 
 /* A call without arguments has one function for both ABIs, with its innermost name. */
 static const char * const pvas_all_ia32_names[] = {
@@ -262,9 +265,14 @@ static struct pvas_hook pvas_bounds[] = {
 	  .ops = { .func = pvas_on_call, .flags = PVAS_OPS_FLAGS | FTRACE_OPS_FL_IPMODIFY } },
 	{ .optional = pvas_uffd_names,
 	  .ops = { .func = pvas_on_uffd, .flags = PVAS_OPS_FLAGS | FTRACE_OPS_FL_IPMODIFY } },
+	{ .optional = pvas_userfault_names,
+	  .ops = { .func = pvas_on_userfault,
+		   .flags = PVAS_OPS_FLAGS | FTRACE_OPS_FL_IPMODIFY } },
 	{ .optional = pvas_unmap_event_names,
 	  .ops = { .func = pvas_on_unmap_event,
 		   .flags = PVAS_OPS_FLAGS | FTRACE_OPS_FL_IPMODIFY } },
+	{ .optional = pvas_key_names,
+	  .ops = { .func = pvas_on_key, .flags = PVAS_OPS_FLAGS } },
 	{ .names = pvas_expand_names,
 	  .ops = { .func = pvas_on_expand, .flags = PVAS_OPS_FLAGS | FTRACE_OPS_FL_IPMODIFY } },
 	{ .names = pvas_reap_names,

@@ -10,7 +10,6 @@
 #include <linux/kallsyms.h>
 #include <linux/mm.h>
 #include <linux/mman.h>
-#include <linux/pid.h>
 #include <linux/prctl.h>
 #include <linux/sched.h>
 #include <linux/tcp.h>
@@ -255,20 +254,13 @@ static void *pvas_clip_populate(const struct pvas_partition *part, struct pt_reg
 	return NULL;
 }
 
-/* (pid, count, addresses, nodes, ...). The addresses are read later, and cannot be checked. */
+/*
+ * (pid, count, addresses, nodes, ...). The addresses are read later, and cannot be checked; and
+ * until then, a process of any pid can have entered the space.
+ */
 static void *pvas_check_move_pages(const struct pvas_partition *part, struct pt_regs *regs)
 {
-	struct task_struct *tsk;
-	bool own = !(pid_t)regs->di;
-
-	if (!regs->cx)
-		return NULL;
-	rcu_read_lock();
-	tsk = own ? NULL : pid_task(find_vpid(regs->di), PIDTYPE_PID);
-	if (tsk)
-		own = READ_ONCE(tsk->mm) == part->space->mm;
-	rcu_read_unlock();
-	return own ? pvas_stub_eperm : NULL;
+	return regs->cx ? pvas_stub_eperm : NULL;
 }
 
 /* (mm, ...) */

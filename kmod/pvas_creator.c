@@ -8,7 +8,6 @@
  * memory of any size), for ever if one of these is the file that holds the space.
  */
 #include <linux/cred.h>
-#include <linux/delay.h>
 #include <linux/mm.h>
 #include <linux/mmu_notifier.h>
 #include <linux/nsproxy.h>
@@ -21,8 +20,6 @@
 #include <asm/vdso.h>
 
 #include "pvas.h"
-
-#define PVAS_SETTLE_TRIES	20
 
 #define PVAS_MAPPED_PAGES	(PVAS_MAPPED_MAX >> PAGE_SHIFT)
 /* libpvas needs four, the vdso two to four. */
@@ -121,7 +118,7 @@ int pvas_creator_check_areas(struct mm_struct *mm, unsigned int shift)
  * more: khugepaged makes a huge page of each page that was touched, and the end of ksmd's
  * merging a page of each user of a merged one. No memory cgroup would be charged.
  */
-static void pvas_creator_settle_areas(struct mm_struct *mm)
+void pvas_creator_settle(struct mm_struct *mm)
 {
 	struct vm_area_struct *vma;
 	VMA_ITERATOR(vmi, mm, 0);
@@ -130,25 +127,12 @@ static void pvas_creator_settle_areas(struct mm_struct *mm)
 	for_each_vma(vmi, vma) {
 		if (vma_is_anonymous(vma))
 			pvas_change_flags(vma, VM_NOHUGEPAGE, VM_HUGEPAGE | VM_MERGEABLE);
-		/* Registered by another process since pvas_creator_check_areas(). */
+		/*
+		 * Registered by another process since pvas_creator_check_areas(). If it goes on
+		 * to do so, that has no effect: see pvas_on_userfault().
+		 */
 		if (userfaultfd_armed(vma))
 			pvas_forget_uffd(vma);
 	}
 	mmap_write_unlock(mm);
-}
-
-/*
- * Once more for another process that is registering an area, and began before the space
- * was published: it holds the mm. Not for ever, because a reader of /proc holds it, too.
- */
-void pvas_creator_settle(struct mm_struct *mm)
-{
-	unsigned int tries = PVAS_SETTLE_TRIES;
-
-	pvas_creator_settle_areas(mm);
-	/* The creator and the space hold it. */
-	while (atomic_read(&mm->mm_users) > 2 && tries--) {
-		usleep_range(50, 200);
-		pvas_creator_settle_areas(mm);
-	}
 }

@@ -41,15 +41,19 @@ static int pvas_exec_prepare(struct pvas_exec *ex)
 {
 	struct linux_binprm *bprm = ex->bprm;
 	Elf64_Ehdr ehdr;
+	bool locked;
 	int err;
 
 	/* From binfmt_misc, where another file is the program. */
 	if (bprm->have_execfd)
 		return -ENOEXEC;
 	err = pvas_program_read(bprm->file, &ehdr, &ex->image) ?: pvas_program_check_rights(bprm) ?:
-	      pvas_program_check_interp(bprm, &ex->image);
+	      pvas_program_check_interp(bprm, &ex->image, &locked);
 	if (err)
 		return err;
+	/* A task's program can leave instead, which keeps them. */
+	if (ex->stays && (locked || pvas_program_is_locked(bprm->file)))
+		return -EBUSY;
 	/* would_dump() has now looked at the interpreter, too. */
 	if (bprm->interp_flags & BINPRM_FLAGS_ENFORCE_NONDUMP)
 		return -EPERM;

@@ -38,7 +38,9 @@ struct pvas_exec {
 /* pvas_program.c */
 int pvas_program_read(struct file *file, Elf64_Ehdr *ehdr, struct pvas_elf_image *image);
 int pvas_program_check_rights(struct linux_binprm *bprm);
-int pvas_program_check_interp(struct linux_binprm *bprm, const struct pvas_elf_image *image);
+bool pvas_program_is_locked(struct file *file);
+int pvas_program_check_interp(struct linux_binprm *bprm, const struct pvas_elf_image *image,
+			      bool *locked);
 
 /* pvas_join.c */
 int pvas_join(struct pvas_space *space);

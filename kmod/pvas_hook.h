@@ -87,6 +87,13 @@ void pvas_on_call(unsigned long ip, unsigned long parent_ip, struct ftrace_ops *
 /* pvas_uffd.c */
 void pvas_on_uffd(unsigned long ip, unsigned long parent_ip, struct ftrace_ops *ops,
 		  struct ftrace_regs *fregs);
+void pvas_on_userfault(unsigned long ip, unsigned long parent_ip, struct ftrace_ops *ops,
+		       struct ftrace_regs *fregs);
+
+/* pvas_keys.c */
+void pvas_on_key(unsigned long ip, unsigned long parent_ip, struct ftrace_ops *ops,
+		 struct ftrace_regs *fregs);
+
 extern const struct pvas_hook_set pvas_guard_set;	/* pvas_guard.c */
 
 /* pvas_event.c */

@@ -38,8 +38,30 @@ int pvas_program_read(struct file *file, Elf64_Ehdr *ehdr, struct pvas_elf_image
 	return err;
 }
 
+/**
+ * pvas_program_is_locked - has the caller record locks (fcntl) on the file?
+ * @file:	the program or its interpreter
+ *
+ * They are the process' over an exec. But the loader opens these files, and to close any
+ * descriptor of a file releases them.
+ */
+bool pvas_program_is_locked(struct file *file)
+{
+	struct file_lock_context *locks = smp_load_acquire(&file_inode(file)->i_flctx);
+	struct file_lock *lock;
+	bool is = false;
+
+	if (!locks)
+		return false;
+	spin_lock(&locks->flc_lock);
+	list_for_each_entry(lock, &locks->flc_posix, PVAS_LOCK_LIST)
+		is |= PVAS_LOCK_OWNER(lock) == current->files;
+	spin_unlock(&locks->flc_lock);
+	return is;
+}
+
 /* A bad interpreter is -ELIBBAD; -ENOMEM and I/O errors are returned as they are. */
-static int pvas_check_interp_file(struct linux_binprm *bprm, const char *path)
+static int pvas_check_interp_file(struct linux_binprm *bprm, const char *path, bool *locked)
 {
 	struct pvas_elf_image image;
 	struct file *file;
@@ -50,6 +72,7 @@ static int pvas_check_interp_file(struct linux_binprm *bprm, const char *path)
 	if (IS_ERR(file))
 		return PTR_ERR(file);
 	would_dump(bprm, file);
+	*locked = pvas_program_is_locked(file);
 	err = pvas_program_read(file, &ehdr, &image);
 	if (err == -ENOEXEC || (!err && image.interp_len))
 		err = -ELIBBAD;
@@ -58,11 +81,14 @@ static int pvas_check_interp_file(struct linux_binprm *bprm, const char *path)
 	return err;
 }
 
-int pvas_program_check_interp(struct linux_binprm *bprm, const struct pvas_elf_image *image)
+/* *@locked: see pvas_program_is_locked() */
+int pvas_program_check_interp(struct linux_binprm *bprm, const struct pvas_elf_image *image,
+			      bool *locked)
 {
 	char *path;
 	int err;
 
+	*locked = false;
 	if (!image->interp_len)
 		return 0;
 	path = kmalloc(image->interp_len, GFP_KERNEL_ACCOUNT);
@@ -70,7 +96,7 @@ int pvas_program_check_interp(struct linux_binprm *bprm, const struct pvas_elf_i
 		return -ENOMEM;
 	err = pvas_read_exact(bprm->file, path, image->interp_len, image->interp_off) ?:
 	      pvas_elf_check_interp_path(path, image->interp_len) ?:
-	      pvas_check_interp_file(bprm, path);
+	      pvas_check_interp_file(bprm, path, locked);
 	kfree(path);
 	return err;
 }

@@ -187,9 +187,13 @@ static bool pvas_take_turn(struct pvas_space *space)
 	return false;
 }
 
-/* Not free if the task's next program waits for it: that shows itself when it runs. */
-static void pvas_publish_end(struct pvas_partition *part)
+/*
+ * Nothing is left in it. In the table it is not free if the task's next program waits for it:
+ * that shows itself when it runs.
+ */
+static void pvas_partition_emptied(struct pvas_partition *part)
 {
+	pvas_keys_free(part);
 	if (!READ_ONCE(part->next))
 		pvas_table_publish(part, PVAS_PART_FREE);
 }
@@ -213,7 +217,7 @@ static enum pvas_unmapped pvas_unmap_all(struct pvas_partition *part)
 	result = pvas_unmap_slices(space, part->base, part->end, &part->unfinished);
 	pvas_files_put_memory(&part->files);
 	if (result == PVAS_UNMAPPED && !part->unfinished)
-		pvas_publish_end(part);
+		pvas_partition_emptied(part);
 	kthread_unuse_mm(space->mm);
 	return result;
 }
@@ -280,7 +284,7 @@ static void pvas_unmap_slow(struct pvas_partition *part)
 	if (vm_munmap(part->base, part->end - part->base))
 		part->unclean = true;
 	if (!part->unclean)
-		pvas_publish_end(part);
+		pvas_partition_emptied(part);
 	kthread_unuse_mm(space->mm);
 	pvas_mmput_here(space->mm);
 }

@@ -114,15 +114,15 @@ static void pvas_user_less(struct pvas_user *user)
 
 /* ---- for whom a space counts ---- */
 
-/* One more; if it is the same as the last one, it counts once. */
+/* One more, but each counts once. */
 static int pvas_paid_add(struct list_head *paid, kuid_t uid, const void *where)
 {
 	struct pvas_payer payer = { .uid = uid, .where = where };
-	struct pvas_paid *last, *new;
+	struct pvas_paid *p, *new;
 
-	last = list_empty(paid) ? NULL : list_last_entry(paid, struct pvas_paid, list);
-	if (last && pvas_payer_equal(last->user->payer, payer))
-		return 0;
+	list_for_each_entry(p, paid, list)
+		if (pvas_payer_equal(p->user->payer, payer))
+			return 0;
 	new = kzalloc(sizeof(*new), GFP_KERNEL_ACCOUNT);
 	if (!new)
 		return -ENOMEM;

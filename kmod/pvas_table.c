@@ -42,7 +42,7 @@ void pvas_table_exit(struct pvas_space *space)
 
 /*
  * Locks the mm for reading. A UFFDIO_REGISTER that had begun before CREATE can have gone on
- * after it, see pvas_creator_settle(): the page would wait for a monitor.
+ * after it, see pvas_uffd.c: the page could not be pinned.
  */
 static int pvas_table_lock(struct mm_struct *mm, unsigned long addr)
 {

@@ -10,6 +10,11 @@
  * this at a time, and what it has changed outside its partition is undone afterwards.
  * Except for what looks as if its owner had extended or moved it meanwhile by mremap(),
  * which can't be made to wait.
+ *
+ * A REGISTER of another process that has begun before the space was made meets no check, and
+ * can go on at any later time. Then neither the end of a task waits for its monitor, see
+ * pvas_on_unmap_event(), nor an access to partition 0, where nobody may register anything, see
+ * pvas_on_userfault().
  */
 #include <linux/ftrace.h>
 #include <linux/fs.h>
@@ -339,7 +344,53 @@ void notrace pvas_on_uffd(unsigned long ip, unsigned long parent_ip, struct ftra
 		pvas_redirect(regs, stub);
 }
 
+/*
+ * In place of a wait for a monitor: ends the registration, and has the fault made again. Where
+ * the kernel could not wait, as for /proc/PID/mem, the result is what it would return.
+ */
+static vm_fault_t pvas_stub_userfault(struct vm_fault *vmf, unsigned long reason)
+{
+	struct mm_struct *mm = vmf->vma->vm_mm;
+	unsigned long addr = vmf->address;
+	struct vm_area_struct *vma;
+
+	if (!(vmf->flags & FAULT_FLAG_ALLOW_RETRY))
+		return VM_FAULT_SIGBUS;
+	if (vmf->flags & FAULT_FLAG_RETRY_NOWAIT)
+		return VM_FAULT_RETRY;
+	pvas_release_fault(vmf);
+	/* A process that is killed does not make the fault again. */
+	if (mmap_write_lock_killable(mm))
+		return VM_FAULT_RETRY;
+	vma = vma_lookup(mm, addr);
+	if (vma && userfaultfd_armed(vma))
+		pvas_forget_uffd(vma);
+	mmap_write_unlock(mm);
+	return VM_FAULT_RETRY;
+}
+
+/* (vmf, reason), by whoever uses the memory */
+void notrace pvas_on_userfault(unsigned long ip, unsigned long parent_ip, struct ftrace_ops *ops,
+			       struct ftrace_regs *fregs)
+{
+	struct pt_regs *regs = ftrace_get_regs(fregs);
+	const struct vm_area_struct *vma;
+	u32 shift;
+
+	if (!regs)
+		return;
+	vma = ((const struct vm_fault *)regs->di)->vma;
+	shift = pvas_space_shift_of(vma->vm_mm);
+	if (shift && !((vma->vm_end - 1) >> shift))
+		pvas_redirect(regs, pvas_stub_userfault);
+}
+
 #else
+
+void notrace pvas_on_userfault(unsigned long ip, unsigned long parent_ip, struct ftrace_ops *ops,
+			       struct ftrace_regs *fregs)
+{
+}
 
 void pvas_uffd_on_move(struct pvas_space *space, const struct vm_area_struct *vma,
 		       unsigned long start, unsigned long len)

@@ -368,6 +368,35 @@ PVAS_TEST(share_of_a_login)
 	close(fd);
 }
 
+/* A user who has logged in, in a container of root's */
+static int as_login_in_container(void *arg)
+{
+	char uid[16];
+
+	snprintf(uid, sizeof(uid), "%u", *(uid_t *)arg);
+	if (pt_write_file("/proc/self/loginuid", uid) || enter_weak_container())
+		return -ENOTSUP;
+	return as_user(arg);
+}
+
+/* Each of those for whom a space counts is counted once. */
+PVAS_TEST(share_of_a_login_in_a_container)
+{
+	uid_t uid = 100003;
+	int fd = pt_open();
+	char own[32];
+
+	PT_NEED_ROOT();
+	if (access("/proc/self/loginuid", W_OK))
+		SKIP(return, "the kernel has no logins (CONFIG_AUDIT)");
+	ASSERT_EQ(0, five_for_each(own, sizeof(own)));
+	EXPECT_EQ(-ENOSPC, pt_in_child(as_login_in_container, &uid));
+	EXPECT_EQ(5, *made);
+	EXPECT_EQ(0, pt_raw_spaces_left(fd));
+	EXPECT_EQ(0, pt_write_file(PARAM "max_spaces_per_user", own));
+	close(fd);
+}
+
 /* Many users at once leave something to root. */
 PVAS_TEST(reserve_of_root)
 {

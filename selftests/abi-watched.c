@@ -13,6 +13,7 @@
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include "kselftest_harness.h"
@@ -30,7 +31,8 @@ static struct {
 	volatile int registered;
 	volatile pid_t waits;
 	volatile int go;
-	volatile uintptr_t at;	/* what is registered then */
+	volatile uintptr_t at;	/* what is registered then: a page, or more */
+	volatile size_t len;
 } *watch;
 
 static void register_later(int uffd)
@@ -47,17 +49,22 @@ static void register_later(int uffd)
 	_exit(0);
 }
 
-/* In the creator: a page that is not touched, and a process that will register it. */
+/* A page that is not touched */
+static bool map_watched(void)
+{
+	return mmap((void *)WATCHED_AT, 4096, PROT_READ | PROT_WRITE,
+		    MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) != MAP_FAILED;
+}
+
+/* In the creator: such a page, and a process that will register it. */
 static int hand_over_uffd(void *arg)
 {
 	struct uffdio_api api = { .api = UFFD_API };
-	void *p = mmap((void *)WATCHED_AT, 4096, PROT_READ | PROT_WRITE,
-		       MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
 	/* With that, the kernel's own access to it fails, and does not wait. */
 	int fd = syscall(SYS_userfaultfd, O_CLOEXEC | UFFD_USER_MODE_ONLY), fds[2];
 
 	(void)arg;
-	if (p == MAP_FAILED || fd < 0 || ioctl(fd, UFFDIO_API, &api) || pipe(fds) ||
+	if (!map_watched() || fd < 0 || ioctl(fd, UFFDIO_API, &api) || pipe(fds) ||
 	    dup2(fds[1], SINK_FD) < 0)
 		return -ENOTSUP;
 	if (!fork())
@@ -162,7 +169,7 @@ static void hold_up(void *(*use)(void *call), int fd)
 	while (!watch->go)
 		usleep(1000);
 	*(struct uffdio_register *)page = (struct uffdio_register){
-		.range = { watch->at, 4096 }, .mode = UFFDIO_REGISTER_MODE_MISSING,
+		.range = { watch->at, watch->len ?: 4096 }, .mode = UFFDIO_REGISTER_MODE_MISSING,
 	};
 	if (ioctl(monitor, UFFDIO_COPY, &copy))
 		_exit(1);
@@ -174,7 +181,7 @@ static int leave_registering(void *arg)
 {
 	int fd = open_uffd(*(uint64_t *)arg), i;
 
-	if (fd < 0)
+	if (fd < 0 || !map_watched())
 		return -ENOTSUP;
 	if (!fork())
 		hold_up(register_there, fd);
@@ -231,6 +238,7 @@ static int create_registering(struct pt_raw *raw, uint64_t *features)
 	pt_raw_init(raw, PVAS_SHIFT_DEFAULT);
 	raw->prepare = leave_registering;
 	raw->prepare_arg = features;
+	raw->keep = WATCHED_AT;
 	return pt_raw_create(raw);
 }
 
@@ -253,6 +261,59 @@ PVAS_TEST(userfaultfd_on_its_way)
 	pt_kill(pid);
 	EXPECT_EQ(0, pt_raw_count(raw.fd));
 	/* All that without the end of the one who could have answered. */
+	EXPECT_EQ(0, kill(watch->waits, 0));
+	kill(watch->waits, SIGKILL);
+	pt_raw_close(&raw);
+}
+
+/*
+ * The same as pt_raw_spawn(), which would have touched its slot before the task does. The task
+ * then sleeps between two looks, or waits for the first one.
+ */
+static pid_t spawn_first(struct pt_raw *raw, unsigned int index)
+{
+	char path[32], line[128] = "";
+	pid_t pid = fork();
+
+	if (!pid) {
+		if (!pt_raw_arm(raw->fd, 0, index, 0))
+			execl("/bin/true", "puppet", (char *)NULL);
+		_exit(1);
+	}
+	snprintf(path, sizeof(path), "/proc/%d/syscall", pid);
+	while (atoi(line) != SYS_nanosleep && atoi(line) != -1) {
+		usleep(1000);
+		if (pt_read_file(path, line, sizeof(line)))
+			return -ESRCH;
+	}
+	return pid;
+}
+
+/* nor has it any effect in the memory of all: on a task, a call, or another process */
+PVAS_TEST(userfaultfd_without_effect)
+{
+	struct iovec there = { (void *)(PT_DATA_AT + PT_DATA_LEN - 1), 1 };
+	char byte;
+	struct iovec here = { &byte, 1 };
+	uint64_t features = 0;
+	struct pt_raw raw;
+	pid_t pid;
+
+	PT_NEED_ROOT();
+	ASSERT_EQ(0, create_registering(&raw, &features));
+	watch->at = WATCHED_AT;
+	watch->len = PT_DATA_AT + PT_DATA_LEN - WATCHED_AT;
+	watch->go = 1;
+	while (!watch->done)
+		usleep(1000);
+	EXPECT_EQ(1, watch->registered);
+	/* Three areas: that of the slots, of the calls' data, and the page. */
+	pid = spawn_first(&raw, 1);
+	EXPECT_LT(0, pid);
+	EXPECT_EQ(1, process_vm_readv(pid, &here, 1, &there, 1, 0));
+	EXPECT_EQ(pid, pt_raw_call(&raw, 1, SYS_getpid));
+	EXPECT_EQ(1, pt_raw_call(&raw, 1, SYS_getrandom, WATCHED_AT, 1, 0));
+	pt_kill(pid);
 	EXPECT_EQ(0, kill(watch->waits, 0));
 	kill(watch->waits, SIGKILL);
 	pt_raw_close(&raw);

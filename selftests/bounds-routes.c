@@ -420,4 +420,24 @@ MODULE_TEST(wrapping, "calls are not bounded")
 	all_refused(_metadata, "on_what_wraps");
 }
 
+TASK(move_pages_of_a_child)
+{
+	void *pages[1] = { anon(PAGE) };
+	pid_t pid = fork();
+	int node = 0, status;
+
+	if (!pid)
+		for (;;)
+			pause();
+	CHECK_ERR(EPERM, syscall(SYS_move_pages, pid, 1, pages, &node, &status, 0));
+	CHECK_EQ(0, syscall(SYS_move_pages, pid, 1, pages, NULL, &status, 0));
+	pt_kill(pid);
+}
+
+/* It could have entered the space by the time its memory is looked for. */
+MODULE_TEST(pages_of_a_child, "a child can't enter")
+{
+	EXPECT_EQ(0, pt_run_task("move_pages_of_a_child"));
+}
+
 PT_MAIN()

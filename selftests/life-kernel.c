@@ -6,6 +6,7 @@
 #include <linux/membarrier.h>
 #include <linux/seccomp.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/auxv.h>
 #include <sys/mman.h>
@@ -142,6 +143,49 @@ MODULE_TEST(io_uring, "a task has no io_uring")
 		EXPECT_EQ(0, tasks_soon(space, 0));
 	}
 	pvas_space_destroy(space);
+}
+
+static int take_all_keys(void)
+{
+	int n = 0;
+
+	while (syscall(SYS_pkey_alloc, 0, 0) > 0)
+		n++;
+	return n;
+}
+
+TASK(take_keys)
+{
+	_exit(take_all_keys());
+}
+
+TASK(take_keys_and_exec)
+{
+	pt_exec_as("take_as_many_keys", pt_number(take_all_keys()));
+}
+
+TASK(take_as_many_keys)
+{
+	CHECK(pvas_task_get_index() > 0);
+	CHECK_EQ(atoi(pt_args[0]), take_all_keys());
+}
+
+/* The protection keys that a program has allocated are free when it has ended, or has execed. */
+MODULE_TEST(keys, "the keys of a program are not known")
+{
+	struct pvas_space *space = PT_SPACE();
+	pid_t pid = pt_start_task(space, 1, "take_keys");
+	int n;
+
+	ASSERT_LT(0, pid);
+	n = pt_wait(pid);
+	pid = pt_start_task(space, 2, "take_keys");
+	EXPECT_LT(0, pid);
+	EXPECT_EQ(n, pt_wait(pid));
+	pvas_space_destroy(space);
+	if (!n)
+		SKIP(return, "the processor has no protection keys");
+	EXPECT_EQ(0, pt_run_task("take_keys_and_exec"));
 }
 
 PT_MAIN()
