@@ -28,6 +28,7 @@
 
 #define AFFINITY_BYTES	1024	/* 8192 processors */
 #define NUMBERS_MAX	(1 << 20)	/* of descriptors: fs.nr_open, if nobody has raised it */
+#define NUMBERS_TRIED	1024
 #define NAME_LEN	16	/* TASK_COMM_LEN */
 
 static size_t loader_length(void)
@@ -169,12 +170,17 @@ static void close_pidfds(const struct user_space *u, const struct user_part *sel
 	}
 }
 
-void user_child_close_on_exec(int keep)
+/* A list takes as long as trying a thousand numbers. */
+void user_child_close_on_exec(int keep, unsigned int end)
 {
-	int dir = make_list(keep);
+	int dir = -1;
 	char buf[4096] __attribute__((aligned(8)));
 	long n, at;
 
+	if (end && end <= NUMBERS_TRIED)
+		close_by_number(keep, end);
+	else
+		dir = make_list(keep);
 	if (dir < 0)
 		return;
 	while ((n = pvas_raw3(__NR_getdents64, dir, buf, sizeof(buf))) > 0) {
@@ -316,7 +322,7 @@ static int become_task(const struct user_start *s, struct user_program *prog)
 		err = user_child_make_memory(s, prog, &entry);
 	if (err)
 		return err;
-	user_child_close_on_exec(prog->fd);
+	user_child_close_on_exec(prog->fd, s->u->clone_request.descriptors);
 	user_child_take_name(s->call->path);
 	s->part->pid = (pid_t)pvas_raw0(__NR_getpid);
 	user_publish(s->u, s->part, PVAS_PART_RUNNING);

@@ -104,8 +104,11 @@ int user_child_number_of(const char *name);
 /* The first function of the new process; @arg is a struct user_start. */
 int user_child_main(void *arg);
 
-/* The steps of an execve(): close the descriptors that are close-on-exec, but @keep; */
-void user_child_close_on_exec(int keep);
+/*
+ * The steps of an execve(): close the descriptors that are close-on-exec, but @keep. All of them
+ * are below @end; 0: that is not known;
+ */
+void user_child_close_on_exec(int keep, unsigned int end);
 
 /* name the process after its program; */
 void user_child_take_name(const char *path);
