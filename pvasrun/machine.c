@@ -227,9 +227,9 @@ unsigned int machine_last_node(const char *sys)
 
 /* ---- cores ---- */
 
-/* What the order of cores depends on */
+/* The order of cores: by package, node, and number; of each its first allowed processor */
 struct core {
-	int package;	/* the first allowed processor of it, and so on */
+	int package;
 	int node;
 	int first;
 	cpu_set_t *set;
@@ -296,7 +296,10 @@ static int read_cores(struct core *cores, const char *sys, const struct cpu_sets
 		CPU_SET_S(cpu, size, set);
 		CPU_AND_S(size, set, set, left);
 		CPU_XOR_S(size, left, left, set);
-		cores[nr++] = (struct core){ group_of(packages, cpu), group_of(nodes, cpu), cpu, set };
+		cores[nr++] = (struct core){
+			.package = group_of(packages, cpu), .node = group_of(nodes, cpu),
+			.first = cpu, .set = set,
+		};
 	}
 	free(left);
 	while (err && nr)

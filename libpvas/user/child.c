@@ -301,7 +301,8 @@ void user_child_jump(const struct user_entry *entry, int *start, uint64_t mask)
 			 "movq %[mark], %%rdx\n\t"
 			 "movq %[interp], %%rcx\n\t"
 			 "jmpq *%[entry]"
-			 : : [mark] "r"(rmark), [interp] "r"(rinterp), [sp] "r"(rsp_), [info] "r"(rinfo), [entry] "r"(rentry),
+			 : : [mark] "r"(rmark), [interp] "r"(rinterp),
+			     [sp] "r"(rsp_), [info] "r"(rinfo), [entry] "r"(rentry),
 			     [mask] "r"(rmask),
 			     [start] "r"(rstart), [arch_prctl] "i"(__NR_arch_prctl),
 			     [set_fs] "i"(ARCH_SET_FS), [done] "i"(START_DONE),

@@ -88,8 +88,8 @@ static int number_of(const struct user_rights *r, const char *name)
 }
 
 /*
- * Who lacks this capability has to change the user namespace before any other. The files of
- * a new process take long to read.
+ * A process that lacks this capability has to change its user namespace before any other. The
+ * files of a new process take long to read.
  */
 static unsigned int namespaces_to_read(const struct user_rights *before)
 {

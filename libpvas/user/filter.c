@@ -22,6 +22,7 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 
+#include "child.h"
 #include "rawsys.h"
 #include "filter.h"
 #include "worker.h"

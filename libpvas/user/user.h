@@ -396,15 +396,6 @@ static inline int user_foreign(const struct user_part *p, uint64_t addr, uint64_
 	return pvas_layout_outside(p->base, p->end, addr, len);
 }
 
-/*
- * By this in the upper half of a descriptor the filter knows the loader's mappings. The kernel
- * ignores that half, where compilers leave 0 or all ones.
- */
-static inline uint32_t user_loader_mark(uint64_t cookie)
-{
-	return ((uint32_t)cookie & INT32_MAX) | 1;
-}
-
 /* The loader's copy in each partition is above the stack, with a page between. */
 static inline uint64_t user_loader_of(const struct user_part *p)
 {
