@@ -3,25 +3,25 @@
 #ifndef PVASRUN_BIND_H
 #define PVASRUN_BIND_H
 
-#include <hwloc.h>
 #include <sched.h>
 #include <stdbool.h>
 
+#include "machine.h"
 #include "options.h"
 
 /* Places for tasks: cores or NUMA nodes, in the machine's order */
 struct places {
 	enum bind_to how;		/* BIND_CORE, BIND_NUMA or BIND_NONE */
-	hwloc_cpuset_t *sets;
-	unsigned int nr;
+	struct cpu_sets sets;
 	unsigned int tasks;
-	size_t cpu_set_size;		/* for sched_setaffinity() */
 };
 
-/* Memory policy, ready for set_mempolicy() */
+#define MEMORY_NODES	1024	/* the kernel's greatest number of nodes */
+
+/* Memory policy, ready for memory_apply() */
 struct memory {
 	int mode;		/* MPOL_*, or -1: keep the inherited policy */
-	const unsigned long *nodes;
+	unsigned long nodes[MEMORY_NODES / (8 * sizeof(long))];
 	unsigned long max_node;
 };
 
@@ -29,19 +29,22 @@ struct memory {
 int places_init(struct places *places, enum bind_to how, unsigned int tasks);
 void places_free(struct places *places);
 
-/* The same for a given topology, which the caller frees. */
-int places_choose(struct places *places, hwloc_topology_t topology, enum bind_to how,
-		  unsigned int tasks);
+/* The same for a given machine */
+int places_choose(struct places *places, const char *sys, const struct cpu_sets *allowed,
+		  enum bind_to how, unsigned int tasks);
 
-/* The processors of a rank, NULL if it is not bound */
-hwloc_const_cpuset_t places_set(const struct places *places, unsigned int rank);
+/* The processors of a rank, of @places->sets.size bytes; NULL if it is not bound */
+const cpu_set_t *places_set(const struct places *places, unsigned int rank);
 
-/* The same for sched_setaffinity(); to be freed with CPU_FREE() */
-int places_mask(const struct places *places, unsigned int rank, cpu_set_t **mask);
+/* "0-1", to be freed; NULL if it is not bound, or if there is no memory */
+char *places_text(const struct places *places, unsigned int rank);
 
 /* Are there more tasks than processors that pvasrun may use? */
 bool places_oversubscribed(unsigned int tasks);
 
 int memory_init(struct memory *memory, enum mem_bind how);
+
+/* For the calling thread, async-signal-safe. 0 or -errno */
+int memory_apply(const struct memory *memory);
 
 #endif

@@ -36,7 +36,7 @@ static void *read_table(int fd, uint64_t len, uint64_t offset)
 	return to;
 }
 
-static Elf64_Phdr *read_segments(int fd, unsigned int *nr)
+static Elf64_Phdr *read_segments(int fd, unsigned int *nr, unsigned int *flags)
 {
 	Elf64_Ehdr head;
 
@@ -44,6 +44,7 @@ static Elf64_Phdr *read_segments(int fd, unsigned int *nr)
 	    head.e_ident[EI_CLASS] != ELFCLASS64 || head.e_phentsize != sizeof(Elf64_Phdr))
 		return NULL;
 	*nr = head.e_phnum;
+	*flags = ELF_IS_ELF | (head.e_type == ET_EXEC ? ELF_IS_FIXED : 0);
 	return read_table(fd, (uint64_t)head.e_phnum * sizeof(Elf64_Phdr), head.e_phoff);
 }
 
@@ -102,11 +103,12 @@ static unsigned int check_dynamic(int fd, const Elf64_Phdr *seg, unsigned int nr
 
 static unsigned int check_file(int fd)
 {
-	unsigned int nr = 0, i, flags;
-	Elf64_Phdr *seg = read_segments(fd, &nr);
+	unsigned int nr = 0, i, flags = 0;
+	Elf64_Phdr *seg = read_segments(fd, &nr, &flags);
 
-	flags = seg ? ELF_IS_ELF : 0;
-	for (i = 0; seg && i < nr; i++) {
+	if (!seg)
+		return 0;
+	for (i = 0; i < nr; i++) {
 		if (seg[i].p_type != PT_DYNAMIC)
 			continue;
 		flags |= check_dynamic(fd, seg, nr, i);

@@ -8,6 +8,8 @@
 #define ELF_IS_ELF	4	/* not a script */
 #define ELF_NEEDS_MPICH	8	/* DT_NEEDED names libmpich* */
 
+#define ELF_IS_FIXED	16	/* ET_EXEC, linked at fixed addresses */
+
 /* A set of the flags above; 0 as well if the file is not a readable ELF file. */
 unsigned int elf_needed(const char *path);
 

@@ -22,6 +22,8 @@ const struct option_row option_rows[] = {
 	  "put \"[RANK] \" before each line of output" },
 	{ "pty", KEY_PTY, true, false, "--pty auto|always|never",
 	  "a pseudo-terminal for output (default: MPI programs')" },
+	{ "no-pty", KEY_NO_PTY, false, false, "--no-pty",
+	  "none, as --pty never" },
 	{ "timeout", KEY_TIMEOUT, true, false, "--timeout TIME",
 	  "end the job after TIME seconds (or 5m, 2h, 1d), status 124" },
 	{ "no-kill", KEY_NO_KILL, false, false, "--no-kill",

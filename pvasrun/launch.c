@@ -4,7 +4,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <numaif.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -26,7 +25,7 @@ struct start {
 	pid_t parent;
 	bool own_group;
 	bool terminal;		/* there is a controlling terminal */
-	cpu_set_t *cpus;	/* NULL: not bound */
+	const cpu_set_t *cpus;	/* NULL: not bound */
 	int null;		/* /dev/null */
 	int fds[3];
 };
@@ -62,7 +61,6 @@ static int ignore_terminal_stops(void)
 static int setup(void *arg)
 {
 	const struct start *start = arg;
-	const struct memory *memory = start->launcher->memory;
 
 	/* tasks end with pvasrun, even if that is killed before they have entered the space */
 	if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0)
@@ -72,10 +70,9 @@ static int setup(void *arg)
 	if (start->own_group && setpgid(0, 0) < 0)
 		return -errno;
 	if (start->cpus &&
-	    sched_setaffinity(0, start->launcher->places->cpu_set_size, start->cpus) < 0)
+	    sched_setaffinity(0, start->launcher->places->sets.size, start->cpus) < 0)
 		return -errno;
-	if (memory->mode >= 0 &&
-	    set_mempolicy(memory->mode, memory->nodes, memory->max_node) < 0)
+	if (memory_apply(start->launcher->memory) < 0)
 		return -errno;
 	if (start->own_group && start->terminal && ignore_terminal_stops() < 0)
 		return -errno;
@@ -171,9 +168,7 @@ static int spawn(const struct launcher *launcher, struct start *start, const str
 	int ret;
 
 	start->own_group = wants_own_group(launcher, rank);
-	ret = places_mask(launcher->places, rank, &start->cpus);
-	if (ret)
-		return ret;
+	start->cpus = places_set(launcher->places, rank);
 	memcpy(attr.fds, start->fds, sizeof(attr.fds));
 	/*
 	 * With an unlimited stack the kernel places the vdso amidst the partitions. The
@@ -191,7 +186,6 @@ static int spawn(const struct launcher *launcher, struct start *start, const str
 		ret = 0;
 	}
 	mpi_rank_started(launcher->mpi);
-	CPU_FREE(start->cpus);
 	if (ret < 0)
 		return ret;
 	launcher->job->tasks[rank].index = index;

@@ -115,7 +115,7 @@ static int bind_prepare(struct run *run)
 		report_note("tasks are not bound");
 	else
 		report_note("tasks are bound to %s, of which there are %u", names[run->places.how],
-			    run->places.nr);
+			    run->places.sets.nr);
 	err = memory_init(&run->memory, run->opt->mem_bind);
 	return err ? fail("cannot find out this machine's memory nodes", err) : 0;
 }

@@ -9,14 +9,12 @@
 
 #include "report.h"
 
+/* @cpus belongs to this function. */
 static void print_row(FILE *to, const struct task *task, unsigned int rank, uint64_t size,
-		      hwloc_const_cpuset_t set)
+		      char *cpus)
 {
 	uint64_t base = task->index * size;
-	char *cpus = NULL;
 
-	if (set && hwloc_bitmap_list_asprintf(&cpus, set) < 0)
-		cpus = NULL;
 	fprintf(to, "%5u %6u %8d  %012" PRIx64 "-%012" PRIx64 "  %-10s %s\n", rank,
 		task->index, task->pid, base, base + size - 1, cpus ? cpus : "any",
 		task->app->path);
@@ -38,7 +36,7 @@ void map_print(const struct job *job, const struct job_space *space, const struc
 		"program");
 	for (rank = 0; rank < job->started; rank++)
 		print_row(to, &job->tasks[rank], rank, space->partition_size,
-			  places_set(places, rank));
+			  places_text(places, rank));
 	fclose(to);
 	report_text(text, len);
 	free(text);

@@ -242,6 +242,9 @@ void options_take_flag(struct options *opt, int key)
 	case KEY_NO_KILL:
 		opt->no_kill = true;
 		break;
+	case KEY_NO_PTY:
+		opt->pty = PTY_NEVER;
+		break;
 	case KEY_NO_BTL:
 		opt->no_btl = true;
 		break;

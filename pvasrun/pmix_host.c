@@ -6,8 +6,6 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <hwloc.h>
-#include <hwloc/export.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +14,6 @@
 
 #include "component.h"
 #include "handoff.h"
-#include "locality.h"
 #include "report.h"
 
 #define PLUGIN "pvasrun-pmix.so"
@@ -81,59 +78,14 @@ static int open_pipe(struct pmix_host *host)
 
 /* ---- the job, as the server needs it ---- */
 
-static char *describe_machine(hwloc_topology_t topology)
-{
-	char *xml, *copy;
-	int len;
-
-	if (hwloc_topology_export_xmlbuffer(topology, &xml, &len, 0))
-		return NULL;
-	copy = strdup(xml);
-	hwloc_free_xmlbuffer(topology, xml);
-	return copy;
-}
-
 static char **describe_cpus(const struct mpi_job *job)
 {
 	char **cpus = calloc(job->opt->tasks, sizeof(*cpus));
 	unsigned int rank;
 
-	for (rank = 0; cpus && rank < job->opt->tasks; rank++) {
-		hwloc_const_cpuset_t set = places_set(job->places, rank);
-
-		if (set && hwloc_bitmap_list_asprintf(&cpus[rank], set) < 0)
-			cpus[rank] = NULL;
-	}
+	for (rank = 0; cpus && rank < job->opt->tasks; rank++)
+		cpus[rank] = places_text(job->places, rank);
 	return cpus;
-}
-
-/* Only of bound tasks, which do not move */
-static char **describe_localities(const struct mpi_job *job, hwloc_topology_t topology)
-{
-	char **localities = calloc(job->opt->tasks, sizeof(*localities));
-	unsigned int rank;
-
-	for (rank = 0; localities && rank < job->opt->tasks; rank++) {
-		hwloc_const_cpuset_t set = places_set(job->places, rank);
-
-		if (set)
-			localities[rank] = locality_of(topology, set);
-	}
-	return localities;
-}
-
-/* Without it each rank would read all of /sys. */
-static void describe_topology(const struct mpi_job *job, struct pmix_job *to)
-{
-	hwloc_topology_t topology;
-
-	if (hwloc_topology_init(&topology))
-		return;
-	if (!hwloc_topology_load(topology)) {
-		to->topology = describe_machine(topology);
-		to->localities = describe_localities(job, topology);
-	}
-	hwloc_topology_destroy(topology);
 }
 
 static unsigned int *describe_apps(const struct mpi_job *job)
@@ -158,9 +110,7 @@ static void free_texts(char *const *texts, unsigned int nr)
 static void free_description(struct pmix_job *job)
 {
 	free_texts(job->cpus, job->tasks);
-	free_texts(job->localities, job->tasks);
 	free((void *)job->app_of);
-	free((void *)job->topology);
 }
 
 static int describe(const struct pmix_host *host, struct pmix_job *to)
@@ -178,7 +128,6 @@ static int describe(const struct pmix_host *host, struct pmix_job *to)
 		.cpus = describe_cpus(job),
 		.event_fd = host->writer,
 	};
-	describe_topology(job, to);
 	return to->app_of ? 0 : -ENOMEM;
 }
 

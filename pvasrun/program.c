@@ -15,27 +15,36 @@
 #include "python.h"
 #include "report.h"
 
-/* Programs that Debian links at fixed addresses, and packages with others for the purpose */
-static const struct {
+struct known {
 	const char *name;
-	const char *instead;
-} alternatives[] = {
-	{ "busybox", "package busybox has one, unlike busybox-static" },
-	{ "gawk", "mawk and original-awk are" },
+	const char *hint;
 };
 
-static const char *alternative_to(const char *path)
+/* Programs that are often linked at fixed addresses, and packages with others for the purpose */
+static const struct known alternatives[] = {
+	{ "busybox", "package busybox has one, unlike busybox-static" },
+	{ "gawk", "mawk and original-awk are" },
+	{ "node", "that of Debian's own package nodejs is" },
+	{ NULL, "or start it by env, as a process outside the space; Go: -buildmode=pie" },
+};
+
+/* Programs that can be tasks, if they are told something */
+static const struct known conditions[] = {
+	{ "java", "not with ZGC of Java 17, whose heap is at fixed addresses" },
+	{ "mariadbd", "it reserves more than a partition: start it with --innodb-buffer-pool-size-max=1T" },
+	{ NULL, NULL },
+};
+
+/* The last entry is for all others. */
+static const char *hint_for(const struct known *known, const char *path)
 {
 	char *real = realpath(path, NULL);
 	const char *name = strrchr(real ? real : path, '/');
-	const char *instead = NULL;
-	size_t i;
 
-	for (i = 0; name && i < sizeof(alternatives) / sizeof(alternatives[0]); i++)
-		if (!strcmp(name + 1, alternatives[i].name))
-			instead = alternatives[i].instead;
+	while (known->name && (!name || strcmp(name + 1, known->name)))
+		known++;
 	free(real);
-	return instead;
+	return known->hint;
 }
 
 static const char *find_hint(const char *name, int err)
@@ -79,7 +88,8 @@ int program_find(const char *name, const char *wdir, char path[static PATH_MAX],
 	err = pvas_program_check(path, reason, sizeof(reason));
 	if (!err)
 		return 0;
-	instead = err == -ENOEXEC ? alternative_to(path) : NULL;
+	instead = err == -ENOEXEC && (elf_needed(path) & ELF_IS_FIXED) ?
+		  hint_for(alternatives, path) : NULL;
 	snprintf(why, len, "%s%s%s%s", reason[0] ? reason : strerror(-err), instead ? " (" : "",
 		 instead ? instead : "", instead ? ")" : "");
 	return err;
@@ -89,12 +99,14 @@ int program_find(const char *name, const char *wdir, char path[static PATH_MAX],
 
 static void print_good(const char *path)
 {
+	const char *condition = hint_for(conditions, path);
 	unsigned int flags = elf_needed(path);
 
-	printf("%s: can be a task (%s%s%s)\n", path,
+	printf("%s: can be a task (%s%s%s%s%s)\n", path,
 	       flags & ELF_IS_ELF ? "position-independent" : "a script, and so can its interpreter",
 	       flags & ELF_NEEDS_MPI ? ", MPI" : "",
-	       flags & ELF_HAS_RPATH ? ", with a library path of its own" : "");
+	       flags & ELF_HAS_RPATH ? ", with a library path of its own" : "",
+	       condition ? ", but " : "", condition ? condition : "");
 }
 
 static bool has_host(const char *path, char **name, char *why, size_t len)

@@ -4,11 +4,13 @@
 
     pvasrun -x TEAM_SIZE=4 -n 4 heat --size 400 --steps 20000 : -n 1 python3 viewer.py --size 400
 
-Reads the rows from the tasks' memory. On a terminal by curses; else, or with --frames, prints
-frames as text. --picture FILE writes the last one as a PNG.
+Reads the rows from the tasks' memory. With a display and matplotlib in a window, on a terminal by
+curses; else, or with --frames, prints frames as text. --picture FILE writes the last one as a PNG.
 """
 import argparse
 import curses
+import importlib.util
+import os
 import struct
 import sys
 import time
@@ -20,6 +22,7 @@ import pvas
 
 SHADES = " .:-=+*#%@"
 HOTTEST = 101.0     # heat begins with values up to 100.8
+CAN_PLOT = importlib.util.find_spec("matplotlib")   # imported late: heat does not wait for it
 
 
 class Plate:
@@ -57,8 +60,43 @@ def as_text(cells, height, width):
     return ["".join(SHADES[s] for s in row) for row in shades]
 
 
-def write_picture(path, cells):
-    """A PNG: from blue to red"""
+def plot(step, cells):
+    """pyplot, a figure, and what to call with the next step and its cells"""
+    from matplotlib import pyplot
+    figure, axes = pyplot.subplots(figsize=(5, 4), layout="constrained")
+    image = axes.imshow(cells, cmap="inferno", vmin=0, vmax=HOTTEST)
+    figure.colorbar(image, label="temperature")
+
+    def show(step, cells):
+        image.set_data(cells)
+        axes.set_title(f"step {step}")
+
+    show(step, cells)
+    return pyplot, figure, show
+
+
+def in_window(shown):
+    """Until heat ends, or the window is closed"""
+    pyplot = figure = show = last = None
+    for last in shown:
+        if figure is None:
+            pyplot, figure, show = plot(*last)
+        show(*last)
+        pyplot.pause(0.001)
+        if not pyplot.fignum_exists(figure.number):
+            break
+    return last
+
+
+def write_picture(path, step, cells):
+    if CAN_PLOT:
+        plot(step, cells)[1].savefig(path, dpi=80)
+    else:
+        write_png(path, cells)
+
+
+def write_png(path, cells):
+    """Without matplotlib: from blue to red"""
     value = shrink(cells, *cells.shape)
     pixels = np.stack([value, 1 - np.abs(2 * value - 1), 1 - value], axis=2) * 255
     rows = b"".join(b"\0" + row.tobytes() for row in pixels.astype(np.uint8))
@@ -92,7 +130,7 @@ def on_terminal(screen, shown):
             screen.addstr(y, 0, line)
         screen.addstr(height - 1, 0, f"step {step}"[:width - 1])
         screen.refresh()
-        last = cells
+        last = step, cells
     return last
 
 
@@ -100,7 +138,7 @@ def as_lines(shown):
     last = None
     for step, cells in shown:
         print("\n".join(as_text(cells, 20, 60)), f"step {step}", sep="\n", flush=True)
-        last = cells
+        last = step, cells
     return last
 
 
@@ -115,14 +153,16 @@ def main():
     if options.members < 1:
         sys.exit("viewer.py: start it beside heat, in one job: see the file's head")
     shown = frames(Plate(options.size, options.members), options.every, options.frames)
-    if sys.stdout.isatty() and options.frames is None:
+    if CAN_PLOT and options.frames is None and os.environ.keys() & {"DISPLAY", "WAYLAND_DISPLAY"}:
+        last = in_window(shown)
+    elif sys.stdout.isatty() and options.frames is None:
         last = curses.wrapper(on_terminal, shown)
     else:
         last = as_lines(shown)
     if last is None:
         sys.exit("viewer.py: heat has ended before anything was seen")
     if options.picture:
-        write_picture(options.picture, last)
+        write_picture(options.picture, *last)
 
 
 main()

@@ -107,7 +107,7 @@ static void fill_file(uint64_t addr, uint64_t len, uint64_t off)
 	memset(at(addr) + n, 0, len - n);
 }
 
-__u64 pvas_sys_mmap(__u64 addr, __u64 len, int prot, int flags, int fd, __u64 off)
+__u64 pvas_sys_mmap(__u64 addr, __u64 len, int prot, int flags, __u64 fd, __u64 off)
 {
 	REQUIRE(flags & MAP_PRIVATE);
 	if (fails())
@@ -116,9 +116,9 @@ __u64 pvas_sys_mmap(__u64 addr, __u64 len, int prot, int flags, int fd, __u64 of
 		return reserve(addr, len, flags);
 	require_inside(addr, len);
 	if (flags & MAP_ANONYMOUS) {
-		REQUIRE(fd == -1);
+		REQUIRE((int)fd == -1);
 	} else {
-		REQUIRE(fd == 3 && off % PAGE == 0);
+		REQUIRE((int)fd == 3 && off % PAGE == 0);
 		/* Each page holds at least one byte of the file: no SIGBUS. */
 		REQUIRE(off < file_size && len - PAGE < file_size - off);
 	}
@@ -171,7 +171,7 @@ long pvas_sys_pread(int fd, void *buf, __u64 len, __u64 off)
 {
 	uint64_t n = off < data_len ? data_len - off : 0;
 
-	REQUIRE(fd == 3 && !(off >> 63));
+	REQUIRE((int)fd == 3 && !(off >> 63));
 	if (off >= file_size)
 		return 0;
 	if (len > file_size - off)

@@ -29,7 +29,7 @@ struct stack {
 	struct aux *auxv;
 };
 
-__u64 pvas_loader_main(const struct pvas_start *start, __u64 *sp);
+__u64 pvas_loader_main(const struct pvas_start *start, __u64 *sp, __u64 mark, __u64 place);
 
 static struct stack read_stack(__u64 *sp)
 {
@@ -85,13 +85,21 @@ static void map_program(const struct pvas_start *start, const char *name,
 		pvas_die(name, "can't map the program", 0, err);
 }
 
+/* At @place, if that was chosen for such a file, and is free */
+static int map_interp_object(struct pvas_object *o, __u64 place)
+{
+	o->bias = place - o->image.lo;
+	return place && !pvas_object_map_at(o) ? 0 : pvas_object_map_anywhere(o);
+}
+
 /*
  * Map the interpreter: returns its entry point, and stores its base address. Its
  * program headers overwrite the program's, which are no longer needed.
  */
-static __u64 map_interp(const struct pvas_object *program, const char *name, __u64 *base)
+static __u64 map_interp(const struct pvas_object *program, const char *name, __u64 place,
+			__u64 *base)
 {
-	struct pvas_object o = { .ph = program->ph };
+	struct pvas_object o = { .ph = program->ph, .mark = program->mark };
 	char path[PATH_MAX];
 	int err;
 
@@ -106,7 +114,7 @@ static __u64 map_interp(const struct pvas_object *program, const char *name, __u
 		err = -ELIBBAD;
 	if (err)
 		pvas_die(name, "can't read the interpreter", path, err);
-	err = pvas_object_map_anywhere(&o);
+	err = map_interp_object(&o, place);
 	if (err)
 		pvas_die(name, "can't map the interpreter", path, err);
 	pvas_sys_close(o.fd);
@@ -148,8 +156,8 @@ static void wait_for_header(const struct pvas_start *start, const char *name)
 	}
 }
 
-/* Returns the address to jump to. */
-__u64 pvas_loader_main(const struct pvas_start *start, __u64 *sp)
+/* @mark and @place are 0, or the user backend's: see map.h. Returns the address to jump to. */
+__u64 pvas_loader_main(const struct pvas_start *start, __u64 *sp, __u64 mark, __u64 place)
 {
 	struct stack st = read_stack(sp);
 	Elf64_Phdr ph[PVAS_ELF_PHNUM_MAX];	/* 64 KiB: they fit on the stack */
@@ -159,10 +167,11 @@ __u64 pvas_loader_main(const struct pvas_start *start, __u64 *sp)
 
 	wait_for_header(start, st.program);
 	program.ph = ph;
+	program.mark = (__u32)mark;
 	map_program(start, st.program, &program);
 	entry = program.bias + program.image.entry;
 	if (program.image.interp_len)
-		entry = map_interp(&program, st.program, &base);
+		entry = map_interp(&program, st.program, place, &base);
 	if (program.image.stack_exec)
 		set_stack_exec(start, st.program);
 	patch_auxv(st.auxv, &program, base);

@@ -60,7 +60,13 @@ static int prot_of(const Elf64_Phdr *p)
 	       (p->p_flags & PF_X ? PROT_EXEC : 0);
 }
 
-static int map_fixed(__u64 lo, __u64 hi, int prot, int flags, int fd, __u64 off)
+/* The kernel looks at the lower half of a descriptor. */
+static __u64 marked(const struct pvas_object *o, int fd)
+{
+	return (__u64)o->mark << 32 | (__u32)fd;
+}
+
+static int map_fixed(__u64 lo, __u64 hi, int prot, int flags, __u64 fd, __u64 off)
 {
 	__u64 at = pvas_sys_mmap(lo, hi - lo, prot, MAP_PRIVATE | MAP_FIXED | flags, fd, off);
 
@@ -95,7 +101,7 @@ static int map_segment(const struct pvas_object *o, const Elf64_Phdr *p)
 	int err;
 
 	if (p->p_filesz) {
-		err = map_fixed(start, file_hi, prot_of(p), 0, o->fd,
+		err = map_fixed(start, file_hi, prot_of(p), 0, marked(o, o->fd),
 				pvas_elf_page_down(p->p_offset));
 		if (err)
 			return err;
@@ -106,7 +112,7 @@ static int map_segment(const struct pvas_object *o, const Elf64_Phdr *p)
 		}
 	}
 	if (hi > file_hi)
-		return map_fixed(file_hi, hi, prot_of(p), MAP_ANONYMOUS, -1, 0);
+		return map_fixed(file_hi, hi, prot_of(p), MAP_ANONYMOUS, marked(o, -1), 0);
 	return 0;
 }
 
@@ -144,7 +150,8 @@ int pvas_object_map_at(struct pvas_object *o)
 
 	if (o->bias & (o->image.align - 1))
 		return -EINVAL;
-	at = pvas_sys_mmap(lo, span(o), PROT_NONE, RESERVE | MAP_FIXED_NOREPLACE, -1, 0);
+	at = pvas_sys_mmap(lo, span(o), PROT_NONE, RESERVE | MAP_FIXED_NOREPLACE, marked(o, -1),
+			   0);
 	if (PVAS_IS_ERR(at))
 		return (int)at;
 	return map_segments(o);
@@ -156,7 +163,7 @@ static __u64 reserve_aligned(__u64 len, __u64 align, __u64 offset)
 	__u64 more = align - PVAS_ELF_PAGE;
 	__u64 at, lo;
 
-	at = pvas_sys_mmap(0, len + more, PROT_NONE, RESERVE, -1, 0);
+	at = pvas_sys_mmap(0, len + more, PROT_NONE, RESERVE, (__u32)-1, 0);
 	if (PVAS_IS_ERR(at))
 		return at;
 	lo = at + ((offset - at) & (align - 1));

@@ -13,6 +13,7 @@
  * @image:	requirements of its program headers
  * @bias:	load bias: the address of its virtual address 0
  * @ph:		PVAS_ELF_PHNUM_MAX program headers, allocated by the caller
+ * @mark:	shows the user backend's filter that a mapping is the loader's; or 0
  */
 struct pvas_object {
 	int fd;
@@ -20,6 +21,7 @@ struct pvas_object {
 	struct pvas_elf_image image;
 	__u64 bias;
 	Elf64_Phdr *ph;
+	__u32 mark;
 };
 
 /* Read and check the file open at @o->fd. -ENOEXEC or a read error. */

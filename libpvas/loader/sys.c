@@ -11,7 +11,7 @@
 #define S_IFMT_	0170000
 #define S_IFREG_ 0100000
 
-__u64 pvas_sys_mmap(__u64 addr, __u64 len, int prot, int flags, int fd, __u64 off)
+__u64 pvas_sys_mmap(__u64 addr, __u64 len, int prot, int flags, __u64 fd, __u64 off)
 {
 	return pvas_raw6(__NR_mmap, addr, len, prot, flags, fd, off);
 }

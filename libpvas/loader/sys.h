@@ -12,7 +12,7 @@
 
 #define PVAS_IS_ERR(v)	((__u64)(v) >= (__u64)-4095)
 
-__u64 pvas_sys_mmap(__u64 addr, __u64 len, int prot, int flags, int fd, __u64 off);
+__u64 pvas_sys_mmap(__u64 addr, __u64 len, int prot, int flags, __u64 fd, __u64 off);
 int pvas_sys_munmap(__u64 addr, __u64 len);
 int pvas_sys_mprotect(__u64 addr, __u64 len, int prot);
 void pvas_sys_zero(__u64 addr, __u64 len);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
  * The user backend: descendants of a task that flood the launcher with requests don't
- * slow the tasks' own. See flood_task.c.
+ * slow the tasks' own. See flood_task.c. And a task that starts makes few.
  */
 #include <stdio.h>
 #include <unistd.h>
@@ -87,6 +87,22 @@ TEST_F(flood, by_mappings)
 	snprintf(page, sizeof(page), "%#lx", (unsigned long)u->parts[1].page);
 	ASSERT_EQ(pvas_task_spawn(self->s, 1, argv[0], argv, environ, NULL, &pid), 1);
 	EXPECT_EQ(end_of(pid), 0);
+}
+
+/*
+ * The loader, which maps the program, makes none, and the dynamic linker five for a program that
+ * is linked with libc alone.
+ */
+TEST_F(flood, none_by_loader)
+{
+	struct user_space *u = self->s->priv;
+	char *argv[] = { (char *)"true", NULL }, *envp[] = { NULL };
+	pid_t pid;
+
+	ASSERT_GT(pvas_task_spawn(self->s, PVAS_ANY, "/bin/true", argv, envp, NULL, &pid), 0);
+	EXPECT_EQ(end_of(pid), 0);
+	EXPECT_GT(u->nr_served, 0);
+	EXPECT_LE(u->nr_served, 8) TH_LOG("%u", u->nr_served);
 }
 
 TEST_HARNESS_MAIN

@@ -28,6 +28,7 @@
 
 #define AFFINITY_BYTES	1024	/* 8192 processors */
 #define NUMBERS_MAX	(1 << 20)	/* of descriptors: fs.nr_open, if nobody has raised it */
+#define NUMBERS_TRIED	1024
 #define NAME_LEN	16	/* TASK_COMM_LEN */
 
 static size_t loader_length(void)
@@ -169,12 +170,17 @@ static void close_pidfds(const struct user_space *u, const struct user_part *sel
 	}
 }
 
-void user_child_close_on_exec(int keep)
+/* A list takes as long as trying a thousand numbers. */
+void user_child_close_on_exec(int keep, unsigned int end)
 {
-	int dir = make_list(keep);
+	int dir = -1;
 	char buf[4096] __attribute__((aligned(8)));
 	long n, at;
 
+	if (end && end <= NUMBERS_TRIED)
+		close_by_number(keep, end);
+	else
+		dir = make_list(keep);
 	if (dir < 0)
 		return;
 	while ((n = pvas_raw3(__NR_getdents64, dir, buf, sizeof(buf))) > 0) {
@@ -229,7 +235,7 @@ static int may_randomize(const struct user_space *u)
 }
 
 int user_child_make_memory(const struct user_start *s, const struct user_program *prog,
-			   uint64_t *sp, uint64_t *info)
+			   struct user_entry *entry)
 {
 	struct rlimit limit = { RLIM_INFINITY, RLIM_INFINITY };
 	int err;
@@ -239,10 +245,14 @@ int user_child_make_memory(const struct user_start *s, const struct user_program
 	if (!err)
 		err = make_top(s->u, s->part, prog);
 	if (!err)
-		err = user_stack_make(s, prog, sp, info);
-	if (!err)
-		user_stay_catch(s->part);
-	return err;
+		err = user_stack_make(s, prog, &entry->sp, &entry->info);
+	if (err)
+		return err;
+	user_stay_catch(s->part);
+	entry->loader = user_loader_of(s->part) + PVAS_BLOB_TASK;
+	entry->mark = user_loader_mark(s->u->cookie);
+	entry->interp = user_place_interp(s->part, &prog->interp);
+	return 0;
 }
 
 /* ---- start ---- */
@@ -251,13 +261,15 @@ int user_child_make_memory(const struct user_start *s, const struct user_program
  * On the new stack, first release the thread pointer, then wake its owner, then
  * set the signal mask, which is pushed to the stack; all handlers are default.
  */
-void user_child_jump(uint64_t sp, uint64_t info, uint64_t entry, int *start, uint64_t mask)
+void user_child_jump(const struct user_entry *entry, int *start, uint64_t mask)
 {
+	register uint64_t rmark __asm__("r8") = entry->mark;
+	register uint64_t rinterp __asm__("r9") = entry->interp;
 	register uint64_t rmask __asm__("rbx") = mask;
-	register uint64_t rinfo __asm__("r12") = info;
-	register uint64_t rentry __asm__("r13") = entry;
+	register uint64_t rinfo __asm__("r12") = entry->info;
+	register uint64_t rentry __asm__("r13") = entry->loader;
 	register int *rstart __asm__("r14") = start;
-	register uint64_t rsp_ __asm__("r15") = sp;
+	register uint64_t rsp_ __asm__("r15") = entry->sp;
 
 	__asm__ volatile("movq %[sp], %%rsp\n\t"
 			 "movl %[arch_prctl], %%eax\n\t"
@@ -286,8 +298,11 @@ void user_child_jump(uint64_t sp, uint64_t info, uint64_t entry, int *start, uin
 			 "movq $0, (%%rsp)\n\t"
 			 "popfq\n\t"
 			 "movq %[info], %%rdi\n\t"
+			 "movq %[mark], %%rdx\n\t"
+			 "movq %[interp], %%rcx\n\t"
 			 "jmpq *%[entry]"
-			 : : [sp] "r"(rsp_), [info] "r"(rinfo), [entry] "r"(rentry),
+			 : : [mark] "r"(rmark), [interp] "r"(rinterp),
+			     [sp] "r"(rsp_), [info] "r"(rinfo), [entry] "r"(rentry),
 			     [mask] "r"(rmask),
 			     [start] "r"(rstart), [arch_prctl] "i"(__NR_arch_prctl),
 			     [set_fs] "i"(ARCH_SET_FS), [done] "i"(START_DONE),
@@ -300,20 +315,20 @@ void user_child_jump(uint64_t sp, uint64_t info, uint64_t entry, int *start, uin
 
 static int become_task(const struct user_start *s, struct user_program *prog)
 {
-	uint64_t sp, info;
+	struct user_entry entry;
 	int err;
 
 	err = user_program_open(prog, s->call->path);
 	if (!err)
-		err = user_child_make_memory(s, prog, &sp, &info);
+		err = user_child_make_memory(s, prog, &entry);
 	if (err)
 		return err;
-	user_child_close_on_exec(prog->fd);
+	user_child_close_on_exec(prog->fd, s->u->clone_request.descriptors);
 	user_child_take_name(s->call->path);
 	s->part->pid = (pid_t)pvas_raw0(__NR_getpid);
 	user_publish(s->u, s->part, PVAS_PART_RUNNING);
 	s->call->err = 0;
-	user_child_jump(sp, info, user_loader_of(s->part) + PVAS_BLOB_TASK, &s->part->start, 0);
+	user_child_jump(&entry, &s->part->start, 0);
 }
 
 int user_child_main(void *arg)

@@ -16,6 +16,7 @@
  * @path:	as it was found, for AT_EXECFN
  * @exe:	the kernel's name for it
  * @image:	its layout
+ * @interp:	the layout of its interpreter; all 0 if it has none
  * @phnum:	number of its program headers
  * @head:	arguments that come before argv[1], the last one first
  * @nr_head:	number of @head; 0: argv is unchanged
@@ -28,6 +29,7 @@ struct user_program {
 	const char *path;
 	char exe[USER_EXE_LEN];
 	struct pvas_elf_image image;
+	struct pvas_elf_image interp;
 	unsigned int phnum;
 	const char *head[2 * USER_SCRIPT_DEPTH + 1];
 	unsigned int nr_head;
@@ -65,6 +67,31 @@ int user_stack_check(const struct user_start *s, const struct user_program *prog
 
 /* ---- child.c ---- */
 
+/*
+ * By this in the upper half of a descriptor the filter knows the loader's mappings. The kernel
+ * ignores that half, where compilers leave 0 or all ones.
+ */
+static inline uint32_t user_loader_mark(uint64_t cookie)
+{
+	return ((uint32_t)cookie & INT32_MAX) | 1;
+}
+
+/**
+ * struct user_entry - how the loader is entered: see loader/start.S
+ * @loader:	its address
+ * @sp:		stack pointer
+ * @info:	address of the struct pvas_start on the stack
+ * @mark:	user_loader_mark()
+ * @interp:	where it is to map the interpreter; 0: anywhere
+ */
+struct user_entry {
+	uint64_t loader;
+	uint64_t sp;
+	uint64_t info;
+	uint64_t mark;
+	uint64_t interp;
+};
+
 /* As getdents64() fills it */
 struct dirent64 {
 	uint64_t ino;
@@ -86,18 +113,21 @@ int user_child_number_of(const char *name);
 /* The first function of the new process; @arg is a struct user_start. */
 int user_child_main(void *arg);
 
-/* The steps of an execve(): close the descriptors that are close-on-exec, but @keep; */
-void user_child_close_on_exec(int keep);
+/*
+ * The steps of an execve(): close the descriptors that are close-on-exec, but @keep. All of them
+ * are below @end; 0: that is not known;
+ */
+void user_child_close_on_exec(int keep, unsigned int end);
 
 /* name the process after its program; */
 void user_child_take_name(const char *path);
 
 /* map the loader and the stack: 0 or -errno; */
 int user_child_make_memory(const struct user_start *s, const struct user_program *prog,
-			   uint64_t *sp, uint64_t *info);
+			   struct user_entry *entry);
 
-/* and start the loader at @entry, with this signal mask. @start: the futex, see START_DONE. */
-void __attribute__((noreturn)) user_child_jump(uint64_t sp, uint64_t info, uint64_t entry,
-					       int *start, uint64_t mask);
+/* and start the loader, with this signal mask. @start: the futex, see START_DONE. */
+void __attribute__((noreturn)) user_child_jump(const struct user_entry *entry, int *start,
+					       uint64_t mask);
 
 #endif /* PVAS_USER_CHILD_H */

@@ -37,18 +37,23 @@ static const char *const namespaces[] = {
 };
 
 #define NR_NS	(sizeof(namespaces) / sizeof(namespaces[0]))
+#define USER_NS	1	/* the first alone */
 
 /**
  * struct user_rights - of a thread or process
  * @status:	its /proc/PID/status
  * @ns:		its namespaces, by their links in /proc; "" if this kernel lacks it
+ * @nr_ns:	how many of @ns were read
  * @label:	of a security module; "" if there is none
  */
 struct user_rights {
 	char status[STATUS_LEN];
 	char ns[NR_NS][NS_LEN];
+	unsigned int nr_ns;
 	char label[LABEL_LEN];
 };
+
+_Static_assert(sizeof(struct user_rights) <= USER_SCRATCH, "they are read into it");
 
 /* user_space.creation of the last space that this thread created; ids of threads are reused. */
 static __thread uint64_t creator_of;
@@ -63,36 +68,6 @@ static int read_whole(pid_t tid, const char *name, char *text, size_t room)
 	if (len < 0)
 		return (int)len;
 	return (size_t)len == room - 1 ? -EOVERFLOW : 0;
-}
-
-/* Of a process or thread: 0 or -errno. */
-static int read_rights(pid_t tid, struct user_rights *r)
-{
-	char name[32];
-	unsigned int i;
-	int err;
-
-	err = read_whole(tid, "status", r->status, sizeof(r->status));
-	if (err)
-		return err;
-	for (i = 0; i < NR_NS; i++) {
-		snprintf(name, sizeof(name), "ns/%s", namespaces[i]);
-		user_proc_link(tid, name, r->ns[i], NS_LEN);
-	}
-	if (read_whole(tid, "attr/current", r->label, sizeof(r->label)))
-		r->label[0] = 0;
-	return 0;
-}
-
-/* Of the calling thread: 0 or -errno with the text set. */
-static int read_own(struct user_rights *r)
-{
-	int err = read_rights((pid_t)pvas_raw0(__NR_gettid), r);
-
-	if (!err)
-		return 0;
-	return pvas_fail(err, "user backend: can't read this thread's status in /proc: %s",
-			 strerror(-err));
 }
 
 static const char *line_of(const struct user_rights *r, const char *name)
@@ -110,6 +85,50 @@ static uint64_t caps_of(const struct user_rights *r, const char *name)
 static int number_of(const struct user_rights *r, const char *name)
 {
 	return atoi(line_of(r, name));
+}
+
+/*
+ * A process that lacks this capability has to change its user namespace before any other. The
+ * files of a new process take long to read.
+ */
+static unsigned int namespaces_to_read(const struct user_rights *before)
+{
+	return before && !(caps_of(before, "\nCapPrm:") >> CAP_SYS_ADMIN & 1) ? USER_NS : NR_NS;
+}
+
+/*
+ * Of a process or thread: 0 or -errno. @before: the rights that it once had; NULL: not known.
+ * Security modules, which give the labels, come with the kernel and not later.
+ */
+static int read_rights(pid_t tid, struct user_rights *r, const struct user_rights *before)
+{
+	char name[32];
+	unsigned int i;
+	int err;
+
+	err = read_whole(tid, "status", r->status, sizeof(r->status));
+	if (err)
+		return err;
+	r->nr_ns = namespaces_to_read(before);
+	for (i = 0; i < r->nr_ns; i++) {
+		snprintf(name, sizeof(name), "ns/%s", namespaces[i]);
+		user_proc_link(tid, name, r->ns[i], NS_LEN);
+	}
+	if ((before && !before->label[0]) ||
+	    read_whole(tid, "attr/current", r->label, sizeof(r->label)))
+		r->label[0] = 0;
+	return 0;
+}
+
+/* Of the calling thread: 0 or -errno with the text set. */
+static int read_own(struct user_rights *r, const struct user_rights *before)
+{
+	int err = read_rights((pid_t)pvas_raw0(__NR_gettid), r, before);
+
+	if (!err)
+		return 0;
+	return pvas_fail(err, "user backend: can't read this thread's status in /proc: %s",
+			 strerror(-err));
 }
 
 /* ---- compare ---- */
@@ -142,7 +161,7 @@ static const char *find_difference(const struct user_rights *a, const struct use
 	if (number_of(a, "\nSeccomp_filters:") + more != number_of(b, "\nSeccomp_filters:"))
 		return "seccomp filters";
 	/* The kernel doesn't tell those of a process in another Landlock domain. */
-	for (i = 0; i < NR_NS; i++)
+	for (i = 0; i < a->nr_ns && i < b->nr_ns; i++)
 		if (strcmp(a->ns[i], b->ns[i]))
 			return b->ns[0][0] ? "namespaces" : "namespaces or Landlock domain";
 	return strcmp(a->label, b->label) ? "security label" : NULL;
@@ -241,7 +260,7 @@ static int begin(struct user_space *u)
 	const char *what;
 	int err;
 
-	err = read_own(u->rights);
+	err = read_own(u->rights, NULL);
 	if (err)
 		return err;
 	u->securebits = securebits();
@@ -261,7 +280,8 @@ static int begin(struct user_space *u)
 int user_credentials_begin(struct user_space *u)
 {
 	u->rights = malloc(sizeof(*u->rights));
-	if (!u->rights)
+	u->scratch = malloc(USER_SCRATCH);
+	if (!u->rights || !u->scratch)
 		return -ENOMEM;
 	return begin(u);
 }
@@ -269,7 +289,9 @@ int user_credentials_begin(struct user_space *u)
 void user_credentials_end(struct user_space *u)
 {
 	free(u->rights);
+	free(u->scratch);
 	u->rights = NULL;
+	u->scratch = NULL;
 }
 
 /* ---- the caller of pvas_task_spawn() ---- */
@@ -283,8 +305,9 @@ static int has_creators_filters(const struct user_space *u)
 	return u->one_filter || creator_of == u->creation;
 }
 
-static int check_caller(const struct user_space *u, struct user_rights *mine)
+int user_credentials_check(const struct user_space *u)
 {
+	struct user_rights *mine = u->scratch;
 	const char *what;
 	int err = 0;
 
@@ -294,7 +317,7 @@ static int check_caller(const struct user_space *u, struct user_rights *mine)
 		return pvas_fail(err, "user backend: can't compare this thread: %s",
 				 strerror(-err));
 	if (!what) {
-		err = read_own(mine);
+		err = read_own(mine, creator_of == u->creation ? u->rights : NULL);
 		if (err)
 			return err;
 		what = find_difference(u->rights, mine, 0);
@@ -312,18 +335,6 @@ static int check_caller(const struct user_space *u, struct user_rights *mine)
 	return check_dumpable(-EPERM);
 }
 
-int user_credentials_check(const struct user_space *u)
-{
-	struct user_rights *mine = malloc(sizeof(*mine));
-	int err;
-
-	if (!mine)
-		return -ENOMEM;
-	err = check_caller(u, mine);
-	free(mine);
-	return err;
-}
-
 /* ---- the new process ---- */
 
 /* Returns the name of what differs, or NULL. */
@@ -336,18 +347,16 @@ static const char *difference_of_child(const struct user_space *u, const struct 
 	return !what && u->clone_request.shut_out ? "Landlock domain" : what;
 }
 
-int user_credentials_check_child(const struct user_space *u, pid_t pid)
+int user_credentials_check_child(struct user_space *u, pid_t pid)
 {
-	struct user_rights *r = malloc(sizeof(*r));
+	struct user_rights *r = u->scratch;
 	const char *what = NULL;
 	int err;
 
-	if (!r)
-		return -ENOMEM;
-	err = read_rights(pid, r);
+	err = read_rights(pid, r, u->rights);
 	if (!err)
 		what = difference_of_child(u, r);
-	free(r);
+	u->clone_request.descriptors = err ? 0 : (unsigned int)number_of(r, "\nFDSize:");
 	/* Of a process that has been killed less is left in /proc. */
 	if ((err || what) && user_child_dead(pid))
 		return -ECHILD;
@@ -366,7 +375,7 @@ int user_credentials_check_child(const struct user_space *u, pid_t pid)
 int user_credentials_hold(const struct user_space *u, pid_t tid)
 {
 	struct user_rights *r = malloc(sizeof(*r));
-	int hold = r && !read_rights(tid, r) && !find_difference(u->rights, r, 1);
+	int hold = r && !read_rights(tid, r, NULL) && !find_difference(u->rights, r, 1);
 
 	free(r);
 	return hold;
@@ -379,7 +388,7 @@ static int alike(pid_t a, pid_t b, struct user_rights *x, struct user_rights *y)
 	};
 	unsigned int i;
 
-	if (read_rights(a, x) || read_rights(b, y) || find_difference(x, y, 0))
+	if (read_rights(a, x, NULL) || read_rights(b, y, NULL) || find_difference(x, y, 0))
 		return 0;
 	for (i = 0; i < sizeof(lines) / sizeof(lines[0]); i++)
 		if (!same_line(x, y, lines[i]))

@@ -22,6 +22,7 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 
+#include "child.h"
 #include "rawsys.h"
 #include "filter.h"
 #include "worker.h"
@@ -131,6 +132,7 @@ static void body_madvise(struct program *p)
  * Where the kernel would choose the address, a worker has to. It also has to see what
  * could come in the way of the heap, which is in the lower half of the partition: see
  * heap_limit() in place.c. And devices, for fork.c: they are mapped shared.
+ * The program lies there, too, but below the heap: its mappings need no worker.
  */
 static void body_mmap(struct program *p)
 {
@@ -144,6 +146,9 @@ static void body_mmap(struct program *p)
 	jump(p, BPF_JSET | BPF_K, MAP_SHARED, NOTIFY, NEXT);
 	bind(p, anonymous);
 	check_range(p, ARG(0), ARG(1));
+	/* The loader's, of the program; of a descriptor the kernel takes the lower half. */
+	load(p, HIGH(ARG(4)));
+	jump(p, BPF_JEQ | BPF_K, user_loader_mark(p->cookie), ALLOW, NEXT);
 	check_above_heap(p, ARG(0));
 	go(p, ALLOW);
 }

@@ -133,6 +133,18 @@ static uint64_t recall(const struct user_part *p, uint64_t len)
 	return p->reuse[slot].at;
 }
 
+/* In the new process, before any thread of it makes a request: no lock */
+uint64_t user_place_interp(struct user_part *p, const struct pvas_elf_image *interp)
+{
+	uint64_t len = PAGE_UP(interp->hi) - PAGE_DOWN(interp->lo);
+	uint64_t at = len ? place_below(p->cursor, len, interp->align) : 0;
+
+	if (at < floor_of(p))
+		return 0;
+	p->cursor = at;
+	return at;
+}
+
 /* MAP_SHARED_VALIDATE refuses MAP_FIXED_NOREPLACE: map over a reservation. */
 static int64_t try_validated(uint64_t at, const struct user_mmap *m)
 {

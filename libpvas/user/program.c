@@ -118,10 +118,10 @@ static int read_image(int fd, uint64_t size, Elf64_Ehdr *head, struct pvas_elf_i
 	return err;
 }
 
-static int check_interp(const struct user_program *prog)
+static int check_interp(struct user_program *prog)
 {
 	const struct pvas_elf_image *image = &prog->image;
-	struct pvas_elf_image interp = { 0 };
+	struct pvas_elf_image *interp = &prog->interp;
 	char path[PATH_MAX];
 	Elf64_Ehdr head;
 	struct stat st;
@@ -135,8 +135,8 @@ static int check_interp(const struct user_program *prog)
 	fd = open_executable(prog, AT_FDCWD, path, &st);
 	if (fd < 0)
 		return fd;
-	err = ask_kernel(prog, fd) ?: read_image(fd, (uint64_t)st.st_size, &head, &interp);
-	if (err == -ENOEXEC || (!err && interp.interp_len))
+	err = ask_kernel(prog, fd) ?: read_image(fd, (uint64_t)st.st_size, &head, interp);
+	if (err == -ENOEXEC || (!err && interp->interp_len))
 		err = -ELIBBAD;
 	pvas_raw1(__NR_close, fd);
 	return err;
@@ -207,6 +207,7 @@ static int take_elf(struct user_program *prog, const struct stat *st)
 	Elf64_Ehdr head;
 	int err;
 
+	memset(&prog->interp, 0, sizeof(prog->interp));
 	err = read_image(prog->fd, (uint64_t)st->st_size, &head, &prog->image);
 	if (!err)
 		err = check_rights(prog->fd, st);

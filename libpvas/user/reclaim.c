@@ -36,23 +36,41 @@ struct mapping_query {
 /* ---- slices ---- */
 
 /*
- * Returns where the next mapping from p->reclaim on begins, and its end in @end. If the
- * kernel can't tell, treat the rest of the partition as one mapping.
+ * Returns where the next mapping of the partition from @at on begins, and its end in @end. If the
+ * kernel can't tell, treat the rest of the partition as one mapping. @maps: -1 if it is lost
  */
-static uint64_t find_next(const struct user_space *u, const struct user_part *p, uint64_t *end)
+static uint64_t find_next(const struct user_part *p, int maps, uint64_t at, uint64_t *end)
 {
 	struct mapping_query q = {
-		.size = sizeof(q), .flags = QUERY_OR_NEXT, .addr = p->reclaim,
+		.size = sizeof(q), .flags = QUERY_OR_NEXT, .addr = at,
 	};
 
 	*end = p->end;
-	if (!user_file_is_ours(u->maps) || pvas_raw3(__NR_ioctl, u->maps, QUERY_MAPPING, &q))
-		return p->reclaim;
+	if (maps < 0 || pvas_raw3(__NR_ioctl, maps, QUERY_MAPPING, &q))
+		return at;
 	if (q.start >= p->end)
 		return p->end;
 	if (q.end < p->end)
 		*end = q.end;
-	return q.start > p->reclaim ? q.start : p->reclaim;
+	return q.start > at ? q.start : at;
+}
+
+/*
+ * Extends [at, *end) by the mappings above it that fill a slice with it, and returns how much all
+ * of them are: each call makes all processors that run tasks forget addresses.
+ */
+static uint64_t find_more(const struct user_part *p, int maps, uint64_t at, uint64_t *end)
+{
+	uint64_t len = *end - at, next, to;
+
+	while (len < p->slice) {
+		next = find_next(p, maps, *end, &to);
+		if (next >= p->end || to - next > p->slice - len)
+			break;
+		len += to - next;
+		*end = to;
+	}
+	return len;
 }
 
 /* For a partition of 8 TiB not to need a hundred thousand slices */
@@ -63,13 +81,16 @@ static uint64_t largest_slice(const struct user_part *p)
 	return most > SLICE_MAX ? most : SLICE_MAX;
 }
 
-/* Ends at a multiple of the slice, so that no huge page is split. */
-static void unmap_slice(struct user_part *p, uint64_t at, uint64_t end)
+/*
+ * Of @len bytes of mappings that begin at @at and end at @end. Ends at a multiple of the slice, so
+ * that no huge page is split.
+ */
+static void unmap_slice(struct user_part *p, uint64_t at, uint64_t end, uint64_t len)
 {
 	uint64_t to = (at + p->slice) & ~(p->slice - 1);
 	int64_t begin = now_ns(), took;
 
-	if (to > end)
+	if (to > end || len <= p->slice)
 		to = end;
 	/* Larger huge pages can only be unmapped whole. */
 	if (pvas_raw2(__NR_munmap, at, to - at)) {
@@ -87,14 +108,16 @@ static void unmap_slice(struct user_part *p, uint64_t at, uint64_t end)
 /* For a millisecond. Returns whether all is unmapped. */
 static int unmap_some(const struct user_space *u, struct user_part *p)
 {
+	int maps = user_file_is_ours(u->maps) ? u->maps : -1;
 	int64_t begin = now_ns();
-	uint64_t at, end;
+	uint64_t at, end, len;
 
 	while (p->reclaim < p->end) {
-		at = find_next(u, p, &end);
+		at = find_next(p, maps, p->reclaim, &end);
 		if (at >= p->end)
 			break;
-		unmap_slice(p, at, end);
+		len = find_more(p, maps, at, &end);
+		unmap_slice(p, at, end, len);
 		if (now_ns() - begin > TURN_NS)
 			return p->reclaim >= p->end;
 	}

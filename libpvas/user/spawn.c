@@ -149,7 +149,7 @@ static int request_clone(struct user_space *u, struct user_part *p, struct pvas_
 }
 
 /* The new process waits for the answer. If it dies meanwhile, the kernel stores START_DEAD. */
-static void check_rights(const struct user_space *u, struct user_part *p,
+static void check_rights(struct user_space *u, struct user_part *p,
 			 struct pvas_spawn_call *call)
 {
 	int expected = START_CHECK;
@@ -166,7 +166,7 @@ static void check_rights(const struct user_space *u, struct user_part *p,
  * Returns START_DONE or START_DEAD. Not a private futex: when the process dies, the kernel
  * wakes the key of a shared one.
  */
-static int wait_for_start(const struct user_space *u, struct user_part *p,
+static int wait_for_start(struct user_space *u, struct user_part *p,
 			  struct pvas_spawn_call *call)
 {
 	int start;

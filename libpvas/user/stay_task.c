@@ -213,15 +213,15 @@ static void __attribute__((noreturn)) become(struct user_stay *e)
 {
 	const struct user_start s = start_of(e);
 	struct user_part *p = e->part;
-	uint64_t sp, info;
+	struct user_entry entry;
 
 	unmap_partition(p);
-	if (user_child_make_memory(&s, &e->prog, &sp, &info))
+	if (user_child_make_memory(&s, &e->prog, &entry))
 		die();
 	user_publish(e->u, p, PVAS_PART_RUNNING);
 	/* A worker may free it when the new program makes a call. */
 	__atomic_store_n(&e->state, STAY_DONE, __ATOMIC_RELEASE);
-	user_child_jump(sp, info, user_loader_of(p) + PVAS_BLOB_TASK, &p->start, e->mask);
+	user_child_jump(&entry, &p->start, e->mask);
 }
 
 static void reset_processor(void)
@@ -258,7 +258,7 @@ void user_stay_commit(struct user_stay *e)
 	/* Containers that forbid the first permit the second. */
 	if (pvas_raw1(__NR_unshare, CLONE_FILES))
 		pvas_raw3(__NR_close_range, ~0U, ~0U, CLOSE_RANGE_UNSHARE);
-	user_child_close_on_exec(e->prog.fd);
+	user_child_close_on_exec(e->prog.fd, 0);
 	user_child_take_name(e->path);
 	user_publish(e->u, e->part, PVAS_PART_ENDING);
 	__atomic_add_fetch(&e->part->gen, 1, __ATOMIC_RELAXED);

@@ -94,6 +94,8 @@ struct cgroups {
 	char mine[CGROUPS_LEN], its[CGROUPS_LEN], again[CGROUPS_LEN];
 };
 
+_Static_assert(sizeof(struct cgroups) <= USER_SCRATCH, "they are read into it");
+
 /*
  * A task gets the supervisor's; and both can be moved while they are read. A list that is cut is
  * not compared.
@@ -111,15 +113,6 @@ static int are_equal(const struct user_space *u, struct cgroups *c)
 	return len < CGROUPS_LEN - 1 && !strcmp(c->mine, c->its);
 }
 
-static int has_cgroups(const struct user_space *u)
-{
-	struct cgroups *c = malloc(sizeof(*c));
-	int equal = c && are_equal(u, c);
-
-	free(c);
-	return equal;
-}
-
 const char *user_thread_differs(const struct user_space *u, int *err)
 {
 	int ret = user_thread_has_files(u);
@@ -132,5 +125,5 @@ const char *user_thread_differs(const struct user_space *u, int *err)
 		return "descriptors";
 	if (!has_directories(u))
 		return "root, working directory or umask";
-	return has_cgroups(u) ? NULL : "control groups";
+	return are_equal(u, u->scratch) ? NULL : "control groups";
 }

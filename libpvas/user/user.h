@@ -84,6 +84,7 @@
 #define REUSE_SLOTS	16
 #define FORKS_MAX	4
 #define PIDFDS_NOTED	4096
+#define USER_SCRATCH	(2UL << 20)	/* bytes of user_space.scratch */
 #define USER_STUCK_MS	5	/* how soon to retry a partition that could not be reclaimed */
 #define USER_STUCK_MAX	200	/* retries, after which nobody waits for it any longer */
 
@@ -301,6 +302,8 @@ struct user_map {
  * @err:	-errno of that, and
  * @why:	an explanation
  * @rights:	of the thread that created the space
+ * @scratch:	USER_SCRATCH bytes for the thread that has the handle: a new buffer for each
+ *		task would be mapped and unmapped, which all processors that run tasks notice
  * @securebits:	of the same thread
  * @session_keyring: of the same thread; or -errno
  * @creation:	number of this space among those of the process
@@ -372,6 +375,7 @@ struct user_space {
 	int err;
 	const char *why;
 	struct user_rights *rights;
+	void *scratch;
 	long securebits;
 	long session_keyring;
 	uint64_t creation;
@@ -462,7 +466,7 @@ void user_credentials_end(struct user_space *u);
 int user_credentials_check(const struct user_space *u);
 
 /* The same of a new process, which has stored its part in user_space.clone_request. */
-int user_credentials_check_child(const struct user_space *u, pid_t pid);
+int user_credentials_check_child(struct user_space *u, pid_t pid);
 
 /* Has a thread of a task still these rights? */
 int user_credentials_hold(const struct user_space *u, pid_t tid);

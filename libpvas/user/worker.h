@@ -262,6 +262,9 @@ int64_t user_shmat(struct user_part *p, int id, uint64_t addr, int flags, uint64
 int user_layout(struct user_part *p, const struct pvas_elf_image *image, uint64_t stack_limit,
 		int randomize);
 
+/* Choose a place for the interpreter, too, below which mappings come. 0: the loader has to. */
+uint64_t user_place_interp(struct user_part *p, const struct pvas_elf_image *interp);
+
 /* ---- calls.c ---- */
 
 /* Handle a call of a task, or of a fork child of one. Returns the call's result. */

@@ -8,8 +8,22 @@
 
 #include "plugin.h"
 
+/**
+ * struct pmix_topology - the machine, which otherwise each rank would find out from all of /sys
+ * @xml:	hwloc's description, or NULL
+ * @localities:	by rank: see locality.h, NULL: not bound; or NULL
+ */
+struct pmix_topology {
+	char *xml;
+	char **localities;
+};
+
+/* topology.c: before libpmix uses hwloc */
+void pmix_topology_read(struct pmix_topology *t, const struct pmix_job *job);
+void pmix_topology_free(struct pmix_topology *t, const struct pmix_job *job);
+
 /* job.c: register the job with libpmix */
-pmix_status_t pmix_register_job(const struct pmix_job *job);
+pmix_status_t pmix_register_job(const struct pmix_job *job, const struct pmix_topology *t);
 
 /* maps.c: which rank is on which node, each to be freed; NULL if there is no memory */
 char *pmix_node_map(const struct pmix_job *job);

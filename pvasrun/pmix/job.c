@@ -40,7 +40,8 @@ static void add_proc(struct infos *to, pmix_data_array_t *array, const struct in
 
 #define PROC_INFOS 9
 
-static void add_rank(struct infos *to, const struct pmix_job *job, unsigned int rank)
+static void add_rank(struct infos *to, const struct pmix_job *job, const struct pmix_topology *t,
+		     unsigned int rank)
 {
 	pmix_rank_t r = rank;
 	uint16_t local = rank;
@@ -57,8 +58,8 @@ static void add_rank(struct infos *to, const struct pmix_job *job, unsigned int 
 	add_u32(&of, PMIX_APPNUM, job->app_of[rank]);
 	if (job->cpus && job->cpus[rank])
 		add_text(&of, PMIX_CPUSET, job->cpus[rank]);
-	if (job->localities && job->localities[rank])
-		add_text(&of, PMIX_LOCALITY_STRING, job->localities[rank]);
+	if (t->localities && t->localities[rank])
+		add_text(&of, PMIX_LOCALITY_STRING, t->localities[rank]);
 	add_proc(to, array, &of);
 }
 
@@ -137,7 +138,8 @@ static void add_sizes(struct infos *to, const struct pmix_job *job)
 	add_u32(to, PMIX_JOB_NUM_APPS, job->apps);
 }
 
-static pmix_status_t fill(struct infos *to, const struct pmix_job *job)
+static pmix_status_t fill(struct infos *to, const struct pmix_job *job,
+			  const struct pmix_topology *t)
 {
 	pmix_rank_t leader = 0;
 	pmix_status_t rc;
@@ -149,11 +151,11 @@ static pmix_status_t fill(struct infos *to, const struct pmix_job *job)
 	add_sizes(to, job);
 	add(to, PMIX_LOCALLDR, &leader, PMIX_PROC_RANK);
 	add_text(to, PMIX_JOBID, job->nspace);
-	if (job->topology)
-		add_text(to, PMIX_HWLOC_XML_V2, job->topology);
+	if (t->xml)
+		add_text(to, PMIX_HWLOC_XML_V2, t->xml);
 	add_directories(to, job);
 	for (i = 0; i < job->tasks; i++)
-		add_rank(to, job, i);
+		add_rank(to, job, t, i);
 	for (i = first_pretended(job); i < all_ranks(job); i++)
 		add_pretended(to, job, i);
 	return PMIX_SUCCESS;
@@ -174,7 +176,7 @@ static pmix_status_t register_ranks(const struct pmix_job *job)
 	return rc;
 }
 
-pmix_status_t pmix_register_job(const struct pmix_job *job)
+pmix_status_t pmix_register_job(const struct pmix_job *job, const struct pmix_topology *t)
 {
 	struct infos to = {
 		.room = JOB_INFOS + job->tasks + all_ranks(job) - first_pretended(job),
@@ -186,7 +188,7 @@ pmix_status_t pmix_register_job(const struct pmix_job *job)
 	if (!to.info)
 		return PMIX_ERR_NOMEM;
 	PMIX_LOAD_NSPACE(nspace, job->nspace);
-	rc = fill(&to, job);
+	rc = fill(&to, job, t);
 	if (rc == PMIX_SUCCESS)
 		rc = pmix_wait(PMIx_server_register_nspace(nspace, job->tasks, to.info, to.nr,
 							   pmix_done, NULL));

@@ -34,9 +34,7 @@ struct pmix_job {
 	bool full;		/* describe all of its ranks and nodes */
 	unsigned int apps;
 	const unsigned int *app_of;	/* by rank */
-	const char *topology;		/* hwloc's XML, or NULL */
 	char *const *cpus;		/* by rank: "0-3", NULL: not bound; or NULL */
-	char *const *localities;	/* by rank: see locality.h; likewise */
 	int event_fd;			/* to write struct rank_event to */
 };
 

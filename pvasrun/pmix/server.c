@@ -230,24 +230,35 @@ static pmix_status_t open_server(const struct pmix_job *job)
 	return rc;
 }
 
-__attribute__((visibility("default")))
-int pvasrun_pmix_start(const struct pmix_job *job, char *why, size_t len)
+static int start(const struct pmix_job *job, const struct pmix_topology *topology, char *why,
+		 size_t len)
 {
-	pmix_status_t rc;
+	pmix_status_t rc = open_server(job);
 
-	event_fd = job->event_fd;
-	pmix_wait_init();
-	clean_environment();
-	rc = open_server(job);
 	if (rc != PMIX_SUCCESS) {
 		snprintf(why, len, "the PMIx server does not start: %s", PMIx_Error_string(rc));
 		return -1;
 	}
 	PMIx_Register_event_handler(NULL, 0, NULL, 0, handle_event, NULL, NULL);
-	rc = pmix_register_job(job);
+	rc = pmix_register_job(job, topology);
 	if (rc != PMIX_SUCCESS) {
 		snprintf(why, len, "PMIx refuses the job: %s", PMIx_Error_string(rc));
 		return -1;
 	}
 	return 0;
+}
+
+__attribute__((visibility("default")))
+int pvasrun_pmix_start(const struct pmix_job *job, char *why, size_t len)
+{
+	struct pmix_topology topology;
+	int err;
+
+	event_fd = job->event_fd;
+	pmix_wait_init();
+	clean_environment();
+	pmix_topology_read(&topology, job);
+	err = start(job, &topology, why, len);
+	pmix_topology_free(&topology, job);
+	return err;
 }

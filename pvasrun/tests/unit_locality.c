@@ -2,7 +2,7 @@
 /* The locality of bound tasks, on synthetic machines of hwloc */
 #include <stdlib.h>
 
-#include "../locality.h"
+#include "../pmix/locality.h"
 #include "unit.h"
 
 void test_locality(void)

@@ -67,6 +67,23 @@ def test_ctypes():
     assert list(numbers) == [1, 2, 3, 4]
 
 
+def test_cffi():
+    """The same by cffi, whose closures lie in memory that is made executable"""
+    import cffi
+    ffi = cffi.FFI()
+    ffi.cdef("""void qsort(void *base, size_t count, size_t size,
+                           int (*compare)(const void *, const void *)); int getpid(void);""")
+    libc = ffi.dlopen(None)
+
+    @ffi.callback("int(const void *, const void *)")
+    def compare(a, b):
+        return ffi.cast("int *", a)[0] - ffi.cast("int *", b)[0]
+
+    numbers = ffi.new("int[]", [3, 1, 4, 2])
+    libc.qsort(numbers, 4, ffi.sizeof("int"), compare)
+    assert list(numbers) == [1, 2, 3, 4] and libc.getpid() == os.getpid()
+
+
 def test_faulthandler():
     """Enabled before or after pvas is imported, it shows where a fault was."""
     for first in "faulthandler.enable(); import pvas", "import pvas; faulthandler.enable()":

@@ -85,16 +85,21 @@ test_check()
 	printf '#!/bin/sh\ntouch started\n' >script
 	chmod +x script
 	cp /bin/true gawk
-	pvasrun --check ./script gawk ./gawk
+	cp /bin/true only-here
+	pvasrun --check ./script only-here ./gawk
 	check "a program that isn't there" [ "$status" = 127 ]
 	silent
 	check "a script" grep -qx './script: can be a task (a script, .*)' out
-	check "not looked up here" grep -q '^gawk: cannot be a task: No such file.*not in PATH' out
+	check "not looked up here" grep -q '^only-here: cannot be a task: No such file.*not in PATH' out
 	check "a program" grep -qx './gawk: can be a task (position-independent)' out
 	printf '\002' | dd of=gawk bs=1 seek=16 conv=notrunc 2>/dev/null
 	pvasrun --check ./gawk nosuch
 	status_is 126; silent
 	check "another to take" grep -q '^./gawk: cannot be a task: .*(mawk and .*)$' out
+	mv gawk nosuch; cp /bin/true mariadbd
+	pvasrun --check ./nosuch ./mariadbd
+	check "no other to take" grep -q '^./nosuch: cannot be a task: .*(or start it by env, .*)$' out
+	check "a condition" grep -q '^./mariadbd: can be a task (position-independent, but it reserves more than a partition: .*)$' out
 	pvasrun --check true; status_is 0; silent
 	pvasrun --check; status_is 1; one_line 'no program given .*'
 	check "nothing is started" [ ! -e started ]

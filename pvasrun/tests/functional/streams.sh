@@ -156,6 +156,7 @@ test_pty()
 	pvasrun --pty always -n 1 sh -c 'test -t 1 && echo terminal; test -t 2 || echo no other'
 	status_is 0; silent; out_is $'terminal\nno other'
 	pvasrun --pty never -n 1 sh -c 'test -t 1 || echo no'; out_is no
+	pvasrun --pty always --no-pty -n 1 sh -c 'test -t 1 || echo no'; out_is no
 	pvasrun -n 1 sh -c 'test -t 1 || echo no'; out_is no
 	pvasrun --pty always -n 1 perl -e 'print pack("C*", 0 .. 255) x 4000'
 	check "binary data are" [ "$(cksum <out)" = "$(perl -e 'print pack("C*", 0 .. 255) x 4000' | cksum)" ]
