@@ -27,7 +27,7 @@
  *  persistent.c  persistent operations
  *  home.c        which ranks of other nodes use this component, too
  *  nodes.c       communicators over several nodes: one of each node's ranks, and one of leaders
- *  nodes_move.c, nodes_reduce.c
+ *  nodes_move.c, nodes_blocks.c, nodes_reduce.c, nodes_scatter.c
  *                their operations
  *
  * block.h has the protocol.
@@ -51,7 +51,7 @@
 #include "block.h"
 
 #define MCA_COLL_PVAS_NAME "coll pvas"
-#define MCA_COLL_PVAS_MODEX_VERSION 2
+#define MCA_COLL_PVAS_MODEX_VERSION 3
 
 /**
  * struct mca_coll_pvas_modex - what a rank publishes to its peers

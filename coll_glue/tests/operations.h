@@ -35,6 +35,9 @@ static inline void make_ring(MPI_Comm comm)
 
 static int persistent;
 
+/* The type of numbers, at most as long as a double */
+static MPI_Datatype elements = MPI_DOUBLE;
+
 /* Call MPI_Name() or, with @request, MPI_Iname() or MPIX_Name_init(). */
 #define CALL(Name, name, ...)							\
 	if (!strcmp(what, #name))						\
@@ -48,7 +51,7 @@ static inline int call_blocks(const char *what, double *s, double *r, int n, int
 	static int counts[MOST_RANKS], displs[MOST_RANKS], bytes[MOST_RANKS], i;
 	static MPI_Aint far[MOST_RANKS];
 	static MPI_Datatype types[MOST_RANKS];
-	const MPI_Datatype t = MPI_DOUBLE;
+	const MPI_Datatype t = elements;
 
 	for (i = 0; i < MOST_RANKS; i++) {
 		counts[i] = n;
@@ -75,7 +78,7 @@ static inline int call_blocks(const char *what, double *s, double *r, int n, int
 static inline int call(const char *what, double *s, double *r, int n, int root, MPI_Comm comm,
 		       MPI_Request *request)
 {
-	const MPI_Datatype t = MPI_DOUBLE;
+	const MPI_Datatype t = elements;
 
 	CALL(Barrier, barrier, comm);
 	CALL(Bcast, bcast, rank == root ? s : r, n, t, root, comm);

@@ -148,7 +148,7 @@ for what in barrier bcast gather scatter allgather alltoall reduce allreduce sca
 	neighbor_alltoall ineighbor_alltoallw iallreduce ialltoall pallreduce pgather; do
 	dies early $what 40000
 done
-for what in barrier bcast allgather reduce allreduce; do
+for what in barrier bcast allgather reduce allreduce gather scatter alltoall reduce_scatter; do
 	bad "nodes-early-$what" tasks 5 OMPI_MCA_coll_pvas_node_ranks=2 die $what 40000
 	bad "nodes-leader-$what" tasks 5 OMPI_MCA_coll_pvas_node_ranks=2 die $what 40000 2
 done
