@@ -224,6 +224,9 @@ OBJ_CLASS_DECLARATION(mca_coll_pvas_module_t);
 struct mca_coll_pvas_counters {
 	unsigned long long operations;
 	unsigned long long passed_on;
+	unsigned long long posts_copied;
+	unsigned long long posts_in_place;
+	unsigned long long posts_shared;
 	unsigned long long bytes_copied;
 	unsigned long long waits;
 	unsigned long long communicators;
