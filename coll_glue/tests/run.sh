@@ -119,6 +119,7 @@ try nodes-excluded	tasks 4 OMPI_MCA_coll_pvas_node_ranks=2 OMPI_MCA_coll=^pvas n
 try threads		tasks 2 threads
 try mismatch		tasks 3 mismatch
 try counters		tasks 2 OMPI_MCA_coll_pvas_oversubscribed=0 counters
+try unequal		tasks 3 unequal
 try roots		tasks 3 roots
 try stopped		tasks 3 stopped
 try stopped-2		tasks 2 OMPI_MCA_coll_pvas_oversubscribed=0 stopped 700
