@@ -117,6 +117,7 @@ try nodes-off		tasks 4 OMPI_MCA_coll_pvas_node_ranks=2 OMPI_MCA_coll_pvas_segmen
 try nodes-too-many	tasks 4 OMPI_MCA_coll_pvas_node_ranks=2 OMPI_MCA_coll_pvas_most_ranks=3 nodes unused
 try nodes-excluded	tasks 4 OMPI_MCA_coll_pvas_node_ranks=2 OMPI_MCA_coll=^pvas nodes unused
 try threads		tasks 2 threads
+try together	tasks 3 together
 try mismatch		tasks 3 mismatch
 try counters		tasks 2 OMPI_MCA_coll_pvas_oversubscribed=0 counters
 try unequal		tasks 3 unequal
