@@ -120,6 +120,10 @@ static const struct {
 	COUNTER(communicators, LEVEL, "Communicators for which this process is set up"),
 	COUNTER(bytes_held, LEVEL, "Bytes that this process holds for communicators"),
 #undef COUNTER
+#define COUNTER(name) { "calls_" #name, "Calls of " #name " that this component did, in any form", \
+			MCA_BASE_PVAR_CLASS_COUNTER, &component.counters.calls.name },
+	MCA_COLL_PVAS_NAMES(COUNTER)
+#undef COUNTER
 };
 
 static void register_counters(void)

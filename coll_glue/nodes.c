@@ -193,16 +193,16 @@ static int attach(struct mca_coll_pvas_nodes *m)
 	return rc;
 }
 
-/* Begin an operation; false: pass it on. */
-bool mca_coll_pvas_nodes_begin(struct mca_coll_pvas_nodes *m)
+/* All ranks must find alike whether an operation is @possible. */
+bool mca_coll_pvas_nodes_begin_next(struct mca_coll_pvas_nodes *m, bool possible)
 {
-	if (OPAL_UNLIKELY(m->state == MCA_COLL_PVAS_NEW) && attach(m) != OMPI_SUCCESS)
+	if (possible && OPAL_UNLIKELY(m->state == MCA_COLL_PVAS_NEW) && attach(m) != OMPI_SUCCESS)
 		m->state = MCA_COLL_PVAS_PASSING;
-	if (m->state == MCA_COLL_PVAS_READY) {
+	if (possible && m->state == MCA_COLL_PVAS_READY) {
 		mca_coll_pvas_count(operations, 1);
 		return true;
 	}
-	if (m->state == MCA_COLL_PVAS_PASSING)
+	if (m->state != MCA_COLL_PVAS_ATTACHING)
 		mca_coll_pvas_count(passed_on, 1);
 	return false;
 }
@@ -216,15 +216,6 @@ int mca_coll_pvas_nodes_rank_in_node(const struct mca_coll_pvas_nodes *m, int ra
 	while (first[i] != rank)
 		i++;
 	return i;
-}
-
-/* Likewise if it is @possible at all, which all ranks find alike */
-bool mca_coll_pvas_nodes_begin_if(struct mca_coll_pvas_nodes *m, bool possible)
-{
-	if (possible)
-		return mca_coll_pvas_nodes_begin(m);
-	mca_coll_pvas_count(passed_on, 1);
-	return false;
 }
 
 /* ---- blocks ---- */

@@ -127,8 +127,14 @@ static inline char *mca_coll_pvas_block_at(const void *buf, size_t count,
 
 /* nodes.c */
 mca_coll_base_module_t *mca_coll_pvas_nodes_query(struct ompi_communicator_t *comm, int *priority);
-bool mca_coll_pvas_nodes_begin(struct mca_coll_pvas_nodes *m);
-bool mca_coll_pvas_nodes_begin_if(struct mca_coll_pvas_nodes *m, bool possible);
+bool mca_coll_pvas_nodes_begin_next(struct mca_coll_pvas_nodes *m, bool possible);
+
+/* Begin an operation if it is @possible; false: pass it on. */
+#define mca_coll_pvas_nodes_begin_if(m, name, possible)				\
+	mca_coll_pvas_count_call(mca_coll_pvas_nodes_begin_next(m, possible),	\
+				 mca_coll_pvas_calls(name))
+#define mca_coll_pvas_nodes_begin(m, name) mca_coll_pvas_nodes_begin_if(m, name, true)
+
 int mca_coll_pvas_nodes_rank_in_node(const struct mca_coll_pvas_nodes *m, int rank);
 int mca_coll_pvas_nodes_sort(const struct mca_coll_pvas_nodes *m, char *packed, size_t bytes,
 			     const void *buf, size_t count, const struct ompi_datatype_t *type);

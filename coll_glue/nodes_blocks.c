@@ -104,7 +104,8 @@ static int gather_leaders(const struct rooted *x)
 	int *counts, rc;
 
 	if (m->even)
-		return mca_coll_pvas_do(m->leaders, gather, from, n, BYTE, x->all, n, BYTE, x->node);
+		return mca_coll_pvas_do(m->leaders, gather, from, n, BYTE, x->all, n, BYTE,
+					x->node);
 	counts = mca_coll_pvas_nodes_counts(m, x->bytes);
 	if (!counts)
 		return OMPI_ERR_OUT_OF_RESOURCE;
@@ -124,7 +125,7 @@ int mca_coll_pvas_nodes_gather(const void *sbuf, int scount, struct ompi_datatyp
 
 	x.bytes = x.at_root ? mca_coll_pvas_bytes(rcount, rtype) :
 			      mca_coll_pvas_bytes(scount, stype);
-	if (!mca_coll_pvas_nodes_begin_if(m, go_together(m, x.bytes)))
+	if (!mca_coll_pvas_nodes_begin_if(m, gather, go_together(m, x.bytes)))
 		return m->previous.gather(sbuf, scount, stype, rbuf, rcount, rtype, root, comm,
 					  m->previous.gather_module);
 	if (!x.bytes)
@@ -180,7 +181,8 @@ static int scatter_in_node(const struct rooted *x, void *rbuf, int rcount,
 		rcount = x->bytes;
 		rtype = BYTE;
 	}
-	rc = mca_coll_pvas_do(x->m->node, scatter, blocks(x), x->bytes, BYTE, rbuf, rcount, rtype, 0);
+	rc = mca_coll_pvas_do(x->m->node, scatter, blocks(x), x->bytes, BYTE, rbuf, rcount, rtype,
+			      0);
 	free(own);
 	return rc;
 }
@@ -196,7 +198,7 @@ int mca_coll_pvas_nodes_scatter(const void *sbuf, int scount, struct ompi_dataty
 
 	x.bytes = x.at_root ? mca_coll_pvas_bytes(scount, stype) :
 			      mca_coll_pvas_bytes(rcount, rtype);
-	if (!mca_coll_pvas_nodes_begin_if(m, go_together(m, x.bytes)))
+	if (!mca_coll_pvas_nodes_begin_if(m, scatter, go_together(m, x.bytes)))
 		return m->previous.scatter(sbuf, scount, stype, rbuf, rcount, rtype, root, comm,
 					   m->previous.scatter_module);
 	if (!x.bytes)
@@ -290,8 +292,8 @@ static int exchange(const struct exchange *x)
 		mca_coll_pvas_and_then(&rc, alltoall_leaders(x));
 		sort_by_rank(x);
 	}
-	mca_coll_pvas_and_then(&rc, mca_coll_pvas_do(m->node, scatter, x->other, bytes, BYTE, x->mine,
-						     bytes, BYTE, 0));
+	mca_coll_pvas_and_then(&rc, mca_coll_pvas_do(m->node, scatter, x->other, bytes, BYTE,
+						     x->mine, bytes, BYTE, 0));
 	return rc;
 }
 
@@ -306,7 +308,7 @@ int mca_coll_pvas_nodes_alltoall(const void *sbuf, int scount, struct ompi_datat
 	size_t nr = 0;
 	int rc;
 
-	if (!mca_coll_pvas_nodes_begin_if(m, go_together(m, size * x.bytes)))
+	if (!mca_coll_pvas_nodes_begin_if(m, alltoall, go_together(m, size * x.bytes)))
 		return m->previous.alltoall(sbuf, scount, stype, rbuf, rcount, rtype, comm,
 					    m->previous.alltoall_module);
 	if (!x.bytes)

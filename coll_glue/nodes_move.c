@@ -20,7 +20,7 @@ int mca_coll_pvas_nodes_barrier(struct ompi_communicator_t *comm, mca_coll_base_
 	char mine = 0, all = 0;
 	int rc;
 
-	if (!mca_coll_pvas_nodes_begin(m))
+	if (!mca_coll_pvas_nodes_begin(m, barrier))
 		return m->previous.barrier(comm, m->previous.barrier_module);
 	rc = mca_coll_pvas_do(m->node, reduce, &mine, &all, 1, BYTE, &ompi_mpi_op_bor.op, 0);
 	if (rc == OMPI_SUCCESS && m->leaders)
@@ -147,7 +147,7 @@ int mca_coll_pvas_nodes_bcast(void *buf, int count, struct ompi_datatype_t *type
 	mca_coll_pvas_nodes_t *m = (mca_coll_pvas_nodes_t *)module;
 	const size_t bytes = mca_coll_pvas_bytes(count, type);
 
-	if (!mca_coll_pvas_nodes_begin(m))
+	if (!mca_coll_pvas_nodes_begin(m, bcast))
 		return m->previous.bcast(buf, count, type, root, comm, m->previous.bcast_module);
 	if (!bytes)
 		return OMPI_SUCCESS;
@@ -279,7 +279,7 @@ int mca_coll_pvas_nodes_allgather(const void *sbuf, int scount, struct ompi_data
 	bool sorted;
 	int rc;
 
-	if (!fits || !mca_coll_pvas_nodes_begin(m))
+	if (!fits || !mca_coll_pvas_nodes_begin(m, allgather))
 		return m->previous.allgather(sbuf, scount, stype, rbuf, rcount, rtype, comm,
 					     m->previous.allgather_module);
 	if (!a.bytes)

@@ -97,8 +97,8 @@ static int scatter_leaders(struct scattered *s)
 	for (k = 0; k < m->nr; k++)
 		for (i = m->first[k]; i < m->first[k + 1]; i++)
 			counts[k] += count_of(s, m->ranks[i]);
-	rc = mca_coll_pvas_do(m->leaders, reduce_scatter, MPI_IN_PLACE, elements(s), counts, s->type,
-			      s->op);
+	rc = mca_coll_pvas_do(m->leaders, reduce_scatter, MPI_IN_PLACE, elements(s), counts,
+			      s->type, s->op);
 	free(counts);
 	return rc;
 }
@@ -154,8 +154,9 @@ int mca_coll_pvas_nodes_reduce_scatter(const void *sbuf, void *rbuf, const int *
 {
 	mca_coll_pvas_nodes_t *m = (mca_coll_pvas_nodes_t *)module;
 	struct scattered s = { .m = m, .type = type, .op = op, .counts = counts };
+	const bool possible = ompi_op_is_commute(op) && add_up(&s);
 
-	if (!mca_coll_pvas_nodes_begin_if(m, ompi_op_is_commute(op) && add_up(&s)))
+	if (!mca_coll_pvas_nodes_begin_if(m, reduce_scatter, possible))
 		return m->previous.reduce_scatter(sbuf, rbuf, counts, type, op, comm,
 						  m->previous.reduce_scatter_module);
 	return reduce_scatter(&s, sbuf, rbuf);
@@ -168,8 +169,9 @@ int mca_coll_pvas_nodes_reduce_scatter_block(const void *sbuf, void *rbuf, int c
 {
 	mca_coll_pvas_nodes_t *m = (mca_coll_pvas_nodes_t *)module;
 	struct scattered s = { .m = m, .type = type, .op = op, .each = count };
+	const bool possible = ompi_op_is_commute(op) && add_up(&s);
 
-	if (!mca_coll_pvas_nodes_begin_if(m, ompi_op_is_commute(op) && add_up(&s)))
+	if (!mca_coll_pvas_nodes_begin_if(m, reduce_scatter_block, possible))
 		return m->previous.reduce_scatter_block(sbuf, rbuf, count, type, op, comm,
 							m->previous.reduce_scatter_block_module);
 	return reduce_scatter(&s, sbuf, rbuf);

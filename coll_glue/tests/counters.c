@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* Do the counters say how data were handed over? Two ranks, as many as processors. */
+/*
+ * Do the counters say which operations were called, and how data were handed over? Two ranks,
+ * as many as processors.
+ */
 #define COUNTER_PREFIX "coll_pvas_"
 #include "operations.h"
 #include "counter.h"
@@ -37,6 +40,45 @@ static int check(const char *what, double *s, double *r, int n, int expected)
 	return found != expected;
 }
 
+/* Is one call of this operation counted, and none of another? */
+static int check_calls(const char *way, int which, const struct counter *calls, double *s,
+		       double *r)
+{
+	long long before[NR_OPERATIONS];
+	char name[32];
+	int i, bad = 0;
+
+	for (i = 0; i < NR_OPERATIONS; i++)
+		before[i] = counter_read(&calls[i]);
+	snprintf(name, sizeof(name), "%s%s", way, operations[which]);
+	operate(name, s, r, 1, 0, MPI_COMM_WORLD);
+	for (i = 0; i < NR_OPERATIONS; i++)
+		bad += before[i] < 0 || counter_read(&calls[i]) != before[i] + (i == which);
+	if (bad)
+		printf("%s is not counted as one call of %s\n", name, operations[which]);
+	return bad;
+}
+
+static int check_all_calls(double *s, double *r)
+{
+	static struct counter calls[NR_OPERATIONS];
+	char name[40];
+	int i, bad = 0;
+
+	make_ring(MPI_COMM_WORLD);
+	for (i = 0; i < NR_OPERATIONS; i++) {
+		snprintf(name, sizeof(name), "calls_%s", operations[i]);
+		counter_find(&calls[i], name);
+	}
+	for (i = 0; i < NR_OPERATIONS; i++) {
+		bad += check_calls("", i, calls, s, r);
+		bad += check_calls("i", i, calls, s, r);
+		bad += check_calls("p", i, calls, s, r);
+	}
+	MPI_Comm_free(&ring);
+	return bad;
+}
+
 int main(int argc, char **argv)
 {
 	double *s = calloc(MOST * 4, sizeof(*s)), *r = calloc(MOST * 4, sizeof(*r));
@@ -54,6 +96,7 @@ int main(int argc, char **argv)
 	bad += check("alltoallv", s, r, 2, 1);
 	bad += check("allgather", s, r, MOST, 2);
 	bad += check("ialltoall", s, r, MOST, 2);
+	bad += check_all_calls(s, r);
 	MPI_Finalize();
 	free(s);
 	free(r);

@@ -55,7 +55,7 @@ static int check(const char *what, int n, int root, int odd)
 
 static int check_operation(const char *what)
 {
-	/* What fits beside a line, and what is read in place */
+	/* So many fit beside a line, or are read in place. */
 	static const int odd_counts[] = { 3, 700, 30000 };
 	int i, odd, bad = 0;
 
