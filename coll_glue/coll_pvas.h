@@ -27,7 +27,7 @@
  *  persistent.c  persistent operations
  *  home.c        which ranks of other nodes use this component, too
  *  nodes.c       communicators over several nodes: one of each node's ranks, and one of leaders
- *  nodes_move.c, nodes_reduce.c
+ *  nodes_move.c, nodes_blocks.c, nodes_reduce.c, nodes_scatter.c
  *                their operations
  *
  * block.h has the protocol.
@@ -51,7 +51,7 @@
 #include "block.h"
 
 #define MCA_COLL_PVAS_NAME "coll pvas"
-#define MCA_COLL_PVAS_MODEX_VERSION 2
+#define MCA_COLL_PVAS_MODEX_VERSION 3
 
 /**
  * struct mca_coll_pvas_modex - what a rank publishes to its peers
@@ -110,6 +110,13 @@ struct mca_coll_pvas_modex {
 	X(neighbor_alltoall_init, alltoall_init)				\
 	X(neighbor_alltoallv_init, alltoallv_init)				\
 	X(neighbor_alltoallw_init, neighbor_alltoallw_init)
+
+#define MCA_COLL_PVAS_NAMES(X)							\
+	X(allgather) X(allgatherv) X(allreduce) X(alltoall) X(alltoallv) X(alltoallw)	\
+	X(barrier) X(bcast) X(exscan) X(gather) X(gatherv) X(reduce) X(reduce_scatter)	\
+	X(reduce_scatter_block) X(scan) X(scatter) X(scatterv) X(neighbor_allgather)	\
+	X(neighbor_allgatherv) X(neighbor_alltoall) X(neighbor_alltoallv)	\
+	X(neighbor_alltoallw)
 
 /* The functions that were selected before ours */
 struct mca_coll_pvas_previous {
@@ -220,14 +227,25 @@ OBJ_CLASS_DECLARATION(mca_coll_pvas_module_t);
 
 /* ---- the component ---- */
 
+/* Calls that this component did, blocking, non-blocking and to initialize persistent ones */
+struct mca_coll_pvas_calls {
+#define MCA_COLL_PVAS_CALLS(name) unsigned long long name;
+	MCA_COLL_PVAS_NAMES(MCA_COLL_PVAS_CALLS)
+#undef MCA_COLL_PVAS_CALLS
+};
+
 /* MPI_T performance variables; approximate if several threads update them */
 struct mca_coll_pvas_counters {
 	unsigned long long operations;
 	unsigned long long passed_on;
+	unsigned long long posts_copied;
+	unsigned long long posts_in_place;
+	unsigned long long posts_shared;
 	unsigned long long bytes_copied;
 	unsigned long long waits;
 	unsigned long long communicators;
 	unsigned long long bytes_held;
+	struct mca_coll_pvas_calls calls;
 };
 
 /* A process that was looked up. 0: it is not in our space, or its home is unknown. */
@@ -294,6 +312,15 @@ extern struct mca_coll_pvas_component mca_coll_pvas_component
 	__attribute__((visibility("default")));
 
 #define mca_coll_pvas_count(counter, n) (mca_coll_pvas_component.counters.counter += (n))
+
+/* Count a call if it @began, and was not passed on. */
+static inline bool mca_coll_pvas_count_call(bool began, unsigned long long *calls)
+{
+	*calls += began;
+	return began;
+}
+
+#define mca_coll_pvas_calls(name) (&mca_coll_pvas_component.counters.calls.name)
 
 /* This thread is in an operation, and not in code that an operation has called */
 extern __thread int mca_coll_pvas_inside;

@@ -112,10 +112,17 @@ static const struct {
 	{ #name, text, MCA_BASE_PVAR_CLASS_##class, &component.counters.name }
 	COUNTER(operations, COUNTER, "Operations of this process that this component did"),
 	COUNTER(passed_on, COUNTER, "Operations passed on to another component"),
+	COUNTER(posts_copied, COUNTER, "Times that short data were copied for peers to read"),
+	COUNTER(posts_in_place, COUNTER, "Times that peers were told where to read data in place"),
+	COUNTER(posts_shared, COUNTER, "Times that this process and a peer shared a copy"),
 	COUNTER(bytes_copied, COUNTER, "Bytes that this process copied"),
 	COUNTER(waits, COUNTER, "Calls of the progress function while waiting for a peer"),
 	COUNTER(communicators, LEVEL, "Communicators for which this process is set up"),
 	COUNTER(bytes_held, LEVEL, "Bytes that this process holds for communicators"),
+#undef COUNTER
+#define COUNTER(name) { "calls_" #name, "Calls of " #name " that this component did, in any form", \
+			MCA_BASE_PVAR_CLASS_COUNTER, &component.counters.calls.name },
+	MCA_COLL_PVAS_NAMES(COUNTER)
 #undef COUNTER
 };
 

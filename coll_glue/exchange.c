@@ -13,7 +13,7 @@ int mca_coll_pvas_barrier(struct ompi_communicator_t *comm, mca_coll_base_module
 	mca_coll_pvas_module_t *m = (mca_coll_pvas_module_t *)module;
 
 	(void)comm;
-	if (!mca_coll_pvas_prefers(false) || !mca_coll_pvas_begin(m))
+	if (!mca_coll_pvas_prefers(false) || !mca_coll_pvas_begin(m, barrier))
 		return m->previous.barrier(m->comm, m->previous.barrier_module);
 	mca_coll_pvas_post_nothing(m);
 	mca_coll_pvas_wait_posts(m);
@@ -79,7 +79,7 @@ int mca_coll_pvas_allgather(const void *sbuf, int scount, struct ompi_datatype_t
 	mca_coll_pvas_module_t *m = (mca_coll_pvas_module_t *)module;
 
 	(void)comm;
-	if (!mca_coll_pvas_begin(m))
+	if (!mca_coll_pvas_begin(m, allgather))
 		return mca_coll_pvas_pass_on(m, allgather, sbuf, scount, stype, rbuf, rcount,
 					     rtype);
 	return mca_coll_pvas_end(allgather(m, sbuf, scount, stype,
@@ -96,7 +96,7 @@ int mca_coll_pvas_allgatherv(const void *sbuf, int scount, struct ompi_datatype_
 	mca_coll_pvas_module_t *m = (mca_coll_pvas_module_t *)module;
 
 	(void)comm;
-	if (!mca_coll_pvas_begin(m))
+	if (!mca_coll_pvas_begin(m, allgatherv))
 		return mca_coll_pvas_pass_on(m, allgatherv, sbuf, scount, stype, rbuf, rcounts,
 					     displs, rtype);
 	return mca_coll_pvas_end(allgather(m, sbuf, scount, stype,
@@ -196,7 +196,7 @@ int mca_coll_pvas_alltoall(const void *sbuf, int scount, struct ompi_datatype_t 
 
 	(void)comm;
 	if (!mca_coll_pvas_prefers(bytes >= MCA_COLL_PVAS_LEAST_ALLTOALL) ||
-	    !mca_coll_pvas_begin(m))
+	    !mca_coll_pvas_begin(m, alltoall))
 		return mca_coll_pvas_pass_on(m, alltoall, sbuf, scount, stype, rbuf, rcount,
 					     rtype);
 	return mca_coll_pvas_end(alltoall(m, &from, &to, MCA_COLL_PVAS_BUFFERS));
@@ -212,7 +212,7 @@ int mca_coll_pvas_alltoallv(const void *sbuf, const int *scounts, const int *sdi
 	to = mca_coll_pvas_runs(rbuf, rcounts, rdispls, rtype);
 
 	(void)comm;
-	if (!mca_coll_pvas_prefers(false) || !mca_coll_pvas_begin(m))
+	if (!mca_coll_pvas_prefers(false) || !mca_coll_pvas_begin(m, alltoallv))
 		return mca_coll_pvas_pass_on(m, alltoallv, sbuf, scounts, sdispls, stype, rbuf,
 					     rcounts, rdispls, rtype);
 	return mca_coll_pvas_end(alltoall(m, &from, &to, MCA_COLL_PVAS_BUFFERS));
@@ -229,7 +229,7 @@ int mca_coll_pvas_alltoallw(const void *sbuf, const int *scounts, const int *sdi
 	to = mca_coll_pvas_runs(rbuf, rcounts, rdispls, rtypes);
 
 	(void)comm;
-	if (!mca_coll_pvas_begin(m))
+	if (!mca_coll_pvas_begin(m, alltoallw))
 		return mca_coll_pvas_pass_on(m, alltoallw, sbuf, scounts, sdispls, stypes, rbuf,
 					     rcounts, rdispls, rtypes);
 	return mca_coll_pvas_end(alltoall(m, &from, &to, MCA_COLL_PVAS_BUFFERS_W));

@@ -83,7 +83,14 @@ void mca_coll_pvas_progress_begin(void);
 void mca_coll_pvas_progress_end(void);
 
 /* nbc_block.c */
-void mca_coll_pvas_nbc_begin(struct mca_coll_pvas_module *m);
+void mca_coll_pvas_nbc_begin_next(struct mca_coll_pvas_module *m);
+
+#define mca_coll_pvas_nbc_begin(m, name)					\
+	do {									\
+		++*mca_coll_pvas_calls(name);					\
+		mca_coll_pvas_nbc_begin_next(m);				\
+	} while (0)
+
 size_t mca_coll_pvas_nbc_most_copied(const struct mca_coll_pvas_nbc *nbc);
 bool mca_coll_pvas_nbc_attached(struct mca_coll_pvas_module *m, struct mca_coll_pvas_nbc *nbc);
 struct mca_coll_pvas_record mca_coll_pvas_nbc_annex(const struct mca_coll_pvas_request *r);

@@ -50,7 +50,7 @@ static size_t block_bytes(const struct mca_coll_pvas_module *m)
 }
 
 /* Called when an operation is started or initialized, in the same order by all ranks */
-void mca_coll_pvas_nbc_begin(struct mca_coll_pvas_module *m)
+void mca_coll_pvas_nbc_begin_next(struct mca_coll_pvas_module *m)
 {
 	struct mca_coll_pvas_nbc *nbc = mca_coll_pvas_nbc(m);
 

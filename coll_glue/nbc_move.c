@@ -11,7 +11,7 @@ int mca_coll_pvas_ibarrier(struct ompi_communicator_t *comm, ompi_request_t **re
 	mca_coll_pvas_module_t *m = (mca_coll_pvas_module_t *)module;
 
 	(void)comm;
-	mca_coll_pvas_nbc_begin(m);
+	mca_coll_pvas_nbc_begin(m, barrier);
 	return mca_coll_pvas_start(m, &(struct mca_coll_pvas_call) {
 		.from = { .type = &ompi_mpi_byte.dt }, .to = { .type = &ompi_mpi_byte.dt },
 		.nr_blocks = 1, .readers = MCA_COLL_PVAS_ALL, .sources = MCA_COLL_PVAS_ALL,
@@ -32,7 +32,7 @@ int mca_coll_pvas_ibcast(void *buf, int count, struct ompi_datatype_t *type, int
 	(void)comm;
 	if (!mca_coll_pvas_prefers(faster))
 		return mca_coll_pvas_pass_on_nbc(m, ibcast, request, buf, count, type, root);
-	mca_coll_pvas_nbc_begin(m);
+	mca_coll_pvas_nbc_begin(m, bcast);
 	return mca_coll_pvas_start(m, &(struct mca_coll_pvas_call) {
 		.from = data, .from_kind = MCA_COLL_PVAS_BUFFERS_SAME,
 		.to = data, .to_kind = MCA_COLL_PVAS_BUFFERS_SAME, .nr_blocks = 1,
@@ -70,7 +70,7 @@ int mca_coll_pvas_igather(const void *sbuf, int scount, struct ompi_datatype_t *
 	if (!mca_coll_pvas_prefers(false))
 		return mca_coll_pvas_pass_on_nbc(m, igather, request, sbuf, scount, stype, rbuf,
 						 rcount, rtype, root);
-	mca_coll_pvas_nbc_begin(m);
+	mca_coll_pvas_nbc_begin(m, gather);
 	return gather(m, &from, &to, root, request);
 }
 
@@ -89,7 +89,7 @@ int mca_coll_pvas_igatherv(const void *sbuf, int scount, struct ompi_datatype_t 
 	if (!mca_coll_pvas_prefers(false))
 		return mca_coll_pvas_pass_on_nbc(m, igatherv, request, sbuf, scount, stype, rbuf,
 						 rcounts, displs, rtype, root);
-	mca_coll_pvas_nbc_begin(m);
+	mca_coll_pvas_nbc_begin(m, gatherv);
 	return gather(m, &from, &to, root, request);
 }
 
@@ -120,7 +120,7 @@ int mca_coll_pvas_iscatter(const void *sbuf, int scount, struct ompi_datatype_t 
 	if (!mca_coll_pvas_prefers(false))
 		return mca_coll_pvas_pass_on_nbc(m, iscatter, request, sbuf, scount, stype, rbuf,
 						 rcount, rtype, root);
-	mca_coll_pvas_nbc_begin(m);
+	mca_coll_pvas_nbc_begin(m, scatter);
 	return scatter(m, &from, &to, root, request);
 }
 
@@ -139,7 +139,7 @@ int mca_coll_pvas_iscatterv(const void *sbuf, const int *scounts, const int *dis
 	if (!mca_coll_pvas_prefers(false))
 		return mca_coll_pvas_pass_on_nbc(m, iscatterv, request, sbuf, scounts, displs,
 						 stype, rbuf, rcount, rtype, root);
-	mca_coll_pvas_nbc_begin(m);
+	mca_coll_pvas_nbc_begin(m, scatterv);
 	return scatter(m, &from, &to, root, request);
 }
 
@@ -192,7 +192,7 @@ int mca_coll_pvas_iallgather(const void *sbuf, int scount, struct ompi_datatype_
 	to = mca_coll_pvas_equal_blocks(rbuf, rcount, rtype);
 
 	(void)comm;
-	mca_coll_pvas_nbc_begin(m);
+	mca_coll_pvas_nbc_begin(m, allgather);
 	return allgather(m, &from, &to, NULL, request);
 }
 
@@ -213,7 +213,7 @@ int mca_coll_pvas_iallgatherv(const void *sbuf, int scount, struct ompi_datatype
 	(void)comm;
 	if (!kept)
 		return OMPI_ERR_OUT_OF_RESOURCE;
-	mca_coll_pvas_nbc_begin(m);
+	mca_coll_pvas_nbc_begin(m, allgatherv);
 	return allgather(m, &from, &to, kept, request);
 }
 
@@ -277,7 +277,7 @@ int mca_coll_pvas_ialltoall(const void *sbuf, int scount, struct ompi_datatype_t
 	if (!mca_coll_pvas_prefers(bytes >= MCA_COLL_PVAS_LEAST_ALLTOALL))
 		return mca_coll_pvas_pass_on_nbc(m, ialltoall, request, sbuf, scount, stype, rbuf,
 						 rcount, rtype);
-	mca_coll_pvas_nbc_begin(m);
+	mca_coll_pvas_nbc_begin(m, alltoall);
 	return alltoall(m, &from, &to, MCA_COLL_PVAS_BUFFERS, request);
 }
 
@@ -295,7 +295,7 @@ int mca_coll_pvas_ialltoallv(const void *sbuf, const int *scounts, const int *sd
 	if (!mca_coll_pvas_prefers(false))
 		return mca_coll_pvas_pass_on_nbc(m, ialltoallv, request, sbuf, scounts, sdispls,
 						 stype, rbuf, rcounts, rdispls, rtype);
-	mca_coll_pvas_nbc_begin(m);
+	mca_coll_pvas_nbc_begin(m, alltoallv);
 	return alltoall(m, &from, &to, MCA_COLL_PVAS_BUFFERS, request);
 }
 
@@ -315,6 +315,6 @@ int mca_coll_pvas_ialltoallw(const void *sbuf, const int *scounts, const int *sd
 	if (!mca_coll_pvas_prefers(false))
 		return mca_coll_pvas_pass_on_nbc(m, ialltoallw, request, sbuf, scounts, sdispls,
 						 stypes, rbuf, rcounts, rdispls, rtypes);
-	mca_coll_pvas_nbc_begin(m);
+	mca_coll_pvas_nbc_begin(m, alltoallw);
 	return alltoall(m, &from, &to, MCA_COLL_PVAS_BUFFERS_W, request);
 }

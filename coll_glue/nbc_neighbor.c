@@ -20,13 +20,15 @@ static int exchange(struct mca_coll_pvas_module *m, const struct mca_coll_pvas_b
 	return mca_coll_pvas_start(m, &call, request);
 }
 
-static bool begin(struct mca_coll_pvas_module *m)
+static bool begin_next(struct mca_coll_pvas_module *m)
 {
 	if (!mca_coll_pvas_find_neighbors(m))
 		return false;
-	mca_coll_pvas_nbc_begin(m);
+	mca_coll_pvas_nbc_begin_next(m);
 	return true;
 }
+
+#define begin(m, name) mca_coll_pvas_count_call(begin_next(m), mca_coll_pvas_calls(name))
 
 int mca_coll_pvas_ineighbor_allgather(const void *sbuf, int scount, struct ompi_datatype_t *stype,
 				      void *rbuf, int rcount, struct ompi_datatype_t *rtype,
@@ -38,7 +40,7 @@ int mca_coll_pvas_ineighbor_allgather(const void *sbuf, int scount, struct ompi_
 	to = mca_coll_pvas_equal_blocks(rbuf, rcount, rtype);
 
 	(void)comm;
-	if (!mca_coll_pvas_prefers(false) || !begin(m))
+	if (!mca_coll_pvas_prefers(false) || !begin(m, neighbor_allgather))
 		return mca_coll_pvas_pass_on_nbc(m, ineighbor_allgather, request, sbuf, scount,
 						 stype, rbuf, rcount, rtype);
 	return exchange(m, &from, MCA_COLL_PVAS_BUFFERS_SAME, &to, MCA_COLL_PVAS_BUFFERS, request);
@@ -57,7 +59,7 @@ int mca_coll_pvas_ineighbor_allgatherv(const void *sbuf, int scount,
 	}, to = { .buf = rbuf, .type = rtype, .counts = rcounts, .displs = displs };
 
 	(void)comm;
-	if (!mca_coll_pvas_prefers(false) || !begin(m))
+	if (!mca_coll_pvas_prefers(false) || !begin(m, neighbor_allgatherv))
 		return mca_coll_pvas_pass_on_nbc(m, ineighbor_allgatherv, request, sbuf, scount,
 						 stype, rbuf, rcounts, displs, rtype);
 	return exchange(m, &from, MCA_COLL_PVAS_BUFFERS_SAME, &to, MCA_COLL_PVAS_BUFFERS, request);
@@ -73,7 +75,7 @@ int mca_coll_pvas_ineighbor_alltoall(const void *sbuf, int scount, struct ompi_d
 	to = mca_coll_pvas_equal_blocks(rbuf, rcount, rtype);
 
 	(void)comm;
-	if (!mca_coll_pvas_prefers(false) || !begin(m))
+	if (!mca_coll_pvas_prefers(false) || !begin(m, neighbor_alltoall))
 		return mca_coll_pvas_pass_on_nbc(m, ineighbor_alltoall, request, sbuf, scount,
 						 stype, rbuf, rcount, rtype);
 	return exchange(m, &from, MCA_COLL_PVAS_BUFFERS, &to, MCA_COLL_PVAS_BUFFERS, request);
@@ -91,7 +93,7 @@ int mca_coll_pvas_ineighbor_alltoallv(const void *sbuf, const int *scounts, cons
 	to = mca_coll_pvas_runs(rbuf, rcounts, rdispls, rtype);
 
 	(void)comm;
-	if (!mca_coll_pvas_prefers(false) || !begin(m))
+	if (!mca_coll_pvas_prefers(false) || !begin(m, neighbor_alltoallv))
 		return mca_coll_pvas_pass_on_nbc(m, ineighbor_alltoallv, request, sbuf, scounts,
 						 sdispls, stype, rbuf, rcounts, rdispls, rtype);
 	return exchange(m, &from, MCA_COLL_PVAS_BUFFERS, &to, MCA_COLL_PVAS_BUFFERS, request);
@@ -111,7 +113,7 @@ int mca_coll_pvas_ineighbor_alltoallw(const void *sbuf, const int *scounts,
 	to = mca_coll_pvas_runs(rbuf, rcounts, rdispls, rtypes);
 
 	(void)comm;
-	if (!mca_coll_pvas_prefers(false) || !begin(m))
+	if (!mca_coll_pvas_prefers(false) || !begin(m, neighbor_alltoallw))
 		return mca_coll_pvas_pass_on_nbc(m, ineighbor_alltoallw, request, sbuf, scounts,
 						 sdispls, stypes, rbuf, rcounts, rdispls, rtypes);
 	return exchange(m, &from, MCA_COLL_PVAS_BUFFERS_WA, &to, MCA_COLL_PVAS_BUFFERS_WA, request);

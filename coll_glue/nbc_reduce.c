@@ -40,7 +40,7 @@ int mca_coll_pvas_iallreduce(const void *sbuf, void *rbuf, int count,
 	struct mca_coll_pvas_call call = reduction(sbuf, rbuf, count, type, op);
 
 	(void)comm;
-	mca_coll_pvas_nbc_begin(m);
+	mca_coll_pvas_nbc_begin(m, allreduce);
 	call.described = !is_short(m, count, type);
 	call.combine = call.described ? mca_coll_pvas_combine_part : mca_coll_pvas_combine_all;
 	return mca_coll_pvas_start(m, &call, request);
@@ -57,7 +57,7 @@ int mca_coll_pvas_ireduce(const void *sbuf, void *rbuf, int count, struct ompi_d
 	if (!mca_coll_pvas_prefers(false))
 		return mca_coll_pvas_pass_on_nbc(m, ireduce, request, sbuf, rbuf, count, type, op,
 						 root);
-	mca_coll_pvas_nbc_begin(m);
+	mca_coll_pvas_nbc_begin(m, reduce);
 	call.reduction.root = root;
 	if (m->rank != root)
 		call.from.result = NULL;
@@ -103,7 +103,7 @@ int mca_coll_pvas_ireduce_scatter(const void *sbuf, void *rbuf, const int *rcoun
 	if (!mca_coll_pvas_prefers(false))
 		return mca_coll_pvas_pass_on_nbc(m, ireduce_scatter, request, sbuf, rbuf, rcounts,
 						 type, op);
-	mca_coll_pvas_nbc_begin(m);
+	mca_coll_pvas_nbc_begin(m, reduce_scatter);
 	for (i = 0; i < m->size; i++) {
 		if (i == m->rank)
 			first = total;
@@ -129,7 +129,7 @@ int mca_coll_pvas_ireduce_scatter_block(const void *sbuf, void *rbuf, int rcount
 	if (!mca_coll_pvas_prefers(false))
 		return mca_coll_pvas_pass_on_nbc(m, ireduce_scatter_block, request, sbuf, rbuf,
 						 rcount, type, op);
-	mca_coll_pvas_nbc_begin(m);
+	mca_coll_pvas_nbc_begin(m, reduce_scatter_block);
 	call = reduction(sbuf, rbuf, m->size * count, type, op);
 	call.reduction.first = m->rank * count;
 	call.reduction.own = count;
@@ -155,7 +155,7 @@ int mca_coll_pvas_iscan(const void *sbuf, void *rbuf, int count, struct ompi_dat
 	(void)comm;
 	if (!mca_coll_pvas_prefers(false))
 		return mca_coll_pvas_pass_on_nbc(m, iscan, request, sbuf, rbuf, count, type, op);
-	mca_coll_pvas_nbc_begin(m);
+	mca_coll_pvas_nbc_begin(m, scan);
 	return scan(m, &call, request);
 }
 
@@ -170,7 +170,7 @@ int mca_coll_pvas_iexscan(const void *sbuf, void *rbuf, int count, struct ompi_d
 	if (!mca_coll_pvas_prefers(false))
 		return mca_coll_pvas_pass_on_nbc(m, iexscan, request, sbuf, rbuf, count, type,
 						 op);
-	mca_coll_pvas_nbc_begin(m);
+	mca_coll_pvas_nbc_begin(m, exscan);
 	call.reduction.exclusive = true;
 	return scan(m, &call, request);
 }

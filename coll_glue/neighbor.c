@@ -7,14 +7,16 @@
 #include "operations.h"
 
 /* Begin an operation, with the neighbors known; false: pass it on. */
-static bool begin(struct mca_coll_pvas_module *m)
+static bool begin_next(struct mca_coll_pvas_module *m)
 {
-	if (!mca_coll_pvas_find_neighbors(m) || !mca_coll_pvas_begin(m))
+	if (!mca_coll_pvas_find_neighbors(m) || !mca_coll_pvas_begin_next(m))
 		return false;
 	if (!m->neighbors->known)
 		mca_coll_pvas_learn_blocks(m);
 	return true;
 }
+
+#define begin(m, name) mca_coll_pvas_count_call(begin_next(m), mca_coll_pvas_calls(name))
 
 /* @one_block: sources have posted the same data for all their destinations. */
 static int receive(struct mca_coll_pvas_module *m, bool one_block,
@@ -64,7 +66,7 @@ int mca_coll_pvas_neighbor_allgather(const void *sbuf, int scount, struct ompi_d
 	mca_coll_pvas_module_t *m = (mca_coll_pvas_module_t *)module;
 
 	(void)comm;
-	if (!mca_coll_pvas_prefers(false) || !begin(m))
+	if (!mca_coll_pvas_prefers(false) || !begin(m, neighbor_allgather))
 		return mca_coll_pvas_pass_on(m, neighbor_allgather, sbuf, scount, stype, rbuf,
 					     rcount, rtype);
 	return mca_coll_pvas_end(allgather(m, sbuf, scount, stype,
@@ -82,7 +84,7 @@ int mca_coll_pvas_neighbor_allgatherv(const void *sbuf, int scount, struct ompi_
 	mca_coll_pvas_module_t *m = (mca_coll_pvas_module_t *)module;
 
 	(void)comm;
-	if (!mca_coll_pvas_prefers(false) || !begin(m))
+	if (!mca_coll_pvas_prefers(false) || !begin(m, neighbor_allgatherv))
 		return mca_coll_pvas_pass_on(m, neighbor_allgatherv, sbuf, scount, stype, rbuf,
 					     rcounts, displs, rtype);
 	return mca_coll_pvas_end(allgather(m, sbuf, scount, stype,
@@ -117,7 +119,7 @@ int mca_coll_pvas_neighbor_alltoall(const void *sbuf, int scount, struct ompi_da
 	to = mca_coll_pvas_equal_blocks(rbuf, rcount, rtype);
 
 	(void)comm;
-	if (!mca_coll_pvas_prefers(false) || !begin(m))
+	if (!mca_coll_pvas_prefers(false) || !begin(m, neighbor_alltoall))
 		return mca_coll_pvas_pass_on(m, neighbor_alltoall, sbuf, scount, stype, rbuf,
 					     rcount, rtype);
 	return mca_coll_pvas_end(alltoall(m, &from, &to, MCA_COLL_PVAS_BUFFERS));
@@ -134,7 +136,7 @@ int mca_coll_pvas_neighbor_alltoallv(const void *sbuf, const int *scounts, const
 	to = mca_coll_pvas_runs(rbuf, rcounts, rdispls, rtype);
 
 	(void)comm;
-	if (!mca_coll_pvas_prefers(false) || !begin(m))
+	if (!mca_coll_pvas_prefers(false) || !begin(m, neighbor_alltoallv))
 		return mca_coll_pvas_pass_on(m, neighbor_alltoallv, sbuf, scounts, sdispls, stype,
 					     rbuf, rcounts, rdispls, rtype);
 	return mca_coll_pvas_end(alltoall(m, &from, &to, MCA_COLL_PVAS_BUFFERS));
@@ -153,7 +155,7 @@ int mca_coll_pvas_neighbor_alltoallw(const void *sbuf, const int *scounts, const
 	to = mca_coll_pvas_runs(rbuf, rcounts, rdispls, rtypes);
 
 	(void)comm;
-	if (!begin(m))
+	if (!begin(m, neighbor_alltoallw))
 		return mca_coll_pvas_pass_on(m, neighbor_alltoallw, sbuf, scounts, sdispls, stypes,
 					     rbuf, rcounts, rdispls, rtypes);
 	return mca_coll_pvas_end(alltoall(m, &from, &to, MCA_COLL_PVAS_BUFFERS_WA));

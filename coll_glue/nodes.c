@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* Communicators over several nodes: selection, and the communicators inside and between them. */
 #include "nodes.h"
+#include "post.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -135,6 +136,19 @@ static void sort_ranks(struct mca_coll_pvas_nodes *m, int *next)
 		m->ranks[next[m->node_of[i]]++] = i;
 }
 
+/* Are ranks sorted by node as they are, and do all nodes have as many? */
+static void find_order(struct mca_coll_pvas_nodes *m)
+{
+	const int size = ompi_comm_size(m->comm);
+	int i;
+
+	m->sorted = m->even = true;
+	for (i = 0; i < size; i++)
+		m->sorted &= m->ranks[i] == i;
+	for (i = 0; i < m->nr; i++)
+		m->even &= mca_coll_pvas_nodes_ranks(m, i) == m->first[1];
+}
+
 static bool find_nodes(struct mca_coll_pvas_nodes *m)
 {
 	const int size = ompi_comm_size(m->comm);
@@ -149,6 +163,7 @@ static bool find_nodes(struct mca_coll_pvas_nodes *m)
 	m->first = m->ranks + size;
 	number_nodes(m, homes);
 	sort_ranks(m, (int *)homes);
+	find_order(m);
 	free(homes);
 	return true;
 }
@@ -178,16 +193,16 @@ static int attach(struct mca_coll_pvas_nodes *m)
 	return rc;
 }
 
-/* Begin an operation; false: pass it on. */
-bool mca_coll_pvas_nodes_begin(struct mca_coll_pvas_nodes *m)
+/* All ranks must find alike whether an operation is @possible. */
+bool mca_coll_pvas_nodes_begin_next(struct mca_coll_pvas_nodes *m, bool possible)
 {
-	if (OPAL_UNLIKELY(m->state == MCA_COLL_PVAS_NEW) && attach(m) != OMPI_SUCCESS)
+	if (possible && OPAL_UNLIKELY(m->state == MCA_COLL_PVAS_NEW) && attach(m) != OMPI_SUCCESS)
 		m->state = MCA_COLL_PVAS_PASSING;
-	if (m->state == MCA_COLL_PVAS_READY) {
+	if (possible && m->state == MCA_COLL_PVAS_READY) {
 		mca_coll_pvas_count(operations, 1);
 		return true;
 	}
-	if (m->state == MCA_COLL_PVAS_PASSING)
+	if (m->state != MCA_COLL_PVAS_ATTACHING)
 		mca_coll_pvas_count(passed_on, 1);
 	return false;
 }
@@ -201,6 +216,52 @@ int mca_coll_pvas_nodes_rank_in_node(const struct mca_coll_pvas_nodes *m, int ra
 	while (first[i] != rank)
 		i++;
 	return i;
+}
+
+/* ---- blocks ---- */
+
+/*
+ * Copy blocks of @count elements from where they belong by rank to @packed, sorted by node. There
+ * they have @bytes, and no more, although that is how long they are if counts match.
+ */
+int mca_coll_pvas_nodes_sort(const struct mca_coll_pvas_nodes *m, char *packed, size_t bytes,
+			     const void *buf, size_t count, const struct ompi_datatype_t *type)
+{
+	const int size = ompi_comm_size(m->comm);
+	int i, rc = OMPI_SUCCESS;
+
+	for (i = 0; i < size && rc == OMPI_SUCCESS; i++)
+		rc = mca_coll_pvas_copy(packed + i * bytes, bytes, &ompi_mpi_byte.dt,
+					mca_coll_pvas_block_at(buf, count, type, m->ranks[i]),
+					count, type);
+	return rc;
+}
+
+/* And back */
+int mca_coll_pvas_nodes_unsort(const struct mca_coll_pvas_nodes *m, void *buf, size_t count,
+			       const struct ompi_datatype_t *type, const char *packed,
+			       size_t bytes)
+{
+	const int size = ompi_comm_size(m->comm);
+	int i, rc = OMPI_SUCCESS;
+
+	for (i = 0; i < size && rc == OMPI_SUCCESS; i++)
+		rc = mca_coll_pvas_copy(mca_coll_pvas_block_at(buf, count, type, m->ranks[i]),
+					count, type, packed + i * bytes, bytes,
+					&ompi_mpi_byte.dt);
+	return rc;
+}
+
+/* For leaders: the length of each node's blocks, and, behind all lengths, where they are */
+int *mca_coll_pvas_nodes_counts(const struct mca_coll_pvas_nodes *m, size_t bytes)
+{
+	int *counts = malloc(2 * m->nr * sizeof(*counts)), k;
+
+	for (k = 0; counts && k < m->nr; k++) {
+		counts[k] = mca_coll_pvas_nodes_ranks(m, k) * bytes;
+		counts[m->nr + k] = m->first[k] * bytes;
+	}
+	return counts;
 }
 
 /* ---- segments ---- */

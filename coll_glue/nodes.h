@@ -21,8 +21,10 @@
 #define MCA_COLL_PVAS_WINDOW 4
 
 #define MCA_COLL_PVAS_NODES_OPERATIONS(X)					\
-	X(allgather, allgather) X(allreduce, allreduce) X(barrier, barrier)	\
-	X(bcast, bcast) X(reduce, reduce)
+	X(allgather, allgather) X(allreduce, allreduce) X(alltoall, alltoall)	\
+	X(barrier, barrier) X(bcast, bcast) X(gather, gather) X(reduce, reduce)	\
+	X(reduce_scatter, reduce_scatter)					\
+	X(reduce_scatter_block, reduce_scatter_block) X(scatter, scatter)
 
 /**
  * struct mca_coll_pvas_nodes - a communicator over several nodes
@@ -34,6 +36,8 @@
  * @node_of:	by rank: the number of its node. Nodes are numbered by their first ranks.
  * @first:	by node: where its ranks are in @ranks; one more than there are nodes
  * @ranks:	sorted by node, and then by rank
+ * @sorted:	they are so anyway
+ * @even:	all nodes have as many ranks
  */
 struct mca_coll_pvas_nodes {
 	mca_coll_base_module_t super;
@@ -53,6 +57,8 @@ struct mca_coll_pvas_nodes {
 	int *node_of;
 	int *first;
 	int *ranks;
+	bool sorted;
+	bool even;
 };
 typedef struct mca_coll_pvas_nodes mca_coll_pvas_nodes_t;
 OBJ_CLASS_DECLARATION(mca_coll_pvas_nodes_t);
@@ -96,10 +102,46 @@ static inline char *mca_coll_pvas_segment(const struct mca_coll_pvas_segments *s
 	return (char *)buf + (ptrdiff_t)i * s->each * (s->type->super.ub - s->type->super.lb);
 }
 
+/*
+ * The first error counts, and if data were too long for a buffer, an operation goes on, so that
+ * other ranks need not wait for this one.
+ */
+static inline void mca_coll_pvas_and_then(int *rc, int now)
+{
+	if (*rc == OMPI_SUCCESS)
+		*rc = now;
+}
+
+/* How many ranks has a node? */
+static inline int mca_coll_pvas_nodes_ranks(const struct mca_coll_pvas_nodes *m, int node)
+{
+	return m->first[node + 1] - m->first[node];
+}
+
+/* Where the block of @rank is, of blocks of @count elements */
+static inline char *mca_coll_pvas_block_at(const void *buf, size_t count,
+					   const struct ompi_datatype_t *type, int rank)
+{
+	return (char *)buf + (ptrdiff_t)(rank * count) * (type->super.ub - type->super.lb);
+}
+
 /* nodes.c */
 mca_coll_base_module_t *mca_coll_pvas_nodes_query(struct ompi_communicator_t *comm, int *priority);
-bool mca_coll_pvas_nodes_begin(struct mca_coll_pvas_nodes *m);
+bool mca_coll_pvas_nodes_begin_next(struct mca_coll_pvas_nodes *m, bool possible);
+
+/* Begin an operation if it is @possible; false: pass it on. */
+#define mca_coll_pvas_nodes_begin_if(m, name, possible)				\
+	mca_coll_pvas_count_call(mca_coll_pvas_nodes_begin_next(m, possible),	\
+				 mca_coll_pvas_calls(name))
+#define mca_coll_pvas_nodes_begin(m, name) mca_coll_pvas_nodes_begin_if(m, name, true)
+
 int mca_coll_pvas_nodes_rank_in_node(const struct mca_coll_pvas_nodes *m, int rank);
+int mca_coll_pvas_nodes_sort(const struct mca_coll_pvas_nodes *m, char *packed, size_t bytes,
+			     const void *buf, size_t count, const struct ompi_datatype_t *type);
+int mca_coll_pvas_nodes_unsort(const struct mca_coll_pvas_nodes *m, void *buf, size_t count,
+			       const struct ompi_datatype_t *type, const char *packed,
+			       size_t bytes);
+int *mca_coll_pvas_nodes_counts(const struct mca_coll_pvas_nodes *m, size_t bytes);
 struct mca_coll_pvas_segments mca_coll_pvas_cut(size_t count, const struct ompi_datatype_t *type);
 int mca_coll_pvas_wait_request(struct mca_coll_pvas_window *w, int segment);
 int mca_coll_pvas_wait_window(struct mca_coll_pvas_window *w, int rc);
@@ -121,5 +163,28 @@ int mca_coll_pvas_nodes_allreduce(const void *sbuf, void *rbuf, int count,
 				  struct ompi_datatype_t *type, struct ompi_op_t *op,
 				  struct ompi_communicator_t *comm,
 				  mca_coll_base_module_t *module);
+
+/* nodes_scatter.c */
+int mca_coll_pvas_nodes_reduce_scatter(const void *sbuf, void *rbuf, const int *counts,
+				       struct ompi_datatype_t *type, struct ompi_op_t *op,
+				       struct ompi_communicator_t *comm,
+				       mca_coll_base_module_t *module);
+int mca_coll_pvas_nodes_reduce_scatter_block(const void *sbuf, void *rbuf, int count,
+					     struct ompi_datatype_t *type, struct ompi_op_t *op,
+					     struct ompi_communicator_t *comm,
+					     mca_coll_base_module_t *module);
+
+/* nodes_blocks.c */
+int mca_coll_pvas_nodes_gather(const void *sbuf, int scount, struct ompi_datatype_t *stype,
+			       void *rbuf, int rcount, struct ompi_datatype_t *rtype, int root,
+			       struct ompi_communicator_t *comm, mca_coll_base_module_t *module);
+int mca_coll_pvas_nodes_scatter(const void *sbuf, int scount, struct ompi_datatype_t *stype,
+				void *rbuf, int rcount, struct ompi_datatype_t *rtype, int root,
+				struct ompi_communicator_t *comm,
+				mca_coll_base_module_t *module);
+int mca_coll_pvas_nodes_alltoall(const void *sbuf, int scount, struct ompi_datatype_t *stype,
+				 void *rbuf, int rcount, struct ompi_datatype_t *rtype,
+				 struct ompi_communicator_t *comm,
+				 mca_coll_base_module_t *module);
 
 #endif /* COLL_PVAS_NODES_H */

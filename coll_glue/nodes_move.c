@@ -20,7 +20,7 @@ int mca_coll_pvas_nodes_barrier(struct ompi_communicator_t *comm, mca_coll_base_
 	char mine = 0, all = 0;
 	int rc;
 
-	if (!mca_coll_pvas_nodes_begin(m))
+	if (!mca_coll_pvas_nodes_begin(m, barrier))
 		return m->previous.barrier(comm, m->previous.barrier_module);
 	rc = mca_coll_pvas_do(m->node, reduce, &mine, &all, 1, BYTE, &ompi_mpi_op_bor.op, 0);
 	if (rc == OMPI_SUCCESS && m->leaders)
@@ -147,7 +147,7 @@ int mca_coll_pvas_nodes_bcast(void *buf, int count, struct ompi_datatype_t *type
 	mca_coll_pvas_nodes_t *m = (mca_coll_pvas_nodes_t *)module;
 	const size_t bytes = mca_coll_pvas_bytes(count, type);
 
-	if (!mca_coll_pvas_nodes_begin(m))
+	if (!mca_coll_pvas_nodes_begin(m, bcast))
 		return m->previous.bcast(buf, count, type, root, comm, m->previous.bcast_module);
 	if (!bytes)
 		return OMPI_SUCCESS;
@@ -236,17 +236,12 @@ static int spread_segments(struct allgather *a)
 static int allgather_leaders(struct allgather *a)
 {
 	struct mca_coll_pvas_nodes *m = a->m;
-	int *counts = malloc(2 * m->nr * sizeof(*counts)), *displs = counts + m->nr;
-	int k, rc;
+	int *counts = mca_coll_pvas_nodes_counts(m, a->bytes), rc;
 
 	if (!counts)
 		return OMPI_ERR_OUT_OF_RESOURCE;
-	for (k = 0; k < m->nr; k++) {
-		displs[k] = m->first[k] * a->bytes;
-		counts[k] = (m->first[k + 1] - m->first[k]) * a->bytes;
-	}
-	rc = mca_coll_pvas_do(m->leaders, allgatherv, MPI_IN_PLACE, 0, BYTE, a->all, counts, displs,
-			      BYTE);
+	rc = mca_coll_pvas_do(m->leaders, allgatherv, MPI_IN_PLACE, 0, BYTE, a->all, counts,
+			      counts + m->nr, BYTE);
 	free(counts);
 	return rc;
 }
@@ -263,30 +258,6 @@ static int spread(struct allgather *a)
 	if (m->leaders)
 		rc = allgather_leaders(a);
 	return rc ? rc : mca_coll_pvas_do(m->node, bcast, a->all, all, BYTE, 0);
-}
-
-/* Copy the blocks to where they belong. */
-static int sort_blocks(const struct allgather *a, char *rbuf, int rcount,
-		       struct ompi_datatype_t *rtype)
-{
-	const ptrdiff_t extent = rcount * mca_coll_pvas_extent(rtype);
-	const int size = ompi_comm_size(a->m->comm);
-	int i, rc = OMPI_SUCCESS;
-
-	for (i = 0; i < size && rc == OMPI_SUCCESS; i++)
-		rc = mca_coll_pvas_copy(rbuf + a->m->ranks[i] * extent, rcount, rtype,
-					a->all + i * a->bytes, a->bytes, BYTE);
-	return rc;
-}
-
-static bool is_sorted(const struct mca_coll_pvas_nodes *m)
-{
-	const int size = ompi_comm_size(m->comm);
-	int i = 0;
-
-	while (i < size && m->ranks[i] == i)
-		i++;
-	return i == size;
 }
 
 static int gather_in_node(const struct allgather *a, const void *sbuf, int scount,
@@ -308,18 +279,18 @@ int mca_coll_pvas_nodes_allgather(const void *sbuf, int scount, struct ompi_data
 	bool sorted;
 	int rc;
 
-	if (!fits || !mca_coll_pvas_nodes_begin(m))
+	if (!fits || !mca_coll_pvas_nodes_begin(m, allgather))
 		return m->previous.allgather(sbuf, scount, stype, rbuf, rcount, rtype, comm,
 					     m->previous.allgather_module);
 	if (!a.bytes)
 		return OMPI_SUCCESS;
-	sorted = mca_coll_pvas_is_plain(rtype) && is_sorted(m);
+	sorted = mca_coll_pvas_is_plain(rtype) && m->sorted;
 	a.all = sorted ? rbuf : malloc(size * a.bytes);
 	if (!a.all)
 		return OMPI_ERR_OUT_OF_RESOURCE;
 	/* Where it is in place, a leader's block is where it belongs. */
 	if (sbuf == MPI_IN_PLACE && (!sorted || !m->leaders)) {
-		sbuf = (char *)rbuf + ompi_comm_rank(comm) * rcount * mca_coll_pvas_extent(rtype);
+		sbuf = mca_coll_pvas_block_at(rbuf, rcount, rtype, ompi_comm_rank(comm));
 		scount = rcount;
 		stype = rtype;
 	}
@@ -327,7 +298,7 @@ int mca_coll_pvas_nodes_allgather(const void *sbuf, int scount, struct ompi_data
 	if (rc == OMPI_SUCCESS)
 		rc = spread(&a);
 	if (rc == OMPI_SUCCESS && !sorted)
-		rc = sort_blocks(&a, rbuf, rcount, rtype);
+		rc = mca_coll_pvas_nodes_unsort(m, rbuf, rcount, rtype, a.all, a.bytes);
 	if (!sorted)
 		free(a.all);
 	return rc;

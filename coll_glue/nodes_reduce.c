@@ -106,7 +106,7 @@ int mca_coll_pvas_nodes_allreduce(const void *sbuf, void *rbuf, int count,
 	struct reduction r = { .type = type, .op = op };
 	int i, nr, rc = OMPI_SUCCESS;
 
-	if (!ompi_op_is_commute(op) || !mca_coll_pvas_nodes_begin(m))
+	if (!ompi_op_is_commute(op) || !mca_coll_pvas_nodes_begin(m, allreduce))
 		return m->previous.allreduce(sbuf, rbuf, count, type, op, comm,
 					     m->previous.allreduce_module);
 	nr = begin(&r, m, sbuf, rbuf, count);
@@ -207,7 +207,7 @@ int mca_coll_pvas_nodes_reduce(const void *sbuf, void *rbuf, int count,
 	mca_coll_pvas_nodes_t *m = (mca_coll_pvas_nodes_t *)module;
 	struct reduction r = { .type = type, .op = op };
 
-	if (!ompi_op_is_commute(op) || !mca_coll_pvas_nodes_begin(m))
+	if (!ompi_op_is_commute(op) || !mca_coll_pvas_nodes_begin(m, reduce))
 		return m->previous.reduce(sbuf, rbuf, count, type, op, root, comm,
 					  m->previous.reduce_module);
 	r.node = m->node_of[root];

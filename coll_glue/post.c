@@ -41,6 +41,7 @@ void mca_coll_pvas_describe(struct mca_coll_pvas_line *line, uint64_t op,
 			    const struct mca_coll_pvas_buffers *buffers,
 			    enum mca_coll_pvas_kind kind)
 {
+	mca_coll_pvas_count(posts_in_place, 1);
 	line->buffers = *buffers;
 	set_word(line, op, kind);
 }
@@ -85,6 +86,7 @@ void mca_coll_pvas_copy_in(struct mca_coll_pvas_line *line, uint64_t op,
 	char *to = line->data;
 	unsigned int kind = record->length;
 
+	mca_coll_pvas_count(posts_copied, 1);
 	if (record->length > MCA_COLL_PVAS_INLINE) {
 		to = record->at;
 		kind = MCA_COLL_PVAS_COPY;
@@ -155,6 +157,7 @@ void mca_coll_pvas_copy_blocks_in(struct mca_coll_pvas_line *line, uint64_t op,
 	size_t at = table_bytes(b->nr), bytes;
 	int i;
 
+	mca_coll_pvas_count(posts_copied, 1);
 	for (i = 0; i < b->nr; i++) {
 		begins[i] = at;
 		bytes = block_bytes(b, i);
@@ -191,6 +194,7 @@ struct mca_coll_pvas_share *mca_coll_pvas_post_share(struct mca_coll_pvas_module
 {
 	struct mca_coll_pvas_line *line = free_line(m, reader);
 
+	mca_coll_pvas_count(posts_shared, 1);
 	line->share.at = at;
 	line->share.bytes = bytes;
 	line->share.piece = piece;

@@ -34,7 +34,7 @@ static inline bool mca_coll_pvas_prefers(bool faster)
 }
 
 /* Begin an operation; false: pass it on. */
-static inline bool mca_coll_pvas_begin(struct mca_coll_pvas_module *m)
+static inline bool mca_coll_pvas_begin_next(struct mca_coll_pvas_module *m)
 {
 	if (OPAL_UNLIKELY(m->state != MCA_COLL_PVAS_READY) &&
 	    (m->state == MCA_COLL_PVAS_PASSING || mca_coll_pvas_attach(m) != OMPI_SUCCESS)) {
@@ -46,6 +46,9 @@ static inline bool mca_coll_pvas_begin(struct mca_coll_pvas_module *m)
 	mca_coll_pvas_count(operations, 1);
 	return true;
 }
+
+#define mca_coll_pvas_begin(m, name) \
+	mca_coll_pvas_count_call(mca_coll_pvas_begin_next(m), mca_coll_pvas_calls(name))
 
 static inline struct mca_coll_pvas_posts mca_coll_pvas_posts(const struct mca_coll_pvas_module *m)
 {

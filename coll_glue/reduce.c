@@ -113,7 +113,7 @@ int mca_coll_pvas_allreduce(const void *sbuf, void *rbuf, int count, struct ompi
 	int rc;
 
 	(void)comm;
-	if (!mca_coll_pvas_begin(m))
+	if (!mca_coll_pvas_begin(m, allreduce))
 		return mca_coll_pvas_pass_on(m, allreduce, sbuf, rbuf, count, type, op);
 	if (!mca_coll_pvas_can_copy(mca_coll_pvas_most_copied(m), count, type))
 		return mca_coll_pvas_end(reduce_long(m, &ours, op, MCA_COLL_PVAS_ALL));
@@ -138,7 +138,8 @@ int mca_coll_pvas_reduce(const void *sbuf, void *rbuf, int count, struct ompi_da
 	const size_t bytes = mca_coll_pvas_bytes(count, type);
 
 	(void)comm;
-	if (!mca_coll_pvas_prefers(bytes >= MCA_COLL_PVAS_LEAST_REDUCE) || !mca_coll_pvas_begin(m))
+	if (!mca_coll_pvas_prefers(bytes >= MCA_COLL_PVAS_LEAST_REDUCE) ||
+	    !mca_coll_pvas_begin(m, reduce))
 		return mca_coll_pvas_pass_on(m, reduce, sbuf, rbuf, count, type, op, root);
 	if (!mca_coll_pvas_can_copy(mca_coll_pvas_most_copied(m), count, type))
 		return mca_coll_pvas_end(reduce_long(m, &ours, op, root));
@@ -264,7 +265,7 @@ int mca_coll_pvas_reduce_scatter(const void *sbuf, void *rbuf, const int *rcount
 		total += rcounts[i];
 	}
 	faster = mca_coll_pvas_bytes(total, type) / m->size >= MCA_COLL_PVAS_LEAST_REDUCE_SCATTER;
-	if (!mca_coll_pvas_prefers(faster) || !mca_coll_pvas_begin(m))
+	if (!mca_coll_pvas_prefers(faster) || !mca_coll_pvas_begin(m, reduce_scatter))
 		return mca_coll_pvas_pass_on(m, reduce_scatter, sbuf, rbuf, rcounts, type, op);
 	return mca_coll_pvas_end(reduce_scatter(m, sbuf, &(struct mca_coll_pvas_reduction) {
 		.type = type, .op = op, .count = total, .result = rbuf, .first = first,
@@ -283,7 +284,7 @@ int mca_coll_pvas_reduce_scatter_block(const void *sbuf, void *rbuf, int rcount,
 
 	(void)comm;
 	if (!mca_coll_pvas_prefers(bytes >= MCA_COLL_PVAS_LEAST_REDUCE_SCATTER) ||
-	    !mca_coll_pvas_begin(m))
+	    !mca_coll_pvas_begin(m, reduce_scatter_block))
 		return mca_coll_pvas_pass_on(m, reduce_scatter_block, sbuf, rbuf, rcount, type, op);
 	return mca_coll_pvas_end(reduce_scatter(m, sbuf, &(struct mca_coll_pvas_reduction) {
 		.type = type, .op = op, .count = m->size * count, .result = rbuf,

@@ -47,7 +47,7 @@ int mca_coll_pvas_bcast(void *buf, int count, struct ompi_datatype_t *type, int 
 			    bytes >= MCA_COLL_PVAS_LEAST_BCAST;
 
 	(void)comm;
-	if (!mca_coll_pvas_prefers(faster) || !mca_coll_pvas_begin(m))
+	if (!mca_coll_pvas_prefers(faster) || !mca_coll_pvas_begin(m, bcast))
 		return mca_coll_pvas_pass_on(m, bcast, buf, count, type, root);
 	if (m->rank != root)
 		return mca_coll_pvas_end(take(m, root, 0, 1, buf, count, type));
@@ -84,7 +84,7 @@ int mca_coll_pvas_scatter(const void *sbuf, int scount, struct ompi_datatype_t *
 	int rc;
 
 	(void)comm;
-	if (!mca_coll_pvas_begin(m))
+	if (!mca_coll_pvas_begin(m, scatter))
 		return mca_coll_pvas_pass_on(m, scatter, sbuf, scount, stype, rbuf, rcount, rtype,
 					     root);
 	if (m->rank != root)
@@ -110,7 +110,7 @@ int mca_coll_pvas_scatterv(const void *sbuf, const int *scounts, const int *disp
 	int rc;
 
 	(void)comm;
-	if (!mca_coll_pvas_prefers(false) || !mca_coll_pvas_begin(m))
+	if (!mca_coll_pvas_prefers(false) || !mca_coll_pvas_begin(m, scatterv))
 		return mca_coll_pvas_pass_on(m, scatterv, sbuf, scounts, displs, stype, rbuf,
 					     rcount, rtype, root);
 	if (m->rank != root)
@@ -194,7 +194,7 @@ int mca_coll_pvas_gather(const void *sbuf, int scount, struct ompi_datatype_t *s
 	const bool faster = bytes >= MCA_COLL_PVAS_LEAST_GATHER;
 
 	(void)comm;
-	if (!mca_coll_pvas_prefers(faster) || !mca_coll_pvas_begin(m))
+	if (!mca_coll_pvas_prefers(faster) || !mca_coll_pvas_begin(m, gather))
 		return mca_coll_pvas_pass_on(m, gather, sbuf, scount, stype, rbuf, rcount, rtype,
 					     root);
 	if (m->rank != root)
@@ -215,7 +215,7 @@ int mca_coll_pvas_gatherv(const void *sbuf, int scount, struct ompi_datatype_t *
 	int rc = OMPI_SUCCESS;
 
 	(void)comm;
-	if (!mca_coll_pvas_prefers(false) || !mca_coll_pvas_begin(m))
+	if (!mca_coll_pvas_prefers(false) || !mca_coll_pvas_begin(m, gatherv))
 		return mca_coll_pvas_pass_on(m, gatherv, sbuf, scount, stype, rbuf, rcounts,
 					     displs, rtype, root);
 	if (m->rank != root)

@@ -131,7 +131,8 @@ int mca_coll_pvas_scan(const void *sbuf, void *rbuf, int count, struct ompi_data
 	const size_t bytes = mca_coll_pvas_bytes(count, type);
 
 	(void)comm;
-	if (!mca_coll_pvas_prefers(bytes >= MCA_COLL_PVAS_LEAST_SCAN) || !mca_coll_pvas_begin(m))
+	if (!mca_coll_pvas_prefers(bytes >= MCA_COLL_PVAS_LEAST_SCAN) ||
+	    !mca_coll_pvas_begin(m, scan))
 		return mca_coll_pvas_pass_on(m, scan, sbuf, rbuf, count, type, op);
 	return mca_coll_pvas_end(scan(m, sbuf, rbuf, count, type, op, false));
 }
@@ -144,7 +145,8 @@ int mca_coll_pvas_exscan(const void *sbuf, void *rbuf, int count, struct ompi_da
 	const size_t bytes = mca_coll_pvas_bytes(count, type);
 
 	(void)comm;
-	if (!mca_coll_pvas_prefers(bytes >= MCA_COLL_PVAS_LEAST_SCAN) || !mca_coll_pvas_begin(m))
+	if (!mca_coll_pvas_prefers(bytes >= MCA_COLL_PVAS_LEAST_SCAN) ||
+	    !mca_coll_pvas_begin(m, exscan))
 		return mca_coll_pvas_pass_on(m, exscan, sbuf, rbuf, count, type, op);
 	return mca_coll_pvas_end(scan(m, sbuf, rbuf, count, type, op, true));
 }

@@ -7,10 +7,10 @@
  *	nodes used|unused [COMMUNICATORS [NUMBERS]]
  */
 #define COUNTER_PREFIX "coll_pvas_"
-#include "common.h"
+#include "operations.h"
 #include "counter.h"
 
-static struct counter operations;
+static struct counter done;
 static int numbers = 700001;
 
 static double number(int of, int i)
@@ -72,11 +72,24 @@ static int check_barrier(MPI_Comm comm)
 
 static int check_used(const char *expected)
 {
-	const long long before = counter_read(&operations);
-	int x = rank;
+	static const char *const names[] = {
+		"barrier", "bcast", "gather", "scatter", "allgather", "alltoall", "reduce",
+		"allreduce", "reduce_scatter", "reduce_scatter_block",
+	};
+	double s[MOST_RANKS + 2] = { 0 }, r[MOST_RANKS + 2];
+	long long before;
+	int i, bad = 0, used;
 
-	MPI_Bcast(&x, 1, MPI_INT, 0, MPI_COMM_WORLD);
-	return x != 0 || (counter_read(&operations) > before) != !strcmp(expected, "used");
+	for (i = 0; i < (int)(sizeof(names) / sizeof(names[0])); i++) {
+		before = counter_read(&done);
+		operate(names[i], s, r, 1, size - 1, MPI_COMM_WORLD);
+		used = counter_read(&done) > before;
+		if (used == !strcmp(expected, "used"))
+			continue;
+		printf("rank %d: %s was %sused\n", rank, names[i], used ? "" : "not ");
+		bad++;
+	}
+	return bad;
 }
 
 static void make_and_free(int times)
@@ -105,7 +118,7 @@ int main(int argc, char **argv)
 	MPI_Comm_rank(MPI_COMM_WORLD, &rank);
 	MPI_Comm_size(MPI_COMM_WORLD, &size);
 	counters_begin();
-	counter_find(&operations, "operations");
+	counter_find(&done, "operations");
 	counter_find(&communicators, "communicators");
 	bad = check_used(argv[1]) + check_sums(MPI_COMM_WORLD) + check_blocks(MPI_COMM_WORLD) +
 	      check_barrier(MPI_COMM_WORLD);

@@ -21,8 +21,8 @@ static const char *const operations[] = {
 #define NR_OPERATIONS ((int)(sizeof(operations) / sizeof(operations[0])))
 #define MOST_RANKS 64
 
-/* A topology of all ranks in use, for neighborhood operations */
-static MPI_Comm ring;
+/* A topology of all ranks in use, for neighborhood operations; each thread has its own. */
+static __thread MPI_Comm ring;
 
 static inline void make_ring(MPI_Comm comm)
 {
@@ -33,7 +33,10 @@ static inline void make_ring(MPI_Comm comm)
 	MPI_Cart_create(comm, 1, &size, &periodic, 0, &ring);
 }
 
-static int persistent;
+static __thread int persistent;
+
+/* The type of numbers, at most as long as a double */
+static MPI_Datatype elements = MPI_DOUBLE;
 
 /* Call MPI_Name() or, with @request, MPI_Iname() or MPIX_Name_init(). */
 #define CALL(Name, name, ...)							\
@@ -45,10 +48,11 @@ static int persistent;
 static inline int call_blocks(const char *what, double *s, double *r, int n, int root,
 			      MPI_Comm comm, MPI_Request *request)
 {
-	static int counts[MOST_RANKS], displs[MOST_RANKS], bytes[MOST_RANKS], i;
-	static MPI_Aint far[MOST_RANKS];
-	static MPI_Datatype types[MOST_RANKS];
-	const MPI_Datatype t = MPI_DOUBLE;
+	static __thread int counts[MOST_RANKS], displs[MOST_RANKS], bytes[MOST_RANKS];
+	static __thread MPI_Aint far[MOST_RANKS];
+	static __thread MPI_Datatype types[MOST_RANKS];
+	const MPI_Datatype t = elements;
+	int i;
 
 	for (i = 0; i < MOST_RANKS; i++) {
 		counts[i] = n;
@@ -75,7 +79,7 @@ static inline int call_blocks(const char *what, double *s, double *r, int n, int
 static inline int call(const char *what, double *s, double *r, int n, int root, MPI_Comm comm,
 		       MPI_Request *request)
 {
-	const MPI_Datatype t = MPI_DOUBLE;
+	const MPI_Datatype t = elements;
 
 	CALL(Barrier, barrier, comm);
 	CALL(Bcast, bcast, rank == root ? s : r, n, t, root, comm);

@@ -117,7 +117,10 @@ try nodes-off		tasks 4 OMPI_MCA_coll_pvas_node_ranks=2 OMPI_MCA_coll_pvas_segmen
 try nodes-too-many	tasks 4 OMPI_MCA_coll_pvas_node_ranks=2 OMPI_MCA_coll_pvas_most_ranks=3 nodes unused
 try nodes-excluded	tasks 4 OMPI_MCA_coll_pvas_node_ranks=2 OMPI_MCA_coll=^pvas nodes unused
 try threads		tasks 2 threads
+try together	tasks 3 together
 try mismatch		tasks 3 mismatch
+try counters		tasks 2 OMPI_MCA_coll_pvas_oversubscribed=0 counters
+try unequal		tasks 3 unequal
 try roots		tasks 3 roots
 try stopped		tasks 3 stopped
 try stopped-2		tasks 2 OMPI_MCA_coll_pvas_oversubscribed=0 stopped 700
@@ -148,7 +151,7 @@ for what in barrier bcast gather scatter allgather alltoall reduce allreduce sca
 	neighbor_alltoall ineighbor_alltoallw iallreduce ialltoall pallreduce pgather; do
 	dies early $what 40000
 done
-for what in barrier bcast allgather reduce allreduce; do
+for what in barrier bcast allgather reduce allreduce gather scatter alltoall reduce_scatter; do
 	bad "nodes-early-$what" tasks 5 OMPI_MCA_coll_pvas_node_ranks=2 die $what 40000
 	bad "nodes-leader-$what" tasks 5 OMPI_MCA_coll_pvas_node_ranks=2 die $what 40000 2
 done

@@ -72,7 +72,7 @@ for hosts in $two $four; do
 	try "data: $hosts" job "$hosts" "$options" move 2 1 blocking
 	try "reductions: $hosts" job "$hosts" "$options" combine 2 1 blocking close
 done
-for what in bcast allreduce; do
+for what in bcast allreduce gather alltoall; do
 	check "a rank killed in $what" dies $two $what 40000
 done
 ! grep -q . /proc/pvas
