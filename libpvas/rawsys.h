@@ -9,8 +9,9 @@
 #ifndef PVAS_RAWSYS_H
 #define PVAS_RAWSYS_H
 
-#include <asm/unistd.h>
 #include <errno.h>
+
+#include "linux_names.h"
 
 /* Older headers lack these. */
 #define NR_MAP_SHADOW_STACK	453	/* of 6.6 */

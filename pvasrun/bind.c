@@ -7,6 +7,7 @@
 #include <numaif.h>
 #include <stdlib.h>
 
+#include "linux_names.h"
 #include "report.h"
 
 #define PLUGINS_PATH "HWLOC_PLUGINS_PATH"
@@ -82,17 +83,27 @@ static int init_without_plugins(hwloc_topology_t *topology)
 	return ret;
 }
 
-/* Limited to the processors that taskset(1), a cpuset or a batch system allows. */
+/* To what taskset(1), a cpuset or a batch system allows; hwloc before 2.5 has no flag for it. */
+static void restrict_topology(hwloc_topology_t topology)
+{
+	hwloc_cpuset_t allowed = hwloc_bitmap_alloc();
+
+	if (allowed && !hwloc_get_cpubind(topology, allowed, HWLOC_CPUBIND_STRICT))
+		hwloc_topology_restrict(topology, allowed, 0);
+	hwloc_bitmap_free(allowed);
+}
+
 static int load_topology(hwloc_topology_t *topology)
 {
 	if (init_without_plugins(topology) < 0)
 		return -ENOMEM;
-	hwloc_topology_set_flags(*topology, HWLOC_TOPOLOGY_FLAG_RESTRICT_TO_CPUBINDING |
-				 HWLOC_TOPOLOGY_FLAG_IS_THISSYSTEM);
+	hwloc_topology_set_flags(*topology, HWLOC_TOPOLOGY_FLAG_IS_THISSYSTEM);
 	hwloc_topology_set_all_types_filter(*topology, HWLOC_TYPE_FILTER_KEEP_NONE);
 	hwloc_topology_set_type_filter(*topology, HWLOC_OBJ_CORE, HWLOC_TYPE_FILTER_KEEP_ALL);
-	if (hwloc_topology_load(*topology) == 0)
+	if (hwloc_topology_load(*topology) == 0) {
+		restrict_topology(*topology);
 		return 0;
+	}
 	hwloc_topology_destroy(*topology);
 	return -ENODEV;
 }
