@@ -41,6 +41,9 @@
 #define PR_SET_SYSCALL_USER_DISPATCH 59
 #define PR_SYS_DISPATCH_OFF 0
 #endif
+#ifndef UFFD_USER_MODE_ONLY
+#define UFFD_USER_MODE_ONLY 1
+#endif
 #ifndef PR_SPEC_L1D_FLUSH
 #define PR_SPEC_L1D_FLUSH 2
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* The only file of the plugin that depends on libpmix's version: functions since 4.2. */
+/* The only file of the plugin that depends on libpmix's version: what differs from 4.2 to 5.0. */
 #ifndef PVASRUN_PMIX_COMPAT_H
 #define PVASRUN_PMIX_COMPAT_H
 
@@ -10,5 +10,8 @@
 #define PMIx_Info_load(info, key, value, type) PMIX_INFO_LOAD(info, key, value, type)
 #define PMIx_Value_xfer(to, from) pmix_value_xfer(to, from)
 #endif
+
+/* Does it read a map of processes by itself, written without it? */
+#define PMIX_READS_RANGES (PMIX_NUMERIC_VERSION < 0x00060000)
 
 #endif /* PVASRUN_PMIX_COMPAT_H */
