@@ -7,9 +7,16 @@
 #include <pmix_version.h>
 
 #if PMIX_NUMERIC_VERSION < 0x00040200
-#define PMIx_Info_load(info, key, value, type) PMIX_INFO_LOAD(info, key, value, type)
+static inline void PMIx_Info_load(pmix_info_t *info, const char *key, const void *value,
+				  pmix_data_type_t type)
+{
+	PMIX_INFO_LOAD(info, key, value, type);
+}
 #define PMIx_Value_xfer(to, from) pmix_value_xfer(to, from)
 #endif
+
+/* Else the info has the array itself, and frees it. */
+#define PMIX_LOAD_COPIES_ARRAYS (PMIX_NUMERIC_VERSION >= 0x00040200)
 
 /* Does it read a map of processes by itself, written without it? */
 #define PMIX_READS_RANGES (PMIX_NUMERIC_VERSION < 0x00060000)
