@@ -69,7 +69,8 @@ static char *generated(const struct pmix_job *job)
 	if (!list)
 		return NULL;
 	for (rank = 0; rank < ranks; rank++)
-		used += sprintf(list + used, "%s%u", !rank ? "" : rank % job->tasks ? "," : ";", rank);
+		used += sprintf(list + used, "%s%u",
+				!rank ? "" : rank % job->tasks ? "," : ";", rank);
 	if (PMIx_generate_ppn(list, &map) != PMIX_SUCCESS)
 		map = NULL;
 	free(list);
