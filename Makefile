@@ -24,7 +24,7 @@ export O := $(BUILD)
 
 user	:= libpvas far pvasrun examples tools scale
 
-.PHONY: all module module-all $(user) btl_glue coll_glue osc_glue pml_glue smsc_glue python deps demo check style check-debug \
+.PHONY: all module module-all $(user) btl_glue coll_glue osc_glue pml_glue smsc_glue openmpi python deps demo check style check-debug \
 	check-mpi check-packages check-matrix check-vm attack bench bench-quick dist distcheck deb rpm clean
 
 all: module $(user)
@@ -50,6 +50,9 @@ far:
 	@$(MAKE) -s -C libpvas/far
 pvasrun examples btl_glue coll_glue osc_glue pml_glue smsc_glue python: libpvas
 	@$(MAKE) -s -C $@
+# The components for the Open MPI that is installed
+openmpi: libpvas
+	@parts=$$(scripts/openmpi-parts) && for part in $$parts; do $(MAKE) -s -C $$part || exit 1; done
 tools:
 	@$(MAKE) -s -C tools/ps
 	@$(MAKE) -s -C tools/gdb

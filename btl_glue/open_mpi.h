@@ -5,19 +5,82 @@
 
 #include "opal_config.h"
 
+#include <string.h>
+
+#include "opal/util/proc.h"
+
 #if OPAL_MAJOR_VERSION >= 5
 
 #include "opal/mca/pmix/pmix-internal.h"
+
 #define MCA_BTL_PVAS_MODEX_LOCAL PMIX_LOCAL
+#define MCA_BTL_PVAS_MODEX_GLOBAL PMIX_GLOBAL
 /* A peer that has published nothing is asked no second time: PMIx_Get would wait for it. */
 #define MCA_BTL_PVAS_MODEX_RECV OPAL_MODEX_RECV_IMMEDIATE
+#define MCA_COLL_PVAS_BASE_VERSION MCA_COLL_BASE_VERSION_2_4_0
+#define MCA_BTL_PVAS_NR_PROCS opal_process_info.num_procs
+
+/* The record of @size bytes that @rank has published; false if it has not. */
+static inline bool mca_btl_pvas_get_now(const opal_process_name_t *rank, const char *key, void *to,
+					size_t size)
+{
+	uint8_t *bytes = NULL;
+	size_t received = 0;
+	int rc;
+
+	OPAL_MODEX_RECV_STRING_IMMEDIATE(rc, key, rank, &bytes, &received);
+	if (rc != PMIX_SUCCESS || !bytes)
+		return false;
+	if (received == size)
+		memcpy(to, bytes, size);
+	free(bytes);
+	return received == size;
+}
 
 #else
 
 #include "opal/mca/pmix/pmix.h"
+#include "ompi/mca/rte/rte.h"
+
 #define MCA_BTL_PVAS_MODEX_LOCAL OPAL_PMIX_LOCAL
+#define MCA_BTL_PVAS_MODEX_GLOBAL OPAL_PMIX_GLOBAL
 #define MCA_BTL_PVAS_MODEX_RECV OPAL_MODEX_RECV
+#define MCA_COLL_PVAS_BASE_VERSION MCA_COLL_BASE_VERSION_2_0_0
+#define MCA_BTL_PVAS_NR_PROCS ompi_process_info.num_procs
+
+static inline bool mca_btl_pvas_get_now(const opal_process_name_t *rank, const char *key, void *to,
+					size_t size)
+{
+	opal_value_t *value = NULL, *now;
+	opal_list_t infos;
+	bool got = false;
+
+	OBJ_CONSTRUCT(&infos, opal_list_t);
+	now = OBJ_NEW(opal_value_t);
+	now->key = strdup(OPAL_PMIX_IMMEDIATE);
+	now->type = OPAL_BOOL;
+	now->data.flag = true;
+	opal_list_append(&infos, &now->super);
+	if (opal_pmix.get(rank, key, &infos, &value) == OPAL_SUCCESS && value) {
+		got = value->type == OPAL_BYTE_OBJECT &&
+		      (size_t)value->data.bo.size == size;
+		if (got)
+			memcpy(to, value->data.bo.bytes, size);
+		OBJ_RELEASE(value);
+	}
+	OPAL_LIST_DESTRUCT(&infos);
+	return got;
+}
 
 #endif
+
+/* All but the error, which only functions for several requests set; the macro is of 4.1.2. */
+#define mca_btl_pvas_copy_status(to, from)			\
+	do {							\
+		(to)->MPI_TAG = (from)->MPI_TAG;		\
+		(to)->MPI_SOURCE = (from)->MPI_SOURCE;		\
+		(to)->_ucount = (from)->_ucount;		\
+		(to)->_cancelled = (from)->_cancelled;		\
+	} while (0)
 
 #endif /* BTL_PVAS_OPEN_MPI_H */

@@ -8,7 +8,8 @@
 #include "ompi/runtime/mpiruntime.h"
 #include "opal/mca/base/mca_base_pvar.h"
 #include "opal/util/output.h"
-#include "opal/util/proc.h"
+
+#include "../btl_glue/open_mpi.h"
 
 #define component mca_coll_pvas_component
 #define version component.super.collm_version
@@ -203,7 +204,7 @@ static int init_query(bool progress_threads, bool mpi_threads)
 struct mca_coll_pvas_component mca_coll_pvas_component = {
 	.super = {
 		.collm_version = {
-			MCA_COLL_BASE_VERSION_2_0_0,
+			MCA_COLL_PVAS_BASE_VERSION,
 			.mca_component_name = "pvas",
 			MCA_BASE_MAKE_VERSION(component, OMPI_MAJOR_VERSION, OMPI_MINOR_VERSION,
 					      OMPI_RELEASE_VERSION),

@@ -12,9 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "ompi/mca/rte/rte.h"
-#include "opal/mca/pmix/pmix.h"
-#include "opal/util/proc.h"
+#include "../btl_glue/open_mpi.h"
 
 #define component mca_coll_pvas_component
 
@@ -28,8 +26,8 @@ bool mca_coll_pvas_several_nodes(void)
 {
 	if (!component.segment || opal_pmix_base_async_modex || !opal_pmix_collect_all_data)
 		return false;
-	return component.node_ranks || (int)ompi_process_info.num_procs >
-						opal_process_info.num_local_peers + 1;
+	return component.node_ranks || (int)MCA_BTL_PVAS_NR_PROCS >
+						(int)opal_process_info.num_local_peers + 1;
 }
 
 /* FNV-1a */
@@ -77,7 +75,7 @@ bool mca_coll_pvas_publish_home(void)
 {
 	int rc;
 
-	OPAL_MODEX_SEND_STRING(rc, OPAL_PMIX_GLOBAL, KEY, &component.modex,
+	OPAL_MODEX_SEND_STRING(rc, MCA_BTL_PVAS_MODEX_GLOBAL, KEY, &component.modex,
 			       sizeof(component.modex));
 	return rc == OPAL_SUCCESS;
 }
@@ -101,22 +99,8 @@ uint64_t mca_coll_pvas_home_of(const struct mca_coll_pvas_modex *modex)
  */
 uint64_t mca_coll_pvas_look_up_home(const opal_process_name_t *rank)
 {
-	opal_value_t *value = NULL, *now;
-	opal_list_t infos;
-	uint64_t home = 0;
+	struct mca_coll_pvas_modex modex;
 
-	OBJ_CONSTRUCT(&infos, opal_list_t);
-	now = OBJ_NEW(opal_value_t);
-	now->key = strdup(OPAL_PMIX_IMMEDIATE);
-	now->type = OPAL_BOOL;
-	now->data.flag = true;
-	opal_list_append(&infos, &now->super);
-	if (opal_pmix.get(rank, KEY, &infos, &value) == OPAL_SUCCESS && value) {
-		if (value->type == OPAL_BYTE_OBJECT &&
-		    value->data.bo.size == sizeof(struct mca_coll_pvas_modex))
-			home = mca_coll_pvas_home_of((void *)value->data.bo.bytes);
-		OBJ_RELEASE(value);
-	}
-	OPAL_LIST_DESTRUCT(&infos);
-	return home;
+	return mca_btl_pvas_get_now(rank, KEY, &modex, sizeof(modex)) ?
+	       mca_coll_pvas_home_of(&modex) : 0;
 }

@@ -8,10 +8,9 @@
 #include <sys/auxv.h>
 #include <unistd.h>
 
-#include "opal/mca/pmix/pmix.h"
 #include "opal/util/output.h"
-#include "opal/util/proc.h"
 
+#include "../btl_glue/open_mpi.h"
 #include "../libpvas/pvas.h"
 
 #define component mca_coll_pvas_component

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * System calls without libc, for x86-64.
+ * System calls without libc.
  *
  * The loader has no libc. The library uses them where libc's functions would change
  * errno: in a vfork child, where it is the parent's, and in functions that promise
@@ -9,8 +9,9 @@
 #ifndef PVAS_RAWSYS_H
 #define PVAS_RAWSYS_H
 
-#include <asm/unistd.h>
 #include <errno.h>
+
+#include "linux_names.h"
 
 /* Older headers lack these. */
 #define NR_MAP_SHADOW_STACK	453	/* of 6.6 */
@@ -23,6 +24,27 @@
 #define OPT_SET_MEMORY_MERGE	67	/* PR_SET_MEMORY_MERGE, of 6.4 */
 #define OPT_FUTEX_HASH		78	/* PR_FUTEX_HASH, of 6.16 */
 #define OPT_FUTEX_HASH_SET	1
+
+#ifdef __aarch64__	/* compiled, but never run: doc/aarch64.md */
+
+static inline long pvas_raw6(long nr, long a, long b, long c, long d, long e, long f)
+{
+	register long x8 __asm__("x8") = nr;
+	register long x0 __asm__("x0") = a;
+	register long x1 __asm__("x1") = b;
+	register long x2 __asm__("x2") = c;
+	register long x3 __asm__("x3") = d;
+	register long x4 __asm__("x4") = e;
+	register long x5 __asm__("x5") = f;
+
+	__asm__ volatile("svc #0"
+			 : "+r"(x0)
+			 : "r"(x8), "r"(x1), "r"(x2), "r"(x3), "r"(x4), "r"(x5)
+			 : "memory");
+	return x0;
+}
+
+#else
 
 static inline long pvas_raw6(long nr, long a, long b, long c, long d, long e, long f)
 {
@@ -37,6 +59,8 @@ static inline long pvas_raw6(long nr, long a, long b, long c, long d, long e, lo
 			 : "rcx", "r11", "memory");
 	return ret;
 }
+
+#endif
 
 #define pvas_raw4(nr, a, b, c, d) \
 	pvas_raw6(nr, (long)(a), (long)(b), (long)(c), (long)(d), 0, 0)

@@ -2,6 +2,8 @@
 /* The receiver: posting receives, and giving them what has matched. */
 #include "ring.h"
 
+#include "../btl_glue/open_mpi.h"
+
 #define component mca_pml_pvas_component
 
 /* ---- a message has matched ---- */
@@ -129,7 +131,7 @@ int mca_pml_pvas_wait_and_free(struct mca_pml_pvas_request *req, ompi_status_pub
 
 	mca_pml_pvas_wait(req);
 	if (status != MPI_STATUS_IGNORE)
-		OMPI_COPY_STATUS(status, request->req_status, false);
+		mca_btl_pvas_copy_status(status, &request->req_status);
 	rc = request->req_status.MPI_ERROR;
 	ompi_request_free(&request);
 	return rc;

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "clock.h"
+#include "linux_names.h"
 
 #define AT_ONCE_MS	10	/* Any number of answers may take so long. */
 #define KILLED_MS	100	/* until a child must have ended */
@@ -41,7 +42,7 @@ static void __attribute__((noreturn)) run(void (*answer)(const void *about), con
 {
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	dup2(to, STDIN_FILENO);
-	close_range(STDIN_FILENO + 1, ~0U, 0);
+	syscall(SYS_close_range, STDIN_FILENO + 1, ~0U, 0);
 	if (unneeded_length)
 		munmap(unneeded, unneeded_length);
 	answer(about);

@@ -6,7 +6,8 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <unistd.h>
-#include <linux/close_range.h>
+
+#include "linux_names.h"
 
 static struct {
 	int *fd;	/* ascending */
@@ -57,8 +58,9 @@ void inherited_only(void)
 
 	for (i = 0; i < inherited.nr; i++) {
 		if ((unsigned int)inherited.fd[i] > from)
-			close_range(from, (unsigned int)inherited.fd[i] - 1, CLOSE_RANGE_CLOEXEC);
+			syscall(SYS_close_range, from, (unsigned int)inherited.fd[i] - 1,
+				CLOSE_RANGE_CLOEXEC);
 		from = (unsigned int)inherited.fd[i] + 1;
 	}
-	close_range(from, ~0U, CLOSE_RANGE_CLOEXEC);
+	syscall(SYS_close_range, from, ~0U, CLOSE_RANGE_CLOEXEC);
 }

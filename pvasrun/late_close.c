@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "ask.h"
+#include "linux_names.h"
 
 #define END_MS	100	/* in which the process has ended, unless something holds it up */
 
@@ -34,7 +35,7 @@ static void __attribute__((noreturn)) keep_all(int from)
 
 	prctl(PR_SET_NAME, "pvas-close");
 	dup2(from, STDIN_FILENO);
-	close_range(STDIN_FILENO + 1, ~0U, 0);
+	syscall(SYS_close_range, STDIN_FILENO + 1, ~0U, 0);
 	do {
 		msg.msg_controllen = sizeof(control);
 		n = recvmsg(STDIN_FILENO, &msg, MSG_CMSG_CLOEXEC);

@@ -82,6 +82,9 @@ static int add_pmi1(const struct mpi *mpi, struct env *env)
 	snprintf(text, sizeof(text), "%u", options_world_size(mpi->common.opt));
 	if (!err)
 		err = env_set(env, "PMI_SIZE", text);
+	/* MPICH 5 refuses to choose between PMI-1 and PMIx. */
+	if (!err)
+		err = env_default(env, "MPIR_CVAR_PMI_VERSION", "1");
 	return err ? err : env_set_ranked(env, "PMI_RANK", 0);
 }
 

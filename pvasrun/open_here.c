@@ -9,8 +9,9 @@
 #include <fcntl.h>
 #include <linux/openat2.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
+
+#include "linux_names.h"
 
 int open_here(int at, const char *name)
 {

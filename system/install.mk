@@ -45,10 +45,7 @@ install: libpvas far pvasrun tools scale
 # Into Open MPI's own folder, which is not below our prefix: hence apart.
 # The components for the Open MPI that is installed here
 install-btl: libpvas
-	@set -e; case $$($${MPICC:-mpicc.openmpi} --showme:version) in \
-	*' 4.1.'*) parts='btl_glue coll_glue osc_glue pml_glue' ;; \
-	*) parts=smsc_glue ;; \
-	esac; \
+	@set -e; parts=$$(scripts/openmpi-parts); \
 	for part in $$parts; do $(MAKE) -s -C $$part install; done
 
 # For the interpreter PYTHON: apart, too, because not every machine has its headers.

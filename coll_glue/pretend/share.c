@@ -21,6 +21,7 @@
 #include "opal/util/proc.h"
 
 #include "../libpvas/pvas.h"
+#include "linux_names.h"
 
 #define NAME		"coll pretend table"
 #define PAGE		4096U

@@ -4,10 +4,18 @@
 #define PVAS_TEST_COLL_COMMON_H
 
 #include <mpi.h>
+#include <mpi-ext.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* In Open MPI 4.1 they are extensions. */
+#if OMPI_MAJOR_VERSION >= 5
+#define PERSISTENT(Name) MPI_##Name##_init
+#else
+#define PERSISTENT(Name) MPIX_##Name##_init
+#endif
 
 static int rank, size;
 

@@ -8,7 +8,6 @@
 
 #include "common.h"
 
-#include <mpi-ext.h>
 
 #define BATCH 16
 
@@ -58,7 +57,7 @@ static inline enum way choose_way(uint64_t seed, int which)
 #define START(op, Name, name, ...)						\
 	((op)->how == BLOCKING ? MPI_##Name(__VA_ARGS__) :			\
 	 (op)->how == NONBLOCKING ? MPI_I##name(__VA_ARGS__, &(op)->request) :	\
-	 MPIX_##Name##_init(__VA_ARGS__, MPI_INFO_NULL, &(op)->request))
+	 PERSISTENT(Name)(__VA_ARGS__, MPI_INFO_NULL, &(op)->request))
 
 static inline void wait_for(enum way how, MPI_Request *request)
 {

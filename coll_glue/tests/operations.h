@@ -9,7 +9,6 @@
 
 #include "common.h"
 
-#include <mpi-ext.h>
 
 static const char *const operations[] = {
 	"barrier", "bcast", "gather", "gatherv", "scatter", "scatterv", "allgather",
@@ -38,12 +37,12 @@ static __thread int persistent;
 /* The type of numbers, at most as long as a double */
 static MPI_Datatype elements = MPI_DOUBLE;
 
-/* Call MPI_Name() or, with @request, MPI_Iname() or MPIX_Name_init(). */
+/* Call MPI_Name() or, with @request, MPI_Iname() or MPI_Name_init(). */
 #define CALL(Name, name, ...)							\
 	if (!strcmp(what, #name))						\
 		return !request ? MPI_##Name(__VA_ARGS__) :			\
 		       !persistent ? MPI_I##name(__VA_ARGS__, request) :	\
-		       MPIX_##Name##_init(__VA_ARGS__, MPI_INFO_NULL, request)
+		       PERSISTENT(Name)(__VA_ARGS__, MPI_INFO_NULL, request)
 
 static inline int call_blocks(const char *what, double *s, double *r, int n, int root,
 			      MPI_Comm comm, MPI_Request *request)

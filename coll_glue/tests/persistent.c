@@ -8,7 +8,6 @@
 #include "common.h"
 #include "counter.h"
 
-#include <mpi-ext.h>
 
 #define OPERATIONS 20
 #define ROUNDS 30
@@ -32,10 +31,10 @@ static double value(int from, int i, int round)
 static void initialize(int i, MPI_Comm comm, MPI_Request *request)
 {
 	if (i % 2)
-		MPIX_Bcast_init(received[i], length(i), MPI_DOUBLE, i % size, comm, MPI_INFO_NULL,
+		PERSISTENT(Bcast)(received[i], length(i), MPI_DOUBLE, i % size, comm, MPI_INFO_NULL,
 				request);
 	else
-		MPIX_Allreduce_init(sent[i], received[i], length(i), MPI_DOUBLE, MPI_MAX, comm,
+		PERSISTENT(Allreduce)(sent[i], received[i], length(i), MPI_DOUBLE, MPI_MAX, comm,
 				    MPI_INFO_NULL, request);
 }
 

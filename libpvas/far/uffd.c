@@ -12,6 +12,7 @@
 
 #include <linux/userfaultfd.h>
 
+#include "../../include/linux_names.h"
 #include "far.h"
 #include "store.h"
 #include "uffd.h"
@@ -77,7 +78,7 @@ int far_uffd_open(struct far_uffd *u, bool user_only)
 {
 	/* The event: else moved memory would be no longer registered, and read as zeros. */
 	uint64_t wanted = UFFD_FEATURE_PAGEFAULT_FLAG_WP | UFFD_FEATURE_THREAD_ID |
-			  UFFD_FEATURE_EVENT_REMAP, features;
+			  UFFD_FEATURE_EVENT_REMAP, features = 0;
 	int err, fd = new_descriptor(user_only, &u->kernel);
 
 	if (fd < 0)

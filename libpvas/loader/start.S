@@ -3,7 +3,7 @@
  * The entries of the blob, at the offsets in loader/blob.h: 0 for a task, 16 for the
  * process that becomes a space, 32 for the return from a signal handler, 48 for a reader.
  */
-#include <asm/unistd.h>
+#include "linux_names.h"
 
 	.section .text.start, "ax", @progbits
 	.globl	_start

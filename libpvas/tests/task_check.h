@@ -13,7 +13,7 @@ static int failures;
 	do {								\
 		errno = 0;						\
 		if (!(cond)) {						\
-			fprintf(stderr, "%s:%d: %s: errno %d (%s)\n", __FILE_NAME__, \
+			fprintf(stderr, "%s:%d: %s: errno %d (%s)\n", __FILE__, \
 				__LINE__, #cond, errno, strerror(errno)); \
 			failures++;					\
 		}							\

@@ -40,7 +40,7 @@ $(tout)/launch-nopie: $(tests)/launch.c $(out)/libpvas.a $(kself)/kselftest_harn
 
 # ---- programs for the loader ----
 
-prog	= $(Q)$(CC) -std=gnu11 -Wall -Wextra -D_GNU_SOURCE -I$(top)/include -I$(here) -O2 -g
+prog	= $(Q)$(CC) -std=gnu11 -Wall -Wextra -D_GNU_SOURCE -I$(top)/include -I$(here) -O2 -g -pthread
 
 $(tout)/run_loader: $(tests)/run_loader.c $(out)/libpvas.a | $(tout)
 	$(call say,CC)

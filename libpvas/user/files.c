@@ -23,10 +23,6 @@
 #include "rawsys.h"
 #include "worker.h"
 
-#ifndef CLOSE_RANGE_UNSHARE
-#define CLOSE_RANGE_UNSHARE (1U << 1)
-#endif
-
 #define FILES_STEP	64
 
 static int note(struct user_files *f, int fd)

@@ -20,7 +20,7 @@
 
 struct rights {
 	char text[STATUS_MAX];
-	const char *lines[4];
+	char *lines[4];
 };
 
 enum { UID, GID, GROUPS, CAPS };

@@ -7,7 +7,6 @@
  * ends itself. Both need to have the same settings.
  */
 #include <asm/prctl.h>
-#include <linux/ioprio.h>
 #include <linux/keyctl.h>
 #include <string.h>
 #include <sys/prctl.h>

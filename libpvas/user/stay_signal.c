@@ -20,7 +20,7 @@
 #define SA_RESTORER_FLAG 0x04000000UL
 
 /* Before the thread pointer is the launcher's, there may be none. */
-#define NO_CANARY	__attribute__((no_stack_protector))
+#define NO_CANARY	PVAS_NO_CANARY
 
 void user_stay_return(void);
 void user_stay_call(struct user_stay *e, uint64_t stack, void (*function)(struct user_stay *));

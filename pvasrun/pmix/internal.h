@@ -3,9 +3,9 @@
 #ifndef PVASRUN_PMIX_INTERNAL_H
 #define PVASRUN_PMIX_INTERNAL_H
 
-#include <pmix_server.h>
 #include <stdint.h>
 
+#include "compat.h"
 #include "plugin.h"
 
 /**

@@ -35,7 +35,8 @@ static void add_proc(struct infos *to, pmix_data_array_t *array, const struct in
 {
 	array->size = of->nr;
 	add(to, PMIX_PROC_DATA, array, PMIX_DATA_ARRAY);
-	PMIX_DATA_ARRAY_FREE(array);
+	if (PMIX_LOAD_COPIES_ARRAYS)
+		PMIX_DATA_ARRAY_FREE(array);
 }
 
 #define PROC_INFOS 9

@@ -40,7 +40,7 @@ char *pmix_node_map(const struct pmix_job *job)
 }
 
 /* "pmix[0-3;4-7;...]": the ranks of each node; to be freed */
-char *pmix_proc_map(const struct pmix_job *job)
+static char *ranges(const struct pmix_job *job)
 {
 	unsigned int node, first, last;
 	char *map = malloc((size_t)described(job) * RANGE_LEN + sizeof("pmix[]"));
@@ -57,6 +57,30 @@ char *pmix_proc_map(const struct pmix_job *job)
 	}
 	sprintf(map + used, "]");
 	return map;
+}
+
+/* "0,1,2,3;4,5,6,7;...", as libpmix writes it; to be freed */
+static char *generated(const struct pmix_job *job)
+{
+	char *list = malloc((size_t)described(job) * job->tasks * 11 + 1), *map = NULL;
+	unsigned int rank, ranks = described(job) * job->tasks;
+	size_t used = 0;
+
+	if (!list)
+		return NULL;
+	for (rank = 0; rank < ranks; rank++)
+		used += sprintf(list + used, "%s%u",
+				!rank ? "" : rank % job->tasks ? "," : ";", rank);
+	if (PMIx_generate_ppn(list, &map) != PMIX_SUCCESS)
+		map = NULL;
+	free(list);
+	return map;
+}
+
+/* The ranks of each node; to be freed */
+char *pmix_proc_map(const struct pmix_job *job)
+{
+	return PMIX_READS_RANGES ? ranges(job) : generated(job);
 }
 
 /* "0,1,2,...": the ranks of this node; to be freed */

@@ -77,7 +77,7 @@ if [ $backend = user ]; then
 	try outside	outside alltoall 40000
 	try outside-none outside used none
 	try other-settings other_settings
-	says other-version 'built for Open MPI 5.9, not for this 5' of_version 32 9
+	says other-version 'built for Open MPI [56].9, not for this [56]' of_version 32 9
 	try nothing-left equal "$(find /dev/shm -name 'sm_segment*' -o -name 'pvasrun*')" ""
 fi
 for how in exit kill send receive medium finalize; do

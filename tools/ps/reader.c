@@ -25,6 +25,7 @@
 #include <unistd.h>
 
 #include "clock.h"
+#include "linux_names.h"
 
 #define CHUNK		32768
 #define SECOND		1000000L

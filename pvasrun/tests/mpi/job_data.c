@@ -12,6 +12,10 @@
 #include <string.h>
 #include <unistd.h>
 
+#if !__GLIBC_PREREQ(2, 33)
+#define mallinfo2 mallinfo
+#endif
+
 static pmix_proc_t me;
 static unsigned int ranks, per_node;
 

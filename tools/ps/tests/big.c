@@ -13,7 +13,6 @@ int main(int argc, char **argv)
 	size_t len = argc > 1 ? strtoul(argv[1], NULL, 10) << 20 : 0;
 	const char *how = argc > 2 ? argv[2] : "";
 	char *p = aligned_alloc(HUGE_PAGE, len);
-	volatile unsigned long n = 0;
 
 	if (!len || !p)
 		return 1;
@@ -23,7 +22,7 @@ int main(int argc, char **argv)
 	puts("ready");
 	fflush(stdout);
 	while (!strcmp(how, "busy"))
-		n++;
+		__asm__ volatile("");
 	pause();
 	return 0;
 }

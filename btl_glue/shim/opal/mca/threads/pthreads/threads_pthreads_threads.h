@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* As threads_pthreads_mutex.h, for opal/mca/threads/threads.h */
-#ifndef SMSC_PVAS_SHIM_THREADS_H
-#define SMSC_PVAS_SHIM_THREADS_H
+#ifndef BTL_PVAS_SHIM_THREADS_H
+#define BTL_PVAS_SHIM_THREADS_H
 
 #include <sched.h>
 
@@ -10,4 +10,4 @@ static inline void opal_thread_yield(void)
 	sched_yield();
 }
 
-#endif /* SMSC_PVAS_SHIM_THREADS_H */
+#endif /* BTL_PVAS_SHIM_THREADS_H */
