@@ -51,7 +51,11 @@ static void copy_piece(const struct mca_pml_pvas_shared_copy *sc, int64_t piece)
 	size_t at = piece * sc->piece;
 	size_t len = sc->size - at < sc->piece ? sc->size - at : sc->piece;
 
-	mca_btl_pvas_memcpy(sc->to + at, sc->from + at, len);
+	if (sc->strided)
+		mca_pml_pvas_copy_blocks(sc->to, &sc->to_strides, sc->from, &sc->from_strides, at,
+					 len);
+	else
+		mca_btl_pvas_memcpy(sc->to + at, sc->from + at, len);
 }
 
 /* The sender's part; the caller holds the lock. */
@@ -81,19 +85,30 @@ static size_t piece_size(size_t size)
 	return piece > component.share_piece ? piece : component.share_piece;
 }
 
+static bool worth_sharing(const struct mca_pml_pvas_peer *peer, size_t bytes)
+{
+	return component.share_limit && bytes >= component.share_limit &&
+	       peer != component.own_peer;
+}
+
 /* False: the description is in use for another peer, or another thread of this rank */
-static bool begin_shared_copy(struct mca_pml_pvas_shared_copy *sc, char *to, const char *from,
-			      size_t size)
+static bool begin_shared_copy(struct mca_pml_pvas_shared_copy *sc,
+			      const struct mca_pml_pvas_shared_copy *copy)
 {
 	if (__atomic_exchange_n(&sc->busy, 1, __ATOMIC_ACQUIRE))
 		return false;
-	if (component.first_touch)
-		mca_btl_pvas_touch_pages(to, size);
-	sc->size = size;
-	sc->piece = piece_size(size);
-	sc->nr = (size + sc->piece - 1) / sc->piece;
-	sc->from = from;
-	sc->to = to;
+	if (component.first_touch && !copy->strided)
+		mca_btl_pvas_touch_pages(copy->to, copy->size);
+	sc->size = copy->size;
+	sc->piece = copy->piece;
+	sc->nr = (copy->size + copy->piece - 1) / copy->piece;
+	sc->from = copy->from;
+	sc->to = copy->to;
+	sc->strided = copy->strided;
+	if (copy->strided) {
+		sc->from_strides = copy->from_strides;
+		sc->to_strides = copy->to_strides;
+	}
 	sc->copied_by_sender = 0;
 	__atomic_store_n(&sc->left, sc->nr, __ATOMIC_RELEASE);
 	return true;
@@ -116,22 +131,64 @@ static void end_shared_copy(struct mca_pml_pvas_peer *peer, int64_t ours)
 	__atomic_store_n(&sc->busy, 0, __ATOMIC_RELEASE);
 }
 
-static void copy_contiguous(struct mca_pml_pvas_peer *peer, char *to, const char *from,
-			    size_t size)
+/* @copy describes it, but for its pieces; it has so many @bytes. */
+static void copy_described(struct mca_pml_pvas_peer *peer, struct mca_pml_pvas_shared_copy *copy,
+			   size_t bytes)
 {
 	struct mca_pml_pvas_shared_copy *sc = &peer->port->shared_copy;
 	int64_t piece, ours = 0;
 
-	if (!component.share_limit || size < component.share_limit ||
-	    peer == component.own_peer || !begin_shared_copy(sc, to, from, size)) {
-		mca_btl_pvas_memcpy(to, from, size);
+	copy->piece = copy->size;
+	if (worth_sharing(peer, bytes)) {
+		copy->piece = piece_size(bytes);
+		if (copy->strided)
+			copy->piece = copy->piece / copy->to_strides.block + 1;
+	}
+	if (copy->piece >= copy->size || !begin_shared_copy(sc, copy)) {
+		copy->piece = copy->size;
+		copy_piece(copy, 0);
 		return;
 	}
 	while (claim_piece(sc, &piece)) {
-		copy_piece(sc, piece);
+		copy_piece(copy, piece);
 		ours++;
 	}
 	end_shared_copy(peer, ours);
+}
+
+static void copy_contiguous(struct mca_pml_pvas_peer *peer, char *to, const char *from,
+			    size_t bytes)
+{
+	struct mca_pml_pvas_shared_copy copy;
+
+	if (!worth_sharing(peer, bytes)) {
+		mca_btl_pvas_memcpy(to, from, bytes);
+		return;
+	}
+	copy.strided = false;
+	copy.size = bytes;
+	copy.from = from;
+	copy.to = to;
+	copy_described(peer, &copy, bytes);
+}
+
+/* False: one of the layouts is of another kind, or the end of the data is not one of a block */
+static bool copy_strided(const struct mca_pml_pvas_request *req, size_t bytes)
+{
+	const struct mca_pml_pvas_offer *offer = req->fetch;
+	struct mca_pml_pvas_shared_copy copy;
+
+	if (!mca_pml_pvas_find_strides(offer->type, offer->count, &copy.from_strides) ||
+	    !mca_pml_pvas_find_strides(req->type, req->count, &copy.to_strides) ||
+	    !mca_pml_pvas_match_blocks(&copy.from_strides, &copy.to_strides) ||
+	    bytes % copy.to_strides.block)
+		return false;
+	copy.strided = true;
+	copy.size = bytes / copy.to_strides.block;
+	copy.from = offer->buf;
+	copy.to = req->buf;
+	copy_described(req->from, &copy, bytes);
+	return true;
 }
 
 /* All data of a receive; no lock is held. */
@@ -146,7 +203,7 @@ void mca_pml_pvas_fetch(struct mca_pml_pvas_request *req)
 	    mca_pml_pvas_contiguous(offer->type, offer->count))
 		copy_contiguous(req->from, (char *)req->buf + req->type->super.true_lb,
 				(const char *)offer->buf + offer->type->super.true_lb, bytes);
-	else if (bytes)
+	else if (bytes && !copy_strided(req, bytes))
 		mca_coll_pvas_copy_data(req->buf, req->count, req->type, offer->buf, offer->count,
 					offer->type);
 	mca_pml_pvas_give_back(req->from, req->fetch);

@@ -19,6 +19,7 @@
  *  probe.c       probe, mprobe, and receiving a message found so
  *  progress.c    reading the rings, completing sends
  *  fetch.c       fetching data that were left with their sender
+ *  strided.c     copies between layouts of equal blocks
  *
  * Copies between datatypes are those of coll/pvas.
  *

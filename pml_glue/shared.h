@@ -12,8 +12,10 @@
 
 #include <linux/pvas.h>
 
+#include "strided.h"
+
 #ifndef MCA_PML_PVAS_MODEX_VERSION
-#define MCA_PML_PVAS_MODEX_VERSION 1
+#define MCA_PML_PVAS_MODEX_VERSION 2
 #endif
 
 /* Two cache lines: the processor fetches lines in pairs. */
@@ -53,6 +55,8 @@ struct mca_pml_pvas_offer {
  * struct mca_pml_pvas_shared_copy - a peer's copy from our memory that we share; see fetch.c
  * @left:	pieces not claimed yet; can be negative
  * @busy:	in use by a peer
+ * @size, @piece:	bytes of the message and of each piece, or blocks if @strided
+ * @nr:		of pieces
  * @copied_by_sender:	copied by this rank for the peer
  */
 struct mca_pml_pvas_shared_copy {
@@ -63,6 +67,9 @@ struct mca_pml_pvas_shared_copy {
 	int64_t nr;
 	const char *from;
 	char *to;
+	bool strided;
+	struct mca_pml_pvas_strides from_strides;
+	struct mca_pml_pvas_strides to_strides;
 	int64_t copied_by_sender;
 };
 

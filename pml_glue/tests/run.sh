@@ -70,6 +70,8 @@ for n in 1 2 3 4 7; do
 	try "comms-$n"	tasks $n comms 10
 done
 try types		tasks 2 types
+try types-shared	tasks 2 OMPI_MCA_pml_pvas_share_limit=64 \
+			OMPI_MCA_pml_pvas_share_piece=4096 types
 try order-tiny		tasks 3 "${tiny[@]}" order 4
 try order-never		tasks 3 "${never[@]}" order 8
 try types-never		tasks 2 "${never[@]}" types

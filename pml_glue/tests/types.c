@@ -17,6 +17,23 @@ static unsigned char out[BYTES], in[BYTES], expected[BYTES], packed[BYTES];
 /* Layouts reach below their address. */
 #define AT(buf) ((buf) + 1024)
 
+/* Those, and one whose rows go on at the same distance in the next element */
+static struct layout create(int which, MPI_Datatype base)
+{
+	struct layout l = { .elements = 6 };
+	MPI_Aint lb, extent;
+	MPI_Datatype rows;
+
+	if (which < NR_LAYOUTS)
+		return layout_create(which, base);
+	MPI_Type_get_extent(base, &lb, &extent);
+	MPI_Type_vector(2, 3, 5, base, &rows);
+	MPI_Type_create_resized(rows, 0, 10 * extent, &l.type);
+	MPI_Type_free(&rows);
+	MPI_Type_commit(&l.type);
+	return l;
+}
+
 static void fits(int count, MPI_Datatype type)
 {
 	MPI_Aint lb, extent;
@@ -97,10 +114,10 @@ int main(int argc, char **argv)
 	for (k = 0; k < sizeof(out); k++)
 		out[k] = k * 7 + (k >> 8);
 	for (b = 0; b < bases; b++)
-		for (i = 0; i < NR_LAYOUTS; i++)
-			for (j = 0; j < NR_LAYOUTS; j++) {
-				from = layout_create(i, base[b]);
-				to = layout_create(j, base[b]);
+		for (i = 0; i <= NR_LAYOUTS; i++)
+			for (j = 0; j <= NR_LAYOUTS; j++) {
+				from = create(i, base[b]);
+				to = create(j, base[b]);
 				pair(&from, &to);
 				MPI_Type_free(&from.type);
 				MPI_Type_free(&to.type);
