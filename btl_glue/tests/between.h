@@ -12,7 +12,7 @@
 #include "opal_config.h"
 #include "opal/mca/hwloc/base/base.h"
 
-#include "../../pvasrun/locality.h"
+#include "../../pvasrun/pmix/locality.h"
 #include "../distance.h"
 
 static inline enum mca_btl_pvas_distance between(hwloc_topology_t t, hwloc_obj_t a, hwloc_obj_t b)

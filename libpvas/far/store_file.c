@@ -197,8 +197,8 @@ static bool without_direct(struct file_store *f)
 }
 
 /*
- * Is a regular file as large as it was? One that somebody has truncated grows again by a put of a later
- * page, and what lies before that reads as zeros.
+ * Is a regular file as large as it was? One that somebody has truncated grows again by a put of a
+ * later page, and what lies before that reads as zeros.
  */
 static int check_size(const struct file_store *f)
 {

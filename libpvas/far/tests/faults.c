@@ -263,7 +263,7 @@ static int replace_file(const char *path, const char *other)
 	return close(with);
 }
 
-/* Of TRUNCATED and GROWN the file is cut off; of the latter it has then grown to a half of its size. */
+/* With TRUNCATED, the file loses its contents; with GROWN, it then becomes half as large again. */
 enum fails { PUT, GET, TRUNCATED, GROWN };
 
 static int break_file(const char *path, enum fails what)
