@@ -263,13 +263,15 @@ int user_child_make_memory(const struct user_start *s, const struct user_program
  */
 void user_child_jump(const struct user_entry *entry, int *start, uint64_t mask)
 {
-	register uint64_t rmark __asm__("r8") = entry->mark;
-	register uint64_t rinterp __asm__("r9") = entry->interp;
+	uint64_t loader = entry->loader, sp = entry->sp, info = entry->info;
+	uint64_t mark = entry->mark, interp = entry->interp;
+	register uint64_t rmark __asm__("r8") = mark;
+	register uint64_t rinterp __asm__("r9") = interp;
 	register uint64_t rmask __asm__("rbx") = mask;
-	register uint64_t rinfo __asm__("r12") = entry->info;
-	register uint64_t rentry __asm__("r13") = entry->loader;
+	register uint64_t rinfo __asm__("r12") = info;
+	register uint64_t rentry __asm__("r13") = loader;
 	register int *rstart __asm__("r14") = start;
-	register uint64_t rsp_ __asm__("r15") = entry->sp;
+	register uint64_t rsp_ __asm__("r15") = sp;
 
 	__asm__ volatile("movq %[sp], %%rsp\n\t"
 			 "movl %[arch_prctl], %%eax\n\t"
