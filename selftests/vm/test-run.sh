@@ -123,6 +123,17 @@ test_streaming()
 	rm "$T/fifo"
 }
 
+# The kernel's frequency of the counter differs by less than 1 % from the host's.
+clock_is_right()
+{
+	local khz
+
+	khz=$(sed -n 's/.*tsc: Detected \([0-9]*\)\.\([0-9]*\) MHz TSC.*/\1\2/p; t
+		s/.*tsc: Detected \([0-9]*\)\.\([0-9]*\) MHz processor.*/\1\2/p' "$T/out" | tail -n 1)
+	gcc -O2 -o "$T/tsc_khz" "$here/tsc_khz.c" && [[ -n $khz ]] &&
+		awk -v a="$khz" -v b="$("$T/tsc_khz")" 'BEGIN { exit !(a > 0.99 * b && a < 1.01 * b) }'
+}
+
 test_environment()
 {
 	cd "$here" || return
@@ -137,6 +148,8 @@ test_environment()
 	# shellcheck disable=SC2016 # the variables are the guest's
 	A=1 B='2  3' bare --keep-env B -- sh -c 'echo "${A-none}/$B/$PVAS_VM"'
 	expect "--keep-env, and no other variable" out_is 'none/2  3/1'
+	bare -- dmesg
+	expect "the machine's clock runs as the host's" clock_is_right
 	bare --cpus 3 -- nproc
 	expect "--cpus" out_is 3
 	# shellcheck disable=SC2016
