@@ -44,10 +44,10 @@ static void register_uint(const char *name, const char *text, unsigned int *wher
 static void register_lengths(void)
 {
 	register_uint("ring_size", "Bytes for the ring of a peer that sends to this process "
-		      "(default: 8k, less with more than 8 ranks)", &component.ring_size, UNSET,
+		      "(default: 16k, less with more than 5 ranks)", &component.ring_size, UNSET,
 		      OPAL_INFO_LVL_5);
 	register_uint("copy_limit", "Longest message that is copied into the peer's ring "
-		      "(default: 1024)", &component.copy_limit, 1024, OPAL_INFO_LVL_5);
+		      "(default: 4k)", &component.copy_limit, 4096, OPAL_INFO_LVL_5);
 	register_uint("burst_limit", "Longest message that is copied by a non-blocking send which "
 		      "follows another one (default: 512)", &component.burst_limit, 512,
 		      OPAL_INFO_LVL_5);
@@ -98,8 +98,8 @@ static unsigned int default_ring_size(unsigned int peers)
 {
 	unsigned int size = 64 << 10;
 
-	if (peers <= 8)
-		return 8 << 10;
+	if (peers <= 4)
+		return 16 << 10;
 	size = size / peers & ~(STEP - 1);
 	return size > MIN_RING ? size : MIN_RING;
 }

@@ -15,7 +15,7 @@
 #define PAGE 4096UL
 
 /* A longer record would often leave much of the ring's end unused. */
-#define LONGEST_RECORD(size) ((size) / 4)
+#define LONGEST_RECORD(size) ((size) / 3)
 
 /* ---- the port ---- */
 
