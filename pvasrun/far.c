@@ -107,8 +107,12 @@ const char *far_failure(void)
 /* The last page of a mapping is used in part only: of many small ones, that is much. */
 static int plan(struct pvas_far_config *config)
 {
-	int err = pager->plan(&attr, &config->size, &config->page);
+	const char *page = getenv("PVAS_FAR_PAGE");
+	int err;
 
+	if (!attr.page && page && !strcmp(page, "auto"))
+		attr.page = PVAS_FAR_PAGE_AUTO;
+	err = pager->plan(&attr, &config->size, &config->page);
 	if (err || attr.page)
 		return err;
 	while (config->page > PVAS_FAR_PAGE_MIN && config->page > config->threshold / 4)

@@ -42,7 +42,7 @@ const struct option_row option_rows[] = {
 	  "the rest is in zip, file:PATH or HOST:PORT (default: zip)" },
 	{ "far-size", KEY_FAR_SIZE, true, false, "--far-size SIZE",
 	  "far memory in all (default: 16 times --ram)" },
-	{ "far-page", KEY_FAR_PAGE, true, false, "--far-page SIZE",
+	{ "far-page", KEY_FAR_PAGE, true, false, "--far-page SIZE|auto",
 	  "unit of transfer, 4K to 64M, a power of two" },
 	{ "far-threshold", KEY_FAR_THRESHOLD, true, false, "--far-threshold SIZE",
 	  "mappings from this size on are far (default: 1M)" },

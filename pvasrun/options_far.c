@@ -30,6 +30,17 @@ static const char *take_hosts(struct far_options *far, const char *text)
 	return NULL;
 }
 
+static const char *take_page(const char *text, uint64_t *page)
+{
+	if (!strcmp(text, "auto")) {
+		*page = PVAS_FAR_PAGE_AUTO;
+		return NULL;
+	}
+	return take_size(text, PVAS_FAR_PAGE_MIN, PVAS_FAR_PAGE_MAX, page) ||
+		       (*page & (*page - 1)) ?
+	       "--far-page is auto or a power of two from 4K to 64M" : NULL;
+}
+
 static int is_protocol(const char *text)
 {
 	static const char *const names[] = { "pvas", "r3", "r58", "r77" };
@@ -51,9 +62,7 @@ const char *options_take_far(struct far_options *far, int key, const char *text)
 	case KEY_FAR_SIZE:
 		return take_size(text, page, most, &far->size) ? "--far-size is a size, as 64G" : NULL;
 	case KEY_FAR_PAGE:
-		return take_size(text, page, PVAS_FAR_PAGE_MAX, &far->page) ||
-			       (far->page & (far->page - 1)) ?
-			       "--far-page is a power of two from 4K to 64M" : NULL;
+		return take_page(text, &far->page);
 	case KEY_FAR_THRESHOLD:
 		return take_size(text, page, most, &far->threshold) ?
 			       "--far-threshold is a size from 4K on" : NULL;

@@ -11,8 +11,10 @@
 #include "far.h"
 #include "store.h"
 
-/* Faults as near as this are of one stream. */
-enum { NEAR = 64 };
+enum {
+	NEAR = 64,	/* faults as near as this are of one stream */
+	JUMPS = 32,	/* pages fetched ahead if others lie between them: a column has an end */
+};
 
 /* The stream that a fault belongs to, or the one unused for the longest time */
 static struct far_stream *stream_of(uint64_t page, pid_t tid)
@@ -53,30 +55,67 @@ static int64_t majority(const struct far_stream *s)
 	return n >= 2 && votes > n / 2 ? stride : 0;
 }
 
-/* Queue a page to be fetched; false if none should be queued after it */
-static bool queue(uint64_t n)
+/*
+ * Queue a page to be fetched; false if none should be queued after it. @slot: that of the page
+ * queued before it, and then its own: pages in a row are fetched and mapped at once.
+ */
+static bool queue(uint64_t n, uint32_t *slot)
 {
-	uint32_t slot;
-
 	if (n >= far.pages || far.page[n].state == FAR_FREE)
 		return false;
 	if (far.page[n].state != FAR_STORED)
 		return true;
-	slot = far_slot_for_fetch(false);
-	if (slot == FAR_NO_SLOT)
+	if (*slot != FAR_NO_SLOT && far_slot_take_next(*slot))
+		++*slot;
+	else
+		*slot = far_slot_for_fetch(false);
+	if (*slot == FAR_NO_SLOT)
 		return false;
 	far.page[n].state = FAR_BUSY;
-	far.slot[slot].page = n;
-	far.job[(far.job_head + far.job_count++) % far.fetch_count] = (struct far_job){ n, slot };
+	far.slot[*slot].page = n;
+	far.job[(far.job_head + far.job_count++) % far.fetch_count] = (struct far_job){ n, *slot };
 	pthread_cond_signal(&far.work);
 	return true;
 }
 
-void far_ahead(uint64_t page, pid_t tid)
+/*
+ * Of the slots, those that one stream may fill. All that go on share them, and some are left: else
+ * each would take the others' pages before they are used, and all would be fetched again and again.
+ */
+static unsigned int share(void)
+{
+	const struct far_stream *s;
+	unsigned int going = 1;
+
+	for (s = far.stream; s < far.stream + FAR_STREAMS; s++)
+		going += s->window && far.stream_clock - s->used < FAR_STREAMS;
+	return far.fetch_count / (going > 1 ? going : 2);
+}
+
+/* The slot that the page before @page was fetched into, if it was */
+static uint32_t slot_before(uint64_t page)
+{
+	const struct far_page *before = &far.page[page - 1];
+
+	return page && page <= far.pages && before->state == FAR_SLOT &&
+	       before->slot < far.fetch_count ? before->slot : FAR_NO_SLOT;
+}
+
+/* Half of what is fetched ahead: while the program uses that, the rest comes. */
+static unsigned int unit_of(const struct far_stream *s, int64_t stride)
+{
+	unsigned int unit = stride == 1 ? s->window / 2 + 1 : 1;
+
+	return unit < far.unit ? unit : far.unit;
+}
+
+unsigned int far_ahead(uint64_t page, pid_t tid)
 {
 	struct far_stream *s = stream_of(page, tid);
-	unsigned int i, most = far.fetch_count / 2;
+	unsigned int i, unit, most = share();
 	int64_t stride = (int64_t)(page - s->last);
+	uint32_t slot = FAR_NO_SLOT;
+	uint64_t n;
 
 	if (stride) {
 		s->stride[s->count++ % FAR_STRIDES] = stride;
@@ -85,35 +124,74 @@ void far_ahead(uint64_t page, pid_t tid)
 	stride = far.page[page].flags & FAR_SEQUENTIAL ? 1 : majority(s);
 	if (!stride) {
 		s->window = 0;
-		return;
+		return 1;
 	}
+	if (stride != 1 && most > JUMPS)
+		most = JUMPS;
+	most = most ? most : 1;
 	s->window = s->window ? 2 * s->window : far.page[page].flags & FAR_SEQUENTIAL ? most : 1;
 	if (s->window > most)
 		s->window = most;
-	for (i = 1; i <= s->window && queue(page + (uint64_t)(i * stride)); i++)
-		;
+	/* Those that are mapped with a page that must be fetched, are fetched with it, too. */
+	unit = unit_of(s, stride);
+	for (i = far.page[page].state == FAR_STORED ? unit : 1; i <= s->window; i++) {
+		n = page + (uint64_t)(i * stride);
+		if (stride == 1 && slot == FAR_NO_SLOT)
+			slot = slot_before(n);
+		if (!queue(n, &slot))
+			break;
+	}
+	return unit;
+}
+
+void far_ahead_mapped(uint64_t page, pid_t tid, unsigned int count)
+{
+	struct far_stream *s = stream_of(page, tid);
+
+	if (s->last == page)
+		s->last = page + count - 1;
+}
+
+/* Of the queued jobs, those at the head that can be done at once; half of them for others */
+static unsigned int take_jobs(struct far_job *first)
+{
+	unsigned int n = 1, most = (far.job_count + 1) / 2;
+	const struct far_job *next;
+
+	most = most < far.batch ? most : far.batch;
+	*first = far.job[far.job_head];
+	for (; n < most; n++) {
+		next = &far.job[(far.job_head + n) % far.fetch_count];
+		if (next->page != first->page + n || next->slot != first->slot + n ||
+		    !far_are_in_store_in_row(first->page, n))
+			break;
+	}
+	far.job_head = (far.job_head + n) % far.fetch_count;
+	far.job_count -= n;
+	return n;
 }
 
 bool far_ahead_work(void)
 {
 	struct far_job job;
 	struct far_page *page;
+	unsigned int i, count;
 
 	if (!far.job_count)
 		return false;
-	job = far.job[far.job_head];
-	far.job_head = (far.job_head + 1) % far.fetch_count;
-	far.job_count--;
-	far.count.ahead++;
-	far.count.fetched++;
+	count = take_jobs(&job);
+	far.count.ahead += count;
+	far.count.fetched += count;
 	pthread_mutex_unlock(&far.lock);
-	if (far_stripe_get(&far.stripe, far_place_of(job.page), far_slot_addr(job.slot)))
+	if (far_stripe_get(&far.stripe, far_place_of(job.page), count, far_slot_addr(job.slot)))
 		far_die(far_error());
 	pthread_mutex_lock(&far.lock);
-	page = &far.page[job.page];
-	page->slot = job.slot;
-	page->flags |= FAR_AHEAD;
-	far_slot_queue(job.slot, &far.ready);
-	far_page_settle(job.page, FAR_SLOT);
+	for (i = 0; i < count; i++) {
+		page = &far.page[job.page + i];
+		page->slot = job.slot + i;
+		page->flags |= FAR_AHEAD;
+		far_slot_queue(job.slot + i, &far.ready);
+		far_page_settle(job.page + i, FAR_SLOT);
+	}
 	return true;
 }

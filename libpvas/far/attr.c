@@ -11,6 +11,9 @@
 
 #define ATTR_SIZE_FIRST offsetof(struct pvas_far_attr, reserved)
 
+/* With PVAS_FAR_PAGE_AUTO: bytes in a page, and the least number of them in the budget */
+enum { AUTO_PAGE = 16 << 10, AUTO_PAGES = 256 };
+
 /* A count of bytes such as 512M; -1 if it is none */
 static int parse_size(const char *text, uint64_t *size)
 {
@@ -56,6 +59,29 @@ static uint64_t power_of_two_below(uint64_t n)
 	return p;
 }
 
+/*
+ * Small pages, for those who jump; who goes in order gets many at a time. The budget must have
+ * room for enough of them, and the tables for all.
+ */
+static void choose_page(struct far_config *c)
+{
+	c->page = AUTO_PAGE;
+	while (c->page > PVAS_FAR_PAGE_MIN && c->ram / c->page < AUTO_PAGES)
+		c->page /= 2;
+	while (c->page < PVAS_FAR_PAGE_MAX && c->size / c->page >= FAR_NONE / 2)
+		c->page *= 2;
+}
+
+static int choose_page_size(struct far_config *c, uint64_t page)
+{
+	const char *text = secure_getenv("PVAS_FAR_PAGE");
+
+	c->page = PVAS_FAR_PAGE_AUTO;
+	if (page == PVAS_FAR_PAGE_AUTO || (!page && text && !strcmp(text, "auto")))
+		return 0;
+	return choose(&c->page, page, "PVAS_FAR_PAGE");
+}
+
 /* For all that was not set */
 static void set_defaults(struct far_config *c)
 {
@@ -63,6 +89,9 @@ static void set_defaults(struct far_config *c)
 		c->ram = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE) / 4;
 	if (!c->size)
 		c->size = 16 * c->ram;
+	c->adapt = c->page == PVAS_FAR_PAGE_AUTO;
+	if (c->adapt)
+		choose_page(c);
 	if (!c->page) {
 		c->page = power_of_two_below(c->ram / 128);
 		c->page = c->page > 1 << 20 ? 1 << 20 : c->page;
@@ -152,7 +181,7 @@ int far_config_get(struct far_config *c, const struct pvas_far_attr *attr)
 	if (!err)
 		err = choose(&c->size, a.far, "PVAS_FAR_SIZE");
 	if (!err)
-		err = choose(&c->page, a.page, "PVAS_FAR_PAGE");
+		err = choose_page_size(c, a.page);
 	if (!err)
 		err = choose(&copies, a.copies, "PVAS_FAR_COPIES");
 	if (!err)

@@ -10,8 +10,9 @@
 #include "store.h"
 
 enum {
-	RUN = 16,	/* pages put in one go */
-	LOOK = 256,	/* pages looked at for a clean one */
+	RUN = FAR_BATCH,	/* pages put in one go, at most */
+	RUN_LEAST = 16,		/* of them, however large they are */
+	LOOK = 256,		/* pages looked at for a clean one */
 };
 
 static bool is_evictable(const struct far_page *page)
@@ -68,17 +69,19 @@ static bool has_second_chance(const struct far_page *page)
 	return page->flags & FAR_DIRTY || !(page->flags & (FAR_COLD | FAR_SEQUENTIAL));
 }
 
-/* Without the lock: unmap a busy page. The slot that it goes to must have no page in it. */
-static int unmap(uint32_t n, uint32_t slot)
+/* Without the lock: unmap busy pages. The slots that they go to must have no pages in them. */
+static int unmap(uint32_t n, unsigned int count, uint32_t slot)
 {
+	size_t size = count * far.page_size;
+
 	if (slot == FAR_NO_SLOT) {
 		/* Clean, so it is write-protected, and nobody can have changed it since. */
-		far_uffd_drop(far_page_addr(n), far.page_size);
+		far_uffd_drop(far_page_addr(n), size);
 		return 0;
 	}
 	if (far.uffd.move)
-		far_uffd_drop(far_slot_addr(slot), far.page_size);
-	return far_uffd_take(&far.uffd, far_slot_addr(slot), far_page_addr(n), far.page_size);
+		far_uffd_drop(far_slot_addr(slot), size);
+	return far_uffd_take(&far.uffd, far_slot_addr(slot), far_page_addr(n), size);
 }
 
 /* The end of far_evict() if the page could not be taken */
@@ -96,32 +99,69 @@ static void not_taken(uint32_t n, uint32_t slot, int err)
 	}
 }
 
-/* A page that is in the clock's list no more, into a slot, or dropped. Returns whether it went. */
-static bool put_out(uint32_t n, uint32_t slot)
+/* A busy page has been unmapped, or not. */
+static void unmapped(uint32_t n, uint32_t slot, int err)
 {
 	struct far_page *page = &far.page[n];
-	int err;
 
-	page->state = FAR_BUSY;
-	pthread_mutex_unlock(&far.lock);
-	err = unmap(n, slot);
-	pthread_mutex_lock(&far.lock);
 	far.mapped--;
 	if (err) {
 		not_taken(n, slot, err);
-		return err != -EBUSY;
+		return;
 	}
 	page->flags &= (uint8_t)~(FAR_COLD | FAR_REFERENCED);
 	far.count.dropped += !(page->flags & FAR_DIRTY);
 	if (slot == FAR_NO_SLOT) {
 		far_page_settle(n, page->flags & FAR_IN_STORE ? FAR_STORED : FAR_EMPTY);
-		return true;
+		return;
 	}
 	page->slot = slot;
 	far.slot[slot].page = n;
 	far_slot_queue(slot, page->flags & FAR_DIRTY ? &far.dirty : &far.clean);
 	far_page_settle(n, FAR_SLOT);
-	return true;
+}
+
+/*
+ * Pages that are in the clock's list no more, into slots, or dropped. Returns whether the last one
+ * went.
+ */
+static bool put_out(uint32_t n, unsigned int count, uint32_t slot)
+{
+	int err[FAR_BATCH], all;
+	unsigned int i;
+
+	for (i = 0; i < count; i++)
+		far.page[n + i].state = FAR_BUSY;
+	pthread_mutex_unlock(&far.lock);
+	all = unmap(n, count, slot);
+	/* All are as they were before, or none is there: each in its own way. */
+	for (i = 0; i < count; i++)
+		err[i] = !all || count == 1 ? all : unmap(n + i, 1, slot + i);
+	pthread_mutex_lock(&far.lock);
+	for (i = 0; i < count; i++)
+		unmapped(n + i, slot == FAR_NO_SLOT ? slot : slot + i, err[i]);
+	return err[count - 1] != -EBUSY;
+}
+
+/*
+ * Take those pages behind @n out of the clock's list that can go together with it, in one go and
+ * with one flush of the processors' translations. Returns how many they are with it.
+ */
+static unsigned int take_batch(uint32_t n, uint32_t slot)
+{
+	const struct far_page *page = &far.page[n];
+	unsigned int count;
+
+	for (count = 1; count < far.batch && far_are_in_row(n, count); count++) {
+		if (!is_evictable(&page[count]) || was_referenced(&page[count]) ||
+		    has_second_chance(&page[count]) != has_second_chance(page) ||
+		    (slot == FAR_NO_SLOT && page[count].flags & FAR_DIRTY))
+			break;
+		if (slot != FAR_NO_SLOT && !far_slot_take_next(slot + count - 1))
+			break;
+		far_list_remove(&far.resident, far.page_link, n + count);
+	}
+	return count;
 }
 
 bool far_evict(void)
@@ -133,7 +173,7 @@ bool far_evict(void)
 		return false;
 	if (room && has_second_chance(&far.page[n]))
 		slot = far_slot_for_out();
-	put_out(n, slot);
+	put_out(n, take_batch(n, slot), slot);
 	return true;
 }
 
@@ -144,7 +184,7 @@ bool far_evict_page(uint64_t n)
 	if (slot == FAR_NO_SLOT)
 		return false;
 	far_list_remove(&far.resident, far.page_link, (uint32_t)n);
-	return put_out((uint32_t)n, slot);
+	return put_out((uint32_t)n, 1, slot);
 }
 
 void far_frame_reserve(void)
@@ -160,15 +200,15 @@ void far_frame_reserve(void)
 /* Take from the dirty slots those that lie in a row and hold pages in a row: how many. */
 static unsigned int take_run(uint32_t *slot, uint64_t *page)
 {
-	unsigned int n = 0;
+	unsigned int n = 0, most = far.batch > RUN_LEAST ? far.batch : RUN_LEAST;
 	uint32_t next = far.dirty.head;
 
 	*slot = next;
 	if (next == FAR_NONE)
 		return 0;
 	*page = far.slot[next].page;
-	while (n < RUN && next == *slot + n && far.slot[next].page == *page + n &&
-	       far_place_of(*page + n) == far_place_of(*page) + n) {
+	while (n < most && next == *slot + n && far.slot[next].page == *page + n &&
+	       far_are_in_store_in_row(*page, n)) {
 		uint32_t after = far.slot_link[next].next;
 
 		far_slot_unqueue(next);

@@ -19,7 +19,7 @@ void far_exchange_get(uint64_t n)
 
 	far.count.fetched++;
 	pthread_mutex_unlock(&far.lock);
-	if (far_stripe_get(&far.stripe, far_place_of(n), far_slot_addr(slot)))
+	if (far_stripe_get(&far.stripe, far_place_of(n), 1, far_slot_addr(slot)))
 		far_die(far_error());
 	pthread_mutex_lock(&far.lock);
 	far.page[n].slot = slot;

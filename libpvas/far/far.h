@@ -96,6 +96,9 @@ struct far_trip {
 
 enum { FAR_WORKERS = 2, FAR_THREADS_MAX = 64 };
 
+/* Pages are moved in batches of so many, or of so many bytes if that is less, but for one page. */
+enum { FAR_BATCH = 64, FAR_BATCH_BYTES = 1 << 20 };
+
 /**
  * struct far_pager - the pager
  *
@@ -108,6 +111,9 @@ enum { FAR_WORKERS = 2, FAR_THREADS_MAX = 64 };
  * @part_pages:	of these, how many lie in a row; the others follow at
  * @stride:	the distance in bytes from one row to the next
  * @rows:	it is a job's
+ * @batch:	how many pages in a row are taken at once
+ * @unit:	how many pages in a row one fault may map: 1, or @batch if the program's accesses
+ *		choose the unit of transfer
  * @place:	of each page, its number in the stores; NULL: they are the same
  * @page:	one a page
  * @page_link:	places in @resident
@@ -140,6 +146,8 @@ struct far_pager {
 	uint64_t stride;
 	uint32_t *place;
 	bool rows;
+	unsigned int batch;
+	unsigned int unit;
 	struct far_page *page;
 	struct far_link *page_link;
 	struct far_list resident;
@@ -225,6 +233,18 @@ static inline uint64_t far_place_of(uint64_t page)
 	return far.place ? far.place[page] : page;
 }
 
+/* Do the page and the one @count pages behind it lie in a row, and in the stores, too? */
+static inline bool far_are_in_row(uint64_t page, uint64_t count)
+{
+	return page % far.part_pages + count < far.part_pages;
+}
+
+static inline bool far_are_in_store_in_row(uint64_t page, uint64_t count)
+{
+	return far_are_in_row(page, count) &&
+	       far_place_of(page + count) == far_place_of(page) + count;
+}
+
 static inline void *far_slot_addr(uint32_t slot)
 {
 	return far.slot_base + (size_t)slot * far.page_size;
@@ -237,6 +257,7 @@ struct far_config {
 	uint64_t ram, size, page;
 	unsigned int copies, threads;
 	bool user_only;
+	bool adapt;	/* pages are small, and several are transferred at once if that helps */
 	const struct far_protocol *protocol;
 	const struct far_rows *rows;
 };
@@ -297,7 +318,8 @@ void far_page_placed(uint64_t page, int err);			/* busy, just mapped, or not */
 void far_wait(void);						/* * for @changed */
 void far_changed(void);
 void far_page_wait(uint64_t page);				/* * until it is not busy */
-void far_page_place(uint64_t page, bool write);			/* * not FREE, MAPPED, BUSY */
+/* * not FREE, MAPPED, BUSY; and with it up to @most - 1 pages behind it: returns how many */
+unsigned int far_page_place(uint64_t page, bool write, unsigned int most);
 void far_page_unprotect(uint64_t page);				/* * mapped, clean */
 void far_page_forget(uint64_t page);				/* * drop its contents: now EMPTY */
 void far_page_bring_in(uint64_t page, bool write);		/* * in the calling thread */
@@ -310,6 +332,8 @@ void far_slot_free(uint32_t slot);
 void far_slot_release_clean(void);				/* all of @clean */
 uint32_t far_slot_for_fetch(bool demand);			/* * if @demand: waits for one */
 uint32_t far_slot_for_out(void);				/* FAR_NO_SLOT: none now */
+/* The one behind @slot, of the same kind, if it is free or, to take pages out, as good as free */
+bool far_slot_take_next(uint32_t slot);
 
 /* evict.c */
 void far_frame_reserve(void);					/* * count one more in @mapped */
@@ -319,7 +343,9 @@ bool far_evict_page(uint64_t page);
 bool far_write_back(void);					/* * false: nothing to be put */
 
 /* ahead.c */
-void far_ahead(uint64_t page, pid_t tid);			/* a fault: queues jobs */
+/* A fault: queues jobs, and returns how many pages to map. far_ahead_mapped(): how many it were */
+unsigned int far_ahead(uint64_t page, pid_t tid);
+void far_ahead_mapped(uint64_t page, pid_t tid, unsigned int count);
 bool far_ahead_work(void);					/* * one job: false: none */
 
 /* fault.c */

@@ -46,14 +46,16 @@ static void serve_mapped(uint64_t n, const struct far_fault *fault)
 static void serve_missing(uint64_t n, const struct far_fault *fault)
 {
 	uint64_t began = microseconds();
+	unsigned int count;
 
 	far.count.faults++;
 	/* Reading ahead may take the slot that waits for the longest time: not this one. */
 	if (far.page[n].state == FAR_SLOT)
 		far_slot_touch(far.page[n].slot);
 	/* First, so that the workers fetch while this thread does. */
-	far_ahead(n, fault->tid);
-	far_page_place(n, fault->write);
+	count = far_page_place(n, fault->write, far_ahead(n, fault->tid));
+	if (count > 1)
+		far_ahead_mapped(n, fault->tid, count);
 	far.count.waited += microseconds() - began;
 }
 

@@ -7,6 +7,9 @@
 #include "far.h"
 #include "store.h"
 
+/* Fetched ahead at a time: enough for slow links, unless pages are large */
+enum { FETCH_BYTES = 4 << 20 };
+
 static uint64_t clamp(uint64_t n, uint64_t least, uint64_t most)
 {
 	return n < least ? least : n > most ? most : n;
@@ -55,14 +58,21 @@ static char *map_pages(uint64_t pages, int protection)
 	return NULL;
 }
 
-/* The budget is for mapped pages and all slots: how many of each. */
-static void divide(uint64_t budget)
+/*
+ * The budget is for mapped pages and all slots: how many of each. Batches are small beside it. The
+ * paper's protocols exchange one page for another.
+ */
+static void divide(uint64_t budget, bool adapt)
 {
 	bool own = !far_exchanges();
+	uint64_t fetch = clamp(FETCH_BYTES / far.page_size, 64, 1024);
 
-	far.fetch_count = (uint32_t)clamp(budget / 16, 4, own ? 64 : far.protocol->fetch_slots);
+	far.fetch_count = (uint32_t)clamp(budget / 16, 4, own ? fetch : far.protocol->fetch_slots);
 	far.out_count = (uint32_t)clamp(budget / 8, 4, own ? 1024 : far.protocol->out_slots);
 	far.frames = budget - far.fetch_count - far.out_count;
+	far.batch = (unsigned int)clamp(FAR_BATCH_BYTES / far.page_size, 1, FAR_BATCH);
+	far.batch = own ? (unsigned int)clamp(far.frames / 32, 1, far.batch) : 1;
+	far.unit = adapt ? far.batch : 1;
 }
 
 static void init_lists(void)
@@ -104,7 +114,7 @@ static int map_tables(void)
 	far.slot_link = map(slots * sizeof(*far.slot_link), PROT_READ | PROT_WRITE);
 	far.job = map(far.fetch_count * sizeof(*far.job), PROT_READ | PROT_WRITE);
 	/* Never written: it reads as zeros, and takes no memory. */
-	far.zeros = map(far.page_size, PROT_READ);
+	far.zeros = map(far.unit * far.page_size, PROT_READ);
 	if (!far.page || !far.page_link || !far.slot || !far.slot_link || !far.job || !far.zeros)
 		return far_fail(-ENOMEM, "no memory for the tables of %llu pages",
 				(unsigned long long)far.pages);
@@ -152,7 +162,7 @@ int far_memory_map(const struct far_config *config)
 	far.page_size = config->page;
 	far.ram = config->ram / config->page * config->page;
 	set_shape(config);
-	divide(config->ram / config->page);
+	divide(config->ram / config->page, config->adapt);
 	err = map_all(config->rows);
 	if (!err)
 		err = register_all(config->rows);
@@ -176,5 +186,5 @@ void far_memory_unmap(void)
 	unmap(far.slot, slots * sizeof(*far.slot));
 	unmap(far.slot_link, slots * sizeof(*far.slot_link));
 	unmap(far.job, far.fetch_count * sizeof(*far.job));
-	unmap(far.zeros, far.page_size);
+	unmap(far.zeros, far.unit * far.page_size);
 }

@@ -37,6 +37,9 @@ extern "C" {
 #define PVAS_FAR_PAGE_MIN ((size_t)4096)
 #define PVAS_FAR_PAGE_MAX ((size_t)64 << 20)
 
+/** In place of a size: pages are small, and transferred alone or in groups of up to 1 MiB */
+#define PVAS_FAR_PAGE_AUTO ((size_t)1)
+
 /** The least budget, in pages */
 #define PVAS_FAR_RAM_MIN_PAGES 32
 
@@ -62,7 +65,8 @@ extern "C" {
  *		quarter of the machine's memory
  * @far:	bytes that can be allocated in all. 0: PVAS_FAR_SIZE, or 16 times @ram.
  *		A file store has this size, divided by the number of stores
- * @page:	bytes in a page. 0: PVAS_FAR_PAGE, or 1 MiB, or less if @ram is below 128 MiB
+ * @page:	bytes in a page, or PVAS_FAR_PAGE_AUTO. 0: PVAS_FAR_PAGE, or 1 MiB, or less if @ram
+ *		is below 128 MiB
  * @copies:	1, or 2: each page is in two stores, and one may fail. 0: PVAS_FAR_COPIES, or 1
  * @threads:	threads that serve faults, 1 to 64. 0: PVAS_FAR_THREADS, or 4
  * @flags:	PVAS_FAR_USER_FAULTS_ONLY or 0

@@ -33,21 +33,45 @@ void far_slot_free(uint32_t slot)
 	far_changed();
 }
 
-/* Take the longest queued slot of a list, whose page needs it no longer. */
-static uint32_t reuse(struct far_list *list)
+/* Take a slot of a list, whose page needs it no longer. */
+static void take(uint32_t slot)
 {
-	uint32_t slot = list->head;
+	const struct far_list *list = far.slot[slot].list;
 	struct far_page *page;
 
-	if (slot == FAR_NONE)
-		return FAR_NO_SLOT;
 	far_slot_unqueue(slot);
 	if (list == &far.free_fetch || list == &far.free_out)
-		return slot;
+		return;
 	page = &far.page[far.slot[slot].page];
 	page->flags &= (uint8_t)~FAR_AHEAD;
 	page->state = page->flags & FAR_IN_STORE ? FAR_STORED : FAR_EMPTY;
+}
+
+/* Take the longest queued slot of a list. */
+static uint32_t reuse(struct far_list *list)
+{
+	uint32_t slot = list->head;
+
+	if (slot == FAR_NONE)
+		return FAR_NO_SLOT;
+	take(slot);
 	return slot;
+}
+
+bool far_slot_take_next(uint32_t slot)
+{
+	uint32_t next = slot + 1;
+	const struct far_list *list;
+
+	if (next >= far.fetch_count + far.out_count || is_for_fetch(slot) != is_for_fetch(next))
+		return false;
+	list = far.slot[next].list;
+	/* A page on its way out keeps its second chance while there is a free slot. */
+	if (list != &far.free_fetch && list != &far.free_out &&
+	    (list != &far.clean || far.free_out.count))
+		return false;
+	take(next);
+	return true;
 }
 
 void far_slot_release_clean(void)

@@ -76,7 +76,7 @@ int far_stripe_put(struct far_stripe *s, uint64_t first, uint64_t count, const v
 	return err;
 }
 
-int far_stripe_get(struct far_stripe *s, uint64_t page, void *buf)
+static int get_one(struct far_stripe *s, uint64_t page, void *buf)
 {
 	unsigned int copy, n;
 	uint64_t row;
@@ -93,6 +93,18 @@ int far_stripe_get(struct far_stripe *s, uint64_t page, void *buf)
 			return err;
 	}
 	return lost(s, page);
+}
+
+int far_stripe_get(struct far_stripe *s, uint64_t first, uint64_t count, void *buf)
+{
+	uint64_t i;
+	int err = 0;
+
+	if (s->count == 1)
+		return s->store[0]->ops->get(s->store[0], first, count, buf);
+	for (i = 0; i < count && !err; i++)
+		err = get_one(s, first + i, (char *)buf + i * s->page_size);
+	return err;
 }
 
 void far_stripe_discard(struct far_stripe *s, uint64_t page)

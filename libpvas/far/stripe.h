@@ -33,7 +33,7 @@ struct far_stripe {
 int far_stripe_open(struct far_stripe *s, const char *specs, unsigned int copies,
 		    size_t page_size, uint64_t pages);
 int far_stripe_put(struct far_stripe *s, uint64_t first, uint64_t count, const void *buf);
-int far_stripe_get(struct far_stripe *s, uint64_t page, void *buf);
+int far_stripe_get(struct far_stripe *s, uint64_t first, uint64_t count, void *buf);
 void far_stripe_discard(struct far_stripe *s, uint64_t page);
 uint64_t far_stripe_held(struct far_stripe *s);
 void far_stripe_close(struct far_stripe *s);

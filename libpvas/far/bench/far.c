@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
  * Figures of far memory, in lines "WHAT NAME UNIT VALUE", as bench/sections/far keeps them. With the
- * protocol that PVAS_FAR_PROTOCOL says.
+ * protocol that PVAS_FAR_PROTOCOL says, and pages of PVAS_FAR_PAGE, else those named here.
  *
  *	far fault NAME STORES		microseconds to load from a page of 4 KiB that is not
  *					resident: median and 90th percentile of 20,000
@@ -44,7 +44,8 @@ static double now(void)
 static void *start(const char *stores, size_t ram, size_t size, size_t page)
 {
 	struct pvas_far_attr attr = {
-		.size = sizeof(attr), .stores = stores, .ram = ram, .far = size, .page = page,
+		.size = sizeof(attr), .stores = stores, .ram = ram, .far = size,
+		.page = getenv("PVAS_FAR_PAGE") ? 0 : page,
 		.flags = PVAS_FAR_USER_FAULTS_ONLY,
 	};
 	void *p;

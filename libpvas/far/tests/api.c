@@ -90,6 +90,24 @@ TEST(bad_stores)
 	EXPECT_EQ(0, pvas_far_close());
 }
 
+TEST(page_that_adapts)
+{
+	struct pvas_far_attr attr = { .size = sizeof(attr), .ram = 8 * MIB };
+
+	setenv("PVAS_FAR_PAGE", "automatic", 1);
+	FAILS(EINVAL, pvas_far_open(&attr));
+	setenv("PVAS_FAR_PAGE", "auto", 1);
+	ASSERT_EQ(0, pvas_far_open(&attr));
+	EXPECT_EQ(16384, counters().page);
+	EXPECT_EQ(0, pvas_far_close());
+	/* The budget has room for enough pages. */
+	attr.ram = PVAS_FAR_RAM_MIN_PAGES * 4096;
+	ASSERT_EQ(0, pvas_far_open(&attr));
+	EXPECT_EQ(4096, counters().page);
+	EXPECT_EQ(0, pvas_far_close());
+	unsetenv("PVAS_FAR_PAGE");
+}
+
 TEST(environment)
 {
 	setenv("PVAS_FAR_RAM", "4M", 1);

@@ -36,28 +36,23 @@ FIXTURE_VARIANT_ADD(pager, smallest_no_move) { { "zip", 65536, .no_move = true }
 					       PVAS_FAR_RAM_MIN_PAGES * 65536 };
 FIXTURE_VARIANT_ADD(pager, striped) { { "zip,file:/var/tmp,zip", 65536 }, 4 * MIB };
 FIXTURE_VARIANT_ADD(pager, copies) { { "zip,zip,zip", 65536, .copies = 2 }, 4 * MIB };
+FIXTURE_VARIANT_ADD(pager, adapt) { { "zip", PVAS_FAR_PAGE_AUTO }, 8 * MIB };
+FIXTURE_VARIANT_ADD(pager, adapt_no_move) {
+	{ "file:/var/tmp", PVAS_FAR_PAGE_AUTO, .no_move = true }, 8 * MIB
+};
 
 /* The DLM paper's protocols */
 FIXTURE_VARIANT_ADD(pager, r3) { { "zip", 4096, .protocol = "r3" }, MIB };
 FIXTURE_VARIANT_ADD(pager, r58) { { "zip", 4096, .protocol = "r58" }, MIB };
 FIXTURE_VARIANT_ADD(pager, r77) { { "zip", 4096, .protocol = "r77" }, MIB };
-FIXTURE_VARIANT_ADD(pager, r3_no_move) {
-	{ "zip", 65536, .no_move = true, .protocol = "r3" }, 8 * MIB
-};
-FIXTURE_VARIANT_ADD(pager, r58_no_move) {
-	{ "zip", 65536, .no_move = true, .protocol = "r58" }, 8 * MIB
-};
 FIXTURE_VARIANT_ADD(pager, r77_no_move) {
 	{ "zip", 65536, .no_move = true, .protocol = "r77" }, 8 * MIB
-};
-FIXTURE_VARIANT_ADD(pager, r58_smallest) {
-	{ "zip", 65536, .protocol = "r58" }, PVAS_FAR_RAM_MIN_PAGES * 65536
 };
 FIXTURE_VARIANT_ADD(pager, r77_file_1m) {
 	{ "file:/var/tmp", 1 << 20, .protocol = "r77" }, 40 * MIB
 };
-FIXTURE_VARIANT_ADD(pager, r58_striped) {
-	{ "zip,file:/var/tmp,zip", 65536, .protocol = "r58" }, 4 * MIB
+FIXTURE_VARIANT_ADD(pager, r58_striped_smallest) {
+	{ "zip,file:/var/tmp,zip", 65536, .protocol = "r58" }, PVAS_FAR_RAM_MIN_PAGES * 65536
 };
 FIXTURE_VARIANT_ADD(pager, r77_copies) {
 	{ "zip,zip,zip", 65536, .copies = 2, .protocol = "r77" }, 4 * MIB
@@ -239,6 +234,36 @@ TEST_F(pager, zeros_are_not_put)
 		EXPECT_EQ(0, self->p[i * page / 8]);
 	EXPECT_EQ(0, counters().put);
 	EXPECT_LT(0, counters().zeros);
+}
+
+/* ---- the unit of transfer ---- */
+
+/* In order, many pages come with each fault; at random, none but the one that is touched. */
+TEST_F(pager, unit_of_transfer)
+{
+	size_t page = counters().page, i, n = self->size / page, wrong = 0;
+	uint64_t seed = 88172645463325252ULL;
+	struct pvas_far_counters c, before;
+
+	if (variant->how.page != PVAS_FAR_PAGE_AUTO)
+		SKIP(return, "it is one page");
+	EXPECT_EQ(16384, page);
+	for (i = 0; i < self->size / 8; i++)
+		self->p[i] = i;
+	before = counters();
+	EXPECT_GT(n / 2, before.faults);
+	for (i = 0; i < self->size / 8; i++)
+		wrong += self->p[i]++ != i;
+	c = counters();
+	EXPECT_GT(n / 2, c.faults - before.faults);
+	EXPECT_GT(n / 2, c.write_faults - before.write_faults);
+	before = c;
+	for (i = 0; i < 2 * n; i++)
+		wrong += self->p[next_random(&seed) % n * page / 8] != seed % n * page / 8 + 1;
+	c = counters();
+	EXPECT_LT(n, c.faults - before.faults);
+	EXPECT_GT((c.faults - before.faults) * 5 / 4, c.fetched - before.fetched);
+	EXPECT_EQ(0, wrong);
 }
 
 TEST_HARNESS_MAIN
