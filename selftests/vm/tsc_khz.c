@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Prints the frequency in kHz of this machine's time stamp counter, which the emulated processors
- * have, too. Each reading of the clock lies between two of the counter: that of the shortest distance
- * counts, because others may run in between.
+ * have, too. Each reading of the clock lies between two of the counter: that of the shortest
+ * distance counts, because others may run in between.
  */
 #include <stdint.h>
 #include <stdio.h>
