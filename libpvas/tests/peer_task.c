@@ -385,6 +385,22 @@ static int eat(int in, int out, size_t len)
 	return write(out, &c, 1) != 1 || read(in, &c, 1) < 0;
 }
 
+/* The same by @nr mappings of a page each, above large ones that are quick to give back */
+static int scatter(int in, int out, size_t nr)
+{
+	const size_t large = 1UL << 28;
+	char c = 0, *p = base + size / 2;
+	int i;
+
+	for (i = 0; i < 16; i++, p += 2 * large)
+		CHECK(mmap(p, large, PROT_READ, ANON | MAP_FIXED | MAP_NORESERVE, -1, 0) == p);
+	for (; nr; nr--, p += 2 * PAGE) {
+		CHECK(mmap(p, PAGE, RW, ANON | MAP_FIXED, -1, 0) == p);
+		*p = 1;
+	}
+	return failures || write(out, &c, 1) != 1 || read(in, &c, 1) < 0;
+}
+
 static int run(int argc, char **argv)
 {
 	const char *what = argv[1];
@@ -394,6 +410,8 @@ static int run(int argc, char **argv)
 		return touch(a, b, strtoul(argv[4], NULL, 10) << 20);
 	if (!strcmp(what, "eat"))
 		return eat(a, b, strtoul(argv[4], NULL, 10) << 20);
+	if (!strcmp(what, "scatter"))
+		return scatter(a, b, strtoul(argv[4], NULL, 10));
 	if (!strcmp(what, "map-none"))
 		return mmap(NULL, PAGE, PROT_READ, MAP_SHARED, atoi(argv[2]), 0) != MAP_FAILED ||
 		       errno != ENODEV;

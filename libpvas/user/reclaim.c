@@ -20,6 +20,7 @@
 
 #define SLICE_MIN	(8UL << 20)	/* full of small pages: a millisecond */
 #define SLICE_MAX	(64UL << 20)
+#define SLICE_MAPPINGS	256		/* of a page each: half a millisecond */
 #define TURN_NS		1000000
 #define QUICK_NS	200000
 
@@ -57,13 +58,15 @@ static uint64_t find_next(const struct user_part *p, int maps, uint64_t at, uint
 
 /*
  * Extends [at, *end) by the mappings above it that fill a slice with it, and returns how much all
- * of them are: each call makes all processors that run tasks forget addresses.
+ * of them are: each call makes all processors that run tasks forget addresses. Not by any number
+ * of them, which takes longer than their pages.
  */
 static uint64_t find_more(const struct user_part *p, int maps, uint64_t at, uint64_t *end)
 {
 	uint64_t len = *end - at, next, to;
+	unsigned int nr;
 
-	while (len < p->slice) {
+	for (nr = 1; nr < SLICE_MAPPINGS && len < p->slice; nr++) {
 		next = find_next(p, maps, *end, &to);
 		if (next >= p->end || to - next > p->slice - len)
 			break;
