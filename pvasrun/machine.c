@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "open_regular.h"
+
 #define FIRST_SIZE	128		/* bytes: 1024 processors */
 #define LAST_SIZE	(1 << 17)
 #define TEXT_SIZE	(1 << 16)	/* of a list in sysfs */
@@ -107,13 +109,14 @@ static void read_list(cpu_set_t *set, size_t size, const char *format, ...)
 	static char text[TEXT_SIZE];
 	char path[PATH_MAX];
 	ssize_t n = -1;
+	struct stat st;
 	va_list args;
 	int fd;
 
 	va_start(args, format);
 	vsnprintf(path, sizeof(path), format, args);
 	va_end(args);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
+	fd = open_regular(path, &st);
 	if (fd >= 0) {
 		n = read(fd, text, sizeof(text) - 1);
 		close(fd);

@@ -55,7 +55,7 @@ void user_filter_far(struct program *p, const struct user_far *f)
 		__NR_pselect6,
 	};
 	static const uint32_t ranges[] = {
-		__NR_munmap, __NR_madvise, __NR_mremap, __NR_mlock, __NR_mlock2,
+		__NR_mmap, __NR_munmap, __NR_madvise, __NR_mremap, __NR_mlock, __NR_mlock2,
 	};
 	unsigned int i, range = new_label(p), others = new_label(p);
 

@@ -276,6 +276,25 @@ static void test_nonsense(void)
 	}
 }
 
+/* A file that nobody writes to is as good as none. */
+static void test_fifo(void)
+{
+	static const struct shape shape = { 1, 0, 2, 1, SILENT };
+	struct cpu_sets allowed;
+	struct places places;
+	char path[64];
+
+	make_machine(&shape);
+	write_text("", "%s/node/none", sys);
+	snprintf(path, sizeof(path), "%s/node/online", sys);
+	check(!mkfifo(path, 0600));
+	allow(&allowed, &shape, NULL);
+	check(!places_choose(&places, sys, &allowed, BIND_NUMA, 1));
+	places_free(&places);
+	cpu_sets_free(&allowed);
+	remove_machine();
+}
+
 /* Within the limits of taskset(1) */
 static void test_this_machine(void)
 {
@@ -305,5 +324,6 @@ void test_bind(void)
 	test_machines();
 	test_large();
 	test_nonsense();
+	test_fifo();
 	test_this_machine();
 }
