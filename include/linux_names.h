@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-2.1-or-later */
 /*
  * The names that the headers of older systems lack, down to those of Linux 5.10 and glibc 2.31.
- * A kernel without
- * such a call refuses it; its number is the same on all architectures.
+ * A kernel without such a call refuses it; its number is the same on x86-64 and aarch64.
  */
 #ifndef PVAS_LINUX_NAMES_H
 #define PVAS_LINUX_NAMES_H
@@ -61,13 +60,6 @@
 #include <linux/ioprio.h>
 #else
 #define IOPRIO_WHO_PROCESS 1
-#endif
-
-/* A function without a canary, which gcc 10 can't say so */
-#if defined(__has_attribute) && __has_attribute(no_stack_protector)
-#define PVAS_NO_CANARY __attribute__((no_stack_protector))
-#else
-#define PVAS_NO_CANARY __attribute__((optimize("no-stack-protector")))
 #endif
 
 #endif /* __ASSEMBLER__ */

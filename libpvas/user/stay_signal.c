@@ -20,7 +20,9 @@
 #define SA_RESTORER_FLAG 0x04000000UL
 
 /* Before the thread pointer is the launcher's, there may be none. */
-#define NO_CANARY	PVAS_NO_CANARY
+#if defined(__SSP__) || defined(__SSP_STRONG__) || defined(__SSP_ALL__)
+#error "this file needs -fno-stack-protector"
+#endif
 
 void user_stay_return(void);
 void user_stay_call(struct user_stay *e, uint64_t stack, void (*function)(struct user_stay *));
@@ -85,7 +87,7 @@ static void die_of(int sig)
 	pvas_raw3(__NR_tgkill, pvas_raw0(__NR_getpid), pvas_raw0(__NR_gettid), sig);
 }
 
-static NO_CANARY void pass_on(int sig, siginfo_t *info, void *frame, const struct user_part *p)
+static void pass_on(int sig, siginfo_t *info, void *frame, const struct user_part *p)
 {
 	const struct user_action act = p->page->action;
 
@@ -101,7 +103,7 @@ static NO_CANARY void pass_on(int sig, siginfo_t *info, void *frame, const struc
  * The call is the next thing that the thread will do, unless handlers of other signals come
  * first: then it is made again after them.
  */
-static NO_CANARY struct user_stay *claim(struct user_part *p, const ucontext_t *frame)
+static struct user_stay *claim(struct user_part *p, const ucontext_t *frame)
 {
 	pid_t tid = (pid_t)pvas_raw0(__NR_gettid);
 	struct user_stay *e;
@@ -123,7 +125,7 @@ static NO_CANARY struct user_stay *claim(struct user_part *p, const ucontext_t *
  * Another thread's execve() may go on, and end this one by the same signal. Until then, or until
  * it has failed, the call of this one is made again and again.
  */
-static NO_CANARY void wait_for_other(void)
+static void wait_for_other(void)
 {
 	const uint64_t set = 1UL << (USER_STAY_SIGNAL - 1);
 	const struct timespec t = { 0, 1000000 };
@@ -133,7 +135,7 @@ static NO_CANARY void wait_for_other(void)
 	pvas_raw4(__NR_rt_sigprocmask, SIG_BLOCK, &set, NULL, 8);
 }
 
-static NO_CANARY void run(struct user_stay *e, int leader, void (*function)(struct user_stay *))
+static void run(struct user_stay *e, int leader, void (*function)(struct user_stay *))
 {
 	uint64_t *tls = e->tls[leader];
 
@@ -144,13 +146,13 @@ static NO_CANARY void run(struct user_stay *e, int leader, void (*function)(stru
 	pvas_raw2(__NR_arch_prctl, ARCH_SET_FS, e->thread_pointers[leader]);
 }
 
-static NO_CANARY int is_task(const struct user_part *p)
+static int is_task(const struct user_part *p)
 {
 	return __atomic_load_n(&p->pid, __ATOMIC_ACQUIRE) == pvas_raw0(__NR_getpid);
 }
 
 /* Is that what the thread will do next? */
-static NO_CANARY int is_execve(const ucontext_t *frame)
+static int is_execve(const ucontext_t *frame)
 {
 	long nr = frame->uc_mcontext.gregs[REG_RAX];
 
@@ -158,7 +160,7 @@ static NO_CANARY int is_execve(const ucontext_t *frame)
 }
 
 /* Sent by a worker, or by user_stay_park_others()? */
-static NO_CANARY int is_ours(const siginfo_t *info, const struct user_part *p)
+static int is_ours(const siginfo_t *info, const struct user_part *p)
 {
 	if (info->si_code == SI_TKILL)
 		return info->si_pid == pvas_raw0(__NR_getppid);
@@ -166,7 +168,7 @@ static NO_CANARY int is_ours(const siginfo_t *info, const struct user_part *p)
 }
 
 /* Another thread's execve() wants this one to wait, or the first one to go on with it. */
-static NO_CANARY void answer(const ucontext_t *frame, struct user_part *p)
+static void answer(const ucontext_t *frame, struct user_part *p)
 {
 	struct user_stay *e;
 
@@ -180,7 +182,7 @@ static NO_CANARY void answer(const ucontext_t *frame, struct user_part *p)
 	}
 }
 
-NO_CANARY void user_stay_signal(int sig, siginfo_t *info, ucontext_t *frame, struct user_part *p)
+void user_stay_signal(int sig, siginfo_t *info, ucontext_t *frame, struct user_part *p)
 {
 	struct user_stay *e;
 
