@@ -145,8 +145,9 @@ int mca_coll_pvas_nodes_bcast(void *buf, int count, struct ompi_datatype_t *type
 {
 	mca_coll_pvas_nodes_t *m = (mca_coll_pvas_nodes_t *)module;
 	const size_t bytes = mca_coll_pvas_bytes(count, type);
+	const bool faster = mca_coll_pvas_nodes_prefers(bytes <= MCA_COLL_PVAS_NODES_MOST_BCAST);
 
-	if (!mca_coll_pvas_nodes_begin(m, bcast))
+	if (!mca_coll_pvas_nodes_begin_if(m, bcast, faster))
 		return m->previous.bcast(buf, count, type, root, comm, m->previous.bcast_module);
 	if (!bytes)
 		return OMPI_SUCCESS;
@@ -275,11 +276,12 @@ int mca_coll_pvas_nodes_allgather(const void *sbuf, int scount, struct ompi_data
 	mca_coll_pvas_nodes_t *m = (mca_coll_pvas_nodes_t *)module;
 	struct allgather a = { .m = m, .bytes = mca_coll_pvas_bytes(rcount, rtype) };
 	const int size = ompi_comm_size(comm);
-	const bool fits = a.bytes <= (size_t)INT_MAX / size;
+	const bool possible = mca_coll_pvas_nodes_prefers(false) &&
+			      a.bytes <= (size_t)INT_MAX / size;
 	bool sorted;
 	int rc;
 
-	if (!fits || !mca_coll_pvas_nodes_begin(m, allgather))
+	if (!mca_coll_pvas_nodes_begin_if(m, allgather, possible))
 		return m->previous.allgather(sbuf, scount, stype, rbuf, rcount, rtype, comm,
 					     m->previous.allgather_module);
 	if (!a.bytes)

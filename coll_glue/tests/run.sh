@@ -111,7 +111,8 @@ for n in 4 7; do
 done
 try nodes-used		tasks 5 OMPI_MCA_coll_pvas_node_ranks=2 nodes used
 try nodes-chosen	tasks 4 OMPI_MCA_coll_pvas_node_ranks=2 \
-			OMPI_MCA_coll_pvas_when_oversubscribed=-1 nodes used
+			OMPI_MCA_coll_pvas_when_oversubscribed=-1 \
+			OMPI_MCA_coll_pvas_oversubscribed=1 nodes chosen
 try nodes-alone		tasks 3 OMPI_MCA_coll_pvas_node_ranks=1 nodes unused
 try nodes-off		tasks 4 OMPI_MCA_coll_pvas_node_ranks=2 OMPI_MCA_coll_pvas_segment=0 nodes used
 try nodes-too-many	tasks 4 OMPI_MCA_coll_pvas_node_ranks=2 OMPI_MCA_coll_pvas_most_ranks=3 nodes unused
