@@ -135,6 +135,22 @@ bool mca_coll_pvas_nodes_begin_next(struct mca_coll_pvas_nodes *m, bool possible
 				 mca_coll_pvas_calls(name))
 #define mca_coll_pvas_nodes_begin(m, name) mca_coll_pvas_nodes_begin_if(m, name, true)
 
+/*
+ * When ranks outnumber processors: the longest and shortest data with which an operation is
+ * not slower than another component's. An allgather, alltoall or reduce_scatter is, with most.
+ * Measured; see README.md.
+ */
+#define MCA_COLL_PVAS_NODES_MOST_BCAST (1 << 10)
+#define MCA_COLL_PVAS_NODES_MOST_REDUCE (8 << 10)
+#define MCA_COLL_PVAS_NODES_LEAST_ALLREDUCE (1 << 10)
+#define MCA_COLL_PVAS_NODES_MOST_ALLREDUCE (8 << 10)
+#define MCA_COLL_PVAS_NODES_MOST_BLOCK (1 << 10)
+
+static inline bool mca_coll_pvas_nodes_prefers(bool faster)
+{
+	return faster || !mca_coll_pvas_component.choose;
+}
+
 int mca_coll_pvas_nodes_rank_in_node(const struct mca_coll_pvas_nodes *m, int rank);
 int mca_coll_pvas_nodes_sort(const struct mca_coll_pvas_nodes *m, char *packed, size_t bytes,
 			     const void *buf, size_t count, const struct ompi_datatype_t *type);

@@ -25,6 +25,12 @@ static bool go_together(const struct mca_coll_pvas_nodes *m, size_t bytes)
 
 /* ---- gather, scatter ---- */
 
+static bool blocks_go_together(const struct mca_coll_pvas_nodes *m, size_t bytes)
+{
+	return mca_coll_pvas_nodes_prefers(bytes <= MCA_COLL_PVAS_NODES_MOST_BLOCK) &&
+	       go_together(m, bytes);
+}
+
 /**
  * struct rooted - a gather or scatter in progress
  * @bytes:	of a block
@@ -125,7 +131,7 @@ int mca_coll_pvas_nodes_gather(const void *sbuf, int scount, struct ompi_datatyp
 
 	x.bytes = x.at_root ? mca_coll_pvas_bytes(rcount, rtype) :
 			      mca_coll_pvas_bytes(scount, stype);
-	if (!mca_coll_pvas_nodes_begin_if(m, gather, go_together(m, x.bytes)))
+	if (!mca_coll_pvas_nodes_begin_if(m, gather, blocks_go_together(m, x.bytes)))
 		return m->previous.gather(sbuf, scount, stype, rbuf, rcount, rtype, root, comm,
 					  m->previous.gather_module);
 	if (!x.bytes)
@@ -198,7 +204,7 @@ int mca_coll_pvas_nodes_scatter(const void *sbuf, int scount, struct ompi_dataty
 
 	x.bytes = x.at_root ? mca_coll_pvas_bytes(scount, stype) :
 			      mca_coll_pvas_bytes(rcount, rtype);
-	if (!mca_coll_pvas_nodes_begin_if(m, scatter, go_together(m, x.bytes)))
+	if (!mca_coll_pvas_nodes_begin_if(m, scatter, blocks_go_together(m, x.bytes)))
 		return m->previous.scatter(sbuf, scount, stype, rbuf, rcount, rtype, root, comm,
 					   m->previous.scatter_module);
 	if (!x.bytes)
@@ -305,10 +311,11 @@ int mca_coll_pvas_nodes_alltoall(const void *sbuf, int scount, struct ompi_datat
 	mca_coll_pvas_nodes_t *m = (mca_coll_pvas_nodes_t *)module;
 	struct exchange x = { .m = m, .bytes = mca_coll_pvas_bytes(rcount, rtype) };
 	const size_t size = ompi_comm_size(comm);
+	const bool possible = mca_coll_pvas_nodes_prefers(false) && go_together(m, size * x.bytes);
 	size_t nr = 0;
 	int rc;
 
-	if (!mca_coll_pvas_nodes_begin_if(m, alltoall, go_together(m, size * x.bytes)))
+	if (!mca_coll_pvas_nodes_begin_if(m, alltoall, possible))
 		return m->previous.alltoall(sbuf, scount, stype, rbuf, rcount, rtype, comm,
 					    m->previous.alltoall_module);
 	if (!x.bytes)

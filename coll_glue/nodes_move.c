@@ -41,10 +41,11 @@ static int bcast_short(struct mca_coll_pvas_nodes *m, void *buf, int count,
 
 	if (m->me == node && in_node)
 		rc = mca_coll_pvas_do(m->node, bcast, buf, count, type, in_node);
-	if (rc == OMPI_SUCCESS && m->leaders)
-		rc = mca_coll_pvas_do(m->leaders, bcast, buf, count, type, node);
-	if (rc == OMPI_SUCCESS && (m->me != node || !in_node))
-		rc = mca_coll_pvas_do(m->node, bcast, buf, count, type, 0);
+	if (m->leaders)
+		mca_coll_pvas_and_then(&rc, mca_coll_pvas_do(m->leaders, bcast, buf, count, type,
+							     node));
+	if (m->me != node || !in_node)
+		mca_coll_pvas_and_then(&rc, mca_coll_pvas_do(m->node, bcast, buf, count, type, 0));
 	return rc;
 }
 
@@ -79,15 +80,14 @@ static int send_segments(struct bcast *b)
 	const bool leads = b->m->leaders;
 	int i, rc = OMPI_SUCCESS;
 
-	for (i = 0; i < b->segments.nr && rc == OMPI_SUCCESS; i++) {
+	for (i = 0; i < b->segments.nr; i++) {
 		if (leads)
-			rc = mca_coll_pvas_wait_request(&b->window, i);
-		if (rc == OMPI_SUCCESS && leads && !b->in_node)
-			rc = start_segment(b, i);
-		if (rc == OMPI_SUCCESS)
-			rc = bcast_in_node(b, i, b->in_node);
-		if (rc == OMPI_SUCCESS && leads && b->in_node)
-			rc = start_segment(b, i);
+			mca_coll_pvas_and_then(&rc, mca_coll_pvas_wait_request(&b->window, i));
+		if (leads && !b->in_node)
+			mca_coll_pvas_and_then(&rc, start_segment(b, i));
+		mca_coll_pvas_and_then(&rc, bcast_in_node(b, i, b->in_node));
+		if (leads && b->in_node)
+			mca_coll_pvas_and_then(&rc, start_segment(b, i));
 	}
 	return rc;
 }
@@ -98,15 +98,14 @@ static int receive_segments(struct bcast *b)
 	const bool leads = b->m->leaders;
 	int i, rc = OMPI_SUCCESS;
 
-	for (i = 0; leads && i < MCA_COLL_PVAS_WINDOW && rc == OMPI_SUCCESS; i++)
-		rc = start_segment(b, i);
-	for (i = 0; i < b->segments.nr && rc == OMPI_SUCCESS; i++) {
+	for (i = 0; leads && i < MCA_COLL_PVAS_WINDOW; i++)
+		mca_coll_pvas_and_then(&rc, start_segment(b, i));
+	for (i = 0; i < b->segments.nr; i++) {
 		if (leads)
-			rc = mca_coll_pvas_wait_request(&b->window, i);
-		if (rc == OMPI_SUCCESS && leads)
-			rc = start_segment(b, i + MCA_COLL_PVAS_WINDOW);
-		if (rc == OMPI_SUCCESS)
-			rc = bcast_in_node(b, i, 0);
+			mca_coll_pvas_and_then(&rc, mca_coll_pvas_wait_request(&b->window, i));
+		if (leads)
+			mca_coll_pvas_and_then(&rc, start_segment(b, i + MCA_COLL_PVAS_WINDOW));
+		mca_coll_pvas_and_then(&rc, bcast_in_node(b, i, 0));
 	}
 	return rc;
 }
@@ -146,8 +145,9 @@ int mca_coll_pvas_nodes_bcast(void *buf, int count, struct ompi_datatype_t *type
 {
 	mca_coll_pvas_nodes_t *m = (mca_coll_pvas_nodes_t *)module;
 	const size_t bytes = mca_coll_pvas_bytes(count, type);
+	const bool faster = mca_coll_pvas_nodes_prefers(bytes <= MCA_COLL_PVAS_NODES_MOST_BCAST);
 
-	if (!mca_coll_pvas_nodes_begin(m, bcast))
+	if (!mca_coll_pvas_nodes_begin_if(m, bcast, faster))
 		return m->previous.bcast(buf, count, type, root, comm, m->previous.bcast_module);
 	if (!bytes)
 		return OMPI_SUCCESS;
@@ -218,17 +218,17 @@ static int spread_segments(struct allgather *a)
 	char *from;
 	int i, rc = OMPI_SUCCESS;
 
-	for (i = 0; m->leaders && i < MCA_COLL_PVAS_WINDOW && rc == OMPI_SUCCESS; i++)
-		rc = start_next(a, &ahead, i);
-	for (i = 0; rc == OMPI_SUCCESS && !at_end(a, &here); i++) {
+	for (i = 0; m->leaders && i < MCA_COLL_PVAS_WINDOW; i++)
+		mca_coll_pvas_and_then(&rc, start_next(a, &ahead, i));
+	for (i = 0; !at_end(a, &here); i++) {
 		if (m->leaders)
-			rc = mca_coll_pvas_wait_request(&a->window, i);
-		if (rc == OMPI_SUCCESS && m->leaders)
-			rc = start_next(a, &ahead, i + MCA_COLL_PVAS_WINDOW);
+			mca_coll_pvas_and_then(&rc, mca_coll_pvas_wait_request(&a->window, i));
+		if (m->leaders)
+			mca_coll_pvas_and_then(&rc,
+					       start_next(a, &ahead, i + MCA_COLL_PVAS_WINDOW));
 		from = a->all + here.at;
-		if (rc == OMPI_SUCCESS)
-			rc = mca_coll_pvas_do(m->node, bcast, from, next_segment(a, &here), BYTE,
-					      0);
+		mca_coll_pvas_and_then(&rc, mca_coll_pvas_do(m->node, bcast, from,
+							     next_segment(a, &here), BYTE, 0));
 	}
 	return mca_coll_pvas_wait_window(&a->window, rc);
 }
@@ -257,7 +257,8 @@ static int spread(struct allgather *a)
 		return spread_segments(a);
 	if (m->leaders)
 		rc = allgather_leaders(a);
-	return rc ? rc : mca_coll_pvas_do(m->node, bcast, a->all, all, BYTE, 0);
+	mca_coll_pvas_and_then(&rc, mca_coll_pvas_do(m->node, bcast, a->all, all, BYTE, 0));
+	return rc;
 }
 
 static int gather_in_node(const struct allgather *a, const void *sbuf, int scount,
@@ -275,11 +276,12 @@ int mca_coll_pvas_nodes_allgather(const void *sbuf, int scount, struct ompi_data
 	mca_coll_pvas_nodes_t *m = (mca_coll_pvas_nodes_t *)module;
 	struct allgather a = { .m = m, .bytes = mca_coll_pvas_bytes(rcount, rtype) };
 	const int size = ompi_comm_size(comm);
-	const bool fits = a.bytes <= (size_t)INT_MAX / size;
+	const bool possible = mca_coll_pvas_nodes_prefers(false) &&
+			      a.bytes <= (size_t)INT_MAX / size;
 	bool sorted;
 	int rc;
 
-	if (!fits || !mca_coll_pvas_nodes_begin(m, allgather))
+	if (!mca_coll_pvas_nodes_begin_if(m, allgather, possible))
 		return m->previous.allgather(sbuf, scount, stype, rbuf, rcount, rtype, comm,
 					     m->previous.allgather_module);
 	if (!a.bytes)
@@ -295,8 +297,7 @@ int mca_coll_pvas_nodes_allgather(const void *sbuf, int scount, struct ompi_data
 		stype = rtype;
 	}
 	rc = gather_in_node(&a, sbuf, scount, stype);
-	if (rc == OMPI_SUCCESS)
-		rc = spread(&a);
+	mca_coll_pvas_and_then(&rc, spread(&a));
 	if (rc == OMPI_SUCCESS && !sorted)
 		rc = mca_coll_pvas_nodes_unsort(m, rbuf, rcount, rtype, a.all, a.bytes);
 	if (!sorted)

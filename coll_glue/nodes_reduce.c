@@ -80,8 +80,8 @@ static int combine_segment(struct reduction *r, int i)
 	char *result = r->m->leaders ? mca_coll_pvas_segment(&r->segments, r->to, i) : NULL;
 	int rc = reduce_in_node(r, i, result);
 
-	if (rc == OMPI_SUCCESS && r->m->leaders)
-		rc = allreduce_leaders(r, i);
+	if (r->m->leaders)
+		mca_coll_pvas_and_then(&rc, allreduce_leaders(r, i));
 	return rc;
 }
 
@@ -91,10 +91,10 @@ static int spread_segment(struct reduction *r, int i)
 
 	if (r->m->leaders)
 		rc = mca_coll_pvas_wait_request(&r->window, i);
-	if (rc != OMPI_SUCCESS)
-		return rc;
-	return mca_coll_pvas_do(r->m->node, bcast, mca_coll_pvas_segment(&r->segments, r->to, i),
-				mca_coll_pvas_segment_count(&r->segments, i), r->type, 0);
+	mca_coll_pvas_and_then(&rc, mca_coll_pvas_do(
+		r->m->node, bcast, mca_coll_pvas_segment(&r->segments, r->to, i),
+		mca_coll_pvas_segment_count(&r->segments, i), r->type, 0));
+	return rc;
 }
 
 int mca_coll_pvas_nodes_allreduce(const void *sbuf, void *rbuf, int count,
@@ -104,18 +104,22 @@ int mca_coll_pvas_nodes_allreduce(const void *sbuf, void *rbuf, int count,
 {
 	mca_coll_pvas_nodes_t *m = (mca_coll_pvas_nodes_t *)module;
 	struct reduction r = { .type = type, .op = op };
+	const size_t bytes = mca_coll_pvas_bytes(count, type);
+	const bool faster = mca_coll_pvas_nodes_prefers(
+		bytes >= MCA_COLL_PVAS_NODES_LEAST_ALLREDUCE &&
+		bytes <= MCA_COLL_PVAS_NODES_MOST_ALLREDUCE);
 	int i, nr, rc = OMPI_SUCCESS;
 
-	if (!ompi_op_is_commute(op) || !mca_coll_pvas_nodes_begin(m, allreduce))
+	if (!ompi_op_is_commute(op) || !mca_coll_pvas_nodes_begin_if(m, allreduce, faster))
 		return m->previous.allreduce(sbuf, rbuf, count, type, op, comm,
 					     m->previous.allreduce_module);
 	nr = begin(&r, m, sbuf, rbuf, count);
 	/* Segments are spread while later ones are between the leaders. */
-	for (i = 0; i < nr + MCA_COLL_PVAS_WINDOW && rc == OMPI_SUCCESS; i++) {
+	for (i = 0; i < nr + MCA_COLL_PVAS_WINDOW; i++) {
 		if (i >= MCA_COLL_PVAS_WINDOW && i - MCA_COLL_PVAS_WINDOW < nr)
-			rc = spread_segment(&r, i - MCA_COLL_PVAS_WINDOW);
-		if (rc == OMPI_SUCCESS && i < nr)
-			rc = combine_segment(&r, i);
+			mca_coll_pvas_and_then(&rc, spread_segment(&r, i - MCA_COLL_PVAS_WINDOW));
+		if (i < nr)
+			mca_coll_pvas_and_then(&rc, combine_segment(&r, i));
 	}
 	return mca_coll_pvas_wait_window(&r.window, rc);
 }
@@ -158,15 +162,17 @@ static int deliver(struct reduction *r, int i)
 
 	if (r->m->leaders)
 		rc = mca_coll_pvas_wait_request(&r->window, i);
-	if (rc != OMPI_SUCCESS || r->m->me != r->node || !r->root)
+	if (r->m->me != r->node || !r->root)
 		return rc;
 	if (r->m->leaders)
-		return MCA_PML_CALL(send(place(r, i), count, r->type, r->root, RESULT_TAG,
-					 MCA_PML_BASE_SEND_STANDARD, r->m->node));
-	if (!is_root(r))
-		return rc;
-	return MCA_PML_CALL(recv(mca_coll_pvas_segment(&r->segments, r->to, i), count, r->type, 0,
-				 RESULT_TAG, r->m->node, MPI_STATUS_IGNORE));
+		mca_coll_pvas_and_then(&rc, MCA_PML_CALL(
+			send(place(r, i), count, r->type, r->root, RESULT_TAG,
+			     MCA_PML_BASE_SEND_STANDARD, r->m->node)));
+	else if (is_root(r))
+		mca_coll_pvas_and_then(&rc, MCA_PML_CALL(
+			recv(mca_coll_pvas_segment(&r->segments, r->to, i), count, r->type, 0,
+			     RESULT_TAG, r->m->node, MPI_STATUS_IGNORE)));
+	return rc;
 }
 
 static int reserve(struct reduction *r)
@@ -186,14 +192,17 @@ static int reduce_segments(struct reduction *r)
 	const int nr = r->segments.nr;
 	int i, rc = reserve(r);
 
-	for (i = 0; i < nr + MCA_COLL_PVAS_WINDOW && rc == OMPI_SUCCESS; i++) {
+	if (rc != OMPI_SUCCESS)
+		return rc;
+	for (i = 0; i < nr + MCA_COLL_PVAS_WINDOW; i++) {
 		if (i >= MCA_COLL_PVAS_WINDOW && i - MCA_COLL_PVAS_WINDOW < nr)
-			rc = deliver(r, i - MCA_COLL_PVAS_WINDOW);
-		if (rc != OMPI_SUCCESS || i >= nr)
+			mca_coll_pvas_and_then(&rc, deliver(r, i - MCA_COLL_PVAS_WINDOW));
+		if (i >= nr)
 			continue;
-		rc = reduce_in_node(r, i, r->m->leaders ? place(r, i) : NULL);
-		if (rc == OMPI_SUCCESS && r->m->leaders)
-			rc = reduce_leaders(r, i);
+		mca_coll_pvas_and_then(&rc,
+				       reduce_in_node(r, i, r->m->leaders ? place(r, i) : NULL));
+		if (r->m->leaders)
+			mca_coll_pvas_and_then(&rc, reduce_leaders(r, i));
 	}
 	rc = mca_coll_pvas_wait_window(&r->window, rc);
 	free(r->memory);
@@ -206,8 +215,10 @@ int mca_coll_pvas_nodes_reduce(const void *sbuf, void *rbuf, int count,
 {
 	mca_coll_pvas_nodes_t *m = (mca_coll_pvas_nodes_t *)module;
 	struct reduction r = { .type = type, .op = op };
+	const bool faster = mca_coll_pvas_nodes_prefers(mca_coll_pvas_bytes(count, type) <=
+							MCA_COLL_PVAS_NODES_MOST_REDUCE);
 
-	if (!ompi_op_is_commute(op) || !mca_coll_pvas_nodes_begin(m, reduce))
+	if (!ompi_op_is_commute(op) || !mca_coll_pvas_nodes_begin_if(m, reduce, faster))
 		return m->previous.reduce(sbuf, rbuf, count, type, op, root, comm,
 					  m->previous.reduce_module);
 	r.node = m->node_of[root];

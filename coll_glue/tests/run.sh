@@ -111,7 +111,8 @@ for n in 4 7; do
 done
 try nodes-used		tasks 5 OMPI_MCA_coll_pvas_node_ranks=2 nodes used
 try nodes-chosen	tasks 4 OMPI_MCA_coll_pvas_node_ranks=2 \
-			OMPI_MCA_coll_pvas_when_oversubscribed=-1 nodes used
+			OMPI_MCA_coll_pvas_when_oversubscribed=-1 \
+			OMPI_MCA_coll_pvas_oversubscribed=1 nodes chosen
 try nodes-alone		tasks 3 OMPI_MCA_coll_pvas_node_ranks=1 nodes unused
 try nodes-off		tasks 4 OMPI_MCA_coll_pvas_node_ranks=2 OMPI_MCA_coll_pvas_segment=0 nodes used
 try nodes-too-many	tasks 4 OMPI_MCA_coll_pvas_node_ranks=2 OMPI_MCA_coll_pvas_most_ranks=3 nodes unused
@@ -121,6 +122,12 @@ try together	tasks 3 together
 try mismatch		tasks 3 mismatch
 try counters		tasks 2 OMPI_MCA_coll_pvas_oversubscribed=0 counters
 try unequal		tasks 3 unequal
+# On several nodes, where no rank cuts its data, and the component and the BTL below neither stop
+# at an error nor store behind a buffer
+try unequal-nodes	tasks 4 "${below[@]::1}" OMPI_MCA_coll_pvas_node_ranks=2 \
+			OMPI_MCA_coll_pvas_segment=1000000000 OMPI_MCA_btl=self,vader \
+			OMPI_MCA_btl_vader_single_copy_mechanism=none \
+			unequal bcast gather scatter reduce reduce_scatter reduce_scatter_block
 try roots		tasks 3 roots
 try stopped		tasks 3 stopped
 try stopped-2		tasks 2 OMPI_MCA_coll_pvas_oversubscribed=0 stopped 700
