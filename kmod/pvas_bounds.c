@@ -212,15 +212,15 @@ static void notrace pvas_on_remote_pages(unsigned long ip, unsigned long parent_
 /*
  * (mm or vma, ...). Unmapping waits until the monitor of a userfaultfd has read of it. The
  * end of a task can wait for none, which may be of another process: by a call that began
- * before the space was made, it can still register areas at any later time.
+ * before the space was made, it can still register areas at any later time. Nor can the end of
+ * a space, see pvas_vacate().
  */
 static void notrace pvas_on_unmap_event(unsigned long ip, unsigned long parent_ip,
 					struct ftrace_ops *ops, struct ftrace_regs *fregs)
 {
 	struct pt_regs *regs = ftrace_get_regs(fregs);
 
-	if (regs && (current->flags & PF_KTHREAD) && current->mm &&
-	    pvas_space_shift_of(current->mm))
+	if (regs && (current->flags & PF_KTHREAD) && pvas_space_has_mm(current->mm))
 		pvas_redirect(regs, pvas_stub_zero);
 }
 
@@ -263,6 +263,8 @@ static struct pvas_hook pvas_bounds[] = {
 	  .ops = { .func = pvas_on_place, .flags = PVAS_OPS_FLAGS } },
 	{ .bounds = pvas_call_bounds,
 	  .ops = { .func = pvas_on_call, .flags = PVAS_OPS_FLAGS | FTRACE_OPS_FL_IPMODIFY } },
+	{ .bounds = pvas_fill_bounds,
+	  .ops = { .func = pvas_on_fill, .flags = PVAS_OPS_FLAGS | FTRACE_OPS_FL_IPMODIFY } },
 	{ .optional = pvas_uffd_names,
 	  .ops = { .func = pvas_on_uffd, .flags = PVAS_OPS_FLAGS | FTRACE_OPS_FL_IPMODIFY } },
 	{ .optional = pvas_userfault_names,

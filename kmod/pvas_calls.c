@@ -405,20 +405,6 @@ const struct pvas_bound pvas_call_bounds[] = {
 	{ "do_pagemap_cmd", pvas_check_pagemap,
 	  .absent = !PVAS_HAVE_PAGEMAP_SCAN || !IS_ENABLED(CONFIG_PROC_PAGE_MONITOR) },
 	{ "tcp_zerocopy_receive", pvas_check_tcp_receive, .absent = !IS_ENABLED(CONFIG_INET) },
-	/* userfaultfd */
-	{ "mwriteprotect_range", pvas_check_uffd_fill, .absent = PVAS_NO_UFFD },
-	{ "mcopy_atomic", pvas_check_uffd_copy, .absent = PVAS_NO_UFFD || PVAS_UFFD_MFILL },
-	{ "mcopy_continue", pvas_check_uffd_fill, .absent = PVAS_NO_UFFD || PVAS_UFFD_MFILL },
-	{ "mfill_zeropage", pvas_check_uffd_fill, .absent = PVAS_NO_UFFD || PVAS_UFFD_MFILL },
-	{ "mfill_atomic_copy", pvas_check_uffd_copy, .absent = PVAS_NO_UFFD || !PVAS_UFFD_MFILL },
-	{ "mfill_atomic_continue", pvas_check_uffd_fill,
-	  .absent = PVAS_NO_UFFD || !PVAS_UFFD_MFILL },
-	{ "mfill_atomic_zeropage", pvas_check_uffd_fill,
-	  .absent = PVAS_NO_UFFD || !PVAS_UFFD_MFILL },
-	{ "mfill_atomic_poison", pvas_check_uffd_fill,
-	  .absent = PVAS_NO_UFFD || !PVAS_UFFD_POISON || PVAS_UFFD_UNCHECKED },
-	{ "move_pages", pvas_check_uffd_move,
-	  .absent = PVAS_NO_UFFD || !PVAS_UFFD_MOVE || PVAS_UFFD_UNCHECKED },
 	/* Changes that only one system call makes. */
 	{ "__x64_sys_brk", pvas_check_brk },
 	{ "__x64_sys_mlockall", pvas_check_mlockall },
@@ -433,34 +419,56 @@ const struct pvas_bound pvas_call_bounds[] = {
 	{ }
 };
 
+/* By userfaultfd's ioctls, whose memory need not be the caller's */
+const struct pvas_bound pvas_fill_bounds[] = {
+	{ "mwriteprotect_range", pvas_check_uffd_fill, .absent = PVAS_NO_UFFD },
+	{ "mcopy_atomic", pvas_check_uffd_copy, .absent = PVAS_NO_UFFD || PVAS_UFFD_MFILL },
+	{ "mcopy_continue", pvas_check_uffd_fill, .absent = PVAS_NO_UFFD || PVAS_UFFD_MFILL },
+	{ "mfill_zeropage", pvas_check_uffd_fill, .absent = PVAS_NO_UFFD || PVAS_UFFD_MFILL },
+	{ "mfill_atomic_copy", pvas_check_uffd_copy, .absent = PVAS_NO_UFFD || !PVAS_UFFD_MFILL },
+	{ "mfill_atomic_continue", pvas_check_uffd_fill,
+	  .absent = PVAS_NO_UFFD || !PVAS_UFFD_MFILL },
+	{ "mfill_atomic_zeropage", pvas_check_uffd_fill,
+	  .absent = PVAS_NO_UFFD || !PVAS_UFFD_MFILL },
+	{ "mfill_atomic_poison", pvas_check_uffd_fill,
+	  .absent = PVAS_NO_UFFD || !PVAS_UFFD_POISON || PVAS_UFFD_UNCHECKED },
+	{ "move_pages", pvas_check_uffd_move,
+	  .absent = PVAS_NO_UFFD || !PVAS_UFFD_MOVE || PVAS_UFFD_UNCHECKED },
+	{ }
+};
+
 /* ---- from the address of a function to its entry ---- */
 
-static unsigned long pvas_bound_at[ARRAY_SIZE(pvas_call_bounds)];
+static unsigned long pvas_call_at[ARRAY_SIZE(pvas_call_bounds)];
+static unsigned long pvas_fill_at[ARRAY_SIZE(pvas_fill_bounds)];
 
 /* ftrace passes an address: the first call of each function is matched by its name. */
-static const struct pvas_bound *pvas_learn_bound(unsigned long ip)
+static const struct pvas_bound *pvas_learn_bound(const struct pvas_bound *bounds,
+						 unsigned long *at, unsigned long ip)
 {
 	char name[KSYM_SYMBOL_LEN];
 	unsigned int i;
 
 	sprint_symbol_no_offset(name, ip);
-	for (i = 0; pvas_call_bounds[i].name; i++) {
-		if (strcmp(pvas_call_bounds[i].name, name))
+	for (i = 0; bounds[i].name; i++) {
+		if (strcmp(bounds[i].name, name))
 			continue;
-		WRITE_ONCE(pvas_bound_at[i], ip);
-		return &pvas_call_bounds[i];
+		WRITE_ONCE(at[i], ip);
+		return &bounds[i];
 	}
 	return NULL;
 }
 
-static const struct pvas_bound *pvas_find_bound(unsigned long ip)
+static const struct pvas_bound *pvas_find_bound(const struct pvas_bound *bounds,
+						unsigned long *at, unsigned int n,
+						unsigned long ip)
 {
 	unsigned int i;
 
-	for (i = 0; i < ARRAY_SIZE(pvas_bound_at); i++)
-		if (READ_ONCE(pvas_bound_at[i]) == ip)
-			return &pvas_call_bounds[i];
-	return pvas_learn_bound(ip);
+	for (i = 0; i < n; i++)
+		if (READ_ONCE(at[i]) == ip)
+			return &bounds[i];
+	return pvas_learn_bound(bounds, at, ip);
 }
 
 void notrace pvas_on_call(unsigned long ip, unsigned long parent_ip, struct ftrace_ops *ops,
@@ -473,7 +481,29 @@ void notrace pvas_on_call(unsigned long ip, unsigned long parent_ip, struct ftra
 
 	if (!part || !regs)
 		return;
-	bound = pvas_find_bound(ip);
+	bound = pvas_find_bound(pvas_call_bounds, pvas_call_at, ARRAY_SIZE(pvas_call_at), ip);
+	stub = bound ? bound->check(part, regs) : pvas_stub_eperm;
+	if (stub)
+		pvas_redirect(regs, stub);
+}
+
+/*
+ * (mm or ctx, ...). Only a task fills memory of its space: an ioctl of another process that has
+ * begun before the space was made would fill one that nobody is in.
+ */
+void notrace pvas_on_fill(unsigned long ip, unsigned long parent_ip, struct ftrace_ops *ops,
+			  struct ftrace_regs *fregs)
+{
+	struct pvas_partition *part = pvas_task_partition();
+	struct pt_regs *regs = ftrace_get_regs(fregs);
+	const struct pvas_bound *bound = NULL;
+	void *stub;
+
+	if (!regs || !pvas_space_has_mm(PVAS_UFFD_FILL_MM(regs->di)))
+		return;
+	if (part && part->space->mm == PVAS_UFFD_FILL_MM(regs->di))
+		bound = pvas_find_bound(pvas_fill_bounds, pvas_fill_at, ARRAY_SIZE(pvas_fill_at),
+					ip);
 	stub = bound ? bound->check(part, regs) : pvas_stub_eperm;
 	if (stub)
 		pvas_redirect(regs, stub);

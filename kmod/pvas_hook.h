@@ -81,7 +81,10 @@ extern bool pvas_refuse_ia32;
 
 /* pvas_calls.c */
 extern const struct pvas_bound pvas_call_bounds[];
+extern const struct pvas_bound pvas_fill_bounds[];
 void pvas_on_call(unsigned long ip, unsigned long parent_ip, struct ftrace_ops *ops,
+		  struct ftrace_regs *fregs);
+void pvas_on_fill(unsigned long ip, unsigned long parent_ip, struct ftrace_ops *ops,
 		  struct ftrace_regs *fregs);
 
 /* pvas_uffd.c */

@@ -184,12 +184,15 @@ static int pvas_paid_by_creator(const struct pvas_space *space, bool whole_root,
 	return err;
 }
 
-/* The user who has logged in, whatever its ids are now */
+/*
+ * The user who has logged in, whatever its ids are now, and those of the owner of its user
+ * namespace. Not in a container of root's, which can have been started by such a user.
+ */
 static int pvas_paid_by_login(const struct pvas_space *space, struct list_head *paid)
 {
 	kuid_t login = audit_get_loginuid(current);
 
-	if (space->cred->user_ns != &init_user_ns || uid_eq(space->cred->uid, GLOBAL_ROOT_UID) ||
+	if (pvas_container_of(space->cred->user_ns) || uid_eq(space->cred->uid, GLOBAL_ROOT_UID) ||
 	    !uid_valid(login) || uid_eq(login, GLOBAL_ROOT_UID))
 		return 0;
 	return pvas_paid_add(paid, login, NULL);

@@ -99,16 +99,22 @@ unsigned int pvas_space_count(struct user_namespace *ns)
 	return n;
 }
 
+/* Is @mm a space's? Also of one that has ended, until its memory is freed. Atomic. */
 bool pvas_space_has_mm(const struct mm_struct *mm)
 {
 	struct pvas_space *space;
 	bool found = false;
-	u32 id;
+	unsigned long i;
 
-	for (id = 1; !found && (space = pvas_space_next(&id)); id++) {
+	if (!pvas_mm_may_be_space(mm))
+		return false;
+	rcu_read_lock();
+	xa_for_each(&pvas_spaces, i, space) {
 		found = space->mm == mm;
-		pvas_space_put(space);
+		if (found)
+			break;
 	}
+	rcu_read_unlock();
 	return found;
 }
 

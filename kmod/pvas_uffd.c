@@ -12,9 +12,9 @@
  * which can't be made to wait.
  *
  * A REGISTER of another process that has begun before the space was made meets no check, and
- * can go on at any later time. Then neither the end of a task waits for its monitor, see
+ * can go on at any later time. Then neither the end of a task or space waits for its monitor, see
  * pvas_on_unmap_event(), nor an access to partition 0, where nobody may register anything, see
- * pvas_on_userfault().
+ * pvas_on_userfault(). A COPY or the like that goes on later has no effect, see pvas_on_fill().
  */
 #include <linux/ftrace.h>
 #include <linux/fs.h>
@@ -374,14 +374,15 @@ void notrace pvas_on_userfault(unsigned long ip, unsigned long parent_ip, struct
 			       struct ftrace_regs *fregs)
 {
 	struct pt_regs *regs = ftrace_get_regs(fregs);
-	const struct vm_area_struct *vma;
+	const struct vm_fault *vmf;
 	u32 shift;
 
 	if (!regs)
 		return;
-	vma = ((const struct vm_fault *)regs->di)->vma;
-	shift = pvas_space_shift_of(vma->vm_mm);
-	if (shift && !((vma->vm_end - 1) >> shift))
+	vmf = (const struct vm_fault *)regs->di;
+	shift = pvas_space_shift_of(vmf->vma->vm_mm);
+	/* Not the area, which can go on in partition 1: the kernel merges those of neighbours. */
+	if (shift && !(vmf->address >> shift))
 		pvas_redirect(regs, pvas_stub_userfault);
 }
 

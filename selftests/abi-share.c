@@ -128,6 +128,12 @@ static int as_login(void *arg)
 	return pt_write_file("/proc/self/loginuid", "12345") ? -ENOTSUP : as_user(arg);
 }
 
+/* The same, in a user namespace of that one's */
+static int as_login_in_namespace(void *arg)
+{
+	return pt_write_file("/proc/self/loginuid", "12345") ? -ENOTSUP : as_user_in_namespace(arg);
+}
+
 /* It does not set limits any more. */
 static int drop_sys_resource(void)
 {
@@ -359,6 +365,8 @@ PVAS_TEST(share_of_a_login)
 	EXPECT_EQ(5, *made);
 	*made = 0;
 	EXPECT_EQ(-ENOSPC, pt_in_child(as_login, &second));
+	EXPECT_EQ(0, *made);
+	EXPECT_EQ(-ENOSPC, pt_in_child(as_login_in_namespace, &second));
 	EXPECT_EQ(0, *made);
 	EXPECT_EQ(0, one_as(second));
 	close(go);

@@ -346,4 +346,109 @@ PVAS_TEST(userfaultfd_of_a_task)
 	pt_raw_close(&raw);
 }
 
+/* ---- and what it can't keep ---- */
+
+#define LARGE_AT 0x40000000UL
+#define LARGE_LEN (64UL << 20)
+
+static int leave_large(void *arg)
+{
+	if (mmap((void *)LARGE_AT, LARGE_LEN, PROT_READ | PROT_WRITE,
+		 MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == MAP_FAILED)
+		return -ENOTSUP;
+	return leave_registering(arg);
+}
+
+static long anon_kib(void)
+{
+	return pt_file_kib("/proc/meminfo", "AnonPages:");
+}
+
+/* nor does the memory of all wait for it, which the last task has filled */
+PVAS_TEST(userfaultfd_of_a_vacant_space)
+{
+	uint64_t features = UFFD_FEATURE_EVENT_UNMAP;
+	int zero = open("/dev/zero", O_RDONLY), i;
+	struct pt_raw raw;
+	long before;
+	pid_t pid;
+
+	PT_NEED_ROOT();
+	watch = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	ASSERT_NE(MAP_FAILED, (void *)watch);
+	pt_raw_init(&raw, PVAS_SHIFT_DEFAULT);
+	raw.prepare = leave_large;
+	raw.prepare_arg = &features;
+	raw.keep = LARGE_AT;
+	ASSERT_EQ(0, pt_raw_create(&raw));
+	watch->at = LARGE_AT;
+	watch->go = 1;
+	while (!watch->done)
+		usleep(1000);
+	EXPECT_EQ(1, watch->registered);
+	pid = pt_raw_spawn(&raw, 1);
+	ASSERT_LT(0, pid);
+	before = anon_kib();
+	EXPECT_EQ(LARGE_LEN - 4096, pt_raw_call(&raw, 1, SYS_read, zero, LARGE_AT + 4096,
+						LARGE_LEN - 4096));
+	EXPECT_LT(before + (long)(LARGE_LEN / 2048), anon_kib());
+	pt_kill(pid);
+	for (i = 0; i < 20 && anon_kib() > before + (long)(LARGE_LEN / 8192); i++)
+		usleep(50000);
+	EXPECT_GT(20, i) TH_LOG("%ld KiB are left", anon_kib() - before);
+	EXPECT_EQ(0, kill(watch->waits, 0));
+	kill(watch->waits, SIGKILL);
+	pt_raw_close(&raw);
+	close(zero);
+}
+
+#define BORDER (1UL << PVAS_SHIFT_DEFAULT)
+
+static int leave_border(void *arg)
+{
+	if (mmap((void *)(BORDER - 4096), 4096, PROT_READ | PROT_WRITE,
+		 MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == MAP_FAILED)
+		return -ENOTSUP;
+	return leave_registering(arg);
+}
+
+/* nor does it matter that the kernel makes one area of the last page and the first of a task */
+PVAS_TEST(userfaultfd_at_the_border)
+{
+	const long look[6] = { BORDER - 4096, 1, 0 };
+	uint64_t features = 0;
+	struct pt_raw raw;
+	long ret = 0;
+	pid_t pid;
+	int i;
+
+	PT_NEED_ROOT();
+	watch = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	ASSERT_NE(MAP_FAILED, (void *)watch);
+	pt_raw_init(&raw, PVAS_SHIFT_DEFAULT);
+	raw.prepare = leave_border;
+	raw.prepare_arg = &features;
+	raw.keep = BORDER - 4096;
+	ASSERT_EQ(0, pt_raw_create(&raw));
+	pid = pt_raw_spawn(&raw, 1);
+	ASSERT_LT(0, pid);
+	EXPECT_EQ(BORDER, pt_raw_call(&raw, 1, SYS_mmap, BORDER, 4096, PROT_READ | PROT_WRITE,
+				      MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0));
+	EXPECT_EQ(0, pt_raw_call(&raw, 1, SYS_madvise, BORDER, 4096, MADV_NOHUGEPAGE));
+	watch->at = BORDER - 4096;
+	watch->len = 8192;
+	watch->go = 1;
+	while (!watch->done)
+		usleep(1000);
+	EXPECT_EQ(1, watch->registered);
+	pt_raw_ask(&raw, 1, SYS_getrandom, look);
+	for (i = 0; i < 200 && !pt_raw_answer(&raw, 1, &ret); i++)
+		usleep(10000);
+	EXPECT_EQ(1, ret);
+	pt_kill(pid);
+	EXPECT_EQ(0, kill(watch->waits, 0));
+	kill(watch->waits, SIGKILL);
+	pt_raw_close(&raw);
+}
+
 PT_MAIN()

@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Ioctls of a userfaultfd of the creator's, in another process, that begin before the space is
+ * made, and go on after it: a FUSE server has their arguments, and answers late.
+ */
+#define _GNU_SOURCE
+#include <linux/userfaultfd.h>
+#include <stddef.h>
+#include <pthread.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include "kselftest_harness.h"
+#include "pvas_test.h"
+#include "silent_fuse.h"
+
+#define LARGE_AT 0x40000000UL
+#define LARGE_LEN (64UL << 20)
+#define DIRNAME "/tmp/pvas-late"
+
+static struct {
+	volatile int waits, go, done, registered, go2, done2;
+	volatile long copied;
+	void *volatile src;
+	volatile pid_t pid;
+} *watch;
+
+static void serve(int fd)
+{
+	static union { struct fuse_in_header in; char all[256 << 10]; } ask;
+	struct answer answer;
+	int len;
+
+	while (read(fd, &ask, sizeof(ask)) > 0 || errno == EINTR || errno == ENOENT) {
+		if (ask.in.opcode == FUSE_FORGET || ask.in.opcode == FUSE_INTERRUPT)
+			continue;
+		memset(&answer, 0, sizeof(answer));
+		len = fuse_answer(&ask.in, answer.data);
+		if (ask.in.opcode == FUSE_LOOKUP)
+			((struct fuse_entry_out *)answer.data)->attr.size = 8192;
+		if (ask.in.opcode == FUSE_GETATTR)
+			((struct fuse_attr_out *)answer.data)->attr.size = 8192;
+		if (ask.in.opcode == FUSE_READ &&
+		    ((struct fuse_read_in *)(&ask.in + 1))->offset) {
+			struct uffdio_copy *copy = (void *)answer.data;
+
+			while (!watch->go2)
+				usleep(1000);
+			copy->dst = LARGE_AT;
+			copy->src = (uintptr_t)watch->src;
+			copy->len = LARGE_LEN;
+		} else if (ask.in.opcode == FUSE_READ) {
+			struct uffdio_register *reg = (void *)answer.data;
+
+			watch->waits = 1;
+			while (!watch->go)
+				usleep(1000);
+			reg->range.start = LARGE_AT;
+			reg->range.len = LARGE_LEN;
+			reg->mode = UFFDIO_REGISTER_MODE_MISSING;
+		}
+		answer.head.unique = ask.in.unique;
+		answer.head.error = len < 0 ? -ENOSYS : 0;
+		answer.head.len = sizeof(answer.head) + (len < 0 ? 0 : len);
+		if (write(fd, &answer, answer.head.len) < 0 && errno != ENOENT)
+			break;
+	}
+	_exit(0);
+}
+
+struct late {
+	int uffd;
+	struct uffdio_copy *copy;
+};
+
+static void *copy_late(void *arg)
+{
+	struct late *late = arg;
+	long ret = ioctl(late->uffd, UFFDIO_COPY, late->copy);
+
+	watch->copied = ret ? -errno : late->copy->copy;
+	watch->done2 = 1;
+	return NULL;
+}
+
+static void hold_by_fuse(int uffd)
+{
+	static struct late late;
+	char options[128];
+	pthread_t thread;
+	int fd, file, i;
+	void *p;
+
+	watch->pid = getpid();
+	if (unshare(CLONE_NEWNS) || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL))
+		perror("unshare");
+	mkdir(DIRNAME, 0777);
+	fd = open("/dev/fuse", O_RDWR);
+	if (fd < 0)
+		perror("/dev/fuse");
+	snprintf(options, sizeof(options), "fd=%d,rootmode=40000,user_id=0,group_id=0", fd);
+	if (mount("fuse", DIRNAME, "fuse", MS_NOSUID | MS_NODEV, options))
+		perror("mount");
+	for (i = 0; i < 3; i++) {
+		if (!fork()) {
+			close(uffd);
+			serve(fd);
+		}
+	}
+	close(fd);
+	file = open(DIRNAME "/f", O_RDWR);
+	p = mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE, file, 0);
+	madvise(p, 8192, MADV_RANDOM);
+	late = (struct late){ uffd, (void *)((char *)p + 4096) };
+	watch->src = mmap(NULL, LARGE_LEN, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	pthread_create(&thread, NULL, copy_late, &late);
+	usleep(300000);
+	if (p == MAP_FAILED)
+		perror("fuse file");
+	watch->registered = !ioctl(uffd, UFFDIO_REGISTER, p) ? 1 : -errno;
+	watch->done = 1;
+	for (;;)
+		pause();
+}
+
+static int leave(void *arg)
+{
+	struct uffdio_api api = { .api = UFFD_API, .features = UFFD_FEATURE_EVENT_UNMAP };
+	int fd = syscall(SYS_userfaultfd, O_CLOEXEC | UFFD_USER_MODE_ONLY), i;
+
+	(void)arg;
+	if (fd < 0 || ioctl(fd, UFFDIO_API, &api) ||
+	    mmap((void *)LARGE_AT, LARGE_LEN, PROT_READ | PROT_WRITE,
+		 MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == MAP_FAILED)
+		return -ENOTSUP;
+	if (!fork())
+		hold_by_fuse(fd);
+	close(fd);
+	for (i = 0; i < 3000 && !watch->waits; i++)
+		usleep(10000);
+	usleep(500000);
+	return watch->waits ? 0 : -ETIME;
+}
+
+static long anon_kib(void)
+{
+	return pt_file_kib("/proc/meminfo", "AnonPages:");
+}
+
+/*
+ * A REGISTER and a COPY that had begun before the space was made, and whose arguments came later,
+ * fill no memory that nobody would have.
+ */
+PVAS_TEST(userfaultfd_copy_on_its_way)
+{
+	struct pt_raw raw;
+	long before;
+	int i;
+
+	PT_NEED_ROOT();
+	if (system("modprobe fuse 2>/dev/null")) {
+		/* It may be part of the kernel. */
+	}
+	watch = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	ASSERT_NE(MAP_FAILED, (void *)watch);
+	pt_raw_init(&raw, PVAS_SHIFT_DEFAULT);
+	raw.prepare = leave;
+	raw.keep = LARGE_AT;
+	ASSERT_EQ(0, pt_raw_create(&raw));
+	before = anon_kib();
+	watch->go = 1;
+	for (i = 0; i < 1000 && !watch->done; i++)
+		usleep(10000);
+	EXPECT_EQ(1, watch->registered);
+	watch->go2 = 1;
+	for (i = 0; i < 1000 && !watch->done2; i++)
+		usleep(10000);
+	EXPECT_EQ(-EPERM, watch->copied);
+	kill(watch->pid, SIGKILL);
+	EXPECT_GT(16384, anon_kib() - before);
+	pt_raw_close(&raw);
+}
+
+PT_MAIN()
