@@ -2,7 +2,7 @@
 /*
  * Hooks are switched on with the first space and off after the last, so a machine
  * without a space pays nothing. Each subject has its own set: pvas_bounds.c,
- * pvas_guard.c.
+ * pvas_guard.c, pvas_leave.c.
  *
  * Once needed, an ftrace_ops stays registered until the module is removed: unregistering
  * waits, under ftrace's own lock, until each task that was preempted has run again, and a
@@ -11,7 +11,8 @@
  * the other patches the kernel's text once, and does not wait for tasks.
  *
  * Tracepoints: sched_process_fork, sched_process_exec, sched_process_exit, to count the
- * processes in a partition.
+ * processes in a partition; for the last a hook of pvas_leave.c where the tracepoint comes too
+ * early.
  *
  * A process outside all spaces costs one hash look-up for each hook.
  */
@@ -35,7 +36,7 @@
 #define PVAS_LINGER	msecs_to_jiffies(200)
 
 static const struct pvas_hook_set * const pvas_hook_sets[] = {
-	&pvas_bounds_set, &pvas_guard_set
+	&pvas_bounds_set, &pvas_guard_set, &pvas_leave_set
 };
 
 /* Every hook of every set, in their order. */
@@ -224,10 +225,12 @@ static void pvas_probe_exec(void *data, struct task_struct *tsk, pid_t old_pid,
 	pvas_task_on_exec(tsk);
 }
 
+#ifndef PVAS_FN_EXIT
 static void pvas_probe_exit(void *data, struct task_struct *tsk)
 {
 	pvas_task_on_exit(tsk);
 }
+#endif
 
 static struct pvas_probe {
 	const char *name;
@@ -237,7 +240,9 @@ static struct pvas_probe {
 } pvas_probes[] = {
 	{ .name = "sched_process_fork", .func = pvas_probe_fork },
 	{ .name = "sched_process_exec", .func = pvas_probe_exec },
+#ifndef PVAS_FN_EXIT
 	{ .name = "sched_process_exit", .func = pvas_probe_exit },
+#endif
 };
 
 static void pvas_match_tracepoint(struct tracepoint *tp, void *priv)

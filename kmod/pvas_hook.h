@@ -88,5 +88,6 @@ void pvas_on_call(unsigned long ip, unsigned long parent_ip, struct ftrace_ops *
 void pvas_on_uffd(unsigned long ip, unsigned long parent_ip, struct ftrace_ops *ops,
 		  struct ftrace_regs *fregs);
 extern const struct pvas_hook_set pvas_guard_set;	/* pvas_guard.c */
+extern const struct pvas_hook_set pvas_leave_set;	/* pvas_leave.c */
 
 #endif /* PVAS_HOOK_H */

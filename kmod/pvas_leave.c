@@ -13,6 +13,7 @@
 #include <linux/slab.h>
 
 #include "pvas.h"
+#include "pvas_hook.h"
 #include "pvas_member.h"
 
 static unsigned int pvas_reclaim_wait_ms = 10000;
@@ -233,8 +234,8 @@ void pvas_task_on_exec(struct task_struct *tsk)
 }
 
 /*
- * Tracepoint sched_process_exit: after exit_mm(), for each thread. A thread that the
- * kernel created can be the last of its process.
+ * After exit_mm(), for each thread: tracepoint sched_process_exit, or PVAS_FN_EXIT. A thread
+ * that the kernel created can be the last of its process.
  */
 void pvas_task_on_exit(struct task_struct *tsk)
 {
@@ -258,3 +259,25 @@ void pvas_task_on_exit(struct task_struct *tsk)
 		pvas_member_leave(m, TWA_NONE);
 	pvas_partition_put(part);
 }
+
+/* ---- the hook ---- */
+
+#ifdef PVAS_FN_EXIT
+/* The function serves a fork that fails, too, on behalf of the child. */
+static void notrace pvas_on_exit(unsigned long ip, unsigned long parent_ip,
+				 struct ftrace_ops *ops, struct ftrace_regs *fregs)
+{
+	if (current->flags & PF_EXITING)
+		pvas_task_on_exit(current);
+}
+
+static const char * const pvas_exit_names[] = { PVAS_FN_EXIT, NULL };
+
+static struct pvas_hook pvas_leave_hooks[] = {
+	{ .names = pvas_exit_names, .ops = { .func = pvas_on_exit, .flags = PVAS_OPS_FLAGS } },
+};
+
+const struct pvas_hook_set pvas_leave_set = { pvas_leave_hooks, ARRAY_SIZE(pvas_leave_hooks) };
+#else
+const struct pvas_hook_set pvas_leave_set;
+#endif
