@@ -31,6 +31,8 @@
 #error "pvas does not work with kernels 6.13 to 7.1"
 #endif
 #if PVAS_IS_7_2
+#include <linux/cpumask.h>
+#include <linux/irq_work.h>
 #include <linux/sched/exec_state.h>
 #include <asm/vdso/vsyscall.h>
 #endif
@@ -144,6 +146,9 @@ struct pvas_vma_remap {
 #else
 #define PVAS_ITER_RANGES(iter)	 ((const struct iovec *)NULL)
 #endif
+
+/* 6.16 moved the tracepoint of exit to before exit_mm(). */
+#define PVAS_EXIT_PROBE_IS_EARLY PVAS_IS_7_2
 
 #define PVAS_HAVE_PAGEMAP_SCAN (LINUX_VERSION_CODE >= KERNEL_VERSION(6, 7, 0))
 #define PVAS_HAVE_SETSELFATTR (LINUX_VERSION_CODE >= KERNEL_VERSION(6, 8, 0))
@@ -318,6 +323,56 @@ static inline unsigned long pvas_vdso_start(const struct mm_struct *mm)
 	return vdso + mm->context.vdso_image->sym_vvar_start;
 #endif
 }
+
+/*
+ * 7.2 counts the tasks that use the concurrency ids (rseq(2)) of an mm, and takes an mm without
+ * any for ended: it forgets which ids processors own. If a task entered such a space, the kernel
+ * could search for a free id for ever, with interrupts off. So a space has as many users more as
+ * there are processors, as long as its mm lives. Then the first task makes all ids the
+ * processors', and there they stay: the kernel changes that as threads come and go, and a task
+ * that enters in between would break it. Nor does it queue work any more for which the last
+ * user must wait. The caller is the only task with @mm; pvas_cid_release() undoes it.
+ */
+#if PVAS_IS_7_2 && defined(CONFIG_SCHED_MM_CID)
+#define PVAS_HAVE_CID_USERS	1
+
+static inline void pvas_cid_keep(struct mm_struct *mm)
+{
+	struct mm_mm_cid *mc = &mm->mm_cid;
+
+	mutex_lock(&mc->mutex);
+	raw_spin_lock_irq(&mc->lock);
+	mc->users += num_possible_cpus();
+	cpumask_copy(mm_cpus_allowed(mm), cpu_possible_mask);
+	WRITE_ONCE(mc->nr_cpus_allowed, num_possible_cpus());
+	raw_spin_unlock_irq(&mc->lock);
+	mutex_unlock(&mc->mutex);
+	irq_work_sync(&mc->irq_work);
+	cancel_work_sync(&mc->work);
+}
+
+static inline void pvas_cid_release(struct mm_struct *mm)
+{
+	struct mm_mm_cid *mc = &mm->mm_cid;
+
+	mutex_lock(&mc->mutex);
+	raw_spin_lock_irq(&mc->lock);
+	mc->users -= num_possible_cpus();
+	raw_spin_unlock_irq(&mc->lock);
+	mutex_unlock(&mc->mutex);
+}
+
+/* After an exec into a space: the caller's id comes when it runs again after another task. */
+static inline bool pvas_cid_is_missing(void)
+{
+	return current->mm_cid.active && READ_ONCE(current->mm_cid.cid) == MM_CID_UNSET;
+}
+#else
+#define PVAS_HAVE_CID_USERS	0
+static inline void pvas_cid_keep(struct mm_struct *mm) { }
+static inline void pvas_cid_release(struct mm_struct *mm) { }
+static inline bool pvas_cid_is_missing(void) { return false; }
+#endif
 
 static inline unsigned int pvas_inode_state(struct inode *inode)
 {

@@ -45,8 +45,9 @@
  *
  * Locks, outermost first: space->lock (spinning; partition table, states,
  * counters), pvas_members_lock (spinning; both hashes), space->label_lock. None is held
- * over anything that sleeps. The first two are taken from tracepoint probes, which run
- * with preemption off in process context, never from interrupts.
+ * over anything that sleeps. The first two are taken from tracepoint probes and, where
+ * spinlocks don't sleep, a hook in exit: in process context, where nothing may sleep; never
+ * from interrupts.
  *
  * With PREEMPT_RT, where spinlocks sleep unless they are raw: ftrace callbacks, which run with
  * preemption off if another tracer has the function too, take no lock but space->label_lock.
@@ -233,6 +234,7 @@ struct pvas_space {
  * @unclean:	areas are left as long as the mm lives
  * @vacates:	with it, all memory of the space was freed
  * @in_exec:	its task is in an exec that stays: nobody may begin to share its memory
+ * @settle:	runs when its task first returns to user space, see pvas_settle()
  * @next:	of the same task's next program: takes the index when this is freed; under
  *		space->lock
  */
@@ -258,6 +260,7 @@ struct pvas_partition {
 	bool unclean;
 	bool vacates;
 	bool in_exec;
+	struct callback_head settle;
 	struct pvas_partition *next;
 	struct completion reclaimed;
 	struct rcu_head rcu;

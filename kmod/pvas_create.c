@@ -255,6 +255,7 @@ static int pvas_space_open(struct pvas_space *space)
 	mmget(space->mm);
 	/* Lets the kernel set the oom_score_adj of all tasks at once, as for vfork. */
 	pvas_mm_set_flag(space->mm, MMF_MULTIPROCESS);
+	pvas_cid_keep(space->mm);
 	space->pinned = true;
 	space->files = 1;
 	/* The open file that the caller used holds the module. */
@@ -269,6 +270,7 @@ static int pvas_space_open(struct pvas_space *space)
 	}
 	pvas_exe_give_back(space->mm, pvas_task_creator_remove(creator));
 	module_put(THIS_MODULE);
+	pvas_cid_release(space->mm);
 	mmput(space->mm);
 	mmdrop(space->mm);
 	return err;

@@ -2,10 +2,12 @@
 /*
  * The events by which processes come into a partition and leave it: fork, exec, exit.
  *
- * Tracepoints report them: sched_process_fork, sched_process_exec, sched_process_exit. Their
- * probes run with preemption off, where a kernel with PREEMPT_RT can neither take a spinlock
- * nor allocate memory. There, the functions that the kernel calls next after each of them are
- * redirected, into stubs that can do both, and then call the function:
+ * Tracepoints report them: sched_process_fork, sched_process_exec, sched_process_exit. Where the
+ * last comes before exit_mm(), a callback on exit_files, which comes after, takes its place.
+ *
+ * These probes run with preemption off, where a kernel with PREEMPT_RT can neither take a
+ * spinlock nor allocate memory. There, the functions that the kernel calls next after each of
+ * them are redirected, into stubs that can do both, and then call the function:
  *
  *  - wake_up_new_task: the child exists and has not run yet;
  *  - finalize_exec: the last that a binary format calls, before a tracer sees the exec;
@@ -23,6 +25,8 @@
 #include "pvas.h"
 #include "pvas_hook.h"
 #include "pvas_member.h"
+
+static const char * const pvas_exit_names[] = { "exit_files", NULL };
 
 #if PVAS_PROBES_MAY_LOCK
 
@@ -53,6 +57,9 @@ static struct pvas_probe {
 	{ .name = "sched_process_exit", .func = pvas_probe_exit },
 };
 
+/* Without the last one where it is early. */
+#define PVAS_N_PROBES	((int)ARRAY_SIZE(pvas_probes) - PVAS_EXIT_PROBE_IS_EARLY)
+
 static void pvas_match_tracepoint(struct tracepoint *tp, void *priv)
 {
 	struct pvas_probe *probe = priv;
@@ -65,7 +72,7 @@ int pvas_event_init(void)
 {
 	int i;
 
-	for (i = 0; i < ARRAY_SIZE(pvas_probes); i++) {
+	for (i = 0; i < PVAS_N_PROBES; i++) {
 		for_each_kernel_tracepoint(pvas_match_tracepoint, &pvas_probes[i]);
 		if (!pvas_probes[i].tp) {
 			pr_err("no tracepoint %s in this kernel\n", pvas_probes[i].name);
@@ -79,7 +86,7 @@ int pvas_event_on(void)
 {
 	int i, err = 0;
 
-	for (i = 0; !err && i < ARRAY_SIZE(pvas_probes); i++) {
+	for (i = 0; !err && i < PVAS_N_PROBES; i++) {
 		err = tracepoint_probe_register(pvas_probes[i].tp, pvas_probes[i].func, NULL);
 		pvas_probes[i].on = !err;
 	}
@@ -90,14 +97,27 @@ void pvas_event_off(void)
 {
 	int i;
 
-	for (i = ARRAY_SIZE(pvas_probes) - 1; i >= 0; i--) {
+	for (i = PVAS_N_PROBES - 1; i >= 0; i--) {
 		if (pvas_probes[i].on)
 			tracepoint_probe_unregister(pvas_probes[i].tp, pvas_probes[i].func, NULL);
 		pvas_probes[i].on = false;
 	}
 }
 
-const struct pvas_hook_set pvas_event_set = { NULL, 0 };
+/* A fork that fails calls the function for the child. */
+static void notrace pvas_on_exit(unsigned long ip, unsigned long parent_ip,
+				 struct ftrace_ops *ops, struct ftrace_regs *fregs)
+{
+	if (current->flags & PF_EXITING)
+		pvas_task_on_exit(current);
+}
+
+static struct pvas_hook pvas_exit_hook = {
+	.names = pvas_exit_names,
+	.ops = { .func = pvas_on_exit, .flags = PVAS_OPS_FLAGS },
+};
+
+const struct pvas_hook_set pvas_event_set = { &pvas_exit_hook, PVAS_EXIT_PROBE_IS_EARLY };
 
 #else
 
@@ -181,7 +201,6 @@ static void notrace pvas_on_exit_files(unsigned long ip, unsigned long parent_ip
 
 static const char * const pvas_wake_up_names[] = { "wake_up_new_task", NULL };
 static const char * const pvas_finalize_names[] = { "finalize_exec", NULL };
-static const char * const pvas_exit_names[] = { "exit_files", NULL };
 
 #define PVAS_EVENT_HOOK(names_, func_) {						\
 	.names = names_,								\

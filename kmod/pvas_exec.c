@@ -11,6 +11,7 @@
  * starts in the loader.
  */
 #include <linux/cred.h>
+#include <linux/delay.h>
 #include <linux/elf.h>
 #include <linux/file.h>
 #include <linux/personality.h>
@@ -88,6 +89,30 @@ static int pvas_install_fd(struct linux_binprm *bprm)
 	return fd;
 }
 
+/*
+ * Waits until the caller has been switched out and in again. A tracer that waits for the exec lets
+ * this run too early: then its program begins without an id, and gets one with the next switch.
+ */
+static void pvas_settle(struct callback_head *work)
+{
+	struct pvas_partition *part = container_of(work, struct pvas_partition, settle);
+
+	while (pvas_cid_is_missing())
+		usleep_range(10, 50);
+	/* pvas_exit() waits with synchronize_rcu_tasks() until we have returned. */
+	pvas_partition_put(part);
+}
+
+static void pvas_settle_later(struct pvas_partition *part)
+{
+	if (!PVAS_HAVE_CID_USERS)
+		return;
+	kref_get(&part->ref);
+	init_task_work(&part->settle, pvas_settle);
+	if (task_work_add(current, &part->settle, TWA_RESUME))
+		pvas_partition_put(part);
+}
+
 /* The caller uses the space's mm, and its calls are not bounded yet. */
 static int pvas_build_task(struct pvas_exec *ex)
 {
@@ -106,6 +131,7 @@ static int pvas_build_task(struct pvas_exec *ex)
 	pvas_table_publish(part, PVAS_PART_RUNNING);
 	pvas_exe_show(part, bprm->file);
 	pvas_task_entered();
+	pvas_settle_later(part);
 
 	finalize_exec(bprm);
 	ELF_PLAT_INIT(regs, 0);

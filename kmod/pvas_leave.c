@@ -233,8 +233,8 @@ void pvas_task_on_exec(struct task_struct *tsk)
 }
 
 /*
- * Tracepoint sched_process_exit: after exit_mm(), for each thread. A thread that the
- * kernel created can be the last of its process.
+ * After exit_mm(), for each thread, see pvas_event.c. A thread that the kernel created can be
+ * the last of its process.
  */
 void pvas_task_on_exit(struct task_struct *tsk)
 {
