@@ -189,6 +189,13 @@ struct userfaultfd_ctx {
 #define PVAS_UFFD_FILL_MM(arg) ((const struct mm_struct *)(arg))
 #endif
 
+/* The mm into which mfill_atomic_install_pte() puts a page */
+#if PVAS_UFFD_MFILL
+#define PVAS_INSTALL_MM(regs) (((const struct vm_area_struct *)(regs)->si)->vm_mm)
+#else
+#define PVAS_INSTALL_MM(regs) ((const struct mm_struct *)(regs)->di)
+#endif
+
 /* Of the file of an attached System V segment: private to ipc/shm.c, the same in all kernels. */
 struct pvas_shm_file_data {
 	int id;

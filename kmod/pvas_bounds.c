@@ -247,6 +247,7 @@ static const char * const pvas_remote_pages_names[] = {
 	"get_user_pages_remote", "pin_user_pages_remote", NULL
 };
 static const char * const pvas_unmap_event_names[] = { "userfaultfd_unmap_prep", NULL };
+static const char * const pvas_install_page_names[] = { "mfill_atomic_install_pte", NULL };
 static const char * const pvas_uffd_names[] = { "userfaultfd_ioctl", NULL };
 static const char * const pvas_key_names[] = { "arch_set_user_pkey_access", NULL };
 static const char * const pvas_userfault_names[] = { "handle_userfault", NULL };
@@ -265,6 +266,9 @@ static struct pvas_hook pvas_bounds[] = {
 	  .ops = { .func = pvas_on_call, .flags = PVAS_OPS_FLAGS | FTRACE_OPS_FL_IPMODIFY } },
 	{ .bounds = pvas_fill_bounds,
 	  .ops = { .func = pvas_on_fill, .flags = PVAS_OPS_FLAGS | FTRACE_OPS_FL_IPMODIFY } },
+	{ .optional = pvas_install_page_names,
+	  .ops = { .func = pvas_on_install_page,
+		   .flags = PVAS_OPS_FLAGS | FTRACE_OPS_FL_IPMODIFY } },
 	{ .optional = pvas_uffd_names,
 	  .ops = { .func = pvas_on_uffd, .flags = PVAS_OPS_FLAGS | FTRACE_OPS_FL_IPMODIFY } },
 	{ .optional = pvas_userfault_names,

@@ -508,3 +508,21 @@ void notrace pvas_on_fill(unsigned long ip, unsigned long parent_ip, struct ftra
 	if (stub)
 		pvas_redirect(regs, stub);
 }
+
+/*
+ * For each page, since a UFFDIO_COPY whose data come from a file server can be in the middle of
+ * mcopy_atomic() when the space is made.
+ */
+void notrace pvas_on_install_page(unsigned long ip, unsigned long parent_ip,
+				  struct ftrace_ops *ops, struct ftrace_regs *fregs)
+{
+	struct pvas_partition *part = pvas_task_partition();
+	struct pt_regs *regs = ftrace_get_regs(fregs);
+	const struct mm_struct *mm;
+
+	if (!regs)
+		return;
+	mm = PVAS_INSTALL_MM(regs);
+	if (pvas_space_has_mm(mm) && !(part && part->space->mm == mm))
+		pvas_redirect(regs, pvas_stub_eperm);
+}

@@ -86,6 +86,8 @@ void pvas_on_call(unsigned long ip, unsigned long parent_ip, struct ftrace_ops *
 		  struct ftrace_regs *fregs);
 void pvas_on_fill(unsigned long ip, unsigned long parent_ip, struct ftrace_ops *ops,
 		  struct ftrace_regs *fregs);
+void pvas_on_install_page(unsigned long ip, unsigned long parent_ip, struct ftrace_ops *ops,
+			  struct ftrace_regs *fregs);
 
 /* pvas_uffd.c */
 void pvas_on_uffd(unsigned long ip, unsigned long parent_ip, struct ftrace_ops *ops,

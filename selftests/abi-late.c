@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Ioctls of a userfaultfd of the creator's, in another process, that begin before the space is
- * made, and go on after it: a FUSE server has their arguments, and answers late.
+ * made, and go on after it: a FUSE server has their arguments or data, and answers late.
  */
 #define _GNU_SOURCE
 #include <linux/userfaultfd.h>
@@ -9,6 +9,7 @@
 #include <pthread.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include "kselftest_harness.h"
 #include "pvas_test.h"
@@ -19,7 +20,8 @@
 #define DIRNAME "/tmp/pvas-late"
 
 static struct {
-	volatile int waits, go, done, registered, go2, done2;
+	bool late_data;		/* the copy waits for what it copies, not for its arguments */
+	volatile int copies, waits, go, done, registered, go2, done2;
 	volatile long copied;
 	void *volatile src;
 	volatile pid_t pid;
@@ -44,8 +46,11 @@ static void serve(int fd)
 		    ((struct fuse_read_in *)(&ask.in + 1))->offset) {
 			struct uffdio_copy *copy = (void *)answer.data;
 
+			watch->copies = 1;
 			while (!watch->go2)
 				usleep(1000);
+			if (watch->late_data)
+				goto answer;
 			copy->dst = LARGE_AT;
 			copy->src = (uintptr_t)watch->src;
 			copy->len = LARGE_LEN;
@@ -59,6 +64,7 @@ static void serve(int fd)
 			reg->range.len = LARGE_LEN;
 			reg->mode = UFFDIO_REGISTER_MODE_MISSING;
 		}
+answer:
 		answer.head.unique = ask.in.unique;
 		answer.head.error = len < 0 ? -ENOSYS : 0;
 		answer.head.len = sizeof(answer.head) + (len < 0 ? 0 : len);
@@ -83,11 +89,47 @@ static void *copy_late(void *arg)
 	return NULL;
 }
 
+/* A copy into an area that is registered then, and is not when the space is made */
+static void *copy_late_data(void *arg)
+{
+	struct late *late = arg;
+	struct uffdio_copy copy = {
+		.dst = LARGE_AT, .src = (uintptr_t)watch->src, .len = LARGE_LEN
+	};
+	long ret = ioctl(late->uffd, UFFDIO_COPY, &copy);
+
+	watch->copied = ret ? -errno : copy.copy;
+	watch->done2 = 1;
+	return NULL;
+}
+
+static void begin_copy(struct late *late, int file)
+{
+	struct uffdio_register reg = {
+		.range = { LARGE_AT, LARGE_LEN }, .mode = UFFDIO_REGISTER_MODE_MISSING
+	};
+	pthread_t thread;
+
+	if (!watch->late_data) {
+		pthread_create(&thread, NULL, copy_late, late);
+		usleep(300000);
+		return;
+	}
+	if (ioctl(late->uffd, UFFDIO_REGISTER, &reg))
+		perror("UFFDIO_REGISTER");
+	mmap(watch->src, 4096, PROT_READ, MAP_PRIVATE | MAP_FIXED, file, 4096);
+	madvise(watch->src, 4096, MADV_RANDOM);
+	pthread_create(&thread, NULL, copy_late_data, late);
+	while (!watch->copies)
+		usleep(1000);
+	if (ioctl(late->uffd, UFFDIO_UNREGISTER, &reg.range))
+		perror("UFFDIO_UNREGISTER");
+}
+
 static void hold_by_fuse(int uffd)
 {
 	static struct late late;
 	char options[128];
-	pthread_t thread;
 	int fd, file, i;
 	void *p;
 
@@ -103,6 +145,8 @@ static void hold_by_fuse(int uffd)
 		perror("mount");
 	for (i = 0; i < 3; i++) {
 		if (!fork()) {
+			/* It has the creator's descriptors, which hold the space. */
+			prctl(PR_SET_PDEATHSIG, SIGKILL);
 			close(uffd);
 			serve(fd);
 		}
@@ -113,10 +157,9 @@ static void hold_by_fuse(int uffd)
 	madvise(p, 8192, MADV_RANDOM);
 	late = (struct late){ uffd, (void *)((char *)p + 4096) };
 	watch->src = mmap(NULL, LARGE_LEN, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	pthread_create(&thread, NULL, copy_late, &late);
-	usleep(300000);
 	if (p == MAP_FAILED)
 		perror("fuse file");
+	begin_copy(&late, file);
 	watch->registered = !ioctl(uffd, UFFDIO_REGISTER, p) ? 1 : -errno;
 	watch->done = 1;
 	for (;;)
@@ -147,22 +190,18 @@ static long anon_kib(void)
 	return pt_file_kib("/proc/meminfo", "AnonPages:");
 }
 
-/*
- * A REGISTER and a COPY that had begun before the space was made, and whose arguments came later,
- * fill no memory that nobody would have.
- */
-PVAS_TEST(userfaultfd_copy_on_its_way)
+static void fill_late(struct __test_metadata *_metadata, bool late_data)
 {
 	struct pt_raw raw;
 	long before;
 	int i;
 
-	PT_NEED_ROOT();
 	if (system("modprobe fuse 2>/dev/null")) {
 		/* It may be part of the kernel. */
 	}
 	watch = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	ASSERT_NE(MAP_FAILED, (void *)watch);
+	watch->late_data = late_data;
 	pt_raw_init(&raw, PVAS_SHIFT_DEFAULT);
 	raw.prepare = leave;
 	raw.keep = LARGE_AT;
@@ -179,6 +218,23 @@ PVAS_TEST(userfaultfd_copy_on_its_way)
 	kill(watch->pid, SIGKILL);
 	EXPECT_GT(16384, anon_kib() - before);
 	pt_raw_close(&raw);
+}
+
+/*
+ * A REGISTER and a COPY that had begun before the space was made, and whose arguments came later,
+ * fill no memory that nobody would have.
+ */
+PVAS_TEST(userfaultfd_copy_on_its_way)
+{
+	PT_NEED_ROOT();
+	fill_late(_metadata, false);
+}
+
+/* Nor does a COPY that had found its area registered, and whose data came later. */
+PVAS_TEST(userfaultfd_copy_with_late_data)
+{
+	PT_NEED_ROOT();
+	fill_late(_metadata, true);
 }
 
 PT_MAIN()
