@@ -127,7 +127,7 @@ static void unmapped(uint32_t n, uint32_t slot, int err)
  */
 static bool put_out(uint32_t n, unsigned int count, uint32_t slot)
 {
-	int err[FAR_BATCH], all;
+	int err[FAR_BATCH], last = 0, all;
 	unsigned int i;
 
 	for (i = 0; i < count; i++)
@@ -136,11 +136,11 @@ static bool put_out(uint32_t n, unsigned int count, uint32_t slot)
 	all = unmap(n, count, slot);
 	/* All are as they were before, or none is there: each in its own way. */
 	for (i = 0; i < count; i++)
-		err[i] = !all || count == 1 ? all : unmap(n + i, 1, slot + i);
+		err[i] = last = !all || count == 1 ? all : unmap(n + i, 1, slot + i);
 	pthread_mutex_lock(&far.lock);
 	for (i = 0; i < count; i++)
 		unmapped(n + i, slot == FAR_NO_SLOT ? slot : slot + i, err[i]);
-	return err[count - 1] != -EBUSY;
+	return last != -EBUSY;
 }
 
 /*
