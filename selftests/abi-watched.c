@@ -423,6 +423,7 @@ PVAS_TEST(userfaultfd_at_the_border)
 	int i;
 
 	PT_NEED_ROOT();
+	PT_NEED_HUGE_PAGES();
 	watch = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	ASSERT_NE(MAP_FAILED, (void *)watch);
 	pt_raw_init(&raw, PVAS_SHIFT_DEFAULT);

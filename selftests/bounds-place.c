@@ -102,7 +102,13 @@ TASK_TEST(no_room_left)
 }
 
 /* transparent huge pages: large areas are inside, usable, and really huge */
-TASK_TEST(thp)
+PVAS_TEST(thp)
+{
+	PT_NEED_HUGE_PAGES();
+	EXPECT_EQ(0, pt_run_task("thp"));
+}
+
+TASK(thp)
 {
 	size_t len = 16UL << 20;
 	char *p = anon(len), line[256];

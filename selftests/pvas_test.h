@@ -231,6 +231,12 @@ void pt_check_failed(const char *file, int line, const char *what, long got, lon
 		SKIP(return, "must be root"); \
 } while (0)
 
+/* Kernels with PREEMPT_RT have none. */
+#define PT_NEED_HUGE_PAGES() do { \
+	if (access("/sys/kernel/mm/transparent_hugepage", F_OK)) \
+		SKIP(return, "no transparent huge pages in this kernel"); \
+} while (0)
+
 #define PVAS_TEST(name_) \
 	static void body_##name_(struct __test_metadata *_metadata); \
 	TEST(name_) \
