@@ -27,6 +27,31 @@ static struct {
 	volatile pid_t pid;
 } *watch;
 
+/* The first page has the arguments of REGISTER, the second those of COPY, or its data. */
+static void fill_page(struct answer *answer, uint64_t offset)
+{
+	struct uffdio_register *reg = (void *)answer->data;
+	struct uffdio_copy *copy = (void *)answer->data;
+
+	if (!offset) {
+		watch->waits = 1;
+		while (!watch->go)
+			usleep(1000);
+		reg->range.start = LARGE_AT;
+		reg->range.len = LARGE_LEN;
+		reg->mode = UFFDIO_REGISTER_MODE_MISSING;
+		return;
+	}
+	watch->copies = 1;
+	while (!watch->go2)
+		usleep(1000);
+	if (watch->late_data)
+		return;
+	copy->dst = LARGE_AT;
+	copy->src = (uintptr_t)watch->src;
+	copy->len = LARGE_LEN;
+}
+
 static void serve(int fd)
 {
 	static union { struct fuse_in_header in; char all[256 << 10]; } ask;
@@ -40,35 +65,11 @@ static void serve(int fd)
 		len = fuse_answer(&ask.in, answer.data);
 		if (ask.in.opcode == FUSE_LOOKUP)
 			((struct fuse_entry_out *)answer.data)->attr.size = 8192;
-		if (ask.in.opcode == FUSE_GETATTR)
+		else if (ask.in.opcode == FUSE_GETATTR)
 			((struct fuse_attr_out *)answer.data)->attr.size = 8192;
-		if (ask.in.opcode == FUSE_READ &&
-		    ((struct fuse_read_in *)(&ask.in + 1))->offset) {
-			struct uffdio_copy *copy = (void *)answer.data;
-
-			watch->copies = 1;
-			while (!watch->go2)
-				usleep(1000);
-			if (watch->late_data)
-				goto answer;
-			copy->dst = LARGE_AT;
-			copy->src = (uintptr_t)watch->src;
-			copy->len = LARGE_LEN;
-		} else if (ask.in.opcode == FUSE_READ) {
-			struct uffdio_register *reg = (void *)answer.data;
-
-			watch->waits = 1;
-			while (!watch->go)
-				usleep(1000);
-			reg->range.start = LARGE_AT;
-			reg->range.len = LARGE_LEN;
-			reg->mode = UFFDIO_REGISTER_MODE_MISSING;
-		}
-answer:
-		answer.head.unique = ask.in.unique;
-		answer.head.error = len < 0 ? -ENOSYS : 0;
-		answer.head.len = sizeof(answer.head) + (len < 0 ? 0 : len);
-		if (write(fd, &answer, answer.head.len) < 0 && errno != ENOENT)
+		else if (ask.in.opcode == FUSE_READ)
+			fill_page(&answer, ((struct fuse_read_in *)(&ask.in + 1))->offset);
+		if (!fuse_send(fd, &ask.in, &answer, len))
 			break;
 	}
 	_exit(0);

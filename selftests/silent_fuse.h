@@ -110,6 +110,15 @@ static void fuse_interrupt(int fd, const struct fuse_in_header *in)
 		perror("silent_fuse.h");
 }
 
+/* An answer with @len bytes of data, or -1: there is no such call. False: the mount is gone */
+static bool fuse_send(int fd, const struct fuse_in_header *in, struct answer *answer, int len)
+{
+	answer->head.unique = in->unique;
+	answer->head.error = len < 0 ? -ENOSYS : 0;
+	answer->head.len = sizeof(answer->head) + (len < 0 ? 0 : len);
+	return write(fd, answer, answer->head.len) >= 0 || errno == ENOENT;
+}
+
 static void fuse_serve(int fd)
 {
 	static union { struct fuse_in_header in; char all[256 << 10]; } ask;
@@ -123,10 +132,7 @@ static void fuse_serve(int fd)
 			continue;
 		memset(&answer, 0, sizeof(answer));
 		len = fuse_answer(&ask.in, answer.data);
-		answer.head.unique = ask.in.unique;
-		answer.head.error = len < 0 ? -ENOSYS : 0;
-		answer.head.len = sizeof(answer.head) + (len < 0 ? 0 : len);
-		if (write(fd, &answer, answer.head.len) < 0 && errno != ENOENT)
+		if (!fuse_send(fd, &ask.in, &answer, len))
 			break;
 	}
 	_exit(0);
