@@ -355,15 +355,13 @@ static void *pvas_check_arch_prctl(const struct pvas_partition *part, struct pt_
 /* (mm or ctx, addr, len, ...) of userfaultfd's ioctls; see pvas_uffd.c for the others */
 static void *pvas_check_uffd_fill(const struct pvas_partition *part, struct pt_regs *regs)
 {
-	return PVAS_UFFD_FILL_MM(regs->di) == part->space->mm ?
-	       pvas_within(part, regs->si, regs->dx) : NULL;
+	return pvas_within(part, regs->si, regs->dx);
 }
 
 /* (mm or ctx, addr, source, len, ...): the caller could read the source anyway */
 static void *pvas_check_uffd_copy(const struct pvas_partition *part, struct pt_regs *regs)
 {
-	return PVAS_UFFD_FILL_MM(regs->di) == part->space->mm ?
-	       pvas_within(part, regs->si, regs->cx) : NULL;
+	return pvas_within(part, regs->si, regs->cx);
 }
 
 /* The same, but the pages are moved away from the source. */
@@ -371,9 +369,7 @@ static void *pvas_check_uffd_move(const struct pvas_partition *part, struct pt_r
 {
 	void *stub = pvas_check_uffd_copy(part, regs);
 
-	if (!stub && PVAS_UFFD_FILL_MM(regs->di) == part->space->mm)
-		stub = pvas_within(part, regs->dx, regs->cx);
-	return stub;
+	return stub ?: pvas_within(part, regs->dx, regs->cx);
 }
 
 /* ---- the table ---- */
