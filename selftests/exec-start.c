@@ -116,9 +116,9 @@ PVAS_TEST(signals)
 
 /* ---- the program's file ---- */
 
-static const char *gate;	/* what a task waits for */
+static const char *start_file;	/* what a task waits for */
 
-TASK(wait_for_gate)
+TASK(wait_for_file)
 {
 	int tries;
 
@@ -132,7 +132,7 @@ TASK(wait_for_gate)
 static pid_t start_waiting(struct pvas_space *space, const char *path)
 {
 	char fd[16], c;
-	char *argv[] = { (char *)path, (char *)"--task", (char *)"wait_for_gate", (char *)gate,
+	char *argv[] = { (char *)path, (char *)"--task", (char *)"wait_for_file", (char *)start_file,
 			 fd, NULL };
 	int fds[2], ret;
 	pid_t pid;
@@ -156,7 +156,7 @@ MODULE_TEST(text_busy, "a running program can be written to")
 	pid_t pid[2];
 	int fd;
 
-	gate = strdup(pt_tmp("gate"));
+	start_file = strdup(pt_tmp("start_file"));
 	pid[0] = start_waiting(space, path);
 	pid[1] = start_waiting(space, path);
 	ASSERT_LT(0, pid[0]);
@@ -167,7 +167,7 @@ MODULE_TEST(text_busy, "a running program can be written to")
 	pt_wait(pid[0]);
 	EXPECT_EQ(-1, open(path, O_WRONLY));
 	EXPECT_EQ(ETXTBSY, errno);
-	close(creat(gate, 0600));
+	close(creat(start_file, 0600));
 	EXPECT_EQ(0, pt_wait(pid[1]));
 	fd = open(path, O_WRONLY);
 	EXPECT_LE(0, fd);
@@ -185,7 +185,7 @@ MODULE_TEST(proc_exe, "/proc/PID/exe is the launcher's")
 	char a[64], b[64], buf[4096], proc[64];
 	pid_t pa, pb;
 
-	gate = strdup(pt_tmp("gate"));
+	start_file = strdup(pt_tmp("start_file"));
 	strcpy(a, pt_copy_file("first", pt_self(), 0755));
 	strcpy(b, pt_copy_file("second", pt_self(), 0755));
 	pa = start_waiting(space, a);

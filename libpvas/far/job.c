@@ -422,7 +422,7 @@ static int job_plan(const struct pvas_far_attr *attr, uint64_t *size, uint64_t *
 
 static void job_close(void)
 {
-	far_keeper_stop();
+	far_holder_stop();
 	/* A thread of the pager waits for its end; so does what it holds. */
 	if (far.dying)
 		return;
@@ -457,7 +457,7 @@ static int job_open(const struct pvas_far_attr *attr, const struct pvas_far_rows
 	low = calloc(rows->count, sizeof(*low));
 	err = top && low ? far_places_open(far.capacity) : -ENOMEM;
 	if (!err)
-		err = far_keeper_start();
+		err = far_holder_start();
 	if (err)
 		job_close();
 	/* Without UFFDIO_MOVE a page can leave while a device writes to it: it must be held. */

@@ -29,9 +29,9 @@ void far_job_row(unsigned int row, uint64_t *allocated, uint64_t *resident);
 /* Of a row, the end of the highest mapping so far: all pages behind it are free. With the lock */
 uint64_t far_job_top(unsigned int row);
 
-/* keeper.c: 0 or -errno */
-int far_keeper_start(void);
-void far_keeper_stop(void);
+/* holder.c: 0 or -errno */
+int far_holder_start(void);
+void far_holder_stop(void);
 
 /* job_key.c: see @key of struct pvas_far_ops */
 int far_job_key(const char *file, char *line);

@@ -32,7 +32,7 @@
 #include <unistd.h>
 
 #define HELD 200
-#define CROWD 1000
+#define CONNECTIONS 1000
 
 static long calls, answered;
 
@@ -133,17 +133,17 @@ static size_t handshake(char *text, const char *name, int wrong)
 
 static void hold_many(int port, const char *text, size_t len, time_t until)
 {
-	static int fds[CROWD];
+	static int fds[CONNECTIONS];
 	int i;
 
-	for (i = 0; i < CROWD && time(NULL) < until; i++) {
+	for (i = 0; i < CONNECTIONS && time(NULL) < until; i++) {
 		fds[i] = call(port);
 		if (fds[i] >= 0)
 			send(fds[i], text, len, MSG_NOSIGNAL);
 	}
 	while (time(NULL) < until) {
 		usleep(10000);
-		for (i = 0; i < CROWD; i++)
+		for (i = 0; i < CONNECTIONS; i++)
 			if (fds[i] > 0)
 				receive(fds[i]);
 	}
@@ -213,7 +213,7 @@ static int same_user(int port, time_t until, const char *how, const char *name)
 
 int main(int argc, char **argv)
 {
-	struct rlimit files = { CROWD + 100, CROWD + 100 };
+	struct rlimit files = { CONNECTIONS + 100, CONNECTIONS + 100 };
 	int held[HELD], at = 0, port, fd;
 	time_t until;
 

@@ -3,7 +3,7 @@
  * If a job's pager is killed, the kernel unregisters the far memory as soon as the last
  * descriptor of the userfaultfd is closed, and tasks that wait for a page find zeros there. They
  * are killed, too, but a moment later: they could have stored a wrong result in a file. So a
- * process of its own, the keeper, has the descriptor as well, and ends when the last thread
+ * process of its own, the holder, has the descriptor as well, and ends when the last thread
  * of the pager's process has ended: by then each task has its SIGKILL.
  */
 #include <errno.h>
@@ -18,7 +18,7 @@
 
 #include "job.h"
 
-static pid_t keeper;
+static pid_t holder;
 
 /*
  * Not fork(): the process has threads, and libpvas would prepare a copy of the tasks. Without a
@@ -41,19 +41,19 @@ static void close_others(int a, int b)
 	syscall(__NR_close_range, high + 1, ~0U, 0);
 }
 
-/* In the keeper: system calls only, as other threads may have held locks. */
+/* In the holder: system calls only, as other threads may have held locks. */
 static void keep(int pidfd)
 {
 	struct pollfd end = { .fd = pidfd, .events = POLLIN };
 
-	prctl(PR_SET_NAME, "pvas-far-keeper");
+	prctl(PR_SET_NAME, "pvas-far-holder");
 	close_others(far.uffd.fd, pidfd);
 	while (poll(&end, 1, -1) < 0 && errno == EINTR)
 		;
 	_exit(0);
 }
 
-int far_keeper_start(void)
+int far_holder_start(void)
 {
 	sigset_t all, old;
 	int pidfd = (int)syscall(__NR_pidfd_open, getpid(), 0), err = 0;
@@ -63,10 +63,10 @@ int far_keeper_start(void)
 	/* Signals of the terminal are for the tasks. */
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
-	keeper = copy_process();
-	if (!keeper)
+	holder = copy_process();
+	if (!holder)
 		keep(pidfd);
-	if (keeper < 0)
+	if (holder < 0)
 		err = far_fail(-errno, "can't make a process for the pager: %s", strerror(errno));
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	close(pidfd);
@@ -74,12 +74,12 @@ int far_keeper_start(void)
 }
 
 /* The tasks have ended. */
-void far_keeper_stop(void)
+void far_holder_stop(void)
 {
-	if (keeper <= 0)
+	if (holder <= 0)
 		return;
-	kill(keeper, SIGKILL);
-	while (waitpid(keeper, NULL, __WALL) < 0 && errno == EINTR)
+	kill(holder, SIGKILL);
+	while (waitpid(holder, NULL, __WALL) < 0 && errno == EINTR)
 		;
-	keeper = 0;
+	holder = 0;
 }
