@@ -32,8 +32,13 @@ case $PVASRUN in *-plain) plain=1 ;; *) plain= ;; esac
 pvasrun() { $PVASRUN "$@" >"$T/out" 2>"$T/err"; status=$?; }
 
 # The same in the background; $job is its pid. (A shell without job control has
-# SIGINT ignored in what it starts with "&".)
-start() { env --default-signal=INT,QUIT $PVASRUN "$@" >"$T/out" 2>"$T/err" & job=$!; }
+# SIGINT ignored in what it starts with "&".) Here the files are emptied before it returns.
+start()
+{
+	: >"$T/out"
+	: >"$T/err"
+	env --default-signal=INT,QUIT $PVASRUN "$@" >>"$T/out" 2>>"$T/err" & job=$!
+}
 finish() { wait "$job" 2>/dev/null; status=$?; }
 
 status_is() { check "exit status $status, not $1" [ "$status" -eq "$1" ]; }

@@ -73,7 +73,7 @@ test_left_file_hangs()
 }
 
 # The addresses of program, heap, libraries and stack of the task in partition 1
-places() { "$@" $PVASRUN -n 1 $ASLR cat /proc/self/maps 2>&1 | grep -oE '^1[0-9a-f]{9}-[0-9a-f]*'; }
+places() { "$@" $PVASRUN --partition-size 64G -n 1 $ASLR cat /proc/self/maps 2>&1 | grep -oE '^1[0-9a-f]{9}-[0-9a-f]*'; }
 
 test_no_aslr()
 {
@@ -170,8 +170,10 @@ test_limits()
 	status_is 0; silent; out_is $'64\n64'
 	(ulimit -n 100; exec $PVASRUN --backend user -n 240 true) >out 2>err; status=$?
 	status_is 1; one_line 'the limit of 100 open files is too low: 544 are needed \(.*ulimit -n\)'
-	(ulimit -n 100; exec $PVASRUN --backend kernel --mpi none -n 240 true) >out 2>err; status=$?
-	status_is 0; silent
+	if [ -n "$plain" ] || [ -r /proc/pvas ]; then
+		(ulimit -n 100; exec $PVASRUN --backend kernel --mpi none -n 240 true) >out 2>err; status=$?
+		status_is 0; silent
+	fi
 	for kib in 40 63; do
 		(ulimit -s $kib; exec env -i "PATH=$PATH" $PVASRUN -n 1 true) >out 2>err; status=$?
 		status_is 1; one_line "the stack limit of $kib KiB is too low: 64 are needed \\(ulimit -s\\)"
@@ -205,7 +207,7 @@ test_reasons()
 		# what systemd's MemoryDenyWriteExecute= asks for: PR_SET_MDWE, if the kernel has it
 		perl -e 'exit(syscall(157, 65, 1, 0, 0, 0) != 0)' || return
 		perl -e 'syscall(157, 65, 1, 0, 0, 0); exec @ARGV' $PVASRUN -n 1 true >out 2>err; status=$?
-		[ $status -eq 0 ] || check "W^X is named" grep -q 'MemoryDenyWriteExecute=' err
+		[ $status -eq 0 ] || check "W^X is named" grep -q 'MemoryDenyWriteExecute' err
 	else
 		pvasrun -n 2 $PVASRUN -n 2 sh -c 'echo $PVAS_SPACE'
 		status_is 0; silent
