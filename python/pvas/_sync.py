@@ -190,17 +190,23 @@ class Barrier:
     If one of them ends, those that wait for it, and all who come later, get an error
     that is both PeerEnded and threading.BrokenBarrierError.
     """
-    _PHASE, _BROKEN, _ARRIVED, _MEMBERS = range(4)
+    _PHASE, _BROKEN, _ARRIVED, _MEMBERS = range(4)     # then how often each member has arrived
+    _between_threads = {}   # name -> lock: a task arrives once in a phase
 
     def __init__(self, name, ranks=None, home=0, timeout=60):
-        self._ranks = list(range(_task.size) if ranks is None else ranks)
+        self._ranks = sorted(set(range(_task.size) if ranks is None else ranks))
         if _task.rank not in self._ranks:
             raise ValueError(f"rank {_task.rank} does not belong to this barrier")
-        self._shared = Shared("barrier", name, [0] * (self._MEMBERS + len(self._ranks)), home,
-                              timeout)
+        words = [0] * (self._MEMBERS + 2 * self.parties)
+        self._shared = Shared("barrier", name, words, home, timeout)
+        if memoryview(self._shared.view).nbytes != 8 * len(words):
+            raise ValueError(f"{self._shared.what} has another number of ranks")
         self._words = self._shared.words
-        self._mine = 0
-        self._words.store(self._MEMBERS + self._ranks.index(_task.rank), _me())
+        self._threads = self._between_threads.setdefault((name, home), threading.Lock())
+        member = self._MEMBERS + self._ranks.index(_task.rank)
+        self._arrivals = member + self.parties     # not of this object: of this task
+        self._mine = self._words.load(self._arrivals)
+        self._words.store(member, _me())
 
     @property
     def parties(self):
@@ -229,10 +235,21 @@ class Barrier:
     def wait(self, timeout=None):
         """Until all have called it. Returns a number from 0, another one in each task."""
         until = _until(timeout)
+        left = -1 if until == float("inf") else min(timeout, threading.TIMEOUT_MAX)
+        if not self._threads.acquire(timeout=left):
+            raise threading.BrokenBarrierError(f"{self._shared.what}: another thread waits there")
+        try:
+            return self._wait(until)
+        finally:
+            self._threads.release()
+
+    def _wait(self, until):
+        self._mine = self._words.load(self._arrivals)
         if self.broken:
             self._check()
-        self._mine += 1
         try:
+            self._mine += 1
+            self._words.store(self._arrivals, self._mine)
             order = self._arrive()
             self._pass(until)
         except BaseException:

@@ -194,6 +194,31 @@ def test_barrier():
         barrier.wait()
 
 
+def test_barrier_objects():
+    """An object for each call, ranks in any order, several threads: it is the barrier of its name."""
+    arrived = pvas.Counter("arrived")
+
+    def arrive(n):
+        ranks = range(N) if n % 2 else reversed(range(N))
+        if ME == n % N:
+            time.sleep(0.02)
+        arrived.add()
+        pvas.Barrier("b", ranks).wait()
+
+    for n in range(1, 21):
+        arrive(n)
+        assert n * N <= arrived.value <= (n + 1) * N, (n, arrived.value)
+        pvas.Barrier("read").wait()
+    threads = [threading.Thread(target=arrive, args=[n]) for n in range(8)]
+    [t.start() for t in threads]
+    [t.join() for t in threads]
+    pvas.Barrier("read").wait()
+    assert arrived.value == 28 * N
+    if ME:
+        caught(ValueError, lambda: pvas.Barrier("b", [1, 2]))
+    pvas.Barrier("read").wait()
+
+
 def test_member_killed():
     """Those who wait, and those who come later, get the error."""
     barrier = pvas.Barrier("b", home=1)
