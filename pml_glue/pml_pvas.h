@@ -169,7 +169,8 @@ struct mca_pml_pvas_message {
  * @number:	of a posted receive
  * @bytes:	packed size
  * @done:	completed, but for telling the user
- * @freed:	by the user, before it was done
+ * @freed:	by the user, before it was done or while the user is told
+ * @telling:	how many threads tell the user; a persistent one may have been started again
  * @posted:	in a list, waiting for a message
  * @left:	to be left in place, although it is short
  * @buffer:	of MPI_Bsend, to be freed
@@ -194,6 +195,7 @@ struct mca_pml_pvas_request {
 	bool freed;
 	bool posted;
 	bool left;
+	unsigned int telling;
 	void *buffer;
 	struct mca_pml_pvas_offer offer;
 	struct mca_pml_pvas_offer *fetch;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * Requests: they come from blocks and go back to a list. A request goes back when it is done
- * and the user has freed it, whichever is later.
+ * Requests: they come from blocks and go back to a list. A request goes back when it is done,
+ * no thread is about to say so, and the user has freed it, whichever is last.
  */
 #include "pml_pvas.h"
 
@@ -19,13 +19,13 @@
 static int free_request(ompi_request_t **request)
 {
 	struct mca_pml_pvas_request *req = (struct mca_pml_pvas_request *)*request;
-	bool done;
+	bool last;
 
 	mca_pml_pvas_lock();
 	req->freed = true;
-	done = req->done;
+	last = req->done && !req->telling;
 	mca_pml_pvas_unlock();
-	if (done)
+	if (last)
 		mca_pml_pvas_recycle(req);
 	*request = MPI_REQUEST_NULL;
 	return OMPI_SUCCESS;
@@ -126,6 +126,7 @@ struct mca_pml_pvas_request *mca_pml_pvas_new_request(struct mca_pml_pvas_comm *
 	req->done = persistent;
 	req->freed = false;
 	req->posted = false;
+	req->telling = 0;
 	req->buffer = NULL;
 	req->fetch = NULL;
 	return req;
@@ -175,16 +176,21 @@ void mca_pml_pvas_free_requests(void)
 /* The caller doesn't hold the lock: the user's callback may call us. */
 void mca_pml_pvas_complete(struct mca_pml_pvas_request *req)
 {
-	bool freed;
+	bool freed, last;
 
 	mca_pml_pvas_lock();
 	req->done = true;
+	req->telling++;
 	freed = req->freed;
 	mca_pml_pvas_unlock();
-	if (freed)
-		mca_pml_pvas_recycle(req);
-	else
+	if (!freed)
 		ompi_request_complete(&req->super, true);
+	/* Meanwhile the user may have freed it, or started it again. */
+	mca_pml_pvas_lock();
+	last = !--req->telling && req->done && req->freed;
+	mca_pml_pvas_unlock();
+	if (last)
+		mca_pml_pvas_recycle(req);
 }
 
 /* Without threads, look into our rings more often than into all of Open MPI. */

@@ -81,6 +81,7 @@ try flood		tasks 2 flood $many 3000000
 try flood-4		tasks 4 flood $many 3000000
 try threads		tasks 2 threads 200
 try threads-3		tasks 3 "${tiny[@]}" threads 60
+try freed		tasks 2 freed
 try stopped		tasks 3 die stop 1
 # Collective operations of Open MPI itself, with their negative tags
 try collectives		tasks 4 OMPI_MCA_coll=^pvas order 3
