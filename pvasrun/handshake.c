@@ -144,17 +144,17 @@ static bool take_formats(struct rest *rest)
 	       take_word(rest, "hash");
 }
 
-static bool is_valid(const struct handshake *expected, struct rest rest)
+static bool is_valid(const struct handshake *expected, struct rest rest, uint32_t *rank)
 {
 	const char rank_type = 0;
-	uint32_t rank;
 
 	return take_word(&rest, "native") && take_credential(&rest, expected) &&
 	       take_bytes(&rest, &rank_type, 1) && take_word(&rest, expected->nspace) &&
-	       take_u32(&rest, &rank) && rank < expected->tasks && take_formats(&rest);
+	       take_u32(&rest, rank) && *rank < expected->tasks && take_formats(&rest);
 }
 
-ssize_t handshake_check(const struct handshake *expected, const char *bytes, size_t len)
+ssize_t handshake_check(const struct handshake *expected, const char *bytes, size_t len,
+			uint32_t *rank)
 {
 	struct head head;
 
@@ -166,7 +166,7 @@ ssize_t handshake_check(const struct handshake *expected, const char *bytes, siz
 		return -EPROTO;
 	if (len - sizeof(head) < head.len)
 		return 0;
-	if (!is_valid(expected, (struct rest){ bytes + sizeof(head), head.len }))
+	if (!is_valid(expected, (struct rest){ bytes + sizeof(head), head.len }, rank))
 		return -EPROTO;
 	return sizeof(head) + head.len;
 }

@@ -4,6 +4,7 @@
 #define PVASRUN_HANDSHAKE_H
 
 #include <stddef.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 /* Limit of its length; ranks send about 110 bytes. */
@@ -18,9 +19,10 @@ struct handshake {
 };
 
 /*
- * How many of the @len bytes received are a rank's handshake; 0 if it is incomplete,
- * -EPROTO if they are not the beginning of one.
+ * How many of the @len bytes received are a rank's handshake, which sets @rank; 0 if it is
+ * incomplete, -EPROTO if they are not the beginning of one.
  */
-ssize_t handshake_check(const struct handshake *expected, const char *bytes, size_t len);
+ssize_t handshake_check(const struct handshake *expected, const char *bytes, size_t len,
+			uint32_t *rank);
 
 #endif

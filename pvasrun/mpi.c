@@ -108,6 +108,31 @@ static void server_failed(void *arg, const char *why)
 	job_end(mpi->job, STATUS_FAILED);
 }
 
+/* ---- the memory of the PMIx server ---- */
+
+#define SERVER_HEAP (128UL << 20)
+#define SERVER_HEAP_RANK (1UL << 20)
+
+/* Far memory in zip, by default 16 times --ram, lies in this process's heap, too. */
+static size_t heap_max(const struct options *opt)
+{
+	size_t far = opt->far.size ? opt->far.size : 16 * opt->far.ram;
+
+	return SERVER_HEAP + opt->tasks * SERVER_HEAP_RANK + far;
+}
+
+static void server_is_full(void *arg, unsigned int rank)
+{
+	struct mpi *mpi = arg;
+	const struct task *task = &mpi->job->tasks[rank];
+
+	if (!mpi->job->ending)
+		report_error("rank %u (pid %d, %s): the PMIx server takes no more: what ranks have put and published fills %zu MiB",
+			     rank, task->pid, task->app->argv[0],
+			     mpi->proxy.heap_max >> 20);
+	job_end(mpi->job, STATUS_FAILED);
+}
+
 /* ---- open and close ---- */
 
 /*
@@ -173,6 +198,9 @@ static int open_protocols(struct mpi *mpi)
 	if (mpi->pmix)
 		err = pmix_proxy_open(&mpi->proxy, mpi->common.loop, &expected, pmix_host_start,
 				      &mpi->host);
+	mpi->proxy.heap_max = heap_max(mpi->common.opt);
+	mpi->proxy.is_over = server_is_full;
+	mpi->proxy.is_over_arg = mpi;
 	if (!err && mpi->pmi1)
 		err = pmi1_open(&mpi->pmi);
 	return err;

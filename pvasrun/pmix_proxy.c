@@ -13,6 +13,7 @@
 
 #include "clock.h"
 #include "handoff.h"
+#include "heap.h"
 #include "listen.h"
 
 #define CHUNK (64 << 10)
@@ -23,6 +24,9 @@
 #define HANDSHAKE_MS 10000
 #define HANDSHAKE_BUSY_MS 100	/* if another client needs the place */
 #define PENDING_MAX 256
+/* How often the heap is looked at; a small message can cost the server a page. */
+#define CHECK_BYTES (256 << 10)
+#define MESSAGE_COST 4096
 
 /* ---- the list of pending connections, oldest first ---- */
 
@@ -153,6 +157,22 @@ static int send_to(struct proxy_end *to, const char *data, size_t len)
 	return (size_t)n < len ? keep_unsent(to, data + n, len - n) : 0;
 }
 
+/* May the server get @len bytes more of this rank? */
+static bool has_room(struct proxy_conn *conn, size_t len)
+{
+	struct pmix_proxy *proxy = conn->proxy;
+
+	proxy->unchecked += len + MESSAGE_COST;
+	if (!proxy->heap_max || proxy->unchecked < CHECK_BYTES)
+		return !proxy->over;
+	proxy->unchecked = 0;
+	if (!proxy->over && heap_in_use() > proxy->heap_max) {
+		proxy->over = true;
+		proxy->is_over(proxy->is_over_arg, conn->rank);
+	}
+	return !proxy->over;
+}
+
 static int forward(struct proxy_end *from)
 {
 	static char chunk[CHUNK];	/* too large for the stack; empty between calls */
@@ -160,6 +180,8 @@ static int forward(struct proxy_end *from)
 
 	if (n < 0)
 		return errno == EAGAIN || errno == EINTR ? 0 : -errno;
+	if (n && from == &from->conn->client && !has_room(from->conn, n))
+		return -ENOBUFS;
 	return n ? send_to(other_end(from), chunk, n) : -EPIPE;
 }
 
@@ -267,7 +289,7 @@ static int conn_forward(struct proxy_conn *conn, const char *first, size_t len)
 	loop_forget(proxy->loop, &conn->client.event);
 	if (proxy->server == SERVER_NOT_STARTED)
 		proxy->server = proxy->start(proxy->arg) ? SERVER_FAILED : SERVER_STARTED;
-	if (proxy->server == SERVER_FAILED)
+	if (proxy->server == SERVER_FAILED || !has_room(conn, len))
 		return -ENOENT;
 	conn->server.event.fd = connect_server(proxy, first, len);
 	if (conn->server.event.fd < 0)
@@ -292,7 +314,7 @@ static int check_handshake(struct proxy_conn *conn)
 
 	if (n < 0 && errno != EAGAIN && errno != EINTR)
 		return -errno;
-	n = handshake_check(&conn->proxy->expected, bytes, n < 0 ? 0 : n);
+	n = handshake_check(&conn->proxy->expected, bytes, n < 0 ? 0 : n, &conn->rank);
 	if (n < 0)
 		return n;
 	if (!n)

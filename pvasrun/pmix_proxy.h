@@ -5,6 +5,9 @@
  * a job without MPI has none. A client must send a valid handshake, with the job's
  * secret name, within a short time; before that none of its bytes reach the server.
  * After it, bytes are forwarded unchanged in both directions.
+ *
+ * The server keeps what ranks put and publish, events and log messages, in this process. If
+ * that is more than the job may use, nothing more is forwarded to it.
  */
 #ifndef PVASRUN_PMIX_PROXY_H
 #define PVASRUN_PMIX_PROXY_H
@@ -33,6 +36,7 @@ struct proxy_conn {
 	struct proxy_conn *next;
 	struct proxy_conn *next_free;
 	struct pmix_proxy *proxy;
+	uint32_t rank;
 	bool pending;		/* its handshake is not complete */
 	int64_t since;
 	struct proxy_conn *pending_prev, *pending_next;
@@ -58,6 +62,11 @@ struct pmix_proxy {
 	enum { SERVER_NOT_STARTED, SERVER_STARTED, SERVER_FAILED } server;
 	int (*start)(void *arg);	/* start the server: 0, or -1 */
 	void *arg;
+	size_t heap_max;	/* of this process; 0: no limit */
+	void (*is_over)(void *arg, unsigned int rank);	/* that rank's message was one too many */
+	void *is_over_arg;
+	bool over;
+	size_t unchecked;	/* bytes forwarded to the server since the last check */
 };
 
 /* For pmix_proxy_close() before pmix_proxy_open() */

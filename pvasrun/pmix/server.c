@@ -179,6 +179,9 @@ static pmix_server_module_t callbacks = {
 
 /* ---- start ---- */
 
+/* libpmix allocates what the header of a message says before any of it has come. */
+#define MESSAGE_MIB "64"
+
 /* The transport is fixed, for a pipe replaces the listening socket: see handoff.c. */
 static void drop_transport_settings(void)
 {
@@ -209,6 +212,7 @@ static void clean_environment(void)
 	for (i = 0; i < sizeof(names) / sizeof(names[0]); i++)
 		unsetenv(names[i]);
 	drop_transport_settings();
+	setenv("PMIX_MCA_ptl_base_max_msg_size", MESSAGE_MIB, 1);
 	setenv("PMIX_MCA_gds", "hash", 1);
 	/* hwloc would connect to X servers and load drivers to find displays and accelerators */
 	setenv("HWLOC_COMPONENTS", "-gl,-opencl,-cuda,-nvml,-rsmi,-levelzero", 0);

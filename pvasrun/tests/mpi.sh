@@ -459,6 +459,17 @@ test_many_files()
 	check "a job of many tasks" grep -q 'pmix log: good' "$T/out"
 }
 
+# The server runs in pvasrun: it may keep only so much of what ranks send.
+test_pmix_memory()
+{
+	run -n 1 "$B/pvasrun/tests/pmix" notify
+	status_is 1
+	err_has 'rank 0 \(pid [0-9]+, .*/pmix\): the PMIx server takes no more: what ranks have put and published fills [0-9]+ MiB$'
+	run -n 1 "$B/pvasrun/tests/pmix" put
+	status_is 1
+	err_has 'rank 0 \(pid [0-9]+, .*/pmix\) exited without MPI_Finalize'
+}
+
 # PMIx_Log to a standard error that is not read: the job ends, and other ranks are served.
 test_slow_reader()
 {

@@ -87,10 +87,11 @@ static struct message compose(const struct parts *parts)
 static ssize_t ask(const struct message *m, size_t len)
 {
 	char *copy = malloc(len ? len : 1);
+	uint32_t rank;
 	ssize_t said;
 
 	memcpy(copy, m->text, len);
-	said = handshake_check(&wanted, copy, len);
+	said = handshake_check(&wanted, copy, len, &rank);
 	free(copy);
 	return said;
 }

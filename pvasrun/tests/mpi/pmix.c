@@ -256,6 +256,71 @@ static void flood(void)
 		PMIx_Log_nb(&info, 1, NULL, 0, nothing, NULL);
 }
 
+/* ---- more than the server may keep ---- */
+
+#define MIB (1 << 20)
+#define MANY 400
+
+static long server_kib(void)
+{
+	char path[40], line[200];
+	long kib = 0;
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/proc/%d/status", getppid());
+	file = fopen(path, "r");
+	while (file && fgets(line, sizeof(line), file))
+		sscanf(line, "VmRSS: %ld", &kib);
+	if (file)
+		fclose(file);
+	return kib;
+}
+
+static void must_be_small(void)
+{
+	long kib = server_kib();
+
+	if (kib > 0 && kib < 800 << 10)
+		return;
+	fprintf(stderr, "rank %u: the server takes %ld KiB\n", me.rank, kib);
+	_exit(3);
+}
+
+/* A commit sends all that was put until then: at some time one message is too long. */
+static void put(void)
+{
+	static char text[MIB];
+	pmix_value_t value = { .type = PMIX_STRING, .data.string = text };
+	pmix_status_t rc = PMIX_SUCCESS;
+	char key[32];
+	int i;
+
+	memset(text, 'x', sizeof(text) - 1);
+	for (i = 0; i < MANY && rc == PMIX_SUCCESS; i++) {
+		snprintf(key, sizeof(key), "key%d", i);
+		rc = PMIx_Put(PMIX_LOCAL, key, &value);
+		if (rc == PMIX_SUCCESS)
+			rc = PMIx_Commit();
+	}
+	must(rc != PMIX_SUCCESS, "the server takes all");
+	must_be_small();
+	_exit(0);
+}
+
+static void notify(void)
+{
+	static char text[MIB];
+	pmix_info_t info;
+	int i;
+
+	memset(text, 'x', sizeof(text) - 1);
+	PMIX_INFO_LOAD(&info, "x", text, PMIX_STRING);
+	for (i = 0; i < MANY; i++)
+		PMIx_Notify_event(-2000 - i, &me, PMIX_RANGE_GLOBAL, &info, 1, NULL, NULL);
+	must_be_small();
+	pause();
+}
+
 int main(int argc, char **argv)
 {
 	const char *what = argc > 1 ? argv[1] : "";
@@ -279,6 +344,10 @@ int main(int argc, char **argv)
 		empty();
 	else if (!strcmp(what, "flood"))
 		flood();
+	else if (!strcmp(what, "put"))
+		put();
+	else if (!strcmp(what, "notify"))
+		notify();
 	else
 		must(0, "what?");
 	must(time(NULL) - begun < LONG, "it took too long");
