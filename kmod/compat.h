@@ -153,6 +153,11 @@ struct pvas_vma_remap {
 #define PVAS_HAVE_PAGEMAP_SCAN (LINUX_VERSION_CODE >= KERNEL_VERSION(6, 7, 0))
 #define PVAS_HAVE_SETSELFATTR (LINUX_VERSION_CODE >= KERNEL_VERSION(6, 8, 0))
 #define PVAS_HAVE_MSEAL	 (LINUX_VERSION_CODE >= KERNEL_VERSION(6, 10, 0))
+#if PVAS_HAVE_MSEAL
+#define PVAS_VM_SEALED	 VM_SEALED
+#else
+#define PVAS_VM_SEALED	 VM_NONE
+#endif
 
 /* The functions behind userfaultfd's ioctls have other names since these versions. */
 #define PVAS_NO_UFFD	 (!IS_ENABLED(CONFIG_USERFAULTFD))

@@ -27,10 +27,11 @@
 
 /*
  * Areas that grow by themselves, or are shared with another mm, or are held by something
- * else. Locked memory is accounted to the creator, which exits.
+ * else. Locked memory is accounted to the creator, which exits. Sealed memory stays as
+ * long as the mm.
  */
 #define PVAS_BAD_AREA	(VM_GROWSDOWN | VM_SHARED | VM_MAYSHARE | VM_PFNMAP | VM_MIXEDMAP | \
-			 VM_IO | VM_HUGETLB | VM_LOCKED | VM_LOCKONFAULT)
+			 VM_IO | VM_HUGETLB | VM_LOCKED | VM_LOCKONFAULT | PVAS_VM_SEALED)
 
 /*
  * Has no other process or kernel thread the mm? Not mm_users, which readers of /proc/PID/

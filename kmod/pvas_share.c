@@ -6,14 +6,17 @@
  * A space counts from CREATE until it is freed, wherever its files are, for its creator
  * and, as with ucounts, for the owners of the user namespaces around: a user who maps
  * 65536 ids into a namespace of their own still has one share. Such ids can also be had
- * outside of it, by set-uid files: so a space counts for the user who has logged in, too.
+ * outside of it, by set-uid files: so a space counts for the login, too. But a daemon that an
+ * administrator has started, and the jobs of several users under it, have the administrator's
+ * login. So the share of a login is twice a user's: none of them can have all of it.
  *
  * Root owns the user namespaces of all containers that it has made, and one container's
  * spaces must not keep the others from making theirs. So each of these namespaces has a
  * share of its own, and so has each user in it, since containers often have the same ids.
  * This gives nobody more than before: those who can give such a namespace other ids than
  * their own can also become the users with these ids. Containers without a user namespace
- * are told apart by their pid namespace, for which all spaces made in it count.
+ * are told apart by their pid namespace, for which all spaces made in it count. The login does
+ * not count in a container.
  */
 #include <linux/audit.h>
 #include <linux/cred.h>
@@ -44,13 +47,15 @@ MODULE_PARM_DESC(max_spaces_per_user,
 /**
  * struct pvas_payer - those for whom a space counts
  * @uid:	a user
- * @where:	NULL; or a container of root's: its user namespace, or for a user 0 without
- *		rights outside its pid namespace. Each space that counts for it holds it
+ * @where:	NULL; or a container of root's: its user namespace, or its pid namespace. Each
+ *		space that counts for it holds it. Or &pvas_login: all who have logged in as @uid
  */
 struct pvas_payer {
 	kuid_t uid;
 	const void *where;
 };
+
+static const char pvas_login;
 
 struct pvas_user {
 	struct list_head list;
@@ -82,11 +87,12 @@ static unsigned int pvas_n_spaces;
  */
 static unsigned int pvas_share_of(struct pvas_payer payer, bool whole_root)
 {
-	unsigned int all = READ_ONCE(pvas_max_spaces);
+	unsigned int all = READ_ONCE(pvas_max_spaces), share;
 
 	if (uid_eq(payer.uid, GLOBAL_ROOT_UID) && !payer.where && whole_root)
 		return all;
-	return min(READ_ONCE(pvas_max_spaces_per_user), DIV_ROUND_UP(all, PVAS_SHARE_OF_ALL));
+	share = min(READ_ONCE(pvas_max_spaces_per_user), DIV_ROUND_UP(all, PVAS_SHARE_OF_ALL));
+	return payer.where == &pvas_login && share <= UINT_MAX / 2 ? 2 * share : share;
 }
 
 static bool pvas_payer_equal(struct pvas_payer a, struct pvas_payer b)
@@ -165,6 +171,14 @@ static const struct pid_namespace *pvas_roots_pid_ns(const struct pid_namespace 
 	return ns;
 }
 
+/* The container of root's that the owner or user of @ns is in; or NULL */
+static const void *pvas_where(const struct pvas_space *space, const struct user_namespace *ns)
+{
+	const struct pid_namespace *pid_ns = pvas_roots_pid_ns(space->pid_ns);
+
+	return pvas_container_of(ns) ?: (const void *)(pid_ns->parent ? pid_ns : NULL);
+}
+
 static int pvas_paid_by_creator(const struct pvas_space *space, bool whole_root,
 				struct list_head *paid)
 {
@@ -174,7 +188,7 @@ static int pvas_paid_by_creator(const struct pvas_space *space, bool whole_root,
 
 	if (uid_eq(cred->uid, GLOBAL_ROOT_UID))
 		return pvas_paid_add(paid, cred->uid, whole_root ? NULL : pid_ns);
-	err = pvas_paid_add(paid, cred->uid, pvas_container_of(cred->user_ns));
+	err = pvas_paid_add(paid, cred->uid, pvas_where(space, cred->user_ns));
 	/*
 	 * The root of a container without a user namespace can take any other id, and give it to a
 	 * user namespace of its own.
@@ -192,10 +206,11 @@ static int pvas_paid_by_login(const struct pvas_space *space, struct list_head *
 {
 	kuid_t login = audit_get_loginuid(current);
 
-	if (pvas_container_of(space->cred->user_ns) || uid_eq(space->cred->uid, GLOBAL_ROOT_UID) ||
+	if (pvas_where(space, space->cred->user_ns) ||
+	    uid_eq(space->cred->uid, GLOBAL_ROOT_UID) ||
 	    !uid_valid(login) || uid_eq(login, GLOBAL_ROOT_UID))
 		return 0;
-	return pvas_paid_add(paid, login, NULL);
+	return pvas_paid_add(paid, login, &pvas_login);
 }
 
 static int pvas_paid_by_all(const struct pvas_space *space, bool whole_root,
@@ -208,7 +223,7 @@ static int pvas_paid_by_all(const struct pvas_space *space, bool whole_root,
 	if (!err)
 		err = pvas_paid_by_login(space, paid);
 	for (ns = space->cred->user_ns; !err && ns != &init_user_ns; ns = ns->parent)
-		err = pvas_paid_add(paid, ns->owner, pvas_container_of(ns));
+		err = pvas_paid_add(paid, ns->owner, pvas_where(space, ns));
 	return err;
 }
 

@@ -26,6 +26,7 @@
 #define RW (PROT_READ | PROT_WRITE)
 #define EXTRA_AT (PT_STUB_AT + 0x10000UL)	/* stays mapped, see pt_raw.user */
 #define MUCH_AT 0x40000000UL
+#define SYS_MSEAL 462	/* of 6.10 */
 #define ANON (MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED)
 
 static int at_extra(size_t len, int flags, int fd, off_t off)
@@ -118,6 +119,17 @@ static int aio(void *arg)
 	return syscall(SYS_io_setup, 1, &ctx) ? -ENOTSUP : at_extra(PAGE, ANON, -1, 0);
 }
 
+/* Nobody can unmap it, not even the module. */
+static int sealed(void *arg)
+{
+	int err = at_extra(PAGE, ANON, -1, 0);
+
+	(void)arg;
+	if (!err && syscall(SYS_MSEAL, EXTRA_AT, PAGE, 0))
+		err = -ENOTSUP;
+	return err;
+}
+
 static int elsewhere(void *arg)
 {
 	void *p = mmap((void *)(3UL << PVAS_SHIFT_DEFAULT), PAGE, RW,
@@ -166,6 +178,7 @@ PVAS_TEST(areas)
 		{ "memory locked later", locked_later, EXTRA_AT },
 		{ "huge pages", huge, EXTRA_AT },
 		{ "aio", aio, EXTRA_AT },
+		{ "sealed memory", sealed, EXTRA_AT },
 		{ "another partition", elsewhere, 3UL << PVAS_SHIFT_DEFAULT },
 	};
 	size_t i;

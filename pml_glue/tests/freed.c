@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: LGPL-2.1-or-later
 /*
  * MPI_Request_free while another thread completes the request: its memory may be used again
  * only afterwards, or a receive would complete that no message came for.

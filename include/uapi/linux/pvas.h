@@ -108,8 +108,8 @@ struct pvas_info {
  * Errors: -EEXIST the caller's user has a space with this key in this pid
  * namespace; -EBUSY the file already has a space, the caller has threads or
  * shares its mm, or is a task; or the mm has anything but private anonymous
- * memory in partition 0 (no file, no stack, nothing that is locked, of huge pages
- * or under userfaultfd) and the vdso, or an AIO context or the like; -E2BIG more
+ * memory in partition 0 (no file, no stack, nothing that is locked, sealed, of huge
+ * pages or under userfaultfd) and the vdso, or an AIO context or the like; -E2BIG more
  * than PVAS_MAPPED_MAX is mapped, more than PVAS_IDLE_MAX in use, or more
  * than 64 areas; -EINVAL
  * @shift out of range, @loader or @table not mapped in partition 0, @key_len
