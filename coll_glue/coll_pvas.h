@@ -29,6 +29,8 @@
  *  nodes.c       communicators over several nodes: one of each node's ranks, and one of leaders
  *  nodes_move.c, nodes_blocks.c, nodes_reduce.c, nodes_scatter.c
  *                their operations
+ *  devices.c, devices_message.c, devices_move.c, nodes_neighbor.c
+ *                exchange with neighbors on other nodes over several network devices
  *
  * block.h has the protocol.
  */
@@ -51,7 +53,7 @@
 #include "block.h"
 
 #define MCA_COLL_PVAS_NAME "coll pvas"
-#define MCA_COLL_PVAS_MODEX_VERSION 3
+#define MCA_COLL_PVAS_MODEX_VERSION 4
 
 /**
  * struct mca_coll_pvas_modex - what a rank publishes to its peers
@@ -65,7 +67,7 @@ struct mca_coll_pvas_modex {
 	uint32_t index;
 	uint32_t gen;
 	int32_t pid;
-	uint32_t settings[8];
+	uint32_t settings[11];
 };
 
 /* ---- the module ---- */
@@ -241,6 +243,7 @@ struct mca_coll_pvas_counters {
 	unsigned long long posts_copied;
 	unsigned long long posts_in_place;
 	unsigned long long posts_shared;
+	unsigned long long segments;
 	unsigned long long bytes_copied;
 	unsigned long long waits;
 	unsigned long long communicators;
@@ -262,6 +265,10 @@ struct mca_coll_pvas_peer {
  * @share_copy:	fewest bytes that two ranks copy together
  * @segment:	bytes of a segment, when operations over several nodes are pipelined
  * @most_ranks:	of a communicator over several nodes
+ * @devices:	exchange with neighbors over several network devices
+ * @device_latency: of a step of that, in microseconds
+ * @device_bandwidth: of a device, in Mbit/s; 0: as its BTL says
+ * @device_ahead: segments of a device that are in progress at a time; 0: all
  * @node_ranks:	for tests: so many ranks make a node, although they share a space with others
  * @spin:	iterations of a waiting loop between two calls of opal_progress()
  * @oversubscribed:	whether ranks outnumber processors, as set; -1: unknown
@@ -271,6 +278,7 @@ struct mca_coll_pvas_peer {
  * @ready:	this process is a task, and has published its modex
  * @lock:	protects @peers and @left_blocks
  * @left_blocks:	blocks of ours that not all of their ranks have left
+ * @devices_lock: protects @devices_in_use, and what neighbors have told
  * @nbc_lock:	protects @requests, the non-blocking operations in progress
  * @in_progress: a thread goes on with them
  */
@@ -283,6 +291,10 @@ struct mca_coll_pvas_component {
 	unsigned int share_copy;
 	unsigned int segment;
 	unsigned int most_ranks;
+	unsigned int devices;
+	unsigned int device_latency;
+	unsigned int device_bandwidth;
+	unsigned int device_ahead;
 	unsigned int node_ranks;
 	unsigned int spin;
 	int oversubscribed;
@@ -299,6 +311,9 @@ struct mca_coll_pvas_component {
 	unsigned int nr_peers;
 	unsigned int last_peer;
 	struct mca_coll_pvas_block *left_blocks;
+
+	opal_mutex_t devices_lock;
+	struct mca_coll_pvas_devices *devices_in_use;
 
 	opal_mutex_t nbc_lock;
 	opal_list_t requests;

@@ -33,6 +33,10 @@ static void register_parameters(void)
 	component.share_copy = 8 << 10;
 	component.segment = 64 << 10;
 	component.most_ranks = 4096;
+	component.devices = 1;
+	component.device_latency = 50;
+	component.device_bandwidth = 0;
+	component.device_ahead = 0;
 	component.node_ranks = 0;
 	component.spin = 64;
 	component.oversubscribed = -1;
@@ -60,6 +64,25 @@ static void register_parameters(void)
 			  "Most ranks of a communicator over several nodes for which this component is "
 			  "used: all of them are looked up (default: 4096)", &component.most_ranks,
 			  MCA_BASE_VAR_TYPE_UNSIGNED_INT, OPAL_INFO_LVL_6);
+	register_variable("devices",
+			  "Are messages to neighbors on other nodes cut into segments so that several "
+			  "network devices are busy all the time? 0: no, 1: if that is faster "
+			  "(default: 1)", &component.devices, MCA_BASE_VAR_TYPE_UNSIGNED_INT,
+			  OPAL_INFO_LVL_5);
+	register_variable("device_latency",
+			  "Microseconds that a segment takes besides its transfer; with the bandwidth "
+			  "it determines the shortest message that is cut (default: 50)",
+			  &component.device_latency, MCA_BASE_VAR_TYPE_UNSIGNED_INT,
+			  OPAL_INFO_LVL_5);
+	register_variable("device_bandwidth",
+			  "Mbit/s of a network device; 0: as its BTL says (default: 0)",
+			  &component.device_bandwidth, MCA_BASE_VAR_TYPE_UNSIGNED_INT,
+			  OPAL_INFO_LVL_5);
+	register_variable("device_ahead",
+			  "Segments of a network device that are in progress at a time; 0: all, so that "
+			  "it is busy while one waits for acknowledgements (default: 0)",
+			  &component.device_ahead, MCA_BASE_VAR_TYPE_UNSIGNED_INT,
+			  OPAL_INFO_LVL_6);
 	register_variable("node_ranks",
 			  "For tests: so many ranks count as a node of their own; 0: those of a space "
 			  "(default: 0)", &component.node_ranks, MCA_BASE_VAR_TYPE_UNSIGNED_INT,
@@ -116,6 +139,7 @@ static const struct {
 	COUNTER(posts_copied, COUNTER, "Times that short data were copied for peers to read"),
 	COUNTER(posts_in_place, COUNTER, "Times that peers were told where to read data in place"),
 	COUNTER(posts_shared, COUNTER, "Times that this process and a peer shared a copy"),
+	COUNTER(segments, COUNTER, "Segments that went over a network device of our choice"),
 	COUNTER(bytes_copied, COUNTER, "Bytes that this process copied"),
 	COUNTER(waits, COUNTER, "Calls of the progress function while waiting for a peer"),
 	COUNTER(communicators, LEVEL, "Communicators for which this process is set up"),
@@ -158,6 +182,7 @@ static int register_component(void)
 static int open_component(void)
 {
 	OBJ_CONSTRUCT(&component.lock, opal_mutex_t);
+	OBJ_CONSTRUCT(&component.devices_lock, opal_mutex_t);
 	OBJ_CONSTRUCT(&component.nbc_lock, opal_mutex_t);
 	OBJ_CONSTRUCT(&component.requests, opal_list_t);
 	if (ompi_mpi_state < OMPI_MPI_STATE_INIT_STARTED || component.priority < 0 ||
@@ -182,6 +207,7 @@ static int close_component(void)
 	component.nr_peers = 0;
 	OBJ_DESTRUCT(&component.requests);
 	OBJ_DESTRUCT(&component.nbc_lock);
+	OBJ_DESTRUCT(&component.devices_lock);
 	OBJ_DESTRUCT(&component.lock);
 	return OMPI_SUCCESS;
 }

@@ -19,7 +19,7 @@
 #define KEY "coll.pvas.home"
 
 /* Parameters that ranks on different nodes must have in common: indices of @settings */
-static const int common[] = { 0, 6, 7 };
+static const int common[] = { 0, 6, 7, 8, 9, 10 };
 
 /* Without a fence in MPI_Init() ranks would wait for each other's records. */
 bool mca_coll_pvas_several_nodes(void)

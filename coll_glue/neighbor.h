@@ -24,6 +24,7 @@ struct mca_coll_pvas_neighbors {
 };
 
 /* topology.c */
+struct mca_coll_pvas_neighbors *mca_coll_pvas_topology(struct ompi_communicator_t *comm);
 bool mca_coll_pvas_find_neighbors(struct mca_coll_pvas_module *m);
 int mca_coll_pvas_find_block(const struct mca_coll_pvas_module *m, int source,
 			     const int *destinations, int nr);

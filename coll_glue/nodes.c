@@ -20,6 +20,7 @@ static void destruct(mca_coll_pvas_nodes_t *m)
 	if (m->leaders)
 		ompi_comm_free(&m->leaders);
 	free(m->node_of);
+	mca_coll_pvas_nodes_leave_devices(m);
 #define RELEASE(name, type)					\
 	if (m->previous.name##_module)				\
 		OBJ_RELEASE(m->previous.name##_module);

@@ -24,7 +24,18 @@
 	X(allgather, allgather) X(allreduce, allreduce) X(alltoall, alltoall)	\
 	X(barrier, barrier) X(bcast, bcast) X(gather, gather) X(reduce, reduce)	\
 	X(reduce_scatter, reduce_scatter)					\
-	X(reduce_scatter_block, reduce_scatter_block) X(scatter, scatter)
+	X(reduce_scatter_block, reduce_scatter_block) X(scatter, scatter)	\
+	MCA_COLL_PVAS_DEVICES_OPERATIONS(X)
+
+/* Over several devices, by interfaces of Open MPI 4.1's BTLs that its next series has changed */
+#if OMPI_MAJOR_VERSION < 5
+#define MCA_COLL_PVAS_DEVICES_OPERATIONS(X)					\
+	X(neighbor_allgather, allgather) X(neighbor_alltoall, alltoall)
+#else
+#define MCA_COLL_PVAS_DEVICES_OPERATIONS(X)
+#endif
+
+struct mca_coll_pvas_devices;
 
 /**
  * struct mca_coll_pvas_nodes - a communicator over several nodes
@@ -38,6 +49,8 @@
  * @ranks:	sorted by node, and then by rank
  * @sorted:	they are so anyway
  * @even:	all nodes have as many ranks
+ * @devices:	exchange with neighbors over several devices, or NULL: not @asked_devices yet, or
+ *		nothing is gained
  */
 struct mca_coll_pvas_nodes {
 	mca_coll_base_module_t super;
@@ -59,6 +72,8 @@ struct mca_coll_pvas_nodes {
 	int *ranks;
 	bool sorted;
 	bool even;
+	bool asked_devices;
+	struct mca_coll_pvas_devices *devices;
 };
 typedef struct mca_coll_pvas_nodes mca_coll_pvas_nodes_t;
 OBJ_CLASS_DECLARATION(mca_coll_pvas_nodes_t);
@@ -202,5 +217,18 @@ int mca_coll_pvas_nodes_alltoall(const void *sbuf, int scount, struct ompi_datat
 				 void *rbuf, int rcount, struct ompi_datatype_t *rtype,
 				 struct ompi_communicator_t *comm,
 				 mca_coll_base_module_t *module);
+
+/* nodes_neighbor.c */
+int mca_coll_pvas_nodes_neighbor_allgather(const void *sbuf, int scount,
+					   struct ompi_datatype_t *stype, void *rbuf, int rcount,
+					   struct ompi_datatype_t *rtype,
+					   struct ompi_communicator_t *comm,
+					   mca_coll_base_module_t *module);
+int mca_coll_pvas_nodes_neighbor_alltoall(const void *sbuf, int scount,
+					  struct ompi_datatype_t *stype, void *rbuf, int rcount,
+					  struct ompi_datatype_t *rtype,
+					  struct ompi_communicator_t *comm,
+					  mca_coll_base_module_t *module);
+void mca_coll_pvas_nodes_leave_devices(struct mca_coll_pvas_nodes *m);
 
 #endif /* COLL_PVAS_NODES_H */

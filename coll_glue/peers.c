@@ -54,6 +54,9 @@ bool mca_coll_pvas_publish(void)
 	component.modex.settings[5] = component.choose;
 	component.modex.settings[6] = component.segment;
 	component.modex.settings[7] = component.most_ranks;
+	component.modex.settings[8] = component.devices;
+	component.modex.settings[9] = component.device_latency;
+	component.modex.settings[10] = component.device_bandwidth;
 	if (mca_coll_pvas_several_nodes())
 		mca_coll_pvas_find_home();
 	if (mca_btl_pvas_publish(&component.super.collm_version, MCA_COLL_PVAS_NAME,

@@ -76,24 +76,40 @@ int mca_coll_pvas_find_block(const struct mca_coll_pvas_module *m, int source,
 }
 
 /* Each rank has the whole graph: ends of the lists of edges, one behind the other. */
-static struct mca_coll_pvas_neighbors *graph(struct mca_coll_pvas_module *m)
+static struct mca_coll_pvas_neighbors *graph(struct ompi_communicator_t *comm)
+{
+	const mca_topo_base_comm_graph_t *g = comm->c_topo->mtc.graph;
+	const int rank = ompi_comm_rank(comm);
+	const int begin = rank ? g->index[rank - 1] : 0;
+	const int nr = g->index[rank] - begin;
+	struct mca_coll_pvas_neighbors *n = allocate(nr, nr, 0);
+
+	if (n)
+		n->sources = n->destinations = g->edges + begin;
+	return n;
+}
+
+static void find_blocks_of_graph(struct mca_coll_pvas_module *m)
 {
 	const mca_topo_base_comm_graph_t *g = m->comm->c_topo->mtc.graph;
-	const int begin = m->rank ? g->index[m->rank - 1] : 0;
-	const int nr = g->index[m->rank] - begin;
-	struct mca_coll_pvas_neighbors *n = allocate(nr, nr, 0);
+	struct mca_coll_pvas_neighbors *n = m->neighbors;
 	int i, source, at;
 
-	if (!n)
-		return NULL;
-	n->sources = n->destinations = g->edges + begin;
-	m->neighbors = n;
-	for (i = 0; i < nr; i++) {
+	for (i = 0; i < n->nr_sources; i++) {
 		source = n->sources[i];
 		at = source ? g->index[source - 1] : 0;
 		n->block[i] = mca_coll_pvas_find_block(m, i, g->edges + at, g->index[source] - at);
 	}
-	return n;
+}
+
+/* Without the blocks of a graph; NULL: there is no memory, or no topology. */
+struct mca_coll_pvas_neighbors *mca_coll_pvas_topology(struct ompi_communicator_t *comm)
+{
+	if (OMPI_COMM_IS_CART(comm))
+		return cartesian(comm);
+	if (OMPI_COMM_IS_GRAPH(comm))
+		return graph(comm);
+	return OMPI_COMM_IS_DIST_GRAPH(comm) ? distributed_graph(comm) : NULL;
 }
 
 /* False: there is no memory, or no topology. */
@@ -101,12 +117,9 @@ bool mca_coll_pvas_find_neighbors(struct mca_coll_pvas_module *m)
 {
 	if (m->neighbors)
 		return true;
-	if (OMPI_COMM_IS_CART(m->comm))
-		m->neighbors = cartesian(m->comm);
-	else if (OMPI_COMM_IS_GRAPH(m->comm))
-		m->neighbors = graph(m);
-	else if (OMPI_COMM_IS_DIST_GRAPH(m->comm))
-		m->neighbors = distributed_graph(m->comm);
+	m->neighbors = mca_coll_pvas_topology(m->comm);
+	if (m->neighbors && OMPI_COMM_IS_GRAPH(m->comm))
+		find_blocks_of_graph(m);
 	return m->neighbors;
 }
 

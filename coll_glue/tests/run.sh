@@ -46,6 +46,27 @@ convention()
 	! grep -vE '^mca_(coll|btl)_pvas(_|$)' <<<"$names"
 }
 
+# nets NAME RANKS DEVICES [VARIABLE=VALUE]... PROGRAM [ARGUMENT]...
+nets()
+{
+	local name=$1 n=$2 devices=$3 vars=() status
+
+	shift 3
+	while [[ $1 == *=* ]]; do
+		vars+=("$1")
+		shift
+	done
+	[ ${#only[@]} -eq 0 ] || [[ " ${only[*]} " == *" $name "* ]] || return 0
+	env "${vars[@]}" "$here/two-nets" "$n" "$devices" any "$bin/$1" "${@:2}" >"$T/out" 2>&1 </dev/null
+	status=$?
+	if [ $status = 77 ]; then
+		skip "$name" "$(tail -n 1 "$T/out")"
+	else
+		verdict $status "$name"
+	fi
+	rm -f "$T/out"
+}
+
 [ -x "$bin/move" ] || { echo "run.sh: no tests built (make -C coll_glue all tests)" >&2; exit 1; }
 
 # The tests have more ranks than some machines have processors.
@@ -117,6 +138,16 @@ try nodes-alone		tasks 3 OMPI_MCA_coll_pvas_node_ranks=1 nodes unused
 try nodes-off		tasks 4 OMPI_MCA_coll_pvas_node_ranks=2 OMPI_MCA_coll_pvas_segment=0 nodes used
 try nodes-too-many	tasks 4 OMPI_MCA_coll_pvas_node_ranks=2 OMPI_MCA_coll_pvas_most_ranks=3 nodes unused
 try nodes-excluded	tasks 4 OMPI_MCA_coll_pvas_node_ranks=2 OMPI_MCA_coll=^pvas nodes unused
+# Over several network devices; messages of any length are cut.
+try schedule		"$bin/schedule"
+for n in 6 7; do
+	nets devices-$n		$n 4 OMPI_MCA_coll_pvas_device_latency=0 devices used
+done
+nets devices-one-each	7 4 OMPI_MCA_coll_pvas_device_latency=0 OMPI_MCA_coll_pvas_device_ahead=1 devices used
+nets devices-pairs	4 2 OMPI_MCA_coll_pvas_device_latency=0 devices used
+nets devices-least	7 4 OMPI_MCA_coll_pvas_device_latency=1000000 devices unused 1
+nets devices-off	7 4 OMPI_MCA_coll_pvas_device_latency=0 OMPI_MCA_coll_pvas_devices=0 devices unused 1
+nets devices-one	4 1 OMPI_MCA_coll_pvas_device_latency=0 devices unused 1
 try threads		tasks 2 threads
 try together	tasks 3 together
 try mismatch		tasks 3 mismatch
