@@ -16,6 +16,7 @@
 #include "event.h"
 #include "handshake.h"
 #include "peer_uid.h"
+#include "pmix_versions.h"
 
 struct proxy_conn;
 
@@ -50,6 +51,7 @@ struct pmix_proxy {
 	struct proxy_timer accept_timer;	/* resumes accepting after a lack of descriptors */
 	struct proxy_timer handshake_timer;	/* for the oldest pending connection */
 	struct handshake expected;
+	struct pmix_versions versions;
 	struct proxy_conn *pending_first, *pending_last;	/* in order of their age */
 	unsigned int nr_pending, max_pending;
 	struct proxy_conn *conns;	/* all that were ever allocated */
