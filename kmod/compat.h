@@ -381,6 +381,21 @@ static inline void pvas_cid_release(struct mm_struct *mm) { }
 static inline bool pvas_cid_is_missing(void) { return false; }
 #endif
 
+/*
+ * Two words of security blobs that differ, after one that does not: since 6.15, Landlock has
+ * behind the address of its domain a bit for each layer that came after the last exec, by which
+ * it chooses what to log, and above these 16 one that is inherited. An exec clears the bits, and
+ * no rights depend on them.
+ */
+static inline bool pvas_is_landlock_log(unsigned long before, unsigned long a, unsigned long b)
+{
+#if PVAS_IS_7_2
+	return (long)before < 0 && !((a ^ b) >> 16) && !(a >> 17);
+#else
+	return false;
+#endif
+}
+
 static inline unsigned int pvas_inode_state(struct inode *inode)
 {
 #if PVAS_IS_7_2
