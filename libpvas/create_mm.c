@@ -71,6 +71,7 @@ static int child_put_loader(uint64_t at)
 	int err;
 
 	memcpy((void *)at, pvas_blob, pvas_blob_end - pvas_blob);
+	pvas_code_written((void *)at, pvas_blob_end - pvas_blob);
 	err = pvas_raw3(__NR_mprotect, at, blob_length(), PROT_READ | PROT_EXEC);
 	if (!err)
 		err = pvas_raw3(__NR_madvise, at, blob_length(), MADV_DONTFORK);
@@ -108,14 +109,6 @@ static struct pvas_convert_request *child_put_request(struct pvas_header *h,
 	return out;
 }
 
-static void __attribute__((noreturn)) child_jump(uint64_t entry, struct pvas_convert_request *req,
-						 uint64_t stack)
-{
-	__asm__ volatile("movq %0, %%rsp\n\tjmpq *%1"
-			 : : "r"(stack), "r"(entry), "D"(req) : "memory");
-	__builtin_unreachable();
-}
-
 static void __attribute__((noreturn)) child_main(struct pvas_convert_request *req)
 {
 	unsigned int shift = req->result.create.shift;
@@ -133,7 +126,8 @@ static void __attribute__((noreturn)) child_main(struct pvas_convert_request *re
 
 		/* The kernel writes to the rseq area, which is about to be unmapped. */
 		pvas_rseq_unregister();
-		child_jump(out->kept[0].lo + PVAS_BLOB_CONVERT, out, base + h->length);
+		pvas_jump(out->kept[0].lo + PVAS_BLOB_CONVERT, base + h->length, (long)out, 0, 0,
+			  0);
 	}
 	req->result.err = err;
 	req->result.step = PVAS_CONVERT_MAP;

@@ -11,6 +11,7 @@
 
 #include <errno.h>
 
+#include "arch.h"
 #include "linux_names.h"
 
 /* Older headers lack these. */
@@ -24,43 +25,6 @@
 #define OPT_SET_MEMORY_MERGE	67	/* PR_SET_MEMORY_MERGE, of 6.4 */
 #define OPT_FUTEX_HASH		78	/* PR_FUTEX_HASH, of 6.16 */
 #define OPT_FUTEX_HASH_SET	1
-
-#ifdef __aarch64__	/* compiled, but never run: doc/aarch64.md */
-
-static inline long pvas_raw6(long nr, long a, long b, long c, long d, long e, long f)
-{
-	register long x8 __asm__("x8") = nr;
-	register long x0 __asm__("x0") = a;
-	register long x1 __asm__("x1") = b;
-	register long x2 __asm__("x2") = c;
-	register long x3 __asm__("x3") = d;
-	register long x4 __asm__("x4") = e;
-	register long x5 __asm__("x5") = f;
-
-	__asm__ volatile("svc #0"
-			 : "+r"(x0)
-			 : "r"(x8), "r"(x1), "r"(x2), "r"(x3), "r"(x4), "r"(x5)
-			 : "memory");
-	return x0;
-}
-
-#else
-
-static inline long pvas_raw6(long nr, long a, long b, long c, long d, long e, long f)
-{
-	register long r10 __asm__("r10") = d;
-	register long r8 __asm__("r8") = e;
-	register long r9 __asm__("r9") = f;
-	long ret;
-
-	__asm__ volatile("syscall"
-			 : "=a"(ret)
-			 : "a"(nr), "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8), "r"(r9)
-			 : "rcx", "r11", "memory");
-	return ret;
-}
-
-#endif
 
 #define pvas_raw4(nr, a, b, c, d) \
 	pvas_raw6(nr, (long)(a), (long)(b), (long)(c), (long)(d), 0, 0)

@@ -13,19 +13,17 @@
 #include "rawsys.h"
 
 #define PVAS_RSEQ_UNREGISTER	1
-#define PVAS_RSEQ_SIGNATURE	0x53053053
 
 /* Exported by glibc 2.35 and later. */
 extern const ptrdiff_t __rseq_offset __attribute__((weak));
 
 static inline void pvas_rseq_unregister(void)
 {
-	char *thread;
+	const char *thread = pvas_thread_pointer();
 	int len;
 
 	if (!&__rseq_offset)
 		return;
-	__asm__("movq %%fs:0, %0" : "=r"(thread));
 	/*
 	 * The length must be that of the registration, which __rseq_size does not
 	 * give (from 2.40 on it is the length of the part in use): try all.

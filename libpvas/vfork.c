@@ -82,7 +82,7 @@ static int place_fds(const int want[3])
 	for (i = 0; i < 3; i++) {
 		if (fds[i] < 0)
 			continue;
-		fd = pvas_raw2(__NR_dup2, fds[i], i);
+		fd = pvas_raw3(__NR_dup3, fds[i], i, 0);
 		if (fd < 0)
 			return fd;
 	}

@@ -17,10 +17,10 @@
 
 /*
  * Open MPI's btl/sm leaves messages of more than 256 bytes in place where it can map the
- * sender's memory. Up to this length, header included, a copy has the lower latency.
+ * sender's memory. Up to this length, its eager limit, a copy has the lower latency.
  */
 #define SM_INLINE	"OMPI_MCA_btl_sm_max_inline_send"
-#define SM_INLINE_MAX	"1200"
+#define SM_INLINE_MAX	"4096"
 
 enum component {
 	COMPONENT_NONE,		/* not built, not installed */

@@ -61,12 +61,16 @@ static uint64_t offset_of(const Elf64_Phdr *seg, unsigned int nr, uint64_t addre
 /* Of the library whose name is there */
 static unsigned int mpi_flags(int fd, uint64_t name)
 {
-	static const char mpi[] = "libmpi", mpich[] = "libmpich";
-	char text[sizeof(mpich) - 1];
+	static const char mpi[] = "libmpi", mpich[] = "libmpich", abi[] = ".so.12";
+	char text[sizeof(mpi) + sizeof(abi) - 1];
 
-	if (!read_at(fd, text, sizeof(text), name) || memcmp(text, mpi, sizeof(mpi) - 1))
+	if (!read_at(fd, text, sizeof(mpich) - 1, name) || memcmp(text, mpi, sizeof(mpi) - 1))
 		return 0;
-	return ELF_NEEDS_MPI | (memcmp(text, mpich, sizeof(text)) ? 0 : ELF_NEEDS_MPICH);
+	if (!memcmp(text, mpich, sizeof(mpich) - 1) ||
+	    (read_at(fd, text, sizeof(text), name) &&
+	     !memcmp(text + sizeof(mpi) - 1, abi, sizeof(abi))))
+		return ELF_NEEDS_MPI | ELF_NEEDS_MPICH;
+	return ELF_NEEDS_MPI;
 }
 
 static unsigned int check_entries(int fd, const Elf64_Phdr *seg, unsigned int nr,

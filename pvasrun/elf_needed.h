@@ -6,7 +6,7 @@
 #define ELF_NEEDS_MPI	1	/* DT_NEEDED names libmpi* */
 #define ELF_HAS_RPATH	2	/* DT_RPATH or DT_RUNPATH: the program has its own search path */
 #define ELF_IS_ELF	4	/* not a script */
-#define ELF_NEEDS_MPICH	8	/* DT_NEEDED names libmpich* */
+#define ELF_NEEDS_MPICH	8	/* DT_NEEDED names libmpich*, or libmpi.so.12, which is its ABI */
 
 #define ELF_IS_FIXED	16	/* ET_EXEC, linked at fixed addresses */
 

@@ -132,10 +132,21 @@ static bool is_form(const char *form)
 	return form && *form >= 0 && *form <= 2;
 }
 
-static bool take_formats(struct rest *rest)
+/* Printable: it comes from outside. */
+static void keep_version(struct handshake_rank *rank, const char *version)
+{
+	size_t i;
+
+	for (i = 0; i < sizeof(rank->version) - 1 && isgraph((unsigned char)version[i]); i++)
+		rank->version[i] = version[i];
+	rank->version[i] = '\0';
+}
+
+static bool take_formats(struct rest *rest, struct handshake_rank *rank)
 {
 	const char *version = take_string(rest);
 
+	keep_version(rank, version ? version : "");
 	if (!version || !is_version(version))
 		return false;
 	if (!strncmp(version, "2.0.", 4))
@@ -144,18 +155,25 @@ static bool take_formats(struct rest *rest)
 	       take_word(rest, "hash");
 }
 
-static bool is_valid(const struct handshake *expected, struct rest rest, uint32_t *rank)
+/* Up to the number of the rank, which only ranks of this job can send with its name */
+static bool take_rank(struct rest *rest, const struct handshake *expected,
+		      struct handshake_rank *rank)
 {
 	const char rank_type = 0;
+	uint32_t number;
 
-	return take_word(&rest, "native") && take_credential(&rest, expected) &&
-	       take_bytes(&rest, &rank_type, 1) && take_word(&rest, expected->nspace) &&
-	       take_u32(&rest, rank) && *rank < expected->tasks && take_formats(&rest);
+	if (!take_word(rest, "native") || !take_credential(rest, expected) ||
+	    !take_bytes(rest, &rank_type, 1) || !take_word(rest, expected->nspace) ||
+	    !take_u32(rest, &number) || number >= expected->tasks)
+		return false;
+	rank->rank = number;
+	return true;
 }
 
 ssize_t handshake_check(const struct handshake *expected, const char *bytes, size_t len,
-			uint32_t *rank)
+			struct handshake_rank *rank)
 {
+	struct rest rest;
 	struct head head;
 
 	if (len < sizeof(head))
@@ -166,7 +184,8 @@ ssize_t handshake_check(const struct handshake *expected, const char *bytes, siz
 		return -EPROTO;
 	if (len - sizeof(head) < head.len)
 		return 0;
-	if (!is_valid(expected, (struct rest){ bytes + sizeof(head), head.len }, rank))
+	rest = (struct rest){ bytes + sizeof(head), head.len };
+	if (!take_rank(&rest, expected, rank))
 		return -EPROTO;
-	return sizeof(head) + head.len;
+	return take_formats(&rest, rank) ? (ssize_t)(sizeof(head) + head.len) : -EPROTONOSUPPORT;
 }

@@ -4,7 +4,6 @@
 #define PVASRUN_HANDSHAKE_H
 
 #include <stddef.h>
-#include <stdint.h>
 #include <sys/types.h>
 
 /* Limit of its length; ranks send about 110 bytes. */
@@ -18,11 +17,18 @@ struct handshake {
 	gid_t gid;
 };
 
+/* Of a rank of this job: who it is, and the version of its libpmix, as far as it is a text */
+struct handshake_rank {
+	unsigned int rank;
+	char version[16];
+};
+
 /*
- * How many of the @len bytes received are a rank's handshake, which sets @rank; 0 if it is
- * incomplete, -EPROTO if they are not the beginning of one.
+ * How many of the @len bytes received are a rank's handshake; 0 if it is incomplete,
+ * -EPROTO if they are not the beginning of one; -EPROTONOSUPPORT if they are one of this
+ * job's, and in formats that are not known here. In the first and the last case, *@rank is set.
  */
 ssize_t handshake_check(const struct handshake *expected, const char *bytes, size_t len,
-			uint32_t *rank);
+			struct handshake_rank *rank);
 
 #endif

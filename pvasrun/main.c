@@ -127,6 +127,8 @@ static int prepare(struct run *run)
 
 	status = precheck_programs(run->opt);
 	if (!status)
+		status = precheck_mpi(run->opt);
+	if (!status)
 		status = precheck_limits(run->opt);
 	if (!status)
 		status = far_prepare(run->opt);

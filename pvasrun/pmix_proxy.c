@@ -308,19 +308,24 @@ static bool is_closed(int fd)
 /* Bytes stay in the socket until the handshake is complete. */
 static int check_handshake(struct proxy_conn *conn)
 {
+	struct handshake_rank rank;
 	char bytes[HANDSHAKE_MAX];
 	int fd = conn->client.event.fd;
 	ssize_t n = recv(fd, bytes, sizeof(bytes), MSG_PEEK | MSG_DONTWAIT);
 
 	if (n < 0 && errno != EAGAIN && errno != EINTR)
 		return -errno;
-	n = handshake_check(&conn->proxy->expected, bytes, n < 0 ? 0 : n, &conn->rank);
+	n = handshake_check(&conn->proxy->expected, bytes, n < 0 ? 0 : n, &rank);
+	if (n == -EPROTONOSUPPORT)
+		pmix_versions_unknown(&conn->proxy->versions, &rank);
 	if (n < 0)
 		return n;
 	if (!n)
 		return is_closed(fd) ? -EPIPE : 0;
 	if (recv(fd, bytes, n, MSG_DONTWAIT) != n)
 		return -EPROTO;
+	conn->rank = rank.rank;
+	pmix_versions_compare(&conn->proxy->versions, &rank);
 	return conn_forward(conn, bytes, n);
 }
 

@@ -19,6 +19,7 @@
 #include "event.h"
 #include "handshake.h"
 #include "peer_uid.h"
+#include "pmix_versions.h"
 
 struct proxy_conn;
 
@@ -36,7 +37,7 @@ struct proxy_conn {
 	struct proxy_conn *next;
 	struct proxy_conn *next_free;
 	struct pmix_proxy *proxy;
-	uint32_t rank;
+	unsigned int rank;
 	bool pending;		/* its handshake is not complete */
 	int64_t since;
 	struct proxy_conn *pending_prev, *pending_next;
@@ -54,6 +55,7 @@ struct pmix_proxy {
 	struct proxy_timer accept_timer;	/* resumes accepting after a lack of descriptors */
 	struct proxy_timer handshake_timer;	/* for the oldest pending connection */
 	struct handshake expected;
+	struct pmix_versions versions;
 	struct proxy_conn *pending_first, *pending_last;	/* in order of their age */
 	unsigned int nr_pending, max_pending;
 	struct proxy_conn *conns;	/* all that were ever allocated */

@@ -293,6 +293,28 @@ static int check_files(const struct options *opt)
 	return STATUS_FAILED;
 }
 
+/* Each would wait in MPI_Init for ranks that it can't know of. */
+int precheck_mpi(const struct options *opt)
+{
+	const char *mpich = NULL, *other = NULL;
+	unsigned int i, flags;
+
+	if (opt->mpi != MPI_AUTO)
+		return 0;
+	for (i = 0; i < opt->nr_apps; i++) {
+		flags = elf_needed(opt->apps[i].path);
+		if (flags & ELF_NEEDS_MPICH)
+			mpich = opt->apps[i].argv[0];
+		else if (flags & ELF_NEEDS_MPI)
+			other = opt->apps[i].argv[0];
+	}
+	if (!mpich || !other)
+		return 0;
+	report_error("%s is linked with MPICH, %s with Open MPI: the ranks of a job need the same MPI (start two jobs)",
+		     mpich, other);
+	return STATUS_FAILED;
+}
+
 int precheck_limits(const struct options *opt)
 {
 	int status;

@@ -2,21 +2,19 @@
 /* Functions that compilers call on their own, even in freestanding code. */
 #include <stddef.h>
 
+#include "../arch.h"
+
 void *memset(void *to, int c, size_t n);
 void *memcpy(void *to, const void *from, size_t n);
 
 void *memset(void *to, int c, size_t n)
 {
-	void *d = to;
-
-	__asm__ volatile("rep stosb" : "+D"(d), "+c"(n) : "a"(c) : "memory");
+	pvas_fill_bytes(to, c, n);
 	return to;
 }
 
 void *memcpy(void *to, const void *from, size_t n)
 {
-	void *d = to;
-
-	__asm__ volatile("rep movsb" : "+D"(d), "+S"(from), "+c"(n) : : "memory");
+	pvas_copy_bytes(to, from, n);
 	return to;
 }

@@ -5,6 +5,63 @@
  */
 #include "linux_names.h"
 
+#ifdef __aarch64__
+
+	.section .text.start, "ax", %progbits
+	.globl	_start
+	.type	_start, %function
+_start:
+	b	task
+	.balign	16, 0
+	b	convert
+	.balign	16, 0
+	b	restore
+	.balign	16, 0
+	b	reader
+	.balign	16, 0
+
+/* A task: as below, with x0, sp, x2 and x3. x16 keeps the program's address. */
+task:
+	mov	x29, xzr
+	mov	x30, xzr
+	mov	x19, sp
+	mov	x1, sp
+	bl	pvas_loader_main
+	mov	sp, x19
+	mov	x16, x0
+	.irp	n, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15
+	mov	x\n, xzr
+	.endr
+	.irp	n, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30
+	mov	x\n, xzr
+	.endr
+	br	x16
+	.size	_start, . - _start
+
+	.type	convert, %function
+convert:
+	mov	x29, xzr
+	bl	pvas_convert_main
+	brk	#0
+	.size	convert, . - convert
+
+	.type	reader, %function
+reader:
+	mov	x29, xzr
+	bl	pvas_reader_main
+	brk	#0
+	.size	reader, . - reader
+
+/* A call that failed can't be made again: its first argument was in x0, as its result is. */
+	.type	restore, %function
+restore:
+	mov	x8, #__NR_rt_sigreturn
+	svc	#0
+	brk	#0
+	.size	restore, . - restore
+
+#else
+
 	.section .text.start, "ax", @progbits
 	.globl	_start
 	.type	_start, @function
@@ -132,4 +189,6 @@ restarted:
 	.short	__NR_sigaltstack, __NR_prctl, __NR_arch_prctl, __NR_io_setup, __NR_io_uring_setup
 	.short	__NR_userfaultfd, __NR_modify_ldt, 0
 
-	.section .note.GNU-stack, "", @progbits
+#endif
+
+	.section .note.GNU-stack, "", %progbits

@@ -28,7 +28,7 @@ int pvas_sys_mprotect(__u64 addr, __u64 len, int prot)
 
 void pvas_sys_zero(__u64 addr, __u64 len)
 {
-	__asm__ volatile("rep stosb" : "+D"(addr), "+c"(len) : "a"(0) : "memory");
+	pvas_fill_bytes((void *)addr, 0, len);
 }
 
 long pvas_sys_pread(int fd, void *buf, __u64 len, __u64 off)

@@ -358,7 +358,7 @@ struct call {
 
 static const struct call calls[] = {
 	{ __NR_mmap, on_mmap },
-	{ __NR_readlink, user_on_readlink, user_on_readlink },
+	PVAS_OLD_CALL({ __NR_readlink, user_on_readlink, user_on_readlink },)
 	{ __NR_readlinkat, user_on_readlinkat, user_on_readlinkat },
 	{ __NR_brk, on_brk, on_brk_of_child },
 	{ __NR_rt_sigaction, user_on_sigaction, user_on_sigaction },
@@ -369,8 +369,8 @@ static const struct call calls[] = {
 	{ __NR_shmdt, on_shmdt },
 	{ __NR_execve, on_execve },
 	{ __NR_execveat, on_execve },
-	{ __NR_fork, user_on_fork },
-	{ __NR_vfork, user_on_vfork },
+	PVAS_OLD_CALL({ __NR_fork, user_on_fork },)
+	PVAS_OLD_CALL({ __NR_vfork, user_on_vfork },)
 	{ __NR_clone, user_on_clone },
 	{ __NR_clone3, user_on_clone3 },
 	{ __NR_perf_event_open, user_on_perf_event_open },
@@ -388,7 +388,7 @@ static const struct call calls[] = {
 	{ __NR_prctl, on_prctl },
 	{ NR_LANDLOCK_RESTRICT_SELF, refuse },
 	{ NR_LSM_SET_SELF_ATTR, refuse },
-	{ __NR_arch_prctl, refuse },
+	PVAS_OLD_CALL({ __NR_arch_prctl, refuse },)
 	{ __NR_mlockall, refuse },
 	{ __NR_munlockall, refuse },
 	{ __NR_migrate_pages, refuse },
@@ -397,7 +397,7 @@ static const struct call calls[] = {
 	{ __NR_io_uring_enter, refuse_as_missing },
 	{ __NR_userfaultfd, refuse_as_missing },
 	{ __NR_process_madvise, refuse_as_missing },
-	{ __NR_modify_ldt, refuse_as_missing },
+	PVAS_OLD_CALL({ __NR_modify_ldt, refuse_as_missing },)
 	{ NR_MSEAL, refuse_as_missing },
 	{ NR_MAP_SHADOW_STACK, refuse_as_missing },
 };

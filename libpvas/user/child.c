@@ -8,7 +8,6 @@
  * launcher, so it performs the steps of one: close descriptors that are
  * close-on-exec, set its name, reset registers. All that can fail comes before.
  */
-#include <asm/prctl.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -33,7 +32,7 @@
 
 static size_t loader_length(void)
 {
-	return PAGE_UP(pvas_layout_up(USER_LOADER_LEN, 16) + USER_THUNK_LEN);
+	return PAGE_UP(pvas_layout_up(USER_LOADER_LEN, 16) + PVAS_THUNK_LEN);
 }
 
 /* ---- as fork would have given it ---- */
@@ -223,6 +222,7 @@ static int make_top(const struct user_space *u, struct user_part *p,
 	strcpy(p->page->exe, prog->exe);
 	memcpy((void *)loader, pvas_blob, USER_LOADER_LEN);
 	user_stay_make_thunk((unsigned char *)user_thunk_of(p), p);
+	pvas_code_written((void *)loader, loader_length());
 	return pvas_raw3(__NR_mprotect, loader, loader_length(), PROT_READ | PROT_EXEC);
 }
 
@@ -257,62 +257,15 @@ int user_child_make_memory(const struct user_start *s, const struct user_program
 
 /* ---- start ---- */
 
-/*
- * On the new stack, first release the thread pointer, then wake its owner, then
- * set the signal mask, which is pushed to the stack; all handlers are default.
- */
+/* All handlers are default. */
 void user_child_jump(const struct user_entry *entry, int *start, uint64_t mask)
 {
-	uint64_t loader = entry->loader, sp = entry->sp, info = entry->info;
-	uint64_t mark = entry->mark, interp = entry->interp;
-	register uint64_t rmark __asm__("r8") = mark;
-	register uint64_t rinterp __asm__("r9") = interp;
-	register uint64_t rmask __asm__("rbx") = mask;
-	register uint64_t rinfo __asm__("r12") = info;
-	register uint64_t rentry __asm__("r13") = loader;
-	register int *rstart __asm__("r14") = start;
-	register uint64_t rsp_ __asm__("r15") = sp;
+	const struct pvas_beginning b = {
+		.entry = entry->loader, .sp = entry->sp, .info = entry->info,
+		.mark = entry->mark, .interp = entry->interp, .mask = mask,
+	};
 
-	__asm__ volatile("movq %[sp], %%rsp\n\t"
-			 "movl %[arch_prctl], %%eax\n\t"
-			 "movl %[set_fs], %%edi\n\t"
-			 "xorl %%esi, %%esi\n\t"
-			 "syscall\n\t"
-			 "movl %[done], (%[start])\n\t"
-			 "movl %[futex], %%eax\n\t"
-			 "movq %[start], %%rdi\n\t"
-			 "movl %[wake], %%esi\n\t"
-			 "movl $0x7fffffff, %%edx\n\t"
-			 "syscall\n\t"
-			 "movl %[set_tid], %%eax\n\t"
-			 "xorl %%edi, %%edi\n\t"
-			 "syscall\n\t"
-			 "pushq %[mask]\n\t"
-			 "movl %[sigmask], %%eax\n\t"
-			 "movl %[setmask], %%edi\n\t"
-			 "movq %%rsp, %%rsi\n\t"
-			 "xorl %%edx, %%edx\n\t"
-			 "movl $8, %%r10d\n\t"
-			 "syscall\n\t"
-			 "fninit\n\t"
-			 "movl $0x1f80, (%%rsp)\n\t"
-			 "ldmxcsr (%%rsp)\n\t"
-			 "movq $0, (%%rsp)\n\t"
-			 "popfq\n\t"
-			 "movq %[info], %%rdi\n\t"
-			 "movq %[mark], %%rdx\n\t"
-			 "movq %[interp], %%rcx\n\t"
-			 "jmpq *%[entry]"
-			 : : [mark] "r"(rmark), [interp] "r"(rinterp),
-			     [sp] "r"(rsp_), [info] "r"(rinfo), [entry] "r"(rentry),
-			     [mask] "r"(rmask),
-			     [start] "r"(rstart), [arch_prctl] "i"(__NR_arch_prctl),
-			     [set_fs] "i"(ARCH_SET_FS), [done] "i"(START_DONE),
-			     [futex] "i"(__NR_futex), [wake] "i"(FUTEX_WAKE),
-			     [set_tid] "i"(__NR_set_tid_address),
-			     [sigmask] "i"(__NR_rt_sigprocmask), [setmask] "i"(SIG_SETMASK)
-			 : "memory");
-	__builtin_unreachable();
+	pvas_begin(&b, start, START_DONE);
 }
 
 static int become_task(const struct user_start *s, struct user_program *prog)

@@ -9,7 +9,6 @@
  */
 #include "far.h"
 
-#include <asm/prctl.h>
 #include <errno.h>
 #include <linux/mman.h>
 #include <stdlib.h>
@@ -20,7 +19,7 @@
 
 /* A mapping of stacks, of huge pages or without reservation is not for far memory. */
 #define NEVER_FAR	(MAP_FIXED | MAP_FIXED_NOREPLACE | MAP_GROWSDOWN | MAP_HUGETLB | \
-			 MAP_STACK | MAP_NORESERVE | MAP_LOCKED | MAP_32BIT | MAP_SHARED)
+			 MAP_STACK | MAP_NORESERVE | MAP_LOCKED | PVAS_MAP_LOW | MAP_SHARED)
 
 static const struct pvas_far_config *next;
 
@@ -352,15 +351,6 @@ static int map_call(struct user_request *r, int64_t *value)
 	return done;
 }
 
-/*
- * The thread's own base registers, which change nobody's memory: thread-local storage of a large
- * program is far, as any large mapping.
- */
-static int sets_base(const struct user_request *r)
-{
-	return r->nr == __NR_arch_prctl && r->args[0] >= ARCH_SET_GS && r->args[0] <= ARCH_GET_GS;
-}
-
 int user_far_call(struct user_request *r, int64_t *value)
 {
 	struct user_far *f = r->u->far;
@@ -379,7 +369,7 @@ int user_far_call(struct user_request *r, int64_t *value)
 		if (*value)
 			return 1;
 	}
-	if (user_call_known(r->nr) && !sets_base(r))
+	if (user_call_known(r->nr) && !pvas_sets_base(r->nr, r->args[0]))
 		return 0;
 	r->continued = 1;
 	*value = 0;

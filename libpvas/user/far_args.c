@@ -243,11 +243,11 @@ static const struct buffer {
 	{ __NR_pwrite64, 1, 2, 1, 0 },
 	{ __NR_recvfrom, 1, 2, 1, 1 },
 	{ __NR_sendto, 1, 2, 1, 0 },
-	{ __NR_getdents, 1, 2, 1, 1 },
+	PVAS_OLD_CALL({ __NR_getdents, 1, 2, 1, 1 },)
 	{ __NR_getdents64, 1, 2, 1, 1 },
 	{ __NR_getrandom, 0, 1, 1, 1 },
 	{ __NR_getcwd, 0, 1, 1, 1 },
-	{ __NR_readlink, 1, 2, 1, 1 },
+	PVAS_OLD_CALL({ __NR_readlink, 1, 2, 1, 1 },)
 	{ __NR_readlinkat, 2, 3, 1, 1 },
 	{ __NR_getxattr, 2, 3, 1, 1 },
 	{ __NR_lgetxattr, 2, 3, 1, 1 },
@@ -258,9 +258,9 @@ static const struct buffer {
 	{ __NR_listxattr, 1, 2, 1, 1 },
 	{ __NR_llistxattr, 1, 2, 1, 1 },
 	{ __NR_flistxattr, 1, 2, 1, 1 },
-	{ __NR_poll, 0, 1, sizeof(struct pollfd), 1 },
+	PVAS_OLD_CALL({ __NR_poll, 0, 1, sizeof(struct pollfd), 1 },)
 	{ __NR_ppoll, 0, 1, sizeof(struct pollfd), 1 },
-	{ __NR_epoll_wait, 1, 2, sizeof(struct epoll_event), 1 },
+	PVAS_OLD_CALL({ __NR_epoll_wait, 1, 2, sizeof(struct epoll_event), 1 },)
 	{ __NR_epoll_pwait, 1, 2, sizeof(struct epoll_event), 1 },
 	{ __NR_epoll_pwait2, 1, 2, sizeof(struct epoll_event), 1 },
 	{ __NR_getgroups, 1, 0, sizeof(gid_t), 1 },

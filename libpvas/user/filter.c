@@ -296,6 +296,7 @@ static void body_prctl(struct program *p)
 	go(p, ALLOW);
 }
 
+#ifdef __NR_arch_prctl
 /* The same for this architecture; some map memory at an address of the kernel's choice. */
 static void body_arch_prctl(struct program *p)
 {
@@ -309,6 +310,7 @@ static void body_arch_prctl(struct program *p)
 	jump(p, BPF_JGE | BPF_K, ARCH_MAP_VDSO_FIRST, NEXT, ALLOW);
 	jump(p, BPF_JGT | BPF_K, ARCH_MAP_VDSO_LAST, ALLOW, NOTIFY);
 }
+#endif
 
 /* Calls with the same body are adjacent, so that the filter has it once. */
 static const struct {
@@ -332,7 +334,7 @@ static const struct {
 	{ __NR_sigaltstack, body_notify },
 	{ __NR_shmat, body_notify },
 	{ __NR_shmdt, body_notify },
-	{ __NR_readlink, body_notify },
+	PVAS_OLD_CALL({ __NR_readlink, body_notify },)
 	{ __NR_readlinkat, body_notify },
 	{ __NR_execve, body_notify },
 	{ __NR_execveat, body_notify },
@@ -340,8 +342,8 @@ static const struct {
 	{ __NR_io_uring_setup, body_notify },
 	{ NR_MSEAL, body_notify },
 	{ NR_MAP_SHADOW_STACK, body_notify },
-	{ __NR_fork, body_notify },
-	{ __NR_vfork, body_notify },
+	PVAS_OLD_CALL({ __NR_fork, body_notify },)
+	PVAS_OLD_CALL({ __NR_vfork, body_notify },)
 	{ __NR_clone, body_notify },
 	{ __NR_clone3, body_notify },
 	{ __NR_perf_event_open, body_notify },
@@ -350,7 +352,7 @@ static const struct {
 	{ __NR_userfaultfd, body_notify },
 	{ __NR_process_madvise, body_notify },
 	{ __NR_io_uring_enter, body_notify },
-	{ __NR_modify_ldt, body_notify },
+	PVAS_OLD_CALL({ __NR_modify_ldt, body_notify },)
 	{ __NR_migrate_pages, body_notify },
 	{ __NR_setuid, body_notify },
 	{ __NR_setgid, body_notify },
@@ -367,7 +369,7 @@ static const struct {
 	{ NR_LSM_SET_SELF_ATTR, body_notify },
 	{ __NR_prctl, body_prctl },
 	{ __NR_seccomp, body_seccomp },
-	{ __NR_arch_prctl, body_arch_prctl },
+	PVAS_OLD_CALL({ __NR_arch_prctl, body_arch_prctl },)
 };
 
 #define NR_LISTED (sizeof(listed) / sizeof(listed[0]))
@@ -409,11 +411,11 @@ static void assemble(struct program *p, const struct user_far *far)
 	unsigned int i386 = new_label(p), x32 = new_label(p);
 
 	load(p, offsetof(struct seccomp_data, arch));
-	jump(p, BPF_JEQ | BPF_K, AUDIT_ARCH_X86_64, native, NEXT);
+	jump(p, BPF_JEQ | BPF_K, PVAS_AUDIT_ARCH, native, NEXT);
 	user_filter_check_caller(p, i386);
 	go(p, EPERM_END);
 	bind(p, i386);
-	other_table(p, I386_NR_SECCOMP, I386_NR_PRCTL);
+	other_table(p, PVAS_NR_SECCOMP_32, PVAS_NR_PRCTL_32);
 	bind(p, native);
 	load(p, offsetof(struct seccomp_data, nr));
 	jump(p, BPF_JGE | BPF_K, X32_BIT, NEXT, known);

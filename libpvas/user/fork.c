@@ -41,7 +41,7 @@ static int is_fork(const char *text)
 {
 	long nr = strtol(text, NULL, 10);
 
-	return *text == 'r' || nr == __NR_clone || nr == __NR_fork || nr == __NR_clone3;
+	return *text == 'r' || nr == __NR_clone || pvas_is_fork(nr) || nr == __NR_clone3;
 }
 
 static int is_thread_of(pid_t process, pid_t tid)

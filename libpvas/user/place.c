@@ -227,7 +227,7 @@ int64_t user_mmap(struct user_part *p, const struct user_mmap *m)
 	if (len < m->len || len > p->end - p->base)
 		return -ENOMEM;
 	/* No partition has addresses below 2 GiB, and the caller can't use others. */
-	if (m->flags & MAP_32BIT)
+	if (m->flags & PVAS_MAP_LOW)
 		return -ENOMEM;
 	if (hint && !user_foreign(p, hint, len) && !is_in_far_part(p, hint, len)) {
 		user_make_room(p, hint, len);

@@ -60,6 +60,7 @@ static void make_region(void)
 	if (p == MAP_FAILED)
 		return;
 	memcpy(p, pvas_blob, USER_LOADER_LEN);
+	pvas_code_written(p, USER_LOADER_LEN);
 	if (mprotect(p, text, PROT_READ | PROT_EXEC))
 		munmap(p, text + STACK);
 	else
@@ -84,11 +85,7 @@ static void __attribute__((noreturn)) become_reader(struct user_files *files, in
 	/* Others wait for the end of pipes, and a file before them in the table can hang. */
 	user_files_close_others(files, fd);
 	pvas_rseq_unregister();
-	__asm__ volatile("movq %0, %%rsp\n\t"
-			 "jmpq *%1"
-			 : : "a"(stack), "b"(entry), "D"(region), "S"(stack), "d"(fd), "c"(proc)
-			 : "memory");
-	__builtin_unreachable();
+	pvas_jump((uint64_t)entry, (uint64_t)stack, (long)region, (long)stack, fd, proc);
 }
 
 /* SIGCHLD would tell the application of a child that it has not made. */

@@ -18,6 +18,7 @@
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 
+#include "arch.h"
 #include "worker.h"
 
 #define CHUNK		512	/* instructions: a page, which is read at once */
@@ -33,15 +34,15 @@ union fprog {
 
 static int is_compat(const struct user_request *r)
 {
-	return r->arch != AUDIT_ARCH_X86_64 || ((uint32_t)r->nr & X32_BIT);
+	return r->arch != PVAS_AUDIT_ARCH || ((uint32_t)r->nr & X32_BIT);
 }
 
 int user_sandbox_call(const struct user_request *r)
 {
 	uint32_t nr = (uint32_t)r->nr;
 
-	if (r->arch == AUDIT_ARCH_I386)
-		return nr == I386_NR_SECCOMP || nr == I386_NR_PRCTL;
+	if (r->arch == PVAS_AUDIT_ARCH_32)
+		return nr == PVAS_NR_SECCOMP_32 || nr == PVAS_NR_PRCTL_32;
 	nr &= ~X32_BIT;
 	return nr == __NR_seccomp || (nr == __NR_prctl && (uint32_t)r->args[0] == PR_SET_SECCOMP);
 }

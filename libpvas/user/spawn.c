@@ -120,21 +120,13 @@ static int set_running(struct user_space *u, struct user_part *p)
 
 /* ---- the process ---- */
 
-static void *thread_pointer(void)
-{
-	void *p;
-
-	__asm__("movq %%fs:0, %0" : "=r"(p));
-	return p;
-}
-
 static int request_clone(struct user_space *u, struct user_part *p, struct pvas_spawn_call *call)
 {
 	int err;
 
 	pthread_mutex_lock(&u->lock);
 	u->clone_request = (struct user_clone_request){
-		.call = call, .part = p, .tls = thread_pointer(),
+		.call = call, .part = p, .tls = pvas_thread_pointer(),
 		.stack = pvas_stack_top(u->space), .caller = (pid_t)pvas_raw0(__NR_gettid),
 		.persona = (unsigned long)pvas_raw1(__NR_personality, ~0U),
 	};

@@ -323,7 +323,7 @@ void user_stay_free(struct user_stay *e)
 
 static int is_same_call(const struct user_request *r, const struct user_stay *e)
 {
-	return e->tid == r->tid && e->again == r->ip - 2 && e->nr == r->nr &&
+	return e->tid == r->tid && e->again == r->ip - PVAS_CALL_LEN && e->nr == r->nr &&
 	       !memcmp(e->args, r->args, sizeof(e->args));
 }
 
@@ -338,7 +338,7 @@ static struct user_stay *prepare(const struct user_request *r, int tries)
 	e->tid = r->tid;
 	e->began = now_ms();
 	e->tries = tries;
-	e->again = r->ip - 2;
+	e->again = r->ip - PVAS_CALL_LEN;
 	e->nr = r->nr;
 	memcpy(e->args, r->args, sizeof(e->args));
 	e->securebits = pvas_raw2(__NR_prctl, PR_GET_SECUREBITS, 0);
@@ -429,7 +429,7 @@ static int try_to_stay(const struct user_request *r)
 	enum last last;
 	int tries;
 
-	if (r->arch != AUDIT_ARCH_X86_64 || p->unfit || p->page->ignores || other_leaves(r))
+	if (r->arch != PVAS_AUDIT_ARCH || p->unfit || p->page->ignores || other_leaves(r))
 		return 0;
 	last = drop_last(r, &tries);
 	if (last == LAST_BUSY)

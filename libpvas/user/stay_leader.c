@@ -6,7 +6,6 @@
  * caller, when it has checked all, and the first thread waits in the handler, has that go on, and
  * ends itself. Both need to have the same settings.
  */
-#include <asm/prctl.h>
 #include <linux/keyctl.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -37,7 +36,7 @@ static void describe_processor(struct user_stay_thread *t)
 {
 	t->personality = pvas_raw1(__NR_personality, ~0U);
 	t->l1d_flush = pvas_raw2(__NR_prctl, PR_GET_SPECULATION_CTRL, PR_SPEC_L1D_FLUSH);
-	t->cpuid = pvas_raw2(__NR_arch_prctl, ARCH_GET_CPUID, 0);
+	t->cpuid = pvas_get_cpuid();
 	pvas_raw2(__NR_prctl, PR_GET_TSC, &t->tsc);
 	t->machine_check = pvas_raw6(__NR_prctl, PR_MCE_KILL_GET, 0, 0, 0, 0, 0);
 	t->io_flusher = pvas_raw6(__NR_prctl, PR_GET_IO_FLUSHER, 0, 0, 0, 0, 0);

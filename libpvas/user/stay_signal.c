@@ -6,7 +6,6 @@
  * Each partition has a few instructions behind its loader, which call the handler with the
  * partition. So it also knows that in a fork child, whose memory is a copy.
  */
-#include <asm/prctl.h>
 #include <signal.h>
 #include <string.h>
 #include <time.h>
@@ -28,39 +27,11 @@ void user_stay_return(void);
 void user_stay_call(struct user_stay *e, uint64_t stack, void (*function)(struct user_stay *));
 void user_stay_signal(int sig, siginfo_t *info, ucontext_t *frame, struct user_part *p);
 
-__asm__(".text\n\t"
-	".hidden user_stay_return\n\t"
-	".globl user_stay_return\n\t"
-	".type user_stay_return, @function\n"
-	"user_stay_return:\n\t"
-	"movl $15, %eax\n\t"		/* rt_sigreturn */
-	"syscall\n\t"
-	".size user_stay_return, . - user_stay_return\n\t"
-	".hidden user_stay_call\n\t"
-	".globl user_stay_call\n\t"
-	".type user_stay_call, @function\n"
-	"user_stay_call:\n\t"
-	"pushq %rbp\n\t"
-	"movq %rsp, %rbp\n\t"
-	"movq %rsi, %rsp\n\t"
-	"call *%rdx\n\t"
-	"movq %rbp, %rsp\n\t"
-	"popq %rbp\n\t"
-	"ret\n\t"
-	".size user_stay_call, . - user_stay_call\n");
-
 /* ---- to install it ---- */
 
 void user_stay_make_thunk(unsigned char *code, const struct user_part *p)
 {
-	uint64_t handler = (uint64_t)user_stay_signal, arg = (uint64_t)p;
-
-	memcpy(code, "\x48\xb9", 2);
-	memcpy(code + 2, &arg, sizeof(arg));
-	memcpy(code + 10, "\x48\xb8", 2);
-	memcpy(code + 12, &handler, sizeof(handler));
-	memcpy(code + 20, "\xff\xe0", 2);
-	memcpy(code + USER_THUNK_CALL, "\x0f\x05\xc3", 3);
+	pvas_make_thunk(code, (uint64_t)user_stay_signal, (uint64_t)p);
 }
 
 void user_stay_catch(struct user_part *p)
@@ -112,8 +83,8 @@ static struct user_stay *claim(struct user_part *p, const ucontext_t *frame)
 					 __ATOMIC_RELAXED))
 		return NULL;
 	e = p->stay;
-	if ((uint64_t)frame->uc_mcontext.gregs[REG_RIP] != e->again ||
-	    frame->uc_mcontext.gregs[REG_RAX] != e->nr) {
+	if (PVAS_CONTEXT_IP(frame) != e->again ||
+	    PVAS_CONTEXT_NR(frame) != e->nr) {
 		__atomic_store_n(&e->state, STAY_PUT_OFF, __ATOMIC_RELEASE);
 		return NULL;
 	}
@@ -139,11 +110,11 @@ static void run(struct user_stay *e, int leader, void (*function)(struct user_st
 {
 	uint64_t *tls = e->tls[leader];
 
-	pvas_raw2(__NR_arch_prctl, ARCH_GET_FS, &e->thread_pointers[leader]);
+	e->thread_pointers[leader] = pvas_get_thread_base();
 	tls[0] = (uint64_t)tls;
-	pvas_raw2(__NR_arch_prctl, ARCH_SET_FS, tls);
+	pvas_set_thread_base((uint64_t)tls);
 	user_stay_call(e, e->stacks[leader], function);
-	pvas_raw2(__NR_arch_prctl, ARCH_SET_FS, e->thread_pointers[leader]);
+	pvas_set_thread_base(e->thread_pointers[leader]);
 }
 
 static int is_task(const struct user_part *p)
@@ -154,7 +125,7 @@ static int is_task(const struct user_part *p)
 /* Is that what the thread will do next? */
 static int is_execve(const ucontext_t *frame)
 {
-	long nr = frame->uc_mcontext.gregs[REG_RAX];
+	long nr = PVAS_CONTEXT_NR(frame);
 
 	return nr == __NR_execve || nr == __NR_execveat;
 }

@@ -5,7 +5,6 @@
  * First all that can fail. Then the steps of an execve(), in an order in which the
  * process is never left with what the kernel would use of the old program.
  */
-#include <asm/prctl.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/keyctl.h>
@@ -94,23 +93,10 @@ static int loses_script(const struct user_stay *e)
 /* A call of the partition's code, which the filter passes to a worker: see check_stop() there */
 void user_stay_make_call(uint64_t cookie, uint64_t code);
 
-__asm__(".text\n\t"
-	".hidden user_stay_make_call\n\t"
-	".globl user_stay_make_call\n\t"
-	".type user_stay_make_call, @function\n"
-	"user_stay_make_call:\n\t"
-	"movq %rsi, %r8\n\t"
-	"xorl %esi, %esi\n\t"
-	"xorl %edx, %edx\n\t"
-	"xorl %r10d, %r10d\n\t"
-	"movl $13, %eax\n\t"		/* rt_sigaction */
-	"jmp *%r8\n\t"
-	".size user_stay_make_call, . - user_stay_make_call\n");
-
 /* A filter that has arrived meanwhile can make the call return anything, but not store this. */
 int user_stay_ask(struct user_stay *e)
 {
-	user_stay_make_call(e->u->cookie, user_thunk_of(e->part) + USER_THUNK_CALL);
+	user_stay_make_call(e->u->cookie, user_thunk_of(e->part) + PVAS_THUNK_CALL);
 	return __atomic_load_n(&e->confirmed, __ATOMIC_ACQUIRE);
 }
 
@@ -231,8 +217,8 @@ static void reset_processor(void)
 	if (speculation > 0 && (speculation & PR_SPEC_DISABLE_NOEXEC))
 		pvas_raw3(__NR_prctl, PR_SET_SPECULATION_CTRL, PR_SPEC_STORE_BYPASS,
 			  PR_SPEC_ENABLE);
-	if (!pvas_raw2(__NR_arch_prctl, ARCH_GET_CPUID, 0))
-		pvas_raw2(__NR_arch_prctl, ARCH_SET_CPUID, 1);
+	if (!pvas_get_cpuid())
+		pvas_permit_cpuid();
 }
 
 /* Of all its bits the one that the kernel clears for a program of this architecture */
@@ -262,7 +248,7 @@ void user_stay_commit(struct user_stay *e)
 	user_child_take_name(e->path);
 	user_publish(e->u, e->part, PVAS_PART_ENDING);
 	__atomic_add_fetch(&e->part->gen, 1, __ATOMIC_RELAXED);
-	pvas_raw2(__NR_arch_prctl, ARCH_SET_GS, 0);
+	pvas_clear_other_bases();
 	become(e);
 }
 

@@ -138,7 +138,7 @@ static int makes_child(const char *call)
 {
 	const pid_t nr = number_of(call);
 
-	return nr == __NR_clone || nr == __NR_clone3 || nr == __NR_vfork;
+	return nr == __NR_clone || nr == __NR_clone3 || pvas_is_vfork(nr);
 }
 
 /*

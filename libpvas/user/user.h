@@ -97,9 +97,6 @@ struct user_action {
 };
 
 #define USER_STAY_SIGNAL	33	/* glibc's SIGSETXID; see stay.h and sigaction.c */
-/* movabs $part, %rcx; movabs $handler, %rax; jmp *%rax; and, for calls: syscall; ret */
-#define USER_THUNK_CALL		24
-#define USER_THUNK_LEN		27
 #define USER_EXE_LEN		(PAGE - 72)
 
 /**

@@ -7,9 +7,7 @@
 
 /* ---- filter.c ---- */
 
-/* Numbers of other system call tables: of i386, and x32's, which are x86-64's with a bit */
-#define I386_NR_PRCTL	172
-#define I386_NR_SECCOMP	354
+/* x32's system calls have x86-64's numbers with a bit. */
 #define X32_BIT		0x40000000U
 
 /*
@@ -34,7 +32,7 @@ long user_filter_call_worker(const struct user_space *u);
  * @changes:	user_space.changes before the request was received
  * @tid:	the caller
  * @inside:	the caller shares our mm: a task, or a thread or vfork child of one
- * @arch:	whose system call table (AUDIT_ARCH_): tasks have x86-64's only
+ * @arch:	whose system call table (AUDIT_ARCH_): tasks have the 64-bit one only
  * @nr:		system call number
  * @ip:		of the instruction after it
  * @args:	its arguments

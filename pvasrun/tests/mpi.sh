@@ -227,6 +227,17 @@ test_place()
 	check "those not bound have one" [ "$(grep -cx nowhere "$T/out")" -eq 2 ]
 }
 
+# They would wait for each other for ever.
+test_two_kinds()
+{
+	run -n 1 "$openmpi" ring : -n 1 "$mpich" ring
+	status_is 1
+	err_has "$mpich is linked with MPICH, $openmpi with Open MPI: .* \(start two jobs\)"
+	check "it is one line" [ "$(wc -l <"$T/err")" -eq 1 ]
+	run --mpi none -n 1 "$openmpi" ring : -n 1 "$mpich" ring
+	status_is 0
+}
+
 # The rank is not pvasrun's child. A second MPI program can follow the first; not with MPICH,
 # neither under its own mpiexec, for MPI_Finalize closes the connection.
 behind_a_shell() { run -n 2 sh -c "$1"; status_is 0; silent; out_has 'ring: 2 ranks'; }

@@ -16,6 +16,8 @@ static const struct handshake wanted = {
 	.nspace = "pvasrun-1-00ff", .tasks = 300, .uid = 0x01020304, .gid = 0x05060708,
 };
 
+static struct handshake_rank told;
+
 struct message {
 	char text[2 * HANDSHAKE_MAX];
 	size_t len;
@@ -87,20 +89,27 @@ static struct message compose(const struct parts *parts)
 static ssize_t ask(const struct message *m, size_t len)
 {
 	char *copy = malloc(len ? len : 1);
-	uint32_t rank;
 	ssize_t said;
 
 	memcpy(copy, m->text, len);
-	said = handshake_check(&wanted, copy, len, &rank);
+	said = handshake_check(&wanted, copy, len, &told);
 	free(copy);
 	return said;
 }
 
-static void one(const char *name, const struct parts *parts, bool good)
+enum expected { GOOD_ONE, BAD, UNKNOWN };
+
+static void one(const char *name, const struct parts *parts, enum expected expected)
 {
 	struct message m = compose(parts);
+	const ssize_t results[] = {
+		[GOOD_ONE] = m.len, [BAD] = -EPROTO, [UNKNOWN] = -EPROTONOSUPPORT,
+	};
 
-	check_case(ask(&m, m.len) == (good ? (ssize_t)m.len : -EPROTO), name);
+	check_case(ask(&m, m.len) == results[expected], name);
+	if (expected != BAD)
+		check_case(told.rank == parts->rank &&
+			   !strncmp(told.version, parts->version, sizeof(told.version) - 1), name);
 }
 
 /* A later initializer of a member overrides an earlier one. */
@@ -112,46 +121,45 @@ static void test_parts(void)
 	static const struct {
 		const char *name;
 		struct parts parts;
-		bool good;
+		enum expected expected;
 	} cases[] = {
-		{ "4.2.2", { GOOD }, true },
-		{ "rank 0", { GOOD, .rank = 0 }, true },
-		{ "2.0", { GOOD, .version = "2.0.3", .data = NULL, .more = 0 }, true },
-		{ "2.0 and more", { GOOD, .version = "2.0.3", .data = NULL }, false },
-		{ "2.1", { GOOD, .version = "2.1.4", .data = "v21" }, true },
-		{ "6.1", { GOOD, .version = "6.1.0a1", .more = 500 }, true },
-		{ "ends too early", { GOOD, .data = NULL, .more = 0 }, false },
-		{ "too long", { GOOD, .more = HANDSHAKE_MAX }, false },
-		{ "other security", { GOOD, .security = "munge" }, false },
-		{ "no security", { GOOD, .security = "" }, false },
-		{ "no credential", { GOOD, .cred_len = 0 }, false },
-		{ "huge credential", { GOOD, .cred_len = 0x07ffffff }, false },
-		{ "largest credential", { GOOD, .cred_len = UINT32_MAX }, false },
-		{ "longer credential", { GOOD, .cred_len = 9 }, false },
-		{ "tool", { GOOD, .type = 5 }, false },
-		{ "other name", { GOOD, .nspace = "pvasrun-1-00fe" }, false },
-		{ "part of the name", { GOOD, .nspace = "pvasrun-1-00f" }, false },
-		{ "longer name", { GOOD, .nspace = "pvasrun-1-00fff" }, false },
-		{ "no name", { GOOD, .nspace = "" }, false },
-		{ "no such rank", { GOOD, .rank = 300 }, false },
-		{ "any rank", { GOOD, .rank = UINT32_MAX }, false },
-		{ "no version", { GOOD, .version = "" }, false },
-		{ "one number", { GOOD, .version = "4" }, false },
-		{ "two numbers", { GOOD, .version = "4.2" }, false },
-		{ "two numbers and a dot", { GOOD, .version = "4.2." }, false },
-		{ "no numbers", { GOOD, .version = "a.b.c" }, false },
-		{ "other data", { GOOD, .data = "v12" }, false },
-		{ "other form", { GOOD, .form = 3 }, false },
-		{ "negative form", { GOOD, .form = -1 }, false },
-		{ "other store", { GOOD, .store = "ds21" }, false },
+		{ "4.2.2", { GOOD }, GOOD_ONE },
+		{ "rank 0", { GOOD, .rank = 0 }, GOOD_ONE },
+		{ "2.0", { GOOD, .version = "2.0.3", .data = NULL, .more = 0 }, GOOD_ONE },
+		{ "2.0 and more", { GOOD, .version = "2.0.3", .data = NULL }, UNKNOWN },
+		{ "2.1", { GOOD, .version = "2.1.4", .data = "v21" }, GOOD_ONE },
+		{ "6.1", { GOOD, .version = "6.1.0a1", .more = 500 }, GOOD_ONE },
+		{ "ends too early", { GOOD, .data = NULL, .more = 0 }, UNKNOWN },
+		{ "too long", { GOOD, .more = HANDSHAKE_MAX }, BAD },
+		{ "other security", { GOOD, .security = "munge" }, BAD },
+		{ "no security", { GOOD, .security = "" }, BAD },
+		{ "no credential", { GOOD, .cred_len = 0 }, BAD },
+		{ "huge credential", { GOOD, .cred_len = 0x07ffffff }, BAD },
+		{ "largest credential", { GOOD, .cred_len = UINT32_MAX }, BAD },
+		{ "longer credential", { GOOD, .cred_len = 9 }, BAD },
+		{ "tool", { GOOD, .type = 5 }, BAD },
+		{ "other name", { GOOD, .nspace = "pvasrun-1-00fe" }, BAD },
+		{ "part of the name", { GOOD, .nspace = "pvasrun-1-00f" }, BAD },
+		{ "longer name", { GOOD, .nspace = "pvasrun-1-00fff" }, BAD },
+		{ "no name", { GOOD, .nspace = "" }, BAD },
+		{ "no such rank", { GOOD, .rank = 300 }, BAD },
+		{ "any rank", { GOOD, .rank = UINT32_MAX }, BAD },
+		{ "no version", { GOOD, .version = "" }, UNKNOWN },
+		{ "one number", { GOOD, .version = "4" }, UNKNOWN },
+		{ "two numbers", { GOOD, .version = "4.2" }, UNKNOWN },
+		{ "two numbers and a dot", { GOOD, .version = "4.2." }, UNKNOWN },
+		{ "no numbers", { GOOD, .version = "a.b.c" }, UNKNOWN },
+		{ "a later one", { GOOD, .version = "9.1.0", .data = "v9" }, UNKNOWN },
+		{ "other data", { GOOD, .data = "v12" }, UNKNOWN },
+		{ "other form", { GOOD, .form = 3 }, UNKNOWN },
+		{ "negative form", { GOOD, .form = -1 }, UNKNOWN },
+		{ "other store", { GOOD, .store = "ds21" }, UNKNOWN },
 	};
 	size_t i;
 
 	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
-		one(cases[i].name, &cases[i].parts, cases[i].good);
+		one(cases[i].name, &cases[i].parts, cases[i].expected);
 }
-
-#pragma GCC diagnostic pop
 
 /* Each shorter part of it is incomplete, and bytes after it are ignored. */
 static void test_pieces(void)
@@ -200,15 +208,28 @@ static void test_bytes(void)
 
 			m.text[i] ^= 1 << bit;
 			/* rank - 1 is valid, too */
-			if (ask(&m, m.len) != -EPROTO)
+			if (ask(&m, m.len) != (i < at ? -EPROTO : -EPROTONOSUPPORT))
 				check_case(i >= at - 4 && i < at, "a changed byte");
 		}
 	}
 }
 
+/* It is printed. */
+static void test_version(void)
+{
+	struct message m = compose(&(struct parts){ GOOD, .version = "4.2.2\x1b[2J" });
+
+	check_case(ask(&m, m.len) == (ssize_t)m.len && !strcmp(told.version, "4.2.2"), "escapes");
+	m = compose(&(struct parts){ GOOD, .version = "4.2.2222222222222222222222" });
+	check_case(ask(&m, m.len) == (ssize_t)m.len && strlen(told.version) == 15, "long");
+}
+
+#pragma GCC diagnostic pop
+
 void test_handshake(void)
 {
 	test_parts();
+	test_version();
 	test_pieces();
 	test_lengths();
 	test_bytes();

@@ -34,9 +34,10 @@ static size_t add(char *to, size_t len, const void *bytes, size_t n)
 	return len + n;
 }
 
-static size_t make_handshake(char *to, const struct handshake *expected)
+static size_t make_handshake(char *to, const struct handshake *expected, unsigned int number,
+			     const char *version, const char *data)
 {
-	const uint32_t len_of_ids = htonl(8), rank = 0;
+	const uint32_t len_of_ids = htonl(8), rank = htonl(number);
 	uint64_t len = 16;
 
 	memset(to, 0xff, 8);
@@ -47,8 +48,8 @@ static size_t make_handshake(char *to, const struct handshake *expected)
 	len = add(to, len, "", 1);
 	len = add(to, len, expected->nspace, strlen(expected->nspace) + 1);
 	len = add(to, len, &rank, 4);
-	len = add(to, len, "4.2.2", 6);
-	len = add(to, len, "v41", 4);
+	len = add(to, len, version, strlen(version) + 1);
+	len = add(to, len, data, strlen(data) + 1);
 	len = add(to, len, "\1", 1);
 	len = add(to, len, "hash", 5);
 	*(uint64_t *)(to + 8) = len - 16;
@@ -102,7 +103,7 @@ static void one_rank(struct pmix_proxy *proxy, bool unread)
 {
 	int rank = connect_to(proxy->port), server;
 	char first[256], last[4];
-	size_t len = make_handshake(first, &proxy->expected), said;
+	size_t len = make_handshake(first, &proxy->expected, 0, "4.2.2", "v41"), said;
 
 	check(write(rank, first, len) == (ssize_t)len);
 	turns(proxy->loop);
@@ -122,10 +123,35 @@ static void one_rank(struct pmix_proxy *proxy, bool unread)
 	close(server);
 }
 
+/* What is reported of a rank that says this, and of those before */
+static void one_version(struct pmix_proxy *proxy, const char *version, const char *data,
+			bool mixed, bool unknown)
+{
+	int rank = connect_to(proxy->port);
+	char first[256];
+	size_t len = make_handshake(first, &proxy->expected, 1, version, data);
+
+	check(write(rank, first, len) == (ssize_t)len);
+	turns(proxy->loop);
+	check_case(proxy->versions.mixed == mixed && proxy->versions.unknown == unknown, version);
+	close(rank);
+	turns(proxy->loop);
+}
+
+/* Ranks with other versions of libpmix, after one with 4.2.2 */
+static void versions(struct pmix_proxy *proxy)
+{
+	one_version(proxy, "4.2.9", "v41", false, false);
+	one_version(proxy, "9.1.0", "v9", false, true);
+	one_version(proxy, "4.20.1", "v41", true, true);
+	proxy->versions.mixed = false;
+	one_version(proxy, "5.0.7", "v41", true, true);
+}
+
 void test_pmix_proxy(void)
 {
 	const struct handshake expected = {
-		.nspace = "pvasrun-1-00ff", .tasks = 1, .uid = geteuid(), .gid = getegid(),
+		.nspace = "pvasrun-1-00ff", .tasks = 2, .uid = geteuid(), .gid = getegid(),
 	};
 	struct pmix_proxy proxy;
 	struct loop loop;
@@ -135,6 +161,7 @@ void test_pmix_proxy(void)
 	check(!pmix_proxy_serve(&proxy));
 	one_rank(&proxy, false);
 	one_rank(&proxy, true);
+	versions(&proxy);
 	pmix_proxy_close(&proxy);
 	loop_close(&loop);
 }

@@ -64,6 +64,7 @@ of_version()
 
 try used		tasks 2 used
 try used-3		tasks 3 used
+try in-place		tasks 2 OMPI_MCA_btl_sm_max_inline_send=1200 used map
 try excluded		tasks 2 OMPI_MCA_smsc=^pvas used none
 try not-offered	tasks 2 OMPI_MCA_smsc_pvas_priority=-1 used none
 try plain		mpi -n 2 "$bin/used" none
