@@ -305,29 +305,39 @@ static int has_creators_filters(const struct user_space *u)
 	return u->one_filter || creator_of == u->creation;
 }
 
-int user_credentials_check(const struct user_space *u)
+/* 0, or -errno with the text set; what differs in @what, or NULL */
+static int compare_rights(const struct user_space *u, const char **what)
 {
 	struct user_rights *mine = u->scratch;
+	int err = read_own(mine, creator_of == u->creation ? u->rights : NULL);
+
+	if (err)
+		return err;
+	*what = find_difference(u->rights, mine, 0);
+	if (!*what && securebits() != u->securebits)
+		*what = "securebits";
+	if (!*what && !has_session_keys(u))
+		*what = "session's keys";
+	if (!*what && !has_creators_filters(u))
+		*what = "seccomp filters may";
+	return 0;
+}
+
+int user_credentials_check(const struct user_space *u, int promised)
+{
 	const char *what;
 	int err = 0;
 
 	/* First, because under another root there may be no /proc. */
-	what = user_thread_differs(u, &err);
+	what = user_thread_differs(u, promised, &err);
 	if (err)
 		return pvas_fail(err, "user backend: can't compare this thread: %s",
 				 strerror(-err));
-	if (!what) {
-		err = read_own(mine, creator_of == u->creation ? u->rights : NULL);
+	if (!what && !promised) {
+		err = compare_rights(u, &what);
 		if (err)
 			return err;
-		what = find_difference(u->rights, mine, 0);
 	}
-	if (!what && securebits() != u->securebits)
-		what = "securebits";
-	if (!what && !has_session_keys(u))
-		what = "session's keys";
-	if (!what && !has_creators_filters(u))
-		what = "seccomp filters may";
 	if (what)
 		return pvas_fail(-EPERM,
 				 "user backend: this thread's %s differ from those of the space's tasks",
@@ -356,7 +366,6 @@ int user_credentials_check_child(struct user_space *u, pid_t pid)
 	err = read_rights(pid, r, u->rights);
 	if (!err)
 		what = difference_of_child(u, r);
-	u->clone_request.descriptors = err ? 0 : (unsigned int)number_of(r, "\nFDSize:");
 	/* Of a process that has been killed less is left in /proc. */
 	if ((err || what) && user_child_dead(pid))
 		return -ECHILD;

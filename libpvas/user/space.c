@@ -16,6 +16,7 @@
 
 #include "far.h"
 #include "rawsys.h"
+#include "stay.h"
 #include "thread.h"
 #include "worker.h"
 
@@ -65,11 +66,27 @@ static uint64_t room_below(uint64_t lo, uint64_t hi, unsigned int shift)
 								   : ((hi - 1) >> shift) + 1;
 }
 
-static int find_run(struct user_space *u)
+/* The launcher's own mappings below @top, by questions: 0, or -errno if the kernel can't answer */
+static int ask_for_mappings(const struct user_space *u, struct run *r, uint64_t top)
 {
 	unsigned int shift = u->space->shift;
-	uint64_t top = PIE_BASE >> shift;
-	struct run r = { .next = 1, .first = 1, .last = 0 };
+	uint64_t at = 0, start, end;
+	int err = -EBADF;
+
+	while (u->maps >= 0) {
+		err = user_maps_query(u->maps, at, &start, &end);
+		if (err || start >> shift >= top)
+			break;
+		run_until(r, start >> shift, room_below(start, end, shift));
+		at = end;
+	}
+	return err;
+}
+
+/* The same by reading */
+static int read_mappings(const struct user_space *u, struct run *r, uint64_t top)
+{
+	unsigned int shift = u->space->shift;
 	FILE *maps = user_maps_open();
 	int err = maps ? 0 : -errno;
 	struct user_mapping m;
@@ -78,17 +95,32 @@ static int find_run(struct user_space *u)
 		return pvas_fail(shortage(err) ? err : -ENOSYS,
 				 "user backend: can't open /proc/thread-self/maps: %s",
 				 strerror(-err));
-	if (top > u->entries)
-		top = u->entries;
 	while (user_maps_next(maps, &m))
 		if (m.start >> shift < top)
-			run_until(&r, m.start >> shift, room_below(m.start, m.end, shift));
+			run_until(r, m.start >> shift, room_below(m.start, m.end, shift));
 	fclose(maps);
+	return 0;
+}
+
+static int find_run(struct user_space *u)
+{
+	struct run r = { .next = 1, .first = 1, .last = 0 };
+	uint64_t top = PIE_BASE >> u->space->shift;
+	int err;
+
+	if (top > u->entries)
+		top = u->entries;
+	if (ask_for_mappings(u, &r, top)) {
+		r = (struct run){ .next = 1, .first = 1, .last = 0 };
+		err = read_mappings(u, &r, top);
+		if (err)
+			return err;
+	}
 	run_until(&r, top, top);
 	if (r.last < r.first)
 		return pvas_fail(-ENOMEM,
 				 "user backend: no free range of addresses for partitions of 2^%u bytes",
-				 shift);
+				 u->space->shift);
 	u->space->first = r.first;
 	u->space->last = r.last;
 	return 0;
@@ -155,16 +187,19 @@ static int make_parts(struct user_space *u)
 
 /* ---- requirements ---- */
 
-/* As for a new task's loader: seccomp rules and security modules can forbid it as well. */
-static int check_executable(void)
+/* Seccomp rules and security modules can forbid to make memory executable. */
+static int make_image(struct user_space *u)
 {
-	void *page = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	char *p = mmap(NULL, USER_IMAGE_LEN, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
+		       -1, 0);
 	int err;
 
-	if (page == MAP_FAILED)
+	if (p == MAP_FAILED)
 		return -ENOMEM;
-	err = mprotect(page, PAGE, PROT_READ | PROT_EXEC) ? errno : 0;
-	munmap(page, PAGE);
+	u->image = p;
+	memcpy(p, pvas_blob, USER_LOADER_LEN);
+	user_stay_make_thunk((unsigned char *)p + pvas_layout_up(USER_LOADER_LEN, 16), u);
+	err = mprotect(p, USER_IMAGE_LEN, PROT_READ | PROT_EXEC) ? errno : 0;
 	if (err)
 		return pvas_fail(-EACCES,
 				 "user backend: memory of this process can't be made executable: %s (systemd's MemoryDenyWriteExecute, PR_SET_MDWE, or a security module)",
@@ -225,6 +260,8 @@ static void free_all(struct user_space *u)
 		munmap(u->pages, u->entries * sizeof(*u->pages));
 	if (u->parts)
 		munmap(u->parts, u->entries * sizeof(*u->parts));
+	if (u->image)
+		munmap(u->image, USER_IMAGE_LEN);
 	user_credentials_end(u);
 	pvas_free_stack(u->space);
 	free(u);
@@ -265,11 +302,7 @@ static int fill(struct user_space *u)
 {
 	int err;
 
-	err = check_executable();
-	if (!err)
-		err = user_caller_begin();
-	if (!err)
-		err = user_reader_begin();
+	err = user_caller_begin();
 	if (!err)
 		err = user_credentials_begin(u);
 	if (!err)
@@ -278,6 +311,10 @@ static int fill(struct user_space *u)
 		err = make_header(u);
 	if (!err)
 		err = make_parts(u);
+	if (!err)
+		err = make_image(u);
+	if (!err)
+		err = user_reader_begin();
 	if (err)
 		return err;
 	copy_aux(u);

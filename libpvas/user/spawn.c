@@ -29,10 +29,13 @@
 static int is_empty(const struct user_space *u, uint32_t index)
 {
 	uint64_t from = (uint64_t)index << u->space->shift, len = 1UL << u->space->shift;
-	long at = pvas_raw6(__NR_mmap, from, len, PROT_NONE,
-			    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1,
-			    0);
+	uint64_t start, end;
+	long at;
 
+	if (user_file_is_ours(u->maps) && !user_maps_query(u->maps, from, &start, &end))
+		return start >= from + len;
+	at = pvas_raw6(__NR_mmap, from, len, PROT_NONE,
+		       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
 	if (at == (long)from)
 		munmap((void *)from, len);
 	/* EEXIST, or it is too long for a limit. */
@@ -82,13 +85,13 @@ static int reserve(struct user_space *u, unsigned int index)
 	return i;
 }
 
-/* The launcher may have set PR_SET_MDWE after it created the space. */
-static int explain(const struct pvas_spawn_call *call, int err)
+/* The launcher may have set PR_SET_MDWE after it created the space, which programs don't expect. */
+static int check_executable(void)
 {
-	if (err == -EACCES && pvas_raw2(__NR_prctl, OPT_GET_MDWE, 0) > 0)
-		return pvas_fail(err,
-				 "memory can't be made executable: this process has set PR_SET_MDWE");
-	return pvas_spawn_explain(call, err);
+	if (pvas_raw2(__NR_prctl, OPT_GET_MDWE, 0) <= 0)
+		return 0;
+	return pvas_fail(-EACCES,
+			 "memory can't be made executable: this process has set PR_SET_MDWE");
 }
 
 static void set_free(struct user_space *u, struct user_part *p)
@@ -139,7 +142,10 @@ static int request_clone(struct user_space *u, struct user_part *p, struct pvas_
 		.persona = (unsigned long)pvas_raw1(__NR_personality, ~0U),
 	};
 	p->start = START_WAIT;
+	/* Not under the lock, for which the supervisor would have to wait. */
+	pthread_mutex_unlock(&u->lock);
 	user_wake(u);
+	pthread_mutex_lock(&u->lock);
 	while (!u->clone_request.done)
 		pthread_cond_wait(&u->changed, &u->lock);
 	err = u->clone_request.err;
@@ -209,7 +215,7 @@ static int start(struct user_space *u, struct user_part *p, struct pvas_spawn_ca
 		if (wait_for_start(u, p, call) == START_DEAD && call->err) {
 			reap(u, p);
 			err = call->err;
-			explain(call, err);
+			pvas_spawn_explain(call, err);
 		}
 	}
 	pvas_raw4(__NR_rt_sigprocmask, SIG_SETMASK, &mask, NULL, 8);
@@ -273,7 +279,9 @@ int user_spawn(struct pvas_spawn_call *call)
 	if (u->owner != (pid_t)pvas_raw0(__NR_getpid))
 		return pvas_fail(-EINVAL,
 				 "user backend: only the process that made the space can start tasks");
-	err = user_credentials_check(u);
+	err = user_credentials_check(u, call->attr.flags & PVAS_SPAWN_SAME_RIGHTS);
+	if (!err)
+		err = check_executable();
 	if (err)
 		return err;
 	index = reserve(u, call->index);

@@ -4,7 +4,7 @@
  * stay.h.
  *
  * Each partition has a few instructions behind its loader, which call the handler with the
- * partition. So it also knows that in a fork child, whose memory is a copy.
+ * partition, as they lie in it. So it also knows that in a fork child, whose memory is a copy.
  */
 #include <asm/prctl.h>
 #include <signal.h>
@@ -51,15 +51,33 @@ __asm__(".text\n\t"
 
 /* ---- to install it ---- */
 
-void user_stay_make_thunk(unsigned char *code, const struct user_part *p)
+/*
+ *	lea	0(%rip), %rcx
+ *	shr	$shift, %rcx			the index
+ *	imul	$sizeof(struct user_part), %rcx, %rcx
+ *	movabs	$parts, %rax
+ *	add	%rax, %rcx			the partition: the fourth argument
+ *	movabs	$user_stay_signal, %rax
+ *	jmp	*%rax
+ *
+ * and at USER_THUNK_CALL, for calls: syscall; ret
+ */
+void user_stay_make_thunk(unsigned char *code, const struct user_space *u)
 {
-	uint64_t handler = (uint64_t)user_stay_signal, arg = (uint64_t)p;
+	static const unsigned char text[] = {
+		0x48, 0x8d, 0x0d, 0, 0, 0, 0, 0x48, 0xc1, 0xe9, 0, 0x48, 0x69, 0xc9, 0, 0, 0, 0,
+		0x48, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0x48, 0x01, 0xc1,
+		0x48, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xe0,
+	};
+	uint64_t handler = (uint64_t)user_stay_signal, parts = (uint64_t)u->parts;
+	uint32_t size = sizeof(*u->parts);
 
-	memcpy(code, "\x48\xb9", 2);
-	memcpy(code + 2, &arg, sizeof(arg));
-	memcpy(code + 10, "\x48\xb8", 2);
-	memcpy(code + 12, &handler, sizeof(handler));
-	memcpy(code + 20, "\xff\xe0", 2);
+	_Static_assert(sizeof(text) <= USER_THUNK_CALL, "the call is behind it");
+	memcpy(code, text, sizeof(text));
+	code[10] = (unsigned char)u->space->shift;
+	memcpy(code + 14, &size, sizeof(size));
+	memcpy(code + 20, &parts, sizeof(parts));
+	memcpy(code + 33, &handler, sizeof(handler));
 	memcpy(code + USER_THUNK_CALL, "\x0f\x05\xc3", 3);
 }
 

@@ -84,6 +84,7 @@
 #define REUSE_SLOTS	16
 #define FORKS_MAX	4
 #define PIDFDS_NOTED	4096
+#define USER_HIGH	8
 #define USER_SCRATCH	(2UL << 20)	/* bytes of user_space.scratch */
 #define USER_STUCK_MS	5	/* how soon to retry a partition that could not be reclaimed */
 #define USER_STUCK_MAX	200	/* retries, after which nobody waits for it any longer */
@@ -97,16 +98,15 @@ struct user_action {
 };
 
 #define USER_STAY_SIGNAL	33	/* glibc's SIGSETXID; see stay.h and sigaction.c */
-/* movabs $part, %rcx; movabs $handler, %rax; jmp *%rax; and, for calls: syscall; ret */
-#define USER_THUNK_CALL		24
-#define USER_THUNK_LEN		27
+#define USER_THUNK_CALL		48	/* see user_stay_make_thunk() */
+#define USER_THUNK_LEN		(USER_THUNK_CALL + 3)
 #define USER_EXE_LEN		(PAGE - 72)
 
 /**
  * struct user_page - one page of the launcher's memory for each partition
  * @brk:	the task's program break
  * @heap_end:	end of the memory mapped for the heap
- * @loader:	address of the loader's copy
+ * @loader:	address of the loader in the partition
  * @cookie:	user_space.cookie
  * @action:	what the program wants done on USER_STAY_SIGNAL, and
  * @ignores:	the kernel has it: the program has once ignored the signal
@@ -302,6 +302,7 @@ struct user_map {
  * @err:	-errno of that, and
  * @why:	an explanation
  * @rights:	of the thread that created the space
+ * @image:	the loader and what is behind it, of which each partition has a view
  * @scratch:	USER_SCRATCH bytes for the thread that has the handle: a new buffer for each
  *		task would be mapped and unmapped, which all processors that run tasks notice
  * @securebits:	of the same thread
@@ -313,6 +314,7 @@ struct user_map {
  * @cookie:	random, in each of @pages
  * @aux:	auxiliary vector entries that are the same for all tasks, in pairs
  * @nr_aux:	number of pairs in @aux
+ * @high:	high numbers of descriptors that a new process had: of the one that is starting
  * @far:	far memory, NULL if there is none
  * @entries:	number of @parts
  * @parts:	by index
@@ -375,6 +377,7 @@ struct user_space {
 	int err;
 	const char *why;
 	struct user_rights *rights;
+	char *image;
 	void *scratch;
 	long securebits;
 	long session_keyring;
@@ -385,6 +388,7 @@ struct user_space {
 	uint64_t cookie;
 	uint64_t aux[32];
 	unsigned int nr_aux;
+	int high[USER_HIGH];
 	struct user_far *far;
 	uint32_t entries;
 	struct user_part *parts;
@@ -396,7 +400,7 @@ static inline int user_foreign(const struct user_part *p, uint64_t addr, uint64_
 	return pvas_layout_outside(p->base, p->end, addr, len);
 }
 
-/* The loader's copy in each partition is above the stack, with a page between. */
+/* The loader in each partition is above the stack, with a page between. */
 static inline uint64_t user_loader_of(const struct user_part *p)
 {
 	return p->layout.stack + PAGE;
@@ -404,6 +408,9 @@ static inline uint64_t user_loader_of(const struct user_part *p)
 
 /* Above it are the instructions that call user_stay_signal(). */
 #define USER_LOADER_LEN	(pvas_blob_end - pvas_blob)
+
+/* All of that */
+#define USER_IMAGE_LEN	PAGE_UP(pvas_layout_up(USER_LOADER_LEN, 16) + USER_THUNK_LEN)
 
 static inline uint64_t user_thunk_of(const struct user_part *p)
 {
@@ -462,8 +469,11 @@ int user_supervisor_stop(struct user_space *u);
 int user_credentials_begin(struct user_space *u);
 void user_credentials_end(struct user_space *u);
 
-/* 0 if the calling thread has these rights, as a new task will have; else -errno. */
-int user_credentials_check(const struct user_space *u);
+/*
+ * 0 if the calling thread has these rights, as a new task will have; else -errno. @promised:
+ * PVAS_SPAWN_SAME_RIGHTS. What no right is, and would lead to another task, is compared always.
+ */
+int user_credentials_check(const struct user_space *u, int promised);
 
 /* The same of a new process, which has stored its part in user_space.clone_request. */
 int user_credentials_check_child(struct user_space *u, pid_t pid);
