@@ -4,8 +4,8 @@
  *
  * Where its place is given, each segment is mapped where nothing is. Where it is not, the
  * whole span is first reserved by one mapping, and the segments are then mapped over
- * it: so later mappings replace nothing but the reservation. Gaps between the segments are unmapped,
- * because mappings cost memory and max_map_count is shared by all tasks of a space.
+ * it: so later mappings replace nothing but the reservation. Gaps between the segments are
+ * unmapped, because mappings cost memory and max_map_count is shared by all tasks of a space.
  */
 #include "map.h"
 

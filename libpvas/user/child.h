@@ -114,8 +114,8 @@ int user_child_number_of(const char *name);
 int user_child_main(void *arg);
 
 /*
- * The steps of an execve(): close the descriptors that are close-on-exec, but @keep. @high: of a new
- * process, USER_HIGH numbers that the one before had; else NULL;
+ * The steps of an execve(): close the descriptors that are close-on-exec, but @keep. @high: of a
+ * new process, USER_HIGH numbers that the one before had; else NULL;
  */
 void user_child_close_on_exec(int keep, int *high);
 

@@ -4,7 +4,7 @@
  *
  * One munmap() of the whole partition would delay the other tasks' mapping calls
  * by a tenth of a second per GiB. So it is unmapped in slices that take about a
- * millisecond, between which the supervisor does its other work.
+ * millisecond, between which the supervisor does its other work: starts come first.
  */
 #include <fcntl.h>
 #include <sys/epoll.h>
@@ -217,7 +217,8 @@ int user_reclaim_some(struct user_space *u)
 			first = NULL;
 		else if (!first)
 			first = p;
-		if (now_ns() - begin > TURN_NS)
+		if (now_ns() - begin > TURN_NS ||
+		    __atomic_load_n(&u->clone_waits, __ATOMIC_ACQUIRE))
 			return 0;
 	}
 	return u->ended ? USER_STUCK_MS : -1;

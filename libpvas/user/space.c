@@ -284,16 +284,15 @@ static int start_threads(struct user_space *u)
 
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
-	err = user_supervisor_start(u);
+	err = user_workers_begin(u, user_worker_main, user_helper_main);
+	if (!err)
+		err = user_supervisor_start(u);
+	if (!err)
+		err = user_workers_wait(u);
 	if (err && u->why)
 		err = refused(u, err);
 	else if (err)
-		pvas_fail(err, "user backend: can't start a thread: %s", strerror(-err));
-	if (!err) {
-		err = user_workers_start(u, user_worker_main, user_helper_main);
-		if (err)
-			pvas_fail(err, "user backend: can't start threads: %s", strerror(-err));
-	}
+		pvas_fail(err, "user backend: can't start threads: %s", strerror(-err));
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	return err;
 }
@@ -352,6 +351,7 @@ static int user_create(struct pvas_space *s)
 	}
 	u->entries = pvas_header_entries(s->shift);
 	u->listener = u->epoll = u->wake = u->maps = -1;
+	u->readers.connection = u->readers.pidfd = -1;
 	pthread_mutex_init(&u->lock, NULL);
 	pthread_mutex_init(&u->fork_lock, NULL);
 	user_init_condition(&u->changed);
@@ -367,6 +367,7 @@ static int user_create(struct pvas_space *s)
 	user_launcher_begun();
 	if (err) {
 		user_supervisor_stop(u);
+		user_workers_cancel(u);
 		free_all(u);
 	}
 	return err;

@@ -131,20 +131,29 @@ static void *thread_pointer(void)
 	return p;
 }
 
-static int request_clone(struct user_space *u, struct user_part *p, struct pvas_spawn_call *call)
+static void request_clone(struct user_space *u, struct user_part *p, struct pvas_spawn_call *call)
 {
-	int err;
-
 	pthread_mutex_lock(&u->lock);
 	u->clone_request = (struct user_clone_request){
 		.call = call, .part = p, .tls = thread_pointer(),
 		.stack = pvas_stack_top(u->space), .caller = (pid_t)pvas_raw0(__NR_gettid),
 		.persona = (unsigned long)pvas_raw1(__NR_personality, ~0U),
 	};
+	__atomic_store_n(&u->clone_waits, 1, __ATOMIC_RELEASE);
 	p->start = START_WAIT;
 	/* Not under the lock, for which the supervisor would have to wait. */
 	pthread_mutex_unlock(&u->lock);
 	user_wake(u);
+}
+
+/*
+ * The supervisor's part, which the new process can overtake: 0, or -errno if there is none. After
+ * this the process is known.
+ */
+static int finish_clone(struct user_space *u)
+{
+	int err;
+
 	pthread_mutex_lock(&u->lock);
 	while (!u->clone_request.done)
 		pthread_cond_wait(&u->changed, &u->lock);
@@ -160,6 +169,7 @@ static void check_rights(struct user_space *u, struct user_part *p,
 {
 	int expected = START_CHECK;
 
+	finish_clone(u);
 	call->err = user_credentials_check_child(u, p->pid);
 	__atomic_compare_exchange_n(&p->start, &expected, call->err ? START_REFUSED : START_GO, 0,
 				    __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
@@ -201,18 +211,20 @@ static int start(struct user_space *u, struct user_part *p, struct pvas_spawn_ca
 {
 	const uint64_t all = ~0ULL;
 	uint64_t mask;
-	int err;
+	int end, err;
 
 	call->err = -ECHILD;	/* unless the new process stores another value */
 	/* No signal handler of this thread must run while another process uses its TLS. */
 	pvas_raw4(__NR_rt_sigprocmask, SIG_SETMASK, &all, &mask, 8);
-	err = request_clone(u, p, call);
+	request_clone(u, p, call);
+	end = wait_for_start(u, p, call);
+	err = finish_clone(u);
 	if (err) {
 		err = pvas_fail(err, "can't make a process");
 	} else {
 		call->pid = p->pid;
 		/* If it died just after it had started, the supervisor sees that by the pidfd. */
-		if (wait_for_start(u, p, call) == START_DEAD && call->err) {
+		if (end == START_DEAD && call->err) {
 			reap(u, p);
 			err = call->err;
 			pvas_spawn_explain(call, err);

@@ -85,6 +85,7 @@
 #define FORKS_MAX	4
 #define PIDFDS_NOTED	4096
 #define USER_HIGH	8
+#define USER_FEW_FILES	64
 #define USER_SCRATCH	(2UL << 20)	/* bytes of user_space.scratch */
 #define USER_STUCK_MS	5	/* how soon to retry a partition that could not be reclaimed */
 #define USER_STUCK_MAX	200	/* retries, after which nobody waits for it any longer */
@@ -217,10 +218,18 @@ struct user_part {
 	} reuse[REUSE_SLOTS];
 };
 
-/* Descriptors to be closed */
+/**
+ * struct user_files - copies of descriptors, to be closed
+ * @are_copies:	the table is the workers' own
+ * @fds:	their numbers
+ * @count:	so many
+ * @few:	@fds, if they are few: threads that allocate none need no arena
+ */
 struct user_files {
+	int are_copies;
 	int *fds;
 	unsigned int count;
+	int few[USER_FEW_FILES];
 };
 
 /* Processes that have left the space by execve() */
@@ -275,6 +284,7 @@ struct user_map {
  * @closer:	thread that closes @files, if @has_closer
  * @files:	the copies of descriptors that workers don't need
  * @files_closed: @closer is done
+ * @has_pool:	@pool was created, and is not joined yet
  * @pool_live:	@pool has not ended
  * @pool_ready:	@pool has started
  * @pool_stop:	@pool has to end
@@ -291,6 +301,7 @@ struct user_map {
  * @lock:	protects the partitions' states, @clone_request, @stop and @finished
  * @changed:	one of these has changed
  * @clone_request: for the supervisor
+ * @clone_waits: it has not been served
  * @start:	argument of the process being started
  * @stop:	the space is ending
  * @has_supervisor: @supervisor was started
@@ -305,6 +316,7 @@ struct user_map {
  * @image:	the loader and what is behind it, of which each partition has a view
  * @scratch:	USER_SCRATCH bytes for the thread that has the handle: a new buffer for each
  *		task would be mapped and unmapped, which all processors that run tasks notice
+ * @descriptors: all that the process had then have lower numbers
  * @securebits:	of the same thread
  * @session_keyring: of the same thread; or -errno
  * @creation:	number of this space among those of the process
@@ -350,6 +362,7 @@ struct user_space {
 	int has_closer;
 	struct user_files files;
 	int files_closed;
+	int has_pool;
 	int pool_live;
 	int pool_ready;
 	int pool_stop;
@@ -366,6 +379,7 @@ struct user_space {
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
 	struct user_clone_request clone_request;
+	int clone_waits;
 	struct user_start start;
 	int stop;
 	int has_supervisor;
@@ -379,6 +393,7 @@ struct user_space {
 	struct user_rights *rights;
 	char *image;
 	void *scratch;
+	unsigned int descriptors;
 	long securebits;
 	long session_keyring;
 	uint64_t creation;
@@ -471,7 +486,7 @@ void user_credentials_end(struct user_space *u);
 
 /*
  * 0 if the calling thread has these rights, as a new task will have; else -errno. @promised:
- * PVAS_SPAWN_SAME_RIGHTS. What no right is, and would lead to another task, is compared always.
+ * PVAS_SPAWN_SAME_RIGHTS. Descriptors and directories are compared always.
  */
 int user_credentials_check(const struct user_space *u, int promised);
 
