@@ -126,18 +126,33 @@ static inline void pvas_permit_cpuid(void) { }
 #define PVAS_CONTEXT_IP(uc)	((__u64)(uc)->uc_mcontext.pc)
 #define PVAS_CONTEXT_NR(uc)	((long)(uc)->uc_mcontext.regs[8])
 
-/* ldr x3, arg; ldr x16, handler; br x16; nop; arg; handler; and, for calls: svc #0; ret */
-#define PVAS_THUNK_CALL		32
-#define PVAS_THUNK_LEN		40
+/*
+ *	adr	x3, .
+ *	lsr	x3, x3, #shift
+ *	ldr	x16, size
+ *	mul	x3, x3, x16
+ *	ldr	x16, array
+ *	add	x3, x3, x16
+ *	ldr	x16, handler
+ *	br	x16
+ *
+ * then the three numbers, and at PVAS_THUNK_CALL, for calls: svc #0; ret
+ */
+#define PVAS_THUNK_CALL		56
+#define PVAS_THUNK_LEN		64
 
-static inline void pvas_make_thunk(unsigned char *code, __u64 handler, __u64 arg)
+static inline void pvas_make_thunk(unsigned char *code, __u64 handler, __u64 array, __u32 size,
+				   unsigned int shift)
 {
-	static const __u32 jump[] = { 0x58000083, 0x580000b0, 0xd61f0200, 0xd503201f };
+	const __u32 jump[] = {
+		0x10000003, 0xd340fc63 | shift << 16, 0x580000d0, 0x9b107c63,
+		0x580000d0, 0x8b100063, 0x580000d0, 0xd61f0200,
+	};
+	const __u64 numbers[] = { size, array, handler };
 	static const __u32 call[] = { 0xd4000001, 0xd65f03c0 };
 
 	__builtin_memcpy(code, jump, sizeof(jump));
-	__builtin_memcpy(code + 16, &arg, sizeof(arg));
-	__builtin_memcpy(code + 24, &handler, sizeof(handler));
+	__builtin_memcpy(code + sizeof(jump), numbers, sizeof(numbers));
 	__builtin_memcpy(code + PVAS_THUNK_CALL, call, sizeof(call));
 }
 

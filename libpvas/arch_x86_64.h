@@ -117,18 +117,39 @@ static inline void pvas_permit_cpuid(void)
 #define PVAS_CONTEXT_IP(uc)	((__u64)(uc)->uc_mcontext.gregs[REG_RIP])
 #define PVAS_CONTEXT_NR(uc)	((uc)->uc_mcontext.gregs[REG_RAX])
 
-/* movabs $arg, %rcx; movabs $handler, %rax; jmp *%rax; and, for calls: syscall; ret */
-#define PVAS_THUNK_CALL		24
-#define PVAS_THUNK_LEN		27
+/*
+ *	lea	0(%rip), %rcx
+ *	shr	$shift, %rcx
+ *	imul	$size, %rcx, %rcx
+ *	movabs	$array, %rax
+ *	add	%rax, %rcx
+ *	movabs	$handler, %rax
+ *	jmp	*%rax
+ *
+ * and at PVAS_THUNK_CALL, for calls: syscall; ret
+ */
+#define PVAS_THUNK_CALL		48
+#define PVAS_THUNK_LEN		(PVAS_THUNK_CALL + 3)
 
-/* @code calls @handler with @arg as the fourth argument. */
-static inline void pvas_make_thunk(unsigned char *code, __u64 handler, __u64 arg)
+/*
+ * @code calls @handler with the fourth argument &array[i], of elements of @size bytes, where i is
+ * the index of the partition, of 1 << @shift bytes, that @code lies in.
+ */
+static inline void pvas_make_thunk(unsigned char *code, __u64 handler, __u64 array, __u32 size,
+				   unsigned int shift)
 {
-	__builtin_memcpy(code, "\x48\xb9", 2);
-	__builtin_memcpy(code + 2, &arg, sizeof(arg));
-	__builtin_memcpy(code + 10, "\x48\xb8", 2);
-	__builtin_memcpy(code + 12, &handler, sizeof(handler));
-	__builtin_memcpy(code + 20, "\xff\xe0", 2);
+	static const unsigned char text[] = {
+		0x48, 0x8d, 0x0d, 0, 0, 0, 0, 0x48, 0xc1, 0xe9, 0, 0x48, 0x69, 0xc9, 0, 0, 0, 0,
+		0x48, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0x48, 0x01, 0xc1,
+		0x48, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xe0,
+	};
+
+	_Static_assert(sizeof(text) <= PVAS_THUNK_CALL, "the call is behind it");
+	__builtin_memcpy(code, text, sizeof(text));
+	code[10] = (unsigned char)shift;
+	__builtin_memcpy(code + 14, &size, sizeof(size));
+	__builtin_memcpy(code + 20, &array, sizeof(array));
+	__builtin_memcpy(code + 33, &handler, sizeof(handler));
 	__builtin_memcpy(code + PVAS_THUNK_CALL, "\x0f\x05\xc3", 3);
 }
 

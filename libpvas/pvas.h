@@ -122,7 +122,7 @@ int pvas_space_destroy(struct pvas_space *space);
 /**
  * struct pvas_spawn_attr - how to start a task; all zero is the default
  * @size:	sizeof(struct pvas_spawn_attr)
- * @flags:	PVAS_SPAWN_NO_ASLR or 0
+ * @flags:	PVAS_SPAWN_NO_ASLR, PVAS_SPAWN_SAME_RIGHTS
  * @fds:	the task's standard input, output and error: descriptors of the
  *		caller, used if @set_fds is not 0; -1 leaves the caller's own
  * @set_fds:	whether @fds is used
@@ -146,6 +146,13 @@ struct pvas_spawn_attr {
 
 /* At fixed places in the partition: the task's personality(2) gets ADDR_NO_RANDOMIZE. */
 #define PVAS_SPAWN_NO_ASLR (1U << 0)
+
+/*
+ * The caller promises that this thread has the rights with which the space was made, and that
+ * @setup changes none: the user backend then doesn't compare them in /proc, which takes a good
+ * part of the time of a start. With the kernel backend it has no effect.
+ */
+#define PVAS_SPAWN_SAME_RIGHTS (1U << 1)
 
 /**
  * pvas_task_spawn - start a program as a task

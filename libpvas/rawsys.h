@@ -22,6 +22,8 @@
 #define NR_LSM_SET_SELF_ATTR	460	/* of 6.8 */
 #define OPT_SET_VMA		0x53564d41	/* PR_SET_VMA, of 5.17 */
 #define OPT_SET_MDWE		65	/* PR_SET_MDWE, of 6.3 */
+#define OPT_GET_MDWE		66	/* PR_GET_MDWE */
+#define OPT_NOEXEC_SEAL		8	/* MFD_NOEXEC_SEAL, of 6.3 */
 #define OPT_SET_MEMORY_MERGE	67	/* PR_SET_MEMORY_MERGE, of 6.4 */
 #define OPT_FUTEX_HASH		78	/* PR_FUTEX_HASH, of 6.16 */
 #define OPT_FUTEX_HASH_SET	1

@@ -9,6 +9,8 @@
 /* The first published size: all up to @setup_arg. */
 #define ATTR_SIZE_1 sizeof(struct pvas_spawn_attr)
 
+#define FLAGS (PVAS_SPAWN_NO_ASLR | PVAS_SPAWN_SAME_RIGHTS)
+
 PVAS_PUBLIC int pvas_task_spawn(struct pvas_space *space, unsigned int index, const char *path,
 				char *const argv[], char *const envp[],
 				const struct pvas_spawn_attr *attr, pid_t *pid)
@@ -27,9 +29,8 @@ PVAS_PUBLIC int pvas_task_spawn(struct pvas_space *space, unsigned int index, co
 	err = pvas_copy_attr(&call.attr, sizeof(call.attr), ATTR_SIZE_1, attr);
 	if (err)
 		return err;
-	if (call.attr.flags & ~PVAS_SPAWN_NO_ASLR)
-		return pvas_fail(-EINVAL, "unknown flags %#x",
-				 call.attr.flags & ~PVAS_SPAWN_NO_ASLR);
+	if (call.attr.flags & ~FLAGS)
+		return pvas_fail(-EINVAL, "unknown flags %#x", call.attr.flags & ~FLAGS);
 	if (index != PVAS_ANY && (index < space->first || index > space->last))
 		return pvas_fail(-EINVAL, "index %u is not from %u to %u", index, space->first,
 				 space->last);

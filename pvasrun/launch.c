@@ -157,7 +157,8 @@ static int spawn(const struct launcher *launcher, struct start *start, const str
 	struct job_space *space = launcher->space;
 	struct pvas_spawn_attr attr = {
 		.size = sizeof(attr),
-		.flags = launcher->opt->no_aslr ? PVAS_SPAWN_NO_ASLR : 0,
+		.flags = PVAS_SPAWN_SAME_RIGHTS |
+			 (launcher->opt->no_aslr ? PVAS_SPAWN_NO_ASLR : 0),
 		.set_fds = 1,
 		.cwd = app->wdir,
 		.setup = setup,

@@ -4,9 +4,10 @@
  *
  * An input is the beginning of a file. Its last byte gives the number of zeros that
  * follow, so that small inputs can have large segments. This file simulates the
- * system: it keeps one reservation, lets only the call fail that the last but one
- * byte chooses, and aborts if the loader
- *  - touches an address outside the span it reserved,
+ * system: it keeps one range, that of a reservation or of the place that is given, lets only
+ * the call fail that the last but one byte chooses, and aborts if the loader
+ *  - touches an address outside this range,
+ *  - maps twice, where nothing is reserved, or leaves something when it fails there,
  *  - maps a part of the file that does not exist, or
  *  - zeroes memory that is not writable.
  * Small spans are really built, and then compared, byte by byte, with the program
@@ -38,11 +39,12 @@
 static const uint8_t *data;
 static uint64_t data_len, file_size;
 
-/* The address space: one reservation, the protection of its pages, and its bytes if small */
+/* The address space: one range, the protection of its pages, and its bytes if small */
 static uint64_t res_lo, res_hi;
 static uint8_t *arena;
 static uint8_t rights[ARENA / PAGE];
 static int calls, fail_at;
+static int keeps;		/* an munmap() has failed */
 
 #define MAPPED 0x80
 
@@ -74,26 +76,40 @@ static int fails(void)
 
 /* ---- the system ---- */
 
-static uint64_t reserve(uint64_t addr, uint64_t len, int flags)
+static int out_of_range(uint64_t addr, uint64_t len)
 {
-	REQUIRE(res_lo == res_hi);	/* one reservation for each object */
-	REQUIRE(flags & MAP_NORESERVE);
-	if (!addr) {
-		addr = ANYWHERE + PAGE * (data_len % 777);
-	} else {
-		REQUIRE((flags & MAP_FIXED_NOREPLACE) == MAP_FIXED_NOREPLACE);
-		REQUIRE(!(flags & MAP_FIXED));
-	}
-	REQUIRE(len && len % PAGE == 0);
-	if (addr + len > PVAS_ELF_ADDR_MAX || addr + len < addr)
-		return (uint64_t)-ENOMEM;
-	res_lo = addr;
-	res_hi = addr + len;
+	return addr + len > PVAS_ELF_ADDR_MAX || addr + len < addr;
+}
+
+static void begin_range(uint64_t lo, uint64_t len)
+{
+	res_lo = lo;
+	res_hi = lo + len;
 	if (small()) {
 		memset(arena, JUNK, len);
 		memset(rights, 0, len / PAGE);
 	}
+}
+
+static uint64_t reserve(uint64_t len, int flags)
+{
+	uint64_t addr = ANYWHERE + PAGE * (data_len % 777);
+
+	REQUIRE(res_lo == res_hi);	/* one reservation for each object */
+	REQUIRE(flags & MAP_NORESERVE);
+	REQUIRE(len && len % PAGE == 0);
+	if (out_of_range(addr, len))
+		return (uint64_t)-ENOMEM;
+	begin_range(addr, len);
 	return addr;
+}
+
+static void require_free(uint64_t addr, uint64_t len)
+{
+	uint64_t page;
+
+	for (page = addr; small() && page < addr + len; page += PAGE)
+		REQUIRE(!(*page_rights(page) & MAPPED));
 }
 
 static void fill_file(uint64_t addr, uint64_t len, uint64_t off)
@@ -112,9 +128,14 @@ __u64 pvas_sys_mmap(__u64 addr, __u64 len, int prot, int flags, __u64 fd, __u64 
 	REQUIRE(flags & MAP_PRIVATE);
 	if (fails())
 		return (__u64)-ENOMEM;
-	if (!(flags & MAP_FIXED))
-		return reserve(addr, len, flags);
+	if (!addr)
+		return reserve(len, flags);
+	if (out_of_range(addr, len))
+		return (uint64_t)-ENOMEM;
 	require_inside(addr, len);
+	REQUIRE(!(flags & MAP_FIXED) != !(flags & MAP_FIXED_NOREPLACE));
+	if (flags & MAP_FIXED_NOREPLACE)
+		require_free(addr, len);
 	if (flags & MAP_ANONYMOUS) {
 		REQUIRE((int)fd == -1);
 	} else {
@@ -135,8 +156,10 @@ __u64 pvas_sys_mmap(__u64 addr, __u64 len, int prot, int flags, __u64 fd, __u64 
 int pvas_sys_munmap(__u64 addr, __u64 len)
 {
 	require_inside(addr, len);
-	if (fails())
+	if (fails()) {
+		keeps = 1;
 		return -ENOMEM;
+	}
 	if (small()) {
 		memset(page_rights(addr), 0, len / PAGE);
 		memset(at(addr), JUNK, len);
@@ -239,7 +262,25 @@ static void check_object(const struct pvas_object *o)
 static void reset(void)
 {
 	res_lo = res_hi = 0;
-	calls = 0;
+	calls = keeps = 0;
+}
+
+static void map_at(struct pvas_object *o)
+{
+	uint64_t lo, hi, page;
+	int err;
+
+	/* As the module does: somewhere in a partition, aligned as required. */
+	o->bias = 0x6400000000ULL - (o->image.lo & ~(o->image.align - 1));
+	lo = o->bias + o->image.lo;
+	hi = o->bias + o->image.hi;
+	begin_range(lo, hi - lo);
+	err = pvas_object_map_at(o);
+	REQUIRE(err <= 0);
+	if (!err)
+		check_object(o);
+	for (page = lo; err && !keeps && small() && page < hi; page += PAGE)
+		REQUIRE(!*page_rights(page));
 }
 
 static void map_twice(struct pvas_object *o)
@@ -250,12 +291,7 @@ static void map_twice(struct pvas_object *o)
 	if (o->image.interp_len && !pvas_object_interp(o, path))
 		REQUIRE(strlen(path) < PATH_MAX);
 	reset();
-	/* As the module does: somewhere in a partition, aligned as required. */
-	o->bias = 0x6400000000ULL - (o->image.lo & ~(o->image.align - 1));
-	err = pvas_object_map_at(o);
-	REQUIRE(err <= 0);
-	if (!err)
-		check_object(o);
+	map_at(o);
 	reset();
 	err = pvas_object_map_anywhere(o);
 	REQUIRE(err <= 0);

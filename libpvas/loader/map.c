@@ -2,10 +2,10 @@
 /*
  * Map an ELF object.
  *
- * The whole span is first reserved by one mapping, and the segments are then mapped
- * over it: so the kernel decides once whether the span is free, and later mappings
- * replace nothing but the reservation. Gaps between the segments are unmapped,
- * because mappings cost memory and max_map_count is shared by all tasks of a space.
+ * Where its place is given, each segment is mapped where nothing is. Where it is not, the
+ * whole span is first reserved by one mapping, and the segments are then mapped over
+ * it: so later mappings replace nothing but the reservation. Gaps between the segments are
+ * unmapped, because mappings cost memory and max_map_count is shared by all tasks of a space.
  */
 #include "map.h"
 
@@ -13,6 +13,7 @@
 #include <linux/mman.h>
 #include "sys.h"
 
+#define POPULATE_MAX	(32U << 10)
 #define RESERVE (MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE)
 
 int pvas_object_read(struct pvas_object *o)
@@ -66,11 +67,21 @@ static __u64 marked(const struct pvas_object *o, int fd)
 	return (__u64)o->mark << 32 | (__u32)fd;
 }
 
+/* @flags: MAP_FIXED over a reservation, else MAP_FIXED_NOREPLACE */
 static int map_fixed(__u64 lo, __u64 hi, int prot, int flags, __u64 fd, __u64 off)
 {
-	__u64 at = pvas_sys_mmap(lo, hi - lo, prot, MAP_PRIVATE | MAP_FIXED | flags, fd, off);
+	__u64 at = pvas_sys_mmap(lo, hi - lo, prot, MAP_PRIVATE | flags, fd, off);
 
 	return PVAS_IS_ERR(at) ? (int)at : 0;
+}
+
+/*
+ * Most pages of a writable segment are written to before main(). One by one, each would first be
+ * mapped as it is in the file, and all processors that run tasks would have to forget that.
+ */
+static int populate(const Elf64_Phdr *p)
+{
+	return (p->p_flags & PF_W) && p->p_filesz <= POPULATE_MAX ? MAP_POPULATE : 0;
 }
 
 /* Zero the rest of the last page of the file's bytes. */
@@ -92,32 +103,49 @@ static int clear_tail(const Elf64_Phdr *p, __u64 from, __u64 to)
 	return err;
 }
 
-static int map_segment(const struct pvas_object *o, const Elf64_Phdr *p)
+/* The part of a segment that the file has */
+static int map_bytes(const struct pvas_object *o, const Elf64_Phdr *p, __u64 start, __u64 end,
+		     int how)
+{
+	__u64 hi = pvas_elf_page_up(end);
+	int err;
+
+	err = map_fixed(start, hi, prot_of(p), how | populate(p), marked(o, o->fd),
+			pvas_elf_page_down(p->p_offset));
+	if (!err && p->p_memsz > p->p_filesz) {
+		err = clear_tail(p, end, hi);
+		if (err)
+			pvas_sys_munmap(start, hi - start);
+	}
+	return err;
+}
+
+/* All of it, or nothing */
+static int map_segment(const struct pvas_object *o, const Elf64_Phdr *p, int how)
 {
 	__u64 start = o->bias + pvas_elf_page_down(p->p_vaddr);
 	__u64 file_end = o->bias + p->p_vaddr + p->p_filesz;
 	__u64 file_hi = p->p_filesz ? pvas_elf_page_up(file_end) : start;
 	__u64 hi = pvas_elf_page_up(o->bias + p->p_vaddr + p->p_memsz);
-	int err;
+	int err = 0;
 
-	if (p->p_filesz) {
-		err = map_fixed(start, file_hi, prot_of(p), 0, marked(o, o->fd),
-				pvas_elf_page_down(p->p_offset));
-		if (err)
-			return err;
-		if (p->p_memsz > p->p_filesz) {
-			err = clear_tail(p, file_end, file_hi);
-			if (err)
-				return err;
-		}
-	}
-	if (hi > file_hi)
-		return map_fixed(file_hi, hi, prot_of(p), MAP_ANONYMOUS, marked(o, -1), 0);
-	return 0;
+	if (p->p_filesz)
+		err = map_bytes(o, p, start, file_end, how);
+	if (err || hi == file_hi)
+		return err;
+	err = map_fixed(file_hi, hi, prot_of(p), how | MAP_ANONYMOUS, marked(o, -1), 0);
+	if (err && file_hi > start)
+		pvas_sys_munmap(start, file_hi - start);
+	return err;
+}
+
+static int is_mapped(const Elf64_Phdr *p)
+{
+	return p->p_type == PT_LOAD && p->p_memsz;
 }
 
 /* Map the segments over the reservation [bias + lo, bias + hi). */
-static int map_segments(const struct pvas_object *o)
+static int map_over(const struct pvas_object *o)
 {
 	__u64 next = o->image.lo;
 	unsigned int i;
@@ -127,34 +155,49 @@ static int map_segments(const struct pvas_object *o)
 		const Elf64_Phdr *p = &o->ph[i];
 		__u64 start = pvas_elf_page_down(p->p_vaddr);
 
-		if (p->p_type != PT_LOAD || !p->p_memsz)
+		if (!is_mapped(p))
 			continue;
 		if (start > next)
 			err = pvas_sys_munmap(o->bias + next, start - next);
 		if (!err)
-			err = map_segment(o, p);
+			err = map_segment(o, p, MAP_FIXED);
 		next = pvas_elf_page_up(p->p_vaddr + p->p_memsz);
 	}
+	return err;
+}
+
+static void unmap_first(const struct pvas_object *o, unsigned int n)
+{
+	unsigned int i;
+
+	for (i = 0; i < n; i++) {
+		const Elf64_Phdr *p = &o->ph[i];
+		__u64 start = pvas_elf_page_down(p->p_vaddr);
+
+		if (is_mapped(p))
+			pvas_sys_munmap(o->bias + start,
+					pvas_elf_page_up(p->p_vaddr + p->p_memsz) - start);
+	}
+}
+
+int pvas_object_map_at(struct pvas_object *o)
+{
+	unsigned int i;
+	int err = 0;
+
+	if (o->bias & (o->image.align - 1))
+		return -EINVAL;
+	for (i = 0; i < o->head.e_phnum && !err; i++)
+		if (is_mapped(&o->ph[i]))
+			err = map_segment(o, &o->ph[i], MAP_FIXED_NOREPLACE);
+	if (err)
+		unmap_first(o, i - 1);
 	return err;
 }
 
 static __u64 span(const struct pvas_object *o)
 {
 	return o->image.hi - o->image.lo;
-}
-
-int pvas_object_map_at(struct pvas_object *o)
-{
-	__u64 lo = o->bias + o->image.lo;
-	__u64 at;
-
-	if (o->bias & (o->image.align - 1))
-		return -EINVAL;
-	at = pvas_sys_mmap(lo, span(o), PROT_NONE, RESERVE | MAP_FIXED_NOREPLACE, marked(o, -1),
-			   0);
-	if (PVAS_IS_ERR(at))
-		return (int)at;
-	return map_segments(o);
 }
 
 /* Reserve @len bytes that begin @offset bytes above a multiple of @align. */
@@ -182,5 +225,5 @@ int pvas_object_map_anywhere(struct pvas_object *o)
 	if (PVAS_IS_ERR(lo))
 		return (int)lo;
 	o->bias = lo - o->image.lo;
-	return map_segments(o);
+	return map_over(o);
 }

@@ -97,6 +97,36 @@ TEST(start_without)
 	pvas_space_destroy(s);
 }
 
+static const char gaps_script[] =
+	"for i in 3 30 100 300 900; do [ -e /proc/self/fd/$i ] || exit 1; done\n"
+	"for i in 4 31 101 301 901 700 710 720; do [ ! -e /proc/self/fd/$i ] || exit 2; done";
+
+/* However far apart they are, those that are close-on-exec are closed, and no others. */
+TEST(gaps)
+{
+	static const int kept[] = { 3, 30, 100, 300, 900 };
+	char *argv[] = { "sh", "-c", (char *)gaps_script, NULL };
+	struct pvas_space *s;
+	unsigned int i;
+	pid_t pid;
+
+	ASSERT_EQ(set_limit(1024), 0);
+	ASSERT_EQ(syscall(SYS_close_range, 3, ~0U, 0), 0);
+	for (i = 0; i < sizeof(kept) / sizeof(kept[0]); i++) {
+		ASSERT_EQ(dup2(0, kept[i]), kept[i]);
+		ASSERT_EQ(dup3(0, kept[i] + 1, O_CLOEXEC), kept[i] + 1);
+	}
+	ASSERT_EQ(pvas_space_create(&s, &user), 0) TH_LOG("%s", pvas_error_get());
+	/* Later starts look first where an earlier one has found some. */
+	for (i = 0; i < 3; i++) {
+		ASSERT_EQ(dup3(0, 700 + 10 * (int)i, O_CLOEXEC), 700 + 10 * (int)i);
+		ASSERT_GT(pvas_task_spawn(s, PVAS_ANY, "/bin/sh", argv, environ, NULL, &pid), 0)
+			TH_LOG("%s", pvas_error_get());
+		EXPECT_EQ(end_of(pid), 0) TH_LOG("start %u", i);
+	}
+	pvas_space_destroy(s);
+}
+
 /* The numbers, of 0 to 2, that are open, as a mask */
 static int standard_open(void)
 {

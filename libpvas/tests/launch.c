@@ -153,7 +153,7 @@ TEST_F(spawn, arguments)
 	EXPECT_STREQ(pvas_error_get(), "index 0 is not from 1 to 100");
 	EXPECT_EQ(pvas_task_spawn(&self->space, 101, "/bin/true", argv, environ, NULL, &pid),
 		  -EINVAL);
-	self->attr.flags = 2;
+	self->attr.flags = PVAS_SPAWN_SAME_RIGHTS << 1;
 	EXPECT_EQ(sh(&self->space, ":", &self->attr, &pid), -EINVAL);
 	self->attr.flags = 0;
 	self->attr.size = 4;

@@ -259,7 +259,9 @@ static void hang_first(struct __test_metadata *_metadata, unsigned int more)
 	u.wake = -1;
 	ASSERT_EQ(user_proc_begin(), 0);
 	ASSERT_EQ(user_reader_begin(), 0);
-	ASSERT_EQ(user_workers_start(&u, no_worker, serve_or_hang), 0);
+	u.ready = 1;
+	ASSERT_EQ(user_workers_begin(&u, no_worker, serve_or_hang), 0);
+	ASSERT_EQ(user_workers_wait(&u), 0);
 	u.nr_helpers_live += more;
 	for (i = 0; i < more; i++) {
 		ASSERT_EQ(pthread_create(&helpers[i], NULL, serve_or_hang, NULL), 0);

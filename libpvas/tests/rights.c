@@ -4,6 +4,8 @@
  * those of the space's creator. Most of these tests need root.
  */
 #include <fcntl.h>
+#include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <sys/resource.h>
@@ -18,14 +20,19 @@ static const struct pvas_create_attr user = {
 };
 
 /* The exit status of rights_task; or -errno, if it could not be started. */
-static int run(struct pvas_space *s, int (*setup)(void *))
+static int run_with(struct pvas_space *s, int (*setup)(void *), unsigned int flags)
 {
-	struct pvas_spawn_attr attr = { .size = sizeof(attr), .setup = setup };
+	struct pvas_spawn_attr attr = { .size = sizeof(attr), .flags = flags, .setup = setup };
 	char *argv[] = { (char *)ours("rights_task"), NULL };
 	pid_t pid;
 	int ret = pvas_task_spawn(s, PVAS_ANY, argv[0], argv, environ, &attr, &pid);
 
 	return ret < 0 ? ret : end_of(pid);
+}
+
+static int run(struct pvas_space *s, int (*setup)(void *))
+{
+	return run_with(s, setup, 0);
 }
 
 /* ---- the creator ---- */
@@ -325,9 +332,31 @@ TEST_F(setup, may_change_the_rest)
 	};
 	size_t i;
 
-	for (i = 0; i < sizeof(allowed) / sizeof(allowed[0]); i++)
+	for (i = 0; i < sizeof(allowed) / sizeof(allowed[0]); i++) {
 		EXPECT_EQ(run(self->s, allowed[i]), 0)
 			TH_LOG("change %zu: %s", i, pvas_error_get());
+		/* It gets the same rights without a comparison. */
+		EXPECT_EQ(run_with(self->s, allowed[i], PVAS_SPAWN_SAME_RIGHTS), 0)
+			TH_LOG("change %zu: %s", i, pvas_error_get());
+	}
+}
+
+static void *start_with_own_descriptors(void *space)
+{
+	if (unshare(CLONE_FILES))
+		return (void *)1L;
+	return (void *)(long)-run_with(space, NULL, PVAS_SPAWN_SAME_RIGHTS);
+}
+
+/* This is no right: the task would have others. */
+TEST_F(setup, promise_does_not_hold_for_descriptors)
+{
+	pthread_t t;
+	void *ret;
+
+	ASSERT_EQ(pthread_create(&t, NULL, start_with_own_descriptors, self->s), 0);
+	ASSERT_EQ(pthread_join(t, &ret), 0);
+	EXPECT_EQ((long)ret, EPERM);
 }
 
 TEST_HARNESS_MAIN

@@ -18,6 +18,7 @@
 #include <sys/personality.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "child.h"
@@ -27,13 +28,8 @@
 
 #define AFFINITY_BYTES	1024	/* 8192 processors */
 #define NUMBERS_MAX	(1 << 20)	/* of descriptors: fs.nr_open, if nobody has raised it */
-#define NUMBERS_TRIED	1024
+#define NUMBERS_MISSED	16	/* a list takes as long as trying some more */
 #define NAME_LEN	16	/* TASK_COMM_LEN */
-
-static size_t loader_length(void)
-{
-	return PAGE_UP(pvas_layout_up(USER_LOADER_LEN, 16) + PVAS_THUNK_LEN);
-}
 
 /* ---- as fork would have given it ---- */
 
@@ -66,6 +62,11 @@ static int sees_launcher(const struct user_space *u)
 	return !pvas_raw3(__NR_get_robust_list, u->supervisor_tid, &head, &len);
 }
 
+static int is_promised(const struct user_start *s)
+{
+	return (s->call->attr.flags & PVAS_SPAWN_SAME_RIGHTS) != 0;
+}
+
 /*
  * The setup function may have changed rights, so the launcher compares them before the program
  * is opened. It may also have ended the request for a signal, as the kernel does when ids change.
@@ -80,6 +81,8 @@ static int confirm_rights(const struct user_start *s, int saw_launcher)
 	if (err)
 		return err;
 	pvas_raw2(__NR_prctl, PR_SET_KEEPCAPS, 0);
+	if (is_promised(s))
+		return 0;
 	c->securebits = pvas_raw1(__NR_prctl, PR_GET_SECUREBITS);
 	c->shut_out = saw_launcher && !sees_launcher(s->u);
 	__atomic_store_n(start, START_CHECK, __ATOMIC_RELEASE);
@@ -91,12 +94,14 @@ static int confirm_rights(const struct user_start *s, int saw_launcher)
 
 /* ---- as execve would have left it ---- */
 
-static void close_one(int fd, int keep)
+/* Returns whether it was open. */
+static int close_one(int fd, int keep)
 {
-	long flags = fd == keep ? 0 : pvas_raw2(__NR_fcntl, fd, F_GETFD);
+	long flags = pvas_raw2(__NR_fcntl, fd, F_GETFD);
 
-	if (flags > 0 && (flags & FD_CLOEXEC))
+	if (flags > 0 && (flags & FD_CLOEXEC) && fd != keep)
 		pvas_raw1(__NR_close, fd);
+	return flags >= 0;
 }
 
 static void close_by_number(int keep, uint64_t end)
@@ -105,6 +110,40 @@ static void close_by_number(int keep, uint64_t end)
 
 	for (fd = 0; fd < NUMBERS_MAX && (uint64_t)fd < end; fd++)
 		close_one(fd, keep);
+}
+
+/*
+ * As many as @open, unless there are wide gaps between them, and behind a gap not those that the
+ * process before had. Returns the number to continue from; -1: that were all.
+ */
+static int close_lowest(const int *high, int keep, int64_t open)
+{
+	int fd, missed = 0;
+	unsigned int i;
+
+	for (fd = 0; open > 0 && missed < NUMBERS_MISSED; fd++) {
+		missed = close_one(fd, keep) ? 0 : missed + 1;
+		open -= !missed;
+	}
+	for (i = 0; open > 0 && i < USER_HIGH; i++)
+		if (high[i] >= fd)
+			open -= close_one(high[i], keep);
+	return open > 0 ? fd : -1;
+}
+
+/* How many descriptors the process has; 0: not known, as before Linux 6.2 */
+static int64_t count_open(void)
+{
+	int proc = user_program_proc();
+	struct stat st = { .st_size = 0 };
+
+	if (proc < 0)
+		return 0;
+	if (pvas_raw4(__NR_newfstatat, proc, "self/fd", &st, 0))
+		st.st_size = 0;
+	if (proc != user_proc_fd())
+		pvas_raw1(__NR_close, proc);
+	return st.st_size;
 }
 
 int user_child_open_list(void)
@@ -169,28 +208,42 @@ static void close_pidfds(const struct user_space *u, const struct user_part *sel
 	}
 }
 
-/* A list takes as long as trying a thousand numbers. */
-void user_child_close_on_exec(int keep, unsigned int end)
+/*
+ * All from the number @from on: that is a position in the list, behind two that are none. Some of
+ * those that were open go to @high, which may be NULL.
+ */
+static void close_listed(int dir, int *high, int keep, int from)
 {
-	int dir = -1;
 	char buf[4096] __attribute__((aligned(8)));
+	unsigned int found = 0;
 	long n, at;
 
-	if (end && end <= NUMBERS_TRIED)
-		close_by_number(keep, end);
-	else
-		dir = make_list(keep);
-	if (dir < 0)
-		return;
+	if (from)
+		pvas_raw3(__NR_lseek, dir, from + 2, SEEK_SET);
 	while ((n = pvas_raw3(__NR_getdents64, dir, buf, sizeof(buf))) > 0) {
 		for (at = 0; at < n; at += ((struct dirent64 *)(buf + at))->len) {
 			const char *name = ((struct dirent64 *)(buf + at))->name;
+			int fd = user_child_number_of(name);
 
-			if (*name != '.')
-				close_one(user_child_number_of(name), keep);
+			if (*name != '.' && close_one(fd, keep) && high && found < USER_HIGH)
+				high[found++] = fd;
 		}
 	}
 	pvas_raw1(__NR_close, dir);
+}
+
+/* Most processes have few descriptors, with the lowest numbers: a list takes long to make. */
+void user_child_close_on_exec(int keep, int *high)
+{
+	int from = 0, dir;
+
+	if (high)
+		from = close_lowest(high, keep, count_open() ?: NUMBERS_MAX);
+	if (from < 0)
+		return;
+	dir = make_list(keep);
+	if (dir >= 0)
+		close_listed(dir, high, keep, from);
 }
 
 void user_child_take_name(const char *path)
@@ -204,26 +257,26 @@ void user_child_take_name(const char *path)
 
 /* ---- memory ---- */
 
-/* Fill the partition's page, which has what the kernel would know, and copy the loader. */
+/*
+ * Fill the partition's page, which has what the kernel would know, and map the loader: a second
+ * view of the image, which is shared, at a place where nothing is yet.
+ */
 static int make_top(const struct user_space *u, struct user_part *p,
 		    const struct user_program *prog)
 {
 	uint64_t loader = user_loader_of(p);
 	long ret;
 
-	ret = pvas_raw6(__NR_mmap, loader, loader_length(), PROT_READ | PROT_WRITE,
-			MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+	ret = pvas_raw6(__NR_mremap, (long)u->image, 0, USER_IMAGE_LEN,
+			MREMAP_MAYMOVE | MREMAP_FIXED, loader, 0);
 	if (ret != (long)loader)
-		return -ENOMEM;
+		return ret < 0 ? (int)ret : -ENOMEM;
 	p->page->brk = p->brk;
 	p->page->heap_end = p->heap_end;
 	p->page->loader = loader;
 	p->page->cookie = u->cookie;
 	strcpy(p->page->exe, prog->exe);
-	memcpy((void *)loader, pvas_blob, USER_LOADER_LEN);
-	user_stay_make_thunk((unsigned char *)user_thunk_of(p), p);
-	pvas_code_written((void *)loader, loader_length());
-	return pvas_raw3(__NR_mprotect, loader, loader_length(), PROT_READ | PROT_EXEC);
+	return 0;
 }
 
 /* By the same rule as the kernel's for an execve() */
@@ -278,7 +331,7 @@ static int become_task(const struct user_start *s, struct user_program *prog)
 		err = user_child_make_memory(s, prog, &entry);
 	if (err)
 		return err;
-	user_child_close_on_exec(prog->fd, s->u->clone_request.descriptors);
+	user_child_close_on_exec(prog->fd, s->u->high);
 	user_child_take_name(s->call->path);
 	s->part->pid = (pid_t)pvas_raw0(__NR_getpid);
 	user_publish(s->u, s->part, PVAS_PART_RUNNING);
@@ -290,7 +343,7 @@ int user_child_main(void *arg)
 {
 	const struct user_start s = *(const struct user_start *)arg;
 	struct user_program prog;
-	int err, saw = sees_launcher(s.u);
+	int err, saw = !is_promised(&s) && sees_launcher(s.u);
 
 	err = bind_to_launcher(s.u);
 	if (!err) {

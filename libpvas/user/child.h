@@ -114,10 +114,10 @@ int user_child_number_of(const char *name);
 int user_child_main(void *arg);
 
 /*
- * The steps of an execve(): close the descriptors that are close-on-exec, but @keep. All of them
- * are below @end; 0: that is not known;
+ * The steps of an execve(): close the descriptors that are close-on-exec, but @keep. @high: of a
+ * new process, USER_HIGH numbers that the one before had; else NULL;
  */
-void user_child_close_on_exec(int keep, unsigned int end);
+void user_child_close_on_exec(int keep, int *high);
 
 /* name the process after its program; */
 void user_child_take_name(const char *path);

@@ -26,7 +26,6 @@ struct user_space;
  * @persona:	of the requester, for personality(2)
  * @caller:	thread of the requester, for its processor affinity
  * @securebits:	of the new process, after the setup function
- * @descriptors: all of the process have lower numbers; 0: not known. Valid with its rights.
  * @shut_out:	the setup function has entered a Landlock domain
  * @done:	the supervisor has finished: @err is valid
  * @err:	0 or -errno
@@ -39,7 +38,6 @@ struct user_clone_request {
 	unsigned long persona;
 	pid_t caller;
 	long securebits;
-	unsigned int descriptors;
 	int shut_out;
 	int done;
 	int err;

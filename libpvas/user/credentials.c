@@ -16,6 +16,7 @@
 #include <linux/capability.h>
 #include <linux/keyctl.h>
 #include <linux/securebits.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -42,7 +43,8 @@ static const char *const namespaces[] = {
 /**
  * struct user_rights - of a thread or process
  * @status:	its /proc/PID/status
- * @ns:		its namespaces, by their links in /proc; "" if this kernel lacks it
+ * @ns:		its namespaces, by their links in /proc; "" if this kernel lacks it, or if they
+ *		were not told
  * @nr_ns:	how many of @ns were read
  * @label:	of a security module; "" if there is none
  */
@@ -96,35 +98,67 @@ static unsigned int namespaces_to_read(const struct user_rights *before)
 	return before && !(caps_of(before, "\nCapPrm:") >> CAP_SYS_ADMIN & 1) ? USER_NS : NR_NS;
 }
 
+static void read_namespaces(pid_t tid, struct user_rights *r, unsigned int n)
+{
+	char name[32];
+	unsigned int i;
+
+	for (i = 0; i < n; i++) {
+		snprintf(name, sizeof(name), "ns/%s", namespaces[i]);
+		user_proc_link(tid, name, r->ns[i], NS_LEN);
+	}
+	r->nr_ns = n;
+}
+
+static void read_label(pid_t tid, struct user_rights *r)
+{
+	if (read_whole(tid, "attr/current", r->label, sizeof(r->label)))
+		r->label[0] = 0;
+}
+
+static int read_status(pid_t tid, struct user_rights *r)
+{
+	return read_whole(tid, "status", r->status, sizeof(r->status));
+}
+
 /*
  * Of a process or thread: 0 or -errno. @before: the rights that it once had; NULL: not known.
  * Security modules, which give the labels, come with the kernel and not later.
  */
 static int read_rights(pid_t tid, struct user_rights *r, const struct user_rights *before)
 {
-	char name[32];
-	unsigned int i;
-	int err;
+	int err = read_status(tid, r);
 
-	err = read_whole(tid, "status", r->status, sizeof(r->status));
 	if (err)
 		return err;
-	r->nr_ns = namespaces_to_read(before);
-	for (i = 0; i < r->nr_ns; i++) {
-		snprintf(name, sizeof(name), "ns/%s", namespaces[i]);
-		user_proc_link(tid, name, r->ns[i], NS_LEN);
-	}
-	if ((before && !before->label[0]) ||
-	    read_whole(tid, "attr/current", r->label, sizeof(r->label)))
-		r->label[0] = 0;
+	read_namespaces(tid, r, namespaces_to_read(before));
+	r->label[0] = 0;
+	if (!before || before->label[0])
+		read_label(tid, r);
 	return 0;
 }
 
-/* Of the calling thread: 0 or -errno with the text set. */
-static int read_own(struct user_rights *r, const struct user_rights *before)
+/*
+ * The space's, which the supervisor has, and nothing can change there: they are needed when others
+ * are compared for the first time. Not kept if this thread is not told.
+ */
+static const struct user_rights *rights_of(const struct user_space *u)
 {
-	int err = read_rights((pid_t)pvas_raw0(__NR_gettid), r, before);
+	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+	struct user_rights *r = u->rights;
 
+	pthread_mutex_lock(&lock);
+	if (!r->nr_ns || !r->ns[0][0]) {
+		read_label(u->supervisor_tid, r);
+		read_namespaces(u->supervisor_tid, r, NR_NS);
+	}
+	pthread_mutex_unlock(&lock);
+	return r;
+}
+
+/* 0 or @err, with the text set */
+static int explain(int err)
+{
 	if (!err)
 		return 0;
 	return pvas_fail(err, "user backend: can't read this thread's status in /proc: %s",
@@ -163,7 +197,8 @@ static const char *find_difference(const struct user_rights *a, const struct use
 	/* The kernel doesn't tell those of a process in another Landlock domain. */
 	for (i = 0; i < a->nr_ns && i < b->nr_ns; i++)
 		if (strcmp(a->ns[i], b->ns[i]))
-			return b->ns[0][0] ? "namespaces" : "namespaces or Landlock domain";
+			return a->ns[0][0] && b->ns[0][0] ? "namespaces"
+							  : "namespaces or Landlock domain";
 	return strcmp(a->label, b->label) ? "security label" : NULL;
 }
 
@@ -260,9 +295,10 @@ static int begin(struct user_space *u)
 	const char *what;
 	int err;
 
-	err = read_own(u->rights, NULL);
+	err = explain(read_status((pid_t)pvas_raw0(__NR_gettid), u->rights));
 	if (err)
 		return err;
+	u->descriptors = (unsigned int)number_of(u->rights, "\nFDSize:");
 	u->securebits = securebits();
 	u->session_keyring = keyring(KEY_SPEC_SESSION_KEYRING);
 	what = changed_by_exec(u->rights, u->securebits);
@@ -279,7 +315,7 @@ static int begin(struct user_space *u)
 
 int user_credentials_begin(struct user_space *u)
 {
-	u->rights = malloc(sizeof(*u->rights));
+	u->rights = calloc(1, sizeof(*u->rights));
 	u->scratch = malloc(USER_SCRATCH);
 	if (!u->rights || !u->scratch)
 		return -ENOMEM;
@@ -305,29 +341,42 @@ static int has_creators_filters(const struct user_space *u)
 	return u->one_filter || creator_of == u->creation;
 }
 
-int user_credentials_check(const struct user_space *u)
+/* 0, or -errno with the text set; what differs in @what, or NULL */
+static int compare_rights(const struct user_space *u, const char **what)
 {
+	const struct user_rights *its = rights_of(u);
 	struct user_rights *mine = u->scratch;
+	int err;
+
+	err = explain(read_rights((pid_t)pvas_raw0(__NR_gettid), mine,
+				  creator_of == u->creation ? its : NULL));
+	if (err)
+		return err;
+	*what = find_difference(its, mine, 0);
+	if (!*what && securebits() != u->securebits)
+		*what = "securebits";
+	if (!*what && !has_session_keys(u))
+		*what = "session's keys";
+	if (!*what && !has_creators_filters(u))
+		*what = "seccomp filters may";
+	return 0;
+}
+
+int user_credentials_check(const struct user_space *u, int promised)
+{
 	const char *what;
 	int err = 0;
 
 	/* First, because under another root there may be no /proc. */
-	what = user_thread_differs(u, &err);
+	what = user_thread_differs(u, promised, &err);
 	if (err)
 		return pvas_fail(err, "user backend: can't compare this thread: %s",
 				 strerror(-err));
-	if (!what) {
-		err = read_own(mine, creator_of == u->creation ? u->rights : NULL);
+	if (!what && !promised) {
+		err = compare_rights(u, &what);
 		if (err)
 			return err;
-		what = find_difference(u->rights, mine, 0);
 	}
-	if (!what && securebits() != u->securebits)
-		what = "securebits";
-	if (!what && !has_session_keys(u))
-		what = "session's keys";
-	if (!what && !has_creators_filters(u))
-		what = "seccomp filters may";
 	if (what)
 		return pvas_fail(-EPERM,
 				 "user backend: this thread's %s differ from those of the space's tasks",
@@ -340,7 +389,7 @@ int user_credentials_check(const struct user_space *u)
 /* Returns the name of what differs, or NULL. */
 static const char *difference_of_child(const struct user_space *u, const struct user_rights *r)
 {
-	const char *what = find_difference(u->rights, r, 1);
+	const char *what = find_difference(rights_of(u), r, 1);
 
 	if (!what && securebits_or_none(u->clone_request.securebits) != u->securebits)
 		what = "securebits";
@@ -353,10 +402,9 @@ int user_credentials_check_child(struct user_space *u, pid_t pid)
 	const char *what = NULL;
 	int err;
 
-	err = read_rights(pid, r, u->rights);
+	err = read_rights(pid, r, rights_of(u));
 	if (!err)
 		what = difference_of_child(u, r);
-	u->clone_request.descriptors = err ? 0 : (unsigned int)number_of(r, "\nFDSize:");
 	/* Of a process that has been killed less is left in /proc. */
 	if ((err || what) && user_child_dead(pid))
 		return -ECHILD;
@@ -375,7 +423,7 @@ int user_credentials_check_child(struct user_space *u, pid_t pid)
 int user_credentials_hold(const struct user_space *u, pid_t tid)
 {
 	struct user_rights *r = malloc(sizeof(*r));
-	int hold = r && !read_rights(tid, r, NULL) && !find_difference(u->rights, r, 1);
+	int hold = r && !read_rights(tid, r, NULL) && !find_difference(rights_of(u), r, 1);
 
 	free(r);
 	return hold;

@@ -17,26 +17,55 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "rawsys.h"
 #include "worker.h"
 
-#define FILES_STEP	64
+#define FILES_STEP	USER_FEW_FILES
+#define NUMBERS_TRIED	1024	/* takes less than a list */
 
 static int note(struct user_files *f, int fd)
 {
-	int *more;
+	int *old = f->fds == f->few ? NULL : f->fds, *more;
 
-	if (f->count % FILES_STEP == 0) {
-		more = realloc(f->fds, (f->count + FILES_STEP) * sizeof(*f->fds));
+	if (f->count && f->count % FILES_STEP == 0) {
+		more = realloc(old, (f->count + FILES_STEP) * sizeof(*f->fds));
 		if (!more)
 			return -ENOMEM;
+		if (!old)
+			memcpy(more, f->few, sizeof(f->few));
 		f->fds = more;
 	}
 	f->fds[f->count++] = fd;
 	return 0;
+}
+
+void user_files_free(struct user_files *f)
+{
+	if (f->fds != f->few)
+		free(f->fds);
+	f->fds = f->few;
+	f->count = 0;
+}
+
+/* Does a worker need it, or the thread that makes them? */
+static int is_needed(const struct user_space *u, int fd)
+{
+	return fd == u->listener || fd == u->wake || fd == user_proc_fd() ||
+	       fd == u->readers.connection || fd == u->readers.pidfd;
+}
+
+static int try_numbers(const struct user_space *u, struct user_files *f, int end)
+{
+	int fd, err = 0;
+
+	for (fd = 0; fd < end && !err; fd++)
+		if (!is_needed(u, fd) && pvas_raw2(__NR_fcntl, fd, F_GETFD) >= 0)
+			err = note(f, fd);
+	return err;
 }
 
 static DIR *open_list(void)
@@ -60,8 +89,7 @@ static int list(const struct user_space *u, struct user_files *f)
 	while (!err && (entry = readdir(dir))) {
 		int fd = atoi(entry->d_name);
 
-		if (*entry->d_name != '.' && fd != u->listener && fd != u->wake &&
-		    fd != user_proc_fd() && fd != dirfd(dir))
+		if (*entry->d_name != '.' && fd != dirfd(dir) && !is_needed(u, fd))
 			err = note(f, fd);
 		else
 			errno = 0;
@@ -73,20 +101,38 @@ static int list(const struct user_space *u, struct user_files *f)
 	return err;
 }
 
+/* Above this number there is nothing to be copied. */
+static unsigned int end_of_numbers(const struct user_space *u)
+{
+	const int needed[] = {
+		u->listener, u->wake, user_proc_fd(), u->readers.connection, u->readers.pidfd,
+	};
+	unsigned int i, end = u->descriptors;
+
+	/* The application may have opened more since they were counted: those are left out. */
+	for (i = 0; i < sizeof(needed) / sizeof(needed[0]); i++)
+		if (needed[i] >= (int)end)
+			end = (unsigned int)needed[i] + 1;
+	return end;
+}
+
 /*
  * Unlike unshare(2), containers permit it; some forbid it, and then there are no copies. Nor
  * with far memory: workers call the pager, whose descriptors are the launcher's.
  */
 int user_files_unshare(const struct user_space *u, struct user_files *f)
 {
-	int err = 0;
+	unsigned int end = end_of_numbers(u);
+	int err;
 
-	f->fds = NULL;
+	f->fds = f->few;
 	f->count = 0;
-	if (!u->far && !pvas_raw3(__NR_close_range, ~0U, ~0U, CLOSE_RANGE_UNSHARE))
-		err = list(u, f);
+	if (u->far || pvas_raw3(__NR_close_range, end, ~0U, CLOSE_RANGE_UNSHARE))
+		return 0;
+	f->are_copies = 1;
+	err = end <= NUMBERS_TRIED ? try_numbers(u, f, (int)end) : list(u, f);
 	if (err)
-		free(f->fds);
+		user_files_free(f);
 	return err;
 }
 
@@ -101,26 +147,33 @@ static int is_file(int fd)
 	return S_ISREG(st.stx_mode) || S_ISDIR(st.stx_mode);
 }
 
-void user_files_close_others(const struct user_files *f, int keep)
+/* In a copy of the launcher's table, whose numbers are below @end. */
+void user_files_close_others(unsigned int end, int keep)
 {
-	unsigned int i;
+	int fd;
 
-	for (i = 0; i < f->count; i++)
-		if (f->fds[i] != keep && !is_file(f->fds[i]))
-			pvas_raw1(__NR_close, f->fds[i]);
+	for (fd = 0; (unsigned int)fd < end; fd++)
+		if (fd != keep && fd != user_proc_fd() && !is_file(fd))
+			pvas_raw1(__NR_close, fd);
 }
 
-/* Files come last: others wait for the end of pipes and connections. */
-void user_files_close(struct user_files *f)
+/* Others wait for the end of pipes and connections. */
+void user_files_close_first(const struct user_space *u, struct user_files *f)
 {
 	unsigned int i, files = 0;
 
 	for (i = 0; i < f->count; i++)
-		if (is_file(f->fds[i]))
+		if (f->fds[i] != u->maps && is_file(f->fds[i]))
 			f->fds[files++] = f->fds[i];
 		else
 			pvas_raw1(__NR_close, f->fds[i]);
-	for (i = 0; i < files; i++)
+	f->count = files;
+}
+
+void user_files_close(const struct user_files *f)
+{
+	unsigned int i;
+
+	for (i = 0; i < f->count; i++)
 		pvas_raw1(__NR_close, f->fds[i]);
-	free(f->fds);
 }

@@ -16,6 +16,7 @@
  * exempt: its partition is never marked.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/magic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -227,12 +228,13 @@ void user_fork_check_file(struct user_space *u, struct user_part *p, int fd)
 	struct statx st;
 	char name[32];
 
-	snprintf(name, sizeof(name), "fd/%d", fd);
-	if (p->exempt || user_proc_statx(user_caller_self(), name, &st))
+	if (p->exempt ||
+	    statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_BASIC_STATS, &st))
 		return;
 	/* Those files have no blocks. A server of others need not be asked. */
 	if (S_ISREG(st.stx_mode) && st.stx_blksize < (2 << 20) && st.stx_blocks)
 		return;
+	snprintf(name, sizeof(name), "fd/%d", fd);
 	if (!S_ISREG(st.stx_mode) || is_special(name))
 		user_fork_exempt(u, p);
 }

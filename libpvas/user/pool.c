@@ -152,8 +152,10 @@ static int add_threads(struct user_space *u)
 		err = add_worker(u);
 	if (!err)
 		err = add_helper(u);
-	if (!err)
-		err = -pthread_create(&u->closer, NULL, close_files, u);
+	u->files_closed = !u->files.count;
+	if (err || u->files_closed)
+		return err;
+	err = -pthread_create(&u->closer, NULL, close_files, u);
 	u->has_closer = !err;
 	return err;
 }
@@ -168,24 +170,43 @@ static void wake_if_asked(struct user_space *u)
 /*
  * While a worker is in a slow call, the listener must not stay open in the workers' table: others
  * would wait for an answer. The number stays in use, or that worker could take a file of its own
- * for the listener. If the table is the launcher's, no copies of descriptors were to be closed.
+ * for the listener.
  */
 static void drop_listener(const struct user_space *u)
 {
-	if (u->files.count && pvas_raw3(__NR_dup3, u->wake, u->listener, O_CLOEXEC) < 0)
+	if (u->files.are_copies && pvas_raw3(__NR_dup3, u->wake, u->listener, O_CLOEXEC) < 0)
 		pvas_raw1(__NR_close, u->listener);
 }
 
-/* The workers share the descriptor table of this thread, which creates them: see files.c. */
+static int wait_for_supervisor(struct user_space *u)
+{
+	int err;
+
+	pthread_mutex_lock(&u->lock);
+	while (!u->ready)
+		pthread_cond_wait(&u->changed, &u->lock);
+	err = u->err;
+	pthread_mutex_unlock(&u->lock);
+	return err;
+}
+
+/*
+ * The workers share the descriptor table of this thread, which creates them: see files.c. The
+ * reader begins while the supervisor has the kernel compile its filter.
+ */
 static void *pool_main(void *arg)
 {
 	struct user_space *u = arg;
 	int err;
 
 	prctl(PR_SET_NAME, "pvas-pool");
-	err = user_files_unshare(u, &u->files);
+	err = user_reader_start(u);
 	if (!err)
-		err = user_reader_start(u);
+		err = wait_for_supervisor(u);
+	if (!err)
+		err = user_files_unshare(u, &u->files);
+	if (!err)
+		user_files_close_first(u, &u->files);
 	pthread_mutex_lock(&u->pool_lock);
 	u->pool_err = err ? err : add_threads(u);
 	u->pool_ready = 1;
@@ -233,31 +254,52 @@ static void a_second_from_now(struct timespec *until)
 	until->tv_sec++;
 }
 
-/*
- * Workers exist when this returns. It waits at most a second for the copies of descriptors to
- * be closed.
- */
-int user_workers_start(struct user_space *u, void *(*worker)(void *), void *(*helper)(void *))
+int user_workers_begin(struct user_space *u, void *(*worker)(void *), void *(*helper)(void *))
 {
-	struct timespec until;
 	int err;
 
 	u->worker_main = worker;
 	u->helper_main = helper;
+	u->pool_live = u->has_pool = 1;
 	err = pthread_create(&u->pool, NULL, pool_main, u);
 	if (err)
-		return -err;
+		u->pool_live = u->has_pool = 0;
+	return -err;
+}
+
+/*
+ * Workers exist when this returns. It waits at most a second for the copies of descriptors to
+ * be closed.
+ */
+int user_workers_wait(struct user_space *u)
+{
+	struct timespec until;
+	int err;
+
 	a_second_from_now(&until);
 	pthread_mutex_lock(&u->pool_lock);
-	u->pool_live = 1;
 	while (!u->pool_ready)
 		pthread_cond_wait(&u->pool_changed, &u->pool_lock);
 	err = u->pool_err;
+	if (u->files.are_copies)
+		user_reader_forget(&u->readers);
 	while (!err && !u->files_closed &&
 	       !pthread_cond_timedwait(&u->pool_changed, &u->pool_lock, &until))
 		;
 	pthread_mutex_unlock(&u->pool_lock);
 	return err;
+}
+
+void user_workers_cancel(struct user_space *u)
+{
+	if (!u->has_pool)
+		return;
+	pthread_mutex_lock(&u->pool_lock);
+	u->pool_stop = 1;
+	pthread_cond_broadcast(&u->pool_changed);
+	pthread_mutex_unlock(&u->pool_lock);
+	pthread_join(u->pool, NULL);
+	u->has_pool = 0;
 }
 
 /*
@@ -318,6 +360,9 @@ static int end_pool(struct user_space *u)
 		end_thread(u->pool, missing);
 	if (u->has_closer)
 		end_thread(u->closer, missing);
+	if (!missing)
+		user_files_free(&u->files);
+	u->has_pool = 0;
 	return missing;
 }
 

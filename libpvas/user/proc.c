@@ -10,10 +10,12 @@
 #include <unistd.h>
 
 #include <linux/magic.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
 
 #include "private.h"
+#include "rawsys.h"
 #include "user.h"
 
 #define LOOKS_AT (STATX_BASIC_STATS | STATX_MNT_ID)
@@ -160,6 +162,28 @@ int user_maps_next(FILE *maps, struct user_mapping *m)
 			;
 	}
 	return found;
+}
+
+/* Of Linux 6.11, if the headers are older. */
+struct mapping_query {
+	uint64_t size, flags, addr;
+	uint64_t start, end;
+	uint64_t rest[8];
+};
+
+#define QUERY_MAPPING	_IOWR('f', 17, struct mapping_query)
+#define QUERY_OR_NEXT	0x10
+
+int user_maps_query(int maps, uint64_t addr, uint64_t *start, uint64_t *end)
+{
+	struct mapping_query q = {
+		.size = sizeof(q), .flags = QUERY_OR_NEXT, .addr = addr,
+	};
+	long err = pvas_raw3(__NR_ioctl, maps, QUERY_MAPPING, &q);
+
+	*start = q.start;
+	*end = q.end;
+	return (int)err;
 }
 
 /* The first mapping of the caller's own that ends above @addr. Returns 0 if it can't be read. */

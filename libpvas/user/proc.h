@@ -50,6 +50,12 @@ FILE *user_maps_open(void);
 /* Read the next mapping from an open /proc/PID/maps. Returns 0 if there is none. */
 int user_maps_next(FILE *maps, struct user_mapping *m);
 
+/*
+ * The first mapping that ends above @addr, by the descriptor of such a file: 0, or -errno, for
+ * example if the kernel can't tell (before Linux 6.11)
+ */
+int user_maps_query(int maps, uint64_t addr, uint64_t *start, uint64_t *end);
+
 /* Of the caller's own: is all of this in one mapping? Is there none? No, if one can't tell. */
 int user_maps_is_one(uint64_t addr, uint64_t len);
 int user_maps_is_free(uint64_t from, uint64_t to);

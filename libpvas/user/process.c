@@ -64,14 +64,15 @@ int user_file_is_regular(int fd)
 int user_try_wake(struct user_space *u)
 {
 	const uint64_t one = 1;
-	ssize_t n;
+	long n;
 
 	if (!user_file_is_ours(u->wake))
 		return -EBADF;
+	/* Not by libc: a new process may use the caller's thread pointer already. */
 	do {
-		n = write(u->wake, &one, sizeof(one));
-	} while (n < 0 && errno == EINTR);
-	return n < 0 ? -errno : 0;
+		n = pvas_raw3(__NR_write, u->wake, &one, sizeof(one));
+	} while (n == -EINTR);
+	return n < 0 ? (int)n : 0;
 }
 
 void user_wake(struct user_space *u)

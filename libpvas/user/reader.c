@@ -16,7 +16,9 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
@@ -77,21 +79,24 @@ int user_reader_begin(void)
 
 /* ---- the first one ---- */
 
-static void __attribute__((noreturn)) become_reader(struct user_files *files, int fd)
+static void __attribute__((noreturn)) become_reader(unsigned int end, int fd)
 {
 	char *stack = region + text_length() + STACK, *entry = region + PVAS_BLOB_READER;
 	long proc = user_proc_fd();
 
 	/* Others wait for the end of pipes, and a file before them in the table can hang. */
-	user_files_close_others(files, fd);
+	user_files_close_others(end, fd);
 	pvas_rseq_unregister();
 	pvas_jump((uint64_t)entry, (uint64_t)stack, (long)region, (long)stack, fd, proc);
 }
 
-/* SIGCHLD would tell the application of a child that it has not made. */
+/*
+ * SIGCHLD would tell the application of a child that it has not made. The descriptors are still the
+ * launcher's, too: user_reader_forget() closes them there.
+ */
 int user_reader_start(struct user_space *u)
 {
-	int ends[2];
+	int ends[2], pidfd = -1;
 	long pid;
 
 	if (!region)
@@ -99,18 +104,28 @@ int user_reader_start(struct user_space *u)
 	pthread_mutex_init(&u->readers.lock, NULL);
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends))
 		return -errno;
-	pid = pvas_raw4(__NR_clone, 0, 0, 0, 0);
+	pid = pvas_raw4(__NR_clone, CLONE_PIDFD, 0, &pidfd, 0);
 	if (!pid)
-		become_reader(&u->files, ends[1]);
+		become_reader(u->descriptors > (unsigned int)ends[1] ? u->descriptors :
+			      (unsigned int)ends[1] + 1, ends[1]);
 	close(ends[1]);
 	if (pid < 0) {
 		close(ends[0]);
 		return (int)pid;
 	}
 	user_file_mark(ends[0]);
+	u->readers.pidfd = pidfd;
 	u->readers.connection = ends[0];
 	u->readers.pid = (pid_t)pid;
 	return 0;
+}
+
+void user_reader_forget(const struct user_readers *r)
+{
+	if (r->connection >= 0)
+		close(r->connection);
+	if (r->pidfd >= 0)
+		close(r->pidfd);
 }
 
 /* It ends with the connection, and after all others: if one of these hangs, later. */
@@ -118,12 +133,15 @@ void user_reader_stop(struct user_space *u)
 {
 	const struct timespec ms = { .tv_nsec = 1000000 };
 	struct user_readers *r = &u->readers;
+	struct pollfd end = { .fd = r->pidfd, .events = POLLIN };
 	int tries = END_TRIES;
 
 	if (!r->pid)
 		return;
 	if (user_file_is_ours(r->connection))
 		close(r->connection);
+	poll(&end, 1, END_TRIES);
+	close(r->pidfd);
 	while (!pvas_raw4(__NR_wait4, r->pid, NULL, __WCLONE | WNOHANG, NULL) && --tries)
 		nanosleep(&ms, NULL);
 	r->pid = 0;

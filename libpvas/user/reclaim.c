@@ -4,11 +4,10 @@
  *
  * One munmap() of the whole partition would delay the other tasks' mapping calls
  * by a tenth of a second per GiB. So it is unmapped in slices that take about a
- * millisecond, between which the supervisor does its other work.
+ * millisecond, between which the supervisor does its other work: starts come first.
  */
 #include <fcntl.h>
 #include <sys/epoll.h>
-#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -24,16 +23,6 @@
 #define TURN_NS		1000000
 #define QUICK_NS	200000
 
-/* Of Linux 6.11, if the headers are older. */
-struct mapping_query {
-	uint64_t size, flags, addr;
-	uint64_t start, end;
-	uint64_t rest[8];
-};
-
-#define QUERY_MAPPING	_IOWR('f', 17, struct mapping_query)
-#define QUERY_OR_NEXT	0x10
-
 /* ---- slices ---- */
 
 /*
@@ -42,18 +31,16 @@ struct mapping_query {
  */
 static uint64_t find_next(const struct user_part *p, int maps, uint64_t at, uint64_t *end)
 {
-	struct mapping_query q = {
-		.size = sizeof(q), .flags = QUERY_OR_NEXT, .addr = at,
-	};
+	uint64_t start, its_end;
 
 	*end = p->end;
-	if (maps < 0 || pvas_raw3(__NR_ioctl, maps, QUERY_MAPPING, &q))
+	if (maps < 0 || user_maps_query(maps, at, &start, &its_end))
 		return at;
-	if (q.start >= p->end)
+	if (start >= p->end)
 		return p->end;
-	if (q.end < p->end)
-		*end = q.end;
-	return q.start > at ? q.start : at;
+	if (its_end < p->end)
+		*end = its_end;
+	return start > at ? start : at;
 }
 
 /*
@@ -230,7 +217,8 @@ int user_reclaim_some(struct user_space *u)
 			first = NULL;
 		else if (!first)
 			first = p;
-		if (now_ns() - begin > TURN_NS)
+		if (now_ns() - begin > TURN_NS ||
+		    __atomic_load_n(&u->clone_waits, __ATOMIC_ACQUIRE))
 			return 0;
 	}
 	return u->ended ? USER_STUCK_MS : -1;

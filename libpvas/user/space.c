@@ -16,6 +16,7 @@
 
 #include "far.h"
 #include "rawsys.h"
+#include "stay.h"
 #include "thread.h"
 #include "worker.h"
 
@@ -65,11 +66,27 @@ static uint64_t room_below(uint64_t lo, uint64_t hi, unsigned int shift)
 								   : ((hi - 1) >> shift) + 1;
 }
 
-static int find_run(struct user_space *u)
+/* The launcher's own mappings below @top, by questions: 0, or -errno if the kernel can't answer */
+static int ask_for_mappings(const struct user_space *u, struct run *r, uint64_t top)
 {
 	unsigned int shift = u->space->shift;
-	uint64_t top = PIE_BASE >> shift;
-	struct run r = { .next = 1, .first = 1, .last = 0 };
+	uint64_t at = 0, start, end;
+	int err = -EBADF;
+
+	while (u->maps >= 0) {
+		err = user_maps_query(u->maps, at, &start, &end);
+		if (err || start >> shift >= top)
+			break;
+		run_until(r, start >> shift, room_below(start, end, shift));
+		at = end;
+	}
+	return err;
+}
+
+/* The same by reading */
+static int read_mappings(const struct user_space *u, struct run *r, uint64_t top)
+{
+	unsigned int shift = u->space->shift;
 	FILE *maps = user_maps_open();
 	int err = maps ? 0 : -errno;
 	struct user_mapping m;
@@ -78,17 +95,32 @@ static int find_run(struct user_space *u)
 		return pvas_fail(shortage(err) ? err : -ENOSYS,
 				 "user backend: can't open /proc/thread-self/maps: %s",
 				 strerror(-err));
-	if (top > u->entries)
-		top = u->entries;
 	while (user_maps_next(maps, &m))
 		if (m.start >> shift < top)
-			run_until(&r, m.start >> shift, room_below(m.start, m.end, shift));
+			run_until(r, m.start >> shift, room_below(m.start, m.end, shift));
 	fclose(maps);
+	return 0;
+}
+
+static int find_run(struct user_space *u)
+{
+	struct run r = { .next = 1, .first = 1, .last = 0 };
+	uint64_t top = PIE_BASE >> u->space->shift;
+	int err;
+
+	if (top > u->entries)
+		top = u->entries;
+	if (ask_for_mappings(u, &r, top)) {
+		r = (struct run){ .next = 1, .first = 1, .last = 0 };
+		err = read_mappings(u, &r, top);
+		if (err)
+			return err;
+	}
 	run_until(&r, top, top);
 	if (r.last < r.first)
 		return pvas_fail(-ENOMEM,
 				 "user backend: no free range of addresses for partitions of 2^%u bytes",
-				 shift);
+				 u->space->shift);
 	u->space->first = r.first;
 	u->space->last = r.last;
 	return 0;
@@ -155,21 +187,60 @@ static int make_parts(struct user_space *u)
 
 /* ---- requirements ---- */
 
-/* As for a new task's loader: seccomp rules and security modules can forbid it as well. */
-static int check_executable(void)
+static int write_image(const struct user_space *u, int fd)
 {
-	void *page = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	int err;
+	const off_t at = (off_t)pvas_layout_up(USER_LOADER_LEN, 16);
+	unsigned char thunk[PVAS_THUNK_LEN];
 
-	if (page == MAP_FAILED)
-		return -ENOMEM;
-	err = mprotect(page, PAGE, PROT_READ | PROT_EXEC) ? errno : 0;
-	munmap(page, PAGE);
+	errno = 0;
+	user_stay_make_thunk(thunk, u);
+	if (ftruncate(fd, (off_t)USER_IMAGE_LEN) ||
+	    pwrite(fd, pvas_blob, USER_LOADER_LEN, 0) != (ssize_t)USER_LOADER_LEN ||
+	    pwrite(fd, thunk, sizeof(thunk), at) != (ssize_t)sizeof(thunk))
+		return errno ? -errno : -EIO;
+	return fcntl(fd, F_ADD_SEALS, F_SEAL_FUTURE_WRITE | F_SEAL_SHRINK | F_SEAL_GROW |
+				      F_SEAL_SEAL) ? -errno : 0;
+}
+
+/*
+ * Tasks and their fork children share the image. A child can take other rights than the tasks,
+ * so it must not be able to write there: the file is sealed before anybody has a view of it.
+ */
+static int make_sealed_file(const struct user_space *u)
+{
+	int fd = memfd_create("pvas-loader", MFD_CLOEXEC | OPT_NOEXEC_SEAL), err;
+
+	if (fd < 0)	/* before Linux 6.3 */
+		fd = memfd_create("pvas-loader", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	if (fd < 0)
+		return -errno;
+	err = write_image(u, fd);
 	if (err)
-		return pvas_fail(-EACCES,
-				 "user backend: memory of this process can't be made executable: %s (systemd's MemoryDenyWriteExecute, PR_SET_MDWE, or a security module)",
-				 strerror(err));
-	return 0;
+		close(fd);
+	return err ?: fd;
+}
+
+/* PR_SET_MDWE, seccomp rules and security modules can forbid to make memory executable. */
+static int make_image(struct user_space *u)
+{
+	int fd = make_sealed_file(u), err = 0;
+
+	if (fd < 0)
+		return pvas_fail(fd, "user backend: can't make a file for the loader: %s",
+				 strerror(-fd));
+	u->image = mmap(NULL, USER_IMAGE_LEN, PROT_READ | PROT_EXEC, MAP_SHARED, fd, 0);
+	if (u->image == MAP_FAILED) {
+		err = errno;
+		u->image = NULL;
+	} else if (pvas_raw2(__NR_prctl, OPT_GET_MDWE, 0) > 0) {
+		err = EACCES;
+	}
+	close(fd);
+	if (!err)
+		return 0;
+	return pvas_fail(-EACCES,
+			 "user backend: memory of this process can't be made executable: %s (systemd's MemoryDenyWriteExecute, PR_SET_MDWE, or a security module)",
+			 strerror(err));
 }
 
 /* Entries that describe machine and kernel are the same for the launcher and its tasks. */
@@ -225,6 +296,8 @@ static void free_all(struct user_space *u)
 		munmap(u->pages, u->entries * sizeof(*u->pages));
 	if (u->parts)
 		munmap(u->parts, u->entries * sizeof(*u->parts));
+	if (u->image)
+		munmap(u->image, USER_IMAGE_LEN);
 	user_credentials_end(u);
 	pvas_free_stack(u->space);
 	free(u);
@@ -247,16 +320,15 @@ static int start_threads(struct user_space *u)
 
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
-	err = user_supervisor_start(u);
+	err = user_workers_begin(u, user_worker_main, user_helper_main);
+	if (!err)
+		err = user_supervisor_start(u);
+	if (!err)
+		err = user_workers_wait(u);
 	if (err && u->why)
 		err = refused(u, err);
 	else if (err)
-		pvas_fail(err, "user backend: can't start a thread: %s", strerror(-err));
-	if (!err) {
-		err = user_workers_start(u, user_worker_main, user_helper_main);
-		if (err)
-			pvas_fail(err, "user backend: can't start threads: %s", strerror(-err));
-	}
+		pvas_fail(err, "user backend: can't start threads: %s", strerror(-err));
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	return err;
 }
@@ -265,11 +337,7 @@ static int fill(struct user_space *u)
 {
 	int err;
 
-	err = check_executable();
-	if (!err)
-		err = user_caller_begin();
-	if (!err)
-		err = user_reader_begin();
+	err = user_caller_begin();
 	if (!err)
 		err = user_credentials_begin(u);
 	if (!err)
@@ -278,6 +346,10 @@ static int fill(struct user_space *u)
 		err = make_header(u);
 	if (!err)
 		err = make_parts(u);
+	if (!err)
+		err = make_image(u);
+	if (!err)
+		err = user_reader_begin();
 	if (err)
 		return err;
 	copy_aux(u);
@@ -315,6 +387,7 @@ static int user_create(struct pvas_space *s)
 	}
 	u->entries = pvas_header_entries(s->shift);
 	u->listener = u->epoll = u->wake = u->maps = -1;
+	u->readers.connection = u->readers.pidfd = -1;
 	pthread_mutex_init(&u->lock, NULL);
 	pthread_mutex_init(&u->fork_lock, NULL);
 	user_init_condition(&u->changed);
@@ -330,6 +403,7 @@ static int user_create(struct pvas_space *s)
 	user_launcher_begun();
 	if (err) {
 		user_supervisor_stop(u);
+		user_workers_cancel(u);
 		free_all(u);
 	}
 	return err;

@@ -18,8 +18,6 @@
 #include "rawsys.h"
 #include "worker.h"
 
-#define OPT_GET_MDWE	66	/* PR_GET_MDWE, 6.3 */
-
 /* ---- a partition: under user_space.lock ---- */
 
 /*
@@ -29,10 +27,13 @@
 static int is_empty(const struct user_space *u, uint32_t index)
 {
 	uint64_t from = (uint64_t)index << u->space->shift, len = 1UL << u->space->shift;
-	long at = pvas_raw6(__NR_mmap, from, len, PROT_NONE,
-			    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1,
-			    0);
+	uint64_t start, end;
+	long at;
 
+	if (user_file_is_ours(u->maps) && !user_maps_query(u->maps, from, &start, &end))
+		return start >= from + len;
+	at = pvas_raw6(__NR_mmap, from, len, PROT_NONE,
+		       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
 	if (at == (long)from)
 		munmap((void *)from, len);
 	/* EEXIST, or it is too long for a limit. */
@@ -82,13 +83,13 @@ static int reserve(struct user_space *u, unsigned int index)
 	return i;
 }
 
-/* The launcher may have set PR_SET_MDWE after it created the space. */
-static int explain(const struct pvas_spawn_call *call, int err)
+/* The launcher may have set PR_SET_MDWE after it created the space, which programs don't expect. */
+static int check_executable(void)
 {
-	if (err == -EACCES && pvas_raw2(__NR_prctl, OPT_GET_MDWE, 0) > 0)
-		return pvas_fail(err,
-				 "memory can't be made executable: this process has set PR_SET_MDWE");
-	return pvas_spawn_explain(call, err);
+	if (pvas_raw2(__NR_prctl, OPT_GET_MDWE, 0) <= 0)
+		return 0;
+	return pvas_fail(-EACCES,
+			 "memory can't be made executable: this process has set PR_SET_MDWE");
 }
 
 static void set_free(struct user_space *u, struct user_part *p)
@@ -120,18 +121,30 @@ static int set_running(struct user_space *u, struct user_part *p)
 
 /* ---- the process ---- */
 
-static int request_clone(struct user_space *u, struct user_part *p, struct pvas_spawn_call *call)
+static void request_clone(struct user_space *u, struct user_part *p, struct pvas_spawn_call *call)
 {
-	int err;
-
 	pthread_mutex_lock(&u->lock);
 	u->clone_request = (struct user_clone_request){
 		.call = call, .part = p, .tls = pvas_thread_pointer(),
 		.stack = pvas_stack_top(u->space), .caller = (pid_t)pvas_raw0(__NR_gettid),
 		.persona = (unsigned long)pvas_raw1(__NR_personality, ~0U),
 	};
+	__atomic_store_n(&u->clone_waits, 1, __ATOMIC_RELEASE);
 	p->start = START_WAIT;
+	/* Not under the lock, for which the supervisor would have to wait. */
+	pthread_mutex_unlock(&u->lock);
 	user_wake(u);
+}
+
+/*
+ * The supervisor's part, which the new process can overtake: 0, or -errno if there is none. After
+ * this the process is known.
+ */
+static int finish_clone(struct user_space *u)
+{
+	int err;
+
+	pthread_mutex_lock(&u->lock);
 	while (!u->clone_request.done)
 		pthread_cond_wait(&u->changed, &u->lock);
 	err = u->clone_request.err;
@@ -146,6 +159,7 @@ static void check_rights(struct user_space *u, struct user_part *p,
 {
 	int expected = START_CHECK;
 
+	finish_clone(u);
 	call->err = user_credentials_check_child(u, p->pid);
 	__atomic_compare_exchange_n(&p->start, &expected, call->err ? START_REFUSED : START_GO, 0,
 				    __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
@@ -187,21 +201,23 @@ static int start(struct user_space *u, struct user_part *p, struct pvas_spawn_ca
 {
 	const uint64_t all = ~0ULL;
 	uint64_t mask;
-	int err;
+	int end, err;
 
 	call->err = -ECHILD;	/* unless the new process stores another value */
 	/* No signal handler of this thread must run while another process uses its TLS. */
 	pvas_raw4(__NR_rt_sigprocmask, SIG_SETMASK, &all, &mask, 8);
-	err = request_clone(u, p, call);
+	request_clone(u, p, call);
+	end = wait_for_start(u, p, call);
+	err = finish_clone(u);
 	if (err) {
 		err = pvas_fail(err, "can't make a process");
 	} else {
 		call->pid = p->pid;
 		/* If it died just after it had started, the supervisor sees that by the pidfd. */
-		if (wait_for_start(u, p, call) == START_DEAD && call->err) {
+		if (end == START_DEAD && call->err) {
 			reap(u, p);
 			err = call->err;
-			explain(call, err);
+			pvas_spawn_explain(call, err);
 		}
 	}
 	pvas_raw4(__NR_rt_sigprocmask, SIG_SETMASK, &mask, NULL, 8);
@@ -265,7 +281,9 @@ int user_spawn(struct pvas_spawn_call *call)
 	if (u->owner != (pid_t)pvas_raw0(__NR_getpid))
 		return pvas_fail(-EINVAL,
 				 "user backend: only the process that made the space can start tasks");
-	err = user_credentials_check(u);
+	err = user_credentials_check(u, call->attr.flags & PVAS_SPAWN_SAME_RIGHTS);
+	if (!err)
+		err = check_executable();
 	if (err)
 		return err;
 	index = reserve(u, call->index);

@@ -129,8 +129,8 @@ int64_t user_stay_confirm(struct user_request *r);
 
 /* ---- stay_signal.c ---- */
 
-/* The instructions behind the loader, which call the handler. */
-void user_stay_make_thunk(unsigned char *code, const struct user_part *p);
+/* The instructions behind the loader, which call the handler: the same in all partitions. */
+void user_stay_make_thunk(unsigned char *code, const struct user_space *u);
 
 /* In a process that is becoming a task, when it has its memory: install the handler. */
 void user_stay_catch(struct user_part *p);

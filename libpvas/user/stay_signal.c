@@ -4,7 +4,7 @@
  * stay.h.
  *
  * Each partition has a few instructions behind its loader, which call the handler with the
- * partition. So it also knows that in a fork child, whose memory is a copy.
+ * partition, as they lie in it. So it also knows that in a fork child, whose memory is a copy.
  */
 #include <signal.h>
 #include <string.h>
@@ -29,9 +29,10 @@ void user_stay_signal(int sig, siginfo_t *info, ucontext_t *frame, struct user_p
 
 /* ---- to install it ---- */
 
-void user_stay_make_thunk(unsigned char *code, const struct user_part *p)
+void user_stay_make_thunk(unsigned char *code, const struct user_space *u)
 {
-	pvas_make_thunk(code, (uint64_t)user_stay_signal, (uint64_t)p);
+	pvas_make_thunk(code, (uint64_t)user_stay_signal, (uint64_t)u->parts, sizeof(*u->parts),
+			u->space->shift);
 }
 
 void user_stay_catch(struct user_part *p)

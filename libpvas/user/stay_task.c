@@ -244,7 +244,7 @@ void user_stay_commit(struct user_stay *e)
 	/* Containers that forbid the first permit the second. */
 	if (pvas_raw1(__NR_unshare, CLONE_FILES))
 		pvas_raw3(__NR_close_range, ~0U, ~0U, CLOSE_RANGE_UNSHARE);
-	user_child_close_on_exec(e->prog.fd, 0);
+	user_child_close_on_exec(e->prog.fd, NULL);
 	user_child_take_name(e->path);
 	user_publish(e->u, e->part, PVAS_PART_ENDING);
 	__atomic_add_fetch(&e->part->gen, 1, __ATOMIC_RELAXED);

@@ -10,6 +10,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/futex.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -80,6 +81,13 @@ static int make_task(struct user_space *u, struct user_clone_request *c)
 	return 0;
 }
 
+/* As the kernel does when a process has died: pvas_task_spawn() waits for that. */
+static void end_wait(struct user_part *p)
+{
+	__atomic_store_n(&p->start, START_DEAD, __ATOMIC_RELEASE);
+	pvas_raw3(__NR_futex, &p->start, FUTEX_WAKE, 1);
+}
+
 static void serve_clone_request(struct user_space *u)
 {
 	struct user_clone_request *c = &u->clone_request;
@@ -88,6 +96,9 @@ static void serve_clone_request(struct user_space *u)
 	if (c->call && !c->done) {
 		c->err = make_task(u, c);
 		c->done = 1;
+		if (c->err)
+			end_wait(c->part);
+		__atomic_store_n(&u->clone_waits, 0, __ATOMIC_RELEASE);
 		pthread_cond_broadcast(&u->changed);
 	}
 	pthread_mutex_unlock(&u->lock);
@@ -339,11 +350,12 @@ int user_supervisor_start(struct user_space *u)
 	err = u->epoll < 0 || u->wake < 0 ? -errno : 0;
 	user_file_mark(u->epoll);
 	user_file_mark(u->wake);
-	if (err)
+	if (!err)
+		err = -pthread_create(&u->supervisor, NULL, supervisor_main, u);
+	if (err) {
+		set_ready(u, err);	/* the pool waits for it */
 		return err;
-	err = pthread_create(&u->supervisor, NULL, supervisor_main, u);
-	if (err)
-		return -err;
+	}
 	u->has_supervisor = 1;
 	pthread_mutex_lock(&u->lock);
 	while (!u->ready)

@@ -113,7 +113,7 @@ static int are_equal(const struct user_space *u, struct cgroups *c)
 	return len < CGROUPS_LEN - 1 && !strcmp(c->mine, c->its);
 }
 
-const char *user_thread_differs(const struct user_space *u, int *err)
+const char *user_thread_differs(const struct user_space *u, int promised, int *err)
 {
 	int ret = user_thread_has_files(u);
 
@@ -125,5 +125,5 @@ const char *user_thread_differs(const struct user_space *u, int *err)
 		return "descriptors";
 	if (!has_directories(u))
 		return "root, working directory or umask";
-	return are_equal(u, u->scratch) ? NULL : "control groups";
+	return promised || are_equal(u, u->scratch) ? NULL : "control groups";
 }

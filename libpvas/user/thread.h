@@ -8,7 +8,10 @@
 /* Has the caller the supervisor's descriptor table? 1, 0 or -errno. */
 int user_thread_has_files(const struct user_space *u);
 
-/* The name of what the caller has of its own, or NULL. Sets @err to -errno if that is unknown. */
-const char *user_thread_differs(const struct user_space *u, int *err);
+/*
+ * The name of what the caller has of its own, or NULL. Sets @err to -errno if that is unknown.
+ * @promised: it has its control groups in common with the others
+ */
+const char *user_thread_differs(const struct user_space *u, int promised, int *err);
 
 #endif /* PVAS_USER_THREAD_H */

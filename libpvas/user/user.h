@@ -84,6 +84,8 @@
 #define REUSE_SLOTS	16
 #define FORKS_MAX	4
 #define PIDFDS_NOTED	4096
+#define USER_HIGH	8
+#define USER_FEW_FILES	64
 #define USER_SCRATCH	(2UL << 20)	/* bytes of user_space.scratch */
 #define USER_STUCK_MS	5	/* how soon to retry a partition that could not be reclaimed */
 #define USER_STUCK_MAX	200	/* retries, after which nobody waits for it any longer */
@@ -103,7 +105,7 @@ struct user_action {
  * struct user_page - one page of the launcher's memory for each partition
  * @brk:	the task's program break
  * @heap_end:	end of the memory mapped for the heap
- * @loader:	address of the loader's copy
+ * @loader:	address of the loader in the partition
  * @cookie:	user_space.cookie
  * @action:	what the program wants done on USER_STAY_SIGNAL, and
  * @ignores:	the kernel has it: the program has once ignored the signal
@@ -214,10 +216,18 @@ struct user_part {
 	} reuse[REUSE_SLOTS];
 };
 
-/* Descriptors to be closed */
+/**
+ * struct user_files - copies of descriptors, to be closed
+ * @are_copies:	the table is the workers' own
+ * @fds:	their numbers
+ * @count:	so many
+ * @few:	@fds, if they are few: threads that allocate none need no arena
+ */
 struct user_files {
+	int are_copies;
 	int *fds;
 	unsigned int count;
+	int few[USER_FEW_FILES];
 };
 
 /* Processes that have left the space by execve() */
@@ -272,6 +282,7 @@ struct user_map {
  * @closer:	thread that closes @files, if @has_closer
  * @files:	the copies of descriptors that workers don't need
  * @files_closed: @closer is done
+ * @has_pool:	@pool was created, and is not joined yet
  * @pool_live:	@pool has not ended
  * @pool_ready:	@pool has started
  * @pool_stop:	@pool has to end
@@ -288,6 +299,7 @@ struct user_map {
  * @lock:	protects the partitions' states, @clone_request, @stop and @finished
  * @changed:	one of these has changed
  * @clone_request: for the supervisor
+ * @clone_waits: it has not been served
  * @start:	argument of the process being started
  * @stop:	the space is ending
  * @has_supervisor: @supervisor was started
@@ -299,8 +311,10 @@ struct user_map {
  * @err:	-errno of that, and
  * @why:	an explanation
  * @rights:	of the thread that created the space
+ * @image:	the loader and what is behind it, of which each partition has a view
  * @scratch:	USER_SCRATCH bytes for the thread that has the handle: a new buffer for each
  *		task would be mapped and unmapped, which all processors that run tasks notice
+ * @descriptors: all that the process had then have lower numbers
  * @securebits:	of the same thread
  * @session_keyring: of the same thread; or -errno
  * @creation:	number of this space among those of the process
@@ -310,6 +324,7 @@ struct user_map {
  * @cookie:	random, in each of @pages
  * @aux:	auxiliary vector entries that are the same for all tasks, in pairs
  * @nr_aux:	number of pairs in @aux
+ * @high:	high numbers of descriptors that a new process had: of the one that is starting
  * @far:	far memory, NULL if there is none
  * @entries:	number of @parts
  * @parts:	by index
@@ -345,6 +360,7 @@ struct user_space {
 	int has_closer;
 	struct user_files files;
 	int files_closed;
+	int has_pool;
 	int pool_live;
 	int pool_ready;
 	int pool_stop;
@@ -361,6 +377,7 @@ struct user_space {
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
 	struct user_clone_request clone_request;
+	int clone_waits;
 	struct user_start start;
 	int stop;
 	int has_supervisor;
@@ -372,7 +389,9 @@ struct user_space {
 	int err;
 	const char *why;
 	struct user_rights *rights;
+	char *image;
 	void *scratch;
+	unsigned int descriptors;
 	long securebits;
 	long session_keyring;
 	uint64_t creation;
@@ -382,6 +401,7 @@ struct user_space {
 	uint64_t cookie;
 	uint64_t aux[32];
 	unsigned int nr_aux;
+	int high[USER_HIGH];
 	struct user_far *far;
 	uint32_t entries;
 	struct user_part *parts;
@@ -393,7 +413,7 @@ static inline int user_foreign(const struct user_part *p, uint64_t addr, uint64_
 	return pvas_layout_outside(p->base, p->end, addr, len);
 }
 
-/* The loader's copy in each partition is above the stack, with a page between. */
+/* The loader in each partition is above the stack, with a page between. */
 static inline uint64_t user_loader_of(const struct user_part *p)
 {
 	return p->layout.stack + PAGE;
@@ -401,6 +421,9 @@ static inline uint64_t user_loader_of(const struct user_part *p)
 
 /* Above it are the instructions that call user_stay_signal(). */
 #define USER_LOADER_LEN	(pvas_blob_end - pvas_blob)
+
+/* All of that */
+#define USER_IMAGE_LEN	PAGE_UP(pvas_layout_up(USER_LOADER_LEN, 16) + PVAS_THUNK_LEN)
 
 static inline uint64_t user_thunk_of(const struct user_part *p)
 {
@@ -459,8 +482,11 @@ int user_supervisor_stop(struct user_space *u);
 int user_credentials_begin(struct user_space *u);
 void user_credentials_end(struct user_space *u);
 
-/* 0 if the calling thread has these rights, as a new task will have; else -errno. */
-int user_credentials_check(const struct user_space *u);
+/*
+ * 0 if the calling thread has these rights, as a new task will have; else -errno. @promised:
+ * PVAS_SPAWN_SAME_RIGHTS. Descriptors and directories are compared always.
+ */
+int user_credentials_check(const struct user_space *u, int promised);
 
 /* The same of a new process, which has stored its part in user_space.clone_request. */
 int user_credentials_check_child(struct user_space *u, pid_t pid);

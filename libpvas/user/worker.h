@@ -295,11 +295,13 @@ int64_t user_sandbox_check(const struct user_request *r, pid_t memory);
 /* In the pool's thread: give it a descriptor table of its own, a copy. */
 int user_files_unshare(const struct user_space *u, struct user_files *f);
 
-/* Close the copies that workers don't need. */
-void user_files_close(struct user_files *f);
+/* Close the copies that workers don't need: first those of which none can hang, then the others. */
+void user_files_close_first(const struct user_space *u, struct user_files *f);
+void user_files_close(const struct user_files *f);
+void user_files_free(struct user_files *f);
 
-/* In a copy of that thread's process: those that can't hang, but not @keep */
-void user_files_close_others(const struct user_files *f, int keep);
+/* In a copy of the launcher, with numbers below @end: close those that can't hang, but @keep */
+void user_files_close_others(unsigned int end, int keep);
 
 /* ---- queue.c: requests that helpers handle; under user_space.pool_lock unless noted ---- */
 
@@ -334,8 +336,15 @@ void user_queue_free(struct user_space *u);
 /* Of a space: its waits end at a time of the monotonic clock. */
 void user_init_condition(pthread_cond_t *cond);
 
-/* @worker and @helper are the functions of the threads. */
-int user_workers_start(struct user_space *u, void *(*worker)(void *), void *(*helper)(void *));
+/*
+ * Before the supervisor starts, and when it has: 0 or -errno. @worker and @helper are the functions
+ * of the threads.
+ */
+int user_workers_begin(struct user_space *u, void *(*worker)(void *), void *(*helper)(void *));
+int user_workers_wait(struct user_space *u);
+
+/* If the supervisor has failed to start: there are no workers. */
+void user_workers_cancel(struct user_space *u);
 
 /*
  * Wake the supervisor, from any thread of the launcher. The pool's thread does it, because it
