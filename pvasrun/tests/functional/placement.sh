@@ -170,7 +170,7 @@ test_limits()
 	status_is 0; silent; out_is $'64\n64'
 	(ulimit -n 100; exec $PVASRUN --backend user -n 240 true) >out 2>err; status=$?
 	status_is 1; one_line 'the limit of 100 open files is too low: 544 are needed \(.*ulimit -n\)'
-	(ulimit -n 100; exec $PVASRUN --backend kernel --mpi none -n 240 true) >out 2>err; status=$?
+	(ulimit -n 100; exec $PVASRUN --backend kernel --mpi none --no-pty -n 240 true) >out 2>err; status=$?
 	status_is 0; silent
 	for kib in 40 63; do
 		(ulimit -s $kib; exec env -i "PATH=$PATH" $PVASRUN -n 1 true) >out 2>err; status=$?
