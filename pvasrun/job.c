@@ -10,6 +10,7 @@
 
 #include "../libpvas/pvas.h"
 #include "clock.h"
+#include "program.h"
 #include "report.h"
 #include "stopped.h"
 
@@ -180,6 +181,7 @@ void job_end_after(struct job *job, int signo)
 static void task_failed(struct job *job, unsigned int rank, int wait_status)
 {
 	const struct task *task = &job->tasks[rank];
+	const char *condition = job->failed ? NULL : program_condition(task->app->path);
 
 	record_status(job, wait_status);
 	if (job->ending)
@@ -190,6 +192,8 @@ static void task_failed(struct job *job, unsigned int rank, int wait_status)
 		return;
 	}
 	report_failure(rank, task->pid, task->app->argv[0], wait_status);
+	if (condition)
+		report_warning("%s: can be a task, but %s", task->app->argv[0], condition);
 	if (!job->opt->no_kill)
 		job_end(job, job->status);
 }

@@ -14,6 +14,7 @@
 #include "launch.h"
 #include "left.h"
 #include "map.h"
+#include "measure.h"
 #include "orphans.h"
 #include "precheck.h"
 #include "pretend.h"
@@ -362,6 +363,11 @@ int main(int argc, char **argv)
 		status = run_options(&opt);
 	} else if (opt.action == ACTION_CHECK) {
 		status = program_check_all(opt.check);
+		if (fflush(stdout))
+			status = STATUS_FAILED;
+	} else if (opt.action == ACTION_CHECK_RUN) {
+		status = program_check(opt.check[0]);
+		status = status ? status : measure_run(opt.check);
 		if (fflush(stdout))
 			status = STATUS_FAILED;
 	} else {

@@ -80,13 +80,13 @@ static int take_option(struct parser *p, int key, int argc, char **argv)
 	return options_take_value(p, key, value);
 }
 
-/* All words after --check are programs, also after a "--" */
+/* All words after --check are programs, and after --check-run one with its arguments. */
 static int take_check(struct parser *p, char **words)
 {
 	if (*words && !strcmp(*words, "--"))
 		words++;
 	p->opt->check = words;
-	return *words ? 0 : options_refuse(p, "no program given (pvasrun --check PROG...)");
+	return *words ? 0 : options_refuse(p, "no program given (see pvasrun --help)");
 }
 
 /*
@@ -110,7 +110,7 @@ static int parse_options(struct parser *p, int argc, char **argv, int *at, bool 
 		if (key < 0)
 			break;
 		err = take_option(p, key, argc, argv);
-		if (!err && p->opt->action == ACTION_CHECK)
+		if (!err && (p->opt->action == ACTION_CHECK || p->opt->action == ACTION_CHECK_RUN))
 			return take_check(p, argv + optind);
 		if (err || p->opt->action != ACTION_RUN)
 			return err;

@@ -8,7 +8,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-enum action { ACTION_RUN, ACTION_CHECK, ACTION_HELP, ACTION_VERSION };
+enum action { ACTION_RUN, ACTION_CHECK, ACTION_CHECK_RUN, ACTION_HELP, ACTION_VERSION };
 enum bind_to { BIND_CORE, BIND_NUMA, BIND_NONE, BIND_DEFAULT };
 enum mem_bind { MEM_LOCAL, MEM_INTERLEAVE, MEM_NONE };
 enum mpi_how { MPI_AUTO, MPI_PMIX, MPI_PMI1, MPI_NONE };
@@ -48,7 +48,7 @@ struct far_options {
 
 struct options {
 	enum action action;
-	char **check;		/* --check: names of programs, NULL-terminated */
+	char **check;		/* --check: names of programs; --check-run: argv of one */
 	struct app *apps;
 	unsigned int nr_apps;
 	unsigned int tasks;	/* of all apps */
@@ -94,7 +94,7 @@ enum {
 	KEY_BIND_TO = 256, KEY_MEM_BIND, KEY_WDIR, KEY_STDIN, KEY_TAG_OUTPUT, KEY_TIMEOUT,
 	KEY_PARTITION_SIZE, KEY_BACKEND, KEY_NO_KILL, KEY_MAP, KEY_MPI, KEY_NO_BTL,
 	KEY_NO_ASLR,
-	KEY_ORPHANS, KEY_PTY, KEY_NO_PTY, KEY_CHECK, KEY_PRETEND,
+	KEY_ORPHANS, KEY_PTY, KEY_NO_PTY, KEY_CHECK, KEY_CHECK_RUN, KEY_PRETEND,
 	KEY_RAM, KEY_FAR, KEY_FAR_SIZE, KEY_FAR_PAGE, KEY_FAR_THRESHOLD, KEY_FAR_COPIES,
 	KEY_FAR_KEY, KEY_FAR_START, KEY_FAR_PROTOCOL,
 };

@@ -263,6 +263,9 @@ void options_take_flag(struct options *opt, int key)
 	case KEY_CHECK:
 		opt->action = ACTION_CHECK;
 		break;
+	case KEY_CHECK_RUN:
+		opt->action = ACTION_CHECK_RUN;
+		break;
 	case 'h':
 		opt->action = ACTION_HELP;
 		break;

@@ -204,7 +204,7 @@ static void stream_ready(struct event *event, uint32_t what)
 {
 	struct stream *stream = (struct stream *)event;
 	struct buffer *queue = &stream->sink->queue;
-	char bytes[READ_SIZE];
+	static char bytes[READ_SIZE];	/* the stack may be that small */
 	ssize_t n;
 
 	(void)what;
@@ -239,7 +239,7 @@ static int stream_create(struct stream *stream, int ends[static 2])
 		if (!err || !output->pty_optional)
 			return err;
 		/* all can be in use by others */
-		report_warning("no pseudo-terminal for the ranks' output: %s: what a rank has not written when it is killed is lost",
+		report_warning("no pseudo-terminal for the tasks' output: %s: what a task has not written when it is killed is lost",
 			       strerror(-err));
 		output->pty_failed = true;
 	}

@@ -263,10 +263,9 @@ static bool may_be_user_backend(const struct options *opt)
 }
 
 /* A descriptor for each copied stream, and some for pvasrun and libpvas */
-static int check_files(const struct options *opt)
+static rlim_t files_needed(const struct options *opt)
 {
 	rlim_t need = 64;
-	struct rlimit limit;
 
 	if (opt->tag_output)
 		need += 2 * opt->tasks;
@@ -280,7 +279,30 @@ static int check_files(const struct options *opt)
 		need += opt->tasks;
 	if (opt->mpi == MPI_AUTO || opt->mpi == MPI_PMI1)
 		need += opt->tasks;	/* PMI_FD */
-	if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur >= need)
+	return need;
+}
+
+/* A job can do without pseudo-terminals. */
+static void spare_files(struct options *opt, rlim_t max)
+{
+	if (opt->pty != PTY_AUTO || !pty_wanted(opt) || files_needed(opt) <= max)
+		return;
+	opt->pty = PTY_NEVER;
+	if (files_needed(opt) <= max)
+		report_warning("no pseudo-terminals for the tasks' output: the limit of %ju open files is too low: what a task has not written when it is killed is lost",
+			       (uintmax_t)max);
+}
+
+static int check_files(struct options *opt)
+{
+	struct rlimit limit;
+	rlim_t need;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
+		return 0;
+	spare_files(opt, limit.rlim_max);
+	need = files_needed(opt);
+	if (limit.rlim_cur >= need)
 		return 0;
 	if (limit.rlim_max >= need) {
 		limit.rlim_cur = need;	/* launch.c restores it in tasks */
@@ -315,7 +337,7 @@ int precheck_mpi(const struct options *opt)
 	return STATUS_FAILED;
 }
 
-int precheck_limits(const struct options *opt)
+int precheck_limits(struct options *opt)
 {
 	int status;
 

@@ -11,7 +11,7 @@
 /* Each prints an error and how to avoid it, and returns pvasrun's exit status or 0. */
 int precheck_programs(struct options *opt);	/* also sets app->path */
 int precheck_mpi(const struct options *opt);
-int precheck_limits(const struct options *opt);
+int precheck_limits(struct options *opt);
 
 /* The exit status for an error of execve(): 126 or 127 as in a shell, else 1 */
 int precheck_status(int err);

@@ -30,7 +30,7 @@ static const struct known alternatives[] = {
 
 /* Programs that can be tasks, if they are told something */
 static const struct known conditions[] = {
-	{ "java", "not with ZGC of Java 17, whose heap is at fixed addresses" },
+	{ "java", "not with ZGC of Java 17, whose heap is at fixed addresses: take another collector, or env PVAS_EXEC=leave java, a process outside the space" },
 	{ "mariadbd", "it reserves more than a partition: start it with --innodb-buffer-pool-size-max=1T" },
 	{ NULL, NULL },
 };
@@ -45,6 +45,11 @@ static const char *hint_for(const struct known *known, const char *path)
 		known++;
 	free(real);
 	return known->hint;
+}
+
+const char *program_condition(const char *path)
+{
+	return path ? hint_for(conditions, path) : NULL;
 }
 
 static const char *find_hint(const char *name, int err)
@@ -99,7 +104,7 @@ int program_find(const char *name, const char *wdir, char path[static PATH_MAX],
 
 static void print_good(const char *path)
 {
-	const char *condition = hint_for(conditions, path);
+	const char *condition = program_condition(path);
 	unsigned int flags = elf_needed(path);
 
 	printf("%s: can be a task (%s%s%s%s%s)\n", path,
@@ -121,22 +126,29 @@ static bool has_host(const char *path, char **name, char *why, size_t len)
 	return true;
 }
 
+int program_check(char *name)
+{
+	char path[PATH_MAX], why[512], *names[] = { name, NULL };
+	int err;
+
+	err = program_find(name, NULL, path, why, sizeof(why));
+	if ((!err || err == -ENOEXEC) && has_host(path, names, why, sizeof(why)))
+		return 0;
+	if (!err) {
+		print_good(path);
+		return 0;
+	}
+	printf("%s: cannot be a task: %s\n", path[0] ? path : name, why);
+	return precheck_status(err);
+}
+
 int program_check_all(char **names)
 {
-	char path[PATH_MAX], why[512];
-	int status = 0, err;
+	int first = 0, status;
 
 	for (; *names; names++) {
-		err = program_find(*names, NULL, path, why, sizeof(why));
-		if ((!err || err == -ENOEXEC) && has_host(path, names, why, sizeof(why)))
-			continue;
-		if (!err) {
-			print_good(path);
-			continue;
-		}
-		printf("%s: cannot be a task: %s\n", path[0] ? path : *names, why);
-		if (!status)
-			status = precheck_status(err);
+		status = program_check(*names);
+		first = first ? first : status;
 	}
-	return status;
+	return first;
 }

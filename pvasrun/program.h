@@ -14,6 +14,12 @@
 int program_find(const char *name, const char *wdir, char path[static PATH_MAX], char *why,
 		 size_t len);
 
+/* "not with ...": when this program can't be a task, though it looks as if; NULL: unknown */
+const char *program_condition(const char *path);
+
+/* --check: print a line for this program; as the next */
+int program_check(char *name);
+
 /*
  * --check: print a line for each program, on standard output. Returns 0 if all can be
  * tasks, else the exit status of pvasrun that the first other one would bring about.

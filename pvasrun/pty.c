@@ -11,25 +11,25 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <sys/uio.h>
 #include <termios.h>
 #include <unistd.h>
 
-#include "elf_needed.h"
+/* A file or pipe, which libc would write in blocks */
+static bool is_kept(int fd)
+{
+	const dev_t null = makedev(1, 3);
+	struct stat st;
 
-/* mpirun uses one for each rank, so users of MPI programs expect it. */
+	return !fstat(fd, &st) && !(S_ISCHR(st.st_mode) && st.st_rdev == null) && !isatty(fd);
+}
+
+/* As mpirun does; but tasks write to pvasrun's own terminal themselves. */
 bool pty_wanted(const struct options *opt)
 {
-	unsigned int i;
-
-	if (opt->pty != PTY_AUTO)
-		return opt->pty == PTY_ALWAYS;
-	if (opt->mpi == MPI_NONE || isatty(STDOUT_FILENO))
-		return false;
-	for (i = 0; i < opt->nr_apps; i++)
-		if (elf_needed(opt->apps[i].path) & ELF_NEEDS_MPI)
-			return true;
-	return false;
+	return opt->pty == PTY_AUTO ? is_kept(STDOUT_FILENO) : opt->pty == PTY_ALWAYS;
 }
 
 /* Bytes unchanged: no conversion of "\n" to "\r\n", no echo */

@@ -2,6 +2,7 @@
 /* Limits, exit statuses, and printed sizes */
 #include <errno.h>
 
+#include "../measure.h"
 #include "../precheck.h"
 #include "../report.h"
 #include "unit.h"
@@ -70,8 +71,27 @@ static void test_size_text(void)
 	check_text(size_text(0, buf), "0", "nothing");
 }
 
+/* --check-run: for so many tasks pvasrun's choice has room, and for one more not */
+static void test_measure(void)
+{
+	uint64_t sizes[] = { 8ULL << 40, 1ULL << 40, 128ULL << 30, 64ULL << 30 };
+	unsigned int i, n;
+
+	check(measure_partition(1) == 4ULL << 30);
+	check(measure_partition(2ULL << 30) == 4ULL << 30);
+	check(measure_partition((2ULL << 30) + 1) == 8ULL << 30);
+	check(measure_partition(4ULL << 40) == 8ULL << 40);
+	check(measure_partition((4ULL << 40) + 1) == 0);
+	for (i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+		n = measure_tasks(sizes[i]);
+		check(n && precheck_partition_size(n) >= sizes[i]);
+		check(precheck_partition_size(n + 1) < sizes[i]);
+	}
+}
+
 void test_precheck(void)
 {
+	test_measure();
 	test_maps();
 	test_partition_size();
 	test_enough();

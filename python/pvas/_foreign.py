@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Memory of objects without a buffer: Arrow's C data interface, and DLPack without NumPy.
+"""Memory of objects without a buffer: Arrow's C data interface, and DLPack.
 
-Each function returns (buffer, description of the type as NumPy's, read-only?). The buffer keeps
-the object's memory; its release callback is called when the last reader has let go, in this
-task. Elements must lie one after the other.
+arrow() and dlpack() return (buffer, description of the type as NumPy's, read-only?), and need
+elements that lie one after the other; dlpack_array() returns an ndarray. Either keeps the
+object's memory; its release callback is called when the last reader has let go, in this task.
 """
 import ctypes
+import math
 
 _get_pointer = ctypes.pythonapi.PyCapsule_GetPointer
 _get_pointer.restype = ctypes.c_void_p
@@ -154,6 +155,8 @@ class _Consumed:
 
 
 def _is_in_order(tensor, shape):
+    if not tensor.strides or 0 in shape:
+        return True
     step = 1
     for i in reversed(range(tensor.ndim)):
         if shape[i] > 1 and tensor.strides[i] != step:
@@ -171,18 +174,39 @@ def _tensor_type(tensor):
     return element, f"{'|' if size == 1 else '<'}{code}{size}"
 
 
-def dlpack(obj):
-    """Of an object with __dlpack__()."""
+def _take_tensor(obj, any_order):
+    """(tensor, its shape, what keeps it): the deleter is called when the latter is gone."""
     if obj.__dlpack_device__()[0] not in _HOST:
         raise _refuse("a tensor", "it is in the memory of a device (copy it to the host)")
     capsule = obj.__dlpack__()
     address = _get_pointer(capsule, b"dltensor")
     tensor = _Tensor.from_address(address)
     shape = tuple(tensor.shape[:tensor.ndim])
-    element, dtype = _tensor_type(tensor)
-    if tensor.strides and not _is_in_order(tensor, shape):
+    _tensor_type(tensor)        # refuse it before it is ours
+    if not any_order and not _is_in_order(tensor, shape):
         raise _refuse("a tensor", "its elements do not lie one after the other, which needs "
                                   "NumPy (import numpy)")
     _set_name(capsule, _USED)
-    keep = _Consumed(address, tensor.deleter)
+    return tensor, shape, _Consumed(address, tensor.deleter)
+
+
+def dlpack(obj):
+    """Of an object with __dlpack__()."""
+    tensor, shape, keep = _take_tensor(obj, False)
+    element, dtype = _tensor_type(tensor)
     return _buffer_of((tensor.data or 0) + tensor.byte_offset, shape, element, keep), dtype, False
+
+
+def dlpack_array(obj, numpy):
+    """An ndarray over a tensor's memory. numpy.from_dlpack() before NumPy 2 makes it read-only."""
+    tensor, shape, keep = _take_tensor(obj, True)
+    element, dtype = _tensor_type(tensor)
+    size, address = ctypes.sizeof(element), (tensor.data or 0) + tensor.byte_offset
+    if _is_in_order(tensor, shape):
+        span = _buffer_of(address, (math.prod(shape) * size,), ctypes.c_uint8, keep)
+        return numpy.ndarray(shape, dtype, span)
+    steps = [tensor.strides[i] * size for i in range(tensor.ndim)]
+    ends = [(extent - 1) * step for extent, step in zip(shape, steps)]
+    low, high = sum(min(end, 0) for end in ends), sum(max(end, 0) for end in ends)
+    span = _buffer_of(address + low, (high - low + size,), ctypes.c_uint8, keep)
+    return numpy.ndarray(shape, dtype, span, -low, steps)

@@ -68,7 +68,7 @@ def record_of(obj, readonly=False):
     """A Record of an object's memory."""
     if "numpy" in sys.modules and numpy():
         if not isinstance(obj, numpy().ndarray) and hasattr(obj, "__dlpack__"):
-            obj = numpy().from_dlpack(obj)
+            obj = _foreign.dlpack_array(obj, numpy())
         if isinstance(obj, numpy().ndarray):
             return _record_of_array(obj, readonly)
     return _record_of_foreign(obj, readonly) or _pvas.Record(obj, "", readonly)

@@ -209,6 +209,56 @@ def test_dlpack():
         wait_for(lambda: released == [tensor])
 
 
+class OnlyDLPack:
+    """Of an array of NumPy: share() would take its buffer"""
+
+    def __init__(self, array):
+        self.array = array
+
+    def __dlpack_device__(self):
+        return self.array.__dlpack_device__()
+
+    def __dlpack__(self, **how):
+        tensor = self.array.__dlpack__(**how)
+        self.array = None       # the capsule alone keeps it
+        return tensor
+
+
+OTHERS = {
+    "scalar": (2.5, "f4"), "empty": ([], "u2"), "no rows": ([[], []], "i4"), "bytes": ([1, 255], "u1"),
+    "wide": ([[1 + 2j, 3]], "c16"),
+}
+
+
+def test_dlpack_numpy():
+    """NumPy's tensors, with strides; NumPy lets go of the array when the reader has"""
+    import numpy as np
+    step = pvas.Barrier("step")
+    array = np.arange(24, dtype=np.int16).reshape(4, 6)
+    if ME == 0:
+        pvas.share("t", OnlyDLPack(array[::2, 1:]))
+        for name, other in OTHERS.items():
+            pvas.share(name, OnlyDLPack(np.array(*other)))
+        pvas.share("f", OnlyDLPack(np.asfortranarray(array.astype(np.complex64))))
+        held = sys.getrefcount(array.base)
+    step.wait()
+    if ME:
+        view = pvas.get("t")
+        assert (view == array[::2, 1:]).all() and view.strides == (24, 2), view.strides
+        view[1, 4] = -5
+        assert pvas.get("f").flags.f_contiguous and (pvas.get("f") == array).all()
+        for name, other in OTHERS.items():
+            there, here = pvas.get(name), np.array(*other)
+            assert there.dtype == here.dtype and there.shape == here.shape, name
+            assert (there == here).all() and there.flags.writeable, name
+        del view
+    step.wait()
+    if ME == 0:
+        assert array[2, 5] == -5
+        pvas.unshare("t")
+        wait_for(lambda: sys.getrefcount(array.base) < held)
+
+
 def test_pyarrow():
     """Arrow's own arrays"""
     try:
@@ -223,7 +273,7 @@ def test_pyarrow():
 
 
 if __name__ == "__main__":
-    if sys.argv[1] == "arrow_times" and not importlib.util.find_spec("numpy"):
+    if sys.argv[1] in ("arrow_times", "dlpack_numpy") and not importlib.util.find_spec("numpy"):
         print("no numpy")
         sys.exit(77)
     globals()["test_" + sys.argv[1]]()

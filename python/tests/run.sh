@@ -114,7 +114,7 @@ host()
 	shift
 	wants "$name" || return 0
 	plain=$($python "$@" 2>&1 <"${input:-/dev/null}"; echo "status $?")
-	equal "$("${pvasrun[@]}" -q -n 1 $python "$@" 2>&1 <"${input:-/dev/null}" | grep -v '^pvasrun:'
+	equal "$("${pvasrun[@]}" -q --no-pty -n 1 $python "$@" 2>&1 <"${input:-/dev/null}" | grep -v '^pvasrun:'
 		echo "status ${PIPESTATUS[0]}")" "$plain" >"$T/out"
 	status=$?
 	: >"$T/err"
@@ -225,7 +225,7 @@ examples()
 	job "example: heat" 0 "$right" -n 3 $python "$dir/heat.py" --size 50 --steps 21 --verify
 	job "example: heat, a row each" 0 "$right" -n 4 $python "$dir/heat.py" --size 4 --steps 8 --verify
 	job "example: kmeans" 0 "centres right" -n 3 $python "$dir/kmeans.py" --mib 8 --rounds 3
-	job "example: viewer" 0 "^step [1-9]" -x TEAM_SIZE=2 -n 2 "$build/examples/heat" --size 120 --steps 100000 : \
+	job "example: viewer" 0 "^step [1-9]" --no-pty -x TEAM_SIZE=2 -n 2 "$build/examples/heat" --size 120 --steps 100000 : \
 		-n 1 $python "$dir/viewer.py" --size 120 --every 0.05 --picture "$T/heat.png"
 	[ ! -e "$T/heat.png" ] || check "example: viewer, picture" grep -q IEND "$T/heat.png"
 	$python -c 'import mpi4py' 2>/dev/null || { skip "example: ring" "no mpi4py"; return; }

@@ -105,6 +105,42 @@ test_check()
 	check "nothing is started" [ ! -e started ]
 }
 
+# --check-run: what a program reserves, and where; its signals, arguments and end
+test_check_run()
+{
+	pvasrun --check-run perl -e 'syscall(9, 0, 3 << 40, 0, 0x4022, -1, 0); print "@ARGV\n"' x -n : y
+	status_is 0; silent
+	check "its arguments" grep -qx 'x -n : y' out
+	check "large" grep -qx 'perl: up to 31457[0-9][0-9] MiB of address space, which fits a partition of 8T, as up to 4 tasks have' out
+	pvasrun -n 4 perl -e 'exit(syscall(9, 0, 3 << 40, 0, 0x4022, -1, 0) == -1)'
+	[ -n "$plain" ] || status_is 0
+	pvasrun --check-run perl -e 'syscall(9, 0, 5 << 40, 0, 0x4022, -1, 0)'
+	status_is 126; check "larger" grep -q 'may not fit the largest partition (8T)$' out
+	pvasrun --check-run perl -e 'syscall(9, 1 << 42, 4096, 0, 0x100022, -1, 0)'
+	status_is 0; check "where" grep -q '^perl: memory at 0x40000000000, an address of its own choice: .*PVAS_EXEC=leave perl' out
+	pvasrun --check-run true
+	check "small" grep -qxE 'true: up to [0-9]+ MiB of address space, which fits a partition of 4G' out
+	check "no address" eval '! grep -q choice out'
+	pvasrun --check-run sh -c 'kill -9 $$'
+	status_is 0; one_line 'sh: status 137: more may be reserved if it succeeds'
+	start --check-run sh -c 'trap "echo told; exit 0" TERM; echo >ready; while :; do sleep 0.05; done'
+	check "it runs" until_true 10 [ -e ready ]
+	kill $job; finish
+	status_is 0; check "SIGTERM is passed on" grep -qx told out
+	pvasrun --check-run ./nosuch; status_is 127
+	pvasrun --check-run; status_is 1; one_line 'no program given .*'
+}
+
+# A program that fails, and can't be a task in all cases
+test_condition()
+{
+	printf '#!/bin/sh\nexit $1\n' >java
+	chmod +x java
+	pvasrun -n 2 --no-kill ./java 3
+	status_is 3; check "is named once" [ "$(grep -c '^pvasrun: ./java: can be a task, but not with ZGC' err)" -eq 1 ]
+	pvasrun -n 1 ./java 0; status_is 0; silent
+}
+
 # exchanged WHAT: ./program, while a FIFO takes its place and gives it back
 exchanged()
 {

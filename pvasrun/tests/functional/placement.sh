@@ -171,7 +171,7 @@ test_limits()
 	(ulimit -n 100; exec $PVASRUN --backend user -n 240 true) >out 2>err; status=$?
 	status_is 1; one_line 'the limit of 100 open files is too low: 544 are needed \(.*ulimit -n\)'
 	if [ -n "$plain" ] || [ -r /proc/pvas ]; then
-		(ulimit -n 100; exec $PVASRUN --backend kernel --mpi none -n 240 true) >out 2>err; status=$?
+		(ulimit -n 100; exec $PVASRUN --backend kernel --mpi none --no-pty -n 240 true) >out 2>err; status=$?
 		status_is 0; silent
 	fi
 	for kib in 40 63; do

@@ -44,10 +44,10 @@ test_stdin_much()
 
 test_output_direct()
 {
-	pvasrun -n 2 sh -c 'echo o; echo e >&2'
+	pvasrun --no-pty -n 2 sh -c 'echo o; echo e >&2'
 	out_is $'o\no'
 	check "standard error is theirs too" [ "$(cat err)" = $'e\ne' ]
-	pvasrun -n 1 sh -c '[ -p /dev/fd/1 ] || [ -f /dev/fd/1 ] && echo same'
+	pvasrun --no-pty -n 1 sh -c '[ -p /dev/fd/1 ] || [ -f /dev/fd/1 ] && echo same'
 	out_is same
 }
 
@@ -157,7 +157,6 @@ test_pty()
 	status_is 0; silent; out_is $'terminal\nno other'
 	pvasrun --pty never -n 1 sh -c 'test -t 1 || echo no'; out_is no
 	pvasrun --pty always --no-pty -n 1 sh -c 'test -t 1 || echo no'; out_is no
-	pvasrun -n 1 sh -c 'test -t 1 || echo no'; out_is no
 	pvasrun --pty always -n 1 perl -e 'print pack("C*", 0 .. 255) x 4000'
 	check "binary data are" [ "$(cksum <out)" = "$(perl -e 'print pack("C*", 0 .. 255) x 4000' | cksum)" ]
 	pvasrun --pty always --tag-output -n 2 sh -c 'test -t 1 && echo one; echo err >&2'
@@ -171,6 +170,24 @@ test_pty()
 	$PVASRUN --pty always -n 2 yes 2>err | head -1 >out
 	status=${PIPESTATUS[0]}
 	status_is 141; check "in time" [ $SECONDS -le $((4 * SLOW)) ]
+}
+
+# Without an option: a line is there at once, and what was printed before a kill is not lost.
+test_pty_by_itself()
+{
+	timeout -k 1 $((30 * SLOW)) $PVASRUN -n 1 perl -e 'print "line\n"; select undef, undef, undef, 0.05 until -e "go"' 2>err |
+		{ read -r line; touch go; echo "$line"; cat; } >out
+	status=${PIPESTATUS[0]}
+	status_is 0; silent; out_is line
+	pvasrun -n 1 perl -e 'print "printed\n"; kill KILL => $$'
+	status_is 137; out_is printed
+	# where nothing is kept, or there are no descriptors for it, none
+	$PVASRUN -n 1 sh -c 'test -t 1 || echo no >&2' >/dev/null 2>err
+	check "none for /dev/null" [ "$(cat err)" = no ]
+	(ulimit -n 100; exec $PVASRUN --backend kernel --mpi none -n 30 sh -c 'test -t 1 || echo no') >out 2>err; status=$?
+	[ -n "$plain" ] || [ -c /dev/pvas ] || return 0
+	status_is 0; check "none without descriptors" [ "$(grep -cx no out)" -eq 30 ]
+	one_line "no pseudo-terminals for the tasks' output: the limit of 100 open files is too low: .* is lost"
 }
 
 # A program that shares a rank's terminal can't stop its output (tcflow), also not with TIOCEXCL.
@@ -191,12 +208,12 @@ test_descriptors()
 	local own
 	# shellcheck disable=SC2217 # what is open is what it lists
 	own=$(ls /proc/self/fd </dev/null 2>/dev/null)
-	pvasrun --mpi none -n 1 ls /proc/self/fd </dev/null
+	pvasrun --no-pty --mpi none -n 1 ls /proc/self/fd </dev/null
 	out_is "$own"
 	# and one for MPICH
-	pvasrun -n 1 sh -c 'ls /proc/self/fd | grep -vx "$PMI_FD"; readlink /proc/$$/fd/$PMI_FD | cut -c 1-7' </dev/null
+	pvasrun --no-pty -n 1 sh -c 'ls /proc/self/fd | grep -vx "$PMI_FD"; readlink /proc/$$/fd/$PMI_FD | cut -c 1-7' </dev/null
 	out_is "$own"$'\nsocket:'
-	pvasrun --mpi none --stdin all --tag-output -n 9 true : -n 1 ls /proc/self/fd </dev/null
+	pvasrun --no-pty --mpi none --stdin all --tag-output -n 9 true : -n 1 ls /proc/self/fd </dev/null
 	check "no other descriptor" [ "$(cut -d' ' -f2 out)" = "$own" ]
 	pvasrun -n 1 grep -E '^Sig(Blk|Ign)' /proc/self/status
 	out_is $'SigBlk:\t0000000000000000\nSigIgn:\t0000000000000000'

@@ -176,7 +176,7 @@ test_no_pty()
 	one_pty -n 3 "$openmpi" ring
 	status_is 0
 	out_has 'ring: 3 ranks'
-	err_has "no pseudo-terminal for the ranks' output: No space left on device: .*"
+	err_has "no pseudo-terminal for the tasks' output: No space left on device: .*"
 	check "more than one warning" [ "$(grep -c . "$T/err")" -eq 1 ]
 	one_pty --pty always -n 3 "$openmpi" ring
 	status_is 1
