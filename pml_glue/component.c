@@ -47,9 +47,9 @@ static void register_lengths(void)
 		      "(default: 16k, less with more than 5 ranks)", &component.ring_size, UNSET,
 		      OPAL_INFO_LVL_5);
 	register_uint("copy_limit", "Longest message that is copied into the peer's ring "
-		      "(default: 4k)", &component.copy_limit, 4096, OPAL_INFO_LVL_5);
+		      "(default: 2k)", &component.copy_limit, 2048, OPAL_INFO_LVL_5);
 	register_uint("burst_limit", "Longest message that is copied by a non-blocking send which "
-		      "follows another one (default: 512)", &component.burst_limit, 512,
+		      "follows another one (default: 256)", &component.burst_limit, 256,
 		      OPAL_INFO_LVL_5);
 	register_uint("unexpected_limit", "Longest message that is copied although no receive "
 		      "is posted; a longer one waits with its sender (default: 4k)",

@@ -183,8 +183,12 @@ void mca_pml_pvas_complete(struct mca_pml_pvas_request *req)
 	mca_pml_pvas_unlock();
 	if (freed)
 		mca_pml_pvas_recycle(req);
-	else
+	else if (opal_using_threads() || req->super.req_complete_cb ||
+		 req->super.req_complete != REQUEST_PENDING)
 		ompi_request_complete(&req->super, true);
+	else
+		/* Nobody sleeps: without an atomic operation */
+		req->super.req_complete = REQUEST_COMPLETED;
 }
 
 /* Without threads, look into our rings more often than into all of Open MPI. */
