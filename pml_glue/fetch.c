@@ -23,6 +23,7 @@
 
 #define MAX_PIECE (256 << 10)
 #define PAGE 4096U
+#define LINE 64U
 
 /* ---- the sender gets its offer back ---- */
 
@@ -166,20 +167,34 @@ static void end_shared_copy(struct mca_pml_pvas_peer *peer, int64_t ours)
 	__atomic_store_n(&sc->busy, 0, __ATOMIC_RELEASE);
 }
 
-/* @copy describes it, but for its pieces; it has so many @bytes. */
+/*
+ * In so many bytes of contiguous memory: each block takes at least a cache line, but a
+ * processor has many of them on the way at a time.
+ */
+static size_t cost_of(const struct mca_pml_pvas_shared_copy *copy)
+{
+	const size_t block = copy->to_strides.block;
+
+	if (!copy->strided)
+		return copy->size;
+	return copy->size * (block < LINE / 2 ? LINE / 2 : block);
+}
+
+/* @copy describes it, but for its pieces. */
 static void copy_described(const struct mca_pml_pvas_request *req,
-			   struct mca_pml_pvas_shared_copy *copy, size_t bytes)
+			   struct mca_pml_pvas_shared_copy *copy)
 {
 	struct mca_pml_pvas_peer *peer = req->from;
 	struct mca_pml_pvas_shared_copy *sc = &peer->port->shared_copy;
+	const size_t cost = cost_of(copy);
 	int64_t ours = 0;
 
 	copy->piece = copy->size;
 	copy->sender_is_last = peer->index > component.faults.index;
-	if (worth_sharing(req, bytes)) {
-		copy->piece = piece_size(bytes);
+	if (worth_sharing(req, cost)) {
+		copy->piece = piece_size(cost);
 		if (copy->strided)
-			copy->piece = copy->piece / copy->to_strides.block + 1;
+			copy->piece = copy->piece * copy->size / cost + 1;
 	}
 	if (copy->piece >= copy->size || !begin_shared_copy(sc, copy)) {
 		copy->piece = copy->size;
@@ -206,7 +221,7 @@ static void copy_contiguous(const struct mca_pml_pvas_request *req, char *to, co
 	copy.size = bytes;
 	copy.from = from;
 	copy.to = to;
-	copy_described(req, &copy, bytes);
+	copy_described(req, &copy);
 }
 
 /* False: one of the layouts is of another kind, or the end of the data is not one of a block */
@@ -224,7 +239,7 @@ static bool copy_strided(const struct mca_pml_pvas_request *req, size_t bytes)
 	copy.size = bytes / copy.to_strides.block;
 	copy.from = offer->buf;
 	copy.to = req->buf;
-	copy_described(req, &copy, bytes);
+	copy_described(req, &copy);
 	return true;
 }
 

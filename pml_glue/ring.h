@@ -104,7 +104,7 @@ static inline struct mca_pml_pvas_header *mca_pml_pvas_reserve(struct mca_pml_pv
 
 static inline void mca_pml_pvas_prefetch_for_store(const void *p)
 {
-	__asm__ volatile("prefetchw %0" : : "m" (*(const char *)p));
+	__builtin_prefetch(p, 1);
 }
 
 static inline void mca_pml_pvas_prefetch_next(const struct mca_pml_pvas_out *out, uint32_t size)
