@@ -15,6 +15,10 @@ mpi()
 		timeout -k 5 "${LIMIT:-300}" "$B/pvasrun/pvasrun" --backend "${BACKEND:-user}" -q -n "${@:2}"
 		return
 		;;
+	ob1)	# over btl/pvas
+		OMPI_MCA_pml=ob1 mpi pvas "${@:2}"
+		return
+		;;
 	vader) mca='self,vader' ;;
 	vader-cma | vader-none | vader-xpmem)
 		mca="self,vader --mca btl_vader_single_copy_mechanism ${1#vader-}" ;;

@@ -3,13 +3,15 @@
  * The component: its parameters and counters, and how it gets in front of ob1.
  *
  * Open MPI selects one PML and closes the others. We let it select ob1, and when it then
- * closes us, we take the place of ob1's module, as pml/monitoring does. "--mca pml pvas" alone
- * would leave ob1 out, so it is changed into "ob1,pvas", and ob1 is loaded.
+ * closes us, we take the place of ob1's module, as pml/monitoring does. That is so if parameter
+ * pml names us, or names nothing and this is a task of a space. "--mca pml pvas" alone would
+ * leave ob1 out, so it is changed into "ob1,pvas", and ob1 is loaded.
  */
 #include "pml_pvas.h"
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <unistd.h>
 
 #include "ompi/runtime/mpiruntime.h"
@@ -47,9 +49,10 @@ static void register_lengths(void)
 		      "(default: 16k, less with more than 5 ranks)", &component.ring_size, UNSET,
 		      OPAL_INFO_LVL_5);
 	register_uint("copy_limit", "Longest message that is copied into the peer's ring "
-		      "(default: 4k)", &component.copy_limit, 4096, OPAL_INFO_LVL_5);
+		      "(default: 2k)", &component.copy_limit, 2048, OPAL_INFO_LVL_5);
 	register_uint("burst_limit", "Longest message that is copied by a non-blocking send which "
-		      "follows another one (default: 512)", &component.burst_limit, 512,
+		      "follows another one (default: 256, or 128 if there are more ranks than "
+		      "processors)", &component.burst_limit, UNSET,
 		      OPAL_INFO_LVL_5);
 	register_uint("unexpected_limit", "Longest message that is copied although no receive "
 		      "is posted; a longer one waits with its sender (default: 4k)",
@@ -116,6 +119,8 @@ static void check_parameters(void)
 	component.unexpected_limit = clamp("unexpected_limit", component.unexpected_limit, 0,
 					   1 << 30);
 	component.share_piece = clamp("share_piece", component.share_piece, 4096, 1 << 30);
+	if (component.burst_limit == UNSET)
+		component.burst_limit = oversubscribed ? 128 : 256;
 	if (component.share_limit == UNSET)
 		component.share_limit = oversubscribed ? 0 : 32 << 10;
 	if (component.first_touch == UNSET)
@@ -156,16 +161,22 @@ static void register_counters(void)
 
 /* ---- getting ob1 ---- */
 
-/* Does MCA parameter pml name us? */
-static bool is_requested(void)
+/* Does MCA parameter pml name what is to be used? Else Open MPI takes ob1 or another one. */
+static bool is_selected_by_name(void)
+{
+	const char *selection = framework.framework_selection;
+
+	return selection && selection[0] && selection[0] != '^';
+}
+
+/* If it does: us? */
+static bool is_named(void)
 {
 	const char *selection = framework.framework_selection;
 	bool found = false;
 	char **names;
 	int i;
 
-	if (!selection || selection[0] == '^')
-		return false;
 	names = opal_argv_split(selection, ',');
 	for (i = 0; names && names[i]; i++)
 		found |= !strcmp(names[i], "pvas");
@@ -209,14 +220,18 @@ void mca_pml_pvas_register_again(void)
 	register_counters();
 }
 
+/* An error would end MPI_Init if "pml" names ob1 and us: we are not opened, which is none. */
 static int register_component(void)
 {
+	const bool by_name = is_selected_by_name();
+
+	component.requested = false;
 	if (!mca_btl_pvas_fits_open_mpi(&version, MCA_PML_PVAS_NAME))
-		return OMPI_ERR_NOT_AVAILABLE;
+		return OMPI_SUCCESS;
 	register_parameters();
 	register_counters();
-	component.requested = is_requested();
-	if (component.requested && !load_ob1()) {
+	component.requested = by_name ? is_named() : getauxval(AT_PVAS) != 0;
+	if (component.requested && by_name && !load_ob1()) {
 		opal_output(0, "pml pvas: needs pml ob1, which can't be loaded");
 		return OMPI_ERR_NOT_AVAILABLE;
 	}

@@ -11,7 +11,7 @@
  * from ending until that piece is done. The other members are stored before @left, so a late
  * claim reads those of the copy that its piece belongs to.
  */
-#include "pml_pvas.h"
+#include "ring.h"
 
 #include <sched.h>
 #include <string.h>
@@ -23,9 +23,23 @@
 
 #define MAX_PIECE (256 << 10)
 #define PAGE 4096U
+#define LINE 64U
 
-/* The receiver has the data. The offer is not to be used after that. */
-void mca_pml_pvas_give_back(struct mca_pml_pvas_peer *peer, struct mca_pml_pvas_offer *offer)
+/* ---- the sender gets its offer back ---- */
+
+static bool put_returned(struct mca_pml_pvas_out *out, struct mca_pml_pvas_offer *offer)
+{
+	struct mca_pml_pvas_header *header = mca_pml_pvas_reserve(out, MCA_PML_PVAS_SMALL);
+
+	if (!header)
+		return false;
+	((struct mca_pml_pvas_returned *)header->data)->offer = offer;
+	mca_pml_pvas_store_record(out, header, MCA_PML_PVAS_SMALL, MCA_PML_PVAS_RETURNED);
+	return true;
+}
+
+/* Always possible, but the stack's line and the offer's are in the sender's cache. */
+static void push_returned(struct mca_pml_pvas_peer *peer, struct mca_pml_pvas_offer *offer)
 {
 	struct mca_pml_pvas_offer **returned = &peer->port->returned;
 	struct mca_pml_pvas_offer *first = __atomic_load_n(returned, __ATOMIC_RELAXED);
@@ -36,14 +50,32 @@ void mca_pml_pvas_give_back(struct mca_pml_pvas_peer *peer, struct mca_pml_pvas_
 					    __ATOMIC_RELAXED));
 }
 
+/* The receiver has the data, and holds the lock. The offer is not to be used after that. */
+void mca_pml_pvas_give_back(struct mca_pml_pvas_peer *peer, struct mca_pml_pvas_offer *offer)
+{
+	component.touching = true;
+	if (!peer->out || !put_returned(peer->out, offer))
+		push_returned(peer, offer);
+	component.touching = false;
+}
+
 /* ---- pieces ---- */
 
-static bool claim_piece(struct mca_pml_pvas_shared_copy *sc, int64_t *piece)
+static bool claim_piece(struct mca_pml_pvas_shared_copy *sc)
 {
 	if (__atomic_load_n(&sc->left, __ATOMIC_RELAXED) <= 0)
 		return false;
-	*piece = __atomic_fetch_sub(&sc->left, 1, __ATOMIC_ACQUIRE) - 1;
-	return *piece >= 0;
+	return __atomic_fetch_sub(&sc->left, 1, __ATOMIC_ACQUIRE) > 0;
+}
+
+/*
+ * One side begins at the first piece, the other at the last one; it has copied @done of them.
+ * A rank is at the same end as sender and as receiver: where a buffer is sent back, or used
+ * again, each copies what is in its own cache.
+ */
+static int64_t next_piece(const struct mca_pml_pvas_shared_copy *sc, bool last, int64_t done)
+{
+	return last ? sc->nr - 1 - done : done;
 }
 
 static void copy_piece(const struct mca_pml_pvas_shared_copy *sc, int64_t piece)
@@ -62,11 +94,10 @@ static void copy_piece(const struct mca_pml_pvas_shared_copy *sc, int64_t piece)
 void mca_pml_pvas_help(void)
 {
 	struct mca_pml_pvas_shared_copy *sc = &component.port->shared_copy;
-	int64_t piece;
 
 	component.touching = true;
-	while (claim_piece(sc, &piece)) {
-		copy_piece(sc, piece);
+	while (claim_piece(sc)) {
+		copy_piece(sc, next_piece(sc, sc->sender_is_last, sc->copied_by_sender));
 		__atomic_add_fetch(&sc->copied_by_sender, 1, __ATOMIC_RELEASE);
 		mca_pml_pvas_count(pieces_helped, 1);
 	}
@@ -85,16 +116,19 @@ static size_t piece_size(size_t size)
 	return piece > component.share_piece ? piece : component.share_piece;
 }
 
-static bool worth_sharing(const struct mca_pml_pvas_peer *peer, size_t bytes)
+static bool worth_sharing(const struct mca_pml_pvas_request *req, size_t bytes)
 {
 	return component.share_limit && bytes >= component.share_limit &&
-	       peer != component.own_peer;
+	       req->from != component.own_peer;
 }
 
 /* False: the description is in use for another peer, or another thread of this rank */
 static bool begin_shared_copy(struct mca_pml_pvas_shared_copy *sc,
 			      const struct mca_pml_pvas_shared_copy *copy)
 {
+	/* These two lines come while we wait for the first one. */
+	mca_pml_pvas_prefetch_for_store(&sc->left);
+	mca_pml_pvas_prefetch_for_store(&sc->copied_by_sender);
 	if (__atomic_exchange_n(&sc->busy, 1, __ATOMIC_ACQUIRE))
 		return false;
 	if (component.first_touch && !copy->strided)
@@ -110,7 +144,9 @@ static bool begin_shared_copy(struct mca_pml_pvas_shared_copy *sc,
 		sc->to_strides = copy->to_strides;
 	}
 	sc->copied_by_sender = 0;
-	__atomic_store_n(&sc->left, sc->nr, __ATOMIC_RELEASE);
+	sc->sender_is_last = copy->sender_is_last;
+	/* The first piece is ours, and claimed without an atomic operation. */
+	__atomic_store_n(&sc->left, sc->nr - 1, __ATOMIC_RELEASE);
 	return true;
 }
 
@@ -131,37 +167,53 @@ static void end_shared_copy(struct mca_pml_pvas_peer *peer, int64_t ours)
 	__atomic_store_n(&sc->busy, 0, __ATOMIC_RELEASE);
 }
 
-/* @copy describes it, but for its pieces; it has so many @bytes. */
-static void copy_described(struct mca_pml_pvas_peer *peer, struct mca_pml_pvas_shared_copy *copy,
-			   size_t bytes)
+/*
+ * In so many bytes of contiguous memory: each block takes at least a cache line, but a
+ * processor has many of them on the way at a time.
+ */
+static size_t cost_of(const struct mca_pml_pvas_shared_copy *copy)
 {
+	const size_t block = copy->to_strides.block;
+
+	if (!copy->strided)
+		return copy->size;
+	return copy->size * (block < LINE / 2 ? LINE / 2 : block);
+}
+
+/* @copy describes it, but for its pieces. */
+static void copy_described(const struct mca_pml_pvas_request *req,
+			   struct mca_pml_pvas_shared_copy *copy)
+{
+	struct mca_pml_pvas_peer *peer = req->from;
 	struct mca_pml_pvas_shared_copy *sc = &peer->port->shared_copy;
-	int64_t piece, ours = 0;
+	const size_t cost = cost_of(copy);
+	int64_t ours = 0;
 
 	copy->piece = copy->size;
-	if (worth_sharing(peer, bytes)) {
-		copy->piece = piece_size(bytes);
+	copy->sender_is_last = peer->index > component.faults.index;
+	if (worth_sharing(req, cost)) {
+		copy->piece = piece_size(cost);
 		if (copy->strided)
-			copy->piece = copy->piece / copy->to_strides.block + 1;
+			copy->piece = copy->piece * copy->size / cost + 1;
 	}
 	if (copy->piece >= copy->size || !begin_shared_copy(sc, copy)) {
 		copy->piece = copy->size;
 		copy_piece(copy, 0);
 		return;
 	}
-	while (claim_piece(sc, &piece)) {
-		copy_piece(copy, piece);
+	do {
+		copy_piece(copy, next_piece(sc, !sc->sender_is_last, ours));
 		ours++;
-	}
+	} while (claim_piece(sc));
 	end_shared_copy(peer, ours);
 }
 
-static void copy_contiguous(struct mca_pml_pvas_peer *peer, char *to, const char *from,
+static void copy_contiguous(const struct mca_pml_pvas_request *req, char *to, const char *from,
 			    size_t bytes)
 {
 	struct mca_pml_pvas_shared_copy copy;
 
-	if (!worth_sharing(peer, bytes)) {
+	if (!worth_sharing(req, bytes)) {
 		mca_btl_pvas_memcpy(to, from, bytes);
 		return;
 	}
@@ -169,7 +221,7 @@ static void copy_contiguous(struct mca_pml_pvas_peer *peer, char *to, const char
 	copy.size = bytes;
 	copy.from = from;
 	copy.to = to;
-	copy_described(peer, &copy, bytes);
+	copy_described(req, &copy);
 }
 
 /* False: one of the layouts is of another kind, or the end of the data is not one of a block */
@@ -187,7 +239,7 @@ static bool copy_strided(const struct mca_pml_pvas_request *req, size_t bytes)
 	copy.size = bytes / copy.to_strides.block;
 	copy.from = offer->buf;
 	copy.to = req->buf;
-	copy_described(req->from, &copy, bytes);
+	copy_described(req, &copy);
 	return true;
 }
 
@@ -195,19 +247,26 @@ static bool copy_strided(const struct mca_pml_pvas_request *req, size_t bytes)
 void mca_pml_pvas_fetch(struct mca_pml_pvas_request *req)
 {
 	const struct mca_pml_pvas_offer *offer = req->fetch;
-	size_t bytes;
+	const size_t sent = req->super.req_status._ucount;
+	const size_t bytes = sent < req->bytes ? sent : req->bytes;
+	const char *from = req->direct;
+	char *to = NULL;
 
 	mca_pml_pvas_begin_fetch();
-	bytes = offer->bytes < req->bytes ? offer->bytes : req->bytes;
-	if (mca_pml_pvas_contiguous(req->type, req->count) &&
-	    mca_pml_pvas_contiguous(offer->type, offer->count))
-		copy_contiguous(req->from, (char *)req->buf + req->type->super.true_lb,
-				(const char *)offer->buf + offer->type->super.true_lb, bytes);
+	if (mca_pml_pvas_contiguous(req->type, req->count)) {
+		if (!from && mca_pml_pvas_contiguous(offer->type, offer->count))
+			from = (const char *)offer->buf + offer->type->super.true_lb;
+		to = (char *)req->buf + req->type->super.true_lb;
+	}
+	if (to && from)
+		copy_contiguous(req, to, from, bytes);
 	else if (bytes && !copy_strided(req, bytes))
 		mca_coll_pvas_copy_data(req->buf, req->count, req->type, offer->buf, offer->count,
 					offer->type);
-	mca_pml_pvas_give_back(req->from, req->fetch);
 	mca_pml_pvas_end_fetch();
+	mca_pml_pvas_lock();
+	mca_pml_pvas_give_back(req->from, req->fetch);
+	mca_pml_pvas_unlock();
 	req->fetch = NULL;
 	mca_pml_pvas_count(fetched, 1);
 	mca_pml_pvas_count(bytes_fetched, bytes);

@@ -41,6 +41,7 @@ static inline void unlink_request(struct mca_pml_pvas_queue *queue,
 	if (!req->next)
 		queue->last = at;
 	req->posted = false;
+	component.nr_posted--;
 }
 
 /* The receive that a message gets, no longer posted; NULL: none fits */
@@ -77,6 +78,7 @@ void mca_pml_pvas_post(struct mca_pml_pvas_request *req)
 	req->number = ++req->pc->posted;
 	req->next = NULL;
 	req->posted = true;
+	component.nr_posted++;
 	*queue->last = req;
 	queue->last = &req->next;
 }

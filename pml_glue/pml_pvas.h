@@ -176,6 +176,7 @@ struct mca_pml_pvas_message {
  * @buffer:	of MPI_Bsend, to be freed
  * @offer:	of a send
  * @fetch:	of a receive: the offer whose data come next, of the peer @from
+ * @direct:	they are contiguous, and here; NULL: see the offer
  */
 struct mca_pml_pvas_request {
 	ompi_request_t super;
@@ -199,6 +200,7 @@ struct mca_pml_pvas_request {
 	void *buffer;
 	struct mca_pml_pvas_offer offer;
 	struct mca_pml_pvas_offer *fetch;
+	const void *direct;
 	struct mca_pml_pvas_peer *from;
 };
 typedef struct mca_pml_pvas_request mca_pml_pvas_request_t;
@@ -230,7 +232,8 @@ struct mca_pml_pvas_counters {
  * @own_in:	counts unexpected messages to ourselves
  * @ins:	the rings that we read
  * @seen:	@port->nr_announced when they were last looked for
- * @arrived:	records read so far, from 1
+ * @arrived:	messages read so far, from 1
+ * @nr_posted:	receives that wait for a message
  * @pending:	peers with sends that have not got into the ring
  * @touching:	a thread that has the lock writes to a peer's memory
  * @fetching:	threads that read or write a peer's memory without the lock
@@ -270,6 +273,7 @@ struct mca_pml_pvas_component {
 	unsigned int nr_ins;
 	uint64_t seen;
 	uint64_t arrived;
+	unsigned int nr_posted;
 	struct mca_pml_pvas_out *pending;
 	struct mca_pml_pvas_request *unused;
 	volatile bool touching;

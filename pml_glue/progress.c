@@ -38,8 +38,8 @@ static bool copy_early(struct mca_pml_pvas_message *message)
 
 	component.touching = true;
 	mca_pml_pvas_pack(message->data, message->bytes, offer->buf, offer->count, offer->type);
-	mca_pml_pvas_give_back(message->from, message->offer);
 	component.touching = false;
+	mca_pml_pvas_give_back(message->from, message->offer);
 	message->offer = NULL;
 	return true;
 }
@@ -81,14 +81,15 @@ static void keep_early(struct mca_pml_pvas_in *in, const struct mca_pml_pvas_hea
 {
 	const struct mca_pml_pvas_reference *reference = (const void *)header->data;
 	const size_t length = header->state >> MCA_PML_PVAS_KIND_BITS;
+	const enum mca_pml_pvas_kind kind = mca_pml_pvas_kind_of(header->state);
 	struct mca_pml_pvas_message *message;
 
-	if ((header->state & ((1 << MCA_PML_PVAS_KIND_BITS) - 1)) == MCA_PML_PVAS_DATA) {
+	if (kind == MCA_PML_PVAS_DATA) {
 		message = keep_data(in, header->data, length, header->src, header->tag);
 	} else {
 		message = unexpected(in, 0, header->src, header->tag, NULL);
 		message->offer = reference->offer;
-		message->bytes = reference->bytes;
+		message->bytes = kind == MCA_PML_PVAS_DIRECT ? length : reference->bytes;
 	}
 	message->context = header->context;
 	mca_pml_pvas_list_append(&component.early, &message->of_comm);
@@ -99,14 +100,15 @@ static void keep(struct mca_pml_pvas_in *in, struct mca_pml_pvas_comm *pc,
 		 const struct mca_pml_pvas_header *header, enum mca_pml_pvas_kind kind)
 {
 	const struct mca_pml_pvas_reference *reference = (const void *)header->data;
+	const size_t length = header->state >> MCA_PML_PVAS_KIND_BITS;
 	struct mca_pml_pvas_message *message;
 
 	if (kind == MCA_PML_PVAS_DATA)
-		message = keep_data(in, header->data, header->state >> MCA_PML_PVAS_KIND_BITS,
-				    header->src, header->tag);
+		message = keep_data(in, header->data, length, header->src, header->tag);
 	else
-		message = keep_offer(in, reference->bytes, header->src, header->tag, source->peer,
-				     reference->offer, kind == MCA_PML_PVAS_SYNCHRONOUS);
+		message = keep_offer(in, kind == MCA_PML_PVAS_DIRECT ? length : reference->bytes,
+				     header->src, header->tag, source->peer, reference->offer,
+				     kind == MCA_PML_PVAS_SYNCHRONOUS);
 	mca_pml_pvas_file(pc, message);
 }
 
@@ -115,11 +117,12 @@ static inline struct mca_pml_pvas_request *deliver(struct mca_pml_pvas_in *in,
 						   const struct mca_pml_pvas_header *header,
 						   enum mca_pml_pvas_kind kind)
 {
+	const struct mca_pml_pvas_reference *reference = (const void *)header->data;
+	const struct mca_pml_pvas_direct *direct = (const void *)header->data;
 	struct mca_pml_pvas_comm *pc = component.comms[header->context];
-	const struct mca_pml_pvas_reference *reference;
+	size_t bytes = header->state >> MCA_PML_PVAS_KIND_BITS;
 	struct mca_pml_pvas_source *source;
 	struct mca_pml_pvas_request *req;
-	size_t bytes;
 
 	if (!pc || header->src >= pc->size) {
 		keep_early(in, header);
@@ -132,47 +135,76 @@ static inline struct mca_pml_pvas_request *deliver(struct mca_pml_pvas_in *in,
 		return NULL;
 	}
 	if (kind == MCA_PML_PVAS_DATA) {
-		bytes = header->state >> MCA_PML_PVAS_KIND_BITS;
 		mca_pml_pvas_matched(req, header->src, header->tag, bytes);
 		mca_pml_pvas_unpack_inline(req, header->data, bytes);
 		return req;
 	}
-	reference = (const void *)header->data;
-	mca_pml_pvas_matched(req, header->src, header->tag, reference->bytes);
 	req->fetch = reference->offer;
+	req->direct = NULL;
+	if (kind == MCA_PML_PVAS_DIRECT)
+		req->direct = direct->from;
+	else
+		bytes = reference->bytes;
+	mca_pml_pvas_matched(req, header->src, header->tag, bytes);
 	req->from = source->peer;
 	return req;
 }
 
-/* The caller holds the lock, which is released while receives complete. */
+/* The send whose data the peer has fetched */
+static inline struct mca_pml_pvas_request *returned(const struct mca_pml_pvas_header *header)
+{
+	const struct mca_pml_pvas_returned *record = (const void *)header->data;
+
+	return mca_pml_pvas_entry(record->offer, struct mca_pml_pvas_request, offer);
+}
+
+static inline uint32_t size_of_record(const struct mca_pml_pvas_in *in, uint32_t state)
+{
+	switch (mca_pml_pvas_kind_of(state)) {
+	case MCA_PML_PVAS_DATA:
+		return mca_pml_pvas_record_size(state >> MCA_PML_PVAS_KIND_BITS);
+	case MCA_PML_PVAS_WRAP:
+		return in->size - in->pos;
+	default:
+		return MCA_PML_PVAS_SMALL;
+	}
+}
+
+/*
+ * The caller holds the lock, which is released while requests complete. Once they did, and no
+ * receive is posted, more messages would be unexpected: the program posts some first.
+ */
 static int read_ring(struct mca_pml_pvas_in *in)
 {
 	struct mca_pml_pvas_header *header;
 	struct mca_pml_pvas_request *req;
 	enum mca_pml_pvas_kind kind;
-	uint32_t state;
+	bool completed = false;
+	uint32_t state, size;
 	int nr;
 
-	for (nr = 0; nr < BATCH; nr++) {
+	for (nr = 0; nr < BATCH && (component.nr_posted || !completed); nr++) {
 		header = mca_pml_pvas_next_record(in);
 		state = __atomic_load_n(&header->state, __ATOMIC_ACQUIRE);
 		if (!state)
 			break;
-		kind = state & ((1 << MCA_PML_PVAS_KIND_BITS) - 1);
-		if (kind == MCA_PML_PVAS_WRAP) {
-			mca_pml_pvas_pass_record(in, in->size - in->pos);
-			continue;
+		kind = mca_pml_pvas_kind_of(state);
+		size = size_of_record(in, state);
+		req = NULL;
+		if (kind == MCA_PML_PVAS_RETURNED) {
+			req = returned(header);
+		} else if (kind != MCA_PML_PVAS_WRAP) {
+			req = deliver(in, header, kind);
+			component.arrived++;
 		}
-		req = deliver(in, header, kind);
-		mca_pml_pvas_pass_record(in, mca_pml_pvas_record_size(state >>
-								      MCA_PML_PVAS_KIND_BITS));
+		mca_pml_pvas_pass_record(in, size);
 		if (!req)
 			continue;
+		completed = true;
 		mca_pml_pvas_unlock();
 		mca_pml_pvas_finish(req);
 		mca_pml_pvas_lock();
 	}
-	component.arrived += nr;
 	return nr;
 }
 
@@ -196,6 +228,7 @@ struct mca_pml_pvas_request *mca_pml_pvas_deliver_local(struct mca_pml_pvas_requ
 	}
 	mca_pml_pvas_matched(req, src, send->tag, send->bytes);
 	req->fetch = &send->offer;
+	req->direct = NULL;
 	req->from = source->peer;
 	return req;
 }
@@ -223,8 +256,6 @@ static int complete_returned(void)
 
 static int idle(void)
 {
-	if (__atomic_load_n(&component.port->shared_copy.left, __ATOMIC_RELAXED) > 0)
-		mca_pml_pvas_help();
 	if (++component.idle % CHECK_INTERVAL == 0)
 		mca_pml_pvas_check_next_peer();
 	return 0;
@@ -238,6 +269,9 @@ int mca_pml_pvas_progress(void)
 
 	if (OPAL_THREAD_TRYLOCK(&component.lock))
 		return 0;
+	/* First: a receiver waits for nothing else. */
+	if (__atomic_load_n(&port->shared_copy.left, __ATOMIC_RELAXED) > 0)
+		mca_pml_pvas_help();
 	if (__atomic_load_n(&port->nr_announced, __ATOMIC_RELAXED) != component.seen)
 		mca_pml_pvas_find_writers();
 	for (i = 0; i < component.nr_ins; i++)

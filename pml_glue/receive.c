@@ -36,6 +36,7 @@ void mca_pml_pvas_receive_message(struct mca_pml_pvas_request *req,
 {
 	mca_pml_pvas_matched(req, message->src, message->tag, message->bytes);
 	req->fetch = message->offer;
+	req->direct = NULL;
 	req->from = message->from;
 	if (!message->offer)
 		mca_pml_pvas_unpack_inline(req, message->data, message->bytes);

@@ -173,6 +173,16 @@ void mca_pml_pvas_free_requests(void)
 
 /* ---- completion ---- */
 
+static void tell(struct mca_pml_pvas_request *req)
+{
+	if (opal_using_threads() || req->super.req_complete_cb ||
+	    req->super.req_complete != REQUEST_PENDING)
+		ompi_request_complete(&req->super, true);
+	else
+		/* Nobody sleeps: without an atomic operation */
+		req->super.req_complete = REQUEST_COMPLETED;
+}
+
 /* The caller doesn't hold the lock: the user's callback may call us. */
 void mca_pml_pvas_complete(struct mca_pml_pvas_request *req)
 {
@@ -184,7 +194,7 @@ void mca_pml_pvas_complete(struct mca_pml_pvas_request *req)
 	freed = req->freed;
 	mca_pml_pvas_unlock();
 	if (!freed)
-		ompi_request_complete(&req->super, true);
+		tell(req);
 	/* Meanwhile the user may have freed it, or started it again. */
 	mca_pml_pvas_lock();
 	last = !--req->telling && req->done && req->freed;

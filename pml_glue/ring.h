@@ -18,20 +18,25 @@
  * @MCA_PML_PVAS_DATA:	the message follows
  * @MCA_PML_PVAS_REFERENCE:	struct mca_pml_pvas_reference follows
  * @MCA_PML_PVAS_SYNCHRONOUS:	likewise, and the sender must wait for a receive
+ * @MCA_PML_PVAS_DIRECT:	struct mca_pml_pvas_direct follows: a reference to contiguous data
+ * @MCA_PML_PVAS_RETURNED:	a pointer to an offer of the reader follows: it is done with
  * @MCA_PML_PVAS_WRAP:	the next record is at the beginning
  */
 enum mca_pml_pvas_kind {
 	MCA_PML_PVAS_DATA = 1,
 	MCA_PML_PVAS_REFERENCE,
 	MCA_PML_PVAS_SYNCHRONOUS,
+	MCA_PML_PVAS_DIRECT,
+	MCA_PML_PVAS_RETURNED,
 	MCA_PML_PVAS_WRAP,
 };
 
 #define MCA_PML_PVAS_KIND_BITS 3
+#define MCA_PML_PVAS_MAX_LENGTH (UINT32_MAX >> MCA_PML_PVAS_KIND_BITS)
 
 /**
  * struct mca_pml_pvas_header - of a record
- * @state:	kind and length; 0: nothing there
+ * @state:	kind and length of the data, or of the message if it is _DIRECT; 0: nothing there
  * @context:	of the communicator
  * @src:	rank in the communicator
  */
@@ -48,10 +53,28 @@ struct mca_pml_pvas_reference {
 	size_t bytes;
 };
 
+/* The receiver need not look into the offer to fetch the data. */
+struct mca_pml_pvas_direct {
+	struct mca_pml_pvas_offer *offer;
+	const void *from;
+};
+
+struct mca_pml_pvas_returned {
+	struct mca_pml_pvas_offer *offer;
+};
+
 static inline uint32_t mca_pml_pvas_record_size(size_t bytes)
 {
 	return (sizeof(struct mca_pml_pvas_header) + bytes + MCA_PML_PVAS_STEP - 1) &
 	       ~(MCA_PML_PVAS_STEP - 1);
+}
+
+/* That of each record that has none of the message's data */
+#define MCA_PML_PVAS_SMALL MCA_PML_PVAS_STEP
+
+static inline enum mca_pml_pvas_kind mca_pml_pvas_kind_of(uint32_t state)
+{
+	return state & ((1 << MCA_PML_PVAS_KIND_BITS) - 1);
 }
 
 /* ring.c */
@@ -73,6 +96,27 @@ static inline struct mca_pml_pvas_header *mca_pml_pvas_reserve(struct mca_pml_pv
 	return mca_pml_pvas_reserve_slowly(out, size);
 }
 
+/*
+ * The line that the next record's end clears is still in the reader's cache: get it back while
+ * nobody waits for it, for a processor makes its stores visible in order.
+ */
+#define MCA_PML_PVAS_AHEAD 64
+
+static inline void mca_pml_pvas_prefetch_for_store(const void *p)
+{
+	__builtin_prefetch(p, 1);
+}
+
+static inline void mca_pml_pvas_prefetch_next(const struct mca_pml_pvas_out *out, uint32_t size)
+{
+	uint32_t at = out->pos + MCA_PML_PVAS_AHEAD, end = at + size;
+
+	if (end > out->size || out->limit - out->head < size + 2 * MCA_PML_PVAS_AHEAD)
+		return;
+	for (; at < end; at += MCA_PML_PVAS_AHEAD)
+		mca_pml_pvas_prefetch_for_store(out->ring->data + at);
+}
+
 static inline void mca_pml_pvas_store_record(struct mca_pml_pvas_out *out,
 					     struct mca_pml_pvas_header *header, uint32_t size,
 					     uint32_t state)
@@ -86,6 +130,7 @@ static inline void mca_pml_pvas_store_record(struct mca_pml_pvas_out *out,
 	out->head += size;
 	out->ring->head = out->head;
 	__atomic_store_n(&header->state, state, __ATOMIC_RELEASE);
+	mca_pml_pvas_prefetch_next(out, size);
 }
 
 static inline struct mca_pml_pvas_header *mca_pml_pvas_next_record(struct mca_pml_pvas_in *in)

@@ -53,24 +53,34 @@ static inline bool put_data(struct mca_pml_pvas_comm *pc, struct mca_pml_pvas_ou
 	return false;
 }
 
+/* Data and state of a record that refers to the message */
+static inline uint32_t fill_reference(void *data, struct mca_pml_pvas_request *req)
+{
+	struct mca_pml_pvas_reference *reference = data;
+	struct mca_pml_pvas_direct *direct = data;
+
+	if (req->mode != MCA_PML_BASE_SEND_SYNCHRONOUS && req->bytes <= MCA_PML_PVAS_MAX_LENGTH &&
+	    mca_pml_pvas_contiguous(req->type, req->count)) {
+		direct->offer = &req->offer;
+		direct->from = (const char *)req->buf + req->type->super.true_lb;
+		return req->bytes << MCA_PML_PVAS_KIND_BITS | MCA_PML_PVAS_DIRECT;
+	}
+	reference->offer = &req->offer;
+	reference->bytes = req->bytes;
+	return req->mode == MCA_PML_BASE_SEND_SYNCHRONOUS ? MCA_PML_PVAS_SYNCHRONOUS :
+							    MCA_PML_PVAS_REFERENCE;
+}
+
 static bool put_reference(struct mca_pml_pvas_out *out, struct mca_pml_pvas_request *req)
 {
-	const uint32_t size = mca_pml_pvas_record_size(sizeof(struct mca_pml_pvas_reference));
-	const bool synchronous = req->mode == MCA_PML_BASE_SEND_SYNCHRONOUS;
 	struct mca_pml_pvas_header *header;
-	struct mca_pml_pvas_reference *reference;
 
 	component.touching = true;
-	header = mca_pml_pvas_reserve(out, size);
+	header = mca_pml_pvas_reserve(out, MCA_PML_PVAS_SMALL);
 	if (header) {
 		fill(header, req->pc, req->tag);
-		reference = (struct mca_pml_pvas_reference *)header->data;
-		reference->offer = &req->offer;
-		reference->bytes = req->bytes;
-		mca_pml_pvas_store_record(out, header, size,
-					  sizeof(*reference) << MCA_PML_PVAS_KIND_BITS |
-					  (synchronous ? MCA_PML_PVAS_SYNCHRONOUS :
-							 MCA_PML_PVAS_REFERENCE));
+		mca_pml_pvas_store_record(out, header, MCA_PML_PVAS_SMALL,
+					  fill_reference(header->data, req));
 		mca_pml_pvas_count(references, 1);
 	}
 	component.touching = false;

@@ -15,7 +15,7 @@
 #include "strided.h"
 
 #ifndef MCA_PML_PVAS_MODEX_VERSION
-#define MCA_PML_PVAS_MODEX_VERSION 2
+#define MCA_PML_PVAS_MODEX_VERSION 3
 #endif
 
 /* Two cache lines: the processor fetches lines in pairs. */
@@ -57,6 +57,7 @@ struct mca_pml_pvas_offer {
  * @busy:	in use by a peer
  * @size, @piece:	bytes of the message and of each piece, or blocks if @strided
  * @nr:		of pieces
+ * @sender_is_last:	the sender begins at the last piece, and not at the first
  * @copied_by_sender:	copied by this rank for the peer
  */
 struct mca_pml_pvas_shared_copy {
@@ -68,6 +69,7 @@ struct mca_pml_pvas_shared_copy {
 	const char *from;
 	char *to;
 	bool strided;
+	bool sender_is_last;
 	struct mca_pml_pvas_strides from_strides;
 	struct mca_pml_pvas_strides to_strides;
 	int64_t copied_by_sender;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* Copies between layouts of equal blocks; see strided.h. */
-#include "pml_pvas.h"
+#include "ring.h"
+
+#include <stdlib.h>
 
 #include "opal/datatype/opal_datatype_internal.h"
 
@@ -113,12 +115,27 @@ static ptrdiff_t find_block(const struct mca_pml_pvas_strides *s, size_t nr, siz
 	return at;
 }
 
+/*
+ * Processors find out by themselves which lines come next if the steps are small. With long
+ * ones, ask for those of a block so far ahead: this is no access, so any address will do.
+ */
+#define LONG_STEP 512
+#define AHEAD 32
+
 static inline __attribute__((always_inline)) void copy_row(char *to, ptrdiff_t to_step,
 							   const char *from, ptrdiff_t from_step,
 							   size_t nr, size_t block)
 {
-	for (; nr; nr--, to += to_step, from += from_step)
+	if (labs(to_step) < LONG_STEP && labs(from_step) < LONG_STEP) {
+		for (; nr; nr--, to += to_step, from += from_step)
+			memcpy(to, from, block);
+		return;
+	}
+	for (; nr; nr--, to += to_step, from += from_step) {
+		__builtin_prefetch(from + AHEAD * from_step);
+		mca_pml_pvas_prefetch_for_store(to + AHEAD * to_step);
 		memcpy(to, from, block);
+	}
 }
 
 /* Of the usual lengths without a call for each block */

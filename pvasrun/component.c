@@ -127,3 +127,12 @@ enum component component_find(char dir[static PATH_MAX], const char **btl)
 	}
 	return COMPONENT_NONE;
 }
+
+bool component_has_pml(enum component found, const char *dir)
+{
+	char path[PATH_MAX];
+
+	if (found == COMPONENT_INSTALLED)
+		dir = OMPI_COMPONENTS;
+	return found != COMPONENT_NONE && joined(path, dir, "mca_pml_pvas.so");
+}

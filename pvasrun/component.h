@@ -34,6 +34,9 @@ enum component {
  */
 enum component component_find(char dir[static PATH_MAX], const char **btl);
 
+/* Is pml/pvas beside what component_find() @found? Without a PML that is named, MPI_Init fails. */
+bool component_has_pml(enum component found, const char *dir);
+
 /* Likewise, the directory of the component that --pretend needs; Open MPI never searches it. */
 bool component_find_pretend(char dir[static PATH_MAX]);
 /* Likewise, the directory of the component of libpmix: see pmix/gds */

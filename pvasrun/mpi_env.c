@@ -112,17 +112,18 @@ static bool own_libraries(const struct mpi *mpi, const struct env *env)
  * part of a rank's start. So does tcp, which asks for the address of each peer: it is only
  * for an Open MPI that can't load the component.
  */
-static int add_selection(const struct mpi *mpi, struct env *env, const char *btl)
+static int add_selection(const struct mpi *mpi, struct env *env, const char *btl, bool pml)
 {
+	const bool own = own_libraries(mpi, env);
 	char btls[32];
 	int err;
 
-	snprintf(btls, sizeof(btls), "%s,self%s", btl, own_libraries(mpi, env) ? ",tcp" : "");
+	snprintf(btls, sizeof(btls), "%s,self%s", btl, own ? ",tcp" : "");
 	err = env_default(env, "OMPI_MCA_btl", btls);
 	if (!err)
 		err = env_default(env, SM_INLINE, SM_INLINE_MAX);
 	if (!err)
-		err = env_default(env, "OMPI_MCA_pml", "ob1");
+		err = env_default(env, "OMPI_MCA_pml", pml && !own ? "ob1,pvas" : "ob1");
 	return err ? err : env_default(env, "OMPI_MCA_osc", "^ucx");
 }
 
@@ -141,7 +142,9 @@ static int add_component(const struct mpi *mpi, struct env *env)
 		snprintf(paths, sizeof(paths), "%s:SYSTEM_DEFAULT:USER_DEFAULT", dir);
 		err = env_set(env, COMPONENT_PATH, paths);
 	}
-	return err || !mpi->all_direct ? err : add_selection(mpi, env, btl);
+	if (err || !mpi->all_direct)
+		return err;
+	return add_selection(mpi, env, btl, component_has_pml(found, dir));
 }
 
 static int add_open_mpi(const struct mpi *mpi, struct env *env)

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # Two ranks over pvas (user backend), beside the same bare copies and vader in
 # two ways: by CMA, its default, and with two copies. Sample by sample in turn; see p2p.h.
+# PML=pvas: pml/pvas, and ob1 over btl/pvas as one more rival; else pvas is btl/pvas.
 #
 #	make -s -C btl_glue all tests bench && btl_glue/bench/p2p.sh [SAMPLES [SIZE]...]
 #
@@ -37,11 +38,12 @@ vader()
 # pvas PLACE [VARIABLE=VALUE]...
 pvas()
 {
-	job "$1" env "${@:2}" "$B/pvasrun/pvasrun" --backend user --bind-to none -n 2
+	job "$1" env "OMPI_MCA_pml=$PML" "${@:2}" "$B/pvasrun/pvasrun" --backend user --bind-to none -n 2
 }
 
 # Each rival's place in a turn is that in this list.
 rivals=(pvas memcpy vader-cma vader-none)
+[ "${PML:=ob1}" = ob1 ] || rivals+=(ob1)
 [ -z "${WITH:-}" ] || rivals+=(with)
 [ -z "${CSV:-}" ] || rivals+=(pvas-again vader)
 "$table" new "$page" "$samples" "$sizes" "${rivals[@]}" || exit 1
@@ -50,6 +52,7 @@ for place in "${!rivals[@]}"; do
 	case $rival in
 	memcpy) ;;	# the first job's
 	pvas*) pvas "$place" ;;
+	ob1) pvas "$place" OMPI_MCA_pml=ob1 ;;
 	with) pvas "$place" "$WITH" ;;
 	vader) vader "$place" ;;
 	vader-*) vader "$place" --mca btl_vader_single_copy_mechanism "${rival#vader-}" ;;

@@ -19,8 +19,8 @@ fi
 # shellcheck source=btl_glue/tests/mpilib
 . "$here/mpilib"
 only=("$@")
-# Collective operations are made of messages here.
-export OMPI_MCA_coll=^pvas
+# Collective operations are made of messages here, and these go through the BTL.
+export OMPI_MCA_coll=^pvas OMPI_MCA_pml=ob1
 
 segv_ends() { tasks 3 OMPI_MCA_opal_signal=6 early segv 2>&1 | grep -q 'died from signal 11'; }
 wild_ends() { tasks 3 OMPI_MCA_opal_signal=6 early wild 2>&1 | grep -q 'died from signal 11'; }

@@ -30,8 +30,8 @@ static inline int below(uint64_t *state, int n)
 
 /* Lengths on either side of each limit of the protocol */
 static const int limits[] = {
-	0, 1, 8, 15, 16, 17, 31, 32, 48, 64, 1000, 1023, 1024, 1025, 2000, 4095, 4096, 4097,
-	10000, 32767, 32768, 100000,
+	0, 1, 8, 15, 16, 17, 31, 32, 48, 64, 256, 257, 1000, 1023, 1024, 1025, 2048, 2049, 4096,
+	4097, 10000, 32767, 32768, 100000,
 };
 #define NR_LIMITS (int)(sizeof(limits) / sizeof(limits[0]))
 #define LONGEST 100000

@@ -54,7 +54,11 @@ parameters()
 
 [ -x "$bin/calls" ] || { echo "run.sh: no tests built (make -C pml_glue all tests)" >&2; exit 1; }
 
-try by-default		tasks 2 selected none
+unset OMPI_MCA_pml
+try by-default		tasks 2 selected
+try ob1			tasks 2 OMPI_MCA_pml=ob1 selected none
+try excluded		tasks 2 OMPI_MCA_pml=^pvas,cm,ucx,monitoring selected none
+try others-excluded	tasks 2 OMPI_MCA_pml=^cm,ucx,monitoring selected
 export OMPI_MCA_pml=pvas
 try selected		tasks 3 selected
 try first-of-two	tasks 2 OMPI_MCA_pml=pvas,ob1 selected

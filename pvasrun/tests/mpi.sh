@@ -85,12 +85,15 @@ selected()
 
 test_selection()
 {
-	selected "$openmpi" "btl $btl,self, pml ob1, osc \\^ucx"
+	local pml=ob1
+
+	[ ! -e "$B/btl_glue/mca_pml_pvas.so" ] || pml=ob1,pvas
+	selected "$openmpi" "btl $btl,self, pml $pml, osc \\^ucx"
 	OMPI_MCA_pml=^cm OMPI_MCA_btl=self,vader selected "$openmpi" \
 		'btl self,vader, pml \^cm, osc \^ucx'
 	# Another Open MPI may be loaded, whose ranks need tcp.
-	LD_LIBRARY_PATH=/usr/local/lib selected "$openmpi" "btl $btl,self,tcp, pml .*"
-	selected "$B/pvasrun/tests/rank-rpath" "btl $btl,self,tcp, pml .*"
+	LD_LIBRARY_PATH=/usr/local/lib selected "$openmpi" "btl $btl,self,tcp, pml ob1, .*"
+	selected "$B/pvasrun/tests/rank-rpath" "btl $btl,self,tcp, pml ob1, .*"
 }
 
 # pretend PROGRAM WORLD TASKS OPTION: ranks of a job that is larger than this node

@@ -18,7 +18,9 @@ launch=${LAUNCH:-pvasrun}
 only_hpcc=
 [ "${1:-}" != hpcc ] || { only_hpcc=1; shift; }
 [ $# -gt 0 ] || set -- 2 4 16
-export OMPI_MCA_pml=ob1 OMPI_MCA_osc=^ucx OMPI_MCA_mpi_yield_when_idle=1
+pml=ob1
+[ ! -e "$O/btl_glue/mca_pml_pvas.so" ] || pml=ob1,pvas
+export OMPI_MCA_pml=$pml OMPI_MCA_osc=^ucx OMPI_MCA_mpi_yield_when_idle=1
 # No other way than the space: what passes has gone through it.
 export OMPI_MCA_btl=self,pvas OMP_NUM_THREADS=2
 
@@ -41,7 +43,7 @@ plainly()
 
 	shift
 	# shellcheck disable=SC2086 # a list of options
-	OMPI_MCA_btl=self,vader timeout -k 5 "$PVAS_LIMIT" $mpirun -n "$ranks" "$@" </dev/null
+	OMPI_MCA_pml=ob1 OMPI_MCA_btl=self,vader timeout -k 5 "$PVAS_LIMIT" $mpirun -n "$ranks" "$@" </dev/null
 }
 
 own()	# RANKS
