@@ -6,6 +6,8 @@
  */
 #include <linux/userfaultfd.h>
 #include <pthread.h>
+#include <setjmp.h>
+#include <signal.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
@@ -21,7 +23,7 @@
 #define PAGE ((size_t)65536)
 #define RAM (32 * PAGE)
 #define ROW ((size_t)256 * PAGE)
-#define CAPACITY (512 * PAGE)
+#define CAPACITY (192 * PAGE)
 #define PART (16 * PAGE)
 #define REST (96 * PAGE)	/* more than the budget */
 
@@ -215,6 +217,187 @@ TEST_F_TIMEOUT(exchange, moved_while_it_goes_out, 60)
 	EXPECT_EQ(0, count_wrong(rest, REST, 2));
 	EXPECT_EQ(0, count_wrong(moved, PART, 1));
 	before_ioctl = NULL;
+}
+
+/* ---- a store that doesn't answer ---- */
+
+static struct gate putting, discarding;
+static const struct far_store_ops *quick;
+
+static int put_slowly(struct far_store *store, uint64_t first, uint64_t count, const void *buf)
+{
+	pass(&putting);
+	return quick->put(store, first, count, buf);
+}
+
+static void discard_slowly(struct far_store *store, uint64_t first, uint64_t count)
+{
+	pass(&discarding);
+	quick->discard(store, first, count);
+}
+
+static void open_gates(void)
+{
+	set_gate(&putting, false);
+	set_gate(&discarding, false);
+}
+
+static sigjmp_buf gone;
+
+/* Its memory is gone. */
+static void on_segv(int sig)
+{
+	siglongjmp(gone, sig);
+}
+
+static bool finished;
+
+/* As a task does that may be killed meanwhile */
+static void *fill_all(void *arg)
+{
+	signal(SIGSEGV, on_segv);
+	if (!sigsetjmp(gone, 1))
+		fill(arg, REST, 3);
+	__atomic_store_n(&finished, true, __ATOMIC_RELEASE);
+	return NULL;
+}
+
+/* A thread waits for a page in the pager, or has no need to. */
+static void wait_for_filler(void)
+{
+	bool waits = false;
+
+	while (!waits && !__atomic_load_n(&finished, __ATOMIC_ACQUIRE)) {
+		pause_for(1);
+		pthread_mutex_lock(&far.lock);
+		waits = far.waiting;
+		pthread_mutex_unlock(&far.lock);
+	}
+}
+
+static void end_task(unsigned int row)
+{
+	while (!far_job_ops.end(row))
+		pause_for(1);
+}
+
+FIXTURE(slow_store) { char unused; };
+FIXTURE_VARIANT(slow_store) { const char *protocol; };
+FIXTURE_VARIANT_ADD(slow_store, pvas) { "pvas" };
+FIXTURE_VARIANT_ADD(slow_store, r3) { "r3" };
+FIXTURE_VARIANT_ADD(slow_store, r58) { "r58" };
+FIXTURE_VARIANT_ADD(slow_store, r77) { "r77" };
+
+FIXTURE_SETUP(slow_store)
+{
+	static struct far_store_ops slow;
+
+	ASSERT_EQ(0, open_job(variant->protocol));
+	quick = far.stripe.store[0]->ops;
+	slow = *quick;
+	slow.put = put_slowly;
+	slow.discard = discard_slowly;
+	far.stripe.store[0]->ops = &slow;
+}
+
+FIXTURE_TEARDOWN(slow_store)
+{
+	open_gates();
+	if (!far.left)
+		far_job_ops.close();
+}
+
+/* Memory is freed, in each way; meanwhile others page, and look on. */
+TEST_F_TIMEOUT(slow_store, nobody_waits_for_discards, 60)
+{
+	uint64_t *part = map(0, REST), *rest = map(1, REST);
+
+	ASSERT_TRUE(part && rest);
+	fill(part, REST, 1);
+	fill(rest, REST, 2);
+	set_gate(&discarding, true);
+	ASSERT_EQ(0, far_job_ops.unmap((uintptr_t)part, PART));
+	wait_until_reached(&discarding);
+	ASSERT_EQ(0, far_job_ops.discard((uintptr_t)part + PART, PART));
+	EXPECT_EQ(0, part[PART / 8]);
+	EXPECT_LT(0, far_job_ops.move((uintptr_t)part + PART, REST - PART, PART, 0));
+	EXPECT_EQ(0, count_wrong(rest, REST, 2));
+	end_task(0);
+	EXPECT_LT(0, counters().stored);
+	EXPECT_EQ(1, discarding.waiting);
+}
+
+/* What is put is newer than a discard of the same place, which waits still or is under way. */
+TEST_F_TIMEOUT(slow_store, discards_come_before_puts, 60)
+{
+	uint64_t *part = map(0, REST), *rest = map(1, REST);
+	pthread_t filler;
+	bool told = false;
+
+	ASSERT_TRUE(part && rest);
+	fill(part, REST, 1);
+	fill(rest, REST, 2);
+	set_gate(&discarding, true);
+	end_task(0);
+	wait_until_reached(&discarding);
+	/* There are no other places. */
+	part = map(0, REST);
+	ASSERT_NE(NULL, part);
+	ASSERT_EQ(0, pthread_create(&filler, NULL, fill_all, part));
+	wait_for_filler();
+	set_gate(&discarding, false);
+	pthread_join(filler, NULL);
+	EXPECT_EQ(0, count_wrong(part, REST, 3));
+	EXPECT_EQ(0, count_wrong(rest, REST, 2));
+	while (!told) {
+		pause_for(1);
+		pthread_mutex_lock(&far.lock);
+		told = !far.stale_count && !far.discards;
+		pthread_mutex_unlock(&far.lock);
+	}
+	EXPECT_EQ(0, count_wrong(part, REST, 3));
+}
+
+/* A task ends while a page of it is on its way to the store: its end can be looked for again. */
+TEST_F_TIMEOUT(slow_store, end_waits_for_no_put, 60)
+{
+	uint64_t *part = map(0, REST);
+	pthread_t filler;
+
+	ASSERT_NE(NULL, part);
+	set_gate(&putting, true);
+	ASSERT_EQ(0, pthread_create(&filler, NULL, fill_all, part));
+	wait_until_reached(&putting);
+	EXPECT_EQ(0, far_job_ops.end(0));
+	EXPECT_EQ(0, far_job_ops.end(0));
+	set_gate(&putting, false);
+	end_task(0);
+	pthread_join(filler, NULL);
+	EXPECT_EQ(0, counters().allocated);
+}
+
+/* The job ends: threads that never come back from the store are left. */
+TEST_F_TIMEOUT(slow_store, close_does_not_wait_for_ever, 60)
+{
+	uint64_t *part = map(0, REST);
+	pthread_t filler;
+
+	ASSERT_NE(NULL, part);
+	set_gate(&putting, true);
+	ASSERT_EQ(0, pthread_create(&filler, NULL, fill_all, part));
+	wait_until_reached(&putting);
+	EXPECT_EQ(0, far_job_ops.end(0));
+	far_job_ops.close();
+	EXPECT_TRUE(far.left);
+}
+
+/* Those who only look on do not even wait for a thread of the pager. */
+TEST_F_TIMEOUT(slow_store, counters_need_no_lock, 60)
+{
+	ASSERT_NE(NULL, map(0, REST));
+	pthread_mutex_lock(&far.lock);
+	EXPECT_EQ(REST, counters().allocated);
+	pthread_mutex_unlock(&far.lock);
 }
 
 TEST_HARNESS_MAIN
