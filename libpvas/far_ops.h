@@ -16,7 +16,7 @@ struct pvas_far_attr;
 struct pvas_far_seen;
 struct pvas_space;
 
-#define PVAS_FAR_OPS_VERSION	2
+#define PVAS_FAR_OPS_VERSION	3
 #define PVAS_FAR_KEY_TEXT	66		/* a line with a key, and a NUL */
 #define PVAS_FAR_JOB_OPS	"far_job_ops"	/* the symbol of libpvasfar.so */
 
@@ -59,7 +59,8 @@ struct pvas_far_totals {
  *		it until it is released. Returns how many bytes from @addr on are held
  * @release:	undo one @hold of as many bytes
  * @room:	how many bytes in a row can be held now
- * @end:	the task is gone: unmap all of far part @row
+ * @end:	the task is gone: unmap all of far part @row. 0: a page is in use still, call again.
+ *		It waits for no store
  * @totals:	counters
  * @row:	bytes of far part @row that are allocated, and of these in memory
  * @when_dying:	called with a line of text, by any thread, if a page can't be had any more: to
@@ -83,7 +84,7 @@ struct pvas_far_ops {
 	uint64_t (*hold)(uint64_t addr, uint64_t len, int write);
 	void (*release)(uint64_t addr, uint64_t len);
 	uint64_t (*room)(void);
-	void (*end)(unsigned int row);
+	int (*end)(unsigned int row);
 	void (*totals)(struct pvas_far_totals *totals);
 	void (*row)(unsigned int row, uint64_t *allocated, uint64_t *resident);
 	void (**when_dying)(const char *why);

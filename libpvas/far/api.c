@@ -14,6 +14,7 @@ struct far_pager far = {
 	.lock = PTHREAD_MUTEX_INITIALIZER,
 	.changed = PTHREAD_COND_INITIALIZER,
 	.work = PTHREAD_COND_INITIALIZER,
+	.discard = PTHREAD_COND_INITIALIZER,
 };
 
 int far_check(void)
@@ -55,8 +56,13 @@ static int set_up(const struct far_config *c)
 		goto err_uffd;
 	err = far_stripe_open(&far.stripe, c->stores, c->copies, far.page_size,
 			      (c->size + c->page - 1) / c->page);
+	if (err)
+		goto err_memory;
+	err = far_discards_open((c->size + c->page - 1) / c->page);
 	if (!err)
 		return 0;
+	far_stripe_close(&far.stripe);
+err_memory:
 	far_memory_unmap();
 err_uffd:
 	far_uffd_close(&far.uffd);
@@ -70,6 +76,7 @@ static void reset(void)
 		.lock = PTHREAD_MUTEX_INITIALIZER,
 		.changed = PTHREAD_COND_INITIALIZER,
 		.work = PTHREAD_COND_INITIALIZER,
+		.discard = PTHREAD_COND_INITIALIZER,
 	};
 }
 
@@ -79,6 +86,7 @@ static void tear_down(void)
 	far_memory_unmap();
 	far_uffd_close(&far.uffd);
 	far_stripe_close(&far.stripe);
+	far_discards_close();
 	reset();
 }
 
@@ -101,10 +109,13 @@ int far_pager_open(const struct far_config *config)
 	return err;
 }
 
-void far_pager_close(void)
+bool far_pager_close(int seconds)
 {
-	far_threads_stop();
-	tear_down();
+	bool stopped = far_threads_stop(seconds);
+
+	if (stopped)
+		tear_down();
+	return stopped;
 }
 
 FAR_PUBLIC int pvas_far_open(const struct pvas_far_attr *attr)
@@ -124,7 +135,7 @@ FAR_PUBLIC int pvas_far_close(void)
 	int err = far_check();
 
 	if (!err)
-		far_pager_close();
+		far_pager_close(-1);
 	return err;
 }
 

@@ -227,13 +227,30 @@ static bool is_zero(const void *page)
 	return !*word && !memcmp(word, word + 1, far.page_size - sizeof(*word));
 }
 
-/* Without the lock: put a run, but not its pages of zeros, which @zero tells. */
-static void put_run(uint32_t slot, uint64_t page, unsigned int count, bool *zero)
+/* Without the lock: which pages of a run are of zeros? They are not put. */
+static void find_zeros(uint32_t slot, unsigned int count, bool *zero)
 {
-	unsigned int i, from;
+	unsigned int i;
 
 	for (i = 0; i < count; i++)
 		zero[i] = is_zero(far_slot_addr(slot + i));
+}
+
+/* The stores are not told any more to forget what is put now. */
+static void keep_places(uint64_t page, unsigned int count, const bool *zero)
+{
+	unsigned int i;
+
+	for (i = 0; i < count; i++)
+		if (!zero[i])
+			far_discard_none(far_place_of(page + i));
+}
+
+/* Without the lock */
+static void put_run(uint32_t slot, uint64_t page, unsigned int count, const bool *zero)
+{
+	unsigned int i, from;
+
 	for (from = 0; from < count; from = i) {
 		for (i = from; i < count && !zero[i]; i++)
 			;
@@ -254,7 +271,7 @@ static void was_put(uint64_t n, uint32_t slot, bool zero)
 	if (zero) {
 		far.count.zeros++;
 		if (page->flags & FAR_IN_STORE)
-			far_stripe_discard(&far.stripe, far_place_of(n));
+			far_discard(far_place_of(n));
 		page->flags &= (uint8_t)~FAR_IN_STORE;
 	} else {
 		far.count.put++;
@@ -273,6 +290,10 @@ bool far_write_back(void)
 
 	if (!count)
 		return false;
+	pthread_mutex_unlock(&far.lock);
+	find_zeros(slot, count, zero);
+	pthread_mutex_lock(&far.lock);
+	keep_places(page, count, zero);
 	pthread_mutex_unlock(&far.lock);
 	put_run(slot, page, count, zero);
 	pthread_mutex_lock(&far.lock);

@@ -133,8 +133,13 @@ enum { FAR_BATCH = 64, FAR_BATCH_BYTES = 1 << 20 };
  * @protocol:	how pages are exchanged
  * @trip:	of the paper's protocols: one a page
  * @internal, @asked, @external: their queues of busy pages
+ * @stale:	a bitmap of the places whose contents the stores may forget, of @stale_words words;
+ *		@stale_count: how many; @stale_at: the word to go on with
+ * @discarding, @discards: the first of the places that they are told of now, and how many
+ * @discard:	there may be such places
  * @writing:	pages being put now
  * @changes:	counts what @changed tells, for those who must look twice
+ * @left:	the job has ended, and threads that a store keeps waiting were left behind
  */
 struct far_pager {
 	struct far_uffd uffd;
@@ -175,6 +180,11 @@ struct far_pager {
 	struct far_trip *trip;
 	struct far_list internal, asked, external;
 
+	uint64_t *stale;
+	uint64_t stale_words, stale_count, stale_at;
+	uint64_t discarding, discards;
+	pthread_cond_t discard;
+
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
 	pthread_cond_t work;
@@ -182,10 +192,11 @@ struct far_pager {
 	unsigned int writing;
 	unsigned int threads;
 	unsigned int started;
-	pthread_t thread[FAR_THREADS_MAX + FAR_WORKERS];
+	pthread_t thread[FAR_THREADS_MAX + FAR_WORKERS + 1];
 	int stop_fd;
 	bool stop;
 	bool dying;
+	bool left;
 	pid_t pid;
 	uint64_t ram;
 	struct pvas_far_counters count;
@@ -297,7 +308,12 @@ void far_memory_unmap(void);
 /* ---- thread.c ---- */
 
 int far_threads_start(void);
-void far_threads_stop(void);
+
+/*
+ * In so many seconds; -1: as long as it takes. False: stores keep some of them waiting. Nobody needs
+ * a page any more: they and all that they use stay, and do nothing that can be seen.
+ */
+bool far_threads_stop(int seconds);
 
 /*
  * A page can't be had: one line on standard error, and the end of the process; of a job,
@@ -308,7 +324,7 @@ extern void (*far_when_dying)(const char *what);
 
 /* api.c: the pager without its public functions */
 int far_pager_open(const struct far_config *config);
-void far_pager_close(void);
+bool far_pager_close(int seconds);	/* as far_threads_stop() */
 
 /* ---- the following are called with the lock held; * may release it meanwhile ---- */
 
@@ -334,6 +350,13 @@ uint32_t far_slot_for_fetch(bool demand);			/* * if @demand: waits for one */
 uint32_t far_slot_for_out(void);				/* FAR_NO_SLOT: none now */
 /* The one behind @slot, of the same kind, if it is free or, to take pages out, as good as free */
 bool far_slot_take_next(uint32_t slot);
+
+/* discard.c */
+int far_discards_open(uint64_t places);
+void far_discards_close(void);
+void far_discard(uint64_t place);				/* the stores may forget it */
+void far_discard_none(uint64_t place);				/* * it will be put */
+bool far_discard_work(void);					/* * false: none to be told */
 
 /* evict.c */
 void far_frame_reserve(void);					/* * count one more in @mapped */

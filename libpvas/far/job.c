@@ -18,13 +18,14 @@
 #include "places.h"
 
 #define KERNEL_PAGE 4096UL
-#define FIRST 2	/* pages: a small buffer can lie in two */
+#define END_S 2	/* that long a job's end waits for its stores */
 
 /*
  * Of each row, the end of the highest mapping so far, and a page below which none is free: so
- * that the search for room does not begin at the beginning each time
+ * that the search for room does not begin at the beginning each time. At a task's end, how many
+ * pages of the row have no contents any more.
  */
-static uint64_t *top, *low;
+static uint64_t *top, *low, *emptied;
 
 uint64_t far_job_top(unsigned int row)
 {
@@ -187,15 +188,15 @@ static void free_if_empty(uint64_t n)
 int64_t far_job_unmap(uint64_t addr, uint64_t len)
 {
 	uint64_t first = far_page_at(addr), last = far_page_at(addr + len - 1), full, end;
-	bool emptied;
+	bool done;
 	int64_t err;
 
 	full = first + (addr != (uint64_t)far_page_addr(first));
 	end = last + (addr + len == (uint64_t)far_page_addr(last) + far.page_size);
 	pthread_mutex_lock(&far.lock);
-	emptied = empty(full, end);
+	done = empty(full, end);
 	pthread_mutex_unlock(&far.lock);
-	if (!emptied)
+	if (!done)
 		return -EIO;
 	err = munmap((void *)addr, len) ? -errno : 0;
 	pthread_mutex_lock(&far.lock);
@@ -272,13 +273,38 @@ static int64_t job_map_at(uint64_t addr, uint64_t len, int prot, int replace)
 	return at;
 }
 
-static void job_end(unsigned int row)
+/* As empty(), of a row's pages, until one is busy: a store has it, perhaps for long. With the lock */
+static bool empty_row(uint64_t from, unsigned int row)
+{
+	uint64_t n;
+
+	for (; (n = from + emptied[row]) < top[row]; emptied[row]++) {
+		if (far.page[n].state == FAR_BUSY)
+			return false;
+		if (far.page[n].state != FAR_FREE)
+			far_page_forget(n);
+	}
+	return true;
+}
+
+/* The caller has other tasks to care for: it never waits for a store here, but calls again. */
+static int job_end(unsigned int row)
 {
 	uint64_t from = row * far.part_pages;
+	bool done;
 
-	if (top[row] > from)
-		far_job_unmap((uint64_t)far_page_addr(from), (top[row] - from) * far.page_size);
-	top[row] = 0;
+	pthread_mutex_lock(&far.lock);
+	done = far.dying || empty_row(from, row);
+	pthread_mutex_unlock(&far.lock);
+	if (!done || far.dying || top[row] <= from)
+		return done;
+	munmap(far_page_addr(from), (top[row] - from) * far.page_size);
+	pthread_mutex_lock(&far.lock);
+	free_busy(from, top[row]);
+	top[row] = emptied[row] = 0;
+	far_changed();
+	pthread_mutex_unlock(&far.lock);
+	return true;
 }
 
 /* ---- discard ---- */
@@ -298,13 +324,13 @@ static void drop_part(uint64_t n, uint64_t addr, uint64_t len)
 
 static void drop_whole(uint64_t first, uint64_t end)
 {
-	bool emptied;
+	bool done;
 	uint64_t n;
 
 	pthread_mutex_lock(&far.lock);
-	emptied = empty(first, end);
+	done = empty(first, end);
 	pthread_mutex_unlock(&far.lock);
-	if (!emptied)
+	if (!done)
 		return;
 	far_uffd_drop(far_page_addr(first), (end - first) * far.page_size);
 	pthread_mutex_lock(&far.lock);
@@ -332,82 +358,6 @@ static int64_t job_discard(uint64_t addr, uint64_t len)
 	return 0;
 }
 
-/* ---- hold: for system calls ---- */
-
-void far_job_pin(uint64_t n)
-{
-	far.pinned += !far.page[n].pins++;
-}
-
-void far_job_unpin(uint64_t n)
-{
-	if (far.page[n].pins && !--far.page[n].pins)
-		far.pinned--;
-}
-
-/*
- * At most half of the budget, so that there is always a page that can go; and a quarter for
- * what is more than the first pages of a call, so that long ones leave room for others.
- */
-static bool pin(uint64_t n, uint64_t nth)
-{
-	uint64_t most = nth < FIRST ? far.frames / 2 : far.frames / 4;
-
-	if (far.page[n].pins == UINT16_MAX || (!far.page[n].pins && far.pinned >= most))
-		return false;
-	far_job_pin(n);
-	return true;
-}
-
-static uint64_t job_hold(uint64_t addr, uint64_t len, int write)
-{
-	uint64_t at, n, end = addr + len, nth = 0;
-
-	pthread_mutex_lock(&far.lock);
-	for (at = addr; at < end; at = (uint64_t)far_page_addr(n) + far.page_size) {
-		n = far_page_at(at);
-		if (n == far.pages)
-			break;		/* the rest is the kernel's to look at */
-		if (!pin(n, nth++)) {
-			end = at;
-			break;
-		}
-		/* If it is not mapped, the call fails as it should. */
-		far_page_bring_in(n, write);
-		pthread_mutex_unlock(&far.lock);
-		far_uffd_fill(&far.uffd, far_page_addr(n), far.page_size);
-		pthread_mutex_lock(&far.lock);
-	}
-	pthread_mutex_unlock(&far.lock);
-	return end - addr;
-}
-
-/* The first and the last page may be used in part. */
-static uint64_t job_room(void)
-{
-	uint64_t pages;
-
-	pthread_mutex_lock(&far.lock);
-	pages = far.frames / 4 > far.pinned + 2 ? far.frames / 4 - far.pinned - 2 : 0;
-	pthread_mutex_unlock(&far.lock);
-	return pages * far.page_size;
-}
-
-static void job_release(uint64_t addr, uint64_t len)
-{
-	uint64_t at, n;
-
-	pthread_mutex_lock(&far.lock);
-	for (at = addr; at < addr + len; at = (uint64_t)far_page_addr(n) + far.page_size) {
-		n = far_page_at(at);
-		if (n == far.pages)
-			break;
-		far_job_unpin(n);
-	}
-	far_changed();
-	pthread_mutex_unlock(&far.lock);
-}
-
 /* ---- the pager ---- */
 
 static int job_plan(const struct pvas_far_attr *attr, uint64_t *size, uint64_t *page)
@@ -424,13 +374,13 @@ static void job_close(void)
 {
 	far_holder_stop();
 	/* A thread of the pager waits for its end; so does what it holds. */
-	if (far.dying)
+	if (far.dying || !far_pager_close(END_S))
 		return;
 	far_places_close();
 	free(top);
 	free(low);
-	top = low = NULL;
-	far_pager_close();
+	free(emptied);
+	top = low = emptied = NULL;
 }
 
 static int job_open(const struct pvas_far_attr *attr, const struct pvas_far_rows *rows,
@@ -455,7 +405,8 @@ static int job_open(const struct pvas_far_attr *attr, const struct pvas_far_rows
 	far.capacity = (config.size + config.page - 1) / config.page;
 	top = calloc(rows->count, sizeof(*top));
 	low = calloc(rows->count, sizeof(*low));
-	err = top && low ? far_places_open(far.capacity) : -ENOMEM;
+	emptied = calloc(rows->count, sizeof(*emptied));
+	err = top && low && emptied ? far_places_open(far.capacity) : -ENOMEM;
 	if (!err)
 		err = far_holder_start();
 	if (err)
@@ -477,9 +428,9 @@ FAR_PUBLIC const struct pvas_far_ops far_job_ops = {
 	.unmap = job_unmap,
 	.discard = job_discard,
 	.move = far_job_move,
-	.hold = job_hold,
-	.release = job_release,
-	.room = job_room,
+	.hold = far_job_hold,
+	.release = far_job_release,
+	.room = far_job_room,
 	.end = job_end,
 	.totals = far_job_totals,
 	.row = far_job_row,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* The pager of a job: shared by job.c and job_move.c */
+/* The pager of a job: shared by job.c, job_hold.c, job_move.c and areas.c */
 #ifndef PVAS_FAR_JOB_H
 #define PVAS_FAR_JOB_H
 
@@ -19,6 +19,17 @@ bool far_job_is_in_row(uint64_t addr, uint64_t len);
 /* With the lock */
 void far_job_pin(uint64_t page);
 void far_job_unpin(uint64_t page);
+
+/* job_hold.c: see struct pvas_far_ops */
+uint64_t far_job_hold(uint64_t addr, uint64_t len, int write);
+void far_job_release(uint64_t addr, uint64_t len);
+uint64_t far_job_room(void);
+
+/*
+ * areas.c: the protection of a range of the program's, PROT_READ and so on. -EFAULT: there is none
+ * that is the same for all of it, as not all is mapped, or by several mprotect()
+ */
+int far_area_protection(uint64_t addr, uint64_t len);
 
 int64_t far_job_move(uint64_t addr, uint64_t len, uint64_t new_len, int may_move);
 

@@ -65,13 +65,15 @@ static void put_out(uint64_t n)
 /* @to, which is empty, gets the contents of @from, which is empty then. With the lock. */
 static void give(uint64_t from, uint64_t to)
 {
-	uint32_t place = far.place[from];
 	struct far_page *a = &far.page[from], *b = &far.page[to];
+	uint32_t place;
 
 	/* A thread may have touched it already, wrongly: its contents are zeros. */
 	far_page_wait(to);
 	far_page_forget(to);
 	put_out(from);
+	/* Not before: an exchange swaps the places of pages, and releases the lock. */
+	place = far.place[from];
 	if (a->state == FAR_SLOT)
 		far.slot[a->slot].page = to;
 	b->slot = a->slot;

@@ -211,7 +211,7 @@ void far_page_forget(uint64_t n)
 		far_slot_free(page->slot);
 	}
 	if (page->flags & FAR_IN_STORE)
-		far_stripe_discard(&far.stripe, far_place_of(n));
+		far_discard(far_place_of(n));
 	page->flags &= FAR_START | FAR_SEQUENTIAL | FAR_WANTED;
 	page->state = FAR_BUSY;
 }

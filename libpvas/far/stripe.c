@@ -25,7 +25,7 @@ static bool has_failed(const struct far_stripe *s, unsigned int n)
 /* A store doesn't work. With copies it is used no more, and the user is told once. */
 static int drop(struct far_stripe *s, unsigned int n, int err)
 {
-	if (s->copies < 2)
+	if (s->copies < 2 || __atomic_load_n(&s->abandoned, __ATOMIC_ACQUIRE))
 		return err;
 	if (!__atomic_exchange_n(&s->failed[n], true, __ATOMIC_ACQ_REL))
 		/* Not stdio: a thread that waits for a page may hold its lock. */
@@ -107,16 +107,35 @@ int far_stripe_get(struct far_stripe *s, uint64_t first, uint64_t count, void *b
 	return err;
 }
 
-void far_stripe_discard(struct far_stripe *s, uint64_t page)
+/* Of pages in a row, those in one store are a row there. */
+static void discard_copy(struct far_stripe *s, uint64_t first, uint64_t count, unsigned int copy)
 {
-	unsigned int copy, n;
-	uint64_t row;
+	uint64_t i, row;
+	unsigned int n;
 
-	for (copy = 0; copy < s->copies; copy++) {
-		n = place_of(s, page, copy, &row);
+	for (i = 0; i < count && i < s->count; i++) {
+		n = place_of(s, first + i, copy, &row);
 		if (!has_failed(s, n))
-			s->store[n]->ops->discard(s->store[n], row, 1);
+			s->store[n]->ops->discard(s->store[n], row, (count - i - 1) / s->count + 1);
 	}
+}
+
+void far_stripe_discard(struct far_stripe *s, uint64_t first, uint64_t count)
+{
+	unsigned int copy;
+
+	for (copy = 0; copy < s->copies; copy++)
+		discard_copy(s, first, count, copy);
+}
+
+void far_stripe_abandon(struct far_stripe *s)
+{
+	unsigned int n;
+
+	__atomic_store_n(&s->abandoned, true, __ATOMIC_RELEASE);
+	for (n = 0; n < s->count; n++)
+		if (s->store[n]->ops->abandon)
+			s->store[n]->ops->abandon(s->store[n]);
 }
 
 uint64_t far_stripe_held(struct far_stripe *s)

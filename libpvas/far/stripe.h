@@ -18,11 +18,13 @@
  * @store:	them
  * @failed:	the store failed, and second copies are used in its place
  * @name:	as the user named it, for messages
+ * @abandoned:	no page is needed any more: see far_stripe_abandon()
  * @rows:	pages that each has for first copies; second copies follow
  */
 struct far_stripe {
 	struct far_store *store[PVAS_FAR_STORES_MAX];
 	bool failed[PVAS_FAR_STORES_MAX];
+	bool abandoned;
 	char *name[PVAS_FAR_STORES_MAX];
 	unsigned int count;
 	unsigned int copies;
@@ -34,7 +36,8 @@ int far_stripe_open(struct far_stripe *s, const char *specs, unsigned int copies
 		    size_t page_size, uint64_t pages);
 int far_stripe_put(struct far_stripe *s, uint64_t first, uint64_t count, const void *buf);
 int far_stripe_get(struct far_stripe *s, uint64_t first, uint64_t count, void *buf);
-void far_stripe_discard(struct far_stripe *s, uint64_t page);
+void far_stripe_discard(struct far_stripe *s, uint64_t first, uint64_t count);
+void far_stripe_abandon(struct far_stripe *s);	/* all that is under way fails, silently */
 uint64_t far_stripe_held(struct far_stripe *s);
 void far_stripe_close(struct far_stripe *s);
 

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "far.h"
@@ -35,6 +36,9 @@ void (*far_when_dying)(const char *what);
 
 void far_die(const char *what)
 {
+	if (__atomic_load_n(&far.left, __ATOMIC_ACQUIRE))
+		for (;;)
+			pause();
 	while (far_when_dying) {
 		far_when_dying(what);
 		/* The page stays busy: those who wait for it must not do so for ever. */
@@ -145,6 +149,17 @@ static void *receive(void *arg)
 	return take_steps(far.protocol->receive);
 }
 
+static void *discard(void *arg)
+{
+	(void)arg;
+	pthread_mutex_lock(&far.lock);
+	while (!far.stop)
+		if (!far_discard_work())
+			pthread_cond_wait(&far.discard, &far.lock);
+	pthread_mutex_unlock(&far.lock);
+	return NULL;
+}
+
 static int start(void *(*run)(void *), void *arg)
 {
 	pthread_attr_t attr;
@@ -206,22 +221,45 @@ int far_threads_start(void)
 	if (far.stop_fd < 0)
 		return far_fail(-errno, "eventfd: %s", strerror(errno));
 	err = far_exchanges() ? start_protocol() : start_own();
+	if (!err)
+		err = start(discard, NULL);
 	if (err)
-		far_threads_stop();
+		far_threads_stop(-1);
 	return err;
 }
 
-void far_threads_stop(void)
+static bool tell_to_stop(void)
 {
 	uint64_t one = 1;
 
 	pthread_mutex_lock(&far.lock);
 	__atomic_store_n(&far.stop, true, __ATOMIC_RELEASE);
 	pthread_cond_broadcast(&far.work);
+	pthread_cond_broadcast(&far.discard);
 	pthread_mutex_unlock(&far.lock);
-	if (write(far.stop_fd, &one, sizeof(one)) != sizeof(one))
-		return;		/* It can't be full. */
-	while (far.started)
-		pthread_join(far.thread[--far.started], NULL);
-	close(far.stop_fd);
+	return write(far.stop_fd, &one, sizeof(one)) == sizeof(one);
+}
+
+static bool join(pthread_t thread, const struct timespec *until)
+{
+	return !(until ? pthread_timedjoin_np(thread, NULL, until) : pthread_join(thread, NULL));
+}
+
+bool far_threads_stop(int seconds)
+{
+	struct timespec until;
+
+	clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_sec += seconds;
+	if (!tell_to_stop())
+		return false;		/* It can't be full. */
+	while (far.started && join(far.thread[far.started - 1], seconds < 0 ? NULL : &until))
+		far.started--;
+	if (!far.started) {
+		close(far.stop_fd);
+		return true;
+	}
+	__atomic_store_n(&far.left, true, __ATOMIC_RELEASE);
+	far_stripe_abandon(&far.stripe);
+	return false;
 }

@@ -93,12 +93,12 @@ void user_far_begin_part(const struct user_space *u, struct user_part *p)
 	p->far_end = p->far_start + f->length;
 }
 
-void user_far_end_part(struct user_space *u, const struct user_part *p)
+int user_far_end_part(struct user_space *u, const struct user_part *p)
 {
 	if (!p->far_end)
-		return;
+		return 1;
 	user_far_forget(u->far, p);
-	u->far->ops->end((unsigned int)((p->base >> u->space->shift) - u->space->first));
+	return u->far->ops->end((unsigned int)((p->base >> u->space->shift) - u->space->first));
 }
 
 int user_far_has(const struct user_space *u, uint64_t addr)

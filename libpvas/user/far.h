@@ -48,9 +48,10 @@ struct user_far {
 int user_far_begin(struct user_space *u);
 void user_far_finish(struct user_space *u);
 
-/* A partition was reserved: set its far part. Its task is gone: free that. */
+/* A partition was reserved: set its far part. */
 void user_far_begin_part(const struct user_space *u, struct user_part *p);
-void user_far_end_part(struct user_space *u, const struct user_part *p);
+/* Its task is gone: free that. 0: a store has a page of it still, call again. */
+int user_far_end_part(struct user_space *u, const struct user_part *p);
 
 /* Is it in a far part, of any partition? */
 int user_far_has(const struct user_space *u, uint64_t addr);

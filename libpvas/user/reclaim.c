@@ -178,18 +178,27 @@ static void add_stuck(struct user_space *u, struct user_part *p)
 	pthread_mutex_unlock(&u->lock);
 }
 
-/* Returns 0 if a worker still handles a request of the task; other partitions don't wait. */
+/* Does a worker still handle a request of the task, or a store have a page of it? Else it is locked. */
+static int is_in_use(struct user_space *u, struct user_part *p)
+{
+	if (__atomic_load_n(&p->handled, __ATOMIC_SEQ_CST) || pthread_mutex_trylock(&p->lock))
+		return 1;
+	if (p->reclaim != p->base || user_far_end_part(u, p))
+		return 0;
+	pthread_mutex_unlock(&p->lock);
+	return 1;
+}
+
+/* Returns 0 if it is in use; other partitions don't wait. */
 static int reclaim_one(struct user_space *u, struct user_part *p)
 {
 	int done;
 
-	if (__atomic_load_n(&p->handled, __ATOMIC_SEQ_CST) || pthread_mutex_trylock(&p->lock)) {
+	if (is_in_use(u, p)) {
 		add_stuck(u, p);
 		rotate(u);
 		return 0;
 	}
-	if (p->reclaim == p->base)
-		user_far_end_part(u, p);
 	done = unmap_some(u, p);
 	if (done) {
 		user_stay_free(p->stay);

@@ -140,6 +140,17 @@ static void close_host(struct far_store *store)
 	destroy(of(store));
 }
 
+static void abandon(struct far_store *store)
+{
+	struct host *host = of(store);
+
+	pthread_mutex_lock(&host->lock);
+	host_break(host, -ESHUTDOWN, "the job has ended");
+	host_wake(host);
+	pthread_cond_broadcast(&host->changed);
+	pthread_mutex_unlock(&host->lock);
+}
+
 static void start_io(struct host *host, struct far_io *io)
 {
 	struct host_op *op = io->count ? calloc(1, sizeof(*op)) : NULL;
@@ -210,6 +221,7 @@ const struct far_store_ops far_store_ucx = {
 	.discard = discard,
 	.counters = counters,
 	.close = close_host,
+	.abandon = abandon,
 	.submit = submit,
 	.poll = poll_host,
 };

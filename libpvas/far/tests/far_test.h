@@ -59,6 +59,13 @@ static inline struct pvas_far_counters counters(void)
 	return c;
 }
 
+/* The stores are told of freed pages in the background: wait for it. The test's time is limited. */
+static inline void wait_until_nothing_is_stored(void)
+{
+	while (counters().stored)
+		usleep(1000);
+}
+
 /* Bytes of this process that are resident */
 static inline size_t resident(void)
 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * A kernel before Linux 6.8, as far as libpvasfar can see: linked with --wrap=ioctl, so that
- * UFFDIO_API's answer has no UFFD_FEATURE_MOVE.
+ * Between libpvasfar and the kernel: linked with --wrap=ioctl. A kernel before Linux 6.8, as far as
+ * libpvasfar can see: UFFDIO_API's answer has no UFFD_FEATURE_MOVE. And a look at each call.
  */
 #include <linux/userfaultfd.h>
 #include <stdarg.h>
@@ -10,6 +10,7 @@
 #include "no_move.h"
 
 bool no_move;
+void (*before_ioctl)(unsigned long request, void *arg);
 
 int __real_ioctl(int fd, unsigned long request, ...);
 int __wrap_ioctl(int fd, unsigned long request, ...);
@@ -24,6 +25,8 @@ int __wrap_ioctl(int fd, unsigned long request, ...)
 	va_start(ap, request);
 	arg = va_arg(ap, void *);
 	va_end(ap);
+	if (before_ioctl)
+		before_ioctl(request, arg);
 	err = __real_ioctl(fd, request, arg);
 	if (!err && no_move && request == UFFDIO_API) {
 		api = arg;

@@ -7,4 +7,7 @@
 /* Pretend that the kernel has no UFFDIO_MOVE. */
 extern bool no_move;
 
+/* Called before each ioctl() of the pager, in the thread that makes it; NULL: not */
+extern void (*before_ioctl)(unsigned long request, void *arg);
+
 #endif

@@ -109,6 +109,17 @@ kill -KILL "$(find_servers)"
 timeout 30 tail --pid="$launcher" -f /dev/null
 ! kill -KILL "$launcher" 2>/dev/null && grep -q '127.0.0.1:.*: the job ends$' "$tmp/log"
 ok start-server-killed $?
+# It is stopped, as if its node hangs, with pages on their way: pvasrun's end waits for none.
+begin_forever
+stopped=$(find_servers)
+kill -STOP "$stopped"
+sleep 2
+kill -TERM "$launcher"
+timeout 30 tail --pid="$launcher" -f /dev/null
+ended=$?
+kill -KILL "$launcher" "$stopped" 2>/dev/null
+[ $ended -eq 0 ] && until_gone
+ok start-server-stopped $?
 # One that doesn't end by itself
 PATH=$tmp/agents:$PATH timeout 60 "$pvasrun" --mpi none --ram 16M --far-start deaf=127.0.0.1 -n 1 "$task" fill \
 	>"$tmp/log" 2>&1
