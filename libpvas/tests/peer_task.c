@@ -401,6 +401,36 @@ static int scatter(int in, int out, size_t nr)
 	return failures || write(out, &c, 1) != 1 || read(in, &c, 1) < 0;
 }
 
+/*
+ * A fork child, which may take other rights: shared mappings that tasks execute can't be made
+ * writable there. How many there are, or -1.
+ */
+static int shared_code(void)
+{
+	unsigned long lo, hi;
+	char line[512];
+	FILE *f = fopen("/proc/self/maps", "re");
+	int n = 0;
+
+	while (f && fgets(line, sizeof(line), f)) {
+		if (sscanf(line, "%lx-%lx", &lo, &hi) != 2 || !strstr(line, "xs ") || lo / size == 0)
+			continue;
+		n++;
+		if (!mprotect((void *)lo, hi - lo, RW))
+			return -1;
+	}
+	return n;
+}
+
+static void child_and_code(void)
+{
+	pid_t pid = fork();
+
+	if (!pid)
+		_exit(shared_code() < 1);
+	CHECK(end_of(pid) == 0);
+}
+
 static int run(int argc, char **argv)
 {
 	const char *what = argv[1];
@@ -429,6 +459,8 @@ static int run(int argc, char **argv)
 		links(argv[2]);
 	else if (!strcmp(what, "shared-state"))
 		shared_state();
+	else if (!strcmp(what, "child-and-code"))
+		child_and_code();
 	else if (!strcmp(what, "own-state"))
 		own_state();
 	else

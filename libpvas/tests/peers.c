@@ -435,6 +435,11 @@ TEST_F(contained, shared_state)
 	EXPECT_EQ(run(self->s, "own-state", NULL), 0);
 }
 
+TEST_F(contained, child_and_code)
+{
+	EXPECT_EQ(run(self->s, "child-and-code", NULL), 0);
+}
+
 /* ---- a start that can't succeed reports the reason ---- */
 
 TEST(no_executable_memory)
