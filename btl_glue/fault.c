@@ -11,8 +11,30 @@
 static const struct mca_btl_pvas_faults *faults;
 static struct sigaction old_segv, old_bus;
 
+/* The peer that we know in each partition; 0: none */
+static uint32_t peer_gen[PVAS_MAX_TASKS + 2];
+
 /* Set while this thread accesses a peer's memory that can be freed meanwhile */
 __thread sigjmp_buf *mca_btl_pvas_fault_return;
+
+void mca_btl_pvas_expect_faults(uint32_t index, uint32_t gen)
+{
+	if (index < PVAS_MAX_TASKS + 2)
+		__atomic_store_n(&peer_gen[index], gen, __ATOMIC_RELAXED);
+}
+
+/* Another task, or after an exec another program, may have followed by now. */
+static bool has_ended(uint32_t index)
+{
+	const struct pvas_part *part = &faults->table[index];
+	uint32_t peer = __atomic_load_n(&peer_gen[index], __ATOMIC_RELAXED);
+	uint32_t state = __atomic_load_n(&part->state, __ATOMIC_ACQUIRE);
+	uint32_t gen = __atomic_load_n(&part->gen, __ATOMIC_RELAXED);
+
+	if (state == PVAS_PART_RUNNING)
+		return peer && peer != gen;
+	return state != PVAS_PART_RESERVED && gen;
+}
 
 /* The partition of a task that has ended; 0 if it is none */
 static uint32_t failed_partition(const void *addr)
@@ -24,9 +46,7 @@ static uint32_t failed_partition(const void *addr)
 		return 0;
 	index = (uint64_t)addr >> faults->shift;
 	/* A wild pointer mostly leads to where no task has ever been. */
-	if (index < PVAS_MAX_TASKS + 2 && index != faults->index && faults->table[index].gen &&
-	    faults->table[index].state != PVAS_PART_RUNNING &&
-	    faults->table[index].state != PVAS_PART_RESERVED)
+	if (index < PVAS_MAX_TASKS + 2 && index != faults->index && has_ended(index))
 		return index;
 	return 0;
 }

@@ -38,6 +38,7 @@ static void init_endpoint(mca_btl_pvas_endpoint_t *ep, struct opal_proc_t *proc,
 		.index = modex->index,
 		.distance = mca_btl_pvas_distance(proc->proc_flags),
 	};
+	mca_btl_pvas_expect_faults(ep->index, ep->gen);
 }
 
 /* Make endpoints for the processes that we reach, at most @peers->nr. */

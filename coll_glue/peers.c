@@ -112,8 +112,10 @@ static void look_up(struct mca_coll_pvas_peer *peer)
 	peer->home = mca_coll_pvas_home_of(&modex);
 	peer->member = (struct mca_coll_pvas_member) { modex.index, modex.gen };
 	if (mca_coll_pvas_member_alive(&peer->member) &&
-	    component.faults.table[modex.index].pid == modex.pid && alike(&modex))
+	    component.faults.table[modex.index].pid == modex.pid && alike(&modex)) {
+		mca_btl_pvas_expect_faults(modex.index, modex.gen);
 		return;
+	}
 	peer->member.index = 0;
 	if (alike(&modex) || warned)
 		return;

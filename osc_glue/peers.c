@@ -88,6 +88,7 @@ bool mca_osc_pvas_find_member(const struct ompi_group_t *group, int rank,
 	target->vpid = name.vpid;
 	target->index = modex.index;
 	target->gen = modex.gen;
+	mca_btl_pvas_expect_faults(modex.index, modex.gen);
 	return true;
 }
 

@@ -89,6 +89,7 @@ static void look_up(struct mca_pml_pvas_peer *peer)
 	}
 	peer->index = modex.index;
 	peer->gen = modex.gen;
+	mca_btl_pvas_expect_faults(peer->index, peer->gen);
 	peer->port = (struct mca_pml_pvas_port *)modex.port;
 	if (peer->port == component.port)
 		component.own_peer = peer;

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * usage: die kill|exec|stop SEED
+ * usage: die kill|exec|replace|stop SEED
  *
  * All exchange messages of random lengths, and at a random moment the last rank is killed, or
- * becomes another program: the others must end soon, with an error. Or it is stopped and
- * continued again and again, and all goes on.
+ * becomes another program: the others must end soon, with an error. So must they if the new
+ * program goes on, in memory where the old one's was. Or the rank is stopped and continued
+ * again and again, and all goes on.
  */
 #include "common.h"
 
@@ -41,10 +42,21 @@ static void every(int us, int interval, void (*handler)(int sig))
 	setitimer(ITIMER_REAL, &timer, NULL);
 }
 
+/* The others send when the new program runs, before they can have noticed. */
+static void replace(void)
+{
+	if (rank == size - 1)
+		execl("/bin/sleep", "sleep", "3", NULL);
+	sleep(1);
+	MPI_Send(out, 8, MPI_CHAR, size - 1, 0, MPI_COMM_WORLD);
+}
+
 static void prepare(uint64_t *seed)
 {
 	victim = getpid();
 	MPI_Bcast(&victim, 1, MPI_INT, size - 1, MPI_COMM_WORLD);
+	if (*how == 'r')
+		return;
 	if (rank == size - 1)
 		every(1000 + below(seed, 60000), *how == 's' ? 7000 : 0, end);
 	else if (rank == 0 && *how == 's')
@@ -72,8 +84,11 @@ int main(int argc, char **argv)
 	how = argc > 1 ? argv[1] : "kill";
 	begin(&argc, &argv);
 	prepare(&seed);
-	for (i = 0; *how != 's' || i < ROUNDS; i++)
+	for (i = 0; *how != 's' || i < ROUNDS; i++) {
 		exchange(&common, i % 30000);
+		if (*how == 'r' && i == 100)
+			replace();
+	}
 	if (rank == size - 1)
 		every(0, 0, end);
 	MPI_Barrier(MPI_COMM_WORLD);
