@@ -238,6 +238,41 @@ static void __attribute__((noreturn)) first_thread_ends(void)
 	pthread_exit(NULL);
 }
 
+/* All views of it that this process has. Returns how many there are. */
+static int try_views(void)
+{
+	FILE *maps = fopen("/proc/thread-self/maps", "re");
+	unsigned long from, to;
+	char line[512];
+	int n = 0;
+
+	CHECK(maps);
+	while (maps && fgets(line, sizeof(line), maps)) {
+		if (!strstr(line, "pvas-loader") || sscanf(line, "%lx-%lx", &from, &to) != 2)
+			continue;
+		CHECK(mprotect((void *)from, to - from, PROT_READ | PROT_WRITE) == -1);
+		CHECK(mprotect((void *)from, to - from, PROT_READ | PROT_WRITE | PROT_EXEC) == -1);
+		n++;
+	}
+	if (maps)
+		fclose(maps);
+	return n;
+}
+
+/* All tasks run it: a fork child can be another user's by the time it tries. */
+static void loader_stays_as_it_is(void)
+{
+	pid_t pid;
+
+	CHECK(try_views() > 0);
+	pid = fork();
+	if (!pid) {
+		CHECK(try_views() > 0);
+		_exit(failures != 0);
+	}
+	CHECK(end_of(pid) == 0);
+}
+
 static void *map_own(void *arg)
 {
 	int fd = *(int *)arg, other = memfd_create("y", 0);
@@ -415,7 +450,9 @@ static int run(int argc, char **argv)
 	if (!strcmp(what, "map-none"))
 		return mmap(NULL, PAGE, PROT_READ, MAP_SHARED, atoi(argv[2]), 0) != MAP_FAILED ||
 		       errno != ENODEV;
-	if (!strcmp(what, "fork"))
+	if (!strcmp(what, "loader"))
+		loader_stays_as_it_is();
+	else if (!strcmp(what, "fork"))
 		forker(argv[4], a, b);
 	else if (!strcmp(what, "marks"))
 		marks(a, b);

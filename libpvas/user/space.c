@@ -16,7 +16,6 @@
 
 #include "far.h"
 #include "rawsys.h"
-#include "stay.h"
 #include "thread.h"
 #include "worker.h"
 
@@ -187,19 +186,16 @@ static int make_parts(struct user_space *u)
 
 /* ---- requirements ---- */
 
-/* Seccomp rules and security modules can forbid to make memory executable. */
-static int make_image(struct user_space *u)
+/* As for the loader: seccomp rules and security modules can forbid it. */
+static int check_executable(void)
 {
-	char *p = mmap(NULL, USER_IMAGE_LEN, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
-		       -1, 0);
+	void *page = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	int err;
 
-	if (p == MAP_FAILED)
+	if (page == MAP_FAILED)
 		return -ENOMEM;
-	u->image = p;
-	memcpy(p, pvas_blob, USER_LOADER_LEN);
-	user_stay_make_thunk((unsigned char *)p + pvas_layout_up(USER_LOADER_LEN, 16), u);
-	err = mprotect(p, USER_IMAGE_LEN, PROT_READ | PROT_EXEC) ? errno : 0;
+	err = mprotect(page, PAGE, PROT_READ | PROT_EXEC) ? errno : 0;
+	munmap(page, PAGE);
 	if (err)
 		return pvas_fail(-EACCES,
 				 "user backend: memory of this process can't be made executable: %s (systemd's MemoryDenyWriteExecute, PR_SET_MDWE, or a security module)",
@@ -260,8 +256,7 @@ static void free_all(struct user_space *u)
 		munmap(u->pages, u->entries * sizeof(*u->pages));
 	if (u->parts)
 		munmap(u->parts, u->entries * sizeof(*u->parts));
-	if (u->image)
-		munmap(u->image, USER_IMAGE_LEN);
+	user_image_free(u);
 	user_credentials_end(u);
 	pvas_free_stack(u->space);
 	free(u);
@@ -301,7 +296,9 @@ static int fill(struct user_space *u)
 {
 	int err;
 
-	err = user_caller_begin();
+	err = check_executable();
+	if (!err)
+		err = user_caller_begin();
 	if (!err)
 		err = user_credentials_begin(u);
 	if (!err)
@@ -311,11 +308,10 @@ static int fill(struct user_space *u)
 	if (!err)
 		err = make_parts(u);
 	if (!err)
-		err = make_image(u);
-	if (!err)
 		err = user_reader_begin();
 	if (err)
 		return err;
+	user_image_make(u);
 	copy_aux(u);
 	u->fixed = is_fixed();
 	u->space->id = new_id();
