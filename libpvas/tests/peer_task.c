@@ -238,6 +238,41 @@ static void __attribute__((noreturn)) first_thread_ends(void)
 	pthread_exit(NULL);
 }
 
+/* All views of it that this process has. Returns how many there are. */
+static int try_views(void)
+{
+	FILE *maps = fopen("/proc/thread-self/maps", "re");
+	unsigned long from, to;
+	char line[512];
+	int n = 0;
+
+	CHECK(maps);
+	while (maps && fgets(line, sizeof(line), maps)) {
+		if (!strstr(line, "pvas-loader") || sscanf(line, "%lx-%lx", &from, &to) != 2)
+			continue;
+		CHECK(mprotect((void *)from, to - from, PROT_READ | PROT_WRITE) == -1);
+		CHECK(mprotect((void *)from, to - from, PROT_READ | PROT_WRITE | PROT_EXEC) == -1);
+		n++;
+	}
+	if (maps)
+		fclose(maps);
+	return n;
+}
+
+/* All tasks run it: a fork child can be another user's by the time it tries. */
+static void loader_stays_as_it_is(void)
+{
+	pid_t pid;
+
+	CHECK(try_views() > 0);
+	pid = fork();
+	if (!pid) {
+		CHECK(try_views() > 0);
+		_exit(failures != 0);
+	}
+	CHECK(end_of(pid) == 0);
+}
+
 static void *map_own(void *arg)
 {
 	int fd = *(int *)arg, other = memfd_create("y", 0);
@@ -401,36 +436,6 @@ static int scatter(int in, int out, size_t nr)
 	return failures || write(out, &c, 1) != 1 || read(in, &c, 1) < 0;
 }
 
-/*
- * A fork child, which may take other rights: shared mappings that tasks execute can't be made
- * writable there. How many there are, or -1.
- */
-static int shared_code(void)
-{
-	unsigned long lo, hi;
-	char line[512];
-	FILE *f = fopen("/proc/self/maps", "re");
-	int n = 0;
-
-	while (f && fgets(line, sizeof(line), f)) {
-		if (sscanf(line, "%lx-%lx", &lo, &hi) != 2 || !strstr(line, "xs ") || lo / size == 0)
-			continue;
-		n++;
-		if (!mprotect((void *)lo, hi - lo, RW))
-			return -1;
-	}
-	return n;
-}
-
-static void child_and_code(void)
-{
-	pid_t pid = fork();
-
-	if (!pid)
-		_exit(shared_code() < 1);
-	CHECK(end_of(pid) == 0);
-}
-
 static int run(int argc, char **argv)
 {
 	const char *what = argv[1];
@@ -445,7 +450,9 @@ static int run(int argc, char **argv)
 	if (!strcmp(what, "map-none"))
 		return mmap(NULL, PAGE, PROT_READ, MAP_SHARED, atoi(argv[2]), 0) != MAP_FAILED ||
 		       errno != ENODEV;
-	if (!strcmp(what, "fork"))
+	if (!strcmp(what, "loader"))
+		loader_stays_as_it_is();
+	else if (!strcmp(what, "fork"))
 		forker(argv[4], a, b);
 	else if (!strcmp(what, "marks"))
 		marks(a, b);
@@ -459,8 +466,6 @@ static int run(int argc, char **argv)
 		links(argv[2]);
 	else if (!strcmp(what, "shared-state"))
 		shared_state();
-	else if (!strcmp(what, "child-and-code"))
-		child_and_code();
 	else if (!strcmp(what, "own-state"))
 		own_state();
 	else

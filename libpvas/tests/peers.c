@@ -353,6 +353,11 @@ TEST_F(peers, end_of_many_mappings)
 
 /* ---- threads, descriptors, links, and what is the whole mm's ---- */
 
+TEST_F(peers, loader_stays_as_it_is)
+{
+	EXPECT_EQ(run(self->s, "loader", NULL), 0);
+}
+
 TEST_F(peers, first_thread_ends)
 {
 	EXPECT_EQ(run(self->s, "first-thread-ends", NULL), 0);
@@ -433,11 +438,6 @@ TEST_F(contained, shared_state)
 {
 	EXPECT_EQ(run(self->s, "shared-state", NULL), 0);
 	EXPECT_EQ(run(self->s, "own-state", NULL), 0);
-}
-
-TEST_F(contained, child_and_code)
-{
-	EXPECT_EQ(run(self->s, "child-and-code", NULL), 0);
 }
 
 /* ---- a start that can't succeed reports the reason ---- */

@@ -257,26 +257,16 @@ void user_child_take_name(const char *path)
 
 /* ---- memory ---- */
 
-/*
- * Fill the partition's page, which has what the kernel would know, and map the loader: a second
- * view of the image, which is shared, at a place where nothing is yet.
- */
+/* Fill the partition's page, which has what the kernel would know, and map the loader. */
 static int make_top(const struct user_space *u, struct user_part *p,
 		    const struct user_program *prog)
 {
-	uint64_t loader = user_loader_of(p);
-	long ret;
-
-	ret = pvas_raw6(__NR_mremap, (long)u->image, 0, USER_IMAGE_LEN,
-			MREMAP_MAYMOVE | MREMAP_FIXED, loader, 0);
-	if (ret != (long)loader)
-		return ret < 0 ? (int)ret : -ENOMEM;
 	p->page->brk = p->brk;
 	p->page->heap_end = p->heap_end;
-	p->page->loader = loader;
+	p->page->loader = user_loader_of(p);
 	p->page->cookie = u->cookie;
 	strcpy(p->page->exe, prog->exe);
-	return 0;
+	return user_image_map(u, user_loader_of(p));
 }
 
 /* By the same rule as the kernel's for an execve() */

@@ -16,7 +16,6 @@
 
 #include "far.h"
 #include "rawsys.h"
-#include "stay.h"
 #include "thread.h"
 #include "worker.h"
 
@@ -187,60 +186,21 @@ static int make_parts(struct user_space *u)
 
 /* ---- requirements ---- */
 
-static int write_image(const struct user_space *u, int fd)
+/* As for the loader: seccomp rules and security modules can forbid it. */
+static int check_executable(void)
 {
-	const off_t at = (off_t)pvas_layout_up(USER_LOADER_LEN, 16);
-	unsigned char thunk[PVAS_THUNK_LEN];
+	void *page = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	int err;
 
-	errno = 0;
-	user_stay_make_thunk(thunk, u);
-	if (ftruncate(fd, (off_t)USER_IMAGE_LEN) ||
-	    pwrite(fd, pvas_blob, USER_LOADER_LEN, 0) != (ssize_t)USER_LOADER_LEN ||
-	    pwrite(fd, thunk, sizeof(thunk), at) != (ssize_t)sizeof(thunk))
-		return errno ? -errno : -EIO;
-	return fcntl(fd, F_ADD_SEALS, F_SEAL_FUTURE_WRITE | F_SEAL_SHRINK | F_SEAL_GROW |
-				      F_SEAL_SEAL) ? -errno : 0;
-}
-
-/*
- * Tasks and their fork children share the image. A child can take other rights than the tasks,
- * so it must not be able to write there: the file is sealed before anybody has a view of it.
- */
-static int make_sealed_file(const struct user_space *u)
-{
-	int fd = memfd_create("pvas-loader", MFD_CLOEXEC | OPT_NOEXEC_SEAL), err;
-
-	if (fd < 0)	/* before Linux 6.3 */
-		fd = memfd_create("pvas-loader", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-	if (fd < 0)
-		return -errno;
-	err = write_image(u, fd);
+	if (page == MAP_FAILED)
+		return -ENOMEM;
+	err = mprotect(page, PAGE, PROT_READ | PROT_EXEC) ? errno : 0;
+	munmap(page, PAGE);
 	if (err)
-		close(fd);
-	return err ?: fd;
-}
-
-/* PR_SET_MDWE, seccomp rules and security modules can forbid to make memory executable. */
-static int make_image(struct user_space *u)
-{
-	int fd = make_sealed_file(u), err = 0;
-
-	if (fd < 0)
-		return pvas_fail(fd, "user backend: can't make a file for the loader: %s",
-				 strerror(-fd));
-	u->image = mmap(NULL, USER_IMAGE_LEN, PROT_READ | PROT_EXEC, MAP_SHARED, fd, 0);
-	if (u->image == MAP_FAILED) {
-		err = errno;
-		u->image = NULL;
-	} else if (pvas_raw2(__NR_prctl, OPT_GET_MDWE, 0) > 0) {
-		err = EACCES;
-	}
-	close(fd);
-	if (!err)
-		return 0;
-	return pvas_fail(-EACCES,
-			 "user backend: memory of this process can't be made executable: %s (systemd's MemoryDenyWriteExecute, PR_SET_MDWE, or a security module)",
-			 strerror(err));
+		return pvas_fail(-EACCES,
+				 "user backend: memory of this process can't be made executable: %s (systemd's MemoryDenyWriteExecute, PR_SET_MDWE, or a security module)",
+				 strerror(err));
+	return 0;
 }
 
 /* Entries that describe machine and kernel are the same for the launcher and its tasks. */
@@ -296,8 +256,7 @@ static void free_all(struct user_space *u)
 		munmap(u->pages, u->entries * sizeof(*u->pages));
 	if (u->parts)
 		munmap(u->parts, u->entries * sizeof(*u->parts));
-	if (u->image)
-		munmap(u->image, USER_IMAGE_LEN);
+	user_image_free(u);
 	user_credentials_end(u);
 	pvas_free_stack(u->space);
 	free(u);
@@ -337,7 +296,9 @@ static int fill(struct user_space *u)
 {
 	int err;
 
-	err = user_caller_begin();
+	err = check_executable();
+	if (!err)
+		err = user_caller_begin();
 	if (!err)
 		err = user_credentials_begin(u);
 	if (!err)
@@ -347,11 +308,10 @@ static int fill(struct user_space *u)
 	if (!err)
 		err = make_parts(u);
 	if (!err)
-		err = make_image(u);
-	if (!err)
 		err = user_reader_begin();
 	if (err)
 		return err;
+	user_image_make(u);
 	copy_aux(u);
 	u->fixed = is_fixed();
 	u->space->id = new_id();

@@ -39,6 +39,7 @@
  *	locked.c	record locks on what an execve() that stays would open
  *	program.c	a new task: which file is its program: #! and ELF checks
  *	stack.c		its stack
+ *	image.c		the loader in its partition
  *	child.c		the new process, from clone() to the loader
  *	stay_threads.c	an execve() that stays: the end of the task's other threads
  *	stay_signals.c	an execve() that stays: signals and timers
@@ -311,7 +312,7 @@ struct user_map {
  * @err:	-errno of that, and
  * @why:	an explanation
  * @rights:	of the thread that created the space
- * @image:	the loader and what is behind it, of which each partition has a view
+ * @image:	the loader and what is behind it, of which each partition has a view; or NULL
  * @scratch:	USER_SCRATCH bytes for the thread that has the handle: a new buffer for each
  *		task would be mapped and unmapped, which all processors that run tasks notice
  * @descriptors: all that the process had then have lower numbers
@@ -465,6 +466,15 @@ void user_reclaim_begin(struct user_space *u, struct user_part *p);
 
 /* For a millisecond. Returns in how many ms to continue; -1: there is nothing left. */
 int user_reclaim_some(struct user_space *u);
+
+/* ---- image.c ---- */
+
+/* Before there are tasks: what each of them will have a view of, if possible; and its end */
+void user_image_make(struct user_space *u);
+void user_image_free(struct user_space *u);
+
+/* In a process that becomes a task: the loader in its partition. 0 or -errno */
+int user_image_map(const struct user_space *u, uint64_t at);
 
 /* ---- supervisor.c ---- */
 
