@@ -15,6 +15,7 @@
  *  pvas_event.c    fork, exec and exit of processes
  *  pvas_bounds.c   the hooks in mm/: placement, stacks, fork
  *  pvas_calls.c    the table of limits on a task's calls that change the mm
+ *  pvas_fill.c	    the same for memory that userfaultfds fill
  *  pvas_uffd.c	    userfaultfds of a space
  *  pvas_guard.c    the hooks that protect a task's ids and namespaces
  *  pvas_fork.c	    children: guests, and processes with a copy of the mm
