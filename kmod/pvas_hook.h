@@ -107,6 +107,10 @@ void pvas_on_key(unsigned long ip, unsigned long parent_ip, struct ftrace_ops *o
 
 extern const struct pvas_hook_set pvas_guard_set;	/* pvas_guard.c */
 
+/* pvas_signal.c */
+extern const struct pvas_hook_set pvas_signal_set;
+void pvas_signal_init(void);
+
 /* pvas_event.c */
 extern const struct pvas_hook_set pvas_event_set;
 int pvas_event_init(void);
