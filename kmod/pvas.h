@@ -8,6 +8,7 @@
  *  pvas_program.c  is the program fit to be a task?
  *  pvas_join.c	    the change to the mm of the space
  *  pvas_stack.c    the new stack
+ *  pvas_signal.c   signals that are sent during that change
  *  pvas_stay.c	    the exec of a task, which stays in its partition
  *  pvas_create.c   CREATE and ATTACH
  *  pvas_creator.c  the permitted contents of an mm that becomes a space
@@ -15,6 +16,7 @@
  *  pvas_event.c    fork, exec and exit of processes
  *  pvas_bounds.c   the hooks in mm/: placement, stacks, fork
  *  pvas_calls.c    the table of limits on a task's calls that change the mm
+ *  pvas_fill.c	    the same for memory that userfaultfds fill
  *  pvas_uffd.c	    userfaultfds of a space
  *  pvas_guard.c    the hooks that protect a task's ids and namespaces
  *  pvas_fork.c	    children: guests, and processes with a copy of the mm
@@ -278,6 +280,8 @@ struct pvas_partition {
  *		without those that the kernel created
  * @entering:	exec is still building the task: hooks ignore it
  * @reclaims:	its leaving has started the reclaim of the partition
+ * @switching:	it looks like a kernel thread, see pvas_signal.c; under its siglock
+ * @held:	signals that were sent to it meanwhile; under its siglock
  * @work:	runs after the process has left
  * @mnt_ns:	until then, its mount namespace, held: see pvas_member_leave()
  */
@@ -292,6 +296,8 @@ struct pvas_member {
 	int threads;
 	bool entering;
 	bool reclaims;
+	bool switching;
+	struct list_head held;
 	struct callback_head work;
 	struct ns_common *mnt_ns;
 	struct rcu_head rcu;

@@ -36,11 +36,6 @@ MODULE_PARM_DESC(refuse_ia32,
 
 /* ---- stubs that redirected calls go to ---- */
 
-static asmlinkage long pvas_stub_eperm(const struct pt_regs *regs)
-{
-	return -EPERM;
-}
-
 static long pvas_stub_enomem(void)
 {
 	return -ENOMEM;

@@ -42,7 +42,7 @@
 
 /* ---- stubs that redirected calls go to ---- */
 
-static long pvas_stub_eperm(void)
+long pvas_stub_eperm(void)
 {
 	return -EPERM;
 }
@@ -72,7 +72,7 @@ static int pvas_stub_mlock_skip(PVAS_MLOCK_FIXUP_ARGS)
 
 /* ---- checks: the stub to go to, or NULL ---- */
 
-static void *pvas_within(const struct pvas_partition *part, unsigned long addr, unsigned long len)
+void *pvas_within(const struct pvas_partition *part, unsigned long addr, unsigned long len)
 {
 	return pvas_mm_foreign(part, addr, len) ? pvas_stub_eperm : NULL;
 }
@@ -352,26 +352,6 @@ static void *pvas_check_arch_prctl(const struct pvas_partition *part, struct pt_
 	}
 }
 
-/* (mm or ctx, addr, len, ...) of userfaultfd's ioctls; see pvas_uffd.c for the others */
-static void *pvas_check_uffd_fill(const struct pvas_partition *part, struct pt_regs *regs)
-{
-	return pvas_within(part, regs->si, regs->dx);
-}
-
-/* (mm or ctx, addr, source, len, ...): the caller could read the source anyway */
-static void *pvas_check_uffd_copy(const struct pvas_partition *part, struct pt_regs *regs)
-{
-	return pvas_within(part, regs->si, regs->cx);
-}
-
-/* The same, but the pages are moved away from the source. */
-static void *pvas_check_uffd_move(const struct pvas_partition *part, struct pt_regs *regs)
-{
-	void *stub = pvas_check_uffd_copy(part, regs);
-
-	return stub ?: pvas_within(part, regs->dx, regs->cx);
-}
-
 /* ---- the table ---- */
 
 /* The most frequent come first. */
@@ -415,28 +395,9 @@ const struct pvas_bound pvas_call_bounds[] = {
 	{ }
 };
 
-/* By userfaultfd's ioctls, whose memory need not be the caller's */
-const struct pvas_bound pvas_fill_bounds[] = {
-	{ "mwriteprotect_range", pvas_check_uffd_fill, .absent = PVAS_NO_UFFD },
-	{ "mcopy_atomic", pvas_check_uffd_copy, .absent = PVAS_NO_UFFD || PVAS_UFFD_MFILL },
-	{ "mcopy_continue", pvas_check_uffd_fill, .absent = PVAS_NO_UFFD || PVAS_UFFD_MFILL },
-	{ "mfill_zeropage", pvas_check_uffd_fill, .absent = PVAS_NO_UFFD || PVAS_UFFD_MFILL },
-	{ "mfill_atomic_copy", pvas_check_uffd_copy, .absent = PVAS_NO_UFFD || !PVAS_UFFD_MFILL },
-	{ "mfill_atomic_continue", pvas_check_uffd_fill,
-	  .absent = PVAS_NO_UFFD || !PVAS_UFFD_MFILL },
-	{ "mfill_atomic_zeropage", pvas_check_uffd_fill,
-	  .absent = PVAS_NO_UFFD || !PVAS_UFFD_MFILL },
-	{ "mfill_atomic_poison", pvas_check_uffd_fill,
-	  .absent = PVAS_NO_UFFD || !PVAS_UFFD_POISON || PVAS_UFFD_UNCHECKED },
-	{ "move_pages", pvas_check_uffd_move,
-	  .absent = PVAS_NO_UFFD || !PVAS_UFFD_MOVE || PVAS_UFFD_UNCHECKED },
-	{ }
-};
-
 /* ---- from the address of a function to its entry ---- */
 
 static unsigned long pvas_call_at[ARRAY_SIZE(pvas_call_bounds)];
-static unsigned long pvas_fill_at[ARRAY_SIZE(pvas_fill_bounds)];
 
 /* ftrace passes an address: the first call of each function is matched by its name. */
 static const struct pvas_bound *pvas_learn_bound(const struct pvas_bound *bounds,
@@ -455,9 +416,8 @@ static const struct pvas_bound *pvas_learn_bound(const struct pvas_bound *bounds
 	return NULL;
 }
 
-static const struct pvas_bound *pvas_find_bound(const struct pvas_bound *bounds,
-						unsigned long *at, unsigned int n,
-						unsigned long ip)
+const struct pvas_bound *pvas_find_bound(const struct pvas_bound *bounds, unsigned long *at,
+					 unsigned int n, unsigned long ip)
 {
 	unsigned int i;
 
@@ -481,44 +441,4 @@ void notrace pvas_on_call(unsigned long ip, unsigned long parent_ip, struct ftra
 	stub = bound ? bound->check(part, regs) : pvas_stub_eperm;
 	if (stub)
 		pvas_redirect(regs, stub);
-}
-
-/*
- * (mm or ctx, ...). Only a task fills memory of its space: an ioctl of another process that has
- * begun before the space was made would fill one that nobody is in.
- */
-void notrace pvas_on_fill(unsigned long ip, unsigned long parent_ip, struct ftrace_ops *ops,
-			  struct ftrace_regs *fregs)
-{
-	struct pvas_partition *part = pvas_task_partition();
-	struct pt_regs *regs = ftrace_get_regs(fregs);
-	const struct pvas_bound *bound = NULL;
-	void *stub;
-
-	if (!regs || !pvas_space_has_mm(PVAS_UFFD_FILL_MM(regs->di)))
-		return;
-	if (part && part->space->mm == PVAS_UFFD_FILL_MM(regs->di))
-		bound = pvas_find_bound(pvas_fill_bounds, pvas_fill_at, ARRAY_SIZE(pvas_fill_at),
-					ip);
-	stub = bound ? bound->check(part, regs) : pvas_stub_eperm;
-	if (stub)
-		pvas_redirect(regs, stub);
-}
-
-/*
- * For each page, since a UFFDIO_COPY whose data come from a file server can be in the middle of
- * mcopy_atomic() when the space is made.
- */
-void notrace pvas_on_install_page(unsigned long ip, unsigned long parent_ip,
-				  struct ftrace_ops *ops, struct ftrace_regs *fregs)
-{
-	struct pvas_partition *part = pvas_task_partition();
-	struct pt_regs *regs = ftrace_get_regs(fregs);
-	const struct mm_struct *mm;
-
-	if (!regs)
-		return;
-	mm = PVAS_INSTALL_MM(regs);
-	if (pvas_space_has_mm(mm) && !(part && part->space->mm == mm))
-		pvas_redirect(regs, pvas_stub_eperm);
 }

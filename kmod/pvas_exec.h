@@ -45,6 +45,10 @@ int pvas_program_check_interp(struct linux_binprm *bprm, const struct pvas_elf_i
 /* pvas_join.c */
 int pvas_join(struct pvas_space *space);
 
+/* pvas_signal.c */
+void pvas_signals_hold(void);
+void pvas_signals_release(void);
+
 /* pvas_stack.c */
 int pvas_stack_measure(struct pvas_exec *ex);
 int pvas_stack_build(struct pvas_exec *ex, int fd, unsigned long *sp, unsigned long *start);

@@ -2,7 +2,7 @@
 /*
  * Hooks are switched on with the first space and off after the last, so a machine
  * without a space pays nothing. Each subject has its own set: pvas_bounds.c,
- * pvas_guard.c, pvas_event.c.
+ * pvas_guard.c, pvas_event.c, pvas_signal.c.
  *
  * Once needed, an ftrace_ops stays registered until the module is removed: unregistering
  * waits, under ftrace's own lock, until each task that was preempted has run again, and a
@@ -32,7 +32,7 @@
 #define PVAS_LINGER	msecs_to_jiffies(200)
 
 static const struct pvas_hook_set * const pvas_hook_sets[] = {
-	&pvas_event_set, &pvas_bounds_set, &pvas_guard_set
+	&pvas_event_set, &pvas_bounds_set, &pvas_guard_set, &pvas_signal_set
 };
 
 /* Every hook of every set, in their order. */
@@ -368,6 +368,7 @@ int pvas_hook_init(void)
 	err = pvas_hooks_find();
 	if (err)
 		goto err_wq;
+	pvas_signal_init();
 	err = pvas_event_init();
 	if (err)
 		goto err_hooks;

@@ -81,9 +81,15 @@ extern bool pvas_refuse_ia32;
 
 /* pvas_calls.c */
 extern const struct pvas_bound pvas_call_bounds[];
-extern const struct pvas_bound pvas_fill_bounds[];
+long pvas_stub_eperm(void);
+void *pvas_within(const struct pvas_partition *part, unsigned long addr, unsigned long len);
+const struct pvas_bound *pvas_find_bound(const struct pvas_bound *bounds, unsigned long *at,
+					 unsigned int n, unsigned long ip);
 void pvas_on_call(unsigned long ip, unsigned long parent_ip, struct ftrace_ops *ops,
 		  struct ftrace_regs *fregs);
+
+/* pvas_fill.c */
+extern const struct pvas_bound pvas_fill_bounds[];
 void pvas_on_fill(unsigned long ip, unsigned long parent_ip, struct ftrace_ops *ops,
 		  struct ftrace_regs *fregs);
 void pvas_on_install_page(unsigned long ip, unsigned long parent_ip, struct ftrace_ops *ops,
@@ -100,6 +106,10 @@ void pvas_on_key(unsigned long ip, unsigned long parent_ip, struct ftrace_ops *o
 		 struct ftrace_regs *fregs);
 
 extern const struct pvas_hook_set pvas_guard_set;	/* pvas_guard.c */
+
+/* pvas_signal.c */
+extern const struct pvas_hook_set pvas_signal_set;
+void pvas_signal_init(void);
 
 /* pvas_event.c */
 extern const struct pvas_hook_set pvas_event_set;

@@ -64,10 +64,10 @@ static void pvas_switch_mm(struct mm_struct *fresh, struct mm_struct *mm)
 	pvas_preempt_disable_nort();
 	cgrp = task_dfl_cgroup(current);
 	kill_seq = READ_ONCE(cgrp->kill_seq);
-	current->flags |= PF_KTHREAD;
+	pvas_signals_hold();
 	kthread_unuse_mm(fresh);
 	kthread_use_mm(mm);
-	current->flags &= ~PF_KTHREAD;
+	pvas_signals_release();
 	pvas_preempt_enable_nort();
 	pvas_catch_up_with_kill(cgrp, kill_seq);
 	rcu_read_unlock();

@@ -235,6 +235,7 @@ void pvas_member_init(struct pvas_member *m, struct pvas_partition *part,
 	m->signal = tsk->signal;
 	m->pid = get_pid(task_tgid(tsk));
 	m->threads = 1;
+	INIT_LIST_HEAD(&m->held);
 }
 
 /* The caller as the first member of a new partition, on no list yet. */

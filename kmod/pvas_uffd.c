@@ -5,7 +5,7 @@
  * change anything, because it is not in the space.
  *
  * Filling (COPY, ZEROPAGE, MOVE, ...) is checked in the functions that do it, see
- * pvas_calls.c. REGISTER and UNREGISTER have no such function: their argument is read in
+ * pvas_fill.c. REGISTER and UNREGISTER have no such function: their argument is read in
  * the middle of them, and a peer can change it after a check. So one task of a space does
  * this at a time, and what it has changed outside its partition is undone afterwards.
  * Except for what looks as if its owner had extended or moved it meanwhile by mremap(),
