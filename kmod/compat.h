@@ -92,6 +92,13 @@ static inline void pvas_preempt_enable_nort(void)
 /* shmdt() of 6.12 calls this function, and not that. Before, it is static in mm/mmap.c. */
 #define PVAS_HAVE_ALIGN_MUNMAP (LINUX_VERSION_CODE >= KERNEL_VERSION(6, 12, 0))
 
+/* Of arch_set_user_pkey_access(): the register that has the key, after the task before 7.2 */
+#if PVAS_IS_7_2
+#define PVAS_KEY_ARG(regs)	((regs)->di)
+#else
+#define PVAS_KEY_ARG(regs)	((regs)->si)
+#endif
+
 /* The arguments of mlock_fixup(), and the registers that have some of them. */
 #if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 3, 0)
 #define PVAS_MLOCK_FIXUP_ARGS struct vma_iterator *vmi, struct vm_area_struct *vma, \

@@ -14,8 +14,9 @@
 #ifdef CONFIG_ARCH_HAS_PKEYS
 
 /*
- * (task, key, rights), in pkey_alloc(), with mmap_lock for writing. Also for the key that the
- * kernel itself allocates for memory that is only executable, which mm_pkey_free() never frees.
+ * arch_set_user_pkey_access(), in pkey_alloc(), with mmap_lock for writing. Also for the key
+ * that the kernel itself allocates for memory that is only executable, which mm_pkey_free()
+ * never frees.
  */
 void notrace pvas_on_key(unsigned long ip, unsigned long parent_ip, struct ftrace_ops *ops,
 			 struct ftrace_regs *fregs)
@@ -26,7 +27,7 @@ void notrace pvas_on_key(unsigned long ip, unsigned long parent_ip, struct ftrac
 
 	if (!part || !regs)
 		return;
-	key = regs->si;
+	key = PVAS_KEY_ARG(regs);
 	if (key < PVAS_KEYS)
 		part->space->key_owner[key] = part->gen;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * What depends on the architecture, beside the assembly in loader/start.S and user/entry.S.
- * That for aarch64 compiles, and was never run: doc/aarch64.md.
+ * All that depends on the architecture, beside the assembly in loader/start.S and user/entry.S.
+ * The part for aarch64 compiles, and was never run: doc/aarch64.md.
  */
 #ifndef PVAS_ARCH_H
 #define PVAS_ARCH_H

@@ -181,13 +181,14 @@ struct pvas_beginning {
 static inline void __attribute__((noreturn)) pvas_begin(const struct pvas_beginning *b, int *start,
 							int done)
 {
-	const struct pvas_beginning to = *b;
-	register __u64 entry __asm__("x19") = to.entry;
-	register __u64 sp __asm__("x20") = to.sp;
-	register __u64 info __asm__("x21") = to.info;
-	register __u64 mark __asm__("x22") = to.mark;
-	register __u64 interp __asm__("x23") = to.interp;
-	register __u64 mask __asm__("x24") = to.mask;
+	__u64 b_entry = b->entry, b_sp = b->sp, b_info = b->info;
+	__u64 b_mark = b->mark, b_interp = b->interp, b_mask = b->mask;
+	register __u64 entry __asm__("x19") = b_entry;
+	register __u64 sp __asm__("x20") = b_sp;
+	register __u64 info __asm__("x21") = b_info;
+	register __u64 mark __asm__("x22") = b_mark;
+	register __u64 interp __asm__("x23") = b_interp;
+	register __u64 mask __asm__("x24") = b_mask;
 	register int *rstart __asm__("x25") = start;
 	register long rdone __asm__("x26") = done;
 

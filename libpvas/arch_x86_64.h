@@ -67,7 +67,7 @@ static inline void pvas_code_written(void *from, size_t n)
 
 /* ---- registers ---- */
 
-/* What libc finds its thread by */
+/* By it libc finds its thread. */
 static inline void *pvas_thread_pointer(void)
 {
 	void *p;
@@ -182,14 +182,15 @@ struct pvas_beginning {
 static inline void __attribute__((noreturn)) pvas_begin(const struct pvas_beginning *b, int *start,
 							int done)
 {
-	const struct pvas_beginning to = *b;
-	register __u64 mark __asm__("r8") = to.mark;
-	register __u64 interp __asm__("r9") = to.interp;
-	register __u64 mask __asm__("rbx") = to.mask;
-	register __u64 info __asm__("r12") = to.info;
-	register __u64 entry __asm__("r13") = to.entry;
+	__u64 b_entry = b->entry, b_sp = b->sp, b_info = b->info;
+	__u64 b_mark = b->mark, b_interp = b->interp, b_mask = b->mask;
+	register __u64 mark __asm__("r8") = b_mark;
+	register __u64 interp __asm__("r9") = b_interp;
+	register __u64 mask __asm__("rbx") = b_mask;
+	register __u64 info __asm__("r12") = b_info;
+	register __u64 entry __asm__("r13") = b_entry;
 	register int *rstart __asm__("r14") = start;
-	register __u64 sp __asm__("r15") = to.sp;
+	register __u64 sp __asm__("r15") = b_sp;
 	register long rdone __asm__("r10") = done;
 
 	__asm__ volatile("movq %[sp], %%rsp\n\t"

@@ -137,8 +137,8 @@ static void keep_version(struct handshake_rank *rank, const char *version)
 {
 	size_t i;
 
-	for (i = 0; i < sizeof(rank->version) - 1 && isgraph((unsigned char)version[i]); i++)
-		rank->version[i] = version[i];
+	for (i = 0; i < sizeof(rank->version) - 1 && isgraph((unsigned char)*version); i++)
+		rank->version[i] = *version++;
 	rank->version[i] = '\0';
 }
 

@@ -123,7 +123,7 @@ static void one_rank(struct pmix_proxy *proxy, bool unread)
 	close(server);
 }
 
-/* What is reported of a rank that says this, and of those before */
+/* Has it been reported, after a rank has said this? */
 static void one_version(struct pmix_proxy *proxy, const char *version, const char *data,
 			bool mixed, bool unknown)
 {
