@@ -136,7 +136,7 @@ static int least_of_all(struct mca_coll_pvas_nodes *m, long long *value)
 				     m->comm, m->previous.allreduce_module);
 }
 
-/* What a rank tells its destinations: the number of the edge, and who does what there */
+/* A rank tells its destinations the number of the edge, and how it is used there. */
 struct told {
 	int number;
 	int on_devices;
@@ -155,7 +155,8 @@ static void hear(struct mca_coll_pvas_edge *edge, const struct told *told, bool 
 }
 
 /* Tell destinations, and hear from sources; false in @same: both ends of an edge differ. */
-static int tell_neighbors(struct mca_coll_pvas_nodes *m, struct mca_coll_pvas_devices *d, bool *same)
+static int tell_neighbors(struct mca_coll_pvas_nodes *m, struct mca_coll_pvas_devices *d,
+			  bool *same)
 {
 	const int nr = d->out.nr + d->in.nr;
 	struct told *told = calloc(nr ? nr : 1, sizeof(*told)), *heard;
@@ -190,7 +191,8 @@ static void list_scheduled(struct mca_coll_pvas_devices *d, struct mca_coll_pvas
 }
 
 /* The shortest message with which a schedule of one of both sides gains */
-static long long find_least(struct mca_coll_pvas_devices *d, uint32_t destinations, uint32_t sources)
+static long long find_least(struct mca_coll_pvas_devices *d, uint32_t destinations,
+			    uint32_t sources)
 {
 	const struct mca_coll_pvas_schedule out = { destinations, d->nr }, in = { sources, d->nr };
 	uint64_t mbit = component.device_bandwidth, least, other;

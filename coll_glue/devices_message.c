@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * What neighbors tell each other: where a segment may be put, and that it is there. Open MPI's
+ * Neighbors tell each other where a segment may be put, and that it is there. Open MPI's
  * progress function hands it to us, maybe in another thread. It is noted down here; the rank
  * acts on it within its operation.
  */

@@ -54,8 +54,8 @@ static int start_requests(struct move *v)
 						d->comm, &v->requests[v->nr_requests++]));
 	for (edge = d->out.edges; edge < d->out.edges + d->out.nr && rc == OMPI_SUCCESS; edge++)
 		if (!edge->on_devices && edge->rank != MPI_PROC_NULL)
-			rc = MCA_PML_CALL(isend(block_to_send(v, edge), v->x->sent, BYTE, edge->rank,
-						MCA_COLL_BASE_TAG_NEIGHBOR_BASE -
+			rc = MCA_PML_CALL(isend(block_to_send(v, edge), v->x->sent, BYTE,
+						edge->rank, MCA_COLL_BASE_TAG_NEIGHBOR_BASE -
 						(int)(edge - d->out.edges),
 						MCA_PML_BASE_SEND_STANDARD, d->comm,
 						&v->requests[v->nr_requests++]));
@@ -146,7 +146,7 @@ static void grant_next(struct move *v, unsigned int device)
 
 /* ---- segments ---- */
 
-/* What we need when a put is complete here, which a BTL may say within the put */
+/* Needed when a put is complete here, which a BTL may say within the put */
 struct put {
 	struct mca_coll_pvas_devices *d;
 	unsigned int device;

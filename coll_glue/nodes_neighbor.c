@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
  * Over several nodes: neighbor_allgather, neighbor_alltoall, if several network devices are
- * better used by cutting messages. What is cut are bytes, so data with gaps are packed first.
+ * better used by cutting messages. Bytes are cut, so data with gaps are packed first.
  */
 #include "nodes.h"
 #include "post.h"
@@ -54,12 +54,14 @@ static int pack(const struct blocks *b, int nr)
 static int unpack(const struct blocks *b, const struct mca_coll_pvas_side *in)
 {
 	int i, rc = OMPI_SUCCESS;
+	char *to;
 
-	for (i = 0; b->packed && i < in->nr && rc == OMPI_SUCCESS; i++)
+	for (i = 0; b->packed && i < in->nr && rc == OMPI_SUCCESS; i++) {
+		to = mca_coll_pvas_block_at(b->buf, b->count, b->type, i);
 		if (in->edges[i].rank != MPI_PROC_NULL)
-			rc = mca_coll_pvas_copy(mca_coll_pvas_block_at(b->buf, b->count, b->type, i),
-						b->count, b->type, b->packed + i * b->bytes,
+			rc = mca_coll_pvas_copy(to, b->count, b->type, b->packed + i * b->bytes,
 						b->bytes, BYTE);
+	}
 	return rc;
 }
 
@@ -100,8 +102,8 @@ int mca_coll_pvas_nodes_neighbor_allgather(const void *sbuf, int scount,
 	struct mca_coll_pvas_devices *d = mca_coll_pvas_devices_begin(m, from.bytes, to.bytes);
 
 	if (!mca_coll_pvas_count_call(d, mca_coll_pvas_calls(neighbor_allgather)))
-		return m->previous.neighbor_allgather(sbuf, scount, stype, rbuf, rcount, rtype, comm,
-						      m->previous.neighbor_allgather_module);
+		return m->previous.neighbor_allgather(sbuf, scount, stype, rbuf, rcount, rtype,
+						      comm, m->previous.neighbor_allgather_module);
 	return exchange(d, &from, 1, &to);
 }
 
@@ -116,8 +118,8 @@ int mca_coll_pvas_nodes_neighbor_alltoall(const void *sbuf, int scount,
 	struct mca_coll_pvas_devices *d = mca_coll_pvas_devices_begin(m, from.bytes, to.bytes);
 
 	if (!mca_coll_pvas_count_call(d, mca_coll_pvas_calls(neighbor_alltoall)))
-		return m->previous.neighbor_alltoall(sbuf, scount, stype, rbuf, rcount, rtype, comm,
-						     m->previous.neighbor_alltoall_module);
+		return m->previous.neighbor_alltoall(sbuf, scount, stype, rbuf, rcount, rtype,
+						     comm, m->previous.neighbor_alltoall_module);
 	return exchange(d, &from, d->out.nr, &to);
 }
 

@@ -65,7 +65,7 @@ static inline struct mca_coll_pvas_part mca_coll_pvas_part_at(struct mca_coll_pv
 	return part;
 }
 
-/* More steps than rounds of whole messages, but shorter ones: does that gain, with long messages? */
+/* Are more steps than rounds of whole messages, but shorter ones, faster with long messages? */
 static inline int mca_coll_pvas_schedule_gains(struct mca_coll_pvas_schedule x)
 {
 	return x.devices > 1 && x.neighbors > x.devices && x.neighbors % x.devices;

@@ -60,6 +60,7 @@ static int compare(const void *a, const void *b)
 static void measure(const MPI_Comm comms[NR], int n, int samples)
 {
 	char *s = malloc((size_t)n * degree), *r = calloc(degree, n);
+	const int middle = samples / 2;
 	double *times[NR];
 	int i, k;
 
@@ -71,8 +72,8 @@ static void measure(const MPI_Comm comms[NR], int n, int samples)
 	for (k = 0; k < NR; k++)
 		qsort(times[k], samples, sizeof(**times), compare);
 	if (rank == 0)
-		printf("%d %d %.2f %.2f %.2f\n", size - 1, n, times[OURS][samples / 2],
-		       times[OTHER][samples / 2], times[OTHER][samples / 2] / times[OURS][samples / 2]);
+		printf("%d %d %.2f %.2f %.2f\n", size - 1, n, times[OURS][middle],
+		       times[OTHER][middle], times[OTHER][middle] / times[OURS][middle]);
 	fflush(stdout);
 	for (k = 0; k < NR; k++)
 		free(times[k]);

@@ -160,7 +160,8 @@ static void check_overflow(void)
 
 int main(int argc, char **argv)
 {
-	const int rounds = argc > 2 ? atoi(argv[2]) : 4, used = argc > 1 && !strcmp(argv[1], "used");
+	const int used = argc > 1 && !strcmp(argv[1], "used");
+	const int rounds = argc > 2 ? atoi(argv[2]) : 4;
 	struct counter segments;
 	long long sent;
 	int i, k, all;

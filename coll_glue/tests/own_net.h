@@ -31,8 +31,8 @@ static inline void own_net(void)
 		if (unshare(CLONE_NEWNET))
 			own_net_fail("unshare");
 		f = fopen("/run/new", "w");
-		if (!f || fprintf(f, "%d %s\n", getpid(), strrchr(server, ':') + 1) < 0 || fclose(f) ||
-		    rename("/run/new", "/run/pid"))
+		if (!f || fprintf(f, "%d %s\n", getpid(), strrchr(server, ':') + 1) < 0 ||
+		    fclose(f) || rename("/run/new", "/run/pid"))
 			own_net_fail("/run/pid");
 	}
 	while (access("/run/ready", F_OK)) {
