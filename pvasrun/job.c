@@ -181,7 +181,8 @@ void job_end_after(struct job *job, int signo)
 static void task_failed(struct job *job, unsigned int rank, int wait_status)
 {
 	const struct task *task = &job->tasks[rank];
-	const char *condition = job->failed ? NULL : program_condition(task->app->path);
+	bool first = !job->failed;
+	const char *condition;
 
 	record_status(job, wait_status);
 	if (job->ending)
@@ -192,6 +193,7 @@ static void task_failed(struct job *job, unsigned int rank, int wait_status)
 		return;
 	}
 	report_failure(rank, task->pid, task->app->argv[0], wait_status);
+	condition = first ? program_condition(task->app->path) : NULL;
 	if (condition)
 		report_warning("%s: can be a task, but %s", task->app->argv[0], condition);
 	if (!job->opt->no_kill)
