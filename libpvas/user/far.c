@@ -14,13 +14,17 @@
 #include <linux/mman.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/shm.h>
 
+#include "../../include/linux_names.h"
 #include "rawsys.h"
 
 /* A mapping of stacks, of huge pages or without reservation is not for far memory. */
 #define NEVER_FAR	(MAP_FIXED | MAP_FIXED_NOREPLACE | MAP_GROWSDOWN | MAP_HUGETLB | \
 			 MAP_STACK | MAP_NORESERVE | MAP_LOCKED | MAP_32BIT | MAP_SHARED)
+
+#define OPT_GET_AUXV	0x41555856	/* 6.4 */
 
 static const struct pvas_far_config *next;
 
@@ -361,6 +365,26 @@ static int sets_base(const struct user_request *r)
 	return r->nr == __NR_arch_prctl && r->args[0] >= ARCH_SET_GS && r->args[0] <= ARCH_GET_GS;
 }
 
+/* It comes here because it has an address: the filter lets the kernel make it. */
+static int asks_thread(const struct user_request *r)
+{
+	if (r->nr != __NR_prctl)
+		return 0;
+	switch ((uint32_t)r->args[0]) {
+	case PR_GET_NAME:
+	case PR_SET_NAME:
+	case PR_GET_PDEATHSIG:
+	case PR_GET_TSC:
+	case PR_GET_CHILD_SUBREAPER:
+	case PR_GET_TID_ADDRESS:
+	case OPT_GET_AUXV:
+	case PR_SCHED_CORE:
+		return 1;
+	default:
+		return 0;
+	}
+}
+
 int user_far_call(struct user_request *r, int64_t *value)
 {
 	struct user_far *f = r->u->far;
@@ -379,7 +403,7 @@ int user_far_call(struct user_request *r, int64_t *value)
 		if (*value)
 			return 1;
 	}
-	if (user_call_known(r->nr) && !sets_base(r))
+	if (user_call_known(r->nr) && !sets_base(r) && !asks_thread(r))
 		return 0;
 	r->continued = 1;
 	*value = 0;
