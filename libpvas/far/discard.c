@@ -3,7 +3,7 @@
  * Places in the stores whose contents nobody needs any more. A thread of its own tells the stores,
  * many places in a row at once: so nobody who frees memory waits for a store, and none is called
  * with the lock held. A put makes it needless; one that is under way is waited for by the put, as
- * stores have no order among operations. What is not told when the pager ends, goes with the stores.
+ * stores have no order among operations. At the end the rest goes with the stores.
  */
 #include <errno.h>
 #include <stdlib.h>

@@ -310,8 +310,8 @@ void far_memory_unmap(void);
 int far_threads_start(void);
 
 /*
- * In so many seconds; -1: as long as it takes. False: stores keep some of them waiting. Nobody needs
- * a page any more: they and all that they use stay, and do nothing that can be seen.
+ * In so many seconds; -1: as long as it takes. False: stores keep some of them waiting. Nobody
+ * needs a page any more: they and all that they use stay, and do nothing that can be seen.
  */
 bool far_threads_stop(int seconds);
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* mremap() of a job's far memory: it grows where it is, or its pages get other addresses. */
 #include <errno.h>
+#include <sys/mman.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -22,12 +23,27 @@ static bool can_grow(uint64_t first, uint64_t end)
 	return true;
 }
 
+static bool protect(uint64_t addr, uint64_t len, int prot)
+{
+	return prot == (PROT_READ | PROT_WRITE) || !mprotect((void *)addr, len, prot);
+}
+
+static int64_t map_behind(uint64_t end, uint64_t len, int prot)
+{
+	int64_t at = far_job_map_at(end, len);
+
+	if (at < 0 || protect(end, len, prot))
+		return at;
+	munmap((void *)end, len);
+	return -ENOMEM;
+}
+
 /*
  * In place. Of the last page the hole behind the mapping becomes memory, which must read as
  * zeros; but in the stores there may be what was there before. A page that is resident has
  * only what is mapped: its holes read as zeros, and are stored so.
  */
-static int64_t grow(uint64_t addr, uint64_t len, uint64_t new_len)
+static int64_t grow(uint64_t addr, uint64_t len, uint64_t new_len, int prot)
 {
 	uint64_t end = addr + len, last = far_page_at(end - 1), n = last + 1;
 	uint64_t pages_end = far_page_at(addr + new_len - 1) + 1;
@@ -37,7 +53,7 @@ static int64_t grow(uint64_t addr, uint64_t len, uint64_t new_len)
 	far_job_pin(last);
 	far_page_bring_in(last, true);
 	if (pages_end == n || can_grow(n, pages_end))
-		at = far_job_map_at(end, new_len - len);
+		at = map_behind(end, new_len - len, prot);
 	if (at > 0 && pages_end > n)
 		far_job_mark(n, pages_end - n);
 	far_job_unpin(last);
@@ -110,10 +126,11 @@ static bool copy_part(uint64_t to, uint64_t from, uint64_t len)
 }
 
 /* To another place. The task doesn't touch the memory meanwhile, or it may find zeros. */
-static int64_t move(uint64_t addr, uint64_t len, uint64_t new_len)
+static int64_t move(uint64_t addr, uint64_t len, uint64_t new_len, int prot)
 {
 	uint64_t from = far_page_at(addr), count = far_page_at(addr + len - 1) + 1 - from, to, n;
 	uint64_t part;
+	bool copied = true;
 	int64_t at;
 
 	if (addr != (uint64_t)far_page_addr(from))
@@ -124,10 +141,11 @@ static int64_t move(uint64_t addr, uint64_t len, uint64_t new_len)
 	to = far_page_at((uint64_t)at);
 	if (is_shared(from + count - 1, addr + len)) {
 		part = --count * far.page_size;
-		if (!copy_part((uint64_t)at + part, addr + part, len - part)) {
-			far_job_unmap((uint64_t)at, new_len);
-			return -ENOMEM;
-		}
+		copied = copy_part((uint64_t)at + part, addr + part, len - part);
+	}
+	if (!copied || !protect((uint64_t)at, new_len, prot)) {
+		far_job_unmap((uint64_t)at, new_len);
+		return -ENOMEM;
 	}
 	pthread_mutex_lock(&far.lock);
 	for (n = 0; n < count; n++)
@@ -153,6 +171,7 @@ static bool is_far(uint64_t addr, uint64_t len)
 int64_t far_job_move(uint64_t addr, uint64_t len, uint64_t new_len, int may_move)
 {
 	int64_t at;
+	int prot;
 
 	len = (len + KERNEL_PAGE - 1) & ~(KERNEL_PAGE - 1);
 	new_len = (new_len + KERNEL_PAGE - 1) & ~(KERNEL_PAGE - 1);
@@ -166,6 +185,9 @@ int64_t far_job_move(uint64_t addr, uint64_t len, uint64_t new_len, int may_move
 		return far_job_unmap(addr + new_len, len - new_len) ? -EINVAL : (int64_t)addr;
 	if (new_len == len)
 		return (int64_t)addr;
-	at = grow(addr, len, new_len);
-	return at < 0 && may_move ? move(addr, len, new_len) : at;
+	prot = far_area_protection(addr, len);
+	if (prot < 0)
+		return prot;
+	at = grow(addr, len, new_len, prot);
+	return at < 0 && may_move ? move(addr, len, new_len, prot) : at;
 }

@@ -93,8 +93,8 @@ struct far_store_counters {
  * @discard:	forget a run of pages; their room can be used for others. Can't fail
  * @counters:	may be called at any time, in any thread
  * @close:	forget all pages, free the store. No operation is under way
- * @abandon:	no page is needed any more: operations under way, and later ones, fail at once. NULL:
- *		they can't be ended. The store is never closed then
+ * @abandon:	no page is needed any more: operations under way, and later ones, fail at once.
+ *		NULL: they can't be ended. The store is never closed then
  *
  * The following two may be NULL; then the pager calls @put and @get in threads of its own.
  * @submit:	start @count operations, without waiting for the far side. Those that can't be

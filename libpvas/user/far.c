@@ -13,13 +13,17 @@
 #include <linux/mman.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/shm.h>
 
+#include "../../include/linux_names.h"
 #include "rawsys.h"
 
 /* A mapping of stacks, of huge pages or without reservation is not for far memory. */
 #define NEVER_FAR	(MAP_FIXED | MAP_FIXED_NOREPLACE | MAP_GROWSDOWN | MAP_HUGETLB | \
 			 MAP_STACK | MAP_NORESERVE | MAP_LOCKED | PVAS_MAP_LOW | MAP_SHARED)
+
+#define OPT_GET_AUXV	0x41555856	/* 6.4 */
 
 static const struct pvas_far_config *next;
 
@@ -351,6 +355,26 @@ static int map_call(struct user_request *r, int64_t *value)
 	return done;
 }
 
+/* It comes here because it has an address: the filter lets the kernel make it. */
+static int asks_thread(const struct user_request *r)
+{
+	if (r->nr != __NR_prctl)
+		return 0;
+	switch ((uint32_t)r->args[0]) {
+	case PR_GET_NAME:
+	case PR_SET_NAME:
+	case PR_GET_PDEATHSIG:
+	case PR_GET_TSC:
+	case PR_GET_CHILD_SUBREAPER:
+	case PR_GET_TID_ADDRESS:
+	case OPT_GET_AUXV:
+	case PR_SCHED_CORE:
+		return 1;
+	default:
+		return 0;
+	}
+}
+
 int user_far_call(struct user_request *r, int64_t *value)
 {
 	struct user_far *f = r->u->far;
@@ -369,7 +393,7 @@ int user_far_call(struct user_request *r, int64_t *value)
 		if (*value)
 			return 1;
 	}
-	if (user_call_known(r->nr) && !pvas_sets_base(r->nr, r->args[0]))
+	if (user_call_known(r->nr) && !pvas_sets_base(r->nr, r->args[0]) && !asks_thread(r))
 		return 0;
 	r->continued = 1;
 	*value = 0;

@@ -17,6 +17,8 @@
 #include "worker.h"
 
 #define NR_FUTEX_WAITV	449	/* 5.16 */
+#define NR_STATMOUNT	457	/* 6.8 */
+#define NR_LISTMOUNT	458
 
 struct user_far_held;
 

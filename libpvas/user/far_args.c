@@ -7,6 +7,8 @@
  * Of all others a pointer means a small structure or a path: a page is enough.
  */
 #include <errno.h>
+#include <linux/filter.h>
+#include <linux/keyctl.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -21,6 +23,7 @@
 
 #define SMALL	4096
 #define VECTORS	1024	/* UIO_MAXIOV */
+#define KEY_MAX	(1UL << 20)
 #define STRING_MAX	(128UL << 10)	/* MAX_ARG_STRLEN */
 
 #define STEP	64
@@ -172,7 +175,38 @@ static void add_clone(struct user_far_list *l, uint64_t at, uint64_t len)
 	user_far_add(l, c[8], c[9] < 64 ? c[9] * sizeof(int) : 0, 0);	/* set_tid */
 }
 
-/* Calls whose arguments point to pointers. Returns 0 for all others. */
+/* The semaphores of a set, of which the kernel alone knows how many they are */
+static void add_semaphores(struct user_far_list *l, const uint64_t *a)
+{
+	struct semid_ds ds;
+
+	if ((a[2] == GETALL || a[2] == SETALL) &&
+	    !pvas_raw4(__NR_semctl, (int)a[0], 0, IPC_STAT, &ds))
+		user_far_add(l, a[3], ds.sem_nsems * sizeof(unsigned short), a[2] == GETALL);
+}
+
+static void add_key(struct user_far_list *l, const uint64_t *a)
+{
+	int write = a[0] == KEYCTL_READ || a[0] == KEYCTL_DESCRIBE || a[0] == KEYCTL_GET_SECURITY;
+
+	/* No key is longer. */
+	if (write || a[0] == KEYCTL_INSTANTIATE)
+		user_far_add(l, a[2], a[3] < KEY_MAX ? a[3] : KEY_MAX, write);
+}
+
+static void add_option(struct user_far_list *l, const uint64_t *a)
+{
+	int filter = (int)a[1] == SOL_SOCKET && (int)a[2] == SO_GET_FILTER, len;
+
+	user_far_add(l, a[4], sizeof(len), 1);
+	if (user_far_fetch(l, a[4], &len, sizeof(len)) && len > 0)
+		user_far_add(l, a[3], (uint64_t)len * (filter ? sizeof(struct sock_filter) : 1), 1);
+}
+
+/*
+ * Calls whose arguments point to pointers, or whose lengths are no arguments. Returns 0 if the
+ * other arguments count, too.
+ */
 static int add_indirect(struct user_far_list *l, const struct user_request *r)
 {
 	const uint64_t *a = r->args;
@@ -216,6 +250,15 @@ static int add_indirect(struct user_far_list *l, const struct user_request *r)
 		return 0;
 	case __NR_sigaltstack:
 		add_signal_stack(l, a[0]);
+		return 0;
+	case __NR_semctl:
+		add_semaphores(l, a);
+		return 0;
+	case __NR_keyctl:
+		add_key(l, a);
+		return 0;
+	case __NR_getsockopt:
+		add_option(l, a);
 		return 0;
 	case NR_FUTEX_WAITV:
 		add_futexes(l, a[0], a[1]);
@@ -281,6 +324,8 @@ static const struct buffer {
 	{ __NR_move_pages, 2, 1, 8, 0 },
 	{ __NR_move_pages, 3, 1, 4, 0 },
 	{ __NR_move_pages, 4, 1, 4, 1 },
+	{ NR_STATMOUNT, 1, 2, 1, 1 },
+	{ NR_LISTMOUNT, 1, 2, 8, 1 },
 };
 
 /* The length of argument @arg; @write: does the kernel write there? */

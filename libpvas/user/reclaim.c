@@ -178,7 +178,10 @@ static void add_stuck(struct user_space *u, struct user_part *p)
 	pthread_mutex_unlock(&u->lock);
 }
 
-/* Does a worker still handle a request of the task, or a store have a page of it? Else it is locked. */
+/*
+ * Does a worker still handle a request of the task, or a store have a page of it? If not, the
+ * partition is locked now.
+ */
 static int is_in_use(struct user_space *u, struct user_part *p)
 {
 	if (__atomic_load_n(&p->handled, __ATOMIC_SEQ_CST) || pthread_mutex_trylock(&p->lock))

@@ -23,9 +23,9 @@
 #define PAGE ((size_t)65536)
 #define RAM (32 * PAGE)
 #define ROW ((size_t)256 * PAGE)
-#define CAPACITY (192 * PAGE)
-#define PART (16 * PAGE)
-#define REST (96 * PAGE)	/* more than the budget */
+#define CAPACITY (96 * PAGE)
+#define PART (8 * PAGE)
+#define REST (CAPACITY / 2)	/* more than the budget */
 
 /* ---- gates ---- */
 
@@ -187,7 +187,7 @@ FIXTURE_TEARDOWN(exchange)
 }
 
 /* mremap() reaches a page that is on its way out, in exchange for one that comes from the store. */
-TEST_F_TIMEOUT(exchange, moved_while_it_goes_out, 60)
+TEST_F(exchange, moved_while_it_goes_out)
 {
 	uint64_t *part, *behind, *rest;
 	pthread_t reader, mover;
@@ -308,7 +308,7 @@ FIXTURE_TEARDOWN(slow_store)
 }
 
 /* Memory is freed, in each way; meanwhile others page, and look on. */
-TEST_F_TIMEOUT(slow_store, nobody_waits_for_discards, 60)
+TEST_F(slow_store, nobody_waits_for_discards)
 {
 	uint64_t *part = map(0, REST), *rest = map(1, REST);
 
@@ -327,8 +327,8 @@ TEST_F_TIMEOUT(slow_store, nobody_waits_for_discards, 60)
 	EXPECT_EQ(1, discarding.waiting);
 }
 
-/* What is put is newer than a discard of the same place, which waits still or is under way. */
-TEST_F_TIMEOUT(slow_store, discards_come_before_puts, 60)
+/* A page that is put is newer than a discard of its place, which waits still or is under way. */
+TEST_F(slow_store, discards_come_before_puts)
 {
 	uint64_t *part = map(0, REST), *rest = map(1, REST);
 	pthread_t filler;
@@ -359,7 +359,7 @@ TEST_F_TIMEOUT(slow_store, discards_come_before_puts, 60)
 }
 
 /* A task ends while a page of it is on its way to the store: its end can be looked for again. */
-TEST_F_TIMEOUT(slow_store, end_waits_for_no_put, 60)
+TEST_F(slow_store, end_waits_for_no_put)
 {
 	uint64_t *part = map(0, REST);
 	pthread_t filler;
@@ -377,7 +377,7 @@ TEST_F_TIMEOUT(slow_store, end_waits_for_no_put, 60)
 }
 
 /* The job ends: threads that never come back from the store are left. */
-TEST_F_TIMEOUT(slow_store, close_does_not_wait_for_ever, 60)
+TEST_F(slow_store, close_does_not_wait_for_ever)
 {
 	uint64_t *part = map(0, REST);
 	pthread_t filler;
@@ -392,7 +392,7 @@ TEST_F_TIMEOUT(slow_store, close_does_not_wait_for_ever, 60)
 }
 
 /* Those who only look on do not even wait for a thread of the pager. */
-TEST_F_TIMEOUT(slow_store, counters_need_no_lock, 60)
+TEST_F(slow_store, counters_need_no_lock)
 {
 	ASSERT_NE(NULL, map(0, REST));
 	pthread_mutex_lock(&far.lock);

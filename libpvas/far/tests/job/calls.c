@@ -5,6 +5,8 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/keyctl.h>
 #include <poll.h>
 #include <signal.h>
 #include <pthread.h>
@@ -12,6 +14,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/sem.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -22,26 +26,6 @@
 
 #include "job.h"
 #include "pvas.h"
-
-static char *far_memory(size_t size)
-{
-	char *p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-
-	check(p != MAP_FAILED && is_far(p));
-	return p;
-}
-
-static void evict(void)
-{
-	static volatile char *other;
-	size_t i, k;
-
-	if (!other)
-		other = far_memory(3 * RAM);
-	for (k = 0; k < 2; k++)
-		for (i = 0; i < 3 * RAM; i += PAGE)
-			other[i] = (char)(i >> 12);
-}
 
 static int temporary(void)
 {
@@ -110,6 +94,90 @@ static void files(char *p)
 	close(fd);
 }
 
+/* ---- lengths that are no argument ---- */
+
+enum { SEMAPHORES = 3000, STEPS = 1000, KEY = 9000 };
+
+/**
+ * struct long_call - what calls read from far memory, or write there
+ * @values:	of the semaphores of @set
+ * @filter:	of @socket; getsockopt() counts its steps
+ * @key:	contents of the key @key_id, which is negative where users have none
+ * @name:	of the thread
+ */
+struct long_call {
+	unsigned short *values;
+	int set, socket;
+	struct sock_filter *filter;
+	char *key, *name;
+	long key_id;
+};
+
+static void prepare(struct long_call *c)
+{
+	static struct sock_filter filter[STEPS];
+	struct sock_fprog program = { .len = STEPS, .filter = filter };
+	int i;
+
+	for (i = 0; i < STEPS; i++)
+		filter[i] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, 0xffff);
+	for (i = 0; i < SEMAPHORES; i++)
+		c->values[i] = (unsigned short)i;
+	memset(c->key, 'k', KEY);
+	strcpy(c->name, "far");
+	c->set = semget(IPC_PRIVATE, SEMAPHORES, 0600);
+	c->socket = socket(AF_UNIX, SOCK_DGRAM, 0);
+	check(c->set >= 0 && c->socket >= 0);
+	check(!setsockopt(c->socket, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof(program)));
+}
+
+static void give(struct long_call *c)
+{
+	check(!semctl(c->set, 0, SETALL, c->values));
+	c->key_id = syscall(SYS_add_key, "user", "pvas-far-test", c->key, KEY,
+			    KEY_SPEC_PROCESS_KEYRING);
+	check(c->key_id > 0 || errno != EFAULT);
+	check(!prctl(PR_SET_NAME, c->name));
+	memset(c->values, 0, SEMAPHORES * sizeof(*c->values));
+	memset(c->key, 0, KEY);
+	memset(c->name, 0, 16);
+}
+
+static void get_back(struct long_call *c)
+{
+	socklen_t len = STEPS;
+	int i;
+
+	check(!semctl(c->set, 0, GETALL, c->values) && !semctl(c->set, 0, IPC_RMID));
+	check(!getsockopt(c->socket, SOL_SOCKET, SO_GET_FILTER, c->filter, &len) && len == STEPS);
+	check(!prctl(PR_GET_NAME, c->name) && !strcmp(c->name, "far"));
+	for (i = 0; i < SEMAPHORES; i++)
+		check(c->values[i] == i);
+	for (i = 0; i < STEPS; i++)
+		check(c->filter[i].k == 0xffff);
+	if (c->key_id < 0)
+		return;
+	check(syscall(SYS_keyctl, KEYCTL_READ, c->key_id, c->key, KEY) == KEY);
+	check(*c->key == 'k' && !memcmp(c->key, c->key + 1, KEY - 1));
+}
+
+/* Buffers that begin before the end of a page of the pager's, and reach far into the next one */
+static void long_calls(char *p)
+{
+	char *at = p + MIB - 4808;
+	struct long_call c = {
+		.values = (unsigned short *)at, .filter = (struct sock_filter *)(at + MIB),
+		.key = at + 2 * MIB, .name = at + 3 * MIB,
+	};
+
+	prepare(&c);
+	evict();
+	give(&c);
+	evict();
+	get_back(&c);
+	close(c.socket);
+}
+
 /* A mutex and condition in far memory */
 struct meeting {
 	pthread_mutex_t lock;
@@ -160,6 +228,7 @@ void test_calls(void)
 	char *p = far_memory(RAM);
 
 	small_calls(p);
+	long_calls(p);
 	files(p);
 	futexes(p);
 	check(!munmap(p, RAM));

@@ -4,6 +4,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "job.h"
@@ -37,6 +38,26 @@ char *far_start(const void *p)
 	return (char *)base + size / 4;
 }
 
+char *far_memory(size_t size)
+{
+	char *p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	check(p != MAP_FAILED && is_far(p));
+	return p;
+}
+
+void evict(void)
+{
+	static volatile char *other;
+	size_t i, k;
+
+	if (!other)
+		other = far_memory(3 * RAM);
+	for (k = 0; k < 2; k++)
+		for (i = 0; i < 3 * RAM; i += PAGE)
+			other[i] = (char)(i >> 12);
+}
+
 static sigjmp_buf out;
 
 static void on_segv(int sig)
@@ -52,6 +73,19 @@ bool faults(const void *p)
 	signal(SIGSEGV, on_segv);
 	if (!sigsetjmp(out, 1)) {
 		(void)*(const volatile char *)p;
+		fault = false;
+	}
+	signal(SIGSEGV, SIG_DFL);
+	return fault;
+}
+
+bool rejects_stores(void *p)
+{
+	volatile bool fault = true;
+
+	signal(SIGSEGV, on_segv);
+	if (!sigsetjmp(out, 1)) {
+		*(volatile char *)p = 1;
 		fault = false;
 	}
 	signal(SIGSEGV, SIG_DFL);

@@ -22,8 +22,15 @@ bool is_far(const void *p);
 /* Where the caller's far part begins */
 char *far_start(const void *p);
 
-/* Does a load from there get SIGSEGV? */
+/* Memory that is far */
+char *far_memory(size_t size);
+
+/* Touch so much other far memory that nothing else is resident. */
+void evict(void);
+
+/* Does a load from there get SIGSEGV? A store? */
 bool faults(const void *p);
+bool rejects_stores(void *p);
 
 /* Bytes of this mm that are resident */
 size_t resident(void);
@@ -33,5 +40,6 @@ void test_messages(void);
 void test_waiting(void);
 void test_peer(void);
 void test_file(void);
+void test_protection(void);
 
 #endif

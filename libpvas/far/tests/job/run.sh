@@ -70,7 +70,7 @@ if [ "$*" = start ]; then
 	echo "$passed passed, $failed failed"
 	exit $((failed > 0))
 fi
-tests=(calls messages waiting file unmap storage spans stacks remap robust neighbours madvise mprotect fixed fork exec threads)
+tests=(calls messages waiting file unmap storage spans stacks remap protection robust neighbours madvise mprotect fixed fork exec threads)
 [ $# -eq 0 ] || tests=("$@")
 hows=(own)
 [ ${#ordinary[@]} -eq 0 ] || hows+=(ordinary)
@@ -99,7 +99,7 @@ works own 1 full --far-size 48M
 # DLM's protocols: what tasks do with their memory is the same. Two tests page so much that a disk
 # would take most of the time.
 for protocol in r3 r58 r77; do
-	for t in "1 calls zip" "1 threads file:$tmp" "1 remap zip" "1 neighbours zip" "1 fork zip" "3 peer file:$tmp" \
+	for t in "1 calls zip" "1 threads file:$tmp" "1 remap zip" "1 protection zip" "1 neighbours zip" "1 fork zip" "3 peer file:$tmp" \
 		"4 append zip" "4 fill file:$tmp"; do
 		rm -f "$FAR_TEST_FILE"
 		read -r n name store <<< "$t"

@@ -464,7 +464,7 @@ static const struct {
 	{ "madvise", test_madvise }, { "mprotect", test_mprotect }, { "fixed", test_fixed },
 	{ "fork", test_fork }, { "exec", test_exec }, { "threads", test_threads },
 	{ "append", test_append }, { "waiting", test_waiting }, { "forever", test_forever }, { "full", test_full }, { "calls", test_calls },
-	{ "messages", test_messages }, { "peer", test_peer }, { "file", test_file },
+	{ "protection", test_protection }, { "messages", test_messages }, { "peer", test_peer }, { "file", test_file },
 };
 
 int main(int argc, char **argv)
