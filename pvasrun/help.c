@@ -68,7 +68,7 @@ const struct option_row option_rows[] = {
 	  "no warnings and no progress" },
 	{ "check", KEY_CHECK, false, false, "--check PROG ...",
 	  "report whether these programs can be tasks, and exit" },
-	{ "check-run", KEY_CHECK_RUN, false, false, "--check-run PROG [ARG]...",
+	{ "check-run", KEY_CHECK_RUN, false, false, "--check-run PROG [ARG ...]",
 	  "the same, and run it as a process to measure what it needs" },
 	{ "version", 'V', false, false, "-V, --version",
 	  "print the version and exit" },
