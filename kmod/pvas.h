@@ -409,7 +409,8 @@ void pvas_task_on_fork(struct task_struct *parent, struct task_struct *child);
 
 /* pvas_oom.c */
 bool pvas_oom_has_victim(struct pvas_space *space);
-void pvas_oom_on_kill(const struct task_struct *tsk, const struct pvas_partition *part);
+bool pvas_oom_on_leave(const struct pvas_member *m);
+void pvas_oom_on_exit(const struct task_struct *tsk, const struct pvas_partition *part);
 void pvas_oom_wait(const struct pvas_space *space, unsigned long timeout);
 bool pvas_oom_was_here(struct pvas_space *space);
 
