@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * The end of a space of which the OOM killer has chosen a task. A tracer holds the task in its
- * exit, so that each test knows what happens first.
+ * exit, so that each test knows what happens first. And what a page fault that never ends, with
+ * mmap_lock, holds up: neither the OOM reaper nor the end of other tasks.
  */
 #define _GNU_SOURCE
+#include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,6 +18,7 @@
 #include "kselftest_harness.h"
 #include "cgroup.h"
 #include "pvas_test.h"
+#include "silent_fuse.h"
 
 #define USED (32 << 20)
 #define LIMIT "4M"
@@ -251,6 +254,139 @@ MODULE_TEST(oom_victim_first, "the launcher is the victim")
 	ptrace(PTRACE_CONT, peer, 0, 0);
 	EXPECT_EQ(256 + SIGKILL, pt_wait(peer));
 	EXPECT_FALSE(may_enter(&h));
+	hit_end(&h);
+}
+
+/* ---- a page fault that holds mmap_lock and waits for a file server ---- */
+
+#define WAIT_MS "/sys/module/pvas/parameters/reclaim_wait_ms"
+/* Longer than a worker tries before it waits for the lock */
+#define WORKER_TRIES_S 3
+#define PEERS 3
+#define TRIES 400
+
+TASK(read_hung_page)
+{
+	int fd = open(getenv(FUSE_FILE_ENV), O_RDONLY);
+	volatile char *p = mmap(NULL, FUSE_PAGE, PROT_READ, MAP_PRIVATE, fd, 0);
+
+	CHECK(p != MAP_FAILED);
+	close(fd);
+	if (p != MAP_FAILED)
+		p[0];
+}
+
+/* The server has stopped: the task is in its fault. */
+static bool is_in_fault(pid_t server)
+{
+	int status;
+
+	return waitpid(server, &status, WUNTRACED) == server && WIFSTOPPED(status);
+}
+
+/* Bounded: without the server, nothing else would end it. */
+static bool ends(pid_t pid)
+{
+	int tries;
+
+	for (tries = 0; tries < TRIES; tries++, usleep(50000))
+		if (waitpid(pid, NULL, WNOHANG) == pid)
+			return true;
+	return false;
+}
+
+static bool is_small(const char *group)
+{
+	char buf[64];
+	int tries;
+
+	for (tries = 0; tries < TRIES; tries++, usleep(50000))
+		if (!pt_read_file(cg_file(group, "memory.current"), buf, sizeof(buf)) &&
+		    atol(buf) < USED / 2)
+			return true;
+	return false;
+}
+
+static char old_wait_ms[32];
+
+static void wait_shorter(void)
+{
+	pt_read_file(WAIT_MS, old_wait_ms, sizeof(old_wait_ms));
+	pt_write_file(WAIT_MS, "500");
+}
+
+/* tasks that are killed end, although memory of one that ended before can't be unmapped yet */
+MODULE_TEST(hung_fault_and_peers, "no worker of the kernel unmaps")
+{
+	struct pvas_space *space;
+	const char *dir = pt_tmpdir();
+	pid_t server, peer[PEERS], hung;
+	int i;
+
+	PT_NEED_ROOT();
+	server = fuse_begin(dir, FUSE_HANGS);
+	if (server < 0)
+		SKIP(return, "no FUSE: %s", strerror(-server));
+	space = PT_SPACE();
+	for (i = 0; i < PEERS; i++) {
+		peer[i] = pt_start_task(space, i + 1, "wait_for_ever");
+		ASSERT_LT(0, peer[i]);
+	}
+	hung = pt_start_task(space, PEERS + 1, "read_hung_page");
+	ASSERT_LT(0, hung);
+	ASSERT_TRUE(is_in_fault(server));
+	wait_shorter();
+	for (i = 0; i < PEERS; i++) {
+		if (i)
+			sleep(WORKER_TRIES_S);
+		kill(peer[i], SIGKILL);
+		EXPECT_TRUE(ends(peer[i]));
+	}
+	/* All are freed when it can be. */
+	pt_kill(server);
+	EXPECT_EQ(256 + SIGBUS, pt_wait(hung));
+	for (i = 0; i < TRIES && pvas_task_list(space, NULL, 0) > 0; i++)
+		usleep(50000);
+	EXPECT_EQ(0, pvas_task_list(space, NULL, 0));
+	pt_write_file(WAIT_MS, old_wait_ms);
+	pvas_space_destroy(space);
+	umount2(dir, MNT_DETACH);
+}
+
+/* the OOM reaper takes the victim's memory then, and the OOM killer no other process */
+MODULE_TEST(hung_fault_and_oom, "the launcher is the victim")
+{
+	const char *dir = pt_tmpdir();
+	pid_t server, peer, hung;
+	struct hit h;
+
+	PT_NEED_ROOT();
+	if (hit_begin(&h))
+		SKIP(return, "no memory controller in cgroup2");
+	server = fuse_begin(dir, FUSE_HANGS);
+	if (server < 0)
+		SKIP(return, "no FUSE: %s", strerror(-server));
+	h.space = PT_SPACE();
+	h.victim = start_in_group(&h, 1, "use_and_wait");
+	ASSERT_LT(0, h.victim);
+	peer = pt_start_task(h.space, 2, "wait_for_ever");
+	ASSERT_LT(0, peer);
+	hung = pt_start_task(h.space, 3, "read_hung_page");
+	ASSERT_LT(0, hung);
+	ASSERT_TRUE(is_in_fault(server));
+	wait_shorter();
+	kill(peer, SIGKILL);
+	EXPECT_TRUE(ends(peer));
+	sleep(WORKER_TRIES_S);
+	h.limiter = limit_memory(h.group);
+	EXPECT_TRUE(wait_for_events(h.group, "oom_kill ", 1));
+	EXPECT_TRUE(is_small(h.group));
+	lift_limit(&h);
+	pt_kill(server);
+	EXPECT_EQ(256 + SIGKILL, pt_wait(h.victim));
+	EXPECT_EQ(256 + SIGKILL, pt_wait(hung));
+	pt_write_file(WAIT_MS, old_wait_ms);
+	umount2(dir, MNT_DETACH);
 	hit_end(&h);
 }
 
