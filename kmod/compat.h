@@ -16,6 +16,7 @@
 #include <linux/proc_ns.h>
 #include <linux/sched.h>
 #include <linux/sched/coredump.h>
+#include <linux/timer.h>
 #include <linux/userfaultfd_k.h>
 
 /* dkms.conf and README.md have the same range; scripts/check-range compares them. */
@@ -266,6 +267,15 @@ static inline void pvas_change_ops(struct vm_area_struct *vma,
 	vma_start_write(vma);
 #endif
 	vma->vm_ops = ops;
+}
+
+static inline void pvas_timer_destroy_on_stack(struct timer_list *timer)
+{
+#if PVAS_IS_7_2
+	timer_destroy_on_stack(timer);
+#else
+	destroy_timer_on_stack(timer);
+#endif
 }
 
 /* Drops the lock that a page fault holds. Before 6.6, a userfault is under mmap_lock only. */

@@ -22,6 +22,7 @@
  *  pvas_fork.c	    children: guests, and processes with a copy of the mm
  *  pvas_leave.c    leaving a space, by exit or exec
  *  pvas_reclaim.c  unmapping and freeing a partition
+ *  pvas_lock.c	    mmap_lock for the workers, which must not keep the OOM reaper from it
  *  pvas_task.c	    entering a space: SPAWN, and the creator
  *  pvas_dump.c	    the contents of a task's core file
  *  pvas_brk.c	    the brk of each task
@@ -325,9 +326,15 @@ bool pvas_files_are_local(const struct pvas_files *files);
 bool pvas_files_have_changes(const struct pvas_files *files);
 void pvas_files_put_memory(struct pvas_files *files);
 void pvas_files_put(struct pvas_files *files);
-void pvas_unmap_remote(struct mm_struct *mm, unsigned long from, unsigned long end,
-		       bool armed);
+void pvas_unmap_remote(struct pvas_space *space, struct mm_struct *mm, unsigned long from,
+		       unsigned long end, bool armed);
 void pvas_silence_copy(struct vm_area_struct *copy);
+
+/* pvas_lock.c */
+void pvas_lock_read(struct pvas_space *space);
+void pvas_lock_write(struct pvas_space *space);
+int pvas_munmap(struct pvas_space *space, unsigned long from, unsigned long len);
+bool pvas_area_is_slow(const struct vm_area_struct *vma);
 
 /* pvas_space.c */
 int pvas_space_reserve_id(struct pvas_space *space);
@@ -415,7 +422,8 @@ void pvas_task_on_fork(struct task_struct *parent, struct task_struct *child);
 
 /* pvas_oom.c */
 bool pvas_oom_has_victim(struct pvas_space *space);
-void pvas_oom_on_kill(const struct task_struct *tsk, const struct pvas_partition *part);
+bool pvas_oom_on_leave(const struct pvas_member *m);
+void pvas_oom_on_exit(const struct task_struct *tsk, const struct pvas_partition *part);
 void pvas_oom_wait(const struct pvas_space *space, unsigned long timeout);
 bool pvas_oom_was_here(struct pvas_space *space);
 

@@ -121,7 +121,7 @@ void pvas_exe_pass_on(struct pvas_partition *gone)
 		return;
 	part = pvas_exe_choose(space);
 	exe = part ? pvas_partition_exe(part) : NULL;
-	mmap_write_lock(space->mm);
+	pvas_lock_write(space);
 	pvas_exe_swap(space->mm, exe);
 	mmap_write_unlock(space->mm);
 	/* The caller is a kernel thread. */

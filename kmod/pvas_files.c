@@ -171,22 +171,22 @@ static void pvas_files_free(struct pvas_files *files)
 	*files = (struct pvas_files) { };
 }
 
-/* Takes a reference to each file that is mapped in the range; without memory, to none. */
+/*
+ * Takes a reference to each file that is mapped in the range; without memory, to none. Under
+ * mmap_lock: the areas keep the files meanwhile.
+ */
 void pvas_files_hold(struct pvas_files *files, struct mm_struct *mm, unsigned long from,
 		     unsigned long end)
 {
 	unsigned int i;
 
 	*files = (struct pvas_files) { };
-	/* Until the lock is dropped, the areas keep the files. */
-	mmap_read_lock(mm);
 	if (!pvas_files_collect(files, mm, from, end))
 		pvas_files_free(files);
 	if (files->n)
 		pvas_files_unite(files);
 	for (i = 0; i < files->n; i++)
 		get_file(files->file[i]);
-	mmap_read_unlock(mm);
 	if (!files->n)
 		pvas_files_free(files);
 }
@@ -297,18 +297,33 @@ void pvas_silence_copy(struct vm_area_struct *copy)
 		copy->vm_ops = NULL;
 }
 
+/* The lock of @mm for writing. @space: in a worker; NULL: in the process that has @mm */
+static void pvas_remote_lock(struct pvas_space *space, struct mm_struct *mm)
+{
+	if (space)
+		pvas_lock_write(space);
+	else
+		mmap_write_lock(mm);
+}
+
+static int pvas_remote_munmap(struct pvas_space *space, unsigned long from, unsigned long len)
+{
+	return space ? pvas_munmap(space, from, len) : vm_munmap(from, len);
+}
+
 /*
  * Prepares the first such area from *@from on, which becomes its begin. Returns its end,
  * or 0 if there is none, and the operations that it had.
  */
-static unsigned long pvas_silence(struct mm_struct *mm, unsigned long *from, unsigned long end,
-				  bool armed, const struct vm_operations_struct **had)
+static unsigned long pvas_silence(struct pvas_space *space, struct mm_struct *mm,
+				  unsigned long *from, unsigned long end, bool armed,
+				  const struct vm_operations_struct **had)
 {
 	unsigned long to = 0;
 	struct vm_area_struct *vma;
 	VMA_ITERATOR(vmi, mm, *from);
 
-	mmap_write_lock(mm);
+	pvas_remote_lock(space, mm);
 	for_each_vma_range(vmi, vma, end) {
 		if (!pvas_area_is_remote(vma, *from, end) || (!armed && userfaultfd_armed(vma)))
 			continue;
@@ -325,12 +340,12 @@ static unsigned long pvas_silence(struct mm_struct *mm, unsigned long *from, uns
 }
 
 /* Undoes it: this module can be gone before the area is. */
-static void pvas_unsilence(struct mm_struct *mm, unsigned long at,
+static void pvas_unsilence(struct pvas_space *space, struct mm_struct *mm, unsigned long at,
 			   const struct vm_operations_struct *had)
 {
 	struct vm_area_struct *vma;
 
-	mmap_write_lock(mm);
+	pvas_remote_lock(space, mm);
 	vma = vma_lookup(mm, at);
 	if (vma && vma->vm_ops == &pvas_silent_ops)
 		pvas_change_ops(vma, had);
@@ -341,17 +356,18 @@ static void pvas_unsilence(struct mm_struct *mm, unsigned long at,
  * Unmaps the areas in the range that are of a server's files, without waiting for the
  * server: vm_munmap() would do so under mmap_lock, which other tasks need even to be killed.
  * With @armed, those too that have a userfaultfd, whose monitor is waited for, without lock.
- * @mm is that of current. Its caller holds the files, and then writes back by
- * pvas_files_put(), if the areas can have changed them.
+ * In a worker of @space, whose mm is @mm; or, with NULL, @mm is the caller's. The caller holds
+ * the files, and then writes back by pvas_files_put(), if the areas can have changed them.
  */
-void pvas_unmap_remote(struct mm_struct *mm, unsigned long from, unsigned long end, bool armed)
+void pvas_unmap_remote(struct pvas_space *space, struct mm_struct *mm, unsigned long from,
+		       unsigned long end, bool armed)
 {
 	const struct vm_operations_struct *had;
 	unsigned long to;
 
-	while ((to = pvas_silence(mm, &from, end, armed, &had))) {
-		if (vm_munmap(from, to - from))
-			pvas_unsilence(mm, from, had);
+	while ((to = pvas_silence(space, mm, &from, end, armed, &had))) {
+		if (pvas_remote_munmap(space, from, to - from))
+			pvas_unsilence(space, mm, from, had);
 		from = to;
 	}
 }

@@ -20,7 +20,7 @@ struct pvas_trim {
 /* The child itself has changed no file of others, so it has nothing to write back. */
 static void pvas_trim_range(unsigned long from, unsigned long end)
 {
-	pvas_unmap_remote(current->mm, from, end, true);
+	pvas_unmap_remote(NULL, current->mm, from, end, true);
 	vm_munmap(from, end - from);
 }
 

@@ -66,7 +66,9 @@ void pvas_mmput_here(struct mm_struct *mm)
 	/* Not the last reference: nothing is freed. */
 	if (atomic_fetch_add_unless(&mm->mm_users, -1, 1) != 1)
 		return;
+	mmap_read_lock(mm);
 	pvas_files_hold(&files, mm, 0, TASK_SIZE);
+	mmap_read_unlock(mm);
 	mmput(mm);
 	pvas_files_put(&files);
 }

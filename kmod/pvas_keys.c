@@ -51,7 +51,7 @@ void pvas_keys_free(struct pvas_partition *part)
 
 	if (!pvas_keys_has_any(part))
 		return;
-	mmap_write_lock(space->mm);
+	pvas_lock_write(space);
 	for (key = 0; key < PVAS_KEYS; key++) {
 		if (space->key_owner[key] != part->gen)
 			continue;

@@ -40,9 +40,10 @@ static void pvas_member_unlink(struct pvas_member *m)
 {
 	struct pvas_partition *part = m->part;
 	struct pvas_space *space = part->space;
-	bool last;
+	bool last, unpin;
 
 	spin_lock(&space->lock);
+	unpin = pvas_oom_on_leave(m);
 	list_del(&m->list);
 	WRITE_ONCE(part->members, part->members - 1);
 	last = !part->members;
@@ -56,6 +57,8 @@ static void pvas_member_unlink(struct pvas_member *m)
 	if (last && part->state == PVAS_PART_RESERVED)
 		space->has_creator = false;
 	spin_unlock(&space->lock);
+	if (unpin)
+		pvas_mmput(space);
 	if (m->reclaims)
 		pvas_reclaim_start(part);
 	else if (last)
@@ -250,8 +253,7 @@ void pvas_task_on_exit(struct task_struct *tsk)
 	part = pvas_partition_get_of(tsk->signal);
 	if (!part)
 		return;
-	if ((tsk->exit_code & 0x7f) == SIGKILL)
-		pvas_oom_on_kill(tsk, part);
+	pvas_oom_on_exit(tsk, part);
 	pvas_owner_find(part->space);
 	m = pvas_take_thread(tsk);
 	if (m)

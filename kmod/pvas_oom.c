@@ -12,19 +12,43 @@
 
 #include "pvas.h"
 
-/* Closes the space and drops its pin of the mm. Atomic. */
-static void pvas_oom_close(struct pvas_space *space)
+/*
+ * Closes the space. Returns true if the caller must drop its pin of the mm, without the lock.
+ * Under space->lock.
+ */
+static bool pvas_oom_close(struct pvas_space *space)
 {
-	bool unpin;
+	bool unpin = space->pinned;
 
-	spin_lock(&space->lock);
 	WRITE_ONCE(space->dead, true);
 	WRITE_ONCE(space->oom, true);
-	unpin = space->pinned;
 	WRITE_ONCE(space->pinned, false);
-	spin_unlock(&space->lock);
-	if (unpin)
-		pvas_mmput(space);
+	return unpin;
+}
+
+/**
+ * pvas_oom_has_chosen - has the OOM killer chosen this member?
+ * @m:		the member, which is on the list
+ *
+ * The exit status does not tell: a process that is already exiting gets a mark, but no
+ * SIGKILL, if all others with its mm are exiting, too.
+ */
+static bool pvas_oom_has_chosen(const struct pvas_member *m)
+{
+	return READ_ONCE(m->signal->oom_mm) == m->part->space->mm;
+}
+
+/**
+ * pvas_oom_on_leave - a member leaves the list
+ * @m:		the member, which has let go of the mm: nobody chooses it any more
+ *
+ * Under space->lock, so that whoever looks finds the member or the end of its space.
+ *
+ * Return: true if the caller must call pvas_mmput(), without the lock.
+ */
+bool pvas_oom_on_leave(const struct pvas_member *m)
+{
+	return pvas_oom_has_chosen(m) && pvas_oom_close(m->part->space);
 }
 
 /**
@@ -36,18 +60,20 @@ static void pvas_oom_close(struct pvas_space *space)
 bool pvas_oom_has_victim(struct pvas_space *space)
 {
 	struct pvas_member *m;
-	bool found;
+	bool found, unpin;
 
 	spin_lock(&space->lock);
-	found = space->oom;
+	/* The second comes later than the mark, and stays. */
+	found = space->oom || pvas_mm_has_flag(space->mm, MMF_OOM_REAP_QUEUED);
 	list_for_each_entry(m, &space->members, list) {
 		if (found)
 			break;
-		found = READ_ONCE(m->signal->oom_mm) == space->mm;
+		found = pvas_oom_has_chosen(m);
 	}
+	unpin = found && pvas_oom_close(space);
 	spin_unlock(&space->lock);
-	if (found)
-		pvas_oom_close(space);
+	if (unpin)
+		pvas_mmput(space);
 	return found;
 }
 
@@ -70,10 +96,12 @@ static bool pvas_oom_should_scan(const struct task_struct *tsk,
 	return true;
 }
 
-/* A task was killed. If that was the OOM killer, the space ends. Atomic. */
-void pvas_oom_on_kill(const struct task_struct *tsk, const struct pvas_partition *part)
+/* A task exits. Was the OOM killer the reason? Then the space ends. Atomic. */
+void pvas_oom_on_exit(const struct task_struct *tsk, const struct pvas_partition *part)
 {
-	if (pvas_oom_should_scan(tsk, part))
+	bool killed = (tsk->exit_code & 0x7f) == SIGKILL;
+
+	if ((killed || READ_ONCE(tsk->signal->oom_mm)) && pvas_oom_should_scan(tsk, part))
 		pvas_oom_has_victim(part->space);
 }
 

@@ -10,7 +10,6 @@
 #include <linux/delay.h>
 #include <linux/file.h>
 #include <linux/hugetlb_inline.h>
-#include <linux/kthread.h>
 #include <linux/mm.h>
 #include <linux/sched/mm.h>
 #include <linux/sched/signal.h>
@@ -18,7 +17,6 @@
 
 #include "pvas.h"
 
-#define PVAS_LOCK_TRIES		500
 /*
  * Most unmapped per hold of mmap_lock, about 1 ms: page tables and huge pages, and areas.
  * Not bytes: a mapping of terabytes that nobody has touched would keep a worker busy for
@@ -31,46 +29,14 @@
 /* Longer than any slice takes. */
 #define PVAS_TURN		HZ
 
-/*
- * Waits until mmap_lock looks free, without queueing for it. Under memory pressure,
- * faulting tasks hold mmap_lock for reading. A queued writer would block the OOM reaper
- * and exiting tasks (acct_collect()); and while a kernel thread uses the mm, the OOM
- * killer assumes that killing its users frees nothing. Without memory pressure, the
- * limit on the tries keeps this from waiting for ever.
- *
- * Returns false if the OOM killer has chosen a task: all of the mm is freed soon.
- */
-static bool pvas_wait_for_lock(struct pvas_space *space)
-{
-	int tries;
-
-	for (tries = 0; tries < PVAS_LOCK_TRIES; tries++) {
-		if (!rwsem_is_locked(&space->mm->mmap_lock))
-			return true;
-		if (pvas_oom_has_victim(space))
-			return false;
-		usleep_range(100, 2000);
-	}
-	return true;
-}
-
-/*
- * Can the end of an area wait for the user? The vm_ops->close() of a FUSE file waits for
- * the server, and holds mmap_lock meanwhile.
- */
-static bool pvas_area_is_slow(struct vm_area_struct *vma)
-{
-	return vma->vm_ops && vma->vm_ops->close && !pvas_file_is_memory(vma->vm_file);
-}
-
-/* Frees the pages of such areas, which stay until the late work. Returns if there are any. */
-static bool pvas_zap_slow(struct mm_struct *mm, unsigned long from, unsigned long end)
+/* Frees the pages of slow areas, which stay until the late work. Returns if there are any. */
+static bool pvas_zap_slow(struct pvas_space *space, unsigned long from, unsigned long end)
 {
 	struct vm_area_struct *vma;
-	VMA_ITERATOR(vmi, mm, from);
+	VMA_ITERATOR(vmi, space->mm, from);
 	bool any = false;
 
-	mmap_read_lock(mm);
+	pvas_lock_read(space);
 	for_each_vma_range(vmi, vma, end) {
 		if (!pvas_area_is_slow(vma))
 			continue;
@@ -79,7 +45,7 @@ static bool pvas_zap_slow(struct mm_struct *mm, unsigned long from, unsigned lon
 		if (!(vma->vm_flags & (VM_PFNMAP | VM_IO)))
 			pvas_zap(vma, max(vma->vm_start, from), min(vma->vm_end, end));
 	}
-	mmap_read_unlock(mm);
+	mmap_read_unlock(space->mm);
 	return any;
 }
 
@@ -89,15 +55,16 @@ static bool pvas_zap_slow(struct mm_struct *mm, unsigned long from, unsigned lon
  * pages: hugetlbfs refuses that, and for transparent ones it is not necessary. An area can
  * go on in the next partition: the kernel merges those of neighbours.
  */
-static unsigned long pvas_slice_end(struct mm_struct *mm, unsigned long *from, unsigned long end,
-				    bool whole, bool *skipped)
+static unsigned long pvas_slice_end(struct pvas_space *space, unsigned long *from,
+				    unsigned long end, bool whole, bool *skipped)
 {
+	struct mm_struct *mm = space->mm;
 	unsigned int tables = whole ? UINT_MAX : PVAS_SLICE_TABLES;
 	unsigned int areas = whole ? UINT_MAX : PVAS_SLICE_AREAS;
 	unsigned long begin, stop, to = end;
 	struct vm_area_struct *vma;
 
-	mmap_read_lock(mm);
+	pvas_lock_read(space);
 	vma = find_vma_intersection(mm, *from, end);
 	while (vma && pvas_area_is_slow(vma)) {
 		*skipped = true;
@@ -145,14 +112,14 @@ static enum pvas_unmapped pvas_unmap_slices(struct pvas_space *space, unsigned l
 	int err;
 
 	do {
-		to = pvas_slice_end(space->mm, &from, end, false, skipped);
+		to = pvas_slice_end(space, &from, end, false, skipped);
 		if (from >= end)
 			break;
-		err = vm_munmap(from, to - from);
+		err = pvas_munmap(space, from, to - from);
 		/* Splitting a mapping allocates memory, unmapping all of it does not. */
 		if (err) {
-			to = pvas_slice_end(space->mm, &from, end, true, skipped);
-			err = vm_munmap(from, to - from);
+			to = pvas_slice_end(space, &from, end, true, skipped);
+			err = pvas_munmap(space, from, to - from);
 		}
 		if (err)
 			pr_warn_ratelimited("space %u: %lx-%lx can't be unmapped: error %d\n",
@@ -204,21 +171,21 @@ static enum pvas_unmapped pvas_unmap_all(struct pvas_partition *part)
 	struct pvas_space *space = part->space;
 	enum pvas_unmapped result;
 
-	if (pvas_oom_has_victim(space) || !pvas_wait_for_lock(space))
+	if (pvas_oom_has_victim(space))
 		return PVAS_UNMAP_NEEDLESS;
-	kthread_use_mm(space->mm);
 	pvas_table_publish(part, PVAS_PART_ENDING);
 	pvas_exe_pass_on(part);
 	pvas_owner_find(space);
+	pvas_lock_read(space);
 	pvas_files_hold(&part->files, space->mm, part->base, part->end);
+	mmap_read_unlock(space->mm);
 	if (part->files.n)
-		pvas_unmap_remote(space->mm, part->base, part->end, false);
-	part->unfinished = pvas_zap_slow(space->mm, part->base, part->end);
+		pvas_unmap_remote(space, space->mm, part->base, part->end, false);
+	part->unfinished = pvas_zap_slow(space, part->base, part->end);
 	result = pvas_unmap_slices(space, part->base, part->end, &part->unfinished);
 	pvas_files_put_memory(&part->files);
 	if (result == PVAS_UNMAPPED && !part->unfinished)
 		pvas_partition_emptied(part);
-	kthread_unuse_mm(space->mm);
 	return result;
 }
 
@@ -278,14 +245,12 @@ static void pvas_unmap_slow(struct pvas_partition *part)
 	pvas_wait_for_quiet(space);
 	if (!mmget_not_zero(space->mm))
 		return;
-	kthread_use_mm(space->mm);
 	if (part->files.n)
-		pvas_unmap_remote(space->mm, part->base, part->end, true);
-	if (vm_munmap(part->base, part->end - part->base))
+		pvas_unmap_remote(space, space->mm, part->base, part->end, true);
+	if (pvas_munmap(space, part->base, part->end - part->base))
 		part->unclean = true;
 	if (!part->unclean)
 		pvas_partition_emptied(part);
-	kthread_unuse_mm(space->mm);
 	pvas_mmput_here(space->mm);
 }
 
@@ -322,15 +287,15 @@ static void pvas_vacate(struct pvas_space *space)
 	struct mm_struct *mm = space->mm;
 	bool any_slow;
 
-	kthread_use_mm(mm);
+	pvas_lock_read(space);
 	pvas_files_hold(&space->left, mm, 0, TASK_SIZE);
+	mmap_read_unlock(mm);
 	if (space->left.n)
-		pvas_unmap_remote(mm, 0, TASK_SIZE, false);
+		pvas_unmap_remote(space, mm, 0, TASK_SIZE, false);
 	/* pvas_vacate_late() looks again. */
-	any_slow = pvas_zap_slow(mm, 0, TASK_SIZE);
+	any_slow = pvas_zap_slow(space, 0, TASK_SIZE);
 	pvas_unmap_slices(space, 0, TASK_SIZE, &any_slow);
 	pvas_files_put_memory(&space->left);
-	kthread_unuse_mm(mm);
 }
 
 /* The rest, which can take for ever. */

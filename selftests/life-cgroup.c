@@ -6,51 +6,14 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/mount.h>
 #include <sys/ptrace.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "kselftest_harness.h"
+#include "cgroup.h"
 #include "pvas_test.h"
-
-/* Any directory will do: only the test itself sees what is mounted there. */
-static const char cg_root[] = "/mnt";
-
-/*
- * A cgroup2 hierarchy, mounted where only this test sees it and gone with it;
- * and in it a group @name.
- */
-static int make_cgroup(const char *name, char *path, size_t len)
-{
-	if (unshare(CLONE_NEWNS) || mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) ||
-	    mount("none", cg_root, "cgroup2", 0, NULL))
-		return -errno;
-	snprintf(path, len, "%s/%s", cg_root, name);
-	return mkdir(path, 0755) && errno != EEXIST ? -errno : 0;
-}
-
-static const char *cg_file(const char *group, const char *file)
-{
-	static char path[256];
-
-	snprintf(path, sizeof(path), "%s/%s", group, file);
-	return path;
-}
-
-static void remove_cgroup(const char *group)
-{
-	int tries = 100;
-
-	while (rmdir(group) && tries--)
-		usleep(20000);
-}
-
-static int enter_cgroup(void *arg)
-{
-	return pt_write_file(cg_file(arg, "cgroup.procs"), "0");
-}
 
 TASK(use_32_mib)
 {
@@ -81,7 +44,7 @@ MODULE_TEST(memory_cgroup, "all of a space is the launcher's memory")
 	PT_NEED_ROOT();
 	if (make_cgroup("mem", group, sizeof(group)))
 		SKIP(return, "no cgroup2");
-	if (pt_write_file(cg_file(cg_root, "cgroup.subtree_control"), "+memory"))
+	if (pt_write_file(cg_file(CG_ROOT, "cgroup.subtree_control"), "+memory"))
 		SKIP(return, "no memory controller in cgroup2");
 	/* Not before: make_cgroup() takes us to a mount namespace of our own. */
 	space = PT_SPACE();
@@ -126,7 +89,7 @@ MODULE_TEST(exec_arguments, "it copies them itself")
 	PT_NEED_ROOT();
 	if (make_cgroup("exec", group, sizeof(group)))
 		SKIP(return, "no cgroup2");
-	if (pt_write_file(cg_file(cg_root, "cgroup.subtree_control"), "+memory"))
+	if (pt_write_file(cg_file(CG_ROOT, "cgroup.subtree_control"), "+memory"))
 		SKIP(return, "no memory controller in cgroup2");
 	if (access(cg_file(group, "memory.peak"), R_OK))
 		SKIP(return, "no memory.peak");
@@ -140,80 +103,6 @@ MODULE_TEST(exec_arguments, "it copies them itself")
 	ASSERT_EQ(1, pvas_task_spawn(space, 1, pt_self(), argv, environ, &attr, &pid));
 	EXPECT_EQ(0, pt_wait(pid));
 	EXPECT_LE(2L * STRINGS * STRING_LEN, read_number(cg_file(group, "memory.peak")));
-	pvas_space_destroy(space);
-	remove_cgroup(group);
-}
-
-static bool wait_for_oom_kill(const char *group)
-{
-	char buf[512], *kills;
-	int tries;
-	FILE *f;
-
-	for (tries = 0; tries < 500; tries++) {
-		f = fopen(cg_file(group, "memory.events"), "re");
-		buf[f ? fread(buf, 1, sizeof(buf) - 1, f) : 0] = '\0';
-		if (f)
-			fclose(f);
-		kills = strstr(buf, "oom_kill ");
-		if (kills && atol(kills + 9) > 0)
-			return true;
-		usleep(20000);
-	}
-	return false;
-}
-
-/* A task that the OOM killer strikes, and that a tracer holds at its exit */
-static pid_t strike_task(struct pvas_space *space, char *group)
-{
-	struct pvas_spawn_attr attr = {
-		.size = sizeof(attr), .setup = enter_cgroup, .setup_arg = group,
-	};
-	char fd[16], *argv[] = { (char *)pt_self(), (char *)"--task", (char *)"use_32_mib", fd, NULL };
-	int fds[2];
-	pid_t pid;
-
-	if (pipe(fds))
-		return -1;
-	snprintf(fd, sizeof(fd), "%d", fds[1]);
-	if (pvas_task_spawn(space, 1, pt_self(), argv, environ, &attr, &pid) != 1 ||
-	    pt_hear(fds[0]) != 'r' || ptrace(PTRACE_SEIZE, pid, 0, PTRACE_O_TRACEEXIT))
-		return -1;
-	/* The write does not return before the group has less, or nobody is left to kill. */
-	if (!fork()) {
-		pt_write_file(cg_file(group, "memory.max"), "4M");
-		_exit(0);
-	}
-	return pid;
-}
-
-/*
- * nobody enters a space once the OOM killer struck it, though the victim is not yet
- * gone: it would not see that memory again
- */
-MODULE_TEST(oom_victim_held, "the launcher is the victim")
-{
-	struct pvas_space *space;
-	char group[128];
-	pid_t victim, late;
-
-	PT_NEED_ROOT();
-	if (make_cgroup("oom", group, sizeof(group)))
-		SKIP(return, "no cgroup2");
-	if (pt_write_file(cg_file(cg_root, "cgroup.subtree_control"), "+memory"))
-		SKIP(return, "no memory controller in cgroup2");
-	space = PT_SPACE();
-	victim = strike_task(space, group);
-	ASSERT_LT(0, victim);
-	ASSERT_TRUE(wait_for_oom_kill(group));
-	/* The space's memory is charged there, and that is not to be why it fails. */
-	EXPECT_EQ(0, pt_write_file(cg_file(group, "memory.max"), "max"));
-	late = pt_start_task(space, 2, "succeed");
-	if (late > 0) {
-		EXPECT_NE(0, pt_wait(late));
-	}
-	ptrace(PTRACE_CONT, victim, 0, 0);
-	pt_kill(victim);
 	pvas_space_destroy(space);
 	remove_cgroup(group);
 }
@@ -298,7 +187,7 @@ MODULE_TEST(starved_creator, "no hooks")
 	PT_NEED_ROOT();
 	if (make_cgroup("starved", starved_group, sizeof(starved_group)))
 		SKIP(return, "no cgroup2");
-	if (pt_write_file(cg_file(cg_root, "cgroup.subtree_control"), "+cpu"))
+	if (pt_write_file(cg_file(CG_ROOT, "cgroup.subtree_control"), "+cpu"))
 		SKIP(return, "no cpu controller in cgroup2");
 	alone = create_ms(_metadata);
 	ASSERT_TRUE(pt_spaces_gone());

@@ -9,6 +9,9 @@
  *
  * The file FUSE_NEVER_OPENS is never opened: the server stops, by SIGSTOP, so that its parent knows
  * of the attempt, and only lets a signal interrupt that.
+ *
+ * The file FUSE_HANGS can't be read: the first attempt fails, and at the second the server stops.
+ * So a page fault that has dropped mmap_lock, failed, and taken it again, holds it for ever.
  */
 #ifndef SILENT_FUSE_H
 #define SILENT_FUSE_H
@@ -30,10 +33,11 @@
 #define FUSE_PAGE 4096UL
 #define FUSE_ANSWERED 'a'
 #define FUSE_NEVER_OPENS "never"
+#define FUSE_HANGS "hangs"
 /* The path of the file: nobody but its task opens it, because closing it can wait, too. */
 #define FUSE_FILE_ENV "SILENT_FILE"
 
-enum { FILE_NODE = 2, NEVER_NODE };
+enum { FILE_NODE = 2, NEVER_NODE, HANGS_NODE };
 
 struct answer {
 	struct fuse_out_header head;
@@ -67,6 +71,8 @@ static int fuse_answer(const struct fuse_in_header *in, void *data)
 		entry->nodeid = FILE_NODE;
 		if (!strcmp((const char *)(in + 1), FUSE_NEVER_OPENS))
 			entry->nodeid = NEVER_NODE;
+		if (!strcmp((const char *)(in + 1), FUSE_HANGS))
+			entry->nodeid = HANGS_NODE;
 		entry->attr_valid = entry->entry_valid = 1000;
 		fill_attr(&entry->attr, entry->nodeid);
 		return sizeof(*entry);
@@ -95,6 +101,23 @@ static bool is_silent(const struct fuse_in_header *in)
 	if (in->opcode == FUSE_OPEN && in->nodeid == NEVER_NODE)
 		return raise(SIGSTOP) == 0;
 	return in->opcode == FUSE_SETATTR || (in->opcode == FUSE_WRITE && *page != FUSE_ANSWERED);
+}
+
+/* A read of FUSE_HANGS */
+static bool fuse_hangs(int fd, const struct fuse_in_header *in)
+{
+	struct fuse_out_header head = {
+		.len = sizeof(head), .error = -EIO, .unique = in->unique,
+	};
+	static int reads;
+
+	if (in->opcode != FUSE_READ || in->nodeid != HANGS_NODE)
+		return false;
+	if (reads++)
+		raise(SIGSTOP);
+	else if (write(fd, &head, sizeof(head)) < 0)
+		perror("silent_fuse.h");
+	return true;
 }
 
 /* A signal interrupts the open that is not answered, and nothing else. */
@@ -127,7 +150,7 @@ static void fuse_serve(int fd)
 
 	while (read(fd, &ask, sizeof(ask)) > 0 || errno == EINTR || errno == ENOENT) {
 		fuse_interrupt(fd, &ask.in);
-		if (is_silent(&ask.in) || ask.in.opcode == FUSE_FORGET ||
+		if (fuse_hangs(fd, &ask.in) || is_silent(&ask.in) || ask.in.opcode == FUSE_FORGET ||
 		    ask.in.opcode == FUSE_INTERRUPT)
 			continue;
 		memset(&answer, 0, sizeof(answer));

@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * mmap_lock for the workers. Page faults hold it for reading while they wait, for memory or for a
+ * file server that perhaps never answers, and a writer that waits behind them keeps all others
+ * from it: the OOM reaper, which then gives up, and peers that are killed (acct_collect()).
+ *
+ * The kernel counts on it that such a writer is a process that is killed, too, and then no longer
+ * waits. So a worker tries without waiting, then waits for a short time, which is enough if the
+ * faults are only many; and if it is not, it tries again, ever more seldom. It is SIGKILL that
+ * ends the wait, because nothing else does in vm_munmap().
+ */
+#include <linux/delay.h>
+#include <linux/kthread.h>
+#include <linux/mm.h>
+#include <linux/sched/signal.h>
+#include <linux/timer.h>
+
+#include "pvas.h"
+
+/* About a second */
+#define PVAS_LOCK_TRIES		500
+/* Then, between two waits, 1.5 s, and up to 12 s */
+#define PVAS_LOCK_LATER_TRIES	20
+#define PVAS_LOCK_ROUNDS	3U
+#define PVAS_LOCK_WAIT		(HZ / 10)
+
+struct pvas_wait {
+	struct timer_list timer;
+	struct task_struct *worker;
+};
+
+static void pvas_wait_is_over(struct timer_list *timer)
+{
+	struct pvas_wait *wait = container_of(timer, struct pvas_wait, timer);
+
+	send_sig(SIGKILL, wait->worker, 1);
+}
+
+/* From here to pvas_wait_end() the caller waits for no killable lock for longer. */
+static void pvas_wait_begin(struct pvas_wait *wait)
+{
+	wait->worker = current;
+	allow_kernel_signal(SIGKILL);
+	timer_setup_on_stack(&wait->timer, pvas_wait_is_over, 0);
+	mod_timer(&wait->timer, jiffies + PVAS_LOCK_WAIT);
+}
+
+static void pvas_wait_end(struct pvas_wait *wait)
+{
+	timer_delete_sync(&wait->timer);
+	pvas_timer_destroy_on_stack(&wait->timer);
+	disallow_signal(SIGKILL);
+	flush_signals(current);
+}
+
+static bool pvas_looks_free(struct mm_struct *mm)
+{
+	return !rwsem_is_locked(&mm->mmap_lock);
+}
+
+/*
+ * Tries for a time that is the longer, the more often the caller has waited in vain. Returns
+ * false if the caller may wait now.
+ */
+static bool pvas_lock_try(struct pvas_space *space, bool (*try)(struct mm_struct *mm),
+			  unsigned int round)
+{
+	unsigned int tries = PVAS_LOCK_TRIES, min = 100, max = 2000;
+	bool victim;
+
+	if (round) {
+		tries = PVAS_LOCK_LATER_TRIES << min(round - 1, PVAS_LOCK_ROUNDS);
+		min = 50000;
+		max = 100000;
+	}
+	do {
+		if (try(space->mm))
+			return true;
+		/* Also closes the space. The OOM reaper only tries, and not for long. */
+		victim = pvas_oom_has_victim(space);
+		usleep_range(min, max);
+	} while (--tries || victim);
+	return false;
+}
+
+/* In a kernel thread, as all of these. */
+void pvas_lock_read(struct pvas_space *space)
+{
+	struct pvas_wait wait;
+	unsigned int round;
+	int err;
+
+	for (round = 0; !pvas_lock_try(space, mmap_read_trylock, round); round++) {
+		pvas_wait_begin(&wait);
+		err = mmap_read_lock_killable(space->mm);
+		pvas_wait_end(&wait);
+		if (!err)
+			break;
+	}
+}
+
+void pvas_lock_write(struct pvas_space *space)
+{
+	struct pvas_wait wait;
+	unsigned int round;
+	int err = -EINTR;
+
+	for (round = 0; err; round++) {
+		pvas_lock_try(space, pvas_looks_free, round);
+		pvas_wait_begin(&wait);
+		err = mmap_write_lock_killable(space->mm);
+		pvas_wait_end(&wait);
+	}
+}
+
+/*
+ * Can the end of an area wait for the user? The vm_ops->close() of a FUSE file waits for
+ * the server, and holds mmap_lock meanwhile.
+ */
+bool pvas_area_is_slow(const struct vm_area_struct *vma)
+{
+	return vma->vm_ops && vma->vm_ops->close && !pvas_file_is_memory(vma->vm_file);
+}
+
+/* Would SIGKILL, if it came too late, end a wait that is for others: a monitor or a server? */
+static bool pvas_must_not_be_killed(struct pvas_space *space, unsigned long from,
+				    unsigned long end)
+{
+	struct vm_area_struct *vma;
+	VMA_ITERATOR(vmi, space->mm, from);
+	bool found = false;
+
+	pvas_lock_read(space);
+	for_each_vma_range(vmi, vma, end) {
+		found = pvas_area_is_slow(vma) || pvas_uffd_waits(vma);
+		if (found)
+			break;
+	}
+	mmap_read_unlock(space->mm);
+	return found;
+}
+
+/*
+ * Only for the call, because the OOM killer believes an exiting task that it frees memory if no
+ * kernel thread uses the mm.
+ */
+static int pvas_munmap_now(struct pvas_space *space, unsigned long from, unsigned long len)
+{
+	int err;
+
+	kthread_use_mm(space->mm);
+	err = vm_munmap(from, len);
+	kthread_unuse_mm(space->mm);
+	return err;
+}
+
+/**
+ * pvas_munmap - vm_munmap() by a kernel thread
+ * @space:	the space
+ * @from:	as for vm_munmap()
+ * @len:	the same
+ *
+ * Return: 0 or -ENOMEM
+ */
+int pvas_munmap(struct pvas_space *space, unsigned long from, unsigned long len)
+{
+	bool patient = pvas_must_not_be_killed(space, from, from + len);
+	struct pvas_wait wait;
+	unsigned int round;
+	int err = -EINTR;
+
+	for (round = 0; err == -EINTR; round++) {
+		if (!pvas_lock_try(space, pvas_looks_free, round) && patient)
+			continue;
+		if (patient)
+			return pvas_munmap_now(space, from, len);
+		pvas_wait_begin(&wait);
+		err = pvas_munmap_now(space, from, len);
+		pvas_wait_end(&wait);
+	}
+	return err;
+}
