@@ -273,7 +273,7 @@ static int64_t job_map_at(uint64_t addr, uint64_t len, int prot, int replace)
 	return at;
 }
 
-/* As empty(), of a row's pages, until one is busy: a store has it, perhaps for long. With the lock */
+/* As empty(), of a row, until a page is busy: a store has it, perhaps for long. With the lock */
 static bool empty_row(uint64_t from, unsigned int row)
 {
 	uint64_t n;
