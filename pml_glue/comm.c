@@ -49,11 +49,24 @@ static void file_early(struct mca_pml_pvas_comm *pc)
 	for (link = component.early.next; link != &component.early; link = next) {
 		next = link->next;
 		message = mca_pml_pvas_entry(link, struct mca_pml_pvas_message, of_comm);
-		if (message->context != pc->comm->c_contextid)
+		/* A wrong program's may be of an earlier communicator, which was larger. */
+		if (message->context != pc->comm->c_contextid || message->src >= pc->size)
 			continue;
 		mca_pml_pvas_list_remove(link);
 		message->from = mca_pml_pvas_source(pc, message->src)->peer;
 		mca_pml_pvas_file(pc, message);
+	}
+}
+
+static void watch_all(const struct ompi_group_t *group)
+{
+	struct mca_pml_pvas_peer *peer;
+	int i;
+
+	for (i = 0; i < group->grp_proc_count; i++) {
+		peer = mca_pml_pvas_peer_of(group, i);
+		if (peer)
+			peer->watched = true;
 	}
 }
 
@@ -70,6 +83,9 @@ static int own(struct ompi_communicator_t *comm)
 	mca_pml_pvas_list_init(&pc->unexpected);
 	component.comms[comm->c_contextid] = pc;
 	mca_pml_pvas_count(communicators, 1);
+	watch_all(comm->c_local_group);
+	if (comm->c_remote_group != comm->c_local_group)
+		watch_all(comm->c_remote_group);
 	file_early(pc);
 	return OMPI_SUCCESS;
 }

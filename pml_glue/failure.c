@@ -32,7 +32,7 @@ void mca_pml_pvas_check_next_peer(void)
 		return;
 	component.checked = (component.checked + 1) % component.nr_peers;
 	peer = component.peers[component.checked];
-	if (!peer->port || peer->gone || mca_pml_pvas_runs(peer->index, peer->gen))
+	if (!peer->watched || peer->gone || mca_pml_pvas_runs(peer->index, peer->gen))
 		return;
 	peer->gone = true;
 	if (has_finalized(peer->index))

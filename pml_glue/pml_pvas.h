@@ -99,6 +99,7 @@ struct mca_pml_pvas_in {
 /**
  * struct mca_pml_pvas_peer - a process that we have a communicator with
  * @port:	NULL: not in our space, or not with this component
+ * @watched:	we own a communicator with it, so it knows us, too, and will say that it finalizes
  * @gone:	it has ended, or one of us has finalized
  */
 struct mca_pml_pvas_peer {
@@ -107,6 +108,7 @@ struct mca_pml_pvas_peer {
 	uint32_t gen;
 	struct mca_pml_pvas_port *port;
 	struct mca_pml_pvas_out *out;
+	bool watched;
 	bool gone;
 };
 
@@ -164,7 +166,7 @@ struct mca_pml_pvas_message {
 
 /**
  * struct mca_pml_pvas_request - a send or a receive
- * @next:	in the list of posted receives, pending sends or unused requests
+ * @next:	in the list of posted receives, pending or done sends, or unused requests
  * @peer, @tag:	of the call
  * @number:	of a posted receive
  * @bytes:	packed size
@@ -235,6 +237,8 @@ struct mca_pml_pvas_counters {
  * @arrived:	messages read so far, from 1
  * @nr_posted:	receives that wait for a message
  * @pending:	peers with sends that have not got into the ring
+ * @done:	sends to complete, without the lock: in a list that all threads see, and calls from
+ *		within the user's callbacks
  * @touching:	a thread that has the lock writes to a peer's memory
  * @fetching:	threads that read or write a peer's memory without the lock
  * @checked:	the peer that was last found running
@@ -275,6 +279,7 @@ struct mca_pml_pvas_component {
 	uint64_t arrived;
 	unsigned int nr_posted;
 	struct mca_pml_pvas_out *pending;
+	struct mca_pml_pvas_request *done;
 	struct mca_pml_pvas_request *unused;
 	volatile bool touching;
 	volatile int32_t fetching;
@@ -416,7 +421,7 @@ int mca_pml_pvas_isend(const void *buf, size_t count, struct ompi_datatype_t *ty
 int mca_pml_pvas_send(const void *buf, size_t count, struct ompi_datatype_t *type, int dst,
 		      int tag, mca_pml_base_send_mode_t mode, struct ompi_communicator_t *comm);
 int mca_pml_pvas_start_send(struct mca_pml_pvas_request *req);
-int mca_pml_pvas_send_pending(void);
+void mca_pml_pvas_send_pending(void);
 
 /* receive.c */
 int mca_pml_pvas_irecv_init(void *buf, size_t count, struct ompi_datatype_t *type, int src,

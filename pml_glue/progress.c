@@ -233,22 +233,36 @@ struct mca_pml_pvas_request *mca_pml_pvas_deliver_local(struct mca_pml_pvas_requ
 	return req;
 }
 
-/* ---- sends whose data were fetched ---- */
+/* ---- sends that are done ---- */
 
-/* The caller holds the lock, which is released while sends complete. */
-static int complete_returned(void)
+/* Those whose data were fetched. The caller holds the lock. */
+static void take_returned(void)
 {
 	struct mca_pml_pvas_offer *offer, *next;
-	int nr = 0;
+	struct mca_pml_pvas_request *req;
 
 	offer = __atomic_exchange_n(&component.port->returned, NULL, __ATOMIC_ACQUIRE);
-	mca_pml_pvas_unlock();
-	for (; offer; offer = next, nr++) {
+	for (; offer; offer = next) {
 		next = offer->next;
-		mca_pml_pvas_complete(mca_pml_pvas_entry(offer, struct mca_pml_pvas_request,
-							 offer));
+		req = mca_pml_pvas_entry(offer, struct mca_pml_pvas_request, offer);
+		req->next = component.done;
+		component.done = req;
 	}
-	mca_pml_pvas_lock();
+}
+
+/* The caller holds the lock, which is released while sends complete. */
+static int complete_done(void)
+{
+	struct mca_pml_pvas_request *req;
+	int nr = 0;
+
+	while ((req = component.done)) {
+		component.done = req->next;
+		mca_pml_pvas_unlock();
+		mca_pml_pvas_complete(req);
+		mca_pml_pvas_lock();
+		nr++;
+	}
 	return nr;
 }
 
@@ -277,9 +291,11 @@ int mca_pml_pvas_progress(void)
 	for (i = 0; i < component.nr_ins; i++)
 		nr += read_ring(component.ins[i]);
 	if (__atomic_load_n(&port->returned, __ATOMIC_RELAXED))
-		nr += complete_returned();
+		take_returned();
 	if (component.pending)
-		nr += mca_pml_pvas_send_pending();
+		mca_pml_pvas_send_pending();
+	if (component.done)
+		nr += complete_done();
 	if (!nr)
 		idle();
 	mca_pml_pvas_unlock();

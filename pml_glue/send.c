@@ -124,10 +124,10 @@ static void append_pending(struct mca_pml_pvas_out *out, struct mca_pml_pvas_req
 	component.pending = out;
 }
 
-/* The sends that went out complete, and are put into a list: it holds no lock to do so. */
-static struct mca_pml_pvas_request *flush(struct mca_pml_pvas_out *out, int *nr)
+/* The sends that went out are done. */
+static void flush(struct mca_pml_pvas_out *out)
 {
-	struct mca_pml_pvas_request *req, *sent = NULL, **last = &sent;
+	struct mca_pml_pvas_request *req;
 	enum placed placed;
 
 	while ((req = out->pending)) {
@@ -136,44 +136,32 @@ static struct mca_pml_pvas_request *flush(struct mca_pml_pvas_out *out, int *nr)
 		placed = place(out, req);
 		if (placed == NO_ROOM)
 			break;
-		++*nr;
 		out->pending = next;
 		if (!next)
 			out->last_pending = &out->pending;
 		if (placed == OFFERED)
 			continue;
-		req->next = NULL;
-		*last = req;
-		last = &req->next;
+		req->next = component.done;
+		component.done = req;
 	}
-	return sent;
 }
 
-/* The caller holds the lock, which is released while sends complete. */
-int mca_pml_pvas_send_pending(void)
+/* The caller holds the lock. */
+void mca_pml_pvas_send_pending(void)
 {
 	struct mca_pml_pvas_out *out, *all = component.pending;
-	struct mca_pml_pvas_request *req, *sent;
-	int nr = 0;
 
 	component.pending = NULL;
 	while ((out = all)) {
 		all = out->next;
 		out->listed = false;
-		sent = flush(out, &nr);
+		flush(out);
 		if (out->pending) {
 			out->listed = true;
 			out->next = component.pending;
 			component.pending = out;
 		}
-		while ((req = sent)) {
-			sent = req->next;
-			mca_pml_pvas_unlock();
-			mca_pml_pvas_complete(req);
-			mca_pml_pvas_lock();
-		}
 	}
-	return nr;
 }
 
 /* ---- starting a send ---- */

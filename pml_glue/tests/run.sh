@@ -37,6 +37,14 @@ not_everywhere()
 		-n 1 -x OMPI_MCA_pml=ob1 "$bin/selected" none : -n 1 "$bin/selected" none
 }
 
+# The third of four ranks has another component, and the ranks before it don't look further.
+finalized()
+{
+	timeout -k 5 "$LIMIT" "$B/pvasrun/pvasrun" --backend user \
+		-n 2 "$bin/finalized" : -n 1 -x OMPI_MCA_pml=ob1 "$bin/finalized" : \
+		-n 1 "$bin/finalized"
+}
+
 # Functions and variables shared between files are mca_pml_pvas_*, or those of the other components.
 convention()
 {
@@ -86,6 +94,7 @@ try flood-4		tasks 4 flood $many 3000000
 try threads		tasks 2 threads 200
 try threads-3		tasks 3 "${tiny[@]}" threads 60
 try freed		tasks 2 freed
+try callback		tasks 2 callback
 try stopped		tasks 3 die stop 1
 # Collective operations of Open MPI itself, with their negative tags
 try collectives		tasks 4 OMPI_MCA_coll=^pvas order 3
@@ -94,6 +103,7 @@ if [ $backend = user ]; then
 	try calls-tiny	tasks 3 "${tiny[@]}" calls
 	says version	'not used with rank [01], which has another version' other_version
 	try not-everywhere not_everywhere
+	try finalized	finalized
 	# Nobody ends the others but they themselves.
 	options=(--no-kill)
 	for seed in 1 2 3 4 5; do
