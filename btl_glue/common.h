@@ -62,7 +62,7 @@ struct mca_btl_pvas_faults {
 
 /* fault.c */
 extern __thread sigjmp_buf *mca_btl_pvas_fault_return;
-/* A peer whose memory is used from now on. Another task that follows it in its partition is not it. */
+/* A peer whose memory is used from now on, and not that of a task which follows it there. */
 void mca_btl_pvas_expect_faults(uint32_t index, uint32_t gen);
 void mca_btl_pvas_install_fault_handlers(const struct mca_btl_pvas_faults *faults);
 void mca_btl_pvas_restore_fault_handlers(void);

@@ -127,6 +127,52 @@ TEST(gaps)
 	pvas_space_destroy(s);
 }
 
+static const char secret_script[] = "[ ! -e /proc/self/fd/300 ]";
+
+/* Where an earlier start has found some there are fewer now: none is counted twice. */
+TEST(fewer_than_before)
+{
+	char *argv[] = { "sh", "-c", (char *)secret_script, NULL };
+	struct pvas_space *s;
+	int i, start;
+	pid_t pid;
+
+	ASSERT_EQ(set_limit(1024), 0);
+	ASSERT_EQ(syscall(SYS_close_range, 3, ~0U, 0), 0);
+	ASSERT_EQ(pvas_space_create(&s, &user), 0) TH_LOG("%s", pvas_error_get());
+	for (i = 100; i < 103; i++)
+		ASSERT_EQ(dup2(0, i), i);
+	for (start = 0; start < 3; start++) {
+		if (start == 1) {
+			close(100);
+			close(101);
+			ASSERT_EQ(dup2(0, 200), 200);
+		} else if (start == 2) {
+			ASSERT_EQ(dup3(0, 300, O_CLOEXEC), 300);
+		}
+		ASSERT_GT(pvas_task_spawn(s, PVAS_ANY, "/bin/sh", argv, environ, NULL, &pid), 0)
+			TH_LOG("%s", pvas_error_get());
+		EXPECT_EQ(end_of(pid), 0) TH_LOG("start %d", start);
+	}
+	pvas_space_destroy(s);
+}
+
+/* A limit of files counts for no memory of the library. */
+TEST(small_files_only)
+{
+	const struct rlimit limit = { 4096, 4096 };
+	char *argv[] = { "true", NULL };
+	struct pvas_space *s;
+	pid_t pid;
+
+	ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &limit), 0);
+	ASSERT_EQ(pvas_space_create(&s, &user), 0) TH_LOG("%s", pvas_error_get());
+	ASSERT_GT(pvas_task_spawn(s, PVAS_ANY, "/bin/true", argv, environ, NULL, &pid), 0)
+		TH_LOG("%s", pvas_error_get());
+	EXPECT_EQ(end_of(pid), 0);
+	pvas_space_destroy(s);
+}
+
 /* The numbers, of 0 to 2, that are open, as a mask */
 static int standard_open(void)
 {

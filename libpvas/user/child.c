@@ -229,6 +229,9 @@ static void close_listed(int dir, int *high, int keep, int from)
 				high[found++] = fd;
 		}
 	}
+	/* No number may be there twice: each is counted. */
+	for (; high && found < USER_HIGH; found++)
+		high[found] = -1;
 	pvas_raw1(__NR_close, dir);
 }
 

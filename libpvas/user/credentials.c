@@ -47,8 +47,10 @@ static const char *const namespaces[] = {
  *		were not told
  * @nr_ns:	how many of @ns were read
  * @label:	of a security module; "" if there is none
+ * @lock:	of the space's, which are filled later: a fork child's own space has its own
  */
 struct user_rights {
+	pthread_mutex_t lock;
 	char status[STATUS_LEN];
 	char ns[NR_NS][NS_LEN];
 	unsigned int nr_ns;
@@ -144,15 +146,14 @@ static int read_rights(pid_t tid, struct user_rights *r, const struct user_right
  */
 static const struct user_rights *rights_of(const struct user_space *u)
 {
-	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 	struct user_rights *r = u->rights;
 
-	pthread_mutex_lock(&lock);
+	pthread_mutex_lock(&r->lock);
 	if (!r->nr_ns || !r->ns[0][0]) {
 		read_label(u->supervisor_tid, r);
 		read_namespaces(u->supervisor_tid, r, NR_NS);
 	}
-	pthread_mutex_unlock(&lock);
+	pthread_mutex_unlock(&r->lock);
 	return r;
 }
 
@@ -319,6 +320,7 @@ int user_credentials_begin(struct user_space *u)
 	u->scratch = malloc(USER_SCRATCH);
 	if (!u->rights || !u->scratch)
 		return -ENOMEM;
+	pthread_mutex_init(&u->rights->lock, NULL);
 	return begin(u);
 }
 

@@ -11,6 +11,7 @@
 #include <fcntl.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "rawsys.h"
@@ -34,11 +35,14 @@ static int open_file(void)
 	return fd;
 }
 
+/* A limit would raise SIGXFSZ. */
 static int fill_file(int fd, const struct user_space *u)
 {
+	struct rlimit limit;
 	char *p;
 
-	if (ftruncate(fd, USER_IMAGE_LEN))
+	if (getrlimit(RLIMIT_FSIZE, &limit) || limit.rlim_cur < USER_IMAGE_LEN ||
+	    ftruncate(fd, USER_IMAGE_LEN))
 		return 0;
 	p = mmap(NULL, USER_IMAGE_LEN, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	if (p == MAP_FAILED)
@@ -67,24 +71,37 @@ void user_image_free(struct user_space *u)
 	u->image = NULL;
 }
 
+/* The launcher's threads may have mapped something there meanwhile. */
+static int reserve(uint64_t at, int prot)
+{
+	return pvas_raw6(__NR_mmap, at, USER_IMAGE_LEN, prot,
+			 MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0) == (long)at ?
+	       0 : -ENOMEM;
+}
+
 static int copy_to(const struct user_space *u, uint64_t at)
 {
-	long ret = pvas_raw6(__NR_mmap, at, USER_IMAGE_LEN, PROT_READ | PROT_WRITE,
-			     MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+	int err = reserve(at, PROT_READ | PROT_WRITE);
 
-	if (ret != (long)at)
-		return -ENOMEM;
+	if (err)
+		return err;
 	fill((char *)at, u);
 	return (int)pvas_raw3(__NR_mprotect, at, USER_IMAGE_LEN, PROT_READ | PROT_EXEC);
 }
 
-/* A length of 0 asks for a second view. Nothing else is at that place yet. */
+/* A length of 0 asks for a second view. */
 int user_image_map(const struct user_space *u, uint64_t at)
 {
-	long ret = -ENOSYS;
+	int err;
 
-	if (u->image)
-		ret = pvas_raw6(__NR_mremap, (long)u->image, 0, USER_IMAGE_LEN,
-				MREMAP_MAYMOVE | MREMAP_FIXED, (long)at, 0);
-	return ret == (long)at ? 0 : copy_to(u, at);
+	if (!u->image)
+		return copy_to(u, at);
+	err = reserve(at, PROT_NONE);
+	if (err)
+		return err;
+	if (pvas_raw6(__NR_mremap, (long)u->image, 0, USER_IMAGE_LEN,
+		      MREMAP_MAYMOVE | MREMAP_FIXED, (long)at, 0) == (long)at)
+		return 0;
+	pvas_raw2(__NR_munmap, (long)at, USER_IMAGE_LEN);
+	return copy_to(u, at);
 }

@@ -114,6 +114,7 @@ int user_reader_start(struct user_space *u)
 		return (int)pid;
 	}
 	user_file_mark(ends[0]);
+	user_file_mark(pidfd);
 	u->readers.pidfd = pidfd;
 	u->readers.connection = ends[0];
 	u->readers.pid = (pid_t)pid;
@@ -140,8 +141,10 @@ void user_reader_stop(struct user_space *u)
 		return;
 	if (user_file_is_ours(r->connection))
 		close(r->connection);
-	poll(&end, 1, END_TRIES);
-	close(r->pidfd);
+	if (user_file_is_ours(r->pidfd)) {
+		poll(&end, 1, END_TRIES);
+		close(r->pidfd);
+	}
 	while (!pvas_raw4(__NR_wait4, r->pid, NULL, __WCLONE | WNOHANG, NULL) && --tries)
 		nanosleep(&ms, NULL);
 	r->pid = 0;
