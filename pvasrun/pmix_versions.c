@@ -2,6 +2,7 @@
 /* The versions of libpmix that a job's ranks have. */
 #include "pmix_versions.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "report.h"
@@ -37,12 +38,23 @@ void pmix_versions_compare(struct pmix_versions *versions, const struct handshak
 		       first->rank, first->version, rank->rank, rank->version);
 }
 
+#define FIRST_KNOWN 2
+#define LAST_KNOWN 7
+
+/* Else the version is not the reason: a process that is no libpmix has sent it. */
+static bool is_other(const char *version)
+{
+	unsigned int major;
+
+	return sscanf(version, "%3u.", &major) == 1 && (major < FIRST_KNOWN || major > LAST_KNOWN);
+}
+
 /* A rank tries more than once. */
 void pmix_versions_unknown(struct pmix_versions *versions, const struct handshake_rank *rank)
 {
-	if (versions->unknown)
+	if (versions->unknown || !is_other(rank->version))
 		return;
 	versions->unknown = true;
-	report_error("rank %u has libpmix %s, whose messages pvasrun does not know (2.0 to 7.0 are known)",
-		     rank->rank, rank->version);
+	report_error("rank %u has libpmix %s, whose messages pvasrun does not know (%d.0 to %d.0 are known)",
+		     rank->rank, rank->version, FIRST_KNOWN, LAST_KNOWN);
 }

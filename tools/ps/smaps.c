@@ -11,6 +11,7 @@
 
 /* A mapping this far above the one before it may be the stack. */
 #define STACK_APART (64UL << 20)
+#define LOADER_APART (64UL << 10)
 
 /* A process that keeps mapping could make the file endless; vm.max_map_count is less. */
 #define MAX_MAPS (1U << 20)
@@ -127,11 +128,19 @@ static void add_mapping(struct ps_space *space, const struct mapping *m)
 	}
 }
 
-/* The last area, which with the user backend includes the mappings beside the stack */
+/* The last area, which with the user backend includes the loader, a file's mapping beside it */
 static void name_stack(struct ps_task *task)
 {
 	struct ps_area *last = task->nr_areas ? &task->areas[task->nr_areas - 1] : NULL;
+	struct ps_area *before = task->nr_areas > 1 ? last - 1 : NULL;
 
+	if (before && last->kind == PS_FILE && before->kind == PS_ANON &&
+	    last->start - before->end < LOADER_APART) {
+		before->end = last->end;
+		before->rss_kib += last->rss_kib;
+		task->nr_areas--;
+		last = before;
+	}
 	if (last && last->kind == PS_ANON)
 		last->kind = PS_STACK;
 }
