@@ -314,8 +314,24 @@ void user_child_jump(const struct user_entry *entry, int *start, uint64_t mask)
 	pvas_begin(&b, start, START_DONE);
 }
 
+/*
+ * The launcher's descriptors are still here, and the task's limit can be lower: the kernel opens
+ * a program without a number. Returns the limit as it was.
+ */
+static struct rlimit lift_files(void)
+{
+	struct rlimit own = { 0, 0 }, all;
+
+	pvas_raw4(__NR_prlimit64, 0, RLIMIT_NOFILE, NULL, &own);
+	all = (struct rlimit){ own.rlim_max, own.rlim_max };
+	if (own.rlim_cur < own.rlim_max)
+		pvas_raw4(__NR_prlimit64, 0, RLIMIT_NOFILE, &all, NULL);
+	return own;
+}
+
 static int become_task(const struct user_start *s, struct user_program *prog)
 {
+	const struct rlimit own = lift_files();
 	struct user_entry entry;
 	int err;
 
@@ -325,6 +341,8 @@ static int become_task(const struct user_start *s, struct user_program *prog)
 	if (err)
 		return err;
 	user_child_close_on_exec(prog->fd, s->u->high);
+	if (own.rlim_cur < own.rlim_max)
+		pvas_raw4(__NR_prlimit64, 0, RLIMIT_NOFILE, &own, NULL);
 	user_child_take_name(s->call->path);
 	s->part->pid = (pid_t)pvas_raw0(__NR_getpid);
 	user_publish(s->u, s->part, PVAS_PART_RUNNING);
