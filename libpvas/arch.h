@@ -6,6 +6,19 @@
 #ifndef PVAS_ARCH_H
 #define PVAS_ARCH_H
 
+#include <linux/types.h>
+
+/**
+ * struct pvas_beginning - how a program begins
+ * @entry:	of the loader
+ * @sp:		stack
+ * @info, @mark, @interp:	arguments of the loader, see loader/start.S
+ * @mask:	of signals
+ */
+struct pvas_beginning {
+	__u64 entry, sp, info, mark, interp, mask;
+};
+
 #ifdef __aarch64__
 #include "arch_aarch64.h"
 #else

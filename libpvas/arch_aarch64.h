@@ -174,10 +174,6 @@ static inline void __attribute__((noreturn)) pvas_jump(__u64 entry, __u64 stack,
 }
 
 /* As arch_x86_64.h describes it */
-struct pvas_beginning {
-	__u64 entry, sp, info, mark, interp, mask;
-};
-
 static inline void __attribute__((noreturn)) pvas_begin(const struct pvas_beginning *b, int *start,
 							int done)
 {

@@ -164,17 +164,6 @@ static inline void __attribute__((noreturn)) pvas_jump(__u64 entry, __u64 stack,
 	__builtin_unreachable();
 }
 
-/**
- * struct pvas_beginning - how a program begins
- * @entry:	of the loader
- * @sp:		stack
- * @info, @mark, @interp:	arguments of the loader, see loader/start.S
- * @mask:	of signals
- */
-struct pvas_beginning {
-	__u64 entry, sp, info, mark, interp, mask;
-};
-
 /*
  * On the new stack, first release the thread pointer, then store @done to *@start and wake who
  * waits for that, then set the signal mask, which is pushed to the stack.
