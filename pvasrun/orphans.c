@@ -27,6 +27,7 @@
 #define POLL_MS		50
 #define PATIENCE_MS	1000	/* for the environments of all processes */
 #define SOON_MS		500	/* the other processes of a pipeline end by themselves */
+#define SIGNALLED_MS	2000	/* these have got SIGTERM with their task */
 
 struct orphan {
 	pid_t pid;
@@ -288,7 +289,7 @@ int orphans_end(struct subreaper *orphans)
 	job->interrupt = 0;
 	if (job->opt->orphans == ORPHANS_WAIT && !ended_by_us)
 		return wait_or_kill(orphans);
-	if (wait_for_all(orphans, now_ms() + SOON_MS))
+	if (wait_for_all(orphans, now_ms() + (ended_by_us ? SIGNALLED_MS : SOON_MS)))
 		return 0;
 	if (job->opt->orphans == ORPHANS_WARN)
 		report_orphans(orphans);
