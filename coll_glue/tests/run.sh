@@ -199,7 +199,7 @@ done
 if [ $backend = user ]; then
 	# Nobody ends the others but they themselves.
 	options=(--no-kill)
-	named='(coll|btl|smsc) pvas: rank [02] on this node ended before MPI_Finalize'
+	named='(coll|pml|btl|smsc) pvas: rank [02] on this node ended before MPI_Finalize'
 	for what in barrier bcast gatherv scatterv allgatherv alltoallw reduce allreduce exscan \
 		ibarrier ibcast igather iscatterv iallgatherv ialltoallv ireduce ireduce_scatter iscan \
 		neighbor_allgather ineighbor_alltoall; do
@@ -211,7 +211,7 @@ if [ $backend = user ]; then
 	dies first allreduce 1 0
 	dies first bcast 200 0
 	fails names-it 'coll pvas: rank 2 on this node ended before MPI_Finalize' \
-			tasks 3 OMPI_MCA_btl=self,vader OMPI_MCA_smsc=^pvas die allreduce 1
+			tasks 3 OMPI_MCA_pml=ob1 OMPI_MCA_btl=self,vader OMPI_MCA_smsc=^pvas die allreduce 1
 	options=()
 fi
 

@@ -92,11 +92,11 @@ if [ $backend = user ]; then
 	done
 	# At a moment of its own choice: whichever component is just using its memory notices.
 	for seed in 1 2 3 4 5; do
-		fails "kill-$seed" '(osc|btl) pvas: rank 2 on this node ended before MPI_Finalize' \
+		fails "kill-$seed" '(osc|pml|btl) pvas: rank 2 on this node ended before MPI_Finalize' \
 				tasks 3 die kill $seed
 	done
 	bad kill-create	tasks 3 die kill create
-	fails exec	'(osc|btl) pvas: rank 1 on this node ended before MPI_Finalize' \
+	fails exec	'(osc|pml|btl) pvas: rank 1 on this node ended before MPI_Finalize' \
 			tasks 2 die exec shared
 	fails kill-over-vader 'osc pvas: rank 2 on this node ended before MPI_Finalize' \
 			tasks 3 OMPI_MCA_btl=self,vader OMPI_MCA_coll=^pvas die kill fence
