@@ -6,7 +6,6 @@
  */
 #include "common.h"
 
-#include <dlfcn.h>
 #include <signal.h>
 
 static const struct mca_btl_pvas_faults *faults;
@@ -96,33 +95,24 @@ void mca_btl_pvas_install_fault_handlers(const struct mca_btl_pvas_faults *ours)
 	sigaction(SIGBUS, &act, &old_bus);
 }
 
-/* Keep a handler that was installed over ours: it may call ours, and then ours stays, too. */
-static bool restore(int sig, const struct sigaction *old)
+/*
+ * Keep a handler that was installed over ours. It may call ours, or put it back later: then ours
+ * goes on to the one before it, as components are never unloaded (-z nodelete).
+ */
+static void restore(int sig, const struct sigaction *old)
 {
 	struct sigaction now;
 
-	return !sigaction(sig, NULL, &now) && now.sa_flags & SA_SIGINFO &&
-	       now.sa_sigaction == fault_handler && !sigaction(sig, old, NULL);
-}
-
-/* Another component may put back our handler later: it goes on to the one before it. */
-static void stay_loaded(void)
-{
-	Dl_info self;
-
-	if (dladdr(&faults, &self) && self.dli_fname)
-		dlopen(self.dli_fname, RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE);
+	if (!sigaction(sig, NULL, &now) && now.sa_flags & SA_SIGINFO &&
+	    now.sa_sigaction == fault_handler)
+		sigaction(sig, old, NULL);
 }
 
 void mca_btl_pvas_restore_fault_handlers(void)
 {
-	bool gone;
-
 	if (!faults)
 		return;
-	gone = restore(SIGSEGV, &old_segv);
-	gone &= restore(SIGBUS, &old_bus);
+	restore(SIGSEGV, &old_segv);
+	restore(SIGBUS, &old_bus);
 	faults = NULL;
-	if (!gone)
-		stay_loaded();
 }
