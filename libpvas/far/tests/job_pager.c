@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
  * The pager of a job, without a job: its functions are called as the user backend does for tasks,
- * and this process' threads touch the memory. The kernel and the store are made to wait at gates,
- * so that each test has the order of events that it is about.
+ * and this process' threads touch the memory. The kernel and the store are made to wait at
+ * breakpoints, so that each test has the order of events that it is about.
  */
 #include <linux/userfaultfd.h>
 #include <pthread.h>
@@ -27,14 +27,14 @@
 #define PART (8 * PAGE)
 #define REST (CAPACITY / 2)	/* more than the budget */
 
-/* ---- gates ---- */
+/* ---- breakpoints ---- */
 
 /**
- * struct gate - where threads wait until it is opened
+ * struct breakpoint - where threads wait until it is cleared
  * @closed:	for those who come now
  * @waiting:	how many wait there
  */
-struct gate {
+struct breakpoint {
 	bool closed;
 	unsigned int waiting;
 };
@@ -42,29 +42,29 @@ struct gate {
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
 
-static void pass(struct gate *gate)
+static void pass(struct breakpoint *at)
 {
 	pthread_mutex_lock(&lock);
-	gate->waiting++;
+	at->waiting++;
 	pthread_cond_broadcast(&changed);
-	while (gate->closed)
+	while (at->closed)
 		pthread_cond_wait(&changed, &lock);
-	gate->waiting--;
+	at->waiting--;
 	pthread_mutex_unlock(&lock);
 }
 
-static void set_gate(struct gate *gate, bool closed)
+static void set_breakpoint(struct breakpoint *at, bool closed)
 {
 	pthread_mutex_lock(&lock);
-	gate->closed = closed;
+	at->closed = closed;
 	pthread_cond_broadcast(&changed);
 	pthread_mutex_unlock(&lock);
 }
 
-static void wait_until_reached(const struct gate *gate)
+static void wait_until_reached(const struct breakpoint *at)
 {
 	pthread_mutex_lock(&lock);
-	while (!gate->waiting)
+	while (!at->waiting)
 		pthread_cond_wait(&changed, &lock);
 	pthread_mutex_unlock(&lock);
 }
@@ -130,10 +130,10 @@ static size_t count_wrong(const volatile uint64_t *p, size_t size, uint64_t what
 
 /* ---- pages that move while others are exchanged ---- */
 
-static struct gate taking;
+static struct breakpoint taking;
 static uintptr_t watched;
 
-/* The first page of those watched that is taken out stays at the gate. */
+/* The first page of those watched that is taken out stays at the breakpoint. */
 static void watch(unsigned long request, void *arg)
 {
 	uintptr_t at = 0;
@@ -200,14 +200,14 @@ TEST_F(exchange, moved_while_it_goes_out)
 	fill(part, PART, 1);
 	fill(rest, REST, 2);
 	ASSERT_EQ(0, count_wrong(part, PART, 1));
-	set_gate(&taking, true);
+	set_breakpoint(&taking, true);
 	watched = (uintptr_t)part;
 	before_ioctl = watch;
 	ASSERT_EQ(0, pthread_create(&reader, NULL, read_all, rest));
 	wait_until_reached(&taking);
 	ASSERT_EQ(0, pthread_create(&mover, NULL, move_part, part));
 	wait_for_waiter();
-	set_gate(&taking, false);
+	set_breakpoint(&taking, false);
 	pthread_join(mover, &moved);
 	pthread_join(reader, &wrong);
 	EXPECT_EQ(0, (size_t)wrong);
@@ -221,7 +221,7 @@ TEST_F(exchange, moved_while_it_goes_out)
 
 /* ---- a store that doesn't answer ---- */
 
-static struct gate putting, discarding;
+static struct breakpoint putting, discarding;
 static const struct far_store_ops *quick;
 
 static int put_slowly(struct far_store *store, uint64_t first, uint64_t count, const void *buf)
@@ -236,10 +236,10 @@ static void discard_slowly(struct far_store *store, uint64_t first, uint64_t cou
 	quick->discard(store, first, count);
 }
 
-static void open_gates(void)
+static void clear_breakpoints(void)
 {
-	set_gate(&putting, false);
-	set_gate(&discarding, false);
+	set_breakpoint(&putting, false);
+	set_breakpoint(&discarding, false);
 }
 
 static sigjmp_buf gone;
@@ -302,7 +302,7 @@ FIXTURE_SETUP(slow_store)
 
 FIXTURE_TEARDOWN(slow_store)
 {
-	open_gates();
+	clear_breakpoints();
 	if (!far.left)
 		far_job_ops.close();
 }
@@ -315,7 +315,7 @@ TEST_F(slow_store, nobody_waits_for_discards)
 	ASSERT_TRUE(part && rest);
 	fill(part, REST, 1);
 	fill(rest, REST, 2);
-	set_gate(&discarding, true);
+	set_breakpoint(&discarding, true);
 	ASSERT_EQ(0, far_job_ops.unmap((uintptr_t)part, PART));
 	wait_until_reached(&discarding);
 	ASSERT_EQ(0, far_job_ops.discard((uintptr_t)part + PART, PART));
@@ -337,7 +337,7 @@ TEST_F(slow_store, discards_come_before_puts)
 	ASSERT_TRUE(part && rest);
 	fill(part, REST, 1);
 	fill(rest, REST, 2);
-	set_gate(&discarding, true);
+	set_breakpoint(&discarding, true);
 	end_task(0);
 	wait_until_reached(&discarding);
 	/* There are no other places. */
@@ -345,7 +345,7 @@ TEST_F(slow_store, discards_come_before_puts)
 	ASSERT_NE(NULL, part);
 	ASSERT_EQ(0, pthread_create(&filler, NULL, fill_all, part));
 	wait_for_filler();
-	set_gate(&discarding, false);
+	set_breakpoint(&discarding, false);
 	pthread_join(filler, NULL);
 	EXPECT_EQ(0, count_wrong(part, REST, 3));
 	EXPECT_EQ(0, count_wrong(rest, REST, 2));
@@ -365,12 +365,12 @@ TEST_F(slow_store, end_waits_for_no_put)
 	pthread_t filler;
 
 	ASSERT_NE(NULL, part);
-	set_gate(&putting, true);
+	set_breakpoint(&putting, true);
 	ASSERT_EQ(0, pthread_create(&filler, NULL, fill_all, part));
 	wait_until_reached(&putting);
 	EXPECT_EQ(0, far_job_ops.end(0));
 	EXPECT_EQ(0, far_job_ops.end(0));
-	set_gate(&putting, false);
+	set_breakpoint(&putting, false);
 	end_task(0);
 	pthread_join(filler, NULL);
 	EXPECT_EQ(0, counters().allocated);
@@ -383,7 +383,7 @@ TEST_F(slow_store, close_does_not_wait_for_ever)
 	pthread_t filler;
 
 	ASSERT_NE(NULL, part);
-	set_gate(&putting, true);
+	set_breakpoint(&putting, true);
 	ASSERT_EQ(0, pthread_create(&filler, NULL, fill_all, part));
 	wait_until_reached(&putting);
 	EXPECT_EQ(0, far_job_ops.end(0));
