@@ -28,6 +28,7 @@
  *	segment.c	a task's right to attach a System V segment
  *	sandbox.c	seccomp filters that tasks install
  *	fork.c		fork() in a task leaves its peers alone
+ *	turns.c		forks and calls that map memory take turns
  *	heap.c		the heap of a partition: brk
  *	place.c		the memory of a partition: placement
  *	calls.c		system calls of tasks and of their fork children
@@ -69,6 +70,7 @@
 #include "../loader/blob.h"
 #include "clone.h"
 #include "proc.h"
+#include "turns.h"
 #include "process.h"
 #include "queue.h"
 #include "reader.h"
@@ -83,7 +85,7 @@
 #define WORKERS_MAX	64	/* while others wait for file servers */
 #define HELPERS_MAX	64
 #define REUSE_SLOTS	16
-#define FORKS_MAX	4
+#define FORKS_MAX	16
 #define PIDFDS_NOTED	4096
 #define USER_HIGH	8
 #define USER_FEW_FILES	64
@@ -132,12 +134,16 @@ struct user_page {
  * struct user_fork - a thread that is about to fork
  * @tid:	the thread
  * @process:	its process; 0: not a task's, so that its number can be another's unseen
+ * @since:	when it began
  * @until:	then it counts as ended
+ * @time:	its processor time when it began, in ns; -1: unknown
  */
 struct user_fork {
 	pid_t tid;
 	pid_t process;
+	int64_t since;
 	int64_t until;
+	int64_t time;
 };
 
 /**
@@ -296,6 +302,7 @@ struct user_map {
  * @ended:	queue of partitions to be reclaimed; used by the supervisor only
  * @pidfds:	bitmap of the descriptors that are pidfds of tasks
  * @fork_lock:	protects the MADV_DONTFORK marks; no other of these is taken inside
+ * @turns:	of forks and mapping calls
  * @left:	of the supervisor only
  * @lock:	protects the partitions' states, @clone_request, @stop and @finished
  * @changed:	one of these has changed
@@ -375,6 +382,7 @@ struct user_space {
 	uint64_t pidfds[PIDFDS_NOTED / 64];
 	struct user_left left;
 	pthread_mutex_t fork_lock;
+	struct user_turns turns;
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
 	struct user_clone_request clone_request;
