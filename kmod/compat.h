@@ -50,9 +50,9 @@
 #error "pvas does not work with CONFIG_RANDSTRUCT: it counts on where a mount namespace begins"
 #endif
 
-#if !defined(CONFIG_X86_64) || !defined(CONFIG_DYNAMIC_FTRACE_WITH_REGS) || \
+#if !defined(CONFIG_X86_64) || !defined(CONFIG_DYNAMIC_FTRACE_WITH_ARGS) || \
 	!defined(CONFIG_MEMCG) || !defined(CONFIG_CGROUPS)
-#error "pvas needs x86-64, CONFIG_DYNAMIC_FTRACE_WITH_REGS, CONFIG_MEMCG and CONFIG_CGROUPS"
+#error "pvas needs x86-64, CONFIG_DYNAMIC_FTRACE_WITH_ARGS, CONFIG_MEMCG and CONFIG_CGROUPS"
 #endif
 
 /* dkms.conf and README.md have this, too. */

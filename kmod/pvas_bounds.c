@@ -70,20 +70,19 @@ static struct file *pvas_stub_exe_file(struct task_struct *tsk)
 static void notrace pvas_on_ia32(unsigned long ip, unsigned long parent_ip,
 				 struct ftrace_ops *ops, struct ftrace_regs *fregs)
 {
-	struct pt_regs *regs = ftrace_get_regs(fregs);
+	struct pt_regs *regs = pvas_regs(fregs);
 
-	if (regs && in_ia32_syscall() && pvas_task_partition())
+	if (in_ia32_syscall() && pvas_task_partition())
 		pvas_redirect(regs, pvas_stub_eperm);
 }
 
 static void notrace pvas_on_search(unsigned long ip, unsigned long parent_ip,
 				   struct ftrace_ops *ops, struct ftrace_regs *fregs)
 {
-	struct pt_regs *regs = ftrace_get_regs(fregs);
 	struct pvas_partition *part = pvas_task_partition();
 
-	if (part && regs)
-		pvas_mm_clamp(part, (struct vm_unmapped_area_info *)regs->di);
+	if (part)
+		pvas_mm_clamp(part, (struct vm_unmapped_area_info *)pvas_regs(fregs)->di);
 }
 
 /*
@@ -101,11 +100,11 @@ static bool pvas_is_uprobes_page(unsigned long addr, unsigned long len, unsigned
 static void notrace pvas_on_place(unsigned long ip, unsigned long parent_ip,
 				  struct ftrace_ops *ops, struct ftrace_regs *fregs)
 {
-	struct pt_regs *regs = ftrace_get_regs(fregs);
+	struct pt_regs *regs = pvas_regs(fregs);
 	struct pvas_partition *part = pvas_task_partition();
 	unsigned long addr, len, flags;
 
-	if (!part || !regs)
+	if (!part)
 		return;
 	addr = regs->si;
 	len = regs->dx;
@@ -125,12 +124,12 @@ static void notrace pvas_on_place(unsigned long ip, unsigned long parent_ip,
 static void notrace pvas_on_copy(unsigned long ip, unsigned long parent_ip,
 				 struct ftrace_ops *ops, struct ftrace_regs *fregs)
 {
-	struct pt_regs *regs = ftrace_get_regs(fregs);
+	struct pt_regs *regs = pvas_regs(fregs);
 	struct pvas_partition *part = pvas_task_partition();
 	const struct vm_area_struct *vma;
 	unsigned int index;
 
-	if (!part || !regs)
+	if (!part)
 		return;
 	vma = (const struct vm_area_struct *)regs->si;
 	/* For these it does more than copy, which the end of the child undoes. */
@@ -154,13 +153,11 @@ static void notrace pvas_on_copy(unsigned long ip, unsigned long parent_ip,
 static void notrace pvas_on_expand(unsigned long ip, unsigned long parent_ip,
 				   struct ftrace_ops *ops, struct ftrace_regs *fregs)
 {
-	struct pt_regs *regs = ftrace_get_regs(fregs);
+	struct pt_regs *regs = pvas_regs(fregs);
 	const struct vm_area_struct *vma;
 	unsigned long begin;
 	u32 shift;
 
-	if (!regs)
-		return;
 	vma = (const struct vm_area_struct *)regs->di;
 	shift = pvas_space_shift_of(vma->vm_mm);
 	if (!shift)
@@ -177,9 +174,9 @@ static void notrace pvas_on_expand(unsigned long ip, unsigned long parent_ip,
 static void notrace pvas_on_reap(unsigned long ip, unsigned long parent_ip,
 				 struct ftrace_ops *ops, struct ftrace_regs *fregs)
 {
-	struct pt_regs *regs = ftrace_get_regs(fregs);
+	struct pt_regs *regs = pvas_regs(fregs);
 
-	if (regs && !(current->flags & PF_KTHREAD) &&
+	if (!(current->flags & PF_KTHREAD) &&
 	    pvas_space_shift_of((struct mm_struct *)regs->di))
 		pvas_redirect(regs, pvas_stub_true);
 }
@@ -188,9 +185,9 @@ static void notrace pvas_on_reap(unsigned long ip, unsigned long parent_ip,
 static void notrace pvas_on_remote(unsigned long ip, unsigned long parent_ip,
 				   struct ftrace_ops *ops, struct ftrace_regs *fregs)
 {
-	struct pt_regs *regs = ftrace_get_regs(fregs);
+	struct pt_regs *regs = pvas_regs(fregs);
 
-	if (regs && pvas_space_is_vacant((struct mm_struct *)regs->di))
+	if (pvas_space_is_vacant((struct mm_struct *)regs->di))
 		pvas_redirect(regs, pvas_stub_zero);
 }
 
@@ -198,9 +195,9 @@ static void notrace pvas_on_remote(unsigned long ip, unsigned long parent_ip,
 static void notrace pvas_on_remote_pages(unsigned long ip, unsigned long parent_ip,
 					 struct ftrace_ops *ops, struct ftrace_regs *fregs)
 {
-	struct pt_regs *regs = ftrace_get_regs(fregs);
+	struct pt_regs *regs = pvas_regs(fregs);
 
-	if (regs && pvas_space_is_vacant((struct mm_struct *)regs->di))
+	if (pvas_space_is_vacant((struct mm_struct *)regs->di))
 		pvas_redirect(regs, pvas_stub_enomem);
 }
 
@@ -213,9 +210,9 @@ static void notrace pvas_on_remote_pages(unsigned long ip, unsigned long parent_
 static void notrace pvas_on_unmap_event(unsigned long ip, unsigned long parent_ip,
 					struct ftrace_ops *ops, struct ftrace_regs *fregs)
 {
-	struct pt_regs *regs = ftrace_get_regs(fregs);
+	struct pt_regs *regs = pvas_regs(fregs);
 
-	if (regs && (current->flags & PF_KTHREAD) && pvas_space_has_mm(current->mm))
+	if ((current->flags & PF_KTHREAD) && pvas_space_has_mm(current->mm))
 		pvas_redirect(regs, pvas_stub_zero);
 }
 
@@ -223,9 +220,9 @@ static void notrace pvas_on_unmap_event(unsigned long ip, unsigned long parent_i
 static void notrace pvas_on_exe_file(unsigned long ip, unsigned long parent_ip,
 				     struct ftrace_ops *ops, struct ftrace_regs *fregs)
 {
-	struct pt_regs *regs = ftrace_get_regs(fregs);
+	struct pt_regs *regs = pvas_regs(fregs);
 
-	if (regs && pvas_task_has_exe((struct task_struct *)regs->di))
+	if (pvas_task_has_exe((struct task_struct *)regs->di))
 		pvas_redirect(regs, pvas_stub_exe_file);
 }
 

@@ -431,11 +431,11 @@ void notrace pvas_on_call(unsigned long ip, unsigned long parent_ip, struct ftra
 			  struct ftrace_regs *fregs)
 {
 	struct pvas_partition *part = pvas_task_partition();
-	struct pt_regs *regs = ftrace_get_regs(fregs);
+	struct pt_regs *regs = pvas_regs(fregs);
 	const struct pvas_bound *bound;
 	void *stub;
 
-	if (!part || !regs)
+	if (!part)
 		return;
 	bound = pvas_find_bound(pvas_call_bounds, pvas_call_at, ARRAY_SIZE(pvas_call_at), ip);
 	stub = bound ? bound->check(part, regs) : pvas_stub_eperm;
