@@ -201,21 +201,6 @@ static void notrace pvas_on_remote_pages(unsigned long ip, unsigned long parent_
 		pvas_redirect(regs, pvas_stub_enomem);
 }
 
-/*
- * (mm or vma, ...). Unmapping waits until the monitor of a userfaultfd has read of it. The
- * end of a task can wait for none, which may be of another process: by a call that began
- * before the space was made, it can still register areas at any later time. Nor can the end of
- * a space, see pvas_vacate().
- */
-static void notrace pvas_on_unmap_event(unsigned long ip, unsigned long parent_ip,
-					struct ftrace_ops *ops, struct ftrace_regs *fregs)
-{
-	struct pt_regs *regs = pvas_regs(fregs);
-
-	if ((current->flags & PF_KTHREAD) && pvas_space_has_mm(current->mm))
-		pvas_redirect(regs, pvas_stub_zero);
-}
-
 /* (task) */
 static void notrace pvas_on_exe_file(unsigned long ip, unsigned long parent_ip,
 				     struct ftrace_ops *ops, struct ftrace_regs *fregs)
@@ -238,7 +223,7 @@ static const char * const pvas_remote_names[] = { "__access_remote_vm", NULL };
 static const char * const pvas_remote_pages_names[] = {
 	"get_user_pages_remote", "pin_user_pages_remote", NULL
 };
-static const char * const pvas_unmap_event_names[] = { "userfaultfd_unmap_prep", NULL };
+static const char * const pvas_unmap_names[] = { PVAS_FN_MUNMAP, NULL };
 static const char * const pvas_install_page_names[] = { "mfill_atomic_install_pte", NULL };
 static const char * const pvas_uffd_names[] = { "userfaultfd_ioctl", NULL };
 static const char * const pvas_key_names[] = { "arch_set_user_pkey_access", NULL };
@@ -254,6 +239,8 @@ static struct pvas_hook pvas_bounds[] = {
 	  .ops = { .func = pvas_on_search, .flags = PVAS_OPS_FLAGS } },
 	{ .names = pvas_place_names,
 	  .ops = { .func = pvas_on_place, .flags = PVAS_OPS_FLAGS } },
+	{ .names = pvas_unmap_names,
+	  .ops = { .func = pvas_on_unmap, .flags = PVAS_OPS_FLAGS | FTRACE_OPS_FL_IPMODIFY } },
 	{ .bounds = pvas_call_bounds,
 	  .ops = { .func = pvas_on_call, .flags = PVAS_OPS_FLAGS | FTRACE_OPS_FL_IPMODIFY } },
 	{ .bounds = pvas_fill_bounds,
@@ -265,9 +252,6 @@ static struct pvas_hook pvas_bounds[] = {
 	  .ops = { .func = pvas_on_uffd, .flags = PVAS_OPS_FLAGS | FTRACE_OPS_FL_IPMODIFY } },
 	{ .optional = pvas_userfault_names,
 	  .ops = { .func = pvas_on_userfault,
-		   .flags = PVAS_OPS_FLAGS | FTRACE_OPS_FL_IPMODIFY } },
-	{ .optional = pvas_unmap_event_names,
-	  .ops = { .func = pvas_on_unmap_event,
 		   .flags = PVAS_OPS_FLAGS | FTRACE_OPS_FL_IPMODIFY } },
 	{ .optional = pvas_key_names,
 	  .ops = { .func = pvas_on_key, .flags = PVAS_OPS_FLAGS } },

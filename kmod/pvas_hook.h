@@ -98,8 +98,12 @@ long pvas_stub_eperm(void);
 void *pvas_within(const struct pvas_partition *part, unsigned long addr, unsigned long len);
 const struct pvas_bound *pvas_find_bound(const struct pvas_bound *bounds, unsigned long *at,
 					 unsigned int n, unsigned long ip);
+void pvas_on_unmap(unsigned long ip, unsigned long parent_ip, struct ftrace_ops *ops,
+		   struct ftrace_regs *fregs);
 void pvas_on_call(unsigned long ip, unsigned long parent_ip, struct ftrace_ops *ops,
 		  struct ftrace_regs *fregs);
+
+void *pvas_check_worker_unmap(struct pt_regs *regs);	/* pvas_lock.c */
 
 /* pvas_fill.c */
 extern const struct pvas_bound pvas_fill_bounds[];

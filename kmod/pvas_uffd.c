@@ -13,7 +13,7 @@
  *
  * A REGISTER of another process that has begun before the space was made meets no check, and
  * can go on at any later time. Then neither the end of a task or space waits for its monitor, see
- * pvas_on_unmap_event(), nor an access to partition 0, where nobody may register anything, see
+ * pvas_check_worker_unmap(), nor an access to partition 0, where nobody may register anything, see
  * pvas_on_userfault(). A COPY or the like that goes on later has no effect, see pvas_on_fill()
  * and pvas_on_install_page().
  */
