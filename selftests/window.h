@@ -40,6 +40,7 @@ struct window_control {
 enum window_key {
 	WINDOW_PID,	/* of the process */
 	WINDOW_ARG2,	/* the second argument */
+	WINDOW_ANY,	/* nothing, and the key is 1 */
 };
 
 struct window {
@@ -87,8 +88,9 @@ static inline int window_program(int map, enum window_key key)
 {
 	struct bpf_insn insns[] = {
 		/* r7: the key; r1: the registers */
-		BPF_LOAD_(7, 1, offsetof(struct user_regs_struct, rsi)),
-		BPF_MOV_IMM_(6, key == WINDOW_ARG2),
+		key == WINDOW_ANY ? BPF_MOV_IMM_(7, 1) :
+				    BPF_LOAD_(7, 1, offsetof(struct user_regs_struct, rsi)),
+		BPF_MOV_IMM_(6, key != WINDOW_PID),
 		BPF_JUMP_IMM_(BPF_JNE, 6, 0, 3),
 		BPF_CALL_(get_current_pid_tgid),
 		BPF_ALU_IMM_(BPF_RSH, 0, 32),
