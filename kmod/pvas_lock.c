@@ -17,6 +17,7 @@
 #include <linux/kthread.h>
 #include <linux/list.h>
 #include <linux/mm.h>
+#include <linux/sched/coredump.h>
 #include <linux/sched/signal.h>
 #include <linux/spinlock.h>
 #include <linux/timer.h>
@@ -135,21 +136,24 @@ static bool pvas_looks_free(struct mm_struct *mm)
 static bool pvas_lock_try(struct pvas_space *space, bool (*try)(struct mm_struct *mm),
 			  unsigned int round)
 {
-	unsigned int tries = PVAS_LOCK_TRIES, min = 100, max = 2000;
+	unsigned int early = round ? 0 : PVAS_LOCK_TRIES, late = 0;
 	bool victim;
 
-	if (round) {
-		tries = PVAS_LOCK_LATER_TRIES << min(round - 1, PVAS_LOCK_ROUNDS);
-		min = 50000;
-		max = 100000;
-	}
+	if (round)
+		late = PVAS_LOCK_LATER_TRIES << min(round - 1, PVAS_LOCK_ROUNDS);
 	do {
 		if (try(space->mm))
 			return true;
 		/* Also closes the space. The OOM reaper only tries, and not for long. */
-		victim = pvas_oom_has_victim(space);
-		usleep_range(min, max);
-	} while (--tries || victim);
+		victim = pvas_oom_has_victim(space) && !pvas_mm_has_flag(space->mm, MMF_OOM_SKIP);
+		if (early) {
+			early--;
+			usleep_range(100, 2000);
+		} else {
+			late -= late > 0;
+			usleep_range(50000, 100000);
+		}
+	} while (early || late || victim);
 	return false;
 }
 
