@@ -85,6 +85,15 @@ static void notrace pvas_on_search(unsigned long ip, unsigned long parent_ip,
 		pvas_mm_clamp(part, (struct vm_unmapped_area_info *)pvas_regs(fregs)->di);
 }
 
+static bool pvas_has_uprobes(const struct task_struct *tsk)
+{
+#ifdef CONFIG_UPROBES
+	return tsk->utask;
+#else
+	return false;
+#endif
+}
+
 /*
  * uprobes maps its page, which serves the whole mm, at the top of the address space. It is
  * not moved into a partition. The request comes from a breakpoint's exception, in which
