@@ -363,6 +363,8 @@ void far_frame_reserve(void);					/* * count one more in @mapped */
 bool far_evict(void);						/* * one page: false: none now */
 /* * a mapped page, into a slot; false: not now */
 bool far_evict_page(uint64_t page);
+
+/* put.c */
 bool far_write_back(void);					/* * false: nothing to be put */
 
 /* ahead.c */
