@@ -75,7 +75,9 @@ static bool queue(uint64_t n, uint32_t *slot)
 	far.page[n].state = FAR_BUSY;
 	far.slot[*slot].page = n;
 	far.job[(far.job_head + far.job_count++) % far.fetch_count] = (struct far_job){ n, *slot };
-	pthread_cond_signal(&far.work);
+	/* First the thread that has nothing else to do, then others. */
+	pthread_cond_signal(far.fetcher_waits ? &far.fetch : &far.work);
+	far.fetcher_waits = false;
 	return true;
 }
 
@@ -113,7 +115,7 @@ static unsigned int unit_of(const struct far_stream *s, int64_t stride)
 unsigned int far_ahead(uint64_t page, pid_t tid)
 {
 	struct far_stream *s = stream_of(page, tid);
-	unsigned int i, unit, most = share();
+	unsigned int i, unit, most;
 	int64_t stride = (int64_t)(page - s->last);
 	uint32_t slot = FAR_NO_SLOT;
 	uint64_t n;
@@ -127,6 +129,7 @@ unsigned int far_ahead(uint64_t page, pid_t tid)
 		s->window = 0;
 		return 1;
 	}
+	most = share();
 	if (stride != 1 && most > JUMPS)
 		most = JUMPS;
 	most = most ? most : 1;
