@@ -65,7 +65,9 @@ static void notify(struct mca_pml_pvas_peer *peer, bool finalized)
 		return;
 	if (!sigsetjmp(back, 0)) {
 		mca_btl_pvas_fault_return = &back;
+		mca_pml_pvas_fault_point("peer runs");
 		set_finalized(peer->port, finalized);
+		mca_pml_pvas_fault_point("peer told");
 	}
 	mca_btl_pvas_fault_return = NULL;
 }

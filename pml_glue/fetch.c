@@ -33,6 +33,7 @@ static bool put_returned(struct mca_pml_pvas_out *out, struct mca_pml_pvas_offer
 
 	if (!header)
 		return false;
+	mca_pml_pvas_fault_point("room to return");
 	((struct mca_pml_pvas_returned *)header->data)->offer = offer;
 	mca_pml_pvas_store_record(out, header, MCA_PML_PVAS_SMALL, MCA_PML_PVAS_RETURNED);
 	return true;
@@ -44,10 +45,13 @@ static void push_returned(struct mca_pml_pvas_peer *peer, struct mca_pml_pvas_of
 	struct mca_pml_pvas_offer **returned = &peer->port->returned;
 	struct mca_pml_pvas_offer *first = __atomic_load_n(returned, __ATOMIC_RELAXED);
 
-	do
+	do {
+		mca_pml_pvas_fault_point("stack read");
 		offer->next = first;
-	while (!__atomic_compare_exchange_n(returned, &first, offer, true, __ATOMIC_RELEASE,
-					    __ATOMIC_RELAXED));
+		mca_pml_pvas_fault_point("stack entry linked");
+	} while (!__atomic_compare_exchange_n(returned, &first, offer, true, __ATOMIC_RELEASE,
+					      __ATOMIC_RELAXED));
+	mca_pml_pvas_fault_point("offer pushed");
 }
 
 /* The receiver has the data, and holds the lock. The offer is not to be used after that. */
@@ -65,6 +69,7 @@ static bool claim_piece(struct mca_pml_pvas_shared_copy *sc)
 {
 	if (__atomic_load_n(&sc->left, __ATOMIC_RELAXED) <= 0)
 		return false;
+	mca_pml_pvas_fault_point("piece seen");
 	return __atomic_fetch_sub(&sc->left, 1, __ATOMIC_ACQUIRE) > 0;
 }
 
@@ -97,8 +102,11 @@ void mca_pml_pvas_help(void)
 
 	component.touching = true;
 	while (claim_piece(sc)) {
+		mca_pml_pvas_fault_point("piece claimed by the sender");
 		copy_piece(sc, next_piece(sc, sc->sender_is_last, sc->copied_by_sender));
+		mca_pml_pvas_fault_point("piece copied by the sender");
 		__atomic_add_fetch(&sc->copied_by_sender, 1, __ATOMIC_RELEASE);
+		mca_pml_pvas_fault_point("piece counted");
 		mca_pml_pvas_count(pieces_helped, 1);
 	}
 	component.touching = false;
@@ -129,8 +137,10 @@ static bool begin_shared_copy(struct mca_pml_pvas_shared_copy *sc,
 	/* These two lines come while we wait for the first one. */
 	mca_pml_pvas_prefetch_for_store(&sc->left);
 	mca_pml_pvas_prefetch_for_store(&sc->copied_by_sender);
+	mca_pml_pvas_fault_point("long message matched");
 	if (__atomic_exchange_n(&sc->busy, 1, __ATOMIC_ACQUIRE))
 		return false;
+	mca_pml_pvas_fault_point("copy owned");
 	if (component.first_touch && !copy->strided)
 		mca_btl_pvas_touch_pages(copy->to, copy->size);
 	sc->size = copy->size;
@@ -146,7 +156,9 @@ static bool begin_shared_copy(struct mca_pml_pvas_shared_copy *sc,
 	sc->copied_by_sender = 0;
 	sc->sender_is_last = copy->sender_is_last;
 	/* The first piece is ours, and claimed without an atomic operation. */
+	mca_pml_pvas_fault_point("copy described");
 	__atomic_store_n(&sc->left, sc->nr - 1, __ATOMIC_RELEASE);
+	mca_pml_pvas_fault_point("copy shared");
 	return true;
 }
 
@@ -156,6 +168,7 @@ static void end_shared_copy(struct mca_pml_pvas_peer *peer, int64_t ours)
 	struct mca_pml_pvas_shared_copy *sc = &peer->port->shared_copy;
 	unsigned int polls = 0;
 
+	mca_pml_pvas_fault_point("all pieces claimed");
 	while (__atomic_load_n(&sc->copied_by_sender, __ATOMIC_ACQUIRE) != sc->nr - ours) {
 		__builtin_ia32_pause();
 		if (++polls % CHECK_INTERVAL)
@@ -164,7 +177,9 @@ static void end_shared_copy(struct mca_pml_pvas_peer *peer, int64_t ours)
 			mca_pml_pvas_lost(peer->index);
 		sched_yield();
 	}
+	mca_pml_pvas_fault_point("all pieces copied");
 	__atomic_store_n(&sc->busy, 0, __ATOMIC_RELEASE);
+	mca_pml_pvas_fault_point("copy given up");
 }
 
 /*
@@ -204,6 +219,7 @@ static void copy_described(const struct mca_pml_pvas_request *req,
 	do {
 		copy_piece(copy, next_piece(sc, !sc->sender_is_last, ours));
 		ours++;
+		mca_pml_pvas_fault_point("piece copied by the receiver");
 	} while (claim_piece(sc));
 	end_shared_copy(peer, ours);
 }
@@ -252,6 +268,7 @@ void mca_pml_pvas_fetch(struct mca_pml_pvas_request *req)
 	const char *from = req->direct;
 	char *to = NULL;
 
+	mca_pml_pvas_fault_point("reference matched");
 	mca_pml_pvas_begin_fetch();
 	if (mca_pml_pvas_contiguous(req->type, req->count)) {
 		if (!from && mca_pml_pvas_contiguous(offer->type, offer->count))
@@ -264,6 +281,7 @@ void mca_pml_pvas_fetch(struct mca_pml_pvas_request *req)
 		mca_coll_pvas_copy_data(req->buf, req->count, req->type, offer->buf, offer->count,
 					offer->type);
 	mca_pml_pvas_end_fetch();
+	mca_pml_pvas_fault_point("data fetched");
 	mca_pml_pvas_lock();
 	mca_pml_pvas_give_back(req->from, req->fetch);
 	mca_pml_pvas_unlock();

@@ -5,6 +5,7 @@
  * the protocol: who owns which line, who writes where, and what happens when a peer ends.
  *
  *  shared.h      what ranks read and write in each other's memory
+ *  fault_point.h where a test stops a rank
  *  component.c   parameters, counters, and how the component gets in front of ob1
  *  module.c      the module, and what is ob1's matter
  *  peers.c       which processes are in our space, and do they still run
@@ -42,6 +43,7 @@
 #include <linux/pvas.h>
 
 #include "../btl_glue/common.h"
+#include "fault_point.h"
 #include "shared.h"
 
 #define MCA_PML_PVAS_NAME "pml pvas"

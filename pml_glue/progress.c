@@ -11,8 +11,9 @@
 /* Records that are read from a ring before the next one has its turn */
 #define BATCH 64
 
-/* Calls that find nothing between two checks of a peer */
+/* Calls that find nothing between two checks of a peer; fewer if each of them yields */
 #define CHECK_INTERVAL 256
+#define CHECK_INTERVAL_YIELDING 16
 
 /* ---- unexpected messages ---- */
 
@@ -36,9 +37,11 @@ static bool copy_early(struct mca_pml_pvas_message *message)
 {
 	const struct mca_pml_pvas_offer *offer = message->offer;
 
+	mca_pml_pvas_fault_point("short reference unexpected");
 	component.touching = true;
 	mca_pml_pvas_pack(message->data, message->bytes, offer->buf, offer->count, offer->type);
 	component.touching = false;
+	mca_pml_pvas_fault_point("data copied early");
 	mca_pml_pvas_give_back(message->from, message->offer);
 	message->offer = NULL;
 	return true;
@@ -241,7 +244,9 @@ static void take_returned(void)
 	struct mca_pml_pvas_offer *offer, *next;
 	struct mca_pml_pvas_request *req;
 
+	mca_pml_pvas_fault_point("stack seen");
 	offer = __atomic_exchange_n(&component.port->returned, NULL, __ATOMIC_ACQUIRE);
+	mca_pml_pvas_fault_point("stack taken");
 	for (; offer; offer = next) {
 		next = offer->next;
 		req = mca_pml_pvas_entry(offer, struct mca_pml_pvas_request, offer);
@@ -270,7 +275,10 @@ static int complete_done(void)
 
 static int idle(void)
 {
-	if (++component.idle % CHECK_INTERVAL == 0)
+	const unsigned int interval =
+		component.oversubscribed ? CHECK_INTERVAL_YIELDING : CHECK_INTERVAL;
+
+	if (++component.idle % interval == 0)
 		mca_pml_pvas_check_next_peer();
 	return 0;
 }

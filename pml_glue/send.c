@@ -37,6 +37,7 @@ static inline bool put_data(struct mca_pml_pvas_comm *pc, struct mca_pml_pvas_ou
 	header = out->congested ? NULL : mca_pml_pvas_reserve(out, size);
 	/* To look for room may have told us. */
 	if (header && !out->congested) {
+		mca_pml_pvas_fault_point("room for data");
 		fill(header, pc, tag);
 		if (mca_pml_pvas_contiguous(type, count))
 			mca_pml_pvas_copy_short(header->data,
@@ -78,6 +79,7 @@ static bool put_reference(struct mca_pml_pvas_out *out, struct mca_pml_pvas_requ
 	component.touching = true;
 	header = mca_pml_pvas_reserve(out, MCA_PML_PVAS_SMALL);
 	if (header) {
+		mca_pml_pvas_fault_point("room for a reference");
 		fill(header, req->pc, req->tag);
 		mca_pml_pvas_store_record(out, header, MCA_PML_PVAS_SMALL,
 					  fill_reference(header->data, req));
