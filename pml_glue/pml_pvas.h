@@ -17,6 +17,7 @@
  *  request.c     requests: allocation, completion, free, cancel, start
  *  send.c        the sender
  *  receive.c     the receiver: calls that receive
+ *  direct.c      blocking receives without a request
  *  probe.c       probe, mprobe, and receiving a message found so
  *  progress.c    reading the rings, completing sends
  *  fetch.c       fetching data that were left with their sender
@@ -101,6 +102,7 @@ struct mca_pml_pvas_in {
 /**
  * struct mca_pml_pvas_peer - a process that we have a communicator with
  * @port:	NULL: not in our space, or not with this component
+ * @in:		its ring, once a blocking receive has looked for it
  * @watched:	we own a communicator with it, so it knows us, too, and will say that it finalizes
  * @gone:	it has ended, or one of us has finalized
  */
@@ -110,6 +112,7 @@ struct mca_pml_pvas_peer {
 	uint32_t gen;
 	struct mca_pml_pvas_port *port;
 	struct mca_pml_pvas_out *out;
+	struct mca_pml_pvas_in *in;
 	bool watched;
 	bool gone;
 };
@@ -186,7 +189,6 @@ struct mca_pml_pvas_request {
 	ompi_request_t super;
 	struct mca_pml_pvas_request *next;
 	struct mca_pml_pvas_comm *pc;
-	struct ompi_communicator_t *comm;
 	void *buf;
 	size_t count;
 	struct ompi_datatype_t *type;
@@ -237,6 +239,7 @@ struct mca_pml_pvas_counters {
  * @ins:	the rings that we read
  * @seen:	@port->nr_announced when they were last looked for
  * @arrived:	messages read so far, from 1
+ * @directs:	receives that were tried without a request
  * @nr_posted:	receives that wait for a message
  * @pending:	peers with sends that have not got into the ring
  * @done:	sends to complete, without the lock: in a list that all threads see, and calls from
@@ -279,6 +282,7 @@ struct mca_pml_pvas_component {
 	unsigned int nr_ins;
 	uint64_t seen;
 	uint64_t arrived;
+	unsigned int directs;
 	unsigned int nr_posted;
 	struct mca_pml_pvas_out *pending;
 	struct mca_pml_pvas_request *done;
@@ -436,10 +440,15 @@ int mca_pml_pvas_recv(void *buf, size_t count, struct ompi_datatype_t *type, int
 void mca_pml_pvas_start_receive(struct mca_pml_pvas_request *req);
 int mca_pml_pvas_wait_and_free(struct mca_pml_pvas_request *req, ompi_status_public_t *status);
 void mca_pml_pvas_matched(struct mca_pml_pvas_request *req, int src, int tag, size_t bytes);
-void mca_pml_pvas_unpack_inline(struct mca_pml_pvas_request *req, const void *data, size_t bytes);
+void mca_pml_pvas_unpack_request(struct mca_pml_pvas_request *req, const void *data, size_t bytes);
 void mca_pml_pvas_receive_message(struct mca_pml_pvas_request *req,
 				  struct mca_pml_pvas_message *message);
 void mca_pml_pvas_finish(struct mca_pml_pvas_request *req);
+
+/* direct.c */
+bool mca_pml_pvas_receive_direct(struct mca_pml_pvas_comm *pc, void *buf, size_t count,
+				 const struct ompi_datatype_t *type, int src, int tag,
+				 ompi_status_public_t *status, int *rc);
 
 /* probe.c */
 int mca_pml_pvas_iprobe(int src, int tag, struct ompi_communicator_t *comm, int *matched,

@@ -139,7 +139,7 @@ static inline struct mca_pml_pvas_request *deliver(struct mca_pml_pvas_in *in,
 	}
 	if (kind == MCA_PML_PVAS_DATA) {
 		mca_pml_pvas_matched(req, header->src, header->tag, bytes);
-		mca_pml_pvas_unpack_inline(req, header->data, bytes);
+		mca_pml_pvas_unpack_request(req, header->data, bytes);
 		return req;
 	}
 	req->fetch = reference->offer;

@@ -185,4 +185,15 @@ static inline void mca_pml_pvas_copy_short(void *to, const void *from, size_t by
 	}
 }
 
+/* @bytes is no more than there is room for. */
+static inline void mca_pml_pvas_unpack_inline(void *buf, size_t count,
+					      const struct ompi_datatype_t *type,
+					      const void *data, size_t bytes)
+{
+	if (mca_pml_pvas_contiguous(type, count))
+		mca_pml_pvas_copy_short((char *)buf + type->super.true_lb, data, bytes);
+	else if (bytes)
+		mca_pml_pvas_unpack(data, bytes, buf, count, type);
+}
+
 #endif /* PML_PVAS_RING_H */

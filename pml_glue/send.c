@@ -22,9 +22,9 @@ static inline void fill(struct mca_pml_pvas_header *header, const struct mca_pml
 }
 
 /* The whole message. False: no room, or too long, or the receiver has too many */
-static inline bool put_data(struct mca_pml_pvas_comm *pc, struct mca_pml_pvas_out *out,
-			    const void *buf, size_t count, const struct ompi_datatype_t *type,
-			    size_t bytes, int tag)
+static inline __attribute__((always_inline)) bool
+put_data(struct mca_pml_pvas_comm *pc, struct mca_pml_pvas_out *out, const void *buf, size_t count,
+	 const struct ompi_datatype_t *type, size_t bytes, int tag)
 {
 	const uint32_t size = mca_pml_pvas_record_size(bytes);
 	struct mca_pml_pvas_header *header;
@@ -169,8 +169,9 @@ void mca_pml_pvas_send_pending(void)
 /* ---- starting a send ---- */
 
 /* Without a request. False: not possible now */
-static inline bool send_now(struct mca_pml_pvas_comm *pc, const void *buf, size_t count,
-			    const struct ompi_datatype_t *type, int dst, int tag)
+static inline __attribute__((always_inline)) bool
+send_now(struct mca_pml_pvas_comm *pc, const void *buf, size_t count,
+	 const struct ompi_datatype_t *type, int dst, int tag)
 {
 	struct mca_pml_pvas_source *source;
 	struct mca_pml_pvas_out *out;
@@ -311,6 +312,11 @@ static int send_buffered(struct mca_pml_pvas_comm *pc, const void *buf, size_t c
 
 /* ---- the calls ---- */
 
+static inline bool is_simple(mca_pml_base_send_mode_t mode)
+{
+	return mode != MCA_PML_BASE_SEND_BUFFERED && mode != MCA_PML_BASE_SEND_SYNCHRONOUS;
+}
+
 int mca_pml_pvas_isend_init(const void *buf, size_t count, struct ompi_datatype_t *type, int dst,
 			    int tag, mca_pml_base_send_mode_t mode,
 			    struct ompi_communicator_t *comm, struct ompi_request_t **request)
@@ -345,9 +351,11 @@ int mca_pml_pvas_start_send(struct mca_pml_pvas_request *req)
 	return rc;
 }
 
-int mca_pml_pvas_isend(const void *buf, size_t count, struct ompi_datatype_t *type, int dst,
-		       int tag, mca_pml_base_send_mode_t mode, struct ompi_communicator_t *comm,
-		       struct ompi_request_t **request)
+/* A completed send has no status, so it needs no request of its own. */
+static __attribute__((noinline)) int
+isend_slowly(const void *buf, size_t count, struct ompi_datatype_t *type, int dst, int tag,
+	     mca_pml_base_send_mode_t mode, struct ompi_communicator_t *comm,
+	     struct ompi_request_t **request)
 {
 	struct mca_pml_pvas_comm *pc = mca_pml_pvas_owned(comm);
 	struct mca_pml_pvas_request *req;
@@ -355,7 +363,6 @@ int mca_pml_pvas_isend(const void *buf, size_t count, struct ompi_datatype_t *ty
 
 	if (!pc)
 		return component.ob1.pml_isend(buf, count, type, dst, tag, mode, comm, request);
-	/* A completed send has no status, so it needs no request of its own. */
 	*request = &ompi_request_empty;
 	if (mode == MCA_PML_BASE_SEND_BUFFERED)
 		return send_buffered(pc, buf, count, type, dst, tag);
@@ -370,6 +377,20 @@ int mca_pml_pvas_isend(const void *buf, size_t count, struct ompi_datatype_t *ty
 	*request = &req->super;
 	launch(req);
 	return OMPI_SUCCESS;
+}
+
+int mca_pml_pvas_isend(const void *buf, size_t count, struct ompi_datatype_t *type, int dst,
+		       int tag, mca_pml_base_send_mode_t mode, struct ompi_communicator_t *comm,
+		       struct ompi_request_t **request)
+{
+	struct mca_pml_pvas_comm *pc = mca_pml_pvas_owned(comm);
+
+	if (pc && is_simple(mode) && count * type->super.size <= component.burst_limit &&
+	    send_now(pc, buf, count, type, dst, tag)) {
+		*request = &ompi_request_empty;
+		return OMPI_SUCCESS;
+	}
+	return isend_slowly(buf, count, type, dst, tag, mode, comm, request);
 }
 
 int mca_pml_pvas_send(const void *buf, size_t count, struct ompi_datatype_t *type, int dst,
