@@ -14,6 +14,7 @@
 #include "ring.h"
 
 #include <sched.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define component mca_pml_pvas_component
@@ -182,17 +183,24 @@ static void end_shared_copy(struct mca_pml_pvas_peer *peer, int64_t ours)
 	mca_pml_pvas_fault_point("copy given up");
 }
 
-/*
- * In so many bytes of contiguous memory: each block takes at least a cache line, but a
- * processor has many of them on the way at a time.
- */
+/* Of a short block, in bytes of whole lines */
+static size_t cost_on_side(const struct mca_pml_pvas_strides *s)
+{
+	const size_t step = labs(s->step[0]);
+
+	return step && step < LINE ? step : LINE;
+}
+
+/* In so many bytes of contiguous memory: lines, on both sides if they have little in them */
 static size_t cost_of(const struct mca_pml_pvas_shared_copy *copy)
 {
 	const size_t block = copy->to_strides.block;
 
 	if (!copy->strided)
 		return copy->size;
-	return copy->size * (block < LINE / 2 ? LINE / 2 : block);
+	if (block >= LINE)
+		return copy->size * block;
+	return copy->size * (cost_on_side(&copy->to_strides) + cost_on_side(&copy->from_strides));
 }
 
 /* @copy describes it, but for its pieces. */

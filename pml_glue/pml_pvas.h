@@ -478,16 +478,10 @@ int mca_coll_pvas_copy_data(void *to, size_t to_count, const struct ompi_datatyp
 			    const void *from, size_t from_count,
 			    const struct ompi_datatype_t *from_type);
 
-static inline void mca_pml_pvas_pack(void *to, size_t bytes, const void *buf, size_t count,
-				     const struct ompi_datatype_t *type)
-{
-	mca_coll_pvas_copy_data(to, bytes, &ompi_mpi_byte.dt, buf, count, type);
-}
-
-static inline void mca_pml_pvas_unpack(const void *from, size_t bytes, void *buf, size_t count,
-				       const struct ompi_datatype_t *type)
-{
-	mca_coll_pvas_copy_data(buf, count, type, from, bytes, &ompi_mpi_byte.dt);
-}
+/* strided.c */
+void mca_pml_pvas_pack(void *to, size_t bytes, const void *buf, size_t count,
+		       const struct ompi_datatype_t *type);
+void mca_pml_pvas_unpack(const void *from, size_t bytes, void *buf, size_t count,
+			 const struct ompi_datatype_t *type);
 
 #endif /* PML_PVAS_H */

@@ -265,6 +265,22 @@ static struct mca_pml_pvas_request *new_send(struct mca_pml_pvas_comm *pc, const
 	return req;
 }
 
+/* @left: in place, although it is short. NULL: no memory */
+static struct mca_pml_pvas_request *launch_new(struct mca_pml_pvas_comm *pc, const void *buf,
+					       size_t count, struct ompi_datatype_t *type,
+					       int dst, int tag, mca_pml_base_send_mode_t mode,
+					       bool left)
+{
+	struct mca_pml_pvas_request *req;
+
+	req = new_send(pc, buf, count, type, dst, tag, mode, false);
+	if (!req)
+		return NULL;
+	req->left = left;
+	launch(req);
+	return req;
+}
+
 /* ---- MPI_Bsend ---- */
 
 /* Messages on the way may still free some. */
@@ -311,6 +327,15 @@ static int send_buffered(struct mca_pml_pvas_comm *pc, const void *buf, size_t c
 }
 
 /* ---- the calls ---- */
+
+/* Bytes of tiny blocks far apart that are worth a reference */
+#define SCATTERED_LIMIT 1024
+
+static inline bool is_better_left(const struct ompi_datatype_t *type, size_t count)
+{
+	return count * type->super.size > SCATTERED_LIMIT && component.share_limit &&
+	       !mca_pml_pvas_contiguous(type, count) && mca_pml_pvas_is_scattered(type, count);
+}
 
 static inline bool is_simple(mca_pml_base_send_mode_t mode)
 {
@@ -366,16 +391,14 @@ isend_slowly(const void *buf, size_t count, struct ompi_datatype_t *type, int ds
 	*request = &ompi_request_empty;
 	if (mode == MCA_PML_BASE_SEND_BUFFERED)
 		return send_buffered(pc, buf, count, type, dst, tag);
-	left = mode == MCA_PML_BASE_SEND_SYNCHRONOUS ||
+	left = mode == MCA_PML_BASE_SEND_SYNCHRONOUS || is_better_left(type, count) ||
 	       (count * type->super.size > component.burst_limit && in_burst(pc, dst));
 	if (!left && send_now(pc, buf, count, type, dst, tag))
 		return OMPI_SUCCESS;
-	req = new_send(pc, buf, count, type, dst, tag, mode, false);
+	req = launch_new(pc, buf, count, type, dst, tag, mode, left);
 	if (!req)
 		return OMPI_ERR_OUT_OF_RESOURCE;
-	req->left = left;
 	*request = &req->super;
-	launch(req);
 	return OMPI_SUCCESS;
 }
 
@@ -398,16 +421,17 @@ int mca_pml_pvas_send(const void *buf, size_t count, struct ompi_datatype_t *typ
 {
 	struct mca_pml_pvas_comm *pc = mca_pml_pvas_owned(comm);
 	struct mca_pml_pvas_request *req;
+	bool left;
 
 	if (!pc)
 		return component.ob1.pml_send(buf, count, type, dst, tag, mode, comm);
 	if (mode == MCA_PML_BASE_SEND_BUFFERED)
 		return send_buffered(pc, buf, count, type, dst, tag);
-	if (mode != MCA_PML_BASE_SEND_SYNCHRONOUS && send_now(pc, buf, count, type, dst, tag))
+	left = mode == MCA_PML_BASE_SEND_SYNCHRONOUS || is_better_left(type, count);
+	if (!left && send_now(pc, buf, count, type, dst, tag))
 		return OMPI_SUCCESS;
-	req = new_send(pc, buf, count, type, dst, tag, mode, false);
+	req = launch_new(pc, buf, count, type, dst, tag, mode, left);
 	if (!req)
 		return OMPI_ERR_OUT_OF_RESOURCE;
-	launch(req);
 	return mca_pml_pvas_wait_and_free(req, MPI_STATUS_IGNORE);
 }

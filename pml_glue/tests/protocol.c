@@ -131,6 +131,8 @@ static void full_ring(int a, int b)
 		receive_many(b);
 		MPI_Wait(&one, MPI_STATUS_IGNORE);
 	} else if (rank == b) {
+		/* Then @a reads no more. */
+		MPI_Probe(a, 5, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
 		send_many(a, req);
 		MPI_Recv(in, 5000, MPI_CHAR, a, 5, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
 		check(is_filled(in, 5000, a), "wrong data of a rank with a full ring");
