@@ -11,9 +11,8 @@
 /* Records that are read from a ring before the next one has its turn */
 #define BATCH 64
 
-/* Calls that find nothing between two checks of a peer; fewer if each of them yields */
-#define CHECK_INTERVAL 256
-#define CHECK_INTERVAL_YIELDING 16
+/* Calls that find nothing between two looks at the clock; a call that yields can take long */
+#define CLOCK_INTERVAL 16
 
 /* ---- unexpected messages ---- */
 
@@ -275,11 +274,9 @@ static int complete_done(void)
 
 static int idle(void)
 {
-	const unsigned int interval =
-		component.oversubscribed ? CHECK_INTERVAL_YIELDING : CHECK_INTERVAL;
-
-	if (++component.idle % interval == 0)
-		mca_pml_pvas_check_next_peer();
+	if ((component.oversubscribed || ++component.idle % CLOCK_INTERVAL == 0) &&
+	    mca_btl_pvas_check_is_due(&component.next_check))
+		mca_pml_pvas_check_peers();
 	return 0;
 }
 
