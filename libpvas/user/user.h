@@ -149,9 +149,8 @@ struct user_map {
  * @queue:	requests for the helpers
  * @readers:	of the helpers
  * @abandoned:	no further request is handled; a busy worker ends when it becomes idle
- * @closer:	thread that closes @files, if @has_closer
  * @files:	the copies of descriptors that workers don't need
- * @files_closed: @closer is done
+ * @files_closed: the first helper has closed them
  * @has_pool:	@pool was created, and is not joined yet
  * @pool_live:	@pool has not ended
  * @pool_ready:	@pool has started
@@ -226,8 +225,6 @@ struct user_space {
 	struct user_queue queue;
 	struct user_readers readers;
 	int abandoned;
-	pthread_t closer;
-	int has_closer;
 	struct user_files files;
 	int files_closed;
 	int has_pool;
@@ -324,7 +321,8 @@ int user_image_map(const struct user_space *u, uint64_t at);
 
 /* ---- supervisor.c ---- */
 
-int user_supervisor_start(struct user_space *u);
+/* 0 or -errno. The pool waits until it has installed the filter, or could not. */
+int user_supervisor_begin(struct user_space *u);
 
 /*
  * End all tasks and threads, and close the descriptors. Returns whether a worker is in a call
