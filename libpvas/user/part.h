@@ -80,6 +80,7 @@ struct user_stay;
  * @handed:	thread that has handed @stay over to the first one
  * @parks:	an execve() has other threads of the task wait: see stay_threads.c
  * @nr_parked:	so many do
+ * @opens:	OPENS_*: it has them wait while it opens its program
  * @unfit:	its execs leave: another process can have its memory or handlers, its calls are
  *		dispatched to it, a stack for handlers is too small, or there are perf events that
  *		an execve() ends. Never cleared while the task lives
@@ -117,6 +118,7 @@ struct user_part {
 	pid_t handed;
 	int parks;
 	int nr_parked;
+	int opens;
 	int unfit;
 	int exec_polls;
 	int start;
