@@ -211,7 +211,7 @@ static const char *not_a_program(void)
 	return path;
 }
 
-/* Whatever number is the lowest free one */
+/* With each number as the lowest free one */
 static void failed_programs(void)
 {
 	char *argv[] = { (char *)"none", NULL };
@@ -254,6 +254,8 @@ static void children_beside(void)
 		CHECK(waitpid(pid, &status, 0) == pid && !status);
 	}
 	unlink(none);
+	/* One more beside the thread's would have to leave. */
+	_exit(!!failures);
 }
 
 /* ---- */

@@ -269,7 +269,7 @@ static int make_top(const struct user_space *u, struct user_part *p,
 	p->page->loader = user_loader_of(p);
 	p->page->cookie = u->cookie;
 	strcpy(p->page->exe, prog->exe);
-	return user_image_map(u, user_loader_of(p));
+	return user_image_map(u, user_loader_of(p), !prog->asks);
 }
 
 /* By the same rule as the kernel's for an execve() */

@@ -160,7 +160,7 @@ void user_files_close_first(const struct user_space *u, struct user_files *f)
 	unsigned int i, files = 0;
 
 	for (i = 0; i < f->count; i++)
-		if (f->fds[i] != u->maps && is_file(f->fds[i]))
+		if (f->fds[i] != u->maps && f->fds[i] != u->image && is_file(f->fds[i]))
 			f->fds[files++] = f->fds[i];
 		else
 			pvas_raw1(__NR_close, f->fds[i]);

@@ -256,7 +256,6 @@ static void free_all(struct user_space *u)
 		munmap(u->pages, u->entries * sizeof(*u->pages));
 	if (u->parts)
 		munmap(u->parts, u->entries * sizeof(*u->parts));
-	user_image_free(u);
 	user_credentials_end(u);
 	pvas_free_stack(u->space);
 	free(u);
@@ -373,7 +372,7 @@ static int user_create(struct pvas_space *s)
 		return pvas_fail(-EBUSY, "user backend: this process has made a space already");
 	}
 	u->entries = pvas_header_entries(s->shift);
-	u->listener = u->epoll = u->wake = u->maps = -1;
+	u->listener = u->epoll = u->wake = u->maps = u->image = -1;
 	u->readers.connection = u->readers.pidfd = -1;
 	pthread_mutex_init(&u->lock, NULL);
 	pthread_mutex_init(&u->fork_lock, NULL);

@@ -194,7 +194,8 @@ static int open_threads(void)
 	struct user_proc_dir proc = user_program_proc(0);
 	int dir;
 
-	dir = (int)pvas_raw4(__NR_openat, proc.fd, "self/task", O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
+	dir = (int)pvas_raw4(__NR_openat, proc.fd, "self/task",
+			     O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
 	user_program_close_proc(&proc);
 	return dir;
 }

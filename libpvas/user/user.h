@@ -180,7 +180,7 @@ struct user_map {
  * @err:	-errno of that, and
  * @why:	an explanation
  * @rights:	of the thread that created the space
- * @image:	the loader and what is behind it, of which each partition has a view; or NULL
+ * @image:	sealed file of the loader and what is behind it, which partitions map; or -1
  * @scratch:	USER_SCRATCH bytes for the thread that has the handle: a new buffer for each
  *		task would be mapped and unmapped, which all processors that run tasks notice
  * @descriptors: all that the process had then have lower numbers
@@ -256,7 +256,7 @@ struct user_space {
 	int err;
 	const char *why;
 	struct user_rights *rights;
-	char *image;
+	int image;
 	void *scratch;
 	unsigned int descriptors;
 	long securebits;
@@ -312,12 +312,14 @@ int user_reclaim_some(struct user_space *u);
 
 /* ---- image.c ---- */
 
-/* Before there are tasks: what each of them will have a view of, if possible; and its end */
+/* Before there are tasks: the file that each of them will map, if possible */
 void user_image_make(struct user_space *u);
-void user_image_free(struct user_space *u);
 
-/* In a process that becomes a task: the loader in its partition. 0 or -errno */
-int user_image_map(const struct user_space *u, uint64_t at);
+/*
+ * In a process that becomes a task: the loader in its partition. 0 or -errno. @starts: it has the
+ * launcher's descriptors still.
+ */
+int user_image_map(const struct user_space *u, uint64_t at, int starts);
 
 /* ---- supervisor.c ---- */
 
