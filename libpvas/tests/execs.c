@@ -39,6 +39,8 @@ AFTER(event_that_counts);
 AFTER(key_of_thread);
 AFTER(key_of_process);
 AFTER(page_zero);
+AFTER(failed_programs);
+AFTER(children_beside);
 
 FIXTURE_SETUP(execs)
 {

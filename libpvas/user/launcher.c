@@ -68,6 +68,7 @@ static void close_all(struct user_space *u)
 	close_fd(u, &u->epoll);
 	close_fd(u, &u->wake);
 	close_fd(u, &u->maps);
+	close_fd(u, &u->image);
 	/* A fork child that has inherited the space may have another one of its own. */
 	if (u->owner == (pid_t)pvas_raw0(__NR_getpid))
 		user_proc_end();
@@ -98,7 +99,7 @@ static void after_fork_in_child(void)
 		for (i = 0; i < u->entries; i++)
 			close_fd(u, &u->parts[i].pidfd);
 	}
-	u->listener = u->epoll = u->wake = u->maps = -1;
+	u->listener = u->epoll = u->wake = u->maps = u->image = -1;
 	user_proc_forget();
 	pthread_mutex_init(&u->lock, NULL);
 }

@@ -116,6 +116,9 @@ int user_caller_descriptor(pid_t tid, int fd);
 
 /* ---- inside.c ---- */
 
+/* Is /proc that of our pid namespace? 0 or -errno, with the text set */
+int user_caller_check_proc(void);
+
 /* Before the others: create the pages for user_caller_inside(), once in a process. */
 int user_caller_begin(void);
 
