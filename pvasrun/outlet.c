@@ -4,7 +4,7 @@
  * tasks that write to the same file may take the room in between. So the file is opened
  * anew (reopen.c). A pipe that can't be is written to by splice(), which takes a flag
  * not to block. The remaining case is a terminal of another user that isn't pvasrun's
- * own: it gets one byte at a time.
+ * own: it gets one byte at a time. A regular file's server may not answer: writer.c.
  */
 #include "outlet.h"
 
@@ -21,6 +21,10 @@ void outlet_open(struct outlet *outlet, int fd)
 	struct stat st;
 
 	*outlet = OUTLET_NONE(fd);
+	if (writer_wanted(fd) && !writer_begin(&outlet->writer, fd)) {
+		outlet->kind = OUTLET_WRITER;
+		return;
+	}
 	if (fstat(fd, &st) < 0)
 		return;
 	if (S_ISSOCK(st.st_mode)) {
@@ -36,6 +40,25 @@ void outlet_open(struct outlet *outlet, int fd)
 void outlet_close(struct outlet *outlet)
 {
 	reopened_close(&outlet->file);
+	writer_close(&outlet->writer);
+}
+
+int outlet_watched(const struct outlet *outlet)
+{
+	return outlet->kind == OUTLET_WRITER ? outlet->writer.to : outlet->fd;
+}
+
+void outlet_finish(struct outlet *outlet)
+{
+	if (outlet->kind == OUTLET_WRITER)
+		writer_finish(&outlet->writer);
+}
+
+int outlet_finished(struct outlet *outlet)
+{
+	if (outlet->kind != OUTLET_WRITER)
+		return 0;
+	return writer_ended(&outlet->writer) ? outlet->writer.error : -1;
 }
 
 /* The private pipe is empty between calls: what the other has no room for is dropped. */
@@ -67,7 +90,7 @@ static ssize_t write_after_poll(int fd, const char *bytes, size_t len)
 	return write(fd, bytes, isatty(fd) ? 1 : len);
 }
 
-ssize_t outlet_write(const struct outlet *outlet, const char *bytes, size_t len)
+ssize_t outlet_write(struct outlet *outlet, const char *bytes, size_t len)
 {
 	if (len > PIPE_BUF)
 		len = PIPE_BUF;
@@ -75,6 +98,8 @@ ssize_t outlet_write(const struct outlet *outlet, const char *bytes, size_t len)
 		return write(outlet->file.own, bytes, len);
 	if (outlet->file.pipe[1] >= 0)
 		return write_by_splice(outlet, bytes, len);
+	if (outlet->kind == OUTLET_WRITER)
+		return writer_write(&outlet->writer, bytes, len);
 	if (outlet->kind == OUTLET_SOCKET)
 		return send(outlet->fd, bytes, len, MSG_DONTWAIT);
 	if (outlet->kind == OUTLET_STREAM)

@@ -7,20 +7,31 @@
 #include <sys/types.h>
 
 #include "reopen.h"
+#include "writer.h"
 
 struct outlet {
 	int fd;
 	struct reopened file;
-	enum { OUTLET_FILE, OUTLET_STREAM, OUTLET_SOCKET } kind;
+	struct writer writer;
+	enum { OUTLET_FILE, OUTLET_STREAM, OUTLET_SOCKET, OUTLET_WRITER } kind;
 };
 
 #define OUTLET_NONE(descriptor) \
-	((struct outlet){ .fd = (descriptor), .file = REOPENED_NONE })
+	((struct outlet){ .fd = (descriptor), .file = REOPENED_NONE, .writer = WRITER_NONE })
 
 void outlet_open(struct outlet *outlet, int fd);
 void outlet_close(struct outlet *outlet);
 
 /* As write(), of at most PIPE_BUF bytes. -1 with EAGAIN: there is no room now */
-ssize_t outlet_write(const struct outlet *outlet, const char *bytes, size_t len);
+ssize_t outlet_write(struct outlet *outlet, const char *bytes, size_t len);
+
+/* To be watched for room, and after outlet_finish() for EPOLLRDHUP */
+int outlet_watched(const struct outlet *outlet);
+
+/* There is no more to write. */
+void outlet_finish(struct outlet *outlet);
+
+/* After that, once: 0, the errno of what failed later than its outlet_write(), or -1: not yet known */
+int outlet_finished(struct outlet *outlet);
 
 #endif

@@ -100,6 +100,12 @@ static bool sink_blocked(const struct sink *sink)
 	return sink->output->midline && sink->output->midline != sink;
 }
 
+static void sink_failed(struct sink *sink, int err)
+{
+	report_error("cannot write the tasks' output: %s", strerror(err));
+	sink->output->failed = true;
+}
+
 static void sink_write(struct sink *sink)
 {
 	struct buffer *queue = &sink->queue;
@@ -110,10 +116,8 @@ static void sink_write(struct sink *sink)
 	if (n < 0) {
 		if (errno == EINTR || errno == EAGAIN)
 			return;
-		if (errno != EPIPE) {
-			report_error("cannot write the tasks' output: %s", strerror(errno));
-			sink->output->failed = true;
-		}
+		if (errno != EPIPE)
+			sink_failed(sink, errno);
 		sink->output->midline = NULL;
 		sink_break(sink);
 		return;
@@ -296,7 +300,7 @@ static void sink_open(struct output *output, struct sink *sink, int fd)
 {
 	*sink = (struct sink){ .output = output };
 	outlet_open(&sink->outlet, fd);
-	sink->event = (struct event){ .fd = fd, .ready = sink_ready };
+	sink->event = (struct event){ .fd = outlet_watched(&sink->outlet), .ready = sink_ready };
 	sink->pollable = loop_watch(output->loop, &sink->event, EPOLLOUT) != -EPERM;
 	loop_forget(output->loop, &sink->event);
 }
@@ -380,7 +384,32 @@ bool output_reading(const struct output *output)
 	return output->open_streams;
 }
 
-bool output_writing(const struct output *output)
+/* Has a child written all, too, where one writes? The last bytes are in the queue before. */
+static bool sink_has_finished(struct sink *sink)
 {
-	return buffer_len(&output->sinks[0].queue) || buffer_len(&output->sinks[1].queue);
+	int err;
+
+	if (sink->broken)
+		return true;
+	if (!sink->finished)
+		outlet_finish(&sink->outlet);
+	sink->finished = true;
+	err = outlet_finished(&sink->outlet);
+	if (err < 0) {
+		if (!sink->event.watched)
+			loop_watch(sink->output->loop, &sink->event, EPOLLRDHUP);
+		return false;
+	}
+	if (err)
+		sink_failed(sink, err);
+	sink->broken = true;
+	return true;
+}
+
+bool output_writing(struct output *output)
+{
+	if (buffer_len(&output->sinks[0].queue) || buffer_len(&output->sinks[1].queue))
+		return true;
+	return !output->open_streams &&
+	       !(sink_has_finished(&output->sinks[0]) & sink_has_finished(&output->sinks[1]));
 }

@@ -18,6 +18,7 @@ struct sink {
 	struct buffer queue;	/* not yet written */
 	bool pollable;		/* false: a regular file, which epoll refuses */
 	bool broken;		/* its reader has closed it */
+	bool finished;		/* nothing is written to it any more */
 };
 
 /* One output of one task */
@@ -75,8 +76,8 @@ void output_tasks_ended(struct output *output);
  */
 void output_finish_reading(struct output *output);
 
-/* Are there open streams, or lines not yet written? */
+/* Are there open streams, or lines not yet written? Without open streams these are the last. */
 bool output_reading(const struct output *output);
-bool output_writing(const struct output *output);
+bool output_writing(struct output *output);
 
 #endif

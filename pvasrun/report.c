@@ -48,7 +48,17 @@ bool report_waits(void)
 	return false;
 }
 
-/* Continues as long as the reader makes progress. */
+static bool finished(void)
+{
+	static bool finishing;
+
+	if (!finishing)
+		outlet_finish(&outlet);
+	finishing = true;
+	return outlet_finished(&outlet) >= 0;
+}
+
+/* At the end of pvasrun. Continues as long as the reader makes progress. */
 void report_flush(void)
 {
 	int64_t until = now_ms() + FLUSH_MS;
@@ -56,7 +66,7 @@ void report_flush(void)
 
 	while (now_ms() < until) {
 		before = buffer_len(&waiting);
-		if (!report_waits())
+		if (!report_waits() && finished())
 			return;
 		if (buffer_len(&waiting) < before)
 			until = now_ms() + FLUSH_MS;

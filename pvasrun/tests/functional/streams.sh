@@ -147,6 +147,51 @@ job.wait(8)' $PVASRUN --tag-output -n 1 yes 012345678901234567890123456789012345
 	status_is 0
 }
 
+# A file server that answers no write holds up neither --timeout nor a signal.
+test_hung_output()
+{
+	local how began
+
+	[ -n "$HUNG_OUTPUT" ] && mkdir -p hung || return
+	"$HUNG_OUTPUT" hung out true || return 0
+	for how in --tag-output '--pty auto'; do
+		began=$SECONDS
+		# shellcheck disable=SC2086 # two words
+		timeout -s KILL 60 "$HUNG_OUTPUT" hung out $PVASRUN --timeout 1 $how -n 2 \
+			sh -c "$READY echo hello; sleep 100" 2>err; status=$?
+		status_is 124; check "$how: $((SECONDS - began)) s" [ $((SECONDS - began)) -le $((10 * SLOW)) ]
+		check "$how: it is not said" grep -q 'the time is over, ending 2 tasks' err
+		all_gone
+		rm -f pid.*
+	done
+	began=$SECONDS
+	timeout -s KILL 60 "$HUNG_OUTPUT" hung both $PVASRUN --timeout 1 --tag-output -n 2 \
+		sh -c "$READY echo hello; sleep 100"; status=$?
+	status_is 124; check "both: $((SECONDS - began)) s" [ $((SECONDS - began)) -le $((15 * SLOW)) ]
+	all_gone
+}
+
+# Such a server, or its disk, may refuse a write after pvasrun has passed it on.
+test_output_of_a_server()
+{
+	local how
+
+	mkdir small && unshare -rm true 2>/dev/null || return
+	for how in --tag-output '--pty always'; do
+		unshare -rm sh -c 'mount -t tmpfs -o size=64k none small || exit 0
+			"$@" >small/out; status=$?
+			[ $(stat -c %s small/out) -eq 65536 ] && exit $status' sh \
+			$PVASRUN $how -n 1 seq 20000 2>err; status=$?
+		check "$how: status $status" eval '[ "$status" -eq 1 ] || [ "$status" -eq 141 ]'
+		check "$how: it is said" grep -q 'cannot write the tasks. output: No space left' err
+	done
+	# All of it is there when pvasrun has ended.
+	unshare -rm sh -c 'mount -t tmpfs none small || exit 0
+		"$@" >small/out && sort -k 2n small/out | md5sum' sh \
+		$PVASRUN --tag-output -n 2 seq 20000 >out 2>err; status=$?
+	status_is 0; out_is "$(seq 20000 | sed 's/.*/[0] &\n[1] &/' | sort -k 2n | md5sum)"
+}
+
 test_pty()
 {
 	# output before an abort appears, and bytes are unchanged
