@@ -31,7 +31,7 @@ int outlet_watched(const struct outlet *outlet);
 /* There is no more to write. */
 void outlet_finish(struct outlet *outlet);
 
-/* After that, once: 0, the errno of what failed later than its outlet_write(), or -1: not yet known */
+/* After that: 0, the errno of what failed later than its outlet_write(), or -1: not yet known */
 int outlet_finished(struct outlet *outlet);
 
 #endif

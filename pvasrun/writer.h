@@ -25,7 +25,7 @@ bool writer_wanted(int fd);
 /* Returns 0 or -errno. The child ignores all signals but SIGKILL and SIGSTOP. */
 int writer_begin(struct writer *writer, int fd);
 
-/* As write(), of at most PIPE_BUF bytes, to which the child adds no others. -1 with EAGAIN: no room now */
+/* As write(), of at most PIPE_BUF bytes, which stay together. -1 with EAGAIN: no room now */
 ssize_t writer_write(struct writer *writer, const char *bytes, size_t len);
 
 /* No more bytes come. @writer->to gets readable when the child has written all, or has failed. */
