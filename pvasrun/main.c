@@ -145,7 +145,7 @@ static int prepare(struct run *run)
 	if (!err)
 		err = signals_open(&run->signals, &run->loop, &run->job);
 	if (!err)
-		err = output_open(&run->output, &run->loop, run->opt);
+		err = output_open(&run->output, &run->loop, &run->job);
 	if (!err && run->opt->stdin_to == STDIN_ALL)
 		err = input_open(&run->input, &run->loop, run->opt->tasks);
 	if (err)
@@ -190,10 +190,6 @@ static void wait_for_tasks(struct run *run)
 			break;
 		until = left_report(&run->left, now, until);
 		loop_turn(&run->loop, wait_ms(now, or_report(now, until)));
-		if (!run->output.hung_up)
-			continue;
-		job_kill(&run->job, SIGPIPE, false);
-		output_hang_up(&run->output);
 	}
 }
 
@@ -226,8 +222,6 @@ static void drain_output(struct run *run, int interrupt)
 		}
 		loop_turn(&run->loop,
 			  wait_ms(now, run->output.finishing ? (last ? last : -1) : until));
-		if (run->output.hung_up)
-			output_hang_up(&run->output);
 	}
 }
 

@@ -217,6 +217,35 @@ test_pty()
 	status_is 141; check "in time" [ $SECONDS -le $((4 * SLOW)) ]
 }
 
+# Of the ranks that have pseudo-terminals only those that write to a reader that is gone get SIGPIPE.
+test_pty_reader_gone()
+{
+	local how
+
+	for how in '' --tag-output; do
+		rm -f pid.* last
+		# rank 0 writes without end, 1 once when 0 has ended, 2 then only an error
+		timeout -k 1 $((60 * SLOW)) $PVASRUN --no-kill --pty always $how -n 3 sh -c "$READY"'
+			until [ -e $T/pid.0 ]; do sleep 0.05; done
+			case $PVAS_RANK in 0) while :; do echo line; sleep 0.05; done ;; esac
+			while kill -0 $(cat $T/pid.0); do sleep 0.05; done 2>/dev/null
+			case $PVAS_RANK in 1) echo once; exec sleep 100 ;; esac
+			while kill -0 $(cat $T/pid.1); do sleep 0.05; done 2>/dev/null
+			echo 2 has finished >&2' 2>err | head -1 >out
+		status=${PIPESTATUS[0]}
+		status_is 141
+		check "$how: rank 2 is ended" grep -q '2 has finished$' err
+		check "$how: ranks 0 and 1 are not" [ "$(grep -c 'rank [01] .* died from signal 13' err)" -eq 2 ]
+	done
+	# bytes that pvasrun had read, but could not write, count
+	rm -f pid.*
+	timeout -k 1 $((60 * SLOW)) $PVASRUN --pty always -n 2 sh -c "$READY"'
+		until [ -e $T/over ]; do sleep 0.05; done; [ $PVAS_RANK = 1 ] || echo once; exec sleep 100' 2>err |
+		{ exec <&-; touch over; }
+	status=${PIPESTATUS[0]}
+	status_is 141; one_line 'rank 0 .* died from signal 13 .*'
+}
+
 # Without an option: a line is there at once, and what was printed before a kill is not lost.
 test_pty_by_itself()
 {
