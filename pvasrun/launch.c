@@ -261,6 +261,15 @@ static bool handle_events(const struct launcher *launcher, unsigned int rank)
 	return !launcher->job->ending;
 }
 
+/*
+ * On a terminal programs start a pager, which reads keys from /dev/tty if there is one; to the
+ * file or pipe that the user has named, they would not.
+ */
+static bool needs_no_pager(const struct launcher *launcher, const struct start *start)
+{
+	return launcher->output->pty && launcher->opt->pty == PTY_AUTO && start->terminal;
+}
+
 static int launch_app(const struct launcher *launcher, struct start *start, const struct app *app)
 {
 	struct env env;
@@ -279,6 +288,8 @@ static int launch_app(const struct launcher *launcher, struct start *start, cons
 	/* hwloc in ranks would connect to an X server, which may be any user's process */
 	if (!err && launcher->opt->mpi != MPI_NONE)
 		err = env_default(&env, "HWLOC_COMPONENTS", "-gl");
+	if (!err && needs_no_pager(launcher, start))
+		err = env_set_pagers(&env, app);
 	if (err) {
 		report_start_error(launcher, app->first_rank, err);
 		job_end(launcher->job, STATUS_FAILED);
