@@ -100,7 +100,10 @@ void job_kill(struct job *job, int signo, bool own_groups_only);
 /* Send a signal to one, unless it has ended. */
 void job_signal(const struct job *job, unsigned int rank, int signo);
 
-/* End all tasks: SIGTERM, and SIGKILL after GRACE_MS. */
+/*
+ * End all tasks: SIGTERM, and SIGKILL after GRACE_MS. Before a message tells why: another writer
+ * to the same file can hold that up.
+ */
 void job_end(struct job *job, int status);
 
 /* @signo, by which the user asks the job to end, was forwarded to the tasks. */

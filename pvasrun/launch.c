@@ -242,11 +242,11 @@ static int launch_one(const struct launcher *launcher, struct start *start, stru
 		env_set_rank(env, rank);
 		err = spawn(launcher, start, env, rank);
 	}
-	if (err)
-		report_start_error(launcher, rank, err);
-	close_streams(start);
-	if (err)
+	if (err) {
 		job_end(launcher->job, precheck_status(err));
+		report_start_error(launcher, rank, err);
+	}
+	close_streams(start);
 	return err;
 }
 
@@ -291,8 +291,8 @@ static int launch_app(const struct launcher *launcher, struct start *start, cons
 	if (!err && needs_no_pager(launcher, start))
 		err = env_set_pagers(&env, app);
 	if (err) {
-		report_start_error(launcher, app->first_rank, err);
 		job_end(launcher->job, STATUS_FAILED);
+		report_start_error(launcher, app->first_rank, err);
 		return err;
 	}
 	for (i = 0; i < app->tasks && !err; i++) {

@@ -126,6 +126,30 @@ test_stuck_errors()
 	check "of the map there are $(wc -l <slow) lines" until_true 5 [ "$(wc -l <slow)" -eq 301 ]
 }
 
+# A message that another writer holds up keeps no task: he has the pipe while his memory, of a
+# file whose server is silent, does not come.
+test_held_message()
+{
+	[ -n "$HUNG_OUTPUT" ] && mkdir -p hung || return
+	cat >held.sh <<-'end'
+		exec 3>&2 2>/dev/null
+		"$@" -n 2 sh -c 'echo $$ >p.$PVAS_RANK; mv p.$PVAS_RANK pid.$PVAS_RANK
+			until [ -e go ]; do sleep 0.05; done; [ $PVAS_RANK = 1 ] || exit 3; exec sleep 100' 2>&3 &
+		until [ -e pid.0 ] && [ -e pid.1 ]; do sleep 0.05; done
+		python3 -c 'import mmap, os
+		file = os.open("hung/file", os.O_RDONLY)
+		os.write(2, mmap.mmap(file, 4096, prot=mmap.PROT_READ))' 2>&3 &
+		until grep -q "^1 0x2 " /proc/$!/syscall; do sleep 0.05; done
+		touch go
+		tries=200
+		while grep -q ") [RSD] " /proc/$(cat pid.1)/stat && [ $((tries -= 1)) -gt 0 ]; do sleep 0.1; done
+		[ $tries -gt 0 ] && touch ended
+	end
+	timeout -s KILL 60 "$HUNG_OUTPUT" hung out sh held.sh $PVASRUN --pty never 2>&1 </dev/null | cat >err
+	[ "${PIPESTATUS[0]}" -ne 77 ] || return 0
+	check "rank 1 goes on" [ -e ended ]
+}
+
 # The same for standard output with --timeout: output that is not read is lost.
 test_stuck_output()
 {
