@@ -120,11 +120,12 @@ int input_open(struct input *input, struct loop *loop, unsigned int tasks)
 	unsigned int rank;
 
 	*input = (struct input){ .loop = loop, .nr_feeds = tasks };
-	input->event = (struct event){ .fd = STDIN_FILENO, .ready = stdin_ready };
 	input->feeds = calloc(tasks, sizeof(*input->feeds));
 	if (!input->feeds)
 		return -ENOMEM;
 	inlet_open(&input->inlet, STDIN_FILENO);
+	input->event.fd = inlet_watched(&input->inlet);
+	input->event.ready = stdin_ready;
 	for (rank = 0; rank < tasks; rank++) {
 		input->feeds[rank].input = input;
 		input->feeds[rank].event = (struct event){ .fd = -1, .ready = feed_ready };

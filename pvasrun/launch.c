@@ -15,6 +15,7 @@
 #include "precheck.h"
 #include "ask.h"
 #include "diagnose.h"
+#include "reopen.h"
 #include "report.h"
 
 #define MAX_SKIPPED 2
@@ -129,7 +130,8 @@ static bool wants_own_group(const struct launcher *launcher, unsigned int rank)
 {
 	const struct options *opt = launcher->opt;
 
-	return !(opt->stdin_to == STDIN_RANK && opt->stdin_rank == rank && isatty(STDIN_FILENO));
+	return !(opt->stdin_to == STDIN_RANK && opt->stdin_rank == rank &&
+		 is_terminal(STDIN_FILENO));
 }
 
 static bool have_terminal(void)

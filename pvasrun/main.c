@@ -273,6 +273,7 @@ static int run_job(struct run *run)
 		space_close(&run->space);
 		far_end();
 		report_flush();
+		output_close(&run->output);
 		signals_die_from(interrupt);
 	}
 	return run->job.status;

@@ -12,14 +12,21 @@
 struct outlet {
 	int fd;
 	struct reopened file;
-	struct writer writer;
+	struct writer own;	/* without a child, if @writer is another outlet's */
+	struct writer *writer;
+	int watched;
 	enum { OUTLET_FILE, OUTLET_STREAM, OUTLET_SOCKET, OUTLET_WRITER } kind;
 };
 
 #define OUTLET_NONE(descriptor) \
-	((struct outlet){ .fd = (descriptor), .file = REOPENED_NONE, .writer = WRITER_NONE })
+	((struct outlet){ .fd = (descriptor), .file = REOPENED_NONE, .own = WRITER_NONE, \
+			  .watched = -1 })
 
-void outlet_open(struct outlet *outlet, int fd);
+/*
+ * With @other, which may be NULL, it shares the child that writes, if they are one file: so their
+ * bytes stand there in the order of these calls. Neither is moved after that.
+ */
+void outlet_open(struct outlet *outlet, int fd, struct outlet *other);
 void outlet_close(struct outlet *outlet);
 
 /* As write(), of at most PIPE_BUF bytes. -1 with EAGAIN: there is no room now */

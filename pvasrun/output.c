@@ -310,10 +310,10 @@ int output_attach(struct output *output, unsigned int rank, int fds[static 2])
 
 /* ---- open and close ---- */
 
-static void sink_open(struct output *output, struct sink *sink, int fd)
+static void sink_open(struct output *output, struct sink *sink, int fd, struct sink *other)
 {
 	*sink = (struct sink){ .output = output };
-	outlet_open(&sink->outlet, fd);
+	outlet_open(&sink->outlet, fd, other ? &other->outlet : NULL);
 	sink->event = (struct event){ .fd = outlet_watched(&sink->outlet), .ready = sink_ready };
 	sink->pollable = loop_watch(output->loop, &sink->event, EPOLLOUT) != -EPERM;
 	loop_forget(output->loop, &sink->event);
@@ -345,8 +345,8 @@ int output_open(struct output *output, struct loop *loop, struct job *job)
 		output->streams[i].event.fd = -1;
 		output->streams[i].pty_end = -1;
 	}
-	for (i = 0; i < 2; i++)
-		sink_open(output, &output->sinks[i], STDOUT_FILENO + i);
+	sink_open(output, &output->sinks[0], STDOUT_FILENO, NULL);
+	sink_open(output, &output->sinks[1], STDERR_FILENO, &output->sinks[0]);
 	return loop_watch(loop, &output->streams_loop.self, EPOLLIN);
 }
 

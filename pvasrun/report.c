@@ -73,6 +73,7 @@ void report_flush(void)
 		usleep(10000);
 	}
 	buffer_free(&waiting);
+	outlet_close(&outlet);
 }
 
 static void put(const char *text, size_t len)
@@ -89,7 +90,7 @@ void report_setup(bool be_verbose, bool be_quiet)
 	debugging = debug && *debug && strcmp(debug, "0") != 0;
 	verbose = be_verbose || debugging;
 	quiet = be_quiet;
-	outlet_open(&outlet, STDERR_FILENO);
+	outlet_open(&outlet, STDERR_FILENO, NULL);
 }
 
 static void progress_clear(void)
@@ -197,7 +198,7 @@ const char *size_text(uint64_t bytes, char buf[static 24])
 
 void progress_begin(void)
 {
-	progress_wanted = !quiet && isatty(STDERR_FILENO);
+	progress_wanted = !quiet && is_terminal(STDERR_FILENO);
 	progress_next = now_ms() + PROGRESS_AFTER_MS;
 }
 
@@ -221,7 +222,7 @@ void progress_line(const char *text)
 {
 	char line[160];
 
-	if (!verbose || !isatty(STDERR_FILENO) || report_waits())
+	if (!verbose || !is_terminal(STDERR_FILENO) || report_waits())
 		return;
 	snprintf(line, sizeof(line), "\r\033[K pvasrun: %s", text);
 	put(line, strlen(line));

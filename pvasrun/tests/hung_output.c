@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Runs a command whose standard output, and with "both" standard error, is a file whose server
- * answers no write.
+ * answers no write; or with "in" its standard input one whose contents never come.
  *
- *	hung_output DIRECTORY out|both COMMAND ARGUMENT...
+ *	hung_output DIRECTORY in|out|both COMMAND ARGUMENT...
  *
  * The directory is mounted over, which needs root. Returns the command's exit status; 77 if
  * there can be no such file here.
  */
+#include <stdbool.h>
 #include <sys/wait.h>
 
 #include "../../libpvas/tests/hung_server.h"
@@ -16,12 +17,13 @@
 
 static void __attribute__((noreturn)) run(const char *dir, const char *which, char **argv)
 {
+	const bool in = !strcmp(which, "in");
 	char path[4200];
 	int fd;
 
-	snprintf(path, sizeof(path), "%s/changed", dir);
-	fd = open(path, O_WRONLY | O_CLOEXEC);
-	if (fd < 0 || dup2(fd, STDOUT_FILENO) < 0)
+	snprintf(path, sizeof(path), "%s/%s", dir, in ? "file" : "changed");
+	fd = open(path, (in ? O_RDONLY : O_WRONLY) | O_CLOEXEC);
+	if (fd < 0 || dup2(fd, in ? STDIN_FILENO : STDOUT_FILENO) < 0)
 		_exit(SKIPPED);
 	if (!strcmp(which, "both"))
 		dup2(fd, STDERR_FILENO);

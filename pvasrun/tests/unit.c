@@ -68,6 +68,7 @@ int main(void)
 	test_python();
 	test_ask();
 	test_job();
+	test_writer();
 	printf("%u passed, %u failed\n", passed, failed);
 	return failed ? 1 : 0;
 }

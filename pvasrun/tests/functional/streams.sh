@@ -138,7 +138,7 @@ test_held_message()
 		until [ -e pid.0 ] && [ -e pid.1 ]; do sleep 0.05; done
 		python3 -c 'import mmap, os
 		file = os.open("hung/file", os.O_RDONLY)
-		os.write(2, mmap.mmap(file, 4096, prot=mmap.PROT_READ))' 2>&3 &
+		os.write(2, mmap.mmap(file, 4096, prot=mmap.PROT_READ))' >/dev/null 2>&3 &
 		until grep -q "^1 0x2 " /proc/$!/syscall; do sleep 0.05; done
 		touch go
 		tries=200
@@ -195,6 +195,33 @@ test_hung_output()
 	all_gone
 }
 
+# Nor does one that answers no read, with --stdin all.
+test_hung_input()
+{
+	local began=$SECONDS
+
+	[ -n "$HUNG_OUTPUT" ] && mkdir -p hung || return
+	timeout -s KILL 60 "$HUNG_OUTPUT" hung in $PVASRUN --timeout 1 --stdin all -n 2 sh -c "$READY cat" >out 2>err
+	status=$?
+	[ "$status" -ne 77 ] || return 0
+	status_is 124; out_is ''; check "$((SECONDS - began)) s" [ $((SECONDS - began)) -le $((10 * SLOW)) ]
+	one_line '.*the time is over, ending 2 tasks'
+	all_gone
+}
+
+# A regular file that a child reads arrives whole.
+test_input_of_a_server()
+{
+	mkdir small && unshare -rm true 2>/dev/null || return
+	unshare -rm sh -c 'mount -t tmpfs none small || exit 0
+		seq 200000 >small/in; cksum <small/in; "$@" <small/in' sh \
+		$PVASRUN --stdin all -n 3 cksum >out 2>err; status=$?
+	status_is 0; check "not the same" [ "$(sort -u out | wc -l) $(wc -l <out)" = "1 4" ]
+	unshare -rm sh -c 'mount -t tmpfs none small || exit 0
+		seq 200000 >small/in; "$@" <small/in' sh $PVASRUN --stdin all -n 2 head -n 1 >out 2>err; status=$?
+	status_is 0; silent; out_is $'1\n1'
+}
+
 # Such a server, or its disk, may refuse a write after pvasrun has passed it on.
 test_output_of_a_server()
 {
@@ -214,6 +241,12 @@ test_output_of_a_server()
 		"$@" >small/out && sort -k 2n small/out | md5sum' sh \
 		$PVASRUN --tag-output -n 2 seq 20000 >out 2>err; status=$?
 	status_is 0; out_is "$(seq 20000 | sed 's/.*/[0] &\n[1] &/' | sort -k 2n | md5sum)"
+	# both in one file, and lines that are written in pieces
+	unshare -rm sh -c 'mount -t tmpfs none small || exit 0
+		"$@" >small/out 2>&1; cat small/out' sh $PVASRUN --tag-output -n 4 \
+		perl -e '$| = 1; for (1..200) { print "x" x 9000, "\n"; print STDERR "y" x 5000, "\n" }' >out 2>err
+	[ ! -s out ] || check "lines are whole" \
+		[ "$(perl -ne '$n++ if /^\[[0-3]\] (?:x{9000}|y{5000})$/; END { print $n }' out) $(wc -l <out)" = '1600 1600' ]
 }
 
 test_pty()
