@@ -10,7 +10,10 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
+
+#include "report.h"
 
 static void feed_close(struct feed *feed)
 {
@@ -64,6 +67,9 @@ static void read_chunk(struct input *input)
 	n = inlet_read(&input->inlet, input->chunk, sizeof(input->chunk));
 	if (n < 0 && (errno == EINTR || errno == EAGAIN))
 		return;
+	if (n < 0)
+		report_error("cannot read standard input, which ends here for the tasks: %s",
+			     strerror(errno));
 	if (n <= 0) {
 		input->eof = true;
 		input->len = 0;

@@ -196,9 +196,10 @@ static void wait_for_tasks(struct run *run)
 /*
  * A process that a task left running may keep the pipes open: do not wait for it. But
  * wait for a slow reader of pvasrun's own output, unless --timeout or a signal ends
- * that: after an earlier signal, @interrupt, it ends within GRACE_MS.
+ * that: after an earlier signal, @interrupt, it ends within GRACE_MS. Returns such a
+ * signal if output is lost by it, or 0.
  */
-static void drain_output(struct run *run, int interrupt)
+static int drain_output(struct run *run, int interrupt)
 {
 	struct job *job = &run->job;
 	int64_t until = now_ms() + DRAIN_MS, last = job->timeout_at, now;
@@ -223,6 +224,10 @@ static void drain_output(struct run *run, int interrupt)
 		loop_turn(&run->loop,
 			  wait_ms(now, run->output.finishing ? (last ? last : -1) : until));
 	}
+	if (!job->interrupt || (!output_reading(&run->output) && !output_writing(&run->output)))
+		return 0;
+	report_error("output was not read: it is lost");
+	return job->interrupt;
 }
 
 static void start_tasks(struct run *run)
@@ -263,8 +268,9 @@ static int run_job(struct run *run)
 	again = orphans_end(&run->orphans);
 	if (again)
 		run->job.death_signal = interrupt = again;
-	if (output_forwards(&run->output))
-		drain_output(run, interrupt);
+	again = output_forwards(&run->output) ? drain_output(run, interrupt) : 0;
+	if (again && !run->job.failed)
+		run->job.death_signal = interrupt = again;
 	if (run->output.failed && !run->job.status)
 		run->job.status = STATUS_FAILED;
 	far_report();

@@ -7,16 +7,22 @@
 #include <stdbool.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
-static bool send_all(int to, const char *bytes, size_t len)
+/* A packet begins with this, or with an errno, 0 at the end of the file: then it is the last. */
+#define DATA	(-1)
+
+static bool tell(int to, int state, char *bytes, size_t len)
 {
+	struct iovec parts[] = { { &state, sizeof(state) }, { bytes, len } };
+	const struct msghdr packet = { .msg_iov = parts, .msg_iovlen = 2 };
 	ssize_t n;
 
 	do {
-		n = send(to, bytes, len, MSG_NOSIGNAL);
+		n = sendmsg(to, &packet, MSG_NOSIGNAL);
 	} while (n < 0 && errno == EINTR);
-	return n == (ssize_t)len;
+	return n >= 0;
 }
 
 /* Nobody needs it once pvasrun has ended, however that was. */
@@ -29,7 +35,9 @@ static void read_until_end(int to, int fd)
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	do {
 		n = read(fd, bytes, sizeof(bytes));
-	} while ((n < 0 && errno == EINTR) || (n > 0 && send_all(to, bytes, (size_t)n)));
+	} while ((n < 0 && errno == EINTR) || (n > 0 && tell(to, DATA, bytes, (size_t)n)));
+	if (n <= 0)
+		tell(to, n < 0 ? errno : 0, NULL, 0);
 }
 
 int reader_begin(struct file_child *child, int fd)
@@ -39,5 +47,15 @@ int reader_begin(struct file_child *child, int fd)
 
 ssize_t reader_read(const struct file_child *child, char *bytes, size_t len)
 {
-	return recv(child->end, bytes, len, MSG_DONTWAIT);
+	int state = EIO;	/* somebody has killed the child */
+	struct iovec parts[] = { { &state, sizeof(state) }, { bytes, len } };
+	struct msghdr packet = { .msg_iov = parts, .msg_iovlen = 2 };
+	ssize_t n = recvmsg(child->end, &packet, MSG_DONTWAIT);
+
+	if (n < 0)
+		return n;
+	if (state == DATA)
+		return n - (ssize_t)sizeof(state);
+	errno = state;
+	return state ? -1 : 0;
 }

@@ -14,8 +14,8 @@
 int reader_begin(struct file_child *child, int fd);
 
 /*
- * As read(), of READER_MAX bytes or more. -1 with EAGAIN: nothing has come yet. An error of the
- * file looks like its end.
+ * As read(), of READER_MAX bytes or more. -1 with EAGAIN: nothing has come yet. Not to be
+ * called again after its end, or an error.
  */
 ssize_t reader_read(const struct file_child *child, char *bytes, size_t len);
 

@@ -11,9 +11,12 @@
 mode_t descriptor_type(int fd)
 {
 	struct statx stx;
+	struct stat st;
 
-	return statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_TYPE, &stx) ?
-	       0 : stx.stx_mode & S_IFMT;
+	if (!statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_TYPE, &stx))
+		return stx.stx_mode & S_IFMT;
+	/* some sandboxes refuse the newer call */
+	return fstat(fd, &st) < 0 ? 0 : st.st_mode & S_IFMT;
 }
 
 bool is_terminal(int fd)

@@ -45,5 +45,6 @@ void test_python(void);
 void test_ask(void);
 void test_job(void);
 void test_writer(void);
+void test_reader(void);
 
 #endif

@@ -160,6 +160,16 @@ test_stuck_output()
 	exec 7>&-
 	status_is 124; check "--timeout waited for the reader" [ $SECONDS -le 10 ]
 	check "it is not said" grep -q 'the time is over, and output was not read' err
+	# nor does a job that has succeeded already end as one
+	exec 7<>full
+	fill full
+	env --default-signal=TERM $PVASRUN --tag-output -n 1 sh -c "$READY echo lost" >&7 2>err & job=$!
+	exec 7>&-
+	wait_files pid 1
+	all_gone
+	kill -TERM $job
+	finish
+	status_is 143; check "it is not said" grep -q 'output was not read: it is lost' err
 	# a terminal has less room than poll() suggests
 	python3 -c 'import os, pty, signal, subprocess, sys, time
 master, slave = pty.openpty()
