@@ -76,13 +76,18 @@ int file_child_begin(struct file_child *child, int fd, void (*run)(int end, int 
 
 void file_child_close(struct file_child *child)
 {
-	struct pollfd ended = { .fd = child->end, .events = POLLRDHUP };
+	struct pollfd ended = { .events = POLLIN };
 
 	if (child->end < 0)
 		return;
 	kill(child->pid, SIGKILL);
-	if (poll(&ended, 1, KILLED_MS) == 1)
-		waitpid(child->pid, NULL, __WALL);
 	close(child->end);
+	/* Before Linux 6.3 a FUSE server can hold it up after that, when its file is closed. */
+	ended.fd = (int)syscall(SYS_pidfd_open, child->pid, 0);
+	if (ended.fd >= 0)
+		poll(&ended, 1, KILLED_MS);
+	waitpid(child->pid, NULL, __WALL | WNOHANG);
+	if (ended.fd >= 0)
+		close(ended.fd);
 	*child = (struct file_child)FILE_CHILD_NONE;
 }
