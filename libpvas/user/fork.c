@@ -7,6 +7,9 @@
  * unmarks the task's own. Marks are left in place afterwards: they have no effect
  * until their own task forks, which removes them.
  *
+ * What the others map after that is copied, too, so the child unmaps them first: fork_signal.c.
+ * The marks are for speed, and for a thread that blocks the signal.
+ *
  * Nothing reports when the kernel has made the copy. Until then the forking task's
  * partition must not be marked for another task's fork, and is copied with it. The
  * copy is complete when the thread makes another call, or has exited. Its number can then be
@@ -155,7 +158,9 @@ static void mark_others(struct user_space *u)
 	for (i = from; i <= u->space->last; i++) {
 		struct user_part *p = &u->parts[i];
 
-		if (p->exempt || (p->nr_forks && count_forks(p))) {
+		/* Of the launcher's own, if anything is there. */
+		if (p->state == PVAS_PART_FREE || p->state == PVAS_PART_RESERVED ||
+		    p->exempt || (p->nr_forks && count_forks(p))) {
 			mark(u, from, i);
 			from = i + 1;
 		} else {
@@ -202,6 +207,18 @@ void user_fork_of_launcher(struct user_space *u)
 	pthread_mutex_lock(&u->fork_lock);
 	mark_others(u);
 	pthread_mutex_unlock(&u->fork_lock);
+}
+
+void user_fork_child_of_launcher(const struct user_space *u)
+{
+	uint32_t i;
+
+	for (i = u->space->first; i <= u->space->last; i++) {
+		const struct user_part *p = &u->parts[i];
+
+		if (p->state != PVAS_PART_FREE && p->state != PVAS_PART_RESERVED)
+			pvas_raw2(__NR_munmap, p->base, p->end - p->base);
+	}
 }
 
 void user_fork_exempt(struct user_space *u, struct user_part *p)

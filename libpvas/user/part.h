@@ -66,6 +66,7 @@ struct user_fork {
 	int64_t until;
 };
 
+struct user_space;
 struct user_stay;
 
 /**
@@ -86,6 +87,7 @@ struct user_stay;
  *		an execve() ends. Never cleared while the task lives
  * @exec_polls:	how many frequent checks remain for the success of that execve()
  * @start:	futex between launcher and new process: START_*
+ * @u:		the space
  * @base:	first address
  * @end:	first address above
  * @far_start:	its far part: see far.h; 0 if there is none
@@ -122,6 +124,7 @@ struct user_part {
 	int unfit;
 	int exec_polls;
 	int start;
+	struct user_space *u;
 	uint64_t base;
 	uint64_t end;
 	uint64_t far_start;

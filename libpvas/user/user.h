@@ -46,6 +46,7 @@
  *	stay_robust.c	an execve() that stays: mutexes that the task holds
  *	stay_leader.c	an execve() that stays: by another thread than the first
  *	stay_task.c	an execve() that stays: the task's part
+ *	fork_signal.c	fork() in the handler, and what the child does first
  *	stay_signal.c	an execve() that stays: how a worker reaches the task
  *	filter*.c	the filter (bpf.h: its assembler)
  *	reclaim.c	the partition of a task that has ended becomes free

@@ -214,6 +214,9 @@ void user_fork_prepare(struct user_space *u, struct user_part *p, pid_t tid);
 /* The launcher is about to fork. */
 void user_fork_of_launcher(struct user_space *u);
 
+/* In the child: it has nothing of the tasks. */
+void user_fork_child_of_launcher(const struct user_space *u);
+
 /* @tid has made another call since. */
 void user_fork_returned(struct user_space *u, struct user_part *p, pid_t tid);
 
