@@ -132,7 +132,7 @@ static inline void pvas_permit_cpuid(void) { }
 	(long)(uc)->uc_mcontext.regs[2], (long)(uc)->uc_mcontext.regs[3],	\
 	(long)(uc)->uc_mcontext.regs[4] }
 #define PVAS_CONTEXT_SKIP(uc)	((uc)->uc_mcontext.pc += PVAS_CALL_LEN)
-#define PVAS_IS_CALL_AT(ip)	(!__builtin_memcmp((const void *)(ip), "\x01\x00\x00\xd4", PVAS_CALL_LEN))
+#define PVAS_IS_CALL_AT(ip)	(!__builtin_memcmp((const void *)(ip), "\x01\x00\x00\xd4", 4))
 
 /*
  *	adr	x3, .

@@ -105,6 +105,14 @@ void job_kill(struct job *job, int signo, bool own_groups_only)
 	}
 }
 
+void job_kill_rank(struct job *job, unsigned int rank, int signo)
+{
+	const struct task *task = &job->tasks[rank];
+
+	if (task->pid && !task->ended)
+		kill_task(task, signo, false);
+}
+
 /* ---- the end ---- */
 
 void job_end(struct job *job, int status)

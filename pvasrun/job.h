@@ -97,6 +97,9 @@ void job_resolve_exits(struct job *job);
 /* Send a signal to all tasks; with @own_groups_only not to those in pvasrun's group. */
 void job_kill(struct job *job, int signo, bool own_groups_only);
 
+/* The same to one, and its process group */
+void job_kill_rank(struct job *job, unsigned int rank, int signo);
+
 /* End all tasks: SIGTERM, and SIGKILL after GRACE_MS. */
 void job_end(struct job *job, int status);
 

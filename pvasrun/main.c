@@ -181,6 +181,16 @@ static int64_t or_report(int64_t now, int64_t until)
 	return until < 0 || until > now + REPORT_MS ? now + REPORT_MS : until;
 }
 
+static void hang_up(struct run *run)
+{
+	unsigned int rank;
+
+	while (output_hung_up(&run->output, &rank)) {
+		job_kill_rank(&run->job, rank, SIGPIPE);
+		output_hang_up(&run->output, rank);
+	}
+}
+
 static void wait_for_tasks(struct run *run)
 {
 	while (run->job.live || run->job.exits_pending) {
@@ -190,10 +200,7 @@ static void wait_for_tasks(struct run *run)
 			break;
 		until = left_report(&run->left, now, until);
 		loop_turn(&run->loop, wait_ms(now, or_report(now, until)));
-		if (!run->output.hung_up)
-			continue;
-		job_kill(&run->job, SIGPIPE, false);
-		output_hang_up(&run->output);
+		hang_up(run);
 	}
 }
 
@@ -226,8 +233,7 @@ static void drain_output(struct run *run, int interrupt)
 		}
 		loop_turn(&run->loop,
 			  wait_ms(now, run->output.finishing ? (last ? last : -1) : until));
-		if (run->output.hung_up)
-			output_hang_up(&run->output);
+		hang_up(run);
 	}
 }
 

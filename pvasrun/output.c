@@ -61,22 +61,49 @@ static void sink_close_streams(struct sink *sink)
  * Writing to a pseudo-terminal whose other end is closed fails with EIO, without
  * SIGPIPE. So it stays open until pvasrun has sent that signal.
  */
+static void stream_hang_up(struct stream *stream)
+{
+	stream->hung_up = stream->output->hung_up = true;
+	loop_forget(&stream->output->streams_loop, &stream->event);
+}
+
+/* Those whose bytes are in the queue have written to nobody. */
 static void sink_break(struct sink *sink)
 {
 	struct output *output = sink->output;
+	unsigned int i;
 
 	sink->broken = true;
 	buffer_free(&sink->queue);
-	if (output->pty && sink == &output->sinks[0])
-		output->hung_up = true;
-	else
+	if (!output->pty || sink != &output->sinks[0]) {
 		sink_close_streams(sink);
+		return;
+	}
+	for (i = 0; i < output->nr_streams; i += 2) {
+		struct stream *stream = &output->streams[i];
+
+		if (stream->event.fd >= 0 && stream->queued == sink->emptied)
+			stream_hang_up(stream);
+	}
 }
 
-void output_hang_up(struct output *output)
+bool output_hung_up(struct output *output, unsigned int *rank)
 {
+	unsigned int i;
+
+	for (i = 0; output->hung_up && i < output->nr_streams; i++) {
+		if (output->streams[i].event.fd < 0 || !output->streams[i].hung_up)
+			continue;
+		*rank = i / 2;
+		return true;
+	}
 	output->hung_up = false;
-	sink_close_streams(&output->sinks[0]);
+	return false;
+}
+
+void output_hang_up(struct output *output, unsigned int rank)
+{
+	stream_close(&output->streams[2 * rank]);
 }
 
 /*
@@ -121,6 +148,7 @@ static void sink_write(struct sink *sink)
 	ends = n && buffer_head(queue)[n - 1] == '\n';
 	sink->output->midline = ends ? NULL : sink;
 	buffer_take(queue, n);
+	sink->emptied += !buffer_len(queue);
 }
 
 /* Watch sinks that have something to write, and pause the streams if that is too much. */
@@ -216,6 +244,12 @@ static void stream_ready(struct event *event, uint32_t what)
 	if (n < 0 && (errno == EAGAIN || errno == EINTR) &&
 	    !stream_is_finished(stream, sizeof(bytes)))
 		return;
+	if (n > 0 && stream->sink->broken) {
+		stream_hang_up(stream);
+		return;
+	}
+	if (n > 0)
+		stream->queued = stream->sink->emptied;
 	if (n > 0 && stream->output->tag)
 		check_added(tagger_feed(&stream->tagger, bytes, n, queue));
 	else if (n > 0)
@@ -323,6 +357,7 @@ int output_open(struct output *output, struct loop *loop, const struct options *
 		output->streams[i].output = output;
 		output->streams[i].sink = &output->sinks[i % 2];
 		output->streams[i].event.fd = -1;
+		output->streams[i].queued = UINT_MAX;
 		output->streams[i].pty_end = -1;
 	}
 	for (i = 0; i < 2; i++)

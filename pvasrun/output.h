@@ -18,6 +18,7 @@ struct sink {
 	struct buffer queue;	/* not yet written */
 	bool pollable;		/* false: a regular file, which epoll refuses */
 	bool broken;		/* its reader has closed it */
+	unsigned int emptied;	/* how often @queue has become empty */
 };
 
 /* One output of one task */
@@ -28,6 +29,8 @@ struct stream {
 	struct tagger tagger;
 	bool pty;		/* it is a pseudo-terminal, */
 	int pty_end;		/* and this the task's end of it, until all tasks have ended; -1 */
+	unsigned int queued;	/* sink.emptied when bytes of it were queued last */
+	bool hung_up;		/* bytes came that nobody reads */
 	ssize_t left;		/* output_finish_reading(): so many bytes, at most */
 };
 
@@ -45,7 +48,7 @@ struct output {
 	bool pty_failed;
 	bool failed;		/* output was lost, and not because its reader ended */
 	bool finishing;		/* see output_finish_reading() */
-	bool hung_up;		/* the reader of these is gone: see output_hang_up() */
+	bool hung_up;		/* of any stream: see output_hung_up() */
 };
 
 int output_open(struct output *output, struct loop *loop, const struct options *opt);
@@ -57,8 +60,12 @@ void output_close(struct output *output);
  */
 int output_attach(struct output *output, unsigned int rank, int fds[static 2]);
 
-/* After the tasks got SIGPIPE, for the reader is gone: close their pseudo-terminals. */
-void output_hang_up(struct output *output);
+/*
+ * Has a rank written to its pseudo-terminal what nobody reads any more? It gets SIGPIPE, as if it
+ * wrote to the reader itself, and then its terminal is closed.
+ */
+bool output_hung_up(struct output *output, unsigned int *rank);
+void output_hang_up(struct output *output, unsigned int rank);
 
 /* Does any output go through pvasrun? */
 static inline bool output_forwards(const struct output *output)

@@ -266,7 +266,7 @@ static int try_views(void)
 		if (!strstr(line, "pvas-loader") ||
 		    sscanf(line, "%lx-%lx %7s", &from, &to, rights) != 3)
 			continue;
-		/* What it stores is its own then. */
+		/* Then it has a copy of its own of each page that it stores to. */
 		CHECK(!strcmp(rights, "r-xp"));
 		try_file(from, to);
 		n++;

@@ -7,7 +7,7 @@
  * unmarks the task's own. Marks are left in place afterwards: they have no effect
  * until their own task forks, which removes them.
  *
- * What the others map after that is copied, too, so the child unmaps them first: fork_signal.c.
+ * Memory that they map after that is copied, too, so the child unmaps it first: fork_signal.c.
  * The marks are for speed, and for a thread that blocks the signal.
  *
  * Nothing reports when the kernel has made the copy. Until then the forking task's

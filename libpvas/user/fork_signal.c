@@ -20,7 +20,7 @@
 #error "this file needs -fno-stack-protector"
 #endif
 
-/* What the kernel knows of clone3() today; of a longer one it makes the call itself. */
+/* The longest that is known today; with a longer one the kernel makes the call. */
 #define ARGS_SIZE	88
 
 _Static_assert(sizeof(struct clone_args) >= ARGS_SIZE, "room for all of it");

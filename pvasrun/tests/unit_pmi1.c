@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* PMI-1: its store, and requests that arrive while one is handled */
+#include <poll.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -77,6 +79,22 @@ static void write_as_stranger(const char *text)
 	waitpid(pid, NULL, 0);
 }
 
+static void send_as_stranger(void)
+{
+	pid_t pid = fork();
+
+	if (!pid)
+		_exit(setresuid(65534, 65534, 65534) || send(rank_end, "x", 1, MSG_OOB) != 1);
+	check(waitpid(pid, NULL, 0) == pid);
+}
+
+static bool has_event(void)
+{
+	struct pollfd rank = { .fd = pmi.ranks[1].event.fd, .events = POLLIN };
+
+	return poll(&rank, 1, 0) != 0;
+}
+
 /* More of a rank's requests arrive while one of them is handled: each is handled once, in order. */
 static void test_nested(void)
 {
@@ -112,6 +130,11 @@ static void test_nested(void)
 		for (i = 0; i < 10; i++)
 			loop_turn(&outer, 0);
 		check(aborts == 6);
+		/* out of band: dropped as well, and no event without end */
+		send_as_stranger();
+		for (i = 0; i < 10; i++)
+			loop_turn(&outer, 0);
+		check(aborts == 6 && !has_event());
 	}
 	close(rank_end);
 	pmi1_close(&pmi);

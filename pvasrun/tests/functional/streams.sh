@@ -170,6 +170,13 @@ test_pty()
 	$PVASRUN --pty always -n 2 yes 2>err | head -1 >out
 	status=${PIPESTATUS[0]}
 	status_is 141; check "in time" [ $SECONDS -le $((4 * SLOW)) ]
+	# but only those that write to it
+	rm -f go
+	$PVASRUN --pty always --no-kill -n 3 sh -c '
+		[ $PVAS_RANK -gt 0 ] || { yes; exit; }
+		until [ -e go ]; do sleep 0.05; done
+		echo "rank $PVAS_RANK goes on" >&2' 2>err | { read -r line; echo "$line"; exec 0<&-; sleep 0.5; touch go; } >out
+	out_is y; check "others go on" [ "$(grep -c 'goes on' err)" -eq 2 ]
 }
 
 # Without an option: a line is there at once, and what was printed before a kill is not lost.
