@@ -128,8 +128,7 @@ static void idle(struct mca_coll_pvas_module *m)
 	calls++;
 	if (component.yield || calls % PATIENCE == 0)
 		sched_yield();
-	if (calls % PATIENCE == 0)
-		mca_coll_pvas_check_next_member(m);
+	mca_coll_pvas_watch(m, calls);
 }
 
 /* Go on with all operations; those that are complete are moved to @complete. */

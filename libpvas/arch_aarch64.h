@@ -125,14 +125,6 @@ static inline void pvas_permit_cpuid(void) { }
 
 #define PVAS_CONTEXT_IP(uc)	((__u64)(uc)->uc_mcontext.pc)
 #define PVAS_CONTEXT_NR(uc)	((long)(uc)->uc_mcontext.regs[8])
-#define PVAS_CONTEXT_RESULT(uc)	((uc)->uc_mcontext.regs[0])
-#define PVAS_CONTEXT_SP(uc)	((uc)->uc_mcontext.sp)
-#define PVAS_CONTEXT_ARGS(uc)	{					\
-	(long)(uc)->uc_mcontext.regs[0], (long)(uc)->uc_mcontext.regs[1],	\
-	(long)(uc)->uc_mcontext.regs[2], (long)(uc)->uc_mcontext.regs[3],	\
-	(long)(uc)->uc_mcontext.regs[4] }
-#define PVAS_CONTEXT_SKIP(uc)	((uc)->uc_mcontext.pc += PVAS_CALL_LEN)
-#define PVAS_IS_CALL_AT(ip)	(!__builtin_memcmp((const void *)(ip), "\x01\x00\x00\xd4", 4))
 
 /*
  *	adr	x3, .

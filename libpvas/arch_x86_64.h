@@ -116,14 +116,6 @@ static inline void pvas_permit_cpuid(void)
 
 #define PVAS_CONTEXT_IP(uc)	((__u64)(uc)->uc_mcontext.gregs[REG_RIP])
 #define PVAS_CONTEXT_NR(uc)	((uc)->uc_mcontext.gregs[REG_RAX])
-#define PVAS_CONTEXT_RESULT(uc)	((uc)->uc_mcontext.gregs[REG_RAX])
-#define PVAS_CONTEXT_SP(uc)	((uc)->uc_mcontext.gregs[REG_RSP])
-#define PVAS_CONTEXT_ARGS(uc)	{					\
-	(uc)->uc_mcontext.gregs[REG_RDI], (uc)->uc_mcontext.gregs[REG_RSI],	\
-	(uc)->uc_mcontext.gregs[REG_RDX], (uc)->uc_mcontext.gregs[REG_R10],	\
-	(uc)->uc_mcontext.gregs[REG_R8] }
-#define PVAS_CONTEXT_SKIP(uc)	((uc)->uc_mcontext.gregs[REG_RIP] += PVAS_CALL_LEN)
-#define PVAS_IS_CALL_AT(ip)	(!__builtin_memcmp((const void *)(ip), "\x0f\x05", PVAS_CALL_LEN))
 
 /*
  *	lea	0(%rip), %rcx

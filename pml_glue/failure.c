@@ -2,7 +2,7 @@
 /*
  * Peers that end before MPI_Finalize. A task's memory is freed when it ends, so an access to
  * it faults: the rank can't go on, says so in one line, and exits with status 1. A rank that
- * waits checks its peers in turn, and ends the job likewise.
+ * waits checks its peers now and then, and ends the job likewise.
  */
 #include "pml_pvas.h"
 
@@ -23,15 +23,8 @@ static bool has_finalized(uint32_t index)
 	return word >> (index % 64) & 1;
 }
 
-/* Check one peer, another one each time. */
-void mca_pml_pvas_check_next_peer(void)
+static void check(struct mca_pml_pvas_peer *peer)
 {
-	struct mca_pml_pvas_peer *peer;
-
-	if (!component.nr_peers || !component.watch_peers)
-		return;
-	component.checked = (component.checked + 1) % component.nr_peers;
-	peer = component.peers[component.checked];
 	if (!peer->watched || peer->gone || mca_pml_pvas_runs(peer->index, peer->gen))
 		return;
 	peer->gone = true;
@@ -40,6 +33,14 @@ void mca_pml_pvas_check_next_peer(void)
 	opal_output(0, "pml pvas: rank %u on this node ended before MPI_Finalize",
 		    (unsigned int)peer->name.vpid);
 	ompi_mpi_abort(&ompi_mpi_comm_world.comm, 1);
+}
+
+void mca_pml_pvas_check_peers(void)
+{
+	unsigned int i;
+
+	for (i = 0; component.watch_peers && i < component.nr_peers; i++)
+		check(component.peers[i]);
 }
 
 /* ---- finalizing ---- */
@@ -65,7 +66,9 @@ static void notify(struct mca_pml_pvas_peer *peer, bool finalized)
 		return;
 	if (!sigsetjmp(back, 0)) {
 		mca_btl_pvas_fault_return = &back;
+		mca_pml_pvas_fault_point("peer runs");
 		set_finalized(peer->port, finalized);
+		mca_pml_pvas_fault_point("peer told");
 	}
 	mca_btl_pvas_fault_return = NULL;
 }

@@ -92,16 +92,6 @@ static void check_range(struct program *p, uint32_t addr, uint32_t len)
 	check_half(p);
 }
 
-/* A worker has to see an address in the lower half of a partition. */
-static void check_above_heap(struct program *p, uint32_t addr)
-{
-	uint32_t offsets = (1U << p->shift) - 1;
-
-	load(p, HIGH(addr));
-	op(p, BPF_ALU | BPF_AND | BPF_K, offsets);
-	jump(p, BPF_JGT | BPF_K, offsets / 2, NEXT, NOTIFY);
-}
-
 /* ---- the checks of each system call ---- */
 
 /* munmap() and others: the first arguments are address and length. */
@@ -130,28 +120,18 @@ static void body_madvise(struct program *p)
 }
 
 /*
- * Where the kernel would choose the address, a worker has to. It also has to see what
- * could come in the way of the heap, which is in the lower half of the partition: see
- * heap_limit() in place.c. And devices, for fork.c: they are mapped shared.
- * The program lies there, too, but below the heap: its mappings need no worker.
+ * Where the kernel would choose the address, a worker has to. It also has to see what comes
+ * while a peer forks, or in the way of the heap, and devices: see fork.c. So it sees all but the
+ * loader's mappings of the program, by the upper half of the descriptor, which the kernel ignores.
  */
 static void body_mmap(struct program *p)
 {
-	unsigned int anonymous = new_label(p);
-
 	user_filter_check_caller(p, ALLOW);
 	load(p, ARG(3));
-	jump(p, BPF_JSET | BPF_K, MAP_GROWSDOWN | MAP_HUGETLB, NOTIFY, NEXT);
 	jump(p, BPF_JSET | BPF_K, MAP_FIXED | MAP_FIXED_NOREPLACE, NEXT, NOTIFY);
-	jump(p, BPF_JSET | BPF_K, MAP_ANONYMOUS, anonymous, NEXT);
-	jump(p, BPF_JSET | BPF_K, MAP_SHARED, NOTIFY, NEXT);
-	bind(p, anonymous);
 	check_range(p, ARG(0), ARG(1));
-	/* The loader's, of the program; of a descriptor the kernel takes the lower half. */
 	load(p, HIGH(ARG(4)));
-	jump(p, BPF_JEQ | BPF_K, user_loader_mark(p->cookie), ALLOW, NEXT);
-	check_above_heap(p, ARG(0));
-	go(p, ALLOW);
+	jump(p, BPF_JEQ | BPF_K, user_loader_mark(p->cookie), ALLOW, NOTIFY);
 }
 
 /* A worker chooses the place, or has to see that no stack moves. Shrinking moves nothing. */

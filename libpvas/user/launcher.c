@@ -46,8 +46,10 @@ static void before_fork(void)
 
 static void after_fork(void)
 {
-	if (forking_space)
+	if (forking_space) {
 		pthread_mutex_unlock(&forking_space->lock);
+		user_fork_of_launcher_made(forking_space);
+	}
 	if (forking)
 		pthread_mutex_unlock(&launcher_lock);
 }

@@ -15,7 +15,7 @@
 #define PAGE_DOWN(n)	pvas_layout_down(n, PAGE)
 
 #define REUSE_SLOTS	16
-#define FORKS_MAX	4
+#define FORKS_MAX	16
 
 /* A signal's action, as the kernel has it */
 struct user_action {
@@ -58,15 +58,18 @@ struct user_page {
  * struct user_fork - a thread that is about to fork
  * @tid:	the thread
  * @process:	its process; 0: not a task's, so that its number can be another's unseen
+ * @since:	when it began
  * @until:	then it counts as ended
+ * @time:	its processor time when it began, in ns; -1: unknown
  */
 struct user_fork {
 	pid_t tid;
 	pid_t process;
+	int64_t since;
 	int64_t until;
+	int64_t time;
 };
 
-struct user_space;
 struct user_stay;
 
 /**
@@ -87,7 +90,6 @@ struct user_stay;
  *		an execve() ends. Never cleared while the task lives
  * @exec_polls:	how many frequent checks remain for the success of that execve()
  * @start:	futex between launcher and new process: START_*
- * @u:		the space
  * @base:	first address
  * @end:	first address above
  * @far_start:	its far part: see far.h; 0 if there is none
@@ -124,7 +126,6 @@ struct user_part {
 	int unfit;
 	int exec_polls;
 	int start;
-	struct user_space *u;
 	uint64_t base;
 	uint64_t end;
 	uint64_t far_start;

@@ -427,12 +427,6 @@ static int signal_caller(const struct user_request *r)
 	return !pvas_raw3(__NR_tgkill, r->part->pid, r->tid, USER_STAY_SIGNAL);
 }
 
-int user_stay_call_handler(const struct user_request *r)
-{
-	return user_request_of_task(r) && r->arch == PVAS_AUDIT_ARCH && !r->part->unfit &&
-	       !r->part->page->ignores && has_handler(r->tid) && has_stack(r) && signal_caller(r);
-}
-
 static int hand_over(const struct user_request *r, struct user_stay *e)
 {
 	struct user_part *p = r->part;

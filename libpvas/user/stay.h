@@ -18,8 +18,6 @@
 #ifndef PVAS_USER_STAY_H
 #define PVAS_USER_STAY_H
 
-#include <ucontext.h>
-
 #include "child.h"
 #include "worker.h"
 
@@ -125,20 +123,6 @@ struct user_stay {
 int user_stay(struct user_request *r);
 
 void user_stay_free(struct user_stay *e);
-
-/*
- * In a worker: have the caller's handler run before its call is made again, and make it there.
- * Returns 0 if it can't.
- */
-int user_stay_call_handler(const struct user_request *r);
-
-/* ---- fork_signal.c: in the task ---- */
-
-/*
- * In the handler, before a call that copies the process: make it. The child has nothing of other
- * tasks when it goes on, whatever they have mapped meanwhile. Returns 0 if it is no such call.
- */
-int user_fork_in_handler(ucontext_t *frame, const struct user_part *p);
 
 /*
  * In a worker, for a thread in the handler. STAY_ASKS_OTHERS: have the others wait, which takes

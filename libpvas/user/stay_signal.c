@@ -139,11 +139,8 @@ static int is_ours(const siginfo_t *info, const struct user_part *p)
 	return info->si_code == SI_QUEUE && info->si_value.sival_ptr == p;
 }
 
-/*
- * Another thread's execve() wants this one to wait, or the first one to go on with it; or a worker
- * that it forks.
- */
-static void answer(const siginfo_t *info, ucontext_t *frame, struct user_part *p)
+/* Another thread's execve() wants this one to wait, or the first one to go on with it. */
+static void answer(const ucontext_t *frame, struct user_part *p)
 {
 	struct user_stay *e;
 
@@ -154,8 +151,6 @@ static void answer(const siginfo_t *info, ucontext_t *frame, struct user_part *p
 		user_stay_give_back(p);
 	} else if (is_execve(frame)) {
 		wait_for_other();
-	} else if (info->si_code == SI_TKILL) {
-		user_fork_in_handler(frame, p);
 	}
 }
 
@@ -176,6 +171,6 @@ void user_stay_signal(int sig, siginfo_t *info, ucontext_t *frame, struct user_p
 	} else if (!is_ours(info, p)) {
 		pass_on(sig, info, frame, p);
 	} else {
-		answer(info, frame, p);
+		answer(frame, p);
 	}
 }

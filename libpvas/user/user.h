@@ -28,6 +28,7 @@
  *	segment.c	a task's right to attach a System V segment
  *	sandbox.c	seccomp filters that tasks install
  *	fork.c		fork() in a task leaves its peers alone
+ *	turns.c		forks and calls that map memory take turns
  *	heap.c		the heap of a partition: brk
  *	place.c		the memory of a partition: placement
  *	calls.c		system calls of tasks and of their fork children
@@ -46,7 +47,6 @@
  *	stay_robust.c	an execve() that stays: mutexes that the task holds
  *	stay_leader.c	an execve() that stays: by another thread than the first
  *	stay_task.c	an execve() that stays: the task's part
- *	fork_signal.c	fork() in the handler, and what the child does first
  *	stay_signal.c	an execve() that stays: how a worker reaches the task
  *	filter*.c	the filter (bpf.h: its assembler)
  *	reclaim.c	the partition of a task that has ended becomes free
@@ -71,6 +71,7 @@
 #include "clone.h"
 #include "part.h"
 #include "proc.h"
+#include "turns.h"
 #include "process.h"
 #include "queue.h"
 #include "reader.h"
@@ -165,6 +166,7 @@ struct user_map {
  * @ended:	queue of partitions to be reclaimed; used by the supervisor only
  * @pidfds:	bitmap of the descriptors that are pidfds of tasks
  * @fork_lock:	protects the MADV_DONTFORK marks; no other of these is taken inside
+ * @turns:	of forks and mapping calls
  * @left:	of the supervisor only
  * @lock:	protects the partitions' states, @clone_request, @stop and @finished
  * @changed:	one of these has changed
@@ -242,6 +244,7 @@ struct user_space {
 	uint64_t pidfds[PIDFDS_NOTED / 64];
 	struct user_left left;
 	pthread_mutex_t fork_lock;
+	struct user_turns turns;
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
 	struct user_clone_request clone_request;
