@@ -11,7 +11,9 @@
 #include <signal.h>
 #include <spawn.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <sys/personality.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -19,6 +21,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "clock.h"
 #include "pvas.h"
 #include "task_check.h"
 
@@ -258,6 +261,58 @@ static void children_beside(void)
 	_exit(!!failures);
 }
 
+/* ---- what children get of peers ---- */
+
+#define PEER_MS		3000
+#define LEN		65536
+
+/* Maps and unmaps, and never forks */
+static void maps(void)
+{
+	int64_t end = now_ms() + PEER_MS;
+	void *p;
+
+	while (now_ms() < end) {
+		p = mmap(NULL, LEN, PROT_READ | PROT_WRITE,
+			 MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+		CHECK(p != MAP_FAILED && !munmap(p, LEN));
+	}
+	_exit(!!failures);
+}
+
+/* Is anything mapped in that range? */
+static int has_mapping(unsigned long from, unsigned long to)
+{
+	FILE *f = fopen("/proc/self/maps", "r");
+	unsigned long start, end;
+	char line[512];
+	int has = !f;
+
+	while (f && fgets(line, sizeof(line), f))
+		has |= sscanf(line, "%lx-%lx", &start, &end) == 2 && start < to && end > from;
+	return has;
+}
+
+/* Of the peer before this one */
+static void children_beside_maps(void)
+{
+	int64_t end = now_ms() + PEER_MS / 2;
+	struct pvas_task_info peer;
+	unsigned long base;
+	int status = 0;
+	pid_t pid;
+
+	CHECK(!pvas_task_get((unsigned int)pvas_task_get_index() - 1, &peer));
+	base = (unsigned long)peer.base;
+	while (now_ms() < end && !failures) {
+		pid = fork();
+		if (!pid)
+			_exit(has_mapping(base, base + peer.length));
+		CHECK(waitpid(pid, &status, 0) == pid && !status);
+	}
+	_exit(!!failures);
+}
+
 /* ---- */
 
 static const struct {
@@ -277,6 +332,8 @@ static const struct {
 	{ "key_of_thread", key_of_thread, 0 },
 	{ "key_of_process", key_of_process, 0 },
 	{ "page_zero", page_zero, 0 },
+	{ "maps", maps, 1 },
+	{ "children_beside_maps", children_beside_maps, 1 },
 	{ "failed_programs", failed_programs, 1 },
 	{ "children_beside", children_beside, 1 },
 };

@@ -90,6 +90,7 @@ static void end_forker(pthread_t thread)
 
 static int begin(void)
 {
+	mine->state = peers->state = PVAS_PART_RUNNING;
 	mine->pid = getpid();
 	peers->pid = 1;
 	parts[FIRST].base = (uint64_t)FIRST << SHIFT;

@@ -145,6 +145,9 @@ static void __attribute__((noreturn)) end_without_group(void)
 	/* A child without SIGCHLD */
 	if (waitpid(-1, NULL, __WCLONE | WNOHANG))
 		_exit(2);
+	/* Mapping calls would wait for the end of its fork. */
+	if (((struct user_space *)s->priv)->turns.launcher_since)
+		_exit(3);
 	pvas_space_destroy(s);
 	usleep(500000);
 	_exit(0);

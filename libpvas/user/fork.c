@@ -194,7 +194,9 @@ static void mark_others(struct user_space *u)
 	for (i = from; i <= u->space->last; i++) {
 		struct user_part *p = &u->parts[i];
 
-		if (p->exempt || (p->nr_forks && user_fork_count(u, p))) {
+		/* Of the launcher's own, if anything is there. */
+		if (p->state == PVAS_PART_FREE || p->state == PVAS_PART_RESERVED ||
+		    p->exempt || (p->nr_forks && user_fork_count(u, p))) {
 			mark(u, from, i);
 			from = i + 1;
 		} else {
@@ -266,6 +268,13 @@ int user_fork_prepare(struct user_space *u, struct user_part *p, pid_t tid)
 	return err;
 }
 
+void user_fork_mark_all(struct user_space *u)
+{
+	pthread_mutex_lock(&u->fork_lock);
+	mark_others(u);
+	pthread_mutex_unlock(&u->fork_lock);
+}
+
 void user_fork_of_launcher(struct user_space *u)
 {
 	pthread_mutex_lock(&u->fork_lock);
@@ -273,6 +282,18 @@ void user_fork_of_launcher(struct user_space *u)
 	u->turns.launcher_since = now_ns();
 	mark_others(u);
 	pthread_mutex_unlock(&u->fork_lock);
+}
+
+void user_fork_child_of_launcher(const struct user_space *u)
+{
+	uint32_t i;
+
+	for (i = u->space->first; i <= u->space->last; i++) {
+		const struct user_part *p = &u->parts[i];
+
+		if (p->state != PVAS_PART_FREE && p->state != PVAS_PART_RESERVED)
+			pvas_raw2(__NR_munmap, p->base, p->end - p->base);
+	}
 }
 
 void user_fork_of_launcher_made(struct user_space *u)

@@ -93,6 +93,8 @@ static void after_fork_in_child(void)
 	launcher_lock = (pthread_mutex_t)PTHREAD_ERRORCHECK_MUTEX_INITIALIZER_NP;
 	if (!u)
 		return;
+	/* They have mapped more since they were marked. */
+	user_fork_child_of_launcher(u);
 	if (forking_files) {
 		close_all(u);
 		user_proc_end();

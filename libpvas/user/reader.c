@@ -101,7 +101,8 @@ static int start_first(struct user_space *u)
 		return -ENOMEM;
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends))
 		return -errno;
-	user_fork_of_launcher(u);
+	/* It unmaps the rest, and this thread's request may be a mapping call. */
+	user_fork_mark_all(u);
 	pid = pvas_raw4(__NR_clone, CLONE_PIDFD, 0, &pidfd, 0);
 	if (!pid)
 		become_reader(u->descriptors > (unsigned int)ends[1] ? u->descriptors :

@@ -221,6 +221,12 @@ unsigned int user_fork_count(struct user_space *u, struct user_part *p);
 void user_fork_of_launcher(struct user_space *u);
 void user_fork_of_launcher_made(struct user_space *u);
 
+/* Mark all tasks, without a turn: the reader drops what it gets all the same. */
+void user_fork_mark_all(struct user_space *u);
+
+/* In the child: it has nothing of the tasks. */
+void user_fork_child_of_launcher(const struct user_space *u);
+
 /* @tid has made another call since. */
 void user_fork_returned(struct user_space *u, struct user_part *p, pid_t tid);
 
