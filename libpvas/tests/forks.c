@@ -56,7 +56,7 @@ static pid_t start_as(pid_t number)
 static int is_kept_from_peers_fork(void)
 {
 	mine->marked = 0;
-	user_fork_prepare(&u, peers, getpid());
+	user_fork_prepare(&u, peers, getpid(), 0);
 	user_fork_returned(&u, peers, getpid());
 	return mine->marked;
 }
@@ -108,9 +108,13 @@ static int64_t processor_time(pthread_t thread)
 	return t.tv_sec * 1000000000LL + t.tv_nsec;
 }
 
-#define COPY_BEGINS_NS 20000000
+#define COPY_BEGINS_NS	5000000
+#define COPY_BEGUN_NS	100000000
 
-/* It may still be forking, as long as it has not run for long. */
+/*
+ * It may still be forking, as long as it has not run for long; nor does a peer that has waited for it
+ * in vain mark it then.
+ */
 TEST(a_thread_that_runs)
 {
 	pthread_t thread;
@@ -119,9 +123,12 @@ TEST(a_thread_that_runs)
 	ASSERT_EQ(begin(), 0);
 	start_forker(&thread);
 	before = processor_time(thread);
-	ASSERT_EQ(user_fork_prepare(&u, mine, forker), 0);
-	EXPECT_EQ(is_kept_from_peers_fork(), 1);
+	ASSERT_EQ(user_fork_prepare(&u, mine, forker, 0), 0);
+	EXPECT_EQ(is_kept_from_peers_fork(), processor_time(thread) - before >= COPY_BEGUN_NS);
 	EXPECT_GE(processor_time(thread) - before, COPY_BEGINS_NS);
+	while (processor_time(thread) - before < 2 * COPY_BEGUN_NS)
+		usleep(1000);
+	EXPECT_EQ(is_kept_from_peers_fork(), 1);
 	end_forker(thread);
 }
 
@@ -148,7 +155,8 @@ static pid_t start_blocked(void)
 	return pid;
 }
 
-#define TURN_MS 1000
+#define TURN_MS (LONGEST_TURN_NS / 1000000)
+#define MAPPING_MS (LONGEST_MAPPING_NS / 1000000)
 
 static int64_t begin_to_map(const struct user_part *part)
 {
@@ -168,7 +176,7 @@ TEST(peers_wait_for_a_fork)
 	EXPECT_LT(begin_to_map(peers), TURN_MS);
 	user_map_end(&u);
 	other = start_blocked();
-	ASSERT_EQ(user_fork_prepare(&u, mine, other), 0);
+	ASSERT_EQ(user_fork_prepare(&u, mine, other, 0), 0);
 	begun = now_ns();
 	EXPECT_LT(begin_to_map(mine), TURN_MS);
 	user_map_end(&u);
@@ -193,13 +201,25 @@ TEST(a_fork_waits_for_what_is_being_mapped)
 	ASSERT_EQ(begin(), 0);
 	user_map_begin(&u, peers);
 	begun = now_ns();
-	ASSERT_EQ(user_fork_prepare(&u, mine, getpid()), 0);
-	EXPECT_GE((now_ns() - begun) / 1000000, TURN_MS);
-	user_map_end(&u);
+	ASSERT_EQ(user_fork_prepare(&u, mine, getpid(), 0), 0);
+	EXPECT_GE((now_ns() - begun) / 1000000, MAPPING_MS);
 	user_fork_returned(&u, mine, getpid());
+	/* Nor does another fork, for the same call. */
 	begun = now_ns();
-	ASSERT_EQ(user_fork_prepare(&u, mine, getpid()), 0);
-	EXPECT_LT((now_ns() - begun) / 1000000, TURN_MS);
+	ASSERT_EQ(user_fork_prepare(&u, mine, getpid(), 0), 0);
+	EXPECT_LT((now_ns() - begun) / 1000000, MAPPING_MS);
+	user_fork_returned(&u, mine, getpid());
+	/* But for one that begins later */
+	user_map_begin(&u, peers);
+	begun = now_ns();
+	ASSERT_EQ(user_fork_prepare(&u, mine, getpid(), 0), 0);
+	EXPECT_GE((now_ns() - begun) / 1000000, MAPPING_MS);
+	user_fork_returned(&u, mine, getpid());
+	user_map_end(&u);
+	user_map_end(&u);
+	begun = now_ns();
+	ASSERT_EQ(user_fork_prepare(&u, mine, getpid(), 0), 0);
+	EXPECT_LT((now_ns() - begun) / 1000000, MAPPING_MS);
 	user_fork_returned(&u, mine, getpid());
 	EXPECT_EQ(u.turns.forking, 0);
 	EXPECT_EQ(u.turns.mapping, 0);
@@ -213,15 +233,15 @@ TEST(many_that_fork)
 	ASSERT_EQ(begin(), 0);
 	for (i = 0; i < FORKS_MAX; i++) {
 		blocked[i] = start_blocked();
-		ASSERT_EQ(user_fork_prepare(&u, mine, blocked[i]), 0);
+		ASSERT_EQ(user_fork_prepare(&u, mine, blocked[i], 0), 0);
 	}
-	EXPECT_EQ(user_fork_prepare(&u, mine, getpid()), -EAGAIN);
+	EXPECT_EQ(user_fork_prepare(&u, mine, getpid(), 0), -EAGAIN);
 	EXPECT_EQ(mine->exempt, 0);
 	for (i = 0; i < FORKS_MAX; i++) {
 		kill(blocked[i], SIGKILL);
 		end_of(blocked[i]);
 	}
-	EXPECT_EQ(user_fork_prepare(&u, mine, getpid()), 0);
+	EXPECT_EQ(user_fork_prepare(&u, mine, getpid(), 0), 0);
 	user_fork_returned(&u, mine, getpid());
 	EXPECT_EQ(u.turns.forking, 0);
 }
@@ -233,7 +253,7 @@ TEST(a_number_that_is_anothers)
 
 	ASSERT_EQ(begin(), 0);
 	tid = start_forker(&thread);
-	user_fork_prepare(&u, mine, tid);
+	user_fork_prepare(&u, mine, tid, 0);
 	EXPECT_EQ(mine->nr_forks, 1);
 	end_forker(thread);
 	other = start_as(tid);
@@ -254,7 +274,7 @@ TEST(a_process_number_that_is_anothers)
 
 	ASSERT_EQ(begin(), 0);
 	other = start_blocked();
-	user_fork_prepare(&u, mine, other);
+	user_fork_prepare(&u, mine, other, 0);
 	EXPECT_EQ(mine->nr_forks, 1);
 	EXPECT_EQ(is_kept_from_peers_fork(), 0);
 	mine->forks[0].until = 0;

@@ -111,8 +111,23 @@ static int64_t on_range(struct user_request *r, uint64_t addr, uint64_t len)
 	return continue_call(r);
 }
 
+/* It takes marks of fork.c away. */
+static int64_t unmark_for(struct user_request *r)
+{
+	int64_t ret = on_range(r, r->args[0], r->args[1]);
+
+	if (ret || lock_to_map(r))
+		return ret ? ret : -ESRCH;
+	r->continued = 0;
+	ret = pvas_raw6(r->nr, r->args[0], r->args[1], r->args[2], r->args[3], r->args[4], 0);
+	unlock_mapped(r);
+	return ret;
+}
+
 static int64_t on_madvise(struct user_request *r)
 {
+	if (r->args[2] == MADV_DOFORK)
+		return unmark_for(r);
 	if (r->args[2] == MADV_DONTFORK)
 		user_fork_exempt(r->u, r->part);
 	return on_range(r, r->args[0], r->args[1]);
@@ -384,6 +399,7 @@ static const struct call calls[] = {
 	{ __NR_sigaltstack, user_on_sigaltstack },
 	{ __NR_mremap, on_mremap },
 	{ __NR_madvise, on_madvise },
+	{ __NR_remap_file_pages, unmark_for },
 	{ __NR_shmat, on_shmat },
 	{ __NR_shmdt, on_shmdt },
 	{ __NR_execve, on_execve },
@@ -435,7 +451,7 @@ int user_call_known(int nr)
 {
 	static const int ranges[] = {
 		__NR_munmap, __NR_mprotect, __NR_pkey_mprotect, __NR_mlock, __NR_mlock2,
-		__NR_munlock, __NR_mbind, __NR_remap_file_pages, NR_SET_MEMPOLICY_HOME_NODE,
+		__NR_munlock, __NR_mbind, NR_SET_MEMPOLICY_HOME_NODE,
 	};
 	size_t i;
 

@@ -105,13 +105,14 @@ static void body_range(struct program *p)
 /*
  * Fork children have their mappings above all partitions, and allocators call madvise()
  * on them too often to involve a worker. A worker has to see a task's own MADV_DONTFORK,
- * so as not to confuse it with the marks of fork.c.
+ * so as not to confuse it with the marks of fork.c, and MADV_DOFORK, which removes them.
  */
 static void body_madvise(struct program *p)
 {
 	user_filter_check_caller(p, ALLOW);
 	load(p, ARG(2));
 	jump(p, BPF_JEQ | BPF_K, MADV_DONTFORK, NOTIFY, NEXT);
+	jump(p, BPF_JEQ | BPF_K, MADV_DOFORK, NOTIFY, NEXT);
 	load(p, HIGH(ARG(0)));
 	op(p, BPF_ALU | BPF_RSH | BPF_K, p->shift);
 	jump(p, BPF_JGT | BPF_K, p->last, ALLOW, NEXT);
@@ -308,7 +309,6 @@ static const struct {
 	{ __NR_mlock2, body_range },
 	{ __NR_munlock, body_range },
 	{ __NR_mbind, body_range },
-	{ __NR_remap_file_pages, body_range },
 	{ NR_SET_MEMPOLICY_HOME_NODE, body_range },
 	{ __NR_rt_sigaction, body_sigaction },
 	{ __NR_brk, body_notify },
@@ -328,6 +328,7 @@ static const struct {
 	{ __NR_clone, body_notify },
 	{ __NR_clone3, body_notify },
 	{ __NR_perf_event_open, body_notify },
+	{ __NR_remap_file_pages, body_notify },	/* maps anew, without the marks */
 	{ __NR_mlockall, body_notify },
 	{ __NR_munlockall, body_notify },
 	{ __NR_userfaultfd, body_notify },

@@ -36,7 +36,9 @@
 #endif
 
 #define FORK_NS		10000000000LL	/* longer than any fork takes, of those not of a task */
-#define COPY_BEGINS_NS	20000000LL	/* of processor time: the kernel has mmap_lock then */
+/* Of processor time: then the kernel most likely has mmap_lock; and then it surely has had it. */
+#define COPY_BEGINS_NS	5000000LL
+#define COPY_BEGUN_NS	100000000LL
 #define FULL_NAP_US	1000
 #define FULL_NAPS	1000
 
@@ -70,11 +72,20 @@ static int64_t time_of(pid_t tid)
 		       (int64_t)strtoull(text, NULL, 10) : -1;
 }
 
-static int has_begun_to_copy(const struct user_fork *f)
+/* Of a thread that runs, or would if it had a processor. Returns whether it surely has. */
+static int has_copied_running(struct user_fork *f)
 {
 	int64_t time = f->time < 0 ? -1 : time_of(f->tid);
 
-	return time >= 0 && time - f->time >= COPY_BEGINS_NS;
+	f->early = time < 0 ? now_ns() - f->since < LONGEST_TURN_NS : time - f->time < COPY_BEGINS_NS;
+	return time >= 0 && time - f->time >= COPY_BEGUN_NS;
+}
+
+/* Of one that is blocked in the call, for memory, mmap_lock or its child */
+static int has_copied_blocked(struct user_fork *f)
+{
+	f->early = now_ns() - f->since < LONGEST_TURN_NS;
+	return f->waits && !f->early;
 }
 
 static int is_thread_of(pid_t process, pid_t tid)
@@ -86,7 +97,7 @@ static int is_thread_of(pid_t process, pid_t tid)
  * Is it blocked in another call, or gone? A thread that runs may still be in the fork, at first. If
  * it has called execve() since, don't read its file: that could wait for the execve().
  */
-static int has_forked(const struct user_fork *f)
+static int has_forked(struct user_fork *f)
 {
 	char text[32];
 	ssize_t n;
@@ -98,7 +109,9 @@ static int has_forked(const struct user_fork *f)
 	n = user_proc_read(f->tid, "syscall", text, sizeof(text));
 	if (n == -ENOENT || n == -ESRCH || (n > 0 && !is_fork(text)))
 		return 1;
-	return is_stopped(f->tid) || (*text == 'r' && has_begun_to_copy(f));
+	if (is_stopped(f->tid))
+		return 1;
+	return *text == 'r' ? has_copied_running(f) : has_copied_blocked(f);
 }
 
 static void set_number(struct user_space *u, struct user_part *p, unsigned int n)
@@ -227,43 +240,52 @@ static int wait_for_room(struct user_space *u, struct user_part *p)
 
 /* Unmark its memory for the fork that @tid is about to make. @task: of its own, or NULL. */
 static void expect_fork(struct user_space *u, struct user_part *p, pid_t tid,
-			const struct user_part *task)
+			const struct user_part *task, int waits)
 {
 	unmark(p);
 	forget(u, p, tid);
 	p->forks[p->nr_forks] = (struct user_fork){
 		.tid = tid, .process = task ? task->pid : 0, .since = now_ns(),
-		.until = now_ns() + FORK_NS, .time = time_of(tid),
+		.until = now_ns() + FORK_NS, .time = time_of(tid), .waits = waits, .early = 1,
 	};
 	set_number(u, p, p->nr_forks + 1);
 }
 
-/* The caller can run code of a peer, @p. */
-static int prepare(struct user_space *u, struct user_part *p, struct user_part *own, pid_t tid)
+static int is_full(const struct user_part *p)
 {
-	const int two = own && own != p;
-	int err = wait_for_room(u, p);
-
-	if (!err && two)
-		err = wait_for_room(u, own);
-	if (err || p->nr_forks == FORKS_MAX || (two && own->nr_forks == FORKS_MAX))
-		return -EAGAIN;
-	expect_fork(u, p, tid, own);
-	if (two)
-		expect_fork(u, own, tid, own);
-	mark_others(u);
-	return 0;
+	return p && p->nr_forks == FORKS_MAX;
 }
 
-int user_fork_prepare(struct user_space *u, struct user_part *p, pid_t tid)
+/* Waits until it may, without the lock meanwhile. The caller can run code of a peer, @p. */
+static int begin(struct user_space *u, struct user_part *p, struct user_part *own)
+{
+	int err = wait_for_room(u, p);
+
+	if (!err && own && own != p)
+		err = wait_for_room(u, own);
+	if (err)
+		return err;
+	user_turn_begin(u, p);
+	if (!is_full(p) && !is_full(own))
+		return 0;
+	user_turn_end(u);
+	return -EAGAIN;
+}
+
+int user_fork_prepare(struct user_space *u, struct user_part *p, pid_t tid, int waits)
 {
 	struct user_part *own = is_thread_of(p->pid, tid) ? p : user_part_of_process(u, tid);
 	int err;
 
 	pthread_mutex_lock(&u->fork_lock);
-	user_turn_begin(u, p);
-	err = prepare(u, p, own, tid);
-	user_turn_end(u);
+	err = begin(u, p, own);
+	if (!err) {
+		expect_fork(u, p, tid, own, waits);
+		if (own && own != p)
+			expect_fork(u, own, tid, own, waits);
+		mark_others(u);
+		user_turn_end(u);
+	}
 	pthread_mutex_unlock(&u->fork_lock);
 	return err;
 }

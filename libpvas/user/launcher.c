@@ -21,6 +21,7 @@ static pthread_mutex_t launcher_lock = PTHREAD_ERRORCHECK_MUTEX_INITIALIZER_NP;
 static struct user_space *active_space;
 
 /* Of this thread, from before a fork to after it. */
+static __thread int forks;		/* so many: a handler can fork while its thread does */
 static __thread int forking;		/* it has the lock */
 static __thread struct user_space *forking_space;
 static __thread int forking_files;	/* the child gets the descriptors of the space, too */
@@ -33,6 +34,8 @@ static void before_fork(void)
 {
 	struct user_space *u;
 
+	if (forks++)
+		return;
 	forking_space = NULL;
 	forking = !pthread_mutex_lock(&launcher_lock);
 	u = forking ? active_space : NULL;
@@ -46,6 +49,8 @@ static void before_fork(void)
 
 static void after_fork(void)
 {
+	if (--forks)
+		return;
 	if (forking_space) {
 		pthread_mutex_unlock(&forking_space->lock);
 		user_fork_of_launcher_made(forking_space);
@@ -87,15 +92,17 @@ void user_launcher_close(struct user_space *u)
  */
 static void after_fork_in_child(void)
 {
-	struct user_space *u = forking_space;
+	struct user_space *u = forks > 1 ? active_space : forking_space;
+	int files = forks > 1 || forking_files;
 	uint32_t i;
 
+	forks = 0;
 	launcher_lock = (pthread_mutex_t)PTHREAD_ERRORCHECK_MUTEX_INITIALIZER_NP;
-	if (!u)
+	if (!u || !u->ready)
 		return;
 	/* They have mapped more since they were marked. */
 	user_fork_child_of_launcher(u);
-	if (forking_files) {
+	if (files) {
 		close_all(u);
 		user_proc_end();
 		for (i = 0; i < u->entries; i++)

@@ -61,6 +61,8 @@ struct user_page {
  * @since:	when it began
  * @until:	then it counts as ended
  * @time:	its processor time when it began, in ns; -1: unknown
+ * @waits:	it waits for its child (CLONE_VFORK)
+ * @early:	when looked at last, it may not have begun to copy
  */
 struct user_fork {
 	pid_t tid;
@@ -68,6 +70,8 @@ struct user_fork {
 	int64_t since;
 	int64_t until;
 	int64_t time;
+	int waits;
+	int early;
 };
 
 struct user_stay;

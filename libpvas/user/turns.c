@@ -41,16 +41,12 @@ static int is_behind(const struct user_turns *t, const struct user_turn *turn)
 
 /* ---- forks that have had their turn ---- */
 
-static int is_recent(int64_t since)
-{
-	return now_ns() - since < LONGEST_TURN_NS;
-}
-
 static int peer_forks(struct user_space *u, const struct user_part *own)
 {
 	unsigned int i, k;
 
-	if (u->turns.launcher_since && own && is_recent(u->turns.launcher_since))
+	if (u->turns.launcher_since && own &&
+	    now_ns() - u->turns.launcher_since < LONGEST_TURN_NS)
 		return 1;
 	for (i = u->space->first; i <= u->space->last; i++) {
 		struct user_part *p = &u->parts[i];
@@ -58,15 +54,25 @@ static int peer_forks(struct user_space *u, const struct user_part *own)
 		if (p == own || !p->nr_forks || !user_fork_count(u, p))
 			continue;
 		for (k = 0; k < p->nr_forks; k++)
-			if (is_recent(p->forks[k].since))
+			if (p->forks[k].early)
 				return 1;
 	}
 	return 0;
 }
 
-static int must_wait(struct user_space *u, const struct user_turn *turn)
+/* Those that have once been waited for in vain may go on until one of them ends. */
+static int others_map(struct user_turns *t, int64_t since)
 {
-	if (turn->is_fork && __atomic_load_n(&u->turns.mapping, __ATOMIC_SEQ_CST))
+	const unsigned int n = __atomic_load_n(&t->mapping, __ATOMIC_SEQ_CST);
+
+	if (n < t->stuck || now_ns() - since >= LONGEST_MAPPING_NS)
+		t->stuck = n;
+	return n > t->stuck;
+}
+
+static int must_wait(struct user_space *u, const struct user_turn *turn, int64_t since)
+{
+	if (turn->is_fork && others_map(&u->turns, since))
 		return 1;
 	return is_behind(&u->turns, turn) || peer_forks(u, turn->part);
 }
@@ -77,7 +83,7 @@ static void wait_for_turn(struct user_space *u, struct user_turn *turn)
 	const int64_t begin = now_ns();
 
 	enter(&u->turns, turn);
-	while (must_wait(u, turn) && is_recent(begin)) {
+	while (must_wait(u, turn, begin) && now_ns() - begin < LONGEST_WAIT_NS) {
 		pthread_mutex_unlock(&u->fork_lock);
 		nanosleep(&nap, NULL);
 		if (nap.tv_nsec < NAP_MAX_NS)

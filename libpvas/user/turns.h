@@ -4,8 +4,9 @@
  *
  * A fork copies what its peers have mapped since their memory was marked (fork.c). So, in the order
  * in which they begin, a fork waits for mapping calls of all tasks and for forks of its peers, and
- * a mapping call waits for forks of its peers; each for LONGEST_TURN_NS at most, because a thread can be
- * stopped or starved in the middle.
+ * a mapping call waits for forks of its peers. A fork counts for LONGEST_TURN_NS at most, or as long
+ * as its thread has no processor; mapping calls, which can wait for a hung file server, for
+ * LONGEST_MAPPING_NS, once for all forks.
  */
 #ifndef PVAS_USER_TURNS_H
 #define PVAS_USER_TURNS_H
@@ -13,7 +14,9 @@
 #include <pthread.h>
 #include <stdint.h>
 
-#define LONGEST_TURN_NS		1000000000LL
+#define LONGEST_TURN_NS		200000000LL
+#define LONGEST_MAPPING_NS	1000000000LL
+#define LONGEST_WAIT_NS		10000000000LL	/* whatever happens */
 
 struct user_part;
 struct user_space;
@@ -33,6 +36,7 @@ struct user_turn {
 /**
  * struct user_turns - whose turn it is
  * @mapping:	mapping calls in progress
+ * @stuck:	so many of them have been waited for in vain; under fork_lock
  * @forking:	forks that wait, or are not known to be complete
  * @ever:	there has been a fork
  * @launcher_since: when the launcher's fork began, 0 if it makes none; under fork_lock, as @first
@@ -40,6 +44,7 @@ struct user_turn {
  */
 struct user_turns {
 	unsigned int mapping;
+	unsigned int stuck;
 	unsigned int forking;
 	int ever;
 	int64_t launcher_since;

@@ -68,6 +68,13 @@ static int is_child(const struct user_request *r)
 	return !user_request_of_task(r) && !part_with(r->u, r->tid);
 }
 
+static int64_t fork_of(struct user_request *r, int waits)
+{
+	int err = user_fork_prepare(r->u, r->part, r->tid, waits);
+
+	return err ? err : continue_call(r);
+}
+
 /*
  * fork() copies the mm, which all tasks share: before it, a worker excludes the peers' memory.
  * Threads, vfork() and posix_spawn() copy nothing, and have to stay in the launcher's namespaces.
@@ -81,7 +88,7 @@ static int64_t clone_with(struct user_request *r, uint64_t flags, uint64_t exit_
 	    (exit_signal && exit_signal != SIGCHLD))
 		user_unfit(r);
 	if (!(flags & CLONE_VM))
-		return user_on_fork(r);
+		return fork_of(r, !!(flags & CLONE_VFORK));
 	if (!user_rights_kept_by_clone(flags))
 		return -EPERM;
 	if (is_child(r))
@@ -91,9 +98,7 @@ static int64_t clone_with(struct user_request *r, uint64_t flags, uint64_t exit_
 
 int64_t user_on_fork(struct user_request *r)
 {
-	int err = user_fork_prepare(r->u, r->part, r->tid);
-
-	return err ? err : continue_call(r);
+	return fork_of(r, 0);
 }
 
 int64_t user_on_vfork(struct user_request *r)
