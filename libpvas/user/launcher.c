@@ -28,7 +28,8 @@ static __thread int forking_files;	/* the child gets the descriptors of the spac
 
 /*
  * The child gets no copy of the tasks' memory, which would only slow them. A signal handler
- * that forks while its thread makes a space has the lock already, and goes without.
+ * that forks while its thread makes a space, or forks, has the lock already, and goes without: only
+ * its child's descriptors are closed.
  */
 static void before_fork(void)
 {
@@ -92,20 +93,23 @@ void user_launcher_close(struct user_space *u)
  */
 static void after_fork_in_child(void)
 {
-	struct user_space *u = forks > 1 ? active_space : forking_space;
-	int files = forks > 1 || forking_files;
+	/* In a handler, in the middle of another fork or of the making of a space */
+	int nested = forks > 1 || !forking;
+	struct user_space *u = nested ? active_space : forking_space;
+	int files = nested || forking_files;
 	uint32_t i;
 
 	forks = 0;
 	launcher_lock = (pthread_mutex_t)PTHREAD_ERRORCHECK_MUTEX_INITIALIZER_NP;
-	if (!u || !u->ready)
+	if (!u)
 		return;
 	/* They have mapped more since they were marked. */
-	user_fork_child_of_launcher(u);
+	if (u->ready)
+		user_fork_child_of_launcher(u);
 	if (files) {
 		close_all(u);
 		user_proc_end();
-		for (i = 0; i < u->entries; i++)
+		for (i = 0; u->parts && i < u->entries; i++)
 			close_fd(u, &u->parts[i].pidfd);
 	}
 	u->listener = u->epoll = u->wake = u->maps = u->image = -1;
