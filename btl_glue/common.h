@@ -27,6 +27,7 @@ bool mca_btl_pvas_look_up(const mca_base_component_t *us, const char *name,
 			  const opal_process_name_t *rank, void *modex, size_t size);
 
 bool mca_btl_pvas_several_nodes(void);
+bool mca_btl_pvas_check_is_due(uint64_t *next);
 void mca_btl_pvas_touch_pages(char *p, size_t size);
 void mca_btl_pvas_copy_vectors(void *to, const void *from, size_t n);
 

@@ -5,7 +5,7 @@
  *
  * Threads: with MPI_THREAD_MULTIPLE, calls that move data may run at the same time, also in
  * one window. They change @access of a target by compare-and-exchange. They change @stored,
- * @until_poll, @checked and @hint without any order, so these are only hints; counters may miss
+ * @until_poll, @next_check and @hint without any order, so these are only hints; counters may miss
  * some calls. MPI lets no two threads open and close epochs of one window at the same time.
  */
 #ifndef OSC_PVAS_H
@@ -143,7 +143,7 @@ struct mca_osc_pvas_target {
  * @expected:	@completed of our state at its end
  * @barriers:	barriers so far
  * @nr_empty:	regions of no bytes that are attached
- * @checked:	the peer that was checked last
+ * @next_check:	when peers are checked next
  * @until_poll:	calls that can be polls until the next call of Open MPI's progress function
  * @stored:	there may be stores that are not yet visible to all; not used with threads
  * @memory:	what we have mapped for the window, of @mapped bytes
@@ -167,7 +167,7 @@ struct mca_osc_pvas_module {
 	uint64_t barriers;
 
 	int nr_empty;
-	int checked;
+	uint64_t next_check;
 	int until_poll;
 	bool stored;
 	void *memory;
@@ -221,7 +221,7 @@ bool mca_osc_pvas_find_member(const struct ompi_group_t *group, int rank,
 			      struct mca_osc_pvas_target *target);
 void mca_osc_pvas_lost(uint32_t index);
 void mca_osc_pvas_end_job(const struct mca_osc_pvas_module *m, int rank);
-void mca_osc_pvas_check_next_peer(struct mca_osc_pvas_module *m);
+void mca_osc_pvas_check_peers(struct mca_osc_pvas_module *m);
 
 /* The partition table is in the space header, and changes when a task begins or ends. */
 static inline bool mca_osc_pvas_alive(uint32_t index, uint32_t gen)

@@ -113,15 +113,16 @@ void mca_osc_pvas_end_job(const struct mca_osc_pvas_module *m, int rank)
 	ompi_mpi_abort(&ompi_mpi_comm_world.comm, 1);
 }
 
-/* Check one peer, another one each time. */
-void mca_osc_pvas_check_next_peer(struct mca_osc_pvas_module *m)
+/* Nothing, if that was a short time ago */
+void mca_osc_pvas_check_peers(struct mca_osc_pvas_module *m)
 {
-	const int rank = (__atomic_load_n(&m->checked, __ATOMIC_RELAXED) + 1) % m->size;
-	const struct mca_osc_pvas_target *target = &m->targets[rank];
+	int r;
 
-	__atomic_store_n(&m->checked, rank, __ATOMIC_RELAXED);
-	if (!mca_osc_pvas_alive(target->index, target->gen))
-		mca_osc_pvas_end_job(m, rank);
+	if (!mca_btl_pvas_check_is_due(&m->next_check))
+		return;
+	for (r = 0; r < m->size; r++)
+		if (!mca_osc_pvas_alive(m->targets[r].index, m->targets[r].gen))
+			mca_osc_pvas_end_job(m, r);
 }
 
 static int rank_in(const struct mca_osc_pvas_module *m, uint32_t index)

@@ -2,7 +2,7 @@
 /*
  * Peers that end before MPI_Finalize. A task's memory is freed when it ends, so an access to
  * it faults: the rank can't go on, says so in one line, and exits with status 1. A rank that
- * waits checks its peers in turn, and ends the job likewise.
+ * waits checks its peers, and ends the job likewise.
  */
 #include "pml_pvas.h"
 
@@ -23,15 +23,8 @@ static bool has_finalized(uint32_t index)
 	return word >> (index % 64) & 1;
 }
 
-/* Check one peer, another one each time. */
-void mca_pml_pvas_check_next_peer(void)
+static void check_peer(struct mca_pml_pvas_peer *peer)
 {
-	struct mca_pml_pvas_peer *peer;
-
-	if (!component.nr_peers || !component.watch_peers)
-		return;
-	component.checked = (component.checked + 1) % component.nr_peers;
-	peer = component.peers[component.checked];
 	if (!peer->watched || peer->gone || mca_pml_pvas_runs(peer->index, peer->gen))
 		return;
 	peer->gone = true;
@@ -40,6 +33,17 @@ void mca_pml_pvas_check_next_peer(void)
 	opal_output(0, "pml pvas: rank %u on this node ended before MPI_Finalize",
 		    (unsigned int)peer->name.vpid);
 	ompi_mpi_abort(&ompi_mpi_comm_world.comm, 1);
+}
+
+/* Nothing, if that was a short time ago */
+void mca_pml_pvas_check_peers(void)
+{
+	unsigned int i;
+
+	if (!component.watch_peers || !mca_btl_pvas_check_is_due(&component.next_check))
+		return;
+	for (i = 0; i < component.nr_peers; i++)
+		check_peer(component.peers[i]);
 }
 
 /* ---- finalizing ---- */

@@ -241,7 +241,7 @@ struct mca_pml_pvas_counters {
  *		within the user's callbacks
  * @touching:	a thread that has the lock writes to a peer's memory
  * @fetching:	threads that read or write a peer's memory without the lock
- * @checked:	the peer that was last found running
+ * @next_check:	when peers are checked next
  */
 struct mca_pml_pvas_component {
 	mca_pml_base_component_t super;
@@ -270,7 +270,7 @@ struct mca_pml_pvas_component {
 	struct mca_pml_pvas_peer **peers;
 	unsigned int nr_peers;
 	unsigned int last_peer;
-	unsigned int checked;
+	uint64_t next_check;
 	struct mca_pml_pvas_peer *own_peer;
 	struct mca_pml_pvas_in own_in;
 	struct mca_pml_pvas_in **ins;
@@ -363,7 +363,7 @@ bool mca_pml_pvas_same_space(struct ompi_communicator_t *comm);
 void mca_pml_pvas_free_peers(void);
 
 /* failure.c */
-void mca_pml_pvas_check_next_peer(void);
+void mca_pml_pvas_check_peers(void);
 void mca_pml_pvas_notify_start(struct mca_pml_pvas_peer *peer);
 void mca_pml_pvas_notify_finalize(void);
 void mca_pml_pvas_lost(uint32_t index);

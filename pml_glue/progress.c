@@ -11,8 +11,8 @@
 /* Records that are read from a ring before the next one has its turn */
 #define BATCH 64
 
-/* Calls that find nothing between two checks of a peer */
-#define CHECK_INTERVAL 256
+/* Calls that find nothing between two looks at the clock */
+#define CHECK_INTERVAL 16
 
 /* ---- unexpected messages ---- */
 
@@ -271,7 +271,7 @@ static int complete_done(void)
 static int idle(void)
 {
 	if (++component.idle % CHECK_INTERVAL == 0)
-		mca_pml_pvas_check_next_peer();
+		mca_pml_pvas_check_peers();
 	return 0;
 }
 
