@@ -17,6 +17,9 @@
 /* Calls of the progress function in vain, after which a processor is yielded */
 #define PATIENCE 200
 
+/* Such calls between two looks at the clock */
+#define CHECK_INTERVAL 16
+
 /* ---- requests ---- */
 
 void mca_coll_pvas_free_request(struct mca_coll_pvas_request *r)
@@ -85,8 +88,10 @@ bool mca_coll_pvas_begin_request(struct mca_coll_pvas_request *r)
 	if (!r->super.super.req_persistent)
 		r->op = r->line = ++r->nbc->op;
 	complete = step(r);
-	if (!complete)
+	if (!complete) {
 		opal_list_append(&component.requests, &r->super.super.super.super);
+		component.nr_unfinished++;
+	}
 	OPAL_THREAD_UNLOCK(&component.nbc_lock);
 	return complete;
 }
@@ -121,15 +126,18 @@ int mca_coll_pvas_start(struct mca_coll_pvas_module *m, const struct mca_coll_pv
 /* ---- progress ---- */
 
 /* The program waits, most likely: for a rank that has ended, or that needs this processor. */
-static void idle(struct mca_coll_pvas_module *m)
+static void idle(void)
 {
 	static __thread unsigned int calls;
+	struct mca_coll_pvas_request *r;
 
 	calls++;
 	if (component.yield || calls % PATIENCE == 0)
 		sched_yield();
-	if (calls % PATIENCE == 0)
-		mca_coll_pvas_check_next_member(m);
+	if (calls % CHECK_INTERVAL)
+		return;
+	OPAL_LIST_FOREACH(r, &component.requests, struct mca_coll_pvas_request)
+		mca_coll_pvas_check_members(r->m);
 }
 
 /* Go on with all operations; those that are complete are moved to @complete. */
@@ -141,6 +149,7 @@ static void step_all(opal_list_t *complete)
 		if (!step(r))
 			continue;
 		opal_list_remove_item(&component.requests, &r->super.super.super.super);
+		component.nr_unfinished--;
 		opal_list_append(complete, &r->super.super.super.super);
 	}
 }
@@ -162,26 +171,25 @@ static void complete_requests(opal_list_t *complete)
  */
 static int progress(void)
 {
-	struct mca_coll_pvas_module *m;
+	struct mca_coll_pvas_nbc *attached;
 	opal_list_t complete;
 	int nr;
 
-	if (!opal_list_get_size(&component.requests) || component.in_progress)
+	if (!component.nr_unfinished || component.in_progress)
 		return 0;
 	if (OPAL_THREAD_TRYLOCK(&component.nbc_lock))
 		return 0;
 	component.in_progress = true;
 	OBJ_CONSTRUCT(&complete, opal_list_t);
+	attached = mca_coll_pvas_nbc_take_attached();
 	step_all(&complete);
 	nr = opal_list_get_size(&complete);
-	m = !nr && opal_list_get_size(&component.requests) ?
-		    ((struct mca_coll_pvas_request *)opal_list_get_first(&component.requests))->m :
-		    NULL;
 	component.in_progress = false;
-	if (m)
-		idle(m);
+	if (!nr && opal_list_get_size(&component.requests))
+		idle();
 	OPAL_THREAD_UNLOCK(&component.nbc_lock);
 	complete_requests(&complete);
+	mca_coll_pvas_nbc_attached(attached);
 	OBJ_DESTRUCT(&complete);
 	return nr;
 }

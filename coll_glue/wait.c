@@ -10,8 +10,8 @@
 
 #define component mca_coll_pvas_component
 
-/* Calls of opal_progress() between two checks of a peer */
-#define CHECK_INTERVAL 256
+/* Calls of opal_progress() between two looks at the clock */
+#define CHECK_INTERVAL 16
 
 /* Calls after which a peer has probably lost its processor, even if there is one for each */
 #define PATIENCE 200
@@ -26,15 +26,19 @@ static void end_job(struct mca_coll_pvas_module *m, int rank)
 	ompi_mpi_abort(m->comm, 1);
 }
 
-/* Check one peer, another one each time. */
-void mca_coll_pvas_check_next_member(struct mca_coll_pvas_module *m)
+/* Nothing, if that was a short time ago */
+void mca_coll_pvas_check_members(struct mca_coll_pvas_module *m)
 {
 	struct mca_coll_pvas_member member;
+	int i;
 
-	m->checked = (m->checked + 1) % m->size;
-	member = mca_coll_pvas_member(m->comm, m->checked);
-	if (!mca_coll_pvas_member_alive(&member))
-		end_job(m, m->checked);
+	if (!mca_btl_pvas_check_is_due(&m->next_check))
+		return;
+	for (i = 0; i < m->size; i++) {
+		member = mca_coll_pvas_member(m->comm, i);
+		if (!mca_coll_pvas_member_alive(&member))
+			end_job(m, i);
+	}
 }
 
 /*
@@ -56,7 +60,7 @@ void mca_coll_pvas_pause(struct mca_coll_pvas_module *m, unsigned int *polls)
 	if (component.yield || *polls / spin > PATIENCE)
 		sched_yield();
 	if (*polls / spin % CHECK_INTERVAL == 0)
-		mca_coll_pvas_check_next_member(m);
+		mca_coll_pvas_check_members(m);
 }
 
 /* A rank that has posted in an operation has finished the one before. */
