@@ -13,11 +13,7 @@
 #include "opal/util/output.h"
 
 #include "../libpvas/pvas.h"
-#include "clock.h"
 #include "open_mpi.h"
-
-/* Milliseconds between two looks of a waiting rank at its peers */
-#define CHECK_MS 100
 
 /*
  * Open MPI checks only the version of the component interface, which is the same in
@@ -35,20 +31,6 @@ bool mca_btl_pvas_fits_open_mpi(const mca_base_component_t *us, const char *name
 		    us->mca_project_major_version, us->mca_project_minor_version,
 		    opal_version_string);
 	return false;
-}
-
-/*
- * Is it time to see whether peers still run? By the clock, as a call of a progress function can
- * take a time slice on a loaded machine. @next is the caller's alone, or a hint of its threads.
- */
-bool mca_btl_pvas_check_is_due(uint64_t *next)
-{
-	const uint64_t now = clock_ns(CLOCK_MONOTONIC_COARSE) / CLOCK_NS_PER_MS;
-
-	if (now < __atomic_load_n(next, __ATOMIC_RELAXED))
-		return false;
-	__atomic_store_n(next, now + CHECK_MS, __ATOMIC_RELAXED);
-	return true;
 }
 
 #define PORT_NAME_MAX 48

@@ -16,6 +16,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
+#include <time.h>
 
 /* common.c */
 bool mca_btl_pvas_fits_open_mpi(const mca_base_component_t *us, const char *name);
@@ -27,7 +28,6 @@ bool mca_btl_pvas_look_up(const mca_base_component_t *us, const char *name,
 			  const opal_process_name_t *rank, void *modex, size_t size);
 
 bool mca_btl_pvas_several_nodes(void);
-bool mca_btl_pvas_check_is_due(uint64_t *next);
 void mca_btl_pvas_touch_pages(char *p, size_t size);
 void mca_btl_pvas_copy_vectors(void *to, const void *from, size_t n);
 
@@ -44,6 +44,23 @@ static inline void mca_btl_pvas_memcpy(void *to, const void *from, size_t n)
 		mca_btl_pvas_copy_vectors(to, from, n);
 	else
 		memcpy(to, from, n);
+}
+
+/* Between two checks that all peers still run */
+#define MCA_BTL_PVAS_CHECK_MS 10
+
+/* Is it time for one? @next is the caller's. Threads may both find so. */
+static inline bool mca_btl_pvas_check_is_due(uint64_t *next)
+{
+	struct timespec ts;
+	uint64_t now;
+
+	clock_gettime(CLOCK_MONOTONIC_COARSE, &ts);
+	now = ts.tv_sec * 1000ULL + ts.tv_nsec / 1000000;
+	if (now < __atomic_load_n(next, __ATOMIC_RELAXED))
+		return false;
+	__atomic_store_n(next, now + MCA_BTL_PVAS_CHECK_MS, __ATOMIC_RELAXED);
+	return true;
 }
 
 /**

@@ -194,7 +194,7 @@ struct mca_coll_pvas_nbc {
  * @annex_bytes:	size of an annex
  * @ring_at:	offset behind the last record
  * @segment_op:	by segment of the ring: the last operation that used it
- * @next_check:	when members are checked next
+ * @next_check:	when the ranks' tasks are to be checked again
  * @neighbors:	in the communicator's topology; NULL: not looked up yet
  * @persistent:	the lines of the persistent operations that come next
  * @initializing: a persistent operation, which is not started yet
@@ -384,7 +384,7 @@ void mca_coll_pvas_nbc_leave(struct mca_coll_pvas_module *m, struct mca_coll_pva
 void mca_coll_pvas_put_persistent(struct mca_coll_pvas_module *m, struct mca_coll_pvas_nbc *nbc);
 
 /* wait.c */
-void mca_coll_pvas_check_members(struct mca_coll_pvas_module *m);
+void mca_coll_pvas_watch(struct mca_coll_pvas_module *m, unsigned int calls);
 void mca_coll_pvas_pause(struct mca_coll_pvas_module *m, unsigned int *polls);
 void mca_coll_pvas_wait_finished(struct mca_coll_pvas_module *m, int rank, uint64_t op);
 void mca_coll_pvas_wait_all_finished(struct mca_coll_pvas_module *m, uint64_t op);

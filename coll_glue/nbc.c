@@ -17,9 +17,6 @@
 /* Calls of the progress function in vain, after which a processor is yielded */
 #define PATIENCE 200
 
-/* Such calls between two looks at the clock */
-#define CHECK_INTERVAL 16
-
 /* ---- requests ---- */
 
 void mca_coll_pvas_free_request(struct mca_coll_pvas_request *r)
@@ -134,10 +131,8 @@ static void idle(void)
 	calls++;
 	if (component.yield || calls % PATIENCE == 0)
 		sched_yield();
-	if (calls % CHECK_INTERVAL)
-		return;
 	OPAL_LIST_FOREACH(r, &component.requests, struct mca_coll_pvas_request)
-		mca_coll_pvas_check_members(r->m);
+		mca_coll_pvas_watch(r->m, calls);
 }
 
 /* Go on with all operations; those that are complete are moved to @complete. */

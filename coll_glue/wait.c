@@ -10,8 +10,8 @@
 
 #define component mca_coll_pvas_component
 
-/* Calls of opal_progress() between two looks at the clock */
-#define CHECK_INTERVAL 16
+/* Calls of opal_progress() between two looks at the clock; one that yields can take long */
+#define CLOCK_INTERVAL 16
 
 /* Calls after which a peer has probably lost its processor, even if there is one for each */
 #define PATIENCE 200
@@ -26,19 +26,24 @@ static void end_job(struct mca_coll_pvas_module *m, int rank)
 	ompi_mpi_abort(m->comm, 1);
 }
 
-/* Nothing, if that was a short time ago */
-void mca_coll_pvas_check_members(struct mca_coll_pvas_module *m)
+static void check_members(struct mca_coll_pvas_module *m)
 {
 	struct mca_coll_pvas_member member;
 	int i;
 
-	if (!mca_btl_pvas_check_is_due(&m->next_check))
-		return;
 	for (i = 0; i < m->size; i++) {
 		member = mca_coll_pvas_member(m->comm, i);
 		if (!mca_coll_pvas_member_alive(&member))
 			end_job(m, i);
 	}
+}
+
+/* @calls: of opal_progress() that found nothing */
+void mca_coll_pvas_watch(struct mca_coll_pvas_module *m, unsigned int calls)
+{
+	if ((component.yield || calls % CLOCK_INTERVAL == 0) &&
+	    mca_btl_pvas_check_is_due(&m->next_check))
+		check_members(m);
 }
 
 /*
@@ -59,8 +64,7 @@ void mca_coll_pvas_pause(struct mca_coll_pvas_module *m, unsigned int *polls)
 	mca_coll_pvas_inside++;
 	if (component.yield || *polls / spin > PATIENCE)
 		sched_yield();
-	if (*polls / spin % CHECK_INTERVAL == 0)
-		mca_coll_pvas_check_members(m);
+	mca_coll_pvas_watch(m, *polls / spin);
 }
 
 /* A rank that has posted in an operation has finished the one before. */

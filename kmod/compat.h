@@ -50,9 +50,9 @@
 #error "pvas does not work with CONFIG_RANDSTRUCT: it counts on where a mount namespace begins"
 #endif
 
-#if !defined(CONFIG_X86_64) || !defined(CONFIG_DYNAMIC_FTRACE_WITH_REGS) || \
+#if !defined(CONFIG_X86_64) || !defined(CONFIG_DYNAMIC_FTRACE_WITH_ARGS) || \
 	!defined(CONFIG_MEMCG) || !defined(CONFIG_CGROUPS)
-#error "pvas needs x86-64, CONFIG_DYNAMIC_FTRACE_WITH_REGS, CONFIG_MEMCG and CONFIG_CGROUPS"
+#error "pvas needs x86-64, CONFIG_DYNAMIC_FTRACE_WITH_ARGS, CONFIG_MEMCG and CONFIG_CGROUPS"
 #endif
 
 /* dkms.conf and README.md have this, too. */
@@ -208,14 +208,6 @@ struct userfaultfd_ctx {
 #else
 #define PVAS_INSTALL_MM(regs) ((const struct mm_struct *)(regs)->di)
 #endif
-
-/* Of the file of an attached System V segment: private to ipc/shm.c, the same in all kernels. */
-struct pvas_shm_file_data {
-	int id;
-	struct ipc_namespace *ns;
-	struct file *file;
-	const struct vm_operations_struct *vm_ops;
-};
 
 /* Of a struct file_lock: where it is in the list of its file, and whose it is */
 #if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 9, 0)
@@ -466,15 +458,6 @@ static inline bool pvas_is_kernel_worker(const struct task_struct *tsk)
 	return tsk->flags & (PF_IO_WORKER | PF_USER_WORKER);
 #else
 	return tsk->flags & PF_IO_WORKER;
-#endif
-}
-
-static inline bool pvas_has_uprobes(const struct task_struct *tsk)
-{
-#ifdef CONFIG_UPROBES
-	return tsk->utask;
-#else
-	return false;
 #endif
 }
 

@@ -391,8 +391,7 @@ int pvas_share_take(struct pvas_space *space);
 void pvas_share_give_back(struct pvas_space *space);
 
 /* pvas_member.c; more in pvas_member.h */
-bool pvas_mm_may_be_space(const struct mm_struct *mm);
-struct pvas_partition *pvas_task_partition(void);
+struct pvas_partition *pvas_find_partition(void);
 struct pvas_partition *pvas_task_partition_entered(void);
 struct file *pvas_task_exe_get(struct task_struct *tsk);
 bool pvas_task_has_exe(struct task_struct *tsk);
@@ -483,5 +482,17 @@ void pvas_proc_exit(void);
 
 /* pvas_dump.c */
 void pvas_dump_adopt(void);
+
+/* Can it be a space's? Asked before a search in tables that one user can fill for all. */
+static inline bool pvas_mm_may_be_space(const struct mm_struct *mm)
+{
+	return mm && pvas_mm_has_flag(mm, MMF_MULTIPROCESS);
+}
+
+/* The partition of the caller. */
+static __always_inline struct pvas_partition *pvas_task_partition(void)
+{
+	return pvas_mm_may_be_space(current->mm) ? pvas_find_partition() : NULL;
+}
 
 #endif /* PVAS_KMOD_H */

@@ -70,20 +70,28 @@ static struct file *pvas_stub_exe_file(struct task_struct *tsk)
 static void notrace pvas_on_ia32(unsigned long ip, unsigned long parent_ip,
 				 struct ftrace_ops *ops, struct ftrace_regs *fregs)
 {
-	struct pt_regs *regs = ftrace_get_regs(fregs);
+	struct pt_regs *regs = pvas_regs(fregs);
 
-	if (regs && in_ia32_syscall() && pvas_task_partition())
+	if (in_ia32_syscall() && pvas_task_partition())
 		pvas_redirect(regs, pvas_stub_eperm);
 }
 
 static void notrace pvas_on_search(unsigned long ip, unsigned long parent_ip,
 				   struct ftrace_ops *ops, struct ftrace_regs *fregs)
 {
-	struct pt_regs *regs = ftrace_get_regs(fregs);
 	struct pvas_partition *part = pvas_task_partition();
 
-	if (part && regs)
-		pvas_mm_clamp(part, (struct vm_unmapped_area_info *)regs->di);
+	if (part)
+		pvas_mm_clamp(part, (struct vm_unmapped_area_info *)pvas_regs(fregs)->di);
+}
+
+static bool pvas_has_uprobes(const struct task_struct *tsk)
+{
+#ifdef CONFIG_UPROBES
+	return tsk->utask;
+#else
+	return false;
+#endif
 }
 
 /*
@@ -101,11 +109,11 @@ static bool pvas_is_uprobes_page(unsigned long addr, unsigned long len, unsigned
 static void notrace pvas_on_place(unsigned long ip, unsigned long parent_ip,
 				  struct ftrace_ops *ops, struct ftrace_regs *fregs)
 {
-	struct pt_regs *regs = ftrace_get_regs(fregs);
+	struct pt_regs *regs = pvas_regs(fregs);
 	struct pvas_partition *part = pvas_task_partition();
 	unsigned long addr, len, flags;
 
-	if (!part || !regs)
+	if (!part)
 		return;
 	addr = regs->si;
 	len = regs->dx;
@@ -125,12 +133,12 @@ static void notrace pvas_on_place(unsigned long ip, unsigned long parent_ip,
 static void notrace pvas_on_copy(unsigned long ip, unsigned long parent_ip,
 				 struct ftrace_ops *ops, struct ftrace_regs *fregs)
 {
-	struct pt_regs *regs = ftrace_get_regs(fregs);
+	struct pt_regs *regs = pvas_regs(fregs);
 	struct pvas_partition *part = pvas_task_partition();
 	const struct vm_area_struct *vma;
 	unsigned int index;
 
-	if (!part || !regs)
+	if (!part)
 		return;
 	vma = (const struct vm_area_struct *)regs->si;
 	/* For these it does more than copy, which the end of the child undoes. */
@@ -154,13 +162,11 @@ static void notrace pvas_on_copy(unsigned long ip, unsigned long parent_ip,
 static void notrace pvas_on_expand(unsigned long ip, unsigned long parent_ip,
 				   struct ftrace_ops *ops, struct ftrace_regs *fregs)
 {
-	struct pt_regs *regs = ftrace_get_regs(fregs);
+	struct pt_regs *regs = pvas_regs(fregs);
 	const struct vm_area_struct *vma;
 	unsigned long begin;
 	u32 shift;
 
-	if (!regs)
-		return;
 	vma = (const struct vm_area_struct *)regs->di;
 	shift = pvas_space_shift_of(vma->vm_mm);
 	if (!shift)
@@ -177,9 +183,9 @@ static void notrace pvas_on_expand(unsigned long ip, unsigned long parent_ip,
 static void notrace pvas_on_reap(unsigned long ip, unsigned long parent_ip,
 				 struct ftrace_ops *ops, struct ftrace_regs *fregs)
 {
-	struct pt_regs *regs = ftrace_get_regs(fregs);
+	struct pt_regs *regs = pvas_regs(fregs);
 
-	if (regs && !(current->flags & PF_KTHREAD) &&
+	if (!(current->flags & PF_KTHREAD) &&
 	    pvas_space_shift_of((struct mm_struct *)regs->di))
 		pvas_redirect(regs, pvas_stub_true);
 }
@@ -188,44 +194,36 @@ static void notrace pvas_on_reap(unsigned long ip, unsigned long parent_ip,
 static void notrace pvas_on_remote(unsigned long ip, unsigned long parent_ip,
 				   struct ftrace_ops *ops, struct ftrace_regs *fregs)
 {
-	struct pt_regs *regs = ftrace_get_regs(fregs);
+	struct pt_regs *regs = pvas_regs(fregs);
 
-	if (regs && pvas_space_is_vacant((struct mm_struct *)regs->di))
+	if (pvas_space_is_vacant((struct mm_struct *)regs->di))
 		pvas_redirect(regs, pvas_stub_zero);
-}
-
-/* (mm, ...): by a process that is in a call with memory of another one, as process_vm_writev(2) */
-static void notrace pvas_on_remote_pages(unsigned long ip, unsigned long parent_ip,
-					 struct ftrace_ops *ops, struct ftrace_regs *fregs)
-{
-	struct pt_regs *regs = ftrace_get_regs(fregs);
-
-	if (regs && pvas_space_is_vacant((struct mm_struct *)regs->di))
-		pvas_redirect(regs, pvas_stub_enomem);
 }
 
 /*
- * (mm or vma, ...). Unmapping waits until the monitor of a userfaultfd has read of it. The
- * end of a task can wait for none, which may be of another process: by a call that began
- * before the space was made, it can still register areas at any later time. Nor can the end of
- * a space, see pvas_vacate().
+ * (mm, start, number of pages, ...): by a process that is in a call with memory of another one, as
+ * process_vm_writev(2). One page at a time, or any number of callers could fill thousands each
+ * after the space has become vacant, or has reached the limit; the caller goes on with the rest.
  */
-static void notrace pvas_on_unmap_event(unsigned long ip, unsigned long parent_ip,
-					struct ftrace_ops *ops, struct ftrace_regs *fregs)
+static void notrace pvas_on_remote_pages(unsigned long ip, unsigned long parent_ip,
+					 struct ftrace_ops *ops, struct ftrace_regs *fregs)
 {
-	struct pt_regs *regs = ftrace_get_regs(fregs);
+	struct pt_regs *regs = pvas_regs(fregs);
+	struct mm_struct *mm = (struct mm_struct *)regs->di;
 
-	if (regs && (current->flags & PF_KTHREAD) && pvas_space_has_mm(current->mm))
-		pvas_redirect(regs, pvas_stub_zero);
+	if (pvas_space_is_vacant(mm))
+		pvas_redirect(regs, pvas_stub_enomem);
+	else if (mm != current->mm && regs->dx > 1 && pvas_space_has_mm(mm))
+		regs->dx = 1;
 }
 
 /* (task) */
 static void notrace pvas_on_exe_file(unsigned long ip, unsigned long parent_ip,
 				     struct ftrace_ops *ops, struct ftrace_regs *fregs)
 {
-	struct pt_regs *regs = ftrace_get_regs(fregs);
+	struct pt_regs *regs = pvas_regs(fregs);
 
-	if (regs && pvas_task_has_exe((struct task_struct *)regs->di))
+	if (pvas_task_has_exe((struct task_struct *)regs->di))
 		pvas_redirect(regs, pvas_stub_exe_file);
 }
 
@@ -241,7 +239,7 @@ static const char * const pvas_remote_names[] = { "__access_remote_vm", NULL };
 static const char * const pvas_remote_pages_names[] = {
 	"get_user_pages_remote", "pin_user_pages_remote", NULL
 };
-static const char * const pvas_unmap_event_names[] = { "userfaultfd_unmap_prep", NULL };
+static const char * const pvas_unmap_names[] = { PVAS_FN_MUNMAP, NULL };
 static const char * const pvas_install_page_names[] = { "mfill_atomic_install_pte", NULL };
 static const char * const pvas_uffd_names[] = { "userfaultfd_ioctl", NULL };
 static const char * const pvas_key_names[] = { "arch_set_user_pkey_access", NULL };
@@ -257,6 +255,8 @@ static struct pvas_hook pvas_bounds[] = {
 	  .ops = { .func = pvas_on_search, .flags = PVAS_OPS_FLAGS } },
 	{ .names = pvas_place_names,
 	  .ops = { .func = pvas_on_place, .flags = PVAS_OPS_FLAGS } },
+	{ .names = pvas_unmap_names,
+	  .ops = { .func = pvas_on_unmap, .flags = PVAS_OPS_FLAGS | FTRACE_OPS_FL_IPMODIFY } },
 	{ .bounds = pvas_call_bounds,
 	  .ops = { .func = pvas_on_call, .flags = PVAS_OPS_FLAGS | FTRACE_OPS_FL_IPMODIFY } },
 	{ .bounds = pvas_fill_bounds,
@@ -268,9 +268,6 @@ static struct pvas_hook pvas_bounds[] = {
 	  .ops = { .func = pvas_on_uffd, .flags = PVAS_OPS_FLAGS | FTRACE_OPS_FL_IPMODIFY } },
 	{ .optional = pvas_userfault_names,
 	  .ops = { .func = pvas_on_userfault,
-		   .flags = PVAS_OPS_FLAGS | FTRACE_OPS_FL_IPMODIFY } },
-	{ .optional = pvas_unmap_event_names,
-	  .ops = { .func = pvas_on_unmap_event,
 		   .flags = PVAS_OPS_FLAGS | FTRACE_OPS_FL_IPMODIFY } },
 	{ .optional = pvas_key_names,
 	  .ops = { .func = pvas_on_key, .flags = PVAS_OPS_FLAGS } },

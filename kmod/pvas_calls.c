@@ -356,7 +356,6 @@ static void *pvas_check_arch_prctl(const struct pvas_partition *part, struct pt_
 
 /* The most frequent come first. */
 const struct pvas_bound pvas_call_bounds[] = {
-	{ PVAS_FN_MUNMAP, pvas_check_unmap },
 	{ "do_vmi_align_munmap", pvas_check_unmap_found, .absent = !PVAS_HAVE_ALIGN_MUNMAP },
 	{ "do_madvise", pvas_check_madvise },
 	{ "vector_madvise", pvas_check_vector_madvise, .absent = !PVAS_HAVE_VECTOR_MADVISE },
@@ -427,15 +426,31 @@ const struct pvas_bound *pvas_find_bound(const struct pvas_bound *bounds, unsign
 	return pvas_learn_bound(bounds, at, ip);
 }
 
+/* Not in the table, since it is the most frequent one. */
+void notrace pvas_on_unmap(unsigned long ip, unsigned long parent_ip, struct ftrace_ops *ops,
+			   struct ftrace_regs *fregs)
+{
+	struct pt_regs *regs = pvas_regs(fregs);
+	struct pvas_partition *part;
+	void *stub;
+
+	if (!pvas_mm_may_be_space(current->mm))
+		return;
+	part = pvas_find_partition();
+	stub = part ? pvas_check_unmap(part, regs) : pvas_check_worker_unmap(regs);
+	if (stub)
+		pvas_redirect(regs, stub);
+}
+
 void notrace pvas_on_call(unsigned long ip, unsigned long parent_ip, struct ftrace_ops *ops,
 			  struct ftrace_regs *fregs)
 {
 	struct pvas_partition *part = pvas_task_partition();
-	struct pt_regs *regs = ftrace_get_regs(fregs);
+	struct pt_regs *regs = pvas_regs(fregs);
 	const struct pvas_bound *bound;
 	void *stub;
 
-	if (!part || !regs)
+	if (!part)
 		return;
 	bound = pvas_find_bound(pvas_call_bounds, pvas_call_at, ARRAY_SIZE(pvas_call_at), ip);
 	stub = bound ? bound->check(part, regs) : pvas_stub_eperm;

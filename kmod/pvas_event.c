@@ -165,9 +165,9 @@ static void pvas_stub_exit(struct task_struct *tsk)
 static void notrace pvas_on_wake_up(unsigned long ip, unsigned long parent_ip,
 				    struct ftrace_ops *ops, struct ftrace_regs *fregs)
 {
-	struct pt_regs *regs = ftrace_get_regs(fregs);
+	struct pt_regs *regs = pvas_regs(fregs);
 
-	if (!regs || within_module(parent_ip, THIS_MODULE))
+	if (within_module(parent_ip, THIS_MODULE))
 		return;
 	if (pvas_mm_may_be_space(current->mm) &&
 	    !pvas_is_kernel_worker((struct task_struct *)regs->di))
@@ -178,9 +178,9 @@ static void notrace pvas_on_wake_up(unsigned long ip, unsigned long parent_ip,
 static void notrace pvas_on_finalize(unsigned long ip, unsigned long parent_ip,
 				     struct ftrace_ops *ops, struct ftrace_regs *fregs)
 {
-	struct pt_regs *regs = ftrace_get_regs(fregs);
+	struct pt_regs *regs = pvas_regs(fregs);
 
-	if (!regs || within_module(parent_ip, THIS_MODULE))
+	if (within_module(parent_ip, THIS_MODULE))
 		return;
 	if (pvas_is_known(current->signal))
 		pvas_redirect_held(regs, pvas_stub_exec);
@@ -190,9 +190,9 @@ static void notrace pvas_on_finalize(unsigned long ip, unsigned long parent_ip,
 static void notrace pvas_on_exit_files(unsigned long ip, unsigned long parent_ip,
 				       struct ftrace_ops *ops, struct ftrace_regs *fregs)
 {
-	struct pt_regs *regs = ftrace_get_regs(fregs);
+	struct pt_regs *regs = pvas_regs(fregs);
 
-	if (!regs || within_module(parent_ip, THIS_MODULE))
+	if (within_module(parent_ip, THIS_MODULE))
 		return;
 	if ((struct task_struct *)regs->di == current && (current->flags & PF_EXITING) &&
 	    pvas_is_known(current->signal))

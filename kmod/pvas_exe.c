@@ -110,25 +110,36 @@ static struct pvas_partition *pvas_exe_choose(struct pvas_space *space)
 	return part;
 }
 
-/* If /proc shows the task of this partition, show another one, or none. */
-void pvas_exe_pass_on(struct pvas_partition *gone)
+/*
+ * Shows @part, whose reference it consumes, or none. Returns false if that has ended meanwhile:
+ * its own pvas_exe_pass_on() has perhaps seen that it was not shown yet.
+ */
+static bool pvas_exe_pass_to(struct pvas_space *space, struct pvas_partition *part)
 {
-	struct pvas_space *space = gone->space;
-	struct pvas_partition *part;
-	struct file *exe;
+	struct file *exe = part ? pvas_partition_exe(part) : NULL;
+	bool runs;
 
-	if (pvas_mm_foreign(gone, READ_ONCE(space->mm->arg_start), 0))
-		return;
-	part = pvas_exe_choose(space);
-	exe = part ? pvas_partition_exe(part) : NULL;
 	pvas_lock_write(space);
 	pvas_exe_swap(space->mm, exe);
 	mmap_write_unlock(space->mm);
 	/* The caller is a kernel thread. */
 	if (exe)
 		__fput_sync(exe);
-	if (part) {
-		pvas_exe_set_args(space->mm, part);
-		pvas_partition_put(part);
-	}
+	if (!part)
+		return true;
+	pvas_exe_set_args(space->mm, part);
+	spin_lock(&space->lock);
+	runs = part->state == PVAS_PART_RUNNING;
+	spin_unlock(&space->lock);
+	pvas_partition_put(part);
+	return runs;
+}
+
+/* If /proc shows the task of this partition, show another one, or none. */
+void pvas_exe_pass_on(struct pvas_partition *gone)
+{
+	if (pvas_mm_foreign(gone, READ_ONCE(gone->space->mm->arg_start), 0))
+		return;
+	while (!pvas_exe_pass_to(gone->space, pvas_exe_choose(gone->space)))
+		;
 }

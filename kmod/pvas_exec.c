@@ -13,6 +13,7 @@
 #include <linux/cred.h>
 #include <linux/delay.h>
 #include <linux/elf.h>
+#include <linux/freezer.h>
 #include <linux/file.h>
 #include <linux/personality.h>
 #include <linux/sched/coredump.h>
@@ -92,6 +93,10 @@ static int pvas_install_fd(struct linux_binprm *bprm)
 /*
  * Waits until the caller has been switched out and in again. A tracer that waits for the exec lets
  * this run too early: then its program begins without an id, and gets one with the next switch.
+ *
+ * And obeys the freezer of cgroup v1, or of a suspend, which has taken the caller for a kernel
+ * thread in pvas_switch_mm(), and waits for it. A flag for the way back to user mode,
+ * TIF_SIGPENDING, is not enough.
  */
 static void pvas_settle(struct callback_head *work)
 {
@@ -99,13 +104,16 @@ static void pvas_settle(struct callback_head *work)
 
 	while (pvas_cid_is_missing())
 		usleep_range(10, 50);
+	/* Its membership ends after this, so its space holds the module. Not if it is exiting. */
+	if (!(current->flags & PF_EXITING))
+		try_to_freeze();
 	/* pvas_exit() waits with synchronize_rcu_tasks() until we have returned. */
 	pvas_partition_put(part);
 }
 
 static void pvas_settle_later(struct pvas_partition *part)
 {
-	if (!PVAS_HAVE_CID_USERS)
+	if (!PVAS_HAVE_CID_USERS && !freezing(current))
 		return;
 	kref_get(&part->ref);
 	init_task_work(&part->settle, pvas_settle);

@@ -83,6 +83,14 @@ bool pvas_files_have_changes(const struct pvas_files *files)
 	return false;
 }
 
+/* Of the file of an attached System V segment: private to ipc/shm.c, the same in all kernels. */
+struct pvas_shm_file_data {
+	int id;
+	struct ipc_namespace *ns;
+	struct file *file;
+	const struct vm_operations_struct *vm_ops;
+};
+
 /* The file of the System V segment that @file is an attachment of, or NULL. */
 static struct file *pvas_file_of_segment(struct file *file)
 {

@@ -62,11 +62,11 @@ void notrace pvas_on_fill(unsigned long ip, unsigned long parent_ip, struct ftra
 			  struct ftrace_regs *fregs)
 {
 	struct pvas_partition *part = pvas_task_partition();
-	struct pt_regs *regs = ftrace_get_regs(fregs);
+	struct pt_regs *regs = pvas_regs(fregs);
 	const struct pvas_bound *bound = NULL;
 	void *stub;
 
-	if (!regs || !pvas_space_has_mm(PVAS_UFFD_FILL_MM(regs->di)))
+	if (!pvas_space_has_mm(PVAS_UFFD_FILL_MM(regs->di)))
 		return;
 	if (part && part->space->mm == PVAS_UFFD_FILL_MM(regs->di))
 		bound = pvas_find_bound(pvas_fill_bounds, pvas_fill_at, ARRAY_SIZE(pvas_fill_at),
@@ -84,12 +84,9 @@ void notrace pvas_on_install_page(unsigned long ip, unsigned long parent_ip,
 				  struct ftrace_ops *ops, struct ftrace_regs *fregs)
 {
 	struct pvas_partition *part = pvas_task_partition();
-	struct pt_regs *regs = ftrace_get_regs(fregs);
-	const struct mm_struct *mm;
+	struct pt_regs *regs = pvas_regs(fregs);
+	const struct mm_struct *mm = PVAS_INSTALL_MM(regs);
 
-	if (!regs)
-		return;
-	mm = PVAS_INSTALL_MM(regs);
 	if (pvas_space_has_mm(mm) && !(part && part->space->mm == mm))
 		pvas_redirect(regs, pvas_stub_eperm);
 }

@@ -96,18 +96,14 @@ static bool pvas_creds_differ(const struct cred *a, const struct cred *b)
 
 static void notrace pvas_refuse_if(bool refuse, struct ftrace_regs *fregs, void *stub)
 {
-	struct pt_regs *regs = ftrace_get_regs(fregs);
-
-	if (refuse && regs && pvas_task_partition())
-		pvas_redirect(regs, stub);
+	if (refuse && pvas_task_partition())
+		pvas_redirect(pvas_regs(fregs), stub);
 }
 
 static unsigned long notrace pvas_argument(struct ftrace_regs *fregs, int n)
 {
-	struct pt_regs *regs = ftrace_get_regs(fregs);
+	struct pt_regs *regs = pvas_regs(fregs);
 
-	if (!regs)
-		return 0;
 	return n ? regs->si : regs->di;
 }
 
@@ -210,9 +206,9 @@ static void notrace pvas_on_install_time(unsigned long ip, unsigned long parent_
 static void notrace pvas_on_kthread_comm(unsigned long ip, unsigned long parent_ip,
 					 struct ftrace_ops *ops, struct ftrace_regs *fregs)
 {
-	struct pt_regs *regs = ftrace_get_regs(fregs);
+	struct pt_regs *regs = pvas_regs(fregs);
 
-	if (regs && pvas_task_has_exe((struct task_struct *)regs->dx))
+	if (pvas_task_has_exe((struct task_struct *)regs->dx))
 		pvas_redirect(regs, pvas_stub_task_comm);
 }
 

@@ -11,9 +11,22 @@
 
 struct pvas_partition;
 
-/* PERMANENT: the sysctl kernel.ftrace_enabled must not switch the bounds off. */
-#define PVAS_OPS_FLAGS	(FTRACE_OPS_FL_SAVE_REGS | FTRACE_OPS_FL_PERMANENT | \
-			 FTRACE_OPS_FL_RECURSION)
+/*
+ * PERMANENT: the sysctl kernel.ftrace_enabled must not switch the bounds off. Neither SAVE_REGS,
+ * as pvas_regs() suffices, nor RECURSION, as no callback calls a hooked function: each of them
+ * takes more time than a callback for a process outside all spaces.
+ */
+#define PVAS_OPS_FLAGS	FTRACE_OPS_FL_PERMANENT
+
+/*
+ * The registers in a callback. Without SAVE_REGS only those that pass arguments are valid, ip,
+ * and orig_ax, and can be changed.
+ */
+static __always_inline struct pt_regs *pvas_regs(struct ftrace_regs *fregs)
+{
+	/* With x86 this is all that the struct has, whatever kernels call it. */
+	return (struct pt_regs *)fregs;
+}
 
 /**
  * struct pvas_bound - a function of the kernel, and the check of its arguments
@@ -85,8 +98,12 @@ long pvas_stub_eperm(void);
 void *pvas_within(const struct pvas_partition *part, unsigned long addr, unsigned long len);
 const struct pvas_bound *pvas_find_bound(const struct pvas_bound *bounds, unsigned long *at,
 					 unsigned int n, unsigned long ip);
+void pvas_on_unmap(unsigned long ip, unsigned long parent_ip, struct ftrace_ops *ops,
+		   struct ftrace_regs *fregs);
 void pvas_on_call(unsigned long ip, unsigned long parent_ip, struct ftrace_ops *ops,
 		  struct ftrace_regs *fregs);
+
+void *pvas_check_worker_unmap(struct pt_regs *regs);	/* pvas_lock.c */
 
 /* pvas_fill.c */
 extern const struct pvas_bound pvas_fill_bounds[];

@@ -21,14 +21,10 @@
 void notrace pvas_on_key(unsigned long ip, unsigned long parent_ip, struct ftrace_ops *ops,
 			 struct ftrace_regs *fregs)
 {
-	struct pt_regs *regs = ftrace_get_regs(fregs);
+	u32 key = PVAS_KEY_ARG(pvas_regs(fregs));
 	struct pvas_partition *part = pvas_task_partition();
-	u32 key;
 
-	if (!part || !regs)
-		return;
-	key = PVAS_KEY_ARG(regs);
-	if (key < PVAS_KEYS)
+	if (part && key < PVAS_KEYS)
 		part->space->key_owner[key] = part->gen;
 }
 

@@ -7,15 +7,23 @@
  * The kernel counts on it that such a writer is a process that is killed, too, and then no longer
  * waits. So a worker tries without waiting, then waits for a short time, which is enough if the
  * faults are only many; and if it is not, it tries again, ever more seldom. It is SIGKILL that
- * ends the wait, because nothing else does in vm_munmap().
+ * ends the wait, because nothing else does in vm_munmap(). But once that has the lock, SIGKILL
+ * would end waits that are for others, such as for the server of a file that is unmapped. So the
+ * hook at its begin decides: either the wait was over before, and nothing is unmapped, or no
+ * SIGKILL comes.
  */
+#include <linux/atomic.h>
 #include <linux/delay.h>
 #include <linux/kthread.h>
+#include <linux/list.h>
 #include <linux/mm.h>
+#include <linux/sched/coredump.h>
 #include <linux/sched/signal.h>
+#include <linux/spinlock.h>
 #include <linux/timer.h>
 
 #include "pvas.h"
+#include "pvas_hook.h"
 
 /* About a second */
 #define PVAS_LOCK_TRIES		500
@@ -24,22 +32,45 @@
 #define PVAS_LOCK_ROUNDS	3U
 #define PVAS_LOCK_WAIT		(HZ / 10)
 
+enum pvas_wait_state {
+	PVAS_WAITS,
+	PVAS_WAIT_OVER,		/* SIGKILL comes */
+	PVAS_WAIT_HAS_LOCK,
+};
+
 struct pvas_wait {
+	struct list_head list;
 	struct timer_list timer;
 	struct task_struct *worker;
+	atomic_t state;
 };
+
+/* All that wait, for the hook; under the lock. */
+static LIST_HEAD(pvas_waits);
+static DEFINE_RAW_SPINLOCK(pvas_waits_lock);
+
+/* The first who decides is right. */
+static bool pvas_wait_decide(struct pvas_wait *wait, enum pvas_wait_state state)
+{
+	return atomic_cmpxchg(&wait->state, PVAS_WAITS, state) == PVAS_WAITS;
+}
 
 static void pvas_wait_is_over(struct timer_list *timer)
 {
 	struct pvas_wait *wait = container_of(timer, struct pvas_wait, timer);
 
-	send_sig(SIGKILL, wait->worker, 1);
+	if (pvas_wait_decide(wait, PVAS_WAIT_OVER))
+		send_sig(SIGKILL, wait->worker, 1);
 }
 
 /* From here to pvas_wait_end() the caller waits for no killable lock for longer. */
 static void pvas_wait_begin(struct pvas_wait *wait)
 {
 	wait->worker = current;
+	atomic_set(&wait->state, PVAS_WAITS);
+	raw_spin_lock(&pvas_waits_lock);
+	list_add(&wait->list, &pvas_waits);
+	raw_spin_unlock(&pvas_waits_lock);
 	allow_kernel_signal(SIGKILL);
 	timer_setup_on_stack(&wait->timer, pvas_wait_is_over, 0);
 	mod_timer(&wait->timer, jiffies + PVAS_LOCK_WAIT);
@@ -51,6 +82,46 @@ static void pvas_wait_end(struct pvas_wait *wait)
 	pvas_timer_destroy_on_stack(&wait->timer);
 	disallow_signal(SIGKILL);
 	flush_signals(current);
+	raw_spin_lock(&pvas_waits_lock);
+	list_del(&wait->list);
+	raw_spin_unlock(&pvas_waits_lock);
+}
+
+static struct pvas_wait *pvas_wait_of(const struct task_struct *worker)
+{
+	struct pvas_wait *wait, *found = NULL;
+
+	raw_spin_lock(&pvas_waits_lock);
+	list_for_each_entry(wait, &pvas_waits, list)
+		if (wait->worker == worker)
+			found = wait;
+	raw_spin_unlock(&pvas_waits_lock);
+	return found;
+}
+
+static long pvas_stub_eintr(void)
+{
+	return -EINTR;
+}
+
+/**
+ * pvas_check_worker_unmap - a process that is no task unmaps something
+ * @regs:	the arguments: (iterator, mm, addr, len, userfaultfds, ...)
+ *
+ * If it is a worker in pvas_munmap(), it has the lock. Without a list of userfaultfds, it does not
+ * wait for their monitors, which may be other processes': by a call that began before the space
+ * was made, these can still register areas at any later time.
+ *
+ * Return: the stub to go to, or NULL
+ */
+void *pvas_check_worker_unmap(struct pt_regs *regs)
+{
+	struct pvas_wait *wait = current->flags & PF_KTHREAD ? pvas_wait_of(current) : NULL;
+
+	if (!wait)
+		return NULL;
+	regs->r8 = 0;
+	return pvas_wait_decide(wait, PVAS_WAIT_HAS_LOCK) ? NULL : pvas_stub_eintr;
 }
 
 static bool pvas_looks_free(struct mm_struct *mm)
@@ -65,21 +136,24 @@ static bool pvas_looks_free(struct mm_struct *mm)
 static bool pvas_lock_try(struct pvas_space *space, bool (*try)(struct mm_struct *mm),
 			  unsigned int round)
 {
-	unsigned int tries = PVAS_LOCK_TRIES, min = 100, max = 2000;
+	unsigned int early = round ? 0 : PVAS_LOCK_TRIES, late = 0;
 	bool victim;
 
-	if (round) {
-		tries = PVAS_LOCK_LATER_TRIES << min(round - 1, PVAS_LOCK_ROUNDS);
-		min = 50000;
-		max = 100000;
-	}
+	if (round)
+		late = PVAS_LOCK_LATER_TRIES << min(round - 1, PVAS_LOCK_ROUNDS);
 	do {
 		if (try(space->mm))
 			return true;
 		/* Also closes the space. The OOM reaper only tries, and not for long. */
-		victim = pvas_oom_has_victim(space);
-		usleep_range(min, max);
-	} while (--tries || victim);
+		victim = pvas_oom_has_victim(space) && !pvas_mm_has_flag(space->mm, MMF_OOM_SKIP);
+		if (early) {
+			early--;
+			usleep_range(100, 2000);
+		} else {
+			late -= late > 0;
+			usleep_range(50000, 100000);
+		}
+	} while (early || late || victim);
 	return false;
 }
 
@@ -122,24 +196,6 @@ bool pvas_area_is_slow(const struct vm_area_struct *vma)
 	return vma->vm_ops && vma->vm_ops->close && !pvas_file_is_memory(vma->vm_file);
 }
 
-/* Would SIGKILL, if it came too late, end a wait that is for others: a monitor or a server? */
-static bool pvas_must_not_be_killed(struct pvas_space *space, unsigned long from,
-				    unsigned long end)
-{
-	struct vm_area_struct *vma;
-	VMA_ITERATOR(vmi, space->mm, from);
-	bool found = false;
-
-	pvas_lock_read(space);
-	for_each_vma_range(vmi, vma, end) {
-		found = pvas_area_is_slow(vma) || pvas_uffd_waits(vma);
-		if (found)
-			break;
-	}
-	mmap_read_unlock(space->mm);
-	return found;
-}
-
 /*
  * Only for the call, because the OOM killer believes an exiting task that it frees memory if no
  * kernel thread uses the mm.
@@ -164,16 +220,12 @@ static int pvas_munmap_now(struct pvas_space *space, unsigned long from, unsigne
  */
 int pvas_munmap(struct pvas_space *space, unsigned long from, unsigned long len)
 {
-	bool patient = pvas_must_not_be_killed(space, from, from + len);
 	struct pvas_wait wait;
 	unsigned int round;
 	int err = -EINTR;
 
 	for (round = 0; err == -EINTR; round++) {
-		if (!pvas_lock_try(space, pvas_looks_free, round) && patient)
-			continue;
-		if (patient)
-			return pvas_munmap_now(space, from, len);
+		pvas_lock_try(space, pvas_looks_free, round);
 		pvas_wait_begin(&wait);
 		err = pvas_munmap_now(space, from, len);
 		pvas_wait_end(&wait);

@@ -76,22 +76,11 @@ bool pvas_is_known(const struct signal_struct *sig)
 	return known;
 }
 
-/*
- * Can @mm be a space's? Asked before each search in the table, in which one user's
- * thousands of processes would make those of all others long.
- */
-bool pvas_mm_may_be_space(const struct mm_struct *mm)
-{
-	return mm && pvas_mm_has_flag(mm, MMF_MULTIPROCESS);
-}
-
 static __always_inline struct pvas_partition *pvas_callers_partition(bool entering_too)
 {
 	struct pvas_partition *part = NULL;
 	struct pvas_member *m;
 
-	if (!pvas_mm_may_be_space(current->mm))
-		return NULL;
 	rcu_read_lock();
 	m = pvas_member_find(current->signal);
 	if (m && (entering_too || !READ_ONCE(m->entering)) && current->mm == m->part->space->mm)
@@ -101,13 +90,13 @@ static __always_inline struct pvas_partition *pvas_callers_partition(bool enteri
 }
 
 /**
- * pvas_task_partition - the partition of the caller
+ * pvas_find_partition - the partition of the caller, whose mm may be a space's
  *
  * The result is valid without a reference: only the caller's own exit or exec ends its
  * membership. In an exec out of the space the caller has a new mm already, whose mappings
  * are not bounded.
  */
-struct pvas_partition *pvas_task_partition(void)
+struct pvas_partition *pvas_find_partition(void)
 {
 	return pvas_callers_partition(false);
 }
@@ -115,7 +104,7 @@ struct pvas_partition *pvas_task_partition(void)
 /* The same, also for an exec that has not built the task yet, and may fail. */
 struct pvas_partition *pvas_task_partition_entered(void)
 {
-	return pvas_callers_partition(true);
+	return pvas_mm_may_be_space(current->mm) ? pvas_callers_partition(true) : NULL;
 }
 
 bool pvas_task_has_exe(struct task_struct *tsk)

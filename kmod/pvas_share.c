@@ -8,7 +8,8 @@
  * 65536 ids into a namespace of their own still has one share. Such ids can also be had
  * outside of it, by set-uid files: so a space counts for the login, too. But a daemon that an
  * administrator has started, and the jobs of several users under it, have the administrator's
- * login. So the share of a login is twice a user's: none of them can have all of it.
+ * login. So the share of a login is twice a user's: none of them can have all of it. It does
+ * not count for the user who has logged in, since a process without a login can choose any.
  *
  * Root owns the user namespaces of all containers that it has made, and one container's
  * spaces must not keep the others from making theirs. So each of these namespaces has a
@@ -16,7 +17,9 @@
  * This gives nobody more than before: those who can give such a namespace other ids than
  * their own can also become the users with these ids. Containers without a user namespace
  * are told apart by their pid namespace, for which all spaces made in it count. The login does
- * not count in a container.
+ * not count in a container. But set-uid programs, such as sandboxes, make namespaces of root's for
+ * any user, as often as asked: so what a user who has logged in makes in them counts for that
+ * user, as long as the ids are still the user's.
  */
 #include <linux/audit.h>
 #include <linux/cred.h>
@@ -198,19 +201,32 @@ static int pvas_paid_by_creator(const struct pvas_space *space, bool whole_root,
 	return err;
 }
 
+/* Is the space made by that user, or in a user namespace of that user's? */
+static bool pvas_is_of_user(const struct pvas_space *space, kuid_t uid)
+{
+	const struct user_namespace *ns = space->cred->user_ns;
+	bool is = uid_eq(space->cred->uid, uid);
+
+	for (; !is && ns != &init_user_ns; ns = ns->parent)
+		is = uid_eq(ns->owner, uid);
+	return is;
+}
+
 /*
- * The user who has logged in, whatever its ids are now, and those of the owner of its user
- * namespace. Not in a container of root's, which can have been started by such a user.
+ * The user who has logged in; or the login, whatever the ids are now. That does not count in a
+ * container of root's, which can have been started by such a user.
  */
 static int pvas_paid_by_login(const struct pvas_space *space, struct list_head *paid)
 {
 	kuid_t login = audit_get_loginuid(current);
 
-	if (pvas_where(space, space->cred->user_ns) ||
-	    uid_eq(space->cred->uid, GLOBAL_ROOT_UID) ||
-	    !uid_valid(login) || uid_eq(login, GLOBAL_ROOT_UID))
+	if (uid_eq(space->cred->uid, GLOBAL_ROOT_UID) || !uid_valid(login) ||
+	    uid_eq(login, GLOBAL_ROOT_UID))
 		return 0;
-	return pvas_paid_add(paid, login, &pvas_login);
+	if (pvas_is_of_user(space, login))
+		return pvas_paid_add(paid, login, NULL);
+	return pvas_where(space, space->cred->user_ns) ? 0 :
+	       pvas_paid_add(paid, login, &pvas_login);
 }
 
 static int pvas_paid_by_all(const struct pvas_space *space, bool whole_root,

@@ -171,12 +171,11 @@ static bool notrace pvas_is_switching(const struct signal_struct *sig)
 static void notrace pvas_on_send_signal(unsigned long ip, unsigned long parent_ip,
 					struct ftrace_ops *ops, struct ftrace_regs *fregs)
 {
-	struct pt_regs *regs = ftrace_get_regs(fregs);
-	struct task_struct *t;
+	struct pt_regs *regs = pvas_regs(fregs);
+	struct task_struct *t = (struct task_struct *)regs->dx;
 
-	if (!regs || (int)regs->di == SIGKILL)
+	if ((int)regs->di == SIGKILL)
 		return;
-	t = (struct task_struct *)regs->dx;
 	if ((READ_ONCE(t->flags) & PF_KTHREAD) && pvas_is_switching(t->signal))
 		pvas_redirect(regs, pvas_stub_hold);
 }

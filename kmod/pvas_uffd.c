@@ -13,7 +13,7 @@
  *
  * A REGISTER of another process that has begun before the space was made meets no check, and
  * can go on at any later time. Then neither the end of a task or space waits for its monitor, see
- * pvas_on_unmap_event(), nor an access to partition 0, where nobody may register anything, see
+ * pvas_check_worker_unmap(), nor an access to partition 0, where nobody may register anything, see
  * pvas_on_userfault(). A COPY or the like that goes on later has no effect, see pvas_on_fill()
  * and pvas_on_install_page().
  */
@@ -328,13 +328,13 @@ static void *pvas_uffd_check(bool own, unsigned int cmd)
 void notrace pvas_on_uffd(unsigned long ip, unsigned long parent_ip, struct ftrace_ops *ops,
 			  struct ftrace_regs *fregs)
 {
-	struct pt_regs *regs = ftrace_get_regs(fregs);
+	struct pt_regs *regs = pvas_regs(fregs);
 	const struct userfaultfd_ctx *ctx;
 	struct pvas_partition *part;
 	void *stub;
 
 	/* Our own call, above */
-	if (!regs || within_module(parent_ip, THIS_MODULE))
+	if (within_module(parent_ip, THIS_MODULE))
 		return;
 	ctx = ((const struct file *)regs->di)->private_data;
 	if (!pvas_space_shift_of(ctx->mm))
@@ -374,14 +374,10 @@ static vm_fault_t pvas_stub_userfault(struct vm_fault *vmf, unsigned long reason
 void notrace pvas_on_userfault(unsigned long ip, unsigned long parent_ip, struct ftrace_ops *ops,
 			       struct ftrace_regs *fregs)
 {
-	struct pt_regs *regs = ftrace_get_regs(fregs);
-	const struct vm_fault *vmf;
-	u32 shift;
+	struct pt_regs *regs = pvas_regs(fregs);
+	const struct vm_fault *vmf = (const struct vm_fault *)regs->di;
+	u32 shift = pvas_space_shift_of(vmf->vma->vm_mm);
 
-	if (!regs)
-		return;
-	vmf = (const struct vm_fault *)regs->di;
-	shift = pvas_space_shift_of(vmf->vma->vm_mm);
 	/* Not the area, which can go on in partition 1: the kernel merges those of neighbours. */
 	if (shift && !(vmf->address >> shift))
 		pvas_redirect(regs, pvas_stub_userfault);

@@ -143,7 +143,7 @@ struct mca_osc_pvas_target {
  * @expected:	@completed of our state at its end
  * @barriers:	barriers so far
  * @nr_empty:	regions of no bytes that are attached
- * @next_check:	when peers are checked next
+ * @next_check:	when peers are to be checked again
  * @until_poll:	calls that can be polls until the next call of Open MPI's progress function
  * @stored:	there may be stores that are not yet visible to all; not used with threads
  * @memory:	what we have mapped for the window, of @mapped bytes
@@ -221,7 +221,7 @@ bool mca_osc_pvas_find_member(const struct ompi_group_t *group, int rank,
 			      struct mca_osc_pvas_target *target);
 void mca_osc_pvas_lost(uint32_t index);
 void mca_osc_pvas_end_job(const struct mca_osc_pvas_module *m, int rank);
-void mca_osc_pvas_check_peers(struct mca_osc_pvas_module *m);
+void mca_osc_pvas_watch(struct mca_osc_pvas_module *m);
 
 /* The partition table is in the space header, and changes when a task begins or ends. */
 static inline bool mca_osc_pvas_alive(uint32_t index, uint32_t gen)

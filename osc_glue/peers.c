@@ -113,16 +113,16 @@ void mca_osc_pvas_end_job(const struct mca_osc_pvas_module *m, int rank)
 	ompi_mpi_abort(&ompi_mpi_comm_world.comm, 1);
 }
 
-/* Nothing, if that was a short time ago */
-void mca_osc_pvas_check_peers(struct mca_osc_pvas_module *m)
+/* If it is time for that: do all peers still run? */
+void mca_osc_pvas_watch(struct mca_osc_pvas_module *m)
 {
-	int r;
+	int i;
 
 	if (!mca_btl_pvas_check_is_due(&m->next_check))
 		return;
-	for (r = 0; r < m->size; r++)
-		if (!mca_osc_pvas_alive(m->targets[r].index, m->targets[r].gen))
-			mca_osc_pvas_end_job(m, r);
+	for (i = 0; i < m->size; i++)
+		if (!mca_osc_pvas_alive(m->targets[i].index, m->targets[i].gen))
+			mca_osc_pvas_end_job(m, i);
 }
 
 static int rank_in(const struct mca_osc_pvas_module *m, uint32_t index)

@@ -8,8 +8,8 @@
 
 #define component mca_osc_pvas_component
 
-/* Calls of opal_progress() between two looks at the clock */
-#define CHECK_INTERVAL 16
+/* Calls of opal_progress() between two looks at the clock; one that yields can take long */
+#define CLOCK_INTERVAL 16
 
 /* Calls after which a peer has probably lost its processor, even if there is one for each */
 #define PATIENCE 200
@@ -28,8 +28,8 @@ void mca_osc_pvas_pause(struct mca_osc_pvas_module *m, unsigned int *polls)
 	opal_progress();
 	if (component.yield || calls > PATIENCE)
 		sched_yield();
-	if (calls % CHECK_INTERVAL == 0)
-		mca_osc_pvas_check_peers(m);
+	if (component.yield || calls % CLOCK_INTERVAL == 0)
+		mca_osc_pvas_watch(m);
 }
 
 /*
@@ -49,7 +49,7 @@ void mca_osc_pvas_poll(struct mca_osc_pvas_module *m)
 	opal_progress();
 	if (component.yield)
 		sched_yield();
-	mca_osc_pvas_check_peers(m);
+	mca_osc_pvas_watch(m);
 }
 
 /*

@@ -112,6 +112,7 @@ static void check_parameters(void)
 	const unsigned int peers = opal_process_info.num_local_peers;
 	const bool oversubscribed = peers >= sysconf(_SC_NPROCESSORS_ONLN);
 
+	component.oversubscribed = oversubscribed;
 	if (component.ring_size == UNSET)
 		component.ring_size = default_ring_size(peers);
 	component.ring_size = clamp("ring_size", component.ring_size, MIN_RING, 1 << 20);

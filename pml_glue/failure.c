@@ -2,7 +2,7 @@
 /*
  * Peers that end before MPI_Finalize. A task's memory is freed when it ends, so an access to
  * it faults: the rank can't go on, says so in one line, and exits with status 1. A rank that
- * waits checks its peers, and ends the job likewise.
+ * waits checks its peers now and then, and ends the job likewise.
  */
 #include "pml_pvas.h"
 
@@ -23,7 +23,7 @@ static bool has_finalized(uint32_t index)
 	return word >> (index % 64) & 1;
 }
 
-static void check_peer(struct mca_pml_pvas_peer *peer)
+static void check(struct mca_pml_pvas_peer *peer)
 {
 	if (!peer->watched || peer->gone || mca_pml_pvas_runs(peer->index, peer->gen))
 		return;
@@ -35,15 +35,12 @@ static void check_peer(struct mca_pml_pvas_peer *peer)
 	ompi_mpi_abort(&ompi_mpi_comm_world.comm, 1);
 }
 
-/* Nothing, if that was a short time ago */
 void mca_pml_pvas_check_peers(void)
 {
 	unsigned int i;
 
-	if (!component.watch_peers || !mca_btl_pvas_check_is_due(&component.next_check))
-		return;
-	for (i = 0; i < component.nr_peers; i++)
-		check_peer(component.peers[i]);
+	for (i = 0; component.watch_peers && i < component.nr_peers; i++)
+		check(component.peers[i]);
 }
 
 /* ---- finalizing ---- */
@@ -69,7 +66,9 @@ static void notify(struct mca_pml_pvas_peer *peer, bool finalized)
 		return;
 	if (!sigsetjmp(back, 0)) {
 		mca_btl_pvas_fault_return = &back;
+		mca_pml_pvas_fault_point("peer runs");
 		set_finalized(peer->port, finalized);
+		mca_pml_pvas_fault_point("peer told");
 	}
 	mca_btl_pvas_fault_return = NULL;
 }

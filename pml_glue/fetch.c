@@ -14,6 +14,7 @@
 #include "ring.h"
 
 #include <sched.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define component mca_pml_pvas_component
@@ -33,6 +34,7 @@ static bool put_returned(struct mca_pml_pvas_out *out, struct mca_pml_pvas_offer
 
 	if (!header)
 		return false;
+	mca_pml_pvas_fault_point("room to return");
 	((struct mca_pml_pvas_returned *)header->data)->offer = offer;
 	mca_pml_pvas_store_record(out, header, MCA_PML_PVAS_SMALL, MCA_PML_PVAS_RETURNED);
 	return true;
@@ -44,10 +46,13 @@ static void push_returned(struct mca_pml_pvas_peer *peer, struct mca_pml_pvas_of
 	struct mca_pml_pvas_offer **returned = &peer->port->returned;
 	struct mca_pml_pvas_offer *first = __atomic_load_n(returned, __ATOMIC_RELAXED);
 
-	do
+	do {
+		mca_pml_pvas_fault_point("stack read");
 		offer->next = first;
-	while (!__atomic_compare_exchange_n(returned, &first, offer, true, __ATOMIC_RELEASE,
-					    __ATOMIC_RELAXED));
+		mca_pml_pvas_fault_point("stack entry linked");
+	} while (!__atomic_compare_exchange_n(returned, &first, offer, true, __ATOMIC_RELEASE,
+					      __ATOMIC_RELAXED));
+	mca_pml_pvas_fault_point("offer pushed");
 }
 
 /* The receiver has the data, and holds the lock. The offer is not to be used after that. */
@@ -65,6 +70,7 @@ static bool claim_piece(struct mca_pml_pvas_shared_copy *sc)
 {
 	if (__atomic_load_n(&sc->left, __ATOMIC_RELAXED) <= 0)
 		return false;
+	mca_pml_pvas_fault_point("piece seen");
 	return __atomic_fetch_sub(&sc->left, 1, __ATOMIC_ACQUIRE) > 0;
 }
 
@@ -97,8 +103,11 @@ void mca_pml_pvas_help(void)
 
 	component.touching = true;
 	while (claim_piece(sc)) {
+		mca_pml_pvas_fault_point("piece claimed by the sender");
 		copy_piece(sc, next_piece(sc, sc->sender_is_last, sc->copied_by_sender));
+		mca_pml_pvas_fault_point("piece copied by the sender");
 		__atomic_add_fetch(&sc->copied_by_sender, 1, __ATOMIC_RELEASE);
+		mca_pml_pvas_fault_point("piece counted");
 		mca_pml_pvas_count(pieces_helped, 1);
 	}
 	component.touching = false;
@@ -129,8 +138,10 @@ static bool begin_shared_copy(struct mca_pml_pvas_shared_copy *sc,
 	/* These two lines come while we wait for the first one. */
 	mca_pml_pvas_prefetch_for_store(&sc->left);
 	mca_pml_pvas_prefetch_for_store(&sc->copied_by_sender);
+	mca_pml_pvas_fault_point("long message matched");
 	if (__atomic_exchange_n(&sc->busy, 1, __ATOMIC_ACQUIRE))
 		return false;
+	mca_pml_pvas_fault_point("copy owned");
 	if (component.first_touch && !copy->strided)
 		mca_btl_pvas_touch_pages(copy->to, copy->size);
 	sc->size = copy->size;
@@ -146,7 +157,9 @@ static bool begin_shared_copy(struct mca_pml_pvas_shared_copy *sc,
 	sc->copied_by_sender = 0;
 	sc->sender_is_last = copy->sender_is_last;
 	/* The first piece is ours, and claimed without an atomic operation. */
+	mca_pml_pvas_fault_point("copy described");
 	__atomic_store_n(&sc->left, sc->nr - 1, __ATOMIC_RELEASE);
+	mca_pml_pvas_fault_point("copy shared");
 	return true;
 }
 
@@ -156,6 +169,7 @@ static void end_shared_copy(struct mca_pml_pvas_peer *peer, int64_t ours)
 	struct mca_pml_pvas_shared_copy *sc = &peer->port->shared_copy;
 	unsigned int polls = 0;
 
+	mca_pml_pvas_fault_point("all pieces claimed");
 	while (__atomic_load_n(&sc->copied_by_sender, __ATOMIC_ACQUIRE) != sc->nr - ours) {
 		__builtin_ia32_pause();
 		if (++polls % CHECK_INTERVAL)
@@ -164,20 +178,29 @@ static void end_shared_copy(struct mca_pml_pvas_peer *peer, int64_t ours)
 			mca_pml_pvas_lost(peer->index);
 		sched_yield();
 	}
+	mca_pml_pvas_fault_point("all pieces copied");
 	__atomic_store_n(&sc->busy, 0, __ATOMIC_RELEASE);
+	mca_pml_pvas_fault_point("copy given up");
 }
 
-/*
- * In so many bytes of contiguous memory: each block takes at least a cache line, but a
- * processor has many of them on the way at a time.
- */
+/* Of a short block, in bytes of whole lines */
+static size_t cost_on_side(const struct mca_pml_pvas_strides *s)
+{
+	const size_t step = labs(s->step[0]);
+
+	return step && step < LINE ? step : LINE;
+}
+
+/* In so many bytes of contiguous memory: lines, on both sides if they have little in them */
 static size_t cost_of(const struct mca_pml_pvas_shared_copy *copy)
 {
 	const size_t block = copy->to_strides.block;
 
 	if (!copy->strided)
 		return copy->size;
-	return copy->size * (block < LINE / 2 ? LINE / 2 : block);
+	if (block >= LINE)
+		return copy->size * block;
+	return copy->size * (cost_on_side(&copy->to_strides) + cost_on_side(&copy->from_strides));
 }
 
 /* @copy describes it, but for its pieces. */
@@ -204,6 +227,7 @@ static void copy_described(const struct mca_pml_pvas_request *req,
 	do {
 		copy_piece(copy, next_piece(sc, !sc->sender_is_last, ours));
 		ours++;
+		mca_pml_pvas_fault_point("piece copied by the receiver");
 	} while (claim_piece(sc));
 	end_shared_copy(peer, ours);
 }
@@ -252,6 +276,7 @@ void mca_pml_pvas_fetch(struct mca_pml_pvas_request *req)
 	const char *from = req->direct;
 	char *to = NULL;
 
+	mca_pml_pvas_fault_point("reference matched");
 	mca_pml_pvas_begin_fetch();
 	if (mca_pml_pvas_contiguous(req->type, req->count)) {
 		if (!from && mca_pml_pvas_contiguous(offer->type, offer->count))
@@ -264,6 +289,7 @@ void mca_pml_pvas_fetch(struct mca_pml_pvas_request *req)
 		mca_coll_pvas_copy_data(req->buf, req->count, req->type, offer->buf, offer->count,
 					offer->type);
 	mca_pml_pvas_end_fetch();
+	mca_pml_pvas_fault_point("data fetched");
 	mca_pml_pvas_lock();
 	mca_pml_pvas_give_back(req->from, req->fetch);
 	mca_pml_pvas_unlock();

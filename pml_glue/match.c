@@ -160,8 +160,11 @@ static void tell_congested(struct mca_pml_pvas_in *in)
 	/* Only once much has gone again, so that senders do not change their mind often */
 	if (in->ring && in->ring->congested && in->held > component.unexpected_max / 2)
 		congested = 1;
-	if (in->ring && in->ring->congested != congested)
-		__atomic_store_n(&in->ring->congested, congested, __ATOMIC_RELAXED);
+	if (!in->ring || in->ring->congested == congested)
+		return;
+	mca_pml_pvas_fault_point("congestion changes");
+	__atomic_store_n(&in->ring->congested, congested, __ATOMIC_RELAXED);
+	mca_pml_pvas_fault_point("congestion stored");
 }
 
 /* @copied bytes of data will be in it. NULL: no memory, which ends the job */

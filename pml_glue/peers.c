@@ -48,9 +48,11 @@ bool mca_pml_pvas_publish(void)
 		.ring_size = component.ring_size,
 		.port = (uint64_t)component.port,
 	};
+	mca_pml_pvas_fault_point("port made");
 	if (mca_btl_pvas_publish(&component.super.pmlm_version, MCA_PML_PVAS_NAME, modex,
 				 sizeof(*modex), &in_space) != OMPI_SUCCESS)
 		return false;
+	mca_pml_pvas_fault_point("port published");
 	/* Peers look only in the space if all have met in a fence before. */
 	return in_space || opal_pmix_base_async_modex;
 }

@@ -11,8 +11,8 @@
 /* Records that are read from a ring before the next one has its turn */
 #define BATCH 64
 
-/* Calls that find nothing between two looks at the clock */
-#define CHECK_INTERVAL 16
+/* Calls that find nothing between two looks at the clock; a call that yields can take long */
+#define CLOCK_INTERVAL 16
 
 /* ---- unexpected messages ---- */
 
@@ -36,9 +36,11 @@ static bool copy_early(struct mca_pml_pvas_message *message)
 {
 	const struct mca_pml_pvas_offer *offer = message->offer;
 
+	mca_pml_pvas_fault_point("short reference unexpected");
 	component.touching = true;
 	mca_pml_pvas_pack(message->data, message->bytes, offer->buf, offer->count, offer->type);
 	component.touching = false;
+	mca_pml_pvas_fault_point("data copied early");
 	mca_pml_pvas_give_back(message->from, message->offer);
 	message->offer = NULL;
 	return true;
@@ -136,7 +138,7 @@ static inline struct mca_pml_pvas_request *deliver(struct mca_pml_pvas_in *in,
 	}
 	if (kind == MCA_PML_PVAS_DATA) {
 		mca_pml_pvas_matched(req, header->src, header->tag, bytes);
-		mca_pml_pvas_unpack_inline(req, header->data, bytes);
+		mca_pml_pvas_unpack_request(req, header->data, bytes);
 		return req;
 	}
 	req->fetch = reference->offer;
@@ -241,7 +243,9 @@ static void take_returned(void)
 	struct mca_pml_pvas_offer *offer, *next;
 	struct mca_pml_pvas_request *req;
 
+	mca_pml_pvas_fault_point("stack seen");
 	offer = __atomic_exchange_n(&component.port->returned, NULL, __ATOMIC_ACQUIRE);
+	mca_pml_pvas_fault_point("stack taken");
 	for (; offer; offer = next) {
 		next = offer->next;
 		req = mca_pml_pvas_entry(offer, struct mca_pml_pvas_request, offer);
@@ -270,7 +274,8 @@ static int complete_done(void)
 
 static int idle(void)
 {
-	if (++component.idle % CHECK_INTERVAL == 0)
+	if ((component.oversubscribed || ++component.idle % CLOCK_INTERVAL == 0) &&
+	    mca_btl_pvas_check_is_due(&component.next_check))
 		mca_pml_pvas_check_peers();
 	return 0;
 }

@@ -20,14 +20,11 @@ void mca_pml_pvas_matched(struct mca_pml_pvas_request *req, int src, int tag, si
 		status->MPI_ERROR = MPI_ERR_TRUNCATE;
 }
 
-void mca_pml_pvas_unpack_inline(struct mca_pml_pvas_request *req, const void *data, size_t bytes)
+void mca_pml_pvas_unpack_request(struct mca_pml_pvas_request *req, const void *data, size_t bytes)
 {
 	if (bytes > req->bytes)
 		bytes = req->bytes;
-	if (mca_pml_pvas_contiguous(req->type, req->count))
-		mca_pml_pvas_copy_short((char *)req->buf + req->type->super.true_lb, data, bytes);
-	else if (bytes)
-		mca_pml_pvas_unpack(data, bytes, req->buf, req->count, req->type);
+	mca_pml_pvas_unpack_inline(req->buf, req->count, req->type, data, bytes);
 }
 
 /* The caller doesn't hold the lock, and nobody else has the message. */
@@ -39,7 +36,7 @@ void mca_pml_pvas_receive_message(struct mca_pml_pvas_request *req,
 	req->direct = NULL;
 	req->from = message->from;
 	if (!message->offer)
-		mca_pml_pvas_unpack_inline(req, message->data, message->bytes);
+		mca_pml_pvas_unpack_request(req, message->data, message->bytes);
 	mca_pml_pvas_lock();
 	mca_pml_pvas_free_message(message);
 	mca_pml_pvas_unlock();
@@ -66,7 +63,6 @@ static struct mca_pml_pvas_request *new_receive(struct mca_pml_pvas_comm *pc, vo
 	if (!req)
 		return NULL;
 	req->send = false;
-	req->super.req_status = ompi_status_empty;
 	return req;
 }
 
@@ -74,14 +70,11 @@ void mca_pml_pvas_start_receive(struct mca_pml_pvas_request *req)
 {
 	struct mca_pml_pvas_message *message;
 
-	req->super.req_status.MPI_SOURCE = OMPI_ANY_SOURCE;
-	req->super.req_status.MPI_TAG = OMPI_ANY_TAG;
+	/* The rest comes with the message. */
 	req->super.req_status.MPI_ERROR = OMPI_SUCCESS;
-	req->super.req_status._ucount = 0;
 	req->super.req_status._cancelled = 0;
 	req->super.req_complete = REQUEST_PENDING;
 	req->super.req_state = OMPI_REQUEST_ACTIVE;
-	req->fetch = NULL;
 	mca_pml_pvas_lock();
 	message = mca_pml_pvas_find(req->pc, req->peer, req->tag);
 	if (message)
@@ -105,6 +98,7 @@ int mca_pml_pvas_irecv_init(void *buf, size_t count, struct ompi_datatype_t *typ
 	req = new_receive(pc, buf, count, type, src, tag, true);
 	if (!req)
 		return OMPI_ERR_OUT_OF_RESOURCE;
+	req->super.req_status = ompi_status_empty;
 	*request = &req->super;
 	return OMPI_SUCCESS;
 }
@@ -143,9 +137,12 @@ int mca_pml_pvas_recv(void *buf, size_t count, struct ompi_datatype_t *type, int
 {
 	struct mca_pml_pvas_comm *pc = mca_pml_pvas_owned(comm);
 	struct mca_pml_pvas_request *req;
+	int rc;
 
 	if (!pc)
 		return component.ob1.pml_recv(buf, count, type, src, tag, comm, status);
+	if (mca_pml_pvas_receive_direct(pc, buf, count, type, src, tag, status, &rc))
+		return rc;
 	req = new_receive(pc, buf, count, type, src, tag, false);
 	if (!req)
 		return OMPI_ERR_OUT_OF_RESOURCE;

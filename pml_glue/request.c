@@ -16,18 +16,30 @@
 
 /* ---- the class ---- */
 
-static int free_request(ompi_request_t **request)
+/* Is it done, too, and nobody about to say so? */
+static inline bool set_freed(struct mca_pml_pvas_request *req)
 {
-	struct mca_pml_pvas_request *req = (struct mca_pml_pvas_request *)*request;
+	req->freed = true;
+	return req->done && !req->telling;
+}
+
+static __attribute__((noinline, cold)) bool set_freed_locked(struct mca_pml_pvas_request *req)
+{
 	bool last;
 
 	mca_pml_pvas_lock();
-	req->freed = true;
-	last = req->done && !req->telling;
+	last = set_freed(req);
 	mca_pml_pvas_unlock();
-	if (last)
-		mca_pml_pvas_recycle(req);
+	return last;
+}
+
+static int free_request(ompi_request_t **request)
+{
+	struct mca_pml_pvas_request *req = (struct mca_pml_pvas_request *)*request;
+
 	*request = MPI_REQUEST_NULL;
+	if (opal_using_threads() ? set_freed_locked(req) : set_freed(req))
+		mca_pml_pvas_recycle(req);
 	return OMPI_SUCCESS;
 }
 
@@ -45,6 +57,9 @@ static int cancel_request(ompi_request_t *request, int flag)
 	mca_pml_pvas_unlock();
 	if (!cancelled)
 		return OMPI_SUCCESS;
+	request->req_status.MPI_SOURCE = OMPI_ANY_SOURCE;
+	request->req_status.MPI_TAG = OMPI_ANY_TAG;
+	request->req_status._ucount = 0;
 	request->req_status._cancelled = true;
 	mca_pml_pvas_complete(req);
 	return OMPI_SUCCESS;
@@ -71,7 +86,7 @@ struct block {
 static struct block *blocks;
 
 /* The caller holds the lock. */
-static bool add_block(void)
+static __attribute__((noinline, cold)) bool add_block(void)
 {
 	struct block *block = calloc(1, sizeof(*block));
 	int i;
@@ -88,7 +103,7 @@ static bool add_block(void)
 	return true;
 }
 
-static struct mca_pml_pvas_request *take_unused(void)
+static __attribute__((noinline, cold)) struct mca_pml_pvas_request *take_locked(void)
 {
 	struct mca_pml_pvas_request *req = NULL;
 
@@ -101,7 +116,20 @@ static struct mca_pml_pvas_request *take_unused(void)
 	return req;
 }
 
-/* A reference to the communicator and the datatype is taken. NULL: no memory */
+static inline struct mca_pml_pvas_request *take_unused(void)
+{
+	struct mca_pml_pvas_request *req = component.unused;
+
+	if (opal_using_threads() || !req)
+		return take_locked();
+	component.unused = req->next;
+	return req;
+}
+
+/*
+ * A reference to the communicator and the datatype is taken. Members that are not set here have
+ * their first values in an unused request, too. NULL: no memory
+ */
 struct mca_pml_pvas_request *mca_pml_pvas_new_request(struct mca_pml_pvas_comm *pc,
 						      const void *buf, size_t count,
 						      struct ompi_datatype_t *type, int peer,
@@ -116,7 +144,6 @@ struct mca_pml_pvas_request *mca_pml_pvas_new_request(struct mca_pml_pvas_comm *
 	OMPI_REQUEST_INIT(&req->super, persistent);
 	req->super.req_mpi_object.comm = pc->comm;
 	req->pc = pc;
-	req->comm = pc->comm;
 	req->buf = (void *)buf;
 	req->count = count;
 	req->type = type;
@@ -124,28 +151,58 @@ struct mca_pml_pvas_request *mca_pml_pvas_new_request(struct mca_pml_pvas_comm *
 	req->peer = peer;
 	req->tag = tag;
 	req->done = persistent;
-	req->freed = false;
-	req->posted = false;
-	req->telling = 0;
-	req->buffer = NULL;
-	req->fetch = NULL;
 	return req;
+}
+
+static __attribute__((noinline, cold)) void free_buffer(struct mca_pml_pvas_request *req)
+{
+	mca_pml_base_bsend_request_free(req->buffer);
+	req->buffer = NULL;
+}
+
+static __attribute__((noinline, cold)) void release_type(struct ompi_datatype_t *type)
+{
+	OBJ_RELEASE(type);
+}
+
+static __attribute__((noinline, cold)) void release_comm(struct ompi_communicator_t *comm)
+{
+	OBJ_RELEASE(comm);
+}
+
+static __attribute__((noinline, cold)) void put_back_locked(struct mca_pml_pvas_request *req)
+{
+	struct ompi_communicator_t *comm = req->super.req_mpi_object.comm;
+
+	mca_pml_pvas_lock();
+	req->next = component.unused;
+	component.unused = req;
+	mca_pml_pvas_unlock();
+	release_comm(comm);
 }
 
 /* Nobody uses the request any more. The communicator may go with it. */
 void mca_pml_pvas_recycle(struct mca_pml_pvas_request *req)
 {
-	struct ompi_communicator_t *comm = req->comm;
+	struct ompi_communicator_t *comm = req->super.req_mpi_object.comm;
+	opal_object_t *object = (opal_object_t *)comm;
 
 	if (req->buffer)
-		mca_pml_base_bsend_request_free(req->buffer);
+		free_buffer(req);
+	req->freed = false;
 	OMPI_REQUEST_FINI(&req->super);
-	OMPI_DATATYPE_RELEASE(req->type);
-	mca_pml_pvas_lock();
+	if (!ompi_datatype_is_predefined(req->type))
+		release_type(req->type);
+	if (opal_using_threads()) {
+		put_back_locked(req);
+		return;
+	}
 	req->next = component.unused;
 	component.unused = req;
-	mca_pml_pvas_unlock();
-	OBJ_RELEASE(comm);
+	if (object->obj_reference_count == 1)
+		release_comm(comm);
+	else
+		object->obj_reference_count--;
 }
 
 /* Only if all have come back: the program may still hold others. */
@@ -173,14 +230,23 @@ void mca_pml_pvas_free_requests(void)
 
 /* ---- completion ---- */
 
-static void tell(struct mca_pml_pvas_request *req)
+/* Nobody can free it or start it again meanwhile: no other thread, and no callback of the user */
+static inline bool complete_alone(struct mca_pml_pvas_request *req)
 {
-	if (opal_using_threads() || req->super.req_complete_cb ||
-	    req->super.req_complete != REQUEST_PENDING)
-		ompi_request_complete(&req->super, true);
-	else
-		/* Nobody sleeps: without an atomic operation */
-		req->super.req_complete = REQUEST_COMPLETED;
+	ompi_wait_sync_t *waiting;
+
+	if (opal_using_threads() || req->super.req_complete_cb || req->telling)
+		return false;
+	req->done = true;
+	if (req->freed) {
+		mca_pml_pvas_recycle(req);
+		return true;
+	}
+	waiting = (ompi_wait_sync_t *)req->super.req_complete;
+	req->super.req_complete = REQUEST_COMPLETED;
+	if ((void *)waiting != REQUEST_PENDING)
+		wait_sync_update(waiting, 1, req->super.req_status.MPI_ERROR);
+	return true;
 }
 
 /* The caller doesn't hold the lock: the user's callback may call us. */
@@ -188,13 +254,15 @@ void mca_pml_pvas_complete(struct mca_pml_pvas_request *req)
 {
 	bool freed, last;
 
+	if (complete_alone(req))
+		return;
 	mca_pml_pvas_lock();
 	req->done = true;
 	req->telling++;
 	freed = req->freed;
 	mca_pml_pvas_unlock();
 	if (!freed)
-		tell(req);
+		ompi_request_complete(&req->super, true);
 	/* Meanwhile the user may have freed it, or started it again. */
 	mca_pml_pvas_lock();
 	last = !--req->telling && req->done && req->freed;

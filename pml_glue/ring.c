@@ -121,9 +121,13 @@ static void announce(struct mca_pml_pvas_port *port, struct mca_pml_pvas_ring *r
 
 	if (ring->used)
 		return;
+	mca_pml_pvas_fault_point("ring found");
 	ring->used = 1;
+	mca_pml_pvas_fault_point("ring used");
 	__atomic_or_fetch(&port->announced[self / 64], 1ULL << (self % 64), __ATOMIC_RELEASE);
+	mca_pml_pvas_fault_point("announced");
 	__atomic_add_fetch(&port->nr_announced, 1, __ATOMIC_RELEASE);
+	mca_pml_pvas_fault_point("announcement counted");
 }
 
 /* The caller holds the lock. An earlier task in our partition may have used the ring. */

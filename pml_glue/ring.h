@@ -125,11 +125,15 @@ static inline void mca_pml_pvas_store_record(struct mca_pml_pvas_out *out,
 
 	if (next == out->size)
 		next = 0;
+	mca_pml_pvas_fault_point("record written");
 	((struct mca_pml_pvas_header *)(out->ring->data + next))->state = 0;
+	mca_pml_pvas_fault_point("next state cleared");
 	out->pos = next;
 	out->head += size;
 	out->ring->head = out->head;
+	mca_pml_pvas_fault_point("head stored");
 	__atomic_store_n(&header->state, state, __ATOMIC_RELEASE);
+	mca_pml_pvas_fault_point("record published");
 	mca_pml_pvas_prefetch_next(out, size);
 }
 
@@ -148,7 +152,9 @@ static inline void mca_pml_pvas_pass_record(struct mca_pml_pvas_in *in, uint32_t
 	if (in->read - in->told < in->size / 4)
 		return;
 	in->told = in->read;
+	mca_pml_pvas_fault_point("records read");
 	__atomic_store_n(&in->ring->tail, in->read, __ATOMIC_RELEASE);
+	mca_pml_pvas_fault_point("tail stored");
 }
 
 /* Up to 16 bytes without a call */
@@ -177,6 +183,17 @@ static inline void mca_pml_pvas_copy_short(void *to, const void *from, size_t by
 		for (; bytes; bytes--)
 			t[bytes - 1] = f[bytes - 1];
 	}
+}
+
+/* @bytes is no more than there is room for. */
+static inline void mca_pml_pvas_unpack_inline(void *buf, size_t count,
+					      const struct ompi_datatype_t *type,
+					      const void *data, size_t bytes)
+{
+	if (mca_pml_pvas_contiguous(type, count))
+		mca_pml_pvas_copy_short((char *)buf + type->super.true_lb, data, bytes);
+	else if (bytes)
+		mca_pml_pvas_unpack(data, bytes, buf, count, type);
 }
 
 #endif /* PML_PVAS_RING_H */

@@ -22,9 +22,9 @@ static inline void fill(struct mca_pml_pvas_header *header, const struct mca_pml
 }
 
 /* The whole message. False: no room, or too long, or the receiver has too many */
-static inline bool put_data(struct mca_pml_pvas_comm *pc, struct mca_pml_pvas_out *out,
-			    const void *buf, size_t count, const struct ompi_datatype_t *type,
-			    size_t bytes, int tag)
+static inline __attribute__((always_inline)) bool
+put_data(struct mca_pml_pvas_comm *pc, struct mca_pml_pvas_out *out, const void *buf, size_t count,
+	 const struct ompi_datatype_t *type, size_t bytes, int tag)
 {
 	const uint32_t size = mca_pml_pvas_record_size(bytes);
 	struct mca_pml_pvas_header *header;
@@ -37,6 +37,7 @@ static inline bool put_data(struct mca_pml_pvas_comm *pc, struct mca_pml_pvas_ou
 	header = out->congested ? NULL : mca_pml_pvas_reserve(out, size);
 	/* To look for room may have told us. */
 	if (header && !out->congested) {
+		mca_pml_pvas_fault_point("room for data");
 		fill(header, pc, tag);
 		if (mca_pml_pvas_contiguous(type, count))
 			mca_pml_pvas_copy_short(header->data,
@@ -78,6 +79,7 @@ static bool put_reference(struct mca_pml_pvas_out *out, struct mca_pml_pvas_requ
 	component.touching = true;
 	header = mca_pml_pvas_reserve(out, MCA_PML_PVAS_SMALL);
 	if (header) {
+		mca_pml_pvas_fault_point("room for a reference");
 		fill(header, req->pc, req->tag);
 		mca_pml_pvas_store_record(out, header, MCA_PML_PVAS_SMALL,
 					  fill_reference(header->data, req));
@@ -167,8 +169,9 @@ void mca_pml_pvas_send_pending(void)
 /* ---- starting a send ---- */
 
 /* Without a request. False: not possible now */
-static inline bool send_now(struct mca_pml_pvas_comm *pc, const void *buf, size_t count,
-			    const struct ompi_datatype_t *type, int dst, int tag)
+static inline __attribute__((always_inline)) bool
+send_now(struct mca_pml_pvas_comm *pc, const void *buf, size_t count,
+	 const struct ompi_datatype_t *type, int dst, int tag)
 {
 	struct mca_pml_pvas_source *source;
 	struct mca_pml_pvas_out *out;
@@ -262,6 +265,22 @@ static struct mca_pml_pvas_request *new_send(struct mca_pml_pvas_comm *pc, const
 	return req;
 }
 
+/* @left: in place, although it is short. NULL: no memory */
+static struct mca_pml_pvas_request *launch_new(struct mca_pml_pvas_comm *pc, const void *buf,
+					       size_t count, struct ompi_datatype_t *type,
+					       int dst, int tag, mca_pml_base_send_mode_t mode,
+					       bool left)
+{
+	struct mca_pml_pvas_request *req;
+
+	req = new_send(pc, buf, count, type, dst, tag, mode, false);
+	if (!req)
+		return NULL;
+	req->left = left;
+	launch(req);
+	return req;
+}
+
 /* ---- MPI_Bsend ---- */
 
 /* Messages on the way may still free some. */
@@ -309,6 +328,20 @@ static int send_buffered(struct mca_pml_pvas_comm *pc, const void *buf, size_t c
 
 /* ---- the calls ---- */
 
+/* Bytes of tiny blocks far apart that are worth a reference */
+#define SCATTERED_LIMIT 1024
+
+static inline bool is_better_left(const struct ompi_datatype_t *type, size_t count)
+{
+	return count * type->super.size > SCATTERED_LIMIT && component.share_limit &&
+	       !mca_pml_pvas_contiguous(type, count) && mca_pml_pvas_is_scattered(type, count);
+}
+
+static inline bool is_simple(mca_pml_base_send_mode_t mode)
+{
+	return mode != MCA_PML_BASE_SEND_BUFFERED && mode != MCA_PML_BASE_SEND_SYNCHRONOUS;
+}
+
 int mca_pml_pvas_isend_init(const void *buf, size_t count, struct ompi_datatype_t *type, int dst,
 			    int tag, mca_pml_base_send_mode_t mode,
 			    struct ompi_communicator_t *comm, struct ompi_request_t **request)
@@ -343,9 +376,11 @@ int mca_pml_pvas_start_send(struct mca_pml_pvas_request *req)
 	return rc;
 }
 
-int mca_pml_pvas_isend(const void *buf, size_t count, struct ompi_datatype_t *type, int dst,
-		       int tag, mca_pml_base_send_mode_t mode, struct ompi_communicator_t *comm,
-		       struct ompi_request_t **request)
+/* A completed send has no status, so it needs no request of its own. */
+static __attribute__((noinline)) int
+isend_slowly(const void *buf, size_t count, struct ompi_datatype_t *type, int dst, int tag,
+	     mca_pml_base_send_mode_t mode, struct ompi_communicator_t *comm,
+	     struct ompi_request_t **request)
 {
 	struct mca_pml_pvas_comm *pc = mca_pml_pvas_owned(comm);
 	struct mca_pml_pvas_request *req;
@@ -353,21 +388,32 @@ int mca_pml_pvas_isend(const void *buf, size_t count, struct ompi_datatype_t *ty
 
 	if (!pc)
 		return component.ob1.pml_isend(buf, count, type, dst, tag, mode, comm, request);
-	/* A completed send has no status, so it needs no request of its own. */
 	*request = &ompi_request_empty;
 	if (mode == MCA_PML_BASE_SEND_BUFFERED)
 		return send_buffered(pc, buf, count, type, dst, tag);
-	left = mode == MCA_PML_BASE_SEND_SYNCHRONOUS ||
+	left = mode == MCA_PML_BASE_SEND_SYNCHRONOUS || is_better_left(type, count) ||
 	       (count * type->super.size > component.burst_limit && in_burst(pc, dst));
 	if (!left && send_now(pc, buf, count, type, dst, tag))
 		return OMPI_SUCCESS;
-	req = new_send(pc, buf, count, type, dst, tag, mode, false);
+	req = launch_new(pc, buf, count, type, dst, tag, mode, left);
 	if (!req)
 		return OMPI_ERR_OUT_OF_RESOURCE;
-	req->left = left;
 	*request = &req->super;
-	launch(req);
 	return OMPI_SUCCESS;
+}
+
+int mca_pml_pvas_isend(const void *buf, size_t count, struct ompi_datatype_t *type, int dst,
+		       int tag, mca_pml_base_send_mode_t mode, struct ompi_communicator_t *comm,
+		       struct ompi_request_t **request)
+{
+	struct mca_pml_pvas_comm *pc = mca_pml_pvas_owned(comm);
+
+	if (pc && is_simple(mode) && count * type->super.size <= component.burst_limit &&
+	    send_now(pc, buf, count, type, dst, tag)) {
+		*request = &ompi_request_empty;
+		return OMPI_SUCCESS;
+	}
+	return isend_slowly(buf, count, type, dst, tag, mode, comm, request);
 }
 
 int mca_pml_pvas_send(const void *buf, size_t count, struct ompi_datatype_t *type, int dst,
@@ -375,16 +421,17 @@ int mca_pml_pvas_send(const void *buf, size_t count, struct ompi_datatype_t *typ
 {
 	struct mca_pml_pvas_comm *pc = mca_pml_pvas_owned(comm);
 	struct mca_pml_pvas_request *req;
+	bool left;
 
 	if (!pc)
 		return component.ob1.pml_send(buf, count, type, dst, tag, mode, comm);
 	if (mode == MCA_PML_BASE_SEND_BUFFERED)
 		return send_buffered(pc, buf, count, type, dst, tag);
-	if (mode != MCA_PML_BASE_SEND_SYNCHRONOUS && send_now(pc, buf, count, type, dst, tag))
+	left = mode == MCA_PML_BASE_SEND_SYNCHRONOUS || is_better_left(type, count);
+	if (!left && send_now(pc, buf, count, type, dst, tag))
 		return OMPI_SUCCESS;
-	req = new_send(pc, buf, count, type, dst, tag, mode, false);
+	req = launch_new(pc, buf, count, type, dst, tag, mode, left);
 	if (!req)
 		return OMPI_ERR_OUT_OF_RESOURCE;
-	launch(req);
 	return mca_pml_pvas_wait_and_free(req, MPI_STATUS_IGNORE);
 }

@@ -8,6 +8,10 @@
 
 #define LEVELS MCA_PML_PVAS_LEVELS
 
+#define LINE 64
+#define TINY 16
+
+
 /* ---- the layout of a message ---- */
 
 /* A loop around all others. One level stays free for match_blocks(). */
@@ -65,6 +69,9 @@ bool mca_pml_pvas_find_strides(const struct ompi_datatype_t *type, size_t count,
 		.block = desc[loops].elem.blocklen *
 			 opal_datatype_basicDatatypes[desc[loops].elem.common.type]->size,
 	};
+	/* That of MPI_LB and MPI_UB has no bytes. */
+	if (!s->block)
+		return false;
 	fits = add_level(s, &levels, desc[loops].elem.count, desc[loops].elem.extent);
 	for (i = loops; i && fits; i--)
 		fits = add_level(s, &levels, desc[i - 1].loop.loops, desc[i - 1].loop.extent);
@@ -117,25 +124,43 @@ static ptrdiff_t find_block(const struct mca_pml_pvas_strides *s, size_t nr, siz
 
 /*
  * Processors find out by themselves which lines come next if the steps are small. With long
- * ones, ask for those of a block so far ahead: this is no access, so any address will do.
+ * ones, ask for those of a block so far ahead, if there are more than a cache holds.
  */
 #define LONG_STEP 512
+#define MANY 1024
 #define AHEAD 32
+
+static inline __attribute__((always_inline)) void
+copy_row_so(char *to, ptrdiff_t to_step, const char *from, ptrdiff_t from_step, size_t nr,
+	    size_t block, bool far_to, bool far_from)
+{
+	for (; nr > AHEAD && (far_to || far_from); nr--, to += to_step, from += from_step) {
+		if (far_from)
+			__builtin_prefetch(from + AHEAD * from_step);
+		if (far_to)
+			mca_pml_pvas_prefetch_for_store(to + AHEAD * to_step);
+		memcpy(to, from, block);
+	}
+	for (; nr; nr--, to += to_step, from += from_step)
+		memcpy(to, from, block);
+}
 
 static inline __attribute__((always_inline)) void copy_row(char *to, ptrdiff_t to_step,
 							   const char *from, ptrdiff_t from_step,
 							   size_t nr, size_t block)
 {
-	if (labs(to_step) < LONG_STEP && labs(from_step) < LONG_STEP) {
-		for (; nr; nr--, to += to_step, from += from_step)
-			memcpy(to, from, block);
-		return;
-	}
-	for (; nr; nr--, to += to_step, from += from_step) {
-		__builtin_prefetch(from + AHEAD * from_step);
-		mca_pml_pvas_prefetch_for_store(to + AHEAD * to_step);
-		memcpy(to, from, block);
-	}
+	const bool many = nr >= MANY;
+	const bool far_to = many && labs(to_step) >= LONG_STEP;
+	const bool far_from = many && labs(from_step) >= LONG_STEP;
+
+	if (far_to && far_from)
+		copy_row_so(to, to_step, from, from_step, nr, block, true, true);
+	else if (far_to)
+		copy_row_so(to, to_step, from, from_step, nr, block, true, false);
+	else if (far_from)
+		copy_row_so(to, to_step, from, from_step, nr, block, false, true);
+	else
+		copy_row_so(to, to_step, from, from_step, nr, block, false, false);
 }
 
 /* Of the usual lengths without a call for each block */
@@ -183,4 +208,49 @@ void mca_pml_pvas_copy_blocks(char *to, const struct mca_pml_pvas_strides *to_st
 		first += row;
 		nr -= row;
 	}
+}
+
+/* ---- packing ---- */
+
+/* The layout, and that of the packed data in the same blocks. False: of another kind */
+static bool find_packed(const struct ompi_datatype_t *type, size_t count, size_t bytes,
+			struct mca_pml_pvas_strides *layout, struct mca_pml_pvas_strides *packed)
+{
+	if (!bytes || !mca_pml_pvas_find_strides(type, count, layout) || bytes % layout->block)
+		return false;
+	*packed = (struct mca_pml_pvas_strides) { .block = bytes, .n = { 1, 1, 1, 1 } };
+	return mca_pml_pvas_match_blocks(layout, packed);
+}
+
+void mca_pml_pvas_pack(void *to, size_t bytes, const void *buf, size_t count,
+		       const struct ompi_datatype_t *type)
+{
+	struct mca_pml_pvas_strides layout, packed;
+
+	if (find_packed(type, count, bytes, &layout, &packed))
+		mca_pml_pvas_copy_blocks(to, &packed, buf, &layout, 0, bytes / layout.block);
+	else
+		mca_coll_pvas_copy_data(to, bytes, &ompi_mpi_byte.dt, buf, count, type);
+}
+
+void mca_pml_pvas_unpack(const void *from, size_t bytes, void *buf, size_t count,
+			 const struct ompi_datatype_t *type)
+{
+	struct mca_pml_pvas_strides layout, packed;
+
+	if (find_packed(type, count, bytes, &layout, &packed))
+		mca_pml_pvas_copy_blocks(buf, &layout, from, &packed, 0, bytes / layout.block);
+	else
+		mca_coll_pvas_copy_data(buf, count, type, from, bytes, &ompi_mpi_byte.dt);
+}
+
+/* ---- leaving in place ---- */
+
+/* Tiny blocks far apart: two ranks that copy at a time are faster than one that packs. */
+bool mca_pml_pvas_is_scattered(const struct ompi_datatype_t *type, size_t count)
+{
+	struct mca_pml_pvas_strides s;
+
+	return mca_pml_pvas_find_strides(type, count, &s) && s.block <= TINY &&
+	       labs(s.step[0]) >= LINE;
 }

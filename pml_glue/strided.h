@@ -30,6 +30,7 @@ struct mca_pml_pvas_strides {
 /* False: a layout of another kind */
 bool mca_pml_pvas_find_strides(const struct ompi_datatype_t *type, size_t count,
 			       struct mca_pml_pvas_strides *strides);
+bool mca_pml_pvas_is_scattered(const struct ompi_datatype_t *type, size_t count);
 /* Split the larger blocks of the two, so that both have blocks of one length. */
 bool mca_pml_pvas_match_blocks(struct mca_pml_pvas_strides *a, struct mca_pml_pvas_strides *b);
 /* @nr blocks from block @first on */

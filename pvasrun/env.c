@@ -118,6 +118,29 @@ int env_set_ranked(struct env *env, const char *name, uint32_t rank0)
 	return 0;
 }
 
+static bool is_exported(const struct app *app, const char *name)
+{
+	unsigned int i;
+
+	for (i = 0; i < app->nr_exports; i++)
+		if (same_name(app->exports[i], name))
+			return true;
+	return false;
+}
+
+int env_set_pagers(struct env *env, const struct app *app)
+{
+	/* git's and systemd's settings have precedence over PAGER, and so have their defaults */
+	static const char *const names[] = { "PAGER", "GIT_PAGER", "MANPAGER", "SYSTEMD_PAGER" };
+	unsigned int i;
+	int err = 0;
+
+	for (i = 0; i < sizeof(names) / sizeof(names[0]) && !err; i++)
+		if (!is_exported(app, names[i]))
+			err = env_set(env, names[i], "cat");
+	return err;
+}
+
 void env_drop(struct env *env, const char *prefix, const char *except)
 {
 	char **from, **to = env->vars;

@@ -32,6 +32,9 @@ int env_init(struct env *env, char *const *inherited, const struct app *app,
 int env_set(struct env *env, const char *name, const char *value);
 int env_default(struct env *env, const char *name, const char *value);
 
+/* No program is to start a pager; those variables that -x names are left as they are. */
+int env_set_pagers(struct env *env, const struct app *app);
+
 /* A variable whose value is @rank0 plus the task's rank */
 int env_set_ranked(struct env *env, const char *name, uint32_t rank0);
 

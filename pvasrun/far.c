@@ -245,8 +245,8 @@ static void on_death(struct event *event, uint32_t what)
 	(void)what;
 	if (read(event->fd, &count, sizeof(count)) != sizeof(count))
 		return;
-	report_error("far memory: %s: the job ends", death.why);
 	job_end(death.job, STATUS_FAILED);
+	report_error("far memory: %s: the job ends", death.why);
 }
 
 int far_watch(struct loop *loop, struct job *job)

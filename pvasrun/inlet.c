@@ -10,22 +10,32 @@
 #include <unistd.h>
 
 #include "late_close.h"
+#include "reader.h"
 
 void inlet_open(struct inlet *inlet, int fd)
 {
-	inlet->fd = fd;
-	reopen_nonblocking(&inlet->file, fd, O_RDONLY);
+	*inlet = (struct inlet){ .fd = fd, .file = REOPENED_NONE, .reader = FILE_CHILD_NONE };
+	if (!file_child_wanted(fd) || reader_begin(&inlet->reader, fd))
+		reopen_nonblocking(&inlet->file, fd, O_RDONLY);
 }
 
 void inlet_close(struct inlet *inlet)
 {
 	reopened_close(&inlet->file);
+	file_child_close(&inlet->reader);
+}
+
+int inlet_watched(const struct inlet *inlet)
+{
+	return inlet->reader.end >= 0 ? inlet->reader.end : inlet->fd;
 }
 
 ssize_t inlet_read(const struct inlet *inlet, char *bytes, size_t len)
 {
 	ssize_t n;
 
+	if (inlet->reader.end >= 0)
+		return reader_read(&inlet->reader, bytes, len);
 	if (inlet->file.own >= 0)
 		return read(inlet->file.own, bytes, len);
 	if (inlet->file.pipe[0] >= 0) {

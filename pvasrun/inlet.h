@@ -6,17 +6,22 @@
 #include <stddef.h>
 #include <sys/types.h>
 
+#include "file_child.h"
 #include "reopen.h"
 
 struct inlet {
 	int fd;
 	struct reopened file;
+	struct file_child reader;	/* of a file whose server may not answer */
 };
 
 void inlet_open(struct inlet *inlet, int fd);
 void inlet_close(struct inlet *inlet);
 
-/* As read(). -1 with EAGAIN: somebody else who reads the file was faster. */
+/* To be watched for input */
+int inlet_watched(const struct inlet *inlet);
+
+/* As read(), of READER_MAX bytes or more. -1 with EAGAIN: somebody else who reads it was faster. */
 ssize_t inlet_read(const struct inlet *inlet, char *bytes, size_t len);
 
 #endif

@@ -10,7 +10,10 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
+
+#include "report.h"
 
 static void feed_close(struct feed *feed)
 {
@@ -64,6 +67,9 @@ static void read_chunk(struct input *input)
 	n = inlet_read(&input->inlet, input->chunk, sizeof(input->chunk));
 	if (n < 0 && (errno == EINTR || errno == EAGAIN))
 		return;
+	if (n < 0)
+		report_error("cannot read standard input, which ends here for the tasks: %s",
+			     strerror(errno));
 	if (n <= 0) {
 		input->eof = true;
 		input->len = 0;
@@ -120,11 +126,12 @@ int input_open(struct input *input, struct loop *loop, unsigned int tasks)
 	unsigned int rank;
 
 	*input = (struct input){ .loop = loop, .nr_feeds = tasks };
-	input->event = (struct event){ .fd = STDIN_FILENO, .ready = stdin_ready };
 	input->feeds = calloc(tasks, sizeof(*input->feeds));
 	if (!input->feeds)
 		return -ENOMEM;
 	inlet_open(&input->inlet, STDIN_FILENO);
+	input->event.fd = inlet_watched(&input->inlet);
+	input->event.ready = stdin_ready;
 	for (rank = 0; rank < tasks; rank++) {
 		input->feeds[rank].input = input;
 		input->feeds[rank].event = (struct event){ .fd = -1, .ready = feed_ready };

@@ -105,6 +105,14 @@ void job_kill(struct job *job, int signo, bool own_groups_only)
 	}
 }
 
+void job_signal(const struct job *job, unsigned int rank, int signo)
+{
+	const struct task *task = &job->tasks[rank];
+
+	if (task->pid && !task->ended)
+		kill_task(task, signo, false);
+}
+
 /* ---- the end ---- */
 
 void job_end(struct job *job, int status)
@@ -192,12 +200,12 @@ static void task_failed(struct job *job, unsigned int rank, int wait_status)
 			job_end_after(job, job->interrupt);
 		return;
 	}
+	if (!job->opt->no_kill)
+		job_end(job, job->status);
 	report_failure(rank, task->pid, task->app->argv[0], wait_status);
 	condition = first ? program_condition(task->app->path) : NULL;
 	if (condition)
 		report_warning("%s: can be a task, but %s", task->app->argv[0], condition);
-	if (!job->opt->no_kill)
-		job_end(job, job->status);
 }
 
 void job_ended_early(struct job *job, unsigned int rank, const char *how)
@@ -206,8 +214,8 @@ void job_ended_early(struct job *job, unsigned int rank, const char *how)
 
 	if (job->ending)
 		return;
-	report_error("rank %u (pid %d, %s) exited %s", rank, task->pid, task->app->argv[0], how);
 	job_end(job, STATUS_FAILED);
+	report_error("rank %u (pid %d, %s) exited %s", rank, task->pid, task->app->argv[0], how);
 }
 
 /*
@@ -389,20 +397,20 @@ void job_reap_ending(struct job *job, unsigned int rank)
 
 static void timeout_expired(struct job *job)
 {
-	report_error("--timeout %s: the time is over, ending %u tasks", job->opt->timeout_text,
-		     job->live);
 	job->failed = false;	/* with --no-kill a task may have failed before */
 	job_end(job, STATUS_TIMEOUT);
+	report_error("--timeout %s: the time is over, ending %u tasks", job->opt->timeout_text,
+		     job->live);
 }
 
 static void kill_rest(struct job *job)
 {
-	report_note("%u tasks did not end in time: killing them", job->live);
 	if (job->interrupt)
 		record_signal(job, job->interrupt);
 	job->kill_at = 0;
 	job->leave_at = now_ms() + KILLED_MS;
 	job_kill(job, SIGKILL, false);
+	report_note("%u tasks did not end in time: killing them", job->live);
 }
 
 /*

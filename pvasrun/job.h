@@ -97,7 +97,13 @@ void job_resolve_exits(struct job *job);
 /* Send a signal to all tasks; with @own_groups_only not to those in pvasrun's group. */
 void job_kill(struct job *job, int signo, bool own_groups_only);
 
-/* End all tasks: SIGTERM, and SIGKILL after GRACE_MS. */
+/* Send a signal to one, unless it has ended. */
+void job_signal(const struct job *job, unsigned int rank, int signo);
+
+/*
+ * End all tasks: SIGTERM, and SIGKILL after GRACE_MS. Before a message tells why: another writer
+ * to the same file can hold that up.
+ */
 void job_end(struct job *job, int status);
 
 /* @signo, by which the user asks the job to end, was forwarded to the tasks. */

@@ -15,6 +15,7 @@
 #include "precheck.h"
 #include "ask.h"
 #include "diagnose.h"
+#include "reopen.h"
 #include "report.h"
 
 #define MAX_SKIPPED 2
@@ -129,7 +130,8 @@ static bool wants_own_group(const struct launcher *launcher, unsigned int rank)
 {
 	const struct options *opt = launcher->opt;
 
-	return !(opt->stdin_to == STDIN_RANK && opt->stdin_rank == rank && isatty(STDIN_FILENO));
+	return !(opt->stdin_to == STDIN_RANK && opt->stdin_rank == rank &&
+		 is_terminal(STDIN_FILENO));
 }
 
 static bool have_terminal(void)
@@ -242,11 +244,11 @@ static int launch_one(const struct launcher *launcher, struct start *start, stru
 		env_set_rank(env, rank);
 		err = spawn(launcher, start, env, rank);
 	}
-	if (err)
-		report_start_error(launcher, rank, err);
-	close_streams(start);
-	if (err)
+	if (err) {
 		job_end(launcher->job, precheck_status(err));
+		report_start_error(launcher, rank, err);
+	}
+	close_streams(start);
 	return err;
 }
 
@@ -259,6 +261,15 @@ static bool handle_events(const struct launcher *launcher, unsigned int rank)
 	if (launcher->job->interrupt)
 		job_end_after(launcher->job, launcher->job->interrupt);
 	return !launcher->job->ending;
+}
+
+/*
+ * On a terminal programs start a pager, which reads keys from /dev/tty if there is one; to the
+ * file or pipe that the user has named, they would not.
+ */
+static bool needs_no_pager(const struct launcher *launcher, const struct start *start)
+{
+	return launcher->output->pty && launcher->opt->pty == PTY_AUTO && start->terminal;
 }
 
 static int launch_app(const struct launcher *launcher, struct start *start, const struct app *app)
@@ -279,9 +290,11 @@ static int launch_app(const struct launcher *launcher, struct start *start, cons
 	/* hwloc in ranks would connect to an X server, which may be any user's process */
 	if (!err && launcher->opt->mpi != MPI_NONE)
 		err = env_default(&env, "HWLOC_COMPONENTS", "-gl");
+	if (!err && needs_no_pager(launcher, start))
+		err = env_set_pagers(&env, app);
 	if (err) {
-		report_start_error(launcher, app->first_rank, err);
 		job_end(launcher->job, STATUS_FAILED);
+		report_start_error(launcher, app->first_rank, err);
 		return err;
 	}
 	for (i = 0; i < app->tasks && !err; i++) {

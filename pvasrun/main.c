@@ -145,7 +145,7 @@ static int prepare(struct run *run)
 	if (!err)
 		err = signals_open(&run->signals, &run->loop, &run->job);
 	if (!err)
-		err = output_open(&run->output, &run->loop, run->opt);
+		err = output_open(&run->output, &run->loop, &run->job);
 	if (!err && run->opt->stdin_to == STDIN_ALL)
 		err = input_open(&run->input, &run->loop, run->opt->tasks);
 	if (err)
@@ -190,19 +190,16 @@ static void wait_for_tasks(struct run *run)
 			break;
 		until = left_report(&run->left, now, until);
 		loop_turn(&run->loop, wait_ms(now, or_report(now, until)));
-		if (!run->output.hung_up)
-			continue;
-		job_kill(&run->job, SIGPIPE, false);
-		output_hang_up(&run->output);
 	}
 }
 
 /*
  * A process that a task left running may keep the pipes open: do not wait for it. But
  * wait for a slow reader of pvasrun's own output, unless --timeout or a signal ends
- * that: after an earlier signal, @interrupt, it ends within GRACE_MS.
+ * that: after an earlier signal, @interrupt, it ends within GRACE_MS. Returns such a
+ * signal if output is lost by it, or 0.
  */
-static void drain_output(struct run *run, int interrupt)
+static int drain_output(struct run *run, int interrupt)
 {
 	struct job *job = &run->job;
 	int64_t until = now_ms() + DRAIN_MS, last = job->timeout_at, now;
@@ -226,9 +223,11 @@ static void drain_output(struct run *run, int interrupt)
 		}
 		loop_turn(&run->loop,
 			  wait_ms(now, run->output.finishing ? (last ? last : -1) : until));
-		if (run->output.hung_up)
-			output_hang_up(&run->output);
 	}
+	if (!job->interrupt || (!output_reading(&run->output) && !output_writing(&run->output)))
+		return 0;
+	report_error("output was not read: it is lost");
+	return job->interrupt;
 }
 
 static void start_tasks(struct run *run)
@@ -269,8 +268,9 @@ static int run_job(struct run *run)
 	again = orphans_end(&run->orphans);
 	if (again)
 		run->job.death_signal = interrupt = again;
-	if (output_forwards(&run->output))
-		drain_output(run, interrupt);
+	again = output_forwards(&run->output) ? drain_output(run, interrupt) : 0;
+	if (again && !run->job.failed)
+		run->job.death_signal = interrupt = again;
 	if (run->output.failed && !run->job.status)
 		run->job.status = STATUS_FAILED;
 	far_report();
@@ -279,6 +279,7 @@ static int run_job(struct run *run)
 		space_close(&run->space);
 		far_end();
 		report_flush();
+		output_close(&run->output);
 		signals_die_from(interrupt);
 	}
 	return run->job.status;

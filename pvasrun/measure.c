@@ -2,6 +2,7 @@
 /*
  * --check-run: run a program once as an ordinary process, and tell how large a partition it
  * needs. Its address space is read when it ends, by ptrace(2): a process that has ended has none.
+ * All threads are traced, because any of them can be the last, or call execve(2).
  */
 #include "measure.h"
 
@@ -57,6 +58,8 @@ static void set_signals(void)
 	sigaction(SIGQUIT, &ignore, NULL);
 }
 
+#define OPTIONS	(PTRACE_O_TRACEEXIT | PTRACE_O_TRACECLONE | PTRACE_O_TRACEEXEC | PTRACE_O_EXITKILL)
+
 /* Waits until it is traced, and becomes the program. */
 static void become(int go, char **argv)
 {
@@ -80,8 +83,7 @@ static int start(char **argv)
 		become(ends[0], argv);
 	}
 	close(ends[0]);
-	if (pid < 0 ||
-	    ptrace(PTRACE_SEIZE, pid, NULL, PTRACE_O_TRACEEXIT | PTRACE_O_EXITKILL) < 0)
+	if (pid < 0 || ptrace(PTRACE_SEIZE, pid, NULL, OPTIONS) < 0)
 		err = -errno;
 	running = pid > 0 ? pid : 0;
 	set_signals();
@@ -93,20 +95,32 @@ static int start(char **argv)
 	return err ? err : pid;
 }
 
-static uint64_t read_peak(pid_t pid)
+/* A number of /proc/TID/status; 0: there is none */
+static uint64_t read_status(pid_t tid, const char *format)
 {
 	char path[64], line[128];
-	uint64_t kib = 0;
+	uint64_t number = 0;
 	FILE *file;
 
-	snprintf(path, sizeof(path), "/proc/%d/status", pid);
+	snprintf(path, sizeof(path), "/proc/%d/status", tid);
 	file = fopen(path, "re");
 	if (!file)
 		return 0;
-	while (!kib && fgets(line, sizeof(line), file))
-		sscanf(line, "VmPeak: %" SCNu64, &kib);
+	while (!number && fgets(line, sizeof(line), file))
+		sscanf(line, format, &number);
 	fclose(file);
-	return kib << 10;
+	return number;
+}
+
+static uint64_t read_peak(pid_t tid)
+{
+	return read_status(tid, "VmPeak: %" SCNu64) << 10;
+}
+
+/* clone(2) can make processes that are traced like threads. */
+static bool is_thread_of(pid_t tid, pid_t pid)
+{
+	return tid == pid || read_status(tid, "Tgid: %" SCNu64) == (uint64_t)pid;
 }
 
 static uint64_t find_chosen(pid_t pid)
@@ -132,24 +146,37 @@ static bool stops(int sig)
 	return sig == SIGSTOP || sig == SIGTSTP || sig == SIGTTIN || sig == SIGTTOU;
 }
 
-/* Lets a stopped program go on; *@extent is set where it ends. */
-static void let_go_on(pid_t pid, int status, struct extent *extent)
+/* A program that a task executes is in the same partition. */
+static void add_extent(struct extent *extent, pid_t tid)
+{
+	uint64_t peak = read_peak(tid);
+
+	if (peak > extent->peak)
+		extent->peak = peak;
+	extent->chosen = find_chosen(tid);
+}
+
+/* Lets a stopped thread go on; *@extent is added to where it ends. */
+static void let_go_on(pid_t pid, pid_t tid, int status, struct extent *extent)
 {
 	int event = status >> 16, sig = WSTOPSIG(status);
 
-	if (event == PTRACE_EVENT_EXIT) {
-		extent->peak = read_peak(pid);
-		extent->chosen = find_chosen(pid);
+	if (!is_thread_of(tid, pid)) {
+		ptrace(PTRACE_DETACH, tid, NULL, event ? 0 : sig);
+		return;
 	}
+	if (event == PTRACE_EVENT_EXIT)
+		add_extent(extent, tid);
 	if (event == PTRACE_EVENT_STOP && stops(sig))
-		ptrace(PTRACE_LISTEN, pid, NULL, NULL);
+		ptrace(PTRACE_LISTEN, tid, NULL, NULL);
 	else
-		ptrace(PTRACE_CONT, pid, NULL, event ? 0 : sig);
+		ptrace(PTRACE_CONT, tid, NULL, event ? 0 : sig);
 }
 
 static int run(char **argv, struct extent *extent)
 {
 	int status, pid = start(argv);
+	pid_t tid;
 
 	*extent = (struct extent){ 0 };
 	if (pid < 0) {
@@ -157,15 +184,15 @@ static int run(char **argv, struct extent *extent)
 		return STATUS_FAILED;
 	}
 	for (;;) {
-		if (waitpid(pid, &status, __WALL) < 0) {
-			if (errno == EINTR)
-				continue;
+		tid = waitpid(-1, &status, __WALL);
+		if (tid < 0 && errno != EINTR) {
 			report_error("cannot wait for %s: %s", argv[0], strerror(errno));
 			return STATUS_FAILED;
 		}
-		if (!WIFSTOPPED(status))
+		if (tid > 0 && WIFSTOPPED(status))
+			let_go_on(pid, tid, status, extent);
+		else if (tid == pid)
 			break;
-		let_go_on(pid, status, extent);
 	}
 	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }

@@ -86,9 +86,9 @@ static void rank_aborted(void *arg, unsigned int rank, int code, const char *tex
 		return;
 	if (!strcmp(text, "N/A"))	/* Open MPI's text if there is none */
 		text = "";
+	job_end(mpi->job, abort_status(code));
 	report_error("rank %u (pid %d, %s) called MPI_Abort: code %d%s%s", rank, task->pid,
 		     task->app->argv[0], code, *text ? ", " : "", text);
-	job_end(mpi->job, abort_status(code));
 }
 
 static void spawn_refused(void *arg, unsigned int rank, const char *program)
@@ -102,10 +102,11 @@ static void spawn_refused(void *arg, unsigned int rank, const char *program)
 static void server_failed(void *arg, const char *why)
 {
 	struct mpi *mpi = arg;
+	const bool news = !mpi->job->ending;
 
-	if (!mpi->job->ending)
-		report_error("%s", why);
 	job_end(mpi->job, STATUS_FAILED);
+	if (news)
+		report_error("%s", why);
 }
 
 /* ---- the memory of the PMIx server ---- */
@@ -125,12 +126,13 @@ static void server_is_full(void *arg, unsigned int rank)
 {
 	struct mpi *mpi = arg;
 	const struct task *task = &mpi->job->tasks[rank];
+	const bool news = !mpi->job->ending;
 
-	if (!mpi->job->ending)
+	job_end(mpi->job, STATUS_FAILED);
+	if (news)
 		report_error("rank %u (pid %d, %s): the PMIx server takes no more: what ranks have put and published fills %zu MiB",
 			     rank, task->pid, task->app->argv[0],
 			     mpi->proxy.heap_max >> 20);
-	job_end(mpi->job, STATUS_FAILED);
 }
 
 /* ---- open and close ---- */

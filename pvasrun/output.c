@@ -12,6 +12,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -46,37 +47,35 @@ static void stream_close(struct stream *stream)
 	buffer_free(&stream->tagger.line);
 }
 
-/* A task that writes then gets SIGPIPE, as if it wrote to the reader itself. */
-static void sink_close_streams(struct sink *sink)
+/* @stream, a pseudo-terminal, has written to a reader that is gone. */
+static void stream_hang_up(struct stream *stream)
 {
-	struct output *output = sink->output;
-	unsigned int i;
-
-	for (i = 0; i < output->nr_streams; i++)
-		if (output->streams[i].sink == sink)
-			stream_close(&output->streams[i]);
+	job_signal(stream->output->job, stream->rank, SIGPIPE);
+	stream_close(stream);
 }
 
 /*
- * Writing to a pseudo-terminal whose other end is closed fails with EIO, without
- * SIGPIPE. So it stays open until pvasrun has sent that signal.
+ * A task that writes from now on gets SIGPIPE, as if it wrote to the reader itself. Writing to
+ * a pseudo-terminal whose other end is closed fails with EIO instead: so these stay open until
+ * bytes come, and pvasrun sends that signal. Some may have come already.
  */
 static void sink_break(struct sink *sink)
 {
 	struct output *output = sink->output;
+	unsigned int i;
 
 	sink->broken = true;
 	buffer_free(&sink->queue);
-	if (output->pty && sink == &output->sinks[0])
-		output->hung_up = true;
-	else
-		sink_close_streams(sink);
-}
+	for (i = 0; i < output->nr_streams; i++) {
+		struct stream *stream = &output->streams[i];
 
-void output_hang_up(struct output *output)
-{
-	output->hung_up = false;
-	sink_close_streams(&output->sinks[0]);
+		if (stream->sink != sink || stream->event.fd < 0)
+			continue;
+		if (!stream->pty)
+			stream_close(stream);
+		else if (stream->queued > sink->written)
+			stream_hang_up(stream);
+	}
 }
 
 /*
@@ -100,6 +99,12 @@ static bool sink_blocked(const struct sink *sink)
 	return sink->output->midline && sink->output->midline != sink;
 }
 
+static void sink_failed(struct sink *sink, int err)
+{
+	report_error("cannot write the tasks' output: %s", strerror(err));
+	sink->output->failed = true;
+}
+
 static void sink_write(struct sink *sink)
 {
 	struct buffer *queue = &sink->queue;
@@ -110,10 +115,8 @@ static void sink_write(struct sink *sink)
 	if (n < 0) {
 		if (errno == EINTR || errno == EAGAIN)
 			return;
-		if (errno != EPIPE) {
-			report_error("cannot write the tasks' output: %s", strerror(errno));
-			sink->output->failed = true;
-		}
+		if (errno != EPIPE)
+			sink_failed(sink, errno);
 		sink->output->midline = NULL;
 		sink_break(sink);
 		return;
@@ -121,6 +124,7 @@ static void sink_write(struct sink *sink)
 	ends = n && buffer_head(queue)[n - 1] == '\n';
 	sink->output->midline = ends ? NULL : sink;
 	buffer_take(queue, n);
+	sink->written += (uint64_t)n;
 }
 
 /* Watch sinks that have something to write, and pause the streams if that is too much. */
@@ -200,10 +204,22 @@ static bool stream_is_finished(struct stream *stream, ssize_t n)
 	return stream->output->finishing && (stream->left <= 0 || !has_input(stream->event.fd));
 }
 
+static void stream_take(struct stream *stream, const char *bytes, size_t len)
+{
+	struct buffer *queue = &stream->sink->queue;
+	const size_t before = buffer_len(queue);
+
+	if (stream->output->tag)
+		check_added(tagger_feed(&stream->tagger, bytes, len, queue));
+	else
+		check_added(buffer_add(queue, bytes, len));
+	if (buffer_len(queue) > before)
+		stream->queued = stream->sink->written + buffer_len(queue);
+}
+
 static void stream_ready(struct event *event, uint32_t what)
 {
 	struct stream *stream = (struct stream *)event;
-	struct buffer *queue = &stream->sink->queue;
 	static char bytes[READ_SIZE];	/* the stack may be that small */
 	ssize_t n;
 
@@ -216,10 +232,12 @@ static void stream_ready(struct event *event, uint32_t what)
 	if (n < 0 && (errno == EAGAIN || errno == EINTR) &&
 	    !stream_is_finished(stream, sizeof(bytes)))
 		return;
-	if (n > 0 && stream->output->tag)
-		check_added(tagger_feed(&stream->tagger, bytes, n, queue));
-	else if (n > 0)
-		check_added(buffer_add(queue, bytes, n));
+	if (n > 0 && stream->sink->broken) {
+		stream_hang_up(stream);
+		return;
+	}
+	if (n > 0)
+		stream_take(stream, bytes, (size_t)n);
 	if (n <= 0 || stream_is_finished(stream, n))
 		stream_finish(stream);
 	write_files(stream->output);
@@ -292,22 +310,23 @@ int output_attach(struct output *output, unsigned int rank, int fds[static 2])
 
 /* ---- open and close ---- */
 
-static void sink_open(struct output *output, struct sink *sink, int fd)
+static void sink_open(struct output *output, struct sink *sink, int fd, struct sink *other)
 {
 	*sink = (struct sink){ .output = output };
-	outlet_open(&sink->outlet, fd);
-	sink->event = (struct event){ .fd = fd, .ready = sink_ready };
+	outlet_open(&sink->outlet, fd, other ? &other->outlet : NULL);
+	sink->event = (struct event){ .fd = outlet_watched(&sink->outlet), .ready = sink_ready };
 	sink->pollable = loop_watch(output->loop, &sink->event, EPOLLOUT) != -EPERM;
 	loop_forget(output->loop, &sink->event);
 }
 
-int output_open(struct output *output, struct loop *loop, const struct options *opt)
+int output_open(struct output *output, struct loop *loop, struct job *job)
 {
+	const struct options *opt = job->opt;
 	unsigned int i;
 	int err;
 
 	*output = (struct output){
-		.loop = loop, .nr_streams = 2 * opt->tasks,
+		.loop = loop, .job = job, .nr_streams = 2 * opt->tasks,
 		.tag = opt->tag_output, .pty = pty_wanted(opt),
 		.pty_optional = opt->pty == PTY_AUTO,
 	};
@@ -322,11 +341,12 @@ int output_open(struct output *output, struct loop *loop, const struct options *
 	for (i = 0; i < output->nr_streams; i++) {
 		output->streams[i].output = output;
 		output->streams[i].sink = &output->sinks[i % 2];
+		output->streams[i].rank = i / 2;
 		output->streams[i].event.fd = -1;
 		output->streams[i].pty_end = -1;
 	}
-	for (i = 0; i < 2; i++)
-		sink_open(output, &output->sinks[i], STDOUT_FILENO + i);
+	sink_open(output, &output->sinks[0], STDOUT_FILENO, NULL);
+	sink_open(output, &output->sinks[1], STDERR_FILENO, &output->sinks[0]);
 	return loop_watch(loop, &output->streams_loop.self, EPOLLIN);
 }
 
@@ -380,7 +400,32 @@ bool output_reading(const struct output *output)
 	return output->open_streams;
 }
 
-bool output_writing(const struct output *output)
+/* Has a child written all, too, where one writes? The last bytes are in the queue before. */
+static bool sink_has_finished(struct sink *sink)
 {
-	return buffer_len(&output->sinks[0].queue) || buffer_len(&output->sinks[1].queue);
+	int err;
+
+	if (sink->broken)
+		return true;
+	if (!sink->finished)
+		outlet_finish(&sink->outlet);
+	sink->finished = true;
+	err = outlet_finished(&sink->outlet);
+	if (err < 0) {
+		if (!sink->event.watched)
+			loop_watch(sink->output->loop, &sink->event, EPOLLRDHUP);
+		return false;
+	}
+	if (err)
+		sink_failed(sink, err);
+	sink->broken = true;
+	return true;
+}
+
+bool output_writing(struct output *output)
+{
+	if (buffer_len(&output->sinks[0].queue) || buffer_len(&output->sinks[1].queue))
+		return true;
+	return !output->open_streams &&
+	       !(sink_has_finished(&output->sinks[0]) & sink_has_finished(&output->sinks[1]));
 }

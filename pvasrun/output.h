@@ -6,7 +6,7 @@
 #include <stdbool.h>
 
 #include "event.h"
-#include "options.h"
+#include "job.h"
 #include "outlet.h"
 #include "tagger.h"
 
@@ -16,8 +16,10 @@ struct sink {
 	struct outlet outlet;
 	struct output *output;
 	struct buffer queue;	/* not yet written */
+	uint64_t written;	/* bytes, of all that were in the queue */
 	bool pollable;		/* false: a regular file, which epoll refuses */
 	bool broken;		/* its reader has closed it */
+	bool finished;		/* nothing is written to it any more */
 };
 
 /* One output of one task */
@@ -26,6 +28,8 @@ struct stream {
 	struct output *output;
 	struct sink *sink;
 	struct tagger tagger;
+	unsigned int rank;
+	uint64_t queued;	/* its last byte is before this one of all that are in the queue */
 	bool pty;		/* it is a pseudo-terminal, */
 	int pty_end;		/* and this the task's end of it, until all tasks have ended; -1 */
 	ssize_t left;		/* output_finish_reading(): so many bytes, at most */
@@ -33,6 +37,7 @@ struct stream {
 
 struct output {
 	struct loop *loop;
+	struct job *job;
 	struct loop streams_loop;	/* of all streams, to pause them together */
 	struct sink sinks[2];
 	struct sink *midline;	/* has written part of a line, which it must end first */
@@ -45,10 +50,9 @@ struct output {
 	bool pty_failed;
 	bool failed;		/* output was lost, and not because its reader ended */
 	bool finishing;		/* see output_finish_reading() */
-	bool hung_up;		/* the reader of these is gone: see output_hang_up() */
 };
 
-int output_open(struct output *output, struct loop *loop, const struct options *opt);
+int output_open(struct output *output, struct loop *loop, struct job *job);
 void output_close(struct output *output);
 
 /*
@@ -56,9 +60,6 @@ void output_close(struct output *output);
  * standard output and error, to be closed after the start; -1: inherit pvasrun's own.
  */
 int output_attach(struct output *output, unsigned int rank, int fds[static 2]);
-
-/* After the tasks got SIGPIPE, for the reader is gone: close their pseudo-terminals. */
-void output_hang_up(struct output *output);
 
 /* Does any output go through pvasrun? */
 static inline bool output_forwards(const struct output *output)
@@ -75,8 +76,8 @@ void output_tasks_ended(struct output *output);
  */
 void output_finish_reading(struct output *output);
 
-/* Are there open streams, or lines not yet written? */
+/* Are there open streams, or lines not yet written? Without open streams these are the last. */
 bool output_reading(const struct output *output);
-bool output_writing(const struct output *output);
+bool output_writing(struct output *output);
 
 #endif

@@ -440,6 +440,8 @@ int pmi1_prepare_rank(struct pmi1 *pmi, unsigned int rank)
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) < 0)
 		return -errno;
 	setsockopt(ends[0], SOL_SOCKET, SO_PASSCRED, &on, sizeof(on));
+	/* Else an urgent byte, which only MSG_OOB reads, keeps the socket readable for ever. */
+	setsockopt(ends[0], SOL_SOCKET, SO_OOBINLINE, &on, sizeof(on));
 	event->fd = ends[0];
 	pmi->child_fd = ends[1];
 	fcntl(ends[0], F_SETFL, O_NONBLOCK);

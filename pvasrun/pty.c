@@ -17,13 +17,18 @@
 #include <termios.h>
 #include <unistd.h>
 
+#include "reopen.h"
+
 /* A file or pipe, which libc would write in blocks */
 static bool is_kept(int fd)
 {
 	const dev_t null = makedev(1, 3);
+	const mode_t type = descriptor_type(fd);
 	struct stat st;
 
-	return !fstat(fd, &st) && !(S_ISCHR(st.st_mode) && st.st_rdev == null) && !isatty(fd);
+	if (!S_ISCHR(type))
+		return type;
+	return !fstat(fd, &st) && st.st_rdev != null && !isatty(fd);
 }
 
 /* As mpirun does; but tasks write to pvasrun's own terminal themselves. */

@@ -3,12 +3,26 @@
 #include "reopen.h"
 
 #include <fcntl.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <sys/ioctl.h>
-#include <sys/stat.h>
 #include <termios.h>
 #include <unistd.h>
+
+mode_t descriptor_type(int fd)
+{
+	struct statx stx;
+	struct stat st;
+
+	if (!statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_TYPE, &stx))
+		return stx.stx_mode & S_IFMT;
+	/* some sandboxes refuse the newer call */
+	return fstat(fd, &st) < 0 ? 0 : st.st_mode & S_IFMT;
+}
+
+bool is_terminal(int fd)
+{
+	return S_ISCHR(descriptor_type(fd)) && isatty(fd);
+}
 
 /* /dev/tty has another number than the terminal it stands for. */
 static bool is_same_terminal(int a, int b)
@@ -34,15 +48,15 @@ static int open_controlling_terminal(int fd, int flags)
 void reopen_nonblocking(struct reopened *r, int fd, int access)
 {
 	int flags = access | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
+	const mode_t type = descriptor_type(fd);
 	char path[40];
-	struct stat st;
 
 	*r = (struct reopened)REOPENED_NONE;
-	if (fstat(fd, &st) < 0 || !(S_ISFIFO(st.st_mode) || isatty(fd)))
+	if (!S_ISFIFO(type) && !is_terminal(fd))
 		return;
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
 	r->own = open(path, flags);
-	if (r->own < 0 && !S_ISFIFO(st.st_mode))
+	if (r->own < 0 && !S_ISFIFO(type))
 		r->own = open_controlling_terminal(fd, flags);
 	else if (r->own < 0 && pipe2(r->pipe, O_CLOEXEC | O_NONBLOCK) < 0)
 		r->pipe[0] = r->pipe[1] = -1;

@@ -48,7 +48,17 @@ bool report_waits(void)
 	return false;
 }
 
-/* Continues as long as the reader makes progress. */
+static bool finished(void)
+{
+	static bool finishing;
+
+	if (!finishing)
+		outlet_finish(&outlet);
+	finishing = true;
+	return outlet_finished(&outlet) >= 0;
+}
+
+/* At the end of pvasrun. Continues as long as the reader makes progress. */
 void report_flush(void)
 {
 	int64_t until = now_ms() + FLUSH_MS;
@@ -56,13 +66,14 @@ void report_flush(void)
 
 	while (now_ms() < until) {
 		before = buffer_len(&waiting);
-		if (!report_waits())
+		if (!report_waits() && finished())
 			return;
 		if (buffer_len(&waiting) < before)
 			until = now_ms() + FLUSH_MS;
 		usleep(10000);
 	}
 	buffer_free(&waiting);
+	outlet_close(&outlet);
 }
 
 static void put(const char *text, size_t len)
@@ -79,7 +90,7 @@ void report_setup(bool be_verbose, bool be_quiet)
 	debugging = debug && *debug && strcmp(debug, "0") != 0;
 	verbose = be_verbose || debugging;
 	quiet = be_quiet;
-	outlet_open(&outlet, STDERR_FILENO);
+	outlet_open(&outlet, STDERR_FILENO, NULL);
 }
 
 static void progress_clear(void)
@@ -187,7 +198,7 @@ const char *size_text(uint64_t bytes, char buf[static 24])
 
 void progress_begin(void)
 {
-	progress_wanted = !quiet && isatty(STDERR_FILENO);
+	progress_wanted = !quiet && is_terminal(STDERR_FILENO);
 	progress_next = now_ms() + PROGRESS_AFTER_MS;
 }
 
@@ -211,7 +222,7 @@ void progress_line(const char *text)
 {
 	char line[160];
 
-	if (!verbose || !isatty(STDERR_FILENO) || report_waits())
+	if (!verbose || !is_terminal(STDERR_FILENO) || report_waits())
 		return;
 	snprintf(line, sizeof(line), "\r\033[K pvasrun: %s", text);
 	put(line, strlen(line));

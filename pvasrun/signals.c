@@ -129,8 +129,8 @@ static void handle_end_request(struct job *job, int signo, bool own_groups_only)
 		return;
 	}
 	if (again || job->ending) {
-		report_note("second signal: killing %u tasks", job->live);
 		job_kill_now(job, signo);
+		report_note("second signal: killing %u tasks", job->live);
 		return;
 	}
 	job_interrupted(job, signo);

@@ -18,6 +18,9 @@
 #include "pvas_test.h"
 
 #define PARAM "/sys/module/pvas/parameters/"
+/* A user who logs in */
+#define LOGIN 12345
+#define LOGIN_TEXT "12345"
 #define PAGE 4096UL
 #define RW (PROT_READ | PROT_WRITE)
 
@@ -125,13 +128,13 @@ static int as_user_in_container(void *arg)
 /* A user who has logged in, and has become another one */
 static int as_login(void *arg)
 {
-	return pt_write_file("/proc/self/loginuid", "12345") ? -ENOTSUP : as_user(arg);
+	return pt_write_file("/proc/self/loginuid", LOGIN_TEXT) ? -ENOTSUP : as_user(arg);
 }
 
 /* The same, in a user namespace of that one's */
 static int as_login_in_namespace(void *arg)
 {
-	return pt_write_file("/proc/self/loginuid", "12345") ? -ENOTSUP : as_user_in_namespace(arg);
+	return pt_write_file("/proc/self/loginuid", LOGIN_TEXT) ? -ENOTSUP : as_user_in_namespace(arg);
 }
 
 /* It does not set limits any more. */
@@ -354,7 +357,7 @@ PVAS_TEST(share_of_ids_of_a_container)
  */
 PVAS_TEST(share_of_a_login)
 {
-	uid_t uids[] = { 100001, 100002, 100003 };
+	uid_t uids[] = { 100001, 100002, 100003 }, itself = LOGIN;
 	int fd = pt_open(), go[2] = { -1, -1 }, i;
 	char own[32];
 	pid_t greedy[2];
@@ -375,6 +378,10 @@ PVAS_TEST(share_of_a_login)
 	EXPECT_EQ(-ENOSPC, pt_in_child(as_login_in_namespace, &uids[2]));
 	EXPECT_EQ(0, *made);
 	EXPECT_EQ(0, one_as(uids[2]));
+	/* Anybody without a login can have chosen this one: its user has a share all the same. */
+	*made = 0;
+	EXPECT_EQ(-ENOSPC, pt_in_child(as_login, &itself));
+	EXPECT_EQ(5, *made);
 	/* Each has the descriptors of those before it. */
 	while (i--) {
 		close(go[i]);
@@ -388,7 +395,15 @@ PVAS_TEST(share_of_a_login)
 /* A user who has logged in, in a container of root's */
 static int as_login_in_container(void *arg)
 {
-	if (pt_write_file("/proc/self/loginuid", "12345") || enter_weak_container())
+	if (pt_write_file("/proc/self/loginuid", LOGIN_TEXT) || enter_weak_container())
+		return -ENOTSUP;
+	return as_user(arg);
+}
+
+/* The same in a user namespace of root's, in which it has kept its ids */
+static int as_login_in_root_namespace(void *arg)
+{
+	if (pt_write_file("/proc/self/loginuid", LOGIN_TEXT) || !enter_container(0))
 		return -ENOTSUP;
 	return as_user(arg);
 }
@@ -417,6 +432,33 @@ PVAS_TEST(share_of_a_login_in_a_container)
 		close(go[i]);
 		EXPECT_EQ(0, pt_wait(greedy[i]));
 	}
+	EXPECT_EQ(0, pt_raw_spaces_left(fd));
+	EXPECT_EQ(0, pt_write_file(PARAM "max_spaces_per_user", own));
+	close(fd);
+}
+
+/* Set-uid programs make namespaces of root's for any user: what is in them counts for the user. */
+PVAS_TEST(share_of_a_user_in_sandboxes)
+{
+	uid_t itself = LOGIN;
+	int fd = pt_open(), go;
+	char own[32];
+	pid_t greedy;
+
+	PT_NEED_ROOT();
+	if (access("/proc/self/loginuid", W_OK))
+		SKIP(return, "the kernel has no logins (CONFIG_AUDIT)");
+	ASSERT_EQ(0, five_for_each(own, sizeof(own)));
+	greedy = start_greedy(as_login_in_container, itself, &go);
+	EXPECT_LT(0, greedy);
+	EXPECT_EQ(5, *made);
+	*made = 0;
+	EXPECT_EQ(-ENOSPC, pt_in_child(as_login_in_container, &itself));
+	EXPECT_EQ(-ENOSPC, pt_in_child(as_login_in_root_namespace, &itself));
+	EXPECT_EQ(-ENOSPC, pt_in_child(as_login, &itself));
+	EXPECT_EQ(0, *made);
+	close(go);
+	EXPECT_EQ(0, pt_wait(greedy));
 	EXPECT_EQ(0, pt_raw_spaces_left(fd));
 	EXPECT_EQ(0, pt_write_file(PARAM "max_spaces_per_user", own));
 	close(fd);

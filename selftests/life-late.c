@@ -7,7 +7,6 @@
 #include <arpa/inet.h>
 #include <dirent.h>
 #include <fcntl.h>
-#include <linux/if_packet.h>
 #include <linux/userfaultfd.h>
 #include <netinet/in.h>
 #include <sched.h>
@@ -23,6 +22,7 @@
 #include <net/if.h>
 
 #include "kselftest_harness.h"
+#include "packet_ring.h"
 #include "pvas_test.h"
 
 #define TIB (1UL << 40)
@@ -282,29 +282,9 @@ MODULE_TEST(userfaultfd_beside_held_exit, "who unmaps")
 	EXPECT_TRUE(pt_spaces_gone());
 }
 
-/* A mapping whose end the module does not know: its vm_ops->close() could take for ever. */
-static int packet_ring(void)
-{
-	const struct tpacket_req ring = {
-		.tp_block_size = 4096, .tp_block_nr = 1, .tp_frame_size = 2048, .tp_frame_nr = 2,
-	};
-	int fd = socket(AF_PACKET, SOCK_RAW, 0);
-
-	if (fd < 0)
-		return -1;
-	if (setsockopt(fd, SOL_PACKET, PACKET_RX_RING, &ring, sizeof(ring))) {
-		close(fd);
-		return -1;
-	}
-	return fd;
-}
-
 TASK(map_ring)
 {
-	int fd = packet_ring();
-
-	CHECK(fd >= 0);
-	CHECK(mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0) != MAP_FAILED);
+	CHECK(packet_ring_map());
 }
 
 MODULE_TEST(device_beside_held_exit, "who unmaps")

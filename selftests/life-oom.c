@@ -17,8 +17,10 @@
 
 #include "kselftest_harness.h"
 #include "cgroup.h"
+#include "packet_ring.h"
 #include "pvas_test.h"
 #include "silent_fuse.h"
+#include "window.h"
 
 #define USED (32 << 20)
 #define LIMIT "4M"
@@ -265,7 +267,7 @@ MODULE_TEST(oom_victim_first, "the launcher is the victim")
 #define PEERS 3
 #define TRIES 400
 
-TASK(read_hung_page)
+static void read_hung_page(void)
 {
 	int fd = open(getenv(FUSE_FILE_ENV), O_RDONLY);
 	volatile char *p = mmap(NULL, FUSE_PAGE, PROT_READ, MAP_PRIVATE, fd, 0);
@@ -274,6 +276,28 @@ TASK(read_hung_page)
 	close(fd);
 	if (p != MAP_FAILED)
 		p[0];
+}
+
+TASK(read_hung_page)
+{
+	read_hung_page();
+}
+
+TASK(read_hung_page_when_told)
+{
+	pt_say("r");
+	CHECK_EQ('g', pt_hear(atoi(pt_args[1])));
+	read_hung_page();
+}
+
+/* Says how large its partition is. */
+TASK(map_ring)
+{
+	uint64_t size = pt_size();
+
+	CHECK(packet_ring_map());
+	CHECK_EQ(sizeof(size), (size_t)write(atoi(pt_args[0]), &size, sizeof(size)));
+	CHECK_EQ('g', pt_hear(atoi(pt_args[1])));
 }
 
 /* The server has stopped: the task is in its fault. */
@@ -348,6 +372,74 @@ MODULE_TEST(hung_fault_and_peers, "no worker of the kernel unmaps")
 	for (i = 0; i < TRIES && pvas_task_list(space, NULL, 0) > 0; i++)
 		usleep(50000);
 	EXPECT_EQ(0, pvas_task_list(space, NULL, 0));
+	pt_write_file(WAIT_MS, old_wait_ms);
+	pvas_space_destroy(space);
+	umount2(dir, MNT_DETACH);
+}
+
+struct told {
+	pid_t pid;
+	int out[2], in[2];
+};
+
+static bool start_told(struct told *t, struct pvas_space *space, unsigned int index,
+		       const char *name)
+{
+	return !pipe(t->out) && !pipe(t->in) &&
+	       pt_start_task_fds(space, index, name, t->out[1], t->in[0], &t->pid) >= 0;
+}
+
+/*
+ * nor if the fault begins when a worker has just found the lock free, for an area whose end
+ * can wait for others
+ */
+MODULE_TEST(hung_fault_in_between, "no worker of the kernel unmaps")
+{
+	struct told reader, ring;
+	struct pvas_space *space;
+	const char *dir = pt_tmpdir();
+	struct window window = { .map = -1 };
+	pid_t server, peer;
+	uint64_t size;
+	int i;
+
+	PT_NEED_ROOT();
+	i = packet_ring();
+	if (i < 0)
+		SKIP(return, "this kernel has no packet rings: %s", strerror(errno));
+	close(i);
+	i = window_make_at(&window, "vm_munmap", WINDOW_ARG2);
+	if (window_is_missing(i))
+		SKIP(return, "no BPF program can be attached: %s", strerror(-i));
+	ASSERT_EQ(0, i);
+	server = fuse_begin(dir, FUSE_HANGS);
+	if (server < 0)
+		SKIP(return, "no FUSE: %s", strerror(-server));
+	space = PT_SPACE();
+	peer = pt_start_task(space, 1, "wait_for_ever");
+	ASSERT_LT(0, peer);
+	ASSERT_TRUE(start_told(&reader, space, 2, "read_hung_page_when_told"));
+	ASSERT_EQ('r', pt_hear(reader.out[0]));
+	ASSERT_TRUE(start_told(&ring, space, 3, "map_ring"));
+	ASSERT_EQ(sizeof(size), (size_t)read(ring.out[0], &size, sizeof(size)));
+	wait_shorter();
+	/* Only what has a slow area is unmapped as a whole. */
+	window_hold(&window, size);
+	ASSERT_EQ(1, write(ring.in[1], "g", 1));
+	EXPECT_EQ(0, pt_wait(ring.pid));
+	ASSERT_TRUE(window_is_open(&window));
+	ASSERT_EQ(1, write(reader.in[1], "g", 1));
+	ASSERT_TRUE(is_in_fault(server));
+	ASSERT_TRUE(window_close(&window));
+	sleep(WORKER_TRIES_S);
+	kill(peer, SIGKILL);
+	EXPECT_TRUE(ends(peer));
+	pt_kill(server);
+	EXPECT_EQ(256 + SIGBUS, pt_wait(reader.pid));
+	for (i = 0; i < TRIES && pvas_task_list(space, NULL, 0) > 0; i++)
+		usleep(50000);
+	EXPECT_EQ(0, pvas_task_list(space, NULL, 0));
+	window_break(&window);
 	pt_write_file(WAIT_MS, old_wait_ms);
 	pvas_space_destroy(space);
 	umount2(dir, MNT_DETACH);

@@ -166,9 +166,19 @@ static int create_twice(void)
 	return err[0] ?: err[1];
 }
 
+/* Kernels that can tell who allocates have such a function under another name. */
+static int probe_on_either(const char *function)
+{
+	char other[64];
+	int err = probe_on(function);
+
+	snprintf(other, sizeof(other), "%s_noprof", function);
+	return err == -EINVAL ? probe_on(other) : err;
+}
+
 static void only_by_workers(struct __test_metadata *_metadata, const char *function)
 {
-	int err = probe_on(function), calls;
+	int err = probe_on_either(function), calls;
 
 	if (err)
 		SKIP(return, "no kprobe events: %d", err);

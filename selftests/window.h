@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * A process that changes its mm is, for some instructions, a kernel thread to others. Here these
- * last until the test lets it go on: a BPF program at kthread_use_mm() keeps it busy.
+ * A call of a function of the kernel lasts until the test lets it go on: a BPF program at its
+ * begin keeps the processor busy. At kthread_use_mm(), a process that changes its mm is a kernel
+ * thread to others meanwhile.
  */
 #ifndef WINDOW_H
 #define WINDOW_H
 
 #include <errno.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -14,6 +16,7 @@
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
+#include <sys/user.h>
 #include <unistd.h>
 #include <linux/bpf.h>
 #include <linux/perf_event.h>
@@ -27,10 +30,17 @@
 
 /* Shared with the program; then come twice WINDOW_CHUNK bytes. */
 struct window_control {
-	uint64_t pid;		/* of the process to hold */
+	uint64_t key;		/* of the call to hold */
 	uint64_t go;
 	uint64_t max_ns;
 	uint64_t open, closed;	/* how often */
+};
+
+/* What tells the call from others */
+enum window_key {
+	WINDOW_PID,	/* of the process */
+	WINDOW_ARG2,	/* the second argument */
+	WINDOW_ANY,	/* nothing, and the key is 1 */
 };
 
 struct window {
@@ -74,9 +84,14 @@ static inline int window_map(void)
 	return window_bpf(BPF_MAP_CREATE, &attr);
 }
 
-static inline int window_program(int map)
+static inline int window_program(int map, enum window_key key)
 {
 	struct bpf_insn insns[] = {
+		/* r7: the key; r1: the registers */
+		key == WINDOW_ANY ? BPF_MOV_IMM_(7, 1) :
+				    BPF_LOAD_(7, 1, offsetof(struct user_regs_struct, rsi)),
+		BPF_MOV_IMM_(6, key != WINDOW_PID),
+		BPF_JUMP_IMM_(BPF_JNE, 6, 0, 3),
 		BPF_CALL_(get_current_pid_tgid),
 		BPF_ALU_IMM_(BPF_RSH, 0, 32),
 		BPF_MOV_(7, 0),
@@ -89,7 +104,7 @@ static inline int window_program(int map)
 		BPF_CALL_(map_lookup_elem),
 		BPF_JUMP_IMM_(BPF_JEQ, 0, 0, 26),
 		BPF_MOV_(8, 0),
-		BPF_LOAD_(1, 8, WINDOW_OFF(pid)),
+		BPF_LOAD_(1, 8, WINDOW_OFF(key)),
 		BPF_JUMP_(BPF_JNE, 1, 7, 23),
 		BPF_MOV_IMM_(7, 1),
 		BPF_ADD_MEM_(8, 7, WINDOW_OFF(open)),
@@ -144,7 +159,7 @@ static inline int window_probe(const char *function)
 }
 
 /* 0, or -errno where the kernel has no BPF or no probes. */
-static inline int window_make(struct window *w)
+static inline int window_make_at(struct window *w, const char *function, enum window_key key)
 {
 	void *p;
 
@@ -156,22 +171,27 @@ static inline int window_make(struct window *w)
 		return -errno;
 	w->control = p;
 	w->control->max_ns = WINDOW_MAX_NS;
-	w->prog = window_program(w->map);
+	w->prog = window_program(w->map, key);
 	if (w->prog < 0)
 		return w->prog;
-	w->event = window_probe("kthread_use_mm");
+	w->event = window_probe(function);
 	if (w->event < 0)
 		return w->event;
 	return ioctl(w->event, PERF_EVENT_IOC_SET_BPF, w->prog) ||
 	       ioctl(w->event, PERF_EVENT_IOC_ENABLE, 0) ? -errno : 0;
 }
 
-/* The next change of @pid's mm is to wait. */
-static inline void window_hold(struct window *w, pid_t pid)
+static inline int window_make(struct window *w)
+{
+	return window_make_at(w, "kthread_use_mm", WINDOW_PID);
+}
+
+/* The next call with this key is to wait: the next change of the process' mm. */
+static inline void window_hold(struct window *w, uint64_t key)
 {
 	w->control->go = 0;
 	w->control->open = w->control->closed = 0;
-	w->control->pid = (uint64_t)pid;
+	w->control->key = key;
 }
 
 /* It waits now; false: it has not within 30 s. */
@@ -191,8 +211,14 @@ static inline bool window_close(struct window *w)
 	bool held = !w->control->closed;
 
 	w->control->go = 1;
-	w->control->pid = 0;
+	w->control->key = 0;
 	return held;
+}
+
+/* Is the error that of a kernel without BPF or probes? */
+static inline bool window_is_missing(int err)
+{
+	return err == -EPERM || err == -ENOSYS || err == -ENOENT;
 }
 
 static inline void window_break(struct window *w)

@@ -5,11 +5,15 @@
  * gaps, one behind another without a pause, and is the component used for it?
  *
  *	devices used|unused [ROUNDS]
+ *	devices dies RANK	that rank ends in the middle, and the others must end soon
  */
 #define COUNTER_PREFIX "coll_pvas_"
 #include "common.h"
 #include "counter.h"
 #include "own_net.h"
+
+#include <signal.h>
+#include <sys/time.h>
 
 #define MOST_EDGES 64
 #define LONGEST 60000		/* ints in a block, of which some are gaps */
@@ -158,6 +162,22 @@ static void check_overflow(void)
 	compare(t, 99);
 }
 
+/* By the default action of a signal, as by SIGKILL: no handler, no clean-up. */
+static void die_in_the_middle(const struct topology *t, int victim)
+{
+	const struct itimerval soon = { .it_value = { .tv_usec = 30000 } };
+	const int n = 100000;
+	int *s = filled((size_t)t->nr_destinations * n, rank);
+	int *r = filled((size_t)t->nr_sources * n, 3);
+
+	MPI_Barrier(MPI_COMM_WORLD);
+	signal(SIGALRM, SIG_DFL);
+	if (rank == victim)
+		setitimer(ITIMER_REAL, &soon, NULL);
+	for (;;)
+		MPI_Neighbor_alltoall(s, n, MPI_INT, r, n, MPI_INT, t->ours);
+}
+
 int main(int argc, char **argv)
 {
 	const int used = argc > 1 && !strcmp(argv[1], "used");
@@ -177,6 +197,8 @@ int main(int argc, char **argv)
 	MPI_Type_commit(&gaps);
 	for (i = 0; i < NR_TOPOLOGIES; i++)
 		make_topology(&topologies[i], i);
+	if (argc > 2 && !strcmp(argv[1], "dies"))
+		die_in_the_middle(&topologies[STAR], atoi(argv[2]));
 	for (k = 0; k < rounds; k++)
 		for (i = 0; i < NR_TOPOLOGIES; i++)
 			compare(&topologies[i], 100 * (k * NR_TOPOLOGIES + i));

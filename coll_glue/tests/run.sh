@@ -48,10 +48,18 @@ convention()
 	! grep -vE '^mca_(coll|btl)_pvas(_|$)' <<<"$names"
 }
 
+# nets_dies NAME RANKS DEVICES RANK: RANK ends in the middle, which pvasrun says, and ends the others.
+nets_dies()
+{
+	local dies=$4
+
+	nets "${@:1:3}" OMPI_MCA_coll_pvas_device_latency=0 devices dies "$dies"
+}
+
 # nets NAME RANKS DEVICES [VARIABLE=VALUE]... PROGRAM [ARGUMENT]...
 nets()
 {
-	local name=$1 n=$2 devices=$3 vars=() status
+	local name=$1 n=$2 devices=$3 vars=() status dies=${dies:-}
 
 	shift 3
 	while [[ $1 == *=* ]]; do
@@ -61,6 +69,10 @@ nets()
 	[ ${#only[@]} -eq 0 ] || [[ " ${only[*]} " == *" $name "* ]] || return 0
 	env "${vars[@]}" "$here/two-nets" "$n" "$devices" any "$bin/$1" "${@:2}" >"$T/out" 2>&1 </dev/null
 	status=$?
+	if [ -n "$dies" ] && [ $status != 77 ]; then
+		[ $status = $((128 + 14)) ] && grep -q "rank $dies (pid .* died from signal 14" "$T/out"
+		status=$?
+	fi
 	if [ $status = 77 ]; then
 		skip "$name" "$(tail -n 1 "$T/out")"
 	else
@@ -149,6 +161,9 @@ nets devices-one-each	7 4 OMPI_MCA_coll_pvas_device_latency=0 OMPI_MCA_coll_pvas
 nets devices-pairs	4 2 OMPI_MCA_coll_pvas_device_latency=0 devices used
 nets devices-least	7 4 OMPI_MCA_coll_pvas_device_latency=1000000 devices unused 1
 nets devices-off	7 4 OMPI_MCA_coll_pvas_device_latency=0 OMPI_MCA_coll_pvas_devices=0 devices unused 1
+for rank in 0 3 6; do
+	nets_dies devices-dies-$rank 7 4 $rank
+done
 nets devices-one	4 1 OMPI_MCA_coll_pvas_device_latency=0 devices unused 1
 try threads		tasks 2 threads
 try together	tasks 3 together

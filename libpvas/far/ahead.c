@@ -14,6 +14,7 @@
 enum {
 	NEAR = 64,	/* faults as near as this are of one stream */
 	JUMPS = 32,	/* pages fetched ahead if others lie between them: a column has an end */
+	RUNS = 16,	/* of pages in a row that are fetched in one go */
 };
 
 /* The stream that a fault belongs to, or the one unused for the longest time */
@@ -74,7 +75,9 @@ static bool queue(uint64_t n, uint32_t *slot)
 	far.page[n].state = FAR_BUSY;
 	far.slot[*slot].page = n;
 	far.job[(far.job_head + far.job_count++) % far.fetch_count] = (struct far_job){ n, *slot };
-	pthread_cond_signal(&far.work);
+	/* First the thread that has nothing else to do, then others. */
+	pthread_cond_signal(far.fetcher_waits ? &far.fetch : &far.work);
+	far.fetcher_waits = false;
 	return true;
 }
 
@@ -112,7 +115,7 @@ static unsigned int unit_of(const struct far_stream *s, int64_t stride)
 unsigned int far_ahead(uint64_t page, pid_t tid)
 {
 	struct far_stream *s = stream_of(page, tid);
-	unsigned int i, unit, most = share();
+	unsigned int i, unit, most;
 	int64_t stride = (int64_t)(page - s->last);
 	uint32_t slot = FAR_NO_SLOT;
 	uint64_t n;
@@ -126,6 +129,7 @@ unsigned int far_ahead(uint64_t page, pid_t tid)
 		s->window = 0;
 		return 1;
 	}
+	most = share();
 	if (stride != 1 && most > JUMPS)
 		most = JUMPS;
 	most = most ? most : 1;
@@ -152,46 +156,84 @@ void far_ahead_mapped(uint64_t page, pid_t tid, unsigned int count)
 		s->last = page + count - 1;
 }
 
-/* Of the queued jobs, those at the head that can be done at once; half of them for others */
-static unsigned int take_jobs(struct far_job *first)
-{
-	unsigned int n = 1, most = (far.job_count + 1) / 2;
-	const struct far_job *next;
+/* Pages in a row, to be fetched into slots in a row */
+struct run {
+	struct far_job first;
+	unsigned int count;
+};
 
-	most = most < far.batch ? most : far.batch;
-	*first = far.job[far.job_head];
-	for (; n < most; n++) {
+/* Of the queued jobs, those at the head that are a run */
+static void take_run(struct run *run, unsigned int most)
+{
+	const struct far_job *next;
+	unsigned int n = 1;
+
+	run->first = far.job[far.job_head];
+	for (; n < most && n < far.job_count; n++) {
 		next = &far.job[(far.job_head + n) % far.fetch_count];
-		if (next->page != first->page + n || next->slot != first->slot + n ||
-		    !far_are_in_store_in_row(first->page, n))
+		if (next->page != run->first.page + n || next->slot != run->first.slot + n ||
+		    !far_are_in_store_in_row(run->first.page, n))
 			break;
 	}
 	far.job_head = (far.job_head + n) % far.fetch_count;
 	far.job_count -= n;
+	run->count = n;
+}
+
+/* Half of the jobs, for the stores to have many requests at a time; the rest is for others. */
+static unsigned int take_runs(struct run *runs)
+{
+	unsigned int n, left = (far.job_count + 1) / 2;
+
+	left = left < far.batch ? left : far.batch;
+	for (n = 0; n < RUNS && left; n++) {
+		take_run(&runs[n], left);
+		far.count.ahead += runs[n].count;
+		far.count.fetched += runs[n].count;
+		left -= runs[n].count;
+	}
 	return n;
+}
+
+/* Without the lock */
+static void fetch(const struct run *runs, unsigned int count)
+{
+	struct far_io ios[RUNS];
+	unsigned int i;
+
+	for (i = 0; i < count; i++)
+		ios[i] = (struct far_io){
+			0, far_place_of(runs[i].first.page), runs[i].count,
+			far_slot_addr(runs[i].first.slot),
+		};
+	if (far_stripe_together(&far.stripe, ios, count))
+		far_die(far_error());
+}
+
+static void were_fetched(const struct run *run)
+{
+	uint32_t slot = run->first.slot;
+	uint64_t n = run->first.page, end = n + run->count;
+
+	for (; n < end; n++, slot++) {
+		far.page[n].slot = slot;
+		far.page[n].flags |= FAR_AHEAD;
+		far_slot_queue(slot, &far.ready);
+		far_page_settle(n, FAR_SLOT);
+	}
 }
 
 bool far_ahead_work(void)
 {
-	struct far_job job;
-	struct far_page *page;
-	unsigned int i, count;
+	struct run runs[RUNS];
+	unsigned int i, count = take_runs(runs);
 
-	if (!far.job_count)
+	if (!count)
 		return false;
-	count = take_jobs(&job);
-	far.count.ahead += count;
-	far.count.fetched += count;
 	pthread_mutex_unlock(&far.lock);
-	if (far_stripe_get(&far.stripe, far_place_of(job.page), count, far_slot_addr(job.slot)))
-		far_die(far_error());
+	fetch(runs, count);
 	pthread_mutex_lock(&far.lock);
-	for (i = 0; i < count; i++) {
-		page = &far.page[job.page + i];
-		page->slot = job.slot + i;
-		page->flags |= FAR_AHEAD;
-		far_slot_queue(job.slot + i, &far.ready);
-		far_page_settle(job.page + i, FAR_SLOT);
-	}
+	for (i = 0; i < count; i++)
+		were_fetched(&runs[i]);
 	return true;
 }

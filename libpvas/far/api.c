@@ -14,6 +14,7 @@ struct far_pager far = {
 	.lock = PTHREAD_MUTEX_INITIALIZER,
 	.changed = PTHREAD_COND_INITIALIZER,
 	.work = PTHREAD_COND_INITIALIZER,
+	.fetch = PTHREAD_COND_INITIALIZER,
 	.discard = PTHREAD_COND_INITIALIZER,
 };
 
@@ -76,6 +77,7 @@ static void reset(void)
 		.lock = PTHREAD_MUTEX_INITIALIZER,
 		.changed = PTHREAD_COND_INITIALIZER,
 		.work = PTHREAD_COND_INITIALIZER,
+	.fetch = PTHREAD_COND_INITIALIZER,
 		.discard = PTHREAD_COND_INITIALIZER,
 	};
 }

@@ -1,19 +1,13 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
  * Make room: pages leave in the order of the clock, first into a slot, from which a fault
- * gets them back at once (the second chance), then into the stores. The lock is held.
+ * gets them back at once (the second chance), then into the stores (put.c). The lock is held.
  */
 #include <errno.h>
-#include <string.h>
 
 #include "far.h"
-#include "store.h"
 
-enum {
-	RUN = FAR_BATCH,	/* pages put in one go, at most */
-	RUN_LEAST = 16,		/* of them, however large they are */
-	LOOK = 256,		/* pages looked at for a clean one */
-};
+enum { LOOK = 256 };	/* pages looked at for a clean one */
 
 static bool is_evictable(const struct far_page *page)
 {
@@ -195,109 +189,4 @@ void far_frame_reserve(void)
 	far.mapped++;
 	if (far.mapped + far_reserve_low() > far.frames)
 		pthread_cond_signal(&far.work);
-}
-
-/* Take from the dirty slots those that lie in a row and hold pages in a row: how many. */
-static unsigned int take_run(uint32_t *slot, uint64_t *page)
-{
-	unsigned int n = 0, most = far.batch > RUN_LEAST ? far.batch : RUN_LEAST;
-	uint32_t next = far.dirty.head;
-
-	*slot = next;
-	if (next == FAR_NONE)
-		return 0;
-	*page = far.slot[next].page;
-	while (n < most && next == *slot + n && far.slot[next].page == *page + n &&
-	       far_are_in_store_in_row(*page, n)) {
-		uint32_t after = far.slot_link[next].next;
-
-		far_slot_unqueue(next);
-		far.page[*page + n].state = FAR_BUSY;
-		n++;
-		next = after;
-	}
-	return n;
-}
-
-static bool is_zero(const void *page)
-{
-	const uint64_t *word = page;
-
-	/* Compared with itself, one word on: all are as the first. */
-	return !*word && !memcmp(word, word + 1, far.page_size - sizeof(*word));
-}
-
-/* Without the lock: which pages of a run are of zeros? They are not put. */
-static void find_zeros(uint32_t slot, unsigned int count, bool *zero)
-{
-	unsigned int i;
-
-	for (i = 0; i < count; i++)
-		zero[i] = is_zero(far_slot_addr(slot + i));
-}
-
-/* The stores are not told any more to forget what is put now. */
-static void keep_places(uint64_t page, unsigned int count, const bool *zero)
-{
-	unsigned int i;
-
-	for (i = 0; i < count; i++)
-		if (!zero[i])
-			far_discard_none(far_place_of(page + i));
-}
-
-/* Without the lock */
-static void put_run(uint32_t slot, uint64_t page, unsigned int count, const bool *zero)
-{
-	unsigned int i, from;
-
-	for (from = 0; from < count; from = i) {
-		for (i = from; i < count && !zero[i]; i++)
-			;
-		if (i == from)
-			i++;
-		else if (far_stripe_put(&far.stripe, far_place_of(page) + from, i - from,
-					far_slot_addr(slot + from)))
-			far_die(far_error());
-	}
-}
-
-/* A page's copy in the stores is as new as its slot now. */
-static void was_put(uint64_t n, uint32_t slot, bool zero)
-{
-	struct far_page *page = &far.page[n];
-
-	page->flags &= (uint8_t)~FAR_DIRTY;
-	if (zero) {
-		far.count.zeros++;
-		if (page->flags & FAR_IN_STORE)
-			far_discard(far_place_of(n));
-		page->flags &= (uint8_t)~FAR_IN_STORE;
-	} else {
-		far.count.put++;
-		page->flags |= FAR_IN_STORE;
-	}
-	far_slot_queue(slot, &far.clean);
-	far_page_settle(n, FAR_SLOT);
-}
-
-bool far_write_back(void)
-{
-	bool zero[RUN];
-	uint64_t page;
-	uint32_t slot;
-	unsigned int i, count = take_run(&slot, &page);
-
-	if (!count)
-		return false;
-	pthread_mutex_unlock(&far.lock);
-	find_zeros(slot, count, zero);
-	pthread_mutex_lock(&far.lock);
-	keep_places(page, count, zero);
-	pthread_mutex_unlock(&far.lock);
-	put_run(slot, page, count, zero);
-	pthread_mutex_lock(&far.lock);
-	for (i = 0; i < count; i++)
-		was_put(page + i, slot + i, zero[i]);
-	return true;
 }

@@ -129,6 +129,7 @@ enum { FAR_BATCH = 64, FAR_BATCH_BYTES = 1 << 20 };
  *		be dropped; with a page still to be put
  * @changed:	a page is no longer busy, a slot or frame is free; broadcast if @waiting
  * @work:	there may be work for the workers
+ * @fetch:	there is a job for the thread that does nothing else; it is waiting: @fetcher_waits
  * @job:	a ring of @fetch_count
  * @protocol:	how pages are exchanged
  * @trip:	of the paper's protocols: one a page
@@ -188,11 +189,13 @@ struct far_pager {
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
 	pthread_cond_t work;
+	pthread_cond_t fetch;
+	bool fetcher_waits;
 	unsigned int waiting;
 	unsigned int writing;
 	unsigned int threads;
 	unsigned int started;
-	pthread_t thread[FAR_THREADS_MAX + FAR_WORKERS + 1];
+	pthread_t thread[FAR_THREADS_MAX + FAR_WORKERS + 2];
 	int stop_fd;
 	bool stop;
 	bool dying;
@@ -363,6 +366,8 @@ void far_frame_reserve(void);					/* * count one more in @mapped */
 bool far_evict(void);						/* * one page: false: none now */
 /* * a mapped page, into a slot; false: not now */
 bool far_evict_page(uint64_t page);
+
+/* put.c */
 bool far_write_back(void);					/* * false: nothing to be put */
 
 /* ahead.c */

@@ -47,3 +47,16 @@ int far_store_open(const struct far_store_config *config, struct far_store **sto
 	return far_fail(-EINVAL, "store %s: not known (file:PATH or zip)", config->spec);
 #endif
 }
+
+int far_store_together(struct far_store *store, const struct far_io *ios, unsigned int count)
+{
+	const struct far_io *io;
+	int err = 0;
+
+	if (count > 1 && store->ops->together)
+		return store->ops->together(store, ios, count);
+	for (io = ios; io < ios + count && !err; io++)
+		err = io->put ? store->ops->put(store, io->first, io->count, io->buf) :
+				store->ops->get(store, io->first, io->count, io->buf);
+	return err;
+}

@@ -50,25 +50,17 @@ struct far_store {
 };
 
 /**
- * struct far_io - an asynchronous operation on a run of pages
+ * struct far_io - one of several operations at once: a run of pages
  * @put:	1: put; 0: get
  * @first:	the first page
  * @count:	pages
- * @buf:	count * page_size bytes; unchanged (put) or untouched by others (get) until done
- * @err:	set by the store when the operation is done: 0 or a negative errno value
- * @next:	the store's while the operation is under way
- * @owner:	the pager's; the store doesn't touch it
- *
- * Belongs to the store from submit() until poll() gives it back.
+ * @buf:	count * page_size bytes
  */
 struct far_io {
 	int put;
-	int err;
 	uint64_t first;
 	uint64_t count;
 	void *buf;
-	struct far_io *next;
-	void *owner;
 };
 
 /**
@@ -95,13 +87,9 @@ struct far_store_counters {
  * @close:	forget all pages, free the store. No operation is under way
  * @abandon:	no page is needed any more: operations under way, and later ones, fail at once.
  *		NULL: they can't be ended. The store is never closed then
- *
- * The following two may be NULL; then the pager calls @put and @get in threads of its own.
- * @submit:	start @count operations, without waiting for the far side. Those that can't be
- *		started are done with an error: submit itself can't fail
- * @poll:	give back up to @room operations that are done; wait at most @timeout_ms
- *		milliseconds for the first (0: don't, -1: forever). Returns how many. Called by
- *		one thread at a time, which may be another than the one that submits
+ * @together:	@count operations, as many at a time as the store can have under way. Returns when
+ *		none is under way: 0, or the error of one, and then others may not be done.
+ *		NULL: far_store_together() does one after another
  */
 struct far_store_ops {
 	const char *scheme;
@@ -112,9 +100,7 @@ struct far_store_ops {
 	void (*counters)(struct far_store *store, struct far_store_counters *counters);
 	void (*close)(struct far_store *store);
 	void (*abandon)(struct far_store *store);
-	void (*submit)(struct far_store *store, struct far_io *const *ios, unsigned int count);
-	unsigned int (*poll)(struct far_store *store, struct far_io **done, unsigned int room,
-			     int timeout_ms);
+	int (*together)(struct far_store *store, const struct far_io *ios, unsigned int count);
 };
 
 /* The implementations: store_file.c, store_zip.c, and, in a build with UCX, store_host.c. */
@@ -133,6 +119,9 @@ extern const struct far_store_ops far_store_host;
  * Return: 0, -EINVAL (no such store), or the implementation's error.
  */
 int far_store_open(const struct far_store_config *config, struct far_store **store);
+
+/** far_store_together - see @together; any store has it */
+int far_store_together(struct far_store *store, const struct far_io *ios, unsigned int count);
 
 /**
  * far_fail - keep a line of text that explains an error, in this thread

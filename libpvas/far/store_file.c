@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <pthread.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,6 +19,7 @@
 
 #include <linux/fs.h>
 
+#include "ring.h"
 #include "store.h"
 
 /**
@@ -25,6 +27,8 @@
  * @fd:		by which pages pass it: with O_DIRECT, where the file system has that
  * @own:	it is ours alone, so discarded pages can give their room back
  * @size:	of the part that pages are put into, in bytes
+ * @lock, @rings: io_urings that no thread uses now
+ * @no_rings:	there are no others to be had
  * @path:	for messages
  */
 struct file_store {
@@ -33,8 +37,20 @@ struct file_store {
 	bool own;
 	off_t size;
 	uint64_t put_bytes, get_bytes;
+	pthread_mutex_t lock;
+	struct file_ring *rings;
+	bool no_rings;
 	char path[];
 };
+
+/** struct file_ring - one that @next follows in the list of those unused */
+struct file_ring {
+	struct far_ring ring;
+	struct file_ring *next;
+};
+
+/* Bytes of one transfer: the kernel's limit is higher. */
+enum { MOST_AT_ONCE = 1 << 30 };
 
 static struct file_store *to_file(struct far_store *store)
 {
@@ -179,6 +195,7 @@ static int file_open(const struct far_store_config *config, struct far_store **s
 	memcpy(f->path, config->spec, len);
 	f->store = (struct far_store){ &far_store_file, config->page_size, config->pages };
 	f->size = (off_t)size;
+	pthread_mutex_init(&f->lock, NULL);
 	err = open_file(f, size);
 	if (err)
 		free(f);
@@ -209,18 +226,15 @@ static int check_size(const struct file_store *f)
 	return far_fail(-EIO, "file:%s: it was truncated", f->path);
 }
 
-static int file_put(struct far_store *store, uint64_t first, uint64_t count, const void *buf)
+/* Of a run of pages, what is left after the first @at bytes */
+static int write_rest(struct file_store *f, const struct far_io *io, size_t at)
 {
-	struct file_store *f = to_file(store);
-	size_t size = count * store->page_size, at = 0;
-	off_t from = (off_t)(first * store->page_size);
-	int err = check_size(f);
+	size_t size = io->count * f->store.page_size;
+	off_t from = (off_t)(io->first * f->store.page_size);
 	ssize_t n;
 
-	if (err)
-		return err;
 	while (at < size) {
-		n = pwrite(f->fd, (const char *)buf + at, size - at, from + (off_t)at);
+		n = pwrite(f->fd, (const char *)io->buf + at, size - at, from + (off_t)at);
 		if (n > 0)
 			at += (size_t)n;
 		else if (n < 0 && errno != EINTR && !without_direct(f))
@@ -230,15 +244,14 @@ static int file_put(struct far_store *store, uint64_t first, uint64_t count, con
 	return 0;
 }
 
-static int file_get(struct far_store *store, uint64_t first, uint64_t count, void *buf)
+static int read_rest(struct file_store *f, const struct far_io *io, size_t at)
 {
-	struct file_store *f = to_file(store);
-	size_t size = count * store->page_size, at = 0;
-	off_t from = (off_t)(first * store->page_size);
+	size_t size = io->count * f->store.page_size;
+	off_t from = (off_t)(io->first * f->store.page_size);
 	ssize_t n;
 
 	while (at < size) {
-		n = pread(f->fd, (char *)buf + at, size - at, from + (off_t)at);
+		n = pread(f->fd, (char *)io->buf + at, size - at, from + (off_t)at);
 		if (n > 0)
 			at += (size_t)n;
 		else if (!n)
@@ -247,7 +260,115 @@ static int file_get(struct far_store *store, uint64_t first, uint64_t count, voi
 			return fail(f, "read");
 	}
 	__atomic_fetch_add(&f->get_bytes, size, __ATOMIC_RELAXED);
-	return check_size(f);
+	return 0;
+}
+
+static int file_put(struct far_store *store, uint64_t first, uint64_t count, const void *buf)
+{
+	const struct far_io io = { 1, first, count, (void *)(uintptr_t)buf };
+	int err = check_size(to_file(store));
+
+	return err ? err : write_rest(to_file(store), &io, 0);
+}
+
+static int file_get(struct far_store *store, uint64_t first, uint64_t count, void *buf)
+{
+	const struct far_io io = { 0, first, count, buf };
+	int err = read_rest(to_file(store), &io, 0);
+
+	return err ? err : check_size(to_file(store));
+}
+
+/* ---- several at once ---- */
+
+/* One that no other thread uses now; NULL: the kernel gives none */
+static struct file_ring *take_ring(struct file_store *f)
+{
+	struct file_ring *r;
+
+	pthread_mutex_lock(&f->lock);
+	r = f->rings;
+	if (r)
+		f->rings = r->next;
+	pthread_mutex_unlock(&f->lock);
+	if (r || __atomic_load_n(&f->no_rings, __ATOMIC_RELAXED))
+		return r;
+	r = malloc(sizeof(*r));
+	if (r && !far_ring_open(&r->ring))
+		return r;
+	__atomic_store_n(&f->no_rings, true, __ATOMIC_RELAXED);
+	free(r);
+	return NULL;
+}
+
+static void give_ring(struct file_store *f, struct file_ring *r)
+{
+	pthread_mutex_lock(&f->lock);
+	r->next = f->rings;
+	f->rings = r;
+	pthread_mutex_unlock(&f->lock);
+}
+
+static void close_ring(struct file_ring *r)
+{
+	far_ring_close(&r->ring);
+	free(r);
+}
+
+/* Start them all, as far as there is a ring: how many bytes of each are done is in @t. */
+static void start_together(struct file_store *f, const struct far_io *ios, unsigned int count,
+			   struct far_transfer *t)
+{
+	struct file_ring *r = count > 1 ? take_ring(f) : NULL;
+	uint64_t size;
+	unsigned int i;
+
+	for (i = 0; i < count; i++) {
+		size = ios[i].count * f->store.page_size;
+		t[i] = (struct far_transfer){
+			.write = ios[i].put,
+			.buf = ios[i].buf,
+			.size = (uint32_t)(size < MOST_AT_ONCE ? size : MOST_AT_ONCE),
+			.at = (off_t)(ios[i].first * f->store.page_size),
+		};
+	}
+	if (!r)
+		return;
+	if (!far_ring_run(&r->ring, f->fd, t, count)) {
+		give_ring(f, r);
+		return;
+	}
+	__atomic_store_n(&f->no_rings, true, __ATOMIC_RELAXED);
+	close_ring(r);
+}
+
+/* The rest of each transfer goes by itself, which also tells why it fails. */
+static int some_together(struct file_store *f, const struct far_io *ios, unsigned int count)
+{
+	struct far_transfer t[FAR_RING_DEPTH];
+	unsigned int i;
+	size_t done;
+	int err = 0;
+
+	start_together(f, ios, count, t);
+	for (i = 0; i < count && !err; i++) {
+		done = t[i].done > 0 ? (size_t)t[i].done : 0;
+		err = ios[i].put ? write_rest(f, &ios[i], done) : read_rest(f, &ios[i], done);
+	}
+	return err;
+}
+
+static int file_together(struct far_store *store, const struct far_io *ios, unsigned int count)
+{
+	struct file_store *f = to_file(store);
+	unsigned int i, n;
+	int err = check_size(f);
+
+	for (i = 0; i < count && !err; i += n) {
+		n = count - i < FAR_RING_DEPTH ? count - i : FAR_RING_DEPTH;
+		err = some_together(f, ios + i, n);
+	}
+	return err ? err : check_size(f);
 }
 
 /* The room stays allocated: a later put must not fail. */
@@ -272,7 +393,13 @@ static void file_counters(struct far_store *store, struct far_store_counters *co
 static void file_close(struct far_store *store)
 {
 	struct file_store *f = to_file(store);
+	struct file_ring *r;
 
+	while ((r = f->rings)) {
+		f->rings = r->next;
+		close_ring(r);
+	}
+	pthread_mutex_destroy(&f->lock);
 	close(f->fd);
 	free(f);
 }
@@ -282,6 +409,7 @@ const struct far_store_ops far_store_file = {
 	.open = file_open,
 	.put = file_put,
 	.get = file_get,
+	.together = file_together,
 	.discard = file_discard,
 	.counters = file_counters,
 	.close = file_close,

@@ -39,72 +39,142 @@ static int lost(const struct far_stripe *s, uint64_t page)
 			(unsigned long long)page, s->name[page % s->count]);
 }
 
-/* A run goes into one store as a whole if there is but one. */
-static int put_all(struct far_stripe *s, uint64_t first, uint64_t count, const void *buf)
+/* The pages of several operations that are in one store: @of: the how manieth each is of all */
+struct share {
+	struct far_io io[FAR_TOGETHER];
+	uint8_t of[FAR_TOGETHER];
+	unsigned int count;
+};
+
+#define NO_ROW UINT64_MAX
+
+/* Where a page is got from: the first copy whose store works; s->count: none */
+static unsigned int source_of(const struct far_stripe *s, uint64_t page, uint64_t *row)
 {
-	return s->store[0]->ops->put(s->store[0], first, count, buf);
+	unsigned int copy, n;
+
+	*row = NO_ROW;
+	for (copy = 0; copy < s->copies; copy++) {
+		n = place_of(s, page, copy, row);
+		if (!has_failed(s, n))
+			return n;
+	}
+	return s->count;
 }
 
-static int put_one(struct far_stripe *s, uint64_t page, const void *buf)
+/* Where @store has the page, or puts it; NO_ROW: others do that */
+static uint64_t row_in(const struct far_stripe *s, unsigned int store, int put, uint64_t page)
 {
-	unsigned int copy, n, done = 0;
+	unsigned int copy;
 	uint64_t row;
+
+	if (!put)
+		return source_of(s, page, &row) == store ? row : NO_ROW;
+	for (copy = 0; copy < s->copies; copy++)
+		if (place_of(s, page, copy, &row) == store)
+			return row;
+	return NO_ROW;
+}
+
+/* Those pages that @store has, or shall have, and that are still to be got */
+static void collect(const struct far_stripe *s, unsigned int store, const struct far_io *ios,
+		    unsigned int count, const bool *done, struct share *share)
+{
+	unsigned int i, nr = 0;
+	uint64_t page, row;
+
+	for (share->count = i = 0; i < count; i++) {
+		for (page = 0; page < ios[i].count; page++, nr++) {
+			row = row_in(s, store, ios[i].put, ios[i].first + page);
+			if (row == NO_ROW || (done[nr] && !ios[i].put))
+				continue;
+			share->io[share->count] = (struct far_io){
+				ios[i].put, row, 1, (char *)ios[i].buf + page * s->page_size,
+			};
+			share->of[share->count++] = (uint8_t)nr;
+		}
+	}
+}
+
+/* With each store that works, what it has to do with the pages; @done: those that one has done */
+static int try_each(struct far_stripe *s, const struct far_io *ios, unsigned int count, bool *done)
+{
+	struct share share;
+	unsigned int n, i;
 	int err;
 
-	for (copy = 0; copy < s->copies; copy++) {
-		n = place_of(s, page, copy, &row);
+	for (n = 0; n < s->count; n++) {
 		if (has_failed(s, n))
 			continue;
-		err = s->store[n]->ops->put(s->store[n], row, 1, buf);
-		if (!err)
-			done++;
-		else if (drop(s, n, err))
+		collect(s, n, ios, count, done, &share);
+		if (!share.count)
+			continue;
+		err = far_store_together(s->store[n], share.io, share.count);
+		if (err && drop(s, n, err))
 			return err;
+		for (i = 0; i < share.count && !err; i++)
+			done[share.of[i]] = true;
 	}
-	return done ? 0 : lost(s, page);
+	return 0;
+}
+
+/* The first page that no store has done; NULL: there is none */
+static const struct far_io *find_left(const struct far_io *ios, unsigned int count,
+				      const bool *done, uint64_t *page)
+{
+	unsigned int i, nr = 0;
+
+	for (i = 0; i < count; i++)
+		for (*page = 0; *page < ios[i].count; ++*page)
+			if (!done[nr++])
+				return &ios[i];
+	return NULL;
+}
+
+/* Once more for each store that fails meanwhile: its pages are got from others. */
+static int do_split(struct far_stripe *s, const struct far_io *ios, unsigned int count)
+{
+	bool done[FAR_TOGETHER] = { false };
+	const struct far_io *left;
+	uint64_t page, row;
+	int err;
+
+	do {
+		err = try_each(s, ios, count, done);
+		left = find_left(ios, count, done, &page);
+	} while (!err && left && source_of(s, left->first + page, &row) != s->count);
+	return err || !left ? err : lost(s, left->first + page);
+}
+
+int far_stripe_together(struct far_stripe *s, const struct far_io *ios, unsigned int count)
+{
+	if (s->count == 1)
+		return far_store_together(s->store[0], ios, count);
+	return do_split(s, ios, count);
+}
+
+static int do_one(struct far_stripe *s, int put, uint64_t first, uint64_t count, void *buf)
+{
+	struct far_io io = { .put = put, .first = first, .buf = buf };
+	int err = 0;
+
+	for (; count && !err; count -= io.count) {
+		io.count = s->count == 1 || count < FAR_TOGETHER ? count : FAR_TOGETHER;
+		err = far_stripe_together(s, &io, 1);
+		io.first += io.count;
+		io.buf = (char *)io.buf + io.count * s->page_size;
+	}
+	return err;
 }
 
 int far_stripe_put(struct far_stripe *s, uint64_t first, uint64_t count, const void *buf)
 {
-	uint64_t i;
-	int err = 0;
-
-	if (s->count == 1)
-		return put_all(s, first, count, buf);
-	for (i = 0; i < count && !err; i++)
-		err = put_one(s, first + i, (const char *)buf + i * s->page_size);
-	return err;
-}
-
-static int get_one(struct far_stripe *s, uint64_t page, void *buf)
-{
-	unsigned int copy, n;
-	uint64_t row;
-	int err;
-
-	for (copy = 0; copy < s->copies; copy++) {
-		n = place_of(s, page, copy, &row);
-		if (has_failed(s, n))
-			continue;
-		err = s->store[n]->ops->get(s->store[n], row, 1, buf);
-		if (!err)
-			return 0;
-		if (drop(s, n, err))
-			return err;
-	}
-	return lost(s, page);
+	return do_one(s, 1, first, count, (void *)(uintptr_t)buf);
 }
 
 int far_stripe_get(struct far_stripe *s, uint64_t first, uint64_t count, void *buf)
 {
-	uint64_t i;
-	int err = 0;
-
-	if (s->count == 1)
-		return s->store[0]->ops->get(s->store[0], first, count, buf);
-	for (i = 0; i < count && !err; i++)
-		err = get_one(s, first + i, (char *)buf + i * s->page_size);
-	return err;
+	return do_one(s, 0, first, count, buf);
 }
 
 /* Of pages in a row, those in one store are a row there. */

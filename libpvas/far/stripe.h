@@ -13,6 +13,9 @@
 #include "pvas_far.h"
 #include "store.h"
 
+/* Pages in all operations of one far_stripe_together() */
+enum { FAR_TOGETHER = 64 };
+
 /**
  * struct far_stripe - the stores of the pager
  * @store:	them
@@ -36,6 +39,8 @@ int far_stripe_open(struct far_stripe *s, const char *specs, unsigned int copies
 		    size_t page_size, uint64_t pages);
 int far_stripe_put(struct far_stripe *s, uint64_t first, uint64_t count, const void *buf);
 int far_stripe_get(struct far_stripe *s, uint64_t first, uint64_t count, void *buf);
+/* Several runs at once, of FAR_TOGETHER pages in all: see @together of the stores */
+int far_stripe_together(struct far_stripe *s, const struct far_io *ios, unsigned int count);
 void far_stripe_discard(struct far_stripe *s, uint64_t first, uint64_t count);
 void far_stripe_abandon(struct far_stripe *s);	/* all that is under way fails, silently */
 uint64_t far_stripe_held(struct far_stripe *s);

@@ -74,15 +74,19 @@ static void *serve(void *arg)
 	struct epoll_event event;
 	struct far_fault fault;
 	struct far_home home;
+	bool more;
 
 	far_home_begin(&home);
 	while (!__atomic_load_n(&far.stop, __ATOMIC_ACQUIRE)) {
-		while (far_uffd_read(&far.uffd, &fault)) {
+		epoll_wait(fd, &event, 1, -1);
+		more = true;
+		while (more && far_uffd_read(&far.uffd, &fault)) {
 			far_fault(&fault);
 			if (!far_exchanges())
 				far_home_follow(&home, fault.tid);
+			/* The only thread goes on when this one sleeps: no look at an empty queue. */
+			more = home.at < 0;
 		}
-		epoll_wait(fd, &event, 1, -1);
 	}
 	close(fd);
 	return NULL;
@@ -115,24 +119,35 @@ static bool work(void)
 	return far.dirty.count > far.out_count / 4 && far_write_back();
 }
 
-static void *worker(void *arg)
-{
-	(void)arg;
-	pthread_mutex_lock(&far.lock);
-	while (!far.stop)
-		if (!work())
-			pthread_cond_wait(&far.work, &far.lock);
-	pthread_mutex_unlock(&far.lock);
-	return NULL;
-}
-
-/* A thread of one of the paper's protocols */
+/* A thread that takes steps while there are any */
 static void *take_steps(bool (*step)(void))
 {
 	pthread_mutex_lock(&far.lock);
 	while (!far.stop)
 		if (!step())
 			pthread_cond_wait(&far.work, &far.lock);
+	pthread_mutex_unlock(&far.lock);
+	return NULL;
+}
+
+static void *work_on_all(void *arg)
+{
+	(void)arg;
+	return take_steps(work);
+}
+
+/* Pages shall come while others leave, for which all workers may be waiting. */
+static void *work_ahead(void *arg)
+{
+	(void)arg;
+	pthread_mutex_lock(&far.lock);
+	while (!far.stop) {
+		if (far_ahead_work())
+			continue;
+		far.fetcher_waits = true;
+		pthread_cond_wait(&far.fetch, &far.lock);
+		far.fetcher_waits = false;
+	}
 	pthread_mutex_unlock(&far.lock);
 	return NULL;
 }
@@ -209,8 +224,8 @@ static int start_own(void)
 	for (i = 0; i < far.threads && !err; i++)
 		err = start_server();
 	for (i = 0; i < FAR_WORKERS && !err; i++)
-		err = start(worker, NULL);
-	return err;
+		err = start(work_on_all, NULL);
+	return err ? err : start(work_ahead, NULL);
 }
 
 int far_threads_start(void)
@@ -235,6 +250,7 @@ static bool tell_to_stop(void)
 	pthread_mutex_lock(&far.lock);
 	__atomic_store_n(&far.stop, true, __ATOMIC_RELEASE);
 	pthread_cond_broadcast(&far.work);
+	pthread_cond_broadcast(&far.fetch);
 	pthread_cond_broadcast(&far.discard);
 	pthread_mutex_unlock(&far.lock);
 	return write(far.stop_fd, &one, sizeof(one)) == sizeof(one);

@@ -170,6 +170,7 @@ int far_uffd_copy(const struct far_uffd *u, void *to, const void *from, size_t s
 {
 	uint64_t mode = protect ? UFFDIO_COPY_MODE_WP : 0;
 	size_t at = 0, missing = 0, len = size, done;
+	bool all_new = true;
 	int err;
 
 	if (u->late_wake)
@@ -178,6 +179,7 @@ int far_uffd_copy(const struct far_uffd *u, void *to, const void *from, size_t s
 		len = len < size - at ? len : size - at;
 		err = copy_once(u, (char *)to + at, (const char *)from + at, len, mode, &done);
 		at += done;
+		all_new &= !err;
 		if (!err) {
 			len *= 2;
 		} else if (err == -EEXIST) {
@@ -191,7 +193,7 @@ int far_uffd_copy(const struct far_uffd *u, void *to, const void *from, size_t s
 		}
 	}
 	/* The kernel wakes for what it copied; nobody may wait for what was there. */
-	if (!u->late_wake)
+	if (!u->late_wake && !all_new)
 		far_uffd_wake(u, to, size);
 	return missing == size ? -ENOENT : 0;
 }

@@ -157,6 +157,30 @@ TEST(fewer_than_before)
 	pvas_space_destroy(s);
 }
 
+static void start_with_low_numbers(void)
+{
+	char *argv[] = { "sh", "-c", "[ ! -e /proc/self/fd/3 ]", NULL };
+	struct pvas_space *s;
+	pid_t pid;
+
+	closefrom(3);
+	if (pvas_space_create(&s, &user) || dup2(0, 100) < 0)
+		_exit(2);
+	if (pvas_task_spawn(s, PVAS_ANY, "/bin/sh", argv, environ, NULL, &pid) < 0)
+		_exit(3);
+	_exit(!!end_of(pid));
+}
+
+/* The library's have the lowest numbers, and a list of descriptors is made behind a gap. */
+TEST(none_of_the_library)
+{
+	pid_t pid = fork();
+
+	if (!pid)
+		start_with_low_numbers();
+	EXPECT_EQ(end_of(pid), 0);
+}
+
 /* A limit of files counts for no memory of the library. */
 TEST(small_files_only)
 {

@@ -3,19 +3,25 @@
  * Prepares something and execs itself: run by tests/execs.c as a task. The program checks
  * whether it is a task still; a status of 0 means that it was right.
  */
+#include <fcntl.h>
 #include <linux/keyctl.h>
 #include <linux/perf_event.h>
+#include <pthread.h>
 #include <sched.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <sys/personality.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "clock.h"
 #include "pvas.h"
 #include "task_check.h"
 
@@ -185,6 +191,128 @@ static void page_zero(void)
 	CHECK(personality(MMAP_PAGE_ZERO) >= 0);
 }
 
+/* ---- descriptors that the program has not opened ---- */
+
+#define NUMBERS		64
+#define CHILDREN	1500
+
+static int count_open(void)
+{
+	int fd, n = 0;
+
+	for (fd = 0; fd < NUMBERS; fd++)
+		n += fcntl(fd, F_GETFD) >= 0;
+	return n;
+}
+
+static const char *not_a_program(void)
+{
+	static char path[] = "/tmp/exec-task.XXXXXX";
+	int fd = mkstemp(path);
+
+	CHECK(fd >= 0 && write(fd, "none", 4) == 4 && !fchmod(fd, 0755) && !close(fd));
+	return path;
+}
+
+/* With each number as the lowest free one */
+static void failed_programs(void)
+{
+	char *argv[] = { (char *)"none", NULL };
+	const char *none = not_a_program();
+	int fd = 0, before;
+
+	while (fd >= 0 && fd < NUMBERS - 1) {
+		before = count_open();
+		CHECK(execv("/nonexistent", argv) && count_open() == before);
+		CHECK(execv(none, argv) && count_open() == before);
+		fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	}
+	unlink(none);
+}
+
+static void *try_programs(void *none)
+{
+	char *argv[] = { (char *)"none", NULL };
+
+	for (;;) {
+		execv("/nonexistent", argv);
+		execv(none, argv);
+	}
+	return NULL;
+}
+
+/* A child could use them to leave the directory that it confines itself to. */
+static void children_beside(void)
+{
+	char *none = (char *)not_a_program();
+	int before = count_open(), i, status;
+	pthread_t t;
+	pid_t pid;
+
+	CHECK(!pthread_create(&t, NULL, try_programs, none));
+	for (i = 0; i < CHILDREN && !failures; i++) {
+		pid = fork();
+		if (!pid)
+			_exit(count_open() != before);
+		CHECK(waitpid(pid, &status, 0) == pid && !status);
+	}
+	unlink(none);
+	/* One more beside the thread's would have to leave. */
+	_exit(!!failures);
+}
+
+/* ---- what children get of peers ---- */
+
+#define PEER_MS		3000
+#define LEN		65536
+
+/* Maps and unmaps, and never forks */
+static void maps(void)
+{
+	int64_t end = now_ms() + PEER_MS;
+	void *p;
+
+	while (now_ms() < end) {
+		p = mmap(NULL, LEN, PROT_READ | PROT_WRITE,
+			 MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+		CHECK(p != MAP_FAILED && !munmap(p, LEN));
+	}
+	_exit(!!failures);
+}
+
+/* Is anything mapped in that range? */
+static int has_mapping(unsigned long from, unsigned long to)
+{
+	FILE *f = fopen("/proc/self/maps", "r");
+	unsigned long start, end;
+	char line[512];
+	int has = !f;
+
+	while (f && fgets(line, sizeof(line), f))
+		has |= sscanf(line, "%lx-%lx", &start, &end) == 2 && start < to && end > from;
+	return has;
+}
+
+/* Of the peer before this one */
+static void children_beside_maps(void)
+{
+	int64_t end = now_ms() + PEER_MS / 2;
+	struct pvas_task_info peer;
+	unsigned long base;
+	int status = 0;
+	pid_t pid;
+
+	CHECK(!pvas_task_get((unsigned int)pvas_task_get_index() - 1, &peer));
+	base = (unsigned long)peer.base;
+	while (now_ms() < end && !failures) {
+		pid = fork();
+		if (!pid)
+			_exit(has_mapping(base, base + peer.length));
+		CHECK(waitpid(pid, &status, 0) == pid && !status);
+	}
+	_exit(!!failures);
+}
+
 /* ---- */
 
 static const struct {
@@ -204,6 +332,10 @@ static const struct {
 	{ "key_of_thread", key_of_thread, 0 },
 	{ "key_of_process", key_of_process, 0 },
 	{ "page_zero", page_zero, 0 },
+	{ "maps", maps, 1 },
+	{ "children_beside_maps", children_beside_maps, 1 },
+	{ "failed_programs", failed_programs, 1 },
+	{ "children_beside", children_beside, 1 },
 };
 
 int main(int argc, char **argv)
@@ -219,6 +351,8 @@ int main(int argc, char **argv)
 		if (strcmp(cases[i].name, argv[1]))
 			continue;
 		cases[i].prepare();
+		if (failures)
+			return failures;
 		next[1] = cases[i].stays ? "task" : "no task";
 		execv(argv[0], next);
 	}

@@ -90,7 +90,7 @@ TEST_F(flood, by_mappings)
 }
 
 /*
- * The loader, which maps the program, makes none, and the dynamic linker five for a program that
+ * The loader, which maps the program, makes none, and the dynamic linker nine for a program that
  * is linked with libc alone.
  */
 TEST_F(flood, none_by_loader)
@@ -102,7 +102,7 @@ TEST_F(flood, none_by_loader)
 	ASSERT_GT(pvas_task_spawn(self->s, PVAS_ANY, "/bin/true", argv, envp, NULL, &pid), 0);
 	EXPECT_EQ(end_of(pid), 0);
 	EXPECT_GT(u->nr_served, 0);
-	EXPECT_LE(u->nr_served, 8) TH_LOG("%u", u->nr_served);
+	EXPECT_LE(u->nr_served, 12) TH_LOG("%u", u->nr_served);
 }
 
 TEST_HARNESS_MAIN

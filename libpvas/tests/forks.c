@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
  * The user backend: a partition counts as being copied until the thread that forks has done so,
- * and no longer, also if its number becomes another's. This process is the task; there is no
+ * and no longer, also if its number becomes another's; meanwhile no peer forks or maps. This process is the task; there is no
  * space. Needs root, to give a process a number.
  */
 #include <errno.h>
@@ -9,9 +9,11 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "clock.h"
 #include "helpers.h"
 #include "user/worker.h"
 #include "kselftest_harness.h"
@@ -55,6 +57,7 @@ static int is_kept_from_peers_fork(void)
 {
 	mine->marked = 0;
 	user_fork_prepare(&u, peers, getpid());
+	user_fork_returned(&u, peers, getpid());
 	return mine->marked;
 }
 
@@ -87,6 +90,7 @@ static void end_forker(pthread_t thread)
 
 static int begin(void)
 {
+	mine->state = peers->state = PVAS_PART_RUNNING;
 	mine->pid = getpid();
 	peers->pid = 1;
 	parts[FIRST].base = (uint64_t)FIRST << SHIFT;
@@ -94,16 +98,132 @@ static int begin(void)
 	return user_proc_begin() ?: user_caller_begin();
 }
 
-/* It may still be forking, as long as it runs. */
+static int64_t processor_time(pthread_t thread)
+{
+	struct timespec t;
+	clockid_t clock;
+
+	if (pthread_getcpuclockid(thread, &clock) || clock_gettime(clock, &t))
+		return -1;
+	return t.tv_sec * 1000000000LL + t.tv_nsec;
+}
+
+#define COPY_BEGINS_NS 20000000
+
+/* It may still be forking, as long as it has not run for long. */
 TEST(a_thread_that_runs)
 {
 	pthread_t thread;
+	int64_t before;
 
 	ASSERT_EQ(begin(), 0);
-	user_fork_prepare(&u, mine, start_forker(&thread));
-	EXPECT_EQ(is_kept_from_peers_fork(), 0);
-	end_forker(thread);
+	start_forker(&thread);
+	before = processor_time(thread);
+	ASSERT_EQ(user_fork_prepare(&u, mine, forker), 0);
 	EXPECT_EQ(is_kept_from_peers_fork(), 1);
+	EXPECT_GE(processor_time(thread) - before, COPY_BEGINS_NS);
+	end_forker(thread);
+}
+
+/* A process that is in clone(), and does not get on until it is killed */
+static pid_t start_blocked(void)
+{
+	pid_t pid = fork();
+	char text[8] = "";
+	int tries = 5000, number = 0;
+
+	if (!pid) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		if (!syscall(SYS_clone, CLONE_VFORK | SIGCHLD, 0, 0, 0, 0)) {
+			prctl(PR_SET_PDEATHSIG, SIGKILL);
+			for (;;)
+				pause();
+		}
+		_exit(1);
+	}
+	while (tries-- && number != SYS_clone && !usleep(1000)) {
+		user_proc_read(pid, "syscall", text, sizeof(text));
+		number = atoi(text);
+	}
+	return pid;
+}
+
+#define TURN_MS 1000
+
+static int64_t begin_to_map(const struct user_part *part)
+{
+	int64_t begin = now_ns();
+
+	user_map_begin(&u, part);
+	return (now_ns() - begin) / 1000000;
+}
+
+/* But not for ever */
+TEST(peers_wait_for_a_fork)
+{
+	pid_t other;
+	int64_t begun;
+
+	ASSERT_EQ(begin(), 0);
+	EXPECT_LT(begin_to_map(peers), TURN_MS);
+	user_map_end(&u);
+	other = start_blocked();
+	ASSERT_EQ(user_fork_prepare(&u, mine, other), 0);
+	begun = now_ns();
+	EXPECT_LT(begin_to_map(mine), TURN_MS);
+	user_map_end(&u);
+	EXPECT_GE(begin_to_map(peers) + 5, TURN_MS - (now_ns() - begun) / 1000000);
+	user_map_end(&u);
+	EXPECT_GE((now_ns() - begun) / 1000000, TURN_MS);
+	/* Nobody waits for it again, and it is copied along. */
+	EXPECT_LT(begin_to_map(peers), TURN_MS);
+	user_map_end(&u);
+	EXPECT_EQ(is_kept_from_peers_fork(), 0);
+	EXPECT_EQ(mine->nr_forks, 1);
+	kill(other, SIGKILL);
+	end_of(other);
+	EXPECT_EQ(is_kept_from_peers_fork(), 1);
+	EXPECT_EQ(mine->nr_forks, 0);
+}
+
+TEST(a_fork_waits_for_what_is_being_mapped)
+{
+	int64_t begun;
+
+	ASSERT_EQ(begin(), 0);
+	user_map_begin(&u, peers);
+	begun = now_ns();
+	ASSERT_EQ(user_fork_prepare(&u, mine, getpid()), 0);
+	EXPECT_GE((now_ns() - begun) / 1000000, TURN_MS);
+	user_map_end(&u);
+	user_fork_returned(&u, mine, getpid());
+	begun = now_ns();
+	ASSERT_EQ(user_fork_prepare(&u, mine, getpid()), 0);
+	EXPECT_LT((now_ns() - begun) / 1000000, TURN_MS);
+	user_fork_returned(&u, mine, getpid());
+	EXPECT_EQ(u.turns.forking, 0);
+	EXPECT_EQ(u.turns.mapping, 0);
+}
+
+/* More threads than there is room for: the next fork fails, and nothing is lost for ever. */
+TEST(many_that_fork)
+{
+	pid_t blocked[FORKS_MAX], i;
+
+	ASSERT_EQ(begin(), 0);
+	for (i = 0; i < FORKS_MAX; i++) {
+		blocked[i] = start_blocked();
+		ASSERT_EQ(user_fork_prepare(&u, mine, blocked[i]), 0);
+	}
+	EXPECT_EQ(user_fork_prepare(&u, mine, getpid()), -EAGAIN);
+	EXPECT_EQ(mine->exempt, 0);
+	for (i = 0; i < FORKS_MAX; i++) {
+		kill(blocked[i], SIGKILL);
+		end_of(blocked[i]);
+	}
+	EXPECT_EQ(user_fork_prepare(&u, mine, getpid()), 0);
+	user_fork_returned(&u, mine, getpid());
+	EXPECT_EQ(u.turns.forking, 0);
 }
 
 TEST(a_number_that_is_anothers)
@@ -133,12 +253,9 @@ TEST(a_process_number_that_is_anothers)
 	pid_t other;
 
 	ASSERT_EQ(begin(), 0);
-	other = fork();
-	if (!other)
-		spin();
+	other = start_blocked();
 	user_fork_prepare(&u, mine, other);
 	EXPECT_EQ(mine->nr_forks, 1);
-	usleep(50000);
 	EXPECT_EQ(is_kept_from_peers_fork(), 0);
 	mine->forks[0].until = 0;
 	EXPECT_EQ(is_kept_from_peers_fork(), 1);

@@ -94,6 +94,7 @@ static inline void answer(int dev, const struct fuse_in_header *in, volatile int
 		break;
 	case FUSE_STATFS:
 	case FUSE_WRITE:
+	case FUSE_IOCTL:	/* as of isatty(3) */
 	case FUSE_FORGET:
 	case FUSE_BATCH_FORGET:
 	case FUSE_INTERRUPT:

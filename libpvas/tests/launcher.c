@@ -10,6 +10,8 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/time.h>
 #include <unistd.h>
 
 #include "helpers.h"
@@ -178,6 +180,56 @@ TEST(forks_beside_spaces)
 	pthread_join(thread, &status);
 	EXPECT_EQ(status, NULL);
 	EXPECT_EQ(count_files(""), before);
+}
+
+/* ---- a signal handler that forks ---- */
+
+#define STEP_US 15
+
+static int bad_children;
+
+/* Could it store to what is the code of all tasks? 0 or 1 */
+static int has_writable_loader(void)
+{
+	static char maps[1 << 16];
+	int fd = open("/proc/self/maps", O_RDONLY), found = 0;
+	ssize_t n, len = 0;
+	char *line, *rest;
+
+	while ((n = read(fd, maps + len, sizeof(maps) - 1 - len)) > 0)
+		len += n;
+	for (line = strtok_r(maps, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest))
+		found |= strstr(line, "pvas-loader") && strstr(line, " rw-s ");
+	return found;
+}
+
+static void on_alarm(int sig)
+{
+	pid_t pid = sig ? (pid_t)syscall(SYS_fork) : -1;	/* libc's would wait for malloc() */
+
+	if (!pid)
+		_exit(has_writable_loader());
+	bad_children += !!end_of(pid);
+}
+
+TEST(handlers_that_fork)
+{
+	const struct pvas_create_attr user = {
+		.size = sizeof(user), .backend = PVAS_BACKEND_USER,
+	};
+	const struct sigaction act = { .sa_handler = on_alarm, .sa_flags = SA_RESTART };
+	struct pvas_space *s;
+	int i;
+
+	ASSERT_EQ(sigaction(SIGALRM, &act, NULL), 0);
+	for (i = 1; i <= SPACES; i++) {
+		const struct itimerval once = { .it_value = { 0, i * STEP_US } };
+
+		ASSERT_EQ(setitimer(ITIMER_REAL, &once, NULL), 0);
+		ASSERT_EQ(pvas_space_create(&s, &user), 0) TH_LOG("%s", pvas_error_get());
+		pvas_space_destroy(s);
+	}
+	EXPECT_EQ(bad_children, 0);
 }
 
 TEST_HARNESS_MAIN

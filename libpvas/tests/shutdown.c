@@ -130,13 +130,24 @@ TEST_F(sandbox, ends)
 /* Without a group of their own, the end of the readers is not that of the launcher's group. */
 static void __attribute__((noreturn)) end_without_group(void)
 {
+	/* Its child's readlink() needs a reader. */
+	char *argv[] = { (char *)ours("roots_task"), "exe", "/", NULL };
 	const int nr[] = { SYS_setpgid };
 	struct pvas_space *s;
+	pid_t pid;
 
 	setpgid(0, 0);
 	forbid(nr, 1, EPERM);
-	if (pvas_space_create(&s, &user))
+	if (pvas_space_create(&s, &user) ||
+	    pvas_task_spawn(s, PVAS_ANY, argv[0], argv, environ, NULL, &pid) < 0)
 		_exit(1);
+	end_of(pid);
+	/* A child without SIGCHLD */
+	if (waitpid(-1, NULL, __WCLONE | WNOHANG))
+		_exit(2);
+	/* Mapping calls would wait for the end of its fork. */
+	if (((struct user_space *)s->priv)->turns.launcher_since)
+		_exit(3);
 	pvas_space_destroy(s);
 	usleep(500000);
 	_exit(0);

@@ -69,6 +69,24 @@ void user_call_unlock(struct user_request *r)
 	pthread_mutex_unlock(&r->part->lock);
 }
 
+/* The same, to map memory: not in the middle of a peer's fork. */
+static int lock_to_map(struct user_request *r)
+{
+	int err;
+
+	user_map_begin(r->u, r->part);
+	err = user_call_lock(r);
+	if (err)
+		user_map_end(r->u);
+	return err;
+}
+
+static void unlock_mapped(struct user_request *r)
+{
+	user_call_unlock(r);
+	user_map_end(r->u);
+}
+
 /* A seccomp filter, also in a call that is not of x86-64's table */
 static int64_t on_sandbox(struct user_request *r)
 {
@@ -115,12 +133,12 @@ static int64_t map_for(struct user_request *r, struct user_mmap *m)
 	int64_t ret = -ESRCH;
 
 	m->flags &= ~MAP_POPULATE;
-	if (!user_call_lock(r)) {
+	if (!lock_to_map(r)) {
 		if (m->flags & (MAP_FIXED | MAP_FIXED_NOREPLACE))
 			ret = user_mmap_fixed(r->part, m);
 		else
 			ret = user_mmap(r->part, m);
-		user_call_unlock(r);
+		unlock_mapped(r);
 	}
 	if (wait && ret > 0)
 		populate(m, ret);
@@ -128,14 +146,15 @@ static int64_t map_for(struct user_request *r, struct user_mmap *m)
 }
 
 /*
- * There the heap doesn't come, as to the place of the program: the kernel may map. Then the
- * mapping is the task's also for those who follow it, as perf does.
+ * There the heap doesn't come, as to the place of the program: the kernel may map, unless
+ * it has to wait for forks. Then the mapping is the task's also for those who follow it, as perf does.
  */
-static int is_below_heap(const struct user_request *r)
+static int kernel_may_map(const struct user_request *r)
 {
 	uint64_t addr = r->args[0], len = r->args[1];
 
-	return (r->args[3] & (MAP_FIXED | MAP_FIXED_NOREPLACE)) && addr + len >= addr &&
+	return !__atomic_load_n(&r->u->turns.ever, __ATOMIC_RELAXED) &&
+	       (r->args[3] & (MAP_FIXED | MAP_FIXED_NOREPLACE)) && addr + len >= addr &&
 	       !user_foreign(r->part, addr, len) && addr + len <= r->part->layout.heap;
 }
 
@@ -152,13 +171,13 @@ static int64_t on_mmap(struct user_request *r)
 	if (m.flags & MAP_HUGETLB)
 		user_fork_exempt(r->u, r->part);
 	if (m.flags & MAP_ANONYMOUS)
-		return is_below_heap(r) ? continue_call(r) : map_for(r, &m);
+		return kernel_may_map(r) ? continue_call(r) : map_for(r, &m);
 	m.fd = user_caller_file(r->tid, (int)r->args[4], m.prot, m.flags);
 	/* It is the workers' table that is full, not the task's: mmap(2) has no EMFILE. */
 	if (m.fd < 0)
 		return m.fd == -EMFILE ? -ENFILE : m.fd;
 	user_fork_check_file(r->u, r->part, m.fd);
-	ret = is_below_heap(r) ? continue_call(r) : map_for(r, &m);
+	ret = kernel_may_map(r) ? continue_call(r) : map_for(r, &m);
 	close(m.fd);
 	return ret;
 }
@@ -172,10 +191,10 @@ static int64_t on_mremap_fixed(struct user_request *r)
 		return -EINVAL;
 	if (user_foreign(r->part, to, len))
 		return -EPERM;
-	if (user_call_lock(r))
+	if (lock_to_map(r))
 		return -ESRCH;
 	ret = user_mremap_fixed(r->part, r->args);
-	user_call_unlock(r);
+	unlock_mapped(r);
 	return ret;
 }
 
@@ -191,10 +210,10 @@ static int64_t on_mremap(struct user_request *r)
 		return on_mremap_fixed(r);
 	if (a[3] & ~(uint64_t)(MREMAP_MAYMOVE | MREMAP_DONTUNMAP))
 		return -EINVAL;
-	if (user_call_lock(r))
+	if (lock_to_map(r))
 		return -ESRCH;
 	ret = user_mremap(r->part, a[0], a[1], a[2], (int)a[3]);
-	user_call_unlock(r);
+	unlock_mapped(r);
 	return ret;
 }
 
@@ -202,10 +221,10 @@ static int64_t on_brk(struct user_request *r)
 {
 	int64_t ret;
 
-	if (user_call_lock(r))
+	if (lock_to_map(r))
 		return -ESRCH;
 	ret = user_brk(r->part, r->args[0]);
-	user_call_unlock(r);
+	unlock_mapped(r);
 	return ret;
 }
 
@@ -213,10 +232,10 @@ static int64_t attach(struct user_request *r, uint64_t align)
 {
 	int64_t ret;
 
-	if (user_call_lock(r))
+	if (lock_to_map(r))
 		return -ESRCH;
 	ret = user_shmat(r->part, (int)r->args[0], r->args[1], (int)r->args[2], align);
-	user_call_unlock(r);
+	unlock_mapped(r);
 	return ret;
 }
 

@@ -134,27 +134,27 @@ static int close_lowest(const int *high, int keep, int64_t open)
 /* How many descriptors the process has; 0: not known, as before Linux 6.2 */
 static int64_t count_open(void)
 {
-	int proc = user_program_proc();
+	struct user_proc_dir proc = user_program_proc(1);
 	struct stat st = { .st_size = 0 };
 
-	if (proc < 0)
+	if (proc.fd < 0)
 		return 0;
-	if (pvas_raw4(__NR_newfstatat, proc, "self/fd", &st, 0))
+	if (pvas_raw4(__NR_newfstatat, proc.fd, "self/fd", &st, 0))
 		st.st_size = 0;
-	if (proc != user_proc_fd())
-		pvas_raw1(__NR_close, proc);
-	return st.st_size;
+	/* One that was opened is counted, and closed. */
+	user_program_close_proc(&proc);
+	return st.st_size - proc.opened;
 }
 
-int user_child_open_list(void)
+int user_child_open_list(int starts)
 {
-	int proc = user_program_proc(), list;
+	struct user_proc_dir proc = user_program_proc(starts);
+	int list;
 
-	if (proc < 0)
-		return proc;
-	list = (int)pvas_raw4(__NR_openat, proc, "thread-self/fd", O_RDONLY | O_DIRECTORY, 0);
-	if (proc != user_proc_fd())
-		pvas_raw1(__NR_close, proc);
+	if (proc.fd < 0)
+		return proc.fd;
+	list = (int)pvas_raw4(__NR_openat, proc.fd, "thread-self/fd", O_RDONLY | O_DIRECTORY, 0);
+	user_program_close_proc(&proc);
 	return list;
 }
 
@@ -163,15 +163,15 @@ int user_child_open_list(void)
  * setup function may have lowered: then first close those below it by number. Without
  * /proc all possible numbers are tried, since descriptors can be above the limit.
  */
-static int make_list(int keep)
+static int make_list(int keep, int starts)
 {
 	struct rlimit limit = { 1024, 1024 };
-	int dir = user_child_open_list();
+	int dir = user_child_open_list(starts);
 
 	if (dir < 0) {
 		pvas_raw4(__NR_prlimit64, 0, RLIMIT_NOFILE, NULL, &limit);
 		close_by_number(keep, limit.rlim_cur);
-		dir = user_child_open_list();
+		dir = user_child_open_list(starts);
 	}
 	if (dir < 0)
 		close_by_number(keep, NUMBERS_MAX);
@@ -244,7 +244,7 @@ void user_child_close_on_exec(int keep, int *high)
 		from = close_lowest(high, keep, count_open() ?: NUMBERS_MAX);
 	if (from < 0)
 		return;
-	dir = make_list(keep);
+	dir = make_list(keep, !!high);
 	if (dir >= 0)
 		close_listed(dir, high, keep, from);
 }
@@ -269,7 +269,7 @@ static int make_top(const struct user_space *u, struct user_part *p,
 	p->page->loader = user_loader_of(p);
 	p->page->cookie = u->cookie;
 	strcpy(p->page->exe, prog->exe);
-	return user_image_map(u, user_loader_of(p));
+	return user_image_map(u, user_loader_of(p), !prog->asks);
 }
 
 /* By the same rule as the kernel's for an execve() */

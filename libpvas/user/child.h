@@ -40,14 +40,33 @@ struct user_program {
 
 int user_program_open(struct user_program *prog, const char *path);
 
+/* Is there an executable file, as far as that can be told without a descriptor? 0 or -errno */
+int user_program_look_at(int dir, const char *file);
+
 /*
  * The same of an exec of a task: a file below a directory, or if @file is "" that of the
  * descriptor, whose name is @path.
  */
 int user_program_open_at(struct user_program *prog, int dir, const char *file, const char *path);
 
-/* The directory /proc; or -errno */
-int user_program_proc(void);
+/**
+ * struct user_proc_dir - the directory /proc in a task's process
+ * @fd:		a descriptor of it; or -errno
+ * @opened:	it is to be closed; by its number it can't be told from the launcher's, which
+ *		may have been closed before
+ *
+ * In a task of several threads only while the others wait, from the first descriptor that is opened
+ * to the last that is closed: a fork of theirs would copy it, and its child could have left
+ * the directories that it leads to.
+ */
+struct user_proc_dir {
+	int fd;
+	int opened;
+};
+
+/* @starts: the launcher's descriptors are still there */
+struct user_proc_dir user_program_proc(int starts);
+void user_program_close_proc(const struct user_proc_dir *proc);
 
 /* ---- locked.c ---- */
 
@@ -105,7 +124,7 @@ struct dirent64 {
  * A list of the open descriptors for getdents64(), which is one of them, and not close-on-exec; or
  * -errno.
  */
-int user_child_open_list(void);
+int user_child_open_list(int starts);
 
 /* The number of one, as it is there */
 int user_child_number_of(const char *name);

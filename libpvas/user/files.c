@@ -54,8 +54,7 @@ void user_files_free(struct user_files *f)
 /* Does a worker need it, or the thread that makes them? */
 static int is_needed(const struct user_space *u, int fd)
 {
-	return fd == u->listener || fd == u->wake || fd == user_proc_fd() ||
-	       fd == u->readers.connection || fd == u->readers.pidfd;
+	return fd == u->listener || fd == u->wake || fd == user_proc_fd();
 }
 
 static int try_numbers(const struct user_space *u, struct user_files *f, int end)
@@ -104,9 +103,7 @@ static int list(const struct user_space *u, struct user_files *f)
 /* Above this number there is nothing to be copied. */
 static unsigned int end_of_numbers(const struct user_space *u)
 {
-	const int needed[] = {
-		u->listener, u->wake, user_proc_fd(), u->readers.connection, u->readers.pidfd,
-	};
+	const int needed[] = { u->listener, u->wake, user_proc_fd() };
 	unsigned int i, end = u->descriptors;
 
 	/* The application may have opened more since they were counted: those are left out. */
@@ -163,7 +160,7 @@ void user_files_close_first(const struct user_space *u, struct user_files *f)
 	unsigned int i, files = 0;
 
 	for (i = 0; i < f->count; i++)
-		if (f->fds[i] != u->maps && is_file(f->fds[i]))
+		if (f->fds[i] != u->maps && f->fds[i] != u->image && is_file(f->fds[i]))
 			f->fds[files++] = f->fds[i];
 		else
 			pvas_raw1(__NR_close, f->fds[i]);

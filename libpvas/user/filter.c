@@ -18,6 +18,7 @@
 #include <linux/seccomp.h>
 #include <signal.h>
 #include <stddef.h>
+#include <stdlib.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -91,16 +92,6 @@ static void check_range(struct program *p, uint32_t addr, uint32_t len)
 	check_half(p);
 }
 
-/* A worker has to see an address in the lower half of a partition. */
-static void check_above_heap(struct program *p, uint32_t addr)
-{
-	uint32_t offsets = (1U << p->shift) - 1;
-
-	load(p, HIGH(addr));
-	op(p, BPF_ALU | BPF_AND | BPF_K, offsets);
-	jump(p, BPF_JGT | BPF_K, offsets / 2, NEXT, NOTIFY);
-}
-
 /* ---- the checks of each system call ---- */
 
 /* munmap() and others: the first arguments are address and length. */
@@ -129,28 +120,18 @@ static void body_madvise(struct program *p)
 }
 
 /*
- * Where the kernel would choose the address, a worker has to. It also has to see what
- * could come in the way of the heap, which is in the lower half of the partition: see
- * heap_limit() in place.c. And devices, for fork.c: they are mapped shared.
- * The program lies there, too, but below the heap: its mappings need no worker.
+ * Where the kernel would choose the address, a worker has to. It also has to see what comes
+ * while a peer forks, or in the way of the heap, and devices: see fork.c. So it sees all but the
+ * loader's mappings of the program, by the upper half of the descriptor, which the kernel ignores.
  */
 static void body_mmap(struct program *p)
 {
-	unsigned int anonymous = new_label(p);
-
 	user_filter_check_caller(p, ALLOW);
 	load(p, ARG(3));
-	jump(p, BPF_JSET | BPF_K, MAP_GROWSDOWN | MAP_HUGETLB, NOTIFY, NEXT);
 	jump(p, BPF_JSET | BPF_K, MAP_FIXED | MAP_FIXED_NOREPLACE, NEXT, NOTIFY);
-	jump(p, BPF_JSET | BPF_K, MAP_ANONYMOUS, anonymous, NEXT);
-	jump(p, BPF_JSET | BPF_K, MAP_SHARED, NOTIFY, NEXT);
-	bind(p, anonymous);
 	check_range(p, ARG(0), ARG(1));
-	/* The loader's, of the program; of a descriptor the kernel takes the lower half. */
 	load(p, HIGH(ARG(4)));
-	jump(p, BPF_JEQ | BPF_K, user_loader_mark(p->cookie), ALLOW, NEXT);
-	check_above_heap(p, ARG(0));
-	go(p, ALLOW);
+	jump(p, BPF_JEQ | BPF_K, user_loader_mark(p->cookie), ALLOW, NOTIFY);
 }
 
 /* A worker chooses the place, or has to see that no stack moves. Shrinking moves nothing. */
@@ -373,30 +354,74 @@ static const struct {
 };
 
 #define NR_LISTED (sizeof(listed) / sizeof(listed[0]))
+#define COMPARED 4
+
+struct entry {
+	unsigned int nr;
+	unsigned int label;
+};
 
 /* ---- assembly ---- */
+
+/* One after the other */
+static void compare(struct program *p, const struct entry *entries, unsigned int n)
+{
+	unsigned int i, other;
+
+	for (i = 0; i < n; i++) {
+		/* A body can be out of reach of a conditional jump. */
+		other = new_label(p);
+		jump(p, BPF_JEQ | BPF_K, entries[i].nr, NEXT, other);
+		go(p, entries[i].label);
+		bind(p, other);
+	}
+	go(p, ALLOW);
+}
+
+/* The kernel tries all numbers when it installs the filter, so none should take long. */
+static void search(struct program *p, const struct entry *entries, unsigned int n)
+{
+	unsigned int upper, lower;
+
+	if (n <= COMPARED) {
+		compare(p, entries, n);
+		return;
+	}
+	upper = new_label(p);
+	lower = new_label(p);
+	jump(p, BPF_JGE | BPF_K, entries[n / 2].nr, NEXT, lower);
+	go(p, upper);
+	bind(p, lower);
+	search(p, entries, n / 2);
+	bind(p, upper);
+	search(p, entries + n / 2, n - n / 2);
+}
+
+static int by_number(const void *a, const void *b)
+{
+	const struct entry *x = a, *y = b;
+
+	return (x->nr > y->nr) - (x->nr < y->nr);
+}
 
 /* The accumulator has the system call number. */
 static void dispatch(struct program *p)
 {
-	unsigned int bodies[NR_LISTED];
-	unsigned int i, other;
+	struct entry entries[NR_LISTED];
+	unsigned int labels[NR_LISTED], i;
 
 	for (i = 0; i < NR_LISTED; i++) {
 		/* cppcheck-suppress uninitvar ; the one before is filled */
-		bodies[i] = i && listed[i].body == listed[i - 1].body ? bodies[i - 1]
+		labels[i] = i && listed[i].body == listed[i - 1].body ? labels[i - 1]
 								      : new_label(p);
-		/* A body can be out of reach of a conditional jump. */
-		other = new_label(p);
-		jump(p, BPF_JEQ | BPF_K, listed[i].nr, NEXT, other);
-		go(p, bodies[i]);
-		bind(p, other);
+		entries[i] = (struct entry){ listed[i].nr, labels[i] };
 	}
-	go(p, ALLOW);
+	qsort(entries, NR_LISTED, sizeof(*entries), by_number);
+	search(p, entries, NR_LISTED);
 	for (i = 0; i < NR_LISTED; i++) {
-		if (i && bodies[i] == bodies[i - 1])
+		if (i && labels[i] == labels[i - 1])
 			continue;
-		bind(p, bodies[i]);
+		bind(p, labels[i]);
 		listed[i].body(p);
 		/* In reach of the body's conditional jumps */
 		go(p, ALLOW);

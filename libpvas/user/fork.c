@@ -8,8 +8,9 @@
  * until their own task forks, which removes them.
  *
  * Nothing reports when the kernel has made the copy. Until then the forking task's
- * partition must not be marked for another task's fork, and is copied with it. The
- * copy is complete when the thread makes another call, or has exited. Its number can then be
+ * partition must not be marked for another task's fork, and no peer may map: see turns.h. The
+ * copy is complete when the thread makes another call, has exited, is stopped, or has used
+ * more processor time than the way to the copy takes. Its number can then be
  * another's: of a task's thread that shows by the process; others have a limited time.
  *
  * A task that marks memory itself, or has mappings that the kernel can't unmark, is
@@ -35,6 +36,9 @@
 #endif
 
 #define FORK_NS		10000000000LL	/* longer than any fork takes, of those not of a task */
+#define COPY_BEGINS_NS	20000000LL	/* of processor time: the kernel has mmap_lock then */
+#define FULL_NAP_US	1000
+#define FULL_NAPS	1000
 
 /* ---- pending forks: under fork_lock ---- */
 
@@ -45,13 +49,41 @@ static int is_fork(const char *text)
 	return *text == 'r' || nr == __NR_clone || pvas_is_fork(nr) || nr == __NR_clone3;
 }
 
+/* Stopped by a signal or a tracer, it has yet to make the call again, or has made the copy. */
+static int is_stopped(pid_t tid)
+{
+	char text[256];
+	const char *state;
+
+	if (user_proc_read(tid, "stat", text, sizeof(text)) <= 0)
+		return 0;
+	state = strrchr(text, ')');
+	return state && (state[2] == 'T' || state[2] == 't');
+}
+
+/* Processor time in ns, or -1 */
+static int64_t time_of(pid_t tid)
+{
+	char text[64];
+
+	return user_proc_read(tid, "schedstat", text, sizeof(text)) > 0 ?
+		       (int64_t)strtoull(text, NULL, 10) : -1;
+}
+
+static int has_begun_to_copy(const struct user_fork *f)
+{
+	int64_t time = f->time < 0 ? -1 : time_of(f->tid);
+
+	return time >= 0 && time - f->time >= COPY_BEGINS_NS;
+}
+
 static int is_thread_of(pid_t process, pid_t tid)
 {
 	return process && pvas_raw3(__NR_tgkill, process, tid, 0) != -ESRCH;
 }
 
 /*
- * Is it blocked in another call, or gone? A thread that runs may still be in the fork. If
+ * Is it blocked in another call, or gone? A thread that runs may still be in the fork, at first. If
  * it has called execve() since, don't read its file: that could wait for the execve().
  */
 static int has_forked(const struct user_fork *f)
@@ -64,35 +96,42 @@ static int has_forked(const struct user_fork *f)
 	if (user_caller_elsewhere(f->tid))
 		return 1;
 	n = user_proc_read(f->tid, "syscall", text, sizeof(text));
-	return n == -ENOENT || n == -ESRCH || (n > 0 && !is_fork(text));
+	if (n == -ENOENT || n == -ESRCH || (n > 0 && !is_fork(text)))
+		return 1;
+	return is_stopped(f->tid) || (*text == 'r' && has_begun_to_copy(f));
 }
 
-/* Forget those that are complete. Returns how many are left. */
-static unsigned int count_forks(struct user_part *p)
+static void set_number(struct user_space *u, struct user_part *p, unsigned int n)
+{
+	__atomic_add_fetch(&u->turns.forking, n - p->nr_forks, __ATOMIC_SEQ_CST);
+	__atomic_store_n(&p->nr_forks, n, __ATOMIC_RELAXED);
+}
+
+unsigned int user_fork_count(struct user_space *u, struct user_part *p)
 {
 	unsigned int i, n = 0;
 
 	for (i = 0; i < p->nr_forks; i++)
 		if (!has_forked(&p->forks[i]))
 			p->forks[n++] = p->forks[i];
-	__atomic_store_n(&p->nr_forks, n, __ATOMIC_RELAXED);
+	set_number(u, p, n);
 	return n;
 }
 
-static void forget(struct user_part *p, pid_t tid)
+static void forget(struct user_space *u, struct user_part *p, pid_t tid)
 {
 	unsigned int i, n = 0;
 
 	for (i = 0; i < p->nr_forks; i++)
 		if (p->forks[i].tid != tid)
 			p->forks[n++] = p->forks[i];
-	__atomic_store_n(&p->nr_forks, n, __ATOMIC_RELAXED);
+	set_number(u, p, n);
 }
 
 void user_fork_returned(struct user_space *u, struct user_part *p, pid_t tid)
 {
 	pthread_mutex_lock(&u->fork_lock);
-	forget(p, tid);
+	forget(u, p, tid);
 	pthread_mutex_unlock(&u->fork_lock);
 }
 
@@ -100,7 +139,7 @@ void user_fork_returned(struct user_space *u, struct user_part *p, pid_t tid)
 void user_fork_forget(struct user_space *u, struct user_part *p)
 {
 	pthread_mutex_lock(&u->fork_lock);
-	__atomic_store_n(&p->nr_forks, 0, __ATOMIC_RELAXED);
+	set_number(u, p, 0);
 	pthread_mutex_unlock(&u->fork_lock);
 }
 
@@ -155,7 +194,9 @@ static void mark_others(struct user_space *u)
 	for (i = from; i <= u->space->last; i++) {
 		struct user_part *p = &u->parts[i];
 
-		if (p->exempt || (p->nr_forks && count_forks(p))) {
+		/* Of the launcher's own, if anything is there. */
+		if (p->state == PVAS_PART_FREE || p->state == PVAS_PART_RESERVED ||
+		    p->exempt || (p->nr_forks && user_fork_count(u, p))) {
 			mark(u, from, i);
 			from = i + 1;
 		} else {
@@ -171,28 +212,65 @@ static void exempt(struct user_part *p)
 	p->exempt = 1;
 }
 
-/* Unmark its memory for the fork that @tid is about to make. @task: of its own, or NULL. */
-static void expect_fork(struct user_part *p, pid_t tid, const struct user_part *task)
+/* It has room again if one of its threads has forked. Drops the lock meanwhile. */
+static int wait_for_room(struct user_space *u, struct user_part *p)
 {
-	unmark(p);
-	forget(p, tid);
-	if (p->nr_forks == FORKS_MAX && count_forks(p) == FORKS_MAX)
-		exempt(p);
-	else
-		p->forks[p->nr_forks++] = (struct user_fork){
-			.tid = tid, .process = task ? task->pid : 0, .until = now_ns() + FORK_NS,
-		};
+	unsigned int naps = FULL_NAPS;
+
+	while (p->nr_forks == FORKS_MAX && user_fork_count(u, p) == FORKS_MAX && naps--) {
+		pthread_mutex_unlock(&u->fork_lock);
+		usleep(FULL_NAP_US);
+		pthread_mutex_lock(&u->fork_lock);
+	}
+	return p->nr_forks < FORKS_MAX ? 0 : -EAGAIN;
 }
 
-void user_fork_prepare(struct user_space *u, struct user_part *p, pid_t tid)
+/* Unmark its memory for the fork that @tid is about to make. @task: of its own, or NULL. */
+static void expect_fork(struct user_space *u, struct user_part *p, pid_t tid,
+			const struct user_part *task)
+{
+	unmark(p);
+	forget(u, p, tid);
+	p->forks[p->nr_forks] = (struct user_fork){
+		.tid = tid, .process = task ? task->pid : 0, .since = now_ns(),
+		.until = now_ns() + FORK_NS, .time = time_of(tid),
+	};
+	set_number(u, p, p->nr_forks + 1);
+}
+
+/* The caller can run code of a peer, @p. */
+static int prepare(struct user_space *u, struct user_part *p, struct user_part *own, pid_t tid)
+{
+	const int two = own && own != p;
+	int err = wait_for_room(u, p);
+
+	if (!err && two)
+		err = wait_for_room(u, own);
+	if (err || p->nr_forks == FORKS_MAX || (two && own->nr_forks == FORKS_MAX))
+		return -EAGAIN;
+	expect_fork(u, p, tid, own);
+	if (two)
+		expect_fork(u, own, tid, own);
+	mark_others(u);
+	return 0;
+}
+
+int user_fork_prepare(struct user_space *u, struct user_part *p, pid_t tid)
 {
 	struct user_part *own = is_thread_of(p->pid, tid) ? p : user_part_of_process(u, tid);
+	int err;
 
 	pthread_mutex_lock(&u->fork_lock);
-	expect_fork(p, tid, own);
-	/* The caller runs code of a peer. */
-	if (own && own != p)
-		expect_fork(own, tid, own);
+	user_turn_begin(u, p);
+	err = prepare(u, p, own, tid);
+	user_turn_end(u);
+	pthread_mutex_unlock(&u->fork_lock);
+	return err;
+}
+
+void user_fork_mark_all(struct user_space *u)
+{
+	pthread_mutex_lock(&u->fork_lock);
 	mark_others(u);
 	pthread_mutex_unlock(&u->fork_lock);
 }
@@ -200,7 +278,29 @@ void user_fork_prepare(struct user_space *u, struct user_part *p, pid_t tid)
 void user_fork_of_launcher(struct user_space *u)
 {
 	pthread_mutex_lock(&u->fork_lock);
+	user_turn_begin(u, NULL);
+	u->turns.launcher_since = now_ns();
 	mark_others(u);
+	pthread_mutex_unlock(&u->fork_lock);
+}
+
+void user_fork_child_of_launcher(const struct user_space *u)
+{
+	uint32_t i;
+
+	for (i = u->space->first; i <= u->space->last; i++) {
+		const struct user_part *p = &u->parts[i];
+
+		if (p->state != PVAS_PART_FREE && p->state != PVAS_PART_RESERVED)
+			pvas_raw2(__NR_munmap, p->base, p->end - p->base);
+	}
+}
+
+void user_fork_of_launcher_made(struct user_space *u)
+{
+	pthread_mutex_lock(&u->fork_lock);
+	u->turns.launcher_since = 0;
+	user_turn_end(u);
 	pthread_mutex_unlock(&u->fork_lock);
 }
 

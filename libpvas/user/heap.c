@@ -23,10 +23,7 @@ static int over_limit(const struct user_part *p, uint64_t brk)
 	return brk - p->layout.heap > user_caller_data_limit(p->pid);
 }
 
-/*
- * The filter does not show mappings to fixed addresses above this: see body_mmap(). In
- * small partitions it shows all.
- */
+/* Mappings are placed from the top: in a large partition half of it is left to them. */
 static uint64_t heap_limit(const struct user_part *p)
 {
 	uint64_t half = (p->end - p->base) / 2;

@@ -2,10 +2,10 @@
 /*
  * User backend: the loader in each partition, and the instructions behind it.
  *
- * They are the same for all, so each partition has a view of one file. It is shared, but
- * nobody can make a view writable, not even a fork child of a task, which may be another
- * user's by now: the file is sealed before it is mapped. Where that is not possible, as in a
- * sandbox, each partition has a copy.
+ * They are the same for all, so each partition maps one file. Nobody can change it, not even a
+ * process that was forked while it was made, and may be another user's by now: it is sealed,
+ * which fails if anybody could write to it by a mapping, and compared after that. Where that is
+ * not possible, as in a sandbox, each partition has a copy.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -17,7 +17,7 @@
 #include "rawsys.h"
 #include "stay.h"
 
-#define SEALS		(F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE)
+#define SEALS		(F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE)
 
 static void fill(char *to, const struct user_space *u)
 {
@@ -38,70 +38,52 @@ static int open_file(void)
 /* A limit would raise SIGXFSZ. */
 static int fill_file(int fd, const struct user_space *u)
 {
+	char *image = u->scratch, *again = image + USER_IMAGE_LEN;
 	struct rlimit limit;
-	char *p;
 
-	if (getrlimit(RLIMIT_FSIZE, &limit) || limit.rlim_cur < USER_IMAGE_LEN ||
-	    ftruncate(fd, USER_IMAGE_LEN))
-		return 0;
-	p = mmap(NULL, USER_IMAGE_LEN, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-	if (p == MAP_FAILED)
-		return 0;
-	fill(p, u);
-	munmap(p, USER_IMAGE_LEN);
-	return !fcntl(fd, F_ADD_SEALS, SEALS);
+	fill(image, u);
+	return !getrlimit(RLIMIT_FSIZE, &limit) && limit.rlim_cur >= USER_IMAGE_LEN &&
+	       pwrite(fd, image, USER_IMAGE_LEN, 0) == (ssize_t)USER_IMAGE_LEN &&
+	       !fcntl(fd, F_ADD_SEALS, SEALS) &&
+	       pread(fd, again, USER_IMAGE_LEN, 0) == (ssize_t)USER_IMAGE_LEN &&
+	       !memcmp(image, again, USER_IMAGE_LEN);
 }
 
 void user_image_make(struct user_space *u)
 {
-	int fd = open_file();
-	char *p = MAP_FAILED;
+	int fd = pvas_fd_above_standard(open_file());
 
-	if (fd >= 0 && fill_file(fd, u))
-		p = mmap(NULL, USER_IMAGE_LEN, PROT_READ | PROT_EXEC, MAP_SHARED, fd, 0);
-	if (fd >= 0)
+	if (fd >= 0 && !fill_file(fd, u)) {
 		close(fd);
-	u->image = p == MAP_FAILED ? NULL : p;
-}
-
-void user_image_free(struct user_space *u)
-{
-	if (u->image)
-		munmap(u->image, USER_IMAGE_LEN);
-	u->image = NULL;
-}
-
-/* The launcher's threads may have mapped something there meanwhile. */
-static int reserve(uint64_t at, int prot)
-{
-	return pvas_raw6(__NR_mmap, at, USER_IMAGE_LEN, prot,
-			 MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0) == (long)at ?
-	       0 : -ENOMEM;
+		fd = -1;
+	}
+	/* Another file with its number would be the code of tasks. */
+	if (fd >= 0 && !user_file_mark(fd)) {
+		close(fd);
+		fd = -1;
+	}
+	u->image = fd;
 }
 
 static int copy_to(const struct user_space *u, uint64_t at)
 {
-	int err = reserve(at, PROT_READ | PROT_WRITE);
+	long is = pvas_raw6(__NR_mmap, at, USER_IMAGE_LEN, PROT_READ | PROT_WRITE,
+			    MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
 
-	if (err)
-		return err;
+	if (is != (long)at)
+		return -ENOMEM;
 	fill((char *)at, u);
 	return (int)pvas_raw3(__NR_mprotect, at, USER_IMAGE_LEN, PROT_READ | PROT_EXEC);
 }
 
-/* A length of 0 asks for a second view. */
-int user_image_map(const struct user_space *u, uint64_t at)
+/* The launcher's threads may have mapped something there meanwhile. */
+int user_image_map(const struct user_space *u, uint64_t at, int starts)
 {
-	int err;
+	int fd = starts ? u->image : -1;
 
-	if (!u->image)
-		return copy_to(u, at);
-	err = reserve(at, PROT_NONE);
-	if (err)
-		return err;
-	if (pvas_raw6(__NR_mremap, (long)u->image, 0, USER_IMAGE_LEN,
-		      MREMAP_MAYMOVE | MREMAP_FIXED, (long)at, 0) == (long)at)
+	if (user_file_is_of(fd, u->owner) &&
+	    pvas_raw6(__NR_mmap, at, USER_IMAGE_LEN, PROT_READ | PROT_EXEC,
+		      MAP_PRIVATE | MAP_FIXED_NOREPLACE, fd, 0) == (long)at)
 		return 0;
-	pvas_raw2(__NR_munmap, (long)at, USER_IMAGE_LEN);
 	return copy_to(u, at);
 }

@@ -46,8 +46,10 @@ static void before_fork(void)
 
 static void after_fork(void)
 {
-	if (forking_space)
+	if (forking_space) {
 		pthread_mutex_unlock(&forking_space->lock);
+		user_fork_of_launcher_made(forking_space);
+	}
 	if (forking)
 		pthread_mutex_unlock(&launcher_lock);
 }
@@ -66,6 +68,7 @@ static void close_all(struct user_space *u)
 	close_fd(u, &u->epoll);
 	close_fd(u, &u->wake);
 	close_fd(u, &u->maps);
+	close_fd(u, &u->image);
 	/* A fork child that has inherited the space may have another one of its own. */
 	if (u->owner == (pid_t)pvas_raw0(__NR_getpid))
 		user_proc_end();
@@ -90,13 +93,15 @@ static void after_fork_in_child(void)
 	launcher_lock = (pthread_mutex_t)PTHREAD_ERRORCHECK_MUTEX_INITIALIZER_NP;
 	if (!u)
 		return;
+	/* They have mapped more since they were marked. */
+	user_fork_child_of_launcher(u);
 	if (forking_files) {
 		close_all(u);
 		user_proc_end();
 		for (i = 0; i < u->entries; i++)
 			close_fd(u, &u->parts[i].pidfd);
 	}
-	u->listener = u->epoll = u->wake = u->maps = -1;
+	u->listener = u->epoll = u->wake = u->maps = u->image = -1;
 	user_proc_forget();
 	pthread_mutex_init(&u->lock, NULL);
 }

@@ -57,7 +57,7 @@ static int is_locked_by(const char *name, int list, const struct stat *st)
 
 int user_program_is_locked(const struct stat *st)
 {
-	int list = user_child_open_list(), locked = 0;
+	int list = user_child_open_list(0), locked = 0;
 	char buf[4096] __attribute__((aligned(8)));
 	long n = -1, at;
 

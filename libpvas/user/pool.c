@@ -21,6 +21,7 @@
 #include "worker.h"
 
 #define STUCK_NS	5000000	/* if none becomes idle for this long, add one */
+#define OTHERS_NS	2000000	/* after the first worker */
 
 /* This worker became idle after the space was abandoned, and is not counted any more. */
 static __thread int retired;
@@ -34,9 +35,9 @@ static int add_worker(struct user_space *u)
 	return -err;
 }
 
-static int add_helper(struct user_space *u)
+static int add_helper(struct user_space *u, void *(*main)(void *))
 {
-	int err = pthread_create(&u->helpers[u->nr_helpers], NULL, u->helper_main, u);
+	int err = pthread_create(&u->helpers[u->nr_helpers], NULL, main, u);
 
 	u->nr_helpers += !err;
 	u->nr_helpers_live += !err;
@@ -120,7 +121,7 @@ static void grow_if_stuck(struct user_space *u)
 	if (all_busy(u) && u->nr_served == served)
 		add_worker(u);
 	if (helpers_stuck(u) && u->queue.nr_taken == taken && !user_queue_wake(u))
-		add_helper(u);
+		add_helper(u, u->helper_main);
 }
 
 static unsigned int workers_wanted(void)
@@ -130,7 +131,7 @@ static unsigned int workers_wanted(void)
 	return cpus < 2 ? 2 : cpus > WORKERS ? WORKERS : (unsigned int)cpus;
 }
 
-/* This can hang, so it has a thread of its own. */
+/* This can hang, as helpers may. */
 static void *close_files(void *arg)
 {
 	struct user_space *u = arg;
@@ -140,24 +141,37 @@ static void *close_files(void *arg)
 	u->files_closed = 1;
 	pthread_cond_broadcast(&u->pool_changed);
 	pthread_mutex_unlock(&u->pool_lock);
-	return NULL;
+	return u->helper_main(u);
 }
 
-static int add_threads(struct user_space *u)
+/* One worker and one helper do for a start, and pvas_space_create() waits for them. */
+static int add_first(struct user_space *u)
+{
+	int err;
+
+	u->files_closed = !u->files.count;
+	err = add_helper(u, u->files_closed ? u->helper_main : close_files);
+	return err ? err : add_worker(u);
+}
+
+/* Not while the first task starts, which would wait for the lock. */
+static void add_others(struct user_space *u)
 {
 	unsigned int wanted = workers_wanted();
+	struct timespec until;
 	int err = 0;
 
-	while (u->nr_workers < wanted && !err)
+	clock_gettime(CLOCK_MONOTONIC, &until);
+	until.tv_nsec += OTHERS_NS;
+	if (until.tv_nsec >= 1000000000) {
+		until.tv_sec++;
+		until.tv_nsec -= 1000000000;
+	}
+	while (!u->pool_stop && !u->pool_wakes &&
+	       !pthread_cond_timedwait(&u->pool_changed, &u->pool_lock, &until))
+		;
+	while (u->nr_workers < wanted && !u->pool_stop && !u->abandoned && !err)
 		err = add_worker(u);
-	if (!err)
-		err = add_helper(u);
-	u->files_closed = !u->files.count;
-	if (err || u->files_closed)
-		return err;
-	err = -pthread_create(&u->closer, NULL, close_files, u);
-	u->has_closer = !err;
-	return err;
 }
 
 static void wake_if_asked(struct user_space *u)
@@ -190,27 +204,24 @@ static int wait_for_supervisor(struct user_space *u)
 	return err;
 }
 
-/*
- * The workers share the descriptor table of this thread, which creates them: see files.c. The
- * reader begins while the supervisor has the kernel compile its filter.
- */
+/* The workers share the descriptor table of this thread, which creates them: see files.c. */
 static void *pool_main(void *arg)
 {
 	struct user_space *u = arg;
 	int err;
 
 	prctl(PR_SET_NAME, "pvas-pool");
-	err = user_reader_start(u);
-	if (!err)
-		err = wait_for_supervisor(u);
+	err = wait_for_supervisor(u);
 	if (!err)
 		err = user_files_unshare(u, &u->files);
 	if (!err)
 		user_files_close_first(u, &u->files);
 	pthread_mutex_lock(&u->pool_lock);
-	u->pool_err = err ? err : add_threads(u);
+	u->pool_err = err ? err : add_first(u);
 	u->pool_ready = 1;
 	pthread_cond_broadcast(&u->pool_changed);
+	if (!u->pool_err)
+		add_others(u);
 	while (!u->pool_stop) {
 		wake_if_asked(u);
 		if (all_busy(u) || helpers_stuck(u))
@@ -281,8 +292,6 @@ int user_workers_wait(struct user_space *u)
 	while (!u->pool_ready)
 		pthread_cond_wait(&u->pool_changed, &u->pool_lock);
 	err = u->pool_err;
-	if (u->files.are_copies)
-		user_reader_forget(&u->readers);
 	while (!err && !u->files_closed &&
 	       !pthread_cond_timedwait(&u->pool_changed, &u->pool_lock, &until))
 		;
@@ -337,11 +346,6 @@ static void end_thread(pthread_t thread, int missing)
 		pthread_join(thread, NULL);
 }
 
-static int pool_runs(const struct user_space *u)
-{
-	return u->pool_live || (u->has_closer && !u->files_closed);
-}
-
 /* Returns whether the pool's threads have failed to end in time. */
 static int end_pool(struct user_space *u)
 {
@@ -352,16 +356,12 @@ static int end_pool(struct user_space *u)
 	pthread_mutex_lock(&u->pool_lock);
 	u->pool_stop = 1;
 	pthread_cond_broadcast(&u->pool_changed);
-	while (pool_runs(u) && !pthread_cond_timedwait(&u->pool_changed, &u->pool_lock, &until))
+	while (u->pool_live && !pthread_cond_timedwait(&u->pool_changed, &u->pool_lock, &until))
 		;
-	missing = pool_runs(u);
+	missing = u->pool_live;
 	pthread_mutex_unlock(&u->pool_lock);
 	if (u->pool_ready)
 		end_thread(u->pool, missing);
-	if (u->has_closer)
-		end_thread(u->closer, missing);
-	if (!missing)
-		user_files_free(&u->files);
 	u->has_pool = 0;
 	return missing;
 }
@@ -392,7 +392,9 @@ int user_workers_join(struct user_space *u)
 	end_all(u->workers, u->nr_workers, missing);
 	end_all(u->helpers, u->nr_helpers, missing);
 	u->nr_workers = u->nr_helpers = 0;
-	if (!missing)
+	if (!missing) {
 		user_queue_free(u);
+		user_files_free(&u->files);
+	}
 	return missing;
 }

@@ -25,15 +25,16 @@ static int cannot_mark;
  * The application may close descriptors of the space and open files that get their numbers. So
  * ours have a signal and an owner, which without O_ASYNC have no other effect.
  */
-void user_file_mark(int fd)
+int user_file_mark(int fd)
 {
 	struct f_owner_ex owner = { F_OWNER_PID, (pid_t)pvas_raw0(__NR_getpid) };
 
 	if (fd < 0)
-		return;
+		return 0;
 	if (pvas_raw3(__NR_fcntl, fd, F_SETSIG, MARK) == -EPERM ||
 	    pvas_raw3(__NR_fcntl, fd, F_SETOWN_EX, &owner) == -EPERM)
 		cannot_mark = 1;	/* in a sandbox: then all count as ours */
+	return !cannot_mark;
 }
 
 /* The kernel forgets an owner that has ended. */

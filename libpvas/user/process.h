@@ -9,8 +9,8 @@
 struct user_part;
 struct user_space;
 
-/* Mark a file that has just been opened as the space's, of this process. */
-void user_file_mark(int fd);
+/* Mark a file that has just been opened as the space's, of this process. Returns 0 in a sandbox. */
+int user_file_mark(int fd);
 
 /* Is the file that has this number now so marked, by this process or by @pid? */
 int user_file_is_ours(int fd);

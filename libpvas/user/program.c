@@ -18,6 +18,8 @@
 #include "rawsys.h"
 #include "child.h"
 
+#define PROC_ROOT	1	/* its inode: PROC_ROOT_INO of the kernel */
+
 static int read_exact(int fd, void *buf, size_t len, uint64_t off)
 {
 	long n = pvas_raw_pread(fd, buf, len, off);
@@ -45,6 +47,22 @@ static long may_execute_open(int fd, const struct stat *now, const struct stat *
 	return now->st_dev == before->st_dev && now->st_ino == before->st_ino ? 0 : -EACCES;
 }
 
+static int examine(int dir, const char *path, struct stat *st)
+{
+	long err = pvas_raw4(__NR_newfstatat, dir, path, st, 0);
+
+	if (!err && !S_ISREG(st->st_mode))
+		err = -EACCES;
+	return err ? (int)err : (int)may_execute(dir, path);
+}
+
+int user_program_look_at(int dir, const char *file)
+{
+	struct stat st;
+
+	return *file ? examine(dir, file, &st) : 0;
+}
+
 /*
  * Open an executable file. Errors are those of execve(), -EPERM if it can't be read, and -EBUSY if
  * a task must not because of locks.
@@ -55,12 +73,7 @@ static int open_executable(const struct user_program *prog, int dir, const char 
 	struct stat before;
 	long fd, err;
 
-	err = pvas_raw4(__NR_newfstatat, dir, path, &before, 0);
-	if (err)
-		return err;
-	if (!S_ISREG(before.st_mode))
-		return -EACCES;
-	err = may_execute(dir, path);
+	err = examine(dir, path, &before);
 	if (err)
 		return err;
 	if (prog->asks && user_program_is_locked(&before))
@@ -148,28 +161,40 @@ static int check_rights(int fd, const struct stat *st)
 	return pvas_privilege_of(fd, st->st_mode) ? -EPERM : 0;
 }
 
+/* The directory itself, not what is in it */
 static int is_proc(int fd)
 {
 	struct statfs fs;
+	struct stat st;
 
-	return !pvas_raw2(__NR_fstatfs, fd, &fs) && fs.f_type == PROC_SUPER_MAGIC;
+	return !pvas_raw2(__NR_fstatfs, fd, &fs) && fs.f_type == PROC_SUPER_MAGIC &&
+	       !pvas_raw2(__NR_fstat, fd, &st) && st.st_ino == PROC_ROOT;
 }
 
 /*
  * The setup function may have closed the launcher's, and opened something else at its number;
  * and changed the root to a tree of which another user says what is in /proc.
  */
-int user_program_proc(void)
+struct user_proc_dir user_program_proc(int starts)
 {
-	int fd = user_proc_fd();
+	struct user_proc_dir proc = { .fd = user_proc_fd() };
 
-	if (is_proc(fd))
-		return fd;
-	fd = (int)pvas_raw4(__NR_openat, AT_FDCWD, "/proc", O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
-	if (fd < 0 || is_proc(fd))
-		return fd;
-	pvas_raw1(__NR_close, fd);
-	return -ENOENT;
+	if (starts && is_proc(proc.fd))
+		return proc;
+	proc.fd = (int)pvas_raw4(__NR_openat, AT_FDCWD, "/proc", O_PATH | O_DIRECTORY | O_CLOEXEC,
+				 0);
+	proc.opened = proc.fd >= 0;
+	if (proc.opened && !is_proc(proc.fd)) {
+		user_program_close_proc(&proc);
+		proc = (struct user_proc_dir){ .fd = -ENOENT };
+	}
+	return proc;
+}
+
+void user_program_close_proc(const struct user_proc_dir *proc)
+{
+	if (proc->opened)
+		pvas_raw1(__NR_close, proc->fd);
 }
 
 /* "self/fd/FD" */
@@ -188,18 +213,16 @@ static void make_link(char link[32], int fd)
 }
 
 /* The kernel's name for an open file, as a link of /proc shows it. */
-static void name_of(int fd, char *buf, size_t len)
+static void name_of(const struct user_program *prog, char *buf, size_t len)
 {
+	struct user_proc_dir proc = user_program_proc(!prog->asks);
 	char link[32];
 	long got;
-	int n;
 
-	make_link(link, fd);
-	n = user_program_proc();
-	got = pvas_raw4(__NR_readlinkat, n, link, buf, len - 1);
+	make_link(link, prog->fd);
+	got = pvas_raw4(__NR_readlinkat, proc.fd, link, buf, len - 1);
 	buf[got < 0 ? 0 : got] = 0;
-	if (n >= 0 && n != user_proc_fd())
-		pvas_raw1(__NR_close, n);
+	user_program_close_proc(&proc);
 }
 
 static int take_elf(struct user_program *prog, const struct stat *st)
@@ -214,7 +237,7 @@ static int take_elf(struct user_program *prog, const struct stat *st)
 	if (!err && prog->image.interp_len)
 		err = check_interp(prog);
 	prog->phnum = head.e_phnum;
-	name_of(prog->fd, prog->exe, sizeof(prog->exe));
+	name_of(prog, prog->exe, sizeof(prog->exe));
 	return err;
 }
 
@@ -319,18 +342,18 @@ int user_program_open(struct user_program *prog, const char *path)
 /* Not by its path: under a root of another user's, anything could be there. */
 int user_program_open_at(struct user_program *prog, int dir, const char *file, const char *path)
 {
+	struct user_proc_dir proc;
 	char link[32];
-	int proc, ret;
+	int ret;
 
 	prog->asks = 1;
 	if (*file || dir < 0)
 		return open_at(prog, dir, file, path);
-	proc = user_program_proc();
-	if (proc < 0)
-		return proc;
+	proc = user_program_proc(0);
+	if (proc.fd < 0)
+		return proc.fd;
 	make_link(link, dir);
-	ret = open_at(prog, proc, link, path);
-	if (proc != user_proc_fd())
-		pvas_raw1(__NR_close, proc);
+	ret = open_at(prog, proc.fd, link, path);
+	user_program_close_proc(&proc);
 	return ret;
 }

@@ -9,8 +9,9 @@
  * own with next to no memory, and waits for it so that it can be killed, or give up.
  *
  * Under Yama only an ancestor may open the memory of a process, so a helper opens it and passes
- * the descriptor. The first reader never touches any: it begins before the tasks, as a copy of the
- * launcher, and makes the others, which is cheap because it has unmapped that copy.
+ * the descriptor. The first reader never touches any: it begins when one is needed, as a copy of
+ * the launcher without the tasks, and makes the others, which is cheap because it has unmapped
+ * that copy. Most jobs need none.
  */
 #include "reader.h"
 
@@ -90,20 +91,18 @@ static void __attribute__((noreturn)) become_reader(unsigned int end, int fd)
 	pvas_jump((uint64_t)entry, (uint64_t)stack, (long)region, (long)stack, fd, proc);
 }
 
-/*
- * SIGCHLD would tell the application of a child that it has not made. The descriptors are still the
- * launcher's, too: user_reader_forget() closes them there.
- */
-int user_reader_start(struct user_space *u)
+/* SIGCHLD would tell the application of a child that it has not made. Under user_readers.lock. */
+static int start_first(struct user_space *u)
 {
 	int ends[2], pidfd = -1;
 	long pid;
 
 	if (!region)
 		return -ENOMEM;
-	pthread_mutex_init(&u->readers.lock, NULL);
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends))
 		return -errno;
+	/* It unmaps the rest, and this thread's request may be a mapping call. */
+	user_fork_mark_all(u);
 	pid = pvas_raw4(__NR_clone, CLONE_PIDFD, 0, &pidfd, 0);
 	if (!pid)
 		become_reader(u->descriptors > (unsigned int)ends[1] ? u->descriptors :
@@ -119,14 +118,6 @@ int user_reader_start(struct user_space *u)
 	u->readers.connection = ends[0];
 	u->readers.pid = (pid_t)pid;
 	return 0;
-}
-
-void user_reader_forget(const struct user_readers *r)
-{
-	if (r->connection >= 0)
-		close(r->connection);
-	if (r->pidfd >= 0)
-		close(r->pidfd);
 }
 
 /* It ends with the connection, and after all others: if one of these hangs, later. */
@@ -195,6 +186,8 @@ static int ask_for_another(struct user_space *u, int fd)
 	int err = -EAGAIN;
 
 	pthread_mutex_lock(&u->readers.lock);
+	if (!u->readers.pid)
+		err = start_first(u);
 	if (u->readers.pid && user_file_is_ours(u->readers.connection))
 		err = send_to(u->readers.connection, &r, 0, fd);
 	if (!err)

@@ -14,7 +14,7 @@ struct user_space;
  * @pid:	the first one, 0 if there is none
  * @connection:	to it, in the workers' table of descriptors; -1 if there is none
  * @pidfd:	of it, likewise
- * @lock:	held while it makes another one
+ * @lock:	held while it begins, or makes another one
  */
 struct user_readers {
 	pid_t pid;
@@ -26,12 +26,8 @@ struct user_readers {
 /* Before the place of the space is chosen. 0 or -ENOMEM */
 int user_reader_begin(void);
 
-/* In the pool's thread, before there are tasks. 0 or -errno */
-int user_reader_start(struct user_space *u);
+/* In the pool's thread */
 void user_reader_stop(struct user_space *u);
-
-/* In the launcher, when the workers have a table of their own */
-void user_reader_forget(const struct user_readers *r);
 
 /*
  * In a helper: copy from or to the memory of the current request's caller, which is not ours.

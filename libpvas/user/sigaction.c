@@ -97,7 +97,7 @@ static int has_page(const struct user_request *r)
 int64_t user_on_sigaction(struct user_request *r)
 {
 	if (r->args[0] == r->u->cookie && r->inside)
-		return user_stay_confirm(r);
+		return user_stay_answer(r);
 	if ((int)r->args[0] != USER_STAY_SIGNAL)
 		return replace_restorer(r);
 	/* Of a wrong size: the kernel says so. */

@@ -256,7 +256,6 @@ static void free_all(struct user_space *u)
 		munmap(u->pages, u->entries * sizeof(*u->pages));
 	if (u->parts)
 		munmap(u->parts, u->entries * sizeof(*u->parts));
-	user_image_free(u);
 	user_credentials_end(u);
 	pvas_free_stack(u->space);
 	free(u);
@@ -272,7 +271,7 @@ static int refused(const struct user_space *u, int err)
 }
 
 /* Signals are for the application's own threads. */
-static int start_threads(struct user_space *u)
+static int begin_threads(struct user_space *u)
 {
 	sigset_t all, old;
 	int err;
@@ -281,24 +280,31 @@ static int start_threads(struct user_space *u)
 	pthread_sigmask(SIG_SETMASK, &all, &old);
 	err = user_workers_begin(u, user_worker_main, user_helper_main);
 	if (!err)
-		err = user_supervisor_start(u);
+		err = user_supervisor_begin(u);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	return err;
+}
+
+/* If any has begun, also after an error: they end as they should only when all have begun. */
+static int wait_for_threads(struct user_space *u, int err)
+{
 	if (!err)
 		err = user_workers_wait(u);
 	if (err && u->why)
 		err = refused(u, err);
 	else if (err)
 		pvas_fail(err, "user backend: can't start threads: %s", strerror(-err));
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	return err;
 }
 
+/* All that the threads need */
 static int fill(struct user_space *u)
 {
 	int err;
 
 	err = check_executable();
 	if (!err)
-		err = user_caller_begin();
+		err = user_caller_check_proc();
 	if (!err)
 		err = user_credentials_begin(u);
 	if (!err)
@@ -307,6 +313,15 @@ static int fill(struct user_space *u)
 		err = make_header(u);
 	if (!err)
 		err = make_parts(u);
+	return err ? err : user_far_begin(u);
+}
+
+/* The rest, while the kernel compiles the filter */
+static int complete(struct user_space *u)
+{
+	int err;
+
+	err = user_caller_begin();
 	if (!err)
 		err = user_reader_begin();
 	if (err)
@@ -316,8 +331,19 @@ static int fill(struct user_space *u)
 	u->fixed = is_fixed();
 	u->space->id = new_id();
 	pvas_header_publish(u->header, u->space->id, u->space->first, u->space->last);
-	err = user_far_begin(u);
-	return err ? err : start_threads(u);
+	return 0;
+}
+
+static int begin(struct user_space *u)
+{
+	int err = fill(u), began;
+
+	if (err)
+		return err;
+	began = begin_threads(u);
+	err = complete(u);
+	began = wait_for_threads(u, began);
+	return began ? began : err;
 }
 
 /* A worker is in a call that doesn't end: keep all it needs until it does. */
@@ -346,7 +372,7 @@ static int user_create(struct pvas_space *s)
 		return pvas_fail(-EBUSY, "user backend: this process has made a space already");
 	}
 	u->entries = pvas_header_entries(s->shift);
-	u->listener = u->epoll = u->wake = u->maps = -1;
+	u->listener = u->epoll = u->wake = u->maps = u->image = -1;
 	u->readers.connection = u->readers.pidfd = -1;
 	pthread_mutex_init(&u->lock, NULL);
 	pthread_mutex_init(&u->fork_lock, NULL);
@@ -354,11 +380,12 @@ static int user_create(struct pvas_space *s)
 	pthread_mutex_init(&u->pool_lock, NULL);
 	user_init_condition(&u->pool_changed);
 	user_init_condition(&u->queue.added);
+	pthread_mutex_init(&u->readers.lock, NULL);
 	err = user_proc_begin();
 	if (!err) {
 		u->maps = pvas_fd_above_standard(user_proc_own_maps());
 		user_file_mark(u->maps);
-		err = fill(u);
+		err = begin(u);
 	}
 	user_launcher_begun();
 	if (err) {

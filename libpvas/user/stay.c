@@ -185,18 +185,39 @@ static int may_stay(const struct user_request *r)
 	       has_rights(r->u, pid, r->tid);
 }
 
-int64_t user_stay_confirm(struct user_request *r)
+static int64_t confirm(const struct user_request *r)
+{
+	struct user_part *p = r->part;
+
+	if (r->tid != p->pid || __atomic_load_n(&p->unfit, __ATOMIC_ACQUIRE) ||
+	    !has_rights(r->u, p->pid, p->stay->tid) || !user_request_valid())
+		return -EPERM;
+	__atomic_store_n(&p->stay->confirmed, 1, __ATOMIC_RELEASE);
+	return 0;
+}
+
+/* If the caller has been killed, its process' number can be another's. */
+static int64_t call_others(const struct user_request *r)
+{
+	struct user_part *p = r->part;
+	int count;
+
+	if (r->tid != p->stay->tid || !user_request_valid())
+		return -EPERM;
+	count = user_stay_call_others(p, r->tid);
+	__atomic_store_n(&p->stay->others, count, __ATOMIC_RELEASE);
+	return 0;
+}
+
+int64_t user_stay_answer(struct user_request *r)
 {
 	struct user_part *p = r->part;
 	int64_t ret = -EPERM;
 
 	if (user_call_lock(r))
 		return -ESRCH;
-	if (p->stay && r->tid == p->pid && !__atomic_load_n(&p->unfit, __ATOMIC_ACQUIRE) &&
-	    has_rights(r->u, p->pid, p->stay->tid) && user_request_valid()) {
-		__atomic_store_n(&p->stay->confirmed, 1, __ATOMIC_RELEASE);
-		ret = 0;
-	}
+	if (p->stay)
+		ret = p->stay->asks == STAY_ASKS_OTHERS ? call_others(r) : confirm(r);
 	user_call_unlock(r);
 	return ret;
 }

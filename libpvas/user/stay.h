@@ -71,7 +71,9 @@ struct user_stay_thread {
  * @dirfd:	of execveat(), if the path is relative to it; else AT_FDCWD
  * @file:	the path as it was given
  * @securebits:	of the launcher
- * @confirmed:	by user_stay_confirm()
+ * @asks:	STAY_ASKS_*, of a worker
+ * @confirmed:	its answer: 1, or
+ * @others:	how many other threads there are, or -errno
  * @mask:	the signals that were blocked
  * @path:	copies of its arguments
  * @argv:
@@ -96,7 +98,9 @@ struct user_stay {
 	uint64_t args[6];
 	int dirfd;
 	long securebits;
+	int asks;
 	int confirmed;
+	int others;
 	uint64_t mask;
 	char *file;
 	char *path;
@@ -121,11 +125,14 @@ int user_stay(struct user_request *r);
 void user_stay_free(struct user_stay *e);
 
 /*
- * In a worker, for the first thread, in the handler: no other thread of the task runs any more.
- * Its rights can have changed since user_stay() looked at them. user_stay.confirmed is set if
- * they still are those of the space's tasks, and those of the thread that has made the call.
+ * In a worker, for a thread in the handler. STAY_ASKS_OTHERS: have the others wait, which takes
+ * files that are not to be open in the task while they can fork. STAY_ASKS_RIGHTS, by the first
+ * thread, while no other one runs any more: its rights can have changed since user_stay() looked at
+ * them. user_stay.confirmed is set if they still are those of the space's tasks, and those of
+ * the thread that has made the call.
  */
-int64_t user_stay_confirm(struct user_request *r);
+enum { STAY_ASKS_RIGHTS, STAY_ASKS_OTHERS };
+int64_t user_stay_answer(struct user_request *r);
 
 /* ---- stay_signal.c ---- */
 
@@ -140,8 +147,14 @@ void user_stay_catch(struct user_part *p);
 /* user_part.parks: others wait; they end; or one leaves by an execve() of the kernel's */
 enum { PARK_NOT, PARK_WAIT, PARK_END, PARK_LEAVES };
 
+/* user_part.opens: not; or it does; or the others have not waited for so long */
+enum { OPENS_NOT, OPENS_NOW, OPENS_LONG };
+
+/* In a worker: call all threads but @self to the handler. How many there are; or -errno */
+int user_stay_call_others(struct user_part *p, pid_t self);
+
 /* Have all others wait in the handler. Returns 0 if that takes too long. */
-int user_stay_park_others(struct user_part *p);
+int user_stay_park_others(struct user_stay *e);
 void user_stay_release_others(struct user_part *p);
 
 /* In the handler of one of these: wait, if there is a reason. */
@@ -181,6 +194,9 @@ int user_stay_needs_kernel(void);
 
 /* In the first thread, when no other one runs: has it the rights to go on? */
 int user_stay_ask(struct user_stay *e);
+
+/* In the thread that has made the call: user_stay_call_others() */
+int user_stay_ask_for_others(struct user_stay *e);
 
 /* ---- stay_robust.c: in the task ---- */
 

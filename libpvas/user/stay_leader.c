@@ -22,14 +22,14 @@
 static void describe_spaces(struct user_stay_thread *t)
 {
 	static const char *const names[] = { "thread-self/ns/net", "thread-self/ns/uts" };
-	int proc = user_program_proc(), i;
+	struct user_proc_dir proc = user_program_proc(0);
 	struct stat st;
+	int i;
 
 	for (i = 0; i < 2; i++)
-		if (!pvas_raw4(__NR_newfstatat, proc, names[i], &st, 0))
+		if (!pvas_raw4(__NR_newfstatat, proc.fd, names[i], &st, 0))
 			t->spaces[i] = st.st_ino;
-	if (proc >= 0 && proc != user_proc_fd())
-		pvas_raw1(__NR_close, proc);
+	user_program_close_proc(&proc);
 }
 
 static void describe_processor(struct user_stay_thread *t)

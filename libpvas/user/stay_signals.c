@@ -103,12 +103,13 @@ static void reset_actions(void)
 /* Without /proc/self/timers the kernel's first numbers are tried. */
 static int delete_timers(void)
 {
+	struct user_proc_dir proc = user_program_proc(0);
 	char text[4096], *line;
-	int proc = user_program_proc(), id;
+	int found = 0, id;
 	long fd, n = 0;
-	int found = 0;
 
-	fd = pvas_raw4(__NR_openat, proc, "self/timers", O_RDONLY | O_CLOEXEC, 0);
+	fd = pvas_raw4(__NR_openat, proc.fd, "self/timers", O_RDONLY | O_CLOEXEC, 0);
+	user_program_close_proc(&proc);
 	if (fd < 0) {
 		for (id = 0; id < 256; id++)
 			pvas_raw1(__NR_timer_delete, id);

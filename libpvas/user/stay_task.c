@@ -96,8 +96,17 @@ void user_stay_make_call(uint64_t cookie, uint64_t code);
 /* A filter that has arrived meanwhile can make the call return anything, but not store this. */
 int user_stay_ask(struct user_stay *e)
 {
+	e->asks = STAY_ASKS_RIGHTS;
 	user_stay_make_call(e->u->cookie, user_thunk_of(e->part) + PVAS_THUNK_CALL);
 	return __atomic_load_n(&e->confirmed, __ATOMIC_ACQUIRE);
+}
+
+int user_stay_ask_for_others(struct user_stay *e)
+{
+	e->others = -EPERM;
+	e->asks = STAY_ASKS_OTHERS;
+	user_stay_make_call(e->u->cookie, user_thunk_of(e->part) + PVAS_THUNK_CALL);
+	return __atomic_load_n(&e->others, __ATOMIC_ACQUIRE);
 }
 
 /* Has a security module been asked for a label at the next execve(), or until then? */
@@ -121,13 +130,13 @@ static int has_labels(void)
 		"thread-self/attr/fscreate", "thread-self/attr/keycreate",
 		"thread-self/attr/sockcreate",
 	};
-	int proc = user_program_proc(), set = 0;
+	struct user_proc_dir proc = user_program_proc(0);
 	unsigned int i;
+	int set = 0;
 
 	for (i = 0; i < sizeof(names) / sizeof(names[0]) && !set; i++)
-		set = is_label_set(proc, names[i]);
-	if (proc >= 0 && proc != user_proc_fd())
-		pvas_raw1(__NR_close, proc);
+		set = is_label_set(proc.fd, names[i]);
+	user_program_close_proc(&proc);
 	return set;
 }
 
@@ -145,6 +154,23 @@ int user_stay_needs_kernel(void)
 	return (persona >= 0 && (persona & MMAP_PAGE_ZERO)) || has_keys() || has_labels();
 }
 
+/* The others wait, or do again. */
+static int open_program(struct user_stay *e)
+{
+	struct user_part *p = e->part;
+	int opens = OPENS_NOW, err;
+
+	__atomic_store_n(&p->opens, OPENS_NOW, __ATOMIC_RELEASE);
+	user_stay_admit_signals(e->mask);
+	err = user_program_open_at(&e->prog, e->dirfd, e->file, e->path);
+	user_stay_block_signals();
+	if (__atomic_compare_exchange_n(&p->opens, &opens, OPENS_NOT, 0, __ATOMIC_ACQ_REL,
+					__ATOMIC_RELAXED))
+		return err;
+	__atomic_store_n(&p->opens, OPENS_NOT, __ATOMIC_RELEASE);
+	return err || user_stay_park_others(e) ? err : -EAGAIN;
+}
+
 static int may_stay(struct user_stay *e, const struct user_start *s)
 {
 	int err;
@@ -154,14 +180,15 @@ static int may_stay(struct user_stay *e, const struct user_start *s)
 	if ((pvas_raw2(__NR_prctl, PR_GET_SECUREBITS, 0) & ~(long)SECBIT_KEEP_CAPS) !=
 	    (e->securebits & ~(long)SECBIT_KEEP_CAPS))
 		return 0;
-	if (user_stay_needs_kernel())
-		return 0;
 	user_stay_admit_signals(e->mask);
-	err = user_program_open_at(&e->prog, e->dirfd, e->file, e->path);
+	err = user_program_look_at(e->dirfd, e->file);
 	user_stay_block_signals();
-	if (!err && fits(s->part, &e->prog) && !loses_script(e) &&
-	    !user_stack_check(s, &e->prog) && user_stay_park_others(e->part) &&
-	    user_stay_is_ready(e, 0) && (e->tid != e->part->pid || user_stay_ask(e)))
+	/* A fork of another thread would copy what is opened from now on. */
+	if (err || !user_stay_park_others(e) || user_stay_needs_kernel())
+		return 0;
+	if (!open_program(e) && fits(s->part, &e->prog) && !loses_script(e) &&
+	    !user_stack_check(s, &e->prog) && user_stay_is_ready(e, 0) &&
+	    (e->tid != e->part->pid || user_stay_ask(e)))
 		return 1;
 	if (e->prog.fd >= 0)
 		pvas_raw1(__NR_close, e->prog.fd);

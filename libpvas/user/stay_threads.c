@@ -17,10 +17,12 @@
 #include "child.h"
 #include "rawsys.h"
 #include "stay.h"
+#include "worker.h"
 
 #define SIGNAL		USER_STAY_SIGNAL
 #define STATUS_SIZE	(96UL << 10)	/* with 10000 groups */
 #define WAIT_MS		1000	/* a new thread blocks all signals for a moment */
+#define OPEN_MS		200	/* a file server may never answer */
 
 /* The thread pointer is not the library's: functions that depend on the locale can't be used. */
 static pid_t number_of(const char *digits)
@@ -164,10 +166,9 @@ static int call_other(struct user_part *p, int dir, const char *name)
 	return call_thread(p, number_of(name)) == -EPERM ? -EPERM : 0;
 }
 
-/* Call all others. Returns how many there are, or -errno. */
-static int call_others(struct user_part *p, int dir)
+/* Call all but @self. Returns how many there are, or -errno. */
+static int call_others(struct user_part *p, int dir, pid_t self)
 {
-	const long self = pvas_raw0(__NR_gettid);
 	char buf[2048] __attribute__((aligned(8)));
 	int count = 0, err;
 	long n, at;
@@ -190,41 +191,48 @@ static int call_others(struct user_part *p, int dir)
 
 static int open_threads(void)
 {
-	int proc = user_program_proc(), dir;
+	struct user_proc_dir proc = user_program_proc(0);
+	int dir;
 
-	dir = (int)pvas_raw4(__NR_openat, proc, "self/task", O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
-	if (proc >= 0 && proc != user_proc_fd())
-		pvas_raw1(__NR_close, proc);
+	dir = (int)pvas_raw4(__NR_openat, proc.fd, "self/task",
+			     O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
+	user_program_close_proc(&proc);
 	return dir;
 }
 
-/* Twice: one that came later may have made another before. */
-static int all_are_parked(struct user_part *p, int dir, int count)
+int user_stay_call_others(struct user_part *p, pid_t self)
 {
-	return count == __atomic_load_n(&p->nr_parked, __ATOMIC_ACQUIRE) &&
-	       call_others(p, dir) == count;
-}
-
-int user_stay_park_others(struct user_part *p)
-{
-	int64_t until = now_ms() + WAIT_MS;
-	int dir = open_threads(), count, parked = 0, parks = PARK_NOT;
+	int dir = user_proc_open(p->pid, "task", O_RDONLY | O_DIRECTORY), count;
 
 	if (dir < 0)
-		return 0;
+		return dir;
+	count = call_others(p, dir, self);
+	pvas_raw1(__NR_close, dir);
+	return count;
+}
+
+/* Twice: one that came later may have made another before. */
+static int all_are_parked(struct user_stay *e, int count)
+{
+	return count == __atomic_load_n(&e->part->nr_parked, __ATOMIC_ACQUIRE) &&
+	       user_stay_ask_for_others(e) == count;
+}
+
+int user_stay_park_others(struct user_stay *e)
+{
+	int64_t until = now_ms() + WAIT_MS;
+	int count, parked = 0, parks = PARK_NOT;
+
 	/* The signal would kill the program of one that leaves. */
-	if (!__atomic_compare_exchange_n(&p->parks, &parks, PARK_WAIT, 0, __ATOMIC_ACQ_REL,
-					 __ATOMIC_RELAXED)) {
-		pvas_raw1(__NR_close, dir);
+	if (!__atomic_compare_exchange_n(&e->part->parks, &parks, PARK_WAIT, 0, __ATOMIC_ACQ_REL,
+					 __ATOMIC_RELAXED))
 		return 0;
-	}
 	do {
-		count = call_others(p, dir);
-		parked = count >= 0 && all_are_parked(p, dir, count);
+		count = user_stay_ask_for_others(e);
+		parked = count >= 0 && all_are_parked(e, count);
 		if (!parked)
 			pause_1ms();
 	} while (!parked && count >= 0 && now_ms() < until);
-	pvas_raw1(__NR_close, dir);
 	return parked;
 }
 
@@ -236,10 +244,20 @@ void user_stay_release_others(struct user_part *p)
 				    __ATOMIC_RELAXED);
 }
 
+/* Nobody waits for a program whose server doesn't answer. */
+static void let_go(struct user_part *p)
+{
+	int opens = OPENS_NOW;
+
+	if (__atomic_compare_exchange_n(&p->opens, &opens, OPENS_LONG, 0, __ATOMIC_ACQ_REL,
+					__ATOMIC_RELAXED))
+		user_stay_release_others(p);
+}
+
 /* In the handler of another thread. The first one may have to go on with the execve(). */
 void user_stay_park(struct user_part *p)
 {
-	int is_first = p->pid == pvas_raw0(__NR_gettid), parks;
+	int is_first = p->pid == pvas_raw0(__NR_gettid), parks, ms = 0;
 
 	parks = __atomic_load_n(&p->parks, __ATOMIC_ACQUIRE);
 	if (parks != PARK_WAIT && parks != PARK_END)
@@ -251,6 +269,8 @@ void user_stay_park(struct user_part *p)
 		while (parks == PARK_END)
 			pvas_raw1(__NR_exit, 0);
 		pause_1ms();
+		if (++ms >= OPEN_MS)
+			let_go(p);
 		parks = __atomic_load_n(&p->parks, __ATOMIC_ACQUIRE);
 	}
 	__atomic_sub_fetch(&p->nr_parked, 1, __ATOMIC_ACQ_REL);
@@ -261,11 +281,11 @@ void user_stay_end_others(struct user_part *p)
 {
 	int dir;
 
-	/* There was one before, to park them: now descriptors can only be short for a moment. */
+	/* There were some before, for the program: now they can only be short for a moment. */
 	while ((dir = open_threads()) < 0)
 		pause_1ms();
 	__atomic_store_n(&p->parks, PARK_END, __ATOMIC_RELEASE);
-	while (call_others(p, dir) > 0)
+	while (call_others(p, dir, (pid_t)pvas_raw0(__NR_gettid)) > 0)
 		pause_1ms();
 	pvas_raw1(__NR_close, dir);
 	p->nr_parked = 0;

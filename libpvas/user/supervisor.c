@@ -341,7 +341,7 @@ static void *supervisor_main(void *arg)
 	return NULL;
 }
 
-int user_supervisor_start(struct user_space *u)
+int user_supervisor_begin(struct user_space *u)
 {
 	int err;
 
@@ -352,16 +352,10 @@ int user_supervisor_start(struct user_space *u)
 	user_file_mark(u->wake);
 	if (!err)
 		err = -pthread_create(&u->supervisor, NULL, supervisor_main, u);
-	if (err) {
+	if (err)
 		set_ready(u, err);	/* the pool waits for it */
-		return err;
-	}
-	u->has_supervisor = 1;
-	pthread_mutex_lock(&u->lock);
-	while (!u->ready)
-		pthread_cond_wait(&u->changed, &u->lock);
-	pthread_mutex_unlock(&u->lock);
-	return u->err;
+	u->has_supervisor = !err;
+	return err;
 }
 
 static void end_thread(const struct user_space *u)

@@ -91,8 +91,9 @@ static int64_t clone_with(struct user_request *r, uint64_t flags, uint64_t exit_
 
 int64_t user_on_fork(struct user_request *r)
 {
-	user_fork_prepare(r->u, r->part, r->tid);
-	return continue_call(r);
+	int err = user_fork_prepare(r->u, r->part, r->tid);
+
+	return err ? err : continue_call(r);
 }
 
 int64_t user_on_vfork(struct user_request *r)

@@ -10,7 +10,7 @@
  *
  * A file calls only functions of files above it:
  *
- *	user.h
+ *	user.h, part.h
  *	table.c		the table of partitions that tasks see
  *	proc.c		files of a process in /proc
  *	process.c	a task's process: pidfd, wake-ups of the supervisor
@@ -28,6 +28,7 @@
  *	segment.c	a task's right to attach a System V segment
  *	sandbox.c	seccomp filters that tasks install
  *	fork.c		fork() in a task leaves its peers alone
+ *	turns.c		forks and calls that map memory take turns
  *	heap.c		the heap of a partition: brk
  *	place.c		the memory of a partition: placement
  *	calls.c		system calls of tasks and of their fork children
@@ -68,154 +69,25 @@
 #include "../backend.h"
 #include "../loader/blob.h"
 #include "clone.h"
+#include "part.h"
 #include "proc.h"
+#include "turns.h"
 #include "process.h"
 #include "queue.h"
 #include "reader.h"
 
-#define PAGE		PVAS_LAYOUT_PAGE
-#define PAGE_UP(n)	pvas_layout_up(n, PAGE)
-#define PAGE_DOWN(n)	pvas_layout_down(n, PAGE)
 #define HUGE_2M		PVAS_LAYOUT_PMD
 #define HUGE_1G		PVAS_LAYOUT_PUD
 
 #define WORKERS		4	/* at the start */
 #define WORKERS_MAX	64	/* while others wait for file servers */
 #define HELPERS_MAX	64
-#define REUSE_SLOTS	16
-#define FORKS_MAX	4
 #define PIDFDS_NOTED	4096
 #define USER_HIGH	8
 #define USER_FEW_FILES	64
 #define USER_SCRATCH	(2UL << 20)	/* bytes of user_space.scratch */
 #define USER_STUCK_MS	5	/* how soon to retry a partition that could not be reclaimed */
 #define USER_STUCK_MAX	200	/* retries, after which nobody waits for it any longer */
-
-/* A signal's action, as the kernel has it */
-struct user_action {
-	uint64_t handler;
-	uint64_t flags;
-	uint64_t restorer;
-	uint64_t mask;
-};
-
-#define USER_STAY_SIGNAL	33	/* glibc's SIGSETXID; see stay.h and sigaction.c */
-#define USER_EXE_LEN		(PAGE - 72)
-
-/**
- * struct user_page - one page of the launcher's memory for each partition
- * @brk:	the task's program break
- * @heap_end:	end of the memory mapped for the heap
- * @loader:	address of the loader in the partition
- * @cookie:	user_space.cookie
- * @action:	what the program wants done on USER_STAY_SIGNAL, and
- * @ignores:	the kernel has it: the program has once ignored the signal
- * @exe:	the task's program, for readlink() of /proc/self/exe
- *
- * A fork child has a copy of this page, with the values at the time of its fork. By the
- * cookie, which is random, it is told from other programs below a task. The
- * pages are not in the partitions: the layout of a partition changes from one task to
- * the next, and a fork child can outlive its parent. All pages are in one mapping, to
- * share page tables.
- */
-struct user_page {
-	uint64_t brk;
-	uint64_t heap_end;
-	uint64_t loader;
-	uint64_t cookie;
-	struct user_action action;
-	uint64_t ignores;
-	char exe[USER_EXE_LEN];
-};
-
-/**
- * struct user_fork - a thread that is about to fork
- * @tid:	the thread
- * @process:	its process; 0: not a task's, so that its number can be another's unseen
- * @until:	then it counts as ended
- */
-struct user_fork {
-	pid_t tid;
-	pid_t process;
-	int64_t until;
-};
-
-/**
- * struct user_part - a partition
- * @state:	PVAS_PART_*; under user_space.lock
- * @gen:	how often it was reserved; under user_space.lock
- * @pid:	its task
- * @pidfd:	of its task, -1 if none
- * @exec_tid:	thread of the task that has called execve(), 0 if none
- * @stay:	its execve() that stays in the space, the last one; or NULL. Under @lock
- * @armed:	thread of the task whose @stay waits for the handler
- * @handed:	thread that has handed @stay over to the first one
- * @parks:	an execve() has other threads of the task wait: see stay_threads.c
- * @nr_parked:	so many do
- * @unfit:	its execs leave: another process can have its memory or handlers, its calls are
- *		dispatched to it, a stack for handlers is too small, or there are perf events that
- *		an execve() ends. Never cleared while the task lives
- * @exec_polls:	how many frequent checks remain for the success of that execve()
- * @start:	futex between launcher and new process: START_*
- * @base:	first address
- * @end:	first address above
- * @far_start:	its far part: see far.h; 0 if there is none
- * @far_end:	and its end
- * @reclaim:	after the task's end: everything below is unmapped
- * @slice:	bytes to unmap next
- * @handled:	requests of its task, and of others in the mm that run its code, handled now
- * @stuck:	how often a worker prevented its reclaim
- * @next:	next in the queue of partitions to be reclaimed
- * @marked:	parts of it may be MADV_DONTFORK; under fork_lock, as the next three
- * @exempt:	never to be marked MADV_DONTFORK
- * @forks:	who is about to fork
- * @nr_forks:	number of @forks
- * @lock:	protects all below; the new process fills them before it is a task
- * @layout:	where its program, heap, mappings and stack lie
- * @brk:	the program break
- * @heap_end:	end of the memory mapped for the heap: see user_brk()
- * @page:	its page in user_space.pages, never NULL
- * @cursor:	lowest address at which a mapping was placed lately
- * @reuse:	recent addresses to try again, by length
- */
-struct user_part {
-	uint32_t state;
-	uint32_t gen;
-	pid_t pid;
-	int pidfd;
-	pid_t exec_tid;
-	struct user_stay *stay;
-	pid_t armed;
-	pid_t handed;
-	int parks;
-	int nr_parked;
-	int unfit;
-	int exec_polls;
-	int start;
-	uint64_t base;
-	uint64_t end;
-	uint64_t far_start;
-	uint64_t far_end;
-	uint64_t reclaim;
-	uint64_t slice;
-	int handled;
-	unsigned int stuck;
-	struct user_part *next;
-	int marked;
-	int exempt;
-	struct user_fork forks[FORKS_MAX];
-	unsigned int nr_forks;
-	pthread_mutex_t lock;
-	struct pvas_layout layout;
-	uint64_t brk;
-	uint64_t heap_end;
-	struct user_page *page;
-	uint64_t cursor;
-	struct {
-		uint64_t at;
-		uint64_t len;
-	} reuse[REUSE_SLOTS];
-};
 
 /**
  * struct user_files - copies of descriptors, to be closed
@@ -241,7 +113,6 @@ struct user_left {
 struct user_far;
 struct user_request;
 struct user_rights;
-struct user_stay;
 
 /**
  * struct user_map - the launcher's map of user ids: see user_caller_is_own()
@@ -280,9 +151,8 @@ struct user_map {
  * @queue:	requests for the helpers
  * @readers:	of the helpers
  * @abandoned:	no further request is handled; a busy worker ends when it becomes idle
- * @closer:	thread that closes @files, if @has_closer
  * @files:	the copies of descriptors that workers don't need
- * @files_closed: @closer is done
+ * @files_closed: the first helper has closed them
  * @has_pool:	@pool was created, and is not joined yet
  * @pool_live:	@pool has not ended
  * @pool_ready:	@pool has started
@@ -296,6 +166,7 @@ struct user_map {
  * @ended:	queue of partitions to be reclaimed; used by the supervisor only
  * @pidfds:	bitmap of the descriptors that are pidfds of tasks
  * @fork_lock:	protects the MADV_DONTFORK marks; no other of these is taken inside
+ * @turns:	of forks and mapping calls
  * @left:	of the supervisor only
  * @lock:	protects the partitions' states, @clone_request, @stop and @finished
  * @changed:	one of these has changed
@@ -312,7 +183,7 @@ struct user_map {
  * @err:	-errno of that, and
  * @why:	an explanation
  * @rights:	of the thread that created the space
- * @image:	the loader and what is behind it, of which each partition has a view; or NULL
+ * @image:	sealed file of the loader and what is behind it, which partitions map; or -1
  * @scratch:	USER_SCRATCH bytes for the thread that has the handle: a new buffer for each
  *		task would be mapped and unmapped, which all processors that run tasks notice
  * @descriptors: all that the process had then have lower numbers
@@ -357,8 +228,6 @@ struct user_space {
 	struct user_queue queue;
 	struct user_readers readers;
 	int abandoned;
-	pthread_t closer;
-	int has_closer;
 	struct user_files files;
 	int files_closed;
 	int has_pool;
@@ -375,6 +244,7 @@ struct user_space {
 	uint64_t pidfds[PIDFDS_NOTED / 64];
 	struct user_left left;
 	pthread_mutex_t fork_lock;
+	struct user_turns turns;
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
 	struct user_clone_request clone_request;
@@ -390,7 +260,7 @@ struct user_space {
 	int err;
 	const char *why;
 	struct user_rights *rights;
-	char *image;
+	int image;
 	void *scratch;
 	unsigned int descriptors;
 	long securebits;
@@ -407,29 +277,6 @@ struct user_space {
 	uint32_t entries;
 	struct user_part *parts;
 };
-
-/* Would [addr, addr + len) reach outside? As the module's pvas_mm_foreign(). */
-static inline int user_foreign(const struct user_part *p, uint64_t addr, uint64_t len)
-{
-	return pvas_layout_outside(p->base, p->end, addr, len);
-}
-
-/* The loader in each partition is above the stack, with a page between. */
-static inline uint64_t user_loader_of(const struct user_part *p)
-{
-	return p->layout.stack + PAGE;
-}
-
-/* Above it are the instructions that call user_stay_signal(). */
-#define USER_LOADER_LEN	(pvas_blob_end - pvas_blob)
-
-/* All of that */
-#define USER_IMAGE_LEN	PAGE_UP(pvas_layout_up(USER_LOADER_LEN, 16) + PVAS_THUNK_LEN)
-
-static inline uint64_t user_thunk_of(const struct user_part *p)
-{
-	return pvas_layout_up(user_loader_of(p) + USER_LOADER_LEN, 16);
-}
 
 /* ---- table.c ---- */
 
@@ -469,16 +316,19 @@ int user_reclaim_some(struct user_space *u);
 
 /* ---- image.c ---- */
 
-/* Before there are tasks: what each of them will have a view of, if possible; and its end */
+/* Before there are tasks: the file that each of them will map, if possible */
 void user_image_make(struct user_space *u);
-void user_image_free(struct user_space *u);
 
-/* In a process that becomes a task: the loader in its partition. 0 or -errno */
-int user_image_map(const struct user_space *u, uint64_t at);
+/*
+ * In a process that becomes a task: the loader in its partition. 0 or -errno. @starts: it has the
+ * launcher's descriptors still.
+ */
+int user_image_map(const struct user_space *u, uint64_t at, int starts);
 
 /* ---- supervisor.c ---- */
 
-int user_supervisor_start(struct user_space *u);
+/* 0 or -errno. The pool waits until it has installed the filter, or could not. */
+int user_supervisor_begin(struct user_space *u);
 
 /*
  * End all tasks and threads, and close the descriptors. Returns whether a worker is in a call

@@ -116,6 +116,9 @@ int user_caller_descriptor(pid_t tid, int fd);
 
 /* ---- inside.c ---- */
 
+/* Is /proc that of our pid namespace? 0 or -errno, with the text set */
+int user_caller_check_proc(void);
+
 /* Before the others: create the pages for user_caller_inside(), once in a process. */
 int user_caller_begin(void);
 
@@ -205,11 +208,24 @@ int64_t user_on_perf_event_open(struct user_request *r);
 
 /* ---- fork.c ---- */
 
-/* Thread @tid, which runs code of @p, is about to fork. */
-void user_fork_prepare(struct user_space *u, struct user_part *p, pid_t tid);
+/*
+ * Thread @tid, which runs code of @p, is about to fork: waits until it may. Returns -EAGAIN if many
+ * threads of @p have begun to, and have not forked.
+ */
+int user_fork_prepare(struct user_space *u, struct user_part *p, pid_t tid);
 
-/* The launcher is about to fork. */
+/* Under fork_lock: forgets those of @p that are complete. Returns how many are left. */
+unsigned int user_fork_count(struct user_space *u, struct user_part *p);
+
+/* The launcher is about to fork, and has. */
 void user_fork_of_launcher(struct user_space *u);
+void user_fork_of_launcher_made(struct user_space *u);
+
+/* Mark all tasks, without a turn: the reader drops what it gets all the same. */
+void user_fork_mark_all(struct user_space *u);
+
+/* In the child: it has nothing of the tasks. */
+void user_fork_child_of_launcher(const struct user_space *u);
 
 /* @tid has made another call since. */
 void user_fork_returned(struct user_space *u, struct user_part *p, pid_t tid);

@@ -33,13 +33,14 @@ static void go_on(int sig)
 	kill(victim, SIGCONT);
 }
 
-static void every(int us, int interval, void (*handler)(int sig))
+/* @which: in real time, or in this process's: one that gets no processor is not stopped again. */
+static void every(int which, int us, int interval, void (*handler)(int sig))
 {
 	struct itimerval timer = { .it_value.tv_usec = us, .it_interval.tv_usec = interval };
 	struct sigaction act = { .sa_handler = handler, .sa_flags = SA_RESTART };
 
-	sigaction(SIGALRM, &act, NULL);
-	setitimer(ITIMER_REAL, &timer, NULL);
+	sigaction(which == ITIMER_REAL ? SIGALRM : SIGPROF, &act, NULL);
+	setitimer(which, &timer, NULL);
 }
 
 /* The others send when the new program runs, before they can have noticed. */
@@ -57,10 +58,12 @@ static void prepare(uint64_t *seed)
 	MPI_Bcast(&victim, 1, MPI_INT, size - 1, MPI_COMM_WORLD);
 	if (*how == 'r')
 		return;
-	if (rank == size - 1)
-		every(1000 + below(seed, 60000), *how == 's' ? 7000 : 0, end);
+	if (rank == size - 1 && *how == 's')
+		every(ITIMER_PROF, 1000, 3000, end);
+	else if (rank == size - 1)
+		every(ITIMER_REAL, 1000 + below(seed, 60000), 0, end);
 	else if (rank == 0 && *how == 's')
-		every(5000, 5000, go_on);
+		every(ITIMER_REAL, 5000, 5000, go_on);
 }
 
 /* The tag keeps apart the messages of a rank that is ahead. */
@@ -90,10 +93,10 @@ int main(int argc, char **argv)
 			replace();
 	}
 	if (rank == size - 1)
-		every(0, 0, end);
+		every(ITIMER_PROF, 0, 0, end);
 	MPI_Barrier(MPI_COMM_WORLD);
 	if (rank == 0)
-		every(0, 0, go_on);
+		every(ITIMER_REAL, 0, 0, go_on);
 	kill(victim, SIGCONT);
 	return finish();
 }

@@ -10,7 +10,7 @@
 
 #define TAGS 3
 #define WINDOW 40
-#define MAX_RANKS 16
+#define MAX_RANKS 40
 #define SHORT 6000
 
 struct note {

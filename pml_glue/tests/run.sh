@@ -116,8 +116,13 @@ if [ $backend = user ]; then
 	done
 	fails exec	'rank 1 on this node ended before MPI_Finalize' tasks 2 die exec 6
 	fails replaced	'rank 1 on this node ended before MPI_Finalize' tasks 2 die replace 1
+	# Each place of the protocol: points.sh without arguments
+	try points	"$here/points.sh" 2
 	fails over-vader 'pml pvas: rank 2 on this node ended before MPI_Finalize' \
 			tasks 3 OMPI_MCA_btl=self,vader die kill 7
+	fails noticed	'pml pvas: rank 7 on this node ended before' tasks 8 noticed receive
+	fails noticed-coll 'coll pvas: rank 7 on this node ended before' \
+			tasks 8 OMPI_MCA_pml=ob1 noticed ibarrier
 	options=()
 fi
 

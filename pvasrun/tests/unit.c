@@ -68,6 +68,8 @@ int main(void)
 	test_python();
 	test_ask();
 	test_job();
+	test_writer();
+	test_reader();
 	printf("%u passed, %u failed\n", passed, failed);
 	return failed ? 1 : 0;
 }

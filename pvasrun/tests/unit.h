@@ -44,5 +44,7 @@ void test_pmix_proxy(void);
 void test_python(void);
 void test_ask(void);
 void test_job(void);
+void test_writer(void);
+void test_reader(void);
 
 #endif

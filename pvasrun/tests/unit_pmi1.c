@@ -2,6 +2,7 @@
 /* PMI-1: its store, and requests that arrive while one is handled */
 #include <stdio.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -70,8 +71,10 @@ static void write_as_stranger(const char *text)
 	pid_t pid = fork();
 
 	if (!pid) {
-		if (!setresuid(65534, 65534, 65534))
+		if (!setresuid(65534, 65534, 65534)) {
 			write_text(text);
+			send(rank_end, "x", 1, MSG_OOB);
+		}
 		_exit(0);
 	}
 	waitpid(pid, NULL, 0);
@@ -108,6 +111,7 @@ static void test_nested(void)
 		for (i = 0; i < 10; i++)
 			loop_turn(&outer, 0);
 		check(aborts == 5 && !pmi.ranks[0].used && !pmi.ranks[1].used);
+		check(loop_turn(&outer, 0) == 0);	/* nothing is left there */
 		write_text("cmd=abort exitcode=6\n");
 		for (i = 0; i < 10; i++)
 			loop_turn(&outer, 0);

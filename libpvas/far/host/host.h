@@ -22,12 +22,10 @@
 
 /**
  * struct host_op - a put, get or discard
- * @io:		the pager's, NULL if it is a call that waits (@done)
  * @sent, @left: pages that have been in a slot, that have not been answered
  * @next:	in a queue
  */
 struct host_op {
-	struct far_io *io;
 	enum far_op kind;
 	uint64_t first, count, sent, left;
 	char *buf;
@@ -71,7 +69,6 @@ struct host {
 	double heard;		/* when the server last answered, or had nothing to */
 
 	struct host_op *queue, **queue_end;
-	struct far_io *finished, **finished_end;
 	struct host_slot slots[FAR_SLOTS];
 	unsigned int free_slots[FAR_SLOTS], free_count;
 

@@ -8,20 +8,12 @@
 static void finish(struct host *host, struct host_op *op)
 {
 	uint64_t bytes = op->count * host->store.page_size;
-	struct far_io *io = op->io;
 
 	if (!op->err && op->kind == FAR_OP_PUT)
 		host->counters.put_bytes += bytes;
 	if (!op->err && op->kind == FAR_OP_GET)
 		host->counters.get_bytes += bytes;
 	op->done = true;
-	if (!io)
-		return;
-	io->err = op->err;
-	io->next = NULL;
-	*host->finished_end = io;
-	host->finished_end = &io->next;
-	free(op);
 }
 
 /* One of the things that the slot waits for has happened. */

@@ -11,7 +11,7 @@
 #define FAR_PLUGIN		"pvasfar-host.so"
 #define FAR_PLUGIN_START	"pvasfar_host_start"
 /* Changes with store.h */
-#define FAR_PLUGIN_VERSION	2
+#define FAR_PLUGIN_VERSION	3
 
 typedef int far_fail_fn(int err, const char *format, ...);
 

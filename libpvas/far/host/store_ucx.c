@@ -33,7 +33,6 @@ static void init_queues(struct host *host)
 	unsigned int i;
 
 	host->queue_end = &host->queue;
-	host->finished_end = &host->finished;
 	for (i = 0; i < FAR_SLOTS; i++) {
 		host->slots[i].host = host;
 		host->free_slots[i] = FAR_SLOTS - 1 - i;
@@ -151,66 +150,35 @@ static void abandon(struct far_store *store)
 	pthread_mutex_unlock(&host->lock);
 }
 
-static void start_io(struct host *host, struct far_io *io)
+static int together(struct far_store *store, const struct far_io *ios, unsigned int count)
 {
-	struct host_op *op = io->count ? calloc(1, sizeof(*op)) : NULL;
-
-	if (op) {
-		op->io = io;
-		op->kind = io->put ? FAR_OP_PUT : FAR_OP_GET;
-		op->first = io->first;
-		op->count = io->count;
-		op->buf = io->buf;
-		host_start(host, op);
-		return;
-	}
-	io->err = io->count ? -ENOMEM : 0;
-	io->next = NULL;
-	*host->finished_end = io;
-	host->finished_end = &io->next;
-}
-
-static void submit(struct far_store *store, struct far_io *const *ios, unsigned int count)
-{
+	struct host_op *ops = calloc(count, sizeof(*ops));
 	struct host *host = of(store);
 	unsigned int i;
+	int err = 0;
 
+	if (!ops)
+		return far_fail(-ENOMEM, "server %s: %s", host->name, strerror(ENOMEM));
 	pthread_mutex_lock(&host->lock);
-	for (i = 0; i < count; i++)
-		start_io(host, ios[i]);
-	pthread_mutex_unlock(&host->lock);
-}
-
-static unsigned int take_finished(struct host *host, struct far_io **done, unsigned int room)
-{
-	unsigned int n = 0;
-
-	while (n < room && host->finished) {
-		done[n] = host->finished;
-		host->finished = done[n]->next;
-		if (!host->finished)
-			host->finished_end = &host->finished;
-		if (done[n]->err)
-			fail(host, done[n]->err);
-		n++;
+	for (i = 0; i < count; i++) {
+		ops[i].kind = ios[i].put ? FAR_OP_PUT : FAR_OP_GET;
+		ops[i].first = ios[i].first;
+		ops[i].count = ios[i].count;
+		ops[i].buf = ios[i].buf;
+		ops[i].done = !ios[i].count;
+		if (ios[i].count)
+			host_start(host, &ops[i]);
 	}
-	return n;
-}
-
-static unsigned int poll_host(struct far_store *store, struct far_io **done, unsigned int room,
-			      int timeout_ms)
-{
-	struct host *host = of(store);
-	double until = timeout_ms < 0 ? INFINITY : far_now() + timeout_ms * 1e-3;
-	unsigned int n;
-
-	pthread_mutex_lock(&host->lock);
-	if (!host->finished)
-		host_drive(host, until);
-	while (!(n = take_finished(host, done, room)) && far_now() < until)
-		host_drive(host, until);
+	for (i = 0; i < count; i++) {
+		while (!ops[i].done)
+			host_drive(host, INFINITY);
+		err = err ? err : ops[i].err;
+	}
+	if (err)
+		fail(host, err);
 	pthread_mutex_unlock(&host->lock);
-	return n;
+	free(ops);
+	return err;
 }
 
 const struct far_store_ops far_store_ucx = {
@@ -222,6 +190,5 @@ const struct far_store_ops far_store_ucx = {
 	.counters = counters,
 	.close = close_host,
 	.abandon = abandon,
-	.submit = submit,
-	.poll = poll_host,
+	.together = together,
 };

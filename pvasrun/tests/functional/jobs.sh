@@ -127,6 +127,14 @@ test_check_run()
 	check "it runs" until_true 10 [ -e ready ]
 	kill $job; finish
 	status_is 0; check "SIGTERM is passed on" grep -qx told out
+	# The last thread is not the first, or another one executes the program.
+	pvasrun --check-run perl -Mthreads -e 'threads->create(sub {
+		select(undef, undef, undef, 0.2); syscall(9, 0, 3 << 40, 0, 0x4022, -1, 0); syscall(231, 0) });
+		syscall(60, 0)'
+	status_is 0; check "of the last thread" grep -q 'up to 3145[78].* fits a partition of 8T' out
+	pvasrun --check-run perl -Mthreads -e 'threads->create(sub {
+		exec "perl", "-e", "syscall(9, 0, 3 << 40, 0, 0x4022, -1, 0); syscall(231, 0)" }); sleep 100'
+	status_is 0; check "of a program that another thread executed" grep -q 'up to 3145[78].* fits a partition of 8T' out
 	pvasrun --check-run ./nosuch; status_is 127
 	pvasrun --check-run; status_is 1; one_line 'no program given .*'
 }

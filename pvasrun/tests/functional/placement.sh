@@ -442,6 +442,30 @@ test_terminal_keys()
 		$PVASRUN -n 3 sh -c "$READY"' until [ -e $T/go ]; do sleep 0.05; done'
 }
 
+# Output to a file is not a terminal's for the user, so no program waits in a pager.
+test_terminal_pager()
+{
+	local show='echo $PAGER,$GIT_PAGER,$MANPAGER,$SYSTEMD_PAGER,$PSQL_PAGER'
+	local user='PAGER=less GIT_PAGER= MANPAGER=more PSQL_PAGER=less'
+
+	[ -n "$TERMINAL" ] || return
+	at_terminal "to a file" state='exit 0' -- env -u SYSTEMD_PAGER $user sh -c "$PVASRUN -n 1 sh -c '$show' >shown"
+	check "no pagers" [ "$(cat shown)" = cat,cat,cat,cat,less ]
+	at_terminal "-x" state='exit 0' -- env $user sh -c "$PVASRUN -n 1 -x PAGER -x SYSTEMD_PAGER=pg sh -c '$show' >shown"
+	check "but those of -x" [ "$(cat shown)" = less,cat,cat,pg,less ]
+	# where nothing is there to wait for, and where the user has asked for a terminal, or for none
+	at_terminal "else" state='exit 0' -- env -u SYSTEMD_PAGER $user sh -c "setsid -w $PVASRUN -n 1 sh -c '$show' >shown
+		$PVASRUN --pty always -n 1 sh -c '$show' >>shown; $PVASRUN --pty never -n 1 sh -c '$show' >>shown"
+	check "all are the user's" [ "$(sort -u shown)" = less,,more,,less ]
+	at_terminal "output to the terminal" expect=less,,more,,less state='exit 0' -- \
+		env -u SYSTEMD_PAGER $user $PVASRUN -n 1 sh -c "$show"
+	type git >/dev/null 2>&1 || return 0
+	git init -q repository && git -C repository -c user.name=one -c user.email=one@example.com commit -q --allow-empty -m subject
+	at_terminal "git log" state='exit 0' -- env -u GIT_PAGER sh -c \
+		"$PVASRUN -n 1 git -C repository -c core.pager='read key </dev/tty; cat' log >log"
+	check "its output" grep -q subject log
+}
+
 # The terminal is closed, and pvasrun is its session's leader, as with ssh -t HOST pvasrun.
 test_terminal_closed()
 {

@@ -126,6 +126,30 @@ test_stuck_errors()
 	check "of the map there are $(wc -l <slow) lines" until_true 5 [ "$(wc -l <slow)" -eq 301 ]
 }
 
+# A message that another writer holds up keeps no task: he has the pipe while his memory, of a
+# file whose server is silent, does not come.
+test_held_message()
+{
+	[ -n "$HUNG_OUTPUT" ] && mkdir -p hung || return
+	cat >held.sh <<-'end'
+		exec 3>&2 2>/dev/null
+		"$@" -n 2 sh -c 'echo $$ >p.$PVAS_RANK; mv p.$PVAS_RANK pid.$PVAS_RANK
+			until [ -e go ]; do sleep 0.05; done; [ $PVAS_RANK = 1 ] || exit 3; exec sleep 100' 2>&3 &
+		until [ -e pid.0 ] && [ -e pid.1 ]; do sleep 0.05; done
+		python3 -c 'import mmap, os
+		file = os.open("hung/file", os.O_RDONLY)
+		os.write(2, mmap.mmap(file, 4096, prot=mmap.PROT_READ))' >/dev/null 2>&3 &
+		until grep -q "^1 0x2 " /proc/$!/syscall; do sleep 0.05; done
+		touch go
+		tries=200
+		while grep -q ") [RSD] " /proc/$(cat pid.1)/stat && [ $((tries -= 1)) -gt 0 ]; do sleep 0.1; done
+		[ $tries -gt 0 ] && touch ended
+	end
+	timeout -s KILL 60 "$HUNG_OUTPUT" hung out sh held.sh $PVASRUN --pty never 2>&1 </dev/null | cat >err
+	[ "${PIPESTATUS[0]}" -ne 77 ] || return 0
+	check "rank 1 goes on" [ -e ended ]
+}
+
 # The same for standard output with --timeout: output that is not read is lost.
 test_stuck_output()
 {
@@ -136,6 +160,16 @@ test_stuck_output()
 	exec 7>&-
 	status_is 124; check "--timeout waited for the reader" [ $SECONDS -le 10 ]
 	check "it is not said" grep -q 'the time is over, and output was not read' err
+	# nor does a job that has succeeded already end as one
+	exec 7<>full
+	fill full
+	env --default-signal=TERM $PVASRUN --tag-output -n 1 sh -c "$READY echo lost" >&7 2>err & job=$!
+	exec 7>&-
+	wait_files pid 1
+	all_gone
+	kill -TERM $job
+	finish
+	status_is 143; check "it is not said" grep -q 'output was not read: it is lost' err
 	# a terminal has less room than poll() suggests
 	python3 -c 'import os, pty, signal, subprocess, sys, time
 master, slave = pty.openpty()
@@ -145,6 +179,84 @@ job.send_signal(signal.SIGTERM)
 job.wait(8)' $PVASRUN --tag-output -n 1 yes 0123456789012345678901234567890123456789 2>err
 	status=$?
 	status_is 0
+}
+
+# A file server that answers no write holds up neither --timeout nor a signal.
+test_hung_output()
+{
+	local how began
+
+	[ -n "$HUNG_OUTPUT" ] && mkdir -p hung || return
+	"$HUNG_OUTPUT" hung out true || return 0
+	for how in --tag-output '--pty auto'; do
+		began=$SECONDS
+		# shellcheck disable=SC2086 # two words
+		timeout -s KILL 60 "$HUNG_OUTPUT" hung out $PVASRUN --timeout 1 $how -n 2 \
+			sh -c "$READY echo hello; sleep 100" 2>err; status=$?
+		status_is 124; check "$how: $((SECONDS - began)) s" [ $((SECONDS - began)) -le $((10 * SLOW)) ]
+		check "$how: it is not said" grep -q 'the time is over, ending 2 tasks' err
+		all_gone
+		rm -f pid.*
+	done
+	began=$SECONDS
+	timeout -s KILL 60 "$HUNG_OUTPUT" hung both $PVASRUN --timeout 1 --tag-output -n 2 \
+		sh -c "$READY echo hello; sleep 100"; status=$?
+	status_is 124; check "both: $((SECONDS - began)) s" [ $((SECONDS - began)) -le $((15 * SLOW)) ]
+	all_gone
+}
+
+# Nor does one that answers no read, with --stdin all.
+test_hung_input()
+{
+	local began=$SECONDS
+
+	[ -n "$HUNG_OUTPUT" ] && mkdir -p hung || return
+	timeout -s KILL 60 "$HUNG_OUTPUT" hung in $PVASRUN --timeout 1 --stdin all -n 2 sh -c "$READY cat" >out 2>err
+	status=$?
+	[ "$status" -ne 77 ] || return 0
+	status_is 124; out_is ''; check "$((SECONDS - began)) s" [ $((SECONDS - began)) -le $((10 * SLOW)) ]
+	one_line '.*the time is over, ending 2 tasks'
+	all_gone
+}
+
+# A regular file that a child reads arrives whole.
+test_input_of_a_server()
+{
+	mkdir small && unshare -rm true 2>/dev/null || return
+	unshare -rm sh -c 'mount -t tmpfs none small || exit 0
+		seq 200000 >small/in; cksum <small/in; "$@" <small/in' sh \
+		$PVASRUN --stdin all -n 3 cksum >out 2>err; status=$?
+	status_is 0; check "not the same" [ "$(sort -u out | wc -l) $(wc -l <out)" = "1 4" ]
+	unshare -rm sh -c 'mount -t tmpfs none small || exit 0
+		seq 200000 >small/in; "$@" <small/in' sh $PVASRUN --stdin all -n 2 head -n 1 >out 2>err; status=$?
+	status_is 0; silent; out_is $'1\n1'
+}
+
+# Such a server, or its disk, may refuse a write after pvasrun has passed it on.
+test_output_of_a_server()
+{
+	local how
+
+	mkdir small && unshare -rm true 2>/dev/null || return
+	for how in --tag-output '--pty always'; do
+		unshare -rm sh -c 'mount -t tmpfs -o size=64k none small || exit 0
+			"$@" >small/out; status=$?
+			[ $(stat -c %s small/out) -eq 65536 ] && exit $status' sh \
+			$PVASRUN $how -n 1 seq 20000 2>err; status=$?
+		check "$how: status $status" eval '[ "$status" -eq 1 ] || [ "$status" -eq 141 ]'
+		check "$how: it is said" grep -q 'cannot write the tasks. output: No space left' err
+	done
+	# All of it is there when pvasrun has ended.
+	unshare -rm sh -c 'mount -t tmpfs none small || exit 0
+		"$@" >small/out && sort -k 2n small/out | md5sum' sh \
+		$PVASRUN --tag-output -n 2 seq 20000 >out 2>err; status=$?
+	status_is 0; out_is "$(seq 20000 | sed 's/.*/[0] &\n[1] &/' | sort -k 2n | md5sum)"
+	# both in one file, and lines that are written in pieces
+	unshare -rm sh -c 'mount -t tmpfs none small || exit 0
+		"$@" >small/out 2>&1; cat small/out' sh $PVASRUN --tag-output -n 4 \
+		perl -e '$| = 1; for (1..200) { print "x" x 9000, "\n"; print STDERR "y" x 5000, "\n" }' >out 2>err
+	[ ! -s out ] || check "lines are whole" \
+		[ "$(perl -ne '$n++ if /^\[[0-3]\] (?:x{9000}|y{5000})$/; END { print $n }' out) $(wc -l <out)" = '1600 1600' ]
 }
 
 test_pty()
@@ -170,6 +282,35 @@ test_pty()
 	$PVASRUN --pty always -n 2 yes 2>err | head -1 >out
 	status=${PIPESTATUS[0]}
 	status_is 141; check "in time" [ $SECONDS -le $((4 * SLOW)) ]
+}
+
+# Of the ranks that have pseudo-terminals only those that write to a reader that is gone get SIGPIPE.
+test_pty_reader_gone()
+{
+	local how
+
+	for how in '' --tag-output; do
+		rm -f pid.* last
+		# rank 0 writes without end, 1 once when 0 has ended, 2 then only an error
+		timeout -k 1 $((60 * SLOW)) $PVASRUN --no-kill --pty always $how -n 3 sh -c "$READY"'
+			until [ -e $T/pid.0 ]; do sleep 0.05; done
+			case $PVAS_RANK in 0) while :; do echo line; sleep 0.05; done ;; esac
+			while kill -0 $(cat $T/pid.0); do sleep 0.05; done 2>/dev/null
+			case $PVAS_RANK in 1) echo once; exec sleep 100 ;; esac
+			while kill -0 $(cat $T/pid.1); do sleep 0.05; done 2>/dev/null
+			echo 2 has finished >&2' 2>err | head -1 >out
+		status=${PIPESTATUS[0]}
+		status_is 141
+		check "$how: rank 2 is ended" grep -q '2 has finished$' err
+		check "$how: ranks 0 and 1 are not" [ "$(grep -c 'rank [01] .* died from signal 13' err)" -eq 2 ]
+	done
+	# bytes that pvasrun had read, but could not write, count
+	rm -f pid.*
+	timeout -k 1 $((60 * SLOW)) $PVASRUN --pty always -n 2 sh -c "$READY"'
+		until [ -e $T/over ]; do sleep 0.05; done; [ $PVAS_RANK = 1 ] || echo once; exec sleep 100' 2>err |
+		{ exec <&-; touch over; }
+	status=${PIPESTATUS[0]}
+	status_is 141; one_line 'rank 0 .* died from signal 13 .*'
 }
 
 # Without an option: a line is there at once, and what was printed before a kill is not lost.

@@ -49,35 +49,22 @@ static double alone(struct far_store *store, int put, char *buf, double seconds)
 	return times[n / 2] * 1e6;
 }
 
-/* Bytes a second with DEPTH operations under way */
+/* Bytes a second with DEPTH operations at once */
 static double together(struct far_store *store, int put, char *buf, double seconds)
 {
 	double begin = far_now(), end = begin + seconds;
-	struct far_io ios[DEPTH], *done[DEPTH];
-	unsigned int i, n, running = 0;
-	uint64_t pages = 0, next = 0;
+	struct far_io ios[DEPTH];
+	uint64_t pages = 0;
+	unsigned int i;
 
-	for (i = 0; i < DEPTH; i++, running++) {
-		ios[i] = (struct far_io){ .put = put, .first = next++, .count = 1,
-					  .buf = buf + i * store->page_size };
-		done[i] = &ios[i];
-	}
-	store->ops->submit(store, done, DEPTH);
-	while (running) {
-		n = store->ops->poll(store, done, DEPTH, -1);
-		pages += n;
-		if (far_now() > end) {
-			running -= n;
-			continue;
+	while (far_now() < end) {
+		for (i = 0; i < DEPTH; i++, pages++)
+			ios[i] = (struct far_io){ put, pages % store->pages, 1,
+						  buf + i * store->page_size };
+		if (store->ops->together(store, ios, DEPTH)) {
+			fprintf(stderr, "%s\n", far_error());
+			exit(1);
 		}
-		for (i = 0; i < n; i++) {
-			if (done[i]->err) {
-				fprintf(stderr, "%s\n", far_error());
-				exit(1);
-			}
-			done[i]->first = next++ % store->pages;
-		}
-		store->ops->submit(store, done, n);
 	}
 	return pages * store->page_size / (far_now() - begin);
 }

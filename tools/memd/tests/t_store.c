@@ -8,7 +8,7 @@
  *	get:FIRST:COUNT:SEED	get them; other contents are an error
  *	zero:FIRST:COUNT	get pages that are all zero
  *	discard:FIRST:COUNT
- *	churn:SECONDS		put and get pages by submit() and poll() until then; the longest
+ *	churn:SECONDS		put and get pages at once until then; the longest
  *				time without an answer is printed
  *	say:WORD		print it
  *	wait			for a line on standard input
@@ -78,36 +78,25 @@ static int failed(void)
 /* Puts a batch of runs with the round's seed, then gets them again. */
 static int churn_round(uint64_t round, double *longest)
 {
-	struct far_io ios[BATCH] = { 0 }, *list[BATCH], *done[BATCH];
 	uint64_t count = store->pages / BATCH, i;
-	unsigned int left, n;
-	double heard;
+	struct far_io ios[BATCH];
+	double began;
 	int put;
 
 	for (put = 1; put >= 0; put--) {
 		for (i = 0; i < BATCH; i++) {
-			ios[i].put = put;
-			ios[i].first = i * count;
-			ios[i].count = count;
-			ios[i].buf = (char *)buf + i * count * store->page_size;
+			ios[i] = (struct far_io){ put, i * count, count,
+						  (char *)buf + i * count * store->page_size };
 			if (put)
 				fill(ios[i].buf, i * count, count, round);
 			else
 				memset(ios[i].buf, 0x55, count * store->page_size);
-			list[i] = &ios[i];
 		}
-		heard = far_now();
-		store->ops->submit(store, list, BATCH);
-		for (left = BATCH; left; left -= n) {
-			n = store->ops->poll(store, done, BATCH, 100);
-			for (i = 0; i < n; i++)
-				if (done[i]->err)
-					return failed();
-			if (n && far_now() - heard > *longest)
-				*longest = far_now() - heard;
-			if (n)
-				heard = far_now();
-		}
+		began = far_now();
+		if (store->ops->together(store, ios, BATCH))
+			return failed();
+		if (far_now() - began > *longest)
+			*longest = far_now() - began;
 	}
 	return compare(buf, 0, count * BATCH, round);
 }

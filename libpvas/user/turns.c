@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/* User backend: forks and calls that map memory take turns: see turns.h. */
+#include <time.h>
+
+#include "clock.h"
+#include "worker.h"
+
+#define NAP_MIN_NS	20000
+#define NAP_MAX_NS	500000
+
+/* ---- who waits: under fork_lock ---- */
+
+static void enter(struct user_turns *t, struct user_turn *turn)
+{
+	struct user_turn **end = &t->first;
+
+	while (*end)
+		end = &(*end)->next;
+	*end = turn;
+}
+
+static void leave(struct user_turns *t, const struct user_turn *turn)
+{
+	struct user_turn **at = &t->first;
+
+	while (*at != turn)
+		at = &(*at)->next;
+	*at = turn->next;
+}
+
+/* Has one begun before @turn that it has to wait for? */
+static int is_behind(const struct user_turns *t, const struct user_turn *turn)
+{
+	const struct user_turn *other;
+
+	for (other = t->first; other != turn; other = other->next)
+		if (other->is_fork ? other->part != turn->part : turn->is_fork)
+			return 1;
+	return 0;
+}
+
+/* ---- forks that have had their turn ---- */
+
+static int is_recent(int64_t since)
+{
+	return now_ns() - since < LONGEST_TURN_NS;
+}
+
+static int peer_forks(struct user_space *u, const struct user_part *own)
+{
+	unsigned int i, k;
+
+	if (u->turns.launcher_since && own && is_recent(u->turns.launcher_since))
+		return 1;
+	for (i = u->space->first; i <= u->space->last; i++) {
+		struct user_part *p = &u->parts[i];
+
+		if (p == own || !p->nr_forks || !user_fork_count(u, p))
+			continue;
+		for (k = 0; k < p->nr_forks; k++)
+			if (is_recent(p->forks[k].since))
+				return 1;
+	}
+	return 0;
+}
+
+static int must_wait(struct user_space *u, const struct user_turn *turn)
+{
+	if (turn->is_fork && __atomic_load_n(&u->turns.mapping, __ATOMIC_SEQ_CST))
+		return 1;
+	return is_behind(&u->turns, turn) || peer_forks(u, turn->part);
+}
+
+static void wait_for_turn(struct user_space *u, struct user_turn *turn)
+{
+	struct timespec nap = { .tv_nsec = NAP_MIN_NS };
+	const int64_t begin = now_ns();
+
+	enter(&u->turns, turn);
+	while (must_wait(u, turn) && is_recent(begin)) {
+		pthread_mutex_unlock(&u->fork_lock);
+		nanosleep(&nap, NULL);
+		if (nap.tv_nsec < NAP_MAX_NS)
+			nap.tv_nsec *= 2;
+		pthread_mutex_lock(&u->fork_lock);
+	}
+	leave(&u->turns, turn);
+}
+
+/* ---- for others ---- */
+
+void user_turn_begin(struct user_space *u, const struct user_part *part)
+{
+	struct user_turn turn = { .part = part, .is_fork = 1 };
+
+	__atomic_store_n(&u->turns.ever, 1, __ATOMIC_RELAXED);
+	/* From here on no mapping call begins without fork_lock. */
+	__atomic_add_fetch(&u->turns.forking, 1, __ATOMIC_SEQ_CST);
+	wait_for_turn(u, &turn);
+}
+
+void user_turn_end(struct user_space *u)
+{
+	__atomic_sub_fetch(&u->turns.forking, 1, __ATOMIC_SEQ_CST);
+}
+
+void user_map_begin(struct user_space *u, const struct user_part *part)
+{
+	struct user_turn turn = { .part = part };
+
+	__atomic_add_fetch(&u->turns.mapping, 1, __ATOMIC_SEQ_CST);
+	if (!__atomic_load_n(&u->turns.forking, __ATOMIC_SEQ_CST))
+		return;
+	__atomic_sub_fetch(&u->turns.mapping, 1, __ATOMIC_SEQ_CST);
+	pthread_mutex_lock(&u->fork_lock);
+	wait_for_turn(u, &turn);
+	__atomic_add_fetch(&u->turns.mapping, 1, __ATOMIC_SEQ_CST);
+	pthread_mutex_unlock(&u->fork_lock);
+}
+
+void user_map_end(struct user_space *u)
+{
+	__atomic_sub_fetch(&u->turns.mapping, 1, __ATOMIC_SEQ_CST);
+}

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Forks and calls that map memory take turns.
+ *
+ * A fork copies what its peers have mapped since their memory was marked (fork.c). So, in the order
+ * in which they begin, a fork waits for mapping calls of all tasks and for forks of its peers, and
+ * a mapping call waits for forks of its peers; each for LONGEST_TURN_NS at most, because a thread can be
+ * stopped or starved in the middle.
+ */
+#ifndef PVAS_USER_TURNS_H
+#define PVAS_USER_TURNS_H
+
+#include <pthread.h>
+#include <stdint.h>
+
+#define LONGEST_TURN_NS		1000000000LL
+
+struct user_part;
+struct user_space;
+
+/**
+ * struct user_turn - a fork or a mapping call that waits
+ * @part:	of which partition; NULL: the launcher's fork
+ * @is_fork:	it is a fork
+ * @next:	the one that has begun after it
+ */
+struct user_turn {
+	const struct user_part *part;
+	int is_fork;
+	struct user_turn *next;
+};
+
+/**
+ * struct user_turns - whose turn it is
+ * @mapping:	mapping calls in progress
+ * @forking:	forks that wait, or are not known to be complete
+ * @ever:	there has been a fork
+ * @launcher_since: when the launcher's fork began, 0 if it makes none; under fork_lock, as @first
+ * @first:	who waits, in order
+ */
+struct user_turns {
+	unsigned int mapping;
+	unsigned int forking;
+	int ever;
+	int64_t launcher_since;
+	struct user_turn *first;
+};
+
+/* A call that maps in @part begins, and ends. The caller has no lock that a mapping call takes. */
+void user_map_begin(struct user_space *u, const struct user_part *part);
+void user_map_end(struct user_space *u);
+
+/*
+ * Under fork_lock, which is dropped meanwhile: waits for the turn of a fork in @part. It lasts
+ * until its thread is among @part's forks, or has forked.
+ */
+void user_turn_begin(struct user_space *u, const struct user_part *part);
+void user_turn_end(struct user_space *u);
+
+#endif /* PVAS_USER_TURNS_H */
