@@ -461,6 +461,7 @@ void mca_btl_pvas_restore_timer_slack(void);
 /* peer_failure.c */
 void mca_btl_pvas_catch_faults(void);
 void mca_btl_pvas_check_next_peer(void);
+void mca_btl_pvas_check_peers(void);
 void mca_btl_pvas_peer_failed(struct mca_btl_base_endpoint_t *endpoint);
 void mca_btl_pvas_notify_start(struct mca_btl_base_endpoint_t *endpoint);
 void mca_btl_pvas_notify_finalize(struct mca_btl_base_endpoint_t *endpoint);

@@ -3,7 +3,7 @@
  * Peers that end before MPI_Finalize. A task's memory is freed when it ends, so:
  *
  *  - check the partition table before touching a peer's memory;
- *  - a waiting rank checks its peers in turn, and reports a failed one to Open MPI, which
+ *  - a waiting rank checks its peers, and reports a failed one to Open MPI, which
  *    ends the job: otherwise the wait would never end;
  *  - a rank that finalizes sets its bit in its peers' ports, so that they do not report it;
  *  - if a peer ends during a copy, the copy faults. The handler tells that fault from a
@@ -83,17 +83,37 @@ static struct mca_btl_base_endpoint_t *next_peer(void)
 	return component.check_group ? component.check_group->endpoints : NULL;
 }
 
-/* Check one peer, another one each time. */
-void mca_btl_pvas_check_next_peer(void)
+static void check_peer(struct mca_btl_base_endpoint_t *ep)
 {
-	struct mca_btl_base_endpoint_t *ep = next_peer();
-
-	if (!ep || ep->gone)
+	if (ep->gone)
 		return;
 	if (!mca_btl_pvas_peer_alive(ep->index, ep->gen))
 		mca_btl_pvas_peer_failed(ep);
 	else if (ep->fbox_out)
 		release_fbox_if_closing(ep);
+}
+
+/* Check one peer, another one each time, so that a closed fast box is released soon. */
+void mca_btl_pvas_check_next_peer(void)
+{
+	struct mca_btl_base_endpoint_t *ep = next_peer();
+
+	if (ep)
+		check_peer(ep);
+}
+
+/* Nothing, if that was a short time ago */
+void mca_btl_pvas_check_peers(void)
+{
+	struct mca_btl_pvas_endpoint_group *group;
+	static uint64_t next;
+	unsigned int i;
+
+	if (!mca_btl_pvas_check_is_due(&next))
+		return;
+	for (group = component.peers; group; group = group->next)
+		for (i = 0; i < group->nr; i++)
+			check_peer(&group->endpoints[i]);
 }
 
 /* ---- finalizing ---- */

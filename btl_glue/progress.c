@@ -12,7 +12,8 @@
 /* Most records to read from one ring before the next ring's turn */
 #define MAX_BATCH 16
 
-/* Calls between two checks of a peer and of the clock */
+/* Calls that find nothing between two looks at the clock, and between two checks of a peer */
+#define CLOCK_INTERVAL 16
 #define CHECK_INTERVAL 1024
 
 /* One for all messages: one thread at a time is here, and the upper layer keeps nothing of it. */
@@ -91,7 +92,7 @@ static bool deliver_joined(mca_btl_base_tag_t tag, const struct mca_btl_pvas_ref
 
 /*
  * False: it must wait. A fragment whose sender has ended is lost;
- * mca_btl_pvas_check_next_peer() reports the sender.
+ * mca_btl_pvas_check_peers() reports the sender.
  */
 static bool deliver_reference(union mca_btl_pvas_record_hdr *hdr)
 {
@@ -209,13 +210,12 @@ static uint64_t coarse_ms(void)
 	return clock_ns(CLOCK_MONOTONIC_COARSE) / CLOCK_NS_PER_MS;
 }
 
-/* Check a peer, and release what has been unused for a while. */
-static void housekeeping(void)
+/* Release what has been unused for a while. */
+static void release_unused(void)
 {
 	static uint64_t next;
 	uint64_t now;
 
-	mca_btl_pvas_check_next_peer();
 	if (!component.fbox_idle)
 		return;
 	now = coarse_ms();
@@ -224,6 +224,17 @@ static void housekeeping(void)
 	next = now + component.fbox_idle;
 	mca_btl_pvas_close_idle_fboxes();
 	mca_btl_pvas_frag_trim();
+}
+
+static void idle(void)
+{
+	if (++component.polls % CLOCK_INTERVAL)
+		return;
+	mca_btl_pvas_check_peers();
+	if (component.polls % CHECK_INTERVAL)
+		return;
+	mca_btl_pvas_check_next_peer();
+	release_unused();
 }
 
 int mca_btl_pvas_component_progress(void)
@@ -243,8 +254,8 @@ int mca_btl_pvas_component_progress(void)
 		count += mca_btl_pvas_complete_queued();
 	if (component.nr_pending)
 		count += mca_btl_pvas_send_pending();
-	if (OPAL_UNLIKELY(++component.polls % CHECK_INTERVAL == 0))
-		housekeeping();
+	if (!count)
+		idle();
 	__atomic_store_n(&component.progressing, 0, __ATOMIC_RELEASE);
 	return count;
 }

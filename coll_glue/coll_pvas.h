@@ -161,10 +161,10 @@ struct mca_coll_pvas_use {
 
 /**
  * struct mca_coll_pvas_nbc - the non-blocking operations of a communicator, or persistent ones
- * @users:	persistent: requests, and the communicator
+ * @users:	persistent: requests, the communicator, and the broadcast
  * @op:		number of the one that was started last, or of persistent ones
  * @posted:	of the last one that has posted its data
- * @attaching:	a broadcast that tells where @block is
+ * @attaching:	a broadcast that tells where @block is, for @m; @next: others are in progress
  * @annexed:	the last uses of our annexes
  */
 struct mca_coll_pvas_nbc {
@@ -173,6 +173,8 @@ struct mca_coll_pvas_nbc {
 	uint64_t op;
 	uint64_t posted;
 	struct ompi_request_t *attaching;
+	struct mca_coll_pvas_module *m;
+	struct mca_coll_pvas_nbc *next;
 	struct mca_coll_pvas_block *block;
 	unsigned int nr_lines;
 	struct mca_coll_pvas_line *lines;
@@ -279,7 +281,9 @@ struct mca_coll_pvas_peer {
  * @lock:	protects @peers and @left_blocks
  * @left_blocks:	blocks of ours that not all of their ranks have left
  * @devices_lock: protects @devices_in_use, and what neighbors have told
- * @nbc_lock:	protects @requests, the non-blocking operations in progress
+ * @nbc_lock:	protects @requests, the non-blocking operations in progress, and @attaching
+ * @attaching:	those whose block is not known yet
+ * @nr_unfinished: members of both
  * @in_progress: a thread goes on with them
  */
 struct mca_coll_pvas_component {
@@ -317,6 +321,8 @@ struct mca_coll_pvas_component {
 
 	opal_mutex_t nbc_lock;
 	opal_list_t requests;
+	struct mca_coll_pvas_nbc *attaching;
+	unsigned int nr_unfinished;
 	bool in_progress;
 
 	struct mca_coll_pvas_counters counters;
@@ -369,6 +375,9 @@ void mca_coll_pvas_unmap_blocks(bool all);
 
 /* nbc_block.c */
 void mca_coll_pvas_nbc_plan(struct mca_coll_pvas_module *m);
+struct mca_coll_pvas_nbc *mca_coll_pvas_nbc_take_attached(void);
+void mca_coll_pvas_nbc_attached(struct mca_coll_pvas_nbc *attached);
+void mca_coll_pvas_nbc_forget(struct mca_coll_pvas_module *m);
 void mca_coll_pvas_nbc_leave(struct mca_coll_pvas_module *m, struct mca_coll_pvas_nbc *nbc);
 
 /* persistent.c */

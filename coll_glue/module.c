@@ -20,6 +20,7 @@ static void destruct(mca_coll_pvas_module_t *m)
 {
 	if (m->block)
 		mca_coll_pvas_leave_block(m, m->block);
+	mca_coll_pvas_nbc_forget(m);
 	mca_coll_pvas_nbc_leave(m, &m->nbc);
 	if (m->persistent)
 		mca_coll_pvas_put_persistent(m, m->persistent);

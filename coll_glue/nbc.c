@@ -85,8 +85,10 @@ bool mca_coll_pvas_begin_request(struct mca_coll_pvas_request *r)
 	if (!r->super.super.req_persistent)
 		r->op = r->line = ++r->nbc->op;
 	complete = step(r);
-	if (!complete)
+	if (!complete) {
 		opal_list_append(&component.requests, &r->super.super.super.super);
+		component.nr_unfinished++;
+	}
 	OPAL_THREAD_UNLOCK(&component.nbc_lock);
 	return complete;
 }
@@ -121,14 +123,16 @@ int mca_coll_pvas_start(struct mca_coll_pvas_module *m, const struct mca_coll_pv
 /* ---- progress ---- */
 
 /* The program waits, most likely: for a rank that has ended, or that needs this processor. */
-static void idle(struct mca_coll_pvas_module *m)
+static void idle(void)
 {
 	static __thread unsigned int calls;
+	struct mca_coll_pvas_request *r;
 
 	calls++;
 	if (component.yield || calls % PATIENCE == 0)
 		sched_yield();
-	mca_coll_pvas_watch(m, calls);
+	OPAL_LIST_FOREACH(r, &component.requests, struct mca_coll_pvas_request)
+		mca_coll_pvas_watch(r->m, calls);
 }
 
 /* Go on with all operations; those that are complete are moved to @complete. */
@@ -140,6 +144,7 @@ static void step_all(opal_list_t *complete)
 		if (!step(r))
 			continue;
 		opal_list_remove_item(&component.requests, &r->super.super.super.super);
+		component.nr_unfinished--;
 		opal_list_append(complete, &r->super.super.super.super);
 	}
 }
@@ -161,26 +166,25 @@ static void complete_requests(opal_list_t *complete)
  */
 static int progress(void)
 {
-	struct mca_coll_pvas_module *m;
+	struct mca_coll_pvas_nbc *attached;
 	opal_list_t complete;
 	int nr;
 
-	if (!opal_list_get_size(&component.requests) || component.in_progress)
+	if (!component.nr_unfinished || component.in_progress)
 		return 0;
 	if (OPAL_THREAD_TRYLOCK(&component.nbc_lock))
 		return 0;
 	component.in_progress = true;
 	OBJ_CONSTRUCT(&complete, opal_list_t);
+	attached = mca_coll_pvas_nbc_take_attached();
 	step_all(&complete);
 	nr = opal_list_get_size(&complete);
-	m = !nr && opal_list_get_size(&component.requests) ?
-		    ((struct mca_coll_pvas_request *)opal_list_get_first(&component.requests))->m :
-		    NULL;
 	component.in_progress = false;
-	if (m)
-		idle(m);
+	if (!nr && opal_list_get_size(&component.requests))
+		idle();
 	OPAL_THREAD_UNLOCK(&component.nbc_lock);
 	complete_requests(&complete);
+	mca_coll_pvas_nbc_attached(attached);
 	OBJ_DESTRUCT(&complete);
 	return nr;
 }

@@ -7,6 +7,8 @@
  */
 #include "nbc.h"
 
+#define component mca_coll_pvas_component
+
 /* Rather few annexes than shorter ones */
 #define LEAST_ANNEXES 2
 #define WANTED_ANNEX (1 << 10)
@@ -49,6 +51,17 @@ static size_t block_bytes(const struct mca_coll_pvas_module *m)
 	return mca_coll_pvas_block_bytes(m->size);
 }
 
+static void add_attaching(struct mca_coll_pvas_module *m, struct mca_coll_pvas_nbc *nbc)
+{
+	nbc->m = m;
+	OPAL_THREAD_LOCK(&component.nbc_lock);
+	nbc->state = MCA_COLL_PVAS_ATTACHING;
+	nbc->next = component.attaching;
+	component.attaching = nbc;
+	component.nr_unfinished++;
+	OPAL_THREAD_UNLOCK(&component.nbc_lock);
+}
+
 /* Called when an operation is started or initialized, in the same order by all ranks */
 void mca_coll_pvas_nbc_begin_next(struct mca_coll_pvas_module *m)
 {
@@ -65,9 +78,10 @@ void mca_coll_pvas_nbc_begin_next(struct mca_coll_pvas_module *m)
 		nbc->state = MCA_COLL_PVAS_PASSING;
 		return;
 	}
-	nbc->state = MCA_COLL_PVAS_ATTACHING;
-	/* The broadcast uses it, even if the user frees it and all requests. */
+	/* The broadcast uses both, even if the user frees the communicator and all requests. */
 	OBJ_RETAIN(m->comm);
+	atomic_fetch_add(&nbc->users, 1);
+	add_attaching(m, nbc);
 }
 
 static void use_block(struct mca_coll_pvas_module *m, struct mca_coll_pvas_nbc *nbc)
@@ -78,21 +92,62 @@ static void use_block(struct mca_coll_pvas_module *m, struct mca_coll_pvas_nbc *
 	mca_coll_pvas_count(communicators, 1);
 }
 
-/* False: not yet. If there was no memory, the state is MCA_COLL_PVAS_PASSING: operations fail. */
-bool mca_coll_pvas_nbc_attached(struct mca_coll_pvas_module *m, struct mca_coll_pvas_nbc *nbc)
+/*
+ * Those whose block is known now. If there was no memory, their state is MCA_COLL_PVAS_PASSING:
+ * operations fail. The caller holds the lock.
+ */
+struct mca_coll_pvas_nbc *mca_coll_pvas_nbc_take_attached(void)
 {
-	if (nbc->state != MCA_COLL_PVAS_ATTACHING)
-		return true;
-	if (!REQUEST_COMPLETE(nbc->attaching))
-		return false;
-	ompi_request_free(&nbc->attaching);
-	if (nbc->block)
-		use_block(m, nbc);
-	else
-		nbc->state = MCA_COLL_PVAS_PASSING;
-	/* The request that asks retains it, too. */
-	OBJ_RELEASE(m->comm);
-	return true;
+	struct mca_coll_pvas_nbc **link = &component.attaching, *nbc, *attached = NULL;
+
+	while ((nbc = *link)) {
+		if (!REQUEST_COMPLETE(nbc->attaching)) {
+			link = &nbc->next;
+			continue;
+		}
+		*link = nbc->next;
+		component.nr_unfinished--;
+		ompi_request_free(&nbc->attaching);
+		if (nbc->block)
+			use_block(nbc->m, nbc);
+		else
+			nbc->state = MCA_COLL_PVAS_PASSING;
+		nbc->next = attached;
+		attached = nbc;
+	}
+	return attached;
+}
+
+/* The broadcasts use them no more. The caller doesn't hold the lock: communicators may end. */
+void mca_coll_pvas_nbc_attached(struct mca_coll_pvas_nbc *attached)
+{
+	struct mca_coll_pvas_nbc *nbc;
+	struct ompi_communicator_t *comm;
+
+	while ((nbc = attached)) {
+		attached = nbc->next;
+		comm = nbc->m->comm;
+		if (nbc != &nbc->m->nbc)
+			mca_coll_pvas_put_persistent(nbc->m, nbc);
+		OBJ_RELEASE(comm);
+	}
+}
+
+/* In MPI_Finalize, communicators end even if they are in use. */
+void mca_coll_pvas_nbc_forget(struct mca_coll_pvas_module *m)
+{
+	struct mca_coll_pvas_nbc **link = &component.attaching;
+
+	OPAL_THREAD_LOCK(&component.nbc_lock);
+	while (*link) {
+		if ((*link)->m != m) {
+			link = &(*link)->next;
+			continue;
+		}
+		*link = (*link)->next;
+		component.nr_unfinished--;
+	}
+	OPAL_THREAD_UNLOCK(&component.nbc_lock);
 }
 
 void mca_coll_pvas_nbc_leave(struct mca_coll_pvas_module *m, struct mca_coll_pvas_nbc *nbc)

@@ -301,7 +301,7 @@ static void store_kept_result(struct mca_coll_pvas_request *r)
 /* Go on as far as possible; true: the operation is complete. */
 bool mca_coll_pvas_step(struct mca_coll_pvas_request *r)
 {
-	if (!mca_coll_pvas_nbc_attached(r->m, r->nbc))
+	if (r->nbc->state == MCA_COLL_PVAS_ATTACHING)
 		return false;
 	if (r->nbc->state == MCA_COLL_PVAS_PASSING) {
 		r->rc = OMPI_ERR_OUT_OF_RESOURCE;

@@ -19,9 +19,6 @@ void mca_coll_pvas_put_persistent(struct mca_coll_pvas_module *m, struct mca_col
 {
 	if (atomic_fetch_sub(&nbc->users, 1) > 1)
 		return;
-	/* If the broadcast still writes there, it stays. */
-	if (!mca_coll_pvas_nbc_attached(m, nbc))
-		return;
 	mca_coll_pvas_nbc_leave(m, nbc);
 	free(nbc);
 }

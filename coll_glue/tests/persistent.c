@@ -13,6 +13,8 @@
 #define ROUNDS 30
 #define LONGEST 2000
 #define MANY 600
+#define UNSTARTED 100
+#define MOST_IDS 50
 
 static double sent[OPERATIONS][LONGEST], received[OPERATIONS][LONGEST];
 static int bad;
@@ -106,6 +108,29 @@ static void many(MPI_Comm comm)
 	MPI_Comm_free(&comm);
 }
 
+/* Communicators with operations that are freed at once, and once of more than a block */
+static void unstarted(void)
+{
+	MPI_Request request;
+	MPI_Comm comm;
+	int i, k, highest = 0;
+
+	for (i = 0; i < UNSTARTED; i++) {
+		MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+		if (highest < MPI_Comm_c2f(comm))
+			highest = MPI_Comm_c2f(comm);
+		for (k = i ? 1 : MANY; k; k--) {
+			initialize(i % OPERATIONS, comm, &request);
+			MPI_Request_free(&request);
+		}
+		MPI_Comm_free(&comm);
+	}
+	if (highest > MOST_IDS) {
+		printf("rank %d of %d: a communicator has the id %d\n", rank, size, highest);
+		bad++;
+	}
+}
+
 static void both(void)
 {
 	MPI_Comm comms[2];
@@ -129,6 +154,7 @@ int main(int argc, char **argv)
 	MPI_Comm_rank(MPI_COMM_WORLD, &rank);
 	MPI_Comm_size(MPI_COMM_WORLD, &size);
 	both();
+	unstarted();
 	before = counter_read(&held);
 	for (i = 0; i < 8; i++)
 		both();

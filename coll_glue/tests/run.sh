@@ -213,6 +213,12 @@ for what in barrier bcast allgather reduce allreduce gather scatter alltoall red
 	bad "nodes-leader-$what" tasks 5 OMPI_MCA_coll_pvas_node_ranks=2 die $what 40000 2
 done
 if [ $backend = user ]; then
+	# Each turn of a waiting rank takes a time slice.
+	for what in barrier ibarrier; do
+		fails "lost-$what" 'coll pvas: rank 2 on this node ended before MPI_Finalize' \
+				tasks 3 OMPI_MCA_coll_pvas_oversubscribed=1 OMPI_MCA_pml=ob1 \
+				OMPI_MCA_btl=self,vader OMPI_MCA_smsc=^pvas lost $what
+	done
 	# Nobody ends the others but they themselves.
 	options=(--no-kill)
 	named='(coll|pml|btl|smsc) pvas: rank [02] on this node ended before MPI_Finalize'
