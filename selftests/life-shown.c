@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * /proc shows another task when the one that it shows ends. What it shows holds a file, which
- * must not stay behind in a space without tasks.
+ * /proc shows another task when the one that it shows ends. Its program must not stay behind in
+ * a space without tasks.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -70,7 +70,7 @@ static bool copy_file(const char *to)
 	return done;
 }
 
-/* the next one ends just when it has been chosen: nobody's program stays */
+/* the next one ends when it has been chosen, and the worker is about to wait for mmap_lock */
 MODULE_TEST(next_one_ends_too, "each task has an mm of its own")
 {
 	struct told shown, next;
@@ -80,7 +80,7 @@ MODULE_TEST(next_one_ends_too, "each task has an mm of its own")
 	int fd, err;
 
 	PT_NEED_ROOT();
-	err = window_make_at(&window, "pvas_partition_exe", WINDOW_ANY);
+	err = window_make_at(&window, "pvas_lock_write", WINDOW_ANY);
 	if (window_is_missing(err))
 		SKIP(return, "no BPF program can be attached: %s", strerror(-err));
 	ASSERT_EQ(0, err);
@@ -96,6 +96,8 @@ MODULE_TEST(next_one_ends_too, "each task has an mm of its own")
 	window_hold(&window, 1);
 	EXPECT_EQ(0, let_end(&shown));
 	ASSERT_TRUE(window_is_open(&window));
+	/* Only this one */
+	window.control->key = 0;
 	EXPECT_EQ(0, let_end(&next));
 	EXPECT_TRUE(are_left(space, 1));
 	EXPECT_TRUE(window_close(&window));

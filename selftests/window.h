@@ -36,7 +36,7 @@ struct window_control {
 	uint64_t open, closed;	/* how often */
 };
 
-/* What tells the call from others */
+/* The difference between the call and others */
 enum window_key {
 	WINDOW_PID,	/* of the process */
 	WINDOW_ARG2,	/* the second argument */
