@@ -82,17 +82,19 @@ static bool queue(uint64_t n, uint32_t *slot)
 }
 
 /*
- * Of the slots, those that one stream may fill. All that go on share them, and some are left: else
+ * Of the slots, those that a stream may fill. All that go on share them, and some are left: else
  * each would take the others' pages before they are used, and all would be fetched again and again.
+ * Hence one more does not begin (0) if there would be none for it.
  */
-static unsigned int share(void)
+static unsigned int share(const struct far_stream *of)
 {
 	const struct far_stream *s;
-	unsigned int going = 1;
+	unsigned int others = 0, slots;
 
 	for (s = far.stream; s < far.stream + FAR_STREAMS; s++)
-		going += s->window && far.stream_clock - s->used < FAR_STREAMS;
-	return far.fetch_count / (going > 1 ? going : 2);
+		others += s != of && s->window && far.stream_clock - s->used < FAR_STREAMS;
+	slots = far.fetch_count / (others + 2);
+	return slots || !of->window ? slots : 1;
 }
 
 /* The slot that the page before @page was fetched into, if it was */
@@ -129,10 +131,11 @@ unsigned int far_ahead(uint64_t page, pid_t tid)
 		s->window = 0;
 		return 1;
 	}
-	most = share();
+	most = share(s);
+	if (!most)
+		return 1;
 	if (stride != 1 && most > JUMPS)
 		most = JUMPS;
-	most = most ? most : 1;
 	s->window = s->window ? 2 * s->window : far.page[page].flags & FAR_SEQUENTIAL ? most : 1;
 	if (s->window > most)
 		s->window = most;

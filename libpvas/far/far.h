@@ -63,9 +63,11 @@ struct far_page {
  * struct far_slot - memory for one page that is not mapped
  * @page:	the page in it
  * @list:	the list that it is in: free, ready, clean or dirty; NULL: in use by a thread
+ * @since:	when it came there: stream_clock, which counts faults
  */
 struct far_slot {
 	uint64_t page;
+	uint64_t since;
 	struct far_list *list;
 };
 

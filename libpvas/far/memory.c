@@ -67,7 +67,9 @@ static void divide(uint64_t budget, bool adapt)
 	bool own = !far_exchanges();
 	uint64_t fetch = clamp(FETCH_BYTES / far.page_size, 64, 1024);
 
-	far.fetch_count = (uint32_t)clamp(budget / 16, 4, own ? fetch : far.protocol->fetch_slots);
+	if (!own)
+		fetch = far.protocol->fetch_slots;
+	far.fetch_count = (uint32_t)clamp(budget / 16, own ? 8 : 4, fetch);
 	far.out_count = (uint32_t)clamp(budget / 8, 4, own ? 1024 : far.protocol->out_slots);
 	far.frames = budget - far.fetch_count - far.out_count;
 	far.batch = (unsigned int)clamp(FAR_BATCH_BYTES / far.page_size, 1, FAR_BATCH);

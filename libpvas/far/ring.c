@@ -13,7 +13,8 @@
 
 static int enter(const struct far_ring *r, unsigned int submit, unsigned int wait)
 {
-	return (int)syscall(__NR_io_uring_enter, r->fd, submit, wait, IORING_ENTER_GETEVENTS, NULL, 0);
+	return (int)syscall(__NR_io_uring_enter, r->fd, submit, wait, IORING_ENTER_GETEVENTS,
+			    NULL, 0);
 }
 
 static void *map(int fd, size_t size, off_t what)
@@ -97,7 +98,7 @@ static void queue(struct far_ring *r, int fd, const struct far_transfer *t, unsi
 	__atomic_store_n(r->sq_tail, tail + 1, __ATOMIC_RELEASE);
 }
 
-/* What has ended: how many */
+/* Take the results of those that have ended. Returns how many they are. */
 static unsigned int reap(struct far_ring *r, struct far_transfer *transfers, unsigned int count)
 {
 	uint32_t head = *r->cq_head, tail = __atomic_load_n(r->cq_tail, __ATOMIC_ACQUIRE);

@@ -11,6 +11,7 @@ void far_slot_queue(uint32_t slot, struct far_list *list)
 {
 	far_list_add_tail(list, far.slot_link, slot);
 	far.slot[slot].list = list;
+	far.slot[slot].since = far.stream_clock;
 }
 
 void far_slot_unqueue(uint32_t slot)
@@ -80,14 +81,25 @@ void far_slot_release_clean(void)
 		far_slot_free(reuse(&far.clean));
 }
 
+/*
+ * Has something been read ahead in vain? It must go, or would stay for ever. By now all streams
+ * that go on would have used theirs.
+ */
+static bool is_in_vain(void)
+{
+	uint32_t slot = far.ready.head;
+
+	return slot != FAR_NONE &&
+	       far.stream_clock - far.slot[slot].since > 2 * far.fetch_count + FAR_STREAMS;
+}
+
 uint32_t far_slot_for_fetch(bool demand)
 {
 	uint32_t slot;
 
 	for (;;) {
 		slot = reuse(&far.free_fetch);
-		/* Of what was read ahead in vain, something must go, or it would stay for ever. */
-		if (slot == FAR_NO_SLOT && (demand || far.ready.count > far.fetch_count / 2))
+		if (slot == FAR_NO_SLOT && (demand || is_in_vain()))
 			slot = reuse(&far.ready);
 		if (slot != FAR_NO_SLOT || !demand)
 			return slot;

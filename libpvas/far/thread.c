@@ -84,7 +84,7 @@ static void *serve(void *arg)
 			far_fault(&fault);
 			if (!far_exchanges())
 				far_home_follow(&home, fault.tid);
-			/* The only thread goes on when this one sleeps: no look at an empty queue. */
+			/* The only thread goes on when this one sleeps. */
 			more = home.at < 0;
 		}
 	}

@@ -266,4 +266,43 @@ TEST_F(pager, unit_of_transfer)
 	EXPECT_EQ(0, wrong);
 }
 
+/* ---- several streams in a budget with few slots ---- */
+
+/* Read at so many places in turn, at each in order: what was fetched, as parts of all there is */
+static double fetched_by_streams(unsigned int streams)
+{
+	struct how how = { "zip", 4096 };
+	const size_t each = 128;
+	volatile uint64_t *p;
+	size_t i, pages = streams * each;
+	unsigned int s;
+	double before;
+
+	if (open_far(&how, 40 * how.page, pages * how.page) ||
+	    pvas_far_alloc((void **)&p, pages * how.page))
+		return -1;
+	for (i = 0; i < pages; i++)
+		p[i * 512] = i + 1;
+	before = (double)counters().fetched;
+	for (i = 0; i < each; i++)
+		for (s = 0; s < streams; s++)
+			if (p[(s * each + i) * 512] != s * each + i + 1)
+				return -1;
+	before = ((double)counters().fetched - before) / (double)pages;
+	return pvas_far_close() ? -1 : before;
+}
+
+/* Pages that were fetched ahead stay until they are used: few, or none, are fetched twice. */
+TEST(streams_share_the_slots)
+{
+	unsigned int streams;
+	double parts;
+
+	for (streams = 2; streams <= 12; streams += 2) {
+		parts = fetched_by_streams(streams);
+		EXPECT_LT(0.5, parts);
+		EXPECT_GT(streams <= 4 ? 1.1 : 1.5, parts);
+	}
+}
+
 TEST_HARNESS_MAIN

@@ -27,7 +27,11 @@
 
 static int open_file(void)
 {
-	return open("/var/tmp", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+	char path[] = "/var/tmp/pvas-far-XXXXXX";
+	int fd = mkstemp(path);
+
+	unlink(path);
+	return fd;
 }
 
 static bool may_have_rings(void)
