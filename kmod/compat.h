@@ -21,14 +21,14 @@
 
 /* dkms.conf and README.md have the same range; scripts/check-range compares them. */
 #ifndef PVAS_UNTESTED
-#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 1, 0) || LINUX_VERSION_CODE >= KERNEL_VERSION(6, 13, 0)
-#error "pvas is tested with kernels 6.1 to 6.12 only"
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 1, 0) || LINUX_VERSION_CODE >= KERNEL_VERSION(7, 3, 0)
+#error "pvas is tested with kernels 6.1 to 6.12 and 7.2 only"
 #endif
 #endif
 
-/* Between 6.12 and this one no kernel has been looked at, so one macro has all differences. */
+/* No kernel between the two ranges has been looked at, so one macro has all differences. */
 #define PVAS_IS_7_2	(LINUX_VERSION_CODE >= KERNEL_VERSION(7, 2, 0))
-#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 13, 0) && !PVAS_IS_7_2 && defined(PVAS_UNTESTED)
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 13, 0) && LINUX_VERSION_CODE < KERNEL_VERSION(7, 2, 0)
 #error "pvas does not work with kernels 6.13 to 7.1"
 #endif
 #if PVAS_IS_7_2
@@ -56,8 +56,8 @@
 #endif
 
 /* dkms.conf and README.md have this, too. */
-#if defined(CONFIG_PREEMPT_RT) && LINUX_VERSION_CODE < KERNEL_VERSION(6, 12, 0)
-#error "pvas is tested with CONFIG_PREEMPT_RT from kernel 6.12 on only"
+#if defined(CONFIG_PREEMPT_RT) && (LINUX_VERSION_CODE < KERNEL_VERSION(6, 12, 0) || PVAS_IS_7_2)
+#error "pvas is tested with CONFIG_PREEMPT_RT of kernel 6.12 only"
 #endif
 
 /* Tracepoint probes run with preemption off. With PREEMPT_RT, spinlocks sleep. */

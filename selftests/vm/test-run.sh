@@ -173,6 +173,17 @@ test_usage()
 	expect "not a number" ended 125 'not a number'
 	bare --kernel 2.4 -- true
 	expect "unknown kernel" ended 125 'unknown'
+	bare --root trixie --user nobody -- true
+	expect "another root for an ordinary user" ended 125 'only root can enter it'
+	(cd / && bare --root trixie -- true; exit "$status")
+	status=$?
+	expect "another root from outside of the tree" ended 125 'the current directory is not in'
+	if [[ -d ${PVAS_ROOTS:-/var/cache/pvas-roots}/trixie ]]; then
+		(cd "$here" && bare --root trixie -- sed -n 's/^VERSION_CODENAME=//p' /etc/os-release)
+		expect "another root" out_is trixie
+	else
+		skip "another root" "no root of trixie here (scripts/debian-root trixie)"
+	fi
 	PVAS_KO=/nonexistent.ko vm -- true
 	expect "module that is not there" ended 125 'PVAS_KO'
 	PVAS_KO=/etc/passwd vm -- true
