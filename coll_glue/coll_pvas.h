@@ -161,6 +161,7 @@ struct mca_coll_pvas_use {
 
 /**
  * struct mca_coll_pvas_nbc - the non-blocking operations of a communicator, or persistent ones
+ * @m:		the communicator, and @next, in the component's list, while @attaching is in use
  * @users:	persistent: requests, and the communicator
  * @op:		number of the one that was started last, or of persistent ones
  * @posted:	of the last one that has posted its data
@@ -169,7 +170,9 @@ struct mca_coll_pvas_use {
  */
 struct mca_coll_pvas_nbc {
 	enum mca_coll_pvas_state state;
-	atomic_int users;
+	struct mca_coll_pvas_module *m;
+	struct mca_coll_pvas_nbc *next;
+	int users;
 	uint64_t op;
 	uint64_t posted;
 	struct ompi_request_t *attaching;
@@ -279,7 +282,8 @@ struct mca_coll_pvas_peer {
  * @lock:	protects @peers and @left_blocks
  * @left_blocks:	blocks of ours that not all of their ranks have left
  * @devices_lock: protects @devices_in_use, and what neighbors have told
- * @nbc_lock:	protects @requests, the non-blocking operations in progress
+ * @nbc_lock:	protects @requests, the non-blocking operations in progress, and @attaching,
+ *		communicators that still wait for a block
  * @in_progress: a thread goes on with them
  */
 struct mca_coll_pvas_component {
@@ -317,6 +321,7 @@ struct mca_coll_pvas_component {
 
 	opal_mutex_t nbc_lock;
 	opal_list_t requests;
+	struct mca_coll_pvas_nbc *attaching;
 	bool in_progress;
 
 	struct mca_coll_pvas_counters counters;

@@ -161,17 +161,20 @@ static void complete_requests(opal_list_t *complete)
  */
 static int progress(void)
 {
+	struct ompi_communicator_t *attached;
 	struct mca_coll_pvas_module *m;
 	opal_list_t complete;
 	int nr;
 
-	if (!opal_list_get_size(&component.requests) || component.in_progress)
+	if ((!opal_list_get_size(&component.requests) && !component.attaching) ||
+	    component.in_progress)
 		return 0;
 	if (OPAL_THREAD_TRYLOCK(&component.nbc_lock))
 		return 0;
 	component.in_progress = true;
 	OBJ_CONSTRUCT(&complete, opal_list_t);
 	step_all(&complete);
+	attached = mca_coll_pvas_nbc_attach_one();
 	nr = opal_list_get_size(&complete);
 	m = !nr && opal_list_get_size(&component.requests) ?
 		    ((struct mca_coll_pvas_request *)opal_list_get_first(&component.requests))->m :
@@ -181,6 +184,8 @@ static int progress(void)
 		idle(m);
 	OPAL_THREAD_UNLOCK(&component.nbc_lock);
 	complete_requests(&complete);
+	if (attached)
+		OBJ_RELEASE(attached);
 	OBJ_DESTRUCT(&complete);
 	return nr;
 }

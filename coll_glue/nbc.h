@@ -93,6 +93,7 @@ void mca_coll_pvas_nbc_begin_next(struct mca_coll_pvas_module *m);
 
 size_t mca_coll_pvas_nbc_most_copied(const struct mca_coll_pvas_nbc *nbc);
 bool mca_coll_pvas_nbc_attached(struct mca_coll_pvas_module *m, struct mca_coll_pvas_nbc *nbc);
+struct ompi_communicator_t *mca_coll_pvas_nbc_attach_one(void);
 struct mca_coll_pvas_record mca_coll_pvas_nbc_annex(const struct mca_coll_pvas_request *r);
 
 /* nbc_step.c */

@@ -7,6 +7,10 @@
  */
 #include "nbc.h"
 
+#include <stdlib.h>
+
+#define component mca_coll_pvas_component
+
 /* Rather few annexes than shorter ones */
 #define LEAST_ANNEXES 2
 #define WANTED_ANNEX (1 << 10)
@@ -65,9 +69,14 @@ void mca_coll_pvas_nbc_begin_next(struct mca_coll_pvas_module *m)
 		nbc->state = MCA_COLL_PVAS_PASSING;
 		return;
 	}
-	nbc->state = MCA_COLL_PVAS_ATTACHING;
 	/* The broadcast uses it, even if the user frees it and all requests. */
 	OBJ_RETAIN(m->comm);
+	nbc->m = m;
+	OPAL_THREAD_LOCK(&component.nbc_lock);
+	nbc->state = MCA_COLL_PVAS_ATTACHING;
+	nbc->next = component.attaching;
+	component.attaching = nbc;
+	OPAL_THREAD_UNLOCK(&component.nbc_lock);
 }
 
 static void use_block(struct mca_coll_pvas_module *m, struct mca_coll_pvas_nbc *nbc)
@@ -78,21 +87,58 @@ static void use_block(struct mca_coll_pvas_module *m, struct mca_coll_pvas_nbc *
 	mca_coll_pvas_count(communicators, 1);
 }
 
-/* False: not yet. If there was no memory, the state is MCA_COLL_PVAS_PASSING: operations fail. */
-bool mca_coll_pvas_nbc_attached(struct mca_coll_pvas_module *m, struct mca_coll_pvas_nbc *nbc)
+static bool attach(struct mca_coll_pvas_module *m, struct mca_coll_pvas_nbc *nbc)
 {
-	if (nbc->state != MCA_COLL_PVAS_ATTACHING)
-		return true;
+	struct mca_coll_pvas_nbc **at = &component.attaching;
+
 	if (!REQUEST_COMPLETE(nbc->attaching))
 		return false;
 	ompi_request_free(&nbc->attaching);
+	while (*at != nbc)
+		at = &(*at)->next;
+	*at = nbc->next;
 	if (nbc->block)
 		use_block(m, nbc);
 	else
 		nbc->state = MCA_COLL_PVAS_PASSING;
+	return true;
+}
+
+/*
+ * False: not yet. If there was no memory, the state is MCA_COLL_PVAS_PASSING: operations fail.
+ * The caller holds the lock.
+ */
+bool mca_coll_pvas_nbc_attached(struct mca_coll_pvas_module *m, struct mca_coll_pvas_nbc *nbc)
+{
+	if (nbc->state != MCA_COLL_PVAS_ATTACHING)
+		return true;
+	if (!attach(m, nbc))
+		return false;
 	/* The request that asks retains it, too. */
 	OBJ_RELEASE(m->comm);
 	return true;
+}
+
+/*
+ * Of operations that may never be started: the communicator of one whose broadcast is complete.
+ * The caller holds the lock, and releases the communicator without it.
+ */
+struct ompi_communicator_t *mca_coll_pvas_nbc_attach_one(void)
+{
+	struct mca_coll_pvas_module *m;
+	struct mca_coll_pvas_nbc *nbc;
+
+	for (nbc = component.attaching; nbc; nbc = nbc->next) {
+		m = nbc->m;
+		if (!attach(m, nbc))
+			continue;
+		if (nbc != &m->nbc && !nbc->users) {
+			mca_coll_pvas_nbc_leave(m, nbc);
+			free(nbc);
+		}
+		return m->comm;
+	}
+	return NULL;
 }
 
 void mca_coll_pvas_nbc_leave(struct mca_coll_pvas_module *m, struct mca_coll_pvas_nbc *nbc)

@@ -17,10 +17,13 @@
 /* When its last request is freed, and no more come, the block is left. */
 void mca_coll_pvas_put_persistent(struct mca_coll_pvas_module *m, struct mca_coll_pvas_nbc *nbc)
 {
-	if (atomic_fetch_sub(&nbc->users, 1) > 1)
-		return;
-	/* If the broadcast still writes there, it stays. */
-	if (!mca_coll_pvas_nbc_attached(m, nbc))
+	bool gone;
+
+	OPAL_THREAD_LOCK(&component.nbc_lock);
+	/* If the broadcast still writes there, progress() does the rest. */
+	gone = !--nbc->users && nbc->state != MCA_COLL_PVAS_ATTACHING;
+	OPAL_THREAD_UNLOCK(&component.nbc_lock);
+	if (!gone)
 		return;
 	mca_coll_pvas_nbc_leave(m, nbc);
 	free(nbc);
@@ -40,7 +43,7 @@ static bool take_line(struct mca_coll_pvas_module *m)
 		nbc = calloc(1, sizeof(*nbc));
 		if (!nbc)
 			return false;
-		atomic_init(&nbc->users, 1);
+		nbc->users = 1;
 		nbc->nr_lines = MCA_COLL_PVAS_PERSISTENT_LINES;
 		m->persistent = nbc;
 	}
@@ -147,7 +150,9 @@ int mca_coll_pvas_init(struct mca_coll_pvas_module *m, const struct mca_coll_pva
 		free(call->kept);
 		return OMPI_ERR_OUT_OF_RESOURCE;
 	}
-	atomic_fetch_add(&r->nbc->users, 1);
+	OPAL_THREAD_LOCK(&component.nbc_lock);
+	r->nbc->users++;
+	OPAL_THREAD_UNLOCK(&component.nbc_lock);
 	r->line = r->nbc->op;
 	r->super.super.req_start = start;
 	r->super.super.req_free = free_request;

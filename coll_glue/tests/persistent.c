@@ -106,6 +106,27 @@ static void many(MPI_Comm comm)
 	MPI_Comm_free(&comm);
 }
 
+/* Neither is anything left of communicators whose operations were never started. */
+static void never_started(void)
+{
+	MPI_Request request;
+	MPI_Comm comm;
+	int i, most = 0;
+
+	for (i = 0; i < 60; i++) {
+		MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+		if (MPI_Comm_c2f(comm) > most)
+			most = MPI_Comm_c2f(comm);
+		initialize(0, comm, &request);
+		MPI_Request_free(&request);
+		MPI_Comm_free(&comm);
+	}
+	if (most > 40) {
+		printf("rank %d: %d communicators at a time\n", rank, most);
+		bad++;
+	}
+}
+
 static void both(void)
 {
 	MPI_Comm comms[2];
@@ -137,6 +158,7 @@ int main(int argc, char **argv)
 		printf("rank %d: %lld bytes held, then %lld\n", rank, before, counter_read(&held));
 		bad++;
 	}
+	never_started();
 	MPI_Allreduce(&bad, &all, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
 	MPI_Finalize();
 	return all != 0;
