@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
  * The user backend: a partition counts as being copied until the thread that forks has done so,
- * and no longer, also if its number becomes another's; meanwhile no peer forks or maps. This process is the task; there is no
- * space. Needs root, to give a process a number.
+ * and no longer, also if its number becomes another's; meanwhile no peer forks or maps. This
+ * process is the task; there is no space. Needs root, to give a process a number.
  */
 #include <errno.h>
 #include <linux/sched.h>
@@ -112,8 +112,8 @@ static int64_t processor_time(pthread_t thread)
 #define COPY_BEGUN_NS	100000000
 
 /*
- * It may still be forking, as long as it has not run for long; nor does a peer that has waited for it
- * in vain mark it then.
+ * It may still be forking, as long as it has not run for long; nor does a peer that has waited for
+ * it in vain mark it then.
  */
 TEST(a_thread_that_runs)
 {

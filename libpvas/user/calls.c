@@ -116,9 +116,9 @@ static int64_t unmark_for(struct user_request *r)
 {
 	int64_t ret = on_range(r, r->args[0], r->args[1]);
 
-	if (ret || lock_to_map(r))
-		return ret ? ret : -ESRCH;
 	r->continued = 0;
+	if (ret || (ret = lock_to_map(r)))
+		return ret;
 	ret = pvas_raw6(r->nr, r->args[0], r->args[1], r->args[2], r->args[3], r->args[4], 0);
 	unlock_mapped(r);
 	return ret;
@@ -160,10 +160,7 @@ static int64_t map_for(struct user_request *r, struct user_mmap *m)
 	return ret;
 }
 
-/*
- * There the heap doesn't come, as to the place of the program: the kernel may map, unless
- * it has to wait for forks. Then the mapping is the task's also for those who follow it, as perf does.
- */
+/* Where the heap doesn't come, if there are no forks. Then perf sees that the task maps. */
 static int kernel_may_map(const struct user_request *r)
 {
 	uint64_t addr = r->args[0], len = r->args[1];

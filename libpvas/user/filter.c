@@ -19,7 +19,6 @@
 #include <signal.h>
 #include <stddef.h>
 #include <stdlib.h>
-#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 
@@ -34,9 +33,6 @@
 #define ARCH_TAGGED_ADDR	0x4002	/* ARCH_ENABLE_TAGGED_ADDR, 6.4 */
 #define ARCH_TAGGED_SVA		0x4004	/* ARCH_FORCE_TAGGED_SVA */
 #define ARCH_SHADOW_STACK	0x5001	/* ARCH_SHSTK_ENABLE, 6.6 */
-
-#define SYNC_WAKE_UP	1UL		/* SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP, 6.6 */
-#define IOCTL_SET_FLAGS	_IOW('!', 4, uint64_t)
 
 /* ---- checks: execution continues after them if they pass ---- */
 
@@ -174,11 +170,6 @@ static void check_stop(struct program *p)
 	load(p, HIGH(ARG(0)));
 	jump(p, BPF_JEQ | BPF_K, (uint32_t)(p->cookie >> 32), NOTIFY, other);
 	bind(p, other);
-}
-
-long user_filter_call_worker(const struct user_space *u)
-{
-	return pvas_raw4(__NR_rt_sigaction, u->cookie, 0, 0, 0);
 }
 
 /*
@@ -431,7 +422,7 @@ static void dispatch(struct program *p)
 }
 
 /* Tasks may not use i386 calls, which can't name their addresses, nor x32's own. */
-static void assemble(struct program *p, const struct user_far *far)
+void user_filter_assemble(struct program *p, const struct user_far *far)
 {
 	unsigned int native = new_label(p), known = new_label(p);
 	unsigned int i386 = new_label(p), x32 = new_label(p);
@@ -453,58 +444,4 @@ static void assemble(struct program *p, const struct user_far *far)
 	if (far)
 		user_filter_far(p, far);
 	dispatch(p);
-}
-
-static const char *explain(int err)
-{
-	switch (err) {
-	case -EBUSY:
-		return "this process is under a seccomp listener already (in a container, or a task of another such space)";
-	case -EINVAL:
-		return "this kernel lacks SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV (Linux 5.19)";
-	case -ENOSYS:
-		return "this kernel has no seccomp filters, or a container forbids the system call seccomp";
-	case -EPERM:
-	case -EACCES:
-		return "seccomp(SECCOMP_SET_MODE_FILTER) is not permitted here";
-	default:
-		return "seccomp(SECCOMP_SET_MODE_FILTER) failed";
-	}
-}
-
-int user_filter_install(const struct user_space *u, const char **why)
-{
-	struct program p = {
-		.labels = FIRST_FREE_LABEL, .shift = u->space->shift - 32,
-		.first = u->space->first, .last = u->space->last, .cookie = u->cookie,
-	};
-	struct sock_fprog prog = { .filter = p.code };
-	uint64_t flags = SYNC_WAKE_UP;
-	int fd, err;
-
-	assemble(&p, u->far);
-	err = resolve(&p);
-	if (err)
-		return err;
-	/* Without the filter the kernel answers it, unless a sandbox does. */
-	if (user_filter_call_worker(u) != -EINVAL) {
-		*why = "a sandbox forbids the system call rt_sigaction";
-		return -EPERM;
-	}
-	prog.len = p.len;
-	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)) {
-		err = -errno;
-		*why = "prctl(PR_SET_NO_NEW_PRIVS) failed";
-		return err;
-	}
-	fd = pvas_raw3(__NR_seccomp, SECCOMP_SET_MODE_FILTER,
-		       SECCOMP_FILTER_FLAG_NEW_LISTENER | SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV,
-		       &prog);
-	if (fd < 0) {
-		*why = explain(fd);
-		return fd;
-	}
-	/* Run caller and worker on the same processor, which is twice as fast. */
-	ioctl(fd, IOCTL_SET_FLAGS, flags);
-	return fd;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* User backend: the parts of the seccomp filter, which is in filter.c and filter_far.c. */
+/* User backend: the parts of the seccomp filter, filter*.c */
 #ifndef PVAS_USER_FILTER_H
 #define PVAS_USER_FILTER_H
 
@@ -25,5 +25,8 @@ void user_filter_check_caller(struct program *p, unsigned int no);
 
 /* The accumulator has the system call's number, and has it again afterwards. */
 void user_filter_far(struct program *p, const struct user_far *f);
+
+/* The whole filter; @far may be NULL */
+void user_filter_assemble(struct program *p, const struct user_far *far);
 
 #endif /* PVAS_USER_FILTER_H */

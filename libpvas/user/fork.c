@@ -77,8 +77,12 @@ static int has_copied_running(struct user_fork *f)
 {
 	int64_t time = f->time < 0 ? -1 : time_of(f->tid);
 
-	f->early = time < 0 ? now_ns() - f->since < LONGEST_TURN_NS : time - f->time < COPY_BEGINS_NS;
-	return time >= 0 && time - f->time >= COPY_BEGUN_NS;
+	if (time < 0) {
+		f->early = now_ns() - f->since < LONGEST_TURN_NS;
+		return 0;
+	}
+	f->early = time - f->time < COPY_BEGINS_NS;
+	return time - f->time >= COPY_BEGUN_NS;
 }
 
 /* Of one that is blocked in the call, for memory, mmap_lock or its child */

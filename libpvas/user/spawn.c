@@ -206,7 +206,7 @@ static int start(struct user_space *u, struct user_part *p, struct pvas_spawn_ca
 	call->err = -ECHILD;	/* unless the new process stores another value */
 	/* No signal handler of this thread must run while another process uses its TLS. */
 	pvas_raw4(__NR_rt_sigprocmask, SIG_SETMASK, &all, &mask, 8);
-	/* What is mapped for the new process is not marked for peers' forks. */
+	/* Memory of the new process is not marked for peers' forks. */
 	user_map_begin(u, p);
 	request_clone(u, p, call);
 	end = wait_for_start(u, p, call);

@@ -4,8 +4,8 @@
  *
  * A fork copies what its peers have mapped since their memory was marked (fork.c). So, in the order
  * in which they begin, a fork waits for mapping calls of all tasks and for forks of its peers, and
- * a mapping call waits for forks of its peers. A fork counts for LONGEST_TURN_NS at most, or as long
- * as its thread has no processor; mapping calls, which can wait for a hung file server, for
+ * a mapping call waits for forks of its peers. A fork counts for LONGEST_TURN_NS at most, or as
+ * long as its thread has no processor; mapping calls, which can wait for a hung file server, for
  * LONGEST_MAPPING_NS, once for all forks.
  */
 #ifndef PVAS_USER_TURNS_H

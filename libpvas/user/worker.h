@@ -209,8 +209,8 @@ int64_t user_on_perf_event_open(struct user_request *r);
 /* ---- fork.c ---- */
 
 /*
- * Thread @tid, which runs code of @p, is about to fork, and @waits for its child: waits until it may.
- * Returns -EAGAIN if many threads of @p have begun to, and have not forked.
+ * Thread @tid, which runs code of @p, is about to fork, and @waits for its child: waits until it
+ * may. Returns -EAGAIN if many threads of @p have begun to, and have not forked.
  */
 int user_fork_prepare(struct user_space *u, struct user_part *p, pid_t tid, int waits);
 
