@@ -117,7 +117,9 @@ static int64_t unmark_for(struct user_request *r)
 	int64_t ret = on_range(r, r->args[0], r->args[1]);
 
 	r->continued = 0;
-	if (ret || (ret = lock_to_map(r)))
+	if (!ret)
+		ret = lock_to_map(r);
+	if (ret)
 		return ret;
 	ret = pvas_raw6(r->nr, r->args[0], r->args[1], r->args[2], r->args[3], r->args[4], 0);
 	unlock_mapped(r);
