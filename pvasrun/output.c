@@ -424,8 +424,11 @@ static bool sink_has_finished(struct sink *sink)
 
 bool output_writing(struct output *output)
 {
+	int i, unfinished = 0;
+
 	if (buffer_len(&output->sinks[0].queue) || buffer_len(&output->sinks[1].queue))
 		return true;
-	return !output->open_streams &&
-	       !(sink_has_finished(&output->sinks[0]) & sink_has_finished(&output->sinks[1]));
+	for (i = 0; i < 2 && !output->open_streams; i++)
+		unfinished += !sink_has_finished(&output->sinks[i]);
+	return unfinished;
 }

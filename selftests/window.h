@@ -25,7 +25,7 @@
 
 /* Without preemption: after 20 s the kernel complains. */
 #define WINDOW_MAX_NS	(15 * CLOCK_NS_PER_S)
-#define WINDOW_CHUNK	(1 << 20)		/* what the program copies between two looks */
+#define WINDOW_CHUNK	(8 << 20)		/* what the program copies between two looks */
 #define WINDOW_ROUNDS	4000
 
 /* Shared with the program; then come twice WINDOW_CHUNK bytes. */
