@@ -162,6 +162,7 @@ struct pvas_range {
  * @slices:	unmapped so far, written by the holder of @reclaim
  * @left:	files that were mapped when the last process left, see pvas_vacate()
  * @vacate:	frees all memory; then @vacate_late does what can take for ever
+ * @by_mm:	in the table by @mm
  * @rcu:	for pvas_space_shift_of() and the like, which take no reference
  */
 struct pvas_space {
@@ -217,6 +218,7 @@ struct pvas_space {
 	struct work_struct vacate;
 	struct work_struct vacate_late;
 	struct work_struct free_work;
+	struct hlist_node by_mm;
 	struct rcu_head rcu;
 };
 

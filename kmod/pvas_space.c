@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* Spaces: the table of all, lookup, and when a space ends. */
+#include <linux/hashtable.h>
 #include <linux/mm.h>
 #include <linux/sched/coredump.h>
 #include <linux/sched/mm.h>
@@ -12,6 +13,10 @@
 
 static DEFINE_XARRAY_ALLOC1(pvas_spaces);
 static u32 pvas_next_id = 1;
+
+/* The same by their mm: other users' spaces must not make a hook slower. */
+static DEFINE_HASHTABLE(pvas_by_mm, 10);
+static DEFINE_SPINLOCK(pvas_by_mm_lock);
 
 /* Reserves space->id. Lookups do not see the space before pvas_space_publish(). */
 int pvas_space_reserve_id(struct pvas_space *space)
@@ -31,6 +36,9 @@ void pvas_space_release_id(struct pvas_space *space)
 void pvas_space_publish(struct pvas_space *space)
 {
 	xa_store(&pvas_spaces, space->id, space, GFP_NOWAIT);
+	spin_lock(&pvas_by_mm_lock);
+	hash_add_rcu(pvas_by_mm, &space->by_mm, (unsigned long)space->mm);
+	spin_unlock(&pvas_by_mm_lock);
 }
 
 static void pvas_space_release(struct kref *ref)
@@ -38,6 +46,9 @@ static void pvas_space_release(struct kref *ref)
 	struct pvas_space *space = container_of(ref, struct pvas_space, ref);
 
 	xa_erase(&pvas_spaces, space->id);
+	spin_lock(&pvas_by_mm_lock);
+	hash_del_rcu(&space->by_mm);
+	spin_unlock(&pvas_by_mm_lock);
 	/*
 	 * From a work item: the caller may be the task work of a dying task, which
 	 * would return into a module that this put allows to be removed.
@@ -99,21 +110,26 @@ unsigned int pvas_space_count(struct user_namespace *ns)
 	return n;
 }
 
+/* Under RCU: the space with this mm, or NULL. Atomic. */
+static struct pvas_space *pvas_space_of(const struct mm_struct *mm)
+{
+	struct pvas_space *space;
+
+	if (!pvas_mm_may_be_space(mm))
+		return NULL;
+	hash_for_each_possible_rcu(pvas_by_mm, space, by_mm, (unsigned long)mm)
+		if (space->mm == mm)
+			return space;
+	return NULL;
+}
+
 /* Is @mm a space's? Also of one that has ended, until its memory is freed. Atomic. */
 bool pvas_space_has_mm(const struct mm_struct *mm)
 {
-	struct pvas_space *space;
-	bool found = false;
-	unsigned long i;
+	bool found;
 
-	if (!pvas_mm_may_be_space(mm))
-		return false;
 	rcu_read_lock();
-	xa_for_each(&pvas_spaces, i, space) {
-		found = space->mm == mm;
-		if (found)
-			break;
-	}
+	found = pvas_space_of(mm);
 	rcu_read_unlock();
 	return found;
 }
@@ -138,19 +154,13 @@ bool pvas_space_is_large(struct mm_struct *mm)
 /* The shift of @mm's partitions, or 0 if @mm is not a space that tasks can be in. Atomic. */
 u32 pvas_space_shift_of(const struct mm_struct *mm)
 {
-	struct pvas_space *space;
-	unsigned long i;
+	const struct pvas_space *space;
 	u32 shift = 0;
 
-	if (!pvas_mm_may_be_space(mm))
-		return 0;
 	rcu_read_lock();
-	xa_for_each(&pvas_spaces, i, space) {
-		if (space->mm == mm && READ_ONCE(space->pinned)) {
-			shift = space->shift;
-			break;
-		}
-	}
+	space = pvas_space_of(mm);
+	if (space && READ_ONCE(space->pinned))
+		shift = space->shift;
 	rcu_read_unlock();
 	return shift;
 }
@@ -161,19 +171,12 @@ u32 pvas_space_shift_of(const struct mm_struct *mm)
  */
 bool pvas_space_is_vacant(struct mm_struct *mm)
 {
-	struct pvas_space *space;
-	bool vacant = false;
-	unsigned long i;
+	const struct pvas_space *space;
+	bool vacant;
 
-	if (!pvas_mm_may_be_space(mm))
-		return false;
 	rcu_read_lock();
-	xa_for_each(&pvas_spaces, i, space) {
-		if (space->mm == mm) {
-			vacant = !READ_ONCE(space->occupied);
-			break;
-		}
-	}
+	space = pvas_space_of(mm);
+	vacant = space && !READ_ONCE(space->occupied);
 	rcu_read_unlock();
 	return vacant && pvas_space_is_large(mm);
 }

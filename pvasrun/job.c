@@ -352,7 +352,7 @@ void job_reap(struct job *job)
 /* ---- tasks that are ending ---- */
 
 #define ENDING_MS	5000	/* to free a large memory */
-#define GONE_MS		1000	/* from then to the end of the process, if it does end */
+#define GONE_MS		3000	/* from then to the end of the process, if it does end */
 #define LOOK_MS		5
 
 /* Of the live tasks but @rank: are some ending, or only not in the space any more? */
