@@ -16,10 +16,9 @@
  * share of its own, and so has each user in it, since containers often have the same ids.
  * This gives nobody more than before: those who can give such a namespace other ids than
  * their own can also become the users with these ids. Containers without a user namespace
- * are told apart by their pid namespace, for which all spaces made in it count. The login does
- * not count in a container. But set-uid programs, such as sandboxes, make namespaces of root's for
- * any user, as often as asked: so what a user who has logged in makes in them counts for that
- * user, as long as the ids are still the user's.
+ * are told apart by their pid namespace, for which all spaces made in it count. Set-uid programs,
+ * such as sandboxes, make namespaces of root's for any user, as often as asked: so a space counts
+ * for the login there, too. Not for the user with that id: root of a container can take any.
  */
 #include <linux/audit.h>
 #include <linux/cred.h>
@@ -213,8 +212,8 @@ static bool pvas_is_of_user(const struct pvas_space *space, kuid_t uid)
 }
 
 /*
- * The user who has logged in; or the login, whatever the ids are now. That does not count in a
- * container of root's, which can have been started by such a user.
+ * The user who has logged in; or, with other ids and in a container of root's, which need not be
+ * that user's doing, the login.
  */
 static int pvas_paid_by_login(const struct pvas_space *space, struct list_head *paid)
 {
@@ -223,10 +222,9 @@ static int pvas_paid_by_login(const struct pvas_space *space, struct list_head *
 	if (uid_eq(space->cred->uid, GLOBAL_ROOT_UID) || !uid_valid(login) ||
 	    uid_eq(login, GLOBAL_ROOT_UID))
 		return 0;
-	if (pvas_is_of_user(space, login))
+	if (pvas_is_of_user(space, login) && !pvas_where(space, space->cred->user_ns))
 		return pvas_paid_add(paid, login, NULL);
-	return pvas_where(space, space->cred->user_ns) ? 0 :
-	       pvas_paid_add(paid, login, &pvas_login);
+	return pvas_paid_add(paid, login, &pvas_login);
 }
 
 static int pvas_paid_by_all(const struct pvas_space *space, bool whole_root,
