@@ -409,8 +409,8 @@ static int as_login_in_root_namespace(void *arg)
 }
 
 /*
- * Containers with one login, which have the same ids: none takes what all of them have. But they may
- * be one user's set-uid sandboxes, so that is no more than the login has elsewhere.
+ * Containers with one login, which have the same ids: none takes what all of them have. But they
+ * may be one user's set-uid sandboxes, so that is no more than the login has elsewhere.
  */
 PVAS_TEST(share_of_a_login_in_a_container)
 {
