@@ -83,7 +83,8 @@ ssize_t writer_write(struct writer *writer, const char *bytes, size_t len)
 	if (n >= 0 || (errno != EPIPE && errno != ECONNRESET))
 		return n;
 	hear(writer);
-	errno = writer->error ? writer->error : EIO;
+	/* A file server can answer anything, but "no room now" is this function's own. */
+	errno = writer->error && writer->error != EAGAIN ? writer->error : EIO;
 	return -1;
 }
 

@@ -143,7 +143,7 @@ static int64_t count_open(void)
 		st.st_size = 0;
 	/* One that was opened is counted, and closed. */
 	user_program_close_proc(&proc);
-	return st.st_size - proc.opened;
+	return st.st_size ? st.st_size - proc.opened : 0;
 }
 
 int user_child_open_list(int starts)

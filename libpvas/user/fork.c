@@ -39,8 +39,6 @@
 /* Of processor time: then the kernel most likely has mmap_lock; and then it surely has had it. */
 #define COPY_BEGINS_NS	5000000LL
 #define COPY_BEGUN_NS	100000000LL
-#define FULL_NAP_US	1000
-#define FULL_NAPS	1000
 
 /* ---- pending forks: under fork_lock ---- */
 
@@ -229,17 +227,14 @@ static void exempt(struct user_part *p)
 	p->exempt = 1;
 }
 
-/* It has room again if one of its threads has forked. Drops the lock meanwhile. */
-static int wait_for_room(struct user_space *u, struct user_part *p)
+/*
+ * Of more threads at once the one that has begun first is forgotten: as long as others are about to
+ * fork, the partition is not marked, and most likely the kernel has made that copy.
+ */
+static void make_room(struct user_space *u, struct user_part *p)
 {
-	unsigned int naps = FULL_NAPS;
-
-	while (p->nr_forks == FORKS_MAX && user_fork_count(u, p) == FORKS_MAX && naps--) {
-		pthread_mutex_unlock(&u->fork_lock);
-		usleep(FULL_NAP_US);
-		pthread_mutex_lock(&u->fork_lock);
-	}
-	return p->nr_forks < FORKS_MAX ? 0 : -EAGAIN;
+	if (p->nr_forks == FORKS_MAX && user_fork_count(u, p) == FORKS_MAX)
+		forget(u, p, p->forks[0].tid);
 }
 
 /* Unmark its memory for the fork that @tid is about to make. @task: of its own, or NULL. */
@@ -248,6 +243,7 @@ static void expect_fork(struct user_space *u, struct user_part *p, pid_t tid,
 {
 	unmark(p);
 	forget(u, p, tid);
+	make_room(u, p);
 	p->forks[p->nr_forks] = (struct user_fork){
 		.tid = tid, .process = task ? task->pid : 0, .since = now_ns(),
 		.until = now_ns() + FORK_NS, .time = time_of(tid), .waits = waits, .early = 1,
@@ -255,43 +251,19 @@ static void expect_fork(struct user_space *u, struct user_part *p, pid_t tid,
 	set_number(u, p, p->nr_forks + 1);
 }
 
-static int is_full(const struct user_part *p)
-{
-	return p && p->nr_forks == FORKS_MAX;
-}
-
-/* Waits until it may, without the lock meanwhile. The caller can run code of a peer, @p. */
-static int begin(struct user_space *u, struct user_part *p, struct user_part *own)
-{
-	int err = wait_for_room(u, p);
-
-	if (!err && own && own != p)
-		err = wait_for_room(u, own);
-	if (err)
-		return err;
-	user_turn_begin(u, p);
-	if (!is_full(p) && !is_full(own))
-		return 0;
-	user_turn_end(u);
-	return -EAGAIN;
-}
-
-int user_fork_prepare(struct user_space *u, struct user_part *p, pid_t tid, int waits)
+/* The caller can run code of a peer, @p. */
+void user_fork_prepare(struct user_space *u, struct user_part *p, pid_t tid, int waits)
 {
 	struct user_part *own = is_thread_of(p->pid, tid) ? p : user_part_of_process(u, tid);
-	int err;
 
 	pthread_mutex_lock(&u->fork_lock);
-	err = begin(u, p, own);
-	if (!err) {
-		expect_fork(u, p, tid, own, waits);
-		if (own && own != p)
-			expect_fork(u, own, tid, own, waits);
-		mark_others(u);
-		user_turn_end(u);
-	}
+	user_turn_begin(u, p);
+	expect_fork(u, p, tid, own, waits);
+	if (own && own != p)
+		expect_fork(u, own, tid, own, waits);
+	mark_others(u);
+	user_turn_end(u);
 	pthread_mutex_unlock(&u->fork_lock);
-	return err;
 }
 
 void user_fork_mark_all(struct user_space *u)
@@ -380,7 +352,6 @@ int user_fork_check_segment(struct user_space *u, struct user_part *p, int id, u
 
 void user_fork_begin(struct user_part *p)
 {
-	p->nr_forks = 0;
 	p->marked = 1;
 	p->exempt = 0;
 }

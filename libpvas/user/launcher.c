@@ -99,7 +99,10 @@ static void after_fork_in_child(void)
 	int files = nested || forking_files;
 	uint32_t i;
 
-	forks = 0;
+	/* A handler may return into a fork, which is no launcher's any more. */
+	forks--;
+	forking = 0;
+	forking_space = NULL;
 	launcher_lock = (pthread_mutex_t)PTHREAD_ERRORCHECK_MUTEX_INITIALIZER_NP;
 	if (!u)
 		return;

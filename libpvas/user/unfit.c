@@ -70,9 +70,8 @@ static int is_child(const struct user_request *r)
 
 static int64_t fork_of(struct user_request *r, int waits)
 {
-	int err = user_fork_prepare(r->u, r->part, r->tid, waits);
-
-	return err ? err : continue_call(r);
+	user_fork_prepare(r->u, r->part, r->tid, waits);
+	return continue_call(r);
 }
 
 /*

@@ -210,9 +210,9 @@ int64_t user_on_perf_event_open(struct user_request *r);
 
 /*
  * Thread @tid, which runs code of @p, is about to fork, and @waits for its child: waits until it
- * may. Returns -EAGAIN if many threads of @p have begun to, and have not forked.
+ * may.
  */
-int user_fork_prepare(struct user_space *u, struct user_part *p, pid_t tid, int waits);
+void user_fork_prepare(struct user_space *u, struct user_part *p, pid_t tid, int waits);
 
 /* Under fork_lock: forgets those of @p that are complete. Returns how many are left. */
 unsigned int user_fork_count(struct user_space *u, struct user_part *p);
