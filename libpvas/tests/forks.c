@@ -176,8 +176,8 @@ TEST(peers_wait_for_a_fork)
 	EXPECT_LT(begin_to_map(peers), TURN_MS);
 	user_map_end(&u);
 	other = start_blocked();
-	user_fork_prepare(&u, mine, other, 0);
 	begun = now_ns();
+	user_fork_prepare(&u, mine, other, 0);
 	EXPECT_LT(begin_to_map(mine), TURN_MS);
 	user_map_end(&u);
 	EXPECT_GE(begin_to_map(peers) + 5, TURN_MS - (now_ns() - begun) / 1000000);

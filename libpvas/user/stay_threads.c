@@ -197,7 +197,7 @@ static int open_threads(void)
 	dir = (int)pvas_raw4(__NR_openat, proc.fd, "self/task",
 			     O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
 	user_program_close_proc(&proc);
-	/* With one descriptor less. By another /proc, no thread but the task's own gets a signal. */
+	/* With one descriptor less. By another /proc, only the task's own threads get signals. */
 	if (dir < 0)
 		dir = (int)pvas_raw4(__NR_openat, AT_FDCWD, "/proc/self/task",
 				     O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
