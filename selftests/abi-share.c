@@ -178,36 +178,83 @@ static int as_weak_root(void *arg)
 	return enter_weak_container() ?: take_and_count();
 }
 
-/* A container that has taken all that it can, and keeps it until @go is closed */
-static pid_t start_greedy(int (*as)(void *arg), uid_t first, int *go)
+/* How many spaces @as makes until there are no more for it; negative if it ends otherwise */
+static int spaces_for(int (*as)(void *arg), uid_t uid)
+{
+	*made = 0;
+	return pt_in_child(as, &uid) == -ENOSPC ? *made : -1;
+}
+
+/* Processes that have taken all spaces they could get, and keep them */
+struct greedy {
+	pid_t pid[5];
+	int go[5];	/* closed: they end */
+	int n;
+};
+
+/* One more; returns as spaces_for() does. */
+static int greedy_add(struct greedy *g, int (*as)(void *arg), uid_t uid)
 {
 	int fds[2], ready[2];
 	pid_t pid;
 	char c;
 
+	*made = 0;
 	if (pipe(fds) || pipe(ready))
 		return -1;
 	pid = fork();
 	if (!pid) {
 		close(fds[1]);
-		c = as(&first) == -ENOSPC ? 'y' : 'n';
+		c = as(&uid) == -ENOSPC ? 'y' : 'n';
 		if (write(ready[1], &c, 1) == 1 && read(fds[0], &c, 1))
 			_exit(1);
 		_exit(0);
 	}
 	close(fds[0]);
-	*go = fds[1];
-	return read(ready[0], &c, 1) == 1 && c == 'y' ? pid : -1;
+	g->go[g->n] = fds[1];
+	g->pid[g->n++] = pid;
+	return read(ready[0], &c, 1) == 1 && c == 'y' ? *made : -1;
 }
 
-/* A share of five spaces; the one before, as text */
-static int five_for_each(char *own, size_t size)
+/* In reverse: each has the descriptors of those before it. */
+static int greedy_end(struct greedy *g)
+{
+	int bad = 0;
+
+	while (g->n--) {
+		close(g->go[g->n]);
+		bad += !!pt_wait(g->pid[g->n]);
+	}
+	return bad;
+}
+
+/* ---- the limits ---- */
+
+struct limits {
+	int fd;
+	char total[32], each[32];	/* as they were */
+};
+
+static int limits_set(struct limits *l, const char *total, const char *each)
 {
 	made = mmap(NULL, PAGE, RW, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	if (made == MAP_FAILED)
 		return -errno;
-	return pt_read_file(PARAM "max_spaces_per_user", own, size) ?:
-	       pt_write_file(PARAM "max_spaces_per_user", "5");
+	l->fd = pt_open();
+	return pt_read_file(PARAM "max_spaces", l->total, sizeof(l->total)) ?:
+	       pt_read_file(PARAM "max_spaces_per_user", l->each, sizeof(l->each)) ?:
+	       (total ? pt_write_file(PARAM "max_spaces", total) : 0) ?:
+	       (each ? pt_write_file(PARAM "max_spaces_per_user", each) : 0);
+}
+
+/* When all spaces have been freed */
+static int limits_restore(struct limits *l)
+{
+	int left = pt_raw_spaces_left(l->fd);
+
+	close(l->fd);
+	return left ?: pt_write_file(PARAM "max_spaces", l->total) ?:
+	       pt_write_file(PARAM "max_spaces_per_user", l->each);
 }
 
 /* ---- tests ---- */
@@ -215,92 +262,59 @@ static int five_for_each(char *own, size_t size)
 /* a user has a share, and others theirs at the same time; root is not held to it */
 PVAS_TEST(share_of_a_user)
 {
-	char total[32], own[32];
+	struct limits limits;
 	uid_t user = 12345;
-	int fd = pt_open();
 
 	PT_NEED_ROOT();
-	made = mmap(NULL, PAGE, RW, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	ASSERT_EQ(0, pt_read_file(PARAM "max_spaces", total, sizeof(total)));
-	ASSERT_EQ(0, pt_read_file(PARAM "max_spaces_per_user", own, sizeof(own)));
-	ASSERT_EQ(0, pt_write_file(PARAM "max_spaces_per_user", "5"));
-	EXPECT_EQ(-ENOSPC, pt_in_child(as_user, &user));
-	EXPECT_EQ(5, *made);
+	ASSERT_EQ(0, limits_set(&limits, NULL, "5"));
+	EXPECT_EQ(5, spaces_for(as_user, user));
 	/* A quarter of all is the most. Spaces count until all of them is freed. */
 	ASSERT_EQ(0, pt_write_file(PARAM "max_spaces", "12"));
-	ASSERT_EQ(0, pt_raw_spaces_left(fd));
-	*made = 0;
-	EXPECT_EQ(-ENOSPC, pt_in_child(as_user, &user));
-	EXPECT_EQ(3, *made);
-	ASSERT_EQ(0, pt_raw_spaces_left(fd));
-	*made = 0;
-	EXPECT_EQ(-ENOSPC, pt_in_child(as_user_in_namespace, &user));
-	EXPECT_EQ(3, *made);
-	ASSERT_EQ(0, pt_raw_spaces_left(fd));
+	ASSERT_EQ(0, pt_raw_spaces_left(limits.fd));
+	EXPECT_EQ(3, spaces_for(as_user, user));
+	ASSERT_EQ(0, pt_raw_spaces_left(limits.fd));
+	EXPECT_EQ(3, spaces_for(as_user_in_namespace, user));
+	ASSERT_EQ(0, pt_raw_spaces_left(limits.fd));
 	EXPECT_EQ(0, one_as(user + 1));
-	EXPECT_EQ(0, pt_write_file(PARAM "max_spaces", total));
-	EXPECT_EQ(0, pt_write_file(PARAM "max_spaces_per_user", own));
-	close(fd);
+	EXPECT_EQ(0, limits_restore(&limits));
 }
 
 /* so has a container of root's: it keeps neither other containers' nor the capless root's */
 PVAS_TEST(share_of_a_container)
 {
 	uid_t first = 100000, other = 200000;
-	int fd = pt_open(), go = -1;
-	char own[32];
-	pid_t greedy;
+	struct greedy greedy = { 0 };
+	struct limits limits;
 
 	PT_NEED_ROOT();
-	ASSERT_EQ(0, five_for_each(own, sizeof(own)));
-	greedy = start_greedy(as_container, first, &go);
-	EXPECT_LT(0, greedy);
-	EXPECT_EQ(5, *made);
-	*made = 0;
-	EXPECT_EQ(-ENOSPC, pt_in_child(as_container, &other));
-	EXPECT_EQ(5, *made);
+	ASSERT_EQ(0, limits_set(&limits, NULL, "5"));
+	EXPECT_EQ(5, greedy_add(&greedy, as_container, first));
+	EXPECT_EQ(5, spaces_for(as_container, other));
 	/* It has one share, whichever of its users makes the spaces, in namespaces of their own. */
-	*made = 0;
-	EXPECT_EQ(-ENOSPC, pt_in_child(as_user_in_container, &other));
-	EXPECT_EQ(5, *made);
+	EXPECT_EQ(5, spaces_for(as_user_in_container, other));
 	/* Containers often have the same ids. */
-	*made = 0;
-	EXPECT_EQ(-ENOSPC, pt_in_child(as_container, &first));
-	EXPECT_EQ(5, *made);
-	*made = 0;
-	EXPECT_EQ(-ENOSPC, pt_in_child(as_user_in_container, &first));
-	EXPECT_EQ(5, *made);
-	close(go);
-	EXPECT_EQ(0, pt_wait(greedy));
-	EXPECT_EQ(0, pt_raw_spaces_left(fd));
-	EXPECT_EQ(0, pt_write_file(PARAM "max_spaces_per_user", own));
-	close(fd);
+	EXPECT_EQ(5, spaces_for(as_container, first));
+	EXPECT_EQ(5, spaces_for(as_user_in_container, first));
+	EXPECT_EQ(0, greedy_end(&greedy));
+	EXPECT_EQ(0, limits_restore(&limits));
 }
 
 /* and one without a user namespace, whose root has few rights */
 PVAS_TEST(share_of_a_weak_root)
 {
-	int fd = pt_open(), go = -1;
+	struct greedy greedy = { 0 };
+	struct limits limits;
 	struct pt_raw raw;
-	char own[32];
-	pid_t greedy;
 
 	PT_NEED_ROOT();
-	ASSERT_EQ(0, five_for_each(own, sizeof(own)));
+	ASSERT_EQ(0, limits_set(&limits, NULL, "5"));
 	/* Whole root's count for nobody else. */
 	ASSERT_EQ(0, pt_raw_make(&raw));
-	greedy = start_greedy(as_weak_root, 0, &go);
-	EXPECT_LT(0, greedy);
-	EXPECT_EQ(5, *made);
-	*made = 0;
-	EXPECT_EQ(-ENOSPC, pt_in_child(as_weak_root, NULL));
-	EXPECT_EQ(5, *made);
-	close(go);
-	EXPECT_EQ(0, pt_wait(greedy));
+	EXPECT_EQ(5, greedy_add(&greedy, as_weak_root, 0));
+	EXPECT_EQ(5, spaces_for(as_weak_root, 0));
+	EXPECT_EQ(0, greedy_end(&greedy));
 	pt_raw_close(&raw);
-	EXPECT_EQ(0, pt_raw_spaces_left(fd));
-	EXPECT_EQ(0, pt_write_file(PARAM "max_spaces_per_user", own));
-	close(fd);
+	EXPECT_EQ(0, limits_restore(&limits));
 }
 
 /*
@@ -337,19 +351,23 @@ static int as_many_users(void *arg)
 /* All ids that a container's root can take have its share together. */
 PVAS_TEST(share_of_ids_of_a_container)
 {
+	struct limits limits;
 	uid_t outside = 7777;
-	int fd = pt_open();
-	char own[32];
 
 	PT_NEED_ROOT();
-	ASSERT_EQ(0, five_for_each(own, sizeof(own)));
+	ASSERT_EQ(0, limits_set(&limits, NULL, "5"));
 	EXPECT_EQ(0, pt_in_child(as_many_users, NULL));
 	EXPECT_EQ(5, *made);
 	EXPECT_EQ(0, one_as(outside));
-	EXPECT_EQ(0, pt_raw_spaces_left(fd));
-	EXPECT_EQ(0, pt_write_file(PARAM "max_spaces_per_user", own));
-	close(fd);
+	EXPECT_EQ(0, limits_restore(&limits));
 }
+
+/* ---- logins ---- */
+
+#define NEED_LOGINS() do { \
+	if (access("/proc/self/loginuid", W_OK)) \
+		SKIP(return, "the kernel has no logins (CONFIG_AUDIT)"); \
+} while (0)
 
 /*
  * Set-uid files give the ids of a user's own namespace outside of it: the login counts. But a
@@ -357,39 +375,21 @@ PVAS_TEST(share_of_ids_of_a_container)
  */
 PVAS_TEST(share_of_a_login)
 {
-	uid_t uids[] = { 100001, 100002, 100003 }, itself = LOGIN;
-	int fd = pt_open(), go[2] = { -1, -1 }, i;
-	char own[32];
-	pid_t greedy[2];
+	struct greedy greedy = { 0 };
+	struct limits limits;
 
 	PT_NEED_ROOT();
-	if (access("/proc/self/loginuid", W_OK))
-		SKIP(return, "the kernel has no logins (CONFIG_AUDIT)");
-	ASSERT_EQ(0, five_for_each(own, sizeof(own)));
-	for (i = 0; i < 2; i++) {
-		*made = 0;
-		greedy[i] = start_greedy(as_login, uids[i], &go[i]);
-		EXPECT_LT(0, greedy[i]);
-		EXPECT_EQ(5, *made);
-	}
-	*made = 0;
-	EXPECT_EQ(-ENOSPC, pt_in_child(as_login, &uids[2]));
-	EXPECT_EQ(0, *made);
-	EXPECT_EQ(-ENOSPC, pt_in_child(as_login_in_namespace, &uids[2]));
-	EXPECT_EQ(0, *made);
-	EXPECT_EQ(0, one_as(uids[2]));
+	NEED_LOGINS();
+	ASSERT_EQ(0, limits_set(&limits, NULL, "5"));
+	EXPECT_EQ(5, greedy_add(&greedy, as_login, 100001));
+	EXPECT_EQ(5, greedy_add(&greedy, as_login, 100002));
+	EXPECT_EQ(0, spaces_for(as_login, 100003));
+	EXPECT_EQ(0, spaces_for(as_login_in_namespace, 100003));
+	EXPECT_EQ(0, one_as(100003));
 	/* Anybody without a login can have chosen this one: its user has a share all the same. */
-	*made = 0;
-	EXPECT_EQ(-ENOSPC, pt_in_child(as_login, &itself));
-	EXPECT_EQ(5, *made);
-	/* Each has the descriptors of those before it. */
-	while (i--) {
-		close(go[i]);
-		EXPECT_EQ(0, pt_wait(greedy[i]));
-	}
-	EXPECT_EQ(0, pt_raw_spaces_left(fd));
-	EXPECT_EQ(0, pt_write_file(PARAM "max_spaces_per_user", own));
-	close(fd);
+	EXPECT_EQ(5, spaces_for(as_login, LOGIN));
+	EXPECT_EQ(0, greedy_end(&greedy));
+	EXPECT_EQ(0, limits_restore(&limits));
 }
 
 /* A user who has logged in, in a container of root's */
@@ -414,33 +414,19 @@ static int as_login_in_root_namespace(void *arg)
  */
 PVAS_TEST(share_of_a_login_in_a_container)
 {
-	int fd = pt_open(), go[2], i;
+	struct greedy greedy = { 0 };
+	struct limits limits;
 	uid_t uid = 100003;
-	pid_t greedy[2];
-	char own[32];
 
 	PT_NEED_ROOT();
-	if (access("/proc/self/loginuid", W_OK))
-		SKIP(return, "the kernel has no logins (CONFIG_AUDIT)");
-	ASSERT_EQ(0, five_for_each(own, sizeof(own)));
-	for (i = 0; i < 2; i++) {
-		*made = 0;
-		greedy[i] = start_greedy(as_login_in_container, uid, &go[i]);
-		EXPECT_LT(0, greedy[i]);
-		EXPECT_EQ(5, *made);
-	}
-	*made = 0;
-	EXPECT_EQ(-ENOSPC, pt_in_child(as_login_in_container, &uid));
-	EXPECT_EQ(0, *made);
+	NEED_LOGINS();
+	ASSERT_EQ(0, limits_set(&limits, NULL, "5"));
+	EXPECT_EQ(5, greedy_add(&greedy, as_login_in_container, uid));
+	EXPECT_EQ(5, greedy_add(&greedy, as_login_in_container, uid));
+	EXPECT_EQ(0, spaces_for(as_login_in_container, uid));
 	EXPECT_EQ(0, one_as(uid));
-	/* Each has the descriptors of those before it. */
-	while (i--) {
-		close(go[i]);
-		EXPECT_EQ(0, pt_wait(greedy[i]));
-	}
-	EXPECT_EQ(0, pt_raw_spaces_left(fd));
-	EXPECT_EQ(0, pt_write_file(PARAM "max_spaces_per_user", own));
-	close(fd);
+	EXPECT_EQ(0, greedy_end(&greedy));
+	EXPECT_EQ(0, limits_restore(&limits));
 }
 
 /*
@@ -449,64 +435,43 @@ PVAS_TEST(share_of_a_login_in_a_container)
  */
 PVAS_TEST(share_of_a_user_in_sandboxes)
 {
-	uid_t itself = LOGIN;
-	int fd = pt_open(), go[2], i;
-	char own[32];
-	pid_t greedy[2];
+	struct greedy greedy = { 0 };
+	struct limits limits;
 
 	PT_NEED_ROOT();
-	if (access("/proc/self/loginuid", W_OK))
-		SKIP(return, "the kernel has no logins (CONFIG_AUDIT)");
-	ASSERT_EQ(0, five_for_each(own, sizeof(own)));
-	for (i = 0; i < 2; i++) {
-		*made = 0;
-		greedy[i] = start_greedy(as_login_in_container, itself, &go[i]);
-		EXPECT_LT(0, greedy[i]);
-		EXPECT_EQ(5, *made);
-	}
-	*made = 0;
-	EXPECT_EQ(-ENOSPC, pt_in_child(as_login_in_container, &itself));
-	EXPECT_EQ(-ENOSPC, pt_in_child(as_login_in_root_namespace, &itself));
-	EXPECT_EQ(0, *made);
-	EXPECT_EQ(-ENOSPC, pt_in_child(as_login, &itself));
-	EXPECT_EQ(5, *made);
-	while (i--) {
-		close(go[i]);
-		EXPECT_EQ(0, pt_wait(greedy[i]));
-	}
-	EXPECT_EQ(0, pt_raw_spaces_left(fd));
-	EXPECT_EQ(0, pt_write_file(PARAM "max_spaces_per_user", own));
-	close(fd);
+	NEED_LOGINS();
+	ASSERT_EQ(0, limits_set(&limits, NULL, "5"));
+	EXPECT_EQ(5, greedy_add(&greedy, as_login_in_container, LOGIN));
+	EXPECT_EQ(5, greedy_add(&greedy, as_login_in_container, LOGIN));
+	EXPECT_EQ(0, spaces_for(as_login_in_container, LOGIN));
+	EXPECT_EQ(0, spaces_for(as_login_in_root_namespace, LOGIN));
+	EXPECT_EQ(5, spaces_for(as_login, LOGIN));
+	EXPECT_EQ(0, greedy_end(&greedy));
+	EXPECT_EQ(0, limits_restore(&limits));
 }
 
 /* Many users at once leave something to root. */
 PVAS_TEST(reserve_of_root)
 {
-	int fd = pt_open(), go[8], n = 0;
-	char total[32];
+	struct greedy greedy = { 0 };
+	struct limits limits;
 	struct pt_raw raw;
-	pid_t greedy[8];
 	uid_t user;
+	int n = 0;
 
 	PT_NEED_ROOT();
-	made = mmap(NULL, PAGE, RW, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	ASSERT_EQ(0, pt_read_file(PARAM "max_spaces", total, sizeof(total)));
-	ASSERT_EQ(0, pt_write_file(PARAM "max_spaces", "16"));
-	for (user = 20001; n < 5; user++, n++) {
-		greedy[n] = start_greedy(as_user, user, &go[n]);
-		EXPECT_LT(0, greedy[n]);
+	ASSERT_EQ(0, limits_set(&limits, "16", NULL));
+	for (user = 20001; user <= 20005; user++) {
+		int got = greedy_add(&greedy, as_user, user);
+
+		EXPECT_LE(0, got);
+		n += got;
 	}
-	/* take_and_count() counts the refused one off. */
-	EXPECT_EQ(14, *made);
+	EXPECT_EQ(14, n);
 	EXPECT_EQ(0, pt_raw_make(&raw));
 	pt_raw_close(&raw);
-	while (n--) {
-		close(go[n]);
-		EXPECT_EQ(0, pt_wait(greedy[n]));
-	}
-	EXPECT_EQ(0, pt_raw_spaces_left(fd));
-	EXPECT_EQ(0, pt_write_file(PARAM "max_spaces", total));
-	close(fd);
+	EXPECT_EQ(0, greedy_end(&greedy));
+	EXPECT_EQ(0, limits_restore(&limits));
 }
 
 PT_MAIN()
