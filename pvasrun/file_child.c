@@ -39,19 +39,20 @@ bool file_child_same(int a, int b)
 	       one.stx_dev_minor == other.stx_dev_minor;
 }
 
-/* In the child. Only these two, as 0 and 1 */
+/* In the child. Only these two, as 0 and, if there is one, 1 */
 static void __attribute__((noreturn)) run_with(void (*run)(int end, int fd), int end, int fd)
 {
 	sigset_t all;
 
 	sigfillset(&all);
 	sigprocmask(SIG_BLOCK, &all, NULL);
-	fd = fcntl(fd, F_DUPFD, STDERR_FILENO + 1);
+	if (fd >= 0)
+		fd = fcntl(fd, F_DUPFD, STDERR_FILENO + 1);
 	end = fcntl(end, F_DUPFD, STDERR_FILENO + 1);
-	if (fd < 0 || end < 0 || dup2(end, STDIN_FILENO) < 0 || dup2(fd, STDOUT_FILENO) < 0)
+	if (end < 0 || dup2(end, STDIN_FILENO) < 0 || (fd >= 0 && dup2(fd, STDOUT_FILENO) < 0))
 		_exit(1);
-	syscall(SYS_close_range, STDERR_FILENO, ~0U, 0);
-	run(STDIN_FILENO, STDOUT_FILENO);
+	syscall(SYS_close_range, fd < 0 ? STDOUT_FILENO : STDERR_FILENO, ~0U, 0);
+	run(STDIN_FILENO, fd < 0 ? -1 : STDOUT_FILENO);
 	_exit(0);
 }
 

@@ -25,7 +25,7 @@ bool file_child_same(int a, int b);
 /*
  * Runs run(end, fd) in a child, which may use calls of the kernel only and has nothing else
  * open: pvasrun's readers and pipes don't wait for it. It ignores all signals but SIGKILL and
- * SIGSTOP. Returns 0 or -errno.
+ * SIGSTOP. @fd can be -1. Returns 0 or -errno.
  */
 int file_child_begin(struct file_child *child, int fd, void (*run)(int end, int fd));
 

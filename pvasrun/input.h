@@ -4,40 +4,31 @@
 #define PVASRUN_INPUT_H
 
 #include <stdbool.h>
-#include <stddef.h>
 
 #include "event.h"
+#include "feeder.h"
 #include "inlet.h"
-
-#define INPUT_CHUNK	(64 << 10)
-
-/* The pipe to one task */
-struct feed {
-	struct event event;
-	struct input *input;
-	size_t done;		/* of the chunk */
-};
 
 struct input {
 	struct event event;	/* standard input */
 	struct inlet inlet;
+	struct feeding {
+		struct event event;	/* the feeder has written all, or can write to nobody */
+		struct input *input;
+	} feeding;
+	struct feeder feeder;
 	struct loop *loop;
 	bool pollable;		/* false: a regular file, which epoll refuses */
 	bool begun;
-	bool eof;
-	struct feed *feeds;	/* by rank */
-	unsigned int nr_feeds;
-	unsigned int open;	/* feeds whose task may still read */
-	unsigned int pending;	/* open feeds that have not got the whole chunk */
-	size_t len;		/* of the chunk */
-	char chunk[INPUT_CHUNK];
+	bool ended;		/* there is no more to read, or nobody to write to */
+	bool pending;		/* not every open pipe has got the last bytes */
 };
 
 int input_open(struct input *input, struct loop *loop, unsigned int tasks);
 void input_close(struct input *input);
 
 /* Create the pipe of a rank; @fd receives the end for its standard input. */
-int input_attach(struct input *input, unsigned int rank, int *fd);
+int input_attach(struct input *input, int *fd);
 
 /* After all ranks are attached: start copying. */
 void input_begin(struct input *input);

@@ -10,7 +10,6 @@
 
 #include "../libpvas/pvas.h"
 #include "clock.h"
-#include "program.h"
 #include "report.h"
 #include "stopped.h"
 
@@ -203,7 +202,7 @@ static void task_failed(struct job *job, unsigned int rank, int wait_status)
 	if (!job->opt->no_kill)
 		job_end(job, job->status);
 	report_failure(rank, task->pid, task->app->argv[0], wait_status);
-	condition = first ? program_condition(task->app->path) : NULL;
+	condition = first ? task->app->condition : NULL;
 	if (condition)
 		report_warning("%s: can be a task, but %s", task->app->argv[0], condition);
 }

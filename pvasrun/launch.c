@@ -93,7 +93,7 @@ static int open_input(const struct launcher *launcher, struct start *start, unsi
 	const struct options *opt = launcher->opt;
 
 	if (opt->stdin_to == STDIN_ALL)
-		return input_attach(launcher->input, rank, &start->fds[0]);
+		return input_attach(launcher->input, &start->fds[0]);
 	if (opt->stdin_to == STDIN_RANK && opt->stdin_rank == rank)
 		start->fds[0] = -1;	/* pvasrun's own */
 	else

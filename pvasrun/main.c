@@ -202,7 +202,7 @@ static void wait_for_tasks(struct run *run)
 static int drain_output(struct run *run, int interrupt)
 {
 	struct job *job = &run->job;
-	int64_t until = now_ms() + DRAIN_MS, last = job->timeout_at, now;
+	int64_t until = now_ms() + DRAIN_MS, last = job->timeout_at, now, stuck;
 
 	if (interrupt)
 		last = now_ms() + GRACE_MS;
@@ -214,6 +214,9 @@ static int drain_output(struct run *run, int interrupt)
 		now = now_ms();
 		if (now >= until && !run->output.finishing)
 			output_finish_reading(&run->output);
+		stuck = output_stuck_at(&run->output);
+		if (stuck >= 0 && now >= stuck)
+			output_give_up(&run->output);
 		if (!output_reading(&run->output) && !output_writing(&run->output))
 			break;
 		if (last && now >= last) {
@@ -221,8 +224,11 @@ static int drain_output(struct run *run, int interrupt)
 			job->status = job->failed ? job->status : STATUS_TIMEOUT;
 			break;
 		}
-		loop_turn(&run->loop,
-			  wait_ms(now, run->output.finishing ? (last ? last : -1) : until));
+		if (!run->output.finishing)
+			stuck = until;
+		else if (last && (stuck < 0 || last < stuck))
+			stuck = last;
+		loop_turn(&run->loop, wait_ms(now, stuck));
 	}
 	if (!job->interrupt || (!output_reading(&run->output) && !output_writing(&run->output)))
 		return 0;

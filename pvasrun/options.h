@@ -25,6 +25,7 @@ struct app {
 	const char **exports;	/* the values of -x */
 	unsigned int nr_exports;
 	char *path;		/* of the program, set by precheck.c */
+	const char *condition;	/* on which it can be a task, set by precheck.c, or NULL */
 	char **own_argv;	/* @argv if precheck.c has changed it, else NULL */
 };
 

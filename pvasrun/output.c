@@ -11,47 +11,38 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "clock.h"
 #include "pty.h"
 #include "report.h"
 
-#define READ_SIZE	(64 << 10)
 #define QUEUE_MAX	(256 << 10)
-
-/* A pseudo-terminal's buffers (TTYB_DEFAULT_MEM_LIMIT), and more */
-#define PTY_HOLDS	(1 << 20)
+#define PACKETS		16	/* at once: there are signals to handle, too */
+#define STUCK_MS	3000
 
 /* ---- sinks ---- */
 
-static void stream_release(struct stream *stream)
+static void stream_close(struct output *output, struct stream *stream)
 {
-	if (stream->pty_end >= 0)
-		close(stream->pty_end);
-	stream->pty_end = -1;
-}
-
-static void stream_close(struct stream *stream)
-{
-	if (stream->event.fd < 0)
+	if (!stream->open)
 		return;
-	stream_release(stream);
-	loop_forget(&stream->output->streams_loop, &stream->event);
-	close(stream->event.fd);
-	stream->event.fd = -1;
-	stream->output->open_streams--;
+	stream->open = false;
+	output->open_streams--;
 	buffer_free(&stream->tagger.line);
 }
 
 /* @stream, a pseudo-terminal, has written to a reader that is gone. */
-static void stream_hang_up(struct stream *stream)
+static void stream_hang_up(struct output *output, struct stream *stream)
 {
-	job_signal(stream->output->job, stream->rank, SIGPIPE);
-	stream_close(stream);
+	if (stream->hung_up)
+		return;
+	stream->hung_up = relay_hang_up(&output->relay, (unsigned int)(stream - output->streams));
+	if (stream->hung_up)
+		job_signal(output->job, stream->rank, SIGPIPE);
 }
 
 /*
@@ -66,15 +57,13 @@ static void sink_break(struct sink *sink)
 
 	sink->broken = true;
 	buffer_free(&sink->queue);
+	relay_hang_up_pipes(&output->relay, (unsigned int)(sink - output->sinks));
 	for (i = 0; i < output->nr_streams; i++) {
 		struct stream *stream = &output->streams[i];
 
-		if (stream->sink != sink || stream->event.fd < 0)
-			continue;
-		if (!stream->pty)
-			stream_close(stream);
-		else if (stream->queued > sink->written)
-			stream_hang_up(stream);
+		if (stream->sink == sink && stream->open && stream->pty &&
+		    stream->queued > sink->written)
+			stream_hang_up(output, stream);
 	}
 }
 
@@ -127,6 +116,12 @@ static void sink_write(struct sink *sink)
 	sink->written += (uint64_t)n;
 }
 
+static int watch_relay(struct output *output)
+{
+	output->stuck_at = now_ms() + STUCK_MS;
+	return loop_watch(output->loop, &output->event, EPOLLIN);
+}
+
 /* Watch sinks that have something to write, and pause the streams if that is too much. */
 static void update_watches(struct output *output)
 {
@@ -146,9 +141,9 @@ static void update_watches(struct output *output)
 			loop_forget(output->loop, &sink->event);
 	}
 	if (full)
-		loop_forget(output->loop, &output->streams_loop.self);
-	else if (!output->streams_loop.self.watched)
-		loop_watch(output->loop, &output->streams_loop.self, EPOLLIN);
+		loop_forget(output->loop, &output->event);
+	else if (!output->event.watched && output->event.fd >= 0)
+		watch_relay(output);
 }
 
 /* Regular files never block. */
@@ -177,39 +172,26 @@ static void sink_ready(struct event *event, uint32_t what)
 
 /* ---- streams ---- */
 
-static bool has_input(int fd)
-{
-	struct pollfd input = { .fd = fd, .events = POLLIN };
-
-	return poll(&input, 1, 0) > 0;
-}
-
 static void check_added(int err)
 {
 	if (err)
 		report_error("output of a task was lost: %s", strerror(-err));
 }
 
-static void stream_finish(struct stream *stream)
+static void stream_finish(struct output *output, struct stream *stream)
 {
 	if (!stream->sink->broken)
 		check_added(tagger_finish(&stream->tagger, &stream->sink->queue));
-	stream_close(stream);
+	stream_close(output, stream);
 }
 
-/* True: what tasks have left there is read, or so much that it can't be from them. */
-static bool stream_is_finished(struct stream *stream, ssize_t n)
-{
-	stream->left -= n;
-	return stream->output->finishing && (stream->left <= 0 || !has_input(stream->event.fd));
-}
-
-static void stream_take(struct stream *stream, const char *bytes, size_t len)
+static void stream_take(const struct output *output, struct stream *stream, const char *bytes,
+			size_t len)
 {
 	struct buffer *queue = &stream->sink->queue;
 	const size_t before = buffer_len(queue);
 
-	if (stream->output->tag)
+	if (output->tag)
 		check_added(tagger_feed(&stream->tagger, bytes, len, queue));
 	else
 		check_added(buffer_add(queue, bytes, len));
@@ -217,37 +199,68 @@ static void stream_take(struct stream *stream, const char *bytes, size_t len)
 		stream->queued = stream->sink->written + buffer_len(queue);
 }
 
-static void stream_ready(struct event *event, uint32_t what)
+/* No more comes. */
+static void end_reading(struct output *output)
 {
-	struct stream *stream = (struct stream *)event;
-	static char bytes[READ_SIZE];	/* the stack may be that small */
+	unsigned int i;
+
+	for (i = 0; i < output->nr_streams; i++)
+		if (output->streams[i].open)
+			stream_finish(output, &output->streams[i]);
+	loop_forget(output->loop, &output->event);
+	output->event.fd = -1;
+}
+
+/* Its next bytes, or its end. False: there is nothing to read. */
+static bool take_packet(struct output *output)
+{
+	static char bytes[RELAY_MAX];	/* the stack may be that small */
+	struct stream *stream;
+	unsigned int index;
 	ssize_t n;
 
-	(void)what;
-	if (stream->pty)
-		n = pty_read(event->fd, stream->pty_end, bytes, sizeof(bytes));
-	else
-		n = read(event->fd, bytes, sizeof(bytes));
-	/* Changes of a terminal's state have no end if a process goes on with them. */
-	if (n < 0 && (errno == EAGAIN || errno == EINTR) &&
-	    !stream_is_finished(stream, sizeof(bytes)))
-		return;
-	if (n > 0 && stream->sink->broken) {
-		stream_hang_up(stream);
-		return;
+	n = relay_read(&output->relay, &index, bytes);
+	if (n < 0) {
+		if (errno == EAGAIN || errno == EINTR)
+			return false;
+		if (output->open_streams) {
+			report_error("the tasks' output is lost: the process that reads it has ended");
+			output->failed = true;
+		}
+		end_reading(output);
+		return false;
 	}
-	if (n > 0)
-		stream_take(stream, bytes, (size_t)n);
-	if (n <= 0 || stream_is_finished(stream, n))
-		stream_finish(stream);
-	write_files(stream->output);
-	update_watches(stream->output);
+	stream = &output->streams[index];
+	if (!n)
+		stream_finish(output, stream);
+	else if (!stream->sink->broken)
+		stream_take(output, stream, bytes, (size_t)n);
+	else if (stream->pty)
+		stream_hang_up(output, stream);
+	return true;
+}
+
+static bool is_full(const struct output *output)
+{
+	return buffer_len(&output->sinks[0].queue) > QUEUE_MAX ||
+	       buffer_len(&output->sinks[1].queue) > QUEUE_MAX;
+}
+
+static void relay_ready(struct event *event, uint32_t what)
+{
+	struct output *output = (struct output *)event;
+	int i;
+
+	(void)what;
+	output->stuck_at = now_ms() + STUCK_MS;
+	for (i = 0; i < PACKETS && !is_full(output) && take_packet(output); i++)
+		write_files(output);
+	update_watches(output);
 }
 
 /* @ends: to read from, and for the task to write to */
-static int stream_create(struct stream *stream, int ends[static 2])
+static int stream_create(struct output *output, struct stream *stream, int ends[static 2])
 {
-	struct output *output = stream->output;
 	int err;
 
 	if (output->pty && !output->pty_failed && !stream->sink->broken &&
@@ -264,45 +277,39 @@ static int stream_create(struct stream *stream, int ends[static 2])
 	return pipe2(ends, O_CLOEXEC) < 0 ? -errno : 0;
 }
 
-static int stream_open(struct stream *stream, unsigned int rank, int *write_end)
+static int stream_open(struct output *output, struct stream *stream, int *write_end)
 {
 	int ends[2], err;
 
-	err = stream_create(stream, ends);
+	err = stream_create(output, stream, ends);
 	if (err)
 		return err;
-	if (stream->sink->broken) {
-		/* like our own: a pipe without a reader */
-		close(ends[0]);
-		*write_end = ends[1];
-		return 0;
+	/* A broken one is like our own: a pipe without a reader. */
+	if (!stream->sink->broken) {
+		err = relay_add(&output->relay, (unsigned int)(stream - output->streams), ends[0],
+				stream->pty ? ends[1] : -1);
+		if (!err) {
+			tagger_init(&stream->tagger, stream->rank);
+			stream->open = true;
+			output->open_streams++;
+		}
 	}
-	fcntl(ends[0], F_SETFL, O_NONBLOCK);	/* our end only */
-	if (stream->pty)
-		stream->pty_end = fcntl(ends[1], F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
-	stream->event = (struct event){ .fd = ends[0], .ready = stream_ready };
-	tagger_init(&stream->tagger, rank);
-	err = loop_watch(&stream->output->streams_loop, &stream->event, EPOLLIN);
-	if (err) {
-		close(ends[0]);
+	close(ends[0]);
+	if (err)
 		close(ends[1]);
-		stream_release(stream);
-		stream->event.fd = -1;
-		return err;
-	}
-	stream->output->open_streams++;
-	*write_end = ends[1];
-	return 0;
+	else
+		*write_end = ends[1];
+	return err;
 }
 
 int output_attach(struct output *output, unsigned int rank, int fds[static 2])
 {
 	int err;
 
-	err = stream_open(&output->streams[2 * rank], rank, &fds[0]);
+	err = stream_open(output, &output->streams[2 * rank], &fds[0]);
 	if (err || !output->tag)
 		return err;
-	err = stream_open(&output->streams[2 * rank + 1], rank, &fds[1]);
+	err = stream_open(output, &output->streams[2 * rank + 1], &fds[1]);
 	if (err)
 		close(fds[0]);
 	return err;
@@ -332,22 +339,20 @@ int output_open(struct output *output, struct loop *loop, struct job *job)
 	};
 	if (!output->tag && !output->pty)
 		return 0;
-	err = loop_open(&output->streams_loop);
+	err = relay_begin(&output->relay, output->nr_streams);
 	if (err)
 		return err;
+	output->event = (struct event){ .fd = output->relay.child.end, .ready = relay_ready };
 	output->streams = calloc(output->nr_streams, sizeof(*output->streams));
 	if (!output->streams)
 		return -ENOMEM;
 	for (i = 0; i < output->nr_streams; i++) {
-		output->streams[i].output = output;
 		output->streams[i].sink = &output->sinks[i % 2];
 		output->streams[i].rank = i / 2;
-		output->streams[i].event.fd = -1;
-		output->streams[i].pty_end = -1;
 	}
 	sink_open(output, &output->sinks[0], STDOUT_FILENO, NULL);
 	sink_open(output, &output->sinks[1], STDERR_FILENO, &output->sinks[0]);
-	return loop_watch(loop, &output->streams_loop.self, EPOLLIN);
+	return watch_relay(output);
 }
 
 void output_close(struct output *output)
@@ -357,42 +362,41 @@ void output_close(struct output *output)
 	if (!output->streams)
 		return;
 	for (i = 0; i < output->nr_streams; i++)
-		stream_close(&output->streams[i]);
+		stream_close(output, &output->streams[i]);
 	for (i = 0; i < 2; i++) {
 		buffer_free(&output->sinks[i].queue);
 		outlet_close(&output->sinks[i].outlet);
 	}
+	loop_forget(output->loop, &output->event);
+	relay_close(&output->relay);
 	free(output->streams);
-	loop_close(&output->streams_loop);
+	output->streams = NULL;
 }
 
 void output_tasks_ended(struct output *output)
 {
-	unsigned int i;
-
-	for (i = 0; i < output->nr_streams; i++)
-		stream_release(&output->streams[i]);
+	relay_tasks_ended(&output->relay);
 }
 
 /* Only what the tasks left in their pipes is still read: at most what those hold. */
 void output_finish_reading(struct output *output)
 {
-	unsigned int i;
-
 	output->finishing = true;
-	for (i = 0; i < output->nr_streams; i++) {
-		struct stream *stream = &output->streams[i];
+	output->stuck_at = now_ms() + STUCK_MS;
+	relay_finish(&output->relay);
+}
 
-		if (stream->event.fd < 0)
-			continue;
-		stream->left = fcntl(stream->event.fd, F_GETPIPE_SZ);
-		if (stream->left < 0)
-			stream->left = PTY_HOLDS;
-		if (!has_input(stream->event.fd))
-			stream_finish(stream);
-	}
-	write_files(output);
-	update_watches(output);
+int64_t output_stuck_at(const struct output *output)
+{
+	return output->finishing && output->event.watched && output->open_streams ?
+	       output->stuck_at : -1;
+}
+
+void output_give_up(struct output *output)
+{
+	report_error("a process that a task has left holds up the reading of the tasks' output: what is unread is lost");
+	output->failed = true;
+	end_reading(output);
 }
 
 bool output_reading(const struct output *output)

@@ -8,6 +8,7 @@
 #include "event.h"
 #include "job.h"
 #include "outlet.h"
+#include "relay.h"
 #include "tagger.h"
 
 /* Standard output or standard error of pvasrun */
@@ -24,21 +25,20 @@ struct sink {
 
 /* One output of one task */
 struct stream {
-	struct event event;
-	struct output *output;
 	struct sink *sink;
 	struct tagger tagger;
 	unsigned int rank;
 	uint64_t queued;	/* its last byte is before this one of all that are in the queue */
-	bool pty;		/* it is a pseudo-terminal, */
-	int pty_end;		/* and this the task's end of it, until all tasks have ended; -1 */
-	ssize_t left;		/* output_finish_reading(): so many bytes, at most */
+	bool open;
+	bool pty;
+	bool hung_up;		/* it has written to a reader that is gone, and been told */
 };
 
 struct output {
+	struct event event;	/* of the relay; while it is not watched, all streams pause */
+	struct relay relay;
 	struct loop *loop;
 	struct job *job;
-	struct loop streams_loop;	/* of all streams, to pause them together */
 	struct sink sinks[2];
 	struct sink *midline;	/* has written part of a line, which it must end first */
 	struct stream *streams;	/* two per rank */
@@ -50,6 +50,7 @@ struct output {
 	bool pty_failed;
 	bool failed;		/* output was lost, and not because its reader ended */
 	bool finishing;		/* see output_finish_reading() */
+	int64_t stuck_at;	/* then: so long may the next bytes take, CLOCK_MONOTONIC in ms */
 };
 
 int output_open(struct output *output, struct loop *loop, struct job *job);
@@ -75,6 +76,12 @@ void output_tasks_ended(struct output *output);
  * left running may write without end.
  */
 void output_finish_reading(struct output *output);
+
+/* By when that has gone on, unless such a program holds it up; -1: no limit */
+int64_t output_stuck_at(const struct output *output);
+
+/* It has not: what is unread is lost. */
+void output_give_up(struct output *output);
 
 /* Are there open streams, or lines not yet written? Without open streams these are the last. */
 bool output_reading(const struct output *output);

@@ -77,8 +77,10 @@ static int set_path(struct app *app, const char *path)
 		app->path = realpath(path, NULL);
 	else
 		app->path = strdup(path);
-	if (app->path)
+	if (app->path) {
+		app->condition = program_condition(app->path);
 		return 0;
+	}
 	report_error("cannot start %s: %s", app->argv[0], strerror(errno));
 	return STATUS_FAILED;
 }

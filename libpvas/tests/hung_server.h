@@ -119,13 +119,18 @@ static inline void __attribute__((noreturn)) serve(int dev, volatile int *holds_
 	_exit(0);
 }
 
-static inline int mount_it(const char *dir, int dev)
+static inline int mount_over(const char *dir, int dev)
 {
 	char options[96];
 
 	snprintf(options, sizeof(options), "fd=%d,rootmode=40000,user_id=0,group_id=0", dev);
+	return mount("hung", dir, "fuse", MS_NODEV | MS_NOSUID, options);
+}
+
+static inline int mount_it(const char *dir, int dev)
+{
 	return unshare(CLONE_NEWNS) || mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) ||
-	       mount("hung", dir, "fuse", MS_NODEV | MS_NOSUID, options);
+	       mount_over(dir, dev);
 }
 
 /* ---- a server in a process, and its files in a new directory ---- */

@@ -7,6 +7,7 @@
 #		libpvas, there are more tests, of errors that it can provoke
 # TERMINAL	tests/terminal as built; without it no tests at a terminal
 # HUNG_EXEC	tests/hung_exec as built; without it no test beside a hung execve()
+# HOLD_STREAM	tests/hold_stream as built; without it no test with a stream that is held
 # HUNG_OUTPUT	tests/hung_output as built; without it no test with a silent file server
 # EXCHANGE	tests/exchange as built; without it no test of a program that is exchanged
 # TIMES	if set, print how long each test took

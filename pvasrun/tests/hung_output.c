@@ -4,6 +4,10 @@
  * answers no write; or with "in" its standard input one whose contents never come.
  *
  *	hung_output DIRECTORY in|out|both COMMAND ARGUMENT...
+ *	hung_output DIRECTORY over COMMAND ARGUMENT...
+ *
+ * With "over" only what is looked up there from then on does not answer: it is mounted when
+ * DIRECTORY/ready exists.
  *
  * The directory is mounted over, which needs root. Returns the command's exit status; 77 if
  * there can be no such file here.
@@ -31,20 +35,46 @@ static void __attribute__((noreturn)) run(const char *dir, const char *which, ch
 	_exit(127);
 }
 
+/* Its own mounts, which the command sees, too */
+static pid_t run_below(const char *dir, char **argv)
+{
+	char ready[4200];
+	pid_t command;
+
+	if (unshare(CLONE_NEWNS) || mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL))
+		return -1;
+	snprintf(ready, sizeof(ready), "%s/ready", dir);
+	command = fork();
+	if (!command) {
+		execvp(argv[0], argv);
+		_exit(127);
+	}
+	while (access(ready, F_OK))
+		usleep(10000);
+	return command;
+}
+
 int main(int argc, char **argv)
 {
 	int dev = open("/dev/fuse", O_RDWR | O_CLOEXEC), status = 0, state = 0;
-	pid_t server, command;
+	pid_t server, command = 0;
+	bool over;
 
 	if (argc < 4)
 		return 1;
-	if (dev < 0 || mount_it(argv[1], dev))
+	over = !strcmp(argv[2], "over");
+	if (dev < 0)
+		return SKIPPED;
+	if (over)
+		command = run_below(argv[1], argv + 3);
+	if (command < 0 || (over ? mount_over(argv[1], dev) : mount_it(argv[1], dev)))
 		return SKIPPED;
 	server = fork();
 	if (!server)
 		serve(dev, &state);
 	close(dev);
-	command = fork();
+	if (!over)
+		command = fork();
 	if (!command)
 		run(argv[1], argv[2], argv + 3);
 	waitpid(command, &status, 0);

@@ -205,6 +205,27 @@ test_hung_output()
 	all_gone
 }
 
+# Nor does one that a program came from, when that fails.
+test_hung_program()
+{
+	local began=$SECONDS
+
+	[ -n "$HUNG_OUTPUT" ] && mkdir -p hung over || return
+	"$HUNG_OUTPUT" hung out true || return 0
+	# There is never an answer about a "proc".
+	cat >over/proc <<-'EOF'
+		#!/bin/sh
+		[ "$PVAS_RANK" = 1 ] && exec sleep 100
+		touch over/ready
+		until [ ! -e over/ready ] || grep -q " $PWD/over fuse" /proc/self/mounts; do sleep .1; done
+		exit 3
+	EOF
+	chmod +x over/proc
+	timeout -s KILL 60 "$HUNG_OUTPUT" over over $PVASRUN -n 2 over/proc >out 2>err; status=$?
+	status_is 3; check "$((SECONDS - began)) s" [ $((SECONDS - began)) -le $((10 * SLOW)) ]
+	one_line 'rank 0 .* exited with status 3'
+}
+
 # Nor does one that answers no read, with --stdin all.
 test_hung_input()
 {
@@ -217,6 +238,39 @@ test_hung_input()
 	status_is 124; out_is ''; check "$((SECONDS - began)) s" [ $((SECONDS - began)) -le $((10 * SLOW)) ]
 	one_line '.*the time is over, ending 2 tasks'
 	all_gone
+}
+
+# $1, a pvasrun, has a task that starts hold_stream, and is over in time with status $2.
+held()
+{
+	local status_wanted=$1 began=$SECONDS
+	shift
+
+	mkdir -p hung && rm -f hung/holds
+	timeout -s KILL 60 "$@" >out 2>err; status=$?
+	check "$*: $((SECONDS - began)) s" [ $((SECONDS - began)) -le $((12 * SLOW)) ]
+	status_is "$status_wanted"
+	check "$*: nothing was held" [ -s hung/holds ]
+	# shellcheck disable=SC2046 # several
+	kill -KILL $(cat hung/holds) 2>tmp
+}
+
+# A program of another user's, which a task has started, holds its end of a pipe or a terminal
+# within a call that never ends: so would every call at the other end, even its close.
+test_held_streams()
+{
+	local hold="$HOLD_STREAM $PWD/hung" began='until [ -s hung/holds ]; do sleep .1; done'
+
+	[ -n "$HOLD_STREAM" ] && mkdir -p hung || return
+	timeout 5 $hold write 100; [ $? -ne 77 ] || return 0
+	held 124 $PVASRUN --tag-output --timeout 2 -n 2 sh -c "$hold write 2 & sleep 100"
+	held 1 $PVASRUN --tag-output -n 2 sh -c "$hold write 2 & $began"
+	check "the loss is not said" grep -q 'holds up the reading of the tasks. output' err
+	held 124 $PVASRUN --pty always --timeout 2 -n 2 sh -c "$hold write 1 & sleep 100"
+	held 0 $PVASRUN --pty always -n 2 sh -c "echo hello; $hold write 1 & $began"
+	out_is $'hello\nhello'
+	held 124 sh -c '(echo hello; sleep 2) | "$@"' sh $PVASRUN --stdin all --timeout 2 -n 2 \
+		sh -c "$hold read 0 <&0 & sleep 100"
 }
 
 # A regular file that a child reads arrives whole.

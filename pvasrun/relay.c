@@ -1,0 +1,283 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* Reading in pvasrun's place: see relay.h. */
+#include "relay.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <sys/epoll.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include "pass.h"
+#include "pty.h"
+
+#define EVENTS		64
+#define ORDERS		(~0U)	/* not a stream: pvasrun's end */
+
+/* A pseudo-terminal's buffers (TTYB_DEFAULT_MEM_LIMIT), and more */
+#define PTY_HOLDS	(1 << 20)
+
+enum order_kind { ADD, HANG_UP, HANG_UP_PIPES, TASKS_ENDED, FINISH };
+
+struct order {
+	enum order_kind kind;
+	unsigned int stream;
+};
+
+/* ---- the child, which may use calls of the kernel only ---- */
+
+struct source {
+	int fd;			/* -1: none, or ended */
+	int other_end;		/* of a pseudo-terminal, while there are tasks; -1 */
+	bool pty;
+	bool hung_up;
+};
+
+/* Made by pvasrun: its child has a copy. */
+static struct source *sources;
+static unsigned int nr_sources;
+static int epoll_fd, orders_end;
+static bool some_hung_up, finishing;
+
+static void release(struct source *source)
+{
+	if (source->other_end >= 0)
+		close(source->other_end);
+	source->other_end = -1;
+}
+
+static void add(unsigned int stream, const int fds[static PASS_MAX])
+{
+	struct epoll_event event = { .events = EPOLLIN, .data.u32 = stream };
+
+	sources[stream] = (struct source){ fds[0], fds[1], fds[1] >= 0, false };
+	fcntl(fds[0], F_SETFL, O_NONBLOCK);	/* this end only */
+	epoll_ctl(epoll_fd, EPOLL_CTL_ADD, fds[0], &event);
+}
+
+static void obey(const struct order *order, const int fds[static PASS_MAX])
+{
+	unsigned int i;
+
+	switch (order->kind) {
+	case ADD:
+		add(order->stream, fds);
+		break;
+	case HANG_UP:
+		sources[order->stream].hung_up = some_hung_up = true;
+		break;
+	case HANG_UP_PIPES:
+		for (i = order->stream; i < nr_sources; i += 2)
+			sources[i].hung_up |= !sources[i].pty;
+		some_hung_up = true;
+		break;
+	case TASKS_ENDED:
+		for (i = 0; i < nr_sources; i++)
+			release(&sources[i]);
+		break;
+	case FINISH:
+		finishing = true;
+		break;
+	}
+}
+
+/* Bytes of a stream can be half sent: nothing is read or sent here. */
+static void take_orders(void)
+{
+	int fds[PASS_MAX];
+	struct order order;
+	ssize_t n;
+
+	while ((n = pass_receive(orders_end, &order, sizeof(order), fds)) == sizeof(order))
+		obey(&order, fds);
+	if (n >= 0 || (errno != EAGAIN && errno != EINTR))
+		_exit(0);	/* pvasrun has ended */
+}
+
+/*
+ * Until there is room. Orders are taken meanwhile: pvasrun doesn't read before it has given
+ * those of a start.
+ */
+static void tell(unsigned int stream, const char *bytes, size_t len)
+{
+	struct iovec parts[] = { { &stream, sizeof(stream) }, { (char *)bytes, len } };
+	const struct msghdr packet = { .msg_iov = parts, .msg_iovlen = 2 };
+	struct pollfd room = { .fd = orders_end, .events = POLLIN | POLLOUT };
+
+	while (sendmsg(orders_end, &packet, MSG_NOSIGNAL | MSG_DONTWAIT) < 0) {
+		if (errno != EAGAIN && errno != EINTR)
+			_exit(0);
+		if (poll(&room, 1, -1) > 0 && (room.revents & (POLLIN | POLLHUP)))
+			take_orders();
+	}
+}
+
+/* Told first: close(2) can hang. */
+static void end(struct source *source)
+{
+	tell((unsigned int)(source - sources), NULL, 0);
+	release(source);
+	close(source->fd);
+	source->fd = -1;
+}
+
+/* False: it has ended, or has nothing. *@n: so much of what it holds is read. */
+static bool copy(struct source *source, ssize_t *n)
+{
+	static char bytes[RELAY_MAX];	/* the stack may be that small */
+
+	if (source->pty)
+		*n = pty_read(source->fd, source->other_end, bytes, sizeof(bytes));
+	else
+		*n = read(source->fd, bytes, sizeof(bytes));
+	if (*n > 0) {
+		tell((unsigned int)(source - sources), bytes, (size_t)*n);
+		return true;
+	}
+	if (*n < 0 && (errno == EAGAIN || errno == EINTR)) {
+		/* Changes of a terminal's state have no end if a process goes on with them. */
+		*n = sizeof(bytes);
+		return true;
+	}
+	return false;
+}
+
+static bool has_input(int fd)
+{
+	struct pollfd input = { .fd = fd, .events = POLLIN };
+
+	return poll(&input, 1, 0) > 0;
+}
+
+/* All are told before the first close(2), which is that of the exit. */
+static void finish(void)
+{
+	struct source *source;
+	ssize_t left, n;
+
+	for (source = sources; source < sources + nr_sources; source++) {
+		if (source->fd < 0)
+			continue;
+		left = source->pty ? PTY_HOLDS : fcntl(source->fd, F_GETPIPE_SZ);
+		while (left > 0 && !source->hung_up && has_input(source->fd) && copy(source, &n))
+			left -= n;
+		tell((unsigned int)(source - sources), NULL, 0);
+	}
+}
+
+static void end_hung_up(void)
+{
+	struct source *source;
+
+	some_hung_up = false;
+	for (source = sources; source < sources + nr_sources; source++)
+		if (source->fd >= 0 && source->hung_up)
+			end(source);
+}
+
+static void relay_until_end(int to, int unused)
+{
+	struct epoll_event events[EVENTS], orders = { .events = EPOLLIN, .data.u32 = ORDERS };
+	struct source *source;
+	ssize_t done;
+	int i, n;
+
+	(void)unused;
+	prctl(PR_SET_NAME, "pvas-relay");
+	orders_end = to;
+	epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	if (epoll_fd < 0 || epoll_ctl(epoll_fd, EPOLL_CTL_ADD, to, &orders) < 0)
+		_exit(1);
+	while (!finishing) {
+		n = epoll_wait(epoll_fd, events, EVENTS, -1);
+		for (i = 0; i < n; i++) {
+			if (events[i].data.u32 == ORDERS) {
+				take_orders();
+				continue;
+			}
+			source = &sources[events[i].data.u32];
+			if (source->fd >= 0 && !source->hung_up && !copy(source, &done))
+				end(source);
+		}
+		if (some_hung_up)
+			end_hung_up();
+	}
+	finish();
+}
+
+/* ---- in pvasrun ---- */
+
+int relay_begin(struct relay *relay, unsigned int streams)
+{
+	unsigned int i;
+	int err;
+
+	sources = malloc(streams * sizeof(*sources));
+	if (!sources)
+		return -ENOMEM;
+	nr_sources = streams;
+	for (i = 0; i < streams; i++)
+		sources[i] = (struct source){ .fd = -1, .other_end = -1 };
+	err = file_child_begin(&relay->child, -1, relay_until_end);
+	free(sources);
+	return err;
+}
+
+static int give(const struct relay *relay, enum order_kind kind, unsigned int stream)
+{
+	const struct order order = { kind, stream };
+
+	return send(relay->child.end, &order, sizeof(order), MSG_NOSIGNAL | MSG_DONTWAIT) < 0 ?
+	       -errno : 0;
+}
+
+int relay_add(const struct relay *relay, unsigned int stream, int fd, int other_end)
+{
+	const struct order order = { ADD, stream };
+	const int fds[] = { fd, other_end };
+
+	return pass_send(relay->child.end, &order, sizeof(order), fds, other_end < 0 ? 1 : 2);
+}
+
+ssize_t relay_read(const struct relay *relay, unsigned int *stream, char bytes[static RELAY_MAX])
+{
+	struct iovec parts[] = { { stream, sizeof(*stream) }, { bytes, RELAY_MAX } };
+	struct msghdr packet = { .msg_iov = parts, .msg_iovlen = 2 };
+	ssize_t n = recvmsg(relay->child.end, &packet, MSG_DONTWAIT);
+
+	if (n < (ssize_t)sizeof(*stream)) {
+		if (n >= 0)
+			errno = EPIPE;
+		return -1;
+	}
+	return n - (ssize_t)sizeof(*stream);
+}
+
+bool relay_hang_up(const struct relay *relay, unsigned int stream)
+{
+	return !give(relay, HANG_UP, stream);
+}
+
+void relay_hang_up_pipes(const struct relay *relay, unsigned int first)
+{
+	give(relay, HANG_UP_PIPES, first);
+}
+
+void relay_tasks_ended(const struct relay *relay)
+{
+	give(relay, TASKS_ENDED, 0);
+}
+
+void relay_finish(const struct relay *relay)
+{
+	give(relay, FINISH, 0);
+}
+
+void relay_close(struct relay *relay)
+{
+	file_child_close(&relay->child);
+}

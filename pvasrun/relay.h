@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * A child that reads the tasks' pipes and pseudo-terminals in pvasrun's place.
+ *
+ * A program that a task has started, as another user, too, can hold the lock of a pipe or the
+ * line discipline of a terminal for as long as it likes: by a write(2) from memory that its own
+ * file server does not deliver. Meanwhile read(2), close(2) and even the exit of whoever has the
+ * other end wait, and SIGKILL does not end that.
+ */
+#ifndef PVASRUN_RELAY_H
+#define PVASRUN_RELAY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/types.h>
+
+#include "file_child.h"
+
+#define RELAY_MAX	(64 << 10)
+
+struct relay {
+	struct file_child child;
+};
+
+/* To be called before there is much memory, of which the child has a copy. 0 or -errno. */
+int relay_begin(struct relay *relay, unsigned int streams);
+
+/*
+ * From now on the child has @fd, and of a pseudo-terminal the task's end, too (-1: a pipe). The
+ * caller closes its own before the task starts. Returns 0 or -errno.
+ */
+int relay_add(const struct relay *relay, unsigned int stream, int fd, int other_end);
+
+/*
+ * The next bytes of a stream, *@stream. 0: it has ended. -1: EAGAIN, nothing has come yet; others,
+ * the child has ended.
+ */
+ssize_t relay_read(const struct relay *relay, unsigned int *stream, char bytes[static RELAY_MAX]);
+
+/* Nothing more is read from it. False: no room to tell it, it goes on. */
+bool relay_hang_up(const struct relay *relay, unsigned int stream);
+
+/* Nor from pipes among streams @first, @first + 2, ... */
+void relay_hang_up_pipes(const struct relay *relay, unsigned int first);
+
+/* Processes that tasks have left can end terminals now. */
+void relay_tasks_ended(const struct relay *relay);
+
+/* Read what is there, at most what pipes and terminals hold, and end all streams. */
+void relay_finish(const struct relay *relay);
+
+/* A child that can't end is left to init. */
+void relay_close(struct relay *relay);
+
+#endif
