@@ -128,6 +128,8 @@ test_mpich() { ranks_of "${user_of[2]}" rank-mpich; }
 served_of()
 {
 	start_job "$1" -n 1 bash -c "'$T/bin/rank-openmpi' ring; $PORT sleep 6; '$T/bin/pmix' log"
+	check "it listens to other machines" eval '! awk "\$4 == \"0A\" { print \$2, \$10 }" /proc/net/tcp /proc/net/tcp6 |
+		grep -v "^0100007F:" | grep -qwFf <(find /proc/$job/fd -lname "socket:*" -printf "%l\n" | tr -dc "0-9\n")'
 	check "it listens on more than its port" \
 		[ "$(find /proc/$job/fd -lname 'socket:*' -printf '%l\n' | tr -dc '0-9\n' |
 			grep -cxFf - <(awk '$4 == "0A" { print $10 }' /proc/net/tcp /proc/net/tcp6))" -eq 1 ]
