@@ -223,7 +223,8 @@ static void run_round(unsigned long long seed)
 int main(int argc, char **argv)
 {
 	unsigned long long seed = 1, n = 0, rounds = ~0ULL;
-	int c, workers = 2, running = 0, verbose = 0, failed, before = count_spaces();
+	int c, workers = 2, running = 0, verbose = 0, failed;
+	const struct left before = left_before();
 	double end, seconds = 10;
 
 	while ((c = getopt(argc, argv, "t:n:s:j:v")) != -1) {
@@ -239,7 +240,7 @@ int main(int argc, char **argv)
 			return 2;
 		}
 	}
-	if (before < 0) {
+	if (before.spaces < 0) {
 		printf("fuzz: no /proc/pvas: is the module loaded?\n");
 		return 4;
 	}
@@ -259,7 +260,7 @@ int main(int argc, char **argv)
 			fprintf(stderr, "fuzz: seed %llu\n", seed + n);
 		n += pid > 0;
 	}
-	failed = check_end(before);
+	failed = check_end(&before);
 	printf("fuzz: %llu rounds, seed %llu: %s\n", n, seed, failed ? "FAILED" : "ok");
 	return failed;
 }

@@ -6,4 +6,4 @@
 need_module
 check "nothing is left" \
 	"$PVAS_BUILD/selftests/attack/fuzz" -t "${FUZZ_SECONDS:-20}" -s "${FUZZ_SEED:-1}"
-sum_up
+end_attack

@@ -26,6 +26,7 @@ if [ -n "${ATTACK_SECONDS:-}" ]; then
 	check "$ATTACK_SECONDS s of seed ${ATTACK_SEED:=1}" \
 		"$hostile" -t "$ATTACK_SECONDS" -s "$ATTACK_SEED"
 else
+	check "memory without an owner is not seen" eval '! owned "$unowned" 8192 >"$T/seen"'
 	check "nothing is found" "$hostile" -s 1 -n 4 -r 6 -p peers,solo,creator,arm,keyed,plain
 fi
-sum_up
+end_attack

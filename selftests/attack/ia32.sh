@@ -27,4 +27,4 @@ kill "$sleeper"
 wait "$sleeper"
 reload
 check "in a task, after it was inserted without" task "$ia32" getpid
-sum_up
+end_attack

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* See left.h. */
+#include <dirent.h>
+#include <mntent.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/statvfs.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -38,6 +41,90 @@ int count_spaces(void)
 	return n;
 }
 
+/* ---- memory ---- */
+
+/* The number after @name in a file of lines "name: number kB"; 0 if there is none */
+static long number_of(const char *path, const char *name)
+{
+	FILE *f = fopen(path, "re");
+	char line[512];
+	long n = 0;
+
+	while (f && fgets(line, sizeof(line), f))
+		if (!strncmp(line, name, strlen(name)))
+			n = atol(line + strlen(name));
+	if (f)
+		fclose(f);
+	return n;
+}
+
+static long mapped_by_processes(void)
+{
+	DIR *proc = opendir("/proc");
+	struct dirent *entry;
+	char path[300];
+	long sum = 0;
+
+	while (proc && (entry = readdir(proc))) {
+		if (atoi(entry->d_name) <= 0)
+			continue;
+		snprintf(path, sizeof(path), "/proc/%s/smaps_rollup", entry->d_name);
+		sum += number_of(path, "Pss_Anon:");
+	}
+	if (proc)
+		closedir(proc);
+	return sum;
+}
+
+/* Of file systems in memory; one that is mounted at several places counts once. */
+static long in_files(void)
+{
+	FILE *mounts = setmntent("/proc/self/mounts", "re");
+	unsigned long seen[64];
+	struct mntent *mount;
+	struct statvfs fs;
+	int i, n = 0;
+	long sum = 0;
+
+	while (mounts && n < 64 && (mount = getmntent(mounts))) {
+		if ((strcmp(mount->mnt_type, "tmpfs") && strcmp(mount->mnt_type, "devtmpfs")) ||
+		    statvfs(mount->mnt_dir, &fs))
+			continue;
+		for (i = 0; i < n && seen[i] != fs.f_fsid; i++)
+			;
+		if (i < n)
+			continue;
+		seen[n++] = fs.f_fsid;
+		sum += (long)((fs.f_blocks - fs.f_bfree) * fs.f_frsize / 1024);
+	}
+	if (mounts)
+		endmntent(mounts);
+	return sum;
+}
+
+static long in_segments(void)
+{
+	FILE *f = fopen("/proc/sysvipc/shm", "re");
+	char line[512];
+	long sum = 0, bytes;
+
+	while (f && fgets(line, sizeof(line), f))
+		if (sscanf(line, "%*d %*d %*o %*u %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %ld",
+			   &bytes) == 1)
+			sum += bytes / 1024;
+	if (f)
+		fclose(f);
+	return sum;
+}
+
+long memory_without_owner(void)
+{
+	return number_of("/proc/meminfo", "AnonPages:") - mapped_by_processes() +
+	       number_of("/proc/meminfo", "Shmem:") - in_files() - in_segments();
+}
+
+/* ---- the end ---- */
+
 /* Our children: orphans of launchers, adopted by this process. */
 static int reap_all(double deadline)
 {
@@ -60,7 +147,28 @@ static void complain(void)
 		fprintf(stderr, "left: can't show what is left\n");
 }
 
-int check_end(int spaces_before)
+static int check_owners(long before, double deadline)
+{
+	long kib;
+
+	for (;;) {
+		kib = memory_without_owner();
+		if (kib < before + OWNER_SLACK_KIB)
+			return 0;
+		if (now() >= deadline)
+			break;
+		usleep(100000);
+	}
+	fprintf(stderr, "left: %ld KiB that no process has, were %ld\n", kib, before);
+	return 1;
+}
+
+struct left left_before(void)
+{
+	return (struct left){ count_spaces(), memory_without_owner() };
+}
+
+int check_end(const struct left *before)
 {
 	double deadline = now() + END_SECONDS;
 	int spaces;
@@ -72,11 +180,13 @@ int check_end(int spaces_before)
 	}
 	do {
 		spaces = count_spaces();
-		if (spaces <= spaces_before)
-			return 0;
+		if (spaces <= before->spaces)
+			break;
 		usleep(10000);
 	} while (now() < deadline);
-	fprintf(stderr, "left: %d spaces are left after %d s\n", spaces - spaces_before, END_SECONDS);
+	if (spaces <= before->spaces)
+		return check_owners(before->unowned, deadline);
+	fprintf(stderr, "left: %d spaces are left after %d s\n", spaces - before->spaces, END_SECONDS);
 	complain();
 	return 1;
 }

@@ -18,9 +18,27 @@ double now(void);
 int count_spaces(void);
 
 /*
- * Waits for all children and adopted orphans to end, and for the spaces to
- * become as few as @spaces_before. If they don't: says what is left, returns 1.
+ * Anonymous and shared memory, in KiB, that no process, file or System V segment has: the system's
+ * sums less those of all processes and file systems. A little less or more than 0 on a quiet
+ * system; what is open, but in no file system and not mapped, such as a memfd, counts.
  */
-int check_end(int spaces_before);
+long memory_without_owner(void);
+
+/* The kernel's sums are of parts that each processor adds now and then. */
+#define OWNER_SLACK_KIB	4096
+
+/* What there was before an attack */
+struct left {
+	int spaces;		/* -1: no module */
+	long unowned;		/* memory_without_owner() */
+};
+
+struct left left_before(void);
+
+/*
+ * Waits for all children and adopted orphans to end, for the spaces to become as few as @before, and
+ * then for memory to have an owner. If not: says what is left, returns 1.
+ */
+int check_end(const struct left *before);
 
 #endif

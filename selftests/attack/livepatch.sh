@@ -98,4 +98,4 @@ check "it goes in after the last space" patch_on
 check "and refuses a job once more" refused
 check "and comes out" patch_off
 check "and a job runs" job
-sum_up
+end_attack

@@ -69,4 +69,4 @@ for round in 1 2; do
 done
 check "nobody else was killed, at least in one round" [ $others -lt 2 ]
 check "the next job runs" timeout 240 "$PVAS_BUILD/pvasrun/pvasrun" --backend kernel -n 4 /bin/true
-sum_up
+end_attack

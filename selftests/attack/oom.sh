@@ -34,4 +34,4 @@ done
 check "memory is back ($before, then $after KiB)" [ $((before - after)) -le 49152 ]
 check "the next job runs" "$run" -n 4 true
 check "the cgroup is empty" rmdir "$group"
-sum_up
+end_attack

@@ -110,7 +110,8 @@ static int attack(const struct kind *kind, int rounds, unsigned long long *state
 int main(int argc, char **argv)
 {
 	unsigned long long seed = 1, state;
-	int c, i, rounds = 50, before = count_spaces(), failed = 0;
+	int c, i, rounds = 50, failed = 0;
+	const struct left before = left_before();
 
 	while ((c = getopt(argc, argv, "r:s:")) != -1) {
 		if (c == 'r') {
@@ -122,7 +123,7 @@ int main(int argc, char **argv)
 			return 2;
 		}
 	}
-	if (before < 0) {
+	if (before.spaces < 0) {
 		printf("stages: no /proc/pvas: is the module loaded?\n");
 		return 4;
 	}
@@ -131,7 +132,7 @@ int main(int argc, char **argv)
 	state = seed;
 	for (i = 0; i < N_KINDS; i++) {
 		failed |= attack(&kinds[i], rounds, &state);
-		failed |= check_end(before);
+		failed |= check_end(&before);
 	}
 	printf("stages: seed %llu: %s\n", seed, failed ? "FAILED" : "ok");
 	return failed;

@@ -6,4 +6,4 @@
 need_module
 check "nothing is left" \
 	"$PVAS_BUILD/selftests/attack/stages" -r "${STAGES_ROUNDS:-30}" -s "${STAGES_SEED:-1}"
-sum_up
+end_attack

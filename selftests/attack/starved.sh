@@ -65,4 +65,4 @@ check "with them, jobs one after the other, each from no hooks to no hooks" agai
 check "in between another user's job" setpriv --reuid 7002 --regid 7002 --clear-groups \
 	timeout -k 5 20 "$run" -n 2 /bin/true
 check "the hooks go" unhooked
-sum_up
+end_attack

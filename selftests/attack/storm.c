@@ -121,7 +121,8 @@ static int end_one(pid_t *jobs, int *n)
 
 int main(int argc, char **argv)
 {
-	int c, jobs = 4, running = 0, failed = 0, verbose = 0, before;
+	int c, jobs = 4, running = 0, failed = 0, verbose = 0;
+	struct left before;
 	pid_t pids[MAX_JOBS];
 	unsigned long long seed = 1, state, n = 0;
 	double seconds = 10, end;
@@ -150,8 +151,8 @@ int main(int argc, char **argv)
 			return 2;
 		}
 	}
-	before = count_spaces();
-	if (before < 0) {
+	before = left_before();
+	if (before.spaces < 0) {
 		printf("storm: no /proc/pvas: is the module loaded?\n");
 		return 4;
 	}
@@ -180,7 +181,7 @@ int main(int argc, char **argv)
 		if (verbose && n % 100 == 0)
 			fprintf(stderr, "storm: %llu jobs\n", n);
 	}
-	failed |= check_end(before);
+	failed |= check_end(&before);
 	printf("storm: %llu jobs, seed %llu: %s\n", n, seed, failed ? "FAILED" : "ok");
 	return failed;
 }

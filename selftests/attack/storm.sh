@@ -6,4 +6,4 @@
 need_module
 check "nothing is left" \
 	"$PVAS_BUILD/selftests/attack/storm" -t "${STORM_SECONDS:-15}" -s "${STORM_SEED:-1}" -j 6
-sum_up
+end_attack

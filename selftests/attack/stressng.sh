@@ -60,4 +60,4 @@ check "all could be killed" [ $killed = 0 ]
 check "the stressors are tasks" grep -q '^stress-ng-' seen
 ended stress-ng
 echo "# stress-ng: $jobs jobs of 4, seed ${STRESS_SEED:-1}, $(sort -u seen | grep -c '^stress-ng-') kinds of stressors seen as tasks"
-sum_up
+end_attack

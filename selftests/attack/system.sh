@@ -213,4 +213,4 @@ if [ -e "$PVAS_BUILD/$(uname -r)/pvas.ko" ]; then
 	[ -r /proc/pvas ] || insmod "$PVAS_BUILD/$(uname -r)/pvas.ko"
 	check "and a job afterwards" job
 fi
-sum_up
+end_attack

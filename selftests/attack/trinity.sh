@@ -42,4 +42,4 @@ check "all could be killed" [ $killed = 0 ]
 check "trinity's child is the task" grep -q '^trinity-c0' seen
 ended trinity
 echo "# trinity: $jobs jobs, seeds ${TRINITY_SEED:-1} * 1000003 to $((seed - 1)), at most $calls calls in each task"
-sum_up
+end_attack

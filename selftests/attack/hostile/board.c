@@ -38,13 +38,14 @@ static const char *const texts[F_N] = {
 	[F_VICTIM] = "a victim's memory changed: pid %ld status %lx",
 	[F_NO_SPACE] = "none of %ld creators made a space: error %ld",
 	[F_NO_EXEC] = "none of %ld execs of tasks stayed in the space",
+	[F_UNOWNED] = "%ld KiB that no process or file has, were %ld",
 };
 
 static const char *const names[F_N] = {
 	"", "secret", "pointer", "wall", "data", "maps", "died", "stuck", "ownerless", "crosses",
 	"reserved", "exec", "captured", "job", "slow", "reclaim", "vfork", "kill", "spaces", "aio",
 	"module", "memory", "locked", "idle", "victim", "creators",
-	"execs",
+	"execs", "unowned",
 };
 
 static const char *const notes[N_LAST] = {

@@ -13,7 +13,7 @@
 #define MEMORY_KIB	(48 << 10)	/* slabs and page tables come and go */
 
 struct state {
-	long spaces, memory, aio, references, locked;
+	long spaces, memory, unowned, aio, references, locked;
 };
 
 static struct state before;
@@ -49,6 +49,7 @@ static void read_state(struct state *s, bool with_memory)
 	}
 	s->spaces = count_spaces();
 	s->memory = number_in("/proc/meminfo", "MemAvailable:");
+	s->unowned = memory_without_owner();
 	s->locked = number_in("/proc/meminfo", "Mlocked:");
 	s->aio = number_in("/proc/sys/fs/aio-nr", NULL);
 	s->references = number_in("/sys/module/pvas/refcnt", NULL);
@@ -57,7 +58,8 @@ static void read_state(struct state *s, bool with_memory)
 static bool is_clean(const struct state *s)
 {
 	return s->spaces <= before.spaces && s->aio <= before.aio && s->locked <= before.locked &&
-	       s->references <= before.references && s->memory > before.memory - slack;
+	       s->references <= before.references && s->memory > before.memory - slack &&
+	       s->unowned < before.unowned + OWNER_SLACK_KIB;
 }
 
 /* KASAN keeps freed objects back, up to a 32nd of all memory, and writes down who freed them. */
@@ -99,6 +101,8 @@ static void report(const struct state *s)
 		found(F_MODULE, 0, s->references, before.references, 0, NULL);
 	if (s->locked > before.locked)
 		found(F_LOCKED, 0, s->locked, before.locked, 0, NULL);
+	if (s->unowned >= before.unowned + OWNER_SLACK_KIB)
+		found(F_UNOWNED, 0, s->unowned, before.unowned, 0, NULL);
 	if (s->memory <= before.memory - slack)
 		found(F_MEMORY, 0, before.memory - s->memory, before.memory, s->memory, NULL);
 	/* Reported once: only more counts from now on. */
