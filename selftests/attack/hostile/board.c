@@ -39,13 +39,14 @@ static const char *const texts[F_N] = {
 	[F_NO_SPACE] = "none of %ld creators made a space: error %ld",
 	[F_NO_EXEC] = "none of %ld execs of tasks stayed in the space",
 	[F_UNOWNED] = "%ld KiB that no process or file has, were %ld",
+	[F_NO_DEAF] = "none of %ld tasks of the plan deaf stored to its file",
 };
 
 static const char *const names[F_N] = {
 	"", "secret", "pointer", "wall", "data", "maps", "died", "stuck", "ownerless", "crosses",
 	"reserved", "exec", "captured", "job", "slow", "reclaim", "vfork", "kill", "spaces", "aio",
 	"module", "memory", "locked", "idle", "victim", "creators",
-	"execs", "unowned",
+	"execs", "unowned", "deaf",
 };
 
 static const char *const notes[N_LAST] = {
@@ -223,6 +224,8 @@ void count_ops(struct tally *tally)
 		tally->processes += log.n > 0;
 		tally->execs += log.execs;
 		tally->stayed += log.stayed;
+		tally->deaf += log.deaf;
+		tally->silent += log.silent;
 		if (log.create.nr)
 			count_creator(tally, &log.create);
 	}

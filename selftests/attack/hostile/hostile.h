@@ -37,6 +37,7 @@
 #define OWN_FDS		1000
 
 #define UID_VICTIM	1002
+#define DEAF_DIR	"/mnt"
 #define STUB_EXIT	99	/* status of a program that ran a foreign loader */
 
 /* ---- board.c ---- */
@@ -45,7 +46,7 @@ enum what {
 	F_SECRET = 1, F_POINTER, F_WALL, F_BYSTANDER_DATA, F_BYSTANDER_MAPS, F_BYSTANDER_DIED,
 	F_BYSTANDER_STUCK, F_OWNERLESS, F_CROSSES, F_RESERVED, F_EXEC_FAILED, F_EXEC_CAPTURED,
 	F_JOB, F_JOB_SLOW, F_RECLAIM, F_VFORK_KILLED, F_KILL, F_SPACES, F_AIO, F_MODULE, F_MEMORY,
-	F_LOCKED, F_IDLE, F_VICTIM, F_NO_SPACE, F_NO_EXEC, F_UNOWNED, F_N
+	F_LOCKED, F_IDLE, F_VICTIM, F_NO_SPACE, F_NO_EXEC, F_UNOWNED, F_NO_DEAF, F_N
 };
 
 /* A process reports numbers only: it may have no working libc. */
@@ -92,7 +93,8 @@ struct op_log {
 	uint32_t number;
 	uint32_t n;
 	uint32_t execs, stayed;
-	uint64_t pad[4];
+	uint32_t deaf, silent;
+	uint64_t pad[3];
 	struct op_entry create;	/* its last CREATE, if it has come back */
 	struct op_entry ops[LOG_OPS];
 };
@@ -112,6 +114,7 @@ struct tally {
 	unsigned int processes, ops;
 	unsigned int creators, spaces;	/* CREATE without libpvas; those that succeeded */
 	unsigned int execs, stayed;	/* of tasks; attackers that came out of one as a task */
+	unsigned int deaf, silent;	/* tasks of that plan; those whose store is never taken */
 	int64_t error;			/* of a CREATE that failed */
 };
 void count_ops(struct tally *tally);

@@ -10,6 +10,7 @@
  * something, with -k only when the time is over; -v prints what comes again.
  * Exit status: 0 nothing was found, 1 something was, 4 no module or not root.
  */
+#include <fcntl.h>
 #include <getopt.h>
 #include <limits.h>
 #include <signal.h>
@@ -19,14 +20,10 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
-#include <sys/syscall.h>
-#include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <linux/userfaultfd.h>
-#include <sys/mman.h>
-#include <fcntl.h>
 #include <pvas.h>
 
 #include "../left.h"
@@ -38,19 +35,22 @@ char self_path[PATH_MAX];
 
 /* ---- roles: this program as a task ---- */
 
-/* Leaves a mapping that can't be unmapped before its monitor has read of it. */
-static int deaf(void)
+/*
+ * Leaves a mapping whose page the file's server never takes: whoever writes it back, or waits for
+ * that, hangs.
+ */
+static int deaf(struct actor *a)
 {
-	struct uffdio_api api = { .api = UFFD_API, .features = UFFD_FEATURE_EVENT_UNMAP };
-	struct uffdio_register reg = { .mode = UFFDIO_REGISTER_MODE_MISSING };
-	int fd = syscall(SYS_userfaultfd, UFFD_USER_MODE_ONLY);
+	int fd = open(DEAF_DIR "/file", O_RDWR | O_CLOEXEC);
+	char *p;
 
-	reg.range.start = (uintptr_t)mmap(NULL, 4 * PAGE, PROT_READ | PROT_WRITE,
-					  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	reg.range.len = 4 * PAGE;
-	if (fd < 0 || ioctl(fd, UFFDIO_API, &api) || ioctl(fd, UFFDIO_REGISTER, &reg))
+	count_exec(a, offsetof(struct op_log, deaf));
+	p = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (fd < 0 || p == MAP_FAILED)
 		return 1;
-	return pass_fd(fd) < 0;
+	*p = 'x';
+	count_exec(a, offsetof(struct op_log, silent));
+	return 0;
 }
 
 static int role(char **argv)
@@ -71,13 +71,13 @@ static int role(char **argv)
 		return victim_task(0, true);
 	if (!strcmp(name, "bystander"))
 		return bystander(session);
-	if (!strcmp(name, "deaf"))
-		return deaf();
 	if (pvas_partition_get(pvas_task_get_index(), &base, &len))
 		return 1;
 	a.base = (uintptr_t)base;
 	a.end = a.base + len;
 	actor_init(&a, session, plan, number, seed, round);
+	if (!strcmp(name, "deaf"))
+		return deaf(&a);
 	if (argv[7])
 		count_exec(&a, offsetof(struct op_log, stayed));
 	op_scan(&a);
@@ -158,7 +158,7 @@ static bool get_options(struct options *o, int argc, char **argv)
 /* Attacks that nothing comes of would find nothing. */
 static void judge_tally(const struct tally *round, struct tally *sum)
 {
-	if (!round->ops)
+	if (!round->ops && !round->deaf)
 		found(F_IDLE, 0, 0, 0, 0, NULL);
 	sum->creators += round->creators;
 	sum->spaces += round->spaces;
@@ -166,6 +166,10 @@ static void judge_tally(const struct tally *round, struct tally *sum)
 	sum->stayed += round->stayed;
 	if (sum->creators >= LEAST_TRIES && !sum->spaces)
 		found(F_NO_SPACE, 0, sum->creators, round->error, 0, NULL);
+	sum->deaf += round->deaf;
+	sum->silent += round->silent;
+	if (sum->deaf >= LEAST_TRIES && !sum->silent)
+		found(F_NO_DEAF, 0, sum->deaf, 0, 0, NULL);
 	if (sum->execs >= LEAST_TRIES && !sum->stayed)
 		found(F_NO_EXEC, 0, sum->execs, 0, 0, NULL);
 }
@@ -182,8 +186,9 @@ static void run_rounds(const struct options *o)
 		judge_tally(&tally, &sum);
 		print_findings();
 		printf("# round %u: %.0f s, %u processes, %u ops, %u of %u spaces, %u of %u execs, "
-		       "%u findings\n", o->first + i, now() - begin, tally.processes, tally.ops,
-		       tally.spaces, tally.creators, tally.stayed, tally.execs, count_found());
+		       "%u of %u deaf, %u findings\n", o->first + i, now() - begin, tally.processes,
+		       tally.ops, tally.spaces, tally.creators, tally.stayed, tally.execs,
+		       tally.silent, tally.deaf, count_found());
 		fflush(stdout);
 		if (count_found() && !o->keep)
 			break;
@@ -211,6 +216,9 @@ int main(int argc, char **argv)
 		printf("hostile: needs root and the module\n");
 		return 4;
 	}
+	/* A user's mount does not load it, and the machine has no udev. */
+	if (system("modprobe -q fuse; chmod 666 /dev/fuse"))
+		fprintf(stderr, "hostile: no FUSE\n");
 	warm_up();
 	left_baseline();
 	run_rounds(&o);

@@ -6,6 +6,7 @@
  */
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <grp.h>
 #include <linux/capability.h>
 #include <signal.h>
@@ -114,6 +115,17 @@ static int kill_below(pid_t top, pid_t *one)
 	return n;
 }
 
+/* All that wait, and for which locks, in the kernel's log */
+static void show_blocked(void)
+{
+	int fd = open("/proc/sysrq-trigger", O_WRONLY | O_CLOEXEC);
+
+	if (fd < 0 || write(fd, "w", 1) != 1 || write(fd, "d", 1) != 1)
+		fprintf(stderr, "hostile: no sysrq\n");
+	if (fd >= 0)
+		close(fd);
+}
+
 static void end_session(unsigned int session)
 {
 	double deadline = now() + KILL_SECONDS;
@@ -132,6 +144,7 @@ static void end_session(unsigned int session)
 	snprintf(path, sizeof(path), "/proc/%d/stack", (int)one);
 	stack[read_proc(path, stack, sizeof(stack))] = '\0';
 	found(F_KILL, session, one, left, 0, stack);
+	show_blocked();
 }
 
 static void supervise(struct manager *m)
