@@ -27,6 +27,6 @@ if [ -n "${ATTACK_SECONDS:-}" ]; then
 		"$hostile" -t "$ATTACK_SECONDS" -s "$ATTACK_SEED"
 else
 	check "memory without an owner is not seen" eval '! owned "$unowned" 8192 >"$T/seen"'
-	check "nothing is found" "$hostile" -s 1 -n 4 -r 6 -p peers,solo,creator,arm,keyed,plain
+	check "nothing is found" "$hostile" -s 1 -n 4 -r 6
 fi
 end_attack

@@ -198,6 +198,8 @@ static const struct {
 	{ op_pass,	  {  3,  1,  2,  6,  8,  2,  2 } },
 	{ op_scan,	  {  2,  1,  8,  2,  2,  2,  2 } },
 	{ op_peek,	  {  3,  1,  2,  1,  2,  2, 10 } },
+	{ op_remote,	  {  5,  6,  3,  3,  4,  6,  6 } },
+	{ op_settings,	  {  4,  4,  4,  2,  3,  3,  8 } },
 };
 
 static void one_op(struct actor *a)

@@ -220,6 +220,8 @@ void op_ns(struct actor *a);
 void op_timens(struct actor *a);
 void op_cred(struct actor *a);
 void op_proc(struct actor *a);
+void op_remote(struct actor *a);
+void op_settings(struct actor *a);
 /* The end of a task: often as another program, which stays in its partition. */
 void exec_again(struct actor *a, char **argv);
 void op_pvas(struct actor *a);
