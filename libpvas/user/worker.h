@@ -356,8 +356,8 @@ void user_queue_free(struct user_space *u);
 void user_init_condition(pthread_cond_t *cond);
 
 /*
- * Before the supervisor starts, and when it has: 0 or -errno. @worker and @helper are the functions
- * of the threads.
+ * When the supervisor starts, and when it has installed the filter: 0 or -errno. @worker and
+ * @helper are the functions of the threads.
  */
 int user_workers_begin(struct user_space *u, void *(*worker)(void *), void *(*helper)(void *));
 int user_workers_wait(struct user_space *u);
