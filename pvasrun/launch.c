@@ -19,6 +19,7 @@
 #include "report.h"
 
 #define MAX_SKIPPED 2
+#define FEW 8			/* so many tasks have few descriptors */
 
 /* Parameters of a task: what setup() does before execve(), and standard descriptors */
 struct start {
@@ -80,6 +81,7 @@ static int setup(void *arg)
 	/* before the limit is set: its number may be above it */
 	if (mpi_setup_child(start->launcher->mpi) < 0)
 		return -errno;
+	inherited_close_peers();
 	if (setrlimit(RLIMIT_NOFILE, &start->launcher->files) < 0 ||
 	    setrlimit(RLIMIT_CPU, &start->launcher->processor_time) < 0)
 		return -errno;
@@ -321,6 +323,8 @@ void launch(const struct launcher *launcher)
 		job_end(launcher->job, STATUS_FAILED);
 		return;
 	}
+	if (launcher->opt->tasks > FEW)
+		inherited_mark();
 	progress_begin();
 	for (i = 0; i < launcher->opt->nr_apps; i++)
 		if (launch_app(launcher, &start, &launcher->opt->apps[i]))
