@@ -184,7 +184,7 @@ struct pvas_spawn_attr {
  *		the caller, or the new process after @attr's setup, does not have
  *		the rights of the space's tasks
  *  -ESRCH	the space has ended
- *  -EAGAIN	too many processes
+ *  -EAGAIN	too many processes, or threads (user backend)
  *  -ECHILD	the new process was killed before it got that far
  *  -ENOMEM	it does not fit into the partition, or no memory
  *  -EMFILE	user backend: too many open files

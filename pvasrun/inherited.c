@@ -4,15 +4,17 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <unistd.h>
 
 #include "linux_names.h"
 
 static struct {
-	int *fd;	/* ascending */
+	int *fd;		/* ascending */
 	size_t nr;
-} inherited;
+	unsigned int peers;	/* numbers from here on are of the tasks' */
+} inherited = { .peers = ~0U };
 
 static int compare(const void *a, const void *b)
 {
@@ -51,16 +53,52 @@ int inherited_note(void)
 	return err;
 }
 
-void inherited_only(void)
+/* All numbers from @from on but those that were inherited */
+static void close_others(unsigned int from, unsigned int flags)
 {
-	unsigned int from = STDERR_FILENO + 1;
 	size_t i;
 
 	for (i = 0; i < inherited.nr; i++) {
-		if ((unsigned int)inherited.fd[i] > from)
-			syscall(SYS_close_range, from, (unsigned int)inherited.fd[i] - 1,
-				CLOSE_RANGE_CLOEXEC);
-		from = (unsigned int)inherited.fd[i] + 1;
+		unsigned int fd = (unsigned int)inherited.fd[i];
+
+		if (fd > from)
+			syscall(SYS_close_range, from, fd - 1, flags);
+		if (fd >= from)
+			from = fd + 1;
 	}
-	syscall(SYS_close_range, from, ~0U, CLOSE_RANGE_CLOEXEC);
+	syscall(SYS_close_range, from, ~0U, flags);
+}
+
+void inherited_only(void)
+{
+	close_others(STDERR_FILENO + 1, CLOSE_RANGE_CLOEXEC);
+}
+
+static bool is_inherited(int fd)
+{
+	return inherited.nr &&
+	       bsearch(&fd, inherited.fd, inherited.nr, sizeof(fd), compare);
+}
+
+void inherited_mark(void)
+{
+	DIR *dir = opendir("/proc/self/fd");
+	const struct dirent *entry;
+	int fd, last = dir ? dirfd(dir) : -1;
+
+	while (dir && (entry = readdir(dir))) {
+		fd = atoi(entry->d_name);
+		if (fd > last && !is_inherited(fd))
+			last = fd;
+	}
+	if (dir)
+		closedir(dir);
+	if (last >= 0)
+		inherited.peers = (unsigned int)last + 1;
+}
+
+void inherited_close_peers(void)
+{
+	if (inherited.peers != ~0U)
+		close_others(inherited.peers, 0);
 }

@@ -13,4 +13,13 @@ int inherited_note(void);
 /* Before each task: all others are closed by execve(2). */
 void inherited_only(void);
 
+/*
+ * When all is open but what each task needs: numbers above are of the tasks'. A task closes those
+ * of its peers by a few calls, before execve(2) or the library would look at each.
+ */
+void inherited_mark(void);
+
+/* In the new process: close what has been opened for its peers. */
+void inherited_close_peers(void);
+
 #endif

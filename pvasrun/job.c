@@ -348,6 +348,16 @@ void job_reap(struct job *job)
 	raise(SIGCHLD);
 }
 
+bool job_is_over(const struct job *job)
+{
+	unsigned int rank;
+
+	for (rank = 0; job->started && rank < job->opt->tasks; rank++)
+		if (job->tasks[rank].pid && !job->tasks[rank].ended)
+			return false;
+	return job->started;
+}
+
 /* ---- tasks that are ending ---- */
 
 #define ENDING_MS	5000	/* to free a large memory */

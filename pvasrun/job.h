@@ -81,6 +81,9 @@ void job_started(struct job *job, unsigned int rank, pid_t pid, bool in_own_grou
  */
 void job_reap(struct job *job);
 
+/* Tasks were started, and all of them have been waited for: none was left behind. */
+bool job_is_over(const struct job *job);
+
 /*
  * @rank says that it aborts, perhaps because it has seen a peer end: wait for those that are
  * ending, so that they are known before it.

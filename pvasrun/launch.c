@@ -19,6 +19,7 @@
 #include "report.h"
 
 #define MAX_SKIPPED 2
+#define FEW 8			/* so many tasks have few descriptors */
 
 /* Parameters of a task: what setup() does before execve(), and standard descriptors */
 struct start {
@@ -80,6 +81,7 @@ static int setup(void *arg)
 	/* before the limit is set: its number may be above it */
 	if (mpi_setup_child(start->launcher->mpi) < 0)
 		return -errno;
+	inherited_close_peers();
 	if (setrlimit(RLIMIT_NOFILE, &start->launcher->files) < 0 ||
 	    setrlimit(RLIMIT_CPU, &start->launcher->processor_time) < 0)
 		return -errno;
@@ -272,6 +274,28 @@ static bool needs_no_pager(const struct launcher *launcher, const struct start *
 	return launcher->output->pty && launcher->opt->pty == PTY_AUTO && start->terminal;
 }
 
+/*
+ * hwloc in ranks would connect to an X server, which may be any user's process. And ranks parse
+ * the topology as XML, and libxml2 leaves floating-point exceptions set. Nor shall it load the
+ * plugins that are then unused: they bring a sixth of all that MPI_Init() loads.
+ */
+static int set_hwloc(const struct launcher *launcher, struct env *env)
+{
+	bool no_gl = !env_get(env, "HWLOC_COMPONENTS");
+	bool no_xml = launcher->mpi->pmix && !env_get(env, "HWLOC_LIBXML");
+	const char *unused = no_gl && no_xml ? "hwloc_gl.so,hwloc_xml_libxml.so" :
+			     no_gl ? "hwloc_gl.so" : "hwloc_xml_libxml.so";
+	int err = 0;
+
+	if (no_xml)
+		err = env_set(env, "HWLOC_LIBXML", "0");
+	if (!err && no_gl)
+		err = env_set(env, "HWLOC_COMPONENTS", "-gl");
+	if (!err && (no_gl || no_xml))
+		err = env_default(env, "HWLOC_PLUGINS_BLACKLIST", unused);
+	return err;
+}
+
 static int launch_app(const struct launcher *launcher, struct start *start, const struct app *app)
 {
 	struct env env;
@@ -284,12 +308,8 @@ static int launch_app(const struct launcher *launcher, struct start *start, cons
 		err = env_set_malloc_tunables(&env, launcher->opt->far.threshold);
 	if (!err)
 		err = mpi_env(launcher->mpi, &env);
-	/* ranks parse the topology as XML, and libxml2 leaves floating-point exceptions set */
-	if (!err && launcher->mpi->pmix)
-		err = env_default(&env, "HWLOC_LIBXML", "0");
-	/* hwloc in ranks would connect to an X server, which may be any user's process */
 	if (!err && launcher->opt->mpi != MPI_NONE)
-		err = env_default(&env, "HWLOC_COMPONENTS", "-gl");
+		err = set_hwloc(launcher, &env);
 	if (!err && needs_no_pager(launcher, start))
 		err = env_set_pagers(&env, app);
 	if (err) {
@@ -321,6 +341,8 @@ void launch(const struct launcher *launcher)
 		job_end(launcher->job, STATUS_FAILED);
 		return;
 	}
+	if (launcher->opt->tasks > FEW)
+		inherited_mark();
 	progress_begin();
 	for (i = 0; i < launcher->opt->nr_apps; i++)
 		if (launch_app(launcher, &start, &launcher->opt->apps[i]))

@@ -9,6 +9,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -262,6 +263,7 @@ static void hang_first(struct __test_metadata *_metadata, unsigned int more)
 	u.ready = 1;
 	ASSERT_EQ(user_workers_begin(&u, no_worker, serve_or_hang), 0);
 	ASSERT_EQ(user_workers_wait(&u), 0);
+	ASSERT_EQ(user_workers_ready(&u), 0);
 	u.nr_helpers_live += more;
 	for (i = 0; i < more; i++) {
 		ASSERT_EQ(pthread_create(&helpers[i], NULL, serve_or_hang, NULL), 0);
@@ -288,6 +290,38 @@ TEST(hung_call_keeps_none_from_a_new_helper)
 TEST(hung_call_keeps_none_from_idle_helpers)
 {
 	hang_first(_metadata, 3);
+}
+
+/*
+ * The first task's start reports that there are no workers: pvas_space_create() has not waited for
+ * them. Nor are there any later, when the space is still there.
+ */
+TEST(no_worker_can_start)
+{
+	struct rlimit limit, none;
+
+	if (getuid())
+		SKIP(return, "needs another user id");
+	begin();
+	pthread_mutex_init(&u.lock, NULL);
+	user_init_condition(&u.changed);
+	u.wake = -1;
+	ASSERT_EQ(user_proc_begin(), 0);
+	ASSERT_EQ(user_workers_begin(&u, no_worker, serve_or_hang), 0);
+	/* One that nobody else has, because the limit is of all processes of a user */
+	ASSERT_EQ(setresuid(0x40000000 + getpid(), 0x40000000 + getpid(), 0), 0);
+	ASSERT_EQ(getrlimit(RLIMIT_NPROC, &limit), 0);
+	none = (struct rlimit){ 1, limit.rlim_max };
+	ASSERT_EQ(setrlimit(RLIMIT_NPROC, &none), 0);
+	pthread_mutex_lock(&u.lock);
+	u.ready = 1;
+	pthread_cond_broadcast(&u.changed);
+	pthread_mutex_unlock(&u.lock);
+	EXPECT_EQ(user_workers_ready(&u), -EAGAIN);
+	ASSERT_EQ(setrlimit(RLIMIT_NPROC, &limit), 0);
+	usleep(50000);
+	EXPECT_EQ(u.nr_workers + u.nr_helpers, 0);
+	EXPECT_EQ(user_workers_join(&u), 0);
 }
 
 #define STRANGERS	1	/* user_request.nr of these */

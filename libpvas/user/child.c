@@ -94,22 +94,56 @@ static int confirm_rights(const struct user_start *s, int saw_launcher)
 
 /* ---- as execve would have left it ---- */
 
-/* Returns whether it was open. */
-static int close_one(int fd, int keep)
+/**
+ * struct run - numbers to be closed by one call: a task's launcher has some for each of its peers
+ * @keep:	not this one
+ * @from:	the first
+ * @to:		the last; below @from: there are none
+ */
+struct run {
+	int keep;
+	int from;
+	int to;
+};
+
+static void close_run(struct run *run)
+{
+	int fd;
+
+	/* Sandboxes may not know it. */
+	if (run->to >= run->from && pvas_raw3(__NR_close_range, run->from, run->to, 0))
+		for (fd = run->from; fd <= run->to; fd++)
+			pvas_raw1(__NR_close, fd);
+	run->to = run->from - 1;
+}
+
+static void add_to_run(struct run *run, int fd)
+{
+	if (run->to < run->from || fd != run->to + 1) {
+		close_run(run);
+		run->from = fd;
+	}
+	run->to = fd;
+}
+
+/* If it is close-on-exec, it is closed with the run. Returns whether it is open. */
+static int close_one(int fd, struct run *run)
 {
 	long flags = pvas_raw2(__NR_fcntl, fd, F_GETFD);
 
-	if (flags > 0 && (flags & FD_CLOEXEC) && fd != keep)
-		pvas_raw1(__NR_close, fd);
+	if (flags > 0 && (flags & FD_CLOEXEC) && fd != run->keep)
+		add_to_run(run, fd);
 	return flags >= 0;
 }
 
 static void close_by_number(int keep, uint64_t end)
 {
+	struct run run = { .keep = keep, .to = -1 };
 	int fd;
 
 	for (fd = 0; fd < NUMBERS_MAX && (uint64_t)fd < end; fd++)
-		close_one(fd, keep);
+		close_one(fd, &run);
+	close_run(&run);
 }
 
 /*
@@ -118,16 +152,21 @@ static void close_by_number(int keep, uint64_t end)
  */
 static int close_lowest(const int *high, int keep, int64_t open)
 {
+	struct run run = { .keep = keep, .to = -1 };
 	int fd, missed = 0;
 	unsigned int i;
 
 	for (fd = 0; open > 0 && missed < NUMBERS_MISSED; fd++) {
-		missed = close_one(fd, keep) ? 0 : missed + 1;
+		missed = close_one(fd, &run) ? 0 : missed + 1;
 		open -= !missed;
+		/* Those that are not open, as the peers' pidfds no longer are, need no break. */
+		if (missed && run.to >= run.from && run.to == fd - 1)
+			run.to = fd;
 	}
 	for (i = 0; open > 0 && i < USER_HIGH; i++)
 		if (high[i] >= fd)
-			open -= close_one(high[i], keep);
+			open -= close_one(high[i], &run);
+	close_run(&run);
 	return open > 0 ? fd : -1;
 }
 
@@ -215,6 +254,7 @@ static void close_pidfds(const struct user_space *u, const struct user_part *sel
 static void close_listed(int dir, int *high, int keep, int from)
 {
 	char buf[4096] __attribute__((aligned(8)));
+	struct run run = { .keep = keep, .to = -1 };
 	unsigned int found = 0;
 	long n, at;
 
@@ -225,10 +265,11 @@ static void close_listed(int dir, int *high, int keep, int from)
 			const char *name = ((struct dirent64 *)(buf + at))->name;
 			int fd = user_child_number_of(name);
 
-			if (*name != '.' && close_one(fd, keep) && high && found < USER_HIGH)
+			if (*name != '.' && close_one(fd, &run) && high && found < USER_HIGH)
 				high[found++] = fd;
 		}
 	}
+	close_run(&run);
 	/* No number may be there twice: each is counted. */
 	for (; high && found < USER_HIGH; found++)
 		high[found] = -1;

@@ -57,13 +57,28 @@ static int is_needed(const struct user_space *u, int fd)
 	return fd == u->listener || fd == u->wake || fd == user_proc_fd();
 }
 
+/* How many descriptors this thread has. Before Linux 6.2 that is not known: @most */
+static int64_t count_open(int most)
+{
+	struct stat st;
+
+	if (fstatat(user_proc_fd(), "thread-self/fd", &st, 0) || !st.st_size)
+		return most;
+	return st.st_size;
+}
+
 static int try_numbers(const struct user_space *u, struct user_files *f, int end)
 {
+	int64_t open = count_open(end);
 	int fd, err = 0;
 
-	for (fd = 0; fd < end && !err; fd++)
-		if (!is_needed(u, fd) && pvas_raw2(__NR_fcntl, fd, F_GETFD) >= 0)
+	for (fd = 0; fd < end && open > 0 && !err; fd++) {
+		if (pvas_raw2(__NR_fcntl, fd, F_GETFD) < 0)
+			continue;
+		open--;
+		if (!is_needed(u, fd))
 			err = note(f, fd);
+	}
 	return err;
 }
 
@@ -117,16 +132,21 @@ static unsigned int end_of_numbers(const struct user_space *u)
  * Unlike unshare(2), containers permit it; some forbid it, and then there are no copies. Nor
  * with far memory: workers call the pager, whose descriptors are the launcher's.
  */
-int user_files_unshare(const struct user_space *u, struct user_files *f)
+void user_files_unshare(const struct user_space *u, struct user_files *f)
+{
+	f->fds = f->few;
+	f->count = 0;
+	f->are_copies = !u->far && !pvas_raw3(__NR_close_range, end_of_numbers(u), ~0U,
+					      CLOSE_RANGE_UNSHARE);
+}
+
+int user_files_list(const struct user_space *u, struct user_files *f)
 {
 	unsigned int end = end_of_numbers(u);
 	int err;
 
-	f->fds = f->few;
-	f->count = 0;
-	if (u->far || pvas_raw3(__NR_close_range, end, ~0U, CLOSE_RANGE_UNSHARE))
+	if (!f->are_copies)
 		return 0;
-	f->are_copies = 1;
 	err = end <= NUMBERS_TRIED ? try_numbers(u, f, (int)end) : list(u, f);
 	if (err)
 		user_files_free(f);

@@ -144,7 +144,7 @@ static void *close_files(void *arg)
 	return u->helper_main(u);
 }
 
-/* One worker and one helper do for a start, and pvas_space_create() waits for them. */
+/* One worker and one helper do for a start, and the first pvas_task_spawn() waits for them. */
 static int add_first(struct user_space *u)
 {
 	int err;
@@ -204,6 +204,15 @@ static int wait_for_supervisor(struct user_space *u)
 	return err;
 }
 
+/* The application may close its descriptors of the space now. */
+static void set_apart(struct user_space *u)
+{
+	pthread_mutex_lock(&u->pool_lock);
+	u->pool_apart = 1;
+	pthread_cond_broadcast(&u->pool_changed);
+	pthread_mutex_unlock(&u->pool_lock);
+}
+
 /* The workers share the descriptor table of this thread, which creates them: see files.c. */
 static void *pool_main(void *arg)
 {
@@ -212,8 +221,11 @@ static void *pool_main(void *arg)
 
 	prctl(PR_SET_NAME, "pvas-pool");
 	err = wait_for_supervisor(u);
-	if (!err)
-		err = user_files_unshare(u, &u->files);
+	if (!err) {
+		user_files_unshare(u, &u->files);
+		set_apart(u);
+		err = user_files_list(u, &u->files);
+	}
 	if (!err)
 		user_files_close_first(u, &u->files);
 	pthread_mutex_lock(&u->pool_lock);
@@ -224,7 +236,7 @@ static void *pool_main(void *arg)
 		add_others(u);
 	while (!u->pool_stop) {
 		wake_if_asked(u);
-		if (all_busy(u) || helpers_stuck(u))
+		if (!u->pool_err && (all_busy(u) || helpers_stuck(u)))
 			grow_if_stuck(u);
 		else
 			pthread_cond_wait(&u->pool_changed, &u->pool_lock);
@@ -278,11 +290,20 @@ int user_workers_begin(struct user_space *u, void *(*worker)(void *), void *(*he
 	return -err;
 }
 
-/*
- * Workers exist when this returns. It waits at most a second for the copies of descriptors to
- * be closed.
- */
 int user_workers_wait(struct user_space *u)
+{
+	int err;
+
+	pthread_mutex_lock(&u->pool_lock);
+	while (!u->pool_apart && !u->pool_ready)
+		pthread_cond_wait(&u->pool_changed, &u->pool_lock);
+	err = u->pool_err;
+	pthread_mutex_unlock(&u->pool_lock);
+	return err;
+}
+
+/* It waits at most a second, once, for the copies of descriptors to be closed. */
+int user_workers_ready(struct user_space *u)
 {
 	struct timespec until;
 	int err;
@@ -292,9 +313,10 @@ int user_workers_wait(struct user_space *u)
 	while (!u->pool_ready)
 		pthread_cond_wait(&u->pool_changed, &u->pool_lock);
 	err = u->pool_err;
-	while (!err && !u->files_closed &&
+	while (!err && !u->files_closed && !u->files_waited &&
 	       !pthread_cond_timedwait(&u->pool_changed, &u->pool_lock, &until))
 		;
+	u->files_waited = 1;
 	pthread_mutex_unlock(&u->pool_lock);
 	return err;
 }

@@ -278,9 +278,10 @@ static int begin_threads(struct user_space *u)
 
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
-	err = user_workers_begin(u, user_worker_main, user_helper_main);
+	/* Its filter takes longest. */
+	err = user_supervisor_begin(u);
 	if (!err)
-		err = user_supervisor_begin(u);
+		err = user_workers_begin(u, user_worker_main, user_helper_main);
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	return err;
 }

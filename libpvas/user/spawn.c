@@ -10,6 +10,7 @@
 #include <linux/futex.h>
 #include <pthread.h>
 #include <signal.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -297,6 +298,11 @@ int user_spawn(struct pvas_spawn_call *call)
 	if (err) {
 		set_free(u, p);
 		return err;
+	}
+	err = user_workers_ready(u);
+	if (err) {
+		kill_unwatched(u, p);
+		return pvas_fail(err, "user backend: can't start threads: %s", strerror(-err));
 	}
 	err = set_running(u, p);
 	if (err) {

@@ -353,7 +353,7 @@ int user_supervisor_begin(struct user_space *u)
 	if (!err)
 		err = -pthread_create(&u->supervisor, NULL, supervisor_main, u);
 	if (err)
-		set_ready(u, err);	/* the pool waits for it */
+		set_ready(u, err);
 	u->has_supervisor = !err;
 	return err;
 }

@@ -153,8 +153,10 @@ struct user_map {
  * @abandoned:	no further request is handled; a busy worker ends when it becomes idle
  * @files:	the copies of descriptors that workers don't need
  * @files_closed: the first helper has closed them
+ * @files_waited: a start has waited for that
  * @has_pool:	@pool was created, and is not joined yet
  * @pool_live:	@pool has not ended
+ * @pool_apart:	@pool has a table of descriptors of its own, if it can have one
  * @pool_ready:	@pool has started
  * @pool_stop:	@pool has to end
  * @pool_wakes:	@pool has to wake the supervisor
@@ -230,8 +232,10 @@ struct user_space {
 	int abandoned;
 	struct user_files files;
 	int files_closed;
+	int files_waited;
 	int has_pool;
 	int pool_live;
+	int pool_apart;
 	int pool_ready;
 	int pool_stop;
 	int pool_wakes;

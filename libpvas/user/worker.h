@@ -309,7 +309,10 @@ int64_t user_sandbox_check(const struct user_request *r, pid_t memory);
 /* ---- files.c ---- */
 
 /* In the pool's thread: give it a descriptor table of its own, a copy. */
-int user_files_unshare(const struct user_space *u, struct user_files *f);
+void user_files_unshare(const struct user_space *u, struct user_files *f);
+
+/* Which of the copies do workers not need? 0 or -errno */
+int user_files_list(const struct user_space *u, struct user_files *f);
 
 /* Close the copies that workers don't need: first those of which none can hang, then the others. */
 void user_files_close_first(const struct user_space *u, struct user_files *f);
@@ -353,11 +356,14 @@ void user_queue_free(struct user_space *u);
 void user_init_condition(pthread_cond_t *cond);
 
 /*
- * Before the supervisor starts, and when it has: 0 or -errno. @worker and @helper are the functions
- * of the threads.
+ * When the supervisor starts, and when it has installed the filter: 0 or -errno. @worker and
+ * @helper are the functions of the threads.
  */
 int user_workers_begin(struct user_space *u, void *(*worker)(void *), void *(*helper)(void *));
 int user_workers_wait(struct user_space *u);
+
+/* When the first workers exist: 0; or -errno, and there are none. */
+int user_workers_ready(struct user_space *u);
 
 /* If the supervisor has failed to start: there are no workers. */
 void user_workers_cancel(struct user_space *u);

@@ -214,8 +214,12 @@ static void clean_environment(void)
 	drop_transport_settings();
 	setenv("PMIX_MCA_ptl_base_max_msg_size", MESSAGE_MIB, 1);
 	setenv("PMIX_MCA_gds", "hash", 1);
-	/* hwloc would connect to X servers and load drivers to find displays and accelerators */
+	/*
+	 * hwloc would connect to X servers and load drivers to find displays and accelerators. With
+	 * the user backend what it loads, even unused, would be in the space.
+	 */
 	setenv("HWLOC_COMPONENTS", "-gl,-opencl,-cuda,-nvml,-rsmi,-levelzero", 0);
+	setenv("HWLOC_PLUGINS_PATH", "/dev/null", 0);
 }
 
 static pmix_status_t open_server(const struct pmix_job *job)

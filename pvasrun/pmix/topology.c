@@ -4,28 +4,10 @@
 
 #include <hwloc.h>
 #include <hwloc/export.h>
-#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "locality.h"
-
-#define PLUGINS_PATH "HWLOC_PLUGINS_PATH"
-
-/*
- * hwloc's plugins, loaded by the first hwloc_topology_init(), detect graphics cards and
- * the like. Their libraries take longer to load than everything else here, and with the
- * user backend would stay in the space.
- */
-static int init_without_plugins(hwloc_topology_t *topology)
-{
-	bool ours = !getenv(PLUGINS_PATH) && !setenv(PLUGINS_PATH, "/dev/null", 1);
-	int ret = hwloc_topology_init(topology);
-
-	if (ours)
-		unsetenv(PLUGINS_PATH);
-	return ret;
-}
 
 static char *describe_machine(hwloc_topology_t topology)
 {
@@ -58,7 +40,7 @@ void pmix_topology_read(struct pmix_topology *t, const struct pmix_job *job)
 	hwloc_topology_t topology;
 
 	*t = (struct pmix_topology){ 0 };
-	if (init_without_plugins(&topology))
+	if (hwloc_topology_init(&topology))
 		return;
 	if (!hwloc_topology_load(topology)) {
 		t->xml = describe_machine(topology);

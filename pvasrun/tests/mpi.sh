@@ -58,6 +58,15 @@ test_printed_before_abort()
 fpe_of() { good "$1" fpe 2; }
 test_fpe() { each fpe_of; }
 
+# Neither the server nor the ranks load libraries for what hwloc is told to leave out.
+test_loads_little()
+{
+	LD_DEBUG=files run -n 1 "$openmpi" ring
+	status_is 0
+	check "loaded" eval '! grep -E "calling init: .*/(libX11|libxml2)\.so" "$T/err"'
+	check "libraries of the server's" [ "$(grep -cE 'calling init: .*/libOpenCL\.so' "$T/err")" -le 1 ]
+}
+
 alltoall_of() { good "$1" alltoall 3; }
 test_alltoall() { each alltoall_of; }
 

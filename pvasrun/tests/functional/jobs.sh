@@ -429,3 +429,12 @@ test_stopped_are_ended()
 		check "$signal: TERM waits" [ $SECONDS -le 4 ]
 	done
 }
+
+# A process of the library's own, which reads a fork child's memory, is waited for: pid 1 may not.
+test_no_reader_left()
+{
+	perl -e 'syscall 157, 36, 1, 0, 0, 0; system @ARGV; exit(waitpid(-1, 0x40000000) != -1)' \
+		$PVASRUN -q -n 1 perl -e 'exit print(readlink("/proc/self/exe"), "\n") != 1 if !fork; wait' >out 2>err
+	status=$?
+	status_is 0; out_is "$(readlink -f "$(command -v perl)")"
+}

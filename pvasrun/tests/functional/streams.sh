@@ -410,6 +410,11 @@ test_descriptors()
 	out_is "$own"$'\nsocket:'
 	pvasrun --no-pty --mpi none --stdin all --tag-output -n 9 true : -n 1 ls /proc/self/fd </dev/null
 	check "no other descriptor" [ "$(cut -d' ' -f2 out)" = "$own" ]
+	# of which one has the number that a peer's would have, and one a higher one
+	exec 40</dev/null 300</dev/null
+	pvasrun --mpi none --pty always -n 30 true : -n 1 ls -1 /proc/self/fd </dev/null
+	exec 40<&- 300<&-
+	check "numbers between" [ "$(sort -n out)" = "$(printf '%s\n' $own 40 300 | sort -n)" ]
 	pvasrun -n 1 grep -E '^Sig(Blk|Ign)' /proc/self/status
 	out_is $'SigBlk:\t0000000000000000\nSigIgn:\t0000000000000000'
 	(exec $PVASRUN -n 1 true >&- 2>&- <&-); status=$?
