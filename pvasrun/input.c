@@ -75,10 +75,10 @@ int input_open(struct input *input, struct loop *loop, unsigned int tasks)
 	int err;
 
 	*input = (struct input){ .loop = loop };
+	inlet_open(&input->inlet, STDIN_FILENO);
 	err = feeder_begin(&input->feeder, tasks);
 	if (err)
 		return err;
-	inlet_open(&input->inlet, STDIN_FILENO);
 	input->event.fd = inlet_watched(&input->inlet);
 	input->event.ready = stdin_ready;
 	input->feeding.input = input;

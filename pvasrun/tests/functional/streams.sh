@@ -255,6 +255,27 @@ held()
 	kill -KILL $(cat hung/holds) 2>tmp
 }
 
+# No process is left for the children that read and write: an error, and nothing else ends.
+test_no_process_for_streams()
+{
+	local how
+
+	[ "$(id -u)" = 0 ] && [ -n "$plain" ] || return
+	cp "$PVASRUN" "$T/pvasrun-copy" && chmod 755 "$T/pvasrun-copy"
+	for how in '--no-pty --stdin all' --tag-output; do
+		# Threads count, and pvasrun sees only processes beforehand.
+		# shellcheck disable=SC2086 # two words
+		setpriv --reuid 65533 --clear-groups setsid -w prlimit --nproc=20:20 python3 -c '
+import subprocess, sys, threading
+end = threading.Event()
+for i in range(18):
+	threading.Thread(target=end.wait).start()
+print("status", subprocess.call(sys.argv[1:], stdin=subprocess.DEVNULL))
+end.set()' "$T/pvasrun-copy" $how -n 2 true >out 2>err
+		out_is 'status 1'; one_line 'cannot prepare the job: Resource temporarily unavailable.*'
+	done
+}
+
 # A program of another user's, which a task has started, holds its end of a pipe or a terminal
 # within a call that never ends: so would every call at the other end, even its close.
 test_held_streams()
