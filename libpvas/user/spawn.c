@@ -73,7 +73,7 @@ static int reserve(struct user_space *u, unsigned int index)
 		__atomic_add_fetch(&u->changes, 1, __ATOMIC_SEQ_CST);
 		user_exec_forget(u, p);
 		user_fork_begin(p);
-		p->armed = p->handed = p->unfit = p->parks = p->nr_parked = p->opens = 0;
+		p->armed = p->handed = p->unfit = p->parks = p->nr_parked = 0;
 		p->base = (uint64_t)i << u->space->shift;
 		p->end = p->base + (1UL << u->space->shift);
 		user_far_begin_part(u, p);
