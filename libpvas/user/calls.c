@@ -72,9 +72,10 @@ void user_call_unlock(struct user_request *r)
 /* The same, to map memory: not in the middle of a peer's fork. */
 static int lock_to_map(struct user_request *r)
 {
-	int err;
+	int err = user_map_begin(r->u, r->part, r);
 
-	user_map_begin(r->u, r->part);
+	if (err)
+		return err;
 	err = user_call_lock(r);
 	if (err)
 		user_map_end(r->u);

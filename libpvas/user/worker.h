@@ -209,10 +209,10 @@ int64_t user_on_perf_event_open(struct user_request *r);
 /* ---- fork.c ---- */
 
 /*
- * Thread @tid, which runs code of @p, is about to fork, and @waits for its child: waits until it
- * may.
+ * The caller is about to fork, and @waits for its child: waits until it may. -ESRCH: it is dead, or
+ * the space ends.
  */
-void user_fork_prepare(struct user_space *u, struct user_part *p, pid_t tid, int waits);
+int user_fork_prepare(const struct user_request *r, int waits);
 
 /* Under fork_lock: forgets those of @p that are complete. Returns how many are left. */
 unsigned int user_fork_count(struct user_space *u, struct user_part *p);
@@ -237,8 +237,8 @@ void user_fork_exempt(struct user_space *u, struct user_part *p);
 void user_fork_check_file(struct user_space *u, struct user_part *p, int fd);
 int user_fork_check_segment(struct user_space *u, struct user_part *p, int id, uint64_t at);
 
-/* For a partition that has just been reserved. */
-void user_fork_begin(struct user_part *p);
+/* For a partition that has just been reserved, without user_space.lock: this can take long. */
+void user_fork_begin(struct user_space *u, struct user_part *p);
 
 /* The task has ended. */
 void user_fork_forget(struct user_space *u, struct user_part *p);
