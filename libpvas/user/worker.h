@@ -181,10 +181,11 @@ int64_t user_on_sigaltstack(struct user_request *r);
 
 /* ---- rights.c ---- */
 
-/* Would this call of a task, with arguments in @memory, leave the task its rights? */
-int user_rights_kept(int nr, const uint64_t *args, pid_t memory);
+/* Calls of a task that would perhaps not leave it its rights; the latter return the old id. */
+int64_t user_on_rights(struct user_request *r);
+int64_t user_on_setfsid(struct user_request *r);
 
-/* The same of a clone that shares the mm. */
+/* Would a clone that shares the mm leave them? */
 int user_rights_kept_by_clone(uint64_t flags);
 
 /* Has this prctl() a value that the kernel refuses? */
