@@ -151,6 +151,18 @@ TEST_F(hung, who_names_a_link_in_it_waits_alone)
 	reader_waits(_metadata, self, "name");
 }
 
+/* Of a task one thread waits, and not the others. */
+TEST_F(hung, who_maps_its_pages_anew_waits_alone)
+{
+	pid_t pid;
+
+	ASSERT_GT(start(self->s, "remap", self->server.file, &pid), 0);
+	alarm(40);
+	EXPECT_EQ(end_of(pid), 0);
+	others_go_on(_metadata, self->s);
+	destroy(_metadata, self->s);
+}
+
 /* A worker keeps its partition: whoever begins to wait for that at once is woken. */
 static int kill_in_worker(struct __test_metadata *_metadata, FIXTURE_DATA(hung) *self)
 {

@@ -30,6 +30,27 @@ static int map_file(const char *path, int flags)
 	return mmap(NULL, PAGE, PROT_READ, MAP_PRIVATE | flags, fd, 0) == MAP_FAILED;
 }
 
+static void *remap(void *at)
+{
+	return (void *)syscall(SYS_remap_file_pages, at, PAGE, 0, 1, 0);
+}
+
+/* A thread of it waits; another one maps on, which would wait for ever if that had a lock. */
+static int map_beside_remap(const char *path)
+{
+	void *at = mmap(NULL, 2 * PAGE, PROT_READ, MAP_SHARED, open(path, O_RDWR), 0), *p;
+	pthread_t t;
+	int i;
+
+	CHECK(at != MAP_FAILED && pthread_create(&t, NULL, remap, at) == 0);
+	for (i = 0; i < 300; i++) {
+		p = mmap(NULL, PAGE, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		CHECK(p != MAP_FAILED && munmap(p, PAGE) == 0);
+		usleep(1000);
+	}
+	return pthread_tryjoin_np(t, NULL) == 0;
+}
+
 /* A worker reads the name. */
 static int name_in(const char *path)
 {
@@ -104,6 +125,8 @@ int main(int argc, char **argv)
 		return map_file(argv[2], MAP_LOCKED);
 	if (!strcmp(what, "map"))
 		return map_file(argv[2], 0);
+	if (!strcmp(what, "remap"))
+		return map_beside_remap(argv[2]);
 	if (!strcmp(what, "name"))
 		return name_in(argv[2]);
 	if (!strcmp(what, "children-pass"))

@@ -30,11 +30,6 @@ static int64_t continue_call(struct user_request *r)
 	return 0;
 }
 
-static int64_t continue_if(struct user_request *r, int permitted)
-{
-	return permitted ? continue_call(r) : -EPERM;
-}
-
 /* A process or thread with the caller's memory: for a task this one, whose id can't be reused. */
 static pid_t memory_pid(const struct user_request *r)
 {
@@ -72,9 +67,10 @@ void user_call_unlock(struct user_request *r)
 /* The same, to map memory: not in the middle of a peer's fork. */
 static int lock_to_map(struct user_request *r)
 {
-	int err;
+	int err = user_map_begin(r->u, r->part, r);
 
-	user_map_begin(r->u, r->part);
+	if (err)
+		return err;
 	err = user_call_lock(r);
 	if (err)
 		user_map_end(r->u);
@@ -123,6 +119,20 @@ static int64_t unmark_for(struct user_request *r)
 		return ret;
 	ret = pvas_raw6(r->nr, r->args[0], r->args[1], r->args[2], r->args[3], r->args[4], 0);
 	unlock_mapped(r);
+	return ret;
+}
+
+/* The kernel would read all pages in the call, so under the lock. */
+static int64_t on_remap_file_pages(struct user_request *r)
+{
+	int wait = !(r->args[4] & MAP_NONBLOCK);
+	int64_t ret;
+
+	r->args[4] |= MAP_NONBLOCK;
+	ret = unmark_for(r);
+	if (wait && !ret)
+		pvas_raw3(__NR_madvise, PAGE_DOWN(r->args[0]), PAGE_DOWN(r->args[1]),
+			  MADV_POPULATE_READ);
 	return ret;
 }
 
@@ -307,18 +317,6 @@ static int64_t on_execve(struct user_request *r)
 	return stays ? STAY_RESTART : continue_call(r);
 }
 
-static int64_t on_rights(struct user_request *r)
-{
-	return continue_if(r, user_rights_kept(r->nr, r->args, memory_pid(r)));
-}
-
-/* They return the old id, and no error. */
-static int64_t on_setfsid(struct user_request *r)
-{
-	return user_rights_kept(r->nr, r->args, memory_pid(r)) ? continue_call(r)
-							       : pvas_raw1(r->nr, -1);
-}
-
 static int64_t on_prctl(struct user_request *r)
 {
 	const uint64_t *a = r->args;
@@ -398,7 +396,7 @@ static const struct call calls[] = {
 	{ __NR_sigaltstack, user_on_sigaltstack },
 	{ __NR_mremap, on_mremap },
 	{ __NR_madvise, on_madvise },
-	{ __NR_remap_file_pages, unmark_for },
+	{ __NR_remap_file_pages, on_remap_file_pages },
 	{ __NR_shmat, on_shmat },
 	{ __NR_shmdt, on_shmdt },
 	{ __NR_execve, on_execve },
@@ -408,17 +406,17 @@ static const struct call calls[] = {
 	{ __NR_clone, user_on_clone },
 	{ __NR_clone3, user_on_clone3 },
 	{ __NR_perf_event_open, user_on_perf_event_open },
-	{ __NR_setuid, on_rights },
-	{ __NR_setgid, on_rights },
-	{ __NR_setreuid, on_rights },
-	{ __NR_setregid, on_rights },
-	{ __NR_setresuid, on_rights },
-	{ __NR_setresgid, on_rights },
-	{ __NR_setfsuid, on_setfsid },
-	{ __NR_setfsgid, on_setfsid },
-	{ __NR_unshare, on_rights },
-	{ __NR_setns, on_rights },
-	{ __NR_capset, on_rights },
+	{ __NR_setuid, user_on_rights },
+	{ __NR_setgid, user_on_rights },
+	{ __NR_setreuid, user_on_rights },
+	{ __NR_setregid, user_on_rights },
+	{ __NR_setresuid, user_on_rights },
+	{ __NR_setresgid, user_on_rights },
+	{ __NR_setfsuid, user_on_setfsid },
+	{ __NR_setfsgid, user_on_setfsid },
+	{ __NR_unshare, user_on_rights },
+	{ __NR_setns, user_on_rights },
+	{ __NR_capset, user_on_rights },
 	{ __NR_prctl, on_prctl },
 	{ NR_LANDLOCK_RESTRICT_SELF, refuse },
 	{ NR_LSM_SET_SELF_ATTR, refuse },

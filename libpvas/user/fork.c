@@ -252,18 +252,24 @@ static void expect_fork(struct user_space *u, struct user_part *p, pid_t tid,
 }
 
 /* The caller can run code of a peer, @p. */
-void user_fork_prepare(struct user_space *u, struct user_part *p, pid_t tid, int waits)
+int user_fork_prepare(const struct user_request *r, int waits)
 {
-	struct user_part *own = is_thread_of(p->pid, tid) ? p : user_part_of_process(u, tid);
+	struct user_space *u = r->u;
+	struct user_part *p = r->part;
+	struct user_part *own = is_thread_of(p->pid, r->tid) ? p : user_part_of_process(u, r->tid);
+	int err;
 
 	pthread_mutex_lock(&u->fork_lock);
-	user_turn_begin(u, p);
-	expect_fork(u, p, tid, own, waits);
-	if (own && own != p)
-		expect_fork(u, own, tid, own, waits);
-	mark_others(u);
+	err = user_turn_begin(u, p, r);
+	if (!err) {
+		expect_fork(u, p, r->tid, own, waits);
+		if (own && own != p)
+			expect_fork(u, own, r->tid, own, waits);
+		mark_others(u);
+	}
 	user_turn_end(u);
 	pthread_mutex_unlock(&u->fork_lock);
+	return err;
 }
 
 void user_fork_mark_all(struct user_space *u)
@@ -276,7 +282,7 @@ void user_fork_mark_all(struct user_space *u)
 void user_fork_of_launcher(struct user_space *u)
 {
 	pthread_mutex_lock(&u->fork_lock);
-	user_turn_begin(u, NULL);
+	user_turn_begin(u, NULL, NULL);
 	u->turns.launcher_since = now_ns();
 	mark_others(u);
 	pthread_mutex_unlock(&u->fork_lock);
@@ -350,8 +356,10 @@ int user_fork_check_segment(struct user_space *u, struct user_part *p, int id, u
 	return 0;
 }
 
-void user_fork_begin(struct user_part *p)
+void user_fork_begin(struct user_space *u, struct user_part *p)
 {
+	pthread_mutex_lock(&u->fork_lock);
 	p->marked = 1;
 	p->exempt = 0;
+	pthread_mutex_unlock(&u->fork_lock);
 }

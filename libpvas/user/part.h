@@ -88,7 +88,7 @@ struct user_stay;
  * @handed:	thread that has handed @stay over to the first one
  * @parks:	an execve() has other threads of the task wait: see stay_threads.c
  * @nr_parked:	so many do
- * @opens:	OPENS_*: it has them wait while it opens its program
+ * @opens_since: PARK_OPENS: when it began to open its program, in ms
  * @unfit:	its execs leave: another process can have its memory or handlers, its calls are
  *		dispatched to it, a stack for handlers is too small, or there are perf events that
  *		an execve() ends. Never cleared while the task lives
@@ -126,7 +126,7 @@ struct user_part {
 	pid_t handed;
 	int parks;
 	int nr_parked;
-	int opens;
+	int64_t opens_since;
 	int unfit;
 	int exec_polls;
 	int start;

@@ -144,11 +144,11 @@ void user_stay_catch(struct user_part *p);
 
 /* ---- stay_threads.c: in the task ---- */
 
-/* user_part.parks: others wait; they end; or one leaves by an execve() of the kernel's */
-enum { PARK_NOT, PARK_WAIT, PARK_END, PARK_LEAVES };
-
-/* user_part.opens: not; or it does; or the others have not waited for so long */
-enum { OPENS_NOT, OPENS_NOW, OPENS_LONG };
+/*
+ * user_part.parks: others wait; they do while the program is opened, for a time; they end; or one
+ * leaves by an execve() of the kernel's
+ */
+enum { PARK_NOT, PARK_WAIT, PARK_OPENS, PARK_END, PARK_LEAVES };
 
 /* In a worker: call all threads but @self to the handler. How many there are; or -errno */
 int user_stay_call_others(struct user_part *p, pid_t self);
@@ -156,6 +156,10 @@ int user_stay_call_others(struct user_part *p, pid_t self);
 /* Have all others wait in the handler. Returns 0 if that takes too long. */
 int user_stay_park_others(struct user_stay *e);
 void user_stay_release_others(struct user_part *p);
+
+/* The program is opened, while the others wait; and has been. Returns whether they still do. */
+void user_stay_opens(struct user_part *p);
+int user_stay_opened(struct user_part *p);
 
 /* In the handler of one of these: wait, if there is a reason. */
 void user_stay_park(struct user_part *p);

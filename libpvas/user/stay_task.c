@@ -157,17 +157,14 @@ int user_stay_needs_kernel(void)
 /* The others wait, or do again. */
 static int open_program(struct user_stay *e)
 {
-	struct user_part *p = e->part;
-	int opens = OPENS_NOW, err;
+	int err;
 
-	__atomic_store_n(&p->opens, OPENS_NOW, __ATOMIC_RELEASE);
+	user_stay_opens(e->part);
 	user_stay_admit_signals(e->mask);
 	err = user_program_open_at(&e->prog, e->dirfd, e->file, e->path);
 	user_stay_block_signals();
-	if (__atomic_compare_exchange_n(&p->opens, &opens, OPENS_NOT, 0, __ATOMIC_ACQ_REL,
-					__ATOMIC_RELAXED))
+	if (user_stay_opened(e->part))
 		return err;
-	__atomic_store_n(&p->opens, OPENS_NOT, __ATOMIC_RELEASE);
 	return err || user_stay_park_others(e) ? err : -EAGAIN;
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* User backend: forks and calls that map memory take turns: see turns.h. */
+#include <errno.h>
 #include <time.h>
 
 #include "clock.h"
@@ -77,32 +78,43 @@ static int must_wait(struct user_space *u, const struct user_turn *turn, int64_t
 	return is_behind(&u->turns, turn) || peer_forks(u, turn->part);
 }
 
-static void wait_for_turn(struct user_space *u, struct user_turn *turn)
+/* Nobody needs it any more. */
+static int is_given_up(struct user_space *u, const struct user_request *r)
+{
+	return r && (__atomic_load_n(&u->abandoned, __ATOMIC_RELAXED) || user_request_is_dead(r));
+}
+
+static int wait_for_turn(struct user_space *u, struct user_turn *turn,
+			 const struct user_request *r)
 {
 	struct timespec nap = { .tv_nsec = NAP_MIN_NS };
 	const int64_t begin = now_ns();
+	int given_up = 0;
 
 	enter(&u->turns, turn);
-	while (must_wait(u, turn, begin) && now_ns() - begin < LONGEST_WAIT_NS) {
+	while (!given_up && must_wait(u, turn, begin) && now_ns() - begin < LONGEST_WAIT_NS) {
 		pthread_mutex_unlock(&u->fork_lock);
 		nanosleep(&nap, NULL);
 		if (nap.tv_nsec < NAP_MAX_NS)
 			nap.tv_nsec *= 2;
+		given_up = is_given_up(u, r);
 		pthread_mutex_lock(&u->fork_lock);
 	}
 	leave(&u->turns, turn);
+	return given_up ? -ESRCH : 0;
 }
 
 /* ---- for others ---- */
 
-void user_turn_begin(struct user_space *u, const struct user_part *part)
+int user_turn_begin(struct user_space *u, const struct user_part *part,
+		    const struct user_request *r)
 {
 	struct user_turn turn = { .part = part, .is_fork = 1 };
 
 	__atomic_store_n(&u->turns.ever, 1, __ATOMIC_RELAXED);
 	/* From here on no mapping call begins without fork_lock. */
 	__atomic_add_fetch(&u->turns.forking, 1, __ATOMIC_SEQ_CST);
-	wait_for_turn(u, &turn);
+	return wait_for_turn(u, &turn, r);
 }
 
 void user_turn_end(struct user_space *u)
@@ -110,18 +122,22 @@ void user_turn_end(struct user_space *u)
 	__atomic_sub_fetch(&u->turns.forking, 1, __ATOMIC_SEQ_CST);
 }
 
-void user_map_begin(struct user_space *u, const struct user_part *part)
+int user_map_begin(struct user_space *u, const struct user_part *part,
+		   const struct user_request *r)
 {
 	struct user_turn turn = { .part = part };
+	int err;
 
 	__atomic_add_fetch(&u->turns.mapping, 1, __ATOMIC_SEQ_CST);
 	if (!__atomic_load_n(&u->turns.forking, __ATOMIC_SEQ_CST))
-		return;
+		return 0;
 	__atomic_sub_fetch(&u->turns.mapping, 1, __ATOMIC_SEQ_CST);
 	pthread_mutex_lock(&u->fork_lock);
-	wait_for_turn(u, &turn);
-	__atomic_add_fetch(&u->turns.mapping, 1, __ATOMIC_SEQ_CST);
+	err = wait_for_turn(u, &turn, r);
+	if (!err)
+		__atomic_add_fetch(&u->turns.mapping, 1, __ATOMIC_SEQ_CST);
 	pthread_mutex_unlock(&u->fork_lock);
+	return err;
 }
 
 void user_map_end(struct user_space *u)

@@ -19,6 +19,7 @@
 #define LONGEST_WAIT_NS		10000000000LL	/* whatever happens */
 
 struct user_part;
+struct user_request;
 struct user_space;
 
 /**
@@ -51,15 +52,21 @@ struct user_turns {
 	struct user_turn *first;
 };
 
-/* A call that maps in @part begins, and ends. The caller has no lock that a mapping call takes. */
-void user_map_begin(struct user_space *u, const struct user_part *part);
+/*
+ * A call that maps in @part begins, and ends. The caller has no lock that a mapping call takes.
+ * Returns -ESRCH, and nothing has begun, if the caller of the request @r is dead or the space ends
+ * before its turn has come; not without a request.
+ */
+int user_map_begin(struct user_space *u, const struct user_part *part,
+		   const struct user_request *r);
 void user_map_end(struct user_space *u);
 
 /*
- * Under fork_lock, which is dropped meanwhile: waits for the turn of a fork in @part. It lasts
- * until its thread is among @part's forks, or has forked.
+ * The same under fork_lock, which is dropped meanwhile: waits for the turn of a fork in @part. It
+ * lasts until its thread is among @part's forks, or has forked, or has no turn.
  */
-void user_turn_begin(struct user_space *u, const struct user_part *part);
+int user_turn_begin(struct user_space *u, const struct user_part *part,
+		    const struct user_request *r);
 void user_turn_end(struct user_space *u);
 
 #endif /* PVAS_USER_TURNS_H */

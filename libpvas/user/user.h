@@ -55,6 +55,7 @@
  *	supervisor.c	the thread that has the filter, clones tasks and sees them end
  *	spawn.c		starting a task: the launcher's side
  *	space.c		the space: where it lies, how it begins and ends
+ *	ops.c		the calls of the library
  */
 #ifndef PVAS_USER_H
 #define PVAS_USER_H
@@ -375,5 +376,15 @@ void user_launcher_release(struct user_space *u);
 
 /* Close listener, epoll and the other descriptors of the space. */
 void user_launcher_close(struct user_space *u);
+
+/* Around all that takes locks in a thread of the application's: its signal handlers may fork. */
+void user_launcher_enter(void);
+void user_launcher_leave(void);
+
+/* ---- space.c: as in struct pvas_backend_ops ---- */
+
+int user_create(struct pvas_space *s);
+void user_destroy(struct pvas_space *s);
+int user_tasks(const struct pvas_space *s, struct pvas_task_info *tasks, size_t room);
 
 #endif /* PVAS_USER_H */

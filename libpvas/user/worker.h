@@ -181,10 +181,11 @@ int64_t user_on_sigaltstack(struct user_request *r);
 
 /* ---- rights.c ---- */
 
-/* Would this call of a task, with arguments in @memory, leave the task its rights? */
-int user_rights_kept(int nr, const uint64_t *args, pid_t memory);
+/* Calls of a task that would perhaps not leave it its rights; the latter return the old id. */
+int64_t user_on_rights(struct user_request *r);
+int64_t user_on_setfsid(struct user_request *r);
 
-/* The same of a clone that shares the mm. */
+/* Would a clone that shares the mm leave them? */
 int user_rights_kept_by_clone(uint64_t flags);
 
 /* Has this prctl() a value that the kernel refuses? */
@@ -209,10 +210,10 @@ int64_t user_on_perf_event_open(struct user_request *r);
 /* ---- fork.c ---- */
 
 /*
- * Thread @tid, which runs code of @p, is about to fork, and @waits for its child: waits until it
- * may.
+ * The caller is about to fork, and @waits for its child: waits until it may. -ESRCH: it is dead, or
+ * the space ends.
  */
-void user_fork_prepare(struct user_space *u, struct user_part *p, pid_t tid, int waits);
+int user_fork_prepare(const struct user_request *r, int waits);
 
 /* Under fork_lock: forgets those of @p that are complete. Returns how many are left. */
 unsigned int user_fork_count(struct user_space *u, struct user_part *p);
@@ -237,8 +238,8 @@ void user_fork_exempt(struct user_space *u, struct user_part *p);
 void user_fork_check_file(struct user_space *u, struct user_part *p, int fd);
 int user_fork_check_segment(struct user_space *u, struct user_part *p, int id, uint64_t at);
 
-/* For a partition that has just been reserved. */
-void user_fork_begin(struct user_part *p);
+/* For a partition that has just been reserved, without user_space.lock: this can take long. */
+void user_fork_begin(struct user_space *u, struct user_part *p);
 
 /* The task has ended. */
 void user_fork_forget(struct user_space *u, struct user_part *p);
