@@ -131,8 +131,7 @@ static int64_t on_remap_file_pages(struct user_request *r)
 	r->args[4] |= MAP_NONBLOCK;
 	ret = unmark_for(r);
 	if (wait && !ret)
-		pvas_raw3(__NR_madvise, PAGE_DOWN(r->args[0]), PAGE_DOWN(r->args[1]),
-			  MADV_POPULATE_READ);
+		user_fill(r, PAGE_DOWN(r->args[0]), PAGE_DOWN(r->args[1]), MADV_POPULATE_READ);
 	return ret;
 }
 
@@ -145,30 +144,23 @@ static int64_t on_madvise(struct user_request *r)
 	return on_range(r, r->args[0], r->args[1]);
 }
 
-/* As mmap() does, ignore errors. The file may be slow: not under the partition's lock. */
-static void populate(const struct user_mmap *m, int64_t at)
-{
-	int writes = (m->prot & PROT_WRITE) && (m->flags & MAP_TYPE) == MAP_PRIVATE;
-	int how = writes ? MADV_POPULATE_WRITE : MADV_POPULATE_READ;
-
-	pvas_raw3(__NR_madvise, at, PAGE_UP(m->len), how);
-}
-
+/* The file may be slow: it is not filled under the partition's lock. */
 static int64_t map_for(struct user_request *r, struct user_mmap *m)
 {
-	int wait = (m->flags & (MAP_POPULATE | MAP_NONBLOCK)) == MAP_POPULATE;
+	const int how = user_fill_how(m);
 	int64_t ret = -ESRCH;
 
-	m->flags &= ~MAP_POPULATE;
 	if (!lock_to_map(r)) {
 		if (m->flags & (MAP_FIXED | MAP_FIXED_NOREPLACE))
 			ret = user_mmap_fixed(r->part, m);
 		else
 			ret = user_mmap(r->part, m);
+		if (how == USER_FILL_LOCKED && ret > 0)
+			ret = user_fill_reserve(m, ret);
 		unlock_mapped(r);
 	}
-	if (wait && ret > 0)
-		populate(m, ret);
+	if (how != USER_FILL_NOT && ret > 0)
+		user_fill(r, (uint64_t)ret, m->len, how);
 	return ret;
 }
 

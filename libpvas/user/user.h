@@ -31,6 +31,7 @@
  *	turns.c		forks and calls that map memory take turns
  *	heap.c		the heap of a partition: brk
  *	place.c		the memory of a partition: placement
+ *	fill.c		MAP_POPULATE, MAP_LOCKED: memory is filled with pages
  *	calls.c		system calls of tasks and of their fork children
  *	files.c		workers have a descriptor table of their own
  *	queue.c		requests of callers other than tasks' threads

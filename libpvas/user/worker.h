@@ -81,6 +81,9 @@ int user_request_valid(void);
 /* Has the caller of this one been killed? */
 int user_request_is_dead(const struct user_request *r);
 
+/* The same, or does the space end? Then nobody needs what is done for it. */
+int user_request_given_up(const struct user_request *r);
+
 /* Has no task ended since the request was made? Then its partition is still the caller's. */
 int user_request_current(const struct user_request *r);
 
@@ -279,6 +282,21 @@ int user_layout(struct user_part *p, const struct pvas_elf_image *image, uint64_
 
 /* Choose a place for the interpreter, too, below which mappings come. 0: the loader has to. */
 uint64_t user_place_interp(struct user_part *p, const struct pvas_elf_image *interp);
+
+/* ---- fill.c ---- */
+
+/* Besides MADV_POPULATE_* */
+#define USER_FILL_NOT		(-1)
+#define USER_FILL_LOCKED	(-2)
+
+/* How that mapping has to be filled. Takes the flags out: the kernel would do it under a lock. */
+int user_fill_how(struct user_mmap *m);
+
+/* Under user_part.lock: lock it, without pages. @at; or -errno, and it is unmapped. */
+int64_t user_fill_reserve(const struct user_mmap *m, int64_t at);
+
+/* Until the caller is dead. Can wait for a file server: without a lock. */
+void user_fill(const struct user_request *r, uint64_t at, uint64_t len, int how);
 
 /* ---- calls.c ---- */
 
