@@ -4,8 +4,10 @@
  * and what its tasks may store to. Needs neither module nor root.
  */
 #include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -385,6 +387,52 @@ TEST(forks_in_forks)
 	}
 	EXPECT_EQ(bad_children, 0);
 	EXPECT_EQ(pvas_task_list(s, NULL, 0), 1);
+	pvas_space_destroy(s);
+}
+
+/* ---- a fork of a thread with descriptors of its own, or with none left ---- */
+
+/* Does its child get none of the space? */
+static void *fork_in_thread(void *own)
+{
+	pid_t pid = own && unshare(CLONE_FILES) ? -1 : fork();
+
+	if (!pid)
+		_exit(count_open() != own_files);
+	return (void *)(long)end_of(pid);
+}
+
+static long status_of_fork(int own)
+{
+	pthread_t thread;
+	void *status;
+
+	if (pthread_create(&thread, NULL, fork_in_thread, own ? &thread : NULL))
+		return -1;
+	pthread_join(thread, &status);
+	return (long)status;
+}
+
+/* Where kcmp() is forbidden, a thread needs one to find out whether it has the supervisor's. */
+TEST(forks_without_a_descriptor)
+{
+	const struct pvas_create_attr user = {
+		.size = sizeof(user), .backend = PVAS_BACKEND_USER,
+	};
+	const struct rlimit limit = { 64, 64 };
+	struct pvas_space *s;
+
+	forbid((int[]){ SYS_kcmp }, 1, EPERM);
+	ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &limit), 0);
+	own_files = count_open();
+	ASSERT_EQ(pvas_space_create(&s, &user), 0) TH_LOG("%s", pvas_error_get());
+	start_sleeper(_metadata, s);
+	EXPECT_EQ(status_of_fork(0), 0);
+	EXPECT_EQ(status_of_fork(1), 0);
+	while (dup(0) >= 0)
+		own_files++;
+	EXPECT_EQ(status_of_fork(0), 0);
+	EXPECT_EQ(status_of_fork(1), 0);
 	pvas_space_destroy(s);
 }
 

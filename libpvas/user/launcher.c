@@ -28,7 +28,7 @@ static __thread int forks;		/* so many: a handler can fork while its thread does
 static __thread int forking;		/* it has the lock */
 static __thread pid_t forker;		/* the process that forks */
 static __thread struct user_space *forking_space;
-static __thread int forking_files;	/* the child gets the descriptors of the space, too */
+static __thread int forking_files;	/* what has their numbers are descriptors of the space */
 
 void user_launcher_enter(void)
 {
@@ -62,7 +62,8 @@ static void before_fork(void)
 	if (!u || u->owner != forker || !u->ready)
 		return;
 	user_fork_of_launcher(u);
-	forking_files = user_thread_has_files(u) == 1;
+	/* Not knowing that is no reason to leave them to the child. */
+	forking_files = user_file_marks_tell() || user_thread_has_files(u);
 	pthread_mutex_lock(&u->lock);
 	forking_space = u;
 }
