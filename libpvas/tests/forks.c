@@ -58,8 +58,10 @@ static pid_t start_as(pid_t number)
 static int prepare(struct user_part *p, pid_t tid)
 {
 	const struct user_request r = { .u = &u, .part = p, .tid = tid };
+	int err = user_fork_prepare(&r, 0);
 
-	return user_fork_prepare(&r, 0);
+	user_fork_answered(&r);
+	return err;
 }
 
 /* The peer forks: is our memory marked, so that its child gets none? */
@@ -202,6 +204,55 @@ TEST(peers_wait_for_a_fork)
 	end_of(other);
 	EXPECT_EQ(is_kept_from_peers_fork(), 1);
 	EXPECT_EQ(mine->nr_forks, 0);
+}
+
+static unsigned int count_forks(void)
+{
+	unsigned int n;
+
+	pthread_mutex_lock(&u.fork_lock);
+	n = user_fork_count(&u, mine);
+	pthread_mutex_unlock(&u.fork_lock);
+	return n;
+}
+
+/* Nor for one whose thread has no processor, although it may not have begun. */
+TEST(peers_of_a_thread_that_starves)
+{
+	struct user_fork *const f = mine->forks;
+	pthread_t thread;
+
+	ASSERT_EQ(begin(), 0);
+	prepare(mine, start_forker(&thread));
+	f->time = INT64_MAX;
+	f->since = now_ns();
+	EXPECT_EQ(count_forks(), 1);
+	EXPECT_EQ(f->early, 1);
+	f->since -= LONGEST_STARVED_NS;
+	EXPECT_EQ(count_forks(), 1);
+	EXPECT_EQ(f->early, 0);
+	end_forker(thread);
+}
+
+/* The time in which the launcher is stopped, before it has answered, does not count. */
+TEST(a_launcher_that_is_stopped)
+{
+	struct user_fork *const f = mine->forks;
+	struct user_request r = { .u = &u, .part = mine, .id = 7 };
+
+	ASSERT_EQ(begin(), 0);
+	r.tid = start_blocked();
+	EXPECT_EQ(user_fork_prepare(&r, 1), 0);
+	f->since = f->until = 0;
+	EXPECT_EQ(count_forks(), 1);
+	EXPECT_EQ(f->early, 1);
+	user_fork_answered(&r);
+	EXPECT_GE(now_ns(), f->since);
+	EXPECT_GT(f->until, now_ns());
+	f->since -= LONGEST_TURN_NS;
+	EXPECT_EQ(count_forks(), 0);
+	kill(r.tid, SIGKILL);
+	end_of(r.tid);
 }
 
 TEST(a_fork_waits_for_what_is_being_mapped)

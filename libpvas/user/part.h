@@ -58,8 +58,10 @@ struct user_page {
  * struct user_fork - a thread that is about to fork
  * @tid:	the thread
  * @process:	its process; 0: not a task's, so that its number can be another's unseen
- * @since:	when it began
- * @until:	then it counts as ended
+ * @id:		of the request that is the fork
+ * @answered:	it has been answered
+ * @since:	when that was, or it began
+ * @until:	then it counts as ended, if it was answered
  * @time:	its processor time when it began, in ns; -1: unknown
  * @waits:	it waits for its child (CLONE_VFORK)
  * @early:	when looked at last, it may not have begun to copy
@@ -67,6 +69,8 @@ struct user_page {
 struct user_fork {
 	pid_t tid;
 	pid_t process;
+	uint64_t id;
+	int answered;
 	int64_t since;
 	int64_t until;
 	int64_t time;

@@ -5,8 +5,8 @@
  * A fork copies what its peers have mapped since their memory was marked (fork.c). So, in the order
  * in which they begin, a fork waits for mapping calls of all tasks and for forks of its peers, and
  * a mapping call waits for forks of its peers. A fork counts for LONGEST_TURN_NS at most, or as
- * long as its thread has no processor; mapping calls, which can wait for a hung file server, for
- * LONGEST_MAPPING_NS, once for all forks.
+ * long as its thread has no processor, for LONGEST_STARVED_NS; mapping calls, which can wait for a
+ * hung file server, for LONGEST_MAPPING_NS, once for all forks.
  */
 #ifndef PVAS_USER_TURNS_H
 #define PVAS_USER_TURNS_H
@@ -15,6 +15,7 @@
 #include <stdint.h>
 
 #define LONGEST_TURN_NS		200000000LL
+#define LONGEST_STARVED_NS	1000000000LL
 #define LONGEST_MAPPING_NS	1000000000LL
 #define LONGEST_WAIT_NS		10000000000LL	/* whatever happens */
 

@@ -71,7 +71,8 @@ static int is_child(const struct user_request *r)
 
 static int64_t fork_of(struct user_request *r, int waits)
 {
-	return user_fork_prepare(r, waits) ? -EAGAIN : continue_call(r);
+	r->forks = !user_fork_prepare(r, waits);
+	return r->forks ? continue_call(r) : -EAGAIN;
 }
 
 /*

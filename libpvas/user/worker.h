@@ -37,6 +37,7 @@ long user_filter_call_worker(const struct user_space *u);
  * @ip:		of the instruction after it
  * @args:	its arguments
  * @continued:	answer: the kernel shall perform the call
+ * @forks:	the call is a fork: when it is answered, user_fork_answered()
  * @stranger:	at its turn: of another user, or in another user namespace, and it can hang
  * @turn:	number of requests that were deferred before
  * @meter:	of a helper that handles it, if the caller is outside
@@ -54,6 +55,7 @@ struct user_request {
 	uint64_t ip;
 	uint64_t args[6];
 	int continued;
+	int forks;
 	int stranger;
 	unsigned int turn;
 	struct user_meter *meter;
@@ -217,6 +219,9 @@ int64_t user_on_perf_event_open(struct user_request *r);
  * the space ends.
  */
 int user_fork_prepare(const struct user_request *r, int waits);
+
+/* That request has been answered: the thread goes on. */
+void user_fork_answered(const struct user_request *r);
 
 /* Under fork_lock: forgets those of @p that are complete. Returns how many are left. */
 unsigned int user_fork_count(struct user_space *u, struct user_part *p);
