@@ -236,6 +236,8 @@ TEST(handlers_that_fork)
 
 /* ---- and in the middle of a call of the library, or of another fork ---- */
 
+#define CREATIONS 20
+
 #define HANDLERS 100
 
 static void *tasks_memory;	/* mapped in the launcher, and not in its children */
@@ -292,6 +294,50 @@ static void on_profile(int sig)
 		_exit(is_mapped(tasks_memory) || count_open() != own_files);
 	bad_children += !!end_of(pid);
 	handlers += !!sig;
+}
+
+static volatile int creating;
+
+/* After each handler: with an interval nothing but handlers would run. */
+static void set_timer(void)
+{
+	const struct itimerval once = { .it_value = { 0, 2 * STEP_US } };
+
+	if (creating)
+		setitimer(ITIMER_REAL, &once, NULL);
+}
+
+static void on_timer(int sig)
+{
+	pid_t pid = sig ? fork() : -1;
+
+	if (!pid)
+		_exit(count_open() != own_files);
+	bad_children += !!end_of(pid);
+	set_timer();
+}
+
+/* The child has no descriptor of a space that is not complete. */
+TEST(handlers_that_fork_in_a_creation)
+{
+	const struct pvas_create_attr user = {
+		.size = sizeof(user), .backend = PVAS_BACKEND_USER,
+	};
+	const struct sigaction act = { .sa_handler = on_timer, .sa_flags = SA_RESTART };
+	struct pvas_space *s;
+	int i, err;
+
+	own_files = count_open();
+	ASSERT_EQ(sigaction(SIGALRM, &act, NULL), 0);
+	for (i = 0; i < CREATIONS; i++) {
+		creating = 1;
+		set_timer();
+		err = pvas_space_create(&s, &user);
+		creating = 0;
+		ASSERT_EQ(err, 0) TH_LOG("%s", pvas_error_get());
+		pvas_space_destroy(s);
+	}
+	EXPECT_EQ(bad_children, 0);
 }
 
 TEST(handlers_that_fork_in_a_call)
