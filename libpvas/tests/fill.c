@@ -14,6 +14,7 @@
 #include "pvas.h"
 #include "kselftest_harness.h"
 
+#define NOBODY	65534
 #define GIB	"100"		/* 200 MiB of page tables */
 #define BEGUN	1024		/* KiB of page tables: of half a GiB */
 #define LATER	32768		/* of 16 GiB: seconds */
@@ -97,6 +98,30 @@ TEST_F(fill, populate)
 TEST_F(fill, locked)
 {
 	kill_while_filling(_metadata, self->s, "locked");
+}
+
+/* Of locked memory, also none: the call fails, and has filled nothing. */
+TEST(limit)
+{
+	char *argv[] = { (char *)ours("fill_task"), (char *)"locked", (char *)GIB, NULL };
+	const struct rlimit limits[] = { { 1 << 20, 1 << 20 }, { 0, 0 } };
+	struct pvas_space *s;
+	pid_t pid;
+	int i;
+
+	/* CAP_IPC_LOCK overrides the limit. */
+	if (!geteuid())
+		ASSERT_EQ(setresuid(NOBODY, NOBODY, NOBODY) ?: prctl(PR_SET_DUMPABLE, 1), 0);
+	if (access(argv[0], X_OK))
+		SKIP(return, "not without root here");
+	for (i = 0; i < 2; i++) {
+		ASSERT_EQ(setrlimit(RLIMIT_MEMLOCK, &limits[i]), 0);
+		ASSERT_EQ(pvas_space_create(&s, &user), 0) TH_LOG("%s", pvas_error_get());
+		ASSERT_GT(pvas_task_spawn(s, PVAS_ANY, argv[0], argv, environ, NULL, &pid), 0);
+		EXPECT_EQ(WEXITSTATUS(end_of(pid)), 77 + i);
+		EXPECT_LT(page_tables(), BEGUN);
+		pvas_space_destroy(s);
+	}
 }
 
 TEST_HARNESS_MAIN

@@ -14,5 +14,5 @@ int main(int argc, char **argv)
 	if (mmap(NULL, len, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | how, -1, 0) !=
 	    MAP_FAILED)
 		return 0;
-	return errno == EPERM || errno == EAGAIN ? 77 : 1;
+	return errno == EAGAIN ? 77 : errno == EPERM ? 78 : 1;
 }
