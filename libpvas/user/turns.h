@@ -7,6 +7,9 @@
  * a mapping call waits for forks of its peers. A fork counts for LONGEST_TURN_NS at most, or as
  * long as its thread has no processor; mapping calls, which can wait for a hung file server, for
  * LONGEST_MAPPING_NS, once for all forks.
+ *
+ * A program that is being mapped, at the start of a task or in an execve() that stays, counts as one
+ * mapping call: the loader's own need no worker.
  */
 #ifndef PVAS_USER_TURNS_H
 #define PVAS_USER_TURNS_H
@@ -60,6 +63,19 @@ struct user_turns {
 int user_map_begin(struct user_space *u, const struct user_part *part,
 		   const struct user_request *r);
 void user_map_end(struct user_space *u);
+
+/* In the turn of a call that maps: a program is going to be mapped. Its loader ends that; or this. */
+void user_load_begin(struct user_space *u, struct user_part *p);
+void user_load_end(struct user_part *p);
+
+/*
+ * By this in the upper half of a descriptor the filter knows the loader's mappings. The kernel
+ * ignores that half, where compilers leave 0 or all ones.
+ */
+static inline uint32_t user_loader_mark(uint64_t cookie)
+{
+	return ((uint32_t)cookie & INT32_MAX) | 1;
+}
 
 /*
  * The same under fork_lock, which is dropped meanwhile: waits for the turn of a fork in @part. It
