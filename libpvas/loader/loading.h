@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* What the user backend tells the loader of a task. */
+/* From the user backend to the loader of a task */
 #ifndef PVAS_LOADER_LOADING_H
 #define PVAS_LOADER_LOADING_H
 

@@ -206,8 +206,8 @@ int user_stay_needs_kernel(void);
 int user_stay_ask(struct user_stay *e);
 
 /*
- * The same, when its partition has nothing but the loader: wait for the turn to map, see turns.h. If
- * the space ends meanwhile there is none.
+ * The same, when its partition has nothing but the loader: wait for the turn to map, see turns.h.
+ * If the space ends meanwhile there is none.
  */
 void user_stay_ask_for_turn(struct user_stay *e);
 

@@ -8,8 +8,8 @@
  * long as its thread has no processor; mapping calls, which can wait for a hung file server, for
  * LONGEST_MAPPING_NS, once for all forks.
  *
- * A program that is being mapped, at the start of a task or in an execve() that stays, counts as one
- * mapping call: the loader's own need no worker.
+ * A program that is being mapped, at the start of a task or in an execve() that stays, counts as
+ * one mapping call: the loader's own need no worker.
  */
 #ifndef PVAS_USER_TURNS_H
 #define PVAS_USER_TURNS_H
@@ -64,7 +64,7 @@ int user_map_begin(struct user_space *u, const struct user_part *part,
 		   const struct user_request *r);
 void user_map_end(struct user_space *u);
 
-/* In the turn of a call that maps: a program is going to be mapped. Its loader ends that; or this. */
+/* In the turn of a call that maps: a program is going to be mapped. Its loader ends that; or: */
 void user_load_begin(struct user_space *u, struct user_part *p);
 void user_load_end(struct user_part *p);
 
