@@ -225,6 +225,11 @@ TEST(a_fork_waits_for_what_is_being_mapped)
 	prepare(mine, getpid());
 	EXPECT_GE((now_ns() - begun) / 1000000, MAPPING_MS);
 	user_fork_returned(&u, mine, getpid());
+	/* Or that one begins when another has just ended */
+	EXPECT_EQ(u.turns.stuck, 2);
+	user_map_end(&u);
+	user_map_begin(&u, peers, NULL);
+	EXPECT_EQ(u.turns.stuck, 1);
 	user_map_end(&u);
 	user_map_end(&u);
 	begun = now_ns();

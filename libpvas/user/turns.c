@@ -76,15 +76,29 @@ static unsigned int count_mapping(const struct user_space *u)
 	return n;
 }
 
+/* As many as have ended are waited for again: whoever begins now is not to pass for one of them. */
+static void settle(struct user_space *u)
+{
+	unsigned int stuck = __atomic_load_n(&u->turns.stuck, __ATOMIC_SEQ_CST), n;
+
+	if (!stuck)
+		return;
+	n = count_mapping(u);
+	while (n < stuck && !__atomic_compare_exchange_n(&u->turns.stuck, &stuck, n, 0,
+							 __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
+		;
+}
+
 /* Those that have once been waited for in vain may go on until one of them ends. */
 static int others_map(struct user_space *u, int64_t since)
 {
 	const unsigned int n = count_mapping(u);
 	struct user_turns *t = &u->turns;
 
-	if (n < t->stuck || now_ns() - since >= LONGEST_MAPPING_NS)
-		t->stuck = n;
-	return n > t->stuck;
+	if (n < __atomic_load_n(&t->stuck, __ATOMIC_SEQ_CST) ||
+	    now_ns() - since >= LONGEST_MAPPING_NS)
+		__atomic_store_n(&t->stuck, n, __ATOMIC_SEQ_CST);
+	return n > __atomic_load_n(&t->stuck, __ATOMIC_SEQ_CST);
 }
 
 static int must_wait(struct user_space *u, const struct user_turn *turn, int64_t since)
@@ -150,6 +164,7 @@ int user_map_begin(struct user_space *u, const struct user_part *part,
 	struct user_turn turn = { .part = part };
 	int err;
 
+	settle(u);
 	__atomic_add_fetch(&u->turns.mapping, 1, __ATOMIC_SEQ_CST);
 	if (!__atomic_load_n(&u->turns.forking, __ATOMIC_SEQ_CST) || has_turn(part))
 		return 0;

@@ -40,7 +40,7 @@ struct user_turn {
 /**
  * struct user_turns - whose turn it is
  * @mapping:	mapping calls in progress
- * @stuck:	so many of them have been waited for in vain; under fork_lock
+ * @stuck:	so many of them have been waited for in vain
  * @forking:	forks that wait, or are not known to be complete
  * @ever:	there has been a fork
  * @launcher_since: when the launcher's fork began, 0 if it makes none; under fork_lock, as @first
