@@ -276,6 +276,11 @@ TEST(a_fork_waits_for_what_is_being_mapped)
 	prepare(mine, getpid());
 	EXPECT_GE((now_ns() - begun) / 1000000, MAPPING_MS);
 	user_fork_returned(&u, mine, getpid());
+	/* Or that one begins when another has just ended */
+	EXPECT_EQ(u.turns.stuck, 2);
+	user_map_end(&u);
+	user_map_begin(&u, peers, NULL);
+	EXPECT_EQ(u.turns.stuck, 1);
 	user_map_end(&u);
 	user_map_end(&u);
 	begun = now_ns();
@@ -284,6 +289,33 @@ TEST(a_fork_waits_for_what_is_being_mapped)
 	user_fork_returned(&u, mine, getpid());
 	EXPECT_EQ(u.turns.forking, 0);
 	EXPECT_EQ(u.turns.mapping, 0);
+}
+
+/* A program that is being mapped counts as one call, and its loader's calls don't wait. */
+TEST(a_fork_waits_for_a_program)
+{
+	const struct user_request r = { .u = &u, .tid = getpid() };
+	int64_t begun;
+
+	ASSERT_EQ(begin(), 0);
+	user_load_begin(&u, peers);
+	begun = now_ns();
+	prepare(mine, getpid());
+	EXPECT_GE((now_ns() - begun) / 1000000, MAPPING_MS);
+	EXPECT_EQ(u.turns.stuck, 1);
+	user_fork_returned(&u, mine, getpid());
+	user_load_end(peers);
+	prepare(mine, getpid());
+	EXPECT_EQ(u.turns.stuck, 0);
+	user_fork_returned(&u, mine, getpid());
+	u.turns.launcher_since = now_ns() + 3600 * 1000000000LL;
+	u.turns.forking = 1;
+	user_load_begin(&u, peers);
+	peers->loads_since += 3600 * 1000000000LL;
+	u.abandoned = 1;
+	EXPECT_EQ(user_map_begin(&u, peers, &r), 0);
+	EXPECT_EQ(u.turns.mapping, 1);
+	EXPECT_EQ(user_map_begin(&u, mine, &r), -ESRCH);
 }
 
 /* A listener to which no caller's request is known */

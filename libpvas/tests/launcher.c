@@ -387,8 +387,8 @@ static void in_fork(void)
 /* In a child of the launcher, which has mapped memory of its own there */
 static int child_with_own_memory(void)
 {
-	void *p = mmap(tasks_memory, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE,
-		       -1, 0);
+	void *p = mmap(tasks_memory, 4096, PROT_READ,
+		       MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
 	pid_t pid;
 
 	nests = 1;

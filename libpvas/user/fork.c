@@ -184,6 +184,7 @@ void user_fork_forget(struct user_space *u, struct user_part *p)
 	pthread_mutex_lock(&u->fork_lock);
 	set_number(u, p, 0);
 	pthread_mutex_unlock(&u->fork_lock);
+	user_load_end(p);
 }
 
 /* ---- marks: under fork_lock ---- */

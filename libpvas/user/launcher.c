@@ -107,7 +107,7 @@ void user_launcher_close(struct user_space *u)
 	pthread_mutex_unlock(&launcher_lock);
 }
 
-/* What there is in a child of the launcher; others have nothing of the space, or another one's. */
+/* In a child of the launcher, and in no other: those have nothing of the space. */
 static struct user_space *space_of_forker(void)
 {
 	return active_space && active_space->owner == forker ? active_space : NULL;

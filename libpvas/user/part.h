@@ -9,6 +9,7 @@
 
 #include "../../kmod/pvas_layout.h"
 #include "../loader/blob.h"
+#include "../loader/loading.h"
 
 #define PAGE		PVAS_LAYOUT_PAGE
 #define PAGE_UP(n)	pvas_layout_up(n, PAGE)
@@ -98,6 +99,8 @@ struct user_stay;
  *		an execve() ends. Never cleared while the task lives
  * @exec_polls:	how many frequent checks remain for the success of that execve()
  * @start:	futex between launcher and new process: START_*
+ * @loading:	a program is being mapped, which forks wait for: see turns.h; and
+ * @loads_since: when that began
  * @base:	first address
  * @end:	first address above
  * @far_start:	its far part: see far.h; 0 if there is none
@@ -134,6 +137,8 @@ struct user_part {
 	int unfit;
 	int exec_polls;
 	int start;
+	struct pvas_loading loading;
+	int64_t loads_since;
 	uint64_t base;
 	uint64_t end;
 	uint64_t far_start;

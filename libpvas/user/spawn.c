@@ -208,10 +208,13 @@ static int start(struct user_space *u, struct user_part *p, struct pvas_spawn_ca
 	user_fork_begin(u, p);
 	/* Memory of the new process is not marked for peers' forks. */
 	user_map_begin(u, p, NULL);
+	user_load_begin(u, p);
+	user_map_end(u);
 	request_clone(u, p, call);
 	end = wait_for_start(u, p, call);
-	user_map_end(u);
 	err = finish_clone(u);
+	if (err || (end == START_DEAD && call->err))
+		user_load_end(p);
 	if (err) {
 		err = pvas_fail(err, "can't make a process");
 	} else {
@@ -266,6 +269,7 @@ static void kill_unwatched(struct user_space *u, struct user_part *p)
 {
 	user_kill(p);
 	reap(u, p);
+	user_load_end(p);
 	if (lock_in_time(&p->lock)) {
 		lose(u, p);
 		return;

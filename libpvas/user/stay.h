@@ -124,14 +124,20 @@ int user_stay(struct user_request *r);
 
 void user_stay_free(struct user_stay *e);
 
+/* May the process @pid become a program for its thread @tid? */
+int user_stay_has_rights(const struct user_space *u, pid_t pid, pid_t tid);
+
+/* ---- stay_answer.c ---- */
+
 /*
  * In a worker, for a thread in the handler. STAY_ASKS_OTHERS: have the others wait, which takes
  * files that are not to be open in the task while they can fork. STAY_ASKS_RIGHTS, by the first
  * thread, while no other one runs any more: its rights can have changed since user_stay() looked at
  * them. user_stay.confirmed is set if they still are those of the space's tasks, and those of
- * the thread that has made the call.
+ * the thread that has made the call. STAY_ASKS_TURN, by the first thread: it is going to map the
+ * program.
  */
-enum { STAY_ASKS_RIGHTS, STAY_ASKS_OTHERS };
+enum { STAY_ASKS_RIGHTS, STAY_ASKS_OTHERS, STAY_ASKS_TURN };
 int64_t user_stay_answer(struct user_request *r);
 
 /* ---- stay_signal.c ---- */
@@ -198,6 +204,12 @@ int user_stay_needs_kernel(void);
 
 /* In the first thread, when no other one runs: has it the rights to go on? */
 int user_stay_ask(struct user_stay *e);
+
+/*
+ * The same, when its partition has nothing but the loader: wait for the turn to map, see turns.h.
+ * If the space ends meanwhile there is none.
+ */
+void user_stay_ask_for_turn(struct user_stay *e);
 
 /* In the thread that has made the call: user_stay_call_others() */
 int user_stay_ask_for_others(struct user_stay *e);

@@ -7,6 +7,9 @@
  * a mapping call waits for forks of its peers. A fork counts for LONGEST_TURN_NS at most, or as
  * long as its thread has no processor, for LONGEST_STARVED_NS; mapping calls, which can wait for a
  * hung file server, for LONGEST_MAPPING_NS, once for all forks.
+ *
+ * A program that is being mapped, at the start of a task or in an execve() that stays, counts as
+ * one mapping call: the loader's own need no worker.
  */
 #ifndef PVAS_USER_TURNS_H
 #define PVAS_USER_TURNS_H
@@ -38,7 +41,7 @@ struct user_turn {
 /**
  * struct user_turns - whose turn it is
  * @mapping:	mapping calls in progress
- * @stuck:	so many of them have been waited for in vain; under fork_lock
+ * @stuck:	so many of them have been waited for in vain
  * @forking:	forks that wait, or are not known to be complete
  * @ever:	there has been a fork
  * @launcher_since: when the launcher's fork began, 0 if it makes none; under fork_lock, as @first
@@ -61,6 +64,19 @@ struct user_turns {
 int user_map_begin(struct user_space *u, const struct user_part *part,
 		   const struct user_request *r);
 void user_map_end(struct user_space *u);
+
+/* In the turn of a call that maps: a program is going to be mapped. Its loader ends that; or: */
+void user_load_begin(struct user_space *u, struct user_part *p);
+void user_load_end(struct user_part *p);
+
+/*
+ * By this in the upper half of a descriptor the filter knows the loader's mappings. The kernel
+ * ignores that half, where compilers leave 0 or all ones.
+ */
+static inline uint32_t user_loader_mark(uint64_t cookie)
+{
+	return ((uint32_t)cookie & INT32_MAX) | 1;
+}
 
 /*
  * The same under fork_lock, which is dropped meanwhile: waits for the turn of a fork in @part. It

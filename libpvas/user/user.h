@@ -22,6 +22,7 @@
  *	exec.c		a task that leaves the space by execve()
  *	credentials.c	whether a new task has the rights of the space's creator
  *	stay.c		a task that stays in it: the worker's part
+ *	stay_answer.c	what it asks a worker meanwhile
  *	sigaction.c	handlers of tasks and of their fork children
  *	exe.c		the answer to readlink("/proc/PID/exe")
  *	rights.c	a task keeps its ids, namespaces and capabilities
