@@ -189,7 +189,7 @@ static bool netlink_works(struct peer_uid *peer_uid, int listener)
 
 int peer_uid_open(struct peer_uid *peer_uid, int listener)
 {
-	*peer_uid = (struct peer_uid){ .uid = geteuid() };
+	*peer_uid = (struct peer_uid){ .uid = geteuid(), .list_ms = LIST_MS };
 	peer_uid->netlink = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_SOCK_DIAG);
 	if (uid_is_shared(peer_uid->uid)) {
 		peer_uid_close(peer_uid);
@@ -227,5 +227,5 @@ void peer_uid_check(struct peer_uid *peer_uid, const int *fds, bool *ours, int n
 			  !peer_uid_by_netlink(peer_uid, &ends[i], &uid) && uid == peer_uid->uid;
 	}
 	if (peer_uid->netlink < 0)
-		peer_uid_by_list(ends, ours, nr, peer_uid->uid, LIST_MS);
+		peer_uid_by_list(ends, ours, nr, peer_uid->uid, peer_uid->list_ms);
 }

@@ -12,6 +12,7 @@ struct peer_uid {
 	int netlink;		/* sock_diag(7); -1: not supported, so read /proc/net/tcp */
 	uint32_t seq;		/* of the last request */
 	uid_t uid;		/* the only uid that is accepted */
+	int64_t list_ms;	/* how long /proc/net/tcp may be read */
 };
 
 /*

@@ -14,6 +14,7 @@
 #include <linux/pvas.h>
 
 #include "../header.h"
+#include "loading.h"
 #include "map.h"
 #include "die.h"
 #include "sys.h"
@@ -29,7 +30,8 @@ struct stack {
 	struct aux *auxv;
 };
 
-__u64 pvas_loader_main(const struct pvas_start *start, __u64 *sp, __u64 mark, __u64 place);
+__u64 pvas_loader_main(const struct pvas_start *start, __u64 *sp, struct pvas_loading *loading,
+		       __u64 place);
 
 static struct stack read_stack(__u64 *sp)
 {
@@ -156,8 +158,9 @@ static void wait_for_header(const struct pvas_start *start, const char *name)
 	}
 }
 
-/* @mark and @place are 0, or the user backend's: see map.h. Returns the address to jump to. */
-__u64 pvas_loader_main(const struct pvas_start *start, __u64 *sp, __u64 mark, __u64 place)
+/* @loading and @place are 0, or the user backend's. Returns the address to jump to. */
+__u64 pvas_loader_main(const struct pvas_start *start, __u64 *sp, struct pvas_loading *loading,
+		       __u64 place)
 {
 	struct stack st = read_stack(sp);
 	Elf64_Phdr ph[PVAS_ELF_PHNUM_MAX];	/* 64 KiB: they fit on the stack */
@@ -167,7 +170,7 @@ __u64 pvas_loader_main(const struct pvas_start *start, __u64 *sp, __u64 mark, __
 
 	wait_for_header(start, st.program);
 	program.ph = ph;
-	program.mark = (__u32)mark;
+	program.mark = loading ? loading->mark : 0;
 	map_program(start, st.program, &program);
 	entry = program.bias + program.image.entry;
 	if (program.image.interp_len)
@@ -176,5 +179,7 @@ __u64 pvas_loader_main(const struct pvas_start *start, __u64 *sp, __u64 mark, __
 		set_stack_exec(start, st.program);
 	patch_auxv(st.auxv, &program, base);
 	pvas_sys_close(program.fd);
+	if (loading)
+		__atomic_store_n(&loading->active, 0, __ATOMIC_RELEASE);
 	return entry;
 }

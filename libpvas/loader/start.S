@@ -76,8 +76,8 @@ _start:
 	.balign	16, 0xcc
 
 /*
- * A task: %rsp = System V process stack, %rdi = struct pvas_start *, %rdx = 0 or the user
- * backend's mark and %rcx = 0 or an address for the interpreter (main.c). On the way out
+ * A task: %rsp = System V process stack, %rdi = struct pvas_start *, and of the user backend, or
+ * 0: %rdx = struct pvas_loading *, %rcx = an address for the interpreter (main.c). On the way out
  * the registers are as the ABI promises a program: %rdx = 0 (no function to register
  * with atexit), the others cleared, without values of the loader.
  */

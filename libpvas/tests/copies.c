@@ -83,6 +83,35 @@ TEST_F(copies, peer_maps)
 	EXPECT_EQ(end_of(maps), 0);
 }
 
+/* It becomes another program in the same partition. */
+TEST_F(copies, peer_execs)
+{
+	pid_t execs = start(self->s, self->first, "execs", self->until, NULL);
+	pid_t forks = start(self->s, self->first + 1, "forks", self->first, "300");
+
+	ASSERT_GT(execs, 0);
+	ASSERT_GT(forks, 0);
+	EXPECT_EQ(end_of(forks), 0);
+	end(&self->until);
+	EXPECT_EQ(end_of(execs), 0);
+}
+
+TEST_F(copies, peers_start)
+{
+	pid_t forks = start(self->s, self->first + 1, "forks", self->first, "300"), pid;
+	int status, bad = 0;
+
+	end(&self->until);
+	ASSERT_GT(forks, 0);
+	while (!waitpid(forks, &status, WNOHANG)) {
+		pid = start(self->s, self->first, "execs", 1L << 30, NULL);
+		ASSERT_GT(pid, 0);
+		bad += !!end_of(pid);
+	}
+	EXPECT_EQ(status, 0);
+	EXPECT_EQ(bad, 0);
+}
+
 TEST_F(copies, peer_forks)
 {
 	pid_t a = start(self->s, self->first, "forks", self->first + 1, "200");

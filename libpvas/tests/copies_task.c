@@ -3,6 +3,7 @@
  * Tasks that map and fork at the same time: run by tests/copies.c.
  *
  *	copies_task maps PID	map and unmap, private and shared, until that process has ended
+ *	copies_task execs PID	become this program again, until that process has ended
  *	copies_task forks PEER N	N children, none of which may have memory of that partition
  *	copies_task threads PEER N	the same, after many threads have forked at once
  *
@@ -56,6 +57,14 @@ static int maps(pid_t until)
 	while (!kill(until, 0) && !failures)
 		map_all(kinds, 4);
 	return failures;
+}
+
+static int execs(pid_t until, char **argv)
+{
+	if (kill(until, 0))
+		return 0;
+	execv(argv[0], argv);
+	return 1;
 }
 
 /* The child: does it have any? */
@@ -125,6 +134,8 @@ int main(int argc, char **argv)
 
 	if (argc == 3 && !strcmp(argv[1], "maps"))
 		return maps(number);
+	if (argc == 3 && !strcmp(argv[1], "execs"))
+		return execs(number, argv);
 	if (argc != 4)
 		return 100;
 	if (!strcmp(argv[1], "threads"))

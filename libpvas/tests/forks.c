@@ -5,7 +5,9 @@
  * process is the task; there is no space. Needs root, to give a process a number.
  */
 #include <errno.h>
+#include <linux/filter.h>
 #include <linux/sched.h>
+#include <linux/seccomp.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdint.h>
@@ -24,7 +26,7 @@
 static struct user_part parts[FIRST + 2];
 static struct pvas_space space = { .shift = SHIFT, .first = FIRST, .last = FIRST + 1 };
 static struct user_space u = {
-	.space = &space, .parts = parts, .fork_lock = PTHREAD_MUTEX_INITIALIZER,
+	.space = &space, .parts = parts, .fork_lock = PTHREAD_MUTEX_INITIALIZER, .listener = -1,
 };
 static struct user_part *const mine = &parts[FIRST], *const peers = &parts[FIRST + 1];
 
@@ -52,11 +54,21 @@ static pid_t start_as(pid_t number)
 	return pid;
 }
 
+/* A thread that runs that partition's code is about to fork. */
+static int prepare(struct user_part *p, pid_t tid)
+{
+	const struct user_request r = { .u = &u, .part = p, .tid = tid };
+	int err = user_fork_prepare(&r, 0);
+
+	user_fork_answered(&r);
+	return err;
+}
+
 /* The peer forks: is our memory marked, so that its child gets none? */
 static int is_kept_from_peers_fork(void)
 {
 	mine->marked = 0;
-	user_fork_prepare(&u, peers, getpid(), 0);
+	prepare(peers, getpid());
 	user_fork_returned(&u, peers, getpid());
 	return mine->marked;
 }
@@ -123,7 +135,7 @@ TEST(a_thread_that_runs)
 	ASSERT_EQ(begin(), 0);
 	start_forker(&thread);
 	before = processor_time(thread);
-	user_fork_prepare(&u, mine, forker, 0);
+	prepare(mine, forker);
 	EXPECT_EQ(is_kept_from_peers_fork(), processor_time(thread) - before >= COPY_BEGUN_NS);
 	EXPECT_GE(processor_time(thread) - before, COPY_BEGINS_NS);
 	while (processor_time(thread) - before < 2 * COPY_BEGUN_NS)
@@ -162,7 +174,7 @@ static int64_t begin_to_map(const struct user_part *part)
 {
 	int64_t begin = now_ns();
 
-	user_map_begin(&u, part);
+	user_map_begin(&u, part, NULL);
 	return (now_ns() - begin) / 1000000;
 }
 
@@ -177,7 +189,7 @@ TEST(peers_wait_for_a_fork)
 	user_map_end(&u);
 	other = start_blocked();
 	begun = now_ns();
-	user_fork_prepare(&u, mine, other, 0);
+	prepare(mine, other);
 	EXPECT_LT(begin_to_map(mine), TURN_MS);
 	user_map_end(&u);
 	EXPECT_GE(begin_to_map(peers) + 5, TURN_MS - (now_ns() - begun) / 1000000);
@@ -194,35 +206,160 @@ TEST(peers_wait_for_a_fork)
 	EXPECT_EQ(mine->nr_forks, 0);
 }
 
+static unsigned int count_forks(void)
+{
+	unsigned int n;
+
+	pthread_mutex_lock(&u.fork_lock);
+	n = user_fork_count(&u, mine);
+	pthread_mutex_unlock(&u.fork_lock);
+	return n;
+}
+
+/* Nor for one whose thread has no processor, although it may not have begun. */
+TEST(peers_of_a_thread_that_starves)
+{
+	struct user_fork *const f = mine->forks;
+	pthread_t thread;
+
+	ASSERT_EQ(begin(), 0);
+	prepare(mine, start_forker(&thread));
+	f->time = INT64_MAX;
+	f->since = now_ns();
+	EXPECT_EQ(count_forks(), 1);
+	EXPECT_EQ(f->early, 1);
+	f->since -= LONGEST_STARVED_NS;
+	EXPECT_EQ(count_forks(), 1);
+	EXPECT_EQ(f->early, 0);
+	end_forker(thread);
+}
+
+/* The time in which the launcher is stopped, before it has answered, does not count. */
+TEST(a_launcher_that_is_stopped)
+{
+	struct user_fork *const f = mine->forks;
+	struct user_request r = { .u = &u, .part = mine, .id = 7 };
+
+	ASSERT_EQ(begin(), 0);
+	r.tid = start_blocked();
+	EXPECT_EQ(user_fork_prepare(&r, 1), 0);
+	f->since = f->until = 0;
+	EXPECT_EQ(count_forks(), 1);
+	EXPECT_EQ(f->early, 1);
+	user_fork_answered(&r);
+	EXPECT_GE(now_ns(), f->since);
+	EXPECT_GT(f->until, now_ns());
+	f->since -= LONGEST_TURN_NS;
+	EXPECT_EQ(count_forks(), 0);
+	kill(r.tid, SIGKILL);
+	end_of(r.tid);
+}
+
 TEST(a_fork_waits_for_what_is_being_mapped)
 {
 	int64_t begun;
 
 	ASSERT_EQ(begin(), 0);
-	user_map_begin(&u, peers);
+	user_map_begin(&u, peers, NULL);
 	begun = now_ns();
-	user_fork_prepare(&u, mine, getpid(), 0);
+	prepare(mine, getpid());
 	EXPECT_GE((now_ns() - begun) / 1000000, MAPPING_MS);
 	user_fork_returned(&u, mine, getpid());
 	/* Nor does another fork, for the same call. */
 	begun = now_ns();
-	user_fork_prepare(&u, mine, getpid(), 0);
+	prepare(mine, getpid());
 	EXPECT_LT((now_ns() - begun) / 1000000, MAPPING_MS);
 	user_fork_returned(&u, mine, getpid());
 	/* But for one that begins later */
-	user_map_begin(&u, peers);
+	user_map_begin(&u, peers, NULL);
 	begun = now_ns();
-	user_fork_prepare(&u, mine, getpid(), 0);
+	prepare(mine, getpid());
 	EXPECT_GE((now_ns() - begun) / 1000000, MAPPING_MS);
 	user_fork_returned(&u, mine, getpid());
+	/* Or that one begins when another has just ended */
+	EXPECT_EQ(u.turns.stuck, 2);
+	user_map_end(&u);
+	user_map_begin(&u, peers, NULL);
+	EXPECT_EQ(u.turns.stuck, 1);
 	user_map_end(&u);
 	user_map_end(&u);
 	begun = now_ns();
-	user_fork_prepare(&u, mine, getpid(), 0);
+	prepare(mine, getpid());
 	EXPECT_LT((now_ns() - begun) / 1000000, MAPPING_MS);
 	user_fork_returned(&u, mine, getpid());
 	EXPECT_EQ(u.turns.forking, 0);
 	EXPECT_EQ(u.turns.mapping, 0);
+}
+
+/* A program that is being mapped counts as one call, and its loader's calls don't wait. */
+TEST(a_fork_waits_for_a_program)
+{
+	const struct user_request r = { .u = &u, .tid = getpid() };
+	int64_t begun;
+
+	ASSERT_EQ(begin(), 0);
+	user_load_begin(&u, peers);
+	begun = now_ns();
+	prepare(mine, getpid());
+	EXPECT_GE((now_ns() - begun) / 1000000, MAPPING_MS);
+	EXPECT_EQ(u.turns.stuck, 1);
+	user_fork_returned(&u, mine, getpid());
+	user_load_end(peers);
+	prepare(mine, getpid());
+	EXPECT_EQ(u.turns.stuck, 0);
+	user_fork_returned(&u, mine, getpid());
+	u.turns.launcher_since = now_ns() + 3600 * 1000000000LL;
+	u.turns.forking = 1;
+	user_load_begin(&u, peers);
+	peers->loads_since += 3600 * 1000000000LL;
+	u.abandoned = 1;
+	EXPECT_EQ(user_map_begin(&u, peers, &r), 0);
+	EXPECT_EQ(u.turns.mapping, 1);
+	EXPECT_EQ(user_map_begin(&u, mine, &r), -ESRCH);
+}
+
+/* A listener to which no caller's request is known */
+static int start_listener(void)
+{
+	struct sock_filter allow = { .code = BPF_RET | BPF_K, .k = SECCOMP_RET_ALLOW };
+	const struct sock_fprog prog = { .len = 1, .filter = &allow };
+
+	prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+	return (int)syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_NEW_LISTENER,
+			    &prog);
+}
+
+/* With a fork that is not going to end, and a call that maps, too */
+static void nothing_begins(struct __test_metadata *_metadata)
+{
+	const struct user_request r = { .u = &u, .part = peers, .tid = getpid() };
+
+	u.turns.launcher_since = now_ns() + 3600 * 1000000000LL;
+	u.turns.forking = 1;
+	EXPECT_EQ(user_map_begin(&u, peers, &r), -ESRCH);
+	EXPECT_EQ(u.turns.mapping, 0);
+	u.turns.mapping = 1;
+	EXPECT_EQ(user_fork_prepare(&r, 0), -ESRCH);
+	EXPECT_EQ(peers->nr_forks, 0);
+	EXPECT_EQ(u.turns.mapping, 1);
+	EXPECT_EQ(u.turns.forking, 1);
+	EXPECT_EQ(u.turns.first, NULL);
+}
+
+/* It neither maps nor forks later, nor keeps its partition. */
+TEST(a_caller_that_is_dead)
+{
+	ASSERT_EQ(begin(), 0);
+	u.listener = start_listener();
+	ASSERT_GE(u.listener, 0);
+	nothing_begins(_metadata);
+}
+
+TEST(a_space_that_ends)
+{
+	ASSERT_EQ(begin(), 0);
+	u.abandoned = 1;
+	nothing_begins(_metadata);
 }
 
 /* More threads than there is room for: all can fork, and nothing is lost for ever. */
@@ -233,19 +370,46 @@ TEST(many_that_fork)
 	ASSERT_EQ(begin(), 0);
 	for (i = 0; i < FORKS_MAX; i++) {
 		blocked[i] = start_blocked();
-		user_fork_prepare(&u, mine, blocked[i], 0);
+		prepare(mine, blocked[i]);
 	}
-	user_fork_prepare(&u, mine, blocked[0], 0);
-	user_fork_prepare(&u, mine, getpid(), 0);
+	prepare(mine, blocked[0]);
+	prepare(mine, getpid());
 	EXPECT_EQ(mine->exempt, 0);
 	EXPECT_EQ(is_kept_from_peers_fork(), 0);
 	for (i = 0; i < FORKS_MAX; i++) {
 		kill(blocked[i], SIGKILL);
 		end_of(blocked[i]);
 	}
-	user_fork_prepare(&u, mine, getpid(), 0);
+	prepare(mine, getpid());
 	user_fork_returned(&u, mine, getpid());
 	EXPECT_EQ(u.turns.forking, 0);
+}
+
+static void *reserve_peers(void *unused)
+{
+	user_fork_begin(&u, peers);
+	return unused;
+}
+
+/* A partition is not reserved in the middle of a fork, which looks at its marks. */
+TEST(a_partition_that_is_reserved)
+{
+	pthread_t thread;
+	int i, changed = 0;
+
+	ASSERT_EQ(begin(), 0);
+	peers->exempt = 1;
+	pthread_mutex_lock(&u.fork_lock);
+	ASSERT_EQ(pthread_create(&thread, NULL, reserve_peers, NULL), 0);
+	for (i = 0; i < 50; i++) {
+		usleep(1000);
+		changed |= !__atomic_load_n(&peers->exempt, __ATOMIC_RELAXED);
+	}
+	EXPECT_EQ(changed, 0);
+	pthread_mutex_unlock(&u.fork_lock);
+	pthread_join(thread, NULL);
+	EXPECT_EQ(peers->exempt, 0);
+	EXPECT_EQ(peers->marked, 1);
 }
 
 TEST(a_number_that_is_anothers)
@@ -255,7 +419,7 @@ TEST(a_number_that_is_anothers)
 
 	ASSERT_EQ(begin(), 0);
 	tid = start_forker(&thread);
-	user_fork_prepare(&u, mine, tid, 0);
+	prepare(mine, tid);
 	EXPECT_EQ(mine->nr_forks, 1);
 	end_forker(thread);
 	other = start_as(tid);
@@ -276,7 +440,7 @@ TEST(a_process_number_that_is_anothers)
 
 	ASSERT_EQ(begin(), 0);
 	other = start_blocked();
-	user_fork_prepare(&u, mine, other, 0);
+	prepare(mine, other);
 	EXPECT_EQ(mine->nr_forks, 1);
 	EXPECT_EQ(is_kept_from_peers_fork(), 0);
 	mine->forks[0].until = 0;

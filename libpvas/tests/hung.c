@@ -151,6 +151,29 @@ TEST_F(hung, who_names_a_link_in_it_waits_alone)
 	reader_waits(_metadata, self, "name");
 }
 
+/* Of a task one thread waits, and not the others. */
+static void thread_waits(struct __test_metadata *_metadata, FIXTURE_DATA(hung) *self,
+			 const char *what)
+{
+	pid_t pid;
+
+	ASSERT_GT(start(self->s, what, self->server.file, &pid), 0);
+	alarm(40);
+	EXPECT_EQ(end_of(pid), 0);
+	others_go_on(_metadata, self->s);
+	destroy(_metadata, self->s);
+}
+
+TEST_F(hung, who_maps_its_pages_anew_waits_alone)
+{
+	thread_waits(_metadata, self, "remap");
+}
+
+TEST_F(hung, who_locks_its_pages_waits_alone)
+{
+	thread_waits(_metadata, self, "beside-locked");
+}
+
 /* A worker keeps its partition: whoever begins to wait for that at once is woken. */
 static int kill_in_worker(struct __test_metadata *_metadata, FIXTURE_DATA(hung) *self)
 {

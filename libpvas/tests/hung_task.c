@@ -19,15 +19,41 @@
 
 #define PAGE	4096UL
 
-/*
- * With MAP_LOCKED a worker waits amid the mapping,
- * with the partition's lock. Nor does the close of it end: a worker's, after this.
- */
+/* Nor does the close of it end: a worker's, after this. */
 static int map_file(const char *path, int flags)
 {
 	int fd = open(path, O_RDONLY);
 
 	return mmap(NULL, PAGE, PROT_READ, MAP_PRIVATE | flags, fd, 0) == MAP_FAILED;
+}
+
+static void *remap(void *at)
+{
+	return (void *)syscall(SYS_remap_file_pages, at, PAGE, 0, 1, 0);
+}
+
+static int file;
+
+static void *map_locked(void *unused)
+{
+	(void)unused;
+	return mmap(NULL, PAGE, PROT_READ, MAP_PRIVATE | MAP_LOCKED, file, 0);
+}
+
+/* A thread of it waits; another one maps on, which would wait for ever if that had a lock. */
+static int map_beside(const char *path, void *(*maps)(void *))
+{
+	void *at = mmap(NULL, 2 * PAGE, PROT_READ, MAP_SHARED, file = open(path, O_RDWR), 0), *p;
+	pthread_t t;
+	int i;
+
+	CHECK(at != MAP_FAILED && pthread_create(&t, NULL, maps, at) == 0);
+	for (i = 0; i < 300; i++) {
+		p = mmap(NULL, PAGE, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		CHECK(p != MAP_FAILED && munmap(p, PAGE) == 0);
+		usleep(1000);
+	}
+	return pthread_tryjoin_np(t, NULL) == 0;
 }
 
 /* A worker reads the name. */
@@ -104,6 +130,10 @@ int main(int argc, char **argv)
 		return map_file(argv[2], MAP_LOCKED);
 	if (!strcmp(what, "map"))
 		return map_file(argv[2], 0);
+	if (!strcmp(what, "remap"))
+		return map_beside(argv[2], remap);
+	if (!strcmp(what, "beside-locked"))
+		return map_beside(argv[2], map_locked);
 	if (!strcmp(what, "name"))
 		return name_in(argv[2]);
 	if (!strcmp(what, "children-pass"))

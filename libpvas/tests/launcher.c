@@ -4,8 +4,10 @@
  * and what its tasks may store to. Needs neither module nor root.
  */
 #include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -230,6 +232,254 @@ TEST(handlers_that_fork)
 		pvas_space_destroy(s);
 	}
 	EXPECT_EQ(bad_children, 0);
+}
+
+/* ---- and in the middle of a call of the library, or of another fork ---- */
+
+#define CREATIONS 20
+
+#define HANDLERS 100
+
+static void *tasks_memory;	/* mapped in the launcher, and not in its children */
+static int own_files;		/* descriptors before there was a space */
+static volatile int handlers;
+
+static int count_open(void)
+{
+	int fd, n = 0;
+
+	for (fd = 0; fd < 256; fd++)
+		n += fcntl(fd, F_GETFD) >= 0;
+	return n;
+}
+
+static int is_mapped(void *at)
+{
+	unsigned char pages[1];
+
+	return !mincore(at, 4096, pages);
+}
+
+/* Of the partition of the task that sleeps. Its loader is there as soon as it is listed. */
+static void *first_mapping(unsigned int index, uint64_t size)
+{
+	unsigned long from = 0;
+	char line[512];
+	FILE *f = fopen("/proc/self/maps", "re");
+
+	while (f && fgets(line, sizeof(line), f))
+		if (sscanf(line, "%lx", &from) == 1 && from / size == index)
+			break;
+	fclose(f);
+	return (void *)from;
+}
+
+static void start_sleeper(struct __test_metadata *_metadata, struct pvas_space *s)
+{
+	char *argv[] = { (char *)"sleep", (char *)"1000", NULL };
+	uint64_t size;
+	pid_t pid;
+
+	pvas_space_get_bounds(s, NULL, NULL, &size);
+	ASSERT_EQ(pvas_task_spawn(s, 3, "/bin/sleep", argv, environ, NULL, &pid), 3);
+	tasks_memory = first_mapping(3, size);
+	ASSERT_EQ((uintptr_t)tasks_memory / size, 3);
+}
+
+static void on_profile(int sig)
+{
+	pid_t pid = fork();
+
+	if (!pid)
+		_exit(is_mapped(tasks_memory) || count_open() != own_files);
+	bad_children += !!end_of(pid);
+	handlers += !!sig;
+}
+
+static volatile int creating;
+
+/* After each handler: with an interval nothing but handlers would run. */
+static void set_timer(void)
+{
+	const struct itimerval once = { .it_value = { 0, 2 * STEP_US } };
+
+	if (creating)
+		setitimer(ITIMER_REAL, &once, NULL);
+}
+
+static void on_timer(int sig)
+{
+	pid_t pid = sig ? fork() : -1;
+
+	if (!pid)
+		_exit(count_open() != own_files);
+	bad_children += !!end_of(pid);
+	set_timer();
+}
+
+/* The child has no descriptor of a space that is not complete. */
+TEST(handlers_that_fork_in_a_creation)
+{
+	const struct pvas_create_attr user = {
+		.size = sizeof(user), .backend = PVAS_BACKEND_USER,
+	};
+	const struct sigaction act = { .sa_handler = on_timer, .sa_flags = SA_RESTART };
+	struct pvas_space *s;
+	int i, err;
+
+	own_files = count_open();
+	ASSERT_EQ(sigaction(SIGALRM, &act, NULL), 0);
+	for (i = 0; i < CREATIONS; i++) {
+		creating = 1;
+		set_timer();
+		err = pvas_space_create(&s, &user);
+		creating = 0;
+		ASSERT_EQ(err, 0) TH_LOG("%s", pvas_error_get());
+		pvas_space_destroy(s);
+	}
+	EXPECT_EQ(bad_children, 0);
+}
+
+TEST(handlers_that_fork_in_a_call)
+{
+	const struct pvas_create_attr user = {
+		.size = sizeof(user), .backend = PVAS_BACKEND_USER,
+	};
+	const struct sigaction act = { .sa_handler = on_profile, .sa_flags = SA_RESTART };
+	const struct itimerval often = { { 0, 1000 }, { 0, 1000 } }, never = { { 0, 0 }, { 0, 0 } };
+	struct pvas_space *s;
+
+	own_files = count_open();
+	ASSERT_EQ(pvas_space_create(&s, &user), 0) TH_LOG("%s", pvas_error_get());
+	start_sleeper(_metadata, s);
+	ASSERT_EQ(sigaction(SIGPROF, &act, NULL), 0);
+	ASSERT_EQ(setitimer(ITIMER_PROF, &often, NULL), 0);
+	alarm(120);
+	while (handlers < HANDLERS && pvas_task_list(s, NULL, 0) == 1)
+		;
+	setitimer(ITIMER_PROF, &never, NULL);
+	EXPECT_GE(handlers, HANDLERS);
+	EXPECT_EQ(bad_children, 0);
+	EXPECT_EQ(pvas_task_list(s, NULL, 0), 1);
+	pvas_space_destroy(s);
+}
+
+static int nests;		/* the next fork is interrupted by a handler, which forks; and */
+static int nested_returns;	/* in its child the handler returns */
+
+/* Called when the library has prepared a fork */
+static void in_fork(void)
+{
+	const int returns = nested_returns;
+	pid_t pid;
+
+	if (!nests)
+		return;
+	nests = 0;
+	pid = fork();
+	if (!pid && returns)
+		return;
+	if (!pid)
+		_exit(!is_mapped(tasks_memory));
+	bad_children += !!end_of(pid);
+}
+
+/* In a child of the launcher, which has mapped memory of its own there */
+static int child_with_own_memory(void)
+{
+	void *p = mmap(tasks_memory, 4096, PROT_READ,
+		       MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+	pid_t pid;
+
+	nests = 1;
+	pid = fork();
+	if (!pid)
+		_exit(!is_mapped(tasks_memory));
+	return p != tasks_memory || end_of(pid) || bad_children;
+}
+
+TEST(forks_in_forks)
+{
+	const struct pvas_create_attr user = {
+		.size = sizeof(user), .backend = PVAS_BACKEND_USER,
+	};
+	const pid_t own = getpid();
+	struct pvas_space *s;
+	pid_t pid;
+
+	/* The last one that is registered comes first. */
+	ASSERT_EQ(pthread_atfork(in_fork, NULL, NULL), 0);
+	ASSERT_EQ(pvas_space_create(&s, &user), 0) TH_LOG("%s", pvas_error_get());
+	start_sleeper(_metadata, s);
+	pid = fork();
+	if (!pid)
+		_exit(child_with_own_memory());
+	EXPECT_EQ(end_of(pid), 0);
+	/* The child of the handler has forked, too, and has a space of its own. */
+	nests = nested_returns = 1;
+	alarm(120);
+	pid = fork();
+	if (!pid)
+		_exit(0);
+	EXPECT_EQ(end_of(pid), 0);
+	if (getpid() != own) {
+		alarm(120);
+		if (pvas_space_create(&s, &user))
+			_exit(1);
+		pid = fork();
+		if (!pid)
+			_exit(0);
+		_exit(end_of(pid) != 0);
+	}
+	EXPECT_EQ(bad_children, 0);
+	EXPECT_EQ(pvas_task_list(s, NULL, 0), 1);
+	pvas_space_destroy(s);
+}
+
+/* ---- a fork of a thread with descriptors of its own, or with none left ---- */
+
+/* Does its child get none of the space? */
+static void *fork_in_thread(void *own)
+{
+	pid_t pid = own && unshare(CLONE_FILES) ? -1 : fork();
+
+	if (!pid)
+		_exit(count_open() != own_files);
+	return (void *)(long)end_of(pid);
+}
+
+static long status_of_fork(int own)
+{
+	pthread_t thread;
+	void *status;
+
+	if (pthread_create(&thread, NULL, fork_in_thread, own ? &thread : NULL))
+		return -1;
+	pthread_join(thread, &status);
+	return (long)status;
+}
+
+/* Where kcmp() is forbidden, a thread needs one to find out whether it has the supervisor's. */
+TEST(forks_without_a_descriptor)
+{
+	const struct pvas_create_attr user = {
+		.size = sizeof(user), .backend = PVAS_BACKEND_USER,
+	};
+	const struct rlimit limit = { 64, 64 };
+	struct pvas_space *s;
+
+	forbid((int[]){ SYS_kcmp }, 1, EPERM);
+	ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &limit), 0);
+	own_files = count_open();
+	ASSERT_EQ(pvas_space_create(&s, &user), 0) TH_LOG("%s", pvas_error_get());
+	start_sleeper(_metadata, s);
+	EXPECT_EQ(status_of_fork(0), 0);
+	EXPECT_EQ(status_of_fork(1), 0);
+	while (dup(0) >= 0)
+		own_files++;
+	EXPECT_EQ(status_of_fork(0), 0);
+	EXPECT_EQ(status_of_fork(1), 0);
+	pvas_space_destroy(s);
 }
 
 TEST_HARNESS_MAIN

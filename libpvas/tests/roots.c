@@ -5,12 +5,15 @@
  * the launcher's, nor in a new task.
  */
 #include <fcntl.h>
+#include <signal.h>
+#include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/sendfile.h>
 #include <sys/stat.h>
 
 #include "pvas.h"
+#include "user/worker.h"
 #include "rights.h"
 #include "kselftest_harness.h"
 
@@ -214,6 +217,52 @@ TEST_F(roots, setup_changes_it)
 		ASSERT_GT(ret, 0) TH_LOG("%s", pvas_error_get());
 		EXPECT_EQ(end_of(pid), 2 << 8) TH_LOG("setup %zu", i);
 	}
+}
+
+/* ---- a reader that is killed ---- */
+
+/* How many processes of that group have not died? */
+static int count_living(pid_t group)
+{
+	DIR *dir = opendir("/proc");
+	const struct dirent *d;
+	char path[300], state;
+	int n = 0, of;
+	FILE *f;
+
+	while (dir && (d = readdir(dir))) {
+		snprintf(path, sizeof(path), "/proc/%s/stat", d->d_name);
+		f = atoi(d->d_name) ? fopen(path, "re") : NULL;
+		if (f && fscanf(f, "%*d (%*[^)]) %c %*d %d", &state, &of) == 2)
+			n += of == group && state != 'Z' && state != 'X';
+		if (f)
+			fclose(f);
+	}
+	closedir(dir);
+	return n;
+}
+
+/* Another one begins, but not one after the other all the time. */
+TEST_F(roots, reader_that_is_killed)
+{
+	struct user_readers *readers = &((struct user_space *)self->s->priv)->readers;
+	int status = run(self->s, "exe", "/");
+	const pid_t first = readers->pid;
+
+	if (WEXITSTATUS(status) == 77)
+		SKIP(return, "can't have a root of its own");
+	ASSERT_EQ(WEXITSTATUS(status), 1);
+	ASSERT_GT(first, 0);
+	ASSERT_EQ(kill(first, SIGKILL), 0);
+	while (count_living(first))
+		usleep(1000);
+	readers->since = INT64_MAX / 2;
+	EXPECT_EQ(WEXITSTATUS(run(self->s, "exe", "/")), 2);
+	EXPECT_EQ(readers->pid, first);
+	readers->since = 0;
+	EXPECT_EQ(WEXITSTATUS(run(self->s, "exe", "/")), 1);
+	EXPECT_NE(readers->pid, first);
+	EXPECT_GT(now_ns(), readers->since);
 }
 
 TEST_HARNESS_MAIN

@@ -30,11 +30,6 @@ static int64_t continue_call(struct user_request *r)
 	return 0;
 }
 
-static int64_t continue_if(struct user_request *r, int permitted)
-{
-	return permitted ? continue_call(r) : -EPERM;
-}
-
 /* A process or thread with the caller's memory: for a task this one, whose id can't be reused. */
 static pid_t memory_pid(const struct user_request *r)
 {
@@ -72,9 +67,10 @@ void user_call_unlock(struct user_request *r)
 /* The same, to map memory: not in the middle of a peer's fork. */
 static int lock_to_map(struct user_request *r)
 {
-	int err;
+	int err = user_map_begin(r->u, r->part, r);
 
-	user_map_begin(r->u, r->part);
+	if (err)
+		return err;
 	err = user_call_lock(r);
 	if (err)
 		user_map_end(r->u);
@@ -126,6 +122,19 @@ static int64_t unmark_for(struct user_request *r)
 	return ret;
 }
 
+/* The kernel would read all pages in the call, so under the lock. */
+static int64_t on_remap_file_pages(struct user_request *r)
+{
+	int wait = !(r->args[4] & MAP_NONBLOCK);
+	int64_t ret;
+
+	r->args[4] |= MAP_NONBLOCK;
+	ret = unmark_for(r);
+	if (wait && !ret)
+		user_fill(r, PAGE_DOWN(r->args[0]), PAGE_DOWN(r->args[1]), MADV_POPULATE_READ);
+	return ret;
+}
+
 static int64_t on_madvise(struct user_request *r)
 {
 	if (r->args[2] == MADV_DOFORK)
@@ -135,30 +144,23 @@ static int64_t on_madvise(struct user_request *r)
 	return on_range(r, r->args[0], r->args[1]);
 }
 
-/* As mmap() does, ignore errors. The file may be slow: not under the partition's lock. */
-static void populate(const struct user_mmap *m, int64_t at)
-{
-	int writes = (m->prot & PROT_WRITE) && (m->flags & MAP_TYPE) == MAP_PRIVATE;
-	int how = writes ? MADV_POPULATE_WRITE : MADV_POPULATE_READ;
-
-	pvas_raw3(__NR_madvise, at, PAGE_UP(m->len), how);
-}
-
+/* The file may be slow: it is not filled under the partition's lock. */
 static int64_t map_for(struct user_request *r, struct user_mmap *m)
 {
-	int wait = (m->flags & (MAP_POPULATE | MAP_NONBLOCK)) == MAP_POPULATE;
+	const int how = user_fill_how(m);
 	int64_t ret = -ESRCH;
 
-	m->flags &= ~MAP_POPULATE;
 	if (!lock_to_map(r)) {
 		if (m->flags & (MAP_FIXED | MAP_FIXED_NOREPLACE))
 			ret = user_mmap_fixed(r->part, m);
 		else
 			ret = user_mmap(r->part, m);
+		if (how == USER_FILL_LOCKED && ret > 0)
+			ret = user_fill_reserve(m, ret);
 		unlock_mapped(r);
 	}
-	if (wait && ret > 0)
-		populate(m, ret);
+	if (how != USER_FILL_NOT && ret > 0)
+		user_fill(r, (uint64_t)ret, m->len, how);
 	return ret;
 }
 
@@ -307,18 +309,6 @@ static int64_t on_execve(struct user_request *r)
 	return stays ? STAY_RESTART : continue_call(r);
 }
 
-static int64_t on_rights(struct user_request *r)
-{
-	return continue_if(r, user_rights_kept(r->nr, r->args, memory_pid(r)));
-}
-
-/* They return the old id, and no error. */
-static int64_t on_setfsid(struct user_request *r)
-{
-	return user_rights_kept(r->nr, r->args, memory_pid(r)) ? continue_call(r)
-							       : pvas_raw1(r->nr, -1);
-}
-
 static int64_t on_prctl(struct user_request *r)
 {
 	const uint64_t *a = r->args;
@@ -398,7 +388,7 @@ static const struct call calls[] = {
 	{ __NR_sigaltstack, user_on_sigaltstack },
 	{ __NR_mremap, on_mremap },
 	{ __NR_madvise, on_madvise },
-	{ __NR_remap_file_pages, unmark_for },
+	{ __NR_remap_file_pages, on_remap_file_pages },
 	{ __NR_shmat, on_shmat },
 	{ __NR_shmdt, on_shmdt },
 	{ __NR_execve, on_execve },
@@ -408,17 +398,17 @@ static const struct call calls[] = {
 	{ __NR_clone, user_on_clone },
 	{ __NR_clone3, user_on_clone3 },
 	{ __NR_perf_event_open, user_on_perf_event_open },
-	{ __NR_setuid, on_rights },
-	{ __NR_setgid, on_rights },
-	{ __NR_setreuid, on_rights },
-	{ __NR_setregid, on_rights },
-	{ __NR_setresuid, on_rights },
-	{ __NR_setresgid, on_rights },
-	{ __NR_setfsuid, on_setfsid },
-	{ __NR_setfsgid, on_setfsid },
-	{ __NR_unshare, on_rights },
-	{ __NR_setns, on_rights },
-	{ __NR_capset, on_rights },
+	{ __NR_setuid, user_on_rights },
+	{ __NR_setgid, user_on_rights },
+	{ __NR_setreuid, user_on_rights },
+	{ __NR_setregid, user_on_rights },
+	{ __NR_setresuid, user_on_rights },
+	{ __NR_setresgid, user_on_rights },
+	{ __NR_setfsuid, user_on_setfsid },
+	{ __NR_setfsgid, user_on_setfsid },
+	{ __NR_unshare, user_on_rights },
+	{ __NR_setns, user_on_rights },
+	{ __NR_capset, user_on_rights },
 	{ __NR_prctl, on_prctl },
 	{ NR_LANDLOCK_RESTRICT_SELF, refuse },
 	{ NR_LSM_SET_SELF_ATTR, refuse },

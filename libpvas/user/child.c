@@ -337,7 +337,7 @@ int user_child_make_memory(const struct user_start *s, const struct user_program
 		return err;
 	user_stay_catch(s->part);
 	entry->loader = user_loader_of(s->part) + PVAS_BLOB_TASK;
-	entry->mark = user_loader_mark(s->u->cookie);
+	entry->loading = &s->part->loading;
 	entry->interp = user_place_interp(s->part, &prog->interp);
 	return 0;
 }
@@ -349,7 +349,7 @@ void user_child_jump(const struct user_entry *entry, int *start, uint64_t mask)
 {
 	const struct pvas_beginning b = {
 		.entry = entry->loader, .sp = entry->sp, .info = entry->info,
-		.mark = entry->mark, .interp = entry->interp, .mask = mask,
+		.mark = (uint64_t)entry->loading, .interp = entry->interp, .mask = mask,
 	};
 
 	pvas_begin(&b, start, START_DONE);

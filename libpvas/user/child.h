@@ -86,28 +86,19 @@ int user_stack_check(const struct user_start *s, const struct user_program *prog
 
 /* ---- child.c ---- */
 
-/*
- * By this in the upper half of a descriptor the filter knows the loader's mappings. The kernel
- * ignores that half, where compilers leave 0 or all ones.
- */
-static inline uint32_t user_loader_mark(uint64_t cookie)
-{
-	return ((uint32_t)cookie & INT32_MAX) | 1;
-}
-
 /**
  * struct user_entry - how the loader is entered: see loader/start.S
  * @loader:	its address
  * @sp:		stack pointer
  * @info:	address of the struct pvas_start on the stack
- * @mark:	user_loader_mark()
+ * @loading:	for the loader
  * @interp:	where it is to map the interpreter; 0: anywhere
  */
 struct user_entry {
 	uint64_t loader;
 	uint64_t sp;
 	uint64_t info;
-	uint64_t mark;
+	struct pvas_loading *loading;
 	uint64_t interp;
 };
 

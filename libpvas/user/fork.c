@@ -79,14 +79,14 @@ static int has_copied_running(struct user_fork *f)
 		f->early = now_ns() - f->since < LONGEST_TURN_NS;
 		return 0;
 	}
-	f->early = time - f->time < COPY_BEGINS_NS;
+	f->early = time - f->time < COPY_BEGINS_NS && now_ns() - f->since < LONGEST_STARVED_NS;
 	return time - f->time >= COPY_BEGUN_NS;
 }
 
-/* Of one that is blocked in the call, for memory, mmap_lock or its child */
+/* Of one that is blocked in the call, for its worker, memory, mmap_lock or its child */
 static int has_copied_blocked(struct user_fork *f)
 {
-	f->early = now_ns() - f->since < LONGEST_TURN_NS;
+	f->early = !f->answered || now_ns() - f->since < LONGEST_TURN_NS;
 	return f->waits && !f->early;
 }
 
@@ -104,7 +104,7 @@ static int has_forked(struct user_fork *f)
 	char text[32];
 	ssize_t n;
 
-	if (f->process ? !is_thread_of(f->process, f->tid) : now_ns() >= f->until)
+	if (f->process ? !is_thread_of(f->process, f->tid) : f->answered && now_ns() >= f->until)
 		return 1;
 	if (user_caller_elsewhere(f->tid))
 		return 1;
@@ -114,6 +114,34 @@ static int has_forked(struct user_fork *f)
 	if (is_stopped(f->tid))
 		return 1;
 	return *text == 'r' ? has_copied_running(f) : has_copied_blocked(f);
+}
+
+/* From here on the time counts: the launcher may have been stopped before. */
+static void begin_to_count(struct user_fork *f)
+{
+	f->answered = 1;
+	f->since = now_ns();
+	f->until = f->since + FORK_NS;
+}
+
+static void answered_in(struct user_part *p, uint64_t id)
+{
+	unsigned int i;
+
+	for (i = 0; i < p->nr_forks; i++)
+		if (p->forks[i].id == id && !p->forks[i].answered)
+			begin_to_count(&p->forks[i]);
+}
+
+void user_fork_answered(const struct user_request *r)
+{
+	struct user_space *u = r->u;
+	uint32_t i;
+
+	pthread_mutex_lock(&u->fork_lock);
+	for (i = u->space->first; i <= u->space->last; i++)
+		answered_in(&u->parts[i], r->id);
+	pthread_mutex_unlock(&u->fork_lock);
 }
 
 static void set_number(struct user_space *u, struct user_part *p, unsigned int n)
@@ -156,6 +184,7 @@ void user_fork_forget(struct user_space *u, struct user_part *p)
 	pthread_mutex_lock(&u->fork_lock);
 	set_number(u, p, 0);
 	pthread_mutex_unlock(&u->fork_lock);
+	user_load_end(p);
 }
 
 /* ---- marks: under fork_lock ---- */
@@ -238,32 +267,41 @@ static void make_room(struct user_space *u, struct user_part *p)
 }
 
 /* Unmark its memory for the fork that @tid is about to make. @task: of its own, or NULL. */
-static void expect_fork(struct user_space *u, struct user_part *p, pid_t tid,
+static void expect_fork(const struct user_request *r, struct user_part *p,
 			const struct user_part *task, int waits)
 {
+	struct user_space *u = r->u;
+	const pid_t tid = r->tid;
+
 	unmark(p);
 	forget(u, p, tid);
 	make_room(u, p);
 	p->forks[p->nr_forks] = (struct user_fork){
-		.tid = tid, .process = task ? task->pid : 0, .since = now_ns(),
-		.until = now_ns() + FORK_NS, .time = time_of(tid), .waits = waits, .early = 1,
+		.tid = tid, .process = task ? task->pid : 0, .id = r->id, .since = now_ns(),
+		.time = time_of(tid), .waits = waits, .early = 1,
 	};
 	set_number(u, p, p->nr_forks + 1);
 }
 
 /* The caller can run code of a peer, @p. */
-void user_fork_prepare(struct user_space *u, struct user_part *p, pid_t tid, int waits)
+int user_fork_prepare(const struct user_request *r, int waits)
 {
-	struct user_part *own = is_thread_of(p->pid, tid) ? p : user_part_of_process(u, tid);
+	struct user_space *u = r->u;
+	struct user_part *p = r->part;
+	struct user_part *own = is_thread_of(p->pid, r->tid) ? p : user_part_of_process(u, r->tid);
+	int err;
 
 	pthread_mutex_lock(&u->fork_lock);
-	user_turn_begin(u, p);
-	expect_fork(u, p, tid, own, waits);
-	if (own && own != p)
-		expect_fork(u, own, tid, own, waits);
-	mark_others(u);
+	err = user_turn_begin(u, p, r);
+	if (!err) {
+		expect_fork(r, p, own, waits);
+		if (own && own != p)
+			expect_fork(r, own, own, waits);
+		mark_others(u);
+	}
 	user_turn_end(u);
 	pthread_mutex_unlock(&u->fork_lock);
+	return err;
 }
 
 void user_fork_mark_all(struct user_space *u)
@@ -276,7 +314,7 @@ void user_fork_mark_all(struct user_space *u)
 void user_fork_of_launcher(struct user_space *u)
 {
 	pthread_mutex_lock(&u->fork_lock);
-	user_turn_begin(u, NULL);
+	user_turn_begin(u, NULL, NULL);
 	u->turns.launcher_since = now_ns();
 	mark_others(u);
 	pthread_mutex_unlock(&u->fork_lock);
@@ -350,8 +388,10 @@ int user_fork_check_segment(struct user_space *u, struct user_part *p, int id, u
 	return 0;
 }
 
-void user_fork_begin(struct user_part *p)
+void user_fork_begin(struct user_space *u, struct user_part *p)
 {
+	pthread_mutex_lock(&u->fork_lock);
 	p->marked = 1;
 	p->exempt = 0;
+	pthread_mutex_unlock(&u->fork_lock);
 }

@@ -20,30 +20,50 @@ static pthread_mutex_t launcher_lock = PTHREAD_ERRORCHECK_MUTEX_INITIALIZER_NP;
 /* There is one address space, and empty partitions would look free to a second space. */
 static struct user_space *active_space;
 
+/* Of this thread, in calls of the library */
+static __thread volatile int calls;
+
 /* Of this thread, from before a fork to after it. */
 static __thread int forks;		/* so many: a handler can fork while its thread does */
 static __thread int forking;		/* it has the lock */
+static __thread pid_t forker;		/* the process that forks */
 static __thread struct user_space *forking_space;
-static __thread int forking_files;	/* the child gets the descriptors of the space, too */
+static __thread int forking_files;	/* what has their numbers are descriptors of the space */
+
+void user_launcher_enter(void)
+{
+	calls++;
+}
+
+void user_launcher_leave(void)
+{
+	calls--;
+}
 
 /*
  * The child gets no copy of the tasks' memory, which would only slow them. A signal handler
- * that forks while its thread makes a space, or forks, has the lock already, and goes without: only
- * its child's descriptors are closed.
+ * that forks while its thread is in a call of the library, or forks, may have interrupted it with
+ * any of the locks, and goes without: its child's descriptors are closed, and its copy of the
+ * tasks' memory is unmapped.
  */
 static void before_fork(void)
 {
 	struct user_space *u;
 
+	forker = (pid_t)pvas_raw0(__NR_getpid);
 	if (forks++)
 		return;
 	forking_space = NULL;
+	forking = 0;
+	if (calls)
+		return;
 	forking = !pthread_mutex_lock(&launcher_lock);
 	u = forking ? active_space : NULL;
-	if (!u || u->owner != (pid_t)pvas_raw0(__NR_getpid) || !u->ready)
+	if (!u || u->owner != forker || !u->ready)
 		return;
 	user_fork_of_launcher(u);
-	forking_files = user_thread_has_files(u) == 1;
+	/* Not knowing that is no reason to leave them to the child. */
+	forking_files = user_file_marks_tell() || user_thread_has_files(u);
 	pthread_mutex_lock(&u->lock);
 	forking_space = u;
 }
@@ -87,21 +107,28 @@ void user_launcher_close(struct user_space *u)
 	pthread_mutex_unlock(&launcher_lock);
 }
 
+/* In a child of the launcher, and in no other: those have nothing of the space. */
+static struct user_space *space_of_forker(void)
+{
+	return active_space && active_space->owner == forker ? active_space : NULL;
+}
+
 /*
  * If the child kept the listener, callers would wait for an answer for ever when
  * the launcher is gone. It has no use for the other descriptors either.
  */
 static void after_fork_in_child(void)
 {
-	/* In a handler, in the middle of another fork or of the making of a space */
+	/* In a handler, in the middle of another fork or of a call of the library */
 	int nested = forks > 1 || !forking;
-	struct user_space *u = nested ? active_space : forking_space;
+	struct user_space *u = nested ? space_of_forker() : forking_space;
 	int files = nested || forking_files;
 	uint32_t i;
 
 	/* A handler may return into a fork, which is no launcher's any more. */
 	forks--;
 	forking = 0;
+	forker = 0;
 	forking_space = NULL;
 	launcher_lock = (pthread_mutex_t)PTHREAD_ERRORCHECK_MUTEX_INITIALIZER_NP;
 	if (!u)

@@ -9,6 +9,7 @@
 
 #include "../../kmod/pvas_layout.h"
 #include "../loader/blob.h"
+#include "../loader/loading.h"
 
 #define PAGE		PVAS_LAYOUT_PAGE
 #define PAGE_UP(n)	pvas_layout_up(n, PAGE)
@@ -58,8 +59,10 @@ struct user_page {
  * struct user_fork - a thread that is about to fork
  * @tid:	the thread
  * @process:	its process; 0: not a task's, so that its number can be another's unseen
- * @since:	when it began
- * @until:	then it counts as ended
+ * @id:		of the request that is the fork
+ * @answered:	it has been answered
+ * @since:	when that was, or it began
+ * @until:	then it counts as ended, if it was answered
  * @time:	its processor time when it began, in ns; -1: unknown
  * @waits:	it waits for its child (CLONE_VFORK)
  * @early:	when looked at last, it may not have begun to copy
@@ -67,6 +70,8 @@ struct user_page {
 struct user_fork {
 	pid_t tid;
 	pid_t process;
+	uint64_t id;
+	int answered;
 	int64_t since;
 	int64_t until;
 	int64_t time;
@@ -88,12 +93,14 @@ struct user_stay;
  * @handed:	thread that has handed @stay over to the first one
  * @parks:	an execve() has other threads of the task wait: see stay_threads.c
  * @nr_parked:	so many do
- * @opens:	OPENS_*: it has them wait while it opens its program
+ * @opens_since: PARK_OPENS: when it began to open its program, in ms
  * @unfit:	its execs leave: another process can have its memory or handlers, its calls are
  *		dispatched to it, a stack for handlers is too small, or there are perf events that
  *		an execve() ends. Never cleared while the task lives
  * @exec_polls:	how many frequent checks remain for the success of that execve()
  * @start:	futex between launcher and new process: START_*
+ * @loading:	a program is being mapped, which forks wait for: see turns.h; and
+ * @loads_since: when that began
  * @base:	first address
  * @end:	first address above
  * @far_start:	its far part: see far.h; 0 if there is none
@@ -126,10 +133,12 @@ struct user_part {
 	pid_t handed;
 	int parks;
 	int nr_parked;
-	int opens;
+	int64_t opens_since;
 	int unfit;
 	int exec_polls;
 	int start;
+	struct pvas_loading loading;
+	int64_t loads_since;
 	uint64_t base;
 	uint64_t end;
 	uint64_t far_start;

@@ -37,6 +37,11 @@ int user_file_mark(int fd)
 	return !cannot_mark;
 }
 
+int user_file_marks_tell(void)
+{
+	return !cannot_mark;
+}
+
 /* The kernel forgets an owner that has ended. */
 int user_file_is_of(int fd, pid_t pid)
 {

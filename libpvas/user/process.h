@@ -12,6 +12,9 @@ struct user_space;
 /* Mark a file that has just been opened as the space's, of this process. Returns 0 in a sandbox. */
 int user_file_mark(int fd);
 
+/* Is a file without a mark none of a space's? */
+int user_file_marks_tell(void);
+
 /* Is the file that has this number now so marked, by this process or by @pid? */
 int user_file_is_ours(int fd);
 int user_file_is_of(int fd, pid_t pid);

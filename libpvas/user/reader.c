@@ -31,6 +31,7 @@
 #include <unistd.h>
 
 #include "../loader/reader.h"
+#include "clock.h"
 #include "rawsys.h"
 #include "rseq.h"
 #include "worker.h"
@@ -38,6 +39,7 @@
 #define STACK		(8 * PAGE)
 #define LOOK_US		100000		/* how often who waits looks whether the space has ended */
 #define END_TRIES	100		/* milliseconds */
+#define RESTART_NS	1000000000LL	/* how soon another first one begins after one */
 
 /* The blob and above it the stack of readers: of each in its own copy */
 static char *region;
@@ -117,19 +119,17 @@ static int start_first(struct user_space *u)
 	u->readers.pidfd = pidfd;
 	u->readers.connection = ends[0];
 	u->readers.pid = (pid_t)pid;
+	u->readers.since = now_ns();
 	return 0;
 }
 
 /* It ends with the connection, and after all others: if one of these hangs, later. */
-void user_reader_stop(struct user_space *u)
+static void end_first(struct user_readers *r)
 {
 	const struct timespec ms = { .tv_nsec = 1000000 };
-	struct user_readers *r = &u->readers;
 	struct pollfd end = { .fd = r->pidfd, .events = POLLIN };
 	int tries = END_TRIES;
 
-	if (!r->pid)
-		return;
 	if (user_file_is_ours(r->connection))
 		close(r->connection);
 	if (user_file_is_ours(r->pidfd)) {
@@ -139,6 +139,12 @@ void user_reader_stop(struct user_space *u)
 	while (!pvas_raw4(__NR_wait4, r->pid, NULL, __WCLONE | WNOHANG, NULL) && --tries)
 		nanosleep(&ms, NULL);
 	r->pid = 0;
+}
+
+void user_reader_stop(struct user_space *u)
+{
+	if (u->readers.pid)
+		end_first(&u->readers);
 }
 
 /* ---- messages ---- */
@@ -177,7 +183,32 @@ static int receive_from(const struct user_space *u, int from, struct pvas_reader
 	return n < 0 && errno == EAGAIN ? -EINTR : -EAGAIN;
 }
 
+/* Has the reader at the other end died? */
+static int has_hung_up(int fd)
+{
+	struct pollfd end = { .fd = fd };
+
+	return poll(&end, 1, 0) > 0;
+}
+
 /* ---- a helper's ---- */
+
+/* A reader that has failed, or may still be at it, is not asked again. */
+static void leave_reader(void)
+{
+	if (connection >= 0)
+		close(connection);
+	connection = -1;
+	has_memory = 0;
+}
+
+/* Somebody has killed it, as the OOM killer. Where that goes on, this doesn't. */
+static void replace_dead(struct user_readers *r)
+{
+	if (r->pid && user_file_is_ours(r->connection) && has_hung_up(r->connection) &&
+	    now_ns() - r->since >= RESTART_NS)
+		end_first(r);
+}
 
 static int ask_for_another(struct user_space *u, int fd)
 {
@@ -186,6 +217,7 @@ static int ask_for_another(struct user_space *u, int fd)
 	int err = -EAGAIN;
 
 	pthread_mutex_lock(&u->readers.lock);
+	replace_dead(&u->readers);
 	if (!u->readers.pid)
 		err = start_first(u);
 	if (u->readers.pid && user_file_is_ours(u->readers.connection))
@@ -201,6 +233,8 @@ static int connect_reader(struct user_space *u)
 	const struct timeval look = { .tv_usec = LOOK_US };
 	int ends[2], err;
 
+	if (connection >= 0 && has_hung_up(connection))
+		leave_reader();
 	if (connection >= 0)
 		return 0;
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends))
@@ -248,15 +282,6 @@ static int prepare(struct user_space *u, pid_t tid)
 	int err = connect_reader(u);
 
 	return err || memory >= 0 || has_memory ? err : open_memory(tid);
-}
-
-/* A reader that has failed, or may still be at it, is not asked again. */
-static void leave_reader(void)
-{
-	if (connection >= 0)
-		close(connection);
-	connection = -1;
-	has_memory = 0;
 }
 
 static int talk(struct user_space *u, const struct pvas_reader_request *r, size_t len, int fd,

@@ -14,12 +14,14 @@ struct user_space;
  * @pid:	the first one, 0 if there is none
  * @connection:	to it, in the workers' table of descriptors; -1 if there is none
  * @pidfd:	of it, likewise
+ * @since:	when it began
  * @lock:	held while it begins, or makes another one
  */
 struct user_readers {
 	pid_t pid;
 	int connection;
 	int pidfd;
+	int64_t since;
 	pthread_mutex_t lock;
 };
 

@@ -204,6 +204,8 @@ static int reclaim_one(struct user_space *u, struct user_part *p)
 	}
 	done = unmap_some(u, p);
 	if (done) {
+		/* A worker may have begun that for the task when it was killed. */
+		user_load_end(p);
 		user_stay_free(p->stay);
 		p->stay = NULL;
 	}

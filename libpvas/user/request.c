@@ -37,6 +37,11 @@ int user_request_is_dead(const struct user_request *r)
 	return listener_ioctl(r->u->listener, SECCOMP_IOCTL_NOTIF_ID_VALID, &id) == -ENOENT;
 }
 
+int user_request_given_up(const struct user_request *r)
+{
+	return __atomic_load_n(&r->u->abandoned, __ATOMIC_RELAXED) || user_request_is_dead(r);
+}
+
 int user_request_current(const struct user_request *r)
 {
 	return __atomic_load_n(&r->u->changes, __ATOMIC_SEQ_CST) == r->changes ||

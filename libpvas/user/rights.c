@@ -7,6 +7,7 @@
  * same calls are refused as by the module (kmod/pvas_guard.c). A task may change its
  * groups, network namespace and effective capabilities, as there.
  */
+#include <errno.h>
 #include <linux/capability.h>
 #include <linux/sched.h>
 #include <signal.h>
@@ -65,7 +66,7 @@ int user_rights_invalid(int option, uint64_t value)
 	       (option == PR_SET_DUMPABLE && value > 1);
 }
 
-int user_rights_kept(int nr, const uint64_t *args, pid_t memory)
+static int are_kept(int nr, const uint64_t *args, pid_t memory)
 {
 	switch (nr) {
 	case __NR_setuid:
@@ -91,4 +92,17 @@ int user_rights_kept(int nr, const uint64_t *args, pid_t memory)
 	default:
 		return 0;
 	}
+}
+
+int64_t user_on_rights(struct user_request *r)
+{
+	if (!are_kept(r->nr, r->args, user_caller_self()))
+		return -EPERM;
+	r->continued = 1;
+	return 0;
+}
+
+int64_t user_on_setfsid(struct user_request *r)
+{
+	return user_on_rights(r) ? pvas_raw1(r->nr, -1) : 0;
 }

@@ -354,7 +354,7 @@ static void abandon(struct user_space *u)
 	user_launcher_release(u);
 }
 
-static int user_create(struct pvas_space *s)
+int user_create(struct pvas_space *s)
 {
 	struct user_space *u;
 	int err;
@@ -398,7 +398,7 @@ static int user_create(struct pvas_space *s)
 }
 
 /* In a fork child of the launcher there are no threads to end, only memory to free. */
-static void user_destroy(struct pvas_space *s)
+void user_destroy(struct pvas_space *s)
 {
 	struct user_space *u = s->priv;
 
@@ -433,7 +433,7 @@ static void wait_for_reclaim(struct user_space *u)
 			user_wait_for_change(u);
 }
 
-static int user_tasks(const struct pvas_space *s, struct pvas_task_info *tasks, size_t room)
+int user_tasks(const struct pvas_space *s, struct pvas_task_info *tasks, size_t room)
 {
 	struct user_space *u = s->priv;
 	size_t count = 0;
@@ -456,11 +456,3 @@ static int user_tasks(const struct pvas_space *s, struct pvas_task_info *tasks, 
 	pthread_mutex_unlock(&u->lock);
 	return (int)count;
 }
-
-const struct pvas_backend_ops pvas_user_ops = {
-	.name = "user",
-	.create = user_create,
-	.destroy = user_destroy,
-	.spawn = user_spawn,
-	.tasks = user_tasks,
-};

@@ -73,8 +73,7 @@ static int reserve(struct user_space *u, unsigned int index)
 		p->pidfd = -1;
 		__atomic_add_fetch(&u->changes, 1, __ATOMIC_SEQ_CST);
 		user_exec_forget(u, p);
-		user_fork_begin(p);
-		p->armed = p->handed = p->unfit = p->parks = p->nr_parked = p->opens = 0;
+		p->armed = p->handed = p->unfit = p->parks = p->nr_parked = 0;
 		p->base = (uint64_t)i << u->space->shift;
 		p->end = p->base + (1UL << u->space->shift);
 		user_far_begin_part(u, p);
@@ -207,12 +206,16 @@ static int start(struct user_space *u, struct user_part *p, struct pvas_spawn_ca
 	call->err = -ECHILD;	/* unless the new process stores another value */
 	/* No signal handler of this thread must run while another process uses its TLS. */
 	pvas_raw4(__NR_rt_sigprocmask, SIG_SETMASK, &all, &mask, 8);
+	user_fork_begin(u, p);
 	/* Memory of the new process is not marked for peers' forks. */
-	user_map_begin(u, p);
+	user_map_begin(u, p, NULL);
+	user_load_begin(u, p);
+	user_map_end(u);
 	request_clone(u, p, call);
 	end = wait_for_start(u, p, call);
-	user_map_end(u);
 	err = finish_clone(u);
+	if (err || (end == START_DEAD && call->err))
+		user_load_end(p);
 	if (err) {
 		err = pvas_fail(err, "can't make a process");
 	} else {
@@ -267,6 +270,7 @@ static void kill_unwatched(struct user_space *u, struct user_part *p)
 {
 	user_kill(p);
 	reap(u, p);
+	user_load_end(p);
 	if (lock_in_time(&p->lock)) {
 		lose(u, p);
 		return;

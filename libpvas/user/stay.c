@@ -167,7 +167,7 @@ static int has_children(pid_t tid)
  * refuse it what an execve() does unseen. The first thread becomes the program: it has to be as
  * @tid, which has made the call.
  */
-static int has_rights(const struct user_space *u, pid_t pid, pid_t tid)
+int user_stay_has_rights(const struct user_space *u, pid_t pid, pid_t tid)
 {
 	return user_credentials_hold(u, tid) && has_memory(pid) && has_group(tid) &&
 	       (tid == pid ||
@@ -182,44 +182,7 @@ static int may_stay(const struct user_request *r)
 	pid_t pid = r->part->pid;
 
 	return has_handler(r->tid) && has_stack(r) && (r->tid == pid || has_handler(pid)) &&
-	       has_rights(r->u, pid, r->tid);
-}
-
-static int64_t confirm(const struct user_request *r)
-{
-	struct user_part *p = r->part;
-
-	if (r->tid != p->pid || __atomic_load_n(&p->unfit, __ATOMIC_ACQUIRE) ||
-	    !has_rights(r->u, p->pid, p->stay->tid) || !user_request_valid())
-		return -EPERM;
-	__atomic_store_n(&p->stay->confirmed, 1, __ATOMIC_RELEASE);
-	return 0;
-}
-
-/* If the caller has been killed, its process' number can be another's. */
-static int64_t call_others(const struct user_request *r)
-{
-	struct user_part *p = r->part;
-	int count;
-
-	if (r->tid != p->stay->tid || !user_request_valid())
-		return -EPERM;
-	count = user_stay_call_others(p, r->tid);
-	__atomic_store_n(&p->stay->others, count, __ATOMIC_RELEASE);
-	return 0;
-}
-
-int64_t user_stay_answer(struct user_request *r)
-{
-	struct user_part *p = r->part;
-	int64_t ret = -EPERM;
-
-	if (user_call_lock(r))
-		return -ESRCH;
-	if (p->stay)
-		ret = p->stay->asks == STAY_ASKS_OTHERS ? call_others(r) : confirm(r);
-	user_call_unlock(r);
-	return ret;
+	       user_stay_has_rights(r->u, pid, r->tid);
 }
 
 /* ---- the copy ---- */
@@ -330,6 +293,8 @@ static struct user_stay *allocate(void)
 	if (e == MAP_FAILED)
 		return NULL;
 	madvise(e, size, MADV_NOHUGEPAGE);
+	/* Its environment is no matter of the children that peers fork. */
+	madvise(e, size, MADV_DONTFORK);
 	e->size = size;
 	e->stacks[0] = (uint64_t)e + HEAD_SIZE + STAY_STACK_SIZE;
 	e->stacks[1] = e->stacks[0] + STAY_STACK_SIZE;

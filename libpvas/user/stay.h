@@ -124,14 +124,20 @@ int user_stay(struct user_request *r);
 
 void user_stay_free(struct user_stay *e);
 
+/* May the process @pid become a program for its thread @tid? */
+int user_stay_has_rights(const struct user_space *u, pid_t pid, pid_t tid);
+
+/* ---- stay_answer.c ---- */
+
 /*
  * In a worker, for a thread in the handler. STAY_ASKS_OTHERS: have the others wait, which takes
  * files that are not to be open in the task while they can fork. STAY_ASKS_RIGHTS, by the first
  * thread, while no other one runs any more: its rights can have changed since user_stay() looked at
  * them. user_stay.confirmed is set if they still are those of the space's tasks, and those of
- * the thread that has made the call.
+ * the thread that has made the call. STAY_ASKS_TURN, by the first thread: it is going to map the
+ * program.
  */
-enum { STAY_ASKS_RIGHTS, STAY_ASKS_OTHERS };
+enum { STAY_ASKS_RIGHTS, STAY_ASKS_OTHERS, STAY_ASKS_TURN };
 int64_t user_stay_answer(struct user_request *r);
 
 /* ---- stay_signal.c ---- */
@@ -144,11 +150,11 @@ void user_stay_catch(struct user_part *p);
 
 /* ---- stay_threads.c: in the task ---- */
 
-/* user_part.parks: others wait; they end; or one leaves by an execve() of the kernel's */
-enum { PARK_NOT, PARK_WAIT, PARK_END, PARK_LEAVES };
-
-/* user_part.opens: not; or it does; or the others have not waited for so long */
-enum { OPENS_NOT, OPENS_NOW, OPENS_LONG };
+/*
+ * user_part.parks: others wait; they do while the program is opened, for a time; they end; or one
+ * leaves by an execve() of the kernel's
+ */
+enum { PARK_NOT, PARK_WAIT, PARK_OPENS, PARK_END, PARK_LEAVES };
 
 /* In a worker: call all threads but @self to the handler. How many there are; or -errno */
 int user_stay_call_others(struct user_part *p, pid_t self);
@@ -156,6 +162,10 @@ int user_stay_call_others(struct user_part *p, pid_t self);
 /* Have all others wait in the handler. Returns 0 if that takes too long. */
 int user_stay_park_others(struct user_stay *e);
 void user_stay_release_others(struct user_part *p);
+
+/* The program is opened, while the others wait; and has been. Returns whether they still do. */
+void user_stay_opens(struct user_part *p);
+int user_stay_opened(struct user_part *p);
 
 /* In the handler of one of these: wait, if there is a reason. */
 void user_stay_park(struct user_part *p);
@@ -194,6 +204,12 @@ int user_stay_needs_kernel(void);
 
 /* In the first thread, when no other one runs: has it the rights to go on? */
 int user_stay_ask(struct user_stay *e);
+
+/*
+ * The same, when its partition has nothing but the loader: wait for the turn to map, see turns.h.
+ * If the space ends meanwhile there is none.
+ */
+void user_stay_ask_for_turn(struct user_stay *e);
 
 /* In the thread that has made the call: user_stay_call_others() */
 int user_stay_ask_for_others(struct user_stay *e);

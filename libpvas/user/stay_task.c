@@ -109,6 +109,12 @@ int user_stay_ask_for_others(struct user_stay *e)
 	return __atomic_load_n(&e->others, __ATOMIC_ACQUIRE);
 }
 
+void user_stay_ask_for_turn(struct user_stay *e)
+{
+	e->asks = STAY_ASKS_TURN;
+	user_stay_make_call(e->u->cookie, user_thunk_of(e->part) + PVAS_THUNK_CALL);
+}
+
 /* Has a security module been asked for a label at the next execve(), or until then? */
 static int is_label_set(int proc, const char *name)
 {
@@ -157,17 +163,14 @@ int user_stay_needs_kernel(void)
 /* The others wait, or do again. */
 static int open_program(struct user_stay *e)
 {
-	struct user_part *p = e->part;
-	int opens = OPENS_NOW, err;
+	int err;
 
-	__atomic_store_n(&p->opens, OPENS_NOW, __ATOMIC_RELEASE);
+	user_stay_opens(e->part);
 	user_stay_admit_signals(e->mask);
 	err = user_program_open_at(&e->prog, e->dirfd, e->file, e->path);
 	user_stay_block_signals();
-	if (__atomic_compare_exchange_n(&p->opens, &opens, OPENS_NOT, 0, __ATOMIC_ACQ_REL,
-					__ATOMIC_RELAXED))
+	if (user_stay_opened(e->part))
 		return err;
-	__atomic_store_n(&p->opens, OPENS_NOT, __ATOMIC_RELEASE);
 	return err || user_stay_park_others(e) ? err : -EAGAIN;
 }
 
@@ -204,14 +207,25 @@ static void __attribute__((noreturn)) die(void)
 }
 
 /* In slices, between which others can map: see reclaim.c. */
-static void unmap_partition(const struct user_part *p)
+static void unmap(const struct user_part *p, uint64_t at, uint64_t end)
 {
-	uint64_t step = (p->end - p->base) >> 10, at;
+	uint64_t step = (p->end - p->base) >> 10;
 
 	if (step < SLICE_MIN)
 		step = SLICE_MIN;
-	for (at = p->base; at < p->end; at += step)
-		pvas_raw2(__NR_munmap, at, step);
+	for (; at < end; at += step)
+		pvas_raw2(__NR_munmap, at, end - at < step ? end - at : step);
+}
+
+/* Last of all the instructions that ask for the turn: then all maps at once. */
+static void unmap_partition(struct user_stay *e)
+{
+	const struct user_part *p = e->part;
+	uint64_t loader = PAGE_DOWN(user_loader_of(p));
+
+	unmap(p, p->base, loader);
+	unmap(p, loader + USER_IMAGE_LEN, p->end);
+	user_stay_ask_for_turn(e);
 	/* Huge pages can only be unmapped whole. */
 	if (pvas_raw2(__NR_munmap, p->base, p->end - p->base))
 		die();
@@ -228,7 +242,7 @@ static void __attribute__((noreturn)) become(struct user_stay *e)
 	struct user_part *p = e->part;
 	struct user_entry entry;
 
-	unmap_partition(p);
+	unmap_partition(e);
 	if (user_child_make_memory(&s, &e->prog, &entry))
 		die();
 	user_publish(e->u, p, PVAS_PART_RUNNING);

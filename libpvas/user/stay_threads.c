@@ -248,33 +248,52 @@ void user_stay_release_others(struct user_part *p)
 				    __ATOMIC_RELAXED);
 }
 
-/* Nobody waits for a program whose server doesn't answer. */
-static void let_go(struct user_part *p)
+void user_stay_opens(struct user_part *p)
 {
-	int opens = OPENS_NOW;
+	__atomic_store_n(&p->opens_since, now_ms(), __ATOMIC_RELAXED);
+	__atomic_store_n(&p->parks, PARK_OPENS, __ATOMIC_RELEASE);
+}
 
-	if (__atomic_compare_exchange_n(&p->opens, &opens, OPENS_LONG, 0, __ATOMIC_ACQ_REL,
-					__ATOMIC_RELAXED))
-		user_stay_release_others(p);
+int user_stay_opened(struct user_part *p)
+{
+	int parks = PARK_OPENS;
+
+	return __atomic_compare_exchange_n(&p->parks, &parks, PARK_WAIT, 0, __ATOMIC_ACQ_REL,
+					   __ATOMIC_RELAXED);
+}
+
+/* Nobody waits for a program whose server doesn't answer. */
+static void let_go_in_time(struct user_part *p)
+{
+	int parks = PARK_OPENS;
+
+	if (now_ms() - __atomic_load_n(&p->opens_since, __ATOMIC_RELAXED) >= OPEN_MS)
+		__atomic_compare_exchange_n(&p->parks, &parks, PARK_NOT, 0, __ATOMIC_ACQ_REL,
+					    __ATOMIC_RELAXED);
+}
+
+static int has_to_wait(int parks)
+{
+	return parks == PARK_WAIT || parks == PARK_OPENS || parks == PARK_END;
 }
 
 /* In the handler of another thread. The first one may have to go on with the execve(). */
 void user_stay_park(struct user_part *p)
 {
-	int is_first = p->pid == pvas_raw0(__NR_gettid), parks, ms = 0;
+	int is_first = p->pid == pvas_raw0(__NR_gettid), parks;
 
 	parks = __atomic_load_n(&p->parks, __ATOMIC_ACQUIRE);
-	if (parks != PARK_WAIT && parks != PARK_END)
+	if (!has_to_wait(parks))
 		return;
 	__atomic_add_fetch(&p->nr_parked, 1, __ATOMIC_ACQ_REL);
-	while (parks == PARK_WAIT || parks == PARK_END) {
+	while (has_to_wait(parks)) {
 		if (is_first && __atomic_load_n(&p->handed, __ATOMIC_ACQUIRE))
 			break;
 		while (parks == PARK_END)
 			pvas_raw1(__NR_exit, 0);
 		pause_1ms();
-		if (++ms >= OPEN_MS)
-			let_go(p);
+		if (parks == PARK_OPENS)
+			let_go_in_time(p);
 		parks = __atomic_load_n(&p->parks, __ATOMIC_ACQUIRE);
 	}
 	__atomic_sub_fetch(&p->nr_parked, 1, __ATOMIC_ACQ_REL);

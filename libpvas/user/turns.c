@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* User backend: forks and calls that map memory take turns: see turns.h. */
+#include <errno.h>
 #include <time.h>
 
 #include "clock.h"
@@ -60,49 +61,90 @@ static int peer_forks(struct user_space *u, const struct user_part *own)
 	return 0;
 }
 
-/* Those that have once been waited for in vain may go on until one of them ends. */
-static int others_map(struct user_turns *t, int64_t since)
+static int is_loading(const struct user_part *p)
 {
-	const unsigned int n = __atomic_load_n(&t->mapping, __ATOMIC_SEQ_CST);
+	return __atomic_load_n(&p->loading.active, __ATOMIC_SEQ_CST) != 0;
+}
 
-	if (n < t->stuck || now_ns() - since >= LONGEST_MAPPING_NS)
-		t->stuck = n;
-	return n > t->stuck;
+/* First the calls: one that begins to load ends as such only then. */
+static unsigned int count_mapping(const struct user_space *u)
+{
+	unsigned int n = __atomic_load_n(&u->turns.mapping, __ATOMIC_SEQ_CST), i;
+
+	for (i = u->space->first; i <= u->space->last; i++)
+		n += is_loading(&u->parts[i]);
+	return n;
+}
+
+/* As many as have ended are waited for again: whoever begins now is not to pass for one of them. */
+static void settle(struct user_space *u)
+{
+	unsigned int stuck = __atomic_load_n(&u->turns.stuck, __ATOMIC_SEQ_CST), n;
+
+	if (!stuck)
+		return;
+	n = count_mapping(u);
+	while (n < stuck && !__atomic_compare_exchange_n(&u->turns.stuck, &stuck, n, 0,
+							 __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
+		;
+}
+
+/* Those that have once been waited for in vain may go on until one of them ends. */
+static int others_map(struct user_space *u, int64_t since)
+{
+	const unsigned int n = count_mapping(u);
+	struct user_turns *t = &u->turns;
+
+	if (n < __atomic_load_n(&t->stuck, __ATOMIC_SEQ_CST) ||
+	    now_ns() - since >= LONGEST_MAPPING_NS)
+		__atomic_store_n(&t->stuck, n, __ATOMIC_SEQ_CST);
+	return n > __atomic_load_n(&t->stuck, __ATOMIC_SEQ_CST);
 }
 
 static int must_wait(struct user_space *u, const struct user_turn *turn, int64_t since)
 {
-	if (turn->is_fork && others_map(&u->turns, since))
+	if (turn->is_fork && others_map(u, since))
 		return 1;
 	return is_behind(&u->turns, turn) || peer_forks(u, turn->part);
 }
 
-static void wait_for_turn(struct user_space *u, struct user_turn *turn)
+/* Nobody needs it any more. */
+static int is_given_up(struct user_space *u, const struct user_request *r)
+{
+	return r && (__atomic_load_n(&u->abandoned, __ATOMIC_RELAXED) || user_request_is_dead(r));
+}
+
+static int wait_for_turn(struct user_space *u, struct user_turn *turn,
+			 const struct user_request *r)
 {
 	struct timespec nap = { .tv_nsec = NAP_MIN_NS };
 	const int64_t begin = now_ns();
+	int given_up = 0;
 
 	enter(&u->turns, turn);
-	while (must_wait(u, turn, begin) && now_ns() - begin < LONGEST_WAIT_NS) {
+	while (!given_up && must_wait(u, turn, begin) && now_ns() - begin < LONGEST_WAIT_NS) {
 		pthread_mutex_unlock(&u->fork_lock);
 		nanosleep(&nap, NULL);
 		if (nap.tv_nsec < NAP_MAX_NS)
 			nap.tv_nsec *= 2;
+		given_up = is_given_up(u, r);
 		pthread_mutex_lock(&u->fork_lock);
 	}
 	leave(&u->turns, turn);
+	return given_up ? -ESRCH : 0;
 }
 
 /* ---- for others ---- */
 
-void user_turn_begin(struct user_space *u, const struct user_part *part)
+int user_turn_begin(struct user_space *u, const struct user_part *part,
+		    const struct user_request *r)
 {
 	struct user_turn turn = { .part = part, .is_fork = 1 };
 
 	__atomic_store_n(&u->turns.ever, 1, __ATOMIC_RELAXED);
 	/* From here on no mapping call begins without fork_lock. */
 	__atomic_add_fetch(&u->turns.forking, 1, __ATOMIC_SEQ_CST);
-	wait_for_turn(u, &turn);
+	return wait_for_turn(u, &turn, r);
 }
 
 void user_turn_end(struct user_space *u)
@@ -110,21 +152,44 @@ void user_turn_end(struct user_space *u)
 	__atomic_sub_fetch(&u->turns.forking, 1, __ATOMIC_SEQ_CST);
 }
 
-void user_map_begin(struct user_space *u, const struct user_part *part)
+/* The loader has its turn already, as long as forks wait for it. */
+static int has_turn(const struct user_part *p)
+{
+	return is_loading(p) && now_ns() - p->loads_since < LONGEST_MAPPING_NS;
+}
+
+int user_map_begin(struct user_space *u, const struct user_part *part,
+		   const struct user_request *r)
 {
 	struct user_turn turn = { .part = part };
+	int err;
 
+	settle(u);
 	__atomic_add_fetch(&u->turns.mapping, 1, __ATOMIC_SEQ_CST);
-	if (!__atomic_load_n(&u->turns.forking, __ATOMIC_SEQ_CST))
-		return;
+	if (!__atomic_load_n(&u->turns.forking, __ATOMIC_SEQ_CST) || has_turn(part))
+		return 0;
 	__atomic_sub_fetch(&u->turns.mapping, 1, __ATOMIC_SEQ_CST);
 	pthread_mutex_lock(&u->fork_lock);
-	wait_for_turn(u, &turn);
-	__atomic_add_fetch(&u->turns.mapping, 1, __ATOMIC_SEQ_CST);
+	err = wait_for_turn(u, &turn, r);
+	if (!err)
+		__atomic_add_fetch(&u->turns.mapping, 1, __ATOMIC_SEQ_CST);
 	pthread_mutex_unlock(&u->fork_lock);
+	return err;
 }
 
 void user_map_end(struct user_space *u)
 {
 	__atomic_sub_fetch(&u->turns.mapping, 1, __ATOMIC_SEQ_CST);
+}
+
+void user_load_begin(struct user_space *u, struct user_part *p)
+{
+	p->loads_since = now_ns();
+	p->loading.mark = user_loader_mark(u->cookie);
+	__atomic_store_n(&p->loading.active, 1, __ATOMIC_SEQ_CST);
+}
+
+void user_load_end(struct user_part *p)
+{
+	__atomic_store_n(&p->loading.active, 0, __ATOMIC_RELEASE);
 }

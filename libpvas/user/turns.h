@@ -5,8 +5,11 @@
  * A fork copies what its peers have mapped since their memory was marked (fork.c). So, in the order
  * in which they begin, a fork waits for mapping calls of all tasks and for forks of its peers, and
  * a mapping call waits for forks of its peers. A fork counts for LONGEST_TURN_NS at most, or as
- * long as its thread has no processor; mapping calls, which can wait for a hung file server, for
- * LONGEST_MAPPING_NS, once for all forks.
+ * long as its thread has no processor, for LONGEST_STARVED_NS; mapping calls, which can wait for a
+ * hung file server, for LONGEST_MAPPING_NS, once for all forks.
+ *
+ * A program that is being mapped, at the start of a task or in an execve() that stays, counts as
+ * one mapping call: the loader's own need no worker.
  */
 #ifndef PVAS_USER_TURNS_H
 #define PVAS_USER_TURNS_H
@@ -15,10 +18,12 @@
 #include <stdint.h>
 
 #define LONGEST_TURN_NS		200000000LL
+#define LONGEST_STARVED_NS	1000000000LL
 #define LONGEST_MAPPING_NS	1000000000LL
 #define LONGEST_WAIT_NS		10000000000LL	/* whatever happens */
 
 struct user_part;
+struct user_request;
 struct user_space;
 
 /**
@@ -36,7 +41,7 @@ struct user_turn {
 /**
  * struct user_turns - whose turn it is
  * @mapping:	mapping calls in progress
- * @stuck:	so many of them have been waited for in vain; under fork_lock
+ * @stuck:	so many of them have been waited for in vain
  * @forking:	forks that wait, or are not known to be complete
  * @ever:	there has been a fork
  * @launcher_since: when the launcher's fork began, 0 if it makes none; under fork_lock, as @first
@@ -51,15 +56,34 @@ struct user_turns {
 	struct user_turn *first;
 };
 
-/* A call that maps in @part begins, and ends. The caller has no lock that a mapping call takes. */
-void user_map_begin(struct user_space *u, const struct user_part *part);
+/*
+ * A call that maps in @part begins, and ends. The caller has no lock that a mapping call takes.
+ * Returns -ESRCH, and nothing has begun, if the caller of the request @r is dead or the space ends
+ * before its turn has come; not without a request.
+ */
+int user_map_begin(struct user_space *u, const struct user_part *part,
+		   const struct user_request *r);
 void user_map_end(struct user_space *u);
 
+/* In the turn of a call that maps: a program is going to be mapped. Its loader ends that; or: */
+void user_load_begin(struct user_space *u, struct user_part *p);
+void user_load_end(struct user_part *p);
+
 /*
- * Under fork_lock, which is dropped meanwhile: waits for the turn of a fork in @part. It lasts
- * until its thread is among @part's forks, or has forked.
+ * By this in the upper half of a descriptor the filter knows the loader's mappings. The kernel
+ * ignores that half, where compilers leave 0 or all ones.
  */
-void user_turn_begin(struct user_space *u, const struct user_part *part);
+static inline uint32_t user_loader_mark(uint64_t cookie)
+{
+	return ((uint32_t)cookie & INT32_MAX) | 1;
+}
+
+/*
+ * The same under fork_lock, which is dropped meanwhile: waits for the turn of a fork in @part. It
+ * lasts until its thread is among @part's forks, or has forked, or has no turn.
+ */
+int user_turn_begin(struct user_space *u, const struct user_part *part,
+		    const struct user_request *r);
 void user_turn_end(struct user_space *u);
 
 #endif /* PVAS_USER_TURNS_H */

@@ -3,6 +3,7 @@
  * User backend: calls that make threads and processes, and others that begin what only the
  * kernel's execve() can end. After some of them the execs of the task leave the space.
  */
+#include <errno.h>
 #include <linux/sched.h>
 #include <sched.h>
 #include <signal.h>
@@ -70,8 +71,8 @@ static int is_child(const struct user_request *r)
 
 static int64_t fork_of(struct user_request *r, int waits)
 {
-	user_fork_prepare(r->u, r->part, r->tid, waits);
-	return continue_call(r);
+	r->forks = !user_fork_prepare(r, waits);
+	return r->forks ? continue_call(r) : -EAGAIN;
 }
 
 /*

@@ -22,6 +22,7 @@
  *	exec.c		a task that leaves the space by execve()
  *	credentials.c	whether a new task has the rights of the space's creator
  *	stay.c		a task that stays in it: the worker's part
+ *	stay_answer.c	what it asks a worker meanwhile
  *	sigaction.c	handlers of tasks and of their fork children
  *	exe.c		the answer to readlink("/proc/PID/exe")
  *	rights.c	a task keeps its ids, namespaces and capabilities
@@ -31,6 +32,7 @@
  *	turns.c		forks and calls that map memory take turns
  *	heap.c		the heap of a partition: brk
  *	place.c		the memory of a partition: placement
+ *	fill.c		MAP_POPULATE, MAP_LOCKED: memory is filled with pages
  *	calls.c		system calls of tasks and of their fork children
  *	files.c		workers have a descriptor table of their own
  *	queue.c		requests of callers other than tasks' threads
@@ -55,6 +57,7 @@
  *	supervisor.c	the thread that has the filter, clones tasks and sees them end
  *	spawn.c		starting a task: the launcher's side
  *	space.c		the space: where it lies, how it begins and ends
+ *	ops.c		the calls of the library
  */
 #ifndef PVAS_USER_H
 #define PVAS_USER_H
@@ -379,5 +382,15 @@ void user_launcher_release(struct user_space *u);
 
 /* Close listener, epoll and the other descriptors of the space. */
 void user_launcher_close(struct user_space *u);
+
+/* Around all that takes locks in a thread of the application's: its signal handlers may fork. */
+void user_launcher_enter(void);
+void user_launcher_leave(void);
+
+/* ---- space.c: as in struct pvas_backend_ops ---- */
+
+int user_create(struct pvas_space *s);
+void user_destroy(struct pvas_space *s);
+int user_tasks(const struct pvas_space *s, struct pvas_task_info *tasks, size_t room);
 
 #endif /* PVAS_USER_H */

@@ -56,6 +56,13 @@ static int64_t handle_task(struct user_request *r)
 	return value;
 }
 
+static void reply(const struct user_request *r, int64_t value)
+{
+	user_request_reply(r, value);
+	if (r->forks)
+		user_fork_answered(r);
+}
+
 /* ---- workers ---- */
 
 /*
@@ -81,7 +88,7 @@ static int serve_task(struct user_request *r)
 		if (!r->inside)
 			return 0;
 	}
-	user_request_reply(r, value);
+	reply(r, value);
 	return 1;
 }
 
@@ -154,7 +161,7 @@ static void serve_deferred(struct user_request *r)
 	if (waits && is_new_stranger(r) && !user_queue_admit(r->u, r))
 		return;
 	if (waits)
-		user_request_reply(r, handle(r));
+		reply(r, handle(r));
 	user_queue_done(r->u, r, waits);
 	free(r);
 }
@@ -177,7 +184,7 @@ static void identify(struct user_request *r)
 		user_queue_defer(r->u, r);
 		return;
 	}
-	user_request_reply(r, handle(r));
+	reply(r, handle(r));
 	free(r);
 }
 

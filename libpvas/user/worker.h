@@ -37,6 +37,7 @@ long user_filter_call_worker(const struct user_space *u);
  * @ip:		of the instruction after it
  * @args:	its arguments
  * @continued:	answer: the kernel shall perform the call
+ * @forks:	the call is a fork: when it is answered, user_fork_answered()
  * @stranger:	at its turn: of another user, or in another user namespace, and it can hang
  * @turn:	number of requests that were deferred before
  * @meter:	of a helper that handles it, if the caller is outside
@@ -54,6 +55,7 @@ struct user_request {
 	uint64_t ip;
 	uint64_t args[6];
 	int continued;
+	int forks;
 	int stranger;
 	unsigned int turn;
 	struct user_meter *meter;
@@ -80,6 +82,9 @@ int user_request_valid(void);
 
 /* Has the caller of this one been killed? */
 int user_request_is_dead(const struct user_request *r);
+
+/* The same, or does the space end? Then nobody needs what is done for it. */
+int user_request_given_up(const struct user_request *r);
 
 /* Has no task ended since the request was made? Then its partition is still the caller's. */
 int user_request_current(const struct user_request *r);
@@ -181,10 +186,11 @@ int64_t user_on_sigaltstack(struct user_request *r);
 
 /* ---- rights.c ---- */
 
-/* Would this call of a task, with arguments in @memory, leave the task its rights? */
-int user_rights_kept(int nr, const uint64_t *args, pid_t memory);
+/* Calls of a task that would perhaps not leave it its rights; the latter return the old id. */
+int64_t user_on_rights(struct user_request *r);
+int64_t user_on_setfsid(struct user_request *r);
 
-/* The same of a clone that shares the mm. */
+/* Would a clone that shares the mm leave them? */
 int user_rights_kept_by_clone(uint64_t flags);
 
 /* Has this prctl() a value that the kernel refuses? */
@@ -209,10 +215,13 @@ int64_t user_on_perf_event_open(struct user_request *r);
 /* ---- fork.c ---- */
 
 /*
- * Thread @tid, which runs code of @p, is about to fork, and @waits for its child: waits until it
- * may.
+ * The caller is about to fork, and @waits for its child: waits until it may. -ESRCH: it is dead, or
+ * the space ends.
  */
-void user_fork_prepare(struct user_space *u, struct user_part *p, pid_t tid, int waits);
+int user_fork_prepare(const struct user_request *r, int waits);
+
+/* That request has been answered: the thread goes on. */
+void user_fork_answered(const struct user_request *r);
 
 /* Under fork_lock: forgets those of @p that are complete. Returns how many are left. */
 unsigned int user_fork_count(struct user_space *u, struct user_part *p);
@@ -237,8 +246,8 @@ void user_fork_exempt(struct user_space *u, struct user_part *p);
 void user_fork_check_file(struct user_space *u, struct user_part *p, int fd);
 int user_fork_check_segment(struct user_space *u, struct user_part *p, int id, uint64_t at);
 
-/* For a partition that has just been reserved. */
-void user_fork_begin(struct user_part *p);
+/* For a partition that has just been reserved, without user_space.lock: this can take long. */
+void user_fork_begin(struct user_space *u, struct user_part *p);
 
 /* The task has ended. */
 void user_fork_forget(struct user_space *u, struct user_part *p);
@@ -278,6 +287,21 @@ int user_layout(struct user_part *p, const struct pvas_elf_image *image, uint64_
 
 /* Choose a place for the interpreter, too, below which mappings come. 0: the loader has to. */
 uint64_t user_place_interp(struct user_part *p, const struct pvas_elf_image *interp);
+
+/* ---- fill.c ---- */
+
+/* Besides MADV_POPULATE_* */
+#define USER_FILL_NOT		(-1)
+#define USER_FILL_LOCKED	(-2)
+
+/* How that mapping has to be filled. Takes the flags out: the kernel would do it under a lock. */
+int user_fill_how(struct user_mmap *m);
+
+/* Under user_part.lock: lock it, without pages. @at; or -errno, and it is unmapped. */
+int64_t user_fill_reserve(const struct user_mmap *m, int64_t at);
+
+/* Until the caller is dead. Can wait for a file server: without a lock. */
+void user_fill(const struct user_request *r, uint64_t at, uint64_t len, int how);
 
 /* ---- calls.c ---- */
 

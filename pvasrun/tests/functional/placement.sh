@@ -435,11 +435,13 @@ test_terminal_keys()
 		$PVASRUN -n 3 sh -c "$once $READY"' until [ -e $T/go ]; do sleep 0.05; done'
 	[ -n "$TERMINAL" ] && check "exactly once" [ "$(sort ints)" = $'int0\nint1\nint2' ]
 	rm -f pid.* go
+	mkfifo go.0 go.1 go.2
+	# No child is stopped before its execve(), which these shells would wait for (vfork) and not stop.
 	at_terminal "Ctrl-Z stops all, fg continues" run="until [ -e $T/pid.2 -a -e $T/pid.1 -a -e $T/pid.0 ]; do sleep 0.05; done" \
 		type=$'\032' state='stopped 20' \
 		run='for p in $(cat $T/pid.*); do until grep -q ") T" /proc/$p/stat; do sleep 0.05; done; done' fg \
-		run="touch $T/go" state='exit 0' -- \
-		$PVASRUN -n 3 sh -c "$READY"' until [ -e $T/go ]; do sleep 0.05; done'
+		run='for i in 0 1 2; do echo >$T/go.$i; done' state='exit 0' -- \
+		$PVASRUN -n 3 sh -c "$READY"' read go <$T/go.$PVAS_RANK'
 }
 
 # Output to a file is not a terminal's for the user, so no program waits in a pager.
