@@ -29,21 +29,15 @@ bool mca_btl_pvas_look_up(const mca_base_component_t *us, const char *name,
 
 bool mca_btl_pvas_several_nodes(void);
 void mca_btl_pvas_touch_pages(char *p, size_t size);
-void mca_btl_pvas_copy_vectors(void *to, const void *from, size_t n);
+void mca_btl_pvas_copy_long(void *to, const void *from, size_t n);
 
-/*
- * memcpy() for long data. From some KiB on glibc takes "rep movsb", which processors of AMD's
- * Zen 3 make 10 to 20 times slower if the destination is 1 to 31 bytes behind the source, modulo
- * a page; and there it is if malloc() has put one array of a power of two behind another.
- */
+/* memcpy() for data that can be long */
 static inline void mca_btl_pvas_memcpy(void *to, const void *from, size_t n)
 {
-	const size_t behind = ((uintptr_t)to - (uintptr_t)from) % 4096;
-
-	if (__builtin_expect(n >= 2048 && behind && behind < 32, 0))
-		mca_btl_pvas_copy_vectors(to, from, n);
-	else
+	if (n < 2048)
 		memcpy(to, from, n);
+	else
+		mca_btl_pvas_copy_long(to, from, n);
 }
 
 /* Between two checks that all peers still run */

@@ -73,7 +73,7 @@ static inline void mca_osc_pvas_move(void *to, const void *from, size_t bytes)
 	else if (bytes == 4)
 		memcpy(to, from, 4);
 	else
-		memcpy(to, from, bytes);
+		mca_btl_pvas_memcpy(to, from, bytes);
 }
 
 /* Copy between any two buffers; what there is no room for is MPI_ERR_TRUNCATE. */

@@ -12,7 +12,7 @@
 #define component mca_pml_pvas_component
 
 /* Looks into the ring before the receive is posted; few if each rank in turn has the processor */
-#define POLLS 500
+#define POLLS 100
 #define POLLS_YIELDING 1
 
 /* So often, all of Open MPI has its turn first. */
@@ -37,6 +37,26 @@ static inline bool is_first(const struct mca_pml_pvas_comm *pc,
 	       pc->unexpected.next == &pc->unexpected && !component.pending && !component.done;
 }
 
+/*
+ * Some ten nanoseconds, with no load in flight. Loads without a pause take the line back from the
+ * writer as soon as it has it, before it has stored the state, and those that were made ahead
+ * have to be made again when the line changes. The instruction PAUSE takes too long.
+ */
+static inline void pause_polling(void)
+{
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+}
+
+/*
+ * Until the state is known. Otherwise the processor, which guesses that the message is there,
+ * fetches the lines of its data that are still to be written.
+ */
+static inline void wait_for_state(void)
+{
+	__builtin_ia32_lfence();
+}
+
 /* The state of the next record; 0: there was none for a while */
 static inline uint32_t poll_state(const struct mca_pml_pvas_header *header)
 {
@@ -44,7 +64,7 @@ static inline uint32_t poll_state(const struct mca_pml_pvas_header *header)
 	uint32_t state;
 
 	while (!(state = __atomic_load_n(&header->state, __ATOMIC_ACQUIRE)) && --polls)
-		;
+		pause_polling();
 	return state;
 }
 
@@ -68,6 +88,8 @@ static inline int take(struct mca_pml_pvas_in *in, const struct mca_pml_pvas_hea
 		status->_ucount = bytes;
 		status->_cancelled = 0;
 	}
+	if (sizeof(*header) + bytes > MCA_PML_PVAS_LINES)
+		wait_for_state();
 	mca_pml_pvas_unpack_inline(buf, count, type, header->data, copied);
 	mca_pml_pvas_pass_record(in, mca_pml_pvas_record_size(bytes));
 	component.arrived++;

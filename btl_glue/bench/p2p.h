@@ -16,7 +16,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define MAX_RIVALS	8
+#define MAX_RIVALS	10
 #define MAX_SIZES	16
 #define MAX_SAMPLES	64
 

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # Two ranks over pvas (user backend), beside the same bare copies and vader in
 # two ways: by CMA, its default, and with two copies. Sample by sample in turn; see p2p.h.
-# PML=pvas: pml/pvas, and ob1 over btl/pvas as one more rival; else pvas is btl/pvas.
+# PML=pvas: pml/pvas, and as more rivals ob1 over btl/pvas, and MPICH if it is there; else
+# pvas is btl/pvas.
 #
 #	make -s -C btl_glue all tests bench && btl_glue/bench/p2p.sh [SAMPLES [SIZE]...]
 #
@@ -12,6 +13,7 @@
 here=$(dirname "$(readlink -f "$0")")
 B=${O:-$here/../../build}
 table=$B/btl_glue/bench/table
+program=$B/btl_glue/bench/p2p
 samples=${1:-21}
 shift
 sizes=${*:-0 8 64 1024 2048 4096 16384 65536 262144 1048576 8388608}
@@ -25,25 +27,29 @@ export OMPI_MCA_mpi_yield_when_idle=0
 # job PLACE COMMAND...: a pair of ranks in the background
 job()
 {
-	timeout "${LIMIT:-300}" "${@:2}" "$B/btl_glue/bench/p2p" "$page" "$1" &
+	timeout "${LIMIT:-300}" "${@:2}" "$page" "$1" &
 	jobs+=($!)
 }
 
 # vader PLACE [OPTION]...
 vader()
 {
-	job "$1" mpirun.openmpi -n 2 --bind-to none --mca btl self,vader "${@:2}"
+	job "$1" mpirun.openmpi -n 2 --bind-to none --mca btl self,vader "${@:2}" "$program"
 }
 
 # pvas PLACE [VARIABLE=VALUE]...
 pvas()
 {
-	job "$1" env "OMPI_MCA_pml=$PML" "${@:2}" "$B/pvasrun/pvasrun" --backend user --bind-to none -n 2
+	job "$1" env "OMPI_MCA_pml=$PML" "${@:2}" "$B/pvasrun/pvasrun" --backend user --bind-to none -n 2 \
+		"$program"
 }
 
 # Each rival's place in a turn is that in this list.
 rivals=(pvas memcpy vader-cma vader-none)
-[ "${PML:=ob1}" = ob1 ] || rivals+=(ob1)
+if [ "${PML:=ob1}" != ob1 ]; then
+	rivals+=(ob1)
+	[ ! -x "$B/btl_glue/bench/p2p.mpich" ] || rivals+=(mpich)
+fi
 [ -z "${WITH:-}" ] || rivals+=(with)
 [ -z "${CSV:-}" ] || rivals+=(pvas-again vader)
 "$table" new "$page" "$samples" "$sizes" "${rivals[@]}" || exit 1
@@ -53,6 +59,7 @@ for place in "${!rivals[@]}"; do
 	memcpy) ;;	# the first job's
 	pvas*) pvas "$place" ;;
 	ob1) pvas "$place" OMPI_MCA_pml=ob1 ;;
+	mpich) job "$place" mpiexec.mpich -n 2 "$program.mpich" ;;
 	with) pvas "$place" "$WITH" ;;
 	vader) vader "$place" ;;
 	vader-*) vader "$place" --mca btl_vader_single_copy_mechanism "${rival#vader-}" ;;

@@ -69,6 +69,7 @@ for n in 1 2 3; do
 done
 try layouts		tasks 2 layouts
 try flushes		tasks 1 flushes
+try lengths		tasks 2 lengths
 try threads-2		tasks 2 threads 60
 try threads-4		tasks 4 threads 20
 # Fences and windows without coll/pvas, messages over vader

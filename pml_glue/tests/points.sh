@@ -43,7 +43,7 @@ good()
 	[ "$others" = 2 ] ||
 		grep -Eq "(pml|btl) pvas: rank $victim on this node ended before MPI_Finalize" "$2" ||
 		# Its peers look for it in MPI_Init, and Open MPI says so in its own words.
-		grep -q 'PML add procs failed' "$2" ||
+		grep -q -e 'PML add procs failed' -e 'at least one MPI process is unreachable' "$2" ||
 		# In MPI_Init, and once it has said that it finalizes, it is pvasrun's.
 		grep -Pzq "(?s)point [0-9]+ (port|peer) .*rank $victim .* exited without MPI_Finalize" "$2"
 }
