@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Packets with descriptors, SCM_RIGHTS of unix(7), to pvasrun's children: by a SOCK_SEQPACKET pair */
+/* Packets with descriptors, SCM_RIGHTS of unix(7), to pvasrun's children: SOCK_SEQPACKET */
 #ifndef PVASRUN_PASS_H
 #define PVASRUN_PASS_H
 
