@@ -284,6 +284,7 @@ struct mca_coll_pvas_peer {
  * @nbc_lock:	protects @requests, the non-blocking operations in progress, and @attaching
  * @attaching:	those whose block is not known yet
  * @nr_unfinished: members of both
+ * @in_vain:	calls of the progress function since one of them was complete
  * @in_progress: a thread goes on with them
  */
 struct mca_coll_pvas_component {
@@ -323,6 +324,7 @@ struct mca_coll_pvas_component {
 	opal_list_t requests;
 	struct mca_coll_pvas_nbc *attaching;
 	unsigned int nr_unfinished;
+	unsigned int in_vain;
 	bool in_progress;
 
 	struct mca_coll_pvas_counters counters;

@@ -181,6 +181,8 @@ try roots		tasks 3 roots
 try stopped		tasks 3 stopped
 try stopped-2		tasks 2 OMPI_MCA_coll_pvas_oversubscribed=0 stopped 700
 try fresh		tasks 2 fresh 5000
+try yields		tasks 2 OMPI_MCA_coll_pvas_oversubscribed=0 OMPI_MCA_pml=ob1 \
+			OMPI_MCA_btl=self,vader yields
 try handlers		tasks 2 OMPI_MCA_pml=ob1 OMPI_MCA_opal_signal=6 handlers first
 try handlers-pml	tasks 2 OMPI_MCA_opal_signal=6 handlers
 # Without btl/pvas, whose progress function watches peers, too
