@@ -117,6 +117,9 @@ done
 for program in move combine neighbors; do
 	try "$program-persistent-3" tasks 3 $program $((2 * rounds)) 50000 persistent
 done
+for n in 2 3 9; do
+	try "lengths-$n" tasks $n lengths $((rounds * 1000 / n))
+done
 try persistent-2	tasks 2 persistent
 try persistent-5	tasks 5 persistent
 try arrays-3		tasks 3 arrays 300
