@@ -13,8 +13,12 @@
 /* Calls of opal_progress() between two looks at the clock; one that yields can take long */
 #define CLOCK_INTERVAL 16
 
-/* Calls after which a peer has probably lost its processor, even if there is one for each */
-#define PATIENCE 200
+/*
+ * Calls after which a peer has probably lost its processor, even if there is one for each: a millisecond
+ * or two. Earlier, it may just be copying what is long, and a busy machine would not return
+ * ours for as long as that.
+ */
+#define PATIENCE 10000
 
 /* As in btl/pvas, Open MPI ends the job. */
 static void end_job(struct mca_coll_pvas_module *m, int rank)
