@@ -9,16 +9,16 @@
 #include <stdlib.h>
 #include <time.h>
 
-#define ROUNDS 20000
+#define ROUNDS 2000
 
 /* At most one in so much of the processor's time, in microseconds */
 #define INTERVAL 150
 
 /* Waits for a blocking operation: how many, how long, and which count */
-#define WAITS 500
+#define WAITS 200
 #define WAIT 150
 #define MOST_WAIT 400
-#define LEAST_WAITS 10
+#define LEAST_WAITS 5
 
 static long yields;
 
