@@ -58,15 +58,15 @@
 #define MCA_COLL_PVAS_BLOCK_EXTRA (64 << 10)
 
 /*
- * How data are posted, in the low byte of @word. Up to MCA_COLL_PVAS_INLINE it is their length; from
- * MCA_COLL_PVAS_INLINE_V on, too, with a table in front of them, of bytes.
+ * How data are posted, in the low byte of @word. Up to MCA_COLL_PVAS_INLINE it is their length;
+ * from MCA_COLL_PVAS_INLINE_V on, too, with a table in front of them, of bytes.
  */
 enum mca_coll_pvas_kind {
 	MCA_COLL_PVAS_INLINE_V = 0x80,
-	/* Copied: with a table of where each block begins, in front of them or in the line; without */
+	/* Copied, with a table of where each block begins, in front of them or in the line */
 	MCA_COLL_PVAS_COPY_V = 0xf6,
 	MCA_COLL_PVAS_COPY_T,
-	MCA_COLL_PVAS_COPY,
+	MCA_COLL_PVAS_COPY,		/* without */
 	MCA_COLL_PVAS_BUFFERS_WA,	/* as BUFFERS_W, with displacements of MPI_Aint */
 	MCA_COLL_PVAS_SHARE = 0xfb,
 	MCA_COLL_PVAS_BUFFERS_SAME,	/* the same block for all */

@@ -16,8 +16,8 @@
 
 /*
  * Calls of the progress function that complete nothing, one after the other, after which a
- * processor is yielded: a millisecond or two. If others use the processors, too, it is theirs for as
- * long then, so that this must not happen while a peer copies what is long.
+ * processor is yielded: a millisecond or two. If others use the processors, too, it is theirs for
+ * as long then, so that this must not happen while a peer copies what is long.
  */
 #define PATIENCE 20000
 

@@ -136,7 +136,7 @@ bool mca_coll_pvas_post(struct mca_coll_pvas_module *m, const void *buf, size_t 
 	return true;
 }
 
-/* Bytes of a table in front of @nr blocks, which has where each begins and where the last one ends */
+/* Bytes of a table in front of @nr blocks: where each begins, and where the last one ends */
 static size_t table_bytes(int nr)
 {
 	return nr < MCA_COLL_PVAS_TABLE ? 0 : (nr + 1) * sizeof(uint32_t);

@@ -14,9 +14,9 @@
 #define CLOCK_INTERVAL 16
 
 /*
- * Calls after which a peer has probably lost its processor, even if there is one for each: a millisecond
- * or two. Earlier, it may just be copying what is long, and a busy machine would not return
- * ours for as long as that.
+ * Calls after which a peer has probably lost its processor, even if there is one for each: a
+ * millisecond or two. Earlier, it may just be copying what is long, and a busy machine would not
+ * return ours for as long as that.
  */
 #define PATIENCE 10000
 
@@ -112,7 +112,8 @@ static uint64_t known_finished(const struct mca_coll_pvas_module *m, int rank)
  */
 uint64_t mca_coll_pvas_wait_finished(struct mca_coll_pvas_module *m, int rank, uint64_t op)
 {
-	const struct mca_coll_pvas_line *line = line_of(m, rank, op), *next = line_of(m, rank, op + 1);
+	const struct mca_coll_pvas_line *line = line_of(m, rank, op);
+	const struct mca_coll_pvas_line *next = line_of(m, rank, op + 1);
 	const uint64_t last = op < m->op ? known_finished(m, rank) : 0;
 
 	if (last >= op)

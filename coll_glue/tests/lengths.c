@@ -35,7 +35,7 @@ static int some_length(void)
 	return lengths[next() % (sizeof(lengths) / sizeof(lengths[0]))];
 }
 
-/* What each rank has for each, or the sum of it */
+/* The numbers that each rank has for each, or their sum */
 static int check(int n, int i, int blocks, int sum, int from)
 {
 	int p, k, bad = 0, expected;
@@ -71,7 +71,8 @@ static int operate(int what, int n, int i, int root)
 		MPI_Alltoall(s, n, MPI_INT, r, n, MPI_INT, MPI_COMM_WORLD);
 		return check(n, i, size, 0, -1);
 	case 3:
-		MPI_Alltoallv(s, counts, displs, MPI_INT, r, counts, displs, MPI_INT, MPI_COMM_WORLD);
+		MPI_Alltoallv(s, counts, displs, MPI_INT, r, counts, displs, MPI_INT,
+			      MPI_COMM_WORLD);
 		return check(n, i, size, 0, -1);
 	case 4:
 		MPI_Reduce(s, r, n, MPI_INT, MPI_SUM, root, MPI_COMM_WORLD);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
  * With a processor for each rank, a rank that waits keeps its own for a while: on a busy machine it
- * would get it back only milliseconds later. Waits for non-blocking operations of some microseconds, one
- * after the other, are not one long wait.
+ * would get it back only milliseconds later. Waits for non-blocking operations of some
+ * microseconds, one after the other, are not one long wait.
  */
 #include "common.h"
 
