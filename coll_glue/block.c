@@ -80,6 +80,7 @@ static void use_block(struct mca_coll_pvas_module *m, struct mca_coll_pvas_block
 				    (m->nr_annexes * m->size));
 	if (m->annex_bytes > MCA_COLL_PVAS_ANNEX)
 		m->annex_bytes = MCA_COLL_PVAS_ANNEX;
+	m->piece_bytes = round_down(m->annex_bytes * m->nr_annexes / m->nr_lines);
 	m->state = MCA_COLL_PVAS_READY;
 	mca_coll_pvas_count(communicators, 1);
 }

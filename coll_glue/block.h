@@ -40,7 +40,10 @@
 #define MCA_COLL_PVAS_FEW_RANKS 8
 #define MCA_COLL_PVAS_SOME_RANKS 64
 
-/* Annexes of a rank, at most, and their size */
+/*
+ * Annexes of a rank, at most, and their size. They are used in pieces, too, as many as there are
+ * lines, so that a sender of little data can run ahead as far as with what fits into lines.
+ */
 #define MCA_COLL_PVAS_ANNEXES 4
 #define MCA_COLL_PVAS_ANNEX (2 << 10)
 
@@ -54,15 +57,21 @@
 /* Bytes of a block beside two lines for each rank */
 #define MCA_COLL_PVAS_BLOCK_EXTRA (64 << 10)
 
-/* How data are posted, in the low byte of @word: up to MCA_COLL_PVAS_INLINE it is their length */
+/*
+ * How data are posted, in the low byte of @word. Up to MCA_COLL_PVAS_INLINE it is their length;
+ * from MCA_COLL_PVAS_INLINE_V on, too, with a table in front of them, of bytes.
+ */
 enum mca_coll_pvas_kind {
-	MCA_COLL_PVAS_BUFFERS_WA = 0xf9,	/* as BUFFERS_W, with displacements of MPI_Aint */
-	MCA_COLL_PVAS_COPY_V = 0xfa,	/* copied, with a table of where each block ends */
+	MCA_COLL_PVAS_INLINE_V = 0x80,
+	/* Copied, with a table of where each block begins, in front of them or in the line */
+	MCA_COLL_PVAS_COPY_V = 0xf6,
+	MCA_COLL_PVAS_COPY_T,
+	MCA_COLL_PVAS_COPY,		/* without */
+	MCA_COLL_PVAS_BUFFERS_WA,	/* as BUFFERS_W, with displacements of MPI_Aint */
 	MCA_COLL_PVAS_SHARE = 0xfb,
-	MCA_COLL_PVAS_BUFFERS_SAME = 0xfc,	/* the same block for all */
-	MCA_COLL_PVAS_COPY = 0xfd,
+	MCA_COLL_PVAS_BUFFERS_SAME,	/* the same block for all */
 	MCA_COLL_PVAS_BUFFERS = 0xfe,
-	MCA_COLL_PVAS_BUFFERS_W = 0xff,	/* a datatype for each block */
+	MCA_COLL_PVAS_BUFFERS_W,	/* a datatype for each block */
 };
 
 /**
@@ -121,6 +130,15 @@ struct mca_coll_pvas_record {
 	size_t length;
 };
 
+/* Blocks fewer than this have their table in the line. */
+#define MCA_COLL_PVAS_TABLE 16
+
+/* Where each block begins, and the last one ends */
+struct mca_coll_pvas_table {
+	struct mca_coll_pvas_record record;
+	uint16_t begins[MCA_COLL_PVAS_TABLE];
+};
+
 /**
  * struct mca_coll_pvas_line - a cache line with one writer
  * @word:	number of the operation, and enum mca_coll_pvas_kind
@@ -133,6 +151,7 @@ struct mca_coll_pvas_line {
 		char data[MCA_COLL_PVAS_INLINE];
 		struct mca_coll_pvas_buffers buffers;
 		struct mca_coll_pvas_record record;
+		struct mca_coll_pvas_table table;
 		struct mca_coll_pvas_share share;
 	};
 };

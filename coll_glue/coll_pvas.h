@@ -53,7 +53,7 @@
 #include "block.h"
 
 #define MCA_COLL_PVAS_NAME "coll pvas"
-#define MCA_COLL_PVAS_MODEX_VERSION 4
+#define MCA_COLL_PVAS_MODEX_VERSION 5
 
 /**
  * struct mca_coll_pvas_modex - what a rank publishes to its peers
@@ -187,11 +187,13 @@ struct mca_coll_pvas_nbc {
 /**
  * struct mca_coll_pvas_module - a communicator
  * @op:		number of the operation in progress, or of the last one
- * @all_finished:	all ranks are known to have finished the operations up to this
+ * @all_finished:	all ranks are known to have finished the operations up to this; likewise
+ *		@neighbors_finished, and @reader_finished of the rank @reader
  * @nr_lines:	of each rank, a power of two; likewise @nr_annexes
  * @posted:	the last uses of our lines
- * @annexed:	the last uses of our annexes
+ * @annexed:	the last uses of our annexes, each by piece of it
  * @annex_bytes:	size of an annex
+ * @piece_bytes:	size of a piece of one
  * @ring_at:	offset behind the last record
  * @segment_op:	by segment of the ring: the last operation that used it
  * @next_check:	when the ranks' tasks are to be checked again
@@ -214,10 +216,14 @@ struct mca_coll_pvas_module {
 	char *ring;
 	size_t segment_bytes;
 	size_t annex_bytes;
+	size_t piece_bytes;
 	uint64_t op;
 	uint64_t all_finished;
+	uint64_t neighbors_finished;
+	uint64_t reader_finished;
+	int reader;
 	struct mca_coll_pvas_use posted[MCA_COLL_PVAS_LINES];
-	struct mca_coll_pvas_use annexed[MCA_COLL_PVAS_ANNEXES];
+	struct mca_coll_pvas_use annexed[MCA_COLL_PVAS_LINES];
 	size_t ring_at;
 	uint64_t segment_op[MCA_COLL_PVAS_SEGMENTS];
 	uint64_t next_check;
@@ -284,6 +290,7 @@ struct mca_coll_pvas_peer {
  * @nbc_lock:	protects @requests, the non-blocking operations in progress, and @attaching
  * @attaching:	those whose block is not known yet
  * @nr_unfinished: members of both
+ * @in_vain:	calls of the progress function since one of them was complete
  * @in_progress: a thread goes on with them
  */
 struct mca_coll_pvas_component {
@@ -323,6 +330,7 @@ struct mca_coll_pvas_component {
 	opal_list_t requests;
 	struct mca_coll_pvas_nbc *attaching;
 	unsigned int nr_unfinished;
+	unsigned int in_vain;
 	bool in_progress;
 
 	struct mca_coll_pvas_counters counters;
@@ -386,7 +394,7 @@ void mca_coll_pvas_put_persistent(struct mca_coll_pvas_module *m, struct mca_col
 /* wait.c */
 void mca_coll_pvas_watch(struct mca_coll_pvas_module *m, unsigned int calls);
 void mca_coll_pvas_pause(struct mca_coll_pvas_module *m, unsigned int *polls);
-void mca_coll_pvas_wait_finished(struct mca_coll_pvas_module *m, int rank, uint64_t op);
+uint64_t mca_coll_pvas_wait_finished(struct mca_coll_pvas_module *m, int rank, uint64_t op);
 void mca_coll_pvas_wait_all_finished(struct mca_coll_pvas_module *m, uint64_t op);
 
 /* Wait until @condition holds. */

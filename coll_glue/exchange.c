@@ -178,7 +178,7 @@ static int alltoall(struct mca_coll_pvas_module *m, const struct mca_coll_pvas_b
 					    MCA_COLL_PVAS_ALL);
 	else
 		copied = mca_coll_pvas_post_blocks(m, &(struct mca_coll_pvas_blocks) {
-			.buffers = from, .kind = kind, .nr = m->size,
+			.buffers = from, .kind = kind, .nr = m->size, .own = m->rank,
 		}, MCA_COLL_PVAS_ALL);
 	err = copy_own(m, from, to, kind);
 	rc = receive(m, copied, m->rank, m->size, to, kind);

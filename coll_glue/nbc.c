@@ -14,8 +14,12 @@
 
 #define component mca_coll_pvas_component
 
-/* Calls of the progress function in vain, after which a processor is yielded */
-#define PATIENCE 200
+/*
+ * Calls of the progress function that complete nothing, one after the other, after which a
+ * processor is yielded: a millisecond or two. If others use the processors, too, it is theirs for
+ * as long then, so that this must not happen while a peer copies what is long.
+ */
+#define PATIENCE 20000
 
 /* ---- requests ---- */
 
@@ -129,7 +133,7 @@ static void idle(void)
 	struct mca_coll_pvas_request *r;
 
 	calls++;
-	if (component.yield || calls % PATIENCE == 0)
+	if (component.yield || ++component.in_vain % PATIENCE == 0)
 		sched_yield();
 	OPAL_LIST_FOREACH(r, &component.requests, struct mca_coll_pvas_request)
 		mca_coll_pvas_watch(r->m, calls);
@@ -180,7 +184,9 @@ static int progress(void)
 	step_all(&complete);
 	nr = opal_list_get_size(&complete);
 	component.in_progress = false;
-	if (!nr && opal_list_get_size(&component.requests))
+	if (nr)
+		component.in_vain = 0;
+	else if (opal_list_get_size(&component.requests))
 		idle();
 	OPAL_THREAD_UNLOCK(&component.nbc_lock);
 	complete_requests(&complete);

@@ -46,6 +46,7 @@ static bool in_blocks(const struct mca_coll_pvas_request *r, struct mca_coll_pva
 
 	*blocks = (struct mca_coll_pvas_blocks) {
 		.buffers = &call->from, .kind = call->from_kind, .nr = call->nr_blocks,
+		.own = neighbors ? -1 : r->m->rank,
 		.receivers = neighbors ? r->m->neighbors->destinations : NULL,
 	};
 	return call->from_kind != MCA_COLL_PVAS_BUFFERS_SAME &&

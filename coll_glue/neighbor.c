@@ -99,7 +99,7 @@ static int alltoall(struct mca_coll_pvas_module *m, const struct mca_coll_pvas_b
 		    const struct mca_coll_pvas_buffers *to, enum mca_coll_pvas_kind kind)
 {
 	const bool copied = mca_coll_pvas_post_blocks(m, &(struct mca_coll_pvas_blocks) {
-		.buffers = from, .kind = kind, .nr = m->neighbors->nr_destinations,
+		.buffers = from, .kind = kind, .nr = m->neighbors->nr_destinations, .own = -1,
 		.receivers = m->neighbors->destinations,
 	}, MCA_COLL_PVAS_NEIGHBORS);
 	const int rc = receive(m, false, to, kind);

@@ -7,6 +7,14 @@
 
 /* ---- posting in our line ---- */
 
+static void wait_for_reader(struct mca_coll_pvas_module *m, int reader, uint64_t op)
+{
+	if (reader == m->reader && op <= m->reader_finished)
+		return;
+	m->reader_finished = mca_coll_pvas_wait_finished(m, reader, op);
+	m->reader = reader;
+}
+
 static void wait_for(struct mca_coll_pvas_module *m, const struct mca_coll_pvas_use *use)
 {
 	if (use->reader == MCA_COLL_PVAS_ALL)
@@ -14,7 +22,7 @@ static void wait_for(struct mca_coll_pvas_module *m, const struct mca_coll_pvas_
 	else if (use->reader == MCA_COLL_PVAS_NEIGHBORS)
 		mca_coll_pvas_wait_neighbors_finished(m, use->op);
 	else
-		mca_coll_pvas_wait_finished(m, use->reader, use->op);
+		wait_for_reader(m, use->reader, use->op);
 }
 
 /* Use a line or annex again, once the readers of what was there before have finished with it. */
@@ -63,19 +71,29 @@ size_t mca_coll_pvas_most_copied(const struct mca_coll_pvas_module *m)
 	return m->annex_bytes > MCA_COLL_PVAS_INLINE ? m->annex_bytes : MCA_COLL_PVAS_INLINE;
 }
 
-/* The place for data of this length that do not fit into the line itself */
+/*
+ * The place for data of this length, if they do not fit into the line itself. Little data take a
+ * piece of an annex, others all pieces of one. Operations in a row have different annexes in any
+ * case: that a rank has finished one of them can become known only by its post in the next.
+ */
 static struct mca_coll_pvas_record free_annex(struct mca_coll_pvas_module *m, size_t length,
 					      int reader)
 {
-	const unsigned int i = m->op & (m->nr_annexes - 1);
+	const unsigned int pieces = m->nr_lines / m->nr_annexes;
+	const bool little = length <= m->piece_bytes;
+	const unsigned int first = (m->op & (m->nr_annexes - 1)) * pieces +
+				   (little ? m->op / m->nr_annexes % pieces : 0);
+	struct mca_coll_pvas_record record = { .length = length };
+	unsigned int i;
 
-	if (length > MCA_COLL_PVAS_INLINE)
+	if (length <= MCA_COLL_PVAS_INLINE)
+		return record;
+	for (i = first; i < first + (little ? 1 : pieces); i++)
 		use_again(m, &m->annexed[i], reader);
-	return (struct mca_coll_pvas_record) {
-		.at = m->ring + MCA_COLL_PVAS_SEGMENTS * m->segment_bytes +
-		      (m->rank * m->nr_annexes + i) * m->annex_bytes,
-		.length = length,
-	};
+	record.at = m->ring + MCA_COLL_PVAS_SEGMENTS * m->segment_bytes +
+		    (m->rank * m->nr_annexes + first / pieces) * m->annex_bytes +
+		    first % pieces * m->piece_bytes;
+	return record;
 }
 
 /* Copy short data into a line, or to the place of @record. */
@@ -118,55 +136,104 @@ bool mca_coll_pvas_post(struct mca_coll_pvas_module *m, const void *buf, size_t 
 	return true;
 }
 
-/* Bytes of a table of @nr blocks, which has where each begins and where the last one ends */
+/* Bytes of a table in front of @nr blocks: where each begins, and where the last one ends */
 static size_t table_bytes(int nr)
 {
-	return (nr + 1) * sizeof(uint32_t);
+	return nr < MCA_COLL_PVAS_TABLE ? 0 : (nr + 1) * sizeof(uint32_t);
 }
 
 static size_t block_bytes(const struct mca_coll_pvas_blocks *b, int i)
 {
 	const struct mca_coll_pvas_piece piece = mca_coll_pvas_piece(b->buffers, b->kind, i);
 
-	if (b->receivers && b->receivers[i] == MPI_PROC_NULL)
+	if (i == b->own || (b->receivers && b->receivers[i] == MPI_PROC_NULL))
 		return 0;
 	return piece.count * piece.type->super.size;
 }
 
 /*
- * Bytes of the blocks and of a table of where they are; not counted to the end if they are
- * more than @room, and always more than fit into a line.
+ * Bytes of the blocks and of a table in front of them, which in a line is a shorter one; not
+ * counted to the end if they are more than @room and than fit into a line.
  */
 size_t mca_coll_pvas_blocks_bytes(const struct mca_coll_pvas_blocks *b, size_t room)
 {
-	size_t bytes = table_bytes(b->nr);
+	const size_t most = room > MCA_COLL_PVAS_INLINE ? room : MCA_COLL_PVAS_INLINE;
+	size_t bytes = 0;
 	int i;
 
-	for (i = 0; i < b->nr && bytes <= room; i++)
+	for (i = 0; i < b->nr && bytes <= most; i++)
 		bytes += block_bytes(b, i);
+	if (bytes + b->nr + 1 <= MCA_COLL_PVAS_INLINE)
+		return bytes + b->nr + 1;
+	bytes += table_bytes(b->nr);
 	return bytes > MCA_COLL_PVAS_INLINE ? bytes : MCA_COLL_PVAS_INLINE + 1;
 }
 
-/* Copy blocks that fit to the place of @record. */
+/* Copy the @i-th block; returns its length. */
+static size_t copy_block_in(char *to, const struct mca_coll_pvas_blocks *b, int i)
+{
+	const size_t bytes = block_bytes(b, i);
+	struct mca_coll_pvas_piece piece;
+
+	if (!bytes)
+		return 0;
+	piece = mca_coll_pvas_piece(b->buffers, b->kind, i);
+	mca_coll_pvas_copy(to, bytes, &ompi_mpi_byte.dt, piece.at, piece.count, piece.type);
+	return bytes;
+}
+
+static void copy_blocks_into_line(struct mca_coll_pvas_line *line, uint64_t op,
+				  const struct mca_coll_pvas_blocks *b)
+{
+	uint8_t *begins = (uint8_t *)line->data;
+	size_t at = b->nr + 1;
+	int i;
+
+	for (i = 0; i < b->nr; i++) {
+		begins[i] = at;
+		at += copy_block_in(line->data + at, b, i);
+	}
+	begins[b->nr] = at;
+	set_word(line, op, MCA_COLL_PVAS_INLINE_V + at);
+}
+
+static void copy_blocks_with_table(struct mca_coll_pvas_line *line, uint64_t op,
+				   const struct mca_coll_pvas_record *record,
+				   const struct mca_coll_pvas_blocks *b)
+{
+	size_t at = 0;
+	int i;
+
+	for (i = 0; i < b->nr; i++) {
+		line->table.begins[i] = at;
+		at += copy_block_in(record->at + at, b, i);
+	}
+	line->table.begins[b->nr] = at;
+	line->table.record = *record;
+	set_word(line, op, MCA_COLL_PVAS_COPY_T);
+}
+
+/* Copy blocks that fit into a line, or to the place of @record. */
 void mca_coll_pvas_copy_blocks_in(struct mca_coll_pvas_line *line, uint64_t op,
 				  const struct mca_coll_pvas_record *record,
 				  const struct mca_coll_pvas_blocks *b)
 {
 	uint32_t *begins = (uint32_t *)record->at;
-	struct mca_coll_pvas_piece piece;
-	size_t at = table_bytes(b->nr), bytes;
+	size_t at = table_bytes(b->nr);
 	int i;
 
 	mca_coll_pvas_count(posts_copied, 1);
+	if (record->length <= MCA_COLL_PVAS_INLINE) {
+		copy_blocks_into_line(line, op, b);
+		return;
+	}
+	if (b->nr < MCA_COLL_PVAS_TABLE) {
+		copy_blocks_with_table(line, op, record, b);
+		return;
+	}
 	for (i = 0; i < b->nr; i++) {
 		begins[i] = at;
-		bytes = block_bytes(b, i);
-		if (!bytes)
-			continue;
-		piece = mca_coll_pvas_piece(b->buffers, b->kind, i);
-		mca_coll_pvas_copy(record->at + at, bytes, &ompi_mpi_byte.dt, piece.at, piece.count,
-				   piece.type);
-		at += bytes;
+		at += copy_block_in(record->at + at, b, i);
 	}
 	begins[b->nr] = at;
 	line->record = *record;
@@ -177,13 +244,14 @@ void mca_coll_pvas_copy_blocks_in(struct mca_coll_pvas_line *line, uint64_t op,
 bool mca_coll_pvas_post_blocks(struct mca_coll_pvas_module *m, const struct mca_coll_pvas_blocks *b,
 			       int reader)
 {
+	const size_t bytes = mca_coll_pvas_blocks_bytes(b, m->annex_bytes);
 	struct mca_coll_pvas_record record;
 
-	if (mca_coll_pvas_blocks_bytes(b, m->annex_bytes) > m->annex_bytes) {
+	if (bytes > mca_coll_pvas_most_copied(m)) {
 		mca_coll_pvas_post_buffers(m, b->buffers, b->kind, reader);
 		return false;
 	}
-	record = free_annex(m, m->annex_bytes, reader);
+	record = free_annex(m, bytes, reader);
 	mca_coll_pvas_copy_blocks_in(free_line(m, reader), m->op, &record, b);
 	return true;
 }
@@ -308,13 +376,14 @@ bool mca_coll_pvas_publish_blocks(struct mca_coll_pvas_module *m,
 				  const struct mca_coll_pvas_blocks *b)
 {
 	const size_t bytes = mca_coll_pvas_blocks_bytes(b, most_parts());
-	struct mca_coll_pvas_record record;
+	struct mca_coll_pvas_record record = { .length = bytes };
 	struct mca_coll_pvas_line *line;
 
-	if (bytes > most_parts())
+	if (bytes > MCA_COLL_PVAS_INLINE && bytes > most_parts())
 		return false;
 	line = free_slot(m);
-	record = new_record(m, bytes);
+	if (bytes > MCA_COLL_PVAS_INLINE)
+		record = new_record(m, bytes);
 	mca_coll_pvas_copy_blocks_in(line, m->op, &record, b);
 	return true;
 }
@@ -324,8 +393,7 @@ const struct mca_coll_pvas_line *mca_coll_pvas_wait_slot(struct mca_coll_pvas_mo
 	const struct mca_coll_pvas_line *line = slot(m);
 
 	mca_coll_pvas_wait_until(m, mca_coll_pvas_has_posted(line, m->op));
-	if (mca_coll_pvas_kind(line) == MCA_COLL_PVAS_COPY ||
-	    mca_coll_pvas_kind(line) == MCA_COLL_PVAS_COPY_V)
+	if (mca_coll_pvas_has_record(mca_coll_pvas_kind(line)))
 		note_record(m, &line->record);
 	return line;
 }
@@ -353,18 +421,28 @@ struct mca_coll_pvas_piece mca_coll_pvas_piece(const struct mca_coll_pvas_buffer
 	return piece;
 }
 
-/* Where a block of copied data begins; @bytes, of all blocks, become those of one. */
-static size_t begin_of_block(unsigned int kind, const char *data, int block, int nr_blocks,
-			     size_t *bytes)
+/* Where a block of copied @data begins; @bytes, of all blocks, become those of one. */
+static size_t begin_of_block(const struct mca_coll_pvas_line *line, unsigned int kind,
+			     const char *data, int block, int nr_blocks, size_t *bytes)
 {
 	const uint32_t *begins = (const uint32_t *)data;
+	const uint8_t *in_line = (const uint8_t *)data;
 
-	if (kind != MCA_COLL_PVAS_COPY_V) {
+	switch (kind) {
+	case 0 ... MCA_COLL_PVAS_INLINE:
+	case MCA_COLL_PVAS_COPY:
 		*bytes /= nr_blocks;
 		return block * *bytes;
+	case MCA_COLL_PVAS_COPY_V:
+		*bytes = begins[block + 1] - begins[block];
+		return begins[block];
+	case MCA_COLL_PVAS_COPY_T:
+		*bytes = line->table.begins[block + 1] - line->table.begins[block];
+		return line->table.begins[block];
+	default:
+		*bytes = in_line[block + 1] - in_line[block];
+		return in_line[block];
 	}
-	*bytes = begins[block + 1] - begins[block];
-	return begins[block];
 }
 
 /* Fetch a block of what was posted, which has @nr_blocks of them if they are of equal length. */
@@ -380,10 +458,10 @@ int mca_coll_pvas_fetch(const struct mca_coll_pvas_line *line, int block, int nr
 		piece = mca_coll_pvas_piece(&line->buffers, kind, block);
 		return mca_coll_pvas_copy(to, count, type, piece.at, piece.count, piece.type);
 	}
-	if (kind > MCA_COLL_PVAS_INLINE) {
+	if (mca_coll_pvas_has_record(kind)) {
 		data = line->record.at;
 		bytes = line->record.length;
 	}
-	offset = begin_of_block(kind, data, block, nr_blocks, &bytes);
+	offset = begin_of_block(line, kind, data, block, nr_blocks, &bytes);
 	return mca_coll_pvas_copy(to, count, type, data + offset, bytes, &ompi_mpi_byte.dt);
 }

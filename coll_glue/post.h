@@ -82,8 +82,13 @@ static inline unsigned int mca_coll_pvas_kind(const struct mca_coll_pvas_line *l
 /* Were the data posted as they are, so that the poster waits for nobody? */
 static inline bool mca_coll_pvas_was_copied(unsigned int kind)
 {
-	return kind <= MCA_COLL_PVAS_INLINE || kind == MCA_COLL_PVAS_COPY ||
-	       kind == MCA_COLL_PVAS_COPY_V;
+	return kind <= MCA_COLL_PVAS_COPY;
+}
+
+/* And to the ring, or to an annex? */
+static inline bool mca_coll_pvas_has_record(unsigned int kind)
+{
+	return kind >= MCA_COLL_PVAS_COPY_V && kind <= MCA_COLL_PVAS_COPY;
 }
 
 /* Peers that waited for us to read their buffers can go on. */
@@ -108,12 +113,14 @@ struct mca_coll_pvas_piece {
 
 /**
  * struct mca_coll_pvas_blocks - blocks of different lengths
+ * @own:	the one that nobody fetches, or -1
  * @receivers:	NULL, or the ranks that they are for: one for MPI_PROC_NULL is not read
  */
 struct mca_coll_pvas_blocks {
 	const struct mca_coll_pvas_buffers *buffers;
 	enum mca_coll_pvas_kind kind;
 	int nr;
+	int own;
 	const int *receivers;
 };
 

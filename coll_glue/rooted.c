@@ -116,7 +116,7 @@ int mca_coll_pvas_scatterv(const void *sbuf, const int *scounts, const int *disp
 	if (m->rank != root)
 		return mca_coll_pvas_end(take(m, root, m->rank, m->size, rbuf, rcount, rtype));
 	copied = mca_coll_pvas_publish_blocks(m, &(struct mca_coll_pvas_blocks) {
-		.buffers = &from, .kind = MCA_COLL_PVAS_BUFFERS, .nr = m->size,
+		.buffers = &from, .kind = MCA_COLL_PVAS_BUFFERS, .nr = m->size, .own = m->rank,
 	});
 	if (!copied)
 		mca_coll_pvas_publish_buffers(m, &from, MCA_COLL_PVAS_BUFFERS);

@@ -151,9 +151,17 @@ void mca_coll_pvas_learn_blocks(struct mca_coll_pvas_module *m)
 void mca_coll_pvas_wait_neighbors_finished(struct mca_coll_pvas_module *m, uint64_t op)
 {
 	const struct mca_coll_pvas_neighbors *n = m->neighbors;
+	uint64_t least = m->op, last;
 	int i;
 
-	for (i = 0; i < n->nr_destinations; i++)
-		if (n->destinations[i] != MPI_PROC_NULL)
-			mca_coll_pvas_wait_finished(m, n->destinations[i], op);
+	if (op <= m->neighbors_finished)
+		return;
+	for (i = 0; i < n->nr_destinations; i++) {
+		if (n->destinations[i] == MPI_PROC_NULL)
+			continue;
+		last = mca_coll_pvas_wait_finished(m, n->destinations[i], op);
+		if (last < least)
+			least = last;
+	}
+	m->neighbors_finished = least;
 }

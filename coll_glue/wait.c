@@ -13,8 +13,12 @@
 /* Calls of opal_progress() between two looks at the clock; one that yields can take long */
 #define CLOCK_INTERVAL 16
 
-/* Calls after which a peer has probably lost its processor, even if there is one for each */
-#define PATIENCE 200
+/*
+ * Calls after which a peer has probably lost its processor, even if there is one for each: a
+ * millisecond or two. Earlier, it may just be copying what is long, and a busy machine would not
+ * return ours for as long as that.
+ */
+#define PATIENCE 10000
 
 /* As in btl/pvas, Open MPI ends the job. */
 static void end_job(struct mca_coll_pvas_module *m, int rank)
@@ -68,32 +72,54 @@ void mca_coll_pvas_pause(struct mca_coll_pvas_module *m, unsigned int *polls)
 }
 
 /* A rank that has posted in an operation has finished the one before. */
-static uint64_t last_finished(const struct mca_coll_pvas_module *m, int rank)
+static uint64_t finished_by(const struct mca_coll_pvas_line *line)
 {
-	const struct mca_coll_pvas_line *line = &m->lines[rank * m->nr_lines];
-	uint64_t last = 0, finished, posted;
-	unsigned int i;
+	const uint64_t finished = atomic_load_explicit(&line->finished, memory_order_acquire);
+	const uint64_t posted = atomic_load_explicit(&line->word, memory_order_acquire) >> 8;
 
-	for (i = 0; i < m->nr_lines; i++) {
-		finished = atomic_load_explicit(&line[i].finished, memory_order_acquire);
-		posted = atomic_load_explicit(&line[i].word, memory_order_acquire) >> 8;
-		if (finished > last)
-			last = finished;
-		if (posted && posted - 1 > last)
-			last = posted - 1;
+	return posted && posted - 1 > finished ? posted - 1 : finished;
+}
+
+static const struct mca_coll_pvas_line *line_of(const struct mca_coll_pvas_module *m, int rank,
+						uint64_t op)
+{
+	return &m->lines[rank * m->nr_lines + (op & (m->nr_lines - 1))];
+}
+
+/*
+ * An operation that a rank is known to have finished; it can have finished more. Each line is one
+ * that another processor has written: few of them are looked at, the newest ones first.
+ */
+static uint64_t known_finished(const struct mca_coll_pvas_module *m, int rank)
+{
+	uint64_t last = 0, op;
+	unsigned int back;
+
+	for (back = 1; back < m->nr_lines; back *= 2) {
+		op = finished_by(line_of(m, rank, m->op - back));
+		if (op > last)
+			last = op;
+		/* Those before it can't tell of more. */
+		if (last + back >= m->op)
+			break;
 	}
 	return last;
 }
 
-void mca_coll_pvas_wait_finished(struct mca_coll_pvas_module *m, int rank, uint64_t op)
+/*
+ * In each operation a rank posts or finishes in its line, so that either the line of @op or the
+ * next one tells. Returns an operation that it has finished, at least @op.
+ */
+uint64_t mca_coll_pvas_wait_finished(struct mca_coll_pvas_module *m, int rank, uint64_t op)
 {
-	const struct mca_coll_pvas_line *line =
-		&m->lines[rank * m->nr_lines + (op & (m->nr_lines - 1))];
+	const struct mca_coll_pvas_line *line = line_of(m, rank, op);
+	const struct mca_coll_pvas_line *next = line_of(m, rank, op + 1);
+	const uint64_t last = op < m->op ? known_finished(m, rank) : 0;
 
-	/* Most often the operation itself is noted as finished. */
-	mca_coll_pvas_wait_until(m, atomic_load_explicit(&line->finished,
-							 memory_order_acquire) >= op ||
-				    last_finished(m, rank) >= op);
+	if (last >= op)
+		return last;
+	mca_coll_pvas_wait_until(m, finished_by(line) >= op || finished_by(next) >= op);
+	return op;
 }
 
 void mca_coll_pvas_wait_all_finished(struct mca_coll_pvas_module *m, uint64_t op)
@@ -106,8 +132,7 @@ void mca_coll_pvas_wait_all_finished(struct mca_coll_pvas_module *m, uint64_t op
 	for (i = 0; i < m->size; i++) {
 		if (i == m->rank)
 			continue;
-		mca_coll_pvas_wait_finished(m, i, op);
-		last = last_finished(m, i);
+		last = mca_coll_pvas_wait_finished(m, i, op);
 		if (last < least)
 			least = last;
 	}

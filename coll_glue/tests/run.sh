@@ -117,6 +117,9 @@ done
 for program in move combine neighbors; do
 	try "$program-persistent-3" tasks 3 $program $((2 * rounds)) 50000 persistent
 done
+for n in 2 3 9; do
+	try "lengths-$n" tasks $n lengths $((rounds * 1000 / n))
+done
 try persistent-2	tasks 2 persistent
 try persistent-5	tasks 5 persistent
 try arrays-3		tasks 3 arrays 300
@@ -181,6 +184,8 @@ try roots		tasks 3 roots
 try stopped		tasks 3 stopped
 try stopped-2		tasks 2 OMPI_MCA_coll_pvas_oversubscribed=0 stopped 700
 try fresh		tasks 2 fresh 5000
+try yields		tasks 2 OMPI_MCA_coll_pvas_oversubscribed=0 OMPI_MCA_pml=ob1 \
+			OMPI_MCA_btl=self,vader yields
 try handlers		tasks 2 OMPI_MCA_pml=ob1 OMPI_MCA_opal_signal=6 handlers first
 try handlers-pml	tasks 2 OMPI_MCA_opal_signal=6 handlers
 # Without btl/pvas, whose progress function watches peers, too
