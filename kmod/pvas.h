@@ -160,7 +160,7 @@ struct pvas_range {
  *		written under mmap_lock
  * @uffd_moved: where registered areas were moved to during such a call, under mmap_lock
  * @slices:	unmapped so far, written by the holder of @reclaim
- * @left:	files that were mapped when the last process left, see pvas_vacate()
+ * @left:	files that were mapped when the last process left, see pvas_unmap_space()
  * @vacate:	frees all memory; then @vacate_late does what can take for ever
  * @by_mm:	in the table by @mm
  * @rcu:	for pvas_space_shift_of() and the like, which take no reference
@@ -316,8 +316,6 @@ void pvas_free_exit(void);
 void pvas_free_queue(struct work_struct *work);
 void pvas_free_call(void (*fn)(struct pvas_space *space), struct pvas_space *space);
 void pvas_mmput(struct pvas_space *space);
-void pvas_mmput_here(struct mm_struct *mm);
-void pvas_mmput_init(struct pvas_space *space);
 
 /* pvas_files.c */
 void pvas_files_hold(struct pvas_files *files, struct mm_struct *mm, unsigned long from,
@@ -457,6 +455,7 @@ long pvas_mm_brk(struct pvas_partition *part, unsigned long brk);
 /* pvas_exe.c */
 struct file *pvas_exe_take(struct mm_struct *mm);
 void pvas_exe_give_back(struct mm_struct *mm, struct file *exe);
+struct file *pvas_exe_take_last(struct pvas_space *space);
 struct file *pvas_exe_release(struct pvas_partition *part);
 void pvas_exe_swap(struct mm_struct *mm, struct file *file);
 void pvas_exe_set_args(struct mm_struct *mm, const struct pvas_partition *part);
@@ -469,6 +468,7 @@ int pvas_owner_join(struct pvas_space *space);
 void pvas_owner_find(struct pvas_space *space);
 
 /* pvas_reclaim.c */
+void pvas_mmput_init(struct pvas_space *space);
 void pvas_reclaim_start(struct pvas_partition *part);
 void pvas_vacate_start(struct pvas_space *space);
 

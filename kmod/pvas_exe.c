@@ -55,6 +55,23 @@ void pvas_exe_give_back(struct mm_struct *mm, struct file *exe)
 	mmap_write_unlock(mm);
 }
 
+/*
+ * At the end of a space's mm, which would leave it to others, and late. Returns the file, if any,
+ * to put. In a kernel thread.
+ */
+struct file *pvas_exe_take_last(struct pvas_space *space)
+{
+	struct file *exe;
+
+	pvas_lock_write(space);
+	exe = rcu_dereference_raw(space->mm->exe_file);
+	rcu_assign_pointer(space->mm->exe_file, NULL);
+	mmap_write_unlock(space->mm);
+	if (exe)
+		pvas_allow_write(exe);
+	return exe;
+}
+
 /* At the end of a partition. Returns the file, if any, to put. Atomic. */
 struct file *pvas_exe_release(struct pvas_partition *part)
 {

@@ -58,34 +58,6 @@ void pvas_free_call(void (*fn)(struct pvas_space *space), struct pvas_space *spa
 	destroy_work_on_stack(&call.work);
 }
 
-/* In a kernel thread: mmput() that leaves no file to others. Can take for ever. */
-void pvas_mmput_here(struct mm_struct *mm)
-{
-	struct pvas_files files;
-
-	/* Not the last reference: nothing is freed. */
-	if (atomic_fetch_add_unless(&mm->mm_users, -1, 1) != 1)
-		return;
-	mmap_read_lock(mm);
-	pvas_files_hold(&files, mm, 0, TASK_SIZE);
-	mmap_read_unlock(mm);
-	mmput(mm);
-	pvas_files_put(&files);
-}
-
-static void pvas_mmput_work(struct work_struct *work)
-{
-	struct pvas_space *space = container_of(work, struct pvas_space, mmput_work);
-
-	pvas_mmput_here(space->mm);
-	pvas_space_put(space);
-}
-
-void pvas_mmput_init(struct pvas_space *space)
-{
-	INIT_WORK(&space->mmput_work, pvas_mmput_work);
-}
-
 /*
  * mmput() of a space's mm for contexts that must not sleep or take long. On the space's
  * own queue: the last one waits for what the user has mapped, perhaps for ever. One work

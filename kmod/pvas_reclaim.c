@@ -102,10 +102,11 @@ enum pvas_unmapped {
 
 /*
  * In slices, because otherwise the end of a large task would delay the mapping calls of
- * all its peers, and the OOM reaper.
+ * all its peers, and the OOM reaper. With @all, not less after an OOM kill: nobody else
+ * frees it.
  */
 static enum pvas_unmapped pvas_unmap_slices(struct pvas_space *space, unsigned long from,
-					    unsigned long end, bool *skipped)
+					    unsigned long end, bool all, bool *skipped)
 {
 	unsigned long to;
 	bool failed = false;
@@ -130,8 +131,7 @@ static enum pvas_unmapped pvas_unmap_slices(struct pvas_space *space, unsigned l
 		/* Otherwise this takes the lock again before a waiter is awake. */
 		if (mmap_lock_is_contended(space->mm))
 			usleep_range(100, 200);
-		/* Without processes, the OOM killer's choice does not free it. */
-	} while (from < end && (!pvas_oom_has_victim(space) || !READ_ONCE(space->occupied)));
+	} while (from < end && (all || !pvas_oom_has_victim(space)));
 	if (from < end)
 		return PVAS_UNMAP_NEEDLESS;
 	return failed ? PVAS_UNMAP_FAILED : PVAS_UNMAPPED;
@@ -182,7 +182,7 @@ static enum pvas_unmapped pvas_unmap_all(struct pvas_partition *part)
 	if (part->files.n)
 		pvas_unmap_remote(space, space->mm, part->base, part->end, false);
 	part->unfinished = pvas_zap_slow(space, part->base, part->end);
-	result = pvas_unmap_slices(space, part->base, part->end, &part->unfinished);
+	result = pvas_unmap_slices(space, part->base, part->end, false, &part->unfinished);
 	pvas_files_put_memory(&part->files);
 	if (result == PVAS_UNMAPPED && !part->unfinished)
 		pvas_partition_emptied(part);
@@ -204,6 +204,66 @@ static void pvas_unmap(struct pvas_partition *part)
 		up(&space->reclaim);
 	part->unfinished &= result != PVAS_UNMAP_NEEDLESS;
 	part->unclean = result == PVAS_UNMAP_FAILED;
+}
+
+/*
+ * Frees all memory that no process has, and that waits for nobody. The caller has a reference to
+ * the mm, and releases @files: those that were mapped, and are not released yet.
+ */
+static void pvas_unmap_space(struct pvas_space *space, struct pvas_files *files)
+{
+	struct mm_struct *mm = space->mm;
+	bool any_slow;
+
+	pvas_lock_read(space);
+	pvas_files_hold(files, mm, 0, TASK_SIZE);
+	mmap_read_unlock(mm);
+	if (files->n)
+		pvas_unmap_remote(space, mm, 0, TASK_SIZE, false);
+	/* Slow areas stay until the mm is freed. */
+	any_slow = pvas_zap_slow(space, 0, TASK_SIZE);
+	pvas_unmap_slices(space, 0, TASK_SIZE, true, &any_slow);
+	pvas_files_put_memory(files);
+}
+
+/*
+ * mmput() that leaves no file to others, and no memory behind what can take for ever: after an
+ * OOM kill, partitions are not unmapped before. In a kernel thread.
+ */
+static void pvas_mmput_here(struct pvas_space *space)
+{
+	struct mm_struct *mm = space->mm;
+	struct pvas_files files;
+	struct file *exe;
+
+	/* Not the last reference: nothing is freed. */
+	if (atomic_fetch_add_unless(&mm->mm_users, -1, 1) != 1)
+		return;
+	pvas_unmap_space(space, &files);
+	exe = pvas_exe_take_last(space);
+	if (exe && pvas_file_is_local(exe)) {
+		__fput_sync(exe);
+		exe = NULL;
+	}
+	if (files.n)
+		pvas_unmap_remote(space, mm, 0, TASK_SIZE, true);
+	mmput(mm);
+	pvas_files_put(&files);
+	if (exe)
+		__fput_sync(exe);
+}
+
+static void pvas_mmput_work(struct work_struct *work)
+{
+	struct pvas_space *space = container_of(work, struct pvas_space, mmput_work);
+
+	pvas_mmput_here(space);
+	pvas_space_put(space);
+}
+
+void pvas_mmput_init(struct pvas_space *space)
+{
+	INIT_WORK(&space->mmput_work, pvas_mmput_work);
 }
 
 /* Has every task that is ending let go of its memory? */
@@ -251,7 +311,7 @@ static void pvas_unmap_slow(struct pvas_partition *part)
 		part->unclean = true;
 	if (!part->unclean)
 		pvas_partition_emptied(part);
-	pvas_mmput_here(space->mm);
+	pvas_mmput_here(space);
 }
 
 /*
@@ -275,33 +335,16 @@ static void pvas_partition_free(struct pvas_partition *part)
 	spin_unlock(&space->lock);
 	/* Not pvas_mmput(): this runs on the space's own queue. */
 	if (pvas_space_is_over(space))
-		pvas_mmput_here(space->mm);
+		pvas_mmput_here(space);
 }
 
 /*
- * Frees all memory of a space that pvas_space_leave() has closed, and that no process has.
- * The caller has a reference to the mm, which pvas_vacate_late() drops.
+ * The rest of a space that pvas_space_leave() has closed, which can take for ever. Drops the
+ * reference to the mm.
  */
-static void pvas_vacate(struct pvas_space *space)
-{
-	struct mm_struct *mm = space->mm;
-	bool any_slow;
-
-	pvas_lock_read(space);
-	pvas_files_hold(&space->left, mm, 0, TASK_SIZE);
-	mmap_read_unlock(mm);
-	if (space->left.n)
-		pvas_unmap_remote(space, mm, 0, TASK_SIZE, false);
-	/* pvas_vacate_late() looks again. */
-	any_slow = pvas_zap_slow(space, 0, TASK_SIZE);
-	pvas_unmap_slices(space, 0, TASK_SIZE, &any_slow);
-	pvas_files_put_memory(&space->left);
-}
-
-/* The rest, which can take for ever. */
 static void pvas_vacate_late(struct pvas_space *space)
 {
-	pvas_mmput_here(space->mm);
+	pvas_mmput_here(space);
 	pvas_files_put(&space->left);
 }
 
@@ -317,7 +360,7 @@ static void pvas_vacate_work(struct work_struct *work)
 {
 	struct pvas_space *space = container_of(work, struct pvas_space, vacate);
 
-	pvas_vacate(space);
+	pvas_unmap_space(space, &space->left);
 	INIT_WORK(&space->vacate_late, pvas_vacate_late_work);
 	queue_work(space->late_wq, &space->vacate_late);
 }
@@ -393,7 +436,7 @@ static void pvas_reclaim_work(struct work_struct *work)
 		/* Now, because the late work may never end. */
 		part->vacates = pvas_space_leave(space);
 		if (part->vacates)
-			pvas_vacate(space);
+			pvas_unmap_space(space, &space->left);
 	}
 	if (!atomic_dec_return(&space->early))
 		wake_up_all(&space->quiet);

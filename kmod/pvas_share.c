@@ -15,8 +15,10 @@
  * spaces must not keep the others from making theirs. So each of these namespaces has a
  * share of its own, and so has each user in it, since containers often have the same ids.
  * This gives nobody more than before: those who can give such a namespace other ids than
- * their own can also become the users with these ids. Containers without a user namespace
- * are told apart by their pid namespace, for which all spaces made in it count. Set-uid programs,
+ * their own can also become the users with these ids. A container has twice a user's share, as a
+ * login has, so that none of its users can have all of it, and they leave a part to its root.
+ * Containers without a user namespace are told apart by their pid namespace, for which all spaces
+ * made in it count. Set-uid programs,
  * such as sandboxes, make namespaces of root's for any user, as often as asked: so a space counts
  * for the login there, too. Not for the user with that id: root of a container can take any.
  */
@@ -39,11 +41,11 @@ MODULE_PARM_DESC(max_spaces, "most spaces there can be at once (default 1024)");
 static unsigned int pvas_max_spaces_per_user = 128;
 module_param_named(max_spaces_per_user, pvas_max_spaces_per_user, uint, 0644);
 MODULE_PARM_DESC(max_spaces_per_user,
-		 "most spaces one user but root, or one container, can have, and no more than a quarter of max_spaces (default 128)");
+		 "most spaces one user but root can have; a container can have twice as many; neither more than a quarter of max_spaces (default 128)");
 
-/* A quarter for each user, so that three users cannot have all of them. */
+/* A quarter for each user or container, so that three cannot have all of them. */
 #define PVAS_SHARE_OF_ALL	4
-/* And an eighth that no number of users can take from root. */
+/* And an eighth that no number of users can take from root, or from a container's root. */
 #define PVAS_RESERVE_OF_ALL	8
 
 /**
@@ -82,20 +84,6 @@ static LIST_HEAD(pvas_users);
  */
 static DEFINE_SPINLOCK(pvas_users_lock);
 static unsigned int pvas_n_spaces;
-
-/*
- * Root sets the limits, so only the total applies to it. A root that could not set them
- * (in a container, or without capabilities) has a share like others.
- */
-static unsigned int pvas_share_of(struct pvas_payer payer, bool whole_root)
-{
-	unsigned int all = READ_ONCE(pvas_max_spaces), share;
-
-	if (uid_eq(payer.uid, GLOBAL_ROOT_UID) && !payer.where && whole_root)
-		return all;
-	share = min(READ_ONCE(pvas_max_spaces_per_user), DIV_ROUND_UP(all, PVAS_SHARE_OF_ALL));
-	return payer.where == &pvas_login && share <= UINT_MAX / 2 ? 2 * share : share;
-}
 
 static bool pvas_payer_equal(struct pvas_payer a, struct pvas_payer b)
 {
@@ -158,7 +146,7 @@ static void pvas_paid_free(struct list_head *paid)
 }
 
 /* The container of root's that @ns is, or is in; or NULL */
-static const struct user_namespace *pvas_container_of(const struct user_namespace *ns)
+static struct user_namespace *pvas_container_of(struct user_namespace *ns)
 {
 	while (ns->parent && ns->parent != &init_user_ns)
 		ns = ns->parent;
@@ -174,7 +162,7 @@ static const struct pid_namespace *pvas_roots_pid_ns(const struct pid_namespace 
 }
 
 /* The container of root's that the owner or user of @ns is in; or NULL */
-static const void *pvas_where(const struct pvas_space *space, const struct user_namespace *ns)
+static const void *pvas_where(const struct pvas_space *space, struct user_namespace *ns)
 {
 	const struct pid_namespace *pid_ns = pvas_roots_pid_ns(space->pid_ns);
 
@@ -230,7 +218,7 @@ static int pvas_paid_by_login(const struct pvas_space *space, struct list_head *
 static int pvas_paid_by_all(const struct pvas_space *space, bool whole_root,
 			    struct list_head *paid)
 {
-	const struct user_namespace *ns;
+	struct user_namespace *ns;
 	int err;
 
 	err = pvas_paid_by_creator(space, whole_root, paid);
@@ -243,12 +231,49 @@ static int pvas_paid_by_all(const struct pvas_space *space, bool whole_root,
 
 /* ---- counting ---- */
 
+/* Without the part of its root */
+static unsigned int pvas_without_reserve(unsigned int all)
+{
+	return all - all / PVAS_RESERVE_OF_ALL;
+}
+
+/* Is it the root of this container? Without a user namespace, root has root's id. */
+static bool pvas_is_root_of(const struct cred *cred, const void *container)
+{
+	struct user_namespace *ns = pvas_container_of(cred->user_ns);
+
+	return uid_eq(cred->uid, ns && ns == container ? make_kuid(ns, 0) : GLOBAL_ROOT_UID);
+}
+
+/*
+ * Most spaces that count for @payer. Root sets the limits, so only the total applies to it. A root
+ * that could not set them (in a container, or without capabilities) has a share: that of its
+ * container, where root's id stands for all.
+ */
+static unsigned int pvas_share_of(const struct cred *cred, struct pvas_payer payer,
+				  bool whole_root)
+{
+	unsigned int all = READ_ONCE(pvas_max_spaces), most = DIV_ROUND_UP(all, PVAS_SHARE_OF_ALL);
+	unsigned int user = min(READ_ONCE(pvas_max_spaces_per_user), most), twice, container;
+	bool is_root = uid_eq(payer.uid, GLOBAL_ROOT_UID);
+
+	twice = user <= UINT_MAX / 2 ? 2 * user : user;
+	container = min(twice, most);
+	if (payer.where == &pvas_login)
+		return twice;
+	if (!payer.where)
+		return is_root && whole_root ? all : user;
+	if (!is_root)
+		return DIV_ROUND_UP(container, 2);
+	return pvas_is_root_of(cred, payer.where) ? container : pvas_without_reserve(container);
+}
+
 /* The count of one of them, in place of the new one */
-static int pvas_paid_count(struct pvas_paid *p, bool whole_root)
+static int pvas_paid_count(const struct cred *cred, struct pvas_paid *p, bool whole_root)
 {
 	struct pvas_user *known = pvas_user_find(p->user->payer);
 
-	if ((known ? known->spaces : 0) >= pvas_share_of(p->user->payer, whole_root))
+	if ((known ? known->spaces : 0) >= pvas_share_of(cred, p->user->payer, whole_root))
 		return -ENOSPC;
 	if (known) {
 		kfree(p->user);
@@ -273,18 +298,18 @@ static void pvas_paid_uncount(struct list_head *paid, const struct list_head *en
 	}
 }
 
-static int pvas_share_do(struct list_head *paid, bool whole_root)
+static int pvas_share_do(const struct cred *cred, struct list_head *paid, bool whole_root)
 {
 	unsigned int all = READ_ONCE(pvas_max_spaces);
 	struct pvas_paid *p;
 	int err;
 
 	if (!whole_root)
-		all -= all / PVAS_RESERVE_OF_ALL;
+		all = pvas_without_reserve(all);
 	if (pvas_n_spaces >= all)
 		return -ENOSPC;
 	list_for_each_entry(p, paid, list) {
-		err = pvas_paid_count(p, whole_root);
+		err = pvas_paid_count(cred, p, whole_root);
 		if (err) {
 			pvas_paid_uncount(paid, &p->list);
 			return err;
@@ -309,7 +334,7 @@ int pvas_share_take(struct pvas_space *space)
 	err = pvas_paid_by_all(space, whole_root, &space->paid);
 	if (!err) {
 		spin_lock(&pvas_users_lock);
-		err = pvas_share_do(&space->paid, whole_root);
+		err = pvas_share_do(space->cred, &space->paid, whole_root);
 		spin_unlock(&pvas_users_lock);
 	}
 	if (err)

@@ -5,6 +5,7 @@
  */
 #define _GNU_SOURCE
 #include <linux/sched.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
@@ -101,6 +102,82 @@ TEST_F(silent, last_task)
 	close(raw.mem);
 	close(raw.fd);
 	close(zero);
+}
+
+/* ---- after an OOM kill, the partitions are not unmapped one by one ---- */
+
+/*
+ * Below, what is unmapped first, a changed page of the silent server's; above, a file of memory,
+ * whose pages are in the page tables or, with the letter 'f', only in the file
+ */
+static void be_victim(char letter)
+{
+	int file = open(getenv(FUSE_FILE_ENV), O_RDWR), mem = memfd_create("x", 0);
+	char *page, *p, *at = (char *)pt_base() + (1 << 20);
+
+	page = mmap(at, FUSE_PAGE, RW, MAP_SHARED | MAP_FIXED_NOREPLACE, file, 0);
+	CHECK(page == at);
+	CHECK_EQ(0, posix_fallocate(mem, 0, LARGE));
+	p = mmap(NULL, LARGE, RW, MAP_SHARED, mem, 0);
+	CHECK(p != MAP_FAILED);
+	CHECK_EQ(0, close(file));
+	CHECK_EQ(0, close(mem));
+	CHECK_EQ(0, pt_write_file("/proc/self/oom_score_adj", "1000"));
+	if (pt_failed)
+		return;
+	if (letter != 'f')
+		memset(p, 1, LARGE);
+	page[0] = 1;
+	pt_say("r");
+	pause();
+}
+
+TASK(map_file_and_be_victim)
+{
+	be_victim('f');
+}
+
+TASK(fill_file_and_be_victim)
+{
+	be_victim('p');
+}
+
+static long shmem_kib(void)
+{
+	return pt_file_kib("/proc/meminfo", "Shmem:");
+}
+
+static void choose_victim(struct __test_metadata *_metadata, const char *name)
+{
+	struct pvas_space *space = PT_SPACE();
+	long shmem = shmem_kib();
+	int out[2], i;
+	pid_t pid;
+
+	ASSERT_EQ(0, pipe(out));
+	ASSERT_EQ(1, pt_start_task_fds(space, 1, name, out[1], out[0], &pid));
+	ASSERT_EQ('r', pt_hear(out[0]));
+	EXPECT_LT(shmem + (long)(LARGE / 2048), shmem_kib());
+	ASSERT_EQ(0, pt_write_file("/proc/sysrq-trigger", "f"));
+	EXPECT_EQ(256 + SIGKILL, pt_wait(pid));
+	pvas_space_destroy(space);
+	for (i = 0; i < 100 && shmem_kib() > shmem + SMALL_KIB; i++)
+		usleep(50000);
+	EXPECT_GT(shmem + SMALL_KIB, shmem_kib());
+	/* Its space is what waits for the server. */
+	EXPECT_EQ(1, pt_spaces());
+}
+
+/* a silent server keeps no other file's memory either, when all of the mm is freed at once */
+TEST_F(silent, oom_victim)
+{
+	choose_victim(_metadata, "map_file_and_be_victim");
+}
+
+/* nor that which the mm counts as its own */
+TEST_F(silent, oom_victim_with_pages)
+{
+	choose_victim(_metadata, "fill_file_and_be_victim");
 }
 
 TASK(change_silent_file)
