@@ -29,7 +29,7 @@
 #define PACKET	44	/* of no data, and to nobody: answered at once */
 #define DEVICE	"/dev/vhost-vsock"
 
-/* What the device reads and stores to, in the task's partition. */
+/* The device reads it and stores to it, in the task's partition. */
 struct ring {
 	struct vring_desc desc[2];
 	uint16_t avail[4];	/* flags, index, two entries */
@@ -136,8 +136,8 @@ static long set_up(struct device *d, int fd, int kick)
 }
 
 /*
- * What the task's VHOST_SET_OWNER returned, with the device at work if that is 0; -ENOSYS if the
- * kernel has no such workers, or only such.
+ * The result of the task's VHOST_SET_OWNER, with the device at work if that is 0; -ENOSYS if the
+ * kernel has no such workers.
  */
 static long open_device(struct device *d, uint8_t how)
 {
