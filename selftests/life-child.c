@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* Children of tasks: copies, guests in the partition, and what they leave. */
 #define _GNU_SOURCE
-#include <fcntl.h>
-#include <glob.h>
 #include <sched.h>
 #include <signal.h>
 #include <spawn.h>
@@ -161,48 +159,6 @@ static int fork_beside(struct __test_metadata *_metadata, const char *name)
 MODULE_TEST(fork_protects_no_foreign_page, "fork copies all partitions")
 {
 	EXPECT_EQ(0, fork_beside(_metadata, "write_again"));
-}
-
-/* Some device's memory, which is never touched, or MAP_FAILED */
-static void *map_device(void)
-{
-	void *p = MAP_FAILED;
-	glob_t files;
-	size_t i;
-	int fd;
-
-	if (glob("/sys/bus/pci/devices/*/resource[0-5]", 0, NULL, &files))
-		return p;
-	for (i = 0; p == MAP_FAILED && i < files.gl_pathc; i++) {
-		fd = open(files.gl_pathv[i], O_RDWR | O_CLOEXEC);
-		p = mmap(NULL, 4096, PROT_READ, MAP_SHARED, fd, 0);
-		close(fd);
-	}
-	globfree(&files);
-	return p;
-}
-
-TASK(have_a_device)
-{
-	void *p = map_device();
-
-	CHECK(p != MAP_FAILED);
-	pt_say("r");
-	CHECK_EQ('x', pt_hear(atoi(pt_args[1])));
-	CHECK_EQ(0, munmap(p, 4096));
-}
-
-/* of memory without struct page, the kernel counts the users: it has no complaint */
-MODULE_TEST(fork_beside_a_device, "fork copies all partitions")
-{
-	void *p;
-
-	PT_NEED_ROOT();
-	p = map_device();
-	if (p == MAP_FAILED)
-		SKIP(return, "no device's memory can be mapped");
-	munmap(p, 4096);
-	EXPECT_EQ(0, fork_beside(_metadata, "have_a_device"));
 }
 
 static int bomb(int depth)
