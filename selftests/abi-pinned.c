@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * A process whose mm something else has hold of can't make it a space: EBUSY. What its areas
- * may be is in abi-creator.c.
+ * A process whose mm something else has hold of can't make it a space: EBUSY. See
+ * abi-creator.c for its areas.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
