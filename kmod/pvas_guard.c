@@ -20,7 +20,8 @@
  * A fork child has an mm of its own and may do what any process may. So may an
  * exec out of the space: it has another mm before it changes credentials.
  *
- * One more hook serves readers of /proc: see pvas_on_kthread_comm().
+ * Two more hooks: pvas_on_kthread_comm() serves readers of /proc, pvas_on_attach() refuses
+ * kernel threads that would work for a task after its end.
  */
 #include <linux/cred.h>
 #include <linux/nsproxy.h>
@@ -212,6 +213,19 @@ static void notrace pvas_on_kthread_comm(unsigned long ip, unsigned long parent_
 		pvas_redirect(regs, pvas_stub_task_comm);
 }
 
+/*
+ * (from, task): vhost's worker, a kernel thread, joins the cgroups of the process that has set it
+ * up. It would store into the partition of a task that has ended, as long as another process has
+ * the device open; and it would keep the mm of a space without processes. Where vhost makes
+ * a thread of that process instead, it does not come here.
+ */
+static void notrace pvas_on_attach(unsigned long ip, unsigned long parent_ip,
+				   struct ftrace_ops *ops, struct ftrace_regs *fregs)
+{
+	if ((current->flags & PF_KTHREAD) && pvas_space_has_mm(current->mm))
+		pvas_redirect(pvas_regs(fregs), pvas_stub_refuse);
+}
+
 /* ---- the hooks ---- */
 
 static const char * const pvas_creds_names[] = { "commit_creds", NULL };
@@ -251,6 +265,7 @@ static const char * const pvas_install_time_names[] = {
 	NULL
 };
 static const char * const pvas_comm_names[] = { "get_kthread_comm", NULL };
+static const char * const pvas_attach_names[] = { "cgroup_attach_task_all", NULL };
 
 #define PVAS_GUARD_HOOK(names_, func_) {						\
 	.names = names_,								\
@@ -266,6 +281,7 @@ static struct pvas_hook pvas_guards[] = {
 	PVAS_GUARD_HOOK(pvas_install_names, pvas_on_install),
 	PVAS_GUARD_HOOK(pvas_install_time_names, pvas_on_install_time),
 	PVAS_GUARD_HOOK(pvas_comm_names, pvas_on_kthread_comm),
+	PVAS_GUARD_HOOK(pvas_attach_names, pvas_on_attach),
 };
 
 const struct pvas_hook_set pvas_guard_set = { pvas_guards, ARRAY_SIZE(pvas_guards) };

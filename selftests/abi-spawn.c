@@ -4,8 +4,13 @@
  * abi-user.c has who may.
  */
 #define _GNU_SOURCE
+#include <fcntl.h>
 #include <signal.h>
+#include <string.h>
+#include <sys/ptrace.h>
 #include <sys/syscall.h>
+#include <sys/user.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "kselftest_harness.h"
@@ -153,6 +158,121 @@ PVAS_TEST(puppets)
 		pt_kill(pid[i]);
 	EXPECT_EQ(0, pt_raw_count(raw.fd));
 	pt_raw_close(&raw);
+}
+
+#define ARGV_AT		(PT_DATA_AT + 256)
+
+static void ask_to_exec(struct pt_raw *raw, unsigned int index)
+{
+	const uint64_t argv[] = { PT_DATA_AT, 0 };
+	const long args[6] = { PT_DATA_AT, ARGV_AT, ARGV_AT + 8 };
+
+	strcpy(raw->data, "/bin/true");
+	memcpy(raw->data + ARGV_AT - PT_DATA_AT, argv, sizeof(argv));
+	pt_raw_ask(raw, index, SYS_execve, args);
+}
+
+/* As pt_raw_spawn(), traced, and by another call than execve(2) */
+static int exec_traced(void __attribute__((unused)) *arg)
+{
+	char *argv[] = { (char *)"puppet", NULL };
+	int fd = open("/bin/true", O_PATH);
+
+	if (ptrace(PTRACE_TRACEME, 0, 0, 0))
+		return -errno;
+	syscall(SYS_execveat, fd, "", argv, environ, AT_EMPTY_PATH);
+	return -errno;
+}
+
+/* a tracer sees the end of execve(2), whatever began it, as with any 64-bit program */
+PVAS_TEST(seen_by_a_tracer)
+{
+	struct user_regs_struct regs;
+	struct pt_raw raw;
+	int status;
+	pid_t pid;
+
+	ASSERT_EQ(0, pt_raw_make(&raw));
+	pid = pt_raw_spawn_by(&raw, 1, exec_traced, NULL);
+	ASSERT_LT(0, pid);
+	ASSERT_EQ(pid, waitpid(pid, &status, 0));
+	ASSERT_TRUE(WIFSTOPPED(status));
+	ASSERT_EQ(0, ptrace(PTRACE_GETREGS, pid, 0, &regs));
+	EXPECT_EQ(SYS_execve, regs.orig_rax);
+	EXPECT_EQ(0, ptrace(PTRACE_DETACH, pid, 0, 0));
+	pt_kill(pid);
+	pt_raw_close(&raw);
+}
+
+/* The puppet at index 1 of @raw arms itself for index 2 of @to, and execs; 0 or -errno */
+static long move_to(struct pt_raw *raw, struct pt_raw *to, int fd)
+{
+	const struct pvas_spawn spawn = {
+		.size = sizeof(spawn), .id = to->create.id, .index = 2,
+	};
+	long err;
+
+	memcpy(raw->data, &spawn, sizeof(spawn));
+	err = pt_raw_call(raw, 1, SYS_ioctl, fd, PVAS_IOC_SPAWN, PT_DATA_AT);
+	if (err)
+		return err;
+	pt_raw_forget(to, 2);
+	ask_to_exec(raw, 1);
+	return 0;
+}
+
+/* A puppet at index 1, to which @file of ours is open as the descriptor */
+static pid_t start_with(struct pt_raw *raw, int file, int fd)
+{
+	/* Without O_CLOEXEC */
+	int err = dup2(file, fd) < 0 ? -errno : 0;
+	pid_t pid = err ?: pt_raw_spawn(raw, 1);
+
+	close(fd);
+	return pid;
+}
+
+#define FILE_OF_IT	210
+
+/* a task that is armed for another partition leaves its own, which is free then, and enters */
+PVAS_TEST(to_another_partition)
+{
+	struct pt_raw raw;
+	pid_t pid;
+
+	ASSERT_EQ(0, pt_raw_make(&raw));
+	pid = start_with(&raw, raw.fd, FILE_OF_IT);
+	ASSERT_LT(0, pid);
+	ASSERT_EQ(0, move_to(&raw, &raw, FILE_OF_IT));
+	EXPECT_EQ(pid, pt_raw_call(&raw, 2, SYS_getpid));
+	EXPECT_EQ(1, pt_raw_count(raw.fd));
+	EXPECT_EQ(PVAS_PART_FREE, pt_raw_part(&raw, 1).state);
+	EXPECT_EQ(pid, pt_raw_part(&raw, 2).pid);
+	pt_kill(pid);
+	EXPECT_EQ(0, pt_raw_count(raw.fd));
+	pt_raw_close(&raw);
+	EXPECT_EQ(0, pt_raw_spaces_left(pt_open()));
+}
+
+/* and one of another space */
+PVAS_TEST(to_another_space)
+{
+	struct pt_raw from, to;
+	pid_t pid;
+
+	ASSERT_EQ(0, pt_raw_make(&from));
+	ASSERT_EQ(0, pt_raw_make(&to));
+	pid = start_with(&from, to.fd, FILE_OF_IT);
+	ASSERT_LT(0, pid);
+	ASSERT_EQ(0, move_to(&from, &to, FILE_OF_IT));
+	EXPECT_EQ(pid, pt_raw_call(&to, 2, SYS_getpid));
+	EXPECT_EQ(0, pt_raw_count(from.fd));
+	EXPECT_EQ(PVAS_PART_FREE, pt_raw_part(&from, 1).state);
+	EXPECT_EQ(1, pt_raw_count(to.fd));
+	pt_kill(pid);
+	pt_raw_close(&from);
+	pt_raw_close(&to);
+	EXPECT_EQ(0, pt_raw_spaces_left(pt_open()));
 }
 
 PT_MAIN()

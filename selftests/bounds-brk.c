@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* A task's heap: brk() inside its partition. Each test's body runs in a task. */
 #define _GNU_SOURCE
+#include <fcntl.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -12,6 +14,7 @@
 #include "kselftest_harness.h"
 #include "pvas_test.h"
 #include "maps.h"
+#include "window.h"
 
 TASK_TEST(brk_moves)
 {
@@ -102,6 +105,47 @@ TASK_TEST(brk_race)
 		CHECK(ret == NULL);
 	}
 	CHECK_EQ(start, raw_brk(start));
+}
+
+static int remove_module(void)
+{
+	return syscall(SYS_delete_module, "pvas", O_NONBLOCK) ? errno : 0;
+}
+
+/* a call that is in the module's own brk() keeps the module, and nothing else need do so */
+MODULE_TEST(brk_keeps_the_module, "there is no module")
+{
+	static struct window window;
+	struct pt_raw raw;
+	pid_t pid;
+	long now;
+	int err;
+
+	PT_NEED_ROOT();
+	err = window_make_at(&window, "vm_mmap", WINDOW_PID);
+	if (window_is_missing(err))
+		SKIP(return, "no BPF program can be attached: %s", strerror(-err));
+	ASSERT_EQ(0, err);
+	pt_raw_init(&raw, PVAS_SHIFT_DEFAULT);
+	raw.create.flags = 0;
+	ASSERT_EQ(0, pt_raw_create(&raw));
+	pid = pt_raw_spawn(&raw, 1);
+	ASSERT_LT(0, pid);
+	now = pt_raw_call(&raw, 1, SYS_brk, 0);
+	ASSERT_LT(0, now);
+	close(raw.fd);
+	window_hold(&window, pid);
+	pt_raw_ask(&raw, 1, SYS_brk, (long[6]){ now + (1 << 20) });
+	ASSERT_TRUE(window_is_open(&window));
+	EXPECT_EQ(EWOULDBLOCK, remove_module());
+	kill(pid, SIGKILL);
+	EXPECT_EQ(EWOULDBLOCK, remove_module());
+	EXPECT_TRUE(window_close(&window));
+	EXPECT_EQ(256 + SIGKILL, pt_wait(pid));
+	raw.fd = pt_open();
+	EXPECT_EQ(0, pt_raw_spaces_left(raw.fd));
+	pt_raw_close(&raw);
+	window_break(&window);
 }
 
 PT_MAIN()

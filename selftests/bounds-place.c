@@ -156,6 +156,40 @@ PVAS_TEST(hugetlbfs)
 	pt_write_file("/proc/sys/vm/nr_hugepages", "0");
 }
 
+#define GIGA (1UL << 30)
+#define GIGA_POOL "/sys/kernel/mm/hugepages/hugepages-1048576kB/"
+
+/* also those that have no page table at all, and their end */
+TASK(hugetlb_1g)
+{
+	char *p = mmap(NULL, GIGA, RW, ANON | MAP_HUGETLB | 30 << MAP_HUGE_SHIFT, -1, 0);
+
+	CHECK(p != MAP_FAILED);
+	if (p == MAP_FAILED)
+		return;
+	CHECK(pt_inside(p, GIGA));
+	p[0] = p[GIGA - 1] = 1;
+	CHECK_ERR(ENOMEM, mmap((void *)(pt_base() + pt_size()), GIGA, RW,
+			       ANON | MAP_HUGETLB | 30 << MAP_HUGE_SHIFT | MAP_FIXED, -1, 0));
+	CHECK_ERR(EPERM, munmap((void *)(pt_base() + pt_size()), GIGA));
+}
+
+/* To be had with the kernel's arguments hugepagesz=1G hugepages=1, else seldom. */
+MODULE_TEST(hugetlbfs_1g, "as hugetlbfs")
+{
+	char n[32] = "0";
+
+	if (pt_write_file(GIGA_POOL "nr_hugepages", "1"))
+		SKIP(return, "no huge pages of 1 GiB");
+	pt_read_file(GIGA_POOL "nr_hugepages", n, sizeof(n));
+	if (atoi(n) < 1)
+		SKIP(return, "no huge page of 1 GiB to be had");
+	EXPECT_EQ(0, pt_run_task("hugetlb_1g"));
+	pt_read_file(GIGA_POOL "free_hugepages", n, sizeof(n));
+	EXPECT_EQ(1, atoi(n));
+	pt_write_file(GIGA_POOL "nr_hugepages", "0");
+}
+
 /* the hooks can't be switched off while there is a space: EBUSY */
 MODULE_TEST(ftrace_sysctl, "it has no hooks")
 {

@@ -11,6 +11,7 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <linux/userfaultfd.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
@@ -337,14 +338,32 @@ static int connected(void)
 	return accept(server, NULL, NULL);
 }
 
+/* After a failure: is there none here, or none for us? */
+static bool no_ring(void)
+{
+	return errno == ENOSYS || errno == EPERM;
+}
+
+/* Does the kernel have these calls, and did it boot with them? */
+static bool x32_is_on(void)
+{
+	char text[8];
+
+	return !pt_read_file("/sys/module/syscall/parameters/x32", text, sizeof(text)) &&
+	       text[0] == 'Y';
+}
+
 static void prepare(void)
 {
+	if (x32_is_on())
+		CHECK_EQ(getpid(), raw(SYS_getpid | X32, 0, 0, 0, 0, 0, 0));
 	own = anon(16 * PAGE);
 	memset(own, 3, 2 * PAGE);
 	shm = shmget(IPC_PRIVATE, LEN, IPC_CREAT | 0600);
 	shmctl(shm, IPC_RMID, NULL);
 	uffd = others_uffd();
 	uring = ring_open();
+	CHECK(uring >= 0 || no_ring());
 	tcp = connected();
 	CHECK(shm >= 0 && uffd >= 0 && tcp >= 0);
 	others_remember();
@@ -432,6 +451,28 @@ TASK(move_pages_of_a_child)
 	CHECK_ERR(EPERM, syscall(SYS_move_pages, pid, 1, pages, &node, &status, 0));
 	CHECK_EQ(0, syscall(SYS_move_pages, pid, 1, pages, NULL, &status, 0));
 	pt_kill(pid);
+}
+
+/* The tests above go on without these two, which not all machines have. */
+MODULE_TEST(with_io_uring, "calls are not bounded")
+{
+	struct io_uring_params p = { 0 };
+	int fd = syscall(SYS_io_uring_setup, 2, &p);
+
+	if (fd < 0 && no_ring())
+		SKIP(return, "no io_uring: %s", strerror(errno));
+	EXPECT_LE(0, fd);
+	close(fd);
+}
+
+MODULE_TEST(with_x32, "calls are not bounded")
+{
+	if (access("/sys/module/syscall/parameters/x32", F_OK))
+		SKIP(return, "no x32 calls in this kernel");
+	/* The tests' own machine boots with them. */
+	if (!x32_is_on() && !getenv("PVAS_VM"))
+		SKIP(return, "no x32 calls without syscall.x32=y");
+	EXPECT_EQ(getpid(), raw(SYS_getpid | X32, 0, 0, 0, 0, 0, 0));
 }
 
 /* It could have entered the space by the time its memory is looked for. */

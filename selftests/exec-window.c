@@ -310,4 +310,57 @@ MODULE_TEST(group_kill, "no window")
 	end_in_group(&job);
 }
 
+/* ---- readers of /proc ---- */
+
+TASK(say_and_pause)
+{
+	pt_say("x");
+	pause();
+}
+
+TASK(exec_and_say)
+{
+	pt_say("r");
+	CHECK_EQ('x', pt_hear(atoi(pt_args[1])));
+	pt_exec_as("say_and_pause", pt_args[0]);
+}
+
+/* Lets the reader go on when the task's exec is over. */
+static pid_t let_reader_go(struct window *reader, int fd)
+{
+	pid_t pid = fork();
+
+	if (!pid)
+		_exit(pt_hear(fd) != 'x' || !window_close(reader));
+	return pid;
+}
+
+/*
+ * one that has found the task a kernel thread, and reads the name of such a thread when it is none
+ * any more, reads the task's: the kernel does not warn
+ */
+MODULE_TEST(reader_of_the_name, "no window")
+{
+	char path[32], name[32] = "", want[32] = "";
+	struct window reader;
+	struct job job;
+	pid_t helper;
+
+	PT_NEED_ROOT();
+	JOB_START(&job, "exec_and_say");
+	ASSERT_EQ(0, window_make_after(&reader, "get_kthread_comm", WINDOW_PID, &job.window));
+	snprintf(path, sizeof(path), "/proc/%d/comm", job.pid);
+	ASSERT_TRUE(job_exec(&job));
+	helper = let_reader_go(&reader, job.out[0]);
+	window_hold(&reader, getpid());
+	EXPECT_EQ(0, pt_read_file(path, name, sizeof(name)));
+	EXPECT_EQ(0, pt_wait(helper));
+	EXPECT_EQ(1, reader.control->open);
+	EXPECT_EQ(0, pt_read_file(path, want, sizeof(want)));
+	EXPECT_STREQ(want, name);
+	pt_kill(job.pid);
+	window_break(&reader);
+	job_end(&job);
+}
+
 PT_MAIN()

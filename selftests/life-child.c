@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -95,6 +96,69 @@ MODULE_TEST(fork_has_no_foreign_memory, "fork copies all partitions")
 	EXPECT_EQ(0, pt_wait(pid));
 	pt_kill(peer);
 	pvas_space_destroy(space);
+}
+
+#define KEPT_PAGES	256
+
+/* Writes all of them; how many are copied, or are made writable again */
+static long write_faults(volatile char *p)
+{
+	struct rusage before, after;
+	long i;
+
+	getrusage(RUSAGE_SELF, &before);
+	for (i = 0; i < KEPT_PAGES; i++)
+		p[i * 4096] = i + 1;
+	getrusage(RUSAGE_SELF, &after);
+	return after.ru_minflt - before.ru_minflt;
+}
+
+TASK(write_again)
+{
+	char *p = mmap(NULL, KEPT_PAGES * 4096, PROT_READ | PROT_WRITE,
+		       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	CHECK(p != MAP_FAILED);
+	/* Where the kernel has them */
+	madvise(p, KEPT_PAGES * 4096, MADV_NOHUGEPAGE);
+	CHECK(write_faults(p) >= KEPT_PAGES / 2);
+	pt_say("r");
+	CHECK_EQ('x', pt_hear(atoi(pt_args[1])));
+	CHECK(write_faults(p) < KEPT_PAGES / 2);
+}
+
+TASK(fork_once)
+{
+	pid_t pid = fork();
+
+	if (!pid)
+		_exit(0);
+	CHECK_EQ(0, pt_wait(pid));
+}
+
+/* Runs fork_once while @name is at index 4, and tells that afterwards. Its exit status. */
+static int fork_beside(struct __test_metadata *_metadata, const char *name)
+{
+	struct pvas_space *space = PT_SPACE();
+	int from[2], to[2], status;
+	pid_t pid, peer;
+
+	ASSERT_EQ(0, pipe(from));
+	ASSERT_EQ(0, pipe(to));
+	ASSERT_EQ(4, pt_start_task_fds(space, 4, name, from[1], to[0], &peer));
+	ASSERT_EQ('r', pt_hear(from[0]));
+	ASSERT_EQ(5, pt_start_task_fds(space, 5, "fork_once", 0, 0, &pid));
+	EXPECT_EQ(0, pt_wait(pid));
+	ASSERT_EQ(1, write(to[1], "x", 1));
+	status = pt_wait(peer);
+	pvas_space_destroy(space);
+	return status;
+}
+
+/* nor does fork touch their page tables: it would write-protect what a peer has written */
+MODULE_TEST(fork_protects_no_foreign_page, "fork copies all partitions")
+{
+	EXPECT_EQ(0, fork_beside(_metadata, "write_again"));
 }
 
 static int bomb(int depth)

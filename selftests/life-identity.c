@@ -303,4 +303,35 @@ TASK(exec_setuid)
 	CHECK_EQ(0, errno);
 }
 
+static long oom_score_adj(pid_t pid)
+{
+	char path[64], text[16];
+
+	snprintf(path, sizeof(path), "/proc/%d/oom_score_adj", pid);
+	return pt_read_file(path, text, sizeof(text)) ? -1 : atol(text);
+}
+
+/* the OOM killer's victim is all of a space: so is what it is chosen by */
+MODULE_TEST(oom_score, "each task has its own memory")
+{
+	struct pvas_space *space = PT_SPACE();
+	pid_t pid[2];
+	int fds[2], i;
+	char path[64];
+
+	ASSERT_EQ(0, pipe(fds));
+	for (i = 0; i < 2; i++) {
+		pid[i] = pt_start_task_fd(space, i + 1, "ready_and_pause", fds[1]);
+		ASSERT_LT(0, pid[i]);
+		ASSERT_EQ('r', pt_hear(fds[0]));
+	}
+	snprintf(path, sizeof(path), "/proc/%d/oom_score_adj", pid[0]);
+	EXPECT_EQ(0, pt_write_file(path, "321"));
+	EXPECT_EQ(321, oom_score_adj(pid[1]));
+	EXPECT_NE(321, oom_score_adj(getpid()));
+	for (i = 0; i < 2; i++)
+		pt_kill(pid[i]);
+	pvas_space_destroy(space);
+}
+
 PT_MAIN()

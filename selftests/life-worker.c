@@ -4,6 +4,7 @@
  * left of a space, and no other space waits.
  */
 #define _GNU_SOURCE
+#include <dirent.h>
 #include <fcntl.h>
 #include <linux/io_uring.h>
 #include <signal.h>
@@ -16,6 +17,7 @@
 
 #include "kselftest_harness.h"
 #include "pvas_test.h"
+#include "others.h"
 
 #define PARAM "/sys/module/pvas/parameters/"
 #define RW (PROT_READ | PROT_WRITE)
@@ -108,6 +110,63 @@ MODULE_TEST(member_until_the_last_thread, "the ABI of /dev/pvas")
 	pt_raw_close(&raw);
 	if (ring < 0)
 		SKIP(return, "no io_uring with a polling thread");
+}
+
+/* A thread that does a request of the ring's is called so. */
+static bool has_worker(void)
+{
+	char path[300], name[32];
+	struct dirent *d;
+	bool has = false;
+	DIR *dir = opendir("/proc/self/task");
+
+	while (dir && (d = readdir(dir))) {
+		snprintf(path, sizeof(path), "/proc/self/task/%s/comm", d->d_name);
+		if (!pt_read_file(path, name, sizeof(name)) && !strncmp(name, "iou-wrk", 7))
+			has = true;
+	}
+	if (dir)
+		closedir(dir);
+	return has;
+}
+
+/* It reads from a pipe, which nobody writes to, when the only thread of the program ends. */
+TASK(end_beside_a_worker)
+{
+	static char byte;
+	struct io_uring_sqe sqe = {
+		.opcode = IORING_OP_READ, .flags = IOSQE_ASYNC, .addr = (uintptr_t)&byte, .len = 1,
+	};
+	int ring = ring_open(), fds[2], tries;
+
+	CHECK(ring >= 0 && !pipe(fds));
+	sqe.fd = fds[0];
+	CHECK_EQ(0, ring_begin(ring, &sqe));
+	for (tries = 0; tries < 10000 && !has_worker(); tries++)
+		usleep(1000);
+	CHECK(has_worker());
+	syscall(pt_failed ? SYS_exit_group : SYS_exit, pt_failed);
+}
+
+/* and not one that is in the middle of a request: the thread that it works for ends it */
+MODULE_TEST(worker_in_a_request, "the user backend has its own workers")
+{
+	struct io_uring_params p = { 0 };
+	struct pvas_space *space;
+	pid_t pid;
+	int i;
+
+	if (syscall(SYS_io_uring_setup, 4, &p) < 0)
+		SKIP(return, "no io_uring: %s", strerror(errno));
+	space = PT_SPACE();
+	for (i = 0; i < 3; i++) {
+		pid = pt_start_task(space, 1, "end_beside_a_worker");
+		ASSERT_LT(0, pid);
+		EXPECT_EQ(0, pt_wait(pid));
+		EXPECT_EQ(0, pvas_task_list(space, NULL, 0));
+	}
+	pvas_space_destroy(space);
+	EXPECT_TRUE(pt_spaces_gone());
 }
 
 PT_MAIN()

@@ -203,19 +203,32 @@ int ring_open(void)
 	return fd;
 }
 
-long ring_do(int fd, const struct io_uring_sqe *sqe)
+/* Submits one, and waits for as many. */
+static long ring_enter(int fd, const struct io_uring_sqe *sqe, unsigned int wait)
 {
 	unsigned int *tail = (unsigned int *)(ring_mem + ring.sq_off.tail);
 	unsigned int *array = (unsigned int *)(ring_mem + ring.sq_off.array);
-	unsigned int *head = (unsigned int *)(ring_mem + ring.cq_off.head);
-	struct io_uring_cqe *cqes = (struct io_uring_cqe *)(ring_mem + ring.cq_off.cqes);
-	long res;
 
 	ring_sqes[0] = *sqe;
 	array[*tail & (ring.sq_entries - 1)] = 0;
 	__atomic_store_n(tail, *tail + 1, __ATOMIC_RELEASE);
-	if (syscall(SYS_io_uring_enter, fd, 1, 1, IORING_ENTER_GETEVENTS, NULL, 0) != 1)
-		return -errno;
+	return syscall(SYS_io_uring_enter, fd, 1, wait, IORING_ENTER_GETEVENTS, NULL, 0) == 1 ?
+	       0 : -errno;
+}
+
+long ring_begin(int fd, const struct io_uring_sqe *sqe)
+{
+	return ring_enter(fd, sqe, 0);
+}
+
+long ring_do(int fd, const struct io_uring_sqe *sqe)
+{
+	unsigned int *head = (unsigned int *)(ring_mem + ring.cq_off.head);
+	struct io_uring_cqe *cqes = (struct io_uring_cqe *)(ring_mem + ring.cq_off.cqes);
+	long res = ring_enter(fd, sqe, 1);
+
+	if (res)
+		return res;
 	res = cqes[*head & (ring.cq_entries - 1)].res;
 	__atomic_store_n(head, *head + 1, __ATOMIC_RELEASE);
 	return res;

@@ -42,8 +42,9 @@ bool others_maps_changed(void);
 bool others_watched(void);
 /* A userfaultfd, ready for use, or -1 */
 int others_uffd(void);
-/* An io_uring, or -1; one request, and its result */
+/* An io_uring, or -1; one request, which goes on, or is done, with its result. 0 or -errno */
 int ring_open(void);
+long ring_begin(int fd, const struct io_uring_sqe *sqe);
 long ring_do(int fd, const struct io_uring_sqe *sqe);
 
 #endif /* PVAS_TEST_OTHERS_H */

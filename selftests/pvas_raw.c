@@ -253,9 +253,17 @@ int pt_raw_create(struct pt_raw *raw)
 	close(go[0]);
 	err = creator_says(raw, pid, answer[0]);
 	close(answer[0]);
-	close(go[1]);
-	pt_wait(pid);
+	raw->creator = pid;
+	raw->go = go[1];
+	if (err || !raw->lives)
+		pt_raw_let_go(raw);
 	return err;
+}
+
+int pt_raw_let_go(struct pt_raw *raw)
+{
+	close(raw->go);
+	return pt_wait(raw->creator);
 }
 
 int pt_raw_make(struct pt_raw *raw)

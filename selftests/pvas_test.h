@@ -105,6 +105,9 @@ struct pt_raw {
 	const struct pt_slot *after;	/* calls it makes then, at most 8, and what they return */
 	size_t n_after;
 	long *after_ret;
+	bool lives;			/* the creator stays until pt_raw_let_go(), */
+	pid_t creator;			/* and is this process */
+	int go;
 	struct pt_raw *first;		/* just before, the creator makes this space */
 	void *user;			/* if set: a page for the ioctl's struct, read-only */
 	int nth_fd;			/* if set: the creator's fail-nth, set to @nth_text */
@@ -116,6 +119,8 @@ void pt_raw_init(struct pt_raw *raw, unsigned int shift);
 int pt_raw_create(struct pt_raw *raw);
 /* Create with everything at its default; 0 or -errno. */
 int pt_raw_make(struct pt_raw *raw);
+/* Ends a creator that lives; its exit status, as pt_wait(). */
+int pt_raw_let_go(struct pt_raw *raw);
 void pt_raw_close(struct pt_raw *raw);
 /* A puppet at @index: pid or -errno */
 pid_t pt_raw_spawn(struct pt_raw *raw, unsigned int index);

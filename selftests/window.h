@@ -84,7 +84,8 @@ static inline int window_map(void)
 	return window_bpf(BPF_MAP_CREATE, &attr);
 }
 
-static inline int window_program(int map, enum window_key key)
+/* It lets what waits at @first, a map, go on. */
+static inline int window_program(int map, enum window_key key, int first)
 {
 	struct bpf_insn insns[] = {
 		/* r7: the key; r1: the registers */
@@ -102,12 +103,15 @@ static inline int window_program(int map, enum window_key key)
 		BPF_MOV_(2, 10),
 		BPF_ALU_IMM_(BPF_ADD, 2, -4),
 		BPF_CALL_(map_lookup_elem),
-		BPF_JUMP_IMM_(BPF_JEQ, 0, 0, 26),
+		BPF_JUMP_IMM_(BPF_JEQ, 0, 0, 29),
 		BPF_MOV_(8, 0),
 		BPF_LOAD_(1, 8, WINDOW_OFF(key)),
-		BPF_JUMP_(BPF_JNE, 1, 7, 23),
+		BPF_JUMP_(BPF_JNE, 1, 7, 26),
 		BPF_MOV_IMM_(7, 1),
 		BPF_ADD_MEM_(8, 7, WINDOW_OFF(open)),
+		BPF_(BPF_LD | BPF_IMM | BPF_DW, 1, BPF_PSEUDO_MAP_VALUE, 0, first),
+		BPF_(0, 0, 0, 0, WINDOW_OFF(go)),
+		BPF_(BPF_STX | BPF_MEM | BPF_DW, 1, 7, 0, 0),
 		/* r9: the end */
 		BPF_CALL_(ktime_get_ns),
 		BPF_LOAD_(9, 8, WINDOW_OFF(max_ns)),
@@ -158,8 +162,12 @@ static inline int window_probe(const char *function)
 	return fd < 0 ? -errno : fd;
 }
 
-/* 0, or -errno where the kernel has no BPF or no probes. */
-static inline int window_make_at(struct window *w, const char *function, enum window_key key)
+/*
+ * 0, or -errno where the kernel has no BPF or no probes. With @first, a call that waits there
+ * goes on when one begins to wait here: on two processors both can wait, but then nobody else runs.
+ */
+static inline int window_make_after(struct window *w, const char *function, enum window_key key,
+				    const struct window *first)
 {
 	void *p;
 
@@ -171,7 +179,7 @@ static inline int window_make_at(struct window *w, const char *function, enum wi
 		return -errno;
 	w->control = p;
 	w->control->max_ns = WINDOW_MAX_NS;
-	w->prog = window_program(w->map, key);
+	w->prog = window_program(w->map, key, first->map);
 	if (w->prog < 0)
 		return w->prog;
 	w->event = window_probe(function);
@@ -179,6 +187,16 @@ static inline int window_make_at(struct window *w, const char *function, enum wi
 		return w->event;
 	return ioctl(w->event, PERF_EVENT_IOC_SET_BPF, w->prog) ||
 	       ioctl(w->event, PERF_EVENT_IOC_ENABLE, 0) ? -errno : 0;
+}
+
+static inline int window_make_at(struct window *w, const char *function, enum window_key key)
+{
+	struct window nobody = { .map = window_map() };
+	int err = window_make_after(w, function, key, &nobody);
+
+	/* The program holds it. */
+	close(nobody.map);
+	return err;
 }
 
 static inline int window_make(struct window *w)
