@@ -1,41 +1,14 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only
 # Actions of an administrator or of other tools on the kernel while jobs run:
-# other users of ftrace, probes, strace, processors that go and come, swapping,
-# memory that ends, rmmod in a loop. (perf is in perf.c, live patches in livepatch.sh.)
+# other users of ftrace, strace, processors that go and come, swapping, memory that ends. (perf
+# is in perf.c, live patches in livepatch.sh, uprobes and rmmod in unload.sh.)
 
 . "$(dirname "$0")/common"
 need_root
 run=$PVAS_BUILD/pvasrun/pvasrun
-storm=$PVAS_BUILD/selftests/attack/storm
 trace=/sys/kernel/tracing
 [ -d $trace/events ] || mount -t tracefs none $trace 2>/dev/null
-
-job()
-{
-	timeout -k 5 120 "$run" --backend kernel -n 4 /bin/sh -c 'i=0; while [ $i -lt 20 ]; do i=$((i+1)); /bin/true; done'
-}
-
-# with SECONDS COMMAND...: the command again and again beside a storm of jobs, which has begun
-with()
-{
-	local seconds=$1 pid out status
-	shift
-	out=$(mktemp) || return
-
-	"$storm" -t "$seconds" -s 7 -j 2 >"$out" 2>&1 &
-	pid=$!
-	until [ "$(spaces)" != 0 ] || ! kill -0 "$pid" 2>/dev/null; do
-		sleep 0.01
-	done
-	while kill -0 "$pid" 2>/dev/null; do
-		"$@" || break
-	done
-	wait "$pid" || { tail -n 20 "$out"; false; }
-	status=$?
-	rm "$out"
-	return $status
-}
 
 # --- ftrace -------------------------------------------------------------------
 
@@ -72,26 +45,6 @@ off_and_on()
 	echo 0 >/proc/sys/kernel/ftrace_enabled && echo 1 >/proc/sys/kernel/ftrace_enabled
 }
 check "with ftrace off: one line, and all is well when it is on again" off_and_on
-
-# --- uprobes and perf ---------------------------------------------------------
-
-uprobe()
-{
-	local offset hits
-
-	offset=$(objdump -T /lib/x86_64-linux-gnu/libc.so.6 2>/dev/null |
-		awk '$NF == "getenv" { print "0x" $1; exit }')
-	[ -n "$offset" ] || return
-	echo "p:pvas_getenv /lib/x86_64-linux-gnu/libc.so.6:$offset" >$trace/uprobe_events &&
-	echo 1 >$trace/events/uprobes/pvas_getenv/enable &&
-	job >/dev/null
-	hits=$(grep -c pvas_getenv $trace/trace)
-	echo 0 >$trace/events/uprobes/pvas_getenv/enable
-	echo >$trace/uprobe_events
-	[ "$hits" -gt 0 ]
-}
-[ ! -w $trace/uprobe_events ] || ! command -v objdump >/dev/null ||
-	check "a uprobe that tasks run into" uprobe
 
 # --- strace -----------------------------------------------------------------
 
@@ -190,27 +143,4 @@ if [ -d /lib/modules/"$(uname -r)"/kernel/drivers/block ]; then
 	check "tasks under memory pressure, with swap" swapping
 fi
 
-# --- rmmod --------------------------------------------------------------------
-
-remove()
-{
-	rmmod pvas 2>/dev/null && insmod "$PVAS_BUILD/$(uname -r)/pvas.ko"
-	return 0
-}
-
-# Under jobs it is refused, but for a moment when none runs; between two storms it must go.
-remove_and_insert()
-{
-	local i
-
-	for i in 1 2 3; do
-		with 3 remove || return
-		reload
-	done
-}
-if [ -e "$PVAS_BUILD/$(uname -r)/pvas.ko" ]; then
-	check "rmmod in a loop under jobs" remove_and_insert
-	[ -r /proc/pvas ] || insmod "$PVAS_BUILD/$(uname -r)/pvas.ko"
-	check "and a job afterwards" job
-fi
 end_attack
