@@ -27,7 +27,7 @@ long memory_without_owner(void);
 /* The kernel's sums are of parts that each processor adds now and then. */
 #define OWNER_SLACK_KIB	4096
 
-/* What there was before an attack */
+/* As it was before an attack */
 struct left {
 	int spaces;		/* -1: no module */
 	long unowned;		/* memory_without_owner() */
@@ -36,8 +36,8 @@ struct left {
 struct left left_before(void);
 
 /*
- * Waits for all children and adopted orphans to end, for the spaces to become as few as @before, and
- * then for memory to have an owner. If not: says what is left, returns 1.
+ * Waits for all children and adopted orphans to end, for the spaces to become as few as @before,
+ * and then for memory to have an owner. If not: says what is left, returns 1.
  */
 int check_end(const struct left *before);
 

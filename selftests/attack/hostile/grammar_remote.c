@@ -32,7 +32,7 @@ static pid_t some_pid(struct actor *a)
 	}
 }
 
-/* To store to a peer's memory is allowed, and would only end it: these stay with the actor's own. */
+/* To store to a peer's memory is allowed, and would only end it: these stay with one's own. */
 static uint64_t own_addr(struct actor *a)
 {
 	return pick(a, 3) ? (uintptr_t)a->arena + pick(a, ARENA_PAGES) * PAGE : any_addr(a);
@@ -150,7 +150,8 @@ static void of_the_mm(struct actor *a)
 {
 	static const int options[] = {
 		PR_SET_MM, 41 /* THP_DISABLE */, 65 /* MDWE */, 67 /* MEMORY_MERGE */,
-		PR_SET_TAGGED_ADDR_CTRL, PR_SET_VMA, PR_SET_TSC, PR_SET_PDEATHSIG, 62 /* SCHED_CORE */,
+		PR_SET_TAGGED_ADDR_CTRL, PR_SET_VMA, PR_SET_TSC, PR_SET_PDEATHSIG,
+		62 /* SCHED_CORE */,
 	};
 
 	CALL(a, SYS_prctl, options[pick(a, ARRAY(options))], pick(a, 15), any_addr(a), any_len(a),
