@@ -25,7 +25,10 @@ static const struct pvas_create_attr user = {
 FIXTURE(ended)
 {
 	struct pvas_space *s;
-	int fds[2];
+	struct pipes {
+		int to[2];	/* the task waits for a line */
+		int from[2];
+	} pipes;
 };
 
 FIXTURE_VARIANT(ended)
@@ -34,15 +37,16 @@ FIXTURE_VARIANT(ended)
 	int leaves;
 };
 
-FIXTURE_VARIANT_ADD(ended, by_exit) { .script = "exit 0" };
-FIXTURE_VARIANT_ADD(ended, by_kill) { .script = "kill -KILL $$" };
+FIXTURE_VARIANT_ADD(ended, by_exit) { .script = "read go; exit 0" };
+FIXTURE_VARIANT_ADD(ended, by_kill) { .script = "read go; kill -KILL $$" };
 FIXTURE_VARIANT_ADD(ended, by_exec) {
-	.script = "export PVAS_EXEC=leave; exec sh -c 'echo; exec sleep 100'", .leaves = 1,
+	.script = "read go; export PVAS_EXEC=leave; exec sh -c 'echo; exec sleep 100'", .leaves = 1,
 };
 
 FIXTURE_SETUP(ended)
 {
-	ASSERT_EQ(pipe2(self->fds, O_CLOEXEC), 0);
+	ASSERT_EQ(pipe2(self->pipes.to, O_CLOEXEC), 0);
+	ASSERT_EQ(pipe2(self->pipes.from, O_CLOEXEC), 0);
 	ASSERT_EQ(pvas_space_create(&self->s, &user), 0) TH_LOG("%s", pvas_error_get());
 }
 
@@ -51,26 +55,34 @@ FIXTURE_TEARDOWN(ended)
 	pvas_space_destroy(self->s);
 }
 
-static int write_to_pipe(void *arg)
+static int use_pipes(void *arg)
 {
-	return dup2(*(int *)arg, 1) == 1 ? 0 : -errno;
+	const struct pipes *p = arg;
+
+	return dup2(p->to[0], 0) == 0 && dup2(p->from[1], 1) == 1 ? 0 : -errno;
 }
 
-/* Returns its pid once the caller can know that there is no such task any more; < 0: error. */
-static pid_t make_ended(struct pvas_space *s, const char *script, int leaves, int fds[2])
+/*
+ * Returns its pid once the caller can know that there is no such task any more; < 0: error. With
+ * the lock, which its start needs.
+ */
+static pid_t make_ended(struct pvas_space *s, const char *script, int leaves, struct pipes *p)
 {
 	struct pvas_spawn_attr attr = {
-		.size = sizeof(attr), .setup = write_to_pipe, .setup_arg = &fds[1],
+		.size = sizeof(attr), .setup = use_pipes, .setup_arg = p,
 	};
 	char *argv[] = { "sh", "-c", (char *)script, NULL };
 	pid_t pid;
 	char c;
 	int ret = pvas_task_spawn(s, INDEX, "/bin/sh", argv, environ, &attr, &pid);
 
+	pthread_mutex_lock(&((struct user_space *)s->priv)->fork_lock);
 	if (ret < 0)
 		return ret;
+	if (write(p->to[1], "\n", 1) != 1)
+		return -EIO;
 	if (leaves)
-		return read(fds[0], &c, 1) == 1 ? pid : -EIO;
+		return read(p->from[0], &c, 1) == 1 ? pid : -EIO;
 	return end_of(pid) < 0 ? -ECHILD : pid;
 }
 
@@ -106,7 +118,7 @@ static void *start_another(void *arg)
  * moment when the table says so. A query in between has to wait.
  */
 static int query_in_between(struct __test_metadata *_metadata, struct pvas_space *s,
-			    const FIXTURE_VARIANT(ended) *variant, int fds[2],
+			    const FIXTURE_VARIANT(ended) *variant, struct pipes *p,
 			    void *(*query)(void *))
 {
 	struct query q = { .s = s, .answer = PENDING };
@@ -114,8 +126,7 @@ static int query_in_between(struct __test_metadata *_metadata, struct pvas_space
 	pthread_t t;
 	pid_t pid;
 
-	pthread_mutex_lock(&u->fork_lock);
-	pid = make_ended(s, variant->script, variant->leaves, fds);
+	pid = make_ended(s, variant->script, variant->leaves, p);
 	EXPECT_GT(pid, 0) TH_LOG("%d: %s", pid, pvas_error_get());
 	usleep(100000);
 	EXPECT_EQ(pthread_create(&t, NULL, query, &q), 0);
@@ -132,12 +143,13 @@ static int query_in_between(struct __test_metadata *_metadata, struct pvas_space
 
 TEST_F(ended, is_not_listed)
 {
-	EXPECT_EQ(query_in_between(_metadata, self->s, variant, self->fds, list), 0);
+	EXPECT_EQ(query_in_between(_metadata, self->s, variant, &self->pipes, list), 0);
 }
 
 TEST_F(ended, makes_room)
 {
-	EXPECT_EQ(query_in_between(_metadata, self->s, variant, self->fds, start_another), INDEX);
+	EXPECT_EQ(query_in_between(_metadata, self->s, variant, &self->pipes, start_another),
+		  INDEX);
 }
 
 /* A fork child has a copy of the table, in which no task ends any more: it must not wait. */

@@ -224,9 +224,10 @@ static uint64_t *make_stack(struct pvas_start *start, char **argv, char **envp)
 
 static void __attribute__((noreturn)) jump(uint64_t entry, void *stack, struct pvas_start *start)
 {
-	/* Garbage where a program might read it: the loader must clear it. */
-	__asm__ volatile("movq %0, %%rsp\n\tmovq $-1, %%rdx\n\tmovq $-1, %%r15\n\tjmpq *%1"
-			 : : "r"(stack), "r"(entry), "D"(start) : "memory", "rdx", "r15");
+	/* Garbage where a program might read it: the loader must clear it; none in its arguments */
+	__asm__ volatile("movq %0, %%rsp\n\tmovq $-1, %%r14\n\tmovq $-1, %%r15\n\tjmpq *%1"
+			 : : "a"(stack), "b"(entry), "D"(start), "d"(0), "c"(0)
+			 : "memory", "r14", "r15");
 	__builtin_unreachable();
 }
 
