@@ -26,8 +26,16 @@ bool pvas_file_is_memory(const struct file *file)
 {
 	const struct inode *inode = file ? file_inode(file) : NULL;
 
-	return inode && S_ISREG(inode->i_mode) && (inode->i_sb->s_magic == TMPFS_MAGIC ||
-						   inode->i_sb->s_magic == HUGETLBFS_MAGIC);
+	if (!inode || !S_ISREG(inode->i_mode))
+		return false;
+	switch (inode->i_sb->s_magic) {
+	case TMPFS_MAGIC:
+	case HUGETLBFS_MAGIC:
+	case RAMFS_MAGIC:
+	case SECRETMEM_MAGIC:
+		return true;
+	}
+	return false;
 }
 
 /*
@@ -38,12 +46,11 @@ bool pvas_file_is_local(const struct file *file)
 {
 	const struct inode *inode = file_inode(file);
 
+	if (pvas_file_is_memory(file))
+		return true;
 	if (!S_ISREG(inode->i_mode))
 		return false;
 	switch (inode->i_sb->s_magic) {
-	case TMPFS_MAGIC:
-	case HUGETLBFS_MAGIC:
-	case RAMFS_MAGIC:
 	case EXT4_SUPER_MAGIC:
 	case XFS_SUPER_MAGIC:
 	case BTRFS_SUPER_MAGIC:
@@ -266,20 +273,35 @@ static void pvas_file_dont_linger(struct file *file)
 	release_sock(sock->sk);
 }
 
-/* Releases all, which can take for ever. In a kernel thread. */
-void pvas_files_put(struct pvas_files *files)
+static void pvas_files_put_kind(struct pvas_files *files, bool remote)
 {
-	struct file *file;
+	unsigned int i, n = 0;
 
-	pvas_files_put_memory(files);
-	while (files->n) {
-		file = files->file[--files->n];
-		if (pvas_file_is_remote(file))
+	for (i = 0; i < files->n; i++) {
+		struct file *file = files->file[i];
+
+		if (pvas_file_is_remote(file) != remote) {
+			files->file[n++] = file;
+			continue;
+		}
+		if (remote)
 			pvas_file_write_back(file);
 		else
 			pvas_file_dont_linger(file);
 		__fput_sync(file);
 	}
+	files->n = n;
+}
+
+/*
+ * Releases all, which can take for ever: last those of servers, behind which nothing else may
+ * stay, such as the ring of a packet socket. In a kernel thread.
+ */
+void pvas_files_put(struct pvas_files *files)
+{
+	pvas_files_put_memory(files);
+	pvas_files_put_kind(files, false);
+	pvas_files_put_kind(files, true);
 	pvas_files_free(files);
 }
 

@@ -398,16 +398,31 @@ static struct workqueue_struct *pvas_finish_queue(struct pvas_partition *part)
 									   space->late_wq;
 }
 
+/*
+ * The program of a task that has ended, which nobody can change as long as it is held. If it is
+ * memory, that is freed with it.
+ */
+static void pvas_put_local_exe(struct pvas_partition *part)
+{
+	struct file *exe = pvas_partition_exe(part), *held = NULL;
+
+	if (!exe)
+		return;
+	if (pvas_file_is_local(exe))
+		held = pvas_exe_release(part);
+	if (held)
+		__fput_sync(held);
+	__fput_sync(exe);
+}
+
 /* The end of a partition: all that can take for ever. */
 static void pvas_finish_work(struct work_struct *work)
 {
 	struct pvas_partition *part = container_of(work, struct pvas_partition, finish);
-	struct file *exe = pvas_exe_release(part);
+	struct file *exe;
 
-	if (exe && pvas_file_is_local(exe)) {
-		__fput_sync(exe);
-		exe = NULL;
-	}
+	pvas_put_local_exe(part);
+	exe = pvas_exe_release(part);
 	if (part->vacates)
 		pvas_vacate_late(part->space);
 	if (part->unfinished)
@@ -433,6 +448,7 @@ static void pvas_reclaim_work(struct work_struct *work)
 	spin_unlock(&space->lock);
 	if (part->state == PVAS_PART_ENDING) {
 		pvas_unmap(part);
+		pvas_put_local_exe(part);
 		/* Now, because the late work may never end. */
 		part->vacates = pvas_space_leave(space);
 		if (part->vacates)

@@ -64,6 +64,12 @@ static bool ends(pid_t pid)
 	return false;
 }
 
+static bool killed(pid_t pid)
+{
+	kill(pid, SIGKILL);
+	return ends(pid);
+}
+
 static int map_at(void *arg)
 {
 	void *p = mmap((void *)AT, LARGE, RW, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
@@ -194,6 +200,67 @@ TASK(change_silent_file)
 	pause();
 }
 
+/* ---- what else is mapped in the task that ends ---- */
+
+#define FILES 8
+
+/* Files of a file system in memory, changed and unlinked; and a changed page of the server's */
+TASK(map_other_files)
+{
+	int file[2], fd, i;
+	char *page, *p;
+
+	/* Before and after the others: which is first, in the end, is by chance. */
+	file[0] = open(getenv(FUSE_FILE_ENV), O_RDWR);
+	for (i = 0; i < FILES && !pt_failed; i++) {
+		fd = open("/mnt/x", O_RDWR | O_CREAT | O_EXCL, 0600);
+		CHECK_EQ(0, ftruncate(fd, LARGE / FILES));
+		p = mmap(NULL, LARGE / FILES, RW, MAP_SHARED, fd, 0);
+		CHECK(p != MAP_FAILED);
+		if (!pt_failed)
+			memset(p, 1, LARGE / FILES);
+		CHECK_EQ(0, unlink("/mnt/x"));
+		close(fd);
+	}
+	file[1] = open(getenv(FUSE_FILE_ENV), O_RDWR);
+	for (i = 0; i < 2; i++) {
+		page = mmap(NULL, FUSE_PAGE, RW, MAP_SHARED, file[i], 0);
+		CHECK(page != MAP_FAILED);
+		close(file[i]);
+	}
+	if (pt_failed)
+		return;
+	page[0] = 1;
+	pt_say("r");
+	pause();
+}
+
+static long unevictable_kib(void)
+{
+	return pt_file_kib("/proc/meminfo", "Unevictable:");
+}
+
+/* none of it waits for the server, in whichever order they are released */
+TEST_F(silent, other_files)
+{
+	struct pvas_space *space = PT_SPACE();
+	long before = unevictable_kib();
+	int out[2], i;
+	pid_t pid;
+
+	ASSERT_EQ(0, mount("none", "/mnt", "ramfs", 0, NULL));
+	ASSERT_EQ(0, pipe(out));
+	ASSERT_EQ(1, pt_start_task_fds(space, 1, "map_other_files", out[1], out[0], &pid));
+	ASSERT_EQ('r', pt_hear(out[0]));
+	EXPECT_LT(before + (long)(LARGE / 2048), unevictable_kib());
+	EXPECT_TRUE(killed(pid));
+	for (i = 0; i < 100 && unevictable_kib() > before + SMALL_KIB / 4; i++)
+		usleep(50000);
+	EXPECT_GT(before + SMALL_KIB / 4, unevictable_kib());
+	pvas_space_destroy(space);
+	umount2("/mnt", MNT_DETACH);
+}
+
 /* A task that changes that file, and another one, which acts when it reads a letter */
 struct pair {
 	struct pvas_space *space;
@@ -224,12 +291,6 @@ static bool other_does(const struct pair *pair, char letter)
 
 	return write(pair->to, &letter, 1) == 1 && poll(&ready, 1, 5000) == 1 &&
 	       pt_hear(pair->from) == letter;
-}
-
-static bool killed(pid_t pid)
-{
-	kill(pid, SIGKILL);
-	return ends(pid);
 }
 
 TASK(map_when_told)
