@@ -190,8 +190,7 @@ bool feeder_hear(struct feeder *feeder)
 
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return false;
-	if (n != sizeof(feeder->closed))	/* somebody has killed the child */
-		feeder->closed = feeder->added;
+	feeder->dead = n != sizeof(feeder->closed);
 	return true;
 }
 

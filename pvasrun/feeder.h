@@ -14,12 +14,13 @@
 
 #include "file_child.h"
 
-#define FEEDER_MAX	(64 << 10)
+#define FEEDER_MAX	(16 << 10)
 
 struct feeder {
 	struct file_child child;
 	unsigned int added;	/* pipes */
 	unsigned int closed;	/* of the first so many all are */
+	bool dead;		/* somebody has killed the child */
 };
 
 /* To be called before there is much memory, of which the child has a copy. 0 or -errno. */

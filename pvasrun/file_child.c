@@ -16,6 +16,7 @@
 #include "linux_names.h"
 
 #define KILLED_MS	100	/* until the child must have ended */
+#define ROOM		(256 << 10)	/* for packets that are not read yet */
 
 /* No server is asked about it. The number of a block device is that of its driver. */
 static bool look(int fd, struct statx *stx)
@@ -58,11 +59,15 @@ static void __attribute__((noreturn)) run_with(void (*run)(int end, int fd), int
 
 int file_child_begin(struct file_child *child, int fd, void (*run)(int end, int fd))
 {
+	const int room = ROOM;
 	int ends[2], err;
 
 	*child = (struct file_child)FILE_CHILD_NONE;
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0)
 		return -errno;
+	/* A packet must fit, whatever the system's default is. */
+	setsockopt(ends[0], SOL_SOCKET, SO_SNDBUF, &room, sizeof(room));
+	setsockopt(ends[1], SOL_SOCKET, SO_SNDBUF, &room, sizeof(room));
 	child->pid = fork_without_signal();
 	err = child->pid < 0 ? -errno : 0;
 	if (!child->pid)

@@ -16,6 +16,13 @@ static void end(struct input *input)
 	feeder_close(&input->feeder);
 }
 
+static void lose(struct input *input)
+{
+	report_error("the rest of standard input is lost: the process that passes it to the tasks has ended");
+	input->failed = true;
+	end(input);
+}
+
 static void read_chunk(struct input *input)
 {
 	static char chunk[FEEDER_MAX];	/* the stack may be that small */
@@ -27,9 +34,11 @@ static void read_chunk(struct input *input)
 	if (n < 0)
 		report_error("cannot read standard input, which ends here for the tasks: %s",
 			     strerror(errno));
-	if (n > 0)
+	if (n > 0 && !feeder_send(&input->feeder, chunk, (size_t)n))
 		input->pending = true;
-	if (n <= 0 || feeder_send(&input->feeder, chunk, (size_t)n))
+	else if (n > 0)
+		lose(input);
+	else
 		end(input);
 }
 
@@ -38,6 +47,8 @@ static void read_or_watch(struct input *input)
 {
 	if (!input->begun)	/* tasks are still being started */
 		return;
+	if (!input->ended && input->feeder.dead)
+		lose(input);
 	if (!input->ended && feeder_has_ended(&input->feeder))
 		end(input);
 	while (!input->pollable && !input->ended && !input->pending)

@@ -22,6 +22,7 @@ struct input {
 	bool begun;
 	bool ended;		/* there is no more to read, or nobody to write to */
 	bool pending;		/* not every open pipe has got the last bytes */
+	bool failed;		/* input was lost */
 };
 
 int input_open(struct input *input, struct loop *loop, unsigned int tasks);

@@ -350,6 +350,7 @@ void launch(const struct launcher *launcher)
 	progress_end();
 	close(start.null);
 	mpi_serve(launcher->mpi);
+	output_begin(launcher->output);
 	if (launcher->opt->stdin_to == STDIN_ALL)
 		input_begin(launcher->input);
 }

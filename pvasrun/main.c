@@ -216,8 +216,12 @@ static int drain_output(struct run *run, int interrupt)
 		if (now >= until && !run->output.finishing)
 			output_finish_reading(&run->output);
 		stuck = output_stuck_at(&run->output);
-		if (stuck >= 0 && now >= stuck)
-			output_give_up(&run->output);
+		/* Unless it was pvasrun that has not gone on meanwhile. */
+		if (stuck >= 0 && now >= stuck) {
+			loop_turn(&run->loop, 0);
+			if (output_stuck_at(&run->output) == stuck)
+				output_give_up(&run->output);
+		}
 		if (!output_reading(&run->output) && !output_writing(&run->output))
 			break;
 		if (last && now >= last) {
@@ -278,7 +282,7 @@ static int run_job(struct run *run)
 	again = output_forwards(&run->output) ? drain_output(run, interrupt) : 0;
 	if (again && !run->job.failed)
 		run->job.death_signal = interrupt = again;
-	if (run->output.failed && !run->job.status)
+	if ((run->output.failed || run->input.failed) && !run->job.status)
 		run->job.status = STATUS_FAILED;
 	far_report();
 	mpi_close(&run->mpi);

@@ -252,9 +252,9 @@ static void relay_ready(struct event *event, uint32_t what)
 	int i;
 
 	(void)what;
-	output->stuck_at = now_ms() + STUCK_MS;
 	for (i = 0; i < PACKETS && !is_full(output) && take_packet(output); i++)
 		write_files(output);
+	output->stuck_at = now_ms() + STUCK_MS;
 	update_watches(output);
 }
 
@@ -371,6 +371,12 @@ void output_close(struct output *output)
 	relay_close(&output->relay);
 	free(output->streams);
 	output->streams = NULL;
+}
+
+void output_begin(struct output *output)
+{
+	if (output->streams)
+		relay_start(&output->relay);
 }
 
 void output_tasks_ended(struct output *output)

@@ -68,6 +68,9 @@ static inline bool output_forwards(const struct output *output)
 	return output->tag || output->pty;
 }
 
+/* After all ranks are attached: start reading. */
+void output_begin(struct output *output);
+
 /* All tasks have ended: what they left running may stop its output, or close it. */
 void output_tasks_ended(struct output *output);
 

@@ -16,12 +16,13 @@
 #include "pty.h"
 
 #define EVENTS		64
+#define NO_MEMORY_MS	10	/* until the next attempt */
 #define ORDERS		(~0U)	/* not a stream: pvasrun's end */
 
 /* A pseudo-terminal's buffers (TTYB_DEFAULT_MEM_LIMIT), and more */
 #define PTY_HOLDS	(1 << 20)
 
-enum order_kind { ADD, HANG_UP, HANG_UP_PIPES, TASKS_ENDED, FINISH };
+enum order_kind { ADD, START, HANG_UP, HANG_UP_PIPES, TASKS_ENDED, FINISH };
 
 struct order {
 	enum order_kind kind;
@@ -41,7 +42,7 @@ struct source {
 static struct source *sources;
 static unsigned int nr_sources;
 static int epoll_fd, orders_end;
-static bool some_hung_up, finishing;
+static bool started, some_hung_up, finishing;
 
 static void release(struct source *source)
 {
@@ -50,13 +51,30 @@ static void release(struct source *source)
 	source->other_end = -1;
 }
 
+static void watch(const struct source *source)
+{
+	struct epoll_event event = { .events = EPOLLIN };
+
+	event.data.u32 = (uint32_t)(source - sources);
+	epoll_ctl(epoll_fd, EPOLL_CTL_ADD, source->fd, &event);
+}
+
 static void add(unsigned int stream, const int fds[static PASS_MAX])
 {
-	struct epoll_event event = { .events = EPOLLIN, .data.u32 = stream };
-
 	sources[stream] = (struct source){ fds[0], fds[1], fds[1] >= 0, false };
 	fcntl(fds[0], F_SETFL, O_NONBLOCK);	/* this end only */
-	epoll_ctl(epoll_fd, EPOLL_CTL_ADD, fds[0], &event);
+	if (started)
+		watch(&sources[stream]);
+}
+
+static void start(void)
+{
+	struct source *source;
+
+	started = true;
+	for (source = sources; source < sources + nr_sources; source++)
+		if (source->fd >= 0)
+			watch(source);
 }
 
 static void obey(const struct order *order, const int fds[static PASS_MAX])
@@ -66,6 +84,9 @@ static void obey(const struct order *order, const int fds[static PASS_MAX])
 	switch (order->kind) {
 	case ADD:
 		add(order->stream, fds);
+		break;
+	case START:
+		start();
 		break;
 	case HANG_UP:
 		sources[order->stream].hung_up = some_hung_up = true;
@@ -106,12 +127,15 @@ static void tell(unsigned int stream, const char *bytes, size_t len)
 {
 	struct iovec parts[] = { { &stream, sizeof(stream) }, { (char *)bytes, len } };
 	const struct msghdr packet = { .msg_iov = parts, .msg_iovlen = 2 };
-	struct pollfd room = { .fd = orders_end, .events = POLLIN | POLLOUT };
+	struct pollfd room = { .fd = orders_end };
 
 	while (sendmsg(orders_end, &packet, MSG_NOSIGNAL | MSG_DONTWAIT) < 0) {
-		if (errno != EAGAIN && errno != EINTR)
+		const bool no_memory = errno == ENOMEM || errno == ENOBUFS;
+
+		if (!no_memory && errno != EAGAIN && errno != EINTR)
 			_exit(0);
-		if (poll(&room, 1, -1) > 0 && (room.revents & (POLLIN | POLLHUP)))
+		room.events = no_memory ? POLLIN : POLLIN | POLLOUT;
+		if (poll(&room, 1, no_memory ? NO_MEMORY_MS : -1) > 0 && (room.revents & (POLLIN | POLLHUP)))
 			take_orders();
 	}
 }
@@ -255,6 +279,11 @@ ssize_t relay_read(const struct relay *relay, unsigned int *stream, char bytes[s
 		return -1;
 	}
 	return n - (ssize_t)sizeof(*stream);
+}
+
+void relay_start(const struct relay *relay)
+{
+	give(relay, START, 0);
 }
 
 bool relay_hang_up(const struct relay *relay, unsigned int stream)

@@ -16,7 +16,7 @@
 
 #include "file_child.h"
 
-#define RELAY_MAX	(64 << 10)
+#define RELAY_MAX	(16 << 10)
 
 struct relay {
 	struct file_child child;
@@ -24,6 +24,12 @@ struct relay {
 
 /* To be called before there is much memory, of which the child has a copy. 0 or -errno. */
 int relay_begin(struct relay *relay, unsigned int streams);
+
+/*
+ * It reads from now on. Not before all tasks have been started: it could hang, and the start of the
+ * next one wait for it.
+ */
+void relay_start(const struct relay *relay);
 
 /*
  * From now on the child has @fd, and of a pseudo-terminal the task's end, too (-1: a pipe). The

@@ -35,6 +35,7 @@ int main(int argc, char **argv)
 			close(fd);
 		serve(dev, &state);
 	}
+	close(dev);
 	snprintf(path, sizeof(path), "%s/file", argv[1]);
 	fd = open(path, O_RDWR | O_CLOEXEC);
 	if (fd < 0)

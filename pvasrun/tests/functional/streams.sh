@@ -267,13 +267,33 @@ test_no_process_for_streams()
 		# shellcheck disable=SC2086 # two words
 		setpriv --reuid 65533 --clear-groups setsid -w prlimit --nproc=20:20 python3 -c '
 import subprocess, sys, threading
-end = threading.Event()
 for i in range(18):
-	threading.Thread(target=end.wait).start()
-print("status", subprocess.call(sys.argv[1:], stdin=subprocess.DEVNULL))
-end.set()' "$T/pvasrun-copy" $how -n 2 true >out 2>err
+	threading.Thread(target=threading.Event().wait, daemon=True).start()
+print("status", subprocess.call(sys.argv[1:], stdin=subprocess.DEVNULL))' "$T/pvasrun-copy" $how -n 2 true >out 2>err
 		out_is 'status 1'; one_line 'cannot prepare the job: Resource temporarily unavailable.*'
 	done
+}
+
+child_of_job() { [ -n "$(pgrep -P "$job" -x "$1")" ]; }
+
+# Somebody kills the children that read and write: what is lost by that is said.
+test_killed_children()
+{
+	: >out
+	$PVASRUN --stdin all -n 2 cat < <(seq 10; until [ -e go ]; do sleep .1; done; seq 10) >out 2>err & job=$!
+	until_true 10 child_of_job pvas-feed
+	check "nothing has come" until_true 10 grep -q 10 out
+	pkill -KILL -P "$job" -x pvas-feed
+	touch go
+	finish; status_is 1; sorted_is "$(seq 10 | sed p | sort)"
+	one_line 'the rest of standard input is lost: .*'
+	start --tag-output -n 2 sh -c "$READY sleep 100"
+	wait_files pid 2
+	until_true 10 child_of_job pvas-relay
+	pkill -KILL -P "$job" -x pvas-relay
+	check "it is not said" until_true 10 grep -q "the tasks' output is lost" err
+	kill "$job"; finish; status_is 143; all_gone
+	rm -f pid.* go
 }
 
 # A program of another user's, which a task has started, holds its end of a pipe or a terminal
