@@ -250,7 +250,12 @@ static const char * const pvas_install_time_names[] = {
 #endif
 	NULL
 };
-static const char * const pvas_comm_names[] = { "get_kthread_comm", NULL };
+static const char * const pvas_comm_names[] = {
+#if PVAS_HAVE_KTHREAD_COMM
+	"get_kthread_comm",
+#endif
+	NULL
+};
 
 #define PVAS_GUARD_HOOK(names_, func_) {						\
 	.names = names_,								\
