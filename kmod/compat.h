@@ -197,7 +197,7 @@ struct pvas_vma_remap {
 #define PVAS_UFFD_UNCHECKED PVAS_IS_7_2
 
 /* Before 6.8 the structure was private to fs/userfaultfd.c: identical up to @mm. */
-#if !PVAS_UFFD_MOVE && !PVAS_IS_5_10
+#if !PVAS_UFFD_MOVE
 struct userfaultfd_ctx {
 	wait_queue_head_t fault_pending_wqh;
 	wait_queue_head_t fault_wqh;
@@ -208,7 +208,11 @@ struct userfaultfd_ctx {
 	unsigned int flags;
 	unsigned int features;
 	bool released;
+#if PVAS_IS_5_10
+	bool mmap_changing;
+#else
 	atomic_t mmap_changing;
+#endif
 	struct mm_struct *mm;
 };
 #endif

@@ -98,21 +98,6 @@ static inline struct vm_area_struct *vma_lookup(struct mm_struct *mm, unsigned l
 #define __VM_UFFD_FLAGS		(VM_UFFD_MISSING | VM_UFFD_WP)
 #define _UFFDIO_CONTINUE	0x07
 
-/* Private to fs/userfaultfd.c: identical up to @mm. */
-struct userfaultfd_ctx {
-	wait_queue_head_t fault_pending_wqh;
-	wait_queue_head_t fault_wqh;
-	wait_queue_head_t fd_wqh;
-	wait_queue_head_t event_wqh;
-	seqcount_spinlock_t refile_seq;
-	refcount_t refcount;
-	unsigned int flags;
-	unsigned int features;
-	bool released;
-	bool mmap_changing;
-	struct mm_struct *mm;
-};
-
 /*
  * The compiler has left no function that puts one page: so a UFFDIO_COPY that has begun before the
  * space was made is not seen. It needs an area that is registered, and here the registration of
@@ -148,9 +133,8 @@ static inline size_t fault_in_safe_writeable(const char __user *uaddr, size_t si
 
 /*
  * The scheduler of another processor can ask whether the caller, with PF_KTHREAD set, is bound to
- * one: then the member of the task that a kernel thread has its data in must be the address of such.
- * A process that has made its last exec does not use it. Whoever has read the old value, before it
- * reads the flag, has interrupts off.
+ * one. It then reads that at the address in @set_child_tid, which has no other use after the start
+ * of a process. A reader that has the old address, before it reads the flag, has interrupts off.
  */
 static inline void pvas_before_switch(void)
 {
@@ -181,10 +165,9 @@ static inline unsigned int pvas_kill_seq(struct cgroup *cgrp)
 
 /* ---- others ---- */
 
-/*
- * A mount namespace does not begin with the struct ns_common. (No kernel that is refused has it
- * there with the layout of its members chosen at random.)
- */
+#define PVAS_DUMP_ENDS_SPACE	1
+
+/* A mount namespace does not begin with its struct ns_common. */
 static inline struct ns_common *pvas_mnt_ns_common(struct mnt_namespace *ns)
 {
 	struct { atomic_t count; struct ns_common ns; } *begin = (void *)ns;

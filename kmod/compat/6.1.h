@@ -61,6 +61,8 @@ static inline unsigned int pvas_kill_seq(struct cgroup *cgrp)
 
 /* ---- others ---- */
 
+#define PVAS_DUMP_ENDS_SPACE	0
+
 static inline struct ns_common *pvas_mnt_ns_common(struct mnt_namespace *ns)
 {
 	return (struct ns_common *)ns;
