@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * The only file that depends on the kernel version: each difference between the
- * supported kernels is a macro or function here.
+ * supported kernels is a macro or function here, or in the files of compat/, which it includes.
  */
 #ifndef PVAS_COMPAT_H
 #define PVAS_COMPAT_H
@@ -26,14 +26,22 @@
 #endif
 #endif
 
+/* For developers. No kernel between this one and 6.1 has been looked at. */
+#define PVAS_IS_5_10	(LINUX_VERSION_CODE < KERNEL_VERSION(5, 11, 0))
+#if defined(PVAS_UNTESTED) && (LINUX_VERSION_CODE < KERNEL_VERSION(5, 10, 162) || \
+	(LINUX_VERSION_CODE < KERNEL_VERSION(6, 1, 0) && !PVAS_IS_5_10))
+#error "pvas does not work with kernels before 5.10.162, and with 5.11 to 6.0"
+#endif
+#if PVAS_IS_5_10
+#include "compat/5.10.h"
+#endif
+
 /* No kernel between the two ranges has been looked at, so one macro has all differences. */
 #define PVAS_IS_7_2	(LINUX_VERSION_CODE >= KERNEL_VERSION(7, 2, 0))
 #if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 13, 0) && LINUX_VERSION_CODE < KERNEL_VERSION(7, 2, 0)
 #error "pvas does not work with kernels 6.13 to 7.1"
 #endif
 #if PVAS_IS_7_2
-#include <linux/cpumask.h>
-#include <linux/irq_work.h>
 #include <linux/sched/exec_state.h>
 #include <asm/vdso/vsyscall.h>
 #endif
@@ -50,7 +58,16 @@
 #error "pvas does not work with CONFIG_RANDSTRUCT: it counts on where a mount namespace begins"
 #endif
 
-#if !defined(CONFIG_X86_64) || !defined(CONFIG_DYNAMIC_FTRACE_WITH_ARGS) || \
+/* In 5.10 it has another name. */
+#if PVAS_IS_5_10 && defined(CONFIG_DYNAMIC_FTRACE_WITH_REGS)
+#define PVAS_HAVE_FTRACE	1
+#elif !PVAS_IS_5_10 && defined(CONFIG_DYNAMIC_FTRACE_WITH_ARGS)
+#define PVAS_HAVE_FTRACE	1
+#else
+#define PVAS_HAVE_FTRACE	0
+#endif
+
+#if !defined(CONFIG_X86_64) || !PVAS_HAVE_FTRACE || \
 	!defined(CONFIG_MEMCG) || !defined(CONFIG_CGROUPS)
 #error "pvas needs x86-64, CONFIG_DYNAMIC_FTRACE_WITH_ARGS, CONFIG_MEMCG and CONFIG_CGROUPS"
 #endif
@@ -83,10 +100,10 @@ static inline void pvas_preempt_enable_nort(void)
 #define PVAS_FN_GET_UNMAPPED_AREA "get_unmapped_area"
 #endif
 
-/* Every munmap, mremap and mmap over a mapping calls it: (iterator, mm, addr, len, ...) */
+/* Every munmap, mremap and mmap over a mapping calls it. 5.10 has yet another name. */
 #if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 3, 0)
 #define PVAS_FN_MUNMAP "do_vmi_munmap"
-#else
+#elif !PVAS_IS_5_10
 #define PVAS_FN_MUNMAP "do_mas_munmap"
 #endif
 
@@ -169,6 +186,7 @@ struct pvas_vma_remap {
 
 /* The functions behind userfaultfd's ioctls have other names since these versions. */
 #define PVAS_NO_UFFD	 (!IS_ENABLED(CONFIG_USERFAULTFD))
+#define PVAS_UFFD_CONTINUE (!PVAS_IS_5_10)
 #define PVAS_UFFD_MFILL	 (LINUX_VERSION_CODE >= KERNEL_VERSION(6, 4, 0))
 #define PVAS_UFFD_POISON (LINUX_VERSION_CODE >= KERNEL_VERSION(6, 6, 0))
 #define PVAS_UFFD_MOVE	 (LINUX_VERSION_CODE >= KERNEL_VERSION(6, 8, 0))
@@ -190,7 +208,11 @@ struct userfaultfd_ctx {
 	unsigned int flags;
 	unsigned int features;
 	bool released;
+#if PVAS_IS_5_10
+	bool mmap_changing;
+#else
 	atomic_t mmap_changing;
+#endif
 	struct mm_struct *mm;
 };
 #endif
@@ -346,56 +368,6 @@ static inline unsigned long pvas_vdso_start(const struct mm_struct *mm)
 }
 
 /*
- * 7.2 counts the tasks that use the concurrency ids (rseq(2)) of an mm, and takes an mm without
- * any for ended: it forgets which ids processors own. If a task entered such a space, the kernel
- * could search for a free id for ever, with interrupts off. So a space has as many users more as
- * there are processors, as long as its mm lives. Then the first task makes all ids the
- * processors', and there they stay: the kernel changes that as threads come and go, and a task
- * that enters in between would break it. Nor does it queue work any more for which the last
- * user must wait. The caller is the only task with @mm; pvas_cid_release() undoes it.
- */
-#if PVAS_IS_7_2 && defined(CONFIG_SCHED_MM_CID)
-#define PVAS_HAVE_CID_USERS	1
-
-static inline void pvas_cid_keep(struct mm_struct *mm)
-{
-	struct mm_mm_cid *mc = &mm->mm_cid;
-
-	mutex_lock(&mc->mutex);
-	raw_spin_lock_irq(&mc->lock);
-	mc->users += num_possible_cpus();
-	cpumask_copy(mm_cpus_allowed(mm), cpu_possible_mask);
-	WRITE_ONCE(mc->nr_cpus_allowed, num_possible_cpus());
-	raw_spin_unlock_irq(&mc->lock);
-	mutex_unlock(&mc->mutex);
-	irq_work_sync(&mc->irq_work);
-	cancel_work_sync(&mc->work);
-}
-
-static inline void pvas_cid_release(struct mm_struct *mm)
-{
-	struct mm_mm_cid *mc = &mm->mm_cid;
-
-	mutex_lock(&mc->mutex);
-	raw_spin_lock_irq(&mc->lock);
-	mc->users -= num_possible_cpus();
-	raw_spin_unlock_irq(&mc->lock);
-	mutex_unlock(&mc->mutex);
-}
-
-/* After an exec into a space: the caller's id comes when it runs again after another task. */
-static inline bool pvas_cid_is_missing(void)
-{
-	return current->mm_cid.active && READ_ONCE(current->mm_cid.cid) == MM_CID_UNSET;
-}
-#else
-#define PVAS_HAVE_CID_USERS	0
-static inline void pvas_cid_keep(struct mm_struct *mm) { }
-static inline void pvas_cid_release(struct mm_struct *mm) { }
-static inline bool pvas_cid_is_missing(void) { return false; }
-#endif
-
-/*
  * Two words of security blobs that differ, after one that does not: since 6.15, Landlock has
  * behind the address of its domain a bit for each layer that came after the last exec, by which
  * it chooses what to log, and above these 16 one that is inherited. An exec clears the bits, and
@@ -492,5 +464,10 @@ static inline void pvas_allow_write(struct file *file)
 	allow_write_access(file);
 #endif
 }
+
+#include "compat/cids.h"
+#if !PVAS_IS_5_10
+#include "compat/6.1.h"
+#endif
 
 #endif /* PVAS_COMPAT_H */

@@ -110,7 +110,7 @@ bool pvas_caps_last(void)
  */
 static u64 pvas_mnt_ns_number(void)
 {
-	return pvas_mnt_ns_id((struct ns_common *)current->nsproxy->mnt_ns);
+	return pvas_mnt_ns_id(pvas_mnt_ns_common(current->nsproxy->mnt_ns));
 }
 
 static struct ns_common *pvas_ipc_ns(void)
@@ -132,7 +132,7 @@ static struct ns_common *pvas_ns_hold(struct ns_common *ns)
 /* The caller's mount namespace, with a reference. Atomic. */
 struct ns_common *pvas_mnt_ns_get(void)
 {
-	return pvas_ns_hold((struct ns_common *)current->nsproxy->mnt_ns);
+	return pvas_ns_hold(pvas_mnt_ns_common(current->nsproxy->mnt_ns));
 }
 
 /* @ns may be NULL. */

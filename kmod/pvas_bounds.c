@@ -190,13 +190,13 @@ static void notrace pvas_on_reap(unsigned long ip, unsigned long parent_ip,
 		pvas_redirect(regs, pvas_stub_true);
 }
 
-/* (mm, ...): by a process that has /proc/PID/mem open */
+/* By a process that has /proc/PID/mem open */
 static void notrace pvas_on_remote(unsigned long ip, unsigned long parent_ip,
 				   struct ftrace_ops *ops, struct ftrace_regs *fregs)
 {
 	struct pt_regs *regs = pvas_regs(fregs);
 
-	if (pvas_space_is_vacant((struct mm_struct *)regs->di))
+	if (pvas_space_is_vacant((struct mm_struct *)PVAS_REMOTE_MM(regs)))
 		pvas_redirect(regs, pvas_stub_zero);
 }
 
@@ -242,6 +242,9 @@ static const char * const pvas_remote_pages_names[] = {
 static const char * const pvas_unmap_names[] = { PVAS_FN_MUNMAP, NULL };
 static const char * const pvas_install_page_names[] = { "mfill_atomic_install_pte", NULL };
 static const char * const pvas_uffd_names[] = { "userfaultfd_ioctl", NULL };
+#ifdef PVAS_FN_UFFD_LOOKUP
+static const char * const pvas_uffd_lookup_names[] = { PVAS_FN_UFFD_LOOKUP, NULL };
+#endif
 static const char * const pvas_key_names[] = { "arch_set_user_pkey_access", NULL };
 static const char * const pvas_userfault_names[] = { "handle_userfault", NULL };
 
@@ -266,6 +269,11 @@ static struct pvas_hook pvas_bounds[] = {
 		   .flags = PVAS_OPS_FLAGS | FTRACE_OPS_FL_IPMODIFY } },
 	{ .optional = pvas_uffd_names,
 	  .ops = { .func = pvas_on_uffd, .flags = PVAS_OPS_FLAGS | FTRACE_OPS_FL_IPMODIFY } },
+#ifdef PVAS_FN_UFFD_LOOKUP
+	{ .names = pvas_uffd_lookup_names,
+	  .ops = { .func = pvas_on_uffd_lookup,
+		   .flags = PVAS_OPS_FLAGS | FTRACE_OPS_FL_IPMODIFY } },
+#endif
 	{ .optional = pvas_userfault_names,
 	  .ops = { .func = pvas_on_userfault,
 		   .flags = PVAS_OPS_FLAGS | FTRACE_OPS_FL_IPMODIFY } },

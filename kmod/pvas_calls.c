@@ -88,12 +88,12 @@ static void *pvas_check_range(const struct pvas_partition *part, struct pt_regs 
 	return pvas_within(part, regs->di, regs->si);
 }
 
-/* (iterator, mm, addr, len, ...) */
+/* Of munmap */
 static void *pvas_check_unmap(const struct pvas_partition *part, struct pt_regs *regs)
 {
-	unsigned long addr = regs->dx, len = regs->cx;
+	unsigned long addr = PVAS_MUNMAP_ADDR(regs), len = PVAS_MUNMAP_LEN(regs);
 
-	if (!pvas_is_own_mm(part, regs->si))
+	if (!pvas_is_own_mm(part, PVAS_MUNMAP_MM(regs)))
 		return NULL;
 	/* The function itself refuses a length that wraps around, with EINVAL. */
 	if (len > -addr && !pvas_mm_foreign(part, addr, 0))
@@ -270,14 +270,15 @@ static void *pvas_refuse_on_own_mm(const struct pvas_partition *part, struct pt_
 }
 
 /*
- * (file, buffer, count, position, write) of /proc/PID/mem, which can write to read-only
+ * (file, buffer, count, position, ...) of /proc/PID/mem, which can write to read-only
  * mappings. Reads, and process_vm_writev(), can do no more than a load or store.
  */
 static void *pvas_check_proc_mem(const struct pvas_partition *part, struct pt_regs *regs)
 {
 	const struct file *file = (const struct file *)regs->di;
 
-	if (!(int)regs->r8 || !pvas_is_own_mm(part, (unsigned long)file->private_data))
+	if (!PVAS_PROC_MEM_WRITES(regs) ||
+	    !pvas_is_own_mm(part, (unsigned long)file->private_data))
 		return NULL;
 	return pvas_within(part, *(const loff_t *)regs->cx, regs->dx);
 }
@@ -357,7 +358,7 @@ static void *pvas_check_arch_prctl(const struct pvas_partition *part, struct pt_
 /* The most frequent come first. */
 const struct pvas_bound pvas_call_bounds[] = {
 	{ "do_vmi_align_munmap", pvas_check_unmap_found, .absent = !PVAS_HAVE_ALIGN_MUNMAP },
-	{ "do_madvise", pvas_check_madvise },
+	{ PVAS_FN_MADVISE, pvas_check_madvise },
 	{ "vector_madvise", pvas_check_vector_madvise, .absent = !PVAS_HAVE_VECTOR_MADVISE },
 	{ "do_mprotect_pkey", pvas_check_range },
 	{ "apply_vma_lock_flags", pvas_check_range },
@@ -372,8 +373,8 @@ const struct pvas_bound pvas_call_bounds[] = {
 	{ "do_mseal", pvas_refuse_lasting, .absent = !PVAS_HAVE_MSEAL },
 	{ "write_ldt", pvas_refuse_lasting, .absent = !IS_ENABLED(CONFIG_MODIFY_LDT_SYSCALL) },
 	{ "kernel_move_pages", pvas_check_move_pages, .absent = !IS_ENABLED(CONFIG_NUMA) },
-	{ "do_migrate_pages", pvas_refuse_on_own_mm, .absent = !IS_ENABLED(CONFIG_NUMA) },
-	{ "mem_rw", pvas_check_proc_mem },
+	{ PVAS_FN_MIGRATE, pvas_refuse_on_own_mm, .absent = !IS_ENABLED(CONFIG_NUMA) },
+	{ PVAS_FN_PROC_MEM, pvas_check_proc_mem },
 	{ "clear_refs_write", pvas_refuse_shared, .absent = !IS_ENABLED(CONFIG_PROC_PAGE_MONITOR) },
 	{ "proc_coredump_filter_write", pvas_refuse_shared,
 	  .absent = !IS_ENABLED(CONFIG_ELF_CORE) },
@@ -385,12 +386,14 @@ const struct pvas_bound pvas_call_bounds[] = {
 	{ "__x64_sys_mlockall", pvas_check_mlockall },
 	{ "__x64_sys_mremap", pvas_check_mremap },
 	{ "__x64_sys_remap_file_pages", pvas_check_syscall },
-	{ "__x64_sys_set_mempolicy_home_node", pvas_check_syscall },
+	{ "__x64_sys_set_mempolicy_home_node", pvas_check_syscall,
+	  .absent = !PVAS_HAVE_HOME_NODE },
 	{ "__ia32_sys_brk", pvas_check_brk, .ia32 = true },
 	{ "__ia32_sys_mlockall", pvas_check_mlockall, .ia32 = true },
 	{ "__ia32_sys_mremap", pvas_check_mremap, .ia32 = true },
 	{ "__ia32_sys_remap_file_pages", pvas_check_syscall, .ia32 = true },
-	{ "__ia32_sys_set_mempolicy_home_node", pvas_check_syscall, .ia32 = true },
+	{ "__ia32_sys_set_mempolicy_home_node", pvas_check_syscall, .ia32 = true,
+	  .absent = !PVAS_HAVE_HOME_NODE },
 	{ }
 };
 

@@ -23,7 +23,20 @@ static bool pvas_whole_cores;
 module_param_named(whole_cores, pvas_whole_cores, bool, 0644);
 MODULE_PARM_DESC(whole_cores, "a task's core file holds the whole space (default no: its own partition)");
 
-#ifdef CONFIG_COREDUMP
+#if PVAS_DUMP_ENDS_SPACE
+/*
+ * Before the kernel writes the core file of a process, it ends all that have the same mm, unless
+ * the format has none.
+ */
+static struct linux_binfmt pvas_dump_format = {
+	.module		= THIS_MODULE,
+};
+
+void pvas_dump_adopt(void)
+{
+	set_binfmt(&pvas_dump_format);
+}
+#elif defined(CONFIG_COREDUMP)
 /* Set by the first space; the same for all, because there is one ELF format. */
 static int (*pvas_elf_dump)(struct coredump_params *cprm);
 

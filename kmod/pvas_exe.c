@@ -16,12 +16,12 @@ void pvas_exe_swap(struct mm_struct *mm, struct file *file)
 {
 	struct file *old;
 
-	if (file && pvas_deny_write(file))
+	if (file && pvas_deny_exe(file))
 		return;
 	old = rcu_dereference_raw(mm->exe_file);
 	rcu_assign_pointer(mm->exe_file, file ? get_file(file) : NULL);
 	if (old) {
-		pvas_allow_write(old);
+		pvas_allow_exe(old);
 		fput(old);
 	}
 }
@@ -45,11 +45,17 @@ struct file *pvas_exe_take(struct mm_struct *mm)
 	exe = rcu_dereference_raw(mm->exe_file);
 	rcu_assign_pointer(mm->exe_file, NULL);
 	mmap_write_unlock(mm);
+	if (exe && pvas_exe_becomes_ours(exe)) {
+		fput(exe);
+		return NULL;
+	}
 	return exe;
 }
 
 void pvas_exe_give_back(struct mm_struct *mm, struct file *exe)
 {
+	if (exe)
+		pvas_exe_was_ours(exe);
 	mmap_write_lock(mm);
 	rcu_assign_pointer(mm->exe_file, exe);
 	mmap_write_unlock(mm);

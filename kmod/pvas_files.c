@@ -261,7 +261,7 @@ static void pvas_file_write_back(struct file *file)
  */
 static void pvas_file_dont_linger(struct file *file)
 {
-	struct socket *sock = sock_from_file(file);
+	struct socket *sock = pvas_socket_of(file);
 
 	/* If others have it, they decide. */
 	if (!sock || !sock->sk || file_count(file) != 1)

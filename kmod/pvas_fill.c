@@ -36,7 +36,8 @@ static void *pvas_check_uffd_move(const struct pvas_partition *part, struct pt_r
 const struct pvas_bound pvas_fill_bounds[] = {
 	{ "mwriteprotect_range", pvas_check_uffd_fill, .absent = PVAS_NO_UFFD },
 	{ "mcopy_atomic", pvas_check_uffd_copy, .absent = PVAS_NO_UFFD || PVAS_UFFD_MFILL },
-	{ "mcopy_continue", pvas_check_uffd_fill, .absent = PVAS_NO_UFFD || PVAS_UFFD_MFILL },
+	{ "mcopy_continue", pvas_check_uffd_fill,
+	  .absent = PVAS_NO_UFFD || PVAS_UFFD_MFILL || !PVAS_UFFD_CONTINUE },
 	{ "mfill_zeropage", pvas_check_uffd_fill, .absent = PVAS_NO_UFFD || PVAS_UFFD_MFILL },
 	{ "mfill_atomic_copy", pvas_check_uffd_copy, .absent = PVAS_NO_UFFD || !PVAS_UFFD_MFILL },
 	{ "mfill_atomic_continue", pvas_check_uffd_fill,

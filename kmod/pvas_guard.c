@@ -264,7 +264,12 @@ static const char * const pvas_install_time_names[] = {
 #endif
 	NULL
 };
-static const char * const pvas_comm_names[] = { "get_kthread_comm", NULL };
+static const char * const pvas_comm_names[] = {
+#if PVAS_HAVE_KTHREAD_COMM
+	"get_kthread_comm",
+#endif
+	NULL
+};
 static const char * const pvas_attach_names[] = { "cgroup_attach_task_all", NULL };
 
 #define PVAS_GUARD_HOOK(names_, func_) {						\

@@ -29,7 +29,7 @@
 #include "pvas_hook.h"
 
 /* Switching patches the kernel's text: spare that to jobs that follow each other. */
-#define PVAS_LINGER	msecs_to_jiffies(200)
+#define PVAS_LINGER	msecs_to_jiffies(PVAS_LINGER_MS)
 
 static const struct pvas_hook_set * const pvas_hook_sets[] = {
 	&pvas_event_set, &pvas_bounds_set, &pvas_guard_set, &pvas_signal_set
@@ -143,7 +143,7 @@ static int pvas_hook_stand(struct pvas_hook *hook)
 {
 	if (hook->patterns)
 		return pvas_hook_match(hook);
-	return ftrace_set_filter_ips(&hook->ops, hook->ips, hook->n_ips, 0, 1);
+	return pvas_ftrace_stand(&hook->ops, hook->ips, hook->n_ips);
 }
 
 /* For the ops without a space: one each, because only one ops may redirect a function. */
@@ -203,7 +203,7 @@ static void pvas_hook_forget(struct pvas_hook *hook)
 	if (WARN_ON_ONCE(err))
 		__module_get(THIS_MODULE);
 	hook->registered = false;
-	ftrace_free_filter(&hook->ops);
+	pvas_ftrace_free(&hook->ops);
 	kfree(hook->ips);
 	hook->ips = NULL;
 	hook->n_ips = 0;

@@ -9,14 +9,16 @@
 #include <linux/ftrace.h>
 #include <linux/ptrace.h>
 
+#include "compat.h"
+
 struct pvas_partition;
 
 /*
- * PERMANENT: the sysctl kernel.ftrace_enabled must not switch the bounds off. Neither SAVE_REGS,
- * as pvas_regs() suffices, nor RECURSION, as no callback calls a hooked function: each of them
- * takes more time than a callback for a process outside all spaces.
+ * PERMANENT: the sysctl kernel.ftrace_enabled must not switch the bounds off. From 6.1 on, neither
+ * SAVE_REGS, as pvas_regs() suffices, nor RECURSION, as no callback calls a hooked function: each
+ * of them takes more time than a callback for a process outside all spaces.
  */
-#define PVAS_OPS_FLAGS	FTRACE_OPS_FL_PERMANENT
+#define PVAS_OPS_FLAGS	(FTRACE_OPS_FL_PERMANENT | PVAS_OPS_MORE)
 
 /*
  * The registers in a callback. Without SAVE_REGS only those that pass arguments are valid, ip,
@@ -115,6 +117,8 @@ void pvas_on_install_page(unsigned long ip, unsigned long parent_ip, struct ftra
 /* pvas_uffd.c */
 void pvas_on_uffd(unsigned long ip, unsigned long parent_ip, struct ftrace_ops *ops,
 		  struct ftrace_regs *fregs);
+void pvas_on_uffd_lookup(unsigned long ip, unsigned long parent_ip, struct ftrace_ops *ops,
+			 struct ftrace_regs *fregs);
 void pvas_on_userfault(unsigned long ip, unsigned long parent_ip, struct ftrace_ops *ops,
 		       struct ftrace_regs *fregs);
 

@@ -18,7 +18,7 @@
  */
 static void pvas_catch_up_with_kill(struct cgroup *cgrp, unsigned int kill_seq)
 {
-	if (READ_ONCE(cgrp->kill_seq) != kill_seq)
+	if (pvas_kill_seq(cgrp) != kill_seq)
 		send_sig(SIGKILL, current, 1);
 }
 
@@ -60,17 +60,20 @@ static void pvas_switch_mm(struct mm_struct *fresh, struct mm_struct *mm)
 	unsigned int kill_seq;
 	struct cgroup *cgrp;
 
+	pvas_before_switch();
 	rcu_read_lock();
 	pvas_preempt_disable_nort();
 	cgrp = task_dfl_cgroup(current);
-	kill_seq = READ_ONCE(cgrp->kill_seq);
+	kill_seq = pvas_kill_seq(cgrp);
 	pvas_signals_hold();
 	kthread_unuse_mm(fresh);
+	pvas_between_switch();
 	kthread_use_mm(mm);
 	pvas_signals_release();
 	pvas_preempt_enable_nort();
 	pvas_catch_up_with_kill(cgrp, kill_seq);
 	rcu_read_unlock();
+	pvas_after_switch();
 	pvas_catch_up_with_freezer();
 }
 

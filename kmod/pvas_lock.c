@@ -106,7 +106,7 @@ static long pvas_stub_eintr(void)
 
 /**
  * pvas_check_worker_unmap - a process that is no task unmaps something
- * @regs:	the arguments: (iterator, mm, addr, len, userfaultfds, ...)
+ * @regs:	the arguments of munmap
  *
  * If it is a worker in pvas_munmap(), it has the lock. Without a list of userfaultfds, it does not
  * wait for their monitors, which may be other processes': by a call that began before the space
@@ -120,7 +120,7 @@ void *pvas_check_worker_unmap(struct pt_regs *regs)
 
 	if (!wait)
 		return NULL;
-	regs->r8 = 0;
+	PVAS_MUNMAP_UFFDS(regs) = 0;
 	return pvas_wait_decide(wait, PVAS_WAIT_HAS_LOCK) ? NULL : pvas_stub_eintr;
 }
 

@@ -94,7 +94,7 @@ static bool pvas_signal_has_room(const struct list_head *held, int sig,
 	list_for_each(at, held)
 		n++;
 	rcu_read_lock();
-	n += get_rlimit_value(task_ucounts(t), UCOUNT_RLIMIT_SIGPENDING);
+	n += pvas_queued_signals(t);
 	rcu_read_unlock();
 	return n <= task_rlimit(t, RLIMIT_SIGPENDING);
 }
@@ -236,7 +236,7 @@ void pvas_signals_release(void)
 
 /* ---- the hook ---- */
 
-static const char * const pvas_signal_names[] = { "__send_signal_locked", NULL };
+static const char * const pvas_signal_names[] = { PVAS_FN_SEND_SIGNAL, NULL };
 
 static struct pvas_hook pvas_signal_hook = {
 	.names = pvas_signal_names,
@@ -248,5 +248,5 @@ const struct pvas_hook_set pvas_signal_set = { &pvas_signal_hook, 1 };
 /* The function has been found. */
 void pvas_signal_init(void)
 {
-	static_call_update(pvas_send, (void *)pvas_signal_hook.ips[0]);
+	static_call_update(pvas_send, (typeof(&pvas_send_prototype))pvas_signal_hook.ips[0]);
 }

@@ -345,6 +345,41 @@ void notrace pvas_on_uffd(unsigned long ip, unsigned long parent_ip, struct ftra
 		pvas_redirect(regs, stub);
 }
 
+#ifdef PVAS_FN_UFFD_LOOKUP
+static struct vm_area_struct *pvas_stub_no_area(struct mm_struct *mm, unsigned long addr,
+						struct vm_area_struct **prev)
+{
+	return NULL;
+}
+
+/* Only process_madvise(2) calls it for another process's mm, too. */
+static bool notrace pvas_is_uffd_ioctl(unsigned long ip)
+{
+	static const char ioctl[] = "userfaultfd_ioctl";
+	char name[sizeof(ioctl) + 1];
+
+	/* A longer name is cut, and differs in its last character. */
+	snprintf(name, sizeof(name), "%ps", (void *)ip);
+	return !strcmp(name, ioctl);
+}
+
+/*
+ * (mm, addr, previous). A REGISTER or UNREGISTER of a process that is no task, and that has begun
+ * before the space was made: as if nothing were mapped there.
+ */
+void notrace pvas_on_uffd_lookup(unsigned long ip, unsigned long parent_ip,
+				 struct ftrace_ops *ops, struct ftrace_regs *fregs)
+{
+	struct pvas_partition *part = pvas_task_partition();
+	struct pt_regs *regs = pvas_regs(fregs);
+	const struct mm_struct *mm = (const struct mm_struct *)regs->di;
+
+	if (pvas_space_has_mm(mm) && !(part && part->space->mm == mm) &&
+	    pvas_is_uffd_ioctl(parent_ip))
+		pvas_redirect(regs, pvas_stub_no_area);
+}
+#endif
+
 /*
  * In place of a wait for a monitor: ends the registration, and has the fault made again. Where
  * the kernel could not wait, as for /proc/PID/mem, the result is what it would return.
@@ -402,6 +437,11 @@ bool pvas_uffd_waits(const struct vm_area_struct *vma)
 
 void notrace pvas_on_uffd(unsigned long ip, unsigned long parent_ip, struct ftrace_ops *ops,
 			  struct ftrace_regs *fregs)
+{
+}
+
+void notrace pvas_on_uffd_lookup(unsigned long ip, unsigned long parent_ip,
+				 struct ftrace_ops *ops, struct ftrace_regs *fregs)
 {
 }
 

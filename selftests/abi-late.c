@@ -170,7 +170,7 @@ static void hold_by_fuse(int uffd)
 static int leave(void *arg)
 {
 	struct uffdio_api api = { .api = UFFD_API, .features = UFFD_FEATURE_EVENT_UNMAP };
-	int fd = syscall(SYS_userfaultfd, O_CLOEXEC | UFFD_USER_MODE_ONLY), i;
+	int fd = pt_userfaultfd(O_CLOEXEC), i;
 
 	(void)arg;
 	if (fd < 0 || ioctl(fd, UFFDIO_API, &api) ||

@@ -61,7 +61,7 @@ static int hand_over_uffd(void *arg)
 {
 	struct uffdio_api api = { .api = UFFD_API };
 	/* With that, the kernel's own access to it fails, and does not wait. */
-	int fd = syscall(SYS_userfaultfd, O_CLOEXEC | UFFD_USER_MODE_ONLY), fds[2];
+	int fd = pt_userfaultfd(O_CLOEXEC), fds[2];
 
 	(void)arg;
 	if (!map_watched() || fd < 0 || ioctl(fd, UFFDIO_API, &api) || pipe(fds) ||

@@ -240,6 +240,9 @@ static long register_page(struct pt_raw *raw)
 	long page = pt_raw_call(raw, 1, SYS_mmap, 0, 4096, PROT_READ | PROT_WRITE,
 				MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
+	/* There is no such flag before 5.11. */
+	if (fd == -EINVAL)
+		fd = pt_raw_call(raw, 1, SYS_userfaultfd, 0);
 	if (fd < 0 || page < 0)
 		return -1;
 	memcpy(raw->data, &api, sizeof(api));

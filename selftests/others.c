@@ -180,7 +180,7 @@ bool others_bytes_changed(void)
 int others_uffd(void)
 {
 	struct uffdio_api api = { .api = UFFD_API };
-	int fd = syscall(SYS_userfaultfd, O_CLOEXEC | UFFD_USER_MODE_ONLY);
+	int fd = pt_userfaultfd(O_CLOEXEC);
 
 	return fd < 0 || ioctl(fd, UFFDIO_API, &api) ? -1 : fd;
 }

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <grp.h>
 #include <limits.h>
+#include <linux/userfaultfd.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,6 +12,7 @@
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -38,6 +40,13 @@ bool pt_have_device(const char **why)
 	}
 	close(fd);
 	return true;
+}
+
+int pt_userfaultfd(int flags)
+{
+	int fd = syscall(SYS_userfaultfd, flags | UFFD_USER_MODE_ONLY);
+
+	return fd < 0 && errno == EINVAL ? syscall(SYS_userfaultfd, flags) : fd;
 }
 
 int pt_open(void)

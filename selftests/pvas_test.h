@@ -36,6 +36,8 @@ int pt_backend(void);
 bool pt_have_device(const char **why);
 /* An own open file of it. */
 int pt_open(void);
+/* As userfaultfd(2), from 5.11 on without the right to serve the kernel's own faults */
+int pt_userfaultfd(int flags);
 /* -errno, or what the call returned */
 long pt_ioctl(int fd, unsigned long cmd, void *arg);
 /* Runs @fn in a child process; its result, or -ECHILD if it died. */

@@ -15,7 +15,7 @@ version	:= $(shell sed -n 's/^\#define PVAS_VERSION_M[A-Z]* //p' libpvas/pvas.h 
 dkmsdir	:= /usr/src/pvas-$(version)
 moddest	:= /lib/modules/$(KVER)/updates/pvas.ko
 # What DKMS needs to build the module
-modsrc	:= Makefile system/install.mk Kbuild dkms.conf libpvas/pvas.h $(wildcard kmod/*) \
+modsrc	:= Makefile system/install.mk Kbuild dkms.conf libpvas/pvas.h $(wildcard kmod/*.[ch] kmod/compat/*.h) \
 	   include/uapi/linux/pvas.h
 staged	:= $(BUILD)/uninstall
 
