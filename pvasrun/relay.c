@@ -135,7 +135,8 @@ static void tell(unsigned int stream, const char *bytes, size_t len)
 		if (!no_memory && errno != EAGAIN && errno != EINTR)
 			_exit(0);
 		room.events = no_memory ? POLLIN : POLLIN | POLLOUT;
-		if (poll(&room, 1, no_memory ? NO_MEMORY_MS : -1) > 0 && (room.revents & (POLLIN | POLLHUP)))
+		if (poll(&room, 1, no_memory ? NO_MEMORY_MS : -1) > 0 &&
+		    (room.revents & (POLLIN | POLLHUP)))
 			take_orders();
 	}
 }
