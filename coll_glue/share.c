@@ -97,15 +97,19 @@ bool mca_coll_pvas_share(struct mca_coll_pvas_module *m, const struct mca_coll_p
 	return true;
 }
 
-/* The root: copy a piece that rank @r needs from or has for @ours; false: there is none. */
+/*
+ * The root: copy a piece that rank @r needs from or has for @ours; false: there is none. One look at
+ * the line: a rank that shares nothing may be operations ahead, and share something else there. One
+ * that shares waits for us.
+ */
 bool mca_coll_pvas_help(struct mca_coll_pvas_module *m, const struct mca_coll_pvas_buffers *ours,
 			enum mca_coll_pvas_kind kind, int r, bool send)
 {
 	struct mca_coll_pvas_line *line = mca_coll_pvas_line(m, r);
 	struct mca_coll_pvas_piece piece;
 
-	if (!mca_coll_pvas_has_posted(line, m->op) ||
-	    mca_coll_pvas_kind(line) != MCA_COLL_PVAS_SHARE)
+	if (atomic_load_explicit(&line->word, memory_order_acquire) !=
+	    (m->op << 8 | MCA_COLL_PVAS_SHARE))
 		return false;
 	piece = mca_coll_pvas_piece(ours, kind, r);
 	return copy_piece(&line->share, contiguous(&piece), send);
