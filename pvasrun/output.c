@@ -254,6 +254,8 @@ static void relay_ready(struct event *event, uint32_t what)
 	(void)what;
 	for (i = 0; i < PACKETS && !is_full(output) && take_packet(output); i++)
 		write_files(output);
+	/* A stream's end can be the rest of a line. */
+	write_files(output);
 	output->stuck_at = now_ms() + STUCK_MS;
 	update_watches(output);
 }
@@ -403,6 +405,8 @@ void output_give_up(struct output *output)
 	report_error("a process that a task has left holds up the reading of the tasks' output: what is unread is lost");
 	output->failed = true;
 	end_reading(output);
+	write_files(output);
+	update_watches(output);
 }
 
 bool output_reading(const struct output *output)

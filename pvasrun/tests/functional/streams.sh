@@ -287,7 +287,7 @@ test_killed_children()
 	touch go
 	finish; status_is 1; sorted_is "$(seq 10 | sed p | sort)"
 	one_line 'the rest of standard input is lost: .*'
-	start --tag-output -n 2 sh -c "$READY sleep 100"
+	start --tag-output -n 2 sh -c "$READY printf begun >&2; sleep 100"
 	wait_files pid 2
 	until_true 10 child_of_job pvas-relay
 	pkill -KILL -P "$job" -x pvas-relay
@@ -307,6 +307,9 @@ test_held_streams()
 	held 124 $PVASRUN --tag-output --timeout 2 -n 2 sh -c "$hold write 2 & sleep 100"
 	held 1 $PVASRUN --tag-output -n 2 sh -c "$hold write 2 & $began"
 	check "the loss is not said" grep -q 'holds up the reading of the tasks. output' err
+	# a line that has begun is what is left to write
+	held 0 sh -c '"$@" | cat' sh $PVASRUN --tag-output -n 2 sh -c "printf begun; $hold write 2 & $began"
+	out_is "$(printf '[0] begun\n[1] begun')"
 	held 124 $PVASRUN --pty always --timeout 2 -n 2 sh -c "$hold write 1 & sleep 100"
 	held 0 $PVASRUN --pty always -n 2 sh -c "echo hello; $hold write 1 & $began"
 	out_is $'hello\nhello'
