@@ -231,10 +231,16 @@ static int pvas_paid_by_all(const struct pvas_space *space, bool whole_root,
 
 /* ---- counting ---- */
 
-/* Without the part of its root */
+/* Rounded up, of any number */
+static unsigned int pvas_part_of(unsigned int all, unsigned int parts)
+{
+	return all / parts + !!(all % parts);
+}
+
+/* Without the part of its root; but one is for anybody. */
 static unsigned int pvas_without_reserve(unsigned int all)
 {
-	return all - all / PVAS_RESERVE_OF_ALL;
+	return all > 1 ? all - pvas_part_of(all, PVAS_RESERVE_OF_ALL) : all;
 }
 
 /* Is it the root of this container? Without a user namespace, root has root's id. */
@@ -253,7 +259,7 @@ static bool pvas_is_root_of(const struct cred *cred, const void *container)
 static unsigned int pvas_share_of(const struct cred *cred, struct pvas_payer payer,
 				  bool whole_root)
 {
-	unsigned int all = READ_ONCE(pvas_max_spaces), most = DIV_ROUND_UP(all, PVAS_SHARE_OF_ALL);
+	unsigned int all = READ_ONCE(pvas_max_spaces), most = pvas_part_of(all, PVAS_SHARE_OF_ALL);
 	unsigned int user = min(READ_ONCE(pvas_max_spaces_per_user), most), twice, container;
 	bool is_root = uid_eq(payer.uid, GLOBAL_ROOT_UID);
 
@@ -264,7 +270,7 @@ static unsigned int pvas_share_of(const struct cred *cred, struct pvas_payer pay
 	if (!payer.where)
 		return is_root && whole_root ? all : user;
 	if (!is_root)
-		return DIV_ROUND_UP(container, 2);
+		return pvas_part_of(container, 2);
 	return pvas_is_root_of(cred, payer.where) ? container : pvas_without_reserve(container);
 }
 

@@ -136,7 +136,7 @@ PVAS_TEST(share_of_ids_of_a_container)
 	PT_NEED_ROOT();
 	ASSERT_EQ(0, limits_set(&limits, NULL, "5"));
 	EXPECT_EQ(0, pt_in_child(as_many_users, NULL));
-	EXPECT_EQ(9, *made);
+	EXPECT_EQ(8, *made);
 	EXPECT_EQ(0, one_as(outside));
 	ASSERT_EQ(0, pt_raw_spaces_left(limits.fd));
 	*made = 0;
@@ -174,21 +174,34 @@ static int as_mapped_users(void *arg)
 	return enter_container(300000) ? take_in_turn(*(int *)arg) : -ENOTSUP;
 }
 
+struct shares {
+	const char *each;
+	int got[4];
+};
+
 static void share_between(struct __test_metadata *_metadata, int (*as)(void *arg))
 {
-	struct limits limits;
-	int got[4], to[2];
+	static const struct shares shares[] = {
+		{ "8", { 8, 6, 0, 2 } }, { "3", { 3, 2, 0, 1 } }, { "1", { 1, 0, 0, 1 } },
+	};
+	unsigned int i;
 
-	ASSERT_EQ(0, limits_set(&limits, NULL, "8"));
-	ASSERT_EQ(0, pipe(to));
-	EXPECT_EQ(0, pt_in_child(as, &to[1]));
-	close(to[1]);
-	ASSERT_EQ(sizeof(got), read(to[0], got, sizeof(got)));
-	EXPECT_EQ(8, got[0]);
-	EXPECT_EQ(6, got[1]);
-	EXPECT_EQ(0, got[2]);
-	EXPECT_EQ(2, got[3]);
-	EXPECT_EQ(0, limits_restore(&limits));
+	for (i = 0; i < sizeof(shares) / sizeof(*shares); i++) {
+		struct limits limits;
+		int got[4], to[2];
+
+		ASSERT_EQ(0, limits_set(&limits, NULL, shares[i].each));
+		ASSERT_EQ(0, pipe(to));
+		EXPECT_EQ(0, pt_in_child(as, &to[1]));
+		close(to[1]);
+		ASSERT_EQ(sizeof(got), read(to[0], got, sizeof(got)));
+		close(to[0]);
+		EXPECT_EQ(0, memcmp(shares[i].got, got, sizeof(got))) {
+			TH_LOG("of %s each: %d %d %d %d", shares[i].each, got[0], got[1], got[2],
+			       got[3]);
+		}
+		EXPECT_EQ(0, limits_restore(&limits));
+	}
 }
 
 /* none of a container's users has all of it, and many of them leave something to its root */
@@ -203,6 +216,17 @@ PVAS_TEST(share_of_users_of_mapped_ids)
 {
 	PT_NEED_ROOT();
 	share_between(_metadata, as_mapped_users);
+}
+
+/* No limit is a limit, too. */
+PVAS_TEST(share_without_a_limit)
+{
+	struct limits limits;
+
+	PT_NEED_ROOT();
+	ASSERT_EQ(0, limits_set(&limits, "4294967295", "5"));
+	EXPECT_EQ(5, spaces_for(as_user, 12345));
+	EXPECT_EQ(0, limits_restore(&limits));
 }
 
 /* Many users at once leave something to root. */
