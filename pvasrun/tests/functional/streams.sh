@@ -215,7 +215,8 @@ test_hung_program()
 	# There is never an answer about a "proc".
 	cat >over/proc <<-'EOF'
 		#!/bin/sh
-		[ "$PVAS_RANK" = 1 ] && exec sleep 100
+		[ "$PVAS_RANK" = 1 ] && touch over/started && exec sleep 100
+		until [ -e over/started ]; do sleep .1; done
 		touch over/ready
 		until [ ! -e over/ready ] || grep -q " $PWD/over fuse" /proc/self/mounts; do sleep .1; done
 		exit 3
