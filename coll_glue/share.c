@@ -98,9 +98,9 @@ bool mca_coll_pvas_share(struct mca_coll_pvas_module *m, const struct mca_coll_p
 }
 
 /*
- * The root: copy a piece that rank @r needs from or has for @ours; false: there is none. One look at
- * the line: a rank that shares nothing may be operations ahead, and share something else there. One
- * that shares waits for us.
+ * The root: copy a piece that rank @r needs from or has for @ours; false: there is none. One look
+ * at the line: a rank that shares nothing may be operations ahead, and share something else there.
+ * One that shares waits for us.
  */
 bool mca_coll_pvas_help(struct mca_coll_pvas_module *m, const struct mca_coll_pvas_buffers *ours,
 			enum mca_coll_pvas_kind kind, int r, bool send)

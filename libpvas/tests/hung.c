@@ -422,7 +422,7 @@ TEST_F(hung, copies_of_files_hold_no_pipe)
 		.size = sizeof(attr), .backend = PVAS_BACKEND_USER,
 	};
 	struct pollfd reader = { .events = POLLIN };
-	int fd, p[2];
+	int fd, p[2], i;
 
 	pvas_space_destroy(self->s);
 	fd = open(self->server.file, O_RDONLY | O_CLOEXEC);
@@ -433,6 +433,9 @@ TEST_F(hung, copies_of_files_hold_no_pipe)
 	close(p[1]);
 	reader.fd = p[0];
 	EXPECT_EQ(poll(&reader, 1, 5000), 1);
+	/* Whoever closes that copy does so when it comes to it. */
+	for (i = 0; i < 500 && *self->holds_close != CLOSE_HANGS; i++)
+		usleep(10000);
 	EXPECT_EQ(*self->holds_close, CLOSE_HANGS);
 	*self->holds_close = 0;
 	close(fd);
