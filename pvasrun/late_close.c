@@ -14,6 +14,7 @@
 
 #include "ask.h"
 #include "linux_names.h"
+#include "pass.h"
 
 #define END_MS	100	/* in which the process has ended, unless something holds it up */
 
@@ -64,21 +65,7 @@ int late_close_begin(struct late_close *late)
 
 int late_close_add(const struct late_close *late, int fd)
 {
-	union control control = { .align = {
-		.cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS, .cmsg_len = CMSG_LEN(sizeof(fd)),
-	} };
-	char byte = 0;
-	struct iovec iov = { &byte, 1 };
-	struct msghdr msg = {
-		.msg_iov = &iov, .msg_iovlen = 1,
-		.msg_control = &control, .msg_controllen = sizeof(control),
-	};
-
-	memcpy(CMSG_DATA(&control.align), &fd, sizeof(fd));
-	while (sendmsg(late->to, &msg, MSG_NOSIGNAL) < 0)
-		if (errno != EINTR)
-			return -errno;
-	return 0;
+	return pass_send(late->to, "", 1, &fd, 1);
 }
 
 void late_close_end(struct late_close *late)

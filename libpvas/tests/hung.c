@@ -433,7 +433,7 @@ TEST_F(hung, copies_of_files_hold_no_pipe)
 	close(p[1]);
 	reader.fd = p[0];
 	EXPECT_EQ(poll(&reader, 1, 5000), 1);
-	/* Whoever closes that copy does so when it comes to it. */
+	/* That copy is closed a little later. */
 	for (i = 0; i < 500 && *self->holds_close != CLOSE_HANGS; i++)
 		usleep(10000);
 	EXPECT_EQ(*self->holds_close, CLOSE_HANGS);
