@@ -108,12 +108,6 @@ static int must_wait(struct user_space *u, const struct user_turn *turn, int64_t
 	return is_behind(&u->turns, turn) || peer_forks(u, turn->part);
 }
 
-/* Nobody needs it any more. */
-static int is_given_up(struct user_space *u, const struct user_request *r)
-{
-	return r && (__atomic_load_n(&u->abandoned, __ATOMIC_RELAXED) || user_request_is_dead(r));
-}
-
 static int wait_for_turn(struct user_space *u, struct user_turn *turn,
 			 const struct user_request *r)
 {
@@ -127,7 +121,7 @@ static int wait_for_turn(struct user_space *u, struct user_turn *turn,
 		nanosleep(&nap, NULL);
 		if (nap.tv_nsec < NAP_MAX_NS)
 			nap.tv_nsec *= 2;
-		given_up = is_given_up(u, r);
+		given_up = r && user_request_given_up(r);
 		pthread_mutex_lock(&u->fork_lock);
 	}
 	leave(&u->turns, turn);
