@@ -278,7 +278,11 @@ void job_resolve_exits(struct job *job)
 
 static void task_ended(struct job *job, unsigned int rank, int wait_status)
 {
-	job->tasks[rank].ended = true;
+	struct task *task = &job->tasks[rank];
+
+	task->ended = true;
+	task->terminated = job->ending && task->in_own_group && WIFSIGNALED(wait_status) &&
+			   WTERMSIG(wait_status) == SIGTERM;
 	job->live--;
 	if (job->leave_at)
 		job->leave_at = now_ms() + KILLED_MS;
@@ -346,6 +350,13 @@ void job_reap(struct job *job)
 		return;
 	wait_for_tasks(job);
 	raise(SIGCHLD);
+}
+
+bool job_has_terminated_group(const struct job *job, pid_t pgid)
+{
+	const unsigned int slot = *map_slot(job, pgid);
+
+	return slot && job->tasks[slot - 1].terminated;
 }
 
 bool job_is_over(const struct job *job)

@@ -28,6 +28,7 @@ struct task {
 	bool in_own_group;	/* started as leader of a group; else in pvasrun's group */
 	bool stop_reported;
 	bool left_reported;	/* its program is not in the space any more */
+	bool terminated;	/* died of the SIGTERM that its group got, too */
 	int stopped;		/* by this signal; 0: not stopped */
 	int64_t stopped_at;
 	const struct app *app;
@@ -80,6 +81,9 @@ void job_started(struct job *job, unsigned int rank, pid_t pid, bool in_own_grou
  * after two milliseconds, there is a SIGCHLD again.
  */
 void job_reap(struct job *job);
+
+/* @pgid is the group of a task that SIGTERM has ended, after pvasrun sent it to the whole group. */
+bool job_has_terminated_group(const struct job *job, pid_t pgid);
 
 /* Tasks were started, and all of them have been waited for: none was left behind. */
 bool job_is_over(const struct job *job);

@@ -215,6 +215,43 @@ static void signal_all(const struct list *list, const struct list *done, int sig
 	}
 }
 
+/* It neither handles nor ignores the signal. */
+static bool dies_of(pid_t pid, int signo)
+{
+	const unsigned long long bit = 1ULL << (signo - 1);
+	unsigned long long ignored = bit, caught = bit;
+	char path[32], line[256];
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/proc/%d/status", pid);
+	file = fopen(path, "re");
+	if (!file)
+		return false;
+	while (fgets(line, sizeof(line), file)) {
+		sscanf(line, "SigIgn: %llx", &ignored);
+		sscanf(line, "SigCgt: %llx", &caught);
+	}
+	fclose(file);
+	return !(ignored & bit) && !(caught & bit);
+}
+
+/*
+ * fork() blocks signals: one that comes to the group meanwhile ends the parent afterwards, and
+ * the child, which is made after it has come, has none.
+ */
+static void signal_missed(struct subreaper *orphans)
+{
+	struct list list;
+	unsigned int i;
+
+	find(orphans, &list);
+	for (i = 0; i < list.nr; i++)
+		if (job_has_terminated_group(orphans->job, getpgid(list.all[i].pid)) &&
+		    dies_of(list.all[i].pid, SIGTERM))
+			signal_child(list.all[i].pid, SIGTERM);
+	free(list.all);
+}
+
 static void report_blind(void)
 {
 	report_warning("can't find what tasks left running: /proc is missing or of another pid namespace (mount it anew: unshare --mount-proc)");
@@ -289,6 +326,8 @@ int orphans_end(struct subreaper *orphans)
 	job->interrupt = 0;
 	if (job->opt->orphans == ORPHANS_WAIT && !ended_by_us)
 		return wait_or_kill(orphans);
+	if (ended_by_us)
+		signal_missed(orphans);
 	if (wait_for_all(orphans, now_ms() + (ended_by_us ? SIGNALLED_MS : SOON_MS)))
 		return 0;
 	if (job->opt->orphans == ORPHANS_WARN)

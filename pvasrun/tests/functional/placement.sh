@@ -244,6 +244,19 @@ test_orphans_warn()
 	status_is 0; silent
 }
 
+# A child that fork() makes after the signal has come for its parent, which blocks it meanwhile
+test_orphans_missed()
+{
+	user_backend || return
+	pvasrun -n 2 perl -MPOSIX -e '$all = POSIX::SigSet->new; $all->fillset; $term = POSIX::SigSet->new;
+		sigprocmask(SIG_BLOCK, $all); open P, ">$ENV{T}/p.$ENV{PVAS_RANK}"; print P $$; close P;
+		rename "$ENV{T}/p.$ENV{PVAS_RANK}", "$ENV{T}/pid.$ENV{PVAS_RANK}";
+		if ($ENV{PVAS_RANK}) { select undef, undef, undef, 0.05 until -e "$ENV{T}/pid.0"; exit 4 }
+		do { select undef, undef, undef, 0.05; sigpending($term) } until $term->ismember(SIGTERM);
+		$child = fork; sigprocmask(SIG_UNBLOCK, $all); sleep 100'
+	status_is 4; one_line 'rank 1 \(pid [0-9]+, perl\) exited with status 4'
+}
+
 # The name of a process is printed without control characters.
 test_orphans_name()
 {
