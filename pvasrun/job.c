@@ -185,12 +185,36 @@ void job_end_after(struct job *job, int signo)
 	job->kill_at = now_ms() + GRACE_MS;
 }
 
+static void resolve_exit(struct job *job, unsigned int rank, bool wait);
+
+#define CAUSE_MS	1000
+#define LOOK_MS		5
+
+/*
+ * A rank that sees a peer leave too early fails because of that. Whether the peer has left
+ * too early may not be known yet: find out, so that the job names the cause.
+ */
+static void find_cause(struct job *job)
+{
+	const int64_t until = now_ms() + CAUSE_MS;
+	unsigned int rank;
+
+	while (job->exits_pending && !job->ending && now_ms() < until) {
+		for (rank = 0; rank < job->opt->tasks; rank++)
+			if (job->tasks[rank].exit_pending)
+				resolve_exit(job, rank, true);
+		if (job->exits_pending)
+			usleep(LOOK_MS * 1000);
+	}
+}
+
 static void task_failed(struct job *job, unsigned int rank, int wait_status)
 {
 	const struct task *task = &job->tasks[rank];
 	bool first = !job->failed;
 	const char *condition;
 
+	find_cause(job);
 	record_status(job, wait_status);
 	if (job->ending)
 		return;		/* it was told to end */
@@ -373,7 +397,6 @@ bool job_is_over(const struct job *job)
 
 #define ENDING_MS	5000	/* to free a large memory */
 #define GONE_MS		3000	/* from then to the end of the process, if it does end */
-#define LOOK_MS		5
 
 /* Of the live tasks but @rank: are some ending, or only not in the space any more? */
 static void look_for_ending(const struct job *job, unsigned int rank, bool *ending, bool *gone)

@@ -2,6 +2,7 @@
 /* Children that change without end, as those of other users may. */
 #include <signal.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -92,6 +93,52 @@ static void test_left_behind(void)
 	job_free(&job);
 }
 
+/* The third answer is certain. */
+static const char *known_later(void *asked, unsigned int rank, bool *maybe)
+{
+	*maybe = rank != 1 || ++*(unsigned int *)asked < 3;
+	return "too early";
+}
+
+static void end_of_task(struct job *job, unsigned int rank, int status)
+{
+	siginfo_t info;
+	pid_t pid = fork();
+
+	if (!pid)
+		_exit(status);
+	job_started(job, rank, pid, false);
+	check(!waitid(P_PID, pid, &info, WEXITED | WNOWAIT));
+	job_reap(job);
+}
+
+/* A rank fails because a peer has left, and pvasrun does not know yet why that has ended. */
+static void test_cause(void)
+{
+	struct app app = { .argv = (char *[]){ "task", NULL }, .tasks = 2 };
+	const struct options opt = { .tasks = 2, .apps = &app, .nr_apps = 1 };
+	char said[256] = "";
+	unsigned int asked = 0;
+	struct job job;
+	int end[2], errors = dup(STDERR_FILENO);
+
+	check(!job_init(&job, &opt) && !pipe(end) && errors >= 0);
+	job.left_early = known_later;
+	job.left_early_arg = &asked;
+	dup2(end[1], STDERR_FILENO);
+	close(end[1]);
+	end_of_task(&job, 1, 0);
+	check(!job.ending && job.exits_pending == 1);
+	end_of_task(&job, 0, 1);
+	dup2(errors, STDERR_FILENO);
+	close(errors);
+	check(read(end[0], said, sizeof(said) - 1) > 0);
+	close(end[0]);
+	check(strstr(said, "rank 1 ") && !strstr(said, "rank 0 "));
+	check(job.status == 1 && !job.exits_pending);
+	job_free(&job);
+}
+
 void test_job(void)
 {
 	int wait_status;
@@ -103,4 +150,5 @@ void test_job(void)
 	}
 	check(waitpid(pid, &wait_status, 0) == pid && !wait_status);
 	test_left_behind();
+	test_cause();
 }
