@@ -266,15 +266,18 @@ FAULT_TEST(exec)
 
 /* ---- in a task: its children, threads, mappings, and its end ---- */
 
+/* A child that can't leave its peers' memory is killed before it runs: pvas_fix_copy(). */
 static int do_fork(void __attribute__((unused)) *arg)
 {
 	pid_t pid = fork();
+	int status;
 
 	if (pid < 0)
 		return -errno;
 	if (!pid)
 		_exit(7);
-	return pt_wait(pid) == 7 ? 0 : -ECHILD;
+	status = pt_wait(pid);
+	return status == 7 ? 0 : status == 256 + SIGKILL ? -ENOMEM : -ECHILD;
 }
 
 /* A guest that can't be counted is killed before it runs: see pvas_add_guest(). */
