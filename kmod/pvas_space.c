@@ -238,7 +238,7 @@ bool pvas_space_leave(struct pvas_space *space)
 	WRITE_ONCE(space->occupied, space->occupied - 1);
 	vacate = !space->occupied && (space->oom || pvas_space_is_large(space->mm));
 	if (vacate) {
-		/* If it is over already, only work that waits for the user may still hold the mm. */
+		/* If it is over, only work that waits for the user may still hold the mm. */
 		vacate = space->pinned || mmget_not_zero(space->mm);
 		WRITE_ONCE(space->pinned, false);
 		WRITE_ONCE(space->dead, true);
