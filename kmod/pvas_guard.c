@@ -20,12 +20,17 @@
  * A fork child has an mm of its own and may do what any process may. So may an
  * exec out of the space: it has another mm before it changes credentials.
  *
- * Two more hooks: pvas_on_kthread_comm() serves readers of /proc, pvas_on_attach() refuses
- * kernel threads that would work for a task after its end.
+ * Three more hooks: pvas_on_kthread_comm() serves readers of /proc, pvas_on_attach() refuses
+ * vhost's kernel threads, which would work for a task after its end, and pvas_on_use_mm() keeps
+ * all others away from its memory.
  */
 #include <linux/cred.h>
+#include <linux/kthread.h>
+#include <linux/mm.h>
+#include <linux/module.h>
 #include <linux/nsproxy.h>
 #include <linux/sched.h>
+#include <linux/sched/mm.h>
 #include <linux/string.h>
 
 #include "pvas.h"
@@ -80,6 +85,40 @@ static int pvas_stub_commit_newer(struct cred *new)
 static void pvas_stub_task_comm(char *buf, size_t size, struct task_struct *tsk)
 {
 	strscpy_pad(buf, tsk->comm, size);
+}
+
+/* ---- an mm without memory ---- */
+
+/* Set once, and kept until the module is removed. */
+static struct mm_struct *pvas_empty_mm;
+
+/**
+ * pvas_empty_mm_prepare - in an exec that enters a space: empty the mm that it has made
+ *
+ * Return: true, if the caller's mm is fit for pvas_empty_mm_keep()
+ */
+bool pvas_empty_mm_prepare(void)
+{
+	if (READ_ONCE(pvas_empty_mm) || vm_munmap(0, TASK_SIZE))
+		return false;
+	return !current->mm->map_count;
+}
+
+/* The caller has let go of @mm, and gives away its reference. */
+void pvas_empty_mm_keep(struct mm_struct *mm)
+{
+	if (cmpxchg(&pvas_empty_mm, NULL, mm))
+		mmput(mm);
+	else
+		/* Not the program: it would keep the file. */
+		pvas_exe_swap(mm, NULL);
+}
+
+/* No hook uses it any more. */
+void pvas_empty_mm_exit(void)
+{
+	if (pvas_empty_mm)
+		mmput(pvas_empty_mm);
 }
 
 /* ---- helpers ---- */
@@ -217,13 +256,36 @@ static void notrace pvas_on_kthread_comm(unsigned long ip, unsigned long parent_
  * (from, task): vhost's worker, a kernel thread, joins the cgroups of the process that has set it
  * up. It would store into the partition of a task that has ended, as long as another process has
  * the device open; and it would keep the mm of a space without processes. Where vhost makes
- * a thread of that process instead, it does not come here.
+ * a thread of that process instead, it does not come here. It may have met pvas_on_use_mm().
  */
 static void notrace pvas_on_attach(unsigned long ip, unsigned long parent_ip,
 				   struct ftrace_ops *ops, struct ftrace_regs *fregs)
 {
-	if ((current->flags & PF_KTHREAD) && pvas_space_has_mm(current->mm))
+	const struct mm_struct *mm = current->mm;
+
+	if ((current->flags & PF_KTHREAD) && mm &&
+	    (mm == READ_ONCE(pvas_empty_mm) || pvas_space_has_mm(mm)))
 		pvas_redirect(pvas_regs(fregs), pvas_stub_refuse);
+}
+
+/*
+ * (mm): kthread_use_mm() and kthread_unuse_mm(). A driver's kernel thread stores at an address that
+ * a task has given it, as long as another process has the device open: KVM for Xen's event
+ * channels, vfio, vdpa. By then the partition can be another task's. It gets an mm
+ * without memory instead, where each access fails as if the task had unmapped the address.
+ *
+ * This module's own calls, whose @parent_ip is here, are for a space's mm.
+ */
+static void notrace pvas_on_use_mm(unsigned long ip, unsigned long parent_ip,
+				   struct ftrace_ops *ops, struct ftrace_regs *fregs)
+{
+	struct pt_regs *regs = pvas_regs(fregs);
+	struct mm_struct *empty = READ_ONCE(pvas_empty_mm);
+
+	if (!empty || within_module(parent_ip, THIS_MODULE))
+		return;
+	if (current->mm ? current->mm == empty : pvas_space_has_mm((struct mm_struct *)regs->di))
+		regs->di = (unsigned long)empty;
 }
 
 /* ---- the hooks ---- */
@@ -271,6 +333,7 @@ static const char * const pvas_comm_names[] = {
 	NULL
 };
 static const char * const pvas_attach_names[] = { "cgroup_attach_task_all", NULL };
+static const char * const pvas_use_mm_names[] = { "kthread_use_mm", "kthread_unuse_mm", NULL };
 
 #define PVAS_GUARD_HOOK(names_, func_) {						\
 	.names = names_,								\
@@ -287,6 +350,8 @@ static struct pvas_hook pvas_guards[] = {
 	PVAS_GUARD_HOOK(pvas_install_time_names, pvas_on_install_time),
 	PVAS_GUARD_HOOK(pvas_comm_names, pvas_on_kthread_comm),
 	PVAS_GUARD_HOOK(pvas_attach_names, pvas_on_attach),
+	{ .names = pvas_use_mm_names,
+	  .ops = { .func = pvas_on_use_mm, .flags = PVAS_OPS_FLAGS } },
 };
 
 const struct pvas_hook_set pvas_guard_set = { pvas_guards, ARRAY_SIZE(pvas_guards) };

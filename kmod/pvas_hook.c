@@ -389,4 +389,5 @@ void pvas_hook_exit(void)
 		pvas_hooks_off();
 	tracepoint_synchronize_unregister();
 	pvas_hooks_forget();
+	pvas_empty_mm_exit();
 }

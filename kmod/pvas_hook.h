@@ -126,7 +126,11 @@ void pvas_on_userfault(unsigned long ip, unsigned long parent_ip, struct ftrace_
 void pvas_on_key(unsigned long ip, unsigned long parent_ip, struct ftrace_ops *ops,
 		 struct ftrace_regs *fregs);
 
-extern const struct pvas_hook_set pvas_guard_set;	/* pvas_guard.c */
+/* pvas_guard.c */
+extern const struct pvas_hook_set pvas_guard_set;
+bool pvas_empty_mm_prepare(void);
+void pvas_empty_mm_keep(struct mm_struct *mm);
+void pvas_empty_mm_exit(void);
 
 /* pvas_signal.c */
 extern const struct pvas_hook_set pvas_signal_set;

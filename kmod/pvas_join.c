@@ -11,6 +11,7 @@
 
 #include "pvas.h"
 #include "pvas_exec.h"
+#include "pvas_hook.h"
 
 /*
  * As long as PF_KTHREAD was set, cgroup.kill has left out this process. If it was moved to
@@ -88,6 +89,7 @@ int pvas_join(struct pvas_space *space)
 {
 	struct mm_struct *fresh = current->mm;
 	struct mm_struct *mm = space->mm;
+	bool empty = pvas_empty_mm_prepare();
 	int err;
 
 	if (!mmget_not_zero(mm))
@@ -107,7 +109,10 @@ int pvas_join(struct pvas_space *space)
 	err = pvas_owner_join(space);
 	RCU_INIT_POINTER(fresh->owner, NULL);
 	up_write(&current->signal->exec_update_lock);
-	mmput(fresh);
+	if (empty)
+		pvas_empty_mm_keep(fresh);
+	else
+		mmput(fresh);
 	/* If the OOM reaper was faster, page faults in this mm fail. */
 	return err ?: pvas_oom_was_here(space) ? -ESRCH : 0;
 

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * The OOM killer chooses one process and kills all that share its mm: so all tasks of
- * a space. The space then ends at once, because its pin of the mm would keep the
- * memory that the OOM killer waits for, and it would go on to the next process until
- * the kernel panics.
+ * a space. The space then ends at once, and with the last of them all of its memory is
+ * freed, or the OOM killer would go on to the next process until the kernel panics.
+ *
+ * Until then the space keeps its pin of the mm: see pvas_space_leave(). Otherwise the
+ * last task would free the mm in its exit_mm(), where it waits for a file server that
+ * does not answer, with the memory of all tasks still to be unmapped.
  */
 #include <linux/sched.h>
 #include <linux/sched/coredump.h>
@@ -13,16 +16,17 @@
 #include "pvas.h"
 
 /*
- * Closes the space. Returns true if the caller must drop its pin of the mm, without the lock.
- * Under space->lock.
+ * Closes the space. Returns true if the caller must drop its pin of the mm, without the lock:
+ * if nobody is left who does it. Under space->lock.
  */
 static bool pvas_oom_close(struct pvas_space *space)
 {
-	bool unpin = space->pinned;
+	bool unpin = space->pinned && !space->occupied;
 
 	WRITE_ONCE(space->dead, true);
 	WRITE_ONCE(space->oom, true);
-	WRITE_ONCE(space->pinned, false);
+	if (unpin)
+		WRITE_ONCE(space->pinned, false);
 	return unpin;
 }
 
@@ -111,7 +115,7 @@ void pvas_oom_on_exit(const struct task_struct *tsk, const struct pvas_partition
  * @timeout:	in jiffies
  *
  * The OOM killer kills nobody else while it sees a victim whose mm still has its pages.
- * These go with the exit_mm() of the last task, so the victim must not be reaped before.
+ * These go when the last task has left, so the victim must not be reaped before.
  */
 void pvas_oom_wait(const struct pvas_space *space, unsigned long timeout)
 {

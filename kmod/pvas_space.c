@@ -159,7 +159,7 @@ u32 pvas_space_shift_of(const struct mm_struct *mm)
 
 	rcu_read_lock();
 	space = pvas_space_of(mm);
-	if (space && READ_ONCE(space->pinned))
+	if (space && READ_ONCE(space->pinned) && !READ_ONCE(space->oom))
 		shift = space->shift;
 	rcu_read_unlock();
 	return shift;
@@ -224,7 +224,8 @@ void pvas_space_unbind(struct pvas_space *space)
  * @space:	a partition of it is unmapped, or its creator has left
  *
  * A space ends if its tasks have filled partition 0 and left: the OOM killer would find
- * no process that owns this memory.
+ * no process that owns this memory. And after an OOM kill, which leaves all partitions as
+ * they are.
  *
  * Return: true, once, if this is so. The caller then has a reference to the mm, and frees
  * all that is in it.
@@ -235,9 +236,9 @@ bool pvas_space_leave(struct pvas_space *space)
 
 	spin_lock(&space->lock);
 	WRITE_ONCE(space->occupied, space->occupied - 1);
-	vacate = !space->occupied && pvas_space_is_large(space->mm);
+	vacate = !space->occupied && (space->oom || pvas_space_is_large(space->mm));
 	if (vacate) {
-		/* After an OOM kill, only work that waits for the user may still hold the mm. */
+		/* If it is over, only work that waits for the user may still hold the mm. */
 		vacate = space->pinned || mmget_not_zero(space->mm);
 		WRITE_ONCE(space->pinned, false);
 		WRITE_ONCE(space->dead, true);
@@ -258,6 +259,9 @@ bool pvas_space_is_over(struct pvas_space *space)
 
 	spin_lock(&space->lock);
 	unpin = space->pinned && !space->in_use && !space->files;
+	/* Then the last process to leave does it, which may be the creator. */
+	if (space->oom && space->occupied)
+		unpin = false;
 	if (unpin) {
 		WRITE_ONCE(space->pinned, false);
 		WRITE_ONCE(space->dead, true);

@@ -116,8 +116,9 @@ TEST_F(silent, last_task)
  * Below, what is unmapped first, a changed page of the silent server's; above, a file of memory,
  * whose pages are in the page tables or, with the letter 'f', only in the file
  */
-static void be_victim(char letter)
+static void be_victim(char letter, bool when_told)
 {
+	char mark = 'x';
 	int file = open(getenv(FUSE_FILE_ENV), O_RDWR), mem = memfd_create("x", 0);
 	char *page, *p, *at = (char *)pt_base() + (1 << 20);
 
@@ -133,19 +134,28 @@ static void be_victim(char letter)
 		return;
 	if (letter != 'f')
 		memset(p, 1, LARGE);
-	page[0] = 1;
+	if (when_told) {
+		pt_say("t");
+		mark = pt_hear(atoi(pt_args[1]));
+	}
+	page[0] = mark;
 	pt_say("r");
 	pause();
 }
 
 TASK(map_file_and_be_victim)
 {
-	be_victim('f');
+	be_victim('f', false);
 }
 
 TASK(fill_file_and_be_victim)
 {
-	be_victim('p');
+	be_victim('p', false);
+}
+
+TASK(map_file_and_be_victim_when_told)
+{
+	be_victim('f', true);
 }
 
 static long shmem_kib(void)
@@ -184,6 +194,39 @@ TEST_F(silent, oom_victim)
 TEST_F(silent, oom_victim_with_pages)
 {
 	choose_victim(_metadata, "fill_file_and_be_victim");
+}
+
+#define VICTIMS 3
+
+/* nor that of several tasks, none of which waits for the server in its exit */
+TEST_F(silent, oom_victims)
+{
+	struct pvas_space *space = PT_SPACE();
+	long shmem = shmem_kib();
+	pid_t pid[VICTIMS];
+	int out[2], in[2], i;
+
+	ASSERT_EQ(0, pipe(out));
+	ASSERT_EQ(0, pipe(in));
+	for (i = 0; i < VICTIMS; i++) {
+		ASSERT_EQ(i + 1, pt_start_task_fds(space, i + 1, "map_file_and_be_victim_when_told",
+						   out[1], in[0], &pid[i]));
+		ASSERT_EQ('t', pt_hear(out[0]));
+	}
+	/* The server does not answer for the letter of the last one. */
+	for (i = 0; i < VICTIMS; i++) {
+		ASSERT_EQ(1, write(in[1], i < VICTIMS - 1 ? (char []){ FUSE_ANSWERED } : "x", 1));
+		ASSERT_EQ('r', pt_hear(out[0]));
+	}
+	ASSERT_EQ(0, pt_write_file("/proc/sysrq-trigger", "f"));
+	for (i = 0; i < VICTIMS; i++) {
+		EXPECT_TRUE(ends(pid[i]));
+	}
+	for (i = 0; i < 100 && shmem_kib() > shmem + SMALL_KIB; i++)
+		usleep(50000);
+	EXPECT_GT(shmem + SMALL_KIB, shmem_kib());
+	EXPECT_EQ(1, pt_spaces());
+	pvas_space_destroy(space);
 }
 
 TASK(change_silent_file)
