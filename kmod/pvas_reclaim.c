@@ -122,7 +122,8 @@ static enum pvas_unmapped pvas_unmap_slices(struct pvas_space *space, unsigned l
 			to = pvas_slice_end(space, &from, end, true, skipped);
 			err = pvas_munmap(space, from, to - from);
 		}
-		if (err)
+		/* With all of the mm, it is freed afterwards anyway. */
+		if (err && !all)
 			pr_warn_ratelimited("space %u: %lx-%lx can't be unmapped: error %d\n",
 					    space->id, from, to, err);
 		failed |= err;
