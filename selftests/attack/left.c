@@ -123,6 +123,16 @@ long memory_without_owner(void)
 	       number_of("/proc/meminfo", "Shmem:") - in_files() - in_segments();
 }
 
+void show_memory(void)
+{
+	fprintf(stderr, "left: AnonPages %ld KiB, of processes %ld; Shmem %ld KiB, in files %ld, segments %ld\n",
+		number_of("/proc/meminfo", "AnonPages:"), mapped_by_processes(),
+		number_of("/proc/meminfo", "Shmem:"), in_files(), in_segments());
+	if (system("{ for p in /proc/[0-9]*; do echo $(cat $p/comm; grep -h -E '^(State|PPid|Tgid|Threads)' $p/status;"
+		   "grep -h -E '^Pss_(Anon|Shmem)' $p/smaps_rollup); done; cat /proc/pvas; } >&2"))
+		fprintf(stderr, "left: can't show all processes\n");
+}
+
 /* ---- the end ---- */
 
 /* Our children: orphans of launchers, adopted by this process. */
@@ -160,6 +170,7 @@ static int check_owners(long before, double deadline)
 		usleep(100000);
 	}
 	fprintf(stderr, "left: %ld KiB that no process has, were %ld\n", kib, before);
+	show_memory();
 	return 1;
 }
 

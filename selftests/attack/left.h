@@ -24,6 +24,9 @@ int count_spaces(void);
  */
 long memory_without_owner(void);
 
+/* Says to standard error which sums these are, and what each process has. */
+void show_memory(void);
+
 /* The kernel's sums are of parts that each processor adds now and then. */
 #define OWNER_SLACK_KIB	4096
 

@@ -107,8 +107,10 @@ static void report(const struct state *s)
 		found(F_MODULE, 0, s->references, before.references, 0, NULL);
 	if (s->locked > before.locked)
 		found(F_LOCKED, 0, s->locked, before.locked, 0, NULL);
-	if (s->unowned >= before.unowned + OWNER_SLACK_KIB)
+	if (s->unowned >= before.unowned + OWNER_SLACK_KIB) {
 		found(F_UNOWNED, 0, s->unowned, before.unowned, 0, NULL);
+		show_memory();
+	}
 	if (s->memory <= before.memory - slack)
 		found(F_MEMORY, 0, before.memory - s->memory, before.memory, s->memory, NULL);
 	/* Reported once: only more counts from now on. */
