@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -93,6 +94,13 @@ void board_reset(uint64_t seed, unsigned int round)
 	    ftruncate(BOARD_FD, PAGE + LOG_SLOTS * sizeof(struct op_log)) ||
 	    pwrite(BOARD_FD, &board, sizeof(board), 0) != sizeof(board))
 		perror("hostile: board");
+}
+
+long board_kib(void)
+{
+	struct stat st;
+
+	return fstat(BOARD_FD, &st) ? 0 : st.st_blocks / 2;
 }
 
 void board_read(struct board *board)

@@ -101,6 +101,7 @@ struct op_log {
 
 int board_make(void);
 void board_reset(uint64_t seed, unsigned int round);
+long board_kib(void);		/* its memory, which grows with a round's processes */
 void board_read(struct board *board);
 void board_add_victim(uint64_t addr, uint64_t secret);
 void found(enum what what, unsigned int session, uint64_t a, uint64_t b, uint64_t c,

@@ -55,7 +55,7 @@ static void read_state(struct state *s, bool with_memory)
 	}
 	s->spaces = count_spaces();
 	s->memory = number_in("/proc/meminfo", "MemAvailable:");
-	s->unowned = memory_without_owner();
+	s->unowned = memory_without_owner() - board_kib();
 	s->locked = locked_by_others();
 	s->aio = number_in("/proc/sys/fs/aio-nr", NULL);
 	s->references = number_in("/sys/module/pvas/refcnt", NULL);
