@@ -67,7 +67,7 @@ static inline void number##bits(struct mca_osc_pvas_module *m, enum mca_osc_pvas
 DEFINE_NUMBER(32)
 DEFINE_NUMBER(64)
 
-/* Who is alone needs no announcement. There are no other threads. */
+/* A rank that is alone need not announce it. There are no other threads. */
 static inline void begin_change(struct mca_osc_pvas_module *m, struct mca_osc_pvas_target *target)
 {
 	if (__builtin_expect(target->access == MCA_OSC_PVAS_EXCLUSIVE, 0))
