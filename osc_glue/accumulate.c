@@ -4,7 +4,7 @@
  * target's elements are combined where they are, piece by piece: one by an atomic instruction, more
  * of them with the target's lock for accumulates.
  */
-#include "element.h"
+#include "accumulate.h"
 #include "exclude.h"
 
 #include <stdlib.h>
@@ -38,10 +38,19 @@ struct call {
 	bool alone;
 };
 
-/* So many elements that it is faster to wait for all who use atomic instructions */
-static bool is_long(const struct call *c)
+/*
+ * For the holder of the lock: if nobody uses atomic instructions there, or if there are so many
+ * elements that it is faster to wait for all who do. False: use them, too.
+ */
+static inline bool keep_atomics_away(struct mca_osc_pvas_module *m,
+				     const struct mca_osc_pvas_state *state, size_t n)
 {
-	return c->n >= 4 + (size_t)c->m->size;
+	if (!mca_osc_pvas_load(&state->atomics))
+		return true;
+	if (n < 4 + (size_t)m->size)
+		return false;
+	mca_osc_pvas_wait_for_atomics(m);
+	return true;
 }
 
 /* ---- combining ---- */
@@ -136,16 +145,13 @@ static int combine(struct call *c)
 	if (c->alone)
 		return combine_elements(c);
 	if (is_one_atomic(c)) {
-		mca_osc_pvas_begin_atomic(c->m, c->target->state);
+		mca_osc_pvas_begin_atomic(c->m, c->target);
 		rc = combine_elements(c);
 		mca_osc_pvas_end_atomic(c->m);
 		return rc;
 	}
 	mca_osc_pvas_lock_accumulates(c->m, c->target->state);
-	if (is_long(c)) {
-		mca_osc_pvas_wait_for_atomics(c->m);
-		c->alone = true;
-	}
+	c->alone = keep_atomics_away(c->m, c->target->state, c->n);
 	rc = combine_elements(c);
 	mca_osc_pvas_unlock_accumulates(c->target->state);
 	return rc;
@@ -183,18 +189,12 @@ static bool is_copied(const struct array *a)
 	return a->at == a->small || a->copy;
 }
 
-/* An origin's buffer */
-struct buffer {
-	void *at;
-	size_t count;
-	ompi_datatype_t *type;
-};
-
 /*
  * MPI_REPLACE and MPI_NO_OP of elements of several types. Others may use atomic instructions on
  * some of these elements, each of which they can access by itself.
  */
-static int exchange_mixed(struct call *c, const struct buffer *origin, const struct buffer *result)
+static int exchange_mixed(struct call *c, const struct mca_osc_pvas_buffer *origin,
+			  const struct mca_osc_pvas_buffer *result)
 {
 	int rc = OMPI_SUCCESS;
 
@@ -212,7 +212,7 @@ static int exchange_mixed(struct call *c, const struct buffer *origin, const str
 	return rc;
 }
 
-static int with_origin(struct call *c, const struct buffer *origin)
+static int with_origin(struct call *c, const struct mca_osc_pvas_buffer *origin)
 {
 	struct array a;
 	int rc = OMPI_SUCCESS;
@@ -231,7 +231,8 @@ static int with_origin(struct call *c, const struct buffer *origin)
 	return rc;
 }
 
-static int with_result(struct call *c, const struct buffer *origin, const struct buffer *result)
+static int with_result(struct call *c, const struct mca_osc_pvas_buffer *origin,
+		       const struct mca_osc_pvas_buffer *result)
 {
 	struct array a;
 	int rc;
@@ -249,7 +250,7 @@ static int with_result(struct call *c, const struct buffer *origin, const struct
 	return rc;
 }
 
-static size_t bytes_of(const struct buffer *b)
+static size_t bytes_of(const struct mca_osc_pvas_buffer *b)
 {
 	return b->count * b->type->super.size;
 }
@@ -262,14 +263,10 @@ static ompi_datatype_t *element_of(ompi_datatype_t *type)
 	return ompi_datatype_get_single_predefined_type_from_args(type);
 }
 
-static bool is_alone(const struct mca_osc_pvas_target *target)
-{
-	return target->access == MCA_OSC_PVAS_EXCLUSIVE && !opal_using_threads();
-}
-
-static int accumulate(struct mca_osc_pvas_module *m, int rank, ptrdiff_t disp,
-		      const struct buffer *origin, const struct buffer *result,
-		      const struct buffer *where, ompi_op_t *op)
+int mca_osc_pvas_accumulate_any(struct mca_osc_pvas_module *m, int rank, ptrdiff_t disp,
+				const struct mca_osc_pvas_buffer *origin,
+				const struct mca_osc_pvas_buffer *result,
+				const struct mca_osc_pvas_buffer *where, ompi_op_t *op)
 {
 	struct call c = {
 		.m = m, .target = &m->targets[rank], .count = where->count, .type = where->type,
@@ -288,70 +285,68 @@ static int accumulate(struct mca_osc_pvas_module *m, int rank, ptrdiff_t disp,
 		return exchange_mixed(&c, origin, result);
 	c.n = bytes_of(where) / c.operation.type->super.size;
 	c.flat = is_array(c.operation.type, c.type, c.count);
-	c.alone = is_alone(c.target);
+	c.alone = mca_osc_pvas_is_alone(c.target);
 	return with_result(&c, origin, result);
 }
 
-/* False: not at that address */
-static inline bool combine_one(struct mca_osc_pvas_module *m, int rank, char *at,
-			  const struct mca_osc_pvas_operation *o, const void *from, void *old)
+/* While some may use atomic instructions there, and the lock is held */
+__attribute__((noinline)) static void apply_few(char *at, const void *from, size_t n,
+						ompi_datatype_t *type, ompi_op_t *op)
 {
-	struct mca_osc_pvas_target *target = &m->targets[rank];
+	struct mca_osc_pvas_operation operation;
 
-	if (!mca_osc_pvas_is_atomic(o, at))
-		return false;
-	if (is_alone(target)) {
-		mca_osc_pvas_will_store(m);
-		mca_osc_pvas_apply_plain(o, at, from, old, 1);
-		return true;
-	}
-	/* A plain store, if nobody asks for the value before */
-	if (o->kind == MCA_OSC_PVAS_REPLACE)
-		mca_osc_pvas_will_store(m);
-	mca_osc_pvas_begin_atomic(m, target->state);
-	mca_osc_pvas_apply_atomic(o, at, from, old, 1);
-	mca_osc_pvas_end_atomic(m);
-	return true;
+	mca_osc_pvas_operation_init(&operation, op, type);
+	if (mca_osc_pvas_is_atomic(&operation, at))
+		mca_osc_pvas_apply_atomic(&operation, at, from, NULL, n);
+	else
+		mca_osc_pvas_apply_plain(&operation, at, from, NULL, n);
 }
 
-/* One element of a predefined type on either side, which most accumulates are */
-static int accumulate_one(struct mca_osc_pvas_module *m, int rank, ptrdiff_t disp,
-			  const void *from, void *old, ompi_datatype_t *type, ompi_op_t *op)
+/* Elements of a predefined type, which are an array on either side */
+static inline int accumulate_array(struct mca_osc_pvas_module *m, int rank, ptrdiff_t disp,
+				   const void *from, size_t n, ompi_datatype_t *type,
+				   ompi_op_t *op)
 {
-	const struct buffer origin = { (void *)from, 1, type }, result = { old, 1, type };
-	struct mca_osc_pvas_operation operation;
-	char *at;
-	int rc = mca_osc_pvas_reach(m, rank, disp, 1, type, &at);
+	/* The size matters for sums of integers only, all of which have an instruction. */
+	const struct mca_osc_pvas_operation operation = {
+		mca_osc_pvas_kind_of(op, type), op, type, type->super.size,
+	};
+	struct mca_osc_pvas_target *target = &m->targets[rank];
+	char *at = mca_osc_pvas_reach_quickly(m, target, disp, n * type->super.size);
+	const bool alone = mca_osc_pvas_is_alone(target);
+	int rc;
 
-	if (rc)
-		return rc;
-	mca_osc_pvas_operation_init(&operation, op, type);
-	if (!combine_one(m, rank, at, &operation, from, old))
-		return accumulate(m, rank, disp, &origin, old ? &result : NULL, &origin, op);
 	mca_osc_pvas_count(accumulates, 1);
+	if (__builtin_expect(!at, 0)) {
+		rc = mca_osc_pvas_reach(m, rank, disp, n, type, &at);
+		if (rc)
+			return rc == MCA_OSC_PVAS_NOTHING ? OMPI_SUCCESS : rc;
+	}
+	mca_osc_pvas_will_store(m);
+	if (!alone)
+		mca_osc_pvas_lock_accumulates(m, target->state);
+	if (alone || keep_atomics_away(m, target->state, n))
+		mca_osc_pvas_apply_plain(&operation, at, from, NULL, n);
+	else
+		apply_few(at, from, n, type, op);
+	if (!alone)
+		mca_osc_pvas_unlock_accumulates(target->state);
 	return OMPI_SUCCESS;
 }
 
-/* As many of them, which are an array on either side */
-static int accumulate_array(struct mca_osc_pvas_module *m, int rank, ptrdiff_t disp,
-			    const void *from, size_t n, ompi_datatype_t *type, ompi_op_t *op)
-{
-	struct call c = {
-		.m = m, .target = &m->targets[rank], .count = n, .type = type, .from = from,
-		.n = n, .flat = true,
-	};
-	int rc = mca_osc_pvas_reach(m, rank, disp, n, type, &c.at);
-
-	mca_osc_pvas_count(accumulates, 1);
-	if (rc)
-		return rc == MCA_OSC_PVAS_NOTHING ? OMPI_SUCCESS : rc;
-	mca_osc_pvas_operation_init(&c.operation, op, type);
-	mca_osc_pvas_will_store(m);
-	c.alone = is_alone(c.target);
-	return combine(&c);
-}
-
 /* ---- MPI's calls ---- */
+
+__attribute__((noinline)) static int
+accumulate_typed(const void *origin, int origin_count, struct ompi_datatype_t *origin_type,
+		 int rank, ptrdiff_t disp, int count, struct ompi_datatype_t *type,
+		 struct ompi_op_t *op, ompi_win_t *win)
+{
+	const struct mca_osc_pvas_buffer origins = { (void *)origin, origin_count, origin_type };
+	const struct mca_osc_pvas_buffer where = { NULL, count, type };
+
+	return mca_osc_pvas_accumulate_any(mca_osc_pvas_module_of(win), rank, disp, &origins, NULL,
+					   &where, op);
+}
 
 int mca_osc_pvas_accumulate(const void *origin, int origin_count,
 			    struct ompi_datatype_t *origin_type, int rank, ptrdiff_t disp,
@@ -360,15 +355,16 @@ int mca_osc_pvas_accumulate(const void *origin, int origin_count,
 {
 	struct mca_osc_pvas_module *m = mca_osc_pvas_module_of(win);
 
-	if (count == origin_count && type == origin_type && ompi_datatype_is_predefined(type)) {
-		if (count == 1)
-			return accumulate_one(m, rank, disp, origin, NULL, type, op);
-		if (mca_coll_pvas_is_plain(type))
-			return accumulate_array(m, rank, disp, origin, count, type, op);
-	}
-	return accumulate(m, rank, disp,
-			  &(struct buffer) { (void *)origin, origin_count, origin_type }, NULL,
-			  &(struct buffer) { NULL, count, type }, op);
+	if (__builtin_expect(count != origin_count || type != origin_type ||
+			     !ompi_datatype_is_predefined(type), 0))
+		return accumulate_typed(origin, origin_count, origin_type, rank, disp, count, type,
+					op, win);
+	if (count == 1)
+		return mca_osc_pvas_accumulate_one(m, rank, disp, origin, NULL, type, op);
+	if (__builtin_expect(!mca_osc_pvas_is_dense(type), 0))
+		return accumulate_typed(origin, origin_count, origin_type, rank, disp, count, type,
+					op, win);
+	return accumulate_array(m, rank, disp, origin, count, type, op);
 }
 
 int mca_osc_pvas_get_accumulate(const void *origin, int origin_count,
@@ -377,10 +373,16 @@ int mca_osc_pvas_get_accumulate(const void *origin, int origin_count,
 				ptrdiff_t disp, int count, struct ompi_datatype_t *type,
 				struct ompi_op_t *op, ompi_win_t *win)
 {
-	return accumulate(mca_osc_pvas_module_of(win), rank, disp,
-			  &(struct buffer) { (void *)origin, origin_count, origin_type },
-			  &(struct buffer) { result, result_count, result_type },
-			  &(struct buffer) { NULL, count, type }, op);
+	const struct mca_osc_pvas_buffer origins = { (void *)origin, origin_count, origin_type };
+	const struct mca_osc_pvas_buffer results = { result, result_count, result_type };
+	const struct mca_osc_pvas_buffer where = { NULL, count, type };
+	struct mca_osc_pvas_module *m = mca_osc_pvas_module_of(win);
+
+	if (count == 1 && result_count == 1 && type == result_type &&
+	    (op == &ompi_mpi_op_no_op.op || (origin_count == 1 && type == origin_type)) &&
+	    ompi_datatype_is_predefined(type))
+		return mca_osc_pvas_accumulate_one(m, rank, disp, origin, result, type, op);
+	return mca_osc_pvas_accumulate_any(m, rank, disp, &origins, &results, &where, op);
 }
 
 int mca_osc_pvas_raccumulate(const void *origin, int origin_count,
@@ -405,50 +407,4 @@ int mca_osc_pvas_rget_accumulate(const void *origin, int origin_count,
 	mca_osc_pvas_poll(mca_osc_pvas_module_of(win));
 	return mca_osc_pvas_get_accumulate(origin, origin_count, origin_type, result, result_count,
 					   result_type, rank, disp, count, type, op, win);
-}
-
-int mca_osc_pvas_fetch_and_op(const void *origin, void *result, struct ompi_datatype_t *type,
-			      int rank, ptrdiff_t disp, struct ompi_op_t *op, ompi_win_t *win)
-{
-	if (!ompi_datatype_is_predefined(type))
-		return MPI_ERR_TYPE;
-	return accumulate_one(mca_osc_pvas_module_of(win), rank, disp, origin, result, type, op);
-}
-
-static bool is_comparable(const ompi_datatype_t *type)
-{
-	const uint32_t data = type->super.flags & OMPI_DATATYPE_FLAG_DATA_TYPE;
-
-	return ompi_datatype_is_predefined(type) && data != OMPI_DATATYPE_FLAG_DATA_FLOAT &&
-	       data != OMPI_DATATYPE_FLAG_DATA_COMPLEX && mca_coll_pvas_is_plain(type);
-}
-
-int mca_osc_pvas_compare_and_swap(const void *origin, const void *compare, void *result,
-				  struct ompi_datatype_t *type, int rank, ptrdiff_t disp,
-				  ompi_win_t *win)
-{
-	struct mca_osc_pvas_module *m = mca_osc_pvas_module_of(win);
-	struct call c = { .m = m, .target = &m->targets[rank] };
-	int rc;
-
-	if (!is_comparable(type))
-		return MPI_ERR_TYPE;
-	rc = mca_osc_pvas_reach(m, rank, disp, 1, type, &c.at);
-	if (rc)
-		return rc;
-	mca_osc_pvas_count(accumulates, 1);
-	mca_osc_pvas_operation_init(&c.operation, &ompi_mpi_op_replace.op, type);
-	if (mca_osc_pvas_is_atomic(&c.operation, c.at)) {
-		mca_osc_pvas_begin_atomic(m, c.target->state);
-		mca_osc_pvas_compare_exchange(c.operation.bytes, c.at, compare, origin, result);
-		mca_osc_pvas_end_atomic(m);
-		return OMPI_SUCCESS;
-	}
-	mca_osc_pvas_will_store(m);
-	mca_osc_pvas_lock_accumulates(m, c.target->state);
-	memcpy(result, c.at, type->super.size);
-	if (!memcmp(result, compare, type->super.size))
-		memcpy(c.at, origin, type->super.size);
-	mca_osc_pvas_unlock_accumulates(c.target->state);
-	return OMPI_SUCCESS;
 }

@@ -102,7 +102,7 @@ int mca_osc_pvas_complete_epoch(ompi_win_t *win)
 	mca_osc_pvas_complete_all();
 	for (i = 0; i < m->nr_started; i++) {
 		target = &m->targets[m->started[i]];
-		if (!mca_osc_pvas_alive(target->index, target->gen))
+		if (!mca_osc_pvas_alive(target))
 			mca_osc_pvas_end_job(m, m->started[i]);
 		target->access = MCA_OSC_PVAS_NONE;
 		__atomic_fetch_add(&target->state->completed, 1, __ATOMIC_RELEASE);
@@ -134,7 +134,7 @@ int mca_osc_pvas_post(struct ompi_group_t *group, int assertion, ompi_win_t *win
 	mca_osc_pvas_complete_all();
 	for (i = 0; !(assertion & MPI_MODE_NOCHECK) && i < n; i++) {
 		origin = &m->targets[ranks[i]];
-		if (!mca_osc_pvas_alive(origin->index, origin->gen))
+		if (!mca_osc_pvas_alive(origin))
 			mca_osc_pvas_end_job(m, ranks[i]);
 		__atomic_store_n(&origin->state->posted[m->rank], ++origin->nr_posted,
 				 __ATOMIC_RELEASE);

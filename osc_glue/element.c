@@ -1,36 +1,11 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* Operations on arrays of elements in a window: each element by itself is changed atomically. */
-#include "element.h"
+#include "change.h"
 
 /* Elements that Open MPI's function combines at a time */
 #define BLOCK 64
 
 /* ---- which operation ---- */
-
-static enum mca_osc_pvas_kind kind_of(const ompi_op_t *op, const ompi_datatype_t *type)
-{
-	const uint32_t data = type ? type->super.flags & OMPI_DATATYPE_FLAG_DATA_TYPE : 0;
-
-	if (op == &ompi_mpi_op_no_op.op)
-		return MCA_OSC_PVAS_NO_OP;
-	switch (op->op_type) {
-	case OMPI_OP_REPLACE:
-		return MCA_OSC_PVAS_REPLACE;
-	case OMPI_OP_SUM:
-		if (data == OMPI_DATATYPE_FLAG_DATA_FLOAT)
-			return MCA_OSC_PVAS_ADD_REAL;
-		return data == OMPI_DATATYPE_FLAG_DATA_INT ? MCA_OSC_PVAS_ADD :
-							     MCA_OSC_PVAS_FUNCTION;
-	case OMPI_OP_BAND:
-		return MCA_OSC_PVAS_AND;
-	case OMPI_OP_BOR:
-		return MCA_OSC_PVAS_OR;
-	case OMPI_OP_BXOR:
-		return MCA_OSC_PVAS_XOR;
-	default:
-		return MCA_OSC_PVAS_FUNCTION;
-	}
-}
 
 void mca_osc_pvas_operation_init(struct mca_osc_pvas_operation *o, ompi_op_t *op,
 				 ompi_datatype_t *type)
@@ -39,7 +14,7 @@ void mca_osc_pvas_operation_init(struct mca_osc_pvas_operation *o, ompi_op_t *op
 
 	o->op = op;
 	o->type = type;
-	o->kind = kind_of(op, type);
+	o->kind = mca_osc_pvas_kind_of(op, type);
 	/* A pair with a gap has an extent above its size. */
 	o->bytes = (size == 1 || size == 2 || size == 4 || size == 8) &&
 		   mca_coll_pvas_is_plain(type) ? size : 0;
@@ -52,61 +27,17 @@ static void reduce(const struct mca_osc_pvas_operation *o, const void *from, voi
 
 /* ---- atomic ---- */
 
-/* The sums that programs need most often, without a call */
-static inline void add_float(uint32_t *to, const char *from)
-{
-	float sum, value;
-
-	memcpy(&sum, to, sizeof(sum));
-	memcpy(&value, from, sizeof(value));
-	sum += value;
-	memcpy(to, &sum, sizeof(sum));
-}
-
-static inline void add_double(uint64_t *to, const char *from)
-{
-	double sum, value;
-
-	memcpy(&sum, to, sizeof(sum));
-	memcpy(&value, from, sizeof(value));
-	sum += value;
-	memcpy(to, &sum, sizeof(sum));
-}
-
 static inline void combine_one(const struct mca_osc_pvas_operation *o, void *to, const char *from)
 {
 	if (o->kind == MCA_OSC_PVAS_ADD_REAL && o->bytes == 8)
-		add_double(to, from);
+		*(element64 *)to = sum_of_reals64(*(element64 *)to, *(const unaligned64 *)from);
 	else if (o->kind == MCA_OSC_PVAS_ADD_REAL && o->bytes == 4)
-		add_float(to, from);
+		*(element32 *)to = sum_of_reals32(*(element32 *)to, *(const unaligned32 *)from);
 	else
 		reduce(o, from, to, 1);
 }
 
-/* Of @to; buffers of the program need not be aligned. */
 #define DEFINE_ELEMENTS(bits)								\
-typedef uint##bits##_t element##bits __attribute__((may_alias));			\
-typedef uint##bits##_t unaligned##bits __attribute__((may_alias, aligned(1)));		\
-											\
-static inline uint##bits##_t change##bits(enum mca_osc_pvas_kind kind, element##bits *to,\
-					  uint##bits##_t value)				\
-{											\
-	switch (kind) {									\
-	case MCA_OSC_PVAS_REPLACE:							\
-		return __atomic_exchange_n(to, value, __ATOMIC_SEQ_CST);		\
-	case MCA_OSC_PVAS_ADD:								\
-		return __atomic_fetch_add(to, value, __ATOMIC_SEQ_CST);			\
-	case MCA_OSC_PVAS_AND:								\
-		return __atomic_fetch_and(to, value, __ATOMIC_SEQ_CST);			\
-	case MCA_OSC_PVAS_OR:								\
-		return __atomic_fetch_or(to, value, __ATOMIC_SEQ_CST);			\
-	case MCA_OSC_PVAS_XOR:								\
-		return __atomic_fetch_xor(to, value, __ATOMIC_SEQ_CST);			\
-	default:									\
-		return __atomic_load_n(to, __ATOMIC_SEQ_CST);				\
-	}										\
-}											\
-											\
 static uint##bits##_t exchange##bits(const struct mca_osc_pvas_operation *o,		\
 				  element##bits *to, const char *from)			\
 {											\
@@ -204,31 +135,21 @@ void mca_osc_pvas_apply_atomic(const struct mca_osc_pvas_operation *o, char *to,
 	}
 }
 
-#define COMPARE_EXCHANGE(bits)								\
-	do {										\
-		uint##bits##_t expected = *(const unaligned##bits *)compare;		\
-											\
-		__atomic_compare_exchange_n((element##bits *)at, &expected,		\
-					    *(const unaligned##bits *)from, false,	\
-					    __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);	\
-		*(unaligned##bits *)old = expected;					\
-	} while (0)
-
 void mca_osc_pvas_compare_exchange(size_t bytes, char *at, const char *compare, const char *from,
 				   char *old)
 {
 	switch (bytes) {
 	case 1:
-		COMPARE_EXCHANGE(8);
+		compare_exchange8(at, compare, from, old);
 		break;
 	case 2:
-		COMPARE_EXCHANGE(16);
+		compare_exchange16(at, compare, from, old);
 		break;
 	case 4:
-		COMPARE_EXCHANGE(32);
+		compare_exchange32(at, compare, from, old);
 		break;
 	case 8:
-		COMPARE_EXCHANGE(64);
+		compare_exchange64(at, compare, from, old);
 		break;
 	}
 }

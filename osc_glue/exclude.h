@@ -11,17 +11,28 @@
  */
 static inline void mca_osc_pvas_end_atomic(struct mca_osc_pvas_module *m)
 {
-	if (opal_using_threads())
+	if (__builtin_expect(opal_using_threads(), 0))
 		__atomic_fetch_sub(&m->own->busy, 1, __ATOMIC_RELEASE);
 	else
 		__atomic_store_n(&m->own->busy, 0, __ATOMIC_RELEASE);
 }
 
-static inline void mca_osc_pvas_begin_atomic(struct mca_osc_pvas_module *m,
-					     struct mca_osc_pvas_state *state)
+/* Once is enough. Like @busy, it is stored before the lock is read, by the fence that follows. */
+static inline void mca_osc_pvas_announce(struct mca_osc_pvas_target *target)
 {
+	__atomic_store_n(&target->state->atomics, 1, __ATOMIC_RELAXED);
+	__atomic_store_n(&target->announced, true, __ATOMIC_RELEASE);
+}
+
+static inline void mca_osc_pvas_begin_atomic(struct mca_osc_pvas_module *m,
+					     struct mca_osc_pvas_target *target)
+{
+	struct mca_osc_pvas_state *state = target->state;
+
+	if (__builtin_expect(!mca_osc_pvas_load(&target->announced), 0))
+		mca_osc_pvas_announce(target);
 	for (;;) {
-		if (opal_using_threads())
+		if (__builtin_expect(opal_using_threads(), 0))
 			__atomic_fetch_add(&m->own->busy, 1, __ATOMIC_SEQ_CST);
 		else
 			__atomic_exchange_n(&m->own->busy, 1, __ATOMIC_SEQ_CST);

@@ -24,7 +24,7 @@
 
 /* Of struct mca_osc_pvas_modex, struct mca_osc_pvas_state, and what is exchanged for a window */
 #ifndef MCA_OSC_PVAS_MODEX_VERSION
-#define MCA_OSC_PVAS_MODEX_VERSION 1
+#define MCA_OSC_PVAS_MODEX_VERSION 2
 #endif
 
 /* Two cache lines: the processor fetches lines in pairs. */
@@ -69,6 +69,7 @@ struct mca_osc_pvas_flag {
  * @lock:	rank + 1 of the exclusive holder << 32 | number of shared holders
  * @wanted:	somebody waits for the exclusive lock
  * @acc_lock:	rank + 1 of who accumulates by more than an atomic instruction
+ * @atomics:	somebody has used such an instruction here, and may do so again
  * @busy:	threads of this rank that use such an instruction, on any target
  * @completed:	times that an origin has completed an access epoch
  * @shared:	rank 0's: where contiguous shared memory begins; MAP_FAILED: there is none
@@ -79,6 +80,7 @@ struct mca_osc_pvas_state {
 	_Alignas(MCA_OSC_PVAS_LINES) uint64_t lock;
 	uint32_t wanted;
 	_Alignas(MCA_OSC_PVAS_LINES) uint64_t acc_lock;
+	uint32_t atomics;
 	_Alignas(MCA_OSC_PVAS_LINES) uint64_t busy;
 	_Alignas(MCA_OSC_PVAS_LINES) uint64_t completed;
 	_Alignas(MCA_OSC_PVAS_LINES) char *shared;
@@ -113,8 +115,10 @@ enum mca_osc_pvas_lock_all {
 
 /**
  * struct mca_osc_pvas_target - a rank of a window
- * @index:	its partition, and @gen, that partition's task
+ * @bytes:	of its memory; 0 in a dynamic window
+ * @part:	its partition, and @gen, that partition's task
  * @vpid:	its rank in MPI_COMM_WORLD
+ * @announced:	we have set @atomics of its state
  * @hint:	the region of a dynamic window that was used last, or any other one
  * @nr_posted:	times that we have posted for it
  * @nr_started:	times that it has posted, and we have started
@@ -124,10 +128,11 @@ struct mca_osc_pvas_target {
 	size_t bytes;
 	ptrdiff_t disp_unit;
 	struct mca_osc_pvas_state *state;
-	uint32_t index;
+	const struct pvas_part *part;
 	uint32_t gen;
 	uint32_t vpid;
 	uint8_t access;
+	bool announced;
 	uint32_t hint;
 	uint32_t nr_posted;
 	uint32_t nr_started;
@@ -224,12 +229,15 @@ void mca_osc_pvas_end_job(const struct mca_osc_pvas_module *m, int rank);
 void mca_osc_pvas_watch(struct mca_osc_pvas_module *m);
 
 /* The partition table is in the space header, and changes when a task begins or ends. */
-static inline bool mca_osc_pvas_alive(uint32_t index, uint32_t gen)
+static inline bool mca_osc_pvas_runs(const struct pvas_part *part, uint32_t gen)
 {
-	const struct pvas_part *part = &mca_osc_pvas_component.faults.table[index];
-
 	return __atomic_load_n(&part->state, __ATOMIC_ACQUIRE) == PVAS_PART_RUNNING &&
 	       __atomic_load_n(&part->gen, __ATOMIC_RELAXED) == gen;
+}
+
+static inline bool mca_osc_pvas_alive(const struct mca_osc_pvas_target *target)
+{
+	return mca_osc_pvas_runs(target->part, target->gen);
 }
 
 /* window.c */
@@ -249,7 +257,7 @@ void mca_osc_pvas_free_regions(struct mca_osc_pvas_regions *regions);
 
 /* wait.c */
 void mca_osc_pvas_pause(struct mca_osc_pvas_module *m, unsigned int *polls);
-void mca_osc_pvas_poll(struct mca_osc_pvas_module *m);
+void mca_osc_pvas_poll_now(struct mca_osc_pvas_module *m);
 void mca_osc_pvas_barrier(struct mca_osc_pvas_module *m);
 
 /* Wait until @condition holds. */
@@ -262,6 +270,20 @@ void mca_osc_pvas_barrier(struct mca_osc_pvas_module *m);
 	} while (0)
 
 #define mca_osc_pvas_load(where) __atomic_load_n(where, __ATOMIC_ACQUIRE)
+
+/*
+ * Some programs wait for a peer by a get and a flush, again and again, by MPI_Win_sync(), or by a
+ * get with a request that is complete at once.
+ * That peer may need this rank's progress, or its processor, or may have ended.
+ */
+static inline void mca_osc_pvas_poll(struct mca_osc_pvas_module *m)
+{
+	const int left = __atomic_load_n(&m->until_poll, __ATOMIC_RELAXED) - 1;
+
+	__atomic_store_n(&m->until_poll, left, __ATOMIC_RELAXED);
+	if (__builtin_expect(left <= 0, 0))
+		mca_osc_pvas_poll_now(m);
+}
 
 /* All our stores so far are visible to all, before any later load. */
 static inline void mca_osc_pvas_complete_all(void)

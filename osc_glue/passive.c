@@ -74,9 +74,7 @@ static void release(struct mca_osc_pvas_module *m, struct mca_osc_pvas_target *t
 /* Nobody unlocks, or needs to, what a task held that has ended: the job ends. */
 static void check_alive(struct mca_osc_pvas_module *m, int rank)
 {
-	const struct mca_osc_pvas_target *target = &m->targets[rank];
-
-	if (!mca_osc_pvas_alive(target->index, target->gen))
+	if (!mca_osc_pvas_alive(&m->targets[rank]))
 		mca_osc_pvas_end_job(m, rank);
 }
 
@@ -218,7 +216,7 @@ int mca_osc_pvas_flush(int rank, ompi_win_t *win)
 {
 	struct mca_osc_pvas_module *m = mca_osc_pvas_module_of(win);
 
-	if (rank != MPI_PROC_NULL && !m->lock_all &&
+	if (!m->lock_all && rank != MPI_PROC_NULL &&
 	    m->targets[rank].access < MCA_OSC_PVAS_SHARED)
 		return OMPI_ERR_RMA_SYNC;
 	mca_osc_pvas_complete(m);

@@ -81,12 +81,12 @@ bool mca_osc_pvas_find_member(const struct ompi_group_t *group, int rank,
 
 	if (!self && (!find_modex(&name, &modex) || modex.space != component.modex.space ||
 		      modex.index >= PVAS_MAX_TASKS + 2 ||
-		      !mca_osc_pvas_alive(modex.index, modex.gen) ||
+		      !mca_osc_pvas_runs(&component.faults.table[modex.index], modex.gen) ||
 		      component.faults.table[modex.index].pid != modex.pid ||
 		      !alike(&modex, &name)))
 		return false;
 	target->vpid = name.vpid;
-	target->index = modex.index;
+	target->part = &component.faults.table[modex.index];
 	target->gen = modex.gen;
 	mca_btl_pvas_expect_faults(modex.index, modex.gen);
 	return true;
@@ -121,7 +121,7 @@ void mca_osc_pvas_watch(struct mca_osc_pvas_module *m)
 	if (!mca_btl_pvas_check_is_due(&m->next_check))
 		return;
 	for (i = 0; i < m->size; i++)
-		if (!mca_osc_pvas_alive(m->targets[i].index, m->targets[i].gen))
+		if (!mca_osc_pvas_alive(&m->targets[i]))
 			mca_osc_pvas_end_job(m, i);
 }
 
@@ -130,7 +130,7 @@ static int rank_in(const struct mca_osc_pvas_module *m, uint32_t index)
 	int r;
 
 	for (r = 0; r < m->size; r++)
-		if (m->targets[r].index == index)
+		if (m->targets[r].part == &component.faults.table[index])
 			return m->targets[r].vpid;
 	return -1;
 }

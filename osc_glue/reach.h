@@ -45,7 +45,7 @@ static inline int mca_osc_pvas_reach(struct mca_osc_pvas_module *m, int rank, pt
 		if (rc)
 			return rc;
 	}
-	if (__builtin_expect(!mca_osc_pvas_alive(target->index, target->gen), 0))
+	if (__builtin_expect(!mca_osc_pvas_alive(target), 0))
 		mca_osc_pvas_end_job(m, rank);
 	if (!count || !type->super.size)
 		return MCA_OSC_PVAS_NOTHING;
@@ -57,6 +57,34 @@ static inline int mca_osc_pvas_reach(struct mca_osc_pvas_module *m, int rank, pt
 		return mca_osc_pvas_is_attached(target, (char *)first, (char *)last) ?
 			       OMPI_SUCCESS : OMPI_ERR_RMA_RANGE;
 	return first < 0 || last > (ptrdiff_t)target->bytes ? OMPI_ERR_RMA_RANGE : OMPI_SUCCESS;
+}
+
+/*
+ * The usual access in few instructions: @bytes at @disp of a rank's window. NULL: one that begins
+ * an epoch, or is not in the window, or in a dynamic one; mca_osc_pvas_reach() decides.
+ */
+static inline char *mca_osc_pvas_reach_quickly(const struct mca_osc_pvas_module *m,
+					       const struct mca_osc_pvas_target *target,
+					       ptrdiff_t disp, size_t bytes)
+{
+	ptrdiff_t offset;
+
+	if (__builtin_expect((target->access < MCA_OSC_PVAS_STARTED &&
+			      m->fence != MCA_OSC_PVAS_USED) || !mca_osc_pvas_alive(target), 0))
+		return NULL;
+	if (__builtin_expect(__builtin_mul_overflow(disp, target->disp_unit, &offset) ||
+			     (size_t)offset >= target->bytes ||
+			     target->bytes - offset < bytes, 0))
+		return NULL;
+	return target->base + offset;
+}
+
+/* Arrays of such elements have no gaps, and begin where their buffer does. */
+static inline bool mca_osc_pvas_is_dense(const struct ompi_datatype_t *type)
+{
+	const unsigned int flags = OPAL_DATATYPE_FLAG_CONTIGUOUS | OPAL_DATATYPE_FLAG_NO_GAPS;
+
+	return (type->super.flags & flags) == flags && !type->super.true_lb;
 }
 
 static inline bool mca_osc_pvas_is_contiguous(const struct ompi_datatype_t *type, size_t count)

@@ -32,20 +32,9 @@ void mca_osc_pvas_pause(struct mca_osc_pvas_module *m, unsigned int *polls)
 		mca_osc_pvas_watch(m);
 }
 
-/*
- * Some programs wait for a peer by a get and a flush, again and again, by MPI_Win_sync(), or by a
- * get with a request that is complete at once.
- * That peer may need this rank's progress, or its processor, or may have ended.
- */
-void mca_osc_pvas_poll(struct mca_osc_pvas_module *m)
+void mca_osc_pvas_poll_now(struct mca_osc_pvas_module *m)
 {
-	/* Not by a division, which takes longer than a put */
-	const int left = __atomic_load_n(&m->until_poll, __ATOMIC_RELAXED) - 1;
-
-	__atomic_store_n(&m->until_poll, left > 0 ? left : component.poll_interval,
-			 __ATOMIC_RELAXED);
-	if (left > 0)
-		return;
+	__atomic_store_n(&m->until_poll, component.poll_interval, __ATOMIC_RELAXED);
 	opal_progress();
 	if (component.yield)
 		sched_yield();
@@ -66,7 +55,7 @@ void mca_osc_pvas_barrier(struct mca_osc_pvas_module *m)
 	mca_osc_pvas_complete_all();
 	for (round = 0, distance = 1; distance < m->size; round++, distance *= 2) {
 		to = &m->targets[(m->rank + distance) % m->size];
-		if (!mca_osc_pvas_alive(to->index, to->gen))
+		if (!mca_osc_pvas_alive(to))
 			mca_osc_pvas_end_job(m, (m->rank + distance) % m->size);
 		__atomic_store_n(&to->state->arrived[round].count, count, __ATOMIC_RELEASE);
 		mca_osc_pvas_wait_until(m, mca_osc_pvas_load(&m->own->arrived[round].count) >=

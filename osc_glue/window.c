@@ -208,6 +208,7 @@ static struct proposal propose(struct mca_osc_pvas_module *m, void *base, size_t
 	if (m->flavor == MPI_WIN_FLAVOR_DYNAMIC) {
 		/* Displacements are addresses. */
 		ours.base = NULL;
+		ours.bytes = 0;
 		ours.disp_unit = 1;
 	} else if (m->flavor != MPI_WIN_FLAVOR_CREATE) {
 		ours.base = bytes && !is_shared_contiguous(m) ? map(m, bytes) : NULL;

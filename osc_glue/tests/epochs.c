@@ -270,6 +270,15 @@ static void out_of_range(void)
 	fails(MPI_ERR_RMA_RANGE, MPI_Compare_and_swap(&cell, &cell, &result, MPI_INT64_T, right,
 						      CELLS, win));
 	fails(MPI_ERR_RMA_RANGE, MPI_Put(&cell, 1, MPI_INT64_T, right, 0, 1, far, win));
+	/* The first element is inside, the second one is not; or the offset wraps around to 0. */
+	fails(MPI_ERR_RMA_RANGE, MPI_Put(mem, 2, MPI_INT64_T, right, CELLS - 1, 2, MPI_INT64_T,
+					 win));
+	fails(MPI_ERR_RMA_RANGE, MPI_Accumulate(mem, 2, MPI_INT64_T, right, CELLS - 1, 2,
+						MPI_INT64_T, MPI_SUM, win));
+	fails(MPI_ERR_RMA_RANGE, MPI_Put(&cell, 1, MPI_INT64_T, right, (MPI_Aint)1 << 61, 1,
+					 MPI_INT64_T, win));
+	fails(MPI_ERR_RMA_RANGE, MPI_Fetch_and_op(&cell, &result, MPI_INT64_T, right,
+						  (MPI_Aint)1 << 61, MPI_SUM, win));
 	fails(MPI_SUCCESS, MPI_Put(&cell, 0, MPI_INT64_T, right, CELLS, 0, MPI_INT64_T, win));
 	fails(MPI_SUCCESS, MPI_Put(&cell, 1, MPI_INT64_T, MPI_PROC_NULL, 0, 1, MPI_INT64_T, win));
 	fails(MPI_ERR_TRUNCATE, MPI_Put(mem, 2, MPI_INT64_T, right, 0, 1, MPI_INT64_T, win));

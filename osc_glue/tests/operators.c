@@ -269,6 +269,48 @@ static void all_at_once(void)
 	}
 }
 
+#define WINDOWS 12
+#define ARRAYS 3000
+
+/*
+ * Rank 0 adds arrays of ones, and meanwhile the others begin to add to single elements, in windows
+ * in which nobody has done so before.
+ */
+static void first_single_beside_arrays(void)
+{
+	int64_t ones[MOST], sums[MOST], *mem, sum, one = 1, old;
+	MPI_Win fresh;
+	int w, i;
+
+	for (i = 0; i < MOST; i++)
+		ones[i] = 1;
+	for (w = 0; w < WINDOWS; w++) {
+		MPI_Win_allocate(sizeof(ones), sizeof(*ones), MPI_INFO_NULL, MPI_COMM_WORLD, &mem,
+				 &fresh);
+		memset(mem, 0, sizeof(ones));
+		MPI_Barrier(MPI_COMM_WORLD);
+		MPI_Win_lock_all(0, fresh);
+		for (i = 0; i < ARRAYS; i++) {
+			if (!rank)
+				MPI_Accumulate(ones, MOST, MPI_INT64_T, 0, 0, MOST, MPI_INT64_T,
+					       MPI_SUM, fresh);
+			else
+				MPI_Fetch_and_op(&one, &old, MPI_INT64_T, 0, i % MOST, MPI_SUM,
+						 fresh);
+		}
+		MPI_Win_unlock_all(fresh);
+		MPI_Barrier(MPI_COMM_WORLD);
+		MPI_Win_lock(MPI_LOCK_SHARED, 0, 0, fresh);
+		MPI_Get(sums, MOST, MPI_INT64_T, 0, 0, MOST, MPI_INT64_T, fresh);
+		MPI_Win_unlock(0, fresh);
+		for (sum = 0, i = 0; i < MOST; i++)
+			sum += sums[i];
+		expect(sum == (int64_t)ARRAYS * (MOST + size - 1), "window %d has %lld of %lld", w,
+		       (long long)sum, (long long)ARRAYS * (MOST + size - 1));
+		MPI_Win_free(&fresh);
+	}
+}
+
 /* Programs exchange structures as bytes: nobody sees half of one. */
 static void structures(void)
 {
@@ -394,6 +436,7 @@ int main(int argc, char **argv)
 	unsigned_numbers(MPI_LOCK_EXCLUSIVE);
 	MPI_Barrier(MPI_COMM_WORLD);
 	all_at_once();
+	first_single_beside_arrays();
 	structures();
 	take_structure();
 	draw(MPI_INT8_T, 1, 0);
