@@ -111,7 +111,7 @@ int mca_coll_pvas_allgatherv(const void *sbuf, int scount, struct ompi_datatype_
 /* Bytes that are exchanged at a time: both copies stay in the nearest cache. */
 #define SWAP_STEP 4096
 
-/* Each byte is loaded once and stored once into main memory; the blocks of two ranks don't overlap. */
+/* Each byte is loaded from and stored to main memory once. Blocks of two ranks don't overlap. */
 static void swap_bytes(char *ours, char *peers, size_t bytes)
 {
 	char copy[SWAP_STEP];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Do ranks outnumber the processors that they are allowed to use? Then a rank that waits must yield:
- * the one that it waits for may need its processor.
+ * Do ranks outnumber the processors that they are allowed to use? Then a rank that waits must
+ * yield: the one that it waits for may need its processor.
  */
 #ifndef COLL_PVAS_PROCESSORS_H
 #define COLL_PVAS_PROCESSORS_H

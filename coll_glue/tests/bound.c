@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * Ranks that are bound to fewer processors than there are ranks: one that waits yields at once, from
- * when they are bound until they no longer are.
+ * Ranks that are bound to fewer processors than there are ranks: one that waits yields at once,
+ * from when they are bound until they no longer are.
  *
  *	bound before|after PROCESSORS		bind them itself, before or after MPI_Init()
  *	bound already				another program has
@@ -15,7 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Waits that must be as they are to be, of each rank; others, that something disturbed, don't count. */
+/* Waits of each rank that must be as expected; others, that something disturbed, don't count. */
 #define ENOUGH 20
 
 /* Nanoseconds for which the next root lets others wait */
