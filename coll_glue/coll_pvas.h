@@ -9,6 +9,7 @@
  *  module.c      selection, and what is passed on to other components
  *  block.c       the memory that the ranks of a communicator share
  *  wait.c        waiting for peers, and for those that have ended
+ *  processors.c  have ranks a processor each, so that waiting costs nobody else time?
  *  post.c        saying where data are, and fetching them
  *  share.c       long copies, made by two ranks together
  *  copy.c        copies between any two datatypes
@@ -281,10 +282,12 @@ struct mca_coll_pvas_peer {
  * @spin:	iterations of a waiting loop between two calls of opal_progress()
  * @oversubscribed:	whether ranks outnumber processors, as set; -1: unknown
  * @when_oversubscribed: also used then: 0, 1, or -1: for operations that it makes faster
- * @yield:	they do: a waiting rank yields
- * @choose:	they do, and only some operations are not passed on
+ * @choose:	they outnumber those of the machine, and only some operations are not passed on
+ * @yield:	they outnumber those that they may use: a waiting rank yields
+ * @look:	that can change
+ * @next_look:	when to look at it again, in milliseconds
  * @ready:	this process is a task, and has published its modex
- * @lock:	protects @peers and @left_blocks
+ * @lock:	protects @peers, @left_blocks and @next_look
  * @left_blocks:	blocks of ours that not all of their ranks have left
  * @devices_lock: protects @devices_in_use, and what neighbors have told
  * @nbc_lock:	protects @requests, the non-blocking operations in progress, and @attaching
@@ -310,8 +313,10 @@ struct mca_coll_pvas_component {
 	unsigned int spin;
 	int oversubscribed;
 	int when_oversubscribed;
-	bool yield;
 	bool choose;
+	atomic_bool yield;
+	bool look;
+	uint64_t next_look;
 
 	bool ready;
 	struct mca_coll_pvas_modex modex;
@@ -390,6 +395,9 @@ void mca_coll_pvas_nbc_leave(struct mca_coll_pvas_module *m, struct mca_coll_pva
 
 /* persistent.c */
 void mca_coll_pvas_put_persistent(struct mca_coll_pvas_module *m, struct mca_coll_pvas_nbc *nbc);
+
+/* processors.c */
+void mca_coll_pvas_look_at_processors(void);
 
 /* wait.c */
 void mca_coll_pvas_watch(struct mca_coll_pvas_module *m, unsigned int calls);

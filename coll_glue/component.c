@@ -120,9 +120,11 @@ static void check_parameters(void)
 	check_unsigned("share", &component.share, 1, 1U << 30);
 	check_unsigned("share_copy", &component.share_copy, 1, 1U << 30);
 	check_unsigned("spin", &component.spin, 1, 1U << 30);
-	component.yield = component.oversubscribed;
+	component.yield = component.oversubscribed > 0;
 	if (component.oversubscribed < 0)
 		component.yield = opal_process_info.num_local_peers >= processors;
+	/* More ranks than the machine has processors are too many, wherever they are bound. */
+	component.look = component.oversubscribed < 0 && !component.yield;
 }
 
 /* ---- counters ---- */

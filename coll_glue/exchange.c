@@ -6,6 +6,7 @@
 #include "operations.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 /* All ranks have seen all others' posts, so nobody needs to be told more. */
 int mca_coll_pvas_barrier(struct ompi_communicator_t *comm, mca_coll_base_module_t *module)
@@ -107,7 +108,25 @@ int mca_coll_pvas_allgatherv(const void *sbuf, int scount, struct ompi_datatype_
 
 /* ---- alltoall ---- */
 
-/* Exchange a block of ours with a peer's, in place. */
+/* Bytes that are exchanged at a time: both copies stay in the nearest cache. */
+#define SWAP_STEP 4096
+
+/* Each byte is loaded from and stored to main memory once. Blocks of two ranks don't overlap. */
+static void swap_bytes(char *ours, char *peers, size_t bytes)
+{
+	char copy[SWAP_STEP];
+	size_t at, n;
+
+	for (at = 0; at < bytes; at += n) {
+		n = bytes - at < SWAP_STEP ? bytes - at : SWAP_STEP;
+		memcpy(copy, peers + at, n);
+		memcpy(peers + at, ours + at, n);
+		memcpy(ours + at, copy, n);
+	}
+	mca_coll_pvas_count(bytes_copied, 2 * bytes);
+}
+
+/* Exchange a block of ours with a peer's, in place, or, if one has gaps, through a copy of it. */
 static int swap(const struct mca_coll_pvas_piece *ours, const struct mca_coll_pvas_piece *peers)
 {
 	const size_t bytes = ours->count * ours->type->super.size;
@@ -116,6 +135,10 @@ static int swap(const struct mca_coll_pvas_piece *ours, const struct mca_coll_pv
 
 	if (bytes != peers->count * peers->type->super.size)
 		return MPI_ERR_TRUNCATE;
+	if (mca_coll_pvas_is_plain(ours->type) && mca_coll_pvas_is_plain(peers->type)) {
+		swap_bytes(ours->at, peers->at, bytes);
+		return OMPI_SUCCESS;
+	}
 	copy = malloc(bytes + 1);
 	if (!copy)
 		return OMPI_ERR_OUT_OF_RESOURCE;

@@ -49,6 +49,7 @@ static int enable(mca_coll_base_module_t *module, struct ompi_communicator_t *co
 	m->rank = ompi_comm_rank(comm);
 	m->size = ompi_comm_size(comm);
 	mca_coll_pvas_nbc_plan(m);
+	mca_coll_pvas_look_at_processors();
 	return OMPI_SUCCESS;
 }
 

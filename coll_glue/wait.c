@@ -46,8 +46,10 @@ static void check_members(struct mca_coll_pvas_module *m)
 void mca_coll_pvas_watch(struct mca_coll_pvas_module *m, unsigned int calls)
 {
 	if ((component.yield || calls % CLOCK_INTERVAL == 0) &&
-	    mca_btl_pvas_check_is_due(&m->next_check))
+	    mca_btl_pvas_check_is_due(&m->next_check)) {
 		check_members(m);
+		mca_coll_pvas_look_at_processors();
+	}
 }
 
 /*

@@ -79,6 +79,28 @@ static int check_all_calls(double *s, double *r)
 	return bad;
 }
 
+/* MPI_IN_PLACE: blocks of two ranks change places, and each byte of both is copied once. */
+static int check_swap(double *r, int n)
+{
+	const int peer = 1 - rank;
+	struct counter copied;
+	long long before, now, sum;
+	int i, bad = 0;
+
+	for (i = 0; i < 2 * n; i++)
+		r[i] = rank * 1e6 + i;
+	counter_find(&copied, "bytes_copied");
+	before = counter_read(&copied);
+	MPI_Alltoall(MPI_IN_PLACE, n, MPI_DOUBLE, r, n, MPI_DOUBLE, MPI_COMM_WORLD);
+	now = counter_read(&copied) - before;
+	for (i = 0; i < 2 * n; i++)
+		bad += r[i] != (i / n == rank ? rank * 1e6 + i : peer * 1e6 + rank * n + i % n);
+	MPI_Allreduce(&now, &sum, 1, MPI_LONG_LONG, MPI_SUM, MPI_COMM_WORLD);
+	if (bad || sum != 2LL * n * (long long)sizeof(*r))
+		printf("%d numbers in place: %d wrong, %lld bytes copied\n", n, bad, sum);
+	return bad || sum != 2LL * n * (long long)sizeof(*r);
+}
+
 int main(int argc, char **argv)
 {
 	double *s = calloc(MOST * 4, sizeof(*s)), *r = calloc(MOST * 4, sizeof(*r));
@@ -96,6 +118,7 @@ int main(int argc, char **argv)
 	bad += check("alltoallv", s, r, 2, 1);
 	bad += check("allgather", s, r, MOST, 2);
 	bad += check("ialltoall", s, r, MOST, 2);
+	bad += check_swap(r, 3) + check_swap(r, 1001) + check_swap(r, MOST);
 	bad += check_all_calls(s, r);
 	MPI_Finalize();
 	free(s);

@@ -38,6 +38,15 @@ other_nodes_settings()
 		-n 2 -x OMPI_MCA_coll_pvas_segment=1000 "$bin/nodes" unused 10 3000
 }
 
+# A command on one processor, with all that it starts
+on_one()
+{
+	local first
+
+	first=$(taskset -pc $$ | sed 's/.*: \([0-9]*\).*/\1/')
+	(taskset -pc "$first" $BASHPID >/dev/null && "$@")
+}
+
 # Functions and variables shared between files are mca_coll_pvas_*, or those of btl_glue.
 convention()
 {
@@ -186,6 +195,13 @@ try stopped-2		tasks 2 OMPI_MCA_coll_pvas_oversubscribed=0 stopped 700
 try fresh		tasks 2 fresh 5000
 try yields		tasks 2 OMPI_MCA_coll_pvas_oversubscribed=0 OMPI_MCA_pml=ob1 \
 			OMPI_MCA_btl=self,vader yields
+# Ranks bound to fewer processors, by themselves or as the job is
+bound=(OMPI_MCA_pml=ob1 'OMPI_MCA_btl=self,vader' OMPI_MCA_mpi_yield_when_idle=0)
+try crowd		"$bin/crowd"
+try bound-before	tasks 2 "${bound[@]}" bound before 1
+try bound-after		tasks 2 "${bound[@]}" bound after 1
+try bound-4-on-2	tasks 4 "${bound[@]}" bound before 2
+try bound-job		on_one tasks 2 "${bound[@]}" bound already
 try handlers		tasks 2 OMPI_MCA_pml=ob1 OMPI_MCA_opal_signal=6 handlers first
 try handlers-pml	tasks 2 OMPI_MCA_opal_signal=6 handlers
 # Without btl/pvas, whose progress function watches peers, too
