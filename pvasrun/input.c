@@ -31,9 +31,11 @@ static void read_chunk(struct input *input)
 	n = inlet_read(&input->inlet, chunk, sizeof(chunk));
 	if (n < 0 && (errno == EINTR || errno == EAGAIN))
 		return;
-	if (n < 0)
+	if (n < 0) {
 		report_error("cannot read standard input, which ends here for the tasks: %s",
 			     strerror(errno));
+		input->failed = true;
+	}
 	if (n > 0 && !feeder_send(&input->feeder, chunk, (size_t)n))
 		input->pending = true;
 	else if (n > 0)

@@ -172,29 +172,31 @@ static void sink_ready(struct event *event, uint32_t what)
 
 /* ---- streams ---- */
 
-static void check_added(int err)
+static void check_added(struct output *output, int err)
 {
-	if (err)
-		report_error("output of a task was lost: %s", strerror(-err));
+	if (!err)
+		return;
+	report_error("output of a task was lost: %s", strerror(-err));
+	output->failed = true;
 }
 
 static void stream_finish(struct output *output, struct stream *stream)
 {
 	if (!stream->sink->broken)
-		check_added(tagger_finish(&stream->tagger, &stream->sink->queue));
+		check_added(output, tagger_finish(&stream->tagger, &stream->sink->queue));
 	stream_close(output, stream);
 }
 
-static void stream_take(const struct output *output, struct stream *stream, const char *bytes,
+static void stream_take(struct output *output, struct stream *stream, const char *bytes,
 			size_t len)
 {
 	struct buffer *queue = &stream->sink->queue;
 	const size_t before = buffer_len(queue);
 
 	if (output->tag)
-		check_added(tagger_feed(&stream->tagger, bytes, len, queue));
+		check_added(output, tagger_feed(&stream->tagger, bytes, len, queue));
 	else
-		check_added(buffer_add(queue, bytes, len));
+		check_added(output, buffer_add(queue, bytes, len));
 	if (buffer_len(queue) > before)
 		stream->queued = stream->sink->written + buffer_len(queue);
 }

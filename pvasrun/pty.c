@@ -78,8 +78,11 @@ int pty_open(int ends[static 2])
  */
 static void keep_flowing(int status, int other_end)
 {
-	if ((status & TIOCPKT_STOP) && other_end >= 0)
-		tcflow(other_end, TCOON);
+	if (!(status & TIOCPKT_STOP) || other_end < 0)
+		return;
+	/* A stop by a key (IXON, TIOCSTI) goes on only if it has become one of tcflow(). */
+	tcflow(other_end, TCOOFF);
+	tcflow(other_end, TCOON);
 }
 
 ssize_t pty_read(int end, int other_end, char *bytes, size_t len)

@@ -476,22 +476,24 @@ static struct user_space own_space;
 
 TEST(strangers)
 {
+	unsigned int owner;
 	pid_t pid;
 
 	ASSERT_EQ(user_proc_begin(), 0);
-	EXPECT_EQ(user_caller_is_own(&own_space, getpid()), 1);
+	user_caller_know_own(&own_space);
+	EXPECT_EQ(user_caller_is_own(&own_space, getpid(), &owner), 1);
 	pid = stranger(nothing);
 	ASSERT_GT(pid, 0);
-	EXPECT_EQ(user_caller_is_own(&own_space, pid), 1);
+	EXPECT_EQ(user_caller_is_own(&own_space, pid, &owner), 1);
 	kill(pid, SIGKILL);
 	end_of(pid);
-	EXPECT_EQ(user_caller_is_own(&own_space, pid), 0);
+	EXPECT_EQ(user_caller_is_own(&own_space, pid, &owner), -ESRCH);
 	pid = stranger(other_user);
-	EXPECT_EQ(pid > 0 && user_caller_is_own(&own_space, pid), 0);
+	EXPECT_EQ(pid > 0 && user_caller_is_own(&own_space, pid, &owner), 0);
 	if (pid > 0)
 		kill(pid, SIGKILL);
 	pid = stranger(other_namespace);
-	EXPECT_EQ(pid > 0 && user_caller_is_own(&own_space, pid), 0);
+	EXPECT_EQ(pid > 0 && user_caller_is_own(&own_space, pid, &owner), 0);
 	if (pid > 0)
 		kill(pid, SIGKILL);
 }

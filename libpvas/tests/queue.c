@@ -348,6 +348,37 @@ static void *serve_strangers(void *unused)
 	return unused;
 }
 
+/* Those of one user hang: another's come to their turn. */
+TEST(hung_strangers_keep_none_of_another_user)
+{
+	pthread_t helpers[HELPERS];
+	struct user_request *r;
+	int i;
+
+	alarm(60);
+	begin();
+	u.queue.credit = INT64_MAX / 2;
+	for (i = 0; i <= HELPERS; i++) {
+		r = calloc(1, sizeof(*r));
+		r->u = &u;
+		r->nr = STRANGERS;
+		r->owner = i == HELPERS;
+		user_queue_defer(&u, r);
+	}
+	for (i = 0; i < HELPERS; i++)
+		ASSERT_EQ(pthread_create(&helpers[i], NULL, serve_strangers, NULL), 0);
+	while (__atomic_load_n(&served, __ATOMIC_SEQ_CST) < OWNER_MAX + 1)
+		usleep(1000);
+	usleep(100000);
+	EXPECT_EQ(__atomic_load_n(&served, __ATOMIC_SEQ_CST), OWNER_MAX + 1);
+	__atomic_store_n(&go, 1, __ATOMIC_RELEASE);
+	while (left())
+		usleep(1000);
+	end(helpers, HELPERS);
+	EXPECT_EQ(u.queue.nr_strangers, 0);
+	EXPECT_EQ(u.queue.nr_waiting, 0);
+}
+
 /* All places for strangers' calls are taken, and more of them wait. Others come to their turn. */
 TEST(hung_strangers_keep_none_of_the_job)
 {

@@ -197,47 +197,40 @@ static int map_of(pid_t tid, char *map, size_t size)
 {
 	ssize_t n = user_proc_read(tid, "uid_map", map, size);
 
-	return n > 0 && (size_t)n < size - 1;
+	return n >= 0 && (size_t)n < size - 1;
 }
 
-/* The launcher's: its ids as ids_of() has them */
-static void own_ids(char *ids, size_t size)
+/* The launcher's: its ids as ids_of() has them. Are they all the same? */
+static int own_ids(char *ids, size_t size)
 {
 	uid_t real, effective, saved, file;
 
 	getresuid(&real, &effective, &saved);
 	file = (uid_t)pvas_raw1(__NR_setfsuid, -1);
 	snprintf(ids, size, "\t%u\t%u\t%u\t%u", real, effective, saved, file);
+	return real == effective && real == saved && real == file;
 }
 
-/*
- * Is it the launcher's map? That is kept once it has been written: a process with threads, as
- * it is while there is a space, can't change its user namespace.
- */
-static int has_own_map(struct user_map *own, const char *map)
+void user_caller_know_own(struct user_space *u)
 {
-	char now[sizeof(own->text)];
-	__typeof__(own->state) state = MAP_UNKNOWN;
+	if (!own_ids(u->ids, sizeof(u->ids)))
+		u->ids[0] = 0;
+	if (!map_of(user_caller_self(), u->id_map, sizeof(u->id_map)))
+		u->id_map[0] = 0;
+}
 
-	if (__atomic_load_n(&own->state, __ATOMIC_ACQUIRE) == MAP_KNOWN)
-		return !strcmp(own->text, map);
-	if (!map_of(user_caller_self(), now, sizeof(now)))
+int user_caller_is_own(const struct user_space *u, pid_t tid, unsigned int *owner)
+{
+	char ids[sizeof(u->ids)], map[sizeof(u->id_map)];
+
+	if (!ids_of(tid, ids, sizeof(ids)))
+		return -ESRCH;
+	*owner = (unsigned int)strtoul(ids, NULL, 10);
+	if (u->ids[0] && strcmp(ids, u->ids))
 		return 0;
-	if (__atomic_compare_exchange_n(&own->state, &state, MAP_BUSY, 0, __ATOMIC_ACQUIRE,
-					__ATOMIC_RELAXED)) {
-		strcpy(own->text, now);
-		__atomic_store_n(&own->state, MAP_KNOWN, __ATOMIC_RELEASE);
-	}
-	return !strcmp(now, map);
-}
-
-int user_caller_is_own(struct user_space *u, pid_t tid)
-{
-	char ids[64], own[64], map[sizeof(u->map.text)];
-
-	own_ids(own, sizeof(own));
-	return ids_of(tid, ids, sizeof(ids)) && !strcmp(ids, own) &&
-	       map_of(tid, map, sizeof(map)) && has_own_map(&u->map, map);
+	if (!u->ids[0] || !u->id_map[0] || !map_of(tid, map, sizeof(map)))
+		return -ESRCH;
+	return !strcmp(map, u->id_map);
 }
 
 /* ---- limits ---- */

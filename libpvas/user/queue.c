@@ -10,9 +10,10 @@
  * a share of one processor, and only some of the helpers. The order is that of arrival,
  * and each thread can have one request, so all get an equal part of that share.
  *
- * Other users and sandboxes (by user namespaces, which they need for a file system of their own)
- * get half of these helpers only for calls that can hang: the tasks' own fork children don't
- * wait for them. A caller is told from others at its turn, for that has its cost, too.
+ * Other users, sandboxes (by user namespaces, which they need for a file system of their own)
+ * get half of these helpers only for calls that can hang, and so do all that install filters, and
+ * each user a quarter of that: the tasks' own fork children don't wait for them, nor does one
+ * user for another. A caller is told from others at its turn, for that has its cost, too.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -72,11 +73,18 @@ static void append(struct user_queue *q, struct user_list *list, struct user_req
 	q->sweep_at = 2 * q->nr_waiting < SWEEP_MIN ? SWEEP_MIN : 2 * q->nr_waiting;
 }
 
-static struct user_request *take(struct user_queue *q, struct user_list *list)
+/* The one behind @before, or the first */
+static struct user_request *take(struct user_queue *q, struct user_list *list,
+				 struct user_request *before)
 {
-	struct user_request *r = list->first;
+	struct user_request *r = before ? before->next : list->first;
 
-	list->first = r->next;
+	if (before)
+		before->next = r->next;
+	else
+		list->first = r->next;
+	if (list->last == r)
+		list->last = before;
 	q->nr_waiting--;
 	q->nr_taken++;
 	return r;
@@ -157,6 +165,7 @@ static void begin_outside(struct user_queue *q, struct user_request *r)
 
 	while (m->clock)
 		m++;
+	m->owner = r->stranger ? (int64_t)r->owner : -1;
 	pthread_getcpuclockid(pthread_self(), &m->clock);
 	m->begin = time_of(m->clock);
 	m->charged = COST_GUESS;
@@ -184,24 +193,45 @@ static int64_t refill(struct user_queue *q)
 	return 0;
 }
 
-static int can_serve_stranger(const struct user_queue *q)
+/* Has the owner of @r helpers left? */
+static int has_share(const struct user_queue *q, const struct user_request *r)
 {
-	return q->strangers.first && q->nr_strangers < STRANGERS_MAX;
+	unsigned int i, n = 0;
+
+	for (i = 0; i < OUTSIDE_MAX; i++)
+		n += q->meters[i].clock && q->meters[i].owner == r->owner;
+	return n < OWNER_MAX && q->nr_strangers < STRANGERS_MAX;
+}
+
+/* The first one that can be served, and the one before it. */
+static struct user_request *next_stranger(const struct user_queue *q, struct user_request **before)
+{
+	struct user_request *r = q->strangers.first;
+
+	*before = NULL;
+	if (q->nr_strangers >= STRANGERS_MAX)
+		return NULL;
+	for (; r && !has_share(q, r); r = r->next)
+		*before = r;
+	return r;
 }
 
 static int can_serve_outside(const struct user_queue *q)
 {
-	return q->nr_outside < OUTSIDE_MAX && (q->deferred.first || can_serve_stranger(q));
+	struct user_request *before;
+
+	return q->nr_outside < OUTSIDE_MAX && (q->deferred.first || next_stranger(q, &before));
 }
 
 /* The one that was deferred first, of those that can be served. */
 static struct user_request *take_outside(struct user_queue *q)
 {
-	const struct user_request *own = q->deferred.first, *other = q->strangers.first;
+	struct user_request *before;
+	const struct user_request *own = q->deferred.first, *other = next_stranger(q, &before);
 
-	if (!own || (can_serve_stranger(q) && (int)(other->turn - own->turn) < 0))
-		return take(q, &q->strangers);
-	return take(q, &q->deferred);
+	if (!own || (other && (int)(other->turn - own->turn) < 0))
+		return take(q, &q->strangers, before);
+	return take(q, &q->deferred, NULL);
 }
 
 /* Others don't pay for a caller that has been killed. */
@@ -214,6 +244,7 @@ static void end_meter(struct user_queue *q, struct user_request *r, int waited)
 		cost = COST_MIN;
 	q->credit += m->charged - (waited ? cost : 0);
 	m->clock = 0;
+	m->owner = -1;
 	q->nr_outside--;
 	r->meter = NULL;
 }
@@ -224,8 +255,9 @@ int user_queue_admit(struct user_space *u, struct user_request *r)
 	int admitted;
 
 	pthread_mutex_lock(&u->pool_lock);
-	admitted = q->nr_strangers < STRANGERS_MAX;
+	admitted = has_share(q, r);
 	if (admitted) {
+		r->meter->owner = r->owner;
 		q->nr_strangers++;
 	} else {
 		end_meter(q, r, 1);
@@ -275,7 +307,7 @@ struct user_request *user_queue_next(struct user_space *u)
 	while (!u->abandoned && !r) {
 		wait = 0;
 		if (q->arrived.first) {
-			r = take(q, &q->arrived);
+			r = take(q, &q->arrived, NULL);
 		} else if (can_serve_outside(q) && !(wait = refill(q))) {
 			r = take_outside(q);
 			begin_outside(q, r);

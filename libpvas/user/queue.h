@@ -11,6 +11,7 @@ struct user_request;
 
 #define OUTSIDE_MAX	32	/* helpers that handle calls of processes outside */
 #define STRANGERS_MAX	16	/* of these, for strangers' that can hang */
+#define OWNER_MAX	4	/* of these, for one user's */
 
 /* Requests in the order of their arrival */
 struct user_list {
@@ -23,11 +24,13 @@ struct user_list {
  * @clock:	its processor time, 0 if there is no such helper
  * @begin:	what that was when the call began
  * @charged:	what has been charged for the call
+ * @owner:	the user of a stranger's call that can hang, -1: it is none
  */
 struct user_meter {
 	clockid_t clock;
 	int64_t begin;
 	int64_t charged;
+	int64_t owner;
 };
 
 /**

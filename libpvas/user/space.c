@@ -384,6 +384,7 @@ int user_create(struct pvas_space *s)
 	pthread_mutex_init(&u->readers.lock, NULL);
 	err = user_proc_begin();
 	if (!err) {
+		user_caller_know_own(u);
 		u->maps = pvas_fd_above_standard(user_proc_own_maps());
 		user_file_mark(u->maps);
 		err = begin(u);

@@ -118,15 +118,6 @@ struct user_request;
 struct user_rights;
 
 /**
- * struct user_map - the launcher's map of user ids: see user_caller_is_own()
- * @state:	MAP_KNOWN: @text has it
- */
-struct user_map {
-	enum { MAP_UNKNOWN, MAP_BUSY, MAP_KNOWN } state;
-	char text[1024];
-};
-
-/**
  * struct user_space - what pvas_space.priv points to
  * @space:	the handle
  * @owner:	the process that created it
@@ -136,7 +127,8 @@ struct user_map {
  * @epoll:	the supervisor waits here
  * @wake:	eventfd that wakes the supervisor
  * @maps:	/proc/self/maps
- * @map:	of user ids
+ * @ids:	the creator's user ids as /proc has them; "": a task may exchange them
+ * @id_map:	of its user namespace; "": not known
  * @supervisor:	thread
  * @supervisor_tid: its thread id
  * @pool:	thread that creates workers and helpers
@@ -215,7 +207,8 @@ struct user_space {
 	int epoll;
 	int wake;
 	int maps;
-	struct user_map map;
+	char ids[64];
+	char id_map[1024];
 	pthread_t supervisor;
 	pid_t supervisor_tid;
 	pthread_t pool;

@@ -148,9 +148,9 @@ static int can_hang(const struct user_request *r)
 
 static int is_new_stranger(struct user_request *r)
 {
-	if (r->stranger)
+	if (r->stranger || !can_hang(r))
 		return 0;
-	r->stranger = can_hang(r) && !user_caller_is_own(r->u, r->tid);
+	r->stranger = user_caller_is_own(r->u, r->tid, &r->owner) <= 0 || user_sandbox_call(r);
 	return r->stranger;
 }
 

@@ -38,7 +38,8 @@ long user_filter_call_worker(const struct user_space *u);
  * @args:	its arguments
  * @continued:	answer: the kernel shall perform the call
  * @forks:	the call is a fork: when it is answered, user_fork_answered()
- * @stranger:	at its turn: of another user, or in another user namespace, and it can hang
+ * @stranger:	at its turn: it can hang, and is of another user or namespace, or installs a filter
+ * @owner:	the user of such a one
  * @turn:	number of requests that were deferred before
  * @meter:	of a helper that handles it, if the caller is outside
  * @next:	in a queue for helpers
@@ -57,6 +58,7 @@ struct user_request {
 	int continued;
 	int forks;
 	int stranger;
+	unsigned int owner;
 	unsigned int turn;
 	struct user_meter *meter;
 	struct user_request *next;
@@ -104,8 +106,14 @@ pid_t user_caller_self(void);
 ssize_t user_caller_read(pid_t tid, uint64_t from, void *to, size_t len);
 ssize_t user_caller_write(pid_t tid, uint64_t to, const void *from, size_t len);
 
-/* Has it our user ids, and our user namespace or one that can't be told from it? Never blocks. */
-int user_caller_is_own(struct user_space *u, pid_t tid);
+/* The ids and the user namespace of the creator, which all tasks have. */
+void user_caller_know_own(struct user_space *u);
+
+/*
+ * Has it the tasks' user ids, and their user namespace or one that can't be told from it? 0: no,
+ * so it is none of them; -ESRCH: that is not known. @owner: its user. Never blocks.
+ */
+int user_caller_is_own(const struct user_space *u, pid_t tid, unsigned int *owner);
 
 /* RLIMIT_DATA of a process */
 uint64_t user_caller_data_limit(pid_t pid);

@@ -20,6 +20,8 @@ test_stdin()
 	echo data >file
 	pvasrun --stdin all -n 2 cat <file
 	out_is $'data\ndata'
+	pvasrun --stdin all -n 1 cat </
+	status_is 1; one_line 'cannot read standard input, which ends here for the tasks: Is a directory'
 	pvasrun --stdin all -n 2 cat </dev/null
 	status_is 0; out_is ''
 	pvasrun --stdin all -n 2 cat <&-
@@ -428,6 +430,23 @@ test_pty_by_itself()
 	[ -n "$plain" ] || [ -c /dev/pvas ] || return 0
 	status_is 0; check "none without descriptors" [ "$(grep -cx no out)" -eq 30 ]
 	one_line "no pseudo-terminals for the tasks' output: the limit of 100 open files is too low: .* is lost"
+}
+
+# Nor by a key that it puts into the terminal's input, where the kernel lets it.
+test_terminal_stopped_by_key()
+{
+	[ "$(cat /proc/sys/dev/tty/legacy_tiocsti 2>/dev/null || echo 1)" = 1 ] || return 0
+	pvasrun --timeout 10 --pty always -n 1 perl -MPOSIX -e '
+		pipe R, W; $| = 1;
+		if (!($child = fork)) {
+			setsid; ioctl STDOUT, 0x540e, 0 or die "TIOCSCTTY: $!";
+			my $t = POSIX::Termios->new; $t->getattr(1); $t->setiflag($t->getiflag | IXON);
+			$t->setcc(VSTOP, 19); $t->setcc(VSTART, 17); $t->setattr(1, TCSANOW);
+			my $key = "\x13"; ioctl STDOUT, 0x5412, $key or die "TIOCSTI: $!";
+			close W; sleep 100
+		}
+		close W; <R>; print "after\n"; kill KILL, $child; wait'
+	status_is 0; out_is after; check "a complaint" [ ! -s err ]
 }
 
 # A program that shares a rank's terminal can't stop its output (tcflow), also not with TIOCEXCL.
