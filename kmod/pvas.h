@@ -136,6 +136,7 @@ struct pvas_range {
  * @files:	open files bound to it
  * @dead:	after an OOM kill, or at its end: no process may enter any more
  * @oom:		the OOM killer has chosen one of its tasks
+ * @vacated:	all that is in the mm has been, or is being, freed
  * @oom_scanned: the jiffy of the last search for such a task
  * @killed:	@dead, and all members got SIGKILL; so do children forked later
  * @in_use:	partitions that are not free
@@ -188,6 +189,7 @@ struct pvas_space {
 	bool pinned;
 	bool dead;
 	bool oom;
+	bool vacated;
 	unsigned long oom_scanned;
 	bool killed;
 	bool exe_set;
