@@ -8,6 +8,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <sys/utsname.h>
 #include <sys/wait.h>
@@ -187,6 +188,72 @@ PVAS_TEST(beside_new_child)
 		EXPECT_EQ(0, pt_wait(pid)) TH_LOG("after %s us", delays[i]);
 	}
 	pvas_space_destroy(space);
+}
+
+/* ---- an exec that leaves, in the middle of loading a program ---- */
+
+#define SHARED		(64UL << 20)
+#define SMALL_KIB	((long)(SHARED >> 12))
+
+static long shmem_kib(void)
+{
+	return pt_file_kib("/proc/meminfo", "Shmem:");
+}
+
+TASK(fill_shared)
+{
+	char *p = mmap(NULL, SHARED, PROT_READ | PROT_WRITE,
+		       MAP_SHARED | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+
+	CHECK(p != MAP_FAILED);
+	pt_say("r");
+	pause();
+}
+
+TASK(leave_for_silent_program)
+{
+	setenv("PVAS_EXEC", "leave", 1);
+	execl(getenv(FUSE_FILE_ENV), "x", (char *)NULL);
+	CHECK(0);
+}
+
+/*
+ * The process has another mm, and is a member until its program is loaded. An OOM kill of the
+ * others frees all of the space.
+ */
+PVAS_TEST(oom_beside_a_leaving_exec)
+{
+	long before = shmem_kib();
+	struct pvas_space *space;
+	pid_t server, pid[2];
+	int out[2], i, status;
+	const char *dir;
+
+	PT_NEED_DEVICE();
+	PT_NEED_ROOT();
+	dir = pt_tmpdir();
+	server = fuse_begin(dir, FUSE_PROGRAM);
+	if (server < 0)
+		SKIP(return, "no FUSE: %s", strerror(-server));
+	space = PT_SPACE();
+	ASSERT_EQ(0, pipe(out));
+	pid[0] = pt_start_task_fd(space, 1, "fill_shared", out[1]);
+	ASSERT_LT(0, pid[0]);
+	ASSERT_EQ('r', pt_hear(out[0]));
+	pid[1] = pt_start_task(space, 2, "leave_for_silent_program");
+	ASSERT_LT(0, pid[1]);
+	ASSERT_EQ(server, waitpid(server, &status, WUNTRACED));
+	ASSERT_TRUE(WIFSTOPPED(status));
+	ASSERT_EQ(0, pt_write_file("/proc/sysrq-trigger", "f"));
+	EXPECT_EQ(256 + SIGKILL, ends_soon(pid[0]));
+	for (i = 0; i < SOON_MS && shmem_kib() > before + SMALL_KIB; i += 50)
+		usleep(50000);
+	EXPECT_GT(before + SMALL_KIB, shmem_kib());
+	kill(pid[1], SIGKILL);
+	fuse_end(server, dir);
+	EXPECT_EQ(256 + SIGKILL, ends_soon(pid[1]));
+	pvas_space_destroy(space);
+	pt_remove_tmpdir();
 }
 
 PT_MAIN()

@@ -12,6 +12,9 @@
  *
  * The file FUSE_HANGS can't be read: the first attempt fails, and at the second the server stops.
  * So a page fault that has dropped mmap_lock, failed, and taken it again, holds it for ever.
+ *
+ * The file FUSE_PROGRAM is the server's own program, of which only the first page can be read: at
+ * the next one the server stops.
  */
 #ifndef SILENT_FUSE_H
 #define SILENT_FUSE_H
@@ -34,10 +37,11 @@
 #define FUSE_ANSWERED 'a'
 #define FUSE_NEVER_OPENS "never"
 #define FUSE_HANGS "hangs"
+#define FUSE_PROGRAM "program"
 /* The path of the file: nobody but its task opens it, because closing it can wait, too. */
 #define FUSE_FILE_ENV "SILENT_FILE"
 
-enum { FILE_NODE = 2, NEVER_NODE, HANGS_NODE };
+enum { FILE_NODE = 2, NEVER_NODE, HANGS_NODE, PROGRAM_NODE };
 
 struct answer {
 	struct fuse_out_header head;
@@ -46,11 +50,24 @@ struct answer {
 
 static void fill_attr(struct fuse_attr *attr, uint64_t node)
 {
+	struct stat program;
+
 	attr->ino = node;
 	attr->mode = node == FUSE_ROOT_ID ? S_IFDIR | 0777 : S_IFREG | 0777;
 	attr->nlink = 1;
 	attr->size = FUSE_PAGE;
+	if (node == PROGRAM_NODE && !stat("/proc/self/exe", &program))
+		attr->size = program.st_size;
 	attr->blksize = FUSE_PAGE;
+}
+
+static int first_page(void *data)
+{
+	int fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+	ssize_t n = read(fd, data, FUSE_PAGE);
+
+	close(fd);
+	return (int)n;
 }
 
 static int fuse_answer(const struct fuse_in_header *in, void *data)
@@ -73,6 +90,8 @@ static int fuse_answer(const struct fuse_in_header *in, void *data)
 			entry->nodeid = NEVER_NODE;
 		if (!strcmp((const char *)(in + 1), FUSE_HANGS))
 			entry->nodeid = HANGS_NODE;
+		if (!strcmp((const char *)(in + 1), FUSE_PROGRAM))
+			entry->nodeid = PROGRAM_NODE;
 		entry->attr_valid = entry->entry_valid = 1000;
 		fill_attr(&entry->attr, entry->nodeid);
 		return sizeof(*entry);
@@ -84,7 +103,7 @@ static int fuse_answer(const struct fuse_in_header *in, void *data)
 	case FUSE_OPEN:
 		return sizeof(struct fuse_open_out);
 	case FUSE_READ:
-		return FUSE_PAGE;
+		return in->nodeid == PROGRAM_NODE ? first_page(data) : (int)FUSE_PAGE;
 	case FUSE_WRITE:
 		((struct fuse_write_out *)data)->size = FUSE_PAGE;
 		return sizeof(struct fuse_write_out);
@@ -99,6 +118,9 @@ static bool is_silent(const struct fuse_in_header *in)
 	const char *page = (const char *)(in + 1) + sizeof(struct fuse_write_in);
 
 	if (in->opcode == FUSE_OPEN && in->nodeid == NEVER_NODE)
+		return raise(SIGSTOP) == 0;
+	if (in->opcode == FUSE_READ && in->nodeid == PROGRAM_NODE &&
+	    ((const struct fuse_read_in *)(in + 1))->offset)
 		return raise(SIGSTOP) == 0;
 	return in->opcode == FUSE_SETATTR || (in->opcode == FUSE_WRITE && *page != FUSE_ANSWERED);
 }

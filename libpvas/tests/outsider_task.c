@@ -3,7 +3,7 @@
  * A task with descendants that are in the way of others: run by tests/outsiders.c.
  *
  *	outsider_task install|install-as-other FILE N	N programs: the filter of each is in FILE
- *	outsider_task install-well FILE 1		one of a third user, with a filter of its own
+ *	outsider_task install|install-as-other FILE N	N programs, whose filters are in FILE
  */
 #include <fcntl.h>
 #include <linux/filter.h>

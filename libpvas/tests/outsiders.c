@@ -39,7 +39,9 @@ FIXTURE_TEARDOWN(outsiders)
 
 static pid_t start(struct pvas_space *s, const char *what, const char *file, const char *n)
 {
-	char *argv[] = { (char *)ours("outsider_task"), (char *)what, (char *)file, (char *)n, NULL };
+	char *argv[] = {
+		(char *)ours("outsider_task"), (char *)what, (char *)file, (char *)n, NULL,
+	};
 	pid_t pid;
 	int index = pvas_task_spawn(s, PVAS_ANY, argv[0], argv, environ, NULL, &pid);
 
