@@ -2,7 +2,6 @@
 /* Children that change without end, as those of other users may. */
 #include <signal.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -117,25 +116,17 @@ static void test_cause(void)
 {
 	struct app app = { .argv = (char *[]){ "task", NULL }, .tasks = 2 };
 	const struct options opt = { .tasks = 2, .apps = &app, .nr_apps = 1 };
-	char said[256] = "";
 	unsigned int asked = 0;
 	struct job job;
-	int end[2], errors = dup(STDERR_FILENO);
 
-	check(!job_init(&job, &opt) && !pipe(end) && errors >= 0);
+	check(!job_init(&job, &opt));
 	job.left_early = known_later;
 	job.left_early_arg = &asked;
-	dup2(end[1], STDERR_FILENO);
-	close(end[1]);
 	end_of_task(&job, 1, 0);
 	check(!job.ending && job.exits_pending == 1);
 	end_of_task(&job, 0, 1);
-	dup2(errors, STDERR_FILENO);
-	close(errors);
-	check(read(end[0], said, sizeof(said) - 1) > 0);
-	close(end[0]);
-	check(strstr(said, "rank 1 ") && !strstr(said, "rank 0 "));
-	check(job.status == 1 && !job.exits_pending);
+	/* The job has ended because of rank 1. */
+	check(job.status == 1 && !job.exits_pending && asked == 3);
 	job_free(&job);
 }
 
