@@ -73,12 +73,17 @@ static void pvas_member_unlink(struct pvas_member *m)
 static void pvas_member_left(struct callback_head *work)
 {
 	struct pvas_member *m = container_of(work, struct pvas_member, work);
+	struct pvas_partition *part = m->part;
 	unsigned long timeout = msecs_to_jiffies(READ_ONCE(pvas_reclaim_wait_ms));
 
-	/* The work item drops its own reference last, and with it perhaps the space. */
-	if (m->reclaims && wait_for_completion_timeout(&m->part->reclaimed, timeout))
-		flush_work(&m->part->finish);
-	pvas_oom_wait(m->part->space, timeout);
+	/*
+	 * The work item drops its own reference last, and with it perhaps the space. After an OOM
+	 * kill it goes on with what can take for ever.
+	 */
+	if (m->reclaims && wait_for_completion_timeout(&part->reclaimed, timeout) &&
+	    !(part->vacates && part->space->oom))
+		flush_work(&part->finish);
+	pvas_oom_wait(part->space, timeout);
 	pvas_ns_put(m->mnt_ns);
 	pvas_member_free(m);
 }

@@ -454,6 +454,9 @@ static void pvas_reclaim_work(struct work_struct *work)
 		part->vacates = pvas_space_leave(space);
 		if (part->vacates)
 			pvas_unmap_space(space, &space->left);
+		/* The OOM killer waits for that exit, and nobody for the index. */
+		if (part->vacates && space->oom)
+			complete_all(&part->reclaimed);
 	}
 	if (!atomic_dec_return(&space->early))
 		wake_up_all(&space->quiet);
