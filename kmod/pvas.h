@@ -38,13 +38,12 @@
  *  pvas_free.c	    the work queues on which mm and spaces are freed
  *  pvas_files.c    the release of mapped files, and of those of a server that may not answer
  *
- * Lifetimes. A space is held by a reference from each open file bound to it,
- * each partition in use and each iterator; it pins its mm (mm_users) as long as
- * it can be entered, and holds the struct (mm_count) to its end. A partition is
- * held by each of its members and by the reclaim work. A member stands for one
- * process (signal_struct), which it holds by a thread of it, and ends when the
- * last thread has let go of the mm, or with an exec. The creator is a member,
- * too, of an empty partition that is in no table.
+ * Lifetimes. A space is held by a reference from each open file bound to it, each partition in
+ * use and each iterator; it pins its mm (mm_users) as long as it can be entered, after an OOM
+ * kill until all have left, and holds the struct (mm_count) to its end. A partition is held by
+ * each of its members and by the reclaim work. A member stands for one process (signal_struct),
+ * which it holds by a thread of it, and ends when the last thread has let go of the mm, or with
+ * an exec. The creator is a member, too, of an empty partition that is in no table.
  *
  * Locks, outermost first: space->lock (spinning; partition table, states,
  * counters), pvas_members_lock (spinning; both hashes), space->label_lock. None is held
@@ -128,8 +127,7 @@ struct pvas_range {
  *
  * Immutable once made: @id, @shift, @first, @last, @flags, @mm, @cred,
  * @pid_ns, @origin, @loader, @table, @table_entries, @n_table_pages, @key, @key_len, @wq,
- * @late_wq, @slow_wq.
- * The rest: under @lock.
+ * @late_wq, @slow_wq. The rest: under @lock.
  *
  * @paid:	for whom it counts, see pvas_share.c
  * @pinned:	the space holds mm_users of @mm

@@ -476,7 +476,7 @@ static struct user_space own_space;
 
 TEST(strangers)
 {
-	unsigned int owner;
+	unsigned int owner, i;
 	pid_t pid;
 
 	ASSERT_EQ(user_proc_begin(), 0);
@@ -488,14 +488,12 @@ TEST(strangers)
 	kill(pid, SIGKILL);
 	end_of(pid);
 	EXPECT_EQ(user_caller_is_own(&own_space, pid, &owner), -ESRCH);
-	pid = stranger(other_user);
-	EXPECT_EQ(pid > 0 && user_caller_is_own(&own_space, pid, &owner), 0);
-	if (pid > 0)
-		kill(pid, SIGKILL);
-	pid = stranger(other_namespace);
-	EXPECT_EQ(pid > 0 && user_caller_is_own(&own_space, pid, &owner), 0);
-	if (pid > 0)
-		kill(pid, SIGKILL);
+	for (i = 0; i < 2; i++) {
+		pid = stranger(i ? other_namespace : other_user);
+		EXPECT_EQ(pid > 0 && user_caller_is_own(&own_space, pid, &owner), 0);
+		if (pid > 0)
+			kill(pid, SIGKILL);
+	}
 }
 
 TEST_HARNESS_MAIN

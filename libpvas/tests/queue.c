@@ -348,23 +348,30 @@ static void *serve_strangers(void *unused)
 	return unused;
 }
 
+static void defer_strangers(int n, unsigned int owner)
+{
+	struct user_request *r;
+
+	while (n--) {
+		r = calloc(1, sizeof(*r));
+		r->u = &u;
+		r->nr = STRANGERS;
+		r->owner = owner;
+		user_queue_defer(&u, r);
+	}
+}
+
 /* Those of one user hang: another's come to their turn. */
 TEST(hung_strangers_keep_none_of_another_user)
 {
 	pthread_t helpers[HELPERS];
-	struct user_request *r;
 	int i;
 
 	alarm(60);
 	begin();
 	u.queue.credit = INT64_MAX / 2;
-	for (i = 0; i <= HELPERS; i++) {
-		r = calloc(1, sizeof(*r));
-		r->u = &u;
-		r->nr = STRANGERS;
-		r->owner = i == HELPERS;
-		user_queue_defer(&u, r);
-	}
+	defer_strangers(HELPERS, 0);
+	defer_strangers(1, 1);
 	for (i = 0; i < HELPERS; i++)
 		ASSERT_EQ(pthread_create(&helpers[i], NULL, serve_strangers, NULL), 0);
 	while (__atomic_load_n(&served, __ATOMIC_SEQ_CST) < OWNER_MAX + 1)
@@ -383,18 +390,12 @@ TEST(hung_strangers_keep_none_of_another_user)
 TEST(hung_strangers_keep_none_of_the_job)
 {
 	pthread_t helpers[HELPERS];
-	struct user_request *r;
 	int i;
 
 	alarm(60);
 	begin();
 	u.queue.credit = INT64_MAX / 2;
-	for (i = 0; i < 2 * HELPERS; i++) {
-		r = calloc(1, sizeof(*r));
-		r->u = &u;
-		r->nr = STRANGERS;
-		user_queue_defer(&u, r);
-	}
+	defer_strangers(2 * HELPERS, 0);
 	for (i = 0; i < HELPERS; i++)
 		ASSERT_EQ(pthread_create(&helpers[i], NULL, serve_strangers, NULL), 0);
 	all_have_asked(HELPERS);
