@@ -244,7 +244,6 @@ static void end_meter(struct user_queue *q, struct user_request *r, int waited)
 		cost = COST_MIN;
 	q->credit += m->charged - (waited ? cost : 0);
 	m->clock = 0;
-	m->owner = -1;
 	q->nr_outside--;
 	r->meter = NULL;
 }
