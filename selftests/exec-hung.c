@@ -221,7 +221,7 @@ TASK(leave_for_silent_program)
  * The process has another mm, and is a member until its program is loaded. An OOM kill of the
  * others frees all of the space.
  */
-PVAS_TEST(oom_beside_a_leaving_exec)
+MODULE_TEST(oom_beside_a_leaving_exec, "memory is of each process")
 {
 	long before = shmem_kib();
 	struct pvas_space *space;
