@@ -35,9 +35,22 @@ static void use_memory(void)
 	pt_say("r");
 }
 
-TASK(wait_for_ever)
+TASK(say_and_wait)
 {
+	pt_say("r");
 	pause();
+}
+
+/*
+ * A task that is past its start: one that maps something beside a fault that hangs waits for
+ * mmap_lock as a writer, and all others behind it.
+ */
+static pid_t start_waiting(struct pvas_space *space, unsigned int index)
+{
+	int out[2] = { -1, -1 }, err = pipe(out);
+	pid_t pid = pt_start_task_fd(space, index, "say_and_wait", out[1]);
+
+	return !err && pid > 0 && pt_hear(out[0]) == 'r' ? pid : -1;
 }
 
 TASK(use_and_wait)
@@ -241,7 +254,7 @@ MODULE_TEST(oom_victim_first, "the launcher is the victim")
 	HIT_BEGIN(&h);
 	h.victim = start_in_group(&h, 1, "use_and_exit");
 	ASSERT_LT(0, h.victim);
-	peer = pt_start_task(h.space, 2, "wait_for_ever");
+	peer = start_waiting(h.space, 2);
 	ASSERT_LT(0, peer);
 	ASSERT_TRUE(hold_at_exit(h.victim) && hold_at_exit(peer));
 	ASSERT_EQ(1, write(h.go[1], "g", 1));
@@ -353,7 +366,7 @@ MODULE_TEST(hung_fault_and_peers, "no worker of the kernel unmaps")
 		SKIP(return, "no FUSE: %s", strerror(-server));
 	space = PT_SPACE();
 	for (i = 0; i < PEERS; i++) {
-		peer[i] = pt_start_task(space, i + 1, "wait_for_ever");
+		peer[i] = start_waiting(space, i + 1);
 		ASSERT_LT(0, peer[i]);
 	}
 	hung = pt_start_task(space, PEERS + 1, "read_hung_page");
@@ -416,7 +429,7 @@ MODULE_TEST(hung_fault_in_between, "no worker of the kernel unmaps")
 	if (server < 0)
 		SKIP(return, "no FUSE: %s", strerror(-server));
 	space = PT_SPACE();
-	peer = pt_start_task(space, 1, "wait_for_ever");
+	peer = start_waiting(space, 1);
 	ASSERT_LT(0, peer);
 	ASSERT_TRUE(start_told(&reader, space, 2, "read_hung_page_when_told"));
 	ASSERT_EQ('r', pt_hear(reader.out[0]));
@@ -461,7 +474,7 @@ MODULE_TEST(hung_fault_and_oom, "the launcher is the victim")
 	h.space = PT_SPACE();
 	h.victim = start_in_group(&h, 1, "use_and_wait");
 	ASSERT_LT(0, h.victim);
-	peer = pt_start_task(h.space, 2, "wait_for_ever");
+	peer = start_waiting(h.space, 2);
 	ASSERT_LT(0, peer);
 	hung = pt_start_task(h.space, 3, "read_hung_page");
 	ASSERT_LT(0, hung);
