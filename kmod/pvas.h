@@ -134,7 +134,6 @@ struct pvas_range {
  * @files:	open files bound to it
  * @dead:	after an OOM kill, or at its end: no process may enter any more
  * @oom:		the OOM killer has chosen one of its tasks
- * @vacated:	all that is in the mm has been, or is being, freed
  * @oom_scanned: the jiffy of the last search for such a task
  * @killed:	@dead, and all members got SIGKILL; so do children forked later
  * @in_use:	partitions that are not free
@@ -187,7 +186,6 @@ struct pvas_space {
 	bool pinned;
 	bool dead;
 	bool oom;
-	bool vacated;
 	unsigned long oom_scanned;
 	bool killed;
 	bool exe_set;
@@ -413,6 +411,7 @@ void pvas_task_entered(void);
 int pvas_task_disarm(void);
 void pvas_task_leave_for_exec(void);
 int pvas_member_end(struct pvas_member *m);
+void pvas_task_on_new_mm(void);
 void pvas_task_on_exec(struct task_struct *tsk);
 void pvas_task_on_exit(struct task_struct *tsk);
 

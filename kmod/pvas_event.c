@@ -3,13 +3,15 @@
  * The events by which processes come into a partition and leave it: fork, exec, exit.
  *
  * Tracepoints report them: sched_process_fork, sched_process_exec, sched_process_exit. Where the
- * last comes before exit_mm(), a callback on exit_files, which comes after, takes its place.
+ * last comes before exit_mm(), a callback on exit_files, which comes after, takes its place. That
+ * an exec has replaced the mm, long before it is complete, is seen by a callback on flush_thread.
  *
  * These probes run with preemption off, where a kernel with PREEMPT_RT can neither take a
  * spinlock nor allocate memory. There, the functions that the kernel calls next after each of
  * them are redirected, into stubs that can do both, and then call the function:
  *
  *  - wake_up_new_task: the child exists and has not run yet;
+ *  - flush_thread: in an exec, when the process has its new mm;
  *  - finalize_exec: the last that a binary format calls, before a tracer sees the exec;
  *  - exit_files: after exit_mm(), and before the closing of files, which can take for ever.
  */
@@ -26,6 +28,7 @@
 #include "pvas_hook.h"
 #include "pvas_member.h"
 
+static const char * const pvas_flush_names[] = { "flush_thread", NULL };
 static const char * const pvas_exit_names[] = { "exit_files", NULL };
 
 #if PVAS_PROBES_MAY_LOCK
@@ -104,6 +107,12 @@ void pvas_event_off(void)
 	}
 }
 
+static void notrace pvas_on_flush(unsigned long ip, unsigned long parent_ip,
+				  struct ftrace_ops *ops, struct ftrace_regs *fregs)
+{
+	pvas_task_on_new_mm();
+}
+
 /* A fork that fails calls the function for the child. */
 static void notrace pvas_on_exit(unsigned long ip, unsigned long parent_ip,
 				 struct ftrace_ops *ops, struct ftrace_regs *fregs)
@@ -112,20 +121,26 @@ static void notrace pvas_on_exit(unsigned long ip, unsigned long parent_ip,
 		pvas_task_on_exit(current);
 }
 
-static struct pvas_hook pvas_exit_hook = {
-	.names = pvas_exit_names,
-	.ops = { .func = pvas_on_exit, .flags = PVAS_OPS_FLAGS },
+static struct pvas_hook pvas_events[] = {
+	{ .names = pvas_flush_names,
+	  .ops = { .func = pvas_on_flush, .flags = PVAS_OPS_FLAGS } },
+	{ .names = pvas_exit_names,
+	  .ops = { .func = pvas_on_exit, .flags = PVAS_OPS_FLAGS } },
 };
 
-const struct pvas_hook_set pvas_event_set = { &pvas_exit_hook, PVAS_EXIT_PROBE_IS_EARLY };
+/* The last one only where its probe is early. */
+const struct pvas_hook_set pvas_event_set = {
+	pvas_events, ARRAY_SIZE(pvas_events) - !PVAS_EXIT_PROBE_IS_EARLY
+};
 
 #else
 
 /*
- * These two are not exported, and a processor that checks the targets of indirect calls (IBT)
+ * These are not exported, and a processor that checks the targets of indirect calls (IBT)
  * lets through none to them: so the address is patched into the call.
  */
 DEFINE_STATIC_CALL_NULL(pvas_wake_up_new_task, wake_up_new_task);
+DEFINE_STATIC_CALL_NULL(pvas_flush_thread, flush_thread);
 DEFINE_STATIC_CALL_NULL(pvas_exit_files, exit_files);
 
 /*
@@ -144,6 +159,13 @@ static void pvas_stub_fork(struct task_struct *child)
 {
 	pvas_task_on_fork(current, child);
 	static_call(pvas_wake_up_new_task)(child);
+	module_put(THIS_MODULE);
+}
+
+static void pvas_stub_flush(void)
+{
+	pvas_task_on_new_mm();
+	static_call(pvas_flush_thread)();
 	module_put(THIS_MODULE);
 }
 
@@ -172,6 +194,16 @@ static void notrace pvas_on_wake_up(unsigned long ip, unsigned long parent_ip,
 	if (pvas_mm_may_be_space(current->mm) &&
 	    !pvas_is_kernel_worker((struct task_struct *)regs->di))
 		pvas_redirect_held(regs, pvas_stub_fork);
+}
+
+/* () */
+static void notrace pvas_on_flush(unsigned long ip, unsigned long parent_ip,
+				  struct ftrace_ops *ops, struct ftrace_regs *fregs)
+{
+	if (within_module(parent_ip, THIS_MODULE))
+		return;
+	if (pvas_is_known(current->signal))
+		pvas_redirect_held(pvas_regs(fregs), pvas_stub_flush);
 }
 
 /* (bprm). The module's own format calls it, too, for a process that enters. */
@@ -209,6 +241,7 @@ static const char * const pvas_finalize_names[] = { "finalize_exec", NULL };
 
 static struct pvas_hook pvas_events[] = {
 	PVAS_EVENT_HOOK(pvas_wake_up_names, pvas_on_wake_up),
+	PVAS_EVENT_HOOK(pvas_flush_names, pvas_on_flush),
 	PVAS_EVENT_HOOK(pvas_finalize_names, pvas_on_finalize),
 	PVAS_EVENT_HOOK(pvas_exit_names, pvas_on_exit_files),
 };
@@ -219,7 +252,8 @@ const struct pvas_hook_set pvas_event_set = { pvas_events, ARRAY_SIZE(pvas_event
 int pvas_event_init(void)
 {
 	static_call_update(pvas_wake_up_new_task, (void *)pvas_events[0].ips[0]);
-	static_call_update(pvas_exit_files, (void *)pvas_events[2].ips[0]);
+	static_call_update(pvas_flush_thread, (void *)pvas_events[1].ips[0]);
+	static_call_update(pvas_exit_files, (void *)pvas_events[3].ips[0]);
 	return 0;
 }
 

@@ -216,28 +216,62 @@ int pvas_member_end(struct pvas_member *m)
 	return err;
 }
 
-/*
- * Tracepoint sched_process_exec: was it an exec out of the space? One that entered is not armed
- * any more; any other has not used it, and the new program did not ask for it.
- */
-void pvas_task_on_exec(struct task_struct *tsk)
+/* If the caller is in an exec out of its space, it leaves. Atomic. */
+static void pvas_leave_if_out(void)
 {
-	struct pvas_member *m = pvas_take_armed(tsk->signal);
+	struct pvas_member *m;
 	bool out;
 
-	if (m)
-		pvas_member_leave(m, TWA_RESUME);
 	rcu_read_lock();
-	m = pvas_member_find(tsk->signal);
-	out = m && tsk->mm != m->part->space->mm;
+	m = pvas_member_find(current->signal);
+	out = m && current->mm != m->part->space->mm;
 	rcu_read_unlock();
 	if (!out)
 		return;
-	m = pvas_take_member(tsk->signal);
+	m = pvas_take_member(current->signal);
 	if (!m)
 		return;
 	pvas_owner_find(m->part->space);
 	pvas_member_leave(m, TWA_RESUME);
+}
+
+/* Is the caller in an exec that stays in its space? See pvas_stay.c. */
+static bool pvas_is_staying(void)
+{
+	const struct pvas_member *m;
+	bool stays;
+
+	rcu_read_lock();
+	m = pvas_member_find(current->signal);
+	/* Not a vfork child of the process that does. */
+	stays = m && READ_ONCE(m->part->in_exec) && m->part->pid == task_tgid(current);
+	rcu_read_unlock();
+	return stays;
+}
+
+/*
+ * In an exec, which has just replaced the mm. One out of the space leaves here: if it were a
+ * member until its program is loaded, a file server that does not answer could keep its
+ * partition's memory, and no process would have that. One that stays or enters another space
+ * waits for no file from here on.
+ */
+void pvas_task_on_new_mm(void)
+{
+	if (!pvas_is_armed(current->signal) && !pvas_is_staying())
+		pvas_leave_if_out();
+}
+
+/*
+ * Tracepoint sched_process_exec. A process that entered is not armed any more; any other has not
+ * used it, and the new program did not ask for it.
+ */
+void pvas_task_on_exec(struct task_struct *tsk)
+{
+	struct pvas_member *m = pvas_take_armed(tsk->signal);
+
+	if (m)
+		pvas_member_leave(m, TWA_RESUME);
+	pvas_leave_if_out();
 }
 
 /*

@@ -200,60 +200,147 @@ static long shmem_kib(void)
 	return pt_file_kib("/proc/meminfo", "Shmem:");
 }
 
-TASK(fill_shared)
+static void fill_shared(void)
 {
-	char *p = mmap(NULL, SHARED, PROT_READ | PROT_WRITE,
-		       MAP_SHARED | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
-
-	CHECK(p != MAP_FAILED);
-	pt_say("r");
-	pause();
+	CHECK(mmap(NULL, SHARED, PROT_READ | PROT_WRITE,
+		   MAP_SHARED | MAP_ANONYMOUS | MAP_POPULATE, -1, 0) != MAP_FAILED);
 }
 
-TASK(leave_for_silent_program)
+static void leave_for_silent_program(void)
 {
 	setenv("PVAS_EXEC", "leave", 1);
 	execl(getenv(FUSE_FILE_ENV), "x", (char *)NULL);
 	CHECK(0);
 }
 
-/*
- * The process has another mm, and is a member until its program is loaded. An OOM kill of the
- * others frees all of the space.
- */
-MODULE_TEST(oom_beside_a_leaving_exec, "memory is of each process")
+TASK(fill_and_wait)
 {
-	long before = shmem_kib();
-	struct pvas_space *space;
-	pid_t server, pid[2];
-	int out[2], i, status;
-	const char *dir;
+	fill_shared();
+	pt_say("r");
+	pause();
+}
 
+TASK(leave)
+{
+	leave_for_silent_program();
+}
+
+TASK(fill_and_leave)
+{
+	fill_shared();
+	leave_for_silent_program();
+}
+
+/* Its child uses its memory, and is the last that does. */
+TASK(fill_and_let_child_leave)
+{
+	fill_shared();
+	if (!vfork())
+		leave_for_silent_program();
+	_exit(0);
+}
+
+FIXTURE(leaving) {
+	const char *dir;
+	pid_t server;
+	struct pvas_space *space;
+	long before;
+};
+
+FIXTURE_SETUP(leaving)
+{
+	self->space = NULL;
+	PT_NEED_MODULE("memory is of each process");
 	PT_NEED_DEVICE();
 	PT_NEED_ROOT();
-	dir = pt_tmpdir();
-	server = fuse_begin(dir, FUSE_PROGRAM);
-	if (server < 0)
-		SKIP(return, "no FUSE: %s", strerror(-server));
-	space = PT_SPACE();
-	ASSERT_EQ(0, pipe(out));
-	pid[0] = pt_start_task_fd(space, 1, "fill_shared", out[1]);
-	ASSERT_LT(0, pid[0]);
-	ASSERT_EQ('r', pt_hear(out[0]));
-	pid[1] = pt_start_task(space, 2, "leave_for_silent_program");
-	ASSERT_LT(0, pid[1]);
-	ASSERT_EQ(server, waitpid(server, &status, WUNTRACED));
-	ASSERT_TRUE(WIFSTOPPED(status));
-	ASSERT_EQ(0, pt_write_file("/proc/sysrq-trigger", "f"));
-	EXPECT_EQ(256 + SIGKILL, ends_soon(pid[0]));
+	self->before = shmem_kib();
+	self->dir = pt_tmpdir();
+	self->server = fuse_begin(self->dir, FUSE_PROGRAM);
+	if (self->server < 0)
+		SKIP(return, "no FUSE: %s", strerror(-self->server));
+	self->space = PT_SPACE();
+}
+
+FIXTURE_TEARDOWN(leaving)
+{
+	if (!self->space)
+		return;
+	pvas_space_destroy(self->space);
+	pt_remove_tmpdir();
+}
+
+/* The server stops when somebody reads the program. */
+static bool is_being_read(pid_t server)
+{
+	int status;
+
+	return waitpid(server, &status, WUNTRACED) == server && WIFSTOPPED(status);
+}
+
+static bool is_freed(long before)
+{
+	int i;
+
 	for (i = 0; i < SOON_MS && shmem_kib() > before + SMALL_KIB; i += 50)
 		usleep(50000);
-	EXPECT_GT(before + SMALL_KIB, shmem_kib());
+	return shmem_kib() <= before + SMALL_KIB;
+}
+
+static bool is_left(struct pvas_space *space)
+{
+	int i;
+
+	for (i = 0; i < SOON_MS && pvas_task_list(space, NULL, 0) > 0; i += 50)
+		usleep(50000);
+	return !pvas_task_list(space, NULL, 0);
+}
+
+/* The process has another mm, and takes no memory of the space along. */
+TEST_F(leaving, memory_of_the_only_task)
+{
+	pid_t pid = pt_start_task(self->space, 1, "fill_and_leave");
+
+	ASSERT_LT(0, pid);
+	EXPECT_TRUE(is_being_read(self->server));
+	EXPECT_TRUE(is_freed(self->before));
+	EXPECT_TRUE(is_left(self->space));
+	kill(pid, SIGKILL);
+	fuse_end(self->server, self->dir);
+	EXPECT_EQ(256 + SIGKILL, ends_soon(pid));
+}
+
+/* nor if it is a child that has outlived the task */
+TEST_F(leaving, memory_of_a_child)
+{
+	pid_t pid = pt_start_task(self->space, 1, "fill_and_let_child_leave");
+
+	ASSERT_LT(0, pid);
+	EXPECT_TRUE(is_being_read(self->server));
+	EXPECT_TRUE(is_freed(self->before));
+	EXPECT_TRUE(is_left(self->space));
+	EXPECT_EQ(0, ends_soon(pid));
+	fuse_end(self->server, self->dir);
+}
+
+/* nor after an OOM kill of the others */
+TEST_F(leaving, memory_after_oom)
+{
+	pid_t pid[2];
+	int out[2];
+
+	ASSERT_EQ(0, pipe(out));
+	pid[0] = pt_start_task_fd(self->space, 1, "fill_and_wait", out[1]);
+	ASSERT_LT(0, pid[0]);
+	ASSERT_EQ('r', pt_hear(out[0]));
+	pid[1] = pt_start_task(self->space, 2, "leave");
+	ASSERT_LT(0, pid[1]);
+	EXPECT_TRUE(is_being_read(self->server));
+	ASSERT_EQ(0, pt_write_file("/proc/sysrq-trigger", "f"));
+	EXPECT_EQ(256 + SIGKILL, ends_soon(pid[0]));
+	EXPECT_TRUE(is_freed(self->before));
 	kill(pid[1], SIGKILL);
-	fuse_end(server, dir);
+	fuse_end(self->server, self->dir);
 	EXPECT_EQ(256 + SIGKILL, ends_soon(pid[1]));
-	pvas_space_destroy(space);
-	pt_remove_tmpdir();
 }
 
 PT_MAIN()
