@@ -191,15 +191,16 @@ static void resolve_exit(struct job *job, unsigned int rank, bool wait);
 #define LOOK_MS		5
 
 /*
- * A rank that sees a peer leave too early fails because of that. Whether the peer has left
- * too early may not be known yet: find out, so that the job names the cause.
+ * A rank that sees a peer leave too early fails because of that. Whether the peer has may not be
+ * known yet: find out, to name the cause. Nothing else is done meanwhile, so only once so long.
  */
 static void find_cause(struct job *job)
 {
-	const int64_t until = now_ms() + CAUSE_MS;
 	unsigned int rank;
 
-	while (job->exits_pending && !job->ending && now_ms() < until) {
+	if (!job->cause_until)
+		job->cause_until = now_ms() + CAUSE_MS;
+	while (job->exits_pending && !job->ending && now_ms() < job->cause_until) {
 		for (rank = 0; rank < job->opt->tasks; rank++)
 			if (job->tasks[rank].exit_pending)
 				resolve_exit(job, rank, true);

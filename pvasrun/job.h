@@ -55,6 +55,7 @@ struct job {
 	bool failed;		/* @status is final */
 	bool ending;		/* the tasks were told to end */
 	int64_t timeout_at;	/* of --timeout; 0: never */
+	int64_t cause_until;	/* the end of the wait for a cause; 0: none yet */
 	int64_t kill_at;	/* when remaining tasks get SIGKILL; 0: never */
 	int64_t leave_at;	/* when those SIGKILL has not ended are left; 0: never */
 	int64_t stop_at;	/* when to report stopped tasks; 0: never */

@@ -476,7 +476,7 @@ static struct user_space own_space;
 
 TEST(strangers)
 {
-	unsigned int owner, i;
+	int64_t owner, i;
 	pid_t pid;
 
 	ASSERT_EQ(user_proc_begin(), 0);
@@ -491,6 +491,7 @@ TEST(strangers)
 	for (i = 0; i < 2; i++) {
 		pid = stranger(i ? other_namespace : other_user);
 		EXPECT_EQ(pid > 0 && user_caller_is_own(&own_space, pid, &owner), 0);
+		EXPECT_EQ(owner, getuid() | (i ? OWNER_SANDBOX : 0));
 		if (pid > 0)
 			kill(pid, SIGKILL);
 	}

@@ -348,7 +348,7 @@ static void *serve_strangers(void *unused)
 	return unused;
 }
 
-static void defer_strangers(int n, unsigned int owner)
+static void defer_strangers(int n, int64_t owner)
 {
 	struct user_request *r;
 

@@ -219,18 +219,23 @@ void user_caller_know_own(struct user_space *u)
 		u->id_map[0] = 0;
 }
 
-int user_caller_is_own(const struct user_space *u, pid_t tid, unsigned int *owner)
+int user_caller_is_own(const struct user_space *u, pid_t tid, int64_t *owner)
 {
 	char ids[sizeof(u->ids)], map[sizeof(u->id_map)];
+	int same;
 
 	if (!ids_of(tid, ids, sizeof(ids)))
 		return -ESRCH;
-	*owner = (unsigned int)strtoul(ids, NULL, 10);
+	*owner = (uint32_t)strtoul(ids, NULL, 10);
 	if (u->ids[0] && strcmp(ids, u->ids))
 		return 0;
 	if (!u->ids[0] || !u->id_map[0] || !map_of(tid, map, sizeof(map)))
 		return -ESRCH;
-	return !strcmp(map, u->id_map);
+	same = !strcmp(map, u->id_map);
+	/* A sandbox holds up none of its user's calls outside. */
+	if (!same)
+		*owner |= OWNER_SANDBOX;
+	return same;
 }
 
 /* ---- limits ---- */

@@ -165,7 +165,7 @@ static void begin_outside(struct user_queue *q, struct user_request *r)
 
 	while (m->clock)
 		m++;
-	m->owner = r->stranger ? (int64_t)r->owner : -1;
+	m->owner = r->stranger ? r->owner : -1;
 	pthread_getcpuclockid(pthread_self(), &m->clock);
 	m->begin = time_of(m->clock);
 	m->charged = COST_GUESS;

@@ -24,7 +24,7 @@ struct user_list {
  * @clock:	its processor time, 0 if there is no such helper
  * @begin:	what that was when the call began
  * @charged:	what has been charged for the call
- * @owner:	the user of a stranger's call that can hang, -1: it is none
+ * @owner:	user_request.owner of a stranger's call that can hang, -1: it is none
  */
 struct user_meter {
 	clockid_t clock;

@@ -39,7 +39,7 @@ long user_filter_call_worker(const struct user_space *u);
  * @continued:	answer: the kernel shall perform the call
  * @forks:	the call is a fork: when it is answered, user_fork_answered()
  * @stranger:	at its turn: it can hang, and is of another user or namespace, or installs a filter
- * @owner:	the user of such a one
+ * @owner:	the user of such a one, see user_caller_is_own()
  * @turn:	number of requests that were deferred before
  * @meter:	of a helper that handles it, if the caller is outside
  * @next:	in a queue for helpers
@@ -58,7 +58,7 @@ struct user_request {
 	int continued;
 	int forks;
 	int stranger;
-	unsigned int owner;
+	int64_t owner;
 	unsigned int turn;
 	struct user_meter *meter;
 	struct user_request *next;
@@ -111,9 +111,11 @@ void user_caller_know_own(struct user_space *u);
 
 /*
  * Has it the tasks' user ids, and their user namespace or one that can't be told from it? 0: no,
- * so it is none of them; -ESRCH: that is not known. @owner: its user. Never blocks.
+ * so it is none of them; -ESRCH: that is not known. @owner: its user, with a bit more in
+ * another user namespace. Never blocks.
  */
-int user_caller_is_own(const struct user_space *u, pid_t tid, unsigned int *owner);
+int user_caller_is_own(const struct user_space *u, pid_t tid, int64_t *owner);
+#define OWNER_SANDBOX	(1LL << 32)
 
 /* RLIMIT_DATA of a process */
 uint64_t user_caller_data_limit(pid_t pid);

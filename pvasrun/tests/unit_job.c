@@ -130,6 +130,34 @@ static void test_cause(void)
 	job_free(&job);
 }
 
+static const char *never_known(void *asked, unsigned int rank, bool *maybe)
+{
+	(void)rank;
+	++*(unsigned int *)asked;
+	*maybe = true;
+	return "too early";
+}
+
+/* The wait for a cause is one for all failures: a user's signal waits with it. */
+static void test_causes(void)
+{
+	struct app app = { .argv = (char *[]){ "task", NULL }, .tasks = 3 };
+	const struct options opt = { .tasks = 3, .apps = &app, .nr_apps = 1, .no_kill = true };
+	unsigned int asked = 0, before;
+	struct job job;
+
+	check(!job_init(&job, &opt));
+	job.left_early = never_known;
+	job.left_early_arg = &asked;
+	end_of_task(&job, 2, 0);
+	check(job.exits_pending == 1);
+	end_of_task(&job, 0, 1);
+	before = asked;
+	end_of_task(&job, 1, 1);
+	check(before > 1 && asked == before);
+	job_free(&job);
+}
+
 void test_job(void)
 {
 	int wait_status;
@@ -142,4 +170,5 @@ void test_job(void)
 	check(waitpid(pid, &wait_status, 0) == pid && !wait_status);
 	test_left_behind();
 	test_cause();
+	test_causes();
 }
