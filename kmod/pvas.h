@@ -134,18 +134,19 @@ struct pvas_range {
  * @files:	open files bound to it
  * @dead:	after an OOM kill, or at its end: no process may enter any more
  * @oom:		the OOM killer has chosen one of its tasks
+ * @vacated:	all that is in the mm has been, or is being, freed
  * @oom_scanned: the jiffy of the last search for such a task
  * @killed:	@dead, and all members got SIGKILL; so do children forked later
  * @in_use:	partitions that are not free
  * @occupied:	those that a process has entered and that are not unmapped, and the creator's
+ * @staying:	of these, of tasks that have no mm of it, in an exec that stays
  * @caps:	permitted capabilities of its tasks, from the first one (@caps_set) on
  * @has_creator: the creator, or a guest of its, is still a member
  * @exe_set:	@mm's exe_file is that of a task (and not the creator's)
  * @gen:	source of pvas_part.gen
  * @table_pages: those of @table that an entry was written to, pinned; or NULL
  * @parts:	by index, NULL if free or reserved
- * @reserved:	partitions that no task gets: those in use at CREATE, and those that could
- *		not be unmapped
+ * @reserved:	partitions that no task gets: in use at CREATE, or they could not be unmapped
  * @members:	all tasks and guests, those that are armed, and the creator
  * @wq:		the work queue that reclaims its partitions
  * @late_wq:	the one for what can take for ever, because the user decides when it ends
@@ -154,8 +155,7 @@ struct pvas_range {
  * @early:	partitions that @wq is not done with, which @slow_wq waits for by @quiet
  * @reclaim:	held by the work item that unmaps a partition; not under @lock
  * @uffd_lock:	serializes registering areas with a userfaultfd
- * @key_owner:	of each protection key: pvas_partition.gen of the one that allocated it last, or 0;
- *		written under mmap_lock
+ * @key_owner:	of each protection key: pvas_partition.gen of its last owner, or 0; by mmap_lock
  * @uffd_moved: where registered areas were moved to during such a call, under mmap_lock
  * @slices:	unmapped so far, written by the holder of @reclaim
  * @left:	files that were mapped when the last process left, see pvas_unmap_space()
@@ -186,6 +186,7 @@ struct pvas_space {
 	bool pinned;
 	bool dead;
 	bool oom;
+	bool vacated;
 	unsigned long oom_scanned;
 	bool killed;
 	bool exe_set;
@@ -195,6 +196,7 @@ struct pvas_space {
 	u32 files;
 	u32 in_use;
 	u32 occupied;
+	u32 staying;
 	u32 gen;
 	u32 n_table_pages;
 	struct page **table_pages;
@@ -228,18 +230,17 @@ struct pvas_space {
  * @layout:	constant while it has a task
  * @brk_lock:	serializes brk calls of the task's threads
  * @brk:	written under @brk_lock, read without
- * @exe:	the program, write access denied; set at exec, cleared at reclaim,
- *		under pvas_members_lock
+ * @exe:	the program, write access denied, from exec to reclaim; under pvas_members_lock
  * @pid:	of the process that owns it
  * @reclaim:	gives back its memory; then @finish does what can take for ever
  * @files:	that were mapped in it, and are not released yet
  * @unfinished:	areas are left for @finish to unmap
  * @unclean:	areas are left as long as the mm lives
+ * @ended:	it has its index no more, only @files are left
  * @vacates:	with it, all memory of the space was freed
  * @in_exec:	its task is in an exec that stays: nobody may begin to share its memory
  * @settle:	runs when its task first returns to user space, see pvas_settle()
- * @next:	of the same task's next program: takes the index when this is freed; under
- *		space->lock
+ * @next:	of the same task's next program, which gets the index; under space->lock
  */
 struct pvas_partition {
 	struct kref ref;
@@ -262,6 +263,7 @@ struct pvas_partition {
 	bool unfinished;
 	bool unclean;
 	bool vacates;
+	bool ended;
 	bool in_exec;
 	struct callback_head settle;
 	struct pvas_partition *next;
@@ -277,8 +279,7 @@ struct pvas_partition {
  * @signal:	the key. It survives exec and the change of the group leader
  * @tsk:	a thread of the process, which may have exited. The reference keeps @signal
  *		from being freed and used for another process
- * @threads:	threads of the process that have the mm, under pvas_members_lock;
- *		without those that the kernel created
+ * @threads:	of the process that have the mm, but the kernel's; under pvas_members_lock
  * @entering:	exec is still building the task: hooks ignore it
  * @reclaims:	its leaving has started the reclaim of the partition
  * @switching:	it looks like a kernel thread, see pvas_signal.c; under its siglock

@@ -212,7 +212,7 @@ int pvas_member_end(struct pvas_member *m)
 	err = wait_for_completion_killable(&m->part->reclaimed) ? -EINTR : 0;
 	if (!err && m->part->unclean)
 		err = -ENOMEM;
-	pvas_member_left(&m->work);
+	pvas_member_free(m);
 	return err;
 }
 
@@ -252,12 +252,12 @@ static bool pvas_is_staying(void)
 /*
  * In an exec, which has just replaced the mm. One out of the space leaves here: if it were a
  * member until its program is loaded, a file server that does not answer could keep its
- * partition's memory, and no process would have that. One that stays or enters another space
- * waits for no file from here on.
+ * partition's memory, and no process would have that. One that stays waits for no file from here
+ * on, before it frees that memory.
  */
 void pvas_task_on_new_mm(void)
 {
-	if (!pvas_is_armed(current->signal) && !pvas_is_staying())
+	if (!pvas_is_staying())
 		pvas_leave_if_out();
 }
 

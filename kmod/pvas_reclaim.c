@@ -416,6 +416,13 @@ static void pvas_put_local_exe(struct pvas_partition *part)
 	__fput_sync(exe);
 }
 
+static void pvas_partition_end(struct pvas_partition *part)
+{
+	part->ended = true;
+	pvas_partition_free(part);
+	complete_all(&part->reclaimed);
+}
+
 /* The end of a partition: all that can take for ever. */
 static void pvas_finish_work(struct work_struct *work)
 {
@@ -431,8 +438,8 @@ static void pvas_finish_work(struct work_struct *work)
 	pvas_files_put(&part->files);
 	if (exe)
 		__fput_sync(exe);
-	pvas_partition_free(part);
-	complete_all(&part->reclaimed);
+	if (!part->ended)
+		pvas_partition_end(part);
 	pvas_partition_put(part);
 }
 
@@ -460,10 +467,14 @@ static void pvas_reclaim_work(struct work_struct *work)
 	}
 	if (!atomic_dec_return(&space->early))
 		wake_up_all(&space->quiet);
-	if (pvas_ends_soon(part))
+	if (pvas_ends_soon(part)) {
 		pvas_finish_work(&part->finish);
-	else
-		queue_work(pvas_finish_queue(part), &part->finish);
+		return;
+	}
+	/* The task's next program, which has no mm yet, does not wait for the old one's files. */
+	if (READ_ONCE(part->next) && !part->unfinished)
+		pvas_partition_end(part);
+	queue_work(pvas_finish_queue(part), &part->finish);
 }
 
 /*

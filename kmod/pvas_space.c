@@ -176,7 +176,7 @@ bool pvas_space_is_vacant(struct mm_struct *mm)
 
 	rcu_read_lock();
 	space = pvas_space_of(mm);
-	vacant = space && !READ_ONCE(space->occupied);
+	vacant = space && READ_ONCE(space->occupied) <= READ_ONCE(space->staying);
 	rcu_read_unlock();
 	return vacant && pvas_space_is_large(mm);
 }
@@ -225,7 +225,7 @@ void pvas_space_unbind(struct pvas_space *space)
  *
  * A space ends if its tasks have filled partition 0 and left: the OOM killer would find
  * no process that owns this memory. And after an OOM kill, which leaves all partitions as
- * they are.
+ * they are, also if only those are left that have no memory of it, in an exec that stays.
  *
  * Return: true, once, if this is so. The caller then has a reference to the mm, and frees
  * all that is in it.
@@ -236,8 +236,12 @@ bool pvas_space_leave(struct pvas_space *space)
 
 	spin_lock(&space->lock);
 	WRITE_ONCE(space->occupied, space->occupied - 1);
-	vacate = !space->occupied && (space->oom || pvas_space_is_large(space->mm));
+	if (space->oom)
+		vacate = !space->vacated && space->occupied == space->staying;
+	else
+		vacate = !space->occupied && pvas_space_is_large(space->mm);
 	if (vacate) {
+		space->vacated = true;
 		/* If it is over, only work that waits for the user may still hold the mm. */
 		vacate = space->pinned || mmget_not_zero(space->mm);
 		WRITE_ONCE(space->pinned, false);

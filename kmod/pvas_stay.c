@@ -175,6 +175,7 @@ static struct pvas_member *pvas_replace(struct pvas_member *m, struct file *exe)
 		m->entering = true;
 		space->in_use++;
 		WRITE_ONCE(space->occupied, space->occupied + 1);
+		WRITE_ONCE(space->staying, space->staying + 1);
 		list_add_tail(&m->list, &space->members);
 		pvas_member_hash(m);
 	}
@@ -195,7 +196,9 @@ static struct pvas_member *pvas_replace(struct pvas_member *m, struct file *exe)
 int pvas_stay_enter(struct pvas_member *m, struct file *exe)
 {
 	struct pvas_partition *part = pvas_old_partition();
+	struct pvas_space *space = m->part->space;
 	struct pvas_member *old;
+	int err;
 
 	/*
 	 * A clone() that had begun before @in_exec was set may have made a child that shares
@@ -205,5 +208,11 @@ int pvas_stay_enter(struct pvas_member *m, struct file *exe)
 	if (!part || !pvas_is_alone(part, PVAS_LATE_GUESTS_WAIT))
 		return -ESRCH;
 	old = pvas_replace(m, exe);
-	return old ? pvas_member_end(old) : -ESRCH;
+	if (!old)
+		return -ESRCH;
+	err = pvas_member_end(old);
+	spin_lock(&space->lock);
+	WRITE_ONCE(space->staying, space->staying - 1);
+	spin_unlock(&space->lock);
+	return err;
 }

@@ -240,6 +240,20 @@ TASK(fill_and_let_child_leave)
 	_exit(0);
 }
 
+/* The release of the page, which it has changed, waits for the server. */
+TASK(change_silent_page_and_stay)
+{
+	int file = open(getenv(FUSE_FILE_ENV), O_RDWR);
+	char *page = mmap(NULL, FUSE_PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+
+	CHECK(page != MAP_FAILED);
+	close(file);
+	if (pt_failed)
+		return;
+	page[0] = 1;
+	pt_exec_as("fill_and_wait", pt_args[0]);
+}
+
 FIXTURE(leaving) {
 	const char *dir;
 	pid_t server;
@@ -341,6 +355,25 @@ TEST_F(leaving, memory_after_oom)
 	kill(pid[1], SIGKILL);
 	fuse_end(self->server, self->dir);
 	EXPECT_EQ(256 + SIGKILL, ends_soon(pid[1]));
+}
+
+/* An exec that stays has another mm, too, and does not wait for the old program's files. */
+TEST_F(leaving, nothing_by_a_staying_exec)
+{
+	char file[64];
+	int out[2];
+	pid_t pid;
+
+	ASSERT_EQ(0, pipe(out));
+	snprintf(file, sizeof(file), "%s/f", self->dir);
+	setenv(FUSE_FILE_ENV, file, 1);
+	pid = pt_start_task_fd(self->space, 1, "change_silent_page_and_stay", out[1]);
+	ASSERT_LT(0, pid);
+	ASSERT_EQ('r', pt_hear(out[0]));
+	ASSERT_EQ(0, pt_write_file("/proc/sysrq-trigger", "f"));
+	EXPECT_EQ(256 + SIGKILL, ends_soon(pid));
+	EXPECT_TRUE(is_freed(self->before));
+	fuse_end(self->server, self->dir);
 }
 
 PT_MAIN()
