@@ -122,7 +122,7 @@ int pvas_space_destroy(struct pvas_space *space);
 /**
  * struct pvas_spawn_attr - how to start a task; all zero is the default
  * @size:	sizeof(struct pvas_spawn_attr)
- * @flags:	PVAS_SPAWN_NO_ASLR, PVAS_SPAWN_SAME_RIGHTS
+ * @flags:	PVAS_SPAWN_NO_ASLR, PVAS_SPAWN_SAME_RIGHTS, PVAS_SPAWN_KEEP
  * @fds:	the task's standard input, output and error: descriptors of the
  *		caller, used if @set_fds is not 0; -1 leaves the caller's own
  * @set_fds:	whether @fds is used
@@ -133,6 +133,8 @@ int pvas_space_destroy(struct pvas_space *space);
  *		change ids, capabilities, namespaces or filters (-EPERM). If it returns
  *		a negative errno, the spawn fails with that error
  * @setup_arg:	its argument
+ * @keep:	used with PVAS_SPAWN_KEEP: descriptors above 2, ascending
+ * @nr_keep:	how many
  */
 struct pvas_spawn_attr {
 	size_t size;
@@ -142,6 +144,8 @@ struct pvas_spawn_attr {
 	const char *cwd;
 	int (*setup)(void *arg);
 	void *setup_arg;
+	const int *keep;
+	size_t nr_keep;
 };
 
 /* At fixed places in the partition: the task's personality(2) gets ADDR_NO_RANDOMIZE. */
@@ -153,6 +157,13 @@ struct pvas_spawn_attr {
  * part of the time of a start. With the kernel backend it has no effect.
  */
 #define PVAS_SPAWN_SAME_RIGHTS (1U << 1)
+
+/*
+ * The caller promises that, when @setup has returned, no descriptor above 2 but those of @keep is
+ * without FD_CLOEXEC: the user backend then closes all others, without looking at each. With the
+ * kernel backend it has no effect.
+ */
+#define PVAS_SPAWN_KEEP (1U << 2)
 
 /**
  * pvas_task_spawn - start a program as a task

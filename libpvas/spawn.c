@@ -2,14 +2,30 @@
 /* pvas_task_spawn: start a task as posix_spawn() starts a process. */
 #include <errno.h>
 #include <pthread.h>
+#include <stddef.h>
 #include <string.h>
 
 #include "backend.h"
 
 /* The first published size: all up to @setup_arg. */
-#define ATTR_SIZE_1 sizeof(struct pvas_spawn_attr)
+#define ATTR_SIZE_1 offsetof(struct pvas_spawn_attr, keep)
 
-#define FLAGS (PVAS_SPAWN_NO_ASLR | PVAS_SPAWN_SAME_RIGHTS)
+#define FLAGS (PVAS_SPAWN_NO_ASLR | PVAS_SPAWN_SAME_RIGHTS | PVAS_SPAWN_KEEP)
+
+static int check_keep(const struct pvas_spawn_attr *a)
+{
+	size_t i;
+
+	if (!(a->flags & PVAS_SPAWN_KEEP))
+		return 0;
+	if (a->size < sizeof(*a))
+		return pvas_fail(-EINVAL, "PVAS_SPAWN_KEEP, and no list");
+	for (i = 0; i < a->nr_keep; i++)
+		if (a->keep[i] < 3 || (i && a->keep[i] <= a->keep[i - 1]))
+			return pvas_fail(-EINVAL,
+					 "the descriptors to be kept do not ascend from 3 on");
+	return 0;
+}
 
 PVAS_PUBLIC int pvas_task_spawn(struct pvas_space *space, unsigned int index, const char *path,
 				char *const argv[], char *const envp[],
@@ -31,6 +47,9 @@ PVAS_PUBLIC int pvas_task_spawn(struct pvas_space *space, unsigned int index, co
 		return err;
 	if (call.attr.flags & ~FLAGS)
 		return pvas_fail(-EINVAL, "unknown flags %#x", call.attr.flags & ~FLAGS);
+	err = check_keep(&call.attr);
+	if (err)
+		return err;
 	if (index != PVAS_ANY && (index < space->first || index > space->last))
 		return pvas_fail(-EINVAL, "index %u is not from %u to %u", index, space->first,
 				 space->last);

@@ -74,6 +74,28 @@ void inherited_only(void)
 	close_others(STDERR_FILENO + 1, CLOSE_RANGE_CLOEXEC);
 }
 
+ssize_t inherited_list(int more, const int **fds)
+{
+	static int *list;
+	size_t i, nr = 0;
+
+	if (!list)
+		list = malloc((inherited.nr + 1) * sizeof(*list));
+	if (!list)
+		return -ENOMEM;
+	for (i = 0; i < inherited.nr; i++) {
+		if (more > STDERR_FILENO && more < inherited.fd[i]) {
+			list[nr++] = more;
+			more = -1;
+		}
+		list[nr++] = inherited.fd[i];
+	}
+	if (more > STDERR_FILENO)
+		list[nr++] = more;
+	*fds = list;
+	return (ssize_t)nr;
+}
+
 static bool is_inherited(int fd)
 {
 	return inherited.nr &&

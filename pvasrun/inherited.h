@@ -7,8 +7,13 @@
 #ifndef PVASRUN_INHERITED_H
 #define PVASRUN_INHERITED_H
 
+#include <sys/types.h>
+
 /* Called first: all that is open now was inherited. 0 or -errno */
 int inherited_note(void);
+
+/* These and @more, one that is not among them, or -1: how many, ascending; or -errno */
+ssize_t inherited_list(int more, const int **fds);
 
 /* Before each task: all others are closed by execve(2). */
 void inherited_only(void);

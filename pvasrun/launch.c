@@ -154,6 +154,17 @@ static void leave_out_tasks(const struct job_space *space, unsigned int last)
 			    (last - space->first + 1) * space->partition_size);
 }
 
+/* inherited_only() keeps the promise. */
+static void name_kept(const struct launcher *launcher, struct pvas_spawn_attr *attr)
+{
+	const ssize_t nr = inherited_list(mpi_child_fd(launcher->mpi), &attr->keep);
+
+	if (nr < 0)
+		return;
+	attr->nr_keep = (size_t)nr;
+	attr->flags |= PVAS_SPAWN_KEEP;
+}
+
 static int spawn(const struct launcher *launcher, struct start *start, const struct env *env,
 		 unsigned int rank)
 {
@@ -172,6 +183,7 @@ static int spawn(const struct launcher *launcher, struct start *start, const str
 	pid_t pid;
 	int ret;
 
+	name_kept(launcher, &attr);
 	start->own_group = wants_own_group(launcher, rank);
 	start->cpus = places_set(launcher->places, rank);
 	memcpy(attr.fds, start->fds, sizeof(attr.fds));

@@ -316,11 +316,12 @@ static bool space_ends_with_us(const struct run *run)
 static void clean_up(struct run *run)
 {
 	mpi_close(&run->mpi);
+	/* Their children first, or space_ends_with_us() sees them. */
+	input_close(&run->input);
+	output_close(&run->output);
 	if (!space_ends_with_us(run))
 		space_close(&run->space);
 	far_end();
-	input_close(&run->input);
-	output_close(&run->output);
 	signals_close(&run->signals);
 	job_free(&run->job);
 	places_free(&run->places);

@@ -293,6 +293,11 @@ int mpi_setup_child(const struct mpi *mpi)
 	return mpi->pmi1 ? pmi1_setup_child(&mpi->pmi) : 0;
 }
 
+int mpi_child_fd(const struct mpi *mpi)
+{
+	return mpi->pmi1 ? mpi->pmi.child_fd_number : -1;
+}
+
 void mpi_rank_started(struct mpi *mpi)
 {
 	if (mpi->pmi1)

@@ -45,6 +45,9 @@ int mpi_open(struct mpi *mpi, const struct options *opt, struct loop *loop, stru
  */
 int mpi_prepare_rank(struct mpi *mpi, unsigned int rank);
 int mpi_setup_child(const struct mpi *mpi);
+
+/* Its number there, or -1 */
+int mpi_child_fd(const struct mpi *mpi);
 void mpi_rank_started(struct mpi *mpi);
 
 /* mpi_env.c: set the variables that a program's tasks need. */

@@ -145,6 +145,7 @@ TEST_F(spawn, runs)
 
 TEST_F(spawn, arguments)
 {
+	const int wrong[] = { 2, 2 };
 	char *argv[] = { "x", NULL };
 	pid_t pid;
 
@@ -153,7 +154,16 @@ TEST_F(spawn, arguments)
 	EXPECT_STREQ(pvas_error_get(), "index 0 is not from 1 to 100");
 	EXPECT_EQ(pvas_task_spawn(&self->space, 101, "/bin/true", argv, environ, NULL, &pid),
 		  -EINVAL);
-	self->attr.flags = PVAS_SPAWN_SAME_RIGHTS << 1;
+	self->attr.flags = PVAS_SPAWN_KEEP << 1;
+	EXPECT_EQ(sh(&self->space, ":", &self->attr, &pid), -EINVAL);
+	self->attr.flags = PVAS_SPAWN_KEEP;
+	self->attr.keep = wrong;
+	self->attr.nr_keep = 2;
+	EXPECT_EQ(sh(&self->space, ":", &self->attr, &pid), -EINVAL);
+	self->attr.nr_keep = 1;
+	EXPECT_EQ(sh(&self->space, ":", &self->attr, &pid), -EINVAL);
+	self->attr.nr_keep = 0;
+	self->attr.size = offsetof(struct pvas_spawn_attr, keep);
 	EXPECT_EQ(sh(&self->space, ":", &self->attr, &pid), -EINVAL);
 	self->attr.flags = 0;
 	self->attr.size = 4;

@@ -290,6 +290,41 @@ void user_child_close_on_exec(int keep, int *high)
 		close_listed(dir, high, keep, from);
 }
 
+/* Returns whether all but those that the caller has named are closed: sandboxes may forbid it. */
+static int close_all_but(const struct pvas_spawn_attr *attr, int program)
+{
+	struct run run = { .keep = program, .to = -1 };
+	unsigned int from = STDERR_FILENO + 1, next;
+	size_t i = 0;
+	int fd;
+
+	while (from != ~0U) {
+		while (i < attr->nr_keep && (unsigned int)attr->keep[i] < from)
+			i++;
+		next = i < attr->nr_keep ? (unsigned int)attr->keep[i] : ~0U;
+		if ((unsigned int)program >= from && (unsigned int)program < next)
+			next = (unsigned int)program;
+		if (next > from &&
+		    pvas_raw3(__NR_close_range, from, next == ~0U ? next : next - 1, 0))
+			return 0;
+		from = next == ~0U ? next : next + 1;
+	}
+	for (fd = 0; fd <= STDERR_FILENO; fd++)
+		close_one(fd, &run);
+	for (i = 0; i < attr->nr_keep; i++)
+		close_one(attr->keep[i], &run);
+	close_run(&run);
+	return 1;
+}
+
+static void close_files(const struct user_start *s, int program)
+{
+	const struct pvas_spawn_attr *attr = &s->call->attr;
+
+	if (!(attr->flags & PVAS_SPAWN_KEEP) || !close_all_but(attr, program))
+		user_child_close_on_exec(program, s->u->high);
+}
+
 void user_child_take_name(const char *path)
 {
 	const char *slash = strrchr(path, '/');
@@ -381,7 +416,7 @@ static int become_task(const struct user_start *s, struct user_program *prog)
 		err = user_child_make_memory(s, prog, &entry);
 	if (err)
 		return err;
-	user_child_close_on_exec(prog->fd, s->u->high);
+	close_files(s, prog->fd);
 	if (own.rlim_cur < own.rlim_max)
 		pvas_raw4(__NR_prlimit64, 0, RLIMIT_NOFILE, &own, NULL);
 	user_child_take_name(s->call->path);
