@@ -348,51 +348,30 @@ int user_caller_descriptor(pid_t tid, int fd)
 	return (int)ret;
 }
 
-/* Only those that look like a message queue are asked for their file system. */
-static int is_queue(pid_t tid, const char *name, const struct statx *st)
-{
-	return S_ISREG(st->stx_mode) && !st->stx_blocks && st->stx_size == QUEUE_SIZE &&
-	       user_reader_type(tid, name, NULL) == QUEUE_MAGIC;
-}
-
-static int has_queue(pid_t tid, int fd)
-{
-	struct statx st;
-	char name[32];
-
-	snprintf(name, sizeof(name), "fd/%d", fd);
-	return !user_proc_statx(tid, name, &st) && is_queue(tid, name, &st);
-}
-
-static int got_queue(int fd)
-{
-	struct statx st;
-	char name[32];
-
-	snprintf(name, sizeof(name), "fd/%d", fd);
-	return !statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_BASIC_STATS, &st) &&
-	       is_queue(user_caller_self(), name, &st);
-}
-
 /*
- * A message queue can't be mapped, and to close a copy of it would end the launcher's request to be
- * notified (mq_notify). To look at each file in /proc before it is copied would take a sixth of the
- * time of a mapping, and of a task's first one a third: so the first copy that turns out to be a
- * queue remains open, and from then on each file is looked at.
+ * A message queue? It can't be mapped, and to close a copy of it would end the launcher's request
+ * to be notified (mq_notify). Only those that look like one are asked for their file system.
  */
-int user_caller_file(struct user_space *u, pid_t tid, int fd, int prot, int flags)
+static int is_queue(pid_t tid, int fd)
+{
+	struct statx st;
+	char name[32];
+
+	snprintf(name, sizeof(name), "fd/%d", fd);
+	return !user_proc_statx(tid, name, &st) && S_ISREG(st.stx_mode) && !st.stx_blocks &&
+	       st.stx_size == QUEUE_SIZE && user_reader_type(tid, name, NULL) == QUEUE_MAGIC;
+}
+
+int user_caller_file(pid_t tid, int fd, int prot, int flags)
 {
 	long ret;
 
 	if (fd < 0)
 		return -EBADF;
-	if (__atomic_load_n(&u->queue_copied, __ATOMIC_RELAXED) && has_queue(tid, fd))
+	if (is_queue(tid, fd))
 		return -ENODEV;
 	ret = user_caller_descriptor(tid, fd);
 	if (ret == -EPERM || ret == -ENOSYS || ret == -EINVAL)
-		return reopen(tid, fd, prot, flags);
-	if (ret < 0 || !got_queue((int)ret))
-		return (int)ret;
-	__atomic_store_n(&u->queue_copied, 1, __ATOMIC_RELAXED);
-	return -ENODEV;
+		ret = reopen(tid, fd, prot, flags);
+	return (int)ret;
 }

@@ -188,7 +188,7 @@ static int64_t on_mmap(struct user_request *r)
 		user_fork_exempt(r->u, r->part);
 	if (m.flags & MAP_ANONYMOUS)
 		return kernel_may_map(r) ? continue_call(r) : map_for(r, &m);
-	m.fd = user_caller_file(r->u, r->tid, (int)r->args[4], m.prot, m.flags);
+	m.fd = user_caller_file(r->tid, (int)r->args[4], m.prot, m.flags);
 	/* It is the workers' table that is full, not the task's: mmap(2) has no EMFILE. */
 	if (m.fd < 0)
 		return m.fd == -EMFILE ? -ENFILE : m.fd;

@@ -146,7 +146,6 @@ struct user_rights;
  * @queue:	requests for the helpers
  * @readers:	of the helpers
  * @abandoned:	no further request is handled; a busy worker ends when it becomes idle
- * @queue_copied: workers have a copy of a message queue
  * @files:	the copies of descriptors that workers don't need
  * @files_closed: the first helper has closed them
  * @files_waited: a start has waited for that
@@ -227,7 +226,6 @@ struct user_space {
 	struct user_queue queue;
 	struct user_readers readers;
 	int abandoned;
-	int queue_copied;
 	struct user_files files;
 	int files_closed;
 	int files_waited;

@@ -124,7 +124,7 @@ uint64_t user_caller_data_limit(pid_t pid);
 pid_t user_caller_process(pid_t tid);
 
 /* In a worker: open the thread's @fd in the workers' descriptor table. Returns it, or -errno. */
-int user_caller_file(struct user_space *u, pid_t tid, int fd, int prot, int flags);
+int user_caller_file(pid_t tid, int fd, int prot, int flags);
 
 /* The same open file, or -errno: -EPERM, -ENOSYS or -EINVAL where that is not possible. */
 int user_caller_descriptor(pid_t tid, int fd);
