@@ -339,11 +339,11 @@ int output_open(struct output *output, struct loop *loop, struct job *job)
 	*output = (struct output){
 		.loop = loop, .job = job, .nr_streams = 2 * opt->tasks,
 		.tag = opt->tag_output, .pty = pty_wanted(opt),
-		.pty_optional = opt->pty == PTY_AUTO,
+		.pty_optional = opt->pty == PTY_AUTO, .relay = RELAY_NONE,
 	};
 	if (!output->tag && !output->pty)
 		return 0;
-	err = relay_begin(&output->relay, output->nr_streams);
+	err = relay_begin(&output->relay, output->nr_streams, loop);
 	if (err)
 		return err;
 	output->event = (struct event){ .fd = output->relay.child.end, .ready = relay_ready };

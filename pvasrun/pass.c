@@ -7,9 +7,8 @@
 #include <sys/socket.h>
 #include <sys/uio.h>
 
-#include "clock.h"
-
-#define ROOM_MS	10000
+#define ROOM_MS	10000	/* in which this process was not stopped, as the other may have been */
+#define WAIT_MS	100
 #define TRY_MS	1	/* nothing tells when fewer descriptors are on their way */
 
 union rights {
@@ -38,14 +37,16 @@ static ssize_t try_send(int to, const void *bytes, size_t len, const int *fds, u
 int pass_send(int to, const void *bytes, size_t len, const int *fds, unsigned int n)
 {
 	struct pollfd room = { .fd = to, .events = POLLOUT };
-	const int64_t until = now_ms() + ROOM_MS;
+	int waited = 0;
 
 	while (try_send(to, bytes, len, fds, n) < 0) {
-		const int64_t left = until - now_ms();
+		const int wait = errno == EAGAIN ? WAIT_MS : TRY_MS;
 
-		if ((errno != EAGAIN && errno != EINTR && errno != ETOOMANYREFS) || left <= 0)
+		if ((errno != EAGAIN && errno != EINTR && errno != ETOOMANYREFS) ||
+		    waited >= ROOM_MS)
 			return -errno;
-		poll(&room, errno == EAGAIN, errno == EAGAIN ? (int)left : TRY_MS);
+		if (poll(&room, errno == EAGAIN, wait) <= 0)
+			waited += wait;
 	}
 	return 0;
 }

@@ -9,6 +9,7 @@
 #include <sys/epoll.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/timerfd.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -17,6 +18,7 @@
 
 #define EVENTS		64
 #define NO_MEMORY_MS	10	/* until the next attempt */
+#define OWED_MS		10	/* likewise, of pvasrun */
 #define ORDERS		(~0U)	/* not a stream: pvasrun's end */
 
 /* A pseudo-terminal's buffers (TTYB_DEFAULT_MEM_LIMIT), and more */
@@ -236,7 +238,85 @@ static void relay_until_end(int to, int unused)
 
 /* ---- in pvasrun ---- */
 
-int relay_begin(struct relay *relay, unsigned int streams)
+/* Orders that pvasrun gives once only, as bits of relay.owed */
+enum {
+	OWED_START, OWED_HANG_UP_OUTPUTS, OWED_HANG_UP_ERRORS, OWED_TASKS_ENDED, OWED_FINISH,
+	ORDERS_OWED
+};
+
+static const struct order owed_kinds[ORDERS_OWED] = {
+	[OWED_START] = { START, 0 },
+	[OWED_HANG_UP_OUTPUTS] = { HANG_UP_PIPES, 0 },
+	[OWED_HANG_UP_ERRORS] = { HANG_UP_PIPES, 1 },
+	[OWED_TASKS_ENDED] = { TASKS_ENDED, 0 },
+	[OWED_FINISH] = { FINISH, 0 },
+};
+
+/* Also when memory is short, of which no event tells the end */
+static void set_timer(const struct relay *relay, int ms)
+{
+	const struct timespec each = { .tv_nsec = ms * 1000000L };
+	const struct itimerspec timer = { .it_interval = each, .it_value = each };
+
+	timerfd_settime(relay->owed_event.fd, 0, &timer, NULL);
+}
+
+/* Returns whether the order is given, or nobody is left to obey it. */
+static bool give(const struct relay *relay, enum order_kind kind, unsigned int stream)
+{
+	const struct order order = { kind, stream };
+
+	return send(relay->child.end, &order, sizeof(order), MSG_NOSIGNAL | MSG_DONTWAIT) >= 0 ||
+	       (errno != EAGAIN && errno != EINTR && errno != ENOMEM && errno != ENOBUFS);
+}
+
+/* In the order of their numbers: FINISH is the last. */
+static bool give_owed(struct relay *relay)
+{
+	unsigned int i;
+
+	for (i = 0; i < ORDERS_OWED; i++) {
+		if (!(relay->owed & 1U << i))
+			continue;
+		if (!give(relay, owed_kinds[i].kind, owed_kinds[i].stream))
+			return false;
+		relay->owed &= ~(1U << i);
+	}
+	return true;
+}
+
+static void owed_ready(struct event *event, uint32_t what)
+{
+	struct relay *relay = (struct relay *)event;
+	uint64_t times;
+
+	(void)what;
+	if (read(event->fd, &times, sizeof(times)) > 0 && give_owed(relay))
+		set_timer(relay, 0);
+}
+
+/* Now, or when there is room: the child lags behind if it is stopped, for example. */
+static void owe(struct relay *relay, unsigned int i)
+{
+	const bool waiting = relay->owed;
+
+	relay->owed |= 1U << i;
+	if (!waiting && !give_owed(relay))
+		set_timer(relay, OWED_MS);
+}
+
+static int watch_owed(struct relay *relay, struct loop *loop)
+{
+	_Static_assert(offsetof(struct relay, owed_event) == 0, "owed_ready() casts");
+	relay->loop = loop;
+	relay->owed_event.ready = owed_ready;
+	relay->owed_event.fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+	if (relay->owed_event.fd < 0)
+		return -errno;
+	return loop_watch(loop, &relay->owed_event, EPOLLIN);
+}
+
+int relay_begin(struct relay *relay, unsigned int streams, struct loop *loop)
 {
 	unsigned int i;
 	int err;
@@ -249,15 +329,7 @@ int relay_begin(struct relay *relay, unsigned int streams)
 		sources[i] = (struct source){ .fd = -1, .other_end = -1 };
 	err = file_child_begin(&relay->child, -1, relay_until_end);
 	free(sources);
-	return err;
-}
-
-static int give(const struct relay *relay, enum order_kind kind, unsigned int stream)
-{
-	const struct order order = { kind, stream };
-
-	return send(relay->child.end, &order, sizeof(order), MSG_NOSIGNAL | MSG_DONTWAIT) < 0 ?
-	       -errno : 0;
+	return err ? err : watch_owed(relay, loop);
 }
 
 int relay_add(const struct relay *relay, unsigned int stream, int fd, int other_end)
@@ -282,32 +354,37 @@ ssize_t relay_read(const struct relay *relay, unsigned int *stream, char bytes[s
 	return n - (ssize_t)sizeof(*stream);
 }
 
-void relay_start(const struct relay *relay)
+void relay_start(struct relay *relay)
 {
-	give(relay, START, 0);
+	owe(relay, OWED_START);
 }
 
-bool relay_hang_up(const struct relay *relay, unsigned int stream)
+bool relay_hang_up(struct relay *relay, unsigned int stream)
 {
-	return !give(relay, HANG_UP, stream);
+	return !relay->owed && give(relay, HANG_UP, stream);
 }
 
-void relay_hang_up_pipes(const struct relay *relay, unsigned int first)
+void relay_hang_up_pipes(struct relay *relay, unsigned int first)
 {
-	give(relay, HANG_UP_PIPES, first);
+	owe(relay, first ? OWED_HANG_UP_ERRORS : OWED_HANG_UP_OUTPUTS);
 }
 
-void relay_tasks_ended(const struct relay *relay)
+void relay_tasks_ended(struct relay *relay)
 {
-	give(relay, TASKS_ENDED, 0);
+	owe(relay, OWED_TASKS_ENDED);
 }
 
-void relay_finish(const struct relay *relay)
+void relay_finish(struct relay *relay)
 {
-	give(relay, FINISH, 0);
+	owe(relay, OWED_FINISH);
 }
 
 void relay_close(struct relay *relay)
 {
+	if (relay->owed_event.fd >= 0) {
+		loop_forget(relay->loop, &relay->owed_event);
+		close(relay->owed_event.fd);
+		relay->owed_event.fd = -1;
+	}
 	file_child_close(&relay->child);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * A task that uses a file whose server does not answer: run by tests/hung.c, as
+ * A task that uses a file whose server does not answer: run by tests/hung.c and tests/mapped.c, as
  * hung_task WHAT FILE [NUMBER].
  */
 #include <fcntl.h>
@@ -54,6 +54,28 @@ static int map_beside(const char *path, void *(*maps)(void *))
 		usleep(1000);
 	}
 	return pthread_tryjoin_np(t, NULL) == 0;
+}
+
+static int flags;
+
+static void *map_once(void *unused)
+{
+	mmap(NULL, PAGE, PROT_READ, MAP_PRIVATE | flags, file, 0);
+	return unused;
+}
+
+/* Many threads do, and the first one stays. */
+static void __attribute__((noreturn)) map_by_threads(const char *path, int n, int how)
+{
+	pthread_t t;
+
+	file = open(path, O_RDONLY);
+	flags = how;
+	while (n-- > 0)
+		if (pthread_create(&t, NULL, map_once, NULL))
+			exit(1);
+	for (;;)
+		pause();
 }
 
 /* A worker reads the name. */
@@ -130,6 +152,10 @@ int main(int argc, char **argv)
 		return map_file(argv[2], MAP_LOCKED);
 	if (!strcmp(what, "map"))
 		return map_file(argv[2], 0);
+	if (!strcmp(what, "map-threads"))
+		map_by_threads(argv[2], n, 0);
+	if (!strcmp(what, "populate-threads"))
+		map_by_threads(argv[2], n, MAP_POPULATE);
 	if (!strcmp(what, "remap"))
 		return map_beside(argv[2], remap);
 	if (!strcmp(what, "beside-locked"))

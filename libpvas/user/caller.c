@@ -22,8 +22,6 @@
 #include "rawsys.h"
 #include "worker.h"
 
-#define QUEUE_MAGIC	0x19800202	/* MQUEUE_MAGIC, FILENT_SIZE of ipc/mqueue.c */
-#define QUEUE_SIZE	80
 #define THREAD_PIDFD	O_EXCL	/* PIDFD_THREAD, 6.9 */
 
 /* ---- memory ---- */
@@ -348,28 +346,65 @@ int user_caller_descriptor(pid_t tid, int fd)
 	return (int)ret;
 }
 
+int user_caller_look(struct user_space *u, pid_t tid, int fd, struct user_look *look)
+{
+	char name[32];
+	int err;
+
+	if (fd < 0)
+		return -EBADF;
+	snprintf(name, sizeof(name), "fd/%d", fd);
+	err = user_proc_statx(tid ? tid : user_caller_self(), name, &look->st);
+	if (err == -ENOENT)
+		return -EBADF;
+	if (err)
+		memset(look, 0, sizeof(*look));
+	look->kind = user_mounts_kind(u, &look->st);
+	return 0;
+}
+
 /*
- * A message queue? It can't be mapped, and to close a copy of it would end the launcher's request
- * to be notified (mq_notify). Only those that look like one are asked for their file system.
+ * Of the others a driver or the kernel itself has the calls. A message queue is a regular file of
+ * an unknown mount: to close a copy here would end the launcher's request to be notified.
  */
-static int is_queue(pid_t tid, int fd)
+int user_caller_can_hang(const struct user_look *look)
+{
+	return (S_ISREG(look->st.stx_mode) || !look->st.stx_mask) &&
+	       look->kind != USER_MOUNT_LOCAL && look->kind != USER_MOUNT_SPECIAL;
+}
+
+/* Of another mount, or can't that be told? */
+static int differs(int fd, const struct user_look *look, struct statx *st)
+{
+	st->stx_mask = 0;
+	return statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_TYPE | STATX_MNT_ID, st) ||
+	       !(st->stx_mask & STATX_MNT_ID) || st->stx_mnt_id != look->st.stx_mnt_id;
+}
+
+int user_caller_differs(int fd, const struct user_look *look)
 {
 	struct statx st;
-	char name[32];
 
-	snprintf(name, sizeof(name), "fd/%d", fd);
-	return !user_proc_statx(tid, name, &st) && S_ISREG(st.stx_mode) && !st.stx_blocks &&
-	       st.stx_size == QUEUE_SIZE && user_reader_type(tid, name, NULL) == QUEUE_MAGIC;
+	return differs(fd, look, &st);
+}
+
+int user_caller_close(struct user_space *u, int fd, const struct user_look *look)
+{
+	struct user_look copy;
+
+	if (differs(fd, look, &copy.st)) {
+		copy.kind = user_mounts_kind(u, &copy.st);
+		if (user_caller_can_hang(&copy))
+			return -EBUSY;
+	}
+	close(fd);
+	return 0;
 }
 
 int user_caller_file(pid_t tid, int fd, int prot, int flags)
 {
 	long ret;
 
-	if (fd < 0)
-		return -EBADF;
-	if (is_queue(tid, fd))
-		return -ENODEV;
 	ret = user_caller_descriptor(tid, fd);
 	if (ret == -EPERM || ret == -ENOSYS || ret == -EINVAL)
 		ret = reopen(tid, fd, prot, flags);

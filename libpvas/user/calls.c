@@ -24,63 +24,10 @@
 #include "stay.h"
 #include "worker.h"
 
-static int64_t continue_call(struct user_request *r)
-{
-	r->continued = 1;
-	return 0;
-}
-
 /* A process or thread with the caller's memory: for a task this one, whose id can't be reused. */
 static pid_t memory_pid(const struct user_request *r)
 {
 	return r->inside ? user_caller_self() : r->tid;
-}
-
-/* Has it a task, or one that is just starting? */
-static int is_live(const struct user_part *p)
-{
-	uint32_t state = __atomic_load_n(&p->state, __ATOMIC_ACQUIRE);
-
-	return state == PVAS_PART_RUNNING || state == PVAS_PART_ARMED;
-}
-
-/*
- * The caller may be gone, and the partition be the next task's; but not if no task
- * has ended since the request was made.
- */
-int user_call_lock(struct user_request *r)
-{
-	struct user_part *p = r->part;
-
-	pthread_mutex_lock(&p->lock);
-	if (is_live(p) && user_request_current(r))
-		return 0;
-	pthread_mutex_unlock(&p->lock);
-	return -ESRCH;
-}
-
-void user_call_unlock(struct user_request *r)
-{
-	pthread_mutex_unlock(&r->part->lock);
-}
-
-/* The same, to map memory: not in the middle of a peer's fork. */
-static int lock_to_map(struct user_request *r)
-{
-	int err = user_map_begin(r->u, r->part, r);
-
-	if (err)
-		return err;
-	err = user_call_lock(r);
-	if (err)
-		user_map_end(r->u);
-	return err;
-}
-
-static void unlock_mapped(struct user_request *r)
-{
-	user_call_unlock(r);
-	user_map_end(r->u);
 }
 
 /* A seccomp filter, also in a call that is not of x86-64's table */
@@ -88,7 +35,7 @@ static int64_t on_sandbox(struct user_request *r)
 {
 	int64_t err = user_sandbox_check(r, memory_pid(r));
 
-	return err ? err : continue_call(r);
+	return err ? err : user_call_continue(r);
 }
 
 /* ---- tasks ---- */
@@ -104,7 +51,7 @@ static int64_t on_range(struct user_request *r, uint64_t addr, uint64_t len)
 
 	if (from + pages >= from && (pages || !len) && user_foreign(r->part, from, pages))
 		return -EPERM;
-	return continue_call(r);
+	return user_call_continue(r);
 }
 
 /* It takes marks of fork.c away. */
@@ -114,11 +61,11 @@ static int64_t unmark_for(struct user_request *r)
 
 	r->continued = 0;
 	if (!ret)
-		ret = lock_to_map(r);
+		ret = user_call_lock_to_map(r);
 	if (ret)
 		return ret;
 	ret = pvas_raw6(r->nr, r->args[0], r->args[1], r->args[2], r->args[3], r->args[4], 0);
-	unlock_mapped(r);
+	user_call_unlock_mapped(r);
 	return ret;
 }
 
@@ -131,7 +78,7 @@ static int64_t on_remap_file_pages(struct user_request *r)
 	r->args[4] |= MAP_NONBLOCK;
 	ret = unmark_for(r);
 	if (wait && !ret)
-		user_fill(r, PAGE_DOWN(r->args[0]), PAGE_DOWN(r->args[1]), MADV_POPULATE_READ);
+		user_fill(r, PAGE_DOWN(r->args[0]), PAGE_DOWN(r->args[1]), MADV_POPULATE_READ, 1);
 	return ret;
 }
 
@@ -144,60 +91,6 @@ static int64_t on_madvise(struct user_request *r)
 	return on_range(r, r->args[0], r->args[1]);
 }
 
-/* The file may be slow: it is not filled under the partition's lock. */
-static int64_t map_for(struct user_request *r, struct user_mmap *m)
-{
-	const int how = user_fill_how(m);
-	int64_t ret = -ESRCH;
-
-	if (!lock_to_map(r)) {
-		if (m->flags & (MAP_FIXED | MAP_FIXED_NOREPLACE))
-			ret = user_mmap_fixed(r->part, m);
-		else
-			ret = user_mmap(r->part, m);
-		if (how == USER_FILL_LOCKED && ret > 0)
-			ret = user_fill_reserve(m, ret);
-		unlock_mapped(r);
-	}
-	if (how != USER_FILL_NOT && ret > 0)
-		user_fill(r, (uint64_t)ret, m->len, how);
-	return ret;
-}
-
-/* Where the heap doesn't come, if there are no forks. Then perf sees that the task maps. */
-static int kernel_may_map(const struct user_request *r)
-{
-	uint64_t addr = r->args[0], len = r->args[1];
-
-	return !__atomic_load_n(&r->u->turns.ever, __ATOMIC_RELAXED) &&
-	       (r->args[3] & (MAP_FIXED | MAP_FIXED_NOREPLACE)) && addr + len >= addr &&
-	       !user_foreign(r->part, addr, len) && addr + len <= r->part->layout.heap;
-}
-
-static int64_t on_mmap(struct user_request *r)
-{
-	struct user_mmap m = {
-		.addr = r->args[0], .len = r->args[1], .prot = (int)r->args[2],
-		.flags = (int)r->args[3], .fd = -1, .off = r->args[5],
-	};
-	int64_t ret;
-
-	if (m.flags & MAP_GROWSDOWN)
-		return -ENOMEM;
-	if (m.flags & MAP_HUGETLB)
-		user_fork_exempt(r->u, r->part);
-	if (m.flags & MAP_ANONYMOUS)
-		return kernel_may_map(r) ? continue_call(r) : map_for(r, &m);
-	m.fd = user_caller_file(r->tid, (int)r->args[4], m.prot, m.flags);
-	/* It is the workers' table that is full, not the task's: mmap(2) has no EMFILE. */
-	if (m.fd < 0)
-		return m.fd == -EMFILE ? -ENFILE : m.fd;
-	user_fork_check_file(r->u, r->part, m.fd);
-	ret = kernel_may_map(r) ? continue_call(r) : map_for(r, &m);
-	close(m.fd);
-	return ret;
-}
-
 static int64_t on_mremap_fixed(struct user_request *r)
 {
 	uint64_t to = r->args[4], len = r->args[2];
@@ -207,10 +100,10 @@ static int64_t on_mremap_fixed(struct user_request *r)
 		return -EINVAL;
 	if (user_foreign(r->part, to, len))
 		return -EPERM;
-	if (lock_to_map(r))
+	if (user_call_lock_to_map(r))
 		return -ESRCH;
 	ret = user_mremap_fixed(r->part, r->args);
-	unlock_mapped(r);
+	user_call_unlock_mapped(r);
 	return ret;
 }
 
@@ -226,10 +119,10 @@ static int64_t on_mremap(struct user_request *r)
 		return on_mremap_fixed(r);
 	if (a[3] & ~(uint64_t)(MREMAP_MAYMOVE | MREMAP_DONTUNMAP))
 		return -EINVAL;
-	if (lock_to_map(r))
+	if (user_call_lock_to_map(r))
 		return -ESRCH;
 	ret = user_mremap(r->part, a[0], a[1], a[2], (int)a[3]);
-	unlock_mapped(r);
+	user_call_unlock_mapped(r);
 	return ret;
 }
 
@@ -237,10 +130,10 @@ static int64_t on_brk(struct user_request *r)
 {
 	int64_t ret;
 
-	if (lock_to_map(r))
+	if (user_call_lock_to_map(r))
 		return -ESRCH;
 	ret = user_brk(r->part, r->args[0]);
-	unlock_mapped(r);
+	user_call_unlock_mapped(r);
 	return ret;
 }
 
@@ -248,10 +141,10 @@ static int64_t attach(struct user_request *r, uint64_t align)
 {
 	int64_t ret;
 
-	if (lock_to_map(r))
+	if (user_call_lock_to_map(r))
 		return -ESRCH;
 	ret = user_shmat(r->part, (int)r->args[0], r->args[1], (int)r->args[2], align);
-	unlock_mapped(r);
+	user_call_unlock_mapped(r);
 	return ret;
 }
 
@@ -306,7 +199,7 @@ static int64_t on_execve(struct user_request *r)
 		user_call_unlock(r);
 	if (stays < 0)
 		return stays;
-	return stays ? STAY_RESTART : continue_call(r);
+	return stays ? STAY_RESTART : user_call_continue(r);
 }
 
 static int64_t on_prctl(struct user_request *r)
@@ -318,13 +211,13 @@ static int64_t on_prctl(struct user_request *r)
 	/* The handler of stay_signal.c would not get through. */
 	if ((uint32_t)a[0] == PR_SET_SYSCALL_USER_DISPATCH) {
 		user_unfit(r);
-		return continue_call(r);
+		return user_call_continue(r);
 	}
 	if (user_rights_invalid((int)a[0], a[1]))
-		return continue_call(r);
+		return user_call_continue(r);
 	/* Only the first thread's setting ends the task with the launcher. */
 	if ((uint32_t)a[0] == PR_SET_PDEATHSIG && r->tid != r->part->pid)
-		return continue_call(r);
+		return user_call_continue(r);
 	return -EPERM;
 }
 
@@ -380,7 +273,7 @@ struct call {
 };
 
 static const struct call calls[] = {
-	{ __NR_mmap, on_mmap },
+	{ __NR_mmap, user_on_mmap },
 	PVAS_OLD_CALL({ __NR_readlink, user_on_readlink, user_on_readlink },)
 	{ __NR_readlinkat, user_on_readlinkat, user_on_readlinkat },
 	{ __NR_brk, on_brk, on_brk_of_child },
@@ -484,7 +377,9 @@ int64_t user_call_of_child(struct user_request *r)
 		return on_sandbox(r);
 	c = r->part ? find_call(r->nr) : NULL;
 	if (!c || !c->of_child)
-		return continue_call(r);
+		return user_call_continue(r);
 	known = has_page(r);
-	return known > 0 || (known < 0 && r->nr == __NR_brk) ? c->of_child(r) : continue_call(r);
+	if (known > 0 || (known < 0 && r->nr == __NR_brk))
+		return c->of_child(r);
+	return user_call_continue(r);
 }

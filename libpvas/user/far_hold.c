@@ -187,7 +187,7 @@ static int64_t hold_all(const struct user_request *r, struct user_far_piece *pie
 /* Does it transfer to or from something else than a file, which can let it wait for ever? */
 static int can_wait(const struct user_request *r)
 {
-	int fd, waits;
+	struct user_look look;
 
 	switch (r->nr) {
 	case __NR_recvfrom:
@@ -206,11 +206,8 @@ static int can_wait(const struct user_request *r)
 	default:
 		return 0;
 	}
-	fd = user_caller_descriptor(r->tid, (int)r->args[0]);
-	waits = fd >= 0 && !user_file_is_regular(fd);
-	if (fd >= 0)
-		close(fd);
-	return waits;
+	return !user_caller_look(r->u, r->tid, (int)r->args[0], &look) && look.st.stx_mask &&
+	       !S_ISREG(look.st.stx_mode);
 }
 
 /* Then a part is enough: programs expect short transfers there. */

@@ -8,7 +8,8 @@
  * interrupts a file's.
  *
  * Others must not get between the pieces: where the file's offset counts, it is moved behind
- * all of them first. An append can't be made in pieces; the task may find that it was short.
+ * all of them first. An append can't be made in pieces; the task may find that it was short. Nor
+ * is a transfer made here that a server in user space can hold up, past the end of this process.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -119,22 +120,38 @@ static int64_t move_at_offset(const struct user_request *r, int fd)
 	return n;
 }
 
+/* A copy of the task's descriptor, or -1 */
+static int open_file(const struct user_request *r, struct user_look *look)
+{
+	const int there = (int)r->args[0];
+	int fd;
+
+	if (user_caller_look(r->u, r->tid, there, look) || look->kind == USER_MOUNT_UNKNOWN ||
+	    look->kind == USER_MOUNT_FUSE)
+		return -1;
+	fd = user_caller_descriptor(r->tid, there);
+	if (fd >= 0 && user_caller_differs(fd, look)) {
+		user_caller_close(r->u, fd, look);
+		return -1;
+	}
+	return fd;
+}
+
 int user_far_transfer(const struct user_request *r, int64_t *value)
 {
-	int fd;
+	struct user_look look;
+	int fd, suitable;
 
 	if ((!is_read(r) && r->nr != __NR_write && r->nr != __NR_pwrite64) ||
 	    !user_far_has(r->u, r->args[1]) || r->args[2] <= r->u->far->ops->room() ||
 	    is_limited(r))
 		return 0;
-	fd = user_caller_descriptor(r->tid, (int)r->args[0]);
+	fd = open_file(r, &look);
 	if (fd < 0)
 		return 0;
-	if (!is_suitable(r, fd)) {
-		close(fd);
-		return 0;
-	}
-	*value = is_at(r) ? move_pieces(r, fd, r->args[3]) : move_at_offset(r, fd);
+	suitable = is_suitable(r, fd);
+	if (suitable)
+		*value = is_at(r) ? move_pieces(r, fd, r->args[3]) : move_at_offset(r, fd);
 	close(fd);
-	return 1;
+	return suitable;
 }

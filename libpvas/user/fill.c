@@ -13,9 +13,10 @@
 #include "worker.h"
 
 #define SLICE	(16UL << 20)	/* a multiple of the usual huge page: some milliseconds */
+#define SLOW_MAX	(WORKERS_MAX / 4)	/* the others are left for other tasks */
 
 /* As mmap() does, ignore errors. */
-void user_fill(const struct user_request *r, uint64_t at, uint64_t len, int how)
+static void fill(const struct user_request *r, uint64_t at, uint64_t len, int how)
 {
 	const uint64_t end = at + PAGE_UP(len);
 	uint64_t next;
@@ -32,6 +33,19 @@ void user_fill(const struct user_request *r, uint64_t at, uint64_t len, int how)
 		if (next < end && user_request_given_up(r))
 			break;
 	}
+}
+
+void user_fill(const struct user_request *r, uint64_t at, uint64_t len, int how, int slow)
+{
+	int *const n = &r->u->slow_fills;
+
+	if (!slow) {
+		fill(r, at, len, how);
+		return;
+	}
+	if (__atomic_add_fetch(n, 1, __ATOMIC_RELAXED) <= SLOW_MAX)
+		fill(r, at, len, how);
+	__atomic_sub_fetch(n, 1, __ATOMIC_RELAXED);
 }
 
 int user_fill_how(struct user_mmap *m)

@@ -18,7 +18,6 @@
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/magic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,10 +29,6 @@
 #include "clock.h"
 #include "rawsys.h"
 #include "worker.h"
-
-#ifndef HUGETLBFS_MAGIC
-#define HUGETLBFS_MAGIC 0x958458f6
-#endif
 
 #define FORK_NS		10000000000LL	/* longer than any fork takes, of those not of a task */
 /* Of processor time: then the kernel most likely has mmap_lock; and then it surely has had it. */
@@ -349,29 +344,20 @@ void user_fork_exempt(struct user_space *u, struct user_part *p)
 	pthread_mutex_unlock(&u->fork_lock);
 }
 
-/* Of huge pages, or of a driver: as the memory of PCI devices, in regular files of sysfs */
-static int is_special(const char *name)
+/*
+ * The kernel marks mappings of devices and of huge pages, but refuses to unmark them. Those files
+ * have no blocks.
+ */
+void user_fork_check_file(struct user_space *u, struct user_part *p, const struct user_look *look)
 {
-	int64_t type = user_reader_type(user_caller_self(), name, NULL);
+	const struct statx *st = &look->st;
 
-	return type < 0 || type == HUGETLBFS_MAGIC || type == SYSFS_MAGIC ||
-	       type == PROC_SUPER_MAGIC || type == DEBUGFS_MAGIC;
-}
-
-/* The kernel marks mappings of devices and of huge pages, but refuses to unmark them. */
-void user_fork_check_file(struct user_space *u, struct user_part *p, int fd)
-{
-	struct statx st;
-	char name[32];
-
-	if (p->exempt ||
-	    statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_BASIC_STATS, &st))
+	if (p->exempt)
 		return;
-	/* Those files have no blocks. A server of others need not be asked. */
-	if (S_ISREG(st.stx_mode) && st.stx_blksize < (2 << 20) && st.stx_blocks)
+	if (S_ISREG(st->stx_mode) && st->stx_blksize < (2 << 20) && st->stx_blocks)
 		return;
-	snprintf(name, sizeof(name), "fd/%d", fd);
-	if (!S_ISREG(st.stx_mode) || is_special(name))
+	if (!S_ISREG(st->stx_mode) || look->kind == USER_MOUNT_UNKNOWN ||
+	    look->kind == USER_MOUNT_SPECIAL)
 		user_fork_exempt(u, p);
 }
 
@@ -393,5 +379,6 @@ void user_fork_begin(struct user_space *u, struct user_part *p)
 	pthread_mutex_lock(&u->fork_lock);
 	p->marked = 1;
 	p->exempt = 0;
+	p->apart = 0;
 	pthread_mutex_unlock(&u->fork_lock);
 }

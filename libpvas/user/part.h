@@ -107,6 +107,8 @@ struct user_stay;
  * @far_end:	and its end
  * @reclaim:	after the task's end: everything below is unmapped
  * @slice:	bytes to unmap next
+ * @apart:	its files are mapped by processes apart: see map_copy(). Never cleared
+ *		while the task lives
  * @handled:	requests of its task, and of others in the mm that run its code, handled now
  * @stuck:	how often a worker prevented its reclaim
  * @next:	next in the queue of partitions to be reclaimed
@@ -145,6 +147,7 @@ struct user_part {
 	uint64_t far_end;
 	uint64_t reclaim;
 	uint64_t slice;
+	int apart;
 	int handled;
 	unsigned int stuck;
 	struct user_part *next;

@@ -25,6 +25,8 @@
 
 static int64_t raw_mmap(uint64_t at, const struct user_mmap *m, int flags)
 {
+	if (m->tid)
+		return user_apart_mmap(at, m, flags);
 	return pvas_raw6(__NR_mmap, at, m->len, m->prot, flags, m->fd, m->off);
 }
 

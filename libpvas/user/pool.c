@@ -232,8 +232,12 @@ static void *pool_main(void *arg)
 	u->pool_err = err ? err : add_first(u);
 	u->pool_ready = 1;
 	pthread_cond_broadcast(&u->pool_changed);
-	if (!u->pool_err)
+	if (!u->pool_err) {
+		pthread_mutex_unlock(&u->pool_lock);
+		user_mounts_begin(u);
+		pthread_mutex_lock(&u->pool_lock);
 		add_others(u);
+	}
 	while (!u->pool_stop) {
 		wake_if_asked(u);
 		if (!u->pool_err && (all_busy(u) || helpers_stuck(u)))
@@ -243,6 +247,8 @@ static void *pool_main(void *arg)
 	}
 	drop_listener(u);
 	user_reader_stop(u);
+	user_mounts_end(u);
+	user_apart_reap(u);
 	u->pool_live = 0;
 	pthread_cond_broadcast(&u->pool_changed);
 	pthread_mutex_unlock(&u->pool_lock);
@@ -416,6 +422,7 @@ int user_workers_join(struct user_space *u)
 	u->nr_workers = u->nr_helpers = 0;
 	if (!missing) {
 		user_queue_free(u);
+		user_apart_free(u);
 		user_files_free(&u->files);
 	}
 	return missing;

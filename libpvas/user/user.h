@@ -17,6 +17,7 @@
  *	thread.c	launcher threads with descriptors or directories of their own
  *	request.c	a request of the filter: receive, validate, answer
  *	reader.c	processes that read the memory of callers outside
+ *	mounts.c	whether a server answers for a file
  *	caller.c	a caller's memory and files
  *	inside.c	whether a caller shares our mm
  *	exec.c		a task that leaves the space by execve()
@@ -30,9 +31,11 @@
  *	sandbox.c	seccomp filters that tasks install
  *	fork.c		fork() in a task leaves its peers alone
  *	turns.c		forks and calls that map memory take turns
+ *	apart.c		files of servers are mapped by processes of their own
  *	heap.c		the heap of a partition: brk
  *	place.c		the memory of a partition: placement
  *	fill.c		MAP_POPULATE, MAP_LOCKED: memory is filled with pages
+ *	mmap.c		mmap() of a task
  *	calls.c		system calls of tasks and of their fork children
  *	files.c		workers have a descriptor table of their own
  *	queue.c		requests of callers other than tasks' threads
@@ -72,6 +75,7 @@
 #include "../backend.h"
 #include "../loader/blob.h"
 #include "clone.h"
+#include "mounts.h"
 #include "part.h"
 #include "proc.h"
 #include "turns.h"
@@ -113,6 +117,14 @@ struct user_left {
 	unsigned int room;
 };
 
+/* Processes of apart.c that have not been waited for */
+struct user_aparts {
+	pthread_mutex_t lock;
+	pid_t *pids;
+	unsigned int count;
+	unsigned int room;
+};
+
 struct user_far;
 struct user_request;
 struct user_rights;
@@ -145,6 +157,9 @@ struct user_rights;
  * @nr_helpers_idle: of these, wait for a request
  * @queue:	requests for the helpers
  * @readers:	of the helpers
+ * @mounts:	of the launcher's namespace
+ * @aparts:	see apart.c
+ * @slow_fills:	workers that fill memory from a file that a server answers for
  * @abandoned:	no further request is handled; a busy worker ends when it becomes idle
  * @files:	the copies of descriptors that workers don't need
  * @files_closed: the first helper has closed them
@@ -225,6 +240,9 @@ struct user_space {
 	unsigned int nr_helpers_idle;
 	struct user_queue queue;
 	struct user_readers readers;
+	struct user_mounts mounts;
+	struct user_aparts aparts;
+	int slow_fills;
 	int abandoned;
 	struct user_files files;
 	int files_closed;

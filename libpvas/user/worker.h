@@ -3,6 +3,8 @@
 #ifndef PVAS_USER_WORKER_H
 #define PVAS_USER_WORKER_H
 
+#include <sys/stat.h>
+
 #include "user.h"
 
 /* ---- filter.c ---- */
@@ -123,7 +125,32 @@ uint64_t user_caller_data_limit(pid_t pid);
 /* The process of a thread. 0: gone. */
 pid_t user_caller_process(pid_t tid);
 
-/* In a worker: open the thread's @fd in the workers' descriptor table. Returns it, or -errno. */
+/**
+ * struct user_look - a file of a caller's, as far as it shows without asking a server
+ * @st:		all 0 if not permitted
+ * @kind:	of its mount
+ */
+struct user_look {
+	struct statx st;
+	enum user_mount_kind kind;
+};
+
+/* Look at the thread's @fd; or, with @tid 0, at a descriptor of this thread's. 0 or -EBADF */
+int user_caller_look(struct user_space *u, pid_t tid, int fd, struct user_look *look);
+
+/* Can a server hold up who closes it? */
+int user_caller_can_hang(const struct user_look *look);
+
+/* Is a copy of another mount's file than what was looked at, or can't that be told? */
+int user_caller_differs(int fd, const struct user_look *look);
+
+/*
+ * Close a copy of what was looked at; but not, and then -EBUSY, if it is another file by now which
+ * can hang.
+ */
+int user_caller_close(struct user_space *u, int fd, const struct user_look *look);
+
+/* Open the thread's @fd in the caller's descriptor table. Returns it, or -errno. */
 int user_caller_file(pid_t tid, int fd, int prot, int flags);
 
 /* The same open file, or -errno: -EPERM, -ENOSYS or -EINVAL where that is not possible. */
@@ -253,7 +280,7 @@ void user_fork_returned(struct user_space *u, struct user_part *p, pid_t tid);
 void user_fork_exempt(struct user_space *u, struct user_part *p);
 
 /* The task is going to map this file or segment: exempt it if that can't be unmarked. */
-void user_fork_check_file(struct user_space *u, struct user_part *p, int fd);
+void user_fork_check_file(struct user_space *u, struct user_part *p, const struct user_look *look);
 int user_fork_check_segment(struct user_space *u, struct user_part *p, int id, uint64_t at);
 
 /* For a partition that has just been reserved, without user_space.lock: this can take long. */
@@ -261,6 +288,17 @@ void user_fork_begin(struct user_space *u, struct user_part *p);
 
 /* The task has ended. */
 void user_fork_forget(struct user_space *u, struct user_part *p);
+
+/* ---- apart.c ---- */
+
+struct user_mmap;
+
+/* As mmap(2), for @m with a @tid */
+int64_t user_apart_mmap(uint64_t at, const struct user_mmap *m, int flags);
+
+/* Those that have ended since */
+void user_apart_reap(struct user_space *u);
+void user_apart_free(struct user_space *u);
 
 /* ---- heap.c: under user_part.lock, and for tasks only, but for the last ---- */
 
@@ -277,10 +315,13 @@ int64_t user_child_brk(struct user_part *p, pid_t child, uint64_t brk);
 
 /* ---- place.c: all under user_part.lock, and for tasks only ---- */
 
+/* @tid: 0, or @fd is of this thread's, and a process apart maps it for @u */
 struct user_mmap {
 	uint64_t addr, len;
 	int prot, flags, fd;
 	uint64_t off;
+	pid_t tid;
+	struct user_space *u;
 };
 
 /* They return an address or value, or -errno, as the system calls do. */
@@ -310,18 +351,32 @@ int user_fill_how(struct user_mmap *m);
 /* Under user_part.lock: lock it, without pages. @at; or -errno, and it is unmapped. */
 int64_t user_fill_reserve(const struct user_mmap *m, int64_t at);
 
-/* Until the caller is dead. Can wait for a file server: without a lock. */
-void user_fill(const struct user_request *r, uint64_t at, uint64_t len, int how);
+/*
+ * Until the caller is dead. Can wait for a file server: without a lock. @slow: of a file that has
+ * one; not if many workers are at such already.
+ */
+void user_fill(const struct user_request *r, uint64_t at, uint64_t len, int how, int slow);
+
+/* ---- mmap.c ---- */
+
+/* The answer: the kernel shall perform the call. Returns 0. */
+int64_t user_call_continue(struct user_request *r);
+
+/* The lock of the caller's partition. -ESRCH: the task is gone, and it is not taken. */
+int user_call_lock(struct user_request *r);
+void user_call_unlock(struct user_request *r);
+
+/* The same, to map memory: not in the middle of a peer's fork */
+int user_call_lock_to_map(struct user_request *r);
+void user_call_unlock_mapped(struct user_request *r);
+
+int64_t user_on_mmap(struct user_request *r);
 
 /* ---- calls.c ---- */
 
 /* Handle a call of a task, or of a fork child of one. Returns the call's result. */
 int64_t user_call_of_task(struct user_request *r);
 int64_t user_call_of_child(struct user_request *r);
-
-/* The lock of the caller's partition. -ESRCH: the task is gone, and it is not taken. */
-int user_call_lock(struct user_request *r);
-void user_call_unlock(struct user_request *r);
 
 /* Is it a call that user_call_of_task() does more with than to let the kernel perform it? */
 int user_call_known(int nr);

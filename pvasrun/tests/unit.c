@@ -70,6 +70,7 @@ int main(void)
 	test_job();
 	test_writer();
 	test_reader();
+	test_relay();
 	printf("%u passed, %u failed\n", passed, failed);
 	return failed ? 1 : 0;
 }

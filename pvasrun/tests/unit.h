@@ -46,5 +46,6 @@ void test_ask(void);
 void test_job(void);
 void test_writer(void);
 void test_reader(void);
+void test_relay(void);
 
 #endif

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * User backend: map a task's file that a server answers for, in a process with descriptors of its
+ * own.
+ *
+ * To close a file can take as long as its server likes (FUSE), in a state that not even SIGKILL
+ * ends, and so can the end of whoever has it open. A copy of a task's descriptor would keep
+ * a launcher that has been killed. So a child that shares the launcher's memory takes the copy,
+ * maps the file and ends. The kernel takes the memory from a process that ends before it closes its
+ * files: then the launcher goes on, and the child waits for the server, with nothing but the file.
+ */
+#include <errno.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "rawsys.h"
+#include "worker.h"
+
+#define STACK_SIZE	(16 << 10)
+#define STEP		16
+
+struct apart {
+	const struct user_mmap *m;
+	uint64_t at;
+	int flags;
+	int64_t result;
+};
+
+/*
+ * Others would wait for answers of the listener, or for the end of pipes. Of an application whose
+ * descriptors the workers share, its files are left: to close them could take as long.
+ */
+static void close_others(const struct user_space *u)
+{
+	const int proc = user_proc_fd();
+
+	if (u->files.are_copies && __atomic_load_n(&u->files_closed, __ATOMIC_ACQUIRE) &&
+	    proc >= 0 && !pvas_raw3(__NR_close_range, proc + 1, ~0U, 0)) {
+		if (proc)
+			pvas_raw3(__NR_close_range, 0, proc - 1, 0);
+		return;
+	}
+	pvas_raw1(__NR_close, u->listener);
+	user_files_close_others(u->descriptors, -1);
+}
+
+/* Its errno is the sleeping worker's. */
+static int map_and_end(void *arg)
+{
+	struct apart *a = arg;
+	const struct user_mmap *m = a->m;
+	int fd;
+
+	pvas_raw2(__NR_prctl, PR_SET_PDEATHSIG, SIGKILL);
+	if ((pid_t)pvas_raw0(__NR_getppid) != m->u->owner)
+		pvas_raw1(__NR_exit_group, 1);
+	close_others(m->u);
+	fd = user_caller_file(m->tid, m->fd, m->prot, m->flags);
+	a->result = fd;
+	if (fd >= 0)
+		a->result = pvas_raw6(__NR_mmap, a->at, m->len, m->prot, a->flags, fd, m->off);
+	pvas_raw1(__NR_exit_group, 0);
+	return 0;
+}
+
+/* ---- those that have not been waited for: they send no signal ---- */
+
+static void reap(struct user_aparts *list)
+{
+	unsigned int i, n = 0;
+
+	for (i = 0; i < list->count; i++)
+		if (!pvas_raw4(__NR_wait4, list->pids[i], NULL, __WCLONE | WNOHANG, NULL))
+			list->pids[n++] = list->pids[i];
+	__atomic_store_n(&list->count, n, __ATOMIC_RELAXED);
+}
+
+static void note(struct user_aparts *list, pid_t pid)
+{
+	pid_t *more;
+
+	pthread_mutex_lock(&list->lock);
+	reap(list);
+	if (list->count == list->room) {
+		more = realloc(list->pids, (list->room + STEP) * sizeof(*more));
+		if (more) {
+			list->pids = more;
+			list->room += STEP;
+		}
+	}
+	if (list->count < list->room)
+		list->pids[list->count++] = pid;
+	pthread_mutex_unlock(&list->lock);
+}
+
+void user_apart_reap(struct user_space *u)
+{
+	if (!__atomic_load_n(&u->aparts.count, __ATOMIC_RELAXED))
+		return;
+	pthread_mutex_lock(&u->aparts.lock);
+	reap(&u->aparts);
+	pthread_mutex_unlock(&u->aparts.lock);
+}
+
+void user_apart_free(struct user_space *u)
+{
+	free(u->aparts.pids);
+	u->aparts.pids = NULL;
+	u->aparts.count = u->aparts.room = 0;
+}
+
+/* Signals are blocked, as in all workers. */
+int64_t user_apart_mmap(uint64_t at, const struct user_mmap *m, int flags)
+{
+	char stack[STACK_SIZE] __attribute__((aligned(16)));
+	struct apart a = { .m = m, .at = at, .flags = flags, .result = -EINTR };
+	const pid_t pid = clone(map_and_end, stack + sizeof(stack), CLONE_VM | CLONE_VFORK, &a);
+
+	if (pid < 0)
+		return -errno;
+	note(&m->u->aparts, pid);
+	return a.result == -EMFILE ? -ENFILE : a.result;
+}
