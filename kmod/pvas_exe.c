@@ -74,7 +74,7 @@ struct file *pvas_exe_take_last(struct pvas_space *space)
 	rcu_assign_pointer(space->mm->exe_file, NULL);
 	mmap_write_unlock(space->mm);
 	if (exe)
-		pvas_allow_write(exe);
+		pvas_allow_exe(exe);
 	return exe;
 }
 

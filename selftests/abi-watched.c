@@ -129,9 +129,15 @@ static void *register_there(void *arg)
 {
 	struct call *call = arg;
 
-	watch->registered = !ioctl(call->fd, UFFDIO_REGISTER, call->page);
+	watch->registered = ioctl(call->fd, UFFDIO_REGISTER, call->page) ? -errno : 1;
 	watch->done = 1;
 	return NULL;
+}
+
+/* It has no effect, or, in 5.10, finds nothing mapped. */
+static int registered(void)
+{
+	return pt_kernel_before(5, 11) ? -ENOMEM : 1;
 }
 
 static int open_uffd(uint64_t features)
@@ -255,7 +261,7 @@ PVAS_TEST(userfaultfd_on_its_way)
 	watch->go = 1;
 	while (!watch->done)
 		usleep(1000);
-	EXPECT_EQ(1, watch->registered);
+	EXPECT_EQ(registered(), watch->registered);
 	pid = pt_raw_spawn(&raw, 1);
 	EXPECT_LT(0, pid);
 	pt_kill(pid);
@@ -306,7 +312,7 @@ PVAS_TEST(userfaultfd_without_effect)
 	watch->go = 1;
 	while (!watch->done)
 		usleep(1000);
-	EXPECT_EQ(1, watch->registered);
+	EXPECT_EQ(registered(), watch->registered);
 	/* Three areas: that of the slots, of the calls' data, and the page. */
 	pid = spawn_first(&raw, 1);
 	EXPECT_LT(0, pid);
@@ -338,7 +344,7 @@ PVAS_TEST(userfaultfd_of_a_task)
 	watch->go = 1;
 	while (!watch->done)
 		usleep(1000);
-	EXPECT_EQ(1, watch->registered);
+	EXPECT_EQ(registered(), watch->registered);
 	pt_kill(pid);
 	EXPECT_EQ(0, pt_raw_count(raw.fd));
 	EXPECT_EQ(0, kill(watch->waits, 0));
@@ -385,7 +391,7 @@ PVAS_TEST(userfaultfd_of_a_vacant_space)
 	watch->go = 1;
 	while (!watch->done)
 		usleep(1000);
-	EXPECT_EQ(1, watch->registered);
+	EXPECT_EQ(registered(), watch->registered);
 	pid = pt_raw_spawn(&raw, 1);
 	ASSERT_LT(0, pid);
 	before = anon_kib();
@@ -441,7 +447,7 @@ PVAS_TEST(userfaultfd_at_the_border)
 	watch->go = 1;
 	while (!watch->done)
 		usleep(1000);
-	EXPECT_EQ(1, watch->registered);
+	EXPECT_EQ(registered(), watch->registered);
 	pt_raw_ask(&raw, 1, SYS_getrandom, look);
 	for (i = 0; i < 200 && !pt_raw_answer(&raw, 1, &ret); i++)
 		usleep(10000);

@@ -10,7 +10,6 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
-#include <sys/utsname.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -95,16 +94,6 @@ TEST_F(silent, ended_by_signal)
 	EXPECT_EQ(256 + SIGTERM, ends_soon(pid));
 }
 
-/* Since 6.8, an execve takes its mutex after it has opened the file. */
-static bool opens_without_mutex(void)
-{
-	struct utsname name;
-	int major, minor;
-
-	return !uname(&name) && sscanf(name.release, "%d.%d", &major, &minor) == 2 &&
-	       (major > 6 || (major == 6 && minor >= 8));
-}
-
 TASK(exec_silent_by_thread)
 {
 	pthread_t t;
@@ -120,8 +109,8 @@ TEST_F(silent, exec_of_another_thread)
 	int go[2];
 	pid_t pid;
 
-	/* As with any process there: the mutex of one exec is held while the file is opened. */
-	if (!opens_without_mutex())
+	/* As with any process before 6.8: an execve holds its mutex while it opens the file. */
+	if (pt_kernel_before(6, 8))
 		PT_NEED_USER("the execve of this kernel waits");
 	ASSERT_EQ(0, pipe(go));
 	pid = pt_start_task_fd(self->space, 1, "exec_silent_by_thread", go[0]);

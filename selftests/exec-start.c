@@ -60,7 +60,7 @@ TASK_TEST(auxiliary_vector)
 	CHECK_EQ(getgid(), getauxval(AT_GID));
 	CHECK_EQ(sysconf(_SC_CLK_TCK), getauxval(AT_CLKTCK));
 	CHECK(getauxval(AT_HWCAP) != 0);
-	CHECK(getauxval(AT_MINSIGSTKSZ) != 0);
+	CHECK(getauxval(AT_MINSIGSTKSZ) != 0 || pt_kernel_before(5, 14));
 	CHECK(pt_inside((void *)getauxval(AT_PHDR), 56));
 	CHECK(pt_inside((void *)getauxval(AT_BASE), 64));
 	CHECK(pt_inside((void *)getauxval(AT_ENTRY), 1));
@@ -80,8 +80,15 @@ TASK(no_extra_files)
 
 static int close_rest(void *arg)
 {
+	int fd;
+
 	(void)arg;
-	return close_range(3, -1, CLOSE_RANGE_CLOEXEC) ? -errno : 0;
+	if (!close_range(3, -1, CLOSE_RANGE_CLOEXEC))
+		return 0;
+	/* Before 5.11 there is no such flag. */
+	for (fd = 3; fd < 1024; fd++)
+		fcntl(fd, F_SETFD, FD_CLOEXEC);
+	return 0;
 }
 
 /* no descriptor of the loader's is left open */

@@ -302,6 +302,8 @@ MODULE_TEST(group_kill, "no window")
 	PT_NEED_ROOT();
 	if (make_group("cgroup2", NULL))
 		SKIP(return, "no cgroup2");
+	if (access(GROUP "/cgroup.kill", F_OK))
+		SKIP(return, "no cgroup.kill in this kernel");
 	write_in_window(_metadata, &job, GROUP "/cgroup.kill", "1");
 	if (!job.pid)
 		return;
@@ -347,6 +349,8 @@ MODULE_TEST(reader_of_the_name, "no window")
 	pid_t helper;
 
 	PT_NEED_ROOT();
+	if (pt_kernel_before(5, 17))
+		SKIP(return, "kernel threads have no names of their own");
 	JOB_START(&job, "exec_and_say");
 	ASSERT_EQ(0, window_make_after(&reader, "get_kthread_comm", WINDOW_PID, &job.window));
 	snprintf(path, sizeof(path), "/proc/%d/comm", job.pid);

@@ -234,6 +234,10 @@ PVAS_TEST(cgroup_kill)
 	PT_NEED_ROOT();
 	if (make_cgroup("kill", group, sizeof(group)))
 		SKIP(return, "no cgroup2");
+	if (access(cg_file(group, "cgroup.kill"), F_OK)) {
+		remove_cgroup(group);
+		SKIP(return, "no cgroup.kill in this kernel");
+	}
 	ASSERT_EQ(0, pipe(fds));
 	for (round = 0; round < 8; round++) {
 		for (i = 0; i < 2; i++) {

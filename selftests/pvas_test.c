@@ -13,6 +13,7 @@
 #include <sys/ptrace.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/utsname.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -40,6 +41,15 @@ bool pt_have_device(const char **why)
 	}
 	close(fd);
 	return true;
+}
+
+bool pt_kernel_before(unsigned int major, unsigned int minor)
+{
+	unsigned int a = 0, b = 0;
+	struct utsname name;
+
+	return !uname(&name) && sscanf(name.release, "%u.%u", &a, &b) == 2 &&
+	       (a < major || (a == major && b < minor));
 }
 
 int pt_userfaultfd(int flags)

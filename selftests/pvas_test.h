@@ -36,6 +36,8 @@ int pt_backend(void);
 bool pt_have_device(const char **why);
 /* An own open file of it. */
 int pt_open(void);
+/* For what is not there before this version, and can't be tried */
+bool pt_kernel_before(unsigned int major, unsigned int minor);
 /* As userfaultfd(2), from 5.11 on without the right to serve the kernel's own faults */
 int pt_userfaultfd(int flags);
 /* -errno, or what the call returned */

@@ -208,6 +208,7 @@ static inline struct socket *pvas_socket_of(struct file *file)
 }
 
 #define FUSE_SUPER_MAGIC	0x65735546
+#define SECRETMEM_MAGIC		0x5345434d
 #define MADV_COLLAPSE		25
 #define PR_SET_SYSCALL_USER_DISPATCH 59
 #define PR_SCHED_CORE		62

@@ -1,8 +1,12 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only
 # The contents of a task's core file: its own partition and the header, not its peers' memory.
+# shellcheck source=selftests/compat/common
 . "$(dirname "$0")/common"
 need readelf
+case $backend$(uname -r) in
+kernel5.*) skip_all "before Linux 5.16 a task has no core file" ;;
+esac
 
 pattern=/proc/sys/kernel/core_pattern
 switch=/sys/module/pvas/parameters/whole_cores

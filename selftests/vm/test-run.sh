@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 #
 # Tests vm/run itself, mostly with what must fail.
-# usage: test-run.sh [6.1|6.12|debug|kcsan [TEST]...]
+# usage: test-run.sh [6.1|6.12|debug|kcsan|NAME [TEST]...]
 #   TEST: usage status output streaming environment judge races end kill parallel
 #   default: all of them, on 6.12
 # Prints TAP; exits with 0 if all passed, 1 if not, 77 if nothing can be tested.
@@ -155,6 +155,10 @@ test_environment()
 	# shellcheck disable=SC2016
 	bare -- sh -c 'getent hosts "$(hostname)" >&2 && cat /sys/class/net/lo/flags'
 	expect "the host has a name, and lo is up" out_is 0x9
+	if [[ $kernel != debug && $kernel != kcsan ]]; then
+		bare -- modprobe -n kvm
+		expect "the kernel's own modules are there" ended 0
+	fi
 	bare -- sh -c "rm $here/run && test ! -e $here/run"
 	expect "the guest can change any file" ended 0
 	expect "but not the host's" test -x "$here/run"

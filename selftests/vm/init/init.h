@@ -12,6 +12,7 @@
 struct job {
 	const char *cwd;
 	const char *module;	/* file name in io, or NULL */
+	const char *modules;	/* the folder of the kernel's own, if not in /lib/modules, or NULL */
 	uid_t uid;
 	gid_t gid;
 	gid_t groups[64];
@@ -49,6 +50,7 @@ void read_job(void);
 void mount_root(void);
 void enter_root(void);
 void mount_all(void);
+void link_modules(void);
 void name_host(void);
 
 /* module.c */

@@ -40,7 +40,7 @@ static char *slurp(const char *path, size_t *size)
 /*
  * The job is a sequence of NUL-terminated strings. The first byte says what
  * each is: A argument, C directory, E environment, G group, g supplementary
- * group, L limit, M module, U user.
+ * group, K the kernel's modules, L limit, M module, U user.
  */
 void read_job(void)
 {
@@ -74,6 +74,9 @@ void read_job(void)
 		case 'g':
 			if (job.n_groups < sizeof(job.groups) / sizeof(gid_t))
 				job.groups[job.n_groups++] = strtoul(value, NULL, 10);
+			break;
+		case 'K':
+			job.modules = value;
 			break;
 		case 'L':
 			job.limit = strtol(value, NULL, 10);

@@ -67,6 +67,7 @@ int main(void)
 	mount_root();
 	enter_root();
 	mount_all();
+	link_modules();
 	name_host();
 
 	/* From here on the host takes a warning for a failure. */

@@ -82,6 +82,18 @@ void mount_all(void)
 	symlink("/proc/self/fd/2", "/dev/stderr");
 }
 
+/* Of a kernel that is not installed on the host: modprobe finds what tests need. */
+void link_modules(void)
+{
+	char path[300];
+
+	if (!job.modules)
+		return;
+	snprintf(path, sizeof(path), "/lib/modules/%s", strrchr(job.modules, '/') + 1);
+	if (symlink(job.modules, path) && errno != EEXIST)
+		die("%s: %s", path, strerror(errno));
+}
+
 /* mpirun and others refuse a machine without a name or without lo. */
 void name_host(void)
 {
