@@ -45,6 +45,26 @@ static void set_word(struct mca_coll_pvas_line *line, uint64_t op, unsigned int 
 	atomic_store_explicit(&line->word, op << 8 | kind, memory_order_release);
 }
 
+/* Such posts have no readers unless lengths differ, so one can take another's place at any time. */
+void mca_coll_pvas_pass_by_length(struct mca_coll_pvas_module *m)
+{
+	struct mca_coll_pvas_line *line;
+	struct mca_coll_pvas_use *use;
+
+	mca_coll_pvas_count(passed_on, 1);
+	if (!mca_coll_pvas_number_next(m))
+		return;
+	line = mca_coll_pvas_line(m, m->rank);
+	use = &m->posted[m->op & (m->nr_lines - 1)];
+	mca_coll_pvas_inside++;
+	if (mca_coll_pvas_kind(line) != MCA_COLL_PVAS_PASSED)
+		use_again(m, use, MCA_COLL_PVAS_ALL);
+	use->op = m->op;
+	atomic_store_explicit(&line->finished, m->op, memory_order_relaxed);
+	set_word(line, m->op, MCA_COLL_PVAS_PASSED);
+	mca_coll_pvas_inside--;
+}
+
 void mca_coll_pvas_describe(struct mca_coll_pvas_line *line, uint64_t op,
 			    const struct mca_coll_pvas_buffers *buffers,
 			    enum mca_coll_pvas_kind kind)
@@ -283,6 +303,8 @@ struct mca_coll_pvas_line *mca_coll_pvas_wait_post(struct mca_coll_pvas_module *
 	struct mca_coll_pvas_line *line = mca_coll_pvas_line(m, rank);
 
 	mca_coll_pvas_wait_until(m, mca_coll_pvas_has_posted(line, m->op));
+	if (OPAL_UNLIKELY(mca_coll_pvas_kind(line) == MCA_COLL_PVAS_PASSED))
+		mca_coll_pvas_differs(m, rank);
 	return line;
 }
 

@@ -42,12 +42,9 @@ int mca_coll_pvas_bcast(void *buf, int count, struct ompi_datatype_t *type, int 
 		.buf = buf, .type = type, .count = count,
 	};
 	bool copied;
-	const size_t bytes = mca_coll_pvas_bytes(count, type);
-	const bool faster = bytes <= mca_coll_pvas_component.ring_limit ||
-			    bytes >= MCA_COLL_PVAS_LEAST_BCAST;
 
 	(void)comm;
-	if (!mca_coll_pvas_prefers(faster) || !mca_coll_pvas_begin(m, bcast))
+	if (!mca_coll_pvas_begin(m, bcast))
 		return mca_coll_pvas_pass_on(m, bcast, buf, count, type, root);
 	if (m->rank != root)
 		return mca_coll_pvas_end(take(m, root, 0, 1, buf, count, type));
@@ -191,10 +188,9 @@ int mca_coll_pvas_gather(const void *sbuf, int scount, struct ompi_datatype_t *s
 	int rc = OMPI_SUCCESS;
 	const size_t bytes = m->rank == root ? mca_coll_pvas_bytes(rcount, rtype) :
 					       mca_coll_pvas_bytes(scount, stype);
-	const bool faster = bytes >= MCA_COLL_PVAS_LEAST_GATHER;
 
 	(void)comm;
-	if (!mca_coll_pvas_prefers(faster) || !mca_coll_pvas_begin(m, gather))
+	if (!mca_coll_pvas_begin_if(m, gather, bytes >= MCA_COLL_PVAS_LEAST_GATHER))
 		return mca_coll_pvas_pass_on(m, gather, sbuf, scount, stype, rbuf, rcount, rtype,
 					     root);
 	if (m->rank != root)
