@@ -13,6 +13,7 @@
  * if the lengths of two ranks differ, the job ends. Measured; see README.md.
  */
 #define MCA_COLL_PVAS_LEAST_ALLTOALL (16 << 10)
+#define MCA_COLL_PVAS_LEAST_BCAST (64 << 10)	/* or as short as is copied */
 #define MCA_COLL_PVAS_LEAST_GATHER (64 << 10)
 #define MCA_COLL_PVAS_LEAST_REDUCE (64 << 10)
 #define MCA_COLL_PVAS_LEAST_REDUCE_SCATTER (4 << 10)
@@ -57,22 +58,24 @@ static inline bool mca_coll_pvas_begin_next(struct mca_coll_pvas_module *m)
 #define mca_coll_pvas_begin(m, name) \
 	mca_coll_pvas_count_call(mca_coll_pvas_begin_next(m), mca_coll_pvas_calls(name))
 
-void mca_coll_pvas_pass_by_length(struct mca_coll_pvas_module *m);
+void mca_coll_pvas_post_passed(struct mca_coll_pvas_module *m, size_t bytes);
 
 /*
  * The same where the length decides: a rank that passes the operation on says so in its line,
  * and one that does not, and so has another length, looks there for the post that it needs.
  */
-static inline bool mca_coll_pvas_keeps(struct mca_coll_pvas_module *m, bool faster)
+static inline bool mca_coll_pvas_keeps(struct mca_coll_pvas_module *m, bool faster, size_t bytes)
 {
 	if (OPAL_LIKELY(faster || !mca_coll_pvas_component.choose))
 		return true;
-	mca_coll_pvas_pass_by_length(m);
+	mca_coll_pvas_count(passed_on, 1);
+	if (mca_coll_pvas_number_next(m))
+		mca_coll_pvas_post_passed(m, bytes);
 	return false;
 }
 
 #define mca_coll_pvas_begin_if(m, name, faster) \
-	(mca_coll_pvas_keeps((m), (faster)) && mca_coll_pvas_begin((m), name))
+	(mca_coll_pvas_keeps((m), (faster), 0) && mca_coll_pvas_begin((m), name))
 
 static inline struct mca_coll_pvas_posts mca_coll_pvas_posts(const struct mca_coll_pvas_module *m)
 {
@@ -91,6 +94,12 @@ static inline struct mca_coll_pvas_line *mca_coll_pvas_line(const struct mca_col
 							    int rank)
 {
 	return mca_coll_pvas_post_of(mca_coll_pvas_posts(m), rank);
+}
+
+/* Where a root's data are published */
+static inline struct mca_coll_pvas_line *mca_coll_pvas_slot(struct mca_coll_pvas_module *m)
+{
+	return &m->slots[m->op % MCA_COLL_PVAS_SLOTS];
 }
 
 /* Its rank has passed operation @op on, so that it never posts in it. */

@@ -112,6 +112,12 @@ for what in gather alltoall reduce reduce_scatter reduce_scatter_block scan exsc
 			tasks 3 OMPI_MCA_coll_pvas_oversubscribed=1 differ $what $counts
 	done
 done
+# In a bcast the root's length decides, so that whoever has less room says so.
+for counts in '0 20000 1' '1 4000 30000' '0 30000 4000' '2 4000 30000' '1 1 4000'; do
+	# shellcheck disable=SC2086 # rank and counts
+	fails "chosen-differ-bcast-${counts// /-}" 'MPI_ERR_TRUNCATE|another count or datatype than rank' \
+		tasks 3 OMPI_MCA_coll_pvas_oversubscribed=1 differ bcast $counts
+done
 export OMPI_MCA_coll_pvas_when_oversubscribed=1
 
 try selected		tasks 3 selected
