@@ -11,6 +11,8 @@
  * of an operation between have most often told it already. A root's data go to a slot that all
  * ranks read, or, up to some KiB, through a ring: it waits for the others only when these are
  * used up. No line or slot has two writers, but for the counters of a shared copy.
+ * An operation that its length may have passed on is numbered, too: a rank that does so posts
+ * MCA_COLL_PVAS_PASSED, has finished it at once, and may run ahead as far as it likes.
  *
  * Lines, slots, ring and annexes are a *block* in the memory of the communicator's rank 0. It
  * is made by the first operation, and unmapped when all ranks have freed the communicator.
@@ -63,6 +65,7 @@
  */
 enum mca_coll_pvas_kind {
 	MCA_COLL_PVAS_INLINE_V = 0x80,
+	MCA_COLL_PVAS_PASSED = 0xf5,	/* nothing: the operation was passed on, for its length */
 	/* Copied, with a table of where each block begins, in front of them or in the line */
 	MCA_COLL_PVAS_COPY_V = 0xf6,
 	MCA_COLL_PVAS_COPY_T,
@@ -143,12 +146,14 @@ struct mca_coll_pvas_table {
  * struct mca_coll_pvas_line - a cache line with one writer
  * @word:	number of the operation, and enum mca_coll_pvas_kind
  * @finished:	the last operation that the writer of this line has finished
+ * @passed:	number of an operation that was passed on, and, of a bcast, in the low 16 bits its length
  */
 struct mca_coll_pvas_line {
 	_Alignas(MCA_COLL_PVAS_CACHE_LINE) _Atomic uint64_t word;
 	_Atomic uint64_t finished;
 	_Alignas(16) union {
 		char data[MCA_COLL_PVAS_INLINE];
+		_Atomic uint64_t passed;
 		struct mca_coll_pvas_buffers buffers;
 		struct mca_coll_pvas_record record;
 		struct mca_coll_pvas_table table;

@@ -400,6 +400,7 @@ void mca_coll_pvas_put_persistent(struct mca_coll_pvas_module *m, struct mca_col
 void mca_coll_pvas_look_at_processors(void);
 
 /* wait.c */
+void mca_coll_pvas_differs(struct mca_coll_pvas_module *m, int rank);
 void mca_coll_pvas_watch(struct mca_coll_pvas_module *m, unsigned int calls);
 void mca_coll_pvas_pause(struct mca_coll_pvas_module *m, unsigned int *polls);
 uint64_t mca_coll_pvas_wait_finished(struct mca_coll_pvas_module *m, int rank, uint64_t op);

@@ -218,8 +218,7 @@ int mca_coll_pvas_alltoall(const void *sbuf, int scount, struct ompi_datatype_t 
 	const size_t bytes = mca_coll_pvas_bytes(rcount, rtype);
 
 	(void)comm;
-	if (!mca_coll_pvas_prefers(bytes >= MCA_COLL_PVAS_LEAST_ALLTOALL) ||
-	    !mca_coll_pvas_begin(m, alltoall))
+	if (!mca_coll_pvas_begin_if(m, alltoall, bytes >= MCA_COLL_PVAS_LEAST_ALLTOALL))
 		return mca_coll_pvas_pass_on(m, alltoall, sbuf, scount, stype, rbuf, rcount,
 					     rtype);
 	return mca_coll_pvas_end(alltoall(m, &from, &to, MCA_COLL_PVAS_BUFFERS));

@@ -24,13 +24,9 @@ int mca_coll_pvas_ibcast(void *buf, int count, struct ompi_datatype_t *type, int
 {
 	mca_coll_pvas_module_t *m = (mca_coll_pvas_module_t *)module;
 	const struct mca_coll_pvas_buffers data = { .buf = buf, .type = type, .count = count };
-	const size_t bytes = mca_coll_pvas_bytes(count, type);
-	const bool faster = (bytes > MCA_COLL_PVAS_INLINE &&
-			     bytes <= mca_coll_pvas_nbc_most_copied(mca_coll_pvas_nbc(m))) ||
-			    bytes >= MCA_COLL_PVAS_LEAST_BCAST;
 
 	(void)comm;
-	if (!mca_coll_pvas_prefers(faster))
+	if (!mca_coll_pvas_prefers(false))
 		return mca_coll_pvas_pass_on_nbc(m, ibcast, request, buf, count, type, root);
 	mca_coll_pvas_nbc_begin(m, bcast);
 	return mca_coll_pvas_start(m, &(struct mca_coll_pvas_call) {
@@ -271,10 +267,9 @@ int mca_coll_pvas_ialltoall(const void *sbuf, int scount, struct ompi_datatype_t
 	mca_coll_pvas_module_t *m = (mca_coll_pvas_module_t *)module;
 	const struct mca_coll_pvas_buffers from = mca_coll_pvas_equal_blocks(sbuf, scount, stype),
 	to = mca_coll_pvas_equal_blocks(rbuf, rcount, rtype);
-	const size_t bytes = mca_coll_pvas_bytes(rcount, rtype);
 
 	(void)comm;
-	if (!mca_coll_pvas_prefers(bytes >= MCA_COLL_PVAS_LEAST_ALLTOALL))
+	if (!mca_coll_pvas_prefers(false))
 		return mca_coll_pvas_pass_on_nbc(m, ialltoall, request, sbuf, scount, stype, rbuf,
 						 rcount, rtype);
 	mca_coll_pvas_nbc_begin(m, alltoall);

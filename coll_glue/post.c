@@ -45,6 +45,22 @@ static void set_word(struct mca_coll_pvas_line *line, uint64_t op, unsigned int 
 	atomic_store_explicit(&line->word, op << 8 | kind, memory_order_release);
 }
 
+/* Such posts have no readers unless lengths differ, so one can take another's place at any time. */
+void mca_coll_pvas_post_passed(struct mca_coll_pvas_module *m, size_t bytes)
+{
+	struct mca_coll_pvas_line *line = mca_coll_pvas_line(m, m->rank);
+	struct mca_coll_pvas_use *use = &m->posted[m->op & (m->nr_lines - 1)];
+
+	mca_coll_pvas_inside++;
+	if (mca_coll_pvas_kind(line) != MCA_COLL_PVAS_PASSED)
+		use_again(m, use, MCA_COLL_PVAS_ALL);
+	use->op = m->op;
+	atomic_store_explicit(&line->finished, m->op, memory_order_relaxed);
+	atomic_store_explicit(&line->passed, m->op << 16 | bytes, memory_order_relaxed);
+	set_word(line, m->op, MCA_COLL_PVAS_PASSED);
+	mca_coll_pvas_inside--;
+}
+
 void mca_coll_pvas_describe(struct mca_coll_pvas_line *line, uint64_t op,
 			    const struct mca_coll_pvas_buffers *buffers,
 			    enum mca_coll_pvas_kind kind)
@@ -283,6 +299,8 @@ struct mca_coll_pvas_line *mca_coll_pvas_wait_post(struct mca_coll_pvas_module *
 	struct mca_coll_pvas_line *line = mca_coll_pvas_line(m, rank);
 
 	mca_coll_pvas_wait_until(m, mca_coll_pvas_has_posted(line, m->op));
+	if (OPAL_UNLIKELY(mca_coll_pvas_kind(line) == MCA_COLL_PVAS_PASSED))
+		mca_coll_pvas_differs(m, rank);
 	return line;
 }
 
@@ -299,17 +317,12 @@ void mca_coll_pvas_wait_posts(struct mca_coll_pvas_module *m)
 
 /* ---- from a root to all: slots and ring ---- */
 
-static struct mca_coll_pvas_line *slot(struct mca_coll_pvas_module *m)
-{
-	return &m->slots[m->op % MCA_COLL_PVAS_SLOTS];
-}
-
 /* Only here is a root that sends little to wait for its peers. */
 static struct mca_coll_pvas_line *free_slot(struct mca_coll_pvas_module *m)
 {
 	if (m->op > MCA_COLL_PVAS_SLOTS)
 		mca_coll_pvas_wait_all_finished(m, m->op - MCA_COLL_PVAS_SLOTS);
-	return slot(m);
+	return mca_coll_pvas_slot(m);
 }
 
 void mca_coll_pvas_publish_buffers(struct mca_coll_pvas_module *m,
@@ -390,7 +403,7 @@ bool mca_coll_pvas_publish_blocks(struct mca_coll_pvas_module *m,
 
 const struct mca_coll_pvas_line *mca_coll_pvas_wait_slot(struct mca_coll_pvas_module *m)
 {
-	const struct mca_coll_pvas_line *line = slot(m);
+	const struct mca_coll_pvas_line *line = mca_coll_pvas_slot(m);
 
 	mca_coll_pvas_wait_until(m, mca_coll_pvas_has_posted(line, m->op));
 	if (mca_coll_pvas_has_record(mca_coll_pvas_kind(line)))

@@ -9,8 +9,8 @@
  * When ranks outnumber processors, each wait is a context switch. Where Open MPI's other
  * components are faster, because their senders run ahead, an operation is passed on: unless
  * its data have at least so many bytes, in one block if there are several. All ranks must
- * agree, so operations whose lengths only some ranks know are passed on as a whole, or never.
- * Measured; see README.md.
+ * agree, so operations whose lengths only some ranks know are passed on as a whole, or never;
+ * if the lengths of two ranks differ, the job ends. Measured; see README.md.
  */
 #define MCA_COLL_PVAS_LEAST_ALLTOALL (16 << 10)
 #define MCA_COLL_PVAS_LEAST_BCAST (64 << 10)	/* or as short as is copied */
@@ -33,15 +33,23 @@ static inline bool mca_coll_pvas_prefers(bool faster)
 	return false;
 }
 
+/* The next operation gets a number; false: there is no memory. */
+static inline bool mca_coll_pvas_number_next(struct mca_coll_pvas_module *m)
+{
+	if (OPAL_UNLIKELY(m->state != MCA_COLL_PVAS_READY) &&
+	    (m->state == MCA_COLL_PVAS_PASSING || mca_coll_pvas_attach(m) != OMPI_SUCCESS))
+		return false;
+	m->op++;
+	return true;
+}
+
 /* Begin an operation; false: pass it on. */
 static inline bool mca_coll_pvas_begin_next(struct mca_coll_pvas_module *m)
 {
-	if (OPAL_UNLIKELY(m->state != MCA_COLL_PVAS_READY) &&
-	    (m->state == MCA_COLL_PVAS_PASSING || mca_coll_pvas_attach(m) != OMPI_SUCCESS)) {
+	if (!mca_coll_pvas_number_next(m)) {
 		mca_coll_pvas_count(passed_on, 1);
 		return false;
 	}
-	m->op++;
 	mca_coll_pvas_inside++;
 	mca_coll_pvas_count(operations, 1);
 	return true;
@@ -49,6 +57,25 @@ static inline bool mca_coll_pvas_begin_next(struct mca_coll_pvas_module *m)
 
 #define mca_coll_pvas_begin(m, name) \
 	mca_coll_pvas_count_call(mca_coll_pvas_begin_next(m), mca_coll_pvas_calls(name))
+
+void mca_coll_pvas_post_passed(struct mca_coll_pvas_module *m, size_t bytes);
+
+/*
+ * The same where the length decides: a rank that passes the operation on says so in its line,
+ * and one that does not, and so has another length, looks there for the post that it needs.
+ */
+static inline bool mca_coll_pvas_keeps(struct mca_coll_pvas_module *m, bool faster, size_t bytes)
+{
+	if (OPAL_LIKELY(faster || !mca_coll_pvas_component.choose))
+		return true;
+	mca_coll_pvas_count(passed_on, 1);
+	if (mca_coll_pvas_number_next(m))
+		mca_coll_pvas_post_passed(m, bytes);
+	return false;
+}
+
+#define mca_coll_pvas_begin_if(m, name, faster) \
+	(mca_coll_pvas_keeps((m), (faster), 0) && mca_coll_pvas_begin((m), name))
 
 static inline struct mca_coll_pvas_posts mca_coll_pvas_posts(const struct mca_coll_pvas_module *m)
 {
@@ -67,6 +94,19 @@ static inline struct mca_coll_pvas_line *mca_coll_pvas_line(const struct mca_col
 							    int rank)
 {
 	return mca_coll_pvas_post_of(mca_coll_pvas_posts(m), rank);
+}
+
+/* Where a root's data are published */
+static inline struct mca_coll_pvas_line *mca_coll_pvas_slot(struct mca_coll_pvas_module *m)
+{
+	return &m->slots[m->op % MCA_COLL_PVAS_SLOTS];
+}
+
+/* Its rank has passed operation @op on, so that it never posts in it. */
+static inline bool mca_coll_pvas_has_passed(const struct mca_coll_pvas_line *line, uint64_t op)
+{
+	return atomic_load_explicit(&line->word, memory_order_relaxed) ==
+	       (op << 8 | MCA_COLL_PVAS_PASSED);
 }
 
 static inline bool mca_coll_pvas_has_posted(const struct mca_coll_pvas_line *line, uint64_t op)

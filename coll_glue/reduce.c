@@ -138,8 +138,7 @@ int mca_coll_pvas_reduce(const void *sbuf, void *rbuf, int count, struct ompi_da
 	const size_t bytes = mca_coll_pvas_bytes(count, type);
 
 	(void)comm;
-	if (!mca_coll_pvas_prefers(bytes >= MCA_COLL_PVAS_LEAST_REDUCE) ||
-	    !mca_coll_pvas_begin(m, reduce))
+	if (!mca_coll_pvas_begin_if(m, reduce, bytes >= MCA_COLL_PVAS_LEAST_REDUCE))
 		return mca_coll_pvas_pass_on(m, reduce, sbuf, rbuf, count, type, op, root);
 	if (!mca_coll_pvas_can_copy(mca_coll_pvas_most_copied(m), count, type))
 		return mca_coll_pvas_end(reduce_long(m, &ours, op, root));
@@ -265,7 +264,7 @@ int mca_coll_pvas_reduce_scatter(const void *sbuf, void *rbuf, const int *rcount
 		total += rcounts[i];
 	}
 	faster = mca_coll_pvas_bytes(total, type) / m->size >= MCA_COLL_PVAS_LEAST_REDUCE_SCATTER;
-	if (!mca_coll_pvas_prefers(faster) || !mca_coll_pvas_begin(m, reduce_scatter))
+	if (!mca_coll_pvas_begin_if(m, reduce_scatter, faster))
 		return mca_coll_pvas_pass_on(m, reduce_scatter, sbuf, rbuf, rcounts, type, op);
 	return mca_coll_pvas_end(reduce_scatter(m, sbuf, &(struct mca_coll_pvas_reduction) {
 		.type = type, .op = op, .count = total, .result = rbuf, .first = first,
@@ -283,8 +282,8 @@ int mca_coll_pvas_reduce_scatter_block(const void *sbuf, void *rbuf, int rcount,
 	const size_t bytes = mca_coll_pvas_bytes(rcount, type);
 
 	(void)comm;
-	if (!mca_coll_pvas_prefers(bytes >= MCA_COLL_PVAS_LEAST_REDUCE_SCATTER) ||
-	    !mca_coll_pvas_begin(m, reduce_scatter_block))
+	if (!mca_coll_pvas_begin_if(m, reduce_scatter_block,
+				    bytes >= MCA_COLL_PVAS_LEAST_REDUCE_SCATTER))
 		return mca_coll_pvas_pass_on(m, reduce_scatter_block, sbuf, rbuf, rcount, type, op);
 	return mca_coll_pvas_end(reduce_scatter(m, sbuf, &(struct mca_coll_pvas_reduction) {
 		.type = type, .op = op, .count = m->size * count, .result = rbuf,

@@ -34,6 +34,60 @@ static int take(struct mca_coll_pvas_module *m, int root, int block, int nr_bloc
 	return rc;
 }
 
+/* Wait for the root, which has published its data, or has passed the operation on. */
+static bool root_keeps(struct mca_coll_pvas_module *m, int root)
+{
+	const struct mca_coll_pvas_line *slot = mca_coll_pvas_slot(m);
+	const struct mca_coll_pvas_line *line = mca_coll_pvas_line(m, root);
+
+	mca_coll_pvas_inside++;
+	mca_coll_pvas_wait_until(m, mca_coll_pvas_has_posted(slot, m->op) ||
+				    mca_coll_pvas_has_posted(line, m->op));
+	mca_coll_pvas_inside--;
+	return mca_coll_pvas_has_posted(slot, m->op);
+}
+
+/* A root that has run ahead may have overwritten its length; then this one is not known to differ. */
+static void pass_on_as_root(struct mca_coll_pvas_module *m, int root, size_t bytes)
+{
+	const struct mca_coll_pvas_line *line = mca_coll_pvas_line(m, root);
+	const uint64_t passed = atomic_load_explicit(&line->passed, memory_order_relaxed);
+
+	mca_coll_pvas_post_passed(m, 0);
+	if (passed >> 16 == m->op && (passed & 0xffff) != bytes)
+		mca_coll_pvas_differs(m, root);
+}
+
+/*
+ * When ranks outnumber processors: the root's length decides, so that it can keep short data without
+ * waiting for anybody. The others must wait for it anyway.
+ */
+static bool begin_bcast_chosen(struct mca_coll_pvas_module *m, int root, size_t bytes)
+{
+	const bool faster = bytes <= mca_coll_pvas_component.ring_limit ||
+			    bytes >= MCA_COLL_PVAS_LEAST_BCAST;
+
+	if (m->rank == root)
+		return mca_coll_pvas_keeps(m, faster, bytes) && mca_coll_pvas_begin(m, bcast);
+	if (mca_coll_pvas_number_next(m)) {
+		if (root_keeps(m, root)) {
+			mca_coll_pvas_inside++;
+			mca_coll_pvas_count(operations, 1);
+			return mca_coll_pvas_count_call(true, mca_coll_pvas_calls(bcast));
+		}
+		pass_on_as_root(m, root, bytes);
+	}
+	mca_coll_pvas_count(passed_on, 1);
+	return false;
+}
+
+static bool begin_bcast(struct mca_coll_pvas_module *m, int root, size_t bytes)
+{
+	if (OPAL_UNLIKELY(mca_coll_pvas_component.choose))
+		return begin_bcast_chosen(m, root, bytes);
+	return mca_coll_pvas_begin(m, bcast);
+}
+
 int mca_coll_pvas_bcast(void *buf, int count, struct ompi_datatype_t *type, int root,
 			struct ompi_communicator_t *comm, mca_coll_base_module_t *module)
 {
@@ -42,12 +96,9 @@ int mca_coll_pvas_bcast(void *buf, int count, struct ompi_datatype_t *type, int 
 		.buf = buf, .type = type, .count = count,
 	};
 	bool copied;
-	const size_t bytes = mca_coll_pvas_bytes(count, type);
-	const bool faster = bytes <= mca_coll_pvas_component.ring_limit ||
-			    bytes >= MCA_COLL_PVAS_LEAST_BCAST;
 
 	(void)comm;
-	if (!mca_coll_pvas_prefers(faster) || !mca_coll_pvas_begin(m, bcast))
+	if (!begin_bcast(m, root, mca_coll_pvas_bytes(count, type)))
 		return mca_coll_pvas_pass_on(m, bcast, buf, count, type, root);
 	if (m->rank != root)
 		return mca_coll_pvas_end(take(m, root, 0, 1, buf, count, type));
@@ -191,10 +242,9 @@ int mca_coll_pvas_gather(const void *sbuf, int scount, struct ompi_datatype_t *s
 	int rc = OMPI_SUCCESS;
 	const size_t bytes = m->rank == root ? mca_coll_pvas_bytes(rcount, rtype) :
 					       mca_coll_pvas_bytes(scount, stype);
-	const bool faster = bytes >= MCA_COLL_PVAS_LEAST_GATHER;
 
 	(void)comm;
-	if (!mca_coll_pvas_prefers(faster) || !mca_coll_pvas_begin(m, gather))
+	if (!mca_coll_pvas_begin_if(m, gather, bytes >= MCA_COLL_PVAS_LEAST_GATHER))
 		return mca_coll_pvas_pass_on(m, gather, sbuf, scount, stype, rbuf, rcount, rtype,
 					     root);
 	if (m->rank != root)

@@ -131,8 +131,7 @@ int mca_coll_pvas_scan(const void *sbuf, void *rbuf, int count, struct ompi_data
 	const size_t bytes = mca_coll_pvas_bytes(count, type);
 
 	(void)comm;
-	if (!mca_coll_pvas_prefers(bytes >= MCA_COLL_PVAS_LEAST_SCAN) ||
-	    !mca_coll_pvas_begin(m, scan))
+	if (!mca_coll_pvas_begin_if(m, scan, bytes >= MCA_COLL_PVAS_LEAST_SCAN))
 		return mca_coll_pvas_pass_on(m, scan, sbuf, rbuf, count, type, op);
 	return mca_coll_pvas_end(scan(m, sbuf, rbuf, count, type, op, false));
 }
@@ -145,8 +144,7 @@ int mca_coll_pvas_exscan(const void *sbuf, void *rbuf, int count, struct ompi_da
 	const size_t bytes = mca_coll_pvas_bytes(count, type);
 
 	(void)comm;
-	if (!mca_coll_pvas_prefers(bytes >= MCA_COLL_PVAS_LEAST_SCAN) ||
-	    !mca_coll_pvas_begin(m, exscan))
+	if (!mca_coll_pvas_begin_if(m, exscan, bytes >= MCA_COLL_PVAS_LEAST_SCAN))
 		return mca_coll_pvas_pass_on(m, exscan, sbuf, rbuf, count, type, op);
 	return mca_coll_pvas_end(scan(m, sbuf, rbuf, count, type, op, true));
 }

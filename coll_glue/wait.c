@@ -30,6 +30,20 @@ static void end_job(struct mca_coll_pvas_module *m, int rank)
 	ompi_mpi_abort(m->comm, 1);
 }
 
+/*
+ * It has passed on, for its length, the operation that this rank is in. Ranks that have may be
+ * waiting for messages of this one in the component below, which no error ends.
+ */
+void mca_coll_pvas_differs(struct mca_coll_pvas_module *m, int rank)
+{
+	const opal_process_name_t name = ompi_group_get_proc_name(m->comm->c_local_group, rank);
+
+	opal_output(0, "coll pvas: rank %u called a collective operation with another count or "
+		    "datatype than rank %u", (unsigned int)name.vpid,
+		    (unsigned int)OMPI_PROC_MY_NAME->vpid);
+	ompi_mpi_abort(m->comm, MPI_ERR_TRUNCATE);
+}
+
 static void check_members(struct mca_coll_pvas_module *m)
 {
 	struct mca_coll_pvas_member member;
@@ -121,6 +135,8 @@ uint64_t mca_coll_pvas_wait_finished(struct mca_coll_pvas_module *m, int rank, u
 	if (last >= op)
 		return last;
 	mca_coll_pvas_wait_until(m, finished_by(line) >= op || finished_by(next) >= op);
+	if (op == m->op && mca_coll_pvas_has_passed(line, op))
+		mca_coll_pvas_differs(m, rank);
 	return op;
 }
 

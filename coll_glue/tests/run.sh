@@ -102,6 +102,22 @@ for n in 3 5; do
 	try "chosen-move-$n" tasks $n OMPI_MCA_coll_pvas_oversubscribed=1 move $rounds 40000
 	try "chosen-neighbors-$n" tasks $n OMPI_MCA_coll_pvas_oversubscribed=1 neighbors $rounds 40000
 done
+# Counts that differ: error classes, or the end of the job if one rank has passed the operation on
+try chosen-unequal	tasks 3 OMPI_MCA_coll_pvas_oversubscribed=1 \
+			unequal bcast scatter allgather allgatherv alltoallw allreduce
+for what in gather alltoall reduce reduce_scatter reduce_scatter_block scan exscan; do
+	for counts in '0 1 20000' '2 20000 1'; do
+		# shellcheck disable=SC2086 # rank and counts
+		fails "chosen-differ-$what-${counts%% *}" 'another count or datatype than rank' \
+			tasks 3 OMPI_MCA_coll_pvas_oversubscribed=1 differ $what $counts
+	done
+done
+# In a bcast the root's length decides, so that whoever has less room says so.
+for counts in '0 20000 1' '1 4000 30000' '0 30000 4000' '2 4000 30000' '1 1 4000'; do
+	# shellcheck disable=SC2086 # rank and counts
+	fails "chosen-differ-bcast-${counts// /-}" 'MPI_ERR_TRUNCATE|another count or datatype than rank' \
+		tasks 3 OMPI_MCA_coll_pvas_oversubscribed=1 differ bcast $counts
+done
 export OMPI_MCA_coll_pvas_when_oversubscribed=1
 
 try selected		tasks 3 selected
