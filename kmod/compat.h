@@ -273,6 +273,16 @@ static inline long pvas_pin(unsigned long addr, unsigned int flags, struct page 
 #endif
 }
 
+/* Gets a reference to one page of the caller's. Under mmap_lock. */
+static inline long pvas_get_page(unsigned long addr, unsigned int flags, struct page **page)
+{
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 5, 0)
+	return get_user_pages(addr, 1, flags, page);
+#else
+	return get_user_pages(addr, 1, flags, page, NULL);
+#endif
+}
+
 /* Changes what faults see of an area, which need not take mmap_lock. Under it for writing. */
 static inline void pvas_change_ops(struct vm_area_struct *vma,
 				   const struct vm_operations_struct *ops)

@@ -18,6 +18,7 @@
  *  pvas_calls.c    the table of limits on a task's calls that change the mm
  *  pvas_fill.c	    the same for memory that userfaultfds fill
  *  pvas_uffd.c	    userfaultfds of a space
+ *  pvas_refs.c	    references to a task's pages
  *  pvas_guard.c    the hooks that protect a task's ids and namespaces
  *  pvas_fork.c	    children: guests, and processes with a copy of the mm
  *  pvas_leave.c    leaving a space, by exit or exec
@@ -45,11 +46,10 @@
  * which it holds by a thread of it, and ends when the last thread has let go of the mm, or with
  * an exec. The creator is a member, too, of an empty partition that is in no table.
  *
- * Locks, outermost first: space->lock (spinning; partition table, states,
- * counters), pvas_members_lock (spinning; both hashes), space->label_lock. None is held
- * over anything that sleeps. The first two are taken from tracepoint probes and, where
- * spinlocks don't sleep, a hook in exit: in process context, where nothing may sleep; never
- * from interrupts.
+ * Locks, outermost first: space->lock (spinning; partition table, states, counters),
+ * pvas_members_lock (spinning; both hashes), space->label_lock. None is held over anything that
+ * sleeps. The first two are taken from tracepoint probes and, where spinlocks don't sleep, a hook
+ * in exit: in process context, where nothing may sleep; never from interrupts.
  *
  * With PREEMPT_RT, where spinlocks sleep unless they are raw: ftrace callbacks, which run with
  * preemption off if another tracer has the function too, take no lock but space->label_lock.

@@ -14,6 +14,7 @@
 #include <linux/uaccess.h>
 
 #include "pvas.h"
+#include "pvas_refs.h"
 
 static ushort pvas_mode = 0666;
 module_param_named(mode, pvas_mode, ushort, 0444);
@@ -36,6 +37,7 @@ union pvas_args {
 	struct pvas_destroy destroy;
 	struct pvas_query query;
 	struct pvas_attach attach;
+	struct pvas_refs refs;
 };
 
 static struct pvas_space *pvas_file_space(struct pvas_file *pf)
@@ -56,7 +58,7 @@ static int pvas_ioctl_info(struct pvas_file *pf, union pvas_args *args)
 		return -EINVAL;
 	arg->abi_major = PVAS_ABI_MAJOR;
 	arg->abi_minor = PVAS_ABI_MINOR;
-	arg->features = PVAS_FEATURE_TASK_EXE | PVAS_FEATURE_EXEC_STAYS;
+	arg->features = PVAS_FEATURE_TASK_EXE | PVAS_FEATURE_EXEC_STAYS | PVAS_FEATURE_REFS;
 	if (IS_ENABLED(CONFIG_IA32_EMULATION))
 		arg->features |= PVAS_FEATURE_IA32;
 	arg->shift_min = PVAS_SHIFT_MIN;
@@ -311,6 +313,11 @@ out:
 	return err;
 }
 
+static int pvas_ioctl_refs(struct pvas_file *pf, union pvas_args *args)
+{
+	return pvas_refs_clear(&args->refs);
+}
+
 /* The results did not reach the caller, which must not be armed without knowing it. */
 static void pvas_undo_spawn(union pvas_args *args)
 {
@@ -339,6 +346,7 @@ static const struct pvas_command pvas_commands[] = {
 	[_IOC_NR(PVAS_IOC_DESTROY)]	= { sizeof(struct pvas_destroy), pvas_ioctl_destroy },
 	[_IOC_NR(PVAS_IOC_QUERY)]	= { sizeof(struct pvas_query), pvas_ioctl_query },
 	[_IOC_NR(PVAS_IOC_ATTACH)]	= { sizeof(struct pvas_attach), pvas_ioctl_attach },
+	[_IOC_NR(PVAS_IOC_REFS)]	= { sizeof(struct pvas_refs), pvas_ioctl_refs },
 };
 
 /*

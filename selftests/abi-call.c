@@ -70,6 +70,7 @@ static const struct {
 	{ "DESTROY", PVAS_IOC_DESTROY, sizeof(struct pvas_destroy) },
 	{ "QUERY", PVAS_IOC_QUERY, sizeof(struct pvas_query) },
 	{ "ATTACH", PVAS_IOC_ATTACH, sizeof(struct pvas_attach) },
+	{ "REFS", PVAS_IOC_REFS, sizeof(struct pvas_refs) },
 };
 
 /* a struct smaller than the first published: EINVAL, for every command */

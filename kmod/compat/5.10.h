@@ -207,6 +207,13 @@ static inline struct socket *pvas_socket_of(struct file *file)
 	return sock_from_file(file, &err);
 }
 
+static inline int pvas_page_refs(struct page *page)
+{
+	if (PageCompound(page) || !PageLRU(page))
+		return INT_MAX;
+	return page_count(page) - !!PageSwapCache(page);
+}
+
 #define FUSE_SUPER_MAGIC	0x65735546
 #define SECRETMEM_MAGIC		0x5345434d
 #define MADV_COLLAPSE		25

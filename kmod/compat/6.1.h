@@ -6,6 +6,7 @@
 #include <linux/fs.h>
 #include <linux/ftrace.h>
 #include <linux/net.h>
+#include <linux/page_ref.h>
 #include <linux/sched/signal.h>
 #include <linux/user_namespace.h>
 
@@ -96,6 +97,20 @@ static inline unsigned long pvas_queued_signals(struct task_struct *t)
 static inline struct socket *pvas_socket_of(struct file *file)
 {
 	return sock_from_file(file);
+}
+
+/*
+ * References to a locked page but for the swap cache's, to which the lock belongs. INT_MAX: can't
+ * be told. The kernel has one for a short time to a page that is on no list, or waits to be put
+ * there; of a large one all pages share a count.
+ */
+static inline int pvas_page_refs(struct page *page)
+{
+	struct folio *folio = page_folio(page);
+
+	if (folio_test_large(folio) || !folio_test_lru(folio))
+		return INT_MAX;
+	return folio_ref_count(folio) - folio_test_swapcache(folio);
 }
 
 #endif /* PVAS_COMPAT_6_1_H */

@@ -132,8 +132,12 @@ static bool put_out(uint32_t n, unsigned int count, uint32_t slot)
 	for (i = 0; i < count; i++)
 		err[i] = last = !all || count == 1 ? all : unmap(n + i, 1, slot + i);
 	pthread_mutex_lock(&far.lock);
-	for (i = 0; i < count; i++)
+	for (i = 0; i < count; i++) {
+		/* Between the two attempts it could be written. */
+		if (all == -EBUSY)
+			far.page[n + i].flags |= FAR_DIRTY;
 		unmapped(n + i, slot == FAR_NO_SLOT ? slot : slot + i, err[i]);
+	}
 	return last != -EBUSY;
 }
 

@@ -74,6 +74,17 @@ static int negotiate(int fd, uint64_t wanted, uint64_t *features)
 	return 0;
 }
 
+/*
+ * PVAS' module refuses all moves where it can check none: kmod/pvas_uffd.c. This one, of nothing,
+ * the kernel refuses, with another error.
+ */
+static bool may_move(int fd)
+{
+	struct uffdio_move m = { 0 };
+
+	return !ioctl(fd, UFFDIO_MOVE, &m) || errno != EPERM;
+}
+
 int far_uffd_open(struct far_uffd *u, bool user_only)
 {
 	/* The event: else moved memory would be no longer registered, and read as zeros. */
@@ -99,6 +110,8 @@ int far_uffd_open(struct far_uffd *u, bool user_only)
 	err = negotiate(u->fd, wanted, &features);
 	if (err)
 		close(u->fd);
+	else
+		u->move = u->move && may_move(u->fd);
 	return err;
 }
 
@@ -155,6 +168,21 @@ static int copy_once(const struct far_uffd *u, void *to, const void *from, size_
 }
 
 /*
+ * New pages wait in a batch of this processor's to be put on the kernel's lists, and count as in
+ * use until then. Any madvise(MADV_FREE) empties the batch; this one is of memory never written.
+ */
+static void put_on_lists(const struct far_uffd *u)
+{
+	if (u->used)
+		madvise((void *)(uintptr_t)far.zeros, KERNEL_PAGE, MADV_FREE);
+}
+
+static bool is_used(const struct far_uffd *u, const void *addr, size_t size)
+{
+	return u->used && u->used(addr, size);
+}
+
+/*
  * The length of the next try, after one that has failed: the kernel refuses a range that is
  * not in one area. False: this page is in none.
  */
@@ -195,6 +223,7 @@ int far_uffd_copy(const struct far_uffd *u, void *to, const void *from, size_t s
 	/* The kernel wakes for what it copied; nobody may wait for what was there. */
 	if (!u->late_wake && !all_new)
 		far_uffd_wake(u, to, size);
+	put_on_lists(u);
 	return missing == size ? -ENOENT : 0;
 }
 
@@ -359,6 +388,7 @@ static int take_piece(const struct far_uffd *u, void *slot, void *addr)
 		return 0;
 	far_uffd_zero(u, addr);		/* if the program has dropped it */
 	if (protect(u, addr, KERNEL_PAGE, UFFDIO_WRITEPROTECT_MODE_WP) ||
+	    is_used(u, addr, KERNEL_PAGE) ||
 	    !(copy_out(slot, addr, KERNEL_PAGE) || read_protected(slot, addr)))
 		return far_uffd_is_mapped(addr, KERNEL_PAGE) ? -EBUSY : 0;
 	return madvise(addr, KERNEL_PAGE, MADV_DONTNEED) && errno == EINVAL ? -EBUSY : 0;
@@ -372,10 +402,21 @@ static int take_pieces(const struct far_uffd *u, void *slot, void *addr, size_t 
 
 	for (at = 0; at < size && !err; at += KERNEL_PAGE)
 		err = take_piece(u, (char *)slot + at, (char *)addr + at);
-	if (err)
-		/* Back, but for the piece that has stayed */
-		far_uffd_copy(u, addr, slot, at - KERNEL_PAGE, false);
+	if (!err)
+		return 0;
+	/* Back, but for the piece that has stayed */
+	far_uffd_copy(u, addr, slot, at - KERNEL_PAGE, false);
+	protect(u, (char *)addr + at - KERNEL_PAGE, KERNEL_PAGE, 0);
 	return err;
+}
+
+/* One by one: a copy would not do for those that a device has, because others can't be moved. */
+static void move_back(const struct far_uffd *u, void *addr, void *slot, size_t size)
+{
+	size_t at;
+
+	for (at = 0; at < size; at += KERNEL_PAGE)
+		far_uffd_move(u, (char *)addr + at, (char *)slot + at, KERNEL_PAGE);
 }
 
 static int take_by_move(const struct far_uffd *u, void *slot, void *addr, size_t size)
@@ -385,19 +426,29 @@ static int take_by_move(const struct far_uffd *u, void *slot, void *addr, size_t
 
 	if (err == -EINVAL)
 		err = take_pieces(u, (char *)slot + at, (char *)addr + at, size - at);
-	if (!err)
-		return 0;
+	if (!err) {
+		put_on_lists(u);
+		if (!is_used(u, slot, size))
+			return 0;
+		at = size;
+	}
 	if (!far_uffd_is_mapped(addr, size))
 		return -ENOENT;
-	far_uffd_move(u, addr, slot, at);
+	move_back(u, addr, slot, at);
 	return -EBUSY;
 }
 
 static int take_by_copy(const struct far_uffd *u, void *slot, void *addr, size_t size)
 {
 	far_uffd_fill(u, addr, size);
-	if (protect(u, addr, size, UFFDIO_WRITEPROTECT_MODE_WP) || !copy_out(slot, addr, size))
+	if (protect(u, addr, size, UFFDIO_WRITEPROTECT_MODE_WP))
 		return far_uffd_is_mapped(addr, size) ? take_pieces(u, slot, addr, size) : -ENOENT;
+	if (is_used(u, addr, size)) {
+		far_uffd_unprotect(u, addr, size);
+		return -EBUSY;
+	}
+	if (!copy_out(slot, addr, size))
+		return take_pieces(u, slot, addr, size);
 	far_uffd_drop(addr, size);
 	return 0;
 }

@@ -14,12 +14,15 @@
  * @move:	it has UFFDIO_MOVE (Linux 6.8)
  * @kernel:	it serves the kernel's faults, too: system calls may be given far memory
  * @late_wake:	who waits for a page is not woken when it is mapped: the caller does that later
+ * @used:	does anything but the page table, such as a device, have a reference to these pages?
+ *		NULL: the kernel doesn't say
  */
 struct far_uffd {
 	int fd;
 	bool move;
 	bool kernel;
 	bool late_wake;
+	bool (*used)(const void *addr, size_t size);
 };
 
 /** struct far_fault - a fault to be served */
@@ -65,9 +68,10 @@ void far_uffd_wake(const struct far_uffd *u, void *addr, size_t size);
  * A store to the page by any thread is either in the slot afterwards, or has not happened:
  * the thread waits. By UFFDIO_MOVE each page of the kernel's goes in one step. Without it,
  * the page is write-protected, which flushes the processors' translations, then copied, and
- * only then dropped.
+ * only then dropped. With @used, a page stays that a device has: UFFDIO_MOVE moves also pages that
+ * are in use, but not pinned.
  *
- * Return: 0, -EBUSY (pinned by the kernel: the page is as before, but can be written), or
+ * Return: 0, -EBUSY (in use: the page is as before, but can be written), or
  * -ENOENT (no such far memory any more).
  */
 int far_uffd_take(const struct far_uffd *u, void *slot, void *addr, size_t size);

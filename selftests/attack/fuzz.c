@@ -36,12 +36,13 @@
 
 static const unsigned long commands[] = {
 	PVAS_IOC_INFO, PVAS_IOC_CREATE, PVAS_IOC_SPAWN, PVAS_IOC_DESTROY, PVAS_IOC_QUERY,
-	PVAS_IOC_ATTACH,
+	PVAS_IOC_ATTACH, PVAS_IOC_REFS,
 };
 
 static const uint32_t sizes[] = {
 	sizeof(struct pvas_info), sizeof(struct pvas_create), sizeof(struct pvas_spawn),
 	sizeof(struct pvas_destroy), sizeof(struct pvas_query), sizeof(struct pvas_attach),
+	sizeof(struct pvas_refs),
 };
 
 #define N_COMMANDS (sizeof(commands) / sizeof(commands[0]))

@@ -87,6 +87,7 @@ struct pvas_info {
 #define PVAS_FEATURE_TASK_EXE	(1ULL << 0)	/* /proc/PID/exe is each task's own */
 #define PVAS_FEATURE_IA32	(1ULL << 1)	/* int 0x80 calls are bounded too */
 #define PVAS_FEATURE_EXEC_STAYS	(1ULL << 2)	/* the exec of a task stays in its space */
+#define PVAS_FEATURE_REFS	(1ULL << 3)	/* there is PVAS_IOC_REFS */
 
 /**
  * struct pvas_create - make the caller's mm a space (PVAS_IOC_CREATE)
@@ -304,6 +305,35 @@ struct pvas_query {
 	__u64 reserved[4];
 };
 
+/**
+ * struct pvas_refs - are a task's own pages in use by others? (PVAS_IOC_REFS)
+ * @size:	sizeof(struct pvas_refs)
+ * @flags:	must be 0
+ * @addr:	the beginning of a range in the caller's partition
+ * @len:	its length; both are multiples of the page size
+ * @clear:	out: bytes from @addr on up to the first page that is not in memory, or to
+ *		which anything but the page table has a reference: a device, a pipe, another
+ *		process's system call; @len if there is none
+ * @reserved:	must be 0
+ *
+ * For a task that pages its own partition by userfaultfd. A page that it has write-protected, or
+ * moved away, and that is clear then, nobody writes to any more. The kernel may have a
+ * reference for a short time on its own account, so a page that is not clear may soon be: to
+ * one that is new, until its processor has put it on a list, as an madvise(MADV_FREE) of any
+ * memory makes it do.
+ *
+ * Errors: -EPERM the caller is no task, or the range is not in its partition; -EINVAL @len is
+ * 0, or one of the two is no multiple; -EINTR a signal kills the caller.
+ */
+struct pvas_refs {
+	__u32 size;
+	__u32 flags;
+	__u64 addr;
+	__u64 len;
+	__u64 clear;
+	__u64 reserved[2];
+};
+
 /* States of a partition */
 #define PVAS_PART_FREE		0	/* a task may take it */
 #define PVAS_PART_ARMED		1	/* taken by a SPAWN, before its execve */
@@ -380,5 +410,6 @@ struct pvas_start {
 #define PVAS_IOC_DESTROY	_IOWR(PVAS_IOC_MAGIC, 3, struct pvas_destroy)
 #define PVAS_IOC_QUERY		_IOWR(PVAS_IOC_MAGIC, 4, struct pvas_query)
 #define PVAS_IOC_ATTACH		_IOWR(PVAS_IOC_MAGIC, 5, struct pvas_attach)
+#define PVAS_IOC_REFS		_IOWR(PVAS_IOC_MAGIC, 6, struct pvas_refs)
 
 #endif /* _UAPI_LINUX_PVAS_H */
