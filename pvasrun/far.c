@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Far memory of the job. The pager's threads run here, in the process whose mm is the space;
- * they and libpvas call each other, and this file only brings them together.
+ * Far memory of the job. With the user backend the pager's threads run here, in the process whose
+ * mm is the space; they and libpvas call each other, and this file only brings them together.
+ * With the module each task has a pager: far_task.h.
  */
 #include "far.h"
 
@@ -19,6 +20,7 @@
 #include "component.h"
 #include "far_live.h"
 #include "far_start.h"
+#include "far_task.h"
 #include "report.h"
 
 #define TEXT_(x)	#x
@@ -31,6 +33,7 @@ static struct pvas_far_ops ours;	/* the pager's, with another @open */
 static struct pvas_far_attr attr;
 static char failure[512];
 static int served_by_kernel;
+static uint64_t task_threshold;	/* 0: the tasks have no pagers */
 
 /* The pager's last words, and the job that they end */
 static struct {
@@ -191,8 +194,43 @@ static int start_servers(const struct pvas_far_config *config, const struct opti
 	return 0;
 }
 
+static void set_attr(const struct options *opt)
+{
+	attr = (struct pvas_far_attr){
+		.size = sizeof(attr), .stores = opt->far.stores ? opt->far.stores : "zip",
+		.ram = opt->far.ram, .far = opt->far.size, .page = opt->far.page,
+		.copies = opt->far.copies,
+		.protocol = opt->far.protocol ? opt->far.protocol : "pvas",
+	};
+}
+
+/* With the module each task has a pager of its own, and an equal share of all. */
+static void share_attr(const struct options *opt)
+{
+	long processors = sysconf(_SC_NPROCESSORS_ONLN);
+
+	attr.ram /= opt->tasks;
+	attr.far = (attr.far + opt->tasks - 1) / opt->tasks;
+	if (!getenv("PVAS_FAR_THREADS") && processors < 4L * opt->tasks)
+		attr.threads = processors < 2L * opt->tasks ? 1 : 2;
+}
+
+static int prepare_tasks(const struct options *opt, const struct pvas_far_config *config)
+{
+	/* It was here to check the options. */
+	pager = NULL;
+	task_threshold = config->threshold;
+	return far_task_prepare(opt);
+}
+
+int far_env(struct env *env)
+{
+	return task_threshold ? far_task_env(env, &attr, task_threshold) : 0;
+}
+
 int far_prepare(const struct options *opt)
 {
+	bool by_tasks = opt->backend == PVAS_BACKEND_KERNEL;
 	static struct pvas_far_config config;
 	int status;
 
@@ -201,18 +239,17 @@ int far_prepare(const struct options *opt)
 	status = load();
 	if (status)
 		return status;
-	attr = (struct pvas_far_attr){
-		.size = sizeof(attr), .stores = opt->far.stores ? opt->far.stores : "zip",
-		.ram = opt->far.ram, .far = opt->far.size, .page = opt->far.page,
-		.copies = opt->far.copies,
-		.protocol = opt->far.protocol ? opt->far.protocol : "pvas",
-	};
+	set_attr(opt);
+	if (by_tasks)
+		share_attr(opt);
 	config.threshold = opt->far.threshold;
 	config.rows = 2 * opt->tasks + 8;	/* some may be in use by libraries of pvasrun */
 	if (plan(&config)) {
-		report_error("--ram: %s", pager->error());
+		report_error("--ram: %s%s", by_tasks ? "for each task: " : "", pager->error());
 		return STATUS_FAILED;
 	}
+	if (by_tasks)
+		return prepare_tasks(opt, &config);
 	status = start_servers(&config, opt);
 	if (status)
 		return status;

@@ -3,6 +3,7 @@
 #ifndef PVASRUN_FAR_H
 #define PVASRUN_FAR_H
 
+#include "env.h"
 #include "event.h"
 #include "job.h"
 #include "options.h"
@@ -15,6 +16,9 @@ int far_prepare(const struct options *opt);
 
 /* The pager could not be started: why, or NULL. */
 const char *far_failure(void);
+
+/* The tasks' variables, with the module. 0 or -errno */
+int far_env(struct env *env);
 
 /* From now on the job ends if the pager has lost a page. 0 or -errno */
 int far_watch(struct loop *loop, struct job *job);

@@ -11,6 +11,7 @@
 
 #include "clock.h"
 #include "env.h"
+#include "far.h"
 #include "inherited.h"
 #include "precheck.h"
 #include "ask.h"
@@ -318,6 +319,8 @@ static int launch_app(const struct launcher *launcher, struct start *start, cons
 		       pvas_space_get_id(launcher->space->space));
 	if (!err)
 		err = env_set_malloc_tunables(&env, launcher->opt->far.threshold);
+	if (!err)
+		err = far_env(&env);
 	if (!err)
 		err = mpi_env(launcher->mpi, &env);
 	if (!err && launcher->opt->mpi != MPI_NONE)

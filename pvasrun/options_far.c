@@ -91,9 +91,10 @@ const char *options_check_far(struct options *opt)
 		return "--far and its options need --ram";
 	if (!far->ram)
 		return NULL;
-	if (opt->backend == PVAS_BACKEND_KERNEL)
-		return "--ram: only the user backend has far memory (leave --backend kernel out)";
-	opt->backend = PVAS_BACKEND_USER;
+	if (opt->backend == PVAS_BACKEND_KERNEL && far->start)
+		return "--far-start needs the user backend (leave --backend kernel out)";
+	if (opt->backend != PVAS_BACKEND_KERNEL)
+		opt->backend = PVAS_BACKEND_USER;
 	if (!far->threshold)
 		opt->far.threshold = THRESHOLD;
 	return NULL;

@@ -40,7 +40,8 @@ void far_job_row(unsigned int row, uint64_t *allocated, uint64_t *resident);
 /* Of a row, the end of the highest mapping so far: all pages behind it are free. With the lock */
 uint64_t far_job_top(unsigned int row);
 
-/* holder.c: 0 or -errno */
+/* holder.c: 0 or -errno. The pager's process may execute another program if it is a task. */
+extern bool far_pager_in_task;
 int far_holder_start(void);
 void far_holder_stop(void);
 

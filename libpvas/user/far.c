@@ -3,25 +3,17 @@
  * User backend: far memory, which is in the tasks' partitions and paged by the launcher.
  *
  * The filter sends all calls here whose first argument is in a far part, so the pager knows of
- * each change there before the kernel does. Large private mappings whose place the task doesn't
- * choose become far. Where a call can't be done for far memory it fails; it is never done in
- * part.
+ * each change there before the kernel does.
  */
 #include "far.h"
 
 #include <errno.h>
-#include <linux/mman.h>
 #include <stdlib.h>
-#include <sys/mman.h>
 #include <sys/prctl.h>
-#include <sys/shm.h>
 
 #include "../../include/linux_names.h"
+#include "../far_calls.h"
 #include "rawsys.h"
-
-/* A mapping of stacks, of huge pages or without reservation is not for far memory. */
-#define NEVER_FAR	(MAP_FIXED | MAP_FIXED_NOREPLACE | MAP_GROWSDOWN | MAP_HUGETLB | \
-			 MAP_STACK | MAP_NORESERVE | MAP_LOCKED | PVAS_MAP_LOW | MAP_SHARED)
 
 #define OPT_GET_AUXV	0x41555856	/* 6.4 */
 
@@ -113,55 +105,7 @@ int user_far_has(const struct user_space *u, uint64_t addr)
 	       (addr & (size - 1)) - size / 4 < u->far->length;
 }
 
-/* ---- ranges ---- */
-
-/**
- * struct parts - a range of the task's, cut
- * @addr:	the part in far memory
- * @end:	its end; @addr if there is none
- * @from:	the beginning of all
- * @to:		the end of all
- */
-struct parts {
-	uint64_t addr, end, from, to;
-};
-
-/* 0 if nothing is far, or if it is for the kernel to refuse. */
-static int cut(const struct user_part *p, uint64_t addr, uint64_t len, struct parts *c)
-{
-	uint64_t to = addr + PAGE_UP(len);
-
-	if (!p->far_end || addr & (PAGE - 1) || to <= addr || PAGE_UP(len) < len ||
-	    user_foreign(p, addr, PAGE_UP(len)) || addr >= p->far_end || to <= p->far_start)
-		return 0;
-	c->from = addr;
-	c->to = to;
-	c->addr = addr > p->far_start ? addr : p->far_start;
-	c->end = smaller(to, p->far_end);
-	return 1;
-}
-
-static int64_t unmap_parts(const struct user_far *f, const struct parts *c)
-{
-	int64_t err = f->ops->unmap(c->addr, c->end - c->addr);
-
-	if (!err && c->from < c->addr)
-		err = pvas_raw2(__NR_munmap, c->from, c->addr - c->from);
-	if (!err && c->end < c->to)
-		err = pvas_raw2(__NR_munmap, c->end, c->to - c->end);
-	return err;
-}
-
-/* ---- the calls; each returns whether it is answered ---- */
-
-static int is_large(const struct user_request *r)
-{
-	const uint64_t *a = r->args;
-
-	return r->part->far_end && a[1] >= r->u->far->threshold &&
-	       a[2] == (PROT_READ | PROT_WRITE) && !(a[3] & NEVER_FAR) &&
-	       (a[3] & (MAP_PRIVATE | MAP_ANONYMOUS)) == (MAP_PRIVATE | MAP_ANONYMOUS);
-}
+/* ---- the calls ---- */
 
 static unsigned int row_of(const struct user_request *r)
 {
@@ -169,188 +113,57 @@ static unsigned int row_of(const struct user_request *r)
 }
 
 /* One line for the user, who would find the program's own message hard to understand */
-static void tell_full(struct user_far *f, uint64_t len)
+static void tell_full(void *owner, uint64_t len)
 {
+	struct user_far *f = ((struct user_request *)owner)->u->far;
+
 	if (!__atomic_exchange_n(&f->told_full, 1, __ATOMIC_RELAXED))
 		dprintf(2, "pvasrun: no far memory is left for a mapping of %llu bytes: the task gets ENOMEM (--far-size)\n",
 			(unsigned long long)len);
 }
 
-/* The local memory beside it. The address, or -errno */
-static int64_t map_local(struct user_request *r, uint64_t from, uint64_t to)
+static int64_t map_local(void *owner, uint64_t addr, uint64_t len, int prot, int flags)
 {
 	struct user_mmap m = {
-		.addr = from, .len = to - from, .prot = (int)r->args[2], .flags = (int)r->args[3],
-		.fd = -1,
+		.addr = addr, .len = len, .prot = prot, .flags = flags, .fd = -1,
 	};
 
-	return from < to ? user_mmap_fixed(r->part, &m) : (int64_t)from;
+	return user_mmap_fixed(((struct user_request *)owner)->part, &m);
 }
 
-/*
- * All that is in the far part is the pager's, which moves whole pages of its own: nothing else
- * may lie there. So private anonymous memory is far there, and all other kinds are refused.
- */
-static int64_t map_fixed(struct user_request *r, const struct parts *c)
-{
-	const uint64_t wanted = MAP_PRIVATE | MAP_ANONYMOUS, flags = r->args[3];
-	int64_t at;
-
-	if ((flags & (wanted | MAP_SHARED | MAP_GROWSDOWN | MAP_HUGETLB)) != wanted)
-		return -ENOMEM;
-	at = r->u->far->ops->map_at(c->addr, c->end - c->addr, (int)r->args[2],
-				    !(flags & MAP_FIXED_NOREPLACE));
-	if (at > 0)
-		at = map_local(r, c->from, c->addr);
-	if (at > 0)
-		at = map_local(r, c->end, c->to);
-	return at > 0 ? (int64_t)c->from : at;
-}
-
-static int on_mmap(struct user_request *r, int64_t *value)
-{
-	struct user_far *f = r->u->far;
-	struct parts c;
-
-	if (is_large(r)) {
-		*value = f->ops->map(row_of(r), r->args[1]);
-		if (*value < 0)
-			tell_full(f, r->args[1]);
-		return 1;
-	}
-	if (!(r->args[3] & (MAP_FIXED | MAP_FIXED_NOREPLACE)) ||
-	    !cut(r->part, r->args[0], r->args[1], &c))
-		return 0;
-	*value = map_fixed(r, &c);
-	return 1;
-}
-
-static int on_munmap(struct user_request *r, int64_t *value)
-{
-	struct parts c;
-
-	if (!cut(r->part, r->args[0], r->args[1], &c))
-		return 0;
-	*value = unmap_parts(r->u->far, &c);
-	return 1;
-}
-
-/* Locked memory would not leave. */
-static int on_mlock(struct user_request *r, int64_t *value)
-{
-	struct parts c;
-
-	*value = -ENOMEM;
-	return cut(r->part, r->args[0], r->args[1], &c);
-}
-
-static int64_t advise(const struct user_far *f, const struct parts *c, int advice)
-{
-	switch (advice) {
-	case MADV_DONTNEED:
-	case MADV_FREE:
-		return f->ops->discard(c->addr, c->end - c->addr);
-	case MADV_NORMAL:
-	case MADV_RANDOM:
-	case MADV_SEQUENTIAL:
-	case MADV_WILLNEED:
-	case MADV_COLD:
-	case MADV_PAGEOUT:
-	case MADV_HUGEPAGE:
-	case MADV_NOHUGEPAGE:
-	case MADV_DONTDUMP:
-	case MADV_DONTFORK:
-	case MADV_MERGEABLE:
-	case MADV_UNMERGEABLE:
-	case MADV_POPULATE_READ:
-	case MADV_POPULATE_WRITE:
-		return 0;
-	default:
-		return -EINVAL;
-	}
-}
-
-static int on_madvise(struct user_request *r, int64_t *value)
-{
-	int advice = (int)r->args[2];
-	struct parts c;
-
-	if (!cut(r->part, r->args[0], r->args[1], &c))
-		return 0;
-	*value = advise(r->u->far, &c, advice);
-	if (!*value && c.from < c.addr)
-		*value = pvas_raw3(__NR_madvise, c.from, c.addr - c.from, advice);
-	if (!*value && c.end < c.to)
-		*value = pvas_raw3(__NR_madvise, c.end, c.to - c.end, advice);
-	return 1;
-}
-
-static int on_mremap(struct user_request *r, int64_t *value)
-{
-	const uint64_t *a = r->args;
-	struct parts c;
-
-	if ((a[3] & MREMAP_FIXED) && cut(r->part, a[4], a[2], &c)) {
-		*value = -EINVAL;
-		return 1;
-	}
-	/* Local memory below must not grow into the far part. */
-	if (a[0] < r->part->far_start && cut(r->part, a[0], a[2], &c)) {
-		*value = -ENOMEM;
-		return 1;
-	}
-	if (!cut(r->part, a[0], a[1] ? a[1] : 1, &c))
-		return 0;
-	if (a[3] & ~(uint64_t)MREMAP_MAYMOVE || c.from != c.addr || c.end != c.to)
-		*value = -EINVAL;
-	else
-		*value = r->u->far->ops->move(a[0], a[1], a[2], a[3] & MREMAP_MAYMOVE);
-	return 1;
-}
-
-static int on_shmat(struct user_request *r, int64_t *value)
-{
-	struct shmid_ds ds;
-	struct parts c;
-
-	*value = -EINVAL;
-	return r->args[1] && !pvas_raw3(__NR_shmctl, (int)r->args[0], IPC_STAT, &ds) &&
-	       cut(r->part, PAGE_DOWN(r->args[1]), ds.shm_segsz + PAGE, &c);
-}
-
-static int (*find_handler(int nr))(struct user_request *r, int64_t *value)
+static int changes_memory(int nr)
 {
 	switch (nr) {
 	case __NR_mmap:
-		return on_mmap;
 	case __NR_munmap:
-		return on_munmap;
 	case __NR_madvise:
-		return on_madvise;
 	case __NR_mremap:
-		return on_mremap;
 	case __NR_mlock:
 	case __NR_mlock2:
-		return on_mlock;
 	case __NR_shmat:
-		return on_shmat;
+		return 1;
 	default:
-		return NULL;
+		return 0;
 	}
 }
 
 /* All change the partition's memory, so under its lock. */
 static int map_call(struct user_request *r, int64_t *value)
 {
-	int (*handler)(struct user_request *, int64_t *) = find_handler(r->nr);
+	const struct user_part *p = r->part;
+	const struct pvas_far_part far = {
+		.ops = r->u->far->ops, .threshold = r->u->far->threshold, .row = row_of(r),
+		.base = p->base, .end = p->end, .far_start = p->far_start, .far_end = p->far_end,
+		.map_local = map_local, .full = tell_full, .owner = r,
+	};
 	int done;
 
-	if (!handler || !r->part->far_end)
+	if (!changes_memory(r->nr) || !p->far_end)
 		return 0;
 	*value = -ESRCH;
 	if (user_call_lock(r))
 		return 1;
-	done = handler(r, value);
+	done = pvas_far_call(&far, r->nr, r->args, value);
 	user_call_unlock(r);
 	return done;
 }

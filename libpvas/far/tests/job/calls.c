@@ -310,7 +310,7 @@ void test_messages(void)
 	pthread_join(thread, NULL);
 }
 
-static volatile uint64_t *memory_of(unsigned int rank)
+volatile uint64_t *memory_of(unsigned int rank)
 {
 	unsigned int own = (unsigned int)atoi(getenv("PVAS_RANK"));
 	void *p;

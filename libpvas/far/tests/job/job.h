@@ -32,6 +32,9 @@ void evict(void);
 bool faults(const void *p);
 bool rejects_stores(void *p);
 
+/* Another task's memory, which it exports as "far" */
+volatile uint64_t *memory_of(unsigned int rank);
+
 /* Bytes of this mm that are resident */
 size_t resident(void);
 
@@ -41,5 +44,11 @@ void test_waiting(void);
 void test_peer(void);
 void test_file(void);
 void test_protection(void);
+void test_heap(void);
+void test_closed(void);
+void test_again(void);
+void test_leaving(void);
+void test_large(void);
+void test_device(void);
 
 #endif

@@ -70,7 +70,7 @@ if [ "$*" = start ]; then
 	echo "$passed passed, $failed failed"
 	exit $((failed > 0))
 fi
-tests=(calls messages waiting file unmap storage spans stacks remap protection robust neighbours madvise mprotect fixed fork exec threads)
+tests=(calls messages waiting file unmap storage spans stacks remap protection robust neighbours madvise mprotect fixed fork exec threads heap closed)
 [ $# -eq 0 ] || tests=("$@")
 hows=(own)
 [ ${#ordinary[@]} -eq 0 ] || hows+=(ordinary)
@@ -81,6 +81,7 @@ for how in "${hows[@]}"; do
 	works "$how" 4 fill --far "file:$tmp"
 	works "$how" 3 peer --far-page 16K
 	works "$how" 3 peer --far-page auto
+	works "$how" 2 leaving --far-page 16K
 	works "$how" 4 fill --far-page auto --far "file:$tmp"
 	rm -f "$FAR_TEST_FILE"
 	works "$how" 4 append
@@ -114,7 +115,7 @@ refuses budget 'too small' --ram 64K --far-page 64K
 refuses no-store 'No such file' --ram 16M --far "file:$tmp/none"
 refuses bad-store 'is_no_server' --ram 16M --far is_no_server:1
 refuses without-ram '--ram' --far zip
-refuses kernel-backend 'user backend' --ram 16M --backend kernel
+refuses kernel-start 'user backend' --ram 16M --backend kernel --far-start 127.0.0.1
 refuses small-partitions '16 GiB' --ram 16M --partition-size 4G
 refuses too-many-pages 'too small for' --ram 16M --far-page 4K --far-size 2T
 refuses no-room 'no room' --ram 16M --far "file:$tmp" --far-size 30T
