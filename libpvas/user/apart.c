@@ -40,7 +40,8 @@ static void close_others(const struct user_space *u)
 	const int proc = user_proc_fd();
 
 	if (u->files.are_copies && __atomic_load_n(&u->files_closed, __ATOMIC_ACQUIRE) &&
-	    proc >= 0 && !pvas_raw3(__NR_close_range, proc + 1, ~0U, 0)) {
+	    !__atomic_load_n(&u->unclosed, __ATOMIC_ACQUIRE) && proc >= 0 &&
+	    !pvas_raw3(__NR_close_range, proc + 1, ~0U, 0)) {
 		if (proc)
 			pvas_raw3(__NR_close_range, 0, proc - 1, 0);
 		return;

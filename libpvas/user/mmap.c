@@ -103,8 +103,10 @@ static int64_t map_copy(struct user_request *r, struct user_mmap *m, const struc
 	if (m->fd < 0)
 		return m->fd == -EMFILE ? -ENFILE : m->fd;
 	ret = map_for(r, m);
-	if (user_caller_close(r->u, m->fd, look))
+	if (user_caller_close(r->u, m->fd, look)) {
+		__atomic_store_n(&r->u->unclosed, 1, __ATOMIC_RELEASE);
 		__atomic_store_n(&r->part->apart, 1, __ATOMIC_RELAXED);
+	}
 	return ret;
 }
 

@@ -159,6 +159,7 @@ struct user_rights;
  * @readers:	of the helpers
  * @mounts:	of the launcher's namespace
  * @aparts:	see apart.c
+ * @unclosed:	the workers' table has a file that must not be closed: see map_copy()
  * @slow_fills:	workers that fill memory from a file that a server answers for
  * @abandoned:	no further request is handled; a busy worker ends when it becomes idle
  * @files:	the copies of descriptors that workers don't need
@@ -242,6 +243,7 @@ struct user_space {
 	struct user_readers readers;
 	struct user_mounts mounts;
 	struct user_aparts aparts;
+	int unclosed;
 	int slow_fills;
 	int abandoned;
 	struct user_files files;
