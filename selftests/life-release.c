@@ -54,6 +54,12 @@ static int release(pid_t pid)
 	return ret;
 }
 
+/* Of oneself it is refused, where there is such a call. */
+#define NEED_RELEASE() do { \
+	if (release(getpid()) == -ENOSYS) \
+		SKIP(return, "no process_mrelease in this kernel"); \
+} while (0)
+
 struct last {
 	pid_t pid;
 	int out[2], in[2];
@@ -102,6 +108,7 @@ MODULE_TEST(of_an_exit, "each task has an mm of its own")
 	struct pvas_space *space = PT_SPACE();
 	struct last last;
 
+	NEED_RELEASE();
 	ASSERT_TRUE(start_last(&last, space, "exit_when_told"));
 	ASSERT_TRUE(exits(&last));
 	release_and_enter(_metadata, space, &last);
@@ -118,6 +125,7 @@ MODULE_TEST(of_the_killed, "each task has an mm of its own")
 	struct pvas_space *space = PT_SPACE();
 	struct last last;
 
+	NEED_RELEASE();
 	ASSERT_TRUE(start_last(&last, space, "use_and_pause"));
 	ASSERT_EQ(0, pt_hold_exit(last.pid));
 	release_and_enter(_metadata, space, &last);
@@ -133,6 +141,7 @@ MODULE_TEST(of_a_closed_space, "each task has an mm of its own")
 	struct pvas_space *space;
 	struct last last;
 
+	NEED_RELEASE();
 	ASSERT_EQ(0, pt_create(&space, 0, PVAS_KEEP_ON_CLOSE));
 	ASSERT_TRUE(start_last(&last, space, "exit_when_told"));
 	pvas_space_destroy(space);

@@ -112,6 +112,8 @@ static void make_and_end_spaces(void)
 MODULE_TEST(freed_elsewhere, "no work queues")
 {
 	PT_NEED_ROOT();
+	if (pt_kernel_before(5, 11))
+		SKIP(return, "its events do not name work queues");
 	if (trace_on())
 		SKIP(return, "no tracefs");
 	if (pt_write_file(trace_file(INSTANCE "events/workqueue/workqueue_queue_work/enable"), "1"))
@@ -131,6 +133,8 @@ MODULE_TEST(freed_elsewhere, "no work queues")
 MODULE_TEST(own_queues, "no work queues")
 {
 	PT_NEED_ROOT();
+	if (pt_kernel_before(5, 11))
+		SKIP(return, "its events do not name work queues");
 	if (trace_on())
 		SKIP(return, "no tracefs");
 	/* Until the hooks are off */

@@ -12,7 +12,7 @@
 struct job {
 	const char *cwd;
 	const char *module;	/* file name in io, or NULL */
-	const char *modules;	/* the folder of the kernel's own, if not in /lib/modules, or NULL */
+	const char *modules;	/* folder of the kernel's own, if not in /lib/modules, or NULL */
 	uid_t uid;
 	gid_t gid;
 	gid_t groups[64];
