@@ -28,7 +28,8 @@
  *  persistent.c  persistent operations
  *  home.c        which ranks of other nodes use this component, too
  *  nodes.c       communicators over several nodes: one of each node's ranks, and one of leaders
- *  nodes_move.c, nodes_blocks.c, nodes_reduce.c, nodes_scatter.c
+ *  nodes_move.c, nodes_allgather.c, nodes_blocks.c, nodes_v.c, nodes_reduce.c,
+ *  nodes_scatter.c, nodes_scan.c
  *                their operations
  *  devices.c, devices_message.c, devices_move.c, nodes_neighbor.c
  *                exchange with neighbors on other nodes over several network devices

@@ -194,12 +194,18 @@ static int attach(struct mca_coll_pvas_nodes *m)
 	return rc;
 }
 
+/* Are both communicators there? If not yet, they are made. */
+bool mca_coll_pvas_nodes_ready(struct mca_coll_pvas_nodes *m)
+{
+	if (OPAL_UNLIKELY(m->state == MCA_COLL_PVAS_NEW) && attach(m) != OMPI_SUCCESS)
+		m->state = MCA_COLL_PVAS_PASSING;
+	return m->state == MCA_COLL_PVAS_READY;
+}
+
 /* All ranks must find alike whether an operation is @possible. */
 bool mca_coll_pvas_nodes_begin_next(struct mca_coll_pvas_nodes *m, bool possible)
 {
-	if (possible && OPAL_UNLIKELY(m->state == MCA_COLL_PVAS_NEW) && attach(m) != OMPI_SUCCESS)
-		m->state = MCA_COLL_PVAS_PASSING;
-	if (possible && m->state == MCA_COLL_PVAS_READY) {
+	if (possible && mca_coll_pvas_nodes_ready(m)) {
 		mca_coll_pvas_count(operations, 1);
 		return true;
 	}

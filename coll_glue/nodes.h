@@ -21,10 +21,12 @@
 #define MCA_COLL_PVAS_WINDOW 4
 
 #define MCA_COLL_PVAS_NODES_OPERATIONS(X)					\
-	X(allgather, allgather) X(allreduce, allreduce) X(alltoall, alltoall)	\
-	X(barrier, barrier) X(bcast, bcast) X(gather, gather) X(reduce, reduce)	\
-	X(reduce_scatter, reduce_scatter)					\
-	X(reduce_scatter_block, reduce_scatter_block) X(scatter, scatter)	\
+	X(allgather, allgather) X(allgatherv, allgatherv) X(allreduce, allreduce) \
+	X(alltoall, alltoall) X(barrier, barrier) X(bcast, bcast)		\
+	X(exscan, exscan) X(gather, gather) X(gatherv, gatherv)			\
+	X(reduce, reduce) X(reduce_scatter, reduce_scatter)			\
+	X(reduce_scatter_block, reduce_scatter_block) X(scan, scan)		\
+	X(scatter, scatter) X(scatterv, scatterv)				\
 	MCA_COLL_PVAS_DEVICES_OPERATIONS(X)
 
 /* Over several devices, by interfaces of Open MPI 4.1's BTLs that its next series has changed */
@@ -142,6 +144,7 @@ static inline char *mca_coll_pvas_block_at(const void *buf, size_t count,
 
 /* nodes.c */
 mca_coll_base_module_t *mca_coll_pvas_nodes_query(struct ompi_communicator_t *comm, int *priority);
+bool mca_coll_pvas_nodes_ready(struct mca_coll_pvas_nodes *m);
 bool mca_coll_pvas_nodes_begin_next(struct mca_coll_pvas_nodes *m, bool possible);
 
 /* Begin an operation if it is @possible; false: pass it on. */
@@ -151,19 +154,12 @@ bool mca_coll_pvas_nodes_begin_next(struct mca_coll_pvas_nodes *m, bool possible
 #define mca_coll_pvas_nodes_begin(m, name) mca_coll_pvas_nodes_begin_if(m, name, true)
 
 /*
- * When ranks outnumber processors: the longest and shortest data with which an operation is
- * not slower than another component's. An allgather, alltoall or reduce_scatter is, with most.
- * Measured; see README.md.
+ * When ranks outnumber processors, all but a barrier are passed on: the others are faster only with
+ * some lengths, and ranks whose lengths differ would wait for each other. See README.md.
  */
-#define MCA_COLL_PVAS_NODES_MOST_BCAST (1 << 10)
-#define MCA_COLL_PVAS_NODES_MOST_REDUCE (8 << 10)
-#define MCA_COLL_PVAS_NODES_LEAST_ALLREDUCE (1 << 10)
-#define MCA_COLL_PVAS_NODES_MOST_ALLREDUCE (8 << 10)
-#define MCA_COLL_PVAS_NODES_MOST_BLOCK (1 << 10)
-
-static inline bool mca_coll_pvas_nodes_prefers(bool faster)
+static inline bool mca_coll_pvas_nodes_prefers(void)
 {
-	return faster || !mca_coll_pvas_component.choose;
+	return !mca_coll_pvas_component.choose;
 }
 
 int mca_coll_pvas_nodes_rank_in_node(const struct mca_coll_pvas_nodes *m, int rank);
@@ -181,10 +177,36 @@ int mca_coll_pvas_wait_window(struct mca_coll_pvas_window *w, int rc);
 int mca_coll_pvas_nodes_barrier(struct ompi_communicator_t *comm, mca_coll_base_module_t *module);
 int mca_coll_pvas_nodes_bcast(void *buf, int count, struct ompi_datatype_t *type, int root,
 			      struct ompi_communicator_t *comm, mca_coll_base_module_t *module);
+
+/* nodes_allgather.c */
 int mca_coll_pvas_nodes_allgather(const void *sbuf, int scount, struct ompi_datatype_t *stype,
 				  void *rbuf, int rcount, struct ompi_datatype_t *rtype,
 				  struct ompi_communicator_t *comm,
 				  mca_coll_base_module_t *module);
+
+int mca_coll_pvas_nodes_allgatherv(const void *sbuf, int scount, struct ompi_datatype_t *stype,
+				   void *rbuf, const int *rcounts, const int *displs,
+				   struct ompi_datatype_t *rtype,
+				   struct ompi_communicator_t *comm,
+				   mca_coll_base_module_t *module);
+
+/* nodes_v.c */
+int mca_coll_pvas_nodes_gatherv(const void *sbuf, int scount, struct ompi_datatype_t *stype,
+				void *rbuf, const int *rcounts, const int *displs,
+				struct ompi_datatype_t *rtype, int root,
+				struct ompi_communicator_t *comm, mca_coll_base_module_t *module);
+int mca_coll_pvas_nodes_scatterv(const void *sbuf, const int *scounts, const int *displs,
+				 struct ompi_datatype_t *stype, void *rbuf, int rcount,
+				 struct ompi_datatype_t *rtype, int root,
+				 struct ompi_communicator_t *comm, mca_coll_base_module_t *module);
+
+/* nodes_scan.c */
+int mca_coll_pvas_nodes_scan(const void *sbuf, void *rbuf, int count, struct ompi_datatype_t *type,
+			     struct ompi_op_t *op, struct ompi_communicator_t *comm,
+			     mca_coll_base_module_t *module);
+int mca_coll_pvas_nodes_exscan(const void *sbuf, void *rbuf, int count,
+			       struct ompi_datatype_t *type, struct ompi_op_t *op,
+			       struct ompi_communicator_t *comm, mca_coll_base_module_t *module);
 
 /* nodes_reduce.c */
 int mca_coll_pvas_nodes_reduce(const void *sbuf, void *rbuf, int count,

@@ -27,8 +27,7 @@ static bool go_together(const struct mca_coll_pvas_nodes *m, size_t bytes)
 
 static bool blocks_go_together(const struct mca_coll_pvas_nodes *m, size_t bytes)
 {
-	return mca_coll_pvas_nodes_prefers(bytes <= MCA_COLL_PVAS_NODES_MOST_BLOCK) &&
-	       go_together(m, bytes);
+	return mca_coll_pvas_nodes_prefers() && go_together(m, bytes);
 }
 
 /**
@@ -311,7 +310,7 @@ int mca_coll_pvas_nodes_alltoall(const void *sbuf, int scount, struct ompi_datat
 	mca_coll_pvas_nodes_t *m = (mca_coll_pvas_nodes_t *)module;
 	struct exchange x = { .m = m, .bytes = mca_coll_pvas_bytes(rcount, rtype) };
 	const size_t size = ompi_comm_size(comm);
-	const bool possible = mca_coll_pvas_nodes_prefers(false) && go_together(m, size * x.bytes);
+	const bool possible = mca_coll_pvas_nodes_prefers() && go_together(m, size * x.bytes);
 	size_t nr = 0;
 	int rc;
 

@@ -104,13 +104,10 @@ int mca_coll_pvas_nodes_allreduce(const void *sbuf, void *rbuf, int count,
 {
 	mca_coll_pvas_nodes_t *m = (mca_coll_pvas_nodes_t *)module;
 	struct reduction r = { .type = type, .op = op };
-	const size_t bytes = mca_coll_pvas_bytes(count, type);
-	const bool faster = mca_coll_pvas_nodes_prefers(
-		bytes >= MCA_COLL_PVAS_NODES_LEAST_ALLREDUCE &&
-		bytes <= MCA_COLL_PVAS_NODES_MOST_ALLREDUCE);
+	const bool possible = mca_coll_pvas_nodes_prefers() && ompi_op_is_commute(op);
 	int i, nr, rc = OMPI_SUCCESS;
 
-	if (!ompi_op_is_commute(op) || !mca_coll_pvas_nodes_begin_if(m, allreduce, faster))
+	if (!mca_coll_pvas_nodes_begin_if(m, allreduce, possible))
 		return m->previous.allreduce(sbuf, rbuf, count, type, op, comm,
 					     m->previous.allreduce_module);
 	nr = begin(&r, m, sbuf, rbuf, count);
@@ -215,10 +212,9 @@ int mca_coll_pvas_nodes_reduce(const void *sbuf, void *rbuf, int count,
 {
 	mca_coll_pvas_nodes_t *m = (mca_coll_pvas_nodes_t *)module;
 	struct reduction r = { .type = type, .op = op };
-	const bool faster = mca_coll_pvas_nodes_prefers(mca_coll_pvas_bytes(count, type) <=
-							MCA_COLL_PVAS_NODES_MOST_REDUCE);
+	const bool possible = mca_coll_pvas_nodes_prefers() && ompi_op_is_commute(op);
 
-	if (!ompi_op_is_commute(op) || !mca_coll_pvas_nodes_begin_if(m, reduce, faster))
+	if (!mca_coll_pvas_nodes_begin_if(m, reduce, possible))
 		return m->previous.reduce(sbuf, rbuf, count, type, op, root, comm,
 					  m->previous.reduce_module);
 	r.node = m->node_of[root];

@@ -154,7 +154,7 @@ int mca_coll_pvas_nodes_reduce_scatter(const void *sbuf, void *rbuf, const int *
 {
 	mca_coll_pvas_nodes_t *m = (mca_coll_pvas_nodes_t *)module;
 	struct scattered s = { .m = m, .type = type, .op = op, .counts = counts };
-	const bool possible = mca_coll_pvas_nodes_prefers(false) && ompi_op_is_commute(op) &&
+	const bool possible = mca_coll_pvas_nodes_prefers() && ompi_op_is_commute(op) &&
 			      add_up(&s);
 
 	if (!mca_coll_pvas_nodes_begin_if(m, reduce_scatter, possible))
@@ -170,7 +170,7 @@ int mca_coll_pvas_nodes_reduce_scatter_block(const void *sbuf, void *rbuf, int c
 {
 	mca_coll_pvas_nodes_t *m = (mca_coll_pvas_nodes_t *)module;
 	struct scattered s = { .m = m, .type = type, .op = op, .each = count };
-	const bool possible = mca_coll_pvas_nodes_prefers(false) && ompi_op_is_commute(op) &&
+	const bool possible = mca_coll_pvas_nodes_prefers() && ompi_op_is_commute(op) &&
 			      add_up(&s);
 
 	if (!mca_coll_pvas_nodes_begin_if(m, reduce_scatter_block, possible))

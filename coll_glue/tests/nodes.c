@@ -6,7 +6,7 @@
  *
  *	nodes used|unused|chosen [COMMUNICATORS [NUMBERS]]
  *
- * chosen: only operations that are faster if ranks outnumber processors, with short data
+ * chosen: only operations that are faster if ranks outnumber processors
  */
 #define COUNTER_PREFIX "coll_pvas_"
 #include "operations.h"
@@ -88,9 +88,10 @@ static const struct {
 	const char *name;
 	int chosen;
 } over_nodes[] = {
-	{ "barrier", 1 }, { "bcast", 1 }, { "gather", 1 }, { "scatter", 1 }, { "allgather", 0 },
-	{ "alltoall", 0 }, { "reduce", 1 }, { "allreduce", 0 }, { "reduce_scatter", 0 },
-	{ "reduce_scatter_block", 0 },
+	{ "barrier", 1 }, { "bcast", 0 }, { "gather", 0 }, { "scatter", 0 }, { "allgather", 0 },
+	{ "alltoall", 0 }, { "reduce", 0 }, { "allreduce", 0 }, { "reduce_scatter", 0 },
+	{ "reduce_scatter_block", 0 }, { "gatherv", 0 }, { "scatterv", 0 }, { "allgatherv", 0 },
+	{ "scan", 0 }, { "exscan", 0 },
 };
 
 static int check_used(const char *expected)

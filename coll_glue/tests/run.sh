@@ -204,7 +204,7 @@ try unequal-nodes	tasks 4 "${below[@]::1}" OMPI_MCA_coll_pvas_node_ranks=2 \
 			OMPI_MCA_coll_pvas_segment=1000000000 OMPI_MCA_btl=self,vader \
 			OMPI_MCA_btl_vader_single_copy_mechanism=none \
 			OMPI_MCA_smsc=^pvas,cma,knem,xpmem \
-			unequal bcast gather scatter reduce reduce_scatter reduce_scatter_block
+			unequal bcast gather gatherv scatter scatterv reduce reduce_scatter reduce_scatter_block
 try roots		tasks 3 roots
 try stopped		tasks 3 stopped
 try stopped-2		tasks 2 OMPI_MCA_coll_pvas_oversubscribed=0 stopped 700
