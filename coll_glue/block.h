@@ -146,7 +146,7 @@ struct mca_coll_pvas_table {
  * struct mca_coll_pvas_line - a cache line with one writer
  * @word:	number of the operation, and enum mca_coll_pvas_kind
  * @finished:	the last operation that the writer of this line has finished
- * @passed:	number of an operation that was passed on, and, of a bcast, in the low 16 bits its length
+ * @passed:	number of an operation that was passed on; of a bcast, in the low 16 bits its length
  */
 struct mca_coll_pvas_line {
 	_Alignas(MCA_COLL_PVAS_CACHE_LINE) _Atomic uint64_t word;

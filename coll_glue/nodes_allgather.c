@@ -15,8 +15,8 @@
 
 /**
  * struct allgather - an allgather or allgatherv in progress
- * @rbuf, @count, @counts, @displs, @type:	the result, as the caller describes it; @counts: NULL for
- *		an allgather
+ * @rbuf, @count, @counts, @displs, @type:	the result, as the caller describes it; @counts:
+ *		NULL for an allgather
  * @all:	the blocks of all ranks, sorted by node
  * @begins:	by node: where its blocks begin in @all; one more than there are nodes
  */

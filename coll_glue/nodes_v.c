@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * Over several nodes: gatherv, scatterv. Only the root knows all lengths, so each node's short blocks
- * go together in one message between its leader and the root, with a table of the lengths in front;
- * long ones gain nothing by that, and go directly. All ranks do as the sender's lengths say, so that
- * no rank waits for another one whose counts differ.
+ * Over several nodes: gatherv, scatterv. Only the root knows all lengths, so each node's short
+ * blocks go together in one message between its leader and the root, with a table of the lengths
+ * in front; long ones gain nothing by that, and go directly. All ranks do as the sender's lengths
+ * say, so that no rank waits for another one whose counts differ.
  */
 #include "nodes.h"
 #include "post.h"
@@ -124,7 +124,7 @@ static int receive_long(const struct rooted *x, int from, size_t length, void *t
 	return rc;
 }
 
-/* For the ranks of our node: how many bytes of each are in the message, and where; freed by callers */
+/* How many bytes of each rank of our node are in the message, and where; freed by callers */
 static int *counts_of(const size_t *lengths, int nr)
 {
 	int *counts = malloc(2 * nr * sizeof(*counts)), i, at = 0;
@@ -190,8 +190,8 @@ static int receive_next(struct rooted *x, int i)
 
 	if (i >= x->m->nr - 1)
 		return OMPI_SUCCESS;
-	return MCA_PML_CALL(irecv(message(x, i), room_for(x, node), BYTE, leader_of(x, node), x->tag,
-				  x->m->comm, mca_coll_pvas_request_of(&x->window, i)));
+	return MCA_PML_CALL(irecv(message(x, i), room_for(x, node), BYTE, leader_of(x, node),
+				  x->tag, x->m->comm, mca_coll_pvas_request_of(&x->window, i)));
 }
 
 /* Long blocks that fit are received while others are. */
@@ -235,8 +235,8 @@ static int gatherv_at_root(struct rooted *x, const void *sbuf, int scount,
 	}
 	for (i = 0; i < MCA_COLL_PVAS_WINDOW; i++)
 		mca_coll_pvas_and_then(&rc, receive_next(x, i));
-	now = mca_coll_pvas_do(m->node, gatherv, sbuf, scount, stype, x->buf, own, own + nr, x->type,
-			       ompi_comm_rank(m->node));
+	now = mca_coll_pvas_do(m->node, gatherv, sbuf, scount, stype, x->buf, own, own + nr,
+			       x->type, ompi_comm_rank(m->node));
 	mca_coll_pvas_and_then(&rc, now);
 	for (i = 0; i < m->nr - 1; i++) {
 		now = mca_coll_pvas_wait_request(&x->window, i);
@@ -324,7 +324,8 @@ static int send_next(struct rooted *x, int i)
 		lengths[k] = bytes_of(x, rank);
 		n = short_bytes(lengths[k]);
 		if (n)
-			mca_coll_pvas_copy(at, n, BYTE, block_of(x, rank), x->counts[rank], x->type);
+			mca_coll_pvas_copy(at, n, BYTE, block_of(x, rank), x->counts[rank],
+					   x->type);
 		at += n;
 	}
 	mca_coll_pvas_and_then(&rc, MCA_PML_CALL(
@@ -355,8 +356,8 @@ static int scatterv_at_root(struct rooted *x, void *rbuf, int rcount, struct omp
 		now = send_next(x, i);
 		mca_coll_pvas_and_then(&rc, now);
 	}
-	now = mca_coll_pvas_do(m->node, scatterv, x->buf, own, own + nr, x->type, rbuf, rcount, rtype,
-			       ompi_comm_rank(m->node));
+	now = mca_coll_pvas_do(m->node, scatterv, x->buf, own, own + nr, x->type, rbuf, rcount,
+			       rtype, ompi_comm_rank(m->node));
 	mca_coll_pvas_and_then(&rc, now);
 	free(own);
 	return complete(x, rc);

@@ -47,7 +47,7 @@ static bool root_keeps(struct mca_coll_pvas_module *m, int root)
 	return mca_coll_pvas_has_posted(slot, m->op);
 }
 
-/* A root that has run ahead may have overwritten its length; then this one is not known to differ. */
+/* A root that has run ahead may have overwritten its length; then ours is not known to differ. */
 static void pass_on_as_root(struct mca_coll_pvas_module *m, int root, size_t bytes)
 {
 	const struct mca_coll_pvas_line *line = mca_coll_pvas_line(m, root);
@@ -59,8 +59,8 @@ static void pass_on_as_root(struct mca_coll_pvas_module *m, int root, size_t byt
 }
 
 /*
- * When ranks outnumber processors: the root's length decides, so that it can keep short data without
- * waiting for anybody. The others must wait for it anyway.
+ * When ranks outnumber processors: the root's length decides, so that it can keep short data
+ * without waiting for anybody. The others must wait for it anyway.
  */
 static bool begin_bcast_chosen(struct mca_coll_pvas_module *m, int root, size_t bytes)
 {

@@ -22,15 +22,19 @@
 static struct page *pvas_refs_get(unsigned long addr)
 {
 	struct mm_struct *mm = current->mm;
+	struct vm_area_struct *vma;
 	struct page *page;
-	long n;
+	long n = 0;
 
 	if (get_user_pages_fast_only(addr, 1, 0, &page) == 1)
 		return page;
 	/* The caller may have taken the right to read away. */
 	if (mmap_read_lock_killable(mm))
 		return NULL;
-	n = pvas_get_page(addr, FOLL_FORCE | FOLL_NOWAIT, &page);
+	vma = find_vma(mm, addr);
+	/* A file's page is never clear, and its server can let this wait, with the lock. */
+	if (vma && vma->vm_start <= addr && vma_is_anonymous(vma))
+		n = pvas_get_page(addr, FOLL_FORCE | FOLL_NOWAIT, &page);
 	mmap_read_unlock(mm);
 	return n == 1 ? page : NULL;
 }

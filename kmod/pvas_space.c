@@ -8,6 +8,7 @@
 #include <linux/xarray.h>
 
 #include "pvas.h"
+#include "pvas_member.h"
 
 #define PVAS_IDLE_PAGES	(PVAS_IDLE_MAX >> PAGE_SHIFT)
 
@@ -219,13 +220,35 @@ void pvas_space_unbind(struct pvas_space *space)
 	pvas_space_put(space);
 }
 
+/*
+ * Has a member the mm? Between exec_mmap() and pvas_join(), or the exit, one has another mm, and a
+ * tracer can keep it so. Under space->lock.
+ */
+static bool pvas_space_is_used(const struct pvas_space *space)
+{
+	const struct pvas_member *m;
+	struct task_struct *tsk, *thread;
+	bool used = false;
+
+	rcu_read_lock();
+	list_for_each_entry(m, &space->members, list) {
+		tsk = pid_task(m->pid, PIDTYPE_TGID);
+		if (!tsk)
+			continue;
+		for_each_thread(tsk, thread)
+			used |= READ_ONCE(thread->mm) == space->mm;
+	}
+	rcu_read_unlock();
+	return used;
+}
+
 /**
  * pvas_space_leave - one process less has memory of the space
  * @space:	a partition of it is unmapped, or its creator has left
  *
  * A space ends if its tasks have filled partition 0 and left: the OOM killer would find
  * no process that owns this memory. And after an OOM kill, which leaves all partitions as
- * they are, also if only those are left that have no memory of it, in an exec that stays.
+ * they are, also if those that are left have no memory of it.
  *
  * Return: true, once, if this is so. The caller then has a reference to the mm, and frees
  * all that is in it.
@@ -237,7 +260,7 @@ bool pvas_space_leave(struct pvas_space *space)
 	spin_lock(&space->lock);
 	WRITE_ONCE(space->occupied, space->occupied - 1);
 	if (space->oom)
-		vacate = !space->vacated && space->occupied == space->staying;
+		vacate = !space->vacated && (!space->occupied || !pvas_space_is_used(space));
 	else
 		vacate = !space->occupied && pvas_space_is_large(space->mm);
 	if (vacate) {

@@ -209,7 +209,7 @@ static inline struct socket *pvas_socket_of(struct file *file)
 
 static inline int pvas_page_refs(struct page *page)
 {
-	if (PageCompound(page) || !PageLRU(page))
+	if (PageCompound(page) || !PageLRU(page) || atomic_read(&page->_mapcount))
 		return INT_MAX;
 	return page_count(page) - !!PageSwapCache(page);
 }

@@ -102,13 +102,14 @@ static inline struct socket *pvas_socket_of(struct file *file)
 /*
  * References to a locked page but for the swap cache's, to which the lock belongs. INT_MAX: can't
  * be told. The kernel has one for a short time to a page that is on no list, or waits to be put
- * there; of a large one all pages share a count.
+ * there; of a large one all pages share a count. One that is not in a page table just once may be
+ * on its way to swap: the reference of another would pass for that of the caller's table.
  */
 static inline int pvas_page_refs(struct page *page)
 {
 	struct folio *folio = page_folio(page);
 
-	if (folio_test_large(folio) || !folio_test_lru(folio))
+	if (folio_test_large(folio) || !folio_test_lru(folio) || atomic_read(&folio->_mapcount))
 		return INT_MAX;
 	return folio_ref_count(folio) - folio_test_swapcache(folio);
 }

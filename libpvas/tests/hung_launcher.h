@@ -12,8 +12,8 @@
 #include "helpers.h"
 #include "pvas.h"
 
-static inline int start_of(struct pvas_space *s, const char *program, const char *what, const char *arg,
-		    const char *arg2, pid_t *pid)
+static inline int start_of(struct pvas_space *s, const char *program, const char *what,
+			   const char *arg, const char *arg2, pid_t *pid)
 {
 	char *argv[] = {
 		(char *)ours(program), (char *)what, (char *)arg, (char *)arg2, NULL,
