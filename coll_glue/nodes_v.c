@@ -153,6 +153,19 @@ static int *own_node(const struct rooted *x)
 
 /* ---- gatherv ---- */
 
+/* At a leader, whose node's lengths @all has, as counts_of(); NULL at others, or with an error */
+static int *leaders_counts(const struct mca_coll_pvas_nodes *m, char *all, int *rc)
+{
+	int *counts = NULL;
+
+	if (!m->leaders)
+		return NULL;
+	counts = counts_of((size_t *)all, mca_coll_pvas_nodes_ranks(m, m->me));
+	if (!counts)
+		*rc = OMPI_ERR_OUT_OF_RESOURCE;
+	return counts;
+}
+
 /* In another node than the root's: to the leader, which sends what is short, and its table */
 static int send_together(const struct rooted *x, size_t length, const void *sbuf, int scount,
 			 struct ompi_datatype_t *stype)
@@ -166,10 +179,7 @@ static int send_together(const struct rooted *x, size_t length, const void *sbuf
 		return OMPI_ERR_OUT_OF_RESOURCE;
 	rc = mca_coll_pvas_do(m->node, gather, &length, sizeof(length), BYTE, all, sizeof(length),
 			      BYTE, 0);
-	if (m->leaders)
-		counts = counts_of((size_t *)all, nr);
-	if (m->leaders && !counts)
-		rc = OMPI_ERR_OUT_OF_RESOURCE;
+	counts = leaders_counts(m, all, &rc);
 	if (!m->leaders || counts)
 		mca_coll_pvas_and_then(&rc, mca_coll_pvas_do(
 			m->node, gatherv, sbuf, n, stype,
@@ -222,17 +232,27 @@ static int take_blocks(struct rooted *x, int i)
 	return rc;
 }
 
+/* As own_node(), with room for the requests, too */
+static int *begin_at_root(struct rooted *x)
+{
+	int *own = own_node(x);
+
+	if (own && !reserve(x)) {
+		free(own);
+		return NULL;
+	}
+	return own;
+}
+
 static int gatherv_at_root(struct rooted *x, const void *sbuf, int scount,
 			   struct ompi_datatype_t *stype)
 {
 	struct mca_coll_pvas_nodes *m = x->m;
 	const int nr = mca_coll_pvas_nodes_ranks(m, m->me);
-	int *own = own_node(x), i, now, rc = OMPI_SUCCESS;
+	int *own = begin_at_root(x), i, now, rc = OMPI_SUCCESS;
 
-	if (!own || !reserve(x)) {
-		free(own);
+	if (!own)
 		return complete(x, OMPI_ERR_OUT_OF_RESOURCE);
-	}
 	for (i = 0; i < MCA_COLL_PVAS_WINDOW; i++)
 		mca_coll_pvas_and_then(&rc, receive_next(x, i));
 	now = mca_coll_pvas_do(m->node, gatherv, sbuf, scount, stype, x->buf, own, own + nr,
@@ -297,10 +317,7 @@ static int receive_together(const struct rooted *x, size_t *length, void *rbuf, 
 				       MPI_STATUS_IGNORE));
 	mca_coll_pvas_and_then(&rc, mca_coll_pvas_do(m->node, scatter, all, sizeof(*length), BYTE,
 						     length, sizeof(*length), BYTE, 0));
-	if (m->leaders)
-		counts = counts_of((size_t *)all, nr);
-	if (m->leaders && !counts)
-		rc = OMPI_ERR_OUT_OF_RESOURCE;
+	counts = leaders_counts(m, all, &rc);
 	if (!m->leaders || counts)
 		mca_coll_pvas_and_then(&rc, mca_coll_pvas_do(
 			m->node, scatterv, all ? all + nr * sizeof(*length) : NULL, counts,
@@ -346,12 +363,10 @@ static int scatterv_at_root(struct rooted *x, void *rbuf, int rcount, struct omp
 {
 	struct mca_coll_pvas_nodes *m = x->m;
 	const int nr = mca_coll_pvas_nodes_ranks(m, m->me);
-	int *own = own_node(x), i, now, rc = OMPI_SUCCESS;
+	int *own = begin_at_root(x), i, now, rc = OMPI_SUCCESS;
 
-	if (!own || !reserve(x)) {
-		free(own);
+	if (!own)
 		return complete(x, OMPI_ERR_OUT_OF_RESOURCE);
-	}
 	for (i = 0; i < m->nr - 1; i++) {
 		now = send_next(x, i);
 		mca_coll_pvas_and_then(&rc, now);
