@@ -53,10 +53,7 @@ FIXTURE_TEARDOWN(silent)
 /* The server stops when somebody opens the file. */
 static bool is_being_opened(pid_t server)
 {
-	int status;
-
-	return waitpid(server, &status, WUNTRACED) == server && WIFSTOPPED(status) &&
-	       !kill(server, SIGCONT);
+	return fuse_has_stopped(server) && !kill(server, SIGCONT);
 }
 
 /* As pt_wait(), or -ETIME: then it is killed. */
@@ -272,14 +269,6 @@ FIXTURE_TEARDOWN(leaving)
 	pt_remove_tmpdir();
 }
 
-/* The server stops when somebody reads the program. */
-static bool is_being_read(pid_t server)
-{
-	int status;
-
-	return waitpid(server, &status, WUNTRACED) == server && WIFSTOPPED(status);
-}
-
 static bool is_freed(long before)
 {
 	int i;
@@ -304,7 +293,7 @@ TEST_F(leaving, memory_of_the_only_task)
 	pid_t pid = pt_start_task(self->space, 1, "fill_and_leave");
 
 	ASSERT_LT(0, pid);
-	EXPECT_TRUE(is_being_read(self->server));
+	EXPECT_TRUE(fuse_has_stopped(self->server));
 	EXPECT_TRUE(is_freed(self->before));
 	EXPECT_TRUE(is_left(self->space));
 	kill(pid, SIGKILL);
@@ -318,7 +307,7 @@ TEST_F(leaving, memory_of_a_child)
 	pid_t pid = pt_start_task(self->space, 1, "fill_and_let_child_leave");
 
 	ASSERT_LT(0, pid);
-	EXPECT_TRUE(is_being_read(self->server));
+	EXPECT_TRUE(fuse_has_stopped(self->server));
 	EXPECT_TRUE(is_freed(self->before));
 	EXPECT_TRUE(is_left(self->space));
 	EXPECT_EQ(0, ends_soon(pid));
@@ -337,7 +326,7 @@ TEST_F(leaving, memory_after_oom)
 	ASSERT_EQ('r', pt_hear(out[0]));
 	pid[1] = pt_start_task(self->space, 2, "leave");
 	ASSERT_LT(0, pid[1]);
-	EXPECT_TRUE(is_being_read(self->server));
+	EXPECT_TRUE(fuse_has_stopped(self->server));
 	ASSERT_EQ(0, pt_write_file("/proc/sysrq-trigger", "f"));
 	EXPECT_EQ(256 + SIGKILL, ends_soon(pid[0]));
 	EXPECT_TRUE(is_freed(self->before));

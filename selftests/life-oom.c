@@ -313,14 +313,6 @@ TASK(map_ring)
 	CHECK_EQ('g', pt_hear(atoi(pt_args[1])));
 }
 
-/* The server has stopped: the task is in its fault. */
-static bool is_in_fault(pid_t server)
-{
-	int status;
-
-	return waitpid(server, &status, WUNTRACED) == server && WIFSTOPPED(status);
-}
-
 /* Bounded: without the server, nothing else would end it. */
 static bool ends(pid_t pid)
 {
@@ -371,7 +363,7 @@ MODULE_TEST(hung_fault_and_peers, "no worker of the kernel unmaps")
 	}
 	hung = pt_start_task(space, PEERS + 1, "read_hung_page");
 	ASSERT_LT(0, hung);
-	ASSERT_TRUE(is_in_fault(server));
+	ASSERT_TRUE(fuse_has_stopped(server));
 	wait_shorter();
 	for (i = 0; i < PEERS; i++) {
 		if (i)
@@ -442,7 +434,7 @@ MODULE_TEST(hung_fault_in_between, "no worker of the kernel unmaps")
 	EXPECT_EQ(0, pt_wait(ring.pid));
 	ASSERT_TRUE(window_is_open(&window));
 	ASSERT_EQ(1, write(reader.in[1], "g", 1));
-	ASSERT_TRUE(is_in_fault(server));
+	ASSERT_TRUE(fuse_has_stopped(server));
 	ASSERT_TRUE(window_close(&window));
 	sleep(WORKER_TRIES_S);
 	kill(peer, SIGKILL);
@@ -478,7 +470,7 @@ MODULE_TEST(hung_fault_and_oom, "the launcher is the victim")
 	ASSERT_LT(0, peer);
 	hung = pt_start_task(h.space, 3, "read_hung_page");
 	ASSERT_LT(0, hung);
-	ASSERT_TRUE(is_in_fault(server));
+	ASSERT_TRUE(fuse_has_stopped(server));
 	wait_shorter();
 	kill(peer, SIGKILL);
 	EXPECT_TRUE(ends(peer));

@@ -219,6 +219,14 @@ static inline pid_t fuse_begin(const char *dir, const char *file)
 	return pid > 0 && setenv(FUSE_FILE_ENV, path, 1) ? -errno : pid;
 }
 
+/* Waits until the server stops: somebody waits for its answer. */
+static inline bool fuse_has_stopped(pid_t server)
+{
+	int status;
+
+	return waitpid(server, &status, WUNTRACED) == server && WIFSTOPPED(status);
+}
+
 static inline void fuse_end(pid_t server, const char *dir)
 {
 	kill(server, SIGKILL);
