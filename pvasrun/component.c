@@ -64,6 +64,18 @@ int companion_open(const char *built, const char *installed, char path[static PA
 	return fd;
 }
 
+int companion_find(const char *built, const char *const installed[], char path[static PATH_MAX])
+{
+	int fd = -ENOENT;
+
+	for (; *installed && fd == -ENOENT; installed++)
+		fd = companion_open(built, *installed, path);
+	if (fd < 0)
+		return fd;
+	close(fd);
+	return 0;
+}
+
 /* Open MPI loads all components in that directory: other users must not add files. */
 static bool find_in_own_dir(const char *built, const char *installed, char dir[static PATH_MAX])
 {

@@ -50,5 +50,7 @@ bool component_find_pretend_mpich(char path[static PATH_MAX]);
  * or -EPERM: there is a file at @path, but other users may have put it there.
  */
 int companion_open(const char *built, const char *installed, char path[static PATH_MAX]);
+/* The same for the first of @installed, up to NULL, that is there: 0 or -errno */
+int companion_find(const char *built, const char *const installed[], char path[static PATH_MAX]);
 
 #endif

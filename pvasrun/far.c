@@ -48,16 +48,10 @@ static struct {
 static int find_library(char path[static PATH_MAX])
 {
 	static const char *const installed[] = {
-		"../lib/" LIBRARY, "../lib/x86_64-linux-gnu/" LIBRARY, "../lib64/" LIBRARY,
+		"../lib/" LIBRARY, "../lib/x86_64-linux-gnu/" LIBRARY, "../lib64/" LIBRARY, NULL
 	};
-	int fd = -ENOENT;
-	size_t i;
 
-	for (i = 0; i < sizeof(installed) / sizeof(installed[0]) && fd == -ENOENT; i++)
-		fd = companion_open("../libpvasfar/" LIBRARY, installed[i], path);
-	if (fd >= 0)
-		close(fd);
-	return fd;
+	return companion_find("../libpvasfar/" LIBRARY, installed, path);
 }
 
 static int load(void)

@@ -23,18 +23,13 @@ static int find_library(void)
 {
 	static const char *const installed[] = {
 		"../lib/pvas/" LIBRARY, "../lib/x86_64-linux-gnu/pvas/" LIBRARY,
-		"../lib64/pvas/" LIBRARY,
+		"../lib64/pvas/" LIBRARY, NULL
 	};
-	int fd = -ENOENT;
-	size_t i;
+	const int err = companion_find("../libpvasfar/" LIBRARY, installed, library);
 
-	for (i = 0; i < sizeof(installed) / sizeof(installed[0]) && fd == -ENOENT; i++)
-		fd = companion_open("../libpvasfar/" LIBRARY, installed[i], library);
-	if (fd >= 0)
-		close(fd);
-	if (fd == -EPERM)
+	if (err == -EPERM)
 		report_error("--ram: other users could have changed %s (install all of PVAS)", library);
-	else if (fd < 0)
+	else if (err < 0)
 		report_error("--ram: %s is missing (install libpvasfar)", LIBRARY);
 	else if (strpbrk(library, ": "))
 		report_error("--ram: the path of %s has a colon or a space, and so can't be preloaded",
