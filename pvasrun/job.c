@@ -96,10 +96,12 @@ void job_kill(struct job *job, int signo, bool own_groups_only)
 	unsigned int rank;
 
 	for (rank = 0; rank < job->opt->tasks; rank++) {
-		const struct task *task = &job->tasks[rank];
+		struct task *task = &job->tasks[rank];
 
 		if (!task->pid || task->ended || (own_groups_only && !task->in_own_group))
 			continue;
+		if (signo == SIGTERM)
+			task->sigterm_at = clock_ns(CLOCK_BOOTTIME);
 		kill_task(task, signo, own_groups_only);
 	}
 }
@@ -377,11 +379,11 @@ void job_reap(struct job *job)
 	raise(SIGCHLD);
 }
 
-bool job_has_terminated_group(const struct job *job, pid_t pgid)
+int64_t job_group_terminated_at(const struct job *job, pid_t pgid)
 {
 	const unsigned int slot = *map_slot(job, pgid);
 
-	return slot && job->tasks[slot - 1].terminated;
+	return slot && job->tasks[slot - 1].terminated ? job->tasks[slot - 1].sigterm_at : 0;
 }
 
 bool job_is_over(const struct job *job)

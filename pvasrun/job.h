@@ -29,6 +29,7 @@ struct task {
 	bool stop_reported;
 	bool left_reported;	/* its program is not in the space any more */
 	bool terminated;	/* died of the SIGTERM that its group got, too */
+	int64_t sigterm_at;	/* when that was sent, the last one: CLOCK_BOOTTIME, nanoseconds */
 	int stopped;		/* by this signal; 0: not stopped */
 	int64_t stopped_at;
 	const struct app *app;
@@ -83,8 +84,11 @@ void job_started(struct job *job, unsigned int rank, pid_t pid, bool in_own_grou
  */
 void job_reap(struct job *job);
 
-/* @pgid is the group of a task that SIGTERM has ended, after pvasrun sent it to the whole group. */
-bool job_has_terminated_group(const struct job *job, pid_t pgid);
+/*
+ * If @pgid is the group of a task that SIGTERM has ended, after pvasrun sent it to the whole group:
+ * when that was, as in struct task. 0: it is not.
+ */
+int64_t job_group_terminated_at(const struct job *job, pid_t pgid);
 
 /* Tasks were started, and all of them have been waited for: none was left behind. */
 bool job_is_over(const struct job *job);

@@ -22,6 +22,7 @@
 #include "clock.h"
 #include "environment.h"
 #include "report.h"
+#include "start_time.h"
 
 #define COMM_MAX	64
 #define POLL_MS		50
@@ -237,8 +238,21 @@ static bool dies_of(pid_t pid, int signo)
 
 /*
  * fork() blocks signals: one that comes to the group meanwhile ends the parent afterwards, and
- * the child, which is made after it has come, has none.
+ * the child, which is made after it has come, has none. An older process has got it, even if its
+ * handler has restored the default since, so that a second signal ends it at once.
  */
+static bool has_missed_sigterm(struct subreaper *orphans, pid_t pid)
+{
+	const int64_t sent = job_group_terminated_at(orphans->job, getpgid(pid));
+	uint64_t started;
+
+	if (!sent || !dies_of(pid, SIGTERM))
+		return false;
+	started = start_time_of_any(pid, &orphans->patience);
+	return started != START_TIME_UNKNOWN &&
+	       started >= (uint64_t)(sent / (CLOCK_NS_PER_S / sysconf(_SC_CLK_TCK)));
+}
+
 static void signal_missed(struct subreaper *orphans)
 {
 	struct list list;
@@ -246,8 +260,7 @@ static void signal_missed(struct subreaper *orphans)
 
 	find(orphans, &list);
 	for (i = 0; i < list.nr; i++)
-		if (job_has_terminated_group(orphans->job, getpgid(list.all[i].pid)) &&
-		    dies_of(list.all[i].pid, SIGTERM))
+		if (has_missed_sigterm(orphans, list.all[i].pid))
 			signal_child(list.all[i].pid, SIGTERM);
 	free(list.all);
 }
