@@ -127,6 +127,11 @@ int input_attach(struct input *input, int *fd)
 	return err;
 }
 
+void input_rank_ended(const struct input *input, unsigned int rank)
+{
+	feeder_end(&input->feeder, rank);
+}
+
 void input_begin(struct input *input)
 {
 	input->begun = true;

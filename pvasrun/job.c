@@ -10,6 +10,7 @@
 
 #include "../libpvas/pvas.h"
 #include "clock.h"
+#include "input.h"
 #include "report.h"
 #include "stopped.h"
 
@@ -311,6 +312,8 @@ static void task_ended(struct job *job, unsigned int rank, int wait_status)
 	task->terminated = job->ending && task->in_own_group && WIFSIGNALED(wait_status) &&
 			   WTERMSIG(wait_status) == SIGTERM;
 	job->live--;
+	if (job->input)
+		input_rank_ended(job->input, rank);
 	if (job->leave_at)
 		job->leave_at = now_ms() + KILLED_MS;
 	if (!WIFEXITED(wait_status) || WEXITSTATUS(wait_status))

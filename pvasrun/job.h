@@ -44,6 +44,7 @@ struct pid_map {
 struct job {
 	const struct options *opt;
 	const struct pvas_space *space;	/* NULL: not yet */
+	const struct input *input;	/* of --stdin all; NULL: none */
 	struct task *tasks;
 	struct pid_map map;
 	unsigned int started;

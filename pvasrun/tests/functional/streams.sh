@@ -44,6 +44,21 @@ test_stdin_much()
 	status_is 0; silent
 }
 
+# Nobody waits for a rank that has ended, although what it has left running keeps its pipe.
+test_stdin_of_ended_rank()
+{
+	head -c 1000000 /dev/zero | timeout -s KILL 30 $PVASRUN --stdin all \
+		-n 1 sh -c 'exec 3<&0; sleep 100 <&3 >/dev/null 2>&1 & echo $! >$T/pid.0' : -n 1 wc -c >out 2>err
+	status=${PIPESTATUS[1]}
+	status_is 0; out_is 1000000
+	check "nothing has kept the pipe" kill "$(cat pid.0)"
+	# nor for one that has ended before the others begin
+	head -c 1000000 /dev/zero | timeout -s KILL 30 $PVASRUN --stdin all -n 1 true : -n 1 sh -c 'sleep 0.2; wc -c' \
+		: -n 1 sh -c 'exec 3<&0; sleep 100 <&3 >/dev/null 2>&1 & echo $! >$T/pid.1' >out 2>err
+	status=${PIPESTATUS[1]}
+	status_is 0; out_is 1000000; kill "$(cat pid.1)"
+}
+
 test_output_direct()
 {
 	pvasrun --no-pty -n 2 sh -c 'echo o; echo e >&2'
