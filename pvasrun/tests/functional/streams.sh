@@ -477,6 +477,30 @@ test_pty_goes_on()
 	status_is 0; check "in time" [ $SECONDS -le $((10 * SLOW)) ]
 }
 
+# What it loses of the output is not lost unseen.
+test_pty_losses()
+{
+	local lost='output of rank 1 is lost: .*'
+
+	start --pty always -n 2 perl -e '$| = 1;
+		if ($ENV{PVAS_RANK} && !fork) { $null = pack "i", 27; exit(!ioctl STDOUT, 0x5423, $null) }
+		if ($ENV{PVAS_RANK}) { wait; exit 77 if $? }
+		print "$ENV{PVAS_RANK}\n"; select undef, undef, undef, 0.05 until -e "$ENV{T}/go"'
+	until_true 20 grep -q . err
+	touch go
+	finish
+	[ "$status" -eq 77 ] || { status_is 1; one_line "$lost"; out_is 0; }
+	# at the end of a task, the same
+	pvasrun --pty always -n 2 perl -e '$null = pack "i", 27;
+		exit($ENV{PVAS_RANK} && !ioctl(STDOUT, 0x5423, $null) ? 77 : 0)'
+	[ "$status" -eq 77 ] || { status_is 1; one_line "$lost"; }
+	pvasrun --pty always -n 2 perl -MPOSIX -e '$| = 1; print "$ENV{PVAS_RANK}\n"; tcflush(1, TCOFLUSH) if $ENV{PVAS_RANK}'
+	status_is 1; one_line "$lost"; check "rank 0's" grep -qx 0 out
+	# That of the input loses none.
+	pvasrun --pty always -n 1 perl -MPOSIX -e '$| = 1; print "1\n"; tcflush(1, TCIFLUSH); print "2\n"'
+	status_is 0; silent; out_is $'1\n2'
+}
+
 test_descriptors()
 {
 	local own
