@@ -87,9 +87,9 @@ int input_open(struct input *input, struct loop *loop, unsigned int tasks)
 {
 	int err;
 
-	*input = (struct input){ .loop = loop };
-	inlet_open(&input->inlet, STDIN_FILENO);
-	err = feeder_begin(&input->feeder, tasks);
+	*input = (struct input){ .loop = loop, .feeder.child = FILE_CHILD_NONE };
+	err = inlet_open(&input->inlet, STDIN_FILENO);
+	err = err ? err : feeder_begin(&input->feeder, tasks);
 	if (err)
 		return err;
 	input->event.fd = inlet_watched(&input->inlet);

@@ -333,6 +333,13 @@ test_held_streams()
 	out_is $'hello\nhello'
 	held 124 sh -c '(echo hello; sleep 2) | "$@"' sh $PVASRUN --stdin all --timeout 2 -n 2 \
 		sh -c "$hold read 0 <&0 & sleep 100"
+	# and before pvasrun in a pipeline
+	mkfifo held
+	(exec $hold write 1) >held &
+	# shellcheck disable=SC2016
+	held 124 sh -c 'exec <held; until [ -s hung/holds ]; do sleep .1; done; exec "$@"' sh \
+		$PVASRUN --stdin all --timeout 2 -n 2 sleep 100
+	wait $!
 }
 
 # A regular file that a child reads arrives whole.
