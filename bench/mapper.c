@@ -3,11 +3,11 @@
  * The cost of what passes the module's hooks: bench/hooks starts this as a plain process and as
  * a task.
  *
- * usage: mapper mmap|fork|exec BATCHES ROUNDS
+ * usage: mapper mmap|fork|exec BATCHES ROUNDS [PROGRAM]
  *
  *	mmap	a pair of mmap and munmap
  *	fork	a child that exits, and the wait for it
- *	exec	a child by posix_spawn that executes /bin/true, and the wait for it
+ *	exec	a child by posix_spawn that executes PROGRAM, and the wait for it
  *
  * Prints the lower quartile of the batches, in nanoseconds a round: whatever
  * else the machine does can only add to a batch, so the low ones are the true ones.
@@ -27,6 +27,8 @@
 #define LENGTH (64 * 1024)
 /* The kernel can't merge it with a neighbour: merging or not makes a difference of 4 %. */
 #define PROT (PROT_READ | PROT_WRITE | PROT_EXEC)
+
+static const char *program = "/bin/true";
 
 static void die(const char *call)
 {
@@ -63,10 +65,10 @@ static void start(void)
 
 static void execute(void)
 {
-	char *argv[] = { "true", NULL }, *envp[] = { NULL };
+	char *argv[] = { "program", NULL }, *envp[] = { NULL };
 	pid_t pid;
 
-	if (posix_spawn(&pid, "/bin/true", NULL, NULL, argv, envp))
+	if (posix_spawn(&pid, program, NULL, NULL, argv, envp))
 		die("mapper: posix_spawn");
 	reap(pid);
 }
@@ -103,6 +105,8 @@ int main(int argc, char **argv)
 	double *v = calloc(batches, sizeof(*v));
 	unsigned int i;
 
+	if (argc > 4)
+		program = argv[4];
 	if (!operation || !batches || !rounds || !v)
 		return 2;
 	/* Warm up: the emulator translates the code, and the slabs fill. */
