@@ -79,7 +79,7 @@ static int is_over(const struct user_far_held *h, const void *unused)
 	 * First: with another mm it is at the end of an execve(), which may wait for a file server
 	 * in closing a file. The kernel would let us wait, too, with the lock.
 	 */
-	if (user_caller_elsewhere(h->tid))
+	if (user_caller_left(h->tid, h->tid))
 		return 1;
 	n = user_proc_read(h->tid, "syscall", text, sizeof(text));
 	if (n <= 0)

@@ -101,7 +101,7 @@ static int has_forked(struct user_fork *f)
 
 	if (f->process ? !is_thread_of(f->process, f->tid) : f->answered && now_ns() >= f->until)
 		return 1;
-	if (user_caller_elsewhere(f->tid))
+	if (user_caller_left(f->tid, f->tid))
 		return 1;
 	n = user_proc_read(f->tid, "syscall", text, sizeof(text));
 	if (n == -ENOENT || n == -ESRCH || (n > 0 && !is_fork(text)))

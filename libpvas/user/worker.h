@@ -183,14 +183,7 @@ int user_caller_inside(pid_t tid);
  */
 int user_caller_still_inside(pid_t tid);
 
-/*
- * Is its address space too small to be ours? Unlike the other functions here this doesn't
- * block. True for each process in the middle of an execve(), and for small programs.
- */
-int user_caller_elsewhere(pid_t tid);
-
-/* The same of a thread of this process: its number can't be another process' already. */
-int user_caller_is_small(pid_t pid, pid_t tid);
+/* ---- sizes.c ---- */
 
 /*
  * The size in pages of the address space of thread @tid of process @pid. 0: it has none, as a
@@ -198,7 +191,10 @@ int user_caller_is_small(pid_t pid, pid_t tid);
  */
 unsigned long user_caller_pages(pid_t pid, pid_t tid);
 
-/* Does that thread have an address space that is certainly not ours? */
+/*
+ * Has that thread another address space than ours for certain, since an execve()? This doesn't
+ * block. 0 also if it has none, or one that can't be told from ours: a program may imitate it.
+ */
 int user_caller_left(pid_t pid, pid_t tid);
 
 /* ---- exe.c ---- */
