@@ -390,10 +390,11 @@ static pid_t exec_locked(const char *dir, const int says[2])
  */
 TEST_F(hung, who_execs_locked_memory_waits_alone)
 {
+	static const struct user_part nowhere;
+	char text[64], c;
 	int64_t begin;
 	int says[2];
 	pid_t pid;
-	char c;
 
 	ASSERT_EQ(pipe2(says, O_CLOEXEC), 0);
 	pid = exec_locked(self->server.dir, says);
@@ -404,7 +405,10 @@ TEST_F(hung, who_execs_locked_memory_waits_alone)
 		usleep(1000);
 	begin = now_ms();
 	EXPECT_EQ(user_caller_left(pid, pid), 1);
+	/* As of a thread that forks, and has such a process' number by now */
+	EXPECT_EQ(user_ask(self->s->priv, &nowhere, pid, "syscall", text, sizeof(text)), -ETIME);
 	EXPECT_LT(now_ms() - begin, 10000);
+	EXPECT_GT(user_ask(self->s->priv, &nowhere, getpid(), "syscall", text, sizeof(text)), 0);
 	kill(self->server.pid, SIGKILL);
 	EXPECT_EQ(end_of(pid), 0);
 	destroy(_metadata, self->s);

@@ -21,6 +21,7 @@
  *	caller.c	a caller's memory and files
  *	inside.c	whether a caller shares our mm
  *	sizes.c		whether a process has left it, without waiting for that process
+ *	ask.c		what a process that may be in an execve() can be asked
  *	exec.c		a task that leaves the space by execve()
  *	credentials.c	whether a new task has the rights of the space's creator
  *	stay.c		a task that stays in it: the worker's part

@@ -197,6 +197,15 @@ unsigned long user_caller_pages(pid_t pid, pid_t tid);
  */
 int user_caller_left(pid_t pid, pid_t tid);
 
+/* ---- ask.c ---- */
+
+/*
+ * As user_proc_read(), of thread @tid that runs code of @p's, where a file of its process waits for
+ * an execve(). -ETIME: it is in one, so the thread is in no other call; -EAGAIN: not known.
+ */
+ssize_t user_ask(const struct user_space *u, const struct user_part *p, pid_t tid,
+		 const char *name, char *text, size_t size);
+
 /* ---- exe.c ---- */
 
 /*
