@@ -536,6 +536,29 @@ static int other_namespace(void)
 	return unshare(CLONE_NEWUSER);
 }
 
+/* It maps the same ids: its parent does that. */
+static int same_map(void)
+{
+	const pid_t pid = getpid();
+	int ready[2], err, status = -1;
+	char c, command[80];
+	pid_t parent;
+
+	if (pipe(ready))
+		return -1;
+	snprintf(command, sizeof(command), "cat /proc/self/uid_map >/proc/%d/uid_map", pid);
+	parent = fork();
+	if (!parent)
+		_exit(read(ready[0], &c, 1) != 1 || system(command));
+	err = unshare(CLONE_NEWUSER) || write(ready[1], "", 1) != 1;
+	return waitpid(parent, &status, 0) != parent || status || err;
+}
+
+static int hidden(void)
+{
+	return unshare(CLONE_NEWUSER) || prctl(PR_SET_DUMPABLE, 0);
+}
+
 static int nothing(void)
 {
 	return 0;
@@ -545,6 +568,7 @@ static struct user_space own_space;
 
 TEST(strangers)
 {
+	int (*const become[])(void) = { other_user, other_namespace, same_map, hidden };
 	int64_t owner, i;
 	pid_t pid;
 
@@ -557,9 +581,12 @@ TEST(strangers)
 	kill(pid, SIGKILL);
 	end_of(pid);
 	EXPECT_EQ(user_caller_is_own(&own_space, pid, &owner), -ESRCH);
-	for (i = 0; i < 2; i++) {
-		pid = stranger(i ? other_namespace : other_user);
-		EXPECT_EQ(pid > 0 && user_caller_is_own(&own_space, pid, &owner), 0);
+	for (i = 0; i < 4; i++) {
+		pid = stranger(become[i]);
+		if (getuid() && pid < 0)
+			continue;
+		ASSERT_GT(pid, 0);
+		EXPECT_LE(user_caller_is_own(&own_space, pid, &owner), 0);
 		EXPECT_EQ(owner, getuid() | (i ? OWNER_SANDBOX : 0));
 		if (pid > 0)
 			kill(pid, SIGKILL);

@@ -142,7 +142,7 @@ struct user_rights;
  * @wake:	eventfd that wakes the supervisor
  * @maps:	/proc/self/maps
  * @ids:	the creator's user ids as /proc has them; "": a task may exchange them
- * @id_map:	of its user namespace; "": not known
+ * @user_ns:	its user namespace, by the inode; 0: not known
  * @supervisor:	thread
  * @supervisor_tid: its thread id
  * @pool:	thread that creates workers and helpers
@@ -226,7 +226,7 @@ struct user_space {
 	int wake;
 	int maps;
 	char ids[64];
-	char id_map[1024];
+	uint64_t user_ns;
 	pthread_t supervisor;
 	pid_t supervisor_tid;
 	pthread_t pool;

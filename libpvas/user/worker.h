@@ -112,9 +112,8 @@ ssize_t user_caller_write(pid_t tid, uint64_t to, const void *from, size_t len);
 void user_caller_know_own(struct user_space *u);
 
 /*
- * Has it the tasks' user ids, and their user namespace or one that can't be told from it? 0: no,
- * so it is none of them; -ESRCH: that is not known. @owner: its user, with a bit more in
- * another user namespace. Never blocks.
+ * Has it the tasks' user ids and user namespace? 0: no, so it is none of them; -ESRCH: that is not
+ * known. @owner: its user, with a bit more in another namespace, or one that isn't known.
  */
 int user_caller_is_own(const struct user_space *u, pid_t tid, int64_t *owner);
 #define OWNER_SANDBOX	(1LL << 32)
