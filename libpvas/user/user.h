@@ -119,12 +119,19 @@ struct user_left {
 	unsigned int room;
 };
 
-/* Processes of apart.c that have not been waited for */
+/* A process of apart.c, by the device of the file system */
+struct user_apart {
+	pid_t pid;
+	uint64_t server;
+};
+
+/* Those that have not been waited for, and how many workers wait for one to end */
 struct user_aparts {
 	pthread_mutex_t lock;
-	pid_t *pids;
+	struct user_apart *those;
 	unsigned int count;
 	unsigned int room;
+	int waiters;
 };
 
 struct user_far;

@@ -293,17 +293,6 @@ void user_fork_begin(struct user_space *u, struct user_part *p);
 /* The task has ended. */
 void user_fork_forget(struct user_space *u, struct user_part *p);
 
-/* ---- apart.c ---- */
-
-struct user_mmap;
-
-/* As mmap(2), for @m with a @tid */
-int64_t user_apart_mmap(uint64_t at, const struct user_mmap *m, int flags);
-
-/* Those that have ended since */
-void user_apart_reap(struct user_space *u);
-void user_apart_free(struct user_space *u);
-
 /* ---- heap.c: under user_part.lock, and for tasks only, but for the last ---- */
 
 int64_t user_brk(struct user_part *p, uint64_t brk);
@@ -319,12 +308,13 @@ int64_t user_child_brk(struct user_part *p, pid_t child, uint64_t brk);
 
 /* ---- place.c: all under user_part.lock, and for tasks only ---- */
 
-/* @tid: 0, or @fd is of this thread's, and a process apart maps it for @u */
+/* @tid: 0, or @fd is of this thread's, and a process apart maps it for @u, from @server */
 struct user_mmap {
 	uint64_t addr, len;
 	int prot, flags, fd;
 	uint64_t off;
 	pid_t tid;
+	uint64_t server;
 	struct user_space *u;
 };
 
