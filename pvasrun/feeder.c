@@ -7,6 +7,8 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -15,6 +17,7 @@
 
 #define EVENTS	64
 #define CHUNKS	(~0U)	/* not a pipe: pvasrun's end */
+#define BELL	(~0U - 1)
 
 /* ---- the child, which may use calls of the kernel only ---- */
 
@@ -25,8 +28,9 @@ struct feed {
 
 /* Made by pvasrun: its child has a copy. */
 static struct feed *feeds;
+static const bool *ended;	/* in memory that both have: see struct feeder */
 static unsigned int nr_feeds;	/* that have come */
-static int epoll_fd, chunks_end;
+static int epoll_fd, chunks_end, bell;
 static int nr_open, pending;	/* feeds, and those that have not got the whole chunk */
 static char chunk[FEEDER_MAX];
 static size_t chunk_len;
@@ -59,6 +63,19 @@ static void end(struct feed *feed)
 	close(fd);	/* It can hang. */
 }
 
+/* The ranks of these pipes have ended; what has them still may never read. */
+static void end_told(void)
+{
+	const int before = pending;
+	struct feed *feed;
+
+	for (feed = feeds; feed < feeds + nr_feeds; feed++)
+		if (feed->fd >= 0 && __atomic_load_n(&ended[feed - feeds], __ATOMIC_ACQUIRE))
+			end(feed);
+	if (before && !pending && nr_open)
+		tell();
+}
+
 /* Write as much of the chunk as the pipe has room for. */
 static void push(struct feed *feed)
 {
@@ -88,6 +105,7 @@ static void add(int fd)
 	*feed = (struct feed){ .fd = fd };
 	nr_open++;
 	watch(feed, EPOLL_CTL_ADD, 0);
+	end_told();
 }
 
 static void push_all(size_t len)
@@ -134,40 +152,66 @@ static void ready(struct feed *feed, uint32_t what)
 		tell();
 }
 
-static void feed_until_end(int from, int unused)
+static void handle(const struct epoll_event *event)
+{
+	eventfd_t rings;
+
+	if (event->data.u32 == CHUNKS)
+		take();
+	else if (event->data.u32 != BELL)
+		ready(&feeds[event->data.u32], event->events);
+	else if (!eventfd_read(bell, &rings))
+		end_told();
+}
+
+static void feed_until_end(int from, int rung)
 {
 	struct epoll_event events[EVENTS], chunks = { .events = EPOLLIN, .data.u32 = CHUNKS };
+	struct epoll_event rings = { .events = EPOLLIN, .data.u32 = BELL };
 	int i, n;
 
-	(void)unused;
 	prctl(PR_SET_NAME, "pvas-feed");
 	chunks_end = from;
+	bell = rung;
 	epoll_fd = epoll_create1(EPOLL_CLOEXEC);
-	if (epoll_fd < 0 || epoll_ctl(epoll_fd, EPOLL_CTL_ADD, from, &chunks) < 0)
+	if (epoll_fd < 0 || epoll_ctl(epoll_fd, EPOLL_CTL_ADD, from, &chunks) < 0 ||
+	    epoll_ctl(epoll_fd, EPOLL_CTL_ADD, bell, &rings) < 0)
 		_exit(1);
 	for (;;) {
 		n = epoll_wait(epoll_fd, events, EVENTS, -1);
-		for (i = 0; i < n; i++) {
-			if (events[i].data.u32 == CHUNKS)
-				take();
-			else
-				ready(&feeds[events[i].data.u32], events[i].events);
-		}
+		for (i = 0; i < n; i++)
+			handle(&events[i]);
 	}
 }
 
 /* ---- in pvasrun ---- */
 
+static void forget(struct feeder *feeder)
+{
+	if (feeder->bell >= 0)
+		close(feeder->bell);
+	feeder->bell = -1;
+	if (feeder->ended != MAP_FAILED)
+		munmap(feeder->ended, feeder->pipes);
+	feeder->ended = MAP_FAILED;
+}
+
 int feeder_begin(struct feeder *feeder, unsigned int pipes)
 {
-	int err;
+	int err = -ENOMEM;
 
-	*feeder = (struct feeder){ .child = FILE_CHILD_NONE };
+	*feeder = (struct feeder){ .child = FILE_CHILD_NONE, .pipes = pipes };
+	feeder->bell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (feeder->bell < 0)
+		return -errno;
+	feeder->ended = mmap(NULL, pipes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	feeds = malloc(pipes * sizeof(*feeds));
-	if (!feeds)
-		return -ENOMEM;
-	err = file_child_begin(&feeder->child, -1, feed_until_end);
+	ended = feeder->ended;
+	if (feeds && ended != MAP_FAILED)
+		err = file_child_begin(&feeder->child, feeder->bell, feed_until_end);
 	free(feeds);
+	if (err)
+		forget(feeder);
 	return err;
 }
 
@@ -199,7 +243,18 @@ bool feeder_has_ended(const struct feeder *feeder)
 	return feeder->closed == feeder->added;
 }
 
+void feeder_end(const struct feeder *feeder, unsigned int pipe)
+{
+	if (feeder->child.end < 0)
+		return;
+	__atomic_store_n(&feeder->ended[pipe], true, __ATOMIC_RELEASE);
+	eventfd_write(feeder->bell, 1);
+}
+
 void feeder_close(struct feeder *feeder)
 {
+	if (feeder->child.end < 0)
+		return;
 	file_child_close(&feeder->child);
+	forget(feeder);
 }

@@ -4,7 +4,7 @@
  * task has started, can hold up whoever writes to them, as relay.h says of reading.
  *
  * The next bytes are sent when every task has got the present ones, so memory is bounded
- * and the slowest reader sets the pace. A task that has closed its input is left out.
+ * and the slowest reader sets the pace. A task that has ended or closed its input is left out.
  */
 #ifndef PVASRUN_FEEDER_H
 #define PVASRUN_FEEDER_H
@@ -21,6 +21,9 @@ struct feeder {
 	unsigned int added;	/* pipes */
 	unsigned int closed;	/* of the first so many all are */
 	bool dead;		/* somebody has killed the child */
+	bool *ended;		/* of each pipe: see feeder_end(). The child sees it. */
+	unsigned int pipes;
+	int bell;		/* an eventfd: look there. Unlike a packet it finds room. */
 };
 
 /* To be called before there is much memory, of which the child has a copy. 0 or -errno. */
@@ -40,6 +43,9 @@ bool feeder_hear(struct feeder *feeder);
 
 /* Have all tasks closed their pipes? */
 bool feeder_has_ended(const struct feeder *feeder);
+
+/* The task has ended: of the pipe that was added as number @pipe nothing is waited for any more. */
+void feeder_end(const struct feeder *feeder, unsigned int pipe);
 
 /* Closes the pipes. A child that can't end is left to init. */
 void feeder_close(struct feeder *feeder);

@@ -12,10 +12,11 @@
 struct inlet {
 	int fd;
 	struct reopened file;
-	struct file_child reader;	/* of a file whose server may not answer */
+	struct file_child reader;	/* of a pipe, or of a file whose server may not answer */
 };
 
-void inlet_open(struct inlet *inlet, int fd);
+/* @fd, if it is a pipe, becomes /dev/null. Returns 0 or -errno. */
+int inlet_open(struct inlet *inlet, int fd);
 void inlet_close(struct inlet *inlet);
 
 /* To be watched for input */

@@ -87,9 +87,9 @@ int input_open(struct input *input, struct loop *loop, unsigned int tasks)
 {
 	int err;
 
-	*input = (struct input){ .loop = loop };
-	inlet_open(&input->inlet, STDIN_FILENO);
-	err = feeder_begin(&input->feeder, tasks);
+	*input = (struct input){ .loop = loop, .feeder.child = FILE_CHILD_NONE };
+	err = inlet_open(&input->inlet, STDIN_FILENO);
+	err = err ? err : feeder_begin(&input->feeder, tasks);
 	if (err)
 		return err;
 	input->event.fd = inlet_watched(&input->inlet);
@@ -125,6 +125,11 @@ int input_attach(struct input *input, int *fd)
 	else
 		*fd = ends[0];
 	return err;
+}
+
+void input_rank_ended(const struct input *input, unsigned int rank)
+{
+	feeder_end(&input->feeder, rank);
 }
 
 void input_begin(struct input *input)

@@ -28,8 +28,11 @@ struct input {
 int input_open(struct input *input, struct loop *loop, unsigned int tasks);
 void input_close(struct input *input);
 
-/* Create the pipe of a rank; @fd receives the end for its standard input. */
+/* Create the pipe of the next rank; @fd receives the end for its standard input. */
 int input_attach(struct input *input, int *fd);
+
+/* The others don't wait for it, nor for what it has left running. */
+void input_rank_ended(const struct input *input, unsigned int rank);
 
 /* After all ranks are attached: start copying. */
 void input_begin(struct input *input);

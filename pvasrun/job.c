@@ -10,6 +10,7 @@
 
 #include "cause.h"
 #include "clock.h"
+#include "input.h"
 #include "report.h"
 #include "stopped.h"
 
@@ -96,10 +97,12 @@ void job_kill(struct job *job, int signo, bool own_groups_only)
 	unsigned int rank;
 
 	for (rank = 0; rank < job->opt->tasks; rank++) {
-		const struct task *task = &job->tasks[rank];
+		struct task *task = &job->tasks[rank];
 
 		if (!task->pid || task->ended || (own_groups_only && !task->in_own_group))
 			continue;
+		if (signo == SIGTERM)
+			task->sigterm_at = clock_ns(CLOCK_BOOTTIME);
 		kill_task(task, signo, own_groups_only);
 	}
 }
@@ -292,6 +295,8 @@ static void task_ended(struct job *job, unsigned int rank, int wait_status)
 	task->terminated = job->ending && task->in_own_group && WIFSIGNALED(wait_status) &&
 			   WTERMSIG(wait_status) == SIGTERM;
 	job->live--;
+	if (job->input)
+		input_rank_ended(job->input, rank);
 	if (job->leave_at)
 		job->leave_at = now_ms() + KILLED_MS;
 	if (!WIFEXITED(wait_status) || WEXITSTATUS(wait_status))
@@ -360,11 +365,11 @@ void job_reap(struct job *job)
 	raise(SIGCHLD);
 }
 
-bool job_has_terminated_group(const struct job *job, pid_t pgid)
+int64_t job_group_terminated_at(const struct job *job, pid_t pgid)
 {
 	const unsigned int slot = *map_slot(job, pgid);
 
-	return slot && job->tasks[slot - 1].terminated;
+	return slot && job->tasks[slot - 1].terminated ? job->tasks[slot - 1].sigterm_at : 0;
 }
 
 bool job_goes_on(const struct job *job)

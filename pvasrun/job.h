@@ -29,6 +29,7 @@ struct task {
 	bool stop_reported;
 	bool left_reported;	/* its program is not in the space any more */
 	bool terminated;	/* died of the SIGTERM that its group got, too */
+	int64_t sigterm_at;	/* when that was sent, the last one: CLOCK_BOOTTIME, nanoseconds */
 	int stopped;		/* by this signal; 0: not stopped */
 	int64_t stopped_at;
 	const struct app *app;
@@ -49,6 +50,7 @@ struct pid_map {
 struct job {
 	const struct options *opt;
 	const struct pvas_space *space;	/* NULL: not yet */
+	const struct input *input;	/* of --stdin all; NULL: none */
 	struct task *tasks;
 	struct pid_map map;
 	unsigned int started;
@@ -91,8 +93,11 @@ void job_started(struct job *job, unsigned int rank, pid_t pid, bool in_own_grou
  */
 void job_reap(struct job *job);
 
-/* @pgid is the group of a task that SIGTERM has ended, after pvasrun sent it to the whole group. */
-bool job_has_terminated_group(const struct job *job, pid_t pgid);
+/*
+ * If @pgid is the group of a task that SIGTERM has ended, after pvasrun sent it to the whole group:
+ * when that was, as in struct task. 0: it is not.
+ */
+int64_t job_group_terminated_at(const struct job *job, pid_t pgid);
 
 /* There are tasks, or their ends are not decided yet. */
 bool job_goes_on(const struct job *job);

@@ -151,6 +151,7 @@ static int prepare(struct run *run)
 		err = input_open(&run->input, &run->loop, run->opt->tasks);
 	if (err)
 		return fail("cannot prepare the job", err);
+	run->job.input = run->opt->stdin_to == STDIN_ALL ? &run->input : NULL;
 	err = mpi_open(&run->mpi, run->opt, &run->loop, &run->job, &run->places);
 	if (err) {
 		report_error("cannot listen on 127.0.0.1 for MPI programs: %s (--mpi pmi1 needs no port and serves MPICH, --mpi none serves none)",

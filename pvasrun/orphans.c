@@ -22,6 +22,7 @@
 #include "clock.h"
 #include "environment.h"
 #include "report.h"
+#include "start_time.h"
 
 #define COMM_MAX	64
 #define POLL_MS		50
@@ -124,15 +125,11 @@ static bool proc_is_ours(void)
 	return ours;
 }
 
-static void find(struct subreaper *orphans, struct list *list)
+static void find_in(struct subreaper *orphans, DIR *proc, struct list *list)
 {
 	struct orphan orphan, *more;
 	struct dirent *entry;
-	DIR *proc = orphans->blind ? NULL : opendir("/proc");
 
-	*list = (struct list){ 0 };
-	if (!proc)
-		return;
 	while ((entry = readdir(proc))) {
 		if (entry->d_name[0] < '1' || entry->d_name[0] > '9' ||
 		    !is_child(entry->d_name, &orphan) || !is_adopted(orphan.pid) ||
@@ -144,7 +141,25 @@ static void find(struct subreaper *orphans, struct list *list)
 		list->all = more;
 		list->all[list->nr++] = orphan;
 	}
-	closedir(proc);
+}
+
+/*
+ * Thousands that a task has left, perhaps as another user, make this long: the next look is due
+ * when as much time has been for other things.
+ */
+static void find(struct subreaper *orphans, struct list *list)
+{
+	const int64_t begin = now_ms();
+	DIR *proc = orphans->blind ? NULL : opendir("/proc");
+	int64_t took;
+
+	*list = (struct list){ 0 };
+	if (proc) {
+		find_in(orphans, proc, list);
+		closedir(proc);
+	}
+	took = now_ms() - begin;
+	orphans->look_at = now_ms() + (took > POLL_MS ? took : POLL_MS);
 }
 
 /* Cheaper than reading /proc: usually there are none. */
@@ -155,13 +170,14 @@ static bool no_children(void)
 	return waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) < 0 && errno == ECHILD;
 }
 
+/* Some may be left as long as no look is due. */
 static bool none_left(struct subreaper *orphans)
 {
 	struct list list;
 
 	if (no_children())
 		return true;
-	if (!orphans->mixed)
+	if (!orphans->mixed || now_ms() < orphans->look_at)
 		return false;
 	find(orphans, &list);
 	free(list.all);
@@ -184,11 +200,16 @@ void orphans_open(struct subreaper *orphans, struct loop *loop, struct job *job,
 static bool wait_for_all(struct subreaper *orphans, int64_t until)
 {
 	while (!none_left(orphans)) {
-		int64_t now = now_ms();
+		const int64_t now = now_ms();
+		int64_t next = until;
 
 		if (orphans->job->interrupt || (until >= 0 && now >= until))
 			return false;
-		loop_turn(orphans->loop, until < 0 ? -1 : (int)(until - now));
+		/* A child's end can have woken pvasrun before that. */
+		if (orphans->mixed && now < orphans->look_at &&
+		    (until < 0 || orphans->look_at < until))
+			next = orphans->look_at;
+		loop_turn(orphans->loop, next < 0 ? -1 : next > now ? (int)(next - now) : 0);
 		job_reap(orphans->job);
 	}
 	return true;
@@ -203,14 +224,15 @@ static void signal_child(pid_t pid, int signo)
 	kill(pid, SIGCONT);
 }
 
+/* Both lists have the order of /proc, that of pids. */
 static void signal_all(const struct list *list, const struct list *done, int signo)
 {
-	unsigned int i, j;
+	unsigned int i, j = 0;
 
 	for (i = 0; i < list->nr; i++) {
-		for (j = 0; done && j < done->nr && done->all[j].pid != list->all[i].pid; j++)
-			;
-		if (!done || j == done->nr)
+		while (done && j < done->nr && done->all[j].pid < list->all[i].pid)
+			j++;
+		if (!done || j == done->nr || done->all[j].pid != list->all[i].pid)
 			signal_child(list->all[i].pid, signo);
 	}
 }
@@ -237,17 +259,30 @@ static bool dies_of(pid_t pid, int signo)
 
 /*
  * fork() blocks signals: one that comes to the group meanwhile ends the parent afterwards, and
- * the child, which is made after it has come, has none.
+ * the child, which is made after it has come, has none. An older process has got it, even if its
+ * handler has restored the default since, so that a second signal ends it at once.
  */
+static bool has_missed_sigterm(struct subreaper *orphans, pid_t pid)
+{
+	const int64_t sent = job_group_terminated_at(orphans->job, getpgid(pid));
+	uint64_t started;
+
+	if (!sent || !dies_of(pid, SIGTERM))
+		return false;
+	started = start_time_of_any(pid, &orphans->patience);
+	return started != START_TIME_UNKNOWN &&
+	       started >= (uint64_t)(sent / (CLOCK_NS_PER_S / sysconf(_SC_CLK_TCK)));
+}
+
 static void signal_missed(struct subreaper *orphans)
 {
+	const int64_t until = now_ms() + SOON_MS;
 	struct list list;
 	unsigned int i;
 
 	find(orphans, &list);
-	for (i = 0; i < list.nr; i++)
-		if (job_has_terminated_group(orphans->job, getpgid(list.all[i].pid)) &&
-		    dies_of(list.all[i].pid, SIGTERM))
+	for (i = 0; i < list.nr && now_ms() < until; i++)
+		if (has_missed_sigterm(orphans, list.all[i].pid))
 			signal_child(list.all[i].pid, SIGTERM);
 	free(list.all);
 }
@@ -268,13 +303,18 @@ static void kill_all(struct subreaper *orphans, int signo)
 		return;
 	}
 	orphans->job->interrupt = 0;
-	while (!none_left(orphans) && now_ms() < begin + 2 * GRACE_MS) {
-		bool hard = orphans->job->interrupt || now_ms() >= begin + GRACE_MS;
+	orphans->look_at = 0;
+	while (!no_children() && now_ms() < begin + 2 * GRACE_MS) {
+		if (now_ms() >= orphans->look_at) {
+			bool hard = orphans->job->interrupt || now_ms() >= begin + GRACE_MS;
 
-		find(orphans, &list);
-		signal_all(&list, hard ? NULL : &done, hard ? SIGKILL : signo);
-		free(done.all);
-		done = list;
+			find(orphans, &list);
+			if (orphans->mixed && !list.nr)
+				break;
+			signal_all(&list, hard ? NULL : &done, hard ? SIGKILL : signo);
+			free(done.all);
+			done = list;
+		}
 		loop_turn(orphans->loop, POLL_MS);
 		job_reap(orphans->job);
 	}

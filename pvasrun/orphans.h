@@ -12,6 +12,7 @@ struct subreaper {
 	bool adopts;		/* pvasrun is their subreaper */
 	bool mixed;		/* pvasrun had children before the job */
 	int64_t patience;	/* milliseconds to wait for answers about processes */
+	int64_t look_at;	/* the next look through all processes is not due before */
 	bool blind;		/* /proc doesn't tell which children it has */
 };
 

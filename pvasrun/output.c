@@ -213,7 +213,16 @@ static void end_reading(struct output *output)
 	output->event.fd = -1;
 }
 
-/* Its next bytes, or its end. False: there is nothing to read. */
+static void stream_lost(struct output *output, const struct stream *stream)
+{
+	if (stream->sink->broken)
+		return;
+	report_error("output of rank %u is lost: a program has discarded it in the rank's terminal, or set another line discipline there (see --pty never)",
+		     stream->rank);
+	output->failed = true;
+}
+
+/* False: there are no next bytes, nor the end of a stream. */
 static bool take_packet(struct output *output)
 {
 	static char bytes[RELAY_MAX];	/* the stack may be that small */
@@ -225,6 +234,10 @@ static bool take_packet(struct output *output)
 	if (n < 0) {
 		if (errno == EAGAIN || errno == EINTR)
 			return false;
+		if (errno == ENODATA) {
+			stream_lost(output, &output->streams[index]);
+			return true;
+		}
 		if (output->open_streams) {
 			report_error("the tasks' output is lost: the process that reads it has ended");
 			output->failed = true;

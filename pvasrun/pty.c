@@ -9,6 +9,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
@@ -85,6 +86,14 @@ static void keep_flowing(int status, int other_end)
 	tcflow(other_end, TCOON);
 }
 
+/* Asked by this end: at the other one, who holds the line discipline holds up the answer, too. */
+bool pty_refuses(int end)
+{
+	struct termios terminal;
+
+	return !tcgetattr(end, &terminal) && terminal.c_line != N_TTY;
+}
+
 ssize_t pty_read(int end, int other_end, char *bytes, size_t len)
 {
 	unsigned char status = 0;
@@ -95,6 +104,6 @@ ssize_t pty_read(int end, int other_end, char *bytes, size_t len)
 	if (n != 1)
 		return n > 1 ? n - 1 : n;
 	keep_flowing(status, other_end);
-	errno = EAGAIN;
+	errno = (status & TIOCPKT_FLUSHWRITE) ? ENODATA : EAGAIN;
 	return -1;
 }

@@ -3,6 +3,7 @@
 #ifndef PVASRUN_PTY_H
 #define PVASRUN_PTY_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <sys/types.h>
 
@@ -16,8 +17,14 @@ int pty_open(int ends[static 2]);
 
 /*
  * As read(), from the first of them; -1 with EAGAIN, too, if there was only a change of its
- * state. The other one, if it is not -1, ends a stop of the output.
+ * state, and with ENODATA if that has lost output of those who write. The other one, if it is not -1, ends a stop of the output.
  */
 ssize_t pty_read(int end, int other_end, char *bytes, size_t len);
+
+/*
+ * Does it refuse what tasks write, as with another line discipline than the standard one? Each
+ * change of that is one of its state, too, which comes a little before.
+ */
+bool pty_refuses(int end);
 
 #endif

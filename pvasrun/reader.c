@@ -3,6 +3,7 @@
 #include "reader.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <sys/prctl.h>
@@ -29,13 +30,17 @@ static bool tell(int to, int state, char *bytes, size_t len)
 static void read_until_end(int to, int fd)
 {
 	static char bytes[READER_MAX];
+	struct pollfd input = { .fd = fd, .events = POLLIN };
 	ssize_t n;
 
 	prctl(PR_SET_NAME, "pvas-read");
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	do {
 		n = read(fd, bytes, sizeof(bytes));
-	} while ((n < 0 && errno == EINTR) || (n > 0 && tell(to, DATA, bytes, (size_t)n)));
+		if (n < 0 && errno == EAGAIN)	/* others have made a pipe so */
+			poll(&input, 1, -1);
+	} while ((n < 0 && (errno == EINTR || errno == EAGAIN)) ||
+		 (n > 0 && tell(to, DATA, bytes, (size_t)n)));
 	if (n <= 0)
 		tell(to, n < 0 ? errno : 0, NULL, 0);
 }

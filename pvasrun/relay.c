@@ -13,13 +13,16 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include "clock.h"
 #include "pass.h"
 #include "pty.h"
 
 #define EVENTS		64
 #define NO_MEMORY_MS	10	/* until the next attempt */
+#define LOOK_MS		50	/* after a change of a terminal */
 #define OWED_MS		10	/* likewise, of pvasrun */
 #define ORDERS		(~0U)	/* not a stream: pvasrun's end */
+#define LOST		(1U << 31)	/* with the number of a stream, instead of bytes */
 
 /* A pseudo-terminal's buffers (TTYB_DEFAULT_MEM_LIMIT), and more */
 #define PTY_HOLDS	(1 << 20)
@@ -38,6 +41,7 @@ struct source {
 	int other_end;		/* of a pseudo-terminal, while there are tasks; -1 */
 	bool pty;
 	bool hung_up;
+	bool lost;		/* and told */
 };
 
 /* Made by pvasrun: its child has a copy. */
@@ -45,6 +49,7 @@ static struct source *sources;
 static unsigned int nr_sources;
 static int epoll_fd, orders_end;
 static bool started, some_hung_up, finishing;
+static int64_t look_at;		/* when to look for terminals that refuse bytes; 0: never */
 
 static void release(struct source *source)
 {
@@ -63,7 +68,9 @@ static void watch(const struct source *source)
 
 static void add(unsigned int stream, const int fds[static PASS_MAX])
 {
-	sources[stream] = (struct source){ fds[0], fds[1], fds[1] >= 0, false };
+	sources[stream] = (struct source){
+		.fd = fds[0], .other_end = fds[1], .pty = fds[1] >= 0,
+	};
 	fcntl(fds[0], F_SETFL, O_NONBLOCK);	/* this end only */
 	if (started)
 		watch(&sources[stream]);
@@ -143,10 +150,38 @@ static void tell(unsigned int stream, const char *bytes, size_t len)
 	}
 }
 
+static void tell_lost(struct source *source)
+{
+	if (!source->lost)
+		tell((unsigned int)(source - sources) | LOST, NULL, 0);
+	source->lost = true;
+}
+
+static void look(struct source *source)
+{
+	if (source->pty && source->fd >= 0 && !source->hung_up && pty_refuses(source->fd))
+		tell_lost(source);
+}
+
+static void look_at_all(void)
+{
+	struct source *source;
+
+	look_at = 0;
+	for (source = sources; source < sources + nr_sources; source++)
+		look(source);
+}
+
+static void tell_end(struct source *source)
+{
+	look(source);
+	tell((unsigned int)(source - sources), NULL, 0);
+}
+
 /* Told first: close(2) can hang. */
 static void end(struct source *source)
 {
-	tell((unsigned int)(source - sources), NULL, 0);
+	tell_end(source);
 	release(source);
 	close(source->fd);
 	source->fd = -1;
@@ -165,7 +200,11 @@ static bool copy(struct source *source, ssize_t *n)
 		tell((unsigned int)(source - sources), bytes, (size_t)*n);
 		return true;
 	}
-	if (*n < 0 && (errno == EAGAIN || errno == EINTR)) {
+	if (*n < 0 && (errno == EAGAIN || errno == EINTR || errno == ENODATA)) {
+		if (errno == ENODATA)
+			tell_lost(source);
+		else if (source->pty && !look_at)
+			look_at = now_ms() + LOOK_MS;
 		/* Changes of a terminal's state have no end if a process goes on with them. */
 		*n = sizeof(bytes);
 		return true;
@@ -192,7 +231,7 @@ static void finish(void)
 		left = source->pty ? PTY_HOLDS : fcntl(source->fd, F_GETPIPE_SZ);
 		while (left > 0 && !source->hung_up && has_input(source->fd) && copy(source, &n))
 			left -= n;
-		tell((unsigned int)(source - sources), NULL, 0);
+		tell_end(source);
 	}
 }
 
@@ -220,7 +259,7 @@ static void relay_until_end(int to, int unused)
 	if (epoll_fd < 0 || epoll_ctl(epoll_fd, EPOLL_CTL_ADD, to, &orders) < 0)
 		_exit(1);
 	while (!finishing) {
-		n = epoll_wait(epoll_fd, events, EVENTS, -1);
+		n = epoll_wait(epoll_fd, events, EVENTS, look_at ? LOOK_MS : -1);
 		for (i = 0; i < n; i++) {
 			if (events[i].data.u32 == ORDERS) {
 				take_orders();
@@ -232,6 +271,8 @@ static void relay_until_end(int to, int unused)
 		}
 		if (some_hung_up)
 			end_hung_up();
+		if (look_at && now_ms() >= look_at)
+			look_at_all();
 	}
 	finish();
 }
@@ -349,6 +390,11 @@ ssize_t relay_read(const struct relay *relay, unsigned int *stream, char bytes[s
 	if (n < (ssize_t)sizeof(*stream)) {
 		if (n >= 0)
 			errno = EPIPE;
+		return -1;
+	}
+	if (*stream & LOST) {
+		*stream &= ~LOST;
+		errno = ENODATA;
 		return -1;
 	}
 	return n - (ssize_t)sizeof(*stream);

@@ -47,8 +47,9 @@ void relay_start(struct relay *relay);
 int relay_add(const struct relay *relay, unsigned int stream, int fd, int other_end);
 
 /*
- * The next bytes of a stream, *@stream. 0: it has ended. -1: EAGAIN, nothing has come yet; others,
- * the child has ended.
+ * The next bytes of a stream, *@stream. 0: it has ended. -1: EAGAIN, nothing has come yet; ENODATA,
+ * bytes of *@stream were lost in its pseudo-terminal, for the first time; others, the child has
+ * ended.
  */
 ssize_t relay_read(const struct relay *relay, unsigned int *stream, char bytes[static RELAY_MAX]);
 

@@ -65,16 +65,14 @@ static void answer_start(const void *about)
 		return;
 }
 
-static uint64_t read_stat_in_time(pid_t pid)
+uint64_t start_time_of_any(pid_t pid, int64_t *patience)
 {
-	/* Of several processes, one that gives no answer is enough to have waited for. */
-	static int64_t patience = ANSWER_MS;
 	uint64_t started = START_TIME_UNKNOWN;
 	struct ask ask;
 
-	if (patience <= 0 || ask_begin(&ask, answer_start, &pid))
+	if (*patience <= 0 || ask_begin(&ask, answer_start, &pid))
 		return START_TIME_UNKNOWN;
-	if (!ask_read(&ask, &started, sizeof(started), &patience))
+	if (!ask_read(&ask, &started, sizeof(started), patience))
 		started = START_TIME_UNKNOWN;
 	ask_end(&ask);
 	return started;
@@ -82,7 +80,10 @@ static uint64_t read_stat_in_time(pid_t pid)
 
 uint64_t start_time_of(pid_t pid)
 {
+	/* Of several processes, one that gives no answer is enough to have waited for. */
+	static int64_t patience = ANSWER_MS;
+
 	if (pid == getpid())
 		return read_stat(pid);
-	return is_own_process(pid) ? read_stat_in_time(pid) : 0;
+	return is_own_process(pid) ? start_time_of_any(pid, &patience) : 0;
 }

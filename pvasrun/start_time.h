@@ -15,4 +15,7 @@
  */
 uint64_t start_time_of(pid_t pid);
 
+/* The same of any user's process, in *@patience milliseconds: see ask_read(). */
+uint64_t start_time_of_any(pid_t pid, int64_t *patience);
+
 #endif

@@ -58,6 +58,7 @@ int main(void)
 	test_elf_needed();
 	test_precheck();
 	test_job_secret();
+	test_orphans();
 	test_jobkey();
 	test_trusted();
 	test_remove_tree();

@@ -34,6 +34,7 @@ void test_env(void);
 void test_elf_needed(void);
 void test_precheck(void);
 void test_job_secret(void);
+void test_orphans(void);
 void test_jobkey(void);
 void test_trusted(void);
 void test_remove_tree(void);

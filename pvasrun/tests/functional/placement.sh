@@ -257,6 +257,23 @@ test_orphans_missed()
 	status_is 4; one_line 'rank 1 \(pid [0-9]+, perl\) exited with status 4'
 }
 
+# One that has got it, and restores the default to be ended at once by a second one, gets no second.
+# pvasrun looks when all tasks have ended.
+test_orphans_save_state()
+{
+	user_backend || return
+	# shellcheck disable=SC2016 # for perl and the tasks
+	pvasrun -n 1 sh -c 'perl -e "open S, q(>), qq($T/saved);
+			\$SIG{TERM} = sub { \$SIG{TERM} = q(DEFAULT); \$told = 1 };
+			open F, q(>), qq($T/ready); close F; select undef, undef, undef, 0.05 until \$told;
+			open F, q(>), qq($T/saving); close F; select undef, undef, undef, 0.5; syswrite S, q(x)"; :' \
+		: -n 1 sh -c 'trap "until [ -e $T/saving ]; do sleep 0.05; done; exit 0" TERM
+			touch $T/trapped; while :; do sleep 0.05; done' \
+		: -n 1 sh -c 'until [ -e $T/ready ] && [ -e $T/trapped ]; do sleep 0.05; done; sleep 0.1; exit 4'
+	status_is 4
+	check "the state is not saved" until_true 10 [ -s saved ]
+}
+
 # The name of a process is printed without control characters.
 test_orphans_name()
 {

@@ -44,6 +44,21 @@ test_stdin_much()
 	status_is 0; silent
 }
 
+# Nobody waits for a rank that has ended, although what it has left running keeps its pipe.
+test_stdin_of_ended_rank()
+{
+	head -c 1000000 /dev/zero | timeout -s KILL 30 $PVASRUN --stdin all \
+		-n 1 sh -c 'exec 3<&0; sleep 100 <&3 >/dev/null 2>&1 & echo $! >$T/pid.0' : -n 1 wc -c >out 2>err
+	status=${PIPESTATUS[1]}
+	status_is 0; out_is 1000000
+	check "nothing has kept the pipe" kill "$(cat pid.0)"
+	# nor for one that has ended before the others begin
+	head -c 1000000 /dev/zero | timeout -s KILL 30 $PVASRUN --stdin all -n 1 true : -n 1 sh -c 'sleep 0.2; wc -c' \
+		: -n 1 sh -c 'exec 3<&0; sleep 100 <&3 >/dev/null 2>&1 & echo $! >$T/pid.1' >out 2>err
+	status=${PIPESTATUS[1]}
+	status_is 0; out_is 1000000; kill "$(cat pid.1)"
+}
+
 test_output_direct()
 {
 	pvasrun --no-pty -n 2 sh -c 'echo o; echo e >&2'
@@ -318,6 +333,13 @@ test_held_streams()
 	out_is $'hello\nhello'
 	held 124 sh -c '(echo hello; sleep 2) | "$@"' sh $PVASRUN --stdin all --timeout 2 -n 2 \
 		sh -c "$hold read 0 <&0 & sleep 100"
+	# and before pvasrun in a pipeline
+	mkfifo held
+	(exec $hold write 1) >held &
+	# shellcheck disable=SC2016
+	held 124 sh -c 'exec <held; until [ -s hung/holds ]; do sleep .1; done; exec "$@"' sh \
+		$PVASRUN --stdin all --timeout 2 -n 2 sleep 100
+	wait $!
 }
 
 # A regular file that a child reads arrives whole.
@@ -460,6 +482,30 @@ test_pty_goes_on()
 	SECONDS=0
 	pvasrun -q --pty always -n 1 perl -MPOSIX -e 'exit if fork; alarm 20; for (;;) { tcflow(1, TCOOFF); tcflow(1, TCOON) }'
 	status_is 0; check "in time" [ $SECONDS -le $((10 * SLOW)) ]
+}
+
+# What it loses of the output is not lost unseen.
+test_pty_losses()
+{
+	local lost='output of rank 1 is lost: .*'
+
+	start --pty always -n 2 perl -e '$| = 1;
+		if ($ENV{PVAS_RANK} && !fork) { $null = pack "i", 27; exit(!ioctl STDOUT, 0x5423, $null) }
+		if ($ENV{PVAS_RANK}) { wait; exit 77 if $? }
+		print "$ENV{PVAS_RANK}\n"; select undef, undef, undef, 0.05 until -e "$ENV{T}/go"'
+	until_true 20 grep -q . err
+	touch go
+	finish
+	[ "$status" -eq 77 ] || { status_is 1; one_line "$lost"; out_is 0; }
+	# at the end of a task, the same
+	pvasrun --pty always -n 2 perl -e '$null = pack "i", 27;
+		exit($ENV{PVAS_RANK} && !ioctl(STDOUT, 0x5423, $null) ? 77 : 0)'
+	[ "$status" -eq 77 ] || { status_is 1; one_line "$lost"; }
+	pvasrun --pty always -n 2 perl -MPOSIX -e '$| = 1; print "$ENV{PVAS_RANK}\n"; tcflush(1, TCOFLUSH) if $ENV{PVAS_RANK}'
+	status_is 1; one_line "$lost"; check "rank 0's" grep -qx 0 out
+	# That of the input loses none.
+	pvasrun --pty always -n 1 perl -MPOSIX -e '$| = 1; print "1\n"; tcflush(1, TCIFLUSH); print "2\n"'
+	status_is 0; silent; out_is $'1\n2'
 }
 
 test_descriptors()
