@@ -17,7 +17,7 @@
 
 #define EVENTS	64
 #define CHUNKS	(~0U)	/* not a pipe: pvasrun's end */
-#define BELL	(~0U - 1)
+#define NOTICE	(~0U - 1)
 
 /* ---- the child, which may use calls of the kernel only ---- */
 
@@ -30,7 +30,7 @@ struct feed {
 static struct feed *feeds;
 static const bool *ended;	/* in memory that both have: see struct feeder */
 static unsigned int nr_feeds;	/* that have come */
-static int epoll_fd, chunks_end, bell;
+static int epoll_fd, chunks_end, notice;
 static int nr_open, pending;	/* feeds, and those that have not got the whole chunk */
 static char chunk[FEEDER_MAX];
 static size_t chunk_len;
@@ -154,28 +154,28 @@ static void ready(struct feed *feed, uint32_t what)
 
 static void handle(const struct epoll_event *event)
 {
-	eventfd_t rings;
+	eventfd_t count;
 
 	if (event->data.u32 == CHUNKS)
 		take();
-	else if (event->data.u32 != BELL)
+	else if (event->data.u32 != NOTICE)
 		ready(&feeds[event->data.u32], event->events);
-	else if (!eventfd_read(bell, &rings))
+	else if (!eventfd_read(notice, &count))
 		end_told();
 }
 
-static void feed_until_end(int from, int rung)
+static void feed_until_end(int from, int notice_end)
 {
 	struct epoll_event events[EVENTS], chunks = { .events = EPOLLIN, .data.u32 = CHUNKS };
-	struct epoll_event rings = { .events = EPOLLIN, .data.u32 = BELL };
+	struct epoll_event noticed = { .events = EPOLLIN, .data.u32 = NOTICE };
 	int i, n;
 
 	prctl(PR_SET_NAME, "pvas-feed");
 	chunks_end = from;
-	bell = rung;
+	notice = notice_end;
 	epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	if (epoll_fd < 0 || epoll_ctl(epoll_fd, EPOLL_CTL_ADD, from, &chunks) < 0 ||
-	    epoll_ctl(epoll_fd, EPOLL_CTL_ADD, bell, &rings) < 0)
+	    epoll_ctl(epoll_fd, EPOLL_CTL_ADD, notice, &noticed) < 0)
 		_exit(1);
 	for (;;) {
 		n = epoll_wait(epoll_fd, events, EVENTS, -1);
@@ -188,9 +188,9 @@ static void feed_until_end(int from, int rung)
 
 static void forget(struct feeder *feeder)
 {
-	if (feeder->bell >= 0)
-		close(feeder->bell);
-	feeder->bell = -1;
+	if (feeder->notice >= 0)
+		close(feeder->notice);
+	feeder->notice = -1;
 	if (feeder->ended != MAP_FAILED)
 		munmap(feeder->ended, feeder->pipes);
 	feeder->ended = MAP_FAILED;
@@ -201,14 +201,14 @@ int feeder_begin(struct feeder *feeder, unsigned int pipes)
 	int err = -ENOMEM;
 
 	*feeder = (struct feeder){ .child = FILE_CHILD_NONE, .pipes = pipes };
-	feeder->bell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	if (feeder->bell < 0)
+	feeder->notice = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (feeder->notice < 0)
 		return -errno;
 	feeder->ended = mmap(NULL, pipes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	feeds = malloc(pipes * sizeof(*feeds));
 	ended = feeder->ended;
 	if (feeds && ended != MAP_FAILED)
-		err = file_child_begin(&feeder->child, feeder->bell, feed_until_end);
+		err = file_child_begin(&feeder->child, feeder->notice, feed_until_end);
 	free(feeds);
 	if (err)
 		forget(feeder);
@@ -248,7 +248,7 @@ void feeder_end(const struct feeder *feeder, unsigned int pipe)
 	if (feeder->child.end < 0)
 		return;
 	__atomic_store_n(&feeder->ended[pipe], true, __ATOMIC_RELEASE);
-	eventfd_write(feeder->bell, 1);
+	eventfd_write(feeder->notice, 1);
 }
 
 void feeder_close(struct feeder *feeder)

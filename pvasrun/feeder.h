@@ -23,7 +23,7 @@ struct feeder {
 	bool dead;		/* somebody has killed the child */
 	bool *ended;		/* of each pipe: see feeder_end(). The child sees it. */
 	unsigned int pipes;
-	int bell;		/* an eventfd: look there. Unlike a packet it finds room. */
+	int notice;		/* an eventfd: look there. Unlike a packet it finds room. */
 };
 
 /* To be called before there is much memory, of which the child has a copy. 0 or -errno. */
