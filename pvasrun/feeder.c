@@ -20,7 +20,7 @@
 
 #define EVENTS	64
 #define CHUNKS	(~0U)	/* not a pipe: pvasrun's end */
-#define BELL	(~0U - 1)
+#define NOTICE	(~0U - 1)
 
 /* In two looks at that distance the same call: it hangs. */
 #define LOOK_MS	100
@@ -49,7 +49,7 @@ struct feeder_shared {
 
 static struct feeder_shared *shared;
 static uint64_t own_turn;
-static int epoll_fd, chunks_end, bell;
+static int epoll_fd, chunks_end, notice;
 
 /* pvasrun knows it by its pid, and the spare is its child: it stays. */
 static void __attribute__((noreturn)) stand_by(void)
@@ -192,7 +192,7 @@ static void add(int fd)
 	__atomic_store_n(&shared->nr_feeds, shared->nr_feeds + 1, __ATOMIC_RELEASE);
 	watch(feed, EPOLL_CTL_ADD, 0);
 	if (__atomic_load_n(&feed->ended, __ATOMIC_ACQUIRE))
-		eventfd_write(bell, 1);		/* again: it could not be found before */
+		eventfd_write(notice, 1);	/* again: it could not be found before */
 }
 
 static void take_chunk(size_t len)
@@ -245,7 +245,7 @@ static void __attribute__((noreturn)) feed_until_end(void)
 		for (i = 0; i < n; i++) {
 			if (events[i].data.u32 == CHUNKS)
 				take();
-			else if (events[i].data.u32 == BELL)
+			else if (events[i].data.u32 == NOTICE)
 				end_told();
 			else
 				ready(&shared->feeds[events[i].data.u32], events[i].events);
@@ -281,13 +281,13 @@ static bool may_hang(void)
 /* Until the other one hangs in a call for a pipe that nobody waits for; that is the turn */
 static uint64_t wait_for_turn(void)
 {
-	struct epoll_event event, rings = { .events = EPOLLIN | EPOLLET, .data.u32 = BELL };
+	struct epoll_event event, noticed = { .events = EPOLLIN | EPOLLET, .data.u32 = NOTICE };
 	struct epoll_event gone = { .events = 0, .data.u32 = CHUNKS };
 	const int watched = epoll_create1(EPOLL_CLOEXEC);
 	uint64_t turn = 0, before;
 	uint32_t calls = 0, calls_before;
 
-	if (watched < 0 || epoll_ctl(watched, EPOLL_CTL_ADD, bell, &rings) < 0 ||
+	if (watched < 0 || epoll_ctl(watched, EPOLL_CTL_ADD, notice, &noticed) < 0 ||
 	    epoll_ctl(watched, EPOLL_CTL_ADD, chunks_end, &gone) < 0)
 		_exit(1);
 	for (;;) {
@@ -345,18 +345,18 @@ static void begin_spare(void)
 		take_over(wait_for_turn());
 }
 
-static void begin(int from, int rung)
+static void begin(int from, int notice_end)
 {
 	struct epoll_event chunks = { .events = EPOLLIN, .data.u32 = CHUNKS };
-	/* Nobody reads it: the spare is to hear it, too. */
-	struct epoll_event rings = { .events = EPOLLIN | EPOLLET, .data.u32 = BELL };
+	/* Nobody reads it, so that the spare gets it, too. */
+	struct epoll_event noticed = { .events = EPOLLIN | EPOLLET, .data.u32 = NOTICE };
 
 	prctl(PR_SET_NAME, "pvas-feed");
 	chunks_end = from;
-	bell = rung;
+	notice = notice_end;
 	epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	if (epoll_fd < 0 || epoll_ctl(epoll_fd, EPOLL_CTL_ADD, from, &chunks) < 0 ||
-	    epoll_ctl(epoll_fd, EPOLL_CTL_ADD, bell, &rings) < 0)
+	    epoll_ctl(epoll_fd, EPOLL_CTL_ADD, notice, &noticed) < 0)
 		_exit(1);
 	begin_spare();
 	feed_until_end();
@@ -366,9 +366,9 @@ static void begin(int from, int rung)
 
 static void forget(struct feeder *feeder)
 {
-	if (feeder->bell >= 0)
-		close(feeder->bell);
-	feeder->bell = -1;
+	if (feeder->notice >= 0)
+		close(feeder->notice);
+	feeder->notice = -1;
 	if (feeder->shared != MAP_FAILED)
 		munmap(feeder->shared, feeder->size);
 	feeder->shared = MAP_FAILED;
@@ -379,15 +379,15 @@ int feeder_begin(struct feeder *feeder, unsigned int pipes)
 	int err = -ENOMEM;
 
 	*feeder = (struct feeder){ .child = FILE_CHILD_NONE };
-	feeder->bell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	if (feeder->bell < 0)
+	feeder->notice = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (feeder->notice < 0)
 		return -errno;
 	feeder->size = sizeof(*shared) + pipes * sizeof(shared->feeds[0]);
 	feeder->shared = mmap(NULL, feeder->size, PROT_READ | PROT_WRITE,
 			      MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	shared = feeder->shared;
 	if (shared != MAP_FAILED)
-		err = file_child_begin(&feeder->child, feeder->bell, begin);
+		err = file_child_begin(&feeder->child, feeder->notice, begin);
 	if (err)
 		forget(feeder);
 	return err;
@@ -426,14 +426,14 @@ void feeder_end(const struct feeder *feeder, unsigned int pipe)
 	if (feeder->child.end < 0)
 		return;
 	__atomic_store_n(&feeder->shared->feeds[pipe].ended, true, __ATOMIC_RELEASE);
-	eventfd_write(feeder->bell, 1);
+	eventfd_write(feeder->notice, 1);
 }
 
 void feeder_finish(const struct feeder *feeder)
 {
 	__atomic_store_n(&feeder->shared->finishing, true, __ATOMIC_RELEASE);
 	shutdown(feeder->child.end, SHUT_WR);
-	eventfd_write(feeder->bell, 1);
+	eventfd_write(feeder->notice, 1);
 }
 
 void feeder_close(struct feeder *feeder)

@@ -27,7 +27,7 @@ struct feeder {
 	bool dead;		/* somebody has killed the child */
 	struct feeder_shared *shared;	/* with the child */
 	size_t size;		/* of that */
-	int bell;		/* an eventfd: look there. Unlike a packet it finds room. */
+	int notice;		/* an eventfd: look there. Unlike a packet it finds room. */
 };
 
 /* To be called before there is much memory, of which the child has a copy. 0 or -errno. */

@@ -8,7 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "../libpvas/pvas.h"
+#include "cause.h"
 #include "clock.h"
 #include "input.h"
 #include "report.h"
@@ -188,51 +188,34 @@ void job_end_after(struct job *job, int signo)
 	job->kill_at = now_ms() + GRACE_MS;
 }
 
-static void resolve_exit(struct job *job, unsigned int rank, bool wait);
-
-#define CAUSE_MS	1000
-#define LOOK_MS		5
-
-/*
- * A rank that sees a peer leave too early fails because of that. Whether the peer has may not be
- * known yet: find out, to name the cause. Nothing else is done meanwhile, so only once so long.
- */
-static void find_cause(struct job *job)
+void job_fail(struct job *job, const struct failure *failure)
 {
-	unsigned int rank;
-
-	if (!job->cause_until)
-		job->cause_until = now_ms() + CAUSE_MS;
-	while (job->exits_pending && !job->ending && now_ms() < job->cause_until) {
-		for (rank = 0; rank < job->opt->tasks; rank++)
-			if (job->tasks[rank].exit_pending)
-				resolve_exit(job, rank, true);
-		if (job->exits_pending)
-			usleep(LOOK_MS * 1000);
-	}
-}
-
-static void task_failed(struct job *job, unsigned int rank, int wait_status)
-{
-	const struct task *task = &job->tasks[rank];
-	bool first = !job->failed;
+	const struct task *task = &job->tasks[failure->rank];
+	const bool first = !job->failed;
 	const char *condition;
 
-	find_cause(job);
-	record_status(job, wait_status);
+	record_status(job, failure->wait_status);
 	if (job->ending)
 		return;		/* it was told to end */
-	if (was_interrupted(job, wait_status)) {
+	if (was_interrupted(job, failure->wait_status)) {
 		if (!job->opt->no_kill)
 			job_end_after(job, job->interrupt);
 		return;
 	}
 	if (!job->opt->no_kill)
 		job_end(job, job->status);
-	report_failure(rank, task->pid, task->app->argv[0], wait_status);
+	report_failure(failure->rank, task->pid, task->app->argv[0], failure->wait_status);
 	condition = first ? task->app->condition : NULL;
 	if (condition)
 		report_warning("%s: can be a task, but %s", task->app->argv[0], condition);
+}
+
+static void task_failed(struct job *job, unsigned int rank, int wait_status)
+{
+	const struct failure failure = { rank, wait_status };
+
+	if (!cause_seek(job, &failure))
+		job_fail(job, &failure);
 }
 
 void job_ended_early(struct job *job, unsigned int rank, const char *how)
@@ -389,6 +372,11 @@ int64_t job_group_terminated_at(const struct job *job, pid_t pgid)
 	return slot && job->tasks[slot - 1].terminated ? job->tasks[slot - 1].sigterm_at : 0;
 }
 
+bool job_goes_on(const struct job *job)
+{
+	return job->live || job->exits_pending || job->cause_until;
+}
+
 bool job_is_over(const struct job *job)
 {
 	unsigned int rank;
@@ -399,50 +387,7 @@ bool job_is_over(const struct job *job)
 	return job->started;
 }
 
-/* ---- tasks that are ending ---- */
-
-#define ENDING_MS	5000	/* to free a large memory */
-#define GONE_MS		3000	/* from then to the end of the process, if it does end */
-
-/* Of the live tasks but @rank: are some ending, or only not in the space any more? */
-static void look_for_ending(const struct job *job, unsigned int rank, bool *ending, bool *gone)
-{
-	const unsigned int tasks = job->opt->tasks;
-	struct pvas_task_info *info = calloc(tasks, sizeof(*info));
-	int i, nr = info && job->space ? pvas_task_list(job->space, info, tasks) : -1;
-	unsigned int running = 0;
-
-	*ending = *gone = false;
-	for (i = 0; i < nr && i < (int)tasks; i++) {
-		running += info[i].state == PVAS_TASK_RUNNING;
-		if (info[i].state == PVAS_TASK_ENDING && info[i].pid != job->tasks[rank].pid)
-			*ending = true;
-	}
-	if (nr >= 0)
-		*gone = running < job->live;
-	free(info);
-}
-
-/*
- * Peers see by the table of the space that a task ends, with the module long before its
- * parent can.
- */
-void job_reap_ending(struct job *job, unsigned int rank)
-{
-	const int64_t begin = now_ms();
-	bool ending = true, gone = true;
-
-	for (;;) {
-		job_reap(job);
-		if (job->ending)
-			return;
-		look_for_ending(job, rank, &ending, &gone);
-		if (!(ending && now_ms() < begin + ENDING_MS) &&
-		    !(gone && now_ms() < begin + GONE_MS))
-			return;
-		usleep(LOOK_MS * 1000);
-	}
-}
+/* ---- deadlines ---- */
 
 static void timeout_expired(struct job *job)
 {
@@ -494,11 +439,13 @@ int64_t job_deadline(struct job *job, int64_t now)
 		job_resolve_exits(job);
 	if (job->stop_at && now >= job->stop_at)
 		stopped_report(job);
+	cause_look(job, now);
 	next = earlier(job->kill_at, job->stop_at);
 	if (job->live)
 		next = earlier(next, job->leave_at);
 	if (job->exits_pending)
 		next = earlier(next, job->exit_pending_until);
+	next = earlier(next, job->cause_look_at);
 	if (!job->ending)
 		next = earlier(next, job->timeout_at);
 	return next ? next : -1;

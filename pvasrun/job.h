@@ -35,6 +35,12 @@ struct task {
 	const struct app *app;
 };
 
+/* How a task has failed. */
+struct failure {
+	unsigned int rank;
+	int wait_status;
+};
+
 /* pid -> rank; open addressing, never more than half full */
 struct pid_map {
 	unsigned int *ranks;	/* rank + 1, 0: free */
@@ -57,7 +63,9 @@ struct job {
 	bool failed;		/* @status is final */
 	bool ending;		/* the tasks were told to end */
 	int64_t timeout_at;	/* of --timeout; 0: never */
-	int64_t cause_until;	/* the end of the wait for a cause; 0: none yet */
+	struct failure cause;	/* of those whose cause is sought; see cause.h */
+	int64_t cause_until;	/* the end of that; 0: none is sought */
+	int64_t cause_look_at;	/* when to look again; 0: never */
 	int64_t kill_at;	/* when remaining tasks get SIGKILL; 0: never */
 	int64_t leave_at;	/* when those SIGKILL has not ended are left; 0: never */
 	int64_t stop_at;	/* when to report stopped tasks; 0: never */
@@ -91,14 +99,14 @@ void job_reap(struct job *job);
  */
 int64_t job_group_terminated_at(const struct job *job, pid_t pgid);
 
+/* There are tasks, or their ends are not decided yet. */
+bool job_goes_on(const struct job *job);
+
 /* Tasks were started, and all of them have been waited for: none was left behind. */
 bool job_is_over(const struct job *job);
 
-/*
- * @rank says that it aborts, perhaps because it has seen a peer end: wait for those that are
- * ending, so that they are known before it.
- */
-void job_reap_ending(struct job *job, unsigned int rank);
+/* End the job because of this, unless the user wants it to go on. */
+void job_fail(struct job *job, const struct failure *failure);
 
 /* @rank has exited with status 0, but peers depend on it: end the job. */
 void job_ended_early(struct job *job, unsigned int rank, const char *how);
@@ -106,7 +114,6 @@ void job_ended_early(struct job *job, unsigned int rank, const char *how);
 /* All messages of @rank have been read: decide, if its exit is pending. */
 void job_resolve_exit(struct job *job, unsigned int rank);
 void job_resolve_exits(struct job *job);
-
 /* Send a signal to all tasks; with @own_groups_only not to those in pvasrun's group. */
 void job_kill(struct job *job, int signo, bool own_groups_only);
 

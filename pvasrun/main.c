@@ -185,10 +185,10 @@ static int64_t or_report(int64_t now, int64_t until)
 
 static void wait_for_tasks(struct run *run)
 {
-	while (run->job.live || run->job.exits_pending) {
+	while (job_goes_on(&run->job)) {
 		int64_t now = now_ms(), until = job_deadline(&run->job, now);
 
-		if (!run->job.live && !run->job.exits_pending)
+		if (!job_goes_on(&run->job))
 			break;
 		until = left_report(&run->left, now, until);
 		loop_turn(&run->loop, wait_ms(now, or_report(now, until)));

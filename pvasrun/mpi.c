@@ -10,6 +10,7 @@
 #include <sys/random.h>
 #include <unistd.h>
 
+#include "cause.h"
 #include "elf_needed.h"
 #include "parse.h"
 #include "report.h"
@@ -80,8 +81,9 @@ static void rank_aborted(void *arg, unsigned int rank, int code, const char *tex
 		return;
 	mpi->aborting = true;
 	/* it probably aborted because a peer ended: report that one first */
-	job_reap_ending(mpi->job, rank);
+	cause_reap_ending(mpi->job, rank);
 	job_resolve_exits(mpi->job);
+	cause_settle(mpi->job);
 	if (mpi->job->ending)
 		return;
 	if (!strcmp(text, "N/A"))	/* Open MPI's text if there is none */

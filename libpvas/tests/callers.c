@@ -7,9 +7,11 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/userfaultfd.h>
+#include <pthread.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -329,7 +331,6 @@ TEST_F(unknown, not_dumpable)
 	EXPECT_EQ(user_caller_inside(shares), 1);
 	EXPECT_EQ(user_caller_inside(copies), 0);
 	EXPECT_EQ(user_caller_left(shares, shares), 0);
-	EXPECT_EQ(user_caller_left(copies, copies), 1);
 	end(shares);
 	end(copies);
 }
@@ -345,19 +346,87 @@ TEST_F(unknown, descendant_not_dumpable)
 	end(copies);
 }
 
-/* A small process, as one that has left, is not taken for a thread that had its number before. */
-TEST(number_of_another)
+/* ---- what has left ---- */
+
+/* By vfork(): it has our memory until it calls execve(). */
+static pid_t start_program(const char *path, const char *arg)
+{
+	pid_t pid = vfork();
+
+	if (!pid) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		execl(path, path, arg, NULL);
+		_exit(127);
+	}
+	return pid;
+}
+
+TEST(program_has_left)
 {
 	pid_t pid;
 
 	ASSERT_EQ(begin(), 0);
-	pid = vfork();
-	if (!pid) {
-		execl("/bin/sleep", "sleep", "100", NULL);
-		_exit(127);
-	}
-	EXPECT_EQ(user_caller_is_small(pid, pid), 1);
-	EXPECT_EQ(user_caller_is_small(getpid(), pid), 0);
+	pid = start_program("/bin/sleep", "100");
+	EXPECT_EQ(user_caller_left(pid, pid), 1);
+	/* Nor is it taken for a thread that had its number before. */
+	EXPECT_EQ(user_caller_left(getpid(), pid), 0);
+	EXPECT_EQ(user_caller_left(getpid(), getpid()), 0);
+	end(pid);
+}
+
+/* This program again: says that it has begun, and does no more. */
+static void __attribute__((constructor)) wait_if_told(void)
+{
+	const char *fd = getenv("TELL");
+
+	if (fd && write(atoi(fd), "", 1) == 1)
+		wait_for_ever(NULL);
+}
+
+/* Of the same program only the sizes of the two differ. */
+TEST(same_program_has_left)
+{
+	char number[12], c;
+	int ready[2];
+	pid_t pid;
+
+	ASSERT_EQ(begin(), 0);
+	ASSERT_NE(mmap(NULL, 1 << 24, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0), MAP_FAILED);
+	ASSERT_EQ(pipe(ready), 0);
+	snprintf(number, sizeof(number), "%d", ready[1]);
+	setenv("TELL", number, 1);
+	pid = start_program("/proc/self/exe", NULL);
+	unsetenv("TELL");
+	ASSERT_EQ(read(ready[0], &c, 1), 1);
+	EXPECT_EQ(user_caller_left(pid, pid), 1);
+	end(pid);
+}
+
+static void *map_on(void *stop)
+{
+	while (!__atomic_load_n((int *)stop, __ATOMIC_RELAXED))
+		munmap(mmap(NULL, 1 << 16, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0),
+		       1 << 16);
+	return NULL;
+}
+
+/* The memory of both has another size each moment. */
+TEST(who_shares_has_not_left)
+{
+	int i, stop = 0, wrong = 0;
+	pthread_t t[2];
+	pid_t pid;
+
+	ASSERT_EQ(begin(), 0);
+	pid = start_sharing();
+	for (i = 0; i < 2; i++)
+		ASSERT_EQ(pthread_create(&t[i], NULL, map_on, &stop), 0);
+	for (i = 0; i < 20000; i++)
+		wrong += user_caller_left(pid, pid);
+	__atomic_store_n(&stop, 1, __ATOMIC_RELAXED);
+	for (i = 0; i < 2; i++)
+		pthread_join(t[i], NULL);
+	EXPECT_EQ(wrong, 0);
 	end(pid);
 }
 
@@ -467,6 +536,29 @@ static int other_namespace(void)
 	return unshare(CLONE_NEWUSER);
 }
 
+/* It maps the same ids: its parent does that. */
+static int same_map(void)
+{
+	const pid_t pid = getpid();
+	int ready[2], err, status = -1;
+	char c, command[80];
+	pid_t parent;
+
+	if (pipe(ready))
+		return -1;
+	snprintf(command, sizeof(command), "cat /proc/self/uid_map >/proc/%d/uid_map", pid);
+	parent = fork();
+	if (!parent)
+		_exit(read(ready[0], &c, 1) != 1 || system(command));
+	err = unshare(CLONE_NEWUSER) || write(ready[1], "", 1) != 1;
+	return waitpid(parent, &status, 0) != parent || status || err;
+}
+
+static int hidden(void)
+{
+	return unshare(CLONE_NEWUSER) || prctl(PR_SET_DUMPABLE, 0);
+}
+
 static int nothing(void)
 {
 	return 0;
@@ -476,6 +568,7 @@ static struct user_space own_space;
 
 TEST(strangers)
 {
+	int (*const become[])(void) = { other_user, other_namespace, same_map, hidden };
 	int64_t owner, i;
 	pid_t pid;
 
@@ -488,9 +581,12 @@ TEST(strangers)
 	kill(pid, SIGKILL);
 	end_of(pid);
 	EXPECT_EQ(user_caller_is_own(&own_space, pid, &owner), -ESRCH);
-	for (i = 0; i < 2; i++) {
-		pid = stranger(i ? other_namespace : other_user);
-		EXPECT_EQ(pid > 0 && user_caller_is_own(&own_space, pid, &owner), 0);
+	for (i = 0; i < 4; i++) {
+		pid = stranger(become[i]);
+		if (getuid() && pid < 0)
+			continue;
+		ASSERT_GT(pid, 0);
+		EXPECT_LE(user_caller_is_own(&own_space, pid, &owner), 0);
 		EXPECT_EQ(owner, getuid() | (i ? OWNER_SANDBOX : 0));
 		if (pid > 0)
 			kill(pid, SIGKILL);

@@ -20,6 +20,7 @@
 #include "hung_launcher.h"
 #include "hung_server.h"
 #include "pvas.h"
+#include "user/worker.h"
 #include "kselftest_harness.h"
 
 #define TASKS	8	/* more than there are workers at first */
@@ -349,6 +350,68 @@ TEST_F(hung, who_execs_waits_alone)
 TEST_F(hung, whose_thread_execs_waits_alone)
 {
 	exec_waits(_metadata, self, "1");
+}
+
+/* Does it wait in the kernel? This file can be read while an execve() is under way. */
+static int is_blocked(pid_t pid)
+{
+	char path[32], text[1024] = "";
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/%d/status", pid);
+	fd = open(path, O_RDONLY);
+	if (read(fd, text, sizeof(text) - 1) <= 0)
+		text[0] = 0;
+	close(fd);
+	return strstr(text, "\nState:\tD") != NULL;
+}
+
+/* A program, not a task, that calls execve() while its memory is locked; and @says so before. */
+static pid_t exec_locked(const char *dir, const int says[2])
+{
+	char path[80];
+	pid_t pid;
+
+	snprintf(path, sizeof(path), "%s/changed", dir);
+	pid = fork();
+	if (!pid) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		dup2(says[1], STDOUT_FILENO);
+		execl(ours("lock_task"), "lock_task", path, "exec", NULL);
+		_exit(127);
+	}
+	close(says[1]);
+	return pid;
+}
+
+/*
+ * It waits for the lock of the memory that it gives up, and has already what kcmp() waits for: an
+ * execve() of a program that a task has become.
+ */
+TEST_F(hung, who_execs_locked_memory_waits_alone)
+{
+	static const struct user_part nowhere;
+	char text[64], c;
+	int64_t begin;
+	int says[2];
+	pid_t pid;
+
+	ASSERT_EQ(pipe2(says, O_CLOEXEC), 0);
+	pid = exec_locked(self->server.dir, says);
+	ASSERT_GT(pid, 0);
+	if (read(says[0], &c, 1) != 1)
+		SKIP(return, "this kernel does not wait for the server in mmap()");
+	for (begin = now_ms(); !is_blocked(pid) && now_ms() - begin < 10000;)
+		usleep(1000);
+	begin = now_ms();
+	EXPECT_EQ(user_caller_left(pid, pid), 1);
+	/* As of a thread that forks, and has such a process' number by now */
+	EXPECT_EQ(user_ask(self->s->priv, &nowhere, pid, "syscall", text, sizeof(text)), -ETIME);
+	EXPECT_LT(now_ms() - begin, 10000);
+	EXPECT_GT(user_ask(self->s->priv, &nowhere, getpid(), "syscall", text, sizeof(text)), 0);
+	kill(self->server.pid, SIGKILL);
+	EXPECT_EQ(end_of(pid), 0);
+	destroy(_metadata, self->s);
 }
 
 /* The workers' copy of a descriptor of the launcher's is closed for ever: they go on. */

@@ -27,6 +27,22 @@ static int map_file(const char *path, int flags)
 	return mmap(NULL, PAGE, PROT_READ, MAP_PRIVATE | flags, fd, 0) == MAP_FAILED;
 }
 
+/* Again and again. It gets no address that none of its mappings has. */
+static int map_again(const char *path, int n)
+{
+	int fd = open(path, O_RDONLY);
+	char *p;
+
+	while (n-- > 0) {
+		p = mmap(NULL, PAGE, PROT_READ, MAP_PRIVATE, fd, 0);
+		if (p == MAP_FAILED)
+			continue;
+		if ((uintptr_t)p < PAGE || munmap(p, PAGE))
+			return 1;
+	}
+	return 0;
+}
+
 static void *remap(void *at)
 {
 	return (void *)syscall(SYS_remap_file_pages, at, PAGE, 0, 1, 0);
@@ -152,6 +168,8 @@ int main(int argc, char **argv)
 		return map_file(argv[2], MAP_LOCKED);
 	if (!strcmp(what, "map"))
 		return map_file(argv[2], 0);
+	if (!strcmp(what, "map-again"))
+		return map_again(argv[2], n);
 	if (!strcmp(what, "map-threads"))
 		map_by_threads(argv[2], n, 0);
 	if (!strcmp(what, "populate-threads"))

@@ -8,6 +8,7 @@
  * a launcher that has been killed. So a child that shares the launcher's memory takes the copy,
  * maps the file and ends. The kernel takes the memory from a process that ends before it closes its
  * files: then the launcher goes on, and the child waits for the server, with nothing but the file.
+ * A server has a limited number of these.
  */
 #include <errno.h>
 #include <sched.h>
@@ -18,11 +19,14 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "apart.h"
 #include "rawsys.h"
-#include "worker.h"
 
 #define STACK_SIZE	(16 << 10)
 #define STEP		16
+#define SERVER_MAX	64	/* that wait for one server */
+#define WAITERS_MAX	16	/* workers */
+#define WAIT_US		5000
 
 struct apart {
 	const struct user_mmap *m;
@@ -55,6 +59,7 @@ static int map_and_end(void *arg)
 {
 	struct apart *a = arg;
 	const struct user_mmap *m = a->m;
+	int64_t ret;
 	int fd;
 
 	pvas_raw2(__NR_prctl, PR_SET_PDEATHSIG, SIGKILL);
@@ -62,9 +67,11 @@ static int map_and_end(void *arg)
 		pvas_raw1(__NR_exit_group, 1);
 	close_others(m->u);
 	fd = user_caller_file(m->tid, m->fd, m->prot, m->flags);
-	a->result = fd;
+	ret = fd;
 	if (fd >= 0)
-		a->result = pvas_raw6(__NR_mmap, a->at, m->len, m->prot, a->flags, fd, m->off);
+		ret = pvas_raw6(__NR_mmap, a->at, m->len, m->prot, a->flags, fd, m->off);
+	/* Not before: it can be killed. */
+	a->result = ret;
 	pvas_raw1(__NR_exit_group, 0);
 	return 0;
 }
@@ -76,27 +83,55 @@ static void reap(struct user_aparts *list)
 	unsigned int i, n = 0;
 
 	for (i = 0; i < list->count; i++)
-		if (!pvas_raw4(__NR_wait4, list->pids[i], NULL, __WCLONE | WNOHANG, NULL))
-			list->pids[n++] = list->pids[i];
+		if (!pvas_raw4(__NR_wait4, list->those[i].pid, NULL, __WCLONE | WNOHANG, NULL))
+			list->those[n++] = list->those[i];
 	__atomic_store_n(&list->count, n, __ATOMIC_RELAXED);
 }
 
-static void note(struct user_aparts *list, pid_t pid)
+static void note(struct user_aparts *list, pid_t pid, uint64_t server)
 {
-	pid_t *more;
+	struct user_apart *more;
 
 	pthread_mutex_lock(&list->lock);
 	reap(list);
 	if (list->count == list->room) {
-		more = realloc(list->pids, (list->room + STEP) * sizeof(*more));
+		more = realloc(list->those, (list->room + STEP) * sizeof(*more));
 		if (more) {
-			list->pids = more;
+			list->those = more;
 			list->room += STEP;
 		}
 	}
 	if (list->count < list->room)
-		list->pids[list->count++] = pid;
+		list->those[list->count++] = (struct user_apart){ pid, server };
 	pthread_mutex_unlock(&list->lock);
+}
+
+static int has_room(struct user_aparts *list, uint64_t server)
+{
+	unsigned int i, n = 0;
+
+	if (__atomic_load_n(&list->count, __ATOMIC_RELAXED) < SERVER_MAX)
+		return 1;
+	pthread_mutex_lock(&list->lock);
+	reap(list);
+	for (i = 0; i < list->count; i++)
+		n += list->those[i].server == server;
+	pthread_mutex_unlock(&list->lock);
+	return n < SERVER_MAX;
+}
+
+int user_apart_wait(const struct user_request *r, uint64_t server)
+{
+	struct user_aparts *list = &r->u->aparts;
+	int has, waits;
+
+	if (has_room(list, server))
+		return 0;
+	waits = __atomic_add_fetch(&list->waiters, 1, __ATOMIC_RELAXED) <= WAITERS_MAX;
+	while (!(has = has_room(list, server)) && waits && !user_request_given_up(r))
+		usleep(WAIT_US);
+	__atomic_sub_fetch(&list->waiters, 1, __ATOMIC_RELAXED);
+	return has ? 0 : -ENFILE;
 }
 
 void user_apart_reap(struct user_space *u)
@@ -110,8 +145,8 @@ void user_apart_reap(struct user_space *u)
 
 void user_apart_free(struct user_space *u)
 {
-	free(u->aparts.pids);
-	u->aparts.pids = NULL;
+	free(u->aparts.those);
+	u->aparts.those = NULL;
 	u->aparts.count = u->aparts.room = 0;
 }
 
@@ -119,11 +154,11 @@ void user_apart_free(struct user_space *u)
 int64_t user_apart_mmap(uint64_t at, const struct user_mmap *m, int flags)
 {
 	char stack[STACK_SIZE] __attribute__((aligned(16)));
-	struct apart a = { .m = m, .at = at, .flags = flags, .result = -EINTR };
+	struct apart a = { .m = m, .at = at, .flags = flags, .result = -EAGAIN };
 	const pid_t pid = clone(map_and_end, stack + sizeof(stack), CLONE_VM | CLONE_VFORK, &a);
 
 	if (pid < 0)
 		return -errno;
-	note(&m->u->aparts, pid);
+	note(&m->u->aparts, pid, m->server);
 	return a.result == -EMFILE ? -ENFILE : a.result;
 }

@@ -190,12 +190,20 @@ static int ids_of(pid_t tid, char *ids, size_t size)
 	return 1;
 }
 
-/* Of its user namespace. One that is longer than this is not compared. */
-static int map_of(pid_t tid, char *map, size_t size)
-{
-	ssize_t n = user_proc_read(tid, "uid_map", map, size);
+#define NO_NAMESPACES	1	/* the kernel has none: all are the same */
 
-	return n >= 0 && (size_t)n < size - 1;
+/*
+ * Its user namespace. Two can map the same ids, as a sandbox does below a launcher that is in one.
+ * 0: not known
+ */
+static uint64_t namespace_of(pid_t tid)
+{
+	struct statx st;
+	int err = user_proc_statx(tid, "ns/user", &st);
+
+	if (err == -ENOENT && user_proc_statx(tid, "ns", &st) == 0)
+		return NO_NAMESPACES;
+	return err ? 0 : st.stx_ino;
 }
 
 /* The launcher's: its ids as ids_of() has them. Are they all the same? */
@@ -213,27 +221,27 @@ void user_caller_know_own(struct user_space *u)
 {
 	if (!own_ids(u->ids, sizeof(u->ids)))
 		u->ids[0] = 0;
-	if (!map_of(user_caller_self(), u->id_map, sizeof(u->id_map)))
-		u->id_map[0] = 0;
+	u->user_ns = namespace_of(user_caller_self());
 }
 
 int user_caller_is_own(const struct user_space *u, pid_t tid, int64_t *owner)
 {
-	char ids[sizeof(u->ids)], map[sizeof(u->id_map)];
-	int same;
+	char ids[sizeof(u->ids)];
+	uint64_t ns;
 
 	if (!ids_of(tid, ids, sizeof(ids)))
 		return -ESRCH;
 	*owner = (uint32_t)strtoul(ids, NULL, 10);
 	if (u->ids[0] && strcmp(ids, u->ids))
 		return 0;
-	if (!u->ids[0] || !u->id_map[0] || !map_of(tid, map, sizeof(map)))
+	if (!u->ids[0] || !u->user_ns)
 		return -ESRCH;
-	same = !strcmp(map, u->id_map);
-	/* A sandbox holds up none of its user's calls outside. */
-	if (!same)
-		*owner |= OWNER_SANDBOX;
-	return same;
+	ns = namespace_of(tid);
+	if (ns == u->user_ns)
+		return 1;
+	/* A sandbox holds up none of its user's calls outside. One that hides, or can, is one. */
+	*owner |= OWNER_SANDBOX;
+	return ns ? 0 : -ESRCH;
 }
 
 /* ---- limits ---- */

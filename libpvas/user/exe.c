@@ -92,9 +92,7 @@ static pid_t find_page(struct user_space *u, struct user_part *p, pid_t caller, 
 	if (!inside)
 		return user_caller_process(about) == user_caller_process(caller) ? own : 0;
 	*at = user_part_of_process(u, about);
-	if (!*at || user_caller_elsewhere((*at)->pid))
-		return 0;
-	return user_caller_inside((*at)->pid) > 0 ? own : 0;
+	return *at && !user_caller_left((*at)->pid, (*at)->pid) ? own : 0;
 }
 
 /*

@@ -50,9 +50,7 @@ static pid_t live_thread(pid_t pid)
 /*
  * After an exec, whichever thread has called it, the first thread has another mm, as have
  * those that it starts. It has none when it has ended before the others. All tasks' starts
- * and ends wait for the answer, and to compare the address spaces would wait for an execve()
- * that has passed the point of no return. So that is not done in its first milliseconds, and
- * after that only if user_caller_elsewhere() shows that the process is not in that state.
+ * and ends wait for the answer.
  */
 int user_exec_left(const struct user_part *p)
 {
@@ -62,11 +60,7 @@ int user_exec_left(const struct user_part *p)
 	if (user_pidfd_dead(p->pidfd))
 		return 0;
 	tid = live_thread(p->pid);
-	if (!tid)
-		return 0;
-	if (user_caller_is_small(p->pid, tid))
-		return 1;
-	return p->exec_polls < EXEC_POLLS - 1 && user_caller_left(p->pid, tid);
+	return tid && user_caller_left(p->pid, tid);
 }
 
 int user_part_ending(const struct user_part *p)

@@ -69,21 +69,16 @@ static int is_of_part(const struct user_far_held *h, const void *part)
 }
 
 /* Is it over? One that runs may still be in the call. */
-static int is_over(const struct user_far_held *h, const void *unused)
+static int is_over(const struct user_far_held *h, const void *space)
 {
 	char text[256];
 	ssize_t n;
 
-	(void)unused;
-	/*
-	 * First: with another mm it is at the end of an execve(), which may wait for a file server
-	 * in closing a file. The kernel would let us wait, too, with the lock.
-	 */
-	if (user_caller_elsewhere(h->tid))
+	if (user_caller_left(h->tid, h->tid))
 		return 1;
-	n = user_proc_read(h->tid, "syscall", text, sizeof(text));
+	n = user_ask(space, h->part, h->tid, "syscall", text, sizeof(text));
 	if (n <= 0)
-		return n == -ENOENT || n == -ESRCH;
+		return n == -ENOENT || n == -ESRCH || n == -ETIME;
 	if (h->lasting)
 		return 0;
 	return *text != 'r' && strncmp(text, h->text, strlen(h->text));
@@ -139,7 +134,7 @@ static int hold_piece(struct user_far *f, struct user_far_piece *p)
 	for (tries = 0; tries < (held ? TRIES_ALL : TRIES) && held < p->len; tries++) {
 		f->ops->release(p->addr, held);
 		if (tries) {
-			remove_if(f, is_over, NULL);
+			remove_if(f, is_over, user_request_space());
 			usleep(PAUSE_US);
 		}
 		held = f->ops->hold(p->addr, p->len, p->write);

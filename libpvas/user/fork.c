@@ -47,13 +47,12 @@ static int is_fork(const char *text)
 /* Stopped by a signal or a tracer, it has yet to make the call again, or has made the copy. */
 static int is_stopped(pid_t tid)
 {
-	char text[256];
+	char text[512];
 	const char *state;
 
-	if (user_proc_read(tid, "stat", text, sizeof(text)) <= 0)
-		return 0;
-	state = strrchr(text, ')');
-	return state && (state[2] == 'T' || state[2] == 't');
+	user_proc_read(tid, "status", text, sizeof(text));
+	state = strstr(text, "\nState:\t");
+	return state && (state[8] == 'T' || state[8] == 't');
 }
 
 /* Processor time in ns, or -1 */
@@ -90,21 +89,18 @@ static int is_thread_of(pid_t process, pid_t tid)
 	return process && pvas_raw3(__NR_tgkill, process, tid, 0) != -ESRCH;
 }
 
-/*
- * Is it blocked in another call, or gone? A thread that runs may still be in the fork, at first. If
- * it has called execve() since, don't read its file: that could wait for the execve().
- */
-static int has_forked(struct user_fork *f)
+/* Is it blocked in another call, or gone? A thread that runs may still be in the fork, at first. */
+static int has_forked(const struct user_space *u, const struct user_part *p, struct user_fork *f)
 {
 	char text[32];
 	ssize_t n;
 
 	if (f->process ? !is_thread_of(f->process, f->tid) : f->answered && now_ns() >= f->until)
 		return 1;
-	if (user_caller_elsewhere(f->tid))
+	if (user_caller_left(f->tid, f->tid))
 		return 1;
-	n = user_proc_read(f->tid, "syscall", text, sizeof(text));
-	if (n == -ENOENT || n == -ESRCH || (n > 0 && !is_fork(text)))
+	n = user_ask(u, p, f->tid, "syscall", text, sizeof(text));
+	if (n == -ENOENT || n == -ESRCH || n == -ETIME || (n > 0 && !is_fork(text)))
 		return 1;
 	if (is_stopped(f->tid))
 		return 1;
@@ -150,7 +146,7 @@ unsigned int user_fork_count(struct user_space *u, struct user_part *p)
 	unsigned int i, n = 0;
 
 	for (i = 0; i < p->nr_forks; i++)
-		if (!has_forked(&p->forks[i]))
+		if (!has_forked(u, p, &p->forks[i]))
 			p->forks[n++] = p->forks[i];
 	set_number(u, p, n);
 	return n;

@@ -16,8 +16,6 @@
 #include "rawsys.h"
 #include "worker.h"
 
-#define OWN_SIZE	(64UL << 20)	/* more than a stack with all arguments */
-
 #define PATTERN	64U		/* pages after that of the probes, some of them in use */
 #define REGION		((1 + PATTERN) * PAGE)
 
@@ -44,34 +42,20 @@ static struct user_pattern *pattern;
 static int kcmp_forbidden;
 static int reading_forbidden;
 
-/* This much is always mapped in our address space: see user_caller_elsewhere(). */
-static size_t own_size;
-
-static void *reserve(size_t len)
-{
-	void *p = mmap(NULL, len, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-
-	if (p == MAP_FAILED)
-		return NULL;
-	/* A huge page would fill the pattern. It fails where there are none. */
-	madvise(p, REGION, MADV_NOHUGEPAGE);
-	if (!mprotect(p, REGION, PROT_READ | PROT_WRITE) && !madvise(p, REGION, MADV_WIPEONFORK))
-		return p;
-	munmap(p, len);
-	return NULL;
-}
-
-/* The region is used. With a small RLIMIT_AS there is only that. */
 static void make_probes(void)
 {
-	own_size = OWN_SIZE;
-	probes = reserve(own_size);
-	if (!probes) {
-		own_size = REGION;
-		probes = reserve(own_size);
+	void *p = mmap(NULL, REGION, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (p == MAP_FAILED)
+		return;
+	/* A huge page would fill the pattern. It fails where there are none. */
+	madvise(p, REGION, MADV_NOHUGEPAGE);
+	if (madvise(p, REGION, MADV_WIPEONFORK)) {
+		munmap(p, REGION);
+		return;
 	}
-	if (probes)
-		pattern = (struct user_pattern *)(probes + PROBES);
+	probes = p;
+	pattern = (struct user_pattern *)(probes + PROBES);
 }
 
 /*
@@ -348,44 +332,6 @@ int user_caller_still_inside(pid_t tid)
 	return compare(tid, 1);
 }
 
-/* The size of its address space in pages. 0: it has none, as an exited first thread. */
-static unsigned long pages_of(pid_t tid)
-{
-	char text[32];
-
-	user_proc_read(tid, "statm", text, sizeof(text));
-	return strtoul(text, NULL, 10);
-}
-
-unsigned long user_caller_pages(pid_t pid, pid_t tid)
-{
-	char name[32], text[32];
-
-	snprintf(name, sizeof(name), "task/%d/statm", tid);
-	user_proc_read(pid, name, text, sizeof(text));
-	return strtoul(text, NULL, 10);
-}
-
-/*
- * kcmp() waits for an execve() that has begun, as do the files of /proc that ask for the
- * right to trace, and an execve() can hang in closing a file. This file does not. In that
- * state there is nothing in the new address space but the stack.
- */
-static int is_small(unsigned long pages)
-{
-	return pages && pages < own_size / PAGE;
-}
-
-int user_caller_elsewhere(pid_t tid)
-{
-	return is_small(pages_of(tid));
-}
-
-int user_caller_is_small(pid_t pid, pid_t tid)
-{
-	return is_small(user_caller_pages(pid, tid));
-}
-
 /*
  * All of /proc that says more takes the lock of the caller's memory, which a thread of the
  * caller's can hold for as long as a file server doesn't answer. Ours can become larger
@@ -393,20 +339,12 @@ int user_caller_is_small(pid_t pid, pid_t tid)
  */
 int user_caller_doubtful(pid_t tid)
 {
+	const pid_t self = user_caller_self();
 	unsigned long own, pages;
 
 	if (!kcmp_forbidden)
 		return 0;
-	own = pages_of(user_caller_self());
-	pages = pages_of(tid);
-	return pages != own && pages != pages_of(user_caller_self());
-}
-
-/*
- * A thread that ends has no address space, which is not ours either; and it doesn't get one
- * again. So it had one all the time if it still has one afterwards.
- */
-int user_caller_left(pid_t pid, pid_t tid)
-{
-	return user_caller_inside(tid) == 0 && user_caller_pages(pid, tid);
+	own = user_caller_pages(self, self);
+	pages = user_caller_pages(tid, tid);
+	return pages != own && pages != user_caller_pages(self, self);
 }

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <sys/mman.h>
 
+#include "apart.h"
 #include "rawsys.h"
 #include "worker.h"
 
@@ -126,7 +127,9 @@ static int64_t map_file(struct user_request *r, struct user_mmap *m)
 		return map_copy(r, m, &look);
 	m->tid = r->tid;
 	m->u = r->u;
-	return map_for(r, m);
+	m->server = (uint64_t)look.st.stx_dev_major << 32 | look.st.stx_dev_minor;
+	err = user_apart_wait(r, m->server);
+	return err ? err : map_for(r, m);
 }
 
 int64_t user_on_mmap(struct user_request *r)

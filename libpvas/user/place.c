@@ -18,6 +18,7 @@
 #include <sys/shm.h>
 #include <unistd.h>
 
+#include "apart.h"
 #include "rawsys.h"
 #include "worker.h"
 

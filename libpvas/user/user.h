@@ -20,6 +20,8 @@
  *	mounts.c	whether a server answers for a file
  *	caller.c	a caller's memory and files
  *	inside.c	whether a caller shares our mm
+ *	sizes.c		whether a process has left it, without waiting for that process
+ *	ask.c		what a process that may be in an execve() can be asked
  *	exec.c		a task that leaves the space by execve()
  *	credentials.c	whether a new task has the rights of the space's creator
  *	stay.c		a task that stays in it: the worker's part
@@ -117,12 +119,19 @@ struct user_left {
 	unsigned int room;
 };
 
-/* Processes of apart.c that have not been waited for */
+/* A process of apart.c, by the device of the file system */
+struct user_apart {
+	pid_t pid;
+	uint64_t server;
+};
+
+/* Those that have not been waited for, and how many workers wait for one to end */
 struct user_aparts {
 	pthread_mutex_t lock;
-	pid_t *pids;
+	struct user_apart *those;
 	unsigned int count;
 	unsigned int room;
+	int waiters;
 };
 
 struct user_far;
@@ -140,7 +149,7 @@ struct user_rights;
  * @wake:	eventfd that wakes the supervisor
  * @maps:	/proc/self/maps
  * @ids:	the creator's user ids as /proc has them; "": a task may exchange them
- * @id_map:	of its user namespace; "": not known
+ * @user_ns:	its user namespace, by the inode; 0: not known
  * @supervisor:	thread
  * @supervisor_tid: its thread id
  * @pool:	thread that creates workers and helpers
@@ -224,7 +233,7 @@ struct user_space {
 	int wake;
 	int maps;
 	char ids[64];
-	char id_map[1024];
+	uint64_t user_ns;
 	pthread_t supervisor;
 	pid_t supervisor_tid;
 	pthread_t pool;

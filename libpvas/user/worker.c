@@ -33,9 +33,10 @@ static int check_inside(int inside)
 /* Of a thread that is one of a task's by its number */
 static int check_task(const struct user_request *r)
 {
-	/* It may be another program by now, which can make whoever reads its memory wait. */
+	/* It may be another program by now, which can make whoever asks wait. */
 	if (__atomic_load_n(&r->part->exec_tid, __ATOMIC_ACQUIRE))
-		return check_inside(user_caller_inside(r->tid));
+		return user_caller_left(r->tid, r->tid) ?
+			       0 : check_inside(user_caller_inside(r->tid));
 	return check_inside(user_caller_still_inside(r->tid));
 }
 

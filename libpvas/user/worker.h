@@ -112,9 +112,8 @@ ssize_t user_caller_write(pid_t tid, uint64_t to, const void *from, size_t len);
 void user_caller_know_own(struct user_space *u);
 
 /*
- * Has it the tasks' user ids, and their user namespace or one that can't be told from it? 0: no,
- * so it is none of them; -ESRCH: that is not known. @owner: its user, with a bit more in
- * another user namespace. Never blocks.
+ * Has it the tasks' user ids and user namespace? 0: no, so it is none of them; -ESRCH: that is not
+ * known. @owner: its user, with a bit more in another namespace, or one that isn't known.
  */
 int user_caller_is_own(const struct user_space *u, pid_t tid, int64_t *owner);
 #define OWNER_SANDBOX	(1LL << 32)
@@ -183,14 +182,7 @@ int user_caller_inside(pid_t tid);
  */
 int user_caller_still_inside(pid_t tid);
 
-/*
- * Is its address space too small to be ours? Unlike the other functions here this doesn't
- * block. True for each process in the middle of an execve(), and for small programs.
- */
-int user_caller_elsewhere(pid_t tid);
-
-/* The same of a thread of this process: its number can't be another process' already. */
-int user_caller_is_small(pid_t pid, pid_t tid);
+/* ---- sizes.c ---- */
 
 /*
  * The size in pages of the address space of thread @tid of process @pid. 0: it has none, as a
@@ -198,8 +190,20 @@ int user_caller_is_small(pid_t pid, pid_t tid);
  */
 unsigned long user_caller_pages(pid_t pid, pid_t tid);
 
-/* Does that thread have an address space that is certainly not ours? */
+/*
+ * Has that thread another address space than ours for certain, since an execve()? This doesn't
+ * block. 0 also if it has none, or one that can't be told from ours: a program may imitate it.
+ */
 int user_caller_left(pid_t pid, pid_t tid);
+
+/* ---- ask.c ---- */
+
+/*
+ * As user_proc_read(), of thread @tid that runs code of @p's, where a file of its process waits for
+ * an execve(). -ETIME: it is in one, so the thread is in no other call; -EAGAIN: not known.
+ */
+ssize_t user_ask(const struct user_space *u, const struct user_part *p, pid_t tid,
+		 const char *name, char *text, size_t size);
 
 /* ---- exe.c ---- */
 
@@ -289,17 +293,6 @@ void user_fork_begin(struct user_space *u, struct user_part *p);
 /* The task has ended. */
 void user_fork_forget(struct user_space *u, struct user_part *p);
 
-/* ---- apart.c ---- */
-
-struct user_mmap;
-
-/* As mmap(2), for @m with a @tid */
-int64_t user_apart_mmap(uint64_t at, const struct user_mmap *m, int flags);
-
-/* Those that have ended since */
-void user_apart_reap(struct user_space *u);
-void user_apart_free(struct user_space *u);
-
 /* ---- heap.c: under user_part.lock, and for tasks only, but for the last ---- */
 
 int64_t user_brk(struct user_part *p, uint64_t brk);
@@ -315,12 +308,13 @@ int64_t user_child_brk(struct user_part *p, pid_t child, uint64_t brk);
 
 /* ---- place.c: all under user_part.lock, and for tasks only ---- */
 
-/* @tid: 0, or @fd is of this thread's, and a process apart maps it for @u */
+/* @tid: 0, or @fd is of this thread's, and a process apart maps it for @u, from @server */
 struct user_mmap {
 	uint64_t addr, len;
 	int prot, flags, fd;
 	uint64_t off;
 	pid_t tid;
+	uint64_t server;
 	struct user_space *u;
 };
 

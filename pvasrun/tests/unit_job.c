@@ -92,14 +92,15 @@ static void test_left_behind(void)
 	job_free(&job);
 }
 
-/* The third answer is certain. */
-static const char *known_later(void *asked, unsigned int rank, bool *maybe)
+/* The peer's last messages have not been read yet. */
+static const char *too_early(void *asked, unsigned int rank, bool *maybe)
 {
-	*maybe = rank != 1 || ++*(unsigned int *)asked < 3;
-	return "too early";
+	++*(unsigned int *)asked;
+	*maybe = true;
+	return rank == 1 ? "too early" : NULL;
 }
 
-static void end_of_task(struct job *job, unsigned int rank, int status)
+static void zombie(struct job *job, unsigned int rank, int status)
 {
 	siginfo_t info;
 	pid_t pid = fork();
@@ -108,11 +109,101 @@ static void end_of_task(struct job *job, unsigned int rank, int status)
 		_exit(status);
 	job_started(job, rank, pid, false);
 	check(!waitid(P_PID, pid, &info, WEXITED | WNOWAIT));
+}
+
+static void end_of_task(struct job *job, unsigned int rank, int status)
+{
+	zombie(job, rank, status);
 	job_reap(job);
 }
 
 /* A rank fails because a peer has left, and pvasrun does not know yet why that has ended. */
-static void test_cause(void)
+static void test_cause(bool in_time)
+{
+	struct app app = { .argv = (char *[]){ "task", NULL }, .tasks = 2 };
+	const struct options opt = { .tasks = 2, .apps = &app, .nr_apps = 1 };
+	unsigned int asked = 0;
+	struct job job;
+	int64_t now;
+
+	check(!job_init(&job, &opt));
+	job.left_early = too_early;
+	job.left_early_arg = &asked;
+	end_of_task(&job, 1, 0);
+	check(!job.ending && job.exits_pending == 1 && asked == 1);
+	end_of_task(&job, 0, 1);
+	/* pvasrun goes on meanwhile, and is not over */
+	now = now_ms();
+	check(!job.failed && !job.live && job_goes_on(&job));
+	check(job_deadline(&job, now) <= now + 10 && !job.failed);
+	if (in_time) {
+		/* The server has read all: the job has ended because of rank 1. */
+		job_resolve_exit(&job, 1);
+		check(job.ending && job.status == 1 && !job.exits_pending);
+	}
+	job_deadline(&job, now + 2000);
+	check(job.status == 1 && job.failed && !job.cause_until);
+	check(in_time == !job.exits_pending);
+	job_deadline(&job, now + 4000);
+	check(!job_goes_on(&job));
+	job_free(&job);
+}
+
+static const char *in_time(void *asked, unsigned int rank, bool *maybe)
+{
+	(void)asked;
+	(void)rank;
+	*maybe = false;
+	return NULL;
+}
+
+/*
+ * The status of a rank that could not complete an access to an ended peer comes first. With
+ * @other 1 nothing tells them apart.
+ */
+static void one_failure(int other, int status)
+{
+	struct app app = { .argv = (char *[]){ "task", NULL }, .tasks = 3 };
+	const struct options opt = { .tasks = 3, .apps = &app, .nr_apps = 1 };
+	struct job job;
+
+	check(!job_init(&job, &opt));
+	job.left_early = in_time;
+	zombie(&job, 0, 1);
+	zombie(&job, 1, other);
+	zombie(&job, 2, 1);
+	job_reap(&job);
+	job_deadline(&job, now_ms());
+	check(job.status == status && job.failed && !job.live && !job_goes_on(&job));
+	job_free(&job);
+}
+
+static void test_several_failures(void)
+{
+	one_failure(9, 9);
+	one_failure(1, 1);
+	one_failure(0, 1);
+}
+
+/* With --no-kill, or if it is no job of MPI, each failure is reported at once. */
+static void test_no_cause(bool no_kill)
+{
+	struct app app = { .argv = (char *[]){ "task", NULL }, .tasks = 3 };
+	const struct options opt = { .tasks = 3, .apps = &app, .nr_apps = 1, .no_kill = no_kill };
+	unsigned int asked = 0;
+	struct job job;
+
+	check(!job_init(&job, &opt));
+	job.left_early = no_kill ? too_early : NULL;
+	job.left_early_arg = &asked;
+	end_of_task(&job, 2, 0);
+	end_of_task(&job, 0, 1);
+	check(job.failed && job.status == 1 && !job.cause_until && job.ending == !no_kill);
+	job_free(&job);
+}
+
+/* The user's signals are not waited for: both end the job with what is known. */
+static void test_cause_and_signal(void)
 {
 	struct app app = { .argv = (char *[]){ "task", NULL }, .tasks = 2 };
 	const struct options opt = { .tasks = 2, .apps = &app, .nr_apps = 1 };
@@ -120,41 +211,14 @@ static void test_cause(void)
 	struct job job;
 
 	check(!job_init(&job, &opt));
-	job.left_early = known_later;
+	job.left_early = too_early;
 	job.left_early_arg = &asked;
 	end_of_task(&job, 1, 0);
-	check(!job.ending && job.exits_pending == 1);
 	end_of_task(&job, 0, 1);
-	/* The job has ended because of rank 1. */
-	check(job.status == 1 && !job.exits_pending && asked == 3);
-	job_free(&job);
-}
-
-static const char *never_known(void *asked, unsigned int rank, bool *maybe)
-{
-	(void)rank;
-	++*(unsigned int *)asked;
-	*maybe = true;
-	return "too early";
-}
-
-/* The wait for a cause is one for all failures: a user's signal waits with it. */
-static void test_causes(void)
-{
-	struct app app = { .argv = (char *[]){ "task", NULL }, .tasks = 3 };
-	const struct options opt = { .tasks = 3, .apps = &app, .nr_apps = 1, .no_kill = true };
-	unsigned int asked = 0, before;
-	struct job job;
-
-	check(!job_init(&job, &opt));
-	job.left_early = never_known;
-	job.left_early_arg = &asked;
-	end_of_task(&job, 2, 0);
-	check(job.exits_pending == 1);
-	end_of_task(&job, 0, 1);
-	before = asked;
-	end_of_task(&job, 1, 1);
-	check(before > 1 && asked == before);
+	check(job.cause_until);
+	job_kill_now(&job, SIGINT);
+	job_deadline(&job, now_ms() + 10);
+	check(!job_goes_on(&job) && job.status == STATUS_SIGNAL + SIGINT);
 	job_free(&job);
 }
 
@@ -169,6 +233,10 @@ void test_job(void)
 	}
 	check(waitpid(pid, &wait_status, 0) == pid && !wait_status);
 	test_left_behind();
-	test_cause();
-	test_causes();
+	test_cause(true);
+	test_cause(false);
+	test_no_cause(true);
+	test_no_cause(false);
+	test_cause_and_signal();
+	test_several_failures();
 }
