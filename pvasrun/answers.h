@@ -9,8 +9,8 @@
 #include "options.h"
 
 /*
- * Before precheck_programs(): a child looks for the same first. Until it has, a signal ends pvasrun,
- * and so does --timeout. Returns pvasrun's exit status, after a message, or 0.
+ * Before precheck_programs(): a child looks for the same first. Until it has, a signal ends
+ * pvasrun, and so does --timeout. Returns pvasrun's exit status, after a message, or 0.
  */
 int answers_wait(const struct options *opt);
 
