@@ -384,6 +384,44 @@ int64_t user_reader_type(pid_t tid, const char *name, const char *below)
 	return err ? err : a.result;
 }
 
+int user_reader_open(pid_t tid, int fd, const int flags[2])
+{
+	struct pvas_reader_request r = {
+		.op = PVAS_READER_OPEN, .len = (uint32_t)flags[0], .at = (uint32_t)flags[1],
+	};
+	size_t len = (size_t)snprintf(r.data, sizeof(r.data), "%d/fd/%d", tid, fd) + 1;
+	int err = connect_reader(user_request_space());
+
+	if (!err)
+		err = send_to(connection, &r, len, -1);
+	return err ? err : connection;
+}
+
+int user_reader_take(int from)
+{
+	struct pvas_reader_answer a = { 0 };
+	struct iovec part = { &a, sizeof(a) };
+	union {
+		struct cmsghdr head;
+		char room[CMSG_SPACE(sizeof(int))];
+	} c = { 0 };
+	struct msghdr m = {
+		.msg_iov = &part, .msg_iovlen = 1, .msg_control = &c, .msg_controllen = sizeof(c),
+	};
+	ssize_t n = recvmsg(from, &m, MSG_CMSG_CLOEXEC);
+	int fd = -EAGAIN;
+
+	if (n < 0)
+		return errno == EAGAIN || errno == EINTR ? -EINTR : -EAGAIN;
+	if (n < (ssize_t)offsetof(struct pvas_reader_answer, data))
+		return -EAGAIN;		/* it has been killed */
+	if (a.result < 0)
+		return (int)a.result;
+	if (m.msg_controllen >= CMSG_LEN(sizeof(fd)) && c.head.cmsg_type == SCM_RIGHTS)
+		memcpy(&fd, CMSG_DATA(&c.head), sizeof(fd));
+	return fd;
+}
+
 void user_reader_done(void)
 {
 	forget_memory();

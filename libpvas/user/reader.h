@@ -44,6 +44,16 @@ ssize_t user_reader_write(pid_t tid, uint64_t to, const void *from, size_t len);
  */
 int64_t user_reader_type(pid_t tid, const char *name, const char *below);
 
+/*
+ * In a worker or helper: begin to open /proc/TID/fd/FD, with the first flags or, if they are not 0,
+ * with the second ones. Returns the connection on which the descriptor comes, or -errno. Afterwards
+ * user_reader_leave().
+ */
+int user_reader_open(pid_t tid, int fd, const int flags[2]);
+
+/* The descriptor, or -errno. -EINTR: it may still come. */
+int user_reader_take(int from);
+
 /* In a helper: the request is handled. */
 void user_reader_done(void);
 

@@ -125,13 +125,17 @@ struct user_apart {
 	uint64_t server;
 };
 
-/* Those that have not been waited for, and how many workers wait for one to end */
+/*
+ * Those that have not been waited for, and how many workers wait for one to end. They can't take
+ * copies of descriptors: see map_opened()
+ */
 struct user_aparts {
 	pthread_mutex_t lock;
 	struct user_apart *those;
 	unsigned int count;
 	unsigned int room;
 	int waiters;
+	int refused;
 };
 
 struct user_far;

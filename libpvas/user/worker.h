@@ -152,6 +152,9 @@ int user_caller_close(struct user_space *u, int fd, const struct user_look *look
 /* Open the thread's @fd in the caller's descriptor table. Returns it, or -errno. */
 int user_caller_file(pid_t tid, int fd, int prot, int flags);
 
+/* How it has to be opened again for that: with the first flags, or the second if they aren't 0 */
+int user_caller_reopens(pid_t tid, int fd, int prot, int flags, int how[2]);
+
 /* The same open file, or -errno: -EPERM, -ENOSYS or -EINVAL where that is not possible. */
 int user_caller_descriptor(pid_t tid, int fd);
 
