@@ -141,12 +141,6 @@ static void end_first(struct user_readers *r)
 	r->pid = 0;
 }
 
-void user_reader_stop(struct user_space *u)
-{
-	if (u->readers.pid)
-		end_first(&u->readers);
-}
-
 /* ---- messages ---- */
 
 static int send_to(int to, const struct pvas_reader_request *r, size_t len, int fd)
@@ -169,15 +163,14 @@ static int send_to(int to, const struct pvas_reader_request *r, size_t len, int 
 	return sendmsg(to, &m, MSG_NOSIGNAL) < 0 ? -errno : 0;
 }
 
-/* This can be killed, unlike the reader, and ends with the space. */
-static int receive_from(const struct user_space *u, int from, struct pvas_reader_answer *a)
+/* This can be killed, unlike the reader, and ends with the space. -EINTR: for now there is none. */
+static int receive_from(int from, struct pvas_reader_answer *a)
 {
 	ssize_t n;
 
 	do {
 		n = recv(from, a, sizeof(*a), 0);
-	} while (n < 0 && (errno == EINTR || errno == EAGAIN) &&
-		 !__atomic_load_n(&u->abandoned, __ATOMIC_RELAXED));
+	} while (n < 0 && errno == EINTR);
 	if (n >= (ssize_t)offsetof(struct pvas_reader_answer, data))
 		return 0;
 	return n < 0 && errno == EAGAIN ? -EINTR : -EAGAIN;
@@ -202,6 +195,28 @@ static void leave_reader(void)
 	has_memory = 0;
 }
 
+/* The reader can't be killed. Returns whether this helper needn't wait for it. */
+static int leave_hung(struct user_space *u)
+{
+	int left = user_hung_add(&u->readers, connection, user_request_owner());
+
+	if (left)
+		connection = -1;
+	return left;
+}
+
+/* Until it answers, its caller is dead, or the space ends */
+static int wait_for_answer(struct user_space *u, struct pvas_reader_answer *a)
+{
+	int err;
+
+	do {
+		err = receive_from(connection, a);
+	} while (err == -EINTR && !__atomic_load_n(&u->abandoned, __ATOMIC_RELAXED) &&
+		 (user_request_valid() || !leave_hung(u)));
+	return err;
+}
+
 /* Somebody has killed it, as the OOM killer. Where that goes on, this doesn't. */
 static void replace_dead(struct user_readers *r)
 {
@@ -223,7 +238,7 @@ static int ask_for_another(struct user_space *u, int fd)
 	if (u->readers.pid && user_file_is_ours(u->readers.connection))
 		err = send_to(u->readers.connection, &r, 0, fd);
 	if (!err)
-		err = receive_from(u, u->readers.connection, &a);
+		err = receive_from(u->readers.connection, &a);
 	pthread_mutex_unlock(&u->readers.lock);
 	return err ? err : a.result < 0 ? (int)a.result : 0;
 }
@@ -290,7 +305,7 @@ static int talk(struct user_space *u, const struct pvas_reader_request *r, size_
 	int err = send_to(connection, r, len, fd);
 
 	if (!err)
-		err = receive_from(u, connection, a);
+		err = wait_for_answer(u, a);
 	if (err) {
 		leave_reader();
 		return -EAGAIN;
@@ -420,6 +435,13 @@ int user_reader_take(int from)
 	if (m.msg_controllen >= CMSG_LEN(sizeof(fd)) && c.head.cmsg_type == SCM_RIGHTS)
 		memcpy(&fd, CMSG_DATA(&c.head), sizeof(fd));
 	return fd;
+}
+
+void user_reader_stop(struct user_space *u)
+{
+	user_hung_end(&u->readers);
+	if (u->readers.pid)
+		end_first(&u->readers);
 }
 
 void user_reader_done(void)

@@ -17,6 +17,7 @@
  *	thread.c	launcher threads with descriptors or directories of their own
  *	request.c	a request of the filter: receive, validate, answer
  *	reader.c	processes that read the memory of callers outside
+ *	hung.c		those of them that are left waiting
  *	mounts.c	whether a server answers for a file
  *	caller.c	a caller's memory and files
  *	inside.c	whether a caller shares our mm

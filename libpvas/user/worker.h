@@ -84,6 +84,9 @@ int user_request_of_task(const struct user_request *r);
 /* In a worker: is the caller of the current request still waiting? */
 int user_request_valid(void);
 
+/* Whose is it? A number for each stranger's user, -1 for all others. */
+int64_t user_request_owner(void);
+
 /* Has the caller of this one been killed? */
 int user_request_is_dead(const struct user_request *r);
 
