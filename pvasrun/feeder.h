@@ -4,7 +4,9 @@
  * task has started, can hold up whoever writes to them, as relay.h says of reading.
  *
  * The next bytes are sent when every task has got the present ones, so memory is bounded
- * and the slowest reader sets the pace. A task that has ended or closed its input is left out.
+ * and the slowest reader sets the pace. A task that has ended or closed its input is left out,
+ * also if the child hangs in a call for its pipe: a spare, which has the same descriptors, then
+ * goes on in its place.
  */
 #ifndef PVASRUN_FEEDER_H
 #define PVASRUN_FEEDER_H
@@ -16,13 +18,15 @@
 
 #define FEEDER_MAX	(16 << 10)
 
+struct feeder_shared;
+
 struct feeder {
 	struct file_child child;
 	unsigned int added;	/* pipes */
 	unsigned int closed;	/* of the first so many all are */
 	bool dead;		/* somebody has killed the child */
-	bool *ended;		/* of each pipe: see feeder_end(). The child sees it. */
-	unsigned int pipes;
+	struct feeder_shared *shared;	/* with the child */
+	size_t size;		/* of that */
 	int notice;		/* an eventfd: look there. Unlike a packet it finds room. */
 };
 
@@ -46,6 +50,9 @@ bool feeder_has_ended(const struct feeder *feeder);
 
 /* The task has ended: of the pipe that was added as number @pipe nothing is waited for any more. */
 void feeder_end(const struct feeder *feeder, unsigned int pipe);
+
+/* The last bytes have been written: the tasks get the end of their input. */
+void feeder_finish(const struct feeder *feeder);
 
 /* Closes the pipes. A child that can't end is left to init. */
 void feeder_close(struct feeder *feeder);

@@ -13,7 +13,7 @@ static void end(struct input *input)
 {
 	input->ended = true;
 	loop_forget(input->loop, &input->feeding.event);
-	feeder_close(&input->feeder);
+	feeder_finish(&input->feeder);
 }
 
 static void lose(struct input *input)

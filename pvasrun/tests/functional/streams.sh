@@ -333,6 +333,15 @@ test_held_streams()
 	out_is $'hello\nhello'
 	held 124 sh -c '(echo hello; sleep 2) | "$@"' sh $PVASRUN --stdin all --timeout 2 -n 2 \
 		sh -c "$hold read 0 <&0 & sleep 100"
+	# nor the others' input, of a rank that has ended, or at its end
+	held 0 sh -c 'head -c 1000000 /dev/zero | "$@"' sh $PVASRUN --stdin all \
+		-n 1 sh -c "exec 3<&0; $hold read 0 <&3 & $began; sleep 0.5" : -n 1 wc -c
+	out_is 1000000
+	rm -f go
+	held 0 sh -c "(echo hello; $began; sleep 0.5) | \"\$@\"" sh $PVASRUN --stdin all \
+		-n 1 sh -c "exec 3<&0; $hold read 0 <&3 & until [ -e go ]; do sleep .1; done" \
+		: -n 1 sh -c 'cat; touch go'
+	out_is hello
 	# and before pvasrun in a pipeline
 	mkfifo held
 	(exec $hold write 1) >held &
