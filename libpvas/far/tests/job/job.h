@@ -49,6 +49,7 @@ void test_closed(void);
 void test_again(void);
 void test_leaving(void);
 void test_large(void);
+void test_rounds(void);
 void test_device(void);
 
 #endif
