@@ -52,7 +52,7 @@ if [ "${FAR_ALL:-}" ]; then
 	far device 1 --far "file:$T" --far-page 4K
 	far append 2 --far "file:$T"
 	for name in calls waiting file spans stacks remap neighbours madvise mprotect closed messages unmap protection \
-			fixed fork exec threads fuzz; do
+			fixed fork exec threads fuzz watched; do
 		far "$name" 1
 	done
 fi

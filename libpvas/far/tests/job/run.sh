@@ -70,7 +70,7 @@ if [ "$*" = start ]; then
 	echo "$passed passed, $failed failed"
 	exit $((failed > 0))
 fi
-tests=(calls messages waiting file unmap storage spans stacks remap protection robust neighbours madvise mprotect fixed fork exec threads heap closed fuzz)
+tests=(calls messages waiting file unmap storage spans stacks remap protection robust neighbours madvise mprotect fixed fork exec threads heap closed fuzz watched)
 [ $# -eq 0 ] || tests=("$@")
 hows=(own)
 [ ${#ordinary[@]} -eq 0 ] || hows+=(ordinary)
