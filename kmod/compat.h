@@ -54,7 +54,7 @@
 #error "pvas does not work with kernels 6.11, 6.12.0 and 6.12.1: take a later 6.12"
 #endif
 
-/* Kbuild tests whether it is there: 6.1.129, 6.6.79 and 6.12.16 have it, and later ones of these. */
+/* Kbuild tests whether it is there: since 6.1.129, 6.6.79 and 6.12.16 it is. */
 #if !PVAS_IS_5_10 && !defined(PVAS_HAVE_KILL_SEQ)
 #error "pvas needs a kernel that counts what cgroup.kill does: take 6.1.129, 6.6.79, 6.12.16 or later"
 #endif

@@ -47,7 +47,7 @@ static pid_t start_wakers(void)
 	_exit(0);
 }
 
-/* What a task has left running has its environment. */
+/* A process that a task has left running has its environment. */
 static pid_t start_orphan(void)
 {
 	char launcher[32], *env[] = { launcher, NULL };

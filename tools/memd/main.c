@@ -93,7 +93,7 @@ static int take_signals(struct loop *loop)
 static void read_keys(struct memd *memd)
 {
 	jobs_read(memd);
-	gate_admit(memd);
+	admission_update(memd);
 }
 
 static void handle_signals(struct loop *loop)
@@ -164,7 +164,7 @@ static void run(struct loop *loop)
 
 		if (far_now() > tick) {
 			jobs_prune(memd);
-			gate_report(memd);
+			admission_report(memd);
 			strangers_end(memd);
 			wait_for_events(loop, 0);
 			tick = far_now() + 1;
@@ -205,7 +205,7 @@ static int start(struct loop *loop)
 		fprintf(stderr, "pvas-memd: %s\n", why);
 		return err;
 	}
-	gate_admit(memd);
+	admission_update(memd);
 	err = watch(loop, memd->worker_efd);
 	if (!err)
 		err = watch(loop, memd->entrance_efd);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * pvas-memd, the memory server. One thread: a loop over UCX's events (main.c) calls the
- * functions below. Connections come in at the entrance (gate.c, entrance.c), which admits those
+ * functions below. Connections come in at the entrance (admission.c, entrance.c), which admits those
  * that send a job's token; each becomes a struct conn (conn.c, serve.c) on a worker that strangers
  * have no endpoint on.
  *
@@ -183,9 +183,9 @@ void silence_limit(const struct memd *memd);
 void strangers_end(const struct memd *memd);
 unsigned int local_port(int fd);
 
-/* gate.c: who may come in, from now on; print who was refused */
-void gate_admit(const struct memd *memd);
-void gate_report(struct memd *memd);
+/* admission.c: who may come in, from now on; print who was refused */
+void admission_update(const struct memd *memd);
+void admission_report(struct memd *memd);
 
 /* out.c: from now on printing never waits; before the end, wait a little for what is left */
 int out_begin(void);

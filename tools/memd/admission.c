@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * What comes in at the entrance before UCX sees it.
+ * The entrance: messages of strangers end here, before UCX sees them.
  *
- * Who connects there sends a message: a length in 64 bits, a status in 64, and so many bytes of the
+ * A peer that connects there sends a message: a length in 64 bits, a status in 64, and so many bytes of the
  * address that UCX gives, in which the job's token is. UCX 1.13 trusts the length: one that is too
  * small, as a hundred zeros have it, ends the process, and one that is too large makes it receive
  * nothing, again and again, for ever. So its calls of accept() and recv() come here, as those of
@@ -10,7 +10,7 @@
  * the token of a job. Others are told what UCX tells those whom a server rejects, and end; UCX
  * never sees what they sent.
  *
- * All but gate_admit() and gate_report() runs in the thread in which UCX looks at descriptors.
+ * All but admission_update() and admission_report() runs in the thread in which UCX looks at descriptors.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -42,11 +42,11 @@ static struct {
 	uint64_t *tokens;
 	unsigned int count, refused;
 	struct sockaddr_storage address;
-} gate = { .lock = PTHREAD_MUTEX_INITIALIZER };
+} admission = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
 /* ---- the server's thread ---- */
 
-void gate_admit(const struct memd *memd)
+void admission_update(const struct memd *memd)
 {
 	unsigned int count = 0, room = 0;
 	const struct job *job;
@@ -61,23 +61,23 @@ void gate_admit(const struct memd *memd)
 		if (job->listed)
 			tokens[count++] = job->token;
 	__atomic_store_n(&entrance_port, memd->port, __ATOMIC_RELAXED);
-	pthread_mutex_lock(&gate.lock);
-	free(gate.tokens);
-	gate.tokens = tokens;
-	gate.count = count;
-	pthread_mutex_unlock(&gate.lock);
+	pthread_mutex_lock(&admission.lock);
+	free(admission.tokens);
+	admission.tokens = tokens;
+	admission.count = count;
+	pthread_mutex_unlock(&admission.lock);
 }
 
-void gate_report(struct memd *memd)
+void admission_report(struct memd *memd)
 {
 	char text[INET6_ADDRSTRLEN];
 	unsigned int refused;
 
-	pthread_mutex_lock(&gate.lock);
-	refused = gate.refused;
-	gate.refused = 0;
-	address_text(&gate.address, text, sizeof(text));
-	pthread_mutex_unlock(&gate.lock);
+	pthread_mutex_lock(&admission.lock);
+	refused = admission.refused;
+	admission.refused = 0;
+	address_text(&admission.address, text, sizeof(text));
+	pthread_mutex_unlock(&admission.lock);
 	if (!refused)
 		return;
 	memd->notices += refused - 1;
@@ -91,11 +91,11 @@ static bool has_token(const struct visitor *v)
 	unsigned int i;
 	bool has = false;
 
-	pthread_mutex_lock(&gate.lock);
-	for (i = 0; i < gate.count && !has; i++)
-		has = memmem(v->message + HEAD, v->got - HEAD, &gate.tokens[i],
-			     sizeof(gate.tokens[i]));
-	pthread_mutex_unlock(&gate.lock);
+	pthread_mutex_lock(&admission.lock);
+	for (i = 0; i < admission.count && !has; i++)
+		has = memmem(v->message + HEAD, v->got - HEAD, &admission.tokens[i],
+			     sizeof(admission.tokens[i]));
+	pthread_mutex_unlock(&admission.lock);
 	return has;
 }
 
@@ -109,12 +109,12 @@ static void forget(int fd)
 static ssize_t refuse(int fd)
 {
 	char reject[HEAD] = { [STATUS] = (char)UCS_ERR_REJECTED };
-	socklen_t len = sizeof(gate.address);
+	socklen_t len = sizeof(admission.address);
 
-	pthread_mutex_lock(&gate.lock);
-	gate.refused++;
-	getpeername(fd, (struct sockaddr *)&gate.address, &len);
-	pthread_mutex_unlock(&gate.lock);
+	pthread_mutex_lock(&admission.lock);
+	admission.refused++;
+	getpeername(fd, (struct sockaddr *)&admission.address, &len);
+	pthread_mutex_unlock(&admission.lock);
 	if (send(fd, reject, sizeof(reject), MSG_NOSIGNAL | MSG_DONTWAIT) < 0)
 		shutdown(fd, SHUT_RDWR);
 	forget(fd);
