@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * pvas-memd, the memory server. One thread: a loop over UCX's events (main.c) calls the
- * functions below. Connections come in at the entrance (admission.c, entrance.c), which admits those
- * that send a job's token; each becomes a struct conn (conn.c, serve.c) on a worker that strangers
- * have no endpoint on.
+ * functions below. Connections come in at the entrance (admission.c, entrance.c), which admits
+ * those that send a job's token; each becomes a struct conn (conn.c, serve.c) on a worker that
+ * strangers have no endpoint on.
  *
  * Functions that UCX calls don't free a connection: they mark it as failed, and the loop ends it.
  */
