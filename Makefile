@@ -25,7 +25,7 @@ export O := $(BUILD)
 user	:= libpvas far pvasrun examples tools scale
 
 .PHONY: all module module-all $(user) btl_glue coll_glue osc_glue pml_glue smsc_glue openmpi python deps demo check style check-debug \
-	check-mpi check-packages check-matrix check-vm attack bench bench-quick dist distcheck deb rpm clean
+	check-mpi check-packages check-matrix check-pythons check-vm attack bench bench-quick dist distcheck deb rpm clean
 
 all: module $(user)
 
@@ -104,6 +104,9 @@ check-packages: deps
 
 check-matrix:
 	@scripts/check-matrix
+# Python's part of it
+check-pythons:
+	@scripts/check-matrix bullseye-python trixie-python sid-python
 
 deb:
 	@scripts/make-deb

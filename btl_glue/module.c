@@ -22,10 +22,12 @@ static bool find_in_space(const struct opal_proc_t *proc, struct mca_btl_pvas_mo
 		return false;
 	return modex->version == MCA_BTL_PVAS_MODEX_VERSION && modex->space == component.space &&
 	       modex->index < PVAS_MAX_TASKS + 2 && modex->index != component.index &&
-	       modex->port >> component.shift == modex->index &&
-	       mca_btl_pvas_peer_alive(modex->index, modex->gen) &&
-	       /* Valid only once the partition is known to be running */
-	       component.table[modex->index].pid == modex->pid;
+	       modex->port >> component.shift == modex->index;
+}
+
+static bool is_alive(const struct mca_btl_pvas_modex *modex)
+{
+	return mca_btl_pvas_peer_alive(modex->index, modex->gen);
 }
 
 static void init_endpoint(mca_btl_pvas_endpoint_t *ep, struct opal_proc_t *proc,
@@ -47,6 +49,7 @@ static int find_peers(struct mca_btl_pvas_endpoint_group *peers, size_t nr,
 		      struct opal_bitmap_t *reachable)
 {
 	struct mca_btl_pvas_modex modex;
+	mca_btl_pvas_endpoint_t *ep;
 	unsigned int found = 0;
 	size_t i;
 	int rc;
@@ -54,12 +57,19 @@ static int find_peers(struct mca_btl_pvas_endpoint_group *peers, size_t nr,
 	for (i = 0; i < nr && found < peers->nr; i++) {
 		if (procs[i] == opal_proc_local_get() || !find_in_space(procs[i], &modex))
 			continue;
+		/* The pid is valid only once the partition is known to be running. */
+		if (is_alive(&modex) && component.table[modex.index].pid != modex.pid)
+			continue;
 		/* Each writes into the other's rings: both must allow the same maximum length. */
 		if (modex.eager_limit != mca_btl_pvas.super.btl_eager_limit)
 			continue;
-		endpoints[i] = &peers->endpoints[found++];
-		init_endpoint(endpoints[i], procs[i], &modex);
-		mca_btl_pvas_notify_start(endpoints[i]);
+		ep = &peers->endpoints[found++];
+		init_endpoint(ep, procs[i], &modex);
+		/* One that has ended is watched only: over another BTL nobody would notice. */
+		if (!is_alive(&modex))
+			continue;
+		endpoints[i] = ep;
+		mca_btl_pvas_notify_start(ep);
 		rc = reachable ? opal_bitmap_set_bit(reachable, i) : OPAL_SUCCESS;
 		if (rc != OPAL_SUCCESS)
 			return rc;

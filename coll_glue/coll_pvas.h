@@ -29,7 +29,7 @@
  *  home.c        which ranks of other nodes use this component, too
  *  nodes.c       communicators over several nodes: one of each node's ranks, and one of leaders
  *  nodes_move.c, nodes_allgather.c, nodes_blocks.c, nodes_v.c, nodes_reduce.c,
- *  nodes_scatter.c, nodes_scan.c
+ *  nodes_scatter.c, nodes_scan.c, nodes_exchange.c
  *                their operations
  *  devices.c, devices_message.c, devices_move.c, nodes_neighbor.c
  *                exchange with neighbors on other nodes over several network devices
@@ -55,7 +55,7 @@
 #include "block.h"
 
 #define MCA_COLL_PVAS_NAME "coll pvas"
-#define MCA_COLL_PVAS_MODEX_VERSION 5
+#define MCA_COLL_PVAS_MODEX_VERSION 6
 
 /**
  * struct mca_coll_pvas_modex - what a rank publishes to its peers

@@ -14,7 +14,8 @@ int mca_coll_pvas_barrier(struct ompi_communicator_t *comm, mca_coll_base_module
 	mca_coll_pvas_module_t *m = (mca_coll_pvas_module_t *)module;
 
 	(void)comm;
-	if (!mca_coll_pvas_prefers(false) || !mca_coll_pvas_begin(m, barrier))
+	if (!mca_coll_pvas_prefers(m->size >= MCA_COLL_PVAS_LEAST_BARRIER_RANKS) ||
+	    !mca_coll_pvas_begin(m, barrier))
 		return m->previous.barrier(m->comm, m->previous.barrier_module);
 	mca_coll_pvas_post_nothing(m);
 	mca_coll_pvas_wait_posts(m);

@@ -22,7 +22,8 @@
 
 #define MCA_COLL_PVAS_NODES_OPERATIONS(X)					\
 	X(allgather, allgather) X(allgatherv, allgatherv) X(allreduce, allreduce) \
-	X(alltoall, alltoall) X(barrier, barrier) X(bcast, bcast)		\
+	X(alltoall, alltoall) X(alltoallv, alltoallv) X(alltoallw, alltoallw)	\
+	X(barrier, barrier) X(bcast, bcast)					\
 	X(exscan, exscan) X(gather, gather) X(gatherv, gatherv)			\
 	X(reduce, reduce) X(reduce_scatter, reduce_scatter)			\
 	X(reduce_scatter_block, reduce_scatter_block) X(scan, scan)		\
@@ -239,6 +240,22 @@ int mca_coll_pvas_nodes_alltoall(const void *sbuf, int scount, struct ompi_datat
 				 void *rbuf, int rcount, struct ompi_datatype_t *rtype,
 				 struct ompi_communicator_t *comm,
 				 mca_coll_base_module_t *module);
+
+/* nodes_exchange.c */
+int mca_coll_pvas_nodes_exchange(struct mca_coll_pvas_nodes *m, const void *sbuf, int scount,
+				 struct ompi_datatype_t *stype, void *rbuf, int rcount,
+				 struct ompi_datatype_t *rtype);
+int mca_coll_pvas_nodes_alltoallv(const void *sbuf, const int *scounts, const int *sdispls,
+				  struct ompi_datatype_t *stype, void *rbuf, const int *rcounts,
+				  const int *rdispls, struct ompi_datatype_t *rtype,
+				  struct ompi_communicator_t *comm,
+				  mca_coll_base_module_t *module);
+int mca_coll_pvas_nodes_alltoallw(const void *sbuf, const int *scounts, const int *sdispls,
+				  struct ompi_datatype_t *const *stypes, void *rbuf,
+				  const int *rcounts, const int *rdispls,
+				  struct ompi_datatype_t *const *rtypes,
+				  struct ompi_communicator_t *comm,
+				  mca_coll_base_module_t *module);
 
 /* nodes_neighbor.c */
 int mca_coll_pvas_nodes_neighbor_allgather(const void *sbuf, int scount,

@@ -2,7 +2,8 @@
 /*
  * Over several nodes: gather, scatter, alltoall. The blocks of a node go together, through its
  * leader, so there are fewer messages between nodes. Long blocks gain nothing by that: each goes
- * from its rank to its rank, as the component below ours sends it.
+ * from its rank to its rank, as the component below ours or, of an alltoall, nodes_exchange.c
+ * sends it.
  */
 #include "nodes.h"
 #include "post.h"
@@ -310,7 +311,7 @@ int mca_coll_pvas_nodes_alltoall(const void *sbuf, int scount, struct ompi_datat
 	mca_coll_pvas_nodes_t *m = (mca_coll_pvas_nodes_t *)module;
 	struct exchange x = { .m = m, .bytes = mca_coll_pvas_bytes(rcount, rtype) };
 	const size_t size = ompi_comm_size(comm);
-	const bool possible = mca_coll_pvas_nodes_prefers() && go_together(m, size * x.bytes);
+	const bool possible = mca_coll_pvas_nodes_prefers() && x.bytes <= INT_MAX / size;
 	size_t nr = 0;
 	int rc;
 
@@ -319,6 +320,8 @@ int mca_coll_pvas_nodes_alltoall(const void *sbuf, int scount, struct ompi_datat
 					    m->previous.alltoall_module);
 	if (!x.bytes)
 		return OMPI_SUCCESS;
+	if (!go_together(m, size * x.bytes))
+		return mca_coll_pvas_nodes_exchange(m, sbuf, scount, stype, rbuf, rcount, rtype);
 	if (sbuf == MPI_IN_PLACE) {
 		sbuf = rbuf;
 		scount = rcount;

@@ -55,9 +55,10 @@ void mca_coll_pvas_post_passed(struct mca_coll_pvas_module *m, size_t bytes)
 	if (mca_coll_pvas_kind(line) != MCA_COLL_PVAS_PASSED)
 		use_again(m, use, MCA_COLL_PVAS_ALL);
 	use->op = m->op;
-	atomic_store_explicit(&line->finished, m->op, memory_order_relaxed);
 	atomic_store_explicit(&line->passed, m->op << 16 | bytes, memory_order_relaxed);
 	set_word(line, m->op, MCA_COLL_PVAS_PASSED);
+	/* Only then: a rank that waits for its reader, us, looks next whether we passed it on. */
+	mca_coll_pvas_finish(m);
 	mca_coll_pvas_inside--;
 }
 

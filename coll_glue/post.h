@@ -19,6 +19,9 @@
 #define MCA_COLL_PVAS_LEAST_REDUCE_SCATTER (4 << 10)
 #define MCA_COLL_PVAS_LEAST_SCAN (64 << 10)
 
+/* Likewise a barrier, of so many ranks: each waits once, and not in each of several rounds. */
+#define MCA_COLL_PVAS_LEAST_BARRIER_RANKS 10
+
 static inline size_t mca_coll_pvas_bytes(size_t count, const struct ompi_datatype_t *type)
 {
 	return count * type->super.size;

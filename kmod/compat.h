@@ -54,6 +54,16 @@
 #error "pvas does not work with kernels 6.11, 6.12.0 and 6.12.1: take a later 6.12"
 #endif
 
+/* Kbuild tests whether it is there: since 6.1.129, 6.6.79 and 6.12.16 it is. */
+#if !PVAS_IS_5_10 && !defined(PVAS_HAVE_KILL_SEQ)
+#error "pvas needs a kernel that counts what cgroup.kill does: take 6.1.129, 6.6.79, 6.12.16 or later"
+#endif
+
+/* Linux itself does not export it. Kbuild looks into the kernel's list of exported symbols. */
+#ifdef PVAS_NO_TASK_WORK
+#error "pvas needs a kernel that exports task_work_add, as Debian's kernels do"
+#endif
+
 #ifdef CONFIG_RANDSTRUCT
 #error "pvas does not work with CONFIG_RANDSTRUCT: it counts on where a mount namespace begins"
 #endif
@@ -191,13 +201,15 @@ struct pvas_vma_remap {
 #define PVAS_UFFD_POISON (LINUX_VERSION_CODE >= KERNEL_VERSION(6, 6, 0))
 #define PVAS_UFFD_MOVE	 (LINUX_VERSION_CODE >= KERNEL_VERSION(6, 8, 0))
 /*
- * The compiler has made move_pages() a part of its caller, and a variant of mfill_atomic_poison()
- * with other arguments: then these can't be checked, and tasks can't use MOVE and POISON.
+ * The compiler of 7.2 has made move_pages() a part of its caller, and a variant of
+ * mfill_atomic_poison() with other arguments: then these can't be checked, and tasks can't use
+ * MOVE and POISON. Nor in 6.8, whose move_pages() has both a ctx and an mm, as no other kernel.
  */
-#define PVAS_UFFD_UNCHECKED PVAS_IS_7_2
+#define PVAS_UFFD_UNCHECKED \
+	(PVAS_IS_7_2 || (PVAS_UFFD_MOVE && LINUX_VERSION_CODE < KERNEL_VERSION(6, 9, 0)))
 
-/* Before 6.8 the structure was private to fs/userfaultfd.c: identical up to @mm. */
-#if !PVAS_UFFD_MOVE
+/* Before 6.9 the structure was private to fs/userfaultfd.c: identical up to @mm. */
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 9, 0)
 struct userfaultfd_ctx {
 	wait_queue_head_t fault_pending_wqh;
 	wait_queue_head_t fault_wqh;

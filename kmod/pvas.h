@@ -138,8 +138,8 @@ struct pvas_range {
  * @oom_scanned: the jiffy of the last search for such a task
  * @killed:	@dead, and all members got SIGKILL; so do children forked later
  * @in_use:	partitions that are not free
- * @occupied:	those that a process has entered and that are not unmapped, and the creator's
- * @staying:	of these, of tasks that have no mm of it, in an exec that stays
+ * @occupied:	processes that have the mm, and partitions that are to be unmapped
+ * @coming:	processes in an exec that is about to get the mm
  * @caps:	permitted capabilities of its tasks, from the first one (@caps_set) on
  * @has_creator: the creator, or a guest of its, is still a member
  * @exe_set:	@mm's exe_file is that of a task (and not the creator's)
@@ -160,6 +160,7 @@ struct pvas_range {
  * @slices:	unmapped so far, written by the holder of @reclaim
  * @left:	files that were mapped when the last process left, see pvas_unmap_space()
  * @vacate:	frees all memory; then @vacate_late does what can take for ever
+ * @patience:	ends the wait for those that are @coming
  * @by_mm:	in the table by @mm
  * @rcu:	for pvas_space_shift_of() and the like, which take no reference
  */
@@ -196,7 +197,7 @@ struct pvas_space {
 	u32 files;
 	u32 in_use;
 	u32 occupied;
-	u32 staying;
+	u32 coming;
 	u32 gen;
 	u32 n_table_pages;
 	struct page **table_pages;
@@ -217,6 +218,7 @@ struct pvas_space {
 	struct pvas_files left;
 	struct work_struct vacate;
 	struct work_struct vacate_late;
+	struct delayed_work patience;
 	struct work_struct free_work;
 	struct hlist_node by_mm;
 	struct rcu_head rcu;
@@ -238,7 +240,8 @@ struct pvas_space {
  * @unclean:	areas are left as long as the mm lives
  * @ended:	it has its index no more, only @files are left
  * @vacates:	with it, all memory of the space was freed
- * @in_exec:	its task is in an exec that stays: nobody may begin to share its memory
+ * @successor:	its task is in an exec that stays, by which it becomes this member: nobody may
+ *		begin to share its memory
  * @settle:	runs when its task first returns to user space, see pvas_settle()
  * @next:	of the same task's next program, which gets the index; under space->lock
  */
@@ -264,11 +267,18 @@ struct pvas_partition {
 	bool unclean;
 	bool vacates;
 	bool ended;
-	bool in_exec;
+	struct pvas_member *successor;
 	struct callback_head settle;
 	struct pvas_partition *next;
 	struct completion reclaimed;
 	struct rcu_head rcu;
+};
+
+/* Has a member the mm of its space? */
+enum pvas_presence {
+	PVAS_ABSENT,
+	PVAS_COMING,		/* in pvas_space.coming */
+	PVAS_JOINED,		/* in pvas_space.occupied */
 };
 
 /**
@@ -280,10 +290,13 @@ struct pvas_partition {
  * @tsk:	a thread of the process, which may have exited. The reference keeps @signal
  *		from being freed and used for another process
  * @threads:	of the process that have the mm, but the kernel's; under pvas_members_lock
+ * @presence:	see pvas_presence_set(); under space->lock
  * @entering:	exec is still building the task: hooks ignore it
  * @reclaims:	its leaving has started the reclaim of the partition
  * @switching:	it looks like a kernel thread, see pvas_signal.c; under its siglock
  * @held:	signals that were sent to it meanwhile; under its siglock
+ * @previous:	in an exec that stays: the same process with the old program, which has left
+ * @left_at:	in jiffies
  * @work:	runs after the process has left
  * @mnt_ns:	until then, its mount namespace, held: see pvas_member_leave()
  */
@@ -296,10 +309,13 @@ struct pvas_member {
 	struct pvas_partition *part;
 	struct pid *pid;
 	int threads;
+	enum pvas_presence presence;
 	bool entering;
 	bool reclaims;
 	bool switching;
 	struct list_head held;
+	struct pvas_member *previous;
+	unsigned long left_at;
 	struct callback_head work;
 	struct ns_common *mnt_ns;
 	struct rcu_head rcu;
@@ -345,12 +361,14 @@ struct pvas_space *pvas_space_get(struct pvas_space *space);
 void pvas_space_put(struct pvas_space *space);
 bool pvas_space_is_open(const struct pvas_space *space);
 bool pvas_space_is_over(struct pvas_space *space);
+void pvas_presence_set(struct pvas_member *m, enum pvas_presence now);
+bool pvas_space_vacates(struct pvas_space *space, bool patient);
 bool pvas_space_leave(struct pvas_space *space);
 void pvas_space_kill(struct pvas_space *space);
 void pvas_space_unbind(struct pvas_space *space);
 bool pvas_space_has_mm(const struct mm_struct *mm);
 u32 pvas_space_shift_of(const struct mm_struct *mm);
-bool pvas_space_is_vacant(struct mm_struct *mm);
+bool pvas_space_refuses(struct mm_struct *mm, bool write);
 bool pvas_space_is_large(struct mm_struct *mm);
 unsigned int pvas_space_count(struct user_namespace *ns);
 static inline unsigned int pvas_index_of(const struct pvas_space *space, unsigned long addr)
@@ -406,12 +424,15 @@ struct file *pvas_task_creator_remove(struct pvas_member *m);
 int pvas_task_arm(struct pvas_space *space, u32 *index, bool any);
 struct pvas_partition *pvas_task_armed(void);
 bool pvas_task_enter(struct pvas_partition *part, struct file *exe);
+bool pvas_task_join(struct pvas_space *space);
 void pvas_task_entered(void);
 
 /* pvas_leave.c */
+unsigned long pvas_reclaim_wait(void);
 int pvas_task_disarm(void);
 void pvas_task_leave_for_exec(void);
-int pvas_member_end(struct pvas_member *m);
+void pvas_member_wait_later(struct pvas_member *m, enum task_work_notify_mode notify);
+void pvas_task_leave_if_out(void);
 void pvas_task_on_new_mm(void);
 void pvas_task_on_exec(struct task_struct *tsk);
 void pvas_task_on_exit(struct task_struct *tsk);
@@ -421,7 +442,7 @@ void pvas_task_on_fork(struct task_struct *parent, struct task_struct *child);
 
 /* pvas_oom.c */
 bool pvas_oom_has_victim(struct pvas_space *space);
-bool pvas_oom_on_leave(const struct pvas_member *m);
+void pvas_oom_on_leave(const struct pvas_member *m);
 void pvas_oom_on_exit(const struct task_struct *tsk, const struct pvas_partition *part);
 void pvas_oom_wait(const struct pvas_space *space, unsigned long timeout);
 bool pvas_oom_was_here(struct pvas_space *space);
@@ -468,7 +489,7 @@ int pvas_owner_join(struct pvas_space *space);
 void pvas_owner_find(struct pvas_space *space);
 
 /* pvas_reclaim.c */
-void pvas_mmput_init(struct pvas_space *space);
+void pvas_reclaim_init(struct pvas_space *space);
 void pvas_reclaim_start(struct pvas_partition *part);
 void pvas_vacate_start(struct pvas_space *space);
 

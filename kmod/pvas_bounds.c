@@ -196,14 +196,15 @@ static void notrace pvas_on_remote(unsigned long ip, unsigned long parent_ip,
 {
 	struct pt_regs *regs = pvas_regs(fregs);
 
-	if (pvas_space_is_vacant((struct mm_struct *)PVAS_REMOTE_MM(regs)))
+	if (pvas_space_refuses((struct mm_struct *)PVAS_REMOTE_MM(regs),
+			       PVAS_REMOTE_FLAGS(regs) & FOLL_WRITE))
 		pvas_redirect(regs, pvas_stub_zero);
 }
 
 /*
- * (mm, start, number of pages, ...): by a process that is in a call with memory of another one, as
- * process_vm_writev(2). One page at a time, or any number of callers could fill thousands each
- * after the space has become vacant, or has reached the limit; the caller goes on with the rest.
+ * (mm, start, number of pages, flags, ...): by a process that is in a call with memory of another
+ * one, as process_vm_writev(2). One page at a time, or any number of callers could fill thousands
+ * each after the last process has left the space; the caller goes on with the rest.
  */
 static void notrace pvas_on_remote_pages(unsigned long ip, unsigned long parent_ip,
 					 struct ftrace_ops *ops, struct ftrace_regs *fregs)
@@ -211,7 +212,7 @@ static void notrace pvas_on_remote_pages(unsigned long ip, unsigned long parent_
 	struct pt_regs *regs = pvas_regs(fregs);
 	struct mm_struct *mm = (struct mm_struct *)regs->di;
 
-	if (pvas_space_is_vacant(mm))
+	if (pvas_space_refuses(mm, regs->cx & FOLL_WRITE))
 		pvas_redirect(regs, pvas_stub_enomem);
 	else if (mm != current->mm && regs->dx > 1 && pvas_space_has_mm(mm))
 		regs->dx = 1;

@@ -152,20 +152,18 @@ static int pvas_build_task(struct pvas_exec *ex)
 static int pvas_enter(struct pvas_exec *ex)
 {
 	struct file *exe = ex->bprm->file;
-	struct pvas_member *stays = ex->stays;
 	int err;
 
 	err = pvas_deny_write(exe);
 	if (err)
 		return err;
 	get_file(exe);
-	if (!stays && pvas_task_enter(ex->part, exe))
-		return 0;
-	err = stays ? pvas_stay_enter(stays, exe) : -ESRCH;
-	if (err != -ESRCH) {
-		ex->stays = NULL;
+	if (ex->stays)
+		err = pvas_stay_enter(ex->stays, exe);
+	else
+		err = pvas_task_enter(ex->part, exe) ? 0 : -ESRCH;
+	if (err != -ESRCH)
 		return err;
-	}
 	pvas_allow_write(exe);
 	fput(exe);
 	return -ESRCH;
@@ -234,7 +232,7 @@ static int pvas_load_binary(struct linux_binprm *bprm)
 		return -ENOEXEC;
 	err = pvas_exec_prepare(&ex);
 	/* A task's program that can't be one runs outside the space. */
-	if (ex.stays && (err || !pvas_stay_may())) {
+	if (ex.stays && (err || !pvas_stay_may(ex.stays))) {
 		pvas_exec_end(&ex);
 		return -ENOEXEC;
 	}
@@ -247,6 +245,8 @@ static int pvas_load_binary(struct linux_binprm *bprm)
 	if (err == -ENOEXEC)
 		memset(bprm->buf, '?', 4);
 	pvas_exec_end(&ex);
+	if (err)
+		pvas_task_leave_if_out();
 	return err;
 }
 

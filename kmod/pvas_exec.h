@@ -14,8 +14,7 @@ struct linux_binprm;
  * struct pvas_exec - one exec in progress
  * @bprm:	the kernel's record of it
  * @part:	the partition to enter, with a reference
- * @stays:	the caller is a task of the space already: the member it becomes, as long as
- *		that is in no table; else NULL
+ * @stays:	the caller is a task of the space already: the member it becomes; else NULL
  * @image:	the needs of the program
  * @phnum:	the number of its program headers
  * @randomize:	choose random places in the partition

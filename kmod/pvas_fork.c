@@ -104,6 +104,7 @@ static void pvas_add_guest(struct pvas_partition *part, struct task_struct *chil
 	spin_lock(&space->lock);
 	WRITE_ONCE(part->members, part->members + 1);
 	list_add_tail(&m->list, &space->members);
+	pvas_presence_set(m, PVAS_JOINED);
 	/* pvas_space_kill() may have run before the child was on the list. */
 	killed = space->killed;
 	raw_spin_lock(&pvas_members_lock);

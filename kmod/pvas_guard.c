@@ -223,7 +223,7 @@ static void notrace pvas_on_copy_creds(unsigned long ip, unsigned long parent_ip
 	pvas_refuse_if((flags & CLONE_VM) && (flags & CLONE_NEWUSER), fregs, pvas_stub_refuse);
 	/* It would keep the memory that the exec of another thread is about to free. */
 	pvas_refuse_if((flags & CLONE_VM) && !(flags & CLONE_THREAD) && part &&
-		       READ_ONCE(part->in_exec), fregs, pvas_stub_refuse_for_now);
+		       READ_ONCE(part->successor), fregs, pvas_stub_refuse_for_now);
 }
 
 /* (nsset, ns): setns(2), with a file of the namespace or a pidfd */

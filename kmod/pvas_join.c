@@ -99,7 +99,7 @@ int pvas_join(struct pvas_space *space)
 	if (err)
 		goto err_mm;
 	err = -ESRCH;
-	if (pvas_oom_was_here(space))
+	if (pvas_oom_was_here(space) || !pvas_task_join(space))
 		goto err_lock;
 
 	mmgrab(fresh);

@@ -20,6 +20,12 @@ module_param_named(reclaim_wait_ms, pvas_reclaim_wait_ms, uint, 0644);
 MODULE_PARM_DESC(reclaim_wait_ms,
 		 "longest time a task's exit waits for its partition to be freed (default 10000)");
 
+/* In jiffies. */
+unsigned long pvas_reclaim_wait(void)
+{
+	return msecs_to_jiffies(READ_ONCE(pvas_reclaim_wait_ms));
+}
+
 /* The creator, whose partition is empty: there is nothing to reclaim. Atomic. */
 static void pvas_creator_left(struct pvas_partition *part)
 {
@@ -30,9 +36,6 @@ static void pvas_creator_left(struct pvas_partition *part)
 		fput(exe);
 	/* A task that entered while the creator let go of the mm may have to own it now. */
 	pvas_owner_find(space);
-	/* It may have touched more since CREATE than a space without processes may have. */
-	if (pvas_space_leave(space))
-		pvas_vacate_start(space);
 }
 
 /* Starts the reclaim if that was the last member. Atomic. */
@@ -40,11 +43,12 @@ static void pvas_member_unlink(struct pvas_member *m)
 {
 	struct pvas_partition *part = m->part;
 	struct pvas_space *space = part->space;
-	bool last, unpin;
+	bool last, vacate;
 
 	spin_lock(&space->lock);
-	unpin = pvas_oom_on_leave(m);
+	pvas_oom_on_leave(m);
 	list_del(&m->list);
+	m->left_at = jiffies;
 	WRITE_ONCE(part->members, part->members - 1);
 	last = !part->members;
 	m->reclaims = last && part->state != PVAS_PART_RESERVED;
@@ -52,17 +56,29 @@ static void pvas_member_unlink(struct pvas_member *m)
 	if (m->reclaims)
 		atomic_inc(&space->early);
 	/* An armed process that never entered leaves nothing to unmap. */
-	if (last && part->state == PVAS_PART_RUNNING)
+	if (last && part->state == PVAS_PART_RUNNING) {
 		part->state = PVAS_PART_ENDING;
+		space->occupied++;
+	}
 	if (last && part->state == PVAS_PART_RESERVED)
 		space->has_creator = false;
+	pvas_presence_set(m, PVAS_ABSENT);
+	/* The creator, too, may have touched more than a space without processes may have. */
+	vacate = pvas_space_vacates(space, true);
 	spin_unlock(&space->lock);
-	if (unpin)
-		pvas_mmput(space);
 	if (m->reclaims)
 		pvas_reclaim_start(part);
 	else if (last)
 		pvas_creator_left(part);
+	if (vacate)
+		pvas_vacate_start(space);
+}
+
+static unsigned long pvas_until(unsigned long end)
+{
+	unsigned long now = jiffies;
+
+	return time_before(now, end) ? end - now : 0;
 }
 
 /*
@@ -74,37 +90,46 @@ static void pvas_member_left(struct callback_head *work)
 {
 	struct pvas_member *m = container_of(work, struct pvas_member, work);
 	struct pvas_partition *part = m->part;
-	unsigned long timeout = msecs_to_jiffies(READ_ONCE(pvas_reclaim_wait_ms));
+	unsigned long end = m->left_at + pvas_reclaim_wait();
 
 	/*
 	 * The work item drops its own reference last, and with it perhaps the space. After an OOM
-	 * kill it goes on with what can take for ever.
+	 * kill, and if the task's next program has the index, it goes on with what can take for
+	 * ever.
 	 */
-	if (m->reclaims && wait_for_completion_timeout(&part->reclaimed, timeout) &&
-	    !(part->vacates && part->space->oom))
+	if (m->reclaims && wait_for_completion_timeout(&part->reclaimed, pvas_until(end)) &&
+	    !(part->vacates && part->space->oom) && !READ_ONCE(part->next))
 		flush_work(&part->finish);
-	pvas_oom_wait(part->space, timeout);
+	pvas_oom_wait(part->space, pvas_until(end));
 	pvas_ns_put(m->mnt_ns);
 	pvas_member_free(m);
 }
 
 /*
- * Atomic. The wait for the reclaim comes later, from task work. Not the reclaim: exit
- * closes the files before, and a FUSE server that does not answer can block that.
+ * The wait for the reclaim of a member that has left, from task work. Atomic.
  *
  * Until then the process keeps its mount namespace, which exit would give up before: if the
  * workers that release its files had the last references to mounts, these would wait for
  * others, see pvas_mnt_ns_number().
  */
-static void pvas_member_leave(struct pvas_member *m, enum task_work_notify_mode notify)
+void pvas_member_wait_later(struct pvas_member *m, enum task_work_notify_mode notify)
 {
-	pvas_member_unlink(m);
 	init_task_work(&m->work, pvas_member_left);
 	/* Too late in exit for task work: no wait for the reclaim. */
 	if (task_work_add(current, &m->work, notify))
 		pvas_member_free(m);
 	else
 		m->mnt_ns = pvas_mnt_ns_get();
+}
+
+/*
+ * Atomic. The wait for the reclaim comes later. Not the reclaim: exit closes the files before,
+ * and a FUSE server that does not answer can block that.
+ */
+static void pvas_member_leave(struct pvas_member *m, enum task_work_notify_mode notify)
+{
+	pvas_member_unlink(m);
+	pvas_member_wait_later(m, notify);
 }
 
 static struct pvas_member *pvas_take_armed(struct signal_struct *sig)
@@ -196,28 +221,11 @@ void pvas_task_leave_for_exec(void)
 	}
 }
 
-/**
- * pvas_member_end - in an exec that stays: end the old program
- * @m:		its member, no longer in the table
- *
- * Waits for its memory without the limit that an exit has, unless the caller is killed.
- *
- * Return: 0, -EINTR, or -ENOMEM if something in the partition can't be unmapped.
+/*
+ * If the caller has another mm than its space's, it leaves: in an exec out of it, or in one that
+ * has failed before it got that mm. Its tracer can keep it in its exit. Atomic.
  */
-int pvas_member_end(struct pvas_member *m)
-{
-	int err;
-
-	pvas_member_unlink(m);
-	err = wait_for_completion_killable(&m->part->reclaimed) ? -EINTR : 0;
-	if (!err && m->part->unclean)
-		err = -ENOMEM;
-	pvas_member_free(m);
-	return err;
-}
-
-/* If the caller is in an exec out of its space, it leaves. Atomic. */
-static void pvas_leave_if_out(void)
+void pvas_task_leave_if_out(void)
 {
 	struct pvas_member *m;
 	bool out;
@@ -235,30 +243,58 @@ static void pvas_leave_if_out(void)
 	pvas_member_leave(m, TWA_RESUME);
 }
 
-/* Is the caller in an exec that stays in its space? See pvas_stay.c. */
-static bool pvas_is_staying(void)
+/*
+ * In an exec that stays, see pvas_stay.c: puts the member that the process becomes in the place of
+ * the one that it is, and returns this. NULL if the exec does not stay, or the space has ended.
+ */
+static struct pvas_member *pvas_replace_member(void)
 {
-	const struct pvas_member *m;
-	bool stays;
+	struct pvas_member *old, *next = NULL;
+	struct pvas_space *space;
 
 	rcu_read_lock();
-	m = pvas_member_find(current->signal);
+	old = pvas_member_find(current->signal);
 	/* Not a vfork child of the process that does. */
-	stays = m && READ_ONCE(m->part->in_exec) && m->part->pid == task_tgid(current);
+	if (old && old->part->pid == task_tgid(current))
+		next = READ_ONCE(old->part->successor);
 	rcu_read_unlock();
-	return stays;
+	if (!next)
+		return NULL;
+	/* Nobody else ends the caller's membership. */
+	space = old->part->space;
+	spin_lock(&space->lock);
+	if (space->dead) {
+		spin_unlock(&space->lock);
+		return NULL;
+	}
+	raw_spin_lock(&pvas_members_lock);
+	hash_del_rcu(&old->node);
+	pvas_member_hash(next);
+	raw_spin_unlock(&pvas_members_lock);
+	WRITE_ONCE(old->part->next, next->part);
+	next->part->gen = ++space->gen;
+	next->previous = old;
+	next->entering = true;
+	space->in_use++;
+	pvas_presence_set(next, PVAS_COMING);
+	list_add_tail(&next->list, &space->members);
+	spin_unlock(&space->lock);
+	return old;
 }
 
 /*
- * In an exec, which has just replaced the mm. One out of the space leaves here: if it were a
- * member until its program is loaded, a file server that does not answer could keep its
- * partition's memory, and no process would have that. One that stays waits for no file from here
- * on, before it frees that memory.
+ * In an exec, which has just replaced the mm. Whether it stays or not, the old program leaves here:
+ * if it were a member until the new one is loaded, a file server that does not answer could keep
+ * its partition's memory, and no process would have that. Atomic.
  */
 void pvas_task_on_new_mm(void)
 {
-	if (!pvas_is_staying())
-		pvas_leave_if_out();
+	struct pvas_member *old = pvas_replace_member();
+
+	if (old)
+		pvas_member_unlink(old);
+	else
+		pvas_task_leave_if_out();
 }
 
 /*
@@ -271,7 +307,7 @@ void pvas_task_on_exec(struct task_struct *tsk)
 
 	if (m)
 		pvas_member_leave(m, TWA_RESUME);
-	pvas_leave_if_out();
+	pvas_task_leave_if_out();
 }
 
 /*

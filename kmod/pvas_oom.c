@@ -4,7 +4,7 @@
  * a space. The space then ends at once, and with the last of them all of its memory is
  * freed, or the OOM killer would go on to the next process until the kernel panics.
  *
- * Until then the space keeps its pin of the mm: see pvas_space_leave(). Otherwise the
+ * Until then the space keeps its pin of the mm: see pvas_space_vacates(). Otherwise the
  * last task would free the mm in its exit_mm(), where it waits for a file server that
  * does not answer, with the memory of all tasks still to be unmapped.
  */
@@ -15,19 +15,11 @@
 
 #include "pvas.h"
 
-/*
- * Closes the space. Returns true if the caller must drop its pin of the mm, without the lock:
- * if nobody is left who does it. Under space->lock.
- */
-static bool pvas_oom_close(struct pvas_space *space)
+/* Closes the space. Under space->lock. */
+static void pvas_oom_close(struct pvas_space *space)
 {
-	bool unpin = space->pinned && !space->occupied;
-
 	WRITE_ONCE(space->dead, true);
 	WRITE_ONCE(space->oom, true);
-	if (unpin)
-		WRITE_ONCE(space->pinned, false);
-	return unpin;
 }
 
 /**
@@ -47,12 +39,11 @@ static bool pvas_oom_has_chosen(const struct pvas_member *m)
  * @m:		the member, which has let go of the mm: nobody chooses it any more
  *
  * Under space->lock, so that whoever looks finds the member or the end of its space.
- *
- * Return: true if the caller must call pvas_mmput(), without the lock.
  */
-bool pvas_oom_on_leave(const struct pvas_member *m)
+void pvas_oom_on_leave(const struct pvas_member *m)
 {
-	return pvas_oom_has_chosen(m) && pvas_oom_close(m->part->space);
+	if (pvas_oom_has_chosen(m))
+		pvas_oom_close(m->part->space);
 }
 
 /**
@@ -64,7 +55,7 @@ bool pvas_oom_on_leave(const struct pvas_member *m)
 bool pvas_oom_has_victim(struct pvas_space *space)
 {
 	struct pvas_member *m;
-	bool found, unpin;
+	bool found, vacate = false;
 
 	spin_lock(&space->lock);
 	/* The second comes later than the mark, and stays. */
@@ -74,10 +65,14 @@ bool pvas_oom_has_victim(struct pvas_space *space)
 			break;
 		found = pvas_oom_has_chosen(m);
 	}
-	unpin = found && pvas_oom_close(space);
+	if (found) {
+		pvas_oom_close(space);
+		/* Of those that still have the mm, the last one does it. */
+		vacate = pvas_space_vacates(space, true);
+	}
 	spin_unlock(&space->lock);
-	if (unpin)
-		pvas_mmput(space);
+	if (vacate)
+		pvas_vacate_start(space);
 	return found;
 }
 

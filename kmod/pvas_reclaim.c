@@ -262,11 +262,6 @@ static void pvas_mmput_work(struct work_struct *work)
 	pvas_space_put(space);
 }
 
-void pvas_mmput_init(struct pvas_space *space)
-{
-	INIT_WORK(&space->mmput_work, pvas_mmput_work);
-}
-
 /* Has every task that is ending let go of its memory? */
 static bool pvas_is_quiet(struct pvas_space *space)
 {
@@ -332,6 +327,9 @@ static void pvas_partition_free(struct pvas_partition *part)
 	for (at = &space->parts[part->index]; *at != part; at = &(*at)->next)
 		;
 	*at = part->next;
+	/* The task's next program has ended before it ran. */
+	if (!space->parts[part->index] && !part->unclean)
+		pvas_table_publish(part, PVAS_PART_FREE);
 	space->in_use--;
 	spin_unlock(&space->lock);
 	/* Not pvas_mmput(): this runs on the space's own queue. */
@@ -340,7 +338,7 @@ static void pvas_partition_free(struct pvas_partition *part)
 }
 
 /*
- * The rest of a space that pvas_space_leave() has closed, which can take for ever. Drops the
+ * The rest of a space that pvas_space_vacates() has closed, which can take for ever. Drops the
  * reference to the mm.
  */
 static void pvas_vacate_late(struct pvas_space *space)
@@ -366,12 +364,31 @@ static void pvas_vacate_work(struct work_struct *work)
 	queue_work(space->late_wq, &space->vacate_late);
 }
 
-/* The last process has left, without a partition to reclaim. Atomic. */
+/* After pvas_space_vacates(), where no partition is being reclaimed. Atomic. */
 void pvas_vacate_start(struct pvas_space *space)
 {
 	pvas_space_get(space);
 	INIT_WORK(&space->vacate, pvas_vacate_work);
 	queue_work(space->wq, &space->vacate);
+}
+
+static void pvas_patience_work(struct work_struct *work)
+{
+	struct pvas_space *space = container_of(to_delayed_work(work), struct pvas_space, patience);
+	bool vacate;
+
+	spin_lock(&space->lock);
+	vacate = pvas_space_vacates(space, false);
+	spin_unlock(&space->lock);
+	if (vacate)
+		pvas_vacate_start(space);
+	pvas_space_put(space);
+}
+
+void pvas_reclaim_init(struct pvas_space *space)
+{
+	INIT_WORK(&space->mmput_work, pvas_mmput_work);
+	INIT_DELAYED_WORK(&space->patience, pvas_patience_work);
 }
 
 /*

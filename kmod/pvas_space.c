@@ -8,7 +8,6 @@
 #include <linux/xarray.h>
 
 #include "pvas.h"
-#include "pvas_member.h"
 
 #define PVAS_IDLE_PAGES	(PVAS_IDLE_MAX >> PAGE_SHIFT)
 
@@ -167,19 +166,14 @@ u32 pvas_space_shift_of(const struct mm_struct *mm)
 }
 
 /*
- * True if @mm is a space without processes that has reached PVAS_IDLE_MAX: a
- * /proc/PID/mem file that is still open must not make it larger. Atomic.
+ * Must an access by another process fail, as through a /proc/PID/mem file that is still open? To
+ * an mm without an owner, which no process has, it would add memory that is charged to nobody.
+ * A reader can add to it, too, but no more than PVAS_IDLE_MAX. Atomic.
  */
-bool pvas_space_is_vacant(struct mm_struct *mm)
+bool pvas_space_refuses(struct mm_struct *mm, bool write)
 {
-	const struct pvas_space *space;
-	bool vacant;
-
-	rcu_read_lock();
-	space = pvas_space_of(mm);
-	vacant = space && READ_ONCE(space->occupied) <= READ_ONCE(space->staying);
-	rcu_read_unlock();
-	return vacant && pvas_space_is_large(mm);
+	return !rcu_access_pointer(mm->owner) && pvas_space_has_mm(mm) &&
+	       (write || pvas_space_is_large(mm));
 }
 
 /* Can a task still enter? Reliable under space->lock, otherwise a hint. */
@@ -220,56 +214,81 @@ void pvas_space_unbind(struct pvas_space *space)
 	pvas_space_put(space);
 }
 
-/*
- * Has a member the mm? Between exec_mmap() and pvas_join(), or the exit, one has another mm, and a
- * tracer can keep it so. Under space->lock.
- */
-static bool pvas_space_is_used(const struct pvas_space *space)
-{
-	const struct pvas_member *m;
-	struct task_struct *tsk, *thread;
-	bool used = false;
+/* ---- who has memory of it ---- */
 
-	rcu_read_lock();
-	list_for_each_entry(m, &space->members, list) {
-		tsk = pid_task(m->pid, PIDTYPE_TGID);
-		if (!tsk)
-			continue;
-		for_each_thread(tsk, thread)
-			used |= READ_ONCE(thread->mm) == space->mm;
-	}
-	rcu_read_unlock();
-	return used;
+static void pvas_space_stop_waiting(struct pvas_space *space)
+{
+	/* Not the last reference: the caller has one. */
+	if (cancel_delayed_work(&space->patience))
+		pvas_space_put(space);
+}
+
+/* A member gets the mm, lets go of it, or is about to get it. Under space->lock. */
+void pvas_presence_set(struct pvas_member *m, enum pvas_presence now)
+{
+	struct pvas_space *space = m->part->space;
+
+	lockdep_assert_held(&space->lock);
+	space->occupied += (now == PVAS_JOINED) - (m->presence == PVAS_JOINED);
+	space->coming += (now == PVAS_COMING) - (m->presence == PVAS_COMING);
+	m->presence = now;
+	if (space->occupied || !space->coming)
+		pvas_space_stop_waiting(space);
+}
+
+/*
+ * A process is on its way: give it as much time as an exit has. It may never get the mm, and would
+ * keep a space that nobody is in. Under space->lock.
+ */
+static bool pvas_space_waits(struct pvas_space *space)
+{
+	if (!space->coming)
+		return false;
+	if (queue_delayed_work(space->wq, &space->patience, pvas_reclaim_wait()))
+		pvas_space_get(space);
+	return true;
 }
 
 /**
- * pvas_space_leave - one process less has memory of the space
- * @space:	a partition of it is unmapped, or its creator has left
+ * pvas_space_vacates - must all memory of a space be freed now?
+ * @space:	that a process has left, or of which a partition is unmapped
+ * @patient:	not as long as a process is about to get the mm
  *
- * A space ends if its tasks have filled partition 0 and left: the OOM killer would find
- * no process that owns this memory. And after an OOM kill, which leaves all partitions as
- * they are, also if those that are left have no memory of it.
+ * It must if its tasks have filled partition 0 and left: the OOM killer would find no process
+ * that owns this memory. And after an OOM kill, which leaves all partitions as they are: then no
+ * process gets the mm any more.
+ *
+ * Under space->lock.
  *
  * Return: true, once, if this is so. The caller then has a reference to the mm, and frees
  * all that is in it.
  */
+bool pvas_space_vacates(struct pvas_space *space, bool patient)
+{
+	bool vacate;
+
+	lockdep_assert_held(&space->lock);
+	if (space->vacated || space->occupied)
+		return false;
+	if (!space->oom &&
+	    (!pvas_space_is_large(space->mm) || (patient && pvas_space_waits(space))))
+		return false;
+	space->vacated = true;
+	/* If it is over, only work that waits for the user may still hold the mm. */
+	vacate = space->pinned || mmget_not_zero(space->mm);
+	WRITE_ONCE(space->pinned, false);
+	WRITE_ONCE(space->dead, true);
+	return vacate;
+}
+
+/* A partition is unmapped. Returns what pvas_space_vacates() does. */
 bool pvas_space_leave(struct pvas_space *space)
 {
 	bool vacate;
 
 	spin_lock(&space->lock);
-	WRITE_ONCE(space->occupied, space->occupied - 1);
-	if (space->oom)
-		vacate = !space->vacated && (!space->occupied || !pvas_space_is_used(space));
-	else
-		vacate = !space->occupied && pvas_space_is_large(space->mm);
-	if (vacate) {
-		space->vacated = true;
-		/* If it is over, only work that waits for the user may still hold the mm. */
-		vacate = space->pinned || mmget_not_zero(space->mm);
-		WRITE_ONCE(space->pinned, false);
-		WRITE_ONCE(space->dead, true);
-	}
+	space->occupied--;
+	vacate = pvas_space_vacates(space, true);
 	spin_unlock(&space->lock);
 	return vacate;
 }

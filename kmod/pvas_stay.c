@@ -3,9 +3,10 @@
  * The exec of a task that stays one: the new program takes over the partition.
  *
  * The new program gets a struct pvas_partition and a member of its own, as if it had been
- * armed for the same index. They wait behind those of the old program, which ends as any
- * task does: other tasks see it ending, its memory is freed by the same work item, and only
- * then the exec goes on. The index is never free in between.
+ * armed for the same index. They take the place of those of the old program when the exec has
+ * replaced the mm, see pvas_task_on_new_mm(). The old program then ends as any task does: other
+ * tasks see it ending, its memory is freed by the same work item, and only then the exec goes on.
+ * The index is never free in between.
  *
  * A program that can't be a task, or that has PVAS_EXEC=leave in its environment, leaves the
  * space: the other formats run it. All reasons are found before the point of no return.
@@ -76,9 +77,9 @@ struct pvas_member *pvas_stay_begin(const struct linux_binprm *bprm)
 }
 
 /* A vfork child is a member until its own program is loaded, a moment after its parent runs. */
-static bool pvas_is_alone(const struct pvas_partition *part, unsigned long wait)
+static bool pvas_is_alone(const struct pvas_partition *part)
 {
-	unsigned long end = jiffies + wait;
+	unsigned long end = jiffies + PVAS_GUESTS_WAIT;
 
 	while (READ_ONCE(part->members) > 1)
 		if (time_after(jiffies, end) || schedule_timeout_killable(1) < 0 ||
@@ -106,16 +107,16 @@ static bool pvas_is_monitored(const struct pvas_partition *part)
 }
 
 /* Before the point of no return, in addition to the checks of a program that enters. */
-bool pvas_stay_may(void)
+bool pvas_stay_may(struct pvas_member *m)
 {
 	struct pvas_partition *old = pvas_task_partition();
 
-	WRITE_ONCE(old->in_exec, true);
-	return pvas_caps_last() && pvas_is_alone(old, PVAS_GUESTS_WAIT) &&
+	WRITE_ONCE(old->successor, m);
+	return pvas_caps_last() && pvas_is_alone(old) &&
 	       !pvas_is_monitored(old);
 }
 
-/* The caller's, also past the point of no return, where it has an mm of its own. */
+/* The caller's, also in an exec that has an mm of its own by now. */
 static struct pvas_partition *pvas_old_partition(void)
 {
 	struct pvas_partition *part = NULL;
@@ -130,89 +131,59 @@ static struct pvas_partition *pvas_old_partition(void)
 	return part;
 }
 
-/* The exec has failed, or leaves the space. */
+/**
+ * pvas_stay_end - the exec is over
+ * @m:		from pvas_stay_begin(). It is in the tables if it has replaced the old member, and
+ *		otherwise freed: the exec has failed early, or leaves the space
+ */
 void pvas_stay_end(struct pvas_member *m)
 {
-	struct pvas_partition *old = pvas_old_partition();
+	struct pvas_member *old = m->previous;
+	struct pvas_partition *part;
 
-	if (old)
-		WRITE_ONCE(old->in_exec, false);
+	if (old) {
+		m->previous = NULL;
+		/* If the exec has failed, its exit waits for the partition, as any exit does. */
+		pvas_member_wait_later(old, TWA_RESUME);
+		return;
+	}
+	part = pvas_old_partition();
+	if (part)
+		WRITE_ONCE(part->successor, NULL);
 	pvas_member_free(m);
 }
 
 /*
- * The caller's member, if no other process has the old program's memory: the reclaim would
- * unmap it under that process, or wait for it. The caller has no other threads that could
- * make one now.
+ * Waits for the end of the old program. A clone() that had begun before @successor was set may
+ * have made a child that shares its memory. If it does not end soon, the caller is killed, and
+ * the partition ends with the child. Otherwise there is no limit, unless the caller is killed.
  */
-static struct pvas_member *pvas_old_member(void)
+static int pvas_wait_for_old(struct pvas_partition *old)
 {
-	struct pvas_member *old = pvas_member_find(current->signal);
+	long left = wait_for_completion_killable_timeout(&old->reclaimed, PVAS_LATE_GUESTS_WAIT);
 
-	return old && old->part->members == 1 ? old : NULL;
-}
-
-/*
- * Puts @m in the place of the caller's member, which is returned; NULL if the space has ended,
- * or if the old program is not.
- */
-static struct pvas_member *pvas_replace(struct pvas_member *m, struct file *exe)
-{
-	struct pvas_partition *part = m->part;
-	struct pvas_space *space = part->space;
-	struct pvas_member *old = NULL;
-
-	spin_lock(&space->lock);
-	raw_spin_lock(&pvas_members_lock);
-	if (!space->dead)
-		old = pvas_old_member();
-	if (old) {
-		hash_del_rcu(&old->node);
-		WRITE_ONCE(old->part->next, part);
-		part->gen = ++space->gen;
-		part->exe = exe;
-		part->state = PVAS_PART_RUNNING;
-		m->entering = true;
-		space->in_use++;
-		WRITE_ONCE(space->occupied, space->occupied + 1);
-		WRITE_ONCE(space->staying, space->staying + 1);
-		list_add_tail(&m->list, &space->members);
-		pvas_member_hash(m);
-	}
-	raw_spin_unlock(&pvas_members_lock);
-	spin_unlock(&space->lock);
-	return old;
+	if (!left && !READ_ONCE(old->members))
+		left = wait_for_completion_killable(&old->reclaimed) ?: 1;
+	if (left <= 0)
+		return -EINTR;
+	return old->unclean ? -ENOMEM : 0;
 }
 
 /**
  * pvas_stay_enter - past the point of no return: make the caller the task @m
- * @m:		from pvas_stay_begin(); on success, and on -EINTR and -ENOMEM, it is in the
- *		tables, and the caller's exit removes it
- * @exe:	the program: the partition takes over the reference and the denial of writing
+ * @m:		from pvas_stay_begin()
+ * @exe:	the program: the partition takes over the reference and the denial of writing,
+ *		unless this returns -ESRCH
  *
- * Return: 0, -ESRCH if the space has ended or another process keeps the memory of the old
- * program, -EINTR if the caller is killed, -ENOMEM if that memory can't be unmapped.
+ * Return: 0, -ESRCH if the space has ended, -EINTR if the caller is killed or another process
+ * keeps the memory of the old program, -ENOMEM if that can't be unmapped.
  */
 int pvas_stay_enter(struct pvas_member *m, struct file *exe)
 {
-	struct pvas_partition *part = pvas_old_partition();
-	struct pvas_space *space = m->part->space;
-	struct pvas_member *old;
-	int err;
-
-	/*
-	 * A clone() that had begun before @in_exec was set may have made a child that shares
-	 * the memory. If it does not end soon, the caller is killed, and its partition ends
-	 * with the child.
-	 */
-	if (!part || !pvas_is_alone(part, PVAS_LATE_GUESTS_WAIT))
+	if (!m->previous)
 		return -ESRCH;
-	old = pvas_replace(m, exe);
-	if (!old)
-		return -ESRCH;
-	err = pvas_member_end(old);
-	spin_lock(&space->lock);
-	WRITE_ONCE(space->staying, space->staying - 1);
-	spin_unlock(&space->lock);
-	return err;
+	raw_spin_lock(&pvas_members_lock);
+	m->part->exe = exe;
+	raw_spin_unlock(&pvas_members_lock);
+	return pvas_wait_for_old(m->previous->part);
 }

@@ -8,7 +8,7 @@
 struct linux_binprm;
 
 struct pvas_member *pvas_stay_begin(const struct linux_binprm *bprm);
-bool pvas_stay_may(void);
+bool pvas_stay_may(struct pvas_member *m);
 void pvas_stay_end(struct pvas_member *m);
 int pvas_stay_enter(struct pvas_member *m, struct file *exe);
 

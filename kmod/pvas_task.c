@@ -129,7 +129,7 @@ void pvas_task_creator_add(struct pvas_member *m, struct file *exe)
 	spin_lock(&space->lock);
 	list_add_tail(&m->list, &space->members);
 	space->has_creator = true;
-	space->occupied++;
+	pvas_presence_set(m, PVAS_JOINED);
 	raw_spin_lock(&pvas_members_lock);
 	m->part->exe = exe;
 	pvas_member_hash(m);
@@ -146,7 +146,7 @@ struct file *pvas_task_creator_remove(struct pvas_member *m)
 	spin_lock(&space->lock);
 	list_del(&m->list);
 	space->has_creator = false;
-	space->occupied--;
+	pvas_presence_set(m, PVAS_ABSENT);
 	raw_spin_lock(&pvas_members_lock);
 	exe = m->part->exe;
 	m->part->exe = NULL;
@@ -201,9 +201,34 @@ bool pvas_task_enter(struct pvas_partition *part, struct file *exe)
 		m->threads = 1;
 		m->entering = true;
 		part->exe = exe;
-		part->state = PVAS_PART_RUNNING;
-		WRITE_ONCE(space->occupied, space->occupied + 1);
+		pvas_presence_set(m, PVAS_COMING);
 		pvas_member_hash(m);
+	}
+	raw_spin_unlock(&pvas_members_lock);
+	spin_unlock(&space->lock);
+	return may;
+}
+
+/**
+ * pvas_task_join - the caller, a member, is about to get the mm
+ * @space:	its space
+ *
+ * Only with this its partition has something to unmap.
+ *
+ * Return: false if the memory of the space is being freed
+ */
+bool pvas_task_join(struct pvas_space *space)
+{
+	struct pvas_member *m;
+	bool may;
+
+	spin_lock(&space->lock);
+	raw_spin_lock(&pvas_members_lock);
+	m = pvas_member_find(current->signal);
+	may = !space->vacated && !space->oom;
+	if (may) {
+		m->part->state = PVAS_PART_RUNNING;
+		pvas_presence_set(m, PVAS_JOINED);
 	}
 	raw_spin_unlock(&pvas_members_lock);
 	spin_unlock(&space->lock);

@@ -6,6 +6,7 @@
 
 static int add_procs(struct ompi_proc_t **procs, size_t nr)
 {
+	mca_pml_pvas_fault_point("processes begun");
 	return component.ob1.pml_add_procs(procs, nr);
 }
 

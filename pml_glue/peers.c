@@ -76,15 +76,47 @@ static void warn_version(const opal_process_name_t *rank)
 	warned = true;
 }
 
+static bool is_of_our_space(const struct mca_pml_pvas_modex *modex)
+{
+	return modex->space == component.port->modex.space && modex->index < MCA_PML_PVAS_INDEXES;
+}
+
+static bool is_on_our_node(const opal_process_name_t *name)
+{
+	const struct opal_proc_t *proc = opal_proc_for_name(*name);
+
+	return proc && OPAL_PROC_ON_LOCAL_NODE(proc->proc_flags);
+}
+
+/*
+ * A peer that has ended since it was published would be taken for one outside of the space, and
+ * messages to it, over another transport, would wait for ever. What PMIx has of it is still there.
+ */
+static void watch_if_ended(struct mca_pml_pvas_peer *peer)
+{
+	struct mca_pml_pvas_modex modex;
+
+	if (!is_on_our_node(&peer->name) ||
+	    !mca_btl_pvas_look_up(&component.super.pmlm_version, MCA_PML_PVAS_NAME, &peer->name,
+				  &modex, sizeof(modex)) ||
+	    !is_of_our_space(&modex) || mca_pml_pvas_runs(modex.index, modex.gen))
+		return;
+	peer->index = modex.index;
+	peer->gen = modex.gen;
+	peer->watched = true;
+}
+
 /* Ids of spaces repeat on other nodes, so the peer's partition must also match its modex. */
 static void look_up(struct mca_pml_pvas_peer *peer)
 {
 	struct mca_pml_pvas_modex modex;
 
-	if (!find_modex(&peer->name, &modex) || modex.space != component.port->modex.space ||
-	    modex.index >= MCA_PML_PVAS_INDEXES || !mca_pml_pvas_runs(modex.index, modex.gen) ||
-	    component.faults.table[modex.index].pid != modex.pid)
+	if (!find_modex(&peer->name, &modex) || !is_of_our_space(&modex) ||
+	    !mca_pml_pvas_runs(modex.index, modex.gen) ||
+	    component.faults.table[modex.index].pid != modex.pid) {
+		watch_if_ended(peer);
 		return;
+	}
 	if (modex.version != MCA_PML_PVAS_MODEX_VERSION) {
 		warn_version(&peer->name);
 		return;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* The libraries that a program is linked with. */
+/* The libraries that a program is linked with, and its interpreter. */
 #include "elf_needed.h"
 
 #include <elf.h>
@@ -133,4 +133,35 @@ unsigned int elf_needed(const char *path)
 	flags = check_file(fd);
 	close(fd);
 	return flags;
+}
+
+static bool copy_interpreter(int fd, const Elf64_Phdr *seg, unsigned int nr, char *name, size_t len)
+{
+	for (; nr; nr--, seg++) {
+		if (seg->p_type != PT_INTERP)
+			continue;
+		if (!seg->p_filesz || seg->p_filesz > len ||
+		    !read_at(fd, name, seg->p_filesz, seg->p_offset))
+			return false;
+		name[seg->p_filesz - 1] = '\0';
+		return true;
+	}
+	return false;
+}
+
+bool elf_interpreter(const char *path, char *name, size_t len)
+{
+	unsigned int nr, flags;
+	struct stat st;
+	int fd = open_regular(path, &st);
+	Elf64_Phdr *seg;
+	bool found;
+
+	if (fd < 0)
+		return false;
+	seg = read_segments(fd, &nr, &flags);
+	found = seg && copy_interpreter(fd, seg, nr, name, len);
+	free(seg);
+	close(fd);
+	return found;
 }

@@ -317,6 +317,8 @@ static int launch_app(const struct launcher *launcher, struct start *start, cons
 
 	err = env_init(&env, environ, app, launcher->opt->tasks,
 		       pvas_space_get_id(launcher->space->space));
+	if (!err && launcher->opt->verbose)
+		err = env_set(&env, "PVAS_VERBOSE", "1");
 	if (!err)
 		err = env_set_malloc_tunables(&env, launcher->opt->far.threshold);
 	if (!err)

@@ -14,6 +14,7 @@
 #include "precheck.h"
 #include "python.h"
 #include "report.h"
+#include "script.h"
 
 struct known {
 	const char *name;
@@ -102,13 +103,38 @@ int program_find(const char *name, const char *wdir, char path[static PATH_MAX],
 
 /* ---- --check ---- */
 
+/* A name out of the file may be another user's, and is printed on terminals. */
+static void make_printable(char *text)
+{
+	for (; *text; text++)
+		if (*text < ' ' || *text > '~')
+			*text = '?';
+}
+
+static void describe(const char *path, bool is_elf, char *text, size_t len)
+{
+	struct script_words w;
+	char name[PATH_MAX];
+
+	if (is_elf && elf_interpreter(path, name, sizeof(name)))
+		snprintf(text, len, "position-independent, interpreter %s", name);
+	else if (is_elf)
+		snprintf(text, len, "position-independent, no interpreter");
+	else if (!script_read(path, &w) && w.nr)
+		snprintf(text, len, "a script, and so can its interpreter %s", w.word[0]);
+	else
+		snprintf(text, len, "a script, and so can its interpreter");
+	make_printable(text);
+}
+
 static void print_good(const char *path)
 {
 	const char *condition = program_condition(path);
 	unsigned int flags = elf_needed(path);
+	char form[PATH_MAX + 64];
 
-	printf("%s: can be a task (%s%s%s%s%s)\n", path,
-	       flags & ELF_IS_ELF ? "position-independent" : "a script, and so can its interpreter",
+	describe(path, flags & ELF_IS_ELF, form, sizeof(form));
+	printf("%s: can be a task (%s%s%s%s%s)\n", path, form,
 	       flags & ELF_NEEDS_MPI ? ", MPI" : "",
 	       flags & ELF_HAS_RPATH ? ", with a library path of its own" : "",
 	       condition ? ", but " : "", condition ? condition : "");

@@ -17,8 +17,8 @@ int pty_open(int ends[static 2]);
 
 /*
  * As read(), from the first of them; -1 with EAGAIN, too, if there was only a change of its
- * state, and with ENODATA if that has lost output of those who write. The other one, if it is not
- * -1, ends a stop of the output.
+ * state, and with ENODATA if that has lost output of those who write. The other one, if it is
+ * not -1, ends a stop of the output.
  */
 ssize_t pty_read(int end, int other_end, char *bytes, size_t len);
 

@@ -12,58 +12,14 @@
 
 #include "../libpvas/pvas.h"
 #include "component.h"
-#include "open_regular.h"
+#include "script.h"
 
 #define SYSTEM		"/usr/bin/python3."
-#define SCRIPT_HEAD	256	/* the kernel reads no more of a #! line */
-#define MAX_WORDS	8	/* of a #! line: interpreter, env -S and its arguments */
-
-/* The words that go before the script's path; the last is NULL */
-struct words {
-	char line[SCRIPT_HEAD + 1];
-	char *word[MAX_WORDS + 1];
-	unsigned int nr;
-};
 
 /* ---- the #! line ---- */
 
-static int read_head(const char *path, char head[static SCRIPT_HEAD + 1])
-{
-	struct stat st;
-	int fd = open_regular(path, &st);
-	ssize_t n;
-
-	if (fd < 0)
-		return fd;
-	n = pread(fd, head, SCRIPT_HEAD, 0);
-	close(fd);
-	if (n < 0)
-		return -errno;
-	head[n] = '\0';
-	return 0;
-}
-
-/* As binfmt_script: the first word, and all the rest as one argument */
-static int split_as_kernel(struct words *w)
-{
-	char *at = w->line + 2 + strspn(w->line + 2, " \t"), *end;
-
-	at[strcspn(at, "\n")] = '\0';
-	for (end = at + strlen(at); end > at && strchr(" \t", end[-1]); )
-		*--end = '\0';
-	if (!*at)
-		return -ENOEXEC;
-	w->word[w->nr++] = at;
-	at += strcspn(at, " \t");
-	if (!*at)
-		return 0;
-	*at++ = '\0';
-	w->word[w->nr++] = at + strspn(at, " \t");
-	return 0;
-}
-
 /* "env python3" and "env -S python3 -u". Variables and other options are env's own matter. */
-static int drop_env(struct words *w)
+static int drop_env(struct script_words *w)
 {
 	char *name = strrchr(w->word[0], '/'), *at, *save;
 
@@ -76,7 +32,7 @@ static int drop_env(struct words *w)
 	else if (strpbrk(at, " \t"))
 		return -ENOENT;
 	for (at = strtok_r(at, " \t", &save); at; at = strtok_r(NULL, " \t", &save)) {
-		if (w->nr == MAX_WORDS || strpbrk(at, "\"'\\$"))
+		if (w->nr == SCRIPT_WORDS || strpbrk(at, "\"'\\$"))
 			return -ENOEXEC;
 		w->word[w->nr++] = at;
 	}
@@ -84,15 +40,11 @@ static int drop_env(struct words *w)
 }
 
 /* The interpreter and its arguments; none if @path is no script. */
-static int read_words(const char *path, struct words *w)
+static int read_words(const char *path, struct script_words *w)
 {
-	int err = read_head(path, w->line);
+	int err = script_read(path, w);
 
-	w->nr = 0;
-	if (err || w->line[0] != '#' || w->line[1] != '!')
-		return err;
-	err = split_as_kernel(w);
-	return err ? err : drop_env(w);
+	return err || !w->nr ? err : drop_env(w);
 }
 
 /* ---- the interpreter ---- */
@@ -141,9 +93,9 @@ static unsigned int count(char *const *argv)
 }
 
 /* Pointers and strings in one block */
-static char **join(const struct words *w, const char *script, char *const *argv)
+static char **join(const struct script_words *w, const char *script, char *const *argv)
 {
-	const char *from[MAX_WORDS + 2];
+	const char *from[SCRIPT_WORDS + 2];
 	unsigned int nr = 0, more, i;
 	size_t size = 0;
 	char **all, *at;
@@ -167,7 +119,7 @@ static char **join(const struct words *w, const char *script, char *const *argv)
 }
 
 /* 0: @path is not run by a system's Python that can't be a task itself */
-static int find_version(const char *path, struct words *w, const char **version,
+static int find_version(const char *path, struct script_words *w, const char **version,
 			char real[static PATH_MAX])
 {
 	char interp[PATH_MAX];
@@ -185,7 +137,7 @@ int python_host_find(const char *path, char *const *argv, struct python_host *ho
 {
 	const char *version;
 	char real[PATH_MAX];
-	struct words w;
+	struct script_words w;
 	int err;
 
 	if (!find_version(path, &w, &version, real))

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/*
- * A child that reads a file or pipe in pvasrun's place: see file_child.h. It reads ahead a little.
- */
+/* A child reads a file or pipe in pvasrun's place: see file_child.h. It reads ahead a little. */
 #ifndef PVASRUN_READER_H
 #define PVASRUN_READER_H
 

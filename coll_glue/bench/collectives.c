@@ -10,6 +10,7 @@
  *
  *	collectives [alone] [OPERATION | BYTES]...
  *	PIECES=...	of which the best one counts
+ *	TIMES=...	operations in a piece, with very many ranks
  */
 #include "layouts.h"
 
@@ -21,7 +22,7 @@
 #define BUFFERS 4
 #define MOST_SIZES 16
 
-static int rank, size, pieces = 31;
+static int rank, size, pieces = 31, asked_times;
 static char *sent[BUFFERS], *received[BUFFERS];
 
 /* A cube for the halo's exchange, for faces of up to so many bytes */
@@ -227,7 +228,8 @@ static double piece(int what, int n, int times, const struct system *on)
 /* The best of many short pieces, in which other processes have little chance to disturb */
 static void measure(int what, int n, double best[MOST_SYSTEMS])
 {
-	const int times = n <= 1 << 10 ? 100 : n <= 8 << 10 ? 40 : n <= 64 << 10 ? 12 : 4;
+	const int usual = n <= 1 << 10 ? 100 : n <= 8 << 10 ? 40 : n <= 64 << 10 ? 12 : 4;
+	const int times = asked_times ? asked_times : usual;
 	double now;
 	int i, k;
 
@@ -261,10 +263,10 @@ static void make_systems(void)
 	}
 }
 
-/* A rank has two neighbors, even if it is alone. */
-static void make_buffers(void)
+/* @longest: bytes for each rank. A rank has two neighbors, even if it is alone. */
+static void make_buffers(int longest)
 {
-	const size_t bytes = (size_t)(size + 1) * LONGEST;
+	const size_t bytes = (size_t)(size + 1) * longest;
 	const int side = halo_side(LONGEST_FACE) + 2;
 	int i;
 
@@ -276,9 +278,23 @@ static void make_buffers(void)
 	}
 	for (i = 0; i < 2; i++)
 		cubes[i] = calloc((size_t)side * side * side, sizeof(**cubes));
+}
+
+static void make_fresh(void)
+{
 	fresh_bytes = (size_t)(pieces + 1) * nr_systems * 12 * (32 << 10);
 	fresh = malloc(fresh_bytes);
 	memset(fresh, 1, fresh_bytes);
+}
+
+static int greatest(const int *values, int nr)
+{
+	int i, most = values[0];
+
+	for (i = 1; i < nr; i++)
+		if (values[i] > most)
+			most = values[i];
+	return most;
 }
 
 static int wanted(const char *name, int argc, char **argv)
@@ -342,6 +358,8 @@ int main(int argc, char **argv)
 	MPI_Comm_size(MPI_COMM_WORLD, &size);
 	if (getenv("PIECES") && atoi(getenv("PIECES")) > 0)
 		pieces = atoi(getenv("PIECES"));
+	if (getenv("TIMES"))
+		asked_times = atoi(getenv("TIMES"));
 	if (argc > 1 && !strcmp(argv[1], "alone")) {
 		nr_systems = 1;
 		argc--;
@@ -349,7 +367,9 @@ int main(int argc, char **argv)
 	}
 	make_systems();
 	nr_sizes = choose_sizes(argc, argv, sizes);
-	make_buffers();
+	make_buffers(greatest(sizes, nr_sizes));
+	if (wanted("fresh", argc, argv))
+		make_fresh();
 	for (what = 0; what < NR; what++) {
 		for (i = 0; i < nr_sizes && wanted(names[what], argc, argv); i++) {
 			if (what == FRESH && i)

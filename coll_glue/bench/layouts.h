@@ -6,7 +6,7 @@
 #include <mpi.h>
 #include <math.h>
 
-#define MOST_RANKS 64
+#define MOST_RANKS 256
 #define DIRECTIONS 26
 
 /* The arguments of an exchange; made anew when the length changes */

@@ -91,7 +91,7 @@ static const struct {
 	{ "barrier", 1 }, { "bcast", 0 }, { "gather", 0 }, { "scatter", 0 }, { "allgather", 0 },
 	{ "alltoall", 0 }, { "reduce", 0 }, { "allreduce", 0 }, { "reduce_scatter", 0 },
 	{ "reduce_scatter_block", 0 }, { "gatherv", 0 }, { "scatterv", 0 }, { "allgatherv", 0 },
-	{ "scan", 0 }, { "exscan", 0 },
+	{ "scan", 0 }, { "exscan", 0 }, { "alltoallv", 0 }, { "alltoallw", 0 },
 };
 
 static int check_used(const char *expected)

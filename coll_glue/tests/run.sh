@@ -94,6 +94,7 @@ nets()
 
 # The tests have more ranks than some machines have processors.
 try oversubscribed	tasks 3 OMPI_MCA_coll_pvas_oversubscribed=1 selected chosen
+try oversubscribed-10	tasks 10 OMPI_MCA_coll_pvas_oversubscribed=1 selected chosen
 try oversubscribed-none	tasks 3 OMPI_MCA_coll_pvas_oversubscribed=1 \
 			OMPI_MCA_coll_pvas_when_oversubscribed=0 selected none
 try as-many		tasks 3 OMPI_MCA_coll_pvas_oversubscribed=0 selected
@@ -228,6 +229,8 @@ if [ $backend = user ]; then
 	try combine-16	tasks 16 combine 3
 	try neighbors-16 tasks 16 neighbors 3 1 mixed
 	try move-mixed-16 tasks 16 move 2 1 mixed
+	try move-33	tasks 33 move 1
+	try combine-33	tasks 33 combine 1
 	try many	tasks 2 many 10000
 	try many-5	tasks 5 many 500
 	# 2 GiB are stored, and little more is read.

@@ -62,8 +62,9 @@ static inline void pvas_ftrace_free(struct ftrace_ops *ops)
 #define PVAS_FN_PROC_MEM	"mem_write"
 #define PVAS_PROC_MEM_WRITES(regs) true
 
-/* (task, mm, ...) */
+/* (task, mm, address, buffer, length, flags) */
 #define PVAS_REMOTE_MM(regs)	((regs)->si)
+#define PVAS_REMOTE_FLAGS(regs)	((regs)->r9)
 
 #define PVAS_FN_SEND_SIGNAL	"__send_signal"
 

@@ -41,8 +41,9 @@ static inline void pvas_ftrace_free(struct ftrace_ops *ops)
 #define PVAS_FN_PROC_MEM	"mem_rw"
 #define PVAS_PROC_MEM_WRITES(regs) ((int)(regs)->r8)
 
-/* (mm, ...) */
+/* (mm, address, buffer, length, flags) */
 #define PVAS_REMOTE_MM(regs)	((regs)->di)
+#define PVAS_REMOTE_FLAGS(regs)	((regs)->r8)
 
 #define PVAS_FN_SEND_SIGNAL	"__send_signal_locked"
 

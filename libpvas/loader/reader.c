@@ -150,6 +150,23 @@ static void answer(struct pvas_reader_answer *a, unsigned long len)
 		  (long)(offsetof(struct pvas_reader_answer, data) + len), NO_SIGNAL, 0, 0);
 }
 
+/* With a descriptor, if @fd is one */
+static void pass(struct pvas_reader_answer *a, int fd)
+{
+	struct part part = { a, offsetof(struct pvas_reader_answer, data) };
+	struct control c = {
+		.len = offsetof(struct control, pad), .level = LEVEL_SOCKET, .type = RIGHTS,
+		.fd = fd,
+	};
+	struct message m = { .parts = &part, .nr_parts = 1 };
+
+	if (fd >= 0) {
+		m.control = &c;
+		m.control_len = sizeof(c);
+	}
+	pvas_raw3(__NR_sendmsg, CONNECTION, &m, NO_SIGNAL);
+}
+
 /* ---- requests ---- */
 
 /* Returns in the new reader, too: 0. */
@@ -216,6 +233,21 @@ static void look_up(struct pvas_reader_request *r, struct pvas_reader_answer *a)
 	answer(a, 0);
 }
 
+static void __attribute__((noreturn)) open_and_end(struct pvas_reader_request *r,
+						   struct pvas_reader_answer *a)
+{
+	long fd;
+
+	r->data[PVAS_READER_PAGE - 1] = 0;
+	fd = pvas_raw4(__NR_openat, PROC, r->data, r->len | O_CLOEXEC, 0);
+	if (fd < 0 && r->at)
+		fd = pvas_raw4(__NR_openat, PROC, r->data, r->at | O_CLOEXEC, 0);
+	a->result = fd < 0 ? fd : 0;
+	a->used = 0;
+	pass(a, (int)fd);
+	end();
+}
+
 /* Until the other end of the connection is closed. Returns whether this is the first reader. */
 static int serve(struct pvas_reader_request *r, struct pvas_reader_answer *a)
 {
@@ -234,6 +266,8 @@ static int serve(struct pvas_reader_request *r, struct pvas_reader_answer *a)
 			look_up(r, a);
 			continue;
 		}
+		if (r->op == PVAS_READER_OPEN)
+			open_and_end(r, a);
 		/* Even if none has come, for want of a descriptor: not that of the one before */
 		if (r->op & PVAS_READER_OTHER) {
 			pvas_raw1(__NR_close, memory);

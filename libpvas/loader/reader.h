@@ -19,12 +19,17 @@
 #define PVAS_READER_OTHER	4
 /* The file system, as statfs.f_type, of what is found by two paths: see user_reader_type() */
 #define PVAS_READER_TYPE	8
+/*
+ * Open the path, with these flags or else, if they are not 0, with those in @at. The descriptor
+ * comes with the answer, and the reader ends, because to close it can take for ever.
+ */
+#define PVAS_READER_OPEN	16
 
 /**
  * struct pvas_reader_request
  * @op:		PVAS_READER_*
- * @len:	bytes to copy; of a name, with its end
- * @at:		address there; where the second path begins, 0 if there is none
+ * @len:	bytes to copy; or flags
+ * @at:		address there; where the second path begins, 0 if there is none; or flags
  * @data:	to write; or the paths
  */
 struct pvas_reader_request {
@@ -36,7 +41,7 @@ struct pvas_reader_request {
 
 /**
  * struct pvas_reader_answer
- * @result:	number of bytes, or the type; or -errno
+ * @result:	number of bytes, the type, or 0; or -errno
  * @used:	processor time in ns that the reader has used so far
  * @data:	that were read
  */

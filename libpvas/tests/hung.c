@@ -252,6 +252,17 @@ TEST_F(hung, who_has_left_waits_alone)
 
 /* ---- whose arguments nobody can read ---- */
 
+/* They can't keep what others need, although nobody can be found who does. */
+TEST_F(hung, who_has_died_waits_alone)
+{
+	pid_t pid;
+
+	ASSERT_GT(start_with(self->s, "children-die", self->server.file, "40", &pid), 0);
+	alarm(40);
+	EXPECT_EQ(end_of(pid), 0);
+	destroy(_metadata, self->s);
+}
+
 static int threads(void)
 {
 	DIR *dir = opendir("/proc/self/task");

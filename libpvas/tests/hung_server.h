@@ -21,19 +21,22 @@
 #define FILE_ID		2
 #define CHANGED_ID	3
 #define BARE_ID		4
+#define ONCE_ID		5
 #define BARE_SIZE	80	/* of a message queue, as far as that can be seen */
 #define FILE_SIZE	16384
 #define CLOSE_HANGS	2	/* stored to *holds_close, if that was not 0, by a close */
 
 /*
- * ---- a file system of three files: of one, "changed", changes are never accepted; of the others
- * the contents never come; and one, "bare", has no blocks. Their close may never end. Whether
- * there is a "proc", and of what type the file system is, is never answered. ----
+ * ---- a file system of four files: of one, "changed", changes are never accepted; of the others
+ * the contents never come; one, "bare", has no blocks, and one, "once", is opened once. Their close
+ * may never end. Whether there is a "proc", and of what type the file system is, is never
+ * answered. ----
  */
 
 static inline uint64_t id_of(const char *name)
 {
-	return !strcmp(name, "changed") ? CHANGED_ID : !strcmp(name, "bare") ? BARE_ID : FILE_ID;
+	return !strcmp(name, "changed") ? CHANGED_ID : !strcmp(name, "bare") ? BARE_ID :
+	       !strcmp(name, "once") ? ONCE_ID : FILE_ID;
 }
 
 static inline struct fuse_attr attr_of(uint64_t id)
@@ -68,6 +71,7 @@ static inline void answer(int dev, const struct fuse_in_header *in, volatile int
 		.nodeid = id, .attr_valid = 1000, .entry_valid = 1000, .attr = attr_of(id),
 	};
 	static const char zeroes[FILE_SIZE];
+	static int opened;
 	struct fuse_open_out file = { .open_flags = FOPEN_KEEP_CACHE };
 
 	switch (in->opcode) {
@@ -82,7 +86,8 @@ static inline void answer(int dev, const struct fuse_in_header *in, volatile int
 			reply(dev, in->unique, 0, &entry, sizeof(entry));
 		break;
 	case FUSE_OPEN:
-		reply(dev, in->unique, 0, &file, sizeof(file));
+		if (in->nodeid != ONCE_ID || !opened++)
+			reply(dev, in->unique, 0, &file, sizeof(file));
 		break;
 	case FUSE_RELEASE:
 		reply(dev, in->unique, 0, NULL, 0);

@@ -132,6 +132,29 @@ static int children_pass(const char *path, int n)
 	return wait(NULL) > 0;
 }
 
+/* Nor do they hold up others when they have been killed, as many as helpers there are for them. */
+static int children_die(const char *path, int n)
+{
+	pid_t pid[100], other;
+	char text[8];
+	int i, status;
+
+	CHECK(n <= 100);
+	for (i = 0; i < n; i++) {
+		pid[i] = fork();
+		if (!pid[i])
+			_exit(name_in(path));
+	}
+	sleep(1);
+	for (i = 0; i < n; i++)
+		CHECK(!kill(pid[i], SIGKILL) && waitpid(pid[i], NULL, 0) == pid[i]);
+	other = fork();
+	if (!other)
+		_exit(readlink("/proc/self/exe", text, sizeof(text)) <= 0);
+	CHECK(other > 0 && waitpid(other, &status, 0) == other);
+	return failures || status;
+}
+
 static void *exec_true(void *arg)
 {
 	setenv("PVAS_EXEC", "leave", 1);
@@ -182,6 +205,8 @@ int main(int argc, char **argv)
 		return name_in(argv[2]);
 	if (!strcmp(what, "children-pass"))
 		return children_pass(argv[2], n);
+	if (!strcmp(what, "children-die"))
+		return children_die(argv[2], n);
 	if (!strcmp(what, "exec"))
 		return exec_closing(argv[2], n);
 	return 2;

@@ -4,11 +4,14 @@
  * the launcher nor its workers. Needs root, to mount a file system.
  */
 #include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/shm.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "hung_launcher.h"
@@ -49,6 +52,52 @@ TEST_F_TIMEOUT(mapped, file_keeps_no_launcher, 60)
 
 	EXPECT_TRUE(launcher_can_be_killed(task));
 	EXPECT_EQ(*self->holds_close, CLOSE_HANGS);
+}
+
+/* How often is this segment attached? It is in the memory of the launcher. */
+static int attached(int id)
+{
+	struct shmid_ds ds;
+
+	return shmctl(id, IPC_STAT, &ds) ? -1 : (int)ds.shm_nattch;
+}
+
+/* Where descriptors can't be copied it is opened again. No process keeps the job's memory. */
+TEST_F_TIMEOUT(mapped, open_keeps_no_memory, 60)
+{
+	const char *task[4] = { "hung_task", "map", self->bare };
+	const int nr[] = { SYS_pidfd_getfd }, id = shmget(IPC_PRIVATE, 4096, 0600);
+	int i;
+
+	ASSERT_NE(shmat(id, NULL, 0), (void *)-1);
+	shmctl(id, IPC_RMID, NULL);
+	snprintf(self->bare, sizeof(self->bare), "%s/once", self->server.dir);
+	forbid(nr, 1, EPERM);
+	EXPECT_TRUE(launcher_can_be_killed(task));
+	for (i = 0; i < 1000 && attached(id) != 1; i++)
+		usleep(10000);
+	EXPECT_EQ(attached(id), 1);
+}
+
+/* And it is mapped. */
+TEST_F_TIMEOUT(mapped, opened_again, 60)
+{
+	const struct pvas_create_attr attr = {
+		.size = sizeof(attr), .backend = PVAS_BACKEND_USER,
+	};
+	const int nr[] = { SYS_pidfd_getfd };
+	struct pvas_space *s;
+	pid_t pid;
+	int i;
+
+	*self->holds_close = 0;
+	forbid(nr, 1, EPERM);
+	ASSERT_EQ(pvas_space_create(&s, &attr), 0) TH_LOG("%s", pvas_error_get());
+	for (i = 0; i < 3; i++) {
+		ASSERT_GT(start_of(s, "hung_task", "map", self->server.file, NULL, &pid), 0);
+		EXPECT_EQ(end_of(pid), 0);
+	}
+	pvas_space_destroy(s);
 }
 
 /* Threads of one task, which all wait: another one starts, maps memory and ends. */

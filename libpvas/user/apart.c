@@ -28,10 +28,18 @@
 #define WAITERS_MAX	16	/* workers */
 #define WAIT_US		5000
 
+/**
+ * struct apart - a mapping
+ * @connection:	of a reader, from which the file comes; -1: it is the caller's
+ * @refused:	that can't be copied
+ * @result:	address or -errno
+ */
 struct apart {
 	const struct user_mmap *m;
 	uint64_t at;
 	int flags;
+	int connection;
+	int refused;
 	int64_t result;
 };
 
@@ -39,19 +47,33 @@ struct apart {
  * Others would wait for answers of the listener, or for the end of pipes. Of an application whose
  * descriptors the workers share, its files are left: to close them could take as long.
  */
-static void close_others(const struct user_space *u)
+static void close_others(const struct user_space *u, int keep)
 {
-	const int proc = user_proc_fd();
+	const int proc = user_proc_fd(), lo = keep < 0 || proc < keep ? proc : keep;
+	const int hi = keep < 0 || proc > keep ? proc : keep;
 
 	if (u->files.are_copies && __atomic_load_n(&u->files_closed, __ATOMIC_ACQUIRE) &&
 	    !__atomic_load_n(&u->unclosed, __ATOMIC_ACQUIRE) && proc >= 0 &&
-	    !pvas_raw3(__NR_close_range, proc + 1, ~0U, 0)) {
-		if (proc)
-			pvas_raw3(__NR_close_range, 0, proc - 1, 0);
+	    !pvas_raw3(__NR_close_range, hi + 1, ~0U, 0)) {
+		if (hi > lo + 1)
+			pvas_raw3(__NR_close_range, lo + 1, hi - 1, 0);
+		if (lo)
+			pvas_raw3(__NR_close_range, 0, lo - 1, 0);
 		return;
 	}
 	pvas_raw1(__NR_close, u->listener);
-	user_files_close_others(u->descriptors, -1);
+	user_files_close_others(u->descriptors, keep);
+}
+
+static int take_file(struct apart *a)
+{
+	int fd;
+
+	if (a->connection >= 0)
+		return user_reader_take(a->connection);
+	fd = user_caller_descriptor(a->m->tid, a->m->fd);
+	a->refused = fd == -EPERM || fd == -ENOSYS || fd == -EINVAL;
+	return fd;
 }
 
 /* Its errno is the sleeping worker's. */
@@ -60,16 +82,14 @@ static int map_and_end(void *arg)
 	struct apart *a = arg;
 	const struct user_mmap *m = a->m;
 	int64_t ret;
-	int fd;
 
 	pvas_raw2(__NR_prctl, PR_SET_PDEATHSIG, SIGKILL);
 	if ((pid_t)pvas_raw0(__NR_getppid) != m->u->owner)
 		pvas_raw1(__NR_exit_group, 1);
-	close_others(m->u);
-	fd = user_caller_file(m->tid, m->fd, m->prot, m->flags);
-	ret = fd;
-	if (fd >= 0)
-		ret = pvas_raw6(__NR_mmap, a->at, m->len, m->prot, a->flags, fd, m->off);
+	close_others(m->u, a->connection);
+	ret = take_file(a);
+	if (ret >= 0)
+		ret = pvas_raw6(__NR_mmap, a->at, m->len, m->prot, a->flags, ret, m->off);
 	/* Not before: it can be killed. */
 	a->result = ret;
 	pvas_raw1(__NR_exit_group, 0);
@@ -150,15 +170,58 @@ void user_apart_free(struct user_space *u)
 	u->aparts.count = u->aparts.room = 0;
 }
 
-/* Signals are blocked, as in all workers. */
-int64_t user_apart_mmap(uint64_t at, const struct user_mmap *m, int flags)
+/* ---- in a worker: signals are blocked ---- */
+
+static void map_by_child(struct apart *a)
 {
 	char stack[STACK_SIZE] __attribute__((aligned(16)));
-	struct apart a = { .m = m, .at = at, .flags = flags, .result = -EAGAIN };
-	const pid_t pid = clone(map_and_end, stack + sizeof(stack), CLONE_VM | CLONE_VFORK, &a);
+	pid_t pid;
 
+	a->result = -EAGAIN;
+	pid = clone(map_and_end, stack + sizeof(stack), CLONE_VM | CLONE_VFORK, a);
 	if (pid < 0)
-		return -errno;
-	note(&m->u->aparts, pid, m->server);
+		a->result = -errno;
+	else
+		note(&a->m->u->aparts, pid, a->m->server);
+}
+
+/*
+ * It is no ancestor of the caller's, as Yama demands of who copies a descriptor; containers
+ * forbid that to all. So the file is opened again, by a reader: that can take for ever, too,
+ * and must not with the launcher's memory.
+ */
+static void map_opened(struct apart *a)
+{
+	const struct user_mmap *m = a->m;
+	int how[2], err = user_caller_reopens(m->tid, m->fd, m->prot, m->flags, how);
+
+	if (!err)
+		err = a->connection = user_reader_open(m->tid, m->fd, how);
+	if (err < 0) {
+		a->result = err;
+		return;
+	}
+	do {
+		map_by_child(a);
+	} while (a->result == -EINTR && user_request_valid() &&
+		 !__atomic_load_n(&m->u->abandoned, __ATOMIC_RELAXED));
+	user_reader_leave();
+	if (a->result == -ENOENT)
+		a->result = -EBADF;
+}
+
+int64_t user_apart_mmap(uint64_t at, const struct user_mmap *m, int flags)
+{
+	struct user_aparts *list = &m->u->aparts;
+	struct apart a = { .m = m, .at = at, .flags = flags, .connection = -1 };
+
+	a.refused = __atomic_load_n(&list->refused, __ATOMIC_RELAXED);
+	if (!a.refused) {
+		map_by_child(&a);
+		if (a.refused && a.result != -EINVAL)
+			__atomic_store_n(&list->refused, 1, __ATOMIC_RELAXED);
+	}
+	if (a.refused)
+		map_opened(&a);
 	return a.result == -EMFILE ? -ENFILE : a.result;
 }

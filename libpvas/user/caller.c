@@ -292,23 +292,26 @@ static int flags_of(pid_t tid, int fd)
 }
 
 /*
- * Open the same file again. This is not the same open file description, but for a
+ * To open the same file again. This is not the same open file description, but for a
  * mapping that makes no difference, unless a driver ties its state to it. A pipe is
  * not opened: that can block for ever, and pipes can't be mapped. The file is opened
  * with the launcher's rights, so for no more than the caller's descriptor permits.
  */
-static int reopen(pid_t tid, int fd, int prot, int flags)
+int user_caller_reopens(pid_t tid, int fd, int prot, int flags, int how[2])
 {
-	int shared = (flags & MAP_TYPE) != MAP_PRIVATE;
+	const int shared = (flags & MAP_TYPE) != MAP_PRIVATE;
+	int has = flags_of(tid, fd), writes, reads, err;
 	char name[32];
-	int ret = -EACCES, has = flags_of(tid, fd), err;
 	struct statx st;
 
 	if (has < 0)
 		return has;
 	if (has & O_PATH)
 		return -EBADF;
-	if ((has & O_ACCMODE) == O_WRONLY)
+	/* A shared mapping may be made writable later if the descriptor is writable. */
+	writes = shared && (has & O_ACCMODE) == O_RDWR;
+	reads = !(shared && (prot & PROT_WRITE));
+	if ((has & O_ACCMODE) == O_WRONLY || (!writes && !reads))
 		return -EACCES;
 	snprintf(name, sizeof(name), "fd/%d", fd);
 	err = user_proc_statx(tid, name, &st);
@@ -316,11 +319,22 @@ static int reopen(pid_t tid, int fd, int prot, int flags)
 		return err == -ENOENT ? -EBADF : err;
 	if (!S_ISREG(st.stx_mode) && !S_ISBLK(st.stx_mode) && !S_ISCHR(st.stx_mode))
 		return -ENODEV;
-	/* A shared mapping may be made writable later if the descriptor is writable. */
-	if (shared && (has & O_ACCMODE) == O_RDWR)
-		ret = user_proc_open(tid, name, O_RDWR | O_NOCTTY | O_NONBLOCK);
-	if (ret < 0 && !(shared && (prot & PROT_WRITE)))
-		ret = user_proc_open(tid, name, O_RDONLY | O_NOCTTY | O_NONBLOCK);
+	how[0] = (writes ? O_RDWR : O_RDONLY) | O_NOCTTY | O_NONBLOCK;
+	how[1] = writes && reads ? O_RDONLY | O_NOCTTY | O_NONBLOCK : 0;
+	return 0;
+}
+
+static int reopen(pid_t tid, int fd, int prot, int flags)
+{
+	char name[32];
+	int how[2], ret = user_caller_reopens(tid, fd, prot, flags, how);
+
+	if (ret)
+		return ret;
+	snprintf(name, sizeof(name), "fd/%d", fd);
+	ret = user_proc_open(tid, name, how[0]);
+	if (ret < 0 && how[1])
+		ret = user_proc_open(tid, name, how[1]);
 	return ret == -ENOENT ? -EBADF : ret;
 }
 

@@ -141,12 +141,6 @@ static void end_first(struct user_readers *r)
 	r->pid = 0;
 }
 
-void user_reader_stop(struct user_space *u)
-{
-	if (u->readers.pid)
-		end_first(&u->readers);
-}
-
 /* ---- messages ---- */
 
 static int send_to(int to, const struct pvas_reader_request *r, size_t len, int fd)
@@ -169,15 +163,14 @@ static int send_to(int to, const struct pvas_reader_request *r, size_t len, int 
 	return sendmsg(to, &m, MSG_NOSIGNAL) < 0 ? -errno : 0;
 }
 
-/* This can be killed, unlike the reader, and ends with the space. */
-static int receive_from(const struct user_space *u, int from, struct pvas_reader_answer *a)
+/* This can be killed, unlike the reader, and ends with the space. -EINTR: for now there is none. */
+static int receive_from(int from, struct pvas_reader_answer *a)
 {
 	ssize_t n;
 
 	do {
 		n = recv(from, a, sizeof(*a), 0);
-	} while (n < 0 && (errno == EINTR || errno == EAGAIN) &&
-		 !__atomic_load_n(&u->abandoned, __ATOMIC_RELAXED));
+	} while (n < 0 && errno == EINTR);
 	if (n >= (ssize_t)offsetof(struct pvas_reader_answer, data))
 		return 0;
 	return n < 0 && errno == EAGAIN ? -EINTR : -EAGAIN;
@@ -202,6 +195,28 @@ static void leave_reader(void)
 	has_memory = 0;
 }
 
+/* The reader can't be killed. Returns whether this helper needn't wait for it. */
+static int leave_hung(struct user_space *u)
+{
+	int left = user_hung_add(&u->readers, connection, user_request_owner());
+
+	if (left)
+		connection = -1;
+	return left;
+}
+
+/* Until it answers, its caller is dead, or the space ends */
+static int wait_for_answer(struct user_space *u, struct pvas_reader_answer *a)
+{
+	int err;
+
+	do {
+		err = receive_from(connection, a);
+	} while (err == -EINTR && !__atomic_load_n(&u->abandoned, __ATOMIC_RELAXED) &&
+		 (user_request_valid() || !leave_hung(u)));
+	return err;
+}
+
 /* Somebody has killed it, as the OOM killer. Where that goes on, this doesn't. */
 static void replace_dead(struct user_readers *r)
 {
@@ -223,7 +238,7 @@ static int ask_for_another(struct user_space *u, int fd)
 	if (u->readers.pid && user_file_is_ours(u->readers.connection))
 		err = send_to(u->readers.connection, &r, 0, fd);
 	if (!err)
-		err = receive_from(u, u->readers.connection, &a);
+		err = receive_from(u->readers.connection, &a);
 	pthread_mutex_unlock(&u->readers.lock);
 	return err ? err : a.result < 0 ? (int)a.result : 0;
 }
@@ -290,7 +305,7 @@ static int talk(struct user_space *u, const struct pvas_reader_request *r, size_
 	int err = send_to(connection, r, len, fd);
 
 	if (!err)
-		err = receive_from(u, connection, a);
+		err = wait_for_answer(u, a);
 	if (err) {
 		leave_reader();
 		return -EAGAIN;
@@ -382,6 +397,51 @@ int64_t user_reader_type(pid_t tid, const char *name, const char *below)
 	}
 	err = talk(user_request_space(), &r, len, -1, &a);
 	return err ? err : a.result;
+}
+
+int user_reader_open(pid_t tid, int fd, const int flags[2])
+{
+	struct pvas_reader_request r = {
+		.op = PVAS_READER_OPEN, .len = (uint32_t)flags[0], .at = (uint32_t)flags[1],
+	};
+	size_t len = (size_t)snprintf(r.data, sizeof(r.data), "%d/fd/%d", tid, fd) + 1;
+	int err = connect_reader(user_request_space());
+
+	if (!err)
+		err = send_to(connection, &r, len, -1);
+	return err ? err : connection;
+}
+
+int user_reader_take(int from)
+{
+	struct pvas_reader_answer a = { 0 };
+	struct iovec part = { &a, sizeof(a) };
+	union {
+		struct cmsghdr head;
+		char room[CMSG_SPACE(sizeof(int))];
+	} c = { 0 };
+	struct msghdr m = {
+		.msg_iov = &part, .msg_iovlen = 1, .msg_control = &c, .msg_controllen = sizeof(c),
+	};
+	ssize_t n = recvmsg(from, &m, MSG_CMSG_CLOEXEC);
+	int fd = -EAGAIN;
+
+	if (n < 0)
+		return errno == EAGAIN || errno == EINTR ? -EINTR : -EAGAIN;
+	if (n < (ssize_t)offsetof(struct pvas_reader_answer, data))
+		return -EAGAIN;		/* it has been killed */
+	if (a.result < 0)
+		return (int)a.result;
+	if (m.msg_controllen >= CMSG_LEN(sizeof(fd)) && c.head.cmsg_type == SCM_RIGHTS)
+		memcpy(&fd, CMSG_DATA(&c.head), sizeof(fd));
+	return fd;
+}
+
+void user_reader_stop(struct user_space *u)
+{
+	user_hung_end(&u->readers);
+	if (u->readers.pid)
+		end_first(&u->readers);
 }
 
 void user_reader_done(void)

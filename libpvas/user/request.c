@@ -30,6 +30,11 @@ int user_request_valid(void)
 	return !listener_ioctl(current->u->listener, SECCOMP_IOCTL_NOTIF_ID_VALID, &id);
 }
 
+int64_t user_request_owner(void)
+{
+	return current->stranger ? current->owner : -1;
+}
+
 int user_request_is_dead(const struct user_request *r)
 {
 	uint64_t id = r->id;

@@ -382,6 +382,7 @@ int user_create(struct pvas_space *s)
 	user_init_condition(&u->pool_changed);
 	user_init_condition(&u->queue.added);
 	pthread_mutex_init(&u->readers.lock, NULL);
+	pthread_mutex_init(&u->readers.hung_lock, NULL);
 	pthread_mutex_init(&u->mounts.lock, NULL);
 	pthread_mutex_init(&u->aparts.lock, NULL);
 	err = user_proc_begin();

@@ -17,6 +17,7 @@
  *	thread.c	launcher threads with descriptors or directories of their own
  *	request.c	a request of the filter: receive, validate, answer
  *	reader.c	processes that read the memory of callers outside
+ *	hung.c		those of them that are left waiting
  *	mounts.c	whether a server answers for a file
  *	caller.c	a caller's memory and files
  *	inside.c	whether a caller shares our mm
@@ -125,13 +126,17 @@ struct user_apart {
 	uint64_t server;
 };
 
-/* Those that have not been waited for, and how many workers wait for one to end */
+/*
+ * Those that have not been waited for, and how many workers wait for one to end. They can't take
+ * copies of descriptors: see map_opened()
+ */
 struct user_aparts {
 	pthread_mutex_t lock;
 	struct user_apart *those;
 	unsigned int count;
 	unsigned int room;
 	int waiters;
+	int refused;
 };
 
 struct user_far;

@@ -84,6 +84,9 @@ int user_request_of_task(const struct user_request *r);
 /* In a worker: is the caller of the current request still waiting? */
 int user_request_valid(void);
 
+/* Whose is it? A number for each stranger's user, -1 for all others. */
+int64_t user_request_owner(void);
+
 /* Has the caller of this one been killed? */
 int user_request_is_dead(const struct user_request *r);
 
@@ -151,6 +154,9 @@ int user_caller_close(struct user_space *u, int fd, const struct user_look *look
 
 /* Open the thread's @fd in the caller's descriptor table. Returns it, or -errno. */
 int user_caller_file(pid_t tid, int fd, int prot, int flags);
+
+/* How it has to be opened again for that: with the first flags, or the second if they aren't 0 */
+int user_caller_reopens(pid_t tid, int fd, int prot, int flags, int how[2]);
 
 /* The same open file, or -errno: -EPERM, -ENOSYS or -EINVAL where that is not possible. */
 int user_caller_descriptor(pid_t tid, int fd);

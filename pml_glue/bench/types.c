@@ -3,13 +3,16 @@
  * usage: types MILLISECONDS SIZE...
  *
  * Two ranks exchange data that are not contiguous: blocks of 64 bytes with gaps of the same
- * length, a column of a square matrix, the inner part of a 3-D array. A line for each layout
+ * length, a column of a matrix with rows of 1024 bytes, and of 1088, the inner part of a 3-D
+ * array. A line for each layout
  * and size, "types-LAYOUT SIZE us TIME": half a round trip, the best of several pieces of so many
  * milliseconds, for other programs use the processors, too. 0.1 is much less than a time slice.
+ * Each rank has a processor of its own: otherwise both can be on one all the time.
  * The last message of each is compared with what was sent.
  */
 #include <math.h>
 #include <mpi.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -31,15 +34,26 @@ static MPI_Datatype blocks(size_t n, size_t *extent)
 	return type;
 }
 
-/* As many rows as make the column @n bytes; rows of 1 KiB keep the matrix in memory. */
-static MPI_Datatype column(size_t n, size_t *extent)
+/* As many rows as make the column @n bytes */
+static MPI_Datatype column_of(int row, size_t n, size_t *extent)
 {
-	const int rows = n / sizeof(double), row = 128;
+	const int rows = n / sizeof(double);
 	MPI_Datatype type;
 
 	MPI_Type_vector(rows, 1, row, MPI_DOUBLE, &type);
 	*extent = (size_t)rows * row * sizeof(double);
 	return type;
+}
+
+/* A power of two: all lines of the column are in few sets of each cache. */
+static MPI_Datatype column(size_t n, size_t *extent)
+{
+	return column_of(128, n, extent);
+}
+
+static MPI_Datatype padded(size_t n, size_t *extent)
+{
+	return column_of(136, n, extent);
 }
 
 static MPI_Datatype inner(size_t n, size_t *extent)
@@ -57,7 +71,8 @@ static MPI_Datatype inner(size_t n, size_t *extent)
 static const struct layout {
 	const char *name;
 	MPI_Datatype (*make)(size_t n, size_t *extent);
-} layouts[] = { { "blocks", blocks }, { "column", column }, { "inner", inner } };
+} layouts[] = { { "blocks", blocks }, { "column", column }, { "padded", padded },
+	      { "inner", inner } };
 
 /* ---- measuring ---- */
 
@@ -138,6 +153,7 @@ static void measure(const struct layout *layout, size_t n, double seconds)
 
 int main(int argc, char **argv)
 {
+	cpu_set_t own;
 	size_t i;
 	int size, j;
 
@@ -147,6 +163,12 @@ int main(int argc, char **argv)
 	if (argc < 3 || size != 2) {
 		fprintf(stderr, "usage: types MILLISECONDS SIZE..., in two ranks\n");
 		MPI_Abort(MPI_COMM_WORLD, 2);
+	}
+	CPU_ZERO(&own);
+	CPU_SET(rank, &own);
+	if (sched_setaffinity(0, sizeof(own), &own)) {
+		perror("types: no processor for each rank");
+		MPI_Abort(MPI_COMM_WORLD, 1);
 	}
 	for (i = 0; i < sizeof(layouts) / sizeof(layouts[0]); i++)
 		for (j = 2; j < argc; j++)

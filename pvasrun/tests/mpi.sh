@@ -259,6 +259,22 @@ test_behind_a_shell()
 	behind_a_shell "$mpich ring && true"
 }
 
+# A wrapper that forks: --verbose says that the rank is none of the tasks.
+test_behind_a_fork()
+{
+	run -n 2 timeout "$LIMIT" "$openmpi" ring
+	status_is 0
+	out_has 'ring: 2 ranks'
+	check "nothing is said" [ ! -s "$T/err" ]
+	run -v -n 2 timeout "$LIMIT" "$openmpi" ring
+	status_is 0
+	out_has 'ring: 2 ranks'
+	check "both are named" [ "$(grep -cE "^libpvas: .*/rank-openmpi \(pid [0-9]+\) is no task: timeout \(pid [0-9]+\), in rank [01], started it as a child" "$T/err")" -eq 2 ]
+	run -v -n 2 env A=1 "$openmpi" ring
+	status_is 0
+	check "these are tasks" eval '! grep -q ^libpvas: "$T/err"'
+}
+
 # Behind a program that execs it, a rank is a task, with Open MPI's component in use. One that
 # leaves the space is named.
 test_after_exec()

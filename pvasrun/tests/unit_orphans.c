@@ -32,8 +32,8 @@ DIR *opendir(const char *path)
 	return fd < 0 ? NULL : fdopendir(fd);
 }
 
-/* A child from before the job, as which signals of children come without end */
-static pid_t start_waker(void)
+/* A child from before the job, and one whose ends, or stops, never end */
+static pid_t start_wakers(void)
 {
 	const pid_t parent = getpid(), pid = fork();
 
@@ -47,7 +47,7 @@ static pid_t start_waker(void)
 	_exit(0);
 }
 
-/* Processes that a task has left running have its environment. */
+/* A process that a task has left running has its environment. */
 static pid_t start_orphan(void)
 {
 	char launcher[32], *env[] = { launcher, NULL };
@@ -63,7 +63,7 @@ static pid_t start_orphan(void)
 static void wait_for_orphan(void)
 {
 	struct options opt = { .tasks = 1, .orphans = ORPHANS_WAIT };
-	const pid_t waker = start_waker();
+	const pid_t waker = start_wakers();
 	struct subreaper orphans;
 	struct signals signals;
 	struct loop loop;

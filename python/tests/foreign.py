@@ -274,6 +274,11 @@ def test_pyarrow():
 
 if __name__ == "__main__":
     if sys.argv[1] in ("arrow_times", "dlpack_numpy") and not importlib.util.find_spec("numpy"):
-        print("no numpy")
+        print("no NumPy")
         sys.exit(77)
+    if sys.argv[1] == "dlpack_numpy":
+        import numpy
+        if not hasattr(numpy.ndarray, "__dlpack__"):
+            print(f"NumPy {numpy.__version__} has no __dlpack__")
+            sys.exit(77)
     globals()["test_" + sys.argv[1]]()

@@ -429,5 +429,9 @@ def test_dlpack():
 
 if __name__ == "__main__":
     if np is None and sys.argv[1] in ("types", "address", "dlpack"):
+        print("no NumPy")
+        sys.exit(77)
+    if sys.argv[1] == "dlpack" and not hasattr(np.ndarray, "__dlpack__"):
+        print(f"NumPy {np.__version__} has no __dlpack__")
         sys.exit(77)
     globals()["test_" + sys.argv[1]]()

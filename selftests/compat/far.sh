@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only
 # Far memory with the module: each task pages its own partition. The tasks are those of
-# libpvas/far/tests/job, ordinary programs. FAR_ALL=1: all tests, and 240 tasks ("make
-# far-kernel").
+# libpvas/far/tests/job, ordinary programs. FAR_ALL=1: all tests, and FAR_TASKS
+# tasks, by default 240 ("make far-kernel").
 # shellcheck source=selftests/compat/common
 . "$(dirname "$0")/common"
 
@@ -40,19 +40,19 @@ refuses()
 # A job of 15 GiB, which has an eighth of that in all
 many()
 {
-	options=(--mpi none --ram 2G)
-	report "far: 240 tasks" "$(run 240 "$task" large 2>&1 </dev/null || echo "exit status $?")"
+	local n=${FAR_TASKS:-240}
+	options=(--mpi none --ram $((n * 17 / 2))M)
+	report "far: $n tasks" "$(run "$n" "$task" large 2>&1 </dev/null || echo "exit status $?")"
 }
 
 if [ "${FAR_ALL:-}" ]; then
-	many
 	far fill 2 --far "file:$T" --far-protocol r77
 	far peer 3 --far "file:$T" --far-page auto
 	far peer 3 --far "file:$T"
 	far device 1 --far "file:$T" --far-page 4K
 	far append 2 --far "file:$T"
 	for name in calls waiting file spans stacks remap neighbours madvise mprotect closed messages unmap protection \
-			fixed fork exec threads; do
+			fixed fork exec threads fuzz watched; do
 		far "$name" 1
 	done
 fi
@@ -69,4 +69,5 @@ options+=(--far-page 1M)
 refuses "a budget that is too small" "for each task" run 64 "$task" unmap
 options=(--mpi none --ram 16M --far "file:$T/none")
 refuses "no such folder" "No such file" run 1 "$task" unmap
+[ -z "${FAR_ALL:-}" ] || many
 sum_up

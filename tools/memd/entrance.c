@@ -8,7 +8,7 @@
 #include <string.h>
 #include "memd.h"
 
-static const char *address_text(const struct sockaddr_storage *address, char *text, size_t len)
+const char *address_text(const struct sockaddr_storage *address, char *text, size_t len)
 {
 	const struct sockaddr_in *in = (const void *)address;
 	const struct sockaddr_in6 *in6 = (const void *)address;

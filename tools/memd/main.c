@@ -90,6 +90,12 @@ static int take_signals(struct loop *loop)
 	return watch(loop, loop->signals);
 }
 
+static void read_keys(struct memd *memd)
+{
+	jobs_read(memd);
+	admission_update(memd);
+}
+
 static void handle_signals(struct loop *loop)
 {
 	struct signalfd_siginfo info;
@@ -98,7 +104,7 @@ static void handle_signals(struct loop *loop)
 		if (info.ssi_signo == SIGUSR1)
 			report(loop->memd);
 		else if (info.ssi_signo == SIGHUP)
-			jobs_read(loop->memd);
+			read_keys(loop->memd);
 		else
 			loop->ended = true;
 	}
@@ -158,6 +164,7 @@ static void run(struct loop *loop)
 
 		if (far_now() > tick) {
 			jobs_prune(memd);
+			admission_report(memd);
 			strangers_end(memd);
 			wait_for_events(loop, 0);
 			tick = far_now() + 1;
@@ -198,6 +205,7 @@ static int start(struct loop *loop)
 		fprintf(stderr, "pvas-memd: %s\n", why);
 		return err;
 	}
+	admission_update(memd);
 	err = watch(loop, memd->worker_efd);
 	if (!err)
 		err = watch(loop, memd->entrance_efd);

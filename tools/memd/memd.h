@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * pvas-memd, the memory server. One thread: a loop over UCX's events (main.c) calls the
- * functions below. Connections come in at the entrance (entrance.c), which admits those that send a
- * job's token; each becomes a struct conn (conn.c, serve.c) on a worker that strangers have no
- * endpoint on.
+ * functions below. Connections come in at the entrance (admission.c, entrance.c), which admits
+ * those that send a job's token; each becomes a struct conn (conn.c, serve.c) on a worker that
+ * strangers have no endpoint on.
  *
  * Functions that UCX calls don't free a connection: they mark it as failed, and the loop ends it.
  */
@@ -144,6 +144,7 @@ struct memd {
 int entrance_resolve(struct memd *memd, char *why, size_t len);
 int entrance_open(struct memd *memd, char *why, size_t len);
 unsigned int address_port(const struct sockaddr_storage *address);
+const char *address_text(const struct sockaddr_storage *address, char *text, size_t len);
 
 /* jobs.c */
 int jobs_read(struct memd *memd);
@@ -180,6 +181,11 @@ bool released_free_some(struct memd *memd);
 /* silence.c */
 void silence_limit(const struct memd *memd);
 void strangers_end(const struct memd *memd);
+unsigned int local_port(int fd);
+
+/* admission.c: who may come in, from now on; print who was refused */
+void admission_update(const struct memd *memd);
+void admission_report(struct memd *memd);
 
 /* out.c: from now on printing never waits; before the end, wait a little for what is left */
 int out_begin(void);

@@ -9,7 +9,8 @@
  *  replace	become a program that runs for a while, where the old one was in memory
  *  stop	stop until another process continues us
  *
- * PVAS_TEST_PAUSE=NAME: all ranks pause there, so that others come to what follows.
+ * PVAS_TEST_PAUSE=NAME: all ranks pause there, so that others come to what follows; so many
+ * microseconds with PVAS_TEST_PAUSE_US.
  */
 #include "../../fault_point.h"
 
@@ -28,6 +29,7 @@ extern char **environ;
 static struct {
 	enum { UNKNOWN, OFF, ON } state;
 	const char *pause;
+	unsigned int pause_us;
 	char action[16];
 	unsigned long at;
 	unsigned long reached;
@@ -36,10 +38,12 @@ static struct {
 static void make_plan(void)
 {
 	const char *text = getenv("PVAS_TEST_POINT"), *self = getenv("OMPI_COMM_WORLD_RANK");
+	const char *us = getenv("PVAS_TEST_PAUSE_US");
 	int rank;
 
 	plan.state = OFF;
 	plan.pause = getenv("PVAS_TEST_PAUSE");
+	plan.pause_us = us ? atoi(us) : 3000;
 	if (!text || !self || sscanf(text, "%d:%15[a-z]:%lu", &rank, plan.action, &plan.at) != 3 ||
 	    rank != atoi(self))
 		return;
@@ -96,11 +100,8 @@ void mca_pml_pvas_reach_point(const char *name)
 {
 	if (plan.state == UNKNOWN)
 		make_plan();
-	if (plan.pause && !strcmp(plan.pause, name))
-		usleep(3000);
-	if (plan.state == OFF)
-		return;
-	plan.reached++;
-	if (plan.at == EVERY || plan.at == plan.reached)
+	if (plan.state == ON && (++plan.reached == plan.at || plan.at == EVERY))
 		act(name);
+	if (plan.pause && !strcmp(plan.pause, name))
+		usleep(plan.pause_us);
 }

@@ -89,9 +89,9 @@ test_check()
 	pvasrun --check ./script only-here ./gawk
 	check "a program that isn't there" [ "$status" = 127 ]
 	silent
-	check "a script" grep -qx './script: can be a task (a script, .*)' out
+	check "a script" grep -qx './script: can be a task (a script, and so can its interpreter /bin/sh)' out
 	check "not looked up here" grep -q '^only-here: cannot be a task: No such file.*not in PATH' out
-	check "a program" grep -qx './gawk: can be a task (position-independent)' out
+	check "a program" grep -qx './gawk: can be a task (position-independent, interpreter /lib64/ld-linux-x86-64.so.2)' out
 	printf '\002' | dd of=gawk bs=1 seek=16 conv=notrunc 2>/dev/null
 	pvasrun --check ./gawk nosuch
 	status_is 126; silent
@@ -99,7 +99,12 @@ test_check()
 	mv gawk nosuch; cp /bin/true mariadbd
 	pvasrun --check ./nosuch ./mariadbd
 	check "no other to take" grep -q '^./nosuch: cannot be a task: .*(or start it by env, .*)$' out
-	check "a condition" grep -q '^./mariadbd: can be a task (position-independent, but it reserves more than a partition: .*)$' out
+	check "a condition" grep -q '^./mariadbd: can be a task (position-independent, interpreter /.*, but it reserves more than a partition: .*)$' out
+	pvasrun --check /lib64/ld-linux-x86-64.so.2
+	check "no interpreter" grep -q ': can be a task (position-independent, no interpreter)$' out
+	cp /bin/true "$(printf 'a\033b')" && printf '#!a\033b\n' >strange && chmod +x strange
+	pvasrun --check ./strange
+	check "an interpreter's name with control characters" grep -qx './strange: can be a task (.* interpreter a?b)' out
 	pvasrun --check true; status_is 0; silent
 	pvasrun --check; status_is 1; one_line 'no program given .*'
 	check "nothing is started" [ ! -e started ]

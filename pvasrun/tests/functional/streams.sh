@@ -507,7 +507,7 @@ test_pty_goes_on()
 	status_is 0; check "in time" [ $SECONDS -le $((10 * SLOW)) ]
 }
 
-# Output that is lost in a terminal is not lost unseen.
+# Output that is lost there is not lost unseen.
 test_pty_losses()
 {
 	local lost='output of rank 1 is lost: .*'

@@ -78,6 +78,11 @@ ask() { kill -USR1 "$server" && sleep 0.2; }
 # The last report has this line.
 reports() { ask; grep -a 'reserved' "$T/server" | tail -n "${2:-3}" | grep -qE -- "$1"; }
 resident() { awk '/^VmRSS/ {print $2}' "/proc/$server/status"; }
+descriptors() { find "/proc/$server/fd" -mindepth 1 | wc -l; }
+# Of a second, how much its threads ran: hundredths
+busy() { local t; t=$(awk '{print $14 + $15}' "/proc/$server/stat"); sleep 2; awk -v t="$t" '{printf "%d", ($14 + $15 - t) / 2}' "/proc/$server/stat"; }
+has_descriptors() { [ "$(descriptors)" -le "$1" ]; }
+is_idle() { [ "$(busy)" -lt 20 ]; }
 
 test_keys()
 {
@@ -196,7 +201,7 @@ test_wrong_key()
 	store b 4096 10
 	says "is refused" "server $at:$port: it doesn't know this job's key"
 	one_line "a wrong key"
-	[ "$(grep -c . "$T/server.err")" = 1 ]
+	until_true 5 grep -q 'refused, no job has its key$' "$T/server.err" && [ "$(grep -c . "$T/server.err")" = 1 ]
 	verdict $? "the server says it in one line"
 	for _ in {1..20}; do store b 4096 10; done
 	[ "$(grep -c . "$T/server.err")" -le 2 ]
@@ -437,9 +442,10 @@ test_fuzz()
 # Bytes that are no UCX at all, connections that say nothing, to all its ports
 test_noise()
 {
-	local ports before
+	local ports before files
 
 	start_server --key "$T/a" --ram 1G
+	files=$(descriptors)
 	begin_store a 65536 16 churn:18
 	(sleep 17; echo) | ask_store a 4096 10 put:0:10:1 wait get:0:10:1 &
 	quiet_store=$!
@@ -456,6 +462,10 @@ test_noise()
 	verdict $status "the store goes on"
 	wait $quiet_store
 	verdict $? "and one that had nothing to do"
+	until_true 10 has_descriptors "$files"
+	verdict $? "its descriptors: $files, then $(descriptors)"
+	until_true 10 is_idle
+	verdict $? "it sleeps again"
 	store a 4096 10 put:0:10:1 get:0:10:1
 	verdict $? "a new one is served"
 	end_server

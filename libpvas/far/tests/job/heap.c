@@ -98,6 +98,27 @@ void test_large(void)
 		check(p[i] == (rank | i / words));
 }
 
+/* A store fails meanwhile: after the first round a file is made, two after its end are the last. */
+void test_rounds(void)
+{
+	const char *file = getenv("FAR_TEST_FILE");
+	uint64_t *p = malloc(2 * RAM), round;
+	size_t i, n = 2 * RAM / 8;
+	int left = 2;
+
+	check(is_far(p));
+	for (round = 1; left; round++) {
+		for (i = 0; i < n; i++)
+			p[i] = round << 32 | i;
+		for (i = 0; i < n; i++)
+			check(p[i] == (round << 32 | i));
+		if (round == 1)
+			check(!close(open(file, O_CREAT | O_WRONLY, 0600)));
+		else
+			left -= access(file, F_OK) != 0;
+	}
+}
+
 static sigjmp_buf out;
 
 static void on_segv(int sig)

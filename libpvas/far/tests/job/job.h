@@ -49,6 +49,9 @@ void test_closed(void);
 void test_again(void);
 void test_leaving(void);
 void test_large(void);
+void test_rounds(void);
+void test_fuzz(void);
+void test_watched(void);
 void test_device(void);
 
 #endif

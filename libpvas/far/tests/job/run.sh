@@ -70,7 +70,7 @@ if [ "$*" = start ]; then
 	echo "$passed passed, $failed failed"
 	exit $((failed > 0))
 fi
-tests=(calls messages waiting file unmap storage spans stacks remap protection robust neighbours madvise mprotect fixed fork exec threads heap closed)
+tests=(calls messages waiting file unmap storage spans stacks remap protection robust neighbours madvise mprotect fixed fork exec threads heap closed fuzz watched)
 [ $# -eq 0 ] || tests=("$@")
 hows=(own)
 [ ${#ordinary[@]} -eq 0 ] || hows+=(ordinary)
@@ -121,18 +121,38 @@ refuses too-many-pages 'too small for' --ram 16M --far-page 4K --far-size 2T
 refuses no-room 'no room' --ram 16M --far "file:$tmp" --far-size 30T
 refuses key 'key' --ram 16M --far 127.0.0.1:9 --far-key "$tmp/none"
 
+# serve NAME: a server, whose messages are in $tmp/NAME. Its process is $server, its address $at.
+serve()
+{
+	"$memd" --key "$tmp/key" --ram 300M --listen 127.0.0.1:0 > "$tmp/$1" 2>&1 &
+	server=$!
+	for _ in $(seq 300); do grep -q listening "$tmp/$1" && break; sleep 0.1; done
+	at=127.0.0.1:$(sed -n 's/.*listening at .* port \([0-9]*\),.*/\1/p' "$tmp/$1")
+}
+
 # A memory server: with the key, without it, with another one, too small
 if [ -x "$memd" ]; then
 	"$memd" --make-key "$tmp/key" && "$memd" --make-key "$tmp/other"
-	"$memd" --key "$tmp/key" --ram 300M --listen 127.0.0.1:0 > "$tmp/memd" 2>&1 &
-	server=$!
-	for _ in $(seq 50); do grep -q listening "$tmp/memd" && break; sleep 0.1; done
-	at=127.0.0.1:$(sed -n 's/.*listening at .* port \([0-9]*\),.*/\1/p' "$tmp/memd")
+	serve dies
+	dies=$server dies_at=$at
+	serve memd
 	works own 2 fill --far "$at" --far-key "$tmp/key"
 	works own 1 fill --far "$at,$at" --far-copies 2 --far-size 64M --far-key fd:9 9< "$tmp/key"
 	refuses no-key 'key' --ram 16M --far "$at"
 	refuses wrong-key 'key' --ram 16M --far "$at" --far-key "$tmp/other"
 	refuses server-full "$at" --ram 16M --far "$at" --far-key "$tmp/key" --far-size 400M
+	# One of two is killed: the job goes on, without a wrong byte, and says so.
+	FAR_TEST_FILE=$tmp/rounds timeout -k 5 300 "$pvasrun" --mpi none --ram 16M --far "$dies_at,$at" --far-copies 2 --far-size 64M \
+		--far-key "$tmp/key" -n 1 "$task" rounds > "$tmp/log" 2>&1 &
+	launcher=$!
+	for _ in $(seq 600); do [ -e "$tmp/rounds" ] && break; sleep 0.1; done
+	kill -KILL $dies
+	for _ in $(seq 600); do grep -q 'second copies$' "$tmp/log" && break; sleep 0.1; done
+	rm -f "$tmp/rounds"
+	wait $launcher
+	[ $? -eq 0 ] && [ "$(wc -l < "$tmp/log")" -eq 1 ] &&
+		grep -q "server $dies_at: .*used no more, its pages have second copies$" "$tmp/log"
+	ok server-killed-with-copies $?
 	# Killed in the middle
 	"$pvasrun" --mpi none --ram 16M --far "$at" --far-key "$tmp/key" -n 2 "$task" forever \
 		> "$tmp/log" 2>&1 &

@@ -463,9 +463,13 @@ static const struct {
 	{ "spans", test_spans }, { "stacks", test_stacks },
 	{ "madvise", test_madvise }, { "mprotect", test_mprotect }, { "fixed", test_fixed },
 	{ "fork", test_fork }, { "exec", test_exec }, { "threads", test_threads },
-	{ "append", test_append }, { "waiting", test_waiting }, { "forever", test_forever }, { "full", test_full }, { "calls", test_calls },
-	{ "heap", test_heap }, { "closed", test_closed }, { "again", test_again }, { "leaving", test_leaving }, { "large", test_large }, { "device", test_device },
-	{ "protection", test_protection }, { "messages", test_messages }, { "peer", test_peer }, { "file", test_file },
+	{ "append", test_append }, { "waiting", test_waiting }, { "forever", test_forever },
+	{ "full", test_full }, { "calls", test_calls }, { "heap", test_heap },
+	{ "closed", test_closed }, { "again", test_again }, { "leaving", test_leaving },
+	{ "large", test_large }, { "rounds", test_rounds }, { "fuzz", test_fuzz },
+	{ "device", test_device }, { "protection", test_protection },
+	{ "messages", test_messages }, { "peer", test_peer }, { "file", test_file },
+	{ "watched", test_watched },
 };
 
 int main(int argc, char **argv)
