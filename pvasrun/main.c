@@ -9,6 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "answers.h"
 #include "clock.h"
 #include "far.h"
 #include "inherited.h"
@@ -127,7 +128,9 @@ static int prepare(struct run *run)
 {
 	int status, err;
 
-	status = precheck_programs(run->opt);
+	status = answers_wait(run->opt);
+	if (!status)
+		status = precheck_programs(run->opt);
 	if (!status)
 		status = precheck_mpi(run->opt);
 	if (!status)

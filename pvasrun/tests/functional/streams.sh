@@ -244,6 +244,20 @@ test_hung_program()
 	one_line 'rank 0 .* exited with status 3'
 }
 
+# Nor one that it is to come from, or that has a folder of PATH.
+test_hung_search()
+{
+	local began=$SECONDS
+
+	[ -n "$HUNG_OUTPUT" ] && mkdir -p hung || return
+	timeout -s KILL 60 "$HUNG_OUTPUT" hung in $PVASRUN --timeout 1 -n 1 hung/proc >out 2>err; status=$?
+	[ "$status" -ne 77 ] || return 0
+	status_is 124; one_line "--timeout 1: the time is over, and a program's file server has not answered"
+	timeout -s KILL 60 "$HUNG_OUTPUT" hung in env --default-signal=TERM sh -c '"$@" & sleep 1; kill $!; wait $!' \
+		sh env PATH="$PWD/hung:$PATH" $PVASRUN -n 1 proc >out 2>err; status=$?
+	status_is 143; check "$((SECONDS - began)) s" [ $((SECONDS - began)) -le $((10 * SLOW)) ]
+}
+
 # Nor does one that answers no read, with --stdin all.
 test_hung_input()
 {
