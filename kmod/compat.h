@@ -275,24 +275,23 @@ static inline void pvas_zap(struct vm_area_struct *vma, unsigned long from, unsi
 #endif
 }
 
+/* Before 6.5, the functions that get pages have room for their areas, too. */
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 5, 0)
+#define PVAS_NO_AREAS
+#else
+#define PVAS_NO_AREAS	, NULL
+#endif
+
 /* Pins one page of the caller's. Under mmap_lock, without waiting for a userfaultfd. */
 static inline long pvas_pin(unsigned long addr, unsigned int flags, struct page **page)
 {
-#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 5, 0)
-	return pin_user_pages(addr, 1, flags, page);
-#else
-	return pin_user_pages(addr, 1, flags, page, NULL);
-#endif
+	return pin_user_pages(addr, 1, flags, page PVAS_NO_AREAS);
 }
 
 /* Gets a reference to one page of the caller's. Under mmap_lock. */
 static inline long pvas_get_page(unsigned long addr, unsigned int flags, struct page **page)
 {
-#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 5, 0)
-	return get_user_pages(addr, 1, flags, page);
-#else
-	return get_user_pages(addr, 1, flags, page, NULL);
-#endif
+	return get_user_pages(addr, 1, flags, page PVAS_NO_AREAS);
 }
 
 /* Changes what faults see of an area, which need not take mmap_lock. Under it for writing. */

@@ -430,7 +430,6 @@ void pvas_task_entered(void);
 /* pvas_leave.c */
 unsigned long pvas_reclaim_wait(void);
 int pvas_task_disarm(void);
-void pvas_task_leave_for_exec(void);
 void pvas_member_wait_later(struct pvas_member *m, enum task_work_notify_mode notify);
 void pvas_task_leave_if_out(void);
 void pvas_task_on_new_mm(void);

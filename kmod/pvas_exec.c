@@ -191,8 +191,6 @@ static int pvas_exec_commit(struct pvas_exec *ex)
 		return -EPERM;
 	if (copy_from_user(ex->buf + strings, (void __user *)p, ex->strings))
 		return -EFAULT;
-	if (!ex->stays)
-		pvas_task_leave_for_exec();
 	err = pvas_enter(ex);
 	if (err)
 		return err;

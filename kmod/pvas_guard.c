@@ -104,14 +104,22 @@ bool pvas_empty_mm_prepare(void)
 	return !current->mm->map_count;
 }
 
-/* The caller has let go of @mm, and gives away its reference. */
+/*
+ * The caller has let go of @mm, and gives away its reference. It does not keep the program's file,
+ * nor the job's user namespace, which others look at only as long as a process has the mm.
+ */
 void pvas_empty_mm_keep(struct mm_struct *mm)
 {
-	if (cmpxchg(&pvas_empty_mm, NULL, mm))
+	struct user_namespace *ns;
+
+	if (cmpxchg(&pvas_empty_mm, NULL, mm)) {
 		mmput(mm);
-	else
-		/* Not the program: it would keep the file. */
-		pvas_exe_swap(mm, NULL);
+		return;
+	}
+	pvas_exe_swap(mm, NULL);
+	ns = mm->user_ns;
+	mm->user_ns = get_user_ns(&init_user_ns);
+	put_user_ns(ns);
 }
 
 /* No hook uses it any more. */

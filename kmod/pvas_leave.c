@@ -210,17 +210,6 @@ static struct pvas_member *pvas_take_thread(struct task_struct *tsk)
 	return m;
 }
 
-/* In an exec that enters a space: leave the previous one, and wait for the reclaim. */
-void pvas_task_leave_for_exec(void)
-{
-	struct pvas_member *m = pvas_take_member(current->signal);
-
-	if (m) {
-		pvas_member_unlink(m);
-		pvas_member_left(&m->work);
-	}
-}
-
 /*
  * If the caller has another mm than its space's, it leaves: in an exec out of it, or in one that
  * has failed before it got that mm. Its tracer can keep it in its exit. Atomic.
@@ -291,10 +280,12 @@ void pvas_task_on_new_mm(void)
 {
 	struct pvas_member *old = pvas_replace_member();
 
-	if (old)
+	if (old) {
+		pvas_owner_find(old->part->space);
 		pvas_member_unlink(old);
-	else
+	} else {
 		pvas_task_leave_if_out();
+	}
 }
 
 /*
@@ -307,7 +298,6 @@ void pvas_task_on_exec(struct task_struct *tsk)
 
 	if (m)
 		pvas_member_leave(m, TWA_RESUME);
-	pvas_task_leave_if_out();
 }
 
 /*

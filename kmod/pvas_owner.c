@@ -8,9 +8,7 @@
  * task, or the task finds no owner.
  *
  * While an owner that has left the mm still searches, the mm has an owner, but none that
- * stays: a task that enters waits for the search, which may have passed it by. The end of
- * the owner's exec, which looks once more, is the user's to decide: its program can be of
- * a file server that does not answer.
+ * stays: a task that enters waits for the search, which may have passed it by.
  */
 #include <linux/delay.h>
 #include <linux/pid.h>

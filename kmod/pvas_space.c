@@ -242,9 +242,11 @@ void pvas_presence_set(struct pvas_member *m, enum pvas_presence now)
  */
 static bool pvas_space_waits(struct pvas_space *space)
 {
+	unsigned long wait = max_t(unsigned long, pvas_reclaim_wait(), HZ);
+
 	if (!space->coming)
 		return false;
-	if (queue_delayed_work(space->wq, &space->patience, pvas_reclaim_wait()))
+	if (queue_delayed_work(space->wq, &space->patience, wait))
 		pvas_space_get(space);
 	return true;
 }

@@ -42,10 +42,23 @@ remove_and_insert()
 		reload
 	done
 }
+
+# In a user namespace that may have one other at a time. It ends a moment after its last process.
+first_namespace()
+{
+	reload && unshare -Ur bash -c '
+		echo 1 >/proc/sys/user/max_user_namespaces && unshare -Ur "$@" || exit
+		for _ in {1..50}; do
+			unshare -Ur true && exit
+			sleep 0.2
+		done
+		exit 1' - "$PVAS_BUILD/pvasrun/pvasrun" --backend kernel -n 1 /bin/true
+}
 if [ -e "$PVAS_BUILD/$(uname -r)/pvas.ko" ]; then
 	check "rmmod in a loop under jobs" remove_and_insert
 	[ -r /proc/pvas ] || insmod "$PVAS_BUILD/$(uname -r)/pvas.ko"
 	check "and a job afterwards" job 2 2
+	check "the first job's user namespace ends" first_namespace
 else
 	skip "rmmod in a loop under jobs" "the module is not the one built here"
 fi
