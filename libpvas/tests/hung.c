@@ -293,6 +293,41 @@ TEST_F(hung, whose_argument_is_in_it_keeps_no_thread)
 	EXPECT_EQ(threads(), 1);
 }
 
+/* A task writes a byte to its standard output. */
+static int start_and_wait(struct pvas_space *s, const char *what, const char *path, pid_t *pid)
+{
+	int says[2], out = dup(STDOUT_FILENO), index;
+	char c;
+
+	if (pipe2(says, O_CLOEXEC) || dup2(says[1], STDOUT_FILENO) < 0)
+		return -1;
+	index = start(s, what, path, pid);
+	dup2(out, STDOUT_FILENO);
+	close(out);
+	close(says[1]);
+	if (index > 0 && read(says[0], &c, 1) != 1)
+		index = -1;
+	close(says[0]);
+	return index;
+}
+
+/* The processes that read arguments have no copy of such a task. */
+TEST_F(hung, who_is_copied_waits_alone)
+{
+	char path[80];
+	pid_t pid, other;
+
+	snprintf(path, sizeof(path), "%s/changed", self->server.dir);
+	ASSERT_GT(start_and_wait(self->s, "be-copied", path, &pid), 0);
+	alarm(40);
+	ASSERT_GT(start_with(self->s, "reads-link", path, NULL, &other), 0);
+	EXPECT_EQ(end_of(other), 0);
+	kill(self->server.pid, SIGKILL);
+	kill(pid, SIGKILL);
+	EXPECT_EQ(end_of(pid), SIGKILL);
+	destroy(_metadata, self->s);
+}
+
 /* Nor is a launcher kept that is killed, with this task: a program and its arguments. */
 static void keeps_no_launcher(struct __test_metadata *_metadata, FIXTURE_DATA(hung) *self,
 			      const char *const task[4])

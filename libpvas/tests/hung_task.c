@@ -132,12 +132,28 @@ static int children_pass(const char *path, int n)
 	return wait(NULL) > 0;
 }
 
+/* A helper reads the argument of a child's call. Its end can wait for what it has copied. */
+static int child_reads_link(void)
+{
+	char text[8], c = 'n';
+	int says[2];
+	pid_t pid;
+
+	CHECK(!pipe(says) && (pid = fork()) >= 0);
+	if (!pid) {
+		if (syscall(SYS_readlink, "/proc/self/exe", text, sizeof(text)) > 0)
+			c = 'y';
+		_exit(write(says[1], &c, 1) != 1);
+	}
+	close(says[1]);
+	return read(says[0], &c, 1) != 1 || c != 'y';
+}
+
 /* Nor do they hold up others when they have been killed, as many as helpers there are for them. */
 static int children_die(const char *path, int n)
 {
-	pid_t pid[100], other;
-	char text[8];
-	int i, status;
+	pid_t pid[100];
+	int i;
 
 	CHECK(n <= 100);
 	for (i = 0; i < n; i++) {
@@ -148,11 +164,22 @@ static int children_die(const char *path, int n)
 	sleep(1);
 	for (i = 0; i < n; i++)
 		CHECK(!kill(pid[i], SIGKILL) && waitpid(pid[i], NULL, 0) == pid[i]);
-	other = fork();
-	if (!other)
-		_exit(readlink("/proc/self/exe", text, sizeof(text)) <= 0);
-	CHECK(other > 0 && waitpid(other, &status, 0) == other);
-	return failures || status;
+	return failures || child_reads_link();
+}
+
+/* Changes that the server doesn't accept, in a task that is copied by forks: says so. */
+static int be_copied(const char *path)
+{
+	char *page = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, open(path, O_RDWR), 0);
+	char *own = mmap(NULL, PAGE, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	CHECK(page != MAP_FAILED && own != MAP_FAILED);
+	page[0] = 1;
+	CHECK(!madvise(own, PAGE, MADV_DONTFORK));
+	if (failures || write(STDOUT_FILENO, "", 1) != 1)
+		return 1;
+	for (;;)
+		pause();
 }
 
 static void *exec_true(void *arg)
@@ -205,6 +232,10 @@ int main(int argc, char **argv)
 		return name_in(argv[2]);
 	if (!strcmp(what, "children-pass"))
 		return children_pass(argv[2], n);
+	if (!strcmp(what, "reads-link"))
+		return child_reads_link();
+	if (!strcmp(what, "be-copied"))
+		return be_copied(argv[2]);
 	if (!strcmp(what, "children-die"))
 		return children_die(argv[2], n);
 	if (!strcmp(what, "exec"))

@@ -335,6 +335,7 @@ void user_fork_exempt(struct user_space *u, struct user_part *p)
 {
 	if (__atomic_load_n(&p->exempt, __ATOMIC_ACQUIRE))
 		return;
+	user_reader_before_exempt(u);
 	pthread_mutex_lock(&u->fork_lock);
 	exempt(p);
 	pthread_mutex_unlock(&u->fork_lock);

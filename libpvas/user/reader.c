@@ -9,9 +9,9 @@
  * own with next to no memory, and waits for it so that it can be killed, or give up.
  *
  * Under Yama only an ancestor may open the memory of a process, so a helper opens it and passes
- * the descriptor. The first reader never touches any: it begins when one is needed, as a copy of
- * the launcher without the tasks, and makes the others, which is cheap because it has unmapped
- * that copy. Most jobs need none.
+ * the descriptor. The first reader never touches any: it begins when one is needed, or a task can
+ * no longer be left out, as a copy of the launcher without the tasks, and makes the others, which
+ * is cheap because it has unmapped that copy. Most jobs need none.
  */
 #include "reader.h"
 
@@ -93,7 +93,10 @@ static void __attribute__((noreturn)) become_reader(unsigned int end, int fd)
 	pvas_jump((uint64_t)entry, (uint64_t)stack, (long)region, (long)stack, fd, proc);
 }
 
-/* SIGCHLD would tell the application of a child that it has not made. Under user_readers.lock. */
+/*
+ * SIGCHLD would tell the application of a child that it has not made. Under user_readers.lock, and
+ * when the tasks' memory has been marked.
+ */
 static int start_first(struct user_space *u)
 {
 	int ends[2], pidfd = -1;
@@ -103,8 +106,6 @@ static int start_first(struct user_space *u)
 		return -ENOMEM;
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends))
 		return -errno;
-	/* It unmaps the rest, and this thread's request may be a mapping call. */
-	user_fork_mark_all(u);
 	pid = pvas_raw4(__NR_clone, CLONE_PIDFD, 0, &pidfd, 0);
 	if (!pid)
 		become_reader(u->descriptors > (unsigned int)ends[1] ? u->descriptors :
@@ -121,6 +122,23 @@ static int start_first(struct user_space *u)
 	u->readers.pid = (pid_t)pid;
 	u->readers.since = now_ns();
 	return 0;
+}
+
+/*
+ * An exempt task is copied, and what the copy unmaps can be a file that waits for its server. So
+ * the first one begins before there is any. With a turn: no other maps such a file meanwhile.
+ */
+void user_reader_before_exempt(struct user_space *u)
+{
+	/* Else somebody else starts it. */
+	if (pthread_mutex_trylock(&u->readers.lock))
+		return;
+	if (!u->readers.pid) {
+		user_fork_of_launcher(u);
+		start_first(u);
+		user_fork_of_launcher_made(u);
+	}
+	pthread_mutex_unlock(&u->readers.lock);
 }
 
 /* It ends with the connection, and after all others: if one of these hangs, later. */
@@ -233,8 +251,11 @@ static int ask_for_another(struct user_space *u, int fd)
 
 	pthread_mutex_lock(&u->readers.lock);
 	replace_dead(&u->readers);
-	if (!u->readers.pid)
+	if (!u->readers.pid) {
+		/* It unmaps the rest, and this thread's request may be a mapping call. */
+		user_fork_mark_all(u);
 		err = start_first(u);
+	}
 	if (u->readers.pid && user_file_is_ours(u->readers.connection))
 		err = send_to(u->readers.connection, &r, 0, fd);
 	if (!err)

@@ -46,6 +46,9 @@ struct user_readers {
 /* Before the place of the space is chosen. 0 or -ENOMEM */
 int user_reader_begin(void);
 
+/* In a worker, when a task's memory can't be left out of copies from now on; without a lock */
+void user_reader_before_exempt(struct user_space *u);
+
 /* In the pool's thread */
 void user_reader_stop(struct user_space *u);
 
