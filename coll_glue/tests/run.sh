@@ -205,7 +205,8 @@ try unequal-nodes	tasks 4 "${below[@]::1}" OMPI_MCA_coll_pvas_node_ranks=2 \
 			OMPI_MCA_coll_pvas_segment=1000000000 OMPI_MCA_btl=self,vader \
 			OMPI_MCA_btl_vader_single_copy_mechanism=none \
 			OMPI_MCA_smsc=^pvas,cma,knem,xpmem \
-			unequal bcast gather gatherv scatter scatterv reduce reduce_scatter reduce_scatter_block
+			unequal bcast gather gatherv scatter scatterv reduce reduce_scatter \
+			reduce_scatter_block alltoallv alltoallw
 try roots		tasks 3 roots
 try stopped		tasks 3 stopped
 try stopped-2		tasks 2 OMPI_MCA_coll_pvas_oversubscribed=0 stopped 700
@@ -231,6 +232,8 @@ if [ $backend = user ]; then
 	try move-mixed-16 tasks 16 move 2 1 mixed
 	try move-33	tasks 33 move 1
 	try combine-33	tasks 33 combine 1
+	try ranks-33	tasks 33 ranks 2
+	try ranks-chosen-33 tasks 33 OMPI_MCA_coll_pvas_when_oversubscribed=-1 ranks 2
 	try many	tasks 2 many 10000
 	try many-5	tasks 5 many 500
 	# 2 GiB are stored, and little more is read.
