@@ -42,7 +42,7 @@ static void ask(const struct set *set, int out)
 	_exit(status);
 }
 
-/* Put into @text the output of a child of this process. Returns its wait status. */
+/* The text that a child of this process writes; returns its wait status. */
 static int written_by(const struct set *set, char *text, size_t len)
 {
 	int p[2];

@@ -94,23 +94,31 @@ def _answer_to(index, address):
 
 
 def _serve():
-    """Work, in a rank other than 0, until rank 0 ends."""
-    shared = Shared("pool", "pool", [], 0, None)
-    words, at = shared.words, _FIRST + (_task.rank - 1) * _PER_WORKER
-    seq, last = 0, None
-    while True:
-        while words.load(at + _SEQ) == seq:
-            shared.wait(at + _SEQ, seq, time.monotonic() + 1)
-        seq += 1
-        if last:
-            last.retire()
-        if words.load(at + _KIND) == _QUIT:
-            return
-        last = _answer_to(shared.view.index, words.load(at + _REQUEST))
-        words.store(at + _ANSWER, last.address)
-        words.store(at + _ANSWERED, seq)
-        words.add(_EVENTS, 1)
-        words.wake(_EVENTS)
+    """Work, in a rank other than 0, until rank 0 ends.
+
+    One that comes when rank 0 has ended was not needed. Whether that is a failure, the status of
+    rank 0 tells.
+    """
+    seq = 0
+    try:
+        shared = Shared("pool", "pool", [], 0, None)
+        words, at, last = shared.words, _FIRST + (_task.rank - 1) * _PER_WORKER, None
+        while True:
+            while words.load(at + _SEQ) == seq:
+                shared.wait(at + _SEQ, seq, time.monotonic() + 1)
+            seq += 1
+            if last:
+                last.retire()
+            if words.load(at + _KIND) == _QUIT:
+                return
+            last = _answer_to(shared.view.index, words.load(at + _REQUEST))
+            words.store(at + _ANSWER, last.address)
+            words.store(at + _ANSWERED, seq)
+            words.add(_EVENTS, 1)
+            words.wake(_EVENTS)
+    except PeerEnded:
+        if seq:
+            raise
 
 
 def _serve_and_exit():

@@ -7,7 +7,7 @@ import threading
 import time
 
 import pvas
-from pvas import _pool
+from pvas import _pool, _pvas, _task
 
 try:
     import numpy as np
@@ -231,6 +231,17 @@ def test_ends_while_work_begins():
     pool = pvas.Pool()
     results = pool.imap(square, range(20), chunksize=1)
     assert next(results) == 0
+    sys.exit(0)
+
+
+def test_comes_late():
+    """Rank 0 has ended before a worker makes its pool: that one was not needed."""
+    first = _task.index_of(0)
+    gen = _pvas.gen_of(first)
+    pvas.Barrier("all know rank 0").wait()
+    while pvas.rank == 2 and not _pvas.left(first, gen):
+        time.sleep(0.01)
+    assert pvas.Pool().apply(square, (3,)) == 9
     sys.exit(0)
 
 
