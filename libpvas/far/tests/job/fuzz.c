@@ -21,7 +21,7 @@ enum { THREADS = 4, AREAS = 6, LEAST = MIB / PAGE, MOST = 3 * MIB / PAGE };
 
 /**
  * struct area - a mapping
- * @has:	of each page, the number that its words are made from; 0: zeros. GONE: it is unmapped
+ * @has:	of each page, the number that its words are made from; 0: zeros; GONE: unmapped
  */
 enum { GONE = -1 };
 struct area {
