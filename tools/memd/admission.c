@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The entrance: messages of strangers end here, before UCX sees them.
+ * The first message of each connection at the entrance, before UCX sees it.
  *
- * A peer that connects there sends a message: a length in 64 bits, a status in 64, and so many
- * bytes of the address that UCX gives, in which the job's token is. UCX 1.13 trusts the length: one
- * that is too small, as a hundred zeros have it, ends the process, and one that is too large makes
- * it receive nothing, again and again, for ever. So its calls of accept() and recv() come here, as
- * those of libraries go to a program's own functions. The message is collected, and UCX gets it if
- * it has the token of a job. Others are told what UCX tells those whom a server rejects, and end;
- * UCX never sees what they sent.
+ * It has a length in 64 bits, a status in 64, and so many bytes of the address that UCX gives,
+ * in which the job's token is. UCX 1.13 trusts the length: one that is too small, as a hundred
+ * zeros have it, ends the process, and one that is too large makes it receive nothing, again and
+ * again, for ever. So its calls of accept() and recv() come here, as those of libraries go to a
+ * program's own functions. The message is collected, and UCX gets it if it has the token of a
+ * job. Others are told what UCX tells those whom a server rejects, and end; UCX never sees what
+ * they sent.
  *
  * All but admission_update() and admission_report() runs in the thread in which UCX looks at
  * descriptors.

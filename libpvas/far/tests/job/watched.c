@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
  * Of the program that tests a job's far memory: another process looks at it, as a debugger does.
- * It gets what was written there, or an error where the kernel does not wait for a page; never
+ * It gets what was written there, or an error where the kernel does not wait for a page, and never
  * zeros.
  */
 #include <fcntl.h>
