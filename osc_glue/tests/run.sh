@@ -70,6 +70,10 @@ done
 try layouts		tasks 2 layouts
 try flushes		tasks 1 flushes
 try lengths		tasks 2 lengths
+# The second number is a seed.
+try atomics-2		tasks 2 atomics 10000 1
+try atomics-4		tasks 4 atomics 100 2
+try atomics-16		tasks 16 atomics 20 3
 try threads-2		tasks 2 threads 60
 try threads-4		tasks 4 threads 20
 # Fences and windows without coll/pvas, messages over vader
