@@ -54,9 +54,9 @@
 #error "pvas does not work with kernels 6.11, 6.12.0 and 6.12.1: take a later 6.12"
 #endif
 
-/* Kbuild tests whether it is there: 6.1.129, 6.6.79 and 6.12.16 have it, and later ones of these. */
+/* Kbuild tests whether it is there: 6.1.129, 6.6.79 and 6.12.16 have it, and their later ones. */
 #if !PVAS_IS_5_10 && !defined(PVAS_HAVE_KILL_SEQ)
-#error "pvas needs a kernel that counts what cgroup.kill does: take 6.1.129, 6.6.79, 6.12.16 or later"
+#error "pvas needs a kernel that counts what cgroup.kill does: 6.1.129, 6.6.79, 6.12.16 or later"
 #endif
 
 /* Linux itself does not export it. Kbuild looks into the kernel's list of exported symbols. */
