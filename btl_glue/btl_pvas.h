@@ -44,13 +44,13 @@
 #include "opal/class/opal_free_list.h"
 #include "opal/mca/btl/base/base.h"
 #include "opal/mca/btl/btl.h"
-#include "opal/threads/mutex.h"
 #include "opal/util/proc.h"
 
 #include <linux/pvas.h>
 
 #include "common.h"
 #include "distance.h"
+#include "open_mpi.h"
 #include "ring.h"
 
 #define MCA_BTL_PVAS_NAME "btl pvas"

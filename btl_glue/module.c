@@ -172,12 +172,6 @@ static int mca_btl_pvas_register_error(struct mca_btl_base_module_t *btl,
 	return OPAL_SUCCESS;
 }
 
-static int mca_btl_pvas_ft_event(int state)
-{
-	(void)state;
-	return OPAL_SUCCESS;
-}
-
 struct mca_btl_pvas_module mca_btl_pvas = {
 	.super = {
 		.btl_component = &mca_btl_pvas_component.super,
@@ -196,6 +190,6 @@ struct mca_btl_pvas_module mca_btl_pvas = {
 		.btl_atomic_fop = mca_btl_pvas_atomic_fop,
 		.btl_atomic_cswap = mca_btl_pvas_atomic_cswap,
 		.btl_register_error = mca_btl_pvas_register_error,
-		.btl_ft_event = mca_btl_pvas_ft_event,
+		MCA_BTL_PVAS_FT_EVENT
 	},
 };

@@ -12,6 +12,7 @@
 #if OPAL_MAJOR_VERSION >= 5
 
 #include "opal/mca/pmix/pmix-internal.h"
+#include "opal/mca/threads/mutex.h"
 
 #define MCA_BTL_PVAS_MODEX_LOCAL PMIX_LOCAL
 #define MCA_BTL_PVAS_MODEX_GLOBAL PMIX_GLOBAL
@@ -19,6 +20,20 @@
 #define MCA_BTL_PVAS_MODEX_RECV OPAL_MODEX_RECV_IMMEDIATE
 #define MCA_COLL_PVAS_BASE_VERSION MCA_COLL_BASE_VERSION_2_4_0
 #define MCA_BTL_PVAS_NR_PROCS opal_process_info.num_procs
+#define MCA_BTL_PVAS_FT_EVENT
+
+/* Hands a message to the upper layer, which keeps nothing of it. */
+#define mca_btl_pvas_trigger(btl_, tag_, segments_, count_)					\
+	do {											\
+		const mca_btl_active_message_callback_t *am_ =					\
+			&mca_btl_base_active_message_trigger[tag_];				\
+		const mca_btl_base_receive_descriptor_t received_ = {				\
+			.des_segments = (segments_), .des_segment_count = (count_),		\
+			.tag = (tag_), .cbdata = am_->cbdata,					\
+		};										\
+												\
+		am_->cbfunc((btl_), &received_);						\
+	} while (0)
 
 /* The record of @size bytes that @rank has published; false if it has not. */
 static inline bool mca_btl_pvas_get_now(const opal_process_name_t *rank, const char *key, void *to,
@@ -40,6 +55,7 @@ static inline bool mca_btl_pvas_get_now(const opal_process_name_t *rank, const c
 #else
 
 #include "opal/mca/pmix/pmix.h"
+#include "opal/threads/mutex.h"
 #include "ompi/mca/rte/rte.h"
 
 #define MCA_BTL_PVAS_MODEX_LOCAL OPAL_PMIX_LOCAL
@@ -47,6 +63,24 @@ static inline bool mca_btl_pvas_get_now(const opal_process_name_t *rank, const c
 #define MCA_BTL_PVAS_MODEX_RECV OPAL_MODEX_RECV
 #define MCA_COLL_PVAS_BASE_VERSION MCA_COLL_BASE_VERSION_2_0_0
 #define MCA_BTL_PVAS_NR_PROCS ompi_process_info.num_procs
+/* Of a checkpoint */
+static inline int mca_btl_pvas_ft_event(int state)
+{
+	(void)state;
+	return OPAL_SUCCESS;
+}
+#define MCA_BTL_PVAS_FT_EVENT .btl_ft_event = mca_btl_pvas_ft_event,
+
+#define mca_btl_pvas_trigger(btl_, tag_, segments_, count_)					\
+	do {											\
+		const mca_btl_active_message_callback_t *am_ =					\
+			&mca_btl_base_active_message_trigger[tag_];				\
+		mca_btl_base_descriptor_t received_;						\
+												\
+		received_.des_segments = (segments_);						\
+		received_.des_segment_count = (count_);						\
+		am_->cbfunc((btl_), (tag_), &received_, am_->cbdata);				\
+	} while (0)
 
 static inline bool mca_btl_pvas_get_now(const opal_process_name_t *rank, const char *key, void *to,
 					size_t size)

@@ -16,18 +16,6 @@
 #define CLOCK_INTERVAL 16
 #define CHECK_INTERVAL 1024
 
-/* One for all messages: one thread at a time is here, and the upper layer keeps nothing of it. */
-static mca_btl_base_descriptor_t descriptor;
-
-static void trigger(mca_btl_base_tag_t tag, mca_btl_base_segment_t *segments, size_t count)
-{
-	const mca_btl_active_message_callback_t *am = &mca_btl_base_active_message_trigger[tag];
-
-	descriptor.des_segments = segments;
-	descriptor.des_segment_count = count;
-	am->cbfunc(&mca_btl_pvas.super, tag, &descriptor, am->cbdata);
-}
-
 /* Enough cache misses for one processor to wait for at once */
 #define PREFETCH_BYTES 2048
 
@@ -52,7 +40,7 @@ static void deliver_data(union mca_btl_pvas_record_hdr *hdr)
 
 	if (body + hdr->len > second)
 		prefetch(second, body + hdr->len - second);
-	trigger(hdr->tag, &segment, 1);
+	mca_btl_pvas_trigger(&mca_btl_pvas.super, hdr->tag, &segment, 1);
 }
 
 static void return_frag(struct mca_btl_pvas_port *port, struct mca_btl_pvas_frag *frag)
@@ -84,7 +72,7 @@ static bool deliver_joined(mca_btl_base_tag_t tag, const struct mca_btl_pvas_ref
 	memcpy(to + seg[0].seg_len, seg[1].seg_addr.pval, seg[1].seg_len);
 	return_frag(ref->port, ref->frag);
 	joined.seg_addr.pval = to;
-	trigger(tag, &joined, 1);
+	mca_btl_pvas_trigger(&mca_btl_pvas.super, tag, &joined, 1);
 	if (to != room)
 		free(to);
 	return true;
@@ -107,7 +95,7 @@ static bool deliver_reference(union mca_btl_pvas_record_hdr *hdr)
 		if (seg[0].seg_len + seg[1].seg_len <= mca_btl_pvas.super.btl_eager_limit)
 			return deliver_joined(hdr->tag, ref);
 	}
-	trigger(hdr->tag, seg, ref->count);
+	mca_btl_pvas_trigger(&mca_btl_pvas.super, hdr->tag, seg, ref->count);
 	return_frag(ref->port, ref->frag);
 	return true;
 }

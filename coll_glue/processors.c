@@ -25,7 +25,7 @@ static bool is_due(void)
 }
 
 /* The peers in our space that were looked up; a rank that has just ended is not counted. */
-static void add_peers(struct mca_coll_pvas_crowd *crowd)
+static void add_peers(struct mca_coll_pvas_occupancy *occupancy)
 {
 	const struct mca_coll_pvas_member *member;
 	mca_coll_pvas_mask mask;
@@ -35,22 +35,22 @@ static void add_peers(struct mca_coll_pvas_crowd *crowd)
 		member = &component.peers[i].member;
 		if (member->index && mca_coll_pvas_member_alive(member) &&
 		    mca_coll_pvas_get_mask(component.faults.table[member->index].pid, mask))
-			mca_coll_pvas_crowd_add(crowd, mask);
+			mca_coll_pvas_occupancy_add(occupancy, mask);
 	}
 }
 
 void mca_coll_pvas_look_at_processors(void)
 {
-	struct mca_coll_pvas_crowd crowd;
+	struct mca_coll_pvas_occupancy occupancy;
 	mca_coll_pvas_mask mine;
 
 	if (!component.look)
 		return;
 	OPAL_THREAD_LOCK(&component.lock);
 	if (is_due() && mca_coll_pvas_get_mask(0, mine)) {
-		mca_coll_pvas_crowd_begin(&crowd, mine);
-		add_peers(&crowd);
-		component.yield = mca_coll_pvas_crowd_outnumbers(&crowd);
+		mca_coll_pvas_occupancy_begin(&occupancy, mine);
+		add_peers(&occupancy);
+		component.yield = mca_coll_pvas_occupancy_outnumbers(&occupancy);
 	}
 	OPAL_THREAD_UNLOCK(&component.lock);
 }

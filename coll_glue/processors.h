@@ -16,13 +16,13 @@
 typedef unsigned long mca_coll_pvas_mask[MCA_COLL_PVAS_PROCESSORS / 8 / sizeof(unsigned long)];
 
 /**
- * struct mca_coll_pvas_crowd - the ranks of a node, as one of them sees them
+ * struct mca_coll_pvas_occupancy - the ranks of a node, as one of them sees them
  * @mine:	the processors of that rank
  * @all:	those of any rank
  * @ranks:	how many there are, with that one
  * @inside:	how many can only use processors of @mine
  */
-struct mca_coll_pvas_crowd {
+struct mca_coll_pvas_occupancy {
 	mca_coll_pvas_mask mine;
 	mca_coll_pvas_mask all;
 	int ranks;
@@ -39,7 +39,7 @@ static inline int mca_coll_pvas_mask_count(const mca_coll_pvas_mask mask)
 	return CPU_COUNT_S(sizeof(mca_coll_pvas_mask), (const cpu_set_t *)mask);
 }
 
-static inline void mca_coll_pvas_crowd_begin(struct mca_coll_pvas_crowd *c,
+static inline void mca_coll_pvas_occupancy_begin(struct mca_coll_pvas_occupancy *c,
 					     const mca_coll_pvas_mask mine)
 {
 	memcpy(c->mine, mine, sizeof(c->mine));
@@ -48,7 +48,7 @@ static inline void mca_coll_pvas_crowd_begin(struct mca_coll_pvas_crowd *c,
 }
 
 /* Another rank */
-static inline void mca_coll_pvas_crowd_add(struct mca_coll_pvas_crowd *c,
+static inline void mca_coll_pvas_occupancy_add(struct mca_coll_pvas_occupancy *c,
 					   const mca_coll_pvas_mask mask)
 {
 	bool inside = true;
@@ -63,7 +63,7 @@ static inline void mca_coll_pvas_crowd_add(struct mca_coll_pvas_crowd *c,
 }
 
 /* All ranks have too few processors, or those that share ours have. */
-static inline bool mca_coll_pvas_crowd_outnumbers(const struct mca_coll_pvas_crowd *c)
+static inline bool mca_coll_pvas_occupancy_outnumbers(const struct mca_coll_pvas_occupancy *c)
 {
 	return c->ranks > mca_coll_pvas_mask_count(c->all) ||
 	       c->inside > mca_coll_pvas_mask_count(c->mine);

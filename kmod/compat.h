@@ -56,7 +56,7 @@
 
 /* Kbuild tests whether it is there: since 6.1.129, 6.6.79 and 6.12.16 it is. */
 #if !PVAS_IS_5_10 && !defined(PVAS_HAVE_KILL_SEQ)
-#error "pvas needs a kernel that counts what cgroup.kill does: take 6.1.129, 6.6.79, 6.12.16 or later"
+#error "pvas needs a kernel that counts what cgroup.kill does: 6.1.129, 6.6.79, 6.12.16 or later"
 #endif
 
 /* Linux itself does not export it. Kbuild looks into the kernel's list of exported symbols. */

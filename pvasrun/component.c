@@ -13,13 +13,13 @@
 #define GDS "pmix_mca_gds_pvas.so"
 #define PRETEND_MPICH "pvas_pretend_mpich.so"
 
-/* A build has those of one series of Open MPI: a BTL for 4.1, later a part that btl/sm uses. */
+/* A build has those of one series of Open MPI: a BTL for 4.1; for 5.0 a part that btl/sm uses. */
 static const struct {
 	const char *built, *installed, *btl;
 } components[] = {
 #define COMPONENT(file, btl) { "../btl_glue/" file, "../lib/pvas/openmpi/" file, btl }
-	COMPONENT("mca_btl_pvas.so", "pvas"),
 	COMPONENT("mca_smsc_pvas.so", "sm"),
+	COMPONENT("mca_btl_pvas.so", "pvas"),
 #undef COMPONENT
 };
 #define NR_COMPONENTS (sizeof(components) / sizeof(components[0]))

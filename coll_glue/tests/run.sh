@@ -215,7 +215,7 @@ try yields		tasks 2 OMPI_MCA_coll_pvas_oversubscribed=0 OMPI_MCA_pml=ob1 \
 			OMPI_MCA_btl=self,vader yields
 # Ranks bound to fewer processors, by themselves or as the job is
 bound=(OMPI_MCA_pml=ob1 'OMPI_MCA_btl=self,vader' OMPI_MCA_mpi_yield_when_idle=0)
-try crowd		"$bin/crowd"
+try occupancy	"$bin/occupancy"
 try bound-before	tasks 2 "${bound[@]}" bound before 1
 try bound-after		tasks 2 "${bound[@]}" bound after 1
 try bound-4-on-2	tasks 4 "${bound[@]}" bound before 2

@@ -12,7 +12,7 @@ struct rank {
 
 static int check(const char *what, int expected, int nr, const struct rank *ranks)
 {
-	static struct mca_coll_pvas_crowd crowd;
+	static struct mca_coll_pvas_occupancy occupancy;
 	static mca_coll_pvas_mask mask;
 	int i, k, found;
 
@@ -21,11 +21,11 @@ static int check(const char *what, int expected, int nr, const struct rank *rank
 		for (k = ranks[i].first; k <= ranks[i].last; k++)
 			CPU_SET_S(k, sizeof(mask), (cpu_set_t *)mask);
 		if (i)
-			mca_coll_pvas_crowd_add(&crowd, mask);
+			mca_coll_pvas_occupancy_add(&occupancy, mask);
 		else
-			mca_coll_pvas_crowd_begin(&crowd, mask);
+			mca_coll_pvas_occupancy_begin(&occupancy, mask);
 	}
-	found = mca_coll_pvas_crowd_outnumbers(&crowd);
+	found = mca_coll_pvas_occupancy_outnumbers(&occupancy);
 	if (found != expected)
 		printf("%s: %d, not %d\n", what, found, expected);
 	return found != expected;
