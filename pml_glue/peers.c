@@ -90,7 +90,7 @@ static bool is_on_our_node(const opal_process_name_t *name)
 
 /*
  * A peer that has ended since it was published would be taken for one outside of the space, and
- * messages to it, over another transport, would wait for ever. What PMIx has of it is still there.
+ * messages to it, over another transport, would wait for ever. PMIx still has its address.
  */
 static void watch_if_ended(struct mca_pml_pvas_peer *peer)
 {

@@ -14,7 +14,7 @@
 #define ROW 64
 #define ROWS 5
 
-/* What each rank exposes */
+/* The window of each rank */
 struct words {
 	/* Numbers that are swapped: never lost, never doubled */
 	uint64_t tokens[TOKENS];
