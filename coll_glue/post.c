@@ -57,7 +57,7 @@ void mca_coll_pvas_post_passed(struct mca_coll_pvas_module *m, size_t bytes)
 	use->op = m->op;
 	atomic_store_explicit(&line->passed, m->op << 16 | bytes, memory_order_relaxed);
 	set_word(line, m->op, MCA_COLL_PVAS_PASSED);
-	/* Only then: a rank that waits for its reader, us, looks next whether we passed it on. */
+	/* Only then: a rank that waits for us looks next whether we have passed it on. */
 	mca_coll_pvas_finish(m);
 	mca_coll_pvas_inside--;
 }

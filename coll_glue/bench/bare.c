@@ -25,7 +25,7 @@
 /* Polls after which the other thread has probably lost its processor */
 #define PATIENCE 20000
 
-/* BCAST: by the receiver; BCAST_BOTH: by both, half each; ADD: two arrays of doubles, by both */
+/* BCAST: by the receiver; BCAST_BOTH: half of it by each; ADD: arrays of doubles, likewise */
 enum { BCAST, BCAST_BOTH, ALLGATHER, ADD, NR };
 static const char *const names[NR] = { "bcast", "bcast-both", "allgather", "reduce" };
 

@@ -51,8 +51,8 @@ static int check_allreduce(int n)
 
 static int check_alltoall(int n)
 {
-	const size_t len = (size_t)size * n * sizeof(int64_t);
-	int64_t *s = malloc(len), *r = malloc(len);
+	const size_t bytes = (size_t)size * n * sizeof(int64_t);
+	int64_t *s = malloc(bytes), *r = malloc(bytes);
 	int i, k, bad = 0;
 
 	for (k = 0; k < size; k++)
