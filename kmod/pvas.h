@@ -23,6 +23,7 @@
  *  pvas_fork.c	    children: guests, and processes with a copy of the mm
  *  pvas_leave.c    leaving a space, by exit or exec
  *  pvas_reclaim.c  unmapping and freeing a partition
+ *  pvas_vacate.c   freeing all memory of a space at once
  *  pvas_lock.c	    mmap_lock for the workers, which must not keep the OOM reaper from it
  *  pvas_task.c	    entering a space: SPAWN, and the creator
  *  pvas_dump.c	    the contents of a task's core file
@@ -81,6 +82,7 @@ struct ns_common;
 struct vm_unmapped_area_info;
 struct pid;
 struct pid_namespace;
+struct pvas_member;
 
 /**
  * struct pvas_origin - attributes of the creator that a process must have to enter
@@ -274,53 +276,6 @@ struct pvas_partition {
 	struct rcu_head rcu;
 };
 
-/* Has a member the mm of its space? */
-enum pvas_presence {
-	PVAS_ABSENT,
-	PVAS_COMING,		/* in pvas_space.coming */
-	PVAS_JOINED,		/* in pvas_space.occupied */
-};
-
-/**
- * struct pvas_member - a process in a partition, or armed to be
- * @node:	in the hash of members
- * @armed_node:	in the hash of the armed
- * @list:	in space->members
- * @signal:	the key. It survives exec and the change of the group leader
- * @tsk:	a thread of the process, which may have exited. The reference keeps @signal
- *		from being freed and used for another process
- * @threads:	of the process that have the mm, but the kernel's; under pvas_members_lock
- * @presence:	see pvas_presence_set(); under space->lock
- * @entering:	exec is still building the task: hooks ignore it
- * @reclaims:	its leaving has started the reclaim of the partition
- * @switching:	it looks like a kernel thread, see pvas_signal.c; under its siglock
- * @held:	signals that were sent to it meanwhile; under its siglock
- * @previous:	in an exec that stays: the same process with the old program, which has left
- * @left_at:	in jiffies
- * @work:	runs after the process has left
- * @mnt_ns:	until then, its mount namespace, held: see pvas_member_leave()
- */
-struct pvas_member {
-	struct hlist_node node;
-	struct hlist_node armed_node;
-	struct list_head list;
-	struct signal_struct *signal;
-	struct task_struct *tsk;
-	struct pvas_partition *part;
-	struct pid *pid;
-	int threads;
-	enum pvas_presence presence;
-	bool entering;
-	bool reclaims;
-	bool switching;
-	struct list_head held;
-	struct pvas_member *previous;
-	unsigned long left_at;
-	struct callback_head work;
-	struct ns_common *mnt_ns;
-	struct rcu_head rcu;
-};
-
 /* pvas_present.c */
 unsigned long pvas_present_end(struct mm_struct *mm, unsigned long from, unsigned long end,
 			       unsigned int *room);
@@ -361,7 +316,6 @@ struct pvas_space *pvas_space_get(struct pvas_space *space);
 void pvas_space_put(struct pvas_space *space);
 bool pvas_space_is_open(const struct pvas_space *space);
 bool pvas_space_is_over(struct pvas_space *space);
-void pvas_presence_set(struct pvas_member *m, enum pvas_presence now);
 bool pvas_space_vacates(struct pvas_space *space, bool patient);
 bool pvas_space_leave(struct pvas_space *space);
 void pvas_space_kill(struct pvas_space *space);
@@ -488,8 +442,13 @@ int pvas_owner_join(struct pvas_space *space);
 void pvas_owner_find(struct pvas_space *space);
 
 /* pvas_reclaim.c */
-void pvas_reclaim_init(struct pvas_space *space);
+void pvas_unmap_space(struct pvas_space *space, struct pvas_files *files);
+void pvas_mmput_here(struct pvas_space *space);
 void pvas_reclaim_start(struct pvas_partition *part);
+
+/* pvas_vacate.c */
+void pvas_vacate_init(struct pvas_space *space);
+void pvas_vacate_late(struct pvas_space *space);
 void pvas_vacate_start(struct pvas_space *space);
 
 /* pvas_hook.c */

@@ -24,6 +24,7 @@
 #include <linux/user_namespace.h>
 
 #include "pvas.h"
+#include "pvas_member.h"
 
 /*
  * The vdso's data page belongs to a time namespace, and the mapping has no reference to

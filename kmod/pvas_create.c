@@ -11,6 +11,7 @@
 #include <linux/workqueue.h>
 
 #include "pvas.h"
+#include "pvas_member.h"
 
 /*
  * Partitions of one space that are reclaimed at a time. A userfaultfd monitor or a
@@ -215,7 +216,7 @@ static struct pvas_space *pvas_space_alloc(const struct pvas_create *arg, const 
 	mutex_init(&space->uffd_lock);
 	INIT_LIST_HEAD(&space->members);
 	init_waitqueue_head(&space->quiet);
-	pvas_reclaim_init(space);
+	pvas_vacate_init(space);
 	INIT_WORK(&space->free_work, pvas_space_free);
 	space->shift = arg->shift;
 	space->flags = arg->flags;

@@ -14,6 +14,7 @@
 #include <linux/sched/signal.h>
 
 #include "pvas.h"
+#include "pvas_member.h"
 
 /* Closes the space. Under space->lock. */
 static void pvas_oom_close(struct pvas_space *space)

@@ -18,6 +18,7 @@
 #include <linux/sched/task.h>
 
 #include "pvas.h"
+#include "pvas_member.h"
 
 /* Makes @tsk the owner if there is none. False if @tsk does not use the mm. Atomic. */
 bool pvas_owner_take(struct pvas_space *space, struct task_struct *tsk)

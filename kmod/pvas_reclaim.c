@@ -16,6 +16,7 @@
 #include <linux/wait.h>
 
 #include "pvas.h"
+#include "pvas_member.h"
 
 /*
  * Most unmapped per hold of mmap_lock, about 1 ms: page tables and huge pages, and areas.
@@ -211,7 +212,7 @@ static void pvas_unmap(struct pvas_partition *part)
  * Frees all memory that no process has, and that waits for nobody. The caller has a reference to
  * the mm, and releases @files: those that were mapped, and are not released yet.
  */
-static void pvas_unmap_space(struct pvas_space *space, struct pvas_files *files)
+void pvas_unmap_space(struct pvas_space *space, struct pvas_files *files)
 {
 	struct mm_struct *mm = space->mm;
 	bool any_slow;
@@ -231,7 +232,7 @@ static void pvas_unmap_space(struct pvas_space *space, struct pvas_files *files)
  * mmput() that leaves no file to others, and no memory behind what can take for ever: after an
  * OOM kill, partitions are not unmapped before. In a kernel thread.
  */
-static void pvas_mmput_here(struct pvas_space *space)
+void pvas_mmput_here(struct pvas_space *space)
 {
 	struct mm_struct *mm = space->mm;
 	struct pvas_files files;
@@ -252,14 +253,6 @@ static void pvas_mmput_here(struct pvas_space *space)
 	pvas_files_put(&files);
 	if (exe)
 		__fput_sync(exe);
-}
-
-static void pvas_mmput_work(struct work_struct *work)
-{
-	struct pvas_space *space = container_of(work, struct pvas_space, mmput_work);
-
-	pvas_mmput_here(space);
-	pvas_space_put(space);
 }
 
 /* Has every task that is ending let go of its memory? */
@@ -335,60 +328,6 @@ static void pvas_partition_free(struct pvas_partition *part)
 	/* Not pvas_mmput(): this runs on the space's own queue. */
 	if (pvas_space_is_over(space))
 		pvas_mmput_here(space);
-}
-
-/*
- * The rest of a space that pvas_space_vacates() has closed, which can take for ever. Drops the
- * reference to the mm.
- */
-static void pvas_vacate_late(struct pvas_space *space)
-{
-	pvas_mmput_here(space);
-	pvas_files_put(&space->left);
-}
-
-static void pvas_vacate_late_work(struct work_struct *work)
-{
-	struct pvas_space *space = container_of(work, struct pvas_space, vacate_late);
-
-	pvas_vacate_late(space);
-	pvas_space_put(space);
-}
-
-static void pvas_vacate_work(struct work_struct *work)
-{
-	struct pvas_space *space = container_of(work, struct pvas_space, vacate);
-
-	pvas_unmap_space(space, &space->left);
-	INIT_WORK(&space->vacate_late, pvas_vacate_late_work);
-	queue_work(space->late_wq, &space->vacate_late);
-}
-
-/* After pvas_space_vacates(), where no partition is being reclaimed. Atomic. */
-void pvas_vacate_start(struct pvas_space *space)
-{
-	pvas_space_get(space);
-	INIT_WORK(&space->vacate, pvas_vacate_work);
-	queue_work(space->wq, &space->vacate);
-}
-
-static void pvas_patience_work(struct work_struct *work)
-{
-	struct pvas_space *space = container_of(to_delayed_work(work), struct pvas_space, patience);
-	bool vacate;
-
-	spin_lock(&space->lock);
-	vacate = pvas_space_vacates(space, false);
-	spin_unlock(&space->lock);
-	if (vacate)
-		pvas_vacate_start(space);
-	pvas_space_put(space);
-}
-
-void pvas_reclaim_init(struct pvas_space *space)
-{
-	INIT_WORK(&space->mmput_work, pvas_mmput_work);
-	INIT_DELAYED_WORK(&space->patience, pvas_patience_work);
 }
 
 /*

@@ -8,6 +8,7 @@
 #include <linux/xarray.h>
 
 #include "pvas.h"
+#include "pvas_member.h"
 
 #define PVAS_IDLE_PAGES	(PVAS_IDLE_MAX >> PAGE_SHIFT)
 
