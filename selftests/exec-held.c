@@ -35,6 +35,7 @@ struct held {
 	struct pt_raw raw;
 	struct window window;
 	pid_t pid;
+	char wait_ms[32];
 };
 
 static int map_to_fill(void *arg)
@@ -58,6 +59,9 @@ static int held_begin(struct held *h)
 	h->raw.keep = FILL_AT;
 	err = pt_raw_create(&h->raw);
 	h->pid = err ? err : pt_raw_spawn(&h->raw, 1);
+	/* Less than a worker can be held: a process that is killed waits for it before its exit. */
+	pt_read_file(WAIT_MS, h->wait_ms, sizeof(h->wait_ms));
+	pt_write_file(WAIT_MS, "500");
 	return h->pid < 0 ? h->pid : 0;
 }
 
@@ -72,6 +76,7 @@ static int held_begin(struct held *h)
 
 static void held_end(struct held *h)
 {
+	pt_write_file(WAIT_MS, h->wait_ms);
 	window_break(&h->window);
 	pt_raw_close(&h->raw);
 }
@@ -201,7 +206,6 @@ MODULE_TEST(last_after_oom, "the launcher is the victim")
 /* nor if it lives, and what it has mapped is not unmapped for long: then its exec fails */
 MODULE_TEST(slow_area, "no process has another mm")
 {
-	char wait_ms[32];
 	struct held h;
 	int ring;
 
@@ -214,13 +218,10 @@ MODULE_TEST(slow_area, "no process has another mm")
 				 MAP_SHARED, ring, 0));
 	ASSERT_EQ(0, pt_raw_call(&h.raw, 1, SYS_close, ring));
 	ASSERT_EQ(FILL_LEN, fill(&h, 1, FILL_AT, FILL_LEN));
-	pt_read_file(WAIT_MS, wait_ms, sizeof(wait_ms));
-	pt_write_file(WAIT_MS, "500");
 	ASSERT_TRUE(begin_exec(&h));
 	EXPECT_TRUE(gets_small(pt_resident_kib));
 	EXPECT_TRUE(window_close(&h.window));
 	EXPECT_EQ(256 + SIGSEGV, pt_wait(h.pid));
-	pt_write_file(WAIT_MS, wait_ms);
 	close(ring);
 	held_end(&h);
 }
