@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Members, and their table: for the files that enter and remove processes, pvas_task.c, pvas_leave.c
- * and pvas_fork.c, and those that look at each of them.
+ * Members, and their table: for the files that enter and remove processes, pvas_task.c,
+ * pvas_leave.c and pvas_fork.c, and those that look at each of them.
  */
 #ifndef PVAS_MEMBER_H
 #define PVAS_MEMBER_H
