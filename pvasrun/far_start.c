@@ -124,8 +124,20 @@ static void close_server(struct server *s)
 	s->agent.in = s->agent.out = -1;
 }
 
-/* Its output has ended: so has it, or will soon. */
-static int report_end(struct server *s)
+#define LOOK_MS 20
+
+/* A host can close its output long before ssh or srun ends: pvasrun waits for neither. */
+static bool has_ended(const struct server *s, int *status, int64_t until)
+{
+	pid_t pid;
+
+	while (!(pid = waitpid(s->agent.pid, status, __WALL | WNOHANG)) && now_ms() < until)
+		usleep(LOOK_MS * 1000);
+	return pid;
+}
+
+/* Its output has ended. */
+static int report_end(struct server *s, int64_t until)
 {
 	static const char *const by[] = {
 		[FAR_BY_SSH] = "ssh", [FAR_BY_SRUN] = "srun", [FAR_LOCALLY] = "pvas-memd",
@@ -135,8 +147,11 @@ static int report_end(struct server *s)
 	if (s->len)
 		keep_last(s);
 	close_server(s);
-	while (waitpid(s->agent.pid, &status, __WALL) < 0 && errno == EINTR)
-		;
+	if (!has_ended(s, &status, until)) {
+		report_error("--far-start %s: no server (%s has closed its output, and goes on%s%s)",
+			     s->host->name, by[s->host->way], s->last[0] ? ": " : "", s->last);
+		return STATUS_FAILED;
+	}
 	s->agent.pid = 0;
 	report_error("--far-start %s: no server (%s ended with status %d%s%s)", s->host->name,
 		     by[s->host->way], WIFEXITED(status) ? WEXITSTATUS(status) : -1,
@@ -168,7 +183,7 @@ static int wait_for_one(struct server *s, int64_t until, const struct options *o
 		if (left <= 0)
 			return report_late(s, opt);
 		if (poll(&out, 1, (int)left) == 1 && !read_some(s) && !s->port)
-			return report_end(s);
+			return report_end(s, now_ms() + (left < END_MS ? left : END_MS));
 		if (!s->port && s->noise > NOISE_MAX) {
 			report_error("--far-start %s: it prints much, but not where a server listens",
 				     s->host->name);
@@ -269,19 +284,19 @@ int far_start_watch(struct loop *loop)
 
 /* ---- end ---- */
 
-/* The agent kills what has not ended by itself when pvasrun has. */
+/* The agent kills processes that have not ended by themselves when pvasrun has. */
 static void wait_for_end(struct server *s, int64_t until)
 {
 	struct pollfd out = { .fd = s->agent.out, .events = POLLIN };
 	int64_t left = until - now_ms();
+	int status;
 
 	while (s->agent.out >= 0 && left > 0) {
 		if (poll(&out, 1, (int)left) == 1 && !read_some(s))
 			break;
 		left = until - now_ms();
 	}
-	while (waitpid(s->agent.pid, NULL, __WALL | (left > 0 ? 0 : WNOHANG)) < 0 && errno == EINTR)
-		;
+	has_ended(s, &status, until);
 }
 
 void far_start_end(void)

@@ -79,6 +79,7 @@ refuses_start login '(ssh ended with status 255: Permission denied (publickey).)
 refuses_start chatty 'prints much' chatty=127.0.0.1
 refuses_start port 'ssh ended with status 3' liar=127.0.0.1
 refuses_start escapes 'status 4: a?\[2Jb)' escapes=127.0.0.1
+refuses_start closes '(ssh has closed its output, and goes on)' closes=127.0.0.1
 refuses_start foreign-address 'can.t listen' local=192.0.2.1
 start=$SECONDS
 PATH=$tmp/agents:$PATH "$pvasrun" --mpi none --timeout 1.5 --ram 16M --far-start mute=127.0.0.1 -n 1 "$task" fill >"$tmp/log" 2>&1
@@ -120,6 +121,9 @@ ended=$?
 kill -KILL "$launcher" "$stopped" 2>/dev/null
 [ $ended -eq 0 ] && until_gone
 ok start-server-stopped $?
+# Its host closes the output, and stays.
+starts host-stays 1 --far-start leaves=127.0.0.1
+for _ in $(seq 150); do [ -z "$(pgrep -f "$here/bin/agent")" ] && break; sleep 0.1; done
 # One that doesn't end by itself
 PATH=$tmp/agents:$PATH timeout 60 "$pvasrun" --mpi none --ram 16M --far-start deaf=127.0.0.1 -n 1 "$task" fill \
 	>"$tmp/log" 2>&1
