@@ -30,6 +30,7 @@
 
 /** struct visitor - who has not been let in yet */
 struct visitor {
+	uint64_t cookie;	/* of the socket: the descriptor's number may be another one's */
 	size_t got;
 	char message[MOST];
 };
@@ -106,6 +107,29 @@ static void forget(int fd)
 	visitors[fd] = NULL;
 }
 
+/* 0: it is none, or has none */
+static uint64_t cookie_of(int fd)
+{
+	uint64_t cookie;
+	socklen_t len = sizeof(cookie);
+
+	return getsockopt(fd, SOL_SOCKET, SO_COOKIE, &cookie, &len) ? 0 : cookie;
+}
+
+/*
+ * UCX may have closed the socket without another recv(), and have got the number for one to a
+ * job's port: the first bytes there are for UCX.
+ */
+static struct visitor *visitor_at(int fd)
+{
+	struct visitor *v = fd >= 0 && fd < MAX_FDS ? visitors[fd] : NULL;
+
+	if (!v || v->cookie == cookie_of(fd))
+		return v;
+	forget(fd);
+	return NULL;
+}
+
 /* UCX closes it then. */
 static ssize_t refuse(int fd)
 {
@@ -136,14 +160,15 @@ static size_t wanted(const struct visitor *v)
 	return v->got < HEAD + length ? HEAD + length - v->got : 0;
 }
 
-static ssize_t receive(int fd, void *to, size_t room)
+static ssize_t receive(int fd, struct visitor *v, void *to, size_t room)
 {
-	struct visitor *v = visitors[fd];
 	size_t want;
 	ssize_t n;
 
 	while ((want = wanted(v))) {
 		n = syscall(SYS_recvfrom, fd, v->message + v->got, want, MSG_DONTWAIT, NULL, NULL);
+		if (!n || (n < 0 && errno != EAGAIN && errno != EINTR))
+			forget(fd);
 		if (n <= 0)
 			return n;
 		v->got += n;
@@ -158,8 +183,10 @@ static ssize_t receive(int fd, void *to, size_t room)
 
 ssize_t recv(int fd, void *to, size_t room, int flags)
 {
-	if (fd >= 0 && fd < MAX_FDS && visitors[fd])
-		return receive(fd, to, room);
+	struct visitor *v = visitor_at(fd);
+
+	if (v)
+		return receive(fd, v, to, room);
 	return syscall(SYS_recvfrom, fd, to, room, flags, NULL, NULL);
 }
 
@@ -175,8 +202,10 @@ int accept(int listener, struct sockaddr *address, socklen_t *len)
 		if (port && local_port(fd) != port)
 			return fd;
 		visitors[fd] = calloc(1, sizeof(**visitors));
-		if (visitors[fd])
+		if (visitors[fd]) {
+			visitors[fd]->cookie = cookie_of(fd);
 			return fd;
+		}
 	}
 	close(fd);
 	errno = ECONNABORTED;

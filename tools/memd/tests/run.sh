@@ -471,6 +471,26 @@ test_noise()
 	end_server
 }
 
+# The server gets the numbers of their descriptors for its own connections to a job.
+test_closed()
+{
+	local bad=0
+
+	for _ in {1..3}; do
+		start_server --key "$T/a" --ram 1G
+		ip netns exec $there timeout 20 python3 -c 'import socket, sys, time
+s = [socket.create_connection((sys.argv[1], int(sys.argv[2]))) for i in range(20)]
+time.sleep(0.5)
+for c in s:
+	c.close()
+time.sleep(1.5)' $at $port
+		ip netns exec $there timeout 30 "$bin/t_store" $at:$port "$T/a" 65536 2000 put:0:2000:1 get:0:2000:1 \
+			>"$T/out" 2>&1 </dev/null || bad=$((bad + 1))
+		stop_server
+	done
+	verdict $bad "jobs after connections that ended without a word: $bad of 3 failed"
+}
+
 if ! make_link 2>"$T/err"; then
 	cleanup
 	skip_all "no network namespaces here"
@@ -478,7 +498,7 @@ fi
 trap cleanup EXIT
 
 # Those that wait most of the time run beside the others, each between namespaces of its own.
-waiting=(link_cut noise fuzz) logs=()
+waiting=(link_cut noise fuzz closed) logs=()
 if [ $# -eq 0 ]; then
 	for part in "${waiting[@]}"; do
 		"$0" test_$part >"$T/$part.log" 2>&1 &
