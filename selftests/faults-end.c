@@ -53,8 +53,8 @@ static bool end_with_nth(struct pt_raw *raw, unsigned int nth, bool by_signal)
 	close(fd);
 	if (by_signal)
 		kill(pid, SIGKILL);
-	else
-		pt_raw_ask(raw, index, SYS_exit_group, (long[6]){ 3 });
+	else if (!pt_raw_ask(raw, index, SYS_exit_group, (long[6]){ 3 }))
+		return false;
 	/* The wait means that the partition is free. */
 	return pt_wait(pid) == (by_signal ? 256 + SIGKILL : 3) && pt_raw_count(raw->fd) == 0 &&
 	       pt_raw_part(raw, index).state == PVAS_PART_FREE;

@@ -215,14 +215,15 @@ static int exec_with_nth(void *arg)
 static int puppet_status(struct pt_raw *raw, pid_t pid)
 {
 	long limit = now_ms() + pt_timeout() * 1000L / 2, ret;
+	bool asked = false;
 	int status;
 
 	/* It may be about to die: a call that it answers tells. */
-	pt_raw_ask(raw, raw->create.first, SYS_getpid, (long[6]){ 0 });
 	while (now_ms() < limit) {
+		asked = asked || pt_raw_ask(raw, raw->create.first, SYS_getpid, (long[6]){ 0 });
 		if (waitpid(pid, &status, WNOHANG) == pid)
 			return WIFSIGNALED(status) ? WTERMSIG(status) : -1;
-		if (pt_raw_answer(raw, raw->create.first, &ret))
+		if (asked && pt_raw_answer(raw, raw->create.first, &ret))
 			return ret == pid ? 0 : -1;
 		usleep(10000);
 	}

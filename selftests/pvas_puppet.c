@@ -92,16 +92,16 @@ void pt_raw_forget(struct pt_raw *raw, unsigned int index)
 		put(raw, slot_at(index), &idle, sizeof(idle));
 }
 
-void pt_raw_ask(struct pt_raw *raw, unsigned int index, long nr, const long args[6])
+bool pt_raw_ask(struct pt_raw *raw, unsigned int index, long nr, const long args[6])
 {
 	struct pt_slot slot = { .nr = nr };
 	uint32_t asked = 1;
 
 	memcpy(slot.args, args, sizeof(slot.args));
-	put(raw, PT_DATA_AT, raw->data, PT_DATA_LEN);
-	put(raw, slot_at(index), &slot, sizeof(slot));
-	/* Last, for now the puppet looks at the rest. */
-	put(raw, slot_at(index), &asked, sizeof(asked));
+	/* Last the state, for now the puppet looks at the rest. */
+	return put(raw, PT_DATA_AT, raw->data, PT_DATA_LEN) &&
+	       put(raw, slot_at(index), &slot, sizeof(slot)) &&
+	       put(raw, slot_at(index), &asked, sizeof(asked));
 }
 
 bool pt_raw_answer(struct pt_raw *raw, unsigned int index, long *ret)
@@ -117,9 +117,10 @@ bool pt_raw_answer(struct pt_raw *raw, unsigned int index, long *ret)
 long pt_raw_call_args(struct pt_raw *raw, unsigned int index, long nr, const long args[6])
 {
 	long limit = patience_end(), ret;
+	bool asked = false;
 
-	pt_raw_ask(raw, index, nr, args);
-	while (!pt_raw_answer(raw, index, &ret)) {
+	while (!(asked = asked || pt_raw_ask(raw, index, nr, args)) ||
+	       !pt_raw_answer(raw, index, &ret)) {
 		if (now_ms() > limit)
 			return -ETIMEDOUT;
 		usleep(1000);

@@ -134,8 +134,11 @@ pid_t pt_raw_spawn_by(struct pt_raw *raw, unsigned int index, int (*exec)(void *
 long pt_raw_call_args(struct pt_raw *raw, unsigned int index, long nr, const long args[6]);
 #define pt_raw_call(raw, index, nr, ...) \
 	pt_raw_call_args(raw, index, nr, (const long[6]){ __VA_ARGS__ })
-/* The same in two steps: ask, and look for the answer. Forget before somebody else is there. */
-void pt_raw_ask(struct pt_raw *raw, unsigned int index, long nr, const long args[6]);
+/*
+ * The same in two steps: ask, and look for the answer. Forget before somebody else is there. False
+ * as long as no process has the space's mm, which then takes nothing from outside.
+ */
+bool pt_raw_ask(struct pt_raw *raw, unsigned int index, long nr, const long args[6]);
 bool pt_raw_answer(struct pt_raw *raw, unsigned int index, long *ret);
 void pt_raw_forget(struct pt_raw *raw, unsigned int index);
 /* The entry in the partition table of the space header */
