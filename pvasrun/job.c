@@ -377,6 +377,19 @@ bool job_goes_on(const struct job *job)
 	return job->live || job->exits_pending || job->cause_until;
 }
 
+bool job_is_stopped(const struct job *job)
+{
+	unsigned int rank;
+
+	for (rank = 0; rank < job->opt->tasks; rank++) {
+		const struct task *task = &job->tasks[rank];
+
+		if (task->pid && !task->ended && !task->stopped)
+			return false;
+	}
+	return true;
+}
+
 bool job_is_over(const struct job *job)
 {
 	unsigned int rank;

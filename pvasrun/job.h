@@ -102,6 +102,9 @@ int64_t job_group_terminated_at(const struct job *job, pid_t pgid);
 /* There are tasks, or their ends are not decided yet. */
 bool job_goes_on(const struct job *job);
 
+/* A signal has stopped each task that has not ended. */
+bool job_is_stopped(const struct job *job);
+
 /* Tasks were started, and all of them have been waited for: none was left behind. */
 bool job_is_over(const struct job *job);
 

@@ -11,6 +11,7 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,6 +20,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "ask.h"
 #include "clock.h"
 #include "environment.h"
 #include "report.h"
@@ -42,45 +44,55 @@ struct list {
 
 /* ---- find them ---- */
 
+/* Not a process that pvasrun itself made for its own work: these send no signal when they end. */
+static bool is_adopted(pid_t pid, bool *ended)
+{
+	siginfo_t info = { .si_pid = 0 };
+
+	if (waitid(P_PID, pid, &info, WEXITED | WNOHANG | WNOWAIT))
+		return false;
+	*ended = info.si_pid;
+	return true;
+}
+
 /* Without control characters, for it is printed on a terminal */
 static void copy_name(struct orphan *orphan, const char *name, size_t len)
 {
 	size_t i;
 
-	if (len > sizeof(orphan->comm) - 1)
-		len = sizeof(orphan->comm) - 1;
-	for (i = 0; i < len; i++)
+	for (i = 0; i < len && name[i] != '\n'; i++)
 		orphan->comm[i] = name[i] < ' ' || name[i] > '~' ? '?' : name[i];
-	orphan->comm[len] = '\0';
+	orphan->comm[i] = '\0';
 }
 
 /*
- * Of other users' processes, too. Not from /proc/PID/stat: with Linux 6.18 its reader waits
- * for an execve() that has begun, and that can hang in closing a file.
+ * Not from /proc/PID/stat or status: their reader holds the process's memory, and lets go of it
+ * last if the process is killed meanwhile. That can wait for a file server.
  */
+static void read_name(struct orphan *orphan)
+{
+	char path[32], name[sizeof(orphan->comm) - 1];
+	ssize_t len;
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/%d/comm", orphan->pid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	len = fd < 0 ? 0 : read(fd, name, sizeof(name));
+	copy_name(orphan, name, len < 0 ? 0 : len);
+	if (fd >= 0)
+		close(fd);
+}
+
+/* Of other users' processes, too. Nothing is read of processes that are no children. */
 static bool is_child(const char *pid, struct orphan *orphan)
 {
-	char path[64], line[256];
-	bool child = false, alive = true;
-	FILE *file;
+	bool ended;
 
-	snprintf(path, sizeof(path), "/proc/%.20s/status", pid);
-	file = fopen(path, "re");
-	if (!file)
-		return false;
 	orphan->pid = atoi(pid);
-	while (!child && fgets(line, sizeof(line), file)) {
-		if (!strncmp(line, "Name:\t", 6))
-			copy_name(orphan, line + 6, strcspn(line + 6, "\n"));
-		else if (!strncmp(line, "State:\t", 7))
-			alive = line[7] != 'Z' && line[7] != 'X';
-		else if (!strncmp(line, "PPid:\t", 6) && atoi(line + 6) != getpid())
-			break;
-		else if (!strncmp(line, "PPid:\t", 6))
-			child = true;
-	}
-	fclose(file);
-	return child && alive;
+	if (!is_adopted(orphan->pid, &ended) || ended)
+		return false;
+	read_name(orphan);
+	return true;
 }
 
 /*
@@ -96,14 +108,6 @@ static bool has_tasks_environment(struct subreaper *orphans, pid_t pid)
 		return true;
 	snprintf(wanted, sizeof(wanted), "PVAS_LAUNCHER=%d", getpid());
 	return environment_has(pid, wanted, &orphans->patience) != ENVIRONMENT_HAS_NOT;
-}
-
-/* Not a process that pvasrun itself made for its own work: these send no signal when they end. */
-static bool is_adopted(pid_t pid)
-{
-	siginfo_t info;
-
-	return !waitid(P_PID, pid, &info, WEXITED | WNOHANG | WNOWAIT);
 }
 
 /* Pids in a /proc of another namespace are other processes' in ours. */
@@ -132,7 +136,7 @@ static void find_in(struct subreaper *orphans, DIR *proc, struct list *list)
 
 	while ((entry = readdir(proc))) {
 		if (entry->d_name[0] < '1' || entry->d_name[0] > '9' ||
-		    !is_child(entry->d_name, &orphan) || !is_adopted(orphan.pid) ||
+		    !is_child(entry->d_name, &orphan) ||
 		    !has_tasks_environment(orphans, orphan.pid))
 			continue;
 		more = reallocarray(list->all, list->nr + 1, sizeof(*more));
@@ -218,7 +222,9 @@ static bool wait_for_all(struct subreaper *orphans, int64_t until)
 /* A pid that is no child's may be anybody's. */
 static void signal_child(pid_t pid, int signo)
 {
-	if (!is_adopted(pid))
+	bool ended;
+
+	if (!is_adopted(pid, &ended))
 		return;
 	kill(pid, signo);
 	kill(pid, SIGCONT);
@@ -237,24 +243,43 @@ static void signal_all(const struct list *list, const struct list *done, int sig
 	}
 }
 
-/* It neither handles nor ignores the signal. */
-static bool dies_of(pid_t pid, int signo)
+/* Does a process neither handle nor ignore SIGTERM? In a child of pvasrun's: see read_name(). */
+static void answer_dies(const void *about)
 {
-	const unsigned long long bit = 1ULL << (signo - 1);
+	const unsigned long long bit = 1ULL << (SIGTERM - 1);
 	unsigned long long ignored = bit, caught = bit;
-	char path[32], line[256];
-	FILE *file;
+	char path[32], text[4096];
+	const char *at;
+	ssize_t len;
+	bool dies;
+	int fd;
 
-	snprintf(path, sizeof(path), "/proc/%d/status", pid);
-	file = fopen(path, "re");
-	if (!file)
+	snprintf(path, sizeof(path), "/proc/%d/status", *(const pid_t *)about);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	len = fd < 0 ? 0 : read(fd, text, sizeof(text) - 1);
+	text[len < 0 ? 0 : len] = '\0';
+	at = strstr(text, "\nSigIgn:");
+	if (at)
+		sscanf(at, " SigIgn: %llx", &ignored);
+	at = strstr(text, "\nSigCgt:");
+	if (at)
+		sscanf(at, " SigCgt: %llx", &caught);
+	dies = !(ignored & bit) && !(caught & bit);
+	if (write(STDIN_FILENO, &dies, sizeof(dies)) < 0)
+		return;
+}
+
+static bool dies_of_sigterm(pid_t pid, int64_t *patience)
+{
+	bool dies = false;
+	struct ask ask;
+
+	if (*patience <= 0 || ask_begin(&ask, answer_dies, &pid))
 		return false;
-	while (fgets(line, sizeof(line), file)) {
-		sscanf(line, "SigIgn: %llx", &ignored);
-		sscanf(line, "SigCgt: %llx", &caught);
-	}
-	fclose(file);
-	return !(ignored & bit) && !(caught & bit);
+	if (!ask_read(&ask, &dies, sizeof(dies), patience))
+		dies = false;
+	ask_end(&ask);
+	return dies;
 }
 
 /*
@@ -267,7 +292,7 @@ static bool has_missed_sigterm(struct subreaper *orphans, pid_t pid)
 	const int64_t sent = job_group_terminated_at(orphans->job, getpgid(pid));
 	uint64_t started;
 
-	if (!sent || !dies_of(pid, SIGTERM))
+	if (!sent || !dies_of_sigterm(pid, &orphans->patience))
 		return false;
 	started = start_time_of_any(pid, &orphans->patience);
 	return started != START_TIME_UNKNOWN &&

@@ -104,6 +104,28 @@ static bool was_sent_to_group(int signo, int code)
 	       !((signo == SIGHUP || signo == SIGCONT) && getsid(0) == getpid());
 }
 
+#define STOP_MS	200	/* a task may handle SIGTSTP, or ignore it */
+
+static bool continue_is_pending(void)
+{
+	sigset_t pending;
+
+	return !sigpending(&pending) && sigismember(&pending, SIGCONT);
+}
+
+/* A task that waits for an answer of the user backend's can't stop until pvasrun has given it. */
+static void wait_until_stopped(struct job *job)
+{
+	const int64_t until = now_ms() + STOP_MS;
+
+	do {
+		job_reap(job);
+		if (job_is_stopped(job) || continue_is_pending())
+			return;
+		usleep(1000);
+	} while (now_ms() < until);
+}
+
 /*
  * Stop the tasks first, for pvasrun then stops itself. Nothing stops a process group
  * whose leader's parent is of another session (ssh -t HOST pvasrun, setsid, the first
@@ -112,6 +134,7 @@ static bool was_sent_to_group(int signo, int code)
 static void stop_all(struct job *job, bool own_groups_only)
 {
 	job_kill(job, SIGTSTP, own_groups_only);
+	wait_until_stopped(job);
 	if (stop_self())
 		own_groups_only = was_sent_to_group(SIGCONT, continue_code);
 	job_kill(job, SIGCONT, own_groups_only);

@@ -12,28 +12,6 @@
 
 #define ANSWER_MS 1000
 
-/*
- * Another user's process is left alone. Root can signal all, and /proc/PID is root's if a
- * process is not dumpable, so neither would do.
- */
-static bool is_own_process(pid_t pid)
-{
-	char path[32], line[256];
-	bool own = false;
-	unsigned int uid;
-	FILE *f;
-
-	snprintf(path, sizeof(path), "/proc/%d/status", pid);
-	f = fopen(path, "re");
-	if (!f)
-		return false;
-	while (fgets(line, sizeof(line), f))
-		if (sscanf(line, "Uid: %u", &uid) == 1)
-			own = uid == getuid();
-	fclose(f);
-	return own;
-}
-
 /* Field 22 of /proc/PID/stat, see proc(5) */
 static uint64_t read_stat(pid_t pid)
 {
@@ -57,6 +35,30 @@ static uint64_t read_stat(pid_t pid)
 	return started;
 }
 
+/*
+ * Another user's process is left alone. Root can signal all, and /proc/PID is root's if a
+ * process is not dumpable, so neither would do.
+ */
+static bool is_own_process(pid_t pid)
+{
+	char path[32], text[4096];
+	unsigned int uid;
+	const char *at;
+	ssize_t len;
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/%d/status", pid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return false;
+	len = read(fd, text, sizeof(text) - 1);
+	close(fd);
+	text[len > 0 ? len : 0] = '\0';
+	at = strstr(text, "\nUid:");
+	return at && sscanf(at, " Uid: %u", &uid) == 1 && uid == getuid();
+}
+
+/* In the child: who reads these files may have to release the process's memory. */
 static void answer_start(const void *about)
 {
 	const uint64_t started = read_stat(*(const pid_t *)about);
@@ -65,12 +67,21 @@ static void answer_start(const void *about)
 		return;
 }
 
-uint64_t start_time_of_any(pid_t pid, int64_t *patience)
+static void answer_own(const void *about)
+{
+	const pid_t pid = *(const pid_t *)about;
+	const uint64_t started = is_own_process(pid) ? read_stat(pid) : 0;
+
+	if (write(STDIN_FILENO, &started, sizeof(started)) < 0)
+		return;
+}
+
+static uint64_t ask_for_start(void (*answer)(const void *about), pid_t pid, int64_t *patience)
 {
 	uint64_t started = START_TIME_UNKNOWN;
 	struct ask ask;
 
-	if (*patience <= 0 || ask_begin(&ask, answer_start, &pid))
+	if (*patience <= 0 || ask_begin(&ask, answer, &pid))
 		return START_TIME_UNKNOWN;
 	if (!ask_read(&ask, &started, sizeof(started), patience))
 		started = START_TIME_UNKNOWN;
@@ -78,12 +89,15 @@ uint64_t start_time_of_any(pid_t pid, int64_t *patience)
 	return started;
 }
 
+uint64_t start_time_of_any(pid_t pid, int64_t *patience)
+{
+	return ask_for_start(answer_start, pid, patience);
+}
+
 uint64_t start_time_of(pid_t pid)
 {
 	/* Of several processes, one that gives no answer is enough to have waited for. */
 	static int64_t patience = ANSWER_MS;
 
-	if (pid == getpid())
-		return read_stat(pid);
-	return is_own_process(pid) ? start_time_of_any(pid, &patience) : 0;
+	return pid == getpid() ? read_stat(pid) : ask_for_start(answer_own, pid, &patience);
 }

@@ -175,18 +175,19 @@ ssize_t user_caller_write(pid_t tid, uint64_t to, const void *from, size_t len)
 
 /* ---- identity ---- */
 
-/* The user ids, a tab before each. 0: gone, or not readable */
-static int ids_of(pid_t tid, char *ids, size_t size)
+/*
+ * The effective user. Not from a file: while one of those about its memory, or "status", is read,
+ * the kernel holds that memory, and the reader of a process that is killed releases it, which can
+ * wait for a file server of that process's. The directory itself has this owner whether or not
+ * the process is dumpable. False: gone, or not to be seen
+ */
+static int user_of(pid_t tid, uid_t *user)
 {
-	char text[512], *line;
+	struct statx st;
 
-	user_proc_read(tid, "status", text, sizeof(text));
-	line = strstr(text, "\nUid:");
-	if (!line)
+	if (user_proc_statx(tid, ".", &st) || !(st.stx_mask & STATX_UID))
 		return 0;
-	line += strlen("\nUid:");
-	line[strcspn(line, "\n")] = 0;
-	snprintf(ids, size, "%s", line);
+	*user = st.stx_uid;
 	return 1;
 }
 
@@ -206,35 +207,33 @@ static uint64_t namespace_of(pid_t tid)
 	return err ? 0 : st.stx_ino;
 }
 
-/* The launcher's: its ids as ids_of() has them. Are they all the same? */
-static int own_ids(char *ids, size_t size)
+/* The launcher's. Are all its ids the same? */
+static int own_user(uid_t *user)
 {
-	uid_t real, effective, saved, file;
+	uid_t effective, saved, file;
 
-	getresuid(&real, &effective, &saved);
+	getresuid(user, &effective, &saved);
 	file = (uid_t)pvas_raw1(__NR_setfsuid, -1);
-	snprintf(ids, size, "\t%u\t%u\t%u\t%u", real, effective, saved, file);
-	return real == effective && real == saved && real == file;
+	return *user == effective && *user == saved && *user == file;
 }
 
 void user_caller_know_own(struct user_space *u)
 {
-	if (!own_ids(u->ids, sizeof(u->ids)))
-		u->ids[0] = 0;
+	u->has_user = own_user(&u->user);
 	u->user_ns = namespace_of(user_caller_self());
 }
 
 int user_caller_is_own(const struct user_space *u, pid_t tid, int64_t *owner)
 {
-	char ids[sizeof(u->ids)];
 	uint64_t ns;
+	uid_t user;
 
-	if (!ids_of(tid, ids, sizeof(ids)))
+	if (!user_of(tid, &user))
 		return -ESRCH;
-	*owner = (uint32_t)strtoul(ids, NULL, 10);
-	if (u->ids[0] && strcmp(ids, u->ids))
+	*owner = user;
+	if (u->has_user && user != u->user)
 		return 0;
-	if (!u->ids[0] || !u->user_ns)
+	if (!u->has_user || !u->user_ns)
 		return -ESRCH;
 	ns = namespace_of(tid);
 	if (ns == u->user_ns)

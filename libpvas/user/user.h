@@ -153,7 +153,8 @@ struct user_rights;
  * @epoll:	the supervisor waits here
  * @wake:	eventfd that wakes the supervisor
  * @maps:	/proc/self/maps
- * @ids:	the creator's user ids as /proc has them; "": a task may exchange them
+ * @user:	the creator's user id
+ * @has_user:	all its user ids are the same; else a task may exchange them
  * @user_ns:	its user namespace, by the inode; 0: not known
  * @supervisor:	thread
  * @supervisor_tid: its thread id
@@ -237,7 +238,8 @@ struct user_space {
 	int epoll;
 	int wake;
 	int maps;
-	char ids[64];
+	uid_t user;
+	int has_user;
 	uint64_t user_ns;
 	pthread_t supervisor;
 	pid_t supervisor_tid;

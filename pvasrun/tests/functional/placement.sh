@@ -339,6 +339,23 @@ test_orphans_of_others()
 	check "no others" kill "$(cat mine)"
 }
 
+# A reader of these files holds the process's memory: if it lets go of that last, it may have to wait
+# for a file server of that process's user.
+test_orphans_reads_no_memory()
+{
+	[ "$LOG_OPENS_SO" ] || return
+	: >opens
+	# children from before make it look at each process
+	(sleep 100 & echo $! >mine
+		export LD_PRELOAD=$LOG_OPENS_SO LOG_OPENS=$T/opens
+		exec $PVASRUN --orphans kill -n 1 env -u LD_PRELOAD sh -c "$DAEMON 100; $DAEMON_UP") >out 2>err & job=$!
+	finish; status_is 0; all_gone
+	check "it looks for them" grep -qE "^$job /proc/[0-9]+/comm" opens
+	check "it reads $(grep -E "^$job /proc/[0-9]+/(stat|statm|status|environ|cmdline|maps)$" opens | head -n 1)" \
+		eval "! grep -qE '^$job /proc/[0-9]+/(stat|statm|status|environ|cmdline|maps)$' opens"
+	kill "$(cat mine)"
+}
+
 # In a pid namespace without a /proc of its own: there, pid 2 has children 3, 4, ... that are
 # other processes here.
 test_orphans_other_proc()
