@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* For LD_PRELOAD: writes "PID PATH" to the file that LOG_OPENS names for each file that is opened. */
+/* For LD_PRELOAD: writes "PID PATH" of each file that is opened to the file LOG_OPENS. */
 #include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
