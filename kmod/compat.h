@@ -17,6 +17,7 @@
 #include <linux/sched.h>
 #include <linux/sched/coredump.h>
 #include <linux/timer.h>
+#include <linux/user_namespace.h>
 #include <linux/userfaultfd_k.h>
 
 /* dkms.conf and README.md have the same range; scripts/check-range compares them. */
@@ -330,23 +331,21 @@ static inline void pvas_forget_uffd(struct vm_area_struct *vma)
 	vma->vm_userfaultfd_ctx = NULL_VM_UFFD_CTX;
 }
 
-static inline bool pvas_mm_has_flag(const struct mm_struct *mm, int flag)
+/* 7.2 has it in each task. */
+static inline void pvas_mm_forget_user_ns(struct mm_struct *mm)
 {
-#if PVAS_IS_7_2
-	return mm_flags_test(flag, mm);
-#else
-	return test_bit(flag, &mm->flags);
+#if !PVAS_IS_7_2
+	put_user_ns(xchg(&mm->user_ns, get_user_ns(&init_user_ns)));
 #endif
 }
 
-static inline void pvas_mm_set_flag(struct mm_struct *mm, int flag)
-{
 #if PVAS_IS_7_2
-	mm_flags_set(flag, mm);
+#define pvas_mm_has_flag(mm, flag)	mm_flags_test(flag, mm)
+#define pvas_mm_set_flag(mm, flag)	mm_flags_set(flag, mm)
 #else
-	set_bit(flag, &mm->flags);
+#define pvas_mm_has_flag(mm, flag)	test_bit(flag, &(mm)->flags)
+#define pvas_mm_set_flag(mm, flag)	set_bit(flag, &(mm)->flags)
 #endif
-}
 
 /*
  * Whether a process is dumpable belongs to its mm; in 7.2, to each task that has made an exec,

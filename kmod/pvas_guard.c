@@ -110,16 +110,12 @@ bool pvas_empty_mm_prepare(void)
  */
 void pvas_empty_mm_keep(struct mm_struct *mm)
 {
-	struct user_namespace *ns;
-
 	if (cmpxchg(&pvas_empty_mm, NULL, mm)) {
 		mmput(mm);
 		return;
 	}
 	pvas_exe_swap(mm, NULL);
-	ns = mm->user_ns;
-	mm->user_ns = get_user_ns(&init_user_ns);
-	put_user_ns(ns);
+	pvas_mm_forget_user_ns(mm);
 }
 
 /* No hook uses it any more. */
