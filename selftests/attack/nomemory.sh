@@ -11,8 +11,32 @@ pages=/proc/sys/vm/nr_hugepages
 echo -1000 >/proc/$$/oom_score_adj
 others=0
 
+# Nor those that wait for us: without them all other tests are lost, too.
+protect_ancestors()
+{
+	local p=$PPID adj
+
+	while [ "$p" -gt 1 ]; do
+		read -r adj <"/proc/$p/oom_score_adj"
+		echo "$p $adj"
+		echo -1000 >"/proc/$p/oom_score_adj"
+		p=$(awk '/^PPid:/ {print $2}' "/proc/$p/status")
+	done >"$T/ancestors"
+}
+
+# Later tests inherit it.
+restore_ancestors()
+{
+	local p adj
+
+	while read -r p adj; do
+		echo "$adj" >"/proc/$p/oom_score_adj"
+	done <"$T/ancestors"
+}
+
 leave()
 {
+	restore_ancestors
 	kill $bystander 2>/dev/null
 	echo 0 >$pages
 	rm -rf "$T"
@@ -52,6 +76,7 @@ victims()
 	dmesg | sed "1,/pvas-test: $1\$/d" | sed -n 's/.*Out of memory: Killed process [0-9]* (\([^)]*\)).*/\1/p'
 }
 
+protect_ancestors
 ordinary sleep 1000 &
 bystander=$!
 trap leave EXIT
