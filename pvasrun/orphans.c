@@ -11,7 +11,6 @@
 
 #include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,6 +22,7 @@
 #include "ask.h"
 #include "clock.h"
 #include "environment.h"
+#include "proc_read.h"
 #include "report.h"
 #include "start_time.h"
 
@@ -56,11 +56,11 @@ static bool is_adopted(pid_t pid, bool *ended)
 }
 
 /* Without control characters, for it is printed on a terminal */
-static void copy_name(struct orphan *orphan, const char *name, size_t len)
+static void copy_name(struct orphan *orphan, const char *name)
 {
 	size_t i;
 
-	for (i = 0; i < len && name[i] != '\n'; i++)
+	for (i = 0; name[i] && name[i] != '\n'; i++)
 		orphan->comm[i] = name[i] < ' ' || name[i] > '~' ? '?' : name[i];
 	orphan->comm[i] = '\0';
 }
@@ -71,16 +71,10 @@ static void copy_name(struct orphan *orphan, const char *name, size_t len)
  */
 static void read_name(struct orphan *orphan)
 {
-	char path[32], name[sizeof(orphan->comm) - 1];
-	ssize_t len;
-	int fd;
+	char name[sizeof(orphan->comm)];
 
-	snprintf(path, sizeof(path), "/proc/%d/comm", orphan->pid);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	len = fd < 0 ? 0 : read(fd, name, sizeof(name));
-	copy_name(orphan, name, len < 0 ? 0 : len);
-	if (fd >= 0)
-		close(fd);
+	proc_read(orphan->pid, "comm", name, sizeof(name));
+	copy_name(orphan, name);
 }
 
 /* Of other users' processes, too. Nothing is read of processes that are no children. */
@@ -248,16 +242,11 @@ static void answer_dies(const void *about)
 {
 	const unsigned long long bit = 1ULL << (SIGTERM - 1);
 	unsigned long long ignored = bit, caught = bit;
-	char path[32], text[4096];
+	char text[4096];
 	const char *at;
-	ssize_t len;
 	bool dies;
-	int fd;
 
-	snprintf(path, sizeof(path), "/proc/%d/status", *(const pid_t *)about);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	len = fd < 0 ? 0 : read(fd, text, sizeof(text) - 1);
-	text[len < 0 ? 0 : len] = '\0';
+	proc_read(*(const pid_t *)about, "status", text, sizeof(text));
 	at = strstr(text, "\nSigIgn:");
 	if (at)
 		sscanf(at, " SigIgn: %llx", &ignored);

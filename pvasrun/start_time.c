@@ -2,32 +2,25 @@
 /* When a process was started. */
 #include "start_time.h"
 
-#include <fcntl.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "ask.h"
+#include "proc_read.h"
 
 #define ANSWER_MS 1000
 
 /* Field 22 of /proc/PID/stat, see proc(5) */
 static uint64_t read_stat(pid_t pid)
 {
-	char path[32], line[1024];
 	unsigned long long started;
+	char line[1024];
 	const char *end;
-	ssize_t len;
-	int fd;
 
-	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
+	if (!proc_read(pid, "stat", line, sizeof(line)))
 		return 0;
-	len = read(fd, line, sizeof(line) - 1);
-	close(fd);
-	line[len > 0 ? len : 0] = '\0';
 	end = strrchr(line, ')');	/* of the name, which may contain anything */
 	if (!end || sscanf(end + 1, " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %llu",
 			   &started) != 1)
@@ -41,19 +34,12 @@ static uint64_t read_stat(pid_t pid)
  */
 static bool is_own_process(pid_t pid)
 {
-	char path[32], text[4096];
 	unsigned int uid;
+	char text[4096];
 	const char *at;
-	ssize_t len;
-	int fd;
 
-	snprintf(path, sizeof(path), "/proc/%d/status", pid);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
+	if (!proc_read(pid, "status", text, sizeof(text)))
 		return false;
-	len = read(fd, text, sizeof(text) - 1);
-	close(fd);
-	text[len > 0 ? len : 0] = '\0';
 	at = strstr(text, "\nUid:");
 	return at && sscanf(at, " Uid: %u", &uid) == 1 && uid == getuid();
 }
