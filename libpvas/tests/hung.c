@@ -16,6 +16,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "blocked.h"
 #include "helpers.h"
 #include "hung_launcher.h"
 #include "hung_server.h"
@@ -396,20 +397,6 @@ TEST_F(hung, who_execs_waits_alone)
 TEST_F(hung, whose_thread_execs_waits_alone)
 {
 	exec_waits(_metadata, self, "1");
-}
-
-/* Does it wait in the kernel? This file can be read while an execve() is under way. */
-static int is_blocked(pid_t pid)
-{
-	char path[32], text[1024] = "";
-	int fd;
-
-	snprintf(path, sizeof(path), "/proc/%d/status", pid);
-	fd = open(path, O_RDONLY);
-	if (read(fd, text, sizeof(text) - 1) <= 0)
-		text[0] = 0;
-	close(fd);
-	return strstr(text, "\nState:\tD") != NULL;
 }
 
 /* A program, not a task, that calls execve() while its memory is locked; and @says so before. */

@@ -22,6 +22,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "blocked.h"
 #include "clock.h"
 #include "task_check.h"
 
@@ -73,20 +74,6 @@ static int map_over(void *page)
 	*(volatile char *)page = 1;
 	syscall(SYS_mmap, page, PAGE, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
 	_exit(0);
-}
-
-/* Does it wait in the kernel? This file of it can be read then, others can't. */
-static int is_blocked(pid_t pid)
-{
-	char path[32], text[1024] = "";
-	int fd;
-
-	snprintf(path, sizeof(path), "/proc/%d/status", pid);
-	fd = open(path, O_RDONLY);
-	if (read(fd, text, sizeof(text) - 1) <= 0)
-		text[0] = 0;
-	close(fd);
-	return strstr(text, "\nState:\tD") != NULL;
 }
 
 static int exec_locked(const char *path)
