@@ -15,7 +15,14 @@ static bool reachable(struct mca_btl_base_endpoint_t *ep)
 
 enum direction { FROM_PEER, TO_PEER };
 
-/* False: the peer ended during the copy, and the fault handler returned here. */
+/* After a copy from it: no fault tells of an exec, if the new program has memory there. */
+static bool is_same(const struct mca_btl_base_endpoint_t *ep)
+{
+	__atomic_thread_fence(__ATOMIC_ACQUIRE);
+	return !ep || mca_btl_pvas_peer_alive(ep->index, ep->gen);
+}
+
+/* False: the peer ended during the copy, and the fault handler returned here, or has exec'd. */
 static bool copy(struct mca_btl_base_endpoint_t *ep, enum direction direction, void *local,
 		 uint64_t remote, size_t size)
 {
@@ -25,7 +32,8 @@ static bool copy(struct mca_btl_base_endpoint_t *ep, enum direction direction, v
 	if (!sigsetjmp(back, 0)) {
 		mca_btl_pvas_fault_return = &back;
 		if (direction == FROM_PEER) {
-			done = mca_btl_pvas_copy_from(ep, local, (const void *)remote, size);
+			done = mca_btl_pvas_copy_from(ep, local, (const void *)remote, size) &&
+			       is_same(ep);
 		} else {
 			mca_btl_pvas_memcpy((void *)remote, local, size);
 			/* Order the data before its notification, which can be a plain store. */

@@ -267,6 +267,17 @@ static bool copy_strided(const struct mca_pml_pvas_request *req, size_t bytes)
 	return true;
 }
 
+/*
+ * After data were read in the memory of a peer, and before it is stored to: no fault tells that
+ * the peer has executed another program, if that has memory in the same place.
+ */
+void mca_pml_pvas_expect_same(const struct mca_pml_pvas_peer *peer)
+{
+	__atomic_thread_fence(__ATOMIC_ACQUIRE);
+	if (!mca_pml_pvas_runs(peer->index, peer->gen))
+		mca_pml_pvas_lost(peer->index);
+}
+
 /* All data of a receive; no lock is held. */
 void mca_pml_pvas_fetch(struct mca_pml_pvas_request *req)
 {
@@ -288,6 +299,7 @@ void mca_pml_pvas_fetch(struct mca_pml_pvas_request *req)
 	else if (bytes && !copy_strided(req, bytes))
 		mca_coll_pvas_copy_data(req->buf, req->count, req->type, offer->buf, offer->count,
 					offer->type);
+	mca_pml_pvas_expect_same(req->from);
 	mca_pml_pvas_end_fetch();
 	mca_pml_pvas_fault_point("data fetched");
 	mca_pml_pvas_lock();

@@ -469,6 +469,7 @@ int mca_pml_pvas_progress(void);
 struct mca_pml_pvas_request *mca_pml_pvas_deliver_local(struct mca_pml_pvas_request *send);
 
 /* fetch.c */
+void mca_pml_pvas_expect_same(const struct mca_pml_pvas_peer *peer);
 void mca_pml_pvas_fetch(struct mca_pml_pvas_request *req);
 void mca_pml_pvas_give_back(struct mca_pml_pvas_peer *peer, struct mca_pml_pvas_offer *offer);
 void mca_pml_pvas_help(void);

@@ -39,6 +39,7 @@ static bool copy_early(struct mca_pml_pvas_message *message)
 	mca_pml_pvas_fault_point("short reference unexpected");
 	component.touching = true;
 	mca_pml_pvas_pack(message->data, message->bytes, offer->buf, offer->count, offer->type);
+	mca_pml_pvas_expect_same(message->from);
 	component.touching = false;
 	mca_pml_pvas_fault_point("data copied early");
 	mca_pml_pvas_give_back(message->from, message->offer);

@@ -45,6 +45,13 @@ finalized()
 		-n 1 "$bin/finalized"
 }
 
+# No data of the program that followed
+becomes()
+{
+	failed_with 'rank 1 on this node ended before MPI_Finalize' tasks 2 becomes "$1" &&
+		! grep 'data of the program' "$T/said"
+}
+
 # Functions and variables shared between files are mca_pml_pvas_*, or those of the other components.
 convention()
 {
@@ -115,6 +122,12 @@ if [ $backend = user ]; then
 				tasks 3 die kill $seed
 	done
 	fails exec	'rank 1 on this node ended before MPI_Finalize' tasks 2 die exec 6
+	# The program that follows has the addresses of the one before it.
+	options+=(--no-aslr)
+	for how in send early bcast; do
+		try "becomes-$how" becomes $how
+	done
+	options=(--no-kill)
 	fails replaced	'rank 1 on this node ended before MPI_Finalize' tasks 2 die replace 1
 	# Each place of the protocol: points.sh without arguments
 	try points	"$here/points.sh" 2
