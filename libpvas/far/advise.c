@@ -7,12 +7,28 @@
 #include "far.h"
 #include "store.h"
 
+/* A page that is there stays as long as one that is brought in now. */
+static void touch(uint64_t n)
+{
+	struct far_page *page = &far.page[n];
+
+	if (page->state != FAR_MAPPED)
+		return;
+	page->flags &= (uint8_t)~FAR_COLD;
+	if (!(page->flags & FAR_SEQUENTIAL))
+		page->flags |= FAR_REFERENCED;
+	far_list_remove(&far.resident, far.page_link, (uint32_t)n);
+	far_list_add_tail(&far.resident, far.page_link, (uint32_t)n);
+}
+
 static void will_need(uint64_t first, uint64_t end)
 {
 	uint64_t n, most = far.frames / 2;
 
-	for (n = first; n < end && n - first < most; n++)
+	for (n = first; n < end && n - first < most; n++) {
 		far_page_bring_in(n, false);
+		touch(n);
+	}
 }
 
 static void set_sequential(uint64_t first, uint64_t end, bool on)

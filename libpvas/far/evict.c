@@ -39,15 +39,16 @@ static uint32_t choose(void)
 }
 
 /*
- * The same if there is no slot: only a clean page can go. The hand stays: else pages that were
- * just read would go before those that were written long ago, and wait for being put.
+ * The same if there is no slot: only a clean page can go. The hand stays, and the younger half of
+ * the pages, too: else pages that were just read would go before those that were written long ago,
+ * and wait for being put.
  */
 static uint32_t choose_clean(void)
 {
-	uint32_t n = far.resident.head, steps;
+	uint32_t n = far.resident.head, half = (far.resident.count + 1) / 2, steps;
 	const struct far_page *page;
 
-	for (steps = 0; n != FAR_NONE && steps < LOOK; steps++) {
+	for (steps = 0; steps < LOOK && steps < half; steps++) {
 		page = &far.page[n];
 		if (is_evictable(page) && !was_referenced(page) && !(page->flags & FAR_DIRTY)) {
 			far_list_remove(&far.resident, far.page_link, n);
