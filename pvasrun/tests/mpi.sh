@@ -420,7 +420,8 @@ test_messages()
 	status_is 0
 	out_has 'pmix log: good'
 	out_has 'to stdout'
-	check "the output is wrong" diff <(printf 'from b\nto stderr\n') "$T/err"
+	check "the output is wrong" diff <(printf '%s\n' 'from b' 'to stderr' 'a, once' 'a, each time' b \
+		'no topic' 'no topic' 'a number') "$T/err"
 }
 
 test_spawn()
