@@ -69,6 +69,9 @@ static int add_pmix(const struct mpi *mpi, struct env *env)
 	/* ranks are served once the last of them is started */
 	if (!err)
 		err = env_default(env, "PMIX_MCA_ptl_base_handshake_wait_time", "600");
+	/* these stores of a server, such as a task's mpirun, need addresses outside partitions */
+	if (!err)
+		err = env_default(env, "PMIX_MCA_gds", "^shmem,shmem2,shmem3");
 	return err ? err : add_gds(env);
 }
 
@@ -85,6 +88,9 @@ static int add_pmi1(const struct mpi *mpi, struct env *env)
 	/* MPICH 5 refuses to choose between PMI-1 and PMIx. */
 	if (!err)
 		err = env_default(env, "MPIR_CVAR_PMI_VERSION", "1");
+	/* MPICH 3.4 looks up the host's name for an address that no rank of this node needs. */
+	if (!err)
+		err = env_default(env, "MPIR_CVAR_CH3_INTERFACE_HOSTNAME", "127.0.0.1");
 	return err ? err : env_set_ranked(env, "PMI_RANK", 0);
 }
 

@@ -90,6 +90,9 @@ static int add_open_mpi(const char *tasks, struct env *env)
 	if (!component_find_pretend(dir))
 		return -ENOENT;
 	err = prepend(env, COMPONENT_PATH, dir, others ? others : "SYSTEM_DEFAULT:USER_DEFAULT");
+	/* MiB: the description of a job of millions of ranks is longer than libpmix's 16 */
+	if (!err)
+		err = env_default(env, "PMIX_MCA_ptl_base_max_msg_size", "1024");
 	return err ? err : env_set(env, "OMPI_MCA_coll_pretend_ranks", tasks);
 }
 

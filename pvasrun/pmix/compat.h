@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* The only file of the plugin that depends on libpmix's version: what differs from 4.2 to 5.0. */
+/* The only file of the plugin that depends on libpmix's version: what differs from 4.0 to 7.0. */
 #ifndef PVASRUN_PMIX_COMPAT_H
 #define PVASRUN_PMIX_COMPAT_H
 
@@ -13,6 +13,13 @@ static inline void PMIx_Info_load(pmix_info_t *info, const char *key, const void
 	PMIX_INFO_LOAD(info, key, value, type);
 }
 #define PMIx_Value_xfer(to, from) pmix_value_xfer(to, from)
+#endif
+
+/* Since 4.2: the file and the topic of a message, and whether one of each is enough */
+#ifndef PMIX_LOG_AGG
+#define PMIX_LOG_KEY "pmix.log.key"
+#define PMIX_LOG_VAL "pmix.log.val"
+#define PMIX_LOG_AGG "pmix.log.agg"
 #endif
 
 /* Else the info has the array itself, and frees it. */

@@ -31,7 +31,8 @@ void pmix_defer(pmix_op_cbfunc_t fn, void *data)
 {
 	pmix_proc_t nobody;
 
-	PMIX_LOAD_PROCID(&nobody, "", PMIX_RANK_UNDEF);
+	/* libpmix 7.0 refuses an empty name */
+	PMIX_LOAD_PROCID(&nobody, "nobody", PMIX_RANK_UNDEF);
 	PMIx_server_deregister_client(&nobody, fn, data);
 }
 

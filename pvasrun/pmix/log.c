@@ -249,6 +249,35 @@ static void print_show_help(const pmix_byte_object_t *bytes)
 		print(STDERR_FILENO, text);
 }
 
+static const char *directive_text(const pmix_info_t directives[], size_t nr, const char *key)
+{
+	size_t i;
+
+	for (i = 0; i < nr; i++)
+		if (!strcmp(directives[i].key, key) && directives[i].value.type == PMIX_STRING)
+			return directives[i].value.data.string;
+	return NULL;
+}
+
+static bool may_aggregate(const pmix_info_t directives[], size_t nr)
+{
+	size_t i;
+
+	for (i = 0; i < nr; i++)
+		if (!strcmp(directives[i].key, PMIX_LOG_AGG))
+			return PMIX_INFO_TRUE(&directives[i]);
+	return true;
+}
+
+/* Since 5.0, Open MPI sends the text as it is, and its file and topic beside it. */
+static bool was_logged(const pmix_info_t directives[], size_t nr)
+{
+	const char *file = directive_text(directives, nr, PMIX_LOG_KEY);
+	const char *topic = directive_text(directives, nr, PMIX_LOG_VAL);
+
+	return file && topic && may_aggregate(directives, nr) && !is_new(file, topic);
+}
+
 void pmix_log(const pmix_proc_t *proc, const pmix_info_t data[], size_t nr,
 	      const pmix_info_t directives[], size_t ndirectives, pmix_op_cbfunc_t done,
 	      void *arg)
@@ -256,8 +285,8 @@ void pmix_log(const pmix_proc_t *proc, const pmix_info_t data[], size_t nr,
 	size_t i;
 
 	(void)proc;
-	(void)directives;
-	(void)ndirectives;
+	if (was_logged(directives, ndirectives))
+		nr = 0;
 	for (i = 0; i < nr; i++) {
 		const pmix_value_t *value = &data[i].value;
 

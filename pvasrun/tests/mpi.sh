@@ -126,6 +126,23 @@ mpich_knows_nodes()
 	esac
 }
 
+pmix_version=$(pkg-config --modversion pmix)
+
+# fails_without_pvas REASON COMMAND...: so the test is skipped. Only where an old version is named.
+fails_without_pvas()
+{
+	! timeout "$LIMIT" "${@:2}" >"$T/out" 2>&1 </dev/null || return 1
+	skip "$test" "$1 (so it does without PVAS)"
+}
+openmpi_run="mpirun --allow-run-as-root --oversubscribe"
+
+# libpmix 4.0 takes no second client in the place of one that has ended.
+one_client()
+{
+	[[ $pmix_version = 4.0.* ]] && fails_without_pvas "libpmix 4.0 refuses a second program in a rank" \
+		$openmpi_run -n 2 sh -c "$openmpi ring && exec $openmpi ring"
+}
+
 # each, but for an MPICH that can't
 each_on_a_node()
 {
@@ -174,6 +191,10 @@ test_pretend()
 test_pretend_mpich()
 {
 	! no_pretend || return
+	if [[ $(mpichversion) = *ch3:* ]]; then
+		skip "$test" "--pretend is for MPICH's device ch4:ucx"
+		return
+	fi
 	pretend pretend-mpich 2 2 1
 	pretend pretend-mpich 128 2 64
 	pretend pretend-mpich 128 2 64:2,full
@@ -201,6 +222,10 @@ once()
 	local n=$1 bytes=$2
 
 	shift 2
+	if [[ $pmix_version != 4.2.* ]]; then
+		skip "$test" "the component gds/pvas is for libpmix 4.2"
+		return
+	fi
 	run "$@" --pretend $((2048 / n)):$n,full -n $n "$B/pvasrun/tests/job_data" $((2048 / n * n)) $n
 	status_is 0
 	mv "$T/out" "$T/large"
@@ -270,6 +295,9 @@ test_place()
 	check "those not bound have one" [ "$(grep -cx nowhere "$T/out")" -eq 2 ]
 }
 
+# Without a launcher, Open MPI 5.0 leaves its own directory.
+forget_singletons() { [ $btl = pvas ] || rm -rf "$TMPDIR"/ompi.*; }
+
 # They would wait for each other for ever.
 test_two_kinds()
 {
@@ -279,6 +307,7 @@ test_two_kinds()
 	check "it is one line" [ "$(wc -l <"$T/err")" -eq 1 ]
 	run --mpi none -n 1 "$openmpi" ring : -n 1 "$mpich" ring
 	status_is 0
+	forget_singletons
 }
 
 # The rank is not pvasrun's child. A second MPI program can follow the first; not with MPICH,
@@ -286,7 +315,7 @@ test_two_kinds()
 behind_a_shell() { run -n 2 sh -c "$1"; status_is 0; silent; out_has 'ring: 2 ranks'; }
 test_behind_a_shell()
 {
-	behind_a_shell "$openmpi ring && exec $openmpi ring"
+	one_client || behind_a_shell "$openmpi ring && exec $openmpi ring"
 	behind_a_shell "$mpich ring && true"
 }
 
@@ -296,7 +325,7 @@ test_behind_a_fork()
 	run -n 2 timeout "$LIMIT" "$openmpi" ring
 	status_is 0
 	out_has 'ring: 2 ranks'
-	check "nothing is said" [ ! -s "$T/err" ]
+	check "nothing is said" eval '! grep -qE "^(pvasrun|libpvas):" "$T/err"'
 	run -v -n 2 timeout "$LIMIT" "$openmpi" ring
 	status_is 0
 	out_has 'ring: 2 ranks'
@@ -377,17 +406,25 @@ test_mpirun_inside()
 	out_has 'ring: 2 ranks'
 }
 
+# libpmix 4.0 answers at once that there is no such key.
+late_get()
+{
+	[[ $pmix_version = 4.0.* ]] && fails_without_pvas "libpmix 4.0 has no timeout of a get" \
+		$openmpi_run -n 2 "$B/pvasrun/tests/pmix" get
+}
+
 # A rank waits with a timeout for data that never arrive.
 test_patience()
 {
-	local what
+	local what all=(get lookup fence connect)
 
-	for what in get lookup fence connect; do
+	! late_get || all=("${all[@]:1}")
+	for what in "${all[@]}"; do
 		launch -n 2 "$B/pvasrun/tests/pmix" $what >"$T/out.$what" 2>&1 &
 	done
 	wait
 	cat "$T"/out.* >"$T/out"
-	for what in get lookup fence connect; do
+	for what in "${all[@]}"; do
 		out_has "pmix $what: good"
 	done
 }
@@ -420,7 +457,8 @@ test_messages()
 	status_is 0
 	out_has 'pmix log: good'
 	out_has 'to stdout'
-	check "the output is wrong" diff <(printf 'from b\nto stderr\n') "$T/err"
+	check "the output is wrong" diff <(printf '%s\n' 'from b' 'to stderr' 'a, once' 'a, each time' b \
+		'no topic' 'no topic' 'a number') "$T/err"
 }
 
 test_spawn()
@@ -537,7 +575,8 @@ test_pmix_memory()
 	err_has 'rank 0 \(pid [0-9]+, .*/pmix\): the PMIx server takes no more: what ranks have put and published fills [0-9]+ MiB$'
 	run -n 1 "$B/pvasrun/tests/pmix" put
 	status_is 1
-	err_has 'rank 0 \(pid [0-9]+, .*/pmix\) exited without MPI_Finalize'
+	# libpmix 7.0 sends each value once, so no message is too long.
+	err_has 'rank 0 \(pid [0-9]+, .*/pmix\)( exited without MPI_Finalize|: the PMIx server takes no more: .*)'
 }
 
 # PMIx_Log to a standard error that is not read: the job ends, and other ranks are served.

@@ -5,11 +5,14 @@
  * It exits with status 3 on failure.
  */
 #include <pmix.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
+
+#include "../../pmix/compat.h"
 
 #define LONG 60
 
@@ -173,6 +176,37 @@ static pmix_status_t log_bytes(const char *bytes, size_t len)
 #define TEXT(len, text) "\0\0\0\1\0\0\0" len text "\0"
 #define MESSAGE TEXT("\2", "a") TEXT("\2", "b") "\0\0\0\1\1" TEXT("\10", "from b\n")
 
+/* Before 7.0, libpmix itself takes any value of that name for a string, and crashes. */
+#define NO_TEXT (PMIX_NUMERIC_VERSION < 0x00070000 ? PMIX_STRING : PMIX_UINT32)
+
+/* As Open MPI 5.0 sends them: a text, its file and topic, and whether it is wanted once */
+static void log_topic(const char *text, const char *topic, pmix_data_type_t type, bool once)
+{
+	pmix_info_t info, how[3];
+	uint32_t number = 7;
+
+	PMIX_INFO_LOAD(&info, PMIX_LOG_STDERR, text, PMIX_STRING);
+	PMIX_INFO_LOAD(&how[0], PMIX_LOG_AGG, &once, PMIX_BOOL);
+	PMIX_INFO_LOAD(&how[1], PMIX_LOG_KEY, "file", PMIX_STRING);
+	if (type == PMIX_STRING)
+		PMIX_INFO_LOAD(&how[2], PMIX_LOG_VAL, topic, type);
+	else
+		PMIX_INFO_LOAD(&how[2], PMIX_LOG_VAL, &number, type);
+	is(PMIx_Log(&info, 1, how, 3), PMIX_SUCCESS, text);
+}
+
+/* The second of a topic is not printed; a topic that is none is like no topic. */
+static void log_topics(void)
+{
+	log_topic("a, once\n", "a", PMIX_STRING, true);
+	log_topic("a, twice\n", "a", PMIX_STRING, true);
+	log_topic("a, each time\n", "a", PMIX_STRING, false);
+	log_topic("b\n", "b", PMIX_STRING, true);
+	log_topic("no topic\n", NULL, PMIX_STRING, true);
+	log_topic("no topic\n", NULL, PMIX_STRING, true);
+	log_topic("a number\n", NULL, NO_TEXT, true);
+}
+
 /* Truncated messages, and wrong lengths: the server must not read past the end. */
 static void log_texts(void)
 {
@@ -193,6 +227,7 @@ static void log_texts(void)
 	is(PMIx_Log(&info, 1, NULL, 0), PMIX_SUCCESS, "log to stderr");
 	PMIX_INFO_LOAD(&info, PMIX_LOG_STDOUT, "to stdout\n", PMIX_STRING);
 	is(PMIx_Log(&info, 1, NULL, 0), PMIX_SUCCESS, "log to stdout");
+	log_topics();
 }
 
 static void nothing(pmix_status_t status, void *data)
