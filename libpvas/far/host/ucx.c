@@ -26,7 +26,8 @@ static bool quiet_all;
  * A connection without traffic ends when the other side has been silent for a minute: a link
  * may be cut for a while. Shared memory works for processes of one user only, and a memory
  * server on the same node is of little use. UCX 1.13 may abort the process when a connection
- * is reset in the middle of a message that it sends without a copy in several pieces.
+ * is reset in the middle of a message that it sends without a copy in several pieces; and when
+ * one breaks before the acknowledgement of a put has been read, so large messages go without puts.
  */
 static const struct {
 	const char *variable, *name, *value;
@@ -36,6 +37,7 @@ static const struct {
 	{ "UCX_TCP_KEEPINTVL", "KEEPINTVL", "10s" },
 	{ "UCX_TCP_KEEPCNT", "KEEPCNT", "4" },
 	{ "UCX_ZCOPY_THRESH", "ZCOPY_THRESH", "inf" },
+	{ "UCX_TCP_PUT_ENABLE", "PUT_ENABLE", "n" },
 	{ "UCX_TCP_TX_SEG_SIZE", "TX_SEG_SIZE", "64k" },
 	{ "UCX_TCP_RX_SEG_SIZE", "RX_SEG_SIZE", "128k" },
 	{ "UCX_TCP_CM_REUSEADDR", "CM_REUSEADDR", "y" },

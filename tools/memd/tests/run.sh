@@ -325,6 +325,33 @@ test_kill_client()
 	end_server
 }
 
+# The server finds a broken connection before it has read what came by it; the other job goes on.
+test_behind()
+{
+	local dying other
+
+	start_server --key "$T/a" --key "$T/b" --ram 1G
+	begin_store b 65536 500 churn:10
+	other=$client
+	for _ in {1..12}; do
+		dying=()
+		for _ in 1 2 3; do
+			begin_store a 16384 2000 churn:30
+			dying+=("$client")
+		done
+		sleep 0.4
+		kill -STOP "$server"
+		sleep 0.05
+		kill -9 "${dying[@]}"
+		wait "${dying[@]}" 2>/dev/null
+		kill -CONT "$server"
+		kill -0 $other 2>/dev/null || break
+	done
+	kill -0 "$server" && wait $other
+	verdict $? "another job goes on, though the server is behind when jobs are killed"
+	end_server
+}
+
 test_link_cut()
 {
 	start_server --key "$T/a" --ram 1G
@@ -498,7 +525,7 @@ fi
 trap cleanup EXIT
 
 # Those that wait most of the time run beside the others, each between namespaces of its own.
-waiting=(link_cut noise fuzz closed) logs=()
+waiting=(link_cut noise fuzz closed behind) logs=()
 if [ $# -eq 0 ]; then
 	for part in "${waiting[@]}"; do
 		"$0" test_$part >"$T/$part.log" 2>&1 &
