@@ -5,7 +5,7 @@ tests	:= $(here)/tests
 tout	:= $(out)/tests
 kself	:= $(abspath $(O))/kselftest
 
-units	:= api faults in_use job_pager pager programs protocols rings store
+units	:= api evict faults in_use job_pager pager programs protocols rings store
 # The harness defines functions without prototypes, and with unused parameters.
 unit_flags := -std=gnu11 $(filter-out -Wmissing-prototypes,$(WARN)) -Wno-unused-parameter \
 	-I$(here) -I$(top)/include -I$(top)/libpvas/tests -isystem $(kself) -D_GNU_SOURCE -pthread
