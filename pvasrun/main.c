@@ -151,7 +151,8 @@ static int prepare(struct run *run)
 	if (!err)
 		err = signals_open(&run->signals, &run->loop, &run->job);
 	if (!err)
-		guard_open(&run->guard, &run->signals.end, run->opt->timeout_at, end_hung_start, run);
+		guard_open(&run->guard, &run->signals.end, run->opt->timeout_at, end_hung_start,
+			   run);
 	if (!err)
 		err = output_open(&run->output, &run->loop, &run->job);
 	if (!err && run->opt->stdin_to == STDIN_ALL)

@@ -36,7 +36,7 @@ static void send(const struct file *file, uint64_t unique, int err, const void *
 	memcpy(buf, &out, sizeof(out));
 	if (len)
 		memcpy(buf + sizeof(out), data, len);
-	/* Who asked may be gone. */
+	/* The process that asked may be gone. */
 	if (write(file->dev, buf, out.len) < 0 && errno != ENOENT)
 		_exit(1);
 }
