@@ -9,9 +9,10 @@
 #include "options.h"
 
 /*
- * Before precheck_programs(): a child looks for the same first. Until it has, a signal ends
- * pvasrun, and so does --timeout. Returns pvasrun's exit status, after a message, or 0.
+ * precheck_programs() and precheck_mpi() in a child. Until it has ended, a signal ends pvasrun,
+ * and so does --timeout; and what it has found is all that pvasrun asks about the programs.
+ * Returns pvasrun's exit status, after a message, or 0.
  */
-int answers_wait(const struct options *opt);
+int answers_wait(struct options *opt);
 
 #endif

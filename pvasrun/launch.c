@@ -196,8 +196,10 @@ static int spawn(const struct launcher *launcher, struct start *start, const str
 	inherited_only();
 	while (!ret) {
 		index = space->first + rank + space->skipped;
+		guard_enter(launcher->guard);
 		ret = pvas_task_spawn(space->space, index, app->path, app->argv, env->vars, &attr,
 				      &pid);
+		guard_leave(launcher->guard);
 		if (ret != -EINVAL || space->skipped >= MAX_SKIPPED)
 			break;
 		space->skipped++;
@@ -341,6 +343,21 @@ static int launch_app(const struct launcher *launcher, struct start *start, cons
 	}
 	env_free(&env);
 	return err;
+}
+
+void launch_given_up(const struct launcher *launcher)
+{
+	struct job *job = launcher->job;
+	const unsigned int rank = job->started;
+
+	progress_end();
+	loop_turn(launcher->loop, 0);
+	job_deadline(job, now_ms());
+	if (job->interrupt)
+		job_end_after(job, job->interrupt);
+	report_error("rank %u (%s) has not started yet (a file server does not answer?)", rank,
+		     job->tasks[rank].app->argv[0]);
+	output_begin(launcher->output);
 }
 
 void launch(const struct launcher *launcher)

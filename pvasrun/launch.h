@@ -8,6 +8,7 @@
 
 #include "bind.h"
 #include "event.h"
+#include "guard.h"
 #include "input.h"
 #include "job.h"
 #include "mpi.h"
@@ -24,6 +25,7 @@ struct launcher {
 	const struct places *places;
 	const struct memory *memory;
 	struct output *output;
+	struct guard *guard;
 	struct input *input;
 	const sigset_t *ignored;	/* signals that tasks ignore, too */
 	struct rlimit files;		/* of each task */
@@ -35,5 +37,8 @@ struct launcher {
  * task has failed already, no more tasks are started.
  */
 void launch(const struct launcher *launcher);
+
+/* In the guard's thread: a start hangs. As launch() at its end, and the job ends. */
+void launch_given_up(const struct launcher *launcher);
 
 #endif

@@ -12,6 +12,7 @@
 #include "answers.h"
 #include "clock.h"
 #include "far.h"
+#include "guard.h"
 #include "inherited.h"
 #include "launch.h"
 #include "left.h"
@@ -54,6 +55,9 @@ struct run {
 	struct job_space space;
 	struct subreaper orphans;
 	struct left left;
+	struct guard guard;	/* while tasks are started */
+	struct launcher launcher;
+	bool hangs;		/* a call in the first thread */
 };
 
 /*
@@ -123,16 +127,14 @@ static int bind_prepare(struct run *run)
 	return err ? fail("cannot find out this machine's memory nodes", err) : 0;
 }
 
+static void end_hung_start(void *arg);
+
 /* Make all checks that are possible before the first task. */
 static int prepare(struct run *run)
 {
 	int status, err;
 
 	status = answers_wait(run->opt);
-	if (!status)
-		status = precheck_programs(run->opt);
-	if (!status)
-		status = precheck_mpi(run->opt);
 	if (!status)
 		status = precheck_limits(run->opt);
 	if (!status)
@@ -148,6 +150,9 @@ static int prepare(struct run *run)
 		err = job_init(&run->job, run->opt);
 	if (!err)
 		err = signals_open(&run->signals, &run->loop, &run->job);
+	if (!err)
+		guard_open(&run->guard, &run->signals.end, run->opt->timeout_at, end_hung_start,
+			   run);
 	if (!err)
 		err = output_open(&run->output, &run->loop, &run->job);
 	if (!err && run->opt->stdin_to == STDIN_ALL)
@@ -247,7 +252,7 @@ static int drain_output(struct run *run, int interrupt)
 
 static void start_tasks(struct run *run)
 {
-	const struct launcher launcher = {
+	run->launcher = (struct launcher){
 		.opt = run->opt,
 		.loop = &run->loop,
 		.job = &run->job,
@@ -257,27 +262,27 @@ static void start_tasks(struct run *run)
 		.memory = &run->memory,
 		.output = &run->output,
 		.input = &run->input,
+		.guard = &run->guard,
 		.ignored = &run->signals.ignored,
 		.files = run->files,
 		.processor_time = run->processor_time,
 	};
 
-	launch(&launcher);
+	launch(&run->launcher);
+	guard_close(&run->guard);
 }
 
-static int run_job(struct run *run)
+/* A space in which a start hangs ends with pvasrun. */
+static void close_space(struct run *run)
 {
-	int status, interrupt, again;
+	if (!run->hangs)
+		space_close(&run->space);
+}
 
-	status = prepare(run);
-	if (status)
-		return status;
-	orphans_open(&run->orphans, &run->loop, &run->job,
-		     pvas_space_get_backend(run->space.space) == PVAS_BACKEND_USER);
-	start_tasks(run);
-	left_begin(&run->left, &run->job, &run->space);
-	if (run->opt->map)
-		map_print(&run->job, &run->space, &run->places);
+static int end_job(struct run *run)
+{
+	int interrupt, again;
+
 	wait_for_tasks(run);
 	interrupt = run->job.interrupt;
 	again = orphans_end(&run->orphans);
@@ -291,13 +296,28 @@ static int run_job(struct run *run)
 	far_report();
 	mpi_close(&run->mpi);
 	if (run->job.death_signal && run->job.death_signal == interrupt) {
-		space_close(&run->space);
+		close_space(run);
 		far_end();
 		report_flush();
 		output_close(&run->output);
 		signals_die_from(interrupt);
 	}
 	return run->job.status;
+}
+
+static int run_job(struct run *run)
+{
+	int status = prepare(run);
+
+	if (status)
+		return status;
+	orphans_open(&run->orphans, &run->loop, &run->job,
+		     pvas_space_get_backend(run->space.space) == PVAS_BACKEND_USER);
+	start_tasks(run);
+	left_begin(&run->left, &run->job, &run->space);
+	if (run->opt->map)
+		map_print(&run->job, &run->space, &run->places);
+	return end_job(run);
 }
 
 /* Nor one that the library has made, which sends no SIGCHLD: somebody has to wait for it. */
@@ -319,17 +339,33 @@ static bool space_ends_with_us(const struct run *run)
 
 static void clean_up(struct run *run)
 {
+	if (!run->hangs)
+		guard_close(&run->guard);
 	mpi_close(&run->mpi);
 	/* Their children first, or space_ends_with_us() sees them. */
 	input_close(&run->input);
 	output_close(&run->output);
 	if (!space_ends_with_us(run))
-		space_close(&run->space);
+		close_space(run);
 	far_end();
 	signals_close(&run->signals);
 	job_free(&run->job);
 	places_free(&run->places);
 	loop_close(&run->loop);
+}
+
+/* In the guard's thread, while the first one starts a task and stays in that. */
+static void end_hung_start(void *arg)
+{
+	struct run *run = arg;
+	int status;
+
+	run->hangs = true;
+	launch_given_up(&run->launcher);
+	status = end_job(run);
+	clean_up(run);
+	report_flush();
+	_exit(status);
 }
 
 /*

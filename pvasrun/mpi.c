@@ -180,7 +180,7 @@ static void check_programs(struct mpi *mpi)
 
 	mpi->all_direct = true;
 	for (i = 0; i < mpi->common.opt->nr_apps; i++) {
-		flags = elf_needed(mpi->common.opt->apps[i].path);
+		flags = mpi->common.opt->apps[i].elf;
 		if (flags & ELF_NEEDS_MPI)
 			mpi->any_direct = true;
 		else

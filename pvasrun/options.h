@@ -24,9 +24,12 @@ struct app {
 	const char *wdir;	/* NULL: pvasrun's own */
 	const char **exports;	/* the values of -x */
 	unsigned int nr_exports;
-	char *path;		/* of the program, set by precheck.c */
-	const char *condition;	/* on which it can be a task, set by precheck.c, or NULL */
-	char **own_argv;	/* @argv if precheck.c has changed it, else NULL */
+	/* These are set by precheck.c, in a child of pvasrun: see answers.c. */
+	char *path;		/* of the program */
+	const char *condition;	/* on which it can be a task, or NULL */
+	unsigned int elf;	/* elf_needed() of @path */
+	char **own_argv;	/* @argv if it has been changed, else NULL */
+	unsigned int own_words;	/* of @own_argv, in the place of the first */
 };
 
 /* The size of the job that MPI is told of; only the tasks of its first node exist. */

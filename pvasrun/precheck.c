@@ -104,6 +104,7 @@ static int take_host(struct app *app, const char *path, char *why, size_t len)
 	free(app->path);
 	app->path = strdup(host.path);
 	app->argv = app->own_argv = host.argv;
+	app->own_words = host.nr_words;
 	return app->path ? 1 : -ENOMEM;
 }
 
@@ -117,8 +118,10 @@ static int check_program(struct app *app)
 		ret = take_host(app, path, why, sizeof(why));
 	if (ret < 0 && !err)
 		report_warning("%s: Python will leave the space: %s", path, why);
-	if (ret > 0 || !err)
+	if (ret > 0 || !err) {
+		app->elf = app->path ? elf_needed(app->path) : 0;
 		return app->path ? 0 : STATUS_FAILED;
+	}
 	report_error("cannot start %s: %s", path[0] ? path : app->argv[0], why);
 	return precheck_status(err);
 }
@@ -181,7 +184,7 @@ static bool any_mpi(const struct options *opt)
 	unsigned int i;
 
 	for (i = 0; i < opt->nr_apps; i++)
-		if (elf_needed(opt->apps[i].path) & ELF_NEEDS_MPI)
+		if (opt->apps[i].elf & ELF_NEEDS_MPI)
 			return true;
 	return false;
 }
@@ -326,7 +329,7 @@ int precheck_mpi(const struct options *opt)
 	if (opt->mpi != MPI_AUTO)
 		return 0;
 	for (i = 0; i < opt->nr_apps; i++) {
-		flags = elf_needed(opt->apps[i].path);
+		flags = opt->apps[i].elf;
 		if (flags & ELF_NEEDS_MPICH)
 			mpich = opt->apps[i].argv[0];
 		else if (flags & ELF_NEEDS_MPI)

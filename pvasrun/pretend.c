@@ -27,7 +27,7 @@ static bool any_mpich(const struct options *opt)
 	unsigned int i;
 
 	for (i = 0; i < opt->nr_apps; i++)
-		if (elf_needed(opt->apps[i].path) & ELF_NEEDS_MPICH)
+		if (opt->apps[i].elf & ELF_NEEDS_MPICH)
 			return true;
 	return false;
 }

@@ -93,29 +93,38 @@ static unsigned int count(char *const *argv)
 }
 
 /* Pointers and strings in one block */
-static char **join(const struct script_words *w, const char *script, char *const *argv)
+char **python_host_argv(const char *const *words, unsigned int nr, char *const *argv)
 {
-	const char *from[SCRIPT_WORDS + 2];
-	unsigned int nr = 0, more, i;
+	const unsigned int more = count(argv + 1);
 	size_t size = 0;
+	unsigned int i;
 	char **all, *at;
 
-	for (i = 0; i < w->nr; i++)
-		from[nr++] = w->word[i];
-	from[nr++] = w->nr ? script : argv[0];
-	more = count(argv + 1);
 	for (i = 0; i < nr; i++)
-		size += strlen(from[i]) + 1;
+		size += strlen(words[i]) + 1;
 	all = malloc((nr + more + 1) * sizeof(*all) + size);
 	if (!all)
 		return NULL;
 	at = (char *)(all + nr + more + 1);
 	for (i = 0; i < nr; i++) {
 		all[i] = at;
-		at = stpcpy(at, from[i]) + 1;
+		at = stpcpy(at, words[i]) + 1;
 	}
 	memcpy(all + nr, argv + 1, (more + 1) * sizeof(*all));
 	return all;
+}
+
+static void set_argv(struct python_host *host, const struct script_words *w, const char *script,
+		     char *const *argv)
+{
+	const char *words[SCRIPT_WORDS + 2];
+	unsigned int nr;
+
+	for (nr = 0; nr < w->nr; nr++)
+		words[nr] = w->word[nr];
+	words[nr++] = w->nr ? script : argv[0];
+	host->nr_words = nr;
+	host->argv = python_host_argv(words, nr, argv);
 }
 
 /* 0: @path is not run by a system's Python that can't be a task itself */
@@ -145,6 +154,6 @@ int python_host_find(const char *path, char *const *argv, struct python_host *ho
 	err = find_host(version, host->path, why, len);
 	if (err)
 		return err;
-	host->argv = join(&w, path, argv);
+	set_argv(host, &w, path, argv);
 	return host->argv ? 1 : -ENOMEM;
 }

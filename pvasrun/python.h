@@ -19,6 +19,7 @@
 struct python_host {
 	char path[PATH_MAX];
 	char **argv;
+	unsigned int nr_words;
 };
 
 /*
@@ -28,5 +29,8 @@ struct python_host {
  */
 int python_host_find(const char *path, char *const *argv, struct python_host *host, char *why,
 		     size_t len);
+
+/* @argv with @nr words in the place of its first, in one block; NULL: no memory */
+char **python_host_argv(const char *const *words, unsigned int nr, char *const *argv);
 
 #endif

@@ -76,8 +76,21 @@ void report_flush(void)
 	outlet_close(&outlet);
 }
 
+static struct report_kept *kept;
+
+void report_keep(struct report_kept *to)
+{
+	kept = to;
+}
+
 static void put(const char *text, size_t len)
 {
+	if (kept && len <= kept->room - kept->used) {
+		memcpy(kept->text + kept->used, text, len);
+		kept->used += len;
+	}
+	if (kept)
+		return;
 	if (buffer_len(&waiting) + len > WAITING_MAX || buffer_add(&waiting, text, len))
 		return;
 	report_waits();

@@ -25,6 +25,14 @@ void report_failure(unsigned int rank, pid_t pid, const char *program, int wait_
 bool report_waits(void);
 void report_flush(void);
 
+/* In a child that may hang: from now on messages go there, for report_text() in pvasrun. */
+struct report_kept {
+	size_t room, used;
+	char text[];
+};
+
+void report_keep(struct report_kept *to);
+
 /* Several lines at once, unchanged */
 void report_text(const char *text, size_t len);
 

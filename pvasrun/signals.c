@@ -239,6 +239,7 @@ int signals_open(struct signals *signals, struct loop *loop, struct job *job)
 	signals->job = job;
 	signals->child.signals = signals;
 	sigemptyset(&signals->ignored);
+	sigemptyset(&signals->end);
 	sigemptyset(&mask);
 	for (i = 0; i < NR_FORWARDED; i++) {
 		if (inherited_ignored(forwarded[i])) {
@@ -250,6 +251,8 @@ int signals_open(struct signals *signals, struct loop *loop, struct job *job)
 		/* a signalfd never reports an ignored signal */
 		sigaction(forwarded[i], &standard, NULL);
 		sigaddset(&mask, forwarded[i]);
+		if (asks_to_end(forwarded[i]))
+			sigaddset(&signals->end, forwarded[i]);
 	}
 	sigaction(SIGCHLD, &standard, NULL);
 	ignore_own(&signals->ignored);

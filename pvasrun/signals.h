@@ -19,6 +19,7 @@ struct signals {
 	struct child_signal child;
 	struct job *job;
 	sigset_t ignored;	/* inherited: from nohup(1), or a shell's "&" */
+	sigset_t end;		/* those that ask for the job's end */
 };
 
 /*

@@ -9,6 +9,7 @@
 # HUNG_EXEC	tests/hung_exec as built; without it no test beside a hung execve()
 # HOLD_STREAM	tests/hold_stream as built; without it no test with a stream that is held
 # HUNG_OUTPUT	tests/hung_output as built; without it no test with a silent file server
+# FALLS_SILENT	tests/falls_silent as built; without it no test with a server that falls silent
 # LOG_OPENS_SO	tests/log_opens.so as built; without it no test of which files are opened
 # EXCHANGE	tests/exchange as built; without it no test of a program that is exchanged
 # TIMES	if set, print how long each test took
