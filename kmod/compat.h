@@ -132,14 +132,10 @@ static inline void pvas_preempt_enable_nort(void)
 #if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 3, 0)
 #define PVAS_MLOCK_FIXUP_ARGS struct vma_iterator *vmi, struct vm_area_struct *vma, \
 	struct vm_area_struct **prev
-#define PVAS_MLOCK_FIXUP_VMA(regs) ((regs)->si)
-#define PVAS_MLOCK_FIXUP_PREV(regs) ((regs)->dx)
 #define PVAS_MLOCK_FIXUP_START(regs) ((regs)->cx)
 #define PVAS_MLOCK_FIXUP_END(regs) ((regs)->r8)
 #else
 #define PVAS_MLOCK_FIXUP_ARGS struct vm_area_struct *vma, struct vm_area_struct **prev
-#define PVAS_MLOCK_FIXUP_VMA(regs) ((regs)->di)
-#define PVAS_MLOCK_FIXUP_PREV(regs) ((regs)->si)
 #define PVAS_MLOCK_FIXUP_START(regs) ((regs)->dx)
 #define PVAS_MLOCK_FIXUP_END(regs) ((regs)->cx)
 #endif

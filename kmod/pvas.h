@@ -240,7 +240,8 @@ struct pvas_space {
  * @files:	that were mapped in it, and are not released yet
  * @unfinished:	areas are left for @finish to unmap
  * @unclean:	areas are left as long as the mm lives
- * @ended:	it has its index no more, only @files are left
+ * @ended:	for the task's next program, before @finish: it has its index no more, only @files
+ *		are left. Set before @reclaimed is
  * @vacates:	with it, all memory of the space was freed
  * @successor:	its task is in an exec that stays, by which it becomes this member: nobody may
  *		begin to share its memory
@@ -408,6 +409,7 @@ void pvas_exec_exit(void);
 int pvas_mm_layout(struct pvas_partition *part, const struct pvas_elf_image *image,
 		   unsigned long stack_limit, bool randomize);
 bool pvas_mm_foreign(const struct pvas_partition *part, unsigned long addr, unsigned long len);
+bool pvas_mm_may_map(const struct pvas_partition *part, unsigned long addr, unsigned long len);
 void pvas_mm_clamp(const struct pvas_partition *part, struct vm_unmapped_area_info *info);
 
 /* pvas_table.c */

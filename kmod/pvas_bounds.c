@@ -4,8 +4,8 @@
  *
  *  - vm_unmapped_area: search for free addresses in the caller's partition
  *    only. All callers end there, hugetlbfs and shmat included;
- *  - [__]get_unmapped_area: drop a hint outside the partition, refuse a
- *    MAP_FIXED outside it (-ENOMEM), and MAP_GROWSDOWN, which would grow out;
+ *  - [__]get_unmapped_area: drop a hint outside the partition or in its outermost
+ *    pages, refuse a MAP_FIXED there (-ENOMEM), and MAP_GROWSDOWN, which would grow out;
  *  - functions that change mappings or settings of the mm: see pvas_calls.c;
  *  - userfaultfd_ioctl, handle_userfault: see pvas_uffd.c;
  *  - arch_set_user_pkey_access: whose each protection key is, see pvas_keys.c;
@@ -17,7 +17,9 @@
  *  - get_task_exe_file: /proc/PID/exe of a task is its own program;
  *  - with the parameter refuse_ia32, every ia32 system call: -EPERM in a task.
  */
+#include <linux/fs.h>
 #include <linux/ftrace.h>
+#include <linux/magic.h>
 #include <linux/mm.h>
 #include <linux/mman.h>
 #include <linux/moduleparam.h>
@@ -105,23 +107,32 @@ static bool pvas_is_uprobes_page(unsigned long addr, unsigned long len, unsigned
 	       pvas_has_uprobes(current) && task_pt_regs(current)->orig_ax == -1UL;
 }
 
+/* Where the kernel would place what has that hint: hugetlbfs rounds it up to a huge page. */
+static unsigned long pvas_hint(const struct file *file, unsigned long addr)
+{
+	const struct super_block *sb = file ? file_inode(file)->i_sb : NULL;
+
+	return sb && sb->s_magic == HUGETLBFS_MAGIC ? ALIGN(addr, sb->s_blocksize) : addr;
+}
+
 /* (file, addr, len, pgoff, flags, ...) */
 static void notrace pvas_on_place(unsigned long ip, unsigned long parent_ip,
 				  struct ftrace_ops *ops, struct ftrace_regs *fregs)
 {
 	struct pt_regs *regs = pvas_regs(fregs);
 	struct pvas_partition *part = pvas_task_partition();
-	unsigned long addr, len, flags;
+	unsigned long addr, at, len, flags;
 
 	if (!part)
 		return;
 	addr = regs->si;
 	len = regs->dx;
 	flags = regs->r8;
+	at = flags & MAP_FIXED ? addr : pvas_hint((const struct file *)regs->di, addr);
 	/* For a length larger than the address space, the function returns -ENOMEM. */
 	if (flags & MAP_GROWSDOWN)
 		regs->dx = -PAGE_SIZE;
-	else if (!pvas_mm_foreign(part, addr, len))
+	else if (pvas_mm_may_map(part, at, len))
 		return;
 	else if (flags & MAP_FIXED)
 		regs->dx = -PAGE_SIZE;
@@ -144,10 +155,8 @@ static void notrace pvas_on_copy(unsigned long ip, unsigned long parent_ip,
 	/* For these it does more than copy, which the end of the child undoes. */
 	if (vma->vm_flags & (VM_PFNMAP | VM_MIXEDMAP))
 		return;
-	if (vma->vm_start < part->end && vma->vm_end > part->base)
-		return;
 	index = pvas_index_of(part->space, vma->vm_start);
-	if (index < part->space->first || index > part->space->last ||
+	if (index == part->index || index < part->space->first || index > part->space->last ||
 	    test_bit(index, part->space->reserved))
 		return;
 	pvas_silence_copy((struct vm_area_struct *)regs->di);

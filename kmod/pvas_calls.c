@@ -77,6 +77,12 @@ void *pvas_within(const struct pvas_partition *part, unsigned long addr, unsigne
 	return pvas_mm_foreign(part, addr, len) ? pvas_stub_eperm : NULL;
 }
 
+static void *pvas_may_place(const struct pvas_partition *part, unsigned long addr,
+			    unsigned long len)
+{
+	return pvas_mm_may_map(part, addr, len) ? NULL : pvas_stub_eperm;
+}
+
 static bool pvas_is_own_mm(const struct pvas_partition *part, unsigned long mm)
 {
 	return (struct mm_struct *)mm == part->space->mm;
@@ -149,7 +155,7 @@ static void *pvas_check_move_vma(const struct pvas_partition *part, struct pt_re
 	if (vma->vm_flags & VM_GROWSDOWN)
 		return pvas_stub_eperm;
 	stub = pvas_within(part, PVAS_MOVE_VMA_FROM(regs), PVAS_MOVE_VMA_OLD(regs)) ?:
-	       pvas_within(part, to, len);
+	       pvas_may_place(part, to, len);
 	if (!stub)
 		pvas_uffd_on_move(part->space, vma, to, len);
 	return stub;
@@ -177,7 +183,7 @@ static void *pvas_check_mremap(const struct pvas_partition *part, struct pt_regs
 	if (!stub && (args->r10 & ~(MREMAP_MAYMOVE | MREMAP_FIXED | MREMAP_DONTUNMAP)))
 		stub = pvas_stub_einval;
 	if (!stub && (args->r10 & MREMAP_FIXED))
-		stub = pvas_within(part, args->r8, args->dx);
+		stub = pvas_may_place(part, args->r8, args->dx);
 	return stub;
 }
 
@@ -221,25 +227,12 @@ static void *pvas_check_mlockall(const struct pvas_partition *part, struct pt_re
 	return flags & MCL_FUTURE ? pvas_stub_eperm : NULL;
 }
 
-/*
- * mlockall() and munlockall() iterate over all areas of the mm: skip those of others. An
- * area that touches a neighbour's is one with it: then only the own part.
- */
+/* mlockall() and munlockall() iterate over all areas of the mm: skip those of others. */
 static void *pvas_check_mlock_fixup(const struct pvas_partition *part, struct pt_regs *regs)
 {
-	struct vm_area_struct *vma = (void *)PVAS_MLOCK_FIXUP_VMA(regs);
-	struct vm_area_struct **prev = (void *)PVAS_MLOCK_FIXUP_PREV(regs);
-	unsigned long start = max(PVAS_MLOCK_FIXUP_START(regs), part->base);
-	unsigned long end = min(PVAS_MLOCK_FIXUP_END(regs), part->end);
+	unsigned long start = PVAS_MLOCK_FIXUP_START(regs), end = PVAS_MLOCK_FIXUP_END(regs);
 
-	if (start >= end)
-		return pvas_stub_mlock_skip;
-	PVAS_MLOCK_FIXUP_START(regs) = start;
-	PVAS_MLOCK_FIXUP_END(regs) = end;
-	/* As mlock() does for a range that begins within an area. */
-	if (start > vma->vm_start)
-		*prev = vma;
-	return NULL;
+	return pvas_mm_foreign(part, start, end - start) ? pvas_stub_mlock_skip : NULL;
 }
 
 /* (addr, len, ...). After mlockall(), the range is the whole address space. */

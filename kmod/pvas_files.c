@@ -308,12 +308,10 @@ void pvas_files_put(struct pvas_files *files)
 /* Of an area that is unmapped next: a fault in it is SIGBUS, and its end waits for nobody. */
 static const struct vm_operations_struct pvas_silent_ops;
 
-/* Not those that go on behind the range. */
-static bool pvas_area_is_remote(const struct vm_area_struct *vma, unsigned long from,
-				unsigned long end)
+static bool pvas_area_is_remote(const struct vm_area_struct *vma)
 {
-	return vma->vm_start >= from && vma->vm_end <= end && pvas_file_is_remote(vma->vm_file) &&
-	       vma->vm_ops && vma->vm_ops->close && !vma->vm_ops->open;
+	return pvas_file_is_remote(vma->vm_file) && vma->vm_ops && vma->vm_ops->close &&
+	       !vma->vm_ops->open;
 }
 
 /*
@@ -323,7 +321,7 @@ static bool pvas_area_is_remote(const struct vm_area_struct *vma, unsigned long 
  */
 void pvas_silence_copy(struct vm_area_struct *copy)
 {
-	if (pvas_area_is_remote(copy, copy->vm_start, copy->vm_end))
+	if (pvas_area_is_remote(copy))
 		copy->vm_ops = NULL;
 }
 
@@ -355,7 +353,7 @@ static unsigned long pvas_silence(struct pvas_space *space, struct mm_struct *mm
 
 	pvas_remote_lock(space, mm);
 	for_each_vma_range(vmi, vma, end) {
-		if (!pvas_area_is_remote(vma, *from, end) || (!armed && userfaultfd_armed(vma)))
+		if (!pvas_area_is_remote(vma) || (!armed && userfaultfd_armed(vma)))
 			continue;
 		*had = vma->vm_ops;
 		/* No fork copies them. */

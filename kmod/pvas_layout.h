@@ -118,6 +118,17 @@ static inline int pvas_layout_outside(__u64 base, __u64 end, __u64 addr, __u64 l
 	return addr < base || addr >= end || len > end - addr;
 }
 
+/*
+ * May a task map [addr, addr + len)? The outermost pages of a partition stay free: the kernel
+ * would make one area of what is there and a neighbour's, which can't be unmapped, locked or
+ * dumped for one of both.
+ */
+static inline int pvas_layout_may_map(__u64 base, __u64 end, __u64 addr, __u64 len)
+{
+	return !pvas_layout_outside(base, end, addr, len) && addr - base >= PVAS_LAYOUT_PAGE &&
+	       end - addr - len >= PVAS_LAYOUT_PAGE;
+}
+
 /* How far the stack may grow */
 static inline __u64 pvas_layout_room(__u64 size, __u64 stack_limit)
 {

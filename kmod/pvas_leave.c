@@ -94,11 +94,11 @@ static void pvas_member_left(struct callback_head *work)
 
 	/*
 	 * The work item drops its own reference last, and with it perhaps the space. After an OOM
-	 * kill, and if the task's next program has the index, it goes on with what can take for
-	 * ever.
+	 * kill, and if the partition has ended already, it goes on with what can take for ever.
+	 * Not ->next: another worker clears that when the task's next program ends before it runs.
 	 */
 	if (m->reclaims && wait_for_completion_timeout(&part->reclaimed, pvas_until(end)) &&
-	    !(part->vacates && part->space->oom) && !READ_ONCE(part->next))
+	    !(part->vacates && part->space->oom) && !part->ended)
 		flush_work(&part->finish);
 	pvas_oom_wait(part->space, pvas_until(end));
 	pvas_ns_put(m->mnt_ns);

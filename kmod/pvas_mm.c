@@ -35,6 +35,12 @@ bool pvas_mm_foreign(const struct pvas_partition *part, unsigned long addr, unsi
 	return pvas_layout_outside(part->base, part->end, addr, len);
 }
 
+/* May the range be mapped? Nothing may in the creator's partition, which is empty. */
+bool pvas_mm_may_map(const struct pvas_partition *part, unsigned long addr, unsigned long len)
+{
+	return pvas_layout_may_map(part->base, part->end, addr, len);
+}
+
 /*
  * Limits a search for free addresses to the partition. The limits in @info are those of
  * the creator's layout, except for a caller that needs an address below 4 GiB

@@ -44,7 +44,7 @@ static bool pvas_zap_slow(struct pvas_space *space, unsigned long from, unsigned
 		any = true;
 		/* Not memory, or memory that is the device's. */
 		if (!(vma->vm_flags & (VM_PFNMAP | VM_IO)))
-			pvas_zap(vma, max(vma->vm_start, from), min(vma->vm_end, end));
+			pvas_zap(vma, vma->vm_start, vma->vm_end);
 	}
 	mmap_read_unlock(space->mm);
 	return any;
@@ -53,8 +53,7 @@ static bool pvas_zap_slow(struct pvas_space *space, unsigned long from, unsigned
 /*
  * The end of a slice, with all of the range if @whole. Its begin, *@from, is moved
  * behind slow areas, some of which may have become so just now. It does not cut huge
- * pages: hugetlbfs refuses that, and for transparent ones it is not necessary. An area can
- * go on in the next partition: the kernel merges those of neighbours.
+ * pages: hugetlbfs refuses that, and for transparent ones it is not necessary.
  */
 static unsigned long pvas_slice_end(struct pvas_space *space, unsigned long *from,
 				    unsigned long end, bool whole, bool *skipped)
@@ -91,7 +90,7 @@ static unsigned long pvas_slice_end(struct pvas_space *space, unsigned long *fro
 		}
 	}
 	mmap_read_unlock(mm);
-	return min(to, end);
+	return to;
 }
 
 /* The result of unmapping a partition. */
@@ -374,7 +373,6 @@ static void pvas_put_local_exe(struct pvas_partition *part)
 
 static void pvas_partition_end(struct pvas_partition *part)
 {
-	part->ended = true;
 	pvas_partition_free(part);
 	complete_all(&part->reclaimed);
 }
@@ -428,8 +426,10 @@ static void pvas_reclaim_work(struct work_struct *work)
 		return;
 	}
 	/* The task's next program, which has no mm yet, does not wait for the old one's files. */
-	if (READ_ONCE(part->next) && !part->unfinished)
+	if (READ_ONCE(part->next) && !part->unfinished) {
+		part->ended = true;
 		pvas_partition_end(part);
+	}
 	queue_work(pvas_finish_queue(part), &part->finish);
 }
 

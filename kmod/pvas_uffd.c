@@ -51,7 +51,7 @@ static bool pvas_uffd_is_foreign(const struct pvas_partition *part,
 				 const struct vm_area_struct *vma)
 {
 	return vma->vm_userfaultfd_ctx.ctx &&
-	       (vma->vm_start < part->base || vma->vm_end > part->end);
+	       pvas_mm_foreign(part, vma->vm_start, vma->vm_end - vma->vm_start);
 }
 
 /**
@@ -75,22 +75,20 @@ static unsigned long pvas_uffd_mode(const struct vm_area_struct *vma)
 	return vma->vm_flags & __VM_UFFD_FLAGS;
 }
 
-/* Adds the part [@start, @end) of an area; or, without room for it, counts it. */
-static void pvas_uffd_add(struct pvas_uffd_ranges *ranges, const struct vm_area_struct *vma,
-			  unsigned long start, unsigned long end)
+/* Adds an area; or, without room for it, counts it. */
+static void pvas_uffd_add(struct pvas_uffd_ranges *ranges, const struct vm_area_struct *vma)
 {
 	struct pvas_uffd_range *at = ranges->at;
 	unsigned int n = ranges->n;
 
-	if (start >= end)
-		return;
-	if (n && n <= ranges->max && at[n - 1].end == start &&
+	if (n && n <= ranges->max && at[n - 1].end == vma->vm_start &&
 	    at[n - 1].mode == pvas_uffd_mode(vma)) {
-		at[n - 1].end = end;
+		at[n - 1].end = vma->vm_end;
 		return;
 	}
 	if (n < ranges->max)
-		at[n] = (struct pvas_uffd_range){ start, end, pvas_uffd_mode(vma) };
+		at[n] = (struct pvas_uffd_range){ vma->vm_start, vma->vm_end,
+						  pvas_uffd_mode(vma) };
 	ranges->n++;
 }
 
@@ -104,12 +102,9 @@ static void pvas_uffd_walk(const struct pvas_partition *part, const struct userf
 	ranges->n = 0;
 	mmap_read_lock(mm);
 	part->space->uffd_moved = (struct pvas_range){ ULONG_MAX, 0 };
-	for_each_vma(vmi, vma) {
-		if (vma->vm_userfaultfd_ctx.ctx != ctx)
-			continue;
-		pvas_uffd_add(ranges, vma, vma->vm_start, min(vma->vm_end, part->base));
-		pvas_uffd_add(ranges, vma, max(vma->vm_start, part->end), vma->vm_end);
-	}
+	for_each_vma(vmi, vma)
+		if (vma->vm_userfaultfd_ctx.ctx == ctx && pvas_uffd_is_foreign(part, vma))
+			pvas_uffd_add(ranges, vma);
 	mmap_read_unlock(mm);
 }
 
@@ -130,29 +125,18 @@ static int pvas_uffd_remember(const struct pvas_partition *part, const struct us
 }
 
 /*
- * Was the part [@start, @end) of an area registered so? @next: the range to begin with.
- * Behind a registered range, too: mremap() can have extended it in the meantime.
+ * Was the area registered so? @next: the range to begin with. Behind a registered range,
+ * too: mremap() can have extended it in the meantime.
  */
 static bool pvas_uffd_had(const struct pvas_uffd_ranges *ranges, unsigned int *next,
-			  const struct vm_area_struct *vma, unsigned long start,
-			  unsigned long end)
+			  const struct vm_area_struct *vma)
 {
 	const struct pvas_uffd_range *at = ranges->at;
 
-	if (start >= end)
-		return true;
-	while (*next < ranges->n && at[*next].end <= start)
+	while (*next < ranges->n && at[*next].end <= vma->vm_start)
 		++*next;
-	return *next < ranges->n && at[*next].start <= start &&
+	return *next < ranges->n && at[*next].start <= vma->vm_start &&
 	       at[*next].mode == pvas_uffd_mode(vma);
-}
-
-/* Was the area registered so, as far as it lies outside the partition? */
-static bool pvas_uffd_is_old(const struct pvas_partition *part, const struct vm_area_struct *vma,
-			     const struct pvas_uffd_ranges *ranges, unsigned int *next)
-{
-	return pvas_uffd_had(ranges, next, vma, vma->vm_start, min(vma->vm_end, part->base)) &&
-	       pvas_uffd_had(ranges, next, vma, max(vma->vm_start, part->end), vma->vm_end);
 }
 
 /* Has the area been moved there since pvas_uffd_walk()? */
@@ -192,8 +176,7 @@ static bool pvas_uffd_peers_have_any(struct pvas_partition *part)
 
 /*
  * Undoes what the caller has registered outside its partition, and wakes waiters there.
- * Not what the peers have: tasks can share a userfaultfd, and the kernel merges areas of
- * neighbours that both have registered with it.
+ * Not what the peers have: tasks can share a userfaultfd.
  */
 static bool pvas_uffd_undo(struct pvas_partition *part, struct userfaultfd_ctx *ctx,
 			   const struct pvas_uffd_ranges *peers)
@@ -207,9 +190,8 @@ static bool pvas_uffd_undo(struct pvas_partition *part, struct userfaultfd_ctx *
 
 	mmap_write_lock(mm);
 	for_each_vma(vmi, vma) {
-		if (vma->vm_userfaultfd_ctx.ctx != ctx ||
-		    pvas_uffd_is_old(part, vma, peers, &next) ||
-		    pvas_uffd_was_moved(part->space, vma))
+		if (vma->vm_userfaultfd_ctx.ctx != ctx || !pvas_uffd_is_foreign(part, vma) ||
+		    pvas_uffd_had(peers, &next, vma) || pvas_uffd_was_moved(part->space, vma))
 			continue;
 		pvas_forget_uffd(vma);
 		any = true;
@@ -413,7 +395,6 @@ void notrace pvas_on_userfault(unsigned long ip, unsigned long parent_ip, struct
 	const struct vm_fault *vmf = (const struct vm_fault *)regs->di;
 	u32 shift = pvas_space_shift_of(vmf->vma->vm_mm);
 
-	/* Not the area, which can go on in partition 1: the kernel merges those of neighbours. */
 	if (shift && !(vmf->address >> shift))
 		pvas_redirect(regs, pvas_stub_userfault);
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Two tasks map up to the border of their partitions. The kernel makes one area of what
- * they map there. Neither the end of one nor its locks may act on the part of the other,
- * nor a userfaultfd that both have.
+ * Two tasks map as near to the border of their partitions as they may. The kernel makes no area
+ * of both, and neither the end of one nor its locks act on the other, nor a userfaultfd that
+ * both have. See bounds-edge.c for the pages between.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -100,9 +100,63 @@ static int end(struct neighbour *n)
 	return ret;
 }
 
+/* ---- nothing is mapped at the border ---- */
+
+/* The file that both have, and that the kernel makes one area of where offsets go on */
+#define FILE_FD 202
+#define FILE_PAGES 4
+
+static void map_file(uintptr_t at, unsigned int page)
+{
+	char *p = mmap((void *)at, PAGE, RW, MAP_SHARED | MAP_FIXED_NOREPLACE, FILE_FD,
+		       page * PAGE);
+
+	CHECK(p == (char *)at);
+	p[0] = BYTE;
+}
+
+TASK(lower_maps_file)
+{
+	map_file(last_end() - PAGE, 0);
+	meet();
+}
+
+TASK(upper_maps_file)
+{
+	long kb;
+
+	/* With the two pages between, it would be one area. */
+	CHECK_ERR(ENOMEM, mmap((void *)pt_base(), 2 * PAGE, RW, MAP_SHARED | MAP_FIXED, FILE_FD,
+			       2 * PAGE));
+	map_file(first_page(), 3);
+	CHECK_EQ(first_page(), area_of((void *)first_page(), &kb));
+	CHECK_EQ(pt_base() - 2 * PAGE, area_of((char *)pt_base() - 2 * PAGE, &kb));
+	CHECK_EQ(0, area_of((char *)pt_base() - PAGE, &kb));
+	CHECK_EQ(0, area_of((char *)pt_base(), &kb));
+	meet();
+}
+
+/* one file, mapped by two tasks with offsets that go on from one partition to the next */
+MODULE_TEST(file_of_neighbours, "each task has an mm of its own")
+{
+	struct pvas_space *space = PT_SPACE();
+	struct neighbour upper, lower;
+	int fd = memfd_create("file", 0);
+
+	ASSERT_EQ(0, ftruncate(fd, FILE_PAGES * PAGE));
+	ASSERT_EQ(FILE_FD, dup2(fd, FILE_FD));
+	ASSERT_EQ(0, start(&lower, space, 1, "lower_maps_file"));
+	ASSERT_EQ(0, start(&upper, space, 2, "upper_maps_file"));
+	EXPECT_EQ(0, end(&upper));
+	EXPECT_EQ(0, end(&lower));
+	pvas_space_destroy(space);
+}
+
+/* ---- and as near as may be, tasks don't meet ---- */
+
 TASK(lower)
 {
-	char *p = map_at(pt_base() + pt_size() - LOWER_LEN, LOWER_LEN);
+	char *p = map_at(last_end() - LOWER_LEN, LOWER_LEN);
 
 	memset(p, BYTE, LOWER_LEN);
 	meet();
@@ -110,7 +164,7 @@ TASK(lower)
 
 TASK(upper_keeps)
 {
-	char *p = map_at(pt_base(), UPPER_LEN);
+	char *p = map_at(first_page(), UPPER_LEN);
 	size_t i, gone = 0;
 	unsigned char in;
 
@@ -137,45 +191,44 @@ MODULE_TEST(end_of_a_neighbour, "each task has an mm of its own")
 TASK(upper_locks)
 {
 	struct rlimit limit = { RLIM_INFINITY, RLIM_INFINITY };
-	char *p = map_at(pt_base(), LOWER_LEN);
+	char *p = map_at(first_page(), LOWER_LEN);
 	long kb;
 
 	CHECK_EQ(0, setrlimit(RLIMIT_MEMLOCK, &limit));
 	meet();
-	/* Or this tests nothing. */
-	CHECK(area_of(p, &kb) < pt_base());
+	CHECK_EQ((uintptr_t)p, area_of(p, &kb));
 	CHECK_EQ(0, mlock(p, LOWER_LEN));
 	CHECK_EQ(LOWER_LEN >> 10, locked_kb(p));
-	CHECK_EQ(0, locked_kb(p - PAGE));
+	CHECK_EQ(0, locked_kb(p - 3 * PAGE));
 	CHECK_EQ(0, munlock(p, LOWER_LEN));
 	CHECK_EQ(0, locked_kb(p));
-	CHECK(area_of(p, &kb) < pt_base());
+	CHECK_EQ((uintptr_t)p, area_of(p, &kb));
 	CHECK_EQ(0, mlockall(MCL_CURRENT));
 	CHECK_EQ(LOWER_LEN >> 10, locked_kb(p));
-	CHECK_EQ(0, locked_kb(p - PAGE));
+	CHECK_EQ(0, locked_kb(p - 3 * PAGE));
 	CHECK_EQ(0, munlockall());
 	CHECK_EQ(0, locked_kb(p));
 }
 
 TASK(lower_locks)
 {
-	char *p = map_at(pt_base() + pt_size() - LOWER_LEN, LOWER_LEN);
+	char *p = map_at(last_end() - LOWER_LEN, LOWER_LEN);
 
 	memset(p, BYTE, LOWER_LEN);
 	meet();
 	CHECK_EQ(0, mlockall(MCL_CURRENT));
 	CHECK_EQ(LOWER_LEN >> 10, locked_kb(p));
-	CHECK_EQ(0, locked_kb(p + LOWER_LEN));
+	CHECK_EQ(0, locked_kb(p + LOWER_LEN + 2 * PAGE));
 	CHECK_EQ(0, munlockall());
 	CHECK_EQ(0, locked_kb(p));
 	CHECK_EQ(0, mlock(p, LOWER_LEN));
 	CHECK_EQ(LOWER_LEN >> 10, locked_kb(p));
-	CHECK_EQ(0, locked_kb(p + LOWER_LEN));
+	CHECK_EQ(0, locked_kb(p + LOWER_LEN + 2 * PAGE));
 }
 
 TASK(upper_rests)
 {
-	map_at(pt_base(), LOWER_LEN);
+	map_at(first_page(), LOWER_LEN);
 	meet();
 }
 
@@ -256,7 +309,7 @@ static int received_uffd(void)
 
 TASK(lower_registers)
 {
-	char *at = map_at(pt_base() + pt_size() - SHARED_LEN, SHARED_LEN);
+	char *at = map_at(last_end() - SHARED_LEN, SHARED_LEN);
 	int fd = new_uffd();
 
 	CHECK(fd >= 0);
@@ -268,14 +321,14 @@ TASK(lower_registers)
 
 TASK(upper_registers)
 {
-	char *at = map_at(pt_base(), SHARED_LEN), *other = anon(SHARED_LEN);
+	char *at = map_at(first_page(), SHARED_LEN), *other = anon(SHARED_LEN);
 	int fd = received_uffd();
 
 	CHECK(fd >= 0);
 	CHECK_EQ(0, register_pages(fd, other));
 	CHECK_EQ(0, register_pages(fd, at));
 	CHECK(is_registered(at) && is_registered(other));
-	CHECK_ERR(EPERM, register_pages(fd, at - SHARED_LEN));
+	CHECK_ERR(EPERM, register_pages(fd, at - 2 * PAGE - SHARED_LEN));
 	meet();
 }
 
@@ -377,7 +430,7 @@ MODULE_TEST(userfaultfd_of_growing, "each task has an mm of its own")
 TASK(upper_moves_segment)
 {
 	int id = shmget(IPC_PRIVATE, SEGMENT_LEN, IPC_CREAT | 0600);
-	char *p = shmat(id, NULL, 0), *moved = (char *)pt_base();
+	char *p = shmat(id, NULL, 0), *moved = (char *)first_page();
 
 	CHECK(p != (char *)-1);
 	CHECK_EQ(0, shmctl(id, IPC_RMID, NULL));

@@ -129,10 +129,10 @@ TASK_TEST(mremap_outside)
 	CHECK(q != MAP_FAILED && pt_inside(q, 1UL << 24));
 }
 
-/* what grows in place stops at the partition's end */
+/* what grows in place stops at the last page but one */
 TASK_TEST(mremap_over_the_edge)
 {
-	void *at = straddling(), *p;
+	void *at = (char *)straddling() - PAGE, *p;
 
 	p = mmap(at, PAGE, RW, ANON | MAP_FIXED_NOREPLACE, -1, 0);
 	CHECK(p == at);

@@ -25,6 +25,7 @@ TASK_TEST(map_fixed)
 	CHECK_ERR(ENOMEM, mmap(straddling(), 2 * PAGE, RW, ANON | MAP_FIXED, -1, 0));
 	CHECK_ERR(ENOMEM, mmap((void *)(pt_base() - PAGE), 2 * PAGE, RW, ANON | MAP_FIXED, -1, 0));
 	CHECK_ERR(ENOMEM, mmap((void *)pt_base(), pt_size() + PAGE, RW, ANON | MAP_FIXED, -1, 0));
+	CHECK_ERR(ENOMEM, mmap((void *)pt_base(), pt_size(), RW, ANON | MAP_FIXED, -1, 0));
 	/* Inside it works, of course. */
 	p = anon(2 * PAGE);
 	CHECK(mmap(p, PAGE, RW, ANON | MAP_FIXED, -1, 0) == p);
@@ -125,6 +126,15 @@ TASK(thp)
 	CHECK(huge >= 8 << 10);
 }
 
+/* Was it mapped inside, without the last page, or not at all? Unmaps it. */
+static bool not_at_the_end(char *p, size_t len)
+{
+	bool ok = p == MAP_FAILED || (pt_inside(p, len) &&
+				      (uintptr_t)p + len < pt_base() + pt_size());
+
+	return (p == MAP_FAILED || !munmap(p, len)) && ok;
+}
+
 /* hugetlbfs pages lie inside */
 TASK(hugetlb)
 {
@@ -137,6 +147,13 @@ TASK(hugetlb)
 	memset(p, 1, 4UL << 20);
 	CHECK_ERR(ENOMEM, mmap((void *)(pt_base() + pt_size()), 2UL << 20, RW,
 			       ANON | MAP_HUGETLB | MAP_FIXED, -1, 0));
+	CHECK_ERR(ENOMEM, mmap((void *)(pt_base() + pt_size() - (2UL << 20)), 2UL << 20, RW,
+			       ANON | MAP_HUGETLB | MAP_FIXED, -1, 0));
+	CHECK_ERR(ENOMEM, mmap((void *)pt_base(), 2UL << 20, RW,
+			       ANON | MAP_HUGETLB | MAP_FIXED, -1, 0));
+	/* The kernel rounds a hint up, which may not lead to the last page. */
+	CHECK(not_at_the_end(mmap((void *)(pt_base() + pt_size() - (2UL << 20) - PAGE), 2UL << 20,
+				  RW, ANON | MAP_HUGETLB, -1, 0), 2UL << 20));
 	CHECK_EQ(0, munmap(p, 4UL << 20));
 }
 

@@ -306,7 +306,7 @@ static void jump(void *code, uintptr_t from, size_t len, uintptr_t at)
 /* With nothing else mapped below the stack, it would grow as far as there is nothing. */
 static void touch_below_stack(uintptr_t at)
 {
-	void *code = (void *)(pt_base() + pt_size() - PAGE);
+	void *code = (void *)(pt_base() + pt_size() - 2 * PAGE);
 	uintptr_t bottom = stack_bottom(), base = pt_base();
 
 	code = mmap(code, PAGE, RW | PROT_EXEC, ANON | MAP_FIXED_NOREPLACE, -1, 0);

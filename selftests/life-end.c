@@ -318,10 +318,11 @@ MODULE_TEST(large_end, "a partition has an mm of its own")
 #define EDGE (64UL << 10)
 #define NEXT (48UL << 20)
 
-/* an area up to the border, which the kernel merges with a neighbour's, ends without it */
+/* areas as near to the border as may be end without the neighbour's, which they don't touch */
 MODULE_TEST(areas_of_neighbours, "uses the ABI")
 {
 	unsigned long border = 2UL << PVAS_SHIFT_DEFAULT, at;
+	unsigned long first = border + 4096, last = border - 4096 - EDGE;
 	long args[6] = { border, NEXT, PROT_READ | PROT_WRITE,
 			 MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0 };
 	struct pt_raw raw;
@@ -333,18 +334,22 @@ MODULE_TEST(areas_of_neighbours, "uses the ABI")
 	above = pt_raw_spawn(&raw, 2);
 	ASSERT_LT(0, below);
 	ASSERT_LT(0, above);
-	ASSERT_EQ((long)border, pt_raw_call_args(&raw, 2, SYS_mmap, args));
-	for (at = border; at < border + NEXT; at += 4096) {
+	EXPECT_EQ(-ENOMEM, pt_raw_call_args(&raw, 2, SYS_mmap, args));
+	args[0] = first;
+	ASSERT_EQ((long)first, pt_raw_call_args(&raw, 2, SYS_mmap, args));
+	for (at = first; at < first + NEXT; at += 4096) {
 		ASSERT_EQ(1, pwrite(raw.mem, "x", 1, at));
 	}
 	args[0] = border - EDGE;
 	args[1] = EDGE;
-	ASSERT_EQ((long)(border - EDGE), pt_raw_call_args(&raw, 1, SYS_mmap, args));
-	EXPECT_EQ(0, pt_raw_call(&raw, 1, SYS_mlock, border - EDGE, EDGE));
+	EXPECT_EQ(-ENOMEM, pt_raw_call_args(&raw, 1, SYS_mmap, args));
+	args[0] = last;
+	ASSERT_EQ((long)last, pt_raw_call_args(&raw, 1, SYS_mmap, args));
+	EXPECT_EQ(0, pt_raw_call(&raw, 1, SYS_mlock, last, EDGE));
 	EXPECT_LE((long)EDGE / 1024, pt_status_kib(below, "VmLck:"));
-	EXPECT_EQ(0, pt_raw_call(&raw, 1, SYS_munlock, border - EDGE, EDGE));
+	EXPECT_EQ(0, pt_raw_call(&raw, 1, SYS_munlock, last, EDGE));
 	pt_kill(below);
-	for (at = border; at < border + NEXT; at += 4096) {
+	for (at = first; at < first + NEXT; at += 4096) {
 		c = 0;
 		EXPECT_TRUE(pread(raw.mem, &c, 1, at) == 1 && c == 'x')
 			TH_LOG("at %#lx", at);

@@ -49,6 +49,17 @@ static inline void *straddling(void)
 	return (void *)(pt_base() + pt_size() - PAGE);
 }
 
+/* The outermost pages that a task can have: the first, and the end of the last. */
+static inline uintptr_t first_page(void)
+{
+	return pt_base() + PAGE;
+}
+
+static inline uintptr_t last_end(void)
+{
+	return pt_base() + pt_size() - PAGE;
+}
+
 #define FOR_EACH_FOREIGN(p) \
 	for (int i__ = 0; ((p) = foreign(i__)) != NULL; i__++)
 

@@ -265,4 +265,25 @@ TEST(outside)
 	EXPECT_TRUE(pvas_layout_outside(base, end, base + PAGE, -base));
 }
 
+/* a range that may be mapped: without the outermost pages */
+TEST(may_map)
+{
+	const uint64_t base = 4 * GIB, end = 8 * GIB;
+
+	EXPECT_TRUE(pvas_layout_may_map(base, end, base + PAGE, end - base - 2 * PAGE));
+	EXPECT_TRUE(pvas_layout_may_map(base, end, end - 2 * PAGE, PAGE));
+	EXPECT_TRUE(pvas_layout_may_map(base, end, end - 2 * PAGE, PAGE - 1));
+	EXPECT_FALSE(pvas_layout_may_map(base, end, end - 2 * PAGE, PAGE + 1));
+	EXPECT_FALSE(pvas_layout_may_map(base, end, end - PAGE, PAGE));
+	EXPECT_FALSE(pvas_layout_may_map(base, end, base, PAGE));
+	EXPECT_FALSE(pvas_layout_may_map(base, end, base - PAGE, 3 * PAGE));
+	EXPECT_FALSE(pvas_layout_may_map(base, end, base + PAGE, end - base));
+	EXPECT_FALSE(pvas_layout_may_map(base, end, base + PAGE, -PAGE));
+	EXPECT_FALSE(pvas_layout_may_map(base, end, 0, PAGE));
+	/* One that is empty, as the creator's */
+	EXPECT_FALSE(pvas_layout_may_map(0, 0, PAGE, PAGE));
+	EXPECT_FALSE(pvas_layout_may_map(0, 0, base, PAGE));
+	EXPECT_FALSE(pvas_layout_may_map(0, 0, 0, 0));
+}
+
 TEST_HARNESS_MAIN

@@ -65,6 +65,23 @@ static void bounds_of_rounded(char *other)
 	CHECK(munmap(own, PAGE) == 0);
 }
 
+/* The first and the last page of the partition, which stay free */
+static void bounds_of_outermost(char *at)
+{
+	const int id = shmget(IPC_PRIVATE, PAGE, IPC_CREAT | 0600);
+	char *own = map(PAGE), *p;
+
+	CHECK(MAP_FAILS(mmap(at, PAGE, RW, ANON | MAP_FIXED, -1, 0), ENOMEM));
+	CHECK(MAP_FAILS(mmap(at, PAGE, RW, ANON | MAP_FIXED_NOREPLACE, -1, 0), ENOMEM));
+	CHECK(MAP_FAILS(mremap(own, PAGE, PAGE, MREMAP_MAYMOVE | MREMAP_FIXED, at), EPERM));
+	CHECK(MAP_FAILS(shmat(id, at, 0), ENOMEM));
+	CHECK(MAP_FAILS(shmat(id, at, SHM_REMAP), ENOMEM));
+	CHECK(!shmctl(id, IPC_RMID, NULL));
+	p = mmap(at, PAGE, RW, ANON, -1, 0);
+	CHECK(inside(p) && p != at);
+	CHECK(munmap(p, PAGE) == 0 && munmap(own, PAGE) == 0);
+}
+
 static void bounds_own_edge(void)
 {
 	char *end = base + size, params[256] = "";
@@ -111,6 +128,8 @@ static void test_bounds(void)
 	bounds_of((char *)PAGE);
 	bounds_of_rounded(base + size);
 	bounds_of_rounded(base - 16 * PAGE);
+	bounds_of_outermost(base);
+	bounds_of_outermost(base + size - PAGE);
 	bounds_own_edge();
 	bounds_other_abis(base + size);
 	CHECK(inside(&here));
@@ -163,12 +182,13 @@ static void place_large(void)
 	CHECK(munmap(a, 64UL << 20) == 0);
 }
 
-/* Growing at the end of the partition must not lead into the next. */
+/* Growing at the end of the partition must not lead into its last page. */
 static void place_at_the_edge(void)
 {
-	char *last = mmap(base + size - PAGE, PAGE, RW, ANON | MAP_FIXED_NOREPLACE, -1, 0), *p;
+	char *at = base + size - 2 * PAGE, *p;
+	char *last = mmap(at, PAGE, RW, ANON | MAP_FIXED_NOREPLACE, -1, 0);
 
-	CHECK(last == base + size - PAGE);
+	CHECK(last == at);
 	CHECK(MAP_FAILS(mremap(last, PAGE, 2 * PAGE, 0), ENOMEM));
 	p = mremap(last, PAGE, 2 * PAGE, MREMAP_MAYMOVE);
 	CHECK(inside(p) && p != last);

@@ -98,7 +98,7 @@ static int64_t on_mremap_fixed(struct user_request *r)
 
 	if (to + len < to)
 		return -EINVAL;
-	if (user_foreign(r->part, to, len))
+	if (!user_may_map(r->part, to, len))
 		return -EPERM;
 	if (user_call_lock_to_map(r))
 		return -ESRCH;

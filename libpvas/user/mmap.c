@@ -88,7 +88,7 @@ static int kernel_may_map(const struct user_request *r)
 
 	return !__atomic_load_n(&r->u->turns.ever, __ATOMIC_RELAXED) &&
 	       (r->args[3] & (MAP_FIXED | MAP_FIXED_NOREPLACE)) && addr + len >= addr &&
-	       !user_foreign(r->part, addr, len) && addr + len <= r->part->layout.heap;
+	       user_may_map(r->part, addr, len) && addr + len <= r->part->layout.heap;
 }
 
 /*

@@ -173,6 +173,12 @@ static inline int user_foreign(const struct user_part *p, uint64_t addr, uint64_
 	return pvas_layout_outside(p->base, p->end, addr, len);
 }
 
+/* As the module's pvas_mm_may_map() */
+static inline int user_may_map(const struct user_part *p, uint64_t addr, uint64_t len)
+{
+	return pvas_layout_may_map(p->base, p->end, addr, len);
+}
+
 /* The loader in each partition is above the stack, with a page between. */
 static inline uint64_t user_loader_of(const struct user_part *p)
 {

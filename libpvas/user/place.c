@@ -232,7 +232,7 @@ int64_t user_mmap(struct user_part *p, const struct user_mmap *m)
 	/* No partition has addresses below 2 GiB, and the caller can't use others. */
 	if (m->flags & PVAS_MAP_LOW)
 		return -ENOMEM;
-	if (hint && !user_foreign(p, hint, len) && !is_in_far_part(p, hint, len)) {
+	if (hint && user_may_map(p, hint, len) && !is_in_far_part(p, hint, len)) {
 		user_make_room(p, hint, len);
 		ret = try_at(hint, m);
 	}
@@ -248,7 +248,7 @@ int64_t user_mmap(struct user_part *p, const struct user_mmap *m)
 
 int64_t user_mmap_fixed(struct user_part *p, const struct user_mmap *m)
 {
-	if (user_foreign(p, m->addr, m->len))
+	if (!user_may_map(p, m->addr, m->len))
 		return -ENOMEM;
 	user_make_room(p, m->addr, m->len);
 	return raw_mmap(m->addr, m, m->flags);
@@ -281,8 +281,8 @@ int64_t user_mremap(struct user_part *p, uint64_t old, uint64_t old_len, uint64_
 
 	if (!new_len || len < new_len || len >> 47 || (flags & MREMAP_FIXED))
 		return -EINVAL;
-	/* In place if it shrinks, or if it stays inside the partition */
-	in_place = new_len <= old_len || !user_foreign(p, old, len);
+	/* In place if it shrinks, or if it stays where it may be */
+	in_place = new_len <= old_len || user_may_map(p, old, len);
 	if (!in_place && !(flags & MREMAP_MAYMOVE))
 		return -ENOMEM;
 	if (in_place && !(flags & MREMAP_DONTUNMAP) && old_len) {
@@ -368,7 +368,7 @@ int64_t user_shmat(struct user_part *p, int id, uint64_t addr, int flags, uint64
 	if (!addr)
 		return attach_somewhere(p, id, size, flags, align);
 	/* The end of a partition is a multiple of any page size. */
-	if (user_foreign(p, addr, PAGE_UP(size)))
+	if (!user_may_map(p, addr, PAGE_UP(size)))
 		return -ENOMEM;
 	user_make_room(p, addr, PAGE_UP(size));
 	return pvas_raw3(__NR_shmat, id, addr, flags);
