@@ -160,7 +160,8 @@ static int prepare(struct run *run)
 	if (err)
 		return fail("cannot prepare the job", err);
 	run->job.input = run->opt->stdin_to == STDIN_ALL ? &run->input : NULL;
-	err = mpi_open(&run->mpi, run->opt, &run->loop, &run->job, &run->places);
+	err = mpi_open(&run->mpi, run->opt, &run->loop, &run->job, &run->places,
+		       &run->output);
 	if (err) {
 		report_error("cannot listen on 127.0.0.1 for MPI programs: %s (--mpi pmi1 needs no port and serves MPICH, --mpi none serves none)",
 			     strerror(-err));
@@ -183,10 +184,10 @@ static int wait_ms(int64_t now, int64_t until)
 	return until > now ? until - now : 0;
 }
 
-/* Messages of pvasrun itself may wait for their reader, too. */
-static int64_t or_report(int64_t now, int64_t until)
+/* Messages of pvasrun itself may wait for their reader, too, and those that ranks had it print. */
+static int64_t or_report(struct run *run, int64_t now, int64_t until)
 {
-	if (!report_waits())
+	if (!mpi_texts_wait(&run->mpi) & !report_waits())
 		return until;
 	return until < 0 || until > now + REPORT_MS ? now + REPORT_MS : until;
 }
@@ -199,7 +200,7 @@ static void wait_for_tasks(struct run *run)
 		if (!job_goes_on(&run->job))
 			break;
 		until = left_report(&run->left, now, until);
-		loop_turn(&run->loop, wait_ms(now, or_report(now, until)));
+		loop_turn(&run->loop, wait_ms(now, or_report(run, now, until)));
 	}
 }
 
@@ -288,6 +289,7 @@ static int end_job(struct run *run)
 	again = orphans_end(&run->orphans);
 	if (again)
 		run->job.death_signal = interrupt = again;
+	mpi_flush(&run->mpi);
 	again = output_forwards(&run->output) ? drain_output(run, interrupt) : 0;
 	if (again && !run->job.failed)
 		run->job.death_signal = interrupt = again;

@@ -221,12 +221,13 @@ static void hide_outer_pmi_fd(void)
 }
 
 static void init(struct mpi *mpi, const struct options *opt, struct loop *loop, struct job *job,
-		 const struct places *places)
+		 const struct places *places, struct output *output)
 {
 	*mpi = (struct mpi){
 		.job = job,
 		.common = {
 			.opt = opt, .loop = loop, .tasks = job, .places = places,
+			.output = output,
 			.callbacks = {
 				.arg = mpi,
 				.initialized = rank_initialized,
@@ -252,15 +253,16 @@ static void prepare(struct mpi *mpi)
 	if (!mpi->pmix)
 		return;
 	pmix_host_reserve_fds(&mpi->host);
+	pmix_host_open_texts(&mpi->host);
 	create_shared_directory(mpi);
 }
 
 int mpi_open(struct mpi *mpi, const struct options *opt, struct loop *loop, struct job *job,
-	     const struct places *places)
+	     const struct places *places, struct output *output)
 {
 	int err;
 
-	init(mpi, opt, loop, job, places);
+	init(mpi, opt, loop, job, places, output);
 	if (opt->mpi == MPI_NONE)
 		return 0;
 	hide_outer_pmi_fd();
@@ -320,6 +322,17 @@ void mpi_serve(struct mpi *mpi)
 		err = pmi1_serve(&mpi->pmi);
 	if (err)
 		server_failed(mpi, strerror(-err));
+}
+
+bool mpi_texts_wait(struct mpi *mpi)
+{
+	return texts_wait(&mpi->host.texts);
+}
+
+void mpi_flush(struct mpi *mpi)
+{
+	if (mpi->states && mpi->pmix)
+		pmix_host_flush(&mpi->host);
 }
 
 void mpi_close(struct mpi *mpi)

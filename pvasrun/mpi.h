@@ -37,7 +37,7 @@ struct mpi {
  * a program is linked with MPI
  */
 int mpi_open(struct mpi *mpi, const struct options *opt, struct loop *loop, struct job *job,
-	     const struct places *places);
+	     const struct places *places, struct output *output);
 
 /*
  * The descriptor that a rank inherits: created before the rank is started, moved to its
@@ -52,6 +52,12 @@ void mpi_rank_started(struct mpi *mpi);
 
 /* mpi_env.c: set the variables that a program's tasks need. */
 int mpi_env(const struct mpi *mpi, struct env *env);
+
+/* Messages that ranks have pvasrun print: see texts_wait() */
+bool mpi_texts_wait(struct mpi *mpi);
+
+/* After the tasks: wait for the last of these, a limited time. */
+void mpi_flush(struct mpi *mpi);
 
 /* After all tasks are started: serve their connections. */
 void mpi_serve(struct mpi *mpi);

@@ -6,6 +6,7 @@
 #include "bind.h"
 #include "event.h"
 #include "job.h"
+#include "output.h"
 
 #define MPI_NAME_LEN 64
 
@@ -26,6 +27,7 @@ struct mpi_job {
 	struct loop *loop;
 	const struct job *tasks;
 	const struct places *places;
+	struct output *output;
 	char name[MPI_NAME_LEN];	/* secret, and unique to this job */
 	struct mpi_callbacks callbacks;
 };

@@ -255,7 +255,7 @@ static bool take_packet(struct output *output)
 	return true;
 }
 
-static bool is_full(const struct output *output)
+bool output_is_full(const struct output *output)
 {
 	return buffer_len(&output->sinks[0].queue) > QUEUE_MAX ||
 	       buffer_len(&output->sinks[1].queue) > QUEUE_MAX;
@@ -267,11 +267,20 @@ static void relay_ready(struct event *event, uint32_t what)
 	int i;
 
 	(void)what;
-	for (i = 0; i < PACKETS && !is_full(output) && take_packet(output); i++)
+	for (i = 0; i < PACKETS && !output_is_full(output) && take_packet(output); i++)
 		write_files(output);
 	/* A stream's end can be the rest of a line. */
 	write_files(output);
 	output->stuck_at = now_ms() + STUCK_MS;
+	update_watches(output);
+}
+
+void output_text(struct output *output, const char *text, size_t len)
+{
+	if (output->sinks[0].broken)
+		return;
+	check_added(output, buffer_add(&output->sinks[0].queue, text, len));
+	write_files(output);
 	update_watches(output);
 }
 

@@ -68,6 +68,10 @@ static inline bool output_forwards(const struct output *output)
 	return output->tag || output->pty;
 }
 
+/* Text that is not a task's, for standard output; not if output_is_full() */
+void output_text(struct output *output, const char *text, size_t len);
+bool output_is_full(const struct output *output);
+
 /* After all ranks are attached: start reading. */
 void output_begin(struct output *output);
 

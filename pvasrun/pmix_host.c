@@ -12,6 +12,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "clock.h"
 #include "component.h"
 #include "handoff.h"
 #include "report.h"
@@ -19,6 +20,7 @@
 #define PLUGIN "pvasrun-pmix.so"
 /* At the end of the job, how long to wait for a slow reader of PMIx_Log output */
 #define FLUSH_MS 2000
+#define RETRY_MS 10
 
 /* ---- reports from the server ---- */
 
@@ -127,6 +129,8 @@ static int describe(const struct pmix_host *host, struct pmix_job *to)
 		.app_of = describe_apps(job),
 		.cpus = describe_cpus(job),
 		.event_fd = host->writer,
+		.out = host->text_fds[0],
+		.err = host->text_fds[1],
 	};
 	return to->app_of ? 0 : -ENOMEM;
 }
@@ -247,7 +251,8 @@ static int start(struct pmix_host *host, char *why, size_t len)
 	if (raise_file_limit(host->job, why, len) || load(host, &start_server, why, len) ||
 	    create_directories(host, why, len))
 		return -1;
-	if (open_pipe(host) || describe(host, &job) || handoff_open())
+	if (open_pipe(host) || texts_begin(&host->texts, host->text_fds) || describe(host, &job) ||
+	    handoff_open())
 		err = snprintf(why, len, "no PMIx server for MPI programs: %s", strerror(ENOMEM));
 	else
 		err = check_low_fds(host, why, len);
@@ -282,12 +287,25 @@ void pmix_host_init(struct pmix_host *host, const struct mpi_job *job)
 	memset(host->low_fds, -1, sizeof(host->low_fds));
 }
 
+void pmix_host_open_texts(struct pmix_host *host)
+{
+	texts_open(&host->texts, host->job->loop, host->job->output);
+}
+
+void pmix_host_flush(struct pmix_host *host)
+{
+	const int64_t until = now_ms() + FLUSH_MS;
+
+	while (host->flush && !host->flush(RETRY_MS) && now_ms() < until)
+		texts_read(&host->texts);
+	texts_finish(&host->texts, FLUSH_MS);
+}
+
 /* The server ends with the process, so its end of the pipe stays open: see plugin.h. */
 void pmix_host_close(struct pmix_host *host)
 {
 	free_low_fds(host);
-	if (host->flush)
-		host->flush(FLUSH_MS);
+	texts_close(&host->texts);
 	loop_forget(host->job->loop, &host->event);
 	session_dir_remove(&host->tmp);
 }

@@ -7,6 +7,7 @@
 #include "mpi_job.h"
 #include "pmix/plugin.h"
 #include "session_dir.h"
+#include "texts.h"
 
 #define PMIX_LOW_FDS 16
 
@@ -19,6 +20,8 @@ struct pmix_host {
 	struct session_dir tmp;
 	const char *refusal;	/* a reason not to start, known before; NULL: none */
 	pmix_flush_fn flush;
+	struct texts texts;
+	int text_fds[2];
 };
 
 /* For pmix_host_close() in all cases */
@@ -26,6 +29,12 @@ void pmix_host_init(struct pmix_host *host, const struct mpi_job *job);
 
 /* Before the tasks are started: keep low descriptor numbers for the server. */
 void pmix_host_reserve_fds(struct pmix_host *host);
+
+/* Also before: what writes the ranks' messages */
+void pmix_host_open_texts(struct pmix_host *host);
+
+/* After the tasks: wait for those messages, a limited time. */
+void pmix_host_flush(struct pmix_host *host);
 
 /* @host: void *, as pmix_proxy_open() wants it. 0, or -1 after the callback failed() */
 int pmix_host_start(void *host);

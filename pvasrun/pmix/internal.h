@@ -41,6 +41,7 @@ void pmix_defer(pmix_op_cbfunc_t fn, void *data);
 int pmix_defer_for(unsigned int seconds, void (*fn)(uintptr_t arg), uintptr_t arg);
 
 /* log.c */
+void pmix_log_to(int out, int err);
 void pmix_log(const pmix_proc_t *proc, const pmix_info_t data[], size_t nr,
 	      const pmix_info_t directives[], size_t ndirectives, pmix_op_cbfunc_t done,
 	      void *arg);

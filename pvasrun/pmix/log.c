@@ -105,7 +105,15 @@ static bool is_new(const char *file, const char *topic)
 	return true;
 }
 
-/* ---- a writer thread: standard error may block, and libpmix has one thread ---- */
+/* ---- a writer thread: pvasrun's pipes may block, and libpmix has one thread ---- */
+
+static int out_fd, err_fd;
+
+void pmix_log_to(int out, int err)
+{
+	out_fd = out;
+	err_fd = err;
+}
 
 struct line {
 	struct line *next;
@@ -218,9 +226,10 @@ static void print(int fd, const char *text)
 }
 
 __attribute__((visibility("default")))
-void pvasrun_pmix_flush(unsigned int ms)
+bool pvasrun_pmix_flush(unsigned int ms)
 {
 	struct timespec until;
+	bool all;
 
 	clock_gettime(CLOCK_REALTIME, &until);
 	until.tv_sec += ms / 1000;
@@ -233,7 +242,9 @@ void pvasrun_pmix_flush(unsigned int ms)
 	while (writer.first || writer.busy)
 		if (pthread_cond_timedwait(&writer.changed, &writer.lock, &until))
 			break;
+	all = !writer.first && !writer.busy;
 	pthread_mutex_unlock(&writer.lock);
+	return all;
 }
 
 /* The message: a help file, a topic in it, a flag, and the text. */
@@ -246,7 +257,7 @@ static void print_show_help(const pmix_byte_object_t *bytes)
 		return;
 	text = read_text(&from);
 	if (text && is_new(file, topic))
-		print(STDERR_FILENO, text);
+		print(err_fd, text);
 }
 
 static const char *directive_text(const pmix_info_t directives[], size_t nr, const char *key)
@@ -293,9 +304,9 @@ void pmix_log(const pmix_proc_t *proc, const pmix_info_t data[], size_t nr,
 		if (!strcmp(data[i].key, PMIX_LOG_MSG) && value->type == PMIX_BYTE_OBJECT)
 			print_show_help(&value->data.bo);
 		else if (!strcmp(data[i].key, PMIX_LOG_STDERR) && value->type == PMIX_STRING)
-			print(STDERR_FILENO, value->data.string);
+			print(err_fd, value->data.string);
 		else if (!strcmp(data[i].key, PMIX_LOG_STDOUT) && value->type == PMIX_STRING)
-			print(STDOUT_FILENO, value->data.string);
+			print(out_fd, value->data.string);
 	}
 	if (!add_line(-1, "", done, arg))
 		pmix_defer(done, arg);

@@ -36,6 +36,7 @@ struct pmix_job {
 	const unsigned int *app_of;	/* by rank */
 	char *const *cpus;		/* by rank: "0-3", NULL: not bound; or NULL */
 	int event_fd;			/* to write struct rank_event to */
+	int out, err;			/* to write the text of PMIx_Log to, which may block */
 };
 
 /*
@@ -50,10 +51,10 @@ struct pmix_job {
  */
 int pvasrun_pmix_start(const struct pmix_job *job, char *why, size_t len);
 
-/* Wait until PMIx_Log output is written, at most @ms. */
-void pvasrun_pmix_flush(unsigned int ms);
+/* Wait until PMIx_Log output is written, at most @ms. False: it is not */
+bool pvasrun_pmix_flush(unsigned int ms);
 
-typedef void (*pmix_flush_fn)(unsigned int ms);
+typedef bool (*pmix_flush_fn)(unsigned int ms);
 typedef int (*pmix_start_fn)(const struct pmix_job *job, char *why, size_t len);
 
 #endif

@@ -263,6 +263,7 @@ int pvasrun_pmix_start(const struct pmix_job *job, char *why, size_t len)
 	int err;
 
 	event_fd = job->event_fd;
+	pmix_log_to(job->out, job->err);
 	pmix_wait_init();
 	clean_environment();
 	pmix_topology_read(&topology, job);

@@ -594,6 +594,19 @@ test_slow_reader()
 	exec 8>&-
 }
 
+# Nor does a file server hold up the end that answers no write. The rank itself has pipes.
+test_silent_log()
+{
+	local began=$SECONDS hung=$B/pvasrun/tests/hung_output
+
+	mkdir -p "$T/hung"
+	"$hung" "$T/hung" both true || return 0		# it can't be made here
+	timeout -s KILL 60 "$hung" "$T/hung" both "$B/pvasrun/pvasrun" --backend "$BACKEND" --timeout 3 --tag-output \
+		-n 1 "$B/pvasrun/tests/pmix" flood
+	status=$?
+	status_is 124; check "it takes $((SECONDS - began)) s" [ $((SECONDS - began)) -le 30 ]
+}
+
 # shellcheck source=/dev/null
 . "$top/pvasrun/tests/mpi/failures.sh"
 
