@@ -117,6 +117,52 @@ TEST_F(silent, exec_of_another_thread)
 	EXPECT_EQ(0, ends_soon(pid));
 }
 
+TASK(end_well)
+{
+}
+
+static void *leave_by_link(void *path)
+{
+	char *argv[] = { (char *)path, "--task", "end_well", NULL };
+	char *envp[] = { "PVAS_EXEC=leave", NULL };
+
+	execve(path, argv, envp);
+	CHECK_EQ(0, errno);
+	return NULL;
+}
+
+TASK(exec_twice_beside_leaving)
+{
+	char *argv[] = { "x", NULL };
+	pthread_t t;
+
+	CHECK_EQ(0, pthread_create(&t, NULL, leave_by_link, getenv(FUSE_FILE_ENV)));
+	CHECK_EQ('g', pt_hear(atoi(pt_args[0])));
+	execve("/nonexistent", argv, environ);
+	CHECK_EQ(ENOENT, errno);
+	pt_exec_as("check_outside_if_user", NULL);
+}
+
+/* another one that fails is no reason to forget the exec that is leaving: a signal would end it */
+TEST_F(silent, leaving_beside_two_execs)
+{
+	char link[256];
+	int go[2];
+	pid_t pid;
+
+	snprintf(link, sizeof(link), "%s/%s", self->dir, FUSE_LINK);
+	ASSERT_EQ(0, setenv(FUSE_FILE_ENV, link, 1));
+	ASSERT_EQ(0, pipe(go));
+	pid = pt_start_task_fd(self->space, 1, "exec_twice_beside_leaving", go[0]);
+	ASSERT_LT(0, pid);
+	ASSERT_TRUE(fuse_has_stopped(self->server));
+	ASSERT_EQ(1, write(go[1], "g", 1));
+	/* For the signal to be sent before, if it is; nothing waits for that. */
+	usleep(300000);
+	ASSERT_EQ(0, kill(self->server, SIGCONT));
+	EXPECT_EQ(0, ends_soon(pid));
+}
+
 /* ---- a child ---- */
 
 static volatile int begins;

@@ -15,6 +15,9 @@
  *
  * The file FUSE_PROGRAM is the server's own program, of which only the first page can be read: at
  * the next one the server stops.
+ *
+ * The file FUSE_LINK is a link to the server's own program: when somebody follows it, the server
+ * stops, and answers when it has been continued.
  */
 #ifndef SILENT_FUSE_H
 #define SILENT_FUSE_H
@@ -38,10 +41,11 @@
 #define FUSE_NEVER_OPENS "never"
 #define FUSE_HANGS "hangs"
 #define FUSE_PROGRAM "program"
+#define FUSE_LINK "link"
 /* The path of the file: nobody but its task opens it, because closing it can wait, too. */
 #define FUSE_FILE_ENV "SILENT_FILE"
 
-enum { FILE_NODE = 2, NEVER_NODE, HANGS_NODE, PROGRAM_NODE };
+enum { FILE_NODE = 2, NEVER_NODE, HANGS_NODE, PROGRAM_NODE, LINK_NODE };
 
 struct answer {
 	struct fuse_out_header head;
@@ -54,6 +58,8 @@ static void fill_attr(struct fuse_attr *attr, uint64_t node)
 
 	attr->ino = node;
 	attr->mode = node == FUSE_ROOT_ID ? S_IFDIR | 0777 : S_IFREG | 0777;
+	if (node == LINK_NODE)
+		attr->mode = S_IFLNK | 0777;
 	attr->nlink = 1;
 	attr->size = FUSE_PAGE;
 	if (node == PROGRAM_NODE && !stat("/proc/self/exe", &program))
@@ -92,6 +98,8 @@ static int fuse_answer(const struct fuse_in_header *in, void *data)
 			entry->nodeid = HANGS_NODE;
 		if (!strcmp((const char *)(in + 1), FUSE_PROGRAM))
 			entry->nodeid = PROGRAM_NODE;
+		if (!strcmp((const char *)(in + 1), FUSE_LINK))
+			entry->nodeid = LINK_NODE;
 		entry->attr_valid = entry->entry_valid = 1000;
 		fill_attr(&entry->attr, entry->nodeid);
 		return sizeof(*entry);
@@ -102,6 +110,9 @@ static int fuse_answer(const struct fuse_in_header *in, void *data)
 		return sizeof(*attr);
 	case FUSE_OPEN:
 		return sizeof(struct fuse_open_out);
+	case FUSE_READLINK:
+		raise(SIGSTOP);
+		return (int)readlink("/proc/self/exe", data, FUSE_PAGE);
 	case FUSE_READ:
 		return in->nodeid == PROGRAM_NODE ? first_page(data) : (int)FUSE_PAGE;
 	case FUSE_WRITE:

@@ -85,8 +85,7 @@ static void read_by_child(struct question *q)
 /* Can that thread's process be in an execve()? */
 static int can_exec(const struct user_part *p, pid_t tid)
 {
-	return __atomic_load_n(&p->exec_tid, __ATOMIC_ACQUIRE) || !p->pid ||
-	       pvas_raw3(__NR_tgkill, p->pid, tid, 0) == -ESRCH;
+	return user_exec_any(p) || !p->pid || !user_is_thread_of(p->pid, tid);
 }
 
 ssize_t user_ask(const struct user_space *u, const struct user_part *p, pid_t tid,

@@ -67,8 +67,7 @@ int user_part_ending(const struct user_part *p)
 {
 	return (p->state == PVAS_PART_ENDING && p->stuck < USER_STUCK_MAX) ||
 	       (p->state == PVAS_PART_RUNNING &&
-		(user_pidfd_dead(p->pidfd) ||
-		 (__atomic_load_n(&p->exec_tid, __ATOMIC_ACQUIRE) && user_exec_left(p))));
+		(user_pidfd_dead(p->pidfd) || (user_exec_any(p) && user_exec_left(p))));
 }
 
 void user_wait_for_change(struct user_space *u)
@@ -80,36 +79,118 @@ void user_wait_for_change(struct user_space *u)
 	pthread_cond_timedwait(&u->changed, &u->lock, &until);
 }
 
-static void expect(struct user_space *u, struct user_part *p, pid_t tid)
+/* ---- threads in execve() ---- */
+
+int user_exec_any(const struct user_part *p)
 {
-	p->exec_polls = EXEC_POLLS;
-	if (!__atomic_exchange_n(&p->exec_tid, tid, __ATOMIC_ACQ_REL))
-		__atomic_add_fetch(&u->nr_execs, 1, __ATOMIC_ACQ_REL);
+	return __atomic_load_n(&p->nr_execs, __ATOMIC_ACQUIRE) != 0;
+}
+
+/* Under exec_lock, as the next ones. With all it is 0 again. */
+static void set_number(struct user_space *u, struct user_part *p, unsigned int n)
+{
+	int more = !!n - !!p->nr_execs;
+
+	__atomic_store_n(&p->nr_execs, n, __ATOMIC_RELEASE);
+	if (more)
+		__atomic_add_fetch(&u->nr_execs, more, __ATOMIC_ACQ_REL);
+}
+
+/* Where @tid is among them, or their number */
+static unsigned int place_of(const struct user_part *p, pid_t tid)
+{
+	unsigned int i;
+
+	for (i = 0; i < p->nr_execs && i < EXECS_MAX; i++)
+		if (p->execs[i] == tid)
+			break;
+	return i;
 }
 
 /*
- * The code that makes the call can be a peer's, so the partition in question is
- * that of the caller's process. If that process can't be determined for lack of
- * a descriptor, it may be any.
+ * One that is no thread any more has ended, or its execve() was successful: its place can be
+ * another's, but their number remains, by which the supervisor looks.
+ */
+static unsigned int place_for(const struct user_part *p, pid_t tid)
+{
+	unsigned int i = place_of(p, tid);
+
+	if (i < p->nr_execs)
+		return i;
+	for (i = 0; i < p->nr_execs && i < EXECS_MAX; i++)
+		if (!user_is_thread_of(p->pid, p->execs[i]))
+			break;
+	return i;
+}
+
+static void expect(struct user_space *u, struct user_part *p, pid_t tid)
+{
+	unsigned int i;
+
+	pthread_mutex_lock(&u->exec_lock);
+	p->exec_polls = EXEC_POLLS;
+	i = place_for(p, tid);
+	if (i < EXECS_MAX)
+		p->execs[i] = tid;
+	if (i >= p->nr_execs)
+		set_number(u, p, i + 1);
+	pthread_mutex_unlock(&u->exec_lock);
+}
+
+/*
+ * The code that makes the call can be a peer's, so the partition in question is that of the
+ * caller's process.
  */
 void user_exec_begin(struct user_space *u, pid_t tid)
 {
-	pid_t pid = user_caller_process(tid);
 	uint32_t i;
 
 	for (i = u->space->first; i <= u->space->last; i++) {
 		struct user_part *p = &u->parts[i];
+		pid_t pid = __atomic_load_n(&p->pid, __ATOMIC_ACQUIRE);
 
-		if (__atomic_load_n(&p->pid, __ATOMIC_ACQUIRE) && (!pid || p->pid == pid))
+		if (user_is_thread_of(pid, tid))
 			expect(u, p, tid);
 	}
 	user_wake(u);
 }
 
+/*
+ * Still under the lock the thread waits for the answer to this request, so the execve() that is
+ * forgotten is an earlier one: a signal could have ended the wait, and its handler made the next.
+ */
+void user_exec_returned(const struct user_request *r)
+{
+	struct user_part *p = r->part;
+	unsigned int i;
+
+	pthread_mutex_lock(&r->u->exec_lock);
+	i = place_of(p, r->tid);
+	if (i < p->nr_execs && p->nr_execs <= EXECS_MAX && user_request_valid()) {
+		p->execs[i] = p->execs[p->nr_execs - 1];
+		set_number(r->u, p, p->nr_execs - 1);
+	}
+	pthread_mutex_unlock(&r->u->exec_lock);
+}
+
+int user_exec_of_other(struct user_space *u, const struct user_part *p, pid_t tid)
+{
+	unsigned int i;
+	int other;
+
+	pthread_mutex_lock(&u->exec_lock);
+	other = p->nr_execs > EXECS_MAX;
+	for (i = 0; i < p->nr_execs && !other; i++)
+		other = p->execs[i] != tid && user_is_thread_of(p->pid, p->execs[i]);
+	pthread_mutex_unlock(&u->exec_lock);
+	return other;
+}
+
 void user_exec_forget(struct user_space *u, struct user_part *p)
 {
-	if (__atomic_exchange_n(&p->exec_tid, 0, __ATOMIC_ACQ_REL))
-		__atomic_sub_fetch(&u->nr_execs, 1, __ATOMIC_ACQ_REL);
+	pthread_mutex_lock(&u->exec_lock);
+	set_number(u, p, 0);
+	pthread_mutex_unlock(&u->exec_lock);
 }
 
 int user_exec_poll_ms(struct user_part *p)

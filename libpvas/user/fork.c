@@ -84,18 +84,14 @@ static int has_copied_blocked(struct user_fork *f)
 	return f->waits && !f->early;
 }
 
-static int is_thread_of(pid_t process, pid_t tid)
-{
-	return process && pvas_raw3(__NR_tgkill, process, tid, 0) != -ESRCH;
-}
-
 /* Is it blocked in another call, or gone? A thread that runs may still be in the fork, at first. */
 static int has_forked(const struct user_space *u, const struct user_part *p, struct user_fork *f)
 {
 	char text[32];
 	ssize_t n;
 
-	if (f->process ? !is_thread_of(f->process, f->tid) : f->answered && now_ns() >= f->until)
+	if (f->process ? !user_is_thread_of(f->process, f->tid) :
+			 f->answered && now_ns() >= f->until)
 		return 1;
 	if (user_caller_left(f->tid, f->tid))
 		return 1;
@@ -279,7 +275,8 @@ int user_fork_prepare(const struct user_request *r, int waits)
 {
 	struct user_space *u = r->u;
 	struct user_part *p = r->part;
-	struct user_part *own = is_thread_of(p->pid, r->tid) ? p : user_part_of_process(u, r->tid);
+	struct user_part *own = user_is_thread_of(p->pid, r->tid) ?
+					p : user_part_of_process(u, r->tid);
 	int err;
 
 	pthread_mutex_lock(&u->fork_lock);

@@ -17,6 +17,7 @@
 
 #define REUSE_SLOTS	16
 #define FORKS_MAX	16
+#define EXECS_MAX	16
 
 /* A signal's action, as the kernel has it */
 struct user_action {
@@ -87,7 +88,8 @@ struct user_stay;
  * @gen:	how often it was reserved; under user_space.lock
  * @pid:	its task
  * @pidfd:	of its task, -1 if none
- * @exec_tid:	thread of the task that has called execve(), 0 if none
+ * @execs:	threads of the task that have called execve(), and no worker since; under exec_lock
+ * @nr_execs:	number of @execs. EXECS_MAX + 1: there are others, until the task has ended
  * @stay:	its execve() that stays in the space, the last one; or NULL. Under @lock
  * @armed:	thread of the task whose @stay waits for the handler
  * @handed:	thread that has handed @stay over to the first one
@@ -97,7 +99,7 @@ struct user_stay;
  * @unfit:	its execs leave: another process can have its memory or handlers, its calls are
  *		dispatched to it, a stack for handlers is too small, or there are perf events that
  *		an execve() ends. Never cleared while the task lives
- * @exec_polls:	how many frequent checks remain for the success of that execve()
+ * @exec_polls:	how many frequent checks remain for the success of the last of these
  * @start:	futex between launcher and new process: START_*
  * @loading:	a program is being mapped, which forks wait for: see turns.h; and
  * @loads_since: when that began
@@ -129,7 +131,8 @@ struct user_part {
 	uint32_t gen;
 	pid_t pid;
 	int pidfd;
-	pid_t exec_tid;
+	pid_t execs[EXECS_MAX];
+	unsigned int nr_execs;
 	struct user_stay *stay;
 	pid_t armed;
 	pid_t handed;

@@ -63,12 +63,17 @@ void user_request_begin(const struct user_request *r)
 	current = r;
 }
 
-/* Signal 0 only asks whether there is such a thread in the process. This never blocks. */
+/* Signal 0 only asks. This never blocks. */
+int user_is_thread_of(pid_t process, pid_t tid)
+{
+	return process && pvas_raw3(__NR_tgkill, process, tid, 0) != -ESRCH;
+}
+
 int user_request_of_task(const struct user_request *r)
 {
 	pid_t pid = r->part ? __atomic_load_n(&r->part->pid, __ATOMIC_ACQUIRE) : 0;
 
-	return pid && (pid == r->tid || pvas_raw3(__NR_tgkill, pid, r->tid, 0) != -ESRCH);
+	return pid == r->tid || user_is_thread_of(pid, r->tid);
 }
 
 int user_request_receive(struct user_space *u, struct user_request *r)

@@ -377,6 +377,7 @@ int user_create(struct pvas_space *s)
 	u->readers.connection = u->readers.pidfd = -1;
 	pthread_mutex_init(&u->lock, NULL);
 	pthread_mutex_init(&u->fork_lock, NULL);
+	pthread_mutex_init(&u->exec_lock, NULL);
 	user_init_condition(&u->changed);
 	pthread_mutex_init(&u->pool_lock, NULL);
 	user_init_condition(&u->pool_changed);

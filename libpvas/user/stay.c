@@ -336,12 +336,6 @@ static struct user_stay *prepare(const struct user_request *r, int tries)
 
 /* ---- the one before ---- */
 
-/* Has this thread ended? */
-static int is_gone(const struct user_part *p, pid_t tid)
-{
-	return pvas_raw3(__NR_tgkill, p->pid, tid, 0) == -ESRCH;
-}
-
 enum last { LAST_GONE, LAST_REFUSES, LAST_BUSY };
 
 /*
@@ -360,7 +354,8 @@ static enum last drop_last(const struct user_request *r, int *tries)
 	armed = __atomic_exchange_n(&p->armed, 0, __ATOMIC_ACQ_REL);
 	state = __atomic_load_n(&e->state, __ATOMIC_ACQUIRE);
 	if (!armed && (state == STAY_TAKEN ||
-		       (state == STAY_NEW && e->tid != r->tid && !is_gone(p, e->tid))))
+		       (state == STAY_NEW && e->tid != r->tid &&
+			user_is_thread_of(p->pid, e->tid))))
 		return now_ms() - e->began < BUSY_MS ? LAST_BUSY : LAST_REFUSES;
 	refuses = state == STAY_REFUSED && is_same_call(r, e);
 	/* The handler has not come, or another one first. */
@@ -375,15 +370,9 @@ static enum last drop_last(const struct user_request *r, int *tries)
 
 /* ---- the call ---- */
 
-/*
- * Could the kernel be performing another thread's execve()? That would take along the signal by
- * which the execve() of this thread ends others, and die.
- */
 static int other_leaves(const struct user_request *r)
 {
-	pid_t tid = __atomic_load_n(&r->part->exec_tid, __ATOMIC_ACQUIRE);
-
-	return tid && tid != r->tid && !is_gone(r->part, tid);
+	return user_exec_of_other(r->u, r->part, r->tid);
 }
 
 /* The handler comes before the call is made again. */
@@ -398,10 +387,8 @@ static int hand_over(const struct user_request *r, struct user_stay *e)
 
 	p->stay = e;
 	__atomic_store_n(&p->armed, r->tid, __ATOMIC_RELEASE);
-	if (signal_caller(r)) {
-		user_exec_forget(r->u, p);
+	if (signal_caller(r))
 		return 1;
-	}
 	__atomic_store_n(&p->armed, 0, __ATOMIC_RELEASE);
 	p->stay = NULL;
 	user_stay_free(e);

@@ -144,7 +144,7 @@ static int poll_execs(struct user_space *u)
 	for (i = u->space->first; i <= u->space->last; i++) {
 		struct user_part *p = &u->parts[i];
 
-		if (!__atomic_load_n(&p->exec_tid, __ATOMIC_ACQUIRE))
+		if (!user_exec_any(p))
 			continue;
 		if (!handle_exec(u, p))
 			wait = earlier(wait, user_exec_poll_ms(p));
@@ -180,7 +180,7 @@ static int kill_all(struct user_space *u)
 		if (p->state == PVAS_PART_ENDING && p->stuck >= USER_STUCK_MAX)
 			continue;
 		/* A task that is ENDING has died, or left by an exec: maybe just now. */
-		if (__atomic_load_n(&p->exec_tid, __ATOMIC_ACQUIRE))
+		if (user_exec_any(p))
 			handle_exec(u, p);
 		look_at(u, p);
 		if (p->state == PVAS_PART_ENDING || kill_task(p))

@@ -190,7 +190,8 @@ struct user_rights;
  * @pool_lock:	taken after all others
  * @pool_changed: one of these has changed
  * @changes:	how often a task has begun or ended; counted before its partition is reused
- * @nr_execs:	partitions with an @exec_tid
+ * @exec_lock:	protects the threads in execve() of all partitions; no other is taken inside
+ * @nr_execs:	partitions with any
  * @ended:	queue of partitions to be reclaimed; used by the supervisor only
  * @pidfds:	bitmap of the descriptors that are pidfds of tasks
  * @fork_lock:	protects the MADV_DONTFORK marks; no other of these is taken inside
@@ -275,6 +276,7 @@ struct user_space {
 	pthread_mutex_t pool_lock;
 	pthread_cond_t pool_changed;
 	unsigned int changes;
+	pthread_mutex_t exec_lock;
 	unsigned int nr_execs;
 	struct user_part *ended;
 	uint64_t pidfds[PIDFDS_NOTED / 64];
@@ -323,6 +325,18 @@ void user_publish(struct user_space *u, struct user_part *p, uint32_t state);
 
 /* Thread @tid calls execve(): check from now on whether its task leaves the space by it. */
 void user_exec_begin(struct user_space *u, pid_t tid);
+
+/* Is any of its threads in one, as far as is known? */
+int user_exec_any(const struct user_part *p);
+
+/*
+ * Could the kernel be performing another thread's than that of @tid? That would take along the
+ * signal by which an execve() that stays ends others, and die.
+ */
+int user_exec_of_other(struct user_space *u, const struct user_part *p, pid_t tid);
+
+/* In a worker: the caller is in no execve() that it has made before. */
+void user_exec_returned(const struct user_request *r);
 
 /* The task has left or ended. */
 void user_exec_forget(struct user_space *u, struct user_part *p);

@@ -34,7 +34,7 @@ static int check_inside(int inside)
 static int check_task(const struct user_request *r)
 {
 	/* It may be another program by now, which can make whoever asks wait. */
-	if (__atomic_load_n(&r->part->exec_tid, __ATOMIC_ACQUIRE))
+	if (user_exec_any(r->part))
 		return user_caller_left(r->tid, r->tid) ?
 			       0 : check_inside(user_caller_inside(r->tid));
 	return check_inside(user_caller_still_inside(r->tid));
@@ -51,6 +51,8 @@ static int64_t handle_task(struct user_request *r)
 	__atomic_add_fetch(&r->part->handled, 1, __ATOMIC_SEQ_CST);
 	if (__atomic_load_n(&r->part->nr_forks, __ATOMIC_RELAXED))
 		user_fork_returned(r->u, r->part, r->tid);
+	if (user_exec_any(r->part))
+		user_exec_returned(r);
 	if (user_request_current(r))
 		value = user_call_of_task(r);
 	__atomic_sub_fetch(&r->part->handled, 1, __ATOMIC_SEQ_CST);

@@ -81,6 +81,9 @@ void user_request_begin(const struct user_request *r);
 /* Of the caller's partition, is it a thread of the task? Only a hint: a pid can be reused. */
 int user_request_of_task(const struct user_request *r);
 
+/* Is this a thread of that process? Yes as well where a sandbox forbids to ask. */
+int user_is_thread_of(pid_t process, pid_t tid);
+
 /* In a worker: is the caller of the current request still waiting? */
 int user_request_valid(void);
 

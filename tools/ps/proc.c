@@ -1,26 +1,30 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Small files of /proc/PID. No user can block the reading of status; but stat waits while
- * the process is in execve(2), which can hang in a file server. A process may end at any
- * time: values that can't be read stay zero.
+ * Small files of /proc/PID. The helper reads them: while one of them is read, the kernel holds the
+ * process's memory, and who reads about one that is killed releases it, which can wait for its
+ * file server. And stat waits while the process is in execve(2), which can hang in one. A
+ * process may end at any time: values that can't be read stay zero.
  */
 #include "ps.h"
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
-static FILE *open_proc(pid_t pid, const char *file)
+/* Of the directory: for that the kernel holds no memory. */
+int64_t ps_owner(pid_t pid)
 {
-	char path[64];
+	struct stat st;
+	char path[32];
 
-	snprintf(path, sizeof(path), "/proc/%d/%s", pid, file);
-	return fopen(path, "re");
+	snprintf(path, sizeof(path), "/proc/%d", pid);
+	return stat(path, &st) ? -1 : (int64_t)st.st_uid;
 }
 
 int64_t ps_status_number(pid_t pid, const char *key)
 {
-	FILE *f = open_proc(pid, "status");
+	FILE *f = ps_reader_open(pid, "status");
 	size_t len = strlen(key);
 	int64_t value = -1;
 	char line[256];
@@ -28,7 +32,7 @@ int64_t ps_status_number(pid_t pid, const char *key)
 
 	if (!f)
 		return -1;
-	while (value < 0 && fgets(line, sizeof(line), f)) {
+	while (value < 0 && ps_next_line(f, line, sizeof(line))) {
 		if (strncmp(line, key, len) || line[len] != ':')
 			continue;
 		for (word = strtok(line + len + 1, " \t\n"); word; word = strtok(NULL, " \t\n"))

@@ -229,7 +229,10 @@ const char *ps_kind_name(enum ps_kind kind);
 
 /* ---- proc.c ---- */
 
-/* The last number of the line @key in /proc/PID/status, or -1 */
+/* The effective user of a process, or -1 */
+int64_t ps_owner(pid_t pid);
+
+/* The last number of the line @key in /proc/PID/status, or -1; in a turn of the reader. */
 int64_t ps_status_number(pid_t pid, const char *key);
 
 /* Name, threads and times; in a turn of the reader. */

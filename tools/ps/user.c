@@ -123,7 +123,7 @@ static void add_member(struct found *f, const struct member *m, const struct pva
 
 static void check_process(struct ps_snapshot *s, struct found *f, pid_t pid)
 {
-	struct member m = { .pid = pid, .uid = ps_status_number(pid, "Uid") };
+	struct member m = { .pid = pid, .uid = ps_owner(pid) };
 	struct pvas_header h;
 	uint64_t base = 0, end = 0;
 	int err = -ENOENT;

@@ -103,6 +103,11 @@ space_id() { "$ps" -n --json --pid "$task" | sed 's/.*"spaces":\[{"id":\([0-9]*\
 
 id=$(space_id)
 try "--space chooses" sh -c "'$ps' --space $id | grep -c '^space ' | grep -qx 1"
+: >"$T/opens"
+LD_PRELOAD=$O/pvasps/log_opens.so LOG_OPENS=$T/opens "$ps" -n >/dev/null & main=$!
+wait $main
+try "a helper reads of processes" grep -qE '/proc/[0-9]+/stat$' "$T/opens"
+try "and nobody else" eval "! grep -E '^$main /proc/[0-9]+/' '$T/opens'"
 try "the list has the tasks" sh -c "'$ps' --space $id | grep -c ' running .* big\$' | grep -qx 3"
 if [ "$BACKEND" = user ]; then
 	try "no such space" refused 'no space 77777 ' --space 77777
