@@ -130,14 +130,25 @@ test_no_mpi_wanted()
 	out_has 'ring: 2 ranks'
 }
 
-# no_port [ARGUMENT]...: where nobody can listen, as if another user had taken all ports
-no_port()
+# without_ports COMMAND...: where nobody can listen, as if another user had taken all ports
+without_ports()
 {
 	# shellcheck disable=SC2016 # the inner shell's arguments
 	unshare -rn sh -c 'echo 60000 60000 >/proc/sys/net/ipv4/ip_local_port_range &&
-		echo 60000 >/proc/sys/net/ipv4/ip_local_reserved_ports && exec "$@"' - \
-		timeout "$LIMIT" "$B/pvasrun/pvasrun" --backend "$BACKEND" "$@" >"$T/out" 2>"$T/err"
+		echo 60000 >/proc/sys/net/ipv4/ip_local_reserved_ports && exec "$@"' - timeout "$LIMIT" "$@"
+}
+
+no_port()
+{
+	without_ports "$B/pvasrun/pvasrun" --backend "$BACKEND" "$@" >"$T/out" 2>"$T/err"
 	status=$?
+}
+
+# MPICH's older device has each rank listen.
+mpich_listens()
+{
+	[[ $(mpichversion) = *ch3:* ]] && fails_without_pvas "MPICH's ch3 listens on ports of its own" \
+		without_ports mpiexec.mpich -n 2 "$mpich" ring
 }
 
 # Ranks without a server would be as many jobs of one rank, and all would seem to be well.
@@ -151,9 +162,11 @@ test_no_port()
 		no_port -n 1 true : -n 2 "$program" ring
 		status_is 1
 	done
-	no_port --mpi pmi1 -n 2 "$mpich" ring
-	status_is 0
-	out_has 'ring: 2 ranks'
+	if ! mpich_listens; then
+		no_port --mpi pmi1 -n 2 "$mpich" ring
+		status_is 0
+		out_has 'ring: 2 ranks'
+	fi
 	no_port -n 2 echo without MPI
 	status_is 0
 	err_has 'cannot listen on 127.0.0.1: .*will be a job of one rank.*'
