@@ -52,6 +52,7 @@ void test_large(void);
 void test_rounds(void);
 void test_fuzz(void);
 void test_watched(void);
+void test_core(void);
 void test_device(void);
 
 #endif

@@ -212,6 +212,17 @@ for protocol in r3 r58 r77; do
 	ok store-fails-$protocol $?
 done
 
+# A core dump comes to its end, has the rest, and no page of far memory (a register may have some).
+read -r pattern < /proc/sys/kernel/core_pattern
+if [[ $pattern != *[/\|]* ]]; then
+	mkdir "$tmp/core"
+	(cd "$tmp/core" && ulimit -c unlimited && exec timeout -k 5 120 "$pvasrun" --mpi none --ram 16M --far "file:$tmp" \
+		--far-page 64K -n 1 "$task" core) > "$tmp/log" 2>&1
+	grep -q 'core dumped' "$tmp/log" && grep -qrE 'L{512}' "$tmp/core" && ! grep -qrE 'F{512}' "$tmp/core"
+	ok core $?
+	rm -r "$tmp/core"
+fi
+
 # Without --ram there is none.
 timeout 60 "$pvasrun" --mpi none -n 1 "$task" fill > "$tmp/log" 2>&1
 [ $? -eq 1 ] && grep -q 'is_far' "$tmp/log"

@@ -469,7 +469,7 @@ static const struct {
 	{ "large", test_large }, { "rounds", test_rounds }, { "fuzz", test_fuzz },
 	{ "device", test_device }, { "protection", test_protection },
 	{ "messages", test_messages }, { "peer", test_peer }, { "file", test_file },
-	{ "watched", test_watched },
+	{ "watched", test_watched }, { "core", test_core },
 };
 
 int main(int argc, char **argv)

@@ -77,3 +77,17 @@ void test_watched(void)
 	for (n = 1; n < PAGES; n++)
 		check(has(p + n * PAGE, of_page(n)));
 }
+
+/* Dies with far memory full of 'F', resident or not, and with some of 'L' that is not far. */
+void test_core(void)
+{
+	static char local[PAGE];
+	char *p = far_memory(PAGES * PAGE);
+
+	check(is_far(p));
+	memset(local, 'L', sizeof(local));
+	memset(p, 'F', PAGES * PAGE);
+	evict();
+	memset(p, 'F', PAGE);
+	abort();
+}
