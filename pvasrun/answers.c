@@ -5,13 +5,17 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "ask.h"
 #include "clock.h"
+#include "elf_needed.h"
 #include "job.h"
 #include "precheck.h"
 #include "python.h"
@@ -33,6 +37,7 @@ struct answers {
 	const struct options *opt;
 	struct report_kept *said;
 	int status;
+	const char *asking;	/* the file server that is being asked */
 	struct answer of[];
 };
 
@@ -53,6 +58,76 @@ static void tell(const struct app *app, struct answer *answer)
 	answer->own_words = app->own_words;
 }
 
+/*
+ * pvasrun asks these itself, later: a server that is silent from the beginning holds up this
+ * child instead. Of a file that is no regular one, as a pipe, nothing may be read.
+ */
+static void touch(struct answers *answers, const char *asking, const char *path)
+{
+	struct stat st;
+	char byte;
+	int fd;
+
+	answers->asking = asking;
+	if (!path || !*path || stat(path, &st) || !S_ISREG(st.st_mode))
+		return;
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	/* Whether it can be read is pvasrun's question. */
+	if (fd >= 0 && read(fd, &byte, 1) >= 0)
+		close(fd);
+}
+
+/* Returns whether there are other hosts' among them. */
+static bool touch_stores(struct answers *answers, const char *stores)
+{
+	bool hosts = false;
+	char path[PATH_MAX];
+	size_t len;
+
+	for (; stores && *stores; stores += len + (stores[len] == ',')) {
+		len = strcspn(stores, ",");
+		if (strncmp(stores, "file:", 5)) {
+			hosts |= len != 3 || strncmp(stores, "zip", 3);
+		} else if (len - 5 < sizeof(path)) {
+			snprintf(path, sizeof(path), "%.*s", (int)len - 5, stores + 5);
+			touch(answers, "--far's", path);
+		}
+	}
+	return hosts;
+}
+
+static void touch_plugins(struct answers *answers)
+{
+	const char *folder = secure_getenv("PVAS_FAR_PLUGINS");
+	char path[PATH_MAX];
+
+	if (folder && snprintf(path, sizeof(path), "%s/pvasfar-host.so", folder) < PATH_MAX)
+		touch(answers, "PVAS_FAR_PLUGINS'", path);
+}
+
+static bool has_mpi(const struct options *opt)
+{
+	unsigned int i;
+
+	for (i = 0; opt->mpi == MPI_AUTO && i < opt->nr_apps; i++)
+		if (opt->apps[i].elf & ELF_NEEDS_MPI)
+			return true;
+	return opt->mpi == MPI_PMIX;
+}
+
+static void touch_others(struct answers *answers, const struct options *opt)
+{
+	const char *key = opt->far.key ? opt->far.key : getenv("PVAS_FAR_KEY");
+
+	if (has_mpi(opt))
+		touch(answers, "TMPDIR's", getenv("TMPDIR"));
+	if (!opt->far.ram)
+		return;
+	touch(answers, "--far-key's", key);
+	if (touch_stores(answers, opt->far.stores) || opt->far.nr_start)
+		touch_plugins(answers);
+}
+
 /* It changes its own memory only. pvasrun has no other thread yet, so it may use all of libc. */
 static void look(const void *about)
 {
@@ -63,11 +138,14 @@ static void look(const void *about)
 	while (open("/dev/null", O_RDWR | O_CLOEXEC) == STDOUT_FILENO)
 		;
 	report_keep(answers->said);
+	answers->asking = "a program's";
 	answers->status = precheck_programs(&opt);
 	if (!answers->status)
 		answers->status = precheck_mpi(&opt);
 	for (i = 0; !answers->status && i < opt.nr_apps; i++)
 		tell(&opt.apps[i], &answers->of[i]);
+	if (!answers->status)
+		touch_others(answers, &opt);
 	if (write(STDIN_FILENO, "", 1) < 0)
 		return;
 }
@@ -112,11 +190,11 @@ static int take_all(struct options *opt, const struct answers *answers)
 	return err ? STATUS_FAILED : answers->status;
 }
 
-static int no_answer(const struct options *opt)
+static int no_answer(const struct options *opt, const struct answers *answers)
 {
 	if (opt->timeout_at && now_ms() >= opt->timeout_at) {
-		report_error("--timeout %s: the time is over, and a program's file server has not answered",
-			     opt->timeout_text);
+		report_error("--timeout %s: the time is over, and %s file server has not answered",
+			     opt->timeout_text, answers->asking ? answers->asking : "a program's");
 		return STATUS_TIMEOUT;
 	}
 	report_error("cannot look for the programs: the child of pvasrun that does has been killed");
@@ -140,7 +218,7 @@ static int wait_for_all(struct options *opt, struct answers *answers)
 	}
 	known = ask_read(&ask, &answer, 1, &patience);
 	ask_end(&ask);
-	return known ? take_all(opt, answers) : no_answer(opt);
+	return known ? take_all(opt, answers) : no_answer(opt, answers);
 }
 
 int answers_wait(struct options *opt)

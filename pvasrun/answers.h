@@ -10,7 +10,8 @@
 
 /*
  * precheck_programs() and precheck_mpi() in a child. Until it has ended, a signal ends pvasrun,
- * and so does --timeout; and what it has found is all that pvasrun asks about the programs.
+ * and so does --timeout; and what it has found is all that pvasrun asks about the programs. The
+ * servers of TMPDIR, --far-key, --far file: and PVAS_FAR_PLUGINS are asked, too, where used.
  * Returns pvasrun's exit status, after a message, or 0.
  */
 int answers_wait(struct options *opt);

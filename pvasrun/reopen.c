@@ -4,6 +4,7 @@
 
 #include <fcntl.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/ioctl.h>
 #include <termios.h>
 #include <unistd.h>
@@ -45,6 +46,23 @@ static int open_controlling_terminal(int fd, int flags)
 	return own;
 }
 
+/*
+ * Has a FIFO a name in a file system that is on no block device, and perhaps on a server? That would
+ * be asked when the FIFO is opened.
+ */
+static bool has_server(int fd, const char *path)
+{
+	static const char unnamed[] = "pipe:";
+	char name[sizeof(unnamed) - 1];
+	struct statx stx;
+
+	if (statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_TYPE, &stx) ||
+	    stx.stx_dev_major)
+		return false;
+	return readlink(path, name, sizeof(name)) != sizeof(name) ||
+	       memcmp(name, unnamed, sizeof(name));
+}
+
 void reopen_nonblocking(struct reopened *r, int fd, int access)
 {
 	int flags = access | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
@@ -55,7 +73,7 @@ void reopen_nonblocking(struct reopened *r, int fd, int access)
 	if (!S_ISFIFO(type) && !is_terminal(fd))
 		return;
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-	r->own = open(path, flags);
+	r->own = S_ISFIFO(type) && has_server(fd, path) ? -1 : open(path, flags);
 	if (r->own < 0 && !S_ISFIFO(type))
 		r->own = open_controlling_terminal(fd, flags);
 	else if (r->own < 0 && pipe2(r->pipe, O_CLOEXEC | O_NONBLOCK) < 0)

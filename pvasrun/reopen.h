@@ -22,7 +22,8 @@ bool is_terminal(int fd);
 /*
  * Opens the pipe or terminal behind @fd anew with O_NONBLOCK and @access (O_RDONLY,
  * O_WRONLY): that flag belongs to the open file, which pvasrun shares with the user's
- * shell. It can't be if the file is another user's (after su). Others are left alone.
+ * shell. It can't be if the file is another user's (after su), or perhaps on a file server. Others
+ * are left alone.
  */
 void reopen_nonblocking(struct reopened *r, int fd, int access);
 void reopened_close(struct reopened *r);

@@ -149,6 +149,8 @@ static void handle_end_request(struct job *job, int signo, bool own_groups_only)
 		return;
 	if (!job->live) {	/* main.c waits for output, and checks for this */
 		job_interrupted(job, signo);
+		if (job->exits_pending)
+			job_end_after(job, signo);
 		return;
 	}
 	if (again || job->ending) {

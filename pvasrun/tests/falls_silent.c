@@ -2,15 +2,16 @@
 /*
  * Runs a command beside a file server that answers at first, and not later.
  *
- *	falls_silent DIRECTORY FILE lookup|getattr N COMMAND ARGUMENT...
+ *	falls_silent DIRECTORY FILE lookup|getattr N|NAME COMMAND ARGUMENT...
  *
  * In DIRECTORY there is "prog", with the contents of FILE, or a FIFO if that is one. Requests of
- * this kind are answered N times, then nothing is; negative: always, and how many there were is
- * written to standard output. The kernel keeps no name and no attribute.
+ * this kind are answered N times, or until there is a file NAME, then nothing is; negative: always,
+ * and how many there were is written to standard output. The kernel keeps no name and no attribute.
  *
  * The directory is mounted over, which needs root. Returns the command's exit status; 77 if
  * there can be no such file here.
  */
+#include <stdbool.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 
@@ -24,6 +25,7 @@ struct file {
 	struct stat st;
 	uint32_t opcode;	/* whose requests are counted */
 	int answers;
+	const char *until;	/* a file's name, or NULL */
 	int *count;
 };
 
@@ -102,6 +104,13 @@ static void answer_from(const struct file *file, const struct fuse_in_header *in
 	}
 }
 
+static bool is_enough(const struct file *file)
+{
+	if (file->until)
+		return !access(file->until, F_OK);
+	return ++*file->count > file->answers && file->answers >= 0;
+}
+
 static void __attribute__((noreturn)) serve_file(const struct file *file)
 {
 	static char buf[1 << 18] __attribute__((aligned(8)));
@@ -110,13 +119,23 @@ static void __attribute__((noreturn)) serve_file(const struct file *file)
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	alarm(60);
 	while (read(file->dev, buf, sizeof(buf)) > 0) {
-		if (in->opcode == file->opcode && ++*file->count > file->answers &&
-		    file->answers >= 0)
+		if (in->opcode == file->opcode && is_enough(file))
 			break;
 		answer_from(file, in);
 	}
 	for (;;)
 		pause();
+}
+
+/* The kernel checks permissions, and asks for attributes for that. */
+static int mount_file(const char *dir, int dev)
+{
+	char options[128];
+
+	snprintf(options, sizeof(options),
+		 "fd=%d,rootmode=40000,user_id=0,group_id=0,default_permissions", dev);
+	return unshare(CLONE_NEWNS) || mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) ||
+	       mount("silent", dir, "fuse", MS_NODEV | MS_NOSUID, options);
 }
 
 static int run_command(char **argv)
@@ -145,9 +164,10 @@ int main(int argc, char **argv)
 	file.fd = open(argv[2], O_RDONLY | O_NONBLOCK | O_CLOEXEC);
 	file.opcode = !strcmp(argv[3], "lookup") ? FUSE_LOOKUP : FUSE_GETATTR;
 	file.answers = atoi(argv[4]);
+	file.until = argv[4][0] > '9' ? argv[4] : NULL;
 	if (file.count == MAP_FAILED || file.fd < 0 || fstat(file.fd, &file.st))
 		return 1;
-	if (file.dev < 0 || mount_it(argv[1], file.dev))
+	if (file.dev < 0 || mount_file(argv[1], file.dev))
 		return SKIPPED;
 	server = fork();
 	if (!server)

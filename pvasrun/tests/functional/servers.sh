@@ -47,3 +47,43 @@ test_silent_program_server()
 	wait
 	all_in_time 143
 }
+
+# $1: what is said of the server. The rest: a job to which a server matters that never answers.
+unasked()
+{
+	local whose=$1 began=$SECONDS
+	shift
+
+	timeout -s KILL 50 "$FALLS_SILENT" server /bin/true lookup 0 "$@" >out 2>err; status=$?
+	status_is 124; one_line "--timeout 1: the time is over, and $whose file server has not answered"
+	check "$whose: $((SECONDS - began)) s" [ $((SECONDS - began)) -le $((10 * SLOW)) ]
+}
+
+# Servers of other files that pvasrun itself needs
+test_silent_other_servers()
+{
+	local far='--ram 64M --far-size 64M --mpi none'
+
+	[ -n "$FALLS_SILENT" ] && mkdir -p server || return
+	"$FALLS_SILENT" server /bin/true lookup 0 true || return 0
+	# shellcheck disable=SC2086 # several words
+	unasked "--far-key's" $PVASRUN --timeout 1 $far --far 127.0.0.1:7 --far-key server/prog -n 1 true
+	# shellcheck disable=SC2086
+	unasked "--far's" $PVASRUN --timeout 1 $far --far zip,file:server/prog -n 1 true
+	# shellcheck disable=SC2086
+	unasked "PVAS_FAR_PLUGINS'" env PVAS_FAR_PLUGINS="$PWD/server" $PVASRUN --timeout 1 $far --far 127.0.0.1:7 -n 1 true
+	unasked "TMPDIR's" env TMPDIR="$PWD/server/prog" $PVASRUN --timeout 1 --mpi pmix -n 1 true
+}
+
+# A FIFO's file system is asked nothing once it is open.
+test_silent_fifo()
+{
+	[ -n "$FALLS_SILENT" ] && mkdir -p server && mkfifo fifo || return
+	"$FALLS_SILENT" server fifo getattr 0 true || return 0
+	# Both have opened it, and no program asks about it, before it falls silent.
+	timeout -s KILL 50 "$FALLS_SILENT" server fifo getattr silent \
+		sh -c '(exec <server/prog; read -r line; echo "$line") & exec 5>server/prog; touch silent
+			"$@" >&5; s=$?; exec 5>&-; wait; exit $s' sh \
+		$PVASRUN --timeout 5 --mpi none --pty always -n 1 echo arrives >out 2>err; status=$?
+	status_is 0; out_is arrives
+}

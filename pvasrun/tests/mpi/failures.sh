@@ -31,6 +31,24 @@ early_of()
 }
 test_early() { each early_of; }
 
+# Its last rank has exited, and pvasrun waits for what it may have said before: SIGTERM ends that.
+pid_printed() { [ -s "$T/out" ]; }
+rank_is_gone() { ! kill -0 "$(cat "$T/out")" 2>"$T/gone"; }
+test_term_after_exit()
+{
+	local job began
+
+	"$B/pvasrun/pvasrun" --backend "$BACKEND" --orphans kill --no-pty -n 1 "$B/pvasrun/tests/pmix" leave \
+		>"$T/out" 2>"$T/err" & job=$!
+	check "it does not start" until_true 20 pid_printed
+	check "it does not exit" until_true 20 rank_is_gone
+	began=$SECONDS
+	kill -TERM "$job"
+	wait "$job"; status=$?
+	status_is 143
+	check "it takes $((SECONDS - began)) s" [ $((SECONDS - began)) -le 6 ]
+}
+
 # survivors SECONDS: both ranks survive a SIGHUP; then one leaves without MPI_Finalize, for
 # which the other waits.
 survivors()

@@ -356,6 +356,17 @@ static void notify(void)
 	pause();
 }
 
+/* Exits at once, and leaves a process that holds its connection. */
+static void leave(void)
+{
+	printf("%d\n", getpid());
+	fflush(stdout);
+	if (fork())
+		_exit(0);
+	sleep(60);
+	_exit(0);
+}
+
 int main(int argc, char **argv)
 {
 	const char *what = argc > 1 ? argv[1] : "";
@@ -383,6 +394,8 @@ int main(int argc, char **argv)
 		put();
 	else if (!strcmp(what, "notify"))
 		notify();
+	else if (!strcmp(what, "leave"))
+		leave();
 	else
 		must(0, "what?");
 	must(time(NULL) - begun < LONG, "it took too long");
