@@ -2,7 +2,7 @@
 /*
  * The user backend: whether a caller shares the launcher's memory, where kcmp() is
  * forbidden: nobody can guess the answer, nobody can keep it waiting, and without one it
- * counts as neither. And what writing to its memory costs.
+ * counts as neither.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -18,16 +18,9 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "helpers.h"
-#include "user/worker.h"
-#include "kselftest_harness.h"
+#include "callers.h"
 
 #define MIX	0x9e3779b97f4a7c15ULL		/* of the numbers that once were asked for */
-
-static int begin(void)
-{
-	return user_proc_begin() ?: user_caller_begin();
-}
 
 /* In a copy of our memory */
 static void each_word(void (*see)(uint64_t *word))
@@ -212,22 +205,6 @@ TEST(no_imitation)
 
 /* ---- what can't be found out is neither inside nor outside ---- */
 
-static int wait_for_ever(void *arg)
-{
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	for (;;)
-		pause();
-	return 0;
-}
-
-/* A process with our memory, as a vfork child of a task */
-static pid_t start_sharing(void)
-{
-	static char stack[1 << 16];
-
-	return clone(wait_for_ever, stack + sizeof(stack), CLONE_VM | SIGCHLD, NULL);
-}
-
 /* One with a copy */
 static pid_t start_copying(int dumpable)
 {
@@ -245,12 +222,6 @@ static pid_t start_copying(int dumpable)
 		_exit(1);
 	}
 	return read(ready[0], &c, 1) == 1 ? pid : -1;
-}
-
-static void end(pid_t pid)
-{
-	kill(pid, SIGKILL);
-	end_of(pid);
 }
 
 FIXTURE(unknown)
@@ -344,254 +315,6 @@ TEST_F(unknown, descendant_not_dumpable)
 	EXPECT_EQ(user_caller_inside(copies), 0);
 	EXPECT_EQ(user_caller_still_inside(copies), 0);
 	end(copies);
-}
-
-/* ---- what has left ---- */
-
-/* By vfork(): it has our memory until it calls execve(). */
-static pid_t start_program(const char *path, const char *arg)
-{
-	pid_t pid = vfork();
-
-	if (!pid) {
-		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		execl(path, path, arg, NULL);
-		_exit(127);
-	}
-	return pid;
-}
-
-TEST(program_has_left)
-{
-	pid_t pid;
-
-	ASSERT_EQ(begin(), 0);
-	pid = start_program("/bin/sleep", "100");
-	EXPECT_EQ(user_caller_left(pid, pid), 1);
-	/* Nor is it taken for a thread that had its number before. */
-	EXPECT_EQ(user_caller_left(getpid(), pid), 0);
-	EXPECT_EQ(user_caller_left(getpid(), getpid()), 0);
-	end(pid);
-}
-
-/* This program again: says that it has begun, and does no more. */
-static void __attribute__((constructor)) wait_if_told(void)
-{
-	const char *fd = getenv("TELL");
-
-	if (fd && write(atoi(fd), "", 1) == 1)
-		wait_for_ever(NULL);
-}
-
-/* Of the same program only the sizes of the two differ. */
-TEST(same_program_has_left)
-{
-	char number[12], c;
-	int ready[2];
-	pid_t pid;
-
-	ASSERT_EQ(begin(), 0);
-	ASSERT_NE(mmap(NULL, 1 << 24, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0), MAP_FAILED);
-	ASSERT_EQ(pipe(ready), 0);
-	snprintf(number, sizeof(number), "%d", ready[1]);
-	setenv("TELL", number, 1);
-	pid = start_program("/proc/self/exe", NULL);
-	unsetenv("TELL");
-	ASSERT_EQ(read(ready[0], &c, 1), 1);
-	EXPECT_EQ(user_caller_left(pid, pid), 1);
-	end(pid);
-}
-
-static void *map_on(void *stop)
-{
-	while (!__atomic_load_n((int *)stop, __ATOMIC_RELAXED))
-		munmap(mmap(NULL, 1 << 16, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0),
-		       1 << 16);
-	return NULL;
-}
-
-/* The memory of both has another size each moment. */
-TEST(who_shares_has_not_left)
-{
-	int i, stop = 0, wrong = 0;
-	pthread_t t[2];
-	pid_t pid;
-
-	ASSERT_EQ(begin(), 0);
-	pid = start_sharing();
-	for (i = 0; i < 2; i++)
-		ASSERT_EQ(pthread_create(&t[i], NULL, map_on, &stop), 0);
-	for (i = 0; i < 20000; i++)
-		wrong += user_caller_left(pid, pid);
-	__atomic_store_n(&stop, 1, __ATOMIC_RELAXED);
-	for (i = 0; i < 2; i++)
-		pthread_join(t[i], NULL);
-	EXPECT_EQ(wrong, 0);
-	end(pid);
-}
-
-/* ---- what it costs to write to a caller with mappings without end ---- */
-
-#define MANY	30000UL
-#define LOW	0x100000000UL	/* below all else */
-#define MAP_QUERY 0xc0686611U	/* PROCMAP_QUERY, 6.11 */
-
-/* The last page of so many mappings is writable. */
-static char *make_many(void)
-{
-	char *p = mmap((void *)LOW, MANY * 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-
-	for (unsigned long i = 1; i < MANY; i += 2)
-		if (mprotect(p + i * 4096, 4096, PROT_READ | PROT_WRITE))
-			return NULL;
-	return p + (MANY - 1) * 4096;
-}
-
-static int64_t cpu_ns(void)
-{
-	return clock_ns(CLOCK_THREAD_CPUTIME_ID);
-}
-
-/* Processor time to read all of a process' mappings */
-static int64_t read_all(pid_t pid)
-{
-	int64_t begin = cpu_ns();
-	struct user_mapping m;
-	char path[32];
-	FILE *f;
-
-	snprintf(path, sizeof(path), "/proc/%d/maps", pid);
-	f = fopen(path, "r");
-	while (user_maps_next(f, &m))
-		;
-	fclose(f);
-	return cpu_ns() - begin;
-}
-
-static int64_t write_to(pid_t pid, char *at)
-{
-	int64_t begin = cpu_ns();
-
-	user_caller_write(pid, (uint64_t)at, "", 1);
-	return cpu_ns() - begin;
-}
-
-TEST(writing_is_cheap)
-{
-	struct user_space u = { .listener = -1 };
-	struct user_request r = { .u = &u };
-	char *at = make_many();
-	int64_t all;
-	pid_t pid;
-
-	ASSERT_NE(at, NULL);
-	user_request_begin(&r);
-	pid = fork();
-	if (!pid) {
-		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		pause();
-		_exit(0);
-	}
-	all = read_all(pid);
-	EXPECT_LT(write_to(pid, at), all / 3);
-	/* As before 6.11 */
-	forbid_with(SYS_ioctl, MAP_QUERY, ENOTTY);
-	EXPECT_LT(write_to(pid, at), all / 3);
-	kill(pid, SIGKILL);
-	end_of(pid);
-}
-
-/* ---- whose calls may hang only a part of the helpers ---- */
-
-/* A child that has become a stranger. It ends with this process. */
-static pid_t stranger(int (*become)(void))
-{
-	int ends[2];
-	char done;
-	pid_t pid;
-
-	if (pipe(ends))
-		return -1;
-	pid = fork();
-	if (!pid) {
-		if (become() || prctl(PR_SET_PDEATHSIG, SIGKILL) || write(ends[1], "", 1) != 1)
-			_exit(1);
-		for (;;)
-			pause();
-	}
-	close(ends[1]);
-	if (read(ends[0], &done, 1) != 1)
-		pid = -1;
-	close(ends[0]);
-	return pid;
-}
-
-static int other_user(void)
-{
-	return setresuid(-1, 65534, -1);
-}
-
-static int other_namespace(void)
-{
-	return unshare(CLONE_NEWUSER);
-}
-
-/* It maps the same ids: its parent does that. */
-static int same_map(void)
-{
-	const pid_t pid = getpid();
-	int ready[2], err, status = -1;
-	char c, command[80];
-	pid_t parent;
-
-	if (pipe(ready))
-		return -1;
-	snprintf(command, sizeof(command), "cat /proc/self/uid_map >/proc/%d/uid_map", pid);
-	parent = fork();
-	if (!parent)
-		_exit(read(ready[0], &c, 1) != 1 || system(command));
-	err = unshare(CLONE_NEWUSER) || write(ready[1], "", 1) != 1;
-	return waitpid(parent, &status, 0) != parent || status || err;
-}
-
-static int hidden(void)
-{
-	return unshare(CLONE_NEWUSER) || prctl(PR_SET_DUMPABLE, 0);
-}
-
-static int nothing(void)
-{
-	return 0;
-}
-
-static struct user_space own_space;
-
-TEST(strangers)
-{
-	int (*const become[])(void) = { other_user, other_namespace, same_map, hidden };
-	int64_t owner, i;
-	pid_t pid;
-
-	ASSERT_EQ(user_proc_begin(), 0);
-	user_caller_know_own(&own_space);
-	EXPECT_EQ(user_caller_is_own(&own_space, getpid(), &owner), 1);
-	pid = stranger(nothing);
-	ASSERT_GT(pid, 0);
-	EXPECT_EQ(user_caller_is_own(&own_space, pid, &owner), 1);
-	kill(pid, SIGKILL);
-	end_of(pid);
-	EXPECT_EQ(user_caller_is_own(&own_space, pid, &owner), -ESRCH);
-	for (i = 0; i < 4; i++) {
-		pid = stranger(become[i]);
-		if (getuid() && pid < 0)
-			continue;
-		ASSERT_GT(pid, 0);
-		EXPECT_LE(user_caller_is_own(&own_space, pid, &owner), 0);
-		/* by the effective user */
-		EXPECT_EQ(owner, i ? getuid() | OWNER_SANDBOX : 65534);
-		if (pid > 0)
-			kill(pid, SIGKILL);
-	}
 }
 
 TEST_HARNESS_MAIN

@@ -21,7 +21,7 @@ $(tout):
 
 # ---- unit tests: linked with the archive, because the .so hides private functions ----
 
-units	:= elf layout export program launch space user launcher peers strays callers forks copies confined parks rights roots descriptors left sandbox segment hung mapped outsiders fill flood queue shutdown ended execs leaving errors
+units	:= elf layout export program launch space user launcher peers strays callers departed strangers forks copies confined parks rights roots descriptors left sandbox segment hung hung_exec mapped outsiders fill flood queue shutdown ended execs leaving errors
 # The harness defines functions without prototypes, and with unused parameters.
 unit_flags := -std=gnu11 $(filter-out -Wmissing-prototypes,$(WARN)) -Wno-unused-parameter $(incs) -isystem $(kself) -D_GNU_SOURCE -pthread -MMD -MP
 
