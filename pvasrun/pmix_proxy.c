@@ -13,10 +13,9 @@
 
 #include "clock.h"
 #include "handoff.h"
-#include "heap.h"
 #include "listen.h"
+#include "pmix_conn.h"
 
-#define CHUNK (64 << 10)
 /* Connections to accept before other events are handled: signals, children, timeouts */
 #define ACCEPT_MAX 128
 #define ACCEPT_RETRY_MS 100
@@ -24,211 +23,6 @@
 #define HANDSHAKE_MS 10000
 #define HANDSHAKE_BUSY_MS 100	/* if another client needs the place */
 #define PENDING_MAX 256
-/* How often the heap is looked at; a small message can cost the server a page. */
-#define CHECK_BYTES (256 << 10)
-#define MESSAGE_COST 4096
-
-/* ---- the list of pending connections, oldest first ---- */
-
-static void pending_add(struct proxy_conn *conn)
-{
-	struct pmix_proxy *proxy = conn->proxy;
-
-	conn->since = now_ms();
-	conn->pending_prev = proxy->pending_last;
-	conn->pending_next = NULL;
-	if (proxy->pending_last)
-		proxy->pending_last->pending_next = conn;
-	else
-		proxy->pending_first = conn;
-	proxy->pending_last = conn;
-	conn->pending = true;
-	proxy->nr_pending++;
-}
-
-static void pending_remove(struct proxy_conn *conn)
-{
-	struct pmix_proxy *proxy = conn->proxy;
-
-	if (!conn->pending)
-		return;
-	if (conn->pending_prev)
-		conn->pending_prev->pending_next = conn->pending_next;
-	else
-		proxy->pending_first = conn->pending_next;
-	if (conn->pending_next)
-		conn->pending_next->pending_prev = conn->pending_prev;
-	else
-		proxy->pending_last = conn->pending_prev;
-	conn->pending = false;
-	proxy->nr_pending--;
-}
-
-/* ---- connections ---- */
-
-static void end_close(struct proxy_end *end, void (*close_fd)(int fd))
-{
-	loop_forget(end->conn->proxy->loop, &end->event);
-	if (end->event.fd >= 0)
-		close_fd(end->event.fd);
-	end->event.fd = -1;
-	free(end->unsent);
-	end->unsent = NULL;
-	end->ended = false;
-}
-
-static void close_normally(int fd)
-{
-	close(fd);
-}
-
-/* A client that never got to the server may be any process: leave no TIME_WAIT for it. */
-static void conn_close(struct proxy_conn *conn)
-{
-	bool served = conn->server.event.fd >= 0;
-
-	pending_remove(conn);
-	end_close(&conn->client, served ? close_normally : close_with_reset);
-	end_close(&conn->server, close_normally);
-	conn->next_free = conn->proxy->free;
-	conn->proxy->free = conn;
-}
-
-/* An event must stay in memory while its loop lives, so connections are used again. */
-static struct proxy_conn *conn_alloc(struct pmix_proxy *proxy)
-{
-	struct proxy_conn *conn = proxy->free;
-
-	if (conn) {
-		proxy->free = conn->next_free;
-		return conn;
-	}
-	conn = calloc(1, sizeof(*conn));
-	if (!conn)
-		return NULL;
-	conn->proxy = proxy;
-	conn->next = proxy->conns;
-	proxy->conns = conn;
-	return conn;
-}
-
-/* ---- forwarding ---- */
-
-static struct proxy_end *other_end(struct proxy_end *end)
-{
-	struct proxy_conn *conn = end->conn;
-
-	return end == &conn->client ? &conn->server : &conn->client;
-}
-
-/* Wait for room if there are unsent bytes, and read only if the other end has none. */
-static void watch(struct proxy_end *end)
-{
-	if (end->ended && other_end(end)->unsent)
-		return;		/* its end would be reported all the time: see end_ready() */
-	if (!end->event.watched)
-		loop_watch(end->conn->proxy->loop, &end->event, 0);
-	loop_change(end->conn->proxy->loop, &end->event,
-		    (end->unsent ? EPOLLOUT : 0) | (other_end(end)->unsent ? 0 : EPOLLIN));
-}
-
-static int keep_unsent(struct proxy_end *to, const char *data, size_t len)
-{
-	to->unsent = malloc(len);
-	if (!to->unsent)
-		return -ENOMEM;
-	memcpy(to->unsent, data, len);
-	to->len = len;
-	to->done = 0;
-	return 0;
-}
-
-static int send_to(struct proxy_end *to, const char *data, size_t len)
-{
-	ssize_t n;
-
-	if (to->ended)
-		return 0;
-	n = write(to->event.fd, data, len);
-	if (n < 0 && errno != EAGAIN && errno != EINTR)
-		return -errno;
-	if (n < 0)
-		n = 0;
-	return (size_t)n < len ? keep_unsent(to, data + n, len - n) : 0;
-}
-
-/* May the server get @len bytes more of this rank? */
-static bool has_room(struct proxy_conn *conn, size_t len)
-{
-	struct pmix_proxy *proxy = conn->proxy;
-
-	proxy->unchecked += len + MESSAGE_COST;
-	if (!proxy->heap_max || proxy->unchecked < CHECK_BYTES)
-		return !proxy->over;
-	proxy->unchecked = 0;
-	if (!proxy->over && heap_in_use() > proxy->heap_max) {
-		proxy->over = true;
-		proxy->is_over(proxy->is_over_arg, conn->rank);
-	}
-	return !proxy->over;
-}
-
-static int forward(struct proxy_end *from)
-{
-	static char chunk[CHUNK];	/* too large for the stack; empty between calls */
-	ssize_t n = read(from->event.fd, chunk, sizeof(chunk));
-
-	if (n < 0)
-		return errno == EAGAIN || errno == EINTR ? 0 : -errno;
-	if (n && from == &from->conn->client && !has_room(from->conn, n))
-		return -ENOBUFS;
-	return n ? send_to(other_end(from), chunk, n) : -EPIPE;
-}
-
-static int send_unsent(struct proxy_end *to)
-{
-	ssize_t n = write(to->event.fd, to->unsent + to->done, to->len - to->done);
-
-	if (n < 0)
-		return errno == EAGAIN || errno == EINTR ? 0 : -errno;
-	to->done += n;
-	if (to->done == to->len) {
-		free(to->unsent);
-		to->unsent = NULL;
-	}
-	return 0;
-}
-
-/*
- * This end is closed, but what it said last is still to be sent, and the rest to be read.
- * Nobody will read what is unsent to itself.
- */
-static void wait_for_other(struct proxy_end *end)
-{
-	loop_forget(end->conn->proxy->loop, &end->event);
-	end->ended = true;
-	free(end->unsent);
-	end->unsent = NULL;
-}
-
-static void end_ready(struct event *event, uint32_t what)
-{
-	struct proxy_end *end = (struct proxy_end *)event;
-	int err = 0;
-
-	if (what & EPOLLOUT && end->unsent)
-		err = send_unsent(end);
-	if (!err && what & (EPOLLIN | EPOLLHUP | EPOLLERR) && !other_end(end)->unsent)
-		err = forward(end);
-	else if (!err && what & (EPOLLHUP | EPOLLERR))
-		wait_for_other(end);
-	if (err) {
-		conn_close(end->conn);
-		return;
-	}
-	watch(end);
-	watch(other_end(end));
-}
 
 /* ---- the handshake ---- */
 
@@ -247,7 +41,7 @@ static void close_pending(struct pmix_proxy *proxy, int64_t min_age)
 	int64_t now = now_ms();
 
 	while (proxy->pending_first && now - proxy->pending_first->since >= min_age)
-		conn_close(proxy->pending_first);
+		proxy_conn_close(proxy->pending_first);
 	if (proxy->pending_first)
 		set_timer(&proxy->handshake_timer,
 			  proxy->pending_first->since + HANDSHAKE_MS - now);
@@ -273,29 +67,21 @@ static int connect_server(struct pmix_proxy *proxy, const char *first, size_t le
 	return handoff_connect(first, len);
 }
 
-static int end_forward(struct proxy_end *end)
-{
-	end->event.ready = end_ready;
-	return loop_watch(end->conn->proxy->loop, &end->event, EPOLLIN);
-}
-
 /* @first: the handshake, which the server must be able to read at once */
 static int conn_forward(struct proxy_conn *conn, const char *first, size_t len)
 {
 	struct pmix_proxy *proxy = conn->proxy;
-	int err;
 
-	pending_remove(conn);
+	proxy_conn_waited(conn);
 	loop_forget(proxy->loop, &conn->client.event);
 	if (proxy->server == SERVER_NOT_STARTED)
 		proxy->server = proxy->start(proxy->arg) ? SERVER_FAILED : SERVER_STARTED;
-	if (proxy->server == SERVER_FAILED || !has_room(conn, len))
+	if (proxy->server == SERVER_FAILED || !proxy_conn_has_room(conn, len))
 		return -ENOENT;
 	conn->server.event.fd = connect_server(proxy, first, len);
 	if (conn->server.event.fd < 0)
 		return conn->server.event.fd;
-	err = end_forward(&conn->client);
-	return err ? err : end_forward(&conn->server);
+	return proxy_conn_begin(conn);
 }
 
 static bool is_closed(int fd)
@@ -335,7 +121,7 @@ static void handshake_ready(struct event *event, uint32_t what)
 
 	(void)what;
 	if (check_handshake(conn))
-		conn_close(conn);
+		proxy_conn_close(conn);
 }
 
 /* EPOLLET: the bytes that were only peeked at must not wake the loop again. */
@@ -345,13 +131,13 @@ static int wait_for_handshake(struct proxy_conn *conn)
 
 	if (!proxy->nr_pending)
 		set_timer(&proxy->handshake_timer, HANDSHAKE_MS);
-	pending_add(conn);
+	proxy_conn_wait(conn);
 	return loop_watch(proxy->loop, &conn->client.event, EPOLLIN | EPOLLRDHUP | EPOLLET);
 }
 
 static void add_client(struct pmix_proxy *proxy, int fd)
 {
-	struct proxy_conn *conn = conn_alloc(proxy);
+	struct proxy_conn *conn = proxy_conn_alloc(proxy);
 
 	if (!conn) {
 		close(fd);
@@ -362,7 +148,7 @@ static void add_client(struct pmix_proxy *proxy, int fd)
 	conn->server.event = (struct event){ .fd = -1 };
 	/* most have sent their handshake by now */
 	if (check_handshake(conn) || (!conn->client.event.watched && wait_for_handshake(conn)))
-		conn_close(conn);
+		proxy_conn_close(conn);
 }
 
 /* ---- accepting ---- */
@@ -493,7 +279,8 @@ void pmix_proxy_close(struct pmix_proxy *proxy)
 	peer_uid_close(&proxy->peer_uid);
 	while ((conn = proxy->conns)) {
 		proxy->conns = conn->next;
-		conn_close(conn);
+		proxy_conn_leave_open(conn);
+		proxy_conn_close(conn);
 		free(conn);
 	}
 	proxy->free = NULL;

@@ -118,9 +118,47 @@ static void one_rank(struct pmix_proxy *proxy, bool unread)
 	turns(proxy->loop);
 	check(hear_all(proxy->loop, server, last) == said);
 	check(!memcmp(last, "last", 4));
+	close(server);
 	turns(proxy->loop);
 	check(proxy->conns->client.event.fd < 0 && proxy->conns->server.event.fd < 0);
+}
+
+/* A rank that is gone before the server answers: libpmix 5.0 must be able to, and sees the end. */
+static void no_rank(struct pmix_proxy *proxy)
+{
+	int rank = connect_to(proxy->port), server;
+	char first[256], last[4];
+	size_t len = make_handshake(first, &proxy->expected, 0, "4.2.2", "v41");
+
+	check(write(rank, first, len) == (ssize_t)len);
+	turns(proxy->loop);
+	server = accept(server_listener, NULL, NULL);
+	close(rank);
+	turns(proxy->loop);
+	check(send(server, "good", 4, MSG_NOSIGNAL) == 4);
+	turns(proxy->loop);
+	check(send(server, "one", 4, MSG_NOSIGNAL) == 4);
+	check(hear_all(proxy->loop, server, last) == len);
+	check(proxy->conns->server.event.fd >= 0);
 	close(server);
+	turns(proxy->loop);
+	check(proxy->conns->server.event.fd < 0);
+}
+
+/* Nor may it fail to answer when the job ends. */
+static void no_proxy(struct pmix_proxy *proxy)
+{
+	int rank = connect_to(proxy->port), server;
+	char first[256];
+	size_t len = make_handshake(first, &proxy->expected, 0, "4.2.2", "v41");
+
+	check(write(rank, first, len) == (ssize_t)len);
+	turns(proxy->loop);
+	server = accept(server_listener, NULL, NULL);
+	pmix_proxy_close(proxy);
+	check(send(server, "good", 4, MSG_NOSIGNAL) == 4);
+	close(server);
+	close(rank);
 }
 
 /* Has it been reported, after a rank has said this? */
@@ -161,7 +199,8 @@ void test_pmix_proxy(void)
 	check(!pmix_proxy_serve(&proxy));
 	one_rank(&proxy, false);
 	one_rank(&proxy, true);
+	no_rank(&proxy);
 	versions(&proxy);
-	pmix_proxy_close(&proxy);
+	no_proxy(&proxy);
 	loop_close(&loop);
 }
