@@ -47,8 +47,8 @@ static int open_controlling_terminal(int fd, int flags)
 }
 
 /*
- * Has a FIFO a name in a file system that is on no block device, and perhaps on a server? That would
- * be asked when the FIFO is opened.
+ * Has a FIFO a name in a file system that is on no block device, and perhaps on a server? That
+ * would be asked when the FIFO is opened.
  */
 static bool has_server(int fd, const char *path)
 {

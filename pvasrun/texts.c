@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* What ranks have printed by PMIx_Log: see texts.h. */
+/* The text of PMIx_Log: see texts.h. */
 #include "texts.h"
 
 #include <errno.h>
@@ -55,7 +55,7 @@ static bool read_pipe(struct text_pipe *from)
 	static char text[PIPE_BUF];	/* the stack may be that small */
 	ssize_t n;
 
-	/* What it has is written when it is asked whether it is full. */
+	/* is_full() also writes the rest. */
 	while (!is_full(texts, which)) {
 		n = read(from->event.fd, text, sizeof(text));
 		if (n < 0 && errno == EINTR)
