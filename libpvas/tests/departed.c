@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* The user backend: whether a process has left the launcher's memory by an execve(). */
+/* The user backend: whether a process has left the launcher's memory by execve(), or is in one. */
+#include <errno.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 
 #include "callers.h"
 
@@ -87,6 +91,45 @@ TEST(who_shares_has_not_left)
 		pthread_join(t[i], NULL);
 	EXPECT_EQ(wrong, 0);
 	end(pid);
+}
+
+/* ---- who looks for the launcher ---- */
+
+static void stop(int signo)
+{
+	(void)signo;
+	syscall(SYS_kill, syscall(SYS_getpid), SIGSTOP);
+}
+
+/* Whoever asks to end with its parent stops. */
+static int stop_children(void)
+{
+	struct sock_filter code[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_prctl, 0, 3),
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[0])),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, PR_SET_PDEATHSIG, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_TRAP),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	struct sock_fprog prog = { .len = sizeof(code) / sizeof(code[0]), .filter = code };
+
+	signal(SIGSYS, stop);
+	return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) ||
+	       prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &prog);
+}
+
+/* As with the launcher's process group, of which the launcher alone has been continued */
+TEST(who_looks_is_stopped)
+{
+	static const struct user_part nowhere;
+	struct user_space u = { .owner = getpid() };
+	char text[64];
+
+	ASSERT_EQ(begin(), 0);
+	ASSERT_EQ(stop_children(), 0);
+	alarm(30);
+	EXPECT_EQ(user_ask(&u, &nowhere, getpid(), "syscall", text, sizeof(text)), -EAGAIN);
 }
 
 TEST_HARNESS_MAIN

@@ -44,27 +44,39 @@ static int read_and_end(void *arg)
 	return 0;
 }
 
-/* Does it wait in the kernel, rather than for a processor? */
-static int is_blocked(pid_t pid)
+/* R, D, T and others, see proc_pid_status(5); 0 if that is not known */
+static char state_of(pid_t pid)
 {
 	char text[512];
+	const char *line;
 
-	return user_proc_read(pid, "status", text, sizeof(text)) > 0 &&
-	       strstr(text, "\nState:\tD");
+	user_proc_read(pid, "status", text, sizeof(text));
+	line = strstr(text, "\nState:\t");
+	return line ? line[8] : 0;
 }
 
+/*
+ * It may wait for a processor for any time. In D it waits for the execve(). It can also have been
+ * stopped with the launcher's process group, and the launcher alone been continued: that says
+ * nothing. No state in which it can be outlasts SIGKILL.
+ */
 static void wait_or_kill(struct question *q, pid_t pid)
 {
 	const struct timespec look = { .tv_nsec = LOOK_MS * 1000000L };
 	int looks = 0;
+	char state = 0, last;
 	pid_t seen;
 
-	while (looks < LOOKS && (seen = __atomic_load_n(&q->pid, __ATOMIC_ACQUIRE)))
-		if (pvas_raw4(__NR_futex, &q->pid, FUTEX_WAIT, seen, &look) == -ETIMEDOUT)
-			looks = is_blocked(pid) ? looks + 1 : 0;
+	while (looks < LOOKS && (seen = __atomic_load_n(&q->pid, __ATOMIC_ACQUIRE))) {
+		if (pvas_raw4(__NR_futex, &q->pid, FUTEX_WAIT, seen, &look) != -ETIMEDOUT)
+			continue;
+		last = state;
+		state = state_of(pid);
+		looks = state != 'D' && state != 'T' ? 0 : state == last ? looks + 1 : 1;
+	}
 	if (looks == LOOKS) {
 		pvas_raw2(__NR_kill, pid, SIGKILL);
-		q->n = -ETIME;
+		q->n = state == 'D' ? -ETIME : -EAGAIN;
 	}
 	while (pvas_raw4(__NR_wait4, pid, NULL, __WCLONE, NULL) == -EINTR)
 		;
