@@ -129,8 +129,9 @@ static int describe(const struct pmix_host *host, struct pmix_job *to)
 		.app_of = describe_apps(job),
 		.cpus = describe_cpus(job),
 		.event_fd = host->writer,
-		.out = host->text_fds[0],
-		.err = host->text_fds[1],
+		.out = host->text_fds[TEXT_OUT],
+		.err = host->text_fds[TEXT_ERR],
+		.library_err = host->text_fds[TEXT_LIBRARY],
 	};
 	return to->app_of ? 0 : -ENOMEM;
 }

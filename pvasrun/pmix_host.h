@@ -21,7 +21,7 @@ struct pmix_host {
 	const char *refusal;	/* a reason not to start, known before; NULL: none */
 	pmix_flush_fn flush;
 	struct texts texts;
-	int text_fds[2];
+	int text_fds[NR_TEXTS];
 };
 
 /* For pmix_host_close() in all cases */

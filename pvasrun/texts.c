@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* The text of PMIx_Log: see texts.h. */
+/* The text of PMIx_Log and of libpmix: see texts.h. */
 #include "texts.h"
 
 #include <errno.h>
@@ -30,7 +30,7 @@ static bool write_rest(struct texts *texts)
 
 static bool is_full(struct texts *texts, unsigned int which)
 {
-	if (which)
+	if (which != TEXT_OUT)
 		return report_waits();
 	if (output_forwards(texts->output))
 		return output_is_full(texts->output);
@@ -39,7 +39,7 @@ static bool is_full(struct texts *texts, unsigned int which)
 
 static void pass_on(struct texts *texts, unsigned int which, const char *text, size_t len)
 {
-	if (which)
+	if (which != TEXT_OUT)
 		report_text(text, len);
 	else if (output_forwards(texts->output))
 		output_text(texts->output, text, len);
@@ -83,16 +83,18 @@ void texts_open(struct texts *texts, struct loop *loop, struct output *output)
 		outlet_open(&texts->own, STDOUT_FILENO, NULL);
 }
 
-int texts_begin(struct texts *texts, int ends[static 2])
+int texts_begin(struct texts *texts, int ends[static NR_TEXTS])
 {
 	int i, both[2], err = 0;
 
-	for (i = 0; i < 2 && !err; i++) {
+	for (i = 0; i < NR_TEXTS && !err; i++) {
 		struct text_pipe *to = &texts->pipes[i];
 
 		if (pipe2(both, O_CLOEXEC) < 0)
 			return -errno;
 		fcntl(both[0], F_SETFL, O_NONBLOCK);
+		if (i == TEXT_LIBRARY)
+			fcntl(both[1], F_SETFL, O_NONBLOCK);
 		*to = (struct text_pipe){ .texts = texts, .write_end = both[1] };
 		to->event = (struct event){ .fd = both[0], .ready = ready };
 		ends[i] = both[1];
@@ -106,7 +108,7 @@ bool texts_read(struct texts *texts)
 	bool empty = true;
 	int i;
 
-	for (i = 0; i < 2; i++)
+	for (i = 0; i < NR_TEXTS; i++)
 		if (texts->pipes[i].texts)
 			empty &= read_pipe(&texts->pipes[i]);
 	return empty;
@@ -120,7 +122,7 @@ bool texts_wait(struct texts *texts)
 	if (!texts->open)
 		return false;
 	wait = write_rest(texts);
-	for (i = 0; i < 2; i++) {
+	for (i = 0; i < NR_TEXTS; i++) {
 		struct text_pipe *from = &texts->pipes[i];
 
 		if (!from->texts || from->event.watched)
@@ -155,7 +157,7 @@ void texts_close(struct texts *texts)
 {
 	int i;
 
-	for (i = 0; i < 2; i++)
+	for (i = 0; i < NR_TEXTS; i++)
 		if (texts->pipes[i].texts)
 			loop_forget(texts->loop, &texts->pipes[i].event);
 	if (texts->open)

@@ -37,6 +37,7 @@ struct pmix_job {
 	char *const *cpus;		/* by rank: "0-3", NULL: not bound; or NULL */
 	int event_fd;			/* to write struct rank_event to */
 	int out, err;			/* to write the text of PMIx_Log to, which may block */
+	int library_err;		/* for messages of libpmix itself: does not block */
 };
 
 /*

@@ -198,7 +198,7 @@ static void drop_transport_settings(void)
  * Remove the variables of an outer job, if mpirun or srun started pvasrun. Data go
  * through sockets, not through files, which could be left behind.
  */
-static void clean_environment(void)
+static void clean_environment(const struct pmix_job *job)
 {
 	static const char *const names[] = {
 		"PMIX_NAMESPACE", "PMIX_RANK", "PMIX_SERVER_URI", "PMIX_SERVER_URI2",
@@ -207,6 +207,7 @@ static void clean_environment(void)
 		"PMIX_SERVER_TMPDIR", "PMIX_SYSTEM_TMPDIR", "PMIX_KEEPALIVE_PIPE",
 		"PMIX_LAUNCHER_RNDZ_URI",
 	};
+	char fd[16];
 	size_t i;
 
 	for (i = 0; i < sizeof(names) / sizeof(names[0]); i++)
@@ -214,6 +215,9 @@ static void clean_environment(void)
 	drop_transport_settings();
 	setenv("PMIX_MCA_ptl_base_max_msg_size", MESSAGE_MIB, 1);
 	setenv("PMIX_MCA_gds", "hash", 1);
+	/* Its one thread would wait for whoever reads standard error, and all ranks for it. */
+	snprintf(fd, sizeof(fd), "%d", job->library_err);
+	setenv("PMIX_OUTPUT_STDERR_FD", fd, 1);
 	/*
 	 * hwloc would connect to X servers and load drivers to find displays and accelerators. With
 	 * the user backend what it loads, even unused, would be in the space.
@@ -265,7 +269,7 @@ int pvasrun_pmix_start(const struct pmix_job *job, char *why, size_t len)
 	event_fd = job->event_fd;
 	pmix_log_to(job->out, job->err);
 	pmix_wait_init();
-	clean_environment();
+	clean_environment(job);
 	pmix_topology_read(&topology, job);
 	err = start(job, &topology, why, len);
 	pmix_topology_free(&topology, job);
