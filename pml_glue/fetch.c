@@ -268,8 +268,8 @@ static bool copy_strided(const struct mca_pml_pvas_request *req, size_t bytes)
 }
 
 /*
- * After data were read in the memory of a peer, and before it is stored to: no fault tells that
- * the peer has executed another program, if that has memory in the same place.
+ * Before something is stored in the memory of a peer, and after data were read there: no fault
+ * tells that the peer has executed another program, if that has memory in the same place.
  */
 void mca_pml_pvas_expect_same(const struct mca_pml_pvas_peer *peer)
 {
@@ -289,6 +289,7 @@ void mca_pml_pvas_fetch(struct mca_pml_pvas_request *req)
 
 	mca_pml_pvas_fault_point("reference matched");
 	mca_pml_pvas_begin_fetch();
+	mca_pml_pvas_expect_same(req->from);
 	if (mca_pml_pvas_contiguous(req->type, req->count)) {
 		if (!from && mca_pml_pvas_contiguous(offer->type, offer->count))
 			from = (const char *)offer->buf + offer->type->super.true_lb;

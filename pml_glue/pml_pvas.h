@@ -63,6 +63,7 @@ struct mca_pml_pvas_request;
 
 /**
  * struct mca_pml_pvas_out - what we send to a peer
+ * @gen_now:	of the peer's partition; not @gen: another program has its memory now
  * @pos:	in the ring's data, of the next record
  * @head:	bytes written; @limit bytes can be, as far as we know
  * @arrived:	the component's when a message of more than @burst_limit was last copied
@@ -71,6 +72,8 @@ struct mca_pml_pvas_request;
  */
 struct mca_pml_pvas_out {
 	struct mca_pml_pvas_ring *ring;
+	const uint32_t *gen_now;
+	uint32_t gen;
 	uint32_t size;
 	uint32_t pos;
 	uint64_t head;

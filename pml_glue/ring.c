@@ -141,6 +141,8 @@ struct mca_pml_pvas_out *mca_pml_pvas_new_out(struct mca_pml_pvas_peer *peer)
 	component.touching = true;
 	ring_size = peer->port->modex.ring_size;
 	out->ring = ring_of(peer->port, ring_size, component.faults.index);
+	out->gen_now = &component.faults.table[peer->index].gen;
+	out->gen = peer->gen;
 	out->size = ring_size - sizeof(*out->ring);
 	out->head = out->ring->head;
 	out->pos = out->head % out->size;
@@ -153,6 +155,15 @@ struct mca_pml_pvas_out *mca_pml_pvas_new_out(struct mca_pml_pvas_peer *peer)
 	out->last_pending = &out->pending;
 	peer->out = out;
 	return out;
+}
+
+/* Its next program may have memory where the ring was, and a store there would not fault. */
+void mca_pml_pvas_is_another(const struct mca_pml_pvas_out *out)
+{
+	const struct mca_btl_pvas_faults *faults = &component.faults;
+	uint32_t index = (uint32_t)((uintptr_t)out->ring >> faults->shift);
+
+	mca_pml_pvas_lost(index);
 }
 
 static void refresh(struct mca_pml_pvas_out *out)

@@ -87,10 +87,14 @@ static inline struct mca_pml_pvas_header *mca_pml_pvas_place(const struct mca_pm
 	return (struct mca_pml_pvas_header *)(out->ring->data + out->pos);
 }
 
-/* Room for a record and the place behind it; NULL: there is none now */
+void mca_pml_pvas_is_another(const struct mca_pml_pvas_out *out);
+
+/* Room for a record and the place behind it; NULL: there is none now. Ends us if the peer has. */
 static inline struct mca_pml_pvas_header *mca_pml_pvas_reserve(struct mca_pml_pvas_out *out,
 							       uint32_t size)
 {
+	if (__builtin_expect(__atomic_load_n(out->gen_now, __ATOMIC_RELAXED) != out->gen, 0))
+		mca_pml_pvas_is_another(out);
 	if (out->size - out->pos >= size && out->limit - out->head >= size + MCA_PML_PVAS_STEP)
 		return mca_pml_pvas_place(out);
 	return mca_pml_pvas_reserve_slowly(out, size);

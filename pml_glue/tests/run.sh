@@ -124,7 +124,7 @@ if [ $backend = user ]; then
 	fails exec	'rank 1 on this node ended before MPI_Finalize' tasks 2 die exec 6
 	# The program that follows has the addresses of the one before it.
 	options+=(--no-aslr)
-	for how in send early bcast; do
+	for how in send early bcast receive; do
 		try "becomes-$how" becomes $how
 	done
 	options=(--no-kill)
