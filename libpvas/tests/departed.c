@@ -101,7 +101,7 @@ static void stop(int signo)
 	syscall(SYS_kill, syscall(SYS_getpid), SIGSTOP);
 }
 
-/* Whoever asks to end with its parent stops. */
+/* A child that asks to end with its parent stops. */
 static int stop_children(void)
 {
 	struct sock_filter code[] = {

@@ -21,7 +21,7 @@ $(tout):
 
 # ---- unit tests: linked with the archive, because the .so hides private functions ----
 
-units	:= elf layout export program launch space user launcher peers strays callers departed strangers forks copies confined parks rights roots descriptors left sandbox segment hung hung_exec mapped outsiders fill flood queue shutdown ended execs leaving errors
+units	:= elf layout export program launch space user launcher peers strays callers departed strangers forks copies confined parks rights roots descriptors left sandbox segment hung hung_exec linger mapped outsiders fill flood queue shutdown ended execs leaving errors
 # The harness defines functions without prototypes, and with unused parameters.
 unit_flags := -std=gnu11 $(filter-out -Wmissing-prototypes,$(WARN)) -Wno-unused-parameter $(incs) -isystem $(kself) -D_GNU_SOURCE -pthread -MMD -MP
 
@@ -62,6 +62,9 @@ $(tout)/copies_task: $(tests)/copies_task.c $(tests)/task_check.h $(out)/libpvas
 $(tout)/hung_task: $(tests)/hung_task.c $(tests)/task_check.h | $(tout)
 	$(call say,CC)
 	$(prog) -fPIE -pie -pthread -o $@ $<
+$(tout)/linger_task: $(tests)/linger_task.c $(tests)/task_check.h | $(tout)
+	$(call say,CC)
+	$(prog) $(WARN) -fPIE -pie -o $@ $<
 $(tout)/outsider_task: $(tests)/outsider_task.c $(tests)/task_check.h | $(tout)
 	$(call say,CC)
 	$(prog) $(incs) -fPIE -pie -pthread -o $@ $<
@@ -130,7 +133,7 @@ $(tout)/shape-execstack: $(tests)/shape.c | $(tout)
 	$(call say,CC)
 	$(Q)gcc -std=gnu11 -O1 -DEXEC_STACK -fPIE -pie -Wl,-z,execstack -o $@ $<
 
-test_progs := $(units:%=$(tout)/%) $(addprefix $(tout)/,launch-nopie run_loader task task-launcher user_task peer_task copies_task hung_task outsider_task fill_task stray_task sandbox_task segment_task flood_task lock_task orphan_task far_task exec_task rights_task roots_task task-static \
+test_progs := $(units:%=$(tout)/%) $(addprefix $(tout)/,launch-nopie run_loader task task-launcher user_task peer_task copies_task hung_task linger_task outsider_task fill_task stray_task sandbox_task segment_task flood_task lock_task orphan_task far_task exec_task rights_task roots_task task-static \
 	task-so shape-execstack shape-highbase) $(shapes:%=$(tout)/shape-%)
 
 tests: all $(test_progs)

@@ -313,6 +313,7 @@ static const struct call calls[] = {
 	{ __NR_io_uring_setup, refuse_as_missing },
 	{ __NR_io_uring_enter, refuse_as_missing },
 	{ __NR_userfaultfd, refuse_as_missing },
+	{ __NR_ioctl, refuse_as_missing },
 	{ __NR_process_madvise, refuse_as_missing },
 	PVAS_OLD_CALL({ __NR_modify_ldt, refuse_as_missing },)
 	{ NR_MSEAL, refuse_as_missing },

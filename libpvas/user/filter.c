@@ -33,6 +33,8 @@
 #define ARCH_TAGGED_ADDR	0x4002	/* ARCH_ENABLE_TAGGED_ADDR, 6.4 */
 #define ARCH_TAGGED_SVA		0x4004	/* ARCH_FORCE_TAGGED_SVA */
 #define ARCH_SHADOW_STACK	0x5001	/* ARCH_SHSTK_ENABLE, 6.6 */
+#define IOC_USERFAULTFD_NEW	0xaa00	/* USERFAULTFD_IOC_NEW, 6.1 */
+#define IOC_UFFDIO_API		0xc018aa3f
 
 /* ---- checks: execution continues after them if they pass ---- */
 
@@ -269,8 +271,17 @@ static void body_prctl(struct program *p)
 	go(p, ALLOW);
 }
 
+/* Of /dev/userfaultfd: it acts on any address, as the call does. */
+static void body_ioctl(struct program *p)
+{
+	user_filter_check_caller(p, ALLOW);
+	load(p, ARG(1));
+	jump(p, BPF_JEQ | BPF_K, IOC_USERFAULTFD_NEW, NOTIFY, NEXT);
+	jump(p, BPF_JEQ | BPF_K, IOC_UFFDIO_API, NOTIFY, ALLOW);
+}
+
 #ifdef __NR_arch_prctl
-/* The same for this architecture; some map memory at an address of the kernel's choice. */
+/* prctl() of this architecture: some map memory at an address of the kernel's choice. */
 static void body_arch_prctl(struct program *p)
 {
 	static const uint32_t shared[] = { ARCH_TAGGED_ADDR, ARCH_TAGGED_SVA, ARCH_SHADOW_STACK };
@@ -342,6 +353,7 @@ static const struct {
 	{ NR_LSM_SET_SELF_ATTR, body_notify },
 	{ __NR_prctl, body_prctl },
 	{ __NR_seccomp, body_seccomp },
+	{ __NR_ioctl, body_ioctl },
 	PVAS_OLD_CALL({ __NR_arch_prctl, body_arch_prctl },)
 };
 

@@ -81,6 +81,7 @@ struct user_fork {
 };
 
 struct user_stay;
+struct user_unmapper;
 
 /**
  * struct user_part - a partition
@@ -112,7 +113,8 @@ struct user_stay;
  * @apart:	its files are mapped by processes apart: see map_copy(). Never cleared
  *		while the task lives
  * @handled:	requests of its task, and of others in the mm that run its code, handled now
- * @stuck:	how often a worker prevented its reclaim
+ * @unmapper:	unmaps it, and takes long; or NULL
+ * @stuck:	how often a worker, or that thread, prevented its reclaim
  * @next:	next in the queue of partitions to be reclaimed
  * @marked:	parts of it may be MADV_DONTFORK; under fork_lock, as the next three
  * @exempt:	never to be marked MADV_DONTFORK
@@ -152,6 +154,7 @@ struct user_part {
 	uint64_t slice;
 	int apart;
 	int handled;
+	struct user_unmapper *unmapper;
 	unsigned int stuck;
 	struct user_part *next;
 	int marked;

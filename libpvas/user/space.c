@@ -347,10 +347,12 @@ static int begin(struct user_space *u)
 	return began ? began : err;
 }
 
-/* A worker is in a call that doesn't end: keep all it needs until it does. */
+/* A thread is in a call that doesn't end: keep all it needs until it does. */
 static void abandon(struct user_space *u)
 {
 	pvas_free_stack(u->space);
+	u->kept = *u->space;
+	__atomic_store_n(&u->space, &u->kept, __ATOMIC_RELEASE);
 	user_launcher_release(u);
 }
 

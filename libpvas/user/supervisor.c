@@ -29,6 +29,7 @@
 #define WAKE_ID		UINT32_MAX	/* an index that no partition has */
 #define POLL_MS		20
 #define NO_END_MS	10000	/* that long after the last end, those alive are in a hung call */
+#define HUNG_S		15	/* and after the last turn of this thread, it is */
 
 static int earlier(int a, int b)
 {
@@ -310,6 +311,7 @@ static void finish(struct user_space *u)
 
 	user_workers_stop(u);
 	stuck = user_workers_join(u) || u->unkilled;
+	stuck |= user_unmap_stop(u);
 	user_launcher_close(u);
 	left = u->left;
 	stays = user_left_any(&left);
@@ -334,6 +336,7 @@ static void *supervisor_main(void *arg)
 	if (err)
 		return NULL;
 	while (handle_events(u, &ends, u->stop ? earlier(wait, POLL_MS) : wait)) {
+		__atomic_add_fetch(&u->supervisor_turns, 1, __ATOMIC_RELAXED);
 		wait = poll_execs(u);
 		wait = earlier(wait, user_reclaim_some(u));
 	}
@@ -358,6 +361,8 @@ int user_supervisor_begin(struct user_space *u)
 	return err;
 }
 
+/* ---- the thread that destroys the space ---- */
+
 static void end_thread(const struct user_space *u)
 {
 	if (u->stays)
@@ -366,17 +371,50 @@ static void end_thread(const struct user_space *u)
 		pthread_join(u->supervisor, NULL);
 }
 
+/* In place of a supervisor that is in a call that doesn't end */
+static void kill_running(struct user_space *u)
+{
+	uint32_t i;
+
+	for (i = u->space->first; i <= u->space->last; i++)
+		if (u->parts[i].state == PVAS_PART_RUNNING && !user_child_dead(u->parts[i].pid))
+			user_kill(&u->parts[i]);
+}
+
+/* Under user_space.lock. Returns whether it has ended. */
+static int wait_for_supervisor(struct user_space *u)
+{
+	unsigned int turns, before = 0;
+	int waits = 0;
+
+	/* Waits are counted, not time: the process may have been stopped. */
+	while (!u->finished && waits < HUNG_S) {
+		turns = __atomic_load_n(&u->supervisor_turns, __ATOMIC_RELAXED);
+		waits = turns == before ? waits + 1 : 0;
+		before = turns;
+		user_wait_for_change(u);
+	}
+	return u->finished;
+}
+
 int user_supervisor_stop(struct user_space *u)
 {
+	int ended;
+
 	if (!u->has_supervisor)
 		return 0;
 	pthread_mutex_lock(&u->lock);
 	__atomic_store_n(&u->stop, 1, __ATOMIC_RELEASE);
 	if (!u->finished)
 		user_workers_wake(u);
-	while (!u->finished)
-		pthread_cond_wait(&u->changed, &u->lock);
+	ended = wait_for_supervisor(u);
+	if (!ended)
+		kill_running(u);
 	pthread_mutex_unlock(&u->lock);
+	if (!ended) {
+		pthread_detach(u->supervisor);
+		return 1;
+	}
 	end_thread(u);
 	return u->stuck;
 }

@@ -57,7 +57,8 @@
  *	stay_task.c	an execve() that stays: the task's part
  *	stay_signal.c	an execve() that stays: how a worker reaches the task
  *	filter*.c	the filter (bpf.h: its assembler)
- *	reclaim.c	the partition of a task that has ended becomes free
+ *	unmap.c		the memory of a task that has ended, in a thread that may hang
+ *	reclaim.c	its partition becomes free
  *	left.c		programs that have left the space by execve()
  *	launcher.c	the launcher process: its one space, its fork(), its descriptors
  *	supervisor.c	the thread that has the filter, clones tasks and sees them end
@@ -96,6 +97,7 @@
 #define USER_HIGH	8
 #define USER_FEW_FILES	64
 #define USER_SCRATCH	(2UL << 20)	/* bytes of user_space.scratch */
+#define USER_TURN_NS	1000000	/* of the memory of a task that has ended, until others come */
 #define USER_STUCK_MS	5	/* how soon to retry a partition that could not be reclaimed */
 #define USER_STUCK_MAX	200	/* retries, after which nobody waits for it any longer */
 
@@ -145,7 +147,8 @@ struct user_rights;
 
 /**
  * struct user_space - what pvas_space.priv points to
- * @space:	the handle
+ * @space:	the handle; when the space is abandoned:
+ * @kept:	a copy of it
  * @owner:	the process that created it
  * @header:	the space header, in partition 0
  * @table:	the one in it: a task may have overwritten the address that is there
@@ -158,6 +161,7 @@ struct user_rights;
  * @user_ns:	its user namespace, by the inode; 0: not known
  * @supervisor:	thread
  * @supervisor_tid: its thread id
+ * @supervisor_turns: it has looked for events so often
  * @pool:	thread that creates workers and helpers
  * @worker_main: function of the workers
  * @helper_main: function of the helpers
@@ -192,7 +196,9 @@ struct user_rights;
  * @changes:	how often a task has begun or ended; counted before its partition is reused
  * @exec_lock:	protects the threads in execve() of all partitions; no other is taken inside
  * @nr_execs:	partitions with any
- * @ended:	queue of partitions to be reclaimed; used by the supervisor only
+ * @ended:	queue of partitions to be reclaimed; used by the supervisor only, as:
+ * @unmapper:	thread that unmaps them; NULL: none yet, or it is late
+ * @nr_late:	so many are
  * @pidfds:	bitmap of the descriptors that are pidfds of tasks
  * @fork_lock:	protects the MADV_DONTFORK marks; no other of these is taken inside
  * @turns:	of forks and mapping calls
@@ -232,6 +238,7 @@ struct user_rights;
  */
 struct user_space {
 	struct pvas_space *space;
+	struct pvas_space kept;
 	pid_t owner;
 	struct pvas_header *header;
 	struct pvas_part *table;
@@ -244,6 +251,7 @@ struct user_space {
 	uint64_t user_ns;
 	pthread_t supervisor;
 	pid_t supervisor_tid;
+	unsigned int supervisor_turns;
 	pthread_t pool;
 	void *(*worker_main)(void *);
 	void *(*helper_main)(void *);
@@ -279,6 +287,8 @@ struct user_space {
 	pthread_mutex_t exec_lock;
 	unsigned int nr_execs;
 	struct user_part *ended;
+	struct user_unmapper *unmapper;
+	unsigned int nr_late;
 	uint64_t pidfds[PIDFDS_NOTED / 64];
 	struct user_left left;
 	pthread_mutex_t fork_lock;
@@ -363,6 +373,19 @@ void user_reclaim_begin(struct user_space *u, struct user_part *p);
 
 /* For a millisecond. Returns in how many ms to continue; -1: there is nothing left. */
 int user_reclaim_some(struct user_space *u);
+
+/* ---- unmap.c: in the supervisor ---- */
+
+void user_unmap_begin(struct user_part *p);
+
+/* For a millisecond. Returns whether all is unmapped; -EBUSY: that takes longer. */
+int user_unmap_some(struct user_space *u, struct user_part *p);
+
+/* Does that still go on? */
+int user_unmap_is_late(struct user_space *u, struct user_part *p);
+
+/* End the threads. Returns whether any is late, and needs the space until then. */
+int user_unmap_stop(struct user_space *u);
 
 /* ---- image.c ---- */
 
