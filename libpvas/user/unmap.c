@@ -34,7 +34,7 @@ enum { IDLE, BUSY, END };
 /**
  * struct user_unmapper - the thread
  * @part:	unmap some of it
- * @turn:	futex: IDLE, BUSY or END. Who finds END in place of BUSY frees this.
+ * @turn:	futex: IDLE, BUSY or END. The side that finds END in place of BUSY frees this.
  * @done:	@part is unmapped
  */
 struct user_unmapper {
