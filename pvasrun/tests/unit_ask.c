@@ -1,12 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* Children that answer, end without an answer, or never answer */
 #include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "../../libpvas/tests/hung_server.h"
 #include "../ask.h"
 #include "../clock.h"
 #include "unit.h"
@@ -92,6 +97,69 @@ static void check_unneeded(void)
 	munmap(tasks, length);
 }
 
+/* ---- a file that can't be closed ---- */
+
+static bool has_mapping(pid_t pid, const void *begin)
+{
+	char path[32], line[512];
+	bool found = false;
+	FILE *maps;
+
+	snprintf(path, sizeof(path), "/proc/%d/maps", pid);
+	maps = fopen(path, "r");
+	check(maps != NULL);
+	while (fgets(line, sizeof(line), maps))
+		found |= strtoul(line, NULL, 16) == (uintptr_t)begin;
+	fclose(maps);
+	return found;
+}
+
+/* A child that hangs in that has given back memory and the end of a pipe before. */
+static void hang_in_close(const struct hung_server *server, volatile int *holds_close)
+{
+	void *tasks = mmap(NULL, 4096, PROT_READ, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	const int file = open(server->file, O_RDONLY);
+	struct pollfd reader = { .events = POLLIN };
+	struct ask ask;
+	int ends[2];
+
+	check(file >= 0 && tasks != MAP_FAILED && !pipe(ends));
+	ask_without(tasks, 4096);
+	*holds_close = 1;
+	check(!ask_begin(&ask, say_nothing, NULL));
+	close(ends[1]);
+	reader.fd = ends[0];
+	check(poll(&reader, 1, 20000) == 1);
+	while (*holds_close != CLOSE_HANGS)
+		usleep(1000);
+	check(!has_mapping(ask.child, tasks));
+	check(kill(server->pid, SIGKILL) == 0);
+	ask_end(&ask);
+}
+
+/* In a process of its own, for its mount */
+static void check_close(void)
+{
+	volatile int *holds_close = mmap(NULL, sizeof(int), PROT_READ | PROT_WRITE,
+					 MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	struct hung_server server;
+	int status = -1;
+	pid_t pid;
+
+	fflush(stdout);
+	pid = fork();
+	if (!pid) {
+		alarm(60);
+		if (!hung_server_start(&server, holds_close)) {
+			hang_in_close(&server, holds_close);
+			hung_server_stop(&server);
+		}
+		fflush(stdout);
+		_exit(check_failures() != 0);
+	}
+	check(waitpid(pid, &status, 0) == pid && !status);
+}
+
 void test_ask(void)
 {
 	const int64_t begin = now_ms();
@@ -114,4 +182,5 @@ void test_ask(void)
 	ask_end(&ask);
 
 	check_unneeded();
+	check_close();
 }
