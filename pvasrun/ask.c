@@ -18,7 +18,7 @@
 
 #define AT_ONCE_MS	10	/* Any number of answers may take so long. */
 #define KILLED_MS	100	/* until a child must have ended */
-#define QUICK_MAX	4096	/* descriptors that a child looks at one by one */
+#define GAP		256	/* So many unused numbers end the descriptors that a child looks at. */
 
 /* A child needs nothing in it. */
 static void *unneeded;
@@ -39,12 +39,17 @@ pid_t fork_without_signal(void)
 static void close_quick(int to)
 {
 	struct statx stx;
-	int fd;
+	int fd, unused = 0;
 
-	for (fd = STDIN_FILENO; fd < QUICK_MAX; fd++)
-		if (fd != to && !statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_TYPE,
-				       &stx) && !S_ISREG(stx.stx_mode) && !S_ISDIR(stx.stx_mode))
+	for (fd = STDIN_FILENO; unused < GAP; fd++) {
+		if (statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_TYPE, &stx)) {
+			unused++;
+			continue;
+		}
+		unused = 0;
+		if (fd != to && !S_ISREG(stx.stx_mode) && !S_ISDIR(stx.stx_mode))
 			close(fd);
+	}
 }
 
 /*
