@@ -187,7 +187,9 @@ static int wait_ms(int64_t now, int64_t until)
 /* Messages of pvasrun itself may wait for their reader, too, and those that ranks had it print. */
 static int64_t or_report(struct run *run, int64_t now, int64_t until)
 {
-	if (!mpi_texts_wait(&run->mpi) & !report_waits())
+	const bool texts = mpi_texts_wait(&run->mpi), report = report_waits();
+
+	if (!texts && !report)
 		return until;
 	return until < 0 || until > now + REPORT_MS ? now + REPORT_MS : until;
 }
