@@ -18,7 +18,8 @@
 
 #define AT_ONCE_MS	10	/* Any number of answers may take so long. */
 #define KILLED_MS	100	/* until a child must have ended */
-#define GAP		256	/* So many unused numbers end the descriptors that a child looks at. */
+/* So many unused numbers end the descriptors that a child looks at. */
+#define GAP		256
 
 /* A child needs nothing in it. */
 static void *unneeded;
