@@ -28,7 +28,7 @@
 #define ARGV_AT		256
 #define WAIT_MS		"/sys/module/pvas/parameters/reclaim_wait_ms"
 #define SMALL_KIB	((long)(PVAS_IDLE_MAX >> 10))
-#define TRIES		200		/* 50 ms each */
+#define TRIES		600		/* 50 ms each */
 
 /** struct held - a task that execs, and the window in which its old program is unmapped */
 struct held {

@@ -297,7 +297,7 @@ test_no_process_for_streams()
 	for how in '--no-pty --stdin all' --tag-output; do
 		# Threads count, and pvasrun sees only processes beforehand.
 		# shellcheck disable=SC2086 # two words
-		setpriv --reuid 65533 --clear-groups setsid -w prlimit --nproc=20:20 python3 -c '
+		setpriv --reuid 65533 --clear-groups setsid -w prlimit --nproc=21:21 python3 -c '
 import subprocess, sys, threading
 for i in range(18):
 	threading.Thread(target=threading.Event().wait, daemon=True).start()
