@@ -95,7 +95,7 @@ int texts_begin(struct texts *texts, int ends[static NR_TEXTS])
 		fcntl(both[0], F_SETFL, O_NONBLOCK);
 		if (i == TEXT_LIBRARY)
 			fcntl(both[1], F_SETFL, O_NONBLOCK);
-		*to = (struct text_pipe){ .texts = texts, .write_end = both[1] };
+		*to = (struct text_pipe){ .texts = texts };
 		to->event = (struct event){ .fd = both[0], .ready = ready };
 		ends[i] = both[1];
 		err = loop_watch(texts->loop, &to->event, EPOLLIN);

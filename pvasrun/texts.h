@@ -20,7 +20,6 @@ enum { TEXT_OUT, TEXT_ERR, TEXT_LIBRARY, NR_TEXTS };
 struct text_pipe {
 	struct event event;
 	struct texts *texts;
-	int write_end;
 };
 
 struct texts {

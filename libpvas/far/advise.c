@@ -15,10 +15,8 @@ static void touch(uint64_t n)
 	if (page->state != FAR_MAPPED)
 		return;
 	page->flags &= (uint8_t)~FAR_COLD;
-	if (!(page->flags & FAR_SEQUENTIAL))
-		page->flags |= FAR_REFERENCED;
 	far_list_remove(&far.resident, far.page_link, (uint32_t)n);
-	far_list_add_tail(&far.resident, far.page_link, (uint32_t)n);
+	far_page_stay(n);
 }
 
 static void will_need(uint64_t first, uint64_t end)

@@ -335,6 +335,7 @@ bool far_pager_close(int seconds);	/* as far_threads_stop() */
 
 /* page.c */
 void far_page_settle(uint64_t page, enum far_state state);	/* it is no longer busy */
+void far_page_stay(uint64_t page);	/* mapped: the last one to go */
 void far_page_placed(uint64_t page, int err);			/* busy, just mapped, or not */
 void far_wait(void);						/* * for @changed */
 void far_changed(void);

@@ -73,6 +73,13 @@ static void count_slot(struct far_page *page)
 	page->flags &= (uint8_t)~FAR_AHEAD;
 }
 
+void far_page_stay(uint64_t n)
+{
+	far_list_add_tail(&far.resident, far.page_link, (uint32_t)n);
+	if (!(far.page[n].flags & FAR_SEQUENTIAL))
+		far.page[n].flags |= FAR_REFERENCED;
+}
+
 void far_page_placed(uint64_t n, int err)
 {
 	struct far_page *page = &far.page[n];
@@ -85,9 +92,7 @@ void far_page_placed(uint64_t n, int err)
 		far_page_settle(n, FAR_EMPTY);
 		return;
 	}
-	far_list_add_tail(&far.resident, far.page_link, (uint32_t)n);
-	if (!(page->flags & FAR_SEQUENTIAL))
-		page->flags |= FAR_REFERENCED;
+	far_page_stay(n);
 	far_page_settle(n, FAR_MAPPED);
 }
 
