@@ -41,11 +41,8 @@ FIXTURE(hung)
 
 FIXTURE_SETUP(hung)
 {
-	const char *why;
+	const char *why = hung_server_start_shared(&self->server, &self->holds_close);
 
-	self->holds_close = mmap(NULL, sizeof(int), PROT_READ | PROT_WRITE,
-				 MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	why = hung_server_start(&self->server, self->holds_close);
 	if (why)
 		SKIP(return, "%s", why);
 	ASSERT_EQ(pvas_space_create(&self->s, &(struct pvas_create_attr){

@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
@@ -167,6 +168,15 @@ static inline const char *hung_server_start(struct hung_server *server, volatile
 	close(dev);
 	snprintf(server->file, sizeof(server->file), "%s/file", server->dir);
 	return NULL;
+}
+
+/* With an own *@holds_close, which processes of the test can share */
+static inline const char *hung_server_start_shared(struct hung_server *server,
+						   volatile int **holds_close)
+{
+	*holds_close = mmap(NULL, sizeof(int), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
+			    -1, 0);
+	return hung_server_start(server, *holds_close);
 }
 
 /* With the server its files fail, and who waits goes on. */

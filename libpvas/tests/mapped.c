@@ -30,11 +30,8 @@ FIXTURE(mapped)
 
 FIXTURE_SETUP(mapped)
 {
-	const char *why;
+	const char *why = hung_server_start_shared(&self->server, &self->holds_close);
 
-	self->holds_close = mmap(NULL, sizeof(int), PROT_READ | PROT_WRITE,
-				 MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	why = hung_server_start(&self->server, self->holds_close);
 	if (why)
 		SKIP(return, "%s", why);
 	snprintf(self->bare, sizeof(self->bare), "%s/bare", self->server.dir);
